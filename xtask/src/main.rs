@@ -1,0 +1,3 @@
+//! Checks and recipes of the workspace.
+
+fn main() {}
