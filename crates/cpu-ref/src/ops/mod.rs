@@ -1,0 +1,60 @@
+//! One file per operation, named as its shader and its dispatcher are.
+
+mod embed;
+mod rms_norm;
+
+mod matmul;
+mod matmul_vec;
+
+mod add;
+mod mul;
+mod scale;
+mod softcap;
+
+mod silu;
+mod swiglu;
+
+mod geglu;
+mod gelu;
+
+mod rope;
+
+mod attention;
+mod kv_append;
+
+mod log_softmax;
+mod softmax;
+
+mod argmax;
+mod top_k;
+
+mod log_prob;
+mod penalize;
+mod sample;
+mod sample_threshold;
+mod threefry;
+
+pub use add::add;
+pub use argmax::argmax;
+pub use attention::{AttentionSpec, Mask, attention};
+pub use embed::embed;
+pub use geglu::geglu;
+pub use gelu::gelu;
+pub use kv_append::{KvType, kv_append, kv_read};
+pub use log_prob::log_prob;
+pub use log_softmax::log_softmax;
+pub use matmul::matmul;
+pub use matmul_vec::matmul_vec;
+pub use mul::mul;
+pub use penalize::penalize;
+pub use rms_norm::rms_norm;
+pub use rope::{RopeSpec, rope, rope_rows};
+pub use sample::{SampleSpec, sample};
+pub use sample_threshold::sample_threshold;
+pub use scale::scale;
+pub use silu::silu;
+pub use softcap::softcap;
+pub use softmax::softmax;
+pub use swiglu::swiglu;
+pub use threefry::threefry2x32;
+pub use top_k::top_k;
