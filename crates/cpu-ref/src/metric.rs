@@ -1,6 +1,6 @@
 //! The one measure of how far a result is from its reference.
 
-/// Normalised mean square error: sum (reference - got)^2 / sum reference^2, in f64.
+/// Normalised mean square error: `sum (reference - got)^2 / sum reference^2`, in f64.
 ///
 /// Anything that is not finite, on either side, makes it infinite. A reference of zeros gives 0 when `got` is all
 /// zeros too, infinity otherwise. Both slices have the same length.

@@ -43,9 +43,9 @@ pub struct AttentionSpec {
     pub softcap: Option<f64>,
 }
 
-/// y[n] = sum_s softmax_s(softcap(scale * q[n] . k[s, g])) v[s, g], g the kv head of n, s over `visible`.
+/// `y[n] = sum_s softmax_s(softcap(scale * q[n] . k[s, g])) v[s, g]`, g the kv head of n, s over `visible`.
 ///
-/// `q` and `y` [heads, head_dim]; `k` and `v` [S, kv_heads, head_dim]. Scores, probabilities and sums are f64. A query
+/// `q` and `y [heads, head_dim]`; `k` and `v [S, kv_heads, head_dim]`. Scores, probabilities and sums are f64. A query
 /// that sees no key gives zeros. Source: Vaswani et al. 2017, arXiv 1706.03762, equation 1.
 pub fn attention(spec: &AttentionSpec, q: &[f32], k: &[f32], v: &[f32], visible: Range<usize>, y: &mut [f32]) {
     let (dim, kv_width) = (spec.head_dim, spec.kv_heads * spec.head_dim);

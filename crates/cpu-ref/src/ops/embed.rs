@@ -2,7 +2,7 @@
 
 use crate::Rows;
 
-/// y[t] = table[ids[t]]. `table` [V, D] of any type, `ids` [T], each below V; `y` [T, D].
+/// `y[t] = table[ids[t]]`. `table [V, D]` of any type, `ids [T]`, each below V; `y [T, D]`.
 pub fn embed(table: &Rows, ids: &[u32], y: &mut [f32]) {
     crate::check::len("embed: y", y.len(), ids.len() * table.cols);
     for (&id, y) in ids.iter().zip(y.chunks_exact_mut(table.cols)) {

@@ -2,7 +2,7 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
-/// y[i] = 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), in f64. `x` and `y` have the same length.
+/// `y[i] = 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`, in f64. `x` and `y` have the same length.
 ///
 /// Source: Hendrycks & Gimpel 2016, arXiv 1606.08415, section 2 (the approximation that Gemma's checkpoints use).
 pub fn gelu(x: &[f32], y: &mut [f32]) {

@@ -32,7 +32,7 @@ impl KvType {
     }
 }
 
-/// Stores `row` [width] as row `at` of `cache`, padding included. Values beyond the type's range become infinite (F16).
+/// Stores `row [width]` as row `at` of `cache`, padding included. Values beyond the type's range become infinite (F16).
 pub fn kv_append(cache: &mut [u8], ty: KvType, width: usize, at: usize, row: &[f32]) {
     check::len("kv_append: row", row.len(), width);
     let row_bytes = ty.row_bytes(width);
@@ -59,7 +59,7 @@ pub fn kv_append(cache: &mut [u8], ty: KvType, width: usize, at: usize, row: &[f
     }
 }
 
-/// Reads row `at` of `cache` into `y` [width].
+/// Reads row `at` of `cache` into `y [width]`.
 pub fn kv_read(cache: &[u8], ty: KvType, width: usize, at: usize, y: &mut [f32]) {
     check::len("kv_read: y", y.len(), width);
     let row_bytes = ty.row_bytes(width);
@@ -150,7 +150,9 @@ mod tests {
     #[test]
     fn q8_0_zero_tiny_and_huge_blocks_stay_finite() {
         assert_eq!(round_trip(KvType::Q8_0, &[0.0; 5]), [0.0; 5]);
-        assert_eq!(round_trip(KvType::Q8_0, &[f32::from_bits(1)]), [0.0]);
+        let mut cache = [0xaa; 48];
+        kv_append(&mut cache, KvType::Q8_0, 1, 0, &[f32::from_bits(1)]);
+        assert_eq!(cache, [0; 48], "a scale that underflows has quants of zero");
         assert!(round_trip(KvType::Q8_0, &[f32::from_bits(200)])[0] <= f32::from_bits(254));
         assert!((round_trip(KvType::Q8_0, &[3e38])[0] / 3e38 - 1.0).abs() < 1e-6);
     }

@@ -1,8 +1,8 @@
 //! Logarithm of the softmax of rows.
 
-/// y[t, d] = x[t, d] - log sum_d exp(x[t, d]), in f64.
+/// `y[t, d] = x[t, d] - log sum_d exp(x[t, d])`, in f64.
 ///
-/// `x` and `y` [T, D] with D = `dim`; each row holds at least one finite value.
+/// `x` and `y [T, D]` with D = `dim`; each row holds at least one finite value.
 pub fn log_softmax(x: &[f32], dim: usize, y: &mut [f32]) {
     crate::check::rows("log_softmax: x", x.len(), dim);
     crate::check::len("log_softmax: y", y.len(), x.len());
@@ -14,7 +14,7 @@ pub fn log_softmax(x: &[f32], dim: usize, y: &mut [f32]) {
     }
 }
 
-/// log sum_d exp(x[d]), the maximum taken out first so that nothing overflows.
+/// `log sum_d exp(x[d])`, the maximum taken out first so that nothing overflows.
 pub(super) fn log_sum_exp(x: &[f32]) -> f64 {
     let max = x.iter().fold(f64::NEG_INFINITY, |max, &x| max.max(x as f64));
     max + x.iter().map(|&x| (x as f64 - max).exp()).sum::<f64>().ln()

@@ -2,9 +2,9 @@
 
 use crate::{Rows, dot::dot};
 
-/// y[t, n] = sum_k x[t, k] * w[n, k].
+/// `y[t, n] = sum_k x[t, k] * w[n, k]`.
 ///
-/// `w` [N, K] (N rows of K = `w.cols`), `x` [T, K], `y` [T, N]. Each weight row is dequantized once, to f32, and used
+/// `w [N, K]` (N rows of K = `w.cols`), `x [T, K]`, `y [T, N]`. Each weight row is dequantized once, to f32, and used
 /// for all T rows. A caller with threads gives each a `w.slice(..)` and a `y` of that many columns.
 pub fn matmul(w: &Rows, x: &[f32], y: &mut [f32]) {
     let (n, k) = (w.len(), w.cols);

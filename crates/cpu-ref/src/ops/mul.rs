@@ -1,11 +1,14 @@
 //! Product of two tensors element by element, or of a tensor and a row.
 
-/// y[i] = a[i] * b[i mod len b]: a gate when `b` is as long as `a`, a per-channel or one scalar factor when it repeats.
+/// `y[i] = a[i] * b[i mod len b]`: a gate when `b` is as long as `a`, a per-channel or one scalar factor when it repeats.
 ///
 /// `a` and `y` have the same length, a multiple of that of `b`. One f32 product, so the result is correctly rounded.
 pub fn mul(a: &[f32], b: &[f32], y: &mut [f32]) {
-    crate::check::rows("mul: a", a.len(), b.len());
     crate::check::len("mul: y", y.len(), a.len());
+    if a.is_empty() {
+        return;
+    }
+    crate::check::rows("mul: a", a.len(), b.len());
     for (a, y) in a.chunks_exact(b.len()).zip(y.chunks_exact_mut(b.len())) {
         for ((y, a), b) in y.iter_mut().zip(a).zip(b) {
             *y = a * b;
@@ -26,6 +29,12 @@ mod tests {
         assert_eq!(y, [10.0, -2.0, 30.0, -4.0]);
         mul(&[1.0, 2.0, 3.0, 4.0], &[2.0], &mut y);
         assert_eq!(y, [2.0, 4.0, 6.0, 8.0]);
+    }
+
+    #[test]
+    fn empty_tensors_write_nothing() {
+        mul(&[], &[], &mut []);
+        mul(&[], &[1.0], &mut []);
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::{SampleSpec, check};
 
 /// For every distinct id among the last `last_n` of `history`, found c times there:
-/// l = l / repetition if l > 0, l * repetition otherwise; then l -= c * frequency + presence. In f64, rounded once.
+/// `l = l / repetition if l > 0, l * repetition otherwise`; then `l -= c * frequency + presence`. In f64, rounded once.
 ///
-/// `logits` and `y` [V]; the ids of `history` are below V, oldest first; other logits are copied.
+/// `logits` and `y [V]`; the ids of `history` are below V, oldest first; other logits are copied.
 /// Sources: Keskar et al. 2019, arXiv 1909.05858, section 4.1 (repetition; the sign rule is that of Hugging Face's
 /// processor) and OpenAI's API reference (frequency, presence).
 pub fn penalize(logits: &[f32], history: &[u32], spec: &SampleSpec, y: &mut [f32]) {

@@ -15,9 +15,9 @@ pub struct RopeSpec<'a> {
     pub factors: Option<&'a [f32]>,
 }
 
-/// Cosines and sines of every position: angle[t, i] = positions[t] * scale * base^(-2 i / dim) / factors[i].
+/// Cosines and sines of every position: `angle[t, i] = positions[t] * scale * base^(-2 i / dim) / factors[i]`.
 ///
-/// `rows` [T, dim / 2, 2] receives (cos, sin), computed in f64 and rounded once.
+/// `rows [T, dim / 2, 2]` receives (cos, sin), computed in f64 and rounded once.
 /// Source: Su et al. 2021, arXiv 2104.09864, section 3.2.2.
 pub fn rope_rows(spec: &RopeSpec, positions: &[u32], rows: &mut [f32]) {
     assert!(spec.dim.is_multiple_of(2), "rope_rows: dim {} is odd", spec.dim);
@@ -37,10 +37,10 @@ pub fn rope_rows(spec: &RopeSpec, positions: &[u32], rows: &mut [f32]) {
     }
 }
 
-/// Rotates the pairs (x[i], x[i + dim / 2]) of every head by its token's angles; elements from `dim` on are copied.
+/// Rotates the pairs `(x[i], x[i + dim / 2])` of every head by its token's angles; elements from `dim` on are copied.
 ///
-/// `x` and `y` [T, heads, head_dim]; `rows` [T, dim / 2, 2] from [`rope_rows`], whose width gives dim <= head_dim:
-/// y[i] = x[i] cos - x[i + dim / 2] sin, y[i + dim / 2] = x[i] sin + x[i + dim / 2] cos.
+/// `x` and `y [T, heads, head_dim]`; `rows [T, dim / 2, 2]` from [`rope_rows`], whose width gives dim <= head_dim:
+/// `y[i] = x[i] cos - x[i + dim / 2] sin`, `y[i + dim / 2] = x[i] sin + x[i + dim / 2] cos`.
 /// The pairing is that of GPT-NeoX (Black et al. 2022, arXiv 2204.06745), as in the Qwen and Gemma checkpoints.
 pub fn rope(x: &[f32], rows: &[f32], heads: usize, head_dim: usize, y: &mut [f32]) {
     let t = check::rows("rope: x", x.len(), heads * head_dim);

@@ -43,11 +43,11 @@ impl SampleSpec {
     };
 }
 
-/// The id drawn at `position` from `logits` [V], penalized already (see [`penalize`](crate::penalize)).
+/// The id drawn at `position` from `logits [V]`, penalized already (see [`penalize`](crate::penalize)).
 ///
 /// Temperature <= 0 is [`argmax`]. Otherwise the argmax of logit / temperature + g(id) over the logits at or above
 /// [`sample_threshold`], the lowest id of equals. g = -ln(-ln u) with u = ((bits >> 8) + 1/2) / 2^24, never 0 or 1, and
-/// bits the first word of threefry2x32(key = [seed[0] ^ sequence * 0x9e3779b9, seed[1]], counter = [position, id]).
+/// bits the first word of `threefry2x32([seed[0] ^ sequence * 0x9e3779b9, seed[1]], [position, id])`.
 /// The draw follows the softmax of the kept logits over temperature, whatever order the ids are visited in.
 /// (In f32 the upper half of the values of u rounds, the last to 1: compute ln u there from 1 - u, which is exact.)
 /// Source: Maddison et al. 2014, arXiv 1411.0030, section 2 (the Gumbel-max trick). NaN never wins.
@@ -158,6 +158,16 @@ mod tests {
         let logits = [f32::NAN, 0.0, f32::NEG_INFINITY, 0.0];
         assert!((0..1000).all(|position| sample(&logits, &PLAIN, position) % 2 == 1));
         assert_eq!(sample(&[f32::NEG_INFINITY; 3], &PLAIN, 9), 0);
+    }
+
+    /// At these positions the 24 bits of an id are all zeros or all ones: u is 2^-25 or 1 - 2^-25 and g within -2.86..17.33.
+    #[test]
+    fn extreme_bits_give_finite_noise() {
+        for (position, id, bits) in [(5_172_989, 0, 0), (14_933_683, 0, 0xff_ffff), (23_688_935, 1, 0), (8_708_870, 1, 0xff_ffff)] {
+            assert_eq!(threefry2x32(PLAIN.seed, [position, id])[0] >> 8, bits);
+            assert_eq!(sample(&[0.0, 30.0], &PLAIN, position), 1);
+            assert_eq!(sample(&[30.0, 0.0], &PLAIN, position), 0);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::{SampleSpec, argmax};
 
 /// The smallest logit that the filters of `spec` keep: each filter is a threshold, equals at a threshold are kept.
 ///
-/// In this order, over `logits` [V]: top-k is the k-th largest logit; top-p the largest value such that the survivors
+/// In this order, over `logits`: top-k is the k-th largest logit; top-p the largest value such that the survivors
 /// at or above it hold at least `top_p` of the survivors' softmax at temperature 1; min-p is max + ln(min_p).
 /// Minus infinity when all filters are off.
 /// Sources: Fan et al. 2018, arXiv 1805.04833; Holtzman et al. 2019, arXiv 1904.09751; Nguyen et al. 2024, arXiv 2407.01082.
@@ -90,6 +90,10 @@ mod tests {
     #[test]
     fn thresholds_ignore_nan_and_large_offsets() {
         assert_eq!(kept(&[f32::NAN, 3e38, 3e38, -3e38], SampleSpec { top_p: 0.9, ..ALL }), [1, 2]);
+        // Probabilities 0.731 and 0.269, however far from zero the logits are.
+        for offset in [1000.0, -1000.0] {
+            assert_eq!(kept(&[offset, offset - 1.0], SampleSpec { top_p: 0.9, ..ALL }), [0, 1]);
+        }
         assert_eq!(kept(&[f32::NAN, 1.0, 2.0], SampleSpec { top_k: 1, ..ALL }), [2]);
     }
 }

@@ -1,6 +1,6 @@
 //! Multiplication by one number.
 
-/// y[i] = x[i] * s, the product taken in f64. `x` and `y` have the same length.
+/// `y[i] = x[i] * s`, the product taken in f64. `x` and `y` have the same length.
 pub fn scale(x: &[f32], s: f64, y: &mut [f32]) {
     crate::check::len("scale: y", y.len(), x.len());
     for (&x, y) in x.iter().zip(y) {

@@ -1,6 +1,6 @@
 //! Sigmoid linear unit.
 
-/// y[i] = x[i] / (1 + exp(-x[i])), in f64. `x` and `y` have the same length.
+/// `y[i] = x[i] / (1 + exp(-x[i]))`, in f64. `x` and `y` have the same length.
 ///
 /// Source: Elfwing et al. 2017, arXiv 1702.03118 (SiLU); also called swish with beta = 1.
 pub fn silu(x: &[f32], y: &mut [f32]) {

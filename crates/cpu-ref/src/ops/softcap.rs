@@ -1,6 +1,6 @@
 //! Soft limit on logits and attention scores.
 
-/// y[i] = cap * tanh(x[i] / cap), in f64. `x` and `y` have the same length; `cap` is positive.
+/// `y[i] = cap * tanh(x[i] / cap)`, in f64. `x` and `y` have the same length; `cap` is positive.
 ///
 /// Source: Gemma 2 report, arXiv 2408.00118, section 2.
 pub fn softcap(x: &[f32], cap: f64, y: &mut [f32]) {

@@ -2,7 +2,7 @@
 
 use super::silu::silu_f64;
 
-/// y[i] = silu(gate[i]) * up[i], in f64, rounded once. All three have the same length.
+/// `y[i] = silu(gate[i]) * up[i]`, in f64, rounded once. All three have the same length.
 ///
 /// Source: Shazeer 2020, arXiv 2002.05202 (SwiGLU), the part between the projections.
 pub fn swiglu(gate: &[f32], up: &[f32], y: &mut [f32]) {
