@@ -1,1 +1,62 @@
-//! The GGUF container.
+//! Reads, checks, dequantizes, quantizes and writes GGUF files.
+//!
+//! ```
+//! let file = gguf::GgufBuilder::new().set("general.architecture", "qwen3").to_bytes()?;
+//! let gguf = gguf::Gguf::from_bytes(file)?;
+//! assert_eq!(gguf.architecture()?, "qwen3");
+//! # Ok::<(), gguf::Error>(())
+//! ```
+//!
+//! Every byte of a file is untrusted: lengths are checked before anything is allocated, sums and products before they
+//! wrap, and a file that opened without error cannot make a later call panic or read outside it.
+//! The one `unsafe` is the call that maps a file (`source/map.rs`, feature `mmap`).
+
+mod types;
+
+mod fields;
+
+mod error;
+
+mod source;
+
+mod cursor;
+
+mod header;
+
+mod metadata;
+
+mod value;
+
+mod array;
+
+mod convert;
+
+mod tensor;
+
+mod gguf;
+
+mod split;
+
+pub mod quants;
+
+mod meta_value;
+
+mod build;
+
+mod atomic;
+
+pub use array::Array;
+pub use atomic::atomic_write;
+pub use build::GgufBuilder;
+pub use convert::FromValue;
+pub use error::{Error, NameProblem, Result};
+pub use fields::Field;
+pub use gguf::{Gguf, OpenOptions};
+pub use meta_value::MetaValue;
+pub use quants::{dequantize, quantize};
+#[cfg(feature = "mmap")]
+pub use source::MapSource;
+pub use source::{FileSource, JoinedSource, Source};
+pub use tensor::TensorInfo;
+pub use types::GgmlType;
+pub use value::{Value, ValueType};

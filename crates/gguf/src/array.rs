@@ -1,0 +1,160 @@
+//! Metadata arrays, read in place.
+
+use crate::{Error, FromValue, Result, Value, ValueType};
+
+/// A metadata array. Its bytes stay in the header; the parser has checked that every element lies inside.
+#[derive(Clone, Copy, Debug)]
+pub struct Array<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) element: ValueType,
+    pub(crate) len: usize,
+    /// From the first element on, at least to the end of the last.
+    pub(crate) bytes: &'a [u8],
+    /// Start of every string in `bytes`; empty for other elements and for nested arrays.
+    pub(crate) starts: &'a [u32],
+    /// Whether lengths take 8 bytes (version 2 and 3) or 4 (version 1).
+    pub(crate) wide: bool,
+}
+
+impl<'a> Array<'a> {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the array has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The type of the elements.
+    pub fn element_type(&self) -> ValueType {
+        self.element
+    }
+
+    /// Element `i`; in constant time, except in nested arrays of strings or arrays.
+    pub fn get(&self, i: usize) -> Option<Value<'a>> {
+        if i >= self.len {
+            return None;
+        }
+        if let Some(size) = self.element.size() {
+            return Value::scalar(self.element, self.bytes.get(i * size..(i + 1) * size)?);
+        }
+        match self.starts.get(i) {
+            Some(&start) => self.walk_from(start as usize).string().map(Value::string),
+            None => self.iter().nth(i),
+        }
+    }
+
+    /// All elements in order.
+    pub fn iter(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
+        let (array, mut walk) = (*self, self.walk_from(0));
+        (0..self.len).map_while(move |_| walk.value(array.element, array.key))
+    }
+
+    /// The elements as text. Fails if they are no strings; an element that is not UTF-8 is an error of its own.
+    pub fn strs(&self) -> Result<impl Iterator<Item = Result<&'a str>> + use<'a>> {
+        let key = self.key;
+        Ok(self.byte_strs()?.enumerate().map(move |(i, bytes)| {
+            std::str::from_utf8(bytes).map_err(|_| Error::KeyType {
+                key: format!("{key}[{i}]"),
+                expected: "utf-8 text".into(),
+                found: format!("\"{}\"", bytes.escape_ascii()),
+            })
+        }))
+    }
+
+    /// The elements as raw bytes, for tokens that need not be UTF-8. Fails if they are no strings.
+    pub fn byte_strs(&self) -> Result<impl Iterator<Item = &'a [u8]> + use<'a>> {
+        if self.element != ValueType::Str {
+            return Err(self.mismatch("an array of string", Value::Array(*self).describe()));
+        }
+        let mut walk = self.walk_from(0);
+        Ok((0..self.len).map_while(move |_| walk.string()))
+    }
+
+    /// The elements as i32, whatever their width. Fails if they are no integers or one does not fit.
+    pub fn i32s(&self) -> Result<impl Iterator<Item = i32> + use<'a>> {
+        self.numbers()
+    }
+
+    /// The elements as u32, whatever their width. Fails if they are no integers or one does not fit.
+    pub fn u32s(&self) -> Result<impl Iterator<Item = u32> + use<'a>> {
+        self.numbers()
+    }
+
+    /// The elements as f32. Fails if they are no floats.
+    pub fn f32s(&self) -> Result<impl Iterator<Item = f32> + use<'a>> {
+        self.numbers()
+    }
+
+    /// The elements as bools. Fails if they are none.
+    pub fn bools(&self) -> Result<impl Iterator<Item = bool> + use<'a>> {
+        self.numbers()
+    }
+
+    /// The elements as `T`, all checked before the first is handed out.
+    fn numbers<T: FromValue<'a>>(&self) -> Result<impl Iterator<Item = T> + use<'a, T>> {
+        if let Some((i, value)) = self.iter().enumerate().find(|(_, value)| T::from_value(*value).is_none()) {
+            return Err(self.mismatch(&format!("an array of {}", T::expected()), format!("{} at index {i}", value.describe())));
+        }
+        Ok(self.iter().filter_map(T::from_value))
+    }
+
+    fn mismatch(&self, expected: &str, found: String) -> Error {
+        Error::KeyType { key: self.key.to_owned(), expected: expected.to_owned(), found }
+    }
+
+    fn walk_from(&self, start: usize) -> Walk<'a> {
+        Walk { rest: self.bytes.get(start..).unwrap_or_default(), wide: self.wide }
+    }
+}
+
+/// A reader of checked bytes; `None` where they end.
+#[derive(Clone, Copy)]
+struct Walk<'a> {
+    rest: &'a [u8],
+    wide: bool,
+}
+
+impl<'a> Walk<'a> {
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(len)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    fn length(&mut self) -> Option<usize> {
+        if self.wide {
+            u64::from_le_bytes(self.take(8)?.try_into().ok()?).try_into().ok()
+        } else {
+            u32::from_le_bytes(self.take(4)?.try_into().ok()?).try_into().ok()
+        }
+    }
+
+    fn string(&mut self) -> Option<&'a [u8]> {
+        let len = self.length()?;
+        self.take(len)
+    }
+
+    fn value(&mut self, ty: ValueType, key: &'a str) -> Option<Value<'a>> {
+        match (ty, ty.size()) {
+            (_, Some(size)) => Value::scalar(ty, self.take(size)?),
+            (ValueType::Str, _) => self.string().map(Value::string),
+            _ => {
+                let element = ValueType::from_u32(u32::from_le_bytes(self.take(4)?.try_into().ok()?))?;
+                let len = self.length()?;
+                let array = Array { key, element, len, bytes: self.rest, starts: &[], wide: self.wide };
+                self.skip(element, len)?;
+                Some(Value::Array(array))
+            }
+        }
+    }
+
+    fn skip(&mut self, element: ValueType, len: usize) -> Option<()> {
+        match element.size() {
+            Some(size) => self.take(len.checked_mul(size)?).map(drop),
+            None => (0..len).try_for_each(|_| self.value(element, "").map(drop)),
+        }
+    }
+}

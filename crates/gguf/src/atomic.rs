@@ -1,0 +1,69 @@
+//! The one way this project writes files: whole, or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::{Error, Result};
+
+/// Writes a file under a temporary name in the same folder, syncs it, and renames it to `path`.
+///
+/// A reader sees the old file or the new one, whole, whenever it looks and wherever the power fails. If `write` fails or
+/// panics, the temporary file is removed and the old one stays. An existing file keeps its permissions, and a symbolic
+/// link stays one: the file that it points to is replaced.
+pub fn atomic_write(path: impl AsRef<Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let named = path.as_ref();
+    let path = &fs::canonicalize(named).unwrap_or_else(|_| named.to_owned());
+    let run = || -> io::Result<()> {
+        let (file, temporary) = create_beside(path)?;
+        let mut out = BufWriter::with_capacity(1 << 20, file);
+        write(&mut out)?;
+        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        if let Ok(metadata) = fs::metadata(path) {
+            file.set_permissions(metadata.permissions())?;
+        }
+        file.sync_all()?;
+        drop(file);
+        fs::rename(&temporary.0, path)?;
+        // The temporary name is gone, so its guard finds nothing to remove.
+        sync_folder(path)
+    };
+    run().map_err(|error| Error::Write { error }.in_file(named))
+}
+
+/// Removes a temporary file when dropped.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // After the rename there is nothing left to remove; after a failure there is no better place to report another.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn create_beside(path: &Path) -> io::Result<(File, Temporary)> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy().into_owned();
+    loop {
+        let unique = format!(".{name:.64}.{}.{}.tmp", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let temporary = path.with_file_name(unique);
+        match File::options().write(true).create_new(true).open(&temporary) {
+            Ok(file) => return Ok((file, Temporary(temporary))),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Makes the rename itself durable.
+#[cfg(unix)]
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_path: &Path) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! Writing files: metadata and tensors in, a checked GGUF of version 3 out.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::header::{DEFAULT_ALIGNMENT, MAX_ALIGNMENT};
+use crate::meta_value::put_string;
+use crate::metadata::MAX_KEY_BYTES;
+use crate::tensor::{MAX_DIMS, MAX_NAME_BYTES, data_bytes};
+use crate::{Error, GgmlType, Gguf, MetaValue, NameProblem, Result, atomic_write};
+
+/// Collects metadata and tensors and writes them; keys and tensors keep their order.
+///
+/// Nothing is checked until it is written: then names, shapes, sizes and alignment must be such that [`Gguf`] reads the result.
+#[derive(Clone, Debug, Default)]
+pub struct GgufBuilder<'a> {
+    metadata: Vec<(String, MetaValue)>,
+    tensors: Vec<Tensor<'a>>,
+}
+
+#[derive(Clone, Debug)]
+struct Tensor<'a> {
+    name: String,
+    dims: Vec<u64>,
+    ty_number: u32,
+    data: Cow<'a, [u8]>,
+}
+
+impl<'a> GgufBuilder<'a> {
+    /// An empty file.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets a key, replacing its value if it has one. Arrays come from `Vec`s, strings from `&str`.
+    pub fn set(mut self, key: impl Into<String>, value: impl Into<MetaValue>) -> Self {
+        let (key, value) = (key.into(), value.into());
+        match self.metadata.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, old)) => *old = value,
+            None => self.metadata.push((key, value)),
+        }
+        self
+    }
+
+    /// Removes a key, if it is set.
+    pub fn remove(mut self, key: &str) -> Self {
+        self.metadata.retain(|(known, _)| known != key);
+        self
+    }
+
+    /// Sets all metadata of another file except `split.*`, which describes how that one was stored.
+    pub fn copy_metadata(self, from: &Gguf) -> Self {
+        from.metadata().filter(|(key, _)| !key.starts_with("split.")).fold(self, |builder, (key, value)| builder.set(key, value))
+    }
+
+    /// Sets `general.alignment`: a power of two of at most 1 MiB, 32 where it is not set.
+    pub fn alignment(self, alignment: u32) -> Self {
+        self.set("general.alignment", alignment)
+    }
+
+    /// Adds a tensor. `dims` has the fastest dimension first; `data` is in the layout of `ty`.
+    pub fn tensor(self, name: impl Into<String>, dims: &[u64], ty: GgmlType, data: impl Into<Cow<'a, [u8]>>) -> Self {
+        self.tensor_of_number(name, dims, ty as u32, data)
+    }
+
+    /// Adds a tensor under any type number, known or not; the size of unknown types is not checked.
+    pub fn tensor_of_number(mut self, name: impl Into<String>, dims: &[u64], ty_number: u32, data: impl Into<Cow<'a, [u8]>>) -> Self {
+        self.tensors.push(Tensor { name: name.into(), dims: dims.into(), ty_number, data: data.into() });
+        self
+    }
+
+    /// Adds a tensor of type F32.
+    pub fn tensor_f32(self, name: impl Into<String>, dims: &[u64], values: &[f32]) -> Self {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.tensor(name, dims, GgmlType::F32, bytes)
+    }
+
+    /// Writes the file.
+    pub fn write_to(&self, mut out: impl Write) -> Result<()> {
+        let alignment = self.checked_alignment()?;
+        let header = self.header(alignment)?;
+        let write = |out: &mut dyn Write| -> io::Result<()> {
+            out.write_all(&header)?;
+            for tensor in &self.tensors {
+                out.write_all(&tensor.data)?;
+                out.write_all(&vec![0; padded(tensor.data.len(), alignment) - tensor.data.len()])?;
+            }
+            out.flush()
+        };
+        write(&mut out).map_err(|error| Error::Write { error })
+    }
+
+    /// The file's bytes.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.write_to(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Writes the file under its final name only once it is whole.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let alignment = self.checked_alignment().map_err(|error| error.in_file(path))?;
+        self.header(alignment).map_err(|error| error.in_file(path))?;
+        atomic_write(path, |out| Ok(self.write_to(out)?))
+    }
+
+    fn header(&self, alignment: usize) -> Result<Vec<u8>> {
+        self.check_names()?;
+        let mut out = b"GGUF".to_vec();
+        out.extend(3u32.to_le_bytes());
+        out.extend((self.tensors.len() as u64).to_le_bytes());
+        out.extend((self.metadata.len() as u64).to_le_bytes());
+        for (key, value) in &self.metadata {
+            put_string(&mut out, key.as_bytes());
+            out.extend((value.ty() as u32).to_le_bytes());
+            value.encode(key, &mut out)?;
+        }
+        let mut offset = 0;
+        for tensor in &self.tensors {
+            tensor.check()?;
+            put_string(&mut out, tensor.name.as_bytes());
+            out.extend((tensor.dims.len() as u32).to_le_bytes());
+            tensor.dims.iter().for_each(|dim| out.extend(dim.to_le_bytes()));
+            out.extend(tensor.ty_number.to_le_bytes());
+            out.extend((offset as u64).to_le_bytes());
+            offset += padded(tensor.data.len(), alignment);
+        }
+        out.resize(padded(out.len(), alignment), 0);
+        Ok(out)
+    }
+
+    fn checked_alignment(&self) -> Result<usize> {
+        match self.metadata.iter().find(|(key, _)| key == "general.alignment") {
+            None => Ok(DEFAULT_ALIGNMENT as usize),
+            Some((_, MetaValue::U32(alignment))) if alignment.is_power_of_two() && *alignment <= MAX_ALIGNMENT => Ok(*alignment as usize),
+            Some((_, other)) => Err(Error::Alignment { found: format!("{other:?}"), limit: MAX_ALIGNMENT }),
+        }
+    }
+
+    fn check_names(&self) -> Result<()> {
+        let keys = self.metadata.iter().map(|(key, _)| ("key", key, MAX_KEY_BYTES));
+        let names = self.tensors.iter().map(|tensor| ("tensor name", &tensor.name, MAX_NAME_BYTES));
+        for (what, name, limit) in keys.chain(names) {
+            let bytes = name.len() as u64;
+            if bytes == 0 {
+                return Err(Error::Name { what, offset: 0, problem: NameProblem::Empty });
+            }
+            if bytes > limit {
+                return Err(Error::Name { what, offset: 0, problem: NameProblem::TooLong { bytes, limit } });
+            }
+        }
+        let mut names: Vec<&str> = self.tensors.iter().map(|tensor| tensor.name.as_str()).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(Error::Duplicate { what: "tensor", name: pair[0].into() }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Tensor<'_> {
+    fn check(&self) -> Result<()> {
+        let (tensor, found) = (self.name.clone(), self.dims.len() as u32);
+        if found == 0 || found > MAX_DIMS {
+            return Err(Error::DimensionCount { tensor, found });
+        }
+        let mut dims = [1; 4];
+        dims[..self.dims.len()].copy_from_slice(&self.dims);
+        let expected = data_bytes(&self.name, dims, self.dims.len(), self.ty_number)?;
+        let found = self.data.len() as u64;
+        if found == expected || GgmlType::from_u32(self.ty_number).is_none() && found > 0 {
+            return Ok(());
+        }
+        Err(Error::DataSize { tensor, expected, found })
+    }
+}
+
+fn padded(len: usize, alignment: usize) -> usize {
+    len.next_multiple_of(alignment)
+}

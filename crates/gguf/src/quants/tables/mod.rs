@@ -1,0 +1,37 @@
+//! Codebooks, values and sign patterns that block formats look up; public because GPU kernels upload them.
+
+mod iq1;
+mod iq2;
+mod iq3;
+
+pub use iq1::IQ1_GRID;
+pub use iq2::{IQ2_S_GRID, IQ2_XS_GRID, IQ2_XXS_GRID};
+pub use iq3::{IQ3_S_GRID, IQ3_XXS_GRID};
+
+/// The magnitudes that a 2-bit code of IQ2_XXS, IQ2_XS and IQ2_S selects (code 3 does not occur).
+pub const IQ2_VALUES: [u8; 4] = [8, 25, 43, 0];
+
+/// The magnitudes that a code of IQ3_XXS selects.
+pub const IQ3_XXS_VALUES: [u8; 8] = [4, 12, 20, 28, 36, 44, 52, 62];
+
+/// The 16 levels of IQ4_NL and IQ4_XS (ggml's `kvalues_iq4nl`).
+pub const IQ4_VALUES: [i8; 16] = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
+
+/// Twice the 16 values of an E2M1 code, as MXFP4 and NVFP4 use them (ggml's `kvalues_mxfp4`).
+pub const FP4_VALUES: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
+
+/// The shift that IQ1_S and IQ1_M add to or subtract from every grid value.
+pub const IQ1_DELTA: f32 = 0.125;
+
+/// Eight sign bits for a 7-bit pattern: the eighth makes the number of minus signs even (ggml's `ksigns_iq2xs`).
+pub const SIGNS: [u8; 128] = even_signs();
+
+const fn even_signs() -> [u8; 128] {
+    let mut signs = [0; 128];
+    let mut i = 0;
+    while i < 128 {
+        signs[i] = i as u8 | ((i.count_ones() as u8 & 1) << 7);
+        i += 1;
+    }
+    signs
+}

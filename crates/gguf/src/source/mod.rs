@@ -1,0 +1,67 @@
+//! Where a file's bytes come from: memory, positioned reads, a map, or several parts in a row.
+
+mod file;
+mod joined;
+#[cfg(feature = "mmap")]
+mod map;
+
+use std::borrow::Cow;
+use std::io;
+use std::sync::Arc;
+
+pub use file::FileSource;
+pub use joined::JoinedSource;
+#[cfg(feature = "mmap")]
+pub use map::MapSource;
+
+/// Random access to the bytes of a file of known length.
+pub trait Source: Send + Sync {
+    /// Length of the whole file.
+    fn len_bytes(&self) -> u64;
+
+    /// Fills `buf` from `offset` on; an error if the file ends before that or cannot be read.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()>;
+
+    /// All bytes, where they are in memory or mapped.
+    fn bytes(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// `len` bytes from `offset` on, where they are in memory or mapped in one piece.
+    fn slice(&self, offset: u64, len: u64) -> Option<&[u8]> {
+        let start = usize::try_from(offset).ok()?;
+        let end = start.checked_add(usize::try_from(len).ok()?)?;
+        self.bytes()?.get(start..end)
+    }
+
+    /// Whether `bytes` can neither change nor vanish, as a map of a file can; then headers are read in place.
+    fn is_memory(&self) -> bool {
+        false
+    }
+}
+
+macro_rules! memory {
+    ($($ty:ty)*) => {$(
+        impl Source for $ty {
+            fn len_bytes(&self) -> u64 {
+                self.len() as u64
+            }
+
+            fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+                let bytes = self.slice(offset, buf.len() as u64).ok_or(io::ErrorKind::UnexpectedEof)?;
+                buf.copy_from_slice(bytes);
+                Ok(())
+            }
+
+            fn bytes(&self) -> Option<&[u8]> {
+                Some(self)
+            }
+
+            fn is_memory(&self) -> bool {
+                true
+            }
+        }
+    )*};
+}
+
+memory!(Vec<u8> &'static [u8] Arc<[u8]> Cow<'static, [u8]>);

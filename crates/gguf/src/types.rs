@@ -1,0 +1,139 @@
+//! The tensor types of ggml: numbers, names and block geometry.
+
+use std::fmt;
+
+macro_rules! ggml_types {
+    ($($variant:ident = $number:literal, $name:literal, $block:literal elements in $bytes:literal;)*) => {
+        /// How a tensor's elements are stored. The numbers are those of `ggml_type` in `ggml.h`.
+        #[allow(non_camel_case_types)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u32)]
+        pub enum GgmlType {
+            $(
+                #[doc = concat!("`", $name, "`: ", stringify!($block), " elements in ", stringify!($bytes), " bytes.")]
+                $variant = $number,
+            )*
+        }
+
+        impl GgmlType {
+            /// Every type, by rising number.
+            pub const ALL: &'static [GgmlType] = &[$(GgmlType::$variant),*];
+
+            /// The type with this number, or `None` for one that ggml dropped or that is newer than this crate.
+            pub fn from_u32(number: u32) -> Option<Self> {
+                match number {
+                    $($number => Some(GgmlType::$variant),)*
+                    _ => None,
+                }
+            }
+
+            /// The name that ggml prints, such as `Q4_K`.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(GgmlType::$variant => $name,)*
+                }
+            }
+
+            /// Elements per block; 1 for plain numbers.
+            pub const fn block_size(self) -> usize {
+                match self {
+                    $(GgmlType::$variant => $block,)*
+                }
+            }
+
+            /// Bytes per block.
+            pub const fn block_bytes(self) -> usize {
+                match self {
+                    $(GgmlType::$variant => $bytes,)*
+                }
+            }
+        }
+    };
+}
+
+ggml_types! {
+    F32 = 0, "F32", 1 elements in 4;
+    F16 = 1, "F16", 1 elements in 2;
+    Q4_0 = 2, "Q4_0", 32 elements in 18;
+    Q4_1 = 3, "Q4_1", 32 elements in 20;
+    Q5_0 = 6, "Q5_0", 32 elements in 22;
+    Q5_1 = 7, "Q5_1", 32 elements in 24;
+    Q8_0 = 8, "Q8_0", 32 elements in 34;
+    Q8_1 = 9, "Q8_1", 32 elements in 36;
+    Q2_K = 10, "Q2_K", 256 elements in 84;
+    Q3_K = 11, "Q3_K", 256 elements in 110;
+    Q4_K = 12, "Q4_K", 256 elements in 144;
+    Q5_K = 13, "Q5_K", 256 elements in 176;
+    Q6_K = 14, "Q6_K", 256 elements in 210;
+    Q8_K = 15, "Q8_K", 256 elements in 292;
+    IQ2_XXS = 16, "IQ2_XXS", 256 elements in 66;
+    IQ2_XS = 17, "IQ2_XS", 256 elements in 74;
+    IQ3_XXS = 18, "IQ3_XXS", 256 elements in 98;
+    IQ1_S = 19, "IQ1_S", 256 elements in 50;
+    IQ4_NL = 20, "IQ4_NL", 32 elements in 18;
+    IQ3_S = 21, "IQ3_S", 256 elements in 110;
+    IQ2_S = 22, "IQ2_S", 256 elements in 82;
+    IQ4_XS = 23, "IQ4_XS", 256 elements in 136;
+    I8 = 24, "I8", 1 elements in 1;
+    I16 = 25, "I16", 1 elements in 2;
+    I32 = 26, "I32", 1 elements in 4;
+    I64 = 27, "I64", 1 elements in 8;
+    F64 = 28, "F64", 1 elements in 8;
+    IQ1_M = 29, "IQ1_M", 256 elements in 56;
+    BF16 = 30, "BF16", 1 elements in 2;
+    TQ1_0 = 34, "TQ1_0", 256 elements in 54;
+    TQ2_0 = 35, "TQ2_0", 256 elements in 66;
+    MXFP4 = 39, "MXFP4", 32 elements in 17;
+    NVFP4 = 40, "NVFP4", 64 elements in 36;
+    Q1_0 = 41, "Q1_0", 128 elements in 18;
+}
+
+impl GgmlType {
+    /// Bytes of a row of `cols` elements; `None` if `cols` is no multiple of the block or the size overflows.
+    pub fn row_bytes(self, cols: usize) -> Option<usize> {
+        if !cols.is_multiple_of(self.block_size()) {
+            return None;
+        }
+        (cols / self.block_size()).checked_mul(self.block_bytes())
+    }
+
+    /// The type of this name, in any case.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|ty| ty.name().eq_ignore_ascii_case(name))
+    }
+
+    /// Whether elements share blocks with scales, rather than being plain numbers.
+    pub const fn is_quantized(self) -> bool {
+        self.block_size() > 1
+    }
+}
+
+impl fmt::Display for GgmlType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_finds_its_type_and_the_gaps_find_none() {
+        for &ty in GgmlType::ALL {
+            assert_eq!(GgmlType::from_u32(ty as u32), Some(ty));
+            assert_eq!(GgmlType::from_name(&ty.name().to_lowercase()), Some(ty));
+        }
+        for gap in [4, 5, 31, 32, 33, 36, 37, 38, 42, u32::MAX] {
+            assert_eq!(GgmlType::from_u32(gap), None);
+        }
+    }
+
+    #[test]
+    fn row_bytes_refuses_partial_blocks_and_overflow() {
+        assert_eq!(GgmlType::Q4_K.row_bytes(512), Some(288));
+        assert_eq!(GgmlType::Q4_K.row_bytes(0), Some(0));
+        assert_eq!(GgmlType::Q4_K.row_bytes(257), None);
+        assert_eq!(GgmlType::F64.row_bytes(usize::MAX), None);
+    }
+}
