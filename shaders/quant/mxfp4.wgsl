@@ -1,0 +1,14 @@
+// MXFP4: ggml's block_mxfp4 { u8 e; u8 qs[16] }, 32 elements in 17 bytes; low nibbles are elements 0..15, high ones 16..31.
+// Row (nb = k / 32): planes qs [16 nb bytes], e [nb], padded to 16 bytes.
+// w = 2^(e - 127) * e2m1(q). The scale is made with e2m1's 2^14 in it, so it saturates at 2^113, far beyond any weight.
+// Source: ggml-common.h; OCP Microscaling Formats 1.0.
+fn W_row(r: u32, k: u32) -> u32 {
+    return r * ((((k >> 5u) * 17u + 15u) >> 4u) << 2u);
+}
+
+fn W_load4(row: u32, k: u32, i: u32) -> vec4<f32> {
+    let b = i >> 3u;
+    let e = (W_word(row + (k >> 5u) * 4u + (b >> 2u)) >> ((b & 3u) << 3u)) & 255u;
+    let codes = W_word(row + b * 4u + (i & 3u)) >> (i & 4u);
+    return bitcast<f32>(min(e + 14u, 254u) << 23u) * W_e2m1(codes);
+}
