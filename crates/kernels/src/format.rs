@@ -7,6 +7,7 @@
 use crate::compose;
 use gguf::GgmlType;
 use gguf::quants::tables::{IQ1_GRID, IQ2_S_GRID, IQ2_VALUES, IQ2_XS_GRID, IQ2_XXS_GRID, IQ3_S_GRID, IQ3_XXS_GRID, IQ3_XXS_VALUES};
+use half::f16;
 
 /// How one weight type lies in a GPU buffer and how WGSL reads it.
 #[derive(Debug)]
@@ -17,8 +18,7 @@ pub struct Format {
     pub wgsl: &'static str,
     /// (offset in the file's block, bytes) of each part that a row keeps, in the order of its planes; empty if blocks stay whole.
     pub planes: &'static [(usize, usize)],
-    /// Words at the start of every buffer of this type, a multiple of 4.
-    pub table: &'static [u32],
+    table: &'static [u32],
 }
 
 macro_rules! wgsl {
@@ -105,6 +105,12 @@ pub fn format(ty: GgmlType) -> Option<&'static Format> {
 }
 
 impl Format {
+    /// Words at the start of every buffer of this type, a multiple of 4: its codebook, or nothing.
+    #[must_use]
+    pub fn table(&self) -> &'static [u32] {
+        self.table
+    }
+
     /// Words of one row of `cols` elements, padded to 16 bytes; `cols` is a multiple of the block size.
     #[must_use]
     pub fn row_words(&self, cols: u32) -> u32 {
@@ -144,4 +150,38 @@ impl Format {
     pub fn instantiate(&self, name: &str) -> String {
         compose::instantiate(self.wgsl, "W", name)
     }
+}
+
+/// Overwrites every floating-point scale and minimum of a block, each with the next value rounded to what the block can hold
+/// (MXFP4 keeps the power of two alone, and neither it nor NVFP4 a sign). The integer scales and codes stay.
+pub fn set_scales(ty: GgmlType, block: &mut [u8], mut next: impl FnMut() -> f32) {
+    match ty {
+        GgmlType::Q8_K => block[..4].copy_from_slice(&next().to_le_bytes()),
+        GgmlType::MXFP4 => block[0] = (next().to_bits() >> 23) as u8,
+        GgmlType::NVFP4 => block[..4].fill_with(|| (f16::from_f32(next() / 256.0).to_bits() >> 7) as u8 & 0x7f),
+        GgmlType::IQ1_M => {
+            let d = f16::from_f32(next()).to_bits();
+            for (i, byte) in [49, 51, 53, 55].into_iter().enumerate() {
+                block[byte] = block[byte] & 15 | (d >> (4 * i) << 4) as u8;
+            }
+        }
+        _ => {
+            for field in ty.fields().iter().filter(|field| ["d", "dmin", "m"].contains(&field.name)) {
+                block[field.offset_bytes..][..2].copy_from_slice(&f16::from_f32(next()).to_le_bytes());
+            }
+        }
+    }
+}
+
+/// One block of random codes whose values are of ordinary size (about 1), for tests and benches; `bits` gives 64 random bits.
+/// Panics for types that have no blocks.
+pub fn random_block(ty: GgmlType, bits: &mut impl FnMut() -> u64) -> Vec<u8> {
+    assert!(ty.is_quantized(), "{ty} has no blocks");
+    let mut block: Vec<u8> = (0..ty.block_bytes()).map(|_| bits() as u8).collect();
+    set_scales(ty, &mut block, || 1.0);
+    let mut values = vec![0.0f32; ty.block_size()];
+    gguf::dequantize(ty, &block, &mut values).expect("one whole block");
+    let largest = values.iter().fold(1.0f32, |most, value| most.max(value.abs()));
+    set_scales(ty, &mut block, || ((bits() >> 40) as f32 / (1 << 23) as f32 - 1.0) / largest);
+    block
 }

@@ -1,1 +1,27 @@
-//! WGSL kernels.
+//! Transformer kernels in WGSL: declared once as rows, recorded as data, planned, and run on a GPU or on the oracles.
+
+#[macro_use]
+pub mod row;
+pub mod compose;
+pub mod device;
+pub mod error;
+pub mod exec;
+pub mod format;
+pub mod ops;
+pub mod parity;
+pub mod plan;
+pub mod record;
+pub mod sampling;
+pub mod states;
+pub mod tensor;
+pub mod weights;
+
+pub use device::{AdapterSummary, Caps, Class, Device, Limits, Select};
+pub use error::Error;
+pub use exec::{Executor, Outputs, Pending, Plan, StepInput, Watch};
+pub use plan::{PlanOptions, Planned};
+pub use record::{Recorder, RopeTable};
+pub use sampling::SampleParams;
+pub use states::States;
+pub use tensor::{Counts, Input, KvState, Lead, Shape, State, StateKind, Tensor, Weight};
+pub use weights::{TensorBytes, Weights};

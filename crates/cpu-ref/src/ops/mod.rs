@@ -20,6 +20,7 @@ mod gelu;
 mod rope;
 
 mod attention;
+mod gather_rows;
 mod kv_append;
 
 mod log_softmax;
@@ -40,6 +41,7 @@ pub use attention::{AttentionSpec, Mask, attention};
 pub use embed::embed;
 pub use geglu::geglu;
 pub use gelu::gelu;
+pub use gather_rows::gather_rows;
 pub use kv_append::{KvType, kv_append, kv_read};
 pub use log_prob::log_prob;
 pub use log_softmax::log_softmax;

@@ -1,0 +1,117 @@
+//! Composes a kernel's WGSL from its row and the pieces that its bindings ask for.
+
+use crate::format;
+use crate::row::{Access, Row};
+use cpu_ref::KvType;
+use gguf::GgmlType;
+use std::fmt::Write as _;
+
+/// What a binding's piece depends on.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Piece {
+    Format(GgmlType),
+    Kv(KvType),
+}
+
+/// A row with its pieces chosen: what a pipeline is built from and cached by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Kernel {
+    pub row: &'static Row,
+    /// One entry per binding; those without a piece are `None`.
+    pub pieces: Vec<Option<Piece>>,
+    /// Reductions through subgroup operations.
+    pub subgroups: bool,
+}
+
+const REDUCE: &str = "shared/reduce.wgsl";
+const REDUCE_SUBGROUP: &str = include_str!("../../../shaders/shared/reduce_subgroup.wgsl");
+
+const KV_PIECES: [(KvType, &str, &str); 3] = [
+    (KvType::F32, include_str!("../../../shaders/kv/f32.wgsl"), include_str!("../../../shaders/kv/f32_store.wgsl")),
+    (KvType::F16, include_str!("../../../shaders/kv/f16.wgsl"), include_str!("../../../shaders/kv/f16_store.wgsl")),
+    (KvType::Q8_0, include_str!("../../../shaders/kv/q8_0.wgsl"), include_str!("../../../shaders/kv/q8_0_store.wgsl")),
+];
+
+impl Kernel {
+    /// Whether the row has a reduction, and so a subgroup variant.
+    #[must_use]
+    pub fn reduces(row: &Row) -> bool {
+        row.wgsl.iter().any(|(path, _)| *path == REDUCE)
+    }
+
+    /// A name that tells every choice, for tables and labels: `matmul_vec q4_k +subgroups`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let mut label = self.row.name.to_string();
+        for piece in self.pieces.iter().flatten() {
+            let _ = match piece {
+                Piece::Format(ty) => write!(label, " {}", ty.name().to_lowercase()),
+                Piece::Kv(ty) => write!(label, " kv-{}", format!("{ty:?}").to_lowercase()),
+            };
+        }
+        if self.subgroups {
+            label.push_str(" +subgroups");
+        }
+        label
+    }
+
+    /// The whole WGSL text: the kernel file first, so that line numbers stay true, then shared and bound pieces.
+    #[must_use]
+    pub fn source(&self) -> String {
+        let mut text = String::new();
+        for (path, piece) in self.row.wgsl {
+            text.push_str(if self.subgroups && *path == REDUCE { REDUCE_SUBGROUP } else { piece });
+            text.push('\n');
+        }
+        for ((name, access), piece) in self.row.bindings.iter().zip(&self.pieces) {
+            match piece {
+                Some(Piece::Format(ty)) => {
+                    let format = format::format(*ty).unwrap_or_else(|| panic!("{} has no piece", ty.name()));
+                    text.push_str(&format.instantiate(name));
+                }
+                Some(Piece::Kv(ty)) => {
+                    let found = KV_PIECES.iter().find(|p| p.0 == *ty);
+                    let (_, load, store) = found.unwrap_or_else(|| panic!("{ty:?} has no piece"));
+                    text.push_str(&instantiate(if *access == Access::KvMut { store } else { load }, "S", name));
+                }
+                None => {}
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Renames the identifiers `prefix` and `prefix_*` of a piece to those of one binding.
+#[must_use]
+pub fn instantiate(piece: &str, prefix: &str, name: &str) -> String {
+    let mut out = String::with_capacity(piece.len());
+    let mut word = String::new();
+    for c in piece.chars().chain(std::iter::once('\n')) {
+        if c.is_ascii_alphanumeric() || c == '_' {
+            word.push(c);
+            continue;
+        }
+        match word.strip_prefix(prefix) {
+            Some(rest) if rest.is_empty() || rest.starts_with('_') => {
+                out.push_str(name);
+                out.push_str(rest);
+            }
+            _ => out.push_str(&word),
+        }
+        word.clear();
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::instantiate;
+
+    #[test]
+    fn renames_whole_identifiers_only() {
+        let piece = "fn W_row(r: u32) -> u32 { return W[r] + WG + vW_x; }";
+        assert_eq!(instantiate(piece, "W", "up"), "fn up_row(r: u32) -> u32 { return up[r] + WG + vW_x; }\n");
+    }
+}

@@ -1,0 +1,285 @@
+//! A GPU device: adapter choice, limits, capabilities and the pipelines built on it.
+
+use crate::compose::Kernel;
+use crate::error::Error;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Which adapter to open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Select {
+    /// Discrete before integrated before virtual before software.
+    #[default]
+    Best,
+    /// The first adapter whose name contains this text, ignoring case.
+    Name(String),
+}
+
+/// How much of the adapter to ask for.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Limits {
+    /// Every limit and every useful feature of the adapter.
+    #[default]
+    Adapter,
+    /// WebGPU's default limits and no optional feature, as a browser would give (`WEFT_LIMITS=webgpu`).
+    WebGpu,
+}
+
+impl Limits {
+    /// Reads the environment variable `WEFT_LIMITS`; anything but `webgpu` means all.
+    #[must_use]
+    pub fn from_env() -> Self {
+        match std::env::var("WEFT_LIMITS") {
+            Ok(v) if v.eq_ignore_ascii_case("webgpu") => Self::WebGpu,
+            _ => Self::Adapter,
+        }
+    }
+}
+
+/// What kind of hardware answers, in order of preference.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    Discrete,
+    Integrated,
+    Virtual,
+    Unknown,
+    /// A CPU that pretends: correct, never called a GPU.
+    Software,
+}
+
+/// One adapter as the instance lists it.
+#[derive(Clone, Debug)]
+pub struct AdapterSummary {
+    pub name: String,
+    pub class: Class,
+    pub backend: String,
+    pub driver: String,
+}
+
+/// What a device can do; the only input to row selection besides shapes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caps {
+    /// Subgroup operations are available in compute shaders.
+    pub subgroups: bool,
+    /// Timestamps may be written between dispatches.
+    pub timestamps: bool,
+    /// Largest storage binding, bytes.
+    pub max_binding_bytes: u64,
+    /// Largest buffer, bytes.
+    pub max_buffer_bytes: u64,
+    /// Threads per workgroup.
+    pub max_workgroup: u32,
+    /// Offset alignment of uniform bindings, bytes.
+    pub uniform_align: u32,
+    /// Offset alignment of storage bindings, bytes.
+    pub storage_align: u32,
+}
+
+/// A pipeline with its layout, built once per kernel.
+pub(crate) struct Pipeline {
+    pub layout: wgpu::BindGroupLayout,
+    pub pipeline: wgpu::ComputePipeline,
+}
+
+pub(crate) struct Inner {
+    pub device: wgpu::Device,
+    pub queue: wgpu::Queue,
+    pub summary: AdapterSummary,
+    pub caps: Caps,
+    pub limits: wgpu::Limits,
+    pub features: wgpu::Features,
+    pub lost: Arc<OnceLock<String>>,
+    pub failed: Arc<Mutex<Option<String>>>,
+    pub pipelines: Mutex<HashMap<Kernel, Arc<Pipeline>>>,
+}
+
+/// An open GPU device; cheap to clone and shared between threads.
+#[derive(Clone)]
+pub struct Device(pub(crate) Arc<Inner>);
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Device").field("adapter", &self.0.summary).field("caps", &self.0.caps).finish()
+    }
+}
+
+fn instance(limits: Limits) -> wgpu::Instance {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    // The GL backend writes to stderr on machines without a display and offers nothing the others lack.
+    descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12 | wgpu::Backends::BROWSER_WEBGPU;
+    if limits == Limits::WebGpu {
+        descriptor.flags |= wgpu::InstanceFlags::VALIDATION_INDIRECT_CALL;
+        descriptor.flags.remove(wgpu::InstanceFlags::ALLOW_UNDERLYING_NONCOMPLIANT_ADAPTER);
+    }
+    wgpu::Instance::new(descriptor)
+}
+
+fn class(info: &wgpu::AdapterInfo) -> Class {
+    let software = ["llvmpipe", "lavapipe", "swiftshader", "basic render"].iter().any(|s| info.name.to_lowercase().contains(s));
+    match info.device_type {
+        _ if software => Class::Software,
+        wgpu::DeviceType::DiscreteGpu => Class::Discrete,
+        wgpu::DeviceType::IntegratedGpu => Class::Integrated,
+        wgpu::DeviceType::VirtualGpu => Class::Virtual,
+        wgpu::DeviceType::Cpu => Class::Software,
+        wgpu::DeviceType::Other => Class::Unknown,
+    }
+}
+
+fn summary(info: &wgpu::AdapterInfo) -> AdapterSummary {
+    AdapterSummary {
+        name: info.name.clone(),
+        class: class(info),
+        backend: info.backend.to_string(),
+        driver: format!("{} {}", info.driver, info.driver_info).trim().to_string(),
+    }
+}
+
+async fn adapters(limits: Limits) -> Vec<wgpu::Adapter> {
+    let mut found = instance(limits).enumerate_adapters(wgpu::Backends::all()).await;
+    found.sort_by_key(|a| class(&a.get_info()));
+    found
+}
+
+/// The adapters of this machine, best first.
+pub async fn list_async() -> Vec<AdapterSummary> {
+    adapters(Limits::Adapter).await.iter().map(|a| summary(&a.get_info())).collect()
+}
+
+/// The adapters of this machine, best first.
+#[cfg(not(target_arch = "wasm32"))]
+#[must_use]
+pub fn list() -> Vec<AdapterSummary> {
+    pollster::block_on(list_async())
+}
+
+impl Device {
+    /// Opens the adapter that `select` names.
+    ///
+    /// # Errors
+    /// [`Error::NoAdapter`] when none answers, [`Error::NoDevice`] when the driver refuses.
+    pub async fn open_async(select: &Select, limits: Limits) -> Result<Self, Error> {
+        let found = adapters(limits).await;
+        let chosen = match select {
+            Select::Best => found.first(),
+            Select::Name(name) => found.iter().find(|a| a.get_info().name.to_lowercase().contains(&name.to_lowercase())),
+        };
+        let Some(adapter) = chosen else {
+            let wanted = match select {
+                Select::Best => "graphics adapter (is a Vulkan, Metal or DX12 driver installed?)".to_string(),
+                Select::Name(name) => format!("adapter named {name:?}"),
+            };
+            return Err(Error::NoAdapter { wanted, found: found.iter().map(|a| a.get_info().name).collect() });
+        };
+        Self::request(adapter, limits).await
+    }
+
+    /// Opens the adapter that `select` names, blocking.
+    ///
+    /// # Errors
+    /// As [`Device::open_async`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn open(select: &Select, limits: Limits) -> Result<Self, Error> {
+        pollster::block_on(Self::open_async(select, limits))
+    }
+
+    /// The best adapter of this machine, under the limits that `WEFT_LIMITS` asks for.
+    ///
+    /// # Errors
+    /// As [`Device::open_async`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn auto() -> Result<Self, Error> {
+        Self::open(&Select::Best, Limits::from_env())
+    }
+
+    async fn request(adapter: &wgpu::Adapter, limits: Limits) -> Result<Self, Error> {
+        let summary = summary(&adapter.get_info());
+        let useful = wgpu::Features::SUBGROUP
+            | wgpu::Features::SHADER_F16
+            | wgpu::Features::TIMESTAMP_QUERY
+            | wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES
+            | wgpu::Features::PIPELINE_CACHE;
+        let (features, limits) = match limits {
+            Limits::Adapter => (adapter.features() & useful, adapter.limits()),
+            Limits::WebGpu => (wgpu::Features::empty(), wgpu::Limits::default()),
+        };
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("weft"),
+            required_features: features,
+            required_limits: limits.clone(),
+            memory_hints: wgpu::MemoryHints::Performance,
+            ..Default::default()
+        };
+        let (device, queue) = adapter
+            .request_device(&descriptor)
+            .await
+            .map_err(|e| Error::NoDevice { adapter: summary.name.clone(), reason: e.to_string() })?;
+        let lost = Arc::new(OnceLock::new());
+        let failed = Arc::new(Mutex::new(None));
+        let on_lost = Arc::clone(&lost);
+        device.set_device_lost_callback(move |reason, message| {
+            let _ = on_lost.set(format!("{reason:?}: {message}"));
+        });
+        let on_error = Arc::clone(&failed);
+        device.on_uncaptured_error(Arc::new(move |e: wgpu::Error| {
+            on_error.lock().unwrap_or_else(|p| p.into_inner()).get_or_insert(e.to_string());
+        }));
+        let inside = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES;
+        let caps = Caps {
+            subgroups: features.contains(wgpu::Features::SUBGROUP),
+            timestamps: features.contains(inside),
+            max_binding_bytes: limits.max_storage_buffer_binding_size & !255,
+            max_buffer_bytes: limits.max_buffer_size & !255,
+            max_workgroup: limits.max_compute_invocations_per_workgroup,
+            uniform_align: limits.min_uniform_buffer_offset_alignment,
+            storage_align: limits.min_storage_buffer_offset_alignment,
+        };
+        Ok(Self(Arc::new(Inner { device, queue, summary, caps, limits, features, lost, failed, pipelines: Mutex::default() })))
+    }
+
+    /// What this device can do.
+    #[must_use]
+    pub fn caps(&self) -> &Caps {
+        &self.0.caps
+    }
+
+    /// The adapter behind this device.
+    #[must_use]
+    pub fn adapter(&self) -> &AdapterSummary {
+        &self.0.summary
+    }
+
+    /// Names of the optional features that were granted, and the limits, for people.
+    #[must_use]
+    pub fn describe(&self) -> (Vec<String>, String) {
+        (self.0.features.iter_names().map(|(n, _)| n.to_lowercase()).collect(), format!("{:#?}", self.0.limits))
+    }
+
+    /// Turns a lost device or a rejected call into an error; called before and after work is submitted.
+    pub(crate) fn check(&self, what: &str) -> Result<(), Error> {
+        if let Some(reason) = self.0.lost.get() {
+            return Err(Error::DeviceLost { reason: reason.clone() });
+        }
+        match self.0.failed.lock().unwrap_or_else(|p| p.into_inner()).take() {
+            Some(reason) => Err(Error::Device { what: what.to_string(), reason }),
+            None => Ok(()),
+        }
+    }
+
+    /// A zeroed buffer, or the error that names what it was for.
+    pub(crate) fn buffer(&self, what: &str, bytes: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer, Error> {
+        let bytes = bytes.max(16).next_multiple_of(16);
+        if bytes > self.0.caps.max_buffer_bytes {
+            return Err(Error::BindingTooLarge { what: what.to_string(), bytes, limit: self.0.caps.max_buffer_bytes });
+        }
+        let scope = self.0.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let buffer = self.0.device.create_buffer(&wgpu::BufferDescriptor { label: Some(what), size: bytes, usage, mapped_at_creation: false });
+        #[cfg(not(target_arch = "wasm32"))]
+        if pollster::block_on(scope.pop()).is_some() {
+            return Err(Error::OutOfMemory { what: what.to_string(), bytes });
+        }
+        #[cfg(target_arch = "wasm32")]
+        drop(scope);
+        Ok(buffer)
+    }
+}

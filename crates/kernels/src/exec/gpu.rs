@@ -1,0 +1,275 @@
+//! The GPU executor: binds a plan once, then encodes and submits it.
+
+use super::readback::{Pool, Read};
+use super::{StepInput, Watch, cpu::input_words};
+use crate::compose::Kernel;
+use crate::device::{Class, Device, Pipeline};
+use crate::error::Error;
+use crate::plan::{Arg, PlanOptions, Planned, Step, plan};
+use crate::record::{Recorder, RopeTable};
+use crate::row::Access;
+use crate::states::{States, Store};
+use crate::tensor::{Counts, Shape, StateKind};
+use crate::weights::Weights;
+use std::sync::Arc;
+
+/// A plan with everything it needs on its device. Nothing is created per run.
+pub struct GpuPlan {
+    device: Device,
+    planned: Planned,
+    states: Vec<StateKind>,
+    ropes: Vec<RopeTable>,
+    origins: Vec<Shape>,
+    weights: Arc<Weights>,
+    pipelines: Vec<Arc<Pipeline>>,
+    buffers: Vec<wgpu::Buffer>,
+    inputs: wgpu::Buffer,
+    dummy: wgpu::Buffer,
+    staging: Vec<u8>,
+    bound: Option<Bound>,
+    pool: Arc<Pool>,
+}
+
+struct Bound {
+    generation: u64,
+    groups: Vec<wgpu::BindGroup>,
+}
+
+impl GpuPlan {
+    pub(super) fn new(device: &Device, rec: Recorder, weights: Arc<Weights>, options: &PlanOptions) -> Result<Self, Error> {
+        let planned = plan(&rec, device.caps(), options)?;
+        let pipelines = device.pipelines(planned.steps.iter().map(|s| &s.kernel))?;
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+        let buffers = planned.placement.buffers.iter();
+        let buffers = buffers.map(|&bytes| device.buffer("an intermediate", bytes, usage)).collect::<Result<_, _>>()?;
+        let inputs = device.buffer("the step inputs", planned.placement.input_bytes, usage)?;
+        let dummy = device.buffer("an unused binding", 16, usage)?;
+        let bytes = planned.read_back.iter().map(|t| 4 * t.shape.elements()).sum::<u64>();
+        let staging = vec![0; planned.placement.input_bytes as usize];
+        let pool = Pool::new(device, bytes);
+        let (states, ropes, origins) = (rec.states, rec.ropes, rec.origins.iter().map(|o| o.1).collect());
+        let device = device.clone();
+        Ok(Self { device, planned, states, ropes, origins, weights, pipelines, buffers, inputs, dummy, staging, bound: None, pool })
+    }
+
+    /// The plan as data.
+    #[must_use]
+    pub fn planned(&self) -> &Planned {
+        &self.planned
+    }
+
+    pub(super) fn poison(&self) {
+        for buffer in &self.buffers {
+            self.device.0.queue.write_buffer(buffer, 0, &vec![0xff; buffer.size() as usize]);
+        }
+    }
+
+    pub(super) fn run(&mut self, states: &mut States, input: &StepInput, watch: Watch<'_>) -> Result<Read, Error> {
+        let encoder = self.encode(states, input, watch, &mut |_, _, _| {})?;
+        self.finish(encoder, input.counts())
+    }
+
+    /// Encodes every dispatch; `after` sees the pass after each one, for the profiler.
+    pub(crate) fn encode(
+        &mut self,
+        states: &States,
+        input: &StepInput,
+        watch: Watch<'_>,
+        after: &mut dyn FnMut(&mut wgpu::ComputePass<'_>, usize, &Step),
+    ) -> Result<wgpu::CommandEncoder, Error> {
+        self.device.check("starting a step")?;
+        self.prepare(states, input)?;
+        let counts = input.counts();
+        let groups = &self.bound.as_ref().expect("prepared").groups;
+        let layers = self.planned.steps.iter().filter_map(|s| s.layer).max().map_or(0, |l| l + 1);
+        let cut = layers_per_submit(self.device.adapter().class);
+        watch.at(0, layers)?;
+        let device = &self.device.0;
+        let mut encoder = device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let (mut at, mut last_cut) = (0, 0);
+        while at < self.planned.steps.len() {
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            let mut cut_at = None;
+            while at < self.planned.steps.len() {
+                let step = &self.planned.steps[at];
+                if let (Some(every), Some(layer)) = (cut, step.layer)
+                    && layer >= last_cut + every
+                {
+                    cut_at = Some(layer);
+                    break;
+                }
+                let [x, y, z] = step.dispatch.grid.at(counts);
+                pass.set_pipeline(&self.pipelines[at].pipeline);
+                pass.set_bind_group(0, &groups[at], &[]);
+                pass.dispatch_workgroups(x, y, z);
+                after(&mut pass, at, step);
+                at += 1;
+            }
+            drop(pass);
+            if let Some(layer) = cut_at {
+                last_cut = layer;
+                device.queue.submit([encoder.finish()]);
+                watch.at(layer, layers)?;
+                encoder = device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            }
+        }
+        Ok(encoder)
+    }
+
+    /// Copies what is read back, submits, and starts the mapping.
+    pub(crate) fn finish(&self, mut encoder: wgpu::CommandEncoder, counts: Counts) -> Result<Read, Error> {
+        let target = self.pool.take()?;
+        let (mut ranges, mut offset) = (vec![], 0);
+        for t in &self.planned.read_back {
+            let bytes = 4 * u64::from(t.shape.rows_at(counts)) * u64::from(t.shape.width());
+            if bytes > 0 {
+                let source = &self.buffers[self.planned.placement.slots[&t.id]];
+                encoder.copy_buffer_to_buffer(source, 0, &target, offset, Some(bytes));
+            }
+            ranges.push((offset, bytes));
+            offset += bytes;
+        }
+        let submission = self.device.0.queue.submit([encoder.finish()]);
+        Ok(Read::start(&self.pool, target, submission, ranges))
+    }
+
+    /// Uploads the step's inputs in one write, and binds anew when the states' buffers were swapped.
+    fn prepare(&mut self, states: &States, input: &StepInput) -> Result<(), Error> {
+        if self.bound.as_ref().is_none_or(|b| b.generation != states.generation) {
+            self.bound = Some(Bound { generation: states.generation, groups: self.bind(states)? });
+        }
+        let (mut first, mut last) = (usize::MAX, 0);
+        for &(id, kind, offset, _) in &self.planned.placement.inputs {
+            let words = input_words(kind, self.origins[id as usize], input, &self.ropes);
+            let (from, bytes) = (offset as usize, bytemuck::cast_slice::<u32, u8>(&words));
+            self.staging[from..from + bytes.len()].copy_from_slice(bytes);
+            (first, last) = (first.min(from), last.max(from + bytes.len()));
+        }
+        if last > 0 {
+            self.device.0.queue.write_buffer(&self.inputs, first as u64, &self.staging[first..last]);
+        }
+        Ok(())
+    }
+
+    fn bind(&self, states: &States) -> Result<Vec<wgpu::BindGroup>, Error> {
+        let Store::Gpu(_, state_buffers) = &states.store else { unreachable!("a GPU plan over states of the CPU executor") };
+        assert!(self.states.iter().zip(0..).all(|(k, n)| states.kind(crate::tensor::State(n)) == *k), "states of another recording");
+        let device = &self.device.0;
+        let align = device.caps.uniform_align.max(16) as usize;
+        let (mut params, mut offsets) = (Vec::<u8>::new(), vec![]);
+        for step in &self.planned.steps {
+            params.resize(params.len().next_multiple_of(align), 0);
+            offsets.push(params.len() as u64);
+            let start = params.len();
+            params.extend_from_slice(&step.dispatch.params);
+            if let Some(at) = step.dispatch.row.param_offset("capacity") {
+                params[start + at..start + at + 4].copy_from_slice(&states.capacity().to_le_bytes());
+            }
+        }
+        params.resize(params.len().next_multiple_of(16), 0);
+        let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
+        let uniform = self.device.buffer("the parameters", params.len() as u64, usage)?;
+        device.queue.write_buffer(&uniform, 0, &params);
+        let groups = self.planned.steps.iter().zip(&self.pipelines).zip(offsets).map(|((step, pipeline), offset)| {
+            let size = std::num::NonZeroU64::new(step.dispatch.params.len() as u64);
+            let bound = wgpu::BufferBinding { buffer: &uniform, offset, size };
+            let mut entries = vec![wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(bound) }];
+            for (n, arg) in step.dispatch.args.iter().enumerate() {
+                entries.push(wgpu::BindGroupEntry { binding: n as u32 + 1, resource: self.resource(arg, state_buffers) });
+            }
+            let label = Some(step.dispatch.row.name);
+            device.device.create_bind_group(&wgpu::BindGroupDescriptor { label, layout: &pipeline.layout, entries: &entries })
+        });
+        let groups = groups.collect();
+        self.device.check("binding a plan")?;
+        Ok(groups)
+    }
+
+    fn resource<'a>(&'a self, arg: &Arg, states: &'a [wgpu::Buffer]) -> wgpu::BindingResource<'a> {
+        match arg {
+            Arg::None => self.dummy.as_entire_binding(),
+            Arg::Weight(w, part) => self.weights.buffer(*w, *part).as_entire_binding(),
+            Arg::State(s) => states[s.0 as usize].as_entire_binding(),
+            Arg::Value(t) => match self.planned.placement.slots.get(&t.id) {
+                Some(&slot) => self.buffers[slot].as_entire_binding(),
+                None => {
+                    let input = self.planned.placement.inputs.iter().find(|i| i.0 == t.id);
+                    let &(_, _, offset, bytes) = input.unwrap_or_else(|| panic!("value {} is read before it is made", t.id));
+                    let size = std::num::NonZeroU64::new(bytes.max(16).next_multiple_of(16));
+                    wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer: &self.inputs, offset, size })
+                }
+            },
+        }
+    }
+}
+
+/// Where the watchdog is strict (integrated and unknown adapters drive a display), a submit holds few layers.
+fn layers_per_submit(class: Class) -> Option<u32> {
+    match class {
+        Class::Discrete | Class::Virtual | Class::Software => None,
+        Class::Integrated | Class::Unknown => Some(8),
+    }
+}
+
+impl Device {
+    /// The pipelines of these kernels, building those that this device has not seen, in parallel where it can.
+    pub(crate) fn pipelines<'a>(&self, kernels: impl Iterator<Item = &'a Kernel>) -> Result<Vec<Arc<Pipeline>>, Error> {
+        let kernels: Vec<&Kernel> = kernels.collect();
+        let mut cache = self.0.pipelines.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut missing: Vec<&Kernel> = vec![];
+        for kernel in &kernels {
+            if !cache.contains_key(*kernel) && !missing.contains(kernel) {
+                missing.push(kernel);
+            }
+        }
+        #[cfg(not(target_arch = "wasm32"))]
+        let built: Vec<Pipeline> = {
+            use rayon::prelude::*;
+            missing.par_iter().map(|k| self.build(k)).collect()
+        };
+        #[cfg(target_arch = "wasm32")]
+        let built: Vec<Pipeline> = missing.iter().map(|k| self.build(k)).collect();
+        self.check("building pipelines")?;
+        cache.extend(missing.into_iter().cloned().zip(built.into_iter().map(Arc::new)));
+        Ok(kernels.iter().map(|k| Arc::clone(&cache[*k])).collect())
+    }
+
+    fn build(&self, kernel: &Kernel) -> Pipeline {
+        let device = &self.0.device;
+        let label = kernel.label();
+        let source = wgpu::ShaderSource::Wgsl(kernel.source().into());
+        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(&label), source });
+        let entry = |binding, ty| wgpu::BindGroupLayoutEntry {
+            binding,
+            visibility: wgpu::ShaderStages::COMPUTE,
+            ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
+            count: None,
+        };
+        let storage = |access: &Access| wgpu::BufferBindingType::Storage { read_only: !access.writes() };
+        let mut entries = vec![entry(0, wgpu::BufferBindingType::Uniform)];
+        entries.extend(kernel.row.bindings.iter().zip(1..).map(|((_, access), n)| entry(n, storage(access))));
+        let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: Some(&label), entries: &entries });
+        let groups = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+            label: Some(&label),
+            bind_group_layouts: &[Some(&layout)],
+            immediate_size: 0,
+        });
+        let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: Some(&label),
+            layout: Some(&groups),
+            module: &module,
+            entry_point: Some(kernel.row.entry),
+            compilation_options: wgpu::PipelineCompilationOptions::default(),
+            cache: None,
+        });
+        Pipeline { layout, pipeline }
+    }
+
+    /// Submits what is queued and waits, so that staging memory is given back.
+    pub(crate) fn flush(&self) -> Result<(), Error> {
+        self.0.queue.submit([]);
+        #[cfg(not(target_arch = "wasm32"))]
+        let _ = self.0.device.poll(wgpu::PollType::wait_indefinitely());
+        self.check("uploading")
+    }
+}

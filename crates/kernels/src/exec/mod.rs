@@ -1,0 +1,195 @@
+//! The two executors: a GPU that encodes plans, and the oracles on the CPU.
+
+pub mod cpu;
+pub mod gpu;
+mod readback;
+
+use crate::device::{Device, Select};
+use crate::error::Error;
+use crate::plan::{PlanOptions, Planned};
+use crate::record::Recorder;
+use crate::sampling::SampleParams;
+use crate::states::States;
+use crate::tensor::Counts;
+use crate::weights::Weights;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Where recordings run.
+#[derive(Clone, Debug)]
+pub enum Executor {
+    Gpu(Device),
+    Cpu,
+}
+
+impl Executor {
+    /// The best GPU of this machine, or the CPU where no driver answers or only a software one does.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[must_use]
+    pub fn best() -> Self {
+        match Device::open(&Select::Best, crate::device::Limits::from_env()) {
+            Ok(device) if device.adapter().class != crate::device::Class::Software => Self::Gpu(device),
+            _ => Self::Cpu,
+        }
+    }
+
+    /// The name people know it by.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Gpu(device) => device.adapter().name.clone(),
+            Self::Cpu => "CPU".to_string(),
+        }
+    }
+
+    /// `gpu` or `cpu`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Gpu(_) => "gpu",
+            Self::Cpu => "cpu",
+        }
+    }
+
+    /// Compiles a recording and allocates what it needs besides weights and states.
+    ///
+    /// # Errors
+    /// Allocation errors and limits of the device.
+    pub fn plan(&self, rec: Recorder, weights: &Arc<Weights>, options: &PlanOptions) -> Result<Plan, Error> {
+        Ok(match self {
+            Self::Gpu(device) => Plan::Gpu(Box::new(gpu::GpuPlan::new(device, rec, Arc::clone(weights), options)?)),
+            Self::Cpu => Plan::Cpu(Box::new(cpu::CpuPlan::new(rec, Arc::clone(weights), options))),
+        })
+    }
+}
+
+/// What changes from step to step.
+#[derive(Clone, Debug, Default)]
+pub struct StepInput {
+    /// The position of each row in its sequence; their number is T.
+    pub positions: Vec<u32>,
+    /// The sequence slot of each row.
+    pub sequences: Vec<u32>,
+    /// The first position each row does not see; only for recordings with bidirectional attention.
+    pub ends: Vec<u32>,
+    /// Which rows get logits.
+    pub out_rows: Vec<u32>,
+    /// How ids are drawn, per row of logits; only for recordings that sample.
+    pub sampling: Vec<SampleParams>,
+    /// The free inputs, by number.
+    pub host: Vec<Vec<f32>>,
+}
+
+impl StepInput {
+    pub(crate) fn counts(&self) -> Counts {
+        Counts { step: self.positions.len() as u32, out: self.out_rows.len() as u32 }
+    }
+}
+
+/// What watches a run: a flag that stops it at the next cut, and a report of layers done.
+#[derive(Clone, Copy, Default)]
+pub struct Watch<'a> {
+    pub cancel: Option<&'a AtomicBool>,
+    /// Called with (layer, layers) at each cut.
+    pub progress: Option<&'a (dyn Fn(u32, u32) + Sync)>,
+}
+
+impl Watch<'_> {
+    pub(crate) fn at(&self, layer: u32, layers: u32) -> Result<(), Error> {
+        if let Some(report) = self.progress {
+            report(layer, layers);
+        }
+        match self.cancel {
+            Some(flag) if flag.load(Ordering::Relaxed) => Err(Error::Cancelled),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A recording compiled for an executor.
+pub enum Plan {
+    Gpu(Box<gpu::GpuPlan>),
+    Cpu(Box<cpu::CpuPlan>),
+}
+
+/// What a run reads back: words of every output and requested tap, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Outputs(pub Vec<Vec<u32>>);
+
+impl Outputs {
+    /// The n-th as f32.
+    #[must_use]
+    pub fn f32(&self, n: usize) -> &[f32] {
+        bytemuck::cast_slice(&self.0[n])
+    }
+}
+
+/// A run under way; [`Pending::wait`] gives its outputs.
+#[must_use]
+pub enum Pending {
+    Gpu(readback::Read),
+    Cpu(Outputs),
+}
+
+impl Pending {
+    /// Waits for the outputs.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`].
+    pub async fn wait_async(self) -> Result<Outputs, Error> {
+        match self {
+            Self::Gpu(read) => read.wait().await,
+            Self::Cpu(outputs) => Ok(outputs),
+        }
+    }
+
+    /// Waits for the outputs, blocking.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn wait(self) -> Result<Outputs, Error> {
+        pollster::block_on(self.wait_async())
+    }
+}
+
+impl Plan {
+    /// Starts a run. States are written in place; the outputs come from [`Pending`].
+    ///
+    /// # Errors
+    /// [`Error::ContextOverflow`] before anything runs, [`Error::Cancelled`], device errors.
+    pub fn run(&mut self, states: &mut States, input: &StepInput, watch: Watch<'_>) -> Result<Pending, Error> {
+        let capacity = self.capacity();
+        let counts = input.counts();
+        assert!(counts.step <= capacity.step && counts.out <= capacity.out, "{counts:?} rows in a plan for {capacity:?}");
+        match self {
+            Self::Gpu(plan) => plan.run(states, input, watch).map(Pending::Gpu),
+            Self::Cpu(plan) => plan.run(states, input, watch).map(Pending::Cpu),
+        }
+    }
+
+    /// The capacities the plan was made for.
+    #[must_use]
+    pub fn capacity(&self) -> Counts {
+        match self {
+            Self::Gpu(plan) => plan.planned().capacity,
+            Self::Cpu(plan) => plan.capacity(),
+        }
+    }
+
+    /// Fills every intermediate with NaN, so that a value nobody wrote shows.
+    pub fn poison(&mut self) {
+        if let Self::Gpu(plan) = self {
+            plan.poison();
+        }
+    }
+
+    /// The compiled plan, where there is one.
+    #[must_use]
+    pub fn planned(&self) -> Option<&Planned> {
+        match self {
+            Self::Gpu(plan) => Some(plan.planned()),
+            Self::Cpu(_) => None,
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Attention of the step's rows over the KV state.
+
+use super::{Io, Operation, Work};
+use crate::exec::cpu::{Host, in_parallel};
+use crate::parity::{Case, Gen};
+use crate::plan::{Dispatch, Grid, Lower};
+use crate::record::Recorder;
+use crate::tensor::{Counts, Input, KvState, State, StateKind, Tensor};
+use cpu_ref::{AttentionSpec, KvType, Mask};
+
+kernel! {
+    ATTENTION: "attention",
+    entry: "attention",
+    wgsl: ["attention.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
+    params: Params {
+        heads: u32, kv_heads: u32, head_dim: u32, rows: u32, capacity: u32, causal: u32, window: u32, scale: f32, softcap: f32
+    },
+    bindings: Bind { q: Read, positions: Read, ends: Read, sequences: Read, k_state: Kv, v_state: Kv, y: Write },
+    cpu: cpu_ref::attention,
+    nmse: 1e-10,
+}
+
+/// Longest head that the kernel holds.
+pub const MAX_HEAD_DIM: u32 = 512;
+
+/// How a row attends.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Attend {
+    pub mask: Mask,
+    /// Factor on every score.
+    pub scale: f32,
+    /// softcap * tanh(score / softcap), when given.
+    pub softcap: Option<f32>,
+}
+
+/// y = softmax(scale q k^T) v.
+#[derive(Clone, Debug)]
+pub struct Attention {
+    pub q: Tensor,
+    pub kv: KvState,
+    pub kv_heads: u32,
+    pub attend: Attend,
+    pub positions: Tensor,
+    pub ends: Tensor,
+    pub sequences: Tensor,
+    pub y: Tensor,
+}
+
+/// Attention of `q` [T, N, H] over the rows of `kv` (`kv_heads` heads of H) that each row's sequence holds;
+/// [T, N, H], f32. Bidirectional rows see all keys below the step input `ends`.
+///
+/// # Panics
+/// When the heads do not divide, or H is no multiple of 4 or above [`MAX_HEAD_DIM`].
+pub fn attention(rec: &mut Recorder, q: Tensor, kv: KvState, kv_heads: u32, attend: Attend) -> Tensor {
+    let (heads, dim) = (q.shape.heads, q.shape.dim);
+    assert!(kv_heads > 0 && heads.is_multiple_of(kv_heads), "{heads} query heads over {kv_heads} kv heads");
+    assert!(dim.is_multiple_of(4) && dim <= MAX_HEAD_DIM, "heads of {dim}");
+    for s in [kv.k, kv.v] {
+        assert!(matches!(rec.kind(s), StateKind::Kv { width, .. } if width == kv_heads * dim), "attention over {:?}", rec.kind(s));
+    }
+    let (positions, sequences) = (rec.input(Input::Positions), rec.input(Input::Sequences));
+    let ends = if attend.mask == Mask::Bidirectional { rec.input(Input::Ends) } else { positions };
+    let y = rec.make(q.shape);
+    rec.push(Attention { q, kv, kv_heads, attend, positions, ends, sequences, y });
+    y
+}
+
+impl Operation for Attention {
+    fn io(&self) -> Io {
+        Io { reads: vec![self.q, self.positions, self.ends, self.sequences], writes: vec![self.y] }
+    }
+
+    fn work(&self, counts: Counts) -> Work {
+        // What the keys cost depends on the positions, which a plan does not know: the query rows alone.
+        let bytes = 8 * u64::from(self.q.shape.rows_at(counts)) * u64::from(self.q.shape.width());
+        Work { flops: 0, bytes, weight_bytes: 0 }
+    }
+
+    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+        let shape = self.q.shape;
+        let bidirectional = self.attend.mask == Mask::Bidirectional;
+        let params = Params {
+            heads: shape.heads,
+            kv_heads: self.kv_heads,
+            head_dim: shape.dim,
+            rows: shape.rows,
+            capacity: 0,
+            causal: u32::from(!bidirectional),
+            window: if let Mask::Window(n) = self.attend.mask { n as u32 } else { 0 },
+            scale: self.attend.scale,
+            softcap: self.attend.softcap.unwrap_or(0.0),
+        };
+        let bind = Bind {
+            q: self.q.into(),
+            positions: self.positions.into(),
+            ends: self.ends.into(),
+            sequences: self.sequences.into(),
+            k_state: self.kv.k.into(),
+            v_state: self.kv.v.into(),
+            y: self.y.into(),
+        };
+        vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: shape.heads })]
+    }
+
+    fn cpu(&self, host: &mut Host<'_>) {
+        let spec = AttentionSpec {
+            heads: self.q.shape.heads as usize,
+            kv_heads: self.kv_heads as usize,
+            head_dim: self.q.shape.dim as usize,
+            scale: f64::from(self.attend.scale),
+            softcap: self.attend.softcap.map(f64::from),
+        };
+        let (positions, sequences, ends) = (host.u32(self.positions), host.u32(self.sequences), host.u32(self.ends));
+        let visible: Vec<(u32, usize, usize)> = (0..positions.len())
+            .map(|t| {
+                let bidirectional = self.attend.mask == Mask::Bidirectional;
+                let end = ends[t] as usize + usize::from(!bidirectional);
+                let range = self.attend.mask.visible(positions[t] as usize, end);
+                (sequences[t], range.start, range.end)
+            })
+            .collect();
+        let mut y = host.take(self.y);
+        let width = self.q.shape.width() as usize;
+        let mut seen: Vec<u32> = visible.iter().map(|v| v.0).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        for sequence in seen {
+            let rows = || visible.iter().filter(|v| v.0 == sequence);
+            let first = rows().map(|v| v.1).min().unwrap_or(0);
+            let last = rows().map(|v| v.2).max().unwrap_or(0);
+            let (k, v) = (read(host, self.kv.k, sequence, first, last), read(host, self.kv.v, sequence, first, last));
+            let q = host.f32(self.q);
+            in_parallel(&mut y, width, |t, y| {
+                let (of, start, end) = visible[t];
+                if of == sequence {
+                    cpu_ref::attention(&spec, &q[t * width..][..width], &k, &v, start - first..end - first, y);
+                }
+            });
+        }
+        host.put(self.y, y);
+    }
+}
+
+/// The rows of one sequence at positions first..last.
+fn read(host: &Host<'_>, state: State, sequence: u32, first: usize, last: usize) -> Vec<f32> {
+    let StateKind::Kv { ty, width } = host.kind(state) else { unreachable!("checked when recorded") };
+    let width = width as usize;
+    let mut rows = vec![0.0; (last - first) * width];
+    in_parallel(&mut rows, width, |n, row| {
+        let slot = host.slot(sequence, (first + n) as u32);
+        cpu_ref::kv_read(host.state(state), ty, width, slot, row);
+    });
+    rows
+}
+
+/// Appends a step of one sequence or several, then attends over it; with a window of one, what was stored comes back.
+pub(crate) fn appended(g: &mut Gen, ty: KvType, window: Option<usize>) -> Case {
+    let (kv_heads, group, dim) = (g.pick(&[1, 2]), g.pick(&[1, 2, 4]), g.pick(&[4, 64, 80, 96, 128, 256, 512]));
+    let rows = g.pick(&[1, 3, 33, 129, 260]);
+    let width = kv_heads * dim;
+    let kinds = [StateKind::Kv { ty, width }, StateKind::Kv { ty, width }];
+    let mut case = Case::with_states(rows, &kinds, 2, 300);
+    // Unequal sequences: the first `split` rows are one, the rest the other.
+    let split = g.pick(&[rows, rows / 2, 1]);
+    case.input.sequences = (0..rows).map(|t| u32::from(t >= split)).collect();
+    case.input.positions = (0..rows).map(|t| if t >= split { t - split } else { t }).collect();
+    case.input.ends = (0..rows).map(|t| if t >= split { rows - split } else { split }).collect();
+    let window = window.or_else(|| g.coin().then(|| g.pick(&[1, 7, 128, 1000])));
+    let mask = match window {
+        Some(n) => Mask::Window(n),
+        None => g.pick(&[Mask::Causal, Mask::Bidirectional]),
+    };
+    let attend = Attend { mask, scale: 1.0 / (dim as f32).sqrt(), softcap: g.coin().then_some(50.0) };
+    let (k, v) = (case.uniform(g, width, 3.0).heads(kv_heads), case.tensor(g, width).heads(kv_heads));
+    let q = case.uniform(g, width * group, 3.0).heads(kv_heads * group);
+    let kv = KvState::new(case.rec.state(0), case.rec.state(1));
+    let kv = super::kv_append(&mut case.rec, kv, k, v);
+    let y = attention(&mut case.rec, q, kv, kv_heads, attend);
+    case.expect(y);
+    case
+}
+
+/// Head dims from 4 to 512, grouped heads, tiles of keys partly filled, every mask, softcaps, every KV type.
+pub fn case(g: &mut Gen) -> Case {
+    let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
+    appended(g, ty, None)
+}

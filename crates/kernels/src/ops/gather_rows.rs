@@ -1,0 +1,63 @@
+//! Picks the rows whose logits are asked for.
+
+use super::{Io, Operation};
+use crate::exec::cpu::Host;
+use crate::parity::{Case, Gen};
+use crate::plan::{Dispatch, Grid, Lower};
+use crate::record::Recorder;
+use crate::tensor::{Input, Shape, Tensor};
+
+kernel! {
+    GATHER_ROWS: "gather_rows",
+    entry: "gather_rows",
+    wgsl: ["gather_rows.wgsl", "shared/grid.wgsl"],
+    params: Params { dim: u32, rows: u32 },
+    bindings: Bind { x: Read, out_rows: Read, y: Write },
+    cpu: cpu_ref::gather_rows,
+    nmse: 1e-12,
+}
+
+/// y[o] = x[out_rows[o]].
+#[derive(Clone, Debug)]
+pub struct GatherRows {
+    pub x: Tensor,
+    pub out_rows: Tensor,
+    pub y: Tensor,
+}
+
+/// The rows of `x` [T, D] that the step asks logits for; [Out, D], f32.
+pub fn gather_rows(rec: &mut Recorder, x: Tensor) -> Tensor {
+    let out_rows = rec.input(Input::OutRows);
+    let y = rec.make(Shape { heads: 1, dim: x.shape.width(), ..out_rows.shape });
+    rec.push(GatherRows { x, out_rows, y });
+    y
+}
+
+impl Operation for GatherRows {
+    fn io(&self) -> Io {
+        Io { reads: vec![self.x, self.out_rows], writes: vec![self.y] }
+    }
+
+    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+        let params = Params { dim: self.y.shape.dim, rows: self.y.shape.rows };
+        let grid = Grid::Elements { lead: self.y.shape, workgroup: 256, per_thread: 1 };
+        vec![Bind { x: self.x.into(), out_rows: self.out_rows.into(), y: self.y.into() }.dispatch(params, grid)]
+    }
+
+    fn cpu(&self, host: &mut Host<'_>) {
+        let mut y = host.take(self.y);
+        cpu_ref::gather_rows(host.f32(self.x), host.u32(self.out_rows), &mut y);
+        host.put(self.y, y);
+    }
+}
+
+/// Some rows, in any order, with repeats.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, dim) = (g.small(), g.dim());
+    let mut case = Case::new(rows);
+    case.input.out_rows = (0..rows).map(|_| (g.bits() % u64::from(rows)) as u32).collect();
+    let x = case.tensor(g, dim);
+    let y = gather_rows(&mut case.rec, x);
+    case.expect(y);
+    case
+}

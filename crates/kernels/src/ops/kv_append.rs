@@ -1,0 +1,84 @@
+//! Writes keys and values into the KV state.
+
+use super::{Io, Operation};
+use crate::exec::cpu::Host;
+use crate::parity::{Case, Gen};
+use crate::plan::{Dispatch, Grid, Lower};
+use crate::record::Recorder;
+use crate::tensor::{Input, KvState, Shape, State, StateKind, Tensor};
+
+kernel! {
+    KV_APPEND: "kv_append",
+    entry: "kv_append",
+    wgsl: ["kv_append.wgsl", "shared/grid.wgsl"],
+    params: Params { width: u32, rows: u32, capacity: u32 },
+    bindings: Bind { k: Read, v: Read, positions: Read, sequences: Read, k_state: KvMut, v_state: KvMut },
+    cpu: cpu_ref::kv_append,
+    nmse: 1e-10,
+}
+
+/// state[slot of t] = (k[t], v[t]).
+#[derive(Clone, Debug)]
+pub struct KvAppend {
+    pub k: Tensor,
+    pub v: Tensor,
+    pub positions: Tensor,
+    pub sequences: Tensor,
+    pub state: KvState,
+}
+
+/// Stores `k` and `v` [T, K, H] at the step's positions, in the state's own type, and returns the state after it.
+pub fn kv_append(rec: &mut Recorder, state: KvState, k: Tensor, v: Tensor) -> KvState {
+    let width = k.shape.width();
+    for (s, t) in [(state.k, k), (state.v, v)] {
+        let fits = matches!(rec.kind(s), StateKind::Kv { width: w, .. } if w == width && t.shape.width() == w);
+        assert!(fits, "kv_append of rows of {} to {:?}", t.shape.width(), rec.kind(s));
+    }
+    let (positions, sequences) = (rec.input(Input::Positions), rec.input(Input::Sequences));
+    let state = KvState { version: state.version + 1, ..state };
+    rec.push(KvAppend { k, v, positions, sequences, state });
+    state
+}
+
+impl Operation for KvAppend {
+    fn io(&self) -> Io {
+        Io { reads: vec![self.k, self.v, self.positions, self.sequences], writes: vec![] }
+    }
+
+    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+        let Shape { lead, rows, .. } = self.k.shape;
+        let width = self.k.shape.width();
+        let bind = Bind {
+            k: self.k.into(),
+            v: self.v.into(),
+            positions: self.positions.into(),
+            sequences: self.sequences.into(),
+            k_state: self.state.k.into(),
+            v_state: self.state.v.into(),
+        };
+        let threads = Shape::new(lead, rows, 2 * width.div_ceil(32));
+        vec![bind.dispatch(Params { width, rows, capacity: 0 }, Grid::Elements { lead: threads, workgroup: 64, per_thread: 1 })]
+    }
+
+    fn cpu(&self, host: &mut Host<'_>) {
+        let slots: Vec<usize> =
+            host.u32(self.positions).iter().zip(host.u32(self.sequences)).map(|(&p, &s)| host.slot(s, p)).collect();
+        for (state, t) in [(self.state.k, self.k), (self.state.v, self.v)] {
+            let values = host.f32(t).to_vec();
+            append(host, state, &slots, &values);
+        }
+    }
+}
+
+fn append(host: &mut Host<'_>, state: State, slots: &[usize], values: &[f32]) {
+    let StateKind::Kv { ty, width } = host.kind(state) else { unreachable!("checked when recorded") };
+    for (&slot, row) in slots.iter().zip(values.chunks_exact(width as usize)) {
+        cpu_ref::kv_append(host.state_mut(state), ty, width as usize, slot, row);
+    }
+}
+
+/// What was appended comes back through attention over a single key, whose weight is one.
+pub fn case(g: &mut Gen) -> Case {
+    let ty = g.pick(&[cpu_ref::KvType::F32, cpu_ref::KvType::F16, cpu_ref::KvType::Q8_0]);
+    super::attention::appended(g, ty, Some(1))
+}

@@ -1,0 +1,86 @@
+//! Product of many rows with a weight matrix, in tiles; one row goes to `matmul_vec`.
+
+use super::{Io, Operation, Work, matmul_vec};
+use crate::exec::cpu::Host;
+use crate::parity::{Case, Gen};
+use crate::plan::{Arg, Dispatch, Grid, Lower, parts};
+use crate::record::Recorder;
+use crate::tensor::{Counts, Shape, Tensor, Weight};
+
+kernel! {
+    MATMUL: "matmul",
+    entry: "matmul",
+    wgsl: ["matmul.wgsl", "shared/x4.wgsl"],
+    params: Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32 },
+    bindings: Bind { x: Read, w: Weight, y: Write },
+    cpu: cpu_ref::matmul,
+    nmse: 1e-10,
+}
+
+// Row lengths that are no multiple of 4.
+kernel! { MATMUL_TAIL: "matmul_tail" = MATMUL with wgsl: ["matmul.wgsl", "shared/x4_tail.wgsl"] }
+
+/// Rows of activations and of weights per workgroup.
+const TILE: u32 = 64;
+
+/// y = x w^T.
+#[derive(Clone, Debug)]
+pub struct Matmul {
+    pub w: Weight,
+    pub x: Tensor,
+    pub y: Tensor,
+}
+
+/// y[t, n] = sum_k w[n, k] x[t, k]; `w` [N, K] in any weight format, `x` [T, K]; returns [T, N], f32.
+pub fn matmul(rec: &mut Recorder, w: Weight, x: Tensor) -> Tensor {
+    assert_eq!(x.shape.width(), w.cols, "matmul: rows of {} with a weight of {} columns", x.shape.width(), w.cols);
+    let y = rec.make(Shape { heads: 1, dim: w.rows, ..x.shape });
+    rec.push(Matmul { w, x, y });
+    y
+}
+
+impl Operation for Matmul {
+    fn io(&self) -> Io {
+        Io { reads: vec![self.x], writes: vec![self.y] }
+    }
+
+    fn work(&self, counts: Counts) -> Work {
+        let (t, n, k) = (u64::from(self.x.shape.rows_at(counts)), u64::from(self.w.rows), u64::from(self.w.cols));
+        let weight_bytes = n * self.w.ty.row_bytes(self.w.cols as usize).unwrap_or(0) as u64;
+        Work { flops: 2 * t * n * k, bytes: weight_bytes + 4 * t * (n + k), weight_bytes }
+    }
+
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
+        let Weight { ty, rows: n, cols: k, .. } = self.w;
+        if self.x.shape.rows == 1 {
+            return matmul_vec::lower(self, cx);
+        }
+        let one = |(part, range): (usize, std::ops::Range<u32>)| {
+            let bind = Bind { x: self.x.into(), w: Arg::Weight(self.w, part as u32), y: self.y.into() };
+            let rows = self.x.shape.rows;
+            let params = Params { k, n, rows, row_base: range.start, row_count: range.len() as u32 };
+            let grid = Grid::Tiles { lead: self.x.shape, tile: TILE, x: (range.len() as u32).div_ceil(TILE) };
+            let dispatch = bind.dispatch(params, grid);
+            if k % 4 == 0 { dispatch } else { Dispatch { row: &MATMUL_TAIL, ..dispatch } }
+        };
+        parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
+    }
+
+    fn cpu(&self, host: &mut Host<'_>) {
+        let mut y = host.take(self.y);
+        host.matmul(self.w, host.f32(self.x), &mut y);
+        host.put(self.y, y);
+    }
+}
+
+/// Every format, tile edges in all three dimensions, row lengths that are no multiple of 4, weights in pieces.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, ty) = (g.dim().min(130) + 1, g.format());
+    let (cols, n) = (g.cols(ty), g.dim().min(300));
+    let mut case = Case::new(rows);
+    let w = case.weight(g, ty, n, cols);
+    let x = case.tensor(g, cols);
+    let y = matmul(&mut case.rec, w, x);
+    case.expect(y);
+    case
+}

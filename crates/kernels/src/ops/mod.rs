@@ -1,0 +1,105 @@
+//! The operations: one file each, with its row, its dispatcher and its parity case.
+
+use crate::exec::cpu::Host;
+use crate::parity::{Case, Gen};
+use crate::plan::{Dispatch, Lower};
+use crate::tensor::{Counts, Tensor};
+
+/// The tensors that an operation reads and makes.
+#[derive(Clone, Debug, Default)]
+pub struct Io {
+    pub reads: Vec<Tensor>,
+    pub writes: Vec<Tensor>,
+}
+
+/// What an operation costs: arithmetic operations and the fewest bytes it must move.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    pub flops: u64,
+    pub bytes: u64,
+    /// The part of `bytes` that is weights.
+    pub weight_bytes: u64,
+}
+
+impl Work {
+    /// The share of one of `n` equal dispatches.
+    #[must_use]
+    pub fn divided(self, n: u64) -> Self {
+        let n = n.max(1);
+        Self { flops: self.flops / n, bytes: self.bytes / n, weight_bytes: self.weight_bytes / n }
+    }
+
+    /// The sum of two.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            flops: self.flops + other.flops,
+            bytes: self.bytes + other.bytes,
+            weight_bytes: self.weight_bytes + other.weight_bytes,
+        }
+    }
+}
+
+/// One operation of a recording.
+pub trait Operation {
+    /// What it reads and makes.
+    fn io(&self) -> Io;
+    /// Its cost with these row counts; the default moves every tensor once and computes nothing worth counting.
+    fn work(&self, counts: Counts) -> Work {
+        let io = self.io();
+        let bytes = |t: &Tensor| 4 * u64::from(t.shape.rows_at(counts)) * u64::from(t.shape.width());
+        Work { bytes: io.reads.iter().chain(&io.writes).map(bytes).sum(), ..Work::default() }
+    }
+    /// Its kernel calls on this device.
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch>;
+    /// The same through the oracle. Fused operations have none: the CPU runs recordings as they were made.
+    fn cpu(&self, host: &mut Host<'_>);
+}
+
+pub mod matmul_vec;
+
+macro_rules! ops {
+    ($($module:ident :: $name:ident),* $(,)?) => {
+        $(pub mod $module;)*
+
+        /// Every operation.
+        #[derive(Clone, Debug)]
+        pub enum Op { $($name($module::$name)),* }
+
+        $(impl From<$module::$name> for Op {
+            fn from(op: $module::$name) -> Self { Self::$name(op) }
+        })*
+
+        impl Operation for Op {
+            fn io(&self) -> Io { match self { $(Self::$name(op) => op.io()),* } }
+            fn work(&self, counts: Counts) -> Work { match self { $(Self::$name(op) => op.work(counts)),* } }
+            fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> { match self { $(Self::$name(op) => op.lower(cx)),* } }
+            fn cpu(&self, host: &mut Host<'_>) { match self { $(Self::$name(op) => op.cpu(host)),* } }
+        }
+
+        /// The parity case of every operation, by its stem.
+        pub const CASES: &[(&str, fn(&mut Gen) -> Case)] = &[$((stringify!($module), $module::case)),*];
+    };
+}
+
+ops! {
+    embed::Embed,
+    rms_norm::RmsNorm,
+    matmul::Matmul,
+    rope::Rope,
+    kv_append::KvAppend,
+    attention::Attention,
+    add::Add,
+    swiglu::Swiglu,
+    gather_rows::GatherRows,
+}
+
+pub use add::{add, add_bias};
+pub use attention::{Attend, attention};
+pub use embed::embed;
+pub use gather_rows::gather_rows;
+pub use kv_append::kv_append;
+pub use matmul::matmul;
+pub use rms_norm::rms_norm;
+pub use rope::rope;
+pub use swiglu::swiglu;

@@ -1,0 +1,272 @@
+//! Parity: random cases of every operation, run on a device and through the oracles.
+
+use crate::compose::Kernel;
+use crate::device::Device;
+use crate::error::Error;
+use crate::exec::{Executor, StepInput, Watch};
+use crate::format::FORMATS;
+use crate::ops;
+use crate::plan::PlanOptions;
+use crate::record::Recorder;
+use crate::states::States;
+use crate::tensor::{Counts, Lead, Shape, StateKind, Tensor, Weight};
+use crate::weights::{TensorBytes, Weights};
+use gguf::GgmlType;
+use std::sync::Arc;
+
+/// A seeded source of shapes and values that favours edges.
+pub struct Gen(u64);
+
+impl Gen {
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed ^ 0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// 64 random bits (SplitMix64, Steele et al. 2014).
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn coin(&mut self) -> bool {
+        self.bits() & 1 == 1
+    }
+
+    /// One of these.
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[(self.bits() % from.len() as u64) as usize]
+    }
+
+    /// A length at the edges of workgroups: 1, WG - 1, WG, WG + 1, a prime, a large one.
+    pub fn dim(&mut self) -> u32 {
+        self.pick(&[1, 4, 31, 63, 64, 65, 97, 128, 255, 256, 257, 1021, 2048])
+    }
+
+    /// A few rows.
+    pub fn small(&mut self) -> u32 {
+        self.pick(&[1, 1, 2, 3, 5, 17])
+    }
+
+    /// Any weight format.
+    pub fn format(&mut self) -> GgmlType {
+        let n = self.bits() as usize % FORMATS.len();
+        FORMATS[n].ty
+    }
+
+    /// A row length that this format can have: whole blocks, or any at all.
+    pub fn cols(&mut self, ty: GgmlType) -> u32 {
+        let block = ty.block_size() as u32;
+        if block == 1 { self.dim() } else { block * self.pick(&[1, 2, 3, 5]) }
+    }
+
+    /// Uniform in [-1, 1).
+    pub fn unit(&mut self) -> f32 {
+        (self.bits() >> 40) as f32 / (1 << 23) as f32 - 1.0
+    }
+
+    /// Values of one of several characters: ordinary, tiny, large, all equal, with outliers.
+    pub fn values(&mut self, n: usize) -> Vec<f32> {
+        let kind = self.pick(&[0, 0, 0, 1, 2, 3, 4]);
+        let equal = self.unit();
+        let value = |g: &mut Self| match kind {
+            0 => 2.0 * g.unit(),
+            1 => 1e-4 * g.unit(),
+            2 => 1e3 * g.unit(),
+            3 => equal,
+            _ => g.unit() * if g.bits() % 61 == 0 { 300.0 } else { 1.0 },
+        };
+        (0..n).map(|_| value(self)).collect()
+    }
+
+    /// The bytes of a random weight: valid blocks whose values are of ordinary size.
+    pub fn weight(&mut self, ty: GgmlType, rows: u32, cols: u32) -> Vec<u8> {
+        let values: Vec<f32> = (0..rows as usize * cols as usize).map(|_| self.unit()).collect();
+        if let Ok(bytes) = gguf::quantize(ty, &values, cols as usize) {
+            return bytes;
+        }
+        let blocks = rows as usize * cols as usize / ty.block_size();
+        let mut bytes: Vec<u8> = (0..blocks * ty.block_bytes()).map(|_| self.bits() as u8).collect();
+        bytes.chunks_exact_mut(ty.block_bytes()).for_each(|block| self.scales(ty, block));
+        bytes
+    }
+
+    /// Gives a block of random bits scales of ordinary size.
+    fn scales(&mut self, ty: GgmlType, block: &mut [u8]) {
+        let scale = half::f16::from_f32(0.05 * self.unit());
+        match ty {
+            GgmlType::Q8_K => block[..4].copy_from_slice(&(0.01 * self.unit()).to_le_bytes()),
+            GgmlType::MXFP4 => block[0] = 120 + block[0] % 12,
+            GgmlType::NVFP4 => block[..4].iter_mut().for_each(|e| *e = 40 + *e % 24),
+            GgmlType::IQ1_M => {
+                for (i, byte) in [49, 51, 53, 55].into_iter().enumerate() {
+                    block[byte] = block[byte] & 15 | ((scale.to_bits() >> (4 * i) & 15) << 4) as u8;
+                }
+            }
+            _ => {}
+        }
+        for field in ty.fields().iter().filter(|f| f.bytes == 2 && ["d", "dmin", "m", "s"].contains(&f.name)) {
+            block[field.offset_bytes..][..2].copy_from_slice(&scale.to_le_bytes());
+        }
+    }
+}
+
+enum Loaded {
+    Matrix(GgmlType, u32, u32, Vec<u8>),
+    Vector(Vec<f32>),
+}
+
+/// A recording with everything it needs to run.
+pub struct Case {
+    pub rec: Recorder,
+    pub input: StepInput,
+    pub options: PlanOptions,
+    kinds: Vec<StateKind>,
+    sequences: u32,
+    capacity: u32,
+    tokens: Vec<(u32, Vec<u32>)>,
+    weights: Vec<Loaded>,
+}
+
+impl Case {
+    /// A case of `rows` rows without states.
+    #[must_use]
+    pub fn new(rows: u32) -> Self {
+        Self::with_states(rows, &[], 1, 1)
+    }
+
+    /// A case over states of `sequences` x `capacity` positions.
+    #[must_use]
+    pub fn with_states(rows: u32, kinds: &[StateKind], sequences: u32, capacity: u32) -> Self {
+        let rec = Recorder::new(Counts { step: rows, out: rows }, kinds);
+        let all: Vec<u32> = (0..rows).collect();
+        let input = StepInput { positions: all.clone(), sequences: vec![0; rows as usize], out_rows: all, ..StepInput::default() };
+        Self {
+            rec,
+            input,
+            options: PlanOptions::default(),
+            kinds: kinds.to_vec(),
+            sequences,
+            capacity,
+            tokens: vec![],
+            weights: vec![],
+        }
+    }
+
+    /// A random input [rows, width].
+    pub fn tensor(&mut self, g: &mut Gen, width: u32) -> Tensor {
+        let rows = self.rec.capacity().step;
+        let values = g.values(rows as usize * width as usize);
+        self.given(Shape::new(Lead::Step, rows, width), values)
+    }
+
+    /// A random input [rows, width], uniform in [-amplitude, amplitude): for operations whose conditioning has a scale.
+    pub fn uniform(&mut self, g: &mut Gen, width: u32, amplitude: f32) -> Tensor {
+        let rows = self.rec.capacity().step;
+        let values = (0..rows * width).map(|_| amplitude * g.unit()).collect();
+        self.given(Shape::new(Lead::Step, rows, width), values)
+    }
+
+    /// An input with these values.
+    pub fn given(&mut self, shape: Shape, values: Vec<f32>) -> Tensor {
+        self.input.host.push(values);
+        self.rec.host_input(self.input.host.len() as u32 - 1, shape)
+    }
+
+    /// A random matrix weight.
+    pub fn weight(&mut self, g: &mut Gen, ty: GgmlType, rows: u32, cols: u32) -> Weight {
+        self.weights.push(Loaded::Matrix(ty, rows, cols, g.weight(ty, rows, cols)));
+        Weight { id: self.weights.len() as u32 - 1, ty, rows, cols }
+    }
+
+    /// A random vector weight.
+    pub fn vector(&mut self, g: &mut Gen, cols: u32) -> Weight {
+        self.weights.push(Loaded::Vector(g.values(cols as usize)));
+        Weight { id: self.weights.len() as u32 - 1, ty: GgmlType::F32, rows: 1, cols }
+    }
+
+    /// Puts the rows at random sequences and positions below `positions`.
+    pub fn place(&mut self, g: &mut Gen, positions: u32) {
+        let (n, s) = (self.input.positions.len(), self.sequences);
+        self.input.positions = (0..n).map(|_| (g.bits() % u64::from(positions)) as u32).collect();
+        self.input.sequences = (0..n).map(|_| (g.bits() % u64::from(s)) as u32).collect();
+    }
+
+    /// Fills state 0 with ids below `vocab`.
+    pub fn tokens(&mut self, g: &mut Gen, vocab: u32) {
+        for s in 0..self.sequences {
+            let ids = (0..self.capacity).map(|_| (g.bits() % u64::from(vocab)) as u32).collect();
+            self.tokens.push((s, ids));
+        }
+    }
+
+    /// Compares this value between the executors.
+    pub fn expect(&mut self, t: Tensor) {
+        self.rec.output(t);
+    }
+
+    /// Runs on one executor and gives the outputs, with the kernels that made them.
+    ///
+    /// # Errors
+    /// What planning and running give.
+    pub fn run(&self, executor: &Executor, options: &PlanOptions) -> Result<(Vec<Vec<u32>>, Vec<Kernel>), Error> {
+        let mut weights = Weights::new(executor);
+        for (n, w) in self.weights.iter().enumerate() {
+            match w {
+                Loaded::Matrix(ty, rows, cols, bytes) => {
+                    weights.matrix(&format!("w{n}"), *ty, *rows, *cols, &TensorBytes::Owned(bytes.as_slice().into()))?
+                }
+                Loaded::Vector(values) => weights.vector(&format!("w{n}"), values.clone())?,
+            };
+        }
+        let mut states = States::new(executor, &self.kinds, self.sequences, self.capacity)?;
+        for (sequence, ids) in &self.tokens {
+            let state = self.rec.state(0);
+            states.write_tokens(state, *sequence, 0, ids);
+        }
+        let mut plan = executor.plan(self.rec.clone(), &Arc::new(weights), options)?;
+        let kernels = plan.planned().map_or_else(Vec::new, |p| p.steps.iter().map(|s| s.kernel.clone()).collect());
+        plan.poison();
+        let outputs = plan.run(&mut states, &self.input, Watch::default())?.wait()?;
+        Ok((outputs.0, kernels))
+    }
+}
+
+/// What one case showed about the kernels it ran.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub kernels: Vec<Kernel>,
+    /// Worst normalised mean squared error over the outputs.
+    pub nmse: f64,
+    /// The loosest bound among the rows that ran.
+    pub bound: f64,
+}
+
+/// Runs the case of operation `stem` that `seed` gives on `device` and through the oracles.
+///
+/// # Errors
+/// What either executor gives.
+pub fn check(device: &Device, case: fn(&mut Gen) -> Case, seed: u64, portable: bool) -> Result<Outcome, Error> {
+    let case = case(&mut Gen::new(seed));
+    let options = PlanOptions { portable, ..case.options.clone() };
+    let (got, kernels) = case.run(&Executor::Gpu(device.clone()), &options)?;
+    let (expected, _) = case.run(&Executor::Cpu, &options)?;
+    let mut worst = 0.0_f64;
+    for (got, expected) in got.iter().zip(&expected) {
+        assert_eq!(got.len(), expected.len(), "an output of another size");
+        let error = cpu_ref::nmse(bytemuck::cast_slice(expected), bytemuck::cast_slice(got));
+        worst = worst.max(error);
+    }
+    let bound = kernels.iter().map(|k| k.row.nmse).fold(0.0, f64::max);
+    Ok(Outcome { kernels, nmse: worst, bound })
+}
+
+/// The cases, by the stem of their operation.
+#[must_use]
+pub fn cases() -> Vec<(&'static str, fn(&mut Gen) -> Case)> {
+    let mut all = ops::CASES.to_vec();
+    all.push(("matmul_vec", ops::matmul_vec::case));
+    all
+}

@@ -1,0 +1,208 @@
+//! From a recording to a list of dispatches: small passes over data, each a file of its own.
+
+mod fuse;
+mod place;
+mod print;
+mod select;
+mod split;
+
+pub use place::Placement;
+pub use split::parts;
+
+use crate::compose::Kernel;
+use crate::device::Caps;
+use crate::error::Error;
+use crate::ops::{Operation, Work};
+use crate::record::Recorder;
+use crate::row::Row;
+use crate::tensor::{Counts, Lead, Shape, State, Tensor, Weight};
+
+/// What a binding is bound to.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Arg {
+    /// Nothing: a small dummy buffer, for bindings that a params flag switches off.
+    None,
+    Value(Tensor),
+    /// A weight, or the part of it that one binding holds.
+    Weight(Weight, u32),
+    State(State),
+}
+
+impl From<Tensor> for Arg {
+    fn from(t: Tensor) -> Self {
+        Self::Value(t)
+    }
+}
+impl From<Weight> for Arg {
+    fn from(w: Weight) -> Self {
+        Self::Weight(w, 0)
+    }
+}
+impl From<Option<Weight>> for Arg {
+    fn from(w: Option<Weight>) -> Self {
+        w.map_or(Self::None, Self::from)
+    }
+}
+impl From<State> for Arg {
+    fn from(s: State) -> Self {
+        Self::State(s)
+    }
+}
+
+/// Workgroups of a dispatch as a function of the row counts, kept as data so that plans can be printed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Grid {
+    /// `per_row` workgroups for every row, numbered through the 2-D helper of `shared/grid.wgsl`.
+    PerRow { lead: Shape, per_row: u32 },
+    /// One thread for each `per_thread` elements, in workgroups of `workgroup`, through the 2-D helper.
+    Elements { lead: Shape, workgroup: u32, per_thread: u32 },
+    /// `x` column tiles by ceil(rows / `tile`) row tiles.
+    Tiles { lead: Shape, tile: u32, x: u32 },
+}
+
+/// Workgroups per dimension that every device allows.
+pub const MAX_GRID: u32 = 65_535;
+
+/// Lays `n` workgroups out in two dimensions where one is too short; shaders undo it with `shared/grid.wgsl`.
+#[must_use]
+pub fn grid_2d(n: u64) -> [u32; 3] {
+    if n <= u64::from(MAX_GRID) {
+        return [n as u32, 1, 1];
+    }
+    let y = n.div_ceil(u64::from(MAX_GRID));
+    [n.div_ceil(y) as u32, y as u32, 1]
+}
+
+impl Grid {
+    /// The workgroups of a run with these row counts.
+    #[must_use]
+    pub fn at(&self, counts: Counts) -> [u32; 3] {
+        match *self {
+            Self::PerRow { lead, per_row } => grid_2d(u64::from(lead.rows_at(counts)) * u64::from(per_row)),
+            Self::Elements { lead, workgroup, per_thread } => {
+                let threads = (u64::from(lead.rows_at(counts)) * u64::from(lead.width())).div_ceil(u64::from(per_thread));
+                grid_2d(threads.div_ceil(u64::from(workgroup)))
+            }
+            Self::Tiles { lead, tile, x } => [x, lead.rows_at(counts).div_ceil(tile), 1],
+        }
+    }
+}
+
+/// One kernel call: row, params, bindings by position of the row's list, grid.
+#[derive(Clone, Debug)]
+pub struct Dispatch {
+    pub row: &'static Row,
+    pub params: Vec<u8>,
+    pub args: Vec<Arg>,
+    pub grid: Grid,
+}
+
+impl Dispatch {
+    /// The tensors this dispatch reads or writes.
+    pub fn tensors(&self, writes: bool) -> impl Iterator<Item = Tensor> + '_ {
+        let bound = self.row.bindings.iter().zip(&self.args);
+        bound.filter_map(move |((_, access), arg)| match arg {
+            Arg::Value(t) if access.writes() == writes => Some(*t),
+            _ => None,
+        })
+    }
+}
+
+/// What lowering an operation may look at.
+pub struct Lower<'a> {
+    pub caps: &'a Caps,
+    /// Capacities of the plan.
+    pub capacity: Counts,
+}
+
+/// What a plan is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct PlanOptions {
+    /// Names of taps to read back; a requested tap ends a fusion there.
+    pub taps: Vec<String>,
+    /// Run every operation as recorded.
+    pub unfused: bool,
+    /// Use portable rows only, whatever the device can do.
+    pub portable: bool,
+}
+
+/// A dispatch in its place.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub dispatch: Dispatch,
+    pub kernel: Kernel,
+    pub layer: Option<u32>,
+    /// Work of the operation behind the dispatch, at capacity.
+    pub work: Work,
+}
+
+/// A compiled plan: dispatches, buffers, and what is read back. Still plain data; an executor binds it.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    pub capacity: Counts,
+    pub steps: Vec<Step>,
+    pub placement: Placement,
+    /// Tensors read back after a run: outputs first, then the requested taps.
+    pub read_back: Vec<Tensor>,
+}
+
+/// Which taps of a recording were asked for.
+#[must_use]
+pub fn requested<'a>(rec: &'a Recorder, options: &'a PlanOptions) -> Vec<&'a crate::record::Tap> {
+    rec.taps.iter().filter(|t| options.taps.iter().any(|name| name == t.name)).collect()
+}
+
+/// Runs all passes.
+///
+/// # Errors
+/// [`Error::BindingTooLarge`] for an intermediate that no binding of this device can hold.
+pub fn plan(rec: &Recorder, caps: &Caps, options: &PlanOptions) -> Result<Planned, Error> {
+    let mut read_back = rec.outputs.clone();
+    read_back.extend(requested(rec, options).iter().map(|t| t.tensor));
+    let nodes = if options.unfused { rec.nodes.clone() } else { fuse::fuse(rec, &read_back, caps) };
+    let cx = Lower { caps, capacity: rec.capacity };
+    let mut steps = vec![];
+    for node in &nodes {
+        let lowered = node.op.lower(&cx);
+        let share = lowered.len() as u64;
+        for dispatch in lowered {
+            let kernel = select::kernel(&dispatch, &rec.states, caps.subgroups && !options.portable);
+            steps.push(Step { dispatch, kernel, layer: node.layer, work: node.op.work(rec.capacity).divided(share) });
+        }
+    }
+    let placement = place::place(&steps, &rec.origins, &read_back);
+    for (n, &bytes) in placement.buffers.iter().enumerate() {
+        if bytes > caps.max_binding_bytes {
+            return Err(Error::BindingTooLarge { what: format!("intermediate buffer {n}"), bytes, limit: caps.max_binding_bytes });
+        }
+    }
+    Ok(Planned { capacity: rec.capacity, steps, placement, read_back })
+}
+
+impl Planned {
+    /// Bytes of intermediate buffers.
+    #[must_use]
+    pub fn intermediate_bytes(&self) -> u64 {
+        self.placement.buffers.iter().sum()
+    }
+}
+
+
+/// A fixed number of rows, for grids that do not follow the step.
+#[must_use]
+pub fn fixed(rows: u32, width: u32) -> Shape {
+    Shape::new(Lead::Fixed, rows, width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grid_past_one_dimension_covers_every_workgroup_once() {
+        for n in [1, 65_535, 65_536, 151_936, 4_000_000_000_u64] {
+            let [x, y, _] = grid_2d(n);
+            assert!(u64::from(x) * u64::from(y) >= n && x <= MAX_GRID && u64::from(x) * u64::from(y - 1) < n, "{n}: {x} x {y}");
+        }
+    }
+}

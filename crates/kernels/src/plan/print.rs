@@ -1,0 +1,32 @@
+//! A plan as people read it: one line a dispatch.
+
+use super::{Arg, Planned};
+use std::fmt;
+
+impl fmt::Display for Planned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<6} {:<44} {:<28} {:<16} grid at {} rows", "layer", "kernel", "reads", "writes", self.capacity.step)?;
+        for step in &self.steps {
+            let [x, y, z] = step.dispatch.grid.at(self.capacity);
+            let layer = step.layer.map_or_else(String::new, |l| l.to_string());
+            let grid = if (y, z) == (1, 1) { x.to_string() } else { format!("{x} x {y} x {z}") };
+            let (reads, writes) = (self.names(step, false), self.names(step, true));
+            writeln!(f, "{layer:<6} {:<44} {reads:<28} {writes:<16} {grid}", step.kernel.label())?;
+        }
+        let (buffers, bytes) = (self.placement.buffers.len(), self.intermediate_bytes());
+        write!(f, "{} dispatches, {buffers} intermediate buffers, {bytes} bytes", self.steps.len())
+    }
+}
+
+impl Planned {
+    fn names(&self, step: &super::Step, writes: bool) -> String {
+        let bound = step.dispatch.row.bindings.iter().zip(&step.dispatch.args);
+        let names = bound.filter(|((_, access), _)| access.writes() == writes).filter_map(|((name, _), arg)| match arg {
+            Arg::None => None,
+            Arg::Value(t) => Some(self.placement.slots.get(&t.id).map_or_else(|| (*name).to_string(), |slot| format!("b{slot}"))),
+            Arg::Weight(w, part) => Some(format!("w{}{}", w.id, if *part > 0 { format!(".{part}") } else { String::new() })),
+            Arg::State(s) => Some(format!("s{}", s.0)),
+        });
+        names.collect::<Vec<_>>().join(" ")
+    }
+}

@@ -1,0 +1,136 @@
+//! A row: one WGSL kernel declared once, from which layouts, params, tests and documents follow.
+
+/// How a kernel uses a binding.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// A tensor or input, read.
+    Read,
+    /// A tensor, written.
+    Write,
+    /// A weight in its file's type, read through a format piece.
+    Weight,
+    /// A KV state, read through a piece of its type.
+    Kv,
+    /// A KV state, written through a piece of its type.
+    KvMut,
+    /// A state of plain words, written in place.
+    StateMut,
+}
+
+impl Access {
+    /// Whether the shader declares the binding `read_write`.
+    #[must_use]
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::KvMut | Self::StateMut)
+    }
+}
+
+/// The type of one params field; all fields are four bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Scalar {
+    U32,
+    F32,
+}
+
+/// One kernel. Binding 0 is the uniform `params`; the others follow in the order declared here.
+#[derive(Debug)]
+pub struct Row {
+    /// The row's own name, unique; variants of an operation add a suffix.
+    pub name: &'static str,
+    /// The entry point, which carries the operation's name.
+    pub entry: &'static str,
+    /// (path under `shaders/`, text), the kernel file first.
+    pub wgsl: &'static [(&'static str, &'static str)],
+    pub params: &'static [(&'static str, Scalar)],
+    pub bindings: &'static [(&'static str, Access)],
+    /// Path of the oracle in `cpu-ref`.
+    pub oracle: &'static str,
+    /// Bound of the normalised mean squared error against the oracle.
+    pub nmse: f64,
+    /// File that declares the row.
+    pub file: &'static str,
+}
+
+impl PartialEq for Row {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+impl Eq for Row {}
+impl std::hash::Hash for Row {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl Row {
+    /// Byte offset of a params field.
+    #[must_use]
+    pub fn param_offset(&self, field: &str) -> Option<usize> {
+        self.params.iter().position(|(name, _)| *name == field).map(|i| 4 * i)
+    }
+}
+
+/// Declares a row: a static [`Row`], its typed params and its bindings by name.
+///
+/// `Bind { x, y }.dispatch(Params { .. }, grid)` makes a [`crate::plan::Dispatch`] of it.
+#[macro_export]
+macro_rules! kernel {
+    (
+        $row:ident: $name:literal,
+        entry: $entry:literal,
+        wgsl: [$($file:literal),+ $(,)?],
+        params: $params:ident { $($field:ident: $ty:ident),* $(,)? },
+        bindings: $bind:ident { $($binding:ident: $access:ident),+ $(,)? },
+        cpu: $cpu:path,
+        nmse: $nmse:expr $(,)?
+    ) => {
+        #[allow(unused_imports)]
+        use $cpu as _;
+
+        #[doc = concat!("The row `", $name, "`.")]
+        pub static $row: $crate::row::Row = $crate::row::Row {
+            name: $name,
+            entry: $entry,
+            wgsl: &[$(($file, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shaders/", $file)))),+],
+            params: &[$((stringify!($field), $crate::kernel!(@scalar $ty))),*],
+            bindings: &[$((stringify!($binding), $crate::row::Access::$access)),+],
+            oracle: stringify!($cpu),
+            nmse: $nmse,
+            file: file!(),
+        };
+
+        #[repr(C)]
+        #[derive(Copy, Clone, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+        struct $params { $($field: $ty),* }
+
+        struct $bind { $($binding: $crate::plan::Arg),+ }
+
+        impl $bind {
+            fn dispatch(self, params: $params, grid: $crate::plan::Grid) -> $crate::plan::Dispatch {
+                $crate::plan::Dispatch {
+                    row: &$row,
+                    params: bytemuck::bytes_of(&params).to_vec(),
+                    args: vec![$(self.$binding),+],
+                    grid,
+                }
+            }
+        }
+    };
+    // A row with the params and bindings of another, composed of other pieces under a condition of its own.
+    ($row:ident: $name:literal = $base:ident with wgsl: [$($file:literal),+ $(,)?] $(,)?) => {
+        #[doc = concat!("The row `", $name, "`.")]
+        pub static $row: $crate::row::Row = $crate::row::Row {
+            name: $name,
+            wgsl: &[$(($file, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shaders/", $file)))),+],
+            entry: $base.entry,
+            params: $base.params,
+            bindings: $base.bindings,
+            oracle: $base.oracle,
+            nmse: $base.nmse,
+            file: $base.file,
+        };
+    };
+    (@scalar u32) => { $crate::row::Scalar::U32 };
+    (@scalar f32) => { $crate::row::Scalar::F32 };
+}

@@ -1,0 +1,226 @@
+//! Weights where an executor wants them: relaid in device buffers, or as the file's bytes for the oracles.
+
+use crate::device::Device;
+use crate::error::Error;
+use crate::exec::Executor;
+use crate::format::{self, Format};
+use crate::plan::parts;
+use crate::tensor::Weight;
+use gguf::{GgmlType, Gguf};
+use std::sync::Arc;
+
+/// The bytes of one tensor, as ggml lays them out.
+#[derive(Clone, Debug)]
+pub enum TensorBytes {
+    Owned(Arc<[u8]>),
+    /// A tensor of an open file, by its place in [`Gguf::tensors`].
+    File(Arc<Gguf>, usize),
+}
+
+impl TensorBytes {
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), Error> {
+        match self {
+            Self::Owned(bytes) => buf.copy_from_slice(&bytes[offset as usize..][..buf.len()]),
+            Self::File(file, n) => file.read_tensor(&file.tensors()[*n], offset, buf)?,
+        }
+        Ok(())
+    }
+
+    /// The bytes, where they are in memory already.
+    fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Owned(bytes) => Some(bytes),
+            Self::File(file, n) => file.tensor_bytes(&file.tensors()[*n]),
+        }
+    }
+}
+
+pub(crate) enum HostTensor {
+    Vector(Vec<f32>),
+    Matrix(TensorBytes),
+}
+
+enum Store {
+    Gpu(Device, Vec<Vec<wgpu::Buffer>>),
+    Cpu(Vec<HostTensor>),
+}
+
+/// The weights of one model on one executor.
+pub struct Weights {
+    list: Vec<(String, Weight)>,
+    store: Store,
+    bytes: u64,
+}
+
+/// Bytes uploaded in one write: large enough for the bus, small beside host memory.
+const CHUNK_BYTES: usize = 8 << 20;
+/// Bytes in flight before the upload waits for the device, so that staging memory stays bounded.
+const IN_FLIGHT_BYTES: usize = 64 << 20;
+
+impl Weights {
+    /// An empty set for this executor.
+    #[must_use]
+    pub fn new(executor: &Executor) -> Self {
+        let store = match executor {
+            Executor::Gpu(device) => Store::Gpu(device.clone(), vec![]),
+            Executor::Cpu => Store::Cpu(vec![]),
+        };
+        Self { list: vec![], store, bytes: 0 }
+    }
+
+    /// Bytes that a matrix takes on the GPU, tables and padding included; what sizes are foretold with.
+    #[must_use]
+    pub fn device_bytes(ty: GgmlType, rows: u32, cols: u32) -> u64 {
+        format::format(ty).map_or(0, |f| f.buffer_words(rows, cols) * 4)
+    }
+
+    /// Bytes that all weights take here.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The names and handles, in the order of loading.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Weight)> {
+        self.list.iter().map(|(n, w)| (n.as_str(), *w))
+    }
+
+    /// Loads a matrix [rows, cols] in its file's type.
+    ///
+    /// # Errors
+    /// [`Error::Format`] for a type that kernels do not read, allocation and read errors.
+    pub fn matrix(&mut self, name: &str, ty: GgmlType, rows: u32, cols: u32, source: &TensorBytes) -> Result<Weight, Error> {
+        let format = format::format(ty).ok_or_else(|| Error::Format { tensor: name.to_string(), ty: ty.name() })?;
+        match &mut self.store {
+            Store::Gpu(device, buffers) => {
+                let mut made = vec![];
+                for range in parts(device.caps(), ty, rows, cols) {
+                    made.push(upload(device, name, format, range, cols, source)?);
+                }
+                self.bytes += made.iter().map(wgpu::Buffer::size).sum::<u64>();
+                buffers.push(made);
+            }
+            Store::Cpu(tensors) => {
+                let row_bytes = ty.row_bytes(cols as usize).unwrap_or(0);
+                let source = match source.bytes() {
+                    Some(_) => source.clone(),
+                    None => {
+                        let mut owned = vec![0; row_bytes * rows as usize];
+                        source.read(0, &mut owned)?;
+                        TensorBytes::Owned(owned.into())
+                    }
+                };
+                self.bytes += row_bytes as u64 * u64::from(rows);
+                tensors.push(HostTensor::Matrix(source));
+            }
+        }
+        Ok(self.add(name, ty, rows, cols))
+    }
+
+    /// Loads a vector (norm, bias, scale), which kernels read as f32 whatever the file stores.
+    ///
+    /// # Errors
+    /// Allocation errors.
+    pub fn vector(&mut self, name: &str, values: Vec<f32>) -> Result<Weight, Error> {
+        let cols = values.len() as u32;
+        self.bytes += 4 * u64::from(cols);
+        match &mut self.store {
+            Store::Gpu(device, buffers) => {
+                let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
+                let buffer = device.buffer(name, 4 * u64::from(cols), usage)?;
+                device.0.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&values));
+                buffers.push(vec![buffer]);
+            }
+            Store::Cpu(tensors) => tensors.push(HostTensor::Vector(values)),
+        }
+        Ok(self.add(name, GgmlType::F32, 1, cols))
+    }
+
+    fn add(&mut self, name: &str, ty: GgmlType, rows: u32, cols: u32) -> Weight {
+        let weight = Weight { id: self.list.len() as u32, ty, rows, cols };
+        self.list.push((name.to_string(), weight));
+        weight
+    }
+
+    /// The buffer of one part of a weight.
+    pub(crate) fn buffer(&self, weight: Weight, part: u32) -> &wgpu::Buffer {
+        match &self.store {
+            Store::Gpu(_, buffers) => &buffers[weight.id as usize][part as usize],
+            Store::Cpu(_) => unreachable!("a GPU plan over weights of the CPU executor"),
+        }
+    }
+
+    pub(crate) fn vector_of(&self, weight: Weight) -> &[f32] {
+        match &self.store {
+            Store::Cpu(tensors) => match &tensors[weight.id as usize] {
+                HostTensor::Vector(values) => values,
+                HostTensor::Matrix(_) => unreachable!("{} is a matrix", self.list[weight.id as usize].0),
+            },
+            Store::Gpu(..) => unreachable!("a CPU plan over weights of a GPU"),
+        }
+    }
+
+    pub(crate) fn matrix_of(&self, weight: Weight) -> cpu_ref::Rows<'_> {
+        let Store::Cpu(tensors) = &self.store else { unreachable!("a CPU plan over weights of a GPU") };
+        let bytes = match &tensors[weight.id as usize] {
+            HostTensor::Matrix(source) => source.bytes().expect("read when it was loaded"),
+            HostTensor::Vector(values) => bytemuck::cast_slice(values),
+        };
+        cpu_ref::Rows::new(weight.ty, weight.cols as usize, bytes)
+    }
+}
+
+/// Reads, re-lays and writes rows in bounded chunks into a buffer of their own.
+fn upload(
+    device: &Device,
+    name: &str,
+    format: &'static Format,
+    rows: std::ops::Range<u32>,
+    cols: u32,
+    source: &TensorBytes,
+) -> Result<wgpu::Buffer, Error> {
+    let count = rows.len() as u32;
+    let bytes = format.buffer_words(count, cols) * 4;
+    if bytes > device.caps().max_binding_bytes {
+        return Err(Error::BindingTooLarge { what: format!("one row of {name}"), bytes, limit: device.caps().max_binding_bytes });
+    }
+    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
+    let buffer = device.buffer(name, bytes, usage)?;
+    let queue = &device.0.queue;
+    let table = bytemuck::cast_slice::<u32, u8>(format.table());
+    if !table.is_empty() {
+        queue.write_buffer(&buffer, 0, table);
+    }
+    let from = format.ty.row_bytes(cols as usize).unwrap_or(0);
+    let to = format.row_words(cols) as usize * 4;
+    let per_chunk = (CHUNK_BYTES / to.max(1)).clamp(1, count.max(1) as usize) as u32;
+    let (mut read, mut written) = (vec![0; from * per_chunk as usize], vec![0; to * per_chunk as usize]);
+    let mut in_flight = 0;
+    for start in (0..count).step_by(per_chunk as usize) {
+        let n = per_chunk.min(count - start) as usize;
+        source.read(u64::from(rows.start + start) * from as u64, &mut read[..n * from])?;
+        relay(format, cols, from, to, &read[..n * from], &mut written[..n * to]);
+        let offset = (table.len() + start as usize * to) as u64;
+        queue.write_buffer(&buffer, offset, &written[..n * to]);
+        in_flight += n * to;
+        if in_flight >= IN_FLIGHT_BYTES {
+            device.flush()?;
+            in_flight = 0;
+        }
+    }
+    device.check(name)?;
+    Ok(buffer)
+}
+
+fn relay(format: &Format, cols: u32, from: usize, to: usize, read: &[u8], written: &mut [u8]) {
+    #[cfg(not(target_arch = "wasm32"))]
+    {
+        use rayon::prelude::*;
+        let rows = read.par_chunks_exact(from).zip(written.par_chunks_exact_mut(to));
+        rows.for_each(|(src, dst)| format.relay_row(cols, src, dst));
+    }
+    #[cfg(target_arch = "wasm32")]
+    for (src, dst) in read.chunks_exact(from).zip(written.chunks_exact_mut(to)) {
+        format.relay_row(cols, src, dst);
+    }
+}

@@ -1,0 +1,7 @@
+// Writes 32 elements (those past the width are zero) of a row of a KV state of f32.
+fn S_store32(row: u32, width: u32, block: u32, v: array<vec4<f32>, 8>) {
+    let quads = (width + 3u) / 4u;
+    for (var j = 0u; j < min(8u, quads - 8u * block); j++) {
+        S[row * quads + 8u * block + j] = bitcast<vec4<u32>>(v[j]);
+    }
+}

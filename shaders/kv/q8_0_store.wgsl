@@ -1,0 +1,18 @@
+// Writes 32 elements (those past the width are zero) of a row of a KV state of q8_0: scale = max |v| / 127, quant =
+// v / scale rounded half away from zero.
+fn S_store32(row: u32, width: u32, block: u32, v: array<vec4<f32>, 8>) {
+    let blocks = (width + 31u) / 32u;
+    let start = row * ((9u * blocks + 3u) / 4u);
+    var most = vec4<f32>(0.0);
+    for (var j = 0u; j < 8u; j++) {
+        most = max(most, abs(v[j]));
+    }
+    let scale = max(max(most.x, most.y), max(most.z, most.w)) / 127.0;
+    let unit = select(scale, 1.0, scale == 0.0);
+    for (var j = 0u; j < 8u; j++) {
+        let q = v[j] / unit;
+        S[start + 2u * block + (j >> 2u)][j & 3u] = pack4xI8Clamp(vec4<i32>(trunc(q + 0.5 * sign(q))));
+    }
+    let at = 8u * blocks + block;
+    S[start + (at >> 2u)][at & 3u] = bitcast<u32>(scale);
+}

@@ -1,0 +1,46 @@
+// Sum (of scalars or vectors) and maximum over a workgroup of WG threads (a power of two), in workgroup memory. Every thread calls, every
+// thread gets the result, and the scratch is free again on return. `lid` is the thread's number.
+var<workgroup> reduce_scratch: array<f32, WG>;
+var<workgroup> reduce_scratch4: array<vec4<f32>, WG>;
+
+fn reduce_add(v: f32, lid: u32) -> f32 {
+    reduce_scratch[lid] = v;
+    workgroupBarrier();
+    for (var half = WG / 2u; half > 0u; half = half / 2u) {
+        if (lid < half) {
+            reduce_scratch[lid] += reduce_scratch[lid + half];
+        }
+        workgroupBarrier();
+    }
+    let sum = reduce_scratch[0];
+    workgroupBarrier();
+    return sum;
+}
+
+fn reduce_max(v: f32, lid: u32) -> f32 {
+    reduce_scratch[lid] = v;
+    workgroupBarrier();
+    for (var half = WG / 2u; half > 0u; half = half / 2u) {
+        if (lid < half) {
+            reduce_scratch[lid] = max(reduce_scratch[lid], reduce_scratch[lid + half]);
+        }
+        workgroupBarrier();
+    }
+    let most = reduce_scratch[0];
+    workgroupBarrier();
+    return most;
+}
+
+fn reduce_add4(v: vec4<f32>, lid: u32) -> vec4<f32> {
+    reduce_scratch4[lid] = v;
+    workgroupBarrier();
+    for (var half = WG / 2u; half > 0u; half = half / 2u) {
+        if (lid < half) {
+            reduce_scratch4[lid] += reduce_scratch4[lid + half];
+        }
+        workgroupBarrier();
+    }
+    let sum = reduce_scratch4[0];
+    workgroupBarrier();
+    return sum;
+}

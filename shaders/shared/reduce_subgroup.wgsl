@@ -1,0 +1,49 @@
+// Sum (of scalars or vectors) and maximum over a workgroup of WG threads through subgroup operations: one partial result per subgroup in
+// workgroup memory, then every thread combines them. Subgroups are full and hold consecutive threads.
+var<workgroup> reduce_scratch: array<f32, WG>;
+var<workgroup> reduce_scratch4: array<vec4<f32>, WG>;
+
+fn reduce_add(v: f32, lid: u32) -> f32 {
+    let width = subgroupAdd(1u);
+    let part = subgroupAdd(v);
+    if (lid % width == 0u) {
+        reduce_scratch[lid / width] = part;
+    }
+    workgroupBarrier();
+    var sum = 0.0;
+    for (var i = 0u; i < WG / width; i++) {
+        sum += reduce_scratch[i];
+    }
+    workgroupBarrier();
+    return sum;
+}
+
+fn reduce_max(v: f32, lid: u32) -> f32 {
+    let width = subgroupAdd(1u);
+    let part = subgroupMax(v);
+    if (lid % width == 0u) {
+        reduce_scratch[lid / width] = part;
+    }
+    workgroupBarrier();
+    var most = reduce_scratch[0];
+    for (var i = 1u; i < WG / width; i++) {
+        most = max(most, reduce_scratch[i]);
+    }
+    workgroupBarrier();
+    return most;
+}
+
+fn reduce_add4(v: vec4<f32>, lid: u32) -> vec4<f32> {
+    let width = subgroupAdd(1u);
+    let part = subgroupAdd(v);
+    if (lid % width == 0u) {
+        reduce_scratch4[lid / width] = part;
+    }
+    workgroupBarrier();
+    var sum = vec4<f32>(0.0);
+    for (var i = 0u; i < WG / width; i++) {
+        sum += reduce_scratch4[i];
+    }
+    workgroupBarrier();
+    return sum;
+}
