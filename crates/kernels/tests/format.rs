@@ -1,7 +1,7 @@
 //! Weight formats without a GPU: every piece is valid WGSL, layouts are aligned, and each format is written down in two places.
 
 use gguf::GgmlType;
-use kernels::format::{FORMATS, Format, format};
+use kernels::format::{FORMATS, Format, format, random_block};
 use std::path::{Path, PathBuf};
 use wgpu::naga::{front::wgsl, valid};
 
@@ -42,7 +42,7 @@ fn every_weight_type_has_one_format_and_no_other_type_has_any() {
 #[test]
 fn planes_are_disjoint_parts_of_the_block_and_all_but_the_last_whole_words() {
     for format in FORMATS {
-        assert_eq!(format.table.len() % 4, 0, "{}", format.ty);
+        assert_eq!(format.table().len() % 4, 0, "{}", format.ty);
         let whole = format.ty.block_bytes().is_multiple_of(16) || !format.ty.is_quantized();
         assert_eq!(format.planes.is_empty(), whole, "{}", format.ty);
         let mut kept = vec![false; format.ty.block_bytes()];
@@ -67,6 +67,26 @@ fn relay_pads_rows_and_overwrites_what_was_there() {
     let blocks: Vec<u8> = (0..34).collect();
     let expected: Vec<u8> = (1..17).chain(18..34).chain([0, 17]).chain([0; 14]).collect();
     assert_eq!(relaid(GgmlType::MXFP4, 64, &blocks), expected);
+}
+
+#[test]
+fn random_blocks_have_finite_values_of_ordinary_size_and_both_signs() {
+    let mut state = 1u64;
+    let mut bits = || {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (state ^ (state >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    };
+    for format in FORMATS.iter().filter(|format| format.ty.is_quantized()) {
+        let blocks: Vec<u8> = (0..64).flat_map(|_| random_block(format.ty, &mut bits)).collect();
+        let mut values = vec![0.0; 64 * format.ty.block_size()];
+        gguf::dequantize(format.ty, &blocks, &mut values).expect("whole blocks");
+        let (least, most) = values.iter().fold((0.0f32, 0.0f32), |(least, most), &v| (least.min(v), most.max(v)));
+        assert!(
+            values.iter().all(|v| v.is_finite()) && most > 0.25 && least < -0.25 && most - least < 8.0,
+            "{}: {least}..{most}",
+            format.ty
+        );
+    }
 }
 
 fn files(dir: &Path, found: &mut Vec<PathBuf>) {

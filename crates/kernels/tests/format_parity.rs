@@ -1,7 +1,7 @@
 //! Weight formats on the GPU: every piece reads what `gguf` reads on the CPU.
 
 use gguf::GgmlType;
-use kernels::format::{FORMATS, Format};
+use kernels::format::{FORMATS, Format, set_scales};
 use wgpu::util::DeviceExt as _;
 
 /// A small generator with a fixed seed per case (splitmix64).
@@ -16,11 +16,11 @@ impl Random {
     }
 
     /// Zero, extremes, subnormals, or a usual scale of either sign.
-    fn scale(&mut self) -> half::f16 {
+    fn scale(&mut self) -> f32 {
         const EDGES: [u16; 8] = [0x0000, 0x8000, 0x7bff, 0xfbff, 0x0001, 0x83ff, 0x0400, 0x3c00];
         match self.next() % 3 {
-            0 => half::f16::from_bits(EDGES[self.next() as usize % EDGES.len()]),
-            _ => half::f16::from_f32((self.next() % 20001) as f32 * 1e-5 - 0.1),
+            0 => half::f16::from_bits(EDGES[self.next() as usize % EDGES.len()]).to_f32(),
+            _ => (self.next() % 20001) as f32 * 1e-5 - 0.1,
         }
     }
 
@@ -29,20 +29,13 @@ impl Random {
         let mut row: Vec<u8> = (0..ty.row_bytes(cols).expect("whole blocks")).map(|_| self.next() as u8).collect();
         for block in row.chunks_exact_mut(ty.block_bytes()) {
             match ty {
-                GgmlType::F32 | GgmlType::Q8_K => block[..4].copy_from_slice(&self.scale().to_f32().to_le_bytes()),
-                GgmlType::F16 => block.copy_from_slice(&self.scale().to_le_bytes()),
-                GgmlType::BF16 => block.copy_from_slice(&half::bf16::from_f32(self.scale().to_f32()).to_le_bytes()),
+                GgmlType::F32 => block.copy_from_slice(&self.scale().to_le_bytes()),
+                GgmlType::F16 => block.copy_from_slice(&half::f16::from_f32(self.scale()).to_le_bytes()),
+                GgmlType::BF16 => block.copy_from_slice(&half::bf16::from_f32(self.scale()).to_le_bytes()),
+                // Every scale byte that has a meaning; beyond 240 the piece saturates.
                 GgmlType::MXFP4 => block[0] %= 241,
-                GgmlType::IQ1_M => {
-                    let d = self.scale().to_bits();
-                    for (i, byte) in [49, 51, 53, 55].into_iter().enumerate() {
-                        block[byte] = block[byte] & 15 | ((d >> (4 * i) & 15) << 4) as u8;
-                    }
-                }
-                _ => {}
-            }
-            for field in ty.fields().iter().filter(|field| field.bytes == 2 && ["d", "dmin", "m", "s"].contains(&field.name)) {
-                block[field.offset_bytes..][..2].copy_from_slice(&self.scale().to_le_bytes());
+                GgmlType::NVFP4 => {}
+                _ => set_scales(ty, block, || self.scale()),
             }
         }
         row
@@ -121,7 +114,7 @@ impl Gpu {
 
 /// A weight buffer of these rows, and the values that `gguf` reads from them with each row padded to quads by zeros.
 fn upload(format: &Format, rows: &[Vec<u8>], cols: usize) -> (Vec<u8>, Vec<f32>) {
-    let mut buffer: Vec<u8> = format.table.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut buffer: Vec<u8> = format.table().iter().flat_map(|word| word.to_le_bytes()).collect();
     let mut values = Vec::new();
     for row in rows {
         let start = buffer.len();
