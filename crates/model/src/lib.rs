@@ -1,1 +1,3 @@
 //! Models.
+
+pub mod tokenizer;

@@ -1,0 +1,153 @@
+//! Builds a tokenizer from plain data, with every check that a file from a stranger needs.
+
+use super::added::Added;
+use super::alphabet::Alphabet;
+use super::byte_level::{ByteLevel, parse_merges};
+use super::pieces::{self, Order, Pieces};
+use super::pretokenize::PreTokenizer;
+use super::vocab::{Kind, Vocab};
+use super::{Model, Tokenizer, TokenizerError};
+
+/// The metadata under `tokenizer.ggml.`, by the names of its keys.
+#[derive(Clone, Debug, Default)]
+pub struct Parts<'a> {
+    /// `gpt2`, `llama` or `gemma4`.
+    pub model: &'a str,
+    /// The pre-tokenizer; `gpt2` needs it.
+    pub pre: Option<&'a str>,
+    /// Every token's spelling, by id.
+    pub tokens: Vec<&'a [u8]>,
+    /// Every token's type, 0 to 6; all normal where absent.
+    pub token_type: Option<Vec<i32>>,
+    /// Every token's score; `llama` needs them.
+    pub scores: Option<Vec<f32>>,
+    /// `"left right"`, best first; `gpt2` and `gemma4` need them.
+    pub merges: Option<Vec<&'a [u8]>>,
+    /// Opens a text.
+    pub bos_token_id: Option<u32>,
+    /// Ends a text.
+    pub eos_token_id: Option<u32>,
+    /// Ends a turn.
+    pub eot_token_id: Option<u32>,
+    /// Ends a message within a turn.
+    pub eom_token_id: Option<u32>,
+    /// Stands for what the vocabulary lacks.
+    pub unknown_token_id: Option<u32>,
+    /// Fills batches.
+    pub padding_token_id: Option<u32>,
+    /// Whether a prompt starts with BOS; where absent, `llama` and `gemma4` do.
+    pub add_bos_token: Option<bool>,
+    /// Whether a text starts with an added space; where absent, `llama` does.
+    pub add_space_prefix: Option<bool>,
+}
+
+/// Tokens after which every model of the two families stops, whatever the keys say.
+const END_NAMES: [&str; 4] = ["<|im_end|>", "<|endoftext|>", "<turn|>", "<end_of_turn>"];
+/// Gemma 4 hands over to the caller's tools with this one.
+const GEMMA4_END_NAME: &str = "<|tool_response>";
+
+impl Tokenizer {
+    /// Builds a tokenizer. Errors name the metadata key; memory is bounded by a multiple of the data's size.
+    pub fn from_parts(parts: &Parts) -> Result<Self, TokenizerError> {
+        check_ids(parts)?;
+        let (vocab, added, model) = match parts.model {
+            "gpt2" => byte_level(parts)?,
+            "llama" => by_score(parts)?,
+            "gemma4" => by_merges(parts)?,
+            found => return Err(TokenizerError::UnknownModel { found: found.to_owned() }),
+        };
+        let ends = ends(parts, &vocab);
+        Ok(Tokenizer {
+            vocab,
+            added,
+            model,
+            bos: parts.bos_token_id,
+            eos: parts.eos_token_id,
+            unknown: parts.unknown_token_id,
+            padding: parts.padding_token_id,
+            adds_bos: parts.add_bos_token.unwrap_or(parts.model != "gpt2"),
+            ends,
+        })
+    }
+}
+
+fn byte_level(parts: &Parts) -> Result<(Vocab, Added, Model), TokenizerError> {
+    let merges = need(&parts.merges, "tokenizer.ggml.merges", "gpt2")?;
+    let pre = PreTokenizer::from_name(need(&parts.pre, "tokenizer.ggml.pre", "gpt2")?)?;
+    let alphabet = Alphabet::new();
+    // User-defined tokens of byte-level files are spelled as plain text.
+    let spelled = |kind, token: &[u8]| if kind == Kind::Normal { alphabet.decode(token) } else { token.to_vec() };
+    let vocab = Vocab::new(&parts.tokens, kinds(parts)?, spelled)?;
+    let added = Added::new(&vocab, <[u8]>::to_vec)?;
+    let model = Model::ByteLevel(ByteLevel::new(&vocab, pre, merges)?);
+    Ok((vocab, added, model))
+}
+
+fn by_score(parts: &Parts) -> Result<(Vocab, Added, Model), TokenizerError> {
+    let scores = need(&parts.scores, "tokenizer.ggml.scores", "llama")?;
+    check_length("tokenizer.ggml.scores", parts.tokens.len(), scores.len())?;
+    pieces::check_scores(scores)?;
+    let vocab = Vocab::new(&parts.tokens, kinds(parts)?, |_, piece| pieces::spelled(piece))?;
+    let order = Order::Scores(pieces::by_score(&vocab, scores));
+    with_pieces(parts, vocab, order, true)
+}
+
+fn by_merges(parts: &Parts) -> Result<(Vocab, Added, Model), TokenizerError> {
+    let merges = need(&parts.merges, "tokenizer.ggml.merges", "gemma4")?;
+    let vocab = Vocab::new(&parts.tokens, kinds(parts)?, |_, piece| pieces::spelled(piece))?;
+    let order = Order::Merges(parse_merges(&vocab, merges)?);
+    with_pieces(parts, vocab, order, false)
+}
+
+fn with_pieces(parts: &Parts, vocab: Vocab, order: Order, prefix: bool) -> Result<(Vocab, Added, Model), TokenizerError> {
+    let added = Added::new(&vocab, pieces::user_text)?;
+    let prefix = parts.add_space_prefix.unwrap_or(prefix);
+    let model = Model::Pieces(Pieces::new(&vocab, order, parts.unknown_token_id, prefix)?);
+    Ok((vocab, added, model))
+}
+
+fn need<'a, T>(value: &'a Option<T>, key: &'static str, model: &'static str) -> Result<&'a T, TokenizerError> {
+    value.as_ref().ok_or(TokenizerError::MissingKey { key, model })
+}
+
+fn check_length(key: &'static str, expected: usize, found: usize) -> Result<(), TokenizerError> {
+    if expected == found { Ok(()) } else { Err(TokenizerError::ArrayLength { key, expected, found }) }
+}
+
+fn kinds(parts: &Parts) -> Result<Vec<Kind>, TokenizerError> {
+    let Some(types) = &parts.token_type else { return Ok(vec![Kind::Normal; parts.tokens.len()]) };
+    check_length("tokenizer.ggml.token_type", parts.tokens.len(), types.len())?;
+    let kind = |(id, &found): (usize, &i32)| Kind::from_i32(found).ok_or(TokenizerError::TokenType { id: id as u32, found });
+    types.iter().enumerate().map(kind).collect()
+}
+
+fn check_ids(parts: &Parts) -> Result<(), TokenizerError> {
+    let tokens = parts.tokens.len();
+    if tokens == 0 {
+        return Err(TokenizerError::EmptyVocabulary);
+    }
+    let ids = [
+        ("tokenizer.ggml.bos_token_id", parts.bos_token_id),
+        ("tokenizer.ggml.eos_token_id", parts.eos_token_id),
+        ("tokenizer.ggml.eot_token_id", parts.eot_token_id),
+        ("tokenizer.ggml.eom_token_id", parts.eom_token_id),
+        ("tokenizer.ggml.unknown_token_id", parts.unknown_token_id),
+        ("tokenizer.ggml.padding_token_id", parts.padding_token_id),
+    ];
+    for (key, id) in ids {
+        if let Some(id) = id.filter(|&id| id as usize >= tokens) {
+            return Err(TokenizerError::IdOutsideVocabulary { key, id, tokens });
+        }
+    }
+    Ok(())
+}
+
+fn ends(parts: &Parts, vocab: &Vocab) -> Vec<u32> {
+    let named = END_NAMES.into_iter().chain((parts.model == "gemma4").then_some(GEMMA4_END_NAME));
+    let named = named.filter_map(|name| vocab.find(name.as_bytes()));
+    let named = named.filter(|&id| matches!(vocab.kind(id), Some(Kind::Control | Kind::UserDefined)));
+    let mut ends: Vec<u32> = [parts.eos_token_id, parts.eot_token_id, parts.eom_token_id].into_iter().flatten().chain(named).collect();
+    ends.sort_unstable();
+    ends.dedup();
+    ends
+}

@@ -1,0 +1,65 @@
+//! Byte-level BPE: words of the pre-tokenizer, merged by rank from single bytes.
+
+use std::collections::HashMap;
+
+use super::TokenizerError;
+use super::alphabet::byte_to_char;
+use super::merge::{Merger, Pair};
+use super::pretokenize::PreTokenizer;
+use super::vocab::{Vocab, lossy};
+
+/// Rank and id of two ids joined.
+pub(super) type Merges = HashMap<(u32, u32), (u32, u32)>;
+
+pub(super) struct ByteLevel {
+    pre: PreTokenizer,
+    byte_ids: [u32; 256],
+    merges: Merges,
+}
+
+impl ByteLevel {
+    pub fn new(vocab: &Vocab, pre: PreTokenizer, merges: &[&[u8]]) -> Result<Self, TokenizerError> {
+        let mut byte_ids = [0; 256];
+        for (byte, c) in byte_to_char().into_iter().enumerate() {
+            let id = vocab.find(c.encode_utf8(&mut [0; 4]).as_bytes());
+            byte_ids[byte] = id.ok_or(TokenizerError::MissingByte { byte: byte as u8 })?;
+        }
+        Ok(ByteLevel { pre, byte_ids, merges: parse_merges(vocab, merges)? })
+    }
+
+    pub fn encode(&self, text: &str, merger: &mut Merger, ids: &mut Vec<u32>) {
+        for word in self.pre.words(text) {
+            merger.clear();
+            word.bytes().enumerate().for_each(|(at, byte)| merger.push(self.byte_ids[byte as usize], at));
+            merger.run(word.len(), |pair| ranked(&self.merges, pair));
+            ids.extend(merger.symbols(word.len()).map(|(id, _)| id));
+        }
+    }
+}
+
+pub(super) fn ranked(merges: &Merges, pair: Pair) -> Option<(u64, u32)> {
+    merges.get(&(pair.left, pair.right)).map(|&(rank, id)| (rank as u64, id))
+}
+
+/// `"a b"` at index r: the ids of a and b join to the id of ab, with rank r. A repeated pair keeps its first rank.
+pub(super) fn parse_merges(vocab: &Vocab, merges: &[&[u8]]) -> Result<Merges, TokenizerError> {
+    let mut table = Merges::with_capacity(merges.len());
+    let mut joined = Vec::new();
+    for (index, merge) in merges.iter().enumerate() {
+        let malformed = || TokenizerError::MalformedMerge { index, merge: lossy(merge) };
+        let mut halves = merge.split(|&c| c == b' ');
+        let (left, right) = halves.next().zip(halves.next()).ok_or_else(malformed)?;
+        if left.is_empty() || right.is_empty() || halves.next().is_some() {
+            return Err(malformed());
+        }
+        joined.clear();
+        joined.extend_from_slice(left);
+        joined.extend_from_slice(right);
+        let find = |piece: &[u8]| {
+            vocab.find(piece).ok_or_else(|| TokenizerError::MergeOutsideVocabulary { index, piece: lossy(piece) })
+        };
+        let merged = find(&joined)?;
+        table.entry((find(left)?, find(right)?)).or_insert((index as u32, merged));
+    }
+    Ok(table)
+}

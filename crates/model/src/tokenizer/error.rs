@@ -1,0 +1,133 @@
+//! What can be wrong with the tokenizer in a file.
+
+/// Why a tokenizer could not be built. Every variant names the metadata key at fault.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenizerError {
+    /// A key is missing or has another type.
+    #[error(transparent)]
+    Metadata(#[from] gguf::Error),
+    /// A key that this kind of tokenizer needs is missing.
+    #[error("{key} is missing; a {model} tokenizer needs it")]
+    MissingKey {
+        /// The metadata key.
+        key: &'static str,
+        /// The kind, `tokenizer.ggml.model`.
+        model: &'static str,
+    },
+    /// A kind of tokenizer that we do not know.
+    #[error("tokenizer.ggml.model is {found:?}; known are gpt2, llama and gemma4")]
+    UnknownModel {
+        /// What the file says.
+        found: String,
+    },
+    /// A pre-tokenizer that we do not know.
+    #[error("tokenizer.ggml.pre is {found:?}; known are {known}")]
+    UnknownPre {
+        /// What the file says.
+        found: String,
+        /// The names we know.
+        known: &'static str,
+    },
+    /// No tokens at all.
+    #[error("tokenizer.ggml.tokens is empty")]
+    EmptyVocabulary,
+    /// More tokens, or more bytes in them, than ids can count.
+    #[error("tokenizer.ggml.tokens has {tokens} tokens of {bytes} bytes together; both must stay below 2^31")]
+    VocabularySize {
+        /// Number of tokens.
+        tokens: usize,
+        /// Sum of their lengths.
+        bytes: usize,
+    },
+    /// A token longer than any text it could stand for.
+    #[error("tokenizer.ggml.tokens[{id}] has {bytes} bytes; the limit is {limit}")]
+    TokenLength {
+        /// Its id.
+        id: u32,
+        /// Its length.
+        bytes: usize,
+        /// The most we take.
+        limit: usize,
+    },
+    /// An array that goes with the tokens has another length.
+    #[error("{key} has {found} entries for {expected} tokens")]
+    ArrayLength {
+        /// The metadata key.
+        key: &'static str,
+        /// Number of tokens.
+        expected: usize,
+        /// Number of entries.
+        found: usize,
+    },
+    /// A token type outside 0..=6.
+    #[error("tokenizer.ggml.token_type[{id}] is {found}; types are 0 to 6")]
+    TokenType {
+        /// The token's id.
+        id: u32,
+        /// What the file says.
+        found: i32,
+    },
+    /// A score that cannot be ordered.
+    #[error("tokenizer.ggml.scores[{id}] is not a number")]
+    Score {
+        /// The token's id.
+        id: u32,
+    },
+    /// Two ids with one spelling.
+    #[error("tokenizer.ggml.tokens has {token:?} twice, at {first} and {second}")]
+    DuplicateToken {
+        /// The spelling.
+        token: String,
+        /// The lower id.
+        first: u32,
+        /// The higher id.
+        second: u32,
+    },
+    /// A byte token that is not `<0x00>` to `<0xFF>`.
+    #[error("tokenizer.ggml.tokens[{id}] is {token:?}, but a byte token is <0x00> to <0xFF>")]
+    ByteToken {
+        /// Its id.
+        id: u32,
+        /// Its spelling.
+        token: String,
+    },
+    /// A byte that no token stands for, so that some texts could not be encoded.
+    #[error("tokenizer.ggml.tokens has no token for the byte 0x{byte:02X}")]
+    MissingByte {
+        /// The byte.
+        byte: u8,
+    },
+    /// A special token outside the vocabulary.
+    #[error("{key} is {id}, outside the {tokens} tokens of tokenizer.ggml.tokens")]
+    IdOutsideVocabulary {
+        /// The metadata key.
+        key: &'static str,
+        /// What the file says.
+        id: u32,
+        /// Number of tokens.
+        tokens: usize,
+    },
+    /// A merge that is not two pieces with one space between.
+    #[error("tokenizer.ggml.merges[{index}] is {merge:?}, not two pieces with one space between")]
+    MalformedMerge {
+        /// Its place in the array.
+        index: usize,
+        /// What the file says.
+        merge: String,
+    },
+    /// A merge of, or into, something that is no token.
+    #[error("tokenizer.ggml.merges[{index}] needs {piece:?}, which tokenizer.ggml.tokens lacks")]
+    MergeOutsideVocabulary {
+        /// Its place in the array.
+        index: usize,
+        /// The missing piece.
+        piece: String,
+    },
+    /// The matcher of added tokens could not be built.
+    #[error("tokenizer.ggml.tokens has too many control and user-defined tokens to search for: {reason}")]
+    AddedTokens {
+        /// The matcher's own words.
+        reason: String,
+    },
+}

@@ -1,0 +1,126 @@
+//! BPE over SentencePiece's text: spaces are U+2581, unknown characters are bytes, words are not cut.
+
+use super::TokenizerError;
+use super::byte_level::{Merges, ranked};
+use super::merge::{Merger, NONE, Pair};
+use super::vocab::{Kind, Vocab};
+
+pub(super) const SPACE: char = '\u{2581}';
+
+/// Which neighbours join first.
+pub(super) enum Order {
+    /// By the place of the joined piece, per id: user-defined pieces by id, then the others by falling score.
+    Scores(Vec<u32>),
+    /// By the file's list of merges.
+    Merges(Merges),
+}
+
+pub(super) struct Pieces {
+    order: Order,
+    /// The id of each byte, where the vocabulary has all of them.
+    byte_ids: Option<[u32; 256]>,
+    unknown: Option<u32>,
+    /// `[n]` is the id of n spaces, which files spell with plain spaces where the piece is user-defined.
+    space_runs: Vec<Option<u32>>,
+    add_space_prefix: bool,
+}
+
+/// The place of every id in the order of joining by `scores`.
+pub(super) fn by_score(vocab: &Vocab, scores: &[f32]) -> Vec<u32> {
+    let mut ids: Vec<u32> = (0..vocab.len() as u32).collect();
+    let class = |id: u32| vocab.kind(id) != Some(Kind::UserDefined);
+    let score = |id: u32| if class(id) { scores[id as usize] } else { 0.0 };
+    ids.sort_by(|&a, &b| class(a).cmp(&class(b)).then(score(b).total_cmp(&score(a))));
+    let mut places = vec![0; ids.len()];
+    ids.iter().enumerate().for_each(|(place, &id)| places[id as usize] = place as u32);
+    places
+}
+
+impl Pieces {
+    pub fn new(vocab: &Vocab, order: Order, unknown: Option<u32>, add_space_prefix: bool) -> Result<Self, TokenizerError> {
+        let (mut byte_ids, mut space_runs) = ([None; 256], Vec::new());
+        for id in 0..vocab.len() as u32 {
+            let text = vocab.text(id).unwrap_or_default();
+            match (vocab.kind(id), vocab.bytes(id)) {
+                (Some(Kind::Byte), &[byte]) => byte_ids[byte as usize] = Some(id),
+                (Some(Kind::UserDefined), spaces) if !text.is_empty() && text.iter().all(|&c| c == b' ') => {
+                    space_runs.resize(space_runs.len().max(spaces.len() + 1), None);
+                    space_runs[spaces.len()] = Some(id);
+                }
+                _ => {}
+            }
+        }
+        let missing = byte_ids.iter().position(Option::is_none);
+        let byte_ids = match (missing, unknown) {
+            (None, _) => Some(byte_ids.map(Option::unwrap_or_default)),
+            (Some(_), Some(_)) => None,
+            (Some(byte), None) => return Err(TokenizerError::MissingByte { byte: byte as u8 }),
+        };
+        Ok(Pieces { order, byte_ids, unknown, space_runs, add_space_prefix })
+    }
+
+    pub fn add_space_prefix(&self) -> bool {
+        self.add_space_prefix
+    }
+
+    pub fn encode(&self, vocab: &Vocab, text: &str, opens: bool, merger: &mut Merger, ids: &mut Vec<u32>) {
+        let prefix = (opens && self.add_space_prefix).then_some(SPACE);
+        let word: String = prefix.into_iter().chain(text.chars().map(|c| if c == ' ' { SPACE } else { c })).collect();
+        merger.clear();
+        for (at, c) in word.char_indices() {
+            merger.push(self.piece(vocab, c.encode_utf8(&mut [0; 4])).unwrap_or(NONE), at);
+        }
+        merger.run(word.len(), |pair| match &self.order {
+            Order::Merges(merges) => ranked(merges, pair),
+            Order::Scores(places) => self.scored(vocab, places, &word, pair),
+        });
+        let mut after_unknown = false;
+        for (id, range) in merger.symbols(word.len()) {
+            match (id, &self.byte_ids, self.unknown) {
+                (NONE, Some(byte_ids), _) => ids.extend(word[range].bytes().map(|byte| byte_ids[byte as usize])),
+                (NONE, None, Some(unknown)) if !after_unknown => ids.push(unknown),
+                (NONE, None, _) => {}
+                _ => ids.push(id),
+            }
+            after_unknown = id == NONE;
+        }
+    }
+
+    /// Two pieces join to a piece of the vocabulary; one piece reached in several ways prefers the longer left part.
+    fn scored(&self, vocab: &Vocab, places: &[u32], word: &str, pair: Pair) -> Option<(u64, u32)> {
+        let fits = pair.left != NONE && pair.right != NONE;
+        let limit = vocab.longest_bytes().max(self.space_runs.len() * SPACE.len_utf8());
+        let id = (fits && pair.end - pair.start <= limit).then(|| self.piece(vocab, &word[pair.start..pair.end]))??;
+        let shorter_left = u32::MAX - (pair.middle - pair.start) as u32;
+        Some((((places[id as usize] as u64) << 32) | shorter_left as u64, id))
+    }
+
+    /// The id that ordinary text may become.
+    fn piece(&self, vocab: &Vocab, text: &str) -> Option<u32> {
+        let spelled = vocab.find(text.as_bytes());
+        let spelled = spelled.filter(|&id| matches!(vocab.kind(id), Some(Kind::Normal | Kind::UserDefined)));
+        spelled.or_else(|| {
+            let spaces = text.len() / SPACE.len_utf8();
+            let run = self.space_runs.get(spaces).copied().flatten()?;
+            text.chars().all(|c| c == SPACE).then_some(run)
+        })
+    }
+}
+
+/// The bytes that a piece stands for.
+pub(super) fn spelled(piece: &[u8]) -> Vec<u8> {
+    std::str::from_utf8(piece).map_or_else(|_| piece.to_vec(), |text| text.replace(SPACE, " ").into_bytes())
+}
+
+/// How a user-defined piece looks in a text: runs of spaces are found as U+2581 only, plain spaces being left to merging.
+pub(super) fn user_text(piece: &[u8]) -> Vec<u8> {
+    if piece.iter().all(|&c| c == b' ') { SPACE.to_string().repeat(piece.len()).into_bytes() } else { piece.to_vec() }
+}
+
+/// Orders scores that can be ordered.
+pub(super) fn check_scores(scores: &[f32]) -> Result<(), TokenizerError> {
+    match scores.iter().position(|score| score.is_nan()) {
+        Some(id) => Err(TokenizerError::Score { id: id as u32 }),
+        None => Ok(()),
+    }
+}
