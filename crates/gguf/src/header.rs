@@ -29,9 +29,9 @@ impl Header {
         let version = version(&mut cursor)?;
         cursor.wide = version > 1;
         let length = cursor.length_bytes();
-        // A name of one byte, a dimension, its number, type and offset; a key of one byte, a type and a value of one byte.
-        let tensor_count = cursor.count("tensors", 2 * length + 17)?;
-        let key_count = cursor.count("keys", length + 6)?;
+        // At least: a name's length, number of dimensions, type and offset; a key's length, a type and a value of one byte.
+        let tensor_count = cursor.count("tensors", length + 16)?;
+        let key_count = cursor.count("keys", length + 5)?;
         let metadata = Metadata::parse(&mut cursor, key_count)?;
         let alignment = alignment(metadata.get(cursor.bytes(), "general.alignment"))?;
         let mut tensors = Vec::new();

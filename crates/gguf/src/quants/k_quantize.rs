@@ -75,7 +75,8 @@ fn put_scale_min(scales: &mut [u8], sub: usize, scale: u8, min: u8) {
 }
 
 /// The scale and (negated) minimum of least weighted squared error: for each trial scale the codes are rounded, then
-/// the best scale and minimum for those codes solved by least squares. Large values weigh more: rms(x) + |x|.
+/// the best scale and minimum for those codes solved by least squares; later trials start from the best minimum so far.
+/// Large values weigh more: rms(x) + |x|.
 fn fit_affine(x: &[f32; 32], search: &Search) -> (f32, f32) {
     let rms = (x.iter().map(|x| x * x).sum::<f32>() / 32.0).sqrt();
     let weights = x.map(|x| rms + x.abs());
@@ -87,14 +88,17 @@ fn fit_affine(x: &[f32; 32], search: &Search) -> (f32, f32) {
     let error = |scale: f32, offset: f32, codes: &[f32; 32]| -> f32 {
         (0..32).map(|i| weights[i] * (scale * codes[i] + offset - x[i]).powi(2)).sum()
     };
-    let codes_at = |inverse: f32| x.map(|x| nearest(inverse * (x - min), 0.0, search.levels));
+    let codes_at = |levels: f32, offset: f32| {
+        let inverse = levels / (max - offset);
+        x.map(|x| nearest(inverse * (x - offset), 0.0, search.levels))
+    };
 
     let (mut scale, mut offset) = ((max - min) / search.levels, min);
-    let mut least = error(scale, offset, &codes_at(search.levels / (max - min)));
+    let mut least = error(scale, offset, &codes_at(search.levels, offset));
     let sum_w: f32 = weights.iter().sum();
     let sum_x: f32 = (0..32).map(|i| weights[i] * x[i]).sum();
     for step in 0..=search.steps {
-        let codes = codes_at((search.levels + search.first + STEP * step as f32) / (max - min));
+        let codes = codes_at(search.levels + search.first + STEP * step as f32, offset);
         let sum = |f: &dyn Fn(usize) -> f32| (0..32).map(|i| weights[i] * codes[i] * f(i)).sum::<f32>();
         let (sum_c, sum_cc, sum_cx) = (sum(&|_| 1.0), sum(&|i| codes[i]), sum(&|i| x[i]));
         let determinant = sum_w * sum_cc - sum_c * sum_c;

@@ -70,8 +70,8 @@ pub fn quantize(ty: GgmlType, src: &[f32], cols: usize) -> Result<Vec<u8>> {
     if cols == 0 || !src.len().is_multiple_of(cols) {
         return Err(Error::RowCount { elements: src.len(), cols });
     }
-    if let Some(index) = ty.is_quantized().then(|| src.iter().position(|x| !x.is_finite())).flatten() {
-        return Err(Error::NotFinite { index, value: src[index] });
+    if ty.is_quantized() {
+        check_values(ty, src)?;
     }
     let mut bytes = Vec::with_capacity(src.len() / cols * row_bytes);
     use GgmlType::*;
@@ -91,6 +91,17 @@ pub fn quantize(ty: GgmlType, src: &[f32], cols: usize) -> Result<Vec<u8>> {
     }
     check_scales(ty, &bytes)?;
     Ok(bytes)
+}
+
+/// No format reaches this magnitude with an f16 scale, and below it the sums of the searches stay finite.
+const LARGEST: f32 = 1e9;
+
+fn check_values(ty: GgmlType, src: &[f32]) -> Result<()> {
+    match src.iter().position(|x| x.is_nan() || x.abs() > LARGEST) {
+        Some(index) if src[index].is_finite() => Err(Error::ScaleRange { ty, index: index - index % ty.block_size() }),
+        Some(index) => Err(Error::NotFinite { index, value: src[index] }),
+        None => Ok(()),
+    }
 }
 
 /// Fails where a block's f16 scale or minimum came out infinite.
