@@ -1,6 +1,6 @@
 //! Composes a kernel's WGSL from its row and the pieces that its bindings ask for.
 
-use crate::format;
+use crate::format::{self, FORMATS};
 use crate::row::{Access, Row};
 use cpu_ref::KvType;
 use gguf::GgmlType;
@@ -24,6 +24,8 @@ pub struct Kernel {
 }
 
 const REDUCE: &str = "shared/reduce.wgsl";
+/// The piece of rows that serve row lengths which are no multiple of 4, and so no format in blocks.
+const X4_TAIL: &str = "shared/x4_tail.wgsl";
 const REDUCE_SUBGROUP: &str = include_str!("../../../shaders/shared/reduce_subgroup.wgsl");
 
 const KV_PIECES: [(KvType, &str, &str); 3] = [
@@ -37,6 +39,29 @@ impl Kernel {
     #[must_use]
     pub fn reduces(row: &Row) -> bool {
         row.wgsl.iter().any(|(path, _)| *path == REDUCE)
+    }
+
+    /// Every kernel that a row can become on a device with or without subgroups: each weight format that it meets and each
+    /// KV type, the same on all bindings of a kind.
+    #[must_use]
+    pub fn variants(row: &'static Row, subgroups: bool) -> Vec<Self> {
+        let binds = |wanted: &[Access]| row.bindings.iter().any(|(_, access)| wanted.contains(access));
+        let blocks = !row.wgsl.iter().any(|(path, _)| *path == X4_TAIL);
+        let formats = FORMATS.iter().map(|f| f.ty).filter(|ty| blocks || ty.block_size() == 1);
+        let formats: Vec<_> = if binds(&[Access::Weight]) { formats.map(Some).collect() } else { vec![None] };
+        let kv = KV_PIECES.iter().map(|(ty, ..)| Some(*ty));
+        let kv: Vec<_> = if binds(&[Access::Kv, Access::KvMut]) { kv.collect() } else { vec![None] };
+        let subgroups: &[bool] = if subgroups && Self::reduces(row) { &[false, true] } else { &[false] };
+        let mut all = vec![];
+        for (format, kv, &subgroups) in formats.iter().flat_map(|f| kv.iter().flat_map(move |k| subgroups.iter().map(move |s| (f, k, s)))) {
+            let piece = |(_, access): &(&str, Access)| match access {
+                Access::Weight => format.map(Piece::Format),
+                Access::Kv | Access::KvMut => kv.map(Piece::Kv),
+                Access::Read | Access::Write | Access::StateMut => None,
+            };
+            all.push(Self { row, pieces: row.bindings.iter().map(piece).collect(), subgroups });
+        }
+        all
     }
 
     /// A name that tells every choice, for tables and labels: `matmul_vec q4_k +subgroups`.

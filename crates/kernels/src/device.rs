@@ -81,6 +81,9 @@ pub(crate) struct Pipeline {
     pub pipeline: wgpu::ComputePipeline,
 }
 
+/// Makes other shader text of a kernel's own.
+pub type Rewrite = Arc<dyn Fn(&Kernel, String) -> String + Send + Sync>;
+
 pub(crate) struct Inner {
     pub device: wgpu::Device,
     pub queue: wgpu::Queue,
@@ -91,6 +94,7 @@ pub(crate) struct Inner {
     pub lost: Arc<OnceLock<String>>,
     pub failed: Arc<Mutex<Option<String>>>,
     pub pipelines: Mutex<HashMap<Kernel, Arc<Pipeline>>>,
+    pub rewrite: Option<Rewrite>,
 }
 
 /// An open GPU device; cheap to clone and shared between threads.
@@ -234,7 +238,35 @@ impl Device {
             uniform_align: limits.min_uniform_buffer_offset_alignment,
             storage_align: limits.min_storage_buffer_offset_alignment,
         };
-        Ok(Self(Arc::new(Inner { device, queue, summary, caps, limits, features, lost, failed, pipelines: Mutex::default() })))
+        Ok(Self(Arc::new(Inner { device, queue, summary, caps, limits, features, lost, failed, pipelines: Mutex::default(), rewrite: None })))
+    }
+
+    /// The same device as if it could do less: tests force splits and fallbacks with it.
+    #[must_use]
+    pub fn with_caps(&self, caps: Caps) -> Self {
+        self.altered(caps, self.0.rewrite.clone())
+    }
+
+    /// The same device with pipelines built from rewritten shader text: tests plant faults with it.
+    #[must_use]
+    pub fn with_source(&self, rewrite: Rewrite) -> Self {
+        self.altered(self.0.caps.clone(), Some(rewrite))
+    }
+
+    fn altered(&self, caps: Caps, rewrite: Option<Rewrite>) -> Self {
+        let Inner { device, queue, summary, limits, features, lost, failed, .. } = &*self.0;
+        Self(Arc::new(Inner {
+            device: device.clone(),
+            queue: queue.clone(),
+            summary: summary.clone(),
+            caps,
+            limits: limits.clone(),
+            features: *features,
+            lost: Arc::clone(lost),
+            failed: Arc::clone(failed),
+            pipelines: Mutex::default(),
+            rewrite,
+        }))
     }
 
     /// What this device can do.

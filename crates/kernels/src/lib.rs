@@ -13,6 +13,7 @@ pub mod plan;
 pub mod record;
 pub mod sampling;
 pub mod states;
+pub mod sweep;
 pub mod tensor;
 pub mod weights;
 

@@ -1,7 +1,7 @@
 //! Parity: random cases of every operation, run on a device and through the oracles.
 
 use crate::compose::Kernel;
-use crate::device::Device;
+use crate::device::Caps;
 use crate::error::Error;
 use crate::exec::{Executor, StepInput, Watch};
 use crate::format::FORMATS;
@@ -15,18 +15,27 @@ use gguf::GgmlType;
 use std::sync::Arc;
 
 /// A seeded source of shapes and values that favours edges.
-pub struct Gen(u64);
+pub struct Gen {
+    state: u64,
+    only: Option<GgmlType>,
+}
 
 impl Gen {
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self(seed ^ 0x9e37_79b9_7f4a_7c15)
+        Self { state: seed ^ 0x9e37_79b9_7f4a_7c15, only: None }
+    }
+
+    /// The same source, whose [`Gen::format`] is always this one.
+    #[must_use]
+    pub fn only(self, format: Option<GgmlType>) -> Self {
+        Self { only: format, ..self }
     }
 
     /// 64 random bits (SplitMix64, Steele et al. 2014).
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
@@ -53,7 +62,7 @@ impl Gen {
     /// Any weight format.
     pub fn format(&mut self) -> GgmlType {
         let n = self.bits() as usize % FORMATS.len();
-        FORMATS[n].ty
+        self.only.unwrap_or(FORMATS[n].ty)
     }
 
     /// A row length that this format can have: whole blocks, or any at all.
@@ -88,28 +97,7 @@ impl Gen {
             return bytes;
         }
         let blocks = rows as usize * cols as usize / ty.block_size();
-        let mut bytes: Vec<u8> = (0..blocks * ty.block_bytes()).map(|_| self.bits() as u8).collect();
-        bytes.chunks_exact_mut(ty.block_bytes()).for_each(|block| self.scales(ty, block));
-        bytes
-    }
-
-    /// Gives a block of random bits scales of ordinary size.
-    fn scales(&mut self, ty: GgmlType, block: &mut [u8]) {
-        let scale = half::f16::from_f32(0.05 * self.unit());
-        match ty {
-            GgmlType::Q8_K => block[..4].copy_from_slice(&(0.01 * self.unit()).to_le_bytes()),
-            GgmlType::MXFP4 => block[0] = 120 + block[0] % 12,
-            GgmlType::NVFP4 => block[..4].iter_mut().for_each(|e| *e = 40 + *e % 24),
-            GgmlType::IQ1_M => {
-                for (i, byte) in [49, 51, 53, 55].into_iter().enumerate() {
-                    block[byte] = block[byte] & 15 | ((scale.to_bits() >> (4 * i) & 15) << 4) as u8;
-                }
-            }
-            _ => {}
-        }
-        for field in ty.fields().iter().filter(|f| f.bytes == 2 && ["d", "dmin", "m", "s"].contains(&f.name)) {
-            block[field.offset_bytes..][..2].copy_from_slice(&scale.to_le_bytes());
-        }
+        (0..blocks).flat_map(|_| crate::format::random_block(ty, &mut || self.bits())).collect()
     }
 }
 
@@ -207,6 +195,15 @@ impl Case {
         self.rec.output(t);
     }
 
+    /// The kernels that a device of these capabilities would run.
+    ///
+    /// # Errors
+    /// What planning gives.
+    pub fn kernels(&self, caps: &Caps, portable: bool) -> Result<Vec<Kernel>, Error> {
+        let options = PlanOptions { portable, ..self.options.clone() };
+        Ok(crate::plan::plan(&self.rec, caps, &options)?.steps.into_iter().map(|s| s.kernel).collect())
+    }
+
     /// Runs on one executor and gives the outputs, with the kernels that made them.
     ///
     /// # Errors
@@ -234,38 +231,12 @@ impl Case {
     }
 }
 
-/// What one case showed about the kernels it ran.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    pub kernels: Vec<Kernel>,
-    /// Worst normalised mean squared error over the outputs.
-    pub nmse: f64,
-    /// The loosest bound among the rows that ran.
-    pub bound: f64,
-}
-
-/// Runs the case of operation `stem` that `seed` gives on `device` and through the oracles.
-///
-/// # Errors
-/// What either executor gives.
-pub fn check(device: &Device, case: fn(&mut Gen) -> Case, seed: u64, portable: bool) -> Result<Outcome, Error> {
-    let case = case(&mut Gen::new(seed));
-    let options = PlanOptions { portable, ..case.options.clone() };
-    let (got, kernels) = case.run(&Executor::Gpu(device.clone()), &options)?;
-    let (expected, _) = case.run(&Executor::Cpu, &options)?;
-    let mut worst = 0.0_f64;
-    for (got, expected) in got.iter().zip(&expected) {
-        assert_eq!(got.len(), expected.len(), "an output of another size");
-        let error = cpu_ref::nmse(bytemuck::cast_slice(expected), bytemuck::cast_slice(got));
-        worst = worst.max(error);
-    }
-    let bound = kernels.iter().map(|k| k.row.nmse).fold(0.0, f64::max);
-    Ok(Outcome { kernels, nmse: worst, bound })
-}
+/// Makes a case of one operation.
+pub type MakeCase = fn(&mut Gen) -> Case;
 
 /// The cases, by the stem of their operation.
 #[must_use]
-pub fn cases() -> Vec<(&'static str, fn(&mut Gen) -> Case)> {
+pub fn cases() -> Vec<(&'static str, MakeCase)> {
     let mut all = ops::CASES.to_vec();
     all.push(("matmul_vec", ops::matmul_vec::case));
     all

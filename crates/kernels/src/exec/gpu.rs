@@ -237,7 +237,9 @@ impl Device {
     fn build(&self, kernel: &Kernel) -> Pipeline {
         let device = &self.0.device;
         let label = kernel.label();
-        let source = wgpu::ShaderSource::Wgsl(kernel.source().into());
+        let source = kernel.source();
+        let source = self.0.rewrite.as_ref().map_or(source.clone(), |rewrite| rewrite(kernel, source));
+        let source = wgpu::ShaderSource::Wgsl(source.into());
         let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(&label), source });
         let entry = |binding, ty| wgpu::BindGroupLayoutEntry {
             binding,

@@ -3,6 +3,7 @@
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
 use crate::plan::{Dispatch, Lower};
+use crate::row::Row;
 use crate::tensor::{Counts, Tensor};
 
 /// The tensors that an operation reads and makes.
@@ -93,6 +94,22 @@ ops! {
     swiglu::Swiglu,
     gather_rows::GatherRows,
 }
+
+/// Every row, by the file that declares it; `tests/contract.rs` holds the list against the sources.
+pub static ROWS: &[&Row] = &[
+    &add::ADD,
+    &attention::ATTENTION,
+    &embed::EMBED,
+    &gather_rows::GATHER_ROWS,
+    &kv_append::KV_APPEND,
+    &matmul::MATMUL,
+    &matmul::MATMUL_TAIL,
+    &matmul_vec::MATMUL_VEC,
+    &matmul_vec::MATMUL_VEC_TAIL,
+    &rms_norm::RMS_NORM,
+    &rope::ROPE,
+    &swiglu::SWIGLU,
+];
 
 pub use add::{add, add_bias};
 pub use attention::{Attend, attention};
