@@ -55,9 +55,7 @@ pub(super) fn parse_merges(vocab: &Vocab, merges: &[&[u8]]) -> Result<Merges, To
         joined.clear();
         joined.extend_from_slice(left);
         joined.extend_from_slice(right);
-        let find = |piece: &[u8]| {
-            vocab.find(piece).ok_or_else(|| TokenizerError::MergeOutsideVocabulary { index, piece: lossy(piece) })
-        };
+        let find = |piece: &[u8]| vocab.find(piece).ok_or_else(|| TokenizerError::MergeOutsideVocabulary { index, piece: lossy(piece) });
         let merged = find(&joined)?;
         table.entry((find(left)?, find(right)?)).or_insert((index as u32, merged));
     }

@@ -1,0 +1,80 @@
+//! What can go wrong between a conversation and its prompt.
+
+use std::fmt;
+
+/// Why a template could not be compiled or rendered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChatError {
+    /// The file's template has the wrong type.
+    #[error(transparent)]
+    Metadata(#[from] gguf::Error),
+    /// The template is no Jinja that we can read.
+    #[error("tokenizer.chat_template, line {line}: {reason}")]
+    Syntax {
+        /// Line in the template, from 1; 0 where unknown.
+        line: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// The template refused the conversation, in its own words.
+    #[error("the chat template refuses these messages: {message}")]
+    Refused {
+        /// What it says.
+        message: String,
+    },
+    /// The template failed on the conversation.
+    #[error("the chat template failed at line {line}: {reason}")]
+    Render {
+        /// Line in the template, from 1; 0 where unknown.
+        line: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// The messages cannot be handed to a template.
+    #[error("the messages cannot be handed to the chat template: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The messages use up every private character, so that none is left to keep them apart from control tokens.
+    #[error("the messages use every private character from U+F0000 to U+FFFFD; leave some out")]
+    NoPrivateCharacter,
+    /// The vocabulary has too many control tokens to search for.
+    #[error("too many control tokens to search for: {reason}")]
+    ControlTokens {
+        /// The matcher's own words.
+        reason: String,
+    },
+}
+
+/// What `raise_exception` was called with; travels inside minijinja's error.
+#[derive(Debug)]
+pub(super) struct Raised(pub String);
+
+impl fmt::Display for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Raised {}
+
+impl ChatError {
+    pub(super) fn from_template(error: minijinja::Error) -> Self {
+        let mut cause = std::error::Error::source(&error);
+        while let Some(inner) = cause {
+            if let Some(Raised(message)) = inner.downcast_ref() {
+                return ChatError::Refused { message: message.clone() };
+            }
+            cause = inner.source();
+        }
+        ChatError::Render { line: error.line().unwrap_or(0), reason: reason(&error) }
+    }
+
+    pub(super) fn from_syntax(error: minijinja::Error) -> Self {
+        ChatError::Syntax { line: error.line().unwrap_or(0), reason: reason(&error) }
+    }
+}
+
+fn reason(error: &minijinja::Error) -> String {
+    let kind = error.kind().to_string();
+    error.detail().map_or_else(|| kind.clone(), |detail| format!("{kind}: {detail}"))
+}

@@ -1,0 +1,151 @@
+//! JSON as Python's `json.dumps` writes it: models were trained on that spacing.
+
+use std::fmt::Write;
+
+use serde_json::{Number, Value};
+
+/// The arguments of `json.dumps`.
+#[derive(Default)]
+pub(super) struct Style {
+    /// Spaces per level; one line where absent.
+    pub indent: Option<usize>,
+    /// Between items, and between key and value.
+    pub separators: Option<[String; 2]>,
+    /// Whether everything beyond ASCII is escaped.
+    pub ensure_ascii: bool,
+    /// Whether keys come in order of their characters.
+    pub sort_keys: bool,
+}
+
+pub(super) fn dumps(value: &Value, style: &Style) -> String {
+    let mut out = String::new();
+    write_value(&mut out, value, style, 0);
+    out
+}
+
+fn write_value(out: &mut String, value: &Value, style: &Style, depth: usize) {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(on) => out.push_str(if *on { "true" } else { "false" }),
+        Value::Number(number) => out.push_str(&number_text(number)),
+        Value::String(text) => write_string(out, text, style),
+        Value::Array(items) => {
+            let write = |out: &mut String, item: &Value| write_value(out, item, style, depth + 1);
+            write_items(out, ['[', ']'], items.iter(), style, depth, write);
+        }
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            if style.sort_keys {
+                entries.sort_by_key(|entry| entry.0);
+            }
+            let colon = style.separators.as_ref().map_or(": ", |pair| &pair[1]);
+            let write = |out: &mut String, (key, value): (&String, &Value)| {
+                write_string(out, key, style);
+                out.push_str(colon);
+                write_value(out, value, style, depth + 1);
+            };
+            write_items(out, ['{', '}'], entries.into_iter(), style, depth, write);
+        }
+    }
+}
+
+fn write_items<T>(
+    out: &mut String,
+    brackets: [char; 2],
+    items: impl ExactSizeIterator<Item = T>,
+    style: &Style,
+    depth: usize,
+    write: impl Fn(&mut String, T),
+) {
+    let empty = items.len() == 0;
+    let comma = style.separators.as_ref().map_or(if style.indent.is_some() { "," } else { ", " }, |pair| &pair[0]);
+    let line = |out: &mut String, depth: usize| {
+        if let Some(indent) = style.indent {
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', indent.saturating_mul(depth)));
+        }
+    };
+    out.push(brackets[0]);
+    for (i, item) in items.enumerate() {
+        if i > 0 {
+            out.push_str(comma);
+        }
+        line(out, depth + 1);
+        write(out, item);
+    }
+    if !empty {
+        line(out, depth);
+    }
+    out.push(brackets[1]);
+}
+
+fn write_string(out: &mut String, text: &str, style: &Style) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            _ if c < ' ' || (style.ensure_ascii && c > '~') => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    // Writing to a string cannot fail.
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
+            }
+            _ => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+/// Integers as they are; floats as Python's `repr`: the shortest digits, an exponent below 1e-4 and from 1e16 on.
+fn number_text(number: &Number) -> String {
+    let Some(value) = number.as_f64().filter(|_| number.is_f64()) else { return number.to_string() };
+    if value == 0.0 || (1e-4..1e16).contains(&value.abs()) {
+        return format!("{value:?}");
+    }
+    let text = format!("{value:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn plain(value: Value) -> String {
+        dumps(&value, &Style::default())
+    }
+
+    #[test]
+    fn one_line_has_python_spacing_and_the_given_order() {
+        let value = json!({"b": [1, 2.5, null, true], "a": {}, "é<'>": "\u{7f}\u{1}\"\\\n"});
+        assert_eq!(plain(value), "{\"b\": [1, 2.5, null, true], \"a\": {}, \"é<'>\": \"\u{7f}\\u0001\\\"\\\\\\n\"}");
+    }
+
+    #[test]
+    fn an_indent_breaks_lines_but_not_empty_containers() {
+        let style = Style { indent: Some(2), ..Style::default() };
+        assert_eq!(dumps(&json!({"a": [1, []], "b": {}}), &style), "{\n  \"a\": [\n    1,\n    []\n  ],\n  \"b\": {}\n}");
+    }
+
+    #[test]
+    fn separators_keys_and_ascii_follow_the_arguments() {
+        let style = Style { separators: Some([",".into(), ":".into()]), ensure_ascii: true, sort_keys: true, ..Style::default() };
+        assert_eq!(dumps(&json!({"b": "é🚀", "a": [1, 2]}), &style), r#"{"a":[1,2],"b":"\u00e9\ud83d\ude80"}"#);
+    }
+
+    #[test]
+    fn floats_read_like_pythons() {
+        let floats = [1.0, -0.0, 0.1, 1e-4, 1e-5, 1.5e-7, 1e15, 1e16, 1.25e22, 123456789.125];
+        let texts: Vec<String> = floats.into_iter().map(|float| plain(json!(float))).collect();
+        assert_eq!(texts, ["1.0", "-0.0", "0.1", "0.0001", "1e-05", "1.5e-07", "1000000000000000.0", "1e+16", "1.25e+22", "123456789.125"]);
+        assert_eq!(plain(json!([u64::MAX, i64::MIN])), "[18446744073709551615, -9223372036854775808]");
+    }
+}

@@ -1,0 +1,88 @@
+//! Tokenizer and template straight from a file's metadata, and the templates for files that bring none.
+
+use gguf::{Gguf, GgufBuilder};
+use model::chat::{ChatTemplate, Message, RenderOptions};
+use model::tokenizer::{Special, Tokenizer};
+
+/// A byte-level tokenizer of the 256 bytes, one merge and `controls`.
+fn file(controls: &[&str]) -> GgufBuilder<'static> {
+    let hidden = |b: u8| !matches!(b, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
+    let spell = |byte: u8| match hidden(byte) {
+        true => char::from_u32(0x100 + (0..byte).filter(|&b| hidden(b)).count() as u32).unwrap(),
+        false => byte as char,
+    };
+    let mut tokens: Vec<String> = (0..=255).map(|byte| spell(byte).to_string()).collect();
+    tokens.push("ab".into());
+    tokens.extend(controls.iter().map(|name| name.to_string()));
+    GgufBuilder::new()
+        .set("tokenizer.ggml.model", "gpt2")
+        .set("tokenizer.ggml.pre", "qwen2")
+        .set("tokenizer.ggml.token_type", [vec![1; 257], vec![3; controls.len()]].concat())
+        .set("tokenizer.ggml.tokens", tokens)
+        .set("tokenizer.ggml.merges", vec!["a b".to_owned()])
+        .set("tokenizer.ggml.bos_token_id", 257u32)
+        .set("tokenizer.ggml.eos_token_id", 258u32)
+}
+
+fn open(file: &GgufBuilder) -> Gguf {
+    Gguf::from_bytes(file.to_bytes().unwrap()).unwrap()
+}
+
+fn builtin(controls: &[&str], messages: &[Message], options: &RenderOptions) -> String {
+    let gguf = open(&file(controls));
+    let tokenizer = Tokenizer::from_gguf(&gguf).unwrap();
+    ChatTemplate::from_gguf(&gguf, &tokenizer).unwrap().render(messages, options).unwrap()
+}
+
+#[test]
+fn a_file_brings_its_tokenizer_and_its_template() {
+    let gguf = open(&file(&["<s>", "</s>"]).set("tokenizer.chat_template", "{{ bos_token }}{{ messages[0].content }}"));
+    let tokenizer = Tokenizer::from_gguf(&gguf).unwrap();
+    assert_eq!(tokenizer.encode("ab</s>", Special::Parse), [256, 258]);
+    let template = ChatTemplate::from_gguf(&gguf, &tokenizer).unwrap();
+    let ids = template.encode(&tokenizer, &[Message::user("ab</s>")], &RenderOptions::default()).unwrap();
+    assert_eq!(ids[..2], [257, 256]);
+    assert_eq!((ids.len(), tokenizer.decode(&ids).as_str()), (6, "<s>ab</s>"));
+}
+
+#[test]
+fn keys_of_the_wrong_type_or_missing_are_named() {
+    let error = |file: GgufBuilder| Tokenizer::from_gguf(&open(&file)).err().unwrap().to_string();
+    let good = || file(&["<s>", "</s>"]);
+    assert!(error(good().remove("tokenizer.ggml.model")).contains("tokenizer.ggml.model"));
+    assert!(error(good().set("tokenizer.ggml.tokens", "ab")).contains("tokenizer.ggml.tokens"));
+    assert!(error(good().set("tokenizer.ggml.merges", vec![1u32])).contains("tokenizer.ggml.merges"));
+    assert!(error(good().set("tokenizer.ggml.eos_token_id", "258")).contains("tokenizer.ggml.eos_token_id"));
+    assert!(error(good().set("tokenizer.ggml.eos_token_id", -1i32)).contains("tokenizer.ggml.eos_token_id"));
+    let gguf = open(&good().set("tokenizer.chat_template", 1u32));
+    let error = ChatTemplate::from_gguf(&gguf, &Tokenizer::from_gguf(&gguf).unwrap()).err().unwrap().to_string();
+    assert!(error.contains("tokenizer.chat_template"), "{error}");
+}
+
+#[test]
+fn chatml_serves_files_without_a_template() {
+    let messages = [Message::system("s"), Message::user(" u "), Message::assistant("a")];
+    let expected = "<|im_start|>system\ns<|im_end|>\n<|im_start|>user\n u <|im_end|>\n<|im_start|>assistant\na<|im_end|>\n\
+                    <|im_start|>assistant\n";
+    assert_eq!(builtin(&["<|im_start|>", "<|im_end|>"], &messages, &RenderOptions::default()), expected);
+}
+
+#[test]
+fn gemmas_system_text_opens_the_first_turn() {
+    let messages = [Message::system("s"), Message::user(" u "), Message::assistant("a"), Message::user("v")];
+    let expected = "<bos><start_of_turn>user\ns\n\nu<end_of_turn>\n<start_of_turn>model\na<end_of_turn>\n\
+                    <start_of_turn>user\nv<end_of_turn>\n<start_of_turn>model\n";
+    assert_eq!(builtin(&["<bos>", "<start_of_turn>", "<end_of_turn>"], &messages, &RenderOptions::default()), expected);
+}
+
+#[test]
+fn gemma4_says_in_the_system_turn_whether_to_think() {
+    let controls = ["<bos>", "<|turn>", "<turn|>"];
+    let messages = [Message::system("s"), Message::user("u")];
+    let thinking = RenderOptions { enable_thinking: Some(true), ..RenderOptions::default() };
+    let plain = "<bos><|turn>system\ns<turn|>\n<|turn>user\nu<turn|>\n<|turn>model\n";
+    assert_eq!(builtin(&controls, &messages, &RenderOptions::default()), plain);
+    assert_eq!(builtin(&controls, &messages, &thinking), plain.replace("system\n", "system\n<|think|>\n"));
+    let alone = builtin(&controls, &messages[1..], &thinking);
+    assert_eq!(alone, "<bos><|turn>system\n<|think|>\n<turn|>\n<|turn>user\nu<turn|>\n<|turn>model\n");
+}
