@@ -1,0 +1,130 @@
+//! Parity of every kernel with its oracle on the adapter of this machine, which must exist, under its own limits and WebGPU's.
+
+use cpu_ref::KvType;
+use gguf::GgmlType;
+use kernels::parity::{Case, Gen, cases};
+use kernels::plan::parts;
+use kernels::sweep::{Known, Outcome, Target, check};
+use kernels::{Caps, Device, Limits, Select, StateKind, ops};
+use proptest::prelude::*;
+use std::sync::LazyLock;
+
+static DEVICE: LazyLock<Device> = LazyLock::new(|| open(Limits::from_env()));
+static WEBGPU: LazyLock<Device> = LazyLock::new(|| open(Limits::WebGpu));
+
+fn open(limits: Limits) -> Device {
+    Device::open(&Select::Best, limits).unwrap_or_else(|e| panic!("{e}; install a driver (Debian: mesa-vulkan-drivers libvulkan1)"))
+}
+
+fn hold(what: &str, outcome: &Outcome) {
+    let ran: Vec<_> = outcome.kernels.iter().map(kernels::compose::Kernel::label).collect();
+    assert!(outcome.holds(), "{what} ({}): NMSE {:e} over {:e}", ran.join(", "), outcome.nmse, outcome.bound);
+}
+
+fn compare(device: &Device, what: &str, case: Case) -> Outcome {
+    let outcome = Known::new(case).and_then(|known| known.compare(device, true)).unwrap_or_else(|e| panic!("{what}: {e}"));
+    hold(what, &outcome);
+    outcome
+}
+
+/// Some cases of every kernel that the device may run; those without a weight format get more, since formats multiply.
+fn cover(device: &Device, plain: usize) {
+    for target in Target::all(device.caps()) {
+        let wanted = if target.format().is_some() { 1 } else { plain };
+        let outcome = target.run(device, 0, wanted).unwrap_or_else(|e| panic!("{}: {e}", target.kernel.label()));
+        hold(&target.kernel.label(), &outcome);
+    }
+}
+
+#[test]
+fn every_kernel_in_every_format_matches_its_oracle() {
+    cover(&DEVICE, 6);
+}
+
+#[test]
+fn every_portable_kernel_matches_its_oracle_under_webgpus_default_limits() {
+    assert!(!WEBGPU.caps().subgroups, "WebGPU's defaults have no optional feature");
+    cover(&WEBGPU, 2);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(40), max_shrink_iters: 0, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_cases_match_their_oracles(op in 0..cases().len(), seed: u64, portable: bool) {
+        let (stem, make) = cases()[op];
+        let outcome = check(&DEVICE, make, seed, portable).unwrap_or_else(|e| panic!("{stem} with seed {seed}: {e}"));
+        hold(&format!("{stem} with seed {seed}"), &outcome);
+    }
+}
+
+/// More workgroups than one dimension holds, in kernels that number rows, groups of rows and elements.
+#[test]
+fn grids_above_65535_workgroups() {
+    let mut g = Gen::new(7);
+    let mut norm = Case::new(65_537);
+    let (w, x) = (norm.vector(&mut g, 4), norm.uniform(&mut g, 4, 2.0));
+    let y = ops::rms_norm(&mut norm.rec, x, Some(w), 1e-6);
+    norm.expect(y);
+    compare(&DEVICE, "rms_norm of 65537 rows", norm);
+
+    let mut product = Case::new(1);
+    let w = product.weight(&mut g, GgmlType::F16, 4 * 65_535 + 5, 32);
+    let x = product.uniform(&mut g, 32, 2.0);
+    let y = ops::matmul(&mut product.rec, w, x);
+    product.expect(y);
+    compare(&DEVICE, "matmul_vec of 262145 rows", product);
+
+    let mut sum = Case::new(65_537);
+    let (b, a) = (sum.vector(&mut g, 256), sum.uniform(&mut g, 256, 2.0));
+    let y = ops::add_bias(&mut sum.rec, a, b);
+    sum.expect(y);
+    compare(&DEVICE, "add of 16777472 elements", sum);
+}
+
+/// A weight of at least three bindings: formats with a codebook before the rows, in planes, and whole blocks.
+#[test]
+fn weights_split_over_several_bindings() {
+    let caps = Caps { max_binding_bytes: 24 << 10, ..DEVICE.caps().clone() };
+    let device = DEVICE.with_caps(caps.clone());
+    let mut g = Gen::new(11);
+    for ty in [GgmlType::F16, GgmlType::Q4_0, GgmlType::Q4_K, GgmlType::Q6_K, GgmlType::IQ2_S] {
+        let cols = 512;
+        let rows = (1..).find(|&rows| parts(&caps, ty, rows, cols).len() == 4).expect("a number of rows in four parts");
+        for tokens in [1, 3] {
+            let mut case = Case::new(tokens);
+            let w = case.weight(&mut g, ty, rows, cols);
+            let x = case.uniform(&mut g, cols, 2.0);
+            let y = ops::matmul(&mut case.rec, w, x);
+            case.expect(y);
+            let what = format!("{tokens} rows by {ty} in parts");
+            assert_eq!(compare(&device, &what, case).kernels.len(), 4, "{what}: dispatches");
+        }
+        let mut case = Case::with_states(9, &[StateKind::Tokens], 2, 8);
+        let table = case.weight(&mut g, ty, rows, cols);
+        case.place(&mut g, 13);
+        case.tokens(&mut g, rows);
+        let tokens = case.rec.state(0);
+        let y = ops::embed(&mut case.rec, table, tokens);
+        case.expect(y);
+        compare(&device, &format!("embed from {ty} in parts"), case);
+    }
+}
+
+/// Every format, KV type and reduction is a target by name, so that the cover above leaves none to luck.
+#[test]
+fn targets_name_every_format_and_kv_type_of_every_row() {
+    let caps = Caps { subgroups: true, ..DEVICE.caps().clone() };
+    let labels: Vec<_> = Target::all(&caps).iter().map(|t| t.kernel.label()).collect();
+    for format in kernels::format::FORMATS {
+        let name = format.ty.name().to_lowercase();
+        for row in ["embed", "matmul", "matmul_vec"] {
+            assert!(labels.contains(&format!("{row} {name}")), "{row} {name}");
+        }
+        assert!(labels.contains(&format!("matmul_vec {name} +subgroups")), "matmul_vec {name} +subgroups");
+    }
+    for ty in [KvType::F32, KvType::F16, KvType::Q8_0] {
+        let ty = format!("{ty:?}").to_lowercase();
+        assert!(labels.contains(&format!("kv_append kv-{ty} kv-{ty}")) && labels.contains(&format!("attention kv-{ty} kv-{ty} +subgroups")), "{ty}");
+    }
+}
