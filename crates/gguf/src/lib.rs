@@ -45,6 +45,9 @@ mod build;
 
 mod atomic;
 
+#[doc(hidden)]
+pub mod fuzz;
+
 pub use array::Array;
 pub use atomic::atomic_write;
 pub use build::GgufBuilder;
