@@ -81,9 +81,6 @@ pub(crate) struct Pipeline {
     pub pipeline: wgpu::ComputePipeline,
 }
 
-/// Makes other shader text of a kernel's own.
-pub type Rewrite = Arc<dyn Fn(&Kernel, String) -> String + Send + Sync>;
-
 pub(crate) struct Inner {
     pub device: wgpu::Device,
     pub queue: wgpu::Queue,
@@ -94,7 +91,8 @@ pub(crate) struct Inner {
     pub lost: Arc<OnceLock<String>>,
     pub failed: Arc<Mutex<Option<String>>>,
     pub pipelines: Mutex<HashMap<Kernel, Arc<Pipeline>>>,
-    pub rewrite: Option<Rewrite>,
+    /// Text that replaces one kernel's own.
+    pub source: Option<(Kernel, String)>,
 }
 
 /// An open GPU device; cheap to clone and shared between threads.
@@ -238,23 +236,27 @@ impl Device {
             uniform_align: limits.min_uniform_buffer_offset_alignment,
             storage_align: limits.min_storage_buffer_offset_alignment,
         };
-        Ok(Self(Arc::new(Inner { device, queue, summary, caps, limits, features, lost, failed, pipelines: Mutex::default(), rewrite: None })))
+        Ok(Self(Arc::new(Inner { device, queue, summary, caps, limits, features, lost, failed, pipelines: Mutex::default(), source: None })))
     }
 
     /// The same device as if it could do less: tests force splits and fallbacks with it.
     #[must_use]
     pub fn with_caps(&self, caps: Caps) -> Self {
-        self.altered(caps, self.0.rewrite.clone())
+        self.altered(caps, self.0.source.clone())
     }
 
-    /// The same device with pipelines built from rewritten shader text: tests plant faults with it.
+    /// The same device with one kernel built from other text: tests plant faults with it.
     #[must_use]
-    pub fn with_source(&self, rewrite: Rewrite) -> Self {
-        self.altered(self.0.caps.clone(), Some(rewrite))
+    pub fn with_source(&self, kernel: &Kernel, text: String) -> Self {
+        self.altered(self.0.caps.clone(), Some((kernel.clone(), text)))
     }
 
-    fn altered(&self, caps: Caps, rewrite: Option<Rewrite>) -> Self {
-        let Inner { device, queue, summary, limits, features, lost, failed, .. } = &*self.0;
+    fn altered(&self, caps: Caps, source: Option<(Kernel, String)>) -> Self {
+        let Inner { device, queue, summary, limits, features, lost, failed, pipelines, .. } = &*self.0;
+        let mut pipelines = pipelines.lock().unwrap_or_else(|p| p.into_inner()).clone();
+        if let Some((kernel, _)) = &source {
+            pipelines.remove(kernel);
+        }
         Self(Arc::new(Inner {
             device: device.clone(),
             queue: queue.clone(),
@@ -264,8 +266,8 @@ impl Device {
             features: *features,
             lost: Arc::clone(lost),
             failed: Arc::clone(failed),
-            pipelines: Mutex::default(),
-            rewrite,
+            pipelines: Mutex::new(pipelines),
+            source,
         }))
     }
 

@@ -237,8 +237,8 @@ impl Device {
     fn build(&self, kernel: &Kernel) -> Pipeline {
         let device = &self.0.device;
         let label = kernel.label();
-        let source = kernel.source();
-        let source = self.0.rewrite.as_ref().map_or(source.clone(), |rewrite| rewrite(kernel, source));
+        let planted = self.0.source.as_ref().filter(|(of, _)| of == kernel);
+        let source = planted.map_or_else(|| kernel.source(), |(_, text)| text.clone());
         let source = wgpu::ShaderSource::Wgsl(source.into());
         let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(&label), source });
         let entry = |binding, ty| wgpu::BindGroupLayoutEntry {
