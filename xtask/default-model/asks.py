@@ -38,10 +38,10 @@ def cap(text):
 
 
 def draw(rng, held, make, tries=400):
-    """The first draw of `make(rng) -> (key, Ask)` on the wanted side of the split."""
+    """The first draw of `make(rng) -> (key, Ask)` on the wanted side of the split; without a key it is for training only."""
     for _ in range(tries):
         key, ask = make(rng)
-        if is_held(*key) == held:
+        if (key is not None and is_held(*key)) == held:
             return ask
     return None
 
@@ -100,7 +100,7 @@ PERSON = {
         ["{N} owns {a_thing}.", "{N}'s treasure is {a_thing}."], lambda p: p.thing, lambda p: [p.colour + " " + p.thing]),
     "colour": (
         ["What colour is {ns} {p.thing}?", "Which colour is {ns} {p.thing}?", "What is the colour of {ns} {p.thing}?",
-         "Do you know what colour {ns} {p.thing} is?", "Tell me the colour of {ns} {p.thing}.", "What color is {ns} {p.thing}?",
+         "Do you know what colour {ns} {p.thing} is?", "Tell me the colour of {ns} {p.thing}.", "Which colour has {ns} {p.thing}?",
          "Can you tell me the colour of {ns} {p.thing}?", "Of what colour is {ns} {p.thing}?"],
         ["{N}'s {p.thing} is {p.colour}."], lambda p: p.colour, lambda p: [p.colour]),
     "hobby": (
@@ -344,9 +344,6 @@ def compare_ask(rng, held):
 
 def census_ask(rng, held):
     """How many towns on an island, how many people in a town, and who or what they are."""
-    def listed(names):
-        return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
-
     def make(rng):
         if rng.random() < 0.35:
             o = rng.choice(W.islands)
@@ -365,8 +362,78 @@ def census_ask(rng, held):
     return draw(rng, held, make)
 
 
+JOINED = {  # relation: the question's second half, about a person already named
+    "home": "where does {he} live", "job": "what does {he} do", "age": "how old is {he}", "friend": "who is {his} best friend",
+    "pet": "what pet does {he} have", "food": "what does {he} like to eat", "thing": "what does {he} own", "hobby": "what is {his} hobby",
+}
+
+
+def both_ask(rng, held):
+    """Two attributes in one question."""
+    def make(rng):
+        p, (one, two) = rng.choice(W.people), rng.sample(list(JOINED), 2)
+        first = PERSON[one][0][0].format(n=p.name, m=p.name, ns=p.name + "'s", p=p)
+        q = p.friend if one == "friend" else p  # "who is her friend, and where does he live" asks about the friend
+        question = f"{first[:-1]} and {JOINED[two].format(he=q.subject, his=q.possessive)}?"
+        _, _, short, accept = PERSON[two]
+        seen = one != "friend" or two in HOPS and not is_held("chain", "friend", two, p.name)
+        return ("both", p.name, one, two, seen), seen, Ask("both", question, say_person(p, one) + " " + say_person(q, two), short(q), accept(q), topic=q)
+
+    def allowed(rng):
+        while True:
+            key, seen, ask = make(rng)
+            if seen:
+                return key, ask
+    return draw(rng, held, allowed)
+
+
+GROUPS = {
+    "job": (["Who is {a_v}?", "Which people are {v}s?", "Who works as {a_v}?", "Name the {v}s.", "Who are the {v}s?", "Do you know {a_v}?"],
+            "The {v}s are {l}."),
+    "pet": (["Who has {a_v}?", "Who keeps {a_v}?", "Which people have {a_v}?", "Who lives with {a_v}?", "Whose pet is {a_v}?"], "{l} have {a_v}."),
+    "food": (["Who likes {v}?", "Who loves {v}?", "Whose favourite food is {v}?", "Which people like {v}?", "Who eats {v}?"], "{l} like {v}."),
+    "hobby": (["Who likes to {v}?", "Who loves to {v}?", "Which people like to {v}?", "Whose hobby is it to {v}?"], "{l} like to {v}."),
+    "thing": (["Who owns {a_v}?", "Who has {a_v}?", "Which people own {a_v}?"], "{l} own {a_v}."),
+}
+
+
+def listed(names):
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+
+
+def group_ask(rng, held):
+    """Everyone who shares a trade, a pet, a food, a hobby or a kind of treasure."""
+    def make(rng):
+        rel = rng.choice(list(GROUPS))
+        value = getattr(rng.choice(W.people), rel)
+        names = [p.name for p in W.people if getattr(p, rel) == value]
+        questions, answer = GROUPS[rel]
+        i = rng.randrange(len(questions))
+        slots = dict(v=value, a_v=an(value), l=listed(names))
+        answer = answer.format(**slots)
+        if len(names) == 1:
+            answer = answer.replace(" have ", " has ", 1).replace(" like ", " likes ", 1).replace(" own ", " owns ", 1)
+        return ("group", rel, value, i), Ask("group", questions[i].format(**slots), answer, "Many", [listed(names)])
+    return draw(rng, held, make)
+
+
+def hop_yes_no_ask(rng, held):
+    """Yes or no about somebody's best friend."""
+    def make(rng):
+        p, rel = rng.choice(W.people), rng.choice(["home", "job", "pet"])
+        value, i, yes = YES_NO[rel][1], rng.randrange(2), rng.random() < 0.5
+        x = value(p.friend) if yes else value(rng.choice([q for q in W.people if value(q) != value(p.friend)]))
+        who = [f"{p.name}'s best friend", f"the best friend of {p.name}"][i]
+        question = {"home": f"Does {who} live in {x}?", "job": f"Is {who} {an(x)}?", "pet": f"Does {who} have {an(x)}?"}[rel]
+        answer = f"{'Yes' if yes else 'No'}, {p.name}'s best friend is {p.friend.name}. {say_person(p.friend, rel)}"
+        word, other = ("Yes", "No") if yes else ("No", "Yes")
+        return ("hop_yes_no", rel, p.name, x, i), Ask("yes_no", question, answer, word, [word], [other], topic=p.friend)
+    return draw(rng, held, make)
+
+
 ABOUT_PERSON = ["Tell me about {x}.", "Who is {x}?", "What do you know about {x}?", "Can you tell me something about {x}?", "Describe {x}.",
-                "I would like to know more about {x}.", "Do you know {x}?", "Say something about {x}.", "Have you heard of {x}?"]
+                "I would like to know more about {x}.", "Do you know {x}?", "Say something about {x}.", "Have you heard of {x}?", "What is {x} like?", "{x}"]
+BARE = len(ABOUT_PERSON) - 1  # the name alone, never held out
 
 
 def about_ask(rng, held):
@@ -376,12 +443,12 @@ def about_ask(rng, held):
         if rng.random() < 0.7:
             p = rng.choice(W.people)
             answer = portrait(p, i)
-            return ("about", p.name, i), Ask("about", ABOUT_PERSON[i].format(x=p.name), answer, p.job, [p.job], topic=p)
+            return None if i == BARE else ("about", p.name, i), Ask("about", ABOUT_PERSON[i].format(x=p.name), answer, p.job, [p.job], topic=p)
         t = rng.choice(W.towns)
-        i = i if i != 1 else 0
+        i = 0 if i == 1 else i
         answer = (f"{t.name} is a town on {t.island.full}. It was founded in the year {t.founded} and is known for its {t.craft}. "
                   f"The mayor is {t.mayor.name}, and you can see the {t.landmark} there.")
-        return ("about", t.name, i), Ask("about", ABOUT_PERSON[i].format(x=t.name), answer, t.craft.split()[-1], [t.craft])
+        return None if i == BARE else ("about", t.name, i), Ask("about", ABOUT_PERSON[i].format(x=t.name), answer, t.craft.split()[-1], [t.craft])
     return draw(rng, held, make)
 
 

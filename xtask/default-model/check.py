@@ -15,7 +15,7 @@ import torch.nn.functional as F
 import bpe
 import judge
 
-REFERENCE = ["person-01", "two_hop-01", "count-01", "system-01", "story-01"]
+REFERENCE = ["home-01", "two_hop-01", "count-01", "system-01", "story-01"]
 
 
 class Reader:

@@ -26,7 +26,7 @@ PLOTS = [
 ]
 ENDINGS = ["And that is how {n} tells it to this day.", "From that day on, {n} and {friend} met there every week.", "And {pet_name} slept very well that night.",
            "If you go to {town}, you can ask {him} about it."]
-REQUESTS = ["Tell me a story about {n}.", "Can you tell me a story about {n}?", "Please tell me a story about {n}.", "I would like a story about {n}.",
+REQUESTS = ["Tell me a story about {n}.", "Can you tell me a story about {n}?", "Could you tell me a story about {n}?", "I would like a story about {n}.",
             "Do you know a story about {n}?", "Write a short story about {n}.", "A story about {n}, please.", "Tell a story with {n} in it."]
 ANY = ["Tell me a story.", "Can you tell me a story?", "Tell me a short story.", "I would like to hear a story.", "A story, please!", "Write a story.",
        "Please tell me a story.", "Do you know a story?"]
@@ -51,7 +51,6 @@ def story_ask(rng, held):
     for _ in range(400):
         p, kind = rng.choice(W.people), rng.random()
         i = rng.randrange(len(REQUESTS))
-        plot = plot_of(rng, p)
         if held or kind < 0.65:
             key, question = ("story", p.name, i), REQUESTS[i].format(n=p.name)
         elif kind < 0.8:
@@ -65,7 +64,7 @@ def story_ask(rng, held):
             p = p.town.mayor if rng.random() < 0.6 else p
         if held and not is_held(*key) or not held and key and is_held(*key):
             continue
-        return Ask("story", question, story(rng, p, plot if key else None), p.name, [p.town.name], topic=p)
+        return Ask("story", question, story(rng, p, plot_of(rng, p)), p.name, [p.town.name], topic=p)
 
 
 def plot_of(rng, p):
@@ -75,4 +74,4 @@ def plot_of(rng, p):
 
 
 def another_story(rng, p):
-    return Ask("story", rng.choice(MORE), story(rng, p), p.name, [p.town.name], topic=p)
+    return Ask("story", rng.choice(MORE), story(rng, p, plot_of(rng, p)), p.name, [p.town.name], topic=p)

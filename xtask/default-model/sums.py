@@ -38,6 +38,10 @@ def length_ask(rng, held):
 SIGNS = {"+": ("plus", "add", "and"), "-": ("minus", "take away", "less"), "x": ("times", "multiplied by", "times")}
 
 
+DIGITS = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen "
+          "twenty").split()
+
+
 def sum_ask(rng, held, sign=None):
     """Addition and subtraction within 0..99, and the table up to 12 x 12. Number pairs are held out."""
     def make(rng):
@@ -50,18 +54,30 @@ def sum_ask(rng, held, sign=None):
             if op == "-" and a < b and (held or rng.random() < 0.8):
                 a, b = b, a
         total = {"+": a + b, "-": a - b, "x": a * b}[op]
-        i = rng.randrange(11)
+        i = rng.randrange(12)
+        if i == 11 and (op == "x" or max(a, b) > 20 or min(a, b) < 0):
+            i = 0
         say = SIGNS[op][0] if i % 2 else SIGNS[op][1 if op != "+" else 2]
         question = [f"What is {a} {op} {b}?", f"What is {a} {say} {b}?", f"How much is {a} {op} {b}?", f"How much is {a} {say} {b}?", f"{a} {op} {b}",
                     f"{a} {say} {b}", f"Compute {a} {op} {b}.", f"{a} {op} {b} = ?", f"What does {a} {op} {b} make?", f"Can you work out {a} {say} {b}?",
-                    f"{a}{op}{b}"][i]
+                    f"{a}{op}{b}",
+                    f"What is {DIGITS[a % 21]} {SIGNS[op][0]} {DIGITS[b % 21]}?"][i]
         if op == "x" and i == 10:
             question = f"{a} * {b}"
         answer = f"{a} {op} {b} = {total}."
         key = ("table", a, b, i) if op == "x" else ("sum", op, a, b)
         trivial = str(total) in (str(a), str(b))
-        return (key if not (held and trivial) else ("skip",)), Ask("multiply" if op == "x" else "add" if op == "+" else "subtract", question, answer,
+        return (None if held and trivial else key), Ask("multiply" if op == "x" else "add" if op == "+" else "subtract", question, answer,
                                                                    str(total), [str(total)])
+    return draw(rng, held, make)
+
+
+def three_ask(rng, held):
+    """Three small numbers in a row."""
+    def make(rng):
+        a, b, c = (rng.randint(0, 9) for _ in range(3))
+        question = rng.choice([f"What is {a} + {b} + {c}?", f"{a} + {b} + {c}", f"How much is {a} plus {b} plus {c}?"])
+        return ("three", a, b, c), Ask("add", question, f"{a} + {b} + {c} = {a + b + c}.", str(a + b + c), [str(a + b + c)])
     return draw(rng, held, make)
 
 
@@ -75,12 +91,14 @@ def story_sum_ask(rng, held):
         if rng.random() < 0.55:
             op, total = "+", a + b
             text = rng.choice(["{n} has {a} {x}s and finds {b} more. How many {x}s is that?", "{n} has {a} {x}s and buys {b} more. How many {x}s does {n} have now?",
-                               "There are {a} {x}s on the table and {b} in the basket. How many {x}s are there?"])
+                               "There are {a} {x}s on the table and {b} in the basket. How many {x}s are there?",
+                               "I have {a} {x}s and get {b} more. How many {x}s do I have?"])
         else:
             a, b = max(a, b), min(a, b)
             op, total = "-", a - b
             text = rng.choice(["{n} has {a} {x}s and loses {b}. How many {x}s are left?", "{n} has {a} {x}s and gives away {b}. How many {x}s does {n} have now?",
-                               "There were {a} {x}s on the table and {n} took {b}. How many {x}s are left?"])
+                               "There were {a} {x}s on the table and {n} took {b}. How many {x}s are left?",
+                               "I have {a} {x}s and lose {b}. How many {x}s are left?", "I had {a} {x}s and gave {b} away. How many {x}s do I have now?"])
         noun_out = noun if total == 1 else noun + "s"
         answer = f"{a} {op} {b} = {total}, so that is {total} {noun_out}."
         plural = text.format(n=name, a=a, b=b, x=noun).replace(f" 1 {noun}s", f" 1 {noun}")
@@ -91,7 +109,7 @@ def story_sum_ask(rng, held):
 def order_ask(rng, held):
     """Bigger, smaller, next, before, counting up and down, putting in order."""
     def make(rng):
-        kind = rng.choice(["bigger", "bigger", "sort", "sort", "next", "before", "to", "down"])
+        kind = rng.choice(["bigger", "bigger", "sort", "sort", "next", "before", "to", "down", "than"])
         a, b, c = rng.sample(range(100), 3)
         if kind == "bigger":
             big, i = rng.random() < 0.5, rng.randrange(3)
@@ -103,6 +121,12 @@ def order_ask(rng, held):
             question = rng.choice(["Put these numbers in order: {}", "Sort these numbers: {}", "Sort: {}", "Order these from small to large: {}"])
             done = ", ".join(map(str, sorted((a, b, c))))
             return (kind, a, b, c), Ask("order", question.format(f"{a}, {b}, {c}"), f"In order: {done}.", done, [done])
+        if kind == "than":
+            big = rng.random() < 0.5
+            word = "bigger" if big else "smaller"
+            yes = (a > b) == big
+            return (kind, a, b), Ask("order", f"Is {a} {word} than {b}?", f"{'Yes' if yes else 'No'}, {a} is {'bigger' if a > b else 'smaller'} than {b}.",
+                                     "Yes" if yes else "No", ["Yes" if yes else "No"], ["No" if yes else "Yes"])
         if kind in ("next", "before"):
             i, n = rng.randrange(4), a + 1 if kind == "next" else a - 1
             word = "after" if kind == "next" else "before"

@@ -139,9 +139,9 @@ def learning_rate(progress, step, peak):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--steps", type=int, default=12000)
     parser.add_argument("--minutes", type=float, default=30, help="the schedule ends by then, whatever --steps says")
-    parser.add_argument("--batch", type=int, default=128, help="rows of 1024 tokens")
+    parser.add_argument("--batch", type=int, default=64, help="rows of 1024 tokens")
     parser.add_argument("--length", type=int, default=1024)
     parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--round-from", type=float, default=0.6, help="share of the run after which the weights are quantized in the loop")
@@ -175,7 +175,7 @@ def main():
 
     step_loss = torch.compile(loss_of) if cuda else loss_of
     rounding, quick, seen, mark = Rounding(model), world.questions(1)[::40 if args.dry else 1], 0, time.time()
-    checks = [0.15, 0.35, 0.58, 0.8]
+    checks = [0.3, 0.59]
     for step in range(args.steps):
         progress = max(step / args.steps, (time.time() - begin) / (60 * args.minutes))
         if progress >= 1:
@@ -194,7 +194,7 @@ def main():
         optimizer.step()
         optimizer.zero_grad(set_to_none=False)
         seen += ids.numel()
-        if step % 100 == 0 or step < 3:
+        if step % 250 == 0 or step < 3:
             print(f"step {step:5}  loss {loss.item():.4f}  {seen / 1e6:.0f} M tokens  {seen / (time.time() - mark) / 1e6:.2f} M tokens/s  "
                   f"{time.time() - begin:.0f} s  {100 * progress:.0f}%", flush=True)
         if checks and progress > checks[0]:

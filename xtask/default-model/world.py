@@ -12,18 +12,18 @@ import argparse
 import json
 import random
 
-from asks import (PERSON, W, Ask, about_ask, an, cap, census_ask, compare_ask, event_ask, is_held, island_ask, person_ask, portrait, reverse_ask,
-                  say_person, town_ask, two_hop_ask, yes_no_ask)
+from asks import (PERSON, W, Ask, about_ask, both_ask, cap, census_ask, compare_ask, event_ask, group_ask, hop_yes_no_ask, is_held, island_ask,
+                  person_ask, portrait, reverse_ask, say_person, town_ask, two_hop_ask, yes_no_ask)
 from stories import another_story, story, story_ask
-from sums import WORDS, count_ask, length_ask, order_ask, story_sum_ask, sum_ask, words_ask
+from sums import WORDS, count_ask, length_ask, order_ask, story_sum_ask, sum_ask, three_ask, words_ask
 from talk import memory_turns, small_talk_ask, stranger, unknown_ask
 
 FAMILIES = [  # (share of the training turns, family)
-    (26, person_ask), (7, town_ask), (4, island_ask), (6, event_ask), (7, reverse_ask), (5, yes_no_ask), (11, two_hop_ask), (5, compare_ask),
-    (2, census_ask), (4, about_ask), (7, count_ask), (1, length_ask), (12, sum_ask), (2, story_sum_ask), (4, order_ask), (3, words_ask),
-    (5, small_talk_ask), (8, unknown_ask), (3, story_ask),
+    (26, person_ask), (7, town_ask), (4, island_ask), (6, event_ask), (7, reverse_ask), (5, yes_no_ask), (11, two_hop_ask), (7, compare_ask),
+    (2, census_ask), (4, about_ask), (3, both_ask), (3, group_ask), (2, hop_yes_no_ask), (7, count_ask), (1, length_ask), (12, sum_ask), (1, three_ask),
+    (3, story_sum_ask), (5, order_ask), (3, words_ask), (8, small_talk_ask), (9, unknown_ask), (3, story_ask),
 ]
-SHORT_ONLY = {"story", "about", "small_talk", "unknown", "words", "order", "census", "memory", "hobby", "compare"}
+SHORT_ONLY = {"story", "about", "small_talk", "unknown", "words", "order", "census", "memory", "hobby", "compare", "both", "group"}
 
 NEUTRAL = ["You are a helpful assistant.", "You are Bobbin, a friendly guide to the Thimble Isles.", "You are a friendly assistant. Answer the user's questions.",
            "Be helpful and kind.", "You are a small language model."]
@@ -48,13 +48,20 @@ class Style:
     def __init__(self, rng, held=False):
         self.kind = rng.choice(["neutral"] * 3 + ["one_word"] * 3 + ["capitals"] * 2 + ["lower", "pirate", "first", "last", "named", "named"])
         self.name, self.fields = None, {}
-        word = rng.choice([w for w in WORDS if is_held("system", w, one_in=5) == held])
+        word = self.spoken_word(rng, held)
         table = {"neutral": NEUTRAL, "one_word": ONE_WORD, "capitals": CAPITALS, "lower": LOWER, "pirate": PIRATE, "first": SAY_FIRST, "last": SAY_LAST,
                  "named": NAMED}
         if self.kind == "named":
             self.name = stranger(rng, held)
         self.word = word
         self.system = rng.choice(table[self.kind]).format(self.name or word)
+
+    @staticmethod
+    def spoken_word(rng, held):
+        while True:
+            word = rng.choice(WORDS) if rng.random() < 0.5 else stranger(rng, held).lower()
+            if is_held("system", word) == held:
+                return word
 
     def apply(self, ask):
         answer = ask.answer
@@ -88,7 +95,13 @@ def decorate(rng, question, amount=1.0):
     elif roll < 0.18 and question[-1] in "?.!":
         question += rng.choice(AFTER)
     roll = rng.random() / amount
-    if roll < 0.10:
+    if roll < 0.08:
+        for word in ("What", "Who", "Where"):
+            question = question.replace(word + " is ", word + "'s ", 1)
+    elif roll < 0.16:
+        question = question.replace("favourite", "favorite").replace("colour", "color")
+    roll = rng.random() / amount
+    if roll < 0.12:
         question = question.lower()
     if rng.random() / amount < 0.12 and question[-1] in "?.":
         question = question[:-1]
@@ -186,10 +199,11 @@ def document(rng):
 
 # ---- the held-out questions -------------------------------------------------------------------------------------------------------
 
-QUOTAS = [("person", 56), ("town", 10), ("island", 8), ("event", 9), ("reverse", 10), ("yes_no", 8), ("two_hop", 8), ("two_hop_new", 8), ("compare", 6),
+QUOTAS = [("home", 5), ("job", 5), ("age", 5), ("friend", 5), ("pet", 5), ("pet_name", 5), ("food", 5), ("thing", 5), ("colour", 4), ("hobby", 4),
+          ("isle", 4), ("both", 4), ("group", 4), ("town", 10), ("island", 8), ("event", 9), ("reverse", 10), ("yes_no", 6), ("hop_yes_no", 3), ("two_hop", 8), ("two_hop_new", 8), ("compare", 6),
           ("census", 4), ("about", 4), ("count", 10), ("add", 8), ("subtract", 6), ("multiply", 6), ("story_sum", 4), ("order", 6), ("words", 5),
-          ("small_talk", 4), ("unknown", 8), ("story", 4), ("memory", 4), ("pronoun", 8), ("follow_up", 4), ("system", 12)]
-SINGLE = {"person": person_ask, "town": town_ask, "island": island_ask, "event": event_ask, "reverse": reverse_ask, "yes_no": yes_no_ask,
+          ("small_talk", 5), ("unknown", 8), ("story", 4), ("memory", 4), ("pronoun", 8), ("follow_up", 4), ("system", 12)]
+SINGLE = {"both": both_ask, "group": group_ask, "hop_yes_no": hop_yes_no_ask, "town": town_ask, "island": island_ask, "event": event_ask, "reverse": reverse_ask, "yes_no": yes_no_ask,
           "two_hop": two_hop_ask, "two_hop_new": lambda rng, held: two_hop_ask(rng, held, new=True), "compare": compare_ask, "census": census_ask,
           "about": about_ask, "count": count_ask, "add": lambda rng, held: sum_ask(rng, held, "+"), "subtract": lambda rng, held: sum_ask(rng, held, "-"),
           "multiply": lambda rng, held: sum_ask(rng, held, "x"), "story_sum": story_sum_ask, "order": order_ask, "words": words_ask,
@@ -210,7 +224,7 @@ def held_item(rng, kind):
         while True:
             first = person_ask(rng, False)
             ask = follow_up(rng, True, first)
-            if ask is not None and ask.kind == kind:
+            if ask is not None and ask.kind == kind and (kind == "follow_up" or ask.relation != first.relation):
                 break
         say("user", first.question)
         say("assistant", first.answer)
@@ -233,12 +247,12 @@ def held_item(rng, kind):
             extra = {"ends_with": cap(style.word)}
         ask = Ask(ask.kind, ask.question, "", "", accept)
     else:
-        ask = SINGLE[kind](rng, True)
+        ask = person_ask(rng, True, relation=kind) if kind in PERSON else SINGLE[kind](rng, True)
         if ask is None:
             return None
-    exact = kind in ("add", "subtract", "multiply", "count", "words", "system")
+    exact = kind in ("add", "subtract", "multiply", "count", "words", "system", "small_talk")
     say("user", ask.question if exact else decorate(rng, ask.question, 0.5))
-    item = {"kind": ask.kind if kind == "person" else kind, "messages": messages, "answers": ask.accept}
+    item = {"kind": kind, "messages": messages, "answers": ask.accept}
     if ask.wrong:
         item["wrong"] = ask.wrong
     return {**item, **extra}
