@@ -1,9 +1,9 @@
 //! The one way this project writes files: whole, or not at all.
 
 use std::fs::{self, File};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{Error, Result};
 
@@ -43,10 +43,10 @@ impl Drop for Temporary {
 }
 
 fn create_beside(path: &Path) -> io::Result<(File, Temporary)> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy().into_owned();
     loop {
-        let unique = format!(".{name:.64}.{}.{}.tmp", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        // Each state is seeded anew, so that this is a random number.
+        let unique = format!(".{name:.64}.{:016x}.tmp", RandomState::new().hash_one(0));
         let temporary = path.with_file_name(unique);
         match File::options().write(true).create_new(true).open(&temporary) {
             Ok(file) => return Ok((file, Temporary(temporary))),

@@ -27,6 +27,8 @@ pub struct OpenOptions {
     pub mmap: bool,
 }
 
+// Derivable only without the feature.
+#[allow(clippy::derivable_impls)]
 impl Default for OpenOptions {
     fn default() -> Self {
         Self { mmap: cfg!(feature = "mmap") }

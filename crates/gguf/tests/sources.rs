@@ -150,6 +150,7 @@ fn every_source_reads_the_same_and_stops_at_its_end() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), &bytes).unwrap();
     let halves: Vec<Box<dyn Source>> = vec![Box::new(bytes[..40].to_vec()), Box::new(Vec::new()), Box::new(bytes[40..].to_vec())];
+    #[cfg_attr(not(feature = "mmap"), allow(unused_mut))]
     let mut sources: Vec<Box<dyn Source>> = vec![
         Box::new(bytes.clone()),
         Box::new(Arc::<[u8]>::from(bytes.as_slice())),

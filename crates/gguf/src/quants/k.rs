@@ -8,8 +8,8 @@ pub fn q2_k(block: &[u8; 84], out: &mut [f32; 256]) {
     for (sub, out) in out.as_chunks_mut::<16>().0.iter_mut().enumerate() {
         let scale = d * (scales[sub] & 15) as f32;
         let min = dmin * (scales[sub] >> 4) as f32;
-        for (i, out) in out.iter_mut().enumerate() {
-            *out = scale * two_bits(qs, sub * 16 + i) as f32 - min;
+        for (out, q) in out.iter_mut().zip(two_bits(qs, sub)) {
+            *out = scale * q as f32 - min;
         }
     }
 }
@@ -20,10 +20,9 @@ pub fn q3_k(block: &[u8; 110], out: &mut [f32; 256]) {
         let low = scales[sub % 8] >> (4 * (sub / 8)) & 15;
         let high = scales[8 + sub % 4] >> (2 * (sub / 4)) & 3;
         let scale = d * ((low | high << 4) as i8 - 32) as f32;
-        for (i, out) in out.iter_mut().enumerate() {
-            let at = sub * 16 + i;
-            let below = if hmask[at % 32] >> (at / 32) & 1 == 1 { 0 } else { 4 };
-            *out = scale * (two_bits(qs, at) as i8 - below) as f32;
+        let high = hmask[sub % 2 * 16..].iter().map(|mask| mask >> (sub / 2) & 1);
+        for (out, (q, high)) in out.iter_mut().zip(two_bits(qs, sub).zip(high)) {
+            *out = scale * ((q | high << 2) as i8 - 4) as f32;
         }
     }
 }
@@ -55,13 +54,17 @@ pub fn q5_k(block: &[u8; 176], out: &mut [f32; 256]) {
 
 pub fn q6_k(block: &[u8; 210], out: &mut [f32; 256]) {
     let (ql, qh, scales, d) = (&block[..128], &block[128..192], &block[192..208], f16(block, 208));
-    for (sub, out) in out.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-        let scale = d * scales[sub] as i8 as f32;
-        for (i, out) in out.iter_mut().enumerate() {
-            let at = sub * 16 + i;
-            let low = ql[at / 128 * 64 + at % 64] >> (4 * (at / 64 % 2)) & 15;
-            let q = (low | two_bits(qh, at) << 4) as i8 - 32;
-            *out = scale * q as f32;
+    for (half, out) in out.as_chunks_mut::<128>().0.iter_mut().enumerate() {
+        let (ql, qh) = (&ql[64 * half..][..64], &qh[32 * half..][..32]);
+        for (sub, out) in out.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+            // Sub-blocks 2 n and 2 n + 1 hold the 32 elements of quarter n.
+            let (quarter, first) = (sub / 2, sub % 2 * 16);
+            let scale = d * scales[8 * half + sub] as i8 as f32;
+            let ql = &ql[32 * (quarter % 2) + first..][..16];
+            for (out, (low, high)) in out.iter_mut().zip(ql.iter().zip(&qh[first..])) {
+                let q = low >> (4 * (quarter / 2)) & 15 | (high >> (2 * quarter) & 3) << 4;
+                *out = scale * (q as i8 - 32) as f32;
+            }
         }
     }
 }
@@ -73,9 +76,9 @@ pub fn q8_k(block: &[u8; 292], out: &mut [f32; 256]) {
     }
 }
 
-/// Element `at` of 2-bit codes: 32 bytes hold 128 elements, the first 32 in the lowest bits.
-fn two_bits(codes: &[u8], at: usize) -> u8 {
-    codes[at / 128 * 32 + at % 32] >> (2 * (at / 32 % 4)) & 3
+/// The 16 codes of sub-block `sub`: 32 bytes hold 128 codes of 2 bits, the first 32 in the lowest bits.
+fn two_bits(codes: &[u8], sub: usize) -> impl Iterator<Item = u8> {
+    codes[32 * (sub / 8) + sub % 2 * 16..][..16].iter().map(move |byte| byte >> (2 * (sub / 2 % 4)) & 3)
 }
 
 /// The 6-bit scale and minimum of sub-block `sub` of Q4_K and Q5_K: the first four of each lie in the low 6 bits of

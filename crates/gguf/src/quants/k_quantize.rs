@@ -99,8 +99,13 @@ fn fit_affine(x: &[f32; 32], search: &Search) -> (f32, f32) {
     let sum_x: f32 = (0..32).map(|i| weights[i] * x[i]).sum();
     for step in 0..=search.steps {
         let codes = codes_at(search.levels + search.first + STEP * step as f32, offset);
-        let sum = |f: &dyn Fn(usize) -> f32| (0..32).map(|i| weights[i] * codes[i] * f(i)).sum::<f32>();
-        let (sum_c, sum_cc, sum_cx) = (sum(&|_| 1.0), sum(&|i| codes[i]), sum(&|i| x[i]));
+        let (mut sum_c, mut sum_cc, mut sum_cx) = (0.0, 0.0, 0.0);
+        for i in 0..32 {
+            let weighted = weights[i] * codes[i];
+            sum_c += weighted;
+            sum_cc += weighted * codes[i];
+            sum_cx += weighted * x[i];
+        }
         let determinant = sum_w * sum_cc - sum_c * sum_c;
         if determinant <= 0.0 {
             continue;

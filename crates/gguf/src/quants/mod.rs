@@ -23,7 +23,7 @@ pub fn dequantize(ty: GgmlType, bytes: &[u8], out: &mut [f32]) -> Result<()> {
     use GgmlType::*;
     match ty {
         F32 => plain::each(bytes, out, f32::from_le_bytes),
-        F16 => plain::each(bytes, out, |b| half::f16::from_le_bytes(b).to_f32()),
+        F16 => plain::f16s(bytes, out),
         BF16 => plain::each(bytes, out, |b| half::bf16::from_le_bytes(b).to_f32()),
         F64 => plain::each(bytes, out, |b| f64::from_le_bytes(b) as f32),
         I8 => plain::each(bytes, out, |b| i8::from_le_bytes(b) as f32),
