@@ -47,8 +47,8 @@ fn quantizers_write_the_bytes_of_llama_cpp() {
     }
 }
 
-/// The bounds are measured: the error of these quantizers when their bytes equalled llama.cpp's for every tensor of
-/// eleven test models (`examples/quant_error.rs`), rounded up in the fourth digit.
+/// The bounds are these quantizers' own errors, rounded up in the fourth digit, measured when their bytes equalled
+/// llama.cpp's for all 501 tensors of 18 files of seven test models (`examples/quant_error.rs`).
 #[test]
 fn errors_on_a_gaussian_vector_stay_at_those_of_llama_cpp() {
     let values = gaussian(1 << 16);
