@@ -2,6 +2,7 @@
 
 #[macro_use]
 pub mod row;
+pub mod compare;
 pub mod compose;
 pub mod device;
 pub mod error;

@@ -1,5 +1,6 @@
 //! Parity: random cases of every operation, run on a device and through the oracles.
 
+use crate::compare::Compare;
 use crate::compose::Kernel;
 use crate::device::Caps;
 use crate::error::Error;
@@ -116,6 +117,8 @@ pub struct Case {
     capacity: u32,
     tokens: Vec<(u32, Vec<u32>)>,
     weights: Vec<Loaded>,
+    /// How each output is compared.
+    pub compare: Vec<Compare>,
 }
 
 impl Case {
@@ -140,6 +143,7 @@ impl Case {
             capacity,
             tokens: vec![],
             weights: vec![],
+            compare: vec![],
         }
     }
 
@@ -192,7 +196,13 @@ impl Case {
 
     /// Compares this value between the executors.
     pub fn expect(&mut self, t: Tensor) {
+        self.expect_as(t, Compare::Error);
+    }
+
+    /// Compares this value between the executors, as words or draws.
+    pub fn expect_as(&mut self, t: Tensor, compare: Compare) {
         self.rec.output(t);
+        self.compare.push(compare);
     }
 
     /// The kernels that a device of these capabilities would run.

@@ -1,5 +1,6 @@
 //! The sweep: cases of every operation, drawn so that each kernel runs, and compared with the oracles.
 
+use crate::compare::Compare;
 use crate::compose::{Kernel, Piece};
 use crate::device::{Caps, Device};
 use crate::error::Error;
@@ -53,9 +54,9 @@ impl Known {
         let (got, kernels) = self.case.run(&Executor::Gpu(device.clone()), &options)?;
         assert_eq!(got.len(), self.expected.len(), "another number of outputs");
         let mut nmse = 0.0_f64;
-        for (got, expected) in got.iter().zip(&self.expected) {
-            assert_eq!(got.len(), expected.len(), "an output of another size");
-            nmse = nmse.max(cpu_ref::nmse(bytemuck::cast_slice(expected), bytemuck::cast_slice(got)));
+        let compares = self.case.compare.iter().copied().chain(std::iter::repeat(Compare::Error));
+        for ((got, expected), compare) in got.iter().zip(&self.expected).zip(compares) {
+            nmse = nmse.max(compare.error(expected, got));
         }
         let bound = kernels.iter().map(|k| k.row.nmse).fold(0.0, f64::max);
         Ok(Outcome { kernels, nmse, bound })

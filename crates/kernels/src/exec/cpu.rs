@@ -103,6 +103,12 @@ impl Host<'_> {
         self.counts
     }
 
+    /// Positions per sequence of the states.
+    #[must_use]
+    pub fn capacity(&self) -> u32 {
+        self.states.capacity()
+    }
+
     /// A tensor's elements.
     #[must_use]
     pub fn f32(&self, t: Tensor) -> &[f32] {

@@ -91,32 +91,68 @@ ops! {
     kv_append::KvAppend,
     attention::Attention,
     add::Add,
+    mul::Mul,
+    scale::Scale,
+    softcap::Softcap,
+    silu::Silu,
+    gelu::Gelu,
     swiglu::Swiglu,
+    geglu::Geglu,
+    softmax::Softmax,
+    log_softmax::LogSoftmax,
     gather_rows::GatherRows,
+    argmax::Argmax,
+    top_k::TopK,
+    penalize::Penalize,
+    sample::Sample,
 }
 
 /// Every row, by the file that declares it; `tests/contract.rs` holds the list against the sources.
 pub static ROWS: &[&Row] = &[
     &add::ADD,
+    &argmax::ARGMAX,
     &attention::ATTENTION,
     &embed::EMBED,
     &gather_rows::GATHER_ROWS,
+    &geglu::GEGLU,
+    &gelu::GELU,
     &kv_append::KV_APPEND,
+    &log_softmax::LOG_SOFTMAX,
     &matmul::MATMUL,
     &matmul::MATMUL_TAIL,
     &matmul_vec::MATMUL_VEC,
     &matmul_vec::MATMUL_VEC_TAIL,
+    &mul::MUL,
+    &penalize::PENALIZE,
     &rms_norm::RMS_NORM,
     &rope::ROPE,
+    &sample::SAMPLE,
+    &scale::SCALE,
+    &silu::SILU,
+    &softcap::SOFTCAP,
+    &softmax::SOFTMAX,
     &swiglu::SWIGLU,
+    &top_k::TOP_K,
 ];
 
 pub use add::{add, add_bias};
+pub use argmax::argmax;
 pub use attention::{Attend, attention};
 pub use embed::embed;
 pub use gather_rows::gather_rows;
+pub use geglu::geglu;
+pub use gelu::gelu;
 pub use kv_append::kv_append;
+pub use log_softmax::log_softmax;
 pub use matmul::matmul;
+pub use mul::{mul, mul_row};
+pub use penalize::penalize;
 pub use rms_norm::rms_norm;
 pub use rope::rope;
+pub use sample::sample;
+pub use scale::scale;
+pub use silu::silu;
+pub use softcap::softcap;
+pub use softmax::softmax;
 pub use swiglu::swiglu;
+pub use top_k::top_k;

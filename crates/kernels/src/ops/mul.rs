@@ -1,0 +1,97 @@
+//! Product of two tensors, or of a tensor and a row or factor that repeats.
+
+use super::{Io, Operation};
+use crate::exec::cpu::Host;
+use crate::parity::{Case, Gen};
+use crate::plan::{Arg, Dispatch, Grid, Lower};
+use crate::record::Recorder;
+use crate::tensor::{Tensor, Weight};
+
+kernel! {
+    MUL: "mul",
+    entry: "mul",
+    wgsl: ["mul.wgsl", "shared/grid.wgsl"],
+    params: Params { n: u32, period: u32 },
+    bindings: Bind { a: Read, b: Read, y: Write },
+    cpu: cpu_ref::mul,
+    nmse: 1e-12,
+}
+
+/// The right-hand side of a product.
+#[derive(Copy, Clone, Debug)]
+pub enum Factor {
+    Tensor(Tensor),
+    Row(Weight),
+}
+
+/// y = a * b.
+#[derive(Clone, Debug)]
+pub struct Mul {
+    pub a: Tensor,
+    pub b: Factor,
+    pub y: Tensor,
+}
+
+/// y = a * b, element by element; both [T, D], f32.
+pub fn mul(rec: &mut Recorder, a: Tensor, b: Tensor) -> Tensor {
+    assert_eq!((a.shape.rows, a.shape.width()), (b.shape.rows, b.shape.width()), "mul of unequal shapes");
+    push(rec, a, Factor::Tensor(b))
+}
+
+/// y = a * b with `b` repeated along every row of `a` [T, D]: [D] for a factor per channel, [1] for one factor. f32.
+pub fn mul_row(rec: &mut Recorder, a: Tensor, b: Weight) -> Tensor {
+    assert!(a.shape.width().is_multiple_of(b.cols), "mul_row: a row of another width");
+    push(rec, a, Factor::Row(b))
+}
+
+fn push(rec: &mut Recorder, a: Tensor, b: Factor) -> Tensor {
+    let y = rec.make(a.shape);
+    rec.push(Mul { a, b, y });
+    y
+}
+
+impl Operation for Mul {
+    fn io(&self) -> Io {
+        let mut reads = vec![self.a];
+        if let Factor::Tensor(b) = self.b {
+            reads.push(b);
+        }
+        Io { reads, writes: vec![self.y] }
+    }
+
+    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+        let n = self.a.shape.elements() as u32;
+        let (b, period) = match self.b {
+            Factor::Tensor(b) => (Arg::Value(b), n),
+            Factor::Row(w) => (Arg::from(w), w.cols),
+        };
+        let grid = Grid::Elements { lead: self.a.shape, workgroup: 256, per_thread: 1 };
+        vec![Bind { a: self.a.into(), b, y: self.y.into() }.dispatch(Params { n, period }, grid)]
+    }
+
+    fn cpu(&self, host: &mut Host<'_>) {
+        let mut y = host.take(self.y);
+        match self.b {
+            Factor::Tensor(b) => cpu_ref::mul(host.f32(self.a), host.f32(b), &mut y),
+            Factor::Row(w) => cpu_ref::mul(host.f32(self.a), host.vector(w), &mut y),
+        }
+        host.put(self.y, y);
+    }
+}
+
+/// Gates, factors per channel and single factors at the workgroup's edges.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, dim) = (g.small(), g.dim());
+    let mut case = Case::new(rows);
+    let a = case.tensor(g, dim);
+    let y = if g.coin() {
+        let b = case.tensor(g, dim);
+        mul(&mut case.rec, a, b)
+    } else {
+        let cols = g.pick(&[1, dim]);
+        let b = case.vector(g, cols);
+        mul_row(&mut case.rec, a, b)
+    };
+    case.expect(y);
+    case
+}

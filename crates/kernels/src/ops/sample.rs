@@ -1,0 +1,176 @@
+//! Choice of the next id of every row of logits.
+
+use super::{Io, Operation};
+use crate::compare::Compare;
+use crate::exec::cpu::Host;
+use crate::parity::{Case, Gen};
+use crate::plan::{Dispatch, Grid, Lower};
+use crate::record::Recorder;
+use crate::sampling::SampleParams;
+use crate::tensor::{Input, Lead, Shape, State, StateKind, Tensor};
+
+kernel! {
+    SAMPLE: "sample",
+    entry: "sample",
+    wgsl: [
+        "sample.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl", "shared/order.wgsl", "shared/largest.wgsl",
+        "shared/sampling.wgsl", "shared/threefry.wgsl",
+    ],
+    params: Params { vocab: u32, rows: u32, capacity: u32 },
+    bindings: Bind {
+        logits: Read, raw: Read, sampling: Read, out_rows: Read, positions: Read, sequences: Read, tokens: StateMut, y: Write,
+    },
+    cpu: cpu_ref::sample,
+    nmse: 1e-12,
+}
+
+/// y = (id, log-probability), tokens at the next position = id.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    pub logits: Tensor,
+    pub raw: Tensor,
+    pub tokens: State,
+    pub sampling: Tensor,
+    pub out_rows: Tensor,
+    pub positions: Tensor,
+    pub sequences: Tensor,
+    pub y: Tensor,
+}
+
+/// Draws an id for every row of `logits` [Out, V] f32, penalized, as [`cpu_ref::sample`] does at the row's position.
+///
+/// Returns [Out, 2]: the id, u32, and the bits of its natural log-probability under `raw` [Out, V] f32, the logits
+/// before penalties, filters and temperature ([`cpu_ref::log_prob`]). The id is also written into `tokens` at the next
+/// position of the row's sequence, so that the next step can embed it; nothing is written past the state's capacity.
+pub fn sample(rec: &mut Recorder, logits: Tensor, raw: Tensor, tokens: State) -> Tensor {
+    assert_eq!((logits.shape.lead, logits.shape), (Lead::Out, raw.shape), "sample: logits of the rows that are asked for");
+    let (sampling, out_rows) = (rec.input(Input::Sampling), rec.input(Input::OutRows));
+    let (positions, sequences) = (rec.input(Input::Positions), rec.input(Input::Sequences));
+    let y = rec.make(Shape { heads: 1, dim: 2, ..logits.shape });
+    rec.push(Sample { logits, raw, tokens, sampling, out_rows, positions, sequences, y });
+    y
+}
+
+impl Operation for Sample {
+    fn io(&self) -> Io {
+        let reads = vec![self.logits, self.raw, self.sampling, self.out_rows, self.positions, self.sequences];
+        Io { reads, writes: vec![self.y] }
+    }
+
+    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+        let bind = Bind {
+            logits: self.logits.into(),
+            raw: self.raw.into(),
+            sampling: self.sampling.into(),
+            out_rows: self.out_rows.into(),
+            positions: self.positions.into(),
+            sequences: self.sequences.into(),
+            tokens: self.tokens.into(),
+            y: self.y.into(),
+        };
+        let shape = self.logits.shape;
+        let params = Params { vocab: shape.width(), rows: shape.rows, capacity: 0 };
+        vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: 1 })]
+    }
+
+    fn cpu(&self, host: &mut Host<'_>) {
+        let vocab = self.logits.shape.width() as usize;
+        let rows = host.f32(self.logits).chunks_exact(vocab).zip(host.f32(self.raw).chunks_exact(vocab));
+        let params: &[SampleParams] = bytemuck::cast_slice(host.u32(self.sampling));
+        let (mut y, mut said) = (vec![], vec![]);
+        for ((params, &t), (logits, raw)) in params.iter().zip(host.u32(self.out_rows)).zip(rows) {
+            let (position, sequence) = (host.u32(self.positions)[t as usize], host.u32(self.sequences)[t as usize]);
+            let id = cpu_ref::sample(logits, &params.spec(), position);
+            y.extend([id, cpu_ref::log_prob(raw, id).to_bits()]);
+            if position + 1 < host.capacity() {
+                said.push((host.slot(sequence, position + 1), id));
+            }
+        }
+        let tokens = host.state_mut(self.tokens);
+        for (slot, id) in said {
+            tokens[4 * slot..4 * slot + 4].copy_from_slice(&id.to_le_bytes());
+        }
+        host.put_u32(self.y, y);
+    }
+}
+
+/// Whether f32 decides as f64 does: no filter and no score is within rounding of another outcome.
+fn decided(logits: &[f32], spec: &cpu_ref::SampleSpec, position: u32) -> bool {
+    if spec.temperature <= 0.0 {
+        return true;
+    }
+    let kept = |spec: &cpu_ref::SampleSpec| {
+        let threshold = cpu_ref::sample_threshold(logits, spec);
+        logits.iter().filter(|&&logit| f64::from(logit) >= threshold).count()
+    };
+    let moved = |by: f32| cpu_ref::SampleSpec {
+        top_p: if spec.top_p < 1.0 { spec.top_p * by } else { spec.top_p },
+        min_p: if spec.min_p < 1.0 { spec.min_p * by } else { spec.min_p },
+        ..*spec
+    };
+    let threshold = cpu_ref::sample_threshold(logits, spec);
+    let key = [spec.seed[0] ^ spec.sequence.wrapping_mul(0x9e37_79b9), spec.seed[1]];
+    let top = f64::from(logits[cpu_ref::argmax(logits) as usize]);
+    let score = |(id, &logit): (u32, &f32)| {
+        let u = (f64::from(cpu_ref::threefry2x32(key, [position, id])[0] >> 8) + 0.5) / f64::from(1 << 24);
+        (f64::from(logit) - top) / f64::from(spec.temperature) - (-u.ln()).ln()
+    };
+    let mut scores: Vec<f64> = (0..).zip(logits).filter(|(_, logit)| f64::from(**logit) >= threshold).map(score).collect();
+    scores.sort_by(|a, b| b.total_cmp(a));
+    let apart = scores.len() < 2 || !(scores[0] - scores[1] < 1e-4 * scores[0].abs().max(1.0));
+    apart && kept(&moved(1.0 - 1e-5)) == kept(spec) && kept(&moved(1.0 + 1e-5)) == kept(spec)
+}
+
+/// Logits of every character, with ties that overflow the list of candidates, and masked ones.
+fn logits_of(g: &mut Gen, vocab: u32) -> Vec<f32> {
+    let kind = g.pick(&[0, 1, 2, 3]);
+    let value = |g: &mut Gen| match kind {
+        1 => 8.0 * g.unit(),
+        2 => (3.0 * g.unit()).round(),
+        _ if g.coin() => f32::NEG_INFINITY,
+        _ => 5.0 * g.unit(),
+    };
+    let mut logits = if kind == 0 { g.values(vocab as usize) } else { (0..vocab).map(|_| value(g)).collect() };
+    let sure = g.bits() as usize % logits.len();
+    logits[sure] = logits[sure].max(0.0);
+    logits
+}
+
+fn params_of(g: &mut Gen) -> SampleParams {
+    SampleParams {
+        top_k: g.pick(&[0, 0, 1, 2, 40, 256, 257, 1500, u32::MAX]),
+        top_p: g.pick(&[1.0, 1.0, 0.95, 0.5, 0.01, 0.0]),
+        min_p: g.pick(&[0.0, 0.0, 0.05, 0.7, 1.0]),
+        temperature: g.pick(&[1.0, 0.7, 2.0, 0.1, 0.0]),
+        seed: [g.bits() as u32, g.bits() as u32],
+        sequence: g.bits() as u32 % 5,
+        ..SampleParams::default()
+    }
+}
+
+/// Every filter off and on, alone and together, at vocabularies around the sizes of strips and of the list.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, vocab, capacity) = (g.small(), g.pick(&[1, 20, 255, 512, 513, 1024, 1025, 5003]), 40);
+    let mut case = Case::with_states(rows, &[StateKind::Tokens], 2, capacity);
+    case.place(g, capacity);
+    case.input.out_rows.reverse();
+    let (mut logits, mut raw) = (vec![], vec![]);
+    for o in 0..rows as usize {
+        let position = case.input.positions[case.input.out_rows[o] as usize];
+        let (row, params) = loop {
+            let (row, params) = (logits_of(g, vocab), params_of(g));
+            if decided(&row, &params.spec(), position) {
+                break (row, params);
+            }
+        };
+        raw.extend(row.iter().map(|v| v.max(-100.0) + g.unit()));
+        logits.extend(row);
+        case.input.sampling.push(params);
+    }
+    let shape = Shape::new(Lead::Out, rows, vocab);
+    let (logits, raw) = (case.given(shape, logits), case.given(shape, raw));
+    let tokens = case.rec.state(0);
+    let y = sample(&mut case.rec, logits, raw, tokens);
+    case.expect_as(y, Compare::Drawn);
+    case
+}

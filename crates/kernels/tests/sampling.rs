@@ -1,0 +1,139 @@
+//! Draws on both executors: their distribution, their equality, and the way of a drawn id into the next step.
+
+use gguf::GgmlType;
+use kernels::ops::{embed, penalize, sample};
+use kernels::parity::Case;
+use kernels::{
+    Counts, Device, Executor, Lead, Plan, PlanOptions, Recorder, SampleParams, Shape, StateKind, States, StepInput, TensorBytes, Watch,
+    Weights,
+};
+use std::sync::Arc;
+
+const DRAWS: u32 = 10_000;
+/// Twenty ids, the most probable 40 times as probable as the least, two of them equals.
+const LOGITS: [f32; 20] = [0.1, 2.0, -0.7, 1.3, 0.0, -1.2, 0.9, 2.4, -0.3, 1.3, 0.6, -1.0, 1.7, 0.4, -0.5, 2.1, -0.1, 1.0, 0.3, -0.9];
+
+fn gpu() -> Executor {
+    Executor::Gpu(Device::auto().unwrap_or_else(|e| panic!("{e}; install a driver (Debian: mesa-vulkan-drivers libvulkan1)")))
+}
+
+/// The ids drawn with these parameters at the positions 0 .. DRAWS of one sequence.
+fn draws(executor: &Executor, params: SampleParams) -> Vec<u32> {
+    let mut case = Case::with_states(DRAWS, &[StateKind::Tokens], 1, DRAWS);
+    case.input.sampling = vec![params; DRAWS as usize];
+    let logits = case.given(Shape::new(Lead::Out, DRAWS, 20), LOGITS.repeat(DRAWS as usize));
+    let tokens = case.rec.state(0);
+    let y = sample(&mut case.rec, logits, logits, tokens);
+    case.expect(y);
+    let (outputs, _) = case.run(executor, &PlanOptions::default()).expect("a run");
+    outputs[0].chunks(2).map(|row| row[0]).collect()
+}
+
+/// The probability of every id under these parameters.
+fn probabilities(params: &SampleParams) -> Vec<f64> {
+    let threshold = cpu_ref::sample_threshold(&LOGITS, &params.spec());
+    let kept = LOGITS.map(|l| if f64::from(l) >= threshold { (f64::from(l) / f64::from(params.temperature)).exp() } else { 0.0 });
+    kept.iter().map(|p| p / kept.iter().sum::<f64>()).collect()
+}
+
+/// Pearson's chi-square over its upper 0.1 % point (by Wilson and Hilferty's cube root): below 1 where the draws follow.
+fn chi_square(ids: &[u32], probabilities: &[f64]) -> f64 {
+    let mut counts = [0.0; LOGITS.len()];
+    ids.iter().for_each(|&id| counts[id as usize] += 1.0);
+    let (mut sum, mut outcomes) = (0.0, 0.0);
+    for (id, (&count, &p)) in counts.iter().zip(probabilities).enumerate() {
+        assert!(p > 0.0 || count == 0.0, "id {id} was filtered and drawn {count} times");
+        if p > 0.0 {
+            let expected = p * ids.len() as f64;
+            sum += (count - expected).powi(2) / expected;
+            outcomes += 1.0;
+        }
+    }
+    let spread = 2.0 / (9.0 * (outcomes - 1.0_f64));
+    sum / ((outcomes - 1.0) * (1.0 - spread + 3.09 * spread.sqrt()).powi(3))
+}
+
+#[test]
+fn draws_follow_the_filtered_softmax_and_are_those_of_the_oracle() {
+    let gpu = gpu();
+    let plain = SampleParams { temperature: 1.0, seed: [17, 4], sequence: 3, ..SampleParams::default() };
+    let all = [
+        plain,
+        SampleParams { temperature: 0.5, top_k: 7, ..plain },
+        SampleParams { top_p: 0.8, ..plain },
+        SampleParams { temperature: 2.0, min_p: 0.2, ..plain },
+        SampleParams { temperature: 0.8, top_k: 12, top_p: 0.9, min_p: 0.1, seed: [5, 6], sequence: 0, ..plain },
+    ];
+    for params in all {
+        let drawn = draws(&gpu, params);
+        let off = chi_square(&drawn, &probabilities(&params));
+        assert!(off < 1.0, "{params:?}: {off}");
+        assert!(drawn == draws(&Executor::Cpu, params), "{params:?}: the executors draw differently");
+    }
+}
+
+#[test]
+fn the_chi_square_rejects_a_slightly_wrong_temperature() {
+    let params = SampleParams { temperature: 1.0, seed: [17, 4], ..SampleParams::default() };
+    let drawn = draws(&Executor::Cpu, params);
+    assert!(chi_square(&drawn, &probabilities(&SampleParams { temperature: 0.9, ..params })) > 1.5);
+}
+
+/// A recording of two rows whose logits are given: the embedding of what each row's position holds, and the next id.
+struct Steps {
+    plan: Plan,
+    states: States,
+}
+
+const CAPACITY: u32 = 4;
+
+impl Steps {
+    fn new(executor: &Executor) -> Self {
+        let mut weights = Weights::new(executor);
+        let ids: Vec<u8> = (0..20).flat_map(|id| (id as f32).to_le_bytes()).collect();
+        let table = weights.matrix("table", GgmlType::F32, 20, 1, &TensorBytes::Owned(ids.as_slice().into())).expect("a table");
+        let mut rec = Recorder::new(Counts { step: 2, out: 2 }, &[StateKind::Tokens]);
+        let tokens = rec.state(0);
+        let said = embed(&mut rec, table, tokens);
+        let raw = rec.host_input(0, Shape::new(Lead::Out, 2, 20));
+        let logits = penalize(&mut rec, raw, tokens);
+        let next = sample(&mut rec, logits, raw, tokens);
+        rec.output(said);
+        rec.output(next);
+        let states = States::new(executor, &[StateKind::Tokens], 2, CAPACITY).expect("states");
+        Self { plan: executor.plan(rec, &Arc::new(weights), &PlanOptions::default()).expect("a plan"), states }
+    }
+
+    /// What the rows' positions hold, and the ids drawn.
+    fn run(&mut self, position: u32) -> ([f32; 2], [u32; 2]) {
+        let input = StepInput {
+            positions: vec![position; 2],
+            sequences: vec![0, 1],
+            out_rows: vec![0, 1],
+            // With equal logits the lowest id that was not said yet is the largest.
+            sampling: vec![SampleParams { presence: 1.0, ..SampleParams::default() }; 2],
+            host: vec![vec![0.0; 40]],
+            ..StepInput::default()
+        };
+        let outputs = self.plan.run(&mut self.states, &input, Watch::default()).expect("a step").wait().expect("its outputs");
+        ([outputs.f32(0)[0], outputs.f32(0)[1]], [outputs.0[1][0], outputs.0[1][2]])
+    }
+}
+
+#[test]
+fn a_drawn_id_is_embedded_and_penalized_by_the_next_step_and_a_full_state_is_left_alone() {
+    for executor in [gpu(), Executor::Cpu] {
+        let mut steps = Steps::new(&executor);
+        for (sequence, prompt) in [(0, 9), (1, 0)] {
+            let tokens = Recorder::new(Counts { step: 1, out: 1 }, &[StateKind::Tokens]).state(0);
+            steps.states.write_tokens(tokens, sequence, 0, &[prompt]);
+        }
+        let name = executor.name();
+        assert_eq!(steps.run(0), ([9.0, 0.0], [0, 1]), "{name}");
+        assert_eq!(steps.run(1), ([0.0, 1.0], [1, 2]), "{name}");
+        assert_eq!(steps.run(2), ([1.0, 2.0], [2, 3]), "{name}");
+        assert_eq!(steps.run(3), ([2.0, 3.0], [3, 4]), "{name}");
+        // Past the end lies the other sequence's start, and by the ring the own one.
+        assert_eq!(steps.run(0).0, [9.0, 0.0], "{name}");
+    }
+}

@@ -1,0 +1,16 @@
+// y[i] = gelu(x[i]), tanh form; the formula is that of shared/gelu.wgsl
+// x, y [n] f32. One thread per element.
+struct Params { n: u32 }
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> x: array<f32>;
+@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+
+const WG = 256u;
+
+@compute @workgroup_size(WG)
+fn gelu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+    let i = workgroup_number(id, extents) * WG + lid;
+    if (i < params.n) {
+        y[i] = gelu_of(x[i]);
+    }
+}

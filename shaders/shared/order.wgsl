@@ -1,0 +1,39 @@
+// Order of floats by integer keys, which unlike float comparisons is exact on every driver, NaN included; and the best
+// element of a workgroup of WG threads.
+const NAN_KEY = 0u;
+
+// Greater floats have greater keys, both zeros the same, NaN the lowest.
+fn order_key(bits: u32) -> u32 {
+    let magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) {
+        return NAN_KEY;
+    }
+    return select(bits | 0x80000000u, ~bits, bits > 0x80000000u);
+}
+
+// The float of a key that is not NaN's.
+fn key_value(key: u32) -> f32 {
+    return bitcast<f32>(select(~key, key & 0x7fffffffu, key >= 0x80000000u));
+}
+
+// Whether the element a = (key, index) comes before b: larger, or equal and earlier.
+fn precedes(a: vec2<u32>, b: vec2<u32>) -> bool {
+    return a.x > b.x || (a.x == b.x && a.y < b.y);
+}
+
+var<workgroup> best_scratch: array<vec2<u32>, WG>;
+
+// The first in order of one element per thread. Every thread calls, every thread gets it, and the scratch is free again.
+fn best_of(mine: vec2<u32>, lid: u32) -> vec2<u32> {
+    best_scratch[lid] = mine;
+    workgroupBarrier();
+    for (var half = WG / 2u; half > 0u; half = half / 2u) {
+        if (lid < half && precedes(best_scratch[lid + half], best_scratch[lid])) {
+            best_scratch[lid] = best_scratch[lid + half];
+        }
+        workgroupBarrier();
+    }
+    let best = best_scratch[0];
+    workgroupBarrier();
+    return best;
+}
