@@ -131,7 +131,9 @@ impl Case {
     /// A case over states of `sequences` x `capacity` positions.
     #[must_use]
     pub fn with_states(rows: u32, kinds: &[StateKind], sequences: u32, capacity: u32) -> Self {
-        let rec = Recorder::new(Counts { step: rows, out: rows }, kinds);
+        // Plans hold more rows than most steps have; what lies past the step must not be touched.
+        let capacity_rows = if rows == 1 { 1 } else { rows + 3 };
+        let rec = Recorder::new(Counts { step: capacity_rows, out: capacity_rows }, kinds);
         let all: Vec<u32> = (0..rows).collect();
         let input = StepInput { positions: all.clone(), sequences: vec![0; rows as usize], out_rows: all, ..StepInput::default() };
         Self {
@@ -149,20 +151,27 @@ impl Case {
 
     /// A random input [rows, width].
     pub fn tensor(&mut self, g: &mut Gen, width: u32) -> Tensor {
-        let rows = self.rec.capacity().step;
+        let rows = self.input.positions.len() as u32;
         let values = g.values(rows as usize * width as usize);
         self.given(Shape::new(Lead::Step, rows, width), values)
     }
 
     /// A random input [rows, width], uniform in [-amplitude, amplitude): for operations whose conditioning has a scale.
     pub fn uniform(&mut self, g: &mut Gen, width: u32, amplitude: f32) -> Tensor {
-        let rows = self.rec.capacity().step;
+        let rows = self.input.positions.len() as u32;
         let values = (0..rows * width).map(|_| amplitude * g.unit()).collect();
         self.given(Shape::new(Lead::Step, rows, width), values)
     }
 
-    /// An input with these values.
+    /// An input with these values, as many as the step has rows.
     pub fn given(&mut self, shape: Shape, values: Vec<f32>) -> Tensor {
+        let Counts { step, out } = self.rec.capacity();
+        let rows = match shape.lead {
+            Lead::Step => step,
+            Lead::Out => out,
+            Lead::Fixed => shape.rows,
+        };
+        let shape = Shape { rows, ..shape };
         self.input.host.push(values);
         self.rec.host_input(self.input.host.len() as u32 - 1, shape)
     }

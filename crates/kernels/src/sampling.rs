@@ -24,7 +24,8 @@ pub struct SampleParams {
     pub seed: [u32; 2],
     /// Which sequence draws, so that sequences of one seed differ.
     pub sequence: u32,
-    pub(crate) unused: u32,
+    /// Pads the struct to a multiple of 16 bytes; zero.
+    pub unused: u32,
 }
 
 /// Words of a [`SampleParams`].

@@ -43,6 +43,8 @@ pub(crate) enum HostTensor {
 enum Store {
     Gpu(Device, Vec<Vec<wgpu::Buffer>>),
     Cpu(Vec<HostTensor>),
+    /// Nothing: sizes only.
+    Dry { on_gpu: bool },
 }
 
 /// The weights of one model on one executor.
@@ -66,6 +68,12 @@ impl Weights {
             Executor::Cpu => Store::Cpu(vec![]),
         };
         Self { list: vec![], store, bytes: 0 }
+    }
+
+    /// A set that only checks and measures: what a model will take before anything is allocated.
+    #[must_use]
+    pub fn dry(executor: &Executor) -> Self {
+        Self { list: vec![], store: Store::Dry { on_gpu: matches!(executor, Executor::Gpu(_)) }, bytes: 0 }
     }
 
     /// Bytes that a matrix takes on the GPU, tables and padding included; what sizes are foretold with.
@@ -113,6 +121,8 @@ impl Weights {
                 self.bytes += row_bytes as u64 * u64::from(rows);
                 tensors.push(HostTensor::Matrix(source));
             }
+            Store::Dry { on_gpu: true } => self.bytes += Self::device_bytes(ty, rows, cols),
+            Store::Dry { on_gpu: false } => self.bytes += ty.row_bytes(cols as usize).unwrap_or(0) as u64 * u64::from(rows),
         }
         Ok(self.add(name, ty, rows, cols))
     }
@@ -132,6 +142,7 @@ impl Weights {
                 buffers.push(vec![buffer]);
             }
             Store::Cpu(tensors) => tensors.push(HostTensor::Vector(values)),
+            Store::Dry { .. } => {}
         }
         Ok(self.add(name, GgmlType::F32, 1, cols))
     }
@@ -146,7 +157,7 @@ impl Weights {
     pub(crate) fn buffer(&self, weight: Weight, part: u32) -> &wgpu::Buffer {
         match &self.store {
             Store::Gpu(_, buffers) => &buffers[weight.id as usize][part as usize],
-            Store::Cpu(_) => unreachable!("a GPU plan over weights of the CPU executor"),
+            Store::Cpu(_) | Store::Dry { .. } => unreachable!("a GPU plan over weights that are not on the GPU"),
         }
     }
 
@@ -156,7 +167,7 @@ impl Weights {
                 HostTensor::Vector(values) => values,
                 HostTensor::Matrix(_) => unreachable!("{} is a matrix", self.list[weight.id as usize].0),
             },
-            Store::Gpu(..) => unreachable!("a CPU plan over weights of a GPU"),
+            Store::Gpu(..) | Store::Dry { .. } => unreachable!("a CPU plan over weights that are not on the CPU"),
         }
     }
 

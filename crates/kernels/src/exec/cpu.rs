@@ -204,11 +204,14 @@ impl Host<'_> {
     pub fn matmul(&self, w: Weight, x: &[f32], y: &mut [f32]) {
         let (w, n) = (self.matrix(w), w.rows as usize);
         let rows = x.len() / w.cols;
+        if rows == 0 {
+            return; // a step that asks for no logits
+        }
         let per_chunk = n.div_ceil(4 * threads()).max(1);
         // One column block of y per chunk; rows of y are strided, so blocks are made apart and then set in place.
         let mut blocks = vec![0.0; rows * n];
         in_parallel(&mut blocks, rows * per_chunk, |c, block| {
-            let (first, count) = (c * per_chunk, block.len() / rows.max(1));
+            let (first, count) = (c * per_chunk, block.len() / rows);
             cpu_ref::matmul(&w.slice(first..first + count), x, block);
         });
         for (c, block) in blocks.chunks(rows * per_chunk).enumerate() {

@@ -56,8 +56,9 @@ impl Operation for KvAppend {
             k_state: self.state.k.into(),
             v_state: self.state.v.into(),
         };
-        let threads = Shape::new(lead, rows, 2 * width.div_ceil(32));
-        vec![bind.dispatch(Params { width, rows, capacity: 0 }, Grid::Elements { lead: threads, workgroup: 64, per_thread: 1 })]
+        // Whole workgroups per row: rows past the step must not reach the state.
+        let grid = Grid::PerRow { lead: Shape::new(lead, rows, width), per_row: 1 };
+        vec![bind.dispatch(Params { width, rows, capacity: 0 }, grid)]
     }
 
     fn cpu(&self, host: &mut Host<'_>) {

@@ -2,7 +2,7 @@
 
 use super::matmul::{Matmul, matmul};
 use crate::parity::{Case, Gen};
-use crate::plan::{Arg, Dispatch, Grid, Lower, fixed, parts};
+use crate::plan::{Arg, Dispatch, Grid, Lower, parts};
 use crate::tensor::Weight;
 
 kernel! {
@@ -30,7 +30,7 @@ pub fn lower(op: &Matmul, cx: &Lower<'_>) -> Vec<Dispatch> {
     let one = |(part, range): (usize, std::ops::Range<u32>)| {
         let bind = Bind { x: op.x.into(), w: Arg::Weight(op.w, part as u32), y: op.y.into() };
         let row_count = range.len() as u32;
-        let grid = Grid::PerRow { lead: fixed(1, 1), per_row: row_count.div_ceil(ROWS) };
+        let grid = Grid::PerRow { lead: op.x.shape, per_row: row_count.div_ceil(ROWS) };
         let dispatch = bind.dispatch(Params { k, row_base: range.start, row_count }, grid);
         if k % 4 == 0 { dispatch } else { Dispatch { row: &MATMUL_VEC_TAIL, ..dispatch } }
     };

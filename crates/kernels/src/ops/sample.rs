@@ -117,7 +117,7 @@ fn decided(logits: &[f32], spec: &cpu_ref::SampleSpec, position: u32) -> bool {
     };
     let mut scores: Vec<f64> = (0..).zip(logits).filter(|(_, logit)| f64::from(**logit) >= threshold).map(score).collect();
     scores.sort_by(|a, b| b.total_cmp(a));
-    let apart = scores.len() < 2 || !(scores[0] - scores[1] < 1e-4 * scores[0].abs().max(1.0));
+    let apart = scores.len() < 2 || scores[0] - scores[1] >= 1e-4 * scores[0].abs().max(1.0);
     apart && kept(&moved(1.0 - 1e-5)) == kept(spec) && kept(&moved(1.0 + 1e-5)) == kept(spec)
 }
 

@@ -1,0 +1,86 @@
+//! The architectures: one file each, read top to bottom. What they share is operations.
+
+mod qwen2;
+mod qwen3;
+
+use crate::error::Error;
+use crate::load::Loader;
+use gguf::Gguf;
+use kernels::ops::{embed, gather_rows};
+use kernels::{KvState, Recorder, StateKind, Tensor, Weight};
+use cpu_ref::KvType;
+
+/// Which rows get logits.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Logits {
+    /// Those that the step names.
+    Rows,
+    /// Every row of the step.
+    All,
+}
+
+/// What every architecture tells about itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    pub architecture: &'static str,
+    pub block_count: u32,
+    pub context_length: u32,
+    pub embedding_length: u32,
+    pub vocabulary: u32,
+    /// Elements of a key (and of a value) per position, layer by layer.
+    pub kv_widths: Vec<u32>,
+}
+
+/// A model whose weights are loaded: it records its forward pass.
+pub(crate) trait Architecture: Send + Sync {
+    /// Its dimensions.
+    fn summary(&self) -> &Summary;
+    /// Records one step and returns its logits.
+    fn forward(&self, rec: &mut Recorder, kv: &[KvState], logits: Logits) -> Tensor;
+}
+
+/// Reads hyper-parameters, then loads (or, over dry weights, checks) every tensor.
+type Load = fn(&Gguf, &mut Loader<'_>) -> Result<Box<dyn Architecture>, Error>;
+
+/// The architectures by the name that files give.
+const KNOWN: &[(&str, Load)] = &[("qwen2", qwen2::load), ("qwen3", qwen3::load)];
+
+/// The entry of the table for a file.
+pub(crate) fn find(file: &Gguf) -> Result<(&'static str, Load), Error> {
+    let name = file.architecture()?;
+    let known = KNOWN.iter().find(|(n, _)| *n == name).copied();
+    known.ok_or_else(|| Error::Architecture { name: name.to_string(), known: names() })
+}
+
+/// The names of all architectures.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    KNOWN.iter().map(|(n, _)| *n).collect()
+}
+
+/// The states of a model: the ids said so far, then keys and values of every layer.
+#[must_use]
+pub fn states(summary: &Summary, ty: KvType) -> Vec<StateKind> {
+    let kv = |&width: &u32| [StateKind::Kv { ty, width }, StateKind::Kv { ty, width }];
+    std::iter::once(StateKind::Tokens).chain(summary.kv_widths.iter().flat_map(kv)).collect()
+}
+
+/// Layer by layer, the handles of [`states`].
+#[must_use]
+pub fn kv_states(rec: &Recorder, layers: usize) -> Vec<KvState> {
+    (0..layers).map(|l| KvState::new(rec.state(1 + 2 * l), rec.state(2 + 2 * l))).collect()
+}
+
+/// The embeddings of the step's ids.
+fn embed_tokens(rec: &mut Recorder, table: Weight) -> Tensor {
+    let tokens = rec.state(0);
+    embed(rec, table, tokens)
+}
+
+/// The rows of `h` that get logits.
+fn rows_for(rec: &mut Recorder, h: Tensor, logits: Logits) -> Tensor {
+    match logits {
+        Logits::Rows => gather_rows(rec, h),
+        Logits::All => h,
+    }
+}

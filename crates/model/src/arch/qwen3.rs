@@ -1,0 +1,161 @@
+//! Qwen3: pre-norm, grouped-query attention with per-head q/k norms before rope, SwiGLU, no biases.
+//! (Yang et al. 2025, arXiv 2505.09388; Hugging Face `Qwen3ForCausalLM`.)
+
+use super::{Architecture, Logits, Summary, embed_tokens, rows_for};
+use crate::error::Error;
+use crate::load::Loader;
+use crate::meta::{LENGTHS, Meta};
+use cpu_ref::Mask;
+use gguf::Gguf;
+use kernels::ops::{Attend, add, attention, kv_append, matmul, rms_norm, rope, swiglu};
+use kernels::{KvState, Recorder, RopeTable, Tensor, Weight};
+
+struct Config {
+    block_count: u32,
+    context_length: u32,
+    embedding_length: u32,
+    feed_forward_length: u32,
+    head_count: u32,
+    head_count_kv: u32,
+    key_length: u32,
+    layer_norm_rms_epsilon: f32,
+    rope: RopeTable,
+}
+
+impl Config {
+    fn read(file: &Gguf) -> Result<Self, Error> {
+        let meta = Meta { file, architecture: "qwen3" };
+        let embedding_length = meta.count("embedding_length", LENGTHS)?;
+        let (head_count, head_count_kv) = meta.heads()?;
+        let key_length = meta.head_dim(embedding_length, head_count)?;
+        let base = f64::from(meta.positive_or("rope.freq_base", 10_000.0)?);
+        Ok(Self {
+            block_count: meta.count("block_count", 1..=1024)?,
+            context_length: meta.count("context_length", 1..=1 << 24)?,
+            embedding_length,
+            feed_forward_length: meta.count("feed_forward_length", LENGTHS)?,
+            head_count,
+            head_count_kv,
+            key_length,
+            layer_norm_rms_epsilon: meta.positive("attention.layer_norm_rms_epsilon")?,
+            rope: RopeTable { dim: key_length, base, scale: meta.rope_scale()?, factors: None },
+        })
+    }
+
+    fn attend(&self) -> Attend {
+        Attend { mask: Mask::Causal, scale: 1.0 / (self.key_length as f32).sqrt(), softcap: None }
+    }
+}
+
+struct Layer {
+    attn_norm: Weight,
+    attn_q: Weight,
+    attn_k: Weight,
+    attn_v: Weight,
+    attn_q_norm: Weight,
+    attn_k_norm: Weight,
+    attn_output: Weight,
+    ffn_norm: Weight,
+    ffn_gate: Weight,
+    ffn_up: Weight,
+    ffn_down: Weight,
+}
+
+impl Layer {
+    fn load(c: &Config, l: u32, from: &mut Loader<'_>) -> Result<Self, Error> {
+        let (d, f) = (c.embedding_length, c.feed_forward_length);
+        let (q, kv) = (c.head_count * c.key_length, c.head_count_kv * c.key_length);
+        let name = |tensor: &str| format!("blk.{l}.{tensor}.weight");
+        Ok(Self {
+            attn_norm: from.vector(&name("attn_norm"), d)?,
+            attn_q: from.matrix(&name("attn_q"), q, d)?,
+            attn_k: from.matrix(&name("attn_k"), kv, d)?,
+            attn_v: from.matrix(&name("attn_v"), kv, d)?,
+            attn_q_norm: from.vector(&name("attn_q_norm"), c.key_length)?,
+            attn_k_norm: from.vector(&name("attn_k_norm"), c.key_length)?,
+            attn_output: from.matrix(&name("attn_output"), d, q)?,
+            ffn_norm: from.vector(&name("ffn_norm"), d)?,
+            ffn_gate: from.matrix(&name("ffn_gate"), f, d)?,
+            ffn_up: from.matrix(&name("ffn_up"), f, d)?,
+            ffn_down: from.matrix(&name("ffn_down"), d, f)?,
+        })
+    }
+}
+
+struct Qwen3 {
+    config: Config,
+    summary: Summary,
+    token_embd: Weight,
+    layers: Vec<Layer>,
+    output_norm: Weight,
+    /// The head; the embedding again where the file has no other.
+    output: Weight,
+}
+
+pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Architecture>, Error> {
+    let config = Config::read(file)?;
+    let d = config.embedding_length;
+    let vocabulary = from.rows("token_embd.weight")?;
+    let token_embd = from.matrix("token_embd.weight", vocabulary, d)?;
+    let layers = (0..config.block_count).map(|l| Layer::load(&config, l, from)).collect::<Result<_, _>>()?;
+    let output_norm = from.vector("output_norm.weight", d)?;
+    let tied = !from.has("output.weight");
+    let output = if tied { token_embd } else { from.matrix("output.weight", vocabulary, d)? };
+    let summary = Summary {
+        architecture: "qwen3",
+        block_count: config.block_count,
+        context_length: config.context_length,
+        embedding_length: d,
+        vocabulary,
+        kv_widths: vec![config.head_count_kv * config.key_length; config.block_count as usize],
+    };
+    Ok(Box::new(Qwen3 { config, summary, token_embd, layers, output_norm, output }))
+}
+
+fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: KvState, l: u32, h: Tensor) -> Tensor {
+    let rows = rec.rope_rows(&c.rope);
+    let x = rms_norm(rec, h, Some(w.attn_norm), c.layer_norm_rms_epsilon);
+    rec.tap("attn_norm", l, x);
+    let q = matmul(rec, w.attn_q, x).heads(c.head_count); // [T, N, H]
+    let k = matmul(rec, w.attn_k, x).heads(c.head_count_kv); // [T, K, H]
+    let v = matmul(rec, w.attn_v, x).heads(c.head_count_kv);
+    rec.tap("attn_q", l, q);
+    rec.tap("attn_k", l, k);
+    rec.tap("attn_v", l, v);
+    let q = rms_norm(rec, q, Some(w.attn_q_norm), c.layer_norm_rms_epsilon); // per head, before rope
+    let k = rms_norm(rec, k, Some(w.attn_k_norm), c.layer_norm_rms_epsilon);
+    let (q, k) = (rope(rec, q, rows), rope(rec, k, rows));
+    let kv = kv_append(rec, kv, k, v);
+    let a = attention(rec, q, kv, c.head_count_kv, c.attend()).flat();
+    rec.tap("attn_out", l, a);
+    let a = matmul(rec, w.attn_output, a);
+    let h = add(rec, h, a);
+    let x = rms_norm(rec, h, Some(w.ffn_norm), c.layer_norm_rms_epsilon);
+    rec.tap("ffn_norm", l, x);
+    let (gate, up) = (matmul(rec, w.ffn_gate, x), matmul(rec, w.ffn_up, x));
+    let y = swiglu(rec, gate, up);
+    let y = matmul(rec, w.ffn_down, y);
+    let h = add(rec, h, y);
+    rec.tap("layer_out", l, h);
+    h
+}
+
+impl Architecture for Qwen3 {
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn forward(&self, rec: &mut Recorder, kv: &[KvState], logits: Logits) -> Tensor {
+        let mut h = embed_tokens(rec, self.token_embd);
+        rec.tap("embed", 0, h);
+        for ((l, w), &kv) in (0..).zip(&self.layers).zip(kv) {
+            rec.layer(Some(l));
+            h = layer(rec, &self.config, w, kv, l, h);
+        }
+        rec.layer(None);
+        let h = rows_for(rec, h, logits);
+        let h = rms_norm(rec, h, Some(self.output_norm), self.config.layer_norm_rms_epsilon);
+        rec.tap("output_norm", 0, h);
+        matmul(rec, self.output, h)
+    }
+}

@@ -1,0 +1,209 @@
+//! Generation: steps submitted ahead of the ids that are read, text streamed behind them.
+
+use crate::error::Error;
+use crate::runner::Head;
+use crate::sampling::{Sampling, Stops};
+use crate::session::{PrefillProgress, Session};
+use crate::tokenizer::{Control, Decoder};
+use kernels::{Executor, Pending};
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+/// What a generation is made with.
+#[derive(Clone, Debug)]
+pub struct GenerateOptions {
+    pub sampling: Sampling,
+    /// Tokens at most; none goes on until the model or the context ends.
+    pub max_tokens: Option<usize>,
+    /// Texts that end the answer; they are not shown.
+    pub stops: Vec<String>,
+    /// Go on past end tokens, for benchmarks.
+    pub ignore_end: bool,
+    /// Show control tokens as text instead of leaving them out.
+    pub show_control: bool,
+}
+
+impl Default for GenerateOptions {
+    fn default() -> Self {
+        Self { sampling: Sampling::default(), max_tokens: None, stops: vec![], ignore_end: false, show_control: false }
+    }
+}
+
+/// One token of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Generated {
+    pub id: u32,
+    /// What may be shown now: empty while a character or a possible stop string is incomplete.
+    pub text: String,
+    /// Natural logarithm of the token's probability before penalties, filters and temperature.
+    pub log_prob: f32,
+}
+
+/// Why a generation ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// The model ended its turn.
+    End,
+    /// A stop string came.
+    Stop(String),
+    /// The limit of tokens.
+    Length,
+    /// The context is full.
+    Context,
+    /// The cancel flag was set.
+    Cancelled,
+}
+
+/// An answer under way. Dropping it early leaves the session at the last token that was read.
+pub struct Generate<'a> {
+    session: &'a mut Session,
+    options: GenerateOptions,
+    /// Steps that were submitted and not read; each makes one token.
+    flight: VecDeque<Pending>,
+    depth: usize,
+    submitted: usize,
+    decoder: Decoder,
+    stops: Stops,
+    finish: Option<Finish>,
+    progress: Option<Box<dyn Fn(usize, usize) + Sync + 'a>>,
+}
+
+/// Steps in flight on a GPU: enough to hide a read-back, few enough that a late stop wastes little.
+const GPU_DEPTH: usize = 4;
+
+impl<'a> Generate<'a> {
+    pub(crate) fn new(session: &'a mut Session, options: GenerateOptions) -> Self {
+        let depth = if matches!(session.model().executor(), Executor::Gpu(_)) { GPU_DEPTH } else { 1 };
+        let control = if options.show_control { Control::Show } else { Control::Hide };
+        let stops = Stops::new(&options.stops);
+        let decoder = Decoder::new(control);
+        Self { session, options, flight: VecDeque::new(), depth, submitted: 0, decoder, stops, finish: None, progress: None }
+    }
+
+    /// Reports (tokens done, tokens in all) while the prompt is read.
+    #[must_use]
+    pub fn with_progress(mut self, report: impl Fn(usize, usize) + Sync + 'a) -> Self {
+        self.progress = Some(Box::new(report));
+        self
+    }
+
+    /// Why the answer ended, once the iterator has.
+    #[must_use]
+    pub fn finish(&self) -> Option<&Finish> {
+        self.finish.as_ref()
+    }
+
+    fn submit(&mut self) -> Result<(), Error> {
+        let sampling = &self.options.sampling;
+        let params = sampling.params(0);
+        let head = Head::Sample { penalize: params.penalizes() };
+        let session = &mut *self.session;
+        let until = if self.submitted == 0 {
+            // The first step evaluates the rest of the prompt; at least its last token, again if it must be.
+            let end = session.tokens.len();
+            session.evaluated = session.evaluated.min(end - 1);
+            let chunk = session.runner.options().chunk as usize;
+            let whole = session.evaluated + (end - session.evaluated - 1) / chunk * chunk;
+            let report: Option<PrefillProgress<'_>> = self.progress.as_deref().map(|p| p as PrefillProgress<'_>);
+            session.prefill_to(whole, head, report)?;
+            end
+        } else {
+            session.evaluated + 1
+        };
+        let last = (until - session.evaluated - 1) as u32;
+        let pending = session.start(until, head, vec![last], vec![params])?;
+        self.submitted += 1;
+        self.flight.push_back(pending);
+        Ok(())
+    }
+
+    fn may_submit(&self) -> bool {
+        let limit = self.options.max_tokens.unwrap_or(usize::MAX);
+        let room = self.submitted == 0 || self.session.evaluated < self.session.context();
+        self.submitted < limit && room
+    }
+
+    fn step(&mut self) -> Result<Option<Generated>, Error> {
+        if self.session.cancel.load(Ordering::Relaxed) {
+            self.end(Finish::Cancelled)?;
+            return Ok(None);
+        }
+        while self.flight.len() < self.depth && self.may_submit() {
+            self.submit()?;
+        }
+        let Some(pending) = self.flight.pop_front() else {
+            let length = self.options.max_tokens.is_some_and(|n| self.submitted >= n);
+            self.end(if length { Finish::Length } else { Finish::Context })?;
+            return Ok(None);
+        };
+        let drawn = pending.wait()?;
+        let (id, log_prob) = (drawn.0[0][0], drawn.f32(0)[1]);
+        if !log_prob.is_finite() {
+            return Err(Error::NonFinite { position: self.session.tokens.len() - 1 });
+        }
+        if self.session.tokens.len() < self.session.context() {
+            self.session.tokens.push(id);
+        }
+        let tokenizer = std::sync::Arc::clone(self.session.model().tokenizer());
+        if tokenizer.is_end(id) && !self.options.ignore_end {
+            self.end(Finish::End)?;
+            let text = self.rest();
+            return Ok(Some(Generated { id, text, log_prob }));
+        }
+        let shown = self.decoder.push(&tokenizer, id).to_string();
+        let (mut text, stop) = self.stops.push(&shown);
+        match stop {
+            Some(stop) => self.end(Finish::Stop(stop))?,
+            None if self.flight.is_empty() && !self.may_submit() => {
+                let length = self.options.max_tokens.is_some_and(|n| self.submitted >= n);
+                self.end(if length { Finish::Length } else { Finish::Context })?;
+                text.push_str(&self.rest());
+            }
+            None => {}
+        }
+        Ok(Some(Generated { id, text, log_prob }))
+    }
+
+    /// What the decoder and the stop strings still hold.
+    fn rest(&mut self) -> String {
+        let tail = self.decoder.finish().to_string();
+        let (mut text, stop) = self.stops.push(&tail);
+        if stop.is_none() {
+            text.push_str(&self.stops.finish());
+        }
+        text
+    }
+
+    /// Ends the answer: steps that ran ahead are read, so that their buffers return, and forgotten.
+    fn end(&mut self, finish: Finish) -> Result<(), Error> {
+        self.finish.get_or_insert(finish);
+        let read: Result<Vec<_>, _> = self.flight.drain(..).map(Pending::wait).collect();
+        self.session.evaluated = self.session.evaluated.min(self.session.tokens.len());
+        read.map(|_| ()).map_err(Error::from)
+    }
+}
+
+impl Iterator for Generate<'_> {
+    type Item = Result<Generated, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.finish.is_some() {
+            return None;
+        }
+        let result = self.step();
+        if let Err(error) = &result {
+            let finish = if matches!(error, Error::Cancelled) { Finish::Cancelled } else { Finish::End };
+            let _ = self.end(finish);
+            if matches!(error, Error::Cancelled) {
+                return None;
+            }
+        }
+        result.transpose()
+    }
+}
+
+impl Drop for Generate<'_> {
+    fn drop(&mut self) {
+        let _ = self.end(Finish::Cancelled);
+    }
+}

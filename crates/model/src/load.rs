@@ -1,0 +1,87 @@
+//! Takes an architecture's tensors out of a file by name, checking every shape.
+
+use crate::error::Error;
+use gguf::{Gguf, TensorInfo};
+use kernels::{TensorBytes, Weight, Weights};
+use std::sync::Arc;
+
+/// Called with the bytes of the file's tensors that are loaded, and of all.
+pub type Progress<'a> = &'a dyn Fn(u64, u64);
+
+/// Loads tensors into [`Weights`]; over dry weights it only checks and measures.
+pub(crate) struct Loader<'a> {
+    pub file: &'a Arc<Gguf>,
+    pub architecture: &'static str,
+    pub weights: Weights,
+    pub progress: Progress<'a>,
+    pub done: u64,
+}
+
+impl Loader<'_> {
+    /// Whether the file has this tensor.
+    pub fn has(&self, name: &str) -> bool {
+        self.file.find_tensor(name).is_some()
+    }
+
+    /// Rows of a matrix whose rows the metadata does not tell: the vocabulary.
+    pub fn rows(&self, name: &str) -> Result<u32, Error> {
+        let tensor = self.find(name)?.1;
+        u32::try_from(tensor.rows()).map_err(|_| Error::TensorShape {
+            name: name.to_string(),
+            expected: vec![u64::from(u32::MAX), tensor.cols()],
+            found: shape(tensor),
+        })
+    }
+
+    /// A matrix [rows, cols] in its own type.
+    pub fn matrix(&mut self, name: &str, rows: u32, cols: u32) -> Result<Weight, Error> {
+        let (at, tensor) = self.checked(name, &[u64::from(rows), u64::from(cols)])?;
+        let (ty, bytes) = (tensor.ty()?, tensor.bytes);
+        let weight = self.weights.matrix(name, ty, rows, cols, &TensorBytes::File(Arc::clone(self.file), at))?;
+        self.report(bytes);
+        Ok(weight)
+    }
+
+    /// A vector [cols], widened to f32 where the file stores less.
+    pub fn vector(&mut self, name: &str, cols: u32) -> Result<Weight, Error> {
+        let (_, tensor) = self.checked(name, &[u64::from(cols)])?;
+        let bytes = tensor.bytes;
+        let values = self.file.dequantized(tensor)?;
+        let weight = self.weights.vector(name, values)?;
+        self.report(bytes);
+        Ok(weight)
+    }
+
+    fn report(&mut self, bytes: u64) {
+        self.done += bytes;
+        let total = self.file.tensors().iter().map(|t| t.bytes).sum();
+        (self.progress)(self.done, total);
+    }
+
+    fn find(&self, name: &str) -> Result<(usize, &TensorInfo), Error> {
+        let tensor = self.file.find_tensor(name);
+        let tensor =
+            tensor.ok_or_else(|| Error::TensorMissing { name: name.to_string(), architecture: self.architecture })?;
+        let at = self.file.tensors().iter().position(|t| std::ptr::eq(t, tensor)).unwrap_or_default();
+        Ok((at, tensor))
+    }
+
+    fn checked(&self, name: &str, expected: &[u64]) -> Result<(usize, &TensorInfo), Error> {
+        let (at, tensor) = self.find(name)?;
+        let found = shape(tensor);
+        if found == expected {
+            return Ok((at, tensor));
+        }
+        Err(Error::TensorShape { name: name.to_string(), expected: expected.to_vec(), found })
+    }
+}
+
+/// A tensor's shape slowest dimension first, without the trailing ones that files may write.
+fn shape(tensor: &TensorInfo) -> Vec<u64> {
+    let mut shape: Vec<u64> = tensor.shape().to_vec();
+    while shape.len() > 1 && shape.last() == Some(&1) {
+        shape.pop();
+    }
+    shape.reverse();
+    shape
+}

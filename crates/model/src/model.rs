@@ -1,0 +1,230 @@
+//! A model: an opened file, then the same with its weights on an executor.
+
+use crate::arch::{self, Architecture, Logits, Summary};
+use crate::chat::ChatTemplate;
+use crate::error::{Error, Size};
+use crate::load::{Loader, Progress};
+use crate::session::{Session, SessionOptions};
+use crate::tokenizer::Tokenizer;
+use gguf::Gguf;
+use kernels::{Counts, Executor, Recorder, StateKind, States, Weights};
+use std::path::Path;
+use std::sync::Arc;
+
+/// An opened and checked file: hyper-parameters, tokenizer and template, no weights yet.
+pub struct ModelFile {
+    file: Arc<Gguf>,
+    tokenizer: Arc<Tokenizer>,
+    template: ChatTemplate,
+}
+
+/// A model whose weights are loaded; shared by any number of sessions.
+pub struct Model {
+    file: Arc<Gguf>,
+    tokenizer: Arc<Tokenizer>,
+    template: ChatTemplate,
+    executor: Executor,
+    architecture: Box<dyn Architecture>,
+    weights: Arc<Weights>,
+}
+
+/// What a model will take on an executor, told before anything is allocated.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Needs {
+    pub weights: Size,
+    pub kv: Size,
+    pub intermediates: Size,
+}
+
+impl Needs {
+    /// The sum.
+    #[must_use]
+    pub fn total(&self) -> Size {
+        Size(self.weights.0 + self.kv.0 + self.intermediates.0)
+    }
+}
+
+impl ModelFile {
+    /// Takes an open GGUF file whose tokenizer and template it reads.
+    ///
+    /// # Errors
+    /// Unknown architectures and broken tokenizers.
+    pub fn new(file: Gguf) -> Result<Self, Error> {
+        arch::find(&file)?;
+        let tokenizer = Arc::new(Tokenizer::from_gguf(&file)?);
+        let template = ChatTemplate::from_gguf(&file, &tokenizer)?;
+        Ok(Self { file: Arc::new(file), tokenizer, template })
+    }
+
+    /// The file behind it.
+    #[must_use]
+    pub fn file(&self) -> &Gguf {
+        &self.file
+    }
+
+    #[must_use]
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.tokenizer
+    }
+
+    #[must_use]
+    pub fn template(&self) -> &ChatTemplate {
+        &self.template
+    }
+
+    /// Checks every tensor that the architecture needs and tells the sizes, loading nothing.
+    ///
+    /// # Errors
+    /// Hyper-parameters out of range; tensors missing, of another shape or of a type that no kernel reads.
+    pub fn check(&self, executor: &Executor) -> Result<Checked, Error> {
+        let (architecture, weights) = self.load(Weights::dry(executor), &|_, _| {})?;
+        let summary = architecture.summary().clone();
+        if self.tokenizer.vocab_size() > summary.vocabulary as usize {
+            return Err(Error::Vocabulary { tokens: self.tokenizer.vocab_size(), rows: summary.vocabulary });
+        }
+        Ok(Checked { weights: weights.bytes(), architecture, executor: executor.clone() })
+    }
+
+    fn load(&self, weights: Weights, progress: Progress<'_>) -> Result<(Box<dyn Architecture>, Weights), Error> {
+        let (name, load) = arch::find(&self.file)?;
+        let mut loader = Loader { file: &self.file, architecture: name, weights, progress, done: 0 };
+        let architecture = load(&self.file, &mut loader)?;
+        Ok((architecture, loader.weights))
+    }
+
+    /// Loads the weights onto an executor, reporting bytes done and in all.
+    ///
+    /// # Errors
+    /// As [`ModelFile::check`], and what allocation and reading give; nothing stays allocated.
+    pub fn on_with(self, executor: Executor, progress: Progress<'_>) -> Result<Model, Error> {
+        self.check(&executor)?;
+        let (architecture, weights) = self.load(Weights::new(&executor), progress)?;
+        let Self { file, tokenizer, template } = self;
+        Ok(Model { file, tokenizer, template, executor, architecture, weights: Arc::new(weights) })
+    }
+
+    /// Loads the weights onto an executor.
+    ///
+    /// # Errors
+    /// As [`ModelFile::on_with`].
+    pub fn on(self, executor: impl Into<Executor>) -> Result<Model, Error> {
+        self.on_with(executor.into(), &|_, _| {})
+    }
+}
+
+/// A file whose tensors were checked for an executor, and what it would take there.
+pub struct Checked {
+    architecture: Box<dyn Architecture>,
+    executor: Executor,
+    weights: u64,
+}
+
+impl Checked {
+    #[must_use]
+    pub fn summary(&self) -> &Summary {
+        self.architecture.summary()
+    }
+
+    /// Sizes for a session with these options.
+    ///
+    /// # Errors
+    /// A context that the model was not made for, limits of the device.
+    pub fn needs(&self, options: &SessionOptions) -> Result<Needs, Error> {
+        let context = options.context_for(self.summary())?;
+        let kinds = arch::states(self.summary(), options.kv);
+        let intermediates = match &self.executor {
+            Executor::Cpu => 0,
+            Executor::Gpu(device) => {
+                let rec = record(&*self.architecture, &kinds, Counts { step: options.chunk, out: 1 }, Logits::Rows, false).0;
+                kernels::plan::plan(&rec, device.caps(), &options.plan)?.intermediate_bytes()
+            }
+        };
+        Ok(Needs {
+            weights: Size(self.weights),
+            kv: Size(States::bytes_for(&kinds, options.sequences, context)),
+            intermediates: Size(intermediates),
+        })
+    }
+
+    /// The recording of a decode step, for people who want to see the plan.
+    #[must_use]
+    pub fn recording(&self, options: &SessionOptions, rows: u32) -> Recorder {
+        let kinds = arch::states(self.summary(), options.kv);
+        record(&*self.architecture, &kinds, Counts { step: rows, out: 1 }, Logits::Rows, false).0
+    }
+}
+
+/// Records a step; returns the recording and the tensor of its logits.
+pub(crate) fn record(
+    architecture: &dyn Architecture,
+    kinds: &[StateKind],
+    capacity: Counts,
+    logits: Logits,
+    sample: bool,
+) -> (Recorder, kernels::Tensor) {
+    let mut rec = Recorder::new(capacity, kinds);
+    let kv = arch::kv_states(&rec, architecture.summary().kv_widths.len());
+    let logits = architecture.forward(&mut rec, &kv, logits);
+    if !sample {
+        rec.output(logits);
+    }
+    (rec, logits)
+}
+
+impl Model {
+    /// Opens a file (following its splits), mapped where that is possible.
+    ///
+    /// # Errors
+    /// As [`ModelFile::new`] and for files that cannot be read.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn open(path: impl AsRef<Path>) -> Result<ModelFile, Error> {
+        ModelFile::new(Gguf::open(path)?)
+    }
+
+    /// A conversation of its own over these weights.
+    ///
+    /// # Errors
+    /// A context that the model was not made for or that does not fit.
+    pub fn session(self: &Arc<Self>, options: SessionOptions) -> Result<Session, Error> {
+        Session::new(Arc::clone(self), options)
+    }
+
+    #[must_use]
+    pub fn summary(&self) -> &Summary {
+        self.architecture.summary()
+    }
+
+    #[must_use]
+    pub fn file(&self) -> &Gguf {
+        &self.file
+    }
+
+    #[must_use]
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.tokenizer
+    }
+
+    #[must_use]
+    pub fn template(&self) -> &ChatTemplate {
+        &self.template
+    }
+
+    #[must_use]
+    pub fn executor(&self) -> &Executor {
+        &self.executor
+    }
+
+    /// Bytes of weights on the executor.
+    #[must_use]
+    pub fn weight_bytes(&self) -> u64 {
+        self.weights.bytes()
+    }
+
+    pub(crate) fn architecture(&self) -> &dyn Architecture {
+        &*self.architecture
+    }
+
+    pub(crate) fn weights(&self) -> &Arc<Weights> {
+        &self.weights
+    }
+}
