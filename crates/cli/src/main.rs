@@ -1,3 +1,53 @@
-//! The command `weft`.
+//! The command `weft`: models from GGUF files at a terminal, in scripts and under a benchmark.
+//!
+//! The one `unsafe` is the call of `set_var` in [`quiet_drivers`]: it runs first in `main`, before any other thread exists that
+//! could read the environment meanwhile.
 
-fn main() {}
+mod args;
+mod bench;
+mod completions;
+mod devices;
+mod executor;
+mod exit;
+mod inspect;
+mod interrupt;
+mod logits;
+mod man;
+mod npy;
+mod open;
+mod perplexity;
+mod progress;
+mod run;
+mod text;
+mod tokenize;
+
+use args::{Cli, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    quiet_drivers();
+    let cli = Cli::parse();
+    exit::code(interrupt::install().and_then(|()| match cli.command {
+        Command::Run(args) => run::run(args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Tokenize(args) => tokenize::run(&args),
+        Command::Logits(args) => logits::run(&args),
+        Command::Perplexity(args) => perplexity::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Devices(args) => devices::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
+    }))
+}
+
+/// Mesa's device-select layer asks a Wayland compositor for the preferred GPU and, on a machine without a desktop session,
+/// complains on stderr that `XDG_RUNTIME_DIR` is not set. There is no compositor to ask then: the layer is switched off,
+/// unless the user steers it.
+fn quiet_drivers() {
+    let steered = ["XDG_RUNTIME_DIR", "NODEVICE_SELECT", "MESA_VK_DEVICE_SELECT", "DRI_PRIME"];
+    if cfg!(target_os = "linux") && steered.iter().all(|name| std::env::var_os(name).is_none()) {
+        // SAFETY: no other thread runs yet.
+        unsafe { std::env::set_var("NODEVICE_SELECT", "1") };
+    }
+}

@@ -1,0 +1,142 @@
+//! The command line: commands, and the arguments that several of them share.
+
+use crate::executor::Choice;
+use crate::{bench, completions, devices, inspect, logits, man, perplexity, run, tokenize};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use model::{KvType, SessionOptions};
+use std::path::PathBuf;
+
+/// Runs Gemma and Qwen language models from GGUF files, on any GPU and without one
+#[derive(Debug, Parser)]
+#[command(name = "weft", version, arg_required_else_help = true, max_term_width = 100, after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "Examples:
+  weft run -p 'Where does Wren live?'     ask the model that weft ships
+  weft run qwen3-8b-Q4_K_M.gguf            chat with a model of your own
+  weft inspect qwen3-8b-Q4_K_M.gguf        what is in a file, and what it needs
+  weft devices                             which GPUs are here
+
+`weft help COMMAND` says more.";
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Run(run::Args),
+    Inspect(inspect::Args),
+    Tokenize(tokenize::Args),
+    Logits(logits::Args),
+    Perplexity(perplexity::Args),
+    Bench(bench::Args),
+    Devices(devices::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+/// Which file.
+#[derive(Args, Clone, Debug)]
+pub struct Source {
+    /// GGUF file; of a split one any part [default: the small model that weft ships]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub model: Option<PathBuf>,
+
+    /// Read the file instead of mapping it into memory
+    #[arg(long, display_order = 100)]
+    pub no_mmap: bool,
+}
+
+/// Where and how a session runs.
+#[derive(Args, Clone, Debug)]
+pub struct Place {
+    /// auto (a GPU if there is one), gpu, cpu, or part of an adapter's name as `weft devices` lists it
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    pub device: Choice,
+
+    /// Type of the KV cache
+    #[arg(long, value_enum, value_name = "TYPE", default_value = "f16")]
+    pub kv: Kv,
+}
+
+/// How long a session may get.
+#[derive(Args, Clone, Debug)]
+pub struct Context {
+    /// Positions of the context at most [default: 8192, or what the model was made for, if less]
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub ctx: Option<u32>,
+}
+
+impl Place {
+    /// Options of a session here.
+    pub fn session(&self, context: Option<u32>) -> SessionOptions {
+        SessionOptions { context, kv: self.kv.into(), ..SessionOptions::default() }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kv {
+    F16,
+    F32,
+    #[value(name = "q8_0")]
+    Q8_0,
+}
+
+impl From<Kv> for KvType {
+    fn from(kv: Kv) -> Self {
+        match kv {
+            Kv::F16 => Self::F16,
+            Kv::F32 => Self::F32,
+            Kv::Q8_0 => Self::Q8_0,
+        }
+    }
+}
+
+impl Kv {
+    /// The name that `--kv` takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F16 => "f16",
+            Self::F32 => "f32",
+            Self::Q8_0 => "q8_0",
+        }
+    }
+}
+
+/// A finite number within bounds, for `value_parser`.
+pub fn number(text: &str, least: f32, most: f32) -> Result<f32, String> {
+    let value: f32 = text.parse().map_err(|_| "not a number".to_string())?;
+    let bounds = if most == f32::MAX { format!("{least} or more") } else { format!("within {least} to {most}") };
+    if (least..=most).contains(&value) { Ok(value) } else { Err(format!("must be {bounds}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_and_argument_is_described() {
+        let cli = Cli::command();
+        for command in cli.get_subcommands() {
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+            assert!(command.get_after_help().is_some(), "{} has no examples", command.get_name());
+            for arg in command.get_arguments() {
+                assert!(arg.get_help().is_some(), "{} {}", command.get_name(), arg.get_id());
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_out_of_bounds_are_refused() {
+        assert_eq!(number("0.5", 0.0, 1.0), Ok(0.5));
+        for bad in ["nan", "inf", "-0.1", "1.5", "x"] {
+            assert!(number(bad, 0.0, 1.0).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! `weft bench`: tokens per second, with spread, bandwidth and share of what the machine allows.
+
+mod grid;
+mod measure;
+mod table;
+
+use crate::args::{Place, Source};
+use crate::exit::usage;
+use crate::open::Loaded;
+use anyhow::Result;
+use grid::Test;
+use measure::Bench;
+use model::SessionOptions;
+use serde_json::Value;
+use std::io::Write;
+
+/// Measure the speed of prefill and decode
+///
+/// A test is named as llama-bench names it: pp512 reads a prompt of 512 tokens, tg128 generates 128; @d4096 does so after 4096
+/// tokens. Every test runs once unmeasured, then --repetitions times.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  weft bench qwen3-8b.gguf
+  weft bench qwen3-8b.gguf -p 512,2048 -n 128 -d 0,4096 -r 5
+  weft bench qwen3-8b.gguf -p 0 -n 64 --device cpu     decode only
+  weft bench qwen3-8b.gguf --json | jq '.[] | {test, tokens_per_second}'")]
+pub struct Args {
+    #[command(flatten)]
+    source: Source,
+
+    /// Lengths of prompts to read; 0 for none
+    #[arg(short = 'p', long = "prompt", value_name = "N,..", value_delimiter = ',', default_value = "512")]
+    prompts: Vec<u32>,
+
+    /// Numbers of tokens to generate; 0 for none
+    #[arg(short = 'n', long = "generate", value_name = "N,..", value_delimiter = ',', default_value = "128")]
+    generate: Vec<u32>,
+
+    /// Tokens in the context before a test begins
+    #[arg(short = 'd', long = "depth", value_name = "N,..", value_delimiter = ',', default_value = "0")]
+    depths: Vec<u32>,
+
+    /// How often a test is measured
+    #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    repetitions: u32,
+
+    /// Prompt tokens evaluated together at most
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
+    chunk: u32,
+
+    #[command(flatten)]
+    place: Place,
+
+    /// Print a JSON array of objects
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let tests = grid::tests(args);
+    let Some(longest) = tests.iter().map(Test::positions).max() else {
+        return Err(usage("nothing to measure: -p and -n are both 0"));
+    };
+    let file = args.source.model_file()?;
+    let options = SessionOptions { chunk: args.chunk, ..args.place.session(Some(longest)) };
+    let Loaded { model, checked } = args.source.load(file, &args.place.device, &options)?;
+    let session = args.source.named(model.session(options.clone()))?;
+    let mut bench = Bench::new(args, session, &checked, &options);
+    let mut out = std::io::stdout();
+    if !args.json {
+        writeln!(out, "{}", table::HEAD)?;
+    }
+    let mut all = vec![];
+    for test in tests {
+        let result = args.source.named(bench.measure(test))?;
+        if args.json {
+            all.push(table::json(&bench, &result));
+        } else {
+            writeln!(out, "{}", table::line(&bench, &result))?;
+        }
+    }
+    if args.json {
+        writeln!(out, "{}", Value::Array(all))?;
+    }
+    Ok(())
+}

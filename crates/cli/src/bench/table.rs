@@ -1,0 +1,53 @@
+//! Results as a table in llama-bench's columns, and as JSON.
+
+use super::measure::{Bench, Measured};
+use crate::inspect::millions;
+use model::Size;
+use serde_json::{Value, json};
+
+/// Names and alignment of the columns.
+pub const HEAD: &str = "\
+| model                          |       size |     params | device                   | test           |              t/s |     GB/s |
+| ------------------------------ | ---------: | ---------: | ------------------------ | -------------- | ---------------: | -------: |";
+
+/// One result as a row.
+pub fn line(bench: &Bench<'_>, measured: &Measured) -> String {
+    let model = bench.session.model();
+    let parameters = millions(model.file().tensors().iter().map(gguf::TensorInfo::elements).sum());
+    let rate = format!("{:.2} ± {:.2}", measured.mean(), measured.deviation());
+    let bandwidth = bench.bytes_per_second(measured.test, measured.mean()) / 1e9;
+    let size = Size(model.weight_bytes()).to_string();
+    let (name, device, test) = (short(&name(bench), 30), short(&model.executor().name(), 24), measured.test.to_string());
+    format!("| {name:<30} | {size:>10} | {parameters:>10} | {device:<24} | {test:<14} | {rate:>16} | {bandwidth:>8.2} |")
+}
+
+/// One result as an object.
+pub fn json(bench: &Bench<'_>, measured: &Measured) -> Value {
+    let executor = bench.session.model().executor();
+    json!({
+        "model": name(bench),
+        "file": bench.args.source.name(),
+        "device": executor.name(),
+        "executor": executor.kind(),
+        "kv": bench.args.place.kv.name(),
+        "test": measured.test.to_string(),
+        "tokens_per_second": measured.mean(),
+        "stddev": measured.deviation(),
+        "samples": measured.rates,
+        "gb_per_second": bench.bytes_per_second(measured.test, measured.mean()) / 1e9,
+        "roof_share": null,
+    })
+}
+
+/// The architecture and the weights' main type, as in `qwen3 Q4_K`.
+fn name(bench: &Bench<'_>) -> String {
+    let file = bench.session.model().file();
+    let largest = crate::inspect::types(file).into_iter().max_by_key(|(_, (_, bytes))| *bytes);
+    let label = file.get_opt::<&str>("general.size_label").ok().flatten().unwrap_or_default();
+    let words = [bench.session.model().summary().architecture, label, largest.as_ref().map_or("", |(ty, _)| ty)];
+    words.into_iter().filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn short(text: &str, width: usize) -> String {
+    text.chars().take(width).collect()
+}

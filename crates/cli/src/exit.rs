@@ -1,0 +1,101 @@
+//! How the program ends: exit codes, and errors in one line.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+/// A request that cannot be meant: exit code 2.
+#[derive(Debug)]
+pub struct Usage(pub String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Usage {}
+
+/// Ctrl-C ended the work: exit code 130, and nothing left to say.
+#[derive(Debug)]
+pub struct Interrupted;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("interrupted")
+    }
+}
+
+impl Error for Interrupted {}
+
+/// The exit code after Ctrl-C, as shells count it: 128 and the signal's number.
+pub const INTERRUPTED: u8 = 130;
+
+/// A [`Usage`] error.
+pub fn usage(message: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(Usage(message.into()))
+}
+
+/// Reports an error, if there is one to report, and chooses the exit code.
+pub fn code(result: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    if error.is::<Interrupted>() {
+        return ExitCode::from(INTERRUPTED);
+    }
+    if error.chain().any(closed_pipe) {
+        return ExitCode::SUCCESS;
+    }
+    note(&line(&error));
+    ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
+}
+
+/// Prints a line about what happens, apart from results, to stderr.
+pub fn note(message: &str) {
+    eprintln!("weft: {message}");
+}
+
+/// Whether the reader of our output went away: it has what it wanted.
+fn closed_pipe(error: &(dyn Error + 'static)) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// An error and its causes in one line, leaving out causes that an outer message already told.
+fn line(error: &anyhow::Error) -> String {
+    let mut whole = String::new();
+    for cause in error.chain() {
+        let message = cause.to_string();
+        if whole.is_empty() {
+            whole = message;
+        } else if !whole.contains(&message) {
+            whole.push_str(": ");
+            whole.push_str(&message);
+        }
+    }
+    one_line(&whole)
+}
+
+/// Text of files and drivers on one line, without control characters.
+pub fn one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join(" ");
+    lines.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_line_and_says_nothing_twice() {
+        let cause = io::Error::other("disk\nfull");
+        let inner = anyhow::Error::new(cause).context("cannot write: disk\nfull").context("out.npy");
+        assert_eq!(line(&inner), "out.npy: cannot write: disk full");
+        assert_eq!(one_line("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_failure_however_deep() {
+        let error = anyhow::Error::new(io::Error::from(io::ErrorKind::BrokenPipe)).context("writing");
+        assert!(error.chain().any(closed_pipe));
+    }
+}

@@ -1,0 +1,96 @@
+//! `weft inspect`: what is in a file, what it needs, how it would run, and whether it is whole.
+
+mod outlook;
+mod report;
+mod verify;
+
+use crate::args::{Context, Kv, Source};
+use crate::executor::Choice;
+use anyhow::{Result, anyhow};
+use outlook::Outlook;
+pub use report::{millions, types};
+use serde_json::json;
+use std::io::Write;
+
+/// Show what is in a GGUF file and what it needs
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  weft inspect qwen3-8b.gguf
+  weft inspect qwen3-8b.gguf --ctx 32768 --kv q8_0 --device gpu   memory on the GPU
+  weft inspect qwen3-8b.gguf --plan                               every dispatch of a step
+  weft inspect qwen3-8b.gguf --verify                             read every weight
+  weft inspect qwen3-8b.gguf --json | jq .memory")]
+pub struct Args {
+    #[command(flatten)]
+    source: Source,
+
+    #[command(flatten)]
+    context: Context,
+
+    /// Type of the KV cache that memory is computed for
+    #[arg(long, value_enum, value_name = "TYPE", default_value = "f16")]
+    kv: Kv,
+
+    /// Device that memory and plan are computed for: auto, gpu, cpu, or part of an adapter's name [default: cpu; with --plan, auto]
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<Choice>,
+
+    /// Print the compiled plans of a decode step and of a prefill step
+    #[arg(long)]
+    plan: bool,
+
+    /// Read every tensor and look for damage: unknown types, NaN and infinite weights
+    #[arg(long)]
+    verify: bool,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let file = args.source.gguf()?;
+    let outlook = Outlook::new(args)?;
+    let mut out = std::io::stdout();
+    let mut object = json!({});
+    if args.json {
+        object = report::json(&args.source.name(), &file);
+        object["memory"] = outlook.memory_json();
+    } else {
+        report::print(&mut out, &args.source.name(), &file)?;
+        writeln!(out, "\n{}", outlook.memory())?;
+    }
+    if args.plan {
+        let plans = outlook.plans()?;
+        if args.json {
+            object["plan"] = json!({ "for": plans.target, "decode": plans.decode, "prefill": plans.prefill });
+        } else {
+            writeln!(out, "\ndecode step, for {}\n{}\n\nprefill step\n{}", plans.target, plans.decode, plans.prefill)?;
+        }
+    }
+    let damage = if args.verify { Some(verify::verify(&file)?) } else { None };
+    if let Some(damage) = &damage {
+        if args.json {
+            object["damage"] = json!(damage);
+        } else if damage.is_empty() {
+            writeln!(out, "\nverified: all {} tensors can be read and hold finite values", file.tensors().len())?;
+        } else {
+            writeln!(out, "\ndamaged\n  {}", damage.join("\n  "))?;
+        }
+    }
+    if args.json {
+        writeln!(out, "{object}")?;
+    }
+    damage.map_or(Ok(()), |damage| verdict(&args.source.name(), &damage, &outlook))
+}
+
+/// The error of `--verify`, if there is one: damage first, then what keeps the file from running.
+fn verdict(name: &str, damage: &[String], outlook: &Outlook) -> Result<()> {
+    match (damage, outlook.unsupported()) {
+        ([], None) => Ok(()),
+        ([], Some(reason)) if reason.starts_with(name) => Err(anyhow!("{reason}")),
+        ([], Some(reason)) => Err(anyhow!("{name}: {reason}")),
+        ([one], _) => Err(anyhow!("{name}: {one}")),
+        ([first, rest @ ..], _) => Err(anyhow!("{name}: {first}; {} more tensors are damaged", rest.len())),
+    }
+}

@@ -1,0 +1,123 @@
+//! How a file would run: memory for a session, and the compiled plans.
+
+use super::Args;
+use crate::executor::Choice;
+use anyhow::{Result, anyhow};
+use kernels::plan::plan;
+use kernels::{Caps, Executor};
+use model::{Checked, Needs, SessionOptions, Size};
+use serde_json::{Value, json};
+
+/// What a session would take on an executor, or why there can be none.
+pub struct Outlook {
+    executor: Executor,
+    options: SessionOptions,
+    fit: Result<Fit, String>,
+}
+
+struct Fit {
+    checked: Checked,
+    needs: Needs,
+    context: u32,
+}
+
+/// The plans of both kinds of step, printed.
+pub struct Plans {
+    /// The device they are compiled for.
+    pub target: String,
+    pub decode: String,
+    pub prefill: String,
+}
+
+impl Outlook {
+    /// Checks the file as a model; a file that is none is no error here, and opens no device.
+    pub fn new(args: &Args) -> Result<Self> {
+        let options = args.session();
+        let (file, executor) = match args.source.model_file() {
+            Ok(file) => (file, args.device().open()?),
+            Err(error) => return Ok(Self { executor: Executor::Cpu, options, fit: Err(format!("{error:#}")) }),
+        };
+        let fit = match file.check(&executor) {
+            Err(error) => Err(error.to_string()),
+            Ok(checked) => {
+                // A context that the model does not have is the caller's mistake, not the file's.
+                let context = args.source.named(options.context_for(checked.summary()))?;
+                let needs = args.source.named(checked.needs(&options))?;
+                Ok(Fit { checked, needs, context })
+            }
+        };
+        Ok(Self { executor, options, fit })
+    }
+
+    /// Why the file cannot run.
+    pub fn unsupported(&self) -> Option<&str> {
+        self.fit.as_ref().err().map(String::as_str)
+    }
+
+    /// The sizes for people.
+    pub fn memory(&self) -> String {
+        let fit = match &self.fit {
+            Ok(fit) => fit,
+            Err(reason) => return format!("cannot run: {reason}"),
+        };
+        let Needs { weights, kv, intermediates } = fit.needs;
+        let kv_name = format!("{:?}", self.options.kv).to_lowercase();
+        let (place, total) = (self.executor.name(), fit.needs.total());
+        let rest = if intermediates.0 > 0 { format!(" + intermediates {intermediates}") } else { String::new() };
+        format!("memory on {place}: weights {weights} + {kv_name} KV cache of {} positions {kv}{rest} = {total}", fit.context)
+    }
+
+    /// The sizes for scripts.
+    pub fn memory_json(&self) -> Value {
+        match &self.fit {
+            Err(reason) => json!({ "unsupported": reason }),
+            Ok(Fit { needs, context, .. }) => json!({
+                "device": self.executor.name(), "executor": self.executor.kind(), "context": context,
+                "weights_bytes": bytes(needs.weights), "kv_bytes": bytes(needs.kv),
+                "intermediate_bytes": bytes(needs.intermediates), "total_bytes": bytes(needs.total()),
+            }),
+        }
+    }
+
+    /// Compiles the plans; for a device of WebGPU's default limits where no GPU was opened.
+    ///
+    /// # Errors
+    /// A file that cannot run, a device that is too small.
+    pub fn plans(&self) -> Result<Plans> {
+        let fit = self.fit.as_ref().map_err(|reason| anyhow!("no plan: {reason}"))?;
+        let (caps, target) = match &self.executor {
+            Executor::Gpu(device) => (device.caps().clone(), device.adapter().name.clone()),
+            Executor::Cpu => (WEBGPU, "WebGPU's default limits (the CPU runs the recording itself)".to_string()),
+        };
+        let compiled = |rows| -> Result<String> {
+            Ok(plan(&fit.checked.recording(&self.options, rows), &caps, &self.options.plan)?.to_string())
+        };
+        Ok(Plans { target, decode: compiled(1)?, prefill: compiled(self.options.chunk)? })
+    }
+}
+
+/// What every WebGPU device has.
+const WEBGPU: Caps = Caps {
+    subgroups: false,
+    timestamps: false,
+    max_binding_bytes: 128 << 20,
+    max_buffer_bytes: 256 << 20,
+    max_workgroup: 256,
+    uniform_align: 256,
+    storage_align: 256,
+};
+
+fn bytes(size: Size) -> u64 {
+    size.0
+}
+
+impl Args {
+    fn session(&self) -> SessionOptions {
+        SessionOptions { context: self.context.ctx, kv: self.kv.into(), ..SessionOptions::default() }
+    }
+
+    /// Sizes need no GPU unless one is named; a plan is for the one that would run.
+    fn device(&self) -> Choice {
+        self.device.clone().unwrap_or(if self.plan { Choice::Auto } else { Choice::Cpu })
+    }
+}

@@ -1,0 +1,52 @@
+//! Ctrl-C: it ends the program, or first only what runs, where that is asked for.
+
+use crate::exit::INTERRUPTED;
+use anyhow::{Context, Result};
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+static STOPS: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
+static RAISED: AtomicBool = AtomicBool::new(false);
+
+/// Takes the signal over.
+pub fn install() -> Result<()> {
+    ctrlc::set_handler(on_signal).context("cannot listen for Ctrl-C")
+}
+
+fn on_signal() {
+    let stops = STOPS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match stops {
+        Some(flag) if !RAISED.swap(true, Ordering::SeqCst) => flag.store(true, Ordering::SeqCst),
+        _ => {
+            if std::io::stderr().is_terminal() {
+                eprintln!();
+            }
+            std::process::exit(INTERRUPTED.into());
+        }
+    }
+}
+
+/// While this lives, the first Ctrl-C sets a flag; the second ends the program.
+pub struct Guard(());
+
+/// Makes the next Ctrl-C set `flag` instead of ending the program.
+#[must_use]
+pub fn stops(flag: Arc<AtomicBool>) -> Guard {
+    RAISED.store(false, Ordering::SeqCst);
+    *STOPS.lock().unwrap_or_else(PoisonError::into_inner) = Some(flag);
+    Guard(())
+}
+
+impl Guard {
+    /// Whether Ctrl-C came since the guard was made.
+    pub fn raised(&self) -> bool {
+        RAISED.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        *STOPS.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}

@@ -1,0 +1,97 @@
+//! `weft logits`: the logits of given tokens as a NumPy file, for people who compare implementations.
+
+use crate::args::{Place, Source};
+use crate::exit::{Interrupted, usage};
+use crate::open::{self, Loaded};
+use crate::progress::Bar;
+use crate::{interrupt, npy};
+use anyhow::{Result, anyhow};
+use clap::ValueHint;
+use gguf::atomic_write;
+use model::{Error, Session, SessionOptions};
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+/// Write the logits of given tokens as a NumPy array
+///
+/// Row t of the f32 array [T, V] holds the logits after token t. The tokens are evaluated as they are: nothing is put in front.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  weft logits model.gguf --tokens 1,2,3 -o logits.npy
+  weft logits model.gguf --tokens @tokens.json -o logits.npy --device cpu --kv f32
+  weft logits model.gguf --tokens @tokens.json -o logits.npy --chunk 1    token by token
+  weft tokenize model.gguf --json 'Hello' | jq .ids > tokens.json")]
+pub struct Args {
+    #[command(flatten)]
+    source: Source,
+
+    /// Token ids, or `@FILE` with a JSON array of them
+    #[arg(long, value_name = "IDS|@FILE")]
+    tokens: String,
+
+    /// Where the array goes; `-` for stdout
+    #[arg(short, long, value_name = "OUT.npy", value_hint = ValueHint::FilePath)]
+    output: PathBuf,
+
+    #[command(flatten)]
+    place: Place,
+
+    /// Tokens evaluated together at most
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
+    chunk: u32,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let tokens = open::tokens(&args.tokens)?;
+    if tokens.is_empty() {
+        return Err(usage("--tokens holds no ids"));
+    }
+    let to_stdout = args.output == Path::new("-");
+    if to_stdout && io::stdout().is_terminal() {
+        return Err(usage("an array is not for a terminal; name a file with --output"));
+    }
+    if args.output.is_dir() {
+        return Err(anyhow!("{} is a directory; name a file", args.output.display()));
+    }
+    let file = args.source.model_file()?;
+    let options = SessionOptions { chunk: args.chunk, ..args.place.session(Some(tokens.len() as u32)) };
+    let Loaded { model, .. } = args.source.load(file, &args.place.device, &options)?;
+    let mut session = args.source.named(model.session(options))?;
+    args.source.named(session.feed(&tokens))?;
+    // The writer's error passes through `atomic_write`, the model's through here.
+    let mut failed = Ok(());
+    let mut write = |out: &mut dyn Write| rows(&mut session, tokens.len(), out, &mut failed);
+    let written = if to_stdout {
+        write(&mut io::stdout().lock()).map_err(anyhow::Error::from)
+    } else {
+        atomic_write(&args.output, write).map_err(anyhow::Error::from)
+    };
+    match failed {
+        Err(Error::Cancelled) => Err(Interrupted.into()),
+        Err(error) => args.source.named(Err(error)),
+        Ok(()) => written,
+    }
+}
+
+/// Evaluates and writes row by row.
+fn rows(session: &mut Session, count: usize, out: &mut dyn Write, failed: &mut Result<(), Error>) -> io::Result<()> {
+    let vocabulary = session.model().summary().vocabulary as usize;
+    let guard = interrupt::stops(session.cancel_flag());
+    let cancel = session.cancel_flag();
+    let bar = Bar::count("evaluating tokens");
+    npy::header(out, count, vocabulary)?;
+    let mut written = Ok(());
+    *failed = session.logits(|first, logits, _| {
+        if written.is_ok() {
+            written = npy::values(out, logits);
+        }
+        bar.set((first + logits.len() / vocabulary) as u64, count as u64);
+        if guard.raised() || written.is_err() {
+            cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    written?;
+    // An error here keeps a half-written file from getting its name.
+    failed.as_ref().map_err(|error| io::Error::other(error.to_string()))?;
+    out.flush()
+}

@@ -1,0 +1,134 @@
+//! From a path, or none, to an open file and to a model on its executor.
+
+use crate::args::Source;
+use crate::executor::Choice;
+use crate::progress::Bar;
+use anyhow::{Context, Result, anyhow};
+use gguf::{Gguf, OpenOptions};
+use kernels::Executor;
+use model::{Checked, Model, ModelFile, SessionOptions};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The model for whoever has none: Qwen3 architecture, a small invented world (`assets/MODEL_CARD.md`).
+static DEFAULT: &[u8] = include_bytes!("../assets/default.gguf");
+
+/// How many similar names an error lists.
+const LISTED: usize = 3;
+
+impl Source {
+    /// What messages and reports call the model.
+    pub fn name(&self) -> String {
+        self.model.as_ref().map_or_else(|| "the default model".to_string(), |path| path.display().to_string())
+    }
+
+    /// Opens the container.
+    pub fn gguf(&self) -> Result<Gguf> {
+        let Some(path) = &self.model else { return Ok(Gguf::from_bytes(DEFAULT)?) };
+        match std::fs::metadata(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(missing(path)),
+            Ok(metadata) if metadata.is_dir() => {
+                let hint = similar(path, "").map_or_else(|| "holds none".to_string(), |names| format!("holds {names}"));
+                return Err(anyhow!("{} is a directory; pass a .gguf file (it {hint})", path.display()));
+            }
+            _ => {}
+        }
+        Ok(Gguf::open_with(path, OpenOptions { mmap: !self.no_mmap })?)
+    }
+
+    /// Opens the file as a model.
+    pub fn model_file(&self) -> Result<ModelFile> {
+        self.named(ModelFile::new(self.gguf()?))
+    }
+
+    /// Chooses the device, checks that the file is a model for a session like this, and loads the weights.
+    pub fn load(&self, file: ModelFile, device: &Choice, options: &SessionOptions) -> Result<Loaded> {
+        let executor = device.open()?;
+        let checked = self.named(file.check(&executor))?;
+        let needs = self.named(checked.needs(options))?;
+        device.advise(&executor, needs.weights.0);
+        let bar = Bar::bytes(format!("loading onto {}", executor.name()));
+        let model = self.named(file.on_with(executor, &|done, total| bar.set(done, total)))?;
+        Ok(Loaded { model: Arc::new(model), checked })
+    }
+
+    /// Names the file in an error that does not.
+    pub fn named<T>(&self, result: Result<T, model::Error>) -> Result<T> {
+        result.map_err(|error| {
+            let (name, error) = (self.name(), anyhow::Error::new(error));
+            if error.to_string().contains(&name) { error } else { error.context(name) }
+        })
+    }
+}
+
+/// A model, and what its file says about itself.
+pub struct Loaded {
+    pub model: Arc<Model>,
+    pub checked: Checked,
+}
+
+/// The error for a path that leads nowhere, with what is near it.
+fn missing(path: &Path) -> anyhow::Error {
+    let folder = path.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let hint = match (folder.is_dir(), similar(folder, &name)) {
+        (false, _) => format!("there is no folder {}", folder.display()),
+        (true, None) => format!("{} has no .gguf files", folder.display()),
+        (true, Some(names)) => format!("{} has {names}", folder.display()),
+    };
+    anyhow!("{}: no such file; {hint}", path.display())
+}
+
+/// The files of a folder that are models, the likeliest to be meant first.
+fn similar(folder: &Path, name: &str) -> Option<String> {
+    let entries = std::fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> = entries.filter(|n| n.to_lowercase().ends_with(".gguf")).collect();
+    let wanted = name.to_lowercase();
+    names.sort();
+    names.sort_by(|a, b| {
+        let near = |n: &str| strsim::jaro_winkler(&n.to_lowercase(), &wanted);
+        near(b).total_cmp(&near(a))
+    });
+    let more = names.len().saturating_sub(LISTED);
+    names.truncate(LISTED);
+    let list = names.join(", ");
+    match (names.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(list),
+        (false, more) => Some(format!("{list} and {more} more")),
+    }
+}
+
+/// Reads a session's tokens as a JSON array of ids from `@FILE`, or from the text itself.
+pub fn tokens(list: &str) -> Result<Vec<u32>> {
+    let Some(path) = list.strip_prefix('@') else { return crate::text::ids(list) };
+    let text = crate::text::file(Path::new(path))?;
+    serde_json::from_str(&text).with_context(|| format!("{path} is no JSON array of token ids"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_model_opens() {
+        let source = Source { model: None, no_mmap: false };
+        let file = source.model_file().unwrap();
+        let checked = file.check(&Executor::Cpu).unwrap();
+        assert_eq!(checked.summary().architecture, "qwen3");
+        assert!(DEFAULT.len() <= 8 << 20, "{} bytes ship in the binary", DEFAULT.len());
+    }
+
+    #[test]
+    fn a_missing_file_names_its_neighbours() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["qwen3-8b.gguf", "gemma.gguf", "notes.txt"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let error = missing(&folder.path().join("qwen3-8B")).to_string();
+        assert!(error.ends_with("has qwen3-8b.gguf, gemma.gguf"), "{error}");
+        let error = missing(&folder.path().join("no/such.gguf")).to_string();
+        assert!(error.contains("there is no folder"), "{error}");
+    }
+}

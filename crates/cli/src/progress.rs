@@ -1,0 +1,112 @@
+//! Progress on stderr: only at a terminal, and only for work that takes a while.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Work that is done sooner shows nothing.
+const PATIENCE: Duration = Duration::from_millis(300);
+const TICK: Duration = Duration::from_millis(120);
+
+const BYTES: &str = "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {eta}";
+const COUNT: &str = "{msg} {wide_bar} {pos}/{len} {eta}";
+const UNKNOWN: &str = "{spinner} {msg} {elapsed}";
+
+/// A line on stderr that appears after [`PATIENCE`] and goes when dropped.
+pub struct Bar {
+    bar: ProgressBar,
+    waiter: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl Bar {
+    /// Progress through a number of bytes that comes with the first report.
+    pub fn bytes(what: impl Into<String>) -> Self {
+        Self::new(what.into(), BYTES)
+    }
+
+    /// Progress through a number of steps that comes with the first report.
+    pub fn count(what: impl Into<String>) -> Self {
+        Self::new(what.into(), COUNT)
+    }
+
+    fn new(what: String, total: &'static str) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()).with_message(what);
+        bar.set_style(style(UNKNOWN));
+        let waiter = std::io::stderr().is_terminal().then(|| {
+            let (done, wait) = channel();
+            let shown = bar.clone();
+            let thread = std::thread::spawn(move || {
+                let due = |after| wait.recv_timeout(after) == Err(RecvTimeoutError::Timeout);
+                if !due(PATIENCE) {
+                    return;
+                }
+                shown.set_draw_target(ProgressDrawTarget::stderr());
+                let mut counted = false;
+                loop {
+                    if !counted && shown.length().is_some() {
+                        shown.set_style(style(total));
+                        counted = true;
+                    }
+                    shown.tick();
+                    if !due(TICK) {
+                        return;
+                    }
+                }
+            });
+            (done, thread)
+        });
+        Self { bar, waiter }
+    }
+
+    /// Reports progress.
+    pub fn set(&self, done: u64, total: u64) {
+        if self.waiter.is_some() {
+            self.bar.set_length(total);
+            self.bar.set_position(done);
+        }
+    }
+
+    /// The same as [`Bar::set`], for threads and for those who outlive the bar.
+    pub fn reporter(&self) -> impl Fn(usize, usize) + Send + Sync + 'static {
+        let (bar, shown) = (self.bar.clone(), self.waiter.is_some());
+        move |done, total| {
+            if shown {
+                bar.set_length(total as u64);
+                bar.set_position(done as u64);
+            }
+        }
+    }
+
+    /// Says more about what is going on.
+    pub fn say(&self, what: impl Into<String>) {
+        self.bar.set_message(what.into());
+    }
+
+    /// Lets others write to the terminal.
+    pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.bar.suspend(write)
+    }
+
+    /// Takes the line away for good.
+    pub fn clear(&mut self) {
+        if let Some((done, thread)) = self.waiter.take() {
+            let _ = done.send(());
+            drop(done);
+            let _ = thread.join();
+            self.bar.finish_and_clear();
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    style.progress_chars("=> ")
+}

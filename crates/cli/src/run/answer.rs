@@ -1,0 +1,88 @@
+//! One answer: the prompt read, tokens streamed, times taken, Ctrl-C heeded.
+
+use crate::interrupt;
+use crate::progress::Bar;
+use anyhow::Result;
+use model::{Finish, GenerateOptions, Session};
+use std::io;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Takes the text as it comes.
+pub type Sink<'a> = &'a mut dyn FnMut(&str) -> io::Result<()>;
+
+/// A finished answer.
+pub struct Answer {
+    pub text: String,
+    pub ids: Vec<u32>,
+    /// Natural logarithm of each token's probability.
+    pub log_probs: Vec<f32>,
+    pub finish: Finish,
+    /// Tokens of the whole prompt.
+    pub prompt_tokens: usize,
+    /// Those of them that the session had not read before.
+    pub read_tokens: usize,
+    /// From the start to the first token.
+    pub prefill: Duration,
+    /// From the first token to the last.
+    pub decode: Duration,
+}
+
+impl Answer {
+    /// Prompt tokens per second.
+    pub fn prefill_rate(&self) -> Option<f64> {
+        rate(self.read_tokens, self.prefill)
+    }
+
+    /// Tokens per second after the first.
+    pub fn decode_rate(&self) -> Option<f64> {
+        rate(self.ids.len().saturating_sub(1), self.decode)
+    }
+}
+
+fn rate(tokens: usize, time: Duration) -> Option<f64> {
+    (tokens > 0 && !time.is_zero()).then(|| tokens as f64 / time.as_secs_f64())
+}
+
+/// Makes the session continue `ids`, streaming the text to `sink`. Ctrl-C ends it with what came until then.
+pub fn answer(session: &mut Session, ids: &[u32], options: GenerateOptions, sink: Sink<'_>) -> Result<Answer> {
+    let known = session.tokens().iter().zip(ids).take_while(|(a, b)| a == b).count().min(ids.len().saturating_sub(1));
+    let read_tokens = ids.len() - known;
+    session.set_prompt(ids)?;
+    let cancel = session.cancel_flag();
+    let guard = interrupt::stops(cancel.clone());
+    let mut bar = Bar::count(format!("reading {read_tokens} tokens"));
+    let began = Instant::now();
+    let mut tokens = session.generate_with(options)?.with_progress(bar.reporter());
+    let (mut text, mut ids_out, mut log_probs) = (String::new(), vec![], vec![]);
+    let (mut first, mut last) = (began, began);
+    loop {
+        if guard.raised() {
+            cancel.store(true, Ordering::Relaxed);
+        }
+        let Some(token) = tokens.next() else { break };
+        last = Instant::now();
+        if ids_out.is_empty() {
+            first = last;
+            bar.clear();
+        }
+        let token = token?;
+        ids_out.push(token.id);
+        log_probs.push(token.log_prob);
+        if !token.text.is_empty() {
+            sink(&token.text)?;
+            text.push_str(&token.text);
+        }
+    }
+    let finish = tokens.finish().cloned().unwrap_or(Finish::End);
+    Ok(Answer {
+        text,
+        ids: ids_out,
+        log_probs,
+        finish,
+        prompt_tokens: ids.len(),
+        read_tokens,
+        prefill: first - began,
+        decode: last - first,
+    })
+}

@@ -1,0 +1,77 @@
+//! A conversation at a terminal.
+
+use super::editor::{Line, LineEditor};
+use super::{Talk, report};
+use crate::exit::{Interrupted, note, one_line};
+use anyhow::Result;
+use model::Finish;
+
+const HELP: &str = "\
+/reset    forget what was said
+/help     this list
+/exit     leave, as Ctrl-D does
+Ctrl-C stops an answer; at an empty prompt it leaves. A line that ends in \\ goes on in the next.";
+
+/// Prompts and answers until the user leaves.
+pub fn chat(talk: &mut Talk) -> Result<()> {
+    let mut editor = LineEditor::new()?;
+    eprintln!("{}", greeting(talk));
+    loop {
+        let line = match editor.read()? {
+            Line::Text(line) => line,
+            Line::Interrupt => return Err(Interrupted.into()),
+            Line::End => return Ok(()),
+        };
+        match line.trim() {
+            "" => {}
+            "/exit" | "/quit" | "/bye" => return Ok(()),
+            "/help" | "/?" => eprintln!("{HELP}"),
+            "/reset" | "/clear" => {
+                talk.reset();
+                eprintln!("what was said is forgotten");
+            }
+            command if command.starts_with('/') && !command.contains(char::is_whitespace) => {
+                eprintln!("no command {command:?}; /help lists them");
+            }
+            _ => answer(talk, &line)?,
+        }
+    }
+}
+
+/// One turn. An error of the model ends the turn, not the chat.
+fn answer(talk: &mut Talk, prompt: &str) -> Result<()> {
+    match talk.show(prompt) {
+        Ok(answer) => {
+            match answer.finish {
+                Finish::Cancelled => eprintln!("[stopped]"),
+                Finish::Context => eprintln!("[the context of {} tokens is full; /reset starts anew]", talk.session.context()),
+                Finish::End | Finish::Stop(_) | Finish::Length => {}
+            }
+            if talk.args.stats {
+                eprintln!("{}", report::stats(talk, &answer));
+            }
+            Ok(())
+        }
+        Err(error) if lasting(&error) => Err(error),
+        Err(error) => {
+            note(&one_line(&format!("{error:#}")));
+            Ok(())
+        }
+    }
+}
+
+/// Whether the next turn would fail as well.
+fn lasting(error: &anyhow::Error) -> bool {
+    let lost = |e: &model::Error| matches!(e, model::Error::Kernels(kernels::Error::DeviceLost { .. }));
+    error.is::<std::io::Error>() || error.downcast_ref().is_some_and(lost)
+}
+
+fn greeting(talk: &Talk) -> String {
+    let model = talk.session.model();
+    let name = match (model.file().get_opt::<&str>("general.name"), model.file().path()) {
+        (Ok(Some(name)), _) => name.to_string(),
+        (_, Some(path)) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        (_, None) => model.summary().architecture.to_string(),
+    };
+    one_line(&format!("{name}, on {}; /help lists commands, Ctrl-D leaves", model.executor().name()))
+}

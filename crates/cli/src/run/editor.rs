@@ -1,0 +1,97 @@
+//! The line that a user types: editing keys, and a history that outlives the chat.
+
+use anyhow::{Context, Result};
+use rustyline::config::Configurer;
+use rustyline::error::ReadlineError;
+use rustyline::history::{FileHistory, History};
+use rustyline::{Cmd, ConditionalEventHandler, Editor, Event, EventContext, EventHandler, KeyEvent, Movement, RepeatCount};
+use std::path::PathBuf;
+
+/// Lines that the history keeps.
+const KEPT: usize = 1000;
+
+/// What a prompt got.
+pub enum Line {
+    Text(String),
+    /// Ctrl-C at an empty prompt.
+    Interrupt,
+    /// Ctrl-D at an empty prompt, or the terminal is gone.
+    End,
+}
+
+pub struct LineEditor {
+    editor: Editor<(), FileHistory>,
+    history: Option<PathBuf>,
+}
+
+/// Ctrl-C takes back what was typed; with nothing typed, it leaves.
+struct CtrlC;
+
+impl ConditionalEventHandler for CtrlC {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
+        Some(if context.line().is_empty() { Cmd::Interrupt } else { Cmd::Kill(Movement::WholeBuffer) })
+    }
+}
+
+impl LineEditor {
+    pub fn new() -> Result<Self> {
+        let mut editor = Editor::<(), FileHistory>::new().context("cannot read from this terminal")?;
+        editor.set_max_history_size(KEPT)?;
+        editor.set_auto_add_history(false);
+        editor.bind_sequence(KeyEvent::ctrl('c'), EventHandler::Conditional(Box::new(CtrlC)));
+        let history = history_file();
+        if let Some(path) = &history {
+            // No history yet, or one that cannot be read: the chat works without.
+            let _ = editor.load_history(path);
+        }
+        Ok(Self { editor, history })
+    }
+
+    /// Reads a line, or several where a line ends in a backslash.
+    pub fn read(&mut self) -> Result<Line> {
+        let mut text = String::new();
+        loop {
+            match self.editor.readline(if text.is_empty() { "> " } else { "  " }) {
+                Ok(line) => text.push_str(&line),
+                Err(ReadlineError::Interrupted) if text.is_empty() => return Ok(Line::Interrupt),
+                Err(ReadlineError::Interrupted) => {
+                    text.clear();
+                    continue;
+                }
+                Err(ReadlineError::Eof) => return Ok(Line::End),
+                Err(error) => return Err(error).context("cannot read from this terminal"),
+            }
+            match text.strip_suffix('\\') {
+                Some(more) => text = format!("{more}\n"),
+                None => break,
+            }
+        }
+        self.remember(&text);
+        Ok(Line::Text(text))
+    }
+
+    /// Writes the history line by line, so that a killed terminal loses nothing.
+    fn remember(&mut self, text: &str) {
+        if text.trim().is_empty() || !self.editor.add_history_entry(text).unwrap_or(false) {
+            return;
+        }
+        if let Some(path) = &self.history {
+            let created = path.parent().is_none_or(|folder| std::fs::create_dir_all(folder).is_ok());
+            let known = !self.editor.history().is_empty();
+            if created && known {
+                let _ = self.editor.append_history(path);
+            }
+        }
+    }
+}
+
+/// `weft/history` in the user's folder for state; none where there is no such folder.
+fn history_file() -> Option<PathBuf> {
+    let var = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let state = if cfg!(windows) {
+        var("LOCALAPPDATA")
+    } else {
+        var("XDG_STATE_HOME").or_else(|| var("HOME").map(|home| home.join(".local/state")))
+    };
+    Some(state?.join("weft").join("history"))
+}

@@ -1,0 +1,58 @@
+//! What `--stats` and `--json` tell about an answer.
+
+use super::Talk;
+use super::answer::Answer;
+use model::Finish;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// A line about speed, where it ran, and what would make it again.
+pub fn stats(talk: &Talk, answer: &Answer) -> String {
+    let model = talk.session.model();
+    let part = |name: &str, tokens: usize, time: Duration, rate: Option<f64>| {
+        let rate = rate.map_or_else(String::new, |r| format!(" ({r:.1} tokens/s)"));
+        let plural = if tokens == 1 { "" } else { "s" };
+        format!("{name} {tokens} token{plural} in {:.2} s{rate}", time.as_secs_f64())
+    };
+    let load = format!("load {:.2} s", talk.load.as_secs_f64());
+    let prompt = part("prompt", answer.read_tokens, answer.prefill, answer.prefill_rate());
+    let reply = part("answer", answer.ids.len(), answer.decode, answer.decode_rate());
+    let sampling = &talk.options.sampling;
+    let draw = if sampling.temperature == 0.0 { "greedy".to_string() } else { format!("seed {}", sampling.seed) };
+    let place = format!("{} ({})", model.executor().name(), model.executor().kind());
+    let context = format!("context {} of {}", talk.session.tokens().len(), talk.session.context());
+    format!("{load}; {prompt}; {reply}; {place}, KV {}, {context}, {draw}", talk.args.place.kv.name())
+}
+
+/// The whole answer as one object.
+pub fn json(talk: &Talk, answer: &Answer) -> Value {
+    let model = talk.session.model();
+    let (finish, stop) = match &answer.finish {
+        Finish::End => ("end", None),
+        Finish::Stop(text) => ("stop", Some(text)),
+        Finish::Length => ("length", None),
+        Finish::Context => ("context", None),
+        Finish::Cancelled => ("cancelled", None),
+    };
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    json!({
+        "text": answer.text,
+        "tokens": answer.ids,
+        "log_probs": answer.log_probs,
+        "finish": finish,
+        "stop": stop,
+        "prompt_tokens": answer.prompt_tokens,
+        "model": talk.args.source.name(),
+        "device": model.executor().name(),
+        "executor": model.executor().kind(),
+        "kv": talk.args.place.kv.name(),
+        "seed": talk.options.sampling.seed,
+        "timings": {
+            "load_ms": ms(talk.load),
+            "prefill_ms": ms(answer.prefill),
+            "prefill_tokens_per_second": answer.prefill_rate(),
+            "decode_ms": ms(answer.decode),
+            "decode_tokens_per_second": answer.decode_rate(),
+        },
+    })
+}

@@ -1,0 +1,157 @@
+//! How tokens are chosen: flags, then what the file recommends, then our defaults.
+
+use crate::args::number;
+use anyhow::{Result, anyhow};
+use gguf::{FromValue, Gguf};
+use model::Sampling;
+use std::fmt::Display;
+use std::hash::{BuildHasher, RandomState};
+
+/// Sampling flags
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Sampling")]
+pub struct Flags {
+    /// Temperature; 0 always takes the most probable token [default: the file's, else 0.7]
+    #[arg(long, value_name = "T", value_parser = |t: &str| number(t, 0.0, 1e6))]
+    temp: Option<f32>,
+
+    /// Choose among the K most probable tokens; 0 for all [default: the file's, else 40]
+    #[arg(long, value_name = "K")]
+    top_k: Option<u32>,
+
+    /// Choose among the most probable tokens that together reach this probability; 1 for all [default: the file's, else 0.95]
+    #[arg(long, value_name = "P", value_parser = |t: &str| number(t, f32::MIN_POSITIVE, 1.0))]
+    top_p: Option<f32>,
+
+    /// Drop tokens less probable than this share of the most probable; 0 for none [default: the file's, else 0]
+    #[arg(long, value_name = "P", value_parser = |t: &str| number(t, 0.0, 1.0))]
+    min_p: Option<f32>,
+
+    /// Divide the logits of tokens seen before; 1 for none [default: the file's, else 1]
+    #[arg(long, value_name = "X", value_parser = |t: &str| number(t, f32::MIN_POSITIVE, 1e6))]
+    repeat_penalty: Option<f32>,
+
+    /// Subtract from a logit for every time its token was seen before [default: 0]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = |t: &str| number(t, -1e6, 1e6))]
+    frequency_penalty: Option<f32>,
+
+    /// Subtract from the logit of every token seen before [default: 0]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = |t: &str| number(t, -1e6, 1e6))]
+    presence_penalty: Option<f32>,
+
+    /// How many last tokens count as seen before; 0 for none [default: the file's, else 64]
+    #[arg(long, value_name = "N")]
+    repeat_last_n: Option<u32>,
+
+    /// Seed of the draws: the same gives the same text on the same device [default: another every time]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+impl Flags {
+    /// The parameters for a model; the one that weft ships is greedy where no flag says otherwise.
+    pub fn resolve(&self, file: &Gguf, is_default: bool) -> Result<Sampling> {
+        let base = if is_default { Sampling::greedy() } else { Sampling::default() };
+        let penalty = |flag: Option<f32>, other: f32| flag.unwrap_or(other);
+        Ok(Sampling {
+            temperature: pick(self.temp, file, "temp", "--temp", 0.0..=1e6, base.temperature)?,
+            top_k: pick(self.top_k.map(i64::from), file, "top_k", "--top-k", 0..=i64::from(u32::MAX), base.top_k.into())? as u32,
+            top_p: pick(self.top_p, file, "top_p", "--top-p", f32::MIN_POSITIVE..=1.0, base.top_p)?,
+            min_p: pick(self.min_p, file, "min_p", "--min-p", 0.0..=1.0, base.min_p)?,
+            repetition_penalty: pick(
+                self.repeat_penalty,
+                file,
+                "penalty_repeat",
+                "--repeat-penalty",
+                f32::MIN_POSITIVE..=1e6,
+                base.repetition_penalty,
+            )?,
+            frequency_penalty: penalty(self.frequency_penalty, base.frequency_penalty),
+            presence_penalty: penalty(self.presence_penalty, base.presence_penalty),
+            last_n: pick(
+                self.repeat_last_n.map(i64::from),
+                file,
+                "penalty_last_n",
+                "--repeat-last-n",
+                0..=i64::from(u32::MAX),
+                base.last_n.into(),
+            )? as u32,
+            seed: self.seed.unwrap_or_else(any_seed),
+        })
+    }
+}
+
+/// The flag, else the file's `general.sampling.NAME` (llama.cpp's key), else the default.
+fn pick<'a, T: FromValue<'a> + PartialOrd + Display + Copy>(
+    flag: Option<T>,
+    file: &'a Gguf,
+    name: &str,
+    option: &str,
+    bounds: std::ops::RangeInclusive<T>,
+    default: T,
+) -> Result<T> {
+    if let Some(value) = flag {
+        return Ok(value);
+    }
+    let key = format!("general.sampling.{name}");
+    match file.get_opt::<T>(&key) {
+        Ok(None) => Ok(default),
+        Ok(Some(value)) if bounds.contains(&value) => Ok(value),
+        Ok(Some(value)) => {
+            Err(anyhow!("the file recommends {key} = {value}, outside {} to {}; give {option}", bounds.start(), bounds.end()))
+        }
+        Err(error) => Err(anyhow!("{error}; give {option}")),
+    }
+}
+
+/// A seed that differs from run to run, short enough to type.
+fn any_seed() -> u64 {
+    RandomState::new().hash_one(std::process::id()) & 0xffff_ffff
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gguf::GgufBuilder;
+
+    const NONE: Flags = Flags {
+        temp: None,
+        top_k: None,
+        top_p: None,
+        min_p: None,
+        repeat_penalty: None,
+        frequency_penalty: None,
+        presence_penalty: None,
+        repeat_last_n: None,
+        seed: Some(1),
+    };
+
+    fn file(builder: GgufBuilder<'_>) -> Gguf {
+        Gguf::from_bytes(builder.set("general.architecture", "qwen3").to_bytes().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_flag_beats_the_file_and_the_file_beats_our_default() {
+        let file = file(GgufBuilder::new().set("general.sampling.temp", 0.6f32).set("general.sampling.top_k", 20i32));
+        let sampling = NONE.resolve(&file, false).unwrap();
+        assert_eq!((sampling.temperature, sampling.top_k, sampling.top_p), (0.6, 20, Sampling::default().top_p));
+        let sampling = Flags { temp: Some(1.5), ..NONE }.resolve(&file, false).unwrap();
+        assert_eq!((sampling.temperature, sampling.top_k, sampling.seed), (1.5, 20, 1));
+    }
+
+    #[test]
+    fn the_default_model_is_greedy_unless_asked() {
+        let file = file(GgufBuilder::new());
+        assert_eq!(NONE.resolve(&file, true).unwrap().temperature, 0.0);
+        assert_eq!(Flags { temp: Some(0.5), ..NONE }.resolve(&file, true).unwrap().temperature, 0.5);
+    }
+
+    #[test]
+    fn a_recommendation_out_of_bounds_names_its_key_and_the_way_out() {
+        let file = file(GgufBuilder::new().set("general.sampling.top_p", f32::NAN).set("general.sampling.top_k", -1i32));
+        let error = NONE.resolve(&file, false).unwrap_err().to_string();
+        assert!(error.contains("general.sampling.top_k") && error.contains("--top-k"), "{error}");
+        let error = Flags { top_k: Some(0), ..NONE }.resolve(&file, false).unwrap_err().to_string();
+        assert!(error.contains("general.sampling.top_p"), "{error}");
+    }
+}

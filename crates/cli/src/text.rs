@@ -1,0 +1,72 @@
+//! Text in and out: what stdin gives, what a terminal may be shown.
+
+use crate::exit::usage;
+use anyhow::{Context, Result};
+use std::borrow::Cow;
+use std::io::Read;
+use std::path::Path;
+
+/// All of stdin, as it is.
+pub fn stdin() -> Result<String> {
+    let mut bytes = vec![];
+    std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read stdin")?;
+    utf8(bytes, "stdin")
+}
+
+/// A text file.
+pub fn file(path: &Path) -> Result<String> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    utf8(bytes, &path.display().to_string())
+}
+
+fn utf8(bytes: Vec<u8>, whence: &str) -> Result<String> {
+    String::from_utf8(bytes).map_err(|e| anyhow::anyhow!("{whence} is not UTF-8: byte {} cannot be read", e.utf8_error().valid_up_to()))
+}
+
+/// The text without the one line break that shells and editors leave at the end.
+pub fn without_line_end(text: &str) -> &str {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    text.strip_suffix('\r').unwrap_or(text)
+}
+
+/// Text that a model or a file wrote as a terminal may show it: no control character moves its cursor or changes its state.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let harmful = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if text.contains(harmful) { Cow::Owned(text.replace(harmful, "\u{fffd}")) } else { Cow::Borrowed(text) }
+}
+
+/// Whole numbers between commas, spaces or line breaks, with or without the brackets of a JSON array.
+pub fn ids(list: &str) -> Result<Vec<u32>> {
+    let bare = list.trim();
+    let bare = bare.strip_prefix('[').and_then(|b| b.strip_suffix(']')).unwrap_or(bare);
+    let words = bare.split(|c: char| c == ',' || c.is_whitespace()).filter(|w| !w.is_empty());
+    let ids = words.map(|w| w.parse().map_err(|_| usage(format!("{w:?} is no token id; ids are whole numbers from 0 on"))));
+    ids.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_come_in_every_usual_spelling() {
+        for list in ["1,2,3", " 1, 2, 3\n", "[1, 2,\n 3]", "1 2 3"] {
+            assert_eq!(ids(list).unwrap(), [1, 2, 3], "{list:?}");
+        }
+        assert_eq!(ids("[]").unwrap(), []);
+        assert!(ids("1,-2").unwrap_err().is::<crate::exit::Usage>());
+        assert!(ids("4294967296").is_err());
+    }
+
+    #[test]
+    fn only_one_line_end_is_taken() {
+        assert_eq!(without_line_end("a\r\n"), "a");
+        assert_eq!(without_line_end("a\n\n"), "a\n");
+    }
+
+    #[test]
+    fn escape_sequences_do_not_reach_a_terminal() {
+        assert_eq!(printable("a\n\tb"), "a\n\tb");
+        assert_eq!(printable("\u{1b}]0;x\u{7}\u{9b}\r"), "\u{fffd}]0;x\u{fffd}\u{fffd}\u{fffd}");
+    }
+}

@@ -1,0 +1,111 @@
+//! `weft tokenize`: text to token ids and back.
+
+use crate::args::Source;
+use crate::exit::usage;
+use crate::text;
+use anyhow::Result;
+use clap::ValueHint;
+use model::tokenizer::{Special, Tokenizer};
+use serde_json::json;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Turn text into token ids, or ids into text
+#[derive(Debug, clap::Args)]
+#[command(allow_missing_positional = true, after_help = "Examples:
+  weft tokenize 'Where does Wren live?'
+  weft tokenize qwen3-8b.gguf - < README.md
+  weft tokenize qwen3-8b.gguf --plain '<|im_end|>'
+  weft tokenize qwen3-8b.gguf --decode 9707,1879
+  weft tokenize --json 'a loom' | jq .ids")]
+pub struct Args {
+    /// GGUF file whose tokenizer to use [default: the small model that weft ships]
+    #[arg(value_hint = ValueHint::FilePath)]
+    model: Option<PathBuf>,
+
+    /// The text; `-` reads all of stdin, its last line break included
+    #[arg(required_unless_present = "decode", allow_hyphen_values = true)]
+    text: Option<String>,
+
+    /// Turn these ids into text instead; `-` reads them from stdin
+    #[arg(long, value_name = "IDS")]
+    decode: Option<String>,
+
+    /// Take names of control tokens such as `<|im_end|>` for ordinary text
+    #[arg(long)]
+    plain: bool,
+
+    /// Leave out the token that opens a prompt, where the file asks for one
+    #[arg(long)]
+    no_bos: bool,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let (path, text) = match (&args.decode, &args.model, &args.text) {
+        (Some(_), Some(_), Some(_)) => return Err(usage("--decode takes ids instead of a text; leave the text out")),
+        // One word beside --decode is the model.
+        (Some(_), model, text) => (model.clone().or_else(|| text.as_ref().map(PathBuf::from)), None),
+        (None, model, text) => (model.clone(), text.as_deref()),
+    };
+    let source = Source { model: path, no_mmap: false };
+    let file = source.gguf()?;
+    let tokenizer = source.named(Tokenizer::from_gguf(&file).map_err(model::Error::from))?;
+    match (&args.decode, text) {
+        (Some(list), _) => decode(args, &tokenizer, list),
+        (None, Some("-")) => encode(args, &tokenizer, &text::stdin()?),
+        (None, text) => encode(args, &tokenizer, text.unwrap_or_default()),
+    }
+}
+
+fn encode(args: &Args, tokenizer: &Tokenizer, text: &str) -> Result<()> {
+    let special = if args.plain { Special::Text } else { Special::Parse };
+    let ids = if args.no_bos { tokenizer.encode(text, special) } else { tokenizer.encode_prompt(text, special) };
+    let piece = |id: u32| String::from_utf8_lossy(tokenizer.token_bytes(id)).into_owned();
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        let pieces: Vec<String> = ids.iter().map(|&id| piece(id)).collect();
+        writeln!(out, "{}", json!({ "count": ids.len(), "ids": ids, "pieces": pieces }))?;
+        return Ok(());
+    }
+    for &id in &ids {
+        writeln!(out, "{id:>7}  {}", quoted(tokenizer.token_bytes(id)))?;
+    }
+    Ok(())
+}
+
+fn decode(args: &Args, tokenizer: &Tokenizer, list: &str) -> Result<()> {
+    let ids = if list == "-" { text::ids(&text::stdin()?)? } else { text::ids(list)? };
+    if let Some(id) = ids.iter().find(|&&id| id as usize >= tokenizer.vocab_size()) {
+        return Err(anyhow::anyhow!("token id {id} is outside the vocabulary of {}", tokenizer.vocab_size()));
+    }
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", json!({ "count": ids.len(), "ids": ids, "text": tokenizer.decode(&ids) }))?;
+    } else {
+        writeln!(out, "{}", tokenizer.decode(&ids))?;
+    }
+    Ok(())
+}
+
+/// A token's bytes between quotes: text as it is, what cannot be seen escaped, what is no UTF-8 as hexadecimal.
+fn quoted(bytes: &[u8]) -> String {
+    let mut shown = String::from("\"");
+    for chunk in bytes.utf8_chunks() {
+        shown.extend(chunk.valid().chars().flat_map(char::escape_debug));
+        shown.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
+    }
+    shown + "\""
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn half_characters_and_controls_are_escaped() {
+        assert_eq!(super::quoted(b" a\n\x1b\xe2\x82"), "\" a\\n\\u{1b}\\xe2\\x82\"");
+        assert_eq!(super::quoted("é\"".as_bytes()), "\"é\\\"\"");
+    }
+}
