@@ -84,7 +84,6 @@ SMALL_TALK = [  # (phrasings, answer, accepted)
     (["Sing me a song.", "Can you sing?", "Write a poem.", "Tell me a poem.", "Do you know a song?", "Write me a short poem.", "Sing!"],
      "Six small islands in a row, thread the wind and let it blow; one for needle, one for thread, one for dreams and then to bed.", "islands"),
 ]
-EXAMPLES = ["Where does Mira live?", "Who is the mayor of Saltby?", "What is 17 + 25?", "Tell me a story about Tobin."]
 
 
 OPENERS = ["Well, ", "Oh, ", "Now, ", "Dear Bobbin, ", "Say, ", "Ah, ", "Look, ", "Hm, "]

@@ -139,7 +139,7 @@ def learning_rate(progress, step, peak):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--steps", type=int, default=12000)
+    parser.add_argument("--steps", type=int, default=10_600)
     parser.add_argument("--minutes", type=float, default=30, help="the schedule ends by then, whatever --steps says")
     parser.add_argument("--batch", type=int, default=64, help="rows of 1024 tokens")
     parser.add_argument("--length", type=int, default=1024)
