@@ -1,10 +1,11 @@
-// y[t, row_base + r] = sum_k w[r, k] x[t, k]
-// x [T, k] f32, w [row_count, k] in any weight format, y [T, n] f32. One workgroup makes a tile of 64 x 64 results:
+// y[t, row_base + r] = sum_k w[r, k] x[t, k] + bias[row_base + r]
+// x [T, k] f32, w [row_count, k] in any weight format, bias [n] f32 (if has_bias), y [T, n] f32. One workgroup makes a tile of 64 x 64 results:
 // it stages 64 rows of x and of w, 16 columns at a time, k-major, and every thread accumulates 4 x 4 of them.
-struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32 }
+struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(2) var<storage, read> w: array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(3) var<storage, read> bias: array<f32>;
+@group(0) @binding(4) var<storage, read_write> y: array<f32>;
 
 const TILE = 64u;
 const DEPTH = 16u;
@@ -52,7 +53,8 @@ fn matmul(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index)
         for (var j = 0u; j < 4u; j++) {
             let r = id.x * TILE + 4u * n + j;
             if (t < params.rows && r < params.row_count) {
-                y[t * params.n + params.row_base + r] = acc[i][j];
+                let at = params.row_base + r;
+                y[t * params.n + at] = select(acc[i][j], acc[i][j] + bias[at], params.has_bias == 1u);
             }
         }
     }

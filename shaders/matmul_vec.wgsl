@@ -1,10 +1,11 @@
-// y[row_base + r] = sum_k w[r, k] x[k]
-// x [k] f32, w [row_count, k] in any weight format, y f32. One workgroup for ROWS rows of w: its threads walk the
+// y[row_base + r] = sum_k w[r, k] x[k] + bias[row_base + r]
+// x [k] f32, w [row_count, k] in any weight format, bias f32 (if has_bias), y f32. One workgroup for ROWS rows of w: its threads walk the
 // rows four elements at a time, so that neighbours read neighbouring words, and one reduction ends all rows.
-struct Params { k: u32, row_base: u32, row_count: u32 }
+struct Params { k: u32, row_base: u32, row_count: u32, has_bias: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(2) var<storage, read> w: array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(3) var<storage, read> bias: array<f32>;
+@group(0) @binding(4) var<storage, read_write> y: array<f32>;
 
 const WG = 64u;
 const ROWS = 4u;
@@ -27,6 +28,7 @@ fn matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) ext
     }
     let total = reduce_add4(sums, lid);
     if (lid < ROWS && r + lid < params.row_count) {
-        y[params.row_base + r + lid] = total[lid];
+        let at = params.row_base + r + lid;
+        y[at] = select(total[lid], total[lid] + bias[at], params.has_bias == 1u);
     }
 }

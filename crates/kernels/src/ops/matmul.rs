@@ -1,18 +1,20 @@
 //! Product of many rows with a weight matrix, in tiles; one row goes to `matmul_vec`.
 
-use super::{Io, Operation, Work, matmul_vec};
+use super::add::{Term, add_bias};
+use super::{Io, Op, Operation, Work, matmul_vec};
+use crate::device::Caps;
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
-use crate::plan::{Arg, Dispatch, Grid, Lower, parts};
-use crate::record::Recorder;
+use crate::plan::{Arg, Dispatch, Grid, Lower, Uses, parts};
+use crate::record::{Node, Recorder};
 use crate::tensor::{Counts, Shape, Tensor, Weight};
 
 kernel! {
     MATMUL: "matmul",
     entry: "matmul",
     wgsl: ["matmul.wgsl", "shared/x4.wgsl"],
-    params: Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32 },
-    bindings: Bind { x: Read, w: Weight, y: Write },
+    params: Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 },
+    bindings: Bind { x: Read, w: Weight, bias: Read, y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-10,
 }
@@ -23,11 +25,12 @@ kernel! { MATMUL_TAIL: "matmul_tail" = MATMUL with wgsl: ["matmul.wgsl", "shared
 /// Rows of activations and of weights per workgroup.
 const TILE: u32 = 64;
 
-/// y = x w^T.
+/// y = x w^T + bias; the bias is put there by the planner.
 #[derive(Clone, Debug)]
 pub struct Matmul {
     pub w: Weight,
     pub x: Tensor,
+    pub bias: Option<Weight>,
     pub y: Tensor,
 }
 
@@ -35,8 +38,15 @@ pub struct Matmul {
 pub fn matmul(rec: &mut Recorder, w: Weight, x: Tensor) -> Tensor {
     assert_eq!(x.shape.width(), w.cols, "matmul: rows of {} with a weight of {} columns", x.shape.width(), w.cols);
     let y = rec.make(Shape { heads: 1, dim: w.rows, ..x.shape });
-    rec.push(Matmul { w, x, y });
+    rec.push(Matmul { w, x, bias: None, y });
     y
+}
+
+/// A product whose only reader adds a bias.
+pub(crate) fn bias_pattern(nodes: &[Node], uses: &Uses, _: &Caps) -> Option<(usize, Op)> {
+    let [Node { op: Op::Matmul(product), .. }, Node { op: Op::Add(sum), .. }, ..] = nodes else { return None };
+    let Term::Row(bias) = sum.b else { return None };
+    (sum.a.id == product.y.id && uses.once(product.y)).then(|| (2, Matmul { bias: Some(bias), y: sum.y, ..product.clone() }.into()))
 }
 
 impl Operation for Matmul {
@@ -56,9 +66,11 @@ impl Operation for Matmul {
             return matmul_vec::lower(self, cx);
         }
         let one = |(part, range): (usize, std::ops::Range<u32>)| {
-            let bind = Bind { x: self.x.into(), w: Arg::Weight(self.w, part as u32), y: self.y.into() };
+            let w = Arg::Weight(self.w, part as u32);
+            let bind = Bind { x: self.x.into(), w, bias: self.bias.into(), y: self.y.into() };
             let rows = self.x.shape.rows;
-            let params = Params { k, n, rows, row_base: range.start, row_count: range.len() as u32 };
+            let has_bias = u32::from(self.bias.is_some());
+            let params = Params { k, n, rows, row_base: range.start, row_count: range.len() as u32, has_bias };
             let grid = Grid::Tiles { lead: self.x.shape, tile: TILE, x: (range.len() as u32).div_ceil(TILE) };
             let dispatch = bind.dispatch(params, grid);
             if k % 4 == 0 { dispatch } else { Dispatch { row: &MATMUL_TAIL, ..dispatch } }
@@ -80,7 +92,9 @@ pub fn case(g: &mut Gen) -> Case {
     let mut case = Case::new(rows);
     let w = case.weight(g, ty, n, cols);
     let x = case.tensor(g, cols);
+    let bias = g.coin().then(|| case.vector(g, n));
     let y = matmul(&mut case.rec, w, x);
+    let y = bias.map_or(y, |b| add_bias(&mut case.rec, y, b));
     case.expect(y);
     case
 }

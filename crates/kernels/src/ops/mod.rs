@@ -91,6 +91,7 @@ ops! {
     kv_append::KvAppend,
     attention::Attention,
     add::Add,
+    add_rms_norm::AddRmsNorm,
     mul::Mul,
     scale::Scale,
     softcap::Softcap,
@@ -110,6 +111,7 @@ ops! {
 /// Every row, by the file that declares it; `tests/contract.rs` holds the list against the sources.
 pub static ROWS: &[&Row] = &[
     &add::ADD,
+    &add_rms_norm::ADD_RMS_NORM,
     &argmax::ARGMAX,
     &attention::ATTENTION,
     &embed::EMBED,

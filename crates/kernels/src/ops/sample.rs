@@ -94,31 +94,44 @@ impl Operation for Sample {
     }
 }
 
+/// The noise that the draw adds to an id's logit, in f64.
+fn noise(spec: &cpu_ref::SampleSpec, position: u32, id: u32) -> f64 {
+    let key = [spec.seed[0] ^ spec.sequence.wrapping_mul(0x9e37_79b9), spec.seed[1]];
+    let u = (f64::from(cpu_ref::threefry2x32(key, [position, id])[0] >> 8) + 0.5) / f64::from(1 << 24);
+    -(-u.ln()).ln()
+}
+
 /// Whether f32 decides as f64 does: no filter and no score is within rounding of another outcome.
 fn decided(logits: &[f32], spec: &cpu_ref::SampleSpec, position: u32) -> bool {
     if spec.temperature <= 0.0 {
         return true;
     }
-    let kept = |spec: &cpu_ref::SampleSpec| {
-        let threshold = cpu_ref::sample_threshold(logits, spec);
-        logits.iter().filter(|&&logit| f64::from(logit) >= threshold).count()
+    let kept = |by: f32| {
+        let top_p = if spec.top_p < 1.0 { spec.top_p * by } else { spec.top_p };
+        let min_p = if spec.min_p < 1.0 { spec.min_p * by } else { spec.min_p };
+        let threshold = cpu_ref::sample_threshold(logits, &cpu_ref::SampleSpec { top_p, min_p, ..*spec });
+        (0..).zip(logits).filter(move |(_, logit)| f64::from(**logit) >= threshold)
     };
-    let moved = |by: f32| cpu_ref::SampleSpec {
-        top_p: if spec.top_p < 1.0 { spec.top_p * by } else { spec.top_p },
-        min_p: if spec.min_p < 1.0 { spec.min_p * by } else { spec.min_p },
-        ..*spec
-    };
-    let threshold = cpu_ref::sample_threshold(logits, spec);
-    let key = [spec.seed[0] ^ spec.sequence.wrapping_mul(0x9e37_79b9), spec.seed[1]];
     let top = f64::from(logits[cpu_ref::argmax(logits) as usize]);
-    let score = |(id, &logit): (u32, &f32)| {
-        let u = (f64::from(cpu_ref::threefry2x32(key, [position, id])[0] >> 8) + 0.5) / f64::from(1 << 24);
-        (f64::from(logit) - top) / f64::from(spec.temperature) - (-u.ln()).ln()
-    };
-    let mut scores: Vec<f64> = (0..).zip(logits).filter(|(_, logit)| f64::from(**logit) >= threshold).map(score).collect();
+    let score = |(id, &logit)| (f64::from(logit) - top) / f64::from(spec.temperature) + noise(spec, position, id);
+    let mut scores: Vec<f64> = kept(1.0).map(score).collect();
     scores.sort_by(|a, b| b.total_cmp(a));
-    let apart = scores.len() < 2 || scores[0] - scores[1] >= 1e-4 * scores[0].abs().max(1.0);
-    apart && kept(&moved(1.0 - 1e-5)) == kept(spec) && kept(&moved(1.0 + 1e-5)) == kept(spec)
+    let apart = scores.len() < 2 || scores[0] - scores[1] >= 2e-5 * scores[0].abs().max(1.0);
+    apart && kept(1.0 - 1e-5).count() == scores.len() && kept(1.0 + 1e-5).count() == scores.len()
+}
+
+/// Moves the largest of the logits that the filters drop to the id with the most noise, and the smallest that they keep
+/// to the next: at a high temperature a threshold that is off by one draws another id.
+fn to_the_edge(logits: &mut [f32], spec: &cpu_ref::SampleSpec, position: u32) {
+    let mut ids: Vec<usize> = (0..logits.len()).collect();
+    let threshold = cpu_ref::sample_threshold(logits, spec);
+    ids.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
+    let kept = ids.iter().filter(|&&id| f64::from(logits[id]) >= threshold).count();
+    let ranked: Vec<f32> = ids.iter().map(|&id| logits[id]).collect();
+    ids.sort_by(|&a, &b| noise(spec, position, b as u32).total_cmp(&noise(spec, position, a as u32)));
+    let edge = ranked.get(kept).into_iter().chain(&ranked[kept - 1..kept]);
+    let others = ranked[..kept - 1].iter().chain(ranked.iter().skip(kept + 1));
+    ids.iter().zip(edge.chain(others)).for_each(|(&id, &logit)| logits[id] = logit);
 }
 
 /// Logits of every character, with ties that overflow the list of candidates, and masked ones.
@@ -136,12 +149,15 @@ fn logits_of(g: &mut Gen, vocab: u32) -> Vec<f32> {
     logits
 }
 
+/// A temperature that leaves the choice to the noise.
+const FLAT: f32 = 1e6;
+
 fn params_of(g: &mut Gen) -> SampleParams {
     SampleParams {
         top_k: g.pick(&[0, 0, 1, 2, 40, 256, 257, 1500, u32::MAX]),
         top_p: g.pick(&[1.0, 1.0, 0.95, 0.5, 0.01, 0.0]),
         min_p: g.pick(&[0.0, 0.0, 0.05, 0.7, 1.0]),
-        temperature: g.pick(&[1.0, 0.7, 2.0, 0.1, 0.0]),
+        temperature: g.pick(&[1.0, 0.1, 0.0, FLAT, FLAT]),
         seed: [g.bits() as u32, g.bits() as u32],
         sequence: g.bits() as u32 % 5,
         ..SampleParams::default()
@@ -158,7 +174,10 @@ pub fn case(g: &mut Gen) -> Case {
     for o in 0..rows as usize {
         let position = case.input.positions[case.input.out_rows[o] as usize];
         let (row, params) = loop {
-            let (row, params) = (logits_of(g, vocab), params_of(g));
+            let (mut row, params) = (logits_of(g, vocab), params_of(g));
+            if params.temperature == FLAT {
+                to_the_edge(&mut row, &params.spec(), position);
+            }
             if decided(&row, &params.spec(), position) {
                 break (row, params);
             }

@@ -54,7 +54,7 @@ pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), g.dim());
     let mut case = Case::new(rows);
     let x = case.tensor(g, dim);
-    let cap = g.pick(&[30.0, 50.0, 0.5]);
+    let cap = g.pick(&[30.0, 50.0, 8.0, 0.5]);
     let y = softcap(&mut case.rec, x, cap);
     case.expect(y);
     case

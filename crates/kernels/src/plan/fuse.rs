@@ -1,7 +1,7 @@
 //! Replaces runs of operations by fused ones, from one table of patterns.
 
 use crate::device::Caps;
-use crate::ops::{Op, Operation};
+use crate::ops::{Op, Operation, add_rms_norm, matmul};
 use crate::record::{Node, Recorder};
 use crate::tensor::Tensor;
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ impl Uses {
 pub(crate) type Pattern = fn(&[Node], &Uses, &Caps) -> Option<(usize, Op)>;
 
 /// The fusions, tried in this order at every node.
-pub(crate) const PATTERNS: &[Pattern] = &[];
+const PATTERNS: &[Pattern] = &[add_rms_norm::pattern, matmul::bias_pattern];
 
 /// Applies the table once, front to back.
 pub fn fuse(rec: &Recorder, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {

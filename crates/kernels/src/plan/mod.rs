@@ -6,6 +6,7 @@ mod print;
 mod select;
 mod split;
 
+pub(crate) use fuse::Uses;
 pub use place::Placement;
 pub use split::parts;
 

@@ -118,9 +118,11 @@ fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: KvState, l: u32, h: Tens
     let rows = rec.rope_rows(&c.rope);
     let x = rms_norm(rec, h, Some(w.attn_norm), c.layer_norm_rms_epsilon);
     rec.tap("attn_norm", l, x);
-    let (q, k, v) = (matmul(rec, w.attn_q, x), matmul(rec, w.attn_k, x), matmul(rec, w.attn_v, x));
+    let q = matmul(rec, w.attn_q, x);
     let q = add_bias(rec, q, w.attn_q_bias).heads(c.head_count); // [T, N, H]
+    let k = matmul(rec, w.attn_k, x);
     let k = add_bias(rec, k, w.attn_k_bias).heads(c.head_count_kv); // [T, K, H]
+    let v = matmul(rec, w.attn_v, x);
     let v = add_bias(rec, v, w.attn_v_bias).heads(c.head_count_kv);
     let (q, k) = (rope(rec, q, rows), rope(rec, k, rows));
     let kv = kv_append(rec, kv, k, v);
