@@ -1,3 +1,58 @@
 //! Checks and recipes of the workspace.
 
-fn main() {}
+mod contracts;
+mod golden;
+mod mutate;
+mod npy;
+mod shaders;
+mod tidy;
+mod verify;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Checks and recipes of the workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Check every composed shader, then every kernel against its oracle on a GPU
+    VerifyShaders(verify::Args),
+    /// Check layout, dependencies and the other rules of the house
+    Tidy,
+    /// Write docs/contracts.md from the rows
+    Contracts {
+        /// Write nothing; fail if the file is stale
+        #[arg(long)]
+        check: bool,
+    },
+    /// Compare small models with what other implementations computed
+    Golden(golden::Args),
+}
+
+/// The workspace's folder, where the commands work whatever the current one is.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_path_buf)
+}
+
+/// The text of a file of the workspace.
+fn read(path: &str) -> anyhow::Result<String> {
+    std::fs::read_to_string(root().join(path)).with_context(|| format!("reading {path}"))
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let holds = match Args::parse().command {
+        Command::VerifyShaders(args) => verify::run(&args)?,
+        Command::Tidy => tidy::run()?,
+        Command::Contracts { check } => contracts::run(check)?,
+        Command::Golden(args) => golden::run(&args).map(|()| true)?,
+    };
+    Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,116 @@
+//! Composed shaders without a GPU: our rules, naga's validation, and the writers of all three native backends.
+
+use kernels::compose::Kernel;
+use naga::back::{hlsl, msl, spv};
+use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
+use naga::{AddressSpace, Module};
+
+/// WebGPU's default limits.
+const MAX_THREADS: u32 = 256;
+const MAX_WORKGROUP_BYTES: u32 = 16 << 10;
+const MAX_STORAGE_BUFFERS: usize = 8;
+
+/// What a kernel takes of the limited resources.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Use {
+    pub threads: u32,
+    pub workgroup_bytes: u32,
+    pub storage_buffers: usize,
+}
+
+/// Parses and validates a kernel's text; the error is the diagnostic.
+pub fn validate(source: &str, subgroups: bool) -> Result<(Module, ModuleInfo), String> {
+    let module = naga::front::wgsl::parse_str(source).map_err(|e| e.emit_to_string(source))?;
+    let mut capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
+    capabilities.set(Capabilities::SUBGROUP, subgroups);
+    let info = Validator::new(ValidationFlags::all(), capabilities).validate(&module).map_err(|e| e.emit_to_string(source))?;
+    Ok((module, info))
+}
+
+/// What a validated kernel takes.
+pub fn measure(module: &Module) -> Result<Use, String> {
+    let entry = module.entry_points.first().ok_or("no entry point")?;
+    let mut layouter = naga::proc::Layouter::default();
+    layouter.update(module.to_ctx()).map_err(|e| e.to_string())?;
+    let of = |space: fn(AddressSpace) -> bool| module.global_variables.iter().filter(move |(_, var)| space(var.space));
+    Ok(Use {
+        threads: entry.workgroup_size.iter().product(),
+        workgroup_bytes: of(|s| s == AddressSpace::WorkGroup).map(|(_, var)| layouter[var.ty].to_stride()).sum(),
+        storage_buffers: of(|s| matches!(s, AddressSpace::Storage { .. })).count(),
+    })
+}
+
+/// Everything that is wrong with a kernel's text.
+pub fn check(kernel: &Kernel) -> Vec<String> {
+    let source = kernel.source();
+    let mut found = rules(kernel, &source);
+    match validate(&source, kernel.subgroups) {
+        Ok((module, info)) => {
+            found.extend(limits(kernel, &module));
+            found.extend(write(&module, &info, kernel));
+        }
+        Err(diagnostic) => found.push(diagnostic),
+    }
+    found
+}
+
+fn rules(kernel: &Kernel, source: &str) -> Vec<String> {
+    let mut found = vec![];
+    for (path, text) in kernel.row.wgsl {
+        if !text.starts_with("// ") {
+            found.push(format!("{path} has no comment at its head"));
+        }
+    }
+    if !kernel.row.wgsl[0].1.lines().take(8).any(|line| line.starts_with("struct Params")) {
+        found.push(format!("{} has no params after a head of at most seven lines", kernel.row.wgsl[0].0));
+    }
+    let code = source.lines().map(|line| line.split("//").next().unwrap_or_default());
+    for (n, line) in (1..).zip(code) {
+        let directive = ["enable ", "requires ", "diagnostic("].iter().any(|d| line.trim_start().starts_with(d));
+        if directive || (!kernel.subgroups && line.contains("subgroup")) {
+            found.push(format!("line {n} needs more than portable WGSL: {}", line.trim()));
+        }
+    }
+    found
+}
+
+fn limits(kernel: &Kernel, module: &Module) -> Vec<String> {
+    let mut found = vec![];
+    let entries: Vec<_> = module.entry_points.iter().map(|entry| entry.name.as_str()).collect();
+    if entries != [kernel.row.entry] {
+        found.push(format!("entry points {entries:?}, expected {:?} alone", kernel.row.entry));
+    }
+    match measure(module) {
+        Ok(used) => {
+            if used.threads > MAX_THREADS || used.workgroup_bytes > MAX_WORKGROUP_BYTES || used.storage_buffers > MAX_STORAGE_BUFFERS {
+                found.push(format!("beyond WebGPU's default limits: {used:?}"));
+            }
+        }
+        Err(e) => found.push(e),
+    }
+    found
+}
+
+/// Writes the module in every backend's language, as wgpu would.
+fn write(module: &Module, info: &ModuleInfo, kernel: &Kernel) -> Vec<String> {
+    let mut found = vec![];
+    let entry = || (naga::ShaderStage::Compute, kernel.row.entry.to_string());
+    let options = spv::Options { lang_version: (1, 3), ..spv::Options::default() };
+    let pipeline = spv::PipelineOptions { shader_stage: entry().0, entry_point: entry().1 };
+    if let Err(e) = spv::write_vec(module, info, &options, Some(&pipeline)) {
+        found.push(format!("SPIR-V: {e}"));
+    }
+    let options = msl::Options { lang_version: (2, 4), ..msl::Options::default() };
+    let pipeline = msl::PipelineOptions { entry_point: Some(entry()), ..msl::PipelineOptions::default() };
+    match msl::write_string(module, info, &options, &pipeline) {
+        Ok((_, translated)) => found.extend(translated.entry_point_names.iter().filter_map(|e| e.as_ref().err()).map(|e| format!("MSL: {e}"))),
+        Err(e) => found.push(format!("MSL: {e}")),
+    }
+    let options = hlsl::Options { shader_model: hlsl::ShaderModel::V6_0, ..hlsl::Options::default() };
+    let (mut text, pipeline) = (String::new(), hlsl::PipelineOptions { entry_point: Some(entry()) });
+    match hlsl::Writer::new(&mut text, &options, &pipeline).write(module, info, None) {
+        Ok(reflected) => found.extend(reflected.entry_point_names.iter().filter_map(|e| e.as_ref().err()).map(|e| format!("HLSL: {e}"))),
+        Err(e) => found.push(format!("HLSL: {e}")),
+    }
+    found
+}

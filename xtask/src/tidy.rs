@@ -1,0 +1,253 @@
+//! `tidy`: the rules of the house that no compiler checks.
+
+use crate::root;
+use anyhow::Context as _;
+use std::collections::BTreeMap;
+use std::process::Command;
+
+#[cfg(test)]
+mod tests;
+
+/// Lines a file may have before it must be split.
+const MAX_RUST: usize = 500;
+const MAX_WGSL: usize = 240;
+/// Lines a function may have.
+const MAX_FUNCTION: usize = 120;
+
+/// Files or functions beyond the limits: (path, or path and function; why).
+const LONG: &[(&str, &str)] = &[];
+
+/// Crates from left to right: each may use those before it.
+const ORDER: [&str; 6] = ["gguf", "cpu-ref", "kernels", "model", "train", "cli"];
+
+/// Words that a folder's code never says: (folder, word, why).
+const NEVER: &[(&str, &str, &str)] = &[
+    ("crates/gguf/", "wgpu", "gguf knows no GPU"),
+    ("crates/cpu-ref/src/", "wgpu", "oracles know no GPU"),
+    ("crates/cpu-ref/src/", "thread", "oracles have no threads"),
+    ("crates/cpu-ref/src/", "rayon", "oracles have no threads"),
+    ("crates/cpu-ref/src/", "unsafe", "oracles have no unsafe code"),
+    ("crates/kernels/src/", "fs", "kernels never open a file"),
+    ("crates/kernels/src/", "File::open", "kernels never open a file"),
+    ("crates/model/", "wgpu", "only kernels name wgpu"),
+    ("crates/model/src/", "create_buffer", "models record operations"),
+    ("crates/model/src/", "create_bind_group", "models record operations"),
+    ("crates/model/src/", "create_compute_pipeline", "models record operations"),
+    ("crates/train/", "wgpu", "only kernels name wgpu"),
+    ("crates/train/src/", "wgsl", "train holds no WGSL"),
+    ("crates/cli/", "wgpu", "only kernels name wgpu"),
+    ("crates/gguf/src/", "anyhow", "anyhow is for cli and xtask"),
+    ("crates/cpu-ref/src/", "anyhow", "anyhow is for cli and xtask"),
+    ("crates/kernels/src/", "anyhow", "anyhow is for cli and xtask"),
+    ("crates/model/src/", "anyhow", "anyhow is for cli and xtask"),
+    ("crates/train/src/", "anyhow", "anyhow is for cli and xtask"),
+];
+
+/// Marks of unfinished work, written so that this file has none of them.
+const MARKS: [&str; 5] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("db", "g!"), concat!("#[ign", "ore")];
+
+/// Folders of one machine.
+const MACHINE: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
+
+/// The workspace's files by path, with their text where it is text.
+type Files = BTreeMap<String, Option<String>>;
+
+/// Runs every rule and prints what breaks one; whether nothing did.
+pub fn run() -> anyhow::Result<bool> {
+    let files = files()?;
+    let mut found = vec![];
+    for (path, text) in files.iter().filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?))) {
+        head_and_length(path, text, &mut found);
+        functions(path, text, &mut found);
+        words(path, text, &mut found);
+    }
+    unsafe_code(&files, &mut found);
+    exceptions(&files, &mut found);
+    dependencies(&files, &mut found);
+    stems(&files, &mut found);
+    markdown(&files, &mut found);
+    for finding in &found {
+        eprintln!("{finding}");
+    }
+    println!("{} files, {} findings", files.len(), found.len());
+    Ok(found.is_empty())
+}
+
+/// What git tracks or would track.
+fn files() -> anyhow::Result<Files> {
+    let listed = Command::new("git").args(["ls-files", "-co", "--exclude-standard", "-z"]).current_dir(root()).output().context("git")?;
+    anyhow::ensure!(listed.status.success(), "git ls-files: {}", String::from_utf8_lossy(&listed.stderr).trim());
+    let paths = String::from_utf8(listed.stdout).context("file names")?;
+    let paths = paths.split('\0').filter(|path| root().join(path).is_file());
+    Ok(paths.map(|path| (path.to_string(), std::fs::read_to_string(root().join(path)).ok())).collect())
+}
+
+fn listed(item: &str) -> bool {
+    LONG.iter().any(|(long, _)| *long == item)
+}
+
+fn head_and_length(path: &str, text: &str, found: &mut Vec<String>) {
+    let (limit, head) = match path.rsplit('.').next() {
+        Some("rs") => (MAX_RUST, "//!"),
+        Some("wgsl") => (MAX_WGSL, "// "),
+        _ => return,
+    };
+    if !text.starts_with(head) {
+        found.push(format!("{path}: does not open with {head:?}"));
+    }
+    let lines = text.lines().count();
+    if lines > limit && !listed(path) {
+        found.push(format!("{path}: {lines} lines, at most {limit}"));
+    }
+}
+
+/// rustfmt gives a function's last brace the indentation of its first line.
+fn functions(path: &str, text: &str, found: &mut Vec<String>) {
+    if !path.ends_with(".rs") {
+        return;
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    for (n, line) in lines.iter().enumerate() {
+        let code = line.trim_start();
+        let Some((before, after)) = code.split_once("fn ") else { continue };
+        let modifiers = before.split_whitespace().all(|w| ["pub", "pub(crate)", "pub(super)", "const", "async", "unsafe"].contains(&w));
+        if !modifiers || line.ends_with(';') {
+            continue;
+        }
+        let close = format!("{}}}", &line[..line.len() - code.len()]);
+        let length = lines[n..].iter().position(|line| *line == close).map_or(0, |end| end + 1);
+        let name = after.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+        let alone = line.trim_end().ends_with('}');
+        if !alone && length > MAX_FUNCTION && !listed(&format!("{path} {name}")) {
+            found.push(format!("{path}:{}: {name} has {length} lines, at most {MAX_FUNCTION}", n + 1));
+        }
+    }
+}
+
+/// The positions of a word that stands alone.
+fn says(line: &str, word: &str) -> bool {
+    let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    line.match_indices(word).any(|(at, _)| !part(line[..at].chars().next_back()) && !part(line[at + word.len()..].chars().next()))
+}
+
+fn words(path: &str, text: &str, found: &mut Vec<String>) {
+    let code_file = ["rs", "wgsl", "toml", "py"].iter().any(|end| path.ends_with(&format!(".{end}")));
+    for (n, line) in (1..).zip(text.lines()) {
+        for mark in MARKS.iter().filter(|mark| code_file && line.contains(**mark)) {
+            found.push(format!("{path}:{n}: {mark}"));
+        }
+        for folder in MACHINE.iter().filter(|folder| line.contains(**folder)) {
+            found.push(format!("{path}:{n}: {folder} is a folder of one machine"));
+        }
+        if !path.ends_with(".rs") {
+            continue;
+        }
+        let code = line.split("//").next().unwrap_or_default();
+        for (folder, word, why) in NEVER {
+            if path.starts_with(folder) && says(code, word) {
+                found.push(format!("{path}:{n}: {word}: {why}"));
+            }
+        }
+    }
+}
+
+/// A crate with unsafe code says why in the head of its first file.
+fn unsafe_code(files: &Files, found: &mut Vec<String>) {
+    for (path, text) in files.iter().filter_map(|(path, text)| Some((path.strip_prefix("crates/")?, text.as_deref()?))) {
+        let unsafe_code = path.ends_with(".rs") && text.lines().any(|line| says(line.split("//").next().unwrap_or_default(), "unsafe"));
+        let krate = path.split('/').next().unwrap_or_default();
+        let heads = ["lib", "main"].map(|file| files.get(&format!("crates/{krate}/src/{file}.rs")).and_then(Option::as_deref));
+        let said = |text: &str| text.lines().take_while(|line| line.starts_with("//!")).any(|line| line.contains("nsafe"));
+        if unsafe_code && !heads.into_iter().flatten().any(said) {
+            found.push(format!("crates/{path}: unsafe code, but the head of its crate does not say why"));
+        }
+    }
+}
+
+/// A listed exception that is none any more.
+fn exceptions(files: &Files, found: &mut Vec<String>) {
+    for (item, why) in LONG {
+        let path = item.split(' ').next().unwrap_or_default();
+        let lines = files.get(path).and_then(Option::as_deref).map_or(0, |text| text.lines().count());
+        let limit = if path.ends_with(".wgsl") { MAX_WGSL } else { MAX_RUST };
+        if why.is_empty() || (!item.contains(' ') && lines <= limit) {
+            found.push(format!("{item}: listed as long without need or reason"));
+        }
+    }
+}
+
+/// The names in a manifest's dependency tables, development ones included.
+fn named(manifest: &str) -> Vec<&str> {
+    let mut inside = false;
+    let mut names = vec![];
+    for line in manifest.lines().map(str::trim) {
+        if line.starts_with('[') {
+            inside = line.trim_end_matches(']').ends_with("dependencies");
+        } else if let Some(name) = line.split(['.', '=', ' ']).next().filter(|name| inside && !name.is_empty()) {
+            names.push(name.trim_matches('"'));
+        }
+    }
+    names
+}
+
+fn dependencies(files: &Files, found: &mut Vec<String>) {
+    for (n, krate) in ORDER.iter().enumerate() {
+        let path = format!("crates/{krate}/Cargo.toml");
+        let Some(manifest) = files.get(&path).and_then(Option::as_deref) else {
+            found.push(format!("{path}: missing"));
+            continue;
+        };
+        for name in named(manifest) {
+            if ORDER[n..].contains(&name) {
+                found.push(format!("{path}: {krate} may not use {name}; the order is {}", ORDER.join(" <- ")));
+            }
+            let reserved = match name {
+                "wgpu" => *krate == "kernels",
+                "anyhow" => *krate == "cli",
+                "rayon" => !["cpu-ref"].contains(krate),
+                _ => true,
+            };
+            if !reserved {
+                found.push(format!("{path}: {name} is not for {krate}"));
+            }
+        }
+    }
+}
+
+/// The stems of the files of one folder, without those in folders below it.
+fn stems_of<'a>(files: &'a Files, folder: &'a str, end: &'a str) -> impl Iterator<Item = &'a str> {
+    files.keys().filter_map(move |path| path.strip_prefix(folder)?.strip_suffix(end)).filter(|stem| !stem.contains('/') && *stem != "mod")
+}
+
+/// One operation is one stem: a shader, a dispatcher, and the oracle that its rows name.
+fn stems(files: &Files, found: &mut Vec<String>) {
+    for stem in stems_of(files, "shaders/", ".wgsl") {
+        if !files.contains_key(&format!("crates/kernels/src/ops/{stem}.rs")) {
+            found.push(format!("shaders/{stem}.wgsl: no crates/kernels/src/ops/{stem}.rs"));
+        }
+    }
+    for stem in stems_of(files, "crates/kernels/src/ops/", ".rs") {
+        let path = format!("crates/kernels/src/ops/{stem}.rs");
+        let text = files[&path].as_deref().unwrap_or_default();
+        if !files.contains_key(&format!("shaders/{stem}.wgsl")) {
+            found.push(format!("{path}: no shaders/{stem}.wgsl"));
+        }
+        let oracles: Vec<_> = text.lines().filter_map(|line| line.trim().strip_prefix("cpu: cpu_ref::")).collect();
+        if oracles.is_empty() {
+            found.push(format!("{path}: declares no row with an oracle"));
+        }
+        for oracle in oracles.iter().map(|rest| rest.trim_end_matches(',')) {
+            if !files.contains_key(&format!("crates/cpu-ref/src/ops/{oracle}.rs")) {
+                found.push(format!("{path}: no crates/cpu-ref/src/ops/{oracle}.rs"));
+            }
+        }
+    }
+}
+
+fn markdown(files: &Files, found: &mut Vec<String>) {
+    for path in files.keys().filter(|path| !path.contains('/') && path.to_lowercase().ends_with(".md")) {
+        if !["README.md", "ARCHITECTURE.md", "CHANGELOG.md"].contains(&path.as_str()) {
+            found.push(format!("{path}: root Markdown is README, ARCHITECTURE and CHANGELOG"));
+        }
+    }
+}

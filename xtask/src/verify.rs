@@ -1,0 +1,83 @@
+//! `verify-shaders`: every kernel through naga, then against its oracle on a GPU, then with faults planted.
+
+use crate::{mutate, shaders};
+use anyhow::Context as _;
+use kernels::compose::Kernel;
+use kernels::ops::ROWS;
+use kernels::sweep::Target;
+use kernels::{Device, Limits, Select};
+
+/// What to verify.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only rows whose name contains this
+    #[arg(long, default_value = "")]
+    row: String,
+    /// Random cases per kernel; kernels that read a weight format run a quarter, at least one
+    #[arg(long, default_value_t = 16)]
+    cases: usize,
+    /// First seed of the cases
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Adapter whose name contains this [default: the best]
+    #[arg(long)]
+    adapter: Option<String>,
+    /// Only what needs no GPU
+    #[arg(long, conflicts_with = "mutate")]
+    no_gpu: bool,
+    /// Also plant faults in the shaders, one at a time, and show that each is found
+    #[arg(long)]
+    mutate: bool,
+    /// With --mutate: only faults in shader files whose path contains this
+    #[arg(long, default_value = "", requires = "mutate")]
+    file: String,
+}
+
+/// Runs the checks and prints their tables; whether all held.
+pub fn run(args: &Args) -> anyhow::Result<bool> {
+    let mut holds = compile(&args.row)?;
+    if args.no_gpu {
+        return Ok(holds);
+    }
+    let select = args.adapter.clone().map_or(Select::Best, Select::Name);
+    let device = Device::open(&select, Limits::from_env())?;
+    let adapter = device.adapter();
+    println!("\n{} ({:?}, {}, {})", adapter.name, adapter.class, adapter.backend, adapter.driver);
+    let targets: Vec<_> = Target::all(device.caps()).into_iter().filter(|t| t.kernel.row.name.contains(&args.row)).collect();
+    if args.mutate {
+        holds &= mutate::run(&device, &targets, &args.file)?;
+    } else {
+        holds &= parity(args, &device, &targets)?;
+    }
+    Ok(holds)
+}
+
+fn compile(wanted: &str) -> anyhow::Result<bool> {
+    let rows = ROWS.iter().filter(|row| row.name.contains(wanted));
+    let kernels: Vec<_> = rows.flat_map(|row| Kernel::variants(row, true)).collect();
+    anyhow::ensure!(!kernels.is_empty(), "no row's name contains {wanted:?}");
+    let mut wrong = 0;
+    for kernel in &kernels {
+        for finding in shaders::check(kernel) {
+            eprintln!("{}: {finding}", kernel.label());
+            wrong += 1;
+        }
+    }
+    println!("{} shaders validated and written as SPIR-V, MSL and HLSL: {wrong} findings", kernels.len());
+    Ok(wrong == 0)
+}
+
+fn parity(args: &Args, device: &Device, targets: &[Target]) -> anyhow::Result<bool> {
+    println!("{:<44} {:>5} {:>10} {:>8}", "kernel", "cases", "worst NMSE", "bound");
+    let mut beyond = 0;
+    for target in targets {
+        let label = target.kernel.label();
+        let cases = if target.format().is_some() { args.cases.div_ceil(4) } else { args.cases };
+        let worst = target.run(device, args.seed, cases.max(1)).with_context(|| label.clone())?;
+        let verdict = if worst.holds() { "" } else { "  EXCEEDS" };
+        println!("{label:<44} {cases:>5} {:>10.1e} {:>8.0e}{verdict}", worst.nmse, worst.bound);
+        beyond += usize::from(!worst.holds());
+    }
+    println!("{} kernels, {beyond} beyond their bound", targets.len());
+    Ok(beyond == 0)
+}
