@@ -1,7 +1,6 @@
-//! Weft: run and fine-tune Gemma and Qwen models from GGUF files. A facade over the workspace's crates.
+//! Weft: language models from GGUF files in pure Rust and WGSL. A facade over the crates of the workspace.
 
 pub use cpu_ref;
 pub use gguf;
 pub use kernels;
 pub use model;
-pub use train;
