@@ -31,6 +31,9 @@ pub enum Error {
     /// A weight format that no kernel reads.
     #[error("tensor {tensor}: type {ty} is not a weight format that kernels read")]
     Format { tensor: String, ty: &'static str },
+    /// A profile was asked for where dispatches cannot be timed.
+    #[error("{adapter} gives no timestamps between dispatches, which a profile needs")]
+    NoTimestamps { adapter: String },
     /// The file behind a weight could not be read.
     #[error(transparent)]
     Read(#[from] gguf::Error),

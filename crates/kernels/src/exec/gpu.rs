@@ -1,11 +1,11 @@
 //! The GPU executor: binds a plan once, then encodes and submits it.
 
 use super::readback::{Pool, Read};
-use super::{StepInput, Watch, cpu::input_words};
+use super::{Pending, StepInput, Watch, cpu::input_words};
 use crate::compose::Kernel;
 use crate::device::{Class, Device, Pipeline};
 use crate::error::Error;
-use crate::plan::{Arg, PlanOptions, Planned, Step, plan};
+use crate::plan::{Arg, PlanOptions, Planned, plan};
 use crate::record::{Recorder, RopeTable};
 use crate::row::Access;
 use crate::states::{States, Store};
@@ -58,6 +58,12 @@ impl GpuPlan {
         &self.planned
     }
 
+    /// The device that the plan runs on.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
     pub(super) fn poison(&self) {
         for buffer in &self.buffers {
             self.device.0.queue.write_buffer(buffer, 0, &vec![0xff; buffer.size() as usize]);
@@ -65,17 +71,17 @@ impl GpuPlan {
     }
 
     pub(super) fn run(&mut self, states: &mut States, input: &StepInput, watch: Watch<'_>) -> Result<Read, Error> {
-        let encoder = self.encode(states, input, watch, &mut |_, _, _| {})?;
+        let encoder = self.encode(states, input, watch, &mut |_, _| {})?;
         self.finish(encoder, input.counts())
     }
 
-    /// Encodes every dispatch; `after` sees the pass after each one, for the profiler.
+    /// Encodes every dispatch; `mark` sees every pass when it begins, without a number, and after each dispatch, with its own.
     pub(crate) fn encode(
         &mut self,
         states: &States,
         input: &StepInput,
         watch: Watch<'_>,
-        after: &mut dyn FnMut(&mut wgpu::ComputePass<'_>, usize, &Step),
+        mark: &mut dyn FnMut(&mut wgpu::ComputePass<'_>, Option<usize>),
     ) -> Result<wgpu::CommandEncoder, Error> {
         self.device.check("starting a step")?;
         self.prepare(states, input)?;
@@ -89,6 +95,7 @@ impl GpuPlan {
         let (mut at, mut last_cut) = (0, 0);
         while at < self.planned.steps.len() {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            mark(&mut pass, None);
             let mut cut_at = None;
             while at < self.planned.steps.len() {
                 let step = &self.planned.steps[at];
@@ -102,7 +109,7 @@ impl GpuPlan {
                 pass.set_pipeline(&self.pipelines[at].pipeline);
                 pass.set_bind_group(0, &groups[at], &[]);
                 pass.dispatch_workgroups(x, y, z);
-                after(&mut pass, at, step);
+                mark(&mut pass, Some(at));
                 at += 1;
             }
             drop(pass);
@@ -265,6 +272,15 @@ impl Device {
             cache: None,
         });
         Pipeline { layout, pipeline }
+    }
+
+    /// Submits these commands and starts to read the first bytes of a buffer.
+    pub(crate) fn read(&self, mut encoder: wgpu::CommandEncoder, source: &wgpu::Buffer, bytes: u64) -> Result<Pending, Error> {
+        let pool = Pool::new(self, bytes);
+        let target = pool.take()?;
+        encoder.copy_buffer_to_buffer(source, 0, &target, 0, Some(bytes));
+        let submission = self.0.queue.submit([encoder.finish()]);
+        Ok(Pending::Gpu(Read::start(&pool, target, submission, vec![(0, bytes)])))
     }
 
     /// Submits what is queued and waits, so that staging memory is given back.

@@ -13,10 +13,11 @@ pub use split::parts;
 use crate::compose::Kernel;
 use crate::device::Caps;
 use crate::error::Error;
-use crate::ops::{Operation, Work};
+use crate::ops::{Op, Operation, Work};
 use crate::record::Recorder;
 use crate::row::Row;
 use crate::tensor::{Counts, Lead, Shape, State, Tensor, Weight};
+use std::sync::Arc;
 
 /// What a binding is bound to.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -133,8 +134,19 @@ pub struct Step {
     pub dispatch: Dispatch,
     pub kernel: Kernel,
     pub layer: Option<u32>,
-    /// Work of the operation behind the dispatch, at capacity.
-    pub work: Work,
+    /// The operation behind the dispatch.
+    pub op: Arc<Op>,
+    /// Dispatches that the operation became.
+    pub share: u64,
+}
+
+impl Step {
+    /// This dispatch's part of its operation's work, which does not know the positions: what attention reads of the states
+    /// is counted by [`crate::profile`].
+    #[must_use]
+    pub fn work(&self, counts: Counts) -> Work {
+        self.op.work(counts).divided(self.share)
+    }
 }
 
 /// A compiled plan: dispatches, buffers, and what is read back. Still plain data; an executor binds it.
@@ -165,10 +177,10 @@ pub fn plan(rec: &Recorder, caps: &Caps, options: &PlanOptions) -> Result<Planne
     let mut steps = vec![];
     for node in &nodes {
         let lowered = node.op.lower(&cx);
-        let share = lowered.len() as u64;
+        let (op, share) = (Arc::new(node.op.clone()), lowered.len() as u64);
         for dispatch in lowered {
             let kernel = select::kernel(&dispatch, &rec.states, caps.subgroups && !options.portable);
-            steps.push(Step { dispatch, kernel, layer: node.layer, work: node.op.work(rec.capacity).divided(share) });
+            steps.push(Step { dispatch, kernel, layer: node.layer, op: Arc::clone(&op), share });
         }
     }
     let placement = place::place(&steps, &rec.origins, &read_back);
