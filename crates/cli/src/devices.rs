@@ -64,7 +64,7 @@ fn print(out: &mut impl Write, device: &Device, all: bool) -> Result<()> {
 
 fn adapter_json(adapter: &AdapterSummary) -> Value {
     let mut object = json!({
-        "name": adapter.name, "class": class(adapter.class), "backend": adapter.backend, "driver": adapter.driver,
+        "name": adapter.name, "class": kind(adapter.class), "backend": adapter.backend, "driver": adapter.driver,
     });
     match Device::open(&Select::Name(adapter.name.clone()), Limits::from_env()) {
         Err(error) => object["error"] = json!(error.to_string()),
@@ -84,6 +84,17 @@ fn pairs(limits: &str) -> impl Iterator<Item = (&str, &str)> {
 
 fn number(text: &str) -> Value {
     text.parse::<u64>().map_or_else(|_| json!(text), |n| json!(n))
+}
+
+/// The word that scripts read.
+fn kind(class: Class) -> &'static str {
+    match class {
+        Class::Discrete => "discrete",
+        Class::Integrated => "integrated",
+        Class::Virtual => "virtual",
+        Class::Unknown => "unknown",
+        Class::Software => "software",
+    }
 }
 
 fn class(class: Class) -> &'static str {

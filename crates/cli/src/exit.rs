@@ -46,6 +46,8 @@ pub fn code(result: anyhow::Result<()>) -> ExitCode {
     if error.chain().any(closed_pipe) {
         return ExitCode::SUCCESS;
     }
+    // Errors of reading and of files come with words about what was read or written; what comes bare is stdout's.
+    let error = if error.is::<io::Error>() && error.chain().count() == 1 { error.context("cannot write to stdout") } else { error };
     note(&line(&error));
     ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
 }

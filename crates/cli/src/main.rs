@@ -23,6 +23,7 @@ mod tokenize;
 
 use args::{Cli, Command};
 use clap::Parser;
+use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -45,8 +46,9 @@ fn main() -> ExitCode {
 /// complains on stderr that `XDG_RUNTIME_DIR` is not set. There is no compositor to ask then: the layer is switched off,
 /// unless the user steers it.
 fn quiet_drivers() {
-    let steered = ["XDG_RUNTIME_DIR", "NODEVICE_SELECT", "MESA_VK_DEVICE_SELECT", "DRI_PRIME"];
-    if cfg!(target_os = "linux") && steered.iter().all(|name| std::env::var_os(name).is_none()) {
+    let session = std::env::var_os("XDG_RUNTIME_DIR").is_some_and(|folder| Path::new(&folder).is_absolute());
+    let steered = ["NODEVICE_SELECT", "MESA_VK_DEVICE_SELECT", "DRI_PRIME"].iter().any(|name| std::env::var_os(name).is_some());
+    if cfg!(target_os = "linux") && !session && !steered {
         // SAFETY: no other thread runs yet.
         unsafe { std::env::set_var("NODEVICE_SELECT", "1") };
     }

@@ -5,7 +5,6 @@ use crate::executor::Choice;
 use crate::progress::Bar;
 use anyhow::{Context, Result, anyhow};
 use gguf::{Gguf, OpenOptions};
-use kernels::Executor;
 use model::{Checked, Model, ModelFile, SessionOptions};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -115,7 +114,7 @@ mod tests {
     fn the_default_model_opens() {
         let source = Source { model: None, no_mmap: false };
         let file = source.model_file().unwrap();
-        let checked = file.check(&Executor::Cpu).unwrap();
+        let checked = file.check(&kernels::Executor::Cpu).unwrap();
         assert_eq!(checked.summary().architecture, "qwen3");
         assert!(DEFAULT.len() <= 8 << 20, "{} bytes ship in the binary", DEFAULT.len());
     }

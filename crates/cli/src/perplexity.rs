@@ -22,10 +22,13 @@ use std::time::Instant;
 /// holds it, so that with the default stride all but the first window's have at least half a window before them. The error is
 /// one standard error of the mean, as if tokens were independent.
 #[derive(Debug, clap::Args)]
-#[command(allow_missing_positional = true, after_help = "Examples:
+#[command(
+    allow_missing_positional = true,
+    after_help = "Examples:
   weft perplexity qwen3-8b.gguf wiki.test.raw
   weft perplexity qwen3-8b.gguf wiki.test.raw --ctx 2048 --stride 1024
-  weft perplexity qwen3-8b.gguf wiki.test.raw --windows 20 --json")]
+  weft perplexity qwen3-8b.gguf wiki.test.raw --windows 20 --json"
+)]
 pub struct Args {
     /// GGUF file [default: the small model that weft ships]
     #[arg(value_hint = ValueHint::FilePath)]
@@ -131,7 +134,9 @@ pub fn run(args: &Args) -> Result<()> {
     // Where prompts open with a token of their own, every window does, and has a place less.
     let places = size as usize - usize::from(bos.is_some());
     if stride as usize >= places {
-        return Err(usage(format!("--stride {stride} must be less than the {places} tokens of a window, so that each token has one before it")));
+        return Err(usage(format!(
+            "--stride {stride} must be less than the {places} tokens of a window, so that each token has one before it"
+        )));
     }
     let mut all = windows(tokens.len(), places, stride as usize);
     all.truncate(args.windows.map_or(usize::MAX, |n| n as usize));

@@ -7,11 +7,11 @@ mod report;
 mod sampling;
 
 use crate::args::{Context, Place, Source};
-use crate::exit::{Interrupted, usage};
+use crate::exit::{Interrupted, note, usage};
 use crate::open::Loaded;
 use crate::text;
-use anyhow::Result;
 use answer::{Answer, Sink};
+use anyhow::Result;
 use model::chat::{Message, RenderOptions};
 use model::tokenizer::Special;
 use model::{Finish, GenerateOptions, Session};
@@ -173,6 +173,8 @@ impl Talk {
         if self.args.json {
             let report = report::json(self, &answer);
             writeln!(std::io::stdout(), "{report}")?;
+        } else if answer.finish == Finish::Context {
+            note(&format!("the answer is cut: the context of {} positions is full; raise --ctx", self.session.context()));
         }
         if self.args.stats {
             eprintln!("{}", report::stats(self, &answer));

@@ -12,12 +12,15 @@ use std::path::PathBuf;
 
 /// Turn text into token ids, or ids into text
 #[derive(Debug, clap::Args)]
-#[command(allow_missing_positional = true, after_help = "Examples:
+#[command(
+    allow_missing_positional = true,
+    after_help = "Examples:
   weft tokenize 'Where does Wren live?'
   weft tokenize qwen3-8b.gguf - < README.md
   weft tokenize qwen3-8b.gguf --plain '<|im_end|>'
   weft tokenize qwen3-8b.gguf --decode 9707,1879
-  weft tokenize --json 'a loom' | jq .ids")]
+  weft tokenize --json 'a loom' | jq .ids"
+)]
 pub struct Args {
     /// GGUF file whose tokenizer to use [default: the small model that weft ships]
     #[arg(value_hint = ValueHint::FilePath)]

@@ -89,9 +89,8 @@ impl Outlook {
             Executor::Gpu(device) => (device.caps().clone(), device.adapter().name.clone()),
             Executor::Cpu => (WEBGPU, "WebGPU's default limits (the CPU runs the recording itself)".to_string()),
         };
-        let compiled = |rows| -> Result<String> {
-            Ok(plan(&fit.checked.recording(&self.options, rows), &caps, &self.options.plan)?.to_string())
-        };
+        let compiled =
+            |rows| -> Result<String> { Ok(plan(&fit.checked.recording(&self.options, rows), &caps, &self.options.plan)?.to_string()) };
         Ok(Plans { target, decode: compiled(1)?, prefill: compiled(self.options.chunk)? })
     }
 }
@@ -103,6 +102,7 @@ const WEBGPU: Caps = Caps {
     max_binding_bytes: 128 << 20,
     max_buffer_bytes: 256 << 20,
     max_workgroup: 256,
+    max_grid: 65_535,
     uniform_align: 256,
     storage_align: 256,
 };

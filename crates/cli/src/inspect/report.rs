@@ -72,7 +72,8 @@ fn short(value: &Value<'_>) -> String {
 /// The same as an object.
 pub fn json(name: &str, file: &Gguf) -> Json {
     let metadata: Map<String, Json> = file.metadata().map(|(key, value)| (key.to_string(), value_json(&value))).collect();
-    let tensor = |t: &TensorInfo| json!({ "name": t.name(), "type": type_name(t), "shape": t.shape(), "bytes": t.bytes, "offset": t.offset });
+    let tensor =
+        |t: &TensorInfo| json!({ "name": t.name(), "type": type_name(t), "shape": t.shape(), "bytes": t.bytes, "offset": t.offset });
     let types = types(file).into_iter().map(|(ty, (n, bytes))| (ty, json!({ "tensors": n, "bytes": bytes })));
     json!({
         "file": name,

@@ -12,7 +12,7 @@ use std::hash::{BuildHasher, RandomState};
 #[command(next_help_heading = "Sampling")]
 pub struct Flags {
     /// Temperature; 0 always takes the most probable token [default: the file's, else 0.7]
-    #[arg(long, value_name = "T", value_parser = |t: &str| number(t, 0.0, 1e6))]
+    #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = |t: &str| number(t, 0.0, 1e6))]
     temp: Option<f32>,
 
     /// Choose among the K most probable tokens; 0 for all [default: the file's, else 40]
@@ -20,15 +20,15 @@ pub struct Flags {
     top_k: Option<u32>,
 
     /// Choose among the most probable tokens that together reach this probability; 1 for all [default: the file's, else 0.95]
-    #[arg(long, value_name = "P", value_parser = |t: &str| number(t, f32::MIN_POSITIVE, 1.0))]
+    #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = |t: &str| number(t, f32::MIN_POSITIVE, 1.0))]
     top_p: Option<f32>,
 
     /// Drop tokens less probable than this share of the most probable; 0 for none [default: the file's, else 0]
-    #[arg(long, value_name = "P", value_parser = |t: &str| number(t, 0.0, 1.0))]
+    #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = |t: &str| number(t, 0.0, 1.0))]
     min_p: Option<f32>,
 
     /// Divide the logits of tokens seen before; 1 for none [default: the file's, else 1]
-    #[arg(long, value_name = "X", value_parser = |t: &str| number(t, f32::MIN_POSITIVE, 1e6))]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = |t: &str| number(t, f32::MIN_POSITIVE, 1e6))]
     repeat_penalty: Option<f32>,
 
     /// Subtract from a logit for every time its token was seen before [default: 0]

@@ -1,0 +1,139 @@
+//! The chat, at a terminal of its own.
+
+use crate::tiny::{self, Model};
+use crate::weft;
+use nix::pty::{Winsize, openpty};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// A program at a terminal: what it prints so far, and a way to type.
+struct Terminal {
+    child: Child,
+    keys: File,
+    output: Receiver<Vec<u8>>,
+    seen: String,
+    _state: tempfile::TempDir,
+}
+
+impl Terminal {
+    fn start(words: &[&str]) -> Self {
+        let size = Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
+        let pty = openpty(Some(&size), None).unwrap();
+        let end = || Stdio::from(pty.slave.try_clone().unwrap());
+        let state = tempfile::tempdir().unwrap();
+        let mut command = weft(words);
+        command.stdin(end()).stdout(end()).stderr(end()).env("TERM", "xterm").env("XDG_STATE_HOME", state.path());
+        let child = command.spawn().unwrap();
+        drop(command);
+        drop(pty.slave);
+        let keys = File::from(pty.master);
+        let mut screen = keys.try_clone().unwrap();
+        let (send, output) = channel();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(n @ 1..) = screen.read(&mut buffer) {
+                if send.send(buffer[..n].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, keys, output, seen: String::new(), _state: state }
+    }
+
+    /// Waits until the screen has shown `text`, and forgets what came before its end.
+    #[track_caller]
+    fn expect(&mut self, text: &str) {
+        loop {
+            if let Some(at) = self.seen.find(text) {
+                self.seen.drain(..at + text.len());
+                return;
+            }
+            match self.output.recv_timeout(Duration::from_secs(20)) {
+                Ok(bytes) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
+                Err(_) => panic!("{text:?} never came: {:?}", self.seen),
+            }
+        }
+    }
+
+    fn keys(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    fn exit(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+#[test]
+fn a_chat_remembers_and_ctrl_d_leaves() {
+    let mut chat = Terminal::start(&["run", "--device", "cpu"]);
+    chat.expect("> ");
+    chat.keys("Where does Wren live?\r");
+    chat.expect("Wren lives in Windle.");
+    chat.expect("> ");
+    chat.keys("/help\r");
+    chat.expect("/reset");
+    chat.expect("> ");
+    chat.keys("/reset\r");
+    chat.expect("forgotten");
+    chat.expect("> ");
+    chat.keys("\u{4}");
+    assert_eq!(chat.exit(), Some(0));
+}
+
+#[test]
+fn ctrl_c_takes_back_a_line_and_leaves_at_an_empty_one() {
+    let mut chat = Terminal::start(&["run", "--device", "cpu"]);
+    chat.expect("> ");
+    chat.keys("half a question\u{3}What is 3 + 4?\r");
+    chat.expect("3 + 4 = 7.");
+    chat.expect("> ");
+    chat.keys("\u{3}");
+    assert_eq!(chat.exit(), Some(130));
+}
+
+#[test]
+fn ctrl_c_stops_the_answer_and_not_the_chat() {
+    let model = Model::new(&tiny::builder(0.5));
+    let mut chat = Terminal::start(&["run", model.path(), "--device", "cpu", "--ctx", "200000", "--temp", "0"]);
+    chat.expect("> ");
+    chat.keys("ab\r");
+    // The echo of the line, and then an answer without end.
+    chat.expect("\n");
+    std::thread::sleep(Duration::from_millis(500));
+    kill(Pid::from_raw(chat.child.id() as i32), Signal::SIGINT).unwrap();
+    chat.expect("[stopped]");
+    chat.expect("> ");
+    chat.keys("/exit\r");
+    assert_eq!(chat.exit(), Some(0));
+}
+
+#[test]
+fn an_error_ends_the_turn_and_not_the_chat() {
+    let mut chat = Terminal::start(&["run", "--device", "cpu", "--ctx", "30"]);
+    chat.expect("> ");
+    chat.keys("This question has far more tokens than a context of thirty positions could ever hold, however it is read.\r");
+    chat.expect("the context is full");
+    chat.expect("> ");
+    chat.keys("What is 3 + 4?\r");
+    chat.expect("3 + 4 = 7.");
+    chat.keys("/exit\r");
+    assert_eq!(chat.exit(), Some(0));
+}
+
+#[test]
+fn a_killed_terminal_leaves_the_history() {
+    let mut chat = Terminal::start(&["run", "--device", "cpu"]);
+    chat.expect("> ");
+    chat.keys("What is 3 + 4?\r");
+    chat.expect("3 + 4 = 7.");
+    kill(Pid::from_raw(chat.child.id() as i32), Signal::SIGHUP).unwrap();
+    chat.child.wait().unwrap();
+    let history = std::fs::read_to_string(chat._state.path().join("weft/history")).unwrap();
+    assert!(history.contains("What is 3 + 4?"), "{history}");
+}

@@ -1,0 +1,62 @@
+//! Help, usage errors, completions and manual pages.
+
+use crate::{run, weft};
+
+const COMMANDS: [&str; 9] = ["run", "inspect", "tokenize", "logits", "perplexity", "bench", "devices", "completions", "man"];
+
+#[test]
+fn every_command_has_help_with_examples() {
+    let top = run(&["--help"]).good();
+    for command in COMMANDS {
+        assert!(top.contains(&format!("\n  {command} ")), "{command}");
+        let help = run(&[command, "--help"]).good();
+        assert!(help.contains("Usage: weft ") && help.contains(&format!("Examples:\n  weft {command}")), "{help}");
+    }
+}
+
+#[test]
+fn what_cannot_be_meant_exits_with_2_and_prints_no_result() {
+    let cases: [&[&str]; 14] = [
+        &[],
+        &["weave"],
+        &["run", "--nonsense"],
+        &["run", "-p", ""],
+        &["run"],
+        &["run", "-p", "x", "--temp", "-1"],
+        &["run", "-p", "x", "--top-p", "nan"],
+        &["run", "-p", "x", "--stop", ""],
+        &["run", "-p", "x", "-n", "0"],
+        &["run", "-p", "x", "--raw", "--system", "y"],
+        &["logits", "--tokens", "1,-2", "-o", "x.npy"],
+        &["bench", "-p", "0", "-n", "0"],
+        &["tokenize", "--decode", "1", "model.gguf", "text"],
+        &["perplexity", "--ctx", "16", "--stride", "16", file!()],
+    ];
+    for words in cases {
+        let run = run(words);
+        assert_eq!((run.code, run.out.as_str()), (2, ""), "{words:?}: {}", run.err);
+        assert!(!run.err.is_empty(), "{words:?}");
+    }
+}
+
+#[test]
+fn completions_and_manual_pages_know_every_command() {
+    let bash = run(&["completions", "bash"]).good();
+    assert!(COMMANDS.iter().all(|command| bash.contains(command)));
+    assert!(run(&["man"]).good().contains(".TH WEFT 1"));
+    assert!(run(&["man", "run"]).good().contains("min\\-p"));
+    assert!(run(&["man", "weave"]).failed(2).contains("perplexity"));
+    let folder = tempfile::tempdir().unwrap();
+    run(&["man", "--all", folder.path().to_str().unwrap()]).good();
+    for command in COMMANDS {
+        assert!(folder.path().join(format!("weft-{command}.1")).is_file(), "{command}");
+    }
+}
+
+#[test]
+fn a_reader_that_went_away_is_no_failure() {
+    let mut child = weft(&["inspect"]).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}

@@ -1,0 +1,78 @@
+//! `weft inspect` and `weft devices`.
+
+use crate::run;
+use crate::tiny::{self, Model};
+use gguf::GgmlType;
+
+#[test]
+fn the_default_model_is_shown_with_what_it_needs() {
+    let text = run(&["inspect"]).good();
+    for part in ["general.architecture = \"qwen3\"", "token_embd.weight", "68 tensors", "memory on CPU", "f16 KV cache of 1024 positions"] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() < 200), "a value was not cut");
+}
+
+#[test]
+fn json_holds_metadata_tensors_and_memory() {
+    let model = Model::new(&tiny::builder(0.1));
+    let json = run(&["inspect", model.path(), "--ctx", "100", "--kv", "f32", "--json"]).json();
+    assert_eq!(json["metadata"]["qwen3.block_count"], 2);
+    assert_eq!(json["metadata"]["tokenizer.ggml.tokens"]["length"], tiny::VOCABULARY);
+    assert_eq!(json["tensors"].as_array().unwrap().len(), 24);
+    // Two layers, keys and values, 100 positions of 16 f32; and the ids themselves.
+    assert_eq!(json["memory"]["kv_bytes"], 2 * 2 * 100 * 16 * 4 + 100 * 4);
+    assert_eq!(json["memory"]["context"], 100);
+}
+
+#[test]
+fn plans_list_every_dispatch_of_both_steps() {
+    let text = run(&["inspect", "--plan"]).good();
+    assert!(text.contains("decode step, for ") && text.contains("prefill step"), "{text}");
+    assert_eq!(text.matches(" dispatches, ").count(), 2, "{text}");
+    let json = run(&["inspect", "--plan", "--json"]).json();
+    assert!(json["plan"]["decode"].as_str().unwrap().contains("attention"));
+}
+
+#[test]
+fn a_context_that_the_model_lacks_is_refused() {
+    assert!(run(&["inspect", "--json", "--ctx", "5000"]).failed(1).contains("1024"));
+}
+
+#[test]
+fn verify_passes_whole_files_and_names_damaged_tensors() {
+    let good = Model::new(&tiny::builder(0.1));
+    assert!(run(&["inspect", good.path(), "--verify"]).good().contains("verified: all 24 tensors"));
+    let nan = [f32::NAN, 1.0, f32::INFINITY, f32::NAN].map(f32::to_le_bytes).concat();
+    let bad = Model::new(&tiny::builder(0.1).tensor("extra.weight", &[4], GgmlType::F32, nan).tensor_of_number(
+        "odd.weight",
+        &[4],
+        99,
+        vec![0; 16],
+    ));
+    let run = run(&["inspect", bad.path(), "--verify"]);
+    assert_eq!(run.code, 1);
+    assert!(run.out.contains("extra.weight has 2 NaN and 1 infinite values of 4") && run.out.contains("odd.weight"), "{}", run.out);
+    assert!(run.err.contains("extra.weight") && run.err.matches('\n').count() == 1, "{}", run.err);
+}
+
+#[test]
+fn a_file_of_another_architecture_is_shown_but_not_verified() {
+    let model = Model::new(&tiny::builder(0.1).set("general.architecture", "mamba"));
+    assert!(run(&["inspect", model.path()]).good().contains("cannot run"));
+    assert_eq!(run(&["inspect", model.path(), "--verify"]).code, 1);
+    assert!(run(&["inspect", model.path(), "--json"]).json()["memory"]["unsupported"].as_str().unwrap().contains("mamba"));
+}
+
+#[test]
+fn devices_are_listed_with_features_and_limits() {
+    let json = run(&["devices", "--json"]).json();
+    let adapters = json.as_array().unwrap();
+    assert!(!adapters.is_empty(), "these tests need a Vulkan driver, a software one will do");
+    for adapter in adapters {
+        assert!(adapter["features"].is_array() && adapter["limits"]["max_buffer_size"].as_u64().unwrap() > 0, "{adapter}");
+    }
+    let name = adapters[0]["name"].as_str().unwrap();
+    assert!(run(&["devices"]).good().contains(name));
+    assert!(run(&["devices", "--limits"]).good().contains("max_buffer_size"));
+}

@@ -1,0 +1,75 @@
+//! Starts the binary and looks at what it prints, writes and exits with.
+
+#[cfg(unix)]
+mod chat;
+mod files;
+mod help;
+mod inspect;
+mod numbers;
+mod run;
+#[cfg(unix)]
+mod signals;
+mod tiny;
+mod tokenize;
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+/// The binary with these words.
+fn weft(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weft"));
+    command.args(words).stdin(Stdio::null());
+    command
+}
+
+/// What a run left.
+struct Run {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the output is text");
+        Self { code: output.status.code().expect("no signal ended it"), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+/// Runs to the end, with nothing on stdin.
+fn run(words: &[&str]) -> Run {
+    weft(words).output().expect("the binary starts").into()
+}
+
+/// Runs to the end, with a text on stdin.
+fn piped(words: &[&str], stdin: &str) -> Run {
+    let mut child = weft(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+    // A run that ends before it reads everything is no error here.
+    let _ = child.stdin.take().expect("a pipe").write_all(stdin.as_bytes());
+    child.wait_with_output().expect("the binary ends").into()
+}
+
+impl Run {
+    /// The output of a run that succeeded and said nothing else.
+    #[track_caller]
+    fn good(self) -> String {
+        assert_eq!((self.code, self.err.as_str()), (0, ""), "{}", self.out);
+        self.out
+    }
+
+    /// The one line with which a run failed, having printed nothing.
+    #[track_caller]
+    fn failed(self, code: i32) -> String {
+        assert_eq!(self.code, code, "{}", self.err);
+        assert_eq!(self.out, "");
+        assert!(self.err.starts_with("weft: ") && self.err.ends_with('\n') && self.err.matches('\n').count() == 1, "{:?}", self.err);
+        self.err
+    }
+
+    /// The output as JSON.
+    #[track_caller]
+    fn json(self) -> serde_json::Value {
+        assert_eq!(self.code, 0, "{}", self.err);
+        serde_json::from_str(&self.out).expect("JSON")
+    }
+}

@@ -1,0 +1,109 @@
+//! `weft run`: the default model and a tiny one, on the CPU.
+
+use crate::tiny::{self, Model};
+use crate::{piped, run};
+
+const QUESTION: &str = "Where does Wren live?";
+const ANSWER: &str = "Wren lives in Windle.\n";
+
+#[test]
+fn the_default_model_answers_and_says_nothing_else() {
+    assert_eq!(run(&["run", "--device", "cpu", "-p", QUESTION]).good(), ANSWER);
+}
+
+#[test]
+fn the_prompt_may_come_through_a_pipe() {
+    assert_eq!(piped(&["run", "--device", "cpu"], &format!("{QUESTION}\n")).good(), ANSWER);
+    assert_eq!(piped(&["run", "--device", "cpu", "-p", "-"], QUESTION).good(), ANSWER);
+    assert!(piped(&["run", "--device", "cpu"], " \n").failed(2).contains("empty"));
+}
+
+#[test]
+fn the_software_gpu_answers_too_and_is_not_called_a_gpu() {
+    let run = run(&["run", "--device", "gpu", "-p", QUESTION]);
+    assert_eq!((run.code, run.out.as_str()), (0, ANSWER), "{}", run.err);
+    let software = run.err.lines().any(|l| l.starts_with("weft: software adapter ") && l.ends_with("; this is not a GPU"));
+    assert!(software == !run.err.is_empty(), "{}", run.err);
+}
+
+#[test]
+fn auto_never_takes_software_for_a_gpu() {
+    let json = run(&["run", "-p", QUESTION, "--json"]).json();
+    let devices = run(&["devices", "--json"]).json();
+    let gpu = devices.as_array().unwrap().iter().any(|d| d["class"] != "software");
+    assert_eq!(json["executor"], if gpu { "gpu" } else { "cpu" });
+}
+
+#[test]
+fn json_holds_text_tokens_finish_and_timings() {
+    let run = run(&["run", "--device", "cpu", "-p", QUESTION, "--json"]);
+    assert_eq!(run.err, "");
+    let json = run.json();
+    assert_eq!((json["text"].as_str(), json["finish"].as_str()), (Some(ANSWER.trim_end()), Some("end")));
+    let tokens = json["tokens"].as_array().unwrap();
+    assert_eq!(json["log_probs"].as_array().unwrap().len(), tokens.len());
+    assert!(json["timings"]["decode_tokens_per_second"].as_f64().unwrap() > 0.0);
+    assert_eq!((json["executor"].as_str(), json["kv"].as_str()), (Some("cpu"), Some("f16")));
+}
+
+#[test]
+fn stats_go_to_stderr() {
+    let run = run(&["run", "--device", "cpu", "-p", QUESTION, "--stats"]);
+    assert_eq!((run.code, run.out.as_str()), (0, ANSWER));
+    assert!(run.err.contains("tokens/s") && run.err.contains("greedy"), "{}", run.err);
+}
+
+#[test]
+fn limits_and_stop_strings_end_an_answer() {
+    let answer = |words: &[&str]| run(&[&["run", "--device", "cpu", "-p", QUESTION, "--json"], words].concat()).json();
+    let short = answer(&["-n", "2"]);
+    assert_eq!((short["text"].as_str(), short["finish"].as_str()), (Some("Wren lives"), Some("length")));
+    let stopped = answer(&["--stop", " in Win"]);
+    assert_eq!((stopped["text"].as_str(), stopped["finish"].as_str()), (Some("Wren lives"), Some("stop")));
+    assert_eq!(stopped["stop"], " in Win");
+}
+
+#[test]
+fn a_full_context_is_told() {
+    let full = run(&["run", "--device", "cpu", "-p", QUESTION, "--ctx", "15"]);
+    assert_eq!(full.code, 0);
+    assert!(ANSWER.starts_with(full.out.trim_end()) && full.err.contains("--ctx"), "{} {}", full.out, full.err);
+    assert!(run(&["run", "--device", "cpu", "-p", QUESTION, "--ctx", "3"]).failed(1).contains("--ctx"));
+    assert!(run(&["run", "--device", "cpu", "-p", QUESTION, "--ctx", "5000"]).failed(1).contains("1024"));
+}
+
+#[test]
+fn a_seed_makes_the_text_again_and_another_does_not() {
+    let model = Model::new(&tiny::builder(0.5));
+    let with =
+        |seed: &str| run(&["run", model.path(), "--device", "cpu", "-p", "ab", "-n", "40", "--temp", "2", "--seed", seed, "--json"]).json();
+    let (one, again, other) = (with("1"), with("1"), with("2"));
+    assert_eq!(one["tokens"], again["tokens"]);
+    assert_ne!(one["tokens"], other["tokens"]);
+    assert_eq!(one["seed"], 1);
+}
+
+#[test]
+fn every_cache_type_and_a_file_that_is_read_run() {
+    let model = Model::new(&tiny::builder(0.5));
+    let with =
+        |words: &[&str]| run(&[&["run", model.path(), "--device", "cpu", "-p", "ab", "-n", "5", "--temp", "0"], words].concat()).good();
+    let plain = with(&[]);
+    assert_eq!(with(&["--no-mmap"]), plain);
+    assert_eq!(with(&["--kv", "f32"]), plain);
+    with(&["--kv", "q8_0"]);
+}
+
+#[test]
+fn raw_continues_the_prompt_itself() {
+    let json = run(&["run", "--device", "cpu", "--raw", "-p", "The town of", "-n", "3", "--json"]).json();
+    let tokens = run(&["tokenize", "--json", "The town of"]).json();
+    assert_eq!(json["prompt_tokens"], tokens["count"]);
+}
+
+#[test]
+fn damaged_weights_stop_the_answer_in_one_line() {
+    let broken = tiny::builder(f32::INFINITY);
+    let model = Model::new(&broken);
+    assert!(run(&["run", model.path(), "--device", "cpu", "-p", "ab"]).failed(1).contains("not finite"));
+}

@@ -1,0 +1,67 @@
+//! Ctrl-C while something runs.
+
+use crate::tiny::{self, Model};
+use crate::weft;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::io::Read;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// Sends the signal and waits; the exit code and how long it took.
+fn interrupt(child: &mut Child) -> (Option<i32>, Duration) {
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return (status.code(), began.elapsed());
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "Ctrl-C does not end it");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn ctrl_c_ends_an_answer_and_the_program_with_130() {
+    let model = Model::new(&tiny::builder(0.5));
+    let words = ["run", model.path(), "--device", "cpu", "--raw", "-p", "ab", "--ctx", "200000", "--temp", "0"];
+    let mut child = weft(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // The first byte of the answer tells that it runs.
+    child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    let mut rest = child.stdout.take().unwrap();
+    let reader = std::thread::spawn(move || rest.read_to_end(&mut vec![]));
+    let (code, took) = interrupt(&mut child);
+    assert_eq!(code, Some(130));
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    reader.join().unwrap().unwrap();
+    let mut err = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert_eq!(err, "");
+}
+
+#[test]
+fn ctrl_c_while_logits_are_written_leaves_no_file() {
+    let model = Model::new(&tiny::builder(0.5));
+    let ids = model.beside("ids.json");
+    std::fs::write(&ids, serde_json::to_string(&vec![1; 50_000]).unwrap()).unwrap();
+    let out = model.beside("out.npy");
+    let words = ["logits", model.path(), "--device", "cpu", "--tokens", &format!("@{ids}"), "-o", &out];
+    let mut child = weft(&words).spawn().unwrap();
+    let files = || std::fs::read_dir(model.folder.path()).unwrap().count();
+    let began = Instant::now();
+    while files() < 3 {
+        assert!(began.elapsed() < Duration::from_secs(20), "the file was never begun");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(interrupt(&mut child).0, Some(130));
+    assert_eq!(files(), 2, "the model and the ids");
+}
+
+#[test]
+fn ctrl_c_ends_a_benchmark() {
+    let model = Model::new(&tiny::builder(0.5));
+    let words = ["bench", model.path(), "--device", "cpu", "-p", "0", "-n", "100000", "--json"];
+    let mut child = weft(&words).stdout(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(interrupt(&mut child).0, Some(130));
+}

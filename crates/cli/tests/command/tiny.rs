@@ -1,0 +1,94 @@
+//! A tiny Qwen3 model of random weights over single bytes.
+
+use gguf::GgufBuilder;
+use std::path::PathBuf;
+
+/// Tokens: the 256 bytes, and `ab`.
+pub const VOCABULARY: usize = 257;
+const D: u64 = 32;
+const HEAD: u64 = 16;
+const FF: u64 = 64;
+
+/// Weights drawn from -`scale` to `scale`; a scale of 0 makes all logits 0.
+pub fn builder(scale: f32) -> GgufBuilder<'static> {
+    let file = metadata();
+    let mut state = 1u32;
+    let mut values = |count: u64| -> Vec<f32> {
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state as f32 / u32::MAX as f32 * 2.0 - 1.0) * scale
+        };
+        (0..count).map(|_| next()).collect()
+    };
+    let ones = |count: u64| vec![1.0; count as usize];
+    let mut file = file.tensor_f32("token_embd.weight", &[D, VOCABULARY as u64], &values(D * VOCABULARY as u64));
+    for layer in 0..2 {
+        let name = |tensor: &str| format!("blk.{layer}.{tensor}.weight");
+        for (tensor, len) in [("attn_norm", D), ("attn_q_norm", HEAD), ("attn_k_norm", HEAD), ("ffn_norm", D)] {
+            file = file.tensor_f32(name(tensor), &[len], &ones(len));
+        }
+        let matrices = [
+            ("attn_q", D, 2 * HEAD),
+            ("attn_k", D, HEAD),
+            ("attn_v", D, HEAD),
+            ("attn_output", 2 * HEAD, D),
+            ("ffn_gate", D, FF),
+            ("ffn_up", D, FF),
+            ("ffn_down", FF, D),
+        ];
+        for (tensor, cols, rows) in matrices {
+            file = file.tensor_f32(name(tensor), &[cols, rows], &values(cols * rows));
+        }
+    }
+    file.tensor_f32("output_norm.weight", &[D], &ones(D))
+}
+
+fn metadata() -> GgufBuilder<'static> {
+    let hidden = |b: u8| !matches!(b, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
+    let spell = |byte: u8| match hidden(byte) {
+        true => char::from_u32(0x100 + (0..byte).filter(|&b| hidden(b)).count() as u32).unwrap(),
+        false => byte as char,
+    };
+    let mut tokens: Vec<String> = (0..=255).map(|byte| spell(byte).to_string()).collect();
+    tokens.push("ab".into());
+    GgufBuilder::new()
+        .set("general.architecture", "qwen3")
+        .set("qwen3.block_count", 2u32)
+        .set("qwen3.context_length", 1u32 << 20)
+        .set("qwen3.embedding_length", D as u32)
+        .set("qwen3.feed_forward_length", FF as u32)
+        .set("qwen3.attention.head_count", 2u32)
+        .set("qwen3.attention.head_count_kv", 1u32)
+        .set("qwen3.attention.key_length", HEAD as u32)
+        .set("qwen3.attention.layer_norm_rms_epsilon", 1e-6f32)
+        .set("tokenizer.ggml.model", "gpt2")
+        .set("tokenizer.ggml.pre", "qwen2")
+        .set("tokenizer.ggml.token_type", vec![1i32; VOCABULARY])
+        .set("tokenizer.ggml.tokens", tokens)
+        .set("tokenizer.ggml.merges", vec!["a b"])
+}
+
+/// A model file in a folder of its own, which goes with the value.
+pub struct Model {
+    pub folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Model {
+    pub fn new(file: &GgufBuilder<'_>) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("tiny.gguf");
+        file.save(&path).expect("a valid file");
+        Self { folder, path }
+    }
+
+    /// The path as an argument.
+    pub fn path(&self) -> &str {
+        self.path.to_str().expect("a path of text")
+    }
+
+    /// A path beside the model.
+    pub fn beside(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().expect("a path of text").to_string()
+    }
+}

@@ -1,0 +1,95 @@
+//! The default model's held-out questions, greedy, on both executors: any broken kernel shows here.
+
+use kernels::{Device, Executor};
+use model::chat::{Message, RenderOptions};
+use model::{GenerateOptions, Model, ModelFile, Sampling, SessionOptions};
+use serde_json::Value;
+use std::sync::Arc;
+
+static MODEL: &[u8] = include_bytes!("../assets/default.gguf");
+static QUESTIONS: &str = include_str!("../assets/default-questions.json");
+static GREEDY: &str = include_str!("../assets/default-greedy.json");
+
+/// The share of right answers that the model card promises at least.
+const RIGHT: f64 = 0.95;
+
+fn load(executor: Executor) -> Arc<Model> {
+    let file = ModelFile::new(gguf::Gguf::from_bytes(MODEL).expect("the embedded file opens")).expect("and is a model");
+    Arc::new(file.on(executor).expect("its weights load"))
+}
+
+/// The replies to the questions in `range`, each in a conversation of its own over the same session.
+fn replies(model: &Arc<Model>, questions: &[&Value]) -> Vec<String> {
+    let mut session = model.session(SessionOptions::default().context(512)).expect("a session");
+    let reply = |question: &&Value| {
+        let messages: Vec<Message> = serde_json::from_value(question["messages"].clone()).expect("messages");
+        let prompt = model.template().encode(model.tokenizer(), &messages, &RenderOptions::default()).expect("the template renders");
+        session.set_prompt(&prompt).expect("the prompt fits");
+        let options = GenerateOptions { sampling: Sampling::greedy(), max_tokens: Some(200), ..GenerateOptions::default() };
+        session.generate_with(options).expect("generates").map(|t| t.expect("a token").text).collect()
+    };
+    questions.iter().map(reply).collect()
+}
+
+/// `wanted` stands in `reply` as whole words.
+fn contains(reply: &str, wanted: &str, case_sensitive: bool) -> bool {
+    let fold = |s: &str| if case_sensitive { s.to_string() } else { s.to_lowercase() };
+    let (reply, wanted) = (fold(reply), fold(wanted));
+    reply.match_indices(&wanted).any(|(at, found)| {
+        let before = reply[..at].chars().next_back();
+        let after = reply[at + found.len()..].chars().next();
+        [before, after].iter().flatten().all(|c| !c.is_ascii_alphanumeric())
+    })
+}
+
+/// The rule of the question file: an accepted string, none of the wrong ones, and the limits of the system turn.
+fn right(question: &Value, reply: &str) -> bool {
+    let strings = |key: &str| question[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let exact = question["case_sensitive"].as_bool().unwrap_or(false);
+    let text = |key: &str| question[key].as_str().unwrap_or("");
+    strings("answers").any(|a| contains(reply, a, exact))
+        && !strings("wrong").any(|a| contains(reply, a, false))
+        && reply.split_whitespace().count() as u64 <= question["max_words"].as_u64().unwrap_or(u64::MAX)
+        && reply.starts_with(text("starts_with"))
+        && reply.trim_end_matches(['.', '!']).ends_with(text("ends_with"))
+}
+
+fn answers(executor: Executor, every: usize) {
+    let all: Vec<Value> = serde_json::from_str(QUESTIONS).expect("the questions parse");
+    let asked: Vec<&Value> = all.iter().step_by(every).collect();
+    let replies = replies(&load(executor), &asked);
+    let wrong: Vec<_> = asked.iter().zip(&replies).filter(|(q, r)| !right(q, r)).map(|(q, r)| format!("{}: {r}", q["id"])).collect();
+    let share = 1.0 - wrong.len() as f64 / asked.len() as f64;
+    assert!(share >= RIGHT, "{:.1}% of {} right; wrong:\n{}", 100.0 * share, asked.len(), wrong.join("\n"));
+}
+
+#[test]
+fn the_cpu_executor_answers_the_held_out_questions() {
+    answers(Executor::Cpu, 1);
+}
+
+#[test]
+fn the_gpu_executor_answers_the_held_out_questions() {
+    answers(Executor::Gpu(Device::auto().expect("a Vulkan driver, software or not")), 1);
+}
+
+#[test]
+fn greedy_replies_are_those_of_pytorch_token_by_token() {
+    let references: Vec<Value> = serde_json::from_str(GREEDY).expect("the references parse");
+    let ids = |v: &Value| -> Vec<u32> { v.as_array().expect("ids").iter().map(|v| v.as_u64().expect("an id") as u32).collect() };
+    let model = load(Executor::Cpu);
+    for reference in &references {
+        let mut session = model.session(SessionOptions::default().context(512)).expect("a session");
+        session.feed(&ids(&reference["prompt_ids"])).expect("the prompt fits");
+        let options = GenerateOptions { sampling: Sampling::greedy(), max_tokens: Some(200), ..GenerateOptions::default() };
+        let got: Vec<u32> = session.generate_with(options).expect("generates").map(|t| t.expect("a token").id).collect();
+        assert_eq!(got, ids(&reference["reply_ids"]), "{}", reference["id"]);
+    }
+}
+
+#[test]
+fn the_rule_wants_whole_words() {
+    assert!(contains("There are 2 apples.", "2", false));
+    assert!(!contains("There are 12 apples.", "2", false));
+    assert!(!contains("Miranda lives here", "mira", false));
+}
