@@ -1,8 +1,10 @@
 //! Draws on both executors: their distribution, their equality, and the way of a drawn id into the next step.
 
 use gguf::GgmlType;
+use kernels::compare::Compare;
 use kernels::ops::{embed, penalize, sample};
-use kernels::parity::Case;
+use kernels::parity::{Case, Gen};
+use kernels::sweep::Known;
 use kernels::{
     Counts, Device, Executor, Lead, Plan, PlanOptions, Recorder, SampleParams, Shape, StateKind, States, StepInput, TensorBytes, Watch,
     Weights,
@@ -13,8 +15,12 @@ const DRAWS: u32 = 10_000;
 /// Twenty ids, the most probable 40 times as probable as the least, two of them equals.
 const LOGITS: [f32; 20] = [0.1, 2.0, -0.7, 1.3, 0.0, -1.2, 0.9, 2.4, -0.3, 1.3, 0.6, -1.0, 1.7, 0.4, -0.5, 2.1, -0.1, 1.0, 0.3, -0.9];
 
+fn device() -> Device {
+    Device::auto().unwrap_or_else(|e| panic!("{e}; install a driver (Debian: mesa-vulkan-drivers libvulkan1)"))
+}
+
 fn gpu() -> Executor {
-    Executor::Gpu(Device::auto().unwrap_or_else(|e| panic!("{e}; install a driver (Debian: mesa-vulkan-drivers libvulkan1)")))
+    Executor::Gpu(device())
 }
 
 /// The ids drawn with these parameters at the positions 0 .. DRAWS of one sequence.
@@ -77,6 +83,55 @@ fn the_chi_square_rejects_a_slightly_wrong_temperature() {
     let params = SampleParams { temperature: 1.0, seed: [17, 4], ..SampleParams::default() };
     let drawn = draws(&Executor::Cpu, params);
     assert!(chi_square(&drawn, &probabilities(&SampleParams { temperature: 0.9, ..params })) > 1.5);
+}
+
+/// Flat and peaked logits of a real vocabulary's size: the list decides, or the search over the whole row does.
+#[test]
+fn draws_over_a_whole_vocabulary_are_those_of_the_oracle() {
+    const VOCAB: u32 = 151_936;
+    let plain = SampleParams { temperature: 1.0, seed: [3, 9], ..SampleParams::default() };
+    let all = [
+        SampleParams::default(),
+        plain,
+        SampleParams { top_k: 40, top_p: 0.95, ..plain },
+        SampleParams { top_k: 5000, ..plain },
+        SampleParams { top_p: 0.9, min_p: 1e-4, ..plain },
+    ];
+    for spread in [0.5, 6.0] {
+        let rows = all.len() as u32;
+        let mut case = Case::with_states(rows, &[StateKind::Tokens], 1, 16);
+        case.input.sampling = all.to_vec();
+        let mut g = Gen::new(21);
+        let bell = |g: &mut Gen| (0..4).map(|_| g.unit()).sum::<f32>();
+        let values = (0..rows * VOCAB).map(|_| spread * bell(&mut g)).collect();
+        let logits = case.given(Shape::new(Lead::Out, rows, VOCAB), values);
+        let tokens = case.rec.state(0);
+        let y = sample(&mut case.rec, logits, logits, tokens);
+        case.expect_as(y, Compare::Drawn);
+        let outcome = Known::new(case).and_then(|known| known.compare(&device(), false)).expect("a run");
+        assert!(outcome.holds(), "spread {spread}");
+    }
+}
+
+/// With these seeds the 24 bits of one id at position 0 are all zeros or all ones, where its noise is -2.9 or 17.3.
+#[test]
+fn extreme_bits_give_finite_noise() {
+    let extremes = [(0, 0, 4_166_419), (0, 0xff_ffff, 17_762_771), (1, 0, 437_909), (1, 0xff_ffff, 8_739_893)];
+    let mut case = Case::with_states(8, &[StateKind::Tokens], 8, 2);
+    case.input.positions = vec![0; 8];
+    case.input.sequences = (0..8).collect();
+    for (id, bits, seed) in extremes {
+        assert_eq!(cpu_ref::threefry2x32([seed, 0], [0, id])[0] >> 8, bits, "seed {seed}");
+        case.input.sampling.extend([SampleParams { temperature: 1.0, seed: [seed, 0], ..SampleParams::default() }; 2]);
+    }
+    // The noise of either id is less than 30 above the other's, so that only noise without bounds overturns the order.
+    let logits = case.given(Shape::new(Lead::Out, 8, 2), [30.0, 0.0, 0.0, 30.0].repeat(4));
+    let tokens = case.rec.state(0);
+    let y = sample(&mut case.rec, logits, logits, tokens);
+    case.expect(y);
+    let (outputs, _) = case.run(&gpu(), &PlanOptions::default()).expect("a run");
+    let drawn: Vec<u32> = outputs[0].chunks(2).map(|row| row[0]).collect();
+    assert_eq!(drawn, [0, 1].repeat(4));
 }
 
 /// A recording of two rows whose logits are given: the embedding of what each row's position holds, and the next id.
