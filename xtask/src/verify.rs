@@ -74,7 +74,11 @@ fn parity(args: &Args, device: &Device, targets: &[Target]) -> anyhow::Result<bo
         let label = target.kernel.label();
         let cases = if target.format().is_some() { args.cases.div_ceil(4) } else { args.cases };
         let worst = target.run(device, args.seed, cases.max(1)).with_context(|| label.clone())?;
-        let verdict = if worst.holds() { "" } else { "  EXCEEDS" };
+        let verdict = match worst.overrun {
+            true => "  WRITES PAST ITS END",
+            false if worst.holds() => "",
+            false => "  EXCEEDS",
+        };
         println!("{label:<44} {cases:>5} {:>10.1e} {:>8.0e}{verdict}", worst.nmse, worst.bound);
         beyond += usize::from(!worst.holds());
     }

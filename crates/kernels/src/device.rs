@@ -69,6 +69,8 @@ pub struct Caps {
     pub max_buffer_bytes: u64,
     /// Threads per workgroup.
     pub max_workgroup: u32,
+    /// Workgroups per dimension of a dispatch.
+    pub max_grid: u32,
     /// Offset alignment of uniform bindings, bytes.
     pub uniform_align: u32,
     /// Offset alignment of storage bindings, bytes.
@@ -90,7 +92,7 @@ pub(crate) struct Inner {
     pub features: wgpu::Features,
     pub lost: Arc<OnceLock<String>>,
     pub failed: Arc<Mutex<Option<String>>>,
-    pub pipelines: Mutex<HashMap<Kernel, Arc<Pipeline>>>,
+    pub pipelines: Arc<Mutex<HashMap<Kernel, Arc<Pipeline>>>>,
     /// Text that replaces one kernel's own.
     pub source: Option<(Kernel, String)>,
 }
@@ -233,30 +235,29 @@ impl Device {
             max_binding_bytes: limits.max_storage_buffer_binding_size & !255,
             max_buffer_bytes: limits.max_buffer_size & !255,
             max_workgroup: limits.max_compute_invocations_per_workgroup,
+            max_grid: limits.max_compute_workgroups_per_dimension,
             uniform_align: limits.min_uniform_buffer_offset_alignment,
             storage_align: limits.min_storage_buffer_offset_alignment,
         };
-        Ok(Self(Arc::new(Inner { device, queue, summary, caps, limits, features, lost, failed, pipelines: Mutex::default(), source: None })))
+        Ok(Self(Arc::new(Inner { device, queue, summary, caps, limits, features, lost, failed, pipelines: Arc::default(), source: None })))
     }
 
     /// The same device as if it could do less: tests force splits and fallbacks with it.
     #[must_use]
     pub fn with_caps(&self, caps: Caps) -> Self {
-        self.altered(caps, self.0.source.clone())
+        self.altered(caps, self.0.source.clone(), Arc::clone(&self.0.pipelines))
     }
 
     /// The same device with one kernel built from other text: tests plant faults with it.
     #[must_use]
     pub fn with_source(&self, kernel: &Kernel, text: String) -> Self {
-        self.altered(self.0.caps.clone(), Some((kernel.clone(), text)))
+        let mut pipelines = self.0.pipelines.lock().unwrap_or_else(|p| p.into_inner()).clone();
+        pipelines.remove(kernel);
+        self.altered(self.0.caps.clone(), Some((kernel.clone(), text)), Arc::new(Mutex::new(pipelines)))
     }
 
-    fn altered(&self, caps: Caps, source: Option<(Kernel, String)>) -> Self {
-        let Inner { device, queue, summary, limits, features, lost, failed, pipelines, .. } = &*self.0;
-        let mut pipelines = pipelines.lock().unwrap_or_else(|p| p.into_inner()).clone();
-        if let Some((kernel, _)) = &source {
-            pipelines.remove(kernel);
-        }
+    fn altered(&self, caps: Caps, source: Option<(Kernel, String)>, pipelines: Arc<Mutex<HashMap<Kernel, Arc<Pipeline>>>>) -> Self {
+        let Inner { device, queue, summary, limits, features, lost, failed, .. } = &*self.0;
         Self(Arc::new(Inner {
             device: device.clone(),
             queue: queue.clone(),
@@ -266,7 +267,7 @@ impl Device {
             features: *features,
             lost: Arc::clone(lost),
             failed: Arc::clone(failed),
-            pipelines: Mutex::new(pipelines),
+            pipelines,
             source,
         }))
     }

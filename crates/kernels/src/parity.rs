@@ -228,6 +228,11 @@ impl Case {
     /// # Errors
     /// What planning and running give.
     pub fn run(&self, executor: &Executor, options: &PlanOptions) -> Result<(Vec<Vec<u32>>, Vec<Kernel>), Error> {
+        self.ran(executor, options).map(|ran| (ran.outputs, ran.kernels))
+    }
+
+    /// Runs on one executor over poisoned intermediates.
+    pub(crate) fn ran(&self, executor: &Executor, options: &PlanOptions) -> Result<Ran, Error> {
         let mut weights = Weights::new(executor);
         for (n, w) in self.weights.iter().enumerate() {
             match w {
@@ -246,8 +251,18 @@ impl Case {
         let kernels = plan.planned().map_or_else(Vec::new, |p| p.steps.iter().map(|s| s.kernel.clone()).collect());
         plan.poison();
         let outputs = plan.run(&mut states, &self.input, Watch::default())?.wait()?;
-        Ok((outputs.0, kernels))
+        let overrun = options.guarded && plan.overrun()?;
+        Ok(Ran { outputs: outputs.0, kernels, overrun })
     }
+}
+
+/// What a case gave on one executor.
+pub(crate) struct Ran {
+    /// The words of every output.
+    pub outputs: Vec<Vec<u32>>,
+    pub kernels: Vec<Kernel>,
+    /// Whether a kernel wrote behind an intermediate.
+    pub overrun: bool,
 }
 
 /// Makes a case of one operation.

@@ -12,16 +12,21 @@ use kernels::sweep::{Known, Target};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Cases that may show a fault, for each kernel that the file is part of.
-const CASES: usize = 8;
+/// Cases that may show a fault, for each kernel that the file is part of: every second one is split.
+const CASES: usize = 24;
+/// The same for kernels that read a weight format.
+const FORMAT_CASES: usize = 10;
 
 /// A kernel that a file is part of, with its cases.
 struct User<'a> {
     target: &'a Target,
-    /// The name that the file's identifiers are given, if it is the piece of a binding.
-    binding: Option<(&'static str, &'static str)>,
+    /// How the file's identifiers are renamed in the kernel's text, once for each binding whose piece it is.
+    places: Vec<Place>,
     known: Vec<Known>,
 }
+
+/// A prefix and the name of a binding that takes its place; `None` where the text stands as it is.
+type Place = Option<(&'static str, &'static str)>;
 
 /// What became of the faults of one file.
 #[derive(Default)]
@@ -74,17 +79,17 @@ fn list(dir: &Path, files: &mut Vec<String>) -> anyhow::Result<()> {
 }
 
 fn uses(kernel: &Kernel, path: &str) -> bool {
-    read(path).is_ok_and(|text| place(kernel, &text).is_some())
+    read(path).is_ok_and(|text| !places(kernel, &text).is_empty())
 }
 
-/// Where a file's text stands in a kernel's: as it is, or with its identifiers renamed for a binding.
-fn place(kernel: &Kernel, text: &str) -> Option<Option<(&'static str, &'static str)>> {
+/// Where a file's text stands in a kernel's: as it is, or with its identifiers renamed for bindings.
+fn places(kernel: &Kernel, text: &str) -> Vec<Place> {
     let source = kernel.source();
     if source.contains(text) {
-        return Some(None);
+        return vec![None];
     }
     let names = kernel.row.bindings.iter().flat_map(|(name, _)| [("W", *name), ("S", *name)]);
-    names.map(Some).find(|at| source.contains(&renamed(text, *at)))
+    names.filter(|at| source.contains(&renamed(text, Some(*at)))).map(Some).collect()
 }
 
 fn renamed(text: &str, binding: Option<(&str, &str)>) -> String {
@@ -103,15 +108,16 @@ fn users<'a>(device: &Device, targets: &'a [Target], text: &str) -> anyhow::Resu
         if found.contains_key(&key) {
             continue;
         }
-        if let Some(binding) = place(&target.kernel, text) {
-            let cases = target.cases(device.caps(), 0, CASES);
-            let known = cases.map(Known::new).collect::<Result<Vec<_>, _>>().with_context(|| target.kernel.label())?;
-            for case in &known {
-                let outcome = case.compare(device, !target.kernel.subgroups)?;
-                anyhow::ensure!(outcome.holds(), "{} is red before any fault is planted", target.kernel.label());
-            }
-            found.insert(key, User { target, binding, known });
+        let places = places(&target.kernel, text);
+        if places.is_empty() {
+            continue;
         }
+        let wanted = if target.format().is_some() { FORMAT_CASES } else { CASES };
+        let cases = target.cases(device.caps(), 0, wanted);
+        let known = cases.map(Known::new).collect::<Result<_, _>>().with_context(|| target.kernel.label())?;
+        let user = User { target, places, known };
+        anyhow::ensure!(!user.red(device)?, "{} is red before any fault is planted", target.kernel.label());
+        found.insert(key, user);
     }
     Ok(found.into_values().collect())
 }
@@ -145,21 +151,34 @@ fn report(path: &str, fault: &Fault) {
 /// Whether a case of some kernel is red with the fault; `None` if the result is no valid shader.
 fn red(device: &Device, text: &str, mutant: &str, users: &[User<'_>]) -> anyhow::Result<Option<bool>> {
     let mut valid = false;
-    for User { target, binding, known } in users {
-        let kernel = &target.kernel;
-        let source = kernel.source().replacen(&renamed(text, *binding), &renamed(mutant, *binding), 1);
+    for user in users {
+        let kernel = &user.target.kernel;
+        let mut source = kernel.source();
+        for place in &user.places {
+            source = source.replacen(&renamed(text, *place), &renamed(mutant, *place), 1);
+        }
         anyhow::ensure!(source != kernel.source(), "a fault changed nothing in {}", kernel.label());
         if shaders::validate(&source, kernel.subgroups).is_err() {
             continue;
         }
         valid = true;
-        let broken = device.with_source(kernel, source);
-        for case in known {
-            let outcome = case.compare(&broken, !kernel.subgroups);
-            if !outcome.with_context(|| kernel.label())?.holds() {
-                return Ok(Some(true));
-            }
+        if user.red(&device.with_source(kernel, source))? {
+            return Ok(Some(true));
         }
     }
     Ok(valid.then_some(false))
+}
+
+impl User<'_> {
+    /// Whether any case is red on this device.
+    fn red(&self, device: &Device) -> anyhow::Result<bool> {
+        let kernel = &self.target.kernel;
+        for (n, case) in self.known.iter().enumerate() {
+            let compare = if n % 2 == 1 { Known::compare_split } else { Known::compare };
+            if !compare(case, device, !kernel.subgroups).with_context(|| kernel.label())?.holds() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
 }

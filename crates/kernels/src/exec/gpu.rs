@@ -30,6 +30,9 @@ pub struct GpuPlan {
     pool: Arc<Pool>,
 }
 
+/// Room behind the intermediates of guarded plans: a workgroup of 256 threads that write a vector each.
+const GUARD_BYTES: u64 = 4096;
+
 struct Bound {
     generation: u64,
     groups: Vec<wgpu::BindGroup>,
@@ -41,7 +44,8 @@ impl GpuPlan {
         let pipelines = device.pipelines(planned.steps.iter().map(|s| &s.kernel))?;
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         let buffers = planned.placement.buffers.iter();
-        let buffers = buffers.map(|&bytes| device.buffer("an intermediate", bytes, usage)).collect::<Result<_, _>>()?;
+        let guard = if options.guarded { GUARD_BYTES } else { 0 };
+        let buffers = buffers.map(|&bytes| device.buffer("an intermediate", bytes + guard, usage)).collect::<Result<_, _>>()?;
         let inputs = device.buffer("the step inputs", planned.placement.input_bytes, usage)?;
         let dummy = device.buffer("an unused binding", 16, usage)?;
         let bytes = planned.read_back.iter().map(|t| 4 * t.shape.elements()).sum::<u64>();
@@ -68,6 +72,24 @@ impl GpuPlan {
         for buffer in &self.buffers {
             self.device.0.queue.write_buffer(buffer, 0, &vec![0xff; buffer.size() as usize]);
         }
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    /// Whether a kernel wrote behind an intermediate of a guarded plan, after [`GpuPlan::poison`] and a run.
+    pub(super) fn overrun(&self) -> Result<bool, Error> {
+        let pool = Pool::new(&self.device, GUARD_BYTES * self.buffers.len() as u64);
+        let target = pool.take()?;
+        let mut encoder = self.device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let mut ranges = vec![];
+        for (buffer, &bytes) in self.buffers.iter().zip(&self.planned.placement.buffers) {
+            let at = GUARD_BYTES * ranges.len() as u64;
+            // The device rounds sizes up, and a row's last words may be rounded with them.
+            encoder.copy_buffer_to_buffer(buffer, bytes.next_multiple_of(16), &target, at, Some(GUARD_BYTES - 16));
+            ranges.push((at, GUARD_BYTES - 16));
+        }
+        let submission = self.device.0.queue.submit([encoder.finish()]);
+        let behind = pollster::block_on(Read::start(&pool, target, submission, ranges).wait())?;
+        Ok(behind.0.iter().flatten().any(|&word| word != u32::MAX))
     }
 
     pub(super) fn run(&mut self, states: &mut States, input: &StepInput, watch: Watch<'_>) -> Result<Read, Error> {
@@ -105,7 +127,7 @@ impl GpuPlan {
                     cut_at = Some(layer);
                     break;
                 }
-                let [x, y, z] = step.dispatch.grid.at(counts);
+                let [x, y, z] = step.dispatch.grid.at(counts, self.planned.max_grid);
                 pass.set_pipeline(&self.pipelines[at].pipeline);
                 pass.set_bind_group(0, &groups[at], &[]);
                 pass.dispatch_workgroups(x, y, z);

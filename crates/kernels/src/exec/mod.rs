@@ -184,6 +184,18 @@ impl Plan {
         }
     }
 
+    /// Whether a run of a guarded and poisoned plan wrote behind an intermediate.
+    ///
+    /// # Errors
+    /// Device errors.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn overrun(&self) -> Result<bool, Error> {
+        match self {
+            Self::Gpu(plan) => plan.overrun(),
+            Self::Cpu(_) => Ok(false),
+        }
+    }
+
     /// The compiled plan, where there is one.
     #[must_use]
     pub fn planned(&self) -> Option<&Planned> {

@@ -62,28 +62,25 @@ pub enum Grid {
     Tiles { lead: Shape, tile: u32, x: u32 },
 }
 
-/// Workgroups per dimension that every device allows.
-pub const MAX_GRID: u32 = 65_535;
-
-/// Lays `n` workgroups out in two dimensions where one is too short; shaders undo it with `shared/grid.wgsl`.
+/// Lays `n` workgroups out in two dimensions where one, of `max_grid`, is too short; shaders undo it with `shared/grid.wgsl`.
 #[must_use]
-pub fn grid_2d(n: u64) -> [u32; 3] {
-    if n <= u64::from(MAX_GRID) {
+pub fn grid_2d(n: u64, max_grid: u32) -> [u32; 3] {
+    if n <= u64::from(max_grid) {
         return [n as u32, 1, 1];
     }
-    let y = n.div_ceil(u64::from(MAX_GRID));
+    let y = n.div_ceil(u64::from(max_grid));
     [n.div_ceil(y) as u32, y as u32, 1]
 }
 
 impl Grid {
-    /// The workgroups of a run with these row counts.
+    /// The workgroups of a run with these row counts, on a device of `max_grid` per dimension.
     #[must_use]
-    pub fn at(&self, counts: Counts) -> [u32; 3] {
+    pub fn at(&self, counts: Counts, max_grid: u32) -> [u32; 3] {
         match *self {
-            Self::PerRow { lead, per_row } => grid_2d(u64::from(lead.rows_at(counts)) * u64::from(per_row)),
+            Self::PerRow { lead, per_row } => grid_2d(u64::from(lead.rows_at(counts)) * u64::from(per_row), max_grid),
             Self::Elements { lead, workgroup, per_thread } => {
                 let threads = (u64::from(lead.rows_at(counts)) * u64::from(lead.width())).div_ceil(u64::from(per_thread));
-                grid_2d(threads.div_ceil(u64::from(workgroup)))
+                grid_2d(threads.div_ceil(u64::from(workgroup)), max_grid)
             }
             Self::Tiles { lead, tile, x } => [x, lead.rows_at(counts).div_ceil(tile), 1],
         }
@@ -126,6 +123,8 @@ pub struct PlanOptions {
     pub unfused: bool,
     /// Use portable rows only, whatever the device can do.
     pub portable: bool,
+    /// Leave room behind every intermediate, so that [`crate::Plan::overrun`] shows writes past its end.
+    pub guarded: bool,
 }
 
 /// A dispatch in its place.
@@ -153,6 +152,8 @@ impl Step {
 #[derive(Clone, Debug)]
 pub struct Planned {
     pub capacity: Counts,
+    /// Workgroups per dimension of the device that the plan is for.
+    pub max_grid: u32,
     pub steps: Vec<Step>,
     pub placement: Placement,
     /// Tensors read back after a run: outputs first, then the requested taps.
@@ -189,7 +190,7 @@ pub fn plan(rec: &Recorder, caps: &Caps, options: &PlanOptions) -> Result<Planne
             return Err(Error::BindingTooLarge { what: format!("intermediate buffer {n}"), bytes, limit: caps.max_binding_bytes });
         }
     }
-    Ok(Planned { capacity: rec.capacity, steps, placement, read_back })
+    Ok(Planned { capacity: rec.capacity, max_grid: caps.max_grid, steps, placement, read_back })
 }
 
 impl Planned {
@@ -214,8 +215,8 @@ mod tests {
     #[test]
     fn a_grid_past_one_dimension_covers_every_workgroup_once() {
         for n in [1, 65_535, 65_536, 151_936, 4_000_000_000_u64] {
-            let [x, y, _] = grid_2d(n);
-            assert!(u64::from(x) * u64::from(y) >= n && x <= MAX_GRID && u64::from(x) * u64::from(y - 1) < n, "{n}: {x} x {y}");
+            let [x, y, _] = grid_2d(n, 65_535);
+            assert!(u64::from(x) * u64::from(y) >= n && x <= 65_535 && u64::from(x) * u64::from(y - 1) < n, "{n}: {x} x {y}");
         }
     }
 }

@@ -16,6 +16,6 @@ pub fn parts(caps: &Caps, ty: GgmlType, rows: u32, cols: u32) -> Vec<Range<u32>>
     }
     let table = format.buffer_words(0, cols) * 4;
     let row = u64::from(format.row_words(cols)) * 4;
-    let most = ((limit - table) / row).clamp(1, u64::from(rows)) as u32;
+    let most = (limit.saturating_sub(table) / row).clamp(1, u64::from(rows)) as u32;
     (0..rows.div_ceil(most)).map(|i| i * most..((i + 1) * most).min(rows)).collect()
 }
