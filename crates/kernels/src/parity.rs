@@ -69,7 +69,7 @@ impl Gen {
     /// A row length that this format can have: whole blocks, or any at all.
     pub fn cols(&mut self, ty: GgmlType) -> u32 {
         let block = ty.block_size() as u32;
-        if block == 1 { self.dim() } else { block * self.pick(&[1, 2, 3, 5]) }
+        if block == 1 { self.dim() } else { block * self.pick(&[1, 2, 3, 5, 8]) }
     }
 
     /// Uniform in [-1, 1).
@@ -161,6 +161,11 @@ impl Case {
         let rows = self.input.positions.len() as u32;
         let values = (0..rows * width).map(|_| amplitude * g.unit()).collect();
         self.given(Shape::new(Lead::Step, rows, width), values)
+    }
+
+    /// A random input [rows, width] as by [`Case::tensor`], or one whose squares overflow.
+    pub fn squared(&mut self, g: &mut Gen, width: u32) -> Tensor {
+        if g.pick(&[false, false, true]) { self.uniform(g, width, 1e25) } else { self.tensor(g, width) }
     }
 
     /// An input with these values, as many as the step has rows.

@@ -61,7 +61,7 @@ pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), g.dim());
     let mut case = Case::new(rows);
     let w = g.coin().then(|| case.vector(g, dim));
-    let (a, b) = (case.tensor(g, dim), case.tensor(g, dim));
+    let (a, b) = (case.squared(g, dim), case.tensor(g, dim));
     let h = add(&mut case.rec, a, b);
     let x = rms_norm(&mut case.rec, h, w, g.pick(&[1e-6_f32, 1e-5]));
     case.expect(h);

@@ -153,7 +153,7 @@ fn read(host: &Host<'_>, state: State, sequence: u32, first: usize, last: usize)
     rows
 }
 
-/// Appends a step of one sequence or several, then attends over it; with a window of one, what was stored comes back.
+/// Appends a step of one sequence or several, then attends over it; with a window of one, the values that were stored come back.
 pub(crate) fn appended(g: &mut Gen, ty: KvType, window: Option<usize>) -> Case {
     let (kv_heads, group, dim) = (g.pick(&[1, 2]), g.pick(&[1, 2, 4]), g.pick(&[4, 64, 80, 96, 128, 256, 512]));
     let rows = g.pick(&[1, 3, 33, 129, 260]);
@@ -163,8 +163,10 @@ pub(crate) fn appended(g: &mut Gen, ty: KvType, window: Option<usize>) -> Case {
     // Unequal sequences: the first `split` rows are one, the rest the other.
     let split = g.pick(&[rows, rows / 2, 1]);
     case.input.sequences = (0..rows).map(|t| u32::from(t >= split)).collect();
-    case.input.positions = (0..rows).map(|t| if t >= split { t - split } else { t }).collect();
-    case.input.ends = (0..rows).map(|t| if t >= split { rows - split } else { split }).collect();
+    // At the start of the state, or around its end.
+    let first = g.pick(&[0, 0, 290]);
+    case.input.positions = (0..rows).map(|t| first + if t >= split { t - split } else { t }).collect();
+    case.input.ends = (0..rows).map(|t| first + if t >= split { rows - split } else { split }).collect();
     let window = window.or_else(|| g.coin().then(|| g.pick(&[1, 7, 128, 1000])));
     let mask = match window {
         Some(n) => Mask::Window(n),

@@ -78,8 +78,9 @@ fn append(host: &mut Host<'_>, state: State, slots: &[usize], values: &[f32]) {
     }
 }
 
-/// What was appended comes back through attention over a single key, whose weight is one.
+/// What was appended comes back through attention over one key, whose weight is one, or two, whose weights tell the keys.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[cpu_ref::KvType::F32, cpu_ref::KvType::F16, cpu_ref::KvType::Q8_0]);
-    super::attention::appended(g, ty, Some(1))
+    let window = g.pick(&[1, 2, 2]);
+    super::attention::appended(g, ty, Some(window))
 }

@@ -65,7 +65,7 @@ pub fn case(g: &mut Gen) -> Case {
     let (rows, heads, dim, eps) = (g.small(), g.pick(&[1, 1, 3]), g.dim(), g.pick(&[1e-6_f32, 1e-5]));
     let mut case = Case::new(rows);
     let w = g.coin().then(|| case.vector(g, dim));
-    let x = case.tensor(g, heads * dim).heads(heads);
+    let x = case.squared(g, heads * dim).heads(heads);
     let y = rms_norm(&mut case.rec, x, w, eps);
     case.expect(y);
     case
