@@ -1,12 +1,12 @@
 //! `weft bench`: tokens per second, with spread, bandwidth and share of what the machine allows.
 
+mod engine;
 mod grid;
 mod measure;
 mod table;
 
 use crate::args::{Place, Source};
 use crate::exit::usage;
-use crate::open::Loaded;
 use anyhow::Result;
 use grid::Test;
 use measure::Bench;
@@ -17,11 +17,13 @@ use std::io::Write;
 /// Measure the speed of prefill and decode
 ///
 /// A test is named as llama-bench names it: pp512 reads a prompt of 512 tokens, tg128 generates 128; @d4096 does so after 4096
-/// tokens. Every test runs once unmeasured, then --repetitions times.
+/// tokens; @b8 generates in 8 sequences at once and counts the tokens of all. Every test runs once
+/// unmeasured, then --repetitions times. GB/s counts the weights once a step, and the KV cache; roof is the least time in which the
+/// device could do the work, by its measured bandwidth and matrix rate, as a share of the time it took.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   weft bench qwen3-8b.gguf
-  weft bench qwen3-8b.gguf -p 512,2048 -n 128 -d 0,4096 -r 5
+  weft bench qwen3-8b.gguf -p 512,2048 -n 128 -d 0,4096 -b 1,8 -r 5
   weft bench qwen3-8b.gguf -p 0 -n 64 --device cpu     decode only
   weft bench qwen3-8b.gguf --json | jq '.[] | {test, tokens_per_second}'")]
 pub struct Args {
@@ -39,6 +41,11 @@ pub struct Args {
     /// Tokens in the context before a test begins
     #[arg(short = 'd', long = "depth", value_name = "N,..", value_delimiter = ',', default_value = "0")]
     depths: Vec<u32>,
+
+    /// Sequences that generate side by side; prompts are measured with one only
+    #[arg(short = 'b', long = "batch", value_name = "N,..", value_delimiter = ',', default_value = "1",
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    batch: Vec<u32>,
 
     /// How often a test is measured
     #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
@@ -63,9 +70,9 @@ pub fn run(args: &Args) -> Result<()> {
     };
     let file = args.source.model_file()?;
     let options = SessionOptions { chunk: args.chunk, ..args.place.session(Some(longest)) };
-    let Loaded { model, checked } = args.source.load(file, &args.place.device, &options)?;
-    let session = args.source.named(model.session(options.clone()))?;
-    let mut bench = Bench::new(args, session, &checked, &options);
+    let most = args.batch.iter().copied().max().unwrap_or(1);
+    let loaded = args.source.load(file, &args.place.device, &SessionOptions { sequences: most, ..options.clone() })?;
+    let mut bench = args.source.named(Bench::new(args, loaded, options))?;
     let mut out = std::io::stdout();
     if !args.json {
         writeln!(out, "{}", table::HEAD)?;

@@ -1,7 +1,9 @@
 //! `weft devices`: what could run a model here.
 
+use crate::progress::Bar;
 use anyhow::Result;
 use kernels::device::{self, AdapterSummary, Class, Device, Limits, Select};
+use kernels::measure::{Measured, Transfer, measure};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 
@@ -13,6 +15,10 @@ use std::io::Write;
   weft devices --json | jq '.[].name'
   weft run --device 'RTX 4090' -p 'Hello'")]
 pub struct Args {
+    /// List only: do not measure, which takes a second or two per adapter
+    #[arg(long)]
+    no_measure: bool,
+
     /// Print every limit too
     #[arg(long)]
     limits: bool,
@@ -26,7 +32,7 @@ pub fn run(args: &Args) -> Result<()> {
     let adapters = device::list();
     let mut out = std::io::stdout();
     if args.json {
-        let all: Vec<Value> = adapters.iter().map(adapter_json).collect();
+        let all: Vec<Value> = adapters.iter().map(|adapter| adapter_json(args, adapter)).collect();
         writeln!(out, "{}", Value::Array(all))?;
         return Ok(());
     }
@@ -41,20 +47,34 @@ pub fn run(args: &Args) -> Result<()> {
         writeln!(out, "{name}\n  {}, {backend}, driver {driver}", class(adapter.class))?;
         match Device::open(&Select::Name(name.clone()), Limits::from_env()) {
             Err(error) => writeln!(out, "  cannot be used: {error}")?,
-            Ok(device) => print(&mut out, &device, args.limits)?,
+            Ok(device) => print(&mut out, &device, args)?,
         }
     }
     Ok(())
 }
 
-fn print(out: &mut impl Write, device: &Device, all: bool) -> Result<()> {
+fn print(out: &mut impl Write, device: &Device, args: &Args) -> Result<()> {
     let (features, limits) = device.describe();
     let caps = device.caps();
     let features = if features.is_empty() { "none".to_string() } else { features.join(", ") };
     writeln!(out, "  features: {features}")?;
     let (binding, buffer) = (model::Size(caps.max_binding_bytes), model::Size(caps.max_buffer_bytes));
     writeln!(out, "  largest binding {binding}, largest buffer {buffer}, {} threads per workgroup", caps.max_workgroup)?;
-    if all {
+    if let Some(memory) = device.memory() {
+        let (total, free) = (model::Size(memory.total_bytes), model::Size(memory.available_bytes));
+        writeln!(out, "  memory {total}, of which {free} may be allocated")?;
+    }
+    match measured(args, device) {
+        None => {}
+        Some(Err(error)) => writeln!(out, "  cannot be measured: {error}")?,
+        Some(Ok(Measured { read_gb_per_s, matrix_tflop_per_s, dispatch_us, transfer })) => {
+            let Transfer { write_gb_per_s: to, read_gb_per_s: from, round_trip_us } = transfer;
+            writeln!(out, "  reads {read_gb_per_s:.1} GB/s, multiplies matrices at {matrix_tflop_per_s:.3} TFLOP/s")?;
+            writeln!(out, "  takes {dispatch_us:.1} us for a dispatch, {round_trip_us:.1} us for a round trip")?;
+            writeln!(out, "  moves {to:.2} GB/s from the host, {from:.2} GB/s to it")?;
+        }
+    }
+    if args.limits {
         for (name, value) in pairs(&limits) {
             writeln!(out, "  {name}: {value}")?;
         }
@@ -62,7 +82,7 @@ fn print(out: &mut impl Write, device: &Device, all: bool) -> Result<()> {
     Ok(())
 }
 
-fn adapter_json(adapter: &AdapterSummary) -> Value {
+fn adapter_json(args: &Args, adapter: &AdapterSummary) -> Value {
     let mut object = json!({
         "name": adapter.name, "class": kind(adapter.class), "backend": adapter.backend, "driver": adapter.driver,
     });
@@ -70,11 +90,33 @@ fn adapter_json(adapter: &AdapterSummary) -> Value {
         Err(error) => object["error"] = json!(error.to_string()),
         Ok(device) => {
             let (features, limits) = device.describe();
+            match measured(args, &device) {
+                None => {}
+                Some(Err(error)) => object["error"] = json!(error.to_string()),
+                Some(Ok(m)) => {
+                    object["measured"] = json!({
+                        "read_gb_per_second": m.read_gb_per_s,
+                        "matrix_tflop_per_second": m.matrix_tflop_per_s,
+                        "dispatch_us": m.dispatch_us,
+                        "host_to_device_gb_per_second": m.transfer.write_gb_per_s,
+                        "device_to_host_gb_per_second": m.transfer.read_gb_per_s,
+                        "round_trip_us": m.transfer.round_trip_us,
+                    });
+                }
+            }
             object["features"] = json!(features);
+            object["memory_bytes"] = json!(device.memory().map(|m| m.total_bytes));
+            object["available_bytes"] = json!(device.memory().map(|m| m.available_bytes));
             object["limits"] = Value::Object(pairs(&limits).map(|(name, value)| (name.to_string(), number(value))).collect::<Map<_, _>>());
         }
     }
     object
+}
+
+/// The rates of a device, unless they are not wanted.
+fn measured(args: &Args, device: &Device) -> Option<Result<Measured, kernels::Error>> {
+    let _bar = Bar::count(format!("measuring {}", device.adapter().name));
+    (!args.no_measure).then(|| measure(device))
 }
 
 /// The `name: value,` lines of a printed structure.

@@ -45,7 +45,7 @@ impl Source {
     pub fn load(&self, file: ModelFile, device: &Choice, options: &SessionOptions) -> Result<Loaded> {
         let executor = device.open()?;
         let checked = self.named(file.check(&executor))?;
-        let needs = self.named(checked.needs(options))?;
+        let needs = self.named(checked.fit(options))?;
         device.advise(&executor, needs.weights.0);
         let bar = Bar::bytes(format!("loading onto {}", executor.name()));
         let model = self.named(file.on_with(executor, &|done, total| bar.set(done, total)))?;

@@ -3,11 +3,12 @@
 use super::Args;
 use std::fmt;
 
-/// One test: a prompt read, or tokens generated, after some tokens.
+/// One test: a prompt read, or tokens generated, after some tokens, in some sequences at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Test {
     pub kind: Kind,
     pub depth: u32,
+    pub sequences: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,33 +22,43 @@ impl Test {
     pub fn positions(&self) -> u32 {
         match self.kind {
             // The token that is drawn after a prompt has a place too.
-            Kind::Prompt(n) => self.depth + n + 1,
-            Kind::Generate(n) => self.depth.max(1) + n,
+            Kind::Prompt(n) => self.depth.saturating_add(n).saturating_add(1),
+            Kind::Generate(n) => self.depth.max(1).saturating_add(n),
         }
     }
 
-    /// Tokens that are counted.
-    pub fn tokens(&self) -> u32 {
+    /// Tokens that are counted, in all sequences.
+    pub fn tokens(&self) -> f64 {
         match self.kind {
-            Kind::Prompt(n) | Kind::Generate(n) => n,
+            Kind::Prompt(n) | Kind::Generate(n) => f64::from(n) * f64::from(self.sequences),
         }
     }
 }
 
-/// `pp512`, `tg128`, `tg128@d4096`.
+/// `pp512`, `tg128`, `tg128@d4096`, `tg128@d4096@b8`.
 impl fmt::Display for Test {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             Kind::Prompt(n) => write!(f, "pp{n}")?,
             Kind::Generate(n) => write!(f, "tg{n}")?,
         }
-        if self.depth > 0 { write!(f, "@d{}", self.depth) } else { Ok(()) }
+        if self.depth > 0 {
+            write!(f, "@d{}", self.depth)?;
+        }
+        if self.sequences > 1 { write!(f, "@b{}", self.sequences) } else { Ok(()) }
     }
 }
 
-/// All combinations, in the order of the flags, depths outermost.
+/// All combinations, in the order of the flags: sequences outermost, then depths. Prompts are read by one sequence only.
 pub fn tests(args: &Args) -> Vec<Test> {
-    let prompts = args.prompts.iter().filter(|&&n| n > 0).map(|&n| Kind::Prompt(n));
-    let kinds: Vec<Kind> = prompts.chain(args.generate.iter().filter(|&&n| n > 0).map(|&n| Kind::Generate(n))).collect();
-    args.depths.iter().flat_map(|&depth| kinds.iter().map(move |&kind| Test { kind, depth })).collect()
+    let prompts: Vec<Kind> = args.prompts.iter().filter(|&&n| n > 0).map(|&n| Kind::Prompt(n)).collect();
+    let generated: Vec<Kind> = args.generate.iter().filter(|&&n| n > 0).map(|&n| Kind::Generate(n)).collect();
+    let mut tests = vec![];
+    for &sequences in &args.batch {
+        for &depth in &args.depths {
+            let kinds = prompts.iter().filter(|_| sequences == 1).chain(&generated);
+            tests.extend(kinds.map(|&kind| Test { kind, depth, sequences }));
+        }
+    }
+    tests
 }

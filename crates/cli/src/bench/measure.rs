@@ -1,25 +1,35 @@
 //! Runs a test and times it.
 
 use super::Args;
+use super::engine::Engine;
 use super::grid::{Kind, Test};
+use crate::open::Loaded;
 use crate::progress::Bar;
-use model::{Checked, Error, GenerateOptions, Sampling, Session, SessionOptions};
+use kernels::Executor;
+use kernels::measure::{self, Measured as Roof};
+use kernels::ops::Work;
+use model::{Checked, Error, Model, SessionOptions};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What is measured with.
 pub struct Bench<'a> {
     pub args: &'a Args,
-    pub session: Session,
-    /// Bytes of weights that one step reads.
-    pub step_bytes: u64,
+    pub model: Arc<Model>,
+    options: SessionOptions,
+    /// The engine of the last test, with its number of sequences.
+    engine: Option<(u32, Engine)>,
+    checked: Checked,
     /// Bytes of KV cache per position.
-    pub position_bytes: u64,
+    position_bytes: f64,
+    /// What the device reaches; not known of the CPU.
+    roof: Option<Roof>,
 }
 
 /// A test's repetitions.
 pub struct Measured {
     pub test: Test,
-    /// Tokens per second of each repetition.
+    /// Tokens per second of each repetition, all sequences together.
     pub rates: Vec<f64>,
 }
 
@@ -39,71 +49,85 @@ impl Measured {
     }
 }
 
+/// The work of one step.
+struct Step {
+    tokens: f64,
+    bytes: f64,
+    flops: f64,
+}
+
 impl<'a> Bench<'a> {
-    pub fn new(args: &'a Args, session: Session, checked: &Checked, options: &SessionOptions) -> Self {
+    /// Measures the device first, which takes a second or two.
+    pub fn new(args: &'a Args, loaded: Loaded, options: SessionOptions) -> Result<Self, Error> {
+        let Loaded { model, checked } = loaded;
         let one = SessionOptions { context: Some(1), ..options.clone() };
-        let position_bytes = checked.needs(&one).map_or(0, |needs| needs.kv.0);
-        Self { args, session, step_bytes: checked.recording(options, 1).work().weight_bytes, position_bytes }
+        let position_bytes = checked.needs(&one)?.kv.0 as f64;
+        let roof = match model.executor() {
+            Executor::Cpu => None,
+            Executor::Gpu(device) => {
+                let _bar = Bar::count(format!("measuring {}", device.adapter().name));
+                Some(measure::measure(device)?)
+            }
+        };
+        Ok(Self { args, model, options, engine: None, checked, position_bytes, roof })
     }
 
-    /// Bytes that a test must read per second at this rate: the weights once a step, the cache of all positions before.
-    pub fn bytes_per_second(&self, test: Test, tokens_per_second: f64) -> f64 {
-        let tokens = f64::from(test.tokens());
-        let (rows, positions) = match test.kind {
-            Kind::Prompt(n) => (f64::from(n.min(self.args.chunk)), f64::from(test.depth) + tokens / 2.0),
-            Kind::Generate(_) => (1.0, f64::from(test.depth.max(1)) + tokens / 2.0),
+    /// What one step of a test moves and computes, and how many tokens it counts for.
+    fn step(&self, test: Test) -> Step {
+        let work = |rows| -> Work { self.checked.recording(&self.options, rows).work() };
+        let (rows, length, flops) = match test.kind {
+            Kind::Prompt(n) => (n.min(self.args.chunk), n, work(n.min(self.args.chunk)).flops as f64),
+            Kind::Generate(n) => (test.sequences, n, work(1).flops as f64 * f64::from(test.sequences)),
         };
-        (self.step_bytes as f64 + positions * self.position_bytes as f64) * tokens_per_second / rows
+        let positions = f64::from(test.sequences) * (f64::from(test.depth) + f64::from(length) / 2.0);
+        let bytes = work(1).weight_bytes as f64 + positions * self.position_bytes;
+        Step { tokens: f64::from(rows), bytes, flops }
+    }
+
+    /// 10^9 bytes that must be read per second at this rate: in every step the weights, and what each sequence has cached.
+    pub fn gb_per_second(&self, measured: &Measured) -> f64 {
+        let step = self.step(measured.test);
+        step.bytes * measured.mean() / step.tokens / 1e9
+    }
+
+    /// The least time that the device could take for a step, by its bandwidth or its arithmetic, as a share of the time it took.
+    pub fn roof_share(&self, measured: &Measured) -> Option<f64> {
+        let (step, roof) = (self.step(measured.test), self.roof.as_ref()?);
+        let least_s = (step.bytes / (roof.read_gb_per_s * 1e9)).max(step.flops / (roof.matrix_tflop_per_s * 1e12));
+        Some(least_s * measured.mean() / step.tokens)
     }
 
     /// Warms up, then measures.
     pub fn measure(&mut self, test: Test) -> Result<Measured, Error> {
         let repetitions = self.args.repetitions;
         let bar = Bar::count(test.to_string());
-        self.session.reset();
-        self.session.feed(&tokens(test.depth, self.session.model().summary().vocabulary, 1))?;
-        self.session.prefill(None)?;
+        let vocabulary = self.model.summary().vocabulary;
+        let (before, steps) = match test.kind {
+            Kind::Prompt(n) => (tokens(n, vocabulary, 2), 1),
+            // Generation needs a token to begin from; at a depth it is the last one there, evaluated again.
+            Kind::Generate(n) => (tokens(u32::from(test.depth == 0), vocabulary, 2), n),
+        };
+        let engine = self.engine(test.sequences)?;
+        engine.begin(&tokens(test.depth, vocabulary, 1))?;
         let mut rates = vec![];
         for n in 0..=repetitions {
-            let rate = self.once(test)?;
-            bar.set(u64::from(n) + 1, u64::from(repetitions) + 1);
+            let began = Instant::now();
+            engine.run(test.depth, &before, steps)?;
             if n > 0 {
-                rates.push(rate);
+                rates.push(test.tokens() / began.elapsed().as_secs_f64());
             }
+            bar.set(u64::from(n) + 1, u64::from(repetitions) + 1);
         }
         Ok(Measured { test, rates })
     }
 
-    /// Tokens per second of one run from the test's depth.
-    fn once(&mut self, test: Test) -> Result<f64, Error> {
-        self.session.rollback(test.depth as usize);
-        let vocabulary = self.session.model().summary().vocabulary;
-        let steps = match test.kind {
-            Kind::Prompt(n) => {
-                self.session.feed(&tokens(n, vocabulary, 2))?;
-                1
-            }
-            Kind::Generate(n) => {
-                // Generation needs a token to begin from; at a depth it is the last one there, evaluated again.
-                self.session.feed(&tokens(u32::from(test.depth == 0), vocabulary, 2))?;
-                n
-            }
-        };
-        let options = GenerateOptions {
-            sampling: Sampling::greedy(),
-            max_tokens: Some(steps as usize),
-            ignore_end: true,
-            ..GenerateOptions::default()
-        };
-        let began = Instant::now();
-        let mut made = 0;
-        for token in self.session.generate_with(options)? {
-            token?;
-            made += 1;
+    /// The engine for so many sequences; that of another number goes first, and its cache with it.
+    fn engine(&mut self, sequences: u32) -> Result<&mut Engine, Error> {
+        if self.engine.as_ref().is_none_or(|(number, _)| *number != sequences) {
+            self.engine = None;
+            self.engine = Some((sequences, Engine::new(&self.model, &self.options, sequences)?));
         }
-        let seconds = began.elapsed().as_secs_f64();
-        let counted = if matches!(test.kind, Kind::Prompt(_)) { test.tokens() } else { made };
-        Ok(f64::from(counted) / seconds)
+        Ok(&mut self.engine.as_mut().expect("just made").1)
     }
 }
 
@@ -120,12 +144,13 @@ fn tokens(count: u32, vocabulary: u32, seed: u32) -> Vec<u32> {
 mod tests {
     use super::*;
 
+    const TEST: Test = Test { kind: Kind::Generate(1), depth: 0, sequences: 1 };
+
     #[test]
     fn the_spread_is_that_of_a_sample() {
-        let test = Test { kind: Kind::Generate(1), depth: 0 };
-        let measured = Measured { test, rates: vec![1.0, 2.0, 3.0] };
+        let measured = Measured { test: TEST, rates: vec![1.0, 2.0, 3.0] };
         assert_eq!((measured.mean(), measured.deviation()), (2.0, 1.0));
-        assert_eq!(Measured { test, rates: vec![5.0] }.deviation(), 0.0);
+        assert_eq!(Measured { test: TEST, rates: vec![5.0] }.deviation(), 0.0);
     }
 
     #[test]

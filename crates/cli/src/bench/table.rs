@@ -7,23 +7,24 @@ use serde_json::{Value, json};
 
 /// Names and alignment of the columns.
 pub const HEAD: &str = "\
-| model                          |       size |     params | device                   | test           |              t/s |     GB/s |
-| ------------------------------ | ---------: | ---------: | ------------------------ | -------------- | ---------------: | -------: |";
+| model                          |       size |     params | device                   | test           |              t/s |     GB/s |   roof |
+| ------------------------------ | ---------: | ---------: | ------------------------ | -------------- | ---------------: | -------: | -----: |";
 
 /// One result as a row.
 pub fn line(bench: &Bench<'_>, measured: &Measured) -> String {
-    let model = bench.session.model();
+    let model = &bench.model;
     let parameters = millions(model.file().tensors().iter().map(gguf::TensorInfo::elements).sum());
     let rate = format!("{:.2} ± {:.2}", measured.mean(), measured.deviation());
-    let bandwidth = bench.bytes_per_second(measured.test, measured.mean()) / 1e9;
+    let bandwidth = bench.gb_per_second(measured);
+    let roof = bench.roof_share(measured).map_or_else(|| "-".to_string(), |share| format!("{:.1}%", 100.0 * share));
     let size = Size(model.weight_bytes()).to_string();
     let (name, device, test) = (short(&name(bench), 30), short(&model.executor().name(), 24), measured.test.to_string());
-    format!("| {name:<30} | {size:>10} | {parameters:>10} | {device:<24} | {test:<14} | {rate:>16} | {bandwidth:>8.2} |")
+    format!("| {name:<30} | {size:>10} | {parameters:>10} | {device:<24} | {test:<14} | {rate:>16} | {bandwidth:>8.2} | {roof:>6} |")
 }
 
 /// One result as an object.
 pub fn json(bench: &Bench<'_>, measured: &Measured) -> Value {
-    let executor = bench.session.model().executor();
+    let executor = bench.model.executor();
     json!({
         "model": name(bench),
         "file": bench.args.source.name(),
@@ -34,17 +35,17 @@ pub fn json(bench: &Bench<'_>, measured: &Measured) -> Value {
         "tokens_per_second": measured.mean(),
         "stddev": measured.deviation(),
         "samples": measured.rates,
-        "gb_per_second": bench.bytes_per_second(measured.test, measured.mean()) / 1e9,
-        "roof_share": null,
+        "gb_per_second": bench.gb_per_second(measured),
+        "roof_share": bench.roof_share(measured),
     })
 }
 
 /// The architecture and the weights' main type, as in `qwen3 Q4_K`.
 fn name(bench: &Bench<'_>) -> String {
-    let file = bench.session.model().file();
+    let file = bench.model.file();
     let largest = crate::inspect::types(file).into_iter().max_by_key(|(_, (_, bytes))| *bytes);
     let label = file.get_opt::<&str>("general.size_label").ok().flatten().unwrap_or_default();
-    let words = [bench.session.model().summary().architecture, label, largest.as_ref().map_or("", |(ty, _)| ty)];
+    let words = [bench.model.summary().architecture, label, largest.as_ref().map_or("", |(ty, _)| ty)];
     words.into_iter().filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ")
 }
 

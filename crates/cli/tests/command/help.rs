@@ -30,7 +30,7 @@ fn what_cannot_be_meant_exits_with_2_and_prints_no_result() {
         &["logits", "--tokens", "1,-2", "-o", "x.npy"],
         &["bench", "-p", "0", "-n", "0"],
         &["tokenize", "--decode", "1", "model.gguf", "text"],
-        &["perplexity", "--ctx", "16", "--stride", "16", file!()],
+        &["perplexity", "--ctx", "16", "--stride", "16", concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")],
     ];
     for words in cases {
         let run = run(words);

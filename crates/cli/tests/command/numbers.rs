@@ -90,10 +90,10 @@ fn perplexity_does_not_depend_on_where_the_model_came_from_or_on_empty_texts() {
 #[test]
 fn bench_reports_every_test_with_its_spread() {
     let model = Model::new(&tiny::builder(0.5));
-    let words = ["bench", model.path(), "--device", "cpu", "-p", "8", "-n", "4", "-d", "0,16", "-r", "2"];
+    let words = ["bench", model.path(), "--device", "cpu", "-p", "8", "-n", "4", "-d", "0,16", "-b", "1,3", "-r", "2"];
     let json = run(&[&words[..], &["--json"]].concat()).json();
     let tests: Vec<&str> = json.as_array().unwrap().iter().map(|t| t["test"].as_str().unwrap()).collect();
-    assert_eq!(tests, ["pp8", "tg4", "pp8@d16", "tg4@d16"]);
+    assert_eq!(tests, ["pp8", "tg4", "pp8@d16", "tg4@d16", "tg4@b3", "tg4@d16@b3"]);
     for test in json.as_array().unwrap() {
         assert!(test["tokens_per_second"].as_f64().unwrap() > 0.0 && test["stddev"].as_f64().unwrap() >= 0.0, "{test}");
         assert!(test["gb_per_second"].as_f64().unwrap() > 0.0 && test.get("roof_share").is_some(), "{test}");

@@ -29,7 +29,7 @@ fn the_software_gpu_answers_too_and_is_not_called_a_gpu() {
 #[test]
 fn auto_never_takes_software_for_a_gpu() {
     let json = run(&["run", "-p", QUESTION, "--json"]).json();
-    let devices = run(&["devices", "--json"]).json();
+    let devices = run(&["devices", "--json", "--no-measure"]).json();
     let gpu = devices.as_array().unwrap().iter().any(|d| d["class"] != "software");
     assert_eq!(json["executor"], if gpu { "gpu" } else { "cpu" });
 }

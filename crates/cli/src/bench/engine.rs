@@ -1,0 +1,62 @@
+//! What runs a test: one session, or several sequences in step.
+
+use model::{Batch, Error, GenerateOptions, Model, Sampling, Session, SessionOptions};
+use std::sync::Arc;
+
+pub enum Engine {
+    One(Box<Session>),
+    Many(Box<Batch>),
+}
+
+impl Engine {
+    /// An engine of this many sequences.
+    pub fn new(model: &Arc<Model>, options: &SessionOptions, sequences: u32) -> Result<Self, Error> {
+        let options = SessionOptions { sequences, ..options.clone() };
+        Ok(match sequences {
+            1 => Self::One(Box::new(model.session(options)?)),
+            _ => Self::Many(Box::new(model.batch(options)?)),
+        })
+    }
+
+    /// Evaluates `ids` in every sequence, and nothing else.
+    pub fn begin(&mut self, ids: &[u32]) -> Result<(), Error> {
+        match self {
+            Self::One(session) => {
+                session.reset();
+                session.feed(ids)?;
+                session.prefill(None)
+            }
+            Self::Many(batch) => {
+                for sequence in 0..batch.sequences() {
+                    batch.release(sequence);
+                    batch.feed(sequence, ids)?;
+                }
+                batch.step(&[Sampling::greedy()]).map(drop)
+            }
+        }
+    }
+
+    /// Goes back to `depth` tokens, reads `prompt`, and draws `steps` tokens in every sequence; returns how many were drawn in all.
+    pub fn run(&mut self, depth: u32, prompt: &[u32], steps: u32) -> Result<usize, Error> {
+        match self {
+            Self::One(session) => {
+                session.rollback(depth as usize);
+                session.feed(prompt)?;
+                let options = GenerateOptions {
+                    sampling: Sampling::greedy(),
+                    max_tokens: Some(steps as usize),
+                    ignore_end: true,
+                    ..GenerateOptions::default()
+                };
+                session.generate_with(options)?.try_fold(0, |drawn, token| token.map(|_| drawn + 1))
+            }
+            Self::Many(batch) => {
+                for sequence in 0..batch.sequences() {
+                    batch.rollback(sequence, depth as usize);
+                    batch.feed(sequence, prompt)?;
+                }
+                (0..steps).try_fold(0, |drawn, _| Ok(drawn + batch.step(&[Sampling::greedy()])?.len()))
+            }
+        }
+    }
+}
