@@ -28,7 +28,7 @@ pub enum Error {
     /// Weights, KV cache and intermediates do not fit.
     #[error(
         "{device} has {available} of memory for {needed}: weights {weights}, KV cache of {context} positions {kv}, \
-         intermediates {intermediates}; lower --ctx or choose --kv f16 or q8_0"
+         intermediates {intermediates}; {}", smaller(*weights, *available)
     )]
     TooLarge { device: String, available: Size, needed: Size, weights: Size, kv: Size, intermediates: Size, context: u32 },
     /// More positions than the model was made for or than the session was given.
@@ -56,6 +56,14 @@ pub enum Error {
     /// The executor failed.
     #[error(transparent)]
     Kernels(kernels::Error),
+}
+
+/// What to do about a model that does not fit.
+fn smaller(weights: Size, available: Size) -> &'static str {
+    match weights < available {
+        true => "lower --ctx or choose --kv f16 or q8_0",
+        false => "choose a file of a smaller quantization or another --device",
+    }
 }
 
 impl From<kernels::Error> for Error {

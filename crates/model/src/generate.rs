@@ -1,16 +1,16 @@
 //! Generation: steps submitted ahead of the ids that are read, text streamed behind them.
 
 use crate::error::Error;
-use crate::runner::Head;
+use crate::runner::{Head, drawn};
 use crate::sampling::{Sampling, Stops};
 use crate::session::{PrefillProgress, Session};
 use crate::tokenizer::{Control, Decoder};
-use kernels::{Executor, Pending};
+use kernels::Pending;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 /// What a generation is made with.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct GenerateOptions {
     pub sampling: Sampling,
     /// Tokens at most; none goes on until the model or the context ends.
@@ -21,12 +21,6 @@ pub struct GenerateOptions {
     pub ignore_end: bool,
     /// Show control tokens as text instead of leaving them out.
     pub show_control: bool,
-}
-
-impl Default for GenerateOptions {
-    fn default() -> Self {
-        Self { sampling: Sampling::default(), max_tokens: None, stops: vec![], ignore_end: false, show_control: false }
-    }
 }
 
 /// One token of an answer.
@@ -68,12 +62,9 @@ pub struct Generate<'a> {
     progress: Option<Box<dyn Fn(usize, usize) + Sync + 'a>>,
 }
 
-/// Steps in flight on a GPU: enough to hide a read-back, few enough that a late stop wastes little.
-const GPU_DEPTH: usize = 4;
-
 impl<'a> Generate<'a> {
     pub(crate) fn new(session: &'a mut Session, options: GenerateOptions) -> Self {
-        let depth = if matches!(session.model().executor(), Executor::Gpu(_)) { GPU_DEPTH } else { 1 };
+        let depth = session.runner.depth();
         let control = if options.show_control { Control::Show } else { Control::Hide };
         let stops = Stops::new(&options.stops);
         let decoder = Decoder::new(control);
@@ -99,19 +90,16 @@ impl<'a> Generate<'a> {
         let head = Head::Sample { penalize: params.penalizes() };
         let session = &mut *self.session;
         let until = if self.submitted == 0 {
-            // The first step evaluates the rest of the prompt; at least its last token, again if it must be.
-            let end = session.tokens.len();
-            session.evaluated = session.evaluated.min(end - 1);
-            let chunk = session.runner.options().chunk as usize;
-            let whole = session.evaluated + (end - session.evaluated - 1) / chunk * chunk;
+            // The step that draws first evaluates the rest of the prompt too.
+            session.sequence.reread();
+            let last = session.tokens().len() - 1;
             let report: Option<PrefillProgress<'_>> = self.progress.as_deref().map(|p| p as PrefillProgress<'_>);
-            session.prefill_to(whole, head, report)?;
-            end
+            session.prefill_to(last, session.runner.options().chunk as usize - 1, head, report)?;
+            last + 1
         } else {
-            session.evaluated + 1
+            session.sequence.evaluated + 1
         };
-        let last = (until - session.evaluated - 1) as u32;
-        let pending = session.start(until, head, vec![last], vec![params])?;
+        let pending = session.start(until, head, &[params])?;
         self.submitted += 1;
         self.flight.push_back(pending);
         Ok(())
@@ -119,7 +107,8 @@ impl<'a> Generate<'a> {
 
     fn may_submit(&self) -> bool {
         let limit = self.options.max_tokens.unwrap_or(usize::MAX);
-        let room = self.submitted == 0 || self.session.evaluated < self.session.context();
+        // A token is drawn for the position after the last that is evaluated, once the prompt is.
+        let room = self.submitted == 0 || self.session.sequence.evaluated + 1 < self.session.context();
         self.submitted < limit && room
     }
 
@@ -136,14 +125,11 @@ impl<'a> Generate<'a> {
             self.end(if length { Finish::Length } else { Finish::Context })?;
             return Ok(None);
         };
-        let drawn = pending.wait()?;
-        let (id, log_prob) = (drawn.0[0][0], drawn.f32(0)[1]);
+        let Some((id, log_prob)) = drawn(&pending.wait()?).next() else { unreachable!("one row was asked for") };
         if !log_prob.is_finite() {
-            return Err(Error::NonFinite { position: self.session.tokens.len() - 1 });
+            return Err(Error::NonFinite { position: self.session.tokens().len() - 1 });
         }
-        if self.session.tokens.len() < self.session.context() {
-            self.session.tokens.push(id);
-        }
+        self.session.sequence.tokens.push(id);
         let tokenizer = std::sync::Arc::clone(self.session.model().tokenizer());
         if tokenizer.is_end(id) && !self.options.ignore_end {
             self.end(Finish::End)?;
@@ -178,7 +164,7 @@ impl<'a> Generate<'a> {
     fn end(&mut self, finish: Finish) -> Result<(), Error> {
         self.finish.get_or_insert(finish);
         let read: Result<Vec<_>, _> = self.flight.drain(..).map(Pending::wait).collect();
-        self.session.evaluated = self.session.evaluated.min(self.session.tokens.len());
+        self.session.sequence.settle();
         read.map(|_| ()).map_err(Error::from)
     }
 }

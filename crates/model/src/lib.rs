@@ -1,20 +1,25 @@
 //! Gemma and Qwen models: a GGUF file in, text out, on a GPU or on the CPU.
 
 pub mod arch;
+pub mod batch;
 pub mod chat;
 pub mod error;
 pub mod generate;
 mod load;
 mod meta;
 pub mod model;
+mod needs;
 mod runner;
 pub mod sampling;
+mod sequence;
 pub mod session;
 pub mod tokenizer;
 
+pub use batch::{Batch, Drawn};
 pub use cpu_ref::KvType;
 pub use error::{Error, Size};
 pub use generate::{Finish, Generate, GenerateOptions, Generated};
-pub use model::{Checked, Model, ModelFile, Needs};
+pub use model::{Checked, Model, ModelFile};
+pub use needs::Needs;
 pub use sampling::Sampling;
 pub use session::{Session, SessionOptions, Tapped};

@@ -1,13 +1,15 @@
 //! A model: an opened file, then the same with its weights on an executor.
 
 use crate::arch::{self, Architecture, Logits, Summary};
+use crate::batch::Batch;
 use crate::chat::ChatTemplate;
-use crate::error::{Error, Size};
+use crate::error::Error;
 use crate::load::{Loader, Progress};
+use crate::needs::{self, Needs};
 use crate::session::{Session, SessionOptions};
 use crate::tokenizer::Tokenizer;
 use gguf::Gguf;
-use kernels::{Counts, Executor, Recorder, StateKind, States, Weights};
+use kernels::{Counts, Executor, Recorder, StateKind, Weights};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,22 +28,6 @@ pub struct Model {
     executor: Executor,
     architecture: Box<dyn Architecture>,
     weights: Arc<Weights>,
-}
-
-/// What a model will take on an executor, told before anything is allocated.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Needs {
-    pub weights: Size,
-    pub kv: Size,
-    pub intermediates: Size,
-}
-
-impl Needs {
-    /// The sum.
-    #[must_use]
-    pub fn total(&self) -> Size {
-        Size(self.weights.0 + self.kv.0 + self.intermediates.0)
-    }
 }
 
 impl ModelFile {
@@ -79,7 +65,7 @@ impl ModelFile {
     pub fn check(&self, executor: &Executor) -> Result<Checked, Error> {
         let (architecture, weights) = self.load(Weights::dry(executor), &|_, _| {})?;
         let summary = architecture.summary().clone();
-        if self.tokenizer.vocab_size() > summary.vocabulary as usize {
+        if self.tokenizer.vocab_size() != summary.vocabulary as usize {
             return Err(Error::Vocabulary { tokens: self.tokenizer.vocab_size(), rows: summary.vocabulary });
         }
         Ok(Checked { weights: weights.bytes(), architecture, executor: executor.clone() })
@@ -95,9 +81,13 @@ impl ModelFile {
     /// Loads the weights onto an executor, reporting bytes done and in all.
     ///
     /// # Errors
-    /// As [`ModelFile::check`], and what allocation and reading give; nothing stays allocated.
+    /// As [`ModelFile::check`]; [`Error::TooLarge`] when the weights alone do not fit; what allocation and reading give. Nothing
+    /// stays allocated then.
     pub fn on_with(self, executor: Executor, progress: Progress<'_>) -> Result<Model, Error> {
-        self.check(&executor)?;
+        let checked = self.check(&executor)?;
+        if let Some(available) = needs::available(&executor).filter(|&free| free < checked.weights) {
+            checked.fit_within(&SessionOptions::default(), available)?;
+        }
         let (architecture, weights) = self.load(Weights::new(&executor), progress)?;
         let Self { file, tokenizer, template } = self;
         Ok(Model { file, tokenizer, template, executor, architecture, weights: Arc::new(weights) })
@@ -130,20 +120,24 @@ impl Checked {
     /// # Errors
     /// A context that the model was not made for, limits of the device.
     pub fn needs(&self, options: &SessionOptions) -> Result<Needs, Error> {
-        let context = options.context_for(self.summary())?;
-        let kinds = arch::states(self.summary(), options.kv);
-        let intermediates = match &self.executor {
-            Executor::Cpu => 0,
-            Executor::Gpu(device) => {
-                let rec = record(&*self.architecture, &kinds, Counts { step: options.chunk, out: 1 }, Logits::Rows, false).0;
-                kernels::plan::plan(&rec, device.caps(), &options.plan)?.intermediate_bytes()
-            }
-        };
-        Ok(Needs {
-            weights: Size(self.weights),
-            kv: Size(States::bytes_for(&kinds, options.sequences, context)),
-            intermediates: Size(intermediates),
-        })
+        Needs::of(self.weights, &*self.architecture, &self.executor, options)
+    }
+
+    /// The same, refused where they are more than the options allow or than the executor has free.
+    ///
+    /// # Errors
+    /// As [`Checked::needs`]; [`Error::TooLarge`].
+    pub fn fit(&self, options: &SessionOptions) -> Result<Needs, Error> {
+        match options.memory_bytes.or_else(|| needs::available(&self.executor)) {
+            Some(available) => self.fit_within(options, available),
+            None => self.needs(options),
+        }
+    }
+
+    fn fit_within(&self, options: &SessionOptions, available: u64) -> Result<Needs, Error> {
+        let needs = self.needs(options)?;
+        needs.fit(&self.executor, options.context_for(self.summary())?, available)?;
+        Ok(needs)
     }
 
     /// The recording of a decode step, for people who want to see the plan.
@@ -184,9 +178,23 @@ impl Model {
     /// A conversation of its own over these weights.
     ///
     /// # Errors
-    /// A context that the model was not made for or that does not fit.
+    /// [`Error::Context`] for one that the model was not made for, [`Error::TooLarge`] for one that does not fit.
+    ///
+    /// # Panics
+    /// When the options ask for chunks of no rows or for no sequences.
     pub fn session(self: &Arc<Self>, options: SessionOptions) -> Result<Session, Error> {
         Session::new(Arc::clone(self), options)
+    }
+
+    /// Several sequences that share their steps, as many as [`SessionOptions::sequences`] says.
+    ///
+    /// # Errors
+    /// As [`Model::session`].
+    ///
+    /// # Panics
+    /// As [`Model::session`].
+    pub fn batch(self: &Arc<Self>, options: SessionOptions) -> Result<Batch, Error> {
+        Batch::new(Arc::clone(self), options)
     }
 
     #[must_use]

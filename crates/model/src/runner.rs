@@ -1,19 +1,22 @@
 //! Runs steps of one model over one group of sequences: plans made once, states that grow.
 
-use crate::arch::{self, Logits};
+use crate::arch::{self, Architecture, Logits};
 use crate::error::Error;
 use crate::model::{Model, record};
-use crate::session::SessionOptions;
+use crate::needs::{self, Needs};
+use crate::sequence::Sequence;
+use crate::session::{PrefillProgress, SessionOptions};
 use kernels::ops::{penalize, sample};
-use kernels::{Counts, Pending, Plan, StateKind, States, StepInput, Watch};
+use kernels::{Counts, Executor, Outputs, Pending, Plan, Recorder, SampleParams, StateKind, States, StepInput, Watch};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a step ends with.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Head {
-    /// The logits themselves.
-    Logits(Logits),
+    /// The logits of every row.
+    Logits,
     /// An id and its log-probability per asked row; the id goes to the token state too.
     Sample { penalize: bool },
 }
@@ -24,6 +27,13 @@ pub(crate) struct PlanKey {
     pub rows: u32,
     pub out: u32,
     pub head: Head,
+}
+
+/// The positions of one sequence, from the first that is not evaluated up to `until`, that a step evaluates.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Span {
+    pub slot: usize,
+    pub until: usize,
 }
 
 pub(crate) struct Runner {
@@ -38,11 +48,54 @@ pub(crate) struct Runner {
 /// Positions that states are first made for; they double from there.
 const FIRST_POSITIONS: u32 = 1024;
 
+/// Steps in flight on a GPU: enough to hide a read-back, few enough that a late stop wastes little.
+const GPU_DEPTH: usize = 4;
+
+/// Rows that the plans of steps which draw have room for: one, one for each sequence, a chunk.
+fn capacities(options: &SessionOptions) -> [u32; 3] {
+    [1, options.sequences, options.sequences.max(options.chunk)]
+}
+
+/// The plans that a session which generates makes.
+pub(crate) fn sampling_keys(options: &SessionOptions) -> Vec<PlanKey> {
+    let mut rows = capacities(options).to_vec();
+    rows.dedup();
+    rows.into_iter().map(|rows| PlanKey { rows, out: options.sequences.min(rows), head: Head::Sample { penalize: true } }).collect()
+}
+
+/// Records the step that a key names.
+pub(crate) fn recording(architecture: &dyn Architecture, kinds: &[StateKind], key: PlanKey) -> Recorder {
+    let capacity = Counts { step: key.rows, out: key.out };
+    match key.head {
+        Head::Logits => record(architecture, kinds, capacity, Logits::All, false).0,
+        Head::Sample { penalize: penalized } => {
+            let (mut rec, raw) = record(architecture, kinds, capacity, Logits::Rows, true);
+            let tokens = rec.state(0);
+            let logits = if penalized { penalize(&mut rec, raw, tokens) } else { raw };
+            let drawn = sample(&mut rec, logits, raw, tokens);
+            rec.output(drawn);
+            rec
+        }
+    }
+}
+
+/// What a step drew: (id, log-probability) per asked row.
+pub(crate) fn drawn(outputs: &Outputs) -> impl Iterator<Item = (u32, f32)> {
+    outputs.0[0].chunks_exact(2).map(|row| (row[0], f32::from_bits(row[1])))
+}
+
 impl Runner {
     pub fn new(model: Arc<Model>, options: &SessionOptions) -> Result<Self, Error> {
+        assert!(options.chunk > 0 && options.sequences > 0, "a session of no rows or no sequences");
         let context = options.context_for(model.summary())?;
+        let (executor, weights) = (model.executor(), model.weights().bytes());
+        // The weights are there already: what is free now, and they, hold the whole.
+        let free = || Some(needs::available(executor)?.saturating_add(weights));
+        if let Some(available) = options.memory_bytes.or_else(free) {
+            Needs::of(weights, model.architecture(), executor, options)?.fit(executor, context, available)?;
+        }
         let kinds = arch::states(model.summary(), options.kv);
-        let states = States::new(model.executor(), &kinds, options.sequences, FIRST_POSITIONS.min(context))?;
+        let states = States::new(executor, &kinds, options.sequences, FIRST_POSITIONS.min(context))?;
         Ok(Self { model, states, kinds, plans: HashMap::new(), options: options.clone(), context })
     }
 
@@ -55,14 +108,24 @@ impl Runner {
         self.context as usize
     }
 
+    /// Rows of a step at most.
+    pub fn most_rows(&self) -> usize {
+        capacities(&self.options)[2] as usize
+    }
+
+    /// Steps that may be in flight.
+    pub fn depth(&self) -> usize {
+        if matches!(self.model.executor(), Executor::Gpu(_)) { GPU_DEPTH } else { 1 }
+    }
+
     /// Makes room for `positions` positions per sequence.
-    pub fn reserve(&mut self, positions: usize) -> Result<(), Error> {
+    fn reserve(&mut self, positions: usize) -> Result<(), Error> {
         if positions > self.context() {
             return Err(Error::ContextOverflow { needed: positions, limit: self.context() });
         }
         let (needed, current) = (positions as u32, self.states.capacity());
         if needed > current {
-            self.states.grow(needed.max(2 * current).min(self.context))?;
+            self.states.grow(needed.max(current.saturating_mul(2)).min(self.context))?;
         }
         Ok(())
     }
@@ -71,51 +134,104 @@ impl Runner {
     pub fn rows_with_logits(&self) -> u32 {
         let row = 4 * u64::from(self.model.summary().vocabulary);
         let limit = match self.model.executor() {
-            kernels::Executor::Gpu(device) => device.caps().max_binding_bytes.min(64 << 20),
-            kernels::Executor::Cpu => 64 << 20,
+            Executor::Gpu(device) => device.caps().max_binding_bytes.min(64 << 20),
+            Executor::Cpu => 64 << 20,
         };
         ((limit / row) as u32).clamp(1, self.options.chunk)
     }
 
-    /// The plan for a key, made when it is first asked for.
-    pub fn plan(&mut self, key: PlanKey) -> Result<&mut Plan, Error> {
-        if !self.plans.contains_key(&key) {
-            let capacity = Counts { step: key.rows, out: key.out };
-            let (logits, sampled) = match key.head {
-                Head::Logits(logits) => (logits, None),
-                Head::Sample { penalize } => (Logits::Rows, Some(penalize)),
-            };
-            let (mut rec, raw) = record(self.model.architecture(), &self.kinds, capacity, logits, sampled.is_some());
-            if let Some(penalized) = sampled {
-                let tokens = rec.state(0);
-                let logits = if penalized { penalize(&mut rec, raw, tokens) } else { raw };
-                let drawn = sample(&mut rec, logits, raw, tokens);
-                rec.output(drawn);
+    /// The plan for steps of this many rows: the smallest of the few that are made.
+    pub fn key(&self, rows: usize, head: Head) -> PlanKey {
+        let fitting = |capacities: &[u32]| capacities.iter().copied().find(|&c| c as usize >= rows).unwrap_or(rows as u32);
+        match head {
+            Head::Logits => {
+                let rows = fitting(&[1, self.rows_with_logits()]);
+                PlanKey { rows, out: rows, head }
             }
+            Head::Sample { .. } => {
+                let rows = fitting(&capacities(&self.options));
+                PlanKey { rows, out: self.options.sequences.min(rows), head }
+            }
+        }
+    }
+
+    fn plan(&mut self, key: PlanKey) -> Result<(&mut Plan, &mut States), Error> {
+        if !self.plans.contains_key(&key) {
+            let rec = recording(self.model.architecture(), &self.kinds, key);
             let plan = self.model.executor().plan(rec, self.model.weights(), &self.options.plan)?;
             self.plans.insert(key, plan);
         }
-        Ok(self.plans.get_mut(&key).expect("just made"))
+        Ok((self.plans.get_mut(&key).expect("just made"), &mut self.states))
     }
 
-    /// Runs one step; room for its positions must be there.
-    pub fn run(&mut self, key: PlanKey, input: &StepInput, watch: Watch<'_>) -> Result<Pending, Error> {
-        self.plan(key)?;
-        let plan = self.plans.get_mut(&key).expect("just made");
-        Ok(plan.run(&mut self.states, input, watch)?)
+    /// Starts a step over these spans. The last row of the n-th is drawn from by the n-th of `draws`, if there are any.
+    pub fn start(
+        &mut self,
+        sequences: &mut [Sequence],
+        spans: &[Span],
+        head: Head,
+        draws: &[SampleParams],
+        cancel: &AtomicBool,
+    ) -> Result<Pending, Error> {
+        let end = spans.iter().map(|span| span.until).max().unwrap_or(0);
+        self.reserve((end + 1).min(self.context()))?;
+        let tokens = Recorder::new(Counts { step: 1, out: 1 }, &self.kinds).state(0);
+        let mut input = StepInput { sampling: draws.to_vec(), ..StepInput::default() };
+        for &Span { slot, until } in spans {
+            let Sequence { tokens: ids, evaluated } = &sequences[slot];
+            // Ids past the known ones were drawn by a step still in flight and are on the device already.
+            let known = *evaluated.min(&ids.len())..until.min(ids.len());
+            if !known.is_empty() {
+                self.states.write_tokens(tokens, slot as u32, known.start as u32, &ids[known]);
+            }
+            input.positions.extend(*evaluated as u32..until as u32);
+            input.sequences.resize(input.positions.len(), slot as u32);
+            if !draws.is_empty() {
+                input.out_rows.push(input.positions.len() as u32 - 1);
+            }
+        }
+        let key = self.key(input.positions.len(), head);
+        let (plan, states) = self.plan(key)?;
+        let pending = plan.run(states, &input, Watch { cancel: Some(cancel), progress: None })?;
+        spans.iter().for_each(|span| sequences[span.slot].evaluated = span.until);
+        Ok(pending)
     }
 
-    /// The names and layers of what a plan with these options reads back after its outputs.
+    /// Evaluates every sequence up to its end in whole chunks, filled from the first on, until `keep` positions or fewer are left.
+    pub fn prefill(
+        &mut self,
+        sequences: &mut [Sequence],
+        ends: &[usize],
+        keep: usize,
+        head: Head,
+        cancel: &AtomicBool,
+        progress: Option<PrefillProgress<'_>>,
+    ) -> Result<(), Error> {
+        let left = |all: &[Sequence]| all.iter().zip(ends).map(|(s, &end)| end.saturating_sub(s.evaluated)).sum::<usize>();
+        let total = left(sequences);
+        while left(sequences) > keep {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            let (mut spans, mut room) = (vec![], self.options.chunk as usize);
+            for (slot, (sequence, &end)) in sequences.iter().zip(ends).enumerate() {
+                let rows = end.saturating_sub(sequence.evaluated).min(room);
+                if rows > 0 {
+                    spans.push(Span { slot, until: sequence.evaluated + rows });
+                    room -= rows;
+                }
+            }
+            self.start(sequences, &spans, head, &[], cancel)?.wait()?;
+            if let Some(report) = progress {
+                report(total - left(sequences), total);
+            }
+        }
+        Ok(())
+    }
+
+    /// The names and layers of what a plan reads back after its outputs.
     pub fn taps(&self, key: PlanKey) -> Vec<(String, u32)> {
-        let capacity = Counts { step: key.rows, out: key.out };
-        let Head::Logits(logits) = key.head else { return vec![] };
-        let (rec, _) = record(self.model.architecture(), &self.kinds, capacity, logits, false);
+        let rec = recording(self.model.architecture(), &self.kinds, key);
         kernels::plan::requested(&rec, &self.options.plan).iter().map(|t| (t.name.to_string(), t.layer)).collect()
-    }
-
-    /// Writes ids that the host knows into the token state.
-    pub fn write_tokens(&mut self, sequence: u32, position: usize, ids: &[u32]) {
-        let state = kernels::Recorder::new(Counts { step: 1, out: 1 }, &self.kinds).state(0);
-        self.states.write_tokens(state, sequence, position as u32, ids);
     }
 }

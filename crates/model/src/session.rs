@@ -1,13 +1,15 @@
 //! A session: one conversation's tokens, its KV cache, and generation from them.
 
-use crate::arch::{Logits, Summary};
+use crate::arch::Summary;
 use crate::error::Error;
 use crate::generate::{Generate, GenerateOptions};
 use crate::model::Model;
-use crate::runner::{Head, PlanKey, Runner};
+use crate::runner::{Head, Runner, Span};
 use crate::sampling::Sampling;
+use crate::sequence::Sequence;
 use cpu_ref::KvType;
-use kernels::{Pending, PlanOptions, StepInput, Watch};
+use kernels::{Pending, PlanOptions, SampleParams};
+use std::slice::from_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,8 +22,10 @@ pub struct SessionOptions {
     pub kv: KvType,
     /// Rows of a prefill step at most.
     pub chunk: u32,
-    /// Sequences that share the session's steps.
+    /// Sequences of a [`Batch`](crate::Batch), which share its steps; a session is one.
     pub sequences: u32,
+    /// Bytes that weights, cache and intermediates may take together; none asks the device.
+    pub memory_bytes: Option<u64>,
     /// Taps, fusion and rows of the plans.
     pub plan: PlanOptions,
 }
@@ -31,7 +35,7 @@ pub const DEFAULT_CONTEXT: u32 = 8192;
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        Self { context: None, kv: KvType::F16, chunk: 512, sequences: 1, plan: PlanOptions::default() }
+        Self { context: None, kv: KvType::F16, chunk: 512, sequences: 1, memory_bytes: None, plan: PlanOptions::default() }
     }
 }
 
@@ -75,10 +79,7 @@ pub struct Tapped {
 /// One conversation. Tokens are fed or generated; the KV cache follows.
 pub struct Session {
     pub(crate) runner: Runner,
-    /// What was fed and generated, in order.
-    pub(crate) tokens: Vec<u32>,
-    /// Positions whose keys and values are in the cache; while a generation runs ahead, more than `tokens`.
-    pub(crate) evaluated: usize,
+    pub(crate) sequence: Sequence,
     pub(crate) cancel: Arc<AtomicBool>,
 }
 
@@ -88,7 +89,7 @@ pub type PrefillProgress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 impl Session {
     pub(crate) fn new(model: Arc<Model>, options: SessionOptions) -> Result<Self, Error> {
         let runner = Runner::new(model, &options)?;
-        Ok(Self { runner, tokens: vec![], evaluated: 0, cancel: Arc::default() })
+        Ok(Self { runner, sequence: Sequence::default(), cancel: Arc::default() })
     }
 
     #[must_use]
@@ -99,7 +100,7 @@ impl Session {
     /// Tokens fed and generated so far.
     #[must_use]
     pub fn tokens(&self) -> &[u32] {
-        &self.tokens
+        &self.sequence.tokens
     }
 
     /// Positions at most.
@@ -126,15 +127,7 @@ impl Session {
     /// [`Error::TokenId`], [`Error::ContextOverflow`]; nothing is appended then.
     pub fn feed(&mut self, ids: &[u32]) -> Result<(), Error> {
         let vocabulary = self.runner.model.summary().vocabulary;
-        if let Some(&id) = ids.iter().find(|&&id| id >= vocabulary) {
-            return Err(Error::TokenId { id, vocabulary });
-        }
-        let needed = self.tokens.len() + ids.len();
-        if needed > self.context() {
-            return Err(Error::ContextOverflow { needed, limit: self.context() });
-        }
-        self.tokens.extend_from_slice(ids);
-        Ok(())
+        self.sequence.feed(ids, vocabulary, self.runner.context())
     }
 
     /// Makes the session hold exactly these tokens, keeping what it has evaluated of their longest common prefix.
@@ -142,16 +135,15 @@ impl Session {
     /// # Errors
     /// As [`Session::feed`].
     pub fn set_prompt(&mut self, ids: &[u32]) -> Result<(), Error> {
-        let common = self.tokens.iter().zip(ids).take_while(|(a, b)| a == b).count();
-        let kept = self.tokens.clone();
+        let common = self.tokens().iter().zip(ids).take_while(|(a, b)| a == b).count();
+        let kept = self.sequence.clone();
         self.rollback(common);
-        self.feed(&ids[common..]).inspect_err(|_| self.tokens = kept)
+        self.feed(&ids[common..]).inspect_err(|_| self.sequence = kept)
     }
 
     /// Forgets everything after the first `tokens` tokens.
     pub fn rollback(&mut self, tokens: usize) {
-        self.tokens.truncate(tokens);
-        self.evaluated = self.evaluated.min(self.tokens.len());
+        self.sequence.rollback(tokens);
     }
 
     /// Forgets everything.
@@ -162,10 +154,13 @@ impl Session {
     /// Generates from what was fed; the iterator ends at an end token, a stop string, a limit or a full context.
     ///
     /// # Errors
-    /// [`Error::ContextOverflow`] when there is no room for a token, or nothing was fed.
+    /// [`Error::NothingFed`]; [`Error::ContextOverflow`] when there is no room for a token.
     pub fn generate_with(&mut self, options: GenerateOptions) -> Result<Generate<'_>, Error> {
-        if self.tokens.is_empty() {
+        if self.tokens().is_empty() {
             return Err(Error::NothingFed);
+        }
+        if self.tokens().len() == self.context() {
+            return Err(Error::ContextOverflow { needed: self.context() + 1, limit: self.context() });
         }
         self.cancel.store(false, Ordering::Relaxed);
         Ok(Generate::new(self, options))
@@ -178,7 +173,7 @@ impl Session {
     pub fn generate(&mut self, text: &str, sampling: Sampling) -> Result<Generate<'_>, Error> {
         let tokenizer = Arc::clone(self.model().tokenizer());
         let special = crate::tokenizer::Special::Parse;
-        let ids = if self.tokens.is_empty() { tokenizer.encode_prompt(text, special) } else { tokenizer.encode(text, special) };
+        let ids = if self.tokens().is_empty() { tokenizer.encode_prompt(text, special) } else { tokenizer.encode(text, special) };
         self.feed(&ids)?;
         self.generate_with(GenerateOptions { sampling, ..GenerateOptions::default() })
     }
@@ -186,80 +181,45 @@ impl Session {
     /// Evaluates what was fed and not yet evaluated, without asking for logits of it.
     ///
     /// # Errors
-    /// [`Error::Cancelled`] between chunks, what the executor gives.
+    /// [`Error::Cancelled`] between chunks, what the executor gives; what was evaluated before stays so.
     pub fn prefill(&mut self, progress: Option<PrefillProgress<'_>>) -> Result<(), Error> {
-        let head = Head::Sample { penalize: false };
-        self.prefill_to(self.tokens.len(), head, progress)
+        self.cancel.store(false, Ordering::Relaxed);
+        self.prefill_to(self.sequence.tokens.len(), 0, Head::Sample { penalize: false }, progress)
     }
 
-    /// Evaluates in whole chunks until position `end`.
-    pub(crate) fn prefill_to(&mut self, end: usize, head: Head, progress: Option<PrefillProgress<'_>>) -> Result<(), Error> {
-        let (first, chunk) = (self.evaluated, self.runner.options().chunk as usize);
-        while self.evaluated < end {
-            if self.cancel.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
-            }
-            let until = end.min(self.evaluated + chunk);
-            self.start(until, head, vec![], vec![])?.wait()?;
-            if let Some(report) = progress {
-                report(self.evaluated - first, end - first);
-            }
-        }
-        Ok(())
+    /// Evaluates in whole chunks up to position `end`, until `keep` positions or fewer are left.
+    pub(crate) fn prefill_to(&mut self, end: usize, keep: usize, head: Head, progress: Option<PrefillProgress<'_>>) -> Result<(), Error> {
+        self.runner.prefill(from_mut(&mut self.sequence), &[end], keep, head, &self.cancel, progress)
     }
 
-    /// Starts the evaluation of the positions up to `until` (at most a chunk), asking for some rows of it.
-    pub(crate) fn start(
-        &mut self,
-        until: usize,
-        head: Head,
-        out_rows: Vec<u32>,
-        sampling: Vec<kernels::SampleParams>,
-    ) -> Result<Pending, Error> {
-        let from = self.evaluated;
-        self.runner.reserve((until + 1).min(self.context()))?;
-        // Ids past the known ones were sampled by a step still in flight and are on the device already.
-        let known = from.min(self.tokens.len())..until.min(self.tokens.len());
-        if !known.is_empty() {
-            self.runner.write_tokens(0, known.start, &self.tokens[known]);
-        }
-        let positions: Vec<u32> = (from as u32..until as u32).collect();
-        let rows = if positions.len() == 1 { 1 } else { self.runner.options().chunk };
-        let out = if head == Head::Logits(Logits::All) { rows } else { 1 };
-        let key = PlanKey { rows, out, head };
-        let input = StepInput { sequences: vec![0; positions.len()], positions, out_rows, sampling, ..StepInput::default() };
-        let cancel = Arc::clone(&self.cancel);
-        let pending = self.runner.run(key, &input, Watch { cancel: Some(&cancel), progress: None })?;
-        self.evaluated = until;
-        Ok(pending)
+    /// Starts the evaluation of the positions up to `until` (at most a chunk); `draws` asks for an id after the last.
+    pub(crate) fn start(&mut self, until: usize, head: Head, draws: &[SampleParams]) -> Result<Pending, Error> {
+        self.runner.start(from_mut(&mut self.sequence), &[Span { slot: 0, until }], head, draws, &self.cancel)
     }
 
     /// The logits [T, V] of every token that was fed and not yet evaluated, in chunks: `each` gets the first position
-    /// of a chunk and its rows.
+    /// of a chunk, its rows, and the values of the taps that [`SessionOptions::plan`] names.
     ///
     /// # Errors
-    /// What the executor gives; [`Error::NonFinite`] when a logit is not a number.
+    /// What the executor gives; [`Error::NonFinite`] when a logit is not a number, after `each` has seen it and the taps that
+    /// tell where it began.
     pub fn logits(&mut self, mut each: impl FnMut(usize, &[f32], &[Tapped])) -> Result<(), Error> {
         self.cancel.store(false, Ordering::Relaxed);
         let chunk = self.runner.rows_with_logits() as usize;
         let vocabulary = self.runner.model.summary().vocabulary as usize;
-        let head = Head::Logits(Logits::All);
-        while self.evaluated < self.tokens.len() {
-            let from = self.evaluated;
-            let until = self.tokens.len().min(from + chunk);
-            let outputs = self.start(until, head, vec![], vec![])?.wait()?;
+        while self.sequence.evaluated < self.tokens().len() {
+            let from = self.sequence.evaluated;
+            let until = self.tokens().len().min(from + chunk);
+            let outputs = self.start(until, Head::Logits, &[])?.wait()?;
+            let names = self.runner.taps(self.runner.key(until - from, Head::Logits));
+            let value = |(n, (name, layer))| Tapped { name, layer, values: outputs.f32(1 + n).to_vec() };
+            let tapped: Vec<Tapped> = names.into_iter().enumerate().map(value).collect();
             let logits = outputs.f32(0);
-            if let Some(bad) = logits.iter().position(|v| !v.is_finite()) {
+            let bad = logits.iter().position(|v| !v.is_finite());
+            each(from, logits, &tapped);
+            if let Some(bad) = bad {
                 return Err(Error::NonFinite { position: from + bad / vocabulary });
             }
-            let rows = if until - from == 1 { 1 } else { self.runner.options().chunk };
-            let names = self.runner.taps(PlanKey { rows, out: rows, head });
-            let tapped: Vec<Tapped> = names
-                .into_iter()
-                .enumerate()
-                .map(|(n, (name, layer))| Tapped { name, layer, values: outputs.f32(1 + n).to_vec() })
-                .collect();
-            each(from, logits, &tapped);
         }
         Ok(())
     }

@@ -1,0 +1,187 @@
+//! A batch: several sequences of unequal lengths whose rows share every step.
+
+use crate::error::Error;
+use crate::model::Model;
+use crate::runner::{Head, Runner, Span, drawn};
+use crate::sampling::Sampling;
+use crate::sequence::Sequence;
+use crate::session::SessionOptions;
+use kernels::{Pending, SampleParams};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A token that a step drew for one sequence.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Drawn {
+    /// The sequence, which holds the token now.
+    pub sequence: u32,
+    pub id: u32,
+    /// Natural logarithm of the token's probability before penalties, filters and temperature.
+    pub log_prob: f32,
+}
+
+/// Several sequences over one model. Each is fed, rolled back and released by its number, at any time; all that hold tokens
+/// get their next one in every step.
+pub struct Batch {
+    runner: Runner,
+    sequences: Vec<Sequence>,
+    /// Steps that were submitted and not read. Each draws a token for every sequence that has room.
+    flight: VecDeque<Flight>,
+    /// How many steps may be in flight: one after a change, then one more with every step that follows undisturbed.
+    ahead: usize,
+    sampling: Vec<Sampling>,
+    cancel: Arc<AtomicBool>,
+}
+
+struct Flight {
+    pending: Pending,
+    slots: Vec<usize>,
+}
+
+impl Batch {
+    pub(crate) fn new(model: Arc<Model>, options: SessionOptions) -> Result<Self, Error> {
+        let runner = Runner::new(model, &options)?;
+        let sequences = vec![Sequence::default(); options.sequences as usize];
+        Ok(Self { runner, sequences, flight: VecDeque::new(), ahead: 1, sampling: vec![], cancel: Arc::default() })
+    }
+
+    #[must_use]
+    pub fn model(&self) -> &Arc<Model> {
+        &self.runner.model
+    }
+
+    /// How many sequences there are, empty ones included.
+    #[must_use]
+    pub fn sequences(&self) -> u32 {
+        self.sequences.len() as u32
+    }
+
+    /// Positions per sequence at most.
+    #[must_use]
+    pub fn context(&self) -> usize {
+        self.runner.context()
+    }
+
+    /// Bytes of KV cache allocated now.
+    #[must_use]
+    pub fn state_bytes(&self) -> u64 {
+        self.runner.states.bytes()
+    }
+
+    /// Set this from any thread to stop a step; it is cleared when that step returns [`Error::Cancelled`].
+    #[must_use]
+    pub fn cancel_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.cancel)
+    }
+
+    /// Tokens fed to and drawn for a sequence so far.
+    ///
+    /// # Panics
+    /// When there is no such sequence, here and in what follows.
+    #[must_use]
+    pub fn tokens(&self, sequence: u32) -> &[u32] {
+        &self.sequences[sequence as usize].tokens
+    }
+
+    /// Appends tokens to a sequence; the next step evaluates them.
+    ///
+    /// # Errors
+    /// [`Error::TokenId`], [`Error::ContextOverflow`]; nothing is appended then.
+    pub fn feed(&mut self, sequence: u32, ids: &[u32]) -> Result<(), Error> {
+        self.settle();
+        let vocabulary = self.runner.model.summary().vocabulary;
+        self.sequences[sequence as usize].feed(ids, vocabulary, self.runner.context())
+    }
+
+    /// Forgets everything of a sequence after its first `tokens` tokens.
+    pub fn rollback(&mut self, sequence: u32, tokens: usize) {
+        self.settle();
+        self.sequences[sequence as usize].rollback(tokens);
+    }
+
+    /// Empties a sequence: it takes no part until it is fed again.
+    pub fn release(&mut self, sequence: u32) {
+        self.rollback(sequence, 0);
+    }
+
+    /// Evaluates what was fed, then draws one token for every sequence that holds any and has room for one more.
+    ///
+    /// The n-th of `sampling` is for sequence n, the last of them for those beyond. Nothing drawn means that all sequences are
+    /// empty or full.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], [`Error::NonFinite`], what the executor gives. Nothing is drawn then, and a step may be tried again.
+    ///
+    /// # Panics
+    /// When `sampling` is empty.
+    pub fn step(&mut self, sampling: &[Sampling]) -> Result<Vec<Drawn>, Error> {
+        assert!(!sampling.is_empty(), "a step needs to know how to sample");
+        if sampling != self.sampling {
+            self.settle();
+            self.sampling = sampling.to_vec();
+        }
+        let result = self.advance();
+        if result.is_err() {
+            self.settle();
+            self.cancel.store(false, Ordering::Relaxed);
+        }
+        result
+    }
+
+    fn advance(&mut self) -> Result<Vec<Drawn>, Error> {
+        if self.cancel.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        while self.flight.len() < self.ahead && self.submit()? {}
+        let Some(Flight { pending, slots }) = self.flight.pop_front() else { return Ok(vec![]) };
+        let outputs = pending.wait()?;
+        let draws = slots.iter().zip(drawn(&outputs));
+        let draws: Vec<Drawn> = draws.map(|(&slot, (id, log_prob))| Drawn { sequence: slot as u32, id, log_prob }).collect();
+        if let Some(bad) = draws.iter().find(|draw| !draw.log_prob.is_finite()) {
+            return Err(Error::NonFinite { position: self.tokens(bad.sequence).len() - 1 });
+        }
+        draws.iter().for_each(|draw| self.sequences[draw.sequence as usize].tokens.push(draw.id));
+        self.ahead = (self.ahead + 1).min(self.runner.depth());
+        Ok(draws)
+    }
+
+    /// Starts one step; false where no sequence takes part.
+    fn submit(&mut self) -> Result<bool, Error> {
+        let mut spans = vec![];
+        let mut ends = vec![0; self.sequences.len()];
+        for (slot, sequence) in self.sequences.iter_mut().enumerate() {
+            let drawn = self.flight.iter().filter(|flight| flight.slots.contains(&slot)).count();
+            let until = sequence.tokens.len() + drawn;
+            if !sequence.tokens.is_empty() && until < self.runner.context() {
+                if drawn == 0 {
+                    sequence.reread();
+                }
+                ends[slot] = until - 1;
+                spans.push(Span { slot, until });
+            }
+        }
+        if spans.is_empty() {
+            return Ok(false);
+        }
+        let draws: Vec<SampleParams> = spans.iter().map(|span| self.params(span.slot)).collect();
+        let head = Head::Sample { penalize: draws.iter().any(SampleParams::penalizes) };
+        let keep = self.runner.most_rows() - spans.len();
+        self.runner.prefill(&mut self.sequences, &ends, keep, head, &self.cancel, None)?;
+        let pending = self.runner.start(&mut self.sequences, &spans, head, &draws, &self.cancel)?;
+        self.flight.push_back(Flight { pending, slots: spans.iter().map(|span| span.slot).collect() });
+        Ok(true)
+    }
+
+    fn params(&self, slot: usize) -> SampleParams {
+        self.sampling[slot.min(self.sampling.len() - 1)].params(slot as u32)
+    }
+
+    /// Forgets steps that ran ahead, once they are read, so that their buffers return. A device that was lost says so when the
+    /// next step starts.
+    fn settle(&mut self) {
+        self.flight.drain(..).for_each(|flight| drop(flight.pending.wait()));
+        self.sequences.iter_mut().for_each(Sequence::settle);
+        self.ahead = 1;
+    }
+}

@@ -1,0 +1,95 @@
+//! What a model takes in memory, and whether that is there.
+
+use crate::arch::{self, Architecture};
+use crate::error::{Error, Size};
+use crate::runner::{recording, sampling_keys};
+use crate::session::SessionOptions;
+use kernels::{Class, Executor, StateKind, States};
+
+/// What a model will take on an executor, told before anything is allocated.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Needs {
+    pub weights: Size,
+    /// Of the whole context, which the cache grows towards.
+    pub kv: Size,
+    pub intermediates: Size,
+}
+
+impl Needs {
+    /// Those of `weights` bytes and a session with these options.
+    pub(crate) fn of(weights: u64, architecture: &dyn Architecture, executor: &Executor, options: &SessionOptions) -> Result<Self, Error> {
+        let summary = architecture.summary();
+        let context = options.context_for(summary)?;
+        let kinds = arch::states(summary, options.kv);
+        let intermediates = match executor {
+            // The oracles widen the keys and values of one layer at a time; their rows are small beside that.
+            Executor::Cpu => 2 * 4 * u64::from(summary.kv_widths.iter().copied().max().unwrap_or(0)) * u64::from(context),
+            Executor::Gpu(device) => planned(architecture, &kinds, device, options)?,
+        };
+        let kv = States::bytes_for(&kinds, options.sequences, context);
+        Ok(Self { weights: Size(weights), kv: Size(kv), intermediates: Size(intermediates) })
+    }
+
+    /// The sum.
+    #[must_use]
+    pub fn total(&self) -> Size {
+        Size(self.weights.0.saturating_add(self.kv.0).saturating_add(self.intermediates.0))
+    }
+
+    /// Refuses what `available` bytes do not hold, of which the needs that are met already are a part.
+    pub(crate) fn fit(&self, executor: &Executor, context: u32, available: u64) -> Result<(), Error> {
+        let Self { weights, kv, intermediates } = *self;
+        if self.total().0 <= available {
+            return Ok(());
+        }
+        let (device, available) = (executor.name(), Size(available));
+        Err(Error::TooLarge { device, available, needed: self.total(), weights, kv, intermediates, context })
+    }
+}
+
+/// Bytes of the buffers of every plan that a session which generates makes.
+fn planned(architecture: &dyn Architecture, kinds: &[StateKind], device: &kernels::Device, options: &SessionOptions) -> Result<u64, Error> {
+    let mut bytes = 0;
+    for key in sampling_keys(options) {
+        let plan = kernels::plan::plan(&recording(architecture, kinds, key), device.caps(), &options.plan)?;
+        bytes += plan.intermediate_bytes() + plan.placement.input_bytes;
+    }
+    Ok(bytes)
+}
+
+/// Bytes that an executor has free, where that can be known. A software adapter has the host's.
+pub(crate) fn available(executor: &Executor) -> Option<u64> {
+    match executor {
+        Executor::Gpu(device) if device.adapter().class != Class::Software => None,
+        Executor::Gpu(_) | Executor::Cpu => host(),
+    }
+}
+
+/// Bytes that the system can give without swapping.
+fn host() -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    {
+        meminfo(&std::fs::read_to_string("/proc/meminfo").ok()?)
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
+#[cfg(any(target_os = "linux", test))]
+fn meminfo(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::meminfo;
+
+    #[test]
+    fn available_memory_is_read_and_an_unknown_form_is_unknown() {
+        assert_eq!(meminfo("MemTotal:  24 kB\nMemAvailable:   12 kB\n"), Some(12 * 1024));
+        assert_eq!(meminfo("MemTotal:  24 kB\n"), None);
+        assert_eq!(meminfo("MemAvailable:   12 MB\n"), None);
+        assert_eq!(meminfo("MemAvailable: 99999999999999999999 kB\n"), None);
+    }
+}

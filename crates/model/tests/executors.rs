@@ -1,0 +1,132 @@
+//! Logits: the same in any chunking, from any cache, on every executor; in chunks, with taps.
+
+mod common;
+
+use common::{Tiny, VOCABULARY, both, exact, gpu, ids, logits, webgpu, worst};
+use kernels::{Caps, Executor, PlanOptions};
+use model::{KvType, SessionOptions};
+
+/// The largest difference between two orders of the same sums.
+const CHUNKING: f32 = 1e-5;
+/// The largest difference between f32 on a GPU and the f64 sums of the oracles.
+const EXECUTORS: f32 = 1e-5;
+
+fn all_of(tiny: &Tiny, executor: &Executor, options: SessionOptions, tokens: &[u32]) -> Vec<f32> {
+    let mut session = tiny.on(executor).session(options).unwrap();
+    session.feed(tokens).unwrap();
+    logits(&mut session).0
+}
+
+#[test]
+fn prefill_in_any_chunking_equals_token_by_token_decode() {
+    let models =
+        [Tiny::qwen3(), Tiny::qwen2(), Tiny { tied: false, ..Tiny::qwen2() }.mixed(), Tiny { tied: true, ..Tiny::qwen3() }.mixed()];
+    let tokens = ids(37, 7);
+    for tiny in models {
+        let reference = all_of(&tiny, &Executor::Cpu, exact(1), &tokens);
+        let largest = reference.iter().fold(0.0_f32, |a, b| a.max(b.abs()));
+        assert!((2.0..10.0).contains(&largest), "logits of an ordinary size: {largest}");
+        for (name, executor) in [("cpu", Executor::Cpu), ("gpu", gpu()), ("webgpu", webgpu())] {
+            let decoded = all_of(&tiny, &executor, exact(1), &tokens);
+            let apart = worst(&reference, &decoded);
+            assert!(apart <= EXECUTORS, "{} {:?} on {name}: {apart:e} from the oracle", tiny.architecture, tiny.types);
+            for chunk in [2, 7, 36, 64] {
+                let apart = worst(&decoded, &all_of(&tiny, &executor, exact(chunk), &tokens));
+                assert!(apart <= CHUNKING, "{} {:?} on {name}, chunks of {chunk}: {apart:e}", tiny.architecture, tiny.types);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_kv_type_is_close_to_f32_and_takes_its_own_size() {
+    let (tiny, tokens) = (Tiny::qwen3(), ids(40, 3));
+    for executor in both() {
+        let of = |kv| all_of(&tiny, &executor, SessionOptions { kv, ..exact(16) }, &tokens);
+        let bytes = |kv| tiny.on(&executor).session(SessionOptions { kv, ..exact(16) }).unwrap().state_bytes();
+        let (f32, f16, q8_0) = (of(KvType::F32), of(KvType::F16), of(KvType::Q8_0));
+        let apart = (worst(&f32, &f16), worst(&f32, &q8_0));
+        assert!((1e-7..3e-2).contains(&apart.0) && (1e-4..3e-1).contains(&apart.1), "{}: {apart:?}", executor.kind());
+        // Two layers of keys and values, 32 wide, at 1024 positions, each of which has an id of 4 bytes too. A row of 8-bit blocks is
+        // 34 bytes, padded to 16.
+        let sizes = [KvType::F32, KvType::F16, KvType::Q8_0].map(|kv| (bytes(kv) - 4 * 1024) / (4 * 1024));
+        assert_eq!(sizes, [128, 64, 48]);
+    }
+}
+
+#[test]
+fn growing_the_cache_keeps_what_it_holds() {
+    let (tiny, tokens) = (Tiny::narrow(), ids(1100, 4));
+    for executor in both() {
+        let model = tiny.on(&executor);
+        for kv in [KvType::F32, KvType::F16, KvType::Q8_0] {
+            let mut small = model.session(SessionOptions { kv, ..exact(256) }).unwrap();
+            small.feed(&tokens[..900]).unwrap();
+            small.prefill(None).unwrap();
+            let before = small.state_bytes();
+            small.feed(&tokens[900..]).unwrap();
+            let grown = logits(&mut small).0;
+            assert_eq!(small.state_bytes(), 2 * before, "doubled once");
+            // The other makes all its room before it reads a token.
+            let mut large = model.session(SessionOptions { kv, ..exact(2048) }).unwrap();
+            large.feed(&tokens).unwrap();
+            let whole = logits(&mut large).0;
+            let apart = worst(&whole[900 * VOCABULARY as usize..], &grown);
+            let bound = if kv == KvType::F32 { CHUNKING } else { 3e-2 };
+            assert!(apart <= bound, "{} {kv:?}: {apart:e}", executor.kind());
+        }
+    }
+}
+
+#[test]
+fn logits_come_in_chunks_that_one_binding_holds() {
+    let Executor::Gpu(device) = gpu() else { unreachable!() };
+    // 20 rows of logits, and every weight in several parts.
+    let caps = Caps { max_binding_bytes: 20 * 4 * u64::from(VOCABULARY), ..device.caps().clone() };
+    let small = Executor::Gpu(device.with_caps(caps));
+    let tiny = Tiny { context: 64, ..Tiny::qwen3() };
+    let (tokens, mut starts) = (ids(50, 5), vec![]);
+    let mut session = tiny.on(&small).session(exact(32)).unwrap();
+    session.feed(&tokens).unwrap();
+    session.logits(|from, rows, _| starts.push((from, rows.len() / VOCABULARY as usize))).unwrap();
+    assert_eq!(starts, [(0, 20), (20, 20), (40, 10)]);
+    session.reset();
+    session.feed(&tokens).unwrap();
+    let apart = worst(&all_of(&tiny, &gpu(), exact(32), &tokens), &logits(&mut session).0);
+    assert!(apart <= CHUNKING, "{apart:e}");
+}
+
+#[test]
+fn nothing_left_to_evaluate_gives_no_chunk() {
+    let mut session = Tiny::qwen3().on(&Executor::Cpu).session(exact(8)).unwrap();
+    session.logits(|_, _, _| panic!("nothing was fed")).unwrap();
+    session.feed(&ids(9, 1)).unwrap();
+    session.prefill(None).unwrap();
+    session.logits(|_, _, _| panic!("all is evaluated")).unwrap();
+}
+
+#[test]
+fn taps_are_found_by_name_and_agree_between_executors() {
+    let tokens = ids(11, 6);
+    for tiny in [Tiny::qwen3(), Tiny::qwen2()] {
+        let names = ["attn_norm", "layer_out", "embed", "output_norm", "no_such_tap"].map(String::from).to_vec();
+        let tapped = [Executor::Cpu, gpu(), webgpu()].map(|executor| {
+            let options = SessionOptions { plan: PlanOptions { taps: names.clone(), ..PlanOptions::default() }, ..exact(16) };
+            let mut session = tiny.on(&executor).session(options).unwrap();
+            session.feed(&tokens).unwrap();
+            logits(&mut session)
+        });
+        let expected = ["embed 0", "attn_norm 0", "layer_out 0", "attn_norm 1", "layer_out 1", "output_norm 0"];
+        let plain = all_of(&tiny, &gpu(), exact(16), &tokens);
+        assert!(worst(&plain, &tapped[1].0) <= CHUNKING, "a tap changes nothing");
+        for (_, taps) in &tapped {
+            let found: Vec<String> = taps.iter().map(|t| format!("{} {}", t.name, t.layer)).collect();
+            assert_eq!(found, expected);
+            for (tap, reference) in taps.iter().zip(&tapped[0].1) {
+                assert_eq!(tap.values.len(), tokens.len() * tiny.embedding as usize);
+                let apart = worst(&reference.values, &tap.values);
+                assert!(apart <= EXECUTORS, "{} {}: {apart:e}", tap.name, tap.layer);
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Generations and prompts cut short: what was read stays, and the session goes on as if nothing had happened.
+
+mod common;
+
+use common::{Tiny, both, drawn, exact, greedy, ids, run};
+use model::{Error, Finish, Model, Session};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+
+fn session(model: &Arc<Model>, prompt: &[u32]) -> Session {
+    let mut session = model.session(exact(16)).unwrap();
+    session.feed(prompt).unwrap();
+    session
+}
+
+#[test]
+fn an_answer_dropped_early_leaves_the_session_at_the_last_token_read() {
+    for executor in both() {
+        let model = Tiny::qwen3().on(&executor);
+        let free = drawn(&run(&mut session(&model, &ids(20, 4)), greedy(20)));
+        let mut dropped = session(&model, &ids(20, 4));
+        let read: Vec<u32> = dropped.generate_with(greedy(20)).unwrap().take(3).map(|t| t.unwrap().id).collect();
+        assert_eq!(dropped.tokens(), [&ids(20, 4), &read[..]].concat());
+        assert_eq!(drawn(&run(&mut dropped, greedy(17))), free[3..]);
+        dropped.rollback(25);
+        assert_eq!(drawn(&run(&mut dropped, greedy(15))), free[5..]);
+        dropped.reset();
+        dropped.feed(&ids(20, 4)).unwrap();
+        assert_eq!(drawn(&run(&mut dropped, greedy(20))), free);
+    }
+}
+
+#[test]
+fn cancelling_from_another_thread_loses_nothing() {
+    for executor in both() {
+        let model = Tiny::qwen3().on(&executor);
+        let mut cancelled = session(&model, &ids(20, 5));
+        let flag = cancelled.cancel_flag();
+        let (spoke, hears) = mpsc::channel::<()>();
+        let other = std::thread::spawn(move || {
+            hears.recv().unwrap();
+            flag.store(true, Ordering::Relaxed);
+        });
+        let mut tokens = cancelled.generate_with(greedy(4000)).unwrap();
+        let mut read = vec![];
+        for token in &mut tokens {
+            read.push(token.unwrap().id);
+            let _ = spoke.send(());
+        }
+        assert_eq!(tokens.finish(), Some(&Finish::Cancelled));
+        drop(tokens);
+        other.join().unwrap();
+        assert!(!read.is_empty() && read.len() < 4000, "{} tokens", read.len());
+        assert_eq!(cancelled.tokens(), [&ids(20, 5), &read[..]].concat());
+        let more = drawn(&run(&mut cancelled, greedy(5)));
+        let free = drawn(&run(&mut session(&model, &ids(20, 5)), greedy(read.len() + 5)));
+        assert_eq!([read, more].concat(), free);
+    }
+}
+
+#[test]
+fn cancelling_a_prompt_keeps_the_chunks_that_were_read() {
+    for executor in both() {
+        let model = Tiny::qwen3().on(&executor);
+        let mut cancelled = session(&model, &ids(200, 6));
+        let flag = cancelled.cancel_flag();
+        let mut tokens = cancelled.generate_with(greedy(5)).unwrap().with_progress(move |done, all| {
+            assert_eq!(all, 199);
+            flag.store(done >= 48, Ordering::Relaxed);
+        });
+        assert!(tokens.next().is_none());
+        assert_eq!(tokens.finish(), Some(&Finish::Cancelled));
+        drop(tokens);
+        let flag = cancelled.cancel_flag();
+        let stop = move |_: usize, _: usize| flag.store(true, Ordering::Relaxed);
+        assert!(matches!(cancelled.prefill(Some(&stop)).unwrap_err(), Error::Cancelled));
+        assert_eq!(cancelled.tokens(), ids(200, 6));
+        let seen = std::sync::Mutex::new(vec![]);
+        cancelled.prefill(Some(&|done, all| seen.lock().unwrap().push((done, all)))).unwrap();
+        assert_eq!(seen.into_inner().unwrap(), (1..=9).map(|n| ((16 * n).min(136), 136)).collect::<Vec<_>>(), "64 of 200 were read");
+        let free = drawn(&run(&mut session(&model, &ids(200, 6)), greedy(5)));
+        assert_eq!(drawn(&run(&mut cancelled, greedy(5))), free);
+    }
+}
