@@ -57,7 +57,7 @@ impl Gen {
 
     /// A few rows.
     pub fn small(&mut self) -> u32 {
-        self.pick(&[1, 1, 2, 3, 5, 17])
+        self.pick(&[1, 1, 2, 3, 5, 26])
     }
 
     /// Any weight format.
@@ -69,7 +69,7 @@ impl Gen {
     /// A row length that this format can have: whole blocks, or any at all.
     pub fn cols(&mut self, ty: GgmlType) -> u32 {
         let block = ty.block_size() as u32;
-        if block == 1 { self.dim() } else { block * self.pick(&[1, 2, 3, 5, 8]) }
+        if block == 1 { self.dim() } else { block * self.pick(&[1, 2, 3, 5, 8, if block == 32 { 16 } else { 8 }]) }
     }
 
     /// Uniform in [-1, 1).
@@ -131,8 +131,8 @@ impl Case {
     /// A case over states of `sequences` x `capacity` positions.
     #[must_use]
     pub fn with_states(rows: u32, kinds: &[StateKind], sequences: u32, capacity: u32) -> Self {
-        // Plans hold more rows than most steps have; what lies past the step must not be touched.
-        let capacity_rows = if rows == 1 { 1 } else { rows + 3 };
+        // Plans hold more rows than most steps have, and some are full; what lies past either must not be touched.
+        let capacity_rows = if rows == 1 || rows % 2 == 0 { rows } else { rows + 3 };
         let rec = Recorder::new(Counts { step: capacity_rows, out: capacity_rows }, kinds);
         let all: Vec<u32> = (0..rows).collect();
         let input = StepInput { positions: all.clone(), sequences: vec![0; rows as usize], out_rows: all, ..StepInput::default() };

@@ -7,15 +7,15 @@ use crate::{read, root, shaders};
 use anyhow::Context as _;
 use faults::Fault;
 use kernels::Device;
-use kernels::compose::{Kernel, instantiate};
+use kernels::compose::{Kernel, Piece, instantiate};
 use kernels::sweep::{Known, Target};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Cases that may show a fault, for each kernel that the file is part of: every second one is split.
-const CASES: usize = 24;
-/// The same for kernels that read a weight format.
-const FORMAT_CASES: usize = 10;
+const CASES: usize = 32;
+/// The same for the pieces of weight formats, which every case reads whole.
+const FORMAT_CASES: usize = 12;
 
 /// A kernel that a file is part of, with its cases.
 struct User<'a> {
@@ -45,7 +45,7 @@ pub fn run(device: &Device, targets: &[Target], only: &str) -> anyhow::Result<bo
     let (mut total, mut used) = (Tally::default(), vec![]);
     for path in files {
         let text = read(&path)?;
-        let users = users(device, targets, &text)?;
+        let users = users(device, targets, &path, &text)?;
         if users.is_empty() {
             continue;
         }
@@ -100,11 +100,14 @@ fn renamed(text: &str, binding: Option<(&str, &str)>) -> String {
     }
 }
 
-/// The first kernel of every row that the file is part of.
-fn users<'a>(device: &Device, targets: &'a [Target], text: &str) -> anyhow::Result<Vec<User<'a>>> {
-    let mut found: BTreeMap<(&str, bool), User<'a>> = BTreeMap::new();
+/// The first kernel of every row, with and without subgroups and in every KV type, that the file is part of.
+fn users<'a>(device: &Device, targets: &'a [Target], path: &str, text: &str) -> anyhow::Result<Vec<User<'a>>> {
+    let wanted = if path.starts_with("shaders/quant/") { FORMAT_CASES } else { CASES };
+    let mut found: BTreeMap<_, User<'a>> = BTreeMap::new();
     for target in targets {
-        let key = (target.kernel.row.name, target.kernel.subgroups);
+        // Weight formats only stand in for each other; KV types write and read by other ways.
+        let kv = target.kernel.pieces.iter().flatten().find_map(|piece| if let Piece::Kv(ty) = piece { Some(format!("{ty:?}")) } else { None });
+        let key = (target.kernel.row.name, target.kernel.subgroups, kv);
         if found.contains_key(&key) {
             continue;
         }
@@ -112,7 +115,6 @@ fn users<'a>(device: &Device, targets: &'a [Target], text: &str) -> anyhow::Resu
         if places.is_empty() {
             continue;
         }
-        let wanted = if target.format().is_some() { FORMAT_CASES } else { CASES };
         let cases = target.cases(device.caps(), 0, wanted);
         let known = cases.map(Known::new).collect::<Result<_, _>>().with_context(|| target.kernel.label())?;
         let user = User { target, places, known };

@@ -1,0 +1,217 @@
+//! The rows at the shapes of a small model, on the best adapter: time, GB/s and GFLOP/s of one operation.
+//!
+//! Every plan repeats its operation, so that what a submission costs is spread thin. Rates count the bytes an operation must
+//! move and the arithmetic it must do, not what a kernel does.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use cpu_ref::{KvType, Mask};
+use gguf::GgmlType;
+use kernels::format::random_block;
+use kernels::ops::{self, Attend, Work};
+use kernels::parity::Gen;
+use kernels::profile::work;
+use kernels::{
+    Counts, Device, Executor, KvState, Lead, Plan, PlanOptions, Recorder, RopeTable, SampleParams, Shape, StateKind, States, StepInput,
+    Tensor, TensorBytes, Watch, Weight, Weights,
+};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Positions of a state.
+const CONTEXT: u32 = 1024;
+/// Embedding, heads and feed-forward width of the model whose shapes these are.
+const EMBEDDING: u32 = 1024;
+const HEADS: u32 = 16;
+const HEAD_DIM: u32 = 128;
+const FFN: u32 = 3072;
+const VOCABULARY: u32 = 32_768;
+
+/// One operation to be timed: what it reads, and a plan of `repeats` of it.
+struct Bench {
+    name: String,
+    g: Gen,
+    rec: Recorder,
+    executor: Executor,
+    weights: Weights,
+    kinds: Vec<StateKind>,
+    input: StepInput,
+}
+
+impl Bench {
+    /// An operation on `rows` rows that end at the last position but one, over these states.
+    fn new(device: &Device, name: &str, rows: u32, kinds: &[StateKind]) -> Self {
+        let executor = Executor::Gpu(device.clone());
+        let input = StepInput {
+            positions: (CONTEXT - 1 - rows..CONTEXT - 1).collect(),
+            sequences: vec![0; rows as usize],
+            out_rows: (0..rows).collect(),
+            sampling: vec![SampleParams { temperature: 0.8, top_k: 40, ..SampleParams::default() }; rows as usize],
+            ..StepInput::default()
+        };
+        let rec = Recorder::new(Counts { step: rows, out: rows }, kinds);
+        let weights = Weights::new(&executor);
+        Self { name: format!("{name} t{rows}"), g: Gen::new(1), rec, executor, weights, kinds: kinds.to_vec(), input }
+    }
+
+    fn tensor(&mut self, lead: Lead, width: u32) -> Tensor {
+        let rows = self.rec.capacity().step;
+        self.input.host.push((0..rows * width).map(|_| self.g.unit()).collect());
+        self.rec.host_input(self.input.host.len() as u32 - 1, Shape::new(lead, rows, width))
+    }
+
+    fn matrix(&mut self, ty: GgmlType, rows: u32, cols: u32) -> Weight {
+        let blocks = rows as usize * cols as usize / ty.block_size();
+        let bytes: Arc<[u8]> = match ty {
+            GgmlType::F16 => (0..blocks).flat_map(|_| half::f16::from_f32(self.g.unit()).to_le_bytes()).collect(),
+            _ => (0..blocks).flat_map(|_| random_block(ty, &mut || self.g.bits())).collect(),
+        };
+        self.weights.matrix("w", ty, rows, cols, &TensorBytes::Owned(bytes)).expect("room for a weight")
+    }
+
+    fn vector(&mut self, cols: u32) -> Weight {
+        let values = (0..cols).map(|_| self.g.unit()).collect();
+        self.weights.vector("w", values).expect("room for a vector")
+    }
+
+    /// Times the operations that `record` appends, `repeats` times in one plan.
+    fn run(mut self, c: &mut Criterion, repeats: u32, mut record: impl FnMut(&mut Recorder)) {
+        (0..repeats).for_each(|_| record(&mut self.rec));
+        let mut states = States::new(&self.executor, &self.kinds, 1, CONTEXT).expect("room for the states");
+        let mut plan = self.executor.plan(self.rec, &Arc::new(self.weights), &PlanOptions::default()).expect("a plan");
+        let steps = plan.planned().map_or(&[][..], |planned| &planned.steps);
+        let all = steps.iter().map(|step| work(step, &states, &self.input)).fold(Work::default(), Work::plus);
+        let one = all.divided(u64::from(repeats));
+        let (mut spent, mut runs) = (Duration::ZERO, 0);
+        let mut group = c.benchmark_group("rows");
+        group.throughput(Throughput::BytesDecimal(one.bytes));
+        group.bench_function(&self.name, |b| {
+            b.iter_custom(|iterations| {
+                let time = once(&mut plan, &mut states, &self.input, iterations) / repeats;
+                (spent, runs) = (spent + time, runs + iterations);
+                time
+            });
+        });
+        group.finish();
+        if runs > 0 {
+            let ns = spent.as_secs_f64() * 1e9 / runs as f64;
+            println!("{:<40} {:>10.1} us {:>9.2} GB/s {:>9.2} GFLOP/s", self.name, ns / 1e3, one.bytes as f64 / ns, one.flops as f64 / ns);
+        }
+    }
+}
+
+fn once(plan: &mut Plan, states: &mut States, input: &StepInput, iterations: u64) -> Duration {
+    let start = Instant::now();
+    for _ in 0..iterations {
+        plan.run(states, input, Watch::default()).and_then(kernels::Pending::wait).expect("a run");
+    }
+    start.elapsed()
+}
+
+fn products(c: &mut Criterion, device: &Device) {
+    for ty in [GgmlType::F16, GgmlType::Q8_0, GgmlType::Q4_0, GgmlType::Q4_K, GgmlType::Q6_K] {
+        let name = ty.name().to_lowercase();
+        for rows in [1, 128] {
+            let stem = if rows == 1 { "matmul_vec" } else { "matmul" };
+            let mut b = Bench::new(device, &format!("{stem} {name} {FFN}x{EMBEDDING}"), rows, &[]);
+            let (w, x) = (b.matrix(ty, FFN, EMBEDDING), b.tensor(Lead::Step, EMBEDDING));
+            b.run(c, if rows == 1 { 16 } else { 1 }, |rec| {
+                ops::matmul(rec, w, x);
+            });
+        }
+        let mut b = Bench::new(device, &format!("embed {name}"), 128, &[StateKind::Tokens]);
+        let table = b.matrix(ty, 64, EMBEDDING);
+        let tokens = b.rec.state(0);
+        b.run(c, 16, |rec| {
+            ops::embed(rec, table, tokens);
+        });
+    }
+}
+
+fn elements(c: &mut Criterion, device: &Device) {
+    for rows in [1, 128] {
+        let two: [(&str, fn(&mut Recorder, Tensor, Tensor) -> Tensor); 4] =
+            [("add", ops::add), ("mul", ops::mul), ("swiglu", ops::swiglu), ("geglu", ops::geglu)];
+        for (name, op) in two {
+            let mut b = Bench::new(device, name, rows, &[]);
+            let (x, y) = (b.tensor(Lead::Step, FFN), b.tensor(Lead::Step, FFN));
+            b.run(c, 16, |rec| {
+                op(rec, x, y);
+            });
+        }
+        let mut b = Bench::new(device, "rms_norm", rows, &[]);
+        let (w, x) = (b.vector(EMBEDDING), b.tensor(Lead::Step, EMBEDDING));
+        b.run(c, 16, |rec| {
+            ops::rms_norm(rec, x, Some(w), 1e-6);
+        });
+        let mut b = Bench::new(device, "add_rms_norm", rows, &[]);
+        let (w, x, y) = (b.vector(EMBEDDING), b.tensor(Lead::Step, EMBEDDING), b.tensor(Lead::Step, EMBEDDING));
+        b.run(c, 16, |rec| {
+            let h = ops::add(rec, x, y);
+            ops::rms_norm(rec, h, Some(w), 1e-6);
+        });
+        let mut b = Bench::new(device, "rope", rows, &[]);
+        let table = b.rec.rope_rows(&RopeTable { dim: HEAD_DIM, base: 1e6, scale: 1.0, factors: None });
+        let x = b.tensor(Lead::Step, HEADS * HEAD_DIM).heads(HEADS);
+        b.run(c, 16, |rec| {
+            ops::rope(rec, x, table);
+        });
+    }
+}
+
+fn attention(c: &mut Criterion, device: &Device) {
+    let kv_heads = HEADS / 2;
+    for ty in [KvType::F16, KvType::Q8_0] {
+        let kinds = [StateKind::Kv { ty, width: kv_heads * HEAD_DIM }; 2];
+        for rows in [1, 64] {
+            let mut b = Bench::new(device, &format!("attention {ty:?} s{CONTEXT}"), rows, &kinds);
+            let q = b.tensor(Lead::Step, HEADS * HEAD_DIM).heads(HEADS);
+            let kv = KvState::new(b.rec.state(0), b.rec.state(1));
+            let attend = Attend { mask: Mask::Causal, scale: 0.088, softcap: None };
+            b.run(c, if rows == 1 { 4 } else { 1 }, |rec| {
+                ops::attention(rec, q, kv, kv_heads, attend);
+            });
+            let mut b = Bench::new(device, &format!("kv_append {ty:?}"), rows, &kinds);
+            let (k, v) = (b.tensor(Lead::Step, kv_heads * HEAD_DIM), b.tensor(Lead::Step, kv_heads * HEAD_DIM));
+            let (k, v) = (k.heads(kv_heads), v.heads(kv_heads));
+            let kv = KvState::new(b.rec.state(0), b.rec.state(1));
+            b.run(c, 16, |rec| {
+                ops::kv_append(rec, kv, k, v);
+            });
+        }
+    }
+}
+
+fn logits(c: &mut Criterion, device: &Device) {
+    let one: [(&str, fn(&mut Recorder, Tensor) -> Tensor); 4] =
+        [("argmax", ops::argmax), ("softmax", ops::softmax), ("log_softmax", ops::log_softmax), ("top_k 40", |rec, x| ops::top_k(rec, x, 40))];
+    for (name, op) in one {
+        let mut b = Bench::new(device, name, 1, &[]);
+        let x = b.tensor(Lead::Out, VOCABULARY);
+        b.run(c, 16, |rec| {
+            op(rec, x);
+        });
+    }
+    let mut b = Bench::new(device, "penalize and sample", 1, &[StateKind::Tokens]);
+    let x = b.tensor(Lead::Out, VOCABULARY);
+    let tokens = b.rec.state(0);
+    b.run(c, 16, |rec| {
+        let logits = ops::penalize(rec, x, tokens);
+        ops::sample(rec, logits, x, tokens);
+    });
+}
+
+fn rows(c: &mut Criterion) {
+    let device = Device::auto().unwrap_or_else(|e| panic!("{e}; install a driver (Debian: mesa-vulkan-drivers libvulkan1)"));
+    println!("on {} ({:?})", device.adapter().name, device.adapter().class);
+    products(c, &device);
+    elements(c, &device);
+    attention(c, &device);
+    logits(c, &device);
+}
+
+criterion_group! {
+    name = all;
+    config = Criterion::default().sample_size(10).warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_secs(1));
+    targets = rows
+}
+criterion_main!(all);
