@@ -8,6 +8,9 @@ pub mod device;
 pub mod error;
 pub mod exec;
 pub mod format;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod measure;
+pub mod memory;
 pub mod ops;
 pub mod parity;
 pub mod plan;

@@ -166,6 +166,7 @@ mod stamps {
     use super::{Plan, Profile, StepInput, Timed, work};
     use crate::device::Device;
     use crate::error::Error;
+    use crate::exec::readback::Pool;
     use crate::exec::{Pending, Watch};
     use crate::states::States;
 
@@ -200,7 +201,7 @@ mod stamps {
                 let count = (self.after.len() - n * PER_SET).min(PER_SET) as u32;
                 encoder.resolve_query_set(set, 0..count, &resolved, SET_BYTES * n as u64);
             }
-            let outputs = device.read(encoder, &resolved, 8 * self.after.len() as u64)?.wait()?;
+            let outputs = device.read(&Pool::new(device, 8 * self.after.len() as u64), encoder, &resolved)?.wait()?;
             let period = f64::from(device.0.queue.get_timestamp_period());
             let ticks = outputs.0[0].chunks_exact(2).map(|w| u64::from(w[0]) | u64::from(w[1]) << 32);
             Ok(ticks.map(|t| t as f64 * period).collect())

@@ -296,13 +296,12 @@ impl Device {
         Pipeline { layout, pipeline }
     }
 
-    /// Submits these commands and starts to read the first bytes of a buffer.
-    pub(crate) fn read(&self, mut encoder: wgpu::CommandEncoder, source: &wgpu::Buffer, bytes: u64) -> Result<Pending, Error> {
-        let pool = Pool::new(self, bytes);
+    /// Submits these commands and starts to read a buffer, as many bytes as the pool's have.
+    pub(crate) fn read(&self, pool: &Arc<Pool>, mut encoder: wgpu::CommandEncoder, source: &wgpu::Buffer) -> Result<Pending, Error> {
         let target = pool.take()?;
-        encoder.copy_buffer_to_buffer(source, 0, &target, 0, Some(bytes));
+        encoder.copy_buffer_to_buffer(source, 0, &target, 0, Some(pool.bytes));
         let submission = self.0.queue.submit([encoder.finish()]);
-        Ok(Pending::Gpu(Read::start(&pool, target, submission, vec![(0, bytes)])))
+        Ok(Pending::Gpu(Read::start(pool, target, submission, vec![(0, pool.bytes)])))
     }
 
     /// Submits what is queued and waits, so that staging memory is given back.

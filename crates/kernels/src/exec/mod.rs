@@ -2,7 +2,7 @@
 
 pub mod cpu;
 pub mod gpu;
-mod readback;
+pub(crate) mod readback;
 
 use crate::device::{Device, Select};
 use crate::error::Error;

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 /// Mappable buffers of one plan, all of the same size.
-pub(super) struct Pool {
+pub(crate) struct Pool {
     device: Device,
-    bytes: u64,
+    pub bytes: u64,
     free: Mutex<Vec<wgpu::Buffer>>,
 }
 
