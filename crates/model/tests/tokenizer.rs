@@ -58,6 +58,15 @@ fn merges_follow_rank_not_length() {
 }
 
 #[test]
+fn a_merge_whose_product_was_cut_from_the_vocabulary_never_applies() {
+    let mut small = Small::new();
+    small.merges.insert(0, "q u".to_string());
+    let tokenizer = small.build();
+    assert_eq!(tokenizer.encode("qu", Special::Text), [u32::from(b'q'), u32::from(b'u')]);
+    assert_eq!(tokenizer.encode("hell", Special::Text), [258]);
+}
+
+#[test]
 fn composed_and_decomposed_text_are_the_same_ids() {
     let tokenizer = Small::new().build();
     assert_eq!(tokenizer.encode("e\u{301}", Special::Text), [262]);
@@ -194,7 +203,7 @@ fn broken_files_are_refused_by_the_key_at_fault() {
         (refusal(|p| p.merges.as_mut().unwrap()[1] = b"ll"), "tokenizer.ggml.merges[1] is \"ll\""),
         (refusal(|p| p.merges.as_mut().unwrap()[2] = b"h e l"), "tokenizer.ggml.merges[2]"),
         (refusal(|p| p.merges.as_mut().unwrap()[0] = b" he"), "tokenizer.ggml.merges[0]"),
-        (refusal(|p| p.merges.as_mut().unwrap()[8] = b"he he"), "tokenizer.ggml.merges[8] needs \"hehe\""),
+        (refusal(|p| p.merges.as_mut().unwrap()[8] = b"hehe he"), "tokenizer.ggml.merges[8] needs \"hehe\""),
         (refusal(|p| p.merges.as_mut().unwrap()[8] = b"\xFF \xFE"), "tokenizer.ggml.merges[8] needs"),
     ];
     for (found, expected) in cases {

@@ -41,7 +41,7 @@ pub(super) fn ranked(merges: &Merges, pair: Pair) -> Option<(u64, u32)> {
     merges.get(&(pair.left, pair.right)).map(|&(rank, id)| (rank as u64, id))
 }
 
-/// `"a b"` at index r: the ids of a and b join to the id of ab, with rank r. A repeated pair keeps its first rank.
+/// `"a b"` at index r: the ids of a and b join to the id of ab, if it has one, with rank r. A repeated pair keeps its first rank.
 pub(super) fn parse_merges(vocab: &Vocab, merges: &[&[u8]]) -> Result<Merges, TokenizerError> {
     let mut table = Merges::with_capacity(merges.len());
     let mut joined = Vec::new();
@@ -56,8 +56,11 @@ pub(super) fn parse_merges(vocab: &Vocab, merges: &[&[u8]]) -> Result<Merges, To
         joined.extend_from_slice(left);
         joined.extend_from_slice(right);
         let find = |piece: &[u8]| vocab.find(piece).ok_or_else(|| TokenizerError::MergeOutsideVocabulary { index, piece: lossy(piece) });
-        let merged = find(&joined)?;
-        table.entry((find(left)?, find(right)?)).or_insert((index as u32, merged));
+        let pair = (find(left)?, find(right)?);
+        // Files exist whose merges make pieces that were cut from the vocabulary: such a merge can never apply.
+        if let Some(merged) = vocab.find(&joined) {
+            table.entry(pair).or_insert((index as u32, merged));
+        }
     }
     Ok(table)
 }

@@ -116,7 +116,7 @@ pub enum TokenizerError {
         /// What the file says.
         merge: String,
     },
-    /// A merge of, or into, something that is no token.
+    /// A merge of something that is no token.
     #[error("tokenizer.ggml.merges[{index}] needs {piece:?}, which tokenizer.ggml.tokens lacks")]
     MergeOutsideVocabulary {
         /// Its place in the array.
