@@ -22,6 +22,12 @@ pub enum Error {
     /// A stand-alone operation was called with slices that do not fit each other.
     #[error("{operation}: {name} has {found} elements, expected {expected}")]
     Shape { operation: &'static str, name: &'static str, expected: usize, found: usize },
+    /// A stand-alone operation was called with bytes that are not those of its matrix.
+    #[error("{operation}: {name} has {found} bytes, expected {expected}")]
+    Bytes { operation: &'static str, name: &'static str, expected: usize, found: usize },
+    /// A stand-alone operation was called with a size or a number that it does not take.
+    #[error("{operation}: {problem}")]
+    Argument { operation: &'static str, problem: &'static str },
     /// A step or a session asks for more positions than its states hold.
     #[error("the context of {capacity} positions is full, {needed} are needed")]
     ContextOverflow { needed: usize, capacity: usize },

@@ -16,6 +16,8 @@ pub mod parity;
 pub mod plan;
 pub mod profile;
 pub mod record;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod run;
 pub mod sampling;
 pub mod states;
 pub mod sweep;

@@ -22,6 +22,18 @@ pub enum Executor {
     Cpu,
 }
 
+impl From<&Device> for Executor {
+    fn from(device: &Device) -> Self {
+        Self::Gpu(device.clone())
+    }
+}
+
+impl From<&Self> for Executor {
+    fn from(executor: &Self) -> Self {
+        executor.clone()
+    }
+}
+
 impl Executor {
     /// The best GPU of this machine, or the CPU where no driver answers or only a software one does.
     #[cfg(not(target_arch = "wasm32"))]
