@@ -43,9 +43,9 @@ pub enum Error {
     /// Generation was asked for before anything was fed.
     #[error("nothing was fed: generation needs at least one token, such as the beginning-of-text token")]
     NothingFed,
-    /// A step made something that is not a number.
+    /// A step made something that is not a number; `sequence` is 0 outside batches.
     #[error("the logits at position {position} are not finite; the weights or the file are damaged")]
-    NonFinite { position: usize },
+    NonFinite { sequence: u32, position: usize },
     /// The caller's flag asked to stop; what was generated stays in the session.
     #[error("cancelled")]
     Cancelled,

@@ -127,7 +127,7 @@ impl<'a> Generate<'a> {
         };
         let Some((id, log_prob)) = drawn(&pending.wait()?).next() else { unreachable!("one row was asked for") };
         if !log_prob.is_finite() {
-            return Err(Error::NonFinite { position: self.session.tokens().len() - 1 });
+            return Err(Error::NonFinite { sequence: 0, position: self.session.tokens().len() - 1 });
         }
         self.session.sequence.tokens.push(id);
         let tokenizer = std::sync::Arc::clone(self.session.model().tokenizer());

@@ -42,10 +42,13 @@ impl Loader<'_> {
         Ok(weight)
     }
 
-    /// A vector [cols], widened to f32 where the file stores less.
+    /// A vector [cols], widened to f32 where the file stores less; its type must be one that a weight may have.
     pub fn vector(&mut self, name: &str, cols: u32) -> Result<Weight, Error> {
         let (_, tensor) = self.checked(name, &[u64::from(cols)])?;
-        let bytes = tensor.bytes;
+        let (ty, bytes) = (tensor.ty()?, tensor.bytes);
+        if kernels::format::format(ty).is_none() {
+            return Err(kernels::Error::Format { tensor: name.to_string(), ty: ty.name() }.into());
+        }
         let values = self.file.dequantized(tensor)?;
         let weight = self.weights.vector(name, values)?;
         self.report(bytes);

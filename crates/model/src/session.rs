@@ -218,7 +218,7 @@ impl Session {
             let bad = logits.iter().position(|v| !v.is_finite());
             each(from, logits, &tapped);
             if let Some(bad) = bad {
-                return Err(Error::NonFinite { position: from + bad / vocabulary });
+                return Err(Error::NonFinite { sequence: 0, position: from + bad / vocabulary });
             }
         }
         Ok(())

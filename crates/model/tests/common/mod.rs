@@ -68,7 +68,7 @@ impl Tiny {
 
     /// One layer, so narrow that the oracle reads thousands of positions in seconds.
     pub fn narrow() -> Self {
-        Self { layers: 1, embedding: 32, heads: 2, head_dim: 32, feed_forward: 32, context: 16384, ..Self::qwen3() }
+        Self { layers: 1, embedding: 32, heads: 2, head_dim: 8, feed_forward: 32, context: 16384, ..Self::qwen3() }
     }
 
     /// The file's metadata, without tensors.

@@ -1,0 +1,78 @@
+//! The GPU against the oracles over a long conversation: past 8,192 positions, in chunks, with a late stop, a rollback and a
+//! reset, then a batch of unequal sequences.
+
+mod common;
+
+use common::{Tiny, drawn, exact, gpu, ids, logits, run, text, worst};
+use kernels::Executor;
+use model::{Drawn, Finish, GenerateOptions, Generated, Model, Sampling, Session, SessionOptions};
+use std::sync::Arc;
+
+const LONG: usize = 8150;
+/// Between sums in f32 and in f64.
+const BOUND: f32 = 1e-5;
+
+/// What is compared.
+struct Transcript {
+    /// Of the long prompt and of what replaced its end.
+    logits: [Vec<f32>; 2],
+    /// Up to the stop, after the rollback, after the reset.
+    answers: [Vec<Generated>; 3],
+    batch: Vec<Drawn>,
+}
+
+/// Varied text, so that a stop string comes late.
+fn speaking(tokens: usize) -> GenerateOptions {
+    let sampling = Sampling { temperature: 1.0, top_k: 30, top_p: 1.0, seed: 11, ..Sampling::default() };
+    GenerateOptions { sampling, ..common::greedy(tokens) }
+}
+
+fn talk(model: &Arc<Model>) -> Transcript {
+    let options = || SessionOptions { context: Some(8300), ..exact(512) };
+    let mut session: Session = model.session(options()).unwrap();
+    session.feed(&ids(LONG, 1)).unwrap();
+    let read = logits(&mut session).0;
+    // What the model says past 8,192 positions tells which stop string is a late one.
+    let whole = text(&run(&mut session, speaking(60)));
+    session.rollback(LONG);
+    let stop = &whole[whole.len() - 6..];
+    assert_eq!(whole.find(stop), Some(whole.len() - 6), "{whole:?}");
+    let mut tokens = session.generate_with(GenerateOptions { stops: vec![stop.to_string()], ..speaking(60) }).unwrap();
+    let stopped: Vec<Generated> = tokens.by_ref().map(Result::unwrap).collect();
+    assert_eq!(tokens.finish(), Some(&Finish::Stop(stop.to_string())));
+    drop(tokens);
+    assert!(session.tokens().len() > 8192, "stopped at {}", session.tokens().len());
+    session.rollback(LONG - 20);
+    session.feed(&ids(100, 2)).unwrap();
+    let replaced = logits(&mut session).0;
+    let after = run(&mut session, speaking(10));
+    session.reset();
+    session.feed(&ids(5, 3)).unwrap();
+    let anew = run(&mut session, speaking(10));
+    let mut batch = model.batch(SessionOptions { sequences: 4, ..options() }).unwrap();
+    for (n, length) in [1, 1500, 300, 1020].into_iter().enumerate() {
+        batch.feed(n as u32, &ids(length, n as u64)).unwrap();
+    }
+    let sampling = speaking(0).sampling;
+    let batch = (0..12).flat_map(|_| batch.step(std::slice::from_ref(&sampling)).unwrap()).collect();
+    Transcript { logits: [read, replaced], answers: [stopped, after, anew], batch }
+}
+
+#[test]
+fn a_long_conversation_is_the_same_on_both_executors() {
+    let tiny = Tiny::narrow();
+    let (cpu, gpu) = (talk(&tiny.on(&Executor::Cpu)), talk(&tiny.on(&gpu())));
+    for (a, b) in cpu.logits.iter().zip(&gpu.logits) {
+        let apart = worst(a, b);
+        assert!(apart <= BOUND, "logits are {apart:e} apart");
+    }
+    for (a, b) in cpu.answers.iter().zip(&gpu.answers) {
+        assert_eq!((drawn(a), text(a)), (drawn(b), text(b)));
+        assert!(a.iter().zip(b).all(|(a, b)| (a.log_prob - b.log_prob).abs() <= BOUND));
+    }
+    assert_eq!((cpu.batch.len(), gpu.batch.len()), (48, 48));
+    for (a, b) in cpu.batch.iter().zip(&gpu.batch) {
+        assert_eq!((a.sequence, a.id), (b.sequence, b.id));
+        assert!((a.log_prob - b.log_prob).abs() <= BOUND, "{a:?} and {b:?}");
+    }
+}

@@ -1,0 +1,104 @@
+//! What sessions hold: refused before it is allocated where it does not fit, and flat however much is said.
+
+mod common;
+#[path = "common/counting.rs"]
+mod counting;
+
+use common::{Tiny, both, exact, greedy, ids, run};
+use counting::Counting;
+use kernels::Executor;
+use model::{Error, KvType, Sampling, SessionOptions};
+use std::sync::Mutex;
+
+#[global_allocator]
+static HEAP: Counting = Counting::new();
+
+/// The tests of this file count the same heap: one at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+#[test]
+fn memory_is_flat_over_two_hundred_generations() {
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    for executor in both() {
+        let model = Tiny::qwen3().on(&executor);
+        let mut session = model.session(exact(16)).unwrap();
+        let mut batch = model.batch(SessionOptions { sequences: 3, ..exact(16) }).unwrap();
+        let mut after = vec![];
+        for n in 0..200 {
+            session.set_prompt(&ids(20, n)).unwrap();
+            let sampling = Sampling { repetition_penalty: 1.1, seed: n, ..Sampling::default() };
+            run(&mut session, model::GenerateOptions { sampling: sampling.clone(), ..greedy(4) });
+            session.generate_with(greedy(9)).unwrap().next();
+            for sequence in 0..3 {
+                batch.release(sequence);
+                batch.feed(sequence, &ids(6, n)).unwrap();
+            }
+            batch.step(std::slice::from_ref(&sampling)).unwrap();
+            batch.step(std::slice::from_ref(&sampling)).unwrap();
+            after.push(HEAP.live_bytes() as i64);
+        }
+        // Less than a handle for each of 2,000 tokens.
+        let grown = after[199] - after[39];
+        assert!(grown < 16 << 10, "{grown} bytes more after 160 generations on {}: {:?}", executor.kind(), &after[39..]);
+    }
+}
+
+#[test]
+fn a_session_that_does_not_fit_is_refused_with_numbers_and_options_before_it_is_allocated() {
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    let tiny = Tiny { context: 1 << 20, ..Tiny::qwen3() };
+    for executor in both() {
+        let checked = common::open(&tiny.file()).unwrap().check(&executor).unwrap();
+        let options = |kv| SessionOptions { kv, memory_bytes: Some(48 << 20), ..exact(64) }.context(100_000);
+        let model = tiny.on(&executor);
+        // Two layers of keys and values, 32 wide, and an id, per position.
+        let needs = checked.needs(&options(KvType::F32)).unwrap();
+        assert_eq!(needs.kv.0, 100_000 * (4 * 128 + 4));
+        assert!(needs.weights.0 >= 300 * 64 * 2 && needs.intermediates.0 > 0);
+        assert_eq!(needs.total().0, needs.weights.0 + needs.kv.0 + needs.intermediates.0);
+        let attempts = || [checked.fit(&options(KvType::F32)).err(), model.session(options(KvType::F32)).err()];
+        let (errors, most) = HEAP.most_during(attempts);
+        for error in errors.map(Option::unwrap) {
+            let Error::TooLarge { available, needed, weights, kv, context, .. } = &error else { panic!("{error}") };
+            assert_eq!((available.0, *needed, *weights, *kv, *context), (48 << 20, needs.total(), needs.weights, needs.kv, 100_000));
+            let message = error.to_string();
+            for part in ["50.3 MB", "51.6 MB", "100000 positions", "--ctx", "--kv", &executor.name()] {
+                assert!(message.contains(part), "{message} lacks {part}");
+            }
+        }
+        assert!(most < 4 << 20, "{most} bytes were held to find out");
+        // The advice holds: a smaller cache, or a shorter one, does fit.
+        assert!(model.session(options(KvType::Q8_0)).is_ok() && checked.fit(&options(KvType::Q8_0)).is_ok());
+        assert!(model.session(options(KvType::F32).context(50_000)).is_ok());
+        assert!(model.batch(SessionOptions { sequences: 3, ..options(KvType::Q8_0) }).is_err(), "every sequence counts");
+        let error = model.session(SessionOptions { memory_bytes: Some(1000), ..exact(64) }).err().unwrap().to_string();
+        assert!(error.contains("quantization"), "weights alone are too large: {error}");
+    }
+}
+
+#[test]
+fn a_context_beyond_the_machine_is_refused_by_what_the_system_has() {
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    // A million million bytes of cache.
+    let tiny = Tiny { context: 1 << 24, kv_heads: 3, layers: 3, ..Tiny::qwen3() };
+    let model = tiny.on(&Executor::Cpu);
+    let options = SessionOptions { sequences: 32, ..exact(64).context(1 << 24) };
+    if cfg!(target_os = "linux") {
+        let (result, most) = HEAP.most_during(|| model.session(options));
+        assert!(matches!(result.err().unwrap(), Error::TooLarge { .. }));
+        assert!(most < 4 << 20, "{most} bytes were held to find out");
+    }
+}
+
+#[test]
+fn what_is_foretold_is_what_a_session_takes() {
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    for executor in both() {
+        let options = exact(64).context(500);
+        let checked = common::open(&Tiny::qwen3().file()).unwrap().check(&executor).unwrap();
+        let model = Tiny::qwen3().on(&executor);
+        let session = model.session(options.clone()).unwrap();
+        let needs = checked.needs(&options).unwrap();
+        assert_eq!((session.state_bytes(), model.weight_bytes()), (needs.kv.0, needs.weights.0));
+    }
+}
