@@ -31,8 +31,8 @@ impl FromStr for Choice {
     }
 }
 
-/// Weights beyond which the CPU executor is a poor choice.
-const LARGE_FOR_CPU_BYTES: u64 = 2_000_000_000;
+/// Weights beyond which the CPU executor is a poor choice: about a token per second on a desktop.
+const LARGE_FOR_CPU_BYTES: u64 = 500_000_000;
 
 impl Choice {
     /// Opens what was asked for; `auto` falls back to the CPU.

@@ -76,7 +76,8 @@ fn missing(path: &Path) -> anyhow::Error {
         (true, None) => format!("{} has no .gguf files", folder.display()),
         (true, Some(names)) => format!("{} has {names}", folder.display()),
     };
-    anyhow!("{}: no such file; {hint}", path.display())
+    let prompt = if name.contains(char::is_whitespace) { "; a prompt is given with --prompt" } else { "" };
+    anyhow!("{}: no such file; {hint}{prompt}", path.display())
 }
 
 /// The files of a folder that are models, the likeliest to be meant first.
@@ -129,5 +130,7 @@ mod tests {
         assert!(error.ends_with("has qwen3-8b.gguf, gemma.gguf"), "{error}");
         let error = missing(&folder.path().join("no/such.gguf")).to_string();
         assert!(error.contains("there is no folder"), "{error}");
+        let error = missing(Path::new("What is 3 + 4?")).to_string();
+        assert!(error.contains("--prompt"), "{error}");
     }
 }

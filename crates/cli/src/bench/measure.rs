@@ -135,7 +135,7 @@ impl<'a> Bench<'a> {
 fn tokens(count: u32, vocabulary: u32, seed: u32) -> Vec<u32> {
     let next = |state: &mut u32| {
         *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        Some((u64::from(*state) * u64::from(vocabulary) >> 32) as u32)
+        Some(((u64::from(*state) * u64::from(vocabulary)) >> 32) as u32)
     };
     std::iter::repeat_n((), count as usize).scan(seed, |state, ()| next(state)).collect()
 }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 /// Names and alignment of the columns.
 pub const HEAD: &str = "\
-| model                          |       size |     params | device                   | test           |              t/s |     GB/s |   roof |
-| ------------------------------ | ---------: | ---------: | ------------------------ | -------------- | ---------------: | -------: | -----: |";
+| model            |      size |    params | device               | test             |                t/s |    GB/s |   roof |
+| ---------------- | --------: | --------: | -------------------- | ---------------- | -----------------: | ------: | -----: |";
 
 /// One result as a row.
 pub fn line(bench: &Bench<'_>, measured: &Measured) -> String {
@@ -18,8 +18,8 @@ pub fn line(bench: &Bench<'_>, measured: &Measured) -> String {
     let bandwidth = bench.gb_per_second(measured);
     let roof = bench.roof_share(measured).map_or_else(|| "-".to_string(), |share| format!("{:.1}%", 100.0 * share));
     let size = Size(model.weight_bytes()).to_string();
-    let (name, device, test) = (short(&name(bench), 30), short(&model.executor().name(), 24), measured.test.to_string());
-    format!("| {name:<30} | {size:>10} | {parameters:>10} | {device:<24} | {test:<14} | {rate:>16} | {bandwidth:>8.2} | {roof:>6} |")
+    let (name, device, test) = (short(&name(bench), 16), short(&model.executor().name(), 20), measured.test.to_string());
+    format!("| {name:<16} | {size:>9} | {parameters:>9} | {device:<20} | {test:<16} | {rate:>18} | {bandwidth:>7.2} | {roof:>6} |")
 }
 
 /// One result as an object.
