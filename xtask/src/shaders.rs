@@ -103,7 +103,9 @@ fn write(module: &Module, info: &ModuleInfo, kernel: &Kernel) -> Vec<String> {
     let options = msl::Options { lang_version: (2, 4), ..msl::Options::default() };
     let pipeline = msl::PipelineOptions { entry_point: Some(entry()), ..msl::PipelineOptions::default() };
     match msl::write_string(module, info, &options, &pipeline) {
-        Ok((_, translated)) => found.extend(translated.entry_point_names.iter().filter_map(|e| e.as_ref().err()).map(|e| format!("MSL: {e}"))),
+        Ok((_, translated)) => {
+            found.extend(translated.entry_point_names.iter().filter_map(|e| e.as_ref().err()).map(|e| format!("MSL: {e}")))
+        }
         Err(e) => found.push(format!("MSL: {e}")),
     }
     let options = hlsl::Options { shader_model: hlsl::ShaderModel::V6_0, ..hlsl::Options::default() };

@@ -163,9 +163,16 @@ impl Case {
         self.given(Shape::new(Lead::Step, rows, width), values)
     }
 
-    /// A random input [rows, width] as by [`Case::tensor`], or one whose squares overflow.
+    /// A random input [rows, width] as by [`Case::tensor`], or rows of any size, up to those whose squares overflow.
     pub fn squared(&mut self, g: &mut Gen, width: u32) -> Tensor {
-        if g.pick(&[false, false, true]) { self.uniform(g, width, 1e25) } else { self.tensor(g, width) }
+        if g.coin() {
+            return self.tensor(g, width);
+        }
+        let rows = self.input.positions.len();
+        let sizes: Vec<f32> = (0..rows).map(|_| g.pick(&[1e-3, 1.0, 1e25])).collect();
+        let values = sizes.iter().flat_map(|size| vec![*size; width as usize]).map(|size| size * g.unit()).collect();
+        let capacity = self.rec.capacity().step;
+        self.given(Shape::new(Lead::Step, capacity, width), values)
     }
 
     /// An input with these values, as many as the step has rows.

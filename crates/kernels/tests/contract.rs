@@ -39,7 +39,11 @@ fn portable_kernels_have_no_enable_and_no_subgroup_operation() {
         let code = source.lines().map(|line| line.split("//").next().unwrap_or_default());
         for (n, line) in (1..).zip(code) {
             for word in ["enable", "requires", "subgroup", "quad_swap"] {
-                assert!(!line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w.starts_with(word)), "{} line {n}: {line}", kernel.label());
+                assert!(
+                    !line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w.starts_with(word)),
+                    "{} line {n}: {line}",
+                    kernel.label()
+                );
             }
         }
     }

@@ -125,6 +125,9 @@ fn targets_name_every_format_and_kv_type_of_every_row() {
     }
     for ty in [KvType::F32, KvType::F16, KvType::Q8_0] {
         let ty = format!("{ty:?}").to_lowercase();
-        assert!(labels.contains(&format!("kv_append kv-{ty} kv-{ty}")) && labels.contains(&format!("attention kv-{ty} kv-{ty} +subgroups")), "{ty}");
+        assert!(
+            labels.contains(&format!("kv_append kv-{ty} kv-{ty}")) && labels.contains(&format!("attention kv-{ty} kv-{ty} +subgroups")),
+            "{ty}"
+        );
     }
 }

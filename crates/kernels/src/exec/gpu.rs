@@ -83,8 +83,7 @@ impl GpuPlan {
         let mut ranges = vec![];
         for (buffer, &bytes) in self.buffers.iter().zip(&self.planned.placement.buffers) {
             let at = GUARD_BYTES * ranges.len() as u64;
-            // The device rounds sizes up, and a row's last words may be rounded with them.
-            encoder.copy_buffer_to_buffer(buffer, bytes.next_multiple_of(16), &target, at, Some(GUARD_BYTES - 16));
+            encoder.copy_buffer_to_buffer(buffer, bytes, &target, at, Some(GUARD_BYTES - 16));
             ranges.push((at, GUARD_BYTES - 16));
         }
         let submission = self.device.0.queue.submit([encoder.finish()]);
