@@ -2,6 +2,8 @@
 
 #[macro_use]
 pub mod row;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod choose;
 pub mod compare;
 pub mod compose;
 pub mod device;
@@ -24,6 +26,8 @@ pub mod sweep;
 pub mod tensor;
 pub mod weights;
 
+#[cfg(not(target_arch = "wasm32"))]
+pub use choose::{Chosen, Demand, GPU_MIN_SIZE, should_use_gpu};
 pub use device::{AdapterSummary, Caps, Class, Device, Limits, Select};
 pub use error::Error;
 pub use exec::{Executor, Outputs, Pending, Plan, StepInput, Watch};

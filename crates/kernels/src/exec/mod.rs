@@ -4,7 +4,7 @@ pub mod cpu;
 pub mod gpu;
 pub(crate) mod readback;
 
-use crate::device::{Device, Select};
+use crate::device::Device;
 use crate::error::Error;
 use crate::plan::{PlanOptions, Planned};
 use crate::record::Recorder;
@@ -35,16 +35,6 @@ impl From<&Self> for Executor {
 }
 
 impl Executor {
-    /// The best GPU of this machine, or the CPU where no driver answers or only a software one does.
-    #[cfg(not(target_arch = "wasm32"))]
-    #[must_use]
-    pub fn best() -> Self {
-        match Device::open(&Select::Best, crate::device::Limits::from_env()) {
-            Ok(device) if device.adapter().class != crate::device::Class::Software => Self::Gpu(device),
-            _ => Self::Cpu,
-        }
-    }
-
     /// The name people know it by.
     #[must_use]
     pub fn name(&self) -> String {
