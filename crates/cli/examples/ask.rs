@@ -1,4 +1,4 @@
-//! The library calls behind `weft run`: a file, a device, a session, an answer that streams.
+//! The library calls behind `weft run`: a file, an executor, a session, an answer that streams.
 
 use kernels::Executor;
 use model::chat::{Message, RenderOptions};

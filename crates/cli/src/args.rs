@@ -50,7 +50,7 @@ pub struct Source {
 /// Where and how a session runs.
 #[derive(Args, Clone, Debug)]
 pub struct Place {
-    /// auto (a GPU if there is one), gpu, cpu, or part of an adapter's name as `weft devices` lists it
+    /// auto (a GPU where that is faster), gpu, cpu, or part of an adapter's name as `weft devices` lists it
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: Choice,
 

@@ -2,6 +2,7 @@
 
 use crate::progress::Bar;
 use anyhow::Result;
+use kernels::choose::Crossover;
 use kernels::device::{self, AdapterSummary, Class, Device, Limits, Select};
 use kernels::measure::{Measured, Transfer, measure};
 use serde_json::{Map, Value, json};
@@ -71,6 +72,9 @@ fn print(out: &mut impl Write, device: &Device, args: &Args) -> Result<()> {
             let Transfer { write_gb_per_s: to, read_gb_per_s: from, round_trip_us } = transfer;
             writeln!(out, "  reads {read_gb_per_s:.1} GB/s, multiplies matrices at {matrix_tflop_per_s:.3} TFLOP/s")?;
             writeln!(out, "  takes {dispatch_us:.1} us for a dispatch, {round_trip_us:.1} us for a round trip")?;
+            if let Ok(crossover) = Crossover::measure(device) {
+                writeln!(out, "  {}", worth(crossover.elements()))?;
+            }
             writeln!(out, "  moves {to:.2} GB/s from the host, {from:.2} GB/s to it")?;
         }
     }
@@ -101,6 +105,7 @@ fn adapter_json(args: &Args, adapter: &AdapterSummary) -> Value {
                         "host_to_device_gb_per_second": m.transfer.write_gb_per_s,
                         "device_to_host_gb_per_second": m.transfer.read_gb_per_s,
                         "round_trip_us": m.transfer.round_trip_us,
+                        "gpu_min_size": Crossover::measure(&device).ok().map(|c| c.elements()).filter(|n| *n < usize::MAX),
                     });
                 }
             }
@@ -111,6 +116,13 @@ fn adapter_json(args: &Args, adapter: &AdapterSummary) -> Value {
         }
     }
     object
+}
+
+fn worth(elements: usize) -> String {
+    match elements {
+        usize::MAX => "is no faster than the CPU for a slice of any length".to_string(),
+        n => format!("is faster than the CPU for slices of {n} elements or more, transfers included"),
+    }
 }
 
 /// The rates of a device, unless they are not wanted.

@@ -1,10 +1,11 @@
 //! Which device runs a session.
 
-use crate::exit::note;
+use crate::exit::{note, one_line};
 use anyhow::Result;
+use kernels::choose::Because;
 use kernels::device::{Class, Device, Limits, Select};
-use kernels::{Error, Executor};
-use model::Size;
+use kernels::{Chosen, Demand, Executor};
+use model::{ModelFile, SessionOptions};
 use std::convert::Infallible;
 use std::str::FromStr;
 
@@ -35,14 +36,14 @@ impl FromStr for Choice {
 const LARGE_FOR_CPU_BYTES: u64 = 500_000_000;
 
 impl Choice {
-    /// Opens what was asked for; `auto` falls back to the CPU.
+    /// Opens what was asked for; `auto` weighs what a session of this file costs, and falls back to the CPU.
     ///
     /// # Errors
-    /// No such adapter, or one that cannot be opened.
-    pub fn open(&self) -> Result<Executor> {
+    /// No such adapter, or one that cannot be opened; for `auto`, a file that cannot run.
+    pub fn open(&self, file: &ModelFile, options: &SessionOptions) -> Result<Executor> {
         let select = match self {
             Self::Cpu => return Ok(Executor::Cpu),
-            Self::Auto => return Ok(auto()),
+            Self::Auto => return auto(file, options),
             Self::Gpu => Select::Best,
             Self::Name(name) => Select::Name(name.clone()),
         };
@@ -52,23 +53,17 @@ impl Choice {
         }
         Ok(Executor::Gpu(device))
     }
-
-    /// Says so when the CPU was not asked for and the model is large for it.
-    pub fn advise(&self, executor: &Executor, weight_bytes: u64) {
-        if *self == Self::Auto && matches!(executor, Executor::Cpu) && weight_bytes > LARGE_FOR_CPU_BYTES {
-            let size = Size(weight_bytes);
-            note(&format!("no GPU found; the CPU runs this model of {size} slowly (`weft devices` lists what answers)"));
-        }
-    }
 }
 
-fn auto() -> Executor {
-    match Device::open(&Select::Best, Limits::from_env()) {
-        Ok(device) if device.adapter().class != Class::Software => Executor::Gpu(device),
-        Ok(_) | Err(Error::NoAdapter { .. }) => Executor::Cpu,
-        Err(error) => {
-            note(&format!("{}; using the CPU", crate::exit::one_line(&error.to_string())));
-            Executor::Cpu
-        }
+fn auto(file: &ModelFile, options: &SessionOptions) -> Result<Executor> {
+    let checked = file.check(&Executor::Cpu)?;
+    let needs = checked.needs(options)?;
+    let resident_bytes = needs.weights.0.saturating_add(needs.kv.0);
+    let Chosen { executor, because } = Executor::auto(&Demand::of(&checked.recording(options, 1), resident_bytes));
+    let surprising = matches!(because, Because::Refused(_) | Because::TooLarge { .. });
+    if matches!(executor, Executor::Cpu) && (surprising || needs.weights.0 > LARGE_FOR_CPU_BYTES) {
+        let reason = one_line(&because.to_string());
+        note(&format!("{reason}; the CPU runs this model, whose weights are {}, slowly", needs.weights));
     }
+    Ok(executor)
 }

@@ -43,10 +43,9 @@ impl Source {
 
     /// Chooses the device, checks that the file is a model for a session like this, and loads the weights.
     pub fn load(&self, file: ModelFile, device: &Choice, options: &SessionOptions) -> Result<Loaded> {
-        let executor = device.open()?;
+        let executor = self.located(device.open(&file, options))?;
         let checked = self.named(file.check(&executor))?;
-        let needs = self.named(checked.fit(options))?;
-        device.advise(&executor, needs.weights.0);
+        self.named(checked.fit(options))?;
         let bar = Bar::bytes(format!("loading onto {}", executor.name()));
         let model = self.named(file.on_with(executor, &|done, total| bar.set(done, total)))?;
         Ok(Loaded { model: Arc::new(model), checked })
@@ -54,10 +53,13 @@ impl Source {
 
     /// Names the file in an error that does not.
     pub fn named<T>(&self, result: Result<T, model::Error>) -> Result<T> {
-        result.map_err(|error| {
-            let (name, error) = (self.name(), anyhow::Error::new(error));
-            if error.to_string().contains(&name) { error } else { error.context(name) }
-        })
+        self.located(result.map_err(anyhow::Error::new))
+    }
+
+    /// The same, for errors of the model among others.
+    pub fn located<T>(&self, result: Result<T>) -> Result<T> {
+        let name = self.name();
+        result.map_err(|error| if !error.is::<model::Error>() || error.to_string().contains(&name) { error } else { error.context(name) })
     }
 }
 

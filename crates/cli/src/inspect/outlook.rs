@@ -33,10 +33,16 @@ impl Outlook {
     /// Checks the file as a model; a file that is none is no error here, and opens no device.
     pub fn new(args: &Args) -> Result<Self> {
         let options = args.session();
-        let (file, executor) = match args.source.model_file() {
-            Ok(file) => (file, args.device().open()?),
-            Err(error) => return Ok(Self { executor: Executor::Cpu, options, fit: Err(format!("{error:#}")) }),
+        let unsupported = |reason: String| Ok(Self { executor: Executor::Cpu, options: args.session(), fit: Err(reason) });
+        let file = match args.source.model_file() {
+            Ok(file) => file,
+            Err(error) => return unsupported(format!("{error:#}")),
         };
+        // Damage is reported before any device is opened for the file.
+        if let Err(error) = file.check(&Executor::Cpu) {
+            return unsupported(error.to_string());
+        }
+        let executor = args.source.located(args.device().open(&file, &options))?;
         let fit = match file.check(&executor) {
             Err(error) => Err(error.to_string()),
             Ok(checked) => {
