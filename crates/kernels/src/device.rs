@@ -292,10 +292,16 @@ impl Device {
 
     /// Turns a lost device or a rejected call into an error; called before and after work is submitted.
     pub(crate) fn check(&self, what: &str) -> Result<(), Error> {
+        let failed = self.0.failed.lock().unwrap_or_else(|p| p.into_inner()).take();
+        #[cfg(not(target_arch = "wasm32"))]
+        if failed.is_some() {
+            // Calls on a lost device fail before its loss is told, which happens while it is polled.
+            let _ = self.0.device.poll(wgpu::PollType::Poll);
+        }
         if let Some(reason) = self.0.lost.get() {
             return Err(Error::DeviceLost { reason: reason.clone() });
         }
-        match self.0.failed.lock().unwrap_or_else(|p| p.into_inner()).take() {
+        match failed {
             Some(reason) => Err(Error::Device { what: what.to_string(), reason }),
             None => Ok(()),
         }
@@ -318,3 +324,6 @@ impl Device {
         Ok(buffer)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! The profiler: the time of every dispatch of a run, beside the bytes and the arithmetic that it stands for.
 
-use crate::exec::{Plan, StepInput};
+use crate::exec::StepInput;
 use crate::ops::{Op, Work};
 use crate::plan::{Arg, Step};
 use crate::row::Access;
@@ -163,11 +163,11 @@ fn seen(mask: Mask, capacity: u32, input: &StepInput) -> (u64, u64) {
 
 #[cfg(not(target_arch = "wasm32"))]
 mod stamps {
-    use super::{Plan, Profile, StepInput, Timed, work};
+    use super::{Profile, StepInput, Timed, work};
     use crate::device::Device;
     use crate::error::Error;
     use crate::exec::readback::Pool;
-    use crate::exec::{Pending, Watch};
+    use crate::exec::{Pending, Plan, Watch};
     use crate::states::States;
 
     /// Timestamps written so far, and after which dispatch each was.

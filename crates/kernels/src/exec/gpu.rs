@@ -295,7 +295,9 @@ impl Device {
         Pipeline { layout, pipeline }
     }
 
+    #[cfg(not(target_arch = "wasm32"))]
     /// Submits these commands and starts to read a buffer, as many bytes as the pool's have.
+    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn read(&self, pool: &Arc<Pool>, mut encoder: wgpu::CommandEncoder, source: &wgpu::Buffer) -> Result<Pending, Error> {
         let target = pool.take()?;
         encoder.copy_buffer_to_buffer(source, 0, &target, 0, Some(pool.bytes));

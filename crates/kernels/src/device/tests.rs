@@ -1,0 +1,83 @@
+//! What a device does when it is asked for too much, and when it goes away.
+
+use super::{Class, Device};
+use crate::error::Error;
+use crate::exec::Executor;
+use crate::run;
+use crate::states::States;
+use crate::tensor::StateKind;
+
+const STORAGE: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE;
+
+fn device() -> Device {
+    Device::auto().expect("an adapter, if only the software one")
+}
+
+fn works(device: &Device) -> bool {
+    run::scale(device, &[1.0, 2.0], 3.0).is_ok_and(|y| y == [3.0, 6.0])
+}
+
+#[test]
+fn a_buffer_past_the_limit_is_refused_with_its_name() {
+    let device = device();
+    let limit = device.caps().max_buffer_bytes;
+    match device.buffer("an absurd buffer", limit + 1, STORAGE) {
+        Err(Error::BindingTooLarge { what, bytes, limit: told }) => {
+            assert!(what == "an absurd buffer" && bytes > limit && told == limit);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(works(&device));
+}
+
+/// Takes buffers of the largest size until there is no more, none of them ever touched.
+fn hoard() {
+    let (device, mut taken) = (device(), vec![]);
+    let refused = (0..256).find_map(|_| match device.buffer("a hoard", device.caps().max_buffer_bytes, STORAGE) {
+        Ok(buffer) => {
+            taken.push(buffer);
+            None
+        }
+        Err(error) => Some(error),
+    });
+    assert!(matches!(&refused, Some(Error::OutOfMemory { what, .. }) if what == "a hoard"), "{refused:?} after {}", taken.len());
+    drop(taken);
+    device.flush().expect("a device that works");
+    assert!(works(&device));
+}
+
+/// A software adapter takes what the operating system promises, which is boundless: a child process with little to promise stands in.
+#[test]
+fn memory_that_is_not_there_is_an_error_and_what_was_taken_comes_back() {
+    const CHILD: &str = "WEFT_TEST_HOARD";
+    if cfg!(not(unix)) || device().adapter().class != Class::Software || std::env::var_os(CHILD).is_some() {
+        return hoard();
+    }
+    let name = "device::tests::memory_that_is_not_there_is_an_error_and_what_was_taken_comes_back";
+    let limited = "ulimit -v 16000000 && exec \"$0\" --exact \"$1\"";
+    let exe = std::env::current_exe().expect("this test");
+    let child = std::process::Command::new("sh").args(["-c", limited]).arg(exe).arg(name).env(CHILD, "1").output().expect("a shell");
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+fn states_that_do_not_fit_leave_the_device_usable() {
+    let device = device();
+    let kinds = [StateKind::Kv { ty: cpu_ref::KvType::F32, width: 1 << 20 }];
+    let states = States::new(&Executor::from(&device), &kinds, 1, u32::MAX);
+    assert!(matches!(states.map(|s| s.bytes()), Err(Error::BindingTooLarge { .. })));
+    assert!(works(&device));
+}
+
+#[test]
+fn a_device_that_went_away_says_so_in_every_call() {
+    let device = device();
+    assert!(works(&device));
+    device.0.device.destroy();
+    for _ in 0..2 {
+        let lost = run::silu(&device, &[1.0]);
+        assert!(matches!(lost, Err(Error::DeviceLost { .. })), "{lost:?}");
+    }
+    assert!(works(&self::device()), "another device of the same adapter opens");
+}
