@@ -25,6 +25,7 @@ use std::io::Write;
   weft bench qwen3-8b.gguf
   weft bench qwen3-8b.gguf -p 512,2048 -n 128 -d 0,4096 -b 1,8 -r 5
   weft bench qwen3-8b.gguf -p 0 -n 64 --device cpu     decode only
+  weft bench qwen3-8b.gguf -p 0 -n 64 --profile        where a token's time goes
   weft bench qwen3-8b.gguf --json | jq '.[] | {test, tokens_per_second}'")]
 pub struct Args {
     #[command(flatten)]
@@ -58,6 +59,10 @@ pub struct Args {
     #[command(flatten)]
     place: Place,
 
+    /// Also time every dispatch of each test's step, by kernel (GPUs with timestamps; one sequence)
+    #[arg(long, conflicts_with = "json")]
+    profile: bool,
+
     /// Print a JSON array of objects
     #[arg(long)]
     json: bool,
@@ -84,6 +89,9 @@ pub fn run(args: &Args) -> Result<()> {
             all.push(table::json(&bench, &result));
         } else {
             writeln!(out, "{}", table::line(&bench, &result))?;
+        }
+        if args.profile && test.sequences == 1 {
+            writeln!(out, "\n{}\n", args.source.named(bench.profile(test))?)?;
         }
     }
     if args.json {

@@ -164,15 +164,8 @@ impl Runner {
         Ok((self.plans.get_mut(&key).expect("just made"), &mut self.states))
     }
 
-    /// Starts a step over these spans. The last row of the n-th is drawn from by the n-th of `draws`, if there are any.
-    pub fn start(
-        &mut self,
-        sequences: &mut [Sequence],
-        spans: &[Span],
-        head: Head,
-        draws: &[SampleParams],
-        cancel: &AtomicBool,
-    ) -> Result<Pending, Error> {
+    /// Makes room for a step over these spans, writes the ids that the host knows, and gives the step's inputs.
+    fn input(&mut self, sequences: &[Sequence], spans: &[Span], draws: &[SampleParams]) -> Result<StepInput, Error> {
         let end = spans.iter().map(|span| span.until).max().unwrap_or(0);
         self.reserve((end + 1).min(self.context()))?;
         let tokens = Recorder::new(Counts { step: 1, out: 1 }, &self.kinds).state(0);
@@ -190,11 +183,31 @@ impl Runner {
                 input.out_rows.push(input.positions.len() as u32 - 1);
             }
         }
-        let key = self.key(input.positions.len(), head);
-        let (plan, states) = self.plan(key)?;
+        Ok(input)
+    }
+
+    /// Starts a step over these spans. The last row of the n-th is drawn from by the n-th of `draws`, if there are any.
+    pub fn start(
+        &mut self,
+        sequences: &mut [Sequence],
+        spans: &[Span],
+        head: Head,
+        draws: &[SampleParams],
+        cancel: &AtomicBool,
+    ) -> Result<Pending, Error> {
+        let input = self.input(sequences, spans, draws)?;
+        let (plan, states) = self.plan(self.key(input.positions.len(), head))?;
         let pending = plan.run(states, &input, Watch { cancel: Some(cancel), progress: None })?;
         spans.iter().for_each(|span| sequences[span.slot].evaluated = span.until);
         Ok(pending)
+    }
+
+    /// Runs a step over this span of one sequence with a timestamp after every dispatch; the token it draws is forgotten.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn profile(&mut self, sequence: &Sequence, span: Span, draw: SampleParams) -> Result<kernels::profile::Profile, Error> {
+        let input = self.input(std::slice::from_ref(sequence), &[span], &[draw])?;
+        let (plan, states) = self.plan(self.key(input.positions.len(), Head::Sample { penalize: draw.penalizes() }))?;
+        Ok(plan.profile(states, &input)?)
     }
 
     /// Evaluates every sequence up to its end in whole chunks, filled from the first on, until `keep` positions or fewer are left.

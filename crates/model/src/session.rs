@@ -223,4 +223,19 @@ impl Session {
         }
         Ok(())
     }
+
+    /// Times every dispatch of the step that evaluates what was fed and not yet evaluated (at most a chunk) and draws a
+    /// token greedily; the session stays as it was, so that a second call finds everything warm.
+    ///
+    /// # Errors
+    /// [`Error::NothingFed`]; devices without timestamps, and the CPU, say so; what the executor gives.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn profile(&mut self) -> Result<kernels::profile::Profile, Error> {
+        let from = self.sequence.evaluated;
+        let until = self.tokens().len().min(from + self.runner.options().chunk as usize);
+        if until == from {
+            return Err(Error::NothingFed);
+        }
+        self.runner.profile(&self.sequence, Span { slot: 0, until }, Sampling::greedy().params(0))
+    }
 }

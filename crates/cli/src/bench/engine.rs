@@ -1,5 +1,6 @@
 //! What runs a test: one session, or several sequences in step.
 
+use kernels::Profile;
 use model::{Batch, Error, GenerateOptions, Model, Sampling, Session, SessionOptions};
 use std::sync::Arc;
 
@@ -34,6 +35,15 @@ impl Engine {
                 batch.step(&[Sampling::greedy()]).map(drop)
             }
         }
+    }
+
+    /// Goes back to `depth` tokens and times the dispatches of the step that reads `ids`, once everything is warm.
+    pub fn profile(&mut self, depth: u32, ids: &[u32]) -> Result<Profile, Error> {
+        let Self::One(session) = self else { unreachable!("profiles are of one sequence") };
+        session.rollback(depth as usize);
+        session.feed(ids)?;
+        session.profile()?;
+        session.profile()
     }
 
     /// Goes back to `depth` tokens, reads `prompt`, and draws `steps` tokens in every sequence; returns how many were drawn in all.

@@ -5,7 +5,7 @@ use super::engine::Engine;
 use super::grid::{Kind, Test};
 use crate::open::Loaded;
 use crate::progress::Bar;
-use kernels::Executor;
+use kernels::{Executor, Profile};
 use kernels::measure::{self, Measured as Roof};
 use kernels::ops::Work;
 use model::{Checked, Error, Model, SessionOptions};
@@ -119,6 +119,15 @@ impl<'a> Bench<'a> {
             bar.set(u64::from(n) + 1, u64::from(repetitions) + 1);
         }
         Ok(Measured { test, rates })
+    }
+
+    /// Where the time of the test's step goes: of its prompt's first chunk, or of one token.
+    pub fn profile(&mut self, test: Test) -> Result<Profile, Error> {
+        let vocabulary = self.model.summary().vocabulary;
+        let rows = if let Kind::Prompt(n) = test.kind { n } else { 1 };
+        let engine = self.engine(test.sequences)?;
+        engine.begin(&tokens(test.depth, vocabulary, 1))?;
+        engine.profile(test.depth, &tokens(rows, vocabulary, 2))
     }
 
     /// The engine for so many sequences; that of another number goes first, and its cache with it.
