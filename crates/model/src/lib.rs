@@ -23,3 +23,8 @@ pub use model::{Checked, Model, ModelFile};
 pub use needs::Needs;
 pub use sampling::Sampling;
 pub use session::{Session, SessionOptions, Tapped};
+
+/// The page's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -57,12 +57,14 @@ fn planned(architecture: &dyn Architecture, kinds: &[StateKind], device: &kernel
     Ok(bytes)
 }
 
-/// Bytes that an executor has free, where that can be known. A software adapter has the host's.
+/// Bytes that an executor has free, where that can be known. A software adapter computes in the host's memory.
 pub(crate) fn available(executor: &Executor) -> Option<u64> {
-    match executor {
-        Executor::Gpu(device) if device.adapter().class != Class::Software => None,
-        Executor::Gpu(_) | Executor::Cpu => host(),
-    }
+    let on_host = match executor {
+        Executor::Gpu(device) => device.adapter().class == Class::Software,
+        Executor::Cpu => true,
+    };
+    let host = if on_host { host() } else { None };
+    [executor.available_bytes(), host].into_iter().flatten().min()
 }
 
 /// Bytes that the system can give without swapping.

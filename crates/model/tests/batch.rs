@@ -36,11 +36,11 @@ fn unequal_sequences_get_what_each_would_alone() {
             for (n, prompt) in (0..).zip(&prompts) {
                 batch.feed(n, prompt).unwrap();
             }
-            for n in 0..9 {
+            for step in 0..9 {
                 let draws = batch.step(&[Sampling::greedy()]).unwrap();
                 let got: Vec<(u32, u32)> = draws.iter().map(|d| (d.sequence, d.id)).collect();
-                let expected: Vec<(u32, u32)> = [0, 1, 3, 4].map(|s| (s, alone[s as usize][n])).to_vec();
-                assert_eq!(got, expected, "step {n} in chunks of {chunk} on {}", executor.kind());
+                let expected = [0, 1, 3, 4].map(|s| (s, alone[s as usize][step]));
+                assert_eq!(got, expected, "step {step} in chunks of {chunk} on {}", executor.kind());
             }
             for (n, prompt) in prompts.iter().enumerate() {
                 assert_eq!(batch.tokens(n as u32), [&prompt[..], &alone[n]].concat());
@@ -102,7 +102,7 @@ fn every_sequence_draws_by_its_own_parameters() {
     same.feed(0, &ids(12, 1)).unwrap();
     same.feed(1, &ids(12, 1)).unwrap();
     for _ in 0..12 {
-        same.step(&[hot.clone()]).unwrap();
+        same.step(std::slice::from_ref(&hot)).unwrap();
     }
     assert_ne!(same.tokens(0), same.tokens(1), "sequences of one seed differ");
 }

@@ -23,7 +23,7 @@ fn memory_is_flat_over_two_hundred_generations() {
         let model = Tiny::qwen3().on(&executor);
         let mut session = model.session(exact(16)).unwrap();
         let mut batch = model.batch(SessionOptions { sequences: 3, ..exact(16) }).unwrap();
-        let mut after = vec![];
+        let mut after = Vec::with_capacity(200);
         for n in 0..200 {
             session.set_prompt(&ids(20, n)).unwrap();
             let sampling = Sampling { repetition_penalty: 1.1, seed: n, ..Sampling::default() };
@@ -35,11 +35,12 @@ fn memory_is_flat_over_two_hundred_generations() {
             }
             batch.step(std::slice::from_ref(&sampling)).unwrap();
             batch.step(std::slice::from_ref(&sampling)).unwrap();
-            after.push(HEAP.live_bytes() as i64);
+            after.push(HEAP.live_bytes());
         }
-        // Less than a handle for each of 2,000 tokens.
-        let grown = after[199] - after[39];
-        assert!(grown < 16 << 10, "{grown} bytes more after 160 generations on {}: {:?}", executor.kind(), &after[39..]);
+        // What is in flight comes and goes, so the least of many counts: less than a handle for each of 2,000 tokens.
+        let least = |range: std::ops::Range<usize>| after[range].iter().min().copied().unwrap_or(0);
+        let grown = least(120..200).saturating_sub(least(20..100));
+        assert!(grown < 8 << 10, "{grown} bytes more after 100 generations on {}: {after:?}", executor.kind());
     }
 }
 
