@@ -314,7 +314,8 @@ impl Device {
             return Err(Error::BindingTooLarge { what: what.to_string(), bytes, limit: self.0.caps.max_buffer_bytes });
         }
         let scope = self.0.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
-        let buffer = self.0.device.create_buffer(&wgpu::BufferDescriptor { label: Some(what), size: bytes, usage, mapped_at_creation: false });
+        let buffer =
+            self.0.device.create_buffer(&wgpu::BufferDescriptor { label: Some(what), size: bytes, usage, mapped_at_creation: false });
         #[cfg(not(target_arch = "wasm32"))]
         if pollster::block_on(scope.pop()).is_some() {
             return Err(Error::OutOfMemory { what: what.to_string(), bytes });

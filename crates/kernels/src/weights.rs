@@ -44,7 +44,9 @@ enum Store {
     Gpu(Device, Vec<Vec<wgpu::Buffer>>),
     Cpu(Vec<HostTensor>),
     /// Nothing: sizes only.
-    Dry { on_gpu: bool },
+    Dry {
+        on_gpu: bool,
+    },
 }
 
 /// The weights of one model on one executor.

@@ -63,8 +63,7 @@ impl Loader<'_> {
 
     fn find(&self, name: &str) -> Result<(usize, &TensorInfo), Error> {
         let tensor = self.file.find_tensor(name);
-        let tensor =
-            tensor.ok_or_else(|| Error::TensorMissing { name: name.to_string(), architecture: self.architecture })?;
+        let tensor = tensor.ok_or_else(|| Error::TensorMissing { name: name.to_string(), architecture: self.architecture })?;
         let at = self.file.tensors().iter().position(|t| std::ptr::eq(t, tensor)).unwrap_or_default();
         Ok((at, tensor))
     }

@@ -201,7 +201,6 @@ impl Planned {
     }
 }
 
-
 /// A fixed number of rows, for grids that do not follow the step.
 #[must_use]
 pub fn fixed(rows: u32, width: u32) -> Shape {

@@ -5,10 +5,10 @@ mod qwen3;
 
 use crate::error::Error;
 use crate::load::Loader;
+use cpu_ref::KvType;
 use gguf::Gguf;
 use kernels::ops::{embed, gather_rows};
 use kernels::{KvState, Recorder, StateKind, Tensor, Weight};
-use cpu_ref::KvType;
 
 /// Which rows get logits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
