@@ -1,4 +1,6 @@
 //! Transformer kernels in WGSL: declared once as rows, recorded as data, planned, and run on a GPU or on the oracles.
+//!
+//! Unsafe code is in `memory` alone, where numbers of the driver are read through wgpu's native handles.
 
 #[macro_use]
 pub mod row;
