@@ -20,6 +20,9 @@ const LONG: &[(&str, &str)] = &[];
 /// Crates from left to right: each may use those before it.
 const ORDER: [&str; 6] = ["gguf", "cpu-ref", "kernels", "model", "train", "cli"];
 
+/// Shaders that belong to no operation: (stem, why).
+const NO_OPERATION: &[(&str, &str)] = &[("bench_read", "reads memory to measure it")];
+
 /// Words that a folder's code never says: (folder, word, why).
 const NEVER: &[(&str, &str, &str)] = &[
     ("crates/gguf/", "wgpu", "gguf knows no GPU"),
@@ -151,14 +154,15 @@ fn words(path: &str, text: &str, found: &mut Vec<String>) {
     }
 }
 
-/// A crate with unsafe code says why in the head of its first file.
+/// A crate with unsafe code says why in the head of its first file; a test or an example is a crate of its own.
 fn unsafe_code(files: &Files, found: &mut Vec<String>) {
     for (path, text) in files.iter().filter_map(|(path, text)| Some((path.strip_prefix("crates/")?, text.as_deref()?))) {
         let unsafe_code = path.ends_with(".rs") && text.lines().any(|line| says(line.split("//").next().unwrap_or_default(), "unsafe"));
         let krate = path.split('/').next().unwrap_or_default();
         let heads = ["lib", "main"].map(|file| files.get(&format!("crates/{krate}/src/{file}.rs")).and_then(Option::as_deref));
         let said = |text: &str| text.lines().take_while(|line| line.starts_with("//!")).any(|line| line.contains("nsafe"));
-        if unsafe_code && !heads.into_iter().flatten().any(said) {
+        let own = if path.contains("/src/") { None } else { Some(text) };
+        if unsafe_code && !heads.into_iter().chain([own]).flatten().any(said) {
             found.push(format!("crates/{path}: unsafe code, but the head of its crate does not say why"));
         }
     }
@@ -221,9 +225,13 @@ fn stems_of<'a>(files: &'a Files, folder: &'a str, end: &'a str) -> impl Iterato
 /// One operation is one stem: a shader, a dispatcher, and the oracle that its rows name.
 fn stems(files: &Files, found: &mut Vec<String>) {
     for stem in stems_of(files, "shaders/", ".wgsl") {
-        if !files.contains_key(&format!("crates/kernels/src/ops/{stem}.rs")) {
+        let none = NO_OPERATION.iter().any(|(name, _)| *name == stem);
+        if none == files.contains_key(&format!("crates/kernels/src/ops/{stem}.rs")) {
             found.push(format!("shaders/{stem}.wgsl: no crates/kernels/src/ops/{stem}.rs"));
         }
+    }
+    for (stem, why) in NO_OPERATION.iter().filter(|(stem, why)| why.is_empty() || !files.contains_key(&format!("shaders/{stem}.wgsl"))) {
+        found.push(format!("shaders/{stem}.wgsl: listed as no operation without need or reason ({why})"));
     }
     for stem in stems_of(files, "crates/kernels/src/ops/", ".rs") {
         let path = format!("crates/kernels/src/ops/{stem}.rs");

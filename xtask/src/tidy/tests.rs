@@ -74,6 +74,7 @@ fn dependencies_to_the_right() {
 fn operations_without_one_of_their_files() {
     let all = [
         ("shaders/add.wgsl", "// a"),
+        ("shaders/bench_read.wgsl", "// a"),
         ("crates/kernels/src/ops/add.rs", "//! A.\n    cpu: cpu_ref::add,\n"),
         ("crates/cpu-ref/src/ops/add.rs", "//! A.\n"),
     ];
