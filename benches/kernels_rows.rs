@@ -134,10 +134,13 @@ fn products(c: &mut Criterion, device: &Device) {
     }
 }
 
+/// Operations of one and of two tensors.
+type OfOne = fn(&mut Recorder, Tensor) -> Tensor;
+type OfTwo = fn(&mut Recorder, Tensor, Tensor) -> Tensor;
+
 fn elements(c: &mut Criterion, device: &Device) {
     for rows in [1, chunk(device)] {
-        let two: [(&str, fn(&mut Recorder, Tensor, Tensor) -> Tensor); 4] =
-            [("add", ops::add), ("mul", ops::mul), ("swiglu", ops::swiglu), ("geglu", ops::geglu)];
+        let two: [(&str, OfTwo); 4] = [("add", ops::add), ("mul", ops::mul), ("swiglu", ops::swiglu), ("geglu", ops::geglu)];
         for (name, op) in two {
             let mut b = Bench::new(device, name, rows, &[]);
             let (x, y) = (b.tensor(Lead::Step, FFN), b.tensor(Lead::Step, FFN));
@@ -189,7 +192,7 @@ fn attention(c: &mut Criterion, device: &Device) {
 }
 
 fn logits(c: &mut Criterion, device: &Device) {
-    let one: [(&str, fn(&mut Recorder, Tensor) -> Tensor); 4] = [
+    let one: [(&str, OfOne); 4] = [
         ("argmax", ops::argmax),
         ("softmax", ops::softmax),
         ("log_softmax", ops::log_softmax),

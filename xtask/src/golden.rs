@@ -159,8 +159,8 @@ impl Golden<'_> {
         let pairs = got.iter().zip(&self.reference.values);
         let worst = pairs.map(|(a, b)| f64::from((a - b).abs())).fold(0.0, f64::max);
         let vocabulary = self.reference.shape[1];
-        let rows = got.chunks_exact(vocabulary).zip(self.reference.values.chunks_exact(vocabulary));
-        let agrees = rows.map(|(got, expected)| same_best(got, expected, bound)).all(|same| same);
+        let mut rows = got.chunks_exact(vocabulary).zip(self.reference.values.chunks_exact(vocabulary));
+        let agrees = rows.all(|(got, expected)| same_best(got, expected, bound));
         Ok(Check { mode: mode.to_string(), worst, bound, agrees, seconds: start.elapsed().as_secs_f64() })
     }
 

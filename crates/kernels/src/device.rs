@@ -327,4 +327,4 @@ impl Device {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -34,7 +34,8 @@ pub struct Transfer {
 /// How much is read, multiplied and moved.
 struct Sizes {
     read_bytes: u64,
-    workgroups: u32,
+    /// Numbers of workgroups to read with, each a divisor of the last.
+    grids: &'static [u32],
     transfer_bytes: u64,
     matrix: u32,
     matrix_rows: u32,
@@ -42,10 +43,16 @@ struct Sizes {
 }
 
 /// Of any device but a software one: many times its caches, up to a quarter of its memory.
-const SIZES: Sizes =
-    Sizes { read_bytes: 1 << 30, workgroups: 1024, transfer_bytes: 64 << 20, matrix: 4096, matrix_rows: 2048, dispatches: 1024 };
+const SIZES: Sizes = Sizes {
+    read_bytes: 1 << 30,
+    grids: &[1024, 2048, 4096, 8192],
+    transfer_bytes: 64 << 20,
+    matrix: 4096,
+    matrix_rows: 2048,
+    dispatches: 1024,
+};
 const SOFTWARE: Sizes =
-    Sizes { read_bytes: 64 << 20, workgroups: 64, transfer_bytes: 16 << 20, matrix: 256, matrix_rows: 64, dispatches: 128 };
+    Sizes { read_bytes: 64 << 20, grids: &[64], transfer_bytes: 16 << 20, matrix: 256, matrix_rows: 64, dispatches: 128 };
 
 /// Measurements of which the median counts.
 const SAMPLES: usize = 7;

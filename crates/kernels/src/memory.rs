@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_vulkan_device_tells_its_memory() {
-        let device = Device::auto().expect("an adapter");
+        let device = crate::device::tests::device();
         let memory = device.memory().expect("heaps");
         assert!(memory.total_bytes >= 64 << 20, "{memory:?}");
         assert!(memory.available_bytes > 0 && memory.available_bytes <= memory.total_bytes, "{memory:?}");

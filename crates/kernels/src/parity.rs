@@ -86,7 +86,7 @@ impl Gen {
             1 => 1e-4 * g.unit(),
             2 => 1e3 * g.unit(),
             3 => equal,
-            _ => g.unit() * if g.bits() % 61 == 0 { 300.0 } else { 1.0 },
+            _ => g.unit() * if g.bits().is_multiple_of(61) { 300.0 } else { 1.0 },
         };
         (0..n).map(|_| value(self)).collect()
     }
@@ -132,7 +132,7 @@ impl Case {
     #[must_use]
     pub fn with_states(rows: u32, kinds: &[StateKind], sequences: u32, capacity: u32) -> Self {
         // Plans hold more rows than most steps have, and some are full; what lies past either must not be touched.
-        let capacity_rows = if rows == 1 || rows % 2 == 0 { rows } else { rows + 3 };
+        let capacity_rows = if rows == 1 || rows.is_multiple_of(2) { rows } else { rows + 3 };
         let rec = Recorder::new(Counts { step: capacity_rows, out: capacity_rows }, kinds);
         let all: Vec<u32> = (0..rows).collect();
         let input = StepInput { positions: all.clone(), sequences: vec![0; rows as usize], out_rows: all, ..StepInput::default() };

@@ -33,7 +33,7 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// y = x / sqrt(mean(x^2) + eps) * w over rows of `dim` elements; `w` [dim] or none.
+/// y = x / sqrt(mean(x^2) + eps) * w over rows of `dim` elements; `w` \[dim\] or none.
 ///
 /// # Errors
 /// [`Error::Shape`] and those of the executor.
@@ -197,7 +197,7 @@ pub fn argmax(on: impl Into<Executor>, x: &[f32], dim: usize) -> Result<Vec<u32>
     call.words(y)
 }
 
-/// The `k` largest elements of every row of `dim`, with their indices, largest first; see [`ops::top_k`] for rows with fewer.
+/// The `k` largest elements of every row of `dim`, with their indices, largest first; see [`ops::top_k()`] for rows with fewer.
 ///
 /// # Errors
 /// [`Error::Argument`] for a `k` outside 1..=[`ops::top_k::MAX_K`], [`Error::Shape`] and those of the executor.

@@ -123,13 +123,13 @@ impl StateKind {
 /// A value that the host gives anew for every step.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Input {
-    /// u32 [T]: the position of each row in its sequence.
+    /// u32 \[T\]: the position of each row in its sequence.
     Positions,
-    /// u32 [T]: the first position that each row does not see; only for bidirectional attention.
+    /// u32 \[T\]: the first position that each row does not see; only for bidirectional attention.
     Ends,
-    /// u32 [T]: the sequence slot of each row.
+    /// u32 \[T\]: the sequence slot of each row.
     Sequences,
-    /// u32 [Out]: which rows get logits.
+    /// u32 \[Out\]: which rows get logits.
     OutRows,
     /// f32 [T, dim / 2, 2]: cosine and sine of the n-th rope table.
     Rope(u32),

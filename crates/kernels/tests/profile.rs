@@ -3,7 +3,7 @@
 use cpu_ref::{KvType, Mask};
 use kernels::ops::{self, Attend};
 use kernels::{Counts, Device, Error, Executor, KvState, Lead, PlanOptions, Recorder, Shape, StateKind, States, StepInput, Watch, Weights};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 const WIDTH: u32 = 64;
 const KINDS: [StateKind; 2] = [StateKind::Kv { ty: KvType::F16, width: WIDTH }; 2];
@@ -26,8 +26,10 @@ fn profiled(executor: &Executor, positions: &[u32], mask: Mask) -> Result<kernel
     plan.profile(&mut states, &input)
 }
 
+/// One for all tests: drivers have hung where many were made and destroyed at once.
 fn gpu() -> Executor {
-    Executor::Gpu(Device::auto().expect("an adapter, if only the software one"))
+    static SHARED: OnceLock<Device> = OnceLock::new();
+    Executor::from(SHARED.get_or_init(|| Device::auto().expect("an adapter, if only the software one")))
 }
 
 /// The dispatches of one kind, which may be several.
@@ -86,7 +88,7 @@ fn the_table_sums_the_dispatches_of_a_kernel() {
 #[test]
 fn executors_without_timestamps_say_so() {
     assert!(matches!(profiled(&Executor::Cpu, &[0], Mask::Causal), Err(Error::NoTimestamps { .. })));
-    let device = Device::auto().expect("an adapter");
+    let Executor::Gpu(device) = gpu() else { unreachable!("a device") };
     let caps = kernels::Caps { timestamps: false, ..device.caps().clone() };
     let executor = Executor::Gpu(device.with_caps(caps));
     assert!(matches!(profiled(&executor, &[0], Mask::Causal), Err(Error::NoTimestamps { .. })));

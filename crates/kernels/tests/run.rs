@@ -6,11 +6,14 @@ use kernels::ops::Attend;
 use kernels::parity::Gen;
 use kernels::run::{self, Heads, Matrix};
 use kernels::{Device, Error, Executor, RopeTable};
+use std::sync::OnceLock;
 
 const BOUND: f64 = 1e-10;
 
+/// One for all tests: drivers have hung where many were made and destroyed at once.
 fn device() -> Device {
-    Device::auto().expect("an adapter, if only the software one")
+    static SHARED: OnceLock<Device> = OnceLock::new();
+    SHARED.get_or_init(|| Device::auto().expect("an adapter, if only the software one")).clone()
 }
 
 fn values(seed: u64, n: usize) -> Vec<f32> {

@@ -37,10 +37,10 @@ fn memory_is_flat_over_two_hundred_generations() {
             batch.step(std::slice::from_ref(&sampling)).unwrap();
             after.push(HEAP.live_bytes());
         }
-        // What is in flight comes and goes, so the least of many counts: less than a handle for each of 2,000 tokens.
-        let least = |range: std::ops::Range<usize>| after[range].iter().min().copied().unwrap_or(0);
-        let grown = least(120..200).saturating_sub(least(20..100));
-        assert!(grown < 8 << 10, "{grown} bytes more after 100 generations on {}: {after:?}", executor.kind());
+        // A pool may grow by an encoder when the driver falls behind. A leak grows in every stretch of generations.
+        let steady = after.windows(20).map(|stretch| stretch[19].saturating_sub(stretch[0])).min().unwrap_or(0);
+        let grown = after[199].saturating_sub(after[19]);
+        assert!(steady < 512 && grown < 256 << 10, "{steady} bytes more in 20 generations on {}: {after:?}", executor.kind());
     }
 }
 

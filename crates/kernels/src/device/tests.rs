@@ -6,11 +6,19 @@ use crate::exec::Executor;
 use crate::run;
 use crate::states::States;
 use crate::tensor::StateKind;
+use std::sync::OnceLock;
 
 const STORAGE: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE;
 
-fn device() -> Device {
+/// A device of its own, for a test that ruins it.
+fn own() -> Device {
     Device::auto().expect("an adapter, if only the software one")
+}
+
+/// One device for all tests of a process: drivers have hung where many were made and destroyed at once.
+pub fn device() -> Device {
+    static SHARED: OnceLock<Device> = OnceLock::new();
+    SHARED.get_or_init(own).clone()
 }
 
 fn works(device: &Device) -> bool {
@@ -32,7 +40,7 @@ fn a_buffer_past_the_limit_is_refused_with_its_name() {
 
 /// Takes buffers of the largest size until there is no more, none of them ever touched.
 fn hoard() {
-    let (device, mut taken) = (device(), vec![]);
+    let (device, mut taken) = (own(), vec![]);
     let refused = (0..256).find_map(|_| match device.buffer("a hoard", device.caps().max_buffer_bytes, STORAGE) {
         Ok(buffer) => {
             taken.push(buffer);
@@ -72,12 +80,12 @@ fn states_that_do_not_fit_leave_the_device_usable() {
 
 #[test]
 fn a_device_that_went_away_says_so_in_every_call() {
-    let device = device();
+    let device = own();
     assert!(works(&device));
     device.0.device.destroy();
     for _ in 0..2 {
         let lost = run::silu(&device, &[1.0]);
         assert!(matches!(lost, Err(Error::DeviceLost { .. })), "{lost:?}");
     }
-    assert!(works(&self::device()), "another device of the same adapter opens");
+    assert!(works(&own()), "another device of the same adapter opens");
 }

@@ -1,7 +1,7 @@
 //! The GPU executor: binds a plan once, then encodes and submits it.
 
 use super::readback::{Pool, Read};
-use super::{Pending, StepInput, Watch, cpu::input_words};
+use super::{StepInput, Watch, cpu::input_words};
 use crate::compose::Kernel;
 use crate::device::{Class, Device, Pipeline};
 use crate::error::Error;
@@ -298,11 +298,11 @@ impl Device {
     #[cfg(not(target_arch = "wasm32"))]
     /// Submits these commands and starts to read a buffer, as many bytes as the pool's have.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn read(&self, pool: &Arc<Pool>, mut encoder: wgpu::CommandEncoder, source: &wgpu::Buffer) -> Result<Pending, Error> {
+    pub(crate) fn read(&self, pool: &Arc<Pool>, mut encoder: wgpu::CommandEncoder, source: &wgpu::Buffer) -> Result<super::Pending, Error> {
         let target = pool.take()?;
         encoder.copy_buffer_to_buffer(source, 0, &target, 0, Some(pool.bytes));
         let submission = self.0.queue.submit([encoder.finish()]);
-        Ok(Pending::Gpu(Read::start(pool, target, submission, vec![(0, pool.bytes)])))
+        Ok(super::Pending::Gpu(Read::start(pool, target, submission, vec![(0, pool.bytes)])))
     }
 
     /// Submits what is queued and waits, so that staging memory is given back.

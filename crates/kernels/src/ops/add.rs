@@ -38,7 +38,7 @@ pub fn add(rec: &mut Recorder, a: Tensor, b: Tensor) -> Tensor {
     push(rec, a, Term::Tensor(b))
 }
 
-/// y = a + b with the bias `b` [D] added to every row of `a` [T, D].
+/// y = a + b with the bias `b` \[D\] added to every row of `a` [T, D].
 pub fn add_bias(rec: &mut Recorder, a: Tensor, b: Weight) -> Tensor {
     assert_eq!(a.shape.width(), b.cols, "add_bias: a row of another width");
     push(rec, a, Term::Row(b))

@@ -17,7 +17,7 @@ kernel! {
     nmse: 1e-12,
 }
 
-/// y[t] = table[tokens[sequence of t, position of t]].
+/// y\[t\] = table[tokens[sequence of t, position of t]].
 #[derive(Clone, Debug)]
 pub struct Embed {
     pub table: Weight,

@@ -17,7 +17,7 @@ kernel! {
     nmse: 1e-12,
 }
 
-/// y[o] = x[out_rows[o]].
+/// y\[o\] = x[out_rows\[o\]].
 #[derive(Clone, Debug)]
 pub struct GatherRows {
     pub x: Tensor,

@@ -51,7 +51,7 @@ impl Operation for Geglu {
     }
 }
 
-/// Gates from strongly negative to strongly positive; the first is positive, as in [`super::gelu`].
+/// Gates from strongly negative to strongly positive; the first is positive, as in [`super::gelu()`].
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), g.dim());
     let mut case = Case::new(rows);

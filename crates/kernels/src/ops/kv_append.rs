@@ -17,7 +17,7 @@ kernel! {
     nmse: 1e-10,
 }
 
-/// state[slot of t] = (k[t], v[t]).
+/// state[slot of t] = (k\[t\], v\[t\]).
 #[derive(Clone, Debug)]
 pub struct KvAppend {
     pub k: Tensor,
