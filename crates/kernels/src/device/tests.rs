@@ -41,7 +41,7 @@ fn a_buffer_past_the_limit_is_refused_with_its_name() {
 /// Takes buffers of the largest size until there is no more, none of them ever touched.
 fn hoard() {
     let (device, mut taken) = (own(), vec![]);
-    let refused = (0..256).find_map(|_| match device.buffer("a hoard", device.caps().max_buffer_bytes, STORAGE) {
+    let refused = (0..1 << 16).find_map(|_| match device.buffer("a hoard", device.caps().max_buffer_bytes, STORAGE) {
         Ok(buffer) => {
             taken.push(buffer);
             None

@@ -54,8 +54,9 @@ impl Reader {
         let per_pass = u64::from(threads) * 64;
         let passes = bytes / per_pass;
         let per_piece = (device.caps().max_binding_bytes / per_pass).clamp(1, passes.max(1));
-        let noise = device.buffer("noise", per_pass, wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST)?;
-        device.0.queue.write_buffer(&noise, 0, bytemuck::cast_slice(&self::noise(per_pass / 4)));
+        let noisy = per_pass.min(NOISE_BYTES);
+        let noise = device.buffer("noise", noisy, wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST)?;
+        device.0.queue.write_buffer(&noise, 0, bytemuck::cast_slice(&self::noise(noisy / 4)));
         let kernel = Kernel { row: &BENCH_READ, pieces: vec![None, None], subgroups: false };
         let pipeline = device.pipelines(std::iter::once(&kernel))?.remove(0);
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
@@ -64,7 +65,8 @@ impl Reader {
         let mut pieces = vec![];
         for _ in 0..(passes / per_piece).max(1) {
             let piece = device.buffer("a stream", per_piece * per_pass, usage)?;
-            (0..per_piece).for_each(|n| encoder.copy_buffer_to_buffer(&noise, 0, &piece, n * per_pass, Some(per_pass)));
+            let copies = per_piece * per_pass / noisy;
+            (0..copies).for_each(|n| encoder.copy_buffer_to_buffer(&noise, 0, &piece, n * noisy, Some(noisy)));
             pieces.push(piece);
         }
         device.0.queue.submit([encoder.finish()]);
@@ -105,6 +107,9 @@ impl Reader {
         encoder
     }
 }
+
+/// What is made on the host of it, to be repeated: a power of two, as the passes are.
+const NOISE_BYTES: u64 = 16 << 20;
 
 /// Words that do not repeat, which no compression of memory makes smaller.
 fn noise(count: u64) -> Vec<u32> {
