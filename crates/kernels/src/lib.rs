@@ -40,3 +40,7 @@ pub use sampling::SampleParams;
 pub use states::States;
 pub use tensor::{Counts, Input, KvState, Lead, Shape, State, StateKind, Tensor, Weight};
 pub use weights::{TensorBytes, Weights};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

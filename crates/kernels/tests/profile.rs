@@ -2,7 +2,10 @@
 
 use cpu_ref::{KvType, Mask};
 use kernels::ops::{self, Attend};
-use kernels::{Counts, Device, Error, Executor, KvState, Lead, PlanOptions, Recorder, Shape, StateKind, States, StepInput, Watch, Weights};
+use kernels::{
+    Counts, Device, Error, Executor, KvState, Lead, Limits, PlanOptions, Recorder, Select, Shape, StateKind, States, StepInput, Watch,
+    Weights,
+};
 use std::sync::{Arc, OnceLock};
 
 const WIDTH: u32 = 64;
@@ -26,10 +29,11 @@ fn profiled(executor: &Executor, positions: &[u32], mask: Mask) -> Result<kernel
     plan.profile(&mut states, &input)
 }
 
-/// One for all tests: drivers have hung where many were made and destroyed at once.
+/// With every feature, whatever `WEFT_LIMITS` says: a browser gives no timestamps inside passes. One for all tests: drivers
+/// have hung where many were made and destroyed at once.
 fn gpu() -> Executor {
     static SHARED: OnceLock<Device> = OnceLock::new();
-    Executor::from(SHARED.get_or_init(|| Device::auto().expect("an adapter, if only the software one")))
+    Executor::from(SHARED.get_or_init(|| Device::open(&Select::Best, Limits::Adapter).expect("an adapter, if only the software one")))
 }
 
 /// The dispatches of one kind, which may be several.
