@@ -28,6 +28,12 @@ fn an_answer_dropped_early_leaves_the_session_at_the_last_token_read() {
         dropped.reset();
         dropped.feed(&ids(20, 4)).unwrap();
         assert_eq!(drawn(&run(&mut dropped, greedy(20))), free);
+        // What is fed next takes the places of steps that had run ahead.
+        dropped.rollback(20);
+        let read: Vec<u32> = dropped.generate_with(greedy(20)).unwrap().take(3).map(|t| t.unwrap().id).collect();
+        dropped.feed(&ids(9, 5)).unwrap();
+        let prompt = [&ids(20, 4)[..], &read, &ids(9, 5)].concat();
+        assert_eq!(drawn(&run(&mut dropped, greedy(6))), drawn(&run(&mut session(&model, &prompt), greedy(6))));
     }
 }
 
