@@ -132,7 +132,7 @@ fn a_killed_terminal_leaves_the_history() {
     chat.expect("> ");
     chat.keys("What is 3 + 4?\r");
     chat.expect("3 + 4 = 7.");
-    kill(Pid::from_raw(chat.child.id() as i32), Signal::SIGHUP).unwrap();
+    kill(Pid::from_raw(chat.child.id() as i32), Signal::SIGKILL).unwrap();
     chat.child.wait().unwrap();
     let history = std::fs::read_to_string(chat._state.path().join("weft/history")).unwrap();
     assert!(history.contains("What is 3 + 4?"), "{history}");
