@@ -63,7 +63,7 @@ impl Tiny {
 
     /// Rows long enough for blocks of 256.
     pub fn mixed(self) -> Self {
-        Self { embedding: 256, heads: 8, kv_heads: 2, head_dim: 64, feed_forward: 512, layers: 3, types: MIXED, ..self }
+        Self { embedding: 256, heads: 8, kv_heads: 2, head_dim: 64, feed_forward: 512, types: MIXED, ..self }
     }
 
     /// One layer, so narrow that the oracle reads thousands of positions in seconds.
