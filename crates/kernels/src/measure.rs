@@ -43,14 +43,8 @@ struct Sizes {
 }
 
 /// Of any device but a software one: many times its caches, up to a quarter of its memory.
-const SIZES: Sizes = Sizes {
-    read_bytes: 1 << 30,
-    grids: &[2048, 4096, 8192],
-    transfer_bytes: 32 << 20,
-    matrix: 4096,
-    matrix_rows: 2048,
-    dispatches: 1024,
-};
+const SIZES: Sizes =
+    Sizes { read_bytes: 1 << 30, grids: &[2048, 4096, 8192], transfer_bytes: 32 << 20, matrix: 4096, matrix_rows: 2048, dispatches: 1024 };
 const SOFTWARE: Sizes =
     Sizes { read_bytes: 64 << 20, grids: &[64], transfer_bytes: 16 << 20, matrix: 256, matrix_rows: 64, dispatches: 128 };
 
