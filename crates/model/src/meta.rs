@@ -53,6 +53,15 @@ impl Meta<'_> {
         }
     }
 
+    /// Rotated elements per head: its own key, or the whole head; even.
+    pub fn rope_dim(&self, head_dim: u32) -> Result<u32, Error> {
+        let dim = self.count_or("rope.dimension_count", 2..=head_dim, head_dim)?;
+        if dim.is_multiple_of(2) {
+            return Ok(dim);
+        }
+        Err(Error::Parameter { key: self.key("rope.dimension_count"), expected: "even".to_string(), found: dim.to_string() })
+    }
+
     /// (query heads, kv heads), the one a multiple of the other.
     pub fn heads(&self) -> Result<(u32, u32), Error> {
         let heads = self.count("attention.head_count", 1..=1024)?;

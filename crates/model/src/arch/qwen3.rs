@@ -38,7 +38,7 @@ impl Config {
             head_count_kv,
             key_length,
             layer_norm_rms_epsilon: meta.positive("attention.layer_norm_rms_epsilon")?,
-            rope: RopeTable { dim: key_length, base, scale: meta.rope_scale()?, factors: None },
+            rope: RopeTable { dim: meta.rope_dim(key_length)?, base, scale: meta.rope_scale()?, factors: None },
         })
     }
 
