@@ -16,7 +16,7 @@ use std::path::Path;
 const CASES: usize = 32;
 /// The same for the pieces of weight formats, which every case reads whole.
 const FORMAT_CASES: usize = 12;
-/// Rows of many paths, each taken by few cases, and their number of cases.
+/// Rows of many paths, each taken by few cases, and the number of cases for faults in their own files.
 const BRANCHING: ([&str; 2], usize) = (["sample", "top_k"], 120);
 
 /// A kernel that a file is part of, with its cases.
@@ -106,7 +106,7 @@ fn renamed(text: &str, binding: Option<(&str, &str)>) -> String {
 fn users<'a>(device: &Device, targets: &'a [Target], path: &str, text: &str) -> anyhow::Result<Vec<User<'a>>> {
     let wanted = |kernel: &Kernel| match path.starts_with("shaders/quant/") {
         true => FORMAT_CASES,
-        false if BRANCHING.0.contains(&kernel.row.name) => BRANCHING.1,
+        false if BRANCHING.0.contains(&kernel.row.name) && path == format!("shaders/{}", kernel.row.wgsl[0].0) => BRANCHING.1,
         false => CASES,
     };
     let mut found: BTreeMap<_, User<'a>> = BTreeMap::new();
