@@ -157,7 +157,7 @@ pub(crate) fn record(
     sample: bool,
 ) -> (Recorder, kernels::Tensor) {
     let mut rec = Recorder::new(capacity, kinds);
-    let kv = arch::kv_states(&rec, architecture.summary().kv_widths.len());
+    let kv = arch::kv_states(&rec, architecture.summary().caches.len());
     let logits = architecture.forward(&mut rec, &kv, logits);
     if !sample {
         rec.output(logits);

@@ -23,7 +23,7 @@ impl Needs {
         let kinds = arch::states(summary, options.kv);
         let intermediates = match executor {
             // The oracles widen the keys and values of one layer at a time; their rows are small beside that.
-            Executor::Cpu => 2 * 4 * u64::from(summary.kv_widths.iter().copied().max().unwrap_or(0)) * u64::from(context),
+            Executor::Cpu => 2 * 4 * u64::from(summary.caches.iter().map(|c| c.width).max().unwrap_or(0)) * u64::from(context),
             Executor::Gpu(device) => planned(architecture, &kinds, device, options)?,
         };
         let kv = States::bytes_for(&kinds, options.sequences, context);

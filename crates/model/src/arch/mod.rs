@@ -27,15 +27,24 @@ pub struct Summary {
     pub context_length: u32,
     pub embedding_length: u32,
     pub vocabulary: u32,
-    /// Elements of a key (and of a value) per position, layer by layer.
-    pub kv_widths: Vec<u32>,
+    /// The caches of keys and values. Layers that share one name the same; see [`Architecture::forward`].
+    pub caches: Vec<Cache>,
+}
+
+/// The keys and values of one layer, and of those that share them.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cache {
+    /// Elements of a key (and of a value) per position.
+    pub width: u32,
+    /// Positions that a row sees, its own included; `None` for all.
+    pub window: Option<u32>,
 }
 
 /// A model whose weights are loaded: it records its forward pass.
 pub(crate) trait Architecture: Send + Sync {
     /// Its dimensions.
     fn summary(&self) -> &Summary;
-    /// Records one step and returns its logits.
+    /// Records one step over its caches, in the order of [`Summary::caches`], and returns its logits.
     fn forward(&self, rec: &mut Recorder, kv: &[KvState], logits: Logits) -> Tensor;
 }
 
@@ -58,17 +67,17 @@ pub fn names() -> Vec<&'static str> {
     KNOWN.iter().map(|(n, _)| *n).collect()
 }
 
-/// The states of a model: the ids said so far, then keys and values of every layer.
+/// The states of a model: the ids said so far, then keys and values of every cache.
 #[must_use]
 pub fn states(summary: &Summary, ty: KvType) -> Vec<StateKind> {
-    let kv = |&width: &u32| [StateKind::Kv { ty, width }, StateKind::Kv { ty, width }];
-    std::iter::once(StateKind::Tokens).chain(summary.kv_widths.iter().flat_map(kv)).collect()
+    let kv = |&Cache { width, .. }: &Cache| [StateKind::Kv { ty, width }, StateKind::Kv { ty, width }];
+    std::iter::once(StateKind::Tokens).chain(summary.caches.iter().flat_map(kv)).collect()
 }
 
-/// Layer by layer, the handles of [`states`].
+/// Cache by cache, the handles of [`states`].
 #[must_use]
-pub fn kv_states(rec: &Recorder, layers: usize) -> Vec<KvState> {
-    (0..layers).map(|l| KvState::new(rec.state(1 + 2 * l), rec.state(2 + 2 * l))).collect()
+pub fn kv_states(rec: &Recorder, caches: usize) -> Vec<KvState> {
+    (0..caches).map(|l| KvState::new(rec.state(1 + 2 * l), rec.state(2 + 2 * l))).collect()
 }
 
 /// The embeddings of the step's ids.

@@ -1,7 +1,7 @@
 //! Qwen2 and Qwen2.5: pre-norm, grouped-query attention with biases on q, k and v, SwiGLU, tied head or not.
 //! (Yang et al. 2024, arXiv 2407.10671; Hugging Face `Qwen2ForCausalLM`.)
 
-use super::{Architecture, Logits, Summary, embed_tokens, rows_for};
+use super::{Architecture, Cache, Logits, Summary, embed_tokens, rows_for};
 use crate::error::Error;
 use crate::load::Loader;
 use crate::meta::{LENGTHS, Meta};
@@ -109,7 +109,7 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
         context_length: config.context_length,
         embedding_length: d,
         vocabulary,
-        kv_widths: vec![config.head_count_kv * config.key_length; config.block_count as usize],
+        caches: vec![Cache { width: config.head_count_kv * config.key_length, window: None }; config.block_count as usize],
     };
     Ok(Box::new(Qwen2 { config, summary, token_embd, layers, output_norm, output }))
 }

@@ -1,7 +1,7 @@
 //! Qwen3: pre-norm, grouped-query attention with per-head q/k norms before rope, SwiGLU, no biases.
 //! (Yang et al. 2025, arXiv 2505.09388; Hugging Face `Qwen3ForCausalLM`.)
 
-use super::{Architecture, Logits, Summary, embed_tokens, rows_for};
+use super::{Architecture, Cache, Logits, Summary, embed_tokens, rows_for};
 use crate::error::Error;
 use crate::load::Loader;
 use crate::meta::{LENGTHS, Meta};
@@ -107,7 +107,7 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
         context_length: config.context_length,
         embedding_length: d,
         vocabulary,
-        kv_widths: vec![config.head_count_kv * config.key_length; config.block_count as usize],
+        caches: vec![Cache { width: config.head_count_kv * config.key_length, window: None }; config.block_count as usize],
     };
     Ok(Box::new(Qwen3 { config, summary, token_embd, layers, output_norm, output }))
 }
