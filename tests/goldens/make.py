@@ -1,0 +1,471 @@
+#!/usr/bin/env python3
+"""Makes the reference checkpoints of this folder: tiny seeded models, run by transformers in float32 on the CPU.
+
+    make.py [NAME ...] [--out DIR]
+
+Needs torch, transformers 5.23, numpy and gguf 0.19.0. Each function under `MODELS` describes one model; everything
+else is shared: weights that F16 and BF16 both hold exactly, the GGUF as llama.cpp's converter names its keys and
+tensors, the logits and hidden states, the greedy continuation, and how far the logits move when a feature is left out.
+Seeds are tried from the model's first one until the router's choices and the greedy ones are clear.
+"""
+
+import argparse
+import copy
+import dataclasses
+import json
+import pathlib
+import typing
+from unittest import mock
+
+import gguf
+import numpy as np
+import torch
+import transformers
+from gguf import GGMLQuantizationType as Type
+
+PREFIX, CONTINUATION = 48, 24
+ROUTER_MARGIN, GREEDY_MARGIN = 2e-4, 2e-2
+PROMPT = "fn the_hat(n: u8) {\n    // in the café, naïve 你好 🚀\n    n + 1\n}\nThen the cat sat on 3.14 mats."
+
+
+@dataclasses.dataclass
+class Golden:
+    """One reference model. `build(config)` makes its transformers model from `config`, a dictionary."""
+
+    arch: gguf.MODEL_ARCH
+    config: dict
+    build: typing.Callable
+    keys: typing.Callable  # writes the architecture's own metadata: (writer, config) -> None
+    tokenizer: typing.Callable
+    # What must show in the logits: label -> (changes of the config, change of the model or None).
+    without: dict
+    quantized: bool = False
+    unit_offset: bool = False  # norms are stored as 1 + w
+    prompt: str = PROMPT
+    first_seed: int = 1
+
+
+# Tokenizers: as plain as the formats allow, so that ids can be checked by hand.
+
+
+class QwenTokenizer:
+    """Byte-level BPE with eleven merges, then the three control tokens."""
+
+    MERGES = ["Ġ Ġ", "ĠĠ ĠĠ", "Ġ t", "h e", "Ġt he", "i n", "a t", "Ġ n", "Ġ o", "Ġo n", "Ġ c"]
+    SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    SPLIT = (
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    )
+    TEMPLATE = (
+        "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+
+    def __init__(self):
+        from tokenizers.pre_tokenizers import ByteLevel
+
+        self.tokens = sorted(ByteLevel.alphabet(), key=ord) + [m.replace(" ", "") for m in self.MERGES]
+        self.tokens += [f"unused{i}" for i in range(288 - len(self.tokens) - len(self.SPECIAL))] + self.SPECIAL
+
+    def encode(self, text):
+        from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+
+        merges = [tuple(m.split()) for m in self.MERGES]
+        bpe = Tokenizer(models.BPE({t: i for i, t in enumerate(self.tokens)}, merges))
+        split = pre_tokenizers.Split(Regex(self.SPLIT), "isolated")
+        bpe.pre_tokenizer = pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+        return bpe.encode(text).ids
+
+    def write(self, out):
+        count = len(self.tokens)
+        out.add_tokenizer_model("gpt2")
+        out.add_tokenizer_pre("qwen2")
+        out.add_token_list(self.tokens)
+        out.add_token_types([3 if t in self.SPECIAL else 5 if t.startswith("unused") else 1 for t in self.tokens])
+        out.add_token_merges(self.MERGES)
+        out.add_eos_token_id(count - 1)
+        out.add_pad_token_id(count - 3)
+        out.add_add_bos_token(False)
+        out.add_chat_template(self.TEMPLATE)
+
+
+class GemmaTokenizer:
+    """Single characters, and bytes for all others; no piece is longer."""
+
+    SPECIAL = ["<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>"]
+    TEMPLATE = (
+        "{{ bos_token }}{% for m in messages %}<start_of_turn>{{ m['role'] }}\n{{ m['content'] }}<end_of_turn>\n{% endfor %}"
+        "{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}"
+    )
+
+    def __init__(self):
+        self.tokens = self.SPECIAL + [f"<0x{b:02X}>" for b in range(256)]
+        self.tokens += ["\u2581"] + [chr(c) for c in range(33, 127)]
+        self.tokens += [f"<unused{i}>" for i in range(384 - len(self.tokens))]
+
+    def encode(self, text):
+        ids = {t: i for i, t in enumerate(self.tokens)}
+        pieces = ([c] if c in ids else [f"<0x{b:02X}>" for b in c.encode()] for c in text.replace(" ", "\u2581"))
+        return [2] + [ids[piece] for char in pieces for piece in char]
+
+    def kind(self, token):
+        byte = len(token) == 6 and token.startswith("<0x")
+        return 3 if token in self.SPECIAL else 6 if byte else 5 if token.startswith("<unused") else 1
+
+    def write(self, out):
+        kinds = [self.kind(t) for t in self.tokens]
+        out.add_tokenizer_model("llama")
+        out.add_tokenizer_pre("default")
+        out.add_token_list(self.tokens)
+        out.add_token_scores([-float(i) if kind == 1 else -1000.0 for i, kind in enumerate(kinds)])
+        out.add_token_types(kinds)
+        out.add_bos_token_id(2)
+        out.add_eos_token_id(1)
+        out.add_unk_token_id(3)
+        out.add_pad_token_id(0)
+        out.add_chat_template(self.TEMPLATE)
+        out.add_add_space_prefix(False)
+
+
+# Weights.
+
+
+def exact(values):
+    """The nearest values that BF16 holds and F16 holds as normal numbers."""
+    values = torch.as_tensor(values, dtype=torch.float32).to(torch.bfloat16).to(torch.float32)
+    return torch.where(values.abs() < 2.0**-14, 0.0, values)
+
+
+def fill(model, golden, seed):
+    """Draws every weight, by name in alphabetical order."""
+    draw = np.random.default_rng(seed)
+    for name, p in sorted(model.named_parameters()):
+        shape = tuple(p.shape)
+        if "norm" in name and p.ndim == 1:
+            steps = draw.integers(-64, 65, shape) / 128  # 1 + w is exact too
+            values = steps if golden.unit_offset else 1 + steps
+        elif name.endswith(".bias"):
+            values = draw.normal(0, 0.5, shape)
+        elif "embed_tokens" in name or "lm_head" in name:
+            values = draw.normal(0, 0.4, shape)
+        elif name.endswith("gate.weight"):  # a router, or the shared expert's gate
+            values = draw.normal(0, 2 / shape[-1] ** 0.5, shape)
+        else:
+            values = draw.normal(0, 1.3 / shape[-1] ** 0.5, shape)
+        p.data.copy_(exact(values))
+
+
+def tensors(model, golden):
+    """(name in GGUF, values as stored, the parameter's own memory) of every weight; experts' gate and up come apart."""
+    config = model.config
+    names = gguf.get_tensor_name_map(golden.arch, config.num_hidden_layers)
+    for name, p in model.named_parameters():
+        if name == "lm_head.weight" and config.tie_word_embeddings:
+            continue
+        if name.endswith("gate_up_proj"):
+            half = p.shape[1] // 2
+            parts = [(name.replace("gate_up", "gate"), p.data[:, :half]), (name.replace("gate_up", "up"), p.data[:, half:])]
+        else:
+            parts = [(name, p.data)]
+        for name, data in parts:
+            name = name if name.endswith((".weight", ".bias")) else name + ".weight"
+            stored = names.get_name(name, try_suffixes=(".weight", ".bias"))
+            assert stored, name
+            offset = 1 if golden.unit_offset and "norm" in name else 0
+            yield stored, data + offset, data
+
+
+def stays_f32(name, values):
+    return values.ndim == 1 or not name.endswith(".weight") or name.endswith("_norm.weight") or "ffn_gate_inp" in name
+
+
+# The file.
+
+
+def write(path, golden, model, ty):
+    """Writes the model with its matrices as `ty`; returns how many tensors have which type, and the model that a
+    reader of the file gets."""
+    config, read, types = model.config, copy.deepcopy(model), {}
+    name = gguf.MODEL_ARCH_NAMES[golden.arch]
+    out = gguf.GGUFWriter(path, name)
+    out.add_type("model")
+    out.add_name(path.parent.name)
+    out.add_block_count(config.num_hidden_layers)
+    out.add_context_length(config.max_position_embeddings)
+    out.add_embedding_length(config.hidden_size)
+    out.add_head_count(config.num_attention_heads)
+    out.add_head_count_kv(config.num_key_value_heads)
+    out.add_layer_norm_rms_eps(config.rms_norm_eps)
+    golden.keys(out, config)
+    out.add_file_type({Type.F16: 1, Type.Q8_0: 7}[ty])
+    golden.tokenizer().write(out)
+    out.add_quantization_version(2)
+    for (stored, values, _), (_, _, target) in zip(tensors(model, golden), tensors(read, golden)):
+        kind = Type.F32 if stays_f32(stored, values) else ty
+        blocks = gguf.quants.quantize(values.contiguous().numpy(), kind)
+        if kind != Type.F32:
+            target.copy_(torch.from_numpy(gguf.quants.dequantize(blocks, kind).copy()).reshape(target.shape))
+        types[kind.name] = types.get(kind.name, 0) + 1
+        out.add_tensor(stored, blocks, raw_dtype=kind)
+    out.write_header_to_file()
+    out.write_kv_data_to_file()
+    out.write_tensors_to_file()
+    out.close()
+    return types, read
+
+
+def rope_keys(out, parameters):
+    """The scaling of one set of rope parameters."""
+    if parameters["rope_type"] != "default":
+        out.add_rope_scaling_type(gguf.RopeScalingType(parameters["rope_type"]))
+        out.add_rope_scaling_factor(parameters["factor"])
+    if parameters["rope_type"] == "yarn":
+        out.add_rope_scaling_orig_ctx_len(parameters["original_max_position_embeddings"])
+        if "beta_fast" in parameters:
+            out.add_rope_scaling_yarn_beta_fast(parameters["beta_fast"])
+            out.add_rope_scaling_yarn_beta_slow(parameters["beta_slow"])
+    out.add_rope_freq_base(parameters["rope_theta"])
+
+
+# Runs.
+
+
+def run(model, ids, **options):
+    with torch.no_grad():
+        return model(torch.tensor([ids]), use_cache=False, **options)
+
+
+def logits(model, ids):
+    return run(model, ids).logits[0].numpy()
+
+
+def logits_f64(model, ids):
+    """The logits of the same model computed in float64 throughout, what transformers casts to float32 included."""
+    wide = {"float32": torch.float64, "float": torch.float64}
+    with mock.patch.multiple(torch, **wide), mock.patch.object(torch.Tensor, "float", torch.Tensor.double):
+        return logits(copy.deepcopy(model).double(), ids)
+
+
+def router_margin(model, ids):
+    """The smallest gap, over tokens and layers, between the last expert chosen and the first one left out."""
+    smallest = []
+
+    def look(router, _, found):
+        best = torch.softmax(found[0].double(), -1).sort(-1, descending=True).values
+        smallest.append((best[:, router.top_k - 1] - best[:, router.top_k]).min().item())
+
+    routers = [m for m in model.modules() if type(m).__name__.endswith("TopKRouter")]
+    hooks = [router.register_forward_hook(look) for router in routers]
+    logits(model, ids)
+    for hook in hooks:
+        hook.remove()
+    return min(smallest, default=None)
+
+
+def greedy(model, ids):
+    """The ids that follow the prefix, and the smallest gap between the two best logits on the way."""
+    ids, gaps = ids[:PREFIX], []
+    for _ in range(CONTINUATION):
+        second, best = np.sort(logits(model, ids)[-1])[-2:]
+        gaps.append(float(best - second))
+        ids = ids + [int(logits(model, ids)[-1].argmax())]
+    return ids[PREFIX:], min(gaps)
+
+
+def built(golden, config):
+    """The model with random weights of transformers' own, its attention and experts computed the plainest way."""
+    model = golden.build(config).eval()
+    model.set_attn_implementation("eager")
+    model.set_experts_implementation("eager")
+    return model
+
+
+def find(golden, ids):
+    """The first seed whose model chooses clearly: (seed, model, greedy ids, their margin)."""
+    for seed in range(golden.first_seed, golden.first_seed + 1000):
+        model = built(golden, golden.config)
+        fill(model, golden, seed)
+        margin = router_margin(model, ids)
+        if margin is not None and margin < ROUTER_MARGIN:
+            continue
+        found, gap = greedy(model, ids)
+        if gap >= GREEDY_MARGIN and len(set(found)) > 3:
+            return seed, model, found, gap
+    raise SystemExit("no seed makes clear choices")
+
+
+def moved_without(golden, model, ids, reference):
+    """How far the logits move, at most, with each feature left out or done wrong."""
+    moved = {}
+    for label, (changes, change) in golden.without.items():
+        other = built(golden, {**golden.config, **changes})
+        other.load_state_dict(model.state_dict())
+        if change:
+            with torch.no_grad():
+                change(other)
+        moved[label] = float(np.abs(logits(other, ids) - reference).max())
+    return moved
+
+
+def make(name, golden, root):
+    folder = root / name
+    folder.mkdir(parents=True, exist_ok=True)
+    ids = golden.tokenizer().encode(golden.prompt)
+    seed, model, found, gap = find(golden, ids)
+    result = run(model, ids, output_hidden_states=True)
+    reference = result.logits[0].numpy()
+    np.save(folder / "hf_logits_f32.npy", reference)
+    np.save(folder / "hf_hidden_f32.npy", torch.cat(result.hidden_states).numpy())
+    files = []
+    for ty in [Type.F16, Type.Q8_0][: 1 + golden.quantized]:
+        path = folder / f"{name}-{ty.name}.gguf"
+        types, read = write(path, golden, model, ty)
+        got, wide = logits(read, ids), logits_f64(read, ids)
+        stored = "hf_logits_f32.npy" if ty == Type.F16 else f"hf_deq_logits_{ty.name}.npy"
+        if ty == Type.F16:
+            assert (got == reference).all(), "F16 does not hold the weights"
+        else:
+            np.save(folder / stored, got)
+        assert wide.dtype == np.float64, "float64 was lost on the way"
+        file = {"gguf": path.name, "logits": stored, "tensor_types": types, "float64_max_abs": float(np.abs(wide - got).max())}
+        margin = router_margin(read, ids)
+        if margin is not None:
+            assert margin >= ROUTER_MARGIN / 2, f"{path.name}: router margin {margin}"
+            file["min_router_margin"] = margin
+        files.append(file)
+    meta = {
+        "prompt": golden.prompt,
+        "ids": ids,
+        "greedy_prefix_len": PREFIX,
+        "greedy": found,
+        "greedy_min_margin": gap,
+        "files": files,
+        "seed": seed,
+        "made_with": {"transformers": transformers.__version__, "torch": torch.__version__.split("+")[0]},
+        "logits_std": float(reference.std()),
+        "moved_without": moved_without(golden, model, ids, reference),
+    }
+    (folder / "tokens.json").write_text(json.dumps(ids) + "\n")
+    (folder / "meta.json").write_text(json.dumps(meta, indent=1, ensure_ascii=False) + "\n")
+    print(f"{name}: seed {seed}, {len(ids)} tokens, std {meta['logits_std']:.2f}, greedy margin {gap:.3f}, {found}")
+    for file in files:
+        print("  ", file)
+    for label, far in meta["moved_without"].items():
+        print(f"   {far:9.3f} without {label}")
+
+
+# The models.
+
+
+def ones(suffix):
+    """A change that sets the weights whose names end so to one."""
+
+    def change(model):
+        for name, p in model.named_parameters():
+            if name.endswith(suffix):
+                p.fill_(1)
+
+    return change
+
+
+def zeros(suffix):
+    """A change that sets the weights whose names end so to zero."""
+
+    def change(model):
+        for name, p in model.named_parameters():
+            if name.endswith(suffix):
+                p.fill_(0)
+
+    return change
+
+
+def next_expert(model):
+    """Every expert's work done by its neighbour."""
+    for name, p in model.named_parameters():
+        if name.endswith("experts.down_proj"):
+            p.copy_(p.roll(1, 0))
+
+
+def expert_keys(out, config):
+    out.add_feed_forward_length(config.intermediate_size)
+    out.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    out.add_expert_count(config.num_experts)
+    out.add_expert_used_count(config.num_experts_per_tok)
+    out.add_expert_feed_forward_length(config.moe_intermediate_size)
+
+
+def qwen3moe():
+    """Routed experts only: the best 3 of 12, weights renormalised; q/k norms; 4 heads of 32 over a width of 64."""
+
+    def keys(out, config):
+        expert_keys(out, config)
+        out.add_key_length(config.head_dim)
+        out.add_value_length(config.head_dim)
+
+    return Golden(
+        arch=gguf.MODEL_ARCH.QWEN3MOE,
+        config=dict(
+            vocab_size=288, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
+            num_key_value_heads=2, head_dim=32, max_position_embeddings=512, rms_norm_eps=1e-6, tie_word_embeddings=False,
+            rope_parameters=dict(rope_type="default", rope_theta=1e6), decoder_sparse_step=1, moe_intermediate_size=32,
+            num_experts_per_tok=3, num_experts=12, norm_topk_prob=True,
+        ),
+        build=lambda c: transformers.Qwen3MoeForCausalLM(transformers.Qwen3MoeConfig(**c)),
+        keys=keys,
+        tokenizer=QwenTokenizer,
+        without={
+            "renormalised weights": (dict(norm_topk_prob=False), None),
+            "the third expert": (dict(num_experts_per_tok=2), None),
+            "the right experts (neighbours instead)": ({}, next_expert),
+            "q/k norm weights": ({}, ones(("q_norm.weight", "k_norm.weight"))),
+        },
+        quantized=True,
+    )
+
+
+def qwen2moe():
+    """The best 4 of 10 experts with weights as they are, and a shared expert behind a sigmoid; biases on q, k and v."""
+
+    def keys(out, config):
+        expert_keys(out, config)
+        out.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
+
+    return Golden(
+        arch=gguf.MODEL_ARCH.QWEN2MOE,
+        config=dict(
+            vocab_size=288, hidden_size=64, intermediate_size=160, num_hidden_layers=2, num_attention_heads=4,
+            num_key_value_heads=2, max_position_embeddings=512, rms_norm_eps=1e-6, tie_word_embeddings=False,
+            rope_parameters=dict(rope_type="default", rope_theta=1e6), decoder_sparse_step=1, moe_intermediate_size=32,
+            shared_expert_intermediate_size=96, num_experts_per_tok=4, num_experts=10, norm_topk_prob=False,
+        ),
+        build=lambda c: transformers.Qwen2MoeForCausalLM(transformers.Qwen2MoeConfig(**c)),
+        keys=keys,
+        tokenizer=QwenTokenizer,
+        without={
+            "weights as they are (renormalised instead)": (dict(norm_topk_prob=True), None),
+            "the fourth expert": (dict(num_experts_per_tok=3), None),
+            "the right experts (neighbours instead)": ({}, next_expert),
+            "the shared expert": ({}, zeros("shared_expert.down_proj.weight")),
+            "the shared expert's gate (half open instead)": ({}, zeros("shared_expert_gate.weight")),
+            "the biases": ({}, zeros(".bias")),
+        },
+        quantized=True,
+    )
+
+
+MODELS = [qwen3moe, qwen2moe]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", help="which models; all without")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent)
+    chosen = parser.parse_args()
+    torch.set_num_threads(1)
+    for model in MODELS:
+        if not chosen.names or model.__name__ in chosen.names:
+            make(model.__name__, model(), chosen.out)
+
+
+if __name__ == "__main__":
+    main()
