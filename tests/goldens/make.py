@@ -41,7 +41,8 @@ class Golden:
     without: dict
     quantized: bool = False
     unit_offset: bool = False  # norms are stored as 1 + w
-    prompt: str = PROMPT
+    unscaled: bool = False  # attention scores are not divided: the q/k norms keep them small
+    embedding: float = 0.4  # deviation of the embedding and of the head
     first_seed: int = 1
 
 
@@ -144,15 +145,29 @@ def fill(model, golden, seed):
         if "norm" in name and p.ndim == 1:
             steps = draw.integers(-64, 65, shape) / 128  # 1 + w is exact too
             values = steps if golden.unit_offset else 1 + steps
+            if golden.unscaled and name.endswith(("q_norm.weight", "k_norm.weight")):
+                values = values / 2
         elif name.endswith(".bias"):
             values = draw.normal(0, 0.5, shape)
         elif "embed_tokens" in name or "lm_head" in name:
-            values = draw.normal(0, 0.4, shape)
+            values = draw.normal(0, golden.embedding, shape)
+        elif p.ndim == 1:
+            values = 1 + draw.integers(-64, 65, shape) / 128
+        elif name.endswith("modality_router.weight"):  # its input is divided by the width
+            values = draw.normal(0, 0.6 * shape[-1] ** 0.5, shape)
+        elif name.endswith("_coefs.weight"):  # AltUp's, small enough that the streams stay near each other
+            values = draw.normal(0, 0.3, shape)
         elif name.endswith("gate.weight"):  # a router, or the shared expert's gate
             values = draw.normal(0, 2 / shape[-1] ** 0.5, shape)
         else:
             values = draw.normal(0, 1.3 / shape[-1] ** 0.5, shape)
         p.data.copy_(exact(values))
+
+
+def stack(model, first):
+    """The matrices of a list as one tensor: gemma3n's projections to and from its other streams."""
+    count = model.config.altup_num_inputs - 1
+    return torch.stack([model.get_parameter(first.replace(".0.", f".{i}.")).data for i in range(count)])
 
 
 def tensors(model, golden):
@@ -162,7 +177,11 @@ def tensors(model, golden):
     for name, p in model.named_parameters():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
-        if name.endswith("gate_up_proj"):
+        if ".0." in name and name.startswith("model.altup"):
+            parts = [(name.replace(".0.", "."), stack(model, name))]
+        elif ".altup_" in name:
+            continue
+        elif name.endswith("gate_up_proj"):
             half = p.shape[1] // 2
             parts = [(name.replace("gate_up", "gate"), p.data[:, :half]), (name.replace("gate_up", "up"), p.data[:, half:])]
         else:
@@ -176,7 +195,8 @@ def tensors(model, golden):
 
 
 def stays_f32(name, values):
-    return values.ndim == 1 or not name.endswith(".weight") or name.endswith("_norm.weight") or "ffn_gate_inp" in name
+    exempt = ("ffn_gate_inp", "altup_correct_coef", "altup_predict_coef")
+    return values.ndim == 1 or not name.endswith(".weight") or name.endswith("_norm.weight") or any(e in name for e in exempt)
 
 
 # The file.
@@ -230,13 +250,9 @@ def rope_keys(out, parameters):
 # Runs.
 
 
-def run(model, ids, **options):
-    with torch.no_grad():
-        return model(torch.tensor([ids]), use_cache=False, **options)
-
-
 def logits(model, ids):
-    return run(model, ids).logits[0].numpy()
+    with torch.no_grad():
+        return model(torch.tensor([ids]), use_cache=False).logits[0].numpy()
 
 
 def logits_f64(model, ids):
@@ -244,6 +260,23 @@ def logits_f64(model, ids):
     wide = {"float32": torch.float64, "float": torch.float64}
     with mock.patch.multiple(torch, **wide), mock.patch.object(torch.Tensor, "float", torch.Tensor.double):
         return logits(copy.deepcopy(model).double(), ids)
+
+
+def hidden(model, ids):
+    """The scaled embedding, every layer's output but the last's, and what follows the final norm: [L + 1, T, D]. Of
+    gemma3n's streams, the active one."""
+    found = []
+
+    def look(_, inputs, output):
+        output = output[0] if isinstance(output, tuple) else output
+        found.append(output[getattr(model.config, "altup_active_idx", 0)] if output.ndim == 4 else output[0])
+
+    inner = model.model
+    hooks = [m.register_forward_hook(look) for m in [inner.embed_tokens, *inner.layers[:-1], inner.norm]]
+    logits(model, ids)
+    for hook in hooks:
+        hook.remove()
+    return torch.stack([h.reshape(len(ids), -1) for h in found]).numpy()
 
 
 def router_margin(model, ids):
@@ -274,7 +307,7 @@ def greedy(model, ids):
 
 def built(golden, config):
     """The model with random weights of transformers' own, its attention and experts computed the plainest way."""
-    model = golden.build(config).eval()
+    model = golden.build(copy.deepcopy(config)).eval()
     model.set_attn_implementation("eager")
     model.set_experts_implementation("eager")
     return model
@@ -310,12 +343,11 @@ def moved_without(golden, model, ids, reference):
 def make(name, golden, root):
     folder = root / name
     folder.mkdir(parents=True, exist_ok=True)
-    ids = golden.tokenizer().encode(golden.prompt)
+    ids = golden.tokenizer().encode(PROMPT)
     seed, model, found, gap = find(golden, ids)
-    result = run(model, ids, output_hidden_states=True)
-    reference = result.logits[0].numpy()
+    reference = logits(model, ids)
     np.save(folder / "hf_logits_f32.npy", reference)
-    np.save(folder / "hf_hidden_f32.npy", torch.cat(result.hidden_states).numpy())
+    np.save(folder / "hf_hidden_f32.npy", hidden(model, ids))
     files = []
     for ty in [Type.F16, Type.Q8_0][: 1 + golden.quantized]:
         path = folder / f"{name}-{ty.name}.gguf"
@@ -334,7 +366,7 @@ def make(name, golden, root):
             file["min_router_margin"] = margin
         files.append(file)
     meta = {
-        "prompt": golden.prompt,
+        "prompt": PROMPT,
         "ids": ids,
         "greedy_prefix_len": PREFIX,
         "greedy": found,
@@ -453,7 +485,171 @@ def qwen2moe():
     )
 
 
-MODELS = [qwen3moe, qwen2moe]
+def rope(kind, theta, **scaling):
+    return dict(rope_type=kind, rope_theta=theta, **scaling)
+
+
+def rope_variants(yarn):
+    """YaRN done wrong in the ways that are near."""
+    theta, factor = yarn["rope_theta"], yarn["factor"]
+    plain = dict(rope_type="linear", rope_theta=theta, factor=factor)
+    return {
+        "YaRN": (dict(rope_parameters=rope("default", theta)), None),
+        "YaRN (linear instead)": (dict(rope_parameters=plain), None),
+        "its factor on the amplitude": (dict(rope_parameters={**yarn, "attention_factor": 1.0}), None),
+        "its ramp cut to whole dimensions": (dict(rope_parameters={**yarn, "truncate": False}), None),
+    }
+
+
+def qwen3yarn():
+    """qwen3 with YaRN as Qwen's cards give it (factor 4, all else by default), its original context crossed."""
+    yarn = rope("yarn", 1e6, factor=4.0, original_max_position_embeddings=32)
+
+    def keys(out, config):
+        out.add_feed_forward_length(config.intermediate_size)
+        rope_keys(out, config.rope_parameters)
+        out.add_key_length(config.head_dim)
+        out.add_value_length(config.head_dim)
+
+    return Golden(
+        arch=gguf.MODEL_ARCH.QWEN3,
+        config=dict(
+            vocab_size=288, hidden_size=64, intermediate_size=160, num_hidden_layers=3, num_attention_heads=2,
+            num_key_value_heads=1, head_dim=64, max_position_embeddings=128, rms_norm_eps=1e-6, tie_word_embeddings=True,
+            rope_parameters=yarn,
+        ),
+        build=lambda c: transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**c)),
+        keys=keys,
+        tokenizer=QwenTokenizer,
+        without=rope_variants(yarn),
+    )
+
+
+def qwen2yarn():
+    """qwen2 with YaRN whose ramp starts above the first frequency and whose bounds are in the file."""
+    yarn = rope("yarn", 1e4, factor=8.0, original_max_position_embeddings=512, beta_fast=24.0, beta_slow=2.0)
+
+    def keys(out, config):
+        out.add_feed_forward_length(config.intermediate_size)
+        rope_keys(out, config.rope_parameters)
+
+    defaults = {k: v for k, v in yarn.items() if not k.startswith("beta")}
+    return Golden(
+        arch=gguf.MODEL_ARCH.QWEN2,
+        config=dict(
+            vocab_size=288, hidden_size=64, intermediate_size=160, num_hidden_layers=3, num_attention_heads=2,
+            num_key_value_heads=1, max_position_embeddings=4096, rms_norm_eps=1e-6, tie_word_embeddings=False,
+            rope_parameters=yarn,
+        ),
+        build=lambda c: transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**c)),
+        keys=keys,
+        tokenizer=QwenTokenizer,
+        without={**rope_variants(yarn), "the file's bounds of the ramp": (dict(rope_parameters=defaults), None)},
+    )
+
+
+def gemma3linear():
+    """gemma3 as its sizes from 4B on: the full layer's frequencies divided by 8, the sliding ones' not; window crossed."""
+    full, sliding = rope("linear", 1e6, factor=8.0), rope("default", 1e4)
+
+    def keys(out, config):
+        out.add_feed_forward_length(config.intermediate_size)
+        rope_keys(out, config.rope_parameters["full_attention"])
+        out.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
+        out.add_key_length(config.head_dim)
+        out.add_value_length(config.head_dim)
+        out.add_sliding_window(config.sliding_window)
+
+    def parameters(full, sliding):
+        return dict(rope_parameters=dict(full_attention=full, sliding_attention=sliding))
+
+    return Golden(
+        arch=gguf.MODEL_ARCH.GEMMA3,
+        config=dict(
+            vocab_size=384, hidden_size=64, intermediate_size=96, num_hidden_layers=7, num_attention_heads=4,
+            num_key_value_heads=2, head_dim=16, query_pre_attn_scalar=16, max_position_embeddings=1024, sliding_window=12,
+            rms_norm_eps=1e-6, tie_word_embeddings=True, **parameters(full, sliding),
+        ),
+        build=lambda c: transformers.Gemma3ForCausalLM(transformers.Gemma3TextConfig(**c)),
+        keys=keys,
+        tokenizer=GemmaTokenizer,
+        unit_offset=True,
+        embedding=0.15,
+        without={
+            "the scaling": (parameters(rope("default", 1e6), sliding), None),
+            "the scaling kept off the sliding layers": (parameters(full, rope("linear", 1e4, factor=8.0)), None),
+            "the full layer's base": (parameters(rope("linear", 1e4, factor=8.0), sliding), None),
+            "the window (one less)": (dict(sliding_window=11), None),
+            "the full layer": (dict(layer_types=["sliding_attention"] * 7), None),
+        },
+    )
+
+
+def gemma3n():
+    """Four AltUp streams, Laurel, per-layer embeddings, activation sparsity, KV sharing with two donors, FF widths by
+    layer."""
+    sparsity = [0.95, 0.8, 0.0, 0.9, 0.0, 0.0]
+    widths = [96, 96, 96, 96, 64, 64]
+    normal = torch.distributions.normal.Normal(0, 1)
+    multipliers = [normal.icdf(torch.tensor(s)) for s in sparsity]
+    unbiased = [normal.cdf(m * (f / (f - 1)) ** 0.5).item() if s else s for m, f, s in zip(multipliers, widths, sparsity)]
+    sliding, full = "sliding_attention", "full_attention"
+
+    def earlier_donor(model):
+        model.model.layers[3].self_attn.store_full_length_kv = False
+        model.model.layers[1].self_attn.store_full_length_kv = True
+
+    def keys(out, config):
+        out.add_feed_forward_length(config.intermediate_size)
+        out.add_rope_freq_base(config.rope_parameters[full]["rope_theta"])
+        out.add_rope_freq_base_swa(config.rope_parameters[sliding]["rope_theta"])
+        out.add_key_length(config.head_dim)
+        out.add_value_length(config.head_dim)
+        out.add_final_logit_softcapping(config.final_logit_softcapping)
+        out.add_sliding_window(config.sliding_window)
+        out.add_altup_active_idx(config.altup_active_idx)
+        out.add_altup_num_inputs(config.altup_num_inputs)
+        out.add_embedding_length_per_layer_input(config.hidden_size_per_layer_input)
+        out.add_shared_kv_layers(config.num_kv_shared_layers)
+        out.add_activation_sparsity_scale([m.item() for m in multipliers])
+        out.add_sliding_window_pattern([t == sliding for t in config.layer_types])
+
+    return Golden(
+        arch=gguf.MODEL_ARCH.GEMMA3N,
+        config=dict(
+            vocab_size=384, vocab_size_per_layer_input=384, hidden_size=64, intermediate_size=widths, num_hidden_layers=6,
+            num_attention_heads=4, num_key_value_heads=2, head_dim=16, max_position_embeddings=1024, sliding_window=12,
+            rms_norm_eps=1e-6, tie_word_embeddings=True, layer_types=[sliding, sliding, full, sliding, full, sliding],
+            rope_parameters={full: rope("default", 1e6), sliding: rope("default", 1e4)}, num_kv_shared_layers=2,
+            hidden_size_per_layer_input=16, altup_active_idx=0, altup_num_inputs=4, altup_correct_scale=True, laurel_rank=16,
+            activation_sparsity_pattern=sparsity, final_logit_softcapping=8.0,
+        ),
+        build=lambda c: transformers.Gemma3nForCausalLM(transformers.Gemma3nTextConfig(**c)),
+        keys=keys,
+        tokenizer=GemmaTokenizer,
+        embedding=0.15,
+        unscaled=True,
+        without={
+            "AltUp's predictions": ({}, zeros("prediction_coefs.weight")),
+            "AltUp's corrections": ({}, zeros("correction_coefs.weight")),
+            "AltUp's scale of the corrected stream": (dict(altup_correct_scale=False), None),
+            "the other streams' way out": ({}, zeros("altup_unembed_projections.1.weight")),
+            "Laurel": ({}, zeros("post_laurel_norm.weight")),
+            "per-layer embeddings": ({}, zeros("embed_tokens_per_layer.weight")),
+            "activation sparsity": (dict(activation_sparsity_pattern=[0.0] * 6), None),
+            "the biased deviation (unbiased instead)": (dict(activation_sparsity_pattern=unbiased), None),
+            "each layer's own sparsity (the first's instead)": (
+                dict(activation_sparsity_pattern=[0.95 if s else 0.0 for s in sparsity]), None,
+            ),
+            "the last layer's donor (an earlier one instead)": ({}, earlier_donor),
+            "the window (one less)": (dict(sliding_window=11), None),
+            "the sliding layers' base": (dict(rope_parameters={full: rope("default", 1e6), sliding: rope("default", 1e6)}), None),
+            "the softcap": (dict(final_logit_softcapping=1e6), None),
+        },
+    )
+
+
+MODELS = [qwen3moe, qwen2moe, qwen3yarn, qwen2yarn, gemma3linear, gemma3n]
 
 
 def main():
