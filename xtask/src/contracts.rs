@@ -69,13 +69,13 @@ fn limits(row: &'static Row) -> anyhow::Result<String> {
     let (mut threads, mut bytes, mut buffers) = (0, 0, 0);
     let (mut formats, mut kv, mut subgroups) = (BTreeSet::new(), BTreeSet::new(), false);
     for kernel in Kernel::variants(row, true) {
-        let (module, _) = shaders::validate(&kernel.source(), kernel.subgroups).map_err(anyhow::Error::msg)?;
+        let (module, _) = shaders::validate(&kernel.source(), &kernel).map_err(anyhow::Error::msg)?;
         let used = shaders::measure(&module).map_err(anyhow::Error::msg)?;
         (threads, bytes, buffers) = (threads.max(used.threads), bytes.max(used.workgroup_bytes), buffers.max(used.storage_buffers));
         subgroups |= kernel.subgroups;
         for piece in kernel.pieces.iter().flatten() {
             match piece {
-                Piece::Format(ty) => formats.insert(ty.name()),
+                Piece::Format(ty) | Piece::Units(ty) => formats.insert(ty.name()),
                 Piece::Kv(ty) => kv.insert(format!("{ty:?}")),
             };
         }
@@ -113,6 +113,7 @@ fn access_name(access: Access) -> &'static str {
         Access::Read => "read",
         Access::Write => "written",
         Access::Weight => "weight",
+        Access::Units => "a weight in units",
         Access::Kv => "KV state, read",
         Access::KvMut => "KV state, written",
         Access::StateMut => "state, written in place",

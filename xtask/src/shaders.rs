@@ -9,6 +9,8 @@ use naga::{AddressSpace, Module};
 const MAX_THREADS: u32 = 256;
 const MAX_WORKGROUP_BYTES: u32 = 16 << 10;
 const MAX_STORAGE_BUFFERS: usize = 8;
+/// What every device with cooperative matrices has.
+const COOPERATIVE_WORKGROUP_BYTES: u32 = 32 << 10;
 
 /// What a kernel takes of the limited resources.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -19,10 +21,12 @@ pub struct Use {
 }
 
 /// Parses and validates a kernel's text; the error is the diagnostic.
-pub fn validate(source: &str, subgroups: bool) -> Result<(Module, ModuleInfo), String> {
+pub fn validate(source: &str, kernel: &Kernel) -> Result<(Module, ModuleInfo), String> {
     let module = naga::front::wgsl::parse_str(source).map_err(|e| e.emit_to_string(source))?;
     let mut capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
-    capabilities.set(Capabilities::SUBGROUP, subgroups);
+    let cooperative = kernel.row.cooperative();
+    capabilities.set(Capabilities::SUBGROUP, kernel.subgroups || cooperative);
+    capabilities.set(Capabilities::COOPERATIVE_MATRIX | Capabilities::SHADER_FLOAT16, cooperative);
     let info = Validator::new(ValidationFlags::all(), capabilities).validate(&module).map_err(|e| e.emit_to_string(source))?;
     Ok((module, info))
 }
@@ -44,7 +48,7 @@ pub fn measure(module: &Module) -> Result<Use, String> {
 pub fn check(kernel: &Kernel) -> Vec<String> {
     let source = kernel.source();
     let mut found = rules(kernel, &source);
-    match validate(&source, kernel.subgroups) {
+    match validate(&source, kernel) {
         Ok((module, info)) => {
             found.extend(limits(kernel, &module));
             found.extend(write(&module, &info, kernel));
@@ -67,7 +71,7 @@ fn rules(kernel: &Kernel, source: &str) -> Vec<String> {
     let code = source.lines().map(|line| line.split("//").next().unwrap_or_default());
     for (n, line) in (1..).zip(code) {
         let directive = ["enable ", "requires ", "diagnostic("].iter().any(|d| line.trim_start().starts_with(d));
-        if directive || (!kernel.subgroups && line.contains("subgroup")) {
+        if !kernel.row.cooperative() && (directive || (!kernel.subgroups && line.contains("subgroup"))) {
             found.push(format!("line {n} needs more than portable WGSL: {}", line.trim()));
         }
     }
@@ -82,7 +86,8 @@ fn limits(kernel: &Kernel, module: &Module) -> Vec<String> {
     }
     match measure(module) {
         Ok(used) => {
-            if used.threads > MAX_THREADS || used.workgroup_bytes > MAX_WORKGROUP_BYTES || used.storage_buffers > MAX_STORAGE_BUFFERS {
+            let most = if kernel.row.cooperative() { COOPERATIVE_WORKGROUP_BYTES } else { MAX_WORKGROUP_BYTES };
+            if used.threads > MAX_THREADS || used.workgroup_bytes > most || used.storage_buffers > MAX_STORAGE_BUFFERS {
                 found.push(format!("beyond WebGPU's default limits: {used:?}"));
             }
         }
@@ -99,6 +104,9 @@ fn write(module: &Module, info: &ModuleInfo, kernel: &Kernel) -> Vec<String> {
     let pipeline = spv::PipelineOptions { shader_stage: entry().0, entry_point: entry().1 };
     if let Err(e) = spv::write_vec(module, info, &options, Some(&pipeline)) {
         found.push(format!("SPIR-V: {e}"));
+    }
+    if kernel.row.cooperative() {
+        return found; // naga writes matrices of this size for Vulkan alone
     }
     let options = msl::Options { lang_version: (2, 4), ..msl::Options::default() };
     let pipeline = msl::PipelineOptions { entry_point: Some(entry()), ..msl::PipelineOptions::default() };

@@ -3,6 +3,7 @@
 use crate::executor::Choice;
 use crate::{bench, completions, devices, inspect, logits, man, perplexity, run, tokenize};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use kernels::PlanOptions;
 use model::{KvType, SessionOptions};
 use std::path::PathBuf;
 
@@ -57,6 +58,13 @@ pub struct Place {
     /// Type of the KV cache
     #[arg(long, value_enum, value_name = "TYPE", default_value = "f16")]
     pub kv: Kv,
+
+    /// Keep activations in f32: slower on a GPU, and the numbers that other implementations give
+    ///
+    /// Without it a GPU multiplies quantized weights by activations rounded to 8 bits, and many rows at once in f16
+    /// where it has cooperative matrices. The CPU and `weft logits` are always precise.
+    #[arg(long)]
+    pub precise: bool,
 }
 
 /// How long a session may get.
@@ -70,7 +78,8 @@ pub struct Context {
 impl Place {
     /// Options of a session here.
     pub fn session(&self, context: Option<u32>) -> SessionOptions {
-        SessionOptions { context, kv: self.kv.into(), ..SessionOptions::default() }
+        let plan = PlanOptions { fast: !self.precise, ..PlanOptions::default() };
+        SessionOptions { context, kv: self.kv.into(), plan, ..SessionOptions::default() }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::{interrupt, npy};
 use anyhow::{Result, anyhow};
 use clap::ValueHint;
 use gguf::atomic_write;
+use kernels::PlanOptions;
 use model::{Error, Session, SessionOptions};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -54,7 +55,7 @@ pub fn run(args: &Args) -> Result<()> {
         return Err(anyhow!("{} is a directory; name a file", args.output.display()));
     }
     let file = args.source.model_file()?;
-    let options = SessionOptions { chunk: args.chunk, ..args.place.session(Some(tokens.len() as u32)) };
+    let options = SessionOptions { chunk: args.chunk, plan: PlanOptions::default(), ..args.place.session(Some(tokens.len() as u32)) };
     let Loaded { model, .. } = args.source.load(file, &args.place.device, &options)?;
     let mut session = args.source.named(model.session(options))?;
     args.source.named(session.feed(&tokens))?;

@@ -10,6 +10,8 @@ use std::fmt::Write as _;
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Piece {
     Format(GgmlType),
+    /// The same with the piece that reads units.
+    Units(GgmlType),
     Kv(KvType),
 }
 
@@ -47,8 +49,9 @@ impl Kernel {
     pub fn variants(row: &'static Row, subgroups: bool) -> Vec<Self> {
         let binds = |wanted: &[Access]| row.bindings.iter().any(|(_, access)| wanted.contains(access));
         let blocks = !row.wgsl.iter().any(|(path, _)| *path == X4_TAIL);
-        let formats = FORMATS.iter().map(|f| f.ty).filter(|ty| blocks || ty.block_size() == 1);
-        let formats: Vec<_> = if binds(&[Access::Weight]) { formats.map(Some).collect() } else { vec![None] };
+        let in_units = binds(&[Access::Units]);
+        let formats = FORMATS.iter().filter(|f| (blocks || f.ty.block_size() == 1) && (!in_units || f.units.is_some())).map(|f| f.ty);
+        let formats: Vec<_> = if in_units || binds(&[Access::Weight]) { formats.map(Some).collect() } else { vec![None] };
         let kv = KV_PIECES.iter().map(|(ty, ..)| Some(*ty));
         let kv: Vec<_> = if binds(&[Access::Kv, Access::KvMut]) { kv.collect() } else { vec![None] };
         let subgroups: &[bool] = if subgroups && Self::reduces(row) { &[false, true] } else { &[false] };
@@ -56,6 +59,7 @@ impl Kernel {
         for (format, kv, &subgroups) in formats.iter().flat_map(|f| kv.iter().flat_map(move |k| subgroups.iter().map(move |s| (f, k, s)))) {
             let piece = |(_, access): &(&str, Access)| match access {
                 Access::Weight => format.map(Piece::Format),
+                Access::Units => format.map(Piece::Units),
                 Access::Kv | Access::KvMut => kv.map(Piece::Kv),
                 Access::Read | Access::Write | Access::StateMut => None,
             };
@@ -70,7 +74,7 @@ impl Kernel {
         let mut label = self.row.name.to_string();
         for piece in self.pieces.iter().flatten() {
             let _ = match piece {
-                Piece::Format(ty) => write!(label, " {}", ty.name().to_lowercase()),
+                Piece::Format(ty) | Piece::Units(ty) => write!(label, " {}", ty.name().to_lowercase()),
                 Piece::Kv(ty) => write!(label, " kv-{}", format!("{ty:?}").to_lowercase()),
             };
         }
@@ -90,9 +94,11 @@ impl Kernel {
         }
         for ((name, access), piece) in self.row.bindings.iter().zip(&self.pieces) {
             match piece {
-                Some(Piece::Format(ty)) => {
-                    let format = format::format(*ty).unwrap_or_else(|| panic!("{} has no piece", ty.name()));
-                    text.push_str(&format.instantiate(name));
+                Some(Piece::Format(ty)) => text.push_str(&of(*ty).instantiate(name)),
+                Some(Piece::Units(ty)) => {
+                    let units = of(*ty).units.unwrap_or_else(|| panic!("{} has no units", ty.name()));
+                    text.push_str(&of(*ty).instantiate(name));
+                    text.push_str(&instantiate(units, "W", name));
                 }
                 Some(Piece::Kv(ty)) => {
                     let found = KV_PIECES.iter().find(|p| p.0 == *ty);
@@ -105,6 +111,10 @@ impl Kernel {
         }
         text
     }
+}
+
+fn of(ty: GgmlType) -> &'static format::Format {
+    format::format(ty).unwrap_or_else(|| panic!("{} has no piece", ty.name()))
 }
 
 /// Renames the identifiers `prefix` and `prefix_*` of a piece to those of one binding.

@@ -61,6 +61,8 @@ pub struct AdapterSummary {
 pub struct Caps {
     /// Subgroup operations are available in compute shaders.
     pub subgroups: bool,
+    /// Cooperative matrices of 16 x 16 f16 with f32 sums, and f16 itself, are available; subgroups have 32 threads then.
+    pub cooperative: bool,
     /// Timestamps may be written between dispatches.
     pub timestamps: bool,
     /// Largest storage binding, bytes.
@@ -75,6 +77,21 @@ pub struct Caps {
     pub uniform_align: u32,
     /// Offset alignment of storage bindings, bytes.
     pub storage_align: u32,
+}
+
+impl Caps {
+    /// What every WebGPU device has.
+    pub const WEBGPU: Self = Self {
+        subgroups: false,
+        cooperative: false,
+        timestamps: false,
+        max_binding_bytes: 128 << 20,
+        max_buffer_bytes: 256 << 20,
+        max_workgroup: 256,
+        max_grid: 65_535,
+        uniform_align: 256,
+        storage_align: 256,
+    };
 }
 
 /// A pipeline with its layout, built once per kernel.
@@ -157,6 +174,20 @@ pub fn list() -> Vec<AdapterSummary> {
     pollster::block_on(list_async())
 }
 
+/// The feature of cooperative matrices, where they have the shape and the subgroups that the kernels are written for.
+fn cooperative(adapter: &wgpu::Adapter) -> wgpu::Features {
+    let info = adapter.get_info();
+    let ours = |p: &wgpu::CooperativeMatrixProperties| {
+        (p.m_size, p.n_size, p.k_size) == (16, 16, 16)
+            && p.ab_type == wgpu::CooperativeScalarType::F16
+            && p.cr_type == wgpu::CooperativeScalarType::F32
+    };
+    let fits = (info.subgroup_min_size, info.subgroup_max_size) == (32, 32)
+        && adapter.features().contains(wgpu::Features::SHADER_F16 | wgpu::Features::SUBGROUP)
+        && adapter.cooperative_matrix_properties().iter().any(ours);
+    if fits { wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX } else { wgpu::Features::empty() }
+}
+
 impl Device {
     /// Opens the adapter that `select` names.
     ///
@@ -202,16 +233,24 @@ impl Device {
             | wgpu::Features::SHADER_F16
             | wgpu::Features::TIMESTAMP_QUERY
             | wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES
-            | wgpu::Features::PIPELINE_CACHE;
+            | wgpu::Features::PIPELINE_CACHE
+            | cooperative(adapter);
         let (features, limits) = match limits {
             Limits::Adapter => (adapter.features() & useful, adapter.limits()),
             Limits::WebGpu => (wgpu::Features::empty(), wgpu::Limits::default()),
+        };
+        let experimental_features = match features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) {
+            // SAFETY: the one experimental feature that is asked for is cooperative matrices; every kernel that uses them is
+            // compared with its oracle, within the bounds of its buffers, on each device that `verify-shaders` runs on.
+            true => unsafe { wgpu::ExperimentalFeatures::enabled() },
+            false => wgpu::ExperimentalFeatures::disabled(),
         };
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("weft"),
             required_features: features,
             required_limits: limits.clone(),
             memory_hints: wgpu::MemoryHints::Performance,
+            experimental_features,
             ..Default::default()
         };
         let (device, queue) = adapter
@@ -231,6 +270,7 @@ impl Device {
         let inside = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES;
         let caps = Caps {
             subgroups: features.contains(wgpu::Features::SUBGROUP),
+            cooperative: features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX),
             timestamps: features.contains(inside),
             max_binding_bytes: limits.max_storage_buffer_binding_size & !255,
             max_buffer_bytes: limits.max_buffer_size & !255,

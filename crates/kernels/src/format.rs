@@ -19,6 +19,8 @@ pub struct Format {
     /// (offset in the file's block, bytes) of each part that a row keeps, in the order of its planes; empty if blocks stay whole.
     pub planes: &'static [(usize, usize)],
     table: &'static [u32],
+    /// The piece that reads 32 elements at once for 8-bit activations: `W_halves` and `W_unit` (`shared/dot_q8.wgsl`).
+    pub units: Option<&'static str>,
 }
 
 macro_rules! wgsl {
@@ -26,11 +28,18 @@ macro_rules! wgsl {
 }
 
 macro_rules! formats {
-    ($($ty:ident: [$($file:literal)+], planes $planes:expr, table $table:expr;)+) => {
+    ($($ty:ident: [$($file:literal)+], planes $planes:expr, table $table:expr $(, units [$($units:literal)+])?;)+) => {
         /// Every format, by family.
-        pub static FORMATS: &[Format] =
-            &[$(Format { ty: GgmlType::$ty, wgsl: wgsl!($($file)+), planes: &$planes, table: &$table }),+];
+        pub static FORMATS: &[Format] = &[$(Format {
+            ty: GgmlType::$ty,
+            wgsl: wgsl!($($file)+),
+            planes: &$planes,
+            table: &$table,
+            units: formats!(@units $($($units)+)?),
+        }),+];
     };
+    (@units) => { None };
+    (@units $($units:literal)+) => { Some(wgsl!($($units)+)) };
 }
 
 formats! {
@@ -38,17 +47,17 @@ formats! {
     F16: ["f16"], planes [], table [];
     BF16: ["bf16"], planes [], table [];
     Q1_0: ["q1_0" "shared/word"], planes [(2, 16), (0, 2)], table [];
-    Q4_0: ["q4_0" "shared/word"], planes [(2, 16), (0, 2)], table [];
-    Q4_1: ["q4_1" "shared/word"], planes [(4, 16), (0, 4)], table [];
-    Q5_0: ["q5_0" "shared/word"], planes [(6, 16), (2, 4), (0, 2)], table [];
-    Q5_1: ["q5_1" "shared/word"], planes [(8, 16), (4, 4), (0, 4)], table [];
-    Q8_0: ["q8_0" "shared/word"], planes [(2, 32), (0, 2)], table [];
+    Q4_0: ["q4_0" "shared/word"], planes [(2, 16), (0, 2)], table [], units ["units/q4_0"];
+    Q4_1: ["q4_1" "shared/word"], planes [(4, 16), (0, 4)], table [], units ["units/q4_1"];
+    Q5_0: ["q5_0" "shared/word"], planes [(6, 16), (2, 4), (0, 2)], table [], units ["units/q5_0" "units/fifth"];
+    Q5_1: ["q5_1" "shared/word"], planes [(8, 16), (4, 4), (0, 4)], table [], units ["units/q5_1" "units/fifth"];
+    Q8_0: ["q8_0" "shared/word"], planes [(2, 32), (0, 2)], table [], units ["units/q8_0"];
     Q8_1: ["q8_1" "shared/word"], planes [(4, 32), (0, 2)], table [];
     Q2_K: ["q2_k" "shared/word"], planes [(16, 64), (0, 16), (80, 4)], table [];
     Q3_K: ["q3_k" "shared/word"], planes [(32, 64), (0, 32), (96, 12), (108, 2)], table [];
-    Q4_K: ["q4_k" "shared/word" "shared/scale_min"], planes [], table [];
-    Q5_K: ["q5_k" "shared/word" "shared/scale_min"], planes [], table [];
-    Q6_K: ["q6_k" "shared/word"], planes [(0, 128), (128, 64), (192, 16), (208, 2)], table [];
+    Q4_K: ["q4_k" "shared/word" "shared/scale_min"], planes [], table [], units ["units/q4_k" "units/scale_mins"];
+    Q5_K: ["q5_k" "shared/word" "shared/scale_min"], planes [], table [], units ["units/q5_k" "units/scale_mins"];
+    Q6_K: ["q6_k" "shared/word"], planes [(0, 128), (128, 64), (192, 16), (208, 2)], table [], units ["units/q6_k"];
     Q8_K: ["q8_k" "shared/word"], planes [(4, 256), (0, 4)], table [];
     IQ1_S: ["iq1_s" "shared/word"], planes [(2, 32), (34, 16), (0, 2)], table IQ1_TABLE;
     IQ1_M: ["iq1_m" "shared/word"], planes [(0, 32), (32, 16), (48, 8)], table IQ1_TABLE;

@@ -66,6 +66,13 @@ impl Gen {
         self.only.unwrap_or(FORMATS[n].ty)
     }
 
+    /// Any weight format that is one of these.
+    pub fn format_with(&mut self, wanted: impl Fn(&crate::format::Format) -> bool) -> GgmlType {
+        let among: Vec<_> = FORMATS.iter().filter(|f| wanted(f)).map(|f| f.ty).collect();
+        let any = self.pick(&among);
+        self.only.unwrap_or(any)
+    }
+
     /// A row length that this format can have: whole blocks, or any at all.
     pub fn cols(&mut self, ty: GgmlType) -> u32 {
         let block = ty.block_size() as u32;
@@ -284,6 +291,10 @@ pub type MakeCase = fn(&mut Gen) -> Case;
 #[must_use]
 pub fn cases() -> Vec<(&'static str, MakeCase)> {
     let mut all = ops::CASES.to_vec();
-    all.push(("matmul_vec", ops::matmul_vec::case));
+    all.extend([
+        ("matmul_coop", ops::matmul_coop::case as MakeCase),
+        ("matmul_vec", ops::matmul_vec::case),
+        ("matmul_vec_q8", ops::matmul_vec_q8::case),
+    ]);
     all
 }

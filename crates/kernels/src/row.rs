@@ -9,6 +9,8 @@ pub enum Access {
     Write,
     /// A weight in its file's type, read through a format piece.
     Weight,
+    /// A weight whose format has units, read through the pieces for 8-bit activations.
+    Units,
     /// A KV state, read through a piece of its type.
     Kv,
     /// A KV state, written through a piece of its type.
@@ -64,6 +66,12 @@ impl std::hash::Hash for Row {
 }
 
 impl Row {
+    /// Whether the row needs cooperative matrices, and the f16 that they multiply.
+    #[must_use]
+    pub fn cooperative(&self) -> bool {
+        self.wgsl[0].1.contains("enable wgpu_cooperative_matrix;")
+    }
+
     /// Byte offset of a params field.
     #[must_use]
     pub fn param_offset(&self, field: &str) -> Option<usize> {

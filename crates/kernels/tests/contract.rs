@@ -12,6 +12,8 @@ use wgpu::naga::{AddressSpace, Module, ScalarKind, StorageAccess, TypeInner, fro
 const MAX_THREADS: u32 = 256;
 const MAX_WORKGROUP_BYTES: u32 = 16 << 10;
 const MAX_STORAGE_BUFFERS: usize = 8;
+/// What every device with cooperative matrices has.
+const COOPERATIVE_WORKGROUP_BYTES: u32 = 32 << 10;
 
 fn kernels() -> impl Iterator<Item = Kernel> {
     ROWS.iter().flat_map(|row| Kernel::variants(row, true))
@@ -26,7 +28,9 @@ fn parse(kernel: &Kernel) -> Module {
 fn every_kernel_validates_with_no_capability_its_row_does_not_name() {
     for kernel in kernels() {
         let mut capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
-        capabilities.set(Capabilities::SUBGROUP, kernel.subgroups);
+        let cooperative = kernel.row.cooperative();
+        capabilities.set(Capabilities::SUBGROUP, kernel.subgroups || cooperative);
+        capabilities.set(Capabilities::COOPERATIVE_MATRIX | Capabilities::SHADER_FLOAT16, cooperative);
         let checked = Validator::new(ValidationFlags::all(), capabilities).validate(&parse(&kernel));
         checked.unwrap_or_else(|e| panic!("{}: {}", kernel.label(), e.emit_to_string(&kernel.source())));
     }
@@ -34,7 +38,7 @@ fn every_kernel_validates_with_no_capability_its_row_does_not_name() {
 
 #[test]
 fn portable_kernels_have_no_enable_and_no_subgroup_operation() {
-    for kernel in kernels().filter(|kernel| !kernel.subgroups) {
+    for kernel in kernels().filter(|kernel| !kernel.subgroups && !kernel.row.cooperative()) {
         let source = kernel.source();
         let code = source.lines().map(|line| line.split("//").next().unwrap_or_default());
         for (n, line) in (1..).zip(code) {
@@ -101,7 +105,8 @@ fn every_kernel_has_one_entry_with_the_operations_name_within_webgpus_limits() {
         layouter.update(module.to_ctx()).expect("sized types");
         let shared = module.global_variables.iter().filter(|(_, var)| var.space == AddressSpace::WorkGroup);
         let bytes: u32 = shared.map(|(_, var)| layouter[var.ty].to_stride()).sum();
-        assert!(bytes <= MAX_WORKGROUP_BYTES, "{label}: {bytes} bytes of workgroup memory");
+        let most = if kernel.row.cooperative() { COOPERATIVE_WORKGROUP_BYTES } else { MAX_WORKGROUP_BYTES };
+        assert!(bytes <= most, "{label}: {bytes} bytes of workgroup memory");
         assert!(kernel.row.bindings.len() <= MAX_STORAGE_BUFFERS, "{label}: {} storage buffers", kernel.row.bindings.len());
     }
 }

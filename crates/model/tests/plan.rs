@@ -6,17 +6,8 @@ use common::{Tiny, open};
 use kernels::{Caps, Executor, PlanOptions};
 use model::SessionOptions;
 
-/// WebGPU's default limits, so that the snapshot is the same on every machine.
-const CAPS: Caps = Caps {
-    subgroups: false,
-    timestamps: false,
-    max_binding_bytes: 128 << 20,
-    max_buffer_bytes: 256 << 20,
-    max_workgroup: 256,
-    max_grid: 65_535,
-    uniform_align: 256,
-    storage_align: 256,
-};
+/// The same on every machine.
+const CAPS: Caps = Caps::WEBGPU;
 
 fn planned(tiny: &Tiny, caps: &Caps, options: &PlanOptions) -> String {
     let checked = open(&tiny.file()).expect("a good file").check(&Executor::Cpu).expect("a model");

@@ -164,7 +164,7 @@ fn red(device: &Device, text: &str, mutant: &str, users: &[User<'_>]) -> anyhow:
             source = source.replacen(&renamed(text, *place), &renamed(mutant, *place), 1);
         }
         anyhow::ensure!(source != kernel.source(), "a fault changed nothing in {}", kernel.label());
-        if shaders::validate(&source, kernel.subgroups).is_err() {
+        if shaders::validate(&source, kernel).is_err() {
             continue;
         }
         valid = true;

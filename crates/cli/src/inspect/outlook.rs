@@ -4,7 +4,7 @@ use super::Args;
 use crate::executor::Choice;
 use anyhow::{Result, anyhow};
 use kernels::plan::plan;
-use kernels::{Caps, Executor};
+use kernels::{Caps, Executor, PlanOptions};
 use model::{Checked, Needs, SessionOptions, Size};
 use serde_json::{Value, json};
 
@@ -93,7 +93,7 @@ impl Outlook {
         let fit = self.fit.as_ref().map_err(|reason| anyhow!("no plan: {reason}"))?;
         let (caps, target) = match &self.executor {
             Executor::Gpu(device) => (device.caps().clone(), device.adapter().name.clone()),
-            Executor::Cpu => (WEBGPU, "WebGPU's default limits (the CPU runs the recording itself)".to_string()),
+            Executor::Cpu => (Caps::WEBGPU, "WebGPU's default limits (the CPU runs the recording itself)".to_string()),
         };
         let compiled =
             |rows| -> Result<String> { Ok(plan(&fit.checked.recording(&self.options, rows), &caps, &self.options.plan)?.to_string()) };
@@ -101,25 +101,14 @@ impl Outlook {
     }
 }
 
-/// What every WebGPU device has.
-const WEBGPU: Caps = Caps {
-    subgroups: false,
-    timestamps: false,
-    max_binding_bytes: 128 << 20,
-    max_buffer_bytes: 256 << 20,
-    max_workgroup: 256,
-    max_grid: 65_535,
-    uniform_align: 256,
-    storage_align: 256,
-};
-
 fn bytes(size: Size) -> u64 {
     size.0
 }
 
 impl Args {
     fn session(&self) -> SessionOptions {
-        SessionOptions { context: self.context.ctx, kv: self.kv.into(), ..SessionOptions::default() }
+        let plan = PlanOptions { fast: true, ..PlanOptions::default() };
+        SessionOptions { context: self.context.ctx, kv: self.kv.into(), plan, ..SessionOptions::default() }
     }
 
     /// Sizes need no GPU unless one is named; a plan is for the one that would run.

@@ -5,6 +5,8 @@ mod rms_norm;
 
 mod matmul;
 mod matmul_vec;
+mod pack_q8;
+mod row_scale;
 
 mod add;
 mod mul;
@@ -48,9 +50,11 @@ pub use log_softmax::log_softmax;
 pub use matmul::matmul;
 pub use matmul_vec::matmul_vec;
 pub use mul::mul;
+pub use pack_q8::{pack_q8, unpack_q8};
 pub use penalize::penalize;
 pub use rms_norm::rms_norm;
 pub use rope::{RopeSpec, rope, rope_rows};
+pub use row_scale::row_scale;
 pub use sample::{SampleSpec, sample};
 pub use sample_threshold::sample_threshold;
 pub use scale::scale;

@@ -1,7 +1,7 @@
 //! Product of many rows with a weight matrix, in tiles; one row goes to `matmul_vec`.
 
 use super::add::{Term, add_bias};
-use super::{Io, Op, Operation, Work, matmul_vec};
+use super::{Io, Op, Operation, Work, matmul_coop, matmul_vec, matmul_vec_q8};
 use crate::device::Caps;
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
@@ -25,11 +25,24 @@ kernel! { MATMUL_TAIL: "matmul_tail" = MATMUL with wgsl: ["matmul.wgsl", "shared
 /// Rows of activations and of weights per workgroup.
 const TILE: u32 = 64;
 
-/// y = x w^T + bias; the bias is put there by the planner.
+/// What a product reads of its activations.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Operand {
+    F32,
+    /// `x` is packed as [`super::pack_q8()`] does it.
+    Q8,
+    /// `x` is f32, and is divided by the scale of its row on its way to f16.
+    F16 {
+        scales: Tensor,
+    },
+}
+
+/// y = x w^T + bias; the bias, and operands other than f32, are put there by the planner.
 #[derive(Clone, Debug)]
 pub struct Matmul {
     pub w: Weight,
     pub x: Tensor,
+    pub operand: Operand,
     pub bias: Option<Weight>,
     pub y: Tensor,
 }
@@ -38,7 +51,7 @@ pub struct Matmul {
 pub fn matmul(rec: &mut Recorder, w: Weight, x: Tensor) -> Tensor {
     assert_eq!(x.shape.width(), w.cols, "matmul: rows of {} with a weight of {} columns", x.shape.width(), w.cols);
     let y = rec.make(Shape { heads: 1, dim: w.rows, ..x.shape });
-    rec.push(Matmul { w, x, bias: None, y });
+    rec.push(Matmul { w, x, operand: Operand::F32, bias: None, y });
     y
 }
 
@@ -51,7 +64,8 @@ pub(crate) fn bias_pattern(nodes: &[Node], uses: &Uses, _: &Caps) -> Option<(usi
 
 impl Operation for Matmul {
     fn io(&self) -> Io {
-        Io { reads: vec![self.x], writes: vec![self.y] }
+        let scales = if let Operand::F16 { scales } = self.operand { Some(scales) } else { None };
+        Io { reads: std::iter::once(self.x).chain(scales).collect(), writes: vec![self.y] }
     }
 
     fn work(&self, counts: Counts) -> Work {
@@ -62,8 +76,11 @@ impl Operation for Matmul {
 
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let Weight { ty, rows: n, cols: k, .. } = self.w;
-        if self.x.shape.rows == 1 {
-            return matmul_vec::lower(self, cx);
+        match self.operand {
+            Operand::Q8 => return matmul_vec_q8::lower(self, cx),
+            Operand::F16 { scales } => return matmul_coop::lower(self, scales, cx),
+            Operand::F32 if self.x.shape.rows == 1 => return matmul_vec::lower(self, cx),
+            Operand::F32 => {}
         }
         let one = |(part, range): (usize, std::ops::Range<u32>)| {
             let w = Arg::Weight(self.w, part as u32);
@@ -80,7 +97,15 @@ impl Operation for Matmul {
 
     fn cpu(&self, host: &mut Host<'_>) {
         let mut y = host.take(self.y);
-        host.matmul(self.w, host.f32(self.x), &mut y);
+        match self.operand {
+            Operand::F32 | Operand::F16 { .. } => host.matmul(self.w, host.f32(self.x), &mut y),
+            Operand::Q8 => {
+                let (words, k) = (host.u32(self.x), self.w.cols as usize);
+                let mut x = vec![0.0; words.len() / 3 * 8];
+                cpu_ref::unpack_q8(words, k, &mut x);
+                host.matmul(self.w, &x, &mut y);
+            }
+        }
         host.put(self.y, y);
     }
 }

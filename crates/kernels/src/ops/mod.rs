@@ -53,7 +53,9 @@ pub trait Operation {
     fn cpu(&self, host: &mut Host<'_>);
 }
 
+pub mod matmul_coop;
 pub mod matmul_vec;
+pub mod matmul_vec_q8;
 
 macro_rules! ops {
     ($($module:ident :: $name:ident),* $(,)?) => {
@@ -83,6 +85,8 @@ ops! {
     embed::Embed,
     rms_norm::RmsNorm,
     matmul::Matmul,
+    pack_q8::PackQ8,
+    row_scale::RowScale,
     rope::Rope,
     kv_append::KvAppend,
     attention::Attention,
@@ -118,12 +122,16 @@ pub static ROWS: &[&Row] = &[
     &log_softmax::LOG_SOFTMAX,
     &matmul::MATMUL,
     &matmul::MATMUL_TAIL,
+    &matmul_coop::MATMUL_COOP,
     &matmul_vec::MATMUL_VEC,
     &matmul_vec::MATMUL_VEC_TAIL,
+    &matmul_vec_q8::MATMUL_VEC_Q8,
     &mul::MUL,
+    &pack_q8::PACK_Q8,
     &penalize::PENALIZE,
     &rms_norm::RMS_NORM,
     &rope::ROPE,
+    &row_scale::ROW_SCALE,
     &sample::SAMPLE,
     &scale::SCALE,
     &silu::SILU,
@@ -144,9 +152,11 @@ pub use kv_append::kv_append;
 pub use log_softmax::log_softmax;
 pub use matmul::matmul;
 pub use mul::{mul, mul_row};
+pub use pack_q8::pack_q8;
 pub use penalize::penalize;
 pub use rms_norm::rms_norm;
 pub use rope::rope;
+pub use row_scale::row_scale;
 pub use sample::sample;
 pub use scale::scale;
 pub use silu::silu;

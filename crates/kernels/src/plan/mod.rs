@@ -1,6 +1,7 @@
 //! From a recording to a list of dispatches: small passes over data, each a file of its own.
 
 mod fuse;
+mod narrow;
 mod place;
 mod print;
 mod select;
@@ -123,6 +124,9 @@ pub struct PlanOptions {
     pub unfused: bool,
     /// Use portable rows only, whatever the device can do.
     pub portable: bool,
+    /// Round activations where that is faster: to 8 bits for the products of one row with quantized weights, to f16 (with a scale for
+    /// each row) for those of many rows where there are cooperative matrices.
+    pub fast: bool,
     /// Leave room behind every intermediate, so that [`crate::Plan::overrun`] shows writes past its end.
     pub guarded: bool,
 }
@@ -174,6 +178,8 @@ pub fn plan(rec: &Recorder, caps: &Caps, options: &PlanOptions) -> Result<Planne
     let mut read_back = rec.outputs.clone();
     read_back.extend(requested(rec, options).iter().map(|t| t.tensor));
     let nodes = if options.unfused { rec.nodes.clone() } else { fuse::fuse(rec, &read_back, caps) };
+    let mut origins = rec.origins.clone();
+    let nodes = if options.fast { narrow::narrow(nodes, &mut origins, caps) } else { nodes };
     let cx = Lower { caps, capacity: rec.capacity };
     let mut steps = vec![];
     for node in &nodes {
@@ -184,7 +190,7 @@ pub fn plan(rec: &Recorder, caps: &Caps, options: &PlanOptions) -> Result<Planne
             steps.push(Step { dispatch, kernel, layer: node.layer, op: Arc::clone(&op), share });
         }
     }
-    let placement = place::place(&steps, &rec.origins, &read_back);
+    let placement = place::place(&steps, &origins, &read_back);
     for (n, &bytes) in placement.buffers.iter().enumerate() {
         if bytes > caps.max_binding_bytes {
             return Err(Error::BindingTooLarge { what: format!("intermediate buffer {n}"), bytes, limit: caps.max_binding_bytes });

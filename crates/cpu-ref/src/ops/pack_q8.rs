@@ -1,0 +1,82 @@
+//! Activations in 8 bits, as the products of quantized weights read them.
+
+/// Elements that share a scale.
+const BLOCK: usize = 32;
+
+/// Packs rows of `k` elements: every block of 32 becomes quants q in -128..=127 and a scale d, so that x is about d q.
+///
+/// `words` gets k / 4 words of quants (four to a word, the first lowest), then for each block the bits of d, of
+/// d times the sums of its first and last 16 quants, and zero. d is the largest magnitude times 1/127, rounded up to 16 bits of
+/// significand; q is x / d rounded to the nearest, halves up. Blocks whose magnitudes are below 1e-30 become zeros.
+/// The layout follows ggml's `block_q8_1`, with f32 scales.
+pub fn pack_q8(x: &[f32], k: usize, words: &mut [u32]) {
+    crate::check::rows("pack_q8: x", x.len(), k);
+    assert!(k.is_multiple_of(BLOCK), "pack_q8: rows of {k} elements");
+    crate::check::len("pack_q8: words", words.len(), x.len() / 8 * 3);
+    for (x, words) in x.chunks_exact(k).zip(words.chunks_exact_mut(k / 8 * 3)) {
+        let (quants, scales) = words.split_at_mut(k / 4);
+        for ((x, quants), scale) in x.chunks_exact(BLOCK).zip(quants.chunks_exact_mut(8)).zip(scales.chunks_exact_mut(4)) {
+            block(x, quants, scale);
+        }
+    }
+}
+
+fn block(x: &[f32], quants: &mut [u32], scale: &mut [u32]) {
+    let largest = x.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
+    let d = if largest < 1e-30 { 0.0 } else { f32::from_bits((largest * (1.0 / 127.0)).to_bits().wrapping_add(255) & !255) };
+    let mut sums = [0; 2];
+    quants.fill(0);
+    for (i, &x) in x.iter().enumerate() {
+        let q = if d == 0.0 { 0 } else { (f64::from(x) / f64::from(d) + 0.5).floor().clamp(-128.0, 127.0) as i32 };
+        quants[i / 4] |= u32::from(q as u8) << (8 * (i % 4));
+        sums[i / 16] += q;
+    }
+    let sum = |n: usize| (d * sums[n] as f32).to_bits();
+    scale.copy_from_slice(&[d.to_bits(), sum(0), sum(1), 0]);
+}
+
+/// The activations that [`pack_q8`] kept of rows of `k` elements.
+pub fn unpack_q8(words: &[u32], k: usize, x: &mut [f32]) {
+    crate::check::rows("unpack_q8: x", x.len(), k);
+    crate::check::len("unpack_q8: words", words.len(), x.len() / 8 * 3);
+    for (words, x) in words.chunks_exact(k / 8 * 3).zip(x.chunks_exact_mut(k)) {
+        for (i, x) in x.iter_mut().enumerate() {
+            let q = (words[i / 4] >> (8 * (i % 4))) as u8 as i8;
+            *x = f32::from_bits(words[k / 4 + i / BLOCK * 4]) * f32::from(q);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_back_within_half_a_step_and_the_largest_nearly_whole() {
+        let x: Vec<f32> = (0..64).map(|i| (i as f32 - 20.5) * if i < 32 { 1.0 } else { 1e-3 }).collect();
+        let (mut words, mut back) = (vec![0; 24], vec![0.0; 64]);
+        pack_q8(&x, 64, &mut words);
+        unpack_q8(&words, 64, &mut back);
+        for (n, (x, back)) in x.chunks(32).zip(back.chunks(32)).enumerate() {
+            let d = f32::from_bits(words[16 + 4 * n]);
+            let largest = x.iter().fold(0.0_f32, |m, x| m.max(x.abs()));
+            assert!(d >= largest / 127.0 && d < largest / 126.9, "{d}");
+            assert!(x.iter().zip(back).all(|(x, y)| (x - y).abs() <= d / 2.0), "{x:?} {back:?}");
+        }
+    }
+
+    #[test]
+    fn the_sums_are_those_of_the_halves() {
+        let x: Vec<f32> = (0..32).map(|i| if i < 16 { 127.0 } else { -1.0 }).collect();
+        let mut words = [0; 12];
+        pack_q8(&x, 32, &mut words);
+        assert_eq!(words[8..].iter().map(|w| f32::from_bits(*w)).collect::<Vec<_>>(), [1.0, 16.0 * 127.0, -16.0, 0.0]);
+    }
+
+    #[test]
+    fn blocks_of_nearly_nothing_become_zeros() {
+        let mut words = [7; 12];
+        pack_q8(&[1e-31; 32], 32, &mut words);
+        assert_eq!(words, [0; 12]);
+    }
+}

@@ -1,0 +1,65 @@
+//! Product of one row of 8-bit activations with a quantized weight matrix.
+
+use super::add::add_bias;
+use super::matmul::{Matmul, Operand};
+use super::pack_q8::{BLOCK, pack_q8};
+use crate::format;
+use crate::parity::{Case, Gen};
+use crate::plan::{Arg, Dispatch, Grid, Lower, parts};
+use crate::record::Recorder;
+use crate::tensor::{Shape, Tensor, Weight};
+
+kernel! {
+    MATMUL_VEC_Q8: "matmul_vec_q8",
+    entry: "matmul_vec_q8",
+    wgsl: ["matmul_vec_q8.wgsl", "shared/dot_q8.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
+    params: Params { k: u32, row_base: u32, row_count: u32, has_bias: u32 },
+    bindings: Bind { x: Read, w: Units, bias: Read, y: Write },
+    cpu: cpu_ref::matmul_vec,
+    nmse: 1e-10,
+}
+
+/// Weight rows per workgroup.
+const ROWS: u32 = 2;
+
+/// Whether a weight is read in units, and so can meet 8-bit activations.
+#[must_use]
+pub fn serves(w: Weight) -> bool {
+    w.cols.is_multiple_of(BLOCK) && format::format(w.ty).is_some_and(|f| f.units.is_some())
+}
+
+/// y = w x with `packed` activations of K elements; as [`super::matmul()`] otherwise.
+pub fn matmul_q8(rec: &mut Recorder, w: Weight, packed: Tensor) -> Tensor {
+    assert_eq!(packed.shape.dim, w.cols / 8 * 3, "matmul_q8: {} packed words with a weight of {} columns", packed.shape.dim, w.cols);
+    let y = rec.make(Shape { heads: 1, dim: w.rows, ..packed.shape });
+    rec.push(Matmul { w, x: packed, operand: Operand::Q8, bias: None, y });
+    y
+}
+
+/// The dispatches of a product with one row of packed activations, one for each part of the weight.
+pub fn lower(op: &Matmul, cx: &Lower<'_>) -> Vec<Dispatch> {
+    let Weight { ty, rows: n, cols: k, .. } = op.w;
+    let one = |(part, range): (usize, std::ops::Range<u32>)| {
+        let w = Arg::Weight(op.w, part as u32);
+        let bind = Bind { x: op.x.into(), w, bias: op.bias.into(), y: op.y.into() };
+        let row_count = range.len() as u32;
+        let grid = Grid::PerRow { lead: op.x.shape, per_row: row_count.div_ceil(ROWS) };
+        bind.dispatch(Params { k, row_base: range.start, row_count, has_bias: u32::from(op.bias.is_some()) }, grid)
+    };
+    parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
+}
+
+/// Every format with units, row counts at the workgroup's edges, blocks of zeros.
+pub fn case(g: &mut Gen) -> Case {
+    let ty = g.format_with(|f| f.units.is_some());
+    let (cols, n) = (g.cols(ty), g.dim());
+    let mut case = Case::new(1);
+    let w = case.weight(g, ty, n, cols);
+    let x = case.tensor(g, cols);
+    let bias = g.coin().then(|| case.vector(g, n));
+    let packed = pack_q8(&mut case.rec, x);
+    let y = matmul_q8(&mut case.rec, w, packed);
+    let y = bias.map_or(y, |b| add_bias(&mut case.rec, y, b));
+    case.expect(y);
+    case
+}

@@ -1,0 +1,10 @@
+// Q4_0 in units: a block each.
+fn W_halves(u: u32) -> vec2<u32> {
+    return vec2<u32>(2u * u, 2u * u + 1u);
+}
+
+fn W_unit(row: u32, k: u32, u: u32) -> Unit {
+    let q = W[(row >> 2u) + u];
+    let d = W_half(row + (k >> 5u) * 4u, u);
+    return Unit(q & vec4<u32>(0x0f0f0f0fu), (q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu), vec2<f32>(d), vec2<f32>(8.0 * d));
+}

@@ -1,0 +1,12 @@
+// Q4_K in units: the 16 bytes qs[16 u..] hold 16 elements in their low nibbles and the 16 that are 32 further on in the high ones.
+fn W_halves(u: u32) -> vec2<u32> {
+    let low = ((u >> 1u) << 2u) | (u & 1u);
+    return vec2<u32>(low, low + 2u);
+}
+
+fn W_unit(row: u32, k: u32, u: u32) -> Unit {
+    let block = (row >> 2u) + (u >> 3u) * 9u;
+    let q = W[block + 1u + (u & 7u)];
+    let sm = W_scale_mins(W[block], (u >> 1u) & 3u);
+    return Unit(q & vec4<u32>(0x0f0f0f0fu), (q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu), sm.xy, sm.zw);
+}

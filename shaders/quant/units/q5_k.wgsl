@@ -1,0 +1,16 @@
+// Q5_K in units: as Q4_K, with the fifth bits of elements 64 n + 16 h.. in bits 2 n (low half) and 2 n + 1 (high half) of qh[16 h..].
+fn W_halves(u: u32) -> vec2<u32> {
+    let low = ((u >> 1u) << 2u) | (u & 1u);
+    return vec2<u32>(low, low + 2u);
+}
+
+fn W_unit(row: u32, k: u32, u: u32) -> Unit {
+    let block = (row >> 2u) + (u >> 3u) * 11u;
+    let n = (u >> 1u) & 3u;
+    let q = W[block + 3u + (u & 7u)];
+    let fifth = W[block + 1u + (u & 1u)] >> vec4<u32>(2u * n);
+    let sm = W_scale_mins(W[block], n);
+    let low = (q & vec4<u32>(0x0f0f0f0fu)) | ((fifth & vec4<u32>(0x01010101u)) << vec4<u32>(4u));
+    let high = ((q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu)) | ((fifth & vec4<u32>(0x02020202u)) << vec4<u32>(3u));
+    return Unit(low, high, sm.xy, sm.zw);
+}
