@@ -78,9 +78,9 @@ impl Operation for Matmul {
         let Weight { ty, rows: n, cols: k, .. } = self.w;
         match self.operand {
             Operand::Q8 => return matmul_vec_q8::lower(self, cx),
-            Operand::F16 { scales } => return matmul_coop::lower(self, scales, cx),
-            Operand::F32 if self.x.shape.rows == 1 => return matmul_vec::lower(self, cx),
-            Operand::F32 => {}
+            Operand::F16 { scales } if cx.caps.cooperative => return matmul_coop::lower(self, scales, cx),
+            _ if self.x.shape.rows == 1 => return matmul_vec::lower(self, cx),
+            _ => {}
         }
         let one = |(part, range): (usize, std::ops::Range<u32>)| {
             let w = Arg::Weight(self.w, part as u32);
