@@ -159,6 +159,22 @@ fn elements(c: &mut Criterion, device: &Device) {
             let h = ops::add(rec, x, y);
             ops::rms_norm(rec, h, Some(w), 1e-6);
         });
+        let mut b = Bench::new(device, "gaussian_top_k", rows, &[]);
+        let x = b.tensor(Lead::Step, FFN);
+        b.run(c, 16, |rec| {
+            ops::gaussian_top_k(rec, x, 1.645);
+        });
+        let mut b = Bench::new(device, "match_rms", rows, &[]);
+        let (x, y) = (b.tensor(Lead::Step, EMBEDDING), b.tensor(Lead::Step, EMBEDDING));
+        b.run(c, 16, |rec| {
+            ops::match_rms(rec, x, y, 1e-5);
+        });
+        let mut b = Bench::new(device, "add_weighted 4", rows, &[]);
+        let x = [(); 4].map(|()| b.tensor(Lead::Step, EMBEDDING));
+        let weights = b.tensor(Lead::Step, 16);
+        b.run(c, 16, |rec| {
+            ops::add_weighted(rec, x[0], &x, ops::RowWeights { c: weights, first: 4, shift: 0.0 });
+        });
         let mut b = Bench::new(device, "rope", rows, &[]);
         let table = b.rec.rope_rows(&RopeTable { dim: HEAD_DIM, base: 1e6, scale: 1.0, factors: None });
         let x = b.tensor(Lead::Step, HEADS * HEAD_DIM).heads(HEADS);

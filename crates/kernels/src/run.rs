@@ -167,6 +167,43 @@ pub fn geglu(on: impl Into<Executor>, gate: &[f32], up: &[f32]) -> Result<Vec<f3
     Call::pair("geglu", on, [("gate", gate), ("up", up)], ops::geglu)
 }
 
+/// y = max(x - (mean + multiplier * deviation), 0) over rows of `dim` elements, with the biased deviation.
+///
+/// # Errors
+/// [`Error::Shape`] and those of the executor.
+pub fn gaussian_top_k(on: impl Into<Executor>, x: &[f32], dim: usize, multiplier: f32) -> Result<Vec<f32>, Error> {
+    let mut call = Call::rows("gaussian_top_k", on, x, dim)?;
+    let x = call.tensor("x", x, dim)?;
+    let y = ops::gaussian_top_k(&mut call.rec, x, multiplier);
+    call.run(y)
+}
+
+/// Rows of `dim` elements of `x` in the root mean square of those of `like`; `least` is the smallest mean square divided by.
+///
+/// # Errors
+/// [`Error::Shape`] and those of the executor.
+pub fn match_rms(on: impl Into<Executor>, x: &[f32], like: &[f32], dim: usize, least: f32) -> Result<Vec<f32>, Error> {
+    let mut call = Call::rows("match_rms", on, x, dim)?;
+    let (x, like) = (call.tensor("x", x, dim)?, call.tensor("like", like, dim)?);
+    let y = ops::match_rms(&mut call.rec, x, like, least);
+    call.run(y)
+}
+
+/// y[t] = base[t] + sum_j (c[t, j] + shift) * x_j[t] over rows of `dim` elements; `c` has a column for each of `x`.
+///
+/// # Errors
+/// [`Error::Argument`] for other than one to four tensors, [`Error::Shape`] and those of the executor.
+pub fn add_weighted(on: impl Into<Executor>, base: &[f32], x: &[&[f32]], c: &[f32], dim: usize, shift: f32) -> Result<Vec<f32>, Error> {
+    if !(1..=ops::add_weighted::MOST).contains(&x.len()) {
+        return Err(argument("add_weighted", "there are not one to four tensors"));
+    }
+    let mut call = Call::rows("add_weighted", on, base, dim)?;
+    let (base, c) = (call.tensor("base", base, dim)?, call.tensor("c", c, x.len())?);
+    let x = x.iter().map(|x| call.tensor("x", x, dim)).collect::<Result<Vec<_>, _>>()?;
+    let y = ops::add_weighted(&mut call.rec, base, &x, ops::RowWeights { c, first: 0, shift });
+    call.run(y)
+}
+
 /// Rotates the pairs (i, i + table.dim / 2) of every head of `x` [positions, heads, head_dim].
 ///
 /// # Errors

@@ -7,6 +7,7 @@ use crate::format::{self, Format};
 use crate::plan::parts;
 use crate::tensor::Weight;
 use gguf::{GgmlType, Gguf};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The bytes of one tensor, as ggml lays them out.
@@ -15,6 +16,8 @@ pub enum TensorBytes {
     Owned(Arc<[u8]>),
     /// A tensor of an open file, by its place in [`Gguf::tensors`].
     File(Arc<Gguf>, usize),
+    /// These bytes of a tensor of an open file: one of several matrices.
+    Part(Arc<Gguf>, usize, Range<u64>),
 }
 
 impl TensorBytes {
@@ -22,6 +25,7 @@ impl TensorBytes {
         match self {
             Self::Owned(bytes) => buf.copy_from_slice(&bytes[offset as usize..][..buf.len()]),
             Self::File(file, n) => file.read_tensor(&file.tensors()[*n], offset, buf)?,
+            Self::Part(file, n, part) => file.read_tensor(&file.tensors()[*n], part.start + offset, buf)?,
         }
         Ok(())
     }
@@ -31,6 +35,10 @@ impl TensorBytes {
         match self {
             Self::Owned(bytes) => Some(bytes),
             Self::File(file, n) => file.tensor_bytes(&file.tensors()[*n]),
+            Self::Part(file, n, part) => {
+                let all = file.tensor_bytes(&file.tensors()[*n])?;
+                all.get(usize::try_from(part.start).ok()?..usize::try_from(part.end).ok()?)
+            }
         }
     }
 }
@@ -188,7 +196,7 @@ fn upload(
     device: &Device,
     name: &str,
     format: &'static Format,
-    rows: std::ops::Range<u32>,
+    rows: Range<u32>,
     cols: u32,
     source: &TensorBytes,
 ) -> Result<wgpu::Buffer, Error> {

@@ -60,6 +60,19 @@ fn elements_are_those_of_the_oracle() {
 }
 
 #[test]
+fn rows_of_several_tensors_are_those_of_the_oracle() {
+    let (device, dim, rows) = (device(), 257, 3);
+    let (a, b, c) = (values(20, rows * dim), values(21, rows * dim), values(22, rows * 2));
+    let y = run::match_rms(&device, &a, &b, dim, 1e-5).expect("fits");
+    equal("match_rms", &y, |y| cpu_ref::match_rms(&a, &b, dim, 1e-5, y));
+    let y = run::gaussian_top_k(&device, &a, dim, 0.5).expect("fits");
+    equal("gaussian_top_k", &y, |y| cpu_ref::gaussian_top_k(&a, dim, 0.5, y));
+    let y = run::add_weighted(&device, &a, &[&a, &b], &c, dim, 1.0).expect("fits");
+    let weights = cpu_ref::RowWeights { c: &c, columns: 2, first: 0, shift: 1.0 };
+    equal("add_weighted", &y, |y| cpu_ref::add_weighted(&a, &[&a, &b], weights, dim, y));
+}
+
+#[test]
 fn a_shorter_term_repeats_along_the_rows() {
     let (device, a) = (device(), values(5, 12));
     let sum = run::add(&device, &a, &[1.0, 2.0, 3.0]).expect("fits");
@@ -156,6 +169,8 @@ fn sizes_that_no_kernel_takes_are_argument_errors() {
     refused(run::top_k(&on, &x, 4, 257).map(drop));
     refused(run::embed(&on, Matrix::f32(&x, 3, 4), &[0, 3]).map(drop));
     refused(run::matmul(&on, &x, Matrix::f32(&[], 0, 4)).map(drop));
+    refused(run::add_weighted(&on, &x, &[], &[], 4, 0.0).map(drop));
+    refused(run::add_weighted(&on, &x, &[&x[..]; 5], &x, 4, 0.0).map(drop));
     refused(run::matmul(&on, &x, Matrix { ty: GgmlType::Q8_0, rows: 1, cols: 12, bytes: &[] }).map(drop));
     let table = |dim, factors| RopeTable { dim, base: 1e4, scale: 1.0, factors };
     refused(run::rope(&on, &x, &[0], 1, &table(3, None)).map(drop));

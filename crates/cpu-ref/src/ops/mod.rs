@@ -1,6 +1,7 @@
 //! One file per operation, named as its shader and its dispatcher are.
 
 mod embed;
+mod match_rms;
 mod rms_norm;
 
 mod matmul;
@@ -9,6 +10,7 @@ mod pack_q8;
 mod row_scale;
 
 mod add;
+mod add_weighted;
 mod mul;
 mod scale;
 mod softcap;
@@ -16,6 +18,7 @@ mod softcap;
 mod silu;
 mod swiglu;
 
+mod gaussian_top_k;
 mod geglu;
 mod gelu;
 
@@ -38,15 +41,18 @@ mod sample_threshold;
 mod threefry;
 
 pub use add::add;
+pub use add_weighted::{RowWeights, add_weighted};
 pub use argmax::argmax;
 pub use attention::{AttentionSpec, Mask, attention};
 pub use embed::embed;
 pub use gather_rows::gather_rows;
+pub use gaussian_top_k::gaussian_top_k;
 pub use geglu::geglu;
 pub use gelu::gelu;
 pub use kv_append::{KvType, kv_append, kv_read};
 pub use log_prob::log_prob;
 pub use log_softmax::log_softmax;
+pub use match_rms::match_rms;
 pub use matmul::matmul;
 pub use matmul_vec::matmul_vec;
 pub use mul::mul;

@@ -92,6 +92,9 @@ ops! {
     attention::Attention,
     add::Add,
     add_rms_norm::AddRmsNorm,
+    add_weighted::AddWeighted,
+    match_rms::MatchRms,
+    gaussian_top_k::GaussianTopK,
     mul::Mul,
     scale::Scale,
     softcap::Softcap,
@@ -112,14 +115,17 @@ ops! {
 pub static ROWS: &[&Row] = &[
     &add::ADD,
     &add_rms_norm::ADD_RMS_NORM,
+    &add_weighted::ADD_WEIGHTED,
     &argmax::ARGMAX,
     &attention::ATTENTION,
     &embed::EMBED,
     &gather_rows::GATHER_ROWS,
+    &gaussian_top_k::GAUSSIAN_TOP_K,
     &geglu::GEGLU,
     &gelu::GELU,
     &kv_append::KV_APPEND,
     &log_softmax::LOG_SOFTMAX,
+    &match_rms::MATCH_RMS,
     &matmul::MATMUL,
     &matmul::MATMUL_TAIL,
     &matmul_coop::MATMUL_COOP,
@@ -142,14 +148,17 @@ pub static ROWS: &[&Row] = &[
 ];
 
 pub use add::{add, add_bias};
+pub use add_weighted::{RowWeights, add_weighted};
 pub use argmax::argmax;
 pub use attention::{Attend, attention};
 pub use embed::embed;
 pub use gather_rows::gather_rows;
+pub use gaussian_top_k::gaussian_top_k;
 pub use geglu::geglu;
 pub use gelu::gelu;
 pub use kv_append::kv_append;
 pub use log_softmax::log_softmax;
+pub use match_rms::match_rms;
 pub use matmul::matmul;
 pub use mul::{mul, mul_row};
 pub use pack_q8::pack_q8;
