@@ -3,7 +3,8 @@
 //! Three kinds of `tokenizer.ggml.model` share one shape. `gpt2` is byte-level BPE (Qwen): NFC, a pre-tokenizer that cuts
 //! words, merges by rank over bytes. `llama` is SentencePiece's BPE (Gemma 1 to 3): spaces become U+2581, merges by the
 //! score of the joined piece, bytes for what the vocabulary lacks. `gemma4` looks like `llama` but merges by rank.
-//! Results equal those of Hugging Face's `tokenizers`, which is the reference where llama.cpp differs.
+//! Results equal those of Hugging Face's `tokenizers`, which is the reference where llama.cpp differs; characters younger than
+//! Unicode 9, by whose tables it normalizes, may differ in the order of their combining marks.
 //!
 //! Time is O(n log n) in the text for every kind, one unbroken word included.
 
@@ -68,12 +69,12 @@ impl Tokenizer {
     pub fn encode(&self, text: &str, special: Special) -> Vec<u32> {
         let mut ids = Vec::with_capacity(text.len() / 4);
         let mut merger = Merger::default();
-        for (i, piece) in self.added.pieces(text, special).enumerate() {
+        for piece in self.added.pieces(text, special) {
             match piece {
                 Piece::Token(id) => ids.push(id),
                 Piece::Text(text) => match &self.model {
                     Model::ByteLevel(model) => model.encode(&normalized(text), &mut merger, &mut ids),
-                    Model::Pieces(model) => model.encode(&self.vocab, text, i == 0, &mut merger, &mut ids),
+                    Model::Pieces(model) => model.encode(&self.vocab, text, &mut merger, &mut ids),
                 },
             }
         }
@@ -139,7 +140,8 @@ impl Tokenizer {
         self.vocab.kind(id)
     }
 
-    /// Number of tokens in the file. The model's embedding may have more rows (padding), never fewer.
+    /// Number of tokens in the file. The model's embedding has exactly as many rows: writers fill the vocabulary up with unused tokens
+    /// where a model pads its embedding.
     pub fn vocab_size(&self) -> usize {
         self.vocab.len()
     }

@@ -37,7 +37,7 @@ pub struct Parts<'a> {
     pub padding_token_id: Option<u32>,
     /// Whether a prompt starts with BOS; where absent, `llama` and `gemma4` do.
     pub add_bos_token: Option<bool>,
-    /// Whether a text starts with an added space; where absent, `llama` does.
+    /// Whether a space is added in front of every stretch of text between added tokens; where absent, `llama` does.
     pub add_space_prefix: Option<bool>,
 }
 

@@ -16,6 +16,8 @@ pub enum Control {
 #[derive(Clone, Debug)]
 pub struct Decoder {
     control: Control,
+    /// Control tokens that show themselves although others are hidden, ascending.
+    shown: Vec<u32>,
     opens: bool,
     /// The beginning of a character; at most three bytes between calls.
     pending: Vec<u8>,
@@ -25,13 +27,21 @@ pub struct Decoder {
 impl Decoder {
     /// A decoder at the start of a text.
     pub fn new(control: Control) -> Self {
-        Decoder { control, opens: true, pending: Vec::new(), text: String::new() }
+        Decoder { control, shown: Vec::new(), opens: true, pending: Vec::new(), text: String::new() }
+    }
+
+    /// A decoder that hides control tokens but for these.
+    pub fn showing(ids: impl IntoIterator<Item = u32>) -> Self {
+        let mut shown: Vec<u32> = ids.into_iter().collect();
+        shown.sort_unstable();
+        Decoder { shown, ..Self::new(Control::Hide) }
     }
 
     /// The text that `id` completes; empty while a character is incomplete.
     pub fn push(&mut self, tokenizer: &Tokenizer, id: u32) -> &str {
         self.text.clear();
-        let hidden = self.control == Control::Hide && tokenizer.kind(id).is_some_and(|kind| kind.is_control());
+        let hides = self.control == Control::Hide && self.shown.binary_search(&id).is_err();
+        let hidden = hides && tokenizer.kind(id).is_some_and(|kind| kind.is_control());
         let bytes = if hidden { &[] } else { tokenizer.token_bytes(id) };
         let stripped = bytes.strip_prefix(b" ").filter(|_| self.opens && tokenizer.strips_space());
         self.opens &= bytes.is_empty();

@@ -63,8 +63,9 @@ impl Pieces {
         self.add_space_prefix
     }
 
-    pub fn encode(&self, vocab: &Vocab, text: &str, opens: bool, merger: &mut Merger, ids: &mut Vec<u32>) {
-        let prefix = (opens && self.add_space_prefix).then_some(SPACE);
+    /// Encodes a stretch of text between added tokens.
+    pub fn encode(&self, vocab: &Vocab, text: &str, merger: &mut Merger, ids: &mut Vec<u32>) {
+        let prefix = self.add_space_prefix.then_some(SPACE);
         let word: String = prefix.into_iter().chain(text.chars().map(|c| if c == ' ' { SPACE } else { c })).collect();
         merger.clear();
         for (at, c) in word.char_indices() {
