@@ -12,6 +12,7 @@
 //! parsed; then the private characters are changed back, and the stretches between are encoded as plain text. See `guard.rs`
 //! for the rule and its limit.
 
+pub mod answer;
 mod builtin;
 mod environment;
 mod error;
@@ -28,15 +29,19 @@ use serde_json::{Map, Value};
 use crate::tokenizer::{Special, Tokenizer};
 use guard::Guard;
 
+pub use answer::{Event, Format, Parser, Reply, ToolCall};
 pub use error::ChatError;
 pub use message::{Message, RenderOptions};
 
 const NAME: &str = "chat";
+/// Tokens at the end of a prompt that tell whether it has begun the thinking.
+const TAIL: usize = 32;
 
 /// A chat template, compiled.
 pub struct ChatTemplate {
     environment: Environment<'static>,
     source: String,
+    format: Format,
     /// `bos_token` and its like, which every template may use.
     tokens: Map<String, Value>,
 }
@@ -61,12 +66,22 @@ impl ChatTemplate {
             ("pad_token", tokenizer.padding()),
         ];
         let named = ids.into_iter().filter_map(|(name, id)| Some((name.to_owned(), tokenizer.id_to_token(id?)?.into())));
-        Ok(ChatTemplate { environment, source: source.to_owned(), tokens: named.collect() })
+        Ok(ChatTemplate { environment, source: source.to_owned(), format: Format::of(source, tokenizer), tokens: named.collect() })
     }
 
     /// The template's text.
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// How answers to its prompts mark thinking and calls of tools.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Whether the template looks at `tools`.
+    pub fn knows_tools(&self) -> bool {
+        self.source.contains("tools")
     }
 
     /// Whether the template looks at `enable_thinking`.
@@ -78,6 +93,12 @@ impl ChatTemplate {
     /// of the template and one that a message spells look alike.
     pub fn render(&self, messages: &[Message], options: &RenderOptions) -> Result<String, ChatError> {
         self.render_values(message::values(messages, options)?, options)
+    }
+
+    /// A parser for the answer to this prompt, which may have begun the thinking.
+    pub fn parser(&self, tokenizer: &Tokenizer, prompt: &[u32]) -> Parser {
+        let tail = tokenizer.decode(&prompt[prompt.len().saturating_sub(TAIL)..]);
+        Parser::after(self.format, &tail).with_tokenizer(tokenizer)
     }
 
     /// The prompt as ids, BOS included where the file asks for one. Control tokens come from the template alone: whatever the

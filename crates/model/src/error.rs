@@ -53,6 +53,9 @@ pub enum Error {
     Tokenizer(#[from] crate::tokenizer::TokenizerError),
     #[error(transparent)]
     Chat(#[from] crate::chat::ChatError),
+    #[cfg(not(target_arch = "wasm32"))]
+    #[error(transparent)]
+    Ollama(#[from] crate::ollama::OllamaError),
     /// The executor failed.
     #[error(transparent)]
     Kernels(kernels::Error),

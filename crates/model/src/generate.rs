@@ -21,6 +21,8 @@ pub struct GenerateOptions {
     pub ignore_end: bool,
     /// Show control tokens as text instead of leaving them out.
     pub show_control: bool,
+    /// Control tokens shown although others are left out, such as those that a [`Parser`](crate::chat::Parser) needs.
+    pub shown: Vec<u32>,
 }
 
 /// One token of an answer.
@@ -65,9 +67,9 @@ pub struct Generate<'a> {
 impl<'a> Generate<'a> {
     pub(crate) fn new(session: &'a mut Session, options: GenerateOptions) -> Self {
         let depth = session.runner.depth();
-        let control = if options.show_control { Control::Show } else { Control::Hide };
         let stops = Stops::new(&options.stops);
-        let decoder = Decoder::new(control);
+        let shown = options.shown.iter().copied();
+        let decoder = if options.show_control { Decoder::new(Control::Show) } else { Decoder::showing(shown) };
         Self { session, options, flight: VecDeque::new(), depth, submitted: 0, decoder, stops, finish: None, progress: None }
     }
 

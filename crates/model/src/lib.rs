@@ -9,6 +9,8 @@ mod load;
 mod meta;
 pub mod model;
 mod needs;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod ollama;
 mod runner;
 pub mod sampling;
 mod sequence;

@@ -58,6 +58,15 @@ impl ModelFile {
         &self.template
     }
 
+    /// The same with another chat template in Jinja, for files that bring none.
+    ///
+    /// # Errors
+    /// [`Error::Chat`] for one that cannot be read.
+    pub fn with_template(self, source: &str) -> Result<Self, Error> {
+        let template = ChatTemplate::new(source, &self.tokenizer)?;
+        Ok(Self { template, ..self })
+    }
+
     /// Checks every tensor that the architecture needs and tells the sizes, loading nothing.
     ///
     /// # Errors
@@ -132,6 +141,12 @@ impl Checked {
             Some(available) => self.fit_within(options, available),
             None => self.needs(options),
         }
+    }
+
+    /// Bytes that the executor has free, where that can be known.
+    #[must_use]
+    pub fn available_bytes(&self) -> Option<u64> {
+        needs::available(&self.executor)
     }
 
     fn fit_within(&self, options: &SessionOptions, available: u64) -> Result<Needs, Error> {

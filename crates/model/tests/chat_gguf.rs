@@ -1,8 +1,9 @@
 //! Tokenizer and template straight from a file's metadata, and the templates for files that bring none.
 
 use gguf::{Gguf, GgufBuilder};
-use model::chat::{ChatTemplate, Message, RenderOptions};
+use model::chat::{ChatTemplate, Message, RenderOptions, ToolCall};
 use model::tokenizer::{Special, Tokenizer};
+use serde_json::json;
 
 /// A byte-level tokenizer of the 256 bytes, one merge and `controls`.
 fn file(controls: &[&str]) -> GgufBuilder<'static> {
@@ -85,4 +86,28 @@ fn gemma4_says_in_the_system_turn_whether_to_think() {
     assert_eq!(builtin(&controls, &messages, &thinking), plain.replace("system\n", "system\n<|think|>\n"));
     let alone = builtin(&controls, &messages[1..], &thinking);
     assert_eq!(alone, "<bos><|turn>system\n<|think|>\n<turn|>\n<|turn>user\nu<turn|>\n<|turn>model\n");
+}
+
+#[test]
+fn gemma4_declares_tools_and_keeps_calls_and_results_in_one_turn() {
+    let controls = ["<bos>", "<|turn>", "<turn|>", "<|tool_call>", "<tool_call|>", "<|\"|>"];
+    let parameters = json!({ "type": "object", "properties": { "type": { "type": "string", "enum": ["a"] } }, "required": ["type"] });
+    let tools = json!([{ "type": "function", "function": { "name": "f", "description": "Does it.", "parameters": parameters } }]);
+    let options = RenderOptions { tools: Some(tools), ..RenderOptions::default() };
+    let arguments = json!({ "type": "a", "n": [1, 2.5, null, true, { "deep": "" }] });
+    let call = ToolCall { name: "f".into(), arguments: arguments.as_object().unwrap().clone() };
+    let asked = Message { tool_calls: vec![call.to_json()], ..Message::assistant(" wait ") };
+    let mut result = Message::new("tool", "42");
+    result.extra.insert("name".into(), "f".into());
+    let mut messages = vec![Message::system("s"), Message::user("u"), asked, result];
+    let declaration = "<|tool>declaration:f{description:'Does it.',parameters:{properties:{type:{enum:['a'],type:'STRING'}},required:['type'],type:'OBJECT'}}<tool|>";
+    let call = "<|tool_call>call:f{n:[1,2.5,null,true,{deep:''}],type:'a'}<tool_call|>";
+    let expected = format!(
+        "<bos><|turn>system\ns{declaration}<turn|>\n<|turn>user\nu<turn|>\n<|turn>model\nwait{call}<|tool_response>response:f{{value:'42'}}<tool_response|>"
+    );
+    let expected = expected.replace('\'', "<|\"|>");
+    assert_eq!(builtin(&controls, &messages, &options), expected);
+    messages.extend([Message::assistant("It is 42."), Message::user("v")]);
+    let after = format!("{expected}It is 42.<turn|>\n<|turn>user\nv<turn|>\n<|turn>model\n");
+    assert_eq!(builtin(&controls, &messages, &options), after);
 }

@@ -1,0 +1,172 @@
+//! A model of the store, checked: its files, and what its Modelfile says.
+
+use super::manifest::{Layer, Manifest};
+use super::{Digest, Name, OllamaError};
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Bytes of a text layer at most: templates, system prompts, parameters.
+const MAX_TEXT: u64 = 1 << 20;
+/// Bytes hashed at a time.
+const CHUNK: usize = 1 << 20;
+
+/// A layer in its file, of the length that the manifest says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blob {
+    /// What it is: `model`, `projector`, `adapter`, ..
+    pub kind: String,
+    /// Its file.
+    pub path: PathBuf,
+    /// Its length.
+    pub bytes: u64,
+    digest: Digest,
+}
+
+/// The `PARAMETER` lines of a Modelfile; what is absent was not said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Params {
+    /// Numbers by name, such as `temperature`, `top_k`, `num_ctx`.
+    numbers: Vec<(String, f64)>,
+    /// Texts that end an answer.
+    pub stop: Vec<String>,
+}
+
+/// A model of the store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Its name, as the store spells it.
+    pub name: Name,
+    /// The GGUF file.
+    pub model: Blob,
+    /// LoRA adapters that belong to it.
+    pub adapters: Vec<Blob>,
+    /// Encoders of images and sound.
+    pub projectors: Vec<Blob>,
+    /// The prompt's template, in Go's template language.
+    pub template: Option<String>,
+    /// The system prompt.
+    pub system: Option<String>,
+    /// The parameters.
+    pub params: Params,
+    texts: Vec<Blob>,
+}
+
+impl Params {
+    /// A number by Ollama's name for it.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        self.numbers.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+    }
+
+    fn parse(json: &str) -> Result<Self, String> {
+        let map: Map<String, Value> = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        let mut params = Self::default();
+        for (name, value) in map {
+            match value {
+                Value::Number(number) => params.numbers.extend(number.as_f64().map(|number| (name, number))),
+                Value::String(text) if name == "stop" => params.stop.push(text),
+                Value::Array(items) if name == "stop" => {
+                    let text = |item: Value| item.as_str().map(str::to_owned).ok_or("a stop is no text");
+                    params.stop = items.into_iter().map(text).collect::<Result<_, _>>()?;
+                }
+                // Switches of Ollama's own, such as `use_mmap`.
+                _ => {}
+            }
+        }
+        Ok(params)
+    }
+}
+
+impl Entry {
+    /// Reads the model that the file `manifest` of the store `root` describes.
+    pub(super) fn read(root: &Path, name: Name, manifest: &Path) -> Result<Self, OllamaError> {
+        let unusable = |reason: String| OllamaError::Manifest { path: manifest.to_owned(), reason };
+        let limit = super::manifest::MAX_BYTES + 1;
+        let json = bounded(manifest, limit).map_err(|error| OllamaError::Unreadable { path: manifest.to_owned(), error })?;
+        let parsed = Manifest::parse(&json).map_err(unusable)?;
+        let blob = |layer: &Layer| Blob::new(root, &name, layer);
+        let all = |kind| parsed.of(kind).map(blob).collect::<Result<Vec<Blob>, _>>();
+        let model = match (all("model")?.as_slice(), parsed.of("tensor").next()) {
+            ([one], _) => one.clone(),
+            ([], None) => return Err(unusable("it has no model layer".to_string())),
+            ([], Some(_)) => return Err(unusable("its model is no GGUF file but one tensor per layer, for MLX".to_string())),
+            (several, _) => return Err(unusable(format!("it has {} model layers", several.len()))),
+        };
+        let texts = [all("template")?, all("system")?, all("params")?];
+        let text = |at: usize| texts[at].last().map(|blob: &Blob| blob.text(&name)).transpose();
+        let params = text(2)?.map_or(Ok(Params::default()), |json| Params::parse(&json));
+        let params = params.map_err(|reason| OllamaError::Params { name: name.to_string(), reason })?;
+        let (template, system) = (text(0)?, text(1)?);
+        let system = system.filter(|system| !system.trim().is_empty());
+        Ok(Self { model, adapters: all("adapter")?, projectors: all("projector")?, template, system, params, texts: texts.concat(), name })
+    }
+
+    /// Hashes every file, reporting bytes done and in all.
+    ///
+    /// # Errors
+    /// [`OllamaError::BlobDigest`] for the first that is not what its digest says; files that cannot be read.
+    pub fn verify(&self, progress: &dyn Fn(u64, u64)) -> Result<(), OllamaError> {
+        let blobs = || std::iter::once(&self.model).chain(&self.adapters).chain(&self.projectors).chain(&self.texts);
+        let total = blobs().map(|blob| blob.bytes).sum();
+        let mut done = 0;
+        for blob in blobs() {
+            let found = blob.hash(|bytes| {
+                done += bytes;
+                progress(done, total);
+            });
+            let found = found.map_err(|error| OllamaError::Unreadable { path: blob.path.clone(), error })?;
+            if found != blob.digest.hex() {
+                let (name, kind) = (self.name.to_string(), blob.kind.clone());
+                return Err(OllamaError::BlobDigest { name, kind, path: blob.path.clone(), found });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Blob {
+    fn new(root: &Path, name: &Name, layer: &Layer) -> Result<Self, OllamaError> {
+        let path = root.join("blobs").join(layer.digest.file_name());
+        let (name, kind) = (name.to_string(), layer.kind.clone());
+        let found = match std::fs::metadata(&path) {
+            Ok(metadata) if metadata.is_file() => metadata.len(),
+            Ok(_) => return Err(OllamaError::BlobMissing { name, kind, path }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(OllamaError::BlobMissing { name, kind, path }),
+            Err(error) => return Err(OllamaError::Unreadable { path, error }),
+        };
+        if found != layer.bytes {
+            return Err(OllamaError::BlobSize { name, kind, path, expected: layer.bytes, found });
+        }
+        Ok(Self { kind, path, bytes: found, digest: layer.digest.clone() })
+    }
+
+    fn text(&self, name: &Name) -> Result<String, OllamaError> {
+        if self.bytes > MAX_TEXT {
+            return Err(OllamaError::TextSize { name: name.to_string(), kind: self.kind.clone(), bytes: self.bytes, limit: MAX_TEXT });
+        }
+        let bytes = bounded(&self.path, MAX_TEXT).map_err(|error| OllamaError::Unreadable { path: self.path.clone(), error })?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The file's SHA-256 in hexadecimal digits.
+    fn hash(&self, mut read: impl FnMut(u64)) -> io::Result<String> {
+        let (mut file, mut hasher, mut chunk) = (File::open(&self.path)?, Sha256::new(), vec![0; CHUNK]);
+        loop {
+            match file.read(&mut chunk)? {
+                0 => return Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
+                n => {
+                    hasher.update(&chunk[..n]);
+                    read(n as u64);
+                }
+            }
+        }
+    }
+}
+
+fn bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![];
+    File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,113 @@
+//! Manifests: which layers a model consists of.
+
+use serde::Deserialize;
+
+/// Bytes of a manifest at most; real ones stay below a few thousand.
+pub(super) const MAX_BYTES: u64 = 1 << 20;
+const PREFIX: &str = "application/vnd.ollama.image.";
+
+/// A parsed manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// In the manifest's order.
+    pub layers: Vec<Layer>,
+}
+
+/// One layer: a blob and what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layer {
+    /// The last word of Ollama's media type (`model`, `template`, `params`, `system`, `projector`, `adapter`, `license`, ..), or the
+    /// whole of another's.
+    pub kind: String,
+    /// The blob.
+    pub digest: Digest,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// A SHA-256 in 64 lower-case hexadecimal digits, and never anything else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Digest(String);
+
+impl Digest {
+    /// From `sha256:HEX`.
+    pub fn new(text: &str) -> Option<Self> {
+        let hex = text.strip_prefix("sha256:")?;
+        let sound = hex.len() == 64 && hex.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
+        sound.then(|| Self(hex.to_owned()))
+    }
+
+    /// The digits.
+    pub fn hex(&self) -> &str {
+        &self.0
+    }
+
+    /// The blob's file.
+    pub(super) fn file_name(&self) -> String {
+        format!("sha256-{}", self.0)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawManifest {
+    schema_version: u64,
+    layers: Vec<RawLayer>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawLayer {
+    media_type: String,
+    digest: String,
+    size: u64,
+}
+
+impl Manifest {
+    /// Reads a manifest, or says what is wrong with it.
+    ///
+    /// # Errors
+    /// The reason, for people.
+    pub fn parse(json: &[u8]) -> Result<Self, String> {
+        if json.len() as u64 > MAX_BYTES {
+            return Err(format!("it is larger than {MAX_BYTES} bytes"));
+        }
+        let RawManifest { schema_version, layers } = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        if schema_version != 2 {
+            return Err(format!("its schema is version {schema_version}; known is 2"));
+        }
+        let layer = |raw: RawLayer| {
+            let digest = Digest::new(&raw.digest);
+            let digest = digest.ok_or_else(|| format!("{:?} is no digest", raw.digest.chars().take(80).collect::<String>()))?;
+            let kind = raw.media_type.strip_prefix(PREFIX).unwrap_or(&raw.media_type).to_owned();
+            Ok(Layer { kind, digest, bytes: raw.size })
+        };
+        Ok(Self { layers: layers.into_iter().map(layer).collect::<Result<_, String>>()? })
+    }
+
+    /// The layers of a kind.
+    pub fn of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Layer> + 'a {
+        self.layers.iter().filter(move |layer| layer.kind == kind)
+    }
+}
+
+/// The fuzz body: whatever the bytes, there is a manifest whose digests cannot leave the folder of blobs, or a reason. Returns
+/// whether there is a manifest.
+pub fn fuzz(bytes: &[u8]) -> bool {
+    match Manifest::parse(bytes) {
+        Ok(manifest) => {
+            for layer in &manifest.layers {
+                let name = layer.digest.file_name();
+                let mut components = std::path::Path::new(&name).components();
+                assert!(matches!(components.next(), Some(std::path::Component::Normal(_))) && components.next().is_none(), "{name:?}");
+                assert_eq!(name.len(), 71);
+            }
+            assert!(manifest.of("model").count() <= manifest.layers.len());
+            true
+        }
+        Err(reason) => {
+            assert!(!reason.is_empty() && reason.len() < 1000, "{reason}");
+            false
+        }
+    }
+}
