@@ -1,7 +1,7 @@
 //! The command line: commands, and the arguments that several of them share.
 
 use crate::executor::Choice;
-use crate::{bench, completions, devices, inspect, logits, man, perplexity, run, tokenize};
+use crate::{bench, completions, devices, inspect, list, logits, man, perplexity, run, tokenize};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use kernels::PlanOptions;
 use model::{KvType, SessionOptions};
@@ -18,6 +18,8 @@ pub struct Cli {
 const EXAMPLES: &str = "Examples:
   weft run -p 'Where does Wren live?'     ask the model that weft ships
   weft run qwen3-8b-Q4_K_M.gguf            chat with a model of your own
+  weft run gemma4:e2b                      chat with one that Ollama has pulled
+  weft list                                which models are on this machine
   weft inspect qwen3-8b-Q4_K_M.gguf        what is in a file, and what it needs
   weft devices                             which GPUs are here
 
@@ -26,6 +28,7 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Run(run::Args),
+    List(list::Args),
     Inspect(inspect::Args),
     Tokenize(tokenize::Args),
     Logits(logits::Args),
@@ -39,13 +42,18 @@ pub enum Command {
 /// Which file.
 #[derive(Args, Clone, Debug)]
 pub struct Source {
-    /// GGUF file; of a split one any part [default: the small model that weft ships]
+    /// GGUF file, of a split one any part; or a model of Ollama's, `[HOST/][USER/]NAME[:TAG]` [default: the small model that weft
+    /// ships]
     #[arg(value_hint = ValueHint::FilePath)]
     pub model: Option<PathBuf>,
 
     /// Read the file instead of mapping it into memory
     #[arg(long, display_order = 100)]
     pub no_mmap: bool,
+
+    /// Read all of the model first and look for damage: the digests that Ollama keeps, unknown types, NaN and infinite weights
+    #[arg(long, display_order = 101)]
+    pub verify: bool,
 }
 
 /// Where and how a session runs.

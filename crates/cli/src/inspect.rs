@@ -2,7 +2,7 @@
 
 mod outlook;
 mod report;
-mod verify;
+pub mod verify;
 
 use crate::args::{Context, Kv, Source};
 use crate::executor::Choice;
@@ -39,10 +39,6 @@ pub struct Args {
     #[arg(long)]
     plan: bool,
 
-    /// Read every tensor and look for damage: unknown types, NaN and infinite weights
-    #[arg(long)]
-    verify: bool,
-
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -68,7 +64,7 @@ pub fn run(args: &Args) -> Result<()> {
             writeln!(out, "\ndecode step, for {}\n{}\n\nprefill step\n{}", plans.target, plans.decode, plans.prefill)?;
         }
     }
-    let damage = if args.verify { Some(verify::verify(&file)?) } else { None };
+    let damage = if args.source.verify { Some(args.source.damage(&file)?) } else { None };
     if let Some(damage) = &damage {
         if args.json {
             object["damage"] = json!(damage);

@@ -11,6 +11,7 @@ mod executor;
 mod exit;
 mod inspect;
 mod interrupt;
+mod list;
 mod logits;
 mod man;
 mod npy;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     exit::code(interrupt::install().and_then(|()| match cli.command {
         Command::Run(args) => run::run(args),
+        Command::List(args) => list::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Tokenize(args) => tokenize::run(&args),
         Command::Logits(args) => logits::run(&args),

@@ -1,17 +1,19 @@
-//! From a path, or none, to an open file and to a model on its executor.
+//! From a path, a name or nothing to an open file and to a model on its executor.
 
 use crate::args::Source;
 use crate::executor::Choice;
+use crate::inspect::verify::verify;
 use crate::progress::Bar;
 use anyhow::{Context, Result, anyhow};
 use gguf::{Gguf, OpenOptions};
+use model::ollama::{Entry, Name, OllamaError, Stores};
 use model::{Checked, Model, ModelFile, SessionOptions};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The model for whoever has none: Qwen3 architecture, a small invented world (`assets/MODEL_CARD.md`).
-static DEFAULT: &[u8] = include_bytes!("../assets/default.gguf");
+pub static DEFAULT: &[u8] = include_bytes!("../assets/default.gguf");
 
 /// How many similar names an error lists.
 const LISTED: usize = 3;
@@ -22,18 +24,44 @@ impl Source {
         self.model.as_ref().map_or_else(|| "the default model".to_string(), |path| path.display().to_string())
     }
 
+    /// Finds what the name means: a file wherever there is one, else a model of Ollama's.
+    pub fn find(&self) -> Result<Found> {
+        let Some(path) = &self.model else { return Ok(Found::Default) };
+        match std::fs::metadata(path) {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename) => {
+                pulled(path)
+            }
+            Ok(metadata) if metadata.is_dir() => {
+                if let Ok(found) = pulled(path) {
+                    return Ok(found);
+                }
+                let hint = similar(path, "").map_or_else(|| "holds none".to_string(), |names| format!("holds {names}"));
+                Err(anyhow!("{} is a directory; pass a .gguf file (it {hint})", path.display()))
+            }
+            _ => Ok(Found::File(path.clone())),
+        }
+    }
+
     /// Opens the container.
     pub fn gguf(&self) -> Result<Gguf> {
-        let Some(path) = &self.model else { return Ok(Gguf::from_bytes(DEFAULT)?) };
-        match std::fs::metadata(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(missing(path)),
-            Ok(metadata) if metadata.is_dir() => {
-                let hint = similar(path, "").map_or_else(|| "holds none".to_string(), |names| format!("holds {names}"));
-                return Err(anyhow!("{} is a directory; pass a .gguf file (it {hint})", path.display()));
-            }
-            _ => {}
-        }
+        let path = match self.find()? {
+            Found::Default => return Ok(Gguf::from_bytes(DEFAULT)?),
+            Found::File(path) => path,
+            Found::Ollama(entry) => entry.model.path,
+        };
         Ok(Gguf::open_with(path, OpenOptions { mmap: !self.no_mmap })?)
+    }
+
+    /// Reads all of the model; one line for every tensor that is damaged.
+    ///
+    /// # Errors
+    /// A digest that is not what Ollama says; a file that can no longer be read.
+    pub fn damage(&self, file: &Gguf) -> Result<Vec<String>> {
+        if let Found::Ollama(entry) = self.find()? {
+            let bar = Bar::bytes(format!("hashing {}", entry.name));
+            entry.verify(&|done, total| bar.set(done, total))?;
+        }
+        Ok(verify(file)?)
     }
 
     /// Opens the file as a model.
@@ -43,9 +71,22 @@ impl Source {
 
     /// Chooses the device, checks that the file is a model for a session like this, and loads the weights.
     pub fn load(&self, file: ModelFile, device: &Choice, options: &SessionOptions) -> Result<Loaded> {
+        if let Found::Ollama(entry) = self.find()?
+            && let Some(adapter) = entry.adapters.first()
+        {
+            let (name, model, adapter) = (entry.name, entry.model.path.display(), adapter.path.display());
+            return Err(anyhow!(
+                "{name} is the model {model} with the adapter {adapter}, which is not applied yet; pass that file to run it without"
+            ));
+        }
         let executor = self.located(device.open(&file, options))?;
         let checked = self.named(file.check(&executor))?;
         self.named(checked.fit(options))?;
+        if self.verify
+            && let Some(first) = self.damage(file.file())?.first()
+        {
+            return Err(anyhow!("{}: {first}", self.name()));
+        }
         let bar = Bar::bytes(format!("loading onto {}", executor.name()));
         let model = self.named(file.on_with(executor, &|done, total| bar.set(done, total)))?;
         Ok(Loaded { model: Arc::new(model), checked })
@@ -60,6 +101,30 @@ impl Source {
     pub fn located<T>(&self, result: Result<T>) -> Result<T> {
         let name = self.name();
         result.map_err(|error| if !error.is::<model::Error>() || error.to_string().contains(&name) { error } else { error.context(name) })
+    }
+}
+
+/// Where a model is.
+pub enum Found {
+    /// In the binary.
+    Default,
+    File(PathBuf),
+    Ollama(Box<Entry>),
+}
+
+/// The model that Ollama keeps under a name which is no file.
+fn pulled(path: &Path) -> Result<Found> {
+    let text = path.to_str().unwrap_or_default();
+    let is_path = text.starts_with(['.', '/', '~']) || text.to_lowercase().ends_with(".gguf");
+    let (stores, explicit) = (Stores::from_env(), text.contains(':'));
+    if is_path || !(explicit || stores.any()) {
+        return Err(missing(path));
+    }
+    match text.parse::<Name>().and_then(|name| stores.find(&name)) {
+        Ok(entry) => Ok(Found::Ollama(Box::new(entry))),
+        Err(OllamaError::Name { .. }) => Err(missing(path)),
+        Err(error @ OllamaError::NotFound { .. }) if !explicit => Err(anyhow!("{}; and {error}", missing(path))),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -115,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_default_model_opens() {
-        let source = Source { model: None, no_mmap: false };
+        let source = Source { model: None, no_mmap: false, verify: false };
         let file = source.model_file().unwrap();
         let checked = file.check(&kernels::Executor::Cpu).unwrap();
         assert_eq!(checked.summary().architecture, "qwen3");

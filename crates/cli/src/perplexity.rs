@@ -57,6 +57,10 @@ pub struct Args {
     #[arg(long, display_order = 100)]
     no_mmap: bool,
 
+    /// Read all of the model first and look for damage: the digests that Ollama keeps, unknown types, NaN and infinite weights
+    #[arg(long, display_order = 101)]
+    verify: bool,
+
     /// Print one JSON object at the end
     #[arg(long)]
     json: bool,
@@ -120,7 +124,7 @@ fn windows(tokens: usize, size: usize, stride: usize) -> Vec<Window> {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let source = Source { model: args.model.clone(), no_mmap: args.no_mmap };
+    let source = Source { model: args.model.clone(), no_mmap: args.no_mmap, verify: args.verify };
     let file = source.model_file()?;
     let text = if args.file.as_os_str() == "-" { text::stdin()? } else { text::file(&args.file)? };
     let tokens = file.tokenizer().encode(&text, Special::Text);

@@ -3,32 +3,43 @@
 mod answer;
 mod chat;
 mod editor;
+mod modelfile;
 mod report;
 mod sampling;
+mod screen;
+mod tools;
 
 use crate::args::{Context, Place, Source};
 use crate::exit::{Interrupted, note, usage};
 use crate::open::Loaded;
 use crate::text;
 use answer::{Answer, Sink};
-use anyhow::Result;
-use model::chat::{Message, RenderOptions};
+use anyhow::{Result, anyhow};
+use clap::ValueHint;
+use model::chat::{Format, Message, Parser, RenderOptions};
 use model::tokenizer::Special;
-use model::{Finish, GenerateOptions, Session};
+use model::{Finish, GenerateOptions, ModelFile, Session};
+use modelfile::Modelfile;
+use screen::Screen;
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Answer a prompt, or chat
 ///
 /// The prompt comes from --prompt or from a pipe; at a terminal without either, a chat begins, in which Ctrl-C stops an answer
-/// and /help lists what else there is. Only the answer goes to stdout.
+/// and /help lists what else there is. Only the answer goes to stdout; what a model thinks before it answers goes to stderr.
+/// A call of a tool is printed as one line of JSON.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   weft run -p 'Where does Wren live?'
   weft run qwen3-8b.gguf                                       chat
+  weft run gemma4:e2b                                          chat with one that Ollama has pulled
   weft run qwen3-8b.gguf --system 'Answer in French.' -p 'What is a loom?' --stats
   git diff | weft run qwen3-8b.gguf --system 'Describe this change in a line.'
   weft run qwen3-8b.gguf --raw -p 'Once upon a time' -n 100 --temp 0.9 --seed 7
+  weft run qwen3-8b.gguf --no-think -p 'Name three looms.'
+  weft run qwen3-8b.gguf --tools tools.json -p 'Is it raining in Lodz?' --json | jq .tool_calls
   weft run -p 'What is 3 + 4?' --json | jq -r .text")]
 pub struct Args {
     #[command(flatten)]
@@ -60,15 +71,23 @@ pub struct Args {
     #[arg(long)]
     raw: bool,
 
-    /// Ask a model that can think aloud not to
+    /// Ask a model that can think before it answers to do so
     #[arg(long, conflicts_with = "raw")]
+    think: bool,
+
+    /// Ask a model that can think before it answers not to
+    #[arg(long, conflicts_with_all = ["raw", "think"])]
     no_think: bool,
+
+    /// Functions that the model may call: a JSON array of their schemas
+    #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath, conflicts_with = "raw")]
+    tools: Option<PathBuf>,
 
     /// Tell tokens per second on stderr
     #[arg(long)]
     stats: bool,
 
-    /// Print one JSON object: text, tokens, finish, timings
+    /// Print one JSON object: text, thinking, tool_calls, tokens, finish, timings
     #[arg(long)]
     json: bool,
 
@@ -105,21 +124,48 @@ impl Args {
 pub fn run(args: Args) -> Result<()> {
     let task = args.task()?;
     let began = Instant::now();
-    let options = args.place.session(args.context.ctx);
+    let tools = args.tools.as_deref().map(tools::read).transpose()?;
     let file = args.source.model_file()?;
-    let sampling = args.sampling.resolve(file.file(), args.source.model.is_none())?;
+    let modelfile = Modelfile::of(args.source.find()?);
+    let options = args.place.session(args.context.ctx.or_else(|| modelfile.context(file.file())));
+    let sampling = args.sampling.resolve(file.file(), args.source.model.is_none(), modelfile.params())?;
+    let render = RenderOptions { tools, enable_thinking: args.thinking(), ..RenderOptions::default() };
+    let file = if args.raw { file } else { args.source.named(modelfile.fit(file, &args.source.name()))? };
+    args.check_template(&file)?;
     let Loaded { model, .. } = args.source.load(file, &args.place.device, &options)?;
     let session = args.source.named(model.session(options))?;
+    let format = if args.raw { Format::Plain } else { model.template().format() };
     let options = GenerateOptions {
         sampling,
-        max_tokens: args.max_tokens.map(|n| n as usize),
-        stops: args.stop.clone(),
+        max_tokens: args.max_tokens.map(|n| n as usize).or_else(|| modelfile.max_tokens()),
+        stops: if args.stop.is_empty() && !args.raw { modelfile.stops() } else { args.stop.clone() },
+        shown: format.controls(model.tokenizer()),
         ..GenerateOptions::default()
     };
-    let mut talk = Talk { args, session, options, messages: vec![], load: began.elapsed() };
+    let system = args.system.clone().or_else(|| modelfile.system()).filter(|_| !args.raw);
+    let mut talk = Talk { args, session, options, render, system, messages: vec![], load: began.elapsed() };
     match task {
         Task::Prompt(prompt) => talk.once(&prompt),
         Task::Chat => chat::chat(&mut talk),
+    }
+}
+
+impl Args {
+    fn thinking(&self) -> Option<bool> {
+        if self.think { Some(true) } else { self.no_think.then_some(false) }
+    }
+
+    /// Says what the chat template cannot do of what is asked for.
+    fn check_template(&self, file: &ModelFile) -> Result<()> {
+        let (template, name) = (file.template(), self.source.name());
+        if self.tools.is_some() && !template.knows_tools() {
+            return Err(anyhow!("{name}: the chat template knows no tools; describe them in the prompt, and read the calls in the answer"));
+        }
+        if let Some(on) = self.thinking().filter(|_| !template.knows_thinking()) {
+            let flag = if on { "--think" } else { "--no-think" };
+            note(&format!("{name}: the chat template has no switch for thinking; {flag} changes nothing"));
+        }
+        Ok(())
     }
 }
 
@@ -128,33 +174,38 @@ struct Talk {
     args: Args,
     session: Session,
     options: GenerateOptions,
+    render: RenderOptions,
+    /// What the system message says.
+    system: Option<String>,
     messages: Vec<Message>,
     load: std::time::Duration,
 }
 
 impl Talk {
-    /// The ids of the conversation with this prompt at its end.
-    fn encode(&mut self, prompt: &str) -> Result<Vec<u32>> {
+    /// The ids of the conversation with this message at its end, and what takes the answer to it apart.
+    fn encode(&mut self, message: Message) -> Result<(Vec<u32>, Parser)> {
         let model = self.session.model();
-        let tokenizer = model.tokenizer();
+        let (tokenizer, template) = (model.tokenizer(), model.template());
         if self.args.raw {
-            let ids = tokenizer.encode_prompt(prompt, Special::Parse);
-            return Ok(ids);
+            let prompt = message.content.as_str().unwrap_or_default();
+            return Ok((tokenizer.encode_prompt(prompt, Special::Parse), Parser::new(Format::Plain)));
         }
         if self.messages.is_empty() {
-            self.messages.extend(self.args.system.iter().map(Message::system));
+            self.messages.extend(self.system.iter().map(Message::system));
         }
-        self.messages.push(Message::user(prompt));
-        let render = RenderOptions { enable_thinking: self.args.no_think.then_some(false), ..RenderOptions::default() };
-        Ok(model.template().encode(tokenizer, &self.messages, &render)?)
+        self.messages.push(message);
+        let ids = template.encode(tokenizer, &self.messages, &self.render)?;
+        let parser = template.parser(tokenizer, &ids).with_tools(self.render.tools.clone());
+        Ok((ids, parser))
     }
 
-    /// Answers a prompt; the conversation remembers both, or neither if that fails.
-    fn answer(&mut self, prompt: &str, sink: Sink<'_>) -> Result<Answer> {
+    /// Answers a message; the conversation remembers both, or neither if that fails.
+    fn answer(&mut self, message: Message, sink: Sink<'_>) -> Result<Answer> {
         let before = self.messages.len();
-        let answer = self.encode(prompt).and_then(|ids| answer::answer(&mut self.session, &ids, self.options.clone(), sink));
+        let encoded = self.encode(message);
+        let answer = encoded.and_then(|(ids, parser)| answer::answer(&mut self.session, &ids, self.options.clone(), parser, sink));
         match &answer {
-            Ok(answer) if !self.args.raw => self.messages.push(Message::assistant(answer.text.clone())),
+            Ok(answer) if !self.args.raw => self.messages.push(answer.reply.to_message()),
             Ok(_) => {}
             Err(_) => self.messages.truncate(before),
         }
@@ -169,7 +220,8 @@ impl Talk {
 
     /// One prompt, one answer.
     fn once(&mut self, prompt: &str) -> Result<()> {
-        let answer = if self.args.json { self.answer(prompt, &mut |_| Ok(()))? } else { self.show(prompt)? };
+        let message = Message::user(prompt);
+        let answer = if self.args.json { self.answer(message, &mut |_| Ok(()))? } else { self.show(message)? };
         if self.args.json {
             let report = report::json(self, &answer);
             writeln!(std::io::stdout(), "{report}")?;
@@ -183,19 +235,10 @@ impl Talk {
     }
 
     /// Answers on stdout, as the tokens come, and ends the line.
-    fn show(&mut self, prompt: &str) -> Result<Answer> {
-        let mut out = std::io::stdout();
-        let terminal = out.is_terminal();
-        let mut ended = true;
-        let answer = self.answer(prompt, &mut |text| {
-            ended = text.ends_with('\n');
-            let shown = if terminal { text::printable(text) } else { text.into() };
-            out.write_all(shown.as_bytes())?;
-            out.flush()
-        });
-        if !ended || answer.as_ref().is_ok_and(|a| a.text.is_empty()) {
-            writeln!(std::io::stdout())?;
-        }
+    fn show(&mut self, message: Message) -> Result<Answer> {
+        let mut screen = Screen::new();
+        let answer = self.answer(message, &mut |event| screen.show(event));
+        screen.end(answer.is_ok())?;
         answer
     }
 }

@@ -22,7 +22,7 @@ use std::path::PathBuf;
   weft tokenize --json 'a loom' | jq .ids"
 )]
 pub struct Args {
-    /// GGUF file whose tokenizer to use [default: the small model that weft ships]
+    /// GGUF file, or model of Ollama's, whose tokenizer to use [default: the small model that weft ships]
     #[arg(value_hint = ValueHint::FilePath)]
     model: Option<PathBuf>,
 
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<()> {
         (Some(_), model, text) => (model.clone().or_else(|| text.as_ref().map(PathBuf::from)), None),
         (None, model, text) => (model.clone(), text.as_deref()),
     };
-    let source = Source { model: path, no_mmap: false };
+    let source = Source { model: path, no_mmap: false, verify: false };
     let file = source.gguf()?;
     let tokenizer = source.named(Tokenizer::from_gguf(&file).map_err(model::Error::from))?;
     match (&args.decode, text) {

@@ -3,17 +3,18 @@
 use crate::interrupt;
 use crate::progress::Bar;
 use anyhow::Result;
+use model::chat::{Event, Parser, Reply};
 use model::{Finish, GenerateOptions, Session};
 use std::io;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Takes the text as it comes.
-pub type Sink<'a> = &'a mut dyn FnMut(&str) -> io::Result<()>;
+/// Takes the answer as it comes.
+pub type Sink<'a> = &'a mut dyn FnMut(&Event) -> io::Result<()>;
 
 /// A finished answer.
 pub struct Answer {
-    pub text: String,
+    pub reply: Reply,
     pub ids: Vec<u32>,
     /// Natural logarithm of each token's probability.
     pub log_probs: Vec<f32>,
@@ -44,8 +45,8 @@ fn rate(tokens: usize, time: Duration) -> Option<f64> {
     (tokens > 0 && !time.is_zero()).then(|| tokens as f64 / time.as_secs_f64())
 }
 
-/// Makes the session continue `ids`, streaming the text to `sink`. Ctrl-C ends it with what came until then.
-pub fn answer(session: &mut Session, ids: &[u32], options: GenerateOptions, sink: Sink<'_>) -> Result<Answer> {
+/// Makes the session continue `ids`, streaming what `parser` finds to `sink`. Ctrl-C ends it with what came until then.
+pub fn answer(session: &mut Session, ids: &[u32], options: GenerateOptions, mut parser: Parser, sink: Sink<'_>) -> Result<Answer> {
     let known = session.tokens().iter().zip(ids).take_while(|(a, b)| a == b).count().min(ids.len().saturating_sub(1));
     let read_tokens = ids.len() - known;
     session.set_prompt(ids)?;
@@ -54,7 +55,14 @@ pub fn answer(session: &mut Session, ids: &[u32], options: GenerateOptions, sink
     let mut bar = Bar::count(format!("reading {read_tokens} tokens"));
     let began = Instant::now();
     let mut tokens = session.generate_with(options)?.with_progress(bar.reporter());
-    let (mut text, mut ids_out, mut log_probs) = (String::new(), vec![], vec![]);
+    let (mut reply, mut ids_out, mut log_probs) = (Reply::default(), vec![], vec![]);
+    let mut take = |events: Vec<Event>| {
+        events.into_iter().try_for_each(|event| {
+            sink(&event)?;
+            reply.add(event);
+            io::Result::Ok(())
+        })
+    };
     let (mut first, mut last) = (began, began);
     loop {
         if guard.raised() {
@@ -69,14 +77,12 @@ pub fn answer(session: &mut Session, ids: &[u32], options: GenerateOptions, sink
         let token = token?;
         ids_out.push(token.id);
         log_probs.push(token.log_prob);
-        if !token.text.is_empty() {
-            sink(&token.text)?;
-            text.push_str(&token.text);
-        }
+        take(parser.push(&token.text))?;
     }
+    take(parser.finish())?;
     let finish = tokens.finish().cloned().unwrap_or(Finish::End);
     Ok(Answer {
-        text,
+        reply,
         ids: ids_out,
         log_probs,
         finish,

@@ -1,13 +1,15 @@
 //! A conversation at a terminal.
 
 use super::editor::{Line, LineEditor};
-use super::{Talk, report};
+use super::{Talk, report, tools};
 use crate::exit::{Interrupted, note, one_line};
 use anyhow::Result;
 use model::Finish;
+use model::chat::Message;
 
 const HELP: &str = "\
 /reset    forget what was said
+/tool X   give the model X as what the tool that it called has returned
 /help     this list
 /exit     leave, as Ctrl-D does
 Ctrl-C stops an answer; at an empty prompt it leaves. A line that ends in \\ goes on in the next.";
@@ -30,17 +32,21 @@ pub fn chat(talk: &mut Talk) -> Result<()> {
                 talk.reset();
                 eprintln!("what was said is forgotten");
             }
+            command if command.split_whitespace().next() == Some("/tool") => match tools::result(talk, &command["/tool".len()..]) {
+                Some(message) => answer(talk, message)?,
+                None => eprintln!("/tool TEXT answers a call, and the model has made none that waits"),
+            },
             command if command.starts_with('/') && !command.contains(char::is_whitespace) => {
                 eprintln!("no command {command:?}; /help lists them");
             }
-            _ => answer(talk, &line)?,
+            _ => answer(talk, Message::user(line.as_str()))?,
         }
     }
 }
 
 /// One turn. An error of the model ends the turn, not the chat.
-fn answer(talk: &mut Talk, prompt: &str) -> Result<()> {
-    match talk.show(prompt) {
+fn answer(talk: &mut Talk, message: Message) -> Result<()> {
+    match talk.show(message) {
         Ok(answer) => {
             match answer.finish {
                 Finish::Cancelled => eprintln!("[stopped]"),

@@ -2,6 +2,7 @@
 
 use super::Talk;
 use super::answer::Answer;
+use super::tools;
 use model::Finish;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -36,7 +37,10 @@ pub fn json(talk: &Talk, answer: &Answer) -> Value {
     };
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     json!({
-        "text": answer.text,
+        "text": answer.reply.text,
+        "thinking": (!answer.reply.thinking.is_empty()).then_some(&answer.reply.thinking),
+        "tool_calls": answer.reply.tool_calls.iter().map(tools::json).collect::<Vec<_>>(),
+        "malformed_tool_calls": answer.reply.malformed,
         "tokens": answer.ids,
         "log_probs": answer.log_probs,
         "finish": finish,

@@ -1,9 +1,10 @@
-//! How tokens are chosen: flags, then what the file recommends, then our defaults.
+//! How tokens are chosen: flags, then what the file recommends, then what Ollama does, then our defaults.
 
 use crate::args::number;
 use anyhow::{Result, anyhow};
 use gguf::{FromValue, Gguf};
 use model::Sampling;
+use model::ollama::Params;
 use std::fmt::Display;
 use std::hash::{BuildHasher, RandomState};
 
@@ -50,8 +51,9 @@ pub struct Flags {
 
 impl Flags {
     /// The parameters for a model; the one that weft ships is greedy where no flag says otherwise.
-    pub fn resolve(&self, file: &Gguf, is_default: bool) -> Result<Sampling> {
-        let base = if is_default { Sampling::greedy() } else { Sampling::default() };
+    /// What neither flags nor the file say, Ollama's parameters may.
+    pub fn resolve(&self, file: &Gguf, is_default: bool, params: &Params) -> Result<Sampling> {
+        let base = recommended(if is_default { Sampling::greedy() } else { Sampling::default() }, params)?;
         let penalty = |flag: Option<f32>, other: f32| flag.unwrap_or(other);
         Ok(Sampling {
             temperature: pick(self.temp, file, "temp", "--temp", 0.0..=1e6, base.temperature)?,
@@ -76,9 +78,31 @@ impl Flags {
                 0..=i64::from(u32::MAX),
                 base.last_n.into(),
             )? as u32,
-            seed: self.seed.unwrap_or_else(any_seed),
+            seed: self.seed.or_else(|| params.number("seed").map(|seed| seed as u64)).unwrap_or_else(any_seed),
         })
     }
+}
+
+/// Our defaults, with what Ollama keeps beside the model in their place.
+fn recommended(base: Sampling, params: &Params) -> Result<Sampling> {
+    let number = |name: &str, bounds: std::ops::RangeInclusive<f32>, default: f32| match params.number(name).map(|value| value as f32) {
+        None => Ok(default),
+        Some(value) if bounds.contains(&value) => Ok(value),
+        Some(value) => Err(anyhow!("Ollama recommends {name} = {value}, outside {} to {}; give a flag", bounds.start(), bounds.end())),
+    };
+    // Ollama's -1 is "all of the context".
+    let last_n = params.number("repeat_last_n").filter(|n| *n >= 0.0).map_or(base.last_n, |n| n as u32);
+    Ok(Sampling {
+        temperature: number("temperature", 0.0..=1e6, base.temperature)?,
+        top_k: number("top_k", 0.0..=1e9, base.top_k as f32)? as u32,
+        top_p: number("top_p", f32::MIN_POSITIVE..=1.0, base.top_p)?,
+        min_p: number("min_p", 0.0..=1.0, base.min_p)?,
+        repetition_penalty: number("repeat_penalty", f32::MIN_POSITIVE..=1e6, base.repetition_penalty)?,
+        frequency_penalty: number("frequency_penalty", -1e6..=1e6, base.frequency_penalty)?,
+        presence_penalty: number("presence_penalty", -1e6..=1e6, base.presence_penalty)?,
+        last_n,
+        ..base
+    })
 }
 
 /// The flag, else the file's `general.sampling.NAME` (llama.cpp's key), else the default.
@@ -133,25 +157,25 @@ mod tests {
     #[test]
     fn a_flag_beats_the_file_and_the_file_beats_our_default() {
         let file = file(GgufBuilder::new().set("general.sampling.temp", 0.6f32).set("general.sampling.top_k", 20i32));
-        let sampling = NONE.resolve(&file, false).unwrap();
+        let sampling = NONE.resolve(&file, false, &Params::default()).unwrap();
         assert_eq!((sampling.temperature, sampling.top_k, sampling.top_p), (0.6, 20, Sampling::default().top_p));
-        let sampling = Flags { temp: Some(1.5), ..NONE }.resolve(&file, false).unwrap();
+        let sampling = Flags { temp: Some(1.5), ..NONE }.resolve(&file, false, &Params::default()).unwrap();
         assert_eq!((sampling.temperature, sampling.top_k, sampling.seed), (1.5, 20, 1));
     }
 
     #[test]
     fn the_default_model_is_greedy_unless_asked() {
         let file = file(GgufBuilder::new());
-        assert_eq!(NONE.resolve(&file, true).unwrap().temperature, 0.0);
-        assert_eq!(Flags { temp: Some(0.5), ..NONE }.resolve(&file, true).unwrap().temperature, 0.5);
+        assert_eq!(NONE.resolve(&file, true, &Params::default()).unwrap().temperature, 0.0);
+        assert_eq!(Flags { temp: Some(0.5), ..NONE }.resolve(&file, true, &Params::default()).unwrap().temperature, 0.5);
     }
 
     #[test]
     fn a_recommendation_out_of_bounds_names_its_key_and_the_way_out() {
         let file = file(GgufBuilder::new().set("general.sampling.top_p", f32::NAN).set("general.sampling.top_k", -1i32));
-        let error = NONE.resolve(&file, false).unwrap_err().to_string();
+        let error = NONE.resolve(&file, false, &Params::default()).unwrap_err().to_string();
         assert!(error.contains("general.sampling.top_k") && error.contains("--top-k"), "{error}");
-        let error = Flags { top_k: Some(0), ..NONE }.resolve(&file, false).unwrap_err().to_string();
+        let error = Flags { top_k: Some(0), ..NONE }.resolve(&file, false, &Params::default()).unwrap_err().to_string();
         assert!(error.contains("general.sampling.top_p"), "{error}");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{run, weft};
 
-const COMMANDS: [&str; 9] = ["run", "inspect", "tokenize", "logits", "perplexity", "bench", "devices", "completions", "man"];
+const COMMANDS: [&str; 10] = ["run", "list", "inspect", "tokenize", "logits", "perplexity", "bench", "devices", "completions", "man"];
 
 #[test]
 fn every_command_has_help_with_examples() {
@@ -16,7 +16,7 @@ fn every_command_has_help_with_examples() {
 
 #[test]
 fn what_cannot_be_meant_exits_with_2_and_prints_no_result() {
-    let cases: [&[&str]; 14] = [
+    let cases: [&[&str]; 18] = [
         &[],
         &["weave"],
         &["run", "--nonsense"],
@@ -27,6 +27,10 @@ fn what_cannot_be_meant_exits_with_2_and_prints_no_result() {
         &["run", "-p", "x", "--stop", ""],
         &["run", "-p", "x", "-n", "0"],
         &["run", "-p", "x", "--raw", "--system", "y"],
+        &["run", "-p", "x", "--think", "--no-think"],
+        &["run", "-p", "x", "--raw", "--think"],
+        &["run", "-p", "x", "--raw", "--tools", "tools.json"],
+        &["list", "--kv", "f64"],
         &["logits", "--tokens", "1,-2", "-o", "x.npy"],
         &["bench", "-p", "0", "-n", "0"],
         &["tokenize", "--decode", "1", "model.gguf", "text"],

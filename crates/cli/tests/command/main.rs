@@ -5,12 +5,15 @@ mod chat;
 mod files;
 mod help;
 mod inspect;
+mod list;
 mod numbers;
+mod ollama;
 mod run;
 #[cfg(unix)]
 mod signals;
 mod tiny;
 mod tokenize;
+mod tools;
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};

@@ -1,0 +1,123 @@
+//! `weft list`: which models are on this machine.
+
+mod found;
+mod quantization;
+
+use crate::args::{Context, Kv};
+use crate::executor::Choice;
+use crate::exit::one_line;
+use crate::progress::Bar;
+use anyhow::{Result, anyhow};
+use clap::ValueHint;
+use found::{Fit, Model};
+use kernels::Executor;
+use kernels::device::{Device, Limits, Select};
+use model::{SessionOptions, Size};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// List the models on this machine, and whether they fit this device
+///
+/// Those are the model in the binary, the ones that Ollama has pulled, and the GGUF files of a folder and the folders in it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  weft list
+  weft list ~/models                     and the files in there
+  weft list --ctx 32768 --device gpu     would they fit with a long context?
+  weft list --json | jq -r '.[] | select(.fits).model'")]
+pub struct Args {
+    /// Folder of GGUF files
+    #[arg(env = "WEFT_MODELS", value_hint = ValueHint::DirPath)]
+    folder: Option<PathBuf>,
+
+    /// Device that they should fit: auto (the best GPU, else the CPU), gpu, cpu, or part of an adapter's name
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    device: Choice,
+
+    #[command(flatten)]
+    context: Context,
+
+    /// Type of the KV cache that memory is computed for
+    #[arg(long, value_enum, value_name = "TYPE", default_value = "f16")]
+    kv: Kv,
+
+    /// Print a JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    if let Some(folder) = args.folder.as_ref().filter(|folder| !folder.is_dir()) {
+        return Err(anyhow!("{}: no such folder", folder.display()));
+    }
+    let executor = executor(&args.device)?;
+    let options = SessionOptions { context: args.context.ctx, kv: args.kv.into(), ..SessionOptions::default() };
+    let bar = Bar::count("looking at models");
+    let places = found::places(args.folder.as_deref());
+    let mut models = vec![];
+    for (n, place) in places.iter().enumerate() {
+        bar.set(n as u64, places.len() as u64);
+        models.push(Model::of(place, &executor, &options));
+    }
+    drop(bar);
+    let mut out = std::io::stdout();
+    if args.json {
+        writeln!(out, "{}", Value::Array(models.iter().map(|model| as_json(model, &executor)).collect()))?;
+        return Ok(());
+    }
+    print(&mut out, &models, &executor)
+}
+
+/// The device for `auto` is the best that is no software: what a model costs does not matter here.
+fn executor(choice: &Choice) -> Result<Executor> {
+    match choice {
+        Choice::Auto => Ok(Executor::best()),
+        Choice::Cpu => Ok(Executor::Cpu),
+        Choice::Gpu => Ok(Executor::Gpu(Device::open(&Select::Best, Limits::from_env())?)),
+        Choice::Name(name) => Ok(Executor::Gpu(Device::open(&Select::Name(name.clone()), Limits::from_env())?)),
+    }
+}
+
+fn print(out: &mut impl Write, models: &[Model], executor: &Executor) -> Result<()> {
+    let head = ["model", "from", "size", "architecture", "types"].map(str::to_string);
+    let row = |model: &Model| {
+        [model.name.clone(), model.source.to_string(), Size(model.bytes).to_string(), text(&model.architecture), text(&model.quantization)]
+    };
+    let rows: Vec<[String; 5]> = models.iter().map(row).map(|row| row.map(|cell| one_line(&cell))).collect();
+    let width = |n: usize| rows.iter().chain([&head]).map(|row| row[n].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 5] = std::array::from_fn(width);
+    let fits = format!("fits {}", executor.name());
+    for (row, fit) in [(&head, fits)].into_iter().chain(rows.iter().zip(models).map(|(row, model)| (row, fit(&model.fit)))) {
+        let [name, source, size, architecture, types] = row;
+        let [a, b, c, d, e] = widths;
+        writeln!(out, "{name:<a$}  {source:<b$}  {size:>c$}  {architecture:<d$}  {types:<e$}  {}", one_line(&fit))?;
+    }
+    Ok(())
+}
+
+fn text(value: &Option<String>) -> String {
+    value.clone().unwrap_or_else(|| "-".to_string())
+}
+
+fn fit(fit: &Fit) -> String {
+    match fit {
+        Fit::Yes { needed } => format!("yes, in {}", Size(*needed)),
+        Fit::No { needed, available } => format!("no, {} of {}", Size(*needed), Size(*available)),
+        Fit::Unknown { needed } => format!("needs {}; what is free is unknown", Size(*needed)),
+        Fit::CannotRun(reason) => format!("cannot run: {reason}"),
+    }
+}
+
+fn as_json(model: &Model, executor: &Executor) -> Value {
+    let (fits, needed, reason) = match &model.fit {
+        Fit::Yes { needed } => (Some(true), Some(needed), None),
+        Fit::No { needed, .. } => (Some(false), Some(needed), None),
+        Fit::Unknown { needed } => (None, Some(needed), None),
+        Fit::CannotRun(reason) => (Some(false), None, Some(reason)),
+    };
+    json!({
+        "model": model.name, "from": model.source, "path": model.path, "bytes": model.bytes, "architecture": model.architecture,
+        "types": model.quantization, "device": executor.name(), "fits": fits, "needed_bytes": needed, "cannot_run": reason,
+    })
+}

@@ -1,0 +1,179 @@
+//! Models of Ollama's, from a store built in a folder.
+
+use crate::tiny::{self, Model};
+use crate::{Run, weft};
+use gguf::GgufBuilder;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+
+/// A store, which goes with the value.
+pub struct Store {
+    folder: tempfile::TempDir,
+}
+
+impl Store {
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn blob(&self, content: &[u8]) -> PathBuf {
+        self.root().join(format!("blobs/sha256-{}", hex(content)))
+    }
+
+    fn layer(&self, kind: &str, content: &[u8]) -> Value {
+        std::fs::create_dir_all(self.root().join("blobs")).unwrap();
+        std::fs::write(self.blob(content), content).unwrap();
+        let digest = format!("sha256:{}", hex(content));
+        json!({ "mediaType": format!("application/vnd.ollama.image.{kind}"), "digest": digest, "size": content.len() })
+    }
+
+    /// Adds a model with these layers beside it; returns the blob of its weights.
+    pub fn add(&self, name: &str, file: &GgufBuilder<'_>, others: &[(&str, &str)]) -> PathBuf {
+        let bytes = file.to_bytes().unwrap();
+        let mut layers = vec![self.layer("model", &bytes)];
+        layers.extend(others.iter().map(|(kind, content)| self.layer(kind, content.as_bytes())));
+        let manifest = self.root().join("manifests/registry.ollama.ai/library").join(name);
+        std::fs::create_dir_all(manifest.parent().unwrap()).unwrap();
+        std::fs::write(manifest, json!({ "schemaVersion": 2, "layers": layers }).to_string()).unwrap();
+        self.blob(&bytes)
+    }
+
+    /// Runs to the end, with no other store in sight.
+    pub fn run(&self, words: &[&str]) -> Run {
+        let mut command = weft(words);
+        command.env("OLLAMA_MODELS", self.root()).env("HOME", self.root()).env_remove("WEFT_MODELS").current_dir(self.root());
+        command.output().expect("the binary starts").into()
+    }
+}
+
+fn hex(content: &[u8]) -> String {
+    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+const RUN: [&str; 9] = ["-p", "ab", "--device", "cpu", "-n", "4", "--temp", "0", "--json"];
+
+#[test]
+fn every_command_takes_a_name() {
+    let store = Store::new();
+    store.add("tiny/7b", &tiny::builder(0.5), &[]);
+    let file = Model::new(&tiny::builder(0.5));
+    let of = |model: &str| store.run(&[&["run", model], &RUN[..]].concat()).json();
+    let named = of("tiny:7b");
+    assert_eq!((named["text"].as_str(), named["model"].as_str()), (of(file.path())["text"].as_str(), Some("tiny:7b")));
+    assert!(store.run(&["inspect", "tiny:7b"]).good().starts_with("tiny:7b: GGUF"));
+    assert!(store.run(&["tokenize", "ollama://tiny:7b", "ab"]).good().contains("\"ab\""));
+    let out = file.beside("out.npy");
+    store.run(&["logits", "tiny:7b", "--tokens", "1,2", "-o", &out, "--device", "cpu", "--verify"]).good();
+}
+
+#[test]
+fn a_file_wins_over_a_name_and_a_folder_does_not() {
+    let store = Store::new();
+    store.add("both/latest", &tiny::builder(0.5).set("general.name", "of the store"), &[]);
+    let name = |store: &Store| store.run(&["inspect", "both", "--json"]).json()["metadata"]["general.name"].clone();
+    std::fs::create_dir(store.root().join("both")).unwrap();
+    assert_eq!(name(&store), "of the store");
+    std::fs::remove_dir(store.root().join("both")).unwrap();
+    tiny::builder(0.5).set("general.name", "the file").save(store.root().join("both")).unwrap();
+    assert_eq!(name(&store), "the file");
+}
+
+#[test]
+fn what_is_not_there_lists_what_is() {
+    let store = Store::new();
+    let line = store.run(&["run", "tiny:7b", "-p", "x"]).failed(1);
+    assert!(line.contains("Ollama has no tiny:7b here; ") && line.contains("holds no models"), "{line}");
+    let line = store.run(&["run", "tiny", "-p", "x"]).failed(1);
+    assert!(line.contains("tiny: no such file") && !line.contains("Ollama"), "{line}");
+    store.add("tiny/7b", &tiny::builder(0.5), &[]);
+    let line = store.run(&["run", "tiny:8b", "-p", "x"]).failed(1);
+    assert!(line.contains("Ollama has no tiny:8b here; it has tiny:7b"), "{line}");
+    let line = store.run(&["run", "tiny", "-p", "x"]).failed(1);
+    assert!(line.contains("tiny: no such file") && line.contains("Ollama has no tiny:latest here; it has tiny:7b"), "{line}");
+    assert!(store.run(&["run", "../tiny:7b", "-p", "x"]).failed(1).contains("no such file"));
+    assert!(store.run(&["run", "What is 3 + 4?", "-p", "x"]).failed(1).contains("--prompt"));
+}
+
+#[test]
+fn parameters_and_the_system_prompt_hold_where_nothing_else_is_said() {
+    let store = Store::new();
+    let params = r#"{"temperature": 0, "num_predict": 3, "num_ctx": 200, "seed": 7}"#;
+    store.add("tiny/latest", &tiny::builder(0.5), &[("params", params), ("system", "Be very brief indeed.")]);
+    let of = |words: &[&str]| store.run(&[&["run", "tiny", "-p", "ab", "--device", "cpu", "--json"], words].concat());
+    let plain = of(&[]).json();
+    assert_eq!((plain["tokens"].as_array().unwrap().len(), plain["seed"].as_u64()), (3, Some(7)));
+    assert_eq!(plain["tokens"], of(&["--temp", "0"]).json()["tokens"]);
+    assert!(plain["prompt_tokens"].as_u64() > of(&["--system", "x"]).json()["prompt_tokens"].as_u64());
+    assert_eq!(of(&["-n", "5"]).json()["tokens"].as_array().unwrap().len(), 5);
+    assert!(of(&["--system", &"x".repeat(300)]).failed(1).contains("the context is full"));
+    of(&["--system", &"x".repeat(300), "--ctx", "500"]).json();
+}
+
+#[test]
+fn the_file_comes_before_ollamas_parameters() {
+    let store = Store::new();
+    let file = tiny::builder(0.5).set("general.sampling.temp", 0.0f32);
+    store.add("tiny/latest", &file, &[("params", r#"{"temperature": 5, "num_predict": 8}"#)]);
+    let tokens = |seed: &str| store.run(&["run", "tiny", "-p", "ab", "--device", "cpu", "--json", "--seed", seed]).json()["tokens"].clone();
+    assert_eq!(tokens("1"), tokens("2"));
+    store.add("hot/latest", &tiny::builder(0.5), &[("params", r#"{"temperature": -5}"#)]);
+    let line = store.run(&["run", "hot", "-p", "ab", "--device", "cpu"]).failed(1);
+    assert!(line.contains("temperature = -5"), "{line}");
+}
+
+#[test]
+fn ollamas_template_serves_a_file_without_one_if_it_is_understood() {
+    let store = Store::new();
+    let add = |name: &str, file: &GgufBuilder<'_>, template: &str| drop(store.add(name, file, &[("template", template)]));
+    add("tiny/latest", &tiny::builder(0.5), "Q: {{ .Prompt }} A: ");
+    let run = |name: &str| store.run(&[&["run", name], &RUN[..]].concat());
+    let tokens = |name: &str| run(name).json()["prompt_tokens"].as_u64().unwrap();
+    assert_eq!((run("tiny").err.as_str(), tokens("tiny")), ("", 8));
+    add("strange/latest", &tiny::builder(0.5), "{{ .Prompt | title }}");
+    let strange = run("strange");
+    assert_eq!((strange.code, strange.err.matches('\n').count()), (0, 1));
+    assert!(strange.err.contains("Ollama's chat template is ignored") && strange.err.contains(".Prompt | title"), "{}", strange.err);
+    add("own/latest", &tiny::builder(0.5).set("tokenizer.chat_template", "{{ messages[-1].content }}"), "{{ .Prompt | title }}");
+    assert_eq!((run("own").err.as_str(), tokens("own")), ("", 1));
+}
+
+#[test]
+fn a_blob_that_is_cut_or_changed_says_so() {
+    let store = Store::new();
+    let blob = store.add("tiny/latest", &tiny::builder(0.5), &[]);
+    let of = |words: &[&str]| store.run(&[&["run", "tiny"], &RUN[..], words].concat());
+    of(&["--verify"]).json();
+    let good = std::fs::read(&blob).unwrap();
+    let mut changed = good.clone();
+    let last = changed.len() - 3;
+    changed[last] ^= 1;
+    std::fs::write(&blob, &changed).unwrap();
+    of(&[]).json();
+    let line = of(&["--verify"]).failed(1);
+    assert!(line.contains("tiny:latest is damaged") && line.contains("digest"), "{line}");
+    assert!(store.run(&["inspect", "tiny", "--verify"]).err.contains("digest"));
+    std::fs::write(&blob, &good[..1000]).unwrap();
+    assert!(of(&[]).failed(1).contains("(it was cut short); pull it again"));
+    std::fs::remove_file(&blob).unwrap();
+    assert!(of(&[]).failed(1).contains("is missing; pull it again"));
+}
+
+#[test]
+fn verify_finds_damage_in_plain_files_too() {
+    let model = Model::new(&tiny::builder(f32::INFINITY));
+    let line = crate::run(&["run", model.path(), "-p", "ab", "--device", "cpu", "--verify"]).failed(1);
+    assert!(line.contains("infinite values"), "{line}");
+}
+
+#[test]
+fn a_model_with_an_adapter_is_not_run_without_it() {
+    let store = Store::new();
+    store.add("tuned/latest", &tiny::builder(0.5), &[("adapter", "low rank")]);
+    assert!(store.run(&["run", "tuned", "-p", "ab"]).failed(1).contains("adapter"));
+    store.run(&["inspect", "tuned"]).good();
+}
