@@ -134,6 +134,36 @@ fn products(c: &mut Criterion, device: &Device) {
     }
 }
 
+/// Experts, those that each row gets, and the width of one.
+const EXPERTS: u32 = 128;
+const CHOSEN: u32 = 8;
+const EXPERT_FFN: u32 = 384;
+
+fn experts(c: &mut Criterion, device: &Device) {
+    for rows in [1, chunk(device)] {
+        let mut b = Bench::new(device, "route", rows, &[]);
+        let logits = b.tensor(Lead::Step, EXPERTS);
+        b.run(c, 16, |rec| {
+            ops::route(rec, logits, CHOSEN, true, None);
+        });
+        for ty in [GgmlType::Q8_0, GgmlType::Q4_K] {
+            let stem = if rows == 1 { "matmul_vec_experts" } else { "matmul_experts" };
+            let mut b = Bench::new(device, &format!("{stem} {} {EXPERTS}x{EXPERT_FFN}x{EMBEDDING}", ty.name().to_lowercase()), rows, &[]);
+            let (w, x) = (b.matrix(ty, EXPERTS * EXPERT_FFN, EMBEDDING), b.tensor(Lead::Step, EMBEDDING));
+            let logits = b.tensor(Lead::Step, EXPERTS);
+            let routes = ops::route(&mut b.rec, logits, CHOSEN, true, None);
+            b.run(c, if rows == 1 { 16 } else { 2 }, |rec| {
+                ops::matmul_experts(rec, w, 0..EXPERT_FFN, x, &routes);
+            });
+        }
+        let mut b = Bench::new(device, "combine_experts", rows, &[]);
+        let (x, weights) = (b.tensor(Lead::Step, CHOSEN * EMBEDDING).heads(CHOSEN), b.tensor(Lead::Step, CHOSEN));
+        b.run(c, 16, |rec| {
+            ops::combine_experts(rec, x, weights);
+        });
+    }
+}
+
 /// Operations of one and of two tensors.
 type OfOne = fn(&mut Recorder, Tensor) -> Tensor;
 type OfTwo = fn(&mut Recorder, Tensor, Tensor) -> Tensor;
@@ -234,6 +264,7 @@ fn rows(c: &mut Criterion) {
     let device = Device::auto().unwrap_or_else(|e| panic!("{e}; install a driver (Debian: mesa-vulkan-drivers libvulkan1)"));
     println!("on {} ({:?})", device.adapter().name, device.adapter().class);
     products(c, &device);
+    experts(c, &device);
     elements(c, &device);
     attention(c, &device);
     logits(c, &device);

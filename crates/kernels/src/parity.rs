@@ -294,6 +294,7 @@ pub fn cases() -> Vec<(&'static str, MakeCase)> {
     all.extend([
         ("matmul_coop", ops::matmul_coop::case as MakeCase),
         ("matmul_vec", ops::matmul_vec::case),
+        ("matmul_vec_experts", ops::matmul_vec_experts::case),
         ("matmul_vec_q8", ops::matmul_vec_q8::case),
     ]);
     all

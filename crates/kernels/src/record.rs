@@ -100,6 +100,7 @@ impl Recorder {
         let shape = match input {
             Input::Positions | Input::Ends | Input::Sequences => Shape::new(Lead::Step, t, 1),
             Input::OutRows => Shape::new(Lead::Out, out, 1),
+            Input::Rows => Shape::new(Lead::Fixed, 1, 1),
             Input::Rope(n) => Shape::new(Lead::Step, t, self.ropes[n as usize].dim),
             Input::Sampling => Shape::new(Lead::Out, out, crate::sampling::PARAM_WORDS),
             Input::Host(_) => panic!("host inputs have a shape of their own: use host_input"),

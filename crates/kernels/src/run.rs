@@ -5,6 +5,7 @@
 //! but the compiled pipeline: to run several operations in a row, record them.
 
 mod call;
+mod experts;
 
 use crate::error::Error;
 use crate::exec::Executor;
@@ -13,6 +14,7 @@ use crate::record::RopeTable;
 use crate::tensor::{KvState, StateKind};
 use call::{Call, argument};
 use cpu_ref::{KvType, Mask};
+pub use experts::{matmul_experts, route};
 use gguf::GgmlType;
 
 /// A matrix [rows, cols] in any weight format, as ggml lays its bytes out.

@@ -131,6 +131,8 @@ pub enum Input {
     Sequences,
     /// u32 \[Out\]: which rows get logits.
     OutRows,
+    /// u32 \[1\]: how many rows the step has (T).
+    Rows,
     /// f32 [T, dim / 2, 2]: cosine and sine of the n-th rope table.
     Rope(u32),
     /// u32 [Out, 12]: a [`crate::sampling::SampleParams`] per row.

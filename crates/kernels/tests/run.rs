@@ -205,3 +205,36 @@ fn a_type_without_kernels_is_named() {
     let matrix = Matrix { ty: GgmlType::F64, rows: 1, cols: 1, bytes: &[0; 8] };
     assert!(matches!(run::matmul(&device(), &[1.0], matrix), Err(Error::Format { ty: "F64", .. })));
 }
+
+#[test]
+fn experts_are_those_of_the_oracle_in_few_rows_and_in_many() {
+    let (device, experts, dim, each) = (device(), 5_usize, 36_usize, 20_usize);
+    let w = values(21, experts * each * dim);
+    for rows in [1_usize, 70] {
+        let logits = values(22, rows * experts);
+        let chosen = run::route(&device, &logits, experts, 3, true).expect("fits");
+        let (mut ids, mut weights) = (vec![0; rows * 3], vec![0.0; rows * 3]);
+        let spec = cpu_ref::RouteSpec { experts, chosen: 3, normalize: true, scale: None };
+        cpu_ref::route(&spec, &logits, &mut ids, &mut weights);
+        assert_eq!(chosen.iter().flatten().map(|c| c.0).collect::<Vec<_>>(), ids);
+        let got: Vec<f32> = chosen.iter().flatten().map(|c| c.1).collect();
+        equal("route", &got, |y| y.copy_from_slice(&weights));
+        let x = values(23, rows * dim);
+        let y = run::matmul_experts(&device, &x, Matrix::f32(&w, experts * each, dim), 5, &ids).expect("fits");
+        let matrix = cpu_ref::Rows::new(GgmlType::F32, dim, bytemuck::cast_slice(&w));
+        equal("matmul_experts", &y, |y| cpu_ref::matmul_experts(&matrix, each, 0..each, &ids, &x, y));
+    }
+}
+
+#[test]
+fn experts_that_do_not_fit_are_refused() {
+    let (w, x) = (values(24, 8), values(25, 4));
+    let product = |experts, choices: &[u32]| run::matmul_experts(&Executor::Cpu, &x, Matrix::f32(&w, 2, 4), experts, choices);
+    assert!(product(2, &[1]).is_ok());
+    for (experts, choices) in [(0, &[0][..]), (3, &[0]), (2, &[2]), (2, &[]), (1025, &[0])] {
+        assert!(matches!(product(experts, choices), Err(Error::Argument { .. })), "{experts} experts, choices {choices:?}");
+    }
+    for (experts, k) in [(4, 0), (4, 5), (1025, 1)] {
+        assert!(matches!(run::route(&Executor::Cpu, &x, experts, k, true), Err(Error::Argument { .. })), "{k} of {experts}");
+    }
+}

@@ -42,6 +42,15 @@ impl Loader<'_> {
         Ok(weight)
     }
 
+    /// The matrices of `count` experts, [rows, cols] each, one after the other; a tensor [count, rows, cols] in its own type.
+    pub fn experts(&mut self, name: &str, count: u32, rows: u32, cols: u32) -> Result<Weight, Error> {
+        let (at, tensor) = self.checked(name, &[count, rows, cols].map(u64::from))?;
+        let (ty, bytes) = (tensor.ty()?, tensor.bytes);
+        let weight = self.weights.matrix(name, ty, count * rows, cols, &TensorBytes::File(Arc::clone(self.file), at))?;
+        self.report(bytes);
+        Ok(weight)
+    }
+
     /// A vector [cols], widened to f32 where the file stores less; its type must be one that a weight may have.
     pub fn vector(&mut self, name: &str, cols: u32) -> Result<Weight, Error> {
         let (_, tensor) = self.checked(name, &[u64::from(cols)])?;
@@ -71,7 +80,9 @@ impl Loader<'_> {
     fn checked(&self, name: &str, expected: &[u64]) -> Result<(usize, &TensorInfo), Error> {
         let (at, tensor) = self.find(name)?;
         let found = shape(tensor);
-        if found == expected {
+        // A file may write a row as a vector, and a single expert as a matrix.
+        let leading = expected.iter().take(expected.len() - 1).take_while(|&&n| n == 1).count();
+        if found == expected[leading..] {
             return Ok((at, tensor));
         }
         Err(Error::TensorShape { name: name.to_string(), expected: expected.to_vec(), found })

@@ -10,6 +10,8 @@ pub(crate) struct Meta<'a> {
     pub architecture: &'static str,
 }
 
+/// Experts that a layer can have.
+pub(crate) const EXPERTS: RangeInclusive<u32> = 1..=kernels::ops::route::MAX_EXPERTS;
 /// Largest lengths that any published model comes near; beyond them a file is broken.
 pub(crate) const LENGTHS: RangeInclusive<u32> = 1..=1 << 20;
 
@@ -29,6 +31,11 @@ impl Meta<'_> {
     pub fn count_or(&self, key: &str, range: RangeInclusive<u32>, default: u32) -> Result<u32, Error> {
         let key = self.key(key);
         self.file.get_opt::<u64>(&key)?.map_or(Ok(default), |found| within(key, found, range))
+    }
+
+    /// Yes or no, or `default` where the file says neither.
+    pub fn flag_or(&self, key: &str, default: bool) -> Result<bool, Error> {
+        Ok(self.file.get_opt(&self.key(key))?.unwrap_or(default))
     }
 
     /// A finite number above zero.

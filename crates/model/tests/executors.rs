@@ -19,8 +19,14 @@ fn all_of(tiny: &Tiny, executor: &Executor, options: SessionOptions, tokens: &[u
 
 #[test]
 fn prefill_in_any_chunking_equals_token_by_token_decode() {
-    let models =
-        [Tiny::qwen3(), Tiny::qwen2(), Tiny { tied: false, ..Tiny::qwen2() }.mixed(), Tiny { tied: true, ..Tiny::qwen3() }.mixed()];
+    let models = [
+        Tiny::qwen3(),
+        Tiny::qwen2(),
+        Tiny { tied: false, ..Tiny::qwen2() }.mixed(),
+        Tiny { tied: true, ..Tiny::qwen3() }.mixed(),
+        Tiny::qwen3moe(),
+        Tiny::qwen2moe(),
+    ];
     let tokens = ids(23, 7);
     for tiny in models {
         let reference = all_of(&tiny, &Executor::Cpu, exact(1), &tokens);

@@ -70,7 +70,7 @@ fn hyper_parameters_out_of_range_are_named() {
             ("qwen3.rope.scaling.type", "a scaling that is a number", |f| f.set("qwen3.rope.scaling.type", 1u32)),
             ("general.architecture", "no architecture", |f| f.remove("general.architecture")),
             ("general.architecture", "an architecture of 3", |f| f.set("general.architecture", 3u32)),
-            ("qwen2, qwen3", "another architecture", |f| f.set("general.architecture", "mamba")),
+            ("qwen2, qwen2moe, qwen3", "another architecture", |f| f.set("general.architecture", "mamba")),
             ("qwen2.", "the other architecture", |f| f.set("general.architecture", "qwen2")),
         ],
     ]
@@ -92,6 +92,22 @@ fn keys_that_are_missing_are_named_unless_they_have_a_default() {
         let file = tiny.edited(tiny.metadata().remove(&format!("{}.rope.freq_base", tiny.architecture)), |_, _| true);
         assert!(open(&file).unwrap().check(&Executor::Cpu).is_ok());
     }
+}
+
+#[test]
+fn expert_counts_out_of_range_or_missing_are_named() {
+    for tiny in [Tiny::qwen3moe(), Tiny::qwen2moe()] {
+        let cases = [("expert_count", 0), ("expert_count", 1025), ("expert_used_count", 0), ("expert_used_count", tiny.experts + 1)];
+        for (key, value) in cases.into_iter().chain([("expert_feed_forward_length", 0), ("expert_feed_forward_length", u32::MAX)]) {
+            let key = format!("{}.{key}", tiny.architecture);
+            names(&tiny.edited(tiny.metadata().set(key.clone(), value), |_, _| true), &format!("{key} = {value}"), &key);
+            names(&tiny.edited(tiny.metadata().remove(&key), |_, _| true), "a missing key", &key);
+        }
+        let key = format!("{}.expert_weights_norm", tiny.architecture);
+        names(&tiny.edited(tiny.metadata().set(key.clone(), 1u32), |_, _| true), "a number for a yes", &key);
+    }
+    let key = "qwen2moe.expert_shared_feed_forward_length";
+    names(&Tiny::qwen2moe().edited(Tiny::qwen2moe().metadata().remove(key), |_, _| true), "a missing key", key);
 }
 
 #[test]
@@ -128,7 +144,9 @@ fn changed(tiny: &Tiny, tensor: &str, change: impl Fn(&mut Spec) -> bool) -> Ggu
 
 #[test]
 fn every_tensor_that_is_missing_misshapen_or_unreadable_is_named() {
-    for tiny in [Tiny::qwen3(), Tiny { tied: false, ..Tiny::qwen2() }] {
+    let dense = [Tiny::qwen3(), Tiny { tied: false, ..Tiny::qwen2() }];
+    let routed = [Tiny { layers: 1, ..Tiny::qwen3moe() }, Tiny { layers: 1, tied: false, ..Tiny::qwen2moe() }];
+    for tiny in dense.into_iter().chain(routed) {
         for name in tensors(&tiny) {
             // Without a head of its own a model uses the embedding.
             if name != "output.weight" {

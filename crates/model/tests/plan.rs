@@ -10,8 +10,12 @@ use model::SessionOptions;
 const CAPS: Caps = Caps::WEBGPU;
 
 fn planned(tiny: &Tiny, caps: &Caps, options: &PlanOptions) -> String {
+    planned_for(tiny, 1, caps, options)
+}
+
+fn planned_for(tiny: &Tiny, rows: u32, caps: &Caps, options: &PlanOptions) -> String {
     let checked = open(&tiny.file()).expect("a good file").check(&Executor::Cpu).expect("a model");
-    let rec = checked.recording(&SessionOptions::default(), 1);
+    let rec = checked.recording(&SessionOptions::default(), rows);
     kernels::plan::plan(&rec, caps, options).expect("plans").to_string()
 }
 
@@ -23,6 +27,37 @@ fn qwen3() {
 #[test]
 fn qwen2_with_its_biases_in_the_products() {
     insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::qwen2() }, &CAPS, &PlanOptions::default()));
+}
+
+#[test]
+fn qwen3moe_reads_each_choice_alone_in_a_decode_step() {
+    insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::qwen3moe() }, &CAPS, &PlanOptions::default()));
+}
+
+#[test]
+fn qwen2moe_groups_a_prompt_by_expert() {
+    insta::assert_snapshot!(planned_for(&Tiny { layers: 1, ..Tiny::qwen2moe() }, 64, &CAPS, &PlanOptions::default()));
+}
+
+#[test]
+fn routers_stay_in_f32_where_other_products_are_narrowed() {
+    let options = PlanOptions { fast: true, ..PlanOptions::default() };
+    let caps = Caps { cooperative: true, ..CAPS };
+    for tiny in [Tiny::qwen3moe(), Tiny::qwen2moe()] {
+        let plan = planned_for(&Tiny { layers: 1, ..tiny }, 64, &caps, &options);
+        assert!(plan.contains("matmul_coop f16") && plan.contains(" matmul f32 ") && !plan.contains("matmul_coop f32"), "{plan}");
+    }
+}
+
+#[test]
+fn experts_past_the_binding_limit_are_split_within_an_expert() {
+    let caps = Caps { max_binding_bytes: 64 << 10, ..CAPS };
+    insta::assert_snapshot!(planned_for(
+        &Tiny { layers: 1, feed_forward: 768, ..Tiny::qwen3moe().mixed() },
+        16,
+        &caps,
+        &PlanOptions::default()
+    ));
 }
 
 #[test]

@@ -76,6 +76,7 @@ pub(crate) fn input_words(kind: Input, shape: Shape, input: &StepInput, ropes: &
         Input::Ends => exact(&input.ends),
         Input::Sequences => exact(&input.sequences),
         Input::OutRows => exact(&input.out_rows),
+        Input::Rows => exact(&[input.counts().step]),
         Input::Sampling => exact(bytemuck::cast_slice(&input.sampling)),
         Input::Host(n) => exact(bytemuck::cast_slice(&input.host[n as usize])),
         Input::Rope(n) => {
@@ -237,7 +238,8 @@ pub(crate) fn in_parallel(data: &mut [f32], chunk: usize, f: impl Fn(usize, &mut
     data.chunks_mut(chunk).enumerate().for_each(|(n, part)| f(n, part));
 }
 
-fn threads() -> usize {
+/// Threads that [`in_parallel`] works with.
+pub(crate) fn threads() -> usize {
     #[cfg(not(target_arch = "wasm32"))]
     {
         rayon::current_num_threads()

@@ -43,15 +43,26 @@ pub struct Matmul {
     pub w: Weight,
     pub x: Tensor,
     pub operand: Operand,
+    /// Whether the planner must leave the operand as it is.
+    pub exact: bool,
     pub bias: Option<Weight>,
     pub y: Tensor,
 }
 
 /// y[t, n] = sum_k w[n, k] x[t, k]; `w` [N, K] in any weight format, `x` [T, K]; returns [T, N], f32.
 pub fn matmul(rec: &mut Recorder, w: Weight, x: Tensor) -> Tensor {
+    product(rec, w, x, false)
+}
+
+/// The same in f32 whatever the plan is asked for: where a choice hangs on the result, as a router's.
+pub fn matmul_exact(rec: &mut Recorder, w: Weight, x: Tensor) -> Tensor {
+    product(rec, w, x, true)
+}
+
+fn product(rec: &mut Recorder, w: Weight, x: Tensor, exact: bool) -> Tensor {
     assert_eq!(x.shape.width(), w.cols, "matmul: rows of {} with a weight of {} columns", x.shape.width(), w.cols);
     let y = rec.make(Shape { heads: 1, dim: w.rows, ..x.shape });
-    rec.push(Matmul { w, x, operand: Operand::F32, bias: None, y });
+    rec.push(Matmul { w, x, operand: Operand::F32, exact, bias: None, y });
     y
 }
 

@@ -33,7 +33,7 @@ pub fn serves(w: Weight) -> bool {
 pub fn matmul_f16(rec: &mut Recorder, w: Weight, x: Tensor, scales: Tensor) -> Tensor {
     assert_eq!(x.shape.width(), w.cols, "matmul_f16: rows of {} with a weight of {} columns", x.shape.width(), w.cols);
     let y = rec.make(Shape { heads: 1, dim: w.rows, ..x.shape });
-    rec.push(Matmul { w, x, operand: Operand::F16 { scales }, bias: None, y });
+    rec.push(Matmul { w, x, operand: Operand::F16 { scales }, exact: false, bias: None, y });
     y
 }
 

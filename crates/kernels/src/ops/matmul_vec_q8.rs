@@ -32,7 +32,7 @@ pub fn serves(w: Weight) -> bool {
 pub fn matmul_q8(rec: &mut Recorder, w: Weight, packed: Tensor) -> Tensor {
     assert_eq!(packed.shape.dim, w.cols / 8 * 3, "matmul_q8: {} packed words with a weight of {} columns", packed.shape.dim, w.cols);
     let y = rec.make(Shape { heads: 1, dim: w.rows, ..packed.shape });
-    rec.push(Matmul { w, x: packed, operand: Operand::Q8, bias: None, y });
+    rec.push(Matmul { w, x: packed, operand: Operand::Q8, exact: false, bias: None, y });
     y
 }
 

@@ -55,6 +55,7 @@ pub trait Operation {
 
 pub mod matmul_coop;
 pub mod matmul_vec;
+pub mod matmul_vec_experts;
 pub mod matmul_vec_q8;
 
 macro_rules! ops {
@@ -107,6 +108,11 @@ ops! {
     gather_rows::GatherRows,
     argmax::Argmax,
     top_k::TopK,
+    route::Route,
+    group_experts::GroupExperts,
+    matmul_experts::MatmulExperts,
+    combine_experts::CombineExperts,
+    mul_sigmoid::MulSigmoid,
     penalize::Penalize,
     sample::Sample,
 }
@@ -118,25 +124,33 @@ pub static ROWS: &[&Row] = &[
     &add_weighted::ADD_WEIGHTED,
     &argmax::ARGMAX,
     &attention::ATTENTION,
+    &combine_experts::COMBINE_EXPERTS,
     &embed::EMBED,
     &gather_rows::GATHER_ROWS,
     &gaussian_top_k::GAUSSIAN_TOP_K,
     &geglu::GEGLU,
     &gelu::GELU,
+    &group_experts::GROUP_EXPERTS,
     &kv_append::KV_APPEND,
     &log_softmax::LOG_SOFTMAX,
     &match_rms::MATCH_RMS,
     &matmul::MATMUL,
     &matmul::MATMUL_TAIL,
     &matmul_coop::MATMUL_COOP,
+    &matmul_experts::MATMUL_EXPERTS,
+    &matmul_experts::MATMUL_EXPERTS_TAIL,
     &matmul_vec::MATMUL_VEC,
     &matmul_vec::MATMUL_VEC_TAIL,
+    &matmul_vec_experts::MATMUL_VEC_EXPERTS,
+    &matmul_vec_experts::MATMUL_VEC_EXPERTS_TAIL,
     &matmul_vec_q8::MATMUL_VEC_Q8,
     &mul::MUL,
+    &mul_sigmoid::MUL_SIGMOID,
     &pack_q8::PACK_Q8,
     &penalize::PENALIZE,
     &rms_norm::RMS_NORM,
     &rope::ROPE,
+    &route::ROUTE,
     &row_scale::ROW_SCALE,
     &sample::SAMPLE,
     &scale::SCALE,
@@ -151,20 +165,25 @@ pub use add::{add, add_bias};
 pub use add_weighted::{RowWeights, add_weighted};
 pub use argmax::argmax;
 pub use attention::{Attend, attention};
+pub use combine_experts::combine_experts;
 pub use embed::embed;
 pub use gather_rows::gather_rows;
 pub use gaussian_top_k::gaussian_top_k;
 pub use geglu::geglu;
 pub use gelu::gelu;
+pub use group_experts::group_experts;
 pub use kv_append::kv_append;
 pub use log_softmax::log_softmax;
 pub use match_rms::match_rms;
-pub use matmul::matmul;
+pub use matmul::{matmul, matmul_exact};
+pub use matmul_experts::matmul_experts;
 pub use mul::{mul, mul_row};
+pub use mul_sigmoid::mul_sigmoid;
 pub use pack_q8::pack_q8;
 pub use penalize::penalize;
 pub use rms_norm::rms_norm;
 pub use rope::rope;
+pub use route::{Routes, route};
 pub use row_scale::row_scale;
 pub use sample::sample;
 pub use scale::scale;

@@ -66,6 +66,7 @@ enum Wanted {
 fn wanted(product: &Matmul, caps: &Caps) -> Wanted {
     let rows = product.x.shape.rows;
     match product.operand {
+        _ if product.exact => Wanted::F32,
         Operand::F32 if rows == 1 && matmul_vec_q8::serves(product.w) => Wanted::Q8,
         Operand::F32 if rows >= COOP_ROWS && caps.cooperative && matmul_coop::serves(product.w) => Wanted::F16,
         _ => Wanted::F32,

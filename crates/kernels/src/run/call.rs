@@ -128,6 +128,21 @@ impl Call {
         self.run_in(&mut states, Some(y))
     }
 
+    /// Runs and gives the words of two values.
+    pub fn words_of(mut self, values: [Tensor; 2]) -> Result<[Vec<u32>; 2], Error> {
+        if self.rows == 0 {
+            return Ok([vec![], vec![]]);
+        }
+        values.iter().for_each(|&value| {
+            self.rec.output(value);
+        });
+        let mut states = self.states(1)?;
+        let mut plan = self.executor.plan(self.rec, &Arc::new(self.weights), &PlanOptions::default())?;
+        let mut outputs = plan.run(&mut states, &self.input, Watch::default())?.wait()?.0;
+        let second = outputs.pop().unwrap_or_default();
+        Ok([outputs.pop().unwrap_or_default(), second])
+    }
+
     /// Runs and gives the words of `y`; nothing runs where there is nothing to compute.
     pub fn run_in(mut self, states: &mut States, y: Option<Tensor>) -> Result<Vec<u32>, Error> {
         if self.rows == 0 || y.is_some_and(|y| y.shape.width() == 0) {

@@ -1,7 +1,9 @@
 //! The architectures: one file each, read top to bottom. What they share is operations.
 
 mod qwen2;
+mod qwen2moe;
 mod qwen3;
+mod qwen3moe;
 
 use crate::error::Error;
 use crate::load::Loader;
@@ -52,7 +54,8 @@ pub(crate) trait Architecture: Send + Sync {
 type Load = fn(&Gguf, &mut Loader<'_>) -> Result<Box<dyn Architecture>, Error>;
 
 /// The architectures by the name that files give.
-const KNOWN: &[(&str, Load)] = &[("qwen2", qwen2::load), ("qwen3", qwen3::load)];
+const KNOWN: &[(&str, Load)] =
+    &[("qwen2", qwen2::load), ("qwen2moe", qwen2moe::load), ("qwen3", qwen3::load), ("qwen3moe", qwen3moe::load)];
 
 /// The entry of the table for a file.
 pub(crate) fn find(file: &Gguf) -> Result<(&'static str, Load), Error> {

@@ -23,6 +23,8 @@ pub struct Tiny {
     pub kv_heads: u32,
     pub head_dim: u32,
     pub feed_forward: u32,
+    /// Experts in place of the feed-forward network, in the architectures that have them.
+    pub experts: u32,
     pub context: u32,
     pub tied: bool,
     /// Types of the matrices, taken in turn.
@@ -49,6 +51,7 @@ impl Tiny {
             kv_heads: 1,
             head_dim: 32,
             feed_forward: 96,
+            experts: 0,
             context: 4096,
             tied: false,
             types: F16,
@@ -59,6 +62,16 @@ impl Tiny {
     /// Four heads over two; tied, F16.
     pub fn qwen2() -> Self {
         Self { architecture: "qwen2", heads: 4, kv_heads: 2, tied: true, seed: 2, ..Self::qwen3() }
+    }
+
+    /// As [`Tiny::qwen3`], with three of seven experts for each row, 32 wide.
+    pub fn qwen3moe() -> Self {
+        Self { architecture: "qwen3moe", experts: 7, seed: 3, ..Self::qwen3() }
+    }
+
+    /// As [`Tiny::qwen2`], with three of five experts for each row, 32 wide, and a shared one of 96.
+    pub fn qwen2moe() -> Self {
+        Self { architecture: "qwen2moe", experts: 5, seed: 4, ..Self::qwen2() }
     }
 
     /// Rows long enough for blocks of 256.
@@ -74,7 +87,7 @@ impl Tiny {
     /// The file's metadata, without tensors.
     pub fn metadata(&self) -> GgufBuilder<'static> {
         let key = |name: &str| format!("{}.{name}", self.architecture);
-        vocabulary(GgufBuilder::new().set("general.architecture", self.architecture))
+        let file = vocabulary(GgufBuilder::new().set("general.architecture", self.architecture))
             .set(key("block_count"), self.layers)
             .set(key("context_length"), self.context)
             .set(key("embedding_length"), self.embedding)
@@ -84,7 +97,14 @@ impl Tiny {
             .set(key("attention.key_length"), self.head_dim)
             .set(key("attention.value_length"), self.head_dim)
             .set(key("attention.layer_norm_rms_epsilon"), 1e-6_f32)
-            .set(key("rope.freq_base"), 1e6_f32)
+            .set(key("rope.freq_base"), 1e6_f32);
+        if self.experts == 0 {
+            return file;
+        }
+        file.set(key("expert_count"), self.experts)
+            .set(key("expert_used_count"), 3u32)
+            .set(key("expert_feed_forward_length"), self.feed_forward / 3)
+            .set(key("expert_shared_feed_forward_length"), self.feed_forward)
     }
 
     /// Names and shapes [rows, columns] of the tensors; vectors have no rows.
@@ -98,7 +118,7 @@ impl Tiny {
             add("attn_q.weight", q, d);
             add("attn_k.weight", kv, d);
             add("attn_v.weight", kv, d);
-            if self.architecture == "qwen2" {
+            if self.architecture.starts_with("qwen2") {
                 add("attn_q.bias", 0, q);
                 add("attn_k.bias", 0, kv);
                 add("attn_v.bias", 0, kv);
@@ -108,9 +128,23 @@ impl Tiny {
             }
             add("attn_output.weight", d, q);
             add("ffn_norm.weight", 0, d);
-            add("ffn_gate.weight", f, d);
-            add("ffn_up.weight", f, d);
-            add("ffn_down.weight", d, f);
+            let (e, narrow, shared) = (self.experts, f / 3, self.architecture == "qwen2moe");
+            if e == 0 {
+                add("ffn_gate.weight", f, d);
+                add("ffn_up.weight", f, d);
+                add("ffn_down.weight", d, f);
+                continue;
+            }
+            add("ffn_gate_inp.weight", e, d);
+            add("ffn_gate_exps.weight", e * narrow, d);
+            add("ffn_up_exps.weight", e * narrow, d);
+            add("ffn_down_exps.weight", e * d, narrow);
+            if shared {
+                add("ffn_gate_inp_shexp.weight", 0, d);
+                add("ffn_gate_shexp.weight", f, d);
+                add("ffn_up_shexp.weight", f, d);
+                add("ffn_down_shexp.weight", d, f);
+            }
         }
         all.push(("output_norm.weight".to_string(), 0, d));
         if !self.tied {
@@ -127,6 +161,11 @@ impl Tiny {
         for (name, rows, cols) in self.tensors() {
             let (dims, ty) = match rows {
                 0 => (vec![u64::from(cols)], GgmlType::F32),
+                _ if name.ends_with("ffn_gate_inp.weight") => (vec![u64::from(cols), u64::from(rows)], GgmlType::F32),
+                _ if name.ends_with("_exps.weight") => {
+                    let each = rows / self.experts;
+                    ([cols, each, self.experts].map(u64::from).to_vec(), *types.next().expect("a type"))
+                }
                 _ => (vec![u64::from(cols), u64::from(rows)], *types.next().expect("a type")),
             };
             // Rows of length 1 on average: products, and logits too, are about 1.

@@ -1,0 +1,62 @@
+//! Rows gated by the sigmoid of one number each, as Qwen2's shared expert is.
+
+use super::{Io, Operation};
+use crate::exec::cpu::Host;
+use crate::parity::{Case, Gen};
+use crate::plan::{Dispatch, Grid, Lower};
+use crate::record::Recorder;
+use crate::tensor::Tensor;
+
+kernel! {
+    MUL_SIGMOID: "mul_sigmoid",
+    entry: "mul_sigmoid",
+    wgsl: ["mul_sigmoid.wgsl", "shared/grid.wgsl"],
+    params: Params { n: u32, dim: u32 },
+    bindings: Bind { x: Read, gate: Read, y: Write },
+    cpu: cpu_ref::mul_sigmoid,
+    nmse: 1e-10,
+}
+
+/// y\[t\] = x\[t\] / (1 + exp(-gate\[t\])).
+#[derive(Clone, Debug)]
+pub struct MulSigmoid {
+    pub x: Tensor,
+    pub gate: Tensor,
+    pub y: Tensor,
+}
+
+/// y[t, d] = x[t, d] / (1 + exp(-gate\[t\])); `x` [T, D], `gate` [T, 1]; returns [T, D], f32.
+pub fn mul_sigmoid(rec: &mut Recorder, x: Tensor, gate: Tensor) -> Tensor {
+    assert_eq!((gate.shape.rows, gate.shape.width()), (x.shape.rows, 1), "mul_sigmoid: one gate per row");
+    let y = rec.make(x.shape);
+    rec.push(MulSigmoid { x, gate, y });
+    y
+}
+
+impl Operation for MulSigmoid {
+    fn io(&self) -> Io {
+        Io { reads: vec![self.x, self.gate], writes: vec![self.y] }
+    }
+
+    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+        let params = Params { n: self.y.shape.elements() as u32, dim: self.y.shape.width() };
+        let grid = Grid::Elements { lead: self.y.shape, workgroup: 256, per_thread: 1 };
+        vec![Bind { x: self.x.into(), gate: self.gate.into(), y: self.y.into() }.dispatch(params, grid)]
+    }
+
+    fn cpu(&self, host: &mut Host<'_>) {
+        let mut y = host.take(self.y);
+        cpu_ref::mul_sigmoid(host.f32(self.x), host.f32(self.gate), &mut y);
+        host.put(self.y, y);
+    }
+}
+
+/// Gates from shut to open, rows at the workgroup's edges.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, dim, amplitude) = (g.small(), g.dim(), g.pick(&[1.0, 10.0, 100.0]));
+    let mut case = Case::new(rows);
+    let (x, gate) = (case.tensor(g, dim), case.uniform(g, 1, amplitude));
+    let y = mul_sigmoid(&mut case.rec, x, gate);
+    case.expect(y);
+    case
+}

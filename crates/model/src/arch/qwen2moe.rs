@@ -1,0 +1,208 @@
+//! Qwen1.5-MoE and Qwen2 with experts: the attention of Qwen2, and in place of one SwiGLU the weighted sum of those that a
+//! router chooses, and of one that serves every row behind a gate.
+//! (Yang et al. 2024, arXiv 2407.10671; Hugging Face `Qwen2MoeForCausalLM`.)
+
+use super::{Architecture, Cache, Logits, Summary, embed_tokens, rows_for};
+use crate::error::Error;
+use crate::load::Loader;
+use crate::meta::{EXPERTS, LENGTHS, Meta};
+use cpu_ref::Mask;
+use gguf::Gguf;
+use kernels::ops::{
+    Attend, add, add_bias, attention, combine_experts, kv_append, matmul, matmul_exact, matmul_experts, mul_sigmoid, rms_norm, rope, route,
+    swiglu,
+};
+use kernels::{KvState, Recorder, RopeTable, Tensor, Weight};
+
+struct Config {
+    block_count: u32,
+    context_length: u32,
+    embedding_length: u32,
+    expert_count: u32,
+    expert_used_count: u32,
+    expert_feed_forward_length: u32,
+    expert_shared_feed_forward_length: u32,
+    /// Whether the weights of a row's experts sum to 1.
+    expert_weights_norm: bool,
+    head_count: u32,
+    head_count_kv: u32,
+    key_length: u32,
+    layer_norm_rms_epsilon: f32,
+    rope: RopeTable,
+}
+
+impl Config {
+    fn read(file: &Gguf) -> Result<Self, Error> {
+        let meta = Meta { file, architecture: "qwen2moe" };
+        let embedding_length = meta.count("embedding_length", LENGTHS)?;
+        let (head_count, head_count_kv) = meta.heads()?;
+        let key_length = meta.head_dim(embedding_length, head_count)?;
+        let expert_count = meta.count("expert_count", EXPERTS)?;
+        let base = f64::from(meta.positive_or("rope.freq_base", 10_000.0)?);
+        Ok(Self {
+            block_count: meta.count("block_count", 1..=1024)?,
+            context_length: meta.count("context_length", 1..=1 << 24)?,
+            embedding_length,
+            expert_count,
+            expert_used_count: meta.count("expert_used_count", 1..=expert_count)?,
+            expert_feed_forward_length: meta.count("expert_feed_forward_length", LENGTHS)?,
+            expert_shared_feed_forward_length: meta.count("expert_shared_feed_forward_length", LENGTHS)?,
+            expert_weights_norm: meta.flag_or("expert_weights_norm", false)?,
+            head_count,
+            head_count_kv,
+            key_length,
+            layer_norm_rms_epsilon: meta.positive("attention.layer_norm_rms_epsilon")?,
+            rope: RopeTable { dim: meta.rope_dim(key_length)?, base, scale: meta.rope_scale()?, factors: None },
+        })
+    }
+
+    fn attend(&self) -> Attend {
+        Attend { mask: Mask::Causal, scale: 1.0 / (self.key_length as f32).sqrt(), softcap: None }
+    }
+}
+
+struct Layer {
+    attn_norm: Weight,
+    attn_q: Weight,
+    attn_k: Weight,
+    attn_v: Weight,
+    attn_q_bias: Weight,
+    attn_k_bias: Weight,
+    attn_v_bias: Weight,
+    attn_output: Weight,
+    ffn_norm: Weight,
+    ffn_gate_inp: Weight,
+    ffn_gate_exps: Weight,
+    ffn_up_exps: Weight,
+    ffn_down_exps: Weight,
+    ffn_gate_inp_shexp: Weight,
+    ffn_gate_shexp: Weight,
+    ffn_up_shexp: Weight,
+    ffn_down_shexp: Weight,
+}
+
+impl Layer {
+    fn load(c: &Config, l: u32, from: &mut Loader<'_>) -> Result<Self, Error> {
+        let (d, e, f) = (c.embedding_length, c.expert_count, c.expert_feed_forward_length);
+        let shared = c.expert_shared_feed_forward_length;
+        let (q, kv) = (c.head_count * c.key_length, c.head_count_kv * c.key_length);
+        let name = |tensor: &str| format!("blk.{l}.{tensor}.weight");
+        Ok(Self {
+            attn_norm: from.vector(&name("attn_norm"), d)?,
+            attn_q: from.matrix(&name("attn_q"), q, d)?,
+            attn_k: from.matrix(&name("attn_k"), kv, d)?,
+            attn_v: from.matrix(&name("attn_v"), kv, d)?,
+            attn_q_bias: from.vector(&format!("blk.{l}.attn_q.bias"), q)?,
+            attn_k_bias: from.vector(&format!("blk.{l}.attn_k.bias"), kv)?,
+            attn_v_bias: from.vector(&format!("blk.{l}.attn_v.bias"), kv)?,
+            attn_output: from.matrix(&name("attn_output"), d, q)?,
+            ffn_norm: from.vector(&name("ffn_norm"), d)?,
+            ffn_gate_inp: from.matrix(&name("ffn_gate_inp"), e, d)?,
+            ffn_gate_exps: from.experts(&name("ffn_gate_exps"), e, f, d)?,
+            ffn_up_exps: from.experts(&name("ffn_up_exps"), e, f, d)?,
+            ffn_down_exps: from.experts(&name("ffn_down_exps"), e, d, f)?,
+            ffn_gate_inp_shexp: from.matrix(&name("ffn_gate_inp_shexp"), 1, d)?,
+            ffn_gate_shexp: from.matrix(&name("ffn_gate_shexp"), shared, d)?,
+            ffn_up_shexp: from.matrix(&name("ffn_up_shexp"), shared, d)?,
+            ffn_down_shexp: from.matrix(&name("ffn_down_shexp"), d, shared)?,
+        })
+    }
+}
+
+struct Qwen2Moe {
+    config: Config,
+    summary: Summary,
+    token_embd: Weight,
+    layers: Vec<Layer>,
+    output_norm: Weight,
+    /// The head; the embedding again where the file has no other.
+    output: Weight,
+}
+
+pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Architecture>, Error> {
+    let config = Config::read(file)?;
+    let d = config.embedding_length;
+    let vocabulary = from.rows("token_embd.weight")?;
+    let token_embd = from.matrix("token_embd.weight", vocabulary, d)?;
+    let layers = (0..config.block_count).map(|l| Layer::load(&config, l, from)).collect::<Result<_, _>>()?;
+    let output_norm = from.vector("output_norm.weight", d)?;
+    let tied = !from.has("output.weight");
+    let output = if tied { token_embd } else { from.matrix("output.weight", vocabulary, d)? };
+    let summary = Summary {
+        architecture: "qwen2moe",
+        block_count: config.block_count,
+        context_length: config.context_length,
+        embedding_length: d,
+        vocabulary,
+        caches: vec![Cache { width: config.head_count_kv * config.key_length, window: None }; config.block_count as usize],
+    };
+    Ok(Box::new(Qwen2Moe { config, summary, token_embd, layers, output_norm, output }))
+}
+
+/// The sum of the chosen experts' SwiGLUs, each by its weight; [T, D].
+fn experts(rec: &mut Recorder, c: &Config, w: &Layer, x: Tensor) -> Tensor {
+    let (d, f) = (c.embedding_length, c.expert_feed_forward_length);
+    let logits = matmul_exact(rec, w.ffn_gate_inp, x); // [T, E]
+    let routes = route(rec, logits, c.expert_used_count, c.expert_weights_norm, None);
+    let gate = matmul_experts(rec, w.ffn_gate_exps, 0..f, x, &routes); // [T, k, F]
+    let up = matmul_experts(rec, w.ffn_up_exps, 0..f, x, &routes);
+    let y = swiglu(rec, gate, up);
+    let y = matmul_experts(rec, w.ffn_down_exps, 0..d, y, &routes); // [T, k, D]
+    combine_experts(rec, y, routes.weights)
+}
+
+/// The SwiGLU of every row, behind the sigmoid of one number per row; [T, D].
+fn shared_expert(rec: &mut Recorder, w: &Layer, x: Tensor) -> Tensor {
+    let (gate, up) = (matmul(rec, w.ffn_gate_shexp, x), matmul(rec, w.ffn_up_shexp, x));
+    let y = swiglu(rec, gate, up);
+    let y = matmul(rec, w.ffn_down_shexp, y);
+    let gate = matmul_exact(rec, w.ffn_gate_inp_shexp, x); // [T, 1], too narrow to gain by less than f32
+    mul_sigmoid(rec, y, gate)
+}
+
+fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: KvState, l: u32, h: Tensor) -> Tensor {
+    let rows = rec.rope_rows(&c.rope);
+    let x = rms_norm(rec, h, Some(w.attn_norm), c.layer_norm_rms_epsilon);
+    rec.tap("attn_norm", l, x);
+    let q = matmul(rec, w.attn_q, x);
+    let q = add_bias(rec, q, w.attn_q_bias).heads(c.head_count); // [T, N, H]
+    let k = matmul(rec, w.attn_k, x);
+    let k = add_bias(rec, k, w.attn_k_bias).heads(c.head_count_kv); // [T, K, H]
+    let v = matmul(rec, w.attn_v, x);
+    let v = add_bias(rec, v, w.attn_v_bias).heads(c.head_count_kv);
+    let (q, k) = (rope(rec, q, rows), rope(rec, k, rows));
+    let kv = kv_append(rec, kv, k, v);
+    let a = attention(rec, q, kv, c.head_count_kv, c.attend()).flat();
+    rec.tap("attn_out", l, a);
+    let a = matmul(rec, w.attn_output, a);
+    let h = add(rec, h, a);
+    let x = rms_norm(rec, h, Some(w.ffn_norm), c.layer_norm_rms_epsilon);
+    rec.tap("ffn_norm", l, x);
+    let y = experts(rec, c, w, x);
+    let shared = shared_expert(rec, w, x);
+    let y = add(rec, y, shared);
+    rec.tap("ffn_out", l, y);
+    let h = add(rec, h, y);
+    rec.tap("layer_out", l, h);
+    h
+}
+
+impl Architecture for Qwen2Moe {
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn forward(&self, rec: &mut Recorder, kv: &[KvState], logits: Logits) -> Tensor {
+        let mut h = embed_tokens(rec, self.token_embd);
+        rec.tap("embed", 0, h);
+        for ((l, w), &kv) in (0..).zip(&self.layers).zip(kv) {
+            rec.layer(Some(l));
+            h = layer(rec, &self.config, w, kv, l, h);
+        }
+        rec.layer(None);
+        let h = rows_for(rec, h, logits);
+        let h = rms_norm(rec, h, Some(self.output_norm), self.config.layer_norm_rms_epsilon);
+        rec.tap("output_norm", 0, h);
+        matmul(rec, self.output, h)
+    }
+}
