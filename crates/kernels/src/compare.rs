@@ -8,6 +8,9 @@ pub enum Compare {
     Error,
     /// Words, all of them: ids have no nearly right.
     Exact,
+    /// Rows of `k` activations in 8 bits: the floats that they stand for, as [`Compare::Error`]. Where a value lies between two
+    /// quants, its last bits decide.
+    Packed { k: u32 },
     /// Rows of an id, exactly, and the bits of its log-probability, to within [`LOG_PROB`].
     Drawn,
 }
@@ -25,6 +28,14 @@ impl Compare {
         assert_eq!(got.len(), expected.len(), "an output of another size");
         let agree = match self {
             Self::Error => return cpu_ref::nmse(bytemuck::cast_slice(expected), bytemuck::cast_slice(got)),
+            Self::Packed { k } => {
+                let floats = |words: &[u32]| {
+                    let mut floats = vec![0.0; words.len() / 3 * 8];
+                    cpu_ref::unpack_q8(words, k as usize, &mut floats);
+                    floats
+                };
+                return cpu_ref::nmse(&floats(expected), &floats(got));
+            }
             Self::Exact => got == expected,
             Self::Drawn => got.chunks(2).zip(expected.chunks(2)).all(|(got, expected)| {
                 let [a, b] = [f32::from_bits(got[1]), f32::from_bits(expected[1])];

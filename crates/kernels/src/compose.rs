@@ -28,7 +28,11 @@ pub struct Kernel {
 const REDUCE: &str = "shared/reduce.wgsl";
 /// The piece of rows that serve row lengths which are no multiple of 4, and so no format in blocks.
 const X4_TAIL: &str = "shared/x4_tail.wgsl";
-const REDUCE_SUBGROUP: &str = include_str!("../../../shaders/shared/reduce_subgroup.wgsl");
+/// Pieces with a form through subgroup operations.
+const SUBGROUP_FORMS: [(&str, &str); 2] = [
+    (REDUCE, include_str!("../../../shaders/shared/reduce_subgroup.wgsl")),
+    ("shared/lanes.wgsl", include_str!("../../../shaders/shared/lanes_subgroup.wgsl")),
+];
 
 const KV_PIECES: [(KvType, &str, &str); 3] = [
     (KvType::F32, include_str!("../../../shaders/kv/f32.wgsl"), include_str!("../../../shaders/kv/f32_store.wgsl")),
@@ -89,7 +93,8 @@ impl Kernel {
     pub fn source(&self) -> String {
         let mut text = String::new();
         for (path, piece) in self.row.wgsl {
-            text.push_str(if self.subgroups && *path == REDUCE { REDUCE_SUBGROUP } else { piece });
+            let form = SUBGROUP_FORMS.iter().find(|(of, _)| self.subgroups && of == path);
+            text.push_str(form.map_or(*piece, |(_, text)| text));
             text.push('\n');
         }
         for ((name, access), piece) in self.row.bindings.iter().zip(&self.pieces) {

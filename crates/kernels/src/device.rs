@@ -61,6 +61,8 @@ pub struct AdapterSummary {
 pub struct Caps {
     /// Subgroup operations are available in compute shaders.
     pub subgroups: bool,
+    /// Threads of the smallest subgroup, 0 without subgroups.
+    pub subgroup_size: u32,
     /// Cooperative matrices of 16 x 16 f16 with f32 sums, and f16 itself, are available; subgroups have 32 threads then.
     pub cooperative: bool,
     /// Timestamps may be written between dispatches.
@@ -83,6 +85,7 @@ impl Caps {
     /// What every WebGPU device has.
     pub const WEBGPU: Self = Self {
         subgroups: false,
+        subgroup_size: 0,
         cooperative: false,
         timestamps: false,
         max_binding_bytes: 128 << 20,
@@ -270,6 +273,7 @@ impl Device {
         let inside = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES;
         let caps = Caps {
             subgroups: features.contains(wgpu::Features::SUBGROUP),
+            subgroup_size: if features.contains(wgpu::Features::SUBGROUP) { adapter.get_info().subgroup_min_size } else { 0 },
             cooperative: features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX),
             timestamps: features.contains(inside),
             max_binding_bytes: limits.max_storage_buffer_binding_size & !255,

@@ -25,6 +25,7 @@ pub struct GpuPlan {
     buffers: Vec<wgpu::Buffer>,
     inputs: wgpu::Buffer,
     dummy: wgpu::Buffer,
+    spare: wgpu::Buffer,
     staging: Vec<u8>,
     bound: Option<Bound>,
     pool: Arc<Pool>,
@@ -48,12 +49,13 @@ impl GpuPlan {
         let buffers = buffers.map(|&bytes| device.buffer("an intermediate", bytes + guard, usage)).collect::<Result<_, _>>()?;
         let inputs = device.buffer("the step inputs", planned.placement.input_bytes, usage)?;
         let dummy = device.buffer("an unused binding", 16, usage)?;
+        let spare = device.buffer("an unused result", 16, usage)?;
         let bytes = planned.read_back.iter().map(|t| 4 * t.shape.elements()).sum::<u64>();
         let staging = vec![0; planned.placement.input_bytes as usize];
         let pool = Pool::new(device, bytes);
         let (states, ropes, origins) = (rec.states, rec.ropes, rec.origins.iter().map(|o| o.1).collect());
         let device = device.clone();
-        Ok(Self { device, planned, states, ropes, origins, weights, pipelines, buffers, inputs, dummy, staging, bound: None, pool })
+        Ok(Self { device, planned, states, ropes, origins, weights, pipelines, buffers, inputs, dummy, spare, staging, bound: None, pool })
     }
 
     /// The plan as data.
@@ -216,6 +218,7 @@ impl GpuPlan {
     fn resource<'a>(&'a self, arg: &Arg, states: &'a [wgpu::Buffer]) -> wgpu::BindingResource<'a> {
         match arg {
             Arg::None => self.dummy.as_entire_binding(),
+            Arg::Spare => self.spare.as_entire_binding(),
             Arg::Weight(w, part) => self.weights.buffer(*w, *part).as_entire_binding(),
             Arg::State(s) => states[s.0 as usize].as_entire_binding(),
             Arg::Value(t) => match self.planned.placement.slots.get(&t.id) {

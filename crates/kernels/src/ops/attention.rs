@@ -155,8 +155,14 @@ fn read(host: &Host<'_>, state: State, sequence: u32, first: usize, last: usize)
 
 /// Appends a step of one sequence or several, then attends over it; with a window of one, the values that were stored come back.
 pub(crate) fn appended(g: &mut Gen, ty: KvType, window: Option<usize>) -> Case {
-    let (kv_heads, group, dim) = (g.pick(&[1, 2]), g.pick(&[1, 2, 4]), g.pick(&[4, 64, 80, 96, 128, 256, 512]));
+    let dim = g.pick(&[4, 64, 80, 96, 128, 256, 512]);
     let rows = g.pick(&[1, 3, 33, 129, 260]);
+    appended_as(g, ty, window, rows, dim, false)
+}
+
+/// The same with so many rows and heads of `dim`, the result packed in 8 bits or not.
+pub(crate) fn appended_as(g: &mut Gen, ty: KvType, window: Option<usize>, rows: u32, dim: u32, packed: bool) -> Case {
+    let (kv_heads, group) = (g.pick(&[1, 2]), g.pick(&[1, 2, 3, 4]));
     let width = kv_heads * dim;
     let kinds = [StateKind::Kv { ty, width }, StateKind::Kv { ty, width }];
     let mut case = Case::with_states(rows, &kinds, 2, 300);
@@ -178,7 +184,13 @@ pub(crate) fn appended(g: &mut Gen, ty: KvType, window: Option<usize>) -> Case {
     let kv = KvState::new(case.rec.state(0), case.rec.state(1));
     let kv = super::kv_append(&mut case.rec, kv, k, v);
     let y = attention(&mut case.rec, q, kv, kv_heads, attend);
-    case.expect(y);
+    if packed {
+        let k = width * group;
+        let y = super::pack_q8(&mut case.rec, y);
+        case.expect_as(y, crate::compare::Compare::Packed { k });
+    } else {
+        case.expect(y);
+    }
     case
 }
 

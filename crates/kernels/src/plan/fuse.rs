@@ -10,9 +10,9 @@ use std::collections::HashMap;
 pub(crate) struct Uses(HashMap<u32, usize>);
 
 impl Uses {
-    fn of(rec: &Recorder, read_back: &[Tensor]) -> Self {
+    pub(crate) fn of(nodes: &[Node], read_back: &[Tensor]) -> Self {
         let mut uses = HashMap::new();
-        let read = rec.nodes.iter().flat_map(|n| n.op.io().reads).chain(read_back.iter().copied());
+        let read = nodes.iter().flat_map(|n| n.op.io().reads).chain(read_back.iter().copied());
         for t in read {
             *uses.entry(t.id).or_default() += 1;
         }
@@ -33,7 +33,7 @@ const PATTERNS: &[Pattern] = &[add_rms_norm::pattern, matmul::bias_pattern];
 
 /// Applies the table once, front to back.
 pub fn fuse(rec: &Recorder, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {
-    let uses = Uses::of(rec, read_back);
+    let uses = Uses::of(&rec.nodes, read_back);
     let (mut out, mut at) = (Vec::with_capacity(rec.nodes.len()), 0);
     while at < rec.nodes.len() {
         let rest = &rec.nodes[at..];

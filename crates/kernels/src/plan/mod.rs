@@ -1,5 +1,6 @@
 //! From a recording to a list of dispatches: small passes over data, each a file of its own.
 
+mod absorb;
 mod fuse;
 mod narrow;
 mod place;
@@ -7,6 +8,7 @@ mod print;
 mod select;
 mod split;
 
+pub(crate) use absorb::{Absorbed, Makers};
 pub(crate) use fuse::Uses;
 pub use place::Placement;
 pub use split::parts;
@@ -14,7 +16,7 @@ pub use split::parts;
 use crate::compose::Kernel;
 use crate::device::Caps;
 use crate::error::Error;
-use crate::ops::{Op, Operation, Work};
+use crate::ops::{Op, Operation, Work, attention_split};
 use crate::record::Recorder;
 use crate::row::Row;
 use crate::tensor::{Counts, Lead, Shape, State, Tensor, Weight};
@@ -25,6 +27,8 @@ use std::sync::Arc;
 pub enum Arg {
     /// Nothing: a small dummy buffer, for bindings that a params flag switches off.
     None,
+    /// The same for a binding that is written: a dummy of its own.
+    Spare,
     Value(Tensor),
     /// A weight, or the part of it that one binding holds.
     Weight(Weight, u32),
@@ -180,6 +184,10 @@ pub fn plan(rec: &Recorder, caps: &Caps, options: &PlanOptions) -> Result<Planne
     let nodes = if options.unfused { rec.nodes.clone() } else { fuse::fuse(rec, &read_back, caps) };
     let mut origins = rec.origins.clone();
     let nodes = if options.fast { narrow::narrow(nodes, &mut origins, caps) } else { nodes };
+    let nodes = match options.unfused {
+        true => nodes,
+        false => absorb::absorb(attention_split::split(nodes, &mut origins), &read_back, caps),
+    };
     let cx = Lower { caps, capacity: rec.capacity };
     let mut steps = vec![];
     for node in &nodes {

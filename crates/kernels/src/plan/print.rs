@@ -22,7 +22,7 @@ impl Planned {
     fn names(&self, step: &super::Step, writes: bool) -> String {
         let bound = step.dispatch.row.bindings.iter().zip(&step.dispatch.args);
         let names = bound.filter(|((_, access), _)| access.writes() == writes).filter_map(|((name, _), arg)| match arg {
-            Arg::None => None,
+            Arg::None | Arg::Spare => None,
             Arg::Value(t) => Some(self.placement.slots.get(&t.id).map_or_else(|| (*name).to_string(), |slot| format!("b{slot}"))),
             Arg::Weight(w, part) => Some(format!("w{}{}", w.id, if *part > 0 { format!(".{part}") } else { String::new() })),
             Arg::State(s) => Some(format!("s{}", s.0)),

@@ -1,0 +1,134 @@
+//! Attention of few rows in parts of their keys, so that many workgroups share a long context. Made by the planner, never recorded.
+
+use super::attention::{Attention, appended_as};
+use super::{Io, Op, Operation, Work};
+use crate::exec::cpu::Host;
+use crate::parity::{Case, Gen};
+use crate::plan::{Dispatch, Grid, Lower};
+use crate::record::{Node, Origin};
+use crate::tensor::{Counts, Shape, Tensor};
+use cpu_ref::{KvType, Mask};
+
+kernel! {
+    ATTENTION_SPLIT: "attention_split",
+    entry: "attention_split",
+    wgsl: ["attention_split.wgsl", "shared/heads_1.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
+    params: Params {
+        heads: u32, kv_heads: u32, head_dim: u32, rows: u32, capacity: u32, causal: u32, window: u32, splits: u32, exchange: u32,
+        scale: f32, softcap: f32
+    },
+    bindings: Bind { q: Read, positions: Read, ends: Read, sequences: Read, k_state: Kv, v_state: Kv, partial: Write },
+    cpu: cpu_ref::attention,
+    nmse: 1e-10,
+}
+
+kernel! {
+    ATTENTION_SPLIT_2: "attention_split_2" = ATTENTION_SPLIT with
+    wgsl: ["attention_split.wgsl", "shared/heads_2.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"]
+}
+
+kernel! {
+    ATTENTION_SPLIT_4: "attention_split_4" = ATTENTION_SPLIT with
+    wgsl: ["attention_split.wgsl", "shared/heads_4.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"]
+}
+
+/// Rows up to which keys are split.
+const MAX_ROWS: u32 = 8;
+/// Workgroups that fill a large device.
+const WORKGROUPS: u32 = 384;
+/// Parts at most.
+const MAX_SPLITS: u32 = 64;
+/// Elements of a head that one thread holds.
+const PER_LANE: u32 = 16;
+
+/// partial = every part's sum of values, maximum and sum of weights.
+#[derive(Clone, Debug)]
+pub struct AttentionSplit {
+    pub of: Attention,
+    pub splits: u32,
+    /// [T, N, splits, H + 2]
+    pub partial: Tensor,
+}
+
+/// Heads that one workgroup takes together: as many as divide the group that shares keys.
+fn together(heads: u32, kv_heads: u32) -> u32 {
+    [4, 2, 1].into_iter().find(|n| (heads / kv_heads).is_multiple_of(*n)).unwrap_or(1)
+}
+
+/// Splits the attentions of few rows; their results are joined by [`super::attention_merge`].
+pub(crate) fn split(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>) -> Vec<Node> {
+    let mut out = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        let Op::Attention(of) = &node.op else {
+            out.push(node);
+            continue;
+        };
+        let Shape { rows, heads, dim, .. } = of.q.shape;
+        let lanes = dim / PER_LANE;
+        if rows > MAX_ROWS || !dim.is_multiple_of(PER_LANE) || !lanes.is_power_of_two() {
+            out.push(node);
+            continue;
+        }
+        let sets = rows * heads / together(heads, of.kv_heads);
+        let splits = (WORKGROUPS / sets).clamp(1, MAX_SPLITS);
+        let shape = Shape { heads: heads * splits, dim: dim + 2, ..of.q.shape };
+        origins.push((Origin::Made, shape));
+        let partial = Tensor { id: origins.len() as u32 - 1, shape };
+        let merge = super::attention_merge::AttentionMerge::of(of, splits, partial);
+        out.push(Node { op: AttentionSplit { of: of.clone(), splits, partial }.into(), layer: node.layer });
+        out.push(Node { op: merge.into(), layer: node.layer });
+    }
+    out
+}
+
+impl Operation for AttentionSplit {
+    fn io(&self) -> Io {
+        Io { writes: vec![self.partial], ..self.of.io() }
+    }
+
+    fn work(&self, counts: Counts) -> Work {
+        self.of.work(counts)
+    }
+
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
+        let Attention { q, kv, kv_heads, attend, positions, ends, sequences, .. } = &self.of;
+        let shape = q.shape;
+        let params = Params {
+            heads: shape.heads,
+            kv_heads: *kv_heads,
+            head_dim: shape.dim,
+            rows: shape.rows,
+            capacity: 0,
+            causal: u32::from(attend.mask != Mask::Bidirectional),
+            window: if let Mask::Window(n) = attend.mask { n as u32 } else { 0 },
+            splits: self.splits,
+            exchange: u32::from(cx.caps.subgroup_size >= shape.dim / PER_LANE),
+            scale: attend.scale,
+            softcap: attend.softcap.unwrap_or(0.0),
+        };
+        let bind = Bind {
+            q: (*q).into(),
+            positions: (*positions).into(),
+            ends: (*ends).into(),
+            sequences: (*sequences).into(),
+            k_state: kv.k.into(),
+            v_state: kv.v.into(),
+            partial: self.partial.into(),
+        };
+        let together = together(shape.heads, *kv_heads);
+        let grid = Grid::PerRow { lead: shape, per_row: shape.heads / together * self.splits };
+        let row = [&ATTENTION_SPLIT, &ATTENTION_SPLIT_2, &ATTENTION_SPLIT_4][together.ilog2() as usize];
+        vec![Dispatch { row, ..bind.dispatch(params, grid) }]
+    }
+
+    fn cpu(&self, _: &mut Host<'_>) {
+        unreachable!("the CPU executor runs recordings unfused")
+    }
+}
+
+/// Few rows over keys in one part and in many, as the planner splits them.
+pub fn case(g: &mut Gen) -> Case {
+    let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
+    let (rows, dim) = (g.pick(&[1, 1, 2, 5]), g.pick(&[16, 64, 128, 256, 512]));
+    appended_as(g, ty, None, rows, dim, false)
+}

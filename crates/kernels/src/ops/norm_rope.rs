@@ -1,0 +1,79 @@
+//! The norm of every head and its rotation, in one kernel. Made by the planner, never recorded.
+
+use super::{Io, Op, Operation, rms_norm, rope};
+use crate::exec::cpu::Host;
+use crate::parity::{Case, Gen};
+use crate::plan::{Absorbed, Arg, Dispatch, Grid, Lower, Makers};
+use crate::record::RopeTable;
+use crate::tensor::{Tensor, Weight};
+
+kernel! {
+    NORM_ROPE: "norm_rope",
+    entry: "norm_rope",
+    wgsl: ["norm_rope.wgsl", "shared/head.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
+    params: Params { heads: u32, head_dim: u32, dim: u32, rows: u32, has_weight: u32, eps: f32 },
+    bindings: Bind { x: Read, w: Read, table: Read, y: Write },
+    cpu: cpu_ref::rope,
+    nmse: 1e-10,
+}
+
+/// y = rope(x / sqrt(mean(x^2) + eps) * w), head by head.
+#[derive(Clone, Debug)]
+pub struct NormRope {
+    pub x: Tensor,
+    pub w: Option<Weight>,
+    pub eps: f32,
+    pub table: Tensor,
+    pub y: Tensor,
+}
+
+/// Rotation of what a norm of heads made for nobody else.
+pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
+    let Op::Rope(rope) = op else { return None };
+    let Op::RmsNorm(norm) = makers.alone(rope.x)? else { return None };
+    // A head of the norm must be a head of the rotation, and fit the kernel's memory.
+    if norm.y.shape != rope.x.shape || norm.x.shape.dim > super::attention::MAX_HEAD_DIM {
+        return None;
+    }
+    let op = NormRope { x: norm.x, w: norm.w, eps: norm.eps, table: rope.table, y: rope.y }.into();
+    Some(Absorbed { op, of: vec![rope.x], early: false })
+}
+
+impl Operation for NormRope {
+    fn io(&self) -> Io {
+        Io { reads: vec![self.x, self.table], writes: vec![self.y] }
+    }
+
+    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+        let shape = self.x.shape;
+        let params = Params {
+            heads: shape.heads,
+            head_dim: shape.dim,
+            dim: self.table.shape.dim,
+            rows: shape.rows,
+            has_weight: u32::from(self.w.is_some()),
+            eps: self.eps,
+        };
+        let bind = Bind { x: self.x.into(), w: Arg::from(self.w), table: self.table.into(), y: self.y.into() };
+        vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: shape.heads })]
+    }
+
+    fn cpu(&self, _: &mut Host<'_>) {
+        unreachable!("the CPU executor runs recordings unfused")
+    }
+}
+
+/// The two parts as a model records them: heads shorter and longer than a workgroup, whole and partial rotations.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, heads, head_dim) = (g.small(), g.pick(&[1, 2, 5]), g.pick(&[4, 64, 80, 128, 256, 512]));
+    let dim = if g.coin() { head_dim } else { head_dim / 2 };
+    let mut case = Case::new(rows);
+    case.place(g, 131_072);
+    let table = case.rec.rope_rows(&RopeTable { dim, base: 1e4, scale: 1.0, factors: None });
+    let w = g.coin().then(|| case.vector(g, head_dim));
+    let x = case.squared(g, heads * head_dim).heads(heads);
+    let x = rms_norm(&mut case.rec, x, w, 1e-6);
+    let y = rope(&mut case.rec, x, table);
+    case.expect(y);
+    case
+}

@@ -1,0 +1,65 @@
+//! Lets operations absorb the ones that made what they alone read. Unlike the patterns of `fuse`, the two need not be neighbours:
+//! values are made once, so an operation without state may move to its reader.
+
+use crate::device::Caps;
+use crate::ops::{Op, Operation, attention_merge, glu_pack_q8, norm_pack_q8, norm_rope, norm_rope_append};
+use crate::record::Node;
+use crate::tensor::Tensor;
+use std::collections::HashMap;
+
+use super::Uses;
+
+/// An operation that does the work of its reader and of the makers of some values.
+pub(crate) struct Absorbed {
+    pub op: Op,
+    /// The values that nobody makes any more.
+    pub of: Vec<Tensor>,
+    /// Whether it takes the place of the (one) maker, whose other results have readers before this one.
+    pub early: bool,
+}
+
+/// What a rule may ask about the operations before.
+pub(crate) struct Makers<'a> {
+    nodes: &'a [Option<Node>],
+    makers: &'a HashMap<u32, usize>,
+    uses: &'a Uses,
+    pub caps: &'a Caps,
+}
+
+impl Makers<'_> {
+    /// The operation that made a value which nobody else reads.
+    pub fn alone(&self, t: Tensor) -> Option<&Op> {
+        let made = self.makers.get(&t.id).filter(|_| self.uses.once(t))?;
+        self.nodes[*made].as_ref().map(|node| &node.op)
+    }
+}
+
+/// A rule: the operation that an operation becomes.
+type Rule = fn(&Op, &Makers<'_>) -> Option<Absorbed>;
+
+/// The rules, tried in this order at every operation, front to back: what one made, a later one may absorb.
+const RULES: &[Rule] = &[norm_pack_q8::absorb, glu_pack_q8::absorb, norm_rope::absorb, norm_rope_append::absorb, attention_merge::absorb];
+
+/// Applies the rules once, front to back.
+pub fn absorb(nodes: Vec<Node>, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {
+    let uses = Uses::of(&nodes, read_back);
+    let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
+    let mut makers: HashMap<u32, usize> = HashMap::new();
+    for at in 0..nodes.len() {
+        let Some(Node { op, layer }) = nodes[at].take() else { continue };
+        let found = RULES.iter().find_map(|rule| rule(&op, &Makers { nodes: &nodes, makers: &makers, uses: &uses, caps }));
+        let (place, op) = match found {
+            None => (at, op),
+            Some(Absorbed { op, of, early }) => {
+                let places: Vec<usize> = of.iter().map(|t| makers[&t.id]).collect();
+                places.iter().for_each(|&place| nodes[place] = None);
+                (if early { places[0] } else { at }, op)
+            }
+        };
+        for t in op.io().writes {
+            makers.insert(t.id, place);
+        }
+        nodes[place] = Some(Node { op, layer });
+    }
+    nodes.into_iter().flatten().collect()
+}

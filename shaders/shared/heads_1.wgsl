@@ -1,0 +1,2 @@
+// Heads that share their keys in one workgroup of attention_split.wgsl.
+const HEADS = 1u;
