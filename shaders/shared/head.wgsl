@@ -8,7 +8,7 @@ fn head_norm(head_dim: u32, eps: f32, weighted: bool, lid: u32) {
     for (var d = lid; d < head_dim; d += WG) {
         sums = squares(sums, head[d]);
     }
-    let total = vec2<f32>(reduce_add(sums.x, lid), reduce_add(sums.y, lid));
+    let total = reduce_add4(vec4<f32>(sums, 0.0, 0.0), lid).xy;
     let factors = inverse_root(total, f32(head_dim), eps);
     for (var d = lid; d < head_dim; d += WG) {
         let v = head[d] * factors.x * factors.y;

@@ -6,6 +6,11 @@ fn squares(sums: vec2<f32>, v: f32) -> vec2<f32> {
     return sums + vec2<f32>(v * v, small * small);
 }
 
+fn squares4(sums: vec2<f32>, v: vec4<f32>) -> vec2<f32> {
+    let small = v * SMALLER;
+    return sums + vec2<f32>(dot(v, v), dot(small, small));
+}
+
 // The two factors whose product with a value, one after the other, divides it by sqrt(mean of squares + eps).
 fn inverse_root(sums: vec2<f32>, count: f32, eps: f32) -> vec2<f32> {
     if (sums.y > 1e-12) {

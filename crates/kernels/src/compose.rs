@@ -25,12 +25,11 @@ pub struct Kernel {
     pub subgroups: bool,
 }
 
-const REDUCE: &str = "shared/reduce.wgsl";
 /// The piece of rows that serve row lengths which are no multiple of 4, and so no format in blocks.
 const X4_TAIL: &str = "shared/x4_tail.wgsl";
 /// Pieces with a form through subgroup operations.
 const SUBGROUP_FORMS: [(&str, &str); 2] = [
-    (REDUCE, include_str!("../../../shaders/shared/reduce_subgroup.wgsl")),
+    ("shared/reduce.wgsl", include_str!("../../../shaders/shared/reduce_subgroup.wgsl")),
     ("shared/lanes.wgsl", include_str!("../../../shaders/shared/lanes_subgroup.wgsl")),
 ];
 
@@ -41,10 +40,10 @@ const KV_PIECES: [(KvType, &str, &str); 3] = [
 ];
 
 impl Kernel {
-    /// Whether the row has a reduction, and so a subgroup variant.
+    /// Whether the row has a piece with a form through subgroups.
     #[must_use]
     pub fn reduces(row: &Row) -> bool {
-        row.wgsl.iter().any(|(path, _)| *path == REDUCE)
+        row.wgsl.iter().any(|(path, _)| SUBGROUP_FORMS.iter().any(|(of, _)| of == path))
     }
 
     /// Every kernel that a row can become on a device with or without subgroups: each weight format that it meets and each

@@ -12,7 +12,7 @@ use cpu_ref::{KvType, Mask};
 kernel! {
     ATTENTION_SPLIT: "attention_split",
     entry: "attention_split",
-    wgsl: ["attention_split.wgsl", "shared/heads_1.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
+    wgsl: ["attention_split.wgsl", "shared/heads_1.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"],
     params: Params {
         heads: u32, kv_heads: u32, head_dim: u32, rows: u32, capacity: u32, causal: u32, window: u32, splits: u32, exchange: u32,
         scale: f32, softcap: f32
@@ -24,12 +24,12 @@ kernel! {
 
 kernel! {
     ATTENTION_SPLIT_2: "attention_split_2" = ATTENTION_SPLIT with
-    wgsl: ["attention_split.wgsl", "shared/heads_2.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"]
+    wgsl: ["attention_split.wgsl", "shared/heads_2.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"]
 }
 
 kernel! {
     ATTENTION_SPLIT_4: "attention_split_4" = ATTENTION_SPLIT with
-    wgsl: ["attention_split.wgsl", "shared/heads_4.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"]
+    wgsl: ["attention_split.wgsl", "shared/heads_4.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"]
 }
 
 /// Rows up to which keys are split.

@@ -23,7 +23,7 @@ kernel! {
     wgsl: ["glu_pack_q8.wgsl", "shared/gelu4.wgsl", "shared/gelu.wgsl", "shared/pack_q8.wgsl", "shared/grid.wgsl"]
 }
 
-const WG: u32 = 32;
+const WG: u32 = 128;
 
 /// packed = 8 bits of activation(gate) * up.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ impl Operation for GluPackQ8 {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let shape = self.gate.shape;
         let bind = Bind { gate: self.gate.into(), up: self.up.into(), packed: self.packed.into() };
-        let grid = Grid::Elements { lead: shape, workgroup: WG, per_thread: BLOCK };
+        let grid = Grid::Elements { lead: shape, workgroup: WG, per_thread: 4 };
         let dispatch = bind.dispatch(Params { k: shape.width(), rows: shape.rows }, grid);
         vec![if self.gelu { Dispatch { row: &GLU_PACK_Q8_GELU, ..dispatch } } else { dispatch }]
     }

@@ -17,7 +17,7 @@ kernel! {
     nmse: 1e-10,
 }
 
-const WG: u32 = 64;
+const WG: u32 = 128;
 /// Elements that share a scale.
 pub const BLOCK: u32 = 32;
 
@@ -50,7 +50,7 @@ impl Operation for PackQ8 {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let shape = self.x.shape;
         let params = Params { k: shape.width(), rows: shape.rows };
-        let grid = Grid::Elements { lead: shape, workgroup: WG, per_thread: BLOCK };
+        let grid = Grid::Elements { lead: shape, workgroup: WG, per_thread: 4 };
         vec![Bind { x: self.x.into(), packed: self.packed.into() }.dispatch(params, grid)]
     }
 
