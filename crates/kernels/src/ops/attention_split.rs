@@ -2,6 +2,7 @@
 
 use super::attention::{Attention, appended_as};
 use super::{Io, Op, Operation, Work};
+use crate::device::Caps;
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
 use crate::plan::{Dispatch, Grid, Lower};
@@ -56,7 +57,7 @@ fn together(heads: u32, kv_heads: u32) -> u32 {
 }
 
 /// Splits the attentions of few rows; their results are joined by [`super::attention_merge`].
-pub(crate) fn split(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>) -> Vec<Node> {
+pub(crate) fn split(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: &Caps) -> Vec<Node> {
     let mut out = Vec::with_capacity(nodes.len());
     for node in nodes {
         let Op::Attention(of) = &node.op else {
@@ -65,12 +66,13 @@ pub(crate) fn split(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>) -> Vec
         };
         let Shape { rows, heads, dim, .. } = of.q.shape;
         let lanes = dim / PER_LANE;
-        if rows > MAX_ROWS || !dim.is_multiple_of(PER_LANE) || !lanes.is_power_of_two() {
+        let sets = rows * heads / together(heads, of.kv_heads);
+        let fitting = caps.max_binding_bytes / (4 * u64::from(rows) * u64::from(heads) * u64::from(dim + 2));
+        let splits = (WORKGROUPS / sets).clamp(1, MAX_SPLITS).min(u32::try_from(fitting).unwrap_or(u32::MAX));
+        if rows > MAX_ROWS || splits == 0 || !dim.is_multiple_of(PER_LANE) || !lanes.is_power_of_two() {
             out.push(node);
             continue;
         }
-        let sets = rows * heads / together(heads, of.kv_heads);
-        let splits = (WORKGROUPS / sets).clamp(1, MAX_SPLITS);
         let shape = Shape { heads: heads * splits, dim: dim + 2, ..of.q.shape };
         origins.push((Origin::Made, shape));
         let partial = Tensor { id: origins.len() as u32 - 1, shape };

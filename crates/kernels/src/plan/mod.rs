@@ -186,7 +186,7 @@ pub fn plan(rec: &Recorder, caps: &Caps, options: &PlanOptions) -> Result<Planne
     let nodes = if options.fast { narrow::narrow(nodes, &mut origins, caps) } else { nodes };
     let nodes = match options.unfused {
         true => nodes,
-        false => absorb::absorb(attention_split::split(nodes, &mut origins), &read_back, caps),
+        false => absorb::absorb(attention_split::split(nodes, &mut origins, caps), &read_back, caps),
     };
     let cx = Lower { caps, capacity: rec.capacity };
     let mut steps = vec![];
