@@ -127,6 +127,30 @@ fn an_error_ends_the_turn_and_not_the_chat() {
 }
 
 #[test]
+fn a_call_is_shown_and_answered_with_tool() {
+    let model = crate::tools::saying(
+        "<tool_call>{\"name\": \"look\"}</tool_call>",
+        "{{ messages[-1].role }}:{{ messages[-1].name }}:{{ messages | length }}<tool_call>",
+    );
+    let mut chat = Terminal::start(&["run", model.path(), "--device", "cpu", "--temp", "0", "-n", "1", "--stats"]);
+    chat.expect("> ");
+    chat.keys("/tool 42\r");
+    chat.expect("the model has made none that waits");
+    chat.expect("> ");
+    chat.keys("look\r");
+    chat.expect("{\"name\":\"look\",\"arguments\":{}}");
+    // user::1<tool_call>, by the byte.
+    chat.expect("prompt 18 tokens");
+    chat.expect("> ");
+    chat.keys("/tool 42\r");
+    chat.expect("{\"name\":\"look\",\"arguments\":{}}");
+    // tool:look:3<tool_call>
+    chat.expect("prompt 22 tokens");
+    chat.keys("/exit\r");
+    assert_eq!(chat.exit(), Some(0));
+}
+
+#[test]
 fn a_killed_terminal_leaves_the_history() {
     let mut chat = Terminal::start(&["run", "--device", "cpu"]);
     chat.expect("> ");

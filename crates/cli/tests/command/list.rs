@@ -45,4 +45,5 @@ fn damaged_entries_of_a_store_are_listed_with_the_reason() {
 fn a_folder_that_is_not_there_is_an_error() {
     let store = Store::new();
     assert!(store.run(&["list", "no/such"]).failed(1).contains("no/such: no such folder"));
+    assert!(store.run(&["list", "--device", "no such adapter"]).failed(1).contains("no such adapter"));
 }

@@ -4,7 +4,7 @@ use crate::run;
 use crate::tiny::{self, Model};
 
 /// A model whose every token is `says`, with this chat template.
-fn saying(says: &str, template: &str) -> Model {
+pub fn saying(says: &str, template: &str) -> Model {
     let file = tiny::builder(0.0);
     let hidden = |b: u8| !matches!(b, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
     let spell = |byte: u8| match hidden(byte) {
