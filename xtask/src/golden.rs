@@ -1,5 +1,7 @@
 //! Goldens: small models against the logits, hidden states and tokens that other implementations gave.
 
+mod adapters;
+
 use crate::npy;
 use anyhow::{Context, Result, bail, ensure};
 use kernels::{Device, Executor, PlanOptions};
@@ -68,6 +70,11 @@ pub fn run(args: &Args) -> Result<()> {
             }
         }
     }
+    adapters::run(args, &executors, |name, executor, check| {
+        rows += 1;
+        failed += usize::from(!check.passes());
+        println!("{name:<26} {:<5} {check}", executor.kind());
+    })?;
     ensure!(rows > 0, "no fixture matches {:?} in {}", args.only, args.fixtures.display());
     println!("{} passed, {failed} failed", rows - failed);
     if failed > 0 {

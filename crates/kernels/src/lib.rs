@@ -35,7 +35,7 @@ pub use error::Error;
 pub use exec::{Executor, Outputs, Pending, Plan, StepInput, Watch};
 pub use plan::{PlanOptions, Planned};
 pub use profile::Profile;
-pub use record::{Recorder, RopeTable};
+pub use record::{LowRank, Recorder, RopeTable};
 pub use sampling::SampleParams;
 pub use states::States;
 pub use tensor::{Counts, Input, KvState, Lead, Shape, State, StateKind, Tensor, Weight};

@@ -1,7 +1,8 @@
 //! The recorder: operations in the order a model file appends them, as data.
 
 use crate::ops::{Op, Operation, Work};
-use crate::tensor::{Counts, Input, Lead, Shape, State, StateKind, Tensor};
+use crate::tensor::{Counts, Input, Lead, Shape, State, StateKind, Tensor, Weight};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// How the cosines and sines of one rope table follow from a position; see [`cpu_ref::RopeSpec`].
@@ -38,6 +39,16 @@ pub struct Node {
     pub layer: Option<u32>,
 }
 
+/// An addition of low rank to a weight W [N, K]: W + scale B A, which is never formed. (Hu et al. 2021, arXiv 2106.09685.)
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct LowRank {
+    /// [r, K], in any weight format.
+    pub a: Weight,
+    /// [N, r], in any weight format.
+    pub b: Weight,
+    pub scale: f32,
+}
+
 /// A recording: append operations, then hand it to an executor.
 #[derive(Clone, Debug)]
 pub struct Recorder {
@@ -48,6 +59,7 @@ pub struct Recorder {
     pub(crate) ropes: Vec<RopeTable>,
     pub(crate) taps: Vec<Tap>,
     pub(crate) outputs: Vec<Tensor>,
+    adapters: HashMap<Weight, Vec<LowRank>>,
     layer: Option<u32>,
 }
 
@@ -56,7 +68,8 @@ impl Recorder {
     #[must_use]
     pub fn new(capacity: Counts, states: &[StateKind]) -> Self {
         let states = states.to_vec();
-        Self { capacity, states, nodes: vec![], origins: vec![], ropes: vec![], taps: vec![], outputs: vec![], layer: None }
+        let (nodes, origins, ropes, taps, outputs) = (vec![], vec![], vec![], vec![], vec![]);
+        Self { capacity, states, nodes, origins, ropes, taps, outputs, adapters: HashMap::new(), layer: None }
     }
 
     /// The capacities this recording is made for.
@@ -79,6 +92,22 @@ impl Recorder {
     #[must_use]
     pub fn kind(&self, state: State) -> StateKind {
         self.states[state.0 as usize]
+    }
+
+    /// Makes the products with `weight` that follow those with `weight` + `with`, beside what was added to it before.
+    ///
+    /// # Panics
+    /// When the shapes do not fit.
+    pub fn adapt(&mut self, weight: Weight, with: LowRank) {
+        let LowRank { a, b, .. } = with;
+        let fits = (a.cols, a.rows, b.rows) == (weight.cols, b.cols, weight.rows);
+        assert!(fits, "[{}, {}] x [{}, {}] added to [{}, {}]", b.rows, b.cols, a.rows, a.cols, weight.rows, weight.cols);
+        self.adapters.entry(weight).or_default().push(with);
+    }
+
+    /// What was added to a weight.
+    pub(crate) fn added_to(&self, weight: Weight) -> Vec<LowRank> {
+        self.adapters.get(&weight).cloned().unwrap_or_default()
     }
 
     /// Marks the operations that follow as belonging to a layer, for profiles, plans and submit cuts.

@@ -6,18 +6,20 @@ use crate::exec::Executor;
 use crate::format::{self, Format};
 use crate::plan::parts;
 use crate::tensor::Weight;
-use gguf::{GgmlType, Gguf};
+use gguf::{GgmlType, Gguf, Source};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// The bytes of one tensor, as ggml lays them out.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum TensorBytes {
     Owned(Arc<[u8]>),
     /// A tensor of an open file, by its place in [`Gguf::tensors`].
     File(Arc<Gguf>, usize),
     /// These bytes of a tensor of an open file: one of several matrices.
     Part(Arc<Gguf>, usize, Range<u64>),
+    /// What a file of another format has from this byte on.
+    At(Arc<dyn Source>, u64),
 }
 
 impl TensorBytes {
@@ -26,6 +28,10 @@ impl TensorBytes {
             Self::Owned(bytes) => buf.copy_from_slice(&bytes[offset as usize..][..buf.len()]),
             Self::File(file, n) => file.read_tensor(&file.tensors()[*n], offset, buf)?,
             Self::Part(file, n, part) => file.read_tensor(&file.tensors()[*n], part.start + offset, buf)?,
+            Self::At(source, start) => {
+                let (offset, len) = (start + offset, buf.len());
+                source.read_at(offset, buf).map_err(|error| gguf::Error::Read { offset, len, error })?;
+            }
         }
         Ok(())
     }
@@ -39,15 +45,18 @@ impl TensorBytes {
                 let all = file.tensor_bytes(&file.tensors()[*n])?;
                 all.get(usize::try_from(part.start).ok()?..usize::try_from(part.end).ok()?)
             }
+            Self::At(..) => None,
         }
     }
 }
 
+#[derive(Clone)]
 pub(crate) enum HostTensor {
-    Vector(Vec<f32>),
+    Vector(Arc<[f32]>),
     Matrix(TensorBytes),
 }
 
+#[derive(Clone)]
 enum Store {
     Gpu(Device, Vec<Vec<wgpu::Buffer>>),
     Cpu(Vec<HostTensor>),
@@ -57,7 +66,8 @@ enum Store {
     },
 }
 
-/// The weights of one model on one executor.
+/// The weights of one model on one executor. A clone has the same tensors, not copies of them; the last to go frees them.
+#[derive(Clone)]
 pub struct Weights {
     list: Vec<(String, Weight)>,
     store: Store,
@@ -151,10 +161,28 @@ impl Weights {
                 device.0.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&values));
                 buffers.push(vec![buffer]);
             }
-            Store::Cpu(tensors) => tensors.push(HostTensor::Vector(values)),
+            Store::Cpu(tensors) => tensors.push(HostTensor::Vector(values.into())),
             Store::Dry { .. } => {}
         }
         Ok(self.add(name, GgmlType::F32, 1, cols))
+    }
+
+    /// Puts the tensors of another set behind those of this one, and gives their handles here. Nothing is copied.
+    ///
+    /// # Panics
+    /// When the sets are on different executors, or one of them is dry.
+    pub fn append(&mut self, other: &Self) -> impl Fn(Weight) -> Weight + use<> {
+        let offset = self.list.len() as u32;
+        let moved = move |w: Weight| Weight { id: w.id + offset, ..w };
+        match (&mut self.store, &other.store) {
+            (Store::Gpu(here, all), Store::Gpu(there, more)) if Arc::ptr_eq(&here.0, &there.0) => all.extend_from_slice(more),
+            (Store::Cpu(all), Store::Cpu(more)) => all.extend_from_slice(more),
+            (Store::Dry { on_gpu: here }, Store::Dry { on_gpu: there }) if here == there => {}
+            _ => panic!("weights of different executors"),
+        }
+        self.list.extend(other.list.iter().map(|(name, w)| (name.clone(), moved(*w))));
+        self.bytes += other.bytes;
+        moved
     }
 
     fn add(&mut self, name: &str, ty: GgmlType, rows: u32, cols: u32) -> Weight {

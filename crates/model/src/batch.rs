@@ -1,5 +1,6 @@
 //! A batch: several sequences of unequal lengths whose rows share every step.
 
+use crate::adapter::Applied;
 use crate::error::Error;
 use crate::model::Model;
 use crate::runner::{Head, Runner, Span, drawn};
@@ -82,6 +83,24 @@ impl Batch {
     #[must_use]
     pub fn tokens(&self, sequence: u32) -> &[u32] {
         &self.sequences[sequence as usize].tokens
+    }
+
+    /// The adapters in force.
+    #[must_use]
+    pub fn adapters(&self) -> &[Applied] {
+        self.runner.adapters()
+    }
+
+    /// Puts these adapters in force for all sequences, as [`Session::set_adapters`](crate::Session::set_adapters) does for one.
+    ///
+    /// # Errors
+    /// As there; nothing changes then.
+    pub fn set_adapters(&mut self, adapters: Vec<Applied>) -> Result<(), Error> {
+        self.settle();
+        if self.runner.set_adapters(adapters)? {
+            self.sequences.iter_mut().for_each(Sequence::stale);
+        }
+        Ok(())
     }
 
     /// Appends tokens to a sequence; the next step evaluates them.

@@ -56,6 +56,8 @@ pub enum Error {
     #[cfg(not(target_arch = "wasm32"))]
     #[error(transparent)]
     Ollama(#[from] crate::ollama::OllamaError),
+    #[error(transparent)]
+    Adapter(#[from] crate::adapter::AdapterError),
     /// The executor failed.
     #[error(transparent)]
     Kernels(kernels::Error),

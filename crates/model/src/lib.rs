@@ -1,5 +1,6 @@
 //! Gemma and Qwen models: a GGUF file in, text out, on a GPU or on the CPU.
 
+pub mod adapter;
 pub mod arch;
 pub mod batch;
 pub mod chat;
@@ -17,6 +18,7 @@ mod sequence;
 pub mod session;
 pub mod tokenizer;
 
+pub use adapter::{Adapter, AdapterError, AdapterFile, Applied};
 pub use batch::{Batch, Drawn};
 pub use cpu_ref::KvType;
 pub use error::{Error, Size};

@@ -1,5 +1,6 @@
 //! A model: an opened file, then the same with its weights on an executor.
 
+use crate::adapter::{self, Adapted, Adapter, AdapterFile};
 use crate::arch::{self, Architecture, Logits, Summary};
 use crate::batch::Batch;
 use crate::chat::ChatTemplate;
@@ -77,7 +78,7 @@ impl ModelFile {
         if self.tokenizer.vocab_size() != summary.vocabulary as usize {
             return Err(Error::Vocabulary { tokens: self.tokenizer.vocab_size(), rows: summary.vocabulary });
         }
-        Ok(Checked { weights: weights.bytes(), architecture, executor: executor.clone() })
+        Ok(Checked { adapted: Adapted::none(&Arc::new(weights)), architecture, executor: executor.clone() })
     }
 
     fn load(&self, weights: Weights, progress: Progress<'_>) -> Result<(Box<dyn Architecture>, Weights), Error> {
@@ -94,7 +95,7 @@ impl ModelFile {
     /// stays allocated then.
     pub fn on_with(self, executor: Executor, progress: Progress<'_>) -> Result<Model, Error> {
         let checked = self.check(&executor)?;
-        if let Some(available) = needs::available(&executor).filter(|&free| free < checked.weights) {
+        if let Some(available) = needs::available(&executor).filter(|&free| free < checked.adapted.weights.bytes()) {
             checked.fit_within(&SessionOptions::default(), available)?;
         }
         let (architecture, weights) = self.load(Weights::new(&executor), progress)?;
@@ -115,7 +116,8 @@ impl ModelFile {
 pub struct Checked {
     architecture: Box<dyn Architecture>,
     executor: Executor,
-    weights: u64,
+    /// Dry.
+    adapted: Adapted,
 }
 
 impl Checked {
@@ -124,12 +126,21 @@ impl Checked {
         self.architecture.summary()
     }
 
+    /// Holds an adapter against the model and counts it, and what its products take, among the needs; nothing is loaded.
+    ///
+    /// # Errors
+    /// [`Error::Adapter`]: one for another architecture, over tensors that this model lacks, of other shapes.
+    pub fn adapt(&mut self, file: &AdapterFile, scale: f32) -> Result<(), Error> {
+        let factors = file.load(&self.adapted.weights, self.summary().architecture, Weights::dry(&self.executor))?;
+        Ok(self.adapted.add(&factors, scale)?)
+    }
+
     /// Sizes for a session with these options.
     ///
     /// # Errors
     /// A context that the model was not made for, limits of the device.
     pub fn needs(&self, options: &SessionOptions) -> Result<Needs, Error> {
-        Needs::of(self.weights, &*self.architecture, &self.executor, options)
+        Needs::of(&self.adapted, &*self.architecture, &self.executor, options)
     }
 
     /// The same, refused where they are more than the options allow or than the executor has free.
@@ -159,19 +170,21 @@ impl Checked {
     #[must_use]
     pub fn recording(&self, options: &SessionOptions, rows: u32) -> Recorder {
         let kinds = arch::states(self.summary(), options.kv);
-        record(&*self.architecture, &kinds, Counts { step: rows, out: 1 }, Logits::Rows, false).0
+        record(&*self.architecture, &self.adapted, &kinds, Counts { step: rows, out: 1 }, Logits::Rows, false).0
     }
 }
 
 /// Records a step; returns the recording and the tensor of its logits.
 pub(crate) fn record(
     architecture: &dyn Architecture,
+    adapted: &Adapted,
     kinds: &[StateKind],
     capacity: Counts,
     logits: Logits,
     sample: bool,
 ) -> (Recorder, kernels::Tensor) {
     let mut rec = Recorder::new(capacity, kinds);
+    adapted.additions.iter().for_each(|(weight, with)| rec.adapt(*weight, *with));
     let kv = arch::kv_states(&rec, architecture.summary().caches.len());
     let logits = architecture.forward(&mut rec, &kv, logits);
     if !sample {
@@ -199,6 +212,17 @@ impl Model {
     /// When the options ask for chunks of no rows or for no sequences.
     pub fn session(self: &Arc<Self>, options: SessionOptions) -> Result<Session, Error> {
         Session::new(Arc::clone(self), options)
+    }
+
+    /// Loads an adapter beside the weights, for [`Session::set_adapters`] and [`Batch::set_adapters`].
+    ///
+    /// # Errors
+    /// As [`Checked::adapt`], before anything is allocated; [`AdapterError::TooLarge`](crate::AdapterError::TooLarge); what
+    /// allocation and reading give.
+    pub fn adapter(&self, file: &AdapterFile) -> Result<Arc<Adapter>, Error> {
+        let load = |into| file.load(&self.weights, self.summary().architecture, into);
+        adapter::fit(load(Weights::dry(&self.executor))?.weights.bytes(), &self.executor)?;
+        Ok(Arc::new(Adapter::new(file, load(Weights::new(&self.executor))?, &self.weights)))
     }
 
     /// Several sequences that share their steps, as many as [`SessionOptions::sequences`] says.

@@ -1,5 +1,6 @@
 //! What a model takes in memory, and whether that is there.
 
+use crate::adapter::Adapted;
 use crate::arch::{self, Architecture};
 use crate::error::{Error, Size};
 use crate::runner::{recording, sampling_keys};
@@ -9,6 +10,7 @@ use kernels::{Class, Executor, StateKind, States};
 /// What a model will take on an executor, told before anything is allocated.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Needs {
+    /// Those of the adapters included.
     pub weights: Size,
     /// Of the whole context, which the cache grows towards.
     pub kv: Size,
@@ -16,18 +18,23 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Those of `weights` bytes and a session with these options.
-    pub(crate) fn of(weights: u64, architecture: &dyn Architecture, executor: &Executor, options: &SessionOptions) -> Result<Self, Error> {
+    /// Those of these weights and a session with these options.
+    pub(crate) fn of(
+        adapted: &Adapted,
+        architecture: &dyn Architecture,
+        executor: &Executor,
+        options: &SessionOptions,
+    ) -> Result<Self, Error> {
         let summary = architecture.summary();
         let context = options.context_for(summary)?;
         let kinds = arch::states(summary, options.kv);
         let intermediates = match executor {
             // The oracles widen the keys and values of one layer at a time; their rows are small beside that.
             Executor::Cpu => 2 * 4 * u64::from(summary.caches.iter().map(|c| c.width).max().unwrap_or(0)) * u64::from(context),
-            Executor::Gpu(device) => planned(architecture, &kinds, device, options)?,
+            Executor::Gpu(device) => planned(architecture, adapted, &kinds, device, options)?,
         };
         let kv = States::bytes_for(&kinds, options.sequences, context);
-        Ok(Self { weights: Size(weights), kv: Size(kv), intermediates: Size(intermediates) })
+        Ok(Self { weights: Size(adapted.weights.bytes()), kv: Size(kv), intermediates: Size(intermediates) })
     }
 
     /// The sum.
@@ -48,10 +55,16 @@ impl Needs {
 }
 
 /// Bytes of the buffers of every plan that a session which generates makes.
-fn planned(architecture: &dyn Architecture, kinds: &[StateKind], device: &kernels::Device, options: &SessionOptions) -> Result<u64, Error> {
+fn planned(
+    architecture: &dyn Architecture,
+    adapted: &Adapted,
+    kinds: &[StateKind],
+    device: &kernels::Device,
+    options: &SessionOptions,
+) -> Result<u64, Error> {
     let mut bytes = 0;
     for key in sampling_keys(options) {
-        let plan = kernels::plan::plan(&recording(architecture, kinds, key), device.caps(), &options.plan)?;
+        let plan = kernels::plan::plan(&recording(architecture, adapted, kinds, key), device.caps(), &options.plan)?;
         bytes += plan.intermediate_bytes() + plan.placement.input_bytes;
     }
     Ok(bytes)

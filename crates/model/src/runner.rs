@@ -1,5 +1,6 @@
 //! Runs steps of one model over one group of sequences: plans made once, states that grow.
 
+use crate::adapter::{Adapted, Applied};
 use crate::arch::{self, Architecture, Logits};
 use crate::error::Error;
 use crate::model::{Model, record};
@@ -43,6 +44,8 @@ pub(crate) struct Runner {
     plans: HashMap<PlanKey, Plan>,
     options: SessionOptions,
     context: u32,
+    adapters: Vec<Applied>,
+    adapted: Adapted,
 }
 
 /// Positions that states are first made for; they double from there.
@@ -64,12 +67,12 @@ pub(crate) fn sampling_keys(options: &SessionOptions) -> Vec<PlanKey> {
 }
 
 /// Records the step that a key names.
-pub(crate) fn recording(architecture: &dyn Architecture, kinds: &[StateKind], key: PlanKey) -> Recorder {
+pub(crate) fn recording(architecture: &dyn Architecture, adapted: &Adapted, kinds: &[StateKind], key: PlanKey) -> Recorder {
     let capacity = Counts { step: key.rows, out: key.out };
     match key.head {
-        Head::Logits => record(architecture, kinds, capacity, Logits::All, false).0,
+        Head::Logits => record(architecture, adapted, kinds, capacity, Logits::All, false).0,
         Head::Sample { penalize: penalized } => {
-            let (mut rec, raw) = record(architecture, kinds, capacity, Logits::Rows, true);
+            let (mut rec, raw) = record(architecture, adapted, kinds, capacity, Logits::Rows, true);
             let tokens = rec.state(0);
             let logits = if penalized { penalize(&mut rec, raw, tokens) } else { raw };
             let drawn = sample(&mut rec, logits, raw, tokens);
@@ -84,19 +87,42 @@ pub(crate) fn drawn(outputs: &Outputs) -> impl Iterator<Item = (u32, f32)> {
     outputs.0[0].chunks_exact(2).map(|row| (row[0], f32::from_bits(row[1])))
 }
 
+/// Refuses what memory does not hold: as much as the options say, or what is free now and the `held` bytes that are there already.
+fn fit(model: &Model, adapted: &Adapted, options: &SessionOptions, held: u64) -> Result<(), Error> {
+    let executor = model.executor();
+    let free = || Some(needs::available(executor)?.saturating_add(held));
+    let Some(available) = options.memory_bytes.or_else(free) else { return Ok(()) };
+    let context = options.context_for(model.summary())?;
+    Needs::of(adapted, model.architecture(), executor, options)?.fit(executor, context, available)
+}
+
 impl Runner {
     pub fn new(model: Arc<Model>, options: &SessionOptions) -> Result<Self, Error> {
         assert!(options.chunk > 0 && options.sequences > 0, "a session of no rows or no sequences");
         let context = options.context_for(model.summary())?;
-        let (executor, weights) = (model.executor(), model.weights().bytes());
-        // The weights are there already: what is free now, and they, hold the whole.
-        let free = || Some(needs::available(executor)?.saturating_add(weights));
-        if let Some(available) = options.memory_bytes.or_else(free) {
-            Needs::of(weights, model.architecture(), executor, options)?.fit(executor, context, available)?;
-        }
+        let adapted = Adapted::none(model.weights());
+        fit(&model, &adapted, options, adapted.weights.bytes())?;
+        let executor = model.executor();
         let kinds = arch::states(model.summary(), options.kv);
         let states = States::new(executor, &kinds, options.sequences, FIRST_POSITIONS.min(context))?;
-        Ok(Self { model, states, kinds, plans: HashMap::new(), options: options.clone(), context })
+        Ok(Self { model, states, kinds, plans: HashMap::new(), options: options.clone(), context, adapters: vec![], adapted })
+    }
+
+    pub fn adapters(&self) -> &[Applied] {
+        &self.adapters
+    }
+
+    /// Puts these adapters in force and tells whether that changes anything: then whatever the states hold was made with others.
+    pub fn set_adapters(&mut self, adapters: Vec<Applied>) -> Result<bool, Error> {
+        if adapters == self.adapters {
+            return Ok(false);
+        }
+        let adapted = Adapted::with(self.model.weights(), &adapters)?;
+        fit(&self.model, &adapted, &self.options, adapted.weights.bytes().saturating_add(self.states.bytes()))?;
+        // Scales are constants of the plans. Their kernels are built already, and all tokens are to be read again anyway.
+        self.plans.clear();
+        (self.adapters, self.adapted) = (adapters, adapted);
+        Ok(true)
     }
 
     pub fn options(&self) -> &SessionOptions {
@@ -157,8 +183,8 @@ impl Runner {
 
     fn plan(&mut self, key: PlanKey) -> Result<(&mut Plan, &mut States), Error> {
         if !self.plans.contains_key(&key) {
-            let rec = recording(self.model.architecture(), &self.kinds, key);
-            let plan = self.model.executor().plan(rec, self.model.weights(), &self.options.plan)?;
+            let rec = recording(self.model.architecture(), &self.adapted, &self.kinds, key);
+            let plan = self.model.executor().plan(rec, &self.adapted.weights, &self.options.plan)?;
             self.plans.insert(key, plan);
         }
         Ok((self.plans.get_mut(&key).expect("just made"), &mut self.states))
@@ -244,7 +270,7 @@ impl Runner {
 
     /// The names and layers of what a plan reads back after its outputs.
     pub fn taps(&self, key: PlanKey) -> Vec<(String, u32)> {
-        let rec = recording(self.model.architecture(), &self.kinds, key);
+        let rec = recording(self.model.architecture(), &self.adapted, &self.kinds, key);
         kernels::plan::requested(&rec, &self.options.plan).iter().map(|t| (t.name.to_string(), t.layer)).collect()
     }
 }

@@ -30,6 +30,11 @@ impl Sequence {
         self.settle();
     }
 
+    /// Forgets what was evaluated, but no token.
+    pub fn stale(&mut self) {
+        self.evaluated = 0;
+    }
+
     /// Forgets the steps that ran ahead of the tokens.
     pub fn settle(&mut self) {
         self.evaluated = self.evaluated.min(self.tokens.len());

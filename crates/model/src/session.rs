@@ -1,5 +1,6 @@
 //! A session: one conversation's tokens, its KV cache, and generation from them.
 
+use crate::adapter::Applied;
 use crate::arch::Summary;
 use crate::error::Error;
 use crate::generate::{Generate, GenerateOptions};
@@ -103,6 +104,12 @@ impl Session {
         &self.sequence.tokens
     }
 
+    /// How many of them are evaluated: their keys and values are in the cache.
+    #[must_use]
+    pub fn evaluated(&self) -> usize {
+        self.sequence.evaluated
+    }
+
     /// Positions at most.
     #[must_use]
     pub fn context(&self) -> usize {
@@ -119,6 +126,26 @@ impl Session {
     #[must_use]
     pub fn cancel_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.cancel)
+    }
+
+    /// The adapters in force, in the order in which they were given.
+    #[must_use]
+    pub fn adapters(&self) -> &[Applied] {
+        self.runner.adapters()
+    }
+
+    /// Puts these adapters in force, of any number, in place of those that were.
+    ///
+    /// The tokens stay, but keys and values that other weights made are not kept: unless nothing changes, the whole conversation is
+    /// evaluated again before the next token.
+    ///
+    /// # Errors
+    /// [`Error::Adapter`] for one of another model or a scale that is not finite, [`Error::TooLarge`]; nothing changes then.
+    pub fn set_adapters(&mut self, adapters: Vec<Applied>) -> Result<(), Error> {
+        if self.runner.set_adapters(adapters)? {
+            self.sequence.stale();
+        }
+        Ok(())
     }
 
     /// Appends tokens; they are evaluated when logits or text are asked for.

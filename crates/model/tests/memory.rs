@@ -3,11 +3,15 @@
 mod common;
 #[path = "common/counting.rs"]
 mod counting;
+#[path = "common/lora.rs"]
+mod lora;
 
 use common::{Tiny, both, exact, greedy, ids, run};
 use counting::Counting;
+use gguf::GgmlType;
 use kernels::Executor;
-use model::{Error, KvType, Sampling, SessionOptions};
+use lora::Lora;
+use model::{AdapterFile, Applied, Error, KvType, Sampling, Session, SessionOptions};
 use std::sync::Mutex;
 
 #[global_allocator]
@@ -101,5 +105,64 @@ fn what_is_foretold_is_what_a_session_takes() {
         let session = model.session(options.clone()).unwrap();
         let needs = checked.needs(&options).unwrap();
         assert_eq!((session.state_bytes(), model.weight_bytes()), (needs.kv.0, needs.weights.0));
+    }
+}
+
+#[test]
+fn sizes_in_an_adapter_that_lie_cost_no_memory() {
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    let tiny = Tiny::qwen3();
+    let lora = Lora::whole(&tiny, 4, 1);
+    let name = "base_model.model.model.layers.1.mlp.gate_proj.lora_B.weight";
+    let announce = |header: &str, length: u64| [&length.to_le_bytes()[..], header.as_bytes()].concat();
+    let huge = |dims: &str, end: u64| format!(r#"{{"{name}":{{"dtype":"F32","shape":{dims},"data_offsets":[0,{end}]}}}}"#);
+    let cases = [
+        announce("{}", u64::MAX),
+        announce("{}", 1 << 40),
+        announce("{}", 99_000_000),
+        announce(&"[".repeat(100_000), 100_000),
+        {
+            let header = huge("[1099511627776,4]", 1 << 44);
+            announce(&header, header.len() as u64)
+        },
+        {
+            let header = huge("[4611686018427387904,4]", 1 << 44);
+            announce(&header, header.len() as u64)
+        },
+        {
+            let header = huge("[4294967296,0]", 0);
+            announce(&header, header.len() as u64)
+        },
+    ];
+    for bytes in cases {
+        let (result, most) = HEAP.most_during(|| AdapterFile::from_peft(&lora.config(""), Box::new(bytes)));
+        assert!(result.is_err() && most < 4 << 20, "{most} bytes");
+    }
+}
+
+#[test]
+fn a_removed_adapter_gives_its_memory_back() {
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    let tiny = Tiny::qwen3().mixed();
+    let model = tiny.on(&Executor::Cpu);
+    let file = Lora::whole(&tiny, 64, 1).peft(GgmlType::F32, "");
+    let mut session = model.session(exact(16)).unwrap();
+    let speak = |session: &mut Session| {
+        session.reset();
+        session.feed(&[1, 2, 3]).unwrap();
+        common::logits(session);
+    };
+    speak(&mut session);
+    let before = HEAP.live_bytes();
+    for _ in 0..5 {
+        let adapter = model.adapter(&file).unwrap();
+        let bytes = adapter.bytes() as usize;
+        session.set_adapters(vec![Applied { adapter, scale: 1.0 }]).unwrap();
+        speak(&mut session);
+        assert!(HEAP.live_bytes() >= before + bytes, "{bytes} bytes of factors");
+        session.set_adapters(vec![]).unwrap();
+        speak(&mut session);
+        let left = HEAP.live_bytes().saturating_sub(before);
+        assert!(left < bytes / 10, "{left} of {bytes} bytes stay");
     }
 }

@@ -1,12 +1,13 @@
 //! Product of many rows with a weight matrix, in tiles; one row goes to `matmul_vec`.
 
-use super::add::{Term, add_bias};
+use super::add::{Term, add, add_bias};
+use super::scale::scale;
 use super::{Io, Op, Operation, Work, matmul_coop, matmul_vec, matmul_vec_q8};
 use crate::device::Caps;
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
 use crate::plan::{Arg, Dispatch, Grid, Lower, Uses, parts};
-use crate::record::{Node, Recorder};
+use crate::record::{LowRank, Node, Recorder};
 use crate::tensor::{Counts, Shape, Tensor, Weight};
 
 kernel! {
@@ -49,12 +50,19 @@ pub struct Matmul {
     pub y: Tensor,
 }
 
-/// y[t, n] = sum_k w[n, k] x[t, k]; `w` [N, K] in any weight format, `x` [T, K]; returns [T, N], f32.
+/// y[t, n] = sum_k w[n, k] x[t, k]; `w` [N, K] in any weight format, `x` [T, K]; returns [T, N], f32. What [`Recorder::adapt`]
+/// added to `w` is added to y through its two factors: y + s (x A^T) B^T.
 pub fn matmul(rec: &mut Recorder, w: Weight, x: Tensor) -> Tensor {
-    product(rec, w, x, false)
+    let y = product(rec, w, x, false);
+    rec.added_to(w).into_iter().fold(y, |y, LowRank { a, b, scale: s }| {
+        let low = product(rec, a, x, false); // [T, r]
+        let low = scale(rec, low, s);
+        let part = product(rec, b, low, false);
+        add(rec, y, part)
+    })
 }
 
-/// The same in f32 whatever the plan is asked for: where a choice hangs on the result, as a router's.
+/// y = x w^T, nothing added, in f32 whatever the plan is asked for: where a choice hangs on the result, as a router's.
 pub fn matmul_exact(rec: &mut Recorder, w: Weight, x: Tensor) -> Tensor {
     product(rec, w, x, true)
 }

@@ -1,0 +1,222 @@
+//! LoRA adapters: additions of low rank to a model's linear layers, kept beside its weights and never merged into them.
+
+mod applied;
+mod config;
+mod error;
+mod ggml;
+mod peft;
+
+pub(crate) use applied::{Adapted, Factors, fit};
+pub use applied::{Adapter, Applied};
+pub use error::AdapterError;
+
+use crate::error::Error;
+use gguf::{GgmlType, Gguf, Source};
+use kernels::{LowRank, TensorBytes, Weight, Weights};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+/// The linear layers that adapters can be over: our names and PEFT's.
+const LINEARS: [(&str, &str); 7] = [
+    ("attn_q", "self_attn.q_proj"),
+    ("attn_k", "self_attn.k_proj"),
+    ("attn_v", "self_attn.v_proj"),
+    ("attn_output", "self_attn.o_proj"),
+    ("ffn_gate", "mlp.gate_proj"),
+    ("ffn_up", "mlp.up_proj"),
+    ("ffn_down", "mlp.down_proj"),
+];
+
+/// The names of [`LINEARS`], for messages.
+fn names() -> String {
+    LINEARS.map(|(ours, _)| ours).join(", ")
+}
+
+/// The number of a layer, in its one spelling.
+fn layer(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|n: &u32| n.to_string() == text)
+}
+
+/// Which factor of B A.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Side {
+    A,
+    B,
+}
+
+/// One factor as its file has it.
+struct Factor {
+    name: String,
+    /// The model's tensor that the product is added to.
+    target: String,
+    side: Side,
+    ty: GgmlType,
+    rows: u32,
+    cols: u32,
+    bytes: TensorBytes,
+    /// Alpha over the rank, or over its root.
+    scale: f32,
+}
+
+impl Factor {
+    fn new(name: String, target: String, side: Side, ty: GgmlType, shape: [u64; 2], bytes: TensorBytes) -> Result<Self, AdapterError> {
+        let [rows, cols] = shape.map(|n| u32::try_from(n).unwrap_or(0));
+        if rows == 0 || cols == 0 {
+            return Err(AdapterError::Dimensions { name, found: shape.to_vec() });
+        }
+        Ok(Self { name, target, side, ty, rows, cols, bytes, scale: 1.0 })
+    }
+
+    fn rank(&self) -> u32 {
+        if self.side == Side::A { self.rows } else { self.cols }
+    }
+
+    fn expect(&self, expected: [u32; 2], wanted: &'static str) -> Result<(), AdapterError> {
+        let found = [self.rows, self.cols];
+        if found == expected {
+            return Ok(());
+        }
+        Err(AdapterError::Shape { name: self.name.clone(), expected, found, wanted })
+    }
+
+    fn load(&self, into: &mut Weights) -> Result<Weight, kernels::Error> {
+        into.matrix(&self.name, self.ty, self.rows, self.cols, &self.bytes)
+    }
+}
+
+/// The two factors over one tensor, of one rank.
+struct Pair {
+    a: Factor,
+    b: Factor,
+}
+
+/// Brings the factors together; each must have its partner.
+fn pair_up(factors: Vec<Factor>) -> Result<Vec<Pair>, AdapterError> {
+    let mut sides: BTreeMap<String, [Option<Factor>; 2]> = BTreeMap::new();
+    for factor in factors {
+        let place = &mut sides.entry(factor.target.clone()).or_default()[factor.side as usize];
+        if place.is_some() {
+            return Err(AdapterError::Duplicate { name: factor.name, target: factor.target });
+        }
+        *place = Some(factor);
+    }
+    if sides.is_empty() {
+        return Err(AdapterError::Empty);
+    }
+    let pair = |sides: [Option<Factor>; 2]| match sides {
+        [Some(a), Some(b)] => {
+            let pair = Pair { a, b };
+            pair.b.expect([pair.b.rows, pair.a.rows], "by its partner it is").map(|()| pair)
+        }
+        [Some(Factor { name, target, .. }), None] => Err(AdapterError::Partner { name, missing: "B", target }),
+        [None, Some(Factor { name, target, .. })] => Err(AdapterError::Partner { name, missing: "A", target }),
+        [None, None] => unreachable!("an entry is made for a factor"),
+    };
+    sides.into_values().map(pair).collect()
+}
+
+/// An opened adapter whose container, names and ranks were checked; nothing is loaded yet.
+pub struct AdapterFile {
+    path: Option<PathBuf>,
+    /// Where the file tells it; PEFT's form does not.
+    architecture: Option<String>,
+    pairs: Vec<Pair>,
+}
+
+impl AdapterFile {
+    /// Opens an adapter: a GGUF file; PEFT's folder, with `adapter_config.json` and `adapter_model.safetensors`; or safetensors by
+    /// their own path, with the config beside them.
+    ///
+    /// # Errors
+    /// [`AdapterError::In`] with the path and what is wrong there.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, AdapterError> {
+        let path = path.as_ref();
+        let opened = Self::open_any(path).map_err(|error| match error {
+            // These name the file themselves.
+            AdapterError::File(gguf::Error::InFile { .. }) => error,
+            error => error.at(path),
+        })?;
+        Ok(Self { path: Some(path.to_path_buf()), ..opened })
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn open_any(path: &Path) -> Result<Self, AdapterError> {
+        let file = if path.is_dir() { path.join("adapter_model.safetensors") } else { path.to_path_buf() };
+        let source = gguf::FileSource::open(&file)?;
+        let mut magic = [0; 4];
+        if source.len_bytes() >= 4 && source.read_at(0, &mut magic).is_ok() && magic == *b"GGUF" {
+            return Self::from_gguf(Gguf::open_with(file, gguf::OpenOptions { mmap: false })?);
+        }
+        let config = file.with_file_name("adapter_config.json");
+        Self::from_peft(&read_config(&config).map_err(|error| error.at(config))?, Box::new(source))
+    }
+
+    /// Takes an open file in llama.cpp's form.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it.
+    pub fn from_gguf(file: Gguf) -> Result<Self, AdapterError> {
+        let (architecture, pairs) = ggml::read(file)?;
+        Ok(Self { path: None, architecture: Some(architecture), pairs })
+    }
+
+    /// Takes the text of `adapter_config.json` and the safetensors that go with it.
+    ///
+    /// # Errors
+    /// Whatever is wrong with them.
+    pub fn from_peft(config: &str, tensors: Box<dyn Source>) -> Result<Self, AdapterError> {
+        Ok(Self { path: None, architecture: None, pairs: peft::read(config, tensors)? })
+    }
+
+    /// The path that was opened.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Names the file in an error.
+    fn locate(&self, error: AdapterError) -> Error {
+        match &self.path {
+            Some(path) => error.at(path).into(),
+            None => error.into(),
+        }
+    }
+
+    /// Holds every pair against the weights of a model and loads it into a set of its own; into a dry set it only checks and measures.
+    pub(crate) fn load(&self, base: &Weights, architecture: &'static str, mut into: Weights) -> Result<Factors, Error> {
+        if let Some(found) = self.architecture.as_ref().filter(|name| *name != architecture) {
+            return Err(self.locate(AdapterError::Architecture { expected: architecture.to_string(), found: found.clone() }));
+        }
+        let targets: HashMap<&str, Weight> = base.iter().collect();
+        let mut pairs = vec![];
+        for Pair { a, b } in &self.pairs {
+            let (name, target) = (a.name.clone(), a.target.clone());
+            let Some(&weight) = targets.get(target.as_str()) else {
+                return Err(self.locate(AdapterError::NoTarget { name, target, architecture }));
+            };
+            let fits = |factor: &Factor, shape| factor.expect(shape, "over this model it is").map_err(|error| self.locate(error));
+            fits(a, [a.rows, weight.cols])?;
+            fits(b, [weight.rows, b.cols])?;
+            pairs.push((weight, LowRank { a: a.load(&mut into)?, b: b.load(&mut into)?, scale: a.scale }));
+        }
+        Ok(Factors { weights: into, pairs })
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn read_config(path: &Path) -> Result<String, AdapterError> {
+    use std::io::Read as _;
+    /// Far more than patterns for every layer take.
+    const MAX_BYTES: u64 = 256 << 10;
+    let read = || {
+        let mut text = String::new();
+        std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let text = read().map_err(|error| AdapterError::Read { what: "the configuration that belongs to safetensors", error })?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(AdapterError::Config { reason: format!("longer than {MAX_BYTES} bytes") });
+    }
+    Ok(text)
+}

@@ -1,0 +1,119 @@
+//! Adapters on an executor, and the weights of a model together with those that are in force.
+
+use super::{AdapterError, AdapterFile};
+use crate::error::Size;
+use kernels::{LowRank, Weight, Weights};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+/// The pairs of an adapter on an executor: the handles of the factors are of their own set, those of the targets of the base's.
+pub(crate) struct Factors {
+    pub weights: Weights,
+    pub pairs: Vec<(Weight, LowRank)>,
+}
+
+/// An adapter that is loaded for a [`Model`](crate::Model), to be applied in any of its sessions. Its memory is free when the last
+/// user of it has gone.
+pub struct Adapter {
+    path: Option<PathBuf>,
+    factors: Factors,
+    /// The weights that it is over.
+    base: Weak<Weights>,
+}
+
+impl Adapter {
+    pub(crate) fn new(file: &AdapterFile, factors: Factors, base: &Arc<Weights>) -> Self {
+        Self { path: file.path().map(Path::to_path_buf), factors, base: Arc::downgrade(base) }
+    }
+
+    /// The path that it was opened from.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Bytes of factors on the executor.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.factors.weights.bytes()
+    }
+
+    /// How many linear layers it is over.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.factors.pairs.len()
+    }
+
+    /// Never: an adapter over nothing is refused.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.factors.pairs.is_empty()
+    }
+}
+
+/// An adapter in force, and how strongly: `scale` multiplies what the adapter says of itself; 0 leaves it out.
+#[derive(Clone)]
+pub struct Applied {
+    pub adapter: Arc<Adapter>,
+    pub scale: f32,
+}
+
+impl PartialEq for Applied {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.adapter, &other.adapter) && self.scale == other.scale
+    }
+}
+
+/// What steps compute with: a model's weights, behind them those of the adapters in force, and which are added to which.
+#[derive(Clone)]
+pub(crate) struct Adapted {
+    pub weights: Arc<Weights>,
+    pub additions: Vec<(Weight, LowRank)>,
+}
+
+impl Adapted {
+    /// The weights alone.
+    pub fn none(base: &Arc<Weights>) -> Self {
+        Self { weights: Arc::clone(base), additions: vec![] }
+    }
+
+    /// The weights with these adapters.
+    pub fn with(base: &Arc<Weights>, adapters: &[Applied]) -> Result<Self, AdapterError> {
+        let mut adapted = Self::none(base);
+        for Applied { adapter, scale } in adapters {
+            if !std::ptr::eq(adapter.base.as_ptr(), Arc::as_ptr(base)) {
+                return Err(AdapterError::OtherModel);
+            }
+            adapted.add(&adapter.factors, *scale)?;
+        }
+        Ok(adapted)
+    }
+
+    /// Adds one adapter.
+    pub fn add(&mut self, factors: &Factors, scale: f32) -> Result<(), AdapterError> {
+        if !scale.is_finite() {
+            return Err(AdapterError::Scale { found: scale });
+        }
+        if scale == 0.0 {
+            return Ok(());
+        }
+        let found = factors.pairs.iter().map(|(_, with)| with.scale * scale).find(|product| !product.is_finite());
+        if let Some(found) = found {
+            return Err(AdapterError::Scale { found });
+        }
+        let moved = Arc::make_mut(&mut self.weights).append(&factors.weights);
+        let added = |&(w, LowRank { a, b, scale: own }): &(Weight, LowRank)| (w, LowRank { a: moved(a), b: moved(b), scale: own * scale });
+        self.additions.extend(factors.pairs.iter().map(added));
+        Ok(())
+    }
+}
+
+/// Refuses an adapter that would not fit beside what is there.
+pub(crate) fn fit(bytes: u64, executor: &kernels::Executor) -> Result<(), AdapterError> {
+    match crate::needs::available(executor) {
+        Some(available) if available < bytes => {
+            Err(AdapterError::TooLarge { device: executor.name(), needed: Size(bytes), available: Size(available) })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,53 @@
+//! llama.cpp's form of an adapter: a GGUF file.
+
+use super::{AdapterError, Factor, LINEARS, Pair, Side, pair_up};
+use gguf::{Gguf, TensorInfo};
+use kernels::TensorBytes;
+use std::sync::Arc;
+
+/// Pairs the factors of a file, and gives the architecture that it is for.
+pub(super) fn read(file: Gguf) -> Result<(String, Vec<Pair>), AdapterError> {
+    for (key, expected) in [("general.type", "adapter"), ("adapter.type", "lora")] {
+        let found = file.get_opt::<&str>(key)?.unwrap_or("none");
+        if found != expected {
+            return Err(AdapterError::Kind { key, expected, found: found.chars().take(40).collect() });
+        }
+    }
+    let activation = "adapter.alora.invocation_tokens";
+    if let Some((_, value)) = file.metadata().find(|(key, _)| *key == activation) {
+        return Err(AdapterError::Feature { key: activation.to_string(), value: value.describe() });
+    }
+    let alpha: f32 = file.get("adapter.lora.alpha")?;
+    if !alpha.is_finite() {
+        return Err(AdapterError::Scale { found: alpha });
+    }
+    let architecture = file.architecture()?.to_string();
+    let file = Arc::new(file);
+    let tensors = file.tensors().iter().enumerate();
+    let factors = tensors.map(|(n, tensor)| factor(tensor, TensorBytes::File(Arc::clone(&file), n), alpha));
+    Ok((architecture, pair_up(factors.collect::<Result<_, _>>()?)?))
+}
+
+fn factor(tensor: &TensorInfo, bytes: TensorBytes, alpha: f32) -> Result<Factor, AdapterError> {
+    let name = tensor.name().to_string();
+    let Some((target, side)) = parse(&name) else { return Err(AdapterError::Target { name }) };
+    let [cols, rows, 1, 1] = tensor.dims else {
+        return Err(AdapterError::Dimensions { name, found: tensor.shape().iter().rev().copied().collect() });
+    };
+    let factor = Factor::new(name, target, side, tensor.ty()?, [rows, cols], bytes)?;
+    // An alpha of none means that the factors are scaled already.
+    let scale = if alpha == 0.0 { 1.0 } else { alpha / factor.rank() as f32 };
+    Ok(Factor { scale, ..factor })
+}
+
+/// From `blk.3.attn_q.weight.lora_a`: `blk.3.attn_q.weight`, and which factor it is.
+fn parse(name: &str) -> Option<(String, Side)> {
+    let (target, side) = match (name.strip_suffix(".lora_a"), name.strip_suffix(".lora_b")) {
+        (Some(target), _) => (target, Side::A),
+        (_, Some(target)) => (target, Side::B),
+        _ => return None,
+    };
+    let (layer, linear) = target.strip_prefix("blk.")?.strip_suffix(".weight")?.split_once('.')?;
+    let known = super::layer(layer).is_some() && LINEARS.iter().any(|(ours, _)| *ours == linear);
+    known.then(|| (target.to_string(), side))
+}

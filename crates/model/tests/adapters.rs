@@ -1,0 +1,229 @@
+//! Adapters: both forms, merged by hand, swapped, scaled and removed, on both executors.
+
+mod common;
+#[path = "common/lora.rs"]
+mod lora;
+
+use common::{Tiny, both, drawn, exact, gpu, greedy, ids, logits, open, run, webgpu, worst};
+use gguf::GgmlType;
+use kernels::Executor;
+use lora::{Lora, Over};
+use model::{Adapter, AdapterFile, Applied, Model, Sampling, SessionOptions};
+use std::sync::Arc;
+
+/// Between sums in the order of the factors and of the merged weights.
+const ROUNDING: f32 = 3e-5;
+
+fn applied(adapter: &Arc<Adapter>, scale: f32) -> Applied {
+    Applied { adapter: Arc::clone(adapter), scale }
+}
+
+/// The logits of a prompt with these adapters.
+fn with(model: &Arc<Model>, adapters: &[Applied], chunk: u32) -> Vec<f32> {
+    let mut session = model.session(exact(chunk)).unwrap();
+    session.set_adapters(adapters.to_vec()).unwrap();
+    session.feed(&ids(17, 3)).unwrap();
+    logits(&mut session).0
+}
+
+/// What multiplies the product of the factors over a tensor.
+type Scale<'a> = &'a dyn Fn(&Over) -> f32;
+
+/// The model with these adapters merged: each with what multiplies the product of its factors.
+fn merged(tiny: &Tiny, executor: &Executor, adapters: &[(&Lora, Scale<'_>)]) -> Arc<Model> {
+    let file = tiny.edited(tiny.metadata(), |name, spec| {
+        adapters.iter().for_each(|(lora, scale)| lora.merge(name, spec, scale));
+        true
+    });
+    Arc::new(open(&file).unwrap().on(executor.clone()).unwrap())
+}
+
+#[test]
+fn both_forms_give_what_merged_weights_give_in_prefill_and_decode() {
+    for tiny in [Tiny::qwen3().f32(), Tiny::qwen2().f32()] {
+        let lora = Lora::whole(&tiny, 3, 5);
+        for executor in [Executor::Cpu, gpu(), webgpu()] {
+            let model = tiny.on(&executor);
+            let merged = merged(&tiny, &executor, &[(&lora, &|_| 2.0)]);
+            let peft = model.adapter(&lora.peft(GgmlType::F32, "")).unwrap();
+            let gguf = model.adapter(&lora.gguf(tiny.architecture, GgmlType::F32)).unwrap();
+            assert_eq!((peft.len(), gguf.len(), peft.bytes()), (14, 14, gguf.bytes()));
+            for chunk in [64, 1] {
+                let expected = with(&merged, &[], chunk);
+                let got = with(&model, &[applied(&peft, 1.0)], chunk);
+                assert_eq!(got, with(&model, &[applied(&gguf, 1.0)], chunk));
+                let apart = (worst(&expected, &got), worst(&with(&model, &[], chunk), &got));
+                assert!(apart.0 < ROUNDING && apart.1 > 0.5, "{} on {}: {apart:?}", tiny.architecture, executor.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn any_subset_of_layers_will_do() {
+    let tiny = Tiny::qwen3().f32();
+    let model = tiny.on(&Executor::Cpu);
+    for linears in [&["attn_v"][..], &["attn_q", "attn_output"], &["ffn_gate", "ffn_up", "ffn_down"]] {
+        let mut lora = Lora::random(&tiny, 4, 6, linears);
+        lora.over.remove(0);
+        let adapter = model.adapter(&lora.peft(GgmlType::F32, "")).unwrap();
+        let apart =
+            worst(&with(&merged(&tiny, &Executor::Cpu, &[(&lora, &|_| 2.0)]), &[], 64), &with(&model, &[applied(&adapter, 1.0)], 64));
+        assert!(apart < ROUNDING && adapter.len() == 2 * linears.len() - 1, "{linears:?}: {apart:e}");
+    }
+}
+
+#[test]
+fn adapters_add_up_each_with_its_own_scale() {
+    let tiny = Tiny::qwen3().f32();
+    let (one, two) = (Lora::whole(&tiny, 3, 7), Lora::random(&tiny, 8, 8, &["attn_q", "ffn_down"]));
+    for executor in both() {
+        let model = tiny.on(&executor);
+        let [a, b] = [&one, &two].map(|lora| model.adapter(&lora.peft(GgmlType::F32, "")).unwrap());
+        let expected = with(&merged(&tiny, &executor, &[(&one, &|_| -1.0), (&two, &|_| 2.5)]), &[], 16);
+        let got = with(&model, &[applied(&a, -0.5), applied(&b, 1.25)], 16);
+        assert!(worst(&expected, &got) < ROUNDING, "{:e} on {}", worst(&expected, &got), executor.name());
+        let halves = with(&model, &[applied(&a, 0.5), applied(&a, 0.5)], 16);
+        assert!(worst(&with(&model, &[applied(&a, 1.0)], 16), &halves) < ROUNDING, "twice the same");
+    }
+}
+
+#[test]
+fn a_scale_of_0_and_a_removed_adapter_leave_the_model_as_it_was() {
+    let tiny = Tiny::qwen3();
+    for executor in both() {
+        let model = tiny.on(&executor);
+        let adapter = model.adapter(&Lora::whole(&tiny, 4, 9).peft(GgmlType::F32, "")).unwrap();
+        let plain = with(&model, &[], 16);
+        assert_eq!(with(&model, &[applied(&adapter, 0.0)], 16), plain);
+        let mut session = model.session(exact(16)).unwrap();
+        session.set_adapters(vec![applied(&adapter, 1.0)]).unwrap();
+        session.feed(&ids(17, 3)).unwrap();
+        assert_ne!(logits(&mut session).0, plain);
+        session.set_adapters(vec![]).unwrap();
+        assert_eq!((session.evaluated(), session.tokens().len()), (0, 17));
+        assert_eq!(logits(&mut session).0, plain, "the whole prompt is read again");
+        // Nobody but the caller holds it now.
+        assert_eq!(Arc::strong_count(&adapter), 1);
+    }
+}
+
+#[test]
+fn a_conversation_goes_on_as_if_the_new_adapter_had_read_all_of_it() {
+    let tiny = Tiny::qwen3();
+    for executor in both() {
+        let model = tiny.on(&executor);
+        let [a, b] = [1, 2].map(|seed| model.adapter(&Lora::whole(&tiny, 4, seed).peft(GgmlType::F32, "")).unwrap());
+        let mut session = model.session(exact(16)).unwrap();
+        session.feed(&ids(40, 1)).unwrap();
+        for adapters in [vec![applied(&a, 1.0)], vec![applied(&b, 1.0)], vec![applied(&b, 0.5), applied(&a, 1.0)], vec![]] {
+            session.set_adapters(adapters.clone()).unwrap();
+            let mut fresh = model.session(exact(16)).unwrap();
+            fresh.set_adapters(adapters.clone()).unwrap();
+            fresh.feed(session.tokens()).unwrap();
+            let expected = run(&mut fresh, greedy(8));
+            assert_eq!(drawn(&run(&mut session, greedy(8))), drawn(&expected), "{} on {}", adapters.len(), executor.name());
+            // The same again changes nothing and keeps what was read.
+            let evaluated = session.evaluated();
+            session.set_adapters(adapters).unwrap();
+            assert!(session.evaluated() == evaluated && evaluated > 40);
+        }
+    }
+}
+
+#[test]
+fn sessions_and_batches_of_one_model_have_adapters_of_their_own() {
+    let tiny = Tiny::qwen3();
+    for executor in both() {
+        let model = tiny.on(&executor);
+        let adapter = model.adapter(&Lora::whole(&tiny, 4, 4).gguf("qwen3", GgmlType::F32)).unwrap();
+        let alone = |adapters: &[Applied], seed| {
+            let mut session = model.session(exact(16)).unwrap();
+            session.set_adapters(adapters.to_vec()).unwrap();
+            session.feed(&ids(10, seed)).unwrap();
+            drawn(&run(&mut session, greedy(6)))
+        };
+        let mut batch = model.batch(SessionOptions { sequences: 2, ..exact(16) }).unwrap();
+        (0..2).for_each(|n| batch.feed(n, &ids(10, u64::from(n))).unwrap());
+        let draw = |batch: &mut model::Batch| -> Vec<u32> {
+            let steps = (0..6).map(|_| batch.step(&[Sampling::greedy()]).unwrap());
+            steps.map(|draws| draws[1].id).collect()
+        };
+        let plain = draw(&mut batch);
+        batch.set_adapters(vec![applied(&adapter, 1.0)]).unwrap();
+        (0..2).for_each(|n| batch.rollback(n, 10));
+        let adapted = draw(&mut batch);
+        assert_eq!((&plain, &adapted), (&alone(&[], 1), &alone(&[applied(&adapter, 1.0)], 1)), "on {}", executor.name());
+        assert_ne!(plain, adapted);
+    }
+}
+
+#[test]
+fn ranks_and_scales_by_module_and_by_the_root_of_the_rank() {
+    let tiny = Tiny::qwen3().f32();
+    let model = tiny.on(&Executor::Cpu);
+    let mut lora = Lora::random(&tiny, 4, 10, &["attn_q", "ffn_up"]);
+    let wide = Lora::random(&tiny, 16, 11, &["ffn_up"]);
+    lora.over.retain(|over| over.linear.0 == "attn_q");
+    lora.over.extend(wide.over);
+    let more = r#", "use_rslora": true, "rank_pattern": {"up_proj": 16}, "alpha_pattern": {"layers.1.self_attn.q_proj": 3}"#;
+    let adapter = model.adapter(&lora.peft(GgmlType::F32, more)).unwrap();
+    let scale = |over: &Over| match (over.linear.0, over.layer) {
+        ("ffn_up", _) => 8.0 / 4.0,
+        (_, 1) => 3.0 / 2.0,
+        _ => 8.0 / 2.0,
+    };
+    let expected = with(&merged(&tiny, &Executor::Cpu, &[(&lora, &scale)]), &[], 64);
+    let got = with(&model, &[applied(&adapter, 1.0)], 64);
+    assert!(worst(&expected, &got) < ROUNDING, "{:e}", worst(&expected, &got));
+}
+
+#[test]
+fn factors_of_16_and_8_bits_are_read_as_they_are() {
+    let tiny = Tiny::qwen3();
+    let lora = Lora::whole(&tiny, 32, 12);
+    for executor in both() {
+        let model = tiny.on(&executor);
+        let of = |file: &AdapterFile| {
+            let adapter = model.adapter(file).unwrap();
+            (with(&model, &[applied(&adapter, 1.0)], 16), adapter.bytes())
+        };
+        let whole = of(&lora.peft(GgmlType::F32, ""));
+        for ty in [GgmlType::F16, GgmlType::BF16, GgmlType::Q8_0] {
+            let small = of(&lora.gguf("qwen3", ty));
+            // What the type holds, as f32.
+            let mut rounded = lora.clone();
+            for values in rounded.over.iter_mut().flat_map(|over| [&mut over.a, &mut over.b]) {
+                let bytes = gguf::quantize(ty, values, 32).unwrap();
+                gguf::dequantize(ty, &bytes, values).unwrap();
+            }
+            let apart = worst(&of(&rounded.peft(GgmlType::F32, "")).0, &small.0);
+            assert!(apart < ROUNDING && small.1 < whole.1 * 3 / 5, "{ty} on {}: {apart:e}, {} bytes", executor.name(), small.1);
+            if ty != GgmlType::Q8_0 {
+                assert_eq!(of(&lora.peft(ty, "")), small, "both forms");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_an_adapter_takes_is_foretold() {
+    let tiny = Tiny::qwen3();
+    let file = Lora::whole(&tiny, 5, 13).peft(GgmlType::F32, "");
+    for executor in both() {
+        let options = exact(64).context(500);
+        let mut checked = open(&tiny.file()).unwrap().check(&executor).unwrap();
+        let before = checked.needs(&options).unwrap();
+        checked.adapt(&file, 1.0).unwrap();
+        let after = checked.needs(&options).unwrap();
+        let model = tiny.on(&executor);
+        let adapter = model.adapter(&file).unwrap();
+        assert_eq!(after.weights.0, model.weight_bytes() + adapter.bytes());
+        assert_eq!(after.intermediates.0 > before.intermediates.0, executor.kind() == "gpu", "{before:?} {after:?}");
+        // A session that is as large as it may be takes none.
+        let options = SessionOptions { memory_bytes: Some(before.total().0), ..options };
+        let mut session = model.session(options).unwrap();
+        let error = session.set_adapters(vec![applied(&adapter, 1.0)]).unwrap_err();
+        assert!(matches!(error, model::Error::TooLarge { .. }) && session.adapters().is_empty(), "{error}");
+    }
+}

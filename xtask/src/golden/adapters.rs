@@ -1,0 +1,104 @@
+//! Goldens of adapters: the logits that transformers and PEFT gave with an adapter active and not merged.
+
+use super::{Args, Check, FOLDERS, ids, json};
+use crate::npy;
+use anyhow::{Context, Result, ensure};
+use kernels::Executor;
+use model::{AdapterFile, Applied, KvType, Model, Session, SessionOptions};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Largest difference of a logit, by the start of the model's name.
+const BOUNDS: [(&str, f64); 2] = [("gemma4", 2e-3), ("", 5e-4)];
+
+/// Runs every folder of `train` whose model this version runs, in both forms of its adapter.
+pub fn run(args: &Args, executors: &[Executor], mut report: impl FnMut(&str, &Executor, &Check)) -> Result<()> {
+    let train = args.fixtures.join("train");
+    let mut names = vec![];
+    for entry in std::fs::read_dir(&train).with_context(|| format!("cannot read {}", train.display()))? {
+        names.extend(entry?.file_name().into_string());
+    }
+    names.sort();
+    for name in names {
+        let (folder, file) = match name.split_once('-') {
+            Some((folder, _)) => (folder, format!("{name}.gguf")),
+            None => (name.as_str(), format!("{name}-F16.gguf")),
+        };
+        if !FOLDERS.contains(&folder) || !format!("train/{name}").contains(&args.only) {
+            continue;
+        }
+        let base = args.fixtures.join(folder);
+        let own = train.join(folder);
+        let forms = [("peft", own.join("adapter_init")), ("gguf", own.join(format!("{folder}-adapter-f32.gguf")))];
+        for executor in executors {
+            let model = Arc::new(Model::open(base.join(&file))?.on(executor.clone())?);
+            let golden = Golden { model, base: &base, file: &file, folder: &train.join(&name) };
+            for (form, path) in &forms {
+                golden.checks(form, path, &mut |check| report(&format!("train/{name}"), executor, &check))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Golden<'a> {
+    model: Arc<Model>,
+    base: &'a Path,
+    file: &'a str,
+    folder: &'a Path,
+}
+
+impl Golden<'_> {
+    fn checks(&self, form: &str, path: &Path, report: &mut dyn FnMut(Check)) -> Result<()> {
+        let adapter = self.model.adapter(&AdapterFile::open(path)?)?;
+        let applied = |scale| vec![Applied { adapter: Arc::clone(&adapter), scale }];
+        let with = npy::read_f32(&self.folder.join("adapter_logits.npy"))?;
+        let without = npy::read_f32(&self.base.join(self.plain()?))?;
+        let options = |chunk| SessionOptions { chunk, kv: KvType::F32, ..SessionOptions::default() };
+        for (mode, chunk) in [("one prefill", 512), ("chunks of 7", 7), ("token by token", 1)] {
+            let mut session = self.model.session(options(chunk))?;
+            session.set_adapters(applied(1.0))?;
+            report(self.check(&format!("{form}, {mode}"), &mut session, &with)?);
+        }
+        // One session whose adapter comes, doubles in two halves, has no weight, and goes.
+        let mut session = self.model.session(options(64))?;
+        report(self.check(&format!("{form}, not yet"), &mut session, &without)?);
+        for (mode, adapters, reference) in [
+            ("swapped in", applied(1.0), &with),
+            ("two halves", [applied(0.25), applied(0.75)].concat(), &with),
+            ("scale 0", applied(0.0), &without),
+            ("removed", vec![], &without),
+        ] {
+            session.set_adapters(adapters)?;
+            report(self.check(&format!("{form}, {mode}"), &mut session, reference)?);
+        }
+        Ok(())
+    }
+
+    /// The file with the logits of the model alone.
+    fn plain(&self) -> Result<String> {
+        let meta = json(&self.base.join("meta.json"))?;
+        let files = meta["files"].as_array().context("meta.json has no files")?;
+        let entry = files.iter().find(|entry| entry["gguf"] == self.file).context("a model without logits")?;
+        Ok(entry["logits"].as_str().context("a file without logits")?.to_string())
+    }
+
+    /// Evaluates the prompt, or what an adapter's change made stale of it.
+    fn check(&self, mode: &str, session: &mut Session, reference: &npy::Array) -> Result<Check> {
+        let start = Instant::now();
+        if session.tokens().is_empty() {
+            session.feed(&ids(&json(&self.base.join("tokens.json"))?)?)?;
+        }
+        let mut got = vec![];
+        session.logits(|_, rows, _| got.extend_from_slice(rows))?;
+        ensure!(got.len() == reference.values.len(), "{} logits, the reference has {}", got.len(), reference.values.len());
+        let worst = got.iter().zip(&reference.values).map(|(a, b)| f64::from((a - b).abs())).fold(0.0, f64::max);
+        let vocabulary = reference.shape[1];
+        let mut rows = got.chunks_exact(vocabulary).zip(reference.values.chunks_exact(vocabulary));
+        let agrees = rows.all(|(got, expected)| cpu_ref::argmax(got) == cpu_ref::argmax(expected));
+        let name = self.folder.file_name().unwrap_or_default().to_string_lossy();
+        let bound = BOUNDS.iter().find(|(start, _)| name.starts_with(start)).map_or(0.0, |(_, bound)| *bound);
+        Ok(Check { mode: mode.to_string(), worst, bound, agrees, seconds: start.elapsed().as_secs_f64() })
+    }
+}
