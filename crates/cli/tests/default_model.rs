@@ -1,7 +1,8 @@
 //! The default model's held-out questions, greedy, on both executors: any broken kernel shows here.
 
-use kernels::{Device, Executor};
+use kernels::{Device, Executor, PlanOptions};
 use model::chat::{Message, RenderOptions};
+use model::tokenizer::Special;
 use model::{GenerateOptions, Model, ModelFile, Sampling, SessionOptions};
 use serde_json::Value;
 use std::sync::Arc;
@@ -21,10 +22,15 @@ fn load(executor: Executor) -> Arc<Model> {
 /// Conversations that share the steps of the batch.
 const SLOTS: usize = 16;
 
+/// Activations as `weft run` has them on a GPU.
+fn fast() -> PlanOptions {
+    PlanOptions { fast: true, ..PlanOptions::default() }
+}
+
 /// The replies to the questions, as many at a time as there are slots; a slot whose answer has ended takes the next question.
-fn replies(model: &Arc<Model>, questions: &[&Value]) -> Vec<String> {
+fn replies(model: &Arc<Model>, questions: &[&Value], plan: &PlanOptions) -> Vec<String> {
     let prompts: Vec<Vec<u32>> = questions.iter().map(|question| prompt(model, question)).collect();
-    let options = SessionOptions { sequences: SLOTS as u32, ..SessionOptions::default() }.context(512);
+    let options = SessionOptions { sequences: SLOTS as u32, plan: plan.clone(), ..SessionOptions::default() }.context(512);
     let mut batch = model.batch(options).expect("a batch");
     let mut replies = vec![String::new(); questions.len()];
     let mut asked = 0..questions.len();
@@ -78,10 +84,10 @@ fn right(question: &Value, reply: &str) -> bool {
         && reply.trim_end_matches(['.', '!']).ends_with(text("ends_with"))
 }
 
-fn answers(executor: Executor) {
+fn answers(executor: Executor, plan: &PlanOptions) {
     let all: Vec<Value> = serde_json::from_str(QUESTIONS).expect("the questions parse");
     let asked: Vec<&Value> = all.iter().collect();
-    let replies = replies(&load(executor), &asked);
+    let replies = replies(&load(executor), &asked, plan);
     let wrong: Vec<_> = asked.iter().zip(&replies).filter(|(q, r)| !right(q, r)).map(|(q, r)| format!("{}: {r}", q["id"])).collect();
     let share = 1.0 - wrong.len() as f64 / asked.len() as f64;
     assert!(share >= RIGHT, "{:.1}% of {} right; wrong:\n{}", 100.0 * share, asked.len(), wrong.join("\n"));
@@ -89,12 +95,54 @@ fn answers(executor: Executor) {
 
 #[test]
 fn the_cpu_executor_answers_the_held_out_questions() {
-    answers(Executor::Cpu);
+    answers(Executor::Cpu, &PlanOptions::default());
 }
 
 #[test]
 fn the_gpu_executor_answers_the_held_out_questions() {
-    answers(Executor::Gpu(Device::auto().expect("a Vulkan driver, software or not")));
+    answers(gpu(), &PlanOptions::default());
+}
+
+fn gpu() -> Executor {
+    Executor::Gpu(Device::auto().expect("a Vulkan driver, software or not"))
+}
+
+/// Row by row, so that every product is one of 8-bit activations: the divergence of what `weft run` computes from f32 activations, in
+/// nats (Kullback and Leibler 1951), over whole conversations; and as many right answers.
+#[test]
+fn rounded_activations_answer_as_well_and_diverge_by_less_than_a_hundredth() {
+    let all: Vec<Value> = serde_json::from_str(QUESTIONS).expect("the questions parse");
+    let model = load(gpu());
+    let log_probs = |question: &Value, plan: PlanOptions| {
+        let mut ids = prompt(&model, question);
+        ids.extend(model.tokenizer().encode(question["answers"][0].as_str().unwrap_or(""), Special::Text));
+        let options = SessionOptions { chunk: 1, plan, ..SessionOptions::default() }.context(512);
+        let mut session = model.session(options).expect("a session");
+        session.feed(&ids).expect("the conversation fits");
+        let mut rows = vec![];
+        let width = model.summary().vocabulary as usize;
+        session.logits(|_, logits, _| rows.extend(logits.chunks_exact(width).flat_map(log_softmax))).expect("logits");
+        rows
+    };
+    let (mut divergence, mut rows) = (0.0, 0);
+    for question in all.iter().step_by(all.len() / 4) {
+        let (exact, rounded) = (log_probs(question, PlanOptions::default()), log_probs(question, fast()));
+        divergence += exact.iter().zip(&rounded).map(|(p, q)| p.exp() * (p - q)).sum::<f64>();
+        rows += exact.len() / model.summary().vocabulary as usize;
+        let mut session = model.session(SessionOptions { plan: fast(), ..SessionOptions::default() }.context(512)).expect("a session");
+        session.feed(&prompt(&model, question)).expect("the prompt fits");
+        let options = GenerateOptions { sampling: Sampling::greedy(), max_tokens: Some(200), ..GenerateOptions::default() };
+        let reply: String = session.generate_with(options).expect("generates").map(|t| t.expect("a token").text).collect();
+        assert!(right(question, &reply), "{}: {reply}", question["id"]);
+    }
+    let mean = divergence / rows as f64;
+    assert!((0.0..=0.01).contains(&mean) && mean > 1e-9, "{mean} nats over {rows} rows");
+}
+
+fn log_softmax(logits: &[f32]) -> Vec<f64> {
+    let top = logits.iter().copied().fold(f32::MIN, f32::max);
+    let sum: f64 = logits.iter().map(|x| f64::from(x - top).exp()).sum();
+    logits.iter().map(|x| f64::from(x - top) - sum.ln()).collect()
 }
 
 #[test]

@@ -134,9 +134,14 @@ pub fn work(step: &Step, states: &States, input: &StepInput) -> Work {
     for ((_, access), arg) in step.dispatch.row.bindings.iter().zip(&step.dispatch.args) {
         let Arg::State(state) = arg else { continue };
         let row_bytes = states.kind(*state).row_bytes() as u64;
-        match (access, &*step.op) {
+        let attention = match &*step.op {
+            Op::Attention(attention) => Some(attention),
+            Op::AttentionSplit(split) => Some(&split.of),
+            _ => None,
+        };
+        match (access, attention) {
             (Access::KvMut, _) => work.bytes += row_bytes * input.positions.len() as u64,
-            (Access::Kv, Op::Attention(attention)) => {
+            (Access::Kv, Some(attention)) => {
                 let (pairs, keys) = seen(attention.attend.mask, states.capacity(), input);
                 work.bytes += row_bytes * keys;
                 work.flops += 2 * pairs * u64::from(attention.q.shape.width());

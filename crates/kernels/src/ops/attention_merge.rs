@@ -2,11 +2,11 @@
 
 use super::attention::Attention;
 use super::pack_q8::BLOCK;
-use super::{Io, Op, Operation};
+use super::{Io, Op, Operation, Work};
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
 use crate::plan::{Absorbed, Dispatch, Grid, Lower, Makers};
-use crate::tensor::{Shape, Tensor};
+use crate::tensor::{Counts, Shape, Tensor};
 use cpu_ref::{KvType, Mask};
 
 kernel! {
@@ -63,6 +63,11 @@ pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
 impl Operation for AttentionMerge {
     fn io(&self) -> Io {
         Io { reads: vec![self.partial, self.positions, self.ends], writes: vec![self.y] }
+    }
+
+    /// The parts are there only because the attention was split, which counts what it must move.
+    fn work(&self, _: Counts) -> Work {
+        Work::default()
     }
 
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
