@@ -206,7 +206,7 @@ fn elements(c: &mut Criterion, device: &Device) {
             ops::add_weighted(rec, x[0], &x, ops::RowWeights { c: weights, first: 4, shift: 0.0 });
         });
         let mut b = Bench::new(device, "rope", rows, &[]);
-        let table = b.rec.rope_rows(&RopeTable { dim: HEAD_DIM, base: 1e6, scale: 1.0, factors: None });
+        let table = b.rec.rope_rows(&RopeTable::new(HEAD_DIM, 1e6));
         let x = b.tensor(Lead::Step, HEADS * HEAD_DIM).heads(HEADS);
         b.run(c, 16, |rec| {
             ops::rope(rec, x, table);

@@ -14,7 +14,29 @@ pub struct RopeTable {
     /// Factor on every frequency (linear position scaling); 1 for none.
     pub scale: f64,
     /// Divisors per pair.
-    pub factors: Option<Arc<[f32]>>,
+    pub factors: Option<Arc<[f64]>>,
+    /// Factor on cosines and sines; 1 for none.
+    pub magnitude: f64,
+}
+
+impl RopeTable {
+    /// A table without scaling.
+    #[must_use]
+    pub fn new(dim: u32, base: f64) -> Self {
+        Self { dim, base, scale: 1.0, factors: None, magnitude: 1.0 }
+    }
+
+    /// The same with the frequency of every pair divided, once more where it was already; 1e30 leaves a pair unrotated.
+    ///
+    /// # Panics
+    /// When there is not one divisor per pair.
+    #[must_use]
+    pub fn divided(&self, divisors: &[f32]) -> Self {
+        assert_eq!(divisors.len() as u32, self.dim / 2, "a divisor for each of {} pairs", self.dim / 2);
+        let so_far = |i: usize| self.factors.as_ref().map_or(1.0, |f| f[i]);
+        let factors = divisors.iter().enumerate().map(|(i, &d)| so_far(i) * f64::from(d)).collect();
+        Self { factors: Some(factors), ..self.clone() }
+    }
 }
 
 /// Where a value comes from.

@@ -101,9 +101,9 @@ fn quantized_matrices_multiply_and_embed() {
 fn heads_rotate_by_their_positions() {
     let (device, heads, head_dim, positions) = (device(), 3, 64, [0, 7, 100_000]);
     let x = values(8, positions.len() * heads * head_dim);
-    let table = RopeTable { dim: 32, base: 1e6, scale: 1.0, factors: None };
+    let table = RopeTable::new(32, 1e6);
     let mut rows = vec![0.0; positions.len() * 32];
-    cpu_ref::rope_rows(&cpu_ref::RopeSpec { dim: 32, base: 1e6, scale: 1.0, factors: None }, &positions, &mut rows);
+    cpu_ref::rope_rows(&cpu_ref::RopeSpec { dim: 32, base: 1e6, scale: 1.0, factors: None, magnitude: 1.0 }, &positions, &mut rows);
     let y = run::rope(&device, &x, &positions, heads, &table).expect("fits");
     equal("rope", &y, |y| cpu_ref::rope(&x, &rows, heads, head_dim, y));
 }
@@ -155,7 +155,7 @@ fn slices_that_do_not_fit_are_shape_errors() {
     assert_eq!(shape(run::matmul(&on, &x, Matrix::f32(&x, 2, 4))), ("w", 32, 48));
     let wide = [0.0; 256];
     assert_eq!(shape(run::attention(&on, &wide, &wide[..128], &wide[..127], heads(Mask::Causal))), ("v", 128, 127));
-    let table = RopeTable { dim: 2, base: 1e4, scale: 1.0, factors: None };
+    let table = RopeTable::new(2, 1e4);
     assert_eq!(shape(run::rope(&on, &x, &[0, 1, 2, 3, 4], 1, &table)), ("x", 10, 12));
 }
 
@@ -172,7 +172,7 @@ fn sizes_that_no_kernel_takes_are_argument_errors() {
     refused(run::add_weighted(&on, &x, &[], &[], 4, 0.0).map(drop));
     refused(run::add_weighted(&on, &x, &[&x[..]; 5], &x, 4, 0.0).map(drop));
     refused(run::matmul(&on, &x, Matrix { ty: GgmlType::Q8_0, rows: 1, cols: 12, bytes: &[] }).map(drop));
-    let table = |dim, factors| RopeTable { dim, base: 1e4, scale: 1.0, factors };
+    let table = |dim, factors| RopeTable { factors, ..RopeTable::new(dim, 1e4) };
     refused(run::rope(&on, &x, &[0], 1, &table(3, None)).map(drop));
     refused(run::rope(&on, &x, &[0], 1, &table(14, None)).map(drop));
     refused(run::rope(&on, &x, &[0], 5, &table(2, None)).map(drop));

@@ -14,7 +14,7 @@ pub enum Error {
     #[error("key {key}: {found} is not {expected}")]
     Parameter { key: String, expected: String, found: String },
     /// A scaling of rope that we do not compute.
-    #[error("rope scaling {name:?} is not supported; this version computes none and linear")]
+    #[error("rope scaling {name:?} is not supported; this version computes none, linear and yarn")]
     RopeScaling { name: String },
     /// A tensor that the architecture needs is not in the file.
     #[error("tensor {name} is missing; the file is incomplete or not a {architecture} model")]

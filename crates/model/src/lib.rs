@@ -12,6 +12,7 @@ pub mod model;
 mod needs;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod ollama;
+mod rope;
 mod runner;
 pub mod sampling;
 mod sequence;

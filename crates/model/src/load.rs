@@ -53,15 +53,20 @@ impl Loader<'_> {
 
     /// A vector [cols], widened to f32 where the file stores less; its type must be one that a weight may have.
     pub fn vector(&mut self, name: &str, cols: u32) -> Result<Weight, Error> {
+        let values = self.values(name, cols)?;
+        Ok(self.weights.vector(name, values)?)
+    }
+
+    /// The values of a vector [cols], for the host.
+    pub fn values(&mut self, name: &str, cols: u32) -> Result<Vec<f32>, Error> {
         let (_, tensor) = self.checked(name, &[u64::from(cols)])?;
         let (ty, bytes) = (tensor.ty()?, tensor.bytes);
         if kernels::format::format(ty).is_none() {
             return Err(kernels::Error::Format { tensor: name.to_string(), ty: ty.name() }.into());
         }
         let values = self.file.dequantized(tensor)?;
-        let weight = self.weights.vector(name, values)?;
         self.report(bytes);
-        Ok(weight)
+        Ok(values)
     }
 
     fn report(&mut self, bytes: u64) {

@@ -1,7 +1,7 @@
 //! Hyper-parameters from a file's metadata, checked before anything believes them.
 
 use crate::error::Error;
-use gguf::Gguf;
+use gguf::{Gguf, Value};
 use std::ops::RangeInclusive;
 
 /// Reads the keys of one architecture: `embedding_length` is `qwen3.embedding_length` in the file.
@@ -16,7 +16,7 @@ pub(crate) const EXPERTS: RangeInclusive<u32> = 1..=kernels::ops::route::MAX_EXP
 pub(crate) const LENGTHS: RangeInclusive<u32> = 1..=1 << 20;
 
 impl Meta<'_> {
-    fn key(&self, key: &str) -> String {
+    pub fn key(&self, key: &str) -> String {
         format!("{}.{key}", self.architecture)
     }
 
@@ -47,49 +47,81 @@ impl Meta<'_> {
 
     /// A finite number above zero, or `default` where the file has none.
     pub fn positive_or(&self, key: &str, default: f32) -> Result<f32, Error> {
+        Ok(self.optional_positive(key)?.unwrap_or(default))
+    }
+
+    /// A finite number above zero, where the file has one.
+    pub fn optional_positive(&self, key: &str) -> Result<Option<f32>, Error> {
         let key = self.key(key);
-        self.file.get_opt::<f32>(&key)?.map_or(Ok(default), |found| positive(key, found))
+        self.file.get_opt::<f32>(&key)?.map(|found| positive(key, found)).transpose()
     }
 
-    /// The factor on every rope frequency: 1, or the inverse of the factor of linear scaling.
-    pub fn rope_scale(&self) -> Result<f64, Error> {
-        match self.file.get_opt::<&str>(&self.key("rope.scaling.type"))? {
-            None | Some("none") => Ok(1.0),
-            Some("linear") => Ok(1.0 / f64::from(self.positive("rope.scaling.factor")?)),
-            Some(name) => Err(Error::RopeScaling { name: name.to_string() }),
-        }
+    /// A whole number within `range` for each of `layers`: one for all of them, or an array.
+    pub fn per_layer(&self, key: &str, range: RangeInclusive<u32>, layers: u32) -> Result<Vec<u32>, Error> {
+        let name = self.key(key);
+        let Value::Array(array) = self.file.get::<Value<'_>>(&name)? else {
+            return Ok(vec![self.count(key, range)?; layers as usize]);
+        };
+        self.one_each(key, array.len(), layers)?;
+        array.u32s()?.map(|n| within(name.clone(), n.into(), range.clone())).collect()
     }
 
-    /// Rotated elements per head: its own key, or the whole head; even.
-    pub fn rope_dim(&self, head_dim: u32) -> Result<u32, Error> {
-        let dim = self.count_or("rope.dimension_count", 2..=head_dim, head_dim)?;
-        if dim.is_multiple_of(2) {
-            return Ok(dim);
+    fn one_each(&self, key: &str, found: usize, layers: u32) -> Result<(), Error> {
+        if found == layers as usize {
+            return Ok(());
         }
-        Err(Error::Parameter { key: self.key("rope.dimension_count"), expected: "even".to_string(), found: dim.to_string() })
+        let expected = format!("one for all {layers} layers or one for each");
+        Err(Error::Parameter { key: self.key(key), expected, found: format!("an array of {found}") })
     }
 
-    /// (query heads, kv heads), the one a multiple of the other.
-    pub fn heads(&self) -> Result<(u32, u32), Error> {
-        let heads = self.count("attention.head_count", 1..=1024)?;
-        let kv = self.count_or("attention.head_count_kv", 1..=1024, heads)?;
-        if heads.is_multiple_of(kv) {
-            return Ok((heads, kv));
+    /// (query heads, kv heads) of each layer, the one a multiple of the other.
+    pub fn heads(&self, layers: u32) -> Result<Vec<(u32, u32)>, Error> {
+        let heads = self.per_layer("attention.head_count", 1..=1024, layers)?;
+        let has_kv = self.file.get_opt::<Value<'_>>(&self.key("attention.head_count_kv"))?.is_some();
+        let kv = if has_kv { self.per_layer("attention.head_count_kv", 1..=1024, layers)? } else { heads.clone() };
+        let pair = |(heads, kv): (u32, u32)| {
+            if heads.is_multiple_of(kv) {
+                return Ok((heads, kv));
+            }
+            let expected = format!("a divisor of {heads} query heads");
+            Err(Error::Parameter { key: self.key("attention.head_count_kv"), expected, found: kv.to_string() })
+        };
+        heads.into_iter().zip(kv).map(pair).collect()
+    }
+
+    /// Whether each layer slides: `attention.sliding_window_pattern`, an array of bools or the period at whose end a layer
+    /// sees everything, or that period by default.
+    pub fn sliding(&self, layers: u32, period: Option<u32>) -> Result<Vec<bool>, Error> {
+        let key = "attention.sliding_window_pattern";
+        match self.file.get_opt::<Value<'_>>(&self.key(key))? {
+            Some(Value::Array(array)) => {
+                self.one_each(key, array.len(), layers)?;
+                Ok(array.bools()?.collect())
+            }
+            _ => {
+                let periods = 1..=1024;
+                let period = period.map_or_else(|| self.count(key, periods.clone()), |p| self.count_or(key, periods.clone(), p))?;
+                Ok((1..=layers).map(|l| !l.is_multiple_of(period)).collect())
+            }
         }
-        let expected = format!("a divisor of {heads} query heads");
-        Err(Error::Parameter { key: self.key("attention.head_count_kv"), expected, found: kv.to_string() })
     }
 
     /// Elements per head: its own key, or the embedding shared among the heads; the same for keys and values.
     pub fn head_dim(&self, embedding_length: u32, heads: u32) -> Result<u32, Error> {
+        self.head_dim_of("", embedding_length / heads)
+    }
+
+    /// The same for the keys that end in `suffix`.
+    pub fn head_dim_of(&self, suffix: &str, default: u32) -> Result<u32, Error> {
         let dims = 4..=kernels::ops::attention::MAX_HEAD_DIM;
-        let dim = self.count_or("attention.key_length", dims.clone(), embedding_length / heads)?;
-        let value = self.count_or("attention.value_length", dims.clone(), dim)?;
+        let key = format!("attention.key_length{suffix}");
+        let dim = self.count_or(&key, dims.clone(), default)?;
+        let value = self.count_or(&format!("attention.value_length{suffix}"), dims.clone(), dim)?;
         if dims.contains(&dim) && dim.is_multiple_of(4) && dim == value {
             return Ok(dim);
         }
         let expected = format!("a multiple of 4 within {dims:?}, for keys and values alike");
-        Err(Error::Parameter { key: self.key("attention.key_length"), expected, found: format!("{dim} and {value}") })
+        Err(Error::Parameter { key: self.key(&key), expected, found: format!("{dim} and {value}") })
     }
 }
 

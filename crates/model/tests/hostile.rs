@@ -50,9 +50,9 @@ fn hyper_parameters_out_of_range_are_named() {
             "block_count": 0u32, 1_000_000_000u32, u64::MAX, -1i32, 2.0f32, "2", true, vec![2u32];
             "context_length": 0u32, u32::MAX, u64::MAX, "long";
             "embedding_length": 0u32, u32::MAX, 1u64 << 40, -64i32;
-            "feed_forward_length": 0u32, u32::MAX, vec![96u32, 96];
-            "attention.head_count": 0u32, 1_000_000_000u32, vec![3u32, 3], "3";
-            "attention.head_count_kv": 0u32, 2u32, 4u32, 6u32, u32::MAX;
+            "feed_forward_length": 0u32, u32::MAX, vec![96u32], vec![96u32; 3], vec![96u32, 0], vec![96i32, -96], vec![96.0f32; 2];
+            "attention.head_count": 0u32, 1_000_000_000u32, vec![3u32], vec![3u32, 0], "3", vec!["3", "3"];
+            "attention.head_count_kv": 0u32, 2u32, 4u32, 6u32, u32::MAX, vec![1u32, 2], vec![1u32; 3];
             "attention.key_length": 0u32, 1u32, 33u32, 34u32, 516u32, 1_000_000_000u32, -32i32;
             "attention.layer_norm_rms_epsilon": 0.0f32, -1e-6f32, f32::NAN, f32::INFINITY, 1u32, "1e-6";
             "rope.freq_base": 0.0f32, -1e6f32, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, "1e6";
@@ -66,11 +66,12 @@ fn hyper_parameters_out_of_range_are_named() {
             ("qwen3.rope.scaling.factor", "a factor of 0", |f| {
                 f.set("qwen3.rope.scaling.type", "linear").set("qwen3.rope.scaling.factor", 0.0f32)
             }),
-            ("yarn", "an unknown scaling", |f| f.set("qwen3.rope.scaling.type", "yarn")),
+            ("longrope", "an unknown scaling", |f| f.set("qwen3.rope.scaling.type", "longrope")),
+            ("qwen3.rope.scaling.factor", "yarn without a factor", |f| f.set("qwen3.rope.scaling.type", "yarn")),
             ("qwen3.rope.scaling.type", "a scaling that is a number", |f| f.set("qwen3.rope.scaling.type", 1u32)),
             ("general.architecture", "no architecture", |f| f.remove("general.architecture")),
             ("general.architecture", "an architecture of 3", |f| f.set("general.architecture", 3u32)),
-            ("qwen2, qwen2moe, qwen3", "another architecture", |f| f.set("general.architecture", "mamba")),
+            ("gemma4, qwen2, qwen2moe, qwen3", "another architecture", |f| f.set("general.architecture", "mamba")),
             ("qwen2.", "the other architecture", |f| f.set("general.architecture", "qwen2")),
         ],
     ]
@@ -146,10 +147,11 @@ fn changed(tiny: &Tiny, tensor: &str, change: impl Fn(&mut Spec) -> bool) -> Ggu
 fn every_tensor_that_is_missing_misshapen_or_unreadable_is_named() {
     let dense = [Tiny::qwen3(), Tiny { tied: false, ..Tiny::qwen2() }];
     let routed = [Tiny { layers: 1, ..Tiny::qwen3moe() }, Tiny { layers: 1, tied: false, ..Tiny::qwen2moe() }];
-    for tiny in dense.into_iter().chain(routed) {
+    let gemmas = [Tiny::gemma3(), Tiny::gemma4(), Tiny::gemma4_dense()].map(|tiny| Tiny { tied: false, ..tiny });
+    for tiny in dense.into_iter().chain(routed).chain(gemmas) {
         for name in tensors(&tiny) {
-            // Without a head of its own a model uses the embedding.
-            if name != "output.weight" {
+            // Without a head of its own a model uses the embedding, and without values Gemma 4 uses the keys.
+            if name != "output.weight" && !(tiny.architecture == "gemma4" && name.ends_with("attn_v.weight")) {
                 names(&changed(&tiny, &name, |_| false), &format!("{name} left out"), &name);
             }
             let shorter = changed(&tiny, &name, |spec| {
@@ -159,12 +161,14 @@ fn every_tensor_that_is_missing_misshapen_or_unreadable_is_named() {
                 spec.values.truncate(count as usize);
                 true
             });
-            // The rows of the embedding are the vocabulary, with which the head's disagree then.
-            let named = if name == "token_embd.weight" { "output.weight" } else { &name };
+            // The rows of the embedding are the vocabulary, with which those of the head, or of another embedding, disagree then.
+            let disagrees = if tiny.per_layer > 0 { "per_layer_token_embd.weight" } else { "output.weight" };
+            let named = if name == "token_embd.weight" { disagrees } else { &name };
             names(&shorter, &format!("{name} shorter"), named);
             let deeper = changed(&tiny, &name, |spec| {
                 let first = spec.dims[0];
-                spec.dims.splice(0..1, [first / 2, 2]);
+                spec.dims.splice(0..1, if first == 1 { [1, 2] } else { [first / 2, 2] });
+                spec.values.resize(spec.dims.iter().product::<u64>() as usize, 0.0);
                 true
             });
             names(&deeper, &format!("{name} of three dimensions"), &name);

@@ -61,6 +61,26 @@ fn experts_past_the_binding_limit_are_split_within_an_expert() {
 }
 
 #[test]
+fn gemma2() {
+    insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::gemma2() }, &CAPS, &PlanOptions::default()));
+}
+
+#[test]
+fn gemma3() {
+    insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::gemma3() }, &CAPS, &PlanOptions::default()));
+}
+
+#[test]
+fn gemma4_shares_the_states_of_the_last_layer_of_the_same_kind() {
+    insta::assert_snapshot!(planned(&Tiny::gemma4(), &CAPS, &PlanOptions::default()));
+}
+
+#[test]
+fn gemma4_with_keys_for_values() {
+    insta::assert_snapshot!(planned(&Tiny::gemma4_dense(), &CAPS, &PlanOptions::default()));
+}
+
+#[test]
 fn a_weight_past_the_binding_limit_is_split_by_rows() {
     let caps = Caps { max_binding_bytes: 8 << 10, ..CAPS };
     insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::qwen3() }, &caps, &PlanOptions::default()));

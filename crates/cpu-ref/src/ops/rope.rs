@@ -12,12 +12,14 @@ pub struct RopeSpec<'a> {
     /// Multiplies every frequency: 1 for none, 1 / factor for linear position scaling (arXiv 2306.15595).
     pub scale: f64,
     /// Divisors of the `dim / 2` frequencies (GGUF `rope_freqs.weight`); 1e30 leaves a pair unrotated.
-    pub factors: Option<&'a [f32]>,
+    pub factors: Option<&'a [f64]>,
+    /// Multiplies cosines and sines: 1 for none (YaRN's attention factor, arXiv 2309.00071).
+    pub magnitude: f64,
 }
 
 /// Cosines and sines of every position: `angle[t, i] = positions[t] * scale * base^(-2 i / dim) / factors[i]`.
 ///
-/// `rows [T, dim / 2, 2]` receives (cos, sin), computed in f64 and rounded once.
+/// `rows [T, dim / 2, 2]` receives magnitude (cos, sin), computed in f64 and rounded once.
 /// Source: Su et al. 2021, arXiv 2104.09864, section 3.2.2.
 pub fn rope_rows(spec: &RopeSpec, positions: &[u32], rows: &mut [f32]) {
     assert!(spec.dim.is_multiple_of(2), "rope_rows: dim {} is odd", spec.dim);
@@ -26,14 +28,14 @@ pub fn rope_rows(spec: &RopeSpec, positions: &[u32], rows: &mut [f32]) {
         check::len("rope_rows: factors", factors.len(), spec.dim / 2);
     }
     let frequency = |i: usize| {
-        let factor = spec.factors.map_or(1.0, |factors| factors[i] as f64);
+        let factor = spec.factors.map_or(1.0, |factors| factors[i]);
         spec.scale * spec.base.powf(-2.0 * i as f64 / spec.dim as f64) / factor
     };
     let frequencies: Vec<f64> = (0..spec.dim / 2).map(frequency).collect();
     let pairs = positions.iter().flat_map(|&position| frequencies.iter().map(move |f| position as f64 * f));
     for (angle, row) in pairs.zip(rows.chunks_exact_mut(2)) {
-        row[0] = angle.cos() as f32;
-        row[1] = angle.sin() as f32;
+        row[0] = (spec.magnitude * angle.cos()) as f32;
+        row[1] = (spec.magnitude * angle.sin()) as f32;
     }
 }
 
@@ -73,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    const PLAIN: RopeSpec = RopeSpec { dim: 4, base: 10_000.0, scale: 1.0, factors: None };
+    const PLAIN: RopeSpec = RopeSpec { dim: 4, base: 10_000.0, scale: 1.0, factors: None, magnitude: 1.0 };
 
     fn rows(spec: RopeSpec, positions: &[u32]) -> Vec<f32> {
         let mut rows = vec![f32::NAN; positions.len() * spec.dim];
@@ -113,6 +115,12 @@ mod tests {
     }
 
     #[test]
+    fn the_magnitude_lengthens_every_pair() {
+        let want = [1.25, 0.0, 1.25, 0.0, 1.25 * 0.540302306, 1.25 * 0.841470985, 1.25 * 0.999950000, 1.25 * 0.009999833];
+        close(&rows(RopeSpec { magnitude: 1.25, ..PLAIN }, &[0, 1]), &want);
+    }
+
+    #[test]
     fn a_quarter_turn_swaps_the_halves() {
         // Both pairs turn by a right angle: (a, b) becomes (-b, a), and partners are two apart.
         let spec = RopeSpec { base: 1.0, scale: PI / 2.0, ..PLAIN };
@@ -123,7 +131,7 @@ mod tests {
 
     #[test]
     fn dimensions_past_the_rotated_ones_are_copied() {
-        let spec = RopeSpec { dim: 2, base: 1.0, scale: PI, factors: None };
+        let spec = RopeSpec { dim: 2, base: 1.0, scale: PI, ..PLAIN };
         let mut y = [f32::NAN; 10];
         let x = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0];
         rope(&x, &rows(spec, &[1]), 2, 5, &mut y);
@@ -132,7 +140,7 @@ mod tests {
 
     #[test]
     fn every_token_has_its_own_row() {
-        let spec = RopeSpec { dim: 2, base: 1.0, scale: PI / 2.0, factors: None };
+        let spec = RopeSpec { dim: 2, base: 1.0, scale: PI / 2.0, ..PLAIN };
         let mut y = [f32::NAN; 6];
         rope(&[1.0, 0.0, 1.0, 0.0, 1.0, 0.0], &rows(spec, &[0, 1, 2]), 1, 2, &mut y);
         close(&y, &[1.0, 0.0, 0.0, 1.0, -1.0, 0.0]);

@@ -80,9 +80,9 @@ pub(crate) fn input_words(kind: Input, shape: Shape, input: &StepInput, ropes: &
         Input::Sampling => exact(bytemuck::cast_slice(&input.sampling)),
         Input::Host(n) => exact(bytemuck::cast_slice(&input.host[n as usize])),
         Input::Rope(n) => {
-            let RopeTable { dim, base, scale, factors } = &ropes[n as usize];
-            let spec = cpu_ref::RopeSpec { dim: *dim as usize, base: *base, scale: *scale, factors: factors.as_deref() };
-            let mut rows = vec![0.0_f32; input.positions.len() * *dim as usize];
+            let &RopeTable { dim, base, scale, ref factors, magnitude } = &ropes[n as usize];
+            let spec = cpu_ref::RopeSpec { dim: dim as usize, base, scale, factors: factors.as_deref(), magnitude };
+            let mut rows = vec![0.0_f32; input.positions.len() * dim as usize];
             cpu_ref::rope_rows(&spec, &input.positions, &mut rows);
             bytemuck::cast_vec(rows)
         }

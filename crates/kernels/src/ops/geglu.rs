@@ -11,25 +11,33 @@ kernel! {
     GEGLU: "geglu",
     entry: "geglu",
     wgsl: ["geglu.wgsl", "shared/grid.wgsl", "shared/gelu.wgsl"],
-    params: Params { n: u32 },
+    params: Params { n: u32, dim: u32, up_dim: u32, start: u32 },
     bindings: Bind { gate: Read, up: Read, y: Write },
     cpu: cpu_ref::geglu,
     nmse: 1e-10,
 }
 
-/// y = gelu(gate) * up, tanh form.
+/// y = gelu(gate) * up[.., start..], tanh form.
 #[derive(Clone, Debug)]
 pub struct Geglu {
     pub gate: Tensor,
     pub up: Tensor,
+    pub start: u32,
     pub y: Tensor,
 }
 
 /// y = gelu(gate) * up with the tanh form of GELU, element by element; all [T, F], f32 (Shazeer 2020, arXiv 2002.05202).
 pub fn geglu(rec: &mut Recorder, gate: Tensor, up: Tensor) -> Tensor {
     assert_eq!(gate.shape, up.shape, "geglu of unequal shapes");
+    geglu_columns(rec, gate, up, 0)
+}
+
+/// The same where `up` [T, U] is wider: its columns `start..start + F` are read.
+pub fn geglu_columns(rec: &mut Recorder, gate: Tensor, up: Tensor, start: u32) -> Tensor {
+    let fits = gate.shape.rows == up.shape.rows && start + gate.shape.width() <= up.shape.width();
+    assert!(fits, "geglu of {:?} with columns of {:?} from {start} on", gate.shape, up.shape);
     let y = rec.make(gate.shape);
-    rec.push(Geglu { gate, up, y });
+    rec.push(Geglu { gate, up, start, y });
     y
 }
 
@@ -39,27 +47,33 @@ impl Operation for Geglu {
     }
 
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
-        let n = self.y.shape.elements() as u32;
+        let (dim, up_dim) = (self.y.shape.width(), self.up.shape.width());
+        let params = Params { n: self.y.shape.elements() as u32, dim, up_dim, start: self.start };
         let grid = Grid::Elements { lead: self.y.shape, workgroup: 256, per_thread: 1 };
-        vec![Bind { gate: self.gate.into(), up: self.up.into(), y: self.y.into() }.dispatch(Params { n }, grid)]
+        vec![Bind { gate: self.gate.into(), up: self.up.into(), y: self.y.into() }.dispatch(params, grid)]
     }
 
     fn cpu(&self, host: &mut Host<'_>) {
         let mut y = host.take(self.y);
-        cpu_ref::geglu(host.f32(self.gate), host.f32(self.up), &mut y);
+        let (dim, up_dim, start) = (self.y.shape.width() as usize, self.up.shape.width() as usize, self.start as usize);
+        let up = host.f32(self.up).chunks_exact(up_dim).map(|row| &row[start..start + dim]);
+        for ((gate, up), y) in host.f32(self.gate).chunks_exact(dim).zip(up).zip(y.chunks_exact_mut(dim)) {
+            cpu_ref::geglu(gate, up, y);
+        }
         host.put(self.y, y);
     }
 }
 
-/// Gates from strongly negative to strongly positive; the first is positive, as in [`super::gelu()`].
+/// Gates from strongly negative to strongly positive, with all of `up` or some columns; the first is positive, as in [`super::gelu()`].
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), g.dim());
     let mut case = Case::new(rows);
     let mut values = g.values((rows * dim) as usize);
     values[0] = values[0].abs();
     let gate = case.given(Shape::new(Lead::Step, rows, dim), values);
-    let up = case.tensor(g, dim);
-    let y = geglu(&mut case.rec, gate, up);
+    let (before, after) = g.pick(&[(0, 0), (0, 3), (7, 0), (64, 65)]);
+    let up = case.tensor(g, before + dim + after);
+    let y = geglu_columns(&mut case.rec, gate, up, before);
     case.expect(y);
     case
 }

@@ -40,7 +40,7 @@ pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
     let Op::PackQ8(pack) = op else { return None };
     let (gate, up, gelu) = match makers.alone(pack.x)? {
         Op::Swiglu(glu) => (glu.gate, glu.up, false),
-        Op::Geglu(glu) => (glu.gate, glu.up, true),
+        Op::Geglu(glu) if glu.up.shape == glu.gate.shape => (glu.gate, glu.up, true),
         _ => return None,
     };
     Some(Absorbed { op: GluPackQ8 { gate, up, gelu, packed: pack.packed }.into(), of: vec![pack.x], early: false })

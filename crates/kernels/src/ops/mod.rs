@@ -185,7 +185,7 @@ pub use combine_experts::combine_experts;
 pub use embed::embed;
 pub use gather_rows::gather_rows;
 pub use gaussian_top_k::gaussian_top_k;
-pub use geglu::geglu;
+pub use geglu::{geglu, geglu_columns};
 pub use gelu::gelu;
 pub use group_experts::group_experts;
 pub use kv_append::kv_append;

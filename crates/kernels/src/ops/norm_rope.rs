@@ -69,7 +69,7 @@ pub fn case(g: &mut Gen) -> Case {
     let dim = if g.coin() { head_dim } else { head_dim / 2 };
     let mut case = Case::new(rows);
     case.place(g, 131_072);
-    let table = case.rec.rope_rows(&RopeTable { dim, base: 1e4, scale: 1.0, factors: None });
+    let table = case.rec.rope_rows(&RopeTable::new(dim, 1e4));
     let w = g.coin().then(|| case.vector(g, head_dim));
     let x = case.squared(g, heads * head_dim).heads(heads);
     let x = rms_norm(&mut case.rec, x, w, 1e-6);

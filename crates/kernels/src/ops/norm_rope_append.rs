@@ -112,7 +112,7 @@ pub fn case(g: &mut Gen) -> Case {
     let kinds = [StateKind::Kv { ty, width }, StateKind::Kv { ty, width }];
     let mut case = Case::with_states(rows, &kinds, 2, 30);
     case.input.sequences = (0..rows).map(|t| t % 2).collect();
-    let table = case.rec.rope_rows(&RopeTable { dim: if g.coin() { dim } else { dim / 2 }, base: 1e4, scale: 1.0, factors: None });
+    let table = case.rec.rope_rows(&RopeTable::new(if g.coin() { dim } else { dim / 2 }, 1e4));
     let (k, v) = (case.uniform(g, width, 3.0).heads(heads), case.tensor(g, width).heads(heads));
     let w = g.coin().then(|| case.vector(g, dim));
     let k = w.map_or(k, |w| rms_norm(&mut case.rec, k, Some(w), 1e-6));

@@ -1,5 +1,8 @@
 //! The architectures: one file each, read top to bottom. What they share is operations.
 
+mod gemma2;
+mod gemma3;
+mod gemma4;
 mod qwen2;
 mod qwen2moe;
 mod qwen3;
@@ -54,8 +57,15 @@ pub(crate) trait Architecture: Send + Sync {
 type Load = fn(&Gguf, &mut Loader<'_>) -> Result<Box<dyn Architecture>, Error>;
 
 /// The architectures by the name that files give.
-const KNOWN: &[(&str, Load)] =
-    &[("qwen2", qwen2::load), ("qwen2moe", qwen2moe::load), ("qwen3", qwen3::load), ("qwen3moe", qwen3moe::load)];
+const KNOWN: &[(&str, Load)] = &[
+    ("gemma2", gemma2::load),
+    ("gemma3", gemma3::load),
+    ("gemma4", gemma4::load),
+    ("qwen2", qwen2::load),
+    ("qwen2moe", qwen2moe::load),
+    ("qwen3", qwen3::load),
+    ("qwen3moe", qwen3moe::load),
+];
 
 /// The entry of the table for a file.
 pub(crate) fn find(file: &Gguf) -> Result<(&'static str, Load), Error> {

@@ -14,9 +14,10 @@ struct Config {
     block_count: u32,
     context_length: u32,
     embedding_length: u32,
-    feed_forward_length: u32,
-    head_count: u32,
-    head_count_kv: u32,
+    /// Of each layer.
+    feed_forward_length: Vec<u32>,
+    /// Query heads and kv heads of each layer.
+    heads: Vec<(u32, u32)>,
     key_length: u32,
     layer_norm_rms_epsilon: f32,
     rope: RopeTable,
@@ -26,19 +27,18 @@ impl Config {
     fn read(file: &Gguf) -> Result<Self, Error> {
         let meta = Meta { file, architecture: "qwen3" };
         let embedding_length = meta.count("embedding_length", LENGTHS)?;
-        let (head_count, head_count_kv) = meta.heads()?;
-        let key_length = meta.head_dim(embedding_length, head_count)?;
-        let base = f64::from(meta.positive_or("rope.freq_base", 10_000.0)?);
+        let block_count = meta.count("block_count", 1..=1024)?;
+        let heads = meta.heads(block_count)?;
+        let key_length = meta.head_dim(embedding_length, heads[0].0)?;
         Ok(Self {
-            block_count: meta.count("block_count", 1..=1024)?,
+            block_count,
             context_length: meta.count("context_length", 1..=1 << 24)?,
             embedding_length,
-            feed_forward_length: meta.count("feed_forward_length", LENGTHS)?,
-            head_count,
-            head_count_kv,
+            feed_forward_length: meta.per_layer("feed_forward_length", LENGTHS, block_count)?,
+            heads,
             key_length,
             layer_norm_rms_epsilon: meta.positive("attention.layer_norm_rms_epsilon")?,
-            rope: RopeTable { dim: meta.rope_dim(key_length)?, base, scale: meta.rope_scale()?, factors: None },
+            rope: meta.rope(key_length, 10_000.0)?,
         })
     }
 
@@ -48,6 +48,8 @@ impl Config {
 }
 
 struct Layer {
+    head_count: u32,
+    head_count_kv: u32,
     attn_norm: Weight,
     attn_q: Weight,
     attn_k: Weight,
@@ -63,10 +65,13 @@ struct Layer {
 
 impl Layer {
     fn load(c: &Config, l: u32, from: &mut Loader<'_>) -> Result<Self, Error> {
-        let (d, f) = (c.embedding_length, c.feed_forward_length);
-        let (q, kv) = (c.head_count * c.key_length, c.head_count_kv * c.key_length);
+        let (d, f) = (c.embedding_length, c.feed_forward_length[l as usize]);
+        let (head_count, head_count_kv) = c.heads[l as usize];
+        let (q, kv) = (head_count * c.key_length, head_count_kv * c.key_length);
         let name = |tensor: &str| format!("blk.{l}.{tensor}.weight");
         Ok(Self {
+            head_count,
+            head_count_kv,
             attn_norm: from.vector(&name("attn_norm"), d)?,
             attn_q: from.matrix(&name("attn_q"), q, d)?,
             attn_k: from.matrix(&name("attn_k"), kv, d)?,
@@ -107,7 +112,7 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
         context_length: config.context_length,
         embedding_length: d,
         vocabulary,
-        caches: vec![Cache { width: config.head_count_kv * config.key_length, window: None }; config.block_count as usize],
+        caches: config.heads.iter().map(|(_, kv)| Cache { width: kv * config.key_length, window: None }).collect(),
     };
     Ok(Box::new(Qwen3 { config, summary, token_embd, layers, output_norm, output }))
 }
@@ -116,9 +121,9 @@ fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: KvState, l: u32, h: Tens
     let rows = rec.rope_rows(&c.rope);
     let x = rms_norm(rec, h, Some(w.attn_norm), c.layer_norm_rms_epsilon);
     rec.tap("attn_norm", l, x);
-    let q = matmul(rec, w.attn_q, x).heads(c.head_count); // [T, N, H]
-    let k = matmul(rec, w.attn_k, x).heads(c.head_count_kv); // [T, K, H]
-    let v = matmul(rec, w.attn_v, x).heads(c.head_count_kv);
+    let q = matmul(rec, w.attn_q, x).heads(w.head_count); // [T, N, H]
+    let k = matmul(rec, w.attn_k, x).heads(w.head_count_kv); // [T, K, H]
+    let v = matmul(rec, w.attn_v, x).heads(w.head_count_kv);
     rec.tap("attn_q", l, q);
     rec.tap("attn_k", l, k);
     rec.tap("attn_v", l, v);
@@ -126,7 +131,7 @@ fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: KvState, l: u32, h: Tens
     let k = rms_norm(rec, k, Some(w.attn_k_norm), c.layer_norm_rms_epsilon);
     let (q, k) = (rope(rec, q, rows), rope(rec, k, rows));
     let kv = kv_append(rec, kv, k, v);
-    let a = attention(rec, q, kv, c.head_count_kv, c.attend()).flat();
+    let a = attention(rec, q, kv, w.head_count_kv, c.attend()).flat();
     rec.tap("attn_out", l, a);
     let a = matmul(rec, w.attn_output, a);
     let h = add(rec, h, a);

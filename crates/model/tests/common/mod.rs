@@ -1,6 +1,8 @@
 //! Tiny models of random weights, built in memory, and the executors to run them on.
 #![allow(dead_code)]
 
+mod gemma;
+
 use gguf::{GgmlType, Gguf, GgufBuilder};
 use kernels::parity::Gen;
 use kernels::{Device, Executor, Limits, Select};
@@ -30,6 +32,10 @@ pub struct Tiny {
     /// Types of the matrices, taken in turn.
     pub types: &'static [GgmlType],
     pub seed: u64,
+    /// Elements that every layer gets of a per-layer embedding.
+    pub per_layer: u32,
+    /// Layers at the end without keys and values of their own.
+    pub shared: u32,
 }
 
 /// A tensor on its way into the file.
@@ -56,6 +62,8 @@ impl Tiny {
             tied: false,
             types: F16,
             seed: 1,
+            per_layer: 0,
+            shared: 0,
         }
     }
 
@@ -87,7 +95,9 @@ impl Tiny {
     /// The file's metadata, without tensors.
     pub fn metadata(&self) -> GgufBuilder<'static> {
         let key = |name: &str| format!("{}.{name}", self.architecture);
-        let file = vocabulary(GgufBuilder::new().set("general.architecture", self.architecture))
+        let file = vocabulary(GgufBuilder::new().set("general.architecture", self.architecture));
+        let file = self
+            .gemma_metadata(file)
             .set(key("block_count"), self.layers)
             .set(key("context_length"), self.context)
             .set(key("embedding_length"), self.embedding)
@@ -98,6 +108,7 @@ impl Tiny {
             .set(key("attention.value_length"), self.head_dim)
             .set(key("attention.layer_norm_rms_epsilon"), 1e-6_f32)
             .set(key("rope.freq_base"), 1e6_f32);
+        let file = self.gemma_arrays(file);
         if self.experts == 0 {
             return file;
         }
@@ -109,6 +120,9 @@ impl Tiny {
 
     /// Names and shapes [rows, columns] of the tensors; vectors have no rows.
     fn tensors(&self) -> Vec<(String, u32, u32)> {
+        if self.architecture.starts_with("gemma") {
+            return self.gemma_tensors();
+        }
         let (d, f) = (self.embedding, self.feed_forward);
         let (q, kv) = (self.heads * self.head_dim, self.kv_heads * self.head_dim);
         let mut all = vec![("token_embd.weight".to_string(), VOCABULARY, d)];
@@ -172,6 +186,15 @@ impl Tiny {
             let scale = (3.0 / cols as f32).sqrt();
             let value = |n: u32| match name.as_str() {
                 _ if rows == 0 && name.ends_with("norm.weight") => 1.0 + 0.2 * g.unit(),
+                _ if name.ends_with("output_scale.weight") => 0.9 + 0.1 * g.unit(),
+                // A quarter of the pairs turns.
+                "rope_freqs.weight" => {
+                    if n < cols / 4 {
+                        1.0
+                    } else {
+                        1e30
+                    }
+                }
                 _ if rows == 0 => 0.2 * g.unit(),
                 // Greedy text is printable: the rows of other tokens give logits of 0.
                 "output.weight" if !(0x20..0x7f).contains(&(n / cols)) && !(256..296).contains(&(n / cols)) => 0.0 * g.unit(),

@@ -1,0 +1,40 @@
+//! The result of one comparison, and when it passes.
+
+/// One comparison: the worst difference, its bound, and whether the best tokens agree.
+pub struct Check {
+    pub mode: String,
+    pub worst: f64,
+    pub bound: f64,
+    pub agrees: bool,
+    pub seconds: f64,
+}
+
+impl Check {
+    /// A model that did not run.
+    pub fn refused(error: &anyhow::Error) -> Self {
+        Self { mode: format!("{error:#}"), worst: f64::INFINITY, bound: 0.0, agrees: true, seconds: 0.0 }
+    }
+
+    pub fn passes(&self) -> bool {
+        self.agrees && self.worst <= self.bound
+    }
+}
+
+impl std::fmt::Display for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let verdict = match (self.passes(), self.agrees) {
+            (true, _) => "",
+            (_, false) => "  FAILED: other best tokens",
+            _ => "  FAILED",
+        };
+        write!(f, "{:<22} {:>10.2e} {:>8.0e}  {:>7.2}{verdict}", self.mode, self.worst, self.bound, self.seconds)
+    }
+}
+
+/// Whether the best token is the same; past the `exact` bound, where the reference's margin is more than twice what rounding may move.
+pub fn same_best(got: &[f32], expected: &[f32], bound: f64, exact: f64) -> bool {
+    let best = |row: &[f32]| cpu_ref::argmax(row) as usize;
+    let (a, b) = (best(got), best(expected));
+    let margin = f64::from(expected[b] - expected[a]);
+    a == b || (bound > exact && margin <= 2.0 * bound)
+}
