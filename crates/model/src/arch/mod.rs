@@ -32,7 +32,7 @@ pub struct Summary {
     pub context_length: u32,
     pub embedding_length: u32,
     pub vocabulary: u32,
-    /// The caches of keys and values. Layers that share one name the same; see [`Architecture::forward`].
+    /// The caches of keys and values. Layers that share one name the same; see `Architecture::forward`.
     pub caches: Vec<Cache>,
 }
 
