@@ -3,6 +3,7 @@
 use crate::compose::Kernel;
 use crate::error::Error;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Which adapter to open.
@@ -113,6 +114,8 @@ pub(crate) struct Inner {
     pub lost: Arc<OnceLock<String>>,
     pub failed: Arc<Mutex<Option<String>>>,
     pub pipelines: Arc<Mutex<HashMap<Kernel, Arc<Pipeline>>>>,
+    /// Buffers, bind groups and pipelines made so far.
+    pub created: Arc<AtomicU64>,
     /// Text that replaces one kernel's own.
     pub source: Option<(Kernel, String)>,
 }
@@ -283,7 +286,8 @@ impl Device {
             uniform_align: limits.min_uniform_buffer_offset_alignment,
             storage_align: limits.min_storage_buffer_offset_alignment,
         };
-        Ok(Self(Arc::new(Inner { device, queue, summary, caps, limits, features, lost, failed, pipelines: Arc::default(), source: None })))
+        let (pipelines, created, source) = (Arc::default(), Arc::default(), None);
+        Ok(Self(Arc::new(Inner { device, queue, summary, caps, limits, features, lost, failed, pipelines, created, source })))
     }
 
     /// The same device as if it could do less: tests force splits and fallbacks with it.
@@ -301,7 +305,7 @@ impl Device {
     }
 
     fn altered(&self, caps: Caps, source: Option<(Kernel, String)>, pipelines: Arc<Mutex<HashMap<Kernel, Arc<Pipeline>>>>) -> Self {
-        let Inner { device, queue, summary, limits, features, lost, failed, .. } = &*self.0;
+        let Inner { device, queue, summary, limits, features, lost, failed, created, .. } = &*self.0;
         Self(Arc::new(Inner {
             device: device.clone(),
             queue: queue.clone(),
@@ -312,8 +316,20 @@ impl Device {
             lost: Arc::clone(lost),
             failed: Arc::clone(failed),
             pipelines,
+            created: Arc::clone(created),
             source,
         }))
+    }
+
+    /// Buffers, bind groups and pipelines made on this device so far. Plans make theirs when they are made or bound, never per run.
+    #[must_use]
+    pub fn created(&self) -> u64 {
+        self.0.created.load(Ordering::Relaxed)
+    }
+
+    /// Counts an object that is about to be made.
+    pub(crate) fn count(&self) {
+        self.0.created.fetch_add(1, Ordering::Relaxed);
     }
 
     /// What this device can do.
@@ -357,6 +373,7 @@ impl Device {
         if bytes > self.0.caps.max_buffer_bytes {
             return Err(Error::BindingTooLarge { what: what.to_string(), bytes, limit: self.0.caps.max_buffer_bytes });
         }
+        self.count();
         let scope = self.0.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let buffer =
             self.0.device.create_buffer(&wgpu::BufferDescriptor { label: Some(what), size: bytes, usage, mapped_at_creation: false });
@@ -367,6 +384,12 @@ impl Device {
         #[cfg(target_arch = "wasm32")]
         drop(scope);
         Ok(buffer)
+    }
+
+    /// What a dispatch reads and writes.
+    pub(crate) fn bind_group(&self, what: &str, layout: &wgpu::BindGroupLayout, entries: &[wgpu::BindGroupEntry<'_>]) -> wgpu::BindGroup {
+        self.count();
+        self.0.device.create_bind_group(&wgpu::BindGroupDescriptor { label: Some(what), layout, entries })
     }
 }
 

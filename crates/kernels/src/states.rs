@@ -33,10 +33,7 @@ impl States {
     pub fn new(executor: &Executor, kinds: &[StateKind], sequences: u32, capacity: u32) -> Result<Self, Error> {
         let store = match executor {
             Executor::Gpu(device) => Store::Gpu(device.clone(), buffers(device, kinds, sequences, capacity)?),
-            Executor::Cpu => {
-                let size = |k: &StateKind| k.row_bytes() * sequences as usize * capacity as usize;
-                Store::Cpu(kinds.iter().map(|k| vec![0; size(k)]).collect())
-            }
+            Executor::Cpu => Store::Cpu(kinds.iter().map(|k| zeroed(k, sequences, capacity)).collect::<Result<_, _>>()?),
         };
         Ok(Self { kinds: kinds.to_vec(), sequences, capacity, generation: next_generation(), store })
     }
@@ -93,14 +90,14 @@ impl States {
                 *current = grown;
             }
             Store::Cpu(all) => {
-                for (kind, bytes) in self.kinds.iter().zip(all) {
+                let mut grown = self.kinds.iter().map(|k| zeroed(k, self.sequences, capacity)).collect::<Result<Vec<_>, _>>()?;
+                for ((kind, from), to) in self.kinds.iter().zip(&*all).zip(&mut grown) {
                     let row = kind.row_bytes();
-                    let mut grown = vec![0; row * sequences * capacity as usize];
-                    for (from, to) in bytes.chunks_exact(old * row).zip(grown.chunks_exact_mut(capacity as usize * row)) {
+                    for (from, to) in from.chunks_exact(old * row).zip(to.chunks_exact_mut(capacity as usize * row)) {
                         to[..from.len()].copy_from_slice(from);
                     }
-                    *bytes = grown;
                 }
+                *all = grown;
             }
         }
         self.capacity = capacity;
@@ -124,6 +121,17 @@ impl States {
     }
 }
 
+/// Host memory for one state, or the error that says how much there is not.
+fn zeroed(kind: &StateKind, sequences: u32, capacity: u32) -> Result<Vec<u8>, Error> {
+    let bytes = (kind.row_bytes() as u64).saturating_mul(u64::from(sequences)).saturating_mul(u64::from(capacity));
+    let refused = || Error::OutOfMemory { what: format!("a state of {capacity} positions"), bytes };
+    let len = usize::try_from(bytes).map_err(|_| refused())?;
+    let mut memory = vec![];
+    memory.try_reserve_exact(len).map_err(|_| refused())?;
+    memory.resize(len, 0);
+    Ok(memory)
+}
+
 fn buffers(device: &Device, kinds: &[StateKind], sequences: u32, capacity: u32) -> Result<Vec<wgpu::Buffer>, Error> {
     let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
     let limit = device.caps().max_binding_bytes;
@@ -136,4 +144,20 @@ fn buffers(device: &Device, kinds: &[StateKind], sequences: u32, capacity: u32) 
         device.buffer(&what, bytes, usage)
     };
     kinds.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_memory_that_is_not_there_is_an_error_and_growth_leaves_what_there_was() {
+        let kind = StateKind::Kv { ty: cpu_ref::KvType::F32, width: 1 << 20 };
+        let refused = |result: Result<(), Error>| matches!(result, Err(Error::OutOfMemory { bytes, .. }) if bytes > 1 << 50);
+        assert!(refused(States::new(&Executor::Cpu, &[kind], 1, u32::MAX).map(drop)));
+        assert!(refused(States::new(&Executor::Cpu, &[kind], u32::MAX, u32::MAX).map(drop)), "more than a u64 counts");
+        let mut states = States::new(&Executor::Cpu, &[StateKind::Tokens, kind], 1, 2).expect("a few rows");
+        assert!(refused(states.grow(u32::MAX)));
+        assert_eq!((states.capacity(), states.bytes()), (2, 2 * (4 + (4 << 20))));
+    }
 }

@@ -9,14 +9,17 @@ use kernels::{
     Counts, Device, Executor, Lead, Plan, PlanOptions, Recorder, SampleParams, Shape, StateKind, States, StepInput, TensorBytes, Watch,
     Weights,
 };
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 const DRAWS: u32 = 10_000;
 /// Twenty ids, the most probable 40 times as probable as the least, two of them equals.
 const LOGITS: [f32; 20] = [0.1, 2.0, -0.7, 1.3, 0.0, -1.2, 0.9, 2.4, -0.3, 1.3, 0.6, -1.0, 1.7, 0.4, -0.5, 2.1, -0.1, 1.0, 0.3, -0.9];
 
+/// One device for all tests of this process: drivers have hung where many were made and destroyed at once.
 fn device() -> Device {
-    Device::auto().unwrap_or_else(|e| panic!("{e}; install a driver (Debian: mesa-vulkan-drivers libvulkan1)"))
+    static SHARED: OnceLock<Device> = OnceLock::new();
+    let open = || Device::auto().unwrap_or_else(|e| panic!("{e}; install a driver (Debian: mesa-vulkan-drivers libvulkan1)"));
+    SHARED.get_or_init(open).clone()
 }
 
 fn gpu() -> Executor {

@@ -20,15 +20,24 @@ static HEAP: Counting = Counting::new();
 /// The tests of this file count the same heap: one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
+/// Buffers, bind groups and pipelines made so far.
+fn created(executor: &Executor) -> u64 {
+    if let Executor::Gpu(device) = executor { device.created() } else { 0 }
+}
+
+/// GPU memory is the buffers: it is flat where none is made.
 #[test]
-fn memory_is_flat_over_two_hundred_generations() {
+fn memory_is_flat_over_a_thousand_generations() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
     for executor in both() {
         let model = Tiny::qwen3().on(&executor);
         let mut session = model.session(exact(16)).unwrap();
         let mut batch = model.batch(SessionOptions { sequences: 3, ..exact(16) }).unwrap();
-        let mut after = Vec::with_capacity(200);
-        for n in 0..200 {
+        let (mut after, mut made) = (Vec::with_capacity(1000), 0);
+        for n in 0..1000 {
+            if n == 20 {
+                made = created(&executor);
+            }
             session.set_prompt(&ids(20, n)).unwrap();
             let sampling = Sampling { repetition_penalty: 1.1, seed: n, ..Sampling::default() };
             run(&mut session, model::GenerateOptions { sampling: sampling.clone(), ..greedy(4) });
@@ -43,9 +52,30 @@ fn memory_is_flat_over_two_hundred_generations() {
         }
         // A pool may grow by an encoder when the driver falls behind. A leak grows in every stretch of generations.
         let steady = after.windows(20).map(|stretch| stretch[19].saturating_sub(stretch[0])).min().unwrap_or(0);
-        let grown = after[199].saturating_sub(after[19]);
+        let grown = after[999].saturating_sub(after[19]);
         assert!(steady < 512 && grown < 256 << 10, "{steady} bytes more in 20 generations on {}: {after:?}", executor.kind());
+        assert_eq!(created(&executor) - made, 0, "GPU objects made after 20 generations");
     }
+}
+
+#[test]
+fn no_gpu_object_is_made_per_token() {
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    let executor = common::gpu();
+    let model = Tiny::qwen3().on(&executor);
+    let mut session = model.session(exact(16)).unwrap();
+    let mut batch = model.batch(SessionOptions { sequences: 3, ..exact(16) }).unwrap();
+    session.feed(&ids(20, 1)).unwrap();
+    (0..3).for_each(|n| batch.feed(n, &ids(9, 2)).unwrap());
+    let mut steps = |tokens: usize| {
+        run(&mut session, greedy(tokens));
+        (0..tokens).for_each(|_| drop(batch.step(&[Sampling::greedy()]).unwrap()));
+    };
+    steps(8);
+    let before = created(&executor);
+    steps(64);
+    assert_eq!(created(&executor) - before, 0);
+    assert!(before > 0, "what is made is counted");
 }
 
 #[test]

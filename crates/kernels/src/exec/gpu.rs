@@ -207,8 +207,7 @@ impl GpuPlan {
             for (n, arg) in step.dispatch.args.iter().enumerate() {
                 entries.push(wgpu::BindGroupEntry { binding: n as u32 + 1, resource: self.resource(arg, state_buffers) });
             }
-            let label = Some(step.dispatch.row.name);
-            device.device.create_bind_group(&wgpu::BindGroupDescriptor { label, layout: &pipeline.layout, entries: &entries })
+            self.device.bind_group(step.dispatch.row.name, &pipeline.layout, &entries)
         });
         let groups = groups.collect();
         self.device.check("binding a plan")?;
@@ -266,6 +265,7 @@ impl Device {
     }
 
     fn build(&self, kernel: &Kernel) -> Pipeline {
+        self.count();
         let device = &self.0.device;
         let label = kernel.label();
         let planted = self.0.source.as_ref().filter(|(of, _)| of == kernel);

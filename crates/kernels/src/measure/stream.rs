@@ -78,8 +78,7 @@ impl Reader {
             let group = |piece: &wgpu::Buffer| {
                 let entries = [(0, &params), (1, piece), (2, &sums)]
                     .map(|(binding, buffer)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() });
-                let descriptor = wgpu::BindGroupDescriptor { label: None, layout: &pipeline.layout, entries: &entries };
-                device.0.device.create_bind_group(&descriptor)
+                device.bind_group("a stream", &pipeline.layout, &entries)
             };
             grids.push((count, pieces.iter().map(group).collect()));
         }
