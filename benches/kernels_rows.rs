@@ -217,7 +217,7 @@ fn elements(c: &mut Criterion, device: &Device) {
 fn attention(c: &mut Criterion, device: &Device) {
     let kv_heads = HEADS / 2;
     for ty in [KvType::F16, KvType::Q8_0] {
-        let kinds = [StateKind::Kv { ty, width: kv_heads * HEAD_DIM }; 2];
+        let kinds = [StateKind::kv(ty, kv_heads * HEAD_DIM); 2];
         for rows in [1, chunk(device)] {
             let mut b = Bench::new(device, &format!("attention {ty:?} s{CONTEXT}"), rows, &kinds);
             let q = b.tensor(Lead::Step, HEADS * HEAD_DIM).heads(HEADS);

@@ -142,7 +142,7 @@ pub fn work(step: &Step, states: &States, input: &StepInput) -> Work {
         match (access, attention) {
             (Access::KvMut, _) => work.bytes += row_bytes * input.positions.len() as u64,
             (Access::Kv, Some(attention)) => {
-                let (pairs, keys) = seen(attention.attend.mask, states.capacity(), input);
+                let (pairs, keys) = seen(attention.attend.mask, states.rows(*state), input);
                 work.bytes += row_bytes * keys;
                 work.flops += 2 * pairs * u64::from(attention.q.shape.width());
             }

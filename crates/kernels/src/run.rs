@@ -276,7 +276,7 @@ pub fn attention(on: impl Into<Executor>, q: &[f32], k: &[f32], v: &[f32], heads
         return Err(argument("attention", "the head is no multiple of 4 up to 512"));
     }
     let (on, width) = (on.into(), kv_heads * dim);
-    let kinds = [StateKind::Kv { ty: KvType::F32, width: width as u32 }; 2];
+    let kinds = [StateKind::kv(KvType::F32, width as u32); 2];
     let mut keys = Call::rows_in("attention", on.clone(), k, width, &kinds)?;
     let mut queries = Call::rows_in("attention", on, q, heads * dim, &kinds)?;
     let (s, t) = (k.len() / width, q.len() / (heads * dim));

@@ -1,5 +1,7 @@
 //! State that outlives a step: KV caches and the ids said so far, per sequence and position.
 
+mod rows;
+
 use crate::device::Device;
 use crate::error::Error;
 use crate::exec::Executor;
@@ -10,7 +12,7 @@ pub(crate) enum Store {
     Cpu(Vec<Vec<u8>>),
 }
 
-/// The states of a group of sequences: every kind holds [sequences, capacity] rows.
+/// The states of a group of sequences: every kind holds [sequences, [`StateKind::rows`]] rows.
 pub struct States {
     kinds: Vec<StateKind>,
     sequences: u32,
@@ -32,7 +34,10 @@ impl States {
     /// [`Error::OutOfMemory`] or [`Error::BindingTooLarge`]; nothing stays allocated.
     pub fn new(executor: &Executor, kinds: &[StateKind], sequences: u32, capacity: u32) -> Result<Self, Error> {
         let store = match executor {
-            Executor::Gpu(device) => Store::Gpu(device.clone(), buffers(device, kinds, sequences, capacity)?),
+            Executor::Gpu(device) => {
+                Self::fit(device, kinds, sequences, capacity)?;
+                Store::Gpu(device.clone(), kinds.iter().map(|k| buffer(device, k, sequences, capacity)).collect::<Result<_, _>>()?)
+            }
             Executor::Cpu => Store::Cpu(kinds.iter().map(|k| zeroed(k, sequences, capacity)).collect::<Result<_, _>>()?),
         };
         Ok(Self { kinds: kinds.to_vec(), sequences, capacity, generation: next_generation(), store })
@@ -41,13 +46,31 @@ impl States {
     /// Bytes that states of this size take.
     #[must_use]
     pub fn bytes_for(kinds: &[StateKind], sequences: u32, capacity: u32) -> u64 {
-        kinds.iter().map(|k| k.row_bytes() as u64).sum::<u64>() * u64::from(sequences) * u64::from(capacity)
+        kinds.iter().map(|k| state_bytes(k, sequences, capacity)).fold(0, u64::saturating_add)
     }
 
-    /// Positions per sequence.
+    /// Whether a device can bind states of this size, allocating nothing.
+    ///
+    /// # Errors
+    /// [`Error::BindingTooLarge`].
+    pub fn fit(device: &Device, kinds: &[StateKind], sequences: u32, capacity: u32) -> Result<(), Error> {
+        let limit = device.caps().max_binding_bytes;
+        match kinds.iter().map(|k| state_bytes(k, sequences, capacity)).max().filter(|&bytes| bytes > limit) {
+            Some(bytes) => Err(Error::BindingTooLarge { what: what(capacity), bytes, limit }),
+            None => Ok(()),
+        }
+    }
+
+    /// Positions per sequence; a ring holds the last of them.
     #[must_use]
     pub fn capacity(&self) -> u32 {
         self.capacity
+    }
+
+    /// Rows per sequence of the n-th state.
+    #[must_use]
+    pub fn rows(&self, state: State) -> u32 {
+        self.kind(state).rows(self.capacity)
     }
 
     /// Sequence slots.
@@ -68,36 +91,43 @@ impl States {
         self.kinds[state.0 as usize]
     }
 
-    /// Moves everything into states of `capacity` positions; the old ones stay if that fails.
+    /// Makes room for `capacity` positions, moving what is held; rings that are whole stay where they are, and all stays as it was
+    /// if that fails. A ring that wraps has its whole length already, so that a position keeps its row.
     ///
     /// # Errors
     /// As [`States::new`].
     pub fn grow(&mut self, capacity: u32) -> Result<(), Error> {
         assert!(capacity >= self.capacity, "states never shrink");
-        let (old, sequences) = (self.capacity as usize, self.sequences as usize);
+        let grows = |kind: &StateKind| kind.rows(capacity) > kind.rows(self.capacity);
         match &mut self.store {
             Store::Gpu(device, current) => {
-                let grown = buffers(device, &self.kinds, self.sequences, capacity)?;
+                Self::fit(device, &self.kinds, self.sequences, capacity)?;
+                let moved = |(kind, old): (&StateKind, &wgpu::Buffer)| match grows(kind) {
+                    true => buffer(device, kind, self.sequences, capacity),
+                    false => Ok(old.clone()),
+                };
+                let grown = self.kinds.iter().zip(&*current).map(moved).collect::<Result<Vec<_>, _>>()?;
                 let mut encoder = device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-                for ((kind, from), to) in self.kinds.iter().zip(&*current).zip(&grown) {
-                    let row = kind.row_bytes() as u64;
-                    for s in 0..sequences as u64 {
-                        let (src, dst) = (s * old as u64 * row, s * u64::from(capacity) * row);
-                        encoder.copy_buffer_to_buffer(from, src, to, dst, Some(old as u64 * row));
+                for ((kind, from), to) in self.kinds.iter().zip(&*current).zip(&grown).filter(|((kind, _), _)| grows(kind)) {
+                    let [old, new] = [self.capacity, capacity].map(|c| u64::from(kind.rows(c)) * kind.row_bytes() as u64);
+                    for s in 0..u64::from(self.sequences) {
+                        encoder.copy_buffer_to_buffer(from, s * old, to, s * new, Some(old));
                     }
                 }
                 device.0.queue.submit([encoder.finish()]);
                 *current = grown;
             }
             Store::Cpu(all) => {
-                let mut grown = self.kinds.iter().map(|k| zeroed(k, self.sequences, capacity)).collect::<Result<Vec<_>, _>>()?;
-                for ((kind, from), to) in self.kinds.iter().zip(&*all).zip(&mut grown) {
-                    let row = kind.row_bytes();
-                    for (from, to) in from.chunks_exact(old * row).zip(to.chunks_exact_mut(capacity as usize * row)) {
-                        to[..from.len()].copy_from_slice(from);
+                let room = |kind: &StateKind| grows(kind).then(|| zeroed(kind, self.sequences, capacity)).transpose();
+                let room = self.kinds.iter().map(room).collect::<Result<Vec<_>, _>>()?;
+                for ((kind, from), to) in self.kinds.iter().zip(all).zip(room) {
+                    let Some(mut to) = to else { continue };
+                    let [old, new] = [self.capacity, capacity].map(|c| kind.rows(c) as usize * kind.row_bytes());
+                    for (from, to) in from.chunks_exact(old).zip(to.chunks_exact_mut(new)) {
+                        to[..old].copy_from_slice(from);
                     }
+                    *from = to;
                 }
-                *all = grown;
             }
         }
         self.capacity = capacity;
@@ -121,10 +151,19 @@ impl States {
     }
 }
 
+/// Bytes of one state; the most that a number holds where there are more.
+fn state_bytes(kind: &StateKind, sequences: u32, capacity: u32) -> u64 {
+    (kind.row_bytes() as u64).saturating_mul(u64::from(sequences)).saturating_mul(u64::from(kind.rows(capacity)))
+}
+
+fn what(capacity: u32) -> String {
+    format!("a state of {capacity} positions")
+}
+
 /// Host memory for one state, or the error that says how much there is not.
 fn zeroed(kind: &StateKind, sequences: u32, capacity: u32) -> Result<Vec<u8>, Error> {
-    let bytes = (kind.row_bytes() as u64).saturating_mul(u64::from(sequences)).saturating_mul(u64::from(capacity));
-    let refused = || Error::OutOfMemory { what: format!("a state of {capacity} positions"), bytes };
+    let bytes = state_bytes(kind, sequences, capacity);
+    let refused = || Error::OutOfMemory { what: what(capacity), bytes };
     let len = usize::try_from(bytes).map_err(|_| refused())?;
     let mut memory = vec![];
     memory.try_reserve_exact(len).map_err(|_| refused())?;
@@ -132,32 +171,10 @@ fn zeroed(kind: &StateKind, sequences: u32, capacity: u32) -> Result<Vec<u8>, Er
     Ok(memory)
 }
 
-fn buffers(device: &Device, kinds: &[StateKind], sequences: u32, capacity: u32) -> Result<Vec<wgpu::Buffer>, Error> {
+fn buffer(device: &Device, kind: &StateKind, sequences: u32, capacity: u32) -> Result<wgpu::Buffer, Error> {
     let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
-    let limit = device.caps().max_binding_bytes;
-    let one = |kind: &StateKind| {
-        let bytes = kind.row_bytes() as u64 * u64::from(sequences) * u64::from(capacity);
-        let what = format!("a state of {capacity} positions");
-        if bytes > limit {
-            return Err(Error::BindingTooLarge { what, bytes, limit });
-        }
-        device.buffer(&what, bytes, usage)
-    };
-    kinds.iter().map(one).collect()
+    device.buffer(&what(capacity), state_bytes(kind, sequences, capacity), usage)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn host_memory_that_is_not_there_is_an_error_and_growth_leaves_what_there_was() {
-        let kind = StateKind::Kv { ty: cpu_ref::KvType::F32, width: 1 << 20 };
-        let refused = |result: Result<(), Error>| matches!(result, Err(Error::OutOfMemory { bytes, .. }) if bytes > 1 << 50);
-        assert!(refused(States::new(&Executor::Cpu, &[kind], 1, u32::MAX).map(drop)));
-        assert!(refused(States::new(&Executor::Cpu, &[kind], u32::MAX, u32::MAX).map(drop)), "more than a u64 counts");
-        let mut states = States::new(&Executor::Cpu, &[StateKind::Tokens, kind], 1, 2).expect("a few rows");
-        assert!(refused(states.grow(u32::MAX)));
-        assert_eq!((states.capacity(), states.bytes()), (2, 2 * (4 + (4 << 20))));
-    }
-}
+mod tests;

@@ -103,18 +103,34 @@ pub struct State(pub(crate) u32);
 /// What a state holds, per sequence and position.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum StateKind {
-    /// Rows of keys or values, `width` elements each.
-    Kv { ty: cpu_ref::KvType, width: u32 },
+    /// Rows of keys or values, `width` elements each. A `ring` of n holds the last n positions, p in row p mod n; without one all
+    /// positions are held.
+    Kv { ty: cpu_ref::KvType, width: u32, ring: Option<u32> },
     /// One id per position: what was said and what was sampled.
     Tokens,
 }
 
 impl StateKind {
-    /// Bytes per sequence and position.
+    /// Rows of keys or values for all positions.
+    #[must_use]
+    pub const fn kv(ty: cpu_ref::KvType, width: u32) -> Self {
+        Self::Kv { ty, width, ring: None }
+    }
+
+    /// Rows per sequence in states of so many positions.
+    #[must_use]
+    pub fn rows(&self, positions: u32) -> u32 {
+        match *self {
+            Self::Kv { ring: Some(ring), .. } => ring.min(positions),
+            _ => positions,
+        }
+    }
+
+    /// Bytes per row.
     #[must_use]
     pub fn row_bytes(&self) -> usize {
         match *self {
-            Self::Kv { ty, width } => ty.row_bytes(width as usize),
+            Self::Kv { ty, width, .. } => ty.row_bytes(width as usize),
             Self::Tokens => 4,
         }
     }

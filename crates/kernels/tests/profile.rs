@@ -9,7 +9,7 @@ use kernels::{
 use std::sync::{Arc, OnceLock};
 
 const WIDTH: u32 = 64;
-const KINDS: [StateKind; 2] = [StateKind::Kv { ty: KvType::F16, width: WIDTH }; 2];
+const KINDS: [StateKind; 2] = [StateKind::kv(KvType::F16, WIDTH); 2];
 
 /// Appends and attends, one head; the profile of a second run at these positions.
 fn profiled(executor: &Executor, positions: &[u32], mask: Mask) -> Result<kernels::Profile, Error> {

@@ -43,7 +43,7 @@ struct Flight {
 impl Batch {
     pub(crate) fn new(model: Arc<Model>, options: SessionOptions) -> Result<Self, Error> {
         let runner = Runner::new(model, &options)?;
-        let sequences = vec![Sequence::default(); options.sequences as usize];
+        let sequences = vec![runner.sequence(); options.sequences as usize];
         Ok(Self { runner, sequences, flight: VecDeque::new(), ahead: 1, sampling: vec![], cancel: Arc::default() })
     }
 

@@ -31,6 +31,12 @@ pub enum Error {
          intermediates {intermediates}; {}", smaller(*weights, *available)
     )]
     TooLarge { device: String, available: Size, needed: Size, weights: Size, kv: Size, intermediates: Size, context: u32 },
+    /// The keys of one layer are more than the device binds.
+    #[error(
+        "the keys of one layer take {bytes} at {context} positions, and this device binds {limit} at most; \
+         lower --ctx or choose --kv f16 or q8_0"
+    )]
+    CacheTooLarge { context: u32, bytes: Size, limit: Size },
     /// More positions than the model was made for or than the session was given.
     #[error("a context of {asked} positions is more than the {limit} of {of}")]
     Context { asked: usize, limit: usize, of: &'static str },

@@ -169,7 +169,7 @@ impl Checked {
     /// The recording of a decode step, for people who want to see the plan.
     #[must_use]
     pub fn recording(&self, options: &SessionOptions, rows: u32) -> Recorder {
-        let kinds = arch::states(self.summary(), options.kv);
+        let kinds = arch::states(self.summary(), options);
         record(&*self.architecture, &self.adapted, &kinds, Counts { step: rows, out: 1 }, Logits::Rows, false).0
     }
 }

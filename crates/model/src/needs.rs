@@ -27,11 +27,13 @@ impl Needs {
     ) -> Result<Self, Error> {
         let summary = architecture.summary();
         let context = options.context_for(summary)?;
-        let kinds = arch::states(summary, options.kv);
+        let kinds = arch::states(summary, options);
         let intermediates = match executor {
-            // The oracles widen the keys and values of one layer at a time; their rows are small beside that.
-            Executor::Cpu => 2 * 4 * u64::from(summary.caches.iter().map(|c| c.width).max().unwrap_or(0)) * u64::from(context),
-            Executor::Gpu(device) => planned(architecture, adapted, &kinds, device, options)?,
+            Executor::Cpu => widened(&kinds, context),
+            Executor::Gpu(device) => {
+                bindable(device, &kinds, options.sequences, context)?;
+                planned(architecture, adapted, &kinds, device, options)?
+            }
         };
         let kv = States::bytes_for(&kinds, options.sequences, context);
         Ok(Self { weights: Size(adapted.weights.bytes()), kv: Size(kv), intermediates: Size(intermediates) })
@@ -52,6 +54,23 @@ impl Needs {
         let (device, available) = (executor.name(), Size(available));
         Err(Error::TooLarge { device, available, needed: self.total(), weights, kv, intermediates, context })
     }
+}
+
+/// Bytes of the keys and values that the oracles widen, those of one cache at a time; their rows are small beside that.
+fn widened(kinds: &[StateKind], context: u32) -> u64 {
+    let bytes = |kind: &StateKind| match *kind {
+        StateKind::Kv { width, .. } => 2 * 4 * u64::from(width) * u64::from(kind.rows(context)),
+        StateKind::Tokens => 0,
+    };
+    kinds.iter().map(bytes).max().unwrap_or(0)
+}
+
+/// Refuses a context whose keys of one layer no binding holds.
+fn bindable(device: &kernels::Device, kinds: &[StateKind], sequences: u32, context: u32) -> Result<(), Error> {
+    States::fit(device, kinds, sequences, context).map_err(|error| match error {
+        kernels::Error::BindingTooLarge { bytes, limit, .. } => Error::CacheTooLarge { context, bytes: Size(bytes), limit: Size(limit) },
+        other => other.into(),
+    })
 }
 
 /// Bytes of the buffers of every plan that a session which generates makes.

@@ -54,6 +54,16 @@ const FIRST_POSITIONS: u32 = 1024;
 /// Steps in flight on a GPU: enough to hide a read-back, few enough that a late stop wastes little.
 const GPU_DEPTH: usize = 4;
 
+/// Keys that a ring's length is a multiple of: the tile of the attention kernel.
+const RING_TILE: u32 = 128;
+
+/// Positions that the ring of a window holds: what the last row of the largest step sees, and steps that ran ahead of what was
+/// read, in whole tiles. The rest is slack for rollbacks.
+pub(crate) fn ring_rows(window: u32, options: &SessionOptions) -> u32 {
+    let ahead = capacities(options)[2].saturating_add(GPU_DEPTH as u32);
+    window.saturating_add(ahead).checked_next_multiple_of(RING_TILE).unwrap_or(u32::MAX)
+}
+
 /// Rows that the plans of steps which draw have room for: one, one for each sequence, a chunk.
 fn capacities(options: &SessionOptions) -> [u32; 3] {
     [1, options.sequences, options.sequences.max(options.chunk)]
@@ -103,7 +113,7 @@ impl Runner {
         let adapted = Adapted::none(model.weights());
         fit(&model, &adapted, options, adapted.weights.bytes())?;
         let executor = model.executor();
-        let kinds = arch::states(model.summary(), options.kv);
+        let kinds = arch::states(model.summary(), options);
         let states = States::new(executor, &kinds, options.sequences, FIRST_POSITIONS.min(context))?;
         Ok(Self { model, states, kinds, plans: HashMap::new(), options: options.clone(), context, adapters: vec![], adapted })
     }
@@ -127,6 +137,12 @@ impl Runner {
 
     pub fn options(&self) -> &SessionOptions {
         &self.options
+    }
+
+    /// A sequence that holds nothing yet.
+    pub fn sequence(&self) -> Sequence {
+        let windows = self.model.summary().caches.iter().flat_map(|cache| [cache.window; 2]);
+        Sequence::new(self.kinds.iter().skip(1).copied().zip(windows))
     }
 
     /// Positions per sequence at most.
@@ -191,13 +207,14 @@ impl Runner {
     }
 
     /// Makes room for a step over these spans, writes the ids that the host knows, and gives the step's inputs.
-    fn input(&mut self, sequences: &[Sequence], spans: &[Span], draws: &[SampleParams]) -> Result<StepInput, Error> {
+    fn input(&mut self, sequences: &mut [Sequence], spans: &[Span], draws: &[SampleParams]) -> Result<StepInput, Error> {
         let end = spans.iter().map(|span| span.until).max().unwrap_or(0);
         self.reserve((end + 1).min(self.context()))?;
         let tokens = Recorder::new(Counts { step: 1, out: 1 }, &self.kinds).state(0);
         let mut input = StepInput { sampling: draws.to_vec(), ..StepInput::default() };
         for &Span { slot, until } in spans {
-            let Sequence { tokens: ids, evaluated } = &sequences[slot];
+            sequences[slot].write(until);
+            let Sequence { tokens: ids, evaluated, .. } = &sequences[slot];
             // Ids past the known ones were drawn by a step still in flight and are on the device already.
             let known = *evaluated.min(&ids.len())..until.min(ids.len());
             if !known.is_empty() {
@@ -230,8 +247,8 @@ impl Runner {
 
     /// Runs a step over this span of one sequence with a timestamp after every dispatch; the token it draws is forgotten.
     #[cfg(not(target_arch = "wasm32"))]
-    pub fn profile(&mut self, sequence: &Sequence, span: Span, draw: SampleParams) -> Result<kernels::profile::Profile, Error> {
-        let input = self.input(std::slice::from_ref(sequence), &[span], &[draw])?;
+    pub fn profile(&mut self, sequence: &mut Sequence, span: Span, draw: SampleParams) -> Result<kernels::profile::Profile, Error> {
+        let input = self.input(std::slice::from_mut(sequence), &[span], &[draw])?;
         let (plan, states) = self.plan(self.key(input.positions.len(), Head::Sample { penalize: draw.penalizes() }))?;
         Ok(plan.profile(states, &input)?)
     }

@@ -90,7 +90,8 @@ pub type PrefillProgress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 impl Session {
     pub(crate) fn new(model: Arc<Model>, options: SessionOptions) -> Result<Self, Error> {
         let runner = Runner::new(model, &options)?;
-        Ok(Self { runner, sequence: Sequence::default(), cancel: Arc::default() })
+        let sequence = runner.sequence();
+        Ok(Self { runner, sequence, cancel: Arc::default() })
     }
 
     #[must_use]
@@ -263,6 +264,6 @@ impl Session {
         if until == from {
             return Err(Error::NothingFed);
         }
-        self.runner.profile(&self.sequence, Span { slot: 0, until }, Sampling::greedy().params(0))
+        self.runner.profile(&mut self.sequence, Span { slot: 0, until }, Sampling::greedy().params(0))
     }
 }

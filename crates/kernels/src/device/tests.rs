@@ -72,7 +72,7 @@ fn memory_that_is_not_there_is_an_error_and_what_was_taken_comes_back() {
 #[test]
 fn states_that_do_not_fit_leave_the_device_usable() {
     let device = device();
-    let kinds = [StateKind::Kv { ty: cpu_ref::KvType::F32, width: 1 << 20 }];
+    let kinds = [StateKind::kv(cpu_ref::KvType::F32, 1 << 20)];
     let states = States::new(&Executor::from(&device), &kinds, 1, u32::MAX);
     assert!(matches!(states.map(|s| s.bytes()), Err(Error::BindingTooLarge { .. })));
     assert!(works(&device));

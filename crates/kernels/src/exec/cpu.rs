@@ -104,10 +104,10 @@ impl Host<'_> {
         self.counts
     }
 
-    /// Positions per sequence of the states.
+    /// Rows per sequence of a state.
     #[must_use]
-    pub fn capacity(&self) -> u32 {
-        self.states.capacity()
+    pub fn capacity(&self, state: State) -> u32 {
+        self.states.rows(state)
     }
 
     /// A tensor's elements.
@@ -175,14 +175,15 @@ impl Host<'_> {
 
     /// The row of a state that a sequence's position lives in.
     #[must_use]
-    pub fn slot(&self, sequence: u32, position: u32) -> usize {
-        (sequence * self.states.capacity() + position % self.states.capacity()) as usize
+    pub fn slot(&self, state: State, sequence: u32, position: u32) -> usize {
+        let rows = self.states.rows(state) as usize;
+        sequence as usize * rows + position as usize % rows
     }
 
     /// The id at a sequence's position.
     #[must_use]
     pub fn token(&self, state: State, sequence: u32, position: u32) -> u32 {
-        let at = 4 * self.slot(sequence, position);
+        let at = 4 * self.slot(state, sequence, position);
         let bytes = &self.state(state)[at..at + 4];
         u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
     }

@@ -193,7 +193,9 @@ impl GpuPlan {
             let start = params.len();
             params.extend_from_slice(&step.dispatch.params);
             if let Some(at) = step.dispatch.row.param_offset("capacity") {
-                params[start + at..start + at + 4].copy_from_slice(&states.capacity().to_le_bytes());
+                let bound = step.dispatch.args.iter().find_map(|arg| if let Arg::State(s) = arg { Some(*s) } else { None });
+                let rows = states.rows(bound.expect("a capacity is that of the state beside it"));
+                params[start + at..start + at + 4].copy_from_slice(&rows.to_le_bytes());
             }
         }
         params.resize(params.len().next_multiple_of(16), 0);

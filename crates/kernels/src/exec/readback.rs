@@ -48,7 +48,7 @@ pub struct Read {
 
 impl Read {
     /// Maps `buffer` once the submission that fills it is done.
-    pub(super) fn start(pool: &Arc<Pool>, buffer: wgpu::Buffer, submission: wgpu::SubmissionIndex, ranges: Vec<(u64, u64)>) -> Self {
+    pub(crate) fn start(pool: &Arc<Pool>, buffer: wgpu::Buffer, submission: wgpu::SubmissionIndex, ranges: Vec<(u64, u64)>) -> Self {
         let mapping = Arc::new(Mutex::new(Mapping::default()));
         let done = Arc::clone(&mapping);
         buffer.map_async(wgpu::MapMode::Read, .., move |result| {
@@ -61,7 +61,7 @@ impl Read {
         Self { pool: Arc::clone(pool), buffer, mapping, submission, ranges }
     }
 
-    pub(super) async fn wait(self) -> Result<Outputs, Error> {
+    pub(crate) async fn wait(self) -> Result<Outputs, Error> {
         #[cfg(not(target_arch = "wasm32"))]
         {
             let wait = wgpu::PollType::Wait { submission_index: Some(self.submission.clone()), timeout: None };

@@ -143,11 +143,11 @@ impl Operation for Attention {
 
 /// The rows of one sequence at positions first..last.
 fn read(host: &Host<'_>, state: State, sequence: u32, first: usize, last: usize) -> Vec<f32> {
-    let StateKind::Kv { ty, width } = host.kind(state) else { unreachable!("checked when recorded") };
+    let StateKind::Kv { ty, width, .. } = host.kind(state) else { unreachable!("checked when recorded") };
     let width = width as usize;
     let mut rows = vec![0.0; (last - first) * width];
     in_parallel(&mut rows, width, |n, row| {
-        let slot = host.slot(sequence, (first + n) as u32);
+        let slot = host.slot(state, sequence, (first + n) as u32);
         cpu_ref::kv_read(host.state(state), ty, width, slot, row);
     });
     rows
@@ -164,7 +164,7 @@ pub(crate) fn appended(g: &mut Gen, ty: KvType, window: Option<usize>) -> Case {
 pub(crate) fn appended_as(g: &mut Gen, ty: KvType, window: Option<usize>, rows: u32, dim: u32, packed: bool) -> Case {
     let (kv_heads, group) = (g.pick(&[1, 2]), g.pick(&[1, 2, 3, 4]));
     let width = kv_heads * dim;
-    let kinds = [StateKind::Kv { ty, width }, StateKind::Kv { ty, width }];
+    let kinds = [StateKind::kv(ty, width); 2];
     let mut case = Case::with_states(rows, &kinds, 2, 300);
     // Unequal sequences: the first `split` rows are one, the rest the other.
     let split = g.pick(&[rows, rows / 2, 1]);

@@ -62,9 +62,9 @@ impl Operation for KvAppend {
     }
 
     fn cpu(&self, host: &mut Host<'_>) {
-        let slots: Vec<usize> =
-            host.u32(self.positions).iter().zip(host.u32(self.sequences)).map(|(&p, &s)| host.slot(s, p)).collect();
         for (state, t) in [(self.state.k, self.k), (self.state.v, self.v)] {
+            let at = host.u32(self.positions).iter().zip(host.u32(self.sequences));
+            let slots: Vec<usize> = at.map(|(&p, &s)| host.slot(state, s, p)).collect();
             let values = host.f32(t).to_vec();
             append(host, state, &slots, &values);
         }
@@ -72,7 +72,7 @@ impl Operation for KvAppend {
 }
 
 fn append(host: &mut Host<'_>, state: State, slots: &[usize], values: &[f32]) {
-    let StateKind::Kv { ty, width } = host.kind(state) else { unreachable!("checked when recorded") };
+    let StateKind::Kv { ty, width, .. } = host.kind(state) else { unreachable!("checked when recorded") };
     for (&slot, row) in slots.iter().zip(values.chunks_exact(width as usize)) {
         cpu_ref::kv_append(host.state_mut(state), ty, width as usize, slot, row);
     }

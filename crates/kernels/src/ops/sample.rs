@@ -82,8 +82,8 @@ impl Operation for Sample {
             let (position, sequence) = (host.u32(self.positions)[t as usize], host.u32(self.sequences)[t as usize]);
             let id = cpu_ref::sample(logits, &params.spec(), position);
             y.extend([id, cpu_ref::log_prob(raw, id).to_bits()]);
-            if position + 1 < host.capacity() {
-                said.push((host.slot(sequence, position + 1), id));
+            if position + 1 < host.capacity(self.tokens) {
+                said.push((host.slot(self.tokens, sequence, position + 1), id));
             }
         }
         let tokens = host.state_mut(self.tokens);

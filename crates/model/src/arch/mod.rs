@@ -10,7 +10,8 @@ mod qwen3moe;
 
 use crate::error::Error;
 use crate::load::Loader;
-use cpu_ref::KvType;
+use crate::runner::ring_rows;
+use crate::session::SessionOptions;
 use gguf::Gguf;
 use kernels::ops::{embed, gather_rows};
 use kernels::{KvState, Recorder, StateKind, Tensor, Weight};
@@ -80,10 +81,11 @@ pub fn names() -> Vec<&'static str> {
     KNOWN.iter().map(|(n, _)| *n).collect()
 }
 
-/// The states of a model: the ids said so far, then keys and values of every cache.
+/// The states of a model: the ids said so far, then keys and values of every cache, in rings where there is a window.
 #[must_use]
-pub fn states(summary: &Summary, ty: KvType) -> Vec<StateKind> {
-    let kv = |&Cache { width, .. }: &Cache| [StateKind::Kv { ty, width }, StateKind::Kv { ty, width }];
+pub fn states(summary: &Summary, options: &SessionOptions) -> Vec<StateKind> {
+    let ring = |cache: &Cache| cache.window.map(|window| ring_rows(window, options));
+    let kv = |cache: &Cache| [StateKind::Kv { ty: options.kv, width: cache.width, ring: ring(cache) }; 2];
     std::iter::once(StateKind::Tokens).chain(summary.caches.iter().flat_map(kv)).collect()
 }
 
