@@ -6,6 +6,7 @@ mod editor;
 mod modelfile;
 mod report;
 mod sampling;
+mod saved;
 mod screen;
 mod tools;
 
@@ -18,7 +19,7 @@ use anyhow::{Result, anyhow};
 use clap::ValueHint;
 use model::chat::{Format, Message, Parser, RenderOptions};
 use model::tokenizer::Special;
-use model::{Finish, GenerateOptions, ModelFile, Session};
+use model::{Finish, GenerateOptions, ModelFile, Session, SessionOptions};
 use modelfile::Modelfile;
 use screen::Screen;
 use std::io::{IsTerminal, Write};
@@ -40,7 +41,10 @@ use std::time::Instant;
   weft run qwen3-8b.gguf --raw -p 'Once upon a time' -n 100 --temp 0.9 --seed 7
   weft run qwen3-8b.gguf --no-think -p 'Name three looms.'
   weft run qwen3-8b.gguf --tools tools.json -p 'Is it raining in Lodz?' --json | jq .tool_calls
-  weft run -p 'What is 3 + 4?' --json | jq -r .text")]
+  weft run -p 'What is 3 + 4?' --json | jq -r .text
+  weft run qwen3-8b.gguf -p "$(cat book.txt)" --save-session book.weft
+  weft run qwen3-8b.gguf --load-session book.weft -p 'Who is the murderer?'    the book is not read again
+  weft run qwen3-8b.gguf --ctx 8192 --shift-context            a chat that may outgrow its context")]
 pub struct Args {
     #[command(flatten)]
     source: Source,
@@ -50,7 +54,7 @@ pub struct Args {
     prompt: Option<String>,
 
     /// What the model should be and do: the system message
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "raw")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with_all = ["raw", "load_session"])]
     system: Option<String>,
 
     /// Tokens of an answer at most [default: until the model or the context ends]
@@ -60,8 +64,21 @@ pub struct Args {
     #[command(flatten)]
     context: Context,
 
+    /// When the context is full, forget the oldest half of what follows its first KEEP tokens and read the rest again, instead
+    /// of ending there [KEEP: 0]
+    #[arg(long, value_name = "KEEP", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
+    shift_context: Option<u32>,
+
     #[command(flatten)]
     place: Place,
+
+    /// Go on with the conversation in this file: it is not read again, and is sampled as it was unless flags say otherwise
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    load_session: Option<PathBuf>,
+
+    /// Write the conversation to this file at the end, for --load-session; it holds the KV cache and is as large
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    save_session: Option<PathBuf>,
 
     /// End the answer before this text; may be given several times
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = clap::builder::NonEmptyStringValueParser::new())]
@@ -123,17 +140,22 @@ impl Args {
 
 pub fn run(args: Args) -> Result<()> {
     let task = args.task()?;
+    args.save_session.as_deref().map_or(Ok(()), saved::writable)?;
+    let before = args.load_session.as_deref().map(saved::open).transpose()?;
     let began = Instant::now();
     let tools = args.tools.as_deref().map(tools::read).transpose()?;
     let file = args.source.model_file()?;
     let modelfile = Modelfile::of(args.source.find()?);
-    let options = args.place.session(args.context.ctx.or_else(|| modelfile.context(file.file())));
+    let context = args.context.ctx.or_else(|| modelfile.context(file.file()));
+    let options = SessionOptions { shift: args.shift_context, ..args.place.session(context) };
     let sampling = args.sampling.resolve(file.file(), args.source.model.is_none(), modelfile.params())?;
     let render = RenderOptions { tools, enable_thinking: args.thinking(), ..RenderOptions::default() };
     let file = if args.raw { file } else { args.source.named(modelfile.fit(file, &args.source.name()))? };
     args.check_template(&file)?;
     let Loaded { model, .. } = args.source.load(file, &args.place.device, &options)?;
-    let session = args.source.named(model.session(options))?;
+    let mut session = args.source.named(model.session(options))?;
+    let messages = before.map_or(Ok(vec![]), |before| before.load(&mut session, args.raw))?;
+    let sampling = session.sampling().map_or(sampling, |saved| args.sampling.over(saved));
     let format = if args.raw { Format::Plain } else { model.template().format() };
     let options = GenerateOptions {
         sampling,
@@ -143,10 +165,14 @@ pub fn run(args: Args) -> Result<()> {
         ..GenerateOptions::default()
     };
     let system = args.system.clone().or_else(|| modelfile.system()).filter(|_| !args.raw);
-    let mut talk = Talk { args, session, options, render, system, messages: vec![], load: began.elapsed() };
-    match task {
+    let mut talk = Talk { args, session, options, render, system, messages, load: began.elapsed() };
+    let result = match task {
         Task::Prompt(prompt) => talk.once(&prompt),
         Task::Chat => chat::chat(&mut talk),
+    };
+    match result {
+        Err(error) if !error.is::<Interrupted>() => Err(error),
+        ended => talk.save().and(ended),
     }
 }
 
@@ -188,7 +214,11 @@ impl Talk {
         let (tokenizer, template) = (model.tokenizer(), model.template());
         if self.args.raw {
             let prompt = message.content.as_str().unwrap_or_default();
-            return Ok((tokenizer.encode_prompt(prompt, Special::Parse), Parser::new(Format::Plain)));
+            let ids = match self.args.load_session {
+                Some(_) => [self.session.tokens(), &tokenizer.encode(prompt, Special::Parse)].concat(),
+                None => tokenizer.encode_prompt(prompt, Special::Parse),
+            };
+            return Ok((ids, Parser::new(Format::Plain)));
         }
         if self.messages.is_empty() {
             self.messages.extend(self.system.iter().map(Message::system));
@@ -201,13 +231,16 @@ impl Talk {
 
     /// Answers a message; the conversation remembers both, or neither if that fails.
     fn answer(&mut self, message: Message, sink: Sink<'_>) -> Result<Answer> {
-        let before = self.messages.len();
+        let (before, dropped) = (self.messages.len(), self.session.dropped());
         let encoded = self.encode(message);
         let answer = encoded.and_then(|(ids, parser)| answer::answer(&mut self.session, &ids, self.options.clone(), parser, sink));
         match &answer {
             Ok(answer) if !self.args.raw => self.messages.push(answer.reply.to_message()),
             Ok(_) => {}
             Err(_) => self.messages.truncate(before),
+        }
+        if self.session.dropped() > dropped {
+            note(&format!("the context was full: the oldest {} tokens of the conversation are forgotten", self.session.dropped()));
         }
         answer
     }
@@ -216,6 +249,12 @@ impl Talk {
     fn reset(&mut self) {
         self.messages.clear();
         self.session.reset();
+    }
+
+    /// Writes what was said where --save-session says.
+    fn save(&mut self) -> Result<()> {
+        let Some(path) = &self.args.save_session else { return Ok(()) };
+        saved::save(&mut self.session, &self.messages, path)
     }
 
     /// One prompt, one answer.

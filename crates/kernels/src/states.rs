@@ -85,6 +85,16 @@ impl States {
         Self::bytes_for(&self.kinds, self.sequences, self.capacity)
     }
 
+    /// The handle of the n-th state.
+    ///
+    /// # Panics
+    /// When there are not that many.
+    #[must_use]
+    pub fn state(&self, n: usize) -> State {
+        assert!(n < self.kinds.len(), "state {n} of {}", self.kinds.len());
+        State(n as u32)
+    }
+
     /// What the n-th state holds.
     #[must_use]
     pub fn kind(&self, state: State) -> StateKind {

@@ -56,6 +56,8 @@ pub enum Error {
     #[error("cancelled")]
     Cancelled,
     #[error(transparent)]
+    Snapshot(#[from] crate::snapshot::SnapshotError),
+    #[error(transparent)]
     Tokenizer(#[from] crate::tokenizer::TokenizerError),
     #[error(transparent)]
     Chat(#[from] crate::chat::ChatError),

@@ -58,6 +58,8 @@ pub struct Generate<'a> {
     flight: VecDeque<Pending>,
     depth: usize,
     submitted: usize,
+    /// The next step reads what is not evaluated before it draws: it is the first, or the first after a shift.
+    fresh: bool,
     decoder: Decoder,
     stops: Stops,
     finish: Option<Finish>,
@@ -70,7 +72,7 @@ impl<'a> Generate<'a> {
         let stops = Stops::new(&options.stops);
         let shown = options.shown.iter().copied();
         let decoder = if options.show_control { Decoder::new(Control::Show) } else { Decoder::showing(shown) };
-        Self { session, options, flight: VecDeque::new(), depth, submitted: 0, decoder, stops, finish: None, progress: None }
+        Self { session, options, flight: VecDeque::new(), depth, submitted: 0, fresh: true, decoder, stops, finish: None, progress: None }
     }
 
     /// Reports (tokens done, tokens in all) while the prompt is read.
@@ -87,11 +89,11 @@ impl<'a> Generate<'a> {
     }
 
     fn submit(&mut self) -> Result<(), Error> {
-        let sampling = &self.options.sampling;
-        let params = sampling.params(0);
+        // A position that comes again after a shift draws other numbers.
+        let params = self.options.sampling.params(self.session.dropped() as u32);
         let head = Head::Sample { penalize: params.penalizes() };
         let session = &mut *self.session;
-        let until = if self.submitted == 0 {
+        let until = if std::mem::take(&mut self.fresh) {
             // The step that draws first evaluates the rest of the prompt too.
             session.sequence.reread();
             let last = session.tokens().len() - 1;
@@ -107,11 +109,25 @@ impl<'a> Generate<'a> {
         Ok(())
     }
 
-    fn may_submit(&self) -> bool {
-        let limit = self.options.max_tokens.unwrap_or(usize::MAX);
+    /// Why no further step may start, if none may.
+    fn bound(&self) -> Option<Finish> {
+        if self.options.max_tokens.is_some_and(|limit| self.submitted >= limit) {
+            return Some(Finish::Length);
+        }
         // A token is drawn for the position after the last that is evaluated, once the prompt is.
-        let room = self.submitted == 0 || self.session.sequence.evaluated + 1 < self.session.context();
-        self.submitted < limit && room
+        let room = self.fresh || self.session.sequence.evaluated + 1 < self.session.context();
+        (!room).then_some(Finish::Context)
+    }
+
+    /// Starts as many steps as may be in flight; when all are read and the context is full, it is shifted if that is asked for.
+    fn fill(&mut self) -> Result<(), Error> {
+        if self.flight.is_empty() && self.bound() == Some(Finish::Context) && self.session.runner.options().shift.is_some() {
+            self.fresh = self.session.shift()?;
+        }
+        while self.flight.len() < self.depth && self.bound().is_none() {
+            self.submit()?;
+        }
+        Ok(())
     }
 
     fn step(&mut self) -> Result<Option<Generated>, Error> {
@@ -119,12 +135,9 @@ impl<'a> Generate<'a> {
             self.end(Finish::Cancelled)?;
             return Ok(None);
         }
-        while self.flight.len() < self.depth && self.may_submit() {
-            self.submit()?;
-        }
+        self.fill()?;
         let Some(pending) = self.flight.pop_front() else {
-            let length = self.options.max_tokens.is_some_and(|n| self.submitted >= n);
-            self.end(if length { Finish::Length } else { Finish::Context })?;
+            self.end(self.bound().unwrap_or(Finish::Context))?;
             return Ok(None);
         };
         let Some((id, log_prob)) = drawn(&pending.wait()?).next() else { unreachable!("one row was asked for") };
@@ -142,10 +155,12 @@ impl<'a> Generate<'a> {
         let (mut text, stop) = self.stops.push(&shown);
         match stop {
             Some(stop) => self.end(Finish::Stop(stop))?,
-            None if self.flight.is_empty() && !self.may_submit() => {
-                let length = self.options.max_tokens.is_some_and(|n| self.submitted >= n);
-                self.end(if length { Finish::Length } else { Finish::Context })?;
-                text.push_str(&self.rest());
+            None if self.flight.is_empty() => {
+                let shifts = self.session.runner.options().shift.is_some();
+                if let Some(finish) = self.bound().filter(|finish| *finish != Finish::Context || !shifts) {
+                    self.end(finish)?;
+                    text.push_str(&self.rest());
+                }
             }
             None => {}
         }

@@ -17,6 +17,8 @@ mod runner;
 pub mod sampling;
 mod sequence;
 pub mod session;
+mod shift;
+mod snapshot;
 pub mod tokenizer;
 
 pub use adapter::{Adapter, AdapterError, AdapterFile, Applied};
@@ -28,6 +30,7 @@ pub use model::{Checked, Model, ModelFile};
 pub use needs::Needs;
 pub use sampling::Sampling;
 pub use session::{Session, SessionOptions, Tapped};
+pub use snapshot::SnapshotError;
 
 /// The page's example compiles.
 #[cfg(doctest)]

@@ -12,7 +12,7 @@ use crate::tokenizer::Tokenizer;
 use gguf::Gguf;
 use kernels::{Counts, Executor, Recorder, StateKind, Weights};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// An opened and checked file: hyper-parameters, tokenizer and template, no weights yet.
 pub struct ModelFile {
@@ -29,6 +29,7 @@ pub struct Model {
     executor: Executor,
     architecture: Box<dyn Architecture>,
     weights: Arc<Weights>,
+    pub(crate) digest: OnceLock<[u8; 32]>,
 }
 
 impl ModelFile {
@@ -100,7 +101,7 @@ impl ModelFile {
         }
         let (architecture, weights) = self.load(Weights::new(&executor), progress)?;
         let Self { file, tokenizer, template } = self;
-        Ok(Model { file, tokenizer, template, executor, architecture, weights: Arc::new(weights) })
+        Ok(Model { file, tokenizer, template, executor, architecture, weights: Arc::new(weights), digest: OnceLock::new() })
     }
 
     /// Loads the weights onto an executor.

@@ -135,6 +135,16 @@ impl Runner {
         Ok(true)
     }
 
+    /// Another over the same model and adapters, whose states hold the same at the first `positions` positions.
+    pub fn fork(&self, positions: usize) -> Result<Self, Error> {
+        let (model, options, context) = (Arc::clone(&self.model), self.options.clone(), self.context);
+        let adapted = Adapted::with(model.weights(), &self.adapters)?;
+        fit(&model, &adapted, &options, adapted.weights.bytes())?;
+        let states = self.states.fork(positions as u32)?;
+        let (kinds, adapters) = (self.kinds.clone(), self.adapters.clone());
+        Ok(Self { model, states, kinds, plans: HashMap::new(), options, context, adapters, adapted })
+    }
+
     pub fn options(&self) -> &SessionOptions {
         &self.options
     }
@@ -161,7 +171,7 @@ impl Runner {
     }
 
     /// Makes room for `positions` positions per sequence.
-    fn reserve(&mut self, positions: usize) -> Result<(), Error> {
+    pub fn reserve(&mut self, positions: usize) -> Result<(), Error> {
         if positions > self.context() {
             return Err(Error::ContextOverflow { needed: positions, limit: self.context() });
         }
@@ -210,7 +220,7 @@ impl Runner {
     fn input(&mut self, sequences: &mut [Sequence], spans: &[Span], draws: &[SampleParams]) -> Result<StepInput, Error> {
         let end = spans.iter().map(|span| span.until).max().unwrap_or(0);
         self.reserve((end + 1).min(self.context()))?;
-        let tokens = Recorder::new(Counts { step: 1, out: 1 }, &self.kinds).state(0);
+        let tokens = self.states.state(0);
         let mut input = StepInput { sampling: draws.to_vec(), ..StepInput::default() };
         for &Span { slot, until } in spans {
             sequences[slot].write(until);

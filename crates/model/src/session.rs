@@ -25,6 +25,9 @@ pub struct SessionOptions {
     pub chunk: u32,
     /// Sequences of a [`Batch`](crate::Batch), which share its steps; a session is one.
     pub sequences: u32,
+    /// Where the context is full, forget the oldest half of what follows the first so many tokens (half the context at most), and
+    /// read the rest again; none makes a full context an error. A [`Batch`](crate::Batch) does not shift.
+    pub shift: Option<u32>,
     /// Bytes that weights, cache and intermediates may take together; none asks the device.
     pub memory_bytes: Option<u64>,
     /// Taps, fusion and rows of the plans.
@@ -36,7 +39,7 @@ pub const DEFAULT_CONTEXT: u32 = 8192;
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        Self { context: None, kv: KvType::F16, chunk: 512, sequences: 1, memory_bytes: None, plan: PlanOptions::default() }
+        Self { context: None, kv: KvType::F16, chunk: 512, sequences: 1, shift: None, memory_bytes: None, plan: PlanOptions::default() }
     }
 }
 
@@ -77,10 +80,22 @@ pub struct Tapped {
     pub values: Vec<f32>,
 }
 
+/// What goes with a session's tokens wherever they go.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Memo {
+    /// How the last answer was sampled.
+    pub sampling: Option<Sampling>,
+    /// Tokens that shifts left out.
+    pub dropped: usize,
+    /// The caller's.
+    pub note: Vec<u8>,
+}
+
 /// One conversation. Tokens are fed or generated; the KV cache follows.
 pub struct Session {
     pub(crate) runner: Runner,
     pub(crate) sequence: Sequence,
+    pub(crate) memo: Memo,
     pub(crate) cancel: Arc<AtomicBool>,
 }
 
@@ -91,7 +106,7 @@ impl Session {
     pub(crate) fn new(model: Arc<Model>, options: SessionOptions) -> Result<Self, Error> {
         let runner = Runner::new(model, &options)?;
         let sequence = runner.sequence();
-        Ok(Self { runner, sequence, cancel: Arc::default() })
+        Ok(Self { runner, sequence, memo: Memo::default(), cancel: Arc::default() })
     }
 
     #[must_use]
@@ -109,6 +124,12 @@ impl Session {
     #[must_use]
     pub fn evaluated(&self) -> usize {
         self.sequence.evaluated
+    }
+
+    /// How the last answer was sampled, here or before the session was saved.
+    #[must_use]
+    pub fn sampling(&self) -> Option<&Sampling> {
+        self.memo.sampling.as_ref()
     }
 
     /// Positions at most.
@@ -149,26 +170,6 @@ impl Session {
         Ok(())
     }
 
-    /// Appends tokens; they are evaluated when logits or text are asked for.
-    ///
-    /// # Errors
-    /// [`Error::TokenId`], [`Error::ContextOverflow`]; nothing is appended then.
-    pub fn feed(&mut self, ids: &[u32]) -> Result<(), Error> {
-        let vocabulary = self.runner.model.summary().vocabulary;
-        self.sequence.feed(ids, vocabulary, self.runner.context())
-    }
-
-    /// Makes the session hold exactly these tokens, keeping what it has evaluated of their longest common prefix.
-    ///
-    /// # Errors
-    /// As [`Session::feed`].
-    pub fn set_prompt(&mut self, ids: &[u32]) -> Result<(), Error> {
-        let common = self.tokens().iter().zip(ids).take_while(|(a, b)| a == b).count();
-        let kept = self.sequence.clone();
-        self.rollback(common);
-        self.feed(&ids[common..]).inspect_err(|_| self.sequence = kept)
-    }
-
     /// Forgets everything after the first `tokens` tokens.
     pub fn rollback(&mut self, tokens: usize) {
         self.sequence.rollback(tokens);
@@ -177,20 +178,22 @@ impl Session {
     /// Forgets everything.
     pub fn reset(&mut self) {
         self.rollback(0);
+        self.memo.dropped = 0;
     }
 
     /// Generates from what was fed; the iterator ends at an end token, a stop string, a limit or a full context.
     ///
     /// # Errors
-    /// [`Error::NothingFed`]; [`Error::ContextOverflow`] when there is no room for a token.
+    /// [`Error::NothingFed`]; [`Error::ContextOverflow`] when there is no room for a token and the context does not shift.
     pub fn generate_with(&mut self, options: GenerateOptions) -> Result<Generate<'_>, Error> {
         if self.tokens().is_empty() {
             return Err(Error::NothingFed);
         }
-        if self.tokens().len() == self.context() {
+        if !self.shift()? {
             return Err(Error::ContextOverflow { needed: self.context() + 1, limit: self.context() });
         }
         self.cancel.store(false, Ordering::Relaxed);
+        self.memo.sampling = Some(options.sampling.clone());
         Ok(Generate::new(self, options))
     }
 

@@ -30,7 +30,7 @@ fn created(executor: &Executor) -> u64 {
 fn memory_is_flat_over_a_thousand_generations() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
     for executor in both() {
-        let model = Tiny::qwen3().on(&executor);
+        let model = Tiny::narrow().on(&executor);
         let mut session = model.session(exact(16)).unwrap();
         let mut batch = model.batch(SessionOptions { sequences: 3, ..exact(16) }).unwrap();
         let (mut after, mut made) = (Vec::with_capacity(1000), 0);

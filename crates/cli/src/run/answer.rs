@@ -47,9 +47,9 @@ fn rate(tokens: usize, time: Duration) -> Option<f64> {
 
 /// Makes the session continue `ids`, streaming what `parser` finds to `sink`. Ctrl-C ends it with what came until then.
 pub fn answer(session: &mut Session, ids: &[u32], options: GenerateOptions, mut parser: Parser, sink: Sink<'_>) -> Result<Answer> {
-    let known = session.tokens().iter().zip(ids).take_while(|(a, b)| a == b).count().min(ids.len().saturating_sub(1));
-    let read_tokens = ids.len() - known;
     session.set_prompt(ids)?;
+    // The last is read again, for an answer needs what it gives.
+    let read_tokens = (session.tokens().len() - session.evaluated()).max(1);
     let cancel = session.cancel_flag();
     let guard = interrupt::stops(cancel.clone());
     let mut bar = Bar::count(format!("reading {read_tokens} tokens"));

@@ -105,6 +105,23 @@ fn recommended(base: Sampling, params: &Params) -> Result<Sampling> {
     })
 }
 
+impl Flags {
+    /// The parameters of a session that goes on, but for what flags say.
+    pub fn over(&self, saved: &Sampling) -> Sampling {
+        Sampling {
+            temperature: self.temp.unwrap_or(saved.temperature),
+            top_k: self.top_k.unwrap_or(saved.top_k),
+            top_p: self.top_p.unwrap_or(saved.top_p),
+            min_p: self.min_p.unwrap_or(saved.min_p),
+            repetition_penalty: self.repeat_penalty.unwrap_or(saved.repetition_penalty),
+            frequency_penalty: self.frequency_penalty.unwrap_or(saved.frequency_penalty),
+            presence_penalty: self.presence_penalty.unwrap_or(saved.presence_penalty),
+            last_n: self.repeat_last_n.unwrap_or(saved.last_n),
+            seed: self.seed.unwrap_or(saved.seed),
+        }
+    }
+}
+
 /// The flag, else the file's `general.sampling.NAME` (llama.cpp's key), else the default.
 fn pick<'a, T: FromValue<'a> + PartialOrd + Display + Copy>(
     flag: Option<T>,
@@ -168,6 +185,13 @@ mod tests {
         let file = file(GgufBuilder::new());
         assert_eq!(NONE.resolve(&file, true, &Params::default()).unwrap().temperature, 0.0);
         assert_eq!(Flags { temp: Some(0.5), ..NONE }.resolve(&file, true, &Params::default()).unwrap().temperature, 0.5);
+    }
+
+    #[test]
+    fn a_session_that_goes_on_is_sampled_as_it_was_but_for_flags() {
+        let saved = Sampling { temperature: 0.3, top_k: 7, seed: 9, ..Sampling::default() };
+        let flags = Flags { seed: None, top_k: Some(3), ..NONE };
+        assert_eq!(flags.over(&saved), Sampling { top_k: 3, ..saved });
     }
 
     #[test]

@@ -16,7 +16,7 @@ fn every_command_has_help_with_examples() {
 
 #[test]
 fn what_cannot_be_meant_exits_with_2_and_prints_no_result() {
-    let cases: [&[&str]; 18] = [
+    let cases: [&[&str]; 20] = [
         &[],
         &["weave"],
         &["run", "--nonsense"],
@@ -31,6 +31,8 @@ fn what_cannot_be_meant_exits_with_2_and_prints_no_result() {
         &["run", "-p", "x", "--raw", "--think"],
         &["run", "-p", "x", "--raw", "--tools", "tools.json"],
         &["list", "--kv", "f64"],
+        &["run", "-p", "x", "--load-session", "z", "--system", "y"],
+        &["run", "-p", "x", "--shift-context=y"],
         &["logits", "--tokens", "1,-2", "-o", "x.npy"],
         &["bench", "-p", "0", "-n", "0"],
         &["tokenize", "--decode", "1", "model.gguf", "text"],

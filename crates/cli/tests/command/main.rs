@@ -9,6 +9,7 @@ mod list;
 mod numbers;
 mod ollama;
 mod run;
+mod saved;
 #[cfg(unix)]
 mod signals;
 mod tiny;

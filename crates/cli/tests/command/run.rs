@@ -63,6 +63,15 @@ fn limits_and_stop_strings_end_an_answer() {
     assert_eq!(stopped["stop"], " in Win");
 }
 
+/// A thousand sequences of a million positions: told before a weight is read, as every command that opens a model does.
+#[test]
+fn a_context_that_does_not_fit_is_refused_with_numbers_and_options() {
+    let model = Model::new(&tiny::builder(0.5));
+    let words = ["bench", model.path(), "-p", "0", "-n", "8", "-d", "1000000", "-b", "1024", "--device", "cpu", "--kv", "f32"];
+    let told = run(&words).failed(1);
+    assert!(["GB", "KV cache of 1000008 positions", "--ctx", "--kv"].iter().all(|part| told.contains(part)), "{told}");
+}
+
 #[test]
 fn a_full_context_is_told() {
     let full = run(&["run", "--device", "cpu", "-p", QUESTION, "--ctx", "15"]);

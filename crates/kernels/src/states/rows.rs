@@ -46,7 +46,7 @@ impl States {
         positions: Range<u32>,
         mut each: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let places = self.places(state, sequence, positions);
+        let places = self.places(state, sequence, positions.clone());
         let (device, buffers) = match &self.store {
             Store::Gpu(device, buffers) => (device, buffers),
             Store::Cpu(all) => {
@@ -54,7 +54,8 @@ impl States {
                 return places.into_iter().try_for_each(|(at, len)| each(&bytes[at..at + len]));
             }
         };
-        let pool = Pool::new(device, PIECE_BYTES.max(self.kind(state).row_bytes()) as u64);
+        let row = self.kind(state).row_bytes();
+        let pool = Pool::new(device, (positions.len() * row).min(PIECE_BYTES).max(row) as u64);
         for (at, len) in places {
             let target = pool.take()?;
             let mut encoder = device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());

@@ -18,7 +18,7 @@ fn host_memory_that_is_not_there_is_an_error_and_growth_leaves_what_there_was() 
     let refused = |result: Result<(), Error>| matches!(result, Err(Error::OutOfMemory { bytes, .. }) if bytes > 1 << 50);
     assert!(refused(States::new(&Executor::Cpu, &[kind], 1, u32::MAX).map(drop)));
     assert!(refused(States::new(&Executor::Cpu, &[kind], u32::MAX, u32::MAX).map(drop)), "more than a u64 counts");
-    let mut states = States::new(&Executor::Cpu, &[StateKind::Tokens, kind], 1, 2).expect("a few rows");
+    let mut states = States::new(&Executor::Cpu, &[kind, StateKind::Tokens], 1, 2).expect("a few rows");
     assert!(refused(states.grow(u32::MAX)));
     assert_eq!((states.capacity(), states.bytes()), (2, 2 * (4 + (4 << 20))));
 }

@@ -1,0 +1,59 @@
+//! Bytes on their way, hashed as they go: checksums are SHA-256 of all bytes before them.
+
+use super::error::SnapshotError;
+use sha2::{Digest, Sha256};
+use std::io::{Read, Write};
+
+/// A reader or writer with the hash of what passed.
+pub(super) struct Hashed<T> {
+    inner: T,
+    hash: Sha256,
+}
+
+impl<T> Hashed<T> {
+    pub fn new(inner: T) -> Self {
+        Self { inner, hash: Sha256::new() }
+    }
+
+    fn sum(&self) -> [u8; 32] {
+        self.hash.clone().finalize().into()
+    }
+}
+
+impl<W: Write> Hashed<W> {
+    pub fn put(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
+        self.hash.update(bytes);
+        self.inner.write_all(bytes).map_err(|error| SnapshotError::Write { error })
+    }
+
+    /// Writes the checksum of everything so far.
+    pub fn seal(&mut self) -> Result<(), SnapshotError> {
+        self.put(&self.sum())?;
+        self.inner.flush().map_err(|error| SnapshotError::Write { error })
+    }
+}
+
+impl<R: Read> Hashed<R> {
+    /// So many bytes; memory grows with what comes, not with what is announced.
+    pub fn take(&mut self, part: &'static str, needed: u64) -> Result<Vec<u8>, SnapshotError> {
+        let mut bytes = vec![];
+        let mut limited = self.inner.by_ref().take(needed);
+        let found = limited.read_to_end(&mut bytes).map_err(|error| SnapshotError::Read { error })? as u64;
+        if found < needed {
+            return Err(SnapshotError::Truncated { part, needed, found });
+        }
+        self.hash.update(&bytes);
+        Ok(bytes)
+    }
+
+    pub fn u32(&mut self, part: &'static str) -> Result<u32, SnapshotError> {
+        let bytes = self.take(part, 4)?;
+        Ok(bytes.iter().rev().fold(0, |number, &byte| number << 8 | u32::from(byte)))
+    }
+
+    /// Holds what comes next against the checksum of everything so far.
+    pub fn check(&mut self, part: &'static str) -> Result<(), SnapshotError> {
+        let expected = self.sum();
+        if self.take("checksum", 32)? == expected { Ok(()) } else { Err(SnapshotError::Checksum { part }) }
+    }
+}
