@@ -42,7 +42,7 @@ use std::time::Instant;
   weft run qwen3-8b.gguf --no-think -p 'Name three looms.'
   weft run qwen3-8b.gguf --tools tools.json -p 'Is it raining in Lodz?' --json | jq .tool_calls
   weft run -p 'What is 3 + 4?' --json | jq -r .text
-  weft run qwen3-8b.gguf -p "$(cat book.txt)" --save-session book.weft
+  weft run qwen3-8b.gguf --save-session book.weft < book.txt
   weft run qwen3-8b.gguf --load-session book.weft -p 'Who is the murderer?'    the book is not read again
   weft run qwen3-8b.gguf --ctx 8192 --shift-context            a chat that may outgrow its context")]
 pub struct Args {

@@ -42,12 +42,14 @@ fn memory_is_flat_over_a_thousand_generations() {
             let sampling = Sampling { repetition_penalty: 1.1, seed: n, ..Sampling::default() };
             run(&mut session, model::GenerateOptions { sampling: sampling.clone(), ..greedy(4) });
             session.generate_with(greedy(9)).unwrap().next();
-            for sequence in 0..3 {
-                batch.release(sequence);
-                batch.feed(sequence, &ids(6, n)).unwrap();
+            if n % 4 == 0 {
+                for sequence in 0..3 {
+                    batch.release(sequence);
+                    batch.feed(sequence, &ids(6, n)).unwrap();
+                }
+                batch.step(std::slice::from_ref(&sampling)).unwrap();
+                batch.step(std::slice::from_ref(&sampling)).unwrap();
             }
-            batch.step(std::slice::from_ref(&sampling)).unwrap();
-            batch.step(std::slice::from_ref(&sampling)).unwrap();
             after.push(HEAP.live_bytes());
         }
         // A pool may grow by an encoder when the driver falls behind. A leak grows in every stretch of generations.
