@@ -109,7 +109,7 @@ pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (rows, heads, dim) = (g.pick(&[1, 3, 26]), g.pick(&[1, 2, 5]), g.pick(&[32, 64, 96, 128, 256, 512]));
     let width = heads * dim;
-    let kinds = [StateKind::Kv { ty, width }, StateKind::Kv { ty, width }];
+    let kinds = [StateKind::kv(ty, width); 2];
     let mut case = Case::with_states(rows, &kinds, 2, 30);
     case.input.sequences = (0..rows).map(|t| t % 2).collect();
     let table = case.rec.rope_rows(&RopeTable::new(if g.coin() { dim } else { dim / 2 }, 1e4));
