@@ -1,6 +1,7 @@
 //! Transformer kernels in WGSL: declared once as rows, recorded as data, planned, and run on a GPU or on the oracles.
 //!
-//! Unsafe code is in `memory` alone, where numbers of the driver are read through wgpu's native handles.
+//! Unsafe code is in `memory`, where numbers of the driver are read through wgpu's native handles, and where devices and shaders ask for
+//! less checking than foreign code would need (`device`, `exec::gpu`).
 
 #[macro_use]
 pub mod row;
@@ -24,6 +25,7 @@ pub mod record;
 pub mod run;
 pub mod sampling;
 pub mod states;
+#[cfg(not(target_arch = "wasm32"))]
 pub mod sweep;
 pub mod tensor;
 pub mod weights;

@@ -1,4 +1,5 @@
 //! Parity: random cases of every operation, run on a device and through the oracles.
+#![cfg_attr(target_arch = "wasm32", allow(unused))] // cases are run natively
 
 use crate::compare::Compare;
 use crate::compose::Kernel;
@@ -246,11 +247,13 @@ impl Case {
     ///
     /// # Errors
     /// What planning and running give.
+    #[cfg(not(target_arch = "wasm32"))]
     pub fn run(&self, executor: &Executor, options: &PlanOptions) -> Result<(Vec<Vec<u32>>, Vec<Kernel>), Error> {
         self.ran(executor, options).map(|ran| (ran.outputs, ran.kernels))
     }
 
     /// Runs on one executor over poisoned intermediates.
+    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn ran(&self, executor: &Executor, options: &PlanOptions) -> Result<Ran, Error> {
         let mut weights = Weights::new(executor);
         for (n, w) in self.weights.iter().enumerate() {
@@ -292,7 +295,8 @@ pub type MakeCase = fn(&mut Gen) -> Case;
 pub fn cases() -> Vec<(&'static str, MakeCase)> {
     let mut all = ops::CASES.to_vec();
     all.extend([
-        ("matmul_coop", ops::matmul_coop::case as MakeCase),
+        ("attention_coop", ops::attention_coop::case as MakeCase),
+        ("matmul_coop", ops::matmul_coop::case),
         ("matmul_vec", ops::matmul_vec::case),
         ("matmul_vec_experts", ops::matmul_vec_experts::case),
         ("matmul_vec_q8", ops::matmul_vec_q8::case),

@@ -76,7 +76,10 @@ impl Operation for Attention {
         Work { flops: 0, bytes, weight_bytes: 0 }
     }
 
-    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
+        if let Some(dispatch) = super::attention_coop::lower(self, cx) {
+            return vec![dispatch];
+        }
         let shape = self.q.shape;
         let bidirectional = self.attend.mask == Mask::Bidirectional;
         let params = Params {

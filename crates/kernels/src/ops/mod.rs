@@ -53,6 +53,7 @@ pub trait Operation {
     fn cpu(&self, host: &mut Host<'_>);
 }
 
+pub mod attention_coop;
 pub mod matmul_coop;
 pub mod matmul_vec;
 pub mod matmul_vec_experts;
@@ -130,6 +131,7 @@ pub static ROWS: &[&Row] = &[
     &add_weighted::ADD_WEIGHTED,
     &argmax::ARGMAX,
     &attention::ATTENTION,
+    &attention_coop::ATTENTION_COOP,
     &combine_experts::COMBINE_EXPERTS,
     &attention_merge::ATTENTION_MERGE,
     &attention_merge::ATTENTION_MERGE_Q8,

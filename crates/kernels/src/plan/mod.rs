@@ -117,6 +117,8 @@ pub struct Lower<'a> {
     pub caps: &'a Caps,
     /// Capacities of the plan.
     pub capacity: Counts,
+    /// Whether values may be rounded; see [`PlanOptions::fast`].
+    pub fast: bool,
 }
 
 /// What a plan is asked for.
@@ -188,7 +190,7 @@ pub fn plan(rec: &Recorder, caps: &Caps, options: &PlanOptions) -> Result<Planne
         true => nodes,
         false => absorb::absorb(attention_split::split(nodes, &mut origins, caps), &read_back, caps),
     };
-    let cx = Lower { caps, capacity: rec.capacity };
+    let cx = Lower { caps, capacity: rec.capacity, fast: options.fast };
     let mut steps = vec![];
     for node in &nodes {
         let lowered = node.op.lower(&cx);
