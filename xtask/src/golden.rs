@@ -28,7 +28,7 @@ pub struct Args {
 }
 
 /// The folders of the fixtures that this version runs.
-const FOLDERS: [&str; 6] = ["qwen2", "qwen3", "gemma2", "gemma3", "gemma4e", "gemma4d"];
+const FOLDERS: [&str; 7] = ["qwen2", "qwen3", "gemma2", "gemma3", "gemma4e", "gemma4d", "gemma4moe"];
 
 /// What may differ from the references.
 #[derive(Copy, Clone)]

@@ -1,11 +1,14 @@
 //! Gemma 4: norms before and after each block, q, k and v norms, windowed and full layers of different heads, keys and values
 //! shared by the last layers, an embedding per layer, GEGLU. (Hugging Face `Gemma4ForCausalLM`, text part.)
 
+mod experts;
+
 use super::{Architecture, Cache, Logits, Summary, embed_tokens, rows_for};
 use crate::error::Error;
 use crate::load::Loader;
 use crate::meta::{LENGTHS, Meta};
 use cpu_ref::Mask;
+use experts::Experts;
 use gguf::Gguf;
 use kernels::ops::{Attend, add, attention, embed, geglu, geglu_columns, kv_append, matmul, mul_row, rms_norm, rope, scale, softcap};
 use kernels::{KvState, Recorder, RopeTable, Tensor, Weight};
@@ -28,6 +31,8 @@ struct Config {
     donor: Vec<usize>,
     /// Elements that every layer gets of the per-layer embedding; 0 for none.
     embedding_length_per_layer_input: u32,
+    /// In every layer, where the model has any.
+    experts: Option<experts::Config>,
     final_logit_softcapping: Option<f32>,
     layer_norm_rms_epsilon: f32,
     /// Of layers that see everything.
@@ -41,7 +46,6 @@ impl Config {
         let meta = Meta { file, architecture: "gemma4" };
         let embedding_length = meta.count("embedding_length", LENGTHS)?;
         let block_count = meta.count("block_count", 1..=1024)?;
-        meta.count_or("expert_count", 0..=0, 0)?;
         let heads = meta.heads(block_count)?;
         let key_length = meta.head_dim(embedding_length, heads[0].0)?;
         let key_length_swa = meta.head_dim_of("_swa", key_length)?;
@@ -60,6 +64,7 @@ impl Config {
             sliding_window: slides.iter().map(|slides| slides.then_some(window)).collect(),
             donor,
             embedding_length_per_layer_input: meta.count_or("embedding_length_per_layer_input", 0..=1 << 16, 0)?,
+            experts: experts::Config::read(&meta)?,
             final_logit_softcapping: meta.optional_positive("final_logit_softcapping")?,
             layer_norm_rms_epsilon: meta.positive("attention.layer_norm_rms_epsilon")?,
             rope: meta.rope(key_length, 1e6)?,
@@ -125,6 +130,7 @@ struct Layer {
     ffn_gate: Weight,
     ffn_up: Weight,
     ffn_down: Weight,
+    experts: Option<Experts>,
     post_ffw_norm: Weight,
     per_layer: Option<PerLayer>,
     layer_output_scale: Weight,
@@ -159,6 +165,7 @@ impl Layer {
             ffn_gate: from.matrix(&name("ffn_gate"), f, d)?,
             ffn_up: from.matrix(&name("ffn_up"), f, d)?,
             ffn_down: from.matrix(&name("ffn_down"), d, f)?,
+            experts: c.experts.as_ref().map(|e| Experts::load(e, l, d, from)).transpose()?,
             post_ffw_norm: from.vector(&name("post_ffw_norm"), d)?,
             per_layer: match p {
                 0 => None,
@@ -276,7 +283,10 @@ fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, l: u32, h:
     rec.tap("ffn_norm", l, x);
     let (gate, up) = (matmul(rec, w.ffn_gate, x), matmul(rec, w.ffn_up, x));
     let y = geglu(rec, gate, up);
-    let y = matmul(rec, w.ffn_down, y);
+    let mut y = matmul(rec, w.ffn_down, y);
+    if let (Some(experts), Some(of)) = (&w.experts, &c.experts) {
+        y = experts.record(rec, of, eps, h, y);
+    }
     let y = rms_norm(rec, y, Some(w.post_ffw_norm), eps);
     let mut h = add(rec, h, y);
     if let (Some(ple), Some(all)) = (&w.per_layer, per_layer) {

@@ -1,0 +1,78 @@
+//! The experts of Gemma 4: GEGLUs that a router chooses, beside the dense one and from the same residual.
+//! (Hugging Face `Gemma4TextRouter` and `Gemma4TextExperts`.)
+
+use crate::error::Error;
+use crate::load::Loader;
+use crate::meta::{EXPERTS, LENGTHS, Meta};
+use kernels::ops::{add, combine_experts, geglu, matmul_exact, matmul_experts, rms_norm, route, scale};
+use kernels::{Recorder, Tensor, Weight};
+
+pub(super) struct Config {
+    expert_count: u32,
+    expert_used_count: u32,
+    expert_feed_forward_length: u32,
+}
+
+impl Config {
+    /// `None` where the file counts no experts.
+    pub fn read(meta: &Meta<'_>) -> Result<Option<Self>, Error> {
+        let expert_count = meta.count_or("expert_count", 0..=*EXPERTS.end(), 0)?;
+        if expert_count == 0 {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            expert_count,
+            expert_used_count: meta.count("expert_used_count", 1..=expert_count)?,
+            expert_feed_forward_length: meta.count("expert_feed_forward_length", LENGTHS)?,
+        }))
+    }
+}
+
+/// What a layer with experts has besides its dense network.
+pub(super) struct Experts {
+    ffn_gate_inp: Weight,
+    ffn_gate_inp_scale: Weight,
+    /// Of each expert the gate's rows, then those of the other factor.
+    ffn_gate_up_exps: Weight,
+    ffn_down_exps: Weight,
+    /// A factor on the weight of each expert.
+    ffn_down_exps_scale: Weight,
+    post_ffw_norm_1: Weight,
+    pre_ffw_norm_2: Weight,
+    post_ffw_norm_2: Weight,
+}
+
+impl Experts {
+    pub fn load(c: &Config, l: usize, d: u32, from: &mut Loader<'_>) -> Result<Self, Error> {
+        let (e, f) = (c.expert_count, c.expert_feed_forward_length);
+        let name = |tensor: &str| format!("blk.{l}.{tensor}");
+        Ok(Self {
+            ffn_gate_inp: from.matrix(&name("ffn_gate_inp.weight"), e, d)?,
+            ffn_gate_inp_scale: from.vector(&name("ffn_gate_inp.scale"), d)?,
+            ffn_gate_up_exps: from.experts(&name("ffn_gate_up_exps.weight"), e, 2 * f, d)?,
+            ffn_down_exps: from.experts(&name("ffn_down_exps.weight"), e, d, f)?,
+            ffn_down_exps_scale: from.vector(&name("ffn_down_exps.scale"), e)?,
+            post_ffw_norm_1: from.vector(&name("post_ffw_norm_1.weight"), d)?,
+            pre_ffw_norm_2: from.vector(&name("pre_ffw_norm_2.weight"), d)?,
+            post_ffw_norm_2: from.vector(&name("post_ffw_norm_2.weight"), d)?,
+        })
+    }
+
+    /// The norm of the `dense` network's output plus that of the experts' weighted sum over the residual `h`; all [T, D].
+    pub fn record(&self, rec: &mut Recorder, c: &Config, eps: f32, h: Tensor, dense: Tensor) -> Tensor {
+        let (d, f) = (h.shape.width(), c.expert_feed_forward_length);
+        let dense = rms_norm(rec, dense, Some(self.post_ffw_norm_1), eps);
+        let s = rms_norm(rec, h, Some(self.ffn_gate_inp_scale), eps);
+        let logits = matmul_exact(rec, self.ffn_gate_inp, s);
+        let logits = scale(rec, logits, 1.0 / (d as f32).sqrt()); // [T, E]
+        let routes = route(rec, logits, c.expert_used_count, true, Some(self.ffn_down_exps_scale));
+        let x = rms_norm(rec, h, Some(self.pre_ffw_norm_2), eps);
+        let gate = matmul_experts(rec, self.ffn_gate_up_exps, 0..f, x, &routes); // [T, k, F]
+        let up = matmul_experts(rec, self.ffn_gate_up_exps, f..2 * f, x, &routes);
+        let y = geglu(rec, gate, up);
+        let y = matmul_experts(rec, self.ffn_down_exps, 0..d, y, &routes); // [T, k, D]
+        let y = combine_experts(rec, y, routes.weights);
+        let y = rms_norm(rec, y, Some(self.post_ffw_norm_2), eps);
+        add(rec, dense, y)
+    }
+}
