@@ -7,6 +7,7 @@ mod table;
 
 use crate::args::{Place, Source};
 use crate::exit::usage;
+use crate::lora::Adapters;
 use anyhow::Result;
 use grid::Test;
 use measure::Bench;
@@ -25,6 +26,7 @@ use std::io::Write;
   weft bench qwen3-8b.gguf
   weft bench qwen3-8b.gguf -p 512,2048 -n 128 -d 0,4096 -b 1,8 -r 5
   weft bench qwen3-8b.gguf -p 0 -n 64 --device cpu     decode only
+  weft bench qwen3-8b.gguf --lora adapter.gguf          what an adapter costs
   weft bench qwen3-8b.gguf -p 0 -n 64 --profile        where a token's time goes
   weft bench qwen3-8b.gguf --json | jq '.[] | {test, tokens_per_second}'")]
 pub struct Args {
@@ -59,6 +61,9 @@ pub struct Args {
     #[command(flatten)]
     place: Place,
 
+    #[command(flatten)]
+    adapters: Adapters,
+
     /// Also time every dispatch of each test's step, by kernel (GPUs with timestamps; one sequence)
     #[arg(long, conflicts_with = "json")]
     profile: bool,
@@ -76,7 +81,7 @@ pub fn run(args: &Args) -> Result<()> {
     let file = args.source.model_file()?;
     let options = SessionOptions { chunk: args.chunk, ..args.place.session(Some(longest)) };
     let most = args.batch.iter().copied().max().unwrap_or(1);
-    let loaded = args.source.load(file, &args.place.device, &SessionOptions { sequences: most, ..options.clone() })?;
+    let loaded = args.source.load(file, &args.place.device, &SessionOptions { sequences: most, ..options.clone() }, &args.adapters)?;
     let mut bench = args.source.named(Bench::new(args, loaded, options))?;
     let mut out = std::io::stdout();
     if !args.json {

@@ -2,7 +2,8 @@
 
 use crate::args::{Place, Source};
 use crate::exit::{Interrupted, usage};
-use crate::open::{self, Loaded};
+use crate::lora::Adapters;
+use crate::open;
 use crate::progress::Bar;
 use crate::{interrupt, npy};
 use anyhow::{Result, anyhow};
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
   weft logits model.gguf --tokens 1,2,3 -o logits.npy
   weft logits model.gguf --tokens @tokens.json -o logits.npy --device cpu --kv f32
   weft logits model.gguf --tokens @tokens.json -o logits.npy --chunk 1    token by token
+  weft logits model.gguf --tokens @tokens.json -o logits.npy --lora adapter.gguf:0.5
   weft tokenize model.gguf --json 'Hello' | jq .ids > tokens.json")]
 pub struct Args {
     #[command(flatten)]
@@ -36,6 +38,9 @@ pub struct Args {
 
     #[command(flatten)]
     place: Place,
+
+    #[command(flatten)]
+    adapters: Adapters,
 
     /// Tokens evaluated together at most
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
@@ -56,8 +61,8 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let file = args.source.model_file()?;
     let options = SessionOptions { chunk: args.chunk, plan: PlanOptions::default(), ..args.place.session(Some(tokens.len() as u32)) };
-    let Loaded { model, .. } = args.source.load(file, &args.place.device, &options)?;
-    let mut session = args.source.named(model.session(options))?;
+    let loaded = args.source.load(file, &args.place.device, &options, &args.adapters)?;
+    let mut session = args.source.named(loaded.session(options))?;
     args.source.named(session.feed(&tokens))?;
     // The writer's error passes through `atomic_write`, the model's through here.
     let mut failed = Ok(());

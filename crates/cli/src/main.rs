@@ -13,6 +13,7 @@ mod inspect;
 mod interrupt;
 mod list;
 mod logits;
+mod lora;
 mod man;
 mod npy;
 mod open;

@@ -3,11 +3,12 @@
 use crate::args::Source;
 use crate::executor::Choice;
 use crate::inspect::verify::verify;
+use crate::lora::Adapters;
 use crate::progress::Bar;
 use anyhow::{Context, Result, anyhow};
 use gguf::{Gguf, OpenOptions};
 use model::ollama::{Entry, Name, OllamaError, Stores};
-use model::{Checked, Model, ModelFile, SessionOptions};
+use model::{AdapterFile, Applied, Checked, Model, ModelFile, Session, SessionOptions};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,18 +70,17 @@ impl Source {
         self.named(ModelFile::new(self.gguf()?))
     }
 
-    /// Chooses the device, checks that the file is a model for a session like this, and loads the weights.
-    pub fn load(&self, file: ModelFile, device: &Choice, options: &SessionOptions) -> Result<Loaded> {
-        if let Found::Ollama(entry) = self.find()?
-            && let Some(adapter) = entry.adapters.first()
-        {
-            let (name, model, adapter) = (entry.name, entry.model.path.display(), adapter.path.display());
-            return Err(anyhow!(
-                "{name} is the model {model} with the adapter {adapter}, which is not applied yet; pass that file to run it without"
-            ));
-        }
+    /// Chooses the device, checks that the file is a model for a session like this with these adapters, before them those that
+    /// Ollama has for it, and loads the weights.
+    pub fn load(&self, file: ModelFile, device: &Choice, options: &SessionOptions, adapters: &Adapters) -> Result<Loaded> {
+        let mut opened = match self.find()? {
+            Found::Ollama(entry) => entry.adapters.iter().map(|blob| Ok((AdapterFile::open(&blob.path)?, 1.0))).collect::<Result<_>>()?,
+            Found::Default | Found::File(_) => vec![],
+        };
+        opened.extend(adapters.open()?);
         let executor = self.located(device.open(&file, options))?;
-        let checked = self.named(file.check(&executor))?;
+        let mut checked = self.named(file.check(&executor))?;
+        opened.iter().try_for_each(|(adapter, scale)| checked.adapt(adapter, *scale))?;
         self.named(checked.fit(options))?;
         if self.verify
             && let Some(first) = self.damage(file.file())?.first()
@@ -89,7 +89,9 @@ impl Source {
         }
         let bar = Bar::bytes(format!("loading onto {}", executor.name()));
         let model = self.named(file.on_with(executor, &|done, total| bar.set(done, total)))?;
-        Ok(Loaded { model: Arc::new(model), checked })
+        let load = |(adapter, scale): &(_, f32)| Ok(Applied { adapter: model.adapter(adapter)?, scale: *scale });
+        let adapters = opened.iter().map(load).collect::<Result<_>>()?;
+        Ok(Loaded { model: Arc::new(model), checked, adapters })
     }
 
     /// Names the file in an error that does not.
@@ -128,10 +130,20 @@ fn pulled(path: &Path) -> Result<Found> {
     }
 }
 
-/// A model, and what its file says about itself.
+/// A model, what its file says about itself, and the adapters for its sessions.
 pub struct Loaded {
     pub model: Arc<Model>,
     pub checked: Checked,
+    pub adapters: Vec<Applied>,
+}
+
+impl Loaded {
+    /// A session with the adapters in force.
+    pub fn session(self, options: SessionOptions) -> Result<Session, model::Error> {
+        let mut session = self.model.session(options)?;
+        session.set_adapters(self.adapters)?;
+        Ok(session)
+    }
 }
 
 /// The error for a path that leads nowhere, with what is near it.

@@ -3,7 +3,7 @@
 use crate::args::{Place, Source};
 use crate::exit::{Interrupted, usage};
 use crate::interrupt;
-use crate::open::Loaded;
+use crate::lora::{self, Adapters};
 use crate::progress::Bar;
 use crate::text;
 use anyhow::{Result, anyhow};
@@ -27,7 +27,8 @@ use std::time::Instant;
     after_help = "Examples:
   weft perplexity qwen3-8b.gguf wiki.test.raw
   weft perplexity qwen3-8b.gguf wiki.test.raw --ctx 2048 --stride 1024
-  weft perplexity qwen3-8b.gguf wiki.test.raw --windows 20 --json"
+  weft perplexity qwen3-8b.gguf wiki.test.raw --windows 20 --json
+  weft perplexity qwen3-8b.gguf held-out.txt --lora adapter/"
 )]
 pub struct Args {
     /// GGUF file [default: the small model that weft ships]
@@ -52,6 +53,9 @@ pub struct Args {
 
     #[command(flatten)]
     place: Place,
+
+    #[command(flatten)]
+    adapters: Adapters,
 
     /// Read the file instead of mapping it into memory
     #[arg(long, display_order = 100)]
@@ -145,18 +149,18 @@ pub fn run(args: &Args) -> Result<()> {
     let mut all = windows(tokens.len(), places, stride as usize);
     all.truncate(args.windows.map_or(usize::MAX, |n| n as usize));
     let options = args.place.session(Some(size));
-    let Loaded { model, .. } = source.load(file, &args.place.device, &options)?;
-    let mut session = source.named(model.session(options))?;
+    let loaded = source.load(file, &args.place.device, &options, &args.adapters)?;
+    let mut session = source.named(loaded.session(options))?;
     let began = Instant::now();
     let total = measure(args, &source, &mut session, &tokens, bos, &all)?;
-    let executor = model.executor();
+    let executor = session.model().executor();
     let mut out = std::io::stdout();
     if args.json {
         let report = json!({
             "model": source.name(), "device": executor.name(), "executor": executor.kind(), "kv": args.place.kv.name(),
             "file": args.file.display().to_string(), "tokens": tokens.len(), "scored": total.count, "windows": all.len(),
             "context": size, "stride": stride, "nll": total.mean(), "perplexity": total.perplexity(), "error": total.error(),
-            "seconds": began.elapsed().as_secs_f64(),
+            "adapters": lora::report(session.adapters()), "seconds": began.elapsed().as_secs_f64(),
         });
         writeln!(out, "{report}")?;
     } else {

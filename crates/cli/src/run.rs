@@ -3,6 +3,7 @@
 mod answer;
 mod chat;
 mod editor;
+mod lora;
 mod modelfile;
 mod report;
 mod sampling;
@@ -12,7 +13,7 @@ mod tools;
 
 use crate::args::{Context, Place, Source};
 use crate::exit::{Interrupted, note, usage};
-use crate::open::Loaded;
+use crate::lora::Adapters;
 use crate::text;
 use answer::{Answer, Sink};
 use anyhow::{Result, anyhow};
@@ -41,6 +42,7 @@ use std::time::Instant;
   weft run qwen3-8b.gguf --raw -p 'Once upon a time' -n 100 --temp 0.9 --seed 7
   weft run qwen3-8b.gguf --no-think -p 'Name three looms.'
   weft run qwen3-8b.gguf --tools tools.json -p 'Is it raining in Lodz?' --json | jq .tool_calls
+  weft run qwen3-8b.gguf --lora french/:0.8 --lora terse.gguf  with adapters; /lora swaps them in the chat
   weft run -p 'What is 3 + 4?' --json | jq -r .text
   weft run qwen3-8b.gguf --save-session book.weft < book.txt
   weft run qwen3-8b.gguf --load-session book.weft -p 'Who is the murderer?'    the book is not read again
@@ -71,6 +73,9 @@ pub struct Args {
 
     #[command(flatten)]
     place: Place,
+
+    #[command(flatten)]
+    adapters: Adapters,
 
     /// Go on with the conversation in this file: it is not read again, and is sampled as it was unless flags say otherwise
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -152,10 +157,11 @@ pub fn run(args: Args) -> Result<()> {
     let render = RenderOptions { tools, enable_thinking: args.thinking(), ..RenderOptions::default() };
     let file = if args.raw { file } else { args.source.named(modelfile.fit(file, &args.source.name()))? };
     args.check_template(&file)?;
-    let Loaded { model, .. } = args.source.load(file, &args.place.device, &options)?;
-    let mut session = args.source.named(model.session(options))?;
+    let loaded = args.source.load(file, &args.place.device, &options, &args.adapters)?;
+    let mut session = args.source.named(loaded.session(options))?;
     let messages = before.map_or(Ok(vec![]), |before| before.load(&mut session, args.raw))?;
     let sampling = session.sampling().map_or(sampling, |saved| args.sampling.over(saved));
+    let model = session.model();
     let format = if args.raw { Format::Plain } else { model.template().format() };
     let options = GenerateOptions {
         sampling,

@@ -1,7 +1,7 @@
 //! What runs a test: one session, or several sequences in step.
 
 use kernels::Profile;
-use model::{Batch, Error, GenerateOptions, Model, Sampling, Session, SessionOptions};
+use model::{Applied, Batch, Error, GenerateOptions, Model, Sampling, Session, SessionOptions};
 use std::sync::Arc;
 
 pub enum Engine {
@@ -11,12 +11,16 @@ pub enum Engine {
 
 impl Engine {
     /// An engine of this many sequences.
-    pub fn new(model: &Arc<Model>, options: &SessionOptions, sequences: u32) -> Result<Self, Error> {
+    pub fn new(model: &Arc<Model>, options: &SessionOptions, sequences: u32, adapters: &[Applied]) -> Result<Self, Error> {
         let options = SessionOptions { sequences, ..options.clone() };
-        Ok(match sequences {
-            1 => Self::One(Box::new(model.session(options)?)),
-            _ => Self::Many(Box::new(model.batch(options)?)),
-        })
+        if sequences == 1 {
+            let mut session = model.session(options)?;
+            session.set_adapters(adapters.to_vec())?;
+            return Ok(Self::One(Box::new(session)));
+        }
+        let mut batch = model.batch(options)?;
+        batch.set_adapters(adapters.to_vec())?;
+        Ok(Self::Many(Box::new(batch)))
     }
 
     /// Evaluates `ids` in every sequence, and nothing else.

@@ -8,7 +8,7 @@ use crate::progress::Bar;
 use kernels::measure::{self, Measured as Roof};
 use kernels::ops::Work;
 use kernels::{Executor, Profile};
-use model::{Checked, Error, Model, SessionOptions};
+use model::{Applied, Checked, Error, Model, SessionOptions};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,6 +16,7 @@ use std::time::Instant;
 pub struct Bench<'a> {
     pub args: &'a Args,
     pub model: Arc<Model>,
+    pub adapters: Vec<Applied>,
     options: SessionOptions,
     /// The engine of the last test, with its number of sequences.
     engine: Option<(u32, Engine)>,
@@ -59,7 +60,7 @@ struct Step {
 impl<'a> Bench<'a> {
     /// Measures the device first, which takes a second or two.
     pub fn new(args: &'a Args, loaded: Loaded, options: SessionOptions) -> Result<Self, Error> {
-        let Loaded { model, checked } = loaded;
+        let Loaded { model, checked, adapters } = loaded;
         let one = SessionOptions { context: Some(1), ..options.clone() };
         let position_bytes = checked.needs(&one)?.kv.0 as f64;
         let roof = match model.executor() {
@@ -69,7 +70,7 @@ impl<'a> Bench<'a> {
                 Some(measure::measure(device)?)
             }
         };
-        Ok(Self { args, model, options, engine: None, checked, position_bytes, roof })
+        Ok(Self { args, model, adapters, options, engine: None, checked, position_bytes, roof })
     }
 
     /// What one step of a test moves and computes, and how many tokens it counts for.
@@ -134,7 +135,7 @@ impl<'a> Bench<'a> {
     fn engine(&mut self, sequences: u32) -> Result<&mut Engine, Error> {
         if self.engine.as_ref().is_none_or(|(number, _)| *number != sequences) {
             self.engine = None;
-            self.engine = Some((sequences, Engine::new(&self.model, &self.options, sequences)?));
+            self.engine = Some((sequences, Engine::new(&self.model, &self.options, sequences, &self.adapters)?));
         }
         Ok(&mut self.engine.as_mut().expect("just made").1)
     }

@@ -1,8 +1,9 @@
 //! A conversation at a terminal.
 
 use super::editor::{Line, LineEditor};
-use super::{Talk, report, tools};
+use super::{Talk, lora, report, tools};
 use crate::exit::{Interrupted, note, one_line};
+use crate::text::printable;
 use anyhow::Result;
 use model::Finish;
 use model::chat::Message;
@@ -10,6 +11,8 @@ use model::chat::Message;
 const HELP: &str = "\
 /reset    forget what was said
 /tool X   give the model X as what the tool that it called has returned
+/lora     list the adapters in force; /lora add FILE[:SCALE], /lora scale N X and /lora remove N change them,
+          and the conversation is read again with those that are left
 /help     this list
 /exit     leave, as Ctrl-D does
 Ctrl-C stops an answer; at an empty prompt it leaves. A line that ends in \\ goes on in the next.";
@@ -35,6 +38,11 @@ pub fn chat(talk: &mut Talk) -> Result<()> {
             command if command.split_whitespace().next() == Some("/tool") => match tools::result(talk, &command["/tool".len()..]) {
                 Some(message) => answer(talk, message)?,
                 None => eprintln!("/tool TEXT answers a call, and the model has made none that waits"),
+            },
+            command if command.split_whitespace().next() == Some("/lora") => match lora::command(talk, &command["/lora".len()..]) {
+                Ok(said) => eprintln!("{}", printable(&said)),
+                Err(error) if lasting(&error) => return Err(error),
+                Err(error) => note(&one_line(&format!("{error:#}"))),
             },
             command if command.starts_with('/') && !command.contains(char::is_whitespace) => {
                 eprintln!("no command {command:?}; /help lists them");

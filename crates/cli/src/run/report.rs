@@ -3,6 +3,7 @@
 use super::Talk;
 use super::answer::Answer;
 use super::tools;
+use crate::lora;
 use model::Finish;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -50,6 +51,7 @@ pub fn json(talk: &Talk, answer: &Answer) -> Value {
         "device": model.executor().name(),
         "executor": model.executor().kind(),
         "kv": talk.args.place.kv.name(),
+        "adapters": lora::report(talk.session.adapters()),
         "seed": talk.options.sampling.seed,
         "timings": {
             "load_ms": ms(talk.load),

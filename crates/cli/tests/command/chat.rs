@@ -1,7 +1,7 @@
 //! The chat, at a terminal of its own.
 
 use crate::tiny::{self, Model};
-use crate::weft;
+use crate::{lora, weft};
 use nix::pty::{Winsize, openpty};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -110,6 +110,31 @@ fn ctrl_c_stops_the_answer_and_not_the_chat() {
     chat.expect("[stopped]");
     chat.expect("> ");
     chat.keys("/exit\r");
+    assert_eq!(chat.exit(), Some(0));
+}
+
+#[test]
+fn adapters_come_are_scaled_and_go_in_a_chat() {
+    let model = Model::new(&tiny::builder(0.5));
+    let adapter = lora::gguf(&model, "my adapter.gguf", 32);
+    let mut chat = Terminal::start(&["run", model.path(), "--device", "cpu", "--temp", "0", "-n", "4"]);
+    let mut says = |typed: &str, said: &str| {
+        chat.expect("> ");
+        chat.keys(&format!("{typed}\r"));
+        chat.expect(said);
+    };
+    says("/lora", "no adapters; /lora add FILE[:SCALE]");
+    says(&format!("/lora add {adapter}:0.5"), "my adapter.gguf times 0.5 (1 layer, 512 B)");
+    says("ab", "\n");
+    says("/lora scale 1 2", "times 2 (1 layer");
+    says("/lora scale 2 2", "no adapter \"2\"; there are 1");
+    says("/lora scale 1 nan", "X must be a finite number");
+    says("/lora add none.gguf", "none.gguf: cannot open");
+    says("/lora list", "1  ");
+    says("/lora mend", "say /lora, /lora add FILE[:SCALE]");
+    says("/lora remove 1", "no adapters");
+    says("/help", "/lora");
+    says("/exit", "");
     assert_eq!(chat.exit(), Some(0));
 }
 

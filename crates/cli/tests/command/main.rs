@@ -6,6 +6,7 @@ mod files;
 mod help;
 mod inspect;
 mod list;
+mod lora;
 mod numbers;
 mod ollama;
 mod run;

@@ -1,7 +1,7 @@
 //! Models of Ollama's, from a store built in a folder.
 
 use crate::tiny::{self, Model};
-use crate::{Run, weft};
+use crate::{Run, lora, weft};
 use gguf::GgufBuilder;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -34,9 +34,15 @@ impl Store {
 
     /// Adds a model with these layers beside it; returns the blob of its weights.
     pub fn add(&self, name: &str, file: &GgufBuilder<'_>, others: &[(&str, &str)]) -> PathBuf {
+        let others: Vec<(&str, &[u8])> = others.iter().map(|(kind, content)| (*kind, content.as_bytes())).collect();
+        self.add_bytes(name, file, &others)
+    }
+
+    /// The same with layers that are no texts.
+    fn add_bytes(&self, name: &str, file: &GgufBuilder<'_>, others: &[(&str, &[u8])]) -> PathBuf {
         let bytes = file.to_bytes().unwrap();
         let mut layers = vec![self.layer("model", &bytes)];
-        layers.extend(others.iter().map(|(kind, content)| self.layer(kind, content.as_bytes())));
+        layers.extend(others.iter().map(|(kind, content)| self.layer(kind, content)));
         let manifest = self.root().join("manifests/registry.ollama.ai/library").join(name);
         std::fs::create_dir_all(manifest.parent().unwrap()).unwrap();
         std::fs::write(manifest, json!({ "schemaVersion": 2, "layers": layers }).to_string()).unwrap();
@@ -69,6 +75,21 @@ fn every_command_takes_a_name() {
     assert!(store.run(&["tokenize", "ollama://tiny:7b", "ab"]).good().contains("\"ab\""));
     let out = file.beside("out.npy");
     store.run(&["logits", "tiny:7b", "--tokens", "1,2", "-o", &out, "--device", "cpu", "--verify"]).good();
+}
+
+#[test]
+fn an_adapter_of_the_manifest_is_applied_before_those_of_the_command_line() {
+    let (store, model) = (Store::new(), Model::new(&tiny::builder(0.5)));
+    store.add_bytes("adapted/latest", &tiny::builder(0.5), &[("adapter", &lora::builder(32).to_bytes().unwrap())]);
+    store.add_bytes("foreign/latest", &tiny::builder(0.5), &[("adapter", &lora::builder(48).to_bytes().unwrap())]);
+    let own = lora::gguf(&model, "a.gguf", 32);
+    let report = |words: &[&str]| store.run(&[&["run"], words, &RUN[..]].concat()).json();
+    let (pulled, given) = (report(&["adapted"]), report(&[model.path(), "--lora", &own]));
+    assert_eq!((pulled["tokens"].clone(), pulled["log_probs"].clone()), (given["tokens"].clone(), given["log_probs"].clone()));
+    let both = report(&["adapted", "--lora", &format!("{own}:0.5")]);
+    let scales: Vec<f64> = both["adapters"].as_array().unwrap().iter().map(|adapter| adapter["scale"].as_f64().unwrap()).collect();
+    assert_eq!(scales, [1.0, 0.5]);
+    assert!(store.run(&[&["run", "foreign"], &RUN[..]].concat()).failed(1).contains("blk.0.attn_q.weight.lora_a is [2, 48]"));
 }
 
 #[test]

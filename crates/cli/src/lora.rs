@@ -1,0 +1,86 @@
+//! `--lora FILE[:SCALE]`: adapters on the command line.
+
+use anyhow::Result;
+use clap::{Args, ValueHint};
+use model::{AdapterFile, Applied, Model};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// An adapter, and what it is multiplied by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    pub path: PathBuf,
+    pub scale: f32,
+}
+
+impl FromStr for Choice {
+    type Err = String;
+
+    /// What follows the last colon is a scale if it is a number, else a part of the path.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbered = text.rsplit_once(':').and_then(|(path, number)| Some((path, number.parse().ok()?)));
+        let (path, scale): (&str, f32) = numbered.unwrap_or((text, 1.0));
+        if path.is_empty() {
+            return Err("names no file".to_string());
+        }
+        if !scale.is_finite() {
+            return Err(format!("a scale of {scale} is not finite"));
+        }
+        Ok(Self { path: PathBuf::from(path), scale })
+    }
+}
+
+impl Choice {
+    /// Loads it beside the weights of a model.
+    pub fn load(&self, model: &Model) -> Result<Applied> {
+        Ok(Applied { adapter: model.adapter(&AdapterFile::open(&self.path)?)?, scale: self.scale })
+    }
+}
+
+/// Which adapters.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Adapters {
+    /// Apply a LoRA adapter SCALE times [default: 1]: PEFT's folder or safetensors file, or llama.cpp's GGUF; may be given several times
+    #[arg(long = "lora", value_name = "FILE[:SCALE]", value_hint = ValueHint::AnyPath)]
+    pub choices: Vec<Choice>,
+}
+
+impl Adapters {
+    /// Opens all, loading none.
+    pub fn open(&self) -> Result<Vec<(AdapterFile, f32)>> {
+        self.choices.iter().map(|choice| Ok((AdapterFile::open(&choice.path)?, choice.scale))).collect()
+    }
+}
+
+/// The path that an adapter came from.
+pub fn name(applied: &Applied) -> String {
+    applied.adapter.path().map_or_else(String::new, |path| path.display().to_string())
+}
+
+/// Adapters in force, for reports.
+pub fn report(adapters: &[Applied]) -> Value {
+    adapters.iter().map(|applied| json!({ "file": name(applied), "scale": applied.scale })).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scale_is_what_follows_the_last_colon_and_is_a_number() {
+        for (text, path, scale) in [
+            ("a.gguf", "a.gguf", 1.0),
+            ("a.gguf:0.5", "a.gguf", 0.5),
+            ("a:b:-2", "a:b", -2.0),
+            ("C:\\adapters\\a", "C:\\adapters\\a", 1.0),
+            ("a.gguf:", "a.gguf:", 1.0),
+            ("./name:latest", "./name:latest", 1.0),
+        ] {
+            assert_eq!(text.parse(), Ok(Choice { path: path.into(), scale }), "{text}");
+        }
+        for bad in ["", ":0.5", "a:nan", "a:-inf", "a:1e99"] {
+            assert!(bad.parse::<Choice>().is_err(), "{bad}");
+        }
+    }
+}

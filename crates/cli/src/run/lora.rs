@@ -1,0 +1,52 @@
+//! `/lora` in a chat: adapters listed, added, scaled and removed while the model stays loaded.
+
+use super::Talk;
+use crate::lora::{self, Choice};
+use anyhow::{Context, Result, anyhow};
+use model::{Applied, Size};
+
+/// Does what `/lora` with these words asks for, and says what is in force then.
+pub fn command(talk: &mut Talk, words: &str) -> Result<String> {
+    let (verb, rest) = words.trim().split_once(char::is_whitespace).unwrap_or((words.trim(), ""));
+    let mut adapters = talk.session.adapters().to_vec();
+    match (verb, rest.trim()) {
+        ("" | "list", "") => return Ok(list(&adapters)),
+        ("add", file) if !file.is_empty() => {
+            let choice: Choice = file.parse().map_err(|problem: String| anyhow!("{file}: {problem}"))?;
+            adapters.push(choice.load(talk.session.model())?);
+        }
+        ("scale", both) => {
+            let (number, scale) = both.split_once(char::is_whitespace).context("say which and how much: /lora scale N X")?;
+            let scale = scale.trim().parse().ok().filter(|scale: &f32| scale.is_finite());
+            place(&mut adapters, number)?.1.scale = scale.context("X must be a finite number: /lora scale N X")?;
+        }
+        ("remove", number) => {
+            let at = place(&mut adapters, number)?.0;
+            adapters.remove(at);
+        }
+        _ => return Err(anyhow!("say /lora, /lora add FILE[:SCALE], /lora scale N X, or /lora remove N")),
+    }
+    talk.session.set_adapters(adapters)?;
+    Ok(list(talk.session.adapters()))
+}
+
+/// The adapter of this number, counted from 1, with its place.
+fn place<'a>(adapters: &'a mut [Applied], number: &str) -> Result<(usize, &'a mut Applied)> {
+    let count = adapters.len();
+    let at = number.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).filter(|&at| at < count);
+    let at = at.with_context(|| format!("no adapter {number:?}; there are {count}, counted from 1"))?;
+    Ok((at, &mut adapters[at]))
+}
+
+fn list(adapters: &[Applied]) -> String {
+    if adapters.is_empty() {
+        return "no adapters; /lora add FILE[:SCALE] applies one".to_string();
+    }
+    let line = |(n, applied): (usize, &Applied)| {
+        let Applied { adapter, scale } = applied;
+        let (name, count, size) = (lora::name(applied), adapter.len(), Size(adapter.bytes()));
+        let plural = if count == 1 { "" } else { "s" };
+        format!("{}  {name} times {scale} ({count} layer{plural}, {size})", n + 1)
+    };
+    adapters.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+}
