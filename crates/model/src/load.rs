@@ -51,6 +51,19 @@ impl Loader<'_> {
         Ok(weight)
     }
 
+    /// A tensor [count, rows, cols] as so many matrices, in its own type.
+    pub fn matrices(&mut self, name: &str, count: u32, rows: u32, cols: u32) -> Result<Vec<Weight>, Error> {
+        let (at, tensor) = self.checked(name, &[count, rows, cols].map(u64::from))?;
+        let (ty, bytes) = (tensor.ty()?, tensor.bytes);
+        let each = bytes / u64::from(count);
+        let part = |n: u64| TensorBytes::Part(Arc::clone(self.file), at, n * each..(n + 1) * each);
+        let parts: Vec<_> = (0..u64::from(count)).map(part).collect();
+        let weights = parts.iter().map(|part| self.weights.matrix(name, ty, rows, cols, part));
+        let weights = weights.collect::<Result<_, _>>()?;
+        self.report(bytes);
+        Ok(weights)
+    }
+
     /// A vector [cols], widened to f32 where the file stores less; its type must be one that a weight may have.
     pub fn vector(&mut self, name: &str, cols: u32) -> Result<Weight, Error> {
         let values = self.values(name, cols)?;

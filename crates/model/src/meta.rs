@@ -1,7 +1,7 @@
 //! Hyper-parameters from a file's metadata, checked before anything believes them.
 
 use crate::error::Error;
-use gguf::{Gguf, Value};
+use gguf::{Array, Gguf, Value};
 use std::ops::RangeInclusive;
 
 /// Reads the keys of one architecture: `embedding_length` is `qwen3.embedding_length` in the file.
@@ -104,6 +104,39 @@ impl Meta<'_> {
                 Ok((1..=layers).map(|l| !l.is_multiple_of(period)).collect())
             }
         }
+    }
+
+    /// The layer whose keys and values each layer uses: its own, or, for the last `attention.shared_kv_layers`, the last layer
+    /// before them that is of its kind. `heads` are those of [`Meta::heads`], which must be the same for both.
+    pub fn donors(&self, slides: &[bool], heads: &[(u32, u32)]) -> Result<Vec<usize>, Error> {
+        let key = "attention.shared_kv_layers";
+        let shared = self.count_or(key, 0..=slides.len() as u32 - 1, 0)?;
+        let own = slides.len() - shared as usize;
+        let donor = |l: usize| match l < own {
+            true => Some(l),
+            false => slides[..own].iter().rposition(|s| *s == slides[l]),
+        };
+        let all: Option<Vec<usize>> = (0..slides.len()).map(donor).collect();
+        let expected = || format!("a number that leaves a layer of each kind among the first of {}", slides.len());
+        let all = all.ok_or_else(|| Error::Parameter { key: self.key(key), expected: expected(), found: shared.to_string() })?;
+        let Some(l) = (0..heads.len()).find(|&l| heads[l].1 != heads[all[l]].1) else { return Ok(all) };
+        let expected = format!("{} in layer {l}, as in layer {}, whose keys it uses", heads[all[l]].1, all[l]);
+        Err(Error::Parameter { key: self.key("attention.head_count_kv"), expected, found: heads[l].1.to_string() })
+    }
+
+    /// A quantile of the normal distribution for each of `layers`; none where it is minus infinity.
+    pub fn quantiles(&self, key: &str, layers: u32) -> Result<Vec<Option<f32>>, Error> {
+        let name = self.key(key);
+        let array: Array<'_> = self.file.get(&name)?;
+        self.one_each(key, array.len(), layers)?;
+        let quantile = |q: f32| match q {
+            f32::NEG_INFINITY => Ok(None),
+            _ if q.is_finite() => Ok(Some(q)),
+            _ => {
+                Err(Error::Parameter { key: name.clone(), expected: "finite numbers or minus infinity".to_string(), found: q.to_string() })
+            }
+        };
+        array.f32s()?.map(quantile).collect()
     }
 
     /// Elements per head: its own key, or the embedding shared among the heads; the same for keys and values.

@@ -51,8 +51,7 @@ impl Config {
         let key_length_swa = meta.head_dim_of("_swa", key_length)?;
         let window = meta.count("attention.sliding_window", 1..=1 << 24)?;
         let slides = meta.sliding(block_count, None)?;
-        let donor = donors(&meta, &slides)?;
-        check_shared_heads(&meta, &heads, &donor)?;
+        let donor = meta.donors(&slides, &heads)?;
         Ok(Self {
             block_count,
             context_length: meta.count("context_length", 1..=1 << 24)?,
@@ -75,28 +74,6 @@ impl Config {
     fn key_length(&self, l: usize) -> u32 {
         if self.sliding_window[l].is_some() { self.key_length_swa } else { self.key_length }
     }
-}
-
-/// The last `attention.shared_kv_layers` layers use the keys and values of the last layer before them that is of their kind.
-fn donors(meta: &Meta<'_>, slides: &[bool]) -> Result<Vec<usize>, Error> {
-    let key = "attention.shared_kv_layers";
-    let shared = meta.count_or(key, 0..=slides.len() as u32 - 1, 0)?;
-    let own = slides.len() - shared as usize;
-    let donor = |l: usize| match l < own {
-        true => Some(l),
-        false => slides[..own].iter().rposition(|s| *s == slides[l]),
-    };
-    let all: Option<Vec<usize>> = (0..slides.len()).map(donor).collect();
-    let expected = || format!("a number that leaves a layer of each kind among the first of {}", slides.len());
-    all.ok_or_else(|| Error::Parameter { key: meta.key(key), expected: expected(), found: shared.to_string() })
-}
-
-fn check_shared_heads(meta: &Meta<'_>, heads: &[(u32, u32)], donor: &[usize]) -> Result<(), Error> {
-    let unequal = (0..heads.len()).find(|&l| heads[l].1 != heads[donor[l]].1);
-    unequal.map_or(Ok(()), |l| {
-        let expected = format!("{} in layer {l}, as in layer {}, whose keys it uses", heads[donor[l]].1, donor[l]);
-        Err(Error::Parameter { key: meta.key("attention.head_count_kv"), expected, found: heads[l].1.to_string() })
-    })
 }
 
 /// Keys and values of a layer that has its own.

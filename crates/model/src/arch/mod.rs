@@ -2,6 +2,7 @@
 
 mod gemma2;
 mod gemma3;
+mod gemma3n;
 mod gemma4;
 mod qwen2;
 mod qwen2moe;
@@ -61,6 +62,7 @@ type Load = fn(&Gguf, &mut Loader<'_>) -> Result<Box<dyn Architecture>, Error>;
 const KNOWN: &[(&str, Load)] = &[
     ("gemma2", gemma2::load),
     ("gemma3", gemma3::load),
+    ("gemma3n", gemma3n::load),
     ("gemma4", gemma4::load),
     ("qwen2", qwen2::load),
     ("qwen2moe", qwen2moe::load),
