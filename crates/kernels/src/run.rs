@@ -191,7 +191,7 @@ pub fn match_rms(on: impl Into<Executor>, x: &[f32], like: &[f32], dim: usize, l
     call.run(y)
 }
 
-/// y[t] = base[t] + sum_j (c[t, j] + shift) * x_j[t] over rows of `dim` elements; `c` has a column for each of `x`.
+/// y\[t\] = base\[t\] + sum_j (c[t, j] + shift) * x_j\[t\] over rows of `dim` elements; `c` has a column for each of `x`.
 ///
 /// # Errors
 /// [`Error::Argument`] for other than one to four tensors, [`Error::Shape`] and those of the executor.
