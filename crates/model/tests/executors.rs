@@ -49,6 +49,7 @@ fn windows_that_end_within_and_between_chunks_change_nothing() {
     // Scores without a scale: what rounds in them comes out larger, as between float32 and float64 elsewhere too.
     same_in_chunks(&Tiny::gemma4(), &[7, 64], 5.0);
     same_in_chunks(&Tiny::gemma4_dense(), &[64], 5.0);
+    same_in_chunks(&Tiny::gemma4_experts(), &[64], 5.0);
 }
 
 #[test]

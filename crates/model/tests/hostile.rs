@@ -97,15 +97,22 @@ fn keys_that_are_missing_are_named_unless_they_have_a_default() {
 
 #[test]
 fn expert_counts_out_of_range_or_missing_are_named() {
-    for tiny in [Tiny::qwen3moe(), Tiny::qwen2moe()] {
-        let cases = [("expert_count", 0), ("expert_count", 1025), ("expert_used_count", 0), ("expert_used_count", tiny.experts + 1)];
+    for tiny in [Tiny::qwen3moe(), Tiny::qwen2moe(), Tiny::gemma4_experts()] {
+        let cases = [("expert_count", 1025), ("expert_used_count", 0), ("expert_used_count", tiny.experts + 1)];
         for (key, value) in cases.into_iter().chain([("expert_feed_forward_length", 0), ("expert_feed_forward_length", u32::MAX)]) {
             let key = format!("{}.{key}", tiny.architecture);
             names(&tiny.edited(tiny.metadata().set(key.clone(), value), |_, _| true), &format!("{key} = {value}"), &key);
-            names(&tiny.edited(tiny.metadata().remove(&key), |_, _| true), "a missing key", &key);
+            // Without a count a Gemma has no experts.
+            if key != "gemma4.expert_count" {
+                names(&tiny.edited(tiny.metadata().remove(&key), |_, _| true), "a missing key", &key);
+            }
         }
-        let key = format!("{}.expert_weights_norm", tiny.architecture);
-        names(&tiny.edited(tiny.metadata().set(key.clone(), 1u32), |_, _| true), "a number for a yes", &key);
+    }
+    for tiny in [Tiny::qwen3moe(), Tiny::qwen2moe()] {
+        for (key, value) in [("expert_count", 0), ("expert_weights_norm", 1)] {
+            let key = format!("{}.{key}", tiny.architecture);
+            names(&tiny.edited(tiny.metadata().set(key.clone(), value), |_, _| true), &format!("{key} = {value}"), &key);
+        }
     }
     let key = "qwen2moe.expert_shared_feed_forward_length";
     names(&Tiny::qwen2moe().edited(Tiny::qwen2moe().metadata().remove(key), |_, _| true), "a missing key", key);
@@ -147,7 +154,7 @@ fn changed(tiny: &Tiny, tensor: &str, change: impl Fn(&mut Spec) -> bool) -> Ggu
 fn every_tensor_that_is_missing_misshapen_or_unreadable_is_named() {
     let dense = [Tiny::qwen3(), Tiny { tied: false, ..Tiny::qwen2() }];
     let routed = [Tiny { layers: 1, ..Tiny::qwen3moe() }, Tiny { layers: 1, tied: false, ..Tiny::qwen2moe() }];
-    let gemmas = [Tiny::gemma3(), Tiny::gemma4(), Tiny::gemma4_dense()].map(|tiny| Tiny { tied: false, ..tiny });
+    let gemmas = [Tiny::gemma3(), Tiny::gemma4(), Tiny::gemma4_dense(), Tiny::gemma4_experts()].map(|tiny| Tiny { tied: false, ..tiny });
     for tiny in dense.into_iter().chain(routed).chain(gemmas) {
         for name in tensors(&tiny) {
             // Without a head of its own a model uses the embedding, and without values Gemma 4 uses the keys.

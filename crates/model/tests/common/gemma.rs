@@ -27,6 +27,11 @@ impl Tiny {
         Self { architecture: "gemma4", seed: 6, ..Self::qwen2() }
     }
 
+    /// The same with three of five experts, 32 wide, beside the dense network.
+    pub fn gemma4_experts() -> Self {
+        Self { experts: 5, seed: 7, ..Self::gemma4_dense() }
+    }
+
     /// Whether a layer slides.
     pub fn slides(&self, l: u32) -> bool {
         match self.architecture {
@@ -119,6 +124,18 @@ impl Tiny {
             add_if(p > 0, "proj", d, p);
             add_if(p > 0, "post_norm", 0, d);
             add_if(self.architecture == "gemma4", "layer_output_scale", 0, 1);
+            if self.experts > 0 {
+                let (e, narrow) = (self.experts, self.feed_forward / 3);
+                let mut add = |name: &str, rows, cols| all.push((format!("blk.{l}.{name}"), rows, cols));
+                add("ffn_gate_inp.weight", e, d);
+                add("ffn_gate_inp.scale", 0, d);
+                add("ffn_gate_up_exps.weight", 2 * e * narrow, d);
+                add("ffn_down_exps.weight", e * d, narrow);
+                add("ffn_down_exps.scale", 0, e);
+                add("post_ffw_norm_1.weight", 0, d);
+                add("pre_ffw_norm_2.weight", 0, d);
+                add("post_ffw_norm_2.weight", 0, d);
+            }
         }
         all.push(("output_norm.weight".to_string(), 0, d));
         if !self.tied {

@@ -185,7 +185,10 @@ impl Tiny {
             // Rows of length 1 on average: products, and logits too, are about 1.
             let scale = (3.0 / cols as f32).sqrt();
             let value = |n: u32| match name.as_str() {
-                _ if rows == 0 && name.ends_with("norm.weight") => 1.0 + 0.2 * g.unit(),
+                _ if rows == 0 && name.contains("norm") => 1.0 + 0.2 * g.unit(),
+                // Routers with preferences, and experts that count for more and for less.
+                _ if name.ends_with("ffn_gate_inp.scale") => 12.0 * g.unit(),
+                _ if name.ends_with("exps.scale") => 1.0 + 0.5 * g.unit(),
                 _ if name.ends_with("output_scale.weight") => 0.9 + 0.1 * g.unit(),
                 // A quarter of the pairs turns.
                 "rope_freqs.weight" => {
