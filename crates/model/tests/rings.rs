@@ -1,0 +1,190 @@
+//! Sliding windows in rings: nothing but memory tells them from caches of all positions.
+
+mod common;
+
+use common::{Tiny, VOCABULARY, both, drawn, exact, gpu, greedy, ids, logits, run, webgpu, worst};
+use kernels::Executor;
+use model::{KvType, Model, Sampling, Session, SessionOptions};
+use std::sync::Arc;
+
+/// How far orders of the same f32 sums may part: a score is off by half a unit in its last place, the weight that it gives by as
+/// much of itself, and each layer passes its share on to logits of ordinary size. Rows of q and k are as long as their norms make
+/// them; Gemma 4 does not scale scores.
+fn bound(tiny: &Tiny) -> f32 {
+    const LARGEST_LOGIT: f32 = 6.0;
+    const LARGEST_NORM: f32 = 1.2;
+    let length = tiny.head_dim as f32;
+    let scale = if tiny.architecture == "gemma4" { 1.0 } else { 1.0 / length.sqrt() };
+    let score = length * LARGEST_NORM * LARGEST_NORM * scale;
+    tiny.layers as f32 * LARGEST_LOGIT * score * f32::EPSILON / 2.0
+}
+
+/// Sessions of these models have rings of 128 positions in small chunks.
+fn windowed() -> [Tiny; 2] {
+    [Tiny { context: 2048, ..Tiny::gemma3() }, Tiny { context: 2048, ..Tiny::gemma4() }]
+}
+
+fn fed(model: &Arc<Model>, options: SessionOptions, tokens: &[u32]) -> Session {
+    let mut session = model.session(options).unwrap();
+    session.feed(tokens).unwrap();
+    session
+}
+
+fn logits_of(model: &Arc<Model>, options: SessionOptions, tokens: &[u32]) -> Vec<f32> {
+    logits(&mut fed(model, options, tokens)).0
+}
+
+#[test]
+fn chunks_of_every_alignment_give_what_one_chunk_and_single_tokens_give() {
+    let tokens = ids(280, 1);
+    for tiny in windowed() {
+        let (cpu, bound) = (tiny.on(&Executor::Cpu), bound(&tiny));
+        // A chunk of everything makes a ring of everything: nothing wraps.
+        let whole = logits_of(&cpu, exact(512), &tokens);
+        let largest = whole.iter().fold(0.0_f32, |most, logit| most.max(logit.abs()));
+        assert!((2.0..=6.0).contains(&largest), "logits of ordinary size: {largest}");
+        for (executor, chunks) in [(gpu(), &[512, 1, 7, 64, 100, 112, 113][..]), (webgpu(), &[512, 7, 113]), (Executor::Cpu, &[1, 113])] {
+            let model = tiny.on(&executor);
+            for &chunk in chunks {
+                let apart = worst(&whole, &logits_of(&model, exact(chunk), &tokens));
+                assert!(apart <= bound, "{} on {} in chunks of {chunk}: {apart:e}, not {bound:e}", tiny.architecture, executor.kind());
+            }
+        }
+        // One key too few is another matter.
+        let key = format!("{}.attention.sliding_window", tiny.architecture);
+        let narrower = common::open(&tiny.edited(tiny.metadata().set(key, 7_u32), |_, _| true)).unwrap();
+        let apart = worst(&whole, &logits_of(&Arc::new(narrower.on(gpu()).unwrap()), exact(512), &tokens));
+        assert!(apart > 100.0 * bound, "{}: a key moves logits by {apart:e}", tiny.architecture);
+    }
+}
+
+#[test]
+fn a_ring_takes_what_its_window_needs_whatever_the_context() {
+    for tiny in windowed() {
+        for executor in both() {
+            let checked = common::open(&tiny.file()).unwrap().check(&executor).unwrap();
+            let options = |context| exact(16).context(context);
+            let width = |sliding: bool| -> u64 {
+                let caches = checked.summary().caches.iter().filter(|c| c.window.is_some() == sliding);
+                caches.map(|c| u64::from(c.width)).sum()
+            };
+            // Keys and values of full layers, and an id, per position; rings of 8 + 16 + 4 in whole tiles.
+            let bytes = |context: u64| (2 * 4 * width(false) + 4) * context + 2 * 4 * width(true) * 128;
+            for context in [256, 2048] {
+                assert_eq!(checked.needs(&options(context)).unwrap().kv.0, bytes(u64::from(context)), "{}", tiny.architecture);
+            }
+            let mut session = fed(&tiny.on(&executor), options(2048), &ids(1500, 2));
+            session.prefill(None).unwrap();
+            assert_eq!(session.state_bytes(), bytes(2048), "grown");
+        }
+    }
+}
+
+#[test]
+fn rollbacks_within_the_slack_and_beyond_it_are_right_and_only_the_latter_read_again() {
+    for tiny in windowed() {
+        for executor in both() {
+            let model = tiny.on(&executor);
+            let tokens = ids(400, 3);
+            for (to, kept) in [(399, 399), (279, 279), (278, 0), (100, 0)] {
+                let mut session = fed(&model, exact(16), &tokens);
+                session.prefill(None).unwrap();
+                session.rollback(to);
+                // Positions 272 to 399 are held; the row at 279 sees 272.
+                assert_eq!(session.evaluated(), kept, "{to}");
+                let other = ids(60, 4);
+                session.feed(&other).unwrap();
+                let got = logits(&mut session).0;
+                let whole = logits_of(&model, exact(16), &[&tokens[..to], &other].concat());
+                let apart = worst(&whole[whole.len() - 60 * VOCABULARY as usize..], &got[got.len() - 60 * VOCABULARY as usize..]);
+                assert!(apart <= bound(&tiny), "{} on {} back to {to}: {apart:e}", tiny.architecture, executor.kind());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_kept_prefix_a_late_stop_and_a_reset_are_right_over_rings() {
+    for tiny in windowed() {
+        for executor in both() {
+            let model = tiny.on(&executor);
+            let alone = |prompt: &[u32], n| drawn(&run(&mut fed(&model, exact(16), prompt), greedy(n)));
+            let prompt = ids(200, 5);
+            let mut session = fed(&model, exact(16), &prompt);
+            let whole = alone(&prompt, 70);
+            // Steps that had run ahead are forgotten, at every place of the ring.
+            let mut got = vec![];
+            while got.len() < 70 {
+                let take = 1 + got.len() % 5;
+                got.extend(session.generate_with(greedy(70 - got.len())).unwrap().take(take).map(|t| t.unwrap().id));
+            }
+            assert_eq!(got, whole, "{}", executor.kind());
+            let changed = [&prompt[..190], &ids(15, 6)].concat();
+            session.set_prompt(&changed).unwrap();
+            assert_eq!(drawn(&run(&mut session, greedy(9))), alone(&changed, 9));
+            session.set_prompt(&[&changed[..200], &[7, 8]].concat()).unwrap();
+            assert!(session.evaluated() == 200, "within the slack");
+            assert_eq!(drawn(&run(&mut session, greedy(9))), alone(&[&changed[..200], &[7, 8]].concat(), 9));
+            session.reset();
+            session.feed(&changed).unwrap();
+            assert_eq!(drawn(&run(&mut session, greedy(9))), alone(&changed, 9));
+        }
+    }
+}
+
+#[test]
+fn sequences_of_a_batch_turn_in_their_rings_each_at_its_own_place() {
+    for tiny in windowed() {
+        for executor in both() {
+            let model = tiny.on(&executor);
+            let mut batch = model.batch(SessionOptions { sequences: 4, ..exact(16) }).unwrap();
+            let prompts = [ids(1, 1), ids(126, 2), ids(300, 3), ids(131, 4)];
+            (0..4).zip(&prompts).for_each(|(n, prompt)| batch.feed(n, prompt).unwrap());
+            for _ in 0..10 {
+                batch.step(&[Sampling::greedy()]).unwrap();
+            }
+            batch.rollback(2, 250);
+            batch.rollback(3, 10);
+            batch.release(0);
+            for _ in 0..6 {
+                batch.step(&[Sampling::greedy()]).unwrap();
+            }
+            let alone = |prompt: &[u32], n| drawn(&run(&mut fed(&model, exact(16), prompt), greedy(n)));
+            assert_eq!(batch.tokens(1)[126..], alone(&prompts[1], 16), "{}", executor.kind());
+            assert_eq!(batch.tokens(2)[250..], alone(&prompts[2][..250], 6), "{}", executor.kind());
+            assert_eq!(batch.tokens(3)[10..], alone(&prompts[3][..10], 6), "{}", executor.kind());
+            assert!(batch.tokens(0).is_empty());
+        }
+    }
+}
+
+#[test]
+fn snapshots_and_forks_take_the_live_rows_of_a_ring() {
+    for kv in [KvType::F32, KvType::F16, KvType::Q8_0] {
+        for tiny in windowed() {
+            for from in both() {
+                let options = |chunk| SessionOptions { kv, ..exact(chunk) };
+                let mut session = fed(&tiny.on(&from), options(16), &ids(333, 7));
+                run(&mut session, greedy(5));
+                let mut bytes = vec![];
+                session.save(&mut bytes).unwrap();
+                let mut fork = session.fork().unwrap();
+                // Past position 384, where the ring turns again.
+                let rest = drawn(&run(&mut session, greedy(60)));
+                assert_eq!(drawn(&run(&mut fork, greedy(60))), rest);
+                for to in both() {
+                    // A ring of another length.
+                    let mut loaded = tiny.on(&to).session(options(150)).unwrap();
+                    loaded.load(&mut &bytes[..]).unwrap();
+                    assert_eq!(loaded.evaluated(), 337);
+                    loaded.rollback(336);
+                    assert_eq!(loaded.evaluated(), 336, "the last row can be read again");
+                    loaded.load(&mut &bytes[..]).unwrap();
+                    assert_eq!(drawn(&run(&mut loaded, greedy(60))), rest, "{kv:?} from {} to {}", from.kind(), to.kind());
+                    loaded.rollback(330);
+                    assert_eq!(loaded.evaluated(), 0, "what was not saved is read again");
+                }
+            }
+        }
+    }
+}
