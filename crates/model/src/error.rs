@@ -22,6 +22,9 @@ pub enum Error {
     /// A tensor disagrees with the hyper-parameters. Shapes are [rows, columns].
     #[error("tensor {name} is {found:?}, the hyper-parameters say {expected:?}")]
     TensorShape { name: String, expected: Vec<u64>, found: Vec<u64> },
+    /// A tensor holds a number that its meaning excludes.
+    #[error("tensor {name} has a value of {found}; expected are {expected}")]
+    TensorValue { name: String, expected: &'static str, found: f32 },
     /// The vocabulary and the embedding disagree.
     #[error("the vocabulary has {tokens} tokens, token_embd.weight has {rows} rows")]
     Vocabulary { tokens: usize, rows: u32 },

@@ -42,6 +42,17 @@ impl Loader<'_> {
         Ok(weight)
     }
 
+    /// The first rows of a matrix [at least rows, cols], in its own type.
+    pub fn leading(&mut self, name: &str, rows: u32, cols: u32) -> Result<Weight, Error> {
+        let all = self.rows(name)?.max(rows);
+        let (at, tensor) = self.checked(name, &[u64::from(all), u64::from(cols)])?;
+        let (ty, bytes) = (tensor.ty()?, tensor.bytes);
+        let part = TensorBytes::Part(Arc::clone(self.file), at, 0..bytes / u64::from(all) * u64::from(rows));
+        let weight = self.weights.matrix(name, ty, rows, cols, &part)?;
+        self.report(bytes);
+        Ok(weight)
+    }
+
     /// The matrices of `count` experts, [rows, cols] each, one after the other; a tensor [count, rows, cols] in its own type.
     pub fn experts(&mut self, name: &str, count: u32, rows: u32, cols: u32) -> Result<Weight, Error> {
         let (at, tensor) = self.checked(name, &[count, rows, cols].map(u64::from))?;
@@ -80,6 +91,15 @@ impl Loader<'_> {
         let values = self.file.dequantized(tensor)?;
         self.report(bytes);
         Ok(values)
+    }
+
+    /// Divisors of rope's frequencies: the values of a vector [cols], finite and above zero.
+    pub fn divisors(&mut self, name: &str, cols: u32) -> Result<Vec<f32>, Error> {
+        let values = self.values(name, cols)?;
+        match values.iter().find(|value| !value.is_finite() || **value <= 0.0) {
+            Some(found) => Err(Error::TensorValue { name: name.to_string(), expected: "finite numbers above zero", found: *found }),
+            None => Ok(values),
+        }
     }
 
     fn report(&mut self, bytes: u64) {

@@ -209,6 +209,20 @@ fn a_vocabulary_shorter_or_longer_than_the_embedding_is_refused() {
 }
 
 #[test]
+fn divisors_of_rope_that_are_none_name_their_tensor() {
+    let tiny = Tiny::gemma4();
+    for bad in [0.0, -1.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let file = tiny.edited(tiny.metadata(), |name, spec| {
+            if name == "rope_freqs.weight" {
+                spec.values[3] = bad;
+            }
+            true
+        });
+        names(&file, &format!("a divisor of {bad}"), "rope_freqs.weight");
+    }
+}
+
+#[test]
 fn tensors_that_nobody_asked_for_are_left_alone() {
     let tiny = Tiny::qwen3();
     let odd = tiny.file().tensor_f32("rope_freqs.weight", &[16], &[1.0; 16]).tensor_of_number("blk.9.odd", &[8], 250, vec![0; 8]);

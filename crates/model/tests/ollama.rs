@@ -92,6 +92,31 @@ fn a_model_is_found_with_what_its_modelfile_says() {
 }
 
 #[test]
+fn a_template_that_says_nothing_gives_way_where_ollama_renders_in_code() {
+    let store = Store::new();
+    let found = |template: &str, config: &str| {
+        let layers = json!([store.layer("model", b"gguf bytes"), store.layer("template", template.as_bytes())]);
+        store.manifest(
+            "registry.ollama.ai/library/a/latest",
+            json!({ "schemaVersion": 2, "layers": layers, "config": store.layer("config", config.as_bytes()) }).to_string(),
+        );
+        store.find("a").unwrap().template
+    };
+    let renders = r#"{"model_family": "gemma4", "renderer": "gemma4", "parser": "gemma4"}"#;
+    assert_eq!(found("{{ .Prompt }}", renders), None);
+    assert_eq!(found("{{.Prompt}}\n", renders), None);
+    assert_eq!(found("<s>{{ .Prompt }}", renders).as_deref(), Some("<s>{{ .Prompt }}"));
+    for other in ["{}", r#"{"renderer": ""}"#, r#"{"renderer": 7}"#, "[1]", "no JSON"] {
+        assert_eq!(found("{{ .Prompt }}", other).as_deref(), Some("{{ .Prompt }}"), "{other}");
+    }
+    std::fs::write(store.blob_path(renders.as_bytes()), "cut").unwrap();
+    let layers = json!([store.layer("model", b"gguf bytes")]);
+    let config = json!({ "mediaType": "x", "digest": format!("sha256:{}", hex(renders.as_bytes())), "size": renders.len() });
+    store.manifest("registry.ollama.ai/library/a/latest", json!({ "schemaVersion": 2, "layers": layers, "config": config }).to_string());
+    assert!(store.refused("a").contains("3"), "the config's length is checked");
+}
+
+#[test]
 fn users_hosts_and_the_default_tag_have_folders_of_their_own() {
     let store = Store::new();
     let model = |content: &[u8]| vec![store.layer("model", content)];

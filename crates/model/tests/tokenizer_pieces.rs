@@ -149,6 +149,34 @@ fn defaults_are_those_of_each_kind() {
 }
 
 #[test]
+fn gemma4_as_ollamas_converter_writes_it_is_gemma4() {
+    let mut small = Small::new();
+    let ours = Tokenizer::from_parts(&small.by_merges(&["▁ a", "a b"])).unwrap();
+    // Its scores are the ids, its bytes look like text, and it denies the token that opens every text.
+    small.types.iter_mut().filter(|kind| **kind == 6).for_each(|kind| *kind = 1);
+    small.scores = (0..small.tokens.len()).map(|id| id as f32).collect();
+    let parts = Parts { model: "llama", pre: Some("gemma4"), add_bos_token: Some(false), ..small.by_merges(&["▁ a", "a b"]) };
+    let theirs = Tokenizer::from_parts(&Parts { add_space_prefix: None, ..parts }).unwrap();
+    for text in ["a b ab", " aab\nab", "é<0x41>", "<bos>a<end_of_turn>", "  a"] {
+        let ids = ours.encode(text, Special::Parse);
+        assert_eq!(theirs.encode(text, Special::Parse), ids, "{text:?}");
+        assert_eq!(theirs.decode(&ids), ours.decode(&ids), "{text:?}");
+    }
+    assert_eq!(theirs.encode_prompt("a", Special::Parse), [2, A]);
+    assert_eq!(theirs.ends(), ours.ends());
+}
+
+#[test]
+fn every_id_of_the_list_of_ends_ends() {
+    let small = Small::new();
+    let listed = Parts { eos_token_ids: vec![1, 6], ..small.parts() };
+    assert_eq!(Tokenizer::from_parts(&listed).unwrap().ends(), [1, 4, 6]);
+    let beyond = Parts { eos_token_ids: vec![1, 6000], ..small.parts() };
+    let error = Tokenizer::from_parts(&beyond).err().expect("refused").to_string();
+    assert!(error.contains("tokenizer.ggml.eos_token_ids") && error.contains("6000"), "{error}");
+}
+
+#[test]
 fn broken_scores_and_byte_tokens_are_refused_by_their_key() {
     let mut small = Small::new();
     let refusal = |parts: &Parts| Tokenizer::from_parts(parts).err().expect("should be refused").to_string();

@@ -45,10 +45,10 @@ impl Config {
         let key_length = meta.head_dim(embedding_length, heads[0].0)?;
         let window = meta.count("attention.sliding_window", 1..=1 << 24)?;
         let softcap = meta.optional_positive("final_logit_softcapping")?;
-        let rope = meta.rope(key_length, 1e6)?;
+        // Ollama's names of the keys, where the others are missing.
+        let (base, base_swa) = (meta.positive_or("rope.global.freq_base", 1e6)?, meta.positive_or("rope.local.freq_base", 1e4)?);
+        let rope = meta.rope(key_length, base)?;
         let told = file.get_opt::<&str>(&meta.key("rope.scaling.type"))?.is_some();
-        // Ollama's name of the key, where the other is missing.
-        let base_swa = meta.positive_or("rope.local.freq_base", 10_000.0)?;
         Ok(Self {
             block_count,
             context_length: meta.count("context_length", 1..=1 << 24)?,

@@ -38,7 +38,8 @@ struct Config {
     /// The stream that goes through the layers.
     altup_active_idx: usize,
     laurel_rank: u32,
-    final_logit_softcapping: Option<f32>,
+    /// Ollama's files do not tell it.
+    final_logit_softcapping: f32,
     layer_norm_rms_epsilon: f32,
     /// Of layers that see everything.
     rope: RopeTable,
@@ -55,6 +56,8 @@ impl Config {
         let key_length = meta.head_dim(embedding_length, heads[0].0)?;
         let window = meta.count("attention.sliding_window", 1..=1 << 24)?;
         let slides = meta.sliding(block_count, Some(5))?;
+        // Ollama's name of the key, where the other is missing.
+        let base_swa = meta.positive_or("rope.freq_base_local", 1e4)?;
         let altup_num_inputs = meta.count("altup.num_inputs", 2..=add_weighted::MOST as u32)?;
         Ok(Self {
             block_count,
@@ -70,10 +73,10 @@ impl Config {
             altup_num_inputs,
             altup_active_idx: meta.count("altup.active_idx", 0..=altup_num_inputs - 1)? as usize,
             laurel_rank,
-            final_logit_softcapping: meta.optional_positive("final_logit_softcapping")?,
+            final_logit_softcapping: meta.positive_or("final_logit_softcapping", 30.0)?,
             layer_norm_rms_epsilon: meta.positive("attention.layer_norm_rms_epsilon")?,
             rope: meta.rope(key_length, 1e6)?,
-            rope_swa: meta.rope_swa(key_length, 1e4)?,
+            rope_swa: meta.rope_swa(key_length, base_swa)?,
         })
     }
 }
@@ -180,8 +183,9 @@ struct Gemma3n {
 pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Architecture>, Error> {
     let c = Config::read(file, from.rows("blk.0.laurel_l.weight")?)?;
     let (d, p, others) = (c.embedding_length, c.block_count * c.embedding_length_per_layer_input, c.altup_num_inputs - 1);
-    let vocabulary = from.rows("token_embd.weight")?;
-    let token_embd = from.matrix("token_embd.weight", vocabulary, d)?;
+    // Ollama's files have rows for images and sounds behind those of the text's tokens; no layer has an embedding for them.
+    let vocabulary = from.rows("token_embd.weight")?.min(from.rows("per_layer_token_embd.weight")?);
+    let token_embd = from.leading("token_embd.weight", vocabulary, d)?;
     let summary = Summary {
         architecture: "gemma3n",
         block_count: c.block_count,
@@ -196,14 +200,14 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
     Ok(Box::new(Gemma3n {
         summary,
         token_embd,
-        per_layer_token_embd: from.matrix("per_layer_token_embd.weight", vocabulary, p)?,
+        per_layer_token_embd: from.leading("per_layer_token_embd.weight", vocabulary, p)?,
         per_layer_model_proj: from.matrix("per_layer_model_proj.weight", p, d)?,
         per_layer_proj_norm: from.vector("per_layer_proj_norm.weight", c.embedding_length_per_layer_input)?,
         altup_proj: from.matrices("altup_proj.weight", others, d, d)?,
         altup_unembd_proj: from.matrices("altup_unembd_proj.weight", others, d, d)?,
         layers: (0..c.block_count as usize).map(|l| Layer::load(&c, l, from)).collect::<Result<_, _>>()?,
         output_norm: from.vector("output_norm.weight", d)?,
-        output: if from.has("output.weight") { from.matrix("output.weight", vocabulary, d)? } else { token_embd },
+        output: if from.has("output.weight") { from.leading("output.weight", vocabulary, d)? } else { token_embd },
         config: c,
     }))
 }
@@ -350,6 +354,6 @@ impl Architecture for Gemma3n {
         let h = rms_norm(rec, h, Some(self.output_norm), c.layer_norm_rms_epsilon);
         rec.tap("output_norm", 0, h);
         let y = matmul(rec, self.output, h);
-        c.final_logit_softcapping.map_or(y, |cap| softcap(rec, y, cap))
+        softcap(rec, y, c.final_logit_softcapping)
     }
 }

@@ -206,7 +206,7 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
     let mut config = Config::read(file)?;
     if config.sliding_window.contains(&None) {
         // Proportional rope: pairs that do not turn have a divisor of 1e30.
-        config.rope = config.rope.divided(&from.values("rope_freqs.weight", config.rope.dim / 2)?);
+        config.rope = config.rope.divided(&from.divisors("rope_freqs.weight", config.rope.dim / 2)?);
     }
     let d = config.embedding_length;
     let vocabulary = from.rows("token_embd.weight")?;

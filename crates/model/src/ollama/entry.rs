@@ -45,7 +45,7 @@ pub struct Entry {
     pub adapters: Vec<Blob>,
     /// Encoders of images and sound.
     pub projectors: Vec<Blob>,
-    /// The prompt's template, in Go's template language.
+    /// The prompt's template, in Go's template language; none where Ollama renders in code of its own and the template says nothing.
     pub template: Option<String>,
     /// The system prompt.
     pub system: Option<String>,
@@ -94,11 +94,17 @@ impl Entry {
             ([], Some(_)) => return Err(unusable("its model is no GGUF file but one tensor per layer, for MLX".to_string())),
             (several, _) => return Err(unusable(format!("it has {} model layers", several.len()))),
         };
-        let texts = [all("template")?, all("system")?, all("params")?];
+        let config = match parsed.config.as_ref().map(blob) {
+            // Copies of a store need not have it.
+            None | Some(Err(OllamaError::BlobMissing { .. })) => vec![],
+            Some(config) => vec![config?],
+        };
+        let texts = [all("template")?, all("system")?, all("params")?, config];
         let text = |at: usize| texts[at].last().map(|blob: &Blob| blob.text(&name)).transpose();
         let params = text(2)?.map_or(Ok(Params::default()), |json| Params::parse(&json));
         let params = params.map_err(|reason| OllamaError::Params { name: name.to_string(), reason })?;
-        let (template, system) = (text(0)?, text(1)?);
+        let (template, system, config) = (text(0)?, text(1)?, text(3)?);
+        let template = template.filter(|template| !(says_nothing(template) && config.is_some_and(|json| names_renderer(&json))));
         let system = system.filter(|system| !system.trim().is_empty());
         Ok(Self { model, adapters: all("adapter")?, projectors: all("projector")?, template, system, params, texts: texts.concat(), name })
     }
@@ -163,6 +169,18 @@ impl Blob {
             }
         }
     }
+}
+
+/// Whether a template is no more than the prompt itself.
+fn says_nothing(template: &str) -> bool {
+    template.split_whitespace().collect::<String>() == "{{.Prompt}}"
+}
+
+/// Whether the config names code of Ollama's that renders prompts.
+fn names_renderer(json: &str) -> bool {
+    let config: Option<Map<String, Value>> = serde_json::from_str(json).ok();
+    let renderer = config.as_ref().and_then(|config| config.get("renderer")?.as_str());
+    renderer.is_some_and(|name| !name.is_empty())
 }
 
 fn bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {

@@ -11,6 +11,8 @@ const PREFIX: &str = "application/vnd.ollama.image.";
 pub struct Manifest {
     /// In the manifest's order.
     pub layers: Vec<Layer>,
+    /// What the model is, in JSON.
+    pub config: Option<Layer>,
 }
 
 /// One layer: a blob and what it is.
@@ -53,6 +55,7 @@ impl Digest {
 struct RawManifest {
     schema_version: u64,
     layers: Vec<RawLayer>,
+    config: Option<RawLayer>,
 }
 
 #[derive(Deserialize)]
@@ -72,7 +75,7 @@ impl Manifest {
         if json.len() as u64 > MAX_BYTES {
             return Err(format!("it is larger than {MAX_BYTES} bytes"));
         }
-        let RawManifest { schema_version, layers } = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        let RawManifest { schema_version, layers, config } = serde_json::from_slice(json).map_err(|error| error.to_string())?;
         if schema_version != 2 {
             return Err(format!("its schema is version {schema_version}; known is 2"));
         }
@@ -82,7 +85,7 @@ impl Manifest {
             let kind = raw.media_type.strip_prefix(PREFIX).unwrap_or(&raw.media_type).to_owned();
             Ok(Layer { kind, digest, bytes: raw.size })
         };
-        Ok(Self { layers: layers.into_iter().map(layer).collect::<Result<_, String>>()? })
+        Ok(Self { layers: layers.into_iter().map(layer).collect::<Result<_, String>>()?, config: config.map(layer).transpose()? })
     }
 
     /// The layers of a kind.

@@ -5,7 +5,7 @@ use super::alphabet::Alphabet;
 use super::byte_level::{ByteLevel, parse_merges};
 use super::pieces::{self, Order, Pieces};
 use super::pretokenize::PreTokenizer;
-use super::vocab::{Kind, Vocab};
+use super::vocab::{Kind, Vocab, parse_byte};
 use super::{Model, Tokenizer, TokenizerError};
 
 /// The metadata under `tokenizer.ggml.`, by the names of its keys.
@@ -13,11 +13,11 @@ use super::{Model, Tokenizer, TokenizerError};
 pub struct Parts<'a> {
     /// `gpt2`, `llama` or `gemma4`.
     pub model: &'a str,
-    /// The pre-tokenizer; `gpt2` needs it.
+    /// The pre-tokenizer; `gpt2` needs it. A `llama` with `gemma4` here is `gemma4`: Ollama's converter names it so.
     pub pre: Option<&'a str>,
     /// Every token's spelling, by id.
     pub tokens: Vec<&'a [u8]>,
-    /// Every token's type, 0 to 6; all normal where absent.
+    /// Every token's type, 0 to 6; all normal where absent. Where no token of `gemma4` is a byte, those that are spelled so are.
     pub token_type: Option<Vec<i32>>,
     /// Every token's score; `llama` needs them.
     pub scores: Option<Vec<f32>>,
@@ -27,6 +27,8 @@ pub struct Parts<'a> {
     pub bos_token_id: Option<u32>,
     /// Ends a text.
     pub eos_token_id: Option<u32>,
+    /// All that end one, where a file has a list of them.
+    pub eos_token_ids: Vec<u32>,
     /// Ends a turn.
     pub eot_token_id: Option<u32>,
     /// Ends a message within a turn.
@@ -35,7 +37,8 @@ pub struct Parts<'a> {
     pub unknown_token_id: Option<u32>,
     /// Fills batches.
     pub padding_token_id: Option<u32>,
-    /// Whether a prompt starts with BOS; where absent, `llama` and `gemma4` do.
+    /// Whether a prompt starts with BOS; where absent, `llama` does. Those of `gemma4` always do: there are files that deny it, and
+    /// the model fails without.
     pub add_bos_token: Option<bool>,
     /// Whether a space is added in front of every stretch of text between added tokens; where absent, `llama` does.
     pub add_space_prefix: Option<bool>,
@@ -50,13 +53,14 @@ impl Tokenizer {
     /// Builds a tokenizer. Errors name the metadata key; memory is bounded by a multiple of the data's size.
     pub fn from_parts(parts: &Parts) -> Result<Self, TokenizerError> {
         check_ids(parts)?;
+        let gemma4 = parts.model == "gemma4" || (parts.model, parts.pre) == ("llama", Some("gemma4"));
         let (vocab, added, model) = match parts.model {
+            _ if gemma4 => by_merges(parts)?,
             "gpt2" => byte_level(parts)?,
             "llama" => by_score(parts)?,
-            "gemma4" => by_merges(parts)?,
             found => return Err(TokenizerError::UnknownModel { found: found.to_owned() }),
         };
-        let ends = ends(parts, &vocab);
+        let ends = ends(parts, &vocab, gemma4);
         Ok(Tokenizer {
             vocab,
             added,
@@ -65,7 +69,7 @@ impl Tokenizer {
             eos: parts.eos_token_id,
             unknown: parts.unknown_token_id,
             padding: parts.padding_token_id,
-            adds_bos: parts.add_bos_token.unwrap_or(parts.model != "gpt2"),
+            adds_bos: gemma4 || parts.add_bos_token.unwrap_or(parts.model == "llama"),
             ends,
         })
     }
@@ -94,7 +98,12 @@ fn by_score(parts: &Parts) -> Result<(Vocab, Added, Model), TokenizerError> {
 
 fn by_merges(parts: &Parts) -> Result<(Vocab, Added, Model), TokenizerError> {
     let merges = need(&parts.merges, "tokenizer.ggml.merges", "gemma4")?;
-    let vocab = Vocab::new(&parts.tokens, kinds(parts)?, |_, piece| pieces::spelled(piece))?;
+    let mut kinds = kinds(parts)?;
+    if !kinds.contains(&Kind::Byte) {
+        let bytes = kinds.iter_mut().zip(&parts.tokens).filter(|(kind, token)| **kind == Kind::Normal && parse_byte(token).is_some());
+        bytes.for_each(|(kind, _)| *kind = Kind::Byte);
+    }
+    let vocab = Vocab::new(&parts.tokens, kinds, |_, piece| pieces::spelled(piece))?;
     let order = Order::Merges(parse_merges(&vocab, merges)?);
     with_pieces(parts, vocab, order, false)
 }
@@ -134,7 +143,8 @@ fn check_ids(parts: &Parts) -> Result<(), TokenizerError> {
         ("tokenizer.ggml.unknown_token_id", parts.unknown_token_id),
         ("tokenizer.ggml.padding_token_id", parts.padding_token_id),
     ];
-    for (key, id) in ids {
+    let listed = parts.eos_token_ids.iter().map(|&id| ("tokenizer.ggml.eos_token_ids", Some(id)));
+    for (key, id) in ids.into_iter().chain(listed) {
         if let Some(id) = id.filter(|&id| id as usize >= tokens) {
             return Err(TokenizerError::IdOutsideVocabulary { key, id, tokens });
         }
@@ -142,11 +152,12 @@ fn check_ids(parts: &Parts) -> Result<(), TokenizerError> {
     Ok(())
 }
 
-fn ends(parts: &Parts, vocab: &Vocab) -> Vec<u32> {
-    let named = END_NAMES.into_iter().chain((parts.model == "gemma4").then_some(GEMMA4_END_NAME));
+fn ends(parts: &Parts, vocab: &Vocab, gemma4: bool) -> Vec<u32> {
+    let named = END_NAMES.into_iter().chain(gemma4.then_some(GEMMA4_END_NAME));
     let named = named.filter_map(|name| vocab.find(name.as_bytes()));
     let named = named.filter(|&id| matches!(vocab.kind(id), Some(Kind::Control | Kind::UserDefined)));
-    let mut ends: Vec<u32> = [parts.eos_token_id, parts.eot_token_id, parts.eom_token_id].into_iter().flatten().chain(named).collect();
+    let keys = [parts.eos_token_id, parts.eot_token_id, parts.eom_token_id].into_iter().flatten();
+    let mut ends: Vec<u32> = keys.chain(parts.eos_token_ids.iter().copied()).chain(named).collect();
     ends.sort_unstable();
     ends.dedup();
     ends

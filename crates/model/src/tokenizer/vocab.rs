@@ -165,7 +165,7 @@ impl Vocab {
 }
 
 /// `<0x0A>` to 10. Strict: `<0x-1>`, `<0xZZ>` and `<0xA>` are none.
-fn parse_byte(token: &[u8]) -> Option<u8> {
+pub(super) fn parse_byte(token: &[u8]) -> Option<u8> {
     let digits = token.strip_prefix(b"<0x")?.strip_suffix(b">")?;
     let [high, low] = digits.try_into().ok()?;
     let digit = |c: u8| (c as char).to_digit(16);
