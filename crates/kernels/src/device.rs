@@ -2,7 +2,8 @@
 
 use crate::compose::Kernel;
 use crate::error::Error;
-use std::collections::HashMap;
+use crate::pipelines::clock::{Clock, Spent};
+use crate::pipelines::{Kept, Pipelines};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -98,12 +99,6 @@ impl Caps {
     };
 }
 
-/// A pipeline with its layout, built once per kernel.
-pub(crate) struct Pipeline {
-    pub layout: wgpu::BindGroupLayout,
-    pub pipeline: wgpu::ComputePipeline,
-}
-
 pub(crate) struct Inner {
     pub device: wgpu::Device,
     pub queue: wgpu::Queue,
@@ -113,7 +108,12 @@ pub(crate) struct Inner {
     pub features: wgpu::Features,
     pub lost: Arc<OnceLock<String>>,
     pub failed: Arc<Mutex<Option<String>>>,
-    pub pipelines: Arc<Mutex<HashMap<Kernel, Arc<Pipeline>>>>,
+    /// Vendor and device as the bus knows them.
+    pub ids: (u32, u32),
+    pub pipelines: Arc<Pipelines>,
+    /// What the driver remembers of pipelines, where that is kept.
+    pub cache: Arc<Mutex<Option<Kept>>>,
+    pub clock: Arc<Clock>,
     /// Buffers, bind groups and pipelines made so far.
     pub created: Arc<AtomicU64>,
     /// Text that replaces one kernel's own.
@@ -221,7 +221,10 @@ impl Device {
     /// As [`Device::open_async`].
     #[cfg(not(target_arch = "wasm32"))]
     pub fn open(select: &Select, limits: Limits) -> Result<Self, Error> {
-        pollster::block_on(Self::open_async(select, limits))
+        let began = std::time::Instant::now();
+        let device = pollster::block_on(Self::open_async(select, limits))?;
+        device.0.clock.opened(began.elapsed());
+        Ok(device)
     }
 
     /// The best adapter of this machine, under the limits that `WEFT_LIMITS` asks for.
@@ -286,8 +289,10 @@ impl Device {
             uniform_align: limits.min_uniform_buffer_offset_alignment,
             storage_align: limits.min_storage_buffer_offset_alignment,
         };
-        let (pipelines, created, source) = (Arc::default(), Arc::default(), None);
-        Ok(Self(Arc::new(Inner { device, queue, summary, caps, limits, features, lost, failed, pipelines, created, source })))
+        let ids = (adapter.get_info().vendor, adapter.get_info().device);
+        let (pipelines, cache, clock, created, source) = (Arc::default(), Arc::default(), Arc::default(), Arc::default(), None);
+        let inner = Inner { device, queue, summary, caps, limits, features, lost, failed, ids, pipelines, cache, clock, created, source };
+        Ok(Self(Arc::new(inner)))
     }
 
     /// The same device as if it could do less: tests force splits and fallbacks with it.
@@ -299,13 +304,12 @@ impl Device {
     /// The same device with one kernel built from other text: tests plant faults with it.
     #[must_use]
     pub fn with_source(&self, kernel: &Kernel, text: String) -> Self {
-        let mut pipelines = self.0.pipelines.lock().unwrap_or_else(|p| p.into_inner()).clone();
-        pipelines.remove(kernel);
-        self.altered(self.0.caps.clone(), Some((kernel.clone(), text)), Arc::new(Mutex::new(pipelines)))
+        let pipelines = Arc::new(self.0.pipelines.without(kernel));
+        self.altered(self.0.caps.clone(), Some((kernel.clone(), text)), pipelines)
     }
 
-    fn altered(&self, caps: Caps, source: Option<(Kernel, String)>, pipelines: Arc<Mutex<HashMap<Kernel, Arc<Pipeline>>>>) -> Self {
-        let Inner { device, queue, summary, limits, features, lost, failed, created, .. } = &*self.0;
+    fn altered(&self, caps: Caps, source: Option<(Kernel, String)>, pipelines: Arc<Pipelines>) -> Self {
+        let Inner { device, queue, summary, limits, features, lost, failed, ids, cache, clock, created, .. } = &*self.0;
         Self(Arc::new(Inner {
             device: device.clone(),
             queue: queue.clone(),
@@ -315,7 +319,10 @@ impl Device {
             features: *features,
             lost: Arc::clone(lost),
             failed: Arc::clone(failed),
+            ids: *ids,
             pipelines,
+            cache: Arc::clone(cache),
+            clock: Arc::clone(clock),
             created: Arc::clone(created),
             source,
         }))
@@ -325,6 +332,12 @@ impl Device {
     #[must_use]
     pub fn created(&self) -> u64 {
         self.0.created.load(Ordering::Relaxed)
+    }
+
+    /// Where the time went until now.
+    #[must_use]
+    pub fn spent(&self) -> Spent {
+        self.0.clock.spent()
     }
 
     /// Counts an object that is about to be made.

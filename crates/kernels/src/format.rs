@@ -135,6 +135,12 @@ impl Format {
         self.table.len() as u64 + u64::from(rows) * u64::from(self.row_words(cols))
     }
 
+    /// Whether rows of `cols` elements are on a device byte for byte what they are in a file.
+    #[must_use]
+    pub fn keeps_rows(&self, cols: u32) -> bool {
+        self.planes.is_empty() && self.ty.row_bytes(cols as usize) == Some(self.row_words(cols) as usize * 4)
+    }
+
     /// Writes one row as the piece reads it: `src` is the row's blocks in the file, `dst` its `row_words` words as
     /// little-endian bytes, of which every one is written. Panics if either has another size.
     pub fn relay_row(&self, cols: u32, src: &[u8], dst: &mut [u8]) {

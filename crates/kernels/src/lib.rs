@@ -1,7 +1,8 @@
 //! Transformer kernels in WGSL: declared once as rows, recorded as data, planned, and run on a GPU or on the oracles.
 //!
 //! Unsafe code is in `memory`, where numbers of the driver are read through wgpu's native handles, and where devices and shaders ask for
-//! less checking than foreign code would need (`device`, `exec::gpu`).
+//! less checking than foreign code would need (`device`, `pipelines`), and where threads share staging memory
+//! (`upload`).
 
 #[macro_use]
 pub mod row;
@@ -18,6 +19,7 @@ pub mod measure;
 pub mod memory;
 pub mod ops;
 pub mod parity;
+pub mod pipelines;
 pub mod plan;
 pub mod profile;
 pub mod record;
@@ -28,6 +30,7 @@ pub mod states;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod sweep;
 pub mod tensor;
+mod upload;
 pub mod weights;
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -35,6 +38,8 @@ pub use choose::{Chosen, Demand, GPU_MIN_SIZE, should_use_gpu};
 pub use device::{AdapterSummary, Caps, Class, Device, Limits, Select};
 pub use error::Error;
 pub use exec::{Executor, Outputs, Pending, Plan, StepInput, Watch};
+pub use pipelines::Preparing;
+pub use pipelines::clock::Spent;
 pub use plan::{PlanOptions, Planned};
 pub use profile::Profile;
 pub use record::{LowRank, Recorder, RopeTable};

@@ -3,9 +3,10 @@
 use crate::device::Device;
 use crate::error::Error;
 use crate::exec::Executor;
-use crate::format::{self, Format};
+use crate::format;
 use crate::plan::parts;
 use crate::tensor::Weight;
+use crate::upload::{Flight, upload};
 use gguf::{GgmlType, Gguf, Source};
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ pub enum TensorBytes {
 }
 
 impl TensorBytes {
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), Error> {
+    pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), Error> {
         match self {
             Self::Owned(bytes) => buf.copy_from_slice(&bytes[offset as usize..][..buf.len()]),
             Self::File(file, n) => file.read_tensor(&file.tensors()[*n], offset, buf)?,
@@ -72,12 +73,8 @@ pub struct Weights {
     list: Vec<(String, Weight)>,
     store: Store,
     bytes: u64,
+    flight: Flight,
 }
-
-/// Bytes uploaded in one write: large enough for the bus, small beside host memory.
-const CHUNK_BYTES: usize = 8 << 20;
-/// Bytes in flight before the upload waits for the device, so that staging memory stays bounded.
-const IN_FLIGHT_BYTES: usize = 64 << 20;
 
 impl Weights {
     /// An empty set for this executor.
@@ -87,13 +84,14 @@ impl Weights {
             Executor::Gpu(device) => Store::Gpu(device.clone(), vec![]),
             Executor::Cpu => Store::Cpu(vec![]),
         };
-        Self { list: vec![], store, bytes: 0 }
+        Self { list: vec![], store, bytes: 0, flight: Flight::default() }
     }
 
     /// A set that only checks and measures: what a model will take before anything is allocated.
     #[must_use]
     pub fn dry(executor: &Executor) -> Self {
-        Self { list: vec![], store: Store::Dry { on_gpu: matches!(executor, Executor::Gpu(_)) }, bytes: 0 }
+        let store = Store::Dry { on_gpu: matches!(executor, Executor::Gpu(_)) };
+        Self { list: vec![], store, bytes: 0, flight: Flight::default() }
     }
 
     /// Bytes that a matrix takes on the GPU, tables and padding included; what sizes are foretold with.
@@ -123,7 +121,7 @@ impl Weights {
             Store::Gpu(device, buffers) => {
                 let mut made = vec![];
                 for range in parts(device.caps(), ty, rows, cols) {
-                    made.push(upload(device, name, format, range, cols, source)?);
+                    made.push(upload(device, name, format, range, cols, source, &mut self.flight)?);
                 }
                 self.bytes += made.iter().map(wgpu::Buffer::size).sum::<u64>();
                 buffers.push(made);
@@ -216,60 +214,5 @@ impl Weights {
             HostTensor::Vector(values) => bytemuck::cast_slice(values),
         };
         cpu_ref::Rows::new(weight.ty, weight.cols as usize, bytes)
-    }
-}
-
-/// Reads, re-lays and writes rows in bounded chunks into a buffer of their own.
-fn upload(
-    device: &Device,
-    name: &str,
-    format: &'static Format,
-    rows: Range<u32>,
-    cols: u32,
-    source: &TensorBytes,
-) -> Result<wgpu::Buffer, Error> {
-    let count = rows.len() as u32;
-    let bytes = format.buffer_words(count, cols) * 4;
-    if bytes > device.caps().max_binding_bytes {
-        return Err(Error::BindingTooLarge { what: format!("one row of {name}"), bytes, limit: device.caps().max_binding_bytes });
-    }
-    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
-    let buffer = device.buffer(name, bytes, usage)?;
-    let queue = &device.0.queue;
-    let table = bytemuck::cast_slice::<u32, u8>(format.table());
-    if !table.is_empty() {
-        queue.write_buffer(&buffer, 0, table);
-    }
-    let from = format.ty.row_bytes(cols as usize).unwrap_or(0);
-    let to = format.row_words(cols) as usize * 4;
-    let per_chunk = (CHUNK_BYTES / to.max(1)).clamp(1, count.max(1) as usize) as u32;
-    let (mut read, mut written) = (vec![0; from * per_chunk as usize], vec![0; to * per_chunk as usize]);
-    let mut in_flight = 0;
-    for start in (0..count).step_by(per_chunk as usize) {
-        let n = per_chunk.min(count - start) as usize;
-        source.read(u64::from(rows.start + start) * from as u64, &mut read[..n * from])?;
-        relay(format, cols, from, to, &read[..n * from], &mut written[..n * to]);
-        let offset = (table.len() + start as usize * to) as u64;
-        queue.write_buffer(&buffer, offset, &written[..n * to]);
-        in_flight += n * to;
-        if in_flight >= IN_FLIGHT_BYTES {
-            device.flush()?;
-            in_flight = 0;
-        }
-    }
-    device.check(name)?;
-    Ok(buffer)
-}
-
-fn relay(format: &Format, cols: u32, from: usize, to: usize, read: &[u8], written: &mut [u8]) {
-    #[cfg(not(target_arch = "wasm32"))]
-    {
-        use rayon::prelude::*;
-        let rows = read.par_chunks_exact(from).zip(written.par_chunks_exact_mut(to));
-        rows.for_each(|(src, dst)| format.relay_row(cols, src, dst));
-    }
-    #[cfg(target_arch = "wasm32")]
-    for (src, dst) in read.chunks_exact(from).zip(written.chunks_exact_mut(to)) {
-        format.relay_row(cols, src, dst);
     }
 }

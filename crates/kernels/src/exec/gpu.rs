@@ -2,12 +2,11 @@
 
 use super::readback::{Pool, Read};
 use super::{StepInput, Watch, cpu::input_words};
-use crate::compose::Kernel;
-use crate::device::{Class, Device, Pipeline};
+use crate::device::{Class, Device};
 use crate::error::Error;
+use crate::pipelines::Pipeline;
 use crate::plan::{Arg, PlanOptions, Planned, plan};
 use crate::record::{Recorder, RopeTable};
-use crate::row::Access;
 use crate::states::{States, Store};
 use crate::tensor::{Counts, Shape, StateKind};
 use crate::weights::Weights;
@@ -41,8 +40,11 @@ struct Bound {
 
 impl GpuPlan {
     pub(super) fn new(device: &Device, rec: Recorder, weights: Arc<Weights>, options: &PlanOptions) -> Result<Self, Error> {
+        let planning = device.0.clock.planning();
         let planned = plan(&rec, device.caps(), options)?;
+        drop(planning);
         let pipelines = device.pipelines(planned.steps.iter().map(|s| &s.kernel))?;
+        let _planning = device.0.clock.planning();
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         let buffers = planned.placement.buffers.iter();
         let guard = if options.guarded { GUARD_BYTES } else { 0 };
@@ -244,70 +246,6 @@ fn layers_per_submit(class: Class) -> Option<u32> {
 }
 
 impl Device {
-    /// The pipelines of these kernels, building those that this device has not seen, in parallel where it can.
-    pub(crate) fn pipelines<'a>(&self, kernels: impl Iterator<Item = &'a Kernel>) -> Result<Vec<Arc<Pipeline>>, Error> {
-        let kernels: Vec<&Kernel> = kernels.collect();
-        let mut cache = self.0.pipelines.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut missing: Vec<&Kernel> = vec![];
-        for kernel in &kernels {
-            if !cache.contains_key(*kernel) && !missing.contains(kernel) {
-                missing.push(kernel);
-            }
-        }
-        #[cfg(not(target_arch = "wasm32"))]
-        let built: Vec<Pipeline> = {
-            use rayon::prelude::*;
-            missing.par_iter().map(|k| self.build(k)).collect()
-        };
-        #[cfg(target_arch = "wasm32")]
-        let built: Vec<Pipeline> = missing.iter().map(|k| self.build(k)).collect();
-        self.check("building pipelines")?;
-        cache.extend(missing.into_iter().cloned().zip(built.into_iter().map(Arc::new)));
-        Ok(kernels.iter().map(|k| Arc::clone(&cache[*k])).collect())
-    }
-
-    fn build(&self, kernel: &Kernel) -> Pipeline {
-        self.count();
-        let device = &self.0.device;
-        let label = kernel.label();
-        let planted = self.0.source.as_ref().filter(|(of, _)| of == kernel);
-        let source = planted.map_or_else(|| kernel.source(), |(_, text)| text.clone());
-        let source = wgpu::ShaderSource::Wgsl(source.into());
-        let descriptor = wgpu::ShaderModuleDescriptor { label: Some(&label), source };
-        let checks = wgpu::ShaderRuntimeChecks { force_loop_bounding: false, ..wgpu::ShaderRuntimeChecks::checked() };
-        // SAFETY: accesses stay checked; what is left out is a counter in every loop, which keeps drivers from unrolling (five times
-        // slower products on an H200). Loops of ours end: their bounds are parameters and lengths, and mutations are run bounded.
-        let module = match planted {
-            Some(_) => device.create_shader_module(descriptor),
-            None => unsafe { device.create_shader_module_trusted(descriptor, checks) },
-        };
-        let entry = |binding, ty| wgpu::BindGroupLayoutEntry {
-            binding,
-            visibility: wgpu::ShaderStages::COMPUTE,
-            ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
-            count: None,
-        };
-        let storage = |access: &Access| wgpu::BufferBindingType::Storage { read_only: !access.writes() };
-        let mut entries = vec![entry(0, wgpu::BufferBindingType::Uniform)];
-        entries.extend(kernel.row.bindings.iter().zip(1..).map(|((_, access), n)| entry(n, storage(access))));
-        let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: Some(&label), entries: &entries });
-        let groups = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-            label: Some(&label),
-            bind_group_layouts: &[Some(&layout)],
-            immediate_size: 0,
-        });
-        let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-            label: Some(&label),
-            layout: Some(&groups),
-            module: &module,
-            entry_point: Some(kernel.row.entry),
-            compilation_options: wgpu::PipelineCompilationOptions::default(),
-            cache: None,
-        });
-        Pipeline { layout, pipeline }
-    }
-
-    #[cfg(not(target_arch = "wasm32"))]
     /// Submits these commands and starts to read a buffer, as many bytes as the pool's have.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn read(&self, pool: &Arc<Pool>, mut encoder: wgpu::CommandEncoder, source: &wgpu::Buffer) -> Result<super::Pending, Error> {
@@ -315,6 +253,18 @@ impl Device {
         encoder.copy_buffer_to_buffer(source, 0, &target, 0, Some(pool.bytes));
         let submission = self.0.queue.submit([encoder.finish()]);
         Ok(super::Pending::Gpu(Read::start(pool, target, submission, vec![(0, pool.bytes)])))
+    }
+
+    /// Waits for the end of a submission; nowhere to wait in a browser, where memory goes back by itself.
+    pub(crate) fn wait_for(&self, submission: wgpu::SubmissionIndex, what: &str) -> Result<(), Error> {
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Err(e) = self.0.device.poll(wgpu::PollType::Wait { submission_index: Some(submission), timeout: None }) {
+            self.check(what)?;
+            return Err(Error::Device { what: what.to_string(), reason: e.to_string() });
+        }
+        #[cfg(target_arch = "wasm32")]
+        let _ = submission;
+        self.check(what)
     }
 
     /// Submits what is queued and waits, so that staging memory is given back.

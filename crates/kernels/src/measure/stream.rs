@@ -2,8 +2,9 @@
 
 use super::{SAMPLE_SECONDS, Sizes, WARM_UP, sampled, seconds};
 use crate::compose::Kernel;
-use crate::device::{Device, Pipeline};
+use crate::device::Device;
 use crate::error::Error;
+use crate::pipelines::Pipeline;
 use crate::row::{Access, Row, Scalar};
 use std::sync::Arc;
 use std::time::Instant;
