@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// A request that cannot be meant: exit code 2.
@@ -52,9 +52,9 @@ pub fn code(result: anyhow::Result<()>) -> ExitCode {
     ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
 }
 
-/// Prints a line about what happens, apart from results, to stderr.
+/// Prints a line about what happens, apart from results, to stderr. Where that is gone, there is nobody to tell.
 pub fn note(message: &str) {
-    eprintln!("weft: {message}");
+    let _ = writeln!(io::stderr(), "weft: {message}");
 }
 
 /// Whether the reader of our output went away: it has what it wanted.

@@ -1,4 +1,4 @@
-//! Ctrl-C: it ends the program, or first only what runs, where that is asked for.
+//! Ctrl-C: it ends the program, or first only what runs, where that is asked for. And the terminal that goes away.
 
 use crate::exit::INTERRUPTED;
 use anyhow::{Context, Result};
@@ -12,6 +12,14 @@ static RAISED: AtomicBool = AtomicBool::new(false);
 /// Takes the signal over.
 pub fn install() -> Result<()> {
     ctrlc::set_handler(on_signal).context("cannot listen for Ctrl-C")
+}
+
+/// Outlives the terminal: where that is closed, reads and writes fail, and what was said can still be saved. To be called before
+/// there are other threads, which would be told instead.
+pub fn outlive_terminal() -> Result<()> {
+    #[cfg(unix)]
+    nix::sys::signal::SigSet::from(nix::sys::signal::Signal::SIGHUP).thread_block().context("cannot hold back the hang-up")?;
+    Ok(())
 }
 
 fn on_signal() {

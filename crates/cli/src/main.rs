@@ -31,7 +31,9 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     quiet_drivers();
     let cli = Cli::parse();
-    exit::code(interrupt::install().and_then(|()| match cli.command {
+    let saves = matches!(&cli.command, Command::Run(args) if args.saves());
+    let held = if saves { interrupt::outlive_terminal() } else { Ok(()) };
+    exit::code(held.and_then(|()| interrupt::install()).and_then(|()| match cli.command {
         Command::Run(args) => run::run(args),
         Command::List(args) => list::run(&args),
         Command::Inspect(args) => inspect::run(&args),

@@ -12,7 +12,7 @@ mod screen;
 mod tools;
 
 use crate::args::{Context, Place, Source};
-use crate::exit::{Interrupted, note, usage};
+use crate::exit::{Interrupted, note, one_line, usage};
 use crate::lora::Adapters;
 use crate::text;
 use answer::{Answer, Sink};
@@ -172,17 +172,27 @@ pub fn run(args: Args) -> Result<()> {
     };
     let system = args.system.clone().or_else(|| modelfile.system()).filter(|_| !args.raw);
     let mut talk = Talk { args, session, options, render, system, messages, load: began.elapsed() };
-    let result = match task {
-        Task::Prompt(prompt) => talk.once(&prompt),
+    let result = match &task {
+        Task::Prompt(prompt) => talk.once(prompt),
         Task::Chat => chat::chat(&mut talk),
     };
-    match result {
-        Err(error) if !error.is::<Interrupted>() => Err(error),
-        ended => talk.save().and(ended),
+    match (result, task) {
+        (Err(error), Task::Prompt(_)) if !error.is::<Interrupted>() => Err(error),
+        // What ends a chat, be it that its terminal was closed, comes after turns that are whole.
+        (Err(error), Task::Chat) if !error.is::<Interrupted>() => {
+            talk.save().unwrap_or_else(|error| note(&one_line(&format!("{error:#}"))));
+            Err(error)
+        }
+        (ended, _) => talk.save().and(ended),
     }
 }
 
 impl Args {
+    /// Whether there will be something to save at the end.
+    pub fn saves(&self) -> bool {
+        self.save_session.is_some()
+    }
+
     fn thinking(&self) -> Option<bool> {
         if self.think { Some(true) } else { self.no_think.then_some(false) }
     }

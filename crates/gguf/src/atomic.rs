@@ -11,11 +11,17 @@ use crate::{Error, Result};
 ///
 /// A reader sees the old file or the new one, whole, whenever it looks and wherever the power fails. If `write` fails or
 /// panics, the temporary file is removed and the old one stays. An existing file keeps its permissions, and a symbolic
-/// link stays one: the file that it points to is replaced.
+/// link stays one: the file that it points to is replaced. A device or a pipe is written as it stands, for a rename would
+/// put a file in its place.
 pub fn atomic_write(path: impl AsRef<Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let named = path.as_ref();
     let path = &fs::canonicalize(named).unwrap_or_else(|_| named.to_owned());
     let run = || -> io::Result<()> {
+        if fs::metadata(named).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+            let mut out = BufWriter::with_capacity(1 << 20, File::options().write(true).open(named)?);
+            write(&mut out)?;
+            return out.flush();
+        }
         let (file, temporary) = create_beside(path)?;
         let mut out = BufWriter::with_capacity(1 << 20, file);
         write(&mut out)?;

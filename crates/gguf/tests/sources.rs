@@ -215,3 +215,26 @@ fn atomic_writes_keep_permissions_and_links() {
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn devices_and_pipes_are_written_and_stay_what_they_are() {
+    use std::os::unix::fs::{FileTypeExt, symlink};
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || fs::read(pipe).unwrap()
+    });
+    atomic_write(&pipe, |out| out.write_all(b"through")).unwrap();
+    assert_eq!(reader.join().unwrap(), b"through");
+    assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
+    // Behind a link, so that a rename would only harm the link's folder.
+    let full = folder.path().join("full");
+    symlink("/dev/full", &full).unwrap();
+    let error = atomic_write(&full, |out| out.write_all(b"too much")).unwrap_err().to_string();
+    assert!(error.contains("full: cannot write: No space left on device"), "{error}");
+    assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
+    assert_eq!(entries(folder.path()).len(), 2);
+}

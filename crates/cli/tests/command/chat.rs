@@ -8,6 +8,8 @@ use nix::unistd::Pid;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -17,6 +19,8 @@ struct Terminal {
     keys: File,
     output: Receiver<Vec<u8>>,
     seen: String,
+    /// Tells the reader of the screen to let go of it.
+    closing: Arc<AtomicBool>,
     _state: tempfile::TempDir,
 }
 
@@ -24,25 +28,29 @@ impl Terminal {
     fn start(words: &[&str]) -> Self {
         let size = Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(Some(&size), None).unwrap();
-        let end = || Stdio::from(pty.slave.try_clone().unwrap());
+        // Copies are not handed on to the program, which would keep its own terminal open.
+        let (slave, keys) = (pty.slave.try_clone().unwrap(), File::from(pty.master.try_clone().unwrap()));
+        drop(pty);
+        let end = || Stdio::from(slave.try_clone().unwrap());
         let state = tempfile::tempdir().unwrap();
         let mut command = weft(words);
         command.stdin(end()).stdout(end()).stderr(end()).env("TERM", "xterm").env("XDG_STATE_HOME", state.path());
         let child = command.spawn().unwrap();
         drop(command);
-        drop(pty.slave);
-        let keys = File::from(pty.master);
+        drop(slave);
         let mut screen = keys.try_clone().unwrap();
         let (send, output) = channel();
+        let closing = Arc::new(AtomicBool::new(false));
+        let closed = Arc::clone(&closing);
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(n @ 1..) = screen.read(&mut buffer) {
-                if send.send(buffer[..n].to_vec()).is_err() {
+                if send.send(buffer[..n].to_vec()).is_err() || closed.load(Ordering::SeqCst) {
                     return;
                 }
             }
         });
-        Self { child, keys, output, seen: String::new(), _state: state }
+        Self { child, keys, output, seen: String::new(), closing, _state: state }
     }
 
     /// Waits until the screen has shown `text`, and forgets what came before its end.
@@ -62,6 +70,18 @@ impl Terminal {
 
     fn keys(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Closes the terminal under the program, as its window or a connection may; the exit code, unless that killed it.
+    fn hang_up(self) -> Option<i32> {
+        let Self { mut child, mut keys, output, closing, _state, .. } = self;
+        closing.store(true, Ordering::SeqCst);
+        // What the key shows wakes the reader.
+        keys.write_all(b"x").unwrap();
+        while output.recv_timeout(Duration::from_secs(20)).is_ok() {}
+        drop(keys);
+        kill(Pid::from_raw(child.id() as i32), Signal::SIGHUP).unwrap();
+        child.wait().unwrap().code()
     }
 
     fn exit(mut self) -> Option<i32> {
@@ -185,4 +205,20 @@ fn a_killed_terminal_leaves_the_history() {
     chat.child.wait().unwrap();
     let history = std::fs::read_to_string(chat._state.path().join("weft/history")).unwrap();
     assert!(history.contains("What is 3 + 4?"), "{history}");
+}
+
+#[test]
+fn a_closed_terminal_leaves_the_conversation_where_it_was_to_be_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("talk.weft").to_str().unwrap().to_string();
+    let mut chat = Terminal::start(&["run", "--device", "cpu", "--save-session", &file]);
+    chat.expect("> ");
+    chat.keys("Where does Wren live?\r");
+    chat.expect("Wren lives in Windle.");
+    chat.expect("> ");
+    assert!(chat.hang_up().is_some(), "the hang-up kills it");
+    let next = crate::run(&["run", "--device", "cpu", "--json", "--load-session", &file, "-p", "What is 3 + 4?"]).json();
+    let alone = crate::run(&["run", "--device", "cpu", "--json", "-p", "What is 3 + 4?"]).json();
+    let tokens = |answer: &serde_json::Value| answer["prompt_tokens"].as_u64().unwrap();
+    assert!(tokens(&next) > tokens(&alone) + 10, "{next} {alone}");
 }

@@ -61,3 +61,20 @@ fn an_adapter_that_is_not_there_lists_those_that_are() {
     let line = run(&["run", "-p", "x", "--device", "no such adapter"]).failed(1);
     assert!(line.contains("no such adapter") && line.contains("adapters here"), "{line}");
 }
+
+/// As on a machine where no driver is installed: Vulkan's loader is told of one that is not there.
+#[cfg(target_os = "linux")]
+#[test]
+fn without_a_driver_the_default_model_answers_and_a_gpu_is_asked_for_in_vain() {
+    let bare = |words: &[&str]| -> crate::Run {
+        let drivers = ["VK_ICD_FILENAMES", "VK_DRIVER_FILES"].map(|name| (name, "/nonexistent/driver.json"));
+        crate::weft(words).envs(drivers).output().unwrap().into()
+    };
+    assert_eq!(bare(&["devices", "--json"]).good(), "[]\n");
+    assert_eq!(bare(&["run", "-p", "Where does Wren live?"]).good(), "Wren lives in Windle.\n");
+    assert!(bare(&["devices"]).good().contains("is a Vulkan, Metal or DX12 driver installed?"));
+    for words in [&["run", "-p", "x"][..], &["bench"], &["inspect", "--plan"], &["logits", "--tokens", "1", "-o", "-"]] {
+        let line = bare(&[words, &["--device", "gpu"]].concat()).failed(1);
+        assert!(line.contains("driver installed?") && line.contains("adapters here: none"), "{line}");
+    }
+}

@@ -59,6 +59,20 @@ fn a_full_disk_is_one_line() {
     let output = weft(&["inspect"]).stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8(output.stderr).unwrap().starts_with("weft: cannot write to stdout: No space left"));
+    let model = Model::new(&tiny::builder(0.5));
+    // Behind links, so that nothing that a failure might do reaches the device.
+    let (disk, saved) = (model.beside("disk"), model.beside("saved"));
+    for link in [&disk, &saved] {
+        std::os::unix::fs::symlink("/dev/full", link).unwrap();
+    }
+    let line = run(&["logits", model.path(), "--device", "cpu", "--tokens", "1,2", "-o", &disk]).failed(1);
+    assert!(line.contains("disk") && line.contains("No space left"), "{line}");
+    let full = run(&["run", model.path(), "--device", "cpu", "--raw", "-p", "ab", "-n", "2", "--save-session", &saved]);
+    assert!(full.code == 1 && full.err.contains("saved") && full.err.contains("No space left"), "{}", full.err);
+    assert_eq!(full.err.lines().count(), 1, "{}", full.err);
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = weft(&["run", model.path(), "--device", "cpu", "--raw", "-p", "ab", "-n", "2"]).stdout(full).output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().lines().count()), (Some(1), 1));
 }
 
 #[test]
