@@ -204,7 +204,13 @@ impl Case {
 
     /// A random vector weight.
     pub fn vector(&mut self, g: &mut Gen, cols: u32) -> Weight {
-        self.weights.push(Loaded::Vector(g.values(cols as usize)));
+        self.given_vector(g.values(cols as usize))
+    }
+
+    /// A vector weight of these values.
+    pub fn given_vector(&mut self, values: Vec<f32>) -> Weight {
+        let cols = values.len() as u32;
+        self.weights.push(Loaded::Vector(values));
         Weight { id: self.weights.len() as u32 - 1, ty: GgmlType::F32, rows: 1, cols }
     }
 

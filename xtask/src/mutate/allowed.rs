@@ -28,23 +28,42 @@ const AGAIN: &str = "the callers synchronise before they reduce again";
 const NOISE: &str = "a draw hangs on the order of the noises, seldom on the size of a middling one";
 const ALL_KEPT: &str = "a filter that keeps everything changes nothing";
 
+const SHARED_OUT: &str = "any stretches in order that cover the slots will do, one thread's all too";
+const BETWEEN: &str = "a sum that only equals what is wanted is within rounding of either outcome, and not among the cases";
+const EXIT: &str = "leaving early spares work: every store has a guard of its own";
+const UNOWNED: &str = "rows of other parts and past the end make results that are not stored";
+const LATER: &str = "the part that owns the row comes later and writes it again";
+
+const PAST_HEAD: &str =
+    "the element past the head is nobody's; past the array it is the last one's, whose owner comes later in lavapipe's order";
+
 const ARGMAX: &str = "shaders/argmax.wgsl";
 const ATTENTION: &str = "shaders/attention.wgsl";
 const EMBED: &str = "shaders/embed.wgsl";
+const GROUP_EXPERTS: &str = "shaders/group_experts.wgsl";
 const GELU: &str = "shaders/shared/gelu.wgsl";
+const HEAD: &str = "shaders/shared/head.wgsl";
 const KV_APPEND: &str = "shaders/kv_append.wgsl";
 const KV_Q8_0: &str = "shaders/kv/q8_0_store.wgsl";
 const LARGEST: &str = "shaders/shared/largest.wgsl";
 const MATMUL: &str = "shaders/matmul.wgsl";
 const MATMUL_VEC: &str = "shaders/matmul_vec.wgsl";
+const MATMUL_EXPERTS: &str = "shaders/matmul_experts.wgsl";
+const MATMUL_VEC_EXPERTS: &str = "shaders/matmul_vec_experts.wgsl";
+const MUL_SIGMOID: &str = "shaders/mul_sigmoid.wgsl";
 const MXFP4: &str = "shaders/quant/mxfp4.wgsl";
+const NORM_ROPE: &str = "shaders/norm_rope.wgsl";
+const NORM_ROPE_APPEND: &str = "shaders/norm_rope_append.wgsl";
 const NVFP4: &str = "shaders/quant/nvfp4.wgsl";
 const PENALIZE: &str = "shaders/penalize.wgsl";
+const ROUTE: &str = "shaders/route.wgsl";
+const ROW_SCALE: &str = "shaders/row_scale.wgsl";
 const REDUCE: &str = "shaders/shared/reduce.wgsl";
 const REDUCE_SUBGROUP: &str = "shaders/shared/reduce_subgroup.wgsl";
 const SAMPLE: &str = "shaders/sample.wgsl";
 const SILU: &str = "shaders/silu.wgsl";
 const SOFTCAP: &str = "shaders/softcap.wgsl";
+const SQUARE_SUMS: &str = "shaders/shared/square_sums.wgsl";
 const SWIGLU: &str = "shaders/swiglu.wgsl";
 const THREEFRY: &str = "shaders/shared/threefry.wgsl";
 const TQ1_0: &str = "shaders/quant/tq1_0.wgsl";
@@ -69,8 +88,14 @@ pub const ALLOWED: &[Allowed] = &[
         "        workgroupBarrier();",
         "the next tile's reduction has a barrier before the weights are written again",
     ),
-    allow(EMBED, "comparison", "if (r >= params.row_count)", "the part that owns the row comes later and writes it again"),
+    allow(EMBED, "comparison", "if (r >= params.row_count)", LATER),
     allow(GELU, "comparison", "x >= 0.0", HALVES),
+    allow(GROUP_EXPERTS, "comparison", "if (expert >= params.experts)", "a workgroup past the last expert finds no slot of its own"),
+    allow(GROUP_EXPERTS, "guard dropped", "if (expert >= params.experts)", "a workgroup past the last expert finds no slot of its own"),
+    allow(GROUP_EXPERTS, "comparison", "for (var e = lid; e < params.experts;", "one count more is cleared, which nobody reads"),
+    allow(GROUP_EXPERTS, "", "let stretch =", SHARED_OUT),
+    allow(GROUP_EXPERTS, "sign", "let to =", SHARED_OUT),
+    allow(HEAD, "comparison", "for (var d = lid; d < head_dim;", PAST_HEAD),
     allow(KV_APPEND, "comparison", "if (t >= params.rows)", WHOLE),
     allow(KV_APPEND, "guard dropped", "if (t >= params.rows)", WHOLE),
     allow(KV_APPEND, "off by one", "let keys = (i & 1u) == 0u;", "which half of the threads writes the keys is free"),
@@ -101,8 +126,29 @@ pub const ALLOWED: &[Allowed] = &[
         "activations past the end read as zero where buffer access is robust",
     ),
     allow(MATMUL_VEC, "comparison", "if (lid < ROWS &&", "the next workgroup writes the row again"),
+    allow(MATMUL_EXPERTS, "", "if (count == 0u || (local >= params.row_count", EXIT),
+    allow(MATMUL_EXPERTS, "", "            if (row < SLOTS) {", "what threads past the slots load is not staged"),
+    allow(MATMUL_EXPERTS, "comparison", "for (var i = 0u; i < 4u; i++)", "the slot's owner writes it again, later in lavapipe's order"),
+    allow(MATMUL_EXPERTS, "comparison", "return local + r < params.row_count", LATER),
+    allow(MATMUL_EXPERTS, "comparison", "for (var k0 = 0u; k0 < k;", "columns past the end are staged as zeros"),
+    allow(MATMUL_EXPERTS, "sign", "let x_row =", "slots past the tile's make results that are not stored"),
+    allow(MATMUL_EXPERTS, "off by one", "(select(0u, local + row", UNOWNED),
+    allow(MATMUL_VEC_EXPERTS, "comparison", "(local < vec4<u32>(params.row_count))", LATER),
+    allow(MATMUL_VEC_EXPERTS, "guard dropped", "if (!any(owned))", EXIT),
+    allow(MATMUL_VEC_EXPERTS, "off by one", "select(vec4<u32>(0u), local, owned)", UNOWNED),
+    allow(
+        MATMUL_VEC_EXPERTS,
+        "comparison",
+        "if (lid < ROWS && owned[lid])",
+        "an index past the last row is clamped to it, and stores its result twice",
+    ),
+    allow(MUL_SIGMOID, "comparison", "g >= 0.0", HALVES),
     allow(MXFP4, "mask", "& 255u", BYTES),
     allow(MXFP4, "off by one", "254u", BYTES),
+    allow(NORM_ROPE, "comparison", "for (var d = lid; d < params.head_dim;", PAST_HEAD),
+    allow(NORM_ROPE_APPEND, "comparison", "for (var d = lid; d < params.head_dim;", PAST_HEAD),
+    allow(NORM_ROPE_APPEND, "comparison", "if (t >= params.rows)", WHOLE),
+    allow(NORM_ROPE_APPEND, "guard dropped", "if (t >= params.rows)", WHOLE),
     allow(NVFP4, "mask", "& 255u", "the sign bit of a scale is never set"),
     allow(NVFP4, "mask", "(scale & 127u)", BYTES),
     allow(NVFP4, "off by one", "scale == 127u", BYTES),
@@ -114,8 +160,13 @@ pub const ALLOWED: &[Allowed] = &[
     allow(SAMPLE, "off by one", "if (lid == 0u)", TWICE),
     allow(SAMPLE, "guard dropped", "if (lid == 0u)", TWICE),
     allow(SAMPLE, "", "next", "tests/sampling.rs follows the drawn id into the next step"),
+    allow(ROUTE, "comparison", "j < EACH", "EACH times WG is the most experts that there are"),
+    allow(ROW_SCALE, "off by one", "if (lid == 0u)", TWICE),
+    allow(ROW_SCALE, "guard dropped", "if (lid == 0u)", TWICE),
     allow(SILU, "comparison", "v >= 0.0", HALVES),
     allow(SOFTCAP, "comparison", "abs(z) < 0.25", "both forms agree where they meet"),
+    allow(SQUARE_SUMS, "comparison", "if (sums.y > 1e-12)", "both forms agree where they meet"),
+    allow(SQUARE_SUMS, "sign", "+ eps * SMALLER * SMALLER", "eps times 2^-128 is nothing beside such sums"),
     allow(SWIGLU, "comparison", "g >= 0.0", HALVES),
     allow(REDUCE, "comparison", "if (lid < half)", SPARE),
     allow(REDUCE, "guard dropped", "if (lid < half)", SPARE),
@@ -125,8 +176,14 @@ pub const ALLOWED: &[Allowed] = &[
     allow(REDUCE_SUBGROUP, "comparison", "i <", "the scratch past the subgroups is zero, as workgroup memory starts"),
     allow(REDUCE_SUBGROUP, "barrier dropped", "    workgroupBarrier();", AGAIN),
     allow(SAMPLE, "", "if (s.top_k > 0u || s.top_p < 1.0)", ALL_KEPT),
-    allow(SAMPLE, "comparison", "if (s.top_p < 1.0)", ALL_KEPT),
-    allow(SAMPLE, "guard dropped", "if (s.top_p < 1.0)", ALL_KEPT),
+    allow(SAMPLE, "comparison", "if (row >= params.rows)", WHOLE),
+    allow(SAMPLE, "guard dropped", "if (row >= params.rows)", WHOLE),
+    allow(SAMPLE, "off by one", "NAN_KEY + 1u", "no number has a key between NaN's and that of minus infinity"),
+    allow(SAMPLE, "comparison", "i < count && found[i].x >= least", "past the list lie zeros, which are below the least"),
+    allow(SAMPLE, "", "sum += exp(key_value(found[i].x) - top)", LISTED),
+    allow(SAMPLE, "comparison", "sum >= wanted", BETWEEN),
+    allow(SAMPLE, "off by one", "var key = 0u", "the search ends at the same key, wherever below all keys it starts"),
+    allow(SAMPLE, "comparison", "if (here >= max(key, least))", "elements that equal the least decide only that it stays the least"),
     allow(SAMPLE, "comparison", "let lowest =", "the logarithm of one is zero, and that of zero below every logit"),
     allow(SAMPLE, "component", "var chosen =", "the largest logit is always kept, so the start never stands"),
     allow(THREEFRY, "sign", "* unit;", NOISE),

@@ -65,7 +65,7 @@ impl Operation for NormRope {
 
 /// The two parts as a model records them: heads shorter and longer than a workgroup, whole and partial rotations.
 pub fn case(g: &mut Gen) -> Case {
-    let (rows, heads, head_dim) = (g.small(), g.pick(&[1, 2, 5]), g.pick(&[4, 64, 80, 128, 256, 512]));
+    let (rows, heads, head_dim) = (g.pick(&[1, 2, 3, 26, 26]), g.pick(&[1, 2, 3, 5]), g.pick(&[4, 64, 80, 128, 256, 512]));
     let dim = if g.coin() { head_dim } else { head_dim / 2 };
     let mut case = Case::new(rows);
     case.place(g, 131_072);

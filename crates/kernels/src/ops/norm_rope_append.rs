@@ -5,8 +5,9 @@ use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
 use crate::plan::{Absorbed, Arg, Dispatch, Grid, Lower, Makers};
 use crate::record::RopeTable;
-use crate::tensor::{KvState, StateKind, Tensor, Weight};
+use crate::tensor::{KvState, Lead, Shape, StateKind, Tensor, Weight};
 use cpu_ref::{KvType, Mask};
+use half::f16;
 
 kernel! {
     NORM_ROPE_APPEND: "norm_rope_append",
@@ -104,6 +105,42 @@ impl Operation for NormRopeAppend {
     }
 }
 
+/// Whether f32 rounds every one of these elements, which start a block of a state, as f64 does: none is within an error of f32
+/// of the middle between two that the state can hold.
+fn settled(ty: KvType, row: &[f32]) -> bool {
+    const ERROR: f32 = 4e-7;
+    match ty {
+        KvType::F32 => true,
+        KvType::F16 => row.iter().all(|v| f16::from_f32(v * (1.0 - ERROR)) == f16::from_f32(v * (1.0 + ERROR))),
+        KvType::Q8_0 => row.chunks(32).all(|block| {
+            let d = block.iter().fold(0.0_f32, |most, v| most.max(v.abs())) / 127.0;
+            block.iter().all(|v| d == 0.0 || ((v / d).abs().fract() - 0.5).abs() > 127.0 * ERROR)
+        }),
+    }
+}
+
+/// A head that is drawn until what `finish` makes of it is settled in a state of this type.
+fn head(ty: KvType, draw: impl FnMut() -> Vec<f32>, finish: impl Fn(Vec<f32>) -> Vec<f32>) -> Vec<f32> {
+    std::iter::repeat_with(draw).find(|head| settled(ty, &finish(head.clone()))).expect("an endless supply")
+}
+
+const EPS: f32 = 1e-6;
+
+fn normed(x: &[f32], w: Option<&[f32]>) -> Vec<f32> {
+    let mut y = vec![0.0; x.len()];
+    cpu_ref::rms_norm(x, w, x.len(), f64::from(EPS), &mut y);
+    y
+}
+
+/// A head as it is at a position.
+fn rotated(x: &[f32], table: &RopeTable, position: u32) -> Vec<f32> {
+    let (mut rows, mut y) = (vec![0.0; table.dim as usize], vec![0.0; x.len()]);
+    let spec = cpu_ref::RopeSpec { dim: table.dim as usize, base: table.base, scale: 1.0, factors: None, magnitude: 1.0 };
+    cpu_ref::rope_rows(&spec, &[position], &mut rows);
+    cpu_ref::rope(x, &rows, 1, x.len(), &mut y);
+    y
+}
+
 /// The parts as models record them, then what attention with a window of one finds in the state.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
@@ -112,11 +149,21 @@ pub fn case(g: &mut Gen) -> Case {
     let kinds = [StateKind::kv(ty, width); 2];
     let mut case = Case::with_states(rows, &kinds, 2, 30);
     case.input.sequences = (0..rows).map(|t| t % 2).collect();
-    let table = case.rec.rope_rows(&RopeTable::new(if g.coin() { dim } else { dim / 2 }, 1e4));
-    let (k, v) = (case.uniform(g, width, 3.0).heads(heads), case.tensor(g, width).heads(heads));
-    let w = g.coin().then(|| case.vector(g, dim));
-    let k = w.map_or(k, |w| rms_norm(&mut case.rec, k, Some(w), 1e-6));
-    let v = if g.coin() { rms_norm(&mut case.rec, v, None, 1e-6) } else { v };
+    let table = RopeTable::new(if g.coin() { dim } else { dim / 2 }, 1e4);
+    let (w, norm_v) = (g.coin().then(|| g.values(dim as usize)), g.coin());
+    let finish_k = |t, k: Vec<f32>| rotated(&w.as_ref().map_or(k.clone(), |w| normed(&k, Some(w))), &table, t);
+    let finish_v = |v: Vec<f32>| if norm_v { normed(&v, None) } else { v };
+    let (mut k, mut v) = (vec![], vec![]);
+    for n in 0..rows * heads {
+        k.extend(head(ty, || (0..dim).map(|_| 3.0 * g.unit()).collect(), |k| finish_k(n / heads, k)));
+        v.extend(head(ty, || g.values(dim as usize), finish_v));
+    }
+    let shape = Shape::new(Lead::Step, rows, width);
+    let (k, v) = (case.given(shape, k).heads(heads), case.given(shape, v).heads(heads));
+    let w = w.map(|w| case.given_vector(w));
+    let k = w.map_or(k, |w| rms_norm(&mut case.rec, k, Some(w), EPS));
+    let v = if norm_v { rms_norm(&mut case.rec, v, None, EPS) } else { v };
+    let table = case.rec.rope_rows(&table);
     let k = rope(&mut case.rec, k, table);
     let q = case.uniform(g, width, 3.0).heads(heads);
     let kv = KvState::new(case.rec.state(0), case.rec.state(1));

@@ -104,11 +104,12 @@ impl Operation for Route {
     }
 }
 
-/// One to all of one to 1024 experts, ties, both zeros, normalized or not, with a factor per expert or none.
+/// One to all of one to 1024 experts, ties, both zeros, logits whose exponentials overflow, normalized or not, with a factor
+/// per expert or none.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, count) = (g.small(), g.pick(&[1, 2, 8, 60, 127, 128, 129, 256, MAX_EXPERTS]));
     let k = g.pick(&[1, 2, 8, count]).min(count);
-    let (ties, spread) = (g.coin(), g.pick(&[1.0, 8.0, 80.0]));
+    let (ties, spread) = (g.coin(), g.pick(&[1.0, 8.0, 200.0]));
     let logit = |g: &mut Gen| if ties { (4.0 * g.unit()).trunc() } else { spread * g.unit() };
     let mut case = Case::new(rows);
     let values = (0..rows * count).map(|_| logit(g)).collect();

@@ -5,7 +5,7 @@ use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
 use crate::plan::{Dispatch, Grid, Lower};
 use crate::record::Recorder;
-use crate::tensor::{Shape, Tensor};
+use crate::tensor::{Lead, Shape, Tensor};
 
 kernel! {
     ROW_SCALE: "row_scale",
@@ -49,11 +49,20 @@ impl Operation for RowScale {
     }
 }
 
-/// Rows of ordinary, tiny and huge values, and of zeros.
+/// Magnitudes below it count as zeros.
+const LEAST: f32 = 7.9e-31;
+
+/// Rows of ordinary, tiny and huge values, of zeros, and of the least that have a scale and the most that have none.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), g.dim());
     let mut case = Case::new(rows);
-    let x = case.squared(g, dim);
+    let x = if g.coin() {
+        case.squared(g, dim)
+    } else {
+        let size = g.pick(&[LEAST, LEAST.next_down()]);
+        let values = (0..rows * dim).map(|n| if n % dim == 0 { size } else { size * g.unit() }).collect();
+        case.given(Shape::new(Lead::Step, rows, dim), values)
+    };
     let scales = row_scale(&mut case.rec, x);
     case.expect_as(scales, crate::compare::Compare::Exact);
     case

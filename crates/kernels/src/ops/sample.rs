@@ -134,12 +134,15 @@ fn to_the_edge(logits: &mut [f32], spec: &cpu_ref::SampleSpec, position: u32) {
     ids.iter().zip(edge.chain(others)).for_each(|(&id, &logit)| logits[id] = logit);
 }
 
+/// The kind of logits of which half are the largest.
+const CROWDED: u32 = 4;
+
 /// Logits of every character, with ties that overflow the list of candidates, and masked ones.
-fn logits_of(g: &mut Gen, vocab: u32) -> Vec<f32> {
-    let kind = g.pick(&[0, 1, 2, 3]);
+fn logits_of(g: &mut Gen, vocab: u32, kind: u32) -> Vec<f32> {
     let value = |g: &mut Gen| match kind {
         1 => 8.0 * g.unit(),
         2 => (3.0 * g.unit()).round(),
+        CROWDED => if g.coin() { 2.0 } else { g.unit() },
         _ if g.coin() => f32::NEG_INFINITY,
         _ => 5.0 * g.unit(),
     };
@@ -152,9 +155,10 @@ fn logits_of(g: &mut Gen, vocab: u32) -> Vec<f32> {
 /// A temperature that leaves the choice to the noise.
 const FLAT: f32 = 1e6;
 
-fn params_of(g: &mut Gen) -> SampleParams {
+fn params_of(g: &mut Gen, kind: u32) -> SampleParams {
     SampleParams {
-        top_k: g.pick(&[0, 0, 1, 2, 40, 256, 257, 1500, u32::MAX]),
+        // Among crowds it shows whether the few that were asked for are taken to be all that are kept.
+        top_k: if kind == CROWDED { g.pick(&[1, 2, 256]) } else { g.pick(&[0, 0, 1, 2, 40, 256, 257, 1500, u32::MAX]) },
         top_p: g.pick(&[1.0, 1.0, 0.95, 0.5, 0.01, 0.0]),
         min_p: g.pick(&[0.0, 0.0, 0.05, 0.7, 1.0]),
         temperature: g.pick(&[1.0, 0.1, 0.0, FLAT, FLAT]),
@@ -173,8 +177,9 @@ pub fn case(g: &mut Gen) -> Case {
     let (mut logits, mut raw) = (vec![], vec![]);
     for o in 0..rows as usize {
         let position = case.input.positions[case.input.out_rows[o] as usize];
+        let kind = g.pick(&[0, 1, 2, 3, CROWDED]);
         let (row, params) = loop {
-            let (mut row, params) = (logits_of(g, vocab), params_of(g));
+            let (mut row, params) = (logits_of(g, vocab, kind), params_of(g, kind));
             if params.temperature == FLAT {
                 to_the_edge(&mut row, &params.spec(), position);
             }
