@@ -81,7 +81,8 @@ pub fn run(args: &Args) -> Result<()> {
     let file = args.source.model_file()?;
     let options = SessionOptions { chunk: args.chunk, ..args.place.session(Some(longest)) };
     let most = args.batch.iter().copied().max().unwrap_or(1);
-    let loaded = args.source.load(file, &args.place.device, &SessionOptions { sequences: most, ..options.clone() }, &args.adapters)?;
+    let loaded =
+        args.source.load(file, &args.place.device, &SessionOptions { sequences: most, ..options.clone() }, &args.adapters, true)?;
     let mut bench = args.source.named(Bench::new(args, loaded, options))?;
     let mut out = std::io::stdout();
     if !args.json {

@@ -1,5 +1,6 @@
 //! Which device runs a session.
 
+use crate::cache;
 use crate::exit::{note, one_line};
 use anyhow::Result;
 use kernels::choose::Because;
@@ -48,6 +49,7 @@ impl Choice {
             Self::Name(name) => Select::Name(name.clone()),
         };
         let device = Device::open(&select, Limits::from_env())?;
+        cache::attach(&device);
         if device.adapter().class == Class::Software {
             note(&format!("software adapter {}; this is not a GPU", device.adapter().name));
         }
@@ -60,6 +62,9 @@ fn auto(file: &ModelFile, options: &SessionOptions) -> Result<Executor> {
     let needs = checked.needs(options)?;
     let resident_bytes = needs.weights.0.saturating_add(needs.kv.0);
     let Chosen { executor, because } = Executor::auto(&Demand::of(&checked.recording(options, 1), resident_bytes));
+    if let Executor::Gpu(device) = &executor {
+        cache::attach(device);
+    }
     let surprising = matches!(because, Because::Refused(_) | Because::TooLarge { .. });
     if matches!(executor, Executor::Cpu) && (surprising || needs.weights.0 > LARGE_FOR_CPU_BYTES) {
         let reason = one_line(&because.to_string());

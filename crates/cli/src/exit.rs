@@ -57,6 +57,13 @@ pub fn note(message: &str) {
     let _ = writeln!(io::stderr(), "weft: {message}");
 }
 
+/// The same for what nobody needs to know who did not set `WEFT_DEBUG`.
+pub fn debug(message: &str) {
+    if std::env::var_os("WEFT_DEBUG").is_some_and(|value| !value.is_empty()) {
+        note(message);
+    }
+}
+
 /// Whether the reader of our output went away: it has what it wanted.
 fn closed_pipe(error: &(dyn Error + 'static)) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)

@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let file = args.source.model_file()?;
     let options = SessionOptions { chunk: args.chunk, plan: PlanOptions::default(), ..args.place.session(Some(tokens.len() as u32)) };
-    let loaded = args.source.load(file, &args.place.device, &options, &args.adapters)?;
+    let loaded = args.source.load(file, &args.place.device, &options, &args.adapters, false)?;
     let mut session = args.source.named(loaded.session(options))?;
     args.source.named(session.feed(&tokens))?;
     // The writer's error passes through `atomic_write`, the model's through here.

@@ -5,6 +5,7 @@
 
 mod args;
 mod bench;
+mod cache;
 mod completions;
 mod devices;
 mod executor;
@@ -31,9 +32,12 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     quiet_drivers();
     let cli = Cli::parse();
+    if cli.no_cache {
+        cache::switch_off();
+    }
     let saves = matches!(&cli.command, Command::Run(args) if args.saves());
     let held = if saves { interrupt::outlive_terminal() } else { Ok(()) };
-    exit::code(held.and_then(|()| interrupt::install()).and_then(|()| match cli.command {
+    let result = held.and_then(|()| interrupt::install()).and_then(|()| match cli.command {
         Command::Run(args) => run::run(args),
         Command::List(args) => list::run(&args),
         Command::Inspect(args) => inspect::run(&args),
@@ -44,7 +48,9 @@ fn main() -> ExitCode {
         Command::Devices(args) => devices::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
-    }))
+    });
+    cache::save();
+    exit::code(result)
 }
 
 /// Mesa's device-select layer asks a Wayland compositor for the preferred GPU and, on a machine without a desktop session,

@@ -7,11 +7,13 @@ use crate::lora::Adapters;
 use crate::progress::Bar;
 use anyhow::{Context, Result, anyhow};
 use gguf::{Gguf, OpenOptions};
+use kernels::Preparing;
 use model::ollama::{Entry, Name, OllamaError, Stores};
 use model::{AdapterFile, Applied, Checked, Model, ModelFile, Session, SessionOptions};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The model for whoever has none: Qwen3 architecture, a small invented world (`assets/MODEL_CARD.md`).
 pub static DEFAULT: &[u8] = include_bytes!("../assets/default.gguf");
@@ -71,8 +73,8 @@ impl Source {
     }
 
     /// Chooses the device, checks that the file is a model for a session like this with these adapters, before them those that
-    /// Ollama has for it, and loads the weights.
-    pub fn load(&self, file: ModelFile, device: &Choice, options: &SessionOptions, adapters: &Adapters) -> Result<Loaded> {
+    /// Ollama has for it, and loads the weights. Meanwhile the pipelines of a session that will `generate` are built.
+    pub fn load(&self, file: ModelFile, device: &Choice, options: &SessionOptions, adapters: &Adapters, generate: bool) -> Result<Loaded> {
         let mut opened = match self.find()? {
             Found::Ollama(entry) => entry.adapters.iter().map(|blob| Ok((AdapterFile::open(&blob.path)?, 1.0))).collect::<Result<_>>()?,
             Found::Default | Found::File(_) => vec![],
@@ -87,11 +89,13 @@ impl Source {
         {
             return Err(anyhow!("{}: {first}", self.name()));
         }
+        let preparing = if generate { self.named(checked.prepare(options))? } else { Preparing::default() };
+        let began = Instant::now();
         let bar = Bar::bytes(format!("loading onto {}", executor.name()));
         let model = self.named(file.on_with(executor, &|done, total| bar.set(done, total)))?;
         let load = |(adapter, scale): &(_, f32)| Ok(Applied { adapter: model.adapter(adapter)?, scale: *scale });
         let adapters = opened.iter().map(load).collect::<Result<_>>()?;
-        Ok(Loaded { model: Arc::new(model), checked, adapters })
+        Ok(Loaded { model: Arc::new(model), checked, adapters, weights: began.elapsed(), preparing })
     }
 
     /// Names the file in an error that does not.
@@ -135,13 +139,17 @@ pub struct Loaded {
     pub model: Arc<Model>,
     pub checked: Checked,
     pub adapters: Vec<Applied>,
+    /// What loading the weights took.
+    pub weights: Duration,
+    /// Pipelines of the first session, under way as long as this is kept.
+    pub preparing: Preparing,
 }
 
 impl Loaded {
     /// A session with the adapters in force.
-    pub fn session(self, options: SessionOptions) -> Result<Session, model::Error> {
+    pub fn session(&self, options: SessionOptions) -> Result<Session, model::Error> {
         let mut session = self.model.session(options)?;
-        session.set_adapters(self.adapters)?;
+        session.set_adapters(self.adapters.clone())?;
         Ok(session)
     }
 }

@@ -149,7 +149,7 @@ pub fn run(args: &Args) -> Result<()> {
     let mut all = windows(tokens.len(), places, stride as usize);
     all.truncate(args.windows.map_or(usize::MAX, |n| n as usize));
     let options = args.place.session(Some(size));
-    let loaded = source.load(file, &args.place.device, &options, &args.adapters)?;
+    let loaded = source.load(file, &args.place.device, &options, &args.adapters, false)?;
     let mut session = source.named(loaded.session(options))?;
     let began = Instant::now();
     let total = measure(args, &source, &mut session, &tokens, bos, &all)?;

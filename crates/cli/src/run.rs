@@ -25,7 +25,7 @@ use modelfile::Modelfile;
 use screen::Screen;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Answer a prompt, or chat
 ///
@@ -157,7 +157,7 @@ pub fn run(args: Args) -> Result<()> {
     let render = RenderOptions { tools, enable_thinking: args.thinking(), ..RenderOptions::default() };
     let file = if args.raw { file } else { args.source.named(modelfile.fit(file, &args.source.name()))? };
     args.check_template(&file)?;
-    let loaded = args.source.load(file, &args.place.device, &options, &args.adapters)?;
+    let loaded = args.source.load(file, &args.place.device, &options, &args.adapters, true)?;
     let mut session = args.source.named(loaded.session(options))?;
     let messages = before.map_or(Ok(vec![]), |before| before.load(&mut session, args.raw))?;
     let sampling = session.sampling().map_or(sampling, |saved| args.sampling.over(saved));
@@ -171,7 +171,7 @@ pub fn run(args: Args) -> Result<()> {
         ..GenerateOptions::default()
     };
     let system = args.system.clone().or_else(|| modelfile.system()).filter(|_| !args.raw);
-    let mut talk = Talk { args, session, options, render, system, messages, load: began.elapsed() };
+    let mut talk = Talk { args, session, options, render, system, messages, load: began.elapsed(), weights: loaded.weights };
     let result = match &task {
         Task::Prompt(prompt) => talk.once(prompt),
         Task::Chat => chat::chat(&mut talk),
@@ -220,7 +220,9 @@ struct Talk {
     /// What the system message says.
     system: Option<String>,
     messages: Vec<Message>,
-    load: std::time::Duration,
+    /// From the start until there is a session, and the part of it that loaded the weights.
+    load: Duration,
+    weights: Duration,
 }
 
 impl Talk {

@@ -53,13 +53,24 @@ pub struct Preparing {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-impl Drop for Preparing {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+impl Preparing {
+    /// Waits until all are built.
+    pub fn finish(mut self) {
+        self.wait();
+    }
+
+    fn wait(&mut self) {
         #[cfg(not(target_arch = "wasm32"))]
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+impl Drop for Preparing {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.wait();
     }
 }
 

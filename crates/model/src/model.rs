@@ -7,10 +7,11 @@ use crate::chat::ChatTemplate;
 use crate::error::Error;
 use crate::load::{Loader, Progress};
 use crate::needs::{self, Needs};
+use crate::runner::{recording, sampling_keys};
 use crate::session::{Session, SessionOptions};
 use crate::tokenizer::Tokenizer;
 use gguf::Gguf;
-use kernels::{Counts, Executor, Recorder, StateKind, Weights};
+use kernels::{Counts, Executor, Preparing, Recorder, StateKind, Weights};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -153,6 +154,18 @@ impl Checked {
             Some(available) => self.fit_within(options, available),
             None => self.needs(options),
         }
+    }
+
+    /// Begins to build what a session with these options runs when it generates, the reading of a prompt first: meant for the time
+    /// in which the weights load. What is not done when a session needs it is built then.
+    ///
+    /// # Errors
+    /// As [`Checked::needs`].
+    pub fn prepare(&self, options: &SessionOptions) -> Result<Preparing, Error> {
+        let kinds = arch::states(self.summary(), options);
+        let keys = sampling_keys(options).into_iter().rev();
+        let recordings: Vec<_> = keys.map(|key| recording(&*self.architecture, &self.adapted, &kinds, key)).collect();
+        Ok(self.executor.prepare(&recordings, &options.plan)?)
     }
 
     /// Bytes that the executor has free, where that can be known.

@@ -60,7 +60,9 @@ struct Step {
 impl<'a> Bench<'a> {
     /// Measures the device first, which takes a second or two.
     pub fn new(args: &'a Args, loaded: Loaded, options: SessionOptions) -> Result<Self, Error> {
-        let Loaded { model, checked, adapters } = loaded;
+        let Loaded { model, checked, adapters, preparing, .. } = loaded;
+        // Nothing else may run while something is measured.
+        preparing.finish();
         let one = SessionOptions { context: Some(1), ..options.clone() };
         let position_bytes = checked.needs(&one)?.kv.0 as f64;
         let roof = match model.executor() {

@@ -4,6 +4,7 @@ use super::Talk;
 use super::answer::Answer;
 use super::tools;
 use crate::lora;
+use kernels::{Executor, Spent};
 use model::Finish;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -16,7 +17,7 @@ pub fn stats(talk: &Talk, answer: &Answer) -> String {
         let plural = if tokens == 1 { "" } else { "s" };
         format!("{name} {tokens} token{plural} in {:.2} s{rate}", time.as_secs_f64())
     };
-    let load = format!("load {:.2} s", talk.load.as_secs_f64());
+    let load = loading(talk);
     let prompt = part("prompt", answer.read_tokens, answer.prefill, answer.prefill_rate());
     let reply = part("answer", answer.ids.len(), answer.decode, answer.decode_rate());
     let sampling = &talk.options.sampling;
@@ -24,6 +25,18 @@ pub fn stats(talk: &Talk, answer: &Answer) -> String {
     let place = format!("{} ({})", model.executor().name(), model.executor().kind());
     let context = format!("context {} of {}", talk.session.tokens().len(), talk.session.context());
     format!("{load}; {prompt}; {reply}; {place}, KV {}, {context}, {draw}", talk.args.place.kv.name())
+}
+
+/// What came before the prompt. Shaders are compiled while the weights load; what is told apart is how long a plan waited for them.
+fn loading(talk: &Talk) -> String {
+    let (load, weights) = (talk.load.as_secs_f64(), talk.weights.as_secs_f64());
+    let Executor::Gpu(device) = talk.session.model().executor() else { return format!("load {load:.2} s (weights {weights:.2} s)") };
+    let Spent { opening, planning, building, waiting, pipelines } = device.spent();
+    let [opening, planning, building, waiting] = [opening, planning, building, waiting].map(|time| time.as_secs_f64());
+    format!(
+        "load {load:.2} s (device {opening:.2} s, weights {weights:.2} s); plans {planning:.2} s; \
+         {pipelines} shaders {building:.2} s, waited for {waiting:.2} s"
+    )
 }
 
 /// The whole answer as one object.
@@ -37,6 +50,7 @@ pub fn json(talk: &Talk, answer: &Answer) -> Value {
         Finish::Cancelled => ("cancelled", None),
     };
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    let spent = if let Executor::Gpu(device) = model.executor() { Some(device.spent()) } else { None };
     json!({
         "text": answer.reply.text,
         "thinking": (!answer.reply.thinking.is_empty()).then_some(&answer.reply.thinking),
@@ -55,6 +69,12 @@ pub fn json(talk: &Talk, answer: &Answer) -> Value {
         "seed": talk.options.sampling.seed,
         "timings": {
             "load_ms": ms(talk.load),
+            "weights_ms": ms(talk.weights),
+            "device_ms": spent.map(|s| ms(s.opening)),
+            "plans_ms": spent.map(|s| ms(s.planning)),
+            "shaders_ms": spent.map(|s| ms(s.building)),
+            "shaders_waited_ms": spent.map(|s| ms(s.waiting)),
+            "pipelines": spent.map(|s| s.pipelines),
             "prefill_ms": ms(answer.prefill),
             "prefill_tokens_per_second": answer.prefill_rate(),
             "decode_ms": ms(answer.decode),

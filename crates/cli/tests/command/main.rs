@@ -1,5 +1,6 @@
 //! Starts the binary and looks at what it prints, writes and exits with.
 
+mod cache;
 #[cfg(unix)]
 mod chat;
 mod files;
@@ -23,7 +24,7 @@ use std::process::{Command, Output, Stdio};
 /// The binary with these words.
 fn weft(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weft"));
-    command.args(words).stdin(Stdio::null());
+    command.args(words).stdin(Stdio::null()).env("WEFT_CACHE_DIR", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 

@@ -6,7 +6,8 @@ pub(crate) mod readback;
 
 use crate::device::Device;
 use crate::error::Error;
-use crate::plan::{PlanOptions, Planned};
+use crate::pipelines::Preparing;
+use crate::plan::{PlanOptions, Planned, plan};
 use crate::record::Recorder;
 use crate::sampling::SampleParams;
 use crate::states::States;
@@ -51,6 +52,19 @@ impl Executor {
             Self::Gpu(_) => "gpu",
             Self::Cpu => "cpu",
         }
+    }
+
+    /// Begins to build the pipelines of these recordings, the first one's first, while the caller does something else.
+    ///
+    /// # Errors
+    /// Limits of the device. A pipeline that cannot be built is an error of the plan that needs it.
+    pub fn prepare(&self, recordings: &[Recorder], options: &PlanOptions) -> Result<Preparing, Error> {
+        let Self::Gpu(device) = self else { return Ok(Preparing::default()) };
+        let mut kernels = vec![];
+        for rec in recordings {
+            kernels.extend(plan(rec, device.caps(), options)?.steps.into_iter().map(|step| step.kernel));
+        }
+        Ok(device.prepare(kernels))
     }
 
     /// Compiles a recording and allocates what it needs besides weights and states.

@@ -1,0 +1,74 @@
+//! What is kept between runs, in the user's cache folder: compiled pipelines, one file per adapter, driver and version.
+
+use crate::exit::debug;
+use kernels::Device;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Names the folder, in place of the one that the system has for caches.
+const FOLDER: &str = "WEFT_CACHE_DIR";
+
+static OFF: AtomicBool = AtomicBool::new(false);
+/// Devices that were opened, and the files of their pipelines.
+static ATTACHED: Mutex<Vec<(Device, PathBuf)>> = Mutex::new(vec![]);
+
+/// Reads and writes nothing from here on.
+pub fn switch_off() {
+    OFF.store(true, Ordering::Relaxed);
+}
+
+/// The folder, made when something is written; none where it is switched off or the system has none.
+pub fn folder() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = |rest: &str| variable("HOME").map(|home| home.join(rest));
+    let system = || match () {
+        () if cfg!(windows) => variable("LOCALAPPDATA").map(|local| local.join("weft").join("cache")),
+        () if cfg!(target_os = "macos") => home("Library/Caches/weft"),
+        () => variable("XDG_CACHE_HOME").or_else(|| home(".cache")).map(|caches| caches.join("weft")),
+    };
+    if OFF.load(Ordering::Relaxed) { None } else { variable(FOLDER).or_else(system) }
+}
+
+/// Gives a device the pipelines that an earlier run saved for it, and remembers to save what this one adds.
+pub fn attach(device: &Device) {
+    let Some(folder) = folder() else { return };
+    let path = folder.join(format!("pipelines-{}.bin", device.key_name()));
+    let saved = read(&path);
+    if !device.restore_pipelines(saved.as_deref()) && saved.is_some() {
+        debug(&format!("{} is damaged or of another driver; it will be replaced", path.display()));
+    }
+    ATTACHED.lock().unwrap_or_else(PoisonError::into_inner).push((device.clone(), path));
+}
+
+/// Writes what devices have learned. Only speed is lost where that fails.
+pub fn save() {
+    for (device, path) in std::mem::take(&mut *ATTACHED.lock().unwrap_or_else(PoisonError::into_inner)) {
+        if let Some(bytes) = device.saved_pipelines() {
+            write(&path, &bytes);
+        }
+    }
+}
+
+/// A file of the folder, if it is there and can be read.
+pub fn read(path: &Path) -> Option<Vec<u8>> {
+    let error = match std::fs::read(path) {
+        Ok(bytes) => return Some(bytes),
+        Err(error) => error,
+    };
+    if error.kind() != ErrorKind::NotFound {
+        debug(&format!("cannot read {}: {error}", path.display()));
+    }
+    None
+}
+
+/// Writes a file of the folder, whole or not at all; tells whether that went well.
+pub fn write(path: &Path, bytes: &[u8]) -> bool {
+    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    let written = folder.map_err(anyhow::Error::from).and_then(|()| Ok(gguf::atomic_write(path, |out| out.write_all(bytes))?));
+    if let Err(error) = &written {
+        debug(&format!("cannot keep {}: {error}", path.display()));
+    }
+    written.is_ok()
+}

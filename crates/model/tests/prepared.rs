@@ -1,0 +1,33 @@
+//! What is built while the weights load is all that a session builds.
+
+mod common;
+
+use common::{Tiny, greedy, ids, open, run};
+use kernels::{Device, Executor, PlanOptions};
+use model::{GenerateOptions, Sampling, SessionOptions};
+
+#[test]
+fn a_session_that_generates_builds_nothing_that_was_not_prepared() {
+    for fast in [false, true] {
+        let device = Device::auto().expect("a driver, if only the software one");
+        let executor = Executor::from(&device);
+        let tiny = Tiny::qwen3().mixed();
+        let plan = PlanOptions { fast, ..PlanOptions::default() };
+        let options = SessionOptions { chunk: 16, plan, ..SessionOptions::default() }.context(64);
+        let checked = open(&tiny.file()).unwrap().check(&executor).unwrap();
+        checked.prepare(&options).unwrap().finish();
+        let prepared = device.spent().pipelines;
+        assert!(prepared > 5, "{prepared} pipelines");
+        let mut session = tiny.on(&executor).session(options).unwrap();
+        session.feed(&ids(20, 1)).unwrap();
+        let sampling = Sampling { repetition_penalty: 1.1, ..Sampling::default() };
+        run(&mut session, GenerateOptions { sampling, ..greedy(3) });
+        assert_eq!(device.spent().pipelines, prepared);
+    }
+}
+
+#[test]
+fn there_is_nothing_to_prepare_for_the_cpu() {
+    let checked = open(&Tiny::qwen3().file()).unwrap().check(&Executor::Cpu).unwrap();
+    checked.prepare(&SessionOptions::default()).unwrap().finish();
+}
