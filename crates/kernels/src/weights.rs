@@ -24,7 +24,14 @@ pub enum TensorBytes {
 }
 
 impl TensorBytes {
-    pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), Error> {
+    /// Fills `buf` from byte `offset` on.
+    ///
+    /// # Errors
+    /// [`Error::Read`] for a file that cannot be read, or not so far.
+    ///
+    /// # Panics
+    /// Beyond the end of owned bytes.
+    pub fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), Error> {
         match self {
             Self::Owned(bytes) => buf.copy_from_slice(&bytes[offset as usize..][..buf.len()]),
             Self::File(file, n) => file.read_tensor(&file.tensors()[*n], offset, buf)?,

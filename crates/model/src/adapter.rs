@@ -2,6 +2,7 @@
 
 mod applied;
 mod config;
+mod digest;
 mod error;
 mod ggml;
 mod peft;
@@ -167,6 +168,11 @@ impl AdapterFile {
     /// Whatever is wrong with them.
     pub fn from_peft(config: &str, tensors: Box<dyn Source>) -> Result<Self, AdapterError> {
         Ok(Self { path: None, architecture: None, pairs: peft::read(config, tensors)? })
+    }
+
+    /// What a snapshot knows it by.
+    pub(crate) fn digest(&self) -> Result<[u8; 32], Error> {
+        digest::digest(&self.pairs)
     }
 
     /// The path that was opened.

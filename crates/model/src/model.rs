@@ -236,7 +236,7 @@ impl Model {
     pub fn adapter(&self, file: &AdapterFile) -> Result<Arc<Adapter>, Error> {
         let load = |into| file.load(&self.weights, self.summary().architecture, into);
         adapter::fit(load(Weights::dry(&self.executor))?.weights.bytes(), &self.executor)?;
-        Ok(Arc::new(Adapter::new(file, load(Weights::new(&self.executor))?, &self.weights)))
+        Ok(Arc::new(Adapter::new(file, load(Weights::new(&self.executor))?, &self.weights)?))
     }
 
     /// Several sequences that share their steps, as many as [`SessionOptions::sequences`] says.

@@ -9,6 +9,7 @@ mod error;
 mod header;
 mod stream;
 
+pub(crate) use digest::sample;
 pub use error::SnapshotError;
 
 use crate::error::Error;
@@ -22,7 +23,7 @@ use stream::Hashed;
 const MAGIC: [u8; 8] = *b"weft-kv\n";
 
 /// Version of the format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Bytes of a header at most: two million tokens, or a note of many pages.
 const HEADER_BYTES: u32 = 64 << 20;
@@ -53,7 +54,8 @@ impl Session {
         self.memo.note = note.into();
     }
 
-    /// Writes everything that the session is: tokens, keys and values, how it sampled last, and the note.
+    /// Writes everything that the session is: tokens, keys and values, how it sampled last, the note, and digests of the model and of
+    /// the adapters in force, which are to be the same where it is loaded.
     ///
     /// The generator is keyed by seed and position, so a session that is loaded and goes on with the same parameters says what this
     /// one would have said. For a file, pass the writer of [`gguf::atomic_write`].
@@ -62,11 +64,11 @@ impl Session {
     /// [`Error::Snapshot`] when writing fails or the note is too large; what the executor and the model's file give.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn save(&self, out: &mut (impl Write + ?Sized)) -> Result<(), Error> {
-        self.unadapted()?;
         let model = self.model();
         let header = Header {
             architecture: model.summary().architecture.to_string(),
             model: model.digest()?,
+            adapters: self.saved_adapters(),
             kv: self.runner.options().kv,
             caches: model.summary().caches.clone(),
             evaluated: self.sequence.evaluated as u32,
@@ -96,11 +98,10 @@ impl Session {
     /// Becomes the session that was saved, on any executor; the bytes after it are not read.
     ///
     /// # Errors
-    /// [`Error::Snapshot`] for bytes that are no snapshot, of another version, damaged, or of another model or type of cache;
+    /// [`Error::Snapshot`] for bytes that are no snapshot, of another version, damaged, or of another model, type of cache or adapters;
     /// [`Error::ContextOverflow`] for one that this session's context does not hold; [`Error::TokenId`]; what the executor and the
     /// model's file give. The session stays as it was: everything is checked before anything changes.
     pub fn load(&mut self, input: &mut (impl Read + ?Sized)) -> Result<(), Error> {
-        self.unadapted()?;
         let mut input = Hashed::new(input);
         let header = self.header(&mut input)?;
         let mut rows = vec![];
@@ -130,9 +131,9 @@ impl Session {
         Ok(())
     }
 
-    /// Refuses keys and values that adapters made: a snapshot does not tell which.
-    fn unadapted(&self) -> Result<(), SnapshotError> {
-        if self.adapters().is_empty() { Ok(()) } else { Err(SnapshotError::Adapters) }
+    /// The adapters that keys and values are made with.
+    fn saved_adapters(&self) -> Vec<header::Adapter> {
+        self.adapters().iter().filter(|applied| applied.scale != 0.0).map(header::Adapter::new).collect()
     }
 
     /// Reads a header and holds it against this session.
@@ -156,6 +157,11 @@ impl Session {
         }
         if header.model != model.digest()? {
             return Err(SnapshotError::Model.into());
+        }
+        let adapters = self.saved_adapters();
+        if header.adapters != adapters {
+            let [found, expected] = [&header.adapters, &adapters].map(|all| all.iter().map(ToString::to_string).collect());
+            return Err(SnapshotError::Adapters { found, expected }.into());
         }
         if header.kv != kv {
             return Err(SnapshotError::KvType { found: header.kv, expected: kv }.into());

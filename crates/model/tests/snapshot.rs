@@ -1,11 +1,15 @@
 //! Snapshots: a session that goes on elsewhere as if nothing had happened, and bytes that are none.
 
 mod common;
+#[path = "common/lora.rs"]
+mod lora;
 
 use common::{Tiny, both, drawn, exact, gpu, greedy, ids, run};
+use gguf::GgmlType;
 use kernels::Executor;
 use kernels::parity::Gen;
-use model::{Error, GenerateOptions, KvType, Model, Sampling, Session, SessionOptions, SnapshotError};
+use lora::Lora;
+use model::{Applied, Error, GenerateOptions, KvType, Model, Sampling, Session, SessionOptions, SnapshotError};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
@@ -101,8 +105,8 @@ fn what_is_cut_short_altered_foreign_or_newer_is_refused_and_changes_nothing() {
             assert!(matches!(error, Error::Snapshot(_)), "byte {at}: {error}");
         }
         let mut newer = bytes.clone();
-        newer[8] = 2;
-        assert!(matches!(refused(&mut session, &newer), Error::Snapshot(SnapshotError::Version { found: 2, known: 1 })));
+        newer[8] = 3;
+        assert!(matches!(refused(&mut session, &newer), Error::Snapshot(SnapshotError::Version { found: 3, known: 2 })));
         assert!(matches!(refused(&mut session, &[b'x'; 200]), Error::Snapshot(SnapshotError::Magic)));
         let other = |tiny: Tiny| saved(&talked(&tiny.on(&executor), exact(16)));
         let foreign = refused(&mut session, &other(Tiny { seed: 5, ..tiny.clone() }));
@@ -120,7 +124,7 @@ fn what_is_cut_short_altered_foreign_or_newer_is_refused_and_changes_nothing() {
 
 /// The bytes of a header and of what follows, with the checksums that make them pass for written ones.
 fn sealed(header: &[u8], rows: &[u8]) -> Vec<u8> {
-    let mut bytes = [&b"weft-kv\n"[..], &1_u32.to_le_bytes(), &(header.len() as u32).to_le_bytes(), header].concat();
+    let mut bytes = [&b"weft-kv\n"[..], &2_u32.to_le_bytes(), &(header.len() as u32).to_le_bytes(), header].concat();
     bytes.extend_from_slice(&Sha256::digest(&bytes));
     bytes.extend_from_slice(rows);
     bytes.extend_from_slice(&Sha256::digest(&bytes));
@@ -178,12 +182,47 @@ fn mutated_snapshots_with_good_checksums_never_break_a_session() {
 fn a_header_that_announces_more_than_there_is_takes_no_memory() {
     let model = Tiny::qwen3().on(&Executor::Cpu);
     let mut session = model.session(exact(16)).unwrap();
-    let with = |size: u32| [&b"weft-kv\n"[..], &1_u32.to_le_bytes(), &size.to_le_bytes(), &[0; 100]].concat();
+    let with = |size: u32| [&b"weft-kv\n"[..], &2_u32.to_le_bytes(), &size.to_le_bytes(), &[0; 100]].concat();
     assert!(matches!(refused(&mut session, &with(u32::MAX)), Error::Snapshot(SnapshotError::Size { part: "header", .. })));
     assert!(matches!(
         refused(&mut session, &with(1 << 20)),
         Error::Snapshot(SnapshotError::Truncated { needed: 1_048_576, found: 100, .. })
     ));
+}
+
+#[test]
+fn a_session_under_adapters_is_restored_under_the_same_and_no_others() {
+    let tiny = Tiny::qwen3();
+    for executor in both() {
+        let model = tiny.on(&executor);
+        let [a, b] = [1, 2].map(|seed| Lora::whole(&tiny, 4, seed));
+        let load = |lora: &Lora, scale: f32| Applied { adapter: model.adapter(&lora.peft(GgmlType::F32, "")).unwrap(), scale };
+        let under = |adapters: Vec<Applied>| {
+            let mut session = model.session(exact(16)).unwrap();
+            session.set_adapters(adapters).unwrap();
+            session
+        };
+        let mut session = under(vec![load(&a, 0.5), load(&b, 1.0), load(&b, 0.0)]);
+        session.feed(&ids(30, 1)).unwrap();
+        run(&mut session, varied(10));
+        let bytes = saved(&session);
+        // The same factors in the other form, and none of those that count for nothing.
+        let other = model.adapter(&a.gguf("qwen3", GgmlType::F32)).unwrap();
+        let mut loaded = under(vec![Applied { adapter: other, scale: 0.5 }, load(&b, 1.0)]);
+        loaded.load(&mut &bytes[..]).unwrap();
+        assert_eq!(loaded.evaluated(), session.evaluated());
+        assert_eq!(drawn(&run(&mut loaded, varied(8))), drawn(&run(&mut session, varied(8))), "{}", executor.kind());
+        let others = [vec![], vec![load(&a, 0.5)], vec![load(&b, 1.0), load(&a, 0.5)], vec![load(&a, 0.25), load(&b, 1.0)]];
+        for adapters in others {
+            let error = refused(&mut under(adapters), &bytes);
+            assert!(matches!(error, Error::Snapshot(SnapshotError::Adapters { .. })) && error.to_string().contains("--lora"), "{error}");
+        }
+        let changed = Lora { over: [&b.over[..13], &a.over[13..]].concat(), ..b.clone() };
+        let error = refused(&mut under(vec![load(&a, 0.5), load(&changed, 1.0)]), &bytes).to_string();
+        assert!(error.contains("of other contents"), "{error}");
+        let plain = saved(&talked(&model, exact(16)));
+        assert!(refused(&mut under(vec![load(&a, 1.0)]), &plain).to_string().contains("no adapters"));
+    }
 }
 
 #[test]

@@ -51,7 +51,13 @@ pub fn writable(path: &Path) -> Result<()> {
     if !folder.is_dir() {
         return Err(anyhow!("--save-session {}: there is no folder {}", path.display(), folder.display()));
     }
-    Ok(())
+    // A file beside it is made and taken away again; one of the name stays as it is.
+    let mut made = false;
+    let tried = atomic_write(path, |_| {
+        made = true;
+        Err(io::ErrorKind::Interrupted.into())
+    });
+    if made { Ok(()) } else { tried.context("--save-session cannot be written") }
 }
 
 /// Writes the session with its conversation; an older file stays until the new one is whole.

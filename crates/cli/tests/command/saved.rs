@@ -72,8 +72,27 @@ fn a_session_that_cannot_be_used_says_why_in_a_line() {
     assert!(with(&model, &["--load-session", &file, "--ctx", "4"]).failed(1).contains("--ctx"));
     assert!(with(&model, &["--load-session", &model.beside("missing")]).failed(1).contains("missing"));
     assert!(with(&model, &["--save-session", &model.beside("no/folder")]).failed(1).contains("no folder"));
+    if cfg!(target_os = "linux") {
+        let line = with(&model, &["--save-session", "/proc/talk.weft"]).failed(1);
+        assert!(line.contains("--save-session cannot be written") && line.contains("/proc/talk.weft"), "{line}");
+    }
     with(&model, &["--raw", "--save-session", &file]).good();
     assert!(with(&model, &["--load-session", &file]).failed(1).contains("--raw"));
+}
+
+#[test]
+fn a_conversation_under_adapters_goes_on_under_the_same() {
+    let model = Model::new(&tiny::builder(0.5));
+    let (adapter, file) = (crate::lora::gguf(&model, "a.gguf", 32), model.beside("talk.weft"));
+    let words = ["run", model.path(), "--device", "cpu", "-p", "ab", "-n", "3", "--temp", "0"];
+    let with = |more: &[&str]| run(&[&words, more].concat());
+    let both = [&["--lora", &adapter][..], &["--save-session", &file]].concat();
+    with(&both).good();
+    with(&["--lora", &adapter, "--load-session", &file]).good();
+    let line = with(&["--load-session", &file]).failed(1);
+    assert!(line.contains("saved under a.gguf times 1, this one is under no adapters"), "{line}");
+    let line = with(&["--lora", &format!("{adapter}:0.5"), "--load-session", &file]).failed(1);
+    assert!(line.contains("under a.gguf times 0.5; apply the same with --lora"), "{line}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Adapters on an executor, and the weights of a model together with those that are in force.
 
 use super::{AdapterError, AdapterFile};
-use crate::error::Size;
+use crate::error::{Error, Size};
 use kernels::{LowRank, Weight, Weights};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -16,14 +16,15 @@ pub(crate) struct Factors {
 /// user of it has gone.
 pub struct Adapter {
     path: Option<PathBuf>,
+    pub(crate) digest: [u8; 32],
     factors: Factors,
     /// The weights that it is over.
     base: Weak<Weights>,
 }
 
 impl Adapter {
-    pub(crate) fn new(file: &AdapterFile, factors: Factors, base: &Arc<Weights>) -> Self {
-        Self { path: file.path().map(Path::to_path_buf), factors, base: Arc::downgrade(base) }
+    pub(crate) fn new(file: &AdapterFile, factors: Factors, base: &Arc<Weights>) -> Result<Self, Error> {
+        Ok(Self { path: file.path().map(Path::to_path_buf), digest: file.digest()?, factors, base: Arc::downgrade(base) })
     }
 
     /// The path that it was opened from.

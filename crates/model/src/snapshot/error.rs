@@ -35,13 +35,20 @@ pub enum SnapshotError {
     /// The digest of header, tensors or sampled blocks differs.
     #[error("the session was saved with another model file: its digest differs")]
     Model,
-    /// Adapters are in force, of which a snapshot knows nothing.
-    #[error("a session under adapters is neither saved nor restored; take them off first")]
-    Adapters,
+    /// Keys and values were made with other adapters, or the same with other scales or in another order.
+    #[error(
+        "the session was saved under {}, this one is under {}{}; apply the same with --lora, in the same order",
+        list(found), list(expected), if found == expected { " of other contents" } else { "" }
+    )]
+    Adapters { found: Vec<String>, expected: Vec<String> },
     #[error("the session was saved with a KV cache of {}, this one has {}; choose --kv {}", name(*found), name(*expected), name(*found))]
     KvType { found: KvType, expected: KvType },
     #[error("the session was saved with the caches {found:?}, this model has {expected:?}")]
     Caches { found: Vec<Cache>, expected: Vec<Cache> },
+}
+
+fn list(adapters: &[String]) -> String {
+    if adapters.is_empty() { "no adapters".to_string() } else { adapters.join(", ") }
 }
 
 /// The name that `--kv` takes.

@@ -1,6 +1,7 @@
 //! The header of a snapshot: everything but the rows of the cache. Numbers are little-endian.
 
 use super::error::SnapshotError;
+use crate::adapter::Applied;
 use crate::arch::Cache;
 use crate::sampling::Sampling;
 use cpu_ref::KvType;
@@ -9,8 +10,10 @@ use cpu_ref::KvType;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Header {
     pub architecture: String,
-    /// Digest of the model file, and of what was in force beside it.
+    /// Digest of the model file.
     pub model: [u8; 32],
+    /// Those in force, in their order.
+    pub adapters: Vec<Adapter>,
     pub kv: KvType,
     pub caches: Vec<Cache>,
     /// Positions whose keys and values follow.
@@ -20,6 +23,35 @@ pub(super) struct Header {
     pub tokens: Vec<u32>,
     pub sampling: Option<Sampling>,
     pub note: Vec<u8>,
+}
+
+/// An adapter that keys and values were made with.
+#[derive(Clone, Debug)]
+pub(super) struct Adapter {
+    pub digest: [u8; 32],
+    pub scale: f32,
+    /// The end of its path, for people.
+    pub name: String,
+}
+
+impl PartialEq for Adapter {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest == other.digest && self.scale == other.scale
+    }
+}
+
+impl Adapter {
+    pub fn new(applied: &Applied) -> Self {
+        let name = applied.adapter.path().and_then(|path| path.file_name());
+        let name = name.map_or_else(|| "an adapter".to_string(), |name| name.to_string_lossy().into_owned());
+        Self { digest: applied.adapter.digest, scale: applied.scale, name }
+    }
+}
+
+impl std::fmt::Display for Adapter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.60} times {}", self.name, self.scale)
+    }
 }
 
 const KV: [KvType; 3] = [KvType::F32, KvType::F16, KvType::Q8_0];
@@ -39,6 +71,12 @@ impl Header {
         };
         bytes(&mut out, self.architecture.as_bytes());
         out.extend_from_slice(&self.model);
+        number(&mut out, self.adapters.len() as u32);
+        for adapter in &self.adapters {
+            out.extend_from_slice(&adapter.digest);
+            number(&mut out, adapter.scale.to_bits());
+            bytes(&mut out, adapter.name.as_bytes());
+        }
         number(&mut out, KV.iter().position(|ty| *ty == self.kv).unwrap_or_default() as u32);
         number(&mut out, self.caches.len() as u32);
         for cache in &self.caches {
@@ -62,9 +100,12 @@ impl Header {
     /// Reads what [`Header::encode`] wrote, to the last byte; nothing is larger than `bytes` allow.
     pub fn decode(bytes: &[u8]) -> Result<Self, SnapshotError> {
         let mut from = Cursor(bytes);
-        let architecture = from.bytes("architecture")?;
-        let architecture = String::from_utf8(architecture.to_vec()).map_err(|_| SnapshotError::Field { part: "architecture" })?;
-        let model = from.take("digest", 32)?.try_into().map_err(|_| SnapshotError::Field { part: "digest" })?;
+        let architecture = from.text("architecture")?;
+        let model = from.digest()?;
+        let adapters = from.number("adapters")?;
+        let adapter =
+            |_| Ok(Adapter { digest: from.digest()?, scale: f32::from_bits(from.number("adapters")?), name: from.text("adapters")? });
+        let adapters = (0..adapters).map(adapter).collect::<Result<_, SnapshotError>>()?;
         let kv = *KV.get(from.number("cache type")? as usize).ok_or(SnapshotError::Field { part: "cache type" })?;
         let caches = from.number("caches")?;
         let caches = from.words("caches", u64::from(caches) * 2)?;
@@ -82,7 +123,7 @@ impl Header {
         };
         let note = from.bytes("note")?.to_vec();
         match from.0 {
-            [] => Ok(Self { architecture, model, kv, caches, evaluated, dropped, tokens, sampling, note }),
+            [] => Ok(Self { architecture, model, adapters, kv, caches, evaluated, dropped, tokens, sampling, note }),
             _ => Err(SnapshotError::Field { part: "header" }),
         }
     }
@@ -135,6 +176,14 @@ impl<'a> Cursor<'a> {
         let len = self.number(part)?;
         self.take(part, u64::from(len))
     }
+
+    fn text(&mut self, part: &'static str) -> Result<String, SnapshotError> {
+        String::from_utf8(self.bytes(part)?.to_vec()).map_err(|_| SnapshotError::Field { part })
+    }
+
+    fn digest(&mut self) -> Result<[u8; 32], SnapshotError> {
+        self.take("digest", 32)?.try_into().map_err(|_| SnapshotError::Field { part: "digest" })
+    }
 }
 
 #[cfg(test)]
@@ -145,6 +194,7 @@ mod tests {
         Header {
             architecture: "qwen3".into(),
             model: [7; 32],
+            adapters: vec![Adapter { digest: [9; 32], scale: 0.5, name: "french.gguf".into() }],
             kv: KvType::Q8_0,
             caches: vec![Cache { width: 64, window: Some(8) }, Cache { width: 32, window: None }],
             evaluated: 20,
@@ -157,7 +207,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        for header in [header(), Header { sampling: None, note: vec![], tokens: vec![], evaluated: 0, ..header() }] {
+        for header in [header(), Header { adapters: vec![], sampling: None, note: vec![], tokens: vec![], evaluated: 0, ..header() }] {
             assert_eq!(Header::decode(&header.encode()).expect("a good header"), header);
         }
         let firsts = header().caches.iter().map(|cache| header().first(cache)).collect::<Vec<_>>();
