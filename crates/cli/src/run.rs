@@ -249,7 +249,7 @@ impl Talk {
 
     /// Answers a message; the conversation remembers both, or neither if that fails.
     fn answer(&mut self, message: Message, sink: Sink<'_>) -> Result<Answer> {
-        let (before, dropped) = (self.messages.len(), self.session.dropped());
+        let before = self.messages.len();
         let encoded = self.encode(message);
         let answer = encoded.and_then(|(ids, parser)| answer::answer(&mut self.session, &ids, self.options.clone(), parser, sink));
         match &answer {
@@ -257,10 +257,14 @@ impl Talk {
             Ok(_) => {}
             Err(_) => self.messages.truncate(before),
         }
+        answer
+    }
+
+    /// Tells of a context that shifted since `dropped` tokens were forgotten.
+    fn tell_shift(&self, dropped: usize) {
         if self.session.dropped() > dropped {
             note(&format!("the context was full: the oldest {} tokens of the conversation are forgotten", self.session.dropped()));
         }
-        answer
     }
 
     /// Forgets what was said.
@@ -277,9 +281,10 @@ impl Talk {
 
     /// One prompt, one answer.
     fn once(&mut self, prompt: &str) -> Result<()> {
-        let message = Message::user(prompt);
+        let (message, dropped) = (Message::user(prompt), self.session.dropped());
         let answer = if self.args.json { self.answer(message, &mut |_| Ok(()))? } else { self.show(message)? };
         if self.args.json {
+            self.tell_shift(dropped);
             let report = report::json(self, &answer);
             writeln!(std::io::stdout(), "{report}")?;
         } else if answer.finish == Finish::Context {
@@ -293,9 +298,10 @@ impl Talk {
 
     /// Answers on stdout, as the tokens come, and ends the line.
     fn show(&mut self, message: Message) -> Result<Answer> {
-        let mut screen = Screen::new();
+        let (mut screen, dropped) = (Screen::new(), self.session.dropped());
         let answer = self.answer(message, &mut |event| screen.show(event));
         screen.end(answer.is_ok())?;
+        self.tell_shift(dropped);
         answer
     }
 }

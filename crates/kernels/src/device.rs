@@ -334,6 +334,15 @@ impl Device {
         self.0.created.load(Ordering::Relaxed)
     }
 
+    /// Bytes of device memory that buffers take, those waited for that only finished work holds; none where the backend does not count
+    /// them (Vulkan and DX12 do).
+    #[cfg(not(target_arch = "wasm32"))]
+    #[must_use]
+    pub fn allocated_bytes(&self) -> Option<u64> {
+        let _ = self.0.device.poll(wgpu::PollType::wait_indefinitely());
+        self.0.device.generate_allocator_report().map(|report| report.total_allocated_bytes)
+    }
+
     /// Where the time went until now.
     #[must_use]
     pub fn spent(&self) -> Spent {

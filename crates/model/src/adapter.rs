@@ -149,6 +149,10 @@ impl AdapterFile {
         if source.len_bytes() >= 4 && source.read_at(0, &mut magic).is_ok() && magic == *b"GGUF" {
             return Self::from_gguf(Gguf::open_with(file, gguf::OpenOptions { mmap: false })?);
         }
+        let mut header = [0; 9];
+        if source.len_bytes() < 9 || source.read_at(0, &mut header).is_ok() && header[8] != b'{' {
+            return Err(AdapterError::Header { reason: "it has no header in braces".to_string() });
+        }
         let config = file.with_file_name("adapter_config.json");
         Self::from_peft(&read_config(&config).map_err(|error| error.at(config))?, Box::new(source))
     }

@@ -138,9 +138,7 @@ impl Session {
 
     /// Reads a header and holds it against this session.
     fn header(&self, input: &mut Hashed<impl Read>) -> Result<Header, Error> {
-        if input.take("magic", 8)? != MAGIC {
-            return Err(SnapshotError::Magic.into());
-        }
+        input.magic(&MAGIC)?;
         let found = input.u32("version")?;
         if found != VERSION {
             return Err(SnapshotError::Version { found, known: VERSION }.into());

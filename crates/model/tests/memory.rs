@@ -25,7 +25,11 @@ fn created(executor: &Executor) -> u64 {
     if let Executor::Gpu(device) = executor { device.created() } else { 0 }
 }
 
-/// GPU memory is the buffers: it is flat where none is made.
+/// Bytes of GPU memory in use; 0 where there is no GPU, or none that counts them.
+fn allocated(executor: &Executor) -> u64 {
+    if let Executor::Gpu(device) = executor { device.allocated_bytes().unwrap_or(0) } else { 0 }
+}
+
 #[test]
 fn memory_is_flat_over_a_thousand_generations() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
@@ -33,10 +37,10 @@ fn memory_is_flat_over_a_thousand_generations() {
         let model = Tiny::narrow().on(&executor);
         let mut session = model.session(exact(16)).unwrap();
         let mut batch = model.batch(SessionOptions { sequences: 3, ..exact(16) }).unwrap();
-        let (mut after, mut made) = (Vec::with_capacity(1000), 0);
+        let (mut after, mut made, mut taken) = (Vec::with_capacity(1000), 0, 0);
         for n in 0..1000 {
             if n == 20 {
-                made = created(&executor);
+                (made, taken) = (created(&executor), allocated(&executor));
             }
             session.set_prompt(&ids(20, n)).unwrap();
             let sampling = Sampling { repetition_penalty: 1.1, seed: n, ..Sampling::default() };
@@ -57,6 +61,7 @@ fn memory_is_flat_over_a_thousand_generations() {
         let grown = after[999].saturating_sub(after[19]);
         assert!(steady < 512 && grown < 256 << 10, "{steady} bytes more in 20 generations on {}: {after:?}", executor.kind());
         assert_eq!(created(&executor) - made, 0, "GPU objects made after 20 generations");
+        assert_eq!((allocated(&executor), executor.kind() == "gpu"), (taken, taken > 0), "bytes of GPU memory after 20 generations");
     }
 }
 
@@ -176,25 +181,29 @@ fn sizes_in_an_adapter_that_lie_cost_no_memory() {
 fn a_removed_adapter_gives_its_memory_back() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
     let tiny = Tiny::qwen3().mixed();
-    let model = tiny.on(&Executor::Cpu);
     let file = Lora::whole(&tiny, 64, 1).peft(GgmlType::F32, "");
-    let mut session = model.session(exact(16)).unwrap();
-    let speak = |session: &mut Session| {
-        session.reset();
-        session.feed(&[1, 2, 3]).unwrap();
-        common::logits(session);
-    };
-    speak(&mut session);
-    let before = HEAP.live_bytes();
-    for _ in 0..5 {
-        let adapter = model.adapter(&file).unwrap();
-        let bytes = adapter.bytes() as usize;
-        session.set_adapters(vec![Applied { adapter, scale: 1.0 }]).unwrap();
+    for executor in both() {
+        let model = tiny.on(&executor);
+        let mut session = model.session(exact(16)).unwrap();
+        let speak = |session: &mut Session| {
+            session.reset();
+            session.feed(&[1, 2, 3]).unwrap();
+            common::logits(session);
+        };
+        // Factors lie in the GPU's memory or in that of the host.
+        let held = || if executor.kind() == "gpu" { allocated(&executor) } else { HEAP.live_bytes() as u64 };
         speak(&mut session);
-        assert!(HEAP.live_bytes() >= before + bytes, "{bytes} bytes of factors");
-        session.set_adapters(vec![]).unwrap();
-        speak(&mut session);
-        let left = HEAP.live_bytes().saturating_sub(before);
-        assert!(left < bytes / 10, "{left} of {bytes} bytes stay");
+        let before = held();
+        for _ in 0..5 {
+            let adapter = model.adapter(&file).unwrap();
+            let bytes = adapter.bytes();
+            session.set_adapters(vec![Applied { adapter, scale: 1.0 }]).unwrap();
+            speak(&mut session);
+            assert!(held() >= before + bytes, "{bytes} bytes of factors on {}", executor.name());
+            session.set_adapters(vec![]).unwrap();
+            speak(&mut session);
+            let left = held().saturating_sub(before);
+            assert!(left < bytes / 10, "{left} of {bytes} bytes stay on {}", executor.name());
+        }
     }
 }

@@ -1,10 +1,11 @@
-//! Damaged copies of the reference checkpoints of `tests/goldens`, of every architecture there: each is refused or runs, none
-//! panics, and none takes more memory than its size explains. The damage is the same on every run.
+//! Damaged copies of the reference checkpoints of `tests/goldens` and of tiny models of the other architectures: each is refused
+//! or runs, none panics, and none takes more memory than its size explains. The damage is the same on every run.
 
 mod common;
 #[path = "common/counting.rs"]
 mod counting;
 
+use common::Tiny;
 use counting::Counting;
 use gguf::{Gguf, GgufBuilder};
 use kernels::Executor;
@@ -131,12 +132,14 @@ fn take(bytes: Vec<u8>, runs: bool) -> Result<(), Error> {
 
 #[test]
 fn damaged_files_are_refused_or_run_within_memory() {
-    let files = goldens();
-    assert!(files.len() >= 8, "{files:?}");
+    let goldens = goldens();
+    assert!(goldens.len() >= 8, "{goldens:?}");
+    let named = |path: PathBuf| (path.display().to_string(), std::fs::read(path).expect("reads"));
+    // Of the architectures that no checkpoint there has.
+    let tiny =
+        [Tiny::gemma2(), Tiny::gemma4(), Tiny::gemma4_experts()].map(|tiny| (format!("{tiny:?}"), tiny.file().to_bytes().expect("writes")));
     let (mut refused, mut taken) = (0, 0);
-    for path in files {
-        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-        let bytes = std::fs::read(&path).expect("reads");
+    for (name, bytes) in goldens.into_iter().map(named).chain(tiny) {
         let places = Places::of(&bytes);
         for seed in 0..COPIES {
             let damaged = places.damaged(&bytes, &mut Gen::new(seed));

@@ -1,9 +1,13 @@
 //! The plan of a decode step, per architecture, as `weft inspect --plan` prints it.
 
 mod common;
+#[path = "common/lora.rs"]
+mod lora;
 
 use common::{Tiny, open};
+use gguf::GgmlType;
 use kernels::{Caps, Executor, PlanOptions};
+use lora::{LINEARS, Lora};
 use model::SessionOptions;
 
 /// The same on every machine.
@@ -84,6 +88,29 @@ fn gemma4_with_keys_for_values() {
 fn a_weight_past_the_binding_limit_is_split_by_rows() {
     let caps = Caps { max_binding_bytes: 8 << 10, ..CAPS };
     insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::qwen3() }, &caps, &PlanOptions::default()));
+}
+
+#[test]
+fn an_adapter_costs_two_products_a_scale_and_a_sum_for_each_layer_that_it_is_over_and_no_fusion() {
+    let tiny = Tiny { layers: 1, ..Tiny::qwen3() };
+    let dispatches = |linears: &[&str], rows: u32, options: &PlanOptions| {
+        let mut checked = open(&tiny.file()).expect("a good file").check(&Executor::Cpu).expect("a model");
+        if !linears.is_empty() {
+            checked.adapt(&Lora::random(&tiny, 4, 1, linears).peft(GgmlType::F32, ""), 1.0).expect("fits");
+        }
+        let plan = kernels::plan::plan(&checked.recording(&SessionOptions::default(), rows), &CAPS, options).expect("plans");
+        let text = plan.to_string();
+        let count = text.lines().find_map(|line| line.split_once(" dispatches, ")?.0.parse::<usize>().ok());
+        count.expect("the plan counts its dispatches")
+    };
+    for rows in [1, 64] {
+        let options = PlanOptions::default();
+        let plain = dispatches(&[], rows, &options);
+        for (linear, _) in LINEARS {
+            assert_eq!(dispatches(&[linear], rows, &options) - plain, 4, "{linear}, {rows} rows");
+        }
+        assert_eq!(dispatches(&LINEARS.map(|(ours, _)| ours), rows, &options) - plain, 28, "{rows} rows");
+    }
 }
 
 #[test]

@@ -7,18 +7,6 @@ use kernels::Executor;
 use model::{KvType, Model, Sampling, Session, SessionOptions};
 use std::sync::Arc;
 
-/// How far orders of the same f32 sums may part: a score is off by half a unit in its last place, the weight that it gives by as
-/// much of itself, and each layer passes its share on to logits of ordinary size. Rows of q and k are as long as their norms make
-/// them; Gemma 4 does not scale scores.
-fn bound(tiny: &Tiny) -> f32 {
-    const LARGEST_LOGIT: f32 = 6.0;
-    const LARGEST_NORM: f32 = 1.2;
-    let length = tiny.head_dim as f32;
-    let scale = if tiny.architecture == "gemma4" { 1.0 } else { 1.0 / length.sqrt() };
-    let score = length * LARGEST_NORM * LARGEST_NORM * scale;
-    tiny.layers as f32 * LARGEST_LOGIT * score * f32::EPSILON / 2.0
-}
-
 /// Sessions of these models have rings of 128 positions in small chunks.
 fn windowed() -> [Tiny; 2] {
     [Tiny { context: 2048, ..Tiny::gemma3() }, Tiny { context: 2048, ..Tiny::gemma4() }]
@@ -38,7 +26,7 @@ fn logits_of(model: &Arc<Model>, options: SessionOptions, tokens: &[u32]) -> Vec
 fn chunks_of_every_alignment_give_what_one_chunk_and_single_tokens_give() {
     let tokens = ids(280, 1);
     for tiny in windowed() {
-        let (cpu, bound) = (tiny.on(&Executor::Cpu), bound(&tiny));
+        let (cpu, bound) = (tiny.on(&Executor::Cpu), tiny.rounding());
         // A chunk of everything makes a ring of everything: nothing wraps.
         let whole = logits_of(&cpu, exact(512), &tokens);
         let largest = whole.iter().fold(0.0_f32, |most, logit| most.max(logit.abs()));
@@ -97,7 +85,7 @@ fn rollbacks_within_the_slack_and_beyond_it_are_right_and_only_the_latter_read_a
                 let got = logits(&mut session).0;
                 let whole = logits_of(&model, exact(16), &[&tokens[..to], &other].concat());
                 let apart = worst(&whole[whole.len() - 60 * VOCABULARY as usize..], &got[got.len() - 60 * VOCABULARY as usize..]);
-                assert!(apart <= bound(&tiny), "{} on {} back to {to}: {apart:e}", tiny.architecture, executor.kind());
+                assert!(apart <= tiny.rounding(), "{} on {} back to {to}: {apart:e}", tiny.architecture, executor.kind());
             }
         }
     }

@@ -97,6 +97,12 @@ fn what_is_wrong_with_an_adapter_is_one_line_that_names_it() {
     assert!(with(model.path()).failed(1).contains("general.type"));
     assert!(with(&model.beside("none.gguf")).failed(1).contains("none.gguf"));
     assert!(with(model.folder.path().to_str().unwrap()).failed(1).contains("adapter_model.safetensors"));
+    for text in ["", "neither the one nor the other"] {
+        let notes = model.beside("notes.txt");
+        std::fs::write(&notes, text).unwrap();
+        let line = with(&notes).failed(1);
+        assert!(line.contains("notes.txt: no adapter: not a GGUF file, and no safetensors file either"), "{line}");
+    }
     let bare = model.beside("bare.safetensors");
     std::fs::write(&bare, [2, 0, 0, 0, 0, 0, 0, 0, b'{', b'}']).unwrap();
     assert!(with(&bare).failed(1).contains("adapter_config.json"));

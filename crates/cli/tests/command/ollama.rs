@@ -116,6 +116,9 @@ fn what_is_not_there_lists_what_is() {
     assert!(line.contains("Ollama has no tiny:8b here; it has tiny:7b"), "{line}");
     let line = store.run(&["run", "tiny", "-p", "x"]).failed(1);
     assert!(line.contains("tiny: no such file") && line.contains("Ollama has no tiny:latest here; it has tiny:7b"), "{line}");
+    store.add("cut/latest", &tiny::builder(0.5), &[]);
+    let line = store.run(&["run", "tni", "-p", "x"]).failed(1);
+    assert!(line.contains("it has tiny:7b, cut:latest"), "the model's name counts, not the tag: {line}");
     assert!(store.run(&["run", "../tiny:7b", "-p", "x"]).failed(1).contains("no such file"));
     assert!(store.run(&["run", "What is 3 + 4?", "-p", "x"]).failed(1).contains("--prompt"));
 }

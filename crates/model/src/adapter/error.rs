@@ -18,7 +18,7 @@ pub enum AdapterError {
     #[error(transparent)]
     File(#[from] gguf::Error),
     /// The safetensors header is broken.
-    #[error("not a GGUF file, and no safetensors file either: {reason}")]
+    #[error("no adapter: not a GGUF file, and no safetensors file either: {reason}")]
     Header { reason: String },
     /// A GGUF file of another kind.
     #[error("key {key} is {found:?}, that of an adapter is {expected:?}")]

@@ -114,13 +114,13 @@ fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
     entries
 }
 
-/// The names likest to one: the same model's tags first, then by how much of the spelling is shared.
+/// The names likest to one: by how much of the model's spelling is shared, then by how much of all of it.
 fn near(wanted: &Name, names: impl Iterator<Item = Name>) -> Vec<String> {
     let text = wanted.to_string();
-    let mut names: Vec<(bool, usize, String)> = names
+    let mut names: Vec<(usize, usize, String)> = names
         .map(|name| {
             let told = name.to_string();
-            (name.model != wanted.model, distance(&text, &told), told)
+            (distance(&wanted.model, &name.model), distance(&text, &told), told)
         })
         .collect();
     names.sort();

@@ -32,6 +32,18 @@ impl Tiny {
         Self { experts: 5, seed: 7, ..Self::gemma4_dense() }
     }
 
+    /// How far orders of the same f32 sums may part: a score is off by half a unit in its last place, the weight that it gives by as
+    /// much of itself, and each layer passes its share on to logits of up to 6. Rows of queries and keys are as long as their norms
+    /// make them; Gemma 4 does not scale scores.
+    pub fn rounding(&self) -> f32 {
+        const LARGEST_LOGIT: f32 = 6.0;
+        const LARGEST_NORM: f32 = 1.2;
+        let length = self.head_dim as f32;
+        let scale = if self.architecture == "gemma4" { 1.0 } else { 1.0 / length.sqrt() };
+        let score = length * LARGEST_NORM * LARGEST_NORM * scale;
+        self.layers as f32 * LARGEST_LOGIT * score * f32::EPSILON / 2.0
+    }
+
     /// Whether a layer slides.
     pub fn slides(&self, l: u32) -> bool {
         match self.architecture {

@@ -1,0 +1,40 @@
+//! `cargo +nightly fuzz run snapshot` in the folder of the crate: a header and rows, which get the checksums of written ones. The first
+//! two bytes are the header's length.
+
+#![no_main]
+
+use gguf::Gguf;
+use kernels::Executor;
+use model::{KvType, ModelFile, Session, SessionOptions};
+use sha2::{Digest, Sha256};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+const MODEL: &[u8] = include_bytes!("../../../../tests/goldens/qwen3yarn/qwen3yarn-F16.gguf");
+
+thread_local! {
+    static SESSION: RefCell<Session> = {
+        let file = ModelFile::new(Gguf::from_bytes(MODEL.to_vec()).expect("a good file")).expect("a model");
+        let model = Arc::new(file.on(Executor::Cpu).expect("loads"));
+        RefCell::new(model.session(SessionOptions { kv: KvType::F32, ..SessionOptions::default() }.context(32)).expect("room"))
+    };
+}
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let Some((length, rest)) = bytes.split_at_checked(2) else { return };
+    let length = usize::from(u16::from_le_bytes([length[0], length[1]])).min(rest.len());
+    let (header, rows) = rest.split_at(length);
+    let mut file = [&b"weft-kv\n"[..], &2_u32.to_le_bytes(), &(length as u32).to_le_bytes(), header].concat();
+    file.extend_from_slice(&Sha256::digest(&file));
+    file.extend_from_slice(rows);
+    file.extend_from_slice(&Sha256::digest(&file));
+    SESSION.with_borrow_mut(|session| {
+        let before = (session.tokens().to_vec(), session.evaluated());
+        match session.load(&mut &file[..]) {
+            Ok(()) => assert!(session.evaluated() <= session.tokens().len() && session.tokens().len() <= session.context()),
+            Err(_) => assert_eq!((session.tokens(), session.evaluated()), (&before.0[..], before.1)),
+        }
+        // The file as it is, without checksums of ours.
+        let _ = session.load(&mut &bytes[..]);
+    });
+});
