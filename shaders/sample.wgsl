@@ -2,19 +2,17 @@
 // [rows, vocab] f32, logits penalized, by their bits); tokens [S, capacity] at position + 1 = id where that is inside.
 // Kept are the logits at or above the k-th largest, then those whose larger ones hold less than top_p of what is left,
 // then those of at least max + ln(min_p); drawn is the largest of logit / temperature + Gumbel noise, and without a
-// temperature the largest logit. Ties are kept, the lowest id of equals wins. One workgroup per row: one sweep for the
-// largest keys and the logarithm of the sum, one for the list of candidates, and more over the whole row only where
-// the list does not decide. Sources: those of cpu-ref's sample.rs and sample_threshold.rs.
-struct Params { vocab: u32, rows: u32, capacity: u32 }
+// temperature the largest logit. Ties are kept, the lowest id of equals wins. One workgroup per row, after sample_scan.wgsl has
+// read all of it: the strips have the largest logit and the sum, and tell where the candidates are; the whole row is read again
+// only where the list of candidates does not decide. Sources: those of cpu-ref's sample.rs and sample_threshold.rs.
+struct Params { vocab: u32, rows: u32, capacity: u32, strips: u32, per_thread: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> logits: array<u32>;
 @group(0) @binding(2) var<storage, read> raw: array<f32>;
 @group(0) @binding(3) var<storage, read> sampling: array<SampleParams>;
-@group(0) @binding(4) var<storage, read> out_rows: array<u32>;
-@group(0) @binding(5) var<storage, read> positions: array<u32>;
-@group(0) @binding(6) var<storage, read> sequences: array<u32>;
-@group(0) @binding(7) var<storage, read_write> tokens: array<u32>;
-@group(0) @binding(8) var<storage, read_write> y: array<u32>;
+@group(0) @binding(4) var<storage, read> strips: array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read_write> tokens: array<u32>;
+@group(0) @binding(6) var<storage, read_write> y: array<u32>;
 
 const WG = 256u;
 const LOWEST = -3.4028234e38;
@@ -43,51 +41,43 @@ fn sample(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents
     }
     let s = sampling[row];
     let base = row * params.vocab;
-    var best = vec2<u32>(NAN_KEY, lid);
-    var strip = vec2<u32>(NAN_KEY);
+    var best = vec2<u32>(NAN_KEY, 0xffffffffu);
     var raw_top = LOWEST;
     var raw_sum = 0.0;
-    for (var v = lid; v < params.vocab; v += 2u * WG) {
-        // The row's last element once more where a strip has ended: it changes no maximum, and no sum with a factor of 0.
-        let w = min(v + WG, params.vocab - 1u);
-        let keys = vec2<u32>(key_at(base + v), key_at(base + w));
-        let values = vec2<f32>(raw[base + v], raw[base + w]);
-        strip = max(strip, select(vec2<u32>(keys.x, NAN_KEY), keys, v + WG < params.vocab));
-        best = first_of(best, vec2<u32>(keys.x, v));
-        best = first_of(best, vec2<u32>(keys.y, w));
-        let top = max(raw_top, max(values.x, values.y));
-        raw_sum = raw_sum * exp(raw_top - top) + exp(values.x - top) + select(0.0, exp(values.y - top), v + WG < params.vocab);
+    for (var i = lid; i < params.strips; i += WG) {
+        let here = strip(row, i);
+        best = first_of(best, here.xy);
+        let top = max(raw_top, bitcast<f32>(here.z));
+        raw_sum = raw_sum * exp(raw_top - top) + bitcast<f32>(here.w) * exp(bitcast<f32>(here.z) - top);
         raw_top = top;
     }
     best = best_of(best, lid);
     let top = reduce_max(raw_top, lid);
     let sum = reduce_add(raw_sum * exp(raw_top - top), lid);
-    let t = out_rows[row];
+    // Behind the strips: the row's position and its sequence.
+    let place = strip(row, params.strips);
     if (s.temperature > 0.0) {
-        best = draw(s, base, best, strip, positions[t], lid);
+        best = draw(s, row, best, place.x, lid);
     }
     if (lid == 0u) {
-        let next = positions[t] + 1u;
+        let next = place.x + 1u;
         if (next < params.capacity) {
-            tokens[sequences[t] * params.capacity + next] = best.y;
+            tokens[place.y * params.capacity + next] = best.y;
         }
         y[2u * row] = best.y;
         y[2u * row + 1u] = bitcast<u32>((raw[base + best.y] - top) - log(sum));
     }
 }
 
-fn first_of(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
-    return select(a, b, precedes(b, a));
-}
-
 // The item that the filters keep with the largest score; `best` is the largest logit.
-fn draw(s: SampleParams, base: u32, best: vec2<u32>, strip: vec2<u32>, position: u32, lid: u32) -> vec2<u32> {
+fn draw(s: SampleParams, row: u32, best: vec2<u32>, position: u32, lid: u32) -> vec2<u32> {
+    let base = row * params.vocab;
     let top = key_value(best.x);
     var items = Items(false, base, params.vocab);
     var least = NAN_KEY + 1u;
     if (s.top_k > 0u || s.top_p < 1.0) {
         let by_rank = s.top_k > 0u && s.top_k <= MOST;
-        let count = list_largest(base, params.vocab, select(MOST, s.top_k, by_rank), strip, lid);
+        let count = list_from_strips(row, base, select(MOST, s.top_k, by_rank), lid);
         let list = Items(count <= ROOM, base, min(count, ROOM));
         if (by_rank && list.listed) {
             items = list;

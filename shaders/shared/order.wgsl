@@ -21,6 +21,10 @@ fn precedes(a: vec2<u32>, b: vec2<u32>) -> bool {
     return a.x > b.x || (a.x == b.x && a.y < b.y);
 }
 
+fn first_of(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+    return select(a, b, precedes(b, a));
+}
+
 var<workgroup> best_scratch: array<vec2<u32>, WG>;
 
 // The first in order of one element per thread. Every thread calls, every thread gets it, and the scratch is free again.

@@ -306,6 +306,7 @@ pub fn cases() -> Vec<(&'static str, MakeCase)> {
         ("matmul_vec", ops::matmul_vec::case),
         ("matmul_vec_experts", ops::matmul_vec_experts::case),
         ("matmul_vec_q8", ops::matmul_vec_q8::case),
+        ("sample_scan", ops::sample_scan::case),
     ]);
     all
 }

@@ -61,6 +61,8 @@ const ROW_SCALE: &str = "shaders/row_scale.wgsl";
 const REDUCE: &str = "shaders/shared/reduce.wgsl";
 const REDUCE_SUBGROUP: &str = "shaders/shared/reduce_subgroup.wgsl";
 const SAMPLE: &str = "shaders/sample.wgsl";
+const SAMPLE_SCAN: &str = "shaders/sample_scan.wgsl";
+const STRIPS: &str = "shaders/shared/strips.wgsl";
 const SILU: &str = "shaders/silu.wgsl";
 const SOFTCAP: &str = "shaders/softcap.wgsl";
 const SQUARE_SUMS: &str = "shaders/shared/square_sums.wgsl";
@@ -163,6 +165,21 @@ pub const ALLOWED: &[Allowed] = &[
     allow(ROUTE, "comparison", "j < EACH", "EACH times WG is the most experts that there are"),
     allow(ROW_SCALE, "off by one", "if (lid == 0u)", TWICE),
     allow(ROW_SCALE, "guard dropped", "if (lid == 0u)", TWICE),
+    allow(SAMPLE_SCAN, "", "if (row >= params.rows)", WHOLE),
+    allow(SAMPLE_SCAN, "", "if (lid % LANES < half)", SPARE),
+    allow(SAMPLE_SCAN, "", "if (slice == 0u && lid == 0u)", TWICE),
+    allow(SAMPLE_SCAN, "off by one", "vec4<u32>(positions[t], sequences[t], 0u, 0u)", "the two words behind are spare"),
+    allow(STRIPS, "", "shift", LISTED),
+    allow(STRIPS, "", "lid < 16u", "bins past the last are nobody's, and counts do not depend on who clears them"),
+    allow(STRIPS, "comparison", "for (var s = lid; s < params.strips;", LISTED),
+    allow(STRIPS, "comparison", "for (var d = lid + 1u; d < 16u;", "the bin past the last counts nothing"),
+    allow(STRIPS, "comparison", "if (above < rank &&", LISTED),
+    allow(STRIPS, "component", "rank -= reached.y;", LISTED),
+    allow(STRIPS, "", "let bound = max(", LISTED),
+    allow(STRIPS, "", "if (lid == 0u)", TWICE),
+    allow(STRIPS, "off by one", "atomicStore(&found_slots, 0u);", "a slot that holds the lowest key, last in order and below every bound"),
+    allow(STRIPS, "comparison", "first < params.strips", "a turn without strips lists nothing"),
+    allow(STRIPS, "barrier dropped", "workgroupBarrier();", "lavapipe runs a workgroup's subgroups one after another"),
     allow(SILU, "comparison", "v >= 0.0", HALVES),
     allow(SOFTCAP, "comparison", "abs(z) < 0.25", "both forms agree where they meet"),
     allow(SQUARE_SUMS, "comparison", "if (sums.y > 1e-12)", "both forms agree where they meet"),

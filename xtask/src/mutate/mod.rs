@@ -16,8 +16,8 @@ use std::path::Path;
 const CASES: usize = 32;
 /// The same for the pieces of weight formats, which every case reads whole.
 const FORMAT_CASES: usize = 12;
-/// Rows of many paths, each taken by few cases, and the number of cases for faults in their own files.
-const BRANCHING: ([&str; 2], usize) = (["sample", "top_k"], 120);
+/// Files of rows with many paths, each taken by few cases, and the number of cases for faults in them.
+const BRANCHING: ([&str; 4], usize) = (["sample.wgsl", "sample_scan.wgsl", "top_k.wgsl", "shared/strips.wgsl"], 120);
 
 /// A kernel that a file is part of, with its cases.
 struct User<'a> {
@@ -104,9 +104,9 @@ fn renamed(text: &str, binding: Option<(&str, &str)>) -> String {
 
 /// The first kernel of every row, with and without subgroups and in every KV type, that the file is part of.
 fn users<'a>(device: &Device, targets: &'a [Target], path: &str, text: &str) -> anyhow::Result<Vec<User<'a>>> {
-    let wanted = |kernel: &Kernel| match path.starts_with("shaders/quant/") {
+    let wanted = match path.starts_with("shaders/quant/") {
         true => FORMAT_CASES,
-        false if BRANCHING.0.contains(&kernel.row.name) && path == format!("shaders/{}", kernel.row.wgsl[0].0) => BRANCHING.1,
+        false if BRANCHING.0.iter().any(|file| path == format!("shaders/{file}")) => BRANCHING.1,
         false => CASES,
     };
     let mut found: BTreeMap<_, User<'a>> = BTreeMap::new();
@@ -122,7 +122,7 @@ fn users<'a>(device: &Device, targets: &'a [Target], path: &str, text: &str) -> 
         if places.is_empty() {
             continue;
         }
-        let cases = target.cases(device.caps(), 0, wanted(&target.kernel));
+        let cases = target.cases(device.caps(), 0, wanted);
         let known = cases.map(Known::new).collect::<Result<_, _>>().with_context(|| target.kernel.label())?;
         let user = User { target, places, known };
         anyhow::ensure!(!user.red(device)?, "{} is red before any fault is planted", target.kernel.label());

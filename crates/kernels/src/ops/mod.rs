@@ -58,6 +58,7 @@ pub mod matmul_coop;
 pub mod matmul_vec;
 pub mod matmul_vec_experts;
 pub mod matmul_vec_q8;
+pub mod sample_scan;
 
 macro_rules! ops {
     ($($module:ident :: $name:ident),* $(,)?) => {
@@ -171,6 +172,7 @@ pub static ROWS: &[&Row] = &[
     &route::ROUTE,
     &row_scale::ROW_SCALE,
     &sample::SAMPLE,
+    &sample_scan::SAMPLE_SCAN,
     &scale::SCALE,
     &silu::SILU,
     &softcap::SOFTCAP,

@@ -1,25 +1,23 @@
 //! Choice of the next id of every row of logits.
 
-use super::{Io, Operation};
+use super::{Io, Operation, Work, sample_scan};
 use crate::compare::Compare;
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
 use crate::plan::{Dispatch, Grid, Lower};
 use crate::record::Recorder;
 use crate::sampling::SampleParams;
-use crate::tensor::{Input, Lead, Shape, State, StateKind, Tensor};
+use crate::tensor::{Counts, Input, Lead, Shape, State, StateKind, Tensor};
 
 kernel! {
     SAMPLE: "sample",
     entry: "sample",
     wgsl: [
-        "sample.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl", "shared/order.wgsl", "shared/largest.wgsl",
+        "sample.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl", "shared/order.wgsl", "shared/largest.wgsl", "shared/strips.wgsl",
         "shared/sampling.wgsl", "shared/threefry.wgsl",
     ],
-    params: Params { vocab: u32, rows: u32, capacity: u32 },
-    bindings: Bind {
-        logits: Read, raw: Read, sampling: Read, out_rows: Read, positions: Read, sequences: Read, tokens: StateMut, y: Write,
-    },
+    params: Params { vocab: u32, rows: u32, capacity: u32, strips: u32, per_thread: u32 },
+    bindings: Bind { logits: Read, raw: Read, sampling: Read, strips: Read, tokens: StateMut, y: Write },
     cpu: cpu_ref::sample,
     nmse: 1e-12,
 }
@@ -34,6 +32,8 @@ pub struct Sample {
     pub out_rows: Tensor,
     pub positions: Tensor,
     pub sequences: Tensor,
+    /// [Out, strips + 1, 4]: what many workgroups found out for the one that draws.
+    pub strips: Tensor,
     pub y: Tensor,
 }
 
@@ -46,31 +46,40 @@ pub fn sample(rec: &mut Recorder, logits: Tensor, raw: Tensor, tokens: State) ->
     assert_eq!((logits.shape.lead, logits.shape), (Lead::Out, raw.shape), "sample: logits of the rows that are asked for");
     let (sampling, out_rows) = (rec.input(Input::Sampling), rec.input(Input::OutRows));
     let (positions, sequences) = (rec.input(Input::Positions), rec.input(Input::Sequences));
+    let strips = rec.make(Shape { heads: sample_scan::strips(logits.shape.width()).1 + 1, dim: 4, ..logits.shape });
     let y = rec.make(Shape { heads: 1, dim: 2, ..logits.shape });
-    rec.push(Sample { logits, raw, tokens, sampling, out_rows, positions, sequences, y });
+    rec.push(Sample { logits, raw, tokens, sampling, out_rows, positions, sequences, strips, y });
     y
 }
 
 impl Operation for Sample {
     fn io(&self) -> Io {
         let reads = vec![self.logits, self.raw, self.sampling, self.out_rows, self.positions, self.sequences];
-        Io { reads, writes: vec![self.y] }
+        Io { reads, writes: vec![self.strips, self.y] }
+    }
+
+    /// The penalized logits and the raw ones, once; the strips are there only because many workgroups share the work.
+    fn work(&self, counts: Counts) -> Work {
+        let bytes = |t: &Tensor| 4 * u64::from(t.shape.rows_at(counts)) * u64::from(t.shape.width());
+        let logits = if self.logits.id == self.raw.id { bytes(&self.raw) } else { bytes(&self.logits) + bytes(&self.raw) };
+        Work { bytes: logits + bytes(&self.y), ..Work::default() }
     }
 
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
-        let bind = Bind {
+        let shape = self.logits.shape;
+        let (vocab, rows, (per_thread, strips)) = (shape.width(), shape.rows, sample_scan::strips(shape.width()));
+        let draw = Bind {
             logits: self.logits.into(),
             raw: self.raw.into(),
             sampling: self.sampling.into(),
-            out_rows: self.out_rows.into(),
-            positions: self.positions.into(),
-            sequences: self.sequences.into(),
+            strips: self.strips.into(),
             tokens: self.tokens.into(),
             y: self.y.into(),
         };
-        let shape = self.logits.shape;
-        let params = Params { vocab: shape.width(), rows: shape.rows, capacity: 0 };
-        vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: 1 })]
+        vec![
+            sample_scan::dispatch(self),
+            draw.dispatch(Params { vocab, rows, capacity: 0, strips, per_thread }, Grid::PerRow { lead: shape, per_row: 1 }),
+        ]
     }
 
     fn cpu(&self, host: &mut Host<'_>) {
@@ -149,6 +158,11 @@ fn logits_of(g: &mut Gen, vocab: u32, kind: u32) -> Vec<f32> {
     let mut logits = if kind == 0 { g.values(vocab as usize) } else { (0..vocab).map(|_| value(g)).collect() };
     let sure = g.bits() as usize % logits.len();
     logits[sure] = logits[sure].max(0.0);
+    if g.coin() {
+        // The largest last, where strips end early.
+        let (largest, last) = (cpu_ref::argmax(&logits) as usize, logits.len() - 1);
+        logits.swap(largest, last);
+    }
     logits
 }
 
@@ -168,9 +182,9 @@ fn params_of(g: &mut Gen, kind: u32) -> SampleParams {
     }
 }
 
-/// Every filter off and on, alone and together, at vocabularies around the sizes of strips and of the list.
+/// Every filter off and on, alone and together, at vocabularies around the sizes of slices and of the list.
 pub fn case(g: &mut Gen) -> Case {
-    let (rows, vocab, capacity) = (g.small(), g.pick(&[1, 20, 255, 512, 513, 1024, 1025, 5003]), 40);
+    let (rows, vocab, capacity) = (g.small(), g.pick(&[1, 20, 255, 512, 513, 1024, 1025, 2500, 5003, 9001]), 40);
     let mut case = Case::with_states(rows, &[StateKind::Tokens], 2, capacity);
     case.place(g, capacity);
     case.input.out_rows.reverse();
