@@ -97,7 +97,8 @@ pub fn run(args: &Args) -> Result<()> {
             writeln!(out, "{}", table::line(&bench, &result))?;
         }
         if args.profile && test.sequences == 1 {
-            writeln!(out, "\n{}\n", args.source.named(bench.profile(test))?)?;
+            let profile = args.source.named(bench.profile(test))?;
+            writeln!(out, "\n{}\n", bench.profiled(&profile, &result))?;
         }
     }
     if args.json {

@@ -41,7 +41,7 @@ pub use exec::{Executor, Outputs, Pending, Plan, StepInput, Watch};
 pub use pipelines::Preparing;
 pub use pipelines::clock::Spent;
 pub use plan::{PlanOptions, Planned};
-pub use profile::Profile;
+pub use profile::{Profile, Roof};
 pub use record::{LowRank, Recorder, RopeTable};
 pub use sampling::SampleParams;
 pub use states::States;

@@ -86,7 +86,15 @@ fn the_table_sums_the_dispatches_of_a_kernel() {
     assert_eq!(totals.iter().map(|t| t.count).sum::<usize>(), profile.dispatches.len());
     assert!((totals.iter().map(|t| t.share).sum::<f64>() - 1.0).abs() < 1e-9);
     let text = profile.to_string();
-    assert!(text.lines().count() == totals.len() + 2 && text.contains("kv_append") && text.contains("GB/s"), "{text}");
+    assert!(text.lines().count() == totals.len() + 3 && text.contains("kv_append") && text.contains("GB/s"), "{text}");
+}
+
+#[test]
+fn dispatches_account_for_the_step_and_for_nothing_beyond_it() {
+    let profile = profiled(&gpu(), &[0, 1, 2, 3], Mask::Causal).expect("timestamps");
+    assert!(profile.step_nanoseconds > 0.0 && profile.stamp_nanoseconds >= 0.0, "{profile}");
+    // Where stamps cost nothing, runs differ from one another.
+    assert!(profile.attributed() > 0.3 && profile.attributed() < 1.0 + 1e-6, "{profile}");
 }
 
 #[test]

@@ -41,12 +41,11 @@ impl Engine {
         }
     }
 
-    /// Goes back to `depth` tokens and times the dispatches of the step that reads `ids`, once everything is warm.
+    /// Goes back to `depth` tokens and times the dispatches of the step that reads `ids`.
     pub fn profile(&mut self, depth: u32, ids: &[u32]) -> Result<Profile, Error> {
         let Self::One(session) = self else { unreachable!("profiles are of one sequence") };
         session.rollback(depth as usize);
         session.feed(ids)?;
-        session.profile()?;
         session.profile()
     }
 

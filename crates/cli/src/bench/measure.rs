@@ -133,6 +133,18 @@ impl<'a> Bench<'a> {
         engine.profile(test.depth, &tokens(rows, vocabulary, 2))
     }
 
+    /// The profile as text, and what of the time that a step takes by the clock it tells.
+    pub fn profiled(&self, profile: &Profile, measured: &Measured) -> String {
+        let roof = self.roof.as_ref().map(|roof| kernels::Roof { gb_per_s: roof.read_gb_per_s, tflop_per_s: roof.matrix_tflop_per_s });
+        let clock_us = self.step(measured.test).tokens / measured.mean() * 1e6;
+        let share = 100.0 * profile.nanoseconds() / 1e3 / clock_us;
+        let rest = "the rest is the host's, and waiting";
+        format!(
+            "{}\nby the clock a step took {clock_us:.1} us, of which the kernels above are {share:.1}%; {rest}",
+            profile.table(roof.as_ref())
+        )
+    }
+
     /// The engine for so many sequences; that of another number goes first, and its cache with it.
     fn engine(&mut self, sequences: u32) -> Result<&mut Engine, Error> {
         if self.engine.as_ref().is_none_or(|(number, _)| *number != sequences) {

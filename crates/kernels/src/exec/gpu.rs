@@ -5,11 +5,12 @@ use super::{StepInput, Watch, cpu::input_words};
 use crate::device::{Class, Device};
 use crate::error::Error;
 use crate::pipelines::Pipeline;
-use crate::plan::{Arg, PlanOptions, Planned, plan};
+use crate::plan::{Arg, PlanOptions, Planned, Step, plan};
 use crate::record::{Recorder, RopeTable};
 use crate::states::{States, Store};
 use crate::tensor::{Counts, Shape, StateKind};
 use crate::weights::Weights;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A plan with everything it needs on its device. Nothing is created per run.
@@ -21,6 +22,7 @@ pub struct GpuPlan {
     origins: Vec<Shape>,
     weights: Arc<Weights>,
     pipelines: Vec<Arc<Pipeline>>,
+    passes: Vec<(Range<usize>, Option<u32>)>,
     buffers: Vec<wgpu::Buffer>,
     inputs: wgpu::Buffer,
     dummy: wgpu::Buffer,
@@ -56,8 +58,25 @@ impl GpuPlan {
         let staging = vec![0; planned.placement.input_bytes as usize];
         let pool = Pool::new(device, bytes);
         let (states, ropes, origins) = (rec.states, rec.ropes, rec.origins.iter().map(|o| o.1).collect());
+        let passes = passes(&planned.steps, device.adapter().class);
         let device = device.clone();
-        Ok(Self { device, planned, states, ropes, origins, weights, pipelines, buffers, inputs, dummy, spare, staging, bound: None, pool })
+        Ok(Self {
+            device,
+            planned,
+            states,
+            ropes,
+            origins,
+            weights,
+            pipelines,
+            passes,
+            buffers,
+            inputs,
+            dummy,
+            spare,
+            staging,
+            bound: None,
+            pool,
+        })
     }
 
     /// The plan as data.
@@ -113,39 +132,33 @@ impl GpuPlan {
         let counts = input.counts();
         let groups = &self.bound.as_ref().expect("prepared").groups;
         let layers = self.planned.steps.iter().filter_map(|s| s.layer).max().map_or(0, |l| l + 1);
-        let cut = layers_per_submit(self.device.adapter().class);
         watch.at(0, layers)?;
         let device = &self.device.0;
         let mut encoder = device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        let (mut at, mut last_cut) = (0, 0);
-        while at < self.planned.steps.len() {
+        for (steps, next_layer) in &self.passes {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             mark(&mut pass, None);
-            let mut cut_at = None;
-            while at < self.planned.steps.len() {
-                let step = &self.planned.steps[at];
-                if let (Some(every), Some(layer)) = (cut, step.layer)
-                    && layer >= last_cut + every
-                {
-                    cut_at = Some(layer);
-                    break;
-                }
-                let [x, y, z] = step.dispatch.grid.at(counts, self.planned.max_grid);
+            for at in steps.clone() {
+                let [x, y, z] = self.planned.steps[at].dispatch.grid.at(counts, self.planned.max_grid);
                 pass.set_pipeline(&self.pipelines[at].pipeline);
                 pass.set_bind_group(0, &groups[at], &[]);
                 pass.dispatch_workgroups(x, y, z);
                 mark(&mut pass, Some(at));
-                at += 1;
             }
             drop(pass);
-            if let Some(layer) = cut_at {
-                last_cut = layer;
+            if let Some(layer) = next_layer {
                 device.queue.submit([encoder.finish()]);
-                watch.at(layer, layers)?;
+                watch.at(*layer, layers)?;
                 encoder = device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             }
         }
         Ok(encoder)
+    }
+
+    /// The last dispatch of every pass.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn pass_ends(&self) -> Vec<usize> {
+        self.passes.iter().map(|(steps, _)| steps.end.saturating_sub(1)).collect()
     }
 
     /// Copies what is read back, submits, and starts the mapping.
@@ -243,6 +256,21 @@ fn layers_per_submit(class: Class) -> Option<u32> {
         Class::Discrete | Class::Virtual | Class::Software => None,
         Class::Integrated | Class::Unknown => Some(8),
     }
+}
+
+/// The steps of each pass, and the layer that the next one begins with: there a submit ends and a run may be stopped.
+fn passes(steps: &[Step], class: Class) -> Vec<(Range<usize>, Option<u32>)> {
+    let (mut passes, mut first, mut last_cut) = (vec![], 0, 0);
+    for (at, step) in steps.iter().enumerate() {
+        if let (Some(every), Some(layer)) = (layers_per_submit(class), step.layer)
+            && layer >= last_cut + every
+        {
+            passes.push((first..at, Some(layer)));
+            (first, last_cut) = (at, layer);
+        }
+    }
+    passes.push((first..steps.len(), None));
+    passes
 }
 
 impl Device {
