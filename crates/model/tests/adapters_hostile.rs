@@ -158,8 +158,8 @@ fn seeded_mutations_never_panic() {
     let tensors = safetensors(&lora.tensors(GgmlType::F16));
     let file = lora.builder("qwen3", GgmlType::F16).to_bytes().unwrap();
     let mut g = Gen::new(99);
-    let mut accepted = [0; 3];
-    for round in 0..3000 {
+    let (mut accepted, rounds) = ([0; 3], common::rounds(3000) as usize);
+    for round in 0..rounds {
         // Damage falls where the structure is: the start of the file.
         let mut hurt = |bytes: &[u8], most: usize| {
             let mut bytes = bytes.to_vec();
@@ -182,7 +182,7 @@ fn seeded_mutations_never_panic() {
         let mut checked = model.check(&Executor::Cpu).unwrap();
         accepted[round % 3] += usize::from(files.is_ok_and(|file| checked.adapt(&file, 1.0).is_ok()));
     }
-    assert!(accepted.iter().all(|&n| n > 0 && n < 900), "some damage shows and some does not: {accepted:?}");
+    assert!(accepted.iter().all(|&n| n > 0 && n < rounds * 3 / 10), "some damage shows and some does not: {accepted:?}");
 }
 
 #[test]

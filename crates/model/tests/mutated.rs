@@ -141,7 +141,7 @@ fn damaged_files_are_refused_or_run_within_memory() {
     let (mut refused, mut taken) = (0, 0);
     for (name, bytes) in goldens.into_iter().map(named).chain(tiny) {
         let places = Places::of(&bytes);
-        for seed in 0..COPIES {
+        for seed in 0..common::rounds(COPIES) {
             let damaged = places.damaged(&bytes, &mut Gen::new(seed));
             let runs = taken % RUN_EVERY == 0;
             let (result, most) = HEAP.most_during(|| catch_unwind(AssertUnwindSafe(|| take(damaged, runs))));

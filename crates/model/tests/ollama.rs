@@ -1,5 +1,7 @@
 //! A store as Ollama makes them, built in a folder, whole and damaged.
 
+mod common;
+
 use model::ollama::{Name, OllamaError, Stores, fuzz};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -253,7 +255,7 @@ fn mutated_manifests_and_names_never_panic_nor_leave_the_folder() {
     };
     let parts: [&[u8]; 10] = [b"..", b"/", b"\\", b"\"", b"{", b"]", b"sha256:", b"\xff", b"9999999999999999999999", b"\\u0000"];
     let mut parsed = 0;
-    for _ in 0..20_000 {
+    for _ in 0..common::rounds(20_000) {
         let mut bytes = seed.clone();
         for _ in 0..=below(3) {
             let at = below(bytes.len());

@@ -59,6 +59,17 @@ fn experts_whose_gates_stand_apart_and_whose_factors_have_an_older_name_are_the_
 }
 
 #[test]
+fn qwen3moe_without_the_length_of_its_experts_and_with_another_name_for_the_norm_is_the_same() {
+    let tiny = Tiny::qwen3moe();
+    let theirs = tiny.metadata().remove("qwen3moe.expert_feed_forward_length");
+    same(&tiny.file(), &tiny.edited(theirs.set("qwen3moe.norm_top_k_prob", true), |_, _| true), "normed");
+    let usual = tiny.edited(tiny.metadata().set("qwen3moe.expert_weights_norm", false), |_, _| true);
+    let theirs = tiny.edited(tiny.metadata().set("qwen3moe.norm_top_k_prob", false), |_, _| true);
+    same(&usual, &theirs, "not normed");
+    assert!(logits_on(&usual, &Executor::Cpu) != logits_on(&tiny.file(), &Executor::Cpu));
+}
+
+#[test]
 fn gemma3_without_an_epsilon_with_other_names_for_rope_and_with_names_of_images_is_the_same() {
     let tiny = Tiny::gemma3();
     let usual = tiny.metadata().set("gemma3.rope.freq_base", 5e5_f32).set("gemma3.rope.freq_base_swa", 9e3_f32);

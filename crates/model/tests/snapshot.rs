@@ -154,7 +154,7 @@ fn mutated_snapshots_with_good_checksums_never_break_a_session() {
     assert_eq!(sealed(header, rows), bytes, "the format is the one that this test knows");
     let mut session = model.session(exact(16)).unwrap();
     let (mut g, mut taken) = (Gen::new(99), 0);
-    for round in 0..4000 {
+    for round in 0..common::rounds(4000) {
         let (mut header, mut rows) = (header.to_vec(), rows.to_vec());
         for _ in 0..g.pick(&[1, 1, 2, 8]) {
             let at = g.bits() as usize % header.len();

@@ -36,14 +36,20 @@ impl Config {
         let heads = meta.heads(block_count)?;
         let key_length = meta.head_dim(embedding_length, heads[0].0)?;
         let expert_count = meta.count("expert_count", EXPERTS)?;
+        // Ollama's converter leaves the length to the tensors, and has a name of its own for the flag.
+        let rows = file.find_tensor("blk.0.ffn_gate_exps.weight").and_then(|tensor| u32::try_from(*tensor.shape().get(1)?).ok());
+        let length = "expert_feed_forward_length";
         Ok(Self {
             block_count,
             context_length: meta.count("context_length", 1..=1 << 24)?,
             embedding_length,
             expert_count,
             expert_used_count: meta.count("expert_used_count", 1..=expert_count)?,
-            expert_feed_forward_length: meta.count("expert_feed_forward_length", LENGTHS)?,
-            expert_weights_norm: meta.flag_or("expert_weights_norm", true)?,
+            expert_feed_forward_length: match rows.filter(|rows| LENGTHS.contains(rows)) {
+                Some(rows) => meta.count_or(length, LENGTHS, rows)?,
+                None => meta.count(length, LENGTHS)?,
+            },
+            expert_weights_norm: meta.flag_or("expert_weights_norm", meta.flag_or("norm_top_k_prob", true)?)?,
             heads,
             key_length,
             layer_norm_rms_epsilon: meta.positive("attention.layer_norm_rms_epsilon")?,

@@ -252,6 +252,11 @@ pub fn open(file: &GgufBuilder) -> Result<ModelFile, Error> {
     ModelFile::new(Gguf::from_bytes(file.to_bytes().expect("writes"))?)
 }
 
+/// `usual` rounds of mutations, or `WEFT_ROUNDS` times as many.
+pub fn rounds(usual: u64) -> u64 {
+    usual * std::env::var("WEFT_ROUNDS").map_or(1, |times| times.parse::<u64>().expect("WEFT_ROUNDS is a number"))
+}
+
 /// A GPU, which must be there; the software driver will do.
 pub fn gpu() -> Executor {
     static DEVICE: OnceLock<Device> = OnceLock::new();
