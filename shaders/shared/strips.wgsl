@@ -88,13 +88,13 @@ fn list_chosen(base: u32, bound: u32, lid: u32) {
     }
 }
 
-// The number in the row of element e of the chosen strips, past all of them where there are not so many.
+// The number in the row of element e of the chosen strips, past the row where there are not so many.
 fn element(e: u32, count: u32) -> u32 {
     let width = LANES * params.per_thread;
     let s = best_scratch[min(e, count - 1u) / width].x;
     let slice = s / (WG / LANES);
     let turn = slice * params.per_thread + e % width / LANES;
-    return select(0xffffffffu, turn * WG + s % (WG / LANES) * LANES + e % LANES, e < count);
+    return select(params.vocab, turn * WG + s % (WG / LANES) * LANES + e % LANES, e < count);
 }
 
 fn push(key: u32, v: u32, bound: u32) {

@@ -54,9 +54,9 @@ pub struct Args {
     #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,
 
-    /// Prompt tokens evaluated together at most
-    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
-    chunk: u32,
+    /// Prompt tokens evaluated together at most [default: 512, on a discrete GPU with room 2048]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    chunk: Option<u32>,
 
     #[command(flatten)]
     place: Place,
@@ -79,10 +79,11 @@ pub fn run(args: &Args) -> Result<()> {
         return Err(usage("nothing to measure: -p and -n are both 0"));
     };
     let file = args.source.model_file()?;
-    let options = SessionOptions { chunk: args.chunk, ..args.place.session(Some(longest)) };
+    let options = SessionOptions { chunk: args.chunk.unwrap_or(0), ..args.place.session(Some(longest)) };
     let most = args.batch.iter().copied().max().unwrap_or(1);
     let loaded =
         args.source.load(file, &args.place.device, &SessionOptions { sequences: most, ..options.clone() }, &args.adapters, true)?;
+    let options = args.source.named(loaded.checked.settled(&options))?;
     let mut bench = args.source.named(Bench::new(args, loaded, options))?;
     let mut out = std::io::stdout();
     if !args.json {

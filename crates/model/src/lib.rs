@@ -4,6 +4,7 @@ pub mod adapter;
 pub mod arch;
 pub mod batch;
 pub mod chat;
+mod chunk;
 pub mod error;
 pub mod generate;
 mod load;

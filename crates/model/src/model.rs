@@ -4,6 +4,7 @@ use crate::adapter::{self, Adapted, Adapter, AdapterFile};
 use crate::arch::{self, Architecture, Logits, Summary};
 use crate::batch::Batch;
 use crate::chat::ChatTemplate;
+use crate::chunk;
 use crate::error::Error;
 use crate::load::{Loader, Progress};
 use crate::needs::{self, Needs};
@@ -137,12 +138,21 @@ impl Checked {
         Ok(self.adapted.add(&factors, scale)?)
     }
 
+    /// The options that a session made with these has: where [`SessionOptions::chunk`] is 0, 512 rows, and on a discrete GPU 2048 or
+    /// 1024 if their intermediates are small beside the weights and everything fits the memory.
+    ///
+    /// # Errors
+    /// A context that the model was not made for.
+    pub fn settled(&self, options: &SessionOptions) -> Result<SessionOptions, Error> {
+        chunk::settled(&*self.architecture, &self.adapted, &self.executor, options, 0)
+    }
+
     /// Sizes for a session with these options.
     ///
     /// # Errors
     /// A context that the model was not made for, limits of the device.
     pub fn needs(&self, options: &SessionOptions) -> Result<Needs, Error> {
-        Needs::of(&self.adapted, &*self.architecture, &self.executor, options)
+        Needs::of(&*self.architecture, &self.adapted, &self.executor, &self.settled(options)?)
     }
 
     /// The same, refused where they are more than the options allow or than the executor has free.
@@ -162,6 +172,7 @@ impl Checked {
     /// # Errors
     /// As [`Checked::needs`].
     pub fn prepare(&self, options: &SessionOptions) -> Result<Preparing, Error> {
+        let options = &self.settled(options)?;
         let kinds = arch::states(self.summary(), options);
         let keys = sampling_keys(options).into_iter().rev();
         let recordings: Vec<_> = keys.map(|key| recording(&*self.architecture, &self.adapted, &kinds, key)).collect();
@@ -183,7 +194,8 @@ impl Checked {
     /// The recording of a decode step, for people who want to see the plan.
     #[must_use]
     pub fn recording(&self, options: &SessionOptions, rows: u32) -> Recorder {
-        let kinds = arch::states(self.summary(), options);
+        // A context that cannot be is refused elsewhere.
+        let kinds = arch::states(self.summary(), &self.settled(options).unwrap_or_else(|_| options.clone()));
         record(&*self.architecture, &self.adapted, &kinds, Counts { step: rows, out: 1 }, Logits::Rows, false).0
     }
 }
@@ -223,7 +235,7 @@ impl Model {
     /// [`Error::Context`] for one that the model was not made for, [`Error::TooLarge`] for one that does not fit.
     ///
     /// # Panics
-    /// When the options ask for chunks of no rows or for no sequences.
+    /// When the options ask for no sequences.
     pub fn session(self: &Arc<Self>, options: SessionOptions) -> Result<Session, Error> {
         Session::new(Arc::clone(self), options)
     }

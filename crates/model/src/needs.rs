@@ -20,8 +20,8 @@ pub struct Needs {
 impl Needs {
     /// Those of these weights and a session with these options.
     pub(crate) fn of(
-        adapted: &Adapted,
         architecture: &dyn Architecture,
+        adapted: &Adapted,
         executor: &Executor,
         options: &SessionOptions,
     ) -> Result<Self, Error> {

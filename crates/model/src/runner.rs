@@ -2,6 +2,7 @@
 
 use crate::adapter::{Adapted, Applied};
 use crate::arch::{self, Architecture, Logits};
+use crate::chunk;
 use crate::error::Error;
 use crate::model::{Model, record};
 use crate::needs::{self, Needs};
@@ -103,14 +104,15 @@ fn fit(model: &Model, adapted: &Adapted, options: &SessionOptions, held: u64) ->
     let free = || Some(needs::available(executor)?.saturating_add(held));
     let Some(available) = options.memory_bytes.or_else(free) else { return Ok(()) };
     let context = options.context_for(model.summary())?;
-    Needs::of(adapted, model.architecture(), executor, options)?.fit(executor, context, available)
+    Needs::of(model.architecture(), adapted, executor, options)?.fit(executor, context, available)
 }
 
 impl Runner {
     pub fn new(model: Arc<Model>, options: &SessionOptions) -> Result<Self, Error> {
-        assert!(options.chunk > 0 && options.sequences > 0, "a session of no rows or no sequences");
+        assert!(options.sequences > 0, "a session of no sequences");
         let context = options.context_for(model.summary())?;
         let adapted = Adapted::none(model.weights());
+        let options = &chunk::settled(model.architecture(), &adapted, model.executor(), options, adapted.weights.bytes())?;
         fit(&model, &adapted, options, adapted.weights.bytes())?;
         let executor = model.executor();
         let kinds = arch::states(model.summary(), options);

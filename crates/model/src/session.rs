@@ -21,7 +21,7 @@ pub struct SessionOptions {
     pub context: Option<u32>,
     /// Type of the KV cache.
     pub kv: KvType,
-    /// Rows of a prefill step at most.
+    /// Rows of a prefill step at most; 0 leaves it to the executor, as [`Checked::settled`](crate::Checked::settled) tells.
     pub chunk: u32,
     /// Sequences of a [`Batch`](crate::Batch), which share its steps; a session is one.
     pub sequences: u32,
@@ -39,7 +39,7 @@ pub const DEFAULT_CONTEXT: u32 = 8192;
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        Self { context: None, kv: KvType::F16, chunk: 512, sequences: 1, shift: None, memory_bytes: None, plan: PlanOptions::default() }
+        Self { context: None, kv: KvType::F16, chunk: 0, sequences: 1, shift: None, memory_bytes: None, plan: PlanOptions::default() }
     }
 }
 

@@ -118,6 +118,20 @@ fn a_session_that_does_not_fit_is_refused_with_numbers_and_options_before_it_is_
     }
 }
 
+/// A software adapter is no discrete GPU, and the CPU is none at all: their chunks are the usual ones.
+#[test]
+fn chunks_that_nobody_names_are_settled_before_sizes_are_told() {
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    for executor in both() {
+        let checked = common::open(&Tiny::qwen3().file()).unwrap().check(&executor).unwrap();
+        let auto = SessionOptions::default().context(64);
+        let settled = checked.settled(&auto).unwrap();
+        assert!([512, 1024, 2048].contains(&settled.chunk), "{}", settled.chunk);
+        assert_eq!(checked.needs(&auto).unwrap(), checked.needs(&settled).unwrap());
+        assert_eq!(checked.settled(&exact(7)).unwrap().chunk, 7, "what is named stays");
+    }
+}
+
 #[test]
 fn a_context_beyond_the_machine_is_refused_by_what_the_system_has() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());

@@ -79,7 +79,7 @@ impl<'a> Bench<'a> {
     fn step(&self, test: Test) -> Step {
         let work = |rows| -> Work { self.checked.recording(&self.options, rows).work() };
         let (rows, length, flops) = match test.kind {
-            Kind::Prompt(n) => (n.min(self.args.chunk), n, work(n.min(self.args.chunk)).flops as f64),
+            Kind::Prompt(n) => (n.min(self.options.chunk), n, work(n.min(self.options.chunk)).flops as f64),
             Kind::Generate(n) => (test.sequences, n, work(1).flops as f64 * f64::from(test.sequences)),
         };
         let positions = f64::from(test.sequences) * (f64::from(test.depth) + f64::from(length) / 2.0);

@@ -97,7 +97,8 @@ impl Outlook {
         };
         let compiled =
             |rows| -> Result<String> { Ok(plan(&fit.checked.recording(&self.options, rows), &caps, &self.options.plan)?.to_string()) };
-        Ok(Plans { target, decode: compiled(1)?, prefill: compiled(self.options.chunk)? })
+        let chunk = fit.checked.settled(&self.options)?.chunk;
+        Ok(Plans { target, decode: compiled(1)?, prefill: compiled(chunk)? })
     }
 }
 
