@@ -167,6 +167,16 @@ fn gemma4_as_ollamas_converter_writes_it_is_gemma4() {
 }
 
 #[test]
+fn merges_of_pieces_that_gemma4s_vocabulary_lacks_never_apply() {
+    let small = Small::new();
+    let (whole, more) = (small.by_merges(&["▁ a", "a b"]), small.by_merges(&["no where", "▁ a", "a none", "a b"]));
+    for text in ["a b ab", " aab", "nowhere"] {
+        assert_eq!(encode(&more, text), encode(&whole, text), "{text:?}");
+    }
+    assert!(Tokenizer::from_parts(&small.by_merges(&["▁a"])).is_err(), "one that is none is refused");
+}
+
+#[test]
 fn every_id_of_the_list_of_ends_ends() {
     let small = Small::new();
     let listed = Parts { eos_token_ids: vec![1, 6], ..small.parts() };

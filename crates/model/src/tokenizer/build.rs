@@ -104,7 +104,8 @@ fn by_merges(parts: &Parts) -> Result<(Vocab, Added, Model), TokenizerError> {
         bytes.for_each(|(kind, _)| *kind = Kind::Byte);
     }
     let vocab = Vocab::new(&parts.tokens, kinds, |_, piece| pieces::spelled(piece))?;
-    let order = Order::Merges(parse_merges(&vocab, merges)?);
+    // Vocabularies are cut to what embeddings know, and stand-ins have but some of the pieces.
+    let order = Order::Merges(parse_merges(&vocab, merges, false)?);
     with_pieces(parts, vocab, order, false)
 }
 

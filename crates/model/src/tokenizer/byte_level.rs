@@ -24,7 +24,7 @@ impl ByteLevel {
             let id = vocab.find(c.encode_utf8(&mut [0; 4]).as_bytes());
             byte_ids[byte] = id.ok_or(TokenizerError::MissingByte { byte: byte as u8 })?;
         }
-        Ok(ByteLevel { pre, byte_ids, merges: parse_merges(vocab, merges)? })
+        Ok(ByteLevel { pre, byte_ids, merges: parse_merges(vocab, merges, true)? })
     }
 
     pub fn encode(&self, text: &str, merger: &mut Merger, ids: &mut Vec<u32>) {
@@ -42,7 +42,8 @@ pub(super) fn ranked(merges: &Merges, pair: Pair) -> Option<(u64, u32)> {
 }
 
 /// `"a b"` at index r: the ids of a and b join to the id of ab, if it has one, with rank r. A repeated pair keeps its first rank.
-pub(super) fn parse_merges(vocab: &Vocab, merges: &[&[u8]]) -> Result<Merges, TokenizerError> {
+/// Halves that are no tokens are refused where the vocabulary is `whole`; else their merge never applies.
+pub(super) fn parse_merges(vocab: &Vocab, merges: &[&[u8]], whole: bool) -> Result<Merges, TokenizerError> {
     let mut table = Merges::with_capacity(merges.len());
     let mut joined = Vec::new();
     for (index, merge) in merges.iter().enumerate() {
@@ -55,8 +56,14 @@ pub(super) fn parse_merges(vocab: &Vocab, merges: &[&[u8]]) -> Result<Merges, To
         joined.clear();
         joined.extend_from_slice(left);
         joined.extend_from_slice(right);
-        let find = |piece: &[u8]| vocab.find(piece).ok_or_else(|| TokenizerError::MergeOutsideVocabulary { index, piece: lossy(piece) });
-        let pair = (find(left)?, find(right)?);
+        let pair = match (vocab.find(left), vocab.find(right)) {
+            (Some(left), Some(right)) => (left, right),
+            _ if !whole => continue,
+            (found, _) => {
+                let piece = lossy(if found.is_some() { right } else { left });
+                return Err(TokenizerError::MergeOutsideVocabulary { index, piece });
+            }
+        };
         // Files exist whose merges make pieces that were cut from the vocabulary: such a merge can never apply.
         if let Some(merged) = vocab.find(&joined) {
             table.entry(pair).or_insert((index as u32, merged));
