@@ -14,7 +14,7 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
 
-    /// Neither read nor write what is kept between runs: shaders as the driver compiled them
+    /// Neither read nor write what is kept between runs: shaders as the driver compiled them, and what `weft devices` measured
     ///
     /// It lies in $WEFT_CACHE_DIR, or in the folder weft of $XDG_CACHE_HOME, ~/.cache, ~/Library/Caches or %LOCALAPPDATA%.
     #[arg(long, global = true, display_order = 200)]

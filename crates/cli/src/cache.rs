@@ -1,7 +1,9 @@
-//! What is kept between runs, in the user's cache folder: compiled pipelines, one file per adapter, driver and version.
+//! What is kept between runs, in the user's cache folder: compiled pipelines and measured rates, a file each per adapter, driver and
+//! version.
 
 use crate::exit::debug;
 use kernels::Device;
+use kernels::choose::Rates;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,6 +50,27 @@ pub fn save() {
         if let Some(bytes) = device.saved_pipelines() {
             write(&path, &bytes);
         }
+    }
+}
+
+fn rates_file(device: &Device) -> Option<PathBuf> {
+    Some(folder()?.join(format!("rates-{}.txt", device.key_name())))
+}
+
+/// What `weft devices` measured of this device, if it ever did.
+pub fn rates(device: &Device) -> Option<Rates> {
+    let path = rates_file(device)?;
+    let rates = Rates::from_bytes(&device.key(), &read(&path)?);
+    if rates.is_none() {
+        debug(&format!("{} is damaged or of another driver; weft devices will replace it", path.display()));
+    }
+    rates
+}
+
+/// Keeps what was measured, for the next `--device auto`.
+pub fn keep_rates(device: &Device, rates: &Rates) {
+    if let Some(path) = rates_file(device) {
+        write(&path, &rates.to_bytes(&device.key()));
     }
 }
 

@@ -1,14 +1,17 @@
 //! `weft devices`: what could run a model here.
 
+use crate::cache;
 use crate::progress::Bar;
 use anyhow::Result;
-use kernels::choose::Crossover;
+use kernels::choose::{Crossover, Rates};
 use kernels::device::{self, AdapterSummary, Class, Device, Limits, Select};
 use kernels::measure::{Measured, Transfer, measure};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 
 /// List the GPUs of this machine, with features, limits and speed
+///
+/// What is measured is kept: `--device auto` judges by it from then on.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   weft devices
@@ -68,13 +71,11 @@ fn print(out: &mut impl Write, device: &Device, args: &Args) -> Result<()> {
     match measured(args, device) {
         None => {}
         Some(Err(error)) => writeln!(out, "  cannot be measured: {error}")?,
-        Some(Ok(Measured { read_gb_per_s, matrix_tflop_per_s, dispatch_us, transfer })) => {
+        Some(Ok((Measured { read_gb_per_s, matrix_tflop_per_s, dispatch_us, transfer }, crossover))) => {
             let Transfer { write_gb_per_s: to, read_gb_per_s: from, round_trip_us } = transfer;
             writeln!(out, "  reads {read_gb_per_s:.1} GB/s, multiplies matrices at {matrix_tflop_per_s:.3} TFLOP/s")?;
             writeln!(out, "  takes {dispatch_us:.1} us for a dispatch, {round_trip_us:.1} us for a round trip")?;
-            if let Ok(crossover) = Crossover::measure(device) {
-                writeln!(out, "  {}", worth(crossover.elements()))?;
-            }
+            writeln!(out, "  {}", worth(crossover.elements()))?;
             writeln!(out, "  moves {to:.2} GB/s from the host, {from:.2} GB/s to it")?;
         }
     }
@@ -97,7 +98,7 @@ fn adapter_json(args: &Args, adapter: &AdapterSummary) -> Value {
             match measured(args, &device) {
                 None => {}
                 Some(Err(error)) => object["error"] = json!(error.to_string()),
-                Some(Ok(m)) => {
+                Some(Ok((m, crossover))) => {
                     object["measured"] = json!({
                         "read_gb_per_second": m.read_gb_per_s,
                         "matrix_tflop_per_second": m.matrix_tflop_per_s,
@@ -105,7 +106,7 @@ fn adapter_json(args: &Args, adapter: &AdapterSummary) -> Value {
                         "host_to_device_gb_per_second": m.transfer.write_gb_per_s,
                         "device_to_host_gb_per_second": m.transfer.read_gb_per_s,
                         "round_trip_us": m.transfer.round_trip_us,
-                        "gpu_min_size": Crossover::measure(&device).ok().map(|c| c.elements()).filter(|n| *n < usize::MAX),
+                        "gpu_min_size": Some(crossover.elements()).filter(|n| *n < usize::MAX),
                     });
                 }
             }
@@ -125,10 +126,14 @@ fn worth(elements: usize) -> String {
     }
 }
 
-/// The rates of a device, unless they are not wanted.
-fn measured(args: &Args, device: &Device) -> Option<Result<Measured, kernels::Error>> {
+/// The rates of a device, unless they are not wanted; they are kept.
+fn measured(args: &Args, device: &Device) -> Option<Result<(Measured, Crossover), kernels::Error>> {
     let _bar = Bar::count(format!("measuring {}", device.adapter().name));
-    (!args.no_measure).then(|| measure(device))
+    (!args.no_measure).then(|| {
+        let (measured, crossover) = (measure(device)?, Crossover::measure(device)?);
+        cache::keep_rates(device, &Rates::of(&measured, crossover));
+        Ok((measured, crossover))
+    })
 }
 
 /// The `name: value,` lines of a printed structure.

@@ -61,7 +61,8 @@ fn auto(file: &ModelFile, options: &SessionOptions) -> Result<Executor> {
     let checked = file.check(&Executor::Cpu)?;
     let needs = checked.needs(options)?;
     let resident_bytes = needs.weights.0.saturating_add(needs.kv.0);
-    let Chosen { executor, because } = Executor::auto(&Demand::of(&checked.recording(options, 1), resident_bytes));
+    let demand = Demand::of(&checked.recording(options, 1), resident_bytes);
+    let Chosen { executor, because } = Executor::auto_with(&demand, cache::rates);
     if let Executor::Gpu(device) = &executor {
         cache::attach(device);
     }

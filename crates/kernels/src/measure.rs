@@ -82,6 +82,11 @@ fn sampled(sample: impl FnMut() -> Result<f64, Error>) -> Result<f64, Error> {
     Ok(median(std::iter::repeat_with(sample).take(SAMPLES).collect::<Result<_, _>>()?))
 }
 
+/// The least of several: what else the machine does adds to a time, and must not turn a difference of two around.
+fn least(mut sample: impl FnMut() -> Result<f64, Error>) -> Result<f64, Error> {
+    (0..SAMPLES).try_fold(f64::INFINITY, |least, _| Ok(least.min(sample()?)))
+}
+
 /// Seconds from submitting these commands to their end.
 fn seconds(device: &Device, commands: wgpu::CommandBuffer) -> Result<f64, Error> {
     device.flush()?;

@@ -5,6 +5,7 @@ mod texts;
 
 use model::tokenizer::{Parts, Special, Tokenizer};
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 use texts::Random;
 use tokenizers::models::TrainerWrapper;
 use tokenizers::models::bpe::BpeTrainer;
@@ -205,6 +206,18 @@ impl Twins {
         texts::chosen().for_each(|text| self.agree(&text));
         let mut random = Random(0x9E37_79B9_7F4A_7C15);
         (0..STRINGS).for_each(|_| self.agree(&texts::random(&mut random)));
+        self.hurry();
+    }
+
+    /// A megabyte takes less than two seconds, be it of many words, of one, or of lines alone.
+    fn hurry(&self) {
+        for part in [texts::training().join("\n").as_str(), "weaver", "\n"] {
+            let text = part.repeat((1 << 20) / part.len() + 1);
+            let began = Instant::now();
+            let ids = self.ours.encode(&text, Special::Parse);
+            let took = began.elapsed();
+            assert!(took < Duration::from_secs(2) && ids.len() < text.len() / 2, "{} tokens in {took:?}", ids.len());
+        }
     }
 }
 

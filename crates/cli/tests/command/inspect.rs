@@ -76,3 +76,29 @@ fn devices_are_listed_with_features_and_limits() {
     let listed = run(&["devices", "--no-measure", "--limits"]).good();
     assert!(listed.contains(adapters[0]["name"].as_str().unwrap()) && listed.contains("max_buffer_size"), "{listed}");
 }
+
+#[test]
+fn what_is_measured_is_kept_for_the_next_run_and_damage_is_no_obstacle() {
+    let folder = tempfile::tempdir().unwrap();
+    let weft = |words: &[&str]| -> crate::Run {
+        crate::weft(words).env("WEFT_CACHE_DIR", folder.path()).env("WEFT_DEBUG", "1").output().unwrap().into()
+    };
+    let kept = || -> Vec<std::path::PathBuf> {
+        let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        files.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("rates-")).collect()
+    };
+    weft(&["devices", "--no-measure"]);
+    assert!(kept().is_empty());
+    assert_eq!(weft(&["devices"]).code, 0);
+    let files = kept();
+    let text = std::fs::read_to_string(&files[0]).unwrap();
+    assert!(text.starts_with("weft ") && text.ends_with(" end\n") && text.lines().count() == 2, "{text}");
+    let ask = || weft(&["run", "-p", "What is 3 + 4?"]);
+    assert!(!ask().err.contains("rates-"));
+    for damaged in ["", "weft", &text[..text.len() - 1]] {
+        std::fs::write(&files[0], damaged).unwrap();
+        let run = ask();
+        assert_eq!((run.code, run.out.as_str()), (0, "3 + 4 = 7.\n"));
+        assert!(run.err.contains("rates-") && run.err.contains("damaged"), "{}", run.err);
+    }
+}

@@ -110,10 +110,22 @@ fn bench_reports_every_test_with_its_spread() {
     assert_eq!(tests, ["pp8", "tg4", "pp8@d16", "tg4@d16", "tg4@b3", "tg4@d16@b3"]);
     for test in json.as_array().unwrap() {
         assert!(test["tokens_per_second"].as_f64().unwrap() > 0.0 && test["stddev"].as_f64().unwrap() >= 0.0, "{test}");
+        assert!(test["model"].as_str().unwrap().starts_with("qwen3 "), "{test}");
         assert!(test["gb_per_second"].as_f64().unwrap() > 0.0 && test.get("roof_share").is_some(), "{test}");
         assert_eq!((test["executor"].as_str(), test["device"].as_str()), (Some("cpu"), Some("CPU")));
     }
     let table = run(&words).good();
     assert_eq!(table.lines().count(), 2 + tests.len());
     assert!(table.lines().all(|line| line.starts_with('|') && line.ends_with('|')), "{table}");
+}
+
+#[test]
+fn a_device_is_held_against_what_it_was_measured_to_reach() {
+    let model = Model::new(&tiny::builder(0.5));
+    let json = run(&["bench", model.path(), "--device", "gpu", "-p", "8", "-n", "4", "-r", "1", "--json"]).json();
+    for test in json.as_array().unwrap() {
+        assert_eq!((test["executor"].as_str(), test["stddev"].as_f64()), (Some("gpu"), Some(0.0)));
+        let share = test["roof_share"].as_f64().unwrap();
+        assert!(share > 0.0 && share < 1.0, "{test}");
+    }
 }

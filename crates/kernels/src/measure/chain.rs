@@ -1,6 +1,6 @@
 //! What one operation of a long chain takes, where each waits for the one before it.
 
-use super::{SAMPLE_SECONDS, Sizes, sampled, seconds};
+use super::{SAMPLE_SECONDS, Sizes, least, seconds};
 use crate::device::Device;
 use crate::error::Error;
 use crate::exec::gpu::GpuPlan;
@@ -56,7 +56,7 @@ impl Chain {
 /// Seconds per link: what a chain takes longer than one that is shorter by `links`.
 fn per_link(one: &mut Chain, many: &mut Chain, rows: u32, links: u32) -> Result<f64, Error> {
     many.seconds(rows)?;
-    let (one, many) = (sampled(|| one.seconds(rows))?, sampled(|| many.seconds(rows))?);
+    let (one, many) = (least(|| one.seconds(rows))?, least(|| many.seconds(rows))?);
     Ok(((many - one) / f64::from(links)).max(1e-9))
 }
 
