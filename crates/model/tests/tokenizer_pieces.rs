@@ -87,6 +87,17 @@ fn merges_join_by_rank_and_not_by_score() {
 }
 
 #[test]
+fn lines_are_merged_apart_where_the_file_brings_merges() {
+    let mut small = Small::new();
+    let joined = small.tokens.len() as u32;
+    small.tokens.push("\na".to_string());
+    small.types.push(1);
+    small.scores.push(-0.5);
+    assert_eq!(encode(&small.by_merges(&["\n a"]), "b\na"), [B, NEWLINE, A]);
+    assert_eq!(encode(&small.parts(), "b\na"), [B, joined]);
+}
+
+#[test]
 fn unknown_characters_become_their_bytes() {
     let small = Small::new();
     assert_eq!(encode(&small.parts(), "aé"), [A, 8 + 0xC3, 8 + 0xA9]);

@@ -1,4 +1,4 @@
-//! BPE over SentencePiece's text: spaces are U+2581, unknown characters are bytes, words are not cut.
+//! BPE over SentencePiece's text: spaces are U+2581, unknown characters are bytes, words are not cut; lines are, where files bring merges.
 
 use super::TokenizerError;
 use super::byte_level::{Merges, ranked};
@@ -66,16 +66,26 @@ impl Pieces {
     /// Encodes a stretch of text between added tokens.
     pub fn encode(&self, vocab: &Vocab, text: &str, merger: &mut Merger, ids: &mut Vec<u32>) {
         let prefix = self.add_space_prefix.then_some(SPACE);
-        let word: String = prefix.into_iter().chain(text.chars().map(|c| if c == ' ' { SPACE } else { c })).collect();
+        let whole: String = prefix.into_iter().chain(text.chars().map(|c| if c == ' ' { SPACE } else { c })).collect();
+        let lines = matches!(self.order, Order::Merges(_));
+        let (mut rest, mut after_unknown) = (whole.as_str(), false);
+        for run in whole.as_bytes().chunk_by(|a, b| !lines || (*a == b'\n') == (*b == b'\n')) {
+            let word;
+            (word, rest) = rest.split_at(run.len());
+            after_unknown = self.encode_word(vocab, word, merger, ids, after_unknown);
+        }
+    }
+
+    /// Encodes what is merged apart from all around it; tells whether it ends in an unknown character, as what precedes it does or not.
+    fn encode_word(&self, vocab: &Vocab, word: &str, merger: &mut Merger, ids: &mut Vec<u32>, mut after_unknown: bool) -> bool {
         merger.clear();
         for (at, c) in word.char_indices() {
             merger.push(self.piece(vocab, c.encode_utf8(&mut [0; 4])).unwrap_or(NONE), at);
         }
         merger.run(word.len(), |pair| match &self.order {
             Order::Merges(merges) => ranked(merges, pair),
-            Order::Scores(places) => self.scored(vocab, places, &word, pair),
+            Order::Scores(places) => self.scored(vocab, places, word, pair),
         });
-        let mut after_unknown = false;
         for (id, range) in merger.symbols(word.len()) {
             match (id, &self.byte_ids, self.unknown) {
                 (NONE, Some(byte_ids), _) => ids.extend(word[range].bytes().map(|byte| byte_ids[byte as usize])),
@@ -85,6 +95,7 @@ impl Pieces {
             }
             after_unknown = id == NONE;
         }
+        after_unknown
     }
 
     /// Two pieces join to a piece of the vocabulary; one piece reached in several ways prefers the longer left part.
