@@ -1,4 +1,5 @@
-//! The rows at the shapes of a small model, on the best adapter: time, GB/s and GFLOP/s of one operation.
+//! The rows at the shapes of four models, on the best adapter: time, GB/s and GFLOP/s of one operation, and of a layer as it is
+//! planned. A software adapter gets the smallest model only. At the end stands what was not run: rows that the device lacks.
 //!
 //! Every plan repeats its operation, so that what a submission costs is spread thin. Rates count the bytes an operation must
 //! move and the arithmetic it must do, not what a kernel does.
@@ -14,21 +15,85 @@ use kernels::{
     Class, Counts, Device, Executor, KvState, Lead, Plan, PlanOptions, Recorder, RopeTable, SampleParams, Shape, StateKind, States,
     StepInput, Tensor, TensorBytes, Watch, Weight, Weights,
 };
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+#[path = "kernels_layer.rs"]
+mod layer;
 
 /// Positions of a state.
 const CONTEXT: u32 = 1024;
-/// Embedding, heads and feed-forward width of the model whose shapes these are.
-const EMBEDDING: u32 = 1024;
-const HEADS: u32 = 16;
-const HEAD_DIM: u32 = 128;
-const FFN: u32 = 3072;
-const VOCABULARY: u32 = 32_768;
 
-/// Rows of a chunk of a prompt: fewer where a CPU pretends to be a GPU.
+/// Shapes of a published model, and the types of its matrices, the commonest first.
+struct Model {
+    name: &'static str,
+    embedding: u32,
+    heads: u32,
+    kv_heads: u32,
+    head_dim: u32,
+    ffn: u32,
+    vocabulary: u32,
+    types: &'static [GgmlType],
+    gelu: bool,
+}
+
+const Q4_K_M: &[GgmlType] = &[GgmlType::Q4_K, GgmlType::Q6_K];
+
+/// The smallest first.
+const MODELS: [Model; 4] = [
+    Model {
+        name: "qwen3-0.6b",
+        embedding: 1024,
+        heads: 16,
+        kv_heads: 8,
+        head_dim: 128,
+        ffn: 3072,
+        vocabulary: 151_936,
+        types: &[GgmlType::Q8_0, GgmlType::Q4_0, GgmlType::F16],
+        gelu: false,
+    },
+    Model {
+        name: "qwen2.5-1.5b",
+        embedding: 1536,
+        heads: 12,
+        kv_heads: 2,
+        head_dim: 128,
+        ffn: 8960,
+        vocabulary: 151_936,
+        types: Q4_K_M,
+        gelu: false,
+    },
+    Model {
+        name: "gemma4-e2b",
+        embedding: 1536,
+        heads: 8,
+        kv_heads: 1,
+        head_dim: 256,
+        ffn: 6144,
+        vocabulary: 262_144,
+        types: Q4_K_M,
+        gelu: true,
+    },
+    Model {
+        name: "qwen3-8b",
+        embedding: 4096,
+        heads: 32,
+        kv_heads: 8,
+        head_dim: 128,
+        ffn: 12_288,
+        vocabulary: 151_936,
+        types: Q4_K_M,
+        gelu: false,
+    },
+];
+
+/// Rows that some plan ran.
+static RUN: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
+
+/// Rows of a chunk of a prompt: where a CPU pretends to be a GPU as few as rows for many need, which begin at nine.
 fn chunk(device: &Device) -> u32 {
-    if device.adapter().class == Class::Software { 8 } else { 128 }
+    if device.adapter().class == Class::Software { 9 } else { 128 }
 }
 
 /// One operation to be timed: what it reads, and a plan of `repeats` of it.
@@ -81,9 +146,15 @@ impl Bench {
     /// Times the operations that `record` appends, `repeats` times in one plan.
     fn run(mut self, c: &mut Criterion, repeats: u32, mut record: impl FnMut(&mut Recorder)) {
         (0..repeats).for_each(|_| record(&mut self.rec));
+        self.timed(c, repeats, &PlanOptions::default());
+    }
+
+    /// Times what is recorded, `repeats` of something.
+    fn timed(self, c: &mut Criterion, repeats: u32, options: &PlanOptions) {
         let mut states = States::new(&self.executor, &self.kinds, 1, CONTEXT).expect("room for the states");
-        let mut plan = self.executor.plan(self.rec, &Arc::new(self.weights), &PlanOptions::default()).expect("a plan");
+        let mut plan = self.executor.plan(self.rec, &Arc::new(self.weights), options).expect("a plan");
         let steps = plan.planned().map_or(&[][..], |planned| &planned.steps);
+        RUN.lock().expect("no panic").extend(steps.iter().map(|step| step.kernel.row.name));
         let all = steps.iter().map(|step| work(step, &states, &self.input)).fold(Work::default(), Work::plus);
         let one = all.divided(u64::from(repeats));
         // Drivers compile late: the first run pays for it.
@@ -114,19 +185,21 @@ fn once(plan: &mut Plan, states: &mut States, input: &StepInput, iterations: u64
     start.elapsed()
 }
 
-fn products(c: &mut Criterion, device: &Device) {
-    for ty in [GgmlType::F16, GgmlType::Q8_0, GgmlType::Q4_0, GgmlType::Q4_K, GgmlType::Q6_K] {
+fn products(c: &mut Criterion, device: &Device, m: &Model) {
+    let (d, attended) = (m.embedding, m.heads * m.head_dim);
+    for &ty in m.types {
         let name = ty.name().to_lowercase();
-        for rows in [1, chunk(device)] {
+        let shapes = BTreeSet::from([(attended, d), (d, attended), (m.ffn, d), (d, m.ffn)]);
+        for ((out, of), rows) in shapes.into_iter().flat_map(|shape| [(shape, 1), (shape, chunk(device))]) {
             let stem = if rows == 1 { "matmul_vec" } else { "matmul" };
-            let mut b = Bench::new(device, &format!("{stem} {name} {FFN}x{EMBEDDING}"), rows, &[]);
-            let (w, x) = (b.matrix(ty, FFN, EMBEDDING), b.tensor(Lead::Step, EMBEDDING));
+            let mut b = Bench::new(device, &format!("{} {stem} {name} {out}x{of}", m.name), rows, &[]);
+            let (w, x) = (b.matrix(ty, out, of), b.tensor(Lead::Step, of));
             b.run(c, if rows == 1 { 16 } else { 1 }, |rec| {
                 ops::matmul(rec, w, x);
             });
         }
-        let mut b = Bench::new(device, &format!("embed {name}"), chunk(device), &[StateKind::Tokens]);
-        let table = b.matrix(ty, 64, EMBEDDING);
+        let mut b = Bench::new(device, &format!("{} embed {name}", m.name), chunk(device), &[StateKind::Tokens]);
+        let table = b.matrix(ty, 64, d);
         let tokens = b.rec.state(0);
         b.run(c, 16, |rec| {
             ops::embed(rec, table, tokens);
@@ -138,6 +211,9 @@ fn products(c: &mut Criterion, device: &Device) {
 const EXPERTS: u32 = 128;
 const CHOSEN: u32 = 8;
 const EXPERT_FFN: u32 = 384;
+
+/// An embedding that mixtures of experts of this size have.
+const EMBEDDING: u32 = 1024;
 
 fn experts(c: &mut Criterion, device: &Device) {
     for rows in [1, chunk(device)] {
@@ -164,70 +240,111 @@ fn experts(c: &mut Criterion, device: &Device) {
     }
 }
 
+/// Columns that are no multiple of 4, which rows of their own read.
+const ODD: u32 = 1023;
+
+fn tails(c: &mut Criterion, device: &Device) {
+    for rows in [1, chunk(device)] {
+        let mut b = Bench::new(device, &format!("matmul tail f16 {ODD}x{ODD}"), rows, &[]);
+        let (w, x) = (b.matrix(GgmlType::F16, ODD, ODD), b.tensor(Lead::Step, ODD));
+        b.run(c, 4, |rec| {
+            ops::matmul(rec, w, x);
+        });
+        let mut b = Bench::new(device, &format!("matmul_experts tail f16 8x{EXPERT_FFN}x{ODD}"), rows, &[]);
+        let (w, x) = (b.matrix(GgmlType::F16, 8 * EXPERT_FFN, ODD), b.tensor(Lead::Step, ODD));
+        let logits = b.tensor(Lead::Step, 8);
+        let routes = ops::route(&mut b.rec, logits, 2, true, None);
+        b.run(c, 4, |rec| {
+            ops::matmul_experts(rec, w, 0..EXPERT_FFN, x, &routes);
+        });
+    }
+}
+
 /// Operations of one and of two tensors.
 type OfOne = fn(&mut Recorder, Tensor) -> Tensor;
 type OfTwo = fn(&mut Recorder, Tensor, Tensor) -> Tensor;
 
-fn elements(c: &mut Criterion, device: &Device) {
+fn elements(c: &mut Criterion, device: &Device, m: &Model) {
     for rows in [1, chunk(device)] {
         let two: [(&str, OfTwo); 4] = [("add", ops::add), ("mul", ops::mul), ("swiglu", ops::swiglu), ("geglu", ops::geglu)];
         for (name, op) in two {
-            let mut b = Bench::new(device, name, rows, &[]);
-            let (x, y) = (b.tensor(Lead::Step, FFN), b.tensor(Lead::Step, FFN));
+            let mut b = Bench::new(device, &format!("{} {name}", m.name), rows, &[]);
+            let (x, y) = (b.tensor(Lead::Step, m.ffn), b.tensor(Lead::Step, m.ffn));
             b.run(c, 16, |rec| {
                 op(rec, x, y);
             });
         }
-        let mut b = Bench::new(device, "rms_norm", rows, &[]);
-        let (w, x) = (b.vector(EMBEDDING), b.tensor(Lead::Step, EMBEDDING));
+        let one: [(&str, OfOne); 7] = [
+            ("silu", ops::silu),
+            ("gelu", ops::gelu),
+            ("scale", |rec, x| ops::scale(rec, x, 0.5)),
+            ("softcap", |rec, x| ops::softcap(rec, x, 30.0)),
+            ("gather_rows", ops::gather_rows),
+            ("pack_q8", ops::pack_q8),
+            ("row_scale", ops::row_scale),
+        ];
+        for (name, op) in one {
+            let mut b = Bench::new(device, &format!("{} {name}", m.name), rows, &[]);
+            let x = b.tensor(Lead::Step, m.ffn);
+            b.run(c, 16, |rec| {
+                op(rec, x);
+            });
+        }
+        let mut b = Bench::new(device, &format!("{} mul_sigmoid", m.name), rows, &[]);
+        let (x, gate) = (b.tensor(Lead::Step, m.embedding), b.tensor(Lead::Step, 1));
+        b.run(c, 16, |rec| {
+            ops::mul_sigmoid(rec, x, gate);
+        });
+        let mut b = Bench::new(device, &format!("{} rms_norm", m.name), rows, &[]);
+        let (w, x) = (b.vector(m.embedding), b.tensor(Lead::Step, m.embedding));
         b.run(c, 16, |rec| {
             ops::rms_norm(rec, x, Some(w), 1e-6);
         });
-        let mut b = Bench::new(device, "add_rms_norm", rows, &[]);
-        let (w, x, y) = (b.vector(EMBEDDING), b.tensor(Lead::Step, EMBEDDING), b.tensor(Lead::Step, EMBEDDING));
+        let mut b = Bench::new(device, &format!("{} add_rms_norm", m.name), rows, &[]);
+        let (w, x, y) = (b.vector(m.embedding), b.tensor(Lead::Step, m.embedding), b.tensor(Lead::Step, m.embedding));
         b.run(c, 16, |rec| {
             let h = ops::add(rec, x, y);
             ops::rms_norm(rec, h, Some(w), 1e-6);
         });
-        let mut b = Bench::new(device, "gaussian_top_k", rows, &[]);
-        let x = b.tensor(Lead::Step, FFN);
+        let mut b = Bench::new(device, &format!("{} gaussian_top_k", m.name), rows, &[]);
+        let x = b.tensor(Lead::Step, m.ffn);
         b.run(c, 16, |rec| {
             ops::gaussian_top_k(rec, x, 1.645);
         });
-        let mut b = Bench::new(device, "match_rms", rows, &[]);
-        let (x, y) = (b.tensor(Lead::Step, EMBEDDING), b.tensor(Lead::Step, EMBEDDING));
+        let mut b = Bench::new(device, &format!("{} match_rms", m.name), rows, &[]);
+        let (x, y) = (b.tensor(Lead::Step, m.embedding), b.tensor(Lead::Step, m.embedding));
         b.run(c, 16, |rec| {
             ops::match_rms(rec, x, y, 1e-5);
         });
-        let mut b = Bench::new(device, "add_weighted 4", rows, &[]);
-        let x = [(); 4].map(|()| b.tensor(Lead::Step, EMBEDDING));
+        let mut b = Bench::new(device, &format!("{} add_weighted 4", m.name), rows, &[]);
+        let x = [(); 4].map(|()| b.tensor(Lead::Step, m.embedding));
         let weights = b.tensor(Lead::Step, 16);
         b.run(c, 16, |rec| {
             ops::add_weighted(rec, x[0], &x, ops::RowWeights { c: weights, first: 4, shift: 0.0 });
         });
-        let mut b = Bench::new(device, "rope", rows, &[]);
-        let table = b.rec.rope_rows(&RopeTable::new(HEAD_DIM, 1e6));
-        let x = b.tensor(Lead::Step, HEADS * HEAD_DIM).heads(HEADS);
+        let mut b = Bench::new(device, &format!("{} rope", m.name), rows, &[]);
+        let table = b.rec.rope_rows(&RopeTable::new(m.head_dim, 1e6));
+        let x = b.tensor(Lead::Step, m.heads * m.head_dim).heads(m.heads);
         b.run(c, 16, |rec| {
             ops::rope(rec, x, table);
         });
     }
 }
 
-fn attention(c: &mut Criterion, device: &Device) {
-    let kv_heads = HEADS / 2;
+fn attention(c: &mut Criterion, device: &Device, m: &Model) {
+    let kv_heads = m.kv_heads;
     for ty in [KvType::F16, KvType::Q8_0] {
-        let kinds = [StateKind::kv(ty, kv_heads * HEAD_DIM); 2];
+        let kinds = [StateKind::kv(ty, kv_heads * m.head_dim); 2];
         for rows in [1, chunk(device)] {
-            let mut b = Bench::new(device, &format!("attention {ty:?} s{CONTEXT}"), rows, &kinds);
-            let q = b.tensor(Lead::Step, HEADS * HEAD_DIM).heads(HEADS);
+            let mut b = Bench::new(device, &format!("{} attention {ty:?} s{CONTEXT}", m.name), rows, &kinds);
+            let q = b.tensor(Lead::Step, m.heads * m.head_dim).heads(m.heads);
             let kv = KvState::new(b.rec.state(0), b.rec.state(1));
             let attend = Attend { mask: Mask::Causal, scale: 0.088, softcap: None };
             b.run(c, if rows == 1 { 4 } else { 1 }, |rec| {
                 ops::attention(rec, q, kv, kv_heads, attend);
             });
-            let mut b = Bench::new(device, &format!("kv_append {ty:?}"), rows, &kinds);
-            let (k, v) = (b.tensor(Lead::Step, kv_heads * HEAD_DIM), b.tensor(Lead::Step, kv_heads * HEAD_DIM));
+            let mut b = Bench::new(device, &format!("{} kv_append {ty:?}", m.name), rows, &kinds);
+            let (k, v) = (b.tensor(Lead::Step, kv_heads * m.head_dim), b.tensor(Lead::Step, kv_heads * m.head_dim));
             let (k, v) = (k.heads(kv_heads), v.heads(kv_heads));
             let kv = KvState::new(b.rec.state(0), b.rec.state(1));
             b.run(c, 16, |rec| {
@@ -237,7 +354,7 @@ fn attention(c: &mut Criterion, device: &Device) {
     }
 }
 
-fn logits(c: &mut Criterion, device: &Device) {
+fn logits(c: &mut Criterion, device: &Device, m: &Model) {
     let one: [(&str, OfOne); 4] = [
         ("argmax", ops::argmax),
         ("softmax", ops::softmax),
@@ -245,14 +362,14 @@ fn logits(c: &mut Criterion, device: &Device) {
         ("top_k 40", |rec, x| ops::top_k(rec, x, 40)),
     ];
     for (name, op) in one {
-        let mut b = Bench::new(device, name, 1, &[]);
-        let x = b.tensor(Lead::Out, VOCABULARY);
+        let mut b = Bench::new(device, &format!("{} {name}", m.name), 1, &[]);
+        let x = b.tensor(Lead::Out, m.vocabulary);
         b.run(c, 16, |rec| {
             op(rec, x);
         });
     }
-    let mut b = Bench::new(device, "penalize and sample", 1, &[StateKind::Tokens]);
-    let x = b.tensor(Lead::Out, VOCABULARY);
+    let mut b = Bench::new(device, &format!("{} penalize and sample", m.name), 1, &[StateKind::Tokens]);
+    let x = b.tensor(Lead::Out, m.vocabulary);
     let tokens = b.rec.state(0);
     b.run(c, 16, |rec| {
         let logits = ops::penalize(rec, x, tokens);
@@ -263,11 +380,19 @@ fn logits(c: &mut Criterion, device: &Device) {
 fn rows(c: &mut Criterion) {
     let device = Device::auto().unwrap_or_else(|e| panic!("{e}; install a driver (Debian: mesa-vulkan-drivers libvulkan1)"));
     println!("on {} ({:?})", device.adapter().name, device.adapter().class);
-    products(c, &device);
     experts(c, &device);
-    elements(c, &device);
-    attention(c, &device);
-    logits(c, &device);
+    tails(c, &device);
+    let models = if device.adapter().class == Class::Software { &MODELS[..1] } else { &MODELS };
+    for m in models {
+        products(c, &device, m);
+        elements(c, &device, m);
+        attention(c, &device, m);
+        logits(c, &device, m);
+        layer::layer(c, &device, m);
+    }
+    let run = RUN.lock().expect("no panic");
+    let left: Vec<&str> = ops::ROWS.iter().map(|row| row.name).filter(|name| !run.contains(name)).collect();
+    println!("{} rows were run; not run here: {}", run.len(), if left.is_empty() { "none".to_string() } else { left.join(", ") });
 }
 
 criterion_group! {
