@@ -22,7 +22,7 @@ struct Sizes {
     in_flight: u64,
 }
 
-const SIZES: Sizes = Sizes { chunk: 16 << 20, piece: 256 << 10, in_flight: 96 << 20 };
+const SIZES: Sizes = Sizes { chunk: 8 << 20, piece: 256 << 10, in_flight: 48 << 20 };
 
 /// Copies that were submitted and may not be done: their source is memory of ours.
 #[derive(Clone, Debug, Default)]

@@ -13,7 +13,7 @@ const USUAL: u32 = 512;
 /// Qwen3-8B reads 5,257 tokens a second in chunks of 512, and 7,803 in chunks of 2048).
 const LARGE: [u32; 2] = [2048, 1024];
 /// Bytes that the intermediates of larger chunks may take, and the part of the weights that they may take beside that.
-const ROOM_BYTES: u64 = 256 << 20;
+const ROOM_BYTES: u64 = 180 << 20;
 const ROOM_OF_WEIGHTS: u64 = 32;
 
 /// The options with a number of rows that suits the executor, its memory and the context, where they name none. Of what is needed,
