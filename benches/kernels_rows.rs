@@ -281,7 +281,7 @@ fn elements(c: &mut Criterion, device: &Device, m: &Model) {
             ("softcap", |rec, x| ops::softcap(rec, x, 30.0)),
             ("gather_rows", ops::gather_rows),
             ("pack_q8", ops::pack_q8),
-            ("row_scale", ops::row_scale),
+            ("pack_f16", |rec, x| ops::pack_f16(rec, x).1),
         ];
         for (name, op) in one {
             let mut b = Bench::new(device, &format!("{} {name}", m.name), rows, &[]);

@@ -1,6 +1,6 @@
 // partial[t, n, s] = (sum_j e^(p_j - m) v_j, m, sum_j e^(p_j - m)) with p_j = cap(scale q[t, n] . k_j) and m = max_j p_j, over the s-th part of the keys
 // of attention.wgsl, whose operands these are; attention_merge.wgsl joins the parts. One workgroup for HEADS heads that share their keys and for
-// one part: `lanes` threads to a key, each with 16 elements of the head, quads `lanes` apart; every group of lanes keeps a maximum of its own.
+// one part: `lanes` threads to a key, each with a slice of the head (slice_8.wgsl, slice_16.wgsl); every group of lanes keeps a maximum of its own.
 struct Params { heads: u32, kv_heads: u32, head_dim: u32, rows: u32, capacity: u32, causal: u32, window: u32, splits: u32, exchange: u32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
@@ -9,36 +9,26 @@ struct Params { heads: u32, kv_heads: u32, head_dim: u32, rows: u32, capacity: u
 @group(0) @binding(4) var<storage, read> sequences: array<u32>;
 @group(0) @binding(5) var<storage, read> k_state: array<vec4<u32>>;
 @group(0) @binding(6) var<storage, read> v_state: array<vec4<u32>>;
-@group(0) @binding(7) var<storage, read_write> partial: array<f32>;
+@group(0) @binding(7) var<storage, read_write> partial: array<vec4<f32>>;
 
 const WG = 128u;
 const LOWEST = -3.0e38;
-var<workgroup> gathered: array<vec4<f32>, 4u * WG>;
+var<workgroup> gathered: array<vec4<f32>, SLICE_QUADS * WG>;
 
-// Elements are matrices of four quads, and heads are components and variables: loops over arrays of them would leave registers.
-fn dot_16(a: mat4x4<f32>, b: mat4x4<f32>) -> f32 {
-    return dot(a[0], b[0]) + dot(a[1], b[1]) + (dot(a[2], b[2]) + dot(a[3], b[3]));
-}
+// Heads are components and variables: loops over arrays of them would leave registers.
+struct Queries { a: Slice, b: Slice, c: Slice, d: Slice }
 
-fn query_of(at: u32, lanes: u32) -> mat4x4<f32> {
-    return mat4x4<f32>(q[at], q[at + lanes], q[at + 2u * lanes], q[at + 3u * lanes]);
-}
-
-fn key_of(row: u32, width: u32, at: u32, lanes: u32) -> mat4x4<f32> {
-    return mat4x4<f32>(
-        k_state_load4(row, width, at), k_state_load4(row, width, at + lanes),
-        k_state_load4(row, width, at + 2u * lanes), k_state_load4(row, width, at + 3u * lanes));
-}
-
-fn value_of(row: u32, width: u32, at: u32, lanes: u32) -> mat4x4<f32> {
-    return mat4x4<f32>(
-        v_state_load4(row, width, at), v_state_load4(row, width, at + lanes),
-        v_state_load4(row, width, at + 2u * lanes), v_state_load4(row, width, at + 3u * lanes));
-}
-
-// cap(scale * sum), or the lowest number for a key past the part.
-fn score(sums: vec4<f32>, inside: bool) -> vec4<f32> {
-    var s = sums * params.scale;
+// cap(scale q . k) of every head, or the lowest number for a key past the part.
+fn scores(q: Queries, key: Slice, inside: bool, lanes: u32, lid: u32) -> vec4<f32> {
+    var sums = vec4<f32>(slice_dot(q.a, key), 0.0, 0.0, 0.0);
+    if (HEADS > 1u) {
+        sums.y = slice_dot(q.b, key);
+    }
+    if (HEADS > 2u) {
+        sums.z = slice_dot(q.c, key);
+        sums.w = slice_dot(q.d, key);
+    }
+    var s = lanes_add4(sums, lanes, lid) * params.scale;
     if (params.softcap > 0.0) {
         // Drivers return NaN from tanh of large arguments; 15 is past the last f32 below one.
         s = params.softcap * tanh(clamp(s / params.softcap, vec4<f32>(-15.0), vec4<f32>(15.0)));
@@ -47,29 +37,22 @@ fn score(sums: vec4<f32>, inside: bool) -> vec4<f32> {
 }
 
 // Sums this head's values over the groups and writes its part.
-fn finish(acc: mat4x4<f32>, start: u32, most: f32, total: f32, lanes: u32, lid: u32) {
+fn finish(acc: Slice, start: u32, most: f32, total: f32, lanes: u32, lid: u32) {
+    let near = neighbourhood(lanes);
     workgroupBarrier();
-    gathered[lid] = acc[0];
-    gathered[WG + lid] = acc[1];
-    gathered[2u * WG + lid] = acc[2];
-    gathered[3u * WG + lid] = acc[3];
+    slice_gather(acc, lid % near < lanes, lanes, lid);
     workgroupBarrier();
     let quads = params.head_dim >> 2u;
     if (lid < quads) {
-        let column = lid / lanes * WG + lid % lanes;
+        let column = slice_column(lid, lanes);
         var value = gathered[column];
-        for (var g = lanes; g < WG; g += lanes) {
+        for (var g = near; g < WG; g += near) {
             value += gathered[column + g];
         }
-        let at = start + 4u * lid;
-        partial[at] = value.x;
-        partial[at + 1u] = value.y;
-        partial[at + 2u] = value.z;
-        partial[at + 3u] = value.w;
+        partial[start + lid] = value;
     }
     if (lid == 0u) {
-        partial[start + params.head_dim] = most;
-        partial[start + params.head_dim + 1u] = total;
+        partial[start + quads] = vec4<f32>(most, total, 0.0, 0.0);
     }
 }
 
@@ -84,7 +67,7 @@ fn attention_split(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     let split = number % params.splits;
     let first_head = t * params.heads + (number / params.splits) % sets * HEADS;
     let quads = params.head_dim >> 2u;
-    let lanes = quads >> 2u;
+    let lanes = quads / SLICE_QUADS;
     let lane = lid % lanes;
     let groups = WG / lanes;
     let width = params.kv_heads * params.head_dim;
@@ -93,41 +76,32 @@ fn attention_split(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     if (part.x >= part.y) {
         return;
     }
-    let quad = (first_head - t * params.heads) / (params.heads / params.kv_heads) * quads + lane;
-    let q0 = query_of(first_head * quads + lane, lanes);
-    let q1 = query_of((first_head + min(1u, HEADS - 1u)) * quads + lane, lanes);
-    let q2 = query_of((first_head + min(2u, HEADS - 1u)) * quads + lane, lanes);
-    let q3 = query_of((first_head + min(3u, HEADS - 1u)) * quads + lane, lanes);
-    var acc0 = mat4x4<f32>();
-    var acc1 = mat4x4<f32>();
-    var acc2 = mat4x4<f32>();
-    var acc3 = mat4x4<f32>();
+    let start_quad = (first_head - t * params.heads) / (params.heads / params.kv_heads) * quads;
+    let q = Queries(
+        slice_of_q(first_head * quads, lane, lanes), slice_of_q((first_head + min(1u, HEADS - 1u)) * quads, lane, lanes),
+        slice_of_q((first_head + min(2u, HEADS - 1u)) * quads, lane, lanes), slice_of_q((first_head + min(3u, HEADS - 1u)) * quads, lane, lanes));
+    var acc0 = Slice();
+    var acc1 = Slice();
+    var acc2 = Slice();
+    var acc3 = Slice();
     var most = vec4<f32>(LOWEST);
     var total = vec4<f32>(0.0);
+    let last = part.y - 1u;
+    // A ring holds every key of the row, so that its end comes once at most.
+    let turns = part.x - part.x % params.capacity;
+    let ring_end = turns + params.capacity;
     for (var tile = part.x; tile < part.y; tile += 2u * groups) {
         // Two keys at once, so that their loads are under way together.
         let near = tile + lid / lanes;
         let far = near + groups;
-        let near_row = base + min(near, part.y - 1u) % params.capacity;
-        let far_row = base + min(far, part.y - 1u) % params.capacity;
-        let near_key = key_of(near_row, width, quad, lanes);
-        let far_key = key_of(far_row, width, quad, lanes);
-        let near_value = value_of(near_row, width, quad, lanes);
-        let far_value = value_of(far_row, width, quad, lanes);
-        var near_sum = vec4<f32>(dot_16(q0, near_key), 0.0, 0.0, 0.0);
-        var far_sum = vec4<f32>(dot_16(q0, far_key), 0.0, 0.0, 0.0);
-        if (HEADS > 1u) {
-            near_sum.y = dot_16(q1, near_key);
-            far_sum.y = dot_16(q1, far_key);
-        }
-        if (HEADS > 2u) {
-            near_sum.z = dot_16(q2, near_key);
-            near_sum.w = dot_16(q3, near_key);
-            far_sum.z = dot_16(q2, far_key);
-            far_sum.w = dot_16(q3, far_key);
-        }
-        let s = score(lanes_add4(near_sum, lanes, lid), near < part.y);
-        let z = score(lanes_add4(far_sum, lanes, lid), far < part.y);
+        let near_row = base + min(near, last) - select(turns, ring_end, min(near, last) >= ring_end);
+        let far_row = base + min(far, last) - select(turns, ring_end, min(far, last) >= ring_end);
+        let near_key = slice_of_k(near_row, width, start_quad, lane, lanes);
+        let far_key = slice_of_k(far_row, width, start_quad, lane, lanes);
+        let near_value = slice_of_v(near_row, width, start_quad, lane, lanes);
+        let far_value = slice_of_v(far_row, width, start_quad, lane, lanes);
+        let s = scores(q, near_key, near < part.y, lanes, lid);
+        let z = scores(q, far_key, far < part.y, lanes, lid);
         let new_most = max(most, max(s, z));
         let shrink = exp(most - new_most);
         let p = select(vec4<f32>(0.0), exp(s - new_most), near < part.y);
@@ -144,20 +118,23 @@ fn attention_split(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
         }
     }
     // The groups' maxima and sums, of all heads at once.
-    gathered[lid] = most;
-    gathered[WG + lid] = total;
+    let near = neighbourhood(lanes);
+    let near_most = groups_max4(most, lanes);
+    let near_total = groups_add4(total * exp(most - near_most), lanes);
+    gathered[lid] = near_most;
+    gathered[WG + lid] = near_total;
     workgroupBarrier();
     var all = vec4<f32>(LOWEST);
-    for (var g = 0u; g < WG; g += lanes) {
+    for (var g = 0u; g < WG; g += near) {
         all = max(all, gathered[g]);
     }
     var sum = vec4<f32>(0.0);
-    for (var g = 0u; g < WG; g += lanes) {
+    for (var g = 0u; g < WG; g += near) {
         sum += gathered[WG + g] * exp(gathered[g] - all);
     }
     let factor = exp(most - all);
-    let pitch = params.splits * (params.head_dim + 2u);
-    let start = first_head * pitch + split * (params.head_dim + 2u);
+    let pitch = params.splits * (quads + 1u);
+    let start = first_head * pitch + split * (quads + 1u);
     finish(acc0 * factor.x, start, all.x, sum.x, lanes, lid);
     if (HEADS > 1u) {
         finish(acc1 * factor.y, start + pitch, all.y, sum.y, lanes, lid);

@@ -15,5 +15,5 @@ fn glu_pack_q8(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) ex
     let row = number / quads;
     let inside = row < params.rows;
     let at = min(number, params.rows * quads - 1u);
-    pack_q8_quad(row, params.k, number % quads, inside, activation(gate[at]) * up[at], lid);
+    pack_q8_quad(row, params.k, number % quads, inside, activation(gate[at]) * up[at], 0.0, lid);
 }

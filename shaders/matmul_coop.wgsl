@@ -1,12 +1,13 @@
 // y[t, row_base + r] = sum_k w[r, k] x[t, k] + bias[row_base + r], through cooperative matrices of f16 with f32 sums
-// x [rows, k] f32, scales [rows] f32 (row_scale.wgsl), w [row_count, k] in any weight format, k a multiple of 32, bias f32 (if has_bias), y [rows, n] f32.
-// One workgroup makes 128 x 128 results: it stages 32 columns of both operands, dequantized, while its four subgroups multiply the 32
-// before them, each 64 x 64 results in 4 x 4 matrices. The matrices are variables because arrays of them would leave registers.
+// x [rows, k] f16 divided by scales [rows] f32 (pack_f16.wgsl), w [row_count, k], k a multiple of 32, bias f32 (if has_bias), y [rows, n] f32.
+// One workgroup makes 128 x 128 results: it loads 32 columns of both operands while its four subgroups multiply the 32 before them, each
+// 64 x 64 results in 4 x 4 matrices; coop_quads.wgsl and coop_groups.wgsl dequantize. The matrices are variables because arrays of them
+// would leave registers.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f16>>;
 @group(0) @binding(2) var<storage, read> scales: array<f32>;
 @group(0) @binding(3) var<storage, read> w: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read> bias: array<f32>;
@@ -44,18 +45,12 @@ fn matmul_coop(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_i
     let m0 = (subgroup >> 1u) * 64u;
     let n0 = (subgroup & 1u) * 64u;
     var x_at: array<u32, 8>;
-    var w_at: array<u32, 8>;
-    var unit: array<f32, 8>;
     var xv: array<vec4<f16>, 8>;
-    var wv: array<vec4<f16>, 8>;
     for (var j = 0u; j < 8u; j++) {
-        let t = min(id.y * TILE + row + 16u * j, params.rows - 1u);
-        x_at[j] = t * (k >> 2u) + quad;
-        w_at[j] = w_row(min(id.x * TILE + row + 16u * j, params.row_count - 1u), k);
-        unit[j] = 1.0 / scales[t];
-        xv[j] = vec4<f16>(x[x_at[j]] * unit[j]);
-        wv[j] = vec4<f16>(w_load4(w_at[j], k, quad));
+        x_at[j] = min(id.y * TILE + row + 16u * j, params.rows - 1u) * (k >> 2u) + quad;
+        xv[j] = x[x_at[j]];
     }
+    var ahead = ahead_load(id.x * TILE, k, 0u, lid);
     var c00 = coop_mat16x16<f32, C>();
     var c01 = coop_mat16x16<f32, C>();
     var c02 = coop_mat16x16<f32, C>();
@@ -76,14 +71,14 @@ fn matmul_coop(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_i
         workgroupBarrier();
         for (var j = 0u; j < 8u; j++) {
             xs[(row + 16u * j) * PITCH + quad] = xv[j];
-            ws[(row + 16u * j) * PITCH + quad] = wv[j];
         }
+        ahead_store(ahead, k0, lid);
         workgroupBarrier();
-        let next = min(k0 + DEPTH, k - DEPTH) >> 2u;
+        let next = min(k0 + DEPTH, k - DEPTH);
         for (var j = 0u; j < 8u; j++) {
-            xv[j] = vec4<f16>(x[x_at[j] + next] * unit[j]);
-            wv[j] = vec4<f16>(w_load4(w_at[j], k, next + quad));
+            xv[j] = x[x_at[j] + (next >> 2u)];
         }
+        ahead = ahead_load(id.x * TILE, k, next, lid);
         for (var q = 0u; q < QUADS; q += 4u) {
             let a0 = coopLoadT<coop_mat16x16<f16, A>>(&xs[(m0 + 0u) * PITCH + q], PITCH);
             let a1 = coopLoadT<coop_mat16x16<f16, A>>(&xs[(m0 + 16u) * PITCH + q], PITCH);

@@ -1,18 +1,19 @@
 // k_state[slot(t)] = rope(norm(k[t])), v_state[slot(t)] = norm(v[t]), with slot(t) = sequences[t] * capacity + positions[t] mod capacity
-// k, v [rows, heads, head_dim] f32, head_dim a multiple of 32; norms as in norm_rope.wgsl, of k with the weight w (if norm_k), of v without
-// one (if norm_v); table [rows, dim / 2, 2] f32; positions, sequences [rows] u32; states in any KV type. One workgroup for each head of k and of v.
+// k, v [rows, heads, head_dim] f32, head_dim a multiple of 32, at most 512; norms as in norm_rope.wgsl, of k with the weight w (if norm_k), of v
+// without one (if norm_v); table [rows, dim / 2, 2] f32, dim a multiple of 8; positions, sequences [rows] u32; states in any KV type. One
+// workgroup for each head of k and of v.
 struct Params { heads: u32, head_dim: u32, dim: u32, rows: u32, capacity: u32, norm_k: u32, norm_v: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> k: array<f32>;
-@group(0) @binding(2) var<storage, read> v: array<f32>;
-@group(0) @binding(3) var<storage, read> w: array<f32>;
-@group(0) @binding(4) var<storage, read> table: array<f32>;
+@group(0) @binding(1) var<storage, read> k: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> v: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> w: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> table: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read> positions: array<u32>;
 @group(0) @binding(6) var<storage, read> sequences: array<u32>;
 @group(0) @binding(7) var<storage, read_write> k_state: array<vec4<u32>>;
 @group(0) @binding(8) var<storage, read_write> v_state: array<vec4<u32>>;
 
-const WG = 64u;
+const WG = 128u;
 
 @compute @workgroup_size(WG)
 fn norm_rope_append(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
@@ -23,39 +24,28 @@ fn norm_rope_append(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
     }
     let keys = number % (2u * params.heads) < params.heads;
     let n = number % params.heads;
-    let first = (t * params.heads + n) * params.head_dim;
-    for (var d = lid; d < params.head_dim; d += WG) {
-        head[d] = select(v[first + d], k[first + d], keys);
-    }
-    let normed = select(params.norm_v, params.norm_k, keys) == 1u;
-    if (normed) {
-        head_norm(params.head_dim, params.eps, keys, lid);
-    }
-    workgroupBarrier();
-    if (keys) {
-        // Every thread rotates its elements before any is overwritten.
-        var own: array<f32, 8>;
-        for (var d = lid; d < params.head_dim; d += WG) {
-            own[d / WG] = head_rotated(t, d, params.dim);
-        }
-        workgroupBarrier();
-        for (var d = lid; d < params.head_dim; d += WG) {
-            head[d] = own[d / WG];
-        }
-        workgroupBarrier();
-    }
-    let width = params.heads * params.head_dim;
+    let quads = params.head_dim >> 2u;
+    let inside = lid < quads;
+    let quad = min(lid, quads - 1u);
+    let at = (t * params.heads + n) * quads + quad;
+    var x = select(vec4<f32>(0.0), select(v[at], k[at], keys), inside);
+    let turns = head_turns(t, quad, params.dim);
     let slot = sequences[t] * params.capacity + positions[t] % params.capacity;
-    for (var block = lid; block < (params.head_dim >> 5u); block += WG) {
-        var values: array<vec4<f32>, 8>;
-        for (var j = 0u; j < 32u; j++) {
-            values[j >> 2u][j & 3u] = head[32u * block + j];
-        }
-        let at = n * (params.head_dim >> 5u) + block;
-        if (keys) {
-            k_state_store32(slot, width, at, values);
-        } else {
-            v_state_store32(slot, width, at, values);
-        }
+    if (keys && params.norm_k == 1u) {
+        x = head_normed(x, params.head_dim, params.eps, lid) * w[quad];
+    } else if (!keys && params.norm_v == 1u) {
+        x = head_normed(x, params.head_dim, params.eps, lid);
+    }
+    if (keys) {
+        x = head_turned(x, quad, params.dim, turns, lid);
+    }
+    var most = 0.0;
+    if (k_state_scaled) {
+        most = head_most(x, lid);
+    }
+    if (inside && keys) {
+        k_state_store4(slot, params.heads * params.head_dim, n * quads + quad, x, most);
+    } else if (inside) {
+        v_state_store4(slot, params.heads * params.head_dim, n * quads + quad, x, most);
     }
 }

@@ -8,3 +8,13 @@ fn S_store32(row: u32, width: u32, block: u32, v: array<vec4<f32>, 8>) {
             vec4<u32>(pack2x16float(a.xy), pack2x16float(a.zw), pack2x16float(b.xy), pack2x16float(b.zw));
     }
 }
+
+// Whether a quad's encoding depends on the largest magnitude `most` of its block of 32.
+const S_scaled = false;
+
+// Writes quad i of a row whose width is a multiple of 32.
+fn S_store4(row: u32, width: u32, i: u32, v: vec4<f32>, most: f32) {
+    let at = row * ((width + 7u) / 8u) + (i >> 1u);
+    S[at][2u * (i & 1u)] = pack2x16float(v.xy);
+    S[at][2u * (i & 1u) + 1u] = pack2x16float(v.zw);
+}

@@ -5,3 +5,11 @@ fn S_store32(row: u32, width: u32, block: u32, v: array<vec4<f32>, 8>) {
         S[row * quads + 8u * block + j] = bitcast<vec4<u32>>(v[j]);
     }
 }
+
+// Whether a quad's encoding depends on the largest magnitude `most` of its block of 32.
+const S_scaled = false;
+
+// Writes quad i of a row whose width is a multiple of 32.
+fn S_store4(row: u32, width: u32, i: u32, v: vec4<f32>, most: f32) {
+    S[row * ((width + 3u) / 4u) + i] = bitcast<vec4<u32>>(v);
+}

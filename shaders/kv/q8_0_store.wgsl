@@ -16,3 +16,19 @@ fn S_store32(row: u32, width: u32, block: u32, v: array<vec4<f32>, 8>) {
     let at = 8u * blocks + block;
     S[start + (at >> 2u)][at & 3u] = bitcast<u32>(scale);
 }
+
+// Whether a quad's encoding depends on the largest magnitude `most` of its block of 32.
+const S_scaled = true;
+
+// Writes quad i of a row whose width is a multiple of 32.
+fn S_store4(row: u32, width: u32, i: u32, v: vec4<f32>, most: f32) {
+    let blocks = (width + 31u) / 32u;
+    let start = row * ((9u * blocks + 3u) / 4u);
+    let scale = most / 127.0;
+    let q = v / select(scale, 1.0, scale == 0.0);
+    S[start + (i >> 2u)][i & 3u] = pack4xI8Clamp(vec4<i32>(trunc(q + 0.5 * sign(q))));
+    if ((i & 7u) == 0u) {
+        let at = 8u * blocks + (i >> 3u);
+        S[start + (at >> 2u)][at & 3u] = bitcast<u32>(scale);
+    }
+}

@@ -11,3 +11,16 @@ fn lanes_add4(v: vec4<f32>, lanes: u32, lid: u32) -> vec4<f32> {
     }
     return sum;
 }
+
+// Without subgroups a neighbourhood is one group; see lanes_subgroup.wgsl.
+fn neighbourhood(lanes: u32) -> u32 {
+    return lanes;
+}
+
+fn groups_add4(v: vec4<f32>, lanes: u32) -> vec4<f32> {
+    return v;
+}
+
+fn groups_max4(v: vec4<f32>, lanes: u32) -> vec4<f32> {
+    return v;
+}

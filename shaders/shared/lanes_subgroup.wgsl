@@ -1,11 +1,11 @@
-// Sums over groups of `lanes` neighbouring threads (a power of two): by exchange within the subgroup where params.exchange says that it
-// holds a group, else in workgroup memory. Every thread of a workgroup of WG calls.
+// Sums over groups of `lanes` neighbouring threads (a power of two), and over the groups of a neighbourhood: by exchange between threads that
+// are less than params.exchange apart, which share a subgroup, else in workgroup memory. Every thread of a workgroup of WG calls.
 var<workgroup> lanes_scratch: array<vec4<f32>, WG>;
 
 fn lanes_add4(v: vec4<f32>, lanes: u32, lid: u32) -> vec4<f32> {
     var sum = v;
     for (var apart = lanes / 2u; apart > 0u; apart = apart / 2u) {
-        if (params.exchange == 1u) {
+        if (apart < params.exchange) {
             sum += subgroupShuffleXor(sum, apart);
         } else {
             workgroupBarrier();
@@ -15,4 +15,25 @@ fn lanes_add4(v: vec4<f32>, lanes: u32, lid: u32) -> vec4<f32> {
         }
     }
     return sum;
+}
+
+// Neighbouring threads whose groups of `lanes` the functions below bring together: one group at least.
+fn neighbourhood(lanes: u32) -> u32 {
+    return max(lanes, params.exchange);
+}
+
+fn groups_add4(v: vec4<f32>, lanes: u32) -> vec4<f32> {
+    var sum = v;
+    for (var apart = lanes; apart < params.exchange; apart *= 2u) {
+        sum += subgroupShuffleXor(sum, apart);
+    }
+    return sum;
+}
+
+fn groups_max4(v: vec4<f32>, lanes: u32) -> vec4<f32> {
+    var most = v;
+    for (var apart = lanes; apart < params.exchange; apart *= 2u) {
+        most = max(most, subgroupShuffleXor(most, apart));
+    }
+    return most;
 }

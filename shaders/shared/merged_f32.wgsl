@@ -1,8 +1,8 @@
 // What attention_merge.wgsl makes, as floats.
-@group(0) @binding(4) var<storage, read_write> y: array<f32>;
+@group(0) @binding(4) var<storage, read_write> y: array<vec4<f32>>;
 
-fn merged_store(t: u32, number: u32, lid: u32) {
-    for (var d = lid; d < params.head_dim; d += WG) {
-        y[number * params.head_dim + d] = merged[d];
+fn merged_store(t: u32, number: u32, quad: u32, inside: bool, v: vec4<f32>, lid: u32) {
+    if (inside) {
+        y[number * (params.head_dim >> 2u) + quad] = v;
     }
 }

@@ -1,10 +1,11 @@
 // Writes activations as 8-bit quants into the binding `packed`, four per thread; see pack_q8.wgsl for the layout. Every thread of a workgroup of WG
-// calls, with neighbouring quads in neighbouring threads, from a multiple of 8 on. The scale has 16 bits of significand, so
+// calls, with neighbouring quads in neighbouring threads, from a multiple of 8 on, and its quad's part of the block's share. The scale has 16 bits of significand, so
 // that x - q d is exact and the choice between neighbours does not hang on how a device divides.
 var<workgroup> pack_most: array<f32, WG>;
-var<workgroup> pack_sums: array<f32, WG>;
+// Sums of quants, and shares.
+var<workgroup> pack_sums: array<vec2<f32>, WG>;
 
-fn pack_q8_quad(row: u32, k: u32, quad: u32, inside: bool, v: vec4<f32>, lid: u32) {
+fn pack_q8_quad(row: u32, k: u32, quad: u32, inside: bool, v: vec4<f32>, share: f32, lid: u32) {
     let size = max(max(abs(v.x), abs(v.y)), max(abs(v.z), abs(v.w)));
     workgroupBarrier();
     pack_most[lid] = select(0.0, size, inside);
@@ -21,7 +22,7 @@ fn pack_q8_quad(row: u32, k: u32, quad: u32, inside: bool, v: vec4<f32>, lid: u3
     let rest = v - q * d;
     q += select(vec4<f32>(0.0), vec4<f32>(1.0), rest >= vec4<f32>(0.5 * d)) - select(vec4<f32>(0.0), vec4<f32>(1.0), rest < vec4<f32>(-0.5 * d));
     q = select(q, vec4<f32>(0.0), tiny);
-    pack_sums[lid] = q.x + q.y + q.z + q.w;
+    pack_sums[lid] = vec2<f32>(q.x + q.y + q.z + q.w, share);
     workgroupBarrier();
     if (!inside) {
         return;
@@ -31,9 +32,9 @@ fn pack_q8_quad(row: u32, k: u32, quad: u32, inside: bool, v: vec4<f32>, lid: u3
     // The first four threads of a block write its four words beside the quants.
     let word = lid & 7u;
     if (word < 4u) {
-        let at = first + 4u * (word - min(word, 1u));
-        let sum = pack_sums[min(at, WG - 4u)] + pack_sums[min(at, WG - 4u) + 1u] + pack_sums[min(at, WG - 4u) + 2u] + pack_sums[min(at, WG - 4u) + 3u];
-        let value = select(select(0.0, d * sum, word < 3u), d, word == 0u);
-        packed[start + (k >> 2u) + (quad >> 3u) * 4u + word] = bitcast<u32>(value);
+        let low = pack_sums[first] + pack_sums[first + 1u] + (pack_sums[first + 2u] + pack_sums[first + 3u]);
+        let high = pack_sums[first + 4u] + pack_sums[first + 5u] + (pack_sums[first + 6u] + pack_sums[first + 7u]);
+        let words = vec4<f32>(d, d * low.x, d * high.x, low.y + high.y);
+        packed[start + (k >> 2u) + (quad >> 3u) * 4u + word] = bitcast<u32>(words[word]);
     }
 }

@@ -17,7 +17,8 @@ Written by `cargo xtask contracts` from the rows in `crates/kernels/src/ops/`; d
 Every row computes what its oracle in `cpu-ref` computes, to the bound of the normalised mean squared error given here,
 on any input of the domain that its parity case draws from. Tensors are f32 and row-major unless the equation's lines say
 otherwise. Weights are read in the type of their file through a piece of `shaders/quant/`, KV states through one of
-`shaders/kv/`. Rows keep WebGPU's default limits: 256 threads, 16 KiB of workgroup memory, 8 storage buffers.
+`shaders/kv/`. Rows keep WebGPU's default limits (256 threads, 16 KiB of workgroup memory, 8 storage buffers) but for the few that the planner
+fuses to only where a device has more.
 ";
 
 /// Writes or checks the file; whether it is fresh.
@@ -75,7 +76,7 @@ fn limits(row: &'static Row) -> anyhow::Result<String> {
         subgroups |= kernel.subgroups;
         for piece in kernel.pieces.iter().flatten() {
             match piece {
-                Piece::Format(ty) | Piece::Units(ty) => formats.insert(ty.name()),
+                Piece::Format(ty) | Piece::Units(ty) | Piece::Groups(ty) => formats.insert(ty.name()),
                 Piece::Kv(ty) => kv.insert(format!("{ty:?}")),
             };
         }
@@ -113,7 +114,7 @@ fn access_name(access: Access) -> &'static str {
         Access::Read => "read",
         Access::Write => "written",
         Access::Weight => "weight",
-        Access::Units => "a weight in units",
+        Access::Units | Access::Groups => "a weight in units",
         Access::Kv => "KV state, read",
         Access::KvMut => "KV state, written",
         Access::StateMut => "state, written in place",

@@ -6,9 +6,7 @@ use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use naga::{AddressSpace, Module};
 
 /// WebGPU's default limits.
-const MAX_THREADS: u32 = 256;
 const MAX_WORKGROUP_BYTES: u32 = 16 << 10;
-const MAX_STORAGE_BUFFERS: usize = 8;
 /// What every device with cooperative matrices has.
 const COOPERATIVE_WORKGROUP_BYTES: u32 = 32 << 10;
 
@@ -87,7 +85,7 @@ fn limits(kernel: &Kernel, module: &Module) -> Vec<String> {
     match measure(module) {
         Ok(used) => {
             let most = if kernel.row.cooperative() { COOPERATIVE_WORKGROUP_BYTES } else { MAX_WORKGROUP_BYTES };
-            if used.threads > MAX_THREADS || used.workgroup_bytes > most || used.storage_buffers > MAX_STORAGE_BUFFERS {
+            if used.threads > kernel.row.threads() || used.workgroup_bytes > most || used.storage_buffers > kernel.row.storage_buffers() {
                 found.push(format!("beyond WebGPU's default limits: {used:?}"));
             }
         }

@@ -11,6 +11,8 @@ pub enum Compare {
     /// Rows of `k` activations in 8 bits: the floats that they stand for, as [`Compare::Error`]. Where a value lies between two
     /// quants, its last bits decide.
     Packed { k: u32 },
+    /// Words of two f16 each: these as floats, as [`Compare::Error`].
+    Halves,
     /// Rows of an id, exactly, and the bits of its log-probability, to within [`LOG_PROB`].
     Drawn,
 }
@@ -33,6 +35,12 @@ impl Compare {
                     let mut floats = vec![0.0; words.len() / 3 * 8];
                     cpu_ref::unpack_q8(words, k as usize, &mut floats);
                     floats
+                };
+                return cpu_ref::nmse(&floats(expected), &floats(got));
+            }
+            Self::Halves => {
+                let floats = |words: &[u32]| -> Vec<f32> {
+                    words.iter().flat_map(|w| [*w as u16, (w >> 16) as u16]).map(|bits| half::f16::from_bits(bits).to_f32()).collect()
                 };
                 return cpu_ref::nmse(&floats(expected), &floats(got));
             }

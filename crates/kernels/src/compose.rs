@@ -10,8 +10,10 @@ use std::fmt::Write as _;
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Piece {
     Format(GgmlType),
-    /// The same with the piece that reads units.
+    /// The same with the pieces that read units and multiply them.
     Units(GgmlType),
+    /// The same with the pieces that read units for tiles.
+    Groups(GgmlType),
     Kv(KvType),
 }
 
@@ -27,6 +29,8 @@ pub struct Kernel {
 
 /// The piece of rows that serve row lengths which are no multiple of 4, and so no format in blocks.
 const X4_TAIL: &str = "shared/x4_tail.wgsl";
+/// The piece of rows that leave formats with units to another.
+const QUADS: &str = "shared/coop_quads.wgsl";
 /// Pieces with a form through subgroup operations.
 const SUBGROUP_FORMS: [(&str, &str); 2] = [
     ("shared/reduce.wgsl", include_str!("../../../shaders/shared/reduce_subgroup.wgsl")),
@@ -52,8 +56,10 @@ impl Kernel {
     pub fn variants(row: &'static Row, subgroups: bool) -> Vec<Self> {
         let binds = |wanted: &[Access]| row.bindings.iter().any(|(_, access)| wanted.contains(access));
         let blocks = !row.wgsl.iter().any(|(path, _)| *path == X4_TAIL);
-        let in_units = binds(&[Access::Units]);
-        let formats = FORMATS.iter().filter(|f| (blocks || f.ty.block_size() == 1) && (!in_units || f.units.is_some())).map(|f| f.ty);
+        let in_units = binds(&[Access::Units, Access::Groups]);
+        let quads = row.wgsl.iter().any(|(path, _)| *path == QUADS);
+        let formats = FORMATS.iter().filter(|f| !quads || f.units.is_none());
+        let formats = formats.filter(|f| (blocks || f.ty.block_size() == 1) && (!in_units || f.units.is_some())).map(|f| f.ty);
         let formats: Vec<_> = if in_units || binds(&[Access::Weight]) { formats.map(Some).collect() } else { vec![None] };
         let kv = KV_PIECES.iter().map(|(ty, ..)| Some(*ty));
         let kv: Vec<_> = if binds(&[Access::Kv, Access::KvMut]) { kv.collect() } else { vec![None] };
@@ -63,6 +69,7 @@ impl Kernel {
             let piece = |(_, access): &(&str, Access)| match access {
                 Access::Weight => format.map(Piece::Format),
                 Access::Units => format.map(Piece::Units),
+                Access::Groups => format.map(Piece::Groups),
                 Access::Kv | Access::KvMut => kv.map(Piece::Kv),
                 Access::Read | Access::Write | Access::StateMut => None,
             };
@@ -77,7 +84,7 @@ impl Kernel {
         let mut label = self.row.name.to_string();
         for piece in self.pieces.iter().flatten() {
             let _ = match piece {
-                Piece::Format(ty) | Piece::Units(ty) => write!(label, " {}", ty.name().to_lowercase()),
+                Piece::Format(ty) | Piece::Units(ty) | Piece::Groups(ty) => write!(label, " {}", ty.name().to_lowercase()),
                 Piece::Kv(ty) => write!(label, " kv-{}", format!("{ty:?}").to_lowercase()),
             };
         }
@@ -99,10 +106,12 @@ impl Kernel {
         for ((name, access), piece) in self.row.bindings.iter().zip(&self.pieces) {
             match piece {
                 Some(Piece::Format(ty)) => text.push_str(&of(*ty).instantiate(name)),
-                Some(Piece::Units(ty)) => {
+                Some(Piece::Units(ty) | Piece::Groups(ty)) => {
                     let units = of(*ty).units.unwrap_or_else(|| panic!("{} has no units", ty.name()));
+                    let reading = if *access == Access::Units { units.step } else { units.groups };
                     text.push_str(&of(*ty).instantiate(name));
-                    text.push_str(&instantiate(units, "W", name));
+                    text.push_str(&instantiate(units.unit, "W", name));
+                    text.push_str(&instantiate(reading, "W", name));
                 }
                 Some(Piece::Kv(ty)) => {
                     let found = KV_PIECES.iter().find(|p| p.0 == *ty);

@@ -76,6 +76,8 @@ pub struct Caps {
     pub max_buffer_bytes: u64,
     /// Threads per workgroup.
     pub max_workgroup: u32,
+    /// Storage buffers of one kernel.
+    pub max_storage_buffers: u32,
     /// Workgroups per dimension of a dispatch.
     pub max_grid: u32,
     /// Offset alignment of uniform bindings, bytes.
@@ -94,6 +96,7 @@ impl Caps {
         max_binding_bytes: 128 << 20,
         max_buffer_bytes: 256 << 20,
         max_workgroup: 256,
+        max_storage_buffers: 8,
         max_grid: 65_535,
         uniform_align: 256,
         storage_align: 256,
@@ -291,6 +294,7 @@ impl Device {
             max_binding_bytes: limits.max_storage_buffer_binding_size & !255,
             max_buffer_bytes: limits.max_buffer_size & !255,
             max_workgroup: limits.max_compute_invocations_per_workgroup,
+            max_storage_buffers: limits.max_storage_buffers_per_shader_stage,
             max_grid: limits.max_compute_workgroups_per_dimension,
             uniform_align: limits.min_uniform_buffer_offset_alignment,
             storage_align: limits.min_storage_buffer_offset_alignment,

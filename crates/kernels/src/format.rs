@@ -19,8 +19,19 @@ pub struct Format {
     /// (offset in the file's block, bytes) of each part that a row keeps, in the order of its planes; empty if blocks stay whole.
     pub planes: &'static [(usize, usize)],
     table: &'static [u32],
-    /// The piece that reads 32 elements at once for 8-bit activations: `W_halves` and `W_unit` (`shared/dot_q8.wgsl`).
-    pub units: Option<&'static str>,
+    /// The pieces that read many elements at once.
+    pub units: Option<Units>,
+}
+
+/// The pieces of a format with units, over a binding `W`.
+#[derive(Copy, Clone, Debug)]
+pub struct Units {
+    /// `W_halves` and `W_unit` read 32 elements (`shared/unit.wgsl`).
+    pub unit: &'static str,
+    /// `W_steps` and `W_step` multiply two rows with 8-bit activations (`shared/dot_q8.wgsl`).
+    pub step: &'static str,
+    /// `W_raw` and `W_groups` read 32 elements for the tiles of cooperative matrices (`shared/coop_groups.wgsl`).
+    pub groups: &'static str,
 }
 
 macro_rules! wgsl {
@@ -28,18 +39,20 @@ macro_rules! wgsl {
 }
 
 macro_rules! formats {
-    ($($ty:ident: [$($file:literal)+], planes $planes:expr, table $table:expr $(, units [$($units:literal)+])?;)+) => {
+    ($($ty:ident: [$($file:literal)+], planes $planes:expr, table $table:expr $(, units [$($units:literal)+], steps [$step:literal], groups [$groups:literal])?;)+) => {
         /// Every format, by family.
         pub static FORMATS: &[Format] = &[$(Format {
             ty: GgmlType::$ty,
             wgsl: wgsl!($($file)+),
             planes: &$planes,
             table: &$table,
-            units: formats!(@units $($($units)+)?),
+            units: formats!(@units $($($units)+ , $step, $groups)?),
         }),+];
     };
     (@units) => { None };
-    (@units $($units:literal)+) => { Some(wgsl!($($units)+)) };
+    (@units $($units:literal)+ , $step:literal, $groups:literal) => {
+        Some(Units { unit: wgsl!($($units)+), step: wgsl!($step), groups: wgsl!($groups) })
+    };
 }
 
 formats! {
@@ -47,17 +60,17 @@ formats! {
     F16: ["f16"], planes [], table [];
     BF16: ["bf16"], planes [], table [];
     Q1_0: ["q1_0" "shared/word"], planes [(2, 16), (0, 2)], table [];
-    Q4_0: ["q4_0" "shared/word"], planes [(2, 16), (0, 2)], table [], units ["units/q4_0"];
-    Q4_1: ["q4_1" "shared/word"], planes [(4, 16), (0, 4)], table [], units ["units/q4_1"];
-    Q5_0: ["q5_0" "shared/word"], planes [(6, 16), (2, 4), (0, 2)], table [], units ["units/q5_0" "units/fifth"];
-    Q5_1: ["q5_1" "shared/word"], planes [(8, 16), (4, 4), (0, 4)], table [], units ["units/q5_1" "units/fifth"];
-    Q8_0: ["q8_0" "shared/word"], planes [(2, 32), (0, 2)], table [], units ["units/q8_0"];
+    Q4_0: ["q4_0" "shared/word"], planes [(2, 16), (0, 2)], table [], units ["units/q4_0"], steps ["units/step"], groups ["units/groups"];
+    Q4_1: ["q4_1" "shared/word"], planes [(4, 16), (0, 4)], table [], units ["units/q4_1"], steps ["units/step"], groups ["units/groups"];
+    Q5_0: ["q5_0" "shared/word"], planes [(6, 16), (2, 4), (0, 2)], table [], units ["units/q5_0" "units/fifth"], steps ["units/step"], groups ["units/groups"];
+    Q5_1: ["q5_1" "shared/word"], planes [(8, 16), (4, 4), (0, 4)], table [], units ["units/q5_1" "units/fifth"], steps ["units/step"], groups ["units/groups"];
+    Q8_0: ["q8_0" "shared/word"], planes [(2, 32), (0, 2)], table [], units ["units/q8_0"], steps ["units/step"], groups ["units/groups"];
     Q8_1: ["q8_1" "shared/word"], planes [(4, 32), (0, 2)], table [];
     Q2_K: ["q2_k" "shared/word"], planes [(16, 64), (0, 16), (80, 4)], table [];
     Q3_K: ["q3_k" "shared/word"], planes [(32, 64), (0, 32), (96, 12), (108, 2)], table [];
-    Q4_K: ["q4_k" "shared/word" "shared/scale_min"], planes [], table [], units ["units/q4_k" "units/scale_mins"];
-    Q5_K: ["q5_k" "shared/word" "shared/scale_min"], planes [], table [], units ["units/q5_k" "units/scale_mins"];
-    Q6_K: ["q6_k" "shared/word"], planes [(0, 128), (128, 64), (192, 16), (208, 2)], table [], units ["units/q6_k"];
+    Q4_K: ["q4_k" "shared/word" "shared/scale_min"], planes [], table [], units ["units/q4_k" "units/scale_mins"], steps ["units/wide_step"], groups ["units/q4_k_groups"];
+    Q5_K: ["q5_k" "shared/word" "shared/scale_min"], planes [], table [], units ["units/q5_k" "units/scale_mins"], steps ["units/wide_step"], groups ["units/q5_k_groups"];
+    Q6_K: ["q6_k" "shared/word"], planes [(0, 128), (128, 64), (192, 16), (208, 2)], table [], units ["units/q6_k"], steps ["units/step"], groups ["units/q6_k_groups"];
     Q8_K: ["q8_k" "shared/word"], planes [(4, 256), (0, 4)], table [];
     IQ1_S: ["iq1_s" "shared/word"], planes [(2, 32), (34, 16), (0, 2)], table IQ1_TABLE;
     IQ1_M: ["iq1_m" "shared/word"], planes [(0, 32), (32, 16), (48, 8)], table IQ1_TABLE;

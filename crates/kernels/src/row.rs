@@ -1,5 +1,7 @@
 //! A row: one WGSL kernel declared once, from which layouts, params, tests and documents follow.
 
+use crate::device::Caps;
+
 /// How a kernel uses a binding.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
@@ -11,6 +13,8 @@ pub enum Access {
     Weight,
     /// A weight whose format has units, read through the pieces for 8-bit activations.
     Units,
+    /// The same, read through the pieces for tiles.
+    Groups,
     /// A KV state, read through a piece of its type.
     Kv,
     /// A KV state, written through a piece of its type.
@@ -70,6 +74,27 @@ impl Row {
     #[must_use]
     pub fn cooperative(&self) -> bool {
         self.wgsl[0].1.contains("enable wgpu_cooperative_matrix;")
+    }
+
+    /// Whether a device of these capabilities can run the row.
+    #[must_use]
+    pub fn fits(&self, caps: &Caps) -> bool {
+        let cooperates = caps.cooperative || !self.cooperative();
+        cooperates && self.threads() <= caps.max_workgroup && self.bindings.len() <= caps.max_storage_buffers as usize
+    }
+
+    /// Threads that the row's workgroups may have, likewise.
+    #[must_use]
+    pub fn threads(&self) -> u32 {
+        if self.name == "matmul_vec_norm" { 512 } else { 256 }
+    }
+
+    /// Storage buffers that the row may bind: as many as every WebGPU device gives, or, for what the planner fuses only where the device's
+    /// [`max_storage_buffers`](Caps::max_storage_buffers) suffice, as many as common adapters give.
+    #[must_use]
+    pub fn storage_buffers(&self) -> usize {
+        let fused = ["matmul_vec_group", "norm_rope_heads"].contains(&self.name);
+        if fused { 11 } else { 8 }
     }
 
     /// Byte offset of a params field.

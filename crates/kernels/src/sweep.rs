@@ -134,7 +134,7 @@ impl Target {
     /// When the file that declares a row has no case.
     #[must_use]
     pub fn all(caps: &Caps) -> Vec<Self> {
-        let (rows, cases) = (ROWS.iter().copied().filter(|row| caps.cooperative || !row.cooperative()), cases());
+        let (rows, cases) = (ROWS.iter().copied().filter(|row| row.fits(caps)), cases());
         let targets = rows.flat_map(|row| {
             let stem = Path::new(row.file).file_stem().and_then(|s| s.to_str()).unwrap_or_default();
             let case = cases.iter().find(|(name, _)| *name == stem);
@@ -151,7 +151,7 @@ impl Target {
             .pieces
             .iter()
             .flatten()
-            .find_map(|piece| if let Piece::Format(ty) | Piece::Units(ty) = piece { Some(*ty) } else { None })
+            .find_map(|piece| if let Piece::Format(ty) | Piece::Units(ty) | Piece::Groups(ty) = piece { Some(*ty) } else { None })
     }
 
     /// The first `wanted` cases that reach the kernel, from `seed` on.

@@ -9,9 +9,7 @@ use wgpu::naga::valid::{Capabilities, ValidationFlags, Validator};
 use wgpu::naga::{AddressSpace, Module, ScalarKind, StorageAccess, TypeInner, front::wgsl};
 
 /// WebGPU's default limits, which every shader keeps.
-const MAX_THREADS: u32 = 256;
 const MAX_WORKGROUP_BYTES: u32 = 16 << 10;
-const MAX_STORAGE_BUFFERS: usize = 8;
 /// What every device with cooperative matrices has.
 const COOPERATIVE_WORKGROUP_BYTES: u32 = 32 << 10;
 
@@ -100,14 +98,14 @@ fn every_kernel_has_one_entry_with_the_operations_name_within_webgpus_limits() {
         let entries: Vec<_> = module.entry_points.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(entries, [kernel.row.entry], "{label}");
         let threads: u32 = module.entry_points[0].workgroup_size.iter().product();
-        assert!(threads <= MAX_THREADS, "{label}: {threads} threads");
+        assert!(threads <= kernel.row.threads(), "{label}: {threads} threads");
         let mut layouter = wgpu::naga::proc::Layouter::default();
         layouter.update(module.to_ctx()).expect("sized types");
         let shared = module.global_variables.iter().filter(|(_, var)| var.space == AddressSpace::WorkGroup);
         let bytes: u32 = shared.map(|(_, var)| layouter[var.ty].to_stride()).sum();
         let most = if kernel.row.cooperative() { COOPERATIVE_WORKGROUP_BYTES } else { MAX_WORKGROUP_BYTES };
         assert!(bytes <= most, "{label}: {bytes} bytes of workgroup memory");
-        assert!(kernel.row.bindings.len() <= MAX_STORAGE_BUFFERS, "{label}: {} storage buffers", kernel.row.bindings.len());
+        assert!(kernel.row.bindings.len() <= kernel.row.storage_buffers(), "{label}: {} storage buffers", kernel.row.bindings.len());
     }
 }
 

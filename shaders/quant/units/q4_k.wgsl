@@ -10,3 +10,21 @@ fn W_unit(row: u32, k: u32, u: u32) -> Unit {
     let sm = W_scale_mins(W[block], (u >> 1u) & 3u);
     return Unit(q & vec4<u32>(0x0f0f0f0fu), (q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu), sm.xy, sm.zw);
 }
+
+// Units 2 j and 2 j + 1: two sub-blocks of 32.
+struct W_Wide { q: vec4<u32>, more_q: vec4<u32>, bits: vec4<u32>, more_bits: vec4<u32>, n: u32, scale_mins: vec4<f32> }
+
+fn W_wide(row: u32, j: u32) -> W_Wide {
+    let block = (row >> 2u) + (j >> 2u) * 9u;
+    let n = j & 3u;
+    let none = vec4<u32>(0u);
+    return W_Wide(W[block + 1u + 2u * n], W[block + 2u + 2u * n], none, none, n, W_scale_mins(W[block], n));
+}
+
+fn W_wide_low(q: vec4<u32>, bits: vec4<u32>, n: u32) -> vec4<u32> {
+    return q & vec4<u32>(0x0f0f0f0fu);
+}
+
+fn W_wide_high(q: vec4<u32>, bits: vec4<u32>, n: u32) -> vec4<u32> {
+    return (q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu);
+}

@@ -14,3 +14,20 @@ fn W_unit(row: u32, k: u32, u: u32) -> Unit {
     let high = ((q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu)) | ((fifth & vec4<u32>(0x02020202u)) << vec4<u32>(3u));
     return Unit(low, high, sm.xy, sm.zw);
 }
+
+// Units 2 j and 2 j + 1: two sub-blocks of 32, with their fifth bits.
+struct W_Wide { q: vec4<u32>, more_q: vec4<u32>, bits: vec4<u32>, more_bits: vec4<u32>, n: u32, scale_mins: vec4<f32> }
+
+fn W_wide(row: u32, j: u32) -> W_Wide {
+    let block = (row >> 2u) + (j >> 2u) * 11u;
+    let n = j & 3u;
+    return W_Wide(W[block + 3u + 2u * n], W[block + 4u + 2u * n], W[block + 1u], W[block + 2u], n, W_scale_mins(W[block], n));
+}
+
+fn W_wide_low(q: vec4<u32>, bits: vec4<u32>, n: u32) -> vec4<u32> {
+    return (q & vec4<u32>(0x0f0f0f0fu)) | (((bits >> vec4<u32>(2u * n)) & vec4<u32>(0x01010101u)) << vec4<u32>(4u));
+}
+
+fn W_wide_high(q: vec4<u32>, bits: vec4<u32>, n: u32) -> vec4<u32> {
+    return ((q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu)) | (((bits >> vec4<u32>(2u * n)) & vec4<u32>(0x02020202u)) << vec4<u32>(3u));
+}

@@ -34,15 +34,11 @@ const EXIT: &str = "leaving early spares work: every store has a guard of its ow
 const UNOWNED: &str = "rows of other parts and past the end make results that are not stored";
 const LATER: &str = "the part that owns the row comes later and writes it again";
 
-const PAST_HEAD: &str =
-    "the element past the head is nobody's; past the array it is the last one's, whose owner comes later in lavapipe's order";
-
 const ARGMAX: &str = "shaders/argmax.wgsl";
 const ATTENTION: &str = "shaders/attention.wgsl";
 const EMBED: &str = "shaders/embed.wgsl";
 const GROUP_EXPERTS: &str = "shaders/group_experts.wgsl";
 const GELU: &str = "shaders/shared/gelu.wgsl";
-const HEAD: &str = "shaders/shared/head.wgsl";
 const KV_APPEND: &str = "shaders/kv_append.wgsl";
 const KV_Q8_0: &str = "shaders/kv/q8_0_store.wgsl";
 const LARGEST: &str = "shaders/shared/largest.wgsl";
@@ -52,12 +48,11 @@ const MATMUL_EXPERTS: &str = "shaders/matmul_experts.wgsl";
 const MATMUL_VEC_EXPERTS: &str = "shaders/matmul_vec_experts.wgsl";
 const MUL_SIGMOID: &str = "shaders/mul_sigmoid.wgsl";
 const MXFP4: &str = "shaders/quant/mxfp4.wgsl";
-const NORM_ROPE: &str = "shaders/norm_rope.wgsl";
 const NORM_ROPE_APPEND: &str = "shaders/norm_rope_append.wgsl";
 const NVFP4: &str = "shaders/quant/nvfp4.wgsl";
 const PENALIZE: &str = "shaders/penalize.wgsl";
 const ROUTE: &str = "shaders/route.wgsl";
-const ROW_SCALE: &str = "shaders/row_scale.wgsl";
+const PACK_F16: &str = "shaders/pack_f16.wgsl";
 const REDUCE: &str = "shaders/shared/reduce.wgsl";
 const REDUCE_SUBGROUP: &str = "shaders/shared/reduce_subgroup.wgsl";
 const SAMPLE: &str = "shaders/sample.wgsl";
@@ -97,7 +92,6 @@ pub const ALLOWED: &[Allowed] = &[
     allow(GROUP_EXPERTS, "comparison", "for (var e = lid; e < params.experts;", "one count more is cleared, which nobody reads"),
     allow(GROUP_EXPERTS, "", "let stretch =", SHARED_OUT),
     allow(GROUP_EXPERTS, "sign", "let to =", SHARED_OUT),
-    allow(HEAD, "comparison", "for (var d = lid; d < head_dim;", PAST_HEAD),
     allow(KV_APPEND, "comparison", "if (t >= params.rows)", WHOLE),
     allow(KV_APPEND, "guard dropped", "if (t >= params.rows)", WHOLE),
     allow(KV_APPEND, "off by one", "let keys = (i & 1u) == 0u;", "which half of the threads writes the keys is free"),
@@ -147,8 +141,6 @@ pub const ALLOWED: &[Allowed] = &[
     allow(MUL_SIGMOID, "comparison", "g >= 0.0", HALVES),
     allow(MXFP4, "mask", "& 255u", BYTES),
     allow(MXFP4, "off by one", "254u", BYTES),
-    allow(NORM_ROPE, "comparison", "for (var d = lid; d < params.head_dim;", PAST_HEAD),
-    allow(NORM_ROPE_APPEND, "comparison", "for (var d = lid; d < params.head_dim;", PAST_HEAD),
     allow(NORM_ROPE_APPEND, "comparison", "if (t >= params.rows)", WHOLE),
     allow(NORM_ROPE_APPEND, "guard dropped", "if (t >= params.rows)", WHOLE),
     allow(NVFP4, "mask", "& 255u", "the sign bit of a scale is never set"),
@@ -163,8 +155,8 @@ pub const ALLOWED: &[Allowed] = &[
     allow(SAMPLE, "guard dropped", "if (lid == 0u)", TWICE),
     allow(SAMPLE, "", "next", "tests/sampling.rs follows the drawn id into the next step"),
     allow(ROUTE, "comparison", "j < EACH", "EACH times WG is the most experts that there are"),
-    allow(ROW_SCALE, "off by one", "if (lid == 0u)", TWICE),
-    allow(ROW_SCALE, "guard dropped", "if (lid == 0u)", TWICE),
+    allow(PACK_F16, "off by one", "if (lid == 0u)", TWICE),
+    allow(PACK_F16, "guard dropped", "if (lid == 0u)", TWICE),
     allow(SAMPLE_SCAN, "", "if (row >= params.rows)", WHOLE),
     allow(SAMPLE_SCAN, "", "if (lid % LANES < half)", SPARE),
     allow(SAMPLE_SCAN, "", "if (slice == 0u && lid == 0u)", TWICE),

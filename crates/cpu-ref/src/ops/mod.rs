@@ -6,8 +6,8 @@ mod rms_norm;
 
 mod matmul;
 mod matmul_vec;
+mod pack_f16;
 mod pack_q8;
-mod row_scale;
 
 mod combine_experts;
 mod group_experts;
@@ -68,12 +68,12 @@ pub use matmul_vec::matmul_vec;
 pub use matmul_vec_experts::matmul_vec_experts;
 pub use mul::mul;
 pub use mul_sigmoid::mul_sigmoid;
+pub use pack_f16::{pack_f16, unpack_f16};
 pub use pack_q8::{pack_q8, unpack_q8};
 pub use penalize::penalize;
 pub use rms_norm::rms_norm;
 pub use rope::{RopeSpec, rope, rope_rows};
 pub use route::{RouteSpec, route};
-pub use row_scale::row_scale;
 pub use sample::{SampleSpec, sample};
 pub use sample_threshold::sample_threshold;
 pub use scale::scale;

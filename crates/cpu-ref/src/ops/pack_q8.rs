@@ -2,11 +2,14 @@
 
 /// Elements that share a scale.
 const BLOCK: usize = 32;
+/// What values are multiplied with before they are squared for a block's share, so that the squares of large ones stay finite.
+const SMALLER: f64 = 1.0 / (1_u64 << 32) as f64;
 
 /// Packs rows of `k` elements: every block of 32 becomes quants q in -128..=127 and a scale d, so that x is about d q.
 ///
 /// `words` gets k / 4 words of quants (four to a word, the first lowest), then for each block the bits of d, of
-/// d times the sums of its first and last 16 quants, and zero. d is the largest magnitude times 1/127, rounded up to 16 bits of
+/// d times the sums of its first and last 16 quants, and zero: the share of a norm whose factor is left to the reader, which there is
+/// none of here ([`unpack_q8`]). d is the largest magnitude times 1/127, rounded up to 16 bits of
 /// significand; q is x / d rounded to the nearest, halves up. Blocks whose magnitudes are below 1e-30 become zeros.
 /// The layout follows ggml's `block_q8_1`, with f32 scales.
 pub fn pack_q8(x: &[f32], k: usize, words: &mut [u32]) {
@@ -35,14 +38,20 @@ fn block(x: &[f32], quants: &mut [u32], scale: &mut [u32]) {
     scale.copy_from_slice(&[d.to_bits(), sum(0), sum(1), 0]);
 }
 
-/// The activations that [`pack_q8`] kept of rows of `k` elements.
+/// The activations that packed rows of `k` elements stand for.
+///
+/// Where the last words of a row's blocks are not zero, the row is that of a norm but for its factor: they are the blocks' shares of
+/// s = 2^-64 (mean of squares + eps), and every value is to be divided by sqrt(2^64 s).
 pub fn unpack_q8(words: &[u32], k: usize, x: &mut [f32]) {
     crate::check::rows("unpack_q8: x", x.len(), k);
     crate::check::len("unpack_q8: words", words.len(), x.len() / 8 * 3);
     for (words, x) in words.chunks_exact(k / 8 * 3).zip(x.chunks_exact_mut(k)) {
+        let shares = words[k / 4..].chunks_exact(4).map(|block| f64::from(f32::from_bits(block[3])));
+        let sum: f64 = shares.sum();
+        let factor = if sum == 0.0 { 1.0 } else { SMALLER / sum.sqrt() };
         for (i, x) in x.iter_mut().enumerate() {
             let q = (words[i / 4] >> (8 * (i % 4))) as u8 as i8;
-            *x = f32::from_bits(words[k / 4 + i / BLOCK * 4]) * f32::from(q);
+            *x = (f64::from(f32::from_bits(words[k / 4 + i / BLOCK * 4])) * f64::from(q) * factor) as f32;
         }
     }
 }
@@ -71,6 +80,19 @@ mod tests {
         let mut words = [0; 12];
         pack_q8(&x, 32, &mut words);
         assert_eq!(words[8..].iter().map(|w| f32::from_bits(*w)).collect::<Vec<_>>(), [1.0, 16.0 * 127.0, -16.0, 0.0]);
+    }
+
+    #[test]
+    fn the_shares_of_a_norm_divide_by_its_root() {
+        let mut words = vec![0; 24];
+        pack_q8(&[3.0; 64], 64, &mut words);
+        // 9 + 7 is the mean of squares and eps, half of it in each block.
+        for at in [19, 23] {
+            words[at] = ((8.0 * SMALLER * SMALLER) as f32).to_bits();
+        }
+        let mut back = vec![0.0; 64];
+        unpack_q8(&words, 64, &mut back);
+        assert!(back.iter().all(|x| (x - 0.75).abs() < 1e-4), "{back:?}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use cpu_ref::{KvType, Mask};
 kernel! {
     ATTENTION_COOP: "attention_coop",
     entry: "attention_coop",
-    wgsl: ["attention_coop.wgsl"],
+    wgsl: ["attention_coop.wgsl", "shared/coop_keys.wgsl", "shared/coop_scores.wgsl"],
     params: Params { heads: u32, kv_heads: u32, rows: u32, capacity: u32, causal: u32, window: u32, scale: f32, softcap: f32 },
     bindings: Bind { q: Read, positions: Read, ends: Read, sequences: Read, k_state: Kv, v_state: Kv, y: Write },
     cpu: cpu_ref::attention,

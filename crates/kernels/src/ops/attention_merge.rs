@@ -12,7 +12,9 @@ use cpu_ref::{KvType, Mask};
 kernel! {
     ATTENTION_MERGE: "attention_merge",
     entry: "attention_merge",
-    wgsl: ["attention_merge.wgsl", "shared/merged_f32.wgsl", "shared/attention_part.wgsl", "shared/grid.wgsl"],
+    wgsl: [
+        "attention_merge.wgsl", "shared/merged_f32.wgsl", "shared/attention_part.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"
+    ],
     params: Params { heads: u32, head_dim: u32, rows: u32, causal: u32, window: u32, splits: u32 },
     bindings: Bind { partial: Read, positions: Read, ends: Read, y: Write },
     cpu: cpu_ref::attention,
@@ -22,7 +24,10 @@ kernel! {
 kernel! {
     ATTENTION_MERGE_Q8: "attention_merge_q8",
     entry: "attention_merge",
-    wgsl: ["attention_merge.wgsl", "shared/merged_q8.wgsl", "shared/pack_q8.wgsl", "shared/attention_part.wgsl", "shared/grid.wgsl"],
+    wgsl: [
+        "attention_merge.wgsl", "shared/merged_q8.wgsl", "shared/pack_q8.wgsl", "shared/attention_part.wgsl", "shared/grid.wgsl",
+        "shared/reduce.wgsl"
+    ],
     params: PackedParams { heads: u32, head_dim: u32, rows: u32, causal: u32, window: u32, splits: u32 },
     bindings: PackedBind { partial: Read, positions: Read, ends: Read, packed: Write },
     cpu: cpu_ref::attention,

@@ -7,13 +7,17 @@ use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
 use crate::plan::{Dispatch, Grid, Lower};
 use crate::record::{Node, Origin};
+use crate::row::Row;
 use crate::tensor::{Counts, Shape, Tensor};
 use cpu_ref::{KvType, Mask};
 
 kernel! {
     ATTENTION_SPLIT: "attention_split",
     entry: "attention_split",
-    wgsl: ["attention_split.wgsl", "shared/heads_1.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"],
+    wgsl: [
+        "attention_split.wgsl", "shared/heads_1.wgsl", "shared/slice_8.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl",
+        "shared/grid.wgsl"
+    ],
     params: Params {
         heads: u32, kv_heads: u32, head_dim: u32, rows: u32, capacity: u32, causal: u32, window: u32, splits: u32, exchange: u32,
         scale: f32, softcap: f32
@@ -25,35 +29,63 @@ kernel! {
 
 kernel! {
     ATTENTION_SPLIT_2: "attention_split_2" = ATTENTION_SPLIT with
-    wgsl: ["attention_split.wgsl", "shared/heads_2.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"]
+    wgsl: [
+        "attention_split.wgsl", "shared/heads_2.wgsl", "shared/slice_8.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl",
+        "shared/grid.wgsl"
+    ]
 }
 
 kernel! {
     ATTENTION_SPLIT_4: "attention_split_4" = ATTENTION_SPLIT with
-    wgsl: ["attention_split.wgsl", "shared/heads_4.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"]
+    wgsl: [
+        "attention_split.wgsl", "shared/heads_4.wgsl", "shared/slice_8.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl",
+        "shared/grid.wgsl"
+    ]
+}
+
+kernel! {
+    ATTENTION_SPLIT_LONG: "attention_split_long" = ATTENTION_SPLIT with
+    wgsl: [
+        "attention_split.wgsl", "shared/heads_1.wgsl", "shared/slice_16.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl",
+        "shared/grid.wgsl"
+    ]
+}
+
+kernel! {
+    ATTENTION_SPLIT_LONG_2: "attention_split_long_2" = ATTENTION_SPLIT with
+    wgsl: [
+        "attention_split.wgsl", "shared/heads_2.wgsl", "shared/slice_16.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl",
+        "shared/grid.wgsl"
+    ]
 }
 
 /// Rows up to which keys are split.
-const MAX_ROWS: u32 = 8;
+const MAX_ROWS: u32 = 32;
 /// Workgroups that fill a large device.
-const WORKGROUPS: u32 = 384;
+const WORKGROUPS: u32 = 512;
 /// Parts at most.
 const MAX_SPLITS: u32 = 64;
-/// Elements of a head that one thread holds.
-const PER_LANE: u32 = 16;
+/// Threads of a workgroup.
+const WG: u32 = 128;
+/// Words beside the values of a part: its maximum and its sum of weights.
+pub(super) const BESIDE: u32 = 4;
+/// Elements of a head that one thread holds: of heads up to [`LONG`], and of longer ones.
+const PER_LANE: [u32; 2] = [8, 16];
+const LONG: u32 = 256;
 
 /// partial = every part's sum of values, maximum and sum of weights.
 #[derive(Clone, Debug)]
 pub struct AttentionSplit {
     pub of: Attention,
     pub splits: u32,
-    /// [T, N, splits, H + 2]
+    /// [T, N, splits, H + 4]
     pub partial: Tensor,
 }
 
-/// Heads that one workgroup takes together: as many as divide the group that shares keys.
-fn together(heads: u32, kv_heads: u32) -> u32 {
-    [4, 2, 1].into_iter().find(|n| (heads / kv_heads).is_multiple_of(*n)).unwrap_or(1)
+/// Heads that one workgroup takes together: as many as divide the group that shares keys and fit registers.
+fn together(heads: u32, kv_heads: u32, dim: u32) -> u32 {
+    let most = if dim > LONG { 2 } else { 4 };
+    [4, 2, 1].into_iter().find(|n| *n <= most && (heads / kv_heads).is_multiple_of(*n)).unwrap_or(1)
 }
 
 /// Splits the attentions of few rows; their results are joined by [`super::attention_merge`].
@@ -65,15 +97,16 @@ pub(crate) fn split(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: 
             continue;
         };
         let Shape { rows, heads, dim, .. } = of.q.shape;
-        let lanes = dim / PER_LANE;
-        let sets = rows * heads / together(heads, of.kv_heads);
-        let fitting = caps.max_binding_bytes / (4 * u64::from(rows) * u64::from(heads) * u64::from(dim + 2));
+        let slice = PER_LANE[usize::from(dim > LONG)];
+        let lanes = dim / slice;
+        let sets = rows * heads / together(heads, of.kv_heads, dim);
+        let fitting = caps.max_binding_bytes / (4 * u64::from(rows) * u64::from(heads) * u64::from(dim + BESIDE));
         let splits = (WORKGROUPS / sets).clamp(1, MAX_SPLITS).min(u32::try_from(fitting).unwrap_or(u32::MAX));
-        if rows > MAX_ROWS || splits == 0 || !dim.is_multiple_of(PER_LANE) || !lanes.is_power_of_two() {
+        if rows > MAX_ROWS || splits == 0 || !dim.is_multiple_of(slice) || !lanes.is_power_of_two() {
             out.push(node);
             continue;
         }
-        let shape = Shape { heads: heads * splits, dim: dim + 2, ..of.q.shape };
+        let shape = Shape { heads: heads * splits, dim: dim + BESIDE, ..of.q.shape };
         origins.push((Origin::Made, shape));
         let partial = Tensor { id: origins.len() as u32 - 1, shape };
         let merge = super::attention_merge::AttentionMerge::of(of, splits, partial);
@@ -104,7 +137,7 @@ impl Operation for AttentionSplit {
             causal: u32::from(attend.mask != Mask::Bidirectional),
             window: if let Mask::Window(n) = attend.mask { n as u32 } else { 0 },
             splits: self.splits,
-            exchange: u32::from(cx.caps.subgroup_size >= shape.dim / PER_LANE),
+            exchange: cx.caps.subgroup_size.min(WG),
             scale: attend.scale,
             softcap: attend.softcap.unwrap_or(0.0),
         };
@@ -117,9 +150,13 @@ impl Operation for AttentionSplit {
             v_state: kv.v.into(),
             partial: self.partial.into(),
         };
-        let together = together(shape.heads, *kv_heads);
+        let together = together(shape.heads, *kv_heads, shape.dim);
         let grid = Grid::PerRow { lead: shape, per_row: shape.heads / together * self.splits };
-        let row = [&ATTENTION_SPLIT, &ATTENTION_SPLIT_2, &ATTENTION_SPLIT_4][together.ilog2() as usize];
+        let rows: &[&'static Row] = match shape.dim > LONG {
+            false => &[&ATTENTION_SPLIT, &ATTENTION_SPLIT_2, &ATTENTION_SPLIT_4],
+            true => &[&ATTENTION_SPLIT_LONG, &ATTENTION_SPLIT_LONG_2],
+        };
+        let row = rows[together.ilog2() as usize];
         vec![Dispatch { row, ..bind.dispatch(params, grid) }]
     }
 

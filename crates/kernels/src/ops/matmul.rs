@@ -2,7 +2,7 @@
 
 use super::add::{Term, add, add_bias};
 use super::scale::scale;
-use super::{Io, Op, Operation, Work, matmul_coop, matmul_vec, matmul_vec_q8};
+use super::{Io, Op, Operation, Work, matmul_coop, matmul_few_q8, matmul_vec, matmul_vec_q8};
 use crate::device::Caps;
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
@@ -32,7 +32,7 @@ pub enum Operand {
     F32,
     /// `x` is packed as [`super::pack_q8()`] does it.
     Q8,
-    /// `x` is f32, and is divided by the scale of its row on its way to f16.
+    /// `x` is packed as [`super::pack_f16()`] does it, with the scales of its rows.
     F16 {
         scales: Tensor,
     },
@@ -96,8 +96,9 @@ impl Operation for Matmul {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let Weight { ty, rows: n, cols: k, .. } = self.w;
         match self.operand {
-            Operand::Q8 => return matmul_vec_q8::lower(self, cx),
-            Operand::F16 { scales } if cx.caps.cooperative => return matmul_coop::lower(self, scales, cx),
+            Operand::Q8 if self.x.shape.rows == 1 => return matmul_vec_q8::lower(self, cx),
+            Operand::Q8 => return matmul_few_q8::lower(self, cx),
+            Operand::F16 { scales } => return matmul_coop::lower(self, scales, cx),
             _ if self.x.shape.rows == 1 => return matmul_vec::lower(self, cx),
             _ => {}
         }
@@ -117,7 +118,8 @@ impl Operation for Matmul {
     fn cpu(&self, host: &mut Host<'_>) {
         let mut y = host.take(self.y);
         match self.operand {
-            Operand::F32 | Operand::F16 { .. } => host.matmul(self.w, host.f32(self.x), &mut y),
+            Operand::F32 => host.matmul(self.w, host.f32(self.x), &mut y),
+            Operand::F16 { .. } => unreachable!("the CPU executor runs recordings as they are"),
             Operand::Q8 => {
                 let (words, k) = (host.u32(self.x), self.w.cols as usize);
                 let mut x = vec![0.0; words.len() / 3 * 8];

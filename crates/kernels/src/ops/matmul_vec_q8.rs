@@ -12,8 +12,8 @@ use crate::tensor::{Shape, Tensor, Weight};
 kernel! {
     MATMUL_VEC_Q8: "matmul_vec_q8",
     entry: "matmul_vec_q8",
-    wgsl: ["matmul_vec_q8.wgsl", "shared/dot_q8.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
-    params: Params { k: u32, row_base: u32, row_count: u32, has_bias: u32 },
+    wgsl: ["matmul_vec_q8.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"],
+    params: Params { k: u32, row_base: u32, row_count: u32, has_bias: u32, exchange: u32 },
     bindings: Bind { x: Read, w: Units, bias: Read, y: Write },
     cpu: cpu_ref::matmul_vec,
     nmse: 1e-10,
@@ -44,7 +44,8 @@ pub fn lower(op: &Matmul, cx: &Lower<'_>) -> Vec<Dispatch> {
         let bind = Bind { x: op.x.into(), w, bias: op.bias.into(), y: op.y.into() };
         let row_count = range.len() as u32;
         let grid = Grid::PerRow { lead: op.x.shape, per_row: row_count.div_ceil(ROWS) };
-        bind.dispatch(Params { k, row_base: range.start, row_count, has_bias: u32::from(op.bias.is_some()) }, grid)
+        let (has_bias, exchange) = (u32::from(op.bias.is_some()), cx.caps.subgroup_size);
+        bind.dispatch(Params { k, row_base: range.start, row_count, has_bias, exchange }, grid)
     };
     parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
 }

@@ -55,6 +55,7 @@ pub trait Operation {
 
 pub mod attention_coop;
 pub mod matmul_coop;
+pub mod matmul_few_q8;
 pub mod matmul_vec;
 pub mod matmul_vec_experts;
 pub mod matmul_vec_q8;
@@ -89,11 +90,16 @@ ops! {
     rms_norm::RmsNorm,
     matmul::Matmul,
     pack_q8::PackQ8,
-    row_scale::RowScale,
+    pack_f16::PackF16,
     norm_pack_q8::NormPackQ8,
+    norm_add::NormAdd,
     glu_pack_q8::GluPackQ8,
     norm_rope::NormRope,
     norm_rope_append::NormRopeAppend,
+    norm_rope_heads::NormRopeHeads,
+    matmul_vec_group::MatmulVecGroup,
+    matmul_vec_glu::MatmulVecGlu,
+    matmul_vec_norm::MatmulVecNorm,
     attention_split::AttentionSplit,
     attention_merge::AttentionMerge,
     rope::Rope,
@@ -139,6 +145,8 @@ pub static ROWS: &[&Row] = &[
     &attention_split::ATTENTION_SPLIT,
     &attention_split::ATTENTION_SPLIT_2,
     &attention_split::ATTENTION_SPLIT_4,
+    &attention_split::ATTENTION_SPLIT_LONG,
+    &attention_split::ATTENTION_SPLIT_LONG_2,
     &embed::EMBED,
     &gather_rows::GATHER_ROWS,
     &gaussian_top_k::GAUSSIAN_TOP_K,
@@ -153,24 +161,33 @@ pub static ROWS: &[&Row] = &[
     &matmul::MATMUL,
     &matmul::MATMUL_TAIL,
     &matmul_coop::MATMUL_COOP,
+    &matmul_coop::MATMUL_COOP_GROUPS,
     &matmul_experts::MATMUL_EXPERTS,
     &matmul_experts::MATMUL_EXPERTS_TAIL,
     &matmul_vec::MATMUL_VEC,
     &matmul_vec::MATMUL_VEC_TAIL,
     &matmul_vec_experts::MATMUL_VEC_EXPERTS,
     &matmul_vec_experts::MATMUL_VEC_EXPERTS_TAIL,
+    &matmul_few_q8::MATMUL_FEW_Q8,
+    &matmul_vec_glu::MATMUL_VEC_GLU_SILU,
+    &matmul_vec_glu::MATMUL_VEC_GLU_GELU,
+    &matmul_vec_group::MATMUL_VEC_GROUP,
+    &matmul_vec_norm::MATMUL_VEC_NORM,
     &matmul_vec_q8::MATMUL_VEC_Q8,
     &mul::MUL,
     &mul_sigmoid::MUL_SIGMOID,
+    &norm_add::NORM_ADD,
+    &norm_add::NORM_ADD_Q8,
     &norm_pack_q8::NORM_PACK_Q8,
     &norm_rope::NORM_ROPE,
     &norm_rope_append::NORM_ROPE_APPEND,
+    &norm_rope_heads::NORM_ROPE_HEADS,
+    &pack_f16::PACK_F16,
     &pack_q8::PACK_Q8,
     &penalize::PENALIZE,
     &rms_norm::RMS_NORM,
     &rope::ROPE,
     &route::ROUTE,
-    &row_scale::ROW_SCALE,
     &sample::SAMPLE,
     &sample_scan::SAMPLE_SCAN,
     &scale::SCALE,
@@ -199,12 +216,12 @@ pub use matmul::{matmul, matmul_exact};
 pub use matmul_experts::matmul_experts;
 pub use mul::{mul, mul_row};
 pub use mul_sigmoid::mul_sigmoid;
+pub use pack_f16::pack_f16;
 pub use pack_q8::pack_q8;
 pub use penalize::penalize;
 pub use rms_norm::rms_norm;
 pub use rope::rope;
 pub use route::{Routes, route};
-pub use row_scale::row_scale;
 pub use sample::sample;
 pub use scale::scale;
 pub use silu::silu;

@@ -11,14 +11,16 @@ use crate::tensor::{Tensor, Weight};
 kernel! {
     NORM_PACK_Q8: "norm_pack_q8",
     entry: "norm_pack_q8",
-    wgsl: ["norm_pack_q8.wgsl", "shared/pack_q8.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
+    wgsl: ["norm_pack_q8.wgsl", "shared/norm_share.wgsl", "shared/pack_q8.wgsl", "shared/grid.wgsl"],
     params: Params { dim: u32, rows: u32, has_add: u32, has_weight: u32, eps: f32 },
     bindings: Bind { a: Read, b: Read, w: Read, h: Write, packed: Write },
     cpu: cpu_ref::rms_norm,
     nmse: 1e-4,
 }
 
-/// h = a + b; packed = 8 bits of h / sqrt(mean(h^2) + eps) * w. Without a sum, of `a`.
+const WG: u32 = 64;
+
+/// h = a + b; packed = 8 bits of h w, whose readers divide it by sqrt(mean(h^2) + eps). Without a sum, of `a`.
 #[derive(Clone, Debug)]
 pub struct NormPackQ8 {
     pub a: Tensor,
@@ -58,7 +60,7 @@ impl Operation for NormPackQ8 {
         };
         let (b, h) = self.sum.map_or((Arg::None, Arg::Spare), |(b, h)| (b.into(), h.into()));
         let bind = Bind { a: self.a.into(), b, w: Arg::from(self.w), h, packed: self.packed.into() };
-        vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: 1 })]
+        vec![bind.dispatch(params, Grid::Elements { lead: shape, workgroup: WG, per_thread: 4 })]
     }
 
     fn cpu(&self, _: &mut Host<'_>) {

@@ -10,7 +10,7 @@ use crate::tensor::{Tensor, Weight};
 kernel! {
     NORM_ROPE: "norm_rope",
     entry: "norm_rope",
-    wgsl: ["norm_rope.wgsl", "shared/head.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
+    wgsl: ["norm_rope.wgsl", "shared/head_quads.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
     params: Params { heads: u32, head_dim: u32, dim: u32, rows: u32, has_weight: u32, eps: f32 },
     bindings: Bind { x: Read, w: Read, table: Read, y: Write },
     cpu: cpu_ref::rope,
@@ -32,7 +32,9 @@ pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
     let Op::Rope(rope) = op else { return None };
     let Op::RmsNorm(norm) = makers.alone(rope.x)? else { return None };
     // A head of the norm must be a head of the rotation, and fit the kernel's memory.
-    if norm.y.shape != rope.x.shape || norm.x.shape.dim > super::attention::MAX_HEAD_DIM {
+    let shape = norm.x.shape;
+    let in_quads = shape.dim.is_multiple_of(4) && rope.table.shape.dim.is_multiple_of(8);
+    if norm.y.shape != rope.x.shape || shape.dim > super::attention::MAX_HEAD_DIM || !in_quads {
         return None;
     }
     let op = NormRope { x: norm.x, w: norm.w, eps: norm.eps, table: rope.table, y: rope.y }.into();
@@ -65,7 +67,7 @@ impl Operation for NormRope {
 
 /// The two parts as a model records them: heads shorter and longer than a workgroup, whole and partial rotations.
 pub fn case(g: &mut Gen) -> Case {
-    let (rows, heads, head_dim) = (g.pick(&[1, 2, 3, 26, 26]), g.pick(&[1, 2, 3, 5]), g.pick(&[4, 64, 80, 128, 256, 512]));
+    let (rows, heads, head_dim) = (g.pick(&[1, 2, 3, 26, 26]), g.pick(&[1, 2, 3, 5]), g.pick(&[16, 64, 80, 128, 256, 512]));
     let dim = if g.coin() { head_dim } else { head_dim / 2 };
     let mut case = Case::new(rows);
     case.place(g, 131_072);

@@ -12,7 +12,9 @@ use half::f16;
 kernel! {
     NORM_ROPE_APPEND: "norm_rope_append",
     entry: "norm_rope_append",
-    wgsl: ["norm_rope_append.wgsl", "shared/head.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
+    wgsl: [
+        "norm_rope_append.wgsl", "shared/head_quads.wgsl", "shared/head_most.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"
+    ],
     params: Params { heads: u32, head_dim: u32, dim: u32, rows: u32, capacity: u32, norm_k: u32, norm_v: u32, eps: f32 },
     bindings: Bind { k: Read, v: Read, w: Read, table: Read, positions: Read, sequences: Read, k_state: KvMut, v_state: KvMut },
     cpu: cpu_ref::kv_append,
@@ -50,7 +52,7 @@ pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
     let shape = k.shape;
     // The kernel writes a state, so its grid must come out whole: one dimension.
     let workgroups = u64::from(shape.rows) * 2 * u64::from(shape.heads);
-    let fits = shape.dim.is_multiple_of(32) && shape.dim <= attention::MAX_HEAD_DIM && workgroups <= u64::from(makers.caps.max_grid);
+    let fits = shape.dim.is_multiple_of(32) && table.shape.dim.is_multiple_of(8) && shape.dim <= attention::MAX_HEAD_DIM && workgroups <= u64::from(makers.caps.max_grid);
     let same_eps = normed.is_none_or(|norm| eps.is_none_or(|eps| eps == norm.eps));
     if !fits || !same_eps {
         return None;
@@ -143,6 +145,11 @@ fn rotated(x: &[f32], table: &RopeTable, position: u32) -> Vec<f32> {
 
 /// The parts as models record them, then what attention with a window of one finds in the state.
 pub fn case(g: &mut Gen) -> Case {
+    recorded(g, false)
+}
+
+/// The same, perhaps with queries that are rotated by the same table.
+pub(super) fn recorded(g: &mut Gen, queries: bool) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (rows, heads, dim) = (g.pick(&[1, 3, 26]), g.pick(&[1, 2, 5]), g.pick(&[32, 64, 96, 128, 256, 512]));
     let width = heads * dim;
@@ -165,7 +172,11 @@ pub fn case(g: &mut Gen) -> Case {
     let v = if norm_v { rms_norm(&mut case.rec, v, None, EPS) } else { v };
     let table = case.rec.rope_rows(&table);
     let k = rope(&mut case.rec, k, table);
-    let q = case.uniform(g, width, 3.0).heads(heads);
+    let q_heads = if queries { heads * g.pick(&[1, 3]) } else { heads };
+    let q = case.uniform(g, q_heads * dim, 3.0).heads(q_heads);
+    let q_weight = (queries && g.coin()).then(|| case.vector(g, dim));
+    let q = q_weight.map_or(q, |w| rms_norm(&mut case.rec, q, Some(w), 1e-6));
+    let q = if queries { rope(&mut case.rec, q, table) } else { q };
     let kv = KvState::new(case.rec.state(0), case.rec.state(1));
     let kv = kv_append(&mut case.rec, kv, k, v);
     let mask = if g.coin() { Mask::Window(1) } else { Mask::Causal };

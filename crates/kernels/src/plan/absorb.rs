@@ -2,7 +2,10 @@
 //! values are made once, so an operation without state may move to its reader.
 
 use crate::device::Caps;
-use crate::ops::{Op, Operation, attention_merge, glu_pack_q8, norm_pack_q8, norm_rope, norm_rope_append};
+use crate::ops::{
+    Op, Operation, attention_merge, glu_pack_q8, matmul_vec_glu, matmul_vec_group, matmul_vec_norm, norm_add, norm_pack_q8, norm_rope,
+    norm_rope_append, norm_rope_heads,
+};
 use crate::record::Node;
 use crate::tensor::Tensor;
 use std::collections::HashMap;
@@ -23,6 +26,7 @@ pub(crate) struct Makers<'a> {
     nodes: &'a [Option<Node>],
     makers: &'a HashMap<u32, usize>,
     uses: &'a Uses,
+    at: usize,
     pub caps: &'a Caps,
 }
 
@@ -32,13 +36,39 @@ impl Makers<'_> {
         let made = self.makers.get(&t.id).filter(|_| self.uses.once(t))?;
         self.nodes[*made].as_ref().map(|node| &node.op)
     }
+
+    /// The operation that made a value, whoever else reads it.
+    pub fn of(&self, t: Tensor) -> Option<&Op> {
+        self.nodes[*self.makers.get(&t.id)?].as_ref().map(|node| &node.op)
+    }
+
+    /// The last operation before this one that is `wanted`.
+    pub fn latest(&self, wanted: impl Fn(&Op) -> bool) -> Option<&Op> {
+        self.nodes[..self.at].iter().rev().flatten().map(|node| &node.op).find(|op| wanted(op))
+    }
+
+    /// Whether an operation before this one reads a value.
+    pub fn read_since(&self, t: Tensor) -> bool {
+        self.nodes[..self.at].iter().flatten().any(|node| node.op.io().reads.iter().any(|read| read.id == t.id))
+    }
 }
 
 /// A rule: the operation that an operation becomes.
 type Rule = fn(&Op, &Makers<'_>) -> Option<Absorbed>;
 
-/// The rules, tried in this order at every operation, front to back: what one made, a later one may absorb.
-const RULES: &[Rule] = &[norm_pack_q8::absorb, glu_pack_q8::absorb, norm_rope::absorb, norm_rope_append::absorb, attention_merge::absorb];
+/// The rules, tried in this order at every operation, front to back, until none applies: what one made, a later one may absorb.
+const RULES: &[Rule] = &[
+    norm_pack_q8::absorb,
+    matmul_vec_norm::absorb,
+    norm_add::absorb,
+    glu_pack_q8::absorb,
+    matmul_vec_glu::absorb,
+    norm_rope::absorb,
+    norm_rope_append::absorb,
+    norm_rope_heads::absorb,
+    attention_merge::absorb,
+    matmul_vec_group::absorb,
+];
 
 /// Applies the rules once, front to back.
 pub fn absorb(nodes: Vec<Node>, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {
@@ -46,16 +76,18 @@ pub fn absorb(nodes: Vec<Node>, read_back: &[Tensor], caps: &Caps) -> Vec<Node> 
     let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
     let mut makers: HashMap<u32, usize> = HashMap::new();
     for at in 0..nodes.len() {
-        let Some(Node { op, layer }) = nodes[at].take() else { continue };
-        let found = RULES.iter().find_map(|rule| rule(&op, &Makers { nodes: &nodes, makers: &makers, uses: &uses, caps }));
-        let (place, op) = match found {
-            None => (at, op),
-            Some(Absorbed { op, of, early }) => {
-                let places: Vec<usize> = of.iter().map(|t| makers[&t.id]).collect();
-                places.iter().for_each(|&place| nodes[place] = None);
-                (if early { places[0] } else { at }, op)
+        let Some(Node { mut op, layer }) = nodes[at].take() else { continue };
+        let mut place = at;
+        loop {
+            let seen = Makers { nodes: &nodes, makers: &makers, uses: &uses, at: place, caps };
+            let Some(Absorbed { op: more, of, early }) = RULES.iter().find_map(|rule| rule(&op, &seen)) else { break };
+            let places: Vec<usize> = of.iter().map(|t| makers[&t.id]).collect();
+            places.iter().for_each(|&place| nodes[place] = None);
+            if early {
+                place = places[0];
             }
-        };
+            op = more;
+        }
         for t in op.io().writes {
             makers.insert(t.id, place);
         }

@@ -130,7 +130,7 @@ pub struct PlanOptions {
     pub unfused: bool,
     /// Use portable rows only, whatever the device can do.
     pub portable: bool,
-    /// Round activations where that is faster: to 8 bits for the products of one row with quantized weights, to f16 (with a scale for
+    /// Round activations where that is faster: to 8 bits for the products of a few rows with quantized weights, to f16 (with a scale for
     /// each row) for those of many rows where there are cooperative matrices.
     pub fast: bool,
     /// Leave room behind every intermediate, so that [`crate::Plan::overrun`] shows writes past its end.

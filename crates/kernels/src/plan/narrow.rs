@@ -1,10 +1,10 @@
-//! Gives products narrower activations where the device is faster with them: 8 bits for one row, f16 for many.
+//! Gives products narrower activations where the device is faster with them: 8 bits for a few rows, f16 for many.
 
 use crate::device::Caps;
 use crate::ops::matmul::{Matmul, Operand};
+use crate::ops::pack_f16::{PackF16, packed_shapes};
 use crate::ops::pack_q8::{PackQ8, packed_shape};
-use crate::ops::row_scale::RowScale;
-use crate::ops::{Op, matmul_coop, matmul_vec_q8};
+use crate::ops::{Op, matmul_coop, matmul_few_q8, matmul_vec_q8};
 use crate::record::{Node, Origin};
 use crate::tensor::{Shape, Tensor};
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ const COOP_ROWS: u32 = 16;
 #[derive(Default)]
 struct Made {
     packed: HashMap<u32, Tensor>,
-    scales: HashMap<u32, Tensor>,
+    halves: HashMap<u32, (Tensor, Tensor)>,
 }
 
 /// Rewrites the products of `nodes` and puts what they then read before the first of them; new values get a place in `origins`.
@@ -44,12 +44,12 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: &Caps)
                 Matmul { x: packed, operand: Operand::Q8, ..product.clone() }.into()
             }
             Wanted::F16 => {
-                let scales = *made.scales.entry(x.id).or_insert_with(|| {
-                    let scales = new(Shape { heads: 1, dim: 1, ..x.shape });
-                    out.push(Node { op: RowScale { x, scales }.into(), layer });
-                    scales
+                let (scales, halves) = *made.halves.entry(x.id).or_insert_with(|| {
+                    let [scales, halves] = packed_shapes(x.shape).map(&mut new);
+                    out.push(Node { op: PackF16 { x, scales, halves }.into(), layer });
+                    (scales, halves)
                 });
-                Matmul { operand: Operand::F16 { scales }, ..product.clone() }.into()
+                Matmul { x: halves, operand: Operand::F16 { scales }, ..product.clone() }.into()
             }
         };
         out.push(Node { op, layer });
@@ -67,7 +67,7 @@ fn wanted(product: &Matmul, caps: &Caps) -> Wanted {
     let rows = product.x.shape.rows;
     match product.operand {
         _ if product.exact => Wanted::F32,
-        Operand::F32 if rows == 1 && matmul_vec_q8::serves(product.w) => Wanted::Q8,
+        Operand::F32 if rows <= matmul_few_q8::MOST && matmul_vec_q8::serves(product.w) => Wanted::Q8,
         Operand::F32 if rows >= COOP_ROWS && caps.cooperative && matmul_coop::serves(product.w) => Wanted::F16,
         _ => Wanted::F32,
     }

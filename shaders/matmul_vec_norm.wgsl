@@ -1,0 +1,49 @@
+// h = a + f w x;   packed = 8 bits of h u   (pack_q8.wgsl has the layout), with the shares of its norm (norm_pack_q8.wgsl), and with f the factor of
+// the norm that was left to the readers of x, or 1
+// x one row of activations in 8 bits, w [n, k] in a format with units, n a multiple of 32, a, h f32 [n], u [n] f32 (not read when has_weight = 0).
+// One workgroup for a block of 32 results: 32 lanes for two rows.
+struct Params { k: u32, n: u32, has_weight: u32, exchange: u32, eps: f32 }
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read> w: array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read> a: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> u: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read_write> h: array<vec4<f32>>;
+@group(0) @binding(6) var<storage, read_write> packed: array<u32>;
+
+const WG = 512u;
+const LANES = 32u;
+var<workgroup> block: array<vec4<f32>, 8>;
+
+@compute @workgroup_size(WG)
+fn matmul_vec_norm(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+    let number = workgroup_number(id, extents);
+    if (number >= params.n >> 5u) {
+        return;
+    }
+    let k = params.k;
+    let lane = lid % LANES;
+    let local = 2u * (lid / LANES);
+    let first = w_row(32u * number + local, k);
+    let second = w_row(32u * number + local + 1u, k);
+    var sums = vec3<f32>(0.0);
+    for (var j = lane; j < w_steps(k); j += LANES) {
+        sums += w_step(first, second, k, j);
+    }
+    let total = lanes_add4(vec4<f32>(sums, 0.0), LANES, lid);
+    if (lane < 2u) {
+        block[(local + lane) >> 2u][(local + lane) & 3u] = total[lane] * acts_factor(total.z);
+    }
+    workgroupBarrier();
+    let inside = lid < 8u;
+    let at = 8u * number + min(lid, 7u);
+    var v = block[min(lid, 7u)] + a[at];
+    if (inside) {
+        h[at] = v;
+    }
+    let share = norm_share(v, params.n, params.eps);
+    if (params.has_weight == 1u) {
+        v *= u[at];
+    }
+    pack_q8_quad(0u, params.n, at, inside, v, share, lid);
+}

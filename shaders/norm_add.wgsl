@@ -1,0 +1,68 @@
+// h[r] = s (a[r] + b[r, d] / sqrt(mean_d b[r, d]^2 + eps) * w[d])
+// a, b, h [rows, dim] f32, w [dim] f32 (not read when has_weight = 0), s one f32 (1 when has_factor = 0), dim a multiple of 4. One workgroup per
+// row, four elements per thread at a time; rows of up to 4096 stay in registers, longer ones are read again.
+struct Params { dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32 }
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> a: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> b: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> w: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> s: array<f32>;
+@group(0) @binding(5) var<storage, read_write> h: array<vec4<f32>>;
+
+const WG = 256u;
+
+fn own(base: u32, quad: u32, quads: u32) -> vec4<f32> {
+    return select(vec4<f32>(0.0), b[base + min(quad, quads - 1u)], quad < quads);
+}
+
+fn finish(row: u32, quad: u32, quads: u32, v: vec4<f32>, factors: vec2<f32>, factor: f32, lid: u32) {
+    let inside = quad < quads;
+    let at = min(quad, quads - 1u);
+    var y = v * factors.x * factors.y;
+    if (params.has_weight == 1u) {
+        y *= w[at];
+    }
+    y = (a[row * quads + at] + y) * factor;
+    if (inside) {
+        h[row * quads + at] = y;
+    }
+    norm_add_then(row, quad, at, inside, y, lid);
+}
+
+@compute @workgroup_size(WG)
+fn norm_add(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+    let row = workgroup_number(id, extents);
+    if (row >= params.rows) {
+        return;
+    }
+    let quads = params.dim >> 2u;
+    let base = row * quads;
+    var factor = 1.0;
+    if (params.has_factor == 1u) {
+        factor = s[0];
+    }
+    // By name: an array in a loop would leave registers.
+    let v0 = own(base, lid, quads);
+    let v1 = own(base, WG + lid, quads);
+    let v2 = own(base, 2u * WG + lid, quads);
+    let v3 = own(base, 3u * WG + lid, quads);
+    var sums = squares4(squares4(squares4(squares4(vec2<f32>(0.0), v0), v1), v2), v3);
+    for (var quad = 4u * WG + lid; quad < quads; quad += WG) {
+        sums = squares4(sums, own(base, quad, quads));
+    }
+    let total = reduce_add4(vec4<f32>(sums, 0.0, 0.0), lid);
+    let factors = inverse_root(total.xy, f32(params.dim), params.eps);
+    finish(row, lid, quads, v0, factors, factor, lid);
+    if (quads > WG) {
+        finish(row, WG + lid, quads, v1, factors, factor, lid);
+    }
+    if (quads > 2u * WG) {
+        finish(row, 2u * WG + lid, quads, v2, factors, factor, lid);
+    }
+    if (quads > 3u * WG) {
+        finish(row, 3u * WG + lid, quads, v3, factors, factor, lid);
+    }
+    for (var first = 4u * WG; first < quads; first += WG) {
+        finish(row, first + lid, quads, own(base, first + lid, quads), factors, factor, lid);
+    }
+}

@@ -1,0 +1,11 @@
+// The largest magnitude in the block of 32 of a thread's quad of `head` (head_quads.wgsl); every thread calls.
+fn head_most(v: vec4<f32>, lid: u32) -> f32 {
+    workgroupBarrier();
+    head[lid] = abs(v);
+    workgroupBarrier();
+    var most = vec4<f32>(0.0);
+    for (var i = 0u; i < 8u; i++) {
+        most = max(most, head[(lid & ~7u) + i]);
+    }
+    return max(max(most.x, most.y), max(most.z, most.w));
+}

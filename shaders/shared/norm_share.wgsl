@@ -1,0 +1,5 @@
+// What four of a row's `dim` values add to 2^-64 (mean of squares + eps): small enough that squares of large values stay finite.
+fn norm_share(v: vec4<f32>, dim: u32, eps: f32) -> f32 {
+    let small = v * 2.3283064365386963e-10;
+    return (dot(small, small) + 4.0 * (eps * 5.421010862427522e-20)) / f32(dim);
+}
