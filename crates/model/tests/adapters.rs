@@ -219,7 +219,7 @@ fn what_an_adapter_takes_is_foretold() {
         let model = tiny.on(&executor);
         let adapter = model.adapter(&file).unwrap();
         assert_eq!(after.weights.0, model.weight_bytes() + adapter.bytes());
-        assert_eq!(after.intermediates.0 > before.intermediates.0, executor.kind() == "gpu", "{before:?} {after:?}");
+        assert_eq!(after.intermediates.0 != before.intermediates.0, executor.kind() == "gpu", "{before:?} {after:?}");
         // A session that is as large as it may be takes none.
         let options = SessionOptions { memory_bytes: Some(before.total().0), ..options };
         let mut session = model.session(options).unwrap();
