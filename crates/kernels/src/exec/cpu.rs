@@ -64,6 +64,9 @@ impl CpuPlan {
     }
 }
 
+/// Rows of cosines and sines that one thread makes.
+const ROPE_ROWS: usize = 64;
+
 /// The words of a step input, at the counts of this step.
 pub(crate) fn input_words(kind: Input, shape: Shape, input: &StepInput, ropes: &[RopeTable]) -> Vec<u32> {
     let exact = |words: &[u32]| {
@@ -83,7 +86,13 @@ pub(crate) fn input_words(kind: Input, shape: Shape, input: &StepInput, ropes: &
             let &RopeTable { dim, base, scale, ref factors, magnitude } = &ropes[n as usize];
             let spec = cpu_ref::RopeSpec { dim: dim as usize, base, scale, factors: factors.as_deref(), magnitude };
             let mut rows = vec![0.0_f32; input.positions.len() * dim as usize];
-            cpu_ref::rope_rows(&spec, &input.positions, &mut rows);
+            match input.positions.len() {
+                0..=ROPE_ROWS => cpu_ref::rope_rows(&spec, &input.positions, &mut rows),
+                _ => in_parallel(&mut rows, ROPE_ROWS * spec.dim, |n, part| {
+                    let first = n * ROPE_ROWS;
+                    cpu_ref::rope_rows(&spec, &input.positions[first..first + part.len() / spec.dim], part);
+                }),
+            }
             bytemuck::cast_vec(rows)
         }
     }
