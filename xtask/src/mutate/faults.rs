@@ -51,7 +51,12 @@ pub fn of(text: &str) -> Vec<Fault> {
             continue;
         }
         let next = lines.get(n + 1).map_or("", |next| next.trim());
-        let mut add = |kind, after| found.push(Fault { kind, line: n, before: (*line).to_string(), after });
+        let mut add = |kind, after: String| {
+            // A mask of nothing but ones is the same with its nibbles swapped.
+            if after != code {
+                found.push(Fault { kind, line: n, before: (*line).to_string(), after });
+            }
+        };
         swaps(code, &mut add);
         numbers(code, &mut add);
         arms(code, &mut add);
