@@ -124,6 +124,8 @@ pub struct Case {
     sequences: u32,
     capacity: u32,
     tokens: Vec<(u32, Vec<u32>)>,
+    /// (state, sequence, rows)
+    held: Vec<(usize, u32, Vec<u8>)>,
     weights: Vec<Loaded>,
     /// How each output is compared.
     pub compare: Vec<Compare>,
@@ -152,6 +154,7 @@ impl Case {
             sequences,
             capacity,
             tokens: vec![],
+            held: vec![],
             weights: vec![],
             compare: vec![],
         }
@@ -229,6 +232,23 @@ impl Case {
         }
     }
 
+    /// Fills every row of the KV states; of the first one with `key`, if it is given.
+    pub fn hold(&mut self, g: &mut Gen, key: Option<&[f32]>) {
+        for (state, kind) in self.kinds.iter().enumerate() {
+            let StateKind::Kv { ty, width, .. } = *kind else { continue };
+            for sequence in 0..self.sequences {
+                let rows = kind.rows(self.capacity) as usize;
+                let mut bytes = vec![0; rows * kind.row_bytes()];
+                for at in 0..rows {
+                    let drawn = || (0..width).map(|_| 3.0 * g.unit()).collect();
+                    let row = key.filter(|_| state == 0).map_or_else(drawn, <[f32]>::to_vec);
+                    cpu_ref::kv_append(&mut bytes, ty, width as usize, at, &row);
+                }
+                self.held.push((state, sequence, bytes));
+            }
+        }
+    }
+
     /// Compares this value between the executors.
     pub fn expect(&mut self, t: Tensor) {
         self.expect_as(t, Compare::Error);
@@ -255,12 +275,12 @@ impl Case {
     /// What planning and running give.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn run(&self, executor: &Executor, options: &PlanOptions) -> Result<(Vec<Vec<u32>>, Vec<Kernel>), Error> {
-        self.ran(executor, options).map(|ran| (ran.outputs, ran.kernels))
+        self.ran(executor, options, u32::MAX).map(|ran| (ran.outputs, ran.kernels))
     }
 
-    /// Runs on one executor over poisoned intermediates.
+    /// Runs on one executor over intermediates that hold the word `poison`.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn ran(&self, executor: &Executor, options: &PlanOptions) -> Result<Ran, Error> {
+    pub(crate) fn ran(&self, executor: &Executor, options: &PlanOptions, poison: u32) -> Result<Ran, Error> {
         let mut weights = Weights::new(executor);
         for (n, w) in self.weights.iter().enumerate() {
             match w {
@@ -275,11 +295,15 @@ impl Case {
             let state = self.rec.state(0);
             states.write_tokens(state, *sequence, 0, ids);
         }
+        for (state, sequence, bytes) in &self.held {
+            let state = self.rec.state(*state);
+            states.write(state, *sequence, 0..states.rows(state), bytes)?;
+        }
         let mut plan = executor.plan(self.rec.clone(), &Arc::new(weights), options)?;
         let kernels = plan.planned().map_or_else(Vec::new, |p| p.steps.iter().map(|s| s.kernel.clone()).collect());
-        plan.poison();
+        plan.poison(poison);
         let outputs = plan.run(&mut states, &self.input, Watch::default())?.wait()?;
-        let overrun = options.guarded && plan.overrun()?;
+        let overrun = options.guarded && plan.overrun(poison)?;
         Ok(Ran { outputs: outputs.0, kernels, overrun })
     }
 }

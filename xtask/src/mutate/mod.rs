@@ -19,12 +19,16 @@ const FORMAT_CASES: usize = 12;
 /// Files of rows with many paths, each taken by few cases, and the number of cases for faults in them.
 const BRANCHING: ([&str; 4], usize) = (["sample.wgsl", "sample_scan.wgsl", "top_k.wgsl", "shared/strips.wgsl"], 120);
 
+/// A file whose parts are used by some weight formats only: every format has cases, few of them.
+const BY_FORMAT: &str = "shaders/shared/dot_q8.wgsl";
+
 /// A kernel that a file is part of, with its cases.
 struct User<'a> {
     target: &'a Target,
     /// How the file's identifiers are renamed in the kernel's text, once for each binding whose piece it is.
     places: Vec<Place>,
-    known: Vec<Known>,
+    /// The cases, and whether each runs split. The one that was red last comes first: neighbouring faults show in the same.
+    known: Vec<(Known, bool)>,
 }
 
 /// A prefix and the name of a binding that takes its place; `None` where the text stands as it is.
@@ -51,14 +55,14 @@ pub fn run(device: &Device, targets: &[Target], only: &str) -> anyhow::Result<bo
         if users.is_empty() {
             continue;
         }
-        let tally = file(device, &path, &text, &users, &mut used)?;
+        let tally = file(device, &path, &text, users, &mut used)?;
         println!("{path:<36} {:>6} {:>6} {:>8}", tally.red, tally.allowed, tally.survived);
         total.red += tally.red;
         total.allowed += tally.allowed;
         total.survived += tally.survived;
     }
     println!("{:<36} {:>6} {:>6} {:>8}", "all", total.red, total.allowed, total.survived);
-    let stale = allowed::ALLOWED.iter().enumerate().filter(|(n, a)| a.file.contains(only) && !used.contains(n));
+    let stale = allowed::all().enumerate().filter(|(n, a)| a.file.contains(only) && !used.contains(n));
     let stale: Vec<_> = stale.filter(|(_, a)| targets.iter().any(|t| uses(&t.kernel, a.file))).collect();
     for (_, allowed) in &stale {
         eprintln!("stale: {} {:?} in {:?} allows nothing that survives", allowed.file, allowed.fault, allowed.line);
@@ -106,6 +110,7 @@ fn renamed(text: &str, binding: Option<(&str, &str)>) -> String {
 fn users<'a>(device: &Device, targets: &'a [Target], path: &str, text: &str) -> anyhow::Result<Vec<User<'a>>> {
     let wanted = match path.starts_with("shaders/quant/") {
         true => FORMAT_CASES,
+        false if path == BY_FORMAT => FORMAT_CASES,
         false if BRANCHING.0.iter().any(|file| path == format!("shaders/{file}")) => BRANCHING.1,
         false => CASES,
     };
@@ -114,7 +119,8 @@ fn users<'a>(device: &Device, targets: &'a [Target], path: &str, text: &str) -> 
         // Weight formats only stand in for each other; KV types write and read by other ways.
         let kv =
             target.kernel.pieces.iter().flatten().find_map(|piece| if let Piece::Kv(ty) = piece { Some(format!("{ty:?}")) } else { None });
-        let key = (target.kernel.row.name, target.kernel.subgroups, kv);
+        let format = target.format().filter(|_| path == BY_FORMAT).map(|ty| ty.name());
+        let key = (target.kernel.row.name, target.kernel.subgroups, kv, format);
         if found.contains_key(&key) {
             continue;
         }
@@ -123,18 +129,19 @@ fn users<'a>(device: &Device, targets: &'a [Target], path: &str, text: &str) -> 
             continue;
         }
         let cases = target.cases(device.caps(), 0, wanted);
-        let known = cases.map(Known::new).collect::<Result<_, _>>().with_context(|| target.kernel.label())?;
-        let user = User { target, places, known };
+        let known = cases.enumerate().map(|(n, case)| Ok((Known::new(case)?, n % 2 == 1)));
+        let known = known.collect::<Result<_, kernels::Error>>().with_context(|| target.kernel.label())?;
+        let mut user = User { target, places, known };
         anyhow::ensure!(!user.red(device)?, "{} is red before any fault is planted", target.kernel.label());
         found.insert(key, user);
     }
     Ok(found.into_values().collect())
 }
 
-fn file(device: &Device, path: &str, text: &str, users: &[User<'_>], used: &mut Vec<usize>) -> anyhow::Result<Tally> {
+fn file(device: &Device, path: &str, text: &str, mut users: Vec<User<'_>>, used: &mut Vec<usize>) -> anyhow::Result<Tally> {
     let mut tally = Tally::default();
     for fault in faults::of(text) {
-        match (red(device, text, &fault.plant(text), users)?, allowed::find(path, &fault)) {
+        match (red(device, text, &fault.plant(text), &mut users)?, allowed::find(path, &fault)) {
             (None, _) => {}
             (Some(true), _) => tally.red += 1,
             (Some(false), Some(n)) => {
@@ -155,9 +162,10 @@ fn report(path: &str, fault: &Fault) {
 }
 
 /// Whether a case of some kernel is red with the fault; `None` if the result is no valid shader.
-fn red(device: &Device, text: &str, mutant: &str, users: &[User<'_>]) -> anyhow::Result<Option<bool>> {
+fn red(device: &Device, text: &str, mutant: &str, users: &mut [User<'_>]) -> anyhow::Result<Option<bool>> {
     let mut valid = false;
-    for user in users {
+    for n in 0..users.len() {
+        let user = &mut users[n];
         let kernel = &user.target.kernel;
         let mut source = kernel.source();
         for place in &user.places {
@@ -169,6 +177,7 @@ fn red(device: &Device, text: &str, mutant: &str, users: &[User<'_>]) -> anyhow:
         }
         valid = true;
         if user.red(&device.with_source(kernel, source))? {
+            users[..=n].rotate_right(1);
             return Ok(Some(true));
         }
     }
@@ -177,11 +186,12 @@ fn red(device: &Device, text: &str, mutant: &str, users: &[User<'_>]) -> anyhow:
 
 impl User<'_> {
     /// Whether any case is red on this device.
-    fn red(&self, device: &Device) -> anyhow::Result<bool> {
+    fn red(&mut self, device: &Device) -> anyhow::Result<bool> {
         let kernel = &self.target.kernel;
-        for (n, case) in self.known.iter().enumerate() {
-            let compare = if n % 2 == 1 { Known::compare_split } else { Known::compare };
+        for (n, (case, split)) in self.known.iter().enumerate() {
+            let compare = if *split { Known::compare_split } else { Known::compare };
             if !compare(case, device, !kernel.subgroups).with_context(|| kernel.label())?.holds() {
+                self.known[..=n].rotate_right(1);
                 return Ok(true);
             }
         }

@@ -91,15 +91,16 @@ impl GpuPlan {
         &self.device
     }
 
-    pub(super) fn poison(&self) {
-        for buffer in &self.buffers {
-            self.device.0.queue.write_buffer(buffer, 0, &vec![0xff; buffer.size() as usize]);
+    pub(super) fn poison(&self, word: u32) {
+        for buffer in self.buffers.iter().chain([&self.dummy]) {
+            let words = vec![word; buffer.size() as usize / 4];
+            self.device.0.queue.write_buffer(buffer, 0, bytemuck::cast_slice(&words));
         }
     }
 
     #[cfg(not(target_arch = "wasm32"))]
-    /// Whether a kernel wrote behind an intermediate of a guarded plan, after [`GpuPlan::poison`] and a run.
-    pub(super) fn overrun(&self) -> Result<bool, Error> {
+    /// Whether a kernel wrote behind an intermediate of a guarded plan, after [`GpuPlan::poison`] with this word and a run.
+    pub(super) fn overrun(&self, poison: u32) -> Result<bool, Error> {
         let pool = Pool::new(&self.device, GUARD_BYTES * self.buffers.len() as u64);
         let target = pool.take()?;
         let mut encoder = self.device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
@@ -111,7 +112,7 @@ impl GpuPlan {
         }
         let submission = self.device.0.queue.submit([encoder.finish()]);
         let behind = pollster::block_on(Read::start(&pool, target, submission, ranges).wait())?;
-        Ok(behind.0.iter().flatten().any(|&word| word != u32::MAX))
+        Ok(behind.0.iter().flatten().any(|&word| word != poison))
     }
 
     pub(super) fn run(&mut self, states: &mut States, input: &StepInput, watch: Watch<'_>) -> Result<Read, Error> {

@@ -193,21 +193,22 @@ impl Plan {
         }
     }
 
-    /// Fills every intermediate with NaN, so that a value nobody wrote shows.
-    pub fn poison(&mut self) {
+    /// Fills every intermediate, and what is bound in the place of operands that there are not, with this word, so that a value
+    /// nobody wrote shows.
+    pub fn poison(&mut self, word: u32) {
         if let Self::Gpu(plan) = self {
-            plan.poison();
+            plan.poison(word);
         }
     }
 
-    /// Whether a run of a guarded and poisoned plan wrote behind an intermediate.
+    /// Whether a run of a guarded plan that was poisoned with this word wrote behind an intermediate.
     ///
     /// # Errors
     /// Device errors.
     #[cfg(not(target_arch = "wasm32"))]
-    pub fn overrun(&self) -> Result<bool, Error> {
+    pub fn overrun(&self, poison: u32) -> Result<bool, Error> {
         match self {
-            Self::Gpu(plan) => plan.overrun(),
+            Self::Gpu(plan) => plan.overrun(poison),
             Self::Cpu(_) => Ok(false),
         }
     }

@@ -5,7 +5,7 @@ use crate::exec::cpu::{Host, in_parallel};
 use crate::parity::{Case, Gen};
 use crate::plan::{Dispatch, Grid, Lower};
 use crate::record::Recorder;
-use crate::tensor::{Counts, Input, KvState, State, StateKind, Tensor};
+use crate::tensor::{Counts, Input, KvState, Lead, Shape, State, StateKind, Tensor};
 use cpu_ref::{AttentionSpec, KvType, Mask};
 
 kernel! {
@@ -168,21 +168,31 @@ pub(crate) fn appended_as(g: &mut Gen, ty: KvType, window: Option<usize>, rows: 
     let (kv_heads, group) = (g.pick(&[1, 2]), g.pick(&[1, 2, 3, 4]));
     let width = kv_heads * dim;
     let kinds = [StateKind::kv(ty, width); 2];
-    let mut case = Case::with_states(rows, &kinds, 2, 300);
+    // Few rows see as many keys as fill every part, of a split attention too.
+    let capacity = if rows <= 5 { g.pick(&[300, 2040]) } else { 300 };
+    let mut case = Case::with_states(rows, &kinds, 2, capacity);
+    // Equal keys have equal scores, however large: what is summed must be relative to the largest.
+    let key: Option<Vec<f32>> = g.pick(&[false, false, true]).then(|| (0..width).map(|_| 100.0 * g.unit()).collect());
+    case.hold(g, key.as_deref());
     // Unequal sequences: the first `split` rows are one, the rest the other.
     let split = g.pick(&[rows, rows / 2, 1]);
     case.input.sequences = (0..rows).map(|t| u32::from(t >= split)).collect();
     // At the start of the state, or around its end.
-    let first = g.pick(&[0, 0, 290]);
+    let somewhere = (g.bits() % u64::from(capacity)) as u32;
+    let first = g.pick(&[0, 0, capacity - 10, capacity - 2, capacity + 7, somewhere]);
     case.input.positions = (0..rows).map(|t| first + if t >= split { t - split } else { t }).collect();
     case.input.ends = (0..rows).map(|t| first + if t >= split { rows - split } else { split }).collect();
-    let window = window.or_else(|| g.coin().then(|| g.pick(&[1, 7, 128, 1000])));
+    let window = window.or_else(|| g.coin().then(|| g.pick(&[1, 7, 90, 128, 400, 1000])));
     let mask = match window {
         Some(n) => Mask::Window(n),
         None => g.pick(&[Mask::Causal, Mask::Bidirectional]),
     };
     let attend = Attend { mask, scale: 1.0 / (dim as f32).sqrt(), softcap: g.coin().then_some(50.0) };
-    let (k, v) = (case.uniform(g, width, 3.0).heads(kv_heads), case.tensor(g, width).heads(kv_heads));
+    let k = match key {
+        Some(key) => case.given(Shape::new(Lead::Step, rows, width), key.repeat(rows as usize)),
+        None => case.uniform(g, width, 3.0),
+    };
+    let (k, v) = (k.heads(kv_heads), case.tensor(g, width).heads(kv_heads));
     let q = case.uniform(g, width * group, 3.0).heads(kv_heads * group);
     let kv = KvState::new(case.rec.state(0), case.rec.state(1));
     let kv = super::kv_append(&mut case.rec, kv, k, v);

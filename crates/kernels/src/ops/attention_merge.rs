@@ -98,7 +98,7 @@ impl Operation for AttentionMerge {
 /// As the case of the split, read as floats or in 8 bits.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
-    let (rows, dim) = (g.pick(&[1, 2, 5]), g.pick(&[64, 128, 256]));
+    let (rows, dim) = (g.pick(&[1, 2, 5]), g.pick(&[32, 64, 128, 256, 512]));
     let packed = g.coin();
     super::attention::appended_as(g, ty, None, rows, dim, packed)
 }

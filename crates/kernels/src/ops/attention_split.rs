@@ -165,7 +165,7 @@ impl Operation for AttentionSplit {
     }
 }
 
-/// Few rows over keys in one part and in many, as the planner splits them.
+/// Few rows over keys in one part and in as many as there can be, as the planner splits them.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (rows, dim) = (g.pick(&[1, 1, 2, 5]), g.pick(&[16, 64, 128, 256, 512]));

@@ -4,7 +4,7 @@ use super::glu_pack_q8::GluPackQ8;
 use super::matmul::Matmul;
 use super::matmul_vec_group::joins;
 use super::matmul_vec_q8::matmul_q8;
-use super::pack_q8::BLOCK;
+use super::pack_q8::{BLOCK, activations};
 use super::{Io, Op, Operation, Work, geglu, pack_q8, swiglu};
 use crate::compare::Compare;
 use crate::exec::cpu::Host;
@@ -81,13 +81,13 @@ impl Operation for MatmulVecGlu {
     }
 }
 
-/// The parts as a model records them, for both activations.
+/// The parts as a model records them, for both activations, with and without a norm whose factor is left to them.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
-    let (cols, n) = (256 * g.pick(&[1, 2, 5, 9]), BLOCK * g.pick(&[1, 2, 3]));
+    let (cols, n) = (256 * g.pick(&[1, 2, 5, 9]), BLOCK * g.pick(&[1, 2, 3, 7]));
     let mut case = Case::new(1);
-    let x = case.tensor(g, cols);
-    let packed = pack_q8(&mut case.rec, x);
+    let normed = g.coin();
+    let packed = activations(&mut case, g, cols, normed);
     let [gate, up] = [0, 1].map(|_| {
         let w = case.weight(g, ty, n, cols);
         matmul_q8(&mut case.rec, w, packed)

@@ -1,7 +1,8 @@
 //! Up to three products of one row of 8-bit activations in one kernel. Made by the planner, never recorded.
 
 use super::matmul::{Matmul, Operand};
-use super::{Io, Op, Operation, Work, add_bias, pack_q8};
+use super::pack_q8::activations;
+use super::{Io, Op, Operation, Work, add_bias};
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
 use crate::plan::{Absorbed, Arg, Dispatch, Grid, Lower, Makers, parts};
@@ -100,16 +101,17 @@ impl Operation for MatmulVecGroup {
     }
 }
 
-/// Two and three products of a row, of formats of their own, odd and even numbers of rows, with and without biases.
+/// Two and three products of a row, of formats of their own, odd and even numbers of rows (never one, whose result could cancel to
+/// nothing), with and without biases and a norm whose factor is left to them.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let cols = 256 * g.pick(&[1, 2, 5, 9]);
     let mut case = Case::new(1);
-    let x = case.tensor(g, cols);
-    let packed = pack_q8(&mut case.rec, x);
+    let normed = g.coin();
+    let packed = activations(&mut case, g, cols, normed);
     for n in 0..g.pick(&[2, 3]) {
         let ty = if n == 0 { ty } else { g.format_with(|f| f.units.is_some()) };
-        let rows = g.pick(&[1, 2, 31, 64, 97]);
+        let rows = if normed { g.pick(&[31, 64, 97]) } else { g.pick(&[2, 3, 31, 64, 97]) };
         let w = case.weight(g, ty, rows, cols);
         let bias = g.coin().then(|| case.vector(g, rows));
         let y = super::matmul_vec_q8::matmul_q8(&mut case.rec, w, packed);

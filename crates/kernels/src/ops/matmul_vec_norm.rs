@@ -4,7 +4,7 @@ use super::matmul::Matmul;
 use super::matmul_vec_group::joins;
 use super::matmul_vec_q8::matmul_q8;
 use super::norm_pack_q8::NormPackQ8;
-use super::pack_q8::BLOCK;
+use super::pack_q8::{BLOCK, activations};
 use super::{Io, Op, Operation, Work, add, pack_q8, rms_norm};
 use crate::compare::Compare;
 use crate::exec::cpu::Host;
@@ -78,15 +78,21 @@ impl Operation for MatmulVecNorm {
     }
 }
 
-/// The parts as a model records them, with and without a weight of the norm.
+/// The parts as a model records them, with and without a weight of the norm and a norm before them whose factor is left to
+/// them; sums so small that eps counts.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
-    let (cols, n) = (256 * g.pick(&[1, 2]), BLOCK * g.pick(&[4, 5, 16]));
+    let (cols, n) = (256 * g.pick(&[1, 2]), BLOCK * g.pick(&[4, 5, 17]));
     let mut case = Case::new(1);
-    let x = case.tensor(g, cols);
-    let packed = pack_q8(&mut case.rec, x);
+    let (normed, small) = (g.coin(), g.coin());
+    let packed = if small && !normed {
+        let x = case.uniform(g, cols, 1e-4);
+        pack_q8(&mut case.rec, x)
+    } else {
+        activations(&mut case, g, cols, normed)
+    };
     let w = case.weight(g, ty, n, cols);
-    let a = case.tensor(g, n);
+    let a = if small { case.uniform(g, n, 1e-4) } else { case.tensor(g, n) };
     let y = matmul_q8(&mut case.rec, w, packed);
     let h = if g.coin() { add(&mut case.rec, a, y) } else { add(&mut case.rec, y, a) };
     case.expect(h);

@@ -137,7 +137,7 @@ impl Operation for NormAdd {
 
 /// The parts as a model records them: with and without a factor; read as floats, in 8 bits, and normed in 8 bits.
 pub fn case(g: &mut Gen) -> Case {
-    let (rows, dim) = (g.small(), 32 * g.pick(&[1, 3, 32, 127, 128, 129]));
+    let (rows, dim) = (g.small(), 32 * g.pick(&[1, 3, 33, 65, 97, 128, 129]));
     let mut case = Case::new(rows);
     let (a, b) = (case.tensor(g, dim), case.squared(g, dim));
     let w = g.coin().then(|| case.vector(g, dim));

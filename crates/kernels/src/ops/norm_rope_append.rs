@@ -108,22 +108,29 @@ impl Operation for NormRopeAppend {
 }
 
 /// Whether f32 rounds every one of these elements, which start a block of a state, as f64 does: none is within an error of f32
-/// of the middle between two that the state can hold.
-fn settled(ty: KvType, row: &[f32]) -> bool {
+/// of the middle between two that the state can hold. An element that was rotated has the error of its whole pair, `apart` elements
+/// from it.
+fn settled(ty: KvType, row: &[f32], apart: usize) -> bool {
     const ERROR: f32 = 4e-7;
+    let size = |i: usize| match i {
+        i if i < apart => row[i].hypot(row[i + apart]),
+        i if i < 2 * apart => row[i].hypot(row[i - apart]),
+        i => row[i].abs(),
+    };
     match ty {
         KvType::F32 => true,
-        KvType::F16 => row.iter().all(|v| f16::from_f32(v * (1.0 - ERROR)) == f16::from_f32(v * (1.0 + ERROR))),
-        KvType::Q8_0 => row.chunks(32).all(|block| {
+        KvType::F16 => row.iter().enumerate().all(|(i, v)| f16::from_f32(v - size(i) * ERROR) == f16::from_f32(v + size(i) * ERROR)),
+        KvType::Q8_0 => row.chunks(32).zip((0..).step_by(32)).all(|(block, start)| {
             let d = block.iter().fold(0.0_f32, |most, v| most.max(v.abs())) / 127.0;
-            block.iter().all(|v| d == 0.0 || ((v / d).abs().fract() - 0.5).abs() > 127.0 * ERROR)
+            let far = |(i, v): (usize, &f32)| ((v / d).abs().fract() - 0.5).abs() > (127.0 + size(i) / d) * ERROR;
+            d == 0.0 || (start..).zip(block).all(far)
         }),
     }
 }
 
 /// A head that is drawn until what `finish` makes of it is settled in a state of this type.
-fn head(ty: KvType, draw: impl FnMut() -> Vec<f32>, finish: impl Fn(Vec<f32>) -> Vec<f32>) -> Vec<f32> {
-    std::iter::repeat_with(draw).find(|head| settled(ty, &finish(head.clone()))).expect("an endless supply")
+fn head(ty: KvType, apart: usize, draw: impl FnMut() -> Vec<f32>, finish: impl Fn(Vec<f32>) -> Vec<f32>) -> Vec<f32> {
+    std::iter::repeat_with(draw).find(|head| settled(ty, &finish(head.clone()), apart)).expect("an endless supply")
 }
 
 const EPS: f32 = 1e-6;
@@ -156,14 +163,17 @@ pub(super) fn recorded(g: &mut Gen, queries: bool) -> Case {
     let kinds = [StateKind::kv(ty, width); 2];
     let mut case = Case::with_states(rows, &kinds, 2, 30);
     case.input.sequences = (0..rows).map(|t| t % 2).collect();
-    let table = RopeTable::new(if g.coin() { dim } else { dim / 2 }, 1e4);
-    let (w, norm_v) = (g.coin().then(|| g.values(dim as usize)), g.coin());
+    let table = RopeTable::new(g.pick(&[dim, dim, dim / 2, 8]), 1e4);
+    // Where scores count, weights are of ordinary size: large scores hang on the last bits of what they are made of.
+    let alone = g.coin();
+    let weight = |g: &mut Gen| if alone { g.values(dim as usize) } else { (0..dim).map(|_| 2.0 * g.unit()).collect() };
+    let (w, norm_v) = (g.coin().then(|| weight(g)), g.coin());
     let finish_k = |t, k: Vec<f32>| rotated(&w.as_ref().map_or(k.clone(), |w| normed(&k, Some(w))), &table, t);
     let finish_v = |v: Vec<f32>| if norm_v { normed(&v, None) } else { v };
     let (mut k, mut v) = (vec![], vec![]);
     for n in 0..rows * heads {
-        k.extend(head(ty, || (0..dim).map(|_| 3.0 * g.unit()).collect(), |k| finish_k(n / heads, k)));
-        v.extend(head(ty, || g.values(dim as usize), finish_v));
+        k.extend(head(ty, table.dim as usize / 2, || (0..dim).map(|_| 3.0 * g.unit()).collect(), |k| finish_k(n / heads, k)));
+        v.extend(head(ty, 0, || g.values(dim as usize), finish_v));
     }
     let shape = Shape::new(Lead::Step, rows, width);
     let (k, v) = (case.given(shape, k).heads(heads), case.given(shape, v).heads(heads));
@@ -174,12 +184,12 @@ pub(super) fn recorded(g: &mut Gen, queries: bool) -> Case {
     let k = rope(&mut case.rec, k, table);
     let q_heads = if queries { heads * g.pick(&[1, 3]) } else { heads };
     let q = case.uniform(g, q_heads * dim, 3.0).heads(q_heads);
-    let q_weight = (queries && g.coin()).then(|| case.vector(g, dim));
+    let q_weight = (queries && g.coin()).then(|| case.given_vector(weight(g)));
     let q = q_weight.map_or(q, |w| rms_norm(&mut case.rec, q, Some(w), 1e-6));
     let q = if queries { rope(&mut case.rec, q, table) } else { q };
     let kv = KvState::new(case.rec.state(0), case.rec.state(1));
     let kv = kv_append(&mut case.rec, kv, k, v);
-    let mask = if g.coin() { Mask::Window(1) } else { Mask::Causal };
+    let mask = if alone { Mask::Window(1) } else { Mask::Causal };
     let y = attention(&mut case.rec, q, kv, heads, Attend { mask, scale: 1.0 / (dim as f32).sqrt(), softcap: None });
     case.expect(y);
     case

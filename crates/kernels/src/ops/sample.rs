@@ -158,11 +158,6 @@ fn logits_of(g: &mut Gen, vocab: u32, kind: u32) -> Vec<f32> {
     let mut logits = if kind == 0 { g.values(vocab as usize) } else { (0..vocab).map(|_| value(g)).collect() };
     let sure = g.bits() as usize % logits.len();
     logits[sure] = logits[sure].max(0.0);
-    if g.coin() {
-        // The largest last, where strips end early.
-        let (largest, last) = (cpu_ref::argmax(&logits) as usize, logits.len() - 1);
-        logits.swap(largest, last);
-    }
     logits
 }
 
@@ -170,12 +165,13 @@ fn logits_of(g: &mut Gen, vocab: u32, kind: u32) -> Vec<f32> {
 const FLAT: f32 = 1e6;
 
 fn params_of(g: &mut Gen, kind: u32) -> SampleParams {
+    // Among crowds it shows whether the few that were asked for are taken to be all that are kept, if nothing else filters.
+    let crowded = kind == CROWDED;
     SampleParams {
-        // Among crowds it shows whether the few that were asked for are taken to be all that are kept.
-        top_k: if kind == CROWDED { g.pick(&[1, 2, 256]) } else { g.pick(&[0, 0, 1, 2, 40, 256, 257, 1500, u32::MAX]) },
-        top_p: g.pick(&[1.0, 1.0, 0.95, 0.5, 0.01, 0.0]),
-        min_p: g.pick(&[0.0, 0.0, 0.05, 0.7, 1.0]),
-        temperature: g.pick(&[1.0, 0.1, 0.0, FLAT, FLAT]),
+        top_k: if crowded { g.pick(&[1, 2, 256]) } else { g.pick(&[0, 0, 1, 2, 2, 40, 256, 257, 1500, u32::MAX]) },
+        top_p: if crowded { g.pick(&[1.0, 1.0, 0.95, 0.0]) } else { g.pick(&[1.0, 1.0, 0.95, 0.5, 0.01, 0.0]) },
+        min_p: if crowded { g.pick(&[0.0, 0.0, 0.05, 1.0]) } else { g.pick(&[0.0, 0.0, 0.05, 0.7, 1.0]) },
+        temperature: if crowded { g.pick(&[1.0, FLAT, FLAT, FLAT]) } else { g.pick(&[1.0, 0.1, 0.0, FLAT, FLAT, FLAT]) },
         seed: [g.bits() as u32, g.bits() as u32],
         sequence: g.bits() as u32 % 5,
         ..SampleParams::default()
@@ -184,7 +180,7 @@ fn params_of(g: &mut Gen, kind: u32) -> SampleParams {
 
 /// Every filter off and on, alone and together, at vocabularies around the sizes of slices and of the list.
 pub fn case(g: &mut Gen) -> Case {
-    let (rows, vocab, capacity) = (g.small(), g.pick(&[1, 20, 255, 512, 513, 1024, 1025, 2500, 5003, 9001]), 40);
+    let (rows, vocab, capacity) = (g.small(), g.pick(&[1, 200, 255, 512, 513, 800, 1024, 1025, 2500, 5003, 9001]), 40);
     let mut case = Case::with_states(rows, &[StateKind::Tokens], 2, capacity);
     case.place(g, capacity);
     case.input.out_rows.reverse();
@@ -196,6 +192,11 @@ pub fn case(g: &mut Gen) -> Case {
             let (mut row, params) = (logits_of(g, vocab, kind), params_of(g, kind));
             if params.temperature == FLAT {
                 to_the_edge(&mut row, &params.spec(), position);
+            }
+            if g.coin() {
+                // The largest last, where strips end early.
+                let largest = cpu_ref::argmax(&row) as usize;
+                row.swap(largest, vocab as usize - 1);
             }
             if decided(&row, &params.spec(), position) {
                 break (row, params);

@@ -1,0 +1,52 @@
+//! Of attention, its states and the heads that go there.
+
+use super::{Allowed, CLAMPED, DROPPED, EIGHT, WHOLE, allow};
+
+const EVEN: &str = "the quads of a head that is split are a power of two, so that threads share them evenly";
+
+const ATTENTION: &str = "shaders/attention.wgsl";
+const ATTENTION_MERGE: &str = "shaders/attention_merge.wgsl";
+const KV_Q8_0: &str = "shaders/kv/q8_0_store.wgsl";
+const KV_APPEND: &str = "shaders/kv_append.wgsl";
+const NORM_ROPE_APPEND: &str = "shaders/norm_rope_append.wgsl";
+const NORM_ROPE_HEADS: &str = "shaders/norm_rope_heads.wgsl";
+const HEAD_MOST: &str = "shaders/shared/head_most.wgsl";
+const MERGED_F32: &str = "shaders/shared/merged_f32.wgsl";
+
+pub(super) const ALLOWED: &[Allowed] = &[
+    allow(ATTENTION, "comparison", "if (number >= params.rows * params.heads)", WHOLE),
+    allow(ATTENTION, "guard dropped", "if (number >= params.rows * params.heads)", WHOLE),
+    allow(ATTENTION, "comparison", "if (lid < quads) {", "quads past the head are loaded, and never read"),
+    allow(ATTENTION, "guard dropped", "if (lid < quads) {", "quads past the head are loaded, and never read"),
+    allow(ATTENTION, "comparison", "for (var tile = start; tile < end;", "a tile without keys adds nothing"),
+    allow(ATTENTION, "comparison", "if (tile + lid < end)", "a score too many can only raise the running maximum, which cancels"),
+    allow(ATTENTION, "guard dropped", "if (tile + lid < end)", "a score too many can only raise the running maximum, which cancels"),
+    allow(ATTENTION, "comparison", "let p = select(", "the score past the end is the lowest, whose weight is zero"),
+    allow(ATTENTION, "comparison", "if (group < groups)", "the threads past the last group make sums that nobody reads"),
+    allow(ATTENTION, "guard dropped", "if (group < groups)", "the threads past the last group make sums that nobody reads"),
+    allow(
+        ATTENTION,
+        "barrier dropped",
+        "        workgroupBarrier();",
+        "the next tile's reduction has a barrier before the weights are written again",
+    ),
+    allow(ATTENTION_MERGE, "comparison", "if (t >= params.rows)", WHOLE),
+    allow(ATTENTION_MERGE, "guard dropped", "if (t >= params.rows)", WHOLE),
+    allow(ATTENTION_MERGE, "sign", "let last = params.splits - 1u;", DROPPED),
+    allow(ATTENTION_MERGE, "comparison", "lid < parts), lid);", "a thread without a part has a sum of zero"),
+    allow(ATTENTION_MERGE, "", "let mine = select(0u, parts, first < sharing);", EVEN),
+    allow(ATTENTION_MERGE, "off by one", ", 63u)]", "an index past the factors is that of no part"),
+    allow(KV_Q8_0, "comparison", "for (var j = 0u; j < 8u; j++) {", "an index past the last quad is clamped to it"),
+    allow(KV_APPEND, "comparison", "if (t >= params.rows)", WHOLE),
+    allow(KV_APPEND, "guard dropped", "if (t >= params.rows)", WHOLE),
+    allow(KV_APPEND, "off by one", "let keys = (i & 1u) == 0u;", "which half of the threads writes the keys is free"),
+    allow(NORM_ROPE_APPEND, "comparison", "if (t >= params.rows)", WHOLE),
+    allow(NORM_ROPE_APPEND, "guard dropped", "if (t >= params.rows)", WHOLE),
+    allow(NORM_ROPE_HEADS, "comparison", "if (t >= params.rows)", WHOLE),
+    allow(NORM_ROPE_HEADS, "guard dropped", "if (t >= params.rows)", WHOLE),
+    allow(NORM_ROPE_HEADS, "sign", "let quad = min(lid, quads - 1u);", DROPPED),
+    allow(NORM_ROPE_HEADS, "guard dropped", "        if (normed) {", "a weight that no norm uses"),
+    allow(NORM_ROPE_HEADS, "guard dropped", "if (k_state_scaled)", "states without scales do not look at the largest"),
+    allow(HEAD_MOST, "barrier dropped", "workgroupBarrier();", EIGHT),
+    allow(MERGED_F32, "guard dropped", "if (inside)", CLAMPED),
+];

@@ -1,0 +1,55 @@
+//! Of norms, packing, activations and reductions.
+
+use super::{Allowed, CLAMPED, DROPPED, EIGHT, EXIT, LATER, SPARE, TWICE, allow};
+
+const HALVES: &str = "both arms are one half at zero";
+const AGAIN: &str = "the callers synchronise before they reduce again";
+
+const EMBED: &str = "shaders/embed.wgsl";
+const GLU_PACK_Q8: &str = "shaders/glu_pack_q8.wgsl";
+const MUL_SIGMOID: &str = "shaders/mul_sigmoid.wgsl";
+const NORM_ADD: &str = "shaders/norm_add.wgsl";
+const NORM_PACK_Q8: &str = "shaders/norm_pack_q8.wgsl";
+const PACK_F16: &str = "shaders/pack_f16.wgsl";
+const PACK_Q8: &str = "shaders/pack_q8.wgsl";
+const GELU: &str = "shaders/shared/gelu.wgsl";
+const PACK_Q8_QUAD: &str = "shaders/shared/pack_q8.wgsl";
+const REDUCE: &str = "shaders/shared/reduce.wgsl";
+const REDUCE_SUBGROUP: &str = "shaders/shared/reduce_subgroup.wgsl";
+const SILU4: &str = "shaders/shared/silu4.wgsl";
+const SQUARE_SUMS: &str = "shaders/shared/square_sums.wgsl";
+const SILU: &str = "shaders/silu.wgsl";
+const SOFTCAP: &str = "shaders/softcap.wgsl";
+const SWIGLU: &str = "shaders/swiglu.wgsl";
+
+pub(super) const ALLOWED: &[Allowed] = &[
+    allow(EMBED, "comparison", "if (r >= params.row_count)", LATER),
+    allow(GLU_PACK_Q8, "sign", "let at = min(number, params.rows * quads - 1u);", DROPPED),
+    allow(MUL_SIGMOID, "comparison", "g >= 0.0", HALVES),
+    allow(NORM_ADD, "sign", "quads - 1u", DROPPED),
+    allow(NORM_ADD, "comparison", "for (var quad = 4u * WG + lid; quad < quads;", "quads past the row count as zeros"),
+    allow(NORM_ADD, "comparison", "WG) {", EXIT),
+    allow(NORM_ADD, "guard dropped", "WG) {", EXIT),
+    allow(NORM_ADD, "comparison", "for (var first = 4u * WG; first < quads;", EXIT),
+    allow(NORM_PACK_Q8, "sign", "let at = min(number, params.rows * quads - 1u);", DROPPED),
+    allow(NORM_PACK_Q8, "guard dropped", "if (inside)", CLAMPED),
+    allow(PACK_F16, "off by one", "if (lid == 0u)", TWICE),
+    allow(PACK_F16, "guard dropped", "if (lid == 0u)", TWICE),
+    allow(PACK_Q8, "sign", "params.rows * quads - 1u", DROPPED),
+    allow(GELU, "comparison", "x >= 0.0", HALVES),
+    allow(PACK_Q8_QUAD, "barrier dropped", "workgroupBarrier();", EIGHT),
+    allow(PACK_Q8_QUAD, "mask", "let word = lid & 7u;", "both halves of a block's threads write the same words"),
+    allow(REDUCE, "comparison", "if (lid < half)", SPARE),
+    allow(REDUCE, "guard dropped", "if (lid < half)", SPARE),
+    allow(REDUCE, "barrier dropped", "    workgroupBarrier();", AGAIN),
+    allow(REDUCE_SUBGROUP, "off by one", "if (lid % width == 0u)", "every lane holds the sum of its subgroup"),
+    allow(REDUCE_SUBGROUP, "guard dropped", "if (lid % width == 0u)", "every lane holds the sum of its subgroup"),
+    allow(REDUCE_SUBGROUP, "comparison", "i <", "the scratch past the subgroups is zero, as workgroup memory starts"),
+    allow(REDUCE_SUBGROUP, "barrier dropped", "    workgroupBarrier();", AGAIN),
+    allow(SILU4, "comparison", "g >= vec4<f32>(0.0)", HALVES),
+    allow(SQUARE_SUMS, "comparison", "if (sums.y > 1e-12)", "both forms agree where they meet"),
+    allow(SQUARE_SUMS, "sign", "+ eps * SMALLER * SMALLER", "eps times 2^-128 is nothing beside such sums"),
+    allow(SILU, "comparison", "v >= 0.0", HALVES),
+    allow(SOFTCAP, "comparison", "abs(z) < 0.25", "both forms agree where they meet"),
+    allow(SWIGLU, "comparison", "g >= 0.0", HALVES),
+];
