@@ -18,3 +18,8 @@ fn S_store4(row: u32, width: u32, i: u32, v: vec4<f32>, most: f32) {
     S[at][2u * (i & 1u)] = pack2x16float(v.xy);
     S[at][2u * (i & 1u) + 1u] = pack2x16float(v.zw);
 }
+
+// The quad as a reader finds it.
+fn S_rounded(v: vec4<f32>, most: f32) -> vec4<f32> {
+    return vec4<f32>(unpack2x16float(pack2x16float(v.xy)), unpack2x16float(pack2x16float(v.zw)));
+}

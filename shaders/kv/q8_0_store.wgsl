@@ -32,3 +32,10 @@ fn S_store4(row: u32, width: u32, i: u32, v: vec4<f32>, most: f32) {
         S[start + (at >> 2u)][at & 3u] = bitcast<u32>(scale);
     }
 }
+
+// The quad as a reader finds it.
+fn S_rounded(v: vec4<f32>, most: f32) -> vec4<f32> {
+    let scale = most / 127.0;
+    let q = v / select(scale, 1.0, scale == 0.0);
+    return clamp(trunc(q + 0.5 * sign(q)), vec4<f32>(-128.0), vec4<f32>(127.0)) * scale;
+}

@@ -1,4 +1,4 @@
-// One head with a quad per thread of a workgroup of WG, which is at least as large; cosines and sines of the rows in `table`. Threads past the
+// One head with a quad per thread of a workgroup of WG, which is at least as large. Threads past the
 // head pass zeros. Every thread calls.
 var<workgroup> head: array<vec4<f32>, WG>;
 
@@ -7,14 +7,6 @@ fn head_normed(v: vec4<f32>, head_dim: u32, eps: f32, lid: u32) -> vec4<f32> {
     let total = reduce_add4(vec4<f32>(squares4(vec2<f32>(0.0), v), 0.0, 0.0), lid).xy;
     let factors = inverse_root(total, f32(head_dim), eps);
     return v * factors.x * factors.y;
-}
-
-// The cosines and sines that quad `quad` of row t meets, whose pairs (i, i + dim / 2) are whole quads apart: (cosines, sines).
-fn head_turns(t: u32, quad: u32, dim: u32) -> mat2x4<f32> {
-    let at = (t * dim >> 2u) + 2u * (quad % max(dim >> 3u, 1u));
-    let a = table[at];
-    let b = table[at + 1u];
-    return mat2x4<f32>(vec4<f32>(a.xz, b.xz), vec4<f32>(a.yw, b.yw));
 }
 
 // The quad after the rotation of the head's first `dim` elements.

@@ -117,6 +117,7 @@ fn access_name(access: Access) -> &'static str {
         Access::Units | Access::Groups => "a weight in units",
         Access::Kv => "KV state, read",
         Access::KvMut => "KV state, written",
+        Access::KvBoth => "KV state, read and written",
         Access::StateMut => "state, written in place",
     }
 }

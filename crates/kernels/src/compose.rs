@@ -32,9 +32,10 @@ const X4_TAIL: &str = "shared/x4_tail.wgsl";
 /// The piece of rows that leave formats with units to another.
 const QUADS: &str = "shared/coop_quads.wgsl";
 /// Pieces with a form through subgroup operations.
-const SUBGROUP_FORMS: [(&str, &str); 2] = [
+const SUBGROUP_FORMS: [(&str, &str); 3] = [
     ("shared/reduce.wgsl", include_str!("../../../shaders/shared/reduce_subgroup.wgsl")),
     ("shared/lanes.wgsl", include_str!("../../../shaders/shared/lanes_subgroup.wgsl")),
+    ("shared/pack_q8.wgsl", include_str!("../../../shaders/shared/pack_q8_subgroup.wgsl")),
 ];
 
 const KV_PIECES: [(KvType, &str, &str); 3] = [
@@ -62,7 +63,7 @@ impl Kernel {
         let formats = formats.filter(|f| (blocks || f.ty.block_size() == 1) && (!in_units || f.units.is_some())).map(|f| f.ty);
         let formats: Vec<_> = if in_units || binds(&[Access::Weight]) { formats.map(Some).collect() } else { vec![None] };
         let kv = KV_PIECES.iter().map(|(ty, ..)| Some(*ty));
-        let kv: Vec<_> = if binds(&[Access::Kv, Access::KvMut]) { kv.collect() } else { vec![None] };
+        let kv: Vec<_> = if binds(&[Access::Kv, Access::KvMut, Access::KvBoth]) { kv.collect() } else { vec![None] };
         let subgroups: &[bool] = if subgroups && Self::reduces(row) { &[false, true] } else { &[false] };
         let mut all = vec![];
         for (format, kv, &subgroups) in formats.iter().flat_map(|f| kv.iter().flat_map(move |k| subgroups.iter().map(move |s| (f, k, s)))) {
@@ -70,7 +71,7 @@ impl Kernel {
                 Access::Weight => format.map(Piece::Format),
                 Access::Units => format.map(Piece::Units),
                 Access::Groups => format.map(Piece::Groups),
-                Access::Kv | Access::KvMut => kv.map(Piece::Kv),
+                Access::Kv | Access::KvMut | Access::KvBoth => kv.map(Piece::Kv),
                 Access::Read | Access::Write | Access::StateMut => None,
             };
             all.push(Self { row, pieces: row.bindings.iter().map(piece).collect(), subgroups });
@@ -116,7 +117,12 @@ impl Kernel {
                 Some(Piece::Kv(ty)) => {
                     let found = KV_PIECES.iter().find(|p| p.0 == *ty);
                     let (_, load, store) = found.unwrap_or_else(|| panic!("{ty:?} has no piece"));
-                    text.push_str(&instantiate(if *access == Access::KvMut { store } else { load }, "S", name));
+                    if *access != Access::KvMut {
+                        text.push_str(&instantiate(load, "S", name));
+                    }
+                    if *access != Access::Kv {
+                        text.push_str(&instantiate(store, "S", name));
+                    }
                 }
                 None => {}
             }

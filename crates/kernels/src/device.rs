@@ -62,7 +62,7 @@ pub struct AdapterSummary {
 /// What a device can do; the only input to row selection besides shapes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// Subgroup operations are available in compute shaders.
+    /// Subgroup operations are available in compute shaders, among eight threads at least.
     pub subgroups: bool,
     /// Threads of the smallest subgroup, 0 without subgroups.
     pub subgroup_size: u32,
@@ -286,9 +286,10 @@ impl Device {
             on_error.lock().unwrap_or_else(|p| p.into_inner()).get_or_insert(e.to_string());
         }));
         let inside = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES;
+        let subgroups = features.contains(wgpu::Features::SUBGROUP) && adapter.get_info().subgroup_min_size >= 8;
         let caps = Caps {
-            subgroups: features.contains(wgpu::Features::SUBGROUP),
-            subgroup_size: if features.contains(wgpu::Features::SUBGROUP) { adapter.get_info().subgroup_min_size } else { 0 },
+            subgroups,
+            subgroup_size: if subgroups { adapter.get_info().subgroup_min_size } else { 0 },
             cooperative: features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX),
             timestamps: features.contains(inside),
             max_binding_bytes: limits.max_storage_buffer_binding_size & !255,

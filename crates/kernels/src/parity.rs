@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::exec::{Executor, StepInput, Watch};
 use crate::format::FORMATS;
 use crate::ops;
-use crate::plan::PlanOptions;
+use crate::plan::{PlanOptions, Step};
 use crate::record::Recorder;
 use crate::states::States;
 use crate::tensor::{Counts, Lead, Shape, StateKind, Tensor, Weight};
@@ -266,7 +266,8 @@ impl Case {
     /// What planning gives.
     pub fn kernels(&self, caps: &Caps, portable: bool) -> Result<Vec<Kernel>, Error> {
         let options = PlanOptions { portable, ..self.options.clone() };
-        Ok(crate::plan::plan(&self.rec, caps, &options)?.steps.into_iter().map(|s| s.kernel).collect())
+        let steps = crate::plan::plan(&self.rec, caps, &options)?.steps.into_iter();
+        Ok(steps.filter(|s| s.dispatch.runs(&self.input.positions)).map(|s| s.kernel).collect())
     }
 
     /// Runs on one executor and gives the outputs, with the kernels that made them.
@@ -300,7 +301,8 @@ impl Case {
             states.write(state, *sequence, 0..states.rows(state), bytes)?;
         }
         let mut plan = executor.plan(self.rec.clone(), &Arc::new(weights), options)?;
-        let kernels = plan.planned().map_or_else(Vec::new, |p| p.steps.iter().map(|s| s.kernel.clone()).collect());
+        let ran = |s: &&Step| s.dispatch.runs(&self.input.positions);
+        let kernels = plan.planned().map_or_else(Vec::new, |p| p.steps.iter().filter(ran).map(|s| s.kernel.clone()).collect());
         plan.poison(poison);
         let outputs = plan.run(&mut states, &self.input, Watch::default())?.wait()?;
         let overrun = options.guarded && plan.overrun(poison)?;

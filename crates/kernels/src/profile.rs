@@ -194,11 +194,12 @@ pub fn work(step: &Step, states: &States, input: &StepInput) -> Work {
         let attention = match &*step.op {
             Op::Attention(attention) => Some(attention),
             Op::AttentionSplit(split) => Some(&split.of),
+            Op::AttentionShort(short) => Some(&short.split.of),
             _ => None,
         };
         match (access, attention) {
             (Access::KvMut, _) => work.bytes += row_bytes * input.positions.len() as u64,
-            (Access::Kv, Some(attention)) => {
+            (Access::Kv | Access::KvBoth, Some(attention)) => {
                 let (pairs, keys) = seen(attention.attend.mask, states.rows(*state), input);
                 work.bytes += row_bytes * keys;
                 work.flops += 2 * pairs * u64::from(attention.q.shape.width());
@@ -298,7 +299,8 @@ mod stamps {
             let step_nanoseconds = median(wholes);
             let mut spans: Vec<f64> = (0..all[0].len()).map(|n| median(all.iter().map(|run| run[n]).collect())).collect();
             let stamp_nanoseconds = take_out(&mut spans, step_nanoseconds);
-            let timed = plan.planned().steps.iter().zip(spans).map(|(step, nanoseconds)| {
+            let ran = plan.planned().steps.iter().filter(|step| step.dispatch.runs(&input.positions));
+            let timed = ran.zip(spans).map(|(step, nanoseconds)| {
                 let (label, layer) = (step.kernel.label(), step.layer);
                 Timed { label, layer, nanoseconds, work: work(step, states, input) }
             });
@@ -319,7 +321,7 @@ mod stamps {
     fn stamped(plan: &mut GpuPlan, states: &States, input: &StepInput, each: bool) -> Result<Vec<f64>, Error> {
         let device = plan.device().clone();
         let mut stamps = Stamps { device: device.0.device.clone(), sets: vec![], after: vec![] };
-        let ends = if each { vec![] } else { plan.pass_ends() };
+        let ends = if each { vec![] } else { plan.pass_ends(&input.positions) };
         let encoder = plan.encode(states, input, Watch::default(), &mut |pass, after| {
             if each || after.is_none_or(|n| ends.contains(&n)) {
                 stamps.write(pass, after);

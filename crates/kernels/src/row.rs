@@ -19,6 +19,8 @@ pub enum Access {
     Kv,
     /// A KV state, written through a piece of its type.
     KvMut,
+    /// A KV state, read and written through the pieces of its type.
+    KvBoth,
     /// A state of plain words, written in place.
     StateMut,
 }
@@ -27,7 +29,7 @@ impl Access {
     /// Whether the shader declares the binding `read_write`.
     #[must_use]
     pub fn writes(self) -> bool {
-        matches!(self, Self::Write | Self::KvMut | Self::StateMut)
+        matches!(self, Self::Write | Self::KvMut | Self::KvBoth | Self::StateMut)
     }
 }
 
@@ -93,7 +95,7 @@ impl Row {
     /// [`max_storage_buffers`](Caps::max_storage_buffers) suffice, as many as common adapters give.
     #[must_use]
     pub fn storage_buffers(&self) -> usize {
-        let fused = ["matmul_vec_group", "norm_rope_heads"].contains(&self.name);
+        let fused = ["matmul_vec_group", "norm_rope_heads", "attention_short"].contains(&self.name);
         if fused { 11 } else { 8 }
     }
 
@@ -146,6 +148,7 @@ macro_rules! kernel {
                     params: bytemuck::bytes_of(&params).to_vec(),
                     args: vec![$(self.$binding),+],
                     grid,
+                    reach: 0..u32::MAX,
                 }
             }
         }

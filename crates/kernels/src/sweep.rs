@@ -108,7 +108,7 @@ impl Known {
     /// row of the step and never so many rows that one dimension is too short, so its grid must come out whole.
     fn split_grid(&self, device: &Device, portable: bool) -> Result<u32, Error> {
         let kernels = self.case.kernels(device.caps(), portable)?;
-        let writes_state = |access: &Access| matches!(access, Access::KvMut | Access::StateMut);
+        let writes_state = |access: &Access| matches!(access, Access::KvMut | Access::KvBoth | Access::StateMut);
         if !kernels.iter().any(|kernel| kernel.row.bindings.iter().any(|(_, access)| writes_state(access))) {
             return Ok(SPLIT_GRID);
         }

@@ -26,7 +26,7 @@ kernel! {
     NORM_ADD_Q8: "norm_add_q8",
     entry: "norm_add",
     wgsl: [
-        "norm_add.wgsl", "shared/norm_add_q8.wgsl", "shared/norm_share.wgsl", "shared/pack_q8.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl",
+        "norm_add.wgsl", "shared/norm_add_q8.wgsl", "shared/norm_share.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl",
         "shared/reduce.wgsl"
     ],
     params: PackedParams { dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32 },

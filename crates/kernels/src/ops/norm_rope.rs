@@ -10,7 +10,7 @@ use crate::tensor::{Tensor, Weight};
 kernel! {
     NORM_ROPE: "norm_rope",
     entry: "norm_rope",
-    wgsl: ["norm_rope.wgsl", "shared/head_quads.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
+    wgsl: ["norm_rope.wgsl", "shared/head_quads.wgsl", "shared/head_turns.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
     params: Params { heads: u32, head_dim: u32, dim: u32, rows: u32, has_weight: u32, eps: f32 },
     bindings: Bind { x: Read, w: Read, table: Read, y: Write },
     cpu: cpu_ref::rope,

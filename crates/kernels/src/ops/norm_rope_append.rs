@@ -13,7 +13,7 @@ kernel! {
     NORM_ROPE_APPEND: "norm_rope_append",
     entry: "norm_rope_append",
     wgsl: [
-        "norm_rope_append.wgsl", "shared/head_quads.wgsl", "shared/head_most.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"
+        "norm_rope_append.wgsl", "shared/head_quads.wgsl", "shared/head_turns.wgsl", "shared/head_most.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"
     ],
     params: Params { heads: u32, head_dim: u32, dim: u32, rows: u32, capacity: u32, norm_k: u32, norm_v: u32, eps: f32 },
     bindings: Bind { k: Read, v: Read, w: Read, table: Read, positions: Read, sequences: Read, k_state: KvMut, v_state: KvMut },

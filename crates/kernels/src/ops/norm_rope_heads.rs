@@ -12,7 +12,7 @@ kernel! {
     NORM_ROPE_HEADS: "norm_rope_heads",
     entry: "norm_rope_heads",
     wgsl: [
-        "norm_rope_heads.wgsl", "shared/head_quads.wgsl", "shared/head_most.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"
+        "norm_rope_heads.wgsl", "shared/head_quads.wgsl", "shared/head_turns.wgsl", "shared/head_most.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"
     ],
     params: Params {
         q_heads: u32, heads: u32, head_dim: u32, dim: u32, rows: u32, capacity: u32, norm_q: u32, norm_k: u32, norm_v: u32, eps: f32

@@ -3,8 +3,8 @@
 
 use crate::device::Caps;
 use crate::ops::{
-    Op, Operation, attention_merge, glu_pack_q8, matmul_vec_glu, matmul_vec_group, matmul_vec_norm, norm_add, norm_pack_q8, norm_rope,
-    norm_rope_append, norm_rope_heads,
+    Op, Operation, attention_merge, attention_short, glu_pack_q8, matmul_vec_glu, matmul_vec_group, matmul_vec_norm, norm_add,
+    norm_pack_q8, norm_rope, norm_rope_append, norm_rope_heads,
 };
 use crate::record::Node;
 use crate::tensor::Tensor;
@@ -67,6 +67,7 @@ const RULES: &[Rule] = &[
     norm_rope_append::absorb,
     norm_rope_heads::absorb,
     attention_merge::absorb,
+    attention_short::absorb,
     matmul_vec_group::absorb,
 ];
 

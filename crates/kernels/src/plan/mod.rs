@@ -20,6 +20,7 @@ use crate::ops::{Op, Operation, Work, attention_split};
 use crate::record::Recorder;
 use crate::row::Row;
 use crate::tensor::{Counts, Lead, Shape, State, Tensor, Weight};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What a binding is bound to.
@@ -99,9 +100,17 @@ pub struct Dispatch {
     pub params: Vec<u8>,
     pub args: Vec<Arg>,
     pub grid: Grid,
+    /// Furthest positions of the steps that it is for: an operation may have one form for short contexts and another for long ones.
+    pub reach: Range<u32>,
 }
 
 impl Dispatch {
+    /// Whether it is for a step of these positions.
+    #[must_use]
+    pub fn runs(&self, positions: &[u32]) -> bool {
+        self.reach.contains(&positions.iter().copied().max().unwrap_or(0))
+    }
+
     /// The tensors this dispatch reads or writes.
     pub fn tensors(&self, writes: bool) -> impl Iterator<Item = Tensor> + '_ {
         let bound = self.row.bindings.iter().zip(&self.args);
@@ -145,7 +154,7 @@ pub struct Step {
     pub layer: Option<u32>,
     /// The operation behind the dispatch.
     pub op: Arc<Op>,
-    /// Dispatches that the operation became.
+    /// Dispatches that the operation became, of those that run together.
     pub share: u64,
 }
 
@@ -194,8 +203,10 @@ pub fn plan(rec: &Recorder, caps: &Caps, options: &PlanOptions) -> Result<Planne
     let mut steps = vec![];
     for node in &nodes {
         let lowered = node.op.lower(&cx);
-        let (op, share) = (Arc::new(node.op.clone()), lowered.len() as u64);
-        for dispatch in lowered {
+        let op = Arc::new(node.op.clone());
+        let together = |reach: &Range<u32>| lowered.iter().filter(|d| d.reach == *reach).count() as u64;
+        let shares: Vec<u64> = lowered.iter().map(|d| together(&d.reach)).collect();
+        for (dispatch, share) in lowered.into_iter().zip(shares) {
             let kernel = select::kernel(&dispatch, &rec.states, caps.subgroups && !options.portable);
             steps.push(Step { dispatch, kernel, layer: node.layer, op: Arc::clone(&op), share });
         }

@@ -2,6 +2,7 @@
 
 use super::{Arg, Planned};
 use std::fmt;
+use std::ops::Range;
 
 impl fmt::Display for Planned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -11,7 +12,12 @@ impl fmt::Display for Planned {
             let layer = step.layer.map_or_else(String::new, |l| l.to_string());
             let grid = if (y, z) == (1, 1) { x.to_string() } else { format!("{x} x {y} x {z}") };
             let (reads, writes) = (self.names(step, false), self.names(step, true));
-            writeln!(f, "{layer:<6} {:<44} {reads:<28} {writes:<16} {grid}", step.kernel.label())?;
+            let when = match &step.dispatch.reach {
+                Range { start: 0, end: u32::MAX } => String::new(),
+                Range { start: 0, end } => format!(" below position {end}"),
+                Range { start, .. } => format!(" from position {start}"),
+            };
+            writeln!(f, "{layer:<6} {:<44} {reads:<28} {writes:<16} {grid}{when}", step.kernel.label())?;
         }
         let (buffers, bytes) = (self.placement.buffers.len(), self.intermediate_bytes());
         write!(f, "{} dispatches, {buffers} intermediate buffers, {bytes} bytes", self.steps.len())

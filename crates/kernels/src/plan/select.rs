@@ -11,7 +11,7 @@ pub fn kernel(dispatch: &Dispatch, states: &[StateKind], subgroups: bool) -> Ker
         (Access::Weight, Arg::Weight(w, _)) => Some(Piece::Format(w.ty)),
         (Access::Units, Arg::Weight(w, _)) => Some(Piece::Units(w.ty)),
         (Access::Groups, Arg::Weight(w, _)) => Some(Piece::Groups(w.ty)),
-        (Access::Kv | Access::KvMut, Arg::State(s)) => match states[s.0 as usize] {
+        (Access::Kv | Access::KvMut | Access::KvBoth, Arg::State(s)) => match states[s.0 as usize] {
             StateKind::Kv { ty, .. } => Some(Piece::Kv(ty)),
             StateKind::Tokens => None,
         },

@@ -1,0 +1,200 @@
+//! Attention of one row over few keys with the norms, rotations and the append before it and the packing after it: one kernel where long contexts
+//! take three. Made by the planner, never recorded.
+
+use super::attention_merge::AttentionMerge;
+use super::attention_split::AttentionSplit;
+use super::norm_rope::NormRope;
+use super::norm_rope_heads::NormRopeHeads;
+use super::{Attend, Io, Op, Operation, Work, attention, kv_append, pack_q8, rms_norm, rope};
+use crate::compare::Compare;
+use crate::exec::cpu::Host;
+use crate::parity::{Case, Gen};
+use crate::plan::{Absorbed, Arg, Dispatch, Grid, Lower, Makers, fixed};
+use crate::record::RopeTable;
+use crate::tensor::{Counts, KvState, StateKind, Tensor, Weight};
+use cpu_ref::{KvType, Mask};
+
+kernel! {
+    ATTENTION_SHORT: "attention_short",
+    entry: "attention_short",
+    wgsl: [
+        "attention_short.wgsl", "shared/slice_8.wgsl", "shared/head_turns.wgsl", "shared/square_sums.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl",
+        "shared/lanes.wgsl", "shared/grid.wgsl"
+    ],
+    params: Params {
+        q_heads: u32, heads: u32, head_dim: u32, dim: u32, capacity: u32, window: u32, append: u32, norm_q: u32, norm_k: u32, norm_v: u32,
+        exchange: u32, eps: f32, scale: f32, softcap: f32
+    },
+    bindings: Bind {
+        q: Read, k: Read, v: Read, wq: Read, wk: Read, table: Read, positions: Read, sequences: Read, k_state: KvBoth, v_state: KvBoth,
+        packed: Write
+    },
+    cpu: cpu_ref::attention,
+    nmse: 1e-4,
+}
+
+/// Keys up to which one workgroup per head is faster than many with a join: both take 15 us at some 600 keys of 8 heads of 128 on an H200.
+const KEYS: u32 = 512;
+/// Threads of a workgroup.
+const WG: u32 = 256;
+/// Elements of a head per thread.
+const PER_LANE: u32 = 8;
+const MAX_HEAD_DIM: u32 = 256;
+
+/// What finishes the queries before the attention.
+#[derive(Clone, Debug)]
+pub enum Heads {
+    /// Keys and values, too, which are appended.
+    All(NormRopeHeads),
+    /// The queries alone: the states hold this row's key and value already.
+    Queries(NormRope),
+}
+
+/// packed = 8 bits of the attention of one row.
+#[derive(Clone, Debug)]
+pub struct AttentionShort {
+    pub heads: Heads,
+    pub split: AttentionSplit,
+    pub merge: AttentionMerge,
+}
+
+/// A packed join of one row, with the split and the rotations before it.
+pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
+    let Op::AttentionMerge(merge) = op else { return None };
+    let Op::AttentionSplit(split) = makers.alone(merge.partial)? else { return None };
+    let q = split.of.q;
+    let (heads, raw) = match makers.alone(q)? {
+        Op::NormRopeHeads(heads) if heads.append.state.k == split.of.kv.k => (Heads::All(heads.clone()), heads.q),
+        Op::NormRope(rope) if rope.w.is_some() => (Heads::Queries(rope.clone()), rope.x),
+        _ => return None,
+    };
+    let dim = q.shape.dim;
+    let shaped = q.shape.rows == 1 && raw.shape == q.shape && dim <= MAX_HEAD_DIM && dim.is_power_of_two() && dim >= 4 * PER_LANE;
+    let causal = split.of.attend.mask != Mask::Bidirectional;
+    if !merge.packed || !shaped || !causal || !ATTENTION_SHORT.fits(makers.caps) {
+        return None;
+    }
+    let op = AttentionShort { heads, split: split.clone(), merge: merge.clone() };
+    Some(Absorbed { op: op.into(), of: vec![merge.partial, q], early: false })
+}
+
+impl AttentionShort {
+    fn before(&self) -> &dyn Operation {
+        match &self.heads {
+            Heads::All(heads) => heads,
+            Heads::Queries(rope) => rope,
+        }
+    }
+
+    fn window(&self) -> u32 {
+        if let Mask::Window(n) = self.split.of.attend.mask { n as u32 } else { 0 }
+    }
+
+    fn short(&self, cx: &Lower<'_>) -> Dispatch {
+        let attention = &self.split.of;
+        let (q, kv) = (attention.q, attention.kv);
+        let append = if let Heads::All(heads) = &self.heads { Some(&heads.append) } else { None };
+        let (raw, wq, table, eps): (Tensor, Option<Weight>, Tensor, f32) = match &self.heads {
+            Heads::All(heads) => (heads.q, heads.norm_q, heads.append.table, heads.append.eps),
+            Heads::Queries(rope) => (rope.x, rope.w, rope.table, rope.eps),
+        };
+        let params = Params {
+            q_heads: q.shape.heads,
+            heads: attention.kv_heads,
+            head_dim: q.shape.dim,
+            dim: table.shape.dim,
+            capacity: 0,
+            window: self.window(),
+            append: u32::from(append.is_some()),
+            norm_q: u32::from(wq.is_some()),
+            norm_k: u32::from(append.is_some_and(|append| append.norm_k.is_some())),
+            norm_v: u32::from(append.is_some_and(|append| append.norm_v)),
+            exchange: cx.caps.subgroup_size.min(WG),
+            eps,
+            scale: attention.attend.scale,
+            softcap: attention.attend.softcap.unwrap_or(0.0),
+        };
+        let bind = Bind {
+            q: raw.into(),
+            k: append.map_or(Arg::None, |append| append.k.into()),
+            v: append.map_or(Arg::None, |append| append.v.into()),
+            wq: wq.into(),
+            wk: append.and_then(|append| append.norm_k).into(),
+            table: table.into(),
+            positions: attention.positions.into(),
+            sequences: attention.sequences.into(),
+            k_state: kv.k.into(),
+            v_state: kv.v.into(),
+            packed: self.merge.y.into(),
+        };
+        bind.dispatch(params, Grid::PerRow { lead: fixed(1, 1), per_row: q.shape.heads })
+    }
+}
+
+impl Operation for AttentionShort {
+    fn io(&self) -> Io {
+        let mut io = self.before().io();
+        io.reads.extend([self.split.of.positions, self.split.of.sequences]);
+        Io { writes: vec![self.merge.y], ..io }
+    }
+
+    fn work(&self, counts: Counts) -> Work {
+        self.before().work(counts)
+    }
+
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
+        let short = self.short(cx);
+        if (1..=KEYS).contains(&self.window()) {
+            return vec![short];
+        }
+        let long = [self.before().lower(cx), self.split.lower(cx), self.merge.lower(cx)].into_iter().flatten();
+        let long = long.map(|dispatch| Dispatch { reach: KEYS..u32::MAX, ..dispatch });
+        std::iter::once(Dispatch { reach: 0..KEYS, ..short }).chain(long).collect()
+    }
+
+    fn cpu(&self, _: &mut Host<'_>) {
+        unreachable!("the CPU executor runs recordings unfused")
+    }
+}
+
+/// A row behind others that the states hold, as models record it: no key before it, some, and as many as the kernel takes; normed or not, in
+/// whole states and in rings, with and without keys of its own; and what the states hold then.
+pub fn case(g: &mut Gen) -> Case {
+    let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
+    let (heads, dim, group) = (g.pick(&[1, 2, 3]), g.pick(&[32, 64, 128, 256]), g.pick(&[1, 2, 3]));
+    let width = heads * dim;
+    let position = g.pick(&[0, 1, 2, 16, 63, 64, 65, 130, 400, KEYS - 1]);
+    let window = g.coin().then(|| g.pick(&[1, 2, 40, 64]));
+    let ring = window.map(|window| window + g.pick(&[0, 3]));
+    let kinds = [StateKind::Kv { ty, width, ring }; 2];
+    let mut case = Case::with_states(1, &kinds, 2, KEYS);
+    case.input.positions = vec![position];
+    case.input.sequences = vec![g.pick(&[0, 1])];
+    let mask = window.map_or(Mask::Causal, |window| Mask::Window(window as usize));
+    let attend = Attend { mask, scale: 1.0 / (dim as f32).sqrt(), softcap: g.coin().then_some(5.0) };
+    let own = g.coin();
+    case.hold(g, None);
+    let table = case.rec.rope_rows(&RopeTable::new(if g.coin() { dim } else { dim / 2 }, 1e4));
+    let mut kv = KvState::new(case.rec.state(0), case.rec.state(1));
+    let q = case.uniform(g, group * width, 3.0).heads(group * heads);
+    let wq = (!own || g.coin()).then(|| case.vector(g, dim));
+    let q = wq.map_or(q, |w| rms_norm(&mut case.rec, q, Some(w), 1e-6));
+    let q = rope(&mut case.rec, q, table);
+    if own {
+        let (k, v) = (case.uniform(g, width, 3.0).heads(heads), case.tensor(g, width).heads(heads));
+        let wk = g.coin().then(|| case.vector(g, dim));
+        let k = wk.map_or(k, |w| rms_norm(&mut case.rec, k, Some(w), 1e-6));
+        let v = if g.coin() { rms_norm(&mut case.rec, v, None, 1e-6) } else { v };
+        let k = rope(&mut case.rec, k, table);
+        kv = kv_append(&mut case.rec, kv, k, v);
+    }
+    let y = attention(&mut case.rec, q, kv, heads, attend);
+    let y = pack_q8(&mut case.rec, y);
+    case.expect_as(y, Compare::Packed { k: group * width });
+    // What a later step finds: this row's value, and by a score of its key how much that counts beside the one before.
+    let later = case.uniform(g, width, 1.0).heads(heads);
+    let found = attention(&mut case.rec, later, kv, heads, Attend { mask: Mask::Window(2), scale: 0.1, softcap: None });
+    case.expect(found);
+    case.options.fast = true;
+    case
+}
