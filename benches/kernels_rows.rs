@@ -331,18 +331,31 @@ fn elements(c: &mut Criterion, device: &Device, m: &Model) {
     }
 }
 
+/// Heads of lengths that the models of the list do not have throughout: Qwen2.5-0.5B's, and those of Gemma 4 E2B's global layers.
+fn lengths(c: &mut Criterion, device: &Device) {
+    for (name, heads) in [("qwen2.5-0.5b", [14, 2, 64]), ("gemma4-e2b global", [8, 1, 512])] {
+        attend(c, device, name, heads, KvType::F16, chunk(device));
+    }
+}
+
+/// Attention of `rows` rows with so many heads, kv heads and elements of a head.
+fn attend(c: &mut Criterion, device: &Device, name: &str, [heads, kv_heads, dim]: [u32; 3], ty: KvType, rows: u32) {
+    let kinds = [StateKind::kv(ty, kv_heads * dim); 2];
+    let mut b = Bench::new(device, &format!("{name} attention {ty:?} s{CONTEXT}"), rows, &kinds);
+    let q = b.tensor(Lead::Step, heads * dim).heads(heads);
+    let kv = KvState::new(b.rec.state(0), b.rec.state(1));
+    let attend = Attend { mask: Mask::Causal, scale: 0.088, softcap: None };
+    b.run(c, if rows == 1 { 4 } else { 1 }, |rec| {
+        ops::attention(rec, q, kv, kv_heads, attend);
+    });
+}
+
 fn attention(c: &mut Criterion, device: &Device, m: &Model) {
     let kv_heads = m.kv_heads;
     for ty in [KvType::F16, KvType::Q8_0] {
         let kinds = [StateKind::kv(ty, kv_heads * m.head_dim); 2];
         for rows in [1, chunk(device)] {
-            let mut b = Bench::new(device, &format!("{} attention {ty:?} s{CONTEXT}", m.name), rows, &kinds);
-            let q = b.tensor(Lead::Step, m.heads * m.head_dim).heads(m.heads);
-            let kv = KvState::new(b.rec.state(0), b.rec.state(1));
-            let attend = Attend { mask: Mask::Causal, scale: 0.088, softcap: None };
-            b.run(c, if rows == 1 { 4 } else { 1 }, |rec| {
-                ops::attention(rec, q, kv, kv_heads, attend);
-            });
+            attend(c, device, m.name, [m.heads, kv_heads, m.head_dim], ty, rows);
             let mut b = Bench::new(device, &format!("{} kv_append {ty:?}", m.name), rows, &kinds);
             let (k, v) = (b.tensor(Lead::Step, kv_heads * m.head_dim), b.tensor(Lead::Step, kv_heads * m.head_dim));
             let (k, v) = (k.heads(kv_heads), v.heads(kv_heads));
@@ -382,6 +395,7 @@ fn rows(c: &mut Criterion) {
     println!("on {} ({:?})", device.adapter().name, device.adapter().class);
     experts(c, &device);
     tails(c, &device);
+    lengths(c, &device);
     let models = if device.adapter().class == Class::Software { &MODELS[..1] } else { &MODELS };
     for m in models {
         products(c, &device, m);

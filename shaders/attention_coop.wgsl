@@ -1,8 +1,8 @@
-// y[t, n] = sum_s p[s] v[s], p = softmax_s(cap(scale q[t, n] . k[s])), as attention.wgsl, for many rows and heads of 128, through cooperative matrices
-// Operands are those of attention.wgsl; products are of f16 with f32 sums. One workgroup for 64 rows of one head walks the keys, 32 at a
-// time, and loads the next ones meanwhile; each subgroup has 16 rows. Weights are relative to a score of the row that is raised only where
-// another is larger by RAISE, so that sums are rarely scaled (as in FlashAttention-4). Rows of a tile may belong to several sequences,
-// whose keys follow one another.
+// y[t, n] = sum_s p[s] v[s], p = softmax_s(cap(scale q[t, n] . k[s])), as attention.wgsl, for many rows, through cooperative matrices
+// Operands are those of attention.wgsl; products are of f16 with f32 sums. One workgroup has up to ROWS queries, neighbouring rows with all heads
+// that share a kv head, and walks their keys, KEYS at a time, loading the next ones meanwhile. A subgroup has SLICE columns of the head for
+// BAND queries: what these give to the scores, and the same of the results. Weights are relative to a score of the query that is raised only
+// where another is larger by RAISE, so that sums are rarely scaled (as in FlashAttention-4). The keys of several sequences follow one another.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { heads: u32, kv_heads: u32, rows: u32, capacity: u32, causal: u32, window: u32, scale: f32, softcap: f32 }
@@ -13,217 +13,164 @@ struct Params { heads: u32, kv_heads: u32, rows: u32, capacity: u32, causal: u32
 @group(0) @binding(4) var<storage, read> sequences: array<u32>;
 @group(0) @binding(5) var<storage, read> k_state: array<vec4<u32>>;
 @group(0) @binding(6) var<storage, read> v_state: array<vec4<u32>>;
-@group(0) @binding(7) var<storage, read_write> y: array<f32>;
+@group(0) @binding(7) var<storage, read_write> y: array<vec4<f32>>;
 
-const TILE = 64u;
-const KEYS = 32u;
-const QUADS = 32u;
-// Rows of 32 and of 128 elements in workgroup memory, padded against bank conflicts; in vectors of four.
-const PITCH = 10u;
-const WIDE = QUADS + 2u;
+const SLICES = HEAD / SLICE;
+const WG = 32u * SLICES * (ROWS / BAND);
+// Threads of the softmax to a query.
+const PER_ROW = min(WG / ROWS, KEYS / 4u);
+// Rows in workgroup memory, in vectors of four, padded against bank conflicts.
+const WIDE = HEAD / 4u + 2u;
+const PITCH = KEYS / 4u + 2u;
+const SCORES = KEYS / 4u + 1u;
 const LOWEST = -3.0e38;
 // e^8 and its multiples are far from the largest f16.
 const RAISE = 8.0;
-var<workgroup> kv: array<vec4<f16>, KEYS * WIDE>;
-var<workgroup> ps: array<vec4<f16>, TILE * PITCH>;
-var<workgroup> scores: array<f32, TILE * KEYS>;
+const LARGEST = vec4<f32>(65504.0);
+var<workgroup> kv: array<vec4<f16>, max(KEYS * WIDE, WG * BAND / 8u)>;
+var<workgroup> ps: array<vec4<f16>, ROWS * PITCH>;
+// Every slice's part of the scores; later sums on their way.
+var<workgroup> scores: array<vec4<f32>, SLICES * ROWS * SCORES>;
+// What scales a query's sums, and whether any are to be scaled.
+var<workgroup> shrinks: array<f32, ROWS>;
+var<workgroup> raised: u32;
 
-// What scales a row's sums, and which subgroups have rows to scale.
-var<workgroup> shrinks: array<f32, TILE>;
-var<workgroup> raised: array<u32, 4>;
-
-// Columns 32 c .. of the scaled queries, as f16.
-fn stage_q(t0: u32, head: u32, c: u32, lid: u32) {
-    for (var i = lid; i < TILE * 8u; i += 128u) {
-        let t = min(t0 + (i >> 3u), params.rows - 1u);
-        ps[(i >> 3u) * PITCH + (i & 7u)] = vec4<f16>(q[(t * params.heads + head) * QUADS + 8u * c + (i & 7u)] * params.scale);
-    }
-    workgroupBarrier();
+// Where the head of query `row` of the workgroup starts in q and y, in vectors of four.
+fn place(row: u32, t0: u32, group: u32, kv_head: u32) -> u32 {
+    return (min(t0 + row / group, params.rows - 1u) * params.heads + kv_head * group + row % group) * (HEAD / 4u);
 }
 
-@compute @workgroup_size(128)
-fn attention_coop(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {
-    let head = id.x;
-    let t0 = id.y * TILE;
-    let quad = head / (params.heads / params.kv_heads) * QUADS;
-    let width = params.kv_heads * 128u;
-    let row0 = subgroup * 16u;
-    // Softmax: two threads to a row, 16 keys each.
-    let row = lid >> 1u;
-    let half = (lid & 1u) * 16u;
-    let t = t0 + row;
-    let here = min(t, params.rows - 1u);
-    let end = select(0u, ends[here] + params.causal, t < params.rows);
-    let start = select(0u, positions[here] + 1u - min(positions[here] + 1u, params.window), params.window > 0u);
-    let rows = min(TILE, params.rows - t0);
-    stage_q(t0, head, 0u, lid);
-    let a0 = coopLoadT<coop_mat16x16<f16, A>>(&ps[row0 * PITCH], PITCH);
-    let a1 = coopLoadT<coop_mat16x16<f16, A>>(&ps[row0 * PITCH + 4u], PITCH);
-    workgroupBarrier();
-    stage_q(t0, head, 1u, lid);
-    let a2 = coopLoadT<coop_mat16x16<f16, A>>(&ps[row0 * PITCH], PITCH);
-    let a3 = coopLoadT<coop_mat16x16<f16, A>>(&ps[row0 * PITCH + 4u], PITCH);
-    workgroupBarrier();
-    stage_q(t0, head, 2u, lid);
-    let a4 = coopLoadT<coop_mat16x16<f16, A>>(&ps[row0 * PITCH], PITCH);
-    let a5 = coopLoadT<coop_mat16x16<f16, A>>(&ps[row0 * PITCH + 4u], PITCH);
-    workgroupBarrier();
-    stage_q(t0, head, 3u, lid);
-    let a6 = coopLoadT<coop_mat16x16<f16, A>>(&ps[row0 * PITCH], PITCH);
-    let a7 = coopLoadT<coop_mat16x16<f16, A>>(&ps[row0 * PITCH + 4u], PITCH);
-    workgroupBarrier();
-    var most = LOWEST;
-    var total = 0.0;
-    var any_before = false;
-    var o0 = coop_mat16x16<f32, C>();
-    var o1 = coop_mat16x16<f32, C>();
-    var o2 = coop_mat16x16<f32, C>();
-    var o3 = coop_mat16x16<f32, C>();
-    var o4 = coop_mat16x16<f32, C>();
-    var o5 = coop_mat16x16<f32, C>();
-    var o6 = coop_mat16x16<f32, C>();
-    var o7 = coop_mat16x16<f32, C>();
-    let out = row0 * KEYS;
-    let pitch = KEYS;
+@compute @workgroup_size(WG)
+fn attention_coop(
+    @builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>,
+    @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32
+) {
+    let lane = lid & 31u;
+    let group = params.heads / params.kv_heads;
+    let tokens = ROWS / group;
+    // Rows that see most keys begin first.
+    let t0 = (extents.y - 1u - id.y) * tokens;
+    let band0 = subgroup / SLICES * BAND;
+    let column = subgroup % SLICES * (SLICE / 4u);
+    let part = (subgroup % SLICES * ROWS + band0) * SCORES;
+    // Softmax: PER_ROW threads to a query.
+    let row = lid / PER_ROW;
+    let seen = limits(row, t0, group, tokens);
+    let starts = vec4<u32>(
+        place(band0 + (lane >> 2u), t0, group, id.x), place(band0 + 8u + (lane >> 2u), t0, group, id.x),
+        place(band0 + 16u + (lane >> 2u), t0, group, id.x), place(band0 + 24u + (lane >> 2u), t0, group, id.x)) + column + (lane & 3u);
+    let region = subgroup * BAND * 4u;
+    let q0 = queries(starts, region, lane);
+    let q1 = queries(starts + 4u, region, lane);
+    let q2 = queries(starts + 8u, region, lane);
+    let q3 = queries(starts + 12u, region, lane);
+    var q4: Queries;
+    var q5: Queries;
+    var q6: Queries;
+    var q7: Queries;
+    if (SLICE > 64u) {
+        q4 = queries(starts + 16u, region, lane);
+        q5 = queries(starts + 20u, region, lane);
+        q6 = queries(starts + 24u, region, lane);
+        q7 = queries(starts + 28u, region, lane);
+    }
+    var softmax = Softmax(LOWEST, 0.0);
+    var o0 = Column();
+    var o1 = Column();
+    var o2 = Column();
+    var o3 = Column();
+    var o4 = Column();
+    var o5 = Column();
+    var o6 = Column();
+    var o7 = Column();
+    let count = min(tokens, params.rows - t0);
     // Bounds are read from the operands, so that they are uniform for sure.
-    for (var first = 0u; first < rows;) {
+    for (var first = 0u; first < count;) {
         let owner = sequences[t0 + first];
         var past = first;
         var from_key = 0xffffffffu;
         var to_key = 0u;
-        while (past < rows && sequences[min(t0 + past, params.rows - 1u)] == owner) {
+        while (past < count && sequences[min(t0 + past, params.rows - 1u)] == owner) {
             let next = positions[t0 + past] + 1u;
             from_key = min(from_key, select(0u, next - min(next, params.window), params.window > 0u));
             to_key = max(to_key, ends[t0 + past] + params.causal);
             past++;
         }
-        let mine = row >= first && row < past;
+        let mine = vec2<u32>(seen.x, select(0u, seen.y, row / group >= first && row / group < past));
         let base = owner * params.capacity;
+        let last = max(to_key, 1u) - 1u;
         let key_start = min(from_key, to_key) / KEYS * KEYS;
-        var ahead = load_k(base, key_start, max(to_key, 1u) - 1u, quad, width, lid);
+        var slot = key_start % params.capacity;
+        var ahead = load_k(base, slot, last - min(key_start, last), id.x, lid);
         for (var key0 = key_start; key0 < to_key; key0 += KEYS) {
             workgroupBarrier();
-            stage(ahead, lid);
+            stage_k(ahead, lid);
+            if (lid == 0u) {
+                raised = 0u;
+            }
             workgroupBarrier();
-            let values = load_v(base, key0, to_key - 1u, quad, width, lid);
-            var s0 = coop_mat16x16<f32, C>();
-            var s1 = coop_mat16x16<f32, C>();
-            s0 = coopMultiplyAdd(a0, coopLoad<coop_mat16x16<f16, B>>(&kv[0u * WIDE + 0u], WIDE), s0);
-            s1 = coopMultiplyAdd(a0, coopLoad<coop_mat16x16<f16, B>>(&kv[16u * WIDE + 0u], WIDE), s1);
-            s0 = coopMultiplyAdd(a1, coopLoad<coop_mat16x16<f16, B>>(&kv[0u * WIDE + 4u], WIDE), s0);
-            s1 = coopMultiplyAdd(a1, coopLoad<coop_mat16x16<f16, B>>(&kv[16u * WIDE + 4u], WIDE), s1);
-            s0 = coopMultiplyAdd(a2, coopLoad<coop_mat16x16<f16, B>>(&kv[0u * WIDE + 8u], WIDE), s0);
-            s1 = coopMultiplyAdd(a2, coopLoad<coop_mat16x16<f16, B>>(&kv[16u * WIDE + 8u], WIDE), s1);
-            s0 = coopMultiplyAdd(a3, coopLoad<coop_mat16x16<f16, B>>(&kv[0u * WIDE + 12u], WIDE), s0);
-            s1 = coopMultiplyAdd(a3, coopLoad<coop_mat16x16<f16, B>>(&kv[16u * WIDE + 12u], WIDE), s1);
-            s0 = coopMultiplyAdd(a4, coopLoad<coop_mat16x16<f16, B>>(&kv[0u * WIDE + 16u], WIDE), s0);
-            s1 = coopMultiplyAdd(a4, coopLoad<coop_mat16x16<f16, B>>(&kv[16u * WIDE + 16u], WIDE), s1);
-            s0 = coopMultiplyAdd(a5, coopLoad<coop_mat16x16<f16, B>>(&kv[0u * WIDE + 20u], WIDE), s0);
-            s1 = coopMultiplyAdd(a5, coopLoad<coop_mat16x16<f16, B>>(&kv[16u * WIDE + 20u], WIDE), s1);
-            s0 = coopMultiplyAdd(a6, coopLoad<coop_mat16x16<f16, B>>(&kv[0u * WIDE + 24u], WIDE), s0);
-            s1 = coopMultiplyAdd(a6, coopLoad<coop_mat16x16<f16, B>>(&kv[16u * WIDE + 24u], WIDE), s1);
-            s0 = coopMultiplyAdd(a7, coopLoad<coop_mat16x16<f16, B>>(&kv[0u * WIDE + 28u], WIDE), s0);
-            s1 = coopMultiplyAdd(a7, coopLoad<coop_mat16x16<f16, B>>(&kv[16u * WIDE + 28u], WIDE), s1);
-            let beside = out + 16u;
-            coopStoreT(s0, &scores[out], pitch);
-            coopStoreT(s1, &scores[beside], pitch);
+            let values = load_v(base, slot, last - key0, id.x, lid);
+            var s = Scores();
+            s = score(s, q0, column);
+            s = score(s, q1, column + 4u);
+            s = score(s, q2, column + 8u);
+            s = score(s, q3, column + 12u);
+            if (SLICE > 64u) {
+                s = score(s, q4, column + 16u);
+                s = score(s, q5, column + 20u);
+                s = score(s, q6, column + 24u);
+                s = score(s, q7, column + 28u);
+            }
+            leave_scores(s, part);
             workgroupBarrier();
-            stage(values, lid);
-            ahead = load_k(base, key0 + KEYS, to_key - 1u, quad, width, lid);
-            let of_row = row * KEYS + half;
-            let w0 = weigh(of_row, key0 + half, start, end, mine);
-            let w1 = weigh(of_row + 4u, key0 + half + 4u, start, end, mine);
-            let w2 = weigh(of_row + 8u, key0 + half + 8u, start, end, mine);
-            let w3 = weigh(of_row + 12u, key0 + half + 12u, start, end, mine);
-            let largest = max(max(w0, w1), max(w2, w3));
-            var tile_most = max(max(largest.x, largest.y), max(largest.z, largest.w));
-            tile_most = max(tile_most, subgroupShuffleXor(tile_most, 1u));
-            let raise = tile_most > most + RAISE;
-            let new_most = select(most, tile_most, raise);
-            let shrink = exp(most - new_most);
-            let scaled = subgroupAny(raise && any_before);
-            any_before = any_before || new_most > LOWEST;
-            most = new_most;
-            shrinks[row] = shrink;
-            raised[subgroup] = u32(scaled);
-            let p0 = select(vec4<f32>(0.0), exp(w0 - most), w0 > vec4<f32>(LOWEST));
-            let p1 = select(vec4<f32>(0.0), exp(w1 - most), w1 > vec4<f32>(LOWEST));
-            let p2 = select(vec4<f32>(0.0), exp(w2 - most), w2 > vec4<f32>(LOWEST));
-            let p3 = select(vec4<f32>(0.0), exp(w3 - most), w3 > vec4<f32>(LOWEST));
-            total = total * shrink + dot(p0 + p1 + (p2 + p3), vec4<f32>(1.0));
-            let to = row * PITCH + (half >> 2u);
-            ps[to] = vec4<f16>(p0);
-            ps[to + 1u] = vec4<f16>(p1);
-            ps[to + 2u] = vec4<f16>(p2);
-            ps[to + 3u] = vec4<f16>(p3);
+            stage_v(values, lid);
+            slot += KEYS;
+            slot -= select(0u, params.capacity, slot >= params.capacity);
+            ahead = load_k(base, slot, max(last, key0 + KEYS) - (key0 + KEYS), id.x, lid);
+            softmax = weigh(softmax, row, lid % PER_ROW, key0, mine);
             workgroupBarrier();
             // Once or not at all, for the whole workgroup. naga takes a condition of a loop for uniform, and of a branch on a variable not.
-            let changed = raised[0] | raised[1] | raised[2] | raised[3];
+            // Drivers do not know either, and so keep from repeating the outer loop's body until instruction caches no longer hold it.
+            let changed = raised;
             for (var times = 0u; times < changed; times++) {
-                coopStoreT(o0, &scores[out], pitch);
-                shrink_scores(lid);
-                o0 = coopLoadT<coop_mat16x16<f32, C>>(&scores[out], pitch);
-                coopStoreT(o1, &scores[out], pitch);
-                shrink_scores(lid);
-                o1 = coopLoadT<coop_mat16x16<f32, C>>(&scores[out], pitch);
-                coopStoreT(o2, &scores[out], pitch);
-                shrink_scores(lid);
-                o2 = coopLoadT<coop_mat16x16<f32, C>>(&scores[out], pitch);
-                coopStoreT(o3, &scores[out], pitch);
-                shrink_scores(lid);
-                o3 = coopLoadT<coop_mat16x16<f32, C>>(&scores[out], pitch);
-                coopStoreT(o4, &scores[out], pitch);
-                shrink_scores(lid);
-                o4 = coopLoadT<coop_mat16x16<f32, C>>(&scores[out], pitch);
-                coopStoreT(o5, &scores[out], pitch);
-                shrink_scores(lid);
-                o5 = coopLoadT<coop_mat16x16<f32, C>>(&scores[out], pitch);
-                coopStoreT(o6, &scores[out], pitch);
-                shrink_scores(lid);
-                o6 = coopLoadT<coop_mat16x16<f32, C>>(&scores[out], pitch);
-                coopStoreT(o7, &scores[out], pitch);
-                shrink_scores(lid);
-                o7 = coopLoadT<coop_mat16x16<f32, C>>(&scores[out], pitch);
-                workgroupBarrier();
+                o0 = shrunk(o0, part, band0, lane);
+                o1 = shrunk(o1, part, band0, lane);
+                o2 = shrunk(o2, part, band0, lane);
+                o3 = shrunk(o3, part, band0, lane);
+                if (SLICE > 64u) {
+                    o4 = shrunk(o4, part, band0, lane);
+                    o5 = shrunk(o5, part, band0, lane);
+                    o6 = shrunk(o6, part, band0, lane);
+                    o7 = shrunk(o7, part, band0, lane);
+                }
             }
-            let q0 = coopLoadT<coop_mat16x16<f16, A>>(&ps[row0 * PITCH], PITCH);
-            let q1 = coopLoadT<coop_mat16x16<f16, A>>(&ps[row0 * PITCH + 4u], PITCH);
-            o0 = coopMultiplyAdd(q0, coopLoadT<coop_mat16x16<f16, B>>(&kv[0u], WIDE), o0);
-            o0 = coopMultiplyAdd(q1, coopLoadT<coop_mat16x16<f16, B>>(&kv[16u * WIDE + 0u], WIDE), o0);
-            o1 = coopMultiplyAdd(q0, coopLoadT<coop_mat16x16<f16, B>>(&kv[4u], WIDE), o1);
-            o1 = coopMultiplyAdd(q1, coopLoadT<coop_mat16x16<f16, B>>(&kv[16u * WIDE + 4u], WIDE), o1);
-            o2 = coopMultiplyAdd(q0, coopLoadT<coop_mat16x16<f16, B>>(&kv[8u], WIDE), o2);
-            o2 = coopMultiplyAdd(q1, coopLoadT<coop_mat16x16<f16, B>>(&kv[16u * WIDE + 8u], WIDE), o2);
-            o3 = coopMultiplyAdd(q0, coopLoadT<coop_mat16x16<f16, B>>(&kv[12u], WIDE), o3);
-            o3 = coopMultiplyAdd(q1, coopLoadT<coop_mat16x16<f16, B>>(&kv[16u * WIDE + 12u], WIDE), o3);
-            o4 = coopMultiplyAdd(q0, coopLoadT<coop_mat16x16<f16, B>>(&kv[16u], WIDE), o4);
-            o4 = coopMultiplyAdd(q1, coopLoadT<coop_mat16x16<f16, B>>(&kv[16u * WIDE + 16u], WIDE), o4);
-            o5 = coopMultiplyAdd(q0, coopLoadT<coop_mat16x16<f16, B>>(&kv[20u], WIDE), o5);
-            o5 = coopMultiplyAdd(q1, coopLoadT<coop_mat16x16<f16, B>>(&kv[16u * WIDE + 20u], WIDE), o5);
-            o6 = coopMultiplyAdd(q0, coopLoadT<coop_mat16x16<f16, B>>(&kv[24u], WIDE), o6);
-            o6 = coopMultiplyAdd(q1, coopLoadT<coop_mat16x16<f16, B>>(&kv[16u * WIDE + 24u], WIDE), o6);
-            o7 = coopMultiplyAdd(q0, coopLoadT<coop_mat16x16<f16, B>>(&kv[28u], WIDE), o7);
-            o7 = coopMultiplyAdd(q1, coopLoadT<coop_mat16x16<f16, B>>(&kv[16u * WIDE + 28u], WIDE), o7);
+            let p = weights(band0);
+            o0 = add(o0, p, column);
+            o1 = add(o1, p, column + 4u);
+            o2 = add(o2, p, column + 8u);
+            o3 = add(o3, p, column + 12u);
+            if (SLICE > 64u) {
+                o4 = add(o4, p, column + 16u);
+                o5 = add(o5, p, column + 20u);
+                o6 = add(o6, p, column + 24u);
+                o7 = add(o7, p, column + 28u);
+            }
         }
         first = past;
     }
     workgroupBarrier();
-    // Two threads share a row.
-    total += subgroupShuffleXor(total, 1u);
-    coopStoreT(o0, &scores[out], pitch);
-    finish(t, head, 0u, total, lid);
-    coopStoreT(o1, &scores[out], pitch);
-    finish(t, head, 16u, total, lid);
-    coopStoreT(o2, &scores[out], pitch);
-    finish(t, head, 32u, total, lid);
-    coopStoreT(o3, &scores[out], pitch);
-    finish(t, head, 48u, total, lid);
-    coopStoreT(o4, &scores[out], pitch);
-    finish(t, head, 64u, total, lid);
-    coopStoreT(o5, &scores[out], pitch);
-    finish(t, head, 80u, total, lid);
-    coopStoreT(o6, &scores[out], pitch);
-    finish(t, head, 96u, total, lid);
-    coopStoreT(o7, &scores[out], pitch);
-    finish(t, head, 112u, total, lid);
+    totals(softmax, row);
+    let upper = band0 + (lane >> 1u);
+    let at = vec2<u32>(place(upper, t0, group, id.x), place(upper + 16u, t0, group, id.x)) + column + 2u * (lane & 1u);
+    let within = vec2<bool>(is_row(upper, t0, group, tokens), is_row(upper + 16u, t0, group, tokens));
+    finish(o0, part, band0, lane, at, within);
+    finish(o1, part, band0, lane, at + 4u, within);
+    finish(o2, part, band0, lane, at + 8u, within);
+    finish(o3, part, band0, lane, at + 12u, within);
+    if (SLICE > 64u) {
+        finish(o4, part, band0, lane, at + 16u, within);
+        finish(o5, part, band0, lane, at + 20u, within);
+        finish(o6, part, band0, lane, at + 24u, within);
+        finish(o7, part, band0, lane, at + 28u, within);
+    }
 }

@@ -2,3 +2,15 @@
 fn S_load4(row: u32, width: u32, i: u32) -> vec4<f32> {
     return bitcast<vec4<f32>>(S[row * ((width + 3u) / 4u) + i]);
 }
+
+// Elements 8 i .. 8 i + 7 of a row whose width is a multiple of 8, as they are stored; S_open8 makes numbers of them.
+alias S_Stored = mat2x4<f32>;
+
+fn S_fetch8(row: u32, width: u32, i: u32) -> S_Stored {
+    let at = row * (width / 4u) + 2u * i;
+    return mat2x4<f32>(bitcast<vec4<f32>>(S[at]), bitcast<vec4<f32>>(S[at + 1u]));
+}
+
+fn S_open8(v: S_Stored) -> mat2x4<f32> {
+    return v;
+}

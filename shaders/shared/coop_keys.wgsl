@@ -1,46 +1,75 @@
-// Keys and values on their way from the states to the tile `kv` of attention_coop.wgsl, 32 at a time.
-// A thread's part of 32 keys or values: one quad of every fourth.
-struct Ahead { a: vec4<f16>, b: vec4<f16>, c: vec4<f16>, d: vec4<f16>, e: vec4<f16>, f: vec4<f16>, g: vec4<f16>, h: vec4<f16> }
+// Keys and values on their way from the states to the tile `kv` of attention_coop.wgsl, KEYS at a time.
+// Units are eight elements; LOADS of them are a thread's part, of every STEP-th key. They travel as they are stored, so that nothing waits
+// for them before they are needed.
+const UNITS = HEAD / 8u;
+const STEP = WG / UNITS;
+const LOADS = KEYS / STEP;
+const_assert LOADS * STEP == KEYS && (LOADS == 1u || LOADS == 2u || LOADS == 4u);
+struct Keys { a: k_state_Stored, b: k_state_Stored, c: k_state_Stored, d: k_state_Stored }
+struct Values { a: v_state_Stored, b: v_state_Stored, c: v_state_Stored, d: v_state_Stored }
 
-// The state's row of key key0 + i, or of the last one.
-fn key_row(base: u32, key0: u32, i: u32, last: u32) -> u32 {
-    return base + min(key0 + i, last) % params.capacity;
+// The state's row of the i-th key from that in row `slot`, or of key `most` if that is less.
+fn key_row(base: u32, slot: u32, i: u32, most: u32) -> u32 {
+    let at = slot + min(i, most);
+    return base + select(at, at - params.capacity, at >= params.capacity);
 }
 
-fn load_k(base: u32, key0: u32, last: u32, at: u32, width: u32, lid: u32) -> Ahead {
-    let quad = at + (lid & 31u);
-    return Ahead(
-        vec4<f16>(k_state_load4(key_row(base, key0, 0u + (lid >> 5u), last), width, quad)),
-        vec4<f16>(k_state_load4(key_row(base, key0, 4u + (lid >> 5u), last), width, quad)),
-        vec4<f16>(k_state_load4(key_row(base, key0, 8u + (lid >> 5u), last), width, quad)),
-        vec4<f16>(k_state_load4(key_row(base, key0, 12u + (lid >> 5u), last), width, quad)),
-        vec4<f16>(k_state_load4(key_row(base, key0, 16u + (lid >> 5u), last), width, quad)),
-        vec4<f16>(k_state_load4(key_row(base, key0, 20u + (lid >> 5u), last), width, quad)),
-        vec4<f16>(k_state_load4(key_row(base, key0, 24u + (lid >> 5u), last), width, quad)),
-        vec4<f16>(k_state_load4(key_row(base, key0, 28u + (lid >> 5u), last), width, quad)));
+fn load_k(base: u32, slot: u32, most: u32, kv_head: u32, lid: u32) -> Keys {
+    let width = params.kv_heads * HEAD;
+    let unit = kv_head * UNITS + lid % UNITS;
+    let i = lid / UNITS;
+    var keys: Keys;
+    keys.a = k_state_fetch8(key_row(base, slot, i, most), width, unit);
+    if (LOADS > 1u) {
+        keys.b = k_state_fetch8(key_row(base, slot, i + STEP, most), width, unit);
+    }
+    if (LOADS > 2u) {
+        keys.c = k_state_fetch8(key_row(base, slot, i + 2u * STEP, most), width, unit);
+        keys.d = k_state_fetch8(key_row(base, slot, i + 3u * STEP, most), width, unit);
+    }
+    return keys;
 }
 
-fn load_v(base: u32, key0: u32, last: u32, at: u32, width: u32, lid: u32) -> Ahead {
-    let quad = at + (lid & 31u);
-    return Ahead(
-        vec4<f16>(v_state_load4(key_row(base, key0, 0u + (lid >> 5u), last), width, quad)),
-        vec4<f16>(v_state_load4(key_row(base, key0, 4u + (lid >> 5u), last), width, quad)),
-        vec4<f16>(v_state_load4(key_row(base, key0, 8u + (lid >> 5u), last), width, quad)),
-        vec4<f16>(v_state_load4(key_row(base, key0, 12u + (lid >> 5u), last), width, quad)),
-        vec4<f16>(v_state_load4(key_row(base, key0, 16u + (lid >> 5u), last), width, quad)),
-        vec4<f16>(v_state_load4(key_row(base, key0, 20u + (lid >> 5u), last), width, quad)),
-        vec4<f16>(v_state_load4(key_row(base, key0, 24u + (lid >> 5u), last), width, quad)),
-        vec4<f16>(v_state_load4(key_row(base, key0, 28u + (lid >> 5u), last), width, quad)));
+fn load_v(base: u32, slot: u32, most: u32, kv_head: u32, lid: u32) -> Values {
+    let width = params.kv_heads * HEAD;
+    let unit = kv_head * UNITS + lid % UNITS;
+    let i = lid / UNITS;
+    var values: Values;
+    values.a = v_state_fetch8(key_row(base, slot, i, most), width, unit);
+    if (LOADS > 1u) {
+        values.b = v_state_fetch8(key_row(base, slot, i + STEP, most), width, unit);
+    }
+    if (LOADS > 2u) {
+        values.c = v_state_fetch8(key_row(base, slot, i + 2u * STEP, most), width, unit);
+        values.d = v_state_fetch8(key_row(base, slot, i + 3u * STEP, most), width, unit);
+    }
+    return values;
 }
 
-fn stage(tile: Ahead, lid: u32) {
-    let at = (lid >> 5u) * WIDE + (lid & 31u);
-    kv[at + 0u * WIDE] = tile.a;
-    kv[at + 4u * WIDE] = tile.b;
-    kv[at + 8u * WIDE] = tile.c;
-    kv[at + 12u * WIDE] = tile.d;
-    kv[at + 16u * WIDE] = tile.e;
-    kv[at + 20u * WIDE] = tile.f;
-    kv[at + 24u * WIDE] = tile.g;
-    kv[at + 28u * WIDE] = tile.h;
+fn stage_k(keys: Keys, lid: u32) {
+    stage(k_state_open8(keys.a), 0u, lid);
+    if (LOADS > 1u) {
+        stage(k_state_open8(keys.b), 1u, lid);
+    }
+    if (LOADS > 2u) {
+        stage(k_state_open8(keys.c), 2u, lid);
+        stage(k_state_open8(keys.d), 3u, lid);
+    }
+}
+
+fn stage_v(values: Values, lid: u32) {
+    stage(v_state_open8(values.a), 0u, lid);
+    if (LOADS > 1u) {
+        stage(v_state_open8(values.b), 1u, lid);
+    }
+    if (LOADS > 2u) {
+        stage(v_state_open8(values.c), 2u, lid);
+        stage(v_state_open8(values.d), 3u, lid);
+    }
+}
+
+fn stage(eight: mat2x4<f32>, turn: u32, lid: u32) {
+    let at = (lid / UNITS + turn * STEP) * WIDE + 2u * (lid % UNITS);
+    kv[at] = vec4<f16>(eight[0]);
+    kv[at + 1u] = vec4<f16>(eight[1]);
 }

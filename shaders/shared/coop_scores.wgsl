@@ -1,35 +1,100 @@
-// What lies in `scores` of attention_coop.wgsl, two threads to a row.
-fn capped(s: f32) -> f32 {
-    // Drivers return NaN from tanh of large arguments; 15 is past the last f32 below one.
-    return select(s, params.softcap * tanh(clamp(s / max(params.softcap, 1e-30), -15.0, 15.0)), params.softcap > 0.0);
+// The softmax of attention_coop.wgsl: PER_ROW threads to a query, each with every PER_ROW-th quad of a tile's keys.
+const TURNS = KEYS / 4u / PER_ROW;
+const_assert TURNS <= 4u;
+// The score that a query's weights are relative to, and the sum of a thread's weights.
+struct Softmax { most: f32, total: f32 }
+
+// Whether query `row` of the workgroup is one of the step.
+fn is_row(row: u32, t0: u32, group: u32, tokens: u32) -> bool {
+    return row < tokens * group && t0 + row / group < params.rows;
 }
 
-// The capped scores of four keys, or the lowest number for those that the row does not see.
-fn weigh(at: u32, key: u32, start: u32, end: u32, mine: bool) -> vec4<f32> {
-    let s = vec4<f32>(capped(scores[at]), capped(scores[at + 1u]), capped(scores[at + 2u]), capped(scores[at + 3u]));
-    let keys = vec4<u32>(key, key + 1u, key + 2u, key + 3u);
-    let seen = (keys >= vec4<u32>(start)) & (keys < vec4<u32>(end)) & vec4<bool>(mine);
-    return select(vec4<f32>(LOWEST), s, seen);
+// The first key that the query sees and the one after the last.
+fn limits(row: u32, t0: u32, group: u32, tokens: u32) -> vec2<u32> {
+    let t = min(t0 + row / group, params.rows - 1u);
+    let next = positions[t] + 1u;
+    let start = select(0u, next - min(next, params.window), params.window > 0u);
+    return vec2<u32>(start, select(0u, ends[t] + params.causal, is_row(row, t0, group, tokens)));
 }
 
-// Writes 16 columns of the results that lie in `scores`.
-fn finish(t: u32, head: u32, column: u32, total: f32, lid: u32) {
-    workgroupBarrier();
-    let half = (lid & 1u) * 8u;
-    if (t < params.rows) {
-        for (var i = 0u; i < 8u; i++) {
-            y[(t * params.heads + head) * 128u + column + half + i] = scores[(lid >> 1u) * KEYS + half + i] / total;
-        }
+// The capped scores of a quad of keys, or the lowest number for those that the query does not see.
+fn scores_of(row: u32, turn: u32, lane: u32, key0: u32, seen: vec2<u32>) -> vec4<f32> {
+    if (turn >= TURNS) {
+        return vec4<f32>(LOWEST);
     }
-    workgroupBarrier();
+    let quad = lane + turn * PER_ROW;
+    let at = min(row, ROWS - 1u) * SCORES + quad;
+    var s = scores[at];
+    if (SLICES > 1u) {
+        s += scores[at + ROWS * SCORES];
+    }
+    if (SLICES > 2u) {
+        s += scores[at + 2u * ROWS * SCORES] + scores[at + 3u * ROWS * SCORES];
+    }
+    if (params.softcap > 0.0) {
+        // Drivers return NaN from tanh of large arguments; 15 is past the last f32 below one.
+        s = params.softcap * tanh(clamp(s / params.softcap, vec4<f32>(-15.0), vec4<f32>(15.0)));
+    }
+    let keys = vec4<u32>(key0 + 4u * quad) + vec4<u32>(0u, 1u, 2u, 3u);
+    return select(vec4<f32>(LOWEST), s, (keys >= vec4<u32>(seen.x)) & (keys < vec4<u32>(seen.y)));
 }
 
-// Scales the 16 x 16 sums that lie in `scores`.
-fn shrink_scores(lid: u32) {
-    workgroupBarrier();
-    let at = (lid >> 1u) * KEYS + (lid & 1u) * 8u;
-    for (var i = 0u; i < 8u; i++) {
-        scores[at + i] *= shrinks[lid >> 1u];
+// Leaves the weights of a quad of keys, and gives their sum.
+fn weight(row: u32, turn: u32, lane: u32, s: vec4<f32>, most: f32) -> f32 {
+    if (turn >= TURNS) {
+        return 0.0;
     }
-    workgroupBarrier();
+    let p = select(vec4<f32>(0.0), exp(s - most), s > vec4<f32>(LOWEST));
+    if (row < ROWS) {
+        ps[row * PITCH + lane + turn * PER_ROW] = vec4<f16>(p);
+    }
+    return (p.x + p.y) + (p.z + p.w);
+}
+
+// Weighs the keys of a tile, from the scores that the slices left.
+fn weigh(before: Softmax, row: u32, lane: u32, key0: u32, seen: vec2<u32>) -> Softmax {
+    let s0 = scores_of(row, 0u, lane, key0, seen);
+    let s1 = scores_of(row, 1u, lane, key0, seen);
+    let s2 = scores_of(row, 2u, lane, key0, seen);
+    let s3 = scores_of(row, 3u, lane, key0, seen);
+    let largest = max(max(s0, s1), max(s2, s3));
+    var tile_most = max(max(largest.x, largest.y), max(largest.z, largest.w));
+    if (PER_ROW > 1u) {
+        tile_most = max(tile_most, subgroupShuffleXor(tile_most, 1u));
+    }
+    if (PER_ROW > 2u) {
+        tile_most = max(tile_most, subgroupShuffleXor(tile_most, 2u));
+    }
+    if (PER_ROW > 4u) {
+        tile_most = max(tile_most, subgroupShuffleXor(tile_most, 4u));
+    }
+    let raise = tile_most > before.most + RAISE;
+    let most = select(before.most, tile_most, raise);
+    let shrink = exp(before.most - most);
+    if (raise && before.most > LOWEST) {
+        raised = 1u;
+    }
+    if (row < ROWS) {
+        shrinks[row] = shrink;
+    }
+    let near = weight(row, 0u, lane, s0, most) + weight(row, 1u, lane, s1, most);
+    let far = weight(row, 2u, lane, s2, most) + weight(row, 3u, lane, s3, most);
+    return Softmax(most, before.total * shrink + (near + far));
+}
+
+// Leaves what the results are multiplied by: one over the sum of weights.
+fn totals(softmax: Softmax, row: u32) {
+    var total = softmax.total;
+    if (PER_ROW > 1u) {
+        total += subgroupShuffleXor(total, 1u);
+    }
+    if (PER_ROW > 2u) {
+        total += subgroupShuffleXor(total, 2u);
+    }
+    if (PER_ROW > 4u) {
+        total += subgroupShuffleXor(total, 4u);
+    }
+    if (row < ROWS) {
+        shrinks[row] = 1.0 / total;
+    }
 }

@@ -5,11 +5,6 @@ use naga::back::{hlsl, msl, spv};
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use naga::{AddressSpace, Module};
 
-/// WebGPU's default limits.
-const MAX_WORKGROUP_BYTES: u32 = 16 << 10;
-/// What every device with cooperative matrices has.
-const COOPERATIVE_WORKGROUP_BYTES: u32 = 32 << 10;
-
 /// What a kernel takes of the limited resources.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Use {
@@ -84,7 +79,7 @@ fn limits(kernel: &Kernel, module: &Module) -> Vec<String> {
     }
     match measure(module) {
         Ok(used) => {
-            let most = if kernel.row.cooperative() { COOPERATIVE_WORKGROUP_BYTES } else { MAX_WORKGROUP_BYTES };
+            let most = kernel.row.workgroup_bytes();
             if used.threads > kernel.row.threads() || used.workgroup_bytes > most || used.storage_buffers > kernel.row.storage_buffers() {
                 found.push(format!("beyond WebGPU's default limits: {used:?}"));
             }

@@ -76,6 +76,8 @@ pub struct Caps {
     pub max_buffer_bytes: u64,
     /// Threads per workgroup.
     pub max_workgroup: u32,
+    /// Bytes of workgroup memory.
+    pub max_workgroup_bytes: u32,
     /// Storage buffers of one kernel.
     pub max_storage_buffers: u32,
     /// Workgroups per dimension of a dispatch.
@@ -96,6 +98,7 @@ impl Caps {
         max_binding_bytes: 128 << 20,
         max_buffer_bytes: 256 << 20,
         max_workgroup: 256,
+        max_workgroup_bytes: 16 << 10,
         max_storage_buffers: 8,
         max_grid: 65_535,
         uniform_align: 256,
@@ -295,6 +298,7 @@ impl Device {
             max_binding_bytes: limits.max_storage_buffer_binding_size & !255,
             max_buffer_bytes: limits.max_buffer_size & !255,
             max_workgroup: limits.max_compute_invocations_per_workgroup,
+            max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
             max_storage_buffers: limits.max_storage_buffers_per_shader_stage,
             max_grid: limits.max_compute_workgroups_per_dimension,
             uniform_align: limits.min_uniform_buffer_offset_alignment,

@@ -82,13 +82,25 @@ impl Row {
     #[must_use]
     pub fn fits(&self, caps: &Caps) -> bool {
         let cooperates = caps.cooperative || !self.cooperative();
-        cooperates && self.threads() <= caps.max_workgroup && self.bindings.len() <= caps.max_storage_buffers as usize
+        let within = self.threads() <= caps.max_workgroup && self.workgroup_bytes() <= caps.max_workgroup_bytes;
+        cooperates && within && self.bindings.len() <= caps.max_storage_buffers as usize
     }
 
     /// Threads that the row's workgroups may have, likewise.
     #[must_use]
     pub fn threads(&self) -> u32 {
         if self.name == "matmul_vec_norm" { 512 } else { 256 }
+    }
+
+    /// Bytes of workgroup memory that the row may take: WebGPU's default limit, what every device with cooperative matrices has, or, for
+    /// heads that need more, what many of these have.
+    #[must_use]
+    pub fn workgroup_bytes(&self) -> u32 {
+        match self.name {
+            "attention_coop_256" | "attention_coop_512" => 48 << 10,
+            _ if self.cooperative() => 32 << 10,
+            _ => 16 << 10,
+        }
     }
 
     /// Storage buffers that the row may bind: as many as every WebGPU device gives, or, for what the planner fuses only where the device's

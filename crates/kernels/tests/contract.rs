@@ -8,11 +8,6 @@ use std::path::Path;
 use wgpu::naga::valid::{Capabilities, ValidationFlags, Validator};
 use wgpu::naga::{AddressSpace, Module, ScalarKind, StorageAccess, TypeInner, front::wgsl};
 
-/// WebGPU's default limits, which every shader keeps.
-const MAX_WORKGROUP_BYTES: u32 = 16 << 10;
-/// What every device with cooperative matrices has.
-const COOPERATIVE_WORKGROUP_BYTES: u32 = 32 << 10;
-
 fn kernels() -> impl Iterator<Item = Kernel> {
     ROWS.iter().flat_map(|row| Kernel::variants(row, true))
 }
@@ -103,7 +98,7 @@ fn every_kernel_has_one_entry_with_the_operations_name_within_webgpus_limits() {
         layouter.update(module.to_ctx()).expect("sized types");
         let shared = module.global_variables.iter().filter(|(_, var)| var.space == AddressSpace::WorkGroup);
         let bytes: u32 = shared.map(|(_, var)| layouter[var.ty].to_stride()).sum();
-        let most = if kernel.row.cooperative() { COOPERATIVE_WORKGROUP_BYTES } else { MAX_WORKGROUP_BYTES };
+        let most = kernel.row.workgroup_bytes();
         assert!(bytes <= most, "{label}: {bytes} bytes of workgroup memory");
         assert!(kernel.row.bindings.len() <= kernel.row.storage_buffers(), "{label}: {} storage buffers", kernel.row.bindings.len());
     }

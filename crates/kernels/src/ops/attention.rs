@@ -156,16 +156,37 @@ fn read(host: &Host<'_>, state: State, sequence: u32, first: usize, last: usize)
     rows
 }
 
+/// What of a case is not drawn.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Drawn {
+    pub ty: KvType,
+    pub window: Option<usize>,
+    pub rows: u32,
+    pub dim: u32,
+    /// Heads that share a kv head.
+    pub group: Option<u32>,
+    /// The result in 8 bits.
+    pub packed: bool,
+}
+
+impl Default for Drawn {
+    fn default() -> Self {
+        Self { ty: KvType::F32, window: None, rows: 1, dim: 64, group: None, packed: false }
+    }
+}
+
 /// Appends a step of one sequence or several, then attends over it; with a window of one, the values that were stored come back.
 pub(crate) fn appended(g: &mut Gen, ty: KvType, window: Option<usize>) -> Case {
     let dim = g.pick(&[4, 64, 80, 96, 128, 256, 512]);
     let rows = g.pick(&[1, 3, 33, 129, 260]);
-    appended_as(g, ty, window, rows, dim, false)
+    appended_as(g, Drawn { ty, window, rows, dim, ..Drawn::default() })
 }
 
-/// The same with so many rows and heads of `dim`, the result packed in 8 bits or not.
-pub(crate) fn appended_as(g: &mut Gen, ty: KvType, window: Option<usize>, rows: u32, dim: u32, packed: bool) -> Case {
-    let (kv_heads, group) = (g.pick(&[1, 2]), g.pick(&[1, 2, 3, 4]));
+/// The same with some of it given.
+pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
+    let Drawn { ty, window, rows, dim, group, packed } = given;
+    let (kv_heads, drawn) = (g.pick(&[1, 2]), g.pick(&[1, 2, 3, 4]));
+    let group = group.unwrap_or(drawn);
     let width = kv_heads * dim;
     let kinds = [StateKind::kv(ty, width); 2];
     // Few rows see as many keys as fill every part, of a split attention too.

@@ -1,6 +1,6 @@
 //! Joins the parts of a split attention. Made by the planner, never recorded.
 
-use super::attention::Attention;
+use super::attention::{Attention, Drawn, appended_as};
 use super::pack_q8::BLOCK;
 use super::{Io, Op, Operation, Work};
 use crate::exec::cpu::Host;
@@ -100,5 +100,5 @@ pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (rows, dim) = (g.pick(&[1, 2, 5]), g.pick(&[32, 64, 128, 256, 512]));
     let packed = g.coin();
-    super::attention::appended_as(g, ty, None, rows, dim, packed)
+    appended_as(g, Drawn { ty, rows, dim, packed, ..Drawn::default() })
 }

@@ -1,6 +1,6 @@
 //! Attention of few rows in parts of their keys, so that many workgroups share a long context. Made by the planner, never recorded.
 
-use super::attention::{Attention, appended_as};
+use super::attention::{Attention, Drawn, appended_as};
 use super::{Io, Op, Operation, Work};
 use crate::device::Caps;
 use crate::exec::cpu::Host;
@@ -169,5 +169,5 @@ impl Operation for AttentionSplit {
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (rows, dim) = (g.pick(&[1, 1, 2, 5]), g.pick(&[16, 64, 128, 256, 512]));
-    appended_as(g, ty, None, rows, dim, false)
+    appended_as(g, Drawn { ty, rows, dim, ..Drawn::default() })
 }

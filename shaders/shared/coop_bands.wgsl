@@ -1,0 +1,148 @@
+// The matrices of a subgroup of attention_coop.wgsl: 16 or 32 queries (BAND), by 16 columns of the head, by 16 or 32 keys (KEYS).
+alias Left = coop_mat16x16<f16, A>;
+alias Sums = coop_mat16x16<f32, C>;
+// The upper and the lower 16 queries; the lower ones are not used where there are 16.
+struct Queries { upper: Left, lower: Left }
+struct Column { upper: Sums, lower: Sums }
+// The same for the first and the second 16 keys.
+struct Scores { upper: Sums, lower: Sums, upper_far: Sums, lower_far: Sums }
+struct Weights { upper: Left, lower: Left, upper_far: Left, lower_far: Left }
+
+// 16 columns of the scaled queries, as f16: `starts` has a lane's quad of every eighth query.
+fn queries(starts: vec4<u32>, region: u32, lane: u32) -> Queries {
+    workgroupBarrier();
+    kv[region + lane] = vec4<f16>(clamp(q[starts.x] * params.scale, -LARGEST, LARGEST));
+    kv[region + lane + 32u] = vec4<f16>(clamp(q[starts.y] * params.scale, -LARGEST, LARGEST));
+    if (BAND > 16u) {
+        kv[region + lane + 64u] = vec4<f16>(clamp(q[starts.z] * params.scale, -LARGEST, LARGEST));
+        kv[region + lane + 96u] = vec4<f16>(clamp(q[starts.w] * params.scale, -LARGEST, LARGEST));
+    }
+    workgroupBarrier();
+    var both: Queries;
+    both.upper = coopLoadT<Left>(&kv[region], 4u);
+    if (BAND > 16u) {
+        both.lower = coopLoadT<Left>(&kv[region + 64u], 4u);
+    }
+    return both;
+}
+
+// Adds what 16 columns give to the scores.
+fn score(sums: Scores, left: Queries, column: u32) -> Scores {
+    var s = sums;
+    let near = coopLoad<coop_mat16x16<f16, B>>(&kv[column], WIDE);
+    s.upper = coopMultiplyAdd(left.upper, near, s.upper);
+    if (BAND > 16u) {
+        s.lower = coopMultiplyAdd(left.lower, near, s.lower);
+    }
+    if (KEYS > 16u) {
+        let far = coopLoad<coop_mat16x16<f16, B>>(&kv[16u * WIDE + column], WIDE);
+        s.upper_far = coopMultiplyAdd(left.upper, far, s.upper_far);
+        if (BAND > 16u) {
+            s.lower_far = coopMultiplyAdd(left.lower, far, s.lower_far);
+        }
+    }
+    return s;
+}
+
+// Leaves scores where the softmax adds the slices' parts.
+fn leave_scores(s: Scores, part: u32) {
+    put(s.upper, part);
+    if (KEYS > 16u) {
+        put(s.upper_far, part + 4u);
+    }
+    if (BAND > 16u) {
+        put(s.lower, part + 16u * SCORES);
+        if (KEYS > 16u) {
+            put(s.lower_far, part + 16u * SCORES + 4u);
+        }
+    }
+}
+
+fn put(m: Sums, to: u32) {
+    let sums = m;
+    let at = to;
+    let pitch = SCORES;
+    coopStoreT(sums, &scores[at], pitch);
+}
+
+// The weights of the band's queries, as the softmax left them.
+fn weights(band0: u32) -> Weights {
+    var p: Weights;
+    p.upper = coopLoadT<Left>(&ps[band0 * PITCH], PITCH);
+    if (KEYS > 16u) {
+        p.upper_far = coopLoadT<Left>(&ps[band0 * PITCH + 4u], PITCH);
+    }
+    if (BAND > 16u) {
+        p.lower = coopLoadT<Left>(&ps[(band0 + 16u) * PITCH], PITCH);
+        if (KEYS > 16u) {
+            p.lower_far = coopLoadT<Left>(&ps[(band0 + 16u) * PITCH + 4u], PITCH);
+        }
+    }
+    return p;
+}
+
+// Adds the weighted values of 16 columns.
+fn add(sums: Column, p: Weights, column: u32) -> Column {
+    var o = sums;
+    let near = coopLoadT<coop_mat16x16<f16, B>>(&kv[column], WIDE);
+    o.upper = coopMultiplyAdd(p.upper, near, o.upper);
+    if (BAND > 16u) {
+        o.lower = coopMultiplyAdd(p.lower, near, o.lower);
+    }
+    if (KEYS > 16u) {
+        let far = coopLoadT<coop_mat16x16<f16, B>>(&kv[16u * WIDE + column], WIDE);
+        o.upper = coopMultiplyAdd(p.upper_far, far, o.upper);
+        if (BAND > 16u) {
+            o.lower = coopMultiplyAdd(p.lower_far, far, o.lower);
+        }
+    }
+    return o;
+}
+
+// Scales every query's sums by its own factor, on the way through workgroup memory.
+fn shrunk(sums: Column, part: u32, band0: u32, lane: u32) -> Column {
+    var o = sums;
+    leave_sums(o, part);
+    let at = part + (lane >> 1u) * SCORES + 2u * (lane & 1u);
+    let factor = shrinks[band0 + (lane >> 1u)];
+    scores[at] *= factor;
+    scores[at + 1u] *= factor;
+    if (BAND > 16u) {
+        let lower_factor = shrinks[band0 + 16u + (lane >> 1u)];
+        scores[at + 16u * SCORES] *= lower_factor;
+        scores[at + 16u * SCORES + 1u] *= lower_factor;
+    }
+    workgroupBarrier();
+    o.upper = coopLoadT<Sums>(&scores[part], SCORES);
+    if (BAND > 16u) {
+        o.lower = coopLoadT<Sums>(&scores[part + 16u * SCORES], SCORES);
+    }
+    workgroupBarrier();
+    return o;
+}
+
+// Leaves 16 columns of sums in the subgroup's part of `scores`.
+fn leave_sums(o: Column, part: u32) {
+    put(o.upper, part);
+    if (BAND > 16u) {
+        put(o.lower, part + 16u * SCORES);
+    }
+    workgroupBarrier();
+}
+
+// Writes 16 columns of the results: `at` has a lane's place in y for an upper and a lower query, `within` whether there are such.
+fn finish(o: Column, part: u32, band0: u32, lane: u32, at: vec2<u32>, within: vec2<bool>) {
+    leave_sums(o, part);
+    let source = part + (lane >> 1u) * SCORES + 2u * (lane & 1u);
+    if (within.x) {
+        let factor = shrinks[band0 + (lane >> 1u)];
+        y[at.x] = scores[source] * factor;
+        y[at.x + 1u] = scores[source + 1u] * factor;
+    }
+    if (BAND > 16u && within.y) {
+        let factor = shrinks[band0 + 16u + (lane >> 1u)];
+        y[at.y] = scores[source + 16u * SCORES] * factor;
+        y[at.y + 1u] = scores[source + 16u * SCORES + 1u] * factor;
+    }
+    workgroupBarrier();
+}
