@@ -1,6 +1,6 @@
-// packed[t] = 8 bits of activation(gate[t, d]) * up[t, d]   (pack_q8.wgsl has the layout); activation is silu or gelu (tanh form)
-// gate, up [rows, k] f32, k a multiple of 32. One thread per four elements.
-struct Params { k: u32, rows: u32 }
+// packed[t] = 8 bits of activation(gate[t, d]) * up[t, start + d]   (pack_q8.wgsl has the layout); activation is silu or gelu (tanh form)
+// gate [rows, k], up [rows, up_k] f32, k a multiple of 32, up_k and start of 4. One thread per four elements.
+struct Params { k: u32, rows: u32, up_k: u32, start: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> gate: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> up: array<vec4<f32>>;
@@ -15,5 +15,6 @@ fn glu_pack_q8(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) ex
     let row = number / quads;
     let inside = row < params.rows;
     let at = min(number, params.rows * quads - 1u);
-    pack_q8_quad(row, params.k, number % quads, inside, activation(gate[at]) * up[at], 0.0, lid);
+    let beside = min(row, params.rows - 1u) * (params.up_k >> 2u) + (params.start >> 2u) + at % quads;
+    pack_q8_quad(row, params.k, number % quads, inside, activation(gate[at]) * up[beside], 0.0, lid);
 }

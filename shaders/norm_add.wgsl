@@ -15,18 +15,25 @@ fn own(base: u32, quad: u32, quads: u32) -> vec4<f32> {
     return select(vec4<f32>(0.0), b[base + min(quad, quads - 1u)], quad < quads);
 }
 
-fn finish(row: u32, quad: u32, quads: u32, v: vec4<f32>, factors: vec2<f32>, factor: f32, lid: u32) {
-    let inside = quad < quads;
+// What a quad meets: what is added to it, its weight, and that of what comes then.
+struct Beside { a: vec4<f32>, w: vec4<f32>, u: vec4<f32> }
+
+fn beside(row: u32, quad: u32, quads: u32) -> Beside {
     let at = min(quad, quads - 1u);
-    var y = v * factors.x * factors.y;
+    var weight = vec4<f32>(1.0);
     if (params.has_weight == 1u) {
-        y *= w[at];
+        weight = w[at];
     }
-    y = (a[row * quads + at] + y) * factor;
+    return Beside(a[row * quads + at], weight, norm_add_weight(at));
+}
+
+fn finish(row: u32, quad: u32, quads: u32, v: vec4<f32>, near: Beside, factors: vec2<f32>, factor: f32, lid: u32) {
+    let inside = quad < quads;
+    let y = (near.a + v * factors.x * factors.y * near.w) * factor;
     if (inside) {
-        h[row * quads + at] = y;
+        h[row * quads + quad] = y;
     }
-    norm_add_then(row, quad, at, inside, y, lid);
+    norm_add_then(row, quad, inside, y, near.u, lid);
 }
 
 @compute @workgroup_size(WG)
@@ -46,23 +53,26 @@ fn norm_add(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exten
     let v1 = own(base, WG + lid, quads);
     let v2 = own(base, 2u * WG + lid, quads);
     let v3 = own(base, 3u * WG + lid, quads);
+    // Under way while the row is summed.
+    let near0 = beside(row, lid, quads);
+    let near1 = beside(row, WG + lid, quads);
     var sums = squares4(squares4(squares4(squares4(vec2<f32>(0.0), v0), v1), v2), v3);
     for (var quad = 4u * WG + lid; quad < quads; quad += WG) {
         sums = squares4(sums, own(base, quad, quads));
     }
     let total = reduce_add4(vec4<f32>(sums, 0.0, 0.0), lid);
     let factors = inverse_root(total.xy, f32(params.dim), params.eps);
-    finish(row, lid, quads, v0, factors, factor, lid);
+    finish(row, lid, quads, v0, near0, factors, factor, lid);
     if (quads > WG) {
-        finish(row, WG + lid, quads, v1, factors, factor, lid);
+        finish(row, WG + lid, quads, v1, near1, factors, factor, lid);
     }
     if (quads > 2u * WG) {
-        finish(row, 2u * WG + lid, quads, v2, factors, factor, lid);
+        finish(row, 2u * WG + lid, quads, v2, beside(row, 2u * WG + lid, quads), factors, factor, lid);
     }
     if (quads > 3u * WG) {
-        finish(row, 3u * WG + lid, quads, v3, factors, factor, lid);
+        finish(row, 3u * WG + lid, quads, v3, beside(row, 3u * WG + lid, quads), factors, factor, lid);
     }
     for (var first = 4u * WG; first < quads; first += WG) {
-        finish(row, first + lid, quads, own(base, first + lid, quads), factors, factor, lid);
+        finish(row, first + lid, quads, own(base, first + lid, quads), beside(row, first + lid, quads), factors, factor, lid);
     }
 }

@@ -3,14 +3,17 @@
 @group(0) @binding(6) var<storage, read> u: array<vec4<f32>>;
 @group(0) @binding(7) var<storage, read_write> packed: array<u32>;
 
-fn norm_add_then(row: u32, quad: u32, at: u32, inside: bool, y: vec4<f32>, lid: u32) {
-    var v = y;
+fn norm_add_weight(at: u32) -> vec4<f32> {
+    if (params.pack == 2u && params.has_u == 1u) {
+        return u[at];
+    }
+    return vec4<f32>(1.0);
+}
+
+fn norm_add_then(row: u32, quad: u32, inside: bool, y: vec4<f32>, weight: vec4<f32>, lid: u32) {
     var share = 0.0;
     if (params.pack == 2u) {
         share = norm_share(y, params.dim, params.next_eps);
-        if (params.has_u == 1u) {
-            v *= u[at];
-        }
     }
-    pack_q8_quad(row, params.dim, quad, inside, v, share, lid);
+    pack_q8_quad(row, params.dim, quad, inside, y * weight, share, lid);
 }

@@ -44,14 +44,14 @@ pub struct MatmulVecGlu {
 
 /// A packed gated activation of two products that nobody else reads.
 pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
-    let Op::GluPackQ8(GluPackQ8 { gate, up, gelu, packed }) = op else { return None };
+    let Op::GluPackQ8(GluPackQ8 { gate, up, start: 0, gelu, packed }) = op else { return None };
     let product = |t: Tensor| match makers.alone(t)? {
         Op::Matmul(product) => Some(product),
         Op::MatmulVecGroup(group) if group.products.len() == 2 => group.products.iter().find(|product| product.y.id == t.id),
         _ => None,
     };
     let (gate, up) = (product(*gate)?, product(*up)?);
-    let alike = gate.x.id == up.x.id && gate.w.ty == up.w.ty && gate.bias.is_none() && up.bias.is_none();
+    let alike = gate.x.id == up.x.id && (gate.w.ty, gate.w.rows) == (up.w.ty, up.w.rows) && gate.bias.is_none() && up.bias.is_none();
     if !alike || !gate.w.rows.is_multiple_of(BLOCK) || !joins(gate, makers) || !joins(up, makers) {
         return None;
     }
