@@ -276,7 +276,18 @@ impl Runner {
         progress: Option<PrefillProgress<'_>>,
     ) -> Result<(), Error> {
         let left = |all: &[Sequence]| all.iter().zip(ends).map(|(s, &end)| end.saturating_sub(s.evaluated)).sum::<usize>();
-        let total = left(sequences);
+        let (total, mut done) = (left(sequences), 0);
+        let mut finish = |(pending, rows): (Pending, usize)| {
+            pending.wait()?;
+            done += rows;
+            if let Some(report) = progress {
+                report(done, total);
+            }
+            Ok::<_, Error>(())
+        };
+        // On a GPU one chunk runs while the inputs of the next are made.
+        let ahead = self.depth() > 1;
+        let mut running: Option<(Pending, usize)> = None;
         while left(sequences) > keep {
             if cancel.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled);
@@ -289,12 +300,16 @@ impl Runner {
                     room -= rows;
                 }
             }
-            self.start(sequences, &spans, head, &[], cancel)?.wait()?;
-            if let Some(report) = progress {
-                report(total - left(sequences), total);
+            let rows = self.options.chunk as usize - room;
+            let started = self.start(sequences, &spans, head, &[], cancel)?;
+            if let Some(before) = running.replace((started, rows)) {
+                finish(before)?;
+            }
+            if !ahead && let Some(now) = running.take() {
+                finish(now)?;
             }
         }
-        Ok(())
+        running.map_or(Ok(()), finish)
     }
 
     /// The names and layers of what a plan reads back after its outputs.

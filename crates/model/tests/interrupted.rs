@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Tiny, both, drawn, exact, greedy, ids, run};
+use kernels::Executor;
 use model::{Error, Finish, Model, Session};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -84,7 +85,9 @@ fn cancelling_a_prompt_keeps_the_chunks_that_were_read() {
         assert_eq!(cancelled.tokens(), ids(200, 6));
         let seen = std::sync::Mutex::new(vec![]);
         cancelled.prefill(Some(&|done, all| seen.lock().unwrap().push((done, all)))).unwrap();
-        assert_eq!(seen.into_inner().unwrap(), (1..=9).map(|n| ((16 * n).min(136), 136)).collect::<Vec<_>>(), "64 of 200 were read");
+        // Three chunks and one more were read; a GPU had begun another at either stop.
+        let left: usize = if matches!(executor, Executor::Cpu) { 200 - 64 } else { 200 - 96 };
+        assert_eq!(seen.into_inner().unwrap(), (1..=left.div_ceil(16)).map(|n| ((16 * n).min(left), left)).collect::<Vec<_>>());
         let free = drawn(&run(&mut session(&model, &ids(200, 6)), greedy(5)));
         assert_eq!(drawn(&run(&mut cancelled, greedy(5))), free);
     }

@@ -53,8 +53,8 @@ pub enum Heads {
 /// packed = 8 bits of the attention of one row.
 #[derive(Clone, Debug)]
 pub struct AttentionShort {
-    pub heads: Heads,
-    pub split: AttentionSplit,
+    pub heads: Box<Heads>,
+    pub split: Box<AttentionSplit>,
     pub merge: AttentionMerge,
 }
 
@@ -74,13 +74,13 @@ pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
     if !merge.packed || !shaped || !causal || !ATTENTION_SHORT.fits(makers.caps) {
         return None;
     }
-    let op = AttentionShort { heads, split: split.clone(), merge: merge.clone() };
+    let op = AttentionShort { heads: heads.into(), split: split.clone().into(), merge: merge.clone() };
     Some(Absorbed { op: op.into(), of: vec![merge.partial, q], early: false })
 }
 
 impl AttentionShort {
     fn before(&self) -> &dyn Operation {
-        match &self.heads {
+        match &*self.heads {
             Heads::All(heads) => heads,
             Heads::Queries(rope) => rope,
         }
@@ -93,8 +93,8 @@ impl AttentionShort {
     fn short(&self, cx: &Lower<'_>) -> Dispatch {
         let attention = &self.split.of;
         let (q, kv) = (attention.q, attention.kv);
-        let append = if let Heads::All(heads) = &self.heads { Some(&heads.append) } else { None };
-        let (raw, wq, table, eps): (Tensor, Option<Weight>, Tensor, f32) = match &self.heads {
+        let append = if let Heads::All(heads) = &*self.heads { Some(&heads.append) } else { None };
+        let (raw, wq, table, eps): (Tensor, Option<Weight>, Tensor, f32) = match &*self.heads {
             Heads::All(heads) => (heads.q, heads.norm_q, heads.append.table, heads.append.eps),
             Heads::Queries(rope) => (rope.x, rope.w, rope.table, rope.eps),
         };
