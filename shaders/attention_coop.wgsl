@@ -24,16 +24,16 @@ const WIDE = HEAD / 4u + 2u;
 const PITCH = KEYS / 4u + 2u;
 const SCORES = KEYS / 4u + 1u;
 const LOWEST = -3.0e38;
-// e^8 and its multiples are far from the largest f16.
-const RAISE = 8.0;
+// e^10 and its multiples by f16's rounding are below the largest f16.
+const RAISE = 10.0;
 const LARGEST = vec4<f32>(65504.0);
 var<workgroup> kv: array<vec4<f16>, max(KEYS * WIDE, WG * BAND / 8u)>;
 var<workgroup> ps: array<vec4<f16>, ROWS * PITCH>;
 // Every slice's part of the scores; later sums on their way.
 var<workgroup> scores: array<vec4<f32>, SLICES * ROWS * SCORES>;
-// What scales a query's sums, and whether any are to be scaled.
+// What scales a query's sums, and whether a band has any that are to be scaled.
 var<workgroup> shrinks: array<f32, ROWS>;
-var<workgroup> raised: u32;
+var<workgroup> raised: array<u32, ROWS / BAND>;
 
 // Where the head of query `row` of the workgroup starts in q and y, in vectors of four.
 fn place(row: u32, t0: u32, group: u32, kv_head: u32) -> u32 {
@@ -105,8 +105,8 @@ fn attention_coop(
         for (var key0 = key_start; key0 < to_key; key0 += KEYS) {
             workgroupBarrier();
             stage_k(ahead, lid);
-            if (lid == 0u) {
-                raised = 0u;
+            if (lid < ROWS / BAND) {
+                raised[lid] = 0u;
             }
             workgroupBarrier();
             let values = load_v(base, slot, last - key0, id.x, lid);
@@ -129,9 +129,9 @@ fn attention_coop(
             ahead = load_k(base, slot, max(last, key0 + KEYS) - (key0 + KEYS), id.x, lid);
             softmax = weigh(softmax, row, lid % PER_ROW, key0, mine);
             workgroupBarrier();
-            // Once or not at all, for the whole workgroup. naga takes a condition of a loop for uniform, and of a branch on a variable not.
+            // Once or not at all, for a whole subgroup. naga takes a condition of a loop for uniform, and of a branch on a variable not.
             // Drivers do not know either, and so keep from repeating the outer loop's body until instruction caches no longer hold it.
-            let changed = raised;
+            let changed = raised[band0 / BAND];
             for (var times = 0u; times < changed; times++) {
                 o0 = shrunk(o0, part, band0, lane);
                 o1 = shrunk(o1, part, band0, lane);
@@ -160,6 +160,7 @@ fn attention_coop(
     }
     workgroupBarrier();
     totals(softmax, row);
+    workgroupBarrier();
     let upper = band0 + (lane >> 1u);
     let at = vec2<u32>(place(upper, t0, group, id.x), place(upper + 16u, t0, group, id.x)) + column + 2u * (lane & 1u);
     let within = vec2<bool>(is_row(upper, t0, group, tokens), is_row(upper + 16u, t0, group, tokens));

@@ -1,4 +1,5 @@
 // The matrices of a subgroup of attention_coop.wgsl: 16 or 32 queries (BAND), by 16 columns of the head, by 16 or 32 keys (KEYS).
+// What goes through workgroup memory here is the subgroup's own.
 alias Left = coop_mat16x16<f16, A>;
 alias Sums = coop_mat16x16<f32, C>;
 // The upper and the lower 16 queries; the lower ones are not used where there are 16.
@@ -10,14 +11,14 @@ struct Weights { upper: Left, lower: Left, upper_far: Left, lower_far: Left }
 
 // 16 columns of the scaled queries, as f16: `starts` has a lane's quad of every eighth query.
 fn queries(starts: vec4<u32>, region: u32, lane: u32) -> Queries {
-    workgroupBarrier();
+    subgroupBarrier();
     kv[region + lane] = vec4<f16>(clamp(q[starts.x] * params.scale, -LARGEST, LARGEST));
     kv[region + lane + 32u] = vec4<f16>(clamp(q[starts.y] * params.scale, -LARGEST, LARGEST));
     if (BAND > 16u) {
         kv[region + lane + 64u] = vec4<f16>(clamp(q[starts.z] * params.scale, -LARGEST, LARGEST));
         kv[region + lane + 96u] = vec4<f16>(clamp(q[starts.w] * params.scale, -LARGEST, LARGEST));
     }
-    workgroupBarrier();
+    subgroupBarrier();
     var both: Queries;
     both.upper = coopLoadT<Left>(&kv[region], 4u);
     if (BAND > 16u) {
@@ -112,12 +113,12 @@ fn shrunk(sums: Column, part: u32, band0: u32, lane: u32) -> Column {
         scores[at + 16u * SCORES] *= lower_factor;
         scores[at + 16u * SCORES + 1u] *= lower_factor;
     }
-    workgroupBarrier();
+    subgroupBarrier();
     o.upper = coopLoadT<Sums>(&scores[part], SCORES);
     if (BAND > 16u) {
         o.lower = coopLoadT<Sums>(&scores[part + 16u * SCORES], SCORES);
     }
-    workgroupBarrier();
+    subgroupBarrier();
     return o;
 }
 
@@ -127,7 +128,7 @@ fn leave_sums(o: Column, part: u32) {
     if (BAND > 16u) {
         put(o.lower, part + 16u * SCORES);
     }
-    workgroupBarrier();
+    subgroupBarrier();
 }
 
 // Writes 16 columns of the results: `at` has a lane's place in y for an upper and a lower query, `within` whether there are such.
@@ -144,5 +145,5 @@ fn finish(o: Column, part: u32, band0: u32, lane: u32, at: vec2<u32>, within: ve
         y[at.y] = scores[source + 16u * SCORES] * factor;
         y[at.y + 1u] = scores[source + 16u * SCORES + 1u] * factor;
     }
-    workgroupBarrier();
+    subgroupBarrier();
 }

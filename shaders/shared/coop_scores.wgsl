@@ -72,7 +72,7 @@ fn weigh(before: Softmax, row: u32, lane: u32, key0: u32, seen: vec2<u32>) -> So
     let most = select(before.most, tile_most, raise);
     let shrink = exp(before.most - most);
     if (raise && before.most > LOWEST) {
-        raised = 1u;
+        raised[min(row, ROWS - 1u) / BAND] = 1u;
     }
     if (row < ROWS) {
         shrinks[row] = shrink;

@@ -19,7 +19,8 @@ pub fn validate(source: &str, kernel: &Kernel) -> Result<(Module, ModuleInfo), S
     let mut capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
     let cooperative = kernel.row.cooperative();
     capabilities.set(Capabilities::SUBGROUP, kernel.subgroups || cooperative);
-    capabilities.set(Capabilities::COOPERATIVE_MATRIX | Capabilities::SHADER_FLOAT16, cooperative);
+    let cooperating = Capabilities::COOPERATIVE_MATRIX | Capabilities::SHADER_FLOAT16 | Capabilities::SUBGROUP_BARRIER;
+    capabilities.set(cooperating, cooperative);
     let info = Validator::new(ValidationFlags::all(), capabilities).validate(&module).map_err(|e| e.emit_to_string(source))?;
     Ok((module, info))
 }

@@ -201,7 +201,7 @@ fn cooperative(adapter: &wgpu::Adapter) -> wgpu::Features {
             && p.cr_type == wgpu::CooperativeScalarType::F32
     };
     let fits = (info.subgroup_min_size, info.subgroup_max_size) == (32, 32)
-        && adapter.features().contains(wgpu::Features::SHADER_F16 | wgpu::Features::SUBGROUP)
+        && adapter.features().contains(wgpu::Features::SHADER_F16 | wgpu::Features::SUBGROUP | wgpu::Features::SUBGROUP_BARRIER)
         && adapter.cooperative_matrix_properties().iter().any(ours);
     if fits { wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX } else { wgpu::Features::empty() }
 }
@@ -251,6 +251,7 @@ impl Device {
     async fn request(adapter: &wgpu::Adapter, limits: Limits) -> Result<Self, Error> {
         let summary = summary(&adapter.get_info());
         let useful = wgpu::Features::SUBGROUP
+            | wgpu::Features::SUBGROUP_BARRIER
             | wgpu::Features::SHADER_F16
             | wgpu::Features::TIMESTAMP_QUERY
             | wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES

@@ -23,7 +23,8 @@ fn every_kernel_validates_with_no_capability_its_row_does_not_name() {
         let mut capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
         let cooperative = kernel.row.cooperative();
         capabilities.set(Capabilities::SUBGROUP, kernel.subgroups || cooperative);
-        capabilities.set(Capabilities::COOPERATIVE_MATRIX | Capabilities::SHADER_FLOAT16, cooperative);
+        let cooperating = Capabilities::COOPERATIVE_MATRIX | Capabilities::SHADER_FLOAT16 | Capabilities::SUBGROUP_BARRIER;
+        capabilities.set(cooperating, cooperative);
         let checked = Validator::new(ValidationFlags::all(), capabilities).validate(&parse(&kernel));
         checked.unwrap_or_else(|e| panic!("{}: {}", kernel.label(), e.emit_to_string(&kernel.source())));
     }
