@@ -64,7 +64,7 @@ pub struct Args {
     #[command(flatten)]
     adapters: Adapters,
 
-    /// Also time every dispatch of each test's step, by kernel (GPUs with timestamps; one sequence)
+    /// Also time every dispatch of each test's step, by kernel (GPUs with timestamps)
     #[arg(long, conflicts_with = "json")]
     profile: bool,
 
@@ -97,7 +97,7 @@ pub fn run(args: &Args) -> Result<()> {
         } else {
             writeln!(out, "{}", table::line(&bench, &result))?;
         }
-        if args.profile && test.sequences == 1 {
+        if args.profile {
             let profile = args.source.named(bench.profile(test))?;
             writeln!(out, "\n{}\n", bench.profiled(&profile, &result))?;
         }

@@ -193,6 +193,28 @@ impl Batch {
         Ok(true)
     }
 
+    /// Times every dispatch of the step that evaluates what was fed, or the last token again, and draws a token for every sequence that holds
+    /// any, greedily; the batch stays as it was.
+    ///
+    /// # Errors
+    /// [`Error::NothingFed`] when all sequences are empty; more rows than a step has, devices without timestamps, and the
+    /// CPU, say so; what the executor gives.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn profile(&mut self) -> Result<kernels::profile::Profile, Error> {
+        self.settle();
+        let fed = |(slot, sequence): (usize, &mut Sequence)| {
+            sequence.reread();
+            Span { slot, until: sequence.tokens.len() }
+        };
+        let holding = self.sequences.iter_mut().enumerate().filter(|(_, sequence)| !sequence.tokens.is_empty());
+        let spans: Vec<Span> = holding.map(fed).collect();
+        if spans.is_empty() {
+            return Err(Error::NothingFed);
+        }
+        let draws: Vec<SampleParams> = spans.iter().map(|span| Sampling::greedy().params(span.slot as u32)).collect();
+        self.runner.profile(&mut self.sequences, &spans, &draws)
+    }
+
     fn params(&self, slot: usize) -> SampleParams {
         self.sampling[slot.min(self.sampling.len() - 1)].params(slot as u32)
     }

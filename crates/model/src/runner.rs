@@ -257,11 +257,17 @@ impl Runner {
         Ok(pending)
     }
 
-    /// Runs a step over this span of one sequence with a timestamp after every dispatch; the token it draws is forgotten.
+    /// Runs a step over these spans, which draw as in [`Runner::start`], with a timestamp after every dispatch; what it draws is forgotten.
     #[cfg(not(target_arch = "wasm32"))]
-    pub fn profile(&mut self, sequence: &mut Sequence, span: Span, draw: SampleParams) -> Result<kernels::profile::Profile, Error> {
-        let input = self.input(std::slice::from_mut(sequence), &[span], &[draw])?;
-        let (plan, states) = self.plan(self.key(input.positions.len(), Head::Sample { penalize: draw.penalizes() }))?;
+    pub fn profile(
+        &mut self,
+        sequences: &mut [Sequence],
+        spans: &[Span],
+        draws: &[SampleParams],
+    ) -> Result<kernels::profile::Profile, Error> {
+        let input = self.input(sequences, spans, draws)?;
+        let penalize = draws.iter().any(SampleParams::penalizes);
+        let (plan, states) = self.plan(self.key(input.positions.len(), Head::Sample { penalize }))?;
         Ok(plan.profile(states, &input)?)
     }
 

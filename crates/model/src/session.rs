@@ -267,6 +267,7 @@ impl Session {
         if until == from {
             return Err(Error::NothingFed);
         }
-        self.runner.profile(&mut self.sequence, Span { slot: 0, until }, Sampling::greedy().params(0))
+        let draws = [Sampling::greedy().params(0)];
+        self.runner.profile(from_mut(&mut self.sequence), &[Span { slot: 0, until }], &draws)
     }
 }

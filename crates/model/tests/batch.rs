@@ -142,3 +142,22 @@ fn a_cancelled_step_draws_nothing_and_the_next_goes_on() {
         assert_eq!(batch.tokens(1)[3..], alone(&model, &ids(3, 2), 6));
     }
 }
+
+#[test]
+fn a_profile_needs_something_fed_and_leaves_the_batch_as_it_was() {
+    for executor in both() {
+        let model = Tiny::qwen3().on(&executor);
+        let mut batch = batch(&model, 3, 16);
+        assert!(matches!(batch.profile().unwrap_err(), Error::NothingFed));
+        batch.feed(0, &ids(9, 1)).unwrap();
+        batch.feed(2, &ids(3, 2)).unwrap();
+        steps(&mut batch, 2);
+        match batch.profile() {
+            Ok(profile) => assert!(profile.nanoseconds() > 0.0),
+            Err(e) => assert!(matches!(executor, Executor::Cpu), "{e}"),
+        }
+        steps(&mut batch, 3);
+        assert_eq!(batch.tokens(0)[9..], alone(&model, &ids(9, 1), 5));
+        assert_eq!(batch.tokens(2)[3..], alone(&model, &ids(3, 2), 5));
+    }
+}

@@ -41,12 +41,22 @@ impl Engine {
         }
     }
 
-    /// Goes back to `depth` tokens and times the dispatches of the step that reads `ids`.
+    /// Goes back to `depth` tokens and times the dispatches of the step that reads `ids`, in every sequence.
     pub fn profile(&mut self, depth: u32, ids: &[u32]) -> Result<Profile, Error> {
-        let Self::One(session) = self else { unreachable!("profiles are of one sequence") };
-        session.rollback(depth as usize);
-        session.feed(ids)?;
-        session.profile()
+        match self {
+            Self::One(session) => {
+                session.rollback(depth as usize);
+                session.feed(ids)?;
+                session.profile()
+            }
+            Self::Many(batch) => {
+                for sequence in 0..batch.sequences() {
+                    batch.rollback(sequence, depth as usize);
+                    batch.feed(sequence, ids)?;
+                }
+                batch.profile()
+            }
+        }
     }
 
     /// Goes back to `depth` tokens, reads `prompt`, and draws `steps` tokens in every sequence; returns how many were drawn in all.
