@@ -1,6 +1,6 @@
 //! A whole decoder layer as the planner fuses and narrows it, at the shapes of a model: the rows that only plans make.
 
-use crate::{Bench, CONTEXT, Model, chunk};
+use crate::{Bench, CONTEXT, Model, batches, chunk};
 use criterion::Criterion;
 use gguf::GgmlType;
 use kernels::ops::{self, Attend};
@@ -60,11 +60,11 @@ impl Layer {
     }
 }
 
-/// The layer of a model for one row, for a batch of eight and for a chunk, precise and fast.
+/// The layer of a model for one row, for batches and for a chunk, precise and fast.
 pub fn layer(c: &mut Criterion, device: &Device, m: &Model) {
     let kinds = [StateKind::kv(cpu_ref::KvType::F16, m.kv_heads * m.head_dim); 2];
     for (fast, mode) in [(false, "precise"), (true, "fast")] {
-        for rows in [1, 8, chunk(device)] {
+        for &rows in [1].iter().chain(batches(device)).chain(&[chunk(device)]) {
             let mut b = Bench::new(device, &format!("{} layer {mode} s{CONTEXT}", m.name), rows, &kinds);
             let layer = Layer::new(&mut b, m, m.types[0]);
             let h = b.tensor(Lead::Step, m.embedding);

@@ -96,6 +96,11 @@ fn chunk(device: &Device) -> u32 {
     if device.adapter().class == Class::Software { 9 } else { 128 }
 }
 
+/// Sequences of batches, likewise.
+fn batches(device: &Device) -> &'static [u32] {
+    if device.adapter().class == Class::Software { &[8] } else { &[8, 32, 64] }
+}
+
 /// One operation to be timed: what it reads, and a plan of `repeats` of it.
 struct Bench {
     name: String,

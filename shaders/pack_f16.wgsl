@@ -1,7 +1,8 @@
 // scales[t] = the power of two 2^e for which 2^13 <= max_d |x[t, d]| / 2^e < 2^14, 1 for a row of zeros;   halves[t] = x[t] / scales[t] in f16
-// x [rows, dim] f32, dim a multiple of 4, scales [rows] f32, halves [rows, dim / 2] words. Rows divided by it fit f16 with room for sums
-// and lose no precision to subnormals. One workgroup per row.
-struct Params { dim: u32, rows: u32 }
+// x [rows, dim] f32, dim a multiple of 4, scales [rows] f32, halves [rows, dim / 2] words, or 16 columns of all rows together, as the pitches say:
+// in vectors of four, from row to row and from one 16 columns to the next. Rows divided by the scale fit f16 with room for sums and lose no
+// precision to subnormals. One workgroup per row.
+struct Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> scales: array<f32>;
@@ -29,6 +30,6 @@ fn pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exten
     }
     for (var quad = lid; quad < quads; quad += WG) {
         let v = x[row * quads + quad] / scale;
-        halves[row * quads + quad] = vec2<u32>(pack2x16float(v.xy), pack2x16float(v.zw));
+        halves[row * params.row_pitch + (quad >> 2u) * params.slab_pitch + (quad & 3u)] = vec2<u32>(pack2x16float(v.xy), pack2x16float(v.zw));
     }
 }

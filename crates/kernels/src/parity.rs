@@ -331,6 +331,7 @@ pub fn cases() -> Vec<(&'static str, MakeCase)> {
         ("matmul_coop", ops::matmul_coop::case),
         ("matmul_vec", ops::matmul_vec::case),
         ("matmul_vec_experts", ops::matmul_vec_experts::case),
+        ("matmul_few", ops::matmul_few::case),
         ("matmul_few_q8", ops::matmul_few_q8::case),
         ("matmul_vec_q8", ops::matmul_vec_q8::case),
         ("sample_scan", ops::sample_scan::case),

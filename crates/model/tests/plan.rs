@@ -122,3 +122,23 @@ fn unfused_is_longer_and_a_tap_keeps_its_value() {
     let tapped = PlanOptions { taps: vec!["layer_out".into()], ..PlanOptions::default() };
     assert_eq!(lines(&tapped), fused);
 }
+
+#[test]
+fn a_batch_goes_through_small_tiles_where_matrices_cooperate_and_a_smaller_one_in_8_bits() {
+    let options = PlanOptions { fast: true, ..PlanOptions::default() };
+    let caps = Caps { cooperative: true, ..CAPS };
+    let tiny = Tiny { layers: 1, ..Tiny::qwen3().mixed() };
+    let kernels = |rows| planned_for(&tiny, rows, &caps, &options);
+    for (rows, kernel) in [
+        (8, "matmul_few_q8 "),
+        (9, "matmul_few_16_long "),
+        (16, "matmul_few_16_long "),
+        (17, "matmul_few_32_long "),
+        (64, "matmul_few_64_long "),
+        (65, "matmul_coop_groups "),
+    ] {
+        let plan = kernels(rows);
+        assert!(plan.contains(kernel), "{rows} rows:\n{plan}");
+    }
+    assert!(!planned_for(&tiny, 16, &CAPS, &options).contains("matmul_few_16"));
+}

@@ -2,7 +2,7 @@
 
 use super::add::{Term, add, add_bias};
 use super::scale::scale;
-use super::{Io, Op, Operation, Work, matmul_coop, matmul_few_q8, matmul_vec, matmul_vec_q8};
+use super::{Io, Op, Operation, Work, matmul_coop, matmul_few, matmul_few_q8, matmul_vec, matmul_vec_q8};
 use crate::device::Caps;
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
@@ -34,6 +34,10 @@ pub enum Operand {
     Q8,
     /// `x` is packed as [`super::pack_f16()`] does it, with the scales of its rows.
     F16 {
+        scales: Tensor,
+    },
+    /// The same in slabs of few rows.
+    Slabs {
         scales: Tensor,
     },
 }
@@ -83,12 +87,12 @@ pub(crate) fn bias_pattern(nodes: &[Node], uses: &Uses, _: &Caps) -> Option<(usi
 
 impl Operation for Matmul {
     fn io(&self) -> Io {
-        let scales = if let Operand::F16 { scales } = self.operand { Some(scales) } else { None };
+        let scales = if let Operand::F16 { scales } | Operand::Slabs { scales } = self.operand { Some(scales) } else { None };
         Io { reads: std::iter::once(self.x).chain(scales).collect(), writes: vec![self.y] }
     }
 
     fn work(&self, counts: Counts) -> Work {
-        let (t, n, k) = (u64::from(self.x.shape.rows_at(counts)), u64::from(self.w.rows), u64::from(self.w.cols));
+        let (t, n, k) = (u64::from(self.y.shape.rows_at(counts)), u64::from(self.w.rows), u64::from(self.w.cols));
         let weight_bytes = n * self.w.ty.row_bytes(self.w.cols as usize).unwrap_or(0) as u64;
         Work { flops: 2 * t * n * k, bytes: weight_bytes + 4 * t * (n + k), weight_bytes }
     }
@@ -99,6 +103,7 @@ impl Operation for Matmul {
             Operand::Q8 if self.x.shape.rows == 1 => return matmul_vec_q8::lower(self, cx),
             Operand::Q8 => return matmul_few_q8::lower(self, cx),
             Operand::F16 { scales } => return matmul_coop::lower(self, scales, cx),
+            Operand::Slabs { scales } => return matmul_few::lower(self, scales, cx),
             _ if self.x.shape.rows == 1 => return matmul_vec::lower(self, cx),
             _ => {}
         }
@@ -119,7 +124,7 @@ impl Operation for Matmul {
         let mut y = host.take(self.y);
         match self.operand {
             Operand::F32 => host.matmul(self.w, host.f32(self.x), &mut y),
-            Operand::F16 { .. } => unreachable!("the CPU executor runs recordings as they are"),
+            Operand::F16 { .. } | Operand::Slabs { .. } => unreachable!("the CPU executor runs recordings as they are"),
             Operand::Q8 => {
                 let (words, k) = (host.u32(self.x), self.w.cols as usize);
                 let mut x = vec![0.0; words.len() / 3 * 8];

@@ -55,6 +55,7 @@ pub trait Operation {
 
 pub mod attention_coop;
 pub mod matmul_coop;
+pub mod matmul_few;
 pub mod matmul_few_q8;
 pub mod matmul_vec;
 pub mod matmul_vec_experts;
@@ -173,6 +174,12 @@ pub static ROWS: &[&Row] = &[
     &matmul_vec::MATMUL_VEC_TAIL,
     &matmul_vec_experts::MATMUL_VEC_EXPERTS,
     &matmul_vec_experts::MATMUL_VEC_EXPERTS_TAIL,
+    &matmul_few::MATMUL_FEW_16,
+    &matmul_few::MATMUL_FEW_16_LONG,
+    &matmul_few::MATMUL_FEW_32,
+    &matmul_few::MATMUL_FEW_32_LONG,
+    &matmul_few::MATMUL_FEW_64,
+    &matmul_few::MATMUL_FEW_64_LONG,
     &matmul_few_q8::MATMUL_FEW_Q8,
     &matmul_vec_glu::MATMUL_VEC_GLU_SILU,
     &matmul_vec_glu::MATMUL_VEC_GLU_GELU,

@@ -12,7 +12,7 @@ kernel! {
     PACK_F16: "pack_f16",
     entry: "pack_f16",
     wgsl: ["pack_f16.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
-    params: Params { dim: u32, rows: u32 },
+    params: Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32 },
     bindings: Bind { x: Read, scales: Write, halves: Write },
     cpu: cpu_ref::pack_f16,
     nmse: 1e-6,
@@ -24,7 +24,12 @@ pub struct PackF16 {
     pub x: Tensor,
     pub scales: Tensor,
     pub halves: Tensor,
+    /// Rows that lie together, 16 columns at a time, as [`super::matmul_few`] reads them; or 0, whole rows.
+    pub slab: u32,
 }
+
+/// Columns of a slab.
+const COLUMNS: u32 = 16;
 
 /// The shapes of the scales and, in words, of the halves of `x`.
 #[must_use]
@@ -36,7 +41,7 @@ pub fn packed_shapes(x: Shape) -> [Shape; 2] {
 pub fn pack_f16(rec: &mut Recorder, x: Tensor) -> (Tensor, Tensor) {
     assert!(x.shape.width().is_multiple_of(4), "pack_f16 of rows of {}", x.shape.width());
     let [scales, halves] = packed_shapes(x.shape).map(|shape| rec.make(shape));
-    rec.push(PackF16 { x, scales, halves });
+    rec.push(PackF16 { x, scales, halves, slab: 0 });
     (scales, halves)
 }
 
@@ -47,7 +52,8 @@ impl Operation for PackF16 {
 
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let shape = self.x.shape;
-        let params = Params { dim: shape.width(), rows: shape.rows };
+        let (row_pitch, slab_pitch) = if self.slab > 0 { (COLUMNS / 4, self.slab * COLUMNS / 4) } else { (shape.width() / 4, COLUMNS / 4) };
+        let params = Params { dim: shape.width(), rows: shape.rows, row_pitch, slab_pitch };
         let bind = Bind { x: self.x.into(), scales: self.scales.into(), halves: self.halves.into() };
         vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: 1 })]
     }

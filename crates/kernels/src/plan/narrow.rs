@@ -1,10 +1,10 @@
-//! Gives products narrower activations where the device is faster with them: 8 bits for a few rows, f16 for many.
+//! Gives products narrower activations where the device is faster with them: f16 through cooperative matrices, else 8 bits for a few rows.
 
 use crate::device::Caps;
 use crate::ops::matmul::{Matmul, Operand};
 use crate::ops::pack_f16::{PackF16, packed_shapes};
 use crate::ops::pack_q8::{PackQ8, packed_shape};
-use crate::ops::{Op, matmul_coop, matmul_few_q8, matmul_vec_q8};
+use crate::ops::{Op, matmul_coop, matmul_few, matmul_few_q8, matmul_vec_q8};
 use crate::record::{Node, Origin};
 use crate::tensor::{Shape, Tensor};
 use std::collections::HashMap;
@@ -17,6 +17,7 @@ const COOP_ROWS: u32 = 16;
 struct Made {
     packed: HashMap<u32, Tensor>,
     halves: HashMap<u32, (Tensor, Tensor)>,
+    slabs: HashMap<u32, (Tensor, Tensor)>,
 }
 
 /// Rewrites the products of `nodes` and puts what they then read before the first of them; new values get a place in `origins`.
@@ -46,10 +47,20 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: &Caps)
             Wanted::F16 => {
                 let (scales, halves) = *made.halves.entry(x.id).or_insert_with(|| {
                     let [scales, halves] = packed_shapes(x.shape).map(&mut new);
-                    out.push(Node { op: PackF16 { x, scales, halves }.into(), layer });
+                    out.push(Node { op: PackF16 { x, scales, halves, slab: 0 }.into(), layer });
                     (scales, halves)
                 });
                 Matmul { x: halves, operand: Operand::F16 { scales }, ..product.clone() }.into()
+            }
+            Wanted::Slabs => {
+                let (scales, halves) = *made.slabs.entry(x.id).or_insert_with(|| {
+                    let scales = new(packed_shapes(x.shape)[0]);
+                    let (shape, slab) = matmul_few::slabs(x.shape);
+                    let halves = new(shape);
+                    out.push(Node { op: PackF16 { x, scales, halves, slab }.into(), layer });
+                    (scales, halves)
+                });
+                Matmul { x: halves, operand: Operand::Slabs { scales }, ..product.clone() }.into()
             }
         };
         out.push(Node { op, layer });
@@ -61,12 +72,14 @@ enum Wanted {
     F32,
     Q8,
     F16,
+    Slabs,
 }
 
 fn wanted(product: &Matmul, caps: &Caps) -> Wanted {
     let rows = product.x.shape.rows;
     match product.operand {
         _ if product.exact => Wanted::F32,
+        Operand::F32 if matmul_few::serves(product.w, rows) && caps.cooperative => Wanted::Slabs,
         Operand::F32 if rows <= matmul_few_q8::MOST && matmul_vec_q8::serves(product.w) => Wanted::Q8,
         Operand::F32 if rows >= COOP_ROWS && caps.cooperative && matmul_coop::serves(product.w) => Wanted::F16,
         _ => Wanted::F32,

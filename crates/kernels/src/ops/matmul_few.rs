@@ -1,0 +1,119 @@
+//! Product of a few rows with a quantized weight matrix through cooperative matrices.
+
+use super::add::add_bias;
+use super::matmul::{Matmul, matmul};
+use super::matmul_vec_q8;
+use crate::parity::{Case, Gen};
+use crate::plan::{Arg, Dispatch, Grid, Lower, PlanOptions, fixed, parts};
+use crate::row::Row;
+use crate::tensor::{Shape, Tensor, Weight};
+
+kernel! {
+    MATMUL_FEW_16: "matmul_few_16",
+    entry: "matmul_few",
+    wgsl: [
+        "matmul_few.wgsl", "shared/few_bands_1.wgsl", "shared/few_parts_4.wgsl", "shared/unit.wgsl", "shared/coop_groups.wgsl", "shared/grid.wgsl"
+    ],
+    params: Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 },
+    bindings: Bind { x: Read, scales: Read, w: Groups, bias: Read, y: Write },
+    cpu: cpu_ref::matmul,
+    nmse: 1e-6,
+}
+
+kernel! {
+    MATMUL_FEW_16_LONG: "matmul_few_16_long" = MATMUL_FEW_16 with
+    wgsl: [
+        "matmul_few.wgsl", "shared/few_bands_1.wgsl", "shared/few_parts_8.wgsl", "shared/unit.wgsl", "shared/coop_groups.wgsl", "shared/grid.wgsl"
+    ]
+}
+
+kernel! {
+    MATMUL_FEW_32: "matmul_few_32" = MATMUL_FEW_16 with
+    wgsl: [
+        "matmul_few.wgsl", "shared/few_bands_2.wgsl", "shared/few_parts_4.wgsl", "shared/unit.wgsl", "shared/coop_groups.wgsl", "shared/grid.wgsl"
+    ]
+}
+
+kernel! {
+    MATMUL_FEW_32_LONG: "matmul_few_32_long" = MATMUL_FEW_16 with
+    wgsl: [
+        "matmul_few.wgsl", "shared/few_bands_2.wgsl", "shared/few_parts_8.wgsl", "shared/unit.wgsl", "shared/coop_groups.wgsl", "shared/grid.wgsl"
+    ]
+}
+
+kernel! {
+    MATMUL_FEW_64: "matmul_few_64" = MATMUL_FEW_16 with
+    wgsl: [
+        "matmul_few.wgsl", "shared/few_bands_4.wgsl", "shared/few_parts_4.wgsl", "shared/unit.wgsl", "shared/coop_groups.wgsl", "shared/grid.wgsl"
+    ]
+}
+
+kernel! {
+    MATMUL_FEW_64_LONG: "matmul_few_64_long" = MATMUL_FEW_16 with
+    wgsl: [
+        "matmul_few.wgsl", "shared/few_bands_4.wgsl", "shared/few_parts_8.wgsl", "shared/unit.wgsl", "shared/coop_groups.wgsl", "shared/grid.wgsl"
+    ]
+}
+
+/// By sixteens of rows: 1, 2 and 4.
+const ROWS: [[&Row; 2]; 3] =
+    [[&MATMUL_FEW_16, &MATMUL_FEW_16_LONG], [&MATMUL_FEW_32, &MATMUL_FEW_32_LONG], [&MATMUL_FEW_64, &MATMUL_FEW_64_LONG]];
+/// Rows of activations of one cooperative matrix.
+const BAND: u32 = 16;
+/// Rows of activations: those from which this beats 8 bits, and those up to which it beats larger tiles; measured on an H200, where 8 rows of
+/// 4096 to 12288 take 46 us here and 36 in 8 bits, 32 rows 49 here, 123 in 8 bits and 127 in larger tiles.
+const LEAST: u32 = 9;
+const MOST: u32 = 64;
+/// Weight rows per workgroup.
+const TILE: u32 = 32;
+/// Workgroups that leave a large device waiting: fewer are made of more subgroups, each with a smaller part of the columns.
+const FEW_WORKGROUPS: u32 = 256;
+
+/// Whether a product of so many rows with this weight is for these kernels, where matrices cooperate.
+#[must_use]
+pub fn serves(w: Weight, rows: u32) -> bool {
+    (LEAST..=MOST).contains(&rows) && matmul_vec_q8::serves(w)
+}
+
+/// Rows that a kernel multiplies where a step has `rows`.
+fn bands(rows: u32) -> u32 {
+    rows.div_ceil(BAND).next_power_of_two()
+}
+
+/// The shape, in words, of the halves of `x` in slabs, and the rows of a slab. Those past the step are nobody's.
+#[must_use]
+pub fn slabs(x: Shape) -> (Shape, u32) {
+    let rows = BAND * bands(x.rows);
+    (fixed(rows, x.width() / 2), rows)
+}
+
+/// The dispatches, one for each part of the weight.
+pub fn lower(op: &Matmul, scales: Tensor, cx: &Lower<'_>) -> Vec<Dispatch> {
+    let Weight { ty, rows: n, cols: k, .. } = op.w;
+    let one = |(part, range): (usize, std::ops::Range<u32>)| {
+        let bind = Bind { x: op.x.into(), scales: scales.into(), w: Arg::Weight(op.w, part as u32), bias: op.bias.into(), y: op.y.into() };
+        let (rows, row_base, row_count, has_bias) = (op.y.shape.rows, range.start, range.len() as u32, u32::from(op.bias.is_some()));
+        let workgroups = row_count.div_ceil(TILE);
+        let params = Params { k, n, rows, row_base, row_count, has_bias };
+        let row = ROWS[bands(rows).ilog2() as usize][usize::from(workgroups < FEW_WORKGROUPS)];
+        Dispatch { row, ..bind.dispatch(params, Grid::PerRow { lead: fixed(1, 1), per_row: workgroups }) }
+    };
+    parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
+}
+
+/// Every format with units, rows at the edges of bands, columns that leave subgroups without any, activations far outside the range of f16; as
+/// the planner makes it of a plain product.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, ty) = (g.pick(&[9, 15, 16, 17, 32, 33, 64]), g.format_with(|f| f.units.is_some()));
+    let n = g.pick(&[1, 15, 31, 32, 33, 97, TILE * FEW_WORKGROUPS - 1]);
+    let cols = if n < TILE * 4 { g.cols(ty) } else { 256 };
+    let mut case = Case::new(rows);
+    case.options = PlanOptions { fast: true, ..case.options };
+    let w = case.weight(g, ty, n, cols);
+    let x = if g.coin() { case.uniform(g, cols, 1e6) } else { case.tensor(g, cols) };
+    let bias = g.coin().then(|| case.vector(g, n));
+    let y = matmul(&mut case.rec, w, x);
+    let y = bias.map_or(y, |b| add_bias(&mut case.rec, y, b));
+    case.expect(y);
+    case
+}
