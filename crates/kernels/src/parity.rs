@@ -14,7 +14,7 @@ use crate::states::States;
 use crate::tensor::{Counts, Lead, Shape, StateKind, Tensor, Weight};
 use crate::weights::{TensorBytes, Weights};
 use gguf::GgmlType;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A seeded source of shapes and values that favours edges.
 pub struct Gen {
@@ -115,6 +115,16 @@ enum Loaded {
     Vector(Vec<f32>),
 }
 
+/// What the KV states hold before a case runs. Made when it runs: many cases are made only to see which kernels they reach.
+struct Held {
+    seed: u64,
+    key: Option<Vec<f32>>,
+    rows: OnceLock<Vec<(usize, u32, Vec<u8>)>>,
+}
+
+/// A prime.
+const STRETCHES: usize = 4093;
+
 /// A recording with everything it needs to run.
 pub struct Case {
     pub rec: Recorder,
@@ -124,8 +134,7 @@ pub struct Case {
     sequences: u32,
     capacity: u32,
     tokens: Vec<(u32, Vec<u32>)>,
-    /// (state, sequence, rows)
-    held: Vec<(usize, u32, Vec<u8>)>,
+    held: Option<Held>,
     weights: Vec<Loaded>,
     /// How each output is compared.
     pub compare: Vec<Compare>,
@@ -154,7 +163,7 @@ impl Case {
             sequences,
             capacity,
             tokens: vec![],
-            held: vec![],
+            held: None,
             weights: vec![],
             compare: vec![],
         }
@@ -233,20 +242,35 @@ impl Case {
     }
 
     /// Fills every row of the KV states; of the first one with `key`, if it is given.
-    pub fn hold(&mut self, g: &mut Gen, key: Option<&[f32]>) {
-        for (state, kind) in self.kinds.iter().enumerate() {
-            let StateKind::Kv { ty, width, .. } = *kind else { continue };
-            for sequence in 0..self.sequences {
-                let rows = kind.rows(self.capacity) as usize;
-                let mut bytes = vec![0; rows * kind.row_bytes()];
-                for at in 0..rows {
-                    let drawn = || (0..width).map(|_| 3.0 * g.unit()).collect();
-                    let row = key.filter(|_| state == 0).map_or_else(drawn, <[f32]>::to_vec);
-                    cpu_ref::kv_append(&mut bytes, ty, width as usize, at, &row);
-                }
-                self.held.push((state, sequence, bytes));
-            }
-        }
+    pub fn hold(&mut self, g: &mut Gen, key: Option<Vec<f32>>) {
+        self.held = Some(Held { seed: g.bits(), key, rows: OnceLock::new() });
+    }
+
+    /// (state, sequence, rows) of everything that the KV states hold.
+    fn held(&self) -> &[(usize, u32, Vec<u8>)] {
+        let Some(held) = &self.held else { return &[] };
+        held.rows.get_or_init(|| {
+            let mut g = Gen::new(held.seed);
+            let kv = |(state, kind): (usize, &StateKind)| {
+                if let StateKind::Kv { ty, width, .. } = *kind { Some((state, ty, width)) } else { None }
+            };
+            let states = self.kinds.iter().enumerate().filter_map(kv);
+            let places = states.flat_map(|state| (0..self.sequences).map(move |sequence| (state, sequence)));
+            places
+                .map(|((state, ty, width), sequence)| {
+                    let width = width as usize;
+                    // Rows are stretches of the same values.
+                    let values: Vec<f32> = (0..width + STRETCHES).map(|_| 3.0 * g.unit()).collect();
+                    let rows = self.kinds[state].rows(self.capacity) as usize;
+                    let mut bytes = vec![0; rows * self.kinds[state].row_bytes()];
+                    for at in 0..rows {
+                        let row = &values[at * 37 % STRETCHES..][..width];
+                        cpu_ref::kv_append(&mut bytes, ty, width, at, held.key.as_deref().filter(|_| state == 0).unwrap_or(row));
+                    }
+                    (state, sequence, bytes)
+                })
+                .collect()
+        })
     }
 
     /// Compares this value between the executors.
@@ -296,7 +320,7 @@ impl Case {
             let state = self.rec.state(0);
             states.write_tokens(state, *sequence, 0, ids);
         }
-        for (state, sequence, bytes) in &self.held {
+        for (state, sequence, bytes) in self.held() {
             let state = self.rec.state(*state);
             states.write(state, *sequence, 0..states.rows(state), bytes)?;
         }

@@ -14,7 +14,10 @@ use std::path::Path;
 
 /// Cases that may show a fault, for each kernel that the file is part of: every second one is split.
 const CASES: usize = 32;
-/// The same for the pieces of weight formats, which every case reads whole.
+/// Cases of all kernels that a file is part of: where there are many kernels, each has fewer cases, [`FEW`] at least.
+const ENOUGH: usize = 192;
+const FEW: usize = 4;
+/// The same as [`CASES`] for the pieces of weight formats, which every case reads whole.
 const FORMAT_CASES: usize = 12;
 /// Files of rows with many paths, each taken by few cases, and the number of cases for faults in them.
 const BRANCHING: ([&str; 4], usize) = (["sample.wgsl", "sample_scan.wgsl", "top_k.wgsl", "shared/strips.wgsl"], 120);
@@ -114,7 +117,7 @@ fn users<'a>(device: &Device, targets: &'a [Target], path: &str, text: &str) -> 
         false if BRANCHING.0.iter().any(|file| path == format!("shaders/{file}")) => BRANCHING.1,
         false => CASES,
     };
-    let mut found: BTreeMap<_, User<'a>> = BTreeMap::new();
+    let mut found = BTreeMap::new();
     for target in targets {
         // Weight formats only stand in for each other; KV types write and read by other ways.
         let kv =
@@ -125,17 +128,21 @@ fn users<'a>(device: &Device, targets: &'a [Target], path: &str, text: &str) -> 
             continue;
         }
         let places = places(&target.kernel, text);
-        if places.is_empty() {
-            continue;
+        if !places.is_empty() {
+            found.insert(key, (target, places));
         }
+    }
+    let wanted = (ENOUGH / found.len().max(1)).clamp(FEW, wanted);
+    let mut users = vec![];
+    for (target, places) in found.into_values() {
         let cases = target.cases(device.caps(), 0, wanted);
         let known = cases.enumerate().map(|(n, case)| Ok((Known::new(case)?, n % 2 == 1)));
         let known = known.collect::<Result<_, kernels::Error>>().with_context(|| target.kernel.label())?;
         let mut user = User { target, places, known };
         anyhow::ensure!(!user.red(device)?, "{} is red before any fault is planted", target.kernel.label());
-        found.insert(key, user);
+        users.push(user);
     }
-    Ok(found.into_values().collect())
+    Ok(users)
 }
 
 fn file(device: &Device, path: &str, text: &str, mut users: Vec<User<'_>>, used: &mut Vec<usize>) -> anyhow::Result<Tally> {

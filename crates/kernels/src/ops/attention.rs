@@ -194,7 +194,7 @@ pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
     let mut case = Case::with_states(rows, &kinds, 2, capacity);
     // Equal keys have equal scores, however large: what is summed must be relative to the largest.
     let key: Option<Vec<f32>> = g.pick(&[false, false, true]).then(|| (0..width).map(|_| 100.0 * g.unit()).collect());
-    case.hold(g, key.as_deref());
+    case.hold(g, key.clone());
     // Unequal sequences: the first `split` rows are one, the rest the other.
     let split = g.pick(&[rows, rows / 2, 1]);
     case.input.sequences = (0..rows).map(|t| u32::from(t >= split)).collect();
