@@ -2,10 +2,13 @@
 
 use super::{Allowed, CLAMPED, DROPPED, EIGHT, WHOLE, allow};
 
+const SURPLUS: &str = "what threads and heads too many compute is not read";
 const EVEN: &str = "the quads of a head that is split are a power of two, so that threads share them evenly";
 
 const ATTENTION: &str = "shaders/attention.wgsl";
 const ATTENTION_MERGE: &str = "shaders/attention_merge.wgsl";
+const ATTENTION_SHORT: &str = "shaders/attention_short.wgsl";
+const ATTENTION_SPLIT: &str = "shaders/attention_split.wgsl";
 const KV_Q8_0: &str = "shaders/kv/q8_0_store.wgsl";
 const KV_APPEND: &str = "shaders/kv_append.wgsl";
 const NORM_ROPE_APPEND: &str = "shaders/norm_rope_append.wgsl";
@@ -36,6 +39,18 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_MERGE, "comparison", "lid < parts), lid);", "a thread without a part has a sum of zero"),
     allow(ATTENTION_MERGE, "", "let mine = select(0u, parts, first < sharing);", EVEN),
     allow(ATTENTION_MERGE, "off by one", ", 63u)]", "an index past the factors is that of no part"),
+    allow(ATTENTION_SHORT, "", "    if (part < 3u) {", SURPLUS),
+    allow(ATTENTION_SHORT, "guard dropped", "} else if (part == 2u && params.append == 1u) {", SURPLUS),
+    allow(ATTENTION_SHORT, "guard dropped", "if (k_state_scaled)", "states without scales do not look at the largest"),
+    allow(
+        ATTENTION_SPLIT,
+        "comparison",
+        "slice_gather(acc, lid % near < lanes,",
+        "what the second group of a neighbourhood gathers is not read",
+    ),
+    allow(ATTENTION_SPLIT, "comparison", "if (HEADS >", SURPLUS),
+    allow(ATTENTION_SPLIT, "guard dropped", "if (HEADS >", SURPLUS),
+    allow(ATTENTION_SPLIT, "off by one", "if (HEADS > 2u)", "there are one, two or four heads"),
     allow(KV_Q8_0, "comparison", "for (var j = 0u; j < 8u; j++) {", "an index past the last quad is clamped to it"),
     allow(KV_APPEND, "comparison", "if (t >= params.rows)", WHOLE),
     allow(KV_APPEND, "guard dropped", "if (t >= params.rows)", WHOLE),

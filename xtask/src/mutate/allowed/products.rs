@@ -17,6 +17,8 @@ const MATMUL_VEC_NORM: &str = "shaders/matmul_vec_norm.wgsl";
 const MATMUL_VEC_Q8: &str = "shaders/matmul_vec_q8.wgsl";
 const MXFP4: &str = "shaders/quant/mxfp4.wgsl";
 const NVFP4: &str = "shaders/quant/nvfp4.wgsl";
+const FIFTH: &str = "shaders/quant/units/fifth.wgsl";
+const Q4_K_UNITS: &str = "shaders/quant/units/q4_k.wgsl";
 const TQ1_0: &str = "shaders/quant/tq1_0.wgsl";
 const ROUTE: &str = "shaders/route.wgsl";
 
@@ -79,4 +81,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(TQ1_0, "sign", "n = q - 60u;", "only its lowest two bits are used, and 60 is a multiple of 4"),
     allow(TQ1_0, "mask", "0x1b090301u", "the powers of three are below 128"),
     allow(ROUTE, "comparison", "j < EACH", "EACH times WG is the most experts that there are"),
+    allow(FIFTH, "sign", "vec4<u32>(0u, 1u, 2u, 3u) + first", "shifts by 16 more and by 16 less are the same, of the 32 that there are"),
+    allow(Q4_K_UNITS, "off by one", "let none = vec4<u32>(0u);", "weights of four bits read no fifth"),
 ];

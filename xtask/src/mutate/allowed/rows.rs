@@ -3,6 +3,7 @@
 use super::{Allowed, CLAMPED, DROPPED, EIGHT, EXIT, LATER, SPARE, TWICE, allow};
 
 const HALVES: &str = "both arms are one half at zero";
+const ALIKE: &str = "neighbours hold the same by then, so that either will do";
 const AGAIN: &str = "the callers synchronise before they reduce again";
 
 const EMBED: &str = "shaders/embed.wgsl";
@@ -14,6 +15,8 @@ const PACK_F16: &str = "shaders/pack_f16.wgsl";
 const PACK_Q8: &str = "shaders/pack_q8.wgsl";
 const GELU: &str = "shaders/shared/gelu.wgsl";
 const PACK_Q8_QUAD: &str = "shaders/shared/pack_q8.wgsl";
+const PACK_Q8_SUBGROUP: &str = "shaders/shared/pack_q8_subgroup.wgsl";
+const Q8_BLOCK: &str = "shaders/shared/q8_block.wgsl";
 const REDUCE: &str = "shaders/shared/reduce.wgsl";
 const REDUCE_SUBGROUP: &str = "shaders/shared/reduce_subgroup.wgsl";
 const SILU4: &str = "shaders/shared/silu4.wgsl";
@@ -38,7 +41,13 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(PACK_Q8, "sign", "params.rows * quads - 1u", DROPPED),
     allow(GELU, "comparison", "x >= 0.0", HALVES),
     allow(PACK_Q8_QUAD, "barrier dropped", "workgroupBarrier();", EIGHT),
-    allow(PACK_Q8_QUAD, "mask", "let word = lid & 7u;", "both halves of a block's threads write the same words"),
+    allow(PACK_Q8_SUBGROUP, "off by one", "subgroupShuffleXor(largest, 2u)", ALIKE),
+    allow(PACK_Q8_SUBGROUP, "off by one", "subgroupShuffleXor(largest, 4u)", ALIKE),
+    allow(PACK_Q8_SUBGROUP, "off by one", "subgroupShuffleXor(sums, 2u)", ALIKE),
+    allow(PACK_Q8_SUBGROUP, "off by one", "subgroupShuffleXor(sums, 4u)", ALIKE),
+    allow(PACK_Q8_SUBGROUP, "", "let upper =", "only threads of the lower half write sums"),
+    allow(Q8_BLOCK, "component", "scale.x == 0.0", "the scale and its inverse are zero together"),
+    allow(Q8_BLOCK, "mask", "let word = lid & 7u;", "both halves of a block's threads write the same words"),
     allow(REDUCE, "comparison", "if (lid < half)", SPARE),
     allow(REDUCE, "guard dropped", "if (lid < half)", SPARE),
     allow(REDUCE, "barrier dropped", "    workgroupBarrier();", AGAIN),
