@@ -3,7 +3,7 @@ fn S_load4(row: u32, width: u32, i: u32) -> vec4<f32> {
     return bitcast<vec4<f32>>(S[row * ((width + 3u) / 4u) + i]);
 }
 
-// Elements 8 i .. 8 i + 7 of a row whose width is a multiple of 8, as they are stored; S_open8 makes numbers of them.
+// Elements 8 i .. 8 i + 7 of a row whose width is a multiple of 8, as they are stored; S_open8 makes numbers within f16's range of them.
 alias S_Stored = mat2x4<f32>;
 
 fn S_fetch8(row: u32, width: u32, i: u32) -> S_Stored {
@@ -12,5 +12,5 @@ fn S_fetch8(row: u32, width: u32, i: u32) -> S_Stored {
 }
 
 fn S_open8(v: S_Stored) -> mat2x4<f32> {
-    return v;
+    return mat2x4<f32>(clamp(v[0], vec4<f32>(-65504.0), vec4<f32>(65504.0)), clamp(v[1], vec4<f32>(-65504.0), vec4<f32>(65504.0)));
 }

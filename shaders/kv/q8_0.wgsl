@@ -8,7 +8,8 @@ fn S_load4(row: u32, width: u32, i: u32) -> vec4<f32> {
     return vec4<f32>(unpack4xI8(S[quants >> 2u][quants & 3u])) * bitcast<f32>(S[scale >> 2u][scale & 3u]);
 }
 
-// Elements 8 i .. 8 i + 7 of a row whose width is a multiple of 8, as they are stored (quants and scale); S_open8 makes numbers of them.
+// Elements 8 i .. 8 i + 7 of a row whose width is a multiple of 8, as they are stored (quants and scale); S_open8 makes numbers within f16's
+// range of them.
 alias S_Stored = vec3<u32>;
 
 fn S_fetch8(row: u32, width: u32, i: u32) -> S_Stored {
@@ -20,5 +21,6 @@ fn S_fetch8(row: u32, width: u32, i: u32) -> S_Stored {
 }
 
 fn S_open8(v: S_Stored) -> mat2x4<f32> {
-    return mat2x4<f32>(vec4<f32>(unpack4xI8(v.x)), vec4<f32>(unpack4xI8(v.y))) * bitcast<f32>(v.z);
+    let scale = min(bitcast<f32>(v.z), 65504.0 / 127.0);
+    return mat2x4<f32>(vec4<f32>(unpack4xI8(v.x)), vec4<f32>(unpack4xI8(v.y))) * scale;
 }
