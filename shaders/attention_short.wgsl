@@ -18,7 +18,8 @@ struct Params { q_heads: u32, heads: u32, head_dim: u32, dim: u32, capacity: u32
 
 const WG = 256u;
 const LOWEST = -3.0e38;
-// The finished heads: of q, of k and of v, `quads` each; then sums over keys.
+// Heads before their rotation and, from FINISHED on, after it: of q, of k and of v, `quads` each; then sums over keys.
+const FINISHED = 256u;
 var<workgroup> gathered: array<vec4<f32>, SLICE_QUADS * WG>;
 // Maximum and sum of weights of every neighbourhood, of four threads at least.
 var<workgroup> weighed: array<vec2<f32>, WG / 4u>;
@@ -57,7 +58,7 @@ fn scores(sums: vec4<f32>, lanes: u32, lid: u32) -> vec4<f32> {
 
 // A thread's slice of a finished head.
 fn finished(start: u32, lane: u32) -> Slice {
-    return Slice(gathered[start + 2u * lane], gathered[start + 2u * lane + 1u]);
+    return Slice(gathered[FINISHED + start + 2u * lane], gathered[FINISHED + start + 2u * lane + 1u]);
 }
 
 // Finishes the heads: threads of the first `quads` have the head of q, of the next that of k, then that of v.
@@ -97,10 +98,10 @@ fn finish_heads(n: u32, kv_head: u32, quads: u32, slot: u32, stores: bool, lid: 
         let other = gathered[select(lid + half, lid - half, upper)];
         x = x * turns[0] + select(-other, other, upper) * turns[1];
     }
-    workgroupBarrier();
     // Keys and values are attended to as they are stored.
     var most = vec4<f32>(0.0);
     if (k_state_scaled) {
+        workgroupBarrier();
         if (part < 3u) {
             gathered[lid] = abs(x);
         }
@@ -108,7 +109,6 @@ fn finish_heads(n: u32, kv_head: u32, quads: u32, slot: u32, stores: bool, lid: 
         for (var i = 0u; i < 8u; i++) {
             most = max(most, gathered[(lid & ~7u) + i]);
         }
-        workgroupBarrier();
     }
     let largest = max(max(most.x, most.y), max(most.z, most.w));
     if (part == 1u && params.append == 1u) {
@@ -123,7 +123,7 @@ fn finish_heads(n: u32, kv_head: u32, quads: u32, slot: u32, stores: bool, lid: 
         x = v_state_rounded(x, largest);
     }
     if (part < 3u) {
-        gathered[lid] = x;
+        gathered[FINISHED + lid] = x;
     }
     workgroupBarrier();
 }
