@@ -170,9 +170,11 @@ pub(super) fn recorded(g: &mut Gen, queries: bool) -> Case {
     let (w, norm_v) = (g.coin().then(|| weight(g)), g.coin());
     let finish_k = |t, k: Vec<f32>| rotated(&w.as_ref().map_or(k.clone(), |w| normed(&k, Some(w))), &table, t);
     let finish_v = |v: Vec<f32>| if norm_v { normed(&v, None) } else { v };
+    // The norm of small keys is that of eps.
+    let size = if w.is_some() { g.pick(&[3.0, 1e-3]) } else { 3.0 };
     let (mut k, mut v) = (vec![], vec![]);
     for n in 0..rows * heads {
-        k.extend(head(ty, table.dim as usize / 2, || (0..dim).map(|_| 3.0 * g.unit()).collect(), |k| finish_k(n / heads, k)));
+        k.extend(head(ty, table.dim as usize / 2, || (0..dim).map(|_| size * g.unit()).collect(), |k| finish_k(n / heads, k)));
         v.extend(head(ty, 0, || g.values(dim as usize), finish_v));
     }
     let shape = Shape::new(Lead::Step, rows, width);

@@ -1,6 +1,6 @@
 //! Of attention, its states and the heads that go there.
 
-use super::{Allowed, CLAMPED, DROPPED, EIGHT, WHOLE, allow};
+use super::{Allowed, CLAMPED, DROPPED, EIGHT, TWICE, WHOLE, allow};
 
 const SURPLUS: &str = "what threads and heads too many compute is not read";
 const EVEN: &str = "the quads of a head that is split are a power of two, so that threads share them evenly";
@@ -50,6 +50,8 @@ pub(super) const ALLOWED: &[Allowed] = &[
     ),
     allow(ATTENTION_SPLIT, "comparison", "if (HEADS >", SURPLUS),
     allow(ATTENTION_SPLIT, "guard dropped", "if (HEADS >", SURPLUS),
+    allow(ATTENTION_SPLIT, "off by one", "if (lid == 0u)", TWICE),
+    allow(ATTENTION_SPLIT, "guard dropped", "if (lid == 0u)", TWICE),
     allow(ATTENTION_SPLIT, "off by one", "if (HEADS > 2u)", "there are one, two or four heads"),
     allow(KV_Q8_0, "comparison", "for (var j = 0u; j < 8u; j++) {", "an index past the last quad is clamped to it"),
     allow(KV_APPEND, "comparison", "if (t >= params.rows)", WHOLE),
@@ -57,6 +59,8 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(KV_APPEND, "off by one", "let keys = (i & 1u) == 0u;", "which half of the threads writes the keys is free"),
     allow(NORM_ROPE_APPEND, "comparison", "if (t >= params.rows)", WHOLE),
     allow(NORM_ROPE_APPEND, "guard dropped", "if (t >= params.rows)", WHOLE),
+    allow(NORM_ROPE_APPEND, "sign", "let quad = min(lid, quads - 1u);", DROPPED),
+    allow(NORM_ROPE_APPEND, "guard dropped", "if (k_state_scaled)", "states without scales do not look at the largest"),
     allow(NORM_ROPE_HEADS, "comparison", "if (t >= params.rows)", WHOLE),
     allow(NORM_ROPE_HEADS, "guard dropped", "if (t >= params.rows)", WHOLE),
     allow(NORM_ROPE_HEADS, "sign", "let quad = min(lid, quads - 1u);", DROPPED),

@@ -1,6 +1,6 @@
 //! Of products with weights, their formats and experts.
 
-use super::{Allowed, CLAMPED, DROPPED, EXIT, LATER, allow};
+use super::{Allowed, CLAMPED, DROPPED, EXIT, LATER, RACES, allow};
 
 const BYTES: &str = "weights of ordinary size have no such scale; tests/format_parity.rs reads every byte";
 const SHARED_OUT: &str = "any stretches in order that cover the slots will do, one thread's all too";
@@ -47,7 +47,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "for (var i = lid; i < (k + 3u) / 4u;",
         "activations past the end read as zero where buffer access is robust",
     ),
-    allow(MATMUL_VEC, "comparison", "if (lid < ROWS &&", "the next workgroup writes the row again"),
+    allow(MATMUL_VEC, "comparison", "if (lid < ROWS &&", RACES),
     allow(MATMUL_VEC_EXPERTS, "comparison", "(local < vec4<u32>(params.row_count))", LATER),
     allow(MATMUL_VEC_EXPERTS, "guard dropped", "if (!any(owned))", EXIT),
     allow(MATMUL_VEC_EXPERTS, "off by one", "select(vec4<u32>(0u), local, owned)", UNOWNED),
@@ -72,6 +72,8 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(MATMUL_VEC_NORM, "guard dropped", "if (inside)", CLAMPED),
     allow(MATMUL_VEC_Q8, "comparison", "if (r >= params.row_count)", EXIT),
     allow(MATMUL_VEC_Q8, "guard dropped", "if (r >= params.row_count)", EXIT),
+    allow(MATMUL_VEC_GROUP, "comparison", "if (lid >= ROWS)", RACES),
+    allow(MATMUL_VEC_Q8, "comparison", "if (lid < ROWS &&", RACES),
     allow(MATMUL_VEC_Q8, "sign", "params.row_count - 1u", UNOWNED),
     allow(MXFP4, "mask", "& 255u", BYTES),
     allow(MXFP4, "off by one", "254u", BYTES),

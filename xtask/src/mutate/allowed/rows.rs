@@ -28,6 +28,7 @@ const SWIGLU: &str = "shaders/swiglu.wgsl";
 pub(super) const ALLOWED: &[Allowed] = &[
     allow(EMBED, "comparison", "if (r >= params.row_count)", LATER),
     allow(GLU_PACK_Q8, "sign", "let at = min(number, params.rows * quads - 1u);", DROPPED),
+    allow(GLU_PACK_Q8, "sign", "min(row, params.rows - 1u)", DROPPED),
     allow(MUL_SIGMOID, "comparison", "g >= 0.0", HALVES),
     allow(NORM_ADD, "sign", "quads - 1u", DROPPED),
     allow(NORM_ADD, "comparison", "for (var quad = 4u * WG + lid; quad < quads;", "quads past the row count as zeros"),
