@@ -3,12 +3,15 @@
 use super::{Allowed, CLAMPED, DROPPED, EIGHT, TWICE, WHOLE, allow};
 
 const SURPLUS: &str = "what threads and heads too many compute is not read";
+const SECOND: &str = "what the second group of a neighbourhood gathers is not read";
 const EVEN: &str = "the quads of a head that is split are a power of two, so that threads share them evenly";
 
 const ATTENTION: &str = "shaders/attention.wgsl";
 const ATTENTION_MERGE: &str = "shaders/attention_merge.wgsl";
 const ATTENTION_SHORT: &str = "shaders/attention_short.wgsl";
 const ATTENTION_SPLIT: &str = "shaders/attention_split.wgsl";
+const SLICE_8: &str = "shaders/shared/slice_8.wgsl";
+const SLICE_16: &str = "shaders/shared/slice_16.wgsl";
 const KV_Q8_0: &str = "shaders/kv/q8_0_store.wgsl";
 const KV_APPEND: &str = "shaders/kv_append.wgsl";
 const NORM_ROPE_APPEND: &str = "shaders/norm_rope_append.wgsl";
@@ -42,12 +45,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_SHORT, "", "    if (part < 3u) {", SURPLUS),
     allow(ATTENTION_SHORT, "guard dropped", "} else if (part == 2u && params.append == 1u) {", SURPLUS),
     allow(ATTENTION_SHORT, "guard dropped", "if (k_state_scaled)", "states without scales do not look at the largest"),
-    allow(
-        ATTENTION_SPLIT,
-        "comparison",
-        "slice_gather(acc, lid % near < lanes,",
-        "what the second group of a neighbourhood gathers is not read",
-    ),
+    allow(ATTENTION_SPLIT, "comparison", "slice_gather(acc, lid % near < lanes,", SECOND),
     allow(ATTENTION_SPLIT, "comparison", "if (HEADS >", SURPLUS),
     allow(ATTENTION_SPLIT, "guard dropped", "if (HEADS >", SURPLUS),
     allow(ATTENTION_SPLIT, "off by one", "if (lid == 0u)", TWICE),
@@ -68,4 +66,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(NORM_ROPE_HEADS, "guard dropped", "if (k_state_scaled)", "states without scales do not look at the largest"),
     allow(HEAD_MOST, "barrier dropped", "workgroupBarrier();", EIGHT),
     allow(MERGED_F32, "guard dropped", "if (inside)", CLAMPED),
+    allow(SLICE_8, "guard dropped", "if (first)", SECOND),
+    allow(SLICE_16, "guard dropped", "if (first)", SECOND),
 ];
