@@ -295,6 +295,12 @@ fn elements(c: &mut Criterion, device: &Device, m: &Model) {
                 op(rec, x);
             });
         }
+        let mut b = Bench::new(device, &format!("{} pack_f16, level_f16", m.name), rows, &[]);
+        let (x, tops) = (b.tensor(Lead::Step, m.ffn), b.tensor(Lead::Step, m.ffn / 32));
+        b.run(c, 16, |rec| {
+            let (_, halves) = ops::pack_f16(rec, x);
+            ops::level_f16(rec, tops, halves);
+        });
         let mut b = Bench::new(device, &format!("{} mul_sigmoid", m.name), rows, &[]);
         let (x, gate) = (b.tensor(Lead::Step, m.embedding), b.tensor(Lead::Step, 1));
         b.run(c, 16, |rec| {

@@ -1,8 +1,8 @@
 // y[t, row_base + r] = sum_k w[r, k] x[t, k] + bias[row_base + r], through cooperative matrices of f16 with f32 sums
 // x [rows, k] f16 divided by scales [rows] f32 (pack_f16.wgsl), w [row_count, k], k a multiple of 32, bias f32 (if has_bias), y [rows, n] f32.
 // One workgroup makes 128 x 128 results: it loads 32 columns of both operands while its four subgroups multiply the 32 before them, each
-// 64 x 64 results in 4 x 4 matrices; coop_quads.wgsl and coop_groups.wgsl dequantize. The matrices are variables because arrays of them
-// would leave registers.
+// 64 x 64 results in 4 x 4 matrices; coop_quads.wgsl and coop_groups.wgsl dequantize, coop_end.wgsl or coop_end_quads.wgsl binds bias and y and
+// writes. The matrices are variables because arrays of them would leave registers.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 }
@@ -10,8 +10,6 @@ struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bi
 @group(0) @binding(1) var<storage, read> x: array<vec4<f16>>;
 @group(0) @binding(2) var<storage, read> scales: array<f32>;
 @group(0) @binding(3) var<storage, read> w: array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read> bias: array<f32>;
-@group(0) @binding(5) var<storage, read_write> y: array<f32>;
 
 const TILE = 128u;
 const DEPTH = 32u;
@@ -20,22 +18,8 @@ const QUADS = DEPTH / 4u;
 const PITCH = QUADS + 2u;
 var<workgroup> xs: array<vec4<f16>, TILE * PITCH>;
 var<workgroup> ws: array<vec4<f16>, TILE * PITCH>;
+// 16 x 16 results of each subgroup.
 var<workgroup> ys: array<f32, 1024>;
-
-// Writes the 16 x 16 results that a subgroup left at ys[base..].
-fn finish(t0: u32, r0: u32, base: u32, lane: u32) {
-    workgroupBarrier();
-    for (var i = lane; i < 256u; i += 32u) {
-        let t = t0 + (i >> 4u);
-        let r = r0 + (i & 15u);
-        if (t < params.rows && r < params.row_count) {
-            let at = params.row_base + r;
-            let v = ys[base + i] * scales[t];
-            y[t * params.n + at] = select(v, v + bias[at], params.has_bias == 1u);
-        }
-    }
-    workgroupBarrier();
-}
 
 @compute @workgroup_size(128)
 fn matmul_coop(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {

@@ -1,8 +1,11 @@
 // y[t] = rope(norm(q[t])), and norm_rope_append.wgsl of k and v: all heads of a step in one kernel
 // q, y [rows, q_heads, head_dim], k, v [rows, heads, head_dim] f32, head_dim a multiple of 32, at most 512; norms as in norm_rope.wgsl, of q and k
 // with the weights wq and wk (if norm_q, norm_k), of v without one (if norm_v); table [rows, dim / 2, 2] f32, dim a multiple of 8; positions,
-// sequences [rows] u32; states in any KV type. One workgroup for each head of q, of k and of v.
-struct Params { q_heads: u32, heads: u32, head_dim: u32, dim: u32, rows: u32, capacity: u32, norm_q: u32, norm_k: u32, norm_v: u32, eps: f32 }
+// sequences [rows] u32; states in any KV type. `lanes` threads for each head of q, of k and of v, as in norm_rope.wgsl, and whole workgroups for
+// each row.
+struct Params {
+    q_heads: u32, heads: u32, head_dim: u32, dim: u32, rows: u32, capacity: u32, lanes: u32, exchange: u32, norm_q: u32, norm_k: u32, norm_v: u32, eps: f32,
+}
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> k: array<vec4<f32>>;
@@ -20,7 +23,7 @@ const WG = 128u;
 
 @compute @workgroup_size(WG)
 fn norm_rope_heads(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
-    let number = workgroup_number(id, extents);
+    let number = workgroup_number(id, extents) * (WG / params.lanes) + lid / params.lanes;
     let each = params.q_heads + 2u * params.heads;
     let t = number / each;
     if (t >= params.rows) {
@@ -30,11 +33,12 @@ fn norm_rope_heads(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     let queries = n < params.q_heads;
     let keys = !queries && n < params.q_heads + params.heads;
     // The head among those of its kind.
-    let own = select(select(n - params.q_heads - params.heads, n - params.q_heads, keys), n, queries);
+    let head_of = select(select(n - params.q_heads - params.heads, n - params.q_heads, keys), n, queries);
     let quads = params.head_dim >> 2u;
-    let inside = lid < quads;
-    let quad = min(lid, quads - 1u);
-    let at = (t * select(params.heads, params.q_heads, queries) + own) * quads + quad;
+    let own = lid % params.lanes;
+    let inside = own < quads;
+    let quad = min(own, quads - 1u);
+    let at = (t * select(params.heads, params.q_heads, queries) + head_of) * quads + quad;
     let turns = head_turns(t, quad, params.dim);
     let slot = sequences[t] * params.capacity + positions[t] % params.capacity;
     var x = vec4<f32>(0.0);
@@ -56,25 +60,22 @@ fn norm_rope_heads(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
         x = v[at];
     }
     x = select(vec4<f32>(0.0), x, inside);
-    if (normed) {
-        x = head_normed(x, params.head_dim, params.eps, lid) * weight;
+    if (params.norm_q + params.norm_k + params.norm_v > 0u) {
+        x = select(x, head_normed(x, params.head_dim, params.eps, params.lanes, lid) * weight, normed);
     }
-    if (queries || keys) {
-        x = head_turned(x, quad, params.dim, turns, lid);
-    }
-    if (queries) {
-        if (inside) {
-            y[at] = x;
-        }
-        return;
-    }
+    x = select(x, head_turned(x, quad, params.dim, turns, lid), queries || keys);
     var most = 0.0;
     if (k_state_scaled) {
         most = head_most(x, lid);
     }
-    if (inside && keys) {
-        k_state_store4(slot, params.heads * params.head_dim, own * quads + quad, x, most);
-    } else if (inside) {
-        v_state_store4(slot, params.heads * params.head_dim, own * quads + quad, x, most);
+    if (!inside) {
+        return;
+    }
+    if (queries) {
+        y[at] = x;
+    } else if (keys) {
+        k_state_store4(slot, params.heads * params.head_dim, head_of * quads + quad, x, most);
+    } else {
+        v_state_store4(slot, params.heads * params.head_dim, head_of * quads + quad, x, most);
     }
 }

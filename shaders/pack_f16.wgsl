@@ -1,7 +1,7 @@
 // scales[t] = the power of two 2^e for which 2^13 <= max_d |x[t, d]| / 2^e < 2^14, 1 for a row of zeros;   halves[t] = x[t] / scales[t] in f16
 // x [rows, dim] f32, dim a multiple of 4, scales [rows] f32, halves [rows, dim / 2] words, or 16 columns of all rows together, as the pitches say:
-// in vectors of four, from row to row and from one 16 columns to the next. Rows divided by the scale fit f16 with room for sums and lose no
-// precision to subnormals. One workgroup per row.
+// in vectors of four, from row to row and from one 16 columns to the next. half_scale.wgsl has the reason. One
+// workgroup per row.
 struct Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
@@ -22,14 +22,11 @@ fn pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exten
         most = max(most, abs(x[row * quads + quad]));
     }
     let largest = reduce_max(max(max(most.x, most.y), max(most.z, most.w)), lid);
-    // The exponent field of 2^e; below 2^-100 a row counts as zeros.
-    let exponent = (bitcast<u32>(largest) >> 23u) - 13u;
-    let scale = select(bitcast<f32>(exponent << 23u), 1.0, largest < 7.9e-31);
+    let scale = half_scale(largest);
     if (lid == 0u) {
         scales[row] = scale;
     }
     for (var quad = lid; quad < quads; quad += WG) {
-        let v = x[row * quads + quad] / scale;
-        halves[row * params.row_pitch + (quad >> 2u) * params.slab_pitch + (quad & 3u)] = vec2<u32>(pack2x16float(v.xy), pack2x16float(v.zw));
+        halves[row * params.row_pitch + (quad >> 2u) * params.slab_pitch + (quad & 3u)] = halves_of_quad(x[row * quads + quad] / scale);
     }
 }

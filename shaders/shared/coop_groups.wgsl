@@ -1,10 +1,6 @@
-// The 128 x 32 weights that a workgroup of matmul_coop.wgsl stages, of a format with units, a row per thread: what 32 columns share is unpacked once,
-// and their bytes become floats by their place in the significand of an f16, 1024 + byte.
+// The 32 columns of weights that a workgroup stages for cooperative matrices, of a format with units, a row per thread: what 32 columns share is unpacked
+// once, and their bytes become floats by their place in the significand of an f16, 1024 + byte.
 alias Ahead = w_Raw;
-
-fn ahead_load(first: u32, k: u32, k0: u32, lid: u32) -> Ahead {
-    return w_raw(w_row(min(first + lid, params.row_count - 1u), k), k, k0 >> 4u);
-}
 
 fn halves_of(bytes: u32, scale: f32, less: f32) -> vec4<f16> {
     let even = unpack2x16float((bytes & 0x00ff00ffu) | 0x64006400u);

@@ -70,7 +70,7 @@ impl Kernel {
             let piece = |(_, access): &(&str, Access)| match access {
                 Access::Weight => format.map(Piece::Format),
                 Access::Units => format.map(Piece::Units),
-                Access::Groups => format.map(Piece::Groups),
+                Access::Groups | Access::Beside => format.map(Piece::Groups),
                 Access::Kv | Access::KvMut | Access::KvBoth => kv.map(Piece::Kv),
                 Access::Read | Access::Write | Access::StateMut => None,
             };
@@ -104,8 +104,14 @@ impl Kernel {
             text.push_str(form.map_or(*piece, |(_, text)| text));
             text.push('\n');
         }
+        let mut before = "";
         for ((name, access), piece) in self.row.bindings.iter().zip(&self.pieces) {
             match piece {
+                Some(Piece::Groups(ty)) if *access == Access::Beside => {
+                    let units = of(*ty).units.unwrap_or_else(|| panic!("{} has no units", ty.name()));
+                    let pieces = [of(*ty).wgsl, units.unit, units.groups].concat();
+                    text.push_str(&beside(&pieces, "W", name, before));
+                }
                 Some(Piece::Format(ty)) => text.push_str(&of(*ty).instantiate(name)),
                 Some(Piece::Units(ty) | Piece::Groups(ty)) => {
                     let units = of(*ty).units.unwrap_or_else(|| panic!("{} has no units", ty.name()));
@@ -126,6 +132,7 @@ impl Kernel {
                 }
                 None => {}
             }
+            before = name;
             text.push('\n');
         }
         text
@@ -134,6 +141,22 @@ impl Kernel {
 
 fn of(ty: GgmlType) -> &'static format::Format {
     format::format(ty).unwrap_or_else(|| panic!("{} has no piece", ty.name()))
+}
+
+/// [`instantiate`] for a binding beside one of the same pieces: the types, each on a line of its own, are those of that other one.
+fn beside(piece: &str, prefix: &str, name: &str, other: &str) -> String {
+    let lines = piece.lines().filter(|line| !line.starts_with(&format!("struct {prefix}_")));
+    let functions = instantiate(&lines.map(|line| format!("{line}\n")).collect::<String>(), prefix, name);
+    let own = format!("{name}_");
+    let mut parts = functions.split(own.as_str());
+    let mut out = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let is_type = part.starts_with(|c: char| c.is_ascii_uppercase());
+        out.push_str(if is_type { other } else { name });
+        out.push('_');
+        out.push_str(part);
+    }
+    out
 }
 
 /// Renames the identifiers `prefix` and `prefix_*` of a piece to those of one binding.
@@ -161,7 +184,13 @@ pub fn instantiate(piece: &str, prefix: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::instantiate;
+    use super::{beside, instantiate};
+
+    #[test]
+    fn pieces_beside_others_share_their_types() {
+        let piece = "struct W_Raw { a: u32 }\nfn W_raw(r: u32) -> W_Raw { return W_Raw(W[r]); }\n";
+        assert_eq!(beside(piece, "W", "up", "w").trim_end(), "fn up_raw(r: u32) -> w_Raw { return w_Raw(up[r]); }");
+    }
 
     #[test]
     fn renames_whole_identifiers_only() {

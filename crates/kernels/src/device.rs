@@ -106,10 +106,9 @@ impl Caps {
     };
 }
 
-/// Memory is taken from the driver in blocks of so many bytes, small ones first; larger buffers have memory of their own. Reckoned from
-/// the sizes of their tensors, Qwen3-0.6B and 8B, Qwen2.5-1.5B and Gemma 4 E2B leave 42 to 73 MB of such blocks empty, and up to
-/// 250 MB of wgpu's blocks for speed, which have 128 to 256 MB.
-const BLOCK_BYTES: Range<u64> = 16 << 20..64 << 20;
+/// Memory is taken from the driver in blocks of so many bytes; larger buffers have memory of their own, exactly as much as they need. Of blocks of
+/// 64 MB the weights of Qwen3-8B would leave 655 MB empty: few of its matrices fit behind another.
+const BLOCK_BYTES: Range<u64> = 8 << 20..8 << 20;
 
 pub(crate) struct Inner {
     pub device: wgpu::Device,

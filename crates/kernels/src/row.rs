@@ -15,6 +15,8 @@ pub enum Access {
     Units,
     /// The same, read through the pieces for tiles.
     Groups,
+    /// A second weight of the same type, whose pieces share the types of the binding before.
+    Beside,
     /// A KV state, read through a piece of its type.
     Kv,
     /// A KV state, written through a piece of its type.

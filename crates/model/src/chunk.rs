@@ -12,9 +12,10 @@ const USUAL: u32 = 512;
 /// What a discrete GPU is asked for, most first: weights are read once a chunk, and products of many rows keep it busy (on an H200
 /// Qwen3-8B read 6,515 tokens a second in chunks of 512 where it read 9,263 in one of 2048).
 const LARGE: [u32; 2] = [2048, 1024];
-/// Bytes that the intermediates of larger chunks may take, and the part of the weights that they may take beside that.
-const ROOM_BYTES: u64 = 180 << 20;
-const ROOM_OF_WEIGHTS: u64 = 32;
+/// Bytes that the intermediates of larger chunks may take, and the part of the weights that they may take beside that: with some 50 MB of the
+/// driver's and of blocks that are not full, everything but the cache stays within 1.03 times the weights and 300 MB.
+const ROOM_BYTES: u64 = 240 << 20;
+const ROOM_OF_WEIGHTS: u64 = 34;
 
 /// The options with a number of rows that suits the executor, its memory and the context, where they name none. Of what is needed,
 /// `held` bytes are there already.

@@ -4,6 +4,7 @@ mod embed;
 mod match_rms;
 mod rms_norm;
 
+mod level_f16;
 mod matmul;
 mod matmul_vec;
 mod pack_f16;
@@ -59,6 +60,7 @@ pub use geglu::geglu;
 pub use gelu::gelu;
 pub use group_experts::group_experts;
 pub use kv_append::{KvType, kv_append, kv_read};
+pub use level_f16::level_f16;
 pub use log_prob::log_prob;
 pub use log_softmax::log_softmax;
 pub use match_rms::match_rms;

@@ -10,7 +10,7 @@ use crate::tensor::{Tensor, Weight};
 kernel! {
     MATMUL_COOP: "matmul_coop",
     entry: "matmul_coop",
-    wgsl: ["matmul_coop.wgsl", "shared/coop_quads.wgsl"],
+    wgsl: ["matmul_coop.wgsl", "shared/coop_quads.wgsl", "shared/coop_end.wgsl"],
     params: Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 },
     bindings: Bind { x: Read, scales: Read, w: Weight, bias: Read, y: Write },
     cpu: cpu_ref::matmul,
@@ -20,15 +20,21 @@ kernel! {
 kernel! {
     MATMUL_COOP_GROUPS: "matmul_coop_groups",
     entry: "matmul_coop",
-    wgsl: ["matmul_coop.wgsl", "shared/unit.wgsl", "shared/coop_groups.wgsl"],
+    wgsl: ["matmul_coop.wgsl", "shared/unit.wgsl", "shared/coop_groups.wgsl", "shared/coop_ahead.wgsl", "shared/coop_end_quads.wgsl"],
     params: GroupsParams { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 },
     bindings: GroupsBind { x: Read, scales: Read, w: Groups, bias: Read, y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-6,
 }
 
+// Results that are not whole quads.
+kernel! {
+    MATMUL_COOP_GROUPS_TAIL: "matmul_coop_groups_tail" = MATMUL_COOP_GROUPS with
+    wgsl: ["matmul_coop.wgsl", "shared/unit.wgsl", "shared/coop_groups.wgsl", "shared/coop_ahead.wgsl", "shared/coop_end.wgsl"]
+}
+
 /// Results per side of a workgroup's square.
-const TILE: u32 = 128;
+pub(super) const TILE: u32 = 128;
 /// Columns that are staged at once; rows are whole multiples of it.
 pub const DEPTH: u32 = 32;
 
@@ -45,9 +51,14 @@ pub fn lower(op: &Matmul, scales: Tensor, cx: &Lower<'_>) -> Vec<Dispatch> {
     let one = |(part, range): (usize, std::ops::Range<u32>)| {
         let (x, scales, w, bias, y) = (op.x.into(), scales.into(), Arg::Weight(op.w, part as u32), op.bias.into(), op.y.into());
         let (rows, row_base, row_count, has_bias) = (op.x.shape.rows, range.start, range.len() as u32, u32::from(op.bias.is_some()));
+        let in_quads = [n, row_base, row_count].iter().all(|rows| rows.is_multiple_of(4));
         let grid = Grid::Tiles { lead: op.x.shape, tile: TILE, x: row_count.div_ceil(TILE) };
         match in_groups {
-            true => GroupsBind { x, scales, w, bias, y }.dispatch(GroupsParams { k, n, rows, row_base, row_count, has_bias }, grid),
+            true => {
+                let params = GroupsParams { k, n, rows, row_base, row_count, has_bias };
+                let dispatch = GroupsBind { x, scales, w, bias, y }.dispatch(params, grid);
+                if in_quads { dispatch } else { Dispatch { row: &MATMUL_COOP_GROUPS_TAIL, ..dispatch } }
+            }
             false => Bind { x, scales, w, bias, y }.dispatch(Params { k, n, rows, row_base, row_count, has_bias }, grid),
         }
     };

@@ -66,7 +66,8 @@ macro_rules! ops {
     ($($module:ident :: $name:ident),* $(,)?) => {
         $(pub mod $module;)*
 
-        /// Every operation.
+        /// Every operation. A recording has few hundred of them, so that the size of the largest does not matter.
+        #[allow(clippy::large_enum_variant)]
         #[derive(Clone, Debug)]
         pub enum Op { $($name($module::$name)),* }
 
@@ -93,6 +94,9 @@ ops! {
     pack_q8::PackQ8,
     pack_f16::PackF16,
     norm_pack_q8::NormPackQ8,
+    norm_pack_f16::NormPackF16,
+    level_f16::LevelF16,
+    matmul_coop_glu::MatmulCoopGlu,
     norm_add::NormAdd,
     glu_pack_q8::GluPackQ8,
     norm_rope::NormRope,
@@ -162,12 +166,16 @@ pub static ROWS: &[&Row] = &[
     &glu_pack_q8::GLU_PACK_Q8_SILU,
     &glu_pack_q8::GLU_PACK_Q8_GELU,
     &kv_append::KV_APPEND,
+    &level_f16::LEVEL_F16,
     &log_softmax::LOG_SOFTMAX,
     &match_rms::MATCH_RMS,
     &matmul::MATMUL,
     &matmul::MATMUL_TAIL,
     &matmul_coop::MATMUL_COOP,
     &matmul_coop::MATMUL_COOP_GROUPS,
+    &matmul_coop::MATMUL_COOP_GROUPS_TAIL,
+    &matmul_coop_glu::MATMUL_COOP_GLU_SILU,
+    &matmul_coop_glu::MATMUL_COOP_GLU_GELU,
     &matmul_experts::MATMUL_EXPERTS,
     &matmul_experts::MATMUL_EXPERTS_TAIL,
     &matmul_vec::MATMUL_VEC,
@@ -190,6 +198,7 @@ pub static ROWS: &[&Row] = &[
     &mul_sigmoid::MUL_SIGMOID,
     &norm_add::NORM_ADD,
     &norm_add::NORM_ADD_Q8,
+    &norm_pack_f16::NORM_PACK_F16,
     &norm_pack_q8::NORM_PACK_Q8,
     &norm_rope::NORM_ROPE,
     &norm_rope_append::NORM_ROPE_APPEND,
@@ -222,6 +231,7 @@ pub use geglu::{geglu, geglu_columns};
 pub use gelu::gelu;
 pub use group_experts::group_experts;
 pub use kv_append::kv_append;
+pub use level_f16::level_f16;
 pub use log_softmax::log_softmax;
 pub use match_rms::match_rms;
 pub use matmul::{matmul, matmul_exact};

@@ -5,16 +5,26 @@ use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
 use crate::plan::{Absorbed, Arg, Dispatch, Grid, Lower, Makers};
 use crate::record::RopeTable;
-use crate::tensor::{Tensor, Weight};
+use crate::tensor::{Shape, Tensor, Weight};
 
 kernel! {
     NORM_ROPE: "norm_rope",
     entry: "norm_rope",
-    wgsl: ["norm_rope.wgsl", "shared/head_quads.wgsl", "shared/head_turns.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
-    params: Params { heads: u32, head_dim: u32, dim: u32, rows: u32, has_weight: u32, eps: f32 },
+    wgsl: [
+        "norm_rope.wgsl", "shared/heads_quads.wgsl", "shared/head_turns.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/lanes.wgsl"
+    ],
+    params: Params { heads: u32, head_dim: u32, dim: u32, rows: u32, lanes: u32, exchange: u32, has_weight: u32, eps: f32 },
     bindings: Bind { x: Read, w: Read, table: Read, y: Write },
     cpu: cpu_ref::rope,
     nmse: 1e-10,
+}
+
+/// Threads of a workgroup.
+pub(super) const WG: u32 = 128;
+
+/// Threads that share a head, a quad each, of rows of heads in quads.
+pub(super) fn lanes(head_dim: u32) -> u32 {
+    (head_dim / 4).next_power_of_two()
 }
 
 /// y = rope(x / sqrt(mean(x^2) + eps) * w), head by head.
@@ -46,18 +56,21 @@ impl Operation for NormRope {
         Io { reads: vec![self.x, self.table], writes: vec![self.y] }
     }
 
-    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let shape = self.x.shape;
+        let lanes = lanes(shape.dim);
         let params = Params {
             heads: shape.heads,
             head_dim: shape.dim,
             dim: self.table.shape.dim,
             rows: shape.rows,
+            lanes,
+            exchange: cx.caps.subgroup_size.min(WG),
             has_weight: u32::from(self.w.is_some()),
             eps: self.eps,
         };
         let bind = Bind { x: self.x.into(), w: Arg::from(self.w), table: self.table.into(), y: self.y.into() };
-        vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: shape.heads })]
+        vec![bind.dispatch(params, Grid::Elements { lead: Shape { dim: lanes, ..shape }, workgroup: WG, per_thread: 1 })]
     }
 
     fn cpu(&self, _: &mut Host<'_>) {

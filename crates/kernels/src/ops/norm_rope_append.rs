@@ -1,5 +1,6 @@
 //! Norm and rotation of the keys, norm of the values, and their way into the state, in one kernel. Made by the planner, never recorded.
 
+use super::norm_rope::{self, WG};
 use super::{Attend, Io, Op, Operation, attention, kv_append, rms_norm, rope};
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
@@ -13,12 +14,21 @@ kernel! {
     NORM_ROPE_APPEND: "norm_rope_append",
     entry: "norm_rope_append",
     wgsl: [
-        "norm_rope_append.wgsl", "shared/head_quads.wgsl", "shared/head_turns.wgsl", "shared/head_most.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"
+        "norm_rope_append.wgsl", "shared/heads_quads.wgsl", "shared/head_turns.wgsl", "shared/head_most.wgsl", "shared/square_sums.wgsl",
+        "shared/grid.wgsl", "shared/lanes.wgsl"
     ],
-    params: Params { heads: u32, head_dim: u32, dim: u32, rows: u32, capacity: u32, norm_k: u32, norm_v: u32, eps: f32 },
+    params: Params {
+        heads: u32, head_dim: u32, dim: u32, rows: u32, capacity: u32, lanes: u32, exchange: u32, norm_k: u32, norm_v: u32, eps: f32
+    },
     bindings: Bind { k: Read, v: Read, w: Read, table: Read, positions: Read, sequences: Read, k_state: KvMut, v_state: KvMut },
     cpu: cpu_ref::kv_append,
     nmse: 1e-10,
+}
+
+/// Threads that share one of a row's `heads`: as few as have a quad each, where they fill whole workgroups.
+pub(super) fn lanes(head_dim: u32, heads: u32) -> u32 {
+    let lanes = norm_rope::lanes(head_dim);
+    if (heads * lanes).is_multiple_of(WG) { lanes } else { WG }
 }
 
 /// state = append(rope(norm(k)), norm(v)); either norm may be missing.
@@ -51,7 +61,7 @@ pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
     };
     let shape = k.shape;
     // The kernel writes a state, so its grid must come out whole: one dimension.
-    let workgroups = u64::from(shape.rows) * 2 * u64::from(shape.heads);
+    let workgroups = u64::from(shape.rows) * u64::from(2 * shape.heads * lanes(shape.dim, 2 * shape.heads) / WG);
     let fits = shape.dim.is_multiple_of(32) && table.shape.dim.is_multiple_of(8) && shape.dim <= attention::MAX_HEAD_DIM && workgroups <= u64::from(makers.caps.max_grid);
     let same_eps = normed.is_none_or(|norm| eps.is_none_or(|eps| eps == norm.eps));
     if !fits || !same_eps {
@@ -77,14 +87,17 @@ impl Operation for NormRopeAppend {
         Io { reads: vec![self.k, self.v, self.table, self.positions, self.sequences], writes: vec![] }
     }
 
-    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let shape = self.k.shape;
+        let lanes = lanes(shape.dim, 2 * shape.heads);
         let params = Params {
             heads: shape.heads,
             head_dim: shape.dim,
             dim: self.table.shape.dim,
             rows: shape.rows,
             capacity: 0,
+            lanes,
+            exchange: cx.caps.subgroup_size.min(WG),
             norm_k: u32::from(self.norm_k.is_some()),
             norm_v: u32::from(self.norm_v),
             eps: self.eps,
@@ -99,7 +112,7 @@ impl Operation for NormRopeAppend {
             k_state: self.state.k.into(),
             v_state: self.state.v.into(),
         };
-        vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: 2 * shape.heads })]
+        vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: 2 * shape.heads * lanes / WG })]
     }
 
     fn cpu(&self, _: &mut Host<'_>) {

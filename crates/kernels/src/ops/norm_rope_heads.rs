@@ -1,7 +1,7 @@
 //! Norms and rotations of queries and keys and the way of keys and values into the state, in one kernel. Made by the planner, never recorded.
 
-use super::norm_rope::NormRope;
-use super::norm_rope_append::{NormRopeAppend, recorded};
+use super::norm_rope::{NormRope, WG};
+use super::norm_rope_append::{NormRopeAppend, lanes, recorded};
 use super::{Io, Op, Operation};
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
@@ -12,10 +12,12 @@ kernel! {
     NORM_ROPE_HEADS: "norm_rope_heads",
     entry: "norm_rope_heads",
     wgsl: [
-        "norm_rope_heads.wgsl", "shared/head_quads.wgsl", "shared/head_turns.wgsl", "shared/head_most.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"
+        "norm_rope_heads.wgsl", "shared/heads_quads.wgsl", "shared/head_turns.wgsl", "shared/head_most.wgsl", "shared/square_sums.wgsl",
+        "shared/grid.wgsl", "shared/lanes.wgsl"
     ],
     params: Params {
-        q_heads: u32, heads: u32, head_dim: u32, dim: u32, rows: u32, capacity: u32, norm_q: u32, norm_k: u32, norm_v: u32, eps: f32
+        q_heads: u32, heads: u32, head_dim: u32, dim: u32, rows: u32, capacity: u32, lanes: u32, exchange: u32, norm_q: u32, norm_k: u32, norm_v: u32,
+        eps: f32
     },
     bindings: Bind {
         q: Read, k: Read, v: Read, wq: Read, wk: Read, table: Read, positions: Read, sequences: Read, k_state: KvMut, v_state: KvMut, y: Write
@@ -50,7 +52,8 @@ pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
     };
     let (shape, of) = (q.shape, append.k.shape);
     let normed = append.norm_k.is_some() || append.norm_v;
-    let workgroups = u64::from(shape.rows) * u64::from(shape.heads + 2 * of.heads);
+    let heads = shape.heads + 2 * of.heads;
+    let workgroups = u64::from(shape.rows) * u64::from(heads * lanes(of.dim, heads) / WG);
     let fits = shape.dim == of.dim && shape.rows == of.rows && workgroups <= u64::from(makers.caps.max_grid);
     if !fits || (normed && eps != append.eps) || !NORM_ROPE_HEADS.fits(makers.caps) || makers.read_since(y) {
         return None;
@@ -67,9 +70,11 @@ impl Operation for NormRopeHeads {
         io
     }
 
-    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let append = &self.append;
         let shape = append.k.shape;
+        let heads = self.q.shape.heads + 2 * shape.heads;
+        let lanes = lanes(shape.dim, heads);
         let params = Params {
             q_heads: self.q.shape.heads,
             heads: shape.heads,
@@ -77,6 +82,8 @@ impl Operation for NormRopeHeads {
             dim: append.table.shape.dim,
             rows: shape.rows,
             capacity: 0,
+            lanes,
+            exchange: cx.caps.subgroup_size.min(WG),
             norm_q: u32::from(self.norm_q.is_some()),
             norm_k: u32::from(append.norm_k.is_some()),
             norm_v: u32::from(append.norm_v),
@@ -95,7 +102,7 @@ impl Operation for NormRopeHeads {
             v_state: append.state.v.into(),
             y: self.y.into(),
         };
-        vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: self.q.shape.heads + 2 * shape.heads })]
+        vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: heads * lanes / WG })]
     }
 
     fn cpu(&self, _: &mut Host<'_>) {

@@ -11,7 +11,7 @@ use crate::tensor::{Lead, Shape, Tensor};
 kernel! {
     PACK_F16: "pack_f16",
     entry: "pack_f16",
-    wgsl: ["pack_f16.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
+    wgsl: ["pack_f16.wgsl", "shared/half_scale.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
     params: Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32 },
     bindings: Bind { x: Read, scales: Write, halves: Write },
     cpu: cpu_ref::pack_f16,

@@ -4,7 +4,7 @@
 use crate::device::Caps;
 use crate::ops::{
     Op, Operation, attention_merge, attention_short, glu_pack_q8, matmul_vec_glu, matmul_vec_group, matmul_vec_norm, norm_add,
-    norm_pack_q8, norm_rope, norm_rope_append, norm_rope_heads,
+    norm_pack_f16, norm_pack_q8, norm_rope, norm_rope_append, norm_rope_heads,
 };
 use crate::record::Node;
 use crate::tensor::Tensor;
@@ -59,6 +59,7 @@ type Rule = fn(&Op, &Makers<'_>) -> Option<Absorbed>;
 /// The rules, tried in this order at every operation, front to back, until none applies: what one made, a later one may absorb.
 const RULES: &[Rule] = &[
     norm_pack_q8::absorb,
+    norm_pack_f16::absorb,
     matmul_vec_norm::absorb,
     norm_add::absorb,
     glu_pack_q8::absorb,

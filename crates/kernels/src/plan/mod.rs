@@ -16,7 +16,7 @@ pub use split::parts;
 use crate::compose::Kernel;
 use crate::device::Caps;
 use crate::error::Error;
-use crate::ops::{Op, Operation, Work, attention_split};
+use crate::ops::{Op, Operation, Work, attention_split, matmul_coop_glu};
 use crate::record::Recorder;
 use crate::row::Row;
 use crate::tensor::{Counts, Lead, Shape, State, Tensor, Weight};
@@ -197,7 +197,10 @@ pub fn plan(rec: &Recorder, caps: &Caps, options: &PlanOptions) -> Result<Planne
     let nodes = if options.fast { narrow::narrow(nodes, &mut origins, caps) } else { nodes };
     let nodes = match options.unfused {
         true => nodes,
-        false => absorb::absorb(attention_split::split(nodes, &mut origins, caps), &read_back, caps),
+        false => {
+            let nodes = matmul_coop_glu::join(nodes, &mut origins, &read_back, caps);
+            absorb::absorb(attention_split::split(nodes, &mut origins, caps), &read_back, caps)
+        }
     };
     let cx = Lower { caps, capacity: rec.capacity, fast: options.fast };
     let mut steps = vec![];

@@ -3,7 +3,9 @@
 use super::Step;
 use crate::record::Origin;
 use crate::tensor::{Input, Shape, Tensor};
+use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// Alignment of the inputs inside the step buffer, bytes: the largest that WebGPU allows a device to ask for.
 pub const INPUT_ALIGN: u64 = 256;
@@ -31,48 +33,79 @@ pub fn place(steps: &[Step], origins: &[(Origin, Shape)], read_back: &[Tensor]) 
             placement.input_bytes += bytes.max(16).next_multiple_of(INPUT_ALIGN);
         }
     }
-    let mut last_use: HashMap<u32, usize> = HashMap::new();
-    for (at, step) in steps.iter().enumerate() {
-        for t in step.dispatch.tensors(false).chain(step.dispatch.tensors(true)) {
-            last_use.insert(t.id, at);
-        }
-    }
-    for t in read_back {
-        last_use.insert(t.id, usize::MAX);
-    }
-    let mut free: Vec<usize> = vec![];
-    for (at, step) in steps.iter().enumerate() {
-        for t in step.dispatch.tensors(true) {
-            if placement.slots.contains_key(&t.id) {
-                continue;
-            }
-            let bytes = (origins[t.id as usize].1.elements() * 4).max(16);
-            let slot = take(&mut free, &mut placement.buffers, bytes, last_use[&t.id] == usize::MAX);
-            placement.slots.insert(t.id, slot);
-        }
-        let ends = step.dispatch.tensors(false).chain(step.dispatch.tensors(true)).filter(|t| last_use[&t.id] == at);
-        for slot in ends.filter_map(|t| placement.slots.get(&t.id).copied()) {
-            if !free.contains(&slot) {
-                free.push(slot);
-            }
-        }
+    // Large values choose first, so that none waits for a buffer that a small one holds.
+    let mut lives = lives(steps, origins, read_back);
+    lives.sort_by_key(|life| (Reverse(life.bytes), life.first, life.id));
+    let mut taken: Vec<Vec<Range<usize>>> = vec![];
+    for life in lives {
+        let steps = if life.alone { 0..usize::MAX } else { life.first..life.last + 1 };
+        let free = |uses: &Vec<Range<usize>>| uses.iter().all(|used| used.end <= steps.start || steps.end <= used.start);
+        // The last that is free is the smallest one.
+        let slot = taken.iter().rposition(free).unwrap_or_else(|| {
+            placement.buffers.push(life.bytes);
+            taken.push(vec![]);
+            taken.len() - 1
+        });
+        taken[slot].push(steps);
+        placement.slots.insert(life.id, slot);
     }
     placement
 }
 
-/// The free buffer that fits best; a smaller one grows before a new one is made, unless it must be `alone`.
-fn take(free: &mut Vec<usize>, buffers: &mut Vec<u64>, bytes: u64, alone: bool) -> usize {
-    let fitting = free.iter().copied().filter(|&s| buffers[s] >= bytes).min_by_key(|&s| buffers[s]);
-    let largest = || free.iter().copied().max_by_key(|&s| buffers[s]);
-    match fitting.or_else(largest).filter(|_| !alone) {
-        Some(slot) => {
-            free.retain(|&s| s != slot);
-            buffers[slot] = buffers[slot].max(bytes);
-            slot
+/// The steps between which a value's buffer is its own.
+struct Life {
+    id: u32,
+    bytes: u64,
+    first: usize,
+    last: usize,
+    /// Whether no other value may have the buffer, before or after.
+    alone: bool,
+}
+
+/// The lives of everything that steps write.
+fn lives(steps: &[Step], origins: &[(Origin, Shape)], read_back: &[Tensor]) -> Vec<Life> {
+    let mut lives: HashMap<u32, Life> = HashMap::new();
+    for (at, step) in steps.iter().enumerate() {
+        for t in step.dispatch.tensors(true) {
+            let bytes = (origins[t.id as usize].1.elements() * 4).max(16);
+            let alone = read_back.iter().any(|read| read.id == t.id);
+            lives.entry(t.id).or_insert(Life { id: t.id, bytes, first: at, last: at, alone });
         }
-        None => {
-            buffers.push(bytes);
-            buffers.len() - 1
+        for t in step.dispatch.tensors(false).chain(step.dispatch.tensors(true)) {
+            if let Some(life) = lives.get_mut(&t.id) {
+                life.last = at;
+            }
         }
+    }
+    lives.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::device::Caps;
+    use crate::ops::{add, matmul, scale};
+    use crate::plan::{PlanOptions, plan};
+    use crate::record::Recorder;
+    use crate::tensor::{Counts, Lead, Shape, Weight};
+    use gguf::GgmlType;
+
+    #[test]
+    fn a_small_value_that_lives_long_holds_no_large_buffer() {
+        let (rows, wide, narrow) = (64, 256, 4);
+        let mut rec = Recorder::new(Counts { step: rows, out: 0 }, &[]);
+        let weight = |id, rows, cols| Weight { id, ty: GgmlType::F32, rows, cols };
+        let x = rec.host_input(0, Shape::new(Lead::Step, rows, wide));
+        let a = scale(&mut rec, x, 2.0);
+        let b = scale(&mut rec, a, 2.0);
+        let small = matmul(&mut rec, weight(0, narrow, wide), b);
+        let c = scale(&mut rec, b, 2.0);
+        let d = scale(&mut rec, c, 2.0);
+        let e = matmul(&mut rec, weight(1, wide, narrow), small);
+        let y = add(&mut rec, d, e);
+        rec.output(y);
+        let planned = plan(&rec, &Caps::WEBGPU, &PlanOptions::default()).unwrap();
+        // Two large values at a time, the small one, and what is read back.
+        let [large, small] = [wide, narrow].map(|width| 4 * u64::from(rows * width));
+        assert_eq!(planned.placement.buffers, [large, large, large, small]);
     }
 }
