@@ -60,7 +60,7 @@ kernel! {
 }
 
 /// Rows up to which keys are split.
-const MAX_ROWS: u32 = 32;
+const MAX_ROWS: u32 = 64;
 /// Workgroups that fill a large device.
 const WORKGROUPS: u32 = 512;
 /// Parts at most.
