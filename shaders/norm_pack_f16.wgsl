@@ -1,7 +1,7 @@
 // h[t] = a[t] + b[t];   scales[t], halves[t] = h[t, d] / sqrt(mean_d h[t, d]^2 + eps) w[d] in f16, as pack_f16.wgsl packs rows
 // a, b, h [rows, dim] f32 (b and h not touched when has_add = 0), w [dim] f32 (not read when has_weight = 0), dim a multiple of 4, scales [rows]
-// f32, halves [rows, dim / 2] words. Rows are reckoned 2^-32 times their size, so that squares do not overflow. One workgroup per row.
-struct Params { dim: u32, rows: u32, has_add: u32, has_weight: u32, eps: f32 }
+// f32, halves in the order of its pitches. Rows are reckoned 2^-32 times their size, so that squares do not overflow. One workgroup per row.
+struct Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32, has_add: u32, has_weight: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> a: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> b: array<vec4<f32>>;
@@ -52,6 +52,6 @@ fn norm_pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
         if (params.has_weight == 1u) {
             v *= w[quad];
         }
-        halves[at] = halves_of_quad(v / scale);
+        halves[row * params.row_pitch + (quad >> 2u) * params.slab_pitch + (quad & 3u)] = halves_of_quad(v / scale);
     }
 }

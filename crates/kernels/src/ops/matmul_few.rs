@@ -3,6 +3,7 @@
 use super::add::add_bias;
 use super::matmul::{Matmul, matmul};
 use super::matmul_vec_q8;
+use super::rms_norm;
 use crate::parity::{Case, Gen};
 use crate::plan::{Arg, Dispatch, Grid, Lower, PlanOptions, fixed, parts};
 use crate::row::Row;
@@ -101,8 +102,8 @@ pub fn lower(op: &Matmul, scales: Tensor, cx: &Lower<'_>) -> Vec<Dispatch> {
     parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
 }
 
-/// Every format with units, rows at the edges of bands, columns that leave subgroups without any, activations far outside the range of f16; as
-/// the planner makes it of a plain product.
+/// Every format with units, rows at the edges of bands, columns that leave subgroups without any, activations far outside the range of f16, or
+/// a norm's; as the planner makes it of a plain product.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, ty) = (g.pick(&[9, 15, 16, 17, 32, 33, 64]), g.format_with(|f| f.units.is_some()));
     let n = g.pick(&[1, 15, 31, 32, 33, 97, TILE * FEW_WORKGROUPS - 1]);
@@ -111,6 +112,7 @@ pub fn case(g: &mut Gen) -> Case {
     case.options = PlanOptions { fast: true, ..case.options };
     let w = case.weight(g, ty, n, cols);
     let x = if g.coin() { case.uniform(g, cols, 1e6) } else { case.tensor(g, cols) };
+    let x = if g.coin() { rms_norm(&mut case.rec, x, None, 1e-6) } else { x };
     let bias = g.coin().then(|| case.vector(g, n));
     let y = matmul(&mut case.rec, w, x);
     let y = bias.map_or(y, |b| add_bias(&mut case.rec, y, b));

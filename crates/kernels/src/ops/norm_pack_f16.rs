@@ -1,6 +1,6 @@
 //! A norm whose readers want f16, with the residual sum before it. Made by the planner, never recorded.
 
-use super::pack_f16::{PackF16, pack_f16};
+use super::pack_f16::{pack_f16, pitches};
 use super::{Io, Op, Operation, add, rms_norm};
 use crate::compare::Compare;
 use crate::exec::cpu::Host;
@@ -12,7 +12,7 @@ kernel! {
     NORM_PACK_F16: "norm_pack_f16",
     entry: "norm_pack_f16",
     wgsl: ["norm_pack_f16.wgsl", "shared/half_scale.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
-    params: Params { dim: u32, rows: u32, has_add: u32, has_weight: u32, eps: f32 },
+    params: Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32, has_add: u32, has_weight: u32, eps: f32 },
     bindings: Bind { a: Read, b: Read, w: Read, h: Write, scales: Write, halves: Write },
     cpu: cpu_ref::rms_norm,
     nmse: 1e-6,
@@ -28,17 +28,19 @@ pub struct NormPackF16 {
     pub eps: f32,
     pub scales: Tensor,
     pub halves: Tensor,
+    /// As [`PackF16`](super::pack_f16::PackF16) has it.
+    pub slab: u32,
 }
 
 /// Packing of what a norm of whole rows made for nobody else.
 pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
-    let Op::PackF16(pack @ PackF16 { slab: 0, .. }) = op else { return None };
+    let Op::PackF16(pack) = op else { return None };
     let (a, sum, w, eps) = match makers.alone(pack.x)? {
         Op::RmsNorm(norm) if norm.x.shape.heads == 1 => (norm.x, None, norm.w, norm.eps),
         Op::AddRmsNorm(norm) => (norm.a, Some((norm.b, norm.h)), norm.w, norm.eps),
         _ => return None,
     };
-    let op = NormPackF16 { a, sum, w, eps, scales: pack.scales, halves: pack.halves }.into();
+    let op = NormPackF16 { a, sum, w, eps, scales: pack.scales, halves: pack.halves, slab: pack.slab }.into();
     Some(Absorbed { op, of: vec![pack.x], early: true })
 }
 
@@ -51,9 +53,12 @@ impl Operation for NormPackF16 {
 
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let shape = self.a.shape;
+        let (row_pitch, slab_pitch) = pitches(shape, self.slab);
         let params = Params {
             dim: shape.width(),
             rows: shape.rows,
+            row_pitch,
+            slab_pitch,
             has_add: u32::from(self.sum.is_some()),
             has_weight: u32::from(self.w.is_some()),
             eps: self.eps,

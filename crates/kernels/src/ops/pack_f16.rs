@@ -37,6 +37,11 @@ pub fn packed_shapes(x: Shape) -> [Shape; 2] {
     [Shape { heads: 1, dim: 1, ..x }, Shape { heads: 1, dim: x.width() / 2, ..x }]
 }
 
+/// Vectors of four from row to row and from one 16 columns to the next, of the halves of `x` in slabs of so many rows, or in whole rows.
+pub(super) fn pitches(x: Shape, slab: u32) -> (u32, u32) {
+    if slab > 0 { (COLUMNS / 4, slab * COLUMNS / 4) } else { (x.width() / 4, COLUMNS / 4) }
+}
+
 /// `x` [T, D], D a multiple of 4, as [`cpu_ref::pack_f16`] packs it: the scales [T, 1] f32 and the halves [T, D / 2] words.
 pub fn pack_f16(rec: &mut Recorder, x: Tensor) -> (Tensor, Tensor) {
     assert!(x.shape.width().is_multiple_of(4), "pack_f16 of rows of {}", x.shape.width());
@@ -52,7 +57,7 @@ impl Operation for PackF16 {
 
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let shape = self.x.shape;
-        let (row_pitch, slab_pitch) = if self.slab > 0 { (COLUMNS / 4, self.slab * COLUMNS / 4) } else { (shape.width() / 4, COLUMNS / 4) };
+        let (row_pitch, slab_pitch) = pitches(shape, self.slab);
         let params = Params { dim: shape.width(), rows: shape.rows, row_pitch, slab_pitch };
         let bind = Bind { x: self.x.into(), scales: self.scales.into(), halves: self.halves.into() };
         vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: 1 })]
