@@ -34,7 +34,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(NORM_ADD, "comparison", "for (var quad = 4u * WG + lid; quad < quads;", "quads past the row count as zeros"),
     allow(NORM_ADD, "comparison", "WG) {", EXIT),
     allow(NORM_ADD, "guard dropped", "WG) {", EXIT),
-    allow(NORM_ADD, "comparison", "for (var first = 4u * WG; first < quads;", EXIT),
     allow(NORM_PACK_Q8, "sign", "let at = min(number, params.rows * quads - 1u);", DROPPED),
     allow(NORM_PACK_Q8, "guard dropped", "if (inside)", CLAMPED),
     allow(PACK_F16, "off by one", "if (lid == 0u)", TWICE),
