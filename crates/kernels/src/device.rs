@@ -406,14 +406,22 @@ impl Device {
 
     /// A zeroed buffer, or the error that names what it was for.
     pub(crate) fn buffer(&self, what: &str, bytes: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer, Error> {
+        self.create(what, bytes, usage, false)
+    }
+
+    /// A buffer that is mapped for writing, to copy from.
+    pub(crate) fn staging(&self, what: &str, bytes: u64) -> Result<wgpu::Buffer, Error> {
+        self.create(what, bytes, wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC, true)
+    }
+
+    fn create(&self, what: &str, bytes: u64, usage: wgpu::BufferUsages, mapped_at_creation: bool) -> Result<wgpu::Buffer, Error> {
         let bytes = bytes.max(16).next_multiple_of(16);
         if bytes > self.0.caps.max_buffer_bytes {
             return Err(Error::BindingTooLarge { what: what.to_string(), bytes, limit: self.0.caps.max_buffer_bytes });
         }
         self.count();
         let scope = self.0.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
-        let buffer =
-            self.0.device.create_buffer(&wgpu::BufferDescriptor { label: Some(what), size: bytes, usage, mapped_at_creation: false });
+        let buffer = self.0.device.create_buffer(&wgpu::BufferDescriptor { label: Some(what), size: bytes, usage, mapped_at_creation });
         #[cfg(not(target_arch = "wasm32"))]
         if pollster::block_on(scope.pop()).is_some() {
             return Err(Error::OutOfMemory { what: what.to_string(), bytes });

@@ -130,6 +130,8 @@ pub struct Case {
     pub rec: Recorder,
     pub input: StepInput,
     pub options: PlanOptions,
+    /// Whether it is of rounding to f16: without cooperative matrices it runs unrounded, not in the 8 bits that its oracles do not have.
+    pub halves: bool,
     kinds: Vec<StateKind>,
     sequences: u32,
     capacity: u32,
@@ -159,6 +161,7 @@ impl Case {
             rec,
             input,
             options: PlanOptions::default(),
+            halves: false,
             kinds: kinds.to_vec(),
             sequences,
             capacity,
@@ -284,12 +287,17 @@ impl Case {
         self.compare.push(compare);
     }
 
+    /// The options that it has on a device of these capabilities.
+    pub(crate) fn options_on(&self, caps: &Caps) -> PlanOptions {
+        PlanOptions { fast: self.options.fast && (caps.cooperative || !self.halves), ..self.options.clone() }
+    }
+
     /// The kernels that a device of these capabilities would run.
     ///
     /// # Errors
     /// What planning gives.
     pub fn kernels(&self, caps: &Caps, portable: bool) -> Result<Vec<Kernel>, Error> {
-        let options = PlanOptions { portable, ..self.options.clone() };
+        let options = PlanOptions { portable, ..self.options_on(caps) };
         let steps = crate::plan::plan(&self.rec, caps, &options)?.steps.into_iter();
         Ok(steps.filter(|s| s.dispatch.runs(&self.input.positions)).map(|s| s.kernel).collect())
     }

@@ -62,7 +62,7 @@ impl Known {
     }
 
     fn compare_over(&self, poison: u32, device: &Device, portable: bool) -> Result<Outcome, Error> {
-        let options = PlanOptions { portable, guarded: true, ..self.case.options.clone() };
+        let options = PlanOptions { portable, guarded: true, ..self.case.options_on(device.caps()) };
         let Ran { outputs, kernels, overrun } = self.case.ran(&Executor::Gpu(device.clone()), &options, poison)?;
         assert_eq!(outputs.len(), self.expected.len(), "another number of outputs");
         let mut nmse = 0.0_f64;

@@ -24,27 +24,55 @@ struct Sizes {
 
 const SIZES: Sizes = Sizes { chunk: 8 << 20, piece: 256 << 10, in_flight: 48 << 20 };
 
-/// Copies that were submitted and may not be done: their source is memory of ours.
+/// Memory that the device copies from: what is under way, the oldest first, and what may be written again. Drivers take longer to make
+/// such memory than to copy it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Flight(VecDeque<(wgpu::SubmissionIndex, u64)>);
+pub(crate) struct Flight {
+    copying: VecDeque<(wgpu::SubmissionIndex, wgpu::Buffer)>,
+    free: Vec<wgpu::Buffer>,
+}
 
 impl Flight {
+    /// Bytes of all of it.
     fn bytes(&self) -> u64 {
-        self.0.iter().map(|(_, bytes)| bytes).sum()
+        self.copying.iter().map(|(_, buffer)| buffer).chain(&self.free).map(wgpu::Buffer::size).sum()
     }
 
-    /// Waits until `bytes` more are within the limit; the oldest copies end first.
-    fn make_room(&mut self, device: &Device, bytes: u64, limit: u64) -> Result<(), Error> {
-        while !self.0.is_empty() && self.bytes() + bytes > limit {
-            let (submission, _) = self.0.pop_front().expect("not empty");
+    /// A mapped buffer of `bytes` at least, of `sizes.chunk` where that is enough. Waits for the oldest copies while all of them and this one would be
+    /// above the limit.
+    fn take(&mut self, device: &Device, what: &str, bytes: u64, sizes: Sizes) -> Result<wgpu::Buffer, Error> {
+        let size = bytes.max(sizes.chunk as u64).next_multiple_of(16);
+        loop {
+            if let Some(at) = self.free.iter().position(|buffer| buffer.size() >= size) {
+                return Ok(self.free.swap_remove(at));
+            }
+            if self.bytes() + size <= sizes.in_flight {
+                return device.staging(what, size);
+            }
+            // None of these is large enough.
+            self.free.clear();
+            if self.copying.is_empty() {
+                return device.staging(what, size);
+            }
+            let (submission, buffer) = self.copying.pop_front().expect("not empty");
             device.wait_for(submission, "uploading")?;
+            // Only where waiting is possible is it mapped again now.
+            if cfg!(not(target_arch = "wasm32")) {
+                self.free.push(buffer);
+            }
         }
-        Ok(())
     }
 
-    /// Starts the copies that were written.
-    fn submit(&mut self, device: &Device, bytes: u64) {
-        self.0.push_back((device.0.queue.submit([]), bytes));
+    /// Copies the first `bytes` of a written buffer.
+    fn copy(&mut self, device: &Device, staging: wgpu::Buffer, to: &wgpu::Buffer, offset: u64, bytes: u64) {
+        staging.unmap();
+        let mut encoder = device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encoder.copy_buffer_to_buffer(&staging, 0, to, offset, Some(bytes));
+        let submission = device.0.queue.submit([encoder.finish()]);
+        if cfg!(not(target_arch = "wasm32")) {
+            staging.map_async(wgpu::MapMode::Write, .., |_| {});
+        }
+        self.copying.push_back((submission, staging));
     }
 }
 
@@ -105,16 +133,13 @@ fn upload_in(
     for start in (0..count).step_by(per_chunk) {
         let n = per_chunk.min(count - start);
         let Some(bytes) = NonZeroU64::new((n * all.to) as u64) else { break };
-        flight.make_room(device, bytes.get(), sizes.in_flight)?;
         let offset = (table.len() + start * all.to) as u64;
-        let Some(mut staging) = queue.write_buffer_with(&buffer, offset, bytes) else {
-            device.check(name)?;
-            return Err(Error::OutOfMemory { what: format!("the upload of {name}"), bytes: bytes.get() });
-        };
-        let written = all.write(rows.start as usize + start, sizes.piece, staging.slice(..));
-        drop(staging);
-        flight.submit(device, bytes.get());
-        written?;
+        let staging = flight.take(device, "the upload of weights", bytes.get(), sizes)?;
+        let lost = |e: wgpu::MapRangeError| Error::Device { what: format!("the upload of {name}"), reason: e.to_string() };
+        let mut view = staging.get_mapped_range_mut(..bytes.get()).map_err(lost)?;
+        all.write(rows.start as usize + start, sizes.piece, view.slice(..))?;
+        drop(view);
+        flight.copy(device, staging, &buffer, offset, bytes.get());
     }
     device.check(name)?;
     Ok(buffer)
@@ -195,7 +220,7 @@ mod tests {
             let all = Rows::new(format, cols, &source);
             let mut flight = Flight::default();
             let buffer = upload_in(SMALL, &device, "rows", &all, rows.clone(), &mut flight).unwrap();
-            assert!(flight.bytes() > 0 && flight.bytes() <= SMALL.in_flight, "{ty}: {} bytes under way", flight.bytes());
+            assert!(flight.bytes() > 0 && flight.bytes() <= SMALL.in_flight, "{ty}: {} bytes of staging memory", flight.bytes());
             let mut expected = bytemuck::cast_slice::<u32, u8>(format.table()).to_vec();
             for row in rows {
                 let mut dst = vec![0; all.to];
@@ -207,16 +232,20 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_above_the_limit_goes_alone() {
+    fn staging_memory_is_used_again_and_a_chunk_above_the_limit_goes_alone() {
         let device = device();
+        let sizes = Sizes { chunk: 32, piece: 16, in_flight: 64 };
+        let to = device.buffer("target", 256, wgpu::BufferUsages::COPY_DST).unwrap();
         let mut flight = Flight::default();
-        for bytes in [10, 50, 7] {
-            flight.make_room(&device, bytes, 20).unwrap();
-            flight.submit(&device, bytes);
-            assert_eq!(flight.bytes(), bytes);
-        }
-        flight.make_room(&device, 13, 20).unwrap();
-        assert_eq!(flight.bytes(), 7, "both are within the limit");
+        let mut send = |bytes: u64| {
+            let staging = flight.take(&device, "a test", bytes, sizes).unwrap();
+            staging.get_mapped_range_mut(..bytes).unwrap().copy_from_slice(&vec![7; bytes as usize]);
+            flight.copy(&device, staging, &to, 0, bytes);
+            (flight.bytes(), flight.copying.len() + flight.free.len())
+        };
+        assert_eq!((send(16), send(32), send(16), send(32)), ((32, 1), (64, 2), (64, 2), (64, 2)));
+        assert_eq!(send(200), (208, 1), "alone");
+        assert_eq!(send(32), (208, 1), "the large one serves small ones too");
     }
 
     #[test]

@@ -110,6 +110,7 @@ pub fn case(g: &mut Gen) -> Case {
     let cols = if n < TILE * 4 { g.cols(ty) } else { 256 };
     let mut case = Case::new(rows);
     case.options = PlanOptions { fast: true, ..case.options };
+    case.halves = true;
     let w = case.weight(g, ty, n, cols);
     let x = if g.coin() { case.uniform(g, cols, 1e6) } else { case.tensor(g, cols) };
     let x = if g.coin() { rms_norm(&mut case.rec, x, None, 1e-6) } else { x };
