@@ -34,7 +34,7 @@ const COLUMNS: u32 = TILE / 2;
 /// Columns that share a top.
 const PART: u32 = 32;
 
-/// tops, halves = activation(x gate^T) (x up^T) in f16, divided by a power of two for every [`PART`] columns.
+/// tops, halves = activation(x gate^T) (x up^T) in f16, divided by a power of two for every 32 columns.
 #[derive(Clone, Debug)]
 pub struct MatmulCoopGlu {
     pub gate: Weight,
