@@ -410,8 +410,8 @@ impl Device {
     }
 
     /// A buffer that is mapped for writing, to copy from.
-    pub(crate) fn staging(&self, what: &str, bytes: u64) -> Result<wgpu::Buffer, Error> {
-        self.create(what, bytes, wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC, true)
+    pub(crate) fn staging(&self, bytes: u64) -> Result<wgpu::Buffer, Error> {
+        self.create("the upload of weights", bytes, wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC, true)
     }
 
     fn create(&self, what: &str, bytes: u64, usage: wgpu::BufferUsages, mapped_at_creation: bool) -> Result<wgpu::Buffer, Error> {

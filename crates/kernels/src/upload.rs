@@ -38,21 +38,20 @@ impl Flight {
         self.copying.iter().map(|(_, buffer)| buffer).chain(&self.free).map(wgpu::Buffer::size).sum()
     }
 
-    /// A mapped buffer of `bytes` at least, of `sizes.chunk` where that is enough. Waits for the oldest copies while all of them and this one would be
-    /// above the limit.
-    fn take(&mut self, device: &Device, what: &str, bytes: u64, sizes: Sizes) -> Result<wgpu::Buffer, Error> {
-        let size = bytes.max(sizes.chunk as u64).next_multiple_of(16);
+    /// A mapped buffer of `bytes` at least. Waits for the oldest copies while all of them and this one would be above `limit`.
+    fn take(&mut self, device: &Device, bytes: u64, limit: u64) -> Result<wgpu::Buffer, Error> {
+        let size = bytes.next_multiple_of(16);
         loop {
             if let Some(at) = self.free.iter().position(|buffer| buffer.size() >= size) {
                 return Ok(self.free.swap_remove(at));
             }
-            if self.bytes() + size <= sizes.in_flight {
-                return device.staging(what, size);
+            if self.bytes() + size <= limit {
+                return device.staging(size);
             }
             // None of these is large enough.
             self.free.clear();
             if self.copying.is_empty() {
-                return device.staging(what, size);
+                return device.staging(size);
             }
             let (submission, buffer) = self.copying.pop_front().expect("not empty");
             device.wait_for(submission, "uploading")?;
@@ -134,7 +133,7 @@ fn upload_in(
         let n = per_chunk.min(count - start);
         let Some(bytes) = NonZeroU64::new((n * all.to) as u64) else { break };
         let offset = (table.len() + start * all.to) as u64;
-        let staging = flight.take(device, "the upload of weights", bytes.get(), sizes)?;
+        let staging = flight.take(device, bytes.get(), sizes.in_flight)?;
         let lost = |e: wgpu::MapRangeError| Error::Device { what: format!("the upload of {name}"), reason: e.to_string() };
         let mut view = staging.get_mapped_range_mut(..bytes.get()).map_err(lost)?;
         all.write(rows.start as usize + start, sizes.piece, view.slice(..))?;
@@ -234,16 +233,16 @@ mod tests {
     #[test]
     fn staging_memory_is_used_again_and_a_chunk_above_the_limit_goes_alone() {
         let device = device();
-        let sizes = Sizes { chunk: 32, piece: 16, in_flight: 64 };
         let to = device.buffer("target", 256, wgpu::BufferUsages::COPY_DST).unwrap();
         let mut flight = Flight::default();
         let mut send = |bytes: u64| {
-            let staging = flight.take(&device, "a test", bytes, sizes).unwrap();
+            let staging = flight.take(&device, bytes, 64).unwrap();
             staging.get_mapped_range_mut(..bytes).unwrap().copy_from_slice(&vec![7; bytes as usize]);
             flight.copy(&device, staging, &to, 0, bytes);
             (flight.bytes(), flight.copying.len() + flight.free.len())
         };
-        assert_eq!((send(16), send(32), send(16), send(32)), ((32, 1), (64, 2), (64, 2), (64, 2)));
+        assert_eq!((send(16), send(32), send(16)), ((16, 1), (48, 2), (64, 3)));
+        assert_eq!(send(32), (48, 2), "the one of 32 again, and those too small for it are gone");
         assert_eq!(send(200), (208, 1), "alone");
         assert_eq!(send(32), (208, 1), "the large one serves small ones too");
     }

@@ -101,6 +101,12 @@ impl Weights {
         Self { list: vec![], store, bytes: 0, flight: Flight::default() }
     }
 
+    /// The set once all is loaded: gives back the memory that loading took.
+    #[must_use]
+    pub fn loaded(self) -> Self {
+        Self { flight: Flight::default(), ..self }
+    }
+
     /// Bytes that a matrix takes on the GPU, tables and padding included; what sizes are foretold with.
     #[must_use]
     pub fn device_bytes(ty: GgmlType, rows: u32, cols: u32) -> u64 {

@@ -210,7 +210,7 @@ impl AdapterFile {
             fits(b, [weight.rows, b.cols])?;
             pairs.push((weight, LowRank { a: a.load(&mut into)?, b: b.load(&mut into)?, scale: a.scale }));
         }
-        Ok(Factors { weights: into, pairs })
+        Ok(Factors { weights: into.loaded(), pairs })
     }
 }
 

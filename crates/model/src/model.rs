@@ -102,6 +102,7 @@ impl ModelFile {
             checked.fit_within(&SessionOptions::default(), available)?;
         }
         let (architecture, weights) = self.load(Weights::new(&executor), progress)?;
+        let weights = weights.loaded();
         let Self { file, tokenizer, template } = self;
         Ok(Model { file, tokenizer, template, executor, architecture, weights: Arc::new(weights), digest: OnceLock::new() })
     }
