@@ -1,4 +1,4 @@
-// The largest magnitude in the block of 32 of a thread's quad of `head` (head_quads.wgsl); every thread calls.
+// The largest magnitude in the block of 32 of a thread's quad of `head` (heads_quads.wgsl); every thread calls.
 fn head_most(v: vec4<f32>, lid: u32) -> f32 {
     workgroupBarrier();
     head[lid] = abs(v);

@@ -66,8 +66,7 @@ macro_rules! ops {
     ($($module:ident :: $name:ident),* $(,)?) => {
         $(pub mod $module;)*
 
-        /// Every operation. A recording has few hundred of them, so that the size of the largest does not matter.
-        #[allow(clippy::large_enum_variant)]
+        /// Every operation.
         #[derive(Clone, Debug)]
         pub enum Op { $($name($module::$name)),* }
 
