@@ -1,7 +1,7 @@
 //! The command line: commands, and the arguments that several of them share.
 
 use crate::executor::Choice;
-use crate::{bench, completions, devices, inspect, list, logits, man, perplexity, run, tokenize};
+use crate::{bench, completions, devices, inspect, list, logits, man, perplexity, run, tokenize, tune};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use kernels::PlanOptions;
 use model::{KvType, SessionOptions};
@@ -14,11 +14,15 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
 
-    /// Neither read nor write what is kept between runs: shaders as the driver compiled them, and what `weft devices` measured
+    /// Neither read nor write what is kept between runs: shaders as the driver compiled them, and what `weft devices` and `weft tune` measured
     ///
     /// It lies in $WEFT_CACHE_DIR, or in the folder weft of $XDG_CACHE_HOME, ~/.cache, ~/Library/Caches or %LOCALAPPDATA%.
     #[arg(long, global = true, display_order = 200)]
     pub no_cache: bool,
+
+    /// Choose kernels as is usual for the class of the device, whatever `weft tune` measured
+    #[arg(long, global = true, display_order = 201)]
+    pub no_tune: bool,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -28,6 +32,7 @@ const EXAMPLES: &str = "Examples:
   weft list                                which models are on this machine
   weft inspect qwen3-8b-Q4_K_M.gguf        what is in a file, and what it needs
   weft devices                             which GPUs are here
+  weft tune                                measure which kernels are fastest on this one
 
 `weft help COMMAND` says more.";
 
@@ -41,6 +46,7 @@ pub enum Command {
     Perplexity(perplexity::Args),
     Bench(bench::Args),
     Devices(devices::Args),
+    Tune(tune::Args),
     Completions(completions::Args),
     Man(man::Args),
 }

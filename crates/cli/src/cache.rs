@@ -1,9 +1,10 @@
-//! What is kept between runs, in the user's cache folder: compiled pipelines and measured rates, a file each per adapter, driver and
-//! version.
+//! What is kept between runs, in the user's cache folder: compiled pipelines, measured rates and tables by which rows are chosen, a file each
+//! per adapter, driver and version.
 
-use crate::exit::debug;
-use kernels::Device;
+use crate::exit::{debug, note};
+use anyhow::Result;
 use kernels::choose::Rates;
+use kernels::{Device, Table};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +14,19 @@ use std::sync::{Mutex, PoisonError};
 const FOLDER: &str = "WEFT_CACHE_DIR";
 
 static OFF: AtomicBool = AtomicBool::new(false);
+/// Whether rows are chosen by the table of the device's class, whatever was measured.
+static USUAL: AtomicBool = AtomicBool::new(false);
 /// Devices that were opened, and the files of their pipelines.
 static ATTACHED: Mutex<Vec<(Device, PathBuf)>> = Mutex::new(vec![]);
 
 /// Reads and writes nothing from here on.
 pub fn switch_off() {
     OFF.store(true, Ordering::Relaxed);
+}
+
+/// Uses no table that `weft tune` measured.
+pub fn choose_as_usual() {
+    USUAL.store(true, Ordering::Relaxed);
 }
 
 /// The folder, made when something is written; none where it is switched off or the system has none.
@@ -33,8 +41,14 @@ pub fn folder() -> Option<PathBuf> {
     if OFF.load(Ordering::Relaxed) { None } else { variable(FOLDER).or_else(system) }
 }
 
-/// Gives a device the pipelines that an earlier run saved for it, and remembers to save what this one adds.
-pub fn attach(device: &Device) {
+/// Gives a device the pipelines that an earlier run saved for it and the table that was measured of it, and remembers to save what pipelines this
+/// run adds.
+pub fn attach(device: &Device) -> Device {
+    attach_pipelines(device);
+    table(device).map_or_else(|| device.clone(), |table| device.with_table(table))
+}
+
+fn attach_pipelines(device: &Device) {
     let Some(folder) = folder() else { return };
     let path = folder.join(format!("pipelines-{}.bin", device.key_name()));
     let saved = read(&path);
@@ -74,6 +88,21 @@ pub fn keep_rates(device: &Device, rates: &Rates) {
     }
 }
 
+/// Where the table of a device is kept.
+pub fn table_file(device: &Device) -> Option<PathBuf> {
+    Some(folder()?.join(format!("table-{}.txt", device.table_name())))
+}
+
+/// What `weft tune` measured of this device, if it ever did and is asked for.
+pub fn table(device: &Device) -> Option<Table> {
+    let path = table_file(device).filter(|_| !USUAL.load(Ordering::Relaxed))?;
+    let table = Table::from_bytes(&device.table_key(), &read(&path)?);
+    if table.is_none() {
+        note(&format!("{} is damaged; rows are chosen as usual (weft tune writes it anew)", path.display()));
+    }
+    table
+}
+
 /// A file of the folder, if it is there and can be read.
 pub fn read(path: &Path) -> Option<Vec<u8>> {
     let error = match std::fs::read(path) {
@@ -88,10 +117,15 @@ pub fn read(path: &Path) -> Option<Vec<u8>> {
 
 /// Writes a file of the folder, whole or not at all; tells whether that went well.
 pub fn write(path: &Path, bytes: &[u8]) -> bool {
-    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-    let written = folder.map_err(anyhow::Error::from).and_then(|()| Ok(gguf::atomic_write(path, |out| out.write_all(bytes))?));
+    let written = try_write(path, bytes);
     if let Err(error) = &written {
         debug(&format!("cannot keep {}: {error}", path.display()));
     }
     written.is_ok()
+}
+
+/// The same for what was asked for.
+pub fn try_write(path: &Path, bytes: &[u8]) -> Result<()> {
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    Ok(gguf::atomic_write(path, |out| out.write_all(bytes))?)
 }

@@ -2,6 +2,7 @@
 
 use crate::cache;
 use crate::progress::Bar;
+use crate::tune;
 use anyhow::Result;
 use kernels::choose::{Crossover, Rates};
 use kernels::device::{self, AdapterSummary, Class, Device, Limits, Select};
@@ -79,6 +80,7 @@ fn print(out: &mut impl Write, device: &Device, args: &Args) -> Result<()> {
             writeln!(out, "  moves {to:.2} GB/s from the host, {from:.2} GB/s to it")?;
         }
     }
+    writeln!(out, "  chooses kernels {}", if cache::table(device).is_some() { MEASURED } else { USUAL })?;
     if args.limits {
         for (name, value) in pairs(&limits) {
             writeln!(out, "  {name}: {value}")?;
@@ -86,6 +88,10 @@ fn print(out: &mut impl Write, device: &Device, args: &Args) -> Result<()> {
     }
     Ok(())
 }
+
+/// By which table kernels are chosen.
+const MEASURED: &str = "as weft tune measured here";
+const USUAL: &str = "as is usual for its class (weft tune measures which are faster)";
 
 fn adapter_json(args: &Args, adapter: &AdapterSummary) -> Value {
     let mut object = json!({
@@ -110,6 +116,9 @@ fn adapter_json(args: &Args, adapter: &AdapterSummary) -> Value {
                     });
                 }
             }
+            let tuned = cache::table(&device);
+            object["table"] = tune::numbers(tuned.unwrap_or(device.caps().table));
+            object["tuned"] = json!(tuned.is_some());
             object["features"] = json!(features);
             object["memory_bytes"] = json!(device.memory().map(|m| m.total_bytes));
             object["available_bytes"] = json!(device.memory().map(|m| m.available_bytes));

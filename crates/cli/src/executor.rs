@@ -49,7 +49,7 @@ impl Choice {
             Self::Name(name) => Select::Name(name.clone()),
         };
         let device = Device::open(&select, Limits::from_env())?;
-        cache::attach(&device);
+        let device = cache::attach(&device);
         if device.adapter().class == Class::Software {
             note(&format!("software adapter {}; this is not a GPU", device.adapter().name));
         }
@@ -63,9 +63,10 @@ fn auto(file: &ModelFile, options: &SessionOptions) -> Result<Executor> {
     let resident_bytes = needs.weights.0.saturating_add(needs.kv.0);
     let demand = Demand::of(&checked.recording(options, 1), resident_bytes);
     let Chosen { executor, because } = Executor::auto_with(&demand, cache::rates);
-    if let Executor::Gpu(device) = &executor {
-        cache::attach(device);
-    }
+    let executor = match executor {
+        Executor::Gpu(device) => Executor::Gpu(cache::attach(&device)),
+        Executor::Cpu => Executor::Cpu,
+    };
     let surprising = matches!(because, Because::Refused(_) | Because::TooLarge { .. });
     if matches!(executor, Executor::Cpu) && (surprising || needs.weights.0 > LARGE_FOR_CPU_BYTES) {
         let reason = one_line(&because.to_string());

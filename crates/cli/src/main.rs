@@ -23,6 +23,7 @@ mod progress;
 mod run;
 mod text;
 mod tokenize;
+mod tune;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -35,6 +36,9 @@ fn main() -> ExitCode {
     if cli.no_cache {
         cache::switch_off();
     }
+    if cli.no_tune {
+        cache::choose_as_usual();
+    }
     let saves = matches!(&cli.command, Command::Run(args) if args.saves());
     let held = if saves { interrupt::outlive_terminal() } else { Ok(()) };
     let result = held.and_then(|()| interrupt::install()).and_then(|()| match cli.command {
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
         Command::Perplexity(args) => perplexity::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Devices(args) => devices::run(&args),
+        Command::Tune(args) => tune::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     });

@@ -4,6 +4,7 @@ use crate::compose::Kernel;
 use crate::error::Error;
 use crate::pipelines::clock::{Clock, Spent};
 use crate::pipelines::{Kept, Pipelines};
+use crate::table::Table;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -59,7 +60,7 @@ pub struct AdapterSummary {
     pub driver: String,
 }
 
-/// What a device can do; the only input to row selection besides shapes.
+/// What a device can do and from where on it does so faster in which way; the only input to row selection besides shapes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caps {
     /// Subgroup operations are available in compute shaders, among eight threads at least.
@@ -86,6 +87,8 @@ pub struct Caps {
     pub uniform_align: u32,
     /// Offset alignment of storage bindings, bytes.
     pub storage_align: u32,
+    /// Where one row takes over from another: that of the adapter's class, unless another was measured ([`Device::with_table`]).
+    pub table: Table,
 }
 
 impl Caps {
@@ -103,6 +106,7 @@ impl Caps {
         max_grid: 65_535,
         uniform_align: 256,
         storage_align: 256,
+        table: Table::usual(Class::Unknown, false),
     };
 }
 
@@ -290,10 +294,11 @@ impl Device {
         }));
         let inside = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES;
         let subgroups = features.contains(wgpu::Features::SUBGROUP) && adapter.get_info().subgroup_min_size >= 8;
+        let cooperative = features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX);
         let caps = Caps {
             subgroups,
             subgroup_size: if subgroups { adapter.get_info().subgroup_min_size } else { 0 },
-            cooperative: features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX),
+            cooperative,
             timestamps: features.contains(inside),
             max_binding_bytes: limits.max_storage_buffer_binding_size & !255,
             max_buffer_bytes: limits.max_buffer_size & !255,
@@ -303,6 +308,7 @@ impl Device {
             max_grid: limits.max_compute_workgroups_per_dimension,
             uniform_align: limits.min_uniform_buffer_offset_alignment,
             storage_align: limits.min_storage_buffer_offset_alignment,
+            table: Table::usual(summary.class, cooperative),
         };
         let ids = (adapter.get_info().vendor, adapter.get_info().device);
         let (pipelines, cache, clock, created, source) = (Arc::default(), Arc::default(), Arc::default(), Arc::default(), None);
@@ -310,7 +316,7 @@ impl Device {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// The same device as if it could do less: tests force splits and fallbacks with it.
+    /// The same device as if it could do less, or with another table: tests force splits and fallbacks with it.
     #[must_use]
     pub fn with_caps(&self, caps: Caps) -> Self {
         self.altered(caps, self.0.source.clone(), Arc::clone(&self.0.pipelines))

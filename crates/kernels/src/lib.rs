@@ -29,7 +29,10 @@ pub mod sampling;
 pub mod states;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod sweep;
+pub mod table;
 pub mod tensor;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod tune;
 mod upload;
 pub mod weights;
 
@@ -45,6 +48,7 @@ pub use profile::{Profile, Roof};
 pub use record::{LowRank, Recorder, RopeTable};
 pub use sampling::SampleParams;
 pub use states::States;
+pub use table::Table;
 pub use tensor::{Counts, Input, KvState, Lead, Shape, State, StateKind, Tensor, Weight};
 pub use weights::{TensorBytes, Weights};
 

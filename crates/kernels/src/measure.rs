@@ -53,7 +53,7 @@ const SAMPLES: usize = 5;
 /// What one sample should take: long beside the cost of a submission, short beside a person's patience.
 const SAMPLE_SECONDS: f64 = 0.02;
 /// Clocks rise under load for about so long.
-const WARM_UP: Duration = Duration::from_millis(100);
+pub(crate) const WARM_UP: Duration = Duration::from_millis(100);
 
 /// Measures a device, in one to two seconds and at most a quarter of its free memory.
 ///
@@ -88,7 +88,7 @@ fn least(mut sample: impl FnMut() -> Result<f64, Error>) -> Result<f64, Error> {
 }
 
 /// Seconds from submitting these commands to their end.
-fn seconds(device: &Device, commands: wgpu::CommandBuffer) -> Result<f64, Error> {
+pub(crate) fn seconds(device: &Device, commands: wgpu::CommandBuffer) -> Result<f64, Error> {
     device.flush()?;
     let began = Instant::now();
     let submission = device.0.queue.submit([commands]);

@@ -5,11 +5,11 @@ use crate::arch::Architecture;
 use crate::error::Error;
 use crate::needs::{self, Needs};
 use crate::session::SessionOptions;
-use kernels::{Class, Executor};
+use kernels::Executor;
 
 /// Rows that suit every executor.
 const USUAL: u32 = 512;
-/// What a discrete GPU is asked for, most first: weights are read once a chunk, and products of many rows keep it busy (on an H200
+/// What a device is asked for whose table says so, as those of discrete GPUs do, most first: weights are read once a chunk, and products of many rows keep it busy (on an H200
 /// Qwen3-8B read 6,515 tokens a second in chunks of 512 where it read 9,263 in one of 2048).
 const LARGE: [u32; 2] = [2048, 1024];
 /// Bytes that the intermediates of larger chunks may take, and the part of the weights that they may take beside that: with some 50 MB of the
@@ -31,9 +31,6 @@ pub(crate) fn settled(
     }
     let usual = SessionOptions { chunk: USUAL, ..options.clone() };
     let Executor::Gpu(device) = executor else { return Ok(usual) };
-    if device.adapter().class != Class::Discrete {
-        return Ok(usual);
-    }
     let context = options.context_for(architecture.summary())?;
     let available = options.memory_bytes.or_else(|| Some(needs::available(executor)?.saturating_add(held)));
     let roomy = |chunk: &u32| {
@@ -41,7 +38,7 @@ pub(crate) fn settled(
         // What a device cannot bind, it may in smaller parts.
         Needs::of(architecture, adapted, executor, &asked).is_ok_and(|needs| fits(&needs, available))
     };
-    let chunk = LARGE.into_iter().filter(|&chunk| chunk <= context.next_power_of_two()).find(roomy);
+    let chunk = LARGE.into_iter().filter(|&chunk| chunk <= context.next_power_of_two().min(device.caps().table.chunk)).find(roomy);
     Ok(SessionOptions { chunk: chunk.unwrap_or(USUAL), ..usual })
 }
 

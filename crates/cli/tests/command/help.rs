@@ -2,7 +2,8 @@
 
 use crate::{run, weft};
 
-const COMMANDS: [&str; 10] = ["run", "list", "inspect", "tokenize", "logits", "perplexity", "bench", "devices", "completions", "man"];
+const COMMANDS: [&str; 11] =
+    ["run", "list", "inspect", "tokenize", "logits", "perplexity", "bench", "devices", "tune", "completions", "man"];
 
 #[test]
 fn every_command_has_help_with_examples() {
@@ -16,7 +17,7 @@ fn every_command_has_help_with_examples() {
 
 #[test]
 fn what_cannot_be_meant_exits_with_2_and_prints_no_result() {
-    let cases: [&[&str]; 20] = [
+    let cases: [&[&str]; 25] = [
         &[],
         &["weave"],
         &["run", "--nonsense"],
@@ -35,6 +36,11 @@ fn what_cannot_be_meant_exits_with_2_and_prints_no_result() {
         &["run", "-p", "x", "--shift-context=y"],
         &["logits", "--tokens", "1,-2", "-o", "x.npy"],
         &["bench", "-p", "0", "-n", "0"],
+        &["tune", "--seconds", "0"],
+        &["tune", "--seconds", "9999"],
+        &["tune", "--forget", "--seconds", "5"],
+        &["tune", "--device", "cpu"],
+        &["tune", "--no-cache"],
         &["tokenize", "--decode", "1", "model.gguf", "text"],
         &["perplexity", "--ctx", "16", "--stride", "16", concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")],
     ];

@@ -17,6 +17,7 @@ mod signals;
 mod tiny;
 mod tokenize;
 mod tools;
+mod tune;
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};

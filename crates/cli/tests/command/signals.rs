@@ -58,6 +58,19 @@ fn ctrl_c_while_logits_are_written_leaves_no_file() {
 }
 
 #[test]
+fn ctrl_c_ends_the_tuning_and_tells_what_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = weft(&["tune", "--seconds", "600", "--json"]);
+    let mut child = command.env("WEFT_CACHE_DIR", folder.path()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(interrupt(&mut child).0, Some(130));
+    let mut out = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert!(json["whole"] == false && json["measured"].as_array().unwrap().len() == 7, "{out}");
+}
+
+#[test]
 fn ctrl_c_ends_a_benchmark() {
     let model = Model::new(&tiny::builder(0.5));
     let words = ["bench", model.path(), "--device", "cpu", "-p", "0", "-n", "100000", "--json"];

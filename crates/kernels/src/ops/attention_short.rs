@@ -33,8 +33,7 @@ kernel! {
     nmse: 1e-4,
 }
 
-/// Keys of heads of 128 up to which one workgroup per head is faster than many with a join: both take 15 us at some 600 keys of 8 such heads
-/// on an H200, and at half as many of 256.
+/// Keys that a case has at most, and a table says.
 const KEYS: u32 = 512;
 /// Threads of a workgroup.
 const WG: u32 = 256;
@@ -87,9 +86,9 @@ impl AttentionShort {
         }
     }
 
-    /// Positions up to which one workgroup per head is faster.
-    fn keys(&self) -> u32 {
-        KEYS.min(KEYS * 128 / self.split.of.q.shape.dim)
+    /// Positions up to which one workgroup per head is faster, where it is so up to `keys` of heads of 128: of longer heads it is for fewer.
+    fn keys(&self, keys: u32) -> u32 {
+        keys.min(keys * 128 / self.split.of.q.shape.dim)
     }
 
     fn window(&self) -> u32 {
@@ -149,13 +148,13 @@ impl Operation for AttentionShort {
     }
 
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
-        let (short, keys) = (self.short(cx), self.keys());
+        let (short, keys) = (self.short(cx), self.keys(cx.caps.table.short_keys));
         if (1..=keys).contains(&self.window()) {
             return vec![short];
         }
         let long = [self.before().lower(cx), self.split.lower(cx), self.merge.lower(cx)].into_iter().flatten();
         let long = long.map(|dispatch| Dispatch { reach: keys..u32::MAX, ..dispatch });
-        std::iter::once(Dispatch { reach: 0..keys, ..short }).chain(long).collect()
+        std::iter::once(Dispatch { reach: 0..keys, ..short }).filter(|_| keys > 0).chain(long).collect()
     }
 
     fn cpu(&self, _: &mut Host<'_>) {

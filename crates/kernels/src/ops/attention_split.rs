@@ -61,8 +61,6 @@ kernel! {
 
 /// Rows up to which keys are split.
 const MAX_ROWS: u32 = 64;
-/// Workgroups that fill a large device.
-const WORKGROUPS: u32 = 512;
 /// Keys of a part at least; `shared/attention_part.wgsl` says the same.
 const LEAST_KEYS: u32 = 32;
 /// Parts at most.
@@ -104,7 +102,7 @@ pub(crate) fn split(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: 
         let sets = rows * heads / together(heads, of.kv_heads, dim);
         let fitting = caps.max_binding_bytes / (4 * u64::from(rows) * u64::from(heads) * u64::from(dim + BESIDE));
         let filled = if let Mask::Window(n) = of.attend.mask { (n as u32).div_ceil(LEAST_KEYS) } else { MAX_SPLITS };
-        let splits = (WORKGROUPS / sets).clamp(1, MAX_SPLITS).min(u32::try_from(fitting).unwrap_or(u32::MAX)).min(filled);
+        let splits = (caps.table.split_workgroups / sets).clamp(1, MAX_SPLITS).min(u32::try_from(fitting).unwrap_or(u32::MAX)).min(filled);
         if rows > MAX_ROWS || splits == 0 || !dim.is_multiple_of(slice) || !lanes.is_power_of_two() {
             out.push(node);
             continue;

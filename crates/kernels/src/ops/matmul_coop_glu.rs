@@ -47,14 +47,11 @@ pub struct MatmulCoopGlu {
     pub halves: Tensor,
 }
 
-/// Row lengths up to which one kernel is faster than three: at 4096 it multiplies at 157 TFLOP/s where two products do at 200 (NVIDIA H200).
-const MOST_COLUMNS: u32 = 2048;
-
 /// Whether the tiles hold these two, whole.
 fn serves(gate: Weight, up: Weight, caps: &Caps) -> bool {
     let alike = (gate.ty, gate.rows, gate.cols) == (up.ty, up.rows, up.cols);
     let in_groups = format::format(gate.ty).is_some_and(|f| f.units.is_some());
-    let whole = gate.rows.is_multiple_of(COLUMNS) && gate.cols.is_multiple_of(DEPTH) && gate.cols <= MOST_COLUMNS;
+    let whole = gate.rows.is_multiple_of(COLUMNS) && gate.cols.is_multiple_of(DEPTH) && gate.cols <= caps.table.glu_columns;
     alike && in_groups && whole && MATMUL_COOP_GLU_SILU.fits(caps) && parts(caps, gate.ty, gate.rows, gate.cols).len() == 1
 }
 

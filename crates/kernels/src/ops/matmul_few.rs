@@ -61,19 +61,15 @@ const ROWS: [[&Row; 2]; 3] =
     [[&MATMUL_FEW_16, &MATMUL_FEW_16_LONG], [&MATMUL_FEW_32, &MATMUL_FEW_32_LONG], [&MATMUL_FEW_64, &MATMUL_FEW_64_LONG]];
 /// Rows of activations of one cooperative matrix.
 const BAND: u32 = 16;
-/// Rows of activations: those from which this beats 8 bits, and those up to which it beats larger tiles; measured on an H200, where 8 rows of
-/// 4096 to 12288 take 46 us here and 36 in 8 bits, 32 rows 49 here, 123 in 8 bits and 127 in larger tiles.
-const LEAST: u32 = 9;
-const MOST: u32 = 64;
 /// Weight rows per workgroup.
 const TILE: u32 = 32;
 /// Workgroups that leave a large device waiting: fewer are made of more subgroups, each with a smaller part of the columns.
 const FEW_WORKGROUPS: u32 = 256;
 
-/// Whether a product of so many rows with this weight is for these kernels, where matrices cooperate.
+/// Whether these kernels read the weight, where matrices cooperate; for how many rows is the table's to say.
 #[must_use]
-pub fn serves(w: Weight, rows: u32) -> bool {
-    (LEAST..=MOST).contains(&rows) && matmul_vec_q8::serves(w)
+pub fn serves(w: Weight) -> bool {
+    matmul_vec_q8::serves(w)
 }
 
 /// Rows that a kernel multiplies where a step has `rows`.

@@ -18,8 +18,6 @@ kernel! {
     nmse: 1e-10,
 }
 
-/// Rows of activations up to which this beats tiles.
-pub const MOST: u32 = 32;
 /// Weight rows, and rows of activations, per workgroup.
 const ROWS: u32 = 4;
 const STEPS: u32 = 8;

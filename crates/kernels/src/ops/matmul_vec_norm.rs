@@ -24,10 +24,6 @@ kernel! {
     nmse: 1e-4,
 }
 
-/// Columns per row from which a weight is left to more workgroups than its rows have blocks; measured on an H200, where 12288 columns of
-/// 4096 rows gain from one kernel and 8960 of 1536 lose.
-const LONGEST: u32 = 4;
-
 /// h = a + product; packed = 8 bits of h u, as [`NormPackQ8`] has it.
 #[derive(Clone, Debug)]
 pub struct MatmulVecNorm {
@@ -48,7 +44,7 @@ pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
     };
     let (product, a) = product(*b).map(|product| (product, *a)).or_else(|| product(*a).map(|product| (product, *b)))?;
     let of = product.w;
-    if !MATMUL_VEC_NORM.fits(makers.caps) || !of.rows.is_multiple_of(BLOCK) || of.cols > LONGEST * of.rows {
+    if !MATMUL_VEC_NORM.fits(makers.caps) || !of.rows.is_multiple_of(BLOCK) || of.cols > makers.caps.table.norm_columns.saturating_mul(of.rows) {
         return None;
     }
     let of = vec![product.y];

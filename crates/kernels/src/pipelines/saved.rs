@@ -52,9 +52,14 @@ impl Device {
     /// The key as a short name for files: the adapter's name and a number.
     #[must_use]
     pub fn key_name(&self) -> String {
+        self.short_name(&self.key())
+    }
+
+    /// A longer key of this device as such a name.
+    pub(crate) fn short_name(&self, key: &str) -> String {
         let words = self.adapter().name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
         let name: String = words.collect::<Vec<_>>().join("-").to_lowercase().chars().take(40).collect();
-        format!("{name}-{:016x}", checksum(self.key().as_bytes()))
+        format!("{name}-{:016x}", checksum(key.as_bytes()))
     }
 
     /// Makes this device remember the pipelines that it builds from here on, beginning with those that [`Device::saved_pipelines`]

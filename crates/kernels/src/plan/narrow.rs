@@ -4,7 +4,7 @@ use crate::device::Caps;
 use crate::ops::matmul::{Matmul, Operand};
 use crate::ops::pack_f16::{PackF16, packed_shapes};
 use crate::ops::pack_q8::{PackQ8, packed_shape};
-use crate::ops::{Op, matmul_coop, matmul_few, matmul_few_q8, matmul_vec_q8};
+use crate::ops::{Op, matmul_coop, matmul_few, matmul_vec_q8};
 use crate::record::{Node, Origin};
 use crate::tensor::{Shape, Tensor};
 use std::collections::HashMap;
@@ -79,8 +79,8 @@ fn wanted(product: &Matmul, caps: &Caps) -> Wanted {
     let rows = product.x.shape.rows;
     match product.operand {
         _ if product.exact => Wanted::F32,
-        Operand::F32 if matmul_few::serves(product.w, rows) && caps.cooperative => Wanted::Slabs,
-        Operand::F32 if rows <= matmul_few_q8::MOST && matmul_vec_q8::serves(product.w) => Wanted::Q8,
+        Operand::F32 if rows <= caps.table.q8_rows && matmul_vec_q8::serves(product.w) => Wanted::Q8,
+        Operand::F32 if caps.cooperative && rows <= caps.table.few_rows && matmul_few::serves(product.w) => Wanted::Slabs,
         Operand::F32 if rows >= COOP_ROWS && caps.cooperative && matmul_coop::serves(product.w) => Wanted::F16,
         _ => Wanted::F32,
     }
