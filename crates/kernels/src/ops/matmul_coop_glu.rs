@@ -17,7 +17,7 @@ use std::collections::HashMap;
 kernel! {
     MATMUL_COOP_GLU_SILU: "matmul_coop_glu_silu",
     entry: "matmul_coop_glu",
-    wgsl: ["matmul_coop_glu.wgsl", "shared/unit.wgsl", "shared/coop_groups.wgsl", "shared/half_scale.wgsl", "shared/silu4.wgsl"],
+    wgsl: ["matmul_coop_glu.wgsl", "shared/unit.wgsl", "shared/coop_groups.wgsl", "shared/half_scale.wgsl", "shared/coarse_scale.wgsl", "shared/silu4.wgsl"],
     params: Params { k: u32, n: u32, rows: u32 },
     bindings: Bind { x: Read, scales: Read, w: Groups, up: Beside, tops: Write, halves: Write },
     cpu: cpu_ref::swiglu,
@@ -26,7 +26,7 @@ kernel! {
 
 kernel! {
     MATMUL_COOP_GLU_GELU: "matmul_coop_glu_gelu" = MATMUL_COOP_GLU_SILU with
-    wgsl: ["matmul_coop_glu.wgsl", "shared/unit.wgsl", "shared/coop_groups.wgsl", "shared/half_scale.wgsl", "shared/gelu4.wgsl", "shared/gelu.wgsl"]
+    wgsl: ["matmul_coop_glu.wgsl", "shared/unit.wgsl", "shared/coop_groups.wgsl", "shared/half_scale.wgsl", "shared/coarse_scale.wgsl", "shared/gelu4.wgsl", "shared/gelu.wgsl"]
 }
 
 /// Columns of either weight per workgroup.

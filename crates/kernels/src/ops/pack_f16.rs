@@ -75,15 +75,15 @@ impl Operation for PackF16 {
 /// Magnitudes below it count as zeros.
 const LEAST: f32 = 7.9e-31;
 
-/// Rows of ordinary, tiny and huge values, of zeros, and of the least that have a scale and the most that have none.
+/// Rows of ordinary, tiny and huge values, of zeros, and of the least that have a scale and the most that have none, by a value in any column.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), 4 * g.dim());
     let mut case = Case::new(rows);
     let x = if g.coin() {
         case.squared(g, dim)
     } else {
-        let size = g.pick(&[LEAST, LEAST.next_down()]);
-        let values = (0..rows * dim).map(|n| if n % dim == 0 { size } else { size * g.unit() }).collect();
+        let (size, largest) = (g.pick(&[LEAST, LEAST.next_down()]), (g.bits() % u64::from(dim)) as u32);
+        let values = (0..rows * dim).map(|n| if n % dim == largest { size } else { size * g.unit() }).collect();
         case.given(Shape::new(Lead::Step, rows, dim), values)
     };
     let (scales, halves) = pack_f16(&mut case.rec, x);

@@ -8,8 +8,10 @@ const AGAIN: &str = "the callers synchronise before they reduce again";
 
 const EMBED: &str = "shaders/embed.wgsl";
 const GLU_PACK_Q8: &str = "shaders/glu_pack_q8.wgsl";
+const LEVEL_F16: &str = "shaders/level_f16.wgsl";
 const MUL_SIGMOID: &str = "shaders/mul_sigmoid.wgsl";
 const NORM_ADD: &str = "shaders/norm_add.wgsl";
+const NORM_PACK_F16: &str = "shaders/norm_pack_f16.wgsl";
 const NORM_PACK_Q8: &str = "shaders/norm_pack_q8.wgsl";
 const PACK_F16: &str = "shaders/pack_f16.wgsl";
 const PACK_Q8: &str = "shaders/pack_q8.wgsl";
@@ -29,11 +31,16 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(EMBED, "comparison", "if (r >= params.row_count)", LATER),
     allow(GLU_PACK_Q8, "sign", "let at = min(number, params.rows * quads - 1u);", DROPPED),
     allow(GLU_PACK_Q8, "sign", "min(row, params.rows - 1u)", DROPPED),
+    allow(LEVEL_F16, "off by one", "if (lid == 0u)", TWICE),
+    allow(LEVEL_F16, "guard dropped", "if (lid == 0u)", TWICE),
+    allow(LEVEL_F16, "guard dropped", "if (top != scale)", "what is divided by the row's scale already is multiplied by one"),
     allow(MUL_SIGMOID, "comparison", "g >= 0.0", HALVES),
     allow(NORM_ADD, "sign", "quads - 1u", DROPPED),
     allow(NORM_ADD, "comparison", "for (var quad = 4u * WG + lid; quad < quads;", "quads past the row count as zeros"),
     allow(NORM_ADD, "comparison", "WG) {", EXIT),
     allow(NORM_ADD, "guard dropped", "WG) {", EXIT),
+    allow(NORM_PACK_F16, "off by one", "if (lid == 0u)", TWICE),
+    allow(NORM_PACK_F16, "guard dropped", "if (lid == 0u)", TWICE),
     allow(NORM_PACK_Q8, "sign", "let at = min(number, params.rows * quads - 1u);", DROPPED),
     allow(NORM_PACK_Q8, "guard dropped", "if (inside)", CLAMPED),
     allow(PACK_F16, "off by one", "if (lid == 0u)", TWICE),
