@@ -1,8 +1,9 @@
 // y[t, row_base + r] = sum_k w[r, k] x[t, k] + bias[row_base + r] for few rows of x, through cooperative matrices of f16 with f32 sums
 // x [k / 16, 16 BANDS, 16] f16, 16 columns of all rows together, divided by scales [rows] f32 (pack_f16.wgsl), w [row_count, k] in a format with
-// units, k a multiple of 32, bias f32 (if has_bias), y [rows, n] f32. One workgroup makes 16 BANDS x 32 results (few_bands_*.wgsl): each of
-// its PARTS subgroups (few_parts_*.wgsl) takes every PARTS-th 32 columns, a row of w per thread; the subgroups' sums are added at the end. The
-// matrices are variables because arrays of them would leave registers.
+// units, k a multiple of 32, bias f32 (if has_bias), y [rows, n] f32. One workgroup makes 16 BANDS x 16 results (few_bands_*.wgsl): each of
+// its PARTS subgroups (few_parts_*.wgsl) takes every PARTS-th 8 units of the rows of w, four rows at a time and a unit per thread, so that
+// neighbours read what lies side by side; the subgroups' sums are added at the end. The matrices are variables because arrays of them would
+// leave registers.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 }
@@ -14,14 +15,22 @@ struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bi
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
 
 const WG = 32u * PARTS;
-const TILE = 32u;
-// Rows of 32 halves are padded so that they start on different banks; in vectors of four.
-const PITCH = 10u;
+const TILE = 16u;
+// Units of a row side by side, and vectors of four halves of a half of each.
+const UNITS = 8u;
+const QUADS = 4u;
+// Rows of the halves of so many units are padded so that they start on different banks.
+const PITCH = UNITS * QUADS + 2u;
 // Of a fragment of x, and of all rows' 16 columns, likewise.
 const BAND = 64u;
 const SLAB = BAND * BANDS;
-var<workgroup> ws: array<vec4<f16>, WG * PITCH>;
+var<workgroup> ws: array<vec4<f16>, PARTS * TILE * PITCH>;
 var<workgroup> ys: array<f32, PARTS * 256u>;
+
+// Stages 16 of a unit's weights; `live` is 0 past the last unit.
+fn stage(at: u32, quants: vec4<u32>, scale: f32, least: f32, live: f32) {
+    group_store(at, quants ^ vec4<u32>(0x80808080u), live * scale, live * (least + 128.0 * scale));
+}
 
 // Writes the 16 x 16 results whose parts the subgroups left in ys.
 fn finish(t0: u32, r0: u32, lid: u32) {
@@ -45,80 +54,82 @@ fn finish(t0: u32, r0: u32, lid: u32) {
 @compute @workgroup_size(WG)
 fn matmul_few(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {
     let k = params.k;
+    let units = k >> 5u;
     let r0 = workgroup_number(id, extents) * TILE;
-    let row = w_row(min(r0 + (lid & 31u), params.row_count - 1u), k);
-    let steps = k >> 5u;
+    let own = (lid >> 3u) & 3u;
+    let last = params.row_count - 1u;
+    let row_a = w_row(min(r0 + own, last), k);
+    let row_b = w_row(min(r0 + own + 4u, last), k);
+    let row_c = w_row(min(r0 + own + 8u, last), k);
+    let row_d = w_row(min(r0 + own + 12u, last), k);
     let base = subgroup * (TILE * PITCH);
-    var c00 = coop_mat16x16<f32, C>();
-    var c01 = coop_mat16x16<f32, C>();
-    var c10 = coop_mat16x16<f32, C>();
-    var c11 = coop_mat16x16<f32, C>();
-    var c20 = coop_mat16x16<f32, C>();
-    var c21 = coop_mat16x16<f32, C>();
-    var c30 = coop_mat16x16<f32, C>();
-    var c31 = coop_mat16x16<f32, C>();
-    var step = min(subgroup, steps - 1u);
-    var raw = w_raw(row, k, 2u * step);
-    for (var turn = 0u; turn < steps; turn += PARTS) {
-        // Subgroups without columns in the last turn stage zeros.
-        let live = select(0.0, 1.0, turn + subgroup < steps);
-        let groups = w_groups(raw, 2u * step);
-        workgroupBarrier();
-        group_store(lid * PITCH, groups.first, live * groups.scale.x, live * groups.least.x);
-        group_store(lid * PITCH + 4u, groups.second, live * groups.scale.y, live * groups.least.y);
-        workgroupBarrier();
-        let at = step * (2u * SLAB);
-        step = min(step + PARTS, steps - 1u);
-        raw = w_raw(row, k, 2u * step);
-        for (var half = 0u; half < 2u; half++) {
-            let slab = at + half * SLAB;
-            let b0 = coopLoad<coop_mat16x16<f16, B>>(&ws[base + 4u * half], PITCH);
-            let b1 = coopLoad<coop_mat16x16<f16, B>>(&ws[base + 16u * PITCH + 4u * half], PITCH);
-            let a0 = coopLoadT<coop_mat16x16<f16, A>>(&x[slab], 4u);
-            c00 = coopMultiplyAdd(a0, b0, c00);
-            c01 = coopMultiplyAdd(a0, b1, c01);
+    let to = base + own * PITCH + QUADS * (lid & 7u);
+    var c0 = coop_mat16x16<f32, C>();
+    var c1 = coop_mat16x16<f32, C>();
+    var c2 = coop_mat16x16<f32, C>();
+    var c3 = coop_mat16x16<f32, C>();
+    for (var first = UNITS * subgroup; first < units; first += UNITS * PARTS) {
+        let unit = first + (lid & 7u);
+        let live = select(0.0, 1.0, unit < units);
+        let a = w_unit(row_a, k, min(unit, units - 1u));
+        let b = w_unit(row_b, k, min(unit, units - 1u));
+        let c = w_unit(row_c, k, min(unit, units - 1u));
+        let d = w_unit(row_d, k, min(unit, units - 1u));
+        subgroupBarrier();
+        stage(to, a.low, a.scale.x, a.least.x, live);
+        stage(to + 4u * PITCH, b.low, b.scale.x, b.least.x, live);
+        stage(to + 8u * PITCH, c.low, c.scale.x, c.least.x, live);
+        stage(to + 12u * PITCH, d.low, d.scale.x, d.least.x, live);
+        subgroupBarrier();
+        for (var j = 0u; j < UNITS; j++) {
+            let slab = SLAB * w_halves(min(first + j, units - 1u)).x;
+            let of_w = coopLoad<coop_mat16x16<f16, B>>(&ws[base + QUADS * j], PITCH);
+            c0 = coopMultiplyAdd(coopLoadT<coop_mat16x16<f16, A>>(&x[slab], 4u), of_w, c0);
             if (BANDS > 1u) {
-                let a1 = coopLoadT<coop_mat16x16<f16, A>>(&x[slab + BAND], 4u);
-                c10 = coopMultiplyAdd(a1, b0, c10);
-                c11 = coopMultiplyAdd(a1, b1, c11);
+                c1 = coopMultiplyAdd(coopLoadT<coop_mat16x16<f16, A>>(&x[slab + BAND], 4u), of_w, c1);
             }
             if (BANDS > 2u) {
-                let a2 = coopLoadT<coop_mat16x16<f16, A>>(&x[slab + 2u * BAND], 4u);
-                c20 = coopMultiplyAdd(a2, b0, c20);
-                c21 = coopMultiplyAdd(a2, b1, c21);
-                let a3 = coopLoadT<coop_mat16x16<f16, A>>(&x[slab + 3u * BAND], 4u);
-                c30 = coopMultiplyAdd(a3, b0, c30);
-                c31 = coopMultiplyAdd(a3, b1, c31);
+                c2 = coopMultiplyAdd(coopLoadT<coop_mat16x16<f16, A>>(&x[slab + 2u * BAND], 4u), of_w, c2);
+                c3 = coopMultiplyAdd(coopLoadT<coop_mat16x16<f16, A>>(&x[slab + 3u * BAND], 4u), of_w, c3);
+            }
+        }
+        subgroupBarrier();
+        stage(to, a.high, a.scale.y, a.least.y, live);
+        stage(to + 4u * PITCH, b.high, b.scale.y, b.least.y, live);
+        stage(to + 8u * PITCH, c.high, c.scale.y, c.least.y, live);
+        stage(to + 12u * PITCH, d.high, d.scale.y, d.least.y, live);
+        subgroupBarrier();
+        // Drivers do not know how often, and so keep from repeating the outer loop's body until instruction caches no longer hold it.
+        for (var once = 0u; once < min(k, 1u); once++) {
+            for (var j = 0u; j < UNITS; j++) {
+                let slab = SLAB * w_halves(min(first + j, units - 1u)).y;
+                let of_w = coopLoad<coop_mat16x16<f16, B>>(&ws[base + QUADS * j], PITCH);
+                c0 = coopMultiplyAdd(coopLoadT<coop_mat16x16<f16, A>>(&x[slab], 4u), of_w, c0);
+                if (BANDS > 1u) {
+                    c1 = coopMultiplyAdd(coopLoadT<coop_mat16x16<f16, A>>(&x[slab + BAND], 4u), of_w, c1);
+                }
+                if (BANDS > 2u) {
+                    c2 = coopMultiplyAdd(coopLoadT<coop_mat16x16<f16, A>>(&x[slab + 2u * BAND], 4u), of_w, c2);
+                    c3 = coopMultiplyAdd(coopLoadT<coop_mat16x16<f16, A>>(&x[slab + 3u * BAND], 4u), of_w, c3);
+                }
             }
         }
     }
-    let to = subgroup * 256u;
-    let v00 = c00;
-    coopStoreT(v00, &ys[to], 16u);
+    let to_ys = subgroup * 256u;
+    let v0 = c0;
+    coopStoreT(v0, &ys[to_ys], 16u);
     finish(0u, r0, lid);
-    let v01 = c01;
-    coopStoreT(v01, &ys[to], 16u);
-    finish(0u, r0 + 16u, lid);
     if (BANDS > 1u) {
-        let v10 = c10;
-        coopStoreT(v10, &ys[to], 16u);
+        let v1 = c1;
+        coopStoreT(v1, &ys[to_ys], 16u);
         finish(16u, r0, lid);
-        let v11 = c11;
-        coopStoreT(v11, &ys[to], 16u);
-        finish(16u, r0 + 16u, lid);
     }
     if (BANDS > 2u) {
-        let v20 = c20;
-        coopStoreT(v20, &ys[to], 16u);
+        let v2 = c2;
+        coopStoreT(v2, &ys[to_ys], 16u);
         finish(32u, r0, lid);
-        let v21 = c21;
-        coopStoreT(v21, &ys[to], 16u);
-        finish(32u, r0 + 16u, lid);
-        let v30 = c30;
-        coopStoreT(v30, &ys[to], 16u);
+        let v3 = c3;
+        coopStoreT(v3, &ys[to_ys], 16u);
         finish(48u, r0, lid);
-        let v31 = c31;
-        coopStoreT(v31, &ys[to], 16u);
-        finish(48u, r0 + 16u, lid);
     }
 }

@@ -95,11 +95,11 @@ impl Row {
     }
 
     /// Bytes of workgroup memory that the row may take: WebGPU's default limit, what every device with cooperative matrices has, or, for
-    /// heads that need more, what many of these have.
+    /// rows that need more and have others beside them, what many of these have.
     #[must_use]
     pub fn workgroup_bytes(&self) -> u32 {
         match self.name {
-            "attention_coop_256" | "attention_coop_512" => 48 << 10,
+            "attention_coop_256" | "attention_coop_512" | "matmul_few_16_long" | "matmul_few_32_long" | "matmul_few_64_long" => 48 << 10,
             _ if self.cooperative() => 32 << 10,
             _ => 16 << 10,
         }

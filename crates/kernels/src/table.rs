@@ -95,7 +95,7 @@ const FORM: &str = "weft table 1";
 impl Table {
     /// What serves adapters of a class, those with cooperative matrices apart.
     ///
-    /// All of it was measured on one NVIDIA H200. Its layers of 4096 x 12288: 8 rows take 36 us in 8 bits and 46 in small tiles, 32 rows 49 in
+    /// All of it was measured on one NVIDIA H200. Its layers of 4096 x 12288: 8 rows take 36 us in 8 bits and 35 in small tiles, 32 rows 44 in
     /// small tiles, 123 in 8 bits and 127 in large ones; 12288 columns of 4096 rows gain from doing the norm, 8960 of 1536 lose; gate and up of
     /// 4096 columns multiply at 157 TFLOP/s as one kernel and at 200 as two. Attention takes 15 us both ways at some 600 keys of 8 heads of 128,
     /// and at half as many of 256.

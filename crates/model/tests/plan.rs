@@ -6,7 +6,7 @@ mod lora;
 
 use common::{Tiny, open};
 use gguf::GgmlType;
-use kernels::{Caps, Executor, PlanOptions};
+use kernels::{Caps, Class, Executor, PlanOptions, Table};
 use lora::{LINEARS, Lora};
 use model::SessionOptions;
 
@@ -46,7 +46,7 @@ fn qwen2moe_groups_a_prompt_by_expert() {
 #[test]
 fn routers_stay_in_f32_where_other_products_are_narrowed() {
     let options = PlanOptions { fast: true, ..PlanOptions::default() };
-    let caps = Caps { cooperative: true, ..CAPS };
+    let caps = Caps { cooperative: true, table: Table::usual(Class::Discrete, true), ..CAPS };
     for tiny in [Tiny::qwen3moe(), Tiny::qwen2moe()] {
         let plan = planned_for(&Tiny { layers: 1, ..tiny }, 64, &caps, &options);
         assert!(plan.contains("matmul_coop f16") && plan.contains(" matmul f32 ") && !plan.contains("matmul_coop f32"), "{plan}");
@@ -126,15 +126,15 @@ fn unfused_is_longer_and_a_tap_keeps_its_value() {
 #[test]
 fn a_batch_goes_through_small_tiles_where_matrices_cooperate_and_a_smaller_one_in_8_bits() {
     let options = PlanOptions { fast: true, ..PlanOptions::default() };
-    let caps = Caps { cooperative: true, ..CAPS };
+    let caps = Caps { cooperative: true, table: Table::usual(Class::Discrete, true), ..CAPS };
     let tiny = Tiny { layers: 1, ..Tiny::qwen3().mixed() };
     let kernels = |rows| planned_for(&tiny, rows, &caps, &options);
     for (rows, kernel) in [
-        (8, "matmul_few_q8 "),
-        (9, "matmul_few_16_long "),
-        (16, "matmul_few_16_long "),
-        (17, "matmul_few_32_long "),
-        (64, "matmul_few_64_long "),
+        (8, "matmul_few_q8_8 "),
+        (9, "matmul_few_16 "),
+        (16, "matmul_few_16 "),
+        (17, "matmul_few_32 "),
+        (64, "matmul_few_64 "),
         (65, "matmul_coop_groups "),
     ] {
         let plan = kernels(rows);

@@ -1,0 +1,2 @@
+// Rows of x that a workgroup of matmul_few_q8.wgsl multiplies.
+const STEPS = 4u;
