@@ -41,7 +41,7 @@ pub static THRESHOLDS: [Threshold; 7] = [
     Threshold {
         name: "short_keys",
         about: "keys of heads of 128 up to which attention is one kernel",
-        within: 0..=512,
+        within: 0..=2048,
         field: |t| &mut t.short_keys,
     },
     Threshold {

@@ -22,6 +22,8 @@ pub struct Try {
     pub with_s: f64,
     /// Where it is one less and the next row serves; of a number without order, where it is what it was.
     pub without_s: f64,
+    /// How far two halves of the runs lie apart, as a part of the time.
+    pub noise: f64,
 }
 
 /// What is known of a threshold.
@@ -51,12 +53,14 @@ impl Tuned {
     }
 }
 
-/// What gains less is not worth a change: as much lies between two runs of the same.
+/// What gains less, noise apart, is not worth a change: as much lies between two plans of the same.
 const MARGIN: f64 = 0.03;
+/// The same for chunks: what a prompt has beside the products of a layer gains from larger ones, too.
+const CHUNK_MARGIN: f64 = 0.1;
 /// Runs of which the fastest counts, since what else a machine does only adds to a time: at least, usually, and where that takes no time.
 const RUNS: [u32; 3] = [2, 5, 25];
 /// What more than the usual runs may take.
-const LONG: Duration = Duration::from_millis(60);
+const LONG: Duration = Duration::from_millis(100);
 
 /// How the number of a threshold is found.
 #[derive(Copy, Clone)]
@@ -64,18 +68,23 @@ enum How {
     /// The rising points at which the row that it is for is timed beside the next one.
     UpTo(&'static [u32], fn(&Shapes, u32) -> Probe),
     /// Numbers that are tried beside the one in force, and the rows that a probe of one has.
-    Best(&'static [u32], fn(&Shapes, u32) -> Probe, fn(u32) -> u32),
+    Best(&'static [u32], fn(&Shapes, u32) -> Probe, fn(u32) -> u32, f64),
 }
 
 /// In the order of what they are worth, should the time not suffice for all.
 const SEARCHES: [(&str, How); 7] = [
     ("q8_rows", How::UpTo(&[1, 2, 4, 8, 16, 32], mlp)),
     ("few_rows", How::UpTo(&[16, 32, 48, 64], mlp)),
-    ("short_keys", How::UpTo(&[64, 128, 256, 512], |shapes, keys| Probe::Attention { keys: keys.min(keys * 128 / shapes.head_dim) })),
-    ("split_workgroups", How::Best(&[128, 256, 512, 1024], |_, _| Probe::Attention { keys: 4096 }, |_| 1)),
+    (
+        "short_keys",
+        How::UpTo(&[64, 128, 256, 512, 768, 1024, 1536, 2048], |shapes, keys| Probe::Attention {
+            keys: keys.min(keys * 128 / shapes.head_dim),
+        }),
+    ),
+    ("split_workgroups", How::Best(&[128, 256, 512, 1024], |_, _| Probe::Attention { keys: 4096 }, |_| 1, MARGIN)),
     ("norm_columns", How::UpTo(&[1, 2, 3, 4, 6, 8], |shapes, n| Probe::Mlp { rows: 1, width: shapes.width, hidden: n * shapes.width })),
-    ("glu_columns", How::UpTo(&[1024, 2048, 4096], |shapes, width| Probe::Mlp { rows: 512, width, hidden: shapes.hidden })),
-    ("chunk", How::Best(&[512, 1024, 2048], mlp, |rows| rows)),
+    ("glu_columns", How::UpTo(&[1024, 1536, 2048, 2560, 4096], |shapes, width| Probe::Mlp { rows: 2048, width, hidden: shapes.hidden })),
+    ("chunk", How::Best(&[512, 1024, 2048], mlp, |rows| rows, CHUNK_MARGIN)),
 ];
 
 fn mlp(shapes: &Shapes, rows: u32) -> Probe {
@@ -85,7 +94,7 @@ fn mlp(shapes: &Shapes, rows: u32) -> Probe {
 /// Times candidates of every threshold at these shapes, or at those that suit the device, until `budget` is used up; what is left then, or from
 /// the moment on at which `report` says no, keeps the number of the device's table. `report` gets a name and how much is done, of how much.
 ///
-/// Another number than that is chosen only where it was measured to be faster by more than 3%. The last comparison that begins may take
+/// Another number than that is chosen only where it was measured to be faster by more than 3%, of `chunk` 10%, and by more than the noise. The last comparison that begins may take
 /// longer than the budget by building its kernels.
 ///
 /// # Errors
@@ -113,11 +122,11 @@ pub fn tune(device: &Device, shapes: Option<Shapes>, budget: Duration, report: R
         left -= u32::from(!points.is_empty());
         let mut go_on = || report(threshold.name, done, SEARCHES.len());
         let tries = timer.tries(search, points, tuned.table, &mut go_on)?;
-        let lost = matches!(search.how, How::UpTo(..)) && tries.last().is_some_and(|tried| tried.gain() < -MARGIN);
+        let lost = matches!(search.how, How::UpTo(..)) && tries.last().is_some_and(|tried| tried.surely(-tried.gain(), MARGIN));
         let whole = lost || tries.len() == points.len();
         let chosen = match search.how {
             How::UpTo(..) => last_served(&tries, was),
-            How::Best(..) => fastest(&tries, was),
+            How::Best(.., margin) => fastest(&tries, was, margin),
         };
         tuned.table = threshold.set(tuned.table, chosen);
         tuned.trials.push(Trial { threshold, was, chosen, tries, whole });
@@ -131,8 +140,8 @@ pub type Report<'a> = &'a mut dyn FnMut(&str, usize, usize) -> bool;
 /// The last point that the row serves: the one it was, unless the next row was faster there, or this one beyond.
 fn last_served(tries: &[Try], was: u32) -> u32 {
     let serves = |tried: &&Try| match tried.gain() {
-        gain if gain > MARGIN => true,
-        gain if gain < -MARGIN => false,
+        gain if tried.surely(gain, MARGIN) => true,
+        gain if tried.surely(-gain, MARGIN) => false,
         _ => tried.at <= was,
     };
     let served = tries.iter().take_while(serves).count();
@@ -145,8 +154,8 @@ fn last_served(tries: &[Try], was: u32) -> u32 {
 }
 
 /// The number that was fastest beside what it was, if that is worth it.
-fn fastest(tries: &[Try], was: u32) -> u32 {
-    let best = tries.iter().filter(|tried| tried.gain() > MARGIN).max_by(|a, b| a.gain().total_cmp(&b.gain()));
+fn fastest(tries: &[Try], was: u32, margin: f64) -> u32 {
+    let best = tries.iter().filter(|tried| tried.surely(tried.gain(), margin)).max_by(|a, b| a.gain().total_cmp(&b.gain()));
     best.map_or(was, |tried| tried.at)
 }
 
@@ -155,6 +164,11 @@ impl Try {
     #[must_use]
     pub fn gain(&self) -> f64 {
         (self.without_s - self.with_s) / self.without_s.max(self.with_s)
+    }
+
+    /// Whether so much is more than a margin and the noise.
+    fn surely(&self, gain: f64, margin: f64) -> bool {
+        gain > margin + self.noise
     }
 }
 
@@ -173,7 +187,9 @@ impl Search {
         let side = |probe: Probe, value, rows| (Layers { probe, shapes: self.shapes }, self.threshold.set(table, value), rows);
         match self.how {
             How::UpTo(_, probe) => [at, at - 1].map(|value| side(probe(&self.shapes, at), value, 1)),
-            How::Best(_, probe, rows) => [at, self.threshold.of(table)].map(|value| side(probe(&self.shapes, value), value, rows(value))),
+            How::Best(_, probe, rows, _) => {
+                [at, self.threshold.of(table)].map(|value| side(probe(&self.shapes, value), value, rows(value)))
+            }
         }
     }
 
@@ -209,9 +225,9 @@ impl Timer<'_> {
             if !go_on() {
                 break;
             }
-            let Some((with_s, without_s)) = self.race(&with, &without)? else { break };
-            tries.push(Try { at, with_s, without_s });
-            if matches!(search.how, How::UpTo(..)) && tries.last().is_some_and(|tried| tried.gain() < -MARGIN) {
+            let Some(tried) = self.race(at, &with, &without)? else { break };
+            tries.push(tried);
+            if matches!(search.how, How::UpTo(..)) && tried.surely(-tried.gain(), MARGIN) {
                 break;
             }
         }
@@ -228,7 +244,7 @@ impl Timer<'_> {
     }
 
     /// The least seconds of both, in turns; none where there is no time for that.
-    fn race(&mut self, with: &Side, without: &Side) -> Result<Option<(f64, f64)>, Error> {
+    fn race(&mut self, at: u32, with: &Side, without: &Side) -> Result<Option<Try>, Error> {
         if Instant::now() >= self.until {
             return Ok(None);
         }
@@ -243,13 +259,19 @@ impl Timer<'_> {
             return Ok(None);
         }
         let [fewest, usual, most] = RUNS;
-        let (mut least, mut runs, began) = ((f64::INFINITY, f64::INFINITY), 0, Instant::now());
+        // The least of every second run, of both sides.
+        let (mut least, mut runs, began) = ([[f64::INFINITY; 2]; 2], 0, Instant::now());
         let short = |runs| if runs < usual { Instant::now() < self.until } else { runs < most && began.elapsed() < LONG };
         while runs < fewest || short(runs) {
-            least = (least.0.min(a.seconds()?), least.1.min(b.seconds()?));
+            for (plan, least) in [&mut a, &mut b].into_iter().zip(&mut least) {
+                let half = &mut least[runs as usize % 2];
+                *half = half.min(plan.seconds()?);
+            }
             runs += 1;
         }
-        Ok(Some((least.0 / f64::from(with.2), least.1 / f64::from(without.2))))
+        let noise = least.iter().map(|[even, odd]| (even - odd).abs() / even.max(*odd)).fold(0.0, f64::max);
+        let [with_s, without_s] = [(with, 0), (without, 1)].map(|(side, n)| least[n][0].min(least[n][1]) / f64::from(side.2));
+        Ok(Some(Try { at, with_s, without_s, noise }))
     }
 }
 

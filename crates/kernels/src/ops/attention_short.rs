@@ -34,7 +34,7 @@ kernel! {
 }
 
 /// Keys that a case has at most, and a table says.
-const KEYS: u32 = 512;
+const KEYS: u32 = 2048;
 /// Threads of a workgroup.
 const WG: u32 = 256;
 /// Elements of a head per thread.
@@ -168,11 +168,11 @@ pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (heads, dim, group) = (g.pick(&[1, 2, 3]), g.pick(&[32, 64, 128, 256]), g.pick(&[1, 2, 3]));
     let width = heads * dim;
-    let position = g.pick(&[0, 1, 2, 16, 63, 64, 65, 130, 400, KEYS - 1]);
+    let position = g.pick(&[0, 1, 2, 16, 63, 64, 65, 130, 400, 511, KEYS - 1]);
     let window = g.coin().then(|| g.pick(&[1, 2, 40, 64, 300]));
     let ring = window.map(|window| window + g.pick(&[0, 3]));
     let kinds = [StateKind::Kv { ty, width, ring }; 2];
-    let mut case = Case::with_states(1, &kinds, 2, KEYS);
+    let mut case = Case::with_states(1, &kinds, 2, if position < 512 { 512 } else { KEYS });
     case.input.positions = vec![position];
     case.input.sequences = vec![g.pick(&[0, 1])];
     let mask = window.map_or(Mask::Causal, |window| Mask::Window(window as usize));

@@ -63,7 +63,8 @@ impl Shapes {
 pub enum Probe {
     /// Norm, gate and up, activation, down and sum, of so many rows.
     Mlp { rows: u32, width: u32, hidden: u32 },
-    /// Rotations, append and attention of a row that sees so many keys.
+    /// Rotations, append and attention of a row that sees so many keys, and products behind them which read as much as devices keep in their
+    /// caches: what a layer's keys find there in a model are weights, not the keys of the step before.
     Attention { keys: u32 },
 }
 
@@ -81,17 +82,28 @@ impl Layers {
         if matches!(self.probe, Probe::Mlp { rows: 65.., .. }) { 1 } else { 4 }
     }
 
-    /// Gate, up and down, as rows and columns.
+    /// Gate, up and down, or what is between attentions, as rows and columns.
     fn matrices(&self) -> Vec<(u32, u32)> {
         match self.probe {
             Probe::Mlp { width, hidden, .. } => vec![(hidden, width), (hidden, width), (width, hidden)],
-            Probe::Attention { .. } => vec![],
+            Probe::Attention { .. } => {
+                let (width, hidden) = (self.shapes.heads * self.shapes.head_dim, self.shapes.hidden);
+                vec![(hidden, width), (width, hidden)]
+            }
         }
     }
 
     fn kinds(&self) -> Vec<StateKind> {
         let kind = StateKind::kv(KvType::F16, self.shapes.kv_heads * self.shapes.head_dim);
         if matches!(self.probe, Probe::Attention { .. }) { vec![kind; 2 * self.count()] } else { vec![] }
+    }
+
+    /// Columns of what its first layer reads.
+    fn width(&self) -> u32 {
+        match self.probe {
+            Probe::Mlp { width, .. } => width,
+            Probe::Attention { .. } => self.shapes.heads * self.shapes.head_dim,
+        }
     }
 
     /// Rows of the step, and positions of its sequence.
@@ -122,44 +134,37 @@ impl Layers {
 
     fn recording(&self, weights: &Weights) -> Recorder {
         let mut rec = Recorder::new(Counts { step: self.rows().0, out: 1 }, &self.kinds());
-        match self.probe {
-            Probe::Mlp { rows, width, .. } => {
-                let weights: Vec<Weight> = weights.iter().map(|(_, w)| w).collect();
-                let first = rec.host_input(0, Shape::new(Lead::Step, rows, width));
-                let last = (0..self.count()).fold(first, |h, _| mlp(&mut rec, &weights, h));
-                let last = ops::gather_rows(&mut rec, last);
-                rec.output(last);
-            }
-            Probe::Attention { .. } => (0..self.count()).for_each(|layer| self.attention(&mut rec, layer)),
-        }
+        let weights: Vec<Weight> = weights.iter().map(|(_, w)| w).collect();
+        let first = rec.host_input(0, Shape::new(Lead::Step, self.rows().0, self.width()));
+        let last = match self.probe {
+            Probe::Mlp { .. } => (0..self.count()).fold(first, |h, _| mlp(&mut rec, &weights, h)),
+            Probe::Attention { .. } => (0..self.count()).fold(first, |q, layer| self.attention(&mut rec, layer, &weights, q)),
+        };
+        let last = ops::gather_rows(&mut rec, last);
+        rec.output(last);
         rec
     }
 
-    fn attention(&self, rec: &mut Recorder, layer: usize) {
+    fn attention(&self, rec: &mut Recorder, layer: usize, weights: &[Weight], q: Tensor) -> Tensor {
         let Shapes { heads, kv_heads, head_dim, .. } = self.shapes;
         let table = rec.rope_rows(&RopeTable::new(head_dim, 1e4));
         let attend = Attend { mask: Mask::Causal, scale: 1.0 / (head_dim as f32).sqrt(), softcap: None };
-        let mut input = |n: u32, heads: u32| rec.host_input(3 * layer as u32 + n, Shape::new(Lead::Step, 1, heads * head_dim)).heads(heads);
-        let (q, k, v) = (input(0, heads), input(1, kv_heads), input(2, kv_heads));
-        let (q, k) = (ops::rope(rec, q, table), ops::rope(rec, k, table));
+        let mut input = |n: usize| rec.host_input(n as u32, Shape::new(Lead::Step, 1, kv_heads * head_dim)).heads(kv_heads);
+        let (k, v) = (input(2 * layer + 1), input(2 * layer + 2));
+        let (q, k) = (ops::rope(rec, q.heads(heads), table), ops::rope(rec, k, table));
         let kv = KvState::new(rec.state(2 * layer), rec.state(2 * layer + 1));
         let kv = ops::kv_append(rec, kv, k, v);
-        let y = ops::attention(rec, q, kv, kv_heads, attend);
-        let packed = ops::pack_q8(rec, y);
-        rec.output(packed);
+        let y = ops::attention(rec, q, kv, kv_heads, attend).flat();
+        weights.iter().fold(y, |y, w| ops::matmul(rec, *w, y))
     }
 
     fn input(&self) -> StepInput {
-        let Shapes { heads, kv_heads, head_dim, .. } = self.shapes;
+        let Shapes { kv_heads, head_dim, .. } = self.shapes;
         let (rows, positions) = self.rows();
         let mut g = Gen::new(2);
         let mut values = |count: u32| -> Vec<f32> { (0..count).map(|_| g.unit()).collect() };
-        let host = match self.probe {
-            Probe::Mlp { width, .. } => vec![values(rows * width)],
-            Probe::Attention { .. } => {
-                (0..self.count()).flat_map(|_| [heads, kv_heads, kv_heads]).map(|heads| values(heads * head_dim)).collect()
-            }
-        };
+        let keys_and_values = self.kinds().len();
+        let host = std::iter::once(rows * self.width()).chain(vec![kv_heads * head_dim; keys_and_values]).map(&mut values).collect();
         let positions: Vec<u32> = (positions - rows..positions).collect();
         StepInput { sequences: vec![0; rows as usize], positions, out_rows: vec![0], host, ..StepInput::default() }
     }
@@ -230,7 +235,8 @@ mod tests {
         let attention = of(Probe::Attention { keys: 8 });
         let mut rec = Recorder::new(Counts { step: 1, out: 1 }, &attention.kinds());
         rec.layer(Some(0));
-        attention.attention(&mut rec, 0);
+        let q = rec.host_input(0, Shape::new(Lead::Step, 1, attention.width()));
+        attention.attention(&mut rec, 0, &[], q);
         assert_eq!(Shapes::of(&rec), None, "no products");
         let h = rec.host_input(9, Shape::new(Lead::Step, 1, 512));
         let weights: Vec<Weight> = dry.iter().map(|(_, w)| w).collect();

@@ -4,7 +4,7 @@ use super::*;
 
 /// Tries by (number, seconds with it, seconds without).
 fn tries(of: &[(u32, f64, f64)]) -> Vec<Try> {
-    of.iter().map(|&(at, with_s, without_s)| Try { at, with_s, without_s }).collect()
+    of.iter().map(|&(at, with_s, without_s)| Try { at, with_s, without_s, noise: 0.0 }).collect()
 }
 
 #[test]
@@ -31,13 +31,20 @@ fn what_is_within_the_margin_or_was_not_tried_is_left_as_usual() {
     assert_eq!(last_served(&tries(&[(4, 1.02, 1.0), (8, 1.02, 1.0), (16, 1.0, 1.02)]), 8), 8);
     assert_eq!(last_served(&[], 8), 8);
     assert_eq!(last_served(&tries(&[(4, 1.0, 2.0)]), 8), 8);
-    assert_eq!(fastest(&[], 512), 512);
-    assert_eq!(fastest(&tries(&[(128, 0.98, 1.0), (1024, 1.5, 1.0)]), 512), 512);
+    assert_eq!(fastest(&[], 512, MARGIN), 512);
+    assert_eq!(fastest(&tries(&[(128, 0.98, 1.0), (1024, 1.5, 1.0)]), 512, MARGIN), 512);
+}
+
+#[test]
+fn a_gain_counts_only_beyond_what_two_halves_of_its_runs_differ() {
+    let noisy = |noise| [Try { at: 16, with_s: 0.8, without_s: 1.0, noise }];
+    assert_eq!((last_served(&noisy(0.1), 8), last_served(&noisy(0.18), 8)), (16, 8));
+    assert_eq!((fastest(&noisy(0.1), 8, 0.05), fastest(&noisy(0.1), 8, 0.15)), (16, 8));
 }
 
 #[test]
 fn the_fastest_of_several_is_chosen() {
-    assert_eq!(fastest(&tries(&[(128, 0.9, 1.0), (256, 0.5, 1.0), (1024, 0.7, 1.0)]), 512), 256);
+    assert_eq!(fastest(&tries(&[(128, 0.9, 1.0), (256, 0.5, 1.0), (1024, 0.7, 1.0)]), 512, MARGIN), 256);
 }
 
 #[test]
