@@ -148,6 +148,6 @@ pub fn numbers(table: Table) -> Value {
 fn trial_json(trial: &Trial) -> Value {
     let Trial { threshold, was, chosen, tries, whole } = trial;
     let tries: Vec<Value> =
-        tries.iter().map(|t| json!({ "at": t.at, "with_us": t.with_s * 1e6, "without_us": t.without_s * 1e6 })).collect();
+        tries.iter().map(|t| json!({ "at": t.at, "with_us": t.with_s * 1e6, "without_us": t.without_s * 1e6, "noise": t.noise })).collect();
     json!({ "threshold": threshold.name, "about": threshold.about, "was": was, "chosen": chosen, "whole": whole, "tries": tries })
 }
