@@ -6,6 +6,7 @@ use kernels::compose::Kernel;
 use kernels::ops::ROWS;
 use kernels::sweep::Target;
 use kernels::{Device, Limits, Select};
+use std::ops::RangeInclusive;
 
 /// What to verify.
 #[derive(clap::Args)]
@@ -31,6 +32,20 @@ pub struct Args {
     /// With --mutate: only faults in shader files whose path contains this
     #[arg(long, default_value = "", requires = "mutate")]
     file: String,
+    /// With --mutate: only faults in these lines, as 85, 54- or 54-80
+    #[arg(long, default_value = "1-", requires = "mutate", value_parser = lines)]
+    lines: RangeInclusive<usize>,
+}
+
+/// The lines that `--lines` names.
+fn lines(text: &str) -> Result<RangeInclusive<usize>, String> {
+    let number = |text: &str| text.parse::<usize>().map_err(|_| format!("{text:?} is no line"));
+    let (first, last) = match text.split_once('-') {
+        None => (number(text)?, number(text)?),
+        Some((first, "")) => (number(first)?, usize::MAX),
+        Some((first, last)) => (number(first)?, number(last)?),
+    };
+    if (1..=last).contains(&first) { Ok(first..=last) } else { Err("lines are counted from 1, the first before the last".to_string()) }
 }
 
 /// Runs the checks and prints their tables; whether all held.
@@ -45,7 +60,7 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
     println!("\n{} ({:?}, {}, {})", adapter.name, adapter.class, adapter.backend, adapter.driver);
     let targets: Vec<_> = Target::all(device.caps()).into_iter().filter(|t| t.kernel.row.name.contains(&args.row)).collect();
     if args.mutate {
-        holds &= mutate::run(&device, &targets, &args.file)?;
+        holds &= mutate::run(&device, &targets, &args.file, &args.lines)?;
     } else {
         holds &= parity(args, &device, &targets)?;
     }
@@ -84,4 +99,19 @@ fn parity(args: &Args, device: &Device, targets: &[Target]) -> anyhow::Result<bo
     }
     println!("{} kernels, {beyond} beyond their bound", targets.len());
     Ok(beyond == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lines;
+
+    #[test]
+    fn lines_are_one_some_or_all_that_follow_and_never_none() {
+        assert_eq!(lines("85"), Ok(85..=85));
+        assert_eq!(lines("54-"), Ok(54..=usize::MAX));
+        assert_eq!(lines("54-80"), Ok(54..=80));
+        for bad in ["", "0", "-", "-5", "80-54", "x", "1-x", "1-2-3"] {
+            assert!(lines(bad).is_err(), "{bad}");
+        }
+    }
 }

@@ -10,6 +10,7 @@ use kernels::Device;
 use kernels::compose::{Kernel, Piece, instantiate};
 use kernels::sweep::{Known, Target};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 /// Cases that may show a fault, for each kernel that the file is part of: every second one is split.
@@ -45,8 +46,8 @@ struct Tally {
     survived: usize,
 }
 
-/// Plants every fault of the files under `shaders/` that `targets` use and whose path contains `only`; whether each was found.
-pub fn run(device: &Device, targets: &[Target], only: &str) -> anyhow::Result<bool> {
+/// Plants every fault in these lines of the files under `shaders/` that `targets` use and whose path contains `only`; whether each was found.
+pub fn run(device: &Device, targets: &[Target], only: &str, lines: &RangeInclusive<usize>) -> anyhow::Result<bool> {
     let mut files = vec![];
     list(&root().join("shaders"), &mut files)?;
     files.retain(|path| path.contains(only));
@@ -58,14 +59,16 @@ pub fn run(device: &Device, targets: &[Target], only: &str) -> anyhow::Result<bo
         if users.is_empty() {
             continue;
         }
-        let tally = file(device, &path, &text, users, &mut used)?;
+        let tally = file(device, &path, &text, lines, users, &mut used)?;
         println!("{path:<36} {:>6} {:>6} {:>8}", tally.red, tally.allowed, tally.survived);
         total.red += tally.red;
         total.allowed += tally.allowed;
         total.survived += tally.survived;
     }
     println!("{:<36} {:>6} {:>6} {:>8}", "all", total.red, total.allowed, total.survived);
-    let stale = allowed::all().enumerate().filter(|(n, a)| a.file.contains(only) && !used.contains(n) && a.why != allowed::RACES);
+    let all_lines = *lines == (1..=usize::MAX);
+    let stale = allowed::all().enumerate().filter(|_| all_lines);
+    let stale = stale.filter(|(n, a)| a.file.contains(only) && !used.contains(n) && a.why != allowed::RACES);
     let stale: Vec<_> = stale.filter(|(_, a)| targets.iter().any(|t| uses(&t.kernel, a.file))).collect();
     for (_, allowed) in &stale {
         eprintln!("stale: {} {:?} in {:?} allows nothing that survives", allowed.file, allowed.fault, allowed.line);
@@ -145,9 +148,16 @@ fn users<'a>(device: &Device, targets: &'a [Target], path: &str, text: &str) -> 
     Ok(users)
 }
 
-fn file(device: &Device, path: &str, text: &str, mut users: Vec<User<'_>>, used: &mut Vec<usize>) -> anyhow::Result<Tally> {
+fn file(
+    device: &Device,
+    path: &str,
+    text: &str,
+    lines: &RangeInclusive<usize>,
+    mut users: Vec<User<'_>>,
+    used: &mut Vec<usize>,
+) -> anyhow::Result<Tally> {
     let mut tally = Tally::default();
-    for fault in faults::of(text) {
+    for fault in faults::of(text).into_iter().filter(|fault| lines.contains(&(fault.line + 1))) {
         match (red(device, text, &fault.plant(text), &mut users)?, allowed::find(path, &fault)) {
             (None, _) => {}
             (Some(true), _) => tally.red += 1,
