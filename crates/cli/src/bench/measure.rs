@@ -124,13 +124,16 @@ impl<'a> Bench<'a> {
         Ok(Measured { test, rates })
     }
 
-    /// Where the time of the test's step goes: of its prompt's first chunk, or of one token.
+    /// Where the time of the test's step goes: of its prompt's first chunk, or of the token halfway, which sees as many as all do on average.
     pub fn profile(&mut self, test: Test) -> Result<Profile, Error> {
         let vocabulary = self.model.summary().vocabulary;
-        let rows = if let Kind::Prompt(n) = test.kind { n } else { 1 };
+        let (depth, rows) = match test.kind {
+            Kind::Prompt(n) => (test.depth, n),
+            Kind::Generate(n) => (test.depth + n / 2, 1),
+        };
         let engine = self.engine(test.sequences)?;
-        engine.begin(&tokens(test.depth, vocabulary, 1))?;
-        engine.profile(test.depth, &tokens(rows, vocabulary, 2))
+        engine.begin(&tokens(depth, vocabulary, 1))?;
+        engine.profile(depth, &tokens(rows, vocabulary, 2))
     }
 
     /// The profile as text, and what of the time that a step takes by the clock it tells.
