@@ -1,10 +1,10 @@
-// Writes activations as 8-bit quants, four per thread (q8_block.wgsl). Every thread of a workgroup of WG calls, with neighbouring quads in
-// neighbouring threads, from a multiple of 8 on, and its quad's part of the block's share.
+// Activations as 8-bit quants, four per thread (q8_block.wgsl). Every thread of a workgroup of WG calls; the eight threads of a block are
+// neighbours, from a multiple of 8 on, each with its part of the block's share.
 var<workgroup> pack_most: array<f32, WG>;
 // Sums of quants, and shares.
 var<workgroup> pack_sums: array<vec2<f32>, WG>;
 
-fn pack_q8_quad(row: u32, k: u32, quad: u32, inside: bool, v: vec4<f32>, share: f32, lid: u32) {
+fn q8_quad(inside: bool, v: vec4<f32>, share: f32, lid: u32) -> Q8Part {
     let size = max(max(abs(v.x), abs(v.y)), max(abs(v.z), abs(v.w)));
     workgroupBarrier();
     pack_most[lid] = select(0.0, size, inside);
@@ -18,10 +18,7 @@ fn pack_q8_quad(row: u32, k: u32, quad: u32, inside: bool, v: vec4<f32>, share: 
     let q = q8_quants(v, scale);
     pack_sums[lid] = vec2<f32>(q.x + q.y + q.z + q.w, share);
     workgroupBarrier();
-    if (!inside) {
-        return;
-    }
     let low = pack_sums[first] + pack_sums[first + 1u] + (pack_sums[first + 2u] + pack_sums[first + 3u]);
     let high = pack_sums[first + 4u] + pack_sums[first + 5u] + (pack_sums[first + 6u] + pack_sums[first + 7u]);
-    q8_store(row, k, quad, q, scale, low, high, lid);
+    return q8_part(q, scale, low, high, lid);
 }

@@ -1,5 +1,5 @@
-// Blocks of activations in 8 bits (pack_q8.wgsl has the layout), written into the binding `packed`. The scale has 16 bits of significand, so
-// that x - q d is exact and the choice between neighbours does not hang on how a device divides.
+// Blocks of activations in 8 bits (pack_q8.wgsl has the layout). The scale has 16 bits of significand, so that x - q d is exact and the choice
+// between neighbours does not hang on how a device divides.
 
 // The scale of a block and its inverse, both zero for a block of next to nothing.
 fn q8_scale(largest: f32) -> vec2<f32> {
@@ -16,13 +16,11 @@ fn q8_quants(v: vec4<f32>, scale: vec2<f32>) -> vec4<f32> {
     return select(q + more - less, vec4<f32>(0.0), scale.x == 0.0);
 }
 
-// Stores a thread's quants, and of its block's four words the one that is its: `low` and `high` are the sums of quants and of shares of the block's halves.
-fn q8_store(row: u32, k: u32, quad: u32, q: vec4<f32>, scale: vec2<f32>, low: vec2<f32>, high: vec2<f32>, lid: u32) {
-    let start = row * (k / 8u * 3u);
-    packed[start + quad] = pack4xI8Clamp(vec4<i32>(q));
-    let word = lid & 7u;
-    if (word < 4u) {
-        let words = vec4<f32>(scale.x, scale.x * low.x, scale.x * high.x, low.y + high.y);
-        packed[start + (k >> 2u) + (quad >> 3u) * 4u + word] = bitcast<u32>(words[word]);
-    }
+// What a thread of a block stores: its quants, and of the block's four words the one that is its, if it is one of the first four.
+struct Q8Part { quants: u32, word: u32 }
+
+// `low` and `high` are the sums of quants and of shares of the block's halves.
+fn q8_part(q: vec4<f32>, scale: vec2<f32>, low: vec2<f32>, high: vec2<f32>, lid: u32) -> Q8Part {
+    let words = vec4<f32>(scale.x, scale.x * low.x, scale.x * high.x, low.y + high.y);
+    return Q8Part(pack4xI8Clamp(vec4<i32>(q)), bitcast<u32>(words[lid & 3u]));
 }

@@ -109,8 +109,12 @@ impl Row {
     /// [`max_storage_buffers`](Caps::max_storage_buffers) suffice, as many as common adapters give.
     #[must_use]
     pub fn storage_buffers(&self) -> usize {
-        let fused = ["matmul_vec_group", "norm_rope_heads", "attention_short"].contains(&self.name);
-        if fused { 11 } else { 8 }
+        match self.name {
+            "norm_matmul_vec" => 12,
+            "matmul_vec_group" | "norm_rope_heads" | "attention_short" => 11,
+            "norm_matmul_vec_glu" => 9,
+            _ => 8,
+        }
     }
 
     /// Byte offset of a params field.

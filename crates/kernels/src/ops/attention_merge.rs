@@ -25,7 +25,7 @@ kernel! {
     ATTENTION_MERGE_Q8: "attention_merge_q8",
     entry: "attention_merge",
     wgsl: [
-        "attention_merge.wgsl", "shared/merged_q8.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/attention_part.wgsl", "shared/grid.wgsl",
+        "attention_merge.wgsl", "shared/merged_q8.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/attention_part.wgsl", "shared/grid.wgsl",
         "shared/reduce.wgsl"
     ],
     params: PackedParams { heads: u32, head_dim: u32, rows: u32, causal: u32, window: u32, splits: u32 },

@@ -18,7 +18,7 @@ kernel! {
     ATTENTION_SHORT: "attention_short",
     entry: "attention_short",
     wgsl: [
-        "attention_short.wgsl", "shared/slice_8.wgsl", "shared/head_turns.wgsl", "shared/square_sums.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl",
+        "attention_short.wgsl", "shared/slice_8.wgsl", "shared/head_turns.wgsl", "shared/square_sums.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl",
         "shared/lanes.wgsl", "shared/grid.wgsl"
     ],
     params: Params {

@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 kernel! {
     GLU_PACK_Q8_SILU: "glu_pack_q8_silu",
     entry: "glu_pack_q8",
-    wgsl: ["glu_pack_q8.wgsl", "shared/silu4.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/grid.wgsl"],
+    wgsl: ["glu_pack_q8.wgsl", "shared/silu4.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/grid.wgsl"],
     params: Params { k: u32, rows: u32, up_k: u32, start: u32 },
     bindings: Bind { gate: Read, up: Read, packed: Write },
     cpu: cpu_ref::swiglu,
@@ -20,7 +20,7 @@ kernel! {
 
 kernel! {
     GLU_PACK_Q8_GELU: "glu_pack_q8_gelu" = GLU_PACK_Q8_SILU with
-    wgsl: ["glu_pack_q8.wgsl", "shared/gelu4.wgsl", "shared/gelu.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/grid.wgsl"]
+    wgsl: ["glu_pack_q8.wgsl", "shared/gelu4.wgsl", "shared/gelu.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/grid.wgsl"]
 }
 
 const WG: u32 = 128;

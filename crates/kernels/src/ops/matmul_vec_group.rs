@@ -3,6 +3,7 @@
 use super::matmul::{Matmul, Operand};
 use super::pack_q8::activations;
 use super::{Io, Op, Operation, Work, add_bias};
+use crate::device::Caps;
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
 use crate::plan::{Absorbed, Arg, Dispatch, Grid, Lower, Makers, parts};
@@ -33,8 +34,13 @@ pub struct MatmulVecGroup {
 
 /// Whether a kernel can take this product beside others: one packed row, and a weight that one binding holds.
 pub(super) fn joins(product: &Matmul, makers: &Makers<'_>) -> bool {
+    alike(product, makers.caps)
+}
+
+/// The same on a device of these capabilities.
+pub(super) fn alike(product: &Matmul, caps: &Caps) -> bool {
     let w = product.w;
-    product.operand == Operand::Q8 && product.x.shape.rows == 1 && parts(makers.caps, w.ty, w.rows, w.cols).len() == 1
+    product.operand == Operand::Q8 && product.x.shape.rows == 1 && parts(caps, w.ty, w.rows, w.cols).len() == 1
 }
 
 /// A product of what products before it read, too: it moves to them.

@@ -26,7 +26,7 @@ kernel! {
     NORM_ADD_Q8: "norm_add_q8",
     entry: "norm_add",
     wgsl: [
-        "norm_add.wgsl", "shared/norm_add_q8.wgsl", "shared/norm_share.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl",
+        "norm_add.wgsl", "shared/norm_add_q8.wgsl", "shared/norm_share.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl",
         "shared/reduce.wgsl"
     ],
     params: PackedParams { dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32 },
@@ -104,6 +104,31 @@ pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
     }
 }
 
+/// What kernels are told of a sum and its packing.
+pub(super) struct Flags {
+    pub has_weight: u32,
+    pub has_factor: u32,
+    pub pack: u32,
+    pub has_u: u32,
+    pub u: Option<Weight>,
+    pub next_eps: f32,
+}
+
+impl NormAdd {
+    pub(super) fn flags(&self) -> Flags {
+        let norm = self.packed.and_then(|packed| packed.norm);
+        let (u, next_eps) = norm.map_or((None, 0.0), |(u, eps)| (u, eps));
+        Flags {
+            has_weight: u32::from(self.w.is_some()),
+            has_factor: u32::from(self.factor.is_some()),
+            pack: u32::from(self.packed.is_some()) + u32::from(norm.is_some()),
+            has_u: u32::from(u.is_some()),
+            u,
+            next_eps,
+        }
+    }
+}
+
 impl Operation for NormAdd {
     fn io(&self) -> Io {
         Io { reads: vec![self.a, self.b], writes: std::iter::once(self.h).chain(self.packed.map(|packed| packed.to)).collect() }
@@ -112,18 +137,16 @@ impl Operation for NormAdd {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let shape = self.h.shape;
         let (dim, rows) = (shape.width(), shape.rows);
-        let (has_weight, has_factor) = (u32::from(self.w.is_some()), u32::from(self.factor.is_some()));
+        let Flags { has_weight, has_factor, pack, has_u, u, next_eps } = self.flags();
         let [a, b, h] = [self.a, self.b, self.h].map(Arg::from);
         let (w, s, eps) = (Arg::from(self.w), Arg::from(self.factor), self.eps);
         let grid = Grid::PerRow { lead: shape, per_row: 1 };
         vec![match self.packed {
             None => {
-                let params = Params { dim, rows, has_weight, has_factor, pack: 0, has_u: 0, eps, next_eps: 0.0 };
+                let params = Params { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps };
                 Bind { a, b, w, s, h }.dispatch(params, grid)
             }
-            Some(Packed { to, norm }) => {
-                let (u, next_eps) = norm.map_or((None, 0.0), |(u, eps)| (u, eps));
-                let (pack, has_u) = (1 + u32::from(norm.is_some()), u32::from(u.is_some()));
+            Some(Packed { to, .. }) => {
                 let params = PackedParams { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps };
                 PackedBind { a, b, w, s, h, u: u.into(), packed: to.into() }.dispatch(params, grid)
             }
@@ -135,16 +158,21 @@ impl Operation for NormAdd {
     }
 }
 
-/// The parts as a model records them: with and without a factor; read as floats, in 8 bits, and normed in 8 bits.
-pub fn case(g: &mut Gen) -> Case {
-    let (rows, dim) = (g.small(), 32 * g.pick(&[1, 3, 33, 65, 97, 128, 129]));
-    let mut case = Case::new(rows);
+/// A sum with a norm, with and without a weight and a factor.
+pub(super) fn sum(case: &mut Case, g: &mut Gen, dim: u32) -> Tensor {
     let (a, b) = (case.tensor(g, dim), case.squared(g, dim));
     let w = g.coin().then(|| case.vector(g, dim));
     let b = rms_norm(&mut case.rec, b, w, g.pick(&[1e-6_f32, 1e-5]));
     let h = if g.coin() { add(&mut case.rec, a, b) } else { add(&mut case.rec, b, a) };
     let factor = g.coin().then(|| case.vector(g, 1));
-    let h = factor.map_or(h, |s| mul_row(&mut case.rec, h, s));
+    factor.map_or(h, |s| mul_row(&mut case.rec, h, s))
+}
+
+/// The parts as a model records them: with and without a factor; read as floats, in 8 bits, and normed in 8 bits.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, dim) = (g.small(), 32 * g.pick(&[1, 3, 33, 65, 97, 128, 129]));
+    let mut case = Case::new(rows);
+    let h = sum(&mut case, g, dim);
     case.expect(h);
     let kind = g.pick(&[0, 1, 2]);
     if kind == 0 {

@@ -11,7 +11,7 @@ use crate::tensor::{Tensor, Weight};
 kernel! {
     NORM_PACK_Q8: "norm_pack_q8",
     entry: "norm_pack_q8",
-    wgsl: ["norm_pack_q8.wgsl", "shared/norm_share.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/grid.wgsl"],
+    wgsl: ["norm_pack_q8.wgsl", "shared/norm_share.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/grid.wgsl"],
     params: Params { dim: u32, rows: u32, has_add: u32, has_weight: u32, eps: f32 },
     bindings: Bind { a: Read, b: Read, w: Read, h: Write, packed: Write },
     cpu: cpu_ref::rms_norm,

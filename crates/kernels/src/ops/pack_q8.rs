@@ -10,7 +10,7 @@ use crate::tensor::{Lead, Shape, Tensor};
 kernel! {
     PACK_Q8: "pack_q8",
     entry: "pack_q8",
-    wgsl: ["pack_q8.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/grid.wgsl"],
+    wgsl: ["pack_q8.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/grid.wgsl"],
     params: Params { k: u32, rows: u32 },
     bindings: Bind { x: Read, packed: Write },
     cpu: cpu_ref::pack_q8,

@@ -2,6 +2,7 @@
 
 mod absorb;
 mod fuse;
+mod inline;
 mod narrow;
 mod place;
 mod print;
@@ -199,7 +200,8 @@ pub fn plan(rec: &Recorder, caps: &Caps, options: &PlanOptions) -> Result<Planne
         true => nodes,
         false => {
             let nodes = matmul_coop_glu::join(nodes, &mut origins, &read_back, caps);
-            absorb::absorb(attention_split::split(nodes, &mut origins, caps), &read_back, caps)
+            let nodes = absorb::absorb(attention_split::split(nodes, &mut origins, caps), &read_back, caps);
+            inline::inline(nodes, caps)
         }
     };
     let cx = Lower { caps, capacity: rec.capacity, fast: options.fast };

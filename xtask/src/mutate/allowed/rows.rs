@@ -4,6 +4,7 @@ use super::{Allowed, CLAMPED, DROPPED, EIGHT, EXIT, LATER, SPARE, TWICE, allow};
 
 const HALVES: &str = "both arms are one half at zero";
 const ALIKE: &str = "neighbours hold the same by then, so that either will do";
+const HALVES_WRITE: &str = "both halves of a block's threads write the same words";
 const AGAIN: &str = "the callers synchronise before they reduce again";
 
 const EMBED: &str = "shaders/embed.wgsl";
@@ -19,6 +20,8 @@ const GELU: &str = "shaders/shared/gelu.wgsl";
 const PACK_Q8_QUAD: &str = "shaders/shared/pack_q8.wgsl";
 const PACK_Q8_SUBGROUP: &str = "shaders/shared/pack_q8_subgroup.wgsl";
 const Q8_BLOCK: &str = "shaders/shared/q8_block.wgsl";
+const Q8_STORE: &str = "shaders/shared/q8_store.wgsl";
+const ACTS_OWN: &str = "shaders/shared/acts_own.wgsl";
 const REDUCE: &str = "shaders/shared/reduce.wgsl";
 const REDUCE_SUBGROUP: &str = "shaders/shared/reduce_subgroup.wgsl";
 const SILU4: &str = "shaders/shared/silu4.wgsl";
@@ -54,7 +57,8 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(PACK_Q8_SUBGROUP, "off by one", "subgroupShuffleXor(sums, 4u)", ALIKE),
     allow(PACK_Q8_SUBGROUP, "", "let upper =", "only threads of the lower half write sums"),
     allow(Q8_BLOCK, "component", "scale.x == 0.0", "the scale and its inverse are zero together"),
-    allow(Q8_BLOCK, "mask", "let word = lid & 7u;", "both halves of a block's threads write the same words"),
+    allow(Q8_STORE, "mask", "let word = lid & 7u;", HALVES_WRITE),
+    allow(ACTS_OWN, "mask", "let word = lid & 7u;", HALVES_WRITE),
     allow(REDUCE, "comparison", "if (lid < half)", SPARE),
     allow(REDUCE, "guard dropped", "if (lid < half)", SPARE),
     allow(REDUCE, "barrier dropped", "    workgroupBarrier();", AGAIN),

@@ -1,0 +1,40 @@
+// y = w x of the 8 bits x of gelu(gate) * up[start..], which every workgroup makes for itself (acts_own.wgsl)
+// gate f32 [k], up f32 (start a multiple of 4), w [n, k] in a format with units, k a multiple of 32, y f32 [n]. `lanes` threads, a power of
+// two, for two rows of w.
+struct Params { k: u32, n: u32, start: u32, lanes: u32, exchange: u32 }
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> gate: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> up: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> w: array<vec4<u32>>;
+@group(0) @binding(4) var<storage, read_write> y: array<f32>;
+
+const WG = 64u;
+
+@compute @workgroup_size(WG)
+fn glu_matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+    let lanes = params.lanes;
+    let rows = 2u * WG / lanes;
+    let number = workgroup_number(id, extents);
+    if (number * rows >= params.n) {
+        return;
+    }
+    let k = params.k;
+    let quads = k >> 2u;
+    for (var first = 0u; first < quads; first += WG) {
+        let at = min(first + lid, quads - 1u);
+        acts_quad(k, first + lid, first + lid < quads, activation(gate[at]) * up[(params.start >> 2u) + at], 0.0, lid);
+    }
+    workgroupBarrier();
+    let lane = lid % lanes;
+    let r = number * rows + 2u * (lid / lanes);
+    let first = w_row(min(r, params.n - 1u), k);
+    let second = w_row(min(r + 1u, params.n - 1u), k);
+    var sums = vec3<f32>(0.0);
+    for (var j = lane; j < w_steps(k); j += lanes) {
+        sums += w_step(first, second, k, j);
+    }
+    let total = lanes_add4(vec4<f32>(sums, 0.0), lanes, lid);
+    if (lane < 2u && r + lane < params.n) {
+        y[r + lane] = total[lane];
+    }
+}
