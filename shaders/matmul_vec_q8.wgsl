@@ -1,6 +1,6 @@
 // y[row_base + r] = f sum_k w[r, k] x[k] + bias[row_base + r], with f the factor of the norm that was left to the readers of x, or 1
 // x one row of activations in 8 bits (pack_q8.wgsl), w [row_count, k] in a format with units, bias f32 (if has_bias), y f32. One workgroup
-// of 32 lanes for two rows of w.
+// of WG lanes (lanes_32.wgsl, lanes_128.wgsl) for two rows of w.
 struct Params { k: u32, row_base: u32, row_count: u32, has_bias: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
@@ -8,7 +8,6 @@ struct Params { k: u32, row_base: u32, row_count: u32, has_bias: u32, exchange: 
 @group(0) @binding(3) var<storage, read> bias: array<f32>;
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
 
-const WG = 32u;
 const ROWS = 2u;
 
 @compute @workgroup_size(WG)

@@ -60,8 +60,8 @@ fn norm_add(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exten
     for (var quad = 4u * WG + lid; quad < quads; quad += WG) {
         sums = squares4(sums, own(base, quad, quads));
     }
-    let total = reduce_add4(vec4<f32>(sums, 0.0, 0.0), lid);
-    let factors = inverse_root(total.xy, f32(params.dim), params.eps);
+    let total = reduce_add2(sums, lid);
+    let factors = inverse_root(total, f32(params.dim), params.eps);
     finish(row, lid, quads, v0, near0, factors, factor, lid);
     if (quads > WG) {
         finish(row, WG + lid, quads, v1, near1, factors, factor, lid);

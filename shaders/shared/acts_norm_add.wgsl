@@ -51,8 +51,8 @@ fn acts_make(number: u32, lid: u32) {
     let near1 = beside(WG + lid, quads);
     let near2 = beside(2u * WG + lid, quads);
     let sums = squares4(squares4(squares4(vec2<f32>(0.0), near0.b), near1.b), near2.b);
-    let total = reduce_add4(vec4<f32>(sums, 0.0, 0.0), lid);
-    let factors = inverse_root(total.xy, f32(params.k), params.eps);
+    let total = reduce_add2(sums, lid);
+    let factors = inverse_root(total, f32(params.k), params.eps);
     finish(number, lid, quads, near0, factors, factor, lid);
     if (quads > WG) {
         finish(number, WG + lid, quads, near1, factors, factor, lid);

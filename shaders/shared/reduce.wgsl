@@ -44,3 +44,7 @@ fn reduce_add4(v: vec4<f32>, lid: u32) -> vec4<f32> {
     workgroupBarrier();
     return sum;
 }
+
+fn reduce_add2(v: vec2<f32>, lid: u32) -> vec2<f32> {
+    return reduce_add4(vec4<f32>(v, 0.0, 0.0), lid).xy;
+}

@@ -47,3 +47,19 @@ fn reduce_add4(v: vec4<f32>, lid: u32) -> vec4<f32> {
     workgroupBarrier();
     return sum;
 }
+
+// The same of two, with four partial results under way at a time: those past the last are zero, as workgroup memory starts.
+fn reduce_add2(v: vec2<f32>, lid: u32) -> vec2<f32> {
+    let width = subgroupAdd(1u);
+    let part = subgroupAdd(v);
+    if (lid % width == 0u) {
+        reduce_scratch4[lid / width] = vec4<f32>(part, 0.0, 0.0);
+    }
+    workgroupBarrier();
+    var sum = vec2<f32>(0.0);
+    for (var i = 0u; i < WG / width; i += 4u) {
+        sum += (reduce_scratch4[i].xy + reduce_scratch4[i + 1u].xy) + (reduce_scratch4[i + 2u].xy + reduce_scratch4[i + 3u].xy);
+    }
+    workgroupBarrier();
+    return sum;
+}

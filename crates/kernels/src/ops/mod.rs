@@ -199,6 +199,7 @@ pub static ROWS: &[&Row] = &[
     &matmul_vec_group::MATMUL_VEC_GROUP,
     &matmul_vec_norm::MATMUL_VEC_NORM,
     &matmul_vec_q8::MATMUL_VEC_Q8,
+    &matmul_vec_q8::MATMUL_VEC_Q8_LONG,
     &mul::MUL,
     &mul_sigmoid::MUL_SIGMOID,
     &norm_add::NORM_ADD,

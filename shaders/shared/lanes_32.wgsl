@@ -1,0 +1,2 @@
+// Threads to two rows of ordinary length.
+const WG = 32u;
