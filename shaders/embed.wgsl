@@ -1,7 +1,7 @@
-// y[t, d] = table[tokens[sequences[t] * capacity + positions[t] mod capacity], d]
+// y[t, d] = scale * table[tokens[sequences[t] * capacity + positions[t] mod capacity], d]
 // tokens [S, capacity] u32, positions and sequences [T] u32, table [row_count, k] in any weight format (rows
 // row_base.. of the whole), y [T, k] f32. One thread per four elements; ids outside this part are left alone.
-struct Params { k: u32, rows: u32, row_base: u32, row_count: u32, capacity: u32 }
+struct Params { k: u32, rows: u32, row_base: u32, row_count: u32, capacity: u32, scale: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> tokens: array<u32>;
 @group(0) @binding(2) var<storage, read> positions: array<u32>;
@@ -25,7 +25,7 @@ fn embed(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents:
         return;
     }
     let quad = i % quads;
-    let v = table_load4(table_row(r, params.k), params.k, quad);
+    let v = params.scale * table_load4(table_row(r, params.k), params.k, quad);
     let n = min(4u, params.k - 4u * quad);
     for (var j = 0u; j < n; j++) {
         y[t * params.k + 4u * quad + j] = v[j];

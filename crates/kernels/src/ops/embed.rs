@@ -1,29 +1,31 @@
 //! Looks token ids up in an embedding table of any weight format.
 
-use super::{Io, Operation, Work};
+use super::{Io, Op, Operation, Work};
+use crate::device::Caps;
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
-use crate::plan::{Arg, Dispatch, Grid, Lower, parts};
-use crate::record::Recorder;
+use crate::plan::{Arg, Dispatch, Grid, Lower, Uses, parts};
+use crate::record::{Node, Recorder};
 use crate::tensor::{Counts, Input, Shape, State, Tensor, Weight};
 
 kernel! {
     EMBED: "embed",
     entry: "embed",
     wgsl: ["embed.wgsl", "shared/grid.wgsl"],
-    params: Params { k: u32, rows: u32, row_base: u32, row_count: u32, capacity: u32 },
+    params: Params { k: u32, rows: u32, row_base: u32, row_count: u32, capacity: u32, scale: f32 },
     bindings: Bind { tokens: Read, positions: Read, sequences: Read, table: Weight, y: Write },
     cpu: cpu_ref::embed,
     nmse: 1e-12,
 }
 
-/// y\[t\] = table[tokens[sequence of t, position of t]].
+/// y\[t\] = scale table[tokens[sequence of t, position of t]]; the scale is put there by the planner.
 #[derive(Clone, Debug)]
 pub struct Embed {
     pub table: Weight,
     pub tokens: State,
     pub positions: Tensor,
     pub sequences: Tensor,
+    pub scale: f32,
     pub y: Tensor,
 }
 
@@ -31,8 +33,15 @@ pub struct Embed {
 pub fn embed(rec: &mut Recorder, table: Weight, tokens: State) -> Tensor {
     let (positions, sequences) = (rec.input(Input::Positions), rec.input(Input::Sequences));
     let y = rec.make(Shape { dim: table.cols, ..positions.shape });
-    rec.push(Embed { table, tokens, positions, sequences, y });
+    rec.push(Embed { table, tokens, positions, sequences, scale: 1.0, y });
     y
+}
+
+/// An embedding that is read by a scale alone.
+pub(crate) fn pattern(nodes: &[Node], uses: &Uses, _: &Caps) -> Option<(usize, Op)> {
+    let [Node { op: Op::Embed(embed), .. }, Node { op: Op::Scale(scale), .. }, ..] = nodes else { return None };
+    let alone = scale.x.id == embed.y.id && uses.once(embed.y);
+    alone.then(|| (2, Embed { scale: scale.s, y: scale.y, ..embed.clone() }.into()))
 }
 
 impl Operation for Embed {
@@ -63,6 +72,7 @@ impl Operation for Embed {
                 row_base: range.start,
                 row_count: range.len() as u32,
                 capacity: 0,
+                scale: self.scale,
             };
             bind.dispatch(params, Grid::Elements { lead: shape, workgroup: 64, per_thread: 1 })
         };
@@ -78,7 +88,7 @@ impl Operation for Embed {
     }
 }
 
-/// Tables of every format, several sequences, positions that wrap a ring.
+/// Tables of every format, scaled or not, several sequences, positions that wrap a ring.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, ty) = (g.small(), g.format());
     let (cols, vocab) = (g.cols(ty), 7);
@@ -88,6 +98,7 @@ pub fn case(g: &mut Gen) -> Case {
     case.tokens(g, vocab);
     let tokens = case.rec.state(0);
     let y = embed(&mut case.rec, table, tokens);
+    let y = if g.coin() { super::scale(&mut case.rec, y, 39.191_836) } else { y };
     case.expect(y);
     case
 }

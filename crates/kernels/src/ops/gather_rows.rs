@@ -1,10 +1,12 @@
 //! Picks the rows whose logits are asked for.
 
-use super::{Io, Operation};
+use super::add::Add;
+use super::mul::Mul;
+use super::{Io, Op, Operation};
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
-use crate::plan::{Dispatch, Grid, Lower};
-use crate::record::Recorder;
+use crate::plan::{Dispatch, Grid, Lower, Uses};
+use crate::record::{Node, Recorder};
 use crate::tensor::{Input, Shape, Tensor};
 
 kernel! {
@@ -31,6 +33,20 @@ pub fn gather_rows(rec: &mut Recorder, x: Tensor) -> Tensor {
     let y = rec.make(Shape { heads: 1, dim: x.shape.width(), ..out_rows.shape });
     rec.push(GatherRows { x, out_rows, y });
     y
+}
+
+/// What makes a row that is then gathered from steps of one row.
+pub(crate) fn pattern(nodes: &[Node], uses: &Uses) -> Option<Op> {
+    let [Node { op, .. }, Node { op: Op::GatherRows(gather), .. }, ..] = nodes else { return None };
+    let GatherRows { x, y, .. } = *gather;
+    if x.shape.rows != 1 || y.shape.rows != 1 || !uses.once(x) {
+        return None;
+    }
+    match op {
+        Op::Add(add) if add.y.id == x.id => Some(Add { y, ..add.clone() }.into()),
+        Op::Mul(mul) if mul.y.id == x.id => Some(Mul { y, ..mul.clone() }.into()),
+        _ => None,
+    }
 }
 
 impl Operation for GatherRows {

@@ -10,7 +10,7 @@ use crate::compare::Compare;
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
 use crate::plan::{Absorbed, Arg, Dispatch, Grid, Lower, Makers};
-use crate::tensor::{Tensor, Weight};
+use crate::tensor::{Shape, Tensor, Weight};
 
 kernel! {
     NORM_ADD: "norm_add",
@@ -43,7 +43,7 @@ pub struct Packed {
     pub norm: Option<(Option<Weight>, f32)>,
 }
 
-/// h = factor (a + b / sqrt(mean(b^2) + eps) w), and its 8 bits.
+/// h = factor (a + b / sqrt(mean(b^2) + eps) w), with means over heads of `b`, and its 8 bits.
 #[derive(Clone, Debug)]
 pub struct NormAdd {
     pub a: Tensor,
@@ -55,10 +55,10 @@ pub struct NormAdd {
     pub packed: Option<Packed>,
 }
 
-/// The sum of two values of which one is a norm of whole rows that nobody else reads: (the norm, the other).
+/// The sum of two values of which one is a norm, of rows or heads, that nobody else reads: (the norm, the other).
 fn normed<'a>(a: Tensor, b: Tensor, makers: &'a Makers<'_>) -> Option<(&'a RmsNorm, Tensor)> {
     let norm = |t: Tensor| match makers.alone(t)? {
-        Op::RmsNorm(norm) if norm.x.shape.heads == 1 && norm.x.shape.width().is_multiple_of(4) => Some(norm),
+        Op::RmsNorm(norm) if norm.x.shape.dim.is_multiple_of(4) => Some(norm),
         _ => None,
     };
     norm(b).map(|norm| (norm, a)).or_else(|| norm(a).map(|norm| (norm, b)))
@@ -67,7 +67,7 @@ fn normed<'a>(a: Tensor, b: Tensor, makers: &'a Makers<'_>) -> Option<(&'a RmsNo
 /// A sum that was made here and is not packed yet.
 fn unpacked<'a>(t: Tensor, makers: &'a Makers<'_>) -> Option<&'a NormAdd> {
     let Op::NormAdd(sum) = makers.of(t)? else { return None };
-    (sum.packed.is_none() && sum.h.shape.width().is_multiple_of(BLOCK)).then_some(sum)
+    (sum.packed.is_none() && sum.b.shape.heads == 1 && sum.h.shape.width().is_multiple_of(BLOCK)).then_some(sum)
 }
 
 /// Sums with a norm; factors of them; and what packs them.
@@ -95,7 +95,7 @@ pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
             Some(Absorbed { op: op.into(), of: vec![*a], early: true })
         }
         Op::NormPackQ8(NormPackQ8 { a, sum: Some((b, h)), w, eps, packed }) => {
-            let (norm, a) = normed(*a, *b, makers)?;
+            let (norm, a) = normed(*a, *b, makers).filter(|(norm, _)| norm.x.shape.heads == 1)?;
             let packed = Some(Packed { to: *packed, norm: Some((*w, *eps)) });
             let sum = NormAdd { a, b: norm.x, w: norm.w, eps: norm.eps, factor: None, h: *h, packed };
             Some(Absorbed { of: vec![norm.y], op: sum.into(), early: false })
@@ -135,12 +135,12 @@ impl Operation for NormAdd {
     }
 
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
-        let shape = self.h.shape;
-        let (dim, rows) = (shape.width(), shape.rows);
+        let Shape { dim, rows, heads, .. } = self.b.shape;
+        let rows = rows * heads;
         let Flags { has_weight, has_factor, pack, has_u, u, next_eps } = self.flags();
         let [a, b, h] = [self.a, self.b, self.h].map(Arg::from);
         let (w, s, eps) = (Arg::from(self.w), Arg::from(self.factor), self.eps);
-        let grid = Grid::PerRow { lead: shape, per_row: 1 };
+        let grid = Grid::PerRow { lead: self.h.shape, per_row: heads };
         vec![match self.packed {
             None => {
                 let params = Params { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps };
@@ -158,23 +158,24 @@ impl Operation for NormAdd {
     }
 }
 
-/// A sum with a norm, with and without a weight and a factor.
-pub(super) fn sum(case: &mut Case, g: &mut Gen, dim: u32) -> Tensor {
-    let (a, b) = (case.tensor(g, dim), case.squared(g, dim));
-    let w = g.coin().then(|| case.vector(g, dim));
-    let b = rms_norm(&mut case.rec, b, w, g.pick(&[1e-6_f32, 1e-5]));
+/// A sum with a norm of rows of `heads` heads, with and without a weight and a factor.
+pub(super) fn sum(case: &mut Case, g: &mut Gen, dim: u32, heads: u32) -> Tensor {
+    let (a, b) = (case.tensor(g, dim), case.squared(g, dim).heads(heads));
+    let w = g.coin().then(|| case.vector(g, dim / heads));
+    let b = rms_norm(&mut case.rec, b, w, g.pick(&[1e-6_f32, 1e-5])).flat();
     let h = if g.coin() { add(&mut case.rec, a, b) } else { add(&mut case.rec, b, a) };
     let factor = g.coin().then(|| case.vector(g, 1));
     factor.map_or(h, |s| mul_row(&mut case.rec, h, s))
 }
 
-/// The parts as a model records them: with and without a factor; read as floats, in 8 bits, and normed in 8 bits.
+/// The parts as a model records them: with and without a factor; read as floats (of heads, too), in 8 bits, and normed in 8 bits.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), 32 * g.pick(&[1, 3, 33, 65, 97, 128, 129]));
     let mut case = Case::new(rows);
-    let h = sum(&mut case, g, dim);
-    case.expect(h);
     let kind = g.pick(&[0, 1, 2]);
+    let heads = if kind == 0 { g.pick(&[1, 2, 8]) } else { 1 };
+    let h = sum(&mut case, g, dim, heads);
+    case.expect(h);
     if kind == 0 {
         return case;
     }

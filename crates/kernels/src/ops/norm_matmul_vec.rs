@@ -116,7 +116,7 @@ impl Operation for NormMatmulVec {
 
 /// A row that products of this kernel make: a packed sum, normed or not, of `cols` columns, expected as floats too.
 pub(super) fn row(case: &mut Case, g: &mut Gen, cols: u32) -> Tensor {
-    let h = sum(case, g, cols);
+    let h = sum(case, g, cols, 1);
     case.expect(h);
     let normed = g.coin();
     let u = g.coin().then(|| case.vector(g, cols));

@@ -1,7 +1,7 @@
 //! Replaces runs of operations by fused ones, from one table of patterns.
 
 use crate::device::Caps;
-use crate::ops::{Op, Operation, add_rms_norm, matmul};
+use crate::ops::{Op, Operation, add_rms_norm, embed, gather_rows, matmul};
 use crate::record::{Node, Recorder};
 use crate::tensor::Tensor;
 use std::collections::HashMap;
@@ -29,17 +29,30 @@ impl Uses {
 pub(crate) type Pattern = fn(&[Node], &Uses, &Caps) -> Option<(usize, Op)>;
 
 /// The fusions, tried in this order at every node.
-const PATTERNS: &[Pattern] = &[add_rms_norm::pattern, matmul::bias_pattern];
+const PATTERNS: &[Pattern] = &[embed::pattern, add_rms_norm::pattern, matmul::bias_pattern];
 
 /// Applies the table once, front to back.
 pub fn fuse(rec: &Recorder, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {
     let uses = Uses::of(&rec.nodes, read_back);
-    let (mut out, mut at) = (Vec::with_capacity(rec.nodes.len()), 0);
-    while at < rec.nodes.len() {
-        let rest = &rec.nodes[at..];
+    let nodes = gathered(&rec.nodes, &uses);
+    let (mut out, mut at) = (Vec::with_capacity(nodes.len()), 0);
+    while at < nodes.len() {
+        let rest = &nodes[at..];
         let found = PATTERNS.iter().find_map(|p| p(rest, &uses, caps));
         let (taken, op) = found.unwrap_or_else(|| (1, rest[0].op.clone()));
         out.push(Node { op, layer: rest[0].layer });
+        at += taken;
+    }
+    out
+}
+
+/// The operations without gathers of the only row, which would part what the patterns look for.
+fn gathered(nodes: &[Node], uses: &Uses) -> Vec<Node> {
+    let (mut out, mut at) = (Vec::with_capacity(nodes.len()), 0);
+    while at < nodes.len() {
+        let found = gather_rows::pattern(&nodes[at..], uses);
+        let taken = 1 + usize::from(found.is_some());
+        out.push(Node { op: found.unwrap_or_else(|| nodes[at].op.clone()), layer: nodes[at].layer });
         at += taken;
     }
     out
