@@ -17,6 +17,7 @@ const KV_APPEND: &str = "shaders/kv_append.wgsl";
 const NORM_ROPE_APPEND: &str = "shaders/norm_rope_append.wgsl";
 const NORM_ROPE_HEADS: &str = "shaders/norm_rope_heads.wgsl";
 const HEAD_MOST: &str = "shaders/shared/head_most.wgsl";
+const LANES_SUBGROUP: &str = "shaders/shared/lanes_subgroup.wgsl";
 const MERGED_F32: &str = "shaders/shared/merged_f32.wgsl";
 
 pub(super) const ALLOWED: &[Allowed] = &[
@@ -35,6 +36,12 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "barrier dropped",
         "        workgroupBarrier();",
         "the next tile's reduction has a barrier before the weights are written again",
+    ),
+    allow(
+        LANES_SUBGROUP,
+        "comparison",
+        "apart < params.exchange; apart *= 2u",
+        "an exchange more counts weights and values once more alike, and leaves maxima as they are",
     ),
     allow(ATTENTION_MERGE, "comparison", "if (t >= params.rows)", WHOLE),
     allow(ATTENTION_MERGE, "guard dropped", "if (t >= params.rows)", WHOLE),
