@@ -16,6 +16,7 @@ struct Params { k: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, exch
 
 const WG = 32u;
 const ROWS = 2u;
+const QUARTER = WG / 4u;
 
 @compute @workgroup_size(WG)
 fn matmul_vec_group(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
@@ -48,23 +49,25 @@ fn matmul_vec_group(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
             sums += wc_step(first, second, k, j);
         }
     }
-    let total = lanes_add4(vec4<f32>(sums, 0.0), WG, lid);
-    if (lid >= ROWS) {
+    let total = lanes_each4(sums.xyzz, WG, lid);
+    let shares = lanes_other(total, WG / 2u, lid);
+    if (lid != 0u && lid != QUARTER) {
         return;
     }
-    let v = total[lid] * acts_factor(total.z);
+    let v = total * acts_factor(shares);
+    let mine = lid / QUARTER;
     if (number < before_b) {
-        let r = ROWS * number + lid;
+        let r = ROWS * number + mine;
         if (r < params.rows_a) {
             ya[r] = select(v, v + bias_a[r], (params.biases & 1u) == 1u);
         }
     } else if (number < before_c) {
-        let r = ROWS * (number - before_b) + lid;
+        let r = ROWS * (number - before_b) + mine;
         if (r < params.rows_b) {
             yb[r] = select(v, v + bias_b[r], (params.biases & 2u) == 2u);
         }
     } else {
-        let r = ROWS * (number - before_c) + lid;
+        let r = ROWS * (number - before_c) + mine;
         if (r < params.rows_c) {
             yc[r] = select(v, v + bias_c[r], (params.biases & 4u) == 4u);
         }

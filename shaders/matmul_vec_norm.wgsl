@@ -13,6 +13,7 @@ struct Params { k: u32, n: u32, has_weight: u32, exchange: u32, eps: f32 }
 
 const WG = 512u;
 const LANES = 32u;
+const QUARTER = LANES / 4u;
 var<workgroup> block: array<vec4<f32>, 8>;
 
 @compute @workgroup_size(WG)
@@ -26,24 +27,31 @@ fn matmul_vec_norm(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     let local = 2u * (lid / LANES);
     let first = w_row(32u * number + local, k);
     let second = w_row(32u * number + local + 1u, k);
+    // What the first eight threads need at the end is under way from the beginning.
+    let inside = lid < 8u;
+    let at = 8u * number + min(lid, 7u);
+    var added = vec4<f32>(0.0);
+    var weight = vec4<f32>(1.0);
+    if (inside) {
+        added = a[at];
+        if (params.has_weight == 1u) {
+            weight = u[at];
+        }
+    }
     var sums = vec3<f32>(0.0);
     for (var j = lane; j < w_steps(k); j += LANES) {
         sums += w_step(first, second, k, j);
     }
-    let total = lanes_add4(vec4<f32>(sums, 0.0), LANES, lid);
-    if (lane < 2u) {
-        block[(local + lane) >> 2u][(local + lane) & 3u] = total[lane] * acts_factor(total.z);
+    let total = lanes_each4(sums.xyzz, LANES, lid);
+    let shares = lanes_other(total, LANES / 2u, lid);
+    let row = local + lane / QUARTER;
+    if (lane == 0u || lane == QUARTER) {
+        block[row >> 2u][row & 3u] = total * acts_factor(shares);
     }
     workgroupBarrier();
-    let inside = lid < 8u;
-    let at = 8u * number + min(lid, 7u);
-    var v = block[min(lid, 7u)] + a[at];
+    let v = block[min(lid, 7u)] + added;
     if (inside) {
         h[at] = v;
     }
-    let share = norm_share(v, params.n, params.eps);
-    if (params.has_weight == 1u) {
-        v *= u[at];
-    }
-    pack_q8_quad(0u, params.n, at, inside, v, share, lid);
+    pack_q8_quad(0u, params.n, at, inside, v * weight, norm_share(v, params.n, params.eps), lid);
 }

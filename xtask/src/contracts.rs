@@ -69,7 +69,7 @@ fn section(row: &'static Row, text: &mut String) -> anyhow::Result<()> {
 fn limits(row: &'static Row) -> anyhow::Result<String> {
     let (mut threads, mut bytes, mut buffers) = (0, 0, 0);
     let (mut formats, mut kv, mut subgroups) = (BTreeSet::new(), BTreeSet::new(), false);
-    for kernel in Kernel::variants(row, true) {
+    for kernel in Kernel::variants(row, &[0, 8, 32]) {
         let (module, _) = shaders::validate(&kernel.source(), &kernel).map_err(anyhow::Error::msg)?;
         let used = shaders::measure(&module).map_err(anyhow::Error::msg)?;
         (threads, bytes, buffers) = (threads.max(used.threads), bytes.max(used.workgroup_bytes), buffers.max(used.storage_buffers));

@@ -25,6 +25,8 @@ pub struct Kernel {
     pub pieces: Vec<Option<Piece>>,
     /// Reductions through subgroup operations.
     pub subgroups: bool,
+    /// Those of 32 neighbouring threads without a way around for smaller subgroups.
+    pub wide: bool,
 }
 
 /// The piece of rows that serve row lengths which are no multiple of 4, and so no format in blocks.
@@ -37,6 +39,11 @@ const SUBGROUP_FORMS: [(&str, &str); 3] = [
     ("shared/lanes.wgsl", include_str!("../../../shaders/shared/lanes_subgroup.wgsl")),
     ("shared/pack_q8.wgsl", include_str!("../../../shaders/shared/pack_q8_subgroup.wgsl")),
 ];
+
+/// Pieces with a form for subgroups of [`WIDE`] threads and more. Code for smaller ones, though it would never run there, made the kernels that
+/// reduce at their end slower by as much as the form saves: it is loaded, and takes registers.
+const WIDE_FORMS: [(&str, &str); 1] = [("shared/lanes_near.wgsl", include_str!("../../../shaders/shared/lanes_near_wide.wgsl"))];
+const WIDE: u32 = 32;
 
 const KV_PIECES: [(KvType, &str, &str); 3] = [
     (KvType::F32, include_str!("../../../shaders/kv/f32.wgsl"), include_str!("../../../shaders/kv/f32_store.wgsl")),
@@ -51,10 +58,17 @@ impl Kernel {
         row.wgsl.iter().any(|(path, _)| SUBGROUP_FORMS.iter().any(|(of, _)| of == path))
     }
 
-    /// Every kernel that a row can become on a device with or without subgroups: each weight format that it meets and each
-    /// KV type, the same on all bindings of a kind.
+    /// How a row reduces where the smallest subgroup has `threads`, 0 without subgroups: ([`Kernel::subgroups`], [`Kernel::wide`]).
+    pub(crate) fn form(row: &Row, threads: u32) -> (bool, bool) {
+        let widens = row.wgsl.iter().any(|(path, _)| WIDE_FORMS.iter().any(|(of, _)| of == path));
+        let subgroups = threads > 0 && Self::reduces(row);
+        (subgroups, subgroups && widens && threads >= WIDE)
+    }
+
+    /// Every kernel that a row can become on devices whose smallest subgroups have so many threads, 0 without subgroups: each weight format
+    /// that it meets and each KV type, the same on all bindings of a kind.
     #[must_use]
-    pub fn variants(row: &'static Row, subgroups: bool) -> Vec<Self> {
+    pub fn variants(row: &'static Row, threads: &[u32]) -> Vec<Self> {
         let binds = |wanted: &[Access]| row.bindings.iter().any(|(_, access)| wanted.contains(access));
         let blocks = !row.wgsl.iter().any(|(path, _)| *path == X4_TAIL);
         let in_units = binds(&[Access::Units, Access::Groups]);
@@ -64,9 +78,13 @@ impl Kernel {
         let formats: Vec<_> = if in_units || binds(&[Access::Weight]) { formats.map(Some).collect() } else { vec![None] };
         let kv = KV_PIECES.iter().map(|(ty, ..)| Some(*ty));
         let kv: Vec<_> = if binds(&[Access::Kv, Access::KvMut, Access::KvBoth]) { kv.collect() } else { vec![None] };
-        let subgroups: &[bool] = if subgroups && Self::reduces(row) { &[false, true] } else { &[false] };
+        let mut forms: Vec<_> = threads.iter().map(|&threads| Self::form(row, threads)).collect();
+        forms.dedup();
         let mut all = vec![];
-        for (format, kv, &subgroups) in formats.iter().flat_map(|f| kv.iter().flat_map(move |k| subgroups.iter().map(move |s| (f, k, s)))) {
+        let forms = forms.as_slice();
+        for (format, kv, &(subgroups, wide)) in
+            formats.iter().flat_map(|f| kv.iter().flat_map(move |k| forms.iter().map(move |s| (f, k, s))))
+        {
             let piece = |(_, access): &(&str, Access)| match access {
                 Access::Weight => format.map(Piece::Format),
                 Access::Units => format.map(Piece::Units),
@@ -74,7 +92,7 @@ impl Kernel {
                 Access::Kv | Access::KvMut | Access::KvBoth => kv.map(Piece::Kv),
                 Access::Read | Access::Write | Access::StateMut => None,
             };
-            all.push(Self { row, pieces: row.bindings.iter().map(piece).collect(), subgroups });
+            all.push(Self { row, pieces: row.bindings.iter().map(piece).collect(), subgroups, wide });
         }
         all
     }
@@ -90,7 +108,7 @@ impl Kernel {
             };
         }
         if self.subgroups {
-            label.push_str(" +subgroups");
+            label.push_str(if self.wide { " +wide subgroups" } else { " +subgroups" });
         }
         label
     }
@@ -100,7 +118,8 @@ impl Kernel {
     pub fn source(&self) -> String {
         let mut text = String::new();
         for (path, piece) in self.row.wgsl {
-            let form = SUBGROUP_FORMS.iter().find(|(of, _)| self.subgroups && of == path);
+            let wide = WIDE_FORMS.iter().filter(|_| self.wide);
+            let form = SUBGROUP_FORMS.iter().filter(|_| self.subgroups).chain(wide).find(|(of, _)| of == path);
             text.push_str(form.map_or(*piece, |(_, text)| text));
             text.push('\n');
         }

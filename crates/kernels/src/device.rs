@@ -108,6 +108,11 @@ impl Caps {
         storage_align: 256,
         table: Table::usual(Class::Unknown, false),
     };
+
+    /// Threads of the smallest subgroup where kernels may use subgroups, or 0.
+    pub(crate) fn subgroup_threads(&self) -> u32 {
+        if self.subgroups { self.subgroup_size.max(1) } else { 0 }
+    }
 }
 
 /// Memory is taken from the driver in blocks of so many bytes; larger buffers have memory of their own, exactly as much as they need. Of blocks of

@@ -155,7 +155,7 @@ impl Target {
             let stem = Path::new(row.file).file_stem().and_then(|s| s.to_str()).unwrap_or_default();
             let case = cases.iter().find(|(name, _)| *name == stem);
             let make = case.unwrap_or_else(|| panic!("{} has no parity case", row.file)).1;
-            Kernel::variants(row, caps.subgroups).into_iter().map(move |kernel| Self { kernel, make })
+            Kernel::variants(row, &[0, caps.subgroup_threads()]).into_iter().map(move |kernel| Self { kernel, make })
         });
         targets.collect()
     }

@@ -12,7 +12,7 @@ use crate::tensor::Counts;
 kernel! {
     MATMUL_VEC_GROUP: "matmul_vec_group",
     entry: "matmul_vec_group",
-    wgsl: ["matmul_vec_group.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"],
+    wgsl: ["matmul_vec_group.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"],
     params: Params { k: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, exchange: u32 },
     bindings: Bind {
         x: Read, wa: Units, wb: Units, wc: Units, bias_a: Read, bias_b: Read, bias_c: Read, ya: Write, yb: Write, yc: Write

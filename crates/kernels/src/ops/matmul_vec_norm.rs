@@ -16,7 +16,7 @@ kernel! {
     MATMUL_VEC_NORM: "matmul_vec_norm",
     entry: "matmul_vec_norm",
     wgsl: [
-        "matmul_vec_norm.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/norm_share.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"
+        "matmul_vec_norm.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/norm_share.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params { k: u32, n: u32, has_weight: u32, exchange: u32, eps: f32 },
     bindings: Bind { x: Read, w: Units, a: Read, u: Read, h: Write, packed: Write },

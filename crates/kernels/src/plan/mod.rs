@@ -205,6 +205,7 @@ pub fn plan(rec: &Recorder, caps: &Caps, options: &PlanOptions) -> Result<Planne
         }
     };
     let cx = Lower { caps, capacity: rec.capacity, fast: options.fast };
+    let threads = if options.portable { 0 } else { caps.subgroup_threads() };
     let mut steps = vec![];
     for node in &nodes {
         let lowered = node.op.lower(&cx);
@@ -212,7 +213,7 @@ pub fn plan(rec: &Recorder, caps: &Caps, options: &PlanOptions) -> Result<Planne
         let together = |reach: &Range<u32>| lowered.iter().filter(|d| d.reach == *reach).count() as u64;
         let shares: Vec<u64> = lowered.iter().map(|d| together(&d.reach)).collect();
         for (dispatch, share) in lowered.into_iter().zip(shares) {
-            let kernel = select::kernel(&dispatch, &rec.states, caps.subgroups && !options.portable);
+            let kernel = select::kernel(&dispatch, &rec.states, threads);
             steps.push(Step { dispatch, kernel, layer: node.layer, op: Arc::clone(&op), share });
         }
     }

@@ -5,8 +5,8 @@ use crate::compose::{Kernel, Piece};
 use crate::row::Access;
 use crate::tensor::StateKind;
 
-/// The kernel of a dispatch: the formats and state types of what it binds, and subgroups where they serve.
-pub fn kernel(dispatch: &Dispatch, states: &[StateKind], subgroups: bool) -> Kernel {
+/// The kernel of a dispatch: the formats and state types of what it binds, and subgroups of so many `threads` (0 without) where they serve.
+pub fn kernel(dispatch: &Dispatch, states: &[StateKind], threads: u32) -> Kernel {
     let piece = |(&(_, access), arg): (&(&str, Access), &Arg)| match (access, arg) {
         (Access::Weight, Arg::Weight(w, _)) => Some(Piece::Format(w.ty)),
         (Access::Units, Arg::Weight(w, _)) => Some(Piece::Units(w.ty)),
@@ -18,5 +18,6 @@ pub fn kernel(dispatch: &Dispatch, states: &[StateKind], subgroups: bool) -> Ker
         _ => None,
     };
     let pieces = dispatch.row.bindings.iter().zip(&dispatch.args).map(piece).collect();
-    Kernel { row: dispatch.row, pieces, subgroups: subgroups && Kernel::reduces(dispatch.row) }
+    let (subgroups, wide) = Kernel::form(dispatch.row, threads);
+    Kernel { row: dispatch.row, pieces, subgroups, wide }
 }

@@ -72,7 +72,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(MATMUL_VEC_NORM, "guard dropped", "if (inside)", CLAMPED),
     allow(MATMUL_VEC_Q8, "comparison", "if (r >= params.row_count)", EXIT),
     allow(MATMUL_VEC_Q8, "guard dropped", "if (r >= params.row_count)", EXIT),
-    allow(MATMUL_VEC_GROUP, "", "if (lid >= ROWS)", RACES),
+    allow(MATMUL_VEC_GROUP, "", "if (lid != 0u && lid != QUARTER)", RACES),
     allow(MATMUL_VEC_Q8, "comparison", "if (lid < ROWS &&", RACES),
     allow(MATMUL_VEC_Q8, "sign", "params.row_count - 1u", UNOWNED),
     allow(MXFP4, "mask", "& 255u", BYTES),

@@ -1,0 +1,21 @@
+// Sums over `lanes` neighbouring threads, 32 at most (a power of two), through lanes.wgsl; every thread of a workgroup calls.
+fn lanes_add(v: f32, lanes: u32, lid: u32) -> f32 {
+    return lanes_add4(vec4<f32>(v, 0.0, 0.0, 0.0), lanes, lid).x;
+}
+
+fn lanes_add2(v: vec2<f32>, lanes: u32, lid: u32) -> vec2<f32> {
+    return lanes_add4(vec4<f32>(v, 0.0, 0.0), lanes, lid).xy;
+}
+
+// The sum of one component: in the first quarter of the threads of x, in the next of y, and so on.
+fn lanes_each4(v: vec4<f32>, lanes: u32, lid: u32) -> f32 {
+    return lanes_add4(v, lanes, lid)[(lid / (lanes / 4u)) & 3u];
+}
+
+// What the thread `apart` (a power of two below 32) from this one has.
+fn lanes_other(v: f32, apart: u32, lid: u32) -> f32 {
+    workgroupBarrier();
+    lanes_scratch[lid].x = v;
+    workgroupBarrier();
+    return lanes_scratch[lid ^ apart].x;
+}

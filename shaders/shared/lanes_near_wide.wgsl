@@ -1,0 +1,34 @@
+// The sums of lanes_near.wgsl where 32 neighbouring threads share a subgroup.
+fn lanes_add(v: f32, lanes: u32, lid: u32) -> f32 {
+    var sum = v;
+    for (var apart = lanes / 2u; apart > 0u; apart = apart / 2u) {
+        sum += subgroupShuffleXor(sum, apart);
+    }
+    return sum;
+}
+
+fn lanes_add2(v: vec2<f32>, lanes: u32, lid: u32) -> vec2<f32> {
+    var sum = v;
+    for (var apart = lanes / 2u; apart > 0u; apart = apart / 2u) {
+        sum += subgroupShuffleXor(sum, apart);
+    }
+    return sum;
+}
+
+// The sum of one component: in the first quarter of the threads of x, in the next of y, and so on. Every exchange halves what is left to be
+// exchanged: 6 for 32 lanes, where four sums in every thread take 20.
+fn lanes_each4(v: vec4<f32>, lanes: u32, lid: u32) -> f32 {
+    let quarter = lanes / 4u;
+    let upper = (lid & (2u * quarter)) != 0u;
+    let two = select(v.xy, v.zw, upper) + subgroupShuffleXor(select(v.zw, v.xy, upper), 2u * quarter);
+    let odd = (lid & quarter) != 0u;
+    var sum = select(two.x, two.y, odd) + subgroupShuffleXor(select(two.y, two.x, odd), quarter);
+    for (var apart = quarter / 2u; apart > 0u; apart = apart / 2u) {
+        sum += subgroupShuffleXor(sum, apart);
+    }
+    return sum;
+}
+
+fn lanes_other(v: f32, apart: u32, lid: u32) -> f32 {
+    return subgroupShuffleXor(v, apart);
+}
