@@ -51,6 +51,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_MERGE, "off by one", ", 63u)]", "an index past the factors is that of no part"),
     allow(ATTENTION_SHORT, "", "    if (part < 3u) {", SURPLUS),
     allow(ATTENTION_SHORT, "guard dropped", "} else if (part == 2u && params.append == 1u) {", SURPLUS),
+    allow(ATTENTION_SHORT, "barrier dropped", "        workgroupBarrier();", EIGHT),
     allow(ATTENTION_SHORT, "guard dropped", "if (k_state_scaled)", "states without scales do not look at the largest"),
     allow(ATTENTION_SPLIT, "comparison", "slice_gather(acc, lid % near < lanes,", SECOND),
     allow(ATTENTION_SPLIT, "comparison", "if (HEADS >", SURPLUS),
