@@ -120,6 +120,9 @@ const fn nibble_table<const ENTRIES: usize>(grid: &[u16; ENTRIES]) -> [u32; ENTR
     words
 }
 
+/// The type that most weights of most files have.
+pub const USUAL: GgmlType = GgmlType::Q4_K;
+
 /// The format of a type, or `None` if no kernel reads weights of it (F64 and the integers).
 #[must_use]
 pub fn format(ty: GgmlType) -> Option<&'static Format> {

@@ -110,6 +110,7 @@ fn adding_a_format_touches_one_piece_and_one_rust_file() {
     let mut all = Vec::new();
     files(&src, &mut all);
     files(&shaders, &mut all);
+    all.retain(|path| path.file_name().is_none_or(|name| name != "tests.rs"));
     let texts: Vec<_> = all.iter().map(|path| (path, std::fs::read_to_string(path).expect("UTF-8"))).collect();
     for format in FORMATS.iter().filter(|format| format.ty.is_quantized()) {
         let name = format.ty.name().to_lowercase();

@@ -4,6 +4,7 @@ use crate::device::{Caps, Device};
 use crate::error::Error;
 use crate::exec::gpu::GpuPlan;
 use crate::exec::{Executor, Plan, StepInput, Watch};
+use crate::format;
 use crate::measure;
 use crate::ops::{self, Attend, Op, attention::Attention};
 use crate::parity::Gen;
@@ -33,11 +34,11 @@ pub struct Shapes {
 
 impl Shapes {
     /// Those of Qwen3-8B: of what runs on devices with memory of their own.
-    pub const LARGE: Self = Self { ty: GgmlType::Q4_K, width: 4096, hidden: 12_288, heads: 32, kv_heads: 8, head_dim: 128 };
+    pub const LARGE: Self = Self { ty: format::USUAL, width: 4096, hidden: 12_288, heads: 32, kv_heads: 8, head_dim: 128 };
     /// Those of Qwen2.5-1.5B.
-    pub const SMALL: Self = Self { ty: GgmlType::Q4_K, width: 1536, hidden: 8960, heads: 12, kv_heads: 2, head_dim: 128 };
+    pub const SMALL: Self = Self { ty: format::USUAL, width: 1536, hidden: 8960, heads: 12, kv_heads: 2, head_dim: 128 };
     /// Of no model: what a processor multiplies while somebody waits.
-    pub const TINY: Self = Self { ty: GgmlType::Q4_K, width: 512, hidden: 1536, heads: 4, kv_heads: 2, head_dim: 64 };
+    pub const TINY: Self = Self { ty: format::USUAL, width: 512, hidden: 1536, heads: 4, kv_heads: 2, head_dim: 64 };
 
     /// Those of a recorded model: of its longest rows of weights and its first attention; none of a recording without them.
     #[must_use]
