@@ -1,6 +1,7 @@
 // partial[t, n, s] = (sum_j e^(p_j - m) v_j, m, sum_j e^(p_j - m)) with p_j = cap(scale q[t, n] . k_j) and m = max_j p_j, over the s-th part of the keys
-// of attention.wgsl, whose operands these are; attention_merge.wgsl joins the parts. One workgroup for HEADS heads that share their keys and for
-// one part: `lanes` threads to a key, each with a slice of the head (slice_8.wgsl, slice_16.wgsl); every group of lanes keeps a maximum of its own.
+// of attention.wgsl, whose operands these are; attention_merge.wgsl joins the parts. Where there is one part, it is divided by its sum of weights
+// and so the result. One workgroup for HEADS heads that share their keys and for one part: `lanes` threads to a key, each with a slice of the
+// head (slice_8.wgsl, slice_16.wgsl); every group of lanes keeps a maximum of its own.
 struct Params { heads: u32, kv_heads: u32, head_dim: u32, rows: u32, capacity: u32, causal: u32, window: u32, splits: u32, exchange: u32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
@@ -36,7 +37,7 @@ fn scores(q: Queries, key: Slice, inside: bool, lanes: u32, lid: u32) -> vec4<f3
     return select(vec4<f32>(LOWEST), s, inside);
 }
 
-// Sums this head's values over the groups and writes its part.
+// Sums this head's values over the groups and writes its part, which is the result where there is one.
 fn finish(acc: Slice, start: u32, most: f32, total: f32, lanes: u32, lid: u32) {
     let near = neighbourhood(lanes);
     workgroupBarrier();
@@ -49,9 +50,9 @@ fn finish(acc: Slice, start: u32, most: f32, total: f32, lanes: u32, lid: u32) {
         for (var g = near; g < WG; g += near) {
             value += gathered[column + g];
         }
-        partial[start + lid] = value;
+        partial[start + lid] = select(value, value / total, params.splits == 1u);
     }
-    if (lid == 0u) {
+    if (lid == 0u && params.splits > 1u) {
         partial[start + quads] = vec4<f32>(most, total, 0.0, 0.0);
     }
 }
@@ -133,7 +134,7 @@ fn attention_split(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
         sum += gathered[WG + g] * exp(gathered[g] - all);
     }
     let factor = exp(most - all);
-    let pitch = params.splits * (quads + 1u);
+    let pitch = select(params.splits * (quads + 1u), quads, params.splits == 1u);
     let start = first_head * pitch + split * (quads + 1u);
     finish(acc0 * factor.x, start, all.x, sum.x, lanes, lid);
     if (HEADS > 1u) {

@@ -13,7 +13,7 @@ kernel! {
     ATTENTION_MERGE: "attention_merge",
     entry: "attention_merge",
     wgsl: [
-        "attention_merge.wgsl", "shared/merged_f32.wgsl", "shared/attention_part.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"
+        "attention_merge.wgsl", "shared/merged_f32.wgsl", "shared/attention_part.wgsl", "shared/grid.wgsl"
     ],
     params: Params { heads: u32, head_dim: u32, rows: u32, causal: u32, window: u32, splits: u32 },
     bindings: Bind { partial: Read, positions: Read, ends: Read, y: Write },
@@ -25,14 +25,16 @@ kernel! {
     ATTENTION_MERGE_Q8: "attention_merge_q8",
     entry: "attention_merge",
     wgsl: [
-        "attention_merge.wgsl", "shared/merged_q8.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/attention_part.wgsl", "shared/grid.wgsl",
-        "shared/reduce.wgsl"
+        "attention_merge.wgsl", "shared/merged_q8.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/attention_part.wgsl", "shared/grid.wgsl"
     ],
     params: PackedParams { heads: u32, head_dim: u32, rows: u32, causal: u32, window: u32, splits: u32 },
     bindings: PackedBind { partial: Read, positions: Read, ends: Read, packed: Write },
     cpu: cpu_ref::attention,
     nmse: 1e-4,
 }
+
+/// Elements of a head that a workgroup joins.
+const CHUNK: u32 = 128;
 
 /// y = the join of `partial`, as floats or in 8 bits.
 #[derive(Clone, Debug)]
@@ -81,7 +83,7 @@ impl Operation for AttentionMerge {
         let window = if let Mask::Window(n) = self.mask { n as u32 } else { 0 };
         let splits = self.splits;
         let (partial, positions, ends) = (self.partial.into(), self.positions.into(), self.ends.into());
-        let grid = Grid::PerRow { lead: self.shape, per_row: heads };
+        let grid = Grid::PerRow { lead: self.shape, per_row: heads * (head_dim / CHUNK).max(1) };
         vec![match self.packed {
             false => Bind { partial, positions, ends, y: self.y.into() }
                 .dispatch(Params { heads, head_dim, rows, causal, window, splits }, grid),

@@ -73,12 +73,12 @@ pub(super) const BESIDE: u32 = 4;
 const PER_LANE: [u32; 2] = [8, 16];
 const LONG: u32 = 256;
 
-/// partial = every part's sum of values, maximum and sum of weights.
+/// partial = every part's sum of values, maximum and sum of weights, or the result where there is one part.
 #[derive(Clone, Debug)]
 pub struct AttentionSplit {
     pub of: Attention,
     pub splits: u32,
-    /// [T, N, splits, H + 4]
+    /// [T, N, splits, H + 4], or the result of one part, [T, N, H].
     pub partial: Tensor,
 }
 
@@ -101,10 +101,14 @@ pub(crate) fn split(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: 
         let lanes = dim / slice;
         let sets = rows * heads / together(heads, of.kv_heads, dim);
         let fitting = caps.max_binding_bytes / (4 * u64::from(rows) * u64::from(heads) * u64::from(dim + BESIDE));
-        let filled = if let Mask::Window(n) = of.attend.mask { (n as u32).div_ceil(LEAST_KEYS) } else { MAX_SPLITS };
+        let filled = if let Mask::Window(n) = of.attend.mask { (n as u32).div_ceil(LEAST_KEYS).max(2) } else { MAX_SPLITS };
         let splits = (caps.table.split_workgroups / sets).clamp(1, MAX_SPLITS).min(u32::try_from(fitting).unwrap_or(u32::MAX)).min(filled);
         if rows > MAX_ROWS || splits == 0 || !dim.is_multiple_of(slice) || !lanes.is_power_of_two() {
             out.push(node);
+            continue;
+        }
+        if splits == 1 {
+            out.push(Node { op: AttentionSplit { of: of.clone(), splits, partial: of.y }.into(), layer: node.layer });
             continue;
         }
         let shape = Shape { heads: heads * splits, dim: dim + BESIDE, ..of.q.shape };
@@ -169,6 +173,6 @@ impl Operation for AttentionSplit {
 /// Few rows over keys in one part and in as many as there can be, as the planner splits them.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
-    let (rows, dim) = (g.pick(&[1, 1, 2, 5]), g.pick(&[16, 64, 128, 256, 512]));
+    let (rows, dim) = (g.pick(&[1, 1, 2, 5, 64]), g.pick(&[16, 64, 128, 256, 512]));
     appended_as(g, Drawn { ty, rows, dim, ..Drawn::default() })
 }

@@ -4,7 +4,6 @@ use super::{Allowed, CLAMPED, DROPPED, EIGHT, TWICE, WHOLE, allow};
 
 const SURPLUS: &str = "what threads and heads too many compute is not read";
 const SECOND: &str = "what the second group of a neighbourhood gathers is not read";
-const EVEN: &str = "the quads of a head that is split are a power of two, so that threads share them evenly";
 
 const ATTENTION: &str = "shaders/attention.wgsl";
 const ATTENTION_MERGE: &str = "shaders/attention_merge.wgsl";
@@ -52,9 +51,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_MERGE, "comparison", "if (t >= params.rows)", WHOLE),
     allow(ATTENTION_MERGE, "guard dropped", "if (t >= params.rows)", WHOLE),
     allow(ATTENTION_MERGE, "sign", "let last = params.splits - 1u;", DROPPED),
-    allow(ATTENTION_MERGE, "comparison", "lid < parts), lid);", "a thread without a part has a sum of zero"),
-    allow(ATTENTION_MERGE, "", "let mine = select(0u, parts, first < sharing);", EVEN),
-    allow(ATTENTION_MERGE, "off by one", ", 63u)]", "an index past the factors is that of no part"),
+    allow(ATTENTION_MERGE, "", "let most = max(before.most,", "what sums are relative to cancels"),
     allow(ATTENTION_SHORT, "", "    if (part < 3u) {", SURPLUS),
     allow(ATTENTION_SHORT, "guard dropped", "} else if (part == 2u && params.append == 1u) {", SURPLUS),
     allow(ATTENTION_SHORT, "barrier dropped", "        workgroupBarrier();", EIGHT),
@@ -62,8 +59,8 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_SPLIT, "comparison", "slice_gather(acc, lid % near < lanes,", SECOND),
     allow(ATTENTION_SPLIT, "comparison", "if (HEADS >", SURPLUS),
     allow(ATTENTION_SPLIT, "guard dropped", "if (HEADS >", SURPLUS),
-    allow(ATTENTION_SPLIT, "off by one", "if (lid == 0u)", TWICE),
-    allow(ATTENTION_SPLIT, "guard dropped", "if (lid == 0u)", TWICE),
+    allow(ATTENTION_SPLIT, "off by one", "if (lid == 0u && params.splits > 1u)", TWICE),
+    allow(ATTENTION_SPLIT, "guard dropped", "if (lid == 0u && params.splits > 1u)", TWICE),
     allow(ATTENTION_SPLIT, "off by one", "if (HEADS > 2u)", "there are one, two or four heads"),
     allow(KV_Q8_0, "comparison", "for (var j = 0u; j < 8u; j++) {", "an index past the last quad is clamped to it"),
     allow(KV_APPEND, "comparison", "if (t >= params.rows)", WHOLE),
