@@ -11,7 +11,6 @@ struct Params { k: u32, n: u32, exchange: u32 }
 
 const WG = 256u;
 const LANES = 32u;
-const QUARTER = LANES / 4u;
 // Rows of either weight that the workgroup takes at a time.
 const ROWS = 16u;
 var<workgroup> block: array<vec4<f32>, 8>;
@@ -37,12 +36,12 @@ fn matmul_vec_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
             gates += gate_step(gate_first, gate_second, k, j);
             ups += up_step(up_first, up_second, k, j).xy;
         }
-        let factor = acts_factor(lanes_add(gates.z, LANES, lid));
-        let one = lanes_each4(vec4<f32>(gates.xy, ups), LANES, lid) * factor;
-        let up_one = lanes_other(one, LANES / 2u, lid);
-        let row = local + lane / QUARTER;
-        if (lane == 0u || lane == QUARTER) {
-            block[row >> 2u][row & 3u] = activation(vec4<f32>(one, 0.0, 0.0, 0.0)).x * up_one;
+        let total = lanes_add4(vec4<f32>(gates.xy, ups), LANES, lid);
+        let shares = lanes_add4(vec4<f32>(gates.z, 0.0, 0.0, 0.0), LANES, lid);
+        let both = total * acts_factor(shares.x);
+        let glu = activation(vec4<f32>(both.xy, 0.0, 0.0)).xy * both.zw;
+        if (lane < 2u) {
+            block[(local + lane) >> 2u][(local + lane) & 3u] = glu[lane];
         }
     }
     workgroupBarrier();

@@ -16,7 +16,7 @@ kernel! {
     MATMUL_VEC_GLU_SILU: "matmul_vec_glu_silu",
     entry: "matmul_vec_glu",
     wgsl: [
-        "matmul_vec_glu.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/silu4.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
+        "matmul_vec_glu.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/silu4.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"
     ],
     params: Params { k: u32, n: u32, exchange: u32 },
     bindings: Bind { x: Read, gate: Units, up: Units, packed: Write },
@@ -27,7 +27,7 @@ kernel! {
 kernel! {
     MATMUL_VEC_GLU_GELU: "matmul_vec_glu_gelu" = MATMUL_VEC_GLU_SILU with
     wgsl: [
-        "matmul_vec_glu.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/gelu4.wgsl", "shared/gelu.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl",
+        "matmul_vec_glu.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/gelu4.wgsl", "shared/gelu.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl",
         "shared/grid.wgsl"
     ]
 }
