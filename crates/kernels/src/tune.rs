@@ -94,8 +94,8 @@ fn mlp(shapes: &Shapes, rows: u32) -> Probe {
 /// Times candidates of every threshold at these shapes, or at those that suit the device, until `budget` is used up; what is left then, or from
 /// the moment on at which `report` says no, keeps the number of the device's table. `report` gets a name and how much is done, of how much.
 ///
-/// Another number than that is chosen only where it was measured to be faster by more than 3%, of `chunk` 10%, and by more than the noise. The last comparison that begins may take
-/// longer than the budget by building its kernels.
+/// Another number than that is chosen only where it was measured to be faster by more than 3%, of `chunk` 10%, and by more than the noise. The last
+/// comparison that begins may take longer than the budget by building its kernels.
 ///
 /// # Errors
 /// Allocation errors and loss of the device.
