@@ -2,8 +2,7 @@
 // x [k / 16, 16 BANDS, 16] f16, 16 columns of all rows together, divided by scales [rows] f32 (pack_f16.wgsl), w [row_count, k] in a format with
 // units, k a multiple of 32, bias f32 (if has_bias), y [rows, n] f32. One workgroup makes 16 BANDS x 16 results (few_bands_*.wgsl): each of
 // its PARTS subgroups (few_parts_*.wgsl) takes every PARTS-th 8 units of the rows of w, four rows at a time and a unit per thread, so that
-// neighbours read what lies side by side; the subgroups' sums are added at the end. The matrices are variables because arrays of them would
-// leave registers.
+// neighbours read what lies side by side; the subgroups' sums are added at the end. Matrices are variables: arrays would leave registers.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 }
