@@ -27,7 +27,11 @@ fn matmul_vec_norm(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     let local = 2u * (lid / LANES);
     let first = w_row(32u * number + local, k);
     let second = w_row(32u * number + local + 1u, k);
-    // What the first eight threads need at the end is under way from the beginning.
+    var sums = vec3<f32>(0.0);
+    for (var j = lane; j < w_steps(k); j += LANES) {
+        sums += w_step(first, second, k, j);
+    }
+    // What the first eight threads need at the end is under way while the sums are made; before the loop it would hold registers that this needs.
     let inside = lid < 8u;
     let at = 8u * number + min(lid, 7u);
     var added = vec4<f32>(0.0);
@@ -37,10 +41,6 @@ fn matmul_vec_norm(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
         if (params.has_weight == 1u) {
             weight = u[at];
         }
-    }
-    var sums = vec3<f32>(0.0);
-    for (var j = lane; j < w_steps(k); j += LANES) {
-        sums += w_step(first, second, k, j);
     }
     let total = lanes_each4(sums.xyzz, LANES, lid);
     let shares = lanes_other(total, LANES / 2u, lid);
