@@ -1,6 +1,6 @@
 // packed = 8 bits of attention.wgsl for one row over few keys (pack_q8.wgsl has the layout), with what comes before it: the norms and rotations of
 // norm_rope_heads.wgsl, and the append of this row's key and value
-// q [q_heads, head_dim], k, v [heads, head_dim] f32, head_dim 32, 64, 128 or 256; the other operands are those of norm_rope_heads.wgsl. Without
+// q [q_heads, head_dim], k, v [heads, head_dim] f32, head_dim 32, 64, 128 or 256, or 512 with 512 threads; the other operands are those of norm_rope_heads.wgsl. Without
 // append the states hold this row already. One workgroup per head of q: `lanes` threads to a key, each with a slice of the head (slice_8.wgsl).
 struct Params { q_heads: u32, heads: u32, head_dim: u32, dim: u32, capacity: u32, window: u32, append: u32, norm_q: u32, norm_k: u32, norm_v: u32, exchange: u32, eps: f32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
@@ -16,10 +16,9 @@ struct Params { q_heads: u32, heads: u32, head_dim: u32, dim: u32, capacity: u32
 @group(0) @binding(10) var<storage, read_write> v_state: array<vec4<u32>>;
 @group(0) @binding(11) var<storage, read_write> packed: array<u32>;
 
-const WG = 256u;
 const LOWEST = -3.0e38;
 // Heads before their rotation and, from FINISHED on, after it: of q, of k and of v, `quads` each; then sums over keys.
-const FINISHED = 256u;
+const FINISHED = WG;
 var<workgroup> gathered: array<vec4<f32>, SLICE_QUADS * WG>;
 // Maximum and sum of weights of every neighbourhood, of four threads at least.
 var<workgroup> weighed: array<vec2<f32>, WG / 4u>;

@@ -11,6 +11,7 @@ use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
 use crate::plan::{Absorbed, Arg, Dispatch, Grid, Lower, Makers, fixed};
 use crate::record::RopeTable;
+use crate::row::Row;
 use crate::tensor::{Counts, KvState, StateKind, Tensor, Weight};
 use cpu_ref::{KvType, Mask};
 
@@ -18,7 +19,7 @@ kernel! {
     ATTENTION_SHORT: "attention_short",
     entry: "attention_short",
     wgsl: [
-        "attention_short.wgsl", "shared/slice_8.wgsl", "shared/head_turns.wgsl", "shared/square_sums.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl",
+        "attention_short.wgsl", "shared/threads_256.wgsl", "shared/slice_8.wgsl", "shared/head_turns.wgsl", "shared/square_sums.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl",
         "shared/lanes.wgsl", "shared/grid.wgsl"
     ],
     params: Params {
@@ -33,13 +34,22 @@ kernel! {
     nmse: 1e-4,
 }
 
+kernel! {
+    ATTENTION_SHORT_512: "attention_short_512" = ATTENTION_SHORT with
+    wgsl: [
+        "attention_short.wgsl", "shared/threads_512.wgsl", "shared/slice_8.wgsl", "shared/head_turns.wgsl", "shared/square_sums.wgsl", "shared/pack_q8.wgsl",
+        "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"
+    ]
+}
+
 /// Keys that a case has at most, and a table says.
 const KEYS: u32 = 2048;
-/// Threads of a workgroup.
+/// Threads of a workgroup, and of one for heads longer than that.
 const WG: u32 = 256;
+const WIDE_WG: u32 = 512;
 /// Elements of a head per thread.
 const PER_LANE: u32 = 8;
-const MAX_HEAD_DIM: u32 = 256;
+const MAX_HEAD_DIM: u32 = 512;
 
 /// What finishes the queries before the attention.
 #[derive(Clone, Debug)]
@@ -58,6 +68,11 @@ pub struct AttentionShort {
     pub merge: AttentionMerge,
 }
 
+/// The row for heads of `dim`.
+fn row(dim: u32) -> &'static Row {
+    if dim > WG { &ATTENTION_SHORT_512 } else { &ATTENTION_SHORT }
+}
+
 /// A packed join of one row, with the split and the rotations before it.
 pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
     let Op::AttentionMerge(merge) = op else { return None };
@@ -71,7 +86,7 @@ pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
     let dim = q.shape.dim;
     let shaped = q.shape.rows == 1 && raw.shape == q.shape && dim <= MAX_HEAD_DIM && dim.is_power_of_two() && dim >= 4 * PER_LANE;
     let causal = split.of.attend.mask != Mask::Bidirectional;
-    if !merge.packed || !shaped || !causal || !ATTENTION_SHORT.fits(makers.caps) {
+    if !merge.packed || !shaped || !causal || !row(dim).fits(makers.caps) {
         return None;
     }
     let op = AttentionShort { heads: heads.into(), split: split.clone().into(), merge: merge.clone() };
@@ -86,9 +101,14 @@ impl AttentionShort {
         }
     }
 
-    /// Positions up to which one workgroup per head is faster, where it is so up to `keys` of heads of 128: of longer heads it is for fewer.
+    fn threads(&self) -> u32 {
+        if self.split.of.q.shape.dim > WG { WIDE_WG } else { WG }
+    }
+
+    /// Positions up to which one workgroup per head is faster, where it is so up to `keys` of heads of 128: of longer heads it is for fewer, by the
+    /// elements of a thread.
     fn keys(&self, keys: u32) -> u32 {
-        keys.min(keys * 128 / self.split.of.q.shape.dim)
+        keys.min(keys * 128 / self.split.of.q.shape.dim * (self.threads() / WG))
     }
 
     fn window(&self) -> u32 {
@@ -114,7 +134,7 @@ impl AttentionShort {
             norm_q: u32::from(wq.is_some()),
             norm_k: u32::from(append.is_some_and(|append| append.norm_k.is_some())),
             norm_v: u32::from(append.is_some_and(|append| append.norm_v)),
-            exchange: cx.caps.subgroup_size.min(WG),
+            exchange: cx.caps.subgroup_size.min(self.threads()),
             eps,
             scale: attention.attend.scale,
             softcap: attention.attend.softcap.unwrap_or(0.0),
@@ -132,7 +152,8 @@ impl AttentionShort {
             v_state: kv.v.into(),
             packed: self.merge.y.into(),
         };
-        bind.dispatch(params, Grid::PerRow { lead: fixed(1, 1), per_row: q.shape.heads })
+        let dispatch = bind.dispatch(params, Grid::PerRow { lead: fixed(1, 1), per_row: q.shape.heads });
+        Dispatch { row: row(q.shape.dim), ..dispatch }
     }
 }
 
@@ -166,7 +187,7 @@ impl Operation for AttentionShort {
 /// whole states and in rings, with and without keys of its own; and what the states hold then.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
-    let (heads, dim, group) = (g.pick(&[1, 2, 3]), g.pick(&[32, 64, 128, 256]), g.pick(&[1, 2, 3]));
+    let (heads, dim, group) = (g.pick(&[1, 2, 3]), g.pick(&[32, 64, 128, 256, 512]), g.pick(&[1, 2, 3]));
     let width = heads * dim;
     let position = g.pick(&[0, 1, 2, 16, 63, 64, 65, 130, 400, 511, KEYS - 1]);
     let window = g.coin().then(|| g.pick(&[1, 2, 40, 64, 300]));

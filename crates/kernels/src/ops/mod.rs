@@ -154,6 +154,7 @@ pub static ROWS: &[&Row] = &[
     &attention_merge::ATTENTION_MERGE,
     &attention_merge::ATTENTION_MERGE_Q8,
     &attention_short::ATTENTION_SHORT,
+    &attention_short::ATTENTION_SHORT_512,
     &attention_split::ATTENTION_SPLIT,
     &attention_split::ATTENTION_SPLIT_2,
     &attention_split::ATTENTION_SPLIT_4,
