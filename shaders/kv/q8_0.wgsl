@@ -24,3 +24,8 @@ fn S_open8(v: S_Stored) -> mat2x4<f32> {
     let scale = min(bitcast<f32>(v.z), 65504.0 / 127.0);
     return mat2x4<f32>(vec4<f32>(unpack4xI8(v.x)), vec4<f32>(unpack4xI8(v.y))) * scale;
 }
+
+// The same numbers as S_load4 gives.
+fn S_read8(v: S_Stored) -> mat2x4<f32> {
+    return mat2x4<f32>(vec4<f32>(unpack4xI8(v.x)), vec4<f32>(unpack4xI8(v.y))) * bitcast<f32>(v.z);
+}

@@ -39,3 +39,9 @@ fn S_rounded(v: vec4<f32>, most: f32) -> vec4<f32> {
     let q = v / select(scale, 1.0, scale == 0.0);
     return clamp(trunc(q + 0.5 * sign(q)), vec4<f32>(-128.0), vec4<f32>(127.0)) * scale;
 }
+
+// Writes elements 8 i .. 8 i + 7, likewise.
+fn S_store8(row: u32, width: u32, i: u32, v: mat2x4<f32>, most: f32) {
+    S_store4(row, width, 2u * i, v[0], most);
+    S_store4(row, width, 2u * i + 1u, v[1], most);
+}

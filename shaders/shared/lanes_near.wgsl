@@ -19,3 +19,14 @@ fn lanes_other(v: f32, apart: u32, lid: u32) -> f32 {
     workgroupBarrier();
     return lanes_scratch[lid ^ apart].x;
 }
+
+fn lanes_other4(v: vec4<f32>, apart: u32, lid: u32) -> vec4<f32> {
+    workgroupBarrier();
+    lanes_scratch[lid] = v;
+    workgroupBarrier();
+    return lanes_scratch[lid ^ apart];
+}
+
+fn lanes_sum4(v: vec4<f32>, lanes: u32, lid: u32) -> vec4<f32> {
+    return lanes_add4(v, lanes, lid);
+}

@@ -32,3 +32,15 @@ fn lanes_each4(v: vec4<f32>, lanes: u32, lid: u32) -> f32 {
 fn lanes_other(v: f32, apart: u32, lid: u32) -> f32 {
     return subgroupShuffleXor(v, apart);
 }
+
+fn lanes_other4(v: vec4<f32>, apart: u32, lid: u32) -> vec4<f32> {
+    return subgroupShuffleXor(v, apart);
+}
+
+fn lanes_sum4(v: vec4<f32>, lanes: u32, lid: u32) -> vec4<f32> {
+    var sum = v;
+    for (var apart = lanes / 2u; apart > 0u; apart = apart / 2u) {
+        sum += subgroupShuffleXor(sum, apart);
+    }
+    return sum;
+}

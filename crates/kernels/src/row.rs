@@ -112,7 +112,7 @@ impl Row {
     pub fn storage_buffers(&self) -> usize {
         match self.name {
             "norm_matmul_vec" => 12,
-            "matmul_vec_group" | "norm_rope_heads" | "attention_short" | "attention_short_512" => 11,
+            "matmul_vec_group" | "norm_rope_heads" | "attention_short" | "attention_short_512" | "attention_short_128" => 11,
             "norm_matmul_vec_glu" => 9,
             _ => 8,
         }

@@ -5,7 +5,7 @@ use super::attention_merge::AttentionMerge;
 use super::attention_split::AttentionSplit;
 use super::norm_rope::NormRope;
 use super::norm_rope_heads::NormRopeHeads;
-use super::{Attend, Io, Op, Operation, Work, attention, kv_append, pack_q8, rms_norm, rope};
+use super::{Attend, Io, Op, Operation, Work, attention, attention_short_128, kv_append, pack_q8, rms_norm, rope};
 use crate::compare::Compare;
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
@@ -169,7 +169,11 @@ impl Operation for AttentionShort {
     }
 
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
-        let (short, keys) = (self.short(cx), self.keys(cx.caps.table.short_keys));
+        let short = match attention_short_128::served(self, cx.caps) {
+            Some(heads) => attention_short_128::lower(self, heads, cx),
+            None => self.short(cx),
+        };
+        let keys = self.keys(cx.caps.table.short_keys);
         if (1..=keys).contains(&self.window()) {
             return vec![short];
         }

@@ -54,6 +54,7 @@ pub trait Operation {
 }
 
 pub mod attention_coop;
+pub mod attention_short_128;
 pub mod matmul_coop;
 pub mod matmul_few;
 pub mod matmul_few_q8;
@@ -155,6 +156,7 @@ pub static ROWS: &[&Row] = &[
     &attention_merge::ATTENTION_MERGE_Q8,
     &attention_short::ATTENTION_SHORT,
     &attention_short::ATTENTION_SHORT_512,
+    &attention_short_128::ATTENTION_SHORT_128,
     &attention_split::ATTENTION_SPLIT,
     &attention_split::ATTENTION_SPLIT_2,
     &attention_split::ATTENTION_SPLIT_4,
