@@ -1,7 +1,7 @@
 // h = a + f w x;   packed = 8 bits of h u   (pack_q8.wgsl has the layout), with the shares of its norm (norm_pack_q8.wgsl), and with f the factor of
 // the norm that was left to the readers of x, or 1
 // x one row of activations in 8 bits, w [n, k] in a format with units, n a multiple of 32, a, h f32 [n], u [n] f32 (not read when has_weight = 0).
-// One workgroup for a block of 32 results: 32 lanes for two rows.
+// One workgroup of WG threads for a block of 32 results: PARTS times 32 lanes for two rows (pairs.wgsl, pairs_long.wgsl).
 struct Params { k: u32, n: u32, has_weight: u32, exchange: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
@@ -11,10 +11,10 @@ struct Params { k: u32, n: u32, has_weight: u32, exchange: u32, eps: f32 }
 @group(0) @binding(5) var<storage, read_write> h: array<vec4<f32>>;
 @group(0) @binding(6) var<storage, read_write> packed: array<u32>;
 
-const WG = 512u;
 const LANES = 32u;
 const QUARTER = LANES / 4u;
-var<workgroup> block: array<vec4<f32>, 8>;
+// Of a pair and its part: the sums of both rows, and of the shares.
+var<workgroup> parts: array<vec4<f32>, 16u * PARTS>;
 
 @compute @workgroup_size(WG)
 fn matmul_vec_norm(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
@@ -24,11 +24,12 @@ fn matmul_vec_norm(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     }
     let k = params.k;
     let lane = lid % LANES;
-    let local = 2u * (lid / LANES);
-    let first = w_row(32u * number + local, k);
-    let second = w_row(32u * number + local + 1u, k);
+    let part = lid / LANES;
+    let r = 32u * number + 2u * (part / PARTS);
+    let first = w_row(r, k);
+    let second = w_row(r + 1u, k);
     var sums = vec3<f32>(0.0);
-    for (var j = lane; j < w_steps(k); j += LANES) {
+    for (var j = part % PARTS * LANES + lane; j < w_steps(k); j += PARTS * LANES) {
         sums += w_step(first, second, k, j);
     }
     // What the first eight threads need at the end is under way while the sums are made; before the loop it would hold registers that this needs.
@@ -43,15 +44,23 @@ fn matmul_vec_norm(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
         }
     }
     let total = lanes_each4(sums.xyzz, LANES, lid);
-    let shares = lanes_other(total, LANES / 2u, lid);
-    let row = local + lane / QUARTER;
-    if (lane == 0u || lane == QUARTER) {
-        block[row >> 2u][row & 3u] = total * acts_factor(shares);
+    if (lane % QUARTER == 0u) {
+        parts[part][lane / QUARTER] = total;
     }
     workgroupBarrier();
-    let v = block[min(lid, 7u)] + added;
+    let pair = 2u * min(lid, 7u);
+    let low = pair_sums(pair);
+    let v = vec4<f32>(low.xy, pair_sums(pair + 1u).xy) * acts_factor(low.z) + added;
     if (inside) {
         h[at] = v;
     }
     pack_q8_quad(0u, params.n, at, inside, v * weight, norm_share(v, params.n, params.eps), lid);
+}
+
+fn pair_sums(pair: u32) -> vec4<f32> {
+    var sums = parts[pair * PARTS];
+    for (var part = 1u; part < PARTS; part++) {
+        sums += parts[pair * PARTS + part];
+    }
+    return sums;
 }

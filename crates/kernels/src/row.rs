@@ -91,7 +91,15 @@ impl Row {
     /// Threads that the row's workgroups may have, likewise.
     #[must_use]
     pub fn threads(&self) -> u32 {
-        if ["matmul_vec_norm", "attention_short_512"].contains(&self.name) { 512 } else { 256 }
+        match self.name {
+            "matmul_vec_norm_long" => 1024,
+            "matmul_vec_norm"
+            | "attention_short_512"
+            | "normed_matmul_vec"
+            | "normed_matmul_vec_glu_silu"
+            | "normed_matmul_vec_glu_gelu" => 512,
+            _ => 256,
+        }
     }
 
     /// Bytes of workgroup memory that the row may take: WebGPU's default limit, what every device with cooperative matrices has, or, for
@@ -101,6 +109,7 @@ impl Row {
         match self.name {
             "attention_coop_256" | "attention_coop_512" | "matmul_few_16_long" | "matmul_few_32_long" | "matmul_few_64_long" => 48 << 10,
             "attention_short_512" => 32 << 10,
+            "matmul_vec_norm_long" | "normed_matmul_vec" | "normed_matmul_vec_glu_silu" | "normed_matmul_vec_glu_gelu" => 32 << 10,
             _ if self.cooperative() => 32 << 10,
             _ => 16 << 10,
         }
@@ -112,7 +121,12 @@ impl Row {
     pub fn storage_buffers(&self) -> usize {
         match self.name {
             "norm_matmul_vec" => 12,
-            "matmul_vec_group" | "norm_rope_heads" | "attention_short" | "attention_short_512" | "attention_short_128" => 11,
+            "matmul_vec_group"
+            | "normed_matmul_vec"
+            | "norm_rope_heads"
+            | "attention_short"
+            | "attention_short_512"
+            | "attention_short_128" => 11,
             "norm_matmul_vec_glu" => 9,
             _ => 8,
         }

@@ -3,11 +3,13 @@
 use super::add::add_bias;
 use super::matmul::{Matmul, Operand};
 use super::pack_q8::{BLOCK, activations};
+use super::{Io, Operation, Work, add, pack_q8, rms_norm};
+use crate::exec::cpu::Host;
 use crate::format;
 use crate::parity::{Case, Gen};
 use crate::plan::{Arg, Dispatch, Grid, Lower, parts};
 use crate::record::Recorder;
-use crate::tensor::{Shape, Tensor, Weight};
+use crate::tensor::{Counts, Shape, Tensor, Weight};
 
 kernel! {
     MATMUL_VEC_Q8: "matmul_vec_q8",
@@ -46,17 +48,48 @@ pub fn matmul_q8(rec: &mut Recorder, w: Weight, packed: Tensor) -> Tensor {
 
 /// The dispatches of a product with one row of packed activations, one for each part of the weight.
 pub fn lower(op: &Matmul, cx: &Lower<'_>) -> Vec<Dispatch> {
+    summed(op, op.bias.map(Arg::from), op.y, cx)
+}
+
+/// The same of `to` = product + `bias`.
+pub(super) fn summed(op: &Matmul, bias: Option<Arg>, to: Tensor, cx: &Lower<'_>) -> Vec<Dispatch> {
     let Weight { ty, rows: n, cols: k, .. } = op.w;
     let one = |(part, range): (usize, std::ops::Range<u32>)| {
         let w = Arg::Weight(op.w, part as u32);
-        let bind = Bind { x: op.x.into(), w, bias: op.bias.into(), y: op.y.into() };
+        let bind = Bind { x: op.x.into(), w, bias: bias.unwrap_or(Arg::None), y: to.into() };
         let row_count = range.len() as u32;
         let grid = Grid::PerRow { lead: op.x.shape, per_row: row_count.div_ceil(ROWS) };
-        let (has_bias, exchange) = (u32::from(op.bias.is_some()), cx.caps.subgroup_size);
+        let (has_bias, exchange) = (u32::from(bias.is_some()), cx.caps.subgroup_size);
         let dispatch = bind.dispatch(Params { k, row_base: range.start, row_count, has_bias, exchange }, grid);
         if k > LONG { Dispatch { row: &MATMUL_VEC_Q8_LONG, ..dispatch } } else { dispatch }
     };
     parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
+}
+
+/// h = a + product, by the same kernel, whose bias a is. Made by the planner, never recorded.
+#[derive(Clone, Debug)]
+pub struct MatmulVecAdd {
+    pub product: Matmul,
+    pub a: Tensor,
+    pub h: Tensor,
+}
+
+impl Operation for MatmulVecAdd {
+    fn io(&self) -> Io {
+        Io { reads: vec![self.product.x, self.a], writes: vec![self.h] }
+    }
+
+    fn work(&self, counts: Counts) -> Work {
+        self.product.work(counts)
+    }
+
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
+        summed(&self.product, Some(self.a.into()), self.h, cx)
+    }
+
+    fn cpu(&self, _: &mut Host<'_>) {
+        unreachable!("the CPU executor runs recordings unfused")
+    }
 }
 
 /// Every format with units, rows of less and of more than the lanes read at a time, and of so many that more lanes read them, row counts at the workgroup's edges, blocks of zeros, and activations whose norm's factor is left to the
@@ -75,5 +108,27 @@ pub fn case(g: &mut Gen) -> Case {
     let y = matmul_q8(&mut case.rec, w, packed);
     let y = bias.map_or(y, |b| add_bias(&mut case.rec, y, b));
     case.expect(y);
+    case
+}
+
+/// A sum with a product whose norm two other products read, so that they pack it; the product on either side of the sum.
+pub fn sum_case(g: &mut Gen) -> Case {
+    let ty = g.format_with(|f| f.units.is_some());
+    let (cols, n) = (256 * g.pick(&[1, 2, 5]), 256 * g.pick(&[1, 2]));
+    let mut case = Case::new(1);
+    let normed = g.coin();
+    let packed = activations(&mut case, g, cols, normed);
+    let w = case.weight(g, ty, n, cols);
+    let a = case.tensor(g, n);
+    let y = matmul_q8(&mut case.rec, w, packed);
+    let h = if g.coin() { add(&mut case.rec, a, y) } else { add(&mut case.rec, y, a) };
+    case.expect(h);
+    let x = rms_norm(&mut case.rec, h, None, 1e-6);
+    let packed = pack_q8(&mut case.rec, x);
+    for _ in 0..2 {
+        let w = case.weight(g, ty, 64, n);
+        let y = matmul_q8(&mut case.rec, w, packed);
+        case.expect(y);
+    }
     case
 }

@@ -60,7 +60,6 @@ pub mod matmul_few;
 pub mod matmul_few_q8;
 pub mod matmul_vec;
 pub mod matmul_vec_experts;
-pub mod matmul_vec_q8;
 pub mod sample_scan;
 
 macro_rules! ops {
@@ -105,6 +104,9 @@ ops! {
     matmul_vec_group::MatmulVecGroup,
     matmul_vec_glu::MatmulVecGlu,
     matmul_vec_norm::MatmulVecNorm,
+    matmul_vec_q8::MatmulVecAdd,
+    normed_matmul_vec::NormedMatmulVec,
+    normed_matmul_vec_glu::NormedMatmulVecGlu,
     norm_matmul_vec::NormMatmulVec,
     norm_matmul_vec_glu::NormMatmulVecGlu,
     glu_matmul_vec::GluMatmulVec,
@@ -201,6 +203,7 @@ pub static ROWS: &[&Row] = &[
     &matmul_vec_glu::MATMUL_VEC_GLU_GELU,
     &matmul_vec_group::MATMUL_VEC_GROUP,
     &matmul_vec_norm::MATMUL_VEC_NORM,
+    &matmul_vec_norm::MATMUL_VEC_NORM_LONG,
     &matmul_vec_q8::MATMUL_VEC_Q8,
     &matmul_vec_q8::MATMUL_VEC_Q8_LONG,
     &mul::MUL,
@@ -209,6 +212,9 @@ pub static ROWS: &[&Row] = &[
     &norm_add::NORM_ADD_Q8,
     &norm_matmul_vec::NORM_MATMUL_VEC,
     &norm_matmul_vec_glu::NORM_MATMUL_VEC_GLU,
+    &normed_matmul_vec::NORMED_MATMUL_VEC,
+    &normed_matmul_vec_glu::NORMED_MATMUL_VEC_GLU_SILU,
+    &normed_matmul_vec_glu::NORMED_MATMUL_VEC_GLU_GELU,
     &norm_pack_f16::NORM_PACK_F16,
     &norm_pack_q8::NORM_PACK_Q8,
     &norm_rope::NORM_ROPE,

@@ -6,6 +6,7 @@ mod inline;
 mod narrow;
 mod place;
 mod print;
+mod readers;
 mod select;
 mod split;
 
@@ -201,7 +202,7 @@ pub fn plan(rec: &Recorder, caps: &Caps, options: &PlanOptions) -> Result<Planne
         false => {
             let nodes = matmul_coop_glu::join(nodes, &mut origins, &read_back, caps);
             let nodes = absorb::absorb(attention_split::split(nodes, &mut origins, caps), &read_back, caps);
-            inline::inline(nodes, caps)
+            readers::pack(inline::inline(nodes, caps), &read_back, caps)
         }
     };
     let cx = Lower { caps, capacity: rec.capacity, fast: options.fast };
