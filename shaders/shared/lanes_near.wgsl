@@ -20,6 +20,10 @@ fn lanes_other(v: f32, apart: u32, lid: u32) -> f32 {
     return lanes_scratch[lid ^ apart].x;
 }
 
+fn lanes_other2(v: vec2<f32>, apart: u32, lid: u32) -> vec2<f32> {
+    return lanes_other4(v.xyxy, apart, lid).xy;
+}
+
 fn lanes_other4(v: vec4<f32>, apart: u32, lid: u32) -> vec4<f32> {
     workgroupBarrier();
     lanes_scratch[lid] = v;

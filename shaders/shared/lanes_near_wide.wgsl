@@ -33,6 +33,10 @@ fn lanes_other(v: f32, apart: u32, lid: u32) -> f32 {
     return subgroupShuffleXor(v, apart);
 }
 
+fn lanes_other2(v: vec2<f32>, apart: u32, lid: u32) -> vec2<f32> {
+    return subgroupShuffleXor(v, apart);
+}
+
 fn lanes_other4(v: vec4<f32>, apart: u32, lid: u32) -> vec4<f32> {
     return subgroupShuffleXor(v, apart);
 }

@@ -12,3 +12,10 @@ fn W_groups(raw: W_Raw, g: u32) -> W_Groups {
     let up = vec4<u32>(0x80808080u);
     return W_Groups(raw.unit.low ^ up, raw.unit.high ^ up, raw.unit.scale, raw.unit.least + 128.0 * raw.unit.scale);
 }
+
+// Block `block` of 32 elements, with one scale.
+const W_alike = true;
+
+fn W_block(row: u32, k: u32, block: u32) -> Unit {
+    return W_unit(row, k, block);
+}

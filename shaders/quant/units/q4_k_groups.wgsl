@@ -19,3 +19,18 @@ fn W_groups(raw: W_Raw, g: u32) -> W_Groups {
     let least = select(sm.z, sm.w, odd);
     return W_Groups((raw.first >> shift) & low, (raw.second >> shift) & low, vec2<f32>(scale), vec2<f32>(least));
 }
+
+// Block `block` of 32 elements, with one scale: as above, but what depends on its number alone is the same for every row.
+const W_alike = true;
+
+fn W_block(row: u32, k: u32, block: u32) -> Unit {
+    let raw = W_raw(row, k, 2u * block);
+    let late = (block & 4u) == 4u;
+    let at = 8u * (block & 3u);
+    let upper = (raw.head.yz >> vec2<u32>(at + 2u)) & vec2<u32>(select(0u, 0x30u, late));
+    let lower = select(raw.head.yz >> vec2<u32>(at), raw.head.ww >> vec2<u32>(at, at + 4u), late) & vec2<u32>(select(0x3fu, 0x0fu, late));
+    let scale = unpack2x16float(raw.head.x) * vec2<f32>(lower | upper);
+    let shift = vec4<u32>(4u * (block & 1u));
+    let low = vec4<u32>(0x0f0f0f0fu);
+    return Unit((raw.first >> shift) & low, (raw.second >> shift) & low, scale.xx, scale.yy);
+}

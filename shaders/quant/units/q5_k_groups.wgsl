@@ -23,3 +23,11 @@ fn W_groups(raw: W_Raw, g: u32) -> W_Groups {
     let least = select(sm.z, sm.w, odd);
     return W_Groups(first, second, vec2<f32>(scale), vec2<f32>(least));
 }
+
+// Block `block` of 32 elements, with one scale.
+const W_alike = true;
+
+fn W_block(row: u32, k: u32, block: u32) -> Unit {
+    let groups = W_groups(W_raw(row, k, 2u * block), 2u * block);
+    return Unit(groups.first, groups.second, groups.scale, groups.least);
+}

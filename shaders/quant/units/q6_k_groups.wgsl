@@ -29,3 +29,11 @@ fn W_groups(raw: W_Raw, g: u32) -> W_Groups {
     let scale = raw.d * vec2<f32>(scales);
     return W_Groups(first, second, scale, 32.0 * scale);
 }
+
+// Block `block` of 32 elements, with two scales, and quants to be 32 less (few_rows.wgsl).
+const W_alike = false;
+
+fn W_block(row: u32, k: u32, block: u32) -> Unit {
+    let groups = W_groups(W_raw(row, k, 2u * block), 2u * block);
+    return Unit(groups.first, groups.second, groups.scale, vec2<f32>(0.0));
+}

@@ -1,0 +1,89 @@
+// y_a = f[t] a x[t] + bias_a, y_b = f[t] b x[t] + bias_b, y_c = f[t] c x[t] + bias_c, with f the factor of the norm that was left to the readers
+// of x, or 1; as matmul_few_q8.wgsl for weights of their own formats, each of as many workgroups as it needs.
+// x [rows, k] activations in 8 bits (pack_q8.wgsl), a [rows_a, k], b [rows_b, k], c [rows_c, k] in formats with units, biases f32 (if biases has
+// their bit, a lowest), y [rows, rows_a | rows_b | rows_c] f32.
+struct Params { k: u32, rows: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, tile: u32, exchange: u32 }
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read> wa: array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read> wb: array<vec4<u32>>;
+@group(0) @binding(4) var<storage, read> wc: array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read> bias_a: array<f32>;
+@group(0) @binding(6) var<storage, read> bias_b: array<f32>;
+@group(0) @binding(7) var<storage, read> bias_c: array<f32>;
+@group(0) @binding(8) var<storage, read_write> ya: array<f32>;
+@group(0) @binding(9) var<storage, read_write> yb: array<f32>;
+@group(0) @binding(10) var<storage, read_write> yc: array<f32>;
+
+// Rows of weights per workgroup, at most.
+const MOST = 32u;
+
+@compute @workgroup_size(WG)
+fn matmul_few_q8_group(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+    let number = workgroup_number(id, extents);
+    let steps = (params.rows + STEPS - 1u) / STEPS;
+    let t0 = number % steps * STEPS;
+    let tile = number / steps;
+    let before_b = (params.rows_a + params.tile - 1u) / params.tile;
+    let before_c = before_b + (params.rows_b + params.tile - 1u) / params.tile;
+    if (tile >= before_c + (params.rows_c + params.tile - 1u) / params.tile) {
+        return;
+    }
+    let of_a = tile < before_b;
+    let of_b = !of_a && tile < before_c;
+    let rows_w = select(select(params.rows_c, params.rows_b, of_b), params.rows_a, of_a);
+    let r0 = (tile - select(select(before_c, before_b, of_b), 0u, of_a)) * params.tile;
+    let k = params.k;
+    let blocks = k >> 5u;
+    let last = params.rows - 1u - t0;
+    let final_row = rows_w - 1u;
+    let count = min(params.tile, rows_w - r0);
+    let own = r0 + held_order(lid);
+    for (var first = 0u; first < blocks; first += WG) {
+        let block = min(first + lid, blocks - 1u);
+        let held = held_load(t0, last, k, block, select(0.0, 1.0, first + lid < blocks));
+        few_add_share(first, held_share(held, lid), lid);
+        if (of_a) {
+            for (var r = 0u; r < count; r += 4u) {
+                let a = held_dots(held, wa_block(wa_row(min(r + own, final_row), k), k, block), wa_alike);
+                let b = held_dots(held, wa_block(wa_row(min(r + (own ^ 1u), final_row), k), k, block), wa_alike);
+                let c = held_dots(held, wa_block(wa_row(min(r + (own ^ 2u), final_row), k), k, block), wa_alike);
+                let d = held_dots(held, wa_block(wa_row(min(r + (own ^ 3u), final_row), k), k, block), wa_alike);
+                few_add(first, r, held_total(a, b, c, d, lid), lid);
+            }
+        } else if (of_b) {
+            for (var r = 0u; r < count; r += 4u) {
+                let a = held_dots(held, wb_block(wb_row(min(r + own, final_row), k), k, block), wb_alike);
+                let b = held_dots(held, wb_block(wb_row(min(r + (own ^ 1u), final_row), k), k, block), wb_alike);
+                let c = held_dots(held, wb_block(wb_row(min(r + (own ^ 2u), final_row), k), k, block), wb_alike);
+                let d = held_dots(held, wb_block(wb_row(min(r + (own ^ 3u), final_row), k), k, block), wb_alike);
+                few_add(first, r, held_total(a, b, c, d, lid), lid);
+            }
+        } else {
+            for (var r = 0u; r < count; r += 4u) {
+                let a = held_dots(held, wc_block(wc_row(min(r + own, final_row), k), k, block), wc_alike);
+                let b = held_dots(held, wc_block(wc_row(min(r + (own ^ 1u), final_row), k), k, block), wc_alike);
+                let c = held_dots(held, wc_block(wc_row(min(r + (own ^ 2u), final_row), k), k, block), wc_alike);
+                let d = held_dots(held, wc_block(wc_row(min(r + (own ^ 3u), final_row), k), k, block), wc_alike);
+                few_add(first, r, held_total(a, b, c, d, lid), lid);
+            }
+        }
+    }
+    workgroupBarrier();
+    for (var i = lid; i < MOST * STEPS; i += WG) {
+        let r = i & (MOST - 1u);
+        let t = i / MOST;
+        if (t > last || r >= count) {
+            continue;
+        }
+        let v = few_result(r, t);
+        let at = (t0 + t) * rows_w + r0 + r;
+        if (of_a) {
+            ya[at] = select(v, v + bias_a[r0 + r], (params.biases & 1u) == 1u);
+        } else if (of_b) {
+            yb[at] = select(v, v + bias_b[r0 + r], (params.biases & 2u) == 2u);
+        } else {
+            yc[at] = select(v, v + bias_c[r0 + r], (params.biases & 4u) == 4u);
+        }
+    }
+}
