@@ -131,7 +131,7 @@ fn a_batch_goes_through_small_tiles_where_matrices_cooperate_and_a_smaller_one_i
     let tiny = Tiny { layers: 1, ..Tiny::qwen3().mixed() };
     let kernels = |rows| planned_for(&tiny, rows, &caps, &options);
     for (rows, kernel) in [
-        (8, "matmul_few_q8_8 "),
+        (8, "matmul_few_q8_8_short "),
         (9, "matmul_few_16 "),
         (16, "matmul_few_16 "),
         (17, "matmul_few_32 "),

@@ -79,7 +79,7 @@ fn rows_follow_the_table_at_each_threshold() {
     let table = Table { q8_rows: 5, few_rows: 30, ..USUAL };
     let caps = Caps { cooperative: true, max_workgroup_bytes: 48 << 10, table, ..Caps::WEBGPU };
     for (rows, kernel) in
-        [(1, "matmul_vec_q8 "), (5, "matmul_few_q8_8 "), (6, "matmul_few_16"), (30, "matmul_few_32"), (31, "matmul_coop_groups ")]
+        [(1, "matmul_vec_q8 "), (5, "matmul_few_q8_8_short "), (6, "matmul_few_16"), (30, "matmul_few_32"), (31, "matmul_coop_groups ")]
     {
         assert!(product(rows, &caps).contains(kernel), "{rows} rows: {}", product(rows, &caps));
     }
