@@ -127,7 +127,7 @@ impl Row {
             | "attention_short"
             | "attention_short_512"
             | "attention_short_128" => 11,
-            name if name.starts_with("matmul_few_q8_group_") || name.starts_with("matmul_few_group_") => 11,
+            name if name.starts_with("matmul_few_q8_group_") => 11,
             "norm_matmul_vec_glu" => 9,
             _ => 8,
         }
