@@ -74,13 +74,13 @@ pub(super) fn lower(op: &AttentionShort, heads: &NormRopeHeads, cx: &Lower<'_>) 
     bind.dispatch(params, Grid::PerRow { lead: fixed(1, 1), per_row: q_heads })
 }
 
-/// A row behind others that the states hold, as models record it: no key before it, some, as many as are taken at a time and one more or less, and as
+/// A row behind others that the states hold, as models record it: no key before it, some of each quarter of those taken at a time, all, one more, and as
 /// many as the kernel takes; normed or not; and what the states hold then.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (heads, group) = (g.pick(&[1, 2, 3]), g.pick(&[1, 2, 3]));
     let width = heads * HEAD_DIM;
-    let position = g.pick(&[0, 1, 2, 16, 63, 64, 65, 130, 400, 511]);
+    let position = g.pick(&[0, 1, 2, 16, 20, 40, 56, 64, 65, 130, 400, 511]);
     let mut case = Case::with_states(1, &[StateKind::Kv { ty, width, ring: None }; 2], 2, 512);
     case.input.positions = vec![position];
     case.input.sequences = vec![g.pick(&[0, 1])];

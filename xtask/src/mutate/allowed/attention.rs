@@ -8,6 +8,7 @@ const SECOND: &str = "what the second group of a neighbourhood gathers is not re
 const ATTENTION: &str = "shaders/attention.wgsl";
 const ATTENTION_MERGE: &str = "shaders/attention_merge.wgsl";
 const ATTENTION_SHORT: &str = "shaders/attention_short.wgsl";
+const ATTENTION_SHORT_128: &str = "shaders/attention_short_128.wgsl";
 const ATTENTION_SPLIT: &str = "shaders/attention_split.wgsl";
 const SLICE_8: &str = "shaders/shared/slice_8.wgsl";
 const SLICE_16: &str = "shaders/shared/slice_16.wgsl";
@@ -56,6 +57,14 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_SHORT, "guard dropped", "} else if (part == 2u && params.append == 1u) {", SURPLUS),
     allow(ATTENTION_SHORT, "barrier dropped", "        workgroupBarrier();", EIGHT),
     allow(ATTENTION_SHORT, "guard dropped", "if (k_state_scaled)", "states without scales do not look at the largest"),
+    allow(ATTENTION_SHORT_128, "", "if (n >= params.q_heads)", WHOLE),
+    allow(
+        ATTENTION_SHORT_128,
+        "guard dropped",
+        "    if (params.normed == 1u) {",
+        "weights of a norm that there is not are loaded, and not used",
+    ),
+    allow(ATTENTION_SHORT_128, "", "let last = base + max(here, 1u) - 1u;", DROPPED),
     allow(ATTENTION_SPLIT, "comparison", "slice_gather(acc, lid % near < lanes,", SECOND),
     allow(ATTENTION_SPLIT, "comparison", "if (HEADS >", SURPLUS),
     allow(ATTENTION_SPLIT, "guard dropped", "if (HEADS >", SURPLUS),
