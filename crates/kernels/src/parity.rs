@@ -360,6 +360,8 @@ pub fn cases() -> Vec<(&'static str, MakeCase)> {
     let mut all = ops::CASES.to_vec();
     all.extend([
         ("attention_coop", ops::attention_coop::case as MakeCase),
+        ("attention_deep", ops::attention_deep::case),
+        ("attention_deep_raw", ops::attention_deep_raw::case),
         ("attention_short_128", ops::attention_short_128::case),
         ("matmul_coop", ops::matmul_coop::case),
         ("matmul_vec", ops::matmul_vec::case),

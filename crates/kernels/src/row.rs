@@ -108,8 +108,8 @@ impl Row {
     pub fn workgroup_bytes(&self) -> u32 {
         match self.name {
             "attention_coop_256" | "attention_coop_512" | "matmul_few_16_long" | "matmul_few_32_long" | "matmul_few_64_long" => 48 << 10,
-            "attention_short_512" => 32 << 10,
             "matmul_vec_norm_long" | "normed_matmul_vec" | "normed_matmul_vec_glu_silu" | "normed_matmul_vec_glu_gelu" => 32 << 10,
+            "attention_short_512" | "attention_deep_long" => 32 << 10,
             _ if self.cooperative() => 32 << 10,
             _ => 16 << 10,
         }
@@ -126,7 +126,9 @@ impl Row {
             | "norm_rope_heads"
             | "attention_short"
             | "attention_short_512"
-            | "attention_short_128" => 11,
+            | "attention_short_128"
+            | "attention_deep_raw"
+            | "attention_deep_raw_2" => 11,
             name if name.starts_with("matmul_few_q8_group_") => 11,
             "norm_matmul_vec_glu" => 9,
             _ => 8,

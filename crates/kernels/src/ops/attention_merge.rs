@@ -13,7 +13,7 @@ kernel! {
     ATTENTION_MERGE: "attention_merge",
     entry: "attention_merge",
     wgsl: [
-        "attention_merge.wgsl", "shared/merged_f32.wgsl", "shared/attention_part.wgsl", "shared/grid.wgsl"
+        "attention_merge.wgsl", "shared/merged_f32.wgsl", "shared/part_weights.wgsl", "shared/attention_part.wgsl", "shared/grid.wgsl"
     ],
     params: Params { heads: u32, head_dim: u32, rows: u32, causal: u32, window: u32, splits: u32 },
     bindings: Bind { partial: Read, positions: Read, ends: Read, y: Write },
@@ -25,7 +25,8 @@ kernel! {
     ATTENTION_MERGE_Q8: "attention_merge_q8",
     entry: "attention_merge",
     wgsl: [
-        "attention_merge.wgsl", "shared/merged_q8.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/attention_part.wgsl", "shared/grid.wgsl"
+        "attention_merge.wgsl", "shared/merged_q8.wgsl", "shared/part_weights.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl",
+        "shared/attention_part.wgsl", "shared/grid.wgsl"
     ],
     params: PackedParams { heads: u32, head_dim: u32, rows: u32, causal: u32, window: u32, splits: u32 },
     bindings: PackedBind { partial: Read, positions: Read, ends: Read, packed: Write },

@@ -1,9 +1,11 @@
 //! Attention of one row over few keys with the norms, rotations and the append before it and the packing after it: one kernel where long contexts
 //! take three. Made by the planner, never recorded.
 
+use super::attention_deep_raw;
 use super::attention_merge::AttentionMerge;
 use super::attention_split::AttentionSplit;
 use super::norm_rope::NormRope;
+use super::norm_rope_append::NormRopeAppend;
 use super::norm_rope_heads::NormRopeHeads;
 use super::{Attend, Io, Op, Operation, Work, attention, attention_short_128, kv_append, pack_q8, rms_norm, rope};
 use crate::compare::Compare;
@@ -60,6 +62,15 @@ pub enum Heads {
     Queries(NormRope),
 }
 
+/// The operands of what finishes the queries, and of what does so with the row's key and value.
+pub(super) struct Finished<'a> {
+    pub q: Tensor,
+    pub norm_q: Option<Weight>,
+    pub table: Tensor,
+    pub eps: f32,
+    pub append: Option<&'a NormRopeAppend>,
+}
+
 /// packed = 8 bits of the attention of one row.
 #[derive(Clone, Debug)]
 pub struct AttentionShort {
@@ -111,18 +122,23 @@ impl AttentionShort {
         keys.min(keys * 128 / self.split.of.q.shape.dim * (self.threads() / WG))
     }
 
-    fn window(&self) -> u32 {
+    pub(super) fn finished(&self) -> Finished<'_> {
+        match &*self.heads {
+            Heads::All(NormRopeHeads { append, q, norm_q, .. }) => {
+                Finished { q: *q, norm_q: *norm_q, table: append.table, eps: append.eps, append: Some(append) }
+            }
+            Heads::Queries(NormRope { x, w, eps, table, .. }) => Finished { q: *x, norm_q: *w, table: *table, eps: *eps, append: None },
+        }
+    }
+
+    pub(super) fn window(&self) -> u32 {
         if let Mask::Window(n) = self.split.of.attend.mask { n as u32 } else { 0 }
     }
 
     fn short(&self, cx: &Lower<'_>) -> Dispatch {
         let attention = &self.split.of;
         let (q, kv) = (attention.q, attention.kv);
-        let append = if let Heads::All(heads) = &*self.heads { Some(&heads.append) } else { None };
-        let (raw, wq, table, eps): (Tensor, Option<Weight>, Tensor, f32) = match &*self.heads {
-            Heads::All(heads) => (heads.q, heads.norm_q, heads.append.table, heads.append.eps),
-            Heads::Queries(rope) => (rope.x, rope.w, rope.table, rope.eps),
-        };
+        let Finished { q: raw, norm_q: wq, table, eps, append } = self.finished();
         let params = Params {
             q_heads: q.shape.heads,
             heads: attention.kv_heads,
@@ -177,8 +193,11 @@ impl Operation for AttentionShort {
         if (1..=keys).contains(&self.window()) {
             return vec![short];
         }
-        let long = [self.before().lower(cx), self.split.lower(cx), self.merge.lower(cx)].into_iter().flatten();
-        let long = long.map(|dispatch| Dispatch { reach: keys..u32::MAX, ..dispatch });
+        let parts = match attention_deep_raw::lower(self, cx) {
+            Some(dispatch) => vec![dispatch],
+            None => [self.before().lower(cx), self.split.lower(cx)].concat(),
+        };
+        let long = parts.into_iter().chain(self.merge.lower(cx)).map(|dispatch| Dispatch { reach: keys..u32::MAX, ..dispatch });
         std::iter::once(Dispatch { reach: 0..keys, ..short }).filter(|_| keys > 0).chain(long).collect()
     }
 
@@ -190,11 +209,26 @@ impl Operation for AttentionShort {
 /// A row behind others that the states hold, as models record it: no key before it, some, and as many as the kernel takes; normed or not, in
 /// whole states and in rings, with and without keys of its own; and what the states hold then.
 pub fn case(g: &mut Gen) -> Case {
-    let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (heads, dim, group) = (g.pick(&[1, 2, 3]), g.pick(&[32, 64, 128, 256, 512]), g.pick(&[1, 2, 3]));
-    let width = heads * dim;
     let position = g.pick(&[0, 1, 2, 16, 63, 64, 65, 130, 400, 511, KEYS - 1]);
     let window = g.coin().then(|| g.pick(&[1, 2, 40, 64, 300]));
+    recorded(g, Drawn { heads, dim, group, position, window })
+}
+
+/// What of a case its row chooses: heads of keys and of queries for each, their length, and what the row sees.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Drawn {
+    pub heads: u32,
+    pub dim: u32,
+    pub group: u32,
+    pub position: u32,
+    pub window: Option<u32>,
+}
+
+/// The same with that given.
+pub(super) fn recorded(g: &mut Gen, Drawn { heads, dim, group, position, window }: Drawn) -> Case {
+    let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
+    let width = heads * dim;
     let ring = window.map(|window| window + g.pick(&[0, 3]));
     let kinds = [StateKind::Kv { ty, width, ring }; 2];
     let mut case = Case::with_states(1, &kinds, 2, if position < 512 { 512 } else { KEYS });

@@ -1,6 +1,7 @@
 //! Attention of few rows in parts of their keys, so that many workgroups share a long context. Made by the planner, never recorded.
 
 use super::attention::{Attention, Drawn, appended_as};
+use super::attention_deep;
 use super::{Io, Op, Operation, Work};
 use crate::device::Caps;
 use crate::exec::cpu::Host;
@@ -82,7 +83,7 @@ pub struct AttentionSplit {
     pub partial: Tensor,
 }
 
-/// Heads that one workgroup takes together: as many as divide the group that shares keys and fit registers.
+/// Heads that one workgroup takes together where no other row does: as many as divide the group that shares keys and fit registers.
 fn together(heads: u32, kv_heads: u32, dim: u32) -> u32 {
     let most = if dim > LONG { 2 } else { 4 };
     [4, 2, 1].into_iter().find(|n| *n <= most && (heads / kv_heads).is_multiple_of(*n)).unwrap_or(1)
@@ -99,7 +100,8 @@ pub(crate) fn split(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: 
         let Shape { rows, heads, dim, .. } = of.q.shape;
         let slice = PER_LANE[usize::from(dim > LONG)];
         let lanes = dim / slice;
-        let sets = rows * heads / together(heads, of.kv_heads, dim);
+        let together = attention_deep::together(of, caps).unwrap_or_else(|| together(heads, of.kv_heads, dim));
+        let sets = rows * heads / together;
         let fitting = caps.max_binding_bytes / (4 * u64::from(rows) * u64::from(heads) * u64::from(dim + BESIDE));
         let filled = if let Mask::Window(n) = of.attend.mask { (n as u32).div_ceil(LEAST_KEYS).max(2) } else { MAX_SPLITS };
         let splits = (caps.table.split_workgroups / sets).clamp(1, MAX_SPLITS).min(u32::try_from(fitting).unwrap_or(u32::MAX)).min(filled);
@@ -131,6 +133,9 @@ impl Operation for AttentionSplit {
     }
 
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
+        if let Some(dispatch) = attention_deep::lower(self, cx) {
+            return vec![dispatch];
+        }
         let Attention { q, kv, kv_heads, attend, positions, ends, sequences, .. } = &self.of;
         let shape = q.shape;
         let params = Params {
@@ -174,5 +179,7 @@ impl Operation for AttentionSplit {
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (rows, dim) = (g.pick(&[1, 1, 2, 5, 64]), g.pick(&[16, 64, 128, 256, 512]));
-    appended_as(g, Drawn { ty, rows, dim, ..Drawn::default() })
+    // Two long heads are taken together here, four by `attention_deep`.
+    let group = (dim > LONG).then(|| g.pick(&[1, 2]));
+    appended_as(g, Drawn { ty, rows, dim, group, ..Drawn::default() })
 }

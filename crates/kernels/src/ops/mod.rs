@@ -54,6 +54,8 @@ pub trait Operation {
 }
 
 pub mod attention_coop;
+pub mod attention_deep;
+pub mod attention_deep_raw;
 pub mod attention_short_128;
 pub mod matmul_coop;
 pub mod matmul_few;
@@ -156,6 +158,11 @@ pub static ROWS: &[&Row] = &[
     &attention_coop::ATTENTION_COOP_256,
     &attention_coop::ATTENTION_COOP_512,
     &combine_experts::COMBINE_EXPERTS,
+    &attention_deep::ATTENTION_DEEP,
+    &attention_deep::ATTENTION_DEEP_2,
+    &attention_deep::ATTENTION_DEEP_LONG,
+    &attention_deep_raw::ATTENTION_DEEP_RAW,
+    &attention_deep_raw::ATTENTION_DEEP_RAW_2,
     &attention_merge::ATTENTION_MERGE,
     &attention_merge::ATTENTION_MERGE_Q8,
     &attention_short::ATTENTION_SHORT,

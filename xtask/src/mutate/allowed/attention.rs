@@ -51,8 +51,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
     ),
     allow(ATTENTION_MERGE, "comparison", "if (t >= params.rows)", WHOLE),
     allow(ATTENTION_MERGE, "guard dropped", "if (t >= params.rows)", WHOLE),
-    allow(ATTENTION_MERGE, "sign", "let last = params.splits - 1u;", DROPPED),
-    allow(ATTENTION_MERGE, "", "let most = max(before.most,", "what sums are relative to cancels"),
     allow(ATTENTION_SHORT, "", "    if (part < 3u) {", SURPLUS),
     allow(ATTENTION_SHORT, "guard dropped", "} else if (part == 2u && params.append == 1u) {", SURPLUS),
     allow(ATTENTION_SHORT, "barrier dropped", "        workgroupBarrier();", EIGHT),

@@ -1,0 +1,44 @@
+// Eight neighbouring elements of a head: what a thread of attention_deep.wgsl holds of heads of 128.
+const SLICE_QUADS = 2u;
+alias Slice = mat2x4<f32>;
+alias StoredKey = k_state_Stored;
+alias StoredValue = v_state_Stored;
+
+fn slice_dot(a: Slice, b: Slice) -> f32 {
+    return dot(a[0], b[0]) + dot(a[1], b[1]);
+}
+
+fn key_stored(row: u32, width: u32, eight: u32, lanes: u32) -> StoredKey {
+    return k_state_fetch8(row, width, eight);
+}
+
+fn value_stored(row: u32, width: u32, eight: u32, lanes: u32) -> StoredValue {
+    return v_state_fetch8(row, width, eight);
+}
+
+fn key_open(v: StoredKey) -> Slice {
+    return k_state_read8(v);
+}
+
+fn value_open(v: StoredValue) -> Slice {
+    return v_state_read8(v);
+}
+
+// A lane's slice of the head at `start` of q, and of one in workgroup memory.
+fn slice_of_q(start: u32, lane: u32, lanes: u32) -> Slice {
+    return Slice(q[start + 2u * lane], q[start + 2u * lane + 1u]);
+}
+
+fn slice_of_gathered(start: u32, lane: u32, lanes: u32) -> Slice {
+    return Slice(gathered[start + 2u * lane], gathered[start + 2u * lane + 1u]);
+}
+
+// Puts the sums over the groups of a neighbourhood there, as a head at `start`.
+fn slice_gather(v: Slice, first: bool, start: u32, lane: u32, lanes: u32) {
+    let a = groups_add4(v[0], lanes);
+    let b = groups_add4(v[1], lanes);
+    if (first) {
+        gathered[start + 2u * lane] = a;
+        gathered[start + 2u * lane + 1u] = b;
+    }
+}
