@@ -2,6 +2,7 @@
 
 mod contracts;
 mod golden;
+mod lanes;
 mod mutate;
 mod npy;
 mod shaders;

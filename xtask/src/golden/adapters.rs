@@ -12,31 +12,36 @@ use std::time::Instant;
 /// Largest difference of a logit, by the start of the model's name.
 const BOUNDS: [(&str, f64); 2] = [("gemma4", 2e-3), ("", 5e-4)];
 
-/// Runs every folder of `train` whose model this version runs, in both forms of its adapter.
-pub fn run(args: &Args, executors: &[Executor], mut report: impl FnMut(&str, &Executor, &Check)) -> Result<()> {
+/// The folders of `train` whose model this version runs.
+pub fn names(args: &Args) -> Result<Vec<String>> {
     let train = args.fixtures.join("train");
     let mut names = vec![];
     for entry in std::fs::read_dir(&train).with_context(|| format!("cannot read {}", train.display()))? {
         names.extend(entry?.file_name().into_string());
     }
+    names.retain(|name| FOLDERS.contains(&folder_and_file(name).0) && format!("train/{name}").contains(&args.only));
     names.sort();
-    for name in names {
-        let (folder, file) = match name.split_once('-') {
-            Some((folder, _)) => (folder, format!("{name}.gguf")),
-            None => (name.as_str(), format!("{name}-F16.gguf")),
-        };
-        if !FOLDERS.contains(&folder) || !format!("train/{name}").contains(&args.only) {
-            continue;
-        }
-        let base = args.fixtures.join(folder);
-        let own = train.join(folder);
-        let forms = [("peft", own.join("adapter_init")), ("gguf", own.join(format!("{folder}-adapter-f32.gguf")))];
-        for executor in executors {
-            let model = Arc::new(Model::open(base.join(&file))?.on(executor.clone())?);
-            let golden = Golden { model, base: &base, file: &file, folder: &train.join(&name) };
-            for (form, path) in &forms {
-                golden.checks(form, path, &mut |check| report(&format!("train/{name}"), executor, &check))?;
-            }
+    Ok(names)
+}
+
+/// The folder and the file of the model that a folder of `train` adapts.
+fn folder_and_file(name: &str) -> (&str, String) {
+    match name.split_once('-') {
+        Some((folder, _)) => (folder, format!("{name}.gguf")),
+        None => (name, format!("{name}-F16.gguf")),
+    }
+}
+
+/// Runs one of [`names`], in both forms of its adapter.
+pub fn run(args: &Args, name: &str, executors: &[Executor], report: impl Fn(&str, &Executor, &Check)) -> Result<()> {
+    let (train, (folder, file)) = (args.fixtures.join("train"), folder_and_file(name));
+    let (base, own) = (args.fixtures.join(folder), train.join(folder));
+    let forms = [("peft", own.join("adapter_init")), ("gguf", own.join(format!("{folder}-adapter-f32.gguf")))];
+    for executor in executors {
+        let model = Arc::new(Model::open(base.join(&file))?.on(executor.clone())?);
+        let golden = Golden { model, base: &base, file: &file, folder: &train.join(name) };
+        for (form, path) in &forms {
+            golden.checks(form, path, &mut |check| report(&format!("train/{name}"), executor, &check))?;
         }
     }
     Ok(())

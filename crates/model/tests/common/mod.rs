@@ -5,9 +5,9 @@ mod gemma;
 
 use gguf::{GgmlType, Gguf, GgufBuilder};
 use kernels::parity::Gen;
-use kernels::{Device, Executor, Limits, Select};
+use kernels::{Device, Executor, Limits, Select, Table};
 use model::{Error, GenerateOptions, Generated, KvType, Model, ModelFile, Sampling, Session, SessionOptions, Tapped};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Rows of the embedding: the 256 bytes, 40 merges, 4 control tokens.
 pub const VOCABULARY: u32 = 300;
@@ -257,17 +257,44 @@ pub fn rounds(usual: u64) -> u64 {
     usual * std::env::var("WEFT_ROUNDS").map_or(1, |times| times.parse::<u64>().expect("WEFT_ROUNDS is a number"))
 }
 
+/// Devices that no test uses just now.
+type Spare = Mutex<Vec<Device>>;
+
+/// The device of one test, for the next one when it ends: tests that run at the same time have one each, for a software driver does what one device
+/// is given on one thread.
+struct Lease(Device, &'static Spare);
+
+impl Lease {
+    /// Attention of few rows is split among 32 workgroups: a part without keys, of which short texts leave most, takes a software driver
+    /// as long as a full one. Parity cases have as many parts as a GPU gets.
+    fn take(spare: &'static Spare, limits: Limits) -> Self {
+        let open = || {
+            let device = Device::open(&Select::Best, limits).expect("these tests need a Vulkan, Metal or DX12 driver");
+            device.with_table(Table { split_workgroups: 32, ..device.caps().table })
+        };
+        let taken = spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        Self(taken.unwrap_or_else(open), spare)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner).push(self.0.clone());
+    }
+}
+
 /// A GPU, which must be there; the software driver will do.
 pub fn gpu() -> Executor {
-    static DEVICE: OnceLock<Device> = OnceLock::new();
-    Executor::Gpu(DEVICE.get_or_init(|| Device::auto().expect("these tests need a Vulkan, Metal or DX12 driver")).clone())
+    static SPARE: Spare = Mutex::new(vec![]);
+    thread_local!(static LEASE: Lease = Lease::take(&SPARE, Limits::from_env()));
+    Executor::Gpu(LEASE.with(|lease| lease.0.clone()))
 }
 
 /// The same with no more than WebGPU promises.
 pub fn webgpu() -> Executor {
-    static DEVICE: OnceLock<Device> = OnceLock::new();
-    let open = || Device::open(&Select::Best, Limits::WebGpu).expect("these tests need a Vulkan, Metal or DX12 driver");
-    Executor::Gpu(DEVICE.get_or_init(open).clone())
+    static SPARE: Spare = Mutex::new(vec![]);
+    thread_local!(static LEASE: Lease = Lease::take(&SPARE, Limits::WebGpu));
+    Executor::Gpu(LEASE.with(|lease| lease.0.clone()))
 }
 
 /// Both kinds of executor.
