@@ -68,9 +68,6 @@ const ROWS: [[&Row; 2]; 3] = [
     [&MATMUL_FEW_Q8_GLU_8_SILU, &MATMUL_FEW_Q8_GLU_8_GELU],
 ];
 
-/// Rows of each weight from which on a workgroup per 32 of them is enough for a device.
-const WIDE: u32 = 2048;
-
 /// packed = 8 bits of activation(gate x) * (up x), row by row.
 #[derive(Clone, Debug)]
 pub struct MatmulFewQ8Glu {
@@ -81,7 +78,7 @@ pub struct MatmulFewQ8Glu {
     pub packed: Tensor,
 }
 
-/// A packed gated activation of two products that nobody else reads, wide enough for a device's workgroups.
+/// A packed gated activation of two products that nobody else reads.
 pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
     let Op::GluPackQ8(GluPackQ8 { gate, up, start: 0, gelu, packed }) = op else { return None };
     let product = |t: Tensor| match makers.alone(t)? {
@@ -91,8 +88,8 @@ pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
     };
     let (gate, up) = (product(*gate)?, product(*up)?);
     let alike = gate.x.id == up.x.id && (gate.w.ty, gate.w.rows) == (up.w.ty, up.w.rows) && gate.bias.is_none() && up.bias.is_none();
-    let wide = gate.w.rows.is_multiple_of(BLOCK) && gate.w.rows >= WIDE && gate.w.cols > SHORT;
-    if !alike || !wide || !joins(gate, makers.caps) || !joins(up, makers.caps) {
+    let whole = gate.w.rows.is_multiple_of(BLOCK) && gate.w.cols > SHORT;
+    if !alike || !whole || !joins(gate, makers.caps) || !joins(up, makers.caps) {
         return None;
     }
     let op = MatmulFewQ8Glu { gate: gate.clone(), up: up.clone(), gelu: *gelu, packed: *packed };
@@ -125,7 +122,7 @@ impl Operation for MatmulFewQ8Glu {
 /// The parts as a model records them, for both activations, with and without a norm whose factor is left to them.
 pub fn case(g: &mut Gen) -> Case {
     let (ty, rows) = (g.format_with(|f| f.units.is_some()), g.pick(&[2, 2, 4, 4, 5, 8, 9]));
-    let (cols, n) = (256 * g.pick(&[5, 6, 17]), WIDE + g.pick(&[0, BLOCK]));
+    let (cols, n) = (256 * g.pick(&[5, 6, 17]), BLOCK * g.pick(&[1, 2, 3, 7]));
     let mut case = Case::new(rows);
     let x = case.tensor(g, cols);
     let x = if g.coin() { rms_norm(&mut case.rec, x, None, 1e-6) } else { x };

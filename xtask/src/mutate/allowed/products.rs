@@ -15,6 +15,7 @@ const MATMUL_VEC_GLU: &str = "shaders/matmul_vec_glu.wgsl";
 const MATMUL_VEC_GROUP: &str = "shaders/matmul_vec_group.wgsl";
 const MATMUL_VEC_NORM: &str = "shaders/matmul_vec_norm.wgsl";
 const MATMUL_VEC_Q8: &str = "shaders/matmul_vec_q8.wgsl";
+const NORM_MATMUL_VEC: &str = "shaders/norm_matmul_vec.wgsl";
 const MXFP4: &str = "shaders/quant/mxfp4.wgsl";
 const NVFP4: &str = "shaders/quant/nvfp4.wgsl";
 const FIFTH: &str = "shaders/quant/units/fifth.wgsl";
@@ -78,6 +79,11 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(MATMUL_VEC_Q8, "off by one", "if (lid % LANES == 0u)", "every thread of a part has the part's sum"),
     allow(MATMUL_VEC_Q8, "guard dropped", "if (lid % LANES == 0u)", "every thread of a part has the part's sum"),
     allow(MATMUL_VEC_Q8, "sign", "params.row_count - 1u", UNOWNED),
+    allow(NORM_MATMUL_VEC, "", "if (number >= before_c + (params.rows_c", EXIT),
+    allow(NORM_MATMUL_VEC, "sign", "params.rows_a - 1u", UNOWNED),
+    allow(NORM_MATMUL_VEC, "sign", "params.rows_b - 1u", UNOWNED),
+    allow(NORM_MATMUL_VEC, "sign", "params.rows_c - 1u", UNOWNED),
+    allow(NORM_MATMUL_VEC, "", "if (lane >= 2u)", "two subgroups write the same place, and it is chance whose value stays"),
     allow(MXFP4, "mask", "& 255u", BYTES),
     allow(MXFP4, "off by one", "254u", BYTES),
     allow(NVFP4, "mask", "& 255u", "the sign bit of a scale is never set"),
