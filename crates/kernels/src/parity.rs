@@ -368,6 +368,8 @@ pub fn cases() -> Vec<(&'static str, MakeCase)> {
         ("matmul_vec_experts", ops::matmul_vec_experts::case),
         ("matmul_few", ops::matmul_few::case),
         ("matmul_few_q8", ops::matmul_few_q8::case),
+        ("matmul_few_q8_glu", ops::matmul_few_q8_glu::case),
+        ("matmul_few_q8_group", ops::matmul_few_q8_group::case),
         ("matmul_vec_add", ops::matmul_vec_q8::sum_case),
         ("sample_scan", ops::sample_scan::case),
     ]);

@@ -2,7 +2,7 @@
 
 use super::glu_pack_q8::GluPackQ8;
 use super::matmul::Matmul;
-use super::matmul_vec_group::alike;
+use super::matmul_vec_group::joins;
 use super::matmul_vec_q8::matmul_q8;
 use super::{Io, Op, Operation, Work, geglu_columns, pack_q8};
 use crate::device::Caps;
@@ -40,8 +40,8 @@ pub struct GluMatmulVec {
 /// A product that reads a packed gated activation.
 pub(crate) fn inline(maker: &Op, reader: &Op, caps: &Caps) -> Option<Op> {
     let (Op::GluPackQ8(glu), Op::Matmul(product)) = (maker, reader) else { return None };
-    let short = product.w.cols <= MOST_COLS && product.bias.is_none();
-    let fits = glu.gelu && short && alike(product, caps) && GLU_MATMUL_VEC.fits(caps);
+    let short = product.x.shape.rows == 1 && product.w.cols <= MOST_COLS && product.bias.is_none();
+    let fits = glu.gelu && short && joins(product, caps) && GLU_MATMUL_VEC.fits(caps);
     fits.then(|| GluMatmulVec { glu: glu.clone(), product: product.clone() }.into())
 }
 

@@ -1,15 +1,13 @@
 //! Up to three products of a few rows of 8-bit activations in one kernel. Made by the planner, never recorded.
 
-use super::matmul::{Matmul, Operand};
-use super::matmul_few_q8::{SHORT, steps, tile};
+use super::matmul::Matmul;
+use super::matmul_few_q8::{steps, tile};
+use super::matmul_vec_group::MatmulGroup;
 use super::matmul_vec_q8::matmul_q8;
-use super::{Io, Op, Operation, Work, add_bias, pack_q8, rms_norm};
-use crate::device::Caps;
-use crate::exec::cpu::Host;
+use super::{add_bias, pack_q8, rms_norm};
 use crate::parity::{Case, Gen};
-use crate::plan::{Absorbed, Arg, Dispatch, Grid, Lower, Makers, fixed, parts};
+use crate::plan::{Arg, Dispatch, Grid, Lower, fixed};
 use crate::row::Row;
-use crate::tensor::Counts;
 
 kernel! {
     MATMUL_FEW_Q8_GROUP_2: "matmul_few_q8_group_2",
@@ -41,90 +39,41 @@ kernel! {
 
 /// By powers of two of rows of activations: 2, 4 and 8.
 const ROWS: [&Row; 3] = [&MATMUL_FEW_Q8_GROUP_2, &MATMUL_FEW_Q8_GROUP_4, &MATMUL_FEW_Q8_GROUP_8];
-/// Weights that one kernel reads.
-const MOST: usize = 3;
 
-/// Two or three products of the same packed rows.
-#[derive(Clone, Debug)]
-pub struct MatmulFewQ8Group {
-    pub products: Vec<Matmul>,
-}
-
-/// Whether a kernel can take this product beside others: several packed rows, not short, and a weight that one binding holds.
-pub(super) fn joins(product: &Matmul, caps: &Caps) -> bool {
-    let w = product.w;
-    product.operand == Operand::Q8 && product.x.shape.rows > 1 && w.cols > SHORT && parts(caps, w.ty, w.rows, w.cols).len() == 1
-}
-
-/// A product of what products before it read, too: it moves to them.
-pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
-    let Op::Matmul(product) = op else { return None };
-    if !joins(product, makers.caps) || !MATMUL_FEW_Q8_GROUP_2.fits(makers.caps) {
-        return None;
-    }
-    let before = |op: &Op| match op {
-        Op::Matmul(other) => other.x.id == product.x.id && joins(other, makers.caps),
-        Op::MatmulFewQ8Group(group) => group.products[0].x.id == product.x.id && group.products.len() < MOST,
-        _ => false,
+/// Its dispatch.
+pub(super) fn lower(op: &MatmulGroup, cx: &Lower<'_>) -> Dispatch {
+    let [a, b] = [&op.products[0], &op.products[1]];
+    let c = op.products.get(2);
+    let of_w = |product: &Matmul| product.w.rows;
+    let rows = a.x.shape.rows;
+    let steps = steps(rows);
+    let tile = tile(op.products.iter().map(of_w).sum(), steps);
+    let params = Params {
+        k: a.w.cols,
+        rows,
+        rows_a: of_w(a),
+        rows_b: of_w(b),
+        rows_c: c.map_or(0, of_w),
+        biases: op.biases(),
+        tile,
+        exchange: cx.caps.subgroup_size,
     };
-    let mut products = match makers.latest(before)? {
-        Op::Matmul(other) => vec![other.clone()],
-        Op::MatmulFewQ8Group(group) => group.products.clone(),
-        _ => return None,
+    let bind = Bind {
+        x: a.x.into(),
+        wa: a.w.into(),
+        wb: b.w.into(),
+        wc: c.unwrap_or(b).w.into(),
+        bias_a: a.bias.into(),
+        bias_b: b.bias.into(),
+        bias_c: c.and_then(|product| product.bias).into(),
+        ya: a.y.into(),
+        yb: b.y.into(),
+        yc: c.map_or(Arg::Spare, |product| product.y.into()),
     };
-    let of = products.iter().map(|product| product.y).collect();
-    products.push(product.clone());
-    Some(Absorbed { op: MatmulFewQ8Group { products }.into(), of, early: true })
-}
-
-impl Operation for MatmulFewQ8Group {
-    fn io(&self) -> Io {
-        Io { reads: vec![self.products[0].x], writes: self.products.iter().map(|product| product.y).collect() }
-    }
-
-    fn work(&self, counts: Counts) -> Work {
-        self.products.iter().fold(Work::default(), |sum, product| sum.plus(product.work(counts)))
-    }
-
-    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
-        let [a, b] = [&self.products[0], &self.products[1]];
-        let c = self.products.get(2);
-        let of_w = |product: &Matmul| product.w.rows;
-        let rows = a.x.shape.rows;
-        let steps = steps(rows);
-        let tile = tile(self.products.iter().map(of_w).sum(), steps);
-        let biases = self.products.iter().zip(0..).map(|(product, bit)| u32::from(product.bias.is_some()) << bit).sum();
-        let params = Params {
-            k: a.w.cols,
-            rows,
-            rows_a: of_w(a),
-            rows_b: of_w(b),
-            rows_c: c.map_or(0, of_w),
-            biases,
-            tile,
-            exchange: cx.caps.subgroup_size,
-        };
-        let bind = Bind {
-            x: a.x.into(),
-            wa: a.w.into(),
-            wb: b.w.into(),
-            wc: c.unwrap_or(b).w.into(),
-            bias_a: a.bias.into(),
-            bias_b: b.bias.into(),
-            bias_c: c.and_then(|product| product.bias).into(),
-            ya: a.y.into(),
-            yb: b.y.into(),
-            yc: c.map_or(Arg::Spare, |product| product.y.into()),
-        };
-        // Rows past the step are multiplied too: what they hold is nobody's.
-        let tiles: u32 = self.products.iter().map(|product| of_w(product).div_ceil(tile)).sum();
-        let grid = Grid::PerRow { lead: fixed(1, 1), per_row: tiles * rows.div_ceil(steps) };
-        vec![Dispatch { row: ROWS[steps.ilog2() as usize - 1], ..bind.dispatch(params, grid) }]
-    }
-
-    fn cpu(&self, _: &mut Host<'_>) {
-        unreachable!("the CPU executor runs recordings unfused")
-    }
+    // Rows past the step are multiplied too: what they hold is nobody's.
+    let tiles: u32 = op.products.iter().map(|product| of_w(product).div_ceil(tile)).sum();
+    let grid = Grid::PerRow { lead: fixed(1, 1), per_row: tiles * rows.div_ceil(steps) };
+    Dispatch { row: ROWS[steps.ilog2() as usize - 1], ..bind.dispatch(params, grid) }
 }
 
 /// Two and three products of a few rows, of formats of their own, odd and even numbers of rows, columns that go round the lanes more than

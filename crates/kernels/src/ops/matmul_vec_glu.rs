@@ -1,11 +1,11 @@
-//! Both products of a gated activation, the activation and its packing in one kernel. Made by the planner, never recorded.
+//! Both products of a gated activation, the activation and its packing in one kernel, of one row or of a few. Made by the planner, never recorded.
 
 use super::glu_pack_q8::GluPackQ8;
 use super::matmul::Matmul;
 use super::matmul_vec_group::joins;
 use super::matmul_vec_q8::matmul_q8;
 use super::pack_q8::{BLOCK, activations};
-use super::{Io, Op, Operation, Work, geglu, pack_q8, swiglu};
+use super::{Io, Op, Operation, Work, geglu, matmul_few_q8_glu, pack_q8, swiglu};
 use crate::compare::Compare;
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
@@ -32,9 +32,9 @@ kernel! {
     ]
 }
 
-/// packed = 8 bits of activation(gate x) * (up x).
+/// packed = 8 bits of activation(gate x) * (up x), row by row.
 #[derive(Clone, Debug)]
-pub struct MatmulVecGlu {
+pub struct MatmulGlu {
     pub gate: Matmul,
     pub up: Matmul,
     /// gelu (tanh form), or silu.
@@ -47,19 +47,19 @@ pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
     let Op::GluPackQ8(GluPackQ8 { gate, up, start: 0, gelu, packed }) = op else { return None };
     let product = |t: Tensor| match makers.alone(t)? {
         Op::Matmul(product) => Some(product),
-        Op::MatmulVecGroup(group) if group.products.len() == 2 => group.products.iter().find(|product| product.y.id == t.id),
+        Op::MatmulGroup(group) if group.products.len() == 2 => group.products.iter().find(|product| product.y.id == t.id),
         _ => None,
     };
     let (gate, up) = (product(*gate)?, product(*up)?);
     let alike = gate.x.id == up.x.id && (gate.w.ty, gate.w.rows) == (up.w.ty, up.w.rows) && gate.bias.is_none() && up.bias.is_none();
-    if !alike || !gate.w.rows.is_multiple_of(BLOCK) || !joins(gate, makers) || !joins(up, makers) {
+    if !alike || !gate.w.rows.is_multiple_of(BLOCK) || !joins(gate, makers.caps) || !joins(up, makers.caps) {
         return None;
     }
-    let op = MatmulVecGlu { gate: gate.clone(), up: up.clone(), gelu: *gelu, packed: *packed };
+    let op = MatmulGlu { gate: gate.clone(), up: up.clone(), gelu: *gelu, packed: *packed };
     Some(Absorbed { of: vec![gate.y, up.y], op: op.into(), early: false })
 }
 
-impl Operation for MatmulVecGlu {
+impl Operation for MatmulGlu {
     fn io(&self) -> Io {
         Io { reads: vec![self.gate.x], writes: vec![self.packed] }
     }
@@ -69,6 +69,9 @@ impl Operation for MatmulVecGlu {
     }
 
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
+        if self.gate.x.shape.rows > 1 {
+            return vec![matmul_few_q8_glu::lower(self, cx)];
+        }
         let w = self.gate.w;
         let bind = Bind { x: self.gate.x.into(), gate: w.into(), up: self.up.w.into(), packed: self.packed.into() };
         let params = Params { k: w.cols, n: w.rows, exchange: cx.caps.subgroup_size };

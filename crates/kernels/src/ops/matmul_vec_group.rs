@@ -1,8 +1,9 @@
-//! Up to three products of one row of 8-bit activations in one kernel. Made by the planner, never recorded.
+//! Up to three products of one row of 8-bit activations in one kernel, or of a few rows. Made by the planner, never recorded.
 
 use super::matmul::{Matmul, Operand};
+use super::matmul_few_q8;
 use super::pack_q8::activations;
-use super::{Io, Op, Operation, Work, add_bias};
+use super::{Io, Op, Operation, Work, add_bias, matmul_few_q8_group};
 use crate::device::Caps;
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
@@ -26,45 +27,48 @@ const MOST: usize = 3;
 /// Weight rows per workgroup.
 const ROWS: u32 = 2;
 
-/// Two or three products of the same packed row.
+/// Two or three products of the same packed rows.
 #[derive(Clone, Debug)]
-pub struct MatmulVecGroup {
+pub struct MatmulGroup {
     pub products: Vec<Matmul>,
 }
 
-/// Whether a kernel can take this product beside others: one packed row, and a weight that one binding holds.
-pub(super) fn joins(product: &Matmul, makers: &Makers<'_>) -> bool {
-    alike(product, makers.caps)
-}
-
-/// The same on a device of these capabilities.
-pub(super) fn alike(product: &Matmul, caps: &Caps) -> bool {
+/// Whether a kernel can take this product beside others: packed rows, not short where there are several, and a weight that one binding holds.
+pub(super) fn joins(product: &Matmul, caps: &Caps) -> bool {
     let w = product.w;
-    product.operand == Operand::Q8 && product.x.shape.rows == 1 && parts(caps, w.ty, w.rows, w.cols).len() == 1
+    let served = product.x.shape.rows == 1 || w.cols > matmul_few_q8::SHORT;
+    served && product.operand == Operand::Q8 && parts(caps, w.ty, w.rows, w.cols).len() == 1
 }
 
 /// A product of what products before it read, too: it moves to them.
 pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
     let Op::Matmul(product) = op else { return None };
-    if !joins(product, makers) || !MATMUL_VEC_GROUP.fits(makers.caps) {
+    if !joins(product, makers.caps) || !MATMUL_VEC_GROUP.fits(makers.caps) {
         return None;
     }
     let before = |op: &Op| match op {
-        Op::Matmul(other) => other.x.id == product.x.id && joins(other, makers),
-        Op::MatmulVecGroup(group) => group.products[0].x.id == product.x.id && group.products.len() < MOST,
+        Op::Matmul(other) => other.x.id == product.x.id && joins(other, makers.caps),
+        Op::MatmulGroup(group) => group.products[0].x.id == product.x.id && group.products.len() < MOST,
         _ => false,
     };
     let mut products = match makers.latest(before)? {
         Op::Matmul(other) => vec![other.clone()],
-        Op::MatmulVecGroup(group) => group.products.clone(),
+        Op::MatmulGroup(group) => group.products.clone(),
         _ => return None,
     };
     let of = products.iter().map(|product| product.y).collect();
     products.push(product.clone());
-    Some(Absorbed { op: MatmulVecGroup { products }.into(), of, early: true })
+    Some(Absorbed { op: MatmulGroup { products }.into(), of, early: true })
 }
 
-impl Operation for MatmulVecGroup {
+impl MatmulGroup {
+    /// Which products add a bias, a bit for each.
+    pub(super) fn biases(&self) -> u32 {
+        self.products.iter().zip(0..).map(|(product, bit)| u32::from(product.bias.is_some()) << bit).sum()
+    }
+}
+
+impl Operation for MatmulGroup {
     fn io(&self) -> Io {
         Io { reads: vec![self.products[0].x], writes: self.products.iter().map(|product| product.y).collect() }
     }
@@ -74,16 +78,18 @@ impl Operation for MatmulVecGroup {
     }
 
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
+        if self.products[0].x.shape.rows > 1 {
+            return vec![matmul_few_q8_group::lower(self, cx)];
+        }
         let [a, b] = [&self.products[0], &self.products[1]];
         let c = self.products.get(2);
         let rows = |product: &Matmul| product.w.rows;
-        let biases = self.products.iter().zip(0..).map(|(product, bit)| u32::from(product.bias.is_some()) << bit).sum();
         let params = Params {
             k: a.w.cols,
             rows_a: rows(a),
             rows_b: rows(b),
             rows_c: c.map_or(0, rows),
-            biases,
+            biases: self.biases(),
             exchange: cx.caps.subgroup_size,
         };
         let bind = Bind {

@@ -50,7 +50,7 @@ pub struct MatmulVecNorm {
 pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
     let Op::NormPackQ8(NormPackQ8 { a, sum: Some((b, h)), w, eps, packed }) = op else { return None };
     let product = |t: Tensor| match makers.alone(t)? {
-        Op::Matmul(product) if joins(product, makers) && product.bias.is_none() => Some(product.clone()),
+        Op::Matmul(product) if product.x.shape.rows == 1 && joins(product, makers.caps) && product.bias.is_none() => Some(product.clone()),
         _ => None,
     };
     let (product, a) = product(*b).map(|product| (product, *a)).or_else(|| product(*a).map(|product| (product, *b)))?;

@@ -60,6 +60,8 @@ pub mod attention_short_128;
 pub mod matmul_coop;
 pub mod matmul_few;
 pub mod matmul_few_q8;
+pub mod matmul_few_q8_glu;
+pub mod matmul_few_q8_group;
 pub mod matmul_vec;
 pub mod matmul_vec_experts;
 pub mod sample_scan;
@@ -103,10 +105,8 @@ ops! {
     norm_rope::NormRope,
     norm_rope_append::NormRopeAppend,
     norm_rope_heads::NormRopeHeads,
-    matmul_few_q8_group::MatmulFewQ8Group,
-    matmul_few_q8_glu::MatmulFewQ8Glu,
-    matmul_vec_group::MatmulVecGroup,
-    matmul_vec_glu::MatmulVecGlu,
+    matmul_vec_group::MatmulGroup,
+    matmul_vec_glu::MatmulGlu,
     matmul_vec_norm::MatmulVecNorm,
     matmul_vec_q8::MatmulVecAdd,
     normed_matmul_vec::NormedMatmulVec,

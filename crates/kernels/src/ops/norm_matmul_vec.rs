@@ -1,7 +1,7 @@
 //! Up to three products of one row with the residual sum, norm and packing that make the row, in one kernel. Made by the planner, never recorded.
 
 use super::matmul::Matmul;
-use super::matmul_vec_group::alike;
+use super::matmul_vec_group::joins;
 use super::matmul_vec_q8::matmul_q8;
 use super::norm_add::{NormAdd, sum};
 use super::{Io, Op, Operation, Work};
@@ -53,11 +53,11 @@ pub(crate) fn inline(maker: &Op, reader: &Op, caps: &Caps) -> Option<Op> {
     let Op::NormAdd(sum) = maker else { return None };
     let products = match reader {
         Op::Matmul(product) => vec![product.clone()],
-        Op::MatmulVecGroup(group) => group.products.clone(),
+        Op::MatmulGroup(group) => group.products.clone(),
         _ => return None,
     };
     let rows = products.iter().map(|product| product.w.rows).sum();
-    let whole = products.iter().all(|product| product.bias.is_none() && alike(product, caps));
+    let whole = products.iter().all(|product| product.bias.is_none() && joins(product, caps));
     let fits = whole && makes(sum, rows) && NORM_MATMUL_VEC.fits(caps);
     fits.then(|| NormMatmulVec { sum: sum.clone(), products }.into())
 }

@@ -1,7 +1,7 @@
 //! Both products of a gated activation and its packing, with the residual sum, norm and packing that make the row they read, in one kernel. Made by
 //! the planner, never recorded.
 
-use super::matmul_vec_glu::MatmulVecGlu;
+use super::matmul_vec_glu::MatmulGlu;
 use super::matmul_vec_q8::matmul_q8;
 use super::norm_add::NormAdd;
 use super::norm_matmul_vec::{makes, row};
@@ -37,12 +37,12 @@ const ROWS: u32 = 64;
 #[derive(Clone, Debug)]
 pub struct NormMatmulVecGlu {
     pub sum: NormAdd,
-    pub glu: MatmulVecGlu,
+    pub glu: MatmulGlu,
 }
 
 /// A gated activation that reads a packed sum.
 pub(crate) fn inline(maker: &Op, reader: &Op, caps: &Caps) -> Option<Op> {
-    let (Op::NormAdd(sum), Op::MatmulVecGlu(glu)) = (maker, reader) else { return None };
+    let (Op::NormAdd(sum), Op::MatmulGlu(glu)) = (maker, reader) else { return None };
     let fits = glu.gelu && makes(sum, 2 * glu.gate.w.rows) && NORM_MATMUL_VEC_GLU.fits(caps);
     fits.then(|| NormMatmulVecGlu { sum: sum.clone(), glu: glu.clone() }.into())
 }

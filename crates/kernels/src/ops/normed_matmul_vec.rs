@@ -1,7 +1,7 @@
 //! Up to three products of one normed row with the packing of that row, in one kernel. Made by the planner, never recorded.
 
 use super::matmul::Matmul;
-use super::matmul_vec_group::MatmulVecGroup;
+use super::matmul_vec_group::MatmulGroup;
 use super::matmul_vec_q8::matmul_q8;
 use super::{Io, Op, Operation, Work, add_bias, pack_q8, rms_norm};
 use crate::device::Caps;
@@ -47,8 +47,8 @@ pub struct NormedMatmulVec {
 }
 
 /// Products of a packed row that may pack it.
-pub(crate) fn packing(row: &Normed, group: &MatmulVecGroup, caps: &Caps) -> Option<Op> {
-    let fits = row.h.shape.width() <= MOST_COLS && NORMED_MATMUL_VEC.fits(caps);
+pub(crate) fn packing(row: &Normed, group: &MatmulGroup, caps: &Caps) -> Option<Op> {
+    let fits = row.h.shape.rows == 1 && row.h.shape.width() <= MOST_COLS && NORMED_MATMUL_VEC.fits(caps);
     fits.then(|| NormedMatmulVec { row: row.clone(), products: group.products.clone() }.into())
 }
 

@@ -1,7 +1,7 @@
 //! Both products of a gated activation of one normed row, with the packing of that row and of the result, in one kernel. Made by the planner,
 //! never recorded.
 
-use super::matmul_vec_glu::MatmulVecGlu;
+use super::matmul_vec_glu::MatmulGlu;
 use super::matmul_vec_q8::matmul_q8;
 use super::normed_matmul_vec::Normed;
 use super::pack_q8::BLOCK;
@@ -43,12 +43,12 @@ const MOST_COLS: u32 = 1024;
 #[derive(Clone, Debug)]
 pub struct NormedMatmulVecGlu {
     pub row: Normed,
-    pub glu: MatmulVecGlu,
+    pub glu: MatmulGlu,
 }
 
 /// A gated activation of a packed row that may pack it.
-pub(crate) fn packing(row: &Normed, glu: &MatmulVecGlu, caps: &Caps) -> Option<Op> {
-    let fits = row.h.shape.width() <= MOST_COLS && NORMED_MATMUL_VEC_GLU_SILU.fits(caps);
+pub(crate) fn packing(row: &Normed, glu: &MatmulGlu, caps: &Caps) -> Option<Op> {
+    let fits = row.h.shape.rows == 1 && row.h.shape.width() <= MOST_COLS && NORMED_MATMUL_VEC_GLU_SILU.fits(caps);
     fits.then(|| NormedMatmulVecGlu { row: row.clone(), glu: glu.clone() }.into())
 }
 

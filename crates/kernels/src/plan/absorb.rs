@@ -3,8 +3,8 @@
 
 use crate::device::Caps;
 use crate::ops::{
-    Op, Operation, attention_merge, attention_short, glu_pack_q8, matmul_few_q8_glu, matmul_few_q8_group, matmul_vec_glu, matmul_vec_group,
-    matmul_vec_norm, norm_add, norm_pack_f16, norm_pack_q8, norm_rope, norm_rope_append, norm_rope_heads,
+    Op, Operation, attention_merge, attention_short, glu_pack_q8, matmul_vec_glu, matmul_vec_group, matmul_vec_norm, norm_add,
+    norm_pack_f16, norm_pack_q8, norm_rope, norm_rope_append, norm_rope_heads,
 };
 use crate::record::Node;
 use crate::tensor::Tensor;
@@ -64,14 +64,12 @@ const RULES: &[Rule] = &[
     norm_add::absorb,
     glu_pack_q8::absorb,
     matmul_vec_glu::absorb,
-    matmul_few_q8_glu::absorb,
     norm_rope::absorb,
     norm_rope_append::absorb,
     norm_rope_heads::absorb,
     attention_merge::absorb,
     attention_short::absorb,
     matmul_vec_group::absorb,
-    matmul_few_q8_group::absorb,
 ];
 
 /// Applies the rules once, front to back.

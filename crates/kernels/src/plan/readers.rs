@@ -43,8 +43,8 @@ fn reader(nodes: &[Option<Node>], at: usize, caps: &Caps) -> Option<(usize, Op)>
     let mut readers = (at + 1..nodes.len()).filter(|&later| reads(&nodes[later], packed));
     let (reader, None) = (readers.next()?, readers.next()) else { return None };
     let op = match &nodes[reader].as_ref()?.op {
-        Op::MatmulVecGroup(group) => normed_matmul_vec::packing(&row, group, caps),
-        Op::MatmulVecGlu(glu) => normed_matmul_vec_glu::packing(&row, glu, caps),
+        Op::MatmulGroup(group) => normed_matmul_vec::packing(&row, group, caps),
+        Op::MatmulGlu(glu) => normed_matmul_vec_glu::packing(&row, glu, caps),
         _ => None,
     };
     Some((reader, op?))
