@@ -7,10 +7,10 @@ use kernels::plan::parts;
 use kernels::sweep::{Known, Outcome, Target, check};
 use kernels::{Caps, Device, Limits, Select, StateKind, ops};
 use proptest::prelude::*;
+use std::num::NonZero;
 use std::sync::LazyLock;
 
 static DEVICE: LazyLock<Device> = LazyLock::new(|| open(Limits::from_env()));
-static WEBGPU: LazyLock<Device> = LazyLock::new(|| open(Limits::WebGpu));
 
 fn open(limits: Limits) -> Device {
     Device::open(&Select::Best, limits).unwrap_or_else(|e| panic!("{e}; install a driver (Debian: mesa-vulkan-drivers libvulkan1)"))
@@ -28,24 +28,30 @@ fn compare(device: &Device, what: &str, case: Case) -> Outcome {
     outcome
 }
 
-/// Some cases of every kernel that the device may run, every second one split; those without a weight format get more.
-fn cover(device: &Device, plain: usize) {
-    for target in Target::all(device.caps()) {
-        let wanted = if target.format().is_some() { 2 } else { plain };
-        let outcome = target.run(device, 0, wanted).unwrap_or_else(|e| panic!("{}: {e}", target.kernel.label()));
-        hold(&target.kernel.label(), &outcome);
-    }
+/// Some cases of every kernel that a device with these limits may run, every second one split; those without a weight format get more. A few
+/// threads share them, each with a device of its own.
+fn cover(limits: Limits, plain: usize) {
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get).min(4);
+    let share = |thread: usize| {
+        let device = open(limits);
+        for target in Target::all(device.caps()).iter().skip(thread).step_by(threads) {
+            let wanted = if target.format().is_some() { 2 } else { plain };
+            let outcome = target.run(&device, 0, wanted).unwrap_or_else(|e| panic!("{}: {e}", target.kernel.label()));
+            hold(&target.kernel.label(), &outcome);
+        }
+    };
+    std::thread::scope(|scope| (0..threads).for_each(|thread| drop(scope.spawn(move || share(thread)))));
 }
 
 #[test]
 fn every_kernel_in_every_format_matches_its_oracle() {
-    cover(&DEVICE, 6);
+    cover(Limits::from_env(), 6);
 }
 
 #[test]
 fn every_portable_kernel_matches_its_oracle_under_webgpus_default_limits() {
-    assert!(!WEBGPU.caps().subgroups, "WebGPU's defaults have no optional feature");
-    cover(&WEBGPU, 2);
+    assert!(!open(Limits::WebGpu).caps().subgroups, "WebGPU's defaults have no optional feature");
+    cover(Limits::WebGpu, 2);
 }
 
 proptest! {

@@ -36,8 +36,15 @@ fn same_in_chunks(tiny: &Tiny, chunks: &[u32], wider: f32) {
 
 #[test]
 fn prefill_in_any_chunking_equals_token_by_token_decode() {
-    let mixed = [Tiny { tied: false, ..Tiny::qwen2() }.mixed(), Tiny { tied: true, ..Tiny::qwen3() }.mixed()];
-    for tiny in [Tiny::qwen3(), Tiny::qwen2(), Tiny::qwen3moe(), Tiny::qwen2moe()].into_iter().chain(mixed) {
+    for tiny in [Tiny::qwen3(), Tiny::qwen2(), Tiny { tied: false, ..Tiny::qwen2() }.mixed(), Tiny { tied: true, ..Tiny::qwen3() }.mixed()]
+    {
+        same_in_chunks(&tiny, &[2, 7, 22, 64], 1.0);
+    }
+}
+
+#[test]
+fn prefill_in_any_chunking_takes_a_token_to_the_same_experts() {
+    for tiny in [Tiny::qwen3moe(), Tiny::qwen2moe()] {
         same_in_chunks(&tiny, &[2, 7, 22, 64], 1.0);
     }
 }

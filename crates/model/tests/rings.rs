@@ -22,28 +22,36 @@ fn logits_of(model: &Arc<Model>, options: SessionOptions, tokens: &[u32]) -> Vec
     logits(&mut fed(model, options, tokens)).0
 }
 
-#[test]
-fn chunks_of_every_alignment_give_what_one_chunk_and_single_tokens_give() {
+/// Chunks of every alignment to a ring give what one chunk and single tokens give.
+fn same_in_chunks(tiny: &Tiny) {
     let tokens = ids(280, 1);
-    for tiny in windowed() {
-        let (cpu, bound) = (tiny.on(&Executor::Cpu), tiny.rounding());
-        // A chunk of everything makes a ring of everything: nothing wraps.
-        let whole = logits_of(&cpu, exact(512), &tokens);
-        let largest = whole.iter().fold(0.0_f32, |most, logit| most.max(logit.abs()));
-        assert!((2.0..=6.0).contains(&largest), "logits of ordinary size: {largest}");
-        for (executor, chunks) in [(gpu(), &[512, 1, 7, 64, 100, 112, 113][..]), (webgpu(), &[512, 7, 113]), (Executor::Cpu, &[1, 113])] {
-            let model = tiny.on(&executor);
-            for &chunk in chunks {
-                let apart = worst(&whole, &logits_of(&model, exact(chunk), &tokens));
-                assert!(apart <= bound, "{} on {} in chunks of {chunk}: {apart:e}, not {bound:e}", tiny.architecture, executor.kind());
-            }
+    let (cpu, bound) = (tiny.on(&Executor::Cpu), tiny.rounding());
+    // A chunk of everything makes a ring of everything: nothing wraps.
+    let whole = logits_of(&cpu, exact(512), &tokens);
+    let largest = whole.iter().fold(0.0_f32, |most, logit| most.max(logit.abs()));
+    assert!((2.0..=6.0).contains(&largest), "logits of ordinary size: {largest}");
+    for (executor, chunks) in [(gpu(), &[512, 1, 7, 64, 100, 112, 113][..]), (webgpu(), &[512, 7, 113]), (Executor::Cpu, &[1, 113])] {
+        let model = tiny.on(&executor);
+        for &chunk in chunks {
+            let apart = worst(&whole, &logits_of(&model, exact(chunk), &tokens));
+            assert!(apart <= bound, "{} on {} in chunks of {chunk}: {apart:e}, not {bound:e}", tiny.architecture, executor.kind());
         }
-        // One key too few is another matter.
-        let key = format!("{}.attention.sliding_window", tiny.architecture);
-        let narrower = common::open(&tiny.edited(tiny.metadata().set(key, 7_u32), |_, _| true)).unwrap();
-        let apart = worst(&whole, &logits_of(&Arc::new(narrower.on(gpu()).unwrap()), exact(512), &tokens));
-        assert!(apart > 100.0 * bound, "{}: a key moves logits by {apart:e}", tiny.architecture);
     }
+    // One key too few is another matter.
+    let key = format!("{}.attention.sliding_window", tiny.architecture);
+    let narrower = common::open(&tiny.edited(tiny.metadata().set(key, 7_u32), |_, _| true)).unwrap();
+    let apart = worst(&whole, &logits_of(&Arc::new(narrower.on(gpu()).unwrap()), exact(512), &tokens));
+    assert!(apart > 100.0 * bound, "{}: a key moves logits by {apart:e}", tiny.architecture);
+}
+
+#[test]
+fn chunks_of_every_alignment_to_rings_change_nothing() {
+    same_in_chunks(&windowed()[0]);
+}
+
+#[test]
+fn chunks_of_every_alignment_to_rings_that_layers_share_change_nothing() {
+    same_in_chunks(&windowed()[1]);
 }
 
 #[test]
