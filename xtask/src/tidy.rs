@@ -240,7 +240,8 @@ fn stems(files: &Files, found: &mut Vec<String>) {
             found.push(format!("{path}: no shaders/{stem}.wgsl"));
         }
         let oracles: Vec<_> = text.lines().filter_map(|line| line.trim().strip_prefix("cpu: cpu_ref::")).collect();
-        if oracles.is_empty() {
+        // A row like another file's, with an entry of its own, has that one's oracle.
+        if oracles.is_empty() && !text.contains(&format!(" with\n    entry: \"{stem}\"")) {
             found.push(format!("{path}: declares no row with an oracle"));
         }
         for oracle in oracles.iter().map(|rest| rest.trim_end_matches(',')) {

@@ -191,16 +191,23 @@ macro_rules! kernel {
     };
     // A row with the params and bindings of another, composed of other pieces under a condition of its own.
     ($row:ident: $name:literal = $base:ident with wgsl: [$($file:literal),+ $(,)?] $(,)?) => {
+        $crate::kernel! { @like $row: $name = $base, $base.entry, $base.file, [$($file),+] }
+    };
+    // The same with an entry, and so a file, of its own.
+    ($row:ident: $name:literal = $base:ident with entry: $entry:literal, wgsl: [$($file:literal),+ $(,)?] $(,)?) => {
+        $crate::kernel! { @like $row: $name = $base, $entry, file!(), [$($file),+] }
+    };
+    (@like $row:ident: $name:literal = $base:ident, $entry:expr, $own:expr, [$($file:literal),+]) => {
         #[doc = concat!("The row `", $name, "`.")]
         pub static $row: $crate::row::Row = $crate::row::Row {
             name: $name,
             wgsl: &[$(($file, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shaders/", $file)))),+],
-            entry: $base.entry,
+            entry: $entry,
             params: $base.params,
             bindings: $base.bindings,
             oracle: $base.oracle,
             nmse: $base.nmse,
-            file: $base.file,
+            file: $own,
         };
     };
     (@scalar u32) => { $crate::row::Scalar::U32 };

@@ -1,27 +1,19 @@
 //! Split attention of one row for heads of 128 or 512 whose keys are shared.
 
 use super::attention::{Attention, Drawn, appended_as};
-use super::attention_split::AttentionSplit;
+use super::attention_split::ATTENTION_SPLIT;
 use crate::device::Caps;
 use crate::parity::{Case, Gen};
-use crate::plan::{Dispatch, Grid, Lower};
 use crate::row::Row;
-use cpu_ref::{KvType, Mask};
+use cpu_ref::KvType;
 
 kernel! {
-    ATTENTION_DEEP: "attention_deep",
+    ATTENTION_DEEP: "attention_deep" = ATTENTION_SPLIT with
     entry: "attention_deep",
     wgsl: [
         "attention_deep.wgsl", "shared/deep_keys.wgsl", "shared/heads_4.wgsl", "shared/eights_1.wgsl",
         "shared/sixteen.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"
-    ],
-    params: Params {
-        heads: u32, kv_heads: u32, head_dim: u32, rows: u32, capacity: u32, causal: u32, window: u32, splits: u32, exchange: u32,
-        scale: f32, softcap: f32
-    },
-    bindings: Bind { q: Read, positions: Read, ends: Read, sequences: Read, k_state: Kv, v_state: Kv, partial: Write },
-    cpu: cpu_ref::attention,
-    nmse: 1e-10,
+    ]
 }
 
 kernel! {
@@ -40,9 +32,7 @@ kernel! {
     ]
 }
 
-/// Threads of a workgroup.
-pub(super) const WG: u32 = 128;
-/// The row of such an attention, and the heads that its workgroups take together: as many as divide the group that shares keys.
+/// The row of such an attention on any device, and the heads that its workgroups take together: as many as divide the group that shares keys.
 pub(super) fn row(of: &Attention) -> Option<(&'static Row, u32)> {
     let (shape, group) = (of.q.shape, of.q.shape.heads / of.kv_heads);
     match (shape.rows, shape.dim) {
@@ -53,39 +43,9 @@ pub(super) fn row(of: &Attention) -> Option<(&'static Row, u32)> {
     }
 }
 
-/// Heads that a workgroup takes together, of an attention that has a row.
-pub(super) fn together(of: &Attention, caps: &Caps) -> Option<u32> {
-    row(of).filter(|(row, _)| row.fits(caps)).map(|(_, heads)| heads)
-}
-
-/// The dispatch of a split attention that has a row.
-pub(super) fn lower(split: &AttentionSplit, cx: &Lower<'_>) -> Option<Dispatch> {
-    let (row, heads) = row(&split.of).filter(|(row, _)| row.fits(cx.caps))?;
-    let Attention { q, kv, kv_heads, attend, positions, ends, sequences, .. } = &split.of;
-    let shape = q.shape;
-    let params = Params {
-        heads: shape.heads,
-        kv_heads: *kv_heads,
-        head_dim: shape.dim,
-        rows: shape.rows,
-        capacity: 0,
-        causal: u32::from(attend.mask != Mask::Bidirectional),
-        window: if let Mask::Window(n) = attend.mask { n as u32 } else { 0 },
-        splits: split.splits,
-        exchange: cx.caps.subgroup_size.min(WG),
-        scale: attend.scale,
-        softcap: attend.softcap.unwrap_or(0.0),
-    };
-    let bind = Bind {
-        q: (*q).into(),
-        positions: (*positions).into(),
-        ends: (*ends).into(),
-        sequences: (*sequences).into(),
-        k_state: kv.k.into(),
-        v_state: kv.v.into(),
-        partial: split.partial.into(),
-    };
-    Some(Dispatch { row, ..bind.dispatch(params, Grid::PerRow { lead: shape, per_row: shape.heads / heads * split.splits }) })
+/// The same where the row fits.
+pub(super) fn fitting(of: &Attention, caps: &Caps) -> Option<(&'static Row, u32)> {
+    row(of).filter(|(row, _)| row.fits(caps))
 }
 
 /// A row over keys in one part and in as many as there can be, as the planner splits them.

@@ -1,7 +1,8 @@
 //! Split attention of one row for heads of 128 whose keys are shared, with the norms, rotations and the append before it.
 
-use super::attention_deep::{self, WG};
+use super::attention_deep;
 use super::attention_short::{self, AttentionShort, Drawn};
+use super::attention_split::WG;
 use crate::parity::{Case, Gen};
 use crate::plan::{Arg, Dispatch, Grid, Lower, fixed};
 use crate::row::Row;

@@ -67,7 +67,7 @@ const LEAST_KEYS: u32 = 32;
 /// Parts at most.
 const MAX_SPLITS: u32 = 64;
 /// Threads of a workgroup.
-const WG: u32 = 128;
+pub(super) const WG: u32 = 128;
 /// Words beside the values of a part: its maximum and its sum of weights.
 pub(super) const BESIDE: u32 = 4;
 /// Elements of a head that one thread holds: of heads up to [`LONG`], and of longer ones.
@@ -83,10 +83,18 @@ pub struct AttentionSplit {
     pub partial: Tensor,
 }
 
-/// Heads that one workgroup takes together where no other row does: as many as divide the group that shares keys and fit registers.
-fn together(heads: u32, kv_heads: u32, dim: u32) -> u32 {
-    let most = if dim > LONG { 2 } else { 4 };
-    [4, 2, 1].into_iter().find(|n| *n <= most && (heads / kv_heads).is_multiple_of(*n)).unwrap_or(1)
+/// The row of an attention, and the heads that its workgroups take together: as many as divide the group that shares keys and fit registers.
+fn row(of: &Attention, caps: &Caps) -> (&'static Row, u32) {
+    let (group, long) = (of.q.shape.heads / of.kv_heads, of.q.shape.dim > LONG);
+    let fits = |n: u32| group.is_multiple_of(n) && !(long && n > 2);
+    let usual = match (long, [4, 2].into_iter().find(|&n| fits(n))) {
+        (false, Some(4)) => (&ATTENTION_SPLIT_4, 4),
+        (false, Some(_)) => (&ATTENTION_SPLIT_2, 2),
+        (false, None) => (&ATTENTION_SPLIT, 1),
+        (true, Some(_)) => (&ATTENTION_SPLIT_LONG_2, 2),
+        (true, None) => (&ATTENTION_SPLIT_LONG, 1),
+    };
+    attention_deep::fitting(of, caps).unwrap_or(usual)
 }
 
 /// Splits the attentions of few rows; their results are joined by [`super::attention_merge`].
@@ -100,8 +108,7 @@ pub(crate) fn split(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: 
         let Shape { rows, heads, dim, .. } = of.q.shape;
         let slice = PER_LANE[usize::from(dim > LONG)];
         let lanes = dim / slice;
-        let together = attention_deep::together(of, caps).unwrap_or_else(|| together(heads, of.kv_heads, dim));
-        let sets = rows * heads / together;
+        let sets = rows * heads / row(of, caps).1;
         let fitting = caps.max_binding_bytes / (4 * u64::from(rows) * u64::from(heads) * u64::from(dim + BESIDE));
         let filled = if let Mask::Window(n) = of.attend.mask { (n as u32).div_ceil(LEAST_KEYS).max(2) } else { MAX_SPLITS };
         let splits = (caps.table.split_workgroups / sets).clamp(1, MAX_SPLITS).min(u32::try_from(fitting).unwrap_or(u32::MAX)).min(filled);
@@ -133,9 +140,6 @@ impl Operation for AttentionSplit {
     }
 
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
-        if let Some(dispatch) = attention_deep::lower(self, cx) {
-            return vec![dispatch];
-        }
         let Attention { q, kv, kv_heads, attend, positions, ends, sequences, .. } = &self.of;
         let shape = q.shape;
         let params = Params {
@@ -160,13 +164,8 @@ impl Operation for AttentionSplit {
             v_state: kv.v.into(),
             partial: self.partial.into(),
         };
-        let together = together(shape.heads, *kv_heads, shape.dim);
+        let (row, together) = row(&self.of, cx.caps);
         let grid = Grid::PerRow { lead: shape, per_row: shape.heads / together * self.splits };
-        let rows: &[&'static Row] = match shape.dim > LONG {
-            false => &[&ATTENTION_SPLIT, &ATTENTION_SPLIT_2, &ATTENTION_SPLIT_4],
-            true => &[&ATTENTION_SPLIT_LONG, &ATTENTION_SPLIT_LONG_2],
-        };
-        let row = rows[together.ilog2() as usize];
         vec![Dispatch { row, ..bind.dispatch(params, grid) }]
     }
 
