@@ -2,7 +2,7 @@
 // k (if normed), their rotation as a whole, and the append of this row's key and value, which is one of the keys
 // q [q_heads, 128], k, v [heads, 128] f32; the other operands are those of norm_rope_heads.wgsl. One workgroup per head of q, 16 threads to a key.
 // Every 32 threads finish the heads for themselves, while their first keys and values are under way: nobody waits for others before the join.
-struct Params { q_heads: u32, heads: u32, group: u32, capacity: u32, normed: u32, exchange: u32, kv_heads_per_head: f32, eps: f32, scale: f32 }
+struct Params { q_heads: u32, heads: u32, group: u32, rows_apart: u32, normed: u32, exchange: u32, kv_heads_per_head: f32, eps: f32, scale: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> k: array<vec4<f32>>;
@@ -109,7 +109,7 @@ fn attention_short_128(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
     let at = 4u * (lane % 8u);
     let turns = mat4x4<f32>(table[at], table[at + 1u], table[at + 2u], table[at + 3u]);
     let here = positions[0];
-    let base = sequences[0] * params.capacity;
+    let base = sequences[0] * params.rows_apart;
     let last = base + max(here, 1u) - 1u;
     let near = lid / LANES;
     var query = mat2x4<f32>();

@@ -1,7 +1,7 @@
 //! Composes a kernel's WGSL from its row and the pieces that its bindings ask for.
 
 use crate::format::{self, FORMATS};
-use crate::row::{Access, Row};
+use crate::row::{Access, Row, Scalar};
 use cpu_ref::KvType;
 use gguf::GgmlType;
 use std::fmt::Write as _;
@@ -27,6 +27,8 @@ pub struct Kernel {
     pub subgroups: bool,
     /// Those of 32 neighbouring threads without a way around for smaller subgroups.
     pub wide: bool,
+    /// Params that are constants of the code, by field, none for those that are read; empty where all are read.
+    pub given: Vec<Option<u32>>,
 }
 
 /// The piece of rows that serve row lengths which are no multiple of 4, and so no format in blocks.
@@ -96,7 +98,7 @@ impl Kernel {
                 Access::Kv | Access::KvMut | Access::KvBoth => kv.map(Piece::Kv),
                 Access::Read | Access::Write | Access::StateMut => None,
             };
-            all.push(Self { row, pieces: row.bindings.iter().map(piece).collect(), subgroups, wide });
+            all.push(Self { row, pieces: row.bindings.iter().map(piece).collect(), subgroups, wide, given: vec![] });
         }
         all
     }
@@ -158,8 +160,26 @@ impl Kernel {
             before = name;
             text.push('\n');
         }
-        text
+        if self.given.is_empty() { text } else { with_constants(&text, self.row, &self.given) }
     }
+}
+
+/// How kernels declare their params.
+const UNIFORM: &str = "@group(0) @binding(0) var<uniform> params: Params;";
+
+/// A kernel's text with constants for the params that have a word. What is still read is so from the uniform, under another name; lines stay lines.
+fn with_constants(text: &str, row: &Row, given: &[Option<u32>]) -> String {
+    let literal = |((_, scalar), word): (&(&str, Scalar), &Option<u32>)| match (scalar, word.unwrap_or(0)) {
+        (Scalar::U32, word) => format!("{word}u"),
+        (Scalar::F32, word) => format!("{:?}f", f32::from_bits(word)),
+    };
+    let literals: Vec<_> = row.params.iter().zip(given).map(literal).collect();
+    let (mut text, mut uniform) = (text.to_string(), String::new());
+    for (name, _) in row.params.iter().zip(given).filter(|(_, word)| word.is_none()).map(|(field, _)| field) {
+        text = text.replace(&format!("params.{name}"), &format!("read_params.{name}"));
+        uniform = UNIFORM.replace("params:", "read_params:") + " ";
+    }
+    text.replace(UNIFORM, &format!("{uniform}const params = Params({});", literals.join(", ")))
 }
 
 fn of(ty: GgmlType) -> &'static format::Format {

@@ -172,6 +172,13 @@ impl Case {
         }
     }
 
+    /// The same, for kernels compiled for their params ([`PlanOptions::constants`]).
+    #[must_use]
+    pub fn compiled(mut self) -> Self {
+        self.options = PlanOptions { constants: true, sequences: self.sequences, ..self.options };
+        self
+    }
+
     /// A random input [rows, width].
     pub fn tensor(&mut self, g: &mut Gen, width: u32) -> Tensor {
         let rows = self.input.positions.len() as u32;

@@ -42,6 +42,11 @@ pub enum Scalar {
     F32,
 }
 
+/// The params field for the rows of a state that the binding of a plan fills in.
+pub const CAPACITY: &str = "capacity";
+/// The same where it is needed only to find the rows of a sequence that is not the first.
+pub const ROWS_APART: &str = "rows_apart";
+
 /// One kernel. Binding 0 is the uniform `params`; the others follow in the order declared here.
 #[derive(Debug)]
 pub struct Row {
@@ -133,6 +138,12 @@ impl Row {
             "norm_matmul_vec_glu" => 9,
             _ => 8,
         }
+    }
+
+    /// The params field that the binding of a plan fills in, with its byte offset.
+    #[must_use]
+    pub fn bound_late(&self) -> Option<(&'static str, usize)> {
+        [CAPACITY, ROWS_APART].into_iter().find_map(|field| Some((field, self.param_offset(field)?)))
     }
 
     /// Byte offset of a params field.

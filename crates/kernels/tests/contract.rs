@@ -88,6 +88,19 @@ fn check_params(module: &Module, params: &TypeInner, row: &Row, label: &str) {
 }
 
 #[test]
+fn constants_take_the_place_of_the_uniform_but_for_what_binding_a_plan_decides() {
+    for row in ROWS {
+        let kernel = Kernel::variants(row, &[0]).swap_remove(0);
+        let late = row.bound_late().map(|(field, _)| field);
+        let one = |scalar: &Scalar| if *scalar == Scalar::U32 { 1 } else { 1.0_f32.to_bits() };
+        let given = row.params.iter().map(|(field, scalar)| (late != Some(*field)).then(|| one(scalar))).collect();
+        let module = parse(&Kernel { given, ..kernel });
+        let uniforms = module.global_variables.iter().filter(|(_, var)| var.space == AddressSpace::Uniform).count();
+        assert_eq!(uniforms, usize::from(late.is_some()), "{}: uniforms", row.name);
+    }
+}
+
+#[test]
 fn every_kernel_has_one_entry_with_the_operations_name_within_webgpus_limits() {
     for kernel in kernels() {
         let (module, label) = (parse(&kernel), kernel.label());

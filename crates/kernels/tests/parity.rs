@@ -2,11 +2,13 @@
 
 use cpu_ref::KvType;
 use gguf::GgmlType;
+use kernels::compose::Kernel;
 use kernels::parity::{Case, Gen, cases};
 use kernels::plan::parts;
 use kernels::sweep::{Known, Outcome, Target, check};
 use kernels::{Caps, Device, Limits, Select, StateKind, ops};
 use proptest::prelude::*;
+use std::collections::HashSet;
 use std::num::NonZero;
 use std::sync::LazyLock;
 
@@ -17,7 +19,7 @@ fn open(limits: Limits) -> Device {
 }
 
 fn hold(what: &str, outcome: &Outcome) {
-    let ran: Vec<_> = outcome.kernels.iter().map(kernels::compose::Kernel::label).collect();
+    let ran: Vec<_> = outcome.kernels.iter().map(Kernel::label).collect();
     let Outcome { nmse, bound, overrun, .. } = outcome;
     assert!(outcome.holds(), "{what} ({}): NMSE {nmse:e} for {bound:e}, wrote past an end: {overrun}", ran.join(", "));
 }
@@ -62,6 +64,28 @@ proptest! {
         let (stem, make) = cases()[op];
         let outcome = check(&DEVICE, make, seed, portable).unwrap_or_else(|e| panic!("{stem} with seed {seed}: {e}"));
         hold(&format!("{stem} with seed {seed}"), &outcome);
+    }
+}
+
+/// Plans of one row whose kernels are compiled for their params, over states of one sequence and of more.
+#[test]
+fn kernels_compiled_for_their_params_match_their_oracles() {
+    let mut compiled = HashSet::new();
+    for (stem, make) in cases() {
+        for seed in 0..4 {
+            let case = make(&mut Gen::new(seed)).compiled();
+            let of = |kernels: Vec<Kernel>| kernels.into_iter().filter(|kernel| !kernel.given.is_empty()).collect::<Vec<_>>();
+            let kernels = of(case.kernels(DEVICE.caps(), false).unwrap_or_else(|e| panic!("{stem}: {e}")));
+            if kernels.iter().all(|kernel| compiled.contains(&(kernel.row.name, kernel.given.contains(&None)))) {
+                continue;
+            }
+            compiled.extend(kernels.iter().map(|kernel| (kernel.row.name, kernel.given.contains(&None))));
+            let outcome = Known::new(case).and_then(|known| known.compare(&DEVICE, false)).unwrap_or_else(|e| panic!("{stem}: {e}"));
+            hold(&format!("{stem} with seed {seed}"), &outcome);
+        }
+    }
+    for (name, reads) in [("matmul_vec_q8", false), ("embed", true), ("attention_short_128", true), ("attention_short_128", false)] {
+        assert!(compiled.contains(&(name, reads)), "{name}, which reads a param: {reads}");
     }
 }
 

@@ -177,7 +177,7 @@ impl Checked {
         let kinds = arch::states(self.summary(), options);
         let keys = sampling_keys(options).into_iter().rev();
         let recordings: Vec<_> = keys.map(|key| recording(&*self.architecture, &self.adapted, &kinds, key)).collect();
-        Ok(self.executor.prepare(&recordings, &options.plan)?)
+        Ok(self.executor.prepare(&recordings, &options.planning())?)
     }
 
     /// Bytes that the executor has free, where that can be known.

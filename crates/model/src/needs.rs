@@ -83,7 +83,7 @@ fn planned(
 ) -> Result<u64, Error> {
     let mut bytes = 0;
     for key in sampling_keys(options) {
-        let plan = kernels::plan::plan(&recording(architecture, adapted, kinds, key), device.caps(), &options.plan)?;
+        let plan = kernels::plan::plan(&recording(architecture, adapted, kinds, key), device.caps(), &options.planning())?;
         bytes += plan.intermediate_bytes() + plan.placement.input_bytes;
     }
     Ok(bytes)

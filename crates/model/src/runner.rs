@@ -212,7 +212,7 @@ impl Runner {
     fn plan(&mut self, key: PlanKey) -> Result<(&mut Plan, &mut States), Error> {
         if !self.plans.contains_key(&key) {
             let rec = recording(self.model.architecture(), &self.adapted, &self.kinds, key);
-            let plan = self.model.executor().plan(rec, &self.adapted.weights, &self.options.plan)?;
+            let plan = self.model.executor().plan(rec, &self.adapted.weights, &self.options.planning())?;
             self.plans.insert(key, plan);
         }
         Ok((self.plans.get_mut(&key).expect("just made"), &mut self.states))

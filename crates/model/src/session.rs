@@ -56,6 +56,11 @@ impl SessionOptions {
         Self { kv, ..self }
     }
 
+    /// The options of the plans.
+    pub(crate) fn planning(&self) -> PlanOptions {
+        PlanOptions { sequences: self.sequences, ..self.plan.clone() }
+    }
+
     /// The positions that these options mean for a model.
     ///
     /// # Errors

@@ -201,6 +201,7 @@ impl GpuPlan {
     fn bind(&self, states: &States) -> Result<Vec<wgpu::BindGroup>, Error> {
         let Store::Gpu(_, state_buffers) = &states.store else { unreachable!("a GPU plan over states of the CPU executor") };
         assert!(self.states.iter().zip(0..).all(|(k, n)| states.kind(crate::tensor::State(n)) == *k), "states of another recording");
+        assert!([0, states.sequences()].contains(&self.planned.sequences), "states of another number of sequences");
         let device = &self.device.0;
         let align = device.caps.uniform_align.max(16) as usize;
         let (mut params, mut offsets) = (Vec::<u8>::new(), vec![]);
@@ -209,7 +210,7 @@ impl GpuPlan {
             offsets.push(params.len() as u64);
             let start = params.len();
             params.extend_from_slice(&step.dispatch.params);
-            if let Some(at) = step.dispatch.row.param_offset("capacity") {
+            if let Some((_, at)) = step.dispatch.row.bound_late() {
                 let bound = step.dispatch.args.iter().find_map(|arg| if let Arg::State(s) = arg { Some(*s) } else { None });
                 let rows = states.rows(bound.expect("a capacity is that of the state beside it"));
                 params[start + at..start + at + 4].copy_from_slice(&rows.to_le_bytes());

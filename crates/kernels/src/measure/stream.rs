@@ -58,7 +58,7 @@ impl Reader {
         let noisy = per_pass.min(NOISE_BYTES);
         let noise = device.buffer("noise", noisy, wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST)?;
         device.0.queue.write_buffer(&noise, 0, bytemuck::cast_slice(&self::noise(noisy / 4)));
-        let kernel = Kernel { row: &BENCH_READ, pieces: vec![None, None], subgroups: false, wide: false };
+        let kernel = Kernel { row: &BENCH_READ, pieces: vec![None, None], subgroups: false, wide: false, given: vec![] };
         let pipeline = device.pipelines(std::iter::once(&kernel))?.remove(0);
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
         let sums = device.buffer("sums", u64::from(threads) * 4, usage)?;

@@ -20,7 +20,7 @@ kernel! {
         "shared/grid.wgsl"
     ],
     params: Params {
-        q_heads: u32, heads: u32, group: u32, capacity: u32, normed: u32, exchange: u32, kv_heads_per_head: f32, eps: f32, scale: f32
+        q_heads: u32, heads: u32, group: u32, rows_apart: u32, normed: u32, exchange: u32, kv_heads_per_head: f32, eps: f32, scale: f32
     },
     bindings: Bind {
         q: Read, k: Read, v: Read, wq: Read, wk: Read, table: Read, positions: Read, sequences: Read, k_state: KvBoth, v_state: KvBoth,
@@ -51,7 +51,7 @@ pub(super) fn lower(op: &AttentionShort, heads: &NormRopeHeads, cx: &Lower<'_>) 
         q_heads,
         heads: kv_heads,
         group: q_heads / kv_heads,
-        capacity: 0,
+        rows_apart: 0,
         normed: u32::from(heads.norm_q.is_some()),
         exchange: cx.caps.subgroup_size,
         kv_heads_per_head: kv_heads as f32 / q_heads as f32,
@@ -75,15 +75,16 @@ pub(super) fn lower(op: &AttentionShort, heads: &NormRopeHeads, cx: &Lower<'_>) 
 }
 
 /// A row behind others that the states hold, as models record it: no key before it, some of each quarter of those taken at a time, all, one more, and as
-/// many as the kernel takes; normed or not; and what the states hold then.
+/// many as the kernel takes; normed or not; and what the states of one sequence and of two hold then.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (heads, group) = (g.pick(&[1, 2, 3]), g.pick(&[1, 2, 3]));
     let width = heads * HEAD_DIM;
     let position = g.pick(&[0, 1, 2, 16, 20, 40, 56, 64, 65, 130, 400, 511]);
-    let mut case = Case::with_states(1, &[StateKind::Kv { ty, width, ring: None }; 2], 2, 512);
+    let sequences = g.pick(&[1, 2]);
+    let mut case = Case::with_states(1, &[StateKind::Kv { ty, width, ring: None }; 2], sequences, 512);
     case.input.positions = vec![position];
-    case.input.sequences = vec![g.pick(&[0, 1])];
+    case.input.sequences = vec![g.pick(&[0, sequences - 1])];
     let attend = Attend { mask: Mask::Causal, scale: 1.0 / (HEAD_DIM as f32).sqrt(), softcap: None };
     case.hold(g, None);
     let table = case.rec.rope_rows(&RopeTable::new(HEAD_DIM, 1e4));

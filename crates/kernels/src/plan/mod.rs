@@ -1,6 +1,7 @@
 //! From a recording to a list of dispatches: small passes over data, each a file of its own.
 
 mod absorb;
+mod constants;
 mod fuse;
 mod inline;
 mod narrow;
@@ -144,6 +145,11 @@ pub struct PlanOptions {
     /// Round activations where that is faster: to 8 bits for the products of a few rows with quantized weights, to f16 (with a scale for
     /// each row) for those of many rows where there are cooperative matrices.
     pub fast: bool,
+    /// Compile the kernels of a plan of one row for their params, and, where the states hold one sequence, for that: more pipelines, less code in each
+    /// and nothing to wait for before addresses are known.
+    pub constants: bool,
+    /// Sequences that the states hold; 0 where the plan is for any number.
+    pub sequences: u32,
     /// Leave room behind every intermediate, so that [`crate::Plan::overrun`] shows writes past its end.
     pub guarded: bool,
 }
@@ -173,6 +179,8 @@ impl Step {
 #[derive(Clone, Debug)]
 pub struct Planned {
     pub capacity: Counts,
+    /// Sequences that its states must hold; 0 for any number.
+    pub sequences: u32,
     /// Workgroups per dimension of the device that the plan is for.
     pub max_grid: u32,
     pub steps: Vec<Step>,
@@ -218,13 +226,16 @@ pub fn plan(rec: &Recorder, caps: &Caps, options: &PlanOptions) -> Result<Planne
             steps.push(Step { dispatch, kernel, layer: node.layer, op: Arc::clone(&op), share });
         }
     }
+    if options.constants && rec.capacity.step == 1 {
+        constants::give(&mut steps, options.sequences);
+    }
     let placement = place::place(&steps, &origins, &read_back);
     for (n, &bytes) in placement.buffers.iter().enumerate() {
         if bytes > caps.max_binding_bytes {
             return Err(Error::BindingTooLarge { what: format!("intermediate buffer {n}"), bytes, limit: caps.max_binding_bytes });
         }
     }
-    Ok(Planned { capacity: rec.capacity, max_grid: caps.max_grid, steps, placement, read_back })
+    Ok(Planned { capacity: rec.capacity, sequences: options.sequences, max_grid: caps.max_grid, steps, placement, read_back })
 }
 
 impl Planned {

@@ -19,5 +19,5 @@ pub fn kernel(dispatch: &Dispatch, states: &[StateKind], threads: u32) -> Kernel
     };
     let pieces = dispatch.row.bindings.iter().zip(&dispatch.args).map(piece).collect();
     let (subgroups, wide) = Kernel::form(dispatch.row, threads);
-    Kernel { row: dispatch.row, pieces, subgroups, wide }
+    Kernel { row: dispatch.row, pieces, subgroups, wide, given: vec![] }
 }

@@ -219,7 +219,7 @@ impl Planned {
 
 /// As sessions are planned where nobody asks for precision: elsewhere there is little to choose.
 fn options() -> PlanOptions {
-    PlanOptions { fast: true, ..PlanOptions::default() }
+    PlanOptions { fast: true, constants: true, ..PlanOptions::default() }
 }
 
 #[cfg(test)]
