@@ -1,6 +1,6 @@
 // y[row_base + r] = f sum_k w[r, k] x[k] + bias[row_base + r], with f the factor of the norm that was left to the readers of x, or 1
 // x one row of activations in 8 bits (pack_q8.wgsl), w [row_count, k] in a format with units, bias f32 (if has_bias), y f32. One workgroup
-// of WG lanes (lanes_32.wgsl, lanes_192.wgsl) for two rows of w.
+// of WG lanes (lanes_32.wgsl, lanes_64.wgsl, lanes_192.wgsl) for two rows of w.
 struct Params { k: u32, row_base: u32, row_count: u32, has_bias: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
@@ -10,8 +10,10 @@ struct Params { k: u32, row_base: u32, row_count: u32, has_bias: u32, exchange: 
 
 const ROWS = 2u;
 const LANES = 32u;
+const QUARTER = LANES / 4u;
 const PARTS = WG / LANES;
-var<workgroup> part_sums: array<vec3<f32>, PARTS>;
+// Of every 32 lanes: the sums of both rows, and of the shares twice.
+var<workgroup> parts: array<f32, 4u * PARTS>;
 
 @compute @workgroup_size(WG)
 fn matmul_vec_q8(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
@@ -26,20 +28,25 @@ fn matmul_vec_q8(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
     for (var j = lid; j < w_steps(k); j += WG) {
         sums += w_step(first, second, k, j);
     }
-    var total = lanes_add4(vec4<f32>(sums, 0.0), LANES, lid).xyz;
-    if (PARTS > 1u) {
-        if (lid % LANES == 0u) {
-            part_sums[lid / LANES] = total;
-        }
-        workgroupBarrier();
-        total = part_sums[0];
-        for (var part = 1u; part < PARTS; part++) {
-            total += part_sums[part];
-        }
+    // What is added is under way while the sums are made.
+    let at = params.row_base + r + lid;
+    let inside = lid < ROWS && r + lid < params.row_count;
+    var added = 0.0;
+    if (inside && params.has_bias == 1u) {
+        added = bias[at];
     }
-    if (lid < ROWS && r + lid < params.row_count) {
-        let at = params.row_base + r + lid;
-        let v = total[lid] * acts_factor(total.z);
-        y[at] = select(v, v + bias[at], params.has_bias == 1u);
+    let one = lanes_each4(sums.xyzz, LANES, lid);
+    if (lid % QUARTER == 0u) {
+        parts[lid / QUARTER] = one;
+    }
+    workgroupBarrier();
+    if (inside) {
+        var sum = parts[lid];
+        var share = parts[ROWS];
+        for (var part = 1u; part < PARTS; part++) {
+            sum += parts[4u * part + lid];
+            share += parts[4u * part + ROWS];
+        }
+        y[at] = sum * acts_factor(share) + added;
     }
 }

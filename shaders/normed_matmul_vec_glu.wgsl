@@ -1,6 +1,6 @@
 // packed = 8 bits of activation(f gate x) * (f up x)   (pack_q8.wgsl has the layout) of a normed row x that is made here (acts_norm.wgsl), with f the
 // norm's factor; activation is silu or gelu (tanh form)
-// gate, up [n, k] in one format with units, n a multiple of 32. One workgroup for a block of 32 results: 32 lanes for two rows of either weight.
+// gate, up [n, k] in one format with units, k of 1024 at most, n a multiple of 32. One workgroup for a block of 32 results: 32 lanes for two rows of either weight.
 struct Params { k: u32, n: u32, has_weight: u32, exchange: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(3) var<storage, read> gate: array<vec4<u32>>;
@@ -18,23 +18,24 @@ fn normed_matmul_vec_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     if (number >= params.n >> 5u) {
         return;
     }
-    acts_make(lid);
     let k = params.k;
     let lane = lid % LANES;
     let local = 2u * (lid / LANES);
     let r = 32u * number + local;
-    let gate_first = gate_row(r, k);
-    let gate_second = gate_row(r + 1u, k);
-    let up_first = up_row(r, k);
-    let up_second = up_row(r + 1u, k);
-    var gates = vec3<f32>(0.0);
-    var ups = vec2<f32>(0.0);
-    for (var j = lane; j < gate_steps(k); j += LANES) {
-        gates += gate_step(gate_first, gate_second, k, j);
-        ups += up_step(up_first, up_second, k, j).xy;
-    }
-    let factor = acts_factor(lanes_add(gates.z, LANES, lid));
-    let one = lanes_each4(vec4<f32>(gates.xy, ups), LANES, lid) * factor;
+    // A lane has a unit of every row at most: these are under way while the workgroup packs what they meet.
+    let units = k >> 5u;
+    let inside = lane < units;
+    let j = min(lane, units - 1u);
+    let gate_first = gate_unit(gate_row(r, k), k, j);
+    let gate_second = gate_unit(gate_row(r + 1u, k), k, j);
+    let up_first = up_unit(up_row(r, k), k, j);
+    let up_second = up_unit(up_row(r + 1u, k), k, j);
+    acts_make(lid);
+    let acts = acts_load(0u, k, gate_halves(j));
+    let gates = vec2<f32>(dot_unit(gate_first, acts), dot_unit(gate_second, acts));
+    let ups = vec2<f32>(dot_unit(up_first, acts), dot_unit(up_second, acts));
+    let factor = acts_factor(lanes_add(select(0.0, acts.share, inside), LANES, lid));
+    let one = lanes_each4(select(vec4<f32>(0.0), vec4<f32>(gates, ups), inside), LANES, lid) * factor;
     let up_one = lanes_other(one, LANES / 2u, lid);
     let row = local + lane / QUARTER;
     if (lane == 0u || lane == QUARTER) {

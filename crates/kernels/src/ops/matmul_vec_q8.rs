@@ -14,7 +14,9 @@ use crate::tensor::{Counts, Shape, Tensor, Weight};
 kernel! {
     MATMUL_VEC_Q8: "matmul_vec_q8",
     entry: "matmul_vec_q8",
-    wgsl: ["matmul_vec_q8.wgsl", "shared/lanes_32.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"],
+    wgsl: [
+        "matmul_vec_q8.wgsl", "shared/lanes_32.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
+    ],
     params: Params { k: u32, row_base: u32, row_count: u32, has_bias: u32, exchange: u32 },
     bindings: Bind { x: Read, w: Units, bias: Read, y: Write },
     cpu: cpu_ref::matmul_vec,
@@ -23,7 +25,16 @@ kernel! {
 
 kernel! {
     MATMUL_VEC_Q8_LONG: "matmul_vec_q8_long" = MATMUL_VEC_Q8 with
-    wgsl: ["matmul_vec_q8.wgsl", "shared/lanes_192.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"]
+    wgsl: [
+        "matmul_vec_q8.wgsl", "shared/lanes_192.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
+    ]
+}
+
+kernel! {
+    MATMUL_VEC_Q8_MIDDLE: "matmul_vec_q8_middle" = MATMUL_VEC_Q8 with
+    wgsl: [
+        "matmul_vec_q8.wgsl", "shared/lanes_64.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
+    ]
 }
 
 /// Weight rows per workgroup.
@@ -31,6 +42,11 @@ const ROWS: u32 = 2;
 /// Columns above which six times as many threads share a row, so that rows of up to 12288 columns take one turn: 1536 rows of 12288 take 8.3 us by
 /// 32 threads and 7.0 by 128 in Q4_K, 11.2 and 9.1 in Q6_K; a token of a model with 8960 columns, 1.4% less by 192 than by 128 (NVIDIA H200).
 const LONG: u32 = 4096;
+/// Steps of 32 columns, or of 64 in formats with blocks of 256, above which 64 threads share a row instead of 32: 1024 rows of 2048 and 3072 columns in
+/// Q8_0 take 4.7 us by 32 threads and 4.1 by 64 (NVIDIA H200).
+const MIDDLE: u32 = 32;
+/// Rows of a weight from which on there are workgroups enough: for fewer, more threads share a row.
+const MANY: u32 = 16384;
 
 /// Whether a weight is read in units, and so can meet 8-bit activations.
 #[must_use]
@@ -61,7 +77,12 @@ pub(super) fn summed(op: &Matmul, bias: Option<Arg>, to: Tensor, cx: &Lower<'_>)
         let grid = Grid::PerRow { lead: op.x.shape, per_row: row_count.div_ceil(ROWS) };
         let (has_bias, exchange) = (u32::from(bias.is_some()), cx.caps.subgroup_size);
         let dispatch = bind.dispatch(Params { k, row_base: range.start, row_count, has_bias, exchange }, grid);
-        if k > LONG { Dispatch { row: &MATMUL_VEC_Q8_LONG, ..dispatch } } else { dispatch }
+        let steps = k / if ty.block_size() == 32 { 32 } else { 64 };
+        match k > LONG {
+            true => Dispatch { row: &MATMUL_VEC_Q8_LONG, ..dispatch },
+            false if steps > MIDDLE && n < MANY => Dispatch { row: &MATMUL_VEC_Q8_MIDDLE, ..dispatch },
+            false => dispatch,
+        }
     };
     parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
 }

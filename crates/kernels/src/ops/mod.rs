@@ -227,6 +227,7 @@ pub static ROWS: &[&Row] = &[
     &matmul_vec_norm::MATMUL_VEC_NORM_LONG,
     &matmul_vec_q8::MATMUL_VEC_Q8,
     &matmul_vec_q8::MATMUL_VEC_Q8_LONG,
+    &matmul_vec_q8::MATMUL_VEC_Q8_MIDDLE,
     &mul::MUL,
     &mul_sigmoid::MUL_SIGMOID,
     &norm_add::NORM_ADD,
