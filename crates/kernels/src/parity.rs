@@ -306,7 +306,7 @@ impl Case {
     pub fn kernels(&self, caps: &Caps, portable: bool) -> Result<Vec<Kernel>, Error> {
         let options = PlanOptions { portable, ..self.options_on(caps) };
         let steps = crate::plan::plan(&self.rec, caps, &options)?.steps.into_iter();
-        Ok(steps.filter(|s| s.dispatch.runs(&self.input.positions)).map(|s| s.kernel).collect())
+        Ok(steps.filter(|s| s.dispatch.when.holds(&self.input)).map(|s| s.kernel).collect())
     }
 
     /// Runs on one executor and gives the outputs, with the kernels that made them.
@@ -340,7 +340,7 @@ impl Case {
             states.write(state, *sequence, 0..states.rows(state), bytes)?;
         }
         let mut plan = executor.plan(self.rec.clone(), &Arc::new(weights), options)?;
-        let ran = |s: &&Step| s.dispatch.runs(&self.input.positions);
+        let ran = |s: &&Step| s.dispatch.when.holds(&self.input);
         let kernels = plan.planned().map_or_else(Vec::new, |p| p.steps.iter().filter(ran).map(|s| s.kernel.clone()).collect());
         plan.poison(poison);
         let outputs = plan.run(&mut states, &self.input, Watch::default())?.wait()?;
@@ -370,6 +370,7 @@ pub fn cases() -> Vec<(&'static str, MakeCase)> {
         ("attention_deep", ops::attention_deep::case),
         ("attention_deep_raw", ops::attention_deep_raw::case),
         ("attention_short_128", ops::attention_short_128::case),
+        ("attention_short_batch", ops::attention_short_batch::case),
         ("matmul_coop", ops::matmul_coop::case),
         ("matmul_vec", ops::matmul_vec::case),
         ("matmul_vec_experts", ops::matmul_vec_experts::case),

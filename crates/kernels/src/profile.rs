@@ -299,7 +299,7 @@ mod stamps {
             let step_nanoseconds = median(wholes);
             let mut spans: Vec<f64> = (0..all[0].len()).map(|n| median(all.iter().map(|run| run[n]).collect())).collect();
             let stamp_nanoseconds = take_out(&mut spans, step_nanoseconds);
-            let ran = plan.planned().steps.iter().filter(|step| step.dispatch.runs(&input.positions));
+            let ran = plan.planned().steps.iter().filter(|step| step.dispatch.when.holds(input));
             let timed = ran.zip(spans).map(|(step, nanoseconds)| {
                 let (label, layer) = (step.kernel.label(), step.layer);
                 Timed { label, layer, nanoseconds, work: work(step, states, input) }
@@ -321,7 +321,7 @@ mod stamps {
     fn stamped(plan: &mut GpuPlan, states: &States, input: &StepInput, each: bool) -> Result<Vec<f64>, Error> {
         let device = plan.device().clone();
         let mut stamps = Stamps { device: device.0.device.clone(), sets: vec![], after: vec![] };
-        let ends = if each { vec![] } else { plan.pass_ends(&input.positions) };
+        let ends = if each { vec![] } else { plan.pass_ends(input) };
         let encoder = plan.encode(states, input, Watch::default(), &mut |pass, after| {
             if each || after.is_none_or(|n| ends.contains(&n)) {
                 stamps.write(pass, after);

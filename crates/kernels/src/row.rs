@@ -132,6 +132,8 @@ impl Row {
             | "attention_short"
             | "attention_short_512"
             | "attention_short_128"
+            | "attention_short_batch"
+            | "attention_short_batch_2"
             | "attention_deep_raw"
             | "attention_deep_raw_2" => 11,
             name if name.starts_with("matmul_few_q8_group_") => 11,
@@ -195,7 +197,7 @@ macro_rules! kernel {
                     params: bytemuck::bytes_of(&params).to_vec(),
                     args: vec![$(self.$binding),+],
                     grid,
-                    reach: 0..u32::MAX,
+                    when: $crate::plan::When::Always,
                 }
             }
         }

@@ -120,7 +120,7 @@ impl GpuPlan {
         self.finish(encoder, input.counts())
     }
 
-    /// Encodes every dispatch that is for these positions; `mark` sees every pass when it begins, without a number, and after each dispatch, with its own.
+    /// Encodes every dispatch that is for this step; `mark` sees every pass when it begins, without a number, and after each dispatch, with its own.
     pub(crate) fn encode(
         &mut self,
         states: &States,
@@ -139,7 +139,7 @@ impl GpuPlan {
         for (steps, next_layer) in &self.passes {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             mark(&mut pass, None);
-            for at in steps.clone().filter(|&at| self.planned.steps[at].dispatch.runs(&input.positions)) {
+            for at in steps.clone().filter(|&at| self.planned.steps[at].dispatch.when.holds(input)) {
                 let [x, y, z] = self.planned.steps[at].dispatch.grid.at(counts, self.planned.max_grid);
                 pass.set_pipeline(&self.pipelines[at].pipeline);
                 pass.set_bind_group(0, &groups[at], &[]);
@@ -156,10 +156,10 @@ impl GpuPlan {
         Ok(encoder)
     }
 
-    /// The last dispatch of every pass of a step at these positions.
+    /// The last dispatch of every pass of a step.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn pass_ends(&self, positions: &[u32]) -> Vec<usize> {
-        let runs = |at: &usize| self.planned.steps[*at].dispatch.runs(positions);
+    pub(crate) fn pass_ends(&self, input: &StepInput) -> Vec<usize> {
+        let runs = |at: &usize| self.planned.steps[*at].dispatch.when.holds(input);
         self.passes.iter().filter_map(|(steps, _)| steps.clone().rev().find(runs)).collect()
     }
 

@@ -57,6 +57,7 @@ pub mod attention_coop;
 pub mod attention_deep;
 pub mod attention_deep_raw;
 pub mod attention_short_128;
+pub mod attention_short_batch;
 pub mod matmul_coop;
 pub mod matmul_few;
 pub mod matmul_few_q8;
@@ -168,6 +169,8 @@ pub static ROWS: &[&Row] = &[
     &attention_short::ATTENTION_SHORT,
     &attention_short::ATTENTION_SHORT_512,
     &attention_short_128::ATTENTION_SHORT_128,
+    &attention_short_batch::ATTENTION_SHORT_BATCH,
+    &attention_short_batch::ATTENTION_SHORT_BATCH_2,
     &attention_split::ATTENTION_SPLIT,
     &attention_split::ATTENTION_SPLIT_2,
     &attention_split::ATTENTION_SPLIT_4,

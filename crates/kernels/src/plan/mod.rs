@@ -19,11 +19,11 @@ pub use split::parts;
 use crate::compose::Kernel;
 use crate::device::Caps;
 use crate::error::Error;
+use crate::exec::StepInput;
 use crate::ops::{Op, Operation, Work, attention_split, matmul_coop_glu};
 use crate::record::Recorder;
 use crate::row::Row;
 use crate::tensor::{Counts, Lead, Shape, State, Tensor, Weight};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// What a binding is bound to.
@@ -103,17 +103,37 @@ pub struct Dispatch {
     pub params: Vec<u8>,
     pub args: Vec<Arg>,
     pub grid: Grid,
-    /// Furthest positions of the steps that it is for: an operation may have one form for short contexts and another for long ones.
-    pub reach: Range<u32>,
+    /// The steps that it is for.
+    pub when: When,
+}
+
+/// Which steps a dispatch is for: an operation may have one form for short contexts and another for long ones.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum When {
+    Always,
+    /// Steps whose rows are each of another sequence, all at positions below this one: of the step's keys a row sees its own only.
+    Near(u32),
+    /// All others.
+    Far(u32),
+}
+
+impl When {
+    /// Whether these steps are the given one's.
+    #[must_use]
+    pub fn holds(self, input: &StepInput) -> bool {
+        let near = |end| {
+            let (positions, sequences) = (&input.positions, &input.sequences);
+            positions.iter().all(|&at| at < end) && sequences.iter().enumerate().all(|(row, of)| !sequences[..row].contains(of))
+        };
+        match self {
+            Self::Always => true,
+            Self::Near(end) => near(end),
+            Self::Far(end) => !near(end),
+        }
+    }
 }
 
 impl Dispatch {
-    /// Whether it is for a step of these positions.
-    #[must_use]
-    pub fn runs(&self, positions: &[u32]) -> bool {
-        self.reach.contains(&positions.iter().copied().max().unwrap_or(0))
-    }
-
     /// The tensors this dispatch reads or writes.
     pub fn tensors(&self, writes: bool) -> impl Iterator<Item = Tensor> + '_ {
         let bound = self.row.bindings.iter().zip(&self.args);
@@ -219,8 +239,8 @@ pub fn plan(rec: &Recorder, caps: &Caps, options: &PlanOptions) -> Result<Planne
     for node in &nodes {
         let lowered = node.op.lower(&cx);
         let op = Arc::new(node.op.clone());
-        let together = |reach: &Range<u32>| lowered.iter().filter(|d| d.reach == *reach).count() as u64;
-        let shares: Vec<u64> = lowered.iter().map(|d| together(&d.reach)).collect();
+        let together = |when: When| lowered.iter().filter(|d| d.when == when).count() as u64;
+        let shares: Vec<u64> = lowered.iter().map(|d| together(d.when)).collect();
         for (dispatch, share) in lowered.into_iter().zip(shares) {
             let kernel = select::kernel(&dispatch, &rec.states, threads);
             steps.push(Step { dispatch, kernel, layer: node.layer, op: Arc::clone(&op), share });
@@ -261,6 +281,23 @@ mod tests {
         for n in [1, 65_535, 65_536, 151_936, 4_000_000_000_u64] {
             let [x, y, _] = grid_2d(n, 65_535);
             assert!(u64::from(x) * u64::from(y) >= n && x <= 65_535 && u64::from(x) * u64::from(y - 1) < n, "{n}: {x} x {y}");
+        }
+    }
+
+    #[test]
+    fn a_step_is_near_where_every_row_has_a_sequence_and_no_position_is_too_far() {
+        let step = |positions: &[u32], sequences: &[u32]| StepInput {
+            positions: positions.to_vec(),
+            sequences: sequences.to_vec(),
+            ..StepInput::default()
+        };
+        for (step, near) in [
+            (step(&[0, 99], &[3, 1]), true),
+            (step(&[0, 100], &[3, 1]), false),
+            (step(&[4, 5], &[1, 1]), false),
+            (step(&[4, 5, 6], &[1, 2, 1]), false),
+        ] {
+            assert_eq!((When::Near(100).holds(&step), When::Far(100).holds(&step), When::Always.holds(&step)), (near, !near, true));
         }
     }
 }

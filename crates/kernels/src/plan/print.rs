@@ -1,8 +1,7 @@
 //! A plan as people read it: one line a dispatch.
 
-use super::{Arg, Planned};
+use super::{Arg, Planned, When};
 use std::fmt;
-use std::ops::Range;
 
 impl fmt::Display for Planned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -12,10 +11,10 @@ impl fmt::Display for Planned {
             let layer = step.layer.map_or_else(String::new, |l| l.to_string());
             let grid = if (y, z) == (1, 1) { x.to_string() } else { format!("{x} x {y} x {z}") };
             let (reads, writes) = (self.names(step, false), self.names(step, true));
-            let when = match &step.dispatch.reach {
-                Range { start: 0, end: u32::MAX } => String::new(),
-                Range { start: 0, end } => format!(" below position {end}"),
-                Range { start, .. } => format!(" from position {start}"),
+            let when = match step.dispatch.when {
+                When::Always => String::new(),
+                When::Near(end) => format!(" below position {end}"),
+                When::Far(end) => format!(" from position {end}"),
             };
             writeln!(f, "{layer:<6} {:<44} {reads:<28} {writes:<16} {grid}{when}", step.kernel.label())?;
         }

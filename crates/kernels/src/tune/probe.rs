@@ -178,7 +178,7 @@ impl Layers {
         }
         let caps = Caps { table, ..caps.clone() };
         let (planned, input) = (plan(&self.recording(&dry), &caps, &options())?, self.input());
-        let ran = planned.steps.iter().filter(|step| step.dispatch.runs(&input.positions));
+        let ran = planned.steps.iter().filter(|step| step.dispatch.when.holds(&input));
         Ok(ran.map(|step| format!("{} {:?}", step.kernel.label(), step.dispatch.grid.at(input.counts(), caps.max_grid))).collect())
     }
 }
