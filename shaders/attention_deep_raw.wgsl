@@ -31,84 +31,73 @@ fn step_end(t: u32) -> u32 {
     return positions[t] + 1u;
 }
 
+// Every 32 threads finish a head, a quad each: queries, then the key and the value.
 fn finish_heads(first_head: u32, kv_head: u32, own: bool, stores: bool, lid: u32) {
-    let quads = params.head_dim >> 2u;
-    let count = select(HEADS, HEADS + 2u, own) * quads;
-    for (var start = 0u; start < count; start += WG) {
-        finish_head(start + lid, first_head, kv_head, start + lid < count, stores, lid);
+    let lane = lid & 31u;
+    let quad = 32u * kv_head + lane;
+    let slot = sequences[0] * params.capacity + positions[0] % params.capacity;
+    let half = params.dim >> 3u;
+    let turns = head_turns(0u, lane, params.dim);
+    let count = select(HEADS, HEADS + 2u, own);
+    for (var first = 0u; first < count; first += WG / 32u) {
+        let h = first + lid / 32u;
+        var x = vec4<f32>(0.0);
+        var weight = vec4<f32>(1.0);
+        var normed = params.norm_v == 1u;
+        if (h < HEADS) {
+            x = q[32u * (first_head + h) + lane];
+            normed = params.norm_q == 1u;
+            if (normed) {
+                weight = wq[lane];
+            }
+        } else if (h == HEADS && own) {
+            x = k[quad];
+            normed = params.norm_k == 1u;
+            if (normed) {
+                weight = wk[lane];
+            }
+        } else if (own) {
+            x = v[quad];
+        }
+        let small = x * 2.3283064365386963e-10;
+        let squares = lanes_add(dot(small, small), 32u, lid);
+        let factor = 2.3283064365386963e-10 * inverseSqrt(squares / 128.0 + params.eps * 5.421010862427522e-20);
+        x = select(x, x * weight * factor, normed);
+        let upper = (lane & half) != 0u;
+        let other = lanes_other4(x, half, lid);
+        if (h <= HEADS && lane < 2u * half) {
+            x = x * turns[0] + select(-other, other, upper) * turns[1];
+        }
+        var most = 0.0;
+        if (k_state_scaled) {
+            most = max(max(abs(x.x), abs(x.y)), max(abs(x.z), abs(x.w)));
+            most = max(most, lanes_other(most, 1u, lid));
+            most = max(most, lanes_other(most, 2u, lid));
+            most = max(most, lanes_other(most, 4u, lid));
+        }
+        if (h >= HEADS && h < count) {
+            x = stored(h, slot, quad, x, most, stores);
+        }
+        if (h < count) {
+            gathered[32u * h + lane] = x;
+        }
     }
+    workgroupBarrier();
 }
 
-// Finishes a quad of a head in every thread; heads are within a workgroup's threads.
-fn finish_head(at: u32, first_head: u32, kv_head: u32, inside: bool, stores: bool, lid: u32) {
-    let quads = params.head_dim >> 2u;
-    let part = at / quads;
-    let quad = at % quads;
-    let turns = head_turns(0u, quad, params.dim);
-    var x = vec4<f32>(0.0);
-    var weight = vec4<f32>(1.0);
-    var normed = false;
-    if (part < HEADS) {
-        x = q[(first_head + part) * quads + quad];
-        normed = params.norm_q == 1u;
-        if (normed) {
-            weight = wq[quad];
-        }
-    } else if (part == HEADS && inside) {
-        x = k[kv_head * quads + quad];
-        normed = params.norm_k == 1u;
-        if (normed) {
-            weight = wk[quad];
-        }
-    } else if (inside) {
-        x = v[kv_head * quads + quad];
-        normed = params.norm_v == 1u;
-    }
-    let squared = lanes_add4(vec4<f32>(squares4(vec2<f32>(0.0), x), 0.0, 0.0), quads, lid).xy;
-    let factors = select(vec2<f32>(1.0), inverse_root(squared, f32(params.head_dim), params.eps), normed);
-    x = x * factors.x * factors.y * weight;
-    // Queries, then the key and the value.
-    let place = min(at, (HEADS + 2u) * quads - 1u);
-    if (inside) {
-        gathered[place] = x;
-    }
-    workgroupBarrier();
-    let half = params.dim >> 3u;
-    if (part <= HEADS && quad < 2u * half) {
-        let upper = quad >= half;
-        let other = gathered[select(place + half, place - half, upper)];
-        x = x * turns[0] + select(-other, other, upper) * turns[1];
-    }
-    var most = vec4<f32>(0.0);
-    if (k_state_scaled) {
-        workgroupBarrier();
-        if (inside) {
-            gathered[place] = abs(x);
-        }
-        workgroupBarrier();
-        for (var i = 0u; i < 8u; i++) {
-            most = max(most, gathered[(place & ~7u) + i]);
-        }
-    }
-    let largest = max(max(most.x, most.y), max(most.z, most.w));
-    let slot = sequences[0] * params.capacity + positions[0] % params.capacity;
-    let width = params.kv_heads * params.head_dim;
-    if (part == HEADS && inside) {
+// The quad of the key (h is HEADS) or of the value as the state has it.
+fn stored(h: u32, slot: u32, quad: u32, x: vec4<f32>, most: f32, stores: bool) -> vec4<f32> {
+    let width = 128u * params.kv_heads;
+    if (h == HEADS) {
         if (stores) {
-            k_state_store4(slot, width, kv_head * quads + quad, x, largest);
+            k_state_store4(slot, width, quad, x, most);
         }
-        x = k_state_rounded(x, largest);
-    } else if (part > HEADS && inside) {
-        if (stores) {
-            v_state_store4(slot, width, kv_head * quads + quad, x, largest);
-        }
-        x = v_state_rounded(x, largest);
+        return k_state_rounded(x, most);
     }
-    workgroupBarrier();
-    if (inside) {
-        gathered[place] = x;
+    if (stores) {
+        v_state_store4(slot, width, quad, x, most);
     }
-    workgroupBarrier();
+    return v_state_rounded(x, most);
 }
 
 fn query_of(first_head: u32, n: u32, lane: u32, lanes: u32) -> Slice {

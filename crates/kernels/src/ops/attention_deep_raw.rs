@@ -11,8 +11,8 @@ kernel! {
     ATTENTION_DEEP_RAW: "attention_deep_raw",
     entry: "attention_deep_raw",
     wgsl: [
-        "attention_deep_raw.wgsl", "shared/deep_keys.wgsl", "shared/head_turns.wgsl", "shared/square_sums.wgsl", "shared/heads_4.wgsl",
-        "shared/eights_1.wgsl", "shared/sixteen.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"
+        "attention_deep_raw.wgsl", "shared/deep_keys.wgsl", "shared/head_turns.wgsl", "shared/heads_4.wgsl", "shared/eights_1.wgsl",
+        "shared/sixteen.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params {
         heads: u32, kv_heads: u32, head_dim: u32, dim: u32, capacity: u32, window: u32, splits: u32, append: u32, norm_q: u32, norm_k: u32,
@@ -29,8 +29,8 @@ kernel! {
 kernel! {
     ATTENTION_DEEP_RAW_2: "attention_deep_raw_2" = ATTENTION_DEEP_RAW with
     wgsl: [
-        "attention_deep_raw.wgsl", "shared/deep_keys.wgsl", "shared/head_turns.wgsl", "shared/square_sums.wgsl", "shared/heads_2.wgsl",
-        "shared/eights_1.wgsl", "shared/sixteen.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"
+        "attention_deep_raw.wgsl", "shared/deep_keys.wgsl", "shared/head_turns.wgsl", "shared/heads_2.wgsl", "shared/eights_1.wgsl",
+        "shared/sixteen.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ]
 }
 
@@ -38,12 +38,16 @@ kernel! {
 static ROWS: [(&Row, &Row); 2] =
     [(&attention_deep::ATTENTION_DEEP, &ATTENTION_DEEP_RAW), (&attention_deep::ATTENTION_DEEP_2, &ATTENTION_DEEP_RAW_2)];
 
-/// The dispatch of the split attention of one row with what is before it, where the split has a row.
+/// The dispatch of the split attention of one row with what is before it, where the split has a row and pairs that turn together are a power of two
+/// apart.
 pub(super) fn lower(op: &AttentionShort, cx: &Lower<'_>) -> Option<Dispatch> {
     let of = &op.split.of;
     let (ready, heads) = attention_deep::row(of)?;
     let (_, row) = *ROWS.iter().find(|(beside, row)| *beside == ready && row.fits(cx.caps))?;
     let finished = op.finished();
+    if !finished.table.shape.dim.is_power_of_two() {
+        return None;
+    }
     let append = finished.append;
     let params = Params {
         heads: of.q.shape.heads,
