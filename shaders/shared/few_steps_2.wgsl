@@ -1,5 +1,7 @@
 // Two rows of activations in 8 bits, of each of which a lane holds a block of 32 at a time (few_rows.wgsl), and their sums with rows of weights.
 const STEPS = 2u;
+// Whether registers suffice to load the next rows of weights while some are multiplied.
+const AHEAD = true;
 alias Sums = vec2<f32>;
 struct Held { x0: Act, x1: Act }
 

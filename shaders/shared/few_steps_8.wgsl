@@ -1,5 +1,7 @@
 // Eight rows of activations in 8 bits, of each of which a lane holds a block of 32 at a time (few_rows.wgsl), and their sums with rows of weights.
 const STEPS = 8u;
+// Whether registers suffice to load the next rows of weights while some are multiplied.
+const AHEAD = false;
 alias Sums = mat2x4<f32>;
 struct Held { x0: Act, x1: Act, x2: Act, x3: Act, x4: Act, x5: Act, x6: Act, x7: Act }
 

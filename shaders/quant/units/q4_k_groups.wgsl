@@ -23,8 +23,7 @@ fn W_groups(raw: W_Raw, g: u32) -> W_Groups {
 // Block `block` of 32 elements, with one scale: as above, but what depends on its number alone is the same for every row.
 const W_alike = true;
 
-fn W_block(row: u32, k: u32, block: u32) -> Unit {
-    let raw = W_raw(row, k, 2u * block);
+fn W_block_of(raw: W_Raw, block: u32) -> Unit {
     let late = (block & 4u) == 4u;
     let at = 8u * (block & 3u);
     let upper = (raw.head.yz >> vec2<u32>(at + 2u)) & vec2<u32>(select(0u, 0x30u, late));
@@ -33,4 +32,8 @@ fn W_block(row: u32, k: u32, block: u32) -> Unit {
     let shift = vec4<u32>(4u * (block & 1u));
     let low = vec4<u32>(0x0f0f0f0fu);
     return Unit((raw.first >> shift) & low, (raw.second >> shift) & low, scale.xx, scale.yy);
+}
+
+fn W_block(row: u32, k: u32, block: u32) -> Unit {
+    return W_block_of(W_raw(row, k, 2u * block), block);
 }
