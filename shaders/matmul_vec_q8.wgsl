@@ -1,6 +1,6 @@
 // y[row_base + r] = f sum_k w[r, k] x[k] + bias[row_base + r], with f the factor of the norm that was left to the readers of x, or 1
 // x one row of activations in 8 bits (pack_q8.wgsl), w [row_count, k] in a format with units, bias f32 (if has_bias), y f32. One workgroup
-// of WG lanes (lanes_32.wgsl, lanes_64.wgsl, lanes_192.wgsl) for two rows of w.
+// of WG lanes (lanes_32.wgsl, lanes_96.wgsl, lanes_192.wgsl) for two rows of w.
 struct Params { k: u32, row_base: u32, row_count: u32, has_bias: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
