@@ -1,2 +1,2 @@
-// Threads of a workgroup whose heads have up to 256 elements: a quad of three heads each.
+// Threads of a workgroup of attention over few keys, where heads of q, k and v are 256 quads or less.
 const WG = 256u;

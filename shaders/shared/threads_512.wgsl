@@ -1,2 +1,2 @@
-// Threads of a workgroup whose heads have 512 elements: a quad of three heads each.
+// Threads of a workgroup of attention over few keys, where heads of q, k and v are more than 256 quads, or keys many.
 const WG = 512u;

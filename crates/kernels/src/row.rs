@@ -100,6 +100,8 @@ impl Row {
             "matmul_vec_norm_long" => 1024,
             "matmul_vec_norm"
             | "attention_short_512"
+            | "attention_short_whole"
+            | "norm_matmul_vec_glu"
             | "normed_matmul_vec"
             | "normed_matmul_vec_glu_silu"
             | "normed_matmul_vec_glu_gelu" => 512,
@@ -114,7 +116,11 @@ impl Row {
         match self.name {
             "attention_coop_256" | "attention_coop_512" | "matmul_few_16_long" | "matmul_few_32_long" | "matmul_few_64_long" => 48 << 10,
             "matmul_vec_norm_long" | "normed_matmul_vec" | "normed_matmul_vec_glu_silu" | "normed_matmul_vec_glu_gelu" => 32 << 10,
-            "attention_short_512" | "attention_deep_long" => 32 << 10,
+            "attention_short_512"
+            | "attention_short_whole"
+            | "attention_short_whole_long"
+            | "attention_deep_long"
+            | "norm_matmul_vec_glu" => 32 << 10,
             _ if self.cooperative() => 32 << 10,
             _ => 16 << 10,
         }
@@ -134,6 +140,8 @@ impl Row {
             | "attention_short_128"
             | "attention_short_batch"
             | "attention_short_batch_2"
+            | "attention_short_whole"
+            | "attention_short_whole_long"
             | "attention_deep_raw"
             | "attention_deep_raw_2" => 11,
             name if name.starts_with("matmul_few_q8_group_") => 11,

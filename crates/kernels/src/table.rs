@@ -12,8 +12,8 @@ pub struct Table {
     pub q8_rows: u32,
     /// Rows up to which cooperative matrices multiply in tiles of few rows, from there on in those of 128.
     pub few_rows: u32,
-    /// Keys of heads of 128 up to which attention of one row is one workgroup per head, from there on many with a join; half as many of heads of 256 and 512,
-    /// (rows + 1) / 2 times as many of several rows, each of another sequence, and 2048 at most.
+    /// Keys of heads of 128, and of whole heads of 256, up to which attention of one row is one kernel, from there on parts with a join; half as many of
+    /// others of 256 and of 512, (rows + 1) / 2 times as many of several rows, each of another sequence, and 2048 at most.
     pub short_keys: u32,
     /// Workgroups among which attention of few rows over many keys is split.
     pub split_workgroups: u32,

@@ -89,5 +89,6 @@ pub fn case(g: &mut Gen) -> Case {
     let window = g.coin().then(|| g.pick(&[513, 600, 1024]));
     let group = g.pick(&[2, 4, 6, 8]);
     let heads = g.pick(&[1, 2]);
-    attention_short::recorded(g, Drawn { heads, dim: 128, group, position, window })
+    let (capped, whole) = (g.coin(), g.coin());
+    attention_short::recorded(g, Drawn { heads, dim: 128, group, position, window, capped, whole })
 }

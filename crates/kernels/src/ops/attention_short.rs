@@ -7,7 +7,7 @@ use super::attention_split::AttentionSplit;
 use super::norm_rope::NormRope;
 use super::norm_rope_append::NormRopeAppend;
 use super::norm_rope_heads::NormRopeHeads;
-use super::{Attend, Io, Op, Operation, Work, attention, attention_short_128, attention_short_batch, kv_append, pack_q8, rms_norm, rope};
+use super::{Attend, Io, Op, Operation, Work, attention, attention_short_128, attention_short_batch, attention_short_whole, kv_append, pack_q8, rms_norm, rope};
 use crate::compare::Compare;
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
@@ -191,12 +191,14 @@ impl Operation for AttentionShort {
     }
 
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
-        let short = match (attention_short_batch::lower(self, cx), attention_short_128::served(self, cx.caps)) {
-            (Some(batch), _) => batch,
-            (None, Some(heads)) => attention_short_128::lower(self, heads, cx),
-            (None, None) => self.short(cx),
+        let keys = cx.caps.table.short_keys;
+        let whole = attention_short_whole::served(self, cx.caps);
+        let (short, keys) = match (attention_short_batch::lower(self, cx), attention_short_128::served(self, cx.caps), whole) {
+            (Some(batch), ..) => (batch, self.keys(keys)),
+            (None, Some(heads), _) => (attention_short_128::lower(self, heads, cx), self.keys(keys)),
+            (None, None, Some(row)) => (attention_short_whole::lower(self, row, cx), attention_short_whole::keys(self, keys)),
+            (None, None, None) => (self.short(cx), self.keys(keys)),
         };
-        let keys = self.keys(cx.caps.table.short_keys);
         if (1..=keys).contains(&self.window()) {
             return vec![short];
         }
@@ -219,10 +221,12 @@ pub fn case(g: &mut Gen) -> Case {
     let (heads, dim, group) = (g.pick(&[1, 2, 3]), g.pick(&[32, 64, 128, 256, 512]), g.pick(&[1, 2, 3]));
     let position = g.pick(&[0, 1, 2, 16, 63, 64, 65, 130, 400, 511, KEYS - 1]);
     let window = g.coin().then(|| g.pick(&[1, 2, 40, 64, 300]));
-    recorded(g, Drawn { heads, dim, group, position, window })
+    let (capped, whole) = (g.coin(), g.coin());
+    recorded(g, Drawn { heads, dim, group, position, window, capped, whole })
 }
 
-/// What of a case its row chooses: heads of keys and of queries for each, their length, and what the row sees.
+/// What of a case its row chooses: heads of keys and of queries for each, their length, what the row sees, whether scores are capped and whether
+/// heads rotate as a whole.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Drawn {
     pub heads: u32,
@@ -230,10 +234,12 @@ pub(super) struct Drawn {
     pub group: u32,
     pub position: u32,
     pub window: Option<u32>,
+    pub capped: bool,
+    pub whole: bool,
 }
 
 /// The same with that given.
-pub(super) fn recorded(g: &mut Gen, Drawn { heads, dim, group, position, window }: Drawn) -> Case {
+pub(super) fn recorded(g: &mut Gen, Drawn { heads, dim, group, position, window, capped, whole }: Drawn) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let width = heads * dim;
     let ring = window.map(|window| window + g.pick(&[0, 3]));
@@ -242,10 +248,10 @@ pub(super) fn recorded(g: &mut Gen, Drawn { heads, dim, group, position, window 
     case.input.positions = vec![position];
     case.input.sequences = vec![g.pick(&[0, 1])];
     let mask = window.map_or(Mask::Causal, |window| Mask::Window(window as usize));
-    let attend = Attend { mask, scale: 1.0 / (dim as f32).sqrt(), softcap: g.coin().then_some(5.0) };
+    let attend = Attend { mask, scale: 1.0 / (dim as f32).sqrt(), softcap: capped.then_some(5.0) };
     let own = g.coin();
     case.hold(g, None);
-    let table = case.rec.rope_rows(&RopeTable::new(if g.coin() { dim } else { dim / 2 }, 1e4));
+    let table = case.rec.rope_rows(&RopeTable::new(if whole { dim } else { dim / 2 }, 1e4));
     let mut kv = KvState::new(case.rec.state(0), case.rec.state(1));
     let q = case.uniform(g, group * width, 3.0).heads(group * heads);
     let wq = (!own || g.coin()).then(|| case.vector(g, dim));

@@ -58,6 +58,7 @@ pub mod attention_deep;
 pub mod attention_deep_raw;
 pub mod attention_short_128;
 pub mod attention_short_batch;
+pub mod attention_short_whole;
 pub mod matmul_coop;
 pub mod matmul_few;
 pub mod matmul_few_q8;
@@ -171,6 +172,8 @@ pub static ROWS: &[&Row] = &[
     &attention_short_128::ATTENTION_SHORT_128,
     &attention_short_batch::ATTENTION_SHORT_BATCH,
     &attention_short_batch::ATTENTION_SHORT_BATCH_2,
+    &attention_short_whole::ATTENTION_SHORT_WHOLE,
+    &attention_short_whole::ATTENTION_SHORT_WHOLE_LONG,
     &attention_split::ATTENTION_SPLIT,
     &attention_split::ATTENTION_SPLIT_2,
     &attention_split::ATTENTION_SPLIT_4,

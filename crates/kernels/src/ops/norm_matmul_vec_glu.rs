@@ -18,9 +18,9 @@ kernel! {
     NORM_MATMUL_VEC_GLU: "norm_matmul_vec_glu",
     entry: "norm_matmul_vec_glu",
     wgsl: [
-        "norm_matmul_vec_glu.wgsl", "shared/acts_norm_add.wgsl", "shared/acts_own.wgsl", "shared/norm_share.wgsl", "shared/square_sums.wgsl",
+        "norm_matmul_vec_glu.wgsl", "shared/acts_norm_add.wgsl", "shared/acts_own.wgsl", "shared/norm_share.wgsl",
         "shared/gelu4.wgsl", "shared/gelu.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl",
-        "shared/lanes.wgsl", "shared/reduce.wgsl", "shared/grid.wgsl"
+        "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params {
         k: u32, n: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, exchange: u32, eps: f32, next_eps: f32

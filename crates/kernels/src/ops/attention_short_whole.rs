@@ -1,0 +1,101 @@
+//! Attention of one row over few keys, with what comes before it, for heads of 256 or 512 that rotate as a whole, in windows or not, with and without a
+//! key and value of the row's own: 32 threads have a key together and exchange what others share in memory. Made by the planner, never recorded.
+
+use super::attention_short::{AttentionShort, Drawn, Finished, recorded};
+use crate::device::Caps;
+use crate::parity::{Case, Gen};
+use crate::plan::{Arg, Dispatch, Grid, Lower, fixed};
+use crate::row::Row;
+
+kernel! {
+    ATTENTION_SHORT_WHOLE: "attention_short_whole",
+    entry: "attention_short_whole",
+    wgsl: [
+        "attention_short_whole.wgsl", "shared/threads_512.wgsl", "shared/whole_256.wgsl", "shared/eights_1.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl",
+        "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
+    ],
+    params: Params {
+        q_heads: u32, heads: u32, group: u32, capacity: u32, window: u32, append: u32, norms: u32, exchange: u32, kv_heads_per_head: f32, eps: f32,
+        scale: f32
+    },
+    bindings: Bind {
+        q: Read, k: Read, v: Read, wq: Read, wk: Read, table: Read, positions: Read, sequences: Read, k_state: KvBoth, v_state: KvBoth,
+        packed: Write
+    },
+    cpu: cpu_ref::attention,
+    nmse: 1e-4,
+}
+
+kernel! {
+    ATTENTION_SHORT_WHOLE_LONG: "attention_short_whole_long" = ATTENTION_SHORT_WHOLE with
+    wgsl: [
+        "attention_short_whole.wgsl", "shared/threads_256.wgsl", "shared/whole_512.wgsl", "shared/eights_2.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl",
+        "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
+    ]
+}
+
+/// Elements of a head that a workgroup makes.
+const PART: u32 = 64;
+
+/// The row that serves this attention, if one does.
+pub(super) fn served(op: &AttentionShort, caps: &Caps) -> Option<&'static Row> {
+    let shape = op.split.of.q.shape;
+    let dim = shape.dim;
+    let row = match (shape.rows, dim) {
+        (1, 256) => &ATTENTION_SHORT_WHOLE,
+        (1, 512) => &ATTENTION_SHORT_WHOLE_LONG,
+        _ => return None,
+    };
+    let whole = op.finished().table.shape.dim == dim && op.split.of.attend.softcap.is_none();
+    (whole && row.fits(caps)).then_some(row)
+}
+
+/// Positions up to which it is faster than parts of the keys and their join, where it is so up to `keys` of heads of 128.
+pub(super) fn keys(op: &AttentionShort, keys: u32) -> u32 {
+    keys * 256 / op.split.of.q.shape.dim
+}
+
+/// Its dispatch.
+pub(super) fn lower(op: &AttentionShort, row: &'static Row, cx: &Lower<'_>) -> Dispatch {
+    let attention = &op.split.of;
+    let Finished { q, norm_q, table, eps, append } = op.finished();
+    let (q_heads, kv_heads) = (attention.q.shape.heads, attention.kv_heads);
+    let norm_k = append.is_some_and(|append| append.norm_k.is_some());
+    let norm_v = append.is_some_and(|append| append.norm_v);
+    let params = Params {
+        q_heads,
+        heads: kv_heads,
+        group: q_heads / kv_heads,
+        capacity: 0,
+        window: op.window(),
+        append: u32::from(append.is_some()),
+        norms: u32::from(norm_q.is_some()) | u32::from(norm_k) << 1 | u32::from(norm_v) << 2,
+        exchange: cx.caps.subgroup_size,
+        kv_heads_per_head: kv_heads as f32 / q_heads as f32,
+        eps,
+        scale: attention.attend.scale * std::f32::consts::LOG2_E,
+    };
+    let bind = Bind {
+        q: q.into(),
+        k: append.map_or(Arg::None, |append| append.k.into()),
+        v: append.map_or(Arg::None, |append| append.v.into()),
+        wq: norm_q.into(),
+        wk: append.and_then(|append| append.norm_k).into(),
+        table: table.into(),
+        positions: attention.positions.into(),
+        sequences: attention.sequences.into(),
+        k_state: attention.kv.k.into(),
+        v_state: attention.kv.v.into(),
+        packed: op.merge.y.into(),
+    };
+    Dispatch { row, ..bind.dispatch(params, Grid::PerRow { lead: fixed(1, 1), per_row: q_heads * (attention.q.shape.dim / PART) }) }
+}
+
+/// A row behind others that the states hold, as models record it: no key before it, some of each quarter of those taken at a time, all, one more, and
+/// as many as the kernel takes; normed or not, in whole states and in rings, with and without keys of its own; and what the states hold then.
+pub fn case(g: &mut Gen) -> Case {
+    let (heads, dim, group) = (g.pick(&[1, 2, 3]), g.pick(&[256, 512]), g.pick(&[1, 2, 3]));
+    let position = g.pick(&[0, 1, 2, 7, 8, 20, 31, 32, 33, 130, 400, 511, 1024]);
+    let window = g.coin().then(|| g.pick(&[1, 2, 32, 33, 300, 512]));
+    recorded(g, Drawn { heads, dim, group, position, window, capped: false, whole: true })
+}
