@@ -1,8 +1,8 @@
 // y[t, row_base + r] = sum_k w[r, k] x[t, k] + bias[row_base + r] for few rows of x, through cooperative matrices of f16 with f32 sums
 // x [k / 16, 16 BANDS, 16] f16, 16 columns of all rows together, divided by scales [rows] f32 (pack_f16.wgsl), w [row_count, k] in a format with
-// units, k a multiple of 32, bias f32 (if has_bias), y [rows, n] f32. One workgroup makes 16 BANDS x 16 results (few_bands_*.wgsl): each of
-// its PARTS subgroups (few_parts_*.wgsl) takes every PARTS-th 8 units of the rows of w, four rows at a time and a unit per thread, so that
-// neighbours read what lies side by side; the subgroups' sums are added at the end. Matrices are variables: arrays would leave registers.
+// units, k a multiple of 32, bias f32 (if has_bias), y [rows, n] f32. One workgroup makes 16 BANDS x 16 GROUPS results: each of its PARTS
+// subgroups (few_bands_*.wgsl, few_parts_*.wgsl) takes every PARTS-th 4 units of the rows of w, a unit of two rows of each group per thread, and
+// stages half of them at a time, group after group, so that fragments of x are loaded once for all groups. Sums of subgroups are added at the end.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 }
@@ -13,26 +13,92 @@ struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bi
 @group(0) @binding(4) var<storage, read> bias: array<f32>;
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
 
+alias OfX = coop_mat16x16<f16, A>;
+alias OfW = coop_mat16x16<f16, B>;
+alias OfY = coop_mat16x16<f32, C>;
+// Fragments of x, 16 columns of each of four units, and sums, by band: those of bands that there are not are nobody's.
+struct Slab { a: OfX, b: OfX, c: OfX, d: OfX }
+struct Slabs { t0: Slab, t1: Slab, t2: Slab, t3: Slab }
+struct Sums { t0: OfY, t1: OfY, t2: OfY, t3: OfY }
 const WG = 32u * PARTS;
 const TILE = 16u;
-// Units of a row side by side, and vectors of four halves of a half of each.
-const UNITS = 8u;
-const QUADS = 4u;
-// Rows of the halves of so many units are padded so that they start on different banks.
-const PITCH = UNITS * QUADS + 2u;
-// Of a fragment of x, and of all rows' 16 columns, likewise.
+// Units of a row side by side.
+const UNITS = 4u;
+// Eights of columns from row to row: odd, so that eight rows start on different banks. In vectors of four, from row to row.
+const PITCH = 2u * UNITS + 1u;
+const ROW = 2u * PITCH;
+// Vectors of four of a fragment of x, and of all rows' 16 columns.
 const BAND = 64u;
 const SLAB = BAND * BANDS;
-var<workgroup> ws: array<vec4<f16>, PARTS * TILE * PITCH>;
+var<workgroup> ws: array<mat2x4<f16>, PARTS * TILE * PITCH>;
 var<workgroup> ys: array<f32, PARTS * 256u>;
 
-// Stages 16 of a unit's weights; `live` is 0 past the last unit.
-fn stage(at: u32, quants: vec4<u32>, scale: f32, least: f32, live: f32) {
-    group_store(at, quants ^ vec4<u32>(0x80808080u), live * scale, live * (least + 128.0 * scale));
+// Four weights of the bytes of a word, signed and 128 up: as halves they are 1152 more, by their place in the significand, and without it exact.
+fn four(bytes: u32, scale: vec2<f16>, least: vec2<f16>) -> vec4<f16> {
+    let even = vec2<f16>(unpack2x16float((bytes & 0x00ff00ffu) | 0x64006400u)) - vec2<f16>(1152.0h);
+    let odd = vec2<f16>(unpack2x16float(((bytes >> 8u) & 0x00ff00ffu) | 0x64006400u)) - vec2<f16>(1152.0h);
+    let a = fma(even, scale, -least);
+    let b = fma(odd, scale, -least);
+    return vec4<f16>(a.x, b.x, a.y, b.y);
 }
 
-// Writes the 16 x 16 results whose parts the subgroups left in ys.
-fn finish(t0: u32, r0: u32, lid: u32) {
+// Stages the low or the high half of a unit; `live` is 0 past the last unit.
+fn stage_row(at: u32, held: w_Held, unit: u32, late: bool, live: f16) {
+    let unpacked = w_unit_of(held, unit);
+    let bytes = select(unpacked.low, unpacked.high, late) ^ vec4<u32>(0x80808080u);
+    let scale = vec2<f16>(live * f16(select(unpacked.scale.x, unpacked.scale.y, late)));
+    let least = vec2<f16>(live * f16(select(unpacked.least.x, unpacked.least.y, late)));
+    ws[at] = mat2x4<f16>(four(bytes.x, scale, least), four(bytes.y, scale, least));
+    ws[at + 1u] = mat2x4<f16>(four(bytes.z, scale, least), four(bytes.w, scale, least));
+}
+
+// Stages the halves of two rows of a group, once nobody reads the group before it.
+fn stage(at: u32, a: w_Held, b: w_Held, unit: u32, late: bool, live: f16) {
+    subgroupBarrier();
+    stage_row(at, a, unit, late, live);
+    stage_row(at + 8u * PITCH, b, unit, late, live);
+    subgroupBarrier();
+}
+
+fn band_of(slabs: vec4<u32>, band: u32) -> Slab {
+    let at = slabs * SLAB + BAND * min(band, BANDS - 1u);
+    return Slab(coopLoadT<OfX>(&x[at.x], 4u), coopLoadT<OfX>(&x[at.y], 4u), coopLoadT<OfX>(&x[at.z], 4u), coopLoadT<OfX>(&x[at.w], 4u));
+}
+
+fn slabs_of(first: u32, last: u32, late: bool) -> Slabs {
+    let a = w_halves(first);
+    let b = w_halves(min(first + 1u, last));
+    let c = w_halves(min(first + 2u, last));
+    let d = w_halves(min(first + 3u, last));
+    let at = select(vec4<u32>(a.x, b.x, c.x, d.x), vec4<u32>(a.y, b.y, c.y, d.y), late);
+    return Slabs(band_of(at, 0u), band_of(at, 1u), band_of(at, 2u), band_of(at, 3u));
+}
+
+fn add(x: Slab, a: OfW, b: OfW, c: OfW, d: OfW, sum: OfY) -> OfY {
+    return coopMultiplyAdd(x.d, d, coopMultiplyAdd(x.c, c, coopMultiplyAdd(x.b, b, coopMultiplyAdd(x.a, a, sum))));
+}
+
+// Adds the products of what is staged.
+fn multiply(x: Slabs, base: u32, sums: Sums) -> Sums {
+    let a = coopLoad<OfW>(&ws[base][0], ROW);
+    let b = coopLoad<OfW>(&ws[base + 2u][0], ROW);
+    let c = coopLoad<OfW>(&ws[base + 4u][0], ROW);
+    let d = coopLoad<OfW>(&ws[base + 6u][0], ROW);
+    var to = sums;
+    to.t0 = add(x.t0, a, b, c, d, to.t0);
+    if (BANDS > 1u) {
+        to.t1 = add(x.t1, a, b, c, d, to.t1);
+    }
+    if (BANDS > 2u) {
+        to.t2 = add(x.t2, a, b, c, d, to.t2);
+        to.t3 = add(x.t3, a, b, c, d, to.t3);
+    }
+    return to;
+}
+
+// Writes the 16 x 16 results whose parts the subgroups have.
+fn finish_band(sums: OfY, t0: u32, r0: u32, lid: u32, subgroup: u32) {
+    coopStoreT(sums, &ys[subgroup * 256u], 16u);
     workgroupBarrier();
     for (var i = lid; i < 256u; i += WG) {
         let t = t0 + (i >> 4u);
@@ -50,85 +116,64 @@ fn finish(t0: u32, r0: u32, lid: u32) {
     workgroupBarrier();
 }
 
+fn finish(sums: Sums, r0: u32, lid: u32, subgroup: u32) {
+    finish_band(sums.t0, 0u, r0, lid, subgroup);
+    if (BANDS > 1u) {
+        finish_band(sums.t1, 16u, r0, lid, subgroup);
+    }
+    if (BANDS > 2u) {
+        finish_band(sums.t2, 32u, r0, lid, subgroup);
+        finish_band(sums.t3, 48u, r0, lid, subgroup);
+    }
+}
+
+fn row_of(r: u32, k: u32) -> u32 {
+    return w_row(min(r, params.row_count - 1u), k);
+}
+
 @compute @workgroup_size(WG)
 fn matmul_few(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {
     let k = params.k;
-    let units = k >> 5u;
-    let r0 = workgroup_number(id, extents) * TILE;
-    let own = (lid >> 3u) & 3u;
-    let last = params.row_count - 1u;
-    let row_a = w_row(min(r0 + own, last), k);
-    let row_b = w_row(min(r0 + own + 4u, last), k);
-    let row_c = w_row(min(r0 + own + 8u, last), k);
-    let row_d = w_row(min(r0 + own + 12u, last), k);
+    let last = (k >> 5u) - 1u;
+    let r0 = workgroup_number(id, extents) * (TILE * GROUPS);
+    let lane = lid & (UNITS - 1u);
+    let own = (lid >> 2u) & 7u;
     let base = subgroup * (TILE * PITCH);
-    let to = base + own * PITCH + QUADS * (lid & 7u);
-    var c0 = coop_mat16x16<f32, C>();
-    var c1 = coop_mat16x16<f32, C>();
-    var c2 = coop_mat16x16<f32, C>();
-    var c3 = coop_mat16x16<f32, C>();
-    for (var first = UNITS * subgroup; first < units; first += UNITS * PARTS) {
-        let unit = first + (lid & 7u);
-        let live = select(0.0, 1.0, unit < units);
-        let a = w_unit(row_a, k, min(unit, units - 1u));
-        let b = w_unit(row_b, k, min(unit, units - 1u));
-        let c = w_unit(row_c, k, min(unit, units - 1u));
-        let d = w_unit(row_d, k, min(unit, units - 1u));
-        subgroupBarrier();
-        stage(to, a.low, a.scale.x, a.least.x, live);
-        stage(to + 4u * PITCH, b.low, b.scale.x, b.least.x, live);
-        stage(to + 8u * PITCH, c.low, c.scale.x, c.least.x, live);
-        stage(to + 12u * PITCH, d.low, d.scale.x, d.least.x, live);
-        subgroupBarrier();
-        for (var j = 0u; j < UNITS; j++) {
-            let slab = SLAB * w_halves(min(first + j, units - 1u)).x;
-            let of_w = coopLoad<coop_mat16x16<f16, B>>(&ws[base + QUADS * j], PITCH);
-            c0 = coopMultiplyAdd(coopLoadT<coop_mat16x16<f16, A>>(&x[slab], 4u), of_w, c0);
-            if (BANDS > 1u) {
-                c1 = coopMultiplyAdd(coopLoadT<coop_mat16x16<f16, A>>(&x[slab + BAND], 4u), of_w, c1);
-            }
-            if (BANDS > 2u) {
-                c2 = coopMultiplyAdd(coopLoadT<coop_mat16x16<f16, A>>(&x[slab + 2u * BAND], 4u), of_w, c2);
-                c3 = coopMultiplyAdd(coopLoadT<coop_mat16x16<f16, A>>(&x[slab + 3u * BAND], 4u), of_w, c3);
-            }
-        }
-        subgroupBarrier();
-        stage(to, a.high, a.scale.y, a.least.y, live);
-        stage(to + 4u * PITCH, b.high, b.scale.y, b.least.y, live);
-        stage(to + 8u * PITCH, c.high, c.scale.y, c.least.y, live);
-        stage(to + 12u * PITCH, d.high, d.scale.y, d.least.y, live);
-        subgroupBarrier();
+    let to = base + own * PITCH + 2u * lane;
+    let row_a = row_of(r0 + own, k);
+    let row_b = row_of(r0 + own + 8u, k);
+    let row_c = row_of(r0 + own + 16u, k);
+    let row_d = row_of(r0 + own + 24u, k);
+    var sums_0 = Sums();
+    var sums_1 = Sums();
+    for (var first = UNITS * subgroup; first <= last; first += UNITS * PARTS) {
+        let live = select(0.0h, 1.0h, first + lane <= last);
+        let unit = min(first + lane, last);
+        let a = w_held(row_a, k, unit);
+        let b = w_held(row_b, k, unit);
+        let c = w_held(row_c, k, unit);
+        let d = w_held(row_d, k, unit);
         // Drivers do not know how often, and so keep from repeating the outer loop's body until instruction caches no longer hold it.
         for (var once = 0u; once < min(k, 1u); once++) {
-            for (var j = 0u; j < UNITS; j++) {
-                let slab = SLAB * w_halves(min(first + j, units - 1u)).y;
-                let of_w = coopLoad<coop_mat16x16<f16, B>>(&ws[base + QUADS * j], PITCH);
-                c0 = coopMultiplyAdd(coopLoadT<coop_mat16x16<f16, A>>(&x[slab], 4u), of_w, c0);
-                if (BANDS > 1u) {
-                    c1 = coopMultiplyAdd(coopLoadT<coop_mat16x16<f16, A>>(&x[slab + BAND], 4u), of_w, c1);
-                }
-                if (BANDS > 2u) {
-                    c2 = coopMultiplyAdd(coopLoadT<coop_mat16x16<f16, A>>(&x[slab + 2u * BAND], 4u), of_w, c2);
-                    c3 = coopMultiplyAdd(coopLoadT<coop_mat16x16<f16, A>>(&x[slab + 3u * BAND], 4u), of_w, c3);
-                }
-            }
+            subgroupBarrier();
+        }
+        let early = slabs_of(first, last, false);
+        stage(to, a, b, unit, false, live);
+        sums_0 = multiply(early, base, sums_0);
+        if (GROUPS > 1u) {
+            stage(to, c, d, unit, false, live);
+            sums_1 = multiply(early, base, sums_1);
+        }
+        let late = slabs_of(first, last, true);
+        stage(to, a, b, unit, true, live);
+        sums_0 = multiply(late, base, sums_0);
+        if (GROUPS > 1u) {
+            stage(to, c, d, unit, true, live);
+            sums_1 = multiply(late, base, sums_1);
         }
     }
-    let to_ys = subgroup * 256u;
-    let v0 = c0;
-    coopStoreT(v0, &ys[to_ys], 16u);
-    finish(0u, r0, lid);
-    if (BANDS > 1u) {
-        let v1 = c1;
-        coopStoreT(v1, &ys[to_ys], 16u);
-        finish(16u, r0, lid);
-    }
-    if (BANDS > 2u) {
-        let v2 = c2;
-        coopStoreT(v2, &ys[to_ys], 16u);
-        finish(32u, r0, lid);
-        let v3 = c3;
-        coopStoreT(v3, &ys[to_ys], 16u);
-        finish(48u, r0, lid);
+    finish(sums_0, r0, lid, subgroup);
+    if (GROUPS > 1u) {
+        finish(sums_1, r0 + TILE, lid, subgroup);
     }
 }

@@ -1,2 +1,3 @@
-// Subgroups of a workgroup of matmul_few.wgsl, each with a part of the columns.
+// Subgroups of a workgroup of matmul_few.wgsl, each with a part of the columns, and sixteens of rows of weights.
 const PARTS = 8u;
+const GROUPS = 2u;

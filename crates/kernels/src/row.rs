@@ -114,7 +114,7 @@ impl Row {
     #[must_use]
     pub fn workgroup_bytes(&self) -> u32 {
         match self.name {
-            "attention_coop_256" | "attention_coop_512" | "matmul_few_16_long" | "matmul_few_32_long" | "matmul_few_64_long" => 48 << 10,
+            "attention_coop_256" | "attention_coop_512" => 48 << 10,
             "matmul_vec_norm_long" | "normed_matmul_vec" | "normed_matmul_vec_glu_silu" | "normed_matmul_vec_glu_gelu" => 32 << 10,
             "attention_short_512"
             | "attention_short_whole"

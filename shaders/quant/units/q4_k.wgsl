@@ -4,11 +4,21 @@ fn W_halves(u: u32) -> vec2<u32> {
     return vec2<u32>(low, low + 2u);
 }
 
-fn W_unit(row: u32, k: u32, u: u32) -> Unit {
+// A unit as it lies.
+struct W_Held { q: vec4<u32>, head: vec4<u32> }
+
+fn W_held(row: u32, k: u32, u: u32) -> W_Held {
     let block = (row >> 2u) + (u >> 3u) * 9u;
-    let q = W[block + 1u + (u & 7u)];
-    let sm = W_scale_mins(W[block], (u >> 1u) & 3u);
-    return Unit(q & vec4<u32>(0x0f0f0f0fu), (q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu), sm.xy, sm.zw);
+    return W_Held(W[block + 1u + (u & 7u)], W[block]);
+}
+
+fn W_unit_of(held: W_Held, u: u32) -> Unit {
+    let sm = W_scale_mins(held.head, (u >> 1u) & 3u);
+    return Unit(held.q & vec4<u32>(0x0f0f0f0fu), (held.q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu), sm.xy, sm.zw);
+}
+
+fn W_unit(row: u32, k: u32, u: u32) -> Unit {
+    return W_unit_of(W_held(row, k, u), u);
 }
 
 // Units 2 j and 2 j + 1: two sub-blocks of 32.

@@ -4,15 +4,25 @@ fn W_halves(u: u32) -> vec2<u32> {
     return vec2<u32>(low, low + 2u);
 }
 
-fn W_unit(row: u32, k: u32, u: u32) -> Unit {
+// A unit as it lies.
+struct W_Held { q: vec4<u32>, fifth: vec4<u32>, head: vec4<u32> }
+
+fn W_held(row: u32, k: u32, u: u32) -> W_Held {
     let block = (row >> 2u) + (u >> 3u) * 11u;
+    return W_Held(W[block + 3u + (u & 7u)], W[block + 1u + (u & 1u)], W[block]);
+}
+
+fn W_unit_of(held: W_Held, u: u32) -> Unit {
     let n = (u >> 1u) & 3u;
-    let q = W[block + 3u + (u & 7u)];
-    let fifth = W[block + 1u + (u & 1u)] >> vec4<u32>(2u * n);
-    let sm = W_scale_mins(W[block], n);
-    let low = (q & vec4<u32>(0x0f0f0f0fu)) | ((fifth & vec4<u32>(0x01010101u)) << vec4<u32>(4u));
-    let high = ((q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu)) | ((fifth & vec4<u32>(0x02020202u)) << vec4<u32>(3u));
+    let fifth = held.fifth >> vec4<u32>(2u * n);
+    let sm = W_scale_mins(held.head, n);
+    let low = (held.q & vec4<u32>(0x0f0f0f0fu)) | ((fifth & vec4<u32>(0x01010101u)) << vec4<u32>(4u));
+    let high = ((held.q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu)) | ((fifth & vec4<u32>(0x02020202u)) << vec4<u32>(3u));
     return Unit(low, high, sm.xy, sm.zw);
+}
+
+fn W_unit(row: u32, k: u32, u: u32) -> Unit {
+    return W_unit_of(W_held(row, k, u), u);
 }
 
 // Units 2 j and 2 j + 1: two sub-blocks of 32, with their fifth bits.

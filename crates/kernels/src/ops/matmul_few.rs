@@ -13,7 +13,7 @@ kernel! {
     MATMUL_FEW_16: "matmul_few_16",
     entry: "matmul_few",
     wgsl: [
-        "matmul_few.wgsl", "shared/few_bands_1.wgsl", "shared/few_parts_4.wgsl", "shared/unit.wgsl", "shared/coop_groups.wgsl", "shared/grid.wgsl"
+        "matmul_few.wgsl", "shared/few_bands_1.wgsl", "shared/few_parts_4.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
     ],
     params: Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 },
     bindings: Bind { x: Read, scales: Read, w: Groups, bias: Read, y: Write },
@@ -24,49 +24,75 @@ kernel! {
 kernel! {
     MATMUL_FEW_16_LONG: "matmul_few_16_long" = MATMUL_FEW_16 with
     wgsl: [
-        "matmul_few.wgsl", "shared/few_bands_1.wgsl", "shared/few_parts_8.wgsl", "shared/unit.wgsl", "shared/coop_groups.wgsl", "shared/grid.wgsl"
+        "matmul_few.wgsl", "shared/few_bands_1.wgsl", "shared/few_parts_8.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
+    ]
+}
+
+kernel! {
+    MATMUL_FEW_16_NARROW: "matmul_few_16_narrow" = MATMUL_FEW_16 with
+    wgsl: [
+        "matmul_few.wgsl", "shared/few_bands_1.wgsl", "shared/few_parts_8_narrow.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
     ]
 }
 
 kernel! {
     MATMUL_FEW_32: "matmul_few_32" = MATMUL_FEW_16 with
     wgsl: [
-        "matmul_few.wgsl", "shared/few_bands_2.wgsl", "shared/few_parts_4.wgsl", "shared/unit.wgsl", "shared/coop_groups.wgsl", "shared/grid.wgsl"
+        "matmul_few.wgsl", "shared/few_bands_2.wgsl", "shared/few_parts_4.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
     ]
 }
 
 kernel! {
     MATMUL_FEW_32_LONG: "matmul_few_32_long" = MATMUL_FEW_16 with
     wgsl: [
-        "matmul_few.wgsl", "shared/few_bands_2.wgsl", "shared/few_parts_8.wgsl", "shared/unit.wgsl", "shared/coop_groups.wgsl", "shared/grid.wgsl"
+        "matmul_few.wgsl", "shared/few_bands_2.wgsl", "shared/few_parts_8.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
+    ]
+}
+
+kernel! {
+    MATMUL_FEW_32_NARROW: "matmul_few_32_narrow" = MATMUL_FEW_16 with
+    wgsl: [
+        "matmul_few.wgsl", "shared/few_bands_2.wgsl", "shared/few_parts_8_narrow.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
     ]
 }
 
 kernel! {
     MATMUL_FEW_64: "matmul_few_64" = MATMUL_FEW_16 with
     wgsl: [
-        "matmul_few.wgsl", "shared/few_bands_4.wgsl", "shared/few_parts_4.wgsl", "shared/unit.wgsl", "shared/coop_groups.wgsl", "shared/grid.wgsl"
+        "matmul_few.wgsl", "shared/few_bands_4.wgsl", "shared/few_parts_4.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
     ]
 }
 
 kernel! {
     MATMUL_FEW_64_LONG: "matmul_few_64_long" = MATMUL_FEW_16 with
     wgsl: [
-        "matmul_few.wgsl", "shared/few_bands_4.wgsl", "shared/few_parts_8.wgsl", "shared/unit.wgsl", "shared/coop_groups.wgsl", "shared/grid.wgsl"
+        "matmul_few.wgsl", "shared/few_bands_4.wgsl", "shared/few_parts_8.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
+    ]
+}
+
+kernel! {
+    MATMUL_FEW_64_NARROW: "matmul_few_64_narrow" = MATMUL_FEW_16 with
+    wgsl: [
+        "matmul_few.wgsl", "shared/few_bands_4.wgsl", "shared/few_parts_8_narrow.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
     ]
 }
 
 /// By sixteens of rows: 1, 2 and 4.
-const ROWS: [[&Row; 2]; 3] =
-    [[&MATMUL_FEW_16, &MATMUL_FEW_16_LONG], [&MATMUL_FEW_32, &MATMUL_FEW_32_LONG], [&MATMUL_FEW_64, &MATMUL_FEW_64_LONG]];
+const ROWS: [[&Row; 3]; 3] = [
+    [&MATMUL_FEW_16, &MATMUL_FEW_16_LONG, &MATMUL_FEW_16_NARROW],
+    [&MATMUL_FEW_32, &MATMUL_FEW_32_LONG, &MATMUL_FEW_32_NARROW],
+    [&MATMUL_FEW_64, &MATMUL_FEW_64_LONG, &MATMUL_FEW_64_NARROW],
+];
 /// Rows of activations of one cooperative matrix.
 const BAND: u32 = 16;
-/// Weight rows per workgroup.
-const TILE: u32 = 16;
-/// Fewer workgroups than these leave a large device waiting, and are made of more subgroups, if each has columns: on an H200, 32 rows of 4096 to
-/// 1024 take 9 us so and 12 otherwise, 4096 to 4096 18 and 17.
-const FEW_WORKGROUPS: u32 = 128;
-const LONG_COLUMNS: u32 = 2048;
+/// Weight rows per workgroup, and of one that is narrow.
+const TILE: u32 = 32;
+const NARROW_TILE: u32 = 16;
+/// Fewer workgroups than these leave a large device waiting, and are made of more subgroups, if each has columns, or of those and of half as many
+/// rows: on an H200, 32 rows of 4096 to 12288 take 27 us, to 4096 by more subgroups 13, to 1024 by those and half the rows 8 instead of 11.
+const FEW_WORKGROUPS: u32 = 256;
+const FEWER_WORKGROUPS: u32 = 128;
+const LONG_COLUMNS: u32 = 1024;
 
 /// Whether these kernels read the weight, where matrices cooperate; for how many rows is the table's to say.
 #[must_use]
@@ -86,17 +112,25 @@ pub fn slabs(x: Shape) -> (Shape, u32) {
     (fixed(rows, x.width() / 2), rows)
 }
 
+/// The row for so many rows of weights of `k` columns, and how many of them a workgroup takes.
+fn form([usual, long, narrow]: [&'static Row; 3], row_count: u32, k: u32) -> (&'static Row, u32) {
+    match row_count.div_ceil(TILE) {
+        FEW_WORKGROUPS.. => (usual, TILE),
+        _ if k < LONG_COLUMNS => (usual, TILE),
+        FEWER_WORKGROUPS.. => (long, TILE),
+        _ => (narrow, NARROW_TILE),
+    }
+}
+
 /// The dispatches, one for each part of the weight.
 pub fn lower(op: &Matmul, scales: Tensor, cx: &Lower<'_>) -> Vec<Dispatch> {
     let Weight { ty, rows: n, cols: k, .. } = op.w;
     let one = |(part, range): (usize, std::ops::Range<u32>)| {
         let bind = Bind { x: op.x.into(), scales: scales.into(), w: Arg::Weight(op.w, part as u32), bias: op.bias.into(), y: op.y.into() };
         let (rows, row_base, row_count, has_bias) = (op.y.shape.rows, range.start, range.len() as u32, u32::from(op.bias.is_some()));
-        let workgroups = row_count.div_ceil(TILE);
         let params = Params { k, n, rows, row_base, row_count, has_bias };
-        let [usual, long] = ROWS[bands(rows).ilog2() as usize];
-        let row = if workgroups < FEW_WORKGROUPS && k >= LONG_COLUMNS && long.fits(cx.caps) { long } else { usual };
-        Dispatch { row, ..bind.dispatch(params, Grid::PerRow { lead: fixed(1, 1), per_row: workgroups }) }
+        let (row, tile) = form(ROWS[bands(rows).ilog2() as usize], row_count, k);
+        Dispatch { row, ..bind.dispatch(params, Grid::PerRow { lead: fixed(1, 1), per_row: row_count.div_ceil(tile) }) }
     };
     parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
 }
@@ -105,8 +139,8 @@ pub fn lower(op: &Matmul, scales: Tensor, cx: &Lower<'_>) -> Vec<Dispatch> {
 /// a norm's; as the planner makes it of a plain product.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, ty) = (g.pick(&[9, 15, 16, 17, 32, 33, 64]), g.format_with(|f| f.units.is_some()));
-    let n = g.pick(&[1, 15, 16, 17, 33, 97, TILE * FEW_WORKGROUPS - 1]);
-    let cols = if n > TILE * 4 { 256 } else { g.cols(ty) + if g.coin() { LONG_COLUMNS } else { 0 } };
+    let n = g.pick(&[1, 15, 16, 17, 31, 33, 97, TILE * FEWER_WORKGROUPS + 1]);
+    let cols = if n > 128 { g.pick(&[256, LONG_COLUMNS]) } else { g.cols(ty) + if g.coin() { LONG_COLUMNS } else { 0 } };
     let mut case = Case::new(rows);
     case.options = PlanOptions { fast: true, ..case.options };
     case.halves = true;
