@@ -5,6 +5,8 @@ use crate::compose::Kernel;
 use crate::row::{ROWS_APART, Row, Scalar};
 use std::collections::HashMap;
 
+/// Rows of a plan up to which that is worth it: kernels of many rows take long, and a prompt's last chunk would have pipelines of its own.
+pub const MOST_ROWS: u32 = 64;
 /// Params that one kernel may be met with and still be compiled for each of them: every one is a pipeline of its own.
 const MOST: usize = 4;
 

@@ -165,7 +165,7 @@ pub struct PlanOptions {
     /// Round activations where that is faster: to 8 bits for the products of a few rows with quantized weights, to f16 (with a scale for
     /// each row) for those of many rows where there are cooperative matrices.
     pub fast: bool,
-    /// Compile the kernels of a plan of one row for their params, and, where the states hold one sequence, for that: more pipelines, less code in each
+    /// Compile the kernels of a plan of few rows for their params, and, where the states hold one sequence, for that: more pipelines, less code in each
     /// and nothing to wait for before addresses are known.
     pub constants: bool,
     /// Sequences that the states hold; 0 where the plan is for any number.
@@ -246,7 +246,7 @@ pub fn plan(rec: &Recorder, caps: &Caps, options: &PlanOptions) -> Result<Planne
             steps.push(Step { dispatch, kernel, layer: node.layer, op: Arc::clone(&op), share });
         }
     }
-    if options.constants && rec.capacity.step == 1 {
+    if options.constants && rec.capacity.step <= constants::MOST_ROWS {
         constants::give(&mut steps, options.sequences);
     }
     let placement = place::place(&steps, &origins, &read_back);
