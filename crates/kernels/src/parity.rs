@@ -149,11 +149,21 @@ impl Case {
         Self::with_states(rows, &[], 1, 1)
     }
 
+    /// The same, or one whose plan holds just these rows: of plans with more no number is odd.
+    #[must_use]
+    pub fn perhaps_full(g: &mut Gen, rows: u32) -> Self {
+        if g.coin() { Self::planned(rows, rows, &[], 1, 1) } else { Self::new(rows) }
+    }
+
     /// A case over states of `sequences` x `capacity` positions.
     #[must_use]
     pub fn with_states(rows: u32, kinds: &[StateKind], sequences: u32, capacity: u32) -> Self {
         // Plans hold more rows than most steps have, and some are full; what lies past either must not be touched.
         let capacity_rows = if rows == 1 || rows.is_multiple_of(2) { rows } else { rows + 3 };
+        Self::planned(rows, capacity_rows, kinds, sequences, capacity)
+    }
+
+    fn planned(rows: u32, capacity_rows: u32, kinds: &[StateKind], sequences: u32, capacity: u32) -> Self {
         let rec = Recorder::new(Counts { step: capacity_rows, out: capacity_rows }, kinds);
         let all: Vec<u32> = (0..rows).collect();
         let input = StepInput { positions: all.clone(), sequences: vec![0; rows as usize], out_rows: all, ..StepInput::default() };

@@ -98,10 +98,10 @@ impl Operation for AttentionMerge {
     }
 }
 
-/// As the case of the split, read as floats or in 8 bits.
+/// As the case of the split, read as floats or in 8 bits; windows of one key, and more parts than threads join at once.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (rows, dim) = (g.pick(&[1, 2, 5]), g.pick(&[32, 64, 128, 256, 512]));
-    let packed = g.coin();
-    appended_as(g, Drawn { ty, rows, dim, packed, ..Drawn::default() })
+    let (packed, late, window) = (g.coin(), g.coin(), g.pick(&[None, None, Some(1), Some(1500)]));
+    appended_as(g, Drawn { ty, window, rows, dim, packed, late, ..Drawn::default() })
 }

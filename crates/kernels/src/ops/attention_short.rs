@@ -215,8 +215,8 @@ impl Operation for AttentionShort {
     }
 }
 
-/// A row behind others that the states hold, as models record it: no key before it, some, and as many as the kernel takes; normed or not, in
-/// whole states and in rings, with and without keys of its own; and what the states hold then.
+/// A row behind others that the states hold, as models record it: no key before it, some, and as many as the kernel takes; normed or not, so small
+/// that eps counts, in whole states and in rings, with and without keys of its own; and what the states hold then.
 pub fn case(g: &mut Gen) -> Case {
     let (heads, dim, group) = (g.pick(&[1, 2, 3]), g.pick(&[32, 64, 128, 256, 512]), g.pick(&[1, 2, 3]));
     let position = g.pick(&[0, 1, 2, 16, 63, 64, 65, 130, 400, 511, KEYS - 1]);
@@ -253,15 +253,19 @@ pub(super) fn recorded(g: &mut Gen, Drawn { heads, dim, group, position, window,
     case.hold(g, None);
     let table = case.rec.rope_rows(&RopeTable::new(if whole { dim } else { dim / 2 }, 1e4));
     let mut kv = KvState::new(case.rec.state(0), case.rec.state(1));
-    let q = case.uniform(g, group * width, 3.0).heads(group * heads);
+    let size = g.pick(&[3.0, 3.0, 1e-3]);
+    let q = case.uniform(g, group * width, size).heads(group * heads);
     let wq = (!own || g.coin()).then(|| case.vector(g, dim));
     let q = wq.map_or(q, |w| rms_norm(&mut case.rec, q, Some(w), 1e-6));
     let q = rope(&mut case.rec, q, table);
     if own {
-        let (k, v) = (case.uniform(g, width, 3.0).heads(heads), case.tensor(g, width).heads(heads));
+        let k = case.uniform(g, width, size).heads(heads);
+        // Values far larger than the keys beside them, whose blocks must not be scaled by them.
+        let large = g.coin();
+        let v = if large { case.uniform(g, width, 1e3) } else { case.tensor(g, width) }.heads(heads);
         let wk = g.coin().then(|| case.vector(g, dim));
         let k = wk.map_or(k, |w| rms_norm(&mut case.rec, k, Some(w), 1e-6));
-        let v = if g.coin() { rms_norm(&mut case.rec, v, None, 1e-6) } else { v };
+        let v = if !large && g.coin() { rms_norm(&mut case.rec, v, None, 1e-6) } else { v };
         let k = rope(&mut case.rec, k, table);
         kv = kv_append(&mut case.rec, kv, k, v);
     }

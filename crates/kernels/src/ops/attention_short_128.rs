@@ -80,7 +80,7 @@ pub(super) fn lower(op: &AttentionShort, heads: &NormRopeHeads, cx: &Lower<'_>) 
 }
 
 /// A row behind others that the states hold, as models record it: no key before it, some of each quarter of those taken at a time, all, one more, and as
-/// many as the kernel takes; normed or not; and what the states of one sequence and of two hold then.
+/// many as the kernel takes; normed or not, and so small that eps counts; and what the states of one sequence and of two hold then.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (heads, group) = (g.pick(&[1, 2, 3]), g.pick(&[1, 2, 3]));
@@ -93,8 +93,9 @@ pub fn case(g: &mut Gen) -> Case {
     let attend = Attend { mask: Mask::Causal, scale: 1.0 / (HEAD_DIM as f32).sqrt(), softcap: None };
     case.hold(g, None);
     let table = case.rec.rope_rows(&RopeTable::new(HEAD_DIM, 1e4));
-    let q = case.uniform(g, group * width, 3.0).heads(group * heads);
-    let (k, v) = (case.uniform(g, width, 3.0).heads(heads), case.tensor(g, width).heads(heads));
+    let size = g.pick(&[3.0, 3.0, 1e-3]);
+    let q = case.uniform(g, group * width, size).heads(group * heads);
+    let (k, v) = (case.uniform(g, width, size).heads(heads), case.tensor(g, width).heads(heads));
     let normed = g.coin();
     let [q, k] = [q, k].map(|x| {
         let w = normed.then(|| case.vector(g, HEAD_DIM));

@@ -99,12 +99,13 @@ pub fn lower(op: &Matmul, cx: &Lower<'_>) -> Vec<Dispatch> {
 }
 
 /// Every format with units, rows at the workgroup's edges on both sides, columns of one subgroup's lanes, of four's, and of more; weights of so many
-/// rows that a workgroup takes more than four; blocks of zeros, and activations whose norm's factor is left to the product.
+/// rows that a workgroup takes more than four, and all that it can; blocks of zeros, and activations whose norm's factor is left to the product.
 pub fn case(g: &mut Gen) -> Case {
     let (ty, rows) = (g.format_with(|f| f.units.is_some()), g.pick(&[2, 2, 3, 4, 4, 4, 5, 8, 9, 17]));
     let cols = g.cols(ty) + g.pick(&[0, 0, SHORT, 4 * SHORT]);
-    let n = if cols < 512 { g.pick(&[1, 2 * 4 * WORKGROUPS[2] + 3]) } else { g.dim() };
-    let mut case = Case::new(rows);
+    let most = if cols > 64 { 1 } else { (TILE - 4) * WORKGROUPS[2] + 1 };
+    let n = if cols < 512 { g.pick(&[1, 2 * 4 * WORKGROUPS[2] + 3, most]) } else { g.dim() };
+    let mut case = Case::perhaps_full(g, rows);
     let w = case.weight(g, ty, n, cols);
     let x = case.tensor(g, cols);
     let x = if n > 31 && g.coin() { rms_norm(&mut case.rec, x, None, 1e-6) } else { x };

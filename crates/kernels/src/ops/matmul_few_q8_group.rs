@@ -81,7 +81,7 @@ pub(super) fn lower(op: &MatmulGroup, cx: &Lower<'_>) -> Dispatch {
 pub fn case(g: &mut Gen) -> Case {
     let (ty, rows) = (g.format_with(|f| f.units.is_some()), g.pick(&[2, 2, 4, 4, 5, 8, 9]));
     let cols = 256 * g.pick(&[5, 9, 17]);
-    let mut case = Case::new(rows);
+    let mut case = Case::perhaps_full(g, rows);
     let x = case.tensor(g, cols);
     let x = if g.coin() { rms_norm(&mut case.rec, x, None, 1e-6) } else { x };
     let packed = pack_q8(&mut case.rec, x);
