@@ -21,14 +21,20 @@ const fn allow(file: &'static str, fault: &'static str, line: &'static str, why:
     Allowed { file, fault, line, why }
 }
 
-/// Such a fault may be seen or not, so that an entry for it is never stale.
-pub const RACES: &str = "two workgroups write the same place, and it is chance whose value stays";
+const RACES: &str = "two workgroups write the same place, and it is chance whose value stays";
+const UNSEEN: &str = "whether a subgroup is so late or so early that another's value is missed is chance";
+/// Such faults may be seen or not, so that an entry for them is never stale.
+pub const CHANCE: [&str; 2] = [RACES, UNSEEN];
 const TWICE: &str = "every thread holds the same result, so any of them may store it, or all";
 const WHOLE: &str = "grids of plans that write states come out whole below 65,535 rows, so there is no workgroup past the end";
 const SPARE: &str = "the sums of the upper half are spare; on hardware this races, lavapipe runs lanes in step and subgroups in order";
 const EXIT: &str = "leaving early spares work: every store has a guard of its own";
 const DROPPED: &str = "what threads past the end load is dropped";
 const CLAMPED: &str = "an index past the end is clamped to the last, which stores its result twice";
+const EMPTY: &str = "a turn past the last has nothing to add or to store";
+const SCALED: &str = "states without scales do not look at the largest";
+const UNOWNED: &str = "rows of other parts and past the end make results that are not stored";
+const ALIKE: &str = "neighbours hold the same by then, so that either will do";
 const EIGHT: &str = "the eight threads of a block run in step, as part of one subgroup, wherever subgroups have eight threads or more";
 const LATER: &str = "the part that owns the row comes later and writes it again";
 

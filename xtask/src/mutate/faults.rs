@@ -46,7 +46,7 @@ pub fn of(text: &str) -> Vec<Fault> {
     let mut found = vec![];
     for (n, line) in lines.iter().enumerate() {
         let code = line.split("//").next().unwrap_or_default();
-        let declares = ["struct ", "@", "const ", "var<", "fn ", "}"].iter().any(|start| line.starts_with(start));
+        let declares = ["struct ", "@", "const ", "const_assert ", "var<", "fn ", "}"].iter().any(|start| line.starts_with(start));
         if code.trim().is_empty() || declares {
             continue;
         }

@@ -1,17 +1,30 @@
 //! Of attention, its states and the heads that go there.
 
-use super::{Allowed, CLAMPED, DROPPED, EIGHT, TWICE, WHOLE, allow};
+use super::{ALIKE, Allowed, CLAMPED, DROPPED, EIGHT, EMPTY, SCALED, TWICE, UNSEEN, WHOLE, allow};
 
 const SURPLUS: &str = "what threads and heads too many compute is not read";
+const RAISED: &str = "a score too many can only raise the running maximum, which cancels";
+const LOWEST: &str = "the score past the end is the lowest, whose weight is zero";
+const ONE_PART: &str = "one part for all keys comes of tables alone; crates/kernels/src/table/tests.rs attends by such";
+const NO_KEYS: &str = "a tile without keys adds nothing";
+const FEWER_HEADS: &str = "there are two or four heads; what is computed of others is not read";
 const SECOND: &str = "what the second group of a neighbourhood gathers is not read";
 
 const ATTENTION: &str = "shaders/attention.wgsl";
+const ATTENTION_DEEP_RAW: &str = "shaders/attention_deep_raw.wgsl";
 const ATTENTION_MERGE: &str = "shaders/attention_merge.wgsl";
 const ATTENTION_SHORT: &str = "shaders/attention_short.wgsl";
 const ATTENTION_SHORT_128: &str = "shaders/attention_short_128.wgsl";
 const ATTENTION_SPLIT: &str = "shaders/attention_split.wgsl";
+const DEEP_KEYS: &str = "shaders/shared/deep_keys.wgsl";
 const SLICE_8: &str = "shaders/shared/slice_8.wgsl";
 const SLICE_16: &str = "shaders/shared/slice_16.wgsl";
+const ATTENTION_PART: &str = "shaders/shared/attention_part.wgsl";
+const EIGHTS_1: &str = "shaders/shared/eights_1.wgsl";
+const EIGHTS_2: &str = "shaders/shared/eights_2.wgsl";
+const PART_WEIGHTS: &str = "shaders/shared/part_weights.wgsl";
+const PART_WEIGHTS_WIDE: &str = "shaders/shared/part_weights_wide.wgsl";
+const SIXTEEN_WIDE: &str = "shaders/shared/sixteen_wide.wgsl";
 const KV_Q8_0: &str = "shaders/kv/q8_0_store.wgsl";
 const KV_APPEND: &str = "shaders/kv_append.wgsl";
 const NORM_ROPE_APPEND: &str = "shaders/norm_rope_append.wgsl";
@@ -25,10 +38,10 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION, "guard dropped", "if (number >= params.rows * params.heads)", WHOLE),
     allow(ATTENTION, "comparison", "if (lid < quads) {", "quads past the head are loaded, and never read"),
     allow(ATTENTION, "guard dropped", "if (lid < quads) {", "quads past the head are loaded, and never read"),
-    allow(ATTENTION, "comparison", "for (var tile = start; tile < end;", "a tile without keys adds nothing"),
-    allow(ATTENTION, "comparison", "if (tile + lid < end)", "a score too many can only raise the running maximum, which cancels"),
-    allow(ATTENTION, "guard dropped", "if (tile + lid < end)", "a score too many can only raise the running maximum, which cancels"),
-    allow(ATTENTION, "comparison", "let p = select(", "the score past the end is the lowest, whose weight is zero"),
+    allow(ATTENTION, "comparison", "for (var tile = start; tile < end;", NO_KEYS),
+    allow(ATTENTION, "comparison", "if (tile + lid < end)", RAISED),
+    allow(ATTENTION, "guard dropped", "if (tile + lid < end)", RAISED),
+    allow(ATTENTION, "comparison", "let p = select(", LOWEST),
     allow(ATTENTION, "comparison", "if (group < groups)", "the threads past the last group make sums that nobody reads"),
     allow(ATTENTION, "guard dropped", "if (group < groups)", "the threads past the last group make sums that nobody reads"),
     allow(
@@ -49,13 +62,60 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "apart < params.exchange; apart *= 2u",
         "an exchange more counts weights and values once more alike, and leaves maxima as they are",
     ),
+    allow(ATTENTION_DEEP_RAW, "off by one", "    return 1u;", WHOLE),
+    allow(ATTENTION_DEEP_RAW, "comparison", "first < count;", EMPTY),
+    allow(ATTENTION_DEEP_RAW, "guard dropped", "} else if (own) {", DROPPED),
+    allow(ATTENTION_DEEP_RAW, "guard dropped", "if (k_state_scaled)", SCALED),
+    allow(ATTENTION_DEEP_RAW, "off by one", "most = max(most, lanes_other(most, 2u", ALIKE),
+    allow(ATTENTION_DEEP_RAW, "off by one", "most = max(most, lanes_other(most, 4u", ALIKE),
+    allow(ATTENTION_DEEP_RAW, "", "if (h < count) {", SURPLUS),
+    allow(ATTENTION_DEEP_RAW, "guard dropped", "if (stores) {", TWICE),
     allow(ATTENTION_MERGE, "comparison", "if (t >= params.rows)", WHOLE),
     allow(ATTENTION_MERGE, "guard dropped", "if (t >= params.rows)", WHOLE),
+    allow(ATTENTION_MERGE, "sign", "params.splits - 1u", DROPPED),
+    allow(ATTENTION_MERGE, "sign", "MOST_SPLITS - 1u", DROPPED),
+    allow(ATTENTION_MERGE, "comparison", "s < parts;", EMPTY),
     allow(ATTENTION_SHORT, "", "    if (part < 3u) {", SURPLUS),
     allow(ATTENTION_SHORT, "guard dropped", "} else if (part == 2u && params.append == 1u) {", SURPLUS),
     allow(ATTENTION_SHORT, "barrier dropped", "        workgroupBarrier();", EIGHT),
-    allow(ATTENTION_SHORT, "guard dropped", "if (k_state_scaled)", "states without scales do not look at the largest"),
+    allow(ATTENTION_SHORT, "guard dropped", "if (k_state_scaled)", SCALED),
+    allow(ATTENTION_SHORT, "guard dropped", "        if (stores) {", TWICE),
+    allow(ATTENTION_SHORT, "", "if (n >= params.q_heads)", WHOLE),
+    allow(ATTENTION_SHORT, "", "let place = Place(base,", DROPPED),
+    allow(ATTENTION_SHORT, "component", "let s = scores(vec4<f32>(slice_dot(query, finished(", "the four are one number"),
+    allow(
+        ATTENTION_SHORT,
+        "comparison",
+        "total = select(0.0, 1.0, lid < lanes);",
+        "beside a maximum that is the lowest of all, it weighs nothing",
+    ),
+    allow(ATTENTION_SHORT, "comparison", "tile < end;", NO_KEYS),
+    allow(ATTENTION_SHORT, "", "if (tile + 4u * groups < end) {", "what is loaded behind the last tile is not looked at"),
+    allow(ATTENTION_SHORT, "component", "let near_most =", "the four are one number"),
+    allow(ATTENTION_SHORT, "component", "let near_total =", "the four are one number"),
+    allow(ATTENTION_SHORT, "comparison", "slice_gather(acc * factor, lid % near < lanes,", SECOND),
+    allow(ATTENTION_SHORT, "sign", "let quad = min(lid, quads - 1u);", DROPPED),
     allow(ATTENTION_SHORT_128, "", "if (n >= params.q_heads)", WHOLE),
+    allow(ATTENTION_SHORT_128, "off by one", "lanes_other(most, 2u, lid)", ALIKE),
+    allow(ATTENTION_SHORT_128, "comparison", "tile < max(here, 1u);", NO_KEYS),
+    allow(ATTENTION_SHORT_128, "off by one", "first == 0u; first = 1u", "any number but zero ends the loop"),
+    allow(ATTENTION_SHORT_128, "guard dropped", "if (k_state_scaled)", SCALED),
+    allow(ATTENTION_SHORT_128, "off by one", "if (sub == 0u && n ==", TWICE),
+    allow(ATTENTION_SHORT_128, "guard dropped", "if (sub == 0u && n ==", TWICE),
+    allow(ATTENTION_SHORT_128, "", "if (here > 0u)", "the row that is about to be written holds numbers, which count nothing"),
+    allow(
+        ATTENTION_SHORT_128,
+        "off by one",
+        "[sub / 4u][sub % 4u]",
+        "which of four places has a subgroup's is free, and an index past them is clamped to the last",
+    ),
+    allow(
+        ATTENTION_SHORT_128,
+        "comparison",
+        "for (var g = 1u; g < SUBS / 4u;",
+        "an index past the last is clamped to it, and the largest is the same with one twice",
+    ),
+    allow(ATTENTION_SHORT_128, "", "if (lid < 32u)", SURPLUS),
     allow(
         ATTENTION_SHORT_128,
         "guard dropped",
@@ -63,12 +123,43 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "weights of a norm that there is not are loaded, and not used",
     ),
     allow(ATTENTION_SHORT_128, "", "let last = base + max(here, 1u) - 1u;", DROPPED),
+    allow(ATTENTION_SPLIT, "comparison", "if (t >= params.rows)", WHOLE),
+    allow(ATTENTION_SPLIT, "guard dropped", "if (t >= params.rows)", WHOLE),
+    allow(ATTENTION_SPLIT, "", "if (part.x >= part.y)", "a part without keys is not joined"),
+    allow(ATTENTION_SPLIT, "sign", "HEADS - 1u)) * quads, lane, lanes)", SURPLUS),
+    allow(ATTENTION_SPLIT, "", "slice_of_q((first_head + min(2u, HEADS - 1u)) * quads", SURPLUS),
+    allow(ATTENTION_SPLIT, "sign", "let last = part.y - 1u;", DROPPED),
+    allow(ATTENTION_SPLIT, "comparison", "tile < part.y;", NO_KEYS),
+    allow(ATTENTION_SPLIT, "comparison", "= scores(q,", RAISED),
+    allow(ATTENTION_SPLIT, "comparison", "= select(vec4<f32>(0.0), exp(", LOWEST),
+    allow(ATTENTION_SPLIT, "off by one", "for (var g = 0u; g < WG; g += near) {", "every lane of a neighbourhood has the same"),
     allow(ATTENTION_SPLIT, "comparison", "slice_gather(acc, lid % near < lanes,", SECOND),
     allow(ATTENTION_SPLIT, "comparison", "if (HEADS >", SURPLUS),
     allow(ATTENTION_SPLIT, "guard dropped", "if (HEADS >", SURPLUS),
     allow(ATTENTION_SPLIT, "off by one", "if (lid == 0u && params.splits > 1u)", TWICE),
     allow(ATTENTION_SPLIT, "guard dropped", "if (lid == 0u && params.splits > 1u)", TWICE),
     allow(ATTENTION_SPLIT, "off by one", "if (HEADS > 2u)", "there are one, two or four heads"),
+    allow(
+        ATTENTION_PART,
+        "sign",
+        "let each = max(32u, (keys + splits - 1u)",
+        "another count of parts takes keys that are whole parts, and more parts than keys in one",
+    ),
+    allow(DEEP_KEYS, "", "slice_gather(", SECOND),
+    allow(DEEP_KEYS, "product", "select(value, value / totals[head], params.splits == 1u)", ONE_PART),
+    allow(DEEP_KEYS, "product", "let sets = params.heads / HEADS;", "there is one row, so that more sets than there are will do"),
+    allow(DEEP_KEYS, "", "if (t >= step_rows())", "there is one row, and nobody's after it"),
+    allow(DEEP_KEYS, "", "sequences[t] * params.capacity, turns,", DROPPED),
+    allow(DEEP_KEYS, "sign", "query_of(first_head,", FEWER_HEADS),
+    allow(DEEP_KEYS, "", "query_of(first_head, min(2u, HEADS - 1u)", FEWER_HEADS),
+    allow(DEEP_KEYS, "comparison", "tile < past;", NO_KEYS),
+    allow(DEEP_KEYS, "", "if (sixteen_any(s > most + RAISE))", RAISED),
+    allow(DEEP_KEYS, "off by one", "acc = scaled(acc, sixteen_of(shrink, 0u,", "the four keys of a head shrink alike"),
+    allow(DEEP_KEYS, "off by one", "if (slot < 4u && lane % (lanes / 16u) == 0u)", "every thread of a slot has the same"),
+    allow(DEEP_KEYS, "comparison", "if (lid < HEADS && params.splits > 1u)", ONE_PART),
+    allow(DEEP_KEYS, "comparison", "if (HEADS >", FEWER_HEADS),
+    allow(DEEP_KEYS, "guard dropped", "if (HEADS >", FEWER_HEADS),
+    allow(DEEP_KEYS, "off by one", "if (HEADS > 2u)", FEWER_HEADS),
     allow(KV_Q8_0, "comparison", "for (var j = 0u; j < 8u; j++) {", "an index past the last quad is clamped to it"),
     allow(KV_APPEND, "comparison", "if (t >= params.rows)", WHOLE),
     allow(KV_APPEND, "guard dropped", "if (t >= params.rows)", WHOLE),
@@ -76,14 +167,22 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(NORM_ROPE_APPEND, "comparison", "if (t >= params.rows)", WHOLE),
     allow(NORM_ROPE_APPEND, "guard dropped", "if (t >= params.rows)", WHOLE),
     allow(NORM_ROPE_APPEND, "sign", "let quad = min(own, quads - 1u);", DROPPED),
-    allow(NORM_ROPE_APPEND, "guard dropped", "if (k_state_scaled)", "states without scales do not look at the largest"),
+    allow(NORM_ROPE_APPEND, "guard dropped", "if (k_state_scaled)", SCALED),
     allow(NORM_ROPE_HEADS, "comparison", "if (t >= params.rows)", WHOLE),
     allow(NORM_ROPE_HEADS, "guard dropped", "if (t >= params.rows)", WHOLE),
     allow(NORM_ROPE_HEADS, "sign", "let quad = min(own, quads - 1u);", DROPPED),
     allow(NORM_ROPE_HEADS, "guard dropped", "        if (normed) {", "a weight that no norm uses"),
-    allow(NORM_ROPE_HEADS, "guard dropped", "if (k_state_scaled)", "states without scales do not look at the largest"),
+    allow(NORM_ROPE_HEADS, "guard dropped", "if (k_state_scaled)", SCALED),
     allow(HEAD_MOST, "barrier dropped", "workgroupBarrier();", EIGHT),
     allow(MERGED_F32, "guard dropped", "if (inside)", CLAMPED),
+    allow(EIGHTS_1, "guard dropped", "if (first)", SECOND),
+    allow(EIGHTS_2, "guard dropped", "if (first)", SECOND),
+    allow(PART_WEIGHTS, "comparison", "for (var s = 0u; s < MOST_SPLITS; s++) {", CLAMPED),
+    allow(PART_WEIGHTS, "", "if (lid < MOST_SPLITS)", CLAMPED),
+    allow(PART_WEIGHTS_WIDE, "off by one", "for (var apart = 16u;", "an exchange 17 apart and those after it bring the same 32 together"),
+    allow(PART_WEIGHTS_WIDE, "barrier dropped", "workgroupBarrier();", UNSEEN),
+    allow(SIXTEEN_WIDE, "off by one", "if (lanes > 16u)", "there are 16 or 32 lanes"),
+    allow(SIXTEEN_WIDE, "", "if (HEADS >", FEWER_HEADS),
     allow(SLICE_8, "guard dropped", "if (first)", SECOND),
     allow(SLICE_16, "guard dropped", "if (first)", SECOND),
 ];

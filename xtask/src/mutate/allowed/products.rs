@@ -1,14 +1,27 @@
 //! Of products with weights, their formats and experts.
 
-use super::{Allowed, CLAMPED, DROPPED, EXIT, LATER, RACES, allow};
+use super::{Allowed, CLAMPED, DROPPED, EMPTY, EXIT, LATER, RACES, TWICE, UNOWNED, UNSEEN, allow};
 
 const BYTES: &str = "weights of ordinary size have no such scale; tests/format_parity.rs reads every byte";
 const SHARED_OUT: &str = "any stretches in order that cover the slots will do, one thread's all too";
-const UNOWNED: &str = "rows of other parts and past the end make results that are not stored";
+const QUARTERS: &str = "every thread of a quarter holds the same sum, so any of them may store it, or all";
+const ONE_SCALE: &str = "formats that are alike have their scale and their least twice";
+const JOINED: &str = "lanes that differ in lower bits have sums of the same row, which are added afterwards, so that either's will do";
+const IN_STEP: &str = "rows past the last are read in another's stead, and their results are not stored";
+const BAND: &str = "there are one, two or four bands; what is computed of more is not stored";
 
+const FEW_ROWS: &str = "shaders/shared/few_rows.wgsl";
+const FEW_STEPS_2: &str = "shaders/shared/few_steps_2.wgsl";
+const FEW_STEPS_4: &str = "shaders/shared/few_steps_4.wgsl";
+const FEW_STEPS_8: &str = "shaders/shared/few_steps_8.wgsl";
+const GLU_MATMUL_VEC: &str = "shaders/glu_matmul_vec.wgsl";
 const GROUP_EXPERTS: &str = "shaders/group_experts.wgsl";
 const MATMUL: &str = "shaders/matmul.wgsl";
 const MATMUL_EXPERTS: &str = "shaders/matmul_experts.wgsl";
+const MATMUL_FEW: &str = "shaders/matmul_few.wgsl";
+const MATMUL_FEW_Q8: &str = "shaders/matmul_few_q8.wgsl";
+const MATMUL_FEW_Q8_GLU: &str = "shaders/matmul_few_q8_glu.wgsl";
+const MATMUL_FEW_Q8_GROUP: &str = "shaders/matmul_few_q8_group.wgsl";
 const MATMUL_VEC: &str = "shaders/matmul_vec.wgsl";
 const MATMUL_VEC_EXPERTS: &str = "shaders/matmul_vec_experts.wgsl";
 const MATMUL_VEC_GLU: &str = "shaders/matmul_vec_glu.wgsl";
@@ -16,6 +29,9 @@ const MATMUL_VEC_GROUP: &str = "shaders/matmul_vec_group.wgsl";
 const MATMUL_VEC_NORM: &str = "shaders/matmul_vec_norm.wgsl";
 const MATMUL_VEC_Q8: &str = "shaders/matmul_vec_q8.wgsl";
 const NORM_MATMUL_VEC: &str = "shaders/norm_matmul_vec.wgsl";
+const NORM_MATMUL_VEC_GLU: &str = "shaders/norm_matmul_vec_glu.wgsl";
+const NORMED_MATMUL_VEC: &str = "shaders/normed_matmul_vec.wgsl";
+const NORMED_MATMUL_VEC_GLU: &str = "shaders/normed_matmul_vec_glu.wgsl";
 const MXFP4: &str = "shaders/quant/mxfp4.wgsl";
 const NVFP4: &str = "shaders/quant/nvfp4.wgsl";
 const FIFTH: &str = "shaders/quant/units/fifth.wgsl";
@@ -24,6 +40,22 @@ const TQ1_0: &str = "shaders/quant/tq1_0.wgsl";
 const ROUTE: &str = "shaders/route.wgsl";
 
 pub(super) const ALLOWED: &[Allowed] = &[
+    allow(FEW_ROWS, "component", "return fma(w.scale.x", ONE_SCALE),
+    allow(FEW_ROWS, "off by one", "0.0, first == 0u) +", "what a workgroup has not written is zero when it begins"),
+    allow(FEW_STEPS_2, "", "act_load(t + min(1u, last)", "a plan that takes rows in twos has two"),
+    allow(FEW_STEPS_2, "off by one", "var sum = held_own(a + lanes_other2(c, 4u, lid)", JOINED),
+    allow(FEW_STEPS_4, "", "act_load(t + min(3u, last)", IN_STEP),
+    allow(FEW_STEPS_4, "off by one", "lanes_other2(select(four.zw", JOINED),
+    allow(FEW_STEPS_4, "off by one", "let sum = held_own(a + lanes_other4(c, 8u, lid)", JOINED),
+    allow(FEW_STEPS_8, "off by one", "lanes_other4(select(high", JOINED),
+    allow(FEW_STEPS_8, "off by one", "lanes_other2(select(four.zw", JOINED),
+    allow(FEW_STEPS_8, "off by one", "lanes_other4(c[0], 16u, lid)", JOINED),
+    allow(FEW_STEPS_8, "off by one", "lanes_other4(c[1], 16u, lid)", JOINED),
+    allow(GLU_MATMUL_VEC, "comparison", "if (number * rows >= params.n)", EXIT),
+    allow(GLU_MATMUL_VEC, "guard dropped", "if (number * rows >= params.n)", EXIT),
+    allow(GLU_MATMUL_VEC, "comparison", "for (var first = 0u; first < quads;", EMPTY),
+    allow(GLU_MATMUL_VEC, "sign", "let at = min(first + lid, quads - 1u);", DROPPED),
+    allow(GLU_MATMUL_VEC, "sign", "params.n - 1u", UNOWNED),
     allow(GROUP_EXPERTS, "comparison", "if (expert >= params.experts)", "a workgroup past the last expert finds no slot of its own"),
     allow(GROUP_EXPERTS, "guard dropped", "if (expert >= params.experts)", "a workgroup past the last expert finds no slot of its own"),
     allow(GROUP_EXPERTS, "comparison", "for (var e = lid; e < params.experts;", "one count more is cleared, which nobody reads"),
@@ -39,6 +71,33 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(MATMUL_EXPERTS, "comparison", "for (var k0 = 0u; k0 < k;", "columns past the end are staged as zeros"),
     allow(MATMUL_EXPERTS, "sign", "let x_row =", "slots past the tile's make results that are not stored"),
     allow(MATMUL_EXPERTS, "off by one", "(select(0u, local + row", UNOWNED),
+    allow(MATMUL_FEW, "comparison", "for (var i = lid; i < 256u;", LATER),
+    allow(MATMUL_FEW, "barrier dropped", "    workgroupBarrier();", UNSEEN),
+    allow(MATMUL_FEW, "sign", "params.row_count - 1u", UNOWNED),
+    allow(MATMUL_FEW, "comparison", "first < units;", EMPTY),
+    allow(MATMUL_FEW, "sign", "k, min(unit, units - 1u));", DROPPED),
+    allow(MATMUL_FEW, "", "if (BANDS >", BAND),
+    allow(MATMUL_FEW_Q8, "comparison", "if (r0 >= params.row_count)", EXIT),
+    allow(MATMUL_FEW_Q8, "sign", "params.row_count - 1u;", UNOWNED),
+    allow(MATMUL_FEW_Q8, "comparison", "first < blocks;", EMPTY),
+    allow(MATMUL_FEW_Q8_GLU, "sign", "min(32u, params.n - r0)", "there are always 32 rows, as they are whole blocks"),
+    allow(MATMUL_FEW_Q8_GLU, "comparison", "first < blocks;", EMPTY),
+    allow(MATMUL_FEW_Q8_GLU, "comparison", "i < max(8u * STEPS, WG);", EMPTY),
+    allow(
+        MATMUL_FEW_Q8_GLU,
+        "minimum",
+        "i < max(8u * STEPS, WG);",
+        "threads past the last quad store nothing; they are there to meet barriers",
+    ),
+    allow(MATMUL_FEW_Q8_GLU, "sign", "min(i >> 3u, STEPS - 1u)", DROPPED),
+    allow(MATMUL_FEW_Q8_GROUP, "sign", "let final_row = rows_w - 1u;", UNOWNED),
+    allow(MATMUL_FEW_Q8_GROUP, "comparison", "first < blocks;", EMPTY),
+    allow(
+        MATMUL_FEW_Q8_GROUP,
+        "comparison",
+        "for (var r = 0u; r < count;",
+        "rows past the tile are nobody's where it is smaller than MOST; cases of MOST are those of matmul_few_q8.wgsl, which need fewer columns",
+    ),
     allow(MATMUL_VEC, "comparison", "if (r >= params.row_count)", "the store has a guard of its own"),
     allow(MATMUL_VEC, "guard dropped", "if (r >= params.row_count)", "the store has a guard of its own"),
     allow(MATMUL_VEC, "sign", "let last = params.row_count - 1u", "rows past the end make results that are not stored"),
@@ -71,19 +130,33 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(MATMUL_VEC_GROUP, "sign", "params.rows_c - 1u", UNOWNED),
     allow(MATMUL_VEC_NORM, "off by one", "min(lid, 7u)", DROPPED),
     allow(MATMUL_VEC_NORM, "guard dropped", "if (inside)", CLAMPED),
+    allow(MATMUL_VEC_NORM, "", "if (lane % QUARTER == 0u)", QUARTERS),
+    allow(MATMUL_VEC_NORM, "component", "let v = vec4<f32>(low.xy,", "the third and the fourth are one sum"),
     allow(MATMUL_VEC_Q8, "comparison", "if (r >= params.row_count)", EXIT),
     allow(MATMUL_VEC_Q8, "guard dropped", "if (r >= params.row_count)", EXIT),
     allow(MATMUL_VEC_GROUP, "", "if (lid != 0u && lid != QUARTER)", RACES),
-    allow(MATMUL_VEC_Q8, "comparison", "if (lid < ROWS &&", RACES),
-    allow(MATMUL_VEC_Q8, "", "if (PARTS > 1u)", "a single part's sum passes through workgroup memory unchanged"),
-    allow(MATMUL_VEC_Q8, "off by one", "if (lid % LANES == 0u)", "every thread of a part has the part's sum"),
-    allow(MATMUL_VEC_Q8, "guard dropped", "if (lid % LANES == 0u)", "every thread of a part has the part's sum"),
+    allow(MATMUL_VEC_Q8, "comparison", "let inside = lid < ROWS &&", RACES),
+    allow(MATMUL_VEC_Q8, "off by one", "if (lid % QUARTER == 0u)", QUARTERS),
+    allow(MATMUL_VEC_Q8, "guard dropped", "if (lid % QUARTER == 0u)", QUARTERS),
     allow(MATMUL_VEC_Q8, "sign", "params.row_count - 1u", UNOWNED),
     allow(NORM_MATMUL_VEC, "", "if (number >= before_c + (params.rows_c", EXIT),
     allow(NORM_MATMUL_VEC, "sign", "params.rows_a - 1u", UNOWNED),
     allow(NORM_MATMUL_VEC, "sign", "params.rows_b - 1u", UNOWNED),
     allow(NORM_MATMUL_VEC, "sign", "params.rows_c - 1u", UNOWNED),
     allow(NORM_MATMUL_VEC, "", "if (lane >= 2u)", "two subgroups write the same place, and it is chance whose value stays"),
+    allow(NORM_MATMUL_VEC_GLU, "comparison", "if (number * ROWS >= params.n)", EXIT),
+    allow(NORM_MATMUL_VEC_GLU, "guard dropped", "if (number * ROWS >= params.n)", EXIT),
+    allow(NORM_MATMUL_VEC_GLU, "sign", "params.n - 2u", UNOWNED),
+    allow(NORM_MATMUL_VEC_GLU, "sign", "QUADS - 1u", DROPPED),
+    allow(NORMED_MATMUL_VEC, "", "if (number >= before_c + (params.rows_c", EXIT),
+    allow(NORMED_MATMUL_VEC, "sign", "params.rows_a - 1u", UNOWNED),
+    allow(NORMED_MATMUL_VEC, "sign", "params.rows_b - 1u", UNOWNED),
+    allow(NORMED_MATMUL_VEC, "sign", "params.rows_c - 1u", UNOWNED),
+    allow(NORMED_MATMUL_VEC, "off by one", "if (lane > 0u)", TWICE),
+    allow(NORMED_MATMUL_VEC, "guard dropped", "if (lane > 0u)", TWICE),
+    allow(NORMED_MATMUL_VEC_GLU, "sign", "let j = min(lane, units - 1u);", DROPPED),
+    allow(NORMED_MATMUL_VEC_GLU, "off by one", "if (lane == 0u || lane == QUARTER)", QUARTERS),
+    allow(NORMED_MATMUL_VEC_GLU, "off by one", "block[min(lid, 7u)]", DROPPED),
     allow(MXFP4, "mask", "& 255u", BYTES),
     allow(MXFP4, "off by one", "254u", BYTES),
     allow(NVFP4, "mask", "& 255u", "the sign bit of a scale is never set"),

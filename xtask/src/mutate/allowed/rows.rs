@@ -1,9 +1,8 @@
 //! Of norms, packing, activations and reductions.
 
-use super::{Allowed, CLAMPED, DROPPED, EIGHT, EXIT, LATER, SPARE, TWICE, allow};
+use super::{ALIKE, Allowed, CLAMPED, DROPPED, EIGHT, EMPTY, EXIT, LATER, SPARE, TWICE, allow};
 
 const HALVES: &str = "both arms are one half at zero";
-const ALIKE: &str = "neighbours hold the same by then, so that either will do";
 const HALVES_WRITE: &str = "both halves of a block's threads write the same words";
 const AGAIN: &str = "the callers synchronise before they reduce again";
 
@@ -21,6 +20,8 @@ const PACK_Q8_QUAD: &str = "shaders/shared/pack_q8.wgsl";
 const PACK_Q8_SUBGROUP: &str = "shaders/shared/pack_q8_subgroup.wgsl";
 const Q8_BLOCK: &str = "shaders/shared/q8_block.wgsl";
 const Q8_STORE: &str = "shaders/shared/q8_store.wgsl";
+const ACTS_NORM: &str = "shaders/shared/acts_norm.wgsl";
+const ACTS_NORM_ADD: &str = "shaders/shared/acts_norm_add.wgsl";
 const ACTS_OWN: &str = "shaders/shared/acts_own.wgsl";
 const REDUCE: &str = "shaders/shared/reduce.wgsl";
 const REDUCE_SUBGROUP: &str = "shaders/shared/reduce_subgroup.wgsl";
@@ -58,6 +59,11 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(PACK_Q8_SUBGROUP, "", "let upper =", "only threads of the lower half write sums"),
     allow(Q8_BLOCK, "component", "scale.x == 0.0", "the scale and its inverse are zero together"),
     allow(Q8_STORE, "mask", "let word = lid & 7u;", HALVES_WRITE),
+    allow(ACTS_NORM, "comparison", "start < quads;", EMPTY),
+    allow(ACTS_NORM, "sign", "let at = min(quad, quads - 1u);", DROPPED),
+    allow(ACTS_NORM_ADD, "sign", "let at = min(quad, quads - 1u);", DROPPED),
+    allow(ACTS_NORM_ADD, "", "if (quads > ", EMPTY),
+    allow(ACTS_OWN, "guard dropped", "if (word < 4u)", "the last of those that write the fourth word, in order, is the one that has it"),
     allow(ACTS_OWN, "mask", "let word = lid & 7u;", HALVES_WRITE),
     allow(REDUCE, "comparison", "if (lid < half)", SPARE),
     allow(REDUCE, "guard dropped", "if (lid < half)", SPARE),
