@@ -6,7 +6,7 @@ use kernels::compose::Kernel;
 use kernels::parity::{Case, Gen, cases};
 use kernels::plan::parts;
 use kernels::sweep::{Known, Outcome, Target, check};
-use kernels::{Caps, Device, Limits, Select, StateKind, ops};
+use kernels::{Caps, Class, Device, Limits, Select, StateKind, Table, ops};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::num::NonZero;
@@ -161,4 +161,16 @@ fn targets_name_every_format_and_kv_type_of_every_row() {
             "{ty}"
         );
     }
+}
+
+#[test]
+fn cases_of_few_rows_reach_every_form_that_cooperative_matrices_have_of_them() {
+    let most =
+        Caps { max_workgroup: 1024, max_workgroup_bytes: 48 << 10, max_storage_buffers: 16, max_binding_bytes: 1 << 30, ..Caps::WEBGPU };
+    let table = Table::usual(Class::Discrete, true);
+    let caps = Caps { subgroups: true, subgroup_size: 32, cooperative: true, table, ..most };
+    let targets =
+        Target::all(&caps).into_iter().filter(|target| target.kernel.row.entry == "matmul_few" && target.format() == Some(GgmlType::Q8_0));
+    let reached: usize = targets.map(|target| target.cases(&caps, 0, 1).count()).sum();
+    assert_eq!(reached, 9);
 }

@@ -138,9 +138,13 @@ pub fn lower(op: &Matmul, scales: Tensor, cx: &Lower<'_>) -> Vec<Dispatch> {
 /// Every format with units, rows at the edges of bands, columns that leave subgroups without any, activations far outside the range of f16, or
 /// a norm's; as the planner makes it of a plain product.
 pub fn case(g: &mut Gen) -> Case {
-    let (rows, ty) = (g.pick(&[9, 15, 16, 17, 32, 33, 64]), g.format_with(|f| f.units.is_some()));
-    let n = g.pick(&[1, 15, 16, 17, 31, 33, 97, TILE * FEWER_WORKGROUPS + 1]);
-    let cols = if n > 128 { g.pick(&[256, LONG_COLUMNS]) } else { g.cols(ty) + if g.coin() { LONG_COLUMNS } else { 0 } };
+    let (rows, ty) = (g.pick(&[9, 16, 17, 32, 33, 64]), g.format_with(|f| f.units.is_some()));
+    // Of each form as many: of few columns, of many columns by few rows, and by more.
+    let (n, cols) = match g.pick(&[0, 1, 2]) {
+        0 => (g.pick(&[1, 15, 16, 17, 31, 33, 97]), g.cols(ty)),
+        1 => (g.pick(&[1, 15, 16, 17, 31, 33, 97]), g.cols(ty) + LONG_COLUMNS),
+        _ => (TILE * FEWER_WORKGROUPS + 1, LONG_COLUMNS),
+    };
     let mut case = Case::new(rows);
     case.options = PlanOptions { fast: true, ..case.options };
     case.halves = true;
