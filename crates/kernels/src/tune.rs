@@ -4,9 +4,10 @@ mod probe;
 
 pub use probe::Shapes;
 
-use crate::device::{Class, Device};
+use crate::device::{Caps, Class, Device};
 use crate::error::Error;
 use crate::measure::WARM_UP;
+use crate::ops::attention_short::keys_of_whole;
 use crate::table::{Table, Threshold};
 use crate::weights::Weights;
 use probe::{Layers, Planned, Probe};
@@ -66,9 +67,9 @@ const LONG: Duration = Duration::from_millis(100);
 #[derive(Copy, Clone)]
 enum How {
     /// The rising points at which the row that it is for is timed beside the next one.
-    UpTo(&'static [u32], fn(&Shapes, u32) -> Probe),
+    UpTo(&'static [u32], fn(&Shapes, &Caps, u32) -> Probe),
     /// Numbers that are tried beside the one in force, and the rows that a probe of one has.
-    Best(&'static [u32], fn(&Shapes, u32) -> Probe, fn(u32) -> u32, f64),
+    Best(&'static [u32], fn(&Shapes, &Caps, u32) -> Probe, fn(u32) -> u32, f64),
 }
 
 /// In the order of what they are worth, should the time not suffice for all.
@@ -77,17 +78,17 @@ const SEARCHES: [(&str, How); 7] = [
     ("few_rows", How::UpTo(&[16, 32, 48, 64], mlp)),
     (
         "short_keys",
-        How::UpTo(&[64, 128, 256, 512, 768, 1024, 1536, 2048], |shapes, keys| Probe::Attention {
-            keys: keys.min(keys * 128 / shapes.head_dim),
+        How::UpTo(&[64, 128, 256, 512, 768, 1024, 1536, 2048], |shapes, caps, keys| Probe::Attention {
+            keys: keys_of_whole(shapes.head_dim, caps, keys),
         }),
     ),
-    ("split_workgroups", How::Best(&[128, 256, 512, 1024], |_, _| Probe::Attention { keys: 4096 }, |_| 1, MARGIN)),
-    ("norm_columns", How::UpTo(&[1, 2, 3, 4, 6, 8], |shapes, n| Probe::Mlp { rows: 1, width: shapes.width, hidden: n * shapes.width })),
-    ("glu_columns", How::UpTo(&[1024, 1536, 2048, 2560, 4096], |shapes, width| Probe::Mlp { rows: 2048, width, hidden: shapes.hidden })),
+    ("split_workgroups", How::Best(&[128, 256, 512, 1024], |_, _, _| Probe::Attention { keys: 4096 }, |_| 1, MARGIN)),
+    ("norm_columns", How::UpTo(&[1, 2, 3, 4, 6, 8], |shapes, _, n| Probe::Mlp { rows: 1, width: shapes.width, hidden: n * shapes.width })),
+    ("glu_columns", How::UpTo(&[1024, 1536, 2048, 2560, 4096], |shapes, _, width| Probe::Mlp { rows: 2048, width, hidden: shapes.hidden })),
     ("chunk", How::Best(&[512, 1024, 2048], mlp, |rows| rows, CHUNK_MARGIN)),
 ];
 
-fn mlp(shapes: &Shapes, rows: u32) -> Probe {
+fn mlp(shapes: &Shapes, _: &Caps, rows: u32) -> Probe {
     Probe::Mlp { rows, width: shapes.width, hidden: shapes.hidden }
 }
 
@@ -183,12 +184,13 @@ struct Search {
 
 impl Search {
     /// What is timed for a point, and beside it.
-    fn sides(&self, at: u32, table: Table) -> [Side; 2] {
+    fn sides(&self, at: u32, caps: &Caps) -> [Side; 2] {
+        let table = caps.table;
         let side = |probe: Probe, value, rows| (Layers { probe, shapes: self.shapes }, self.threshold.set(table, value), rows);
         match self.how {
-            How::UpTo(_, probe) => [at, at - 1].map(|value| side(probe(&self.shapes, at), value, 1)),
+            How::UpTo(_, probe) => [at, at - 1].map(|value| side(probe(&self.shapes, caps, at), value, 1)),
             How::Best(_, probe, rows, _) => {
-                [at, self.threshold.of(table)].map(|value| side(probe(&self.shapes, value), value, rows(value)))
+                [at, self.threshold.of(table)].map(|value| side(probe(&self.shapes, caps, value), value, rows(value)))
             }
         }
     }
@@ -198,7 +200,7 @@ impl Search {
         let (How::UpTo(points, _) | How::Best(points, ..)) = self.how;
         let mut differing = vec![];
         for &at in points {
-            let [with, without] = self.sides(at, device.caps().table);
+            let [with, without] = self.sides(at, device.caps());
             if with.0.kernels(device.caps(), with.1)? != without.0.kernels(device.caps(), without.1)? {
                 differing.push(at);
             }
@@ -220,8 +222,9 @@ impl Timer<'_> {
     /// The comparisons for one threshold, as far as there is time and leave; none beyond where the next row takes over.
     fn tries(&mut self, search: &Search, points: &[u32], table: Table, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<Try>, Error> {
         let mut tries: Vec<Try> = vec![];
+        let caps = Caps { table, ..self.device.caps().clone() };
         for &at in points {
-            let [with, without] = search.sides(at, table);
+            let [with, without] = search.sides(at, &caps);
             if !go_on() {
                 break;
             }

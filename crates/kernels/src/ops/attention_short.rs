@@ -9,6 +9,7 @@ use super::norm_rope_append::NormRopeAppend;
 use super::norm_rope_heads::NormRopeHeads;
 use super::{Attend, Io, Op, Operation, Work, attention, attention_short_128, attention_short_batch, attention_short_whole, kv_append, pack_q8, rms_norm, rope};
 use crate::compare::Compare;
+use crate::device::Caps;
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
 use crate::plan::{Absorbed, Arg, Dispatch, Grid, Lower, Makers, When, fixed};
@@ -84,6 +85,21 @@ fn row(dim: u32) -> &'static Row {
     if dim > WG { &ATTENTION_SHORT_512 } else { &ATTENTION_SHORT }
 }
 
+fn threads(dim: u32) -> u32 {
+    if dim > WG { WIDE_WG } else { WG }
+}
+
+/// [`AttentionShort::keys`] of one row.
+fn keys_of(dim: u32, keys: u32) -> u32 {
+    keys.min(keys * 128 / dim * (threads(dim) / WG))
+}
+
+/// Positions up to which attention of one row with heads of `dim` that rotate as a whole, without a softcap, is one kernel on this device, where it is
+/// so up to `keys` of heads of 128.
+pub(crate) fn keys_of_whole(dim: u32, caps: &Caps, keys: u32) -> u32 {
+    attention_short_whole::keys(dim, caps, keys).unwrap_or_else(|| keys_of(dim, keys))
+}
+
 /// A packed join of one row, with the split and the rotations before it.
 pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
     let Op::AttentionMerge(merge) = op else { return None };
@@ -114,7 +130,7 @@ impl AttentionShort {
     }
 
     fn threads(&self) -> u32 {
-        if self.split.of.q.shape.dim > WG { WIDE_WG } else { WG }
+        threads(self.split.of.q.shape.dim)
     }
 
     /// Positions up to which one workgroup per head is faster, where it is so up to `keys` of heads of 128: of longer heads it is for fewer, by the
@@ -125,7 +141,7 @@ impl AttentionShort {
         if rows > 1 {
             return keys.saturating_mul(rows + 1).div_ceil(2).min(KEYS);
         }
-        keys.min(keys * 128 / self.split.of.q.shape.dim * (self.threads() / WG))
+        keys_of(self.split.of.q.shape.dim, keys)
     }
 
     pub(super) fn finished(&self) -> Finished<'_> {
@@ -196,7 +212,7 @@ impl Operation for AttentionShort {
         let (short, keys) = match (attention_short_batch::lower(self, cx), attention_short_128::served(self, cx.caps), whole) {
             (Some(batch), ..) => (batch, self.keys(keys)),
             (None, Some(heads), _) => (attention_short_128::lower(self, heads, cx), self.keys(keys)),
-            (None, None, Some(row)) => (attention_short_whole::lower(self, row, cx), attention_short_whole::keys(self, keys)),
+            (None, None, Some(row)) => (attention_short_whole::lower(self, row, cx), keys_of_whole(self.split.of.q.shape.dim, cx.caps, keys)),
             (None, None, None) => (self.short(cx), self.keys(keys)),
         };
         if (1..=keys).contains(&self.window()) {

@@ -37,22 +37,26 @@ kernel! {
 /// Elements of a head that a workgroup makes.
 const PART: u32 = 64;
 
+/// The row for one row of queries with heads of `dim`, if there is one and it fits.
+fn row(dim: u32, caps: &Caps) -> Option<&'static Row> {
+    let row = match dim {
+        256 => &ATTENTION_SHORT_WHOLE,
+        512 => &ATTENTION_SHORT_WHOLE_LONG,
+        _ => return None,
+    };
+    row.fits(caps).then_some(row)
+}
+
 /// The row that serves this attention, if one does.
 pub(super) fn served(op: &AttentionShort, caps: &Caps) -> Option<&'static Row> {
     let shape = op.split.of.q.shape;
-    let dim = shape.dim;
-    let row = match (shape.rows, dim) {
-        (1, 256) => &ATTENTION_SHORT_WHOLE,
-        (1, 512) => &ATTENTION_SHORT_WHOLE_LONG,
-        _ => return None,
-    };
-    let whole = op.finished().table.shape.dim == dim && op.split.of.attend.softcap.is_none();
-    (whole && row.fits(caps)).then_some(row)
+    let whole = op.finished().table.shape.dim == shape.dim && op.split.of.attend.softcap.is_none();
+    row(shape.dim, caps).filter(|_| whole && shape.rows == 1)
 }
 
-/// Positions up to which it is faster than parts of the keys and their join, where it is so up to `keys` of heads of 128.
-pub(super) fn keys(op: &AttentionShort, keys: u32) -> u32 {
-    keys * 256 / op.split.of.q.shape.dim
+/// Positions up to which such a row is faster than parts of the keys and their join, where heads of 128 are up to `keys`.
+pub(super) fn keys(dim: u32, caps: &Caps, keys: u32) -> Option<u32> {
+    row(dim, caps).map(|_| keys * 256 / dim)
 }
 
 /// Its dispatch.

@@ -52,11 +52,10 @@ fn the_points_of_a_threshold_rise_and_a_device_that_has_all_rows_has_most_of_the
     let device = crate::device::tests::device();
     let table = Table::usual(Class::Discrete, true);
     let (max_workgroup_bytes, max_storage_buffers) = (48 << 10, 16);
-    let caps =
-        crate::Caps { cooperative: true, max_workgroup: 1024, max_workgroup_bytes, max_storage_buffers, table, ..crate::Caps::WEBGPU };
+    let caps = Caps { cooperative: true, max_workgroup: 1024, max_workgroup_bytes, max_storage_buffers, table, ..Caps::WEBGPU };
     let device = device.with_caps(caps);
-    let long = Shapes { head_dim: 256, ..Shapes::LARGE };
-    for (shapes, (name, how)) in [Shapes::LARGE, long].into_iter().flat_map(|shapes| SEARCHES.map(|search| (shapes, search))) {
+    let [long, longest] = [256, 512].map(|head_dim| Shapes { head_dim, ..Shapes::LARGE });
+    for (shapes, (name, how)) in [Shapes::LARGE, long, longest].into_iter().flat_map(|shapes| SEARCHES.map(|search| (shapes, search))) {
         let search = Search { threshold: Threshold::named(name), how, shapes };
         let (How::UpTo(points, _) | How::Best(points, ..)) = how;
         let found = search.points(&device).expect("plans");
