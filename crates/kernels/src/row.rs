@@ -101,10 +101,10 @@ impl Row {
             "matmul_vec_norm"
             | "attention_short_512"
             | "attention_short_whole"
-            | "norm_matmul_vec_glu"
-            | "normed_matmul_vec"
-            | "normed_matmul_vec_glu_silu"
-            | "normed_matmul_vec_glu_gelu" => 512,
+            | "norm_add_matmul_vec_glu"
+            | "norm_pack_matmul_vec"
+            | "norm_pack_matmul_vec_glu_silu"
+            | "norm_pack_matmul_vec_glu_gelu" => 512,
             _ => 256,
         }
     }
@@ -115,12 +115,12 @@ impl Row {
     pub fn workgroup_bytes(&self) -> u32 {
         match self.name {
             "attention_coop_256" | "attention_coop_512" => 48 << 10,
-            "matmul_vec_norm_long" | "normed_matmul_vec" | "normed_matmul_vec_glu_silu" | "normed_matmul_vec_glu_gelu" => 32 << 10,
+            "matmul_vec_norm_long" | "norm_pack_matmul_vec" | "norm_pack_matmul_vec_glu_silu" | "norm_pack_matmul_vec_glu_gelu" => 32 << 10,
             "attention_short_512"
             | "attention_short_whole"
             | "attention_short_whole_long"
             | "attention_deep_long"
-            | "norm_matmul_vec_glu" => 32 << 10,
+            | "norm_add_matmul_vec_glu" => 32 << 10,
             _ if self.cooperative() => 32 << 10,
             _ => 16 << 10,
         }
@@ -131,9 +131,9 @@ impl Row {
     #[must_use]
     pub fn storage_buffers(&self) -> usize {
         match self.name {
-            "norm_matmul_vec" => 12,
+            "norm_add_matmul_vec" => 12,
             "matmul_vec_group"
-            | "normed_matmul_vec"
+            | "norm_pack_matmul_vec"
             | "norm_rope_heads"
             | "attention_short"
             | "attention_short_512"
@@ -145,7 +145,7 @@ impl Row {
             | "attention_deep_raw"
             | "attention_deep_raw_2" => 11,
             name if name.starts_with("matmul_few_q8_group_") => 11,
-            "norm_matmul_vec_glu" => 9,
+            "norm_add_matmul_vec_glu" => 9,
             _ => 8,
         }
     }

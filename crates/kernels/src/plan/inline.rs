@@ -1,14 +1,14 @@
 //! Lets a product of one row make the row that it reads: all of its workgroups do what one did in a kernel before them.
 
 use crate::device::Caps;
-use crate::ops::{Op, Operation, glu_matmul_vec, norm_matmul_vec, norm_matmul_vec_glu};
+use crate::ops::{Op, Operation, glu_matmul_vec, norm_add_matmul_vec, norm_add_matmul_vec_glu};
 use crate::record::Node;
 use crate::tensor::Tensor;
 
 /// A rule: the operation that the only reader of what `maker` packs becomes with it.
 type Rule = fn(maker: &Op, reader: &Op, caps: &Caps) -> Option<Op>;
 
-const RULES: &[Rule] = &[norm_matmul_vec::inline, norm_matmul_vec_glu::inline, glu_matmul_vec::inline];
+const RULES: &[Rule] = &[norm_add_matmul_vec::inline, norm_add_matmul_vec_glu::inline, glu_matmul_vec::inline];
 
 /// Applies the rules once, front to back. What an operation makes beside must have no reader before it moves to.
 pub fn inline(nodes: Vec<Node>, caps: &Caps) -> Vec<Node> {
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn products_of_one_row_make_it() {
-        assert_eq!(rows(&CAPS, 1, 256, products), ["norm_matmul_vec", "add"]);
+        assert_eq!(rows(&CAPS, 1, 256, products), ["norm_add_matmul_vec", "add"]);
     }
 
     #[test]

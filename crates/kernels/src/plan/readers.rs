@@ -4,8 +4,8 @@
 use crate::device::Caps;
 use crate::ops::matmul::{Matmul, Operand};
 use crate::ops::matmul_vec_q8::MatmulVecAdd;
-use crate::ops::normed_matmul_vec::{self, Normed};
-use crate::ops::{Op, Operation, normed_matmul_vec_glu};
+use crate::ops::norm_pack_matmul_vec::{self, Normed};
+use crate::ops::{Op, Operation, norm_pack_matmul_vec_glu};
 use crate::record::Node;
 use crate::tensor::Tensor;
 
@@ -43,8 +43,8 @@ fn reader(nodes: &[Option<Node>], at: usize, caps: &Caps) -> Option<(usize, Op)>
     let mut readers = (at + 1..nodes.len()).filter(|&later| reads(&nodes[later], packed));
     let (reader, None) = (readers.next()?, readers.next()) else { return None };
     let op = match &nodes[reader].as_ref()?.op {
-        Op::MatmulGroup(group) => normed_matmul_vec::packing(&row, group, caps),
-        Op::MatmulGlu(glu) => normed_matmul_vec_glu::packing(&row, glu, caps),
+        Op::MatmulGroup(group) => norm_pack_matmul_vec::packing(&row, group, caps),
+        Op::MatmulGlu(glu) => norm_pack_matmul_vec_glu::packing(&row, glu, caps),
         _ => None,
     };
     Some((reader, op?))
@@ -122,8 +122,8 @@ mod tests {
     #[test]
     fn readers_of_a_short_row_pack_it_and_what_makes_it_no_longer_does() {
         for kept in [false, true] {
-            assert_eq!(rows(&CAPS, 256, kept, two), ["pack_q8", "matmul_vec_q8", "normed_matmul_vec", "add"]);
-            assert_eq!(rows(&CAPS, 256, kept, gated), ["pack_q8", "matmul_vec_q8", "normed_matmul_vec_glu_silu", "matmul_vec_q8"]);
+            assert_eq!(rows(&CAPS, 256, kept, two), ["pack_q8", "matmul_vec_q8", "norm_pack_matmul_vec", "add"]);
+            assert_eq!(rows(&CAPS, 256, kept, gated), ["pack_q8", "matmul_vec_q8", "norm_pack_matmul_vec_glu_silu", "matmul_vec_q8"]);
         }
     }
 
@@ -133,6 +133,6 @@ mod tests {
         assert_eq!(rows(&CAPS, 1536 + 256, true, two)[1], "matmul_vec_norm");
         assert_eq!(rows(&CAPS, 1024 + 256, true, gated)[1], "matmul_vec_norm");
         assert_eq!(rows(&CAPS, 256, true, lone)[1], "matmul_vec_norm");
-        assert!(!rows(&Caps { max_workgroup: 256, ..CAPS }, 256, true, two).contains(&"normed_matmul_vec"));
+        assert!(!rows(&Caps { max_workgroup: 256, ..CAPS }, 256, true, two).contains(&"norm_pack_matmul_vec"));
     }
 }

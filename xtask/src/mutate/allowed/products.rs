@@ -28,10 +28,10 @@ const MATMUL_VEC_GLU: &str = "shaders/matmul_vec_glu.wgsl";
 const MATMUL_VEC_GROUP: &str = "shaders/matmul_vec_group.wgsl";
 const MATMUL_VEC_NORM: &str = "shaders/matmul_vec_norm.wgsl";
 const MATMUL_VEC_Q8: &str = "shaders/matmul_vec_q8.wgsl";
-const NORM_MATMUL_VEC: &str = "shaders/norm_matmul_vec.wgsl";
-const NORM_MATMUL_VEC_GLU: &str = "shaders/norm_matmul_vec_glu.wgsl";
-const NORMED_MATMUL_VEC: &str = "shaders/normed_matmul_vec.wgsl";
-const NORMED_MATMUL_VEC_GLU: &str = "shaders/normed_matmul_vec_glu.wgsl";
+const NORM_ADD_MATMUL_VEC: &str = "shaders/norm_add_matmul_vec.wgsl";
+const NORM_ADD_MATMUL_VEC_GLU: &str = "shaders/norm_add_matmul_vec_glu.wgsl";
+const NORM_PACK_MATMUL_VEC: &str = "shaders/norm_pack_matmul_vec.wgsl";
+const NORM_PACK_MATMUL_VEC_GLU: &str = "shaders/norm_pack_matmul_vec_glu.wgsl";
 const MXFP4: &str = "shaders/quant/mxfp4.wgsl";
 const NVFP4: &str = "shaders/quant/nvfp4.wgsl";
 const FIFTH: &str = "shaders/quant/units/fifth.wgsl";
@@ -139,24 +139,24 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(MATMUL_VEC_Q8, "off by one", "if (lid % QUARTER == 0u)", QUARTERS),
     allow(MATMUL_VEC_Q8, "guard dropped", "if (lid % QUARTER == 0u)", QUARTERS),
     allow(MATMUL_VEC_Q8, "sign", "params.row_count - 1u", UNOWNED),
-    allow(NORM_MATMUL_VEC, "", "if (number >= before_c + (params.rows_c", EXIT),
-    allow(NORM_MATMUL_VEC, "sign", "params.rows_a - 1u", UNOWNED),
-    allow(NORM_MATMUL_VEC, "sign", "params.rows_b - 1u", UNOWNED),
-    allow(NORM_MATMUL_VEC, "sign", "params.rows_c - 1u", UNOWNED),
-    allow(NORM_MATMUL_VEC, "", "if (lane >= 2u)", "two subgroups write the same place, and it is chance whose value stays"),
-    allow(NORM_MATMUL_VEC_GLU, "comparison", "if (number * ROWS >= params.n)", EXIT),
-    allow(NORM_MATMUL_VEC_GLU, "guard dropped", "if (number * ROWS >= params.n)", EXIT),
-    allow(NORM_MATMUL_VEC_GLU, "sign", "params.n - 2u", UNOWNED),
-    allow(NORM_MATMUL_VEC_GLU, "sign", "QUADS - 1u", DROPPED),
-    allow(NORMED_MATMUL_VEC, "", "if (number >= before_c + (params.rows_c", EXIT),
-    allow(NORMED_MATMUL_VEC, "sign", "params.rows_a - 1u", UNOWNED),
-    allow(NORMED_MATMUL_VEC, "sign", "params.rows_b - 1u", UNOWNED),
-    allow(NORMED_MATMUL_VEC, "sign", "params.rows_c - 1u", UNOWNED),
-    allow(NORMED_MATMUL_VEC, "off by one", "if (lane > 0u)", TWICE),
-    allow(NORMED_MATMUL_VEC, "guard dropped", "if (lane > 0u)", TWICE),
-    allow(NORMED_MATMUL_VEC_GLU, "sign", "let j = min(lane, units - 1u);", DROPPED),
-    allow(NORMED_MATMUL_VEC_GLU, "off by one", "if (lane == 0u || lane == QUARTER)", QUARTERS),
-    allow(NORMED_MATMUL_VEC_GLU, "off by one", "block[min(lid, 7u)]", DROPPED),
+    allow(NORM_ADD_MATMUL_VEC, "", "if (number >= before_c + (params.rows_c", EXIT),
+    allow(NORM_ADD_MATMUL_VEC, "sign", "params.rows_a - 1u", UNOWNED),
+    allow(NORM_ADD_MATMUL_VEC, "sign", "params.rows_b - 1u", UNOWNED),
+    allow(NORM_ADD_MATMUL_VEC, "sign", "params.rows_c - 1u", UNOWNED),
+    allow(NORM_ADD_MATMUL_VEC, "", "if (lane >= 2u)", "two subgroups write the same place, and it is chance whose value stays"),
+    allow(NORM_ADD_MATMUL_VEC_GLU, "comparison", "if (number * ROWS >= params.n)", EXIT),
+    allow(NORM_ADD_MATMUL_VEC_GLU, "guard dropped", "if (number * ROWS >= params.n)", EXIT),
+    allow(NORM_ADD_MATMUL_VEC_GLU, "sign", "params.n - 2u", UNOWNED),
+    allow(NORM_ADD_MATMUL_VEC_GLU, "sign", "QUADS - 1u", DROPPED),
+    allow(NORM_PACK_MATMUL_VEC, "", "if (number >= before_c + (params.rows_c", EXIT),
+    allow(NORM_PACK_MATMUL_VEC, "sign", "params.rows_a - 1u", UNOWNED),
+    allow(NORM_PACK_MATMUL_VEC, "sign", "params.rows_b - 1u", UNOWNED),
+    allow(NORM_PACK_MATMUL_VEC, "sign", "params.rows_c - 1u", UNOWNED),
+    allow(NORM_PACK_MATMUL_VEC, "off by one", "if (lane > 0u)", TWICE),
+    allow(NORM_PACK_MATMUL_VEC, "guard dropped", "if (lane > 0u)", TWICE),
+    allow(NORM_PACK_MATMUL_VEC_GLU, "sign", "let j = min(lane, units - 1u);", DROPPED),
+    allow(NORM_PACK_MATMUL_VEC_GLU, "off by one", "if (lane == 0u || lane == QUARTER)", QUARTERS),
+    allow(NORM_PACK_MATMUL_VEC_GLU, "off by one", "block[min(lid, 7u)]", DROPPED),
     allow(MXFP4, "mask", "& 255u", BYTES),
     allow(MXFP4, "off by one", "254u", BYTES),
     allow(NVFP4, "mask", "& 255u", "the sign bit of a scale is never set"),

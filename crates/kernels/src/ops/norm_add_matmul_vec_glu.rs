@@ -4,7 +4,7 @@
 use super::matmul_vec_glu::MatmulGlu;
 use super::matmul_vec_q8::matmul_q8;
 use super::norm_add::NormAdd;
-use super::norm_matmul_vec::{makes, row};
+use super::norm_add_matmul_vec::{makes, row};
 use super::pack_q8::BLOCK;
 use super::{Io, Op, Operation, Work, geglu, pack_q8};
 use crate::compare::Compare;
@@ -15,10 +15,10 @@ use crate::plan::{Dispatch, Grid, Lower};
 use crate::tensor::Counts;
 
 kernel! {
-    NORM_MATMUL_VEC_GLU: "norm_matmul_vec_glu",
-    entry: "norm_matmul_vec_glu",
+    NORM_ADD_MATMUL_VEC_GLU: "norm_add_matmul_vec_glu",
+    entry: "norm_add_matmul_vec_glu",
     wgsl: [
-        "norm_matmul_vec_glu.wgsl", "shared/acts_norm_add.wgsl", "shared/acts_own.wgsl", "shared/norm_share.wgsl",
+        "norm_add_matmul_vec_glu.wgsl", "shared/acts_norm_add.wgsl", "shared/acts_own.wgsl", "shared/norm_share.wgsl",
         "shared/gelu4.wgsl", "shared/gelu.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl",
         "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
@@ -35,7 +35,7 @@ const ROWS: u32 = 64;
 
 /// packed = 8 bits of gelu(gate x) * (up x), with x the packed sum, which no other operation reads.
 #[derive(Clone, Debug)]
-pub struct NormMatmulVecGlu {
+pub struct NormAddMatmulVecGlu {
     pub sum: NormAdd,
     pub glu: MatmulGlu,
 }
@@ -43,11 +43,11 @@ pub struct NormMatmulVecGlu {
 /// A gated activation that reads a packed sum.
 pub(crate) fn inline(maker: &Op, reader: &Op, caps: &Caps) -> Option<Op> {
     let (Op::NormAdd(sum), Op::MatmulGlu(glu)) = (maker, reader) else { return None };
-    let fits = glu.gelu && makes(sum, 2 * glu.gate.w.rows) && NORM_MATMUL_VEC_GLU.fits(caps);
-    fits.then(|| NormMatmulVecGlu { sum: sum.clone(), glu: glu.clone() }.into())
+    let fits = glu.gelu && makes(sum, 2 * glu.gate.w.rows) && NORM_ADD_MATMUL_VEC_GLU.fits(caps);
+    fits.then(|| NormAddMatmulVecGlu { sum: sum.clone(), glu: glu.clone() }.into())
 }
 
-impl Operation for NormMatmulVecGlu {
+impl Operation for NormAddMatmulVecGlu {
     fn io(&self) -> Io {
         Io { reads: vec![self.sum.a, self.sum.b], writes: vec![self.sum.h, self.glu.packed] }
     }

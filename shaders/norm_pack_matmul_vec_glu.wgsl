@@ -13,7 +13,7 @@ const QUARTER = LANES / 4u;
 var<workgroup> block: array<vec4<f32>, 8>;
 
 @compute @workgroup_size(WG)
-fn normed_matmul_vec_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+fn norm_pack_matmul_vec_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let number = workgroup_number(id, extents);
     if (number >= params.n >> 5u) {
         return;

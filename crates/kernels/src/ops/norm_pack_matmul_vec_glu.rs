@@ -3,7 +3,7 @@
 
 use super::matmul_vec_glu::MatmulGlu;
 use super::matmul_vec_q8::matmul_q8;
-use super::normed_matmul_vec::Normed;
+use super::norm_pack_matmul_vec::Normed;
 use super::pack_q8::BLOCK;
 use super::{Io, Op, Operation, Work, geglu, pack_q8, rms_norm, swiglu};
 use crate::compare::Compare;
@@ -14,10 +14,10 @@ use crate::plan::{Dispatch, Grid, Lower};
 use crate::tensor::Counts;
 
 kernel! {
-    NORMED_MATMUL_VEC_GLU_SILU: "normed_matmul_vec_glu_silu",
-    entry: "normed_matmul_vec_glu",
+    NORM_PACK_MATMUL_VEC_GLU_SILU: "norm_pack_matmul_vec_glu_silu",
+    entry: "norm_pack_matmul_vec_glu",
     wgsl: [
-        "normed_matmul_vec_glu.wgsl", "shared/acts_norm.wgsl", "shared/acts_own.wgsl", "shared/norm_share.wgsl", "shared/silu4.wgsl", "shared/pack_q8.wgsl",
+        "norm_pack_matmul_vec_glu.wgsl", "shared/acts_norm.wgsl", "shared/acts_own.wgsl", "shared/norm_share.wgsl", "shared/silu4.wgsl", "shared/pack_q8.wgsl",
         "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params { k: u32, n: u32, has_weight: u32, exchange: u32, eps: f32 },
@@ -27,9 +27,9 @@ kernel! {
 }
 
 kernel! {
-    NORMED_MATMUL_VEC_GLU_GELU: "normed_matmul_vec_glu_gelu" = NORMED_MATMUL_VEC_GLU_SILU with
+    NORM_PACK_MATMUL_VEC_GLU_GELU: "norm_pack_matmul_vec_glu_gelu" = NORM_PACK_MATMUL_VEC_GLU_SILU with
     wgsl: [
-        "normed_matmul_vec_glu.wgsl", "shared/acts_norm.wgsl", "shared/acts_own.wgsl", "shared/norm_share.wgsl", "shared/gelu4.wgsl", "shared/gelu.wgsl",
+        "norm_pack_matmul_vec_glu.wgsl", "shared/acts_norm.wgsl", "shared/acts_own.wgsl", "shared/norm_share.wgsl", "shared/gelu4.wgsl", "shared/gelu.wgsl",
         "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl",
         "shared/grid.wgsl"
     ]
@@ -41,18 +41,18 @@ const MOST_COLS: u32 = 1024;
 
 /// packed = 8 bits of activation(gate x) * (up x), with x = norm(h) u.
 #[derive(Clone, Debug)]
-pub struct NormedMatmulVecGlu {
+pub struct NormPackMatmulVecGlu {
     pub row: Normed,
     pub glu: MatmulGlu,
 }
 
 /// A gated activation of a packed row that may pack it.
 pub(crate) fn packing(row: &Normed, glu: &MatmulGlu, caps: &Caps) -> Option<Op> {
-    let fits = row.h.shape.rows == 1 && row.h.shape.width() <= MOST_COLS && NORMED_MATMUL_VEC_GLU_SILU.fits(caps);
-    fits.then(|| NormedMatmulVecGlu { row: row.clone(), glu: glu.clone() }.into())
+    let fits = row.h.shape.rows == 1 && row.h.shape.width() <= MOST_COLS && NORM_PACK_MATMUL_VEC_GLU_SILU.fits(caps);
+    fits.then(|| NormPackMatmulVecGlu { row: row.clone(), glu: glu.clone() }.into())
 }
 
-impl Operation for NormedMatmulVecGlu {
+impl Operation for NormPackMatmulVecGlu {
     fn io(&self) -> Io {
         Io { reads: vec![self.row.h], writes: vec![self.glu.packed] }
     }
@@ -73,7 +73,7 @@ impl Operation for NormedMatmulVecGlu {
         let (h, u) = (self.row.h.into(), self.row.u.into());
         let bind = Bind { h, u, gate: w.into(), up: self.glu.up.w.into(), packed: self.glu.packed.into() };
         let dispatch = bind.dispatch(params, Grid::PerRow { lead: self.row.h.shape, per_row: w.rows / BLOCK });
-        vec![if self.glu.gelu { Dispatch { row: &NORMED_MATMUL_VEC_GLU_GELU, ..dispatch } } else { dispatch }]
+        vec![if self.glu.gelu { Dispatch { row: &NORM_PACK_MATMUL_VEC_GLU_GELU, ..dispatch } } else { dispatch }]
     }
 
     fn cpu(&self, _: &mut Host<'_>) {

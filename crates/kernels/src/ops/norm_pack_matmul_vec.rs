@@ -11,10 +11,10 @@ use crate::plan::{Arg, Dispatch, Grid, Lower};
 use crate::tensor::{Counts, Tensor, Weight};
 
 kernel! {
-    NORMED_MATMUL_VEC: "normed_matmul_vec",
-    entry: "normed_matmul_vec",
+    NORM_PACK_MATMUL_VEC: "norm_pack_matmul_vec",
+    entry: "norm_pack_matmul_vec",
     wgsl: [
-        "normed_matmul_vec.wgsl", "shared/acts_norm.wgsl", "shared/acts_own.wgsl", "shared/norm_share.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl",
+        "norm_pack_matmul_vec.wgsl", "shared/acts_norm.wgsl", "shared/acts_own.wgsl", "shared/norm_share.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl",
         "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params { k: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, has_weight: u32, exchange: u32, eps: f32 },
@@ -41,18 +41,18 @@ pub struct Normed {
 
 /// y = w norm(h) u for every product.
 #[derive(Clone, Debug)]
-pub struct NormedMatmulVec {
+pub struct NormPackMatmulVec {
     pub row: Normed,
     pub products: Vec<Matmul>,
 }
 
 /// Products of a packed row that may pack it.
 pub(crate) fn packing(row: &Normed, group: &MatmulGroup, caps: &Caps) -> Option<Op> {
-    let fits = row.h.shape.rows == 1 && row.h.shape.width() <= MOST_COLS && NORMED_MATMUL_VEC.fits(caps);
-    fits.then(|| NormedMatmulVec { row: row.clone(), products: group.products.clone() }.into())
+    let fits = row.h.shape.rows == 1 && row.h.shape.width() <= MOST_COLS && NORM_PACK_MATMUL_VEC.fits(caps);
+    fits.then(|| NormPackMatmulVec { row: row.clone(), products: group.products.clone() }.into())
 }
 
-impl Operation for NormedMatmulVec {
+impl Operation for NormPackMatmulVec {
     fn io(&self) -> Io {
         Io { reads: vec![self.row.h], writes: self.products.iter().map(|product| product.y).collect() }
     }

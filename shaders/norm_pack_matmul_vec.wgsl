@@ -18,7 +18,7 @@ const LANES = 32u;
 const ROWS = WG / LANES;
 
 @compute @workgroup_size(WG)
-fn normed_matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+fn norm_pack_matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let number = workgroup_number(id, extents);
     let k = params.k;
     let before_b = (params.rows_a + ROWS - 1u) / ROWS;

@@ -16,7 +16,7 @@ const QUADS = ROWS / 4u;
 var<workgroup> block: array<vec4<f32>, QUADS>;
 
 @compute @workgroup_size(WG)
-fn norm_matmul_vec_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+fn norm_add_matmul_vec_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let number = workgroup_number(id, extents);
     if (number * ROWS >= params.n) {
         return;

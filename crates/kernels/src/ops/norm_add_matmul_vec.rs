@@ -12,10 +12,10 @@ use crate::plan::{Arg, Dispatch, Grid, Lower};
 use crate::tensor::{Counts, Tensor};
 
 kernel! {
-    NORM_MATMUL_VEC: "norm_matmul_vec",
-    entry: "norm_matmul_vec",
+    NORM_ADD_MATMUL_VEC: "norm_add_matmul_vec",
+    entry: "norm_add_matmul_vec",
     wgsl: [
-        "norm_matmul_vec.wgsl", "shared/acts_norm_add.wgsl", "shared/acts_own.wgsl", "shared/norm_share.wgsl", "shared/pack_q8.wgsl",
+        "norm_add_matmul_vec.wgsl", "shared/acts_norm_add.wgsl", "shared/acts_own.wgsl", "shared/norm_share.wgsl", "shared/pack_q8.wgsl",
         "shared/q8_block.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params {
@@ -37,7 +37,7 @@ const ROWS: u32 = 16;
 
 /// y = w x for every product, with x the packed sum, which no other operation reads.
 #[derive(Clone, Debug)]
-pub struct NormMatmulVec {
+pub struct NormAddMatmulVec {
     pub sum: NormAdd,
     pub products: Vec<Matmul>,
 }
@@ -58,11 +58,11 @@ pub(crate) fn inline(maker: &Op, reader: &Op, caps: &Caps) -> Option<Op> {
     };
     let rows = products.iter().map(|product| product.w.rows).sum();
     let whole = products.iter().all(|product| product.bias.is_none() && joins(product, caps));
-    let fits = whole && makes(sum, rows) && NORM_MATMUL_VEC.fits(caps);
-    fits.then(|| NormMatmulVec { sum: sum.clone(), products }.into())
+    let fits = whole && makes(sum, rows) && NORM_ADD_MATMUL_VEC.fits(caps);
+    fits.then(|| NormAddMatmulVec { sum: sum.clone(), products }.into())
 }
 
-impl Operation for NormMatmulVec {
+impl Operation for NormAddMatmulVec {
     fn io(&self) -> Io {
         let made = self.products.iter().map(|product| product.y);
         Io { reads: vec![self.sum.a, self.sum.b], writes: std::iter::once(self.sum.h).chain(made).collect() }
