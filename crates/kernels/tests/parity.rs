@@ -84,7 +84,9 @@ fn kernels_compiled_for_their_params_match_their_oracles() {
             hold(&format!("{stem} with seed {seed}"), &outcome);
         }
     }
-    for (name, reads) in [("matmul_vec_q8", false), ("embed", true), ("attention_short_128", true), ("attention_short_128", false)] {
+    let rows: HashSet<_> = Target::all(DEVICE.caps()).iter().map(|target| target.kernel.row.name).collect();
+    let wanted = [("matmul_vec_q8", false), ("embed", true), ("attention_short_128", true), ("attention_short_128", false)];
+    for (name, reads) in wanted.into_iter().filter(|(name, _)| rows.contains(name)) {
         assert!(compiled.contains(&(name, reads)), "{name}, which reads a param: {reads}");
     }
 }
