@@ -34,9 +34,10 @@ var<workgroup> ws: array<mat2x4<f16>, PARTS * TILE * PITCH>;
 var<workgroup> ys: array<f32, PARTS * 256u>;
 
 // Four weights of the bytes of a word, signed and 128 up: as halves they are 1152 more, by their place in the significand, and without it exact.
+// They are counted from the middle, where a weight is small: what scale and least lose as halves, which a block shares, then stays small, too.
 fn four(bytes: u32, scale: vec2<f16>, least: vec2<f16>) -> vec4<f16> {
-    let even = vec2<f16>(unpack2x16float((bytes & 0x00ff00ffu) | 0x64006400u)) - vec2<f16>(1152.0h);
-    let odd = vec2<f16>(unpack2x16float(((bytes >> 8u) & 0x00ff00ffu) | 0x64006400u)) - vec2<f16>(1152.0h);
+    let even = vec2<f16>(unpack2x16float((bytes & 0x00ff00ffu) | 0x64006400u)) - vec2<f16>(1152.0h + w_middle);
+    let odd = vec2<f16>(unpack2x16float(((bytes >> 8u) & 0x00ff00ffu) | 0x64006400u)) - vec2<f16>(1152.0h + w_middle);
     let a = fma(even, scale, -least);
     let b = fma(odd, scale, -least);
     return vec4<f16>(a.x, b.x, a.y, b.y);
@@ -46,8 +47,9 @@ fn four(bytes: u32, scale: vec2<f16>, least: vec2<f16>) -> vec4<f16> {
 fn stage_row(at: u32, held: w_Held, unit: u32, late: bool, live: f16) {
     let unpacked = w_unit_of(held, unit);
     let bytes = select(unpacked.low, unpacked.high, late) ^ vec4<u32>(0x80808080u);
-    let scale = vec2<f16>(live * f16(select(unpacked.scale.x, unpacked.scale.y, late)));
-    let least = vec2<f16>(live * f16(select(unpacked.least.x, unpacked.least.y, late)));
+    let exact = select(unpacked.scale.x, unpacked.scale.y, late);
+    let scale = vec2<f16>(live * f16(exact));
+    let least = vec2<f16>(live * f16(fma(-w_middle, exact, select(unpacked.least.x, unpacked.least.y, late))));
     ws[at] = mat2x4<f16>(four(bytes.x, scale, least), four(bytes.y, scale, least));
     ws[at + 1u] = mat2x4<f16>(four(bytes.z, scale, least), four(bytes.w, scale, least));
 }

@@ -22,7 +22,7 @@ struct Sizes {
     in_flight: u64,
 }
 
-const SIZES: Sizes = Sizes { chunk: 8 << 20, piece: 256 << 10, in_flight: 48 << 20 };
+const SIZES: Sizes = Sizes { chunk: 16 << 20, piece: 256 << 10, in_flight: 96 << 20 };
 
 /// Memory that the device copies from: what is under way, the oldest first, and what may be written again. Drivers take longer to make
 /// such memory than to copy it.

@@ -1,4 +1,7 @@
 // Q4_K in units: the 16 bytes qs[16 u..] hold 16 elements in their low nibbles and the 16 that are 32 further on in the high ones.
+// The quant in the middle of their range.
+const W_middle = 8.0;
+
 fn W_halves(u: u32) -> vec2<u32> {
     let low = ((u >> 1u) << 2u) | (u & 1u);
     return vec2<u32>(low, low + 2u);

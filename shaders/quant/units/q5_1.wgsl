@@ -1,4 +1,7 @@
 // Q5_1 in units: a block each.
+// The quant in the middle of their range.
+const W_middle = 16.0;
+
 fn W_halves(u: u32) -> vec2<u32> {
     return vec2<u32>(2u * u, 2u * u + 1u);
 }

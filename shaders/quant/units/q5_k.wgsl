@@ -1,4 +1,7 @@
 // Q5_K in units: as Q4_K, with the fifth bits of elements 64 n + 16 h.. in bits 2 n (low half) and 2 n + 1 (high half) of qh[16 h..].
+// The quant in the middle of their range.
+const W_middle = 16.0;
+
 fn W_halves(u: u32) -> vec2<u32> {
     let low = ((u >> 1u) << 2u) | (u & 1u);
     return vec2<u32>(low, low + 2u);

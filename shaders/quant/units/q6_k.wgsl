@@ -1,4 +1,7 @@
 // Q6_K in units: the 16 bytes ql[16 u..] hold 16 elements in their low nibbles and the 16 that are 64 further on in the high ones.
+// The quant in the middle of their range.
+const W_middle = 0.0;
+
 fn W_halves(u: u32) -> vec2<u32> {
     let low = ((u >> 2u) << 3u) | (u & 3u);
     return vec2<u32>(low, low + 4u);

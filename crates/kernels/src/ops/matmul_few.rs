@@ -7,7 +7,7 @@ use super::rms_norm;
 use crate::parity::{Case, Gen};
 use crate::plan::{Arg, Dispatch, Grid, Lower, PlanOptions, fixed, parts};
 use crate::row::Row;
-use crate::tensor::{Shape, Tensor, Weight};
+use crate::tensor::{Lead, Shape, Tensor, Weight};
 
 kernel! {
     MATMUL_FEW_16: "matmul_few_16",
@@ -135,8 +135,8 @@ pub fn lower(op: &Matmul, scales: Tensor, cx: &Lower<'_>) -> Vec<Dispatch> {
     parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
 }
 
-/// Every format with units, rows at the edges of bands, columns that leave subgroups without any, activations far outside the range of f16, or
-/// a norm's; as the planner makes it of a plain product.
+/// Every format with units, rows at the edges of bands, columns that leave subgroups without any, activations far outside the range of f16, all
+/// alike, which adds up what a block's scale and least lose, or a norm's; as the planner makes it of a plain product.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, ty) = (g.pick(&[9, 16, 17, 32, 33, 64]), g.format_with(|f| f.units.is_some()));
     // Of each form as many: of few columns, of many columns by few rows, and by more.
@@ -149,7 +149,11 @@ pub fn case(g: &mut Gen) -> Case {
     case.options = PlanOptions { fast: true, ..case.options };
     case.halves = true;
     let w = case.weight(g, ty, n, cols);
-    let x = if g.coin() { case.uniform(g, cols, 1e6) } else { case.tensor(g, cols) };
+    let x = match g.pick(&[0, 1, 2]) {
+        0 => case.uniform(g, cols, 1e6),
+        1 => case.tensor(g, cols),
+        _ => case.given(Shape::new(Lead::Step, rows, cols), vec![g.unit(); (rows * cols) as usize]),
+    };
     let x = if g.coin() { rms_norm(&mut case.rec, x, None, 1e-6) } else { x };
     let bias = g.coin().then(|| case.vector(g, n));
     let y = matmul(&mut case.rec, w, x);
