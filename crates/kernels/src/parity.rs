@@ -203,6 +203,15 @@ impl Case {
         self.given(Shape::new(Lead::Step, rows, width), values)
     }
 
+    /// A random input [rows, width] as by [`Case::tensor`] whose elements are not all alike: of equal ones, what is lost of scales that are rounded
+    /// to f16 adds up over a block of weights, to 1e-5 of the results' squares in formats with a least, where it otherwise cancels.
+    pub fn varied(&mut self, g: &mut Gen, width: u32) -> Tensor {
+        let rows = self.input.positions.len() as u32;
+        let mut draws = std::iter::repeat_with(|| g.values(rows as usize * width as usize));
+        let values = draws.find(|values| values.iter().any(|v| *v != values[0])).expect("never ends");
+        self.given(Shape::new(Lead::Step, rows, width), values)
+    }
+
     /// A random input [rows, width] as by [`Case::tensor`], or rows of any size, up to those whose squares overflow.
     pub fn squared(&mut self, g: &mut Gen, width: u32) -> Tensor {
         if g.coin() {

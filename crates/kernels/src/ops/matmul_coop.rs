@@ -73,7 +73,7 @@ pub fn case(g: &mut Gen) -> Case {
     let mut case = Case::new(rows);
     case.options = PlanOptions { fast: true, ..case.options };
     let w = case.weight(g, ty, n, cols);
-    let x = if g.coin() { case.uniform(g, cols, 1e6) } else { case.tensor(g, cols) };
+    let x = if g.coin() { case.uniform(g, cols, 1e6) } else { case.varied(g, cols) };
     let bias = g.coin().then(|| case.vector(g, n));
     let y = matmul(&mut case.rec, w, x);
     let y = bias.map_or(y, |b| add_bias(&mut case.rec, y, b));

@@ -131,7 +131,7 @@ pub fn case(g: &mut Gen) -> Case {
     let [gate, up] = [(); 2].map(|()| case.weight(g, ty, n, cols));
     let width = g.pick(&[1, 64, 129]);
     let down = case.weight(g, gguf::GgmlType::F16, width, n);
-    let x = if g.coin() { case.uniform(g, cols, 1e6) } else { case.tensor(g, cols) };
+    let x = if g.coin() { case.uniform(g, cols, 1e6) } else { case.varied(g, cols) };
     let (gate, up) = (matmul(&mut case.rec, gate, x), matmul(&mut case.rec, up, x));
     let y = if g.coin() { geglu(&mut case.rec, gate, up) } else { swiglu(&mut case.rec, gate, up) };
     let y = matmul(&mut case.rec, down, y);

@@ -149,7 +149,7 @@ pub fn case(g: &mut Gen) -> Case {
     case.options = PlanOptions { fast: true, ..case.options };
     case.halves = true;
     let w = case.weight(g, ty, n, cols);
-    let x = if g.coin() { case.uniform(g, cols, 1e6) } else { case.tensor(g, cols) };
+    let x = if g.coin() { case.uniform(g, cols, 1e6) } else { case.varied(g, cols) };
     let x = if g.coin() { rms_norm(&mut case.rec, x, None, 1e-6) } else { x };
     let bias = g.coin().then(|| case.vector(g, n));
     let y = matmul(&mut case.rec, w, x);
