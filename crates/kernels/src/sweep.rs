@@ -170,6 +170,12 @@ impl Target {
             .find_map(|piece| if let Piece::Format(ty) | Piece::Units(ty) | Piece::Groups(ty) = piece { Some(*ty) } else { None })
     }
 
+    /// The first case by these seeds that reaches the kernel.
+    pub fn find(&self, caps: &Caps, seeds: &mut impl Iterator<Item = u64>) -> Option<Case> {
+        let mut cases = seeds.map(|seed| (self.make)(&mut Gen::new(seed).only(self.format())));
+        cases.find(|case| case.kernels(caps, !self.kernel.subgroups).is_ok_and(|kernels| kernels.contains(&self.kernel)))
+    }
+
     /// The first `wanted` cases that reach the kernel, from `seed` on.
     ///
     /// # Panics
@@ -177,10 +183,7 @@ impl Target {
     pub fn cases(&self, caps: &Caps, seed: u64, wanted: usize) -> impl Iterator<Item = Case> {
         let mut seeds = seed..seed + PATIENCE * wanted as u64;
         (0..wanted).map(move |n| {
-            let found = seeds.by_ref().map(|seed| (self.make)(&mut Gen::new(seed).only(self.format()))).find(|case| {
-                let kernels = case.kernels(caps, !self.kernel.subgroups);
-                kernels.is_ok_and(|kernels| kernels.contains(&self.kernel))
-            });
+            let found = self.find(caps, &mut seeds);
             found.unwrap_or_else(|| panic!("case {n} of {}: its operation's cases do not reach it", self.kernel.label()))
         })
     }

@@ -82,6 +82,18 @@ fn smaller(weights: Size, available: Size) -> &'static str {
     }
 }
 
+/// Characters of what JSON is wrong for at most.
+const MOST_OF_REASON: usize = 200;
+
+/// What is wrong with JSON. Its own errors quote what they found, however long a hostile file made that; what follows, the place, stays.
+pub(crate) fn json_reason(error: &serde_json::Error) -> String {
+    let reason = error.to_string();
+    match reason.char_indices().nth(MOST_OF_REASON) {
+        Some((end, _)) => format!("{}.. at line {} column {}", &reason[..end], error.line(), error.column()),
+        None => reason,
+    }
+}
+
 impl From<kernels::Error> for Error {
     fn from(error: kernels::Error) -> Self {
         match error {

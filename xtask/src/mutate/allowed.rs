@@ -21,7 +21,7 @@ const fn allow(file: &'static str, fault: &'static str, line: &'static str, why:
     Allowed { file, fault, line, why }
 }
 
-const RACES: &str = "two workgroups write the same place, and it is chance whose value stays";
+const RACES: &str = "two write the same place, and it is chance whose value stays";
 const UNSEEN: &str = "whether a subgroup is so late or so early that another's value is missed is chance";
 /// Such faults may be seen or not, so that an entry for them is never stale.
 pub const CHANCE: [&str; 2] = [RACES, UNSEEN];

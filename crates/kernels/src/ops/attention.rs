@@ -218,7 +218,7 @@ pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
     let first = g.pick(&[before, before, capacity - 10, capacity - 2, capacity + 7, somewhere]);
     case.input.positions = (0..rows).map(|t| first + if t >= split { t - split } else { t }).collect();
     case.input.ends = (0..rows).map(|t| first + if t >= split { rows - split } else { split }).collect();
-    let window = window.or_else(|| g.coin().then(|| g.pick(&[1, 7, 90, 128, 400, 1000])));
+    let window = window.or_else(|| (g.coin() && !late).then(|| g.pick(&[1, 7, 90, 128, 400, 1000])));
     let mask = match window {
         Some(n) => Mask::Window(n),
         None => g.pick(&[Mask::Causal, Mask::Bidirectional]),

@@ -94,7 +94,7 @@ pub(crate) fn lower(op: &Attention, cx: &Lower<'_>) -> Option<Dispatch> {
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let head = g.pick(&[64, 128, 256, 512]);
-    let (rows, group) = g.pick(&[(33, 8), (33, 16), (63, 4), (64, 1), (64, 7), (65, 2), (65, 3), (130, 1), (130, 4), (260, 1), (260, 2)]);
+    let (rows, group) = g.pick(&[(64, 7), (65, 2), (65, 3), (65, 8), (66, 16), (67, 4), (68, 1), (130, 1), (130, 4), (260, 1), (260, 2)]);
     let mut case = appended_as(g, Drawn { ty, rows, dim: head, group: Some(group), ..Drawn::default() });
     case.options = PlanOptions { fast: true, ..case.options };
     case

@@ -1,6 +1,7 @@
 //! PEFT's `adapter_config.json`: ranks and scales by module, and everything that would make an adapter more than LoRA.
 
 use super::AdapterError;
+use crate::error::json_reason;
 use regex_lite::Regex;
 use serde_json::{Map, Value};
 
@@ -49,7 +50,8 @@ pub(super) struct Config {
 
 impl Config {
     pub fn read(text: &str) -> Result<Self, AdapterError> {
-        let config: Map<String, Value> = serde_json::from_str(text).map_err(|error| AdapterError::Config { reason: error.to_string() })?;
+        let config: Map<String, Value> =
+            serde_json::from_str(text).map_err(|error| AdapterError::Config { reason: json_reason(&error) })?;
         refuse_features(&config)?;
         let of = |key: &str| config.get(key).unwrap_or(&Value::Null);
         Ok(Self {

@@ -2,6 +2,7 @@
 
 use super::config::Config;
 use super::{AdapterError, Factor, LINEARS, Pair, Side, pair_up};
+use crate::error::json_reason;
 use gguf::{GgmlType, Source};
 use kernels::TensorBytes;
 use safetensors::Dtype;
@@ -45,7 +46,7 @@ fn header(source: &dyn Source) -> Result<(u64, Metadata), AdapterError> {
     }
     let mut text = vec![0; length as usize];
     read(8, &mut text)?;
-    let header: Metadata = serde_json::from_slice(&text).map_err(|error| broken(error.to_string()))?;
+    let header: Metadata = serde_json::from_slice(&text).map_err(|error| broken(json_reason(&error)))?;
     Ok((8 + length, header))
 }
 

@@ -2,6 +2,7 @@
 
 use super::manifest::{Layer, Manifest};
 use super::{Digest, Name, OllamaError};
+use crate::error::json_reason;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
@@ -61,7 +62,7 @@ impl Params {
     }
 
     fn parse(json: &str) -> Result<Self, String> {
-        let map: Map<String, Value> = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        let map: Map<String, Value> = serde_json::from_str(json).map_err(|error| json_reason(&error))?;
         let mut params = Self::default();
         for (name, value) in map {
             match value {

@@ -1,5 +1,6 @@
 //! Manifests: which layers a model consists of.
 
+use crate::error::json_reason;
 use serde::Deserialize;
 
 /// Bytes of a manifest at most; real ones stay below a few thousand.
@@ -75,7 +76,7 @@ impl Manifest {
         if json.len() as u64 > MAX_BYTES {
             return Err(format!("it is larger than {MAX_BYTES} bytes"));
         }
-        let RawManifest { schema_version, layers, config } = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        let RawManifest { schema_version, layers, config } = serde_json::from_slice(json).map_err(|error| json_reason(&error))?;
         if schema_version != 2 {
             return Err(format!("its schema is version {schema_version}; known is 2"));
         }

@@ -8,6 +8,11 @@ const LOWEST: &str = "the score past the end is the lowest, whose weight is zero
 const ONE_PART: &str = "one part for all keys comes of tables alone; crates/kernels/src/table/tests.rs attends by such";
 const NO_KEYS: &str = "a tile without keys adds nothing";
 const FEWER_HEADS: &str = "there are two or four heads; what is computed of others is not read";
+const ONCE: &str = "any number but zero ends the loop";
+const NUMBERS: &str = "the row that is about to be written, and those behind it, hold numbers, which count nothing";
+const NO_NORM: &str = "weights of a norm that there is not are loaded, and not used";
+const LAST: &str = "an index past the last is clamped to it, and the largest is the same with one twice";
+const ONE_NUMBER: &str = "the two are one number";
 const SECOND: &str = "what the second group of a neighbourhood gathers is not read";
 
 const ATTENTION: &str = "shaders/attention.wgsl";
@@ -15,6 +20,8 @@ const ATTENTION_DEEP_RAW: &str = "shaders/attention_deep_raw.wgsl";
 const ATTENTION_MERGE: &str = "shaders/attention_merge.wgsl";
 const ATTENTION_SHORT: &str = "shaders/attention_short.wgsl";
 const ATTENTION_SHORT_128: &str = "shaders/attention_short_128.wgsl";
+const ATTENTION_SHORT_BATCH: &str = "shaders/attention_short_batch.wgsl";
+const ATTENTION_SHORT_WHOLE: &str = "shaders/attention_short_whole.wgsl";
 const ATTENTION_SPLIT: &str = "shaders/attention_split.wgsl";
 const DEEP_KEYS: &str = "shaders/shared/deep_keys.wgsl";
 const SLICE_8: &str = "shaders/shared/slice_8.wgsl";
@@ -25,6 +32,8 @@ const EIGHTS_2: &str = "shaders/shared/eights_2.wgsl";
 const PART_WEIGHTS: &str = "shaders/shared/part_weights.wgsl";
 const PART_WEIGHTS_WIDE: &str = "shaders/shared/part_weights_wide.wgsl";
 const SIXTEEN_WIDE: &str = "shaders/shared/sixteen_wide.wgsl";
+const WHOLE_256: &str = "shaders/shared/whole_256.wgsl";
+const WHOLE_512: &str = "shaders/shared/whole_512.wgsl";
 const KV_Q8_0: &str = "shaders/kv/q8_0_store.wgsl";
 const KV_APPEND: &str = "shaders/kv_append.wgsl";
 const NORM_ROPE_APPEND: &str = "shaders/norm_rope_append.wgsl";
@@ -63,6 +72,8 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "an exchange more counts weights and values once more alike, and leaves maxima as they are",
     ),
     allow(ATTENTION_DEEP_RAW, "off by one", "    return 1u;", WHOLE),
+    allow(ATTENTION_DEEP_RAW, "off by one", "select(HEADS, HEADS + 2u, own)", SURPLUS),
+    allow(ATTENTION_DEEP_RAW, "guard dropped", "if (normed) {", NO_NORM),
     allow(ATTENTION_DEEP_RAW, "comparison", "first < count;", EMPTY),
     allow(ATTENTION_DEEP_RAW, "guard dropped", "} else if (own) {", DROPPED),
     allow(ATTENTION_DEEP_RAW, "guard dropped", "if (k_state_scaled)", SCALED),
@@ -98,31 +109,53 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_SHORT_128, "", "if (n >= params.q_heads)", WHOLE),
     allow(ATTENTION_SHORT_128, "off by one", "lanes_other(most, 2u, lid)", ALIKE),
     allow(ATTENTION_SHORT_128, "comparison", "tile < max(here, 1u);", NO_KEYS),
-    allow(ATTENTION_SHORT_128, "off by one", "first == 0u; first = 1u", "any number but zero ends the loop"),
+    allow(ATTENTION_SHORT_128, "off by one", "first == 0u; first = 1u", ONCE),
     allow(ATTENTION_SHORT_128, "guard dropped", "if (k_state_scaled)", SCALED),
     allow(ATTENTION_SHORT_128, "off by one", "if (sub == 0u && n ==", TWICE),
     allow(ATTENTION_SHORT_128, "guard dropped", "if (sub == 0u && n ==", TWICE),
-    allow(ATTENTION_SHORT_128, "", "if (here > 0u)", "the row that is about to be written holds numbers, which count nothing"),
+    allow(ATTENTION_SHORT_128, "", "if (here > 0u)", NUMBERS),
     allow(
         ATTENTION_SHORT_128,
         "off by one",
         "[sub / 4u][sub % 4u]",
         "which of four places has a subgroup's is free, and an index past them is clamped to the last",
     ),
-    allow(
-        ATTENTION_SHORT_128,
-        "comparison",
-        "for (var g = 1u; g < SUBS / 4u;",
-        "an index past the last is clamped to it, and the largest is the same with one twice",
-    ),
+    allow(ATTENTION_SHORT_128, "comparison", "for (var g = 1u; g < SUBS / 4u;", LAST),
     allow(ATTENTION_SHORT_128, "", "if (lid < 32u)", SURPLUS),
-    allow(
-        ATTENTION_SHORT_128,
-        "guard dropped",
-        "    if (params.normed == 1u) {",
-        "weights of a norm that there is not are loaded, and not used",
-    ),
+    allow(ATTENTION_SHORT_128, "guard dropped", "    if (params.normed == 1u) {", NO_NORM),
     allow(ATTENTION_SHORT_128, "", "let last = base + max(here, 1u) - 1u;", DROPPED),
+    allow(ATTENTION_SHORT_BATCH, "off by one", "lanes_other(most, 2u, lid)", ALIKE),
+    allow(ATTENTION_SHORT_BATCH, "", "if (t >= params.rows)", WHOLE),
+    allow(ATTENTION_SHORT_BATCH, "guard dropped", "    if (params.normed == 1u) {", NO_NORM),
+    allow(ATTENTION_SHORT_BATCH, "", "let last = base + max(here, 1u) - 1u;", NUMBERS),
+    allow(ATTENTION_SHORT_BATCH, "comparison", "tile < max(here, 1u);", NO_KEYS),
+    allow(ATTENTION_SHORT_BATCH, "off by one", "first == 0u; first = 1u", ONCE),
+    allow(ATTENTION_SHORT_BATCH, "guard dropped", "if (k_state_scaled)", SCALED),
+    allow(ATTENTION_SHORT_BATCH, "comparison", "if (lid < 32u &&", TWICE),
+    allow(ATTENTION_SHORT_BATCH, "off by one", "if (lid < 32u &&", TWICE),
+    allow(ATTENTION_SHORT_BATCH, "guard dropped", "if (lid < 32u &&", TWICE),
+    allow(ATTENTION_SHORT_BATCH, "", "if (HEADS > 1u)", SURPLUS),
+    allow(ATTENTION_SHORT_BATCH, "", "if (here > 0u)", NUMBERS),
+    allow(ATTENTION_SHORT_BATCH, "comparison", "for (var g = 1u; g < SUBS;", LAST),
+    allow(ATTENTION_SHORT_BATCH, "barrier dropped", "    workgroupBarrier();", UNSEEN),
+    allow(ATTENTION_SHORT_BATCH, "", "if (head < HEADS)", SURPLUS),
+    allow(ATTENTION_SHORT_WHOLE, "off by one", "min(sub, 3u)", "norms have three bits, and there is none above"),
+    allow(ATTENTION_SHORT_WHOLE, "guard dropped", "if (k_state_scaled)", SCALED),
+    allow(ATTENTION_SHORT_WHOLE, "", "if (n >= params.q_heads)", WHOLE),
+    allow(ATTENTION_SHORT_WHOLE, "guard dropped", "} else if (sub == 2u && appends) {", SURPLUS),
+    allow(ATTENTION_SHORT_WHOLE, "comparison", "params.window > 0u", "without a window, one less is the largest number"),
+    allow(ATTENTION_SHORT_WHOLE, "comparison", "slot < back", "a row as far on as the state is long is its first"),
+    allow(ATTENTION_SHORT_WHOLE, "", "first, max(keys, 1u) - 1u,", NUMBERS),
+    allow(ATTENTION_SHORT_WHOLE, "comparison", "tile < keys + KEYS;", NO_KEYS),
+    allow(ATTENTION_SHORT_WHOLE, "off by one", "start == 0u; start = 1u", ONCE),
+    allow(ATTENTION_SHORT_WHOLE, "off by one", "appends && part == 0u", "which part of a head stores it is free"),
+    allow(ATTENTION_SHORT_WHOLE, "off by one", "2u * (lane % 8u);", "the first eight threads alone count this row's own value"),
+    allow(ATTENTION_SHORT_WHOLE, "", "if (tile > 0u)", "before the first turn there is no key, and none is inside"),
+    allow(ATTENTION_SHORT_WHOLE, "off by one", "lanes_other(s, 8u, lid)", ALIKE),
+    allow(ATTENTION_SHORT_WHOLE, "off by one", "lanes_other(pair, 16u, lid)", ALIKE),
+    allow(ATTENTION_SHORT_WHOLE, "off by one", "total += lanes_other(total,", ALIKE),
+    allow(ATTENTION_SHORT_WHOLE, "comparison", "for (var g = 1u; g < SUBS / 4u;", LAST),
+    allow(ATTENTION_SHORT_WHOLE, "", "if (lid < PART_QUADS)", SURPLUS),
     allow(ATTENTION_SPLIT, "comparison", "if (t >= params.rows)", WHOLE),
     allow(ATTENTION_SPLIT, "guard dropped", "if (t >= params.rows)", WHOLE),
     allow(ATTENTION_SPLIT, "", "if (part.x >= part.y)", "a part without keys is not joined"),
@@ -160,6 +193,15 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(DEEP_KEYS, "comparison", "if (HEADS >", FEWER_HEADS),
     allow(DEEP_KEYS, "guard dropped", "if (HEADS >", FEWER_HEADS),
     allow(DEEP_KEYS, "off by one", "if (HEADS > 2u)", FEWER_HEADS),
+    allow(WHOLE_256, "off by one", "lanes_other(most, 2u, lid)", ALIKE),
+    allow(WHOLE_256, "component", "most.x", ONE_NUMBER),
+    allow(WHOLE_512, "off by one", "lanes_other2(most, 2u, lid)", ALIKE),
+    allow(
+        WHOLE_512,
+        "component",
+        "return Slice(k_state_rounded(",
+        "a step of a quarter of one key by a neighbouring block's scale is within the bound of its score",
+    ),
     allow(KV_Q8_0, "comparison", "for (var j = 0u; j < 8u; j++) {", "an index past the last quad is clamped to it"),
     allow(KV_APPEND, "comparison", "if (t >= params.rows)", WHOLE),
     allow(KV_APPEND, "guard dropped", "if (t >= params.rows)", WHOLE),
