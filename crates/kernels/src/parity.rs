@@ -99,23 +99,24 @@ impl Gen {
         (0..n).map(|_| value(self)).collect()
     }
 
-    /// The bytes of a random weight: valid blocks whose values are of ordinary size.
+    /// The bytes of a random weight: valid blocks of any codes, whose values are of ordinary size.
     pub fn weight(&mut self, ty: GgmlType, rows: u32, cols: u32) -> Vec<u8> {
-        let values: Vec<f32> = (0..rows as usize * cols as usize).map(|_| self.unit()).collect();
-        if let Ok(bytes) = gguf::quantize(ty, &values, cols as usize) {
-            return bytes;
+        let n = rows as usize * cols as usize;
+        if ty.is_quantized() {
+            return (0..n / ty.block_size()).flat_map(|_| crate::format::random_block(ty, &mut || self.bits())).collect();
         }
-        let blocks = rows as usize * cols as usize / ty.block_size();
-        (0..blocks).flat_map(|_| crate::format::random_block(ty, &mut || self.bits())).collect()
+        let values: Vec<f32> = (0..n).map(|_| self.unit()).collect();
+        gguf::quantize(ty, &values, cols as usize).expect("finite values")
     }
 }
 
+/// A weight. A matrix's bytes, like what the KV states hold, are made when the case runs: many are made only to see which kernels they reach.
 enum Loaded {
-    Matrix(GgmlType, u32, u32, Vec<u8>),
+    Matrix { w: Weight, seed: u64, bytes: OnceLock<Vec<u8>> },
     Vector(Vec<f32>),
 }
 
-/// What the KV states hold before a case runs. Made when it runs: many cases are made only to see which kernels they reach.
+/// What the KV states hold before a case runs.
 struct Held {
     seed: u64,
     key: Option<Vec<f32>>,
@@ -230,8 +231,9 @@ impl Case {
 
     /// A random matrix weight.
     pub fn weight(&mut self, g: &mut Gen, ty: GgmlType, rows: u32, cols: u32) -> Weight {
-        self.weights.push(Loaded::Matrix(ty, rows, cols, g.weight(ty, rows, cols)));
-        Weight { id: self.weights.len() as u32 - 1, ty, rows, cols }
+        let w = Weight { id: self.weights.len() as u32, ty, rows, cols };
+        self.weights.push(Loaded::Matrix { w, seed: g.bits(), bytes: OnceLock::new() });
+        w
     }
 
     /// A random vector weight.
@@ -334,7 +336,8 @@ impl Case {
         let mut weights = Weights::new(executor);
         for (n, w) in self.weights.iter().enumerate() {
             match w {
-                Loaded::Matrix(ty, rows, cols, bytes) => {
+                Loaded::Matrix { w: Weight { ty, rows, cols, .. }, seed, bytes } => {
+                    let bytes = bytes.get_or_init(|| Gen::new(*seed).weight(*ty, *rows, *cols));
                     weights.matrix(&format!("w{n}"), *ty, *rows, *cols, &TensorBytes::Owned(bytes.as_slice().into()))?
                 }
                 Loaded::Vector(values) => weights.vector(&format!("w{n}"), values.clone())?,

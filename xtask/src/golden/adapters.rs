@@ -61,7 +61,9 @@ impl Golden<'_> {
         let with = npy::read_f32(&self.folder.join("adapter_logits.npy"))?;
         let without = npy::read_f32(&self.base.join(self.plain()?))?;
         let options = |chunk| SessionOptions { chunk, kv: KvType::F32, ..SessionOptions::default() };
-        for (mode, chunk) in [("one prefill", 512), ("chunks of 7", 7), ("token by token", 1)] {
+        // What a form says is the same once it is read.
+        let modes = [("one prefill", 512), ("chunks of 29", 29), ("token by token", 1)];
+        for (mode, chunk) in modes.into_iter().take(if form == "peft" { 3 } else { 1 }) {
             let mut session = self.model.session(options(chunk))?;
             session.set_adapters(applied(1.0))?;
             report(self.check(&format!("{form}, {mode}"), &mut session, &with)?);

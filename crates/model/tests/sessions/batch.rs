@@ -1,8 +1,6 @@
 //! Batches: unequal sequences in one step, each as if it were alone.
 
-mod common;
-
-use common::{Tiny, both, drawn, exact, greedy, ids, run};
+use crate::common::{Tiny, both, drawn, exact, greedy, ids, run};
 use kernels::Executor;
 use model::{Batch, Error, GenerateOptions, Model, Sampling, SessionOptions};
 use std::sync::Arc;

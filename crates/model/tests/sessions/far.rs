@@ -1,8 +1,6 @@
 //! Far into a context of 131,072 positions: caches that a snapshot fills, so that only the last rows are computed.
 
-mod common;
-
-use common::{Tiny, drawn, exact, gpu, greedy, ids, run, webgpu, worst};
+use crate::common::{Tiny, drawn, exact, gpu, greedy, ids, run, webgpu, worst};
 use kernels::Executor;
 use kernels::parity::Gen;
 use model::{Error, Model, Session};

@@ -1,12 +1,9 @@
 //! Answers taken apart: thinking, text and calls of tools, however the pieces are cut.
 
-#[path = "common/texts.rs"]
-mod texts;
-
+use crate::texts::Random;
 use model::chat::{Event, Format, Parser, Reply};
 use model::tokenizer::{Parts, Tokenizer};
 use serde_json::{Value, json};
-use texts::Random;
 
 fn collect(mut parser: Parser, pieces: impl IntoIterator<Item = impl AsRef<str>>) -> Reply {
     let mut reply = Reply::default();

@@ -1,12 +1,9 @@
 //! The three kinds of tokenizer against Hugging Face's `tokenizers`, built from the same vocabulary and merges.
 
-#[path = "common/texts.rs"]
-mod texts;
-
+use crate::texts::{self, Random};
 use model::tokenizer::{Parts, Special, Tokenizer};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use texts::Random;
 use tokenizers::models::TrainerWrapper;
 use tokenizers::models::bpe::BpeTrainer;
 use tokenizers::normalizers::replace::{Replace, ReplacePattern};

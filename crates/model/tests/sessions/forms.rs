@@ -1,8 +1,6 @@
 //! Metadata in its two forms, one number for all layers or one for each, and tensors that a file has too many of.
 
-mod common;
-
-use common::{Tiny, exact, ids, logits, open};
+use crate::common::{Tiny, exact, ids, logits, open};
 use gguf::GgufBuilder;
 use kernels::Executor;
 use model::arch::Cache;

@@ -1,8 +1,6 @@
 //! What is built while the weights load is all that a session builds.
 
-mod common;
-
-use common::{Tiny, greedy, ids, open, run};
+use crate::common::{Tiny, greedy, ids, open, run};
 use kernels::{Device, Executor, PlanOptions};
 use model::{GenerateOptions, Sampling, SessionOptions};
 

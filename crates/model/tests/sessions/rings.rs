@@ -1,8 +1,6 @@
 //! Sliding windows in rings: nothing but memory tells them from caches of all positions.
 
-mod common;
-
-use common::{Tiny, VOCABULARY, both, drawn, exact, gpu, greedy, ids, logits, run, webgpu, worst};
+use crate::common::{self, Tiny, VOCABULARY, both, drawn, exact, gpu, greedy, ids, logits, run, webgpu, worst};
 use kernels::Executor;
 use model::{KvType, Model, Sampling, Session, SessionOptions};
 use std::sync::Arc;

@@ -1,8 +1,6 @@
 //! Generations and prompts cut short: what was read stays, and the session goes on as if nothing had happened.
 
-mod common;
-
-use common::{Tiny, both, drawn, exact, greedy, ids, run};
+use crate::common::{Tiny, both, drawn, exact, greedy, ids, run};
 use kernels::Executor;
 use model::{Error, Finish, Model, Session};
 use std::sync::Arc;

@@ -1,8 +1,6 @@
 //! An error planted in one layer is found through taps: the first that differs names the layer and the half of it.
 
-mod common;
-
-use common::{Tiny, both, exact, ids, logits, open};
+use crate::common::{Tiny, both, exact, ids, logits, open};
 use kernels::PlanOptions;
 use model::SessionOptions;
 use std::sync::Arc;

@@ -1,14 +1,10 @@
 //! Adapters that are damaged, foreign or lie: each is refused by the name of the tensor or the key, without a panic.
 
-mod common;
-#[path = "common/lora.rs"]
-mod lora;
-
-use common::{Tiny, exact, open};
+use crate::common::{self, Tiny, exact, open};
+use crate::lora::{Lora, safetensors};
 use gguf::{GgmlType, Gguf, GgufBuilder};
 use kernels::Executor;
 use kernels::parity::Gen;
-use lora::{Lora, safetensors};
 use model::{AdapterError, AdapterFile, Applied, Error};
 use safetensors::Dtype;
 use std::sync::Arc;

@@ -1,8 +1,6 @@
 //! Logits: the same in any chunking, from any cache, on every executor; in chunks, with taps.
 
-mod common;
-
-use common::{Tiny, VOCABULARY, both, exact, gpu, ids, logits, webgpu, worst};
+use crate::common::{Tiny, VOCABULARY, both, exact, gpu, ids, logits, webgpu, worst};
 use kernels::{Caps, Executor, PlanOptions};
 use model::{KvType, SessionOptions};
 

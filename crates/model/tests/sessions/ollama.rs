@@ -1,7 +1,6 @@
 //! A store as Ollama makes them, built in a folder, whole and damaged.
 
-mod common;
-
+use crate::common;
 use model::ollama::{Name, OllamaError, Stores, fuzz};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

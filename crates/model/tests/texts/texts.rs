@@ -1,5 +1,4 @@
 //! Texts that tokenizers disagree on: every script, emoji sequences, controls, broken UTF-8, and random mixtures.
-#![allow(dead_code)]
 
 /// Marsaglia's xorshift64: the same texts on every run.
 pub struct Random(pub u64);

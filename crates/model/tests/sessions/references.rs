@@ -1,9 +1,7 @@
 //! The first rows of every reference checkpoint in `tests/goldens`, on both executors, within the goldens' bounds of the logits
 //! that transformers gave. `cargo xtask golden` compares the rest: all rows, hidden states, chunks, taps and continuations.
 
-mod common;
-
-use common::{exact, gpu, worst};
+use crate::common::{exact, gpu, worst};
 use kernels::Executor;
 use model::Model;
 use std::path::{Path, PathBuf};

@@ -1,13 +1,9 @@
 //! Adapters: both forms, merged by hand, swapped, scaled and removed, on both executors.
 
-mod common;
-#[path = "common/lora.rs"]
-mod lora;
-
-use common::{Tiny, both, drawn, exact, gpu, greedy, ids, logits, open, run, webgpu, worst};
+use crate::common::{Tiny, both, drawn, exact, gpu, greedy, ids, logits, open, run, webgpu, worst};
+use crate::lora::{Lora, Over};
 use gguf::GgmlType;
 use kernels::Executor;
-use lora::{Lora, Over};
 use model::{Adapter, AdapterFile, Applied, Model, Sampling, SessionOptions};
 use std::sync::Arc;
 

@@ -1,8 +1,6 @@
 //! Files as Ollama's converter writes them: the same models as other converters make, told in other words.
 
-mod common;
-
-use common::{Tiny, exact, gpu, ids, worst};
+use crate::common::{Tiny, exact, gpu, ids, worst};
 use gguf::{Array, GgmlType, Gguf, GgufBuilder};
 use kernels::Executor;
 use model::ModelFile;

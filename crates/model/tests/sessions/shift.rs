@@ -1,8 +1,6 @@
 //! Full contexts that shift: what remains is what a new session would have been given.
 
-mod common;
-
-use common::{Tiny, both, drawn, exact, greedy, ids, run};
+use crate::common::{self, Tiny, both, drawn, exact, greedy, ids, run};
 use model::{Error, Finish, GenerateOptions, Model, Sampling, Session, SessionOptions};
 use std::sync::Arc;
 

@@ -1,9 +1,7 @@
 //! The GPU against the oracles over a long conversation: past 8,192 positions, in chunks, with a late stop, a rollback and a
 //! reset, then a batch of unequal sequences.
 
-mod common;
-
-use common::{Tiny, drawn, exact, gpu, ids, logits, run, text, worst};
+use crate::common::{self, Tiny, drawn, exact, gpu, ids, logits, run, text, worst};
 use kernels::Executor;
 use model::{Drawn, Finish, GenerateOptions, Generated, Model, Sampling, Session, SessionOptions};
 use std::sync::Arc;

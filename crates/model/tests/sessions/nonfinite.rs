@@ -1,8 +1,6 @@
 //! Damaged weights: generation stops and says where, taps tell which layer, and the session stays of use.
 
-mod common;
-
-use common::{Tiny, VOCABULARY, both, drawn, exact, greedy, ids, run};
+use crate::common::{self, Tiny, VOCABULARY, both, drawn, exact, greedy, ids, run};
 use kernels::{Executor, PlanOptions};
 use model::{Error, Model, Sampling, SessionOptions};
 use std::sync::Arc;

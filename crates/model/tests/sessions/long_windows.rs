@@ -1,8 +1,6 @@
 //! Prompts of 8,192 tokens over sliding windows: the same on both executors, and no slower than their arithmetic.
 
-mod common;
-
-use common::{Tiny, drawn, exact, gpu, greedy, ids, logits, run, webgpu, worst};
+use crate::common::{Tiny, drawn, exact, gpu, greedy, ids, logits, run, webgpu, worst};
 use kernels::Executor;
 use model::{Session, SessionOptions};
 use std::time::Instant;

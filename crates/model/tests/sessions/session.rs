@@ -1,8 +1,6 @@
 //! Sessions: limits, stops, end tokens, kept prefixes, seeds and log-probabilities.
 
-mod common;
-
-use common::{Tiny, both, drawn, exact, gpu, greedy, ids, run, text};
+use crate::common::{self, Tiny, both, drawn, exact, gpu, greedy, ids, run, text};
 use kernels::Executor;
 use model::chat::{Message, RenderOptions};
 use model::{Error, Finish, GenerateOptions, Model, Sampling, Session};

@@ -1,14 +1,10 @@
 //! Snapshots: a session that goes on elsewhere as if nothing had happened, and bytes that are none.
 
-mod common;
-#[path = "common/lora.rs"]
-mod lora;
-
-use common::{Tiny, both, drawn, exact, gpu, greedy, ids, run};
+use crate::common::{self, Tiny, both, drawn, exact, gpu, greedy, ids, run};
+use crate::lora::Lora;
 use gguf::GgmlType;
 use kernels::Executor;
 use kernels::parity::Gen;
-use lora::Lora;
 use model::{Applied, Error, GenerateOptions, KvType, Model, Sampling, Session, SessionOptions, SnapshotError};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;

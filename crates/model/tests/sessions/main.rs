@@ -1,0 +1,26 @@
+//! Models from files and stores, and what runs them: sessions, batches, adapters and snapshots, on both executors.
+
+mod adapters;
+mod adapters_hostile;
+mod batch;
+mod executors;
+mod far;
+mod forms;
+mod interrupted;
+mod long;
+mod long_windows;
+mod nonfinite;
+mod ollama;
+mod ollama_files;
+mod planted;
+mod prepared;
+mod references;
+mod rings;
+mod session;
+mod shift;
+mod snapshot;
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/lora.rs"]
+mod lora;

@@ -1,0 +1,12 @@
+//! Texts in and out, which need no weights: tokenizers, templates and answers.
+
+mod answer;
+mod chat;
+mod chat_families;
+mod chat_gguf;
+mod hugging_face;
+mod ollama_template;
+mod texts;
+mod tokenizer;
+mod tokenizer_hostile;
+mod tokenizer_pieces;
