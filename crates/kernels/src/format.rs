@@ -64,7 +64,7 @@ formats! {
     Q4_1: ["q4_1" "shared/word"], planes [(4, 16), (0, 4)], table [], units ["units/q4_1"], steps ["units/step"], groups ["units/groups"];
     Q5_0: ["q5_0" "shared/word"], planes [(6, 16), (2, 4), (0, 2)], table [], units ["units/q5_0" "units/fifth"], steps ["units/step"], groups ["units/groups"];
     Q5_1: ["q5_1" "shared/word"], planes [(8, 16), (4, 4), (0, 4)], table [], units ["units/q5_1" "units/fifth"], steps ["units/step"], groups ["units/groups"];
-    Q8_0: ["q8_0" "shared/word"], planes [(2, 32), (0, 2)], table [], units ["units/q8_0"], steps ["units/step"], groups ["units/groups"];
+    Q8_0: ["q8_0" "shared/word"], planes [(2, 32), (0, 2)], table [], units ["units/q8_0"], steps ["units/q8_0_step"], groups ["units/groups"];
     Q8_1: ["q8_1" "shared/word"], planes [(4, 32), (0, 2)], table [];
     Q2_K: ["q2_k" "shared/word"], planes [(16, 64), (0, 16), (80, 4)], table [];
     Q3_K: ["q3_k" "shared/word"], planes [(32, 64), (0, 32), (96, 12), (108, 2)], table [];
