@@ -34,8 +34,15 @@ kernel! {
     nmse: 1e-4,
 }
 
-/// Elements of a head that a workgroup joins.
-const CHUNK: u32 = 128;
+/// Threads of a workgroup.
+const WG: u32 = 256;
+/// Elements of a head that a workgroup joins at least.
+const LEAST: u32 = 32;
+
+/// Elements of a head that a workgroup joins: so many that each of its threads has four of one or two parts.
+fn chunk(head_dim: u32, splits: u32) -> u32 {
+    head_dim.min(4 * (WG >> (splits - 1).ilog2())).max(LEAST)
+}
 
 /// y = the join of `partial`, as floats or in 8 bits.
 #[derive(Clone, Debug)]
@@ -84,7 +91,7 @@ impl Operation for AttentionMerge {
         let window = if let Mask::Window(n) = self.mask { n as u32 } else { 0 };
         let splits = self.splits;
         let (partial, positions, ends) = (self.partial.into(), self.positions.into(), self.ends.into());
-        let grid = Grid::PerRow { lead: self.shape, per_row: heads * (head_dim / CHUNK).max(1) };
+        let grid = Grid::PerRow { lead: self.shape, per_row: heads * (head_dim / chunk(head_dim, splits)).max(1) };
         vec![match self.packed {
             false => Bind { partial, positions, ends, y: self.y.into() }
                 .dispatch(Params { heads, head_dim, rows, causal, window, splits }, grid),
@@ -98,7 +105,7 @@ impl Operation for AttentionMerge {
     }
 }
 
-/// As the case of the split, read as floats or in 8 bits; windows of one key, and more parts than threads join at once.
+/// As the case of the split, read as floats or in 8 bits; windows of one key, and as many parts as there can be.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (rows, dim) = (g.pick(&[1, 2, 5]), g.pick(&[32, 64, 128, 256, 512]));

@@ -62,7 +62,7 @@ kernel! {
 
 /// Rows up to which keys are split.
 const MAX_ROWS: u32 = 64;
-/// Keys of a part at least; `shared/attention_part.wgsl` says the same.
+/// Keys of a part at least, where a window says how many there are.
 const LEAST_KEYS: u32 = 32;
 /// Parts at most.
 const MAX_SPLITS: u32 = 64;

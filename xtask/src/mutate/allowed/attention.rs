@@ -1,6 +1,6 @@
 //! Of attention, its states and the heads that go there.
 
-use super::{ALIKE, Allowed, CLAMPED, DROPPED, EIGHT, EMPTY, SCALED, TWICE, UNSEEN, WHOLE, allow};
+use super::{ALIKE, Allowed, CLAMPED, DROPPED, EIGHT, EMPTY, SCALED, TWICE, WHOLE, allow};
 
 const SURPLUS: &str = "what threads and heads too many compute is not read";
 const RAISED: &str = "a score too many can only raise the running maximum, which cancels";
@@ -26,7 +26,6 @@ const ATTENTION_SPLIT: &str = "shaders/attention_split.wgsl";
 const DEEP_KEYS: &str = "shaders/shared/deep_keys.wgsl";
 const SLICE_8: &str = "shaders/shared/slice_8.wgsl";
 const SLICE_16: &str = "shaders/shared/slice_16.wgsl";
-const ATTENTION_PART: &str = "shaders/shared/attention_part.wgsl";
 const EIGHTS_1: &str = "shaders/shared/eights_1.wgsl";
 const EIGHTS_2: &str = "shaders/shared/eights_2.wgsl";
 const PART_WEIGHTS: &str = "shaders/shared/part_weights.wgsl";
@@ -83,9 +82,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_DEEP_RAW, "guard dropped", "if (stores) {", TWICE),
     allow(ATTENTION_MERGE, "comparison", "if (t >= params.rows)", WHOLE),
     allow(ATTENTION_MERGE, "guard dropped", "if (t >= params.rows)", WHOLE),
-    allow(ATTENTION_MERGE, "sign", "params.splits - 1u", DROPPED),
-    allow(ATTENTION_MERGE, "sign", "MOST_SPLITS - 1u", DROPPED),
-    allow(ATTENTION_MERGE, "comparison", "s < parts;", EMPTY),
+    allow(ATTENTION_MERGE, "sign", "let last = params.splits - 1u;", DROPPED),
     allow(ATTENTION_SHORT, "", "    if (part < 3u) {", SURPLUS),
     allow(ATTENTION_SHORT, "guard dropped", "} else if (part == 2u && params.append == 1u) {", SURPLUS),
     allow(ATTENTION_SHORT, "barrier dropped", "        workgroupBarrier();", EIGHT),
@@ -172,12 +169,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_SPLIT, "off by one", "if (lid == 0u && params.splits > 1u)", TWICE),
     allow(ATTENTION_SPLIT, "guard dropped", "if (lid == 0u && params.splits > 1u)", TWICE),
     allow(ATTENTION_SPLIT, "off by one", "if (HEADS > 2u)", "there are one, two or four heads"),
-    allow(
-        ATTENTION_PART,
-        "sign",
-        "let each = max(32u, (keys + splits - 1u)",
-        "another count of parts takes keys that are whole parts, and more parts than keys in one",
-    ),
     allow(DEEP_KEYS, "", "slice_gather(", SECOND),
     allow(DEEP_KEYS, "product", "select(value, value / totals[head], params.splits == 1u)", ONE_PART),
     allow(DEEP_KEYS, "product", "let sets = params.heads / HEADS;", "there is one row, so that more sets than there are will do"),
@@ -222,7 +213,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(PART_WEIGHTS, "comparison", "for (var s = 0u; s < MOST_SPLITS; s++) {", CLAMPED),
     allow(PART_WEIGHTS, "", "if (lid < MOST_SPLITS)", CLAMPED),
     allow(PART_WEIGHTS_WIDE, "off by one", "for (var apart = 16u;", "an exchange 17 apart and those after it bring the same 32 together"),
-    allow(PART_WEIGHTS_WIDE, "barrier dropped", "workgroupBarrier();", UNSEEN),
     allow(SIXTEEN_WIDE, "off by one", "if (lanes > 16u)", "there are 16 or 32 lanes"),
     allow(SIXTEEN_WIDE, "", "if (HEADS >", FEWER_HEADS),
     allow(SLICE_8, "guard dropped", "if (first)", SECOND),
