@@ -28,7 +28,8 @@ pub struct Format {
 pub struct Units {
     /// `W_halves` and `W_unit` read 32 elements (`shared/unit.wgsl`).
     pub unit: &'static str,
-    /// `W_steps` and `W_step` multiply two rows with 8-bit activations (`shared/dot_q8.wgsl`).
+    /// `W_steps` and `W_step` multiply two rows with 8-bit activations (`shared/dot_q8.wgsl`); `W_lane_unit` is what a thread
+    /// takes of a row, with `W_lane_halves` and `W_lane_dot`.
     pub step: &'static str,
     /// `W_raw` and `W_groups` read 32 elements for the tiles of cooperative matrices (`shared/coop_groups.wgsl`).
     pub groups: &'static str,

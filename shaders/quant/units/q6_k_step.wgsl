@@ -48,3 +48,16 @@ fn W_step(first: u32, second: u32, k: u32, j: u32) -> vec3<f32> {
     let d = x[at + 6u];
     return vec3<f32>(W_dot_pair(v, a, b, c, d, scale), W_dot_pair(w, a, b, c, d, scale), 0.5 * (of_a.w + of_b.w + of_c.w + of_d.w));
 }
+
+// What the j-th of neighbouring threads takes of a row, its halves, and its product.
+fn W_lane_halves(k: u32, j: u32) -> vec2<u32> {
+    return W_halves(j);
+}
+
+fn W_lane_unit(row: u32, k: u32, j: u32) -> Unit {
+    return W_unit(row, k, j);
+}
+
+fn W_lane_dot(w: Unit, a: Acts) -> f32 {
+    return dot_unit(w, a);
+}

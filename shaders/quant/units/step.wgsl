@@ -9,3 +9,16 @@ fn W_step(first: u32, second: u32, k: u32, j: u32) -> vec3<f32> {
     let acts = acts_load(0u, k, W_halves(j));
     return vec3<f32>(dot_unit(a, acts), dot_unit(b, acts), acts.share);
 }
+
+// What the j-th of neighbouring threads takes of a row, its halves, and its product.
+fn W_lane_halves(k: u32, j: u32) -> vec2<u32> {
+    return W_halves(j);
+}
+
+fn W_lane_unit(row: u32, k: u32, j: u32) -> Unit {
+    return W_unit(row, k, j);
+}
+
+fn W_lane_dot(w: Unit, a: Acts) -> f32 {
+    return dot_unit(w, a);
+}

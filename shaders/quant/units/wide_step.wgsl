@@ -26,3 +26,16 @@ fn W_step(first: u32, second: u32, k: u32, j: u32) -> vec3<f32> {
     let acts = W_Acts(x[4u * j], x[4u * j + 1u], x[4u * j + 2u], x[4u * j + 3u], of_low, of_high);
     return vec3<f32>(W_dot_wide(a, acts), W_dot_wide(b, acts), of_low.w + of_high.w);
 }
+
+// What the j-th of neighbouring threads takes of a row, its halves, and its product.
+fn W_lane_halves(k: u32, j: u32) -> vec2<u32> {
+    return W_halves(j);
+}
+
+fn W_lane_unit(row: u32, k: u32, j: u32) -> Unit {
+    return W_unit(row, k, j);
+}
+
+fn W_lane_dot(w: Unit, a: Acts) -> f32 {
+    return dot_unit(w, a);
+}
