@@ -1,4 +1,4 @@
-// partial as attention_split.wgsl leaves it, of the same operands, for heads of 128 or 512: by deep_keys.wgsl
+// partial as attention_split.wgsl leaves it, of the same operands, for heads of 128: by deep_keys.wgsl
 // Queries are finished, and the states hold all keys. One workgroup for HEADS heads that share their keys and for one part.
 struct Params { heads: u32, kv_heads: u32, head_dim: u32, rows: u32, capacity: u32, causal: u32, window: u32, splits: u32, exchange: u32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;

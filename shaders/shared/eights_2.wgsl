@@ -1,4 +1,4 @@
-// Twice eight neighbouring elements of a head, `lanes` eights apart: what a thread of attention_deep.wgsl holds of heads of 512.
+// Twice eight neighbouring elements of a head, `lanes` eights apart: what a thread of attention_deep_long.wgsl holds of heads of 512.
 const SLICE_QUADS = 4u;
 alias Slice = mat4x4<f32>;
 struct StoredKey { a: k_state_Stored, b: k_state_Stored }
@@ -39,20 +39,4 @@ fn slice_of_gathered(start: u32, lane: u32, lanes: u32) -> Slice {
     let near = start + 2u * lane;
     let far = near + 2u * lanes;
     return Slice(gathered[near], gathered[near + 1u], gathered[far], gathered[far + 1u]);
-}
-
-// Puts the sums over the groups of a neighbourhood there, as a head at `start`.
-fn slice_gather(v: Slice, first: bool, start: u32, lane: u32, lanes: u32) {
-    let near = start + 2u * lane;
-    let far = near + 2u * lanes;
-    let a = groups_add4(v[0], lanes);
-    let b = groups_add4(v[1], lanes);
-    let c = groups_add4(v[2], lanes);
-    let d = groups_add4(v[3], lanes);
-    if (first) {
-        gathered[near] = a;
-        gathered[near + 1u] = b;
-        gathered[far] = c;
-        gathered[far + 1u] = d;
-    }
 }

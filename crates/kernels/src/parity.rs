@@ -381,6 +381,7 @@ pub fn cases() -> Vec<(&'static str, MakeCase)> {
     all.extend([
         ("attention_coop", ops::attention_coop::case as MakeCase),
         ("attention_deep", ops::attention_deep::case),
+        ("attention_deep_long", ops::attention_deep_long::case),
         ("attention_deep_raw", ops::attention_deep_raw::case),
         ("attention_short_128", ops::attention_short_128::case),
         ("attention_short_batch", ops::attention_short_batch::case),

@@ -101,6 +101,7 @@ impl Row {
             "matmul_vec_norm"
             | "attention_short_512"
             | "attention_short_whole"
+            | "attention_deep_long"
             | "norm_add_matmul_vec_glu"
             | "norm_pack_matmul_vec"
             | "norm_pack_matmul_vec_glu_silu"

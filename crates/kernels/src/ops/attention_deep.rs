@@ -1,6 +1,7 @@
-//! Split attention of one row for heads of 128 or 512 whose keys are shared.
+//! Split attention of one row for heads of 128 whose keys are shared, and the choice of a row for those of 512.
 
 use super::attention::{Attention, Drawn, appended_as};
+use super::attention_deep_long::ATTENTION_DEEP_LONG;
 use super::attention_split::ATTENTION_SPLIT;
 use crate::device::Caps;
 use crate::parity::{Case, Gen};
@@ -24,14 +25,6 @@ kernel! {
     ]
 }
 
-kernel! {
-    ATTENTION_DEEP_LONG: "attention_deep_long" = ATTENTION_DEEP with
-    wgsl: [
-        "attention_deep.wgsl", "shared/deep_keys.wgsl", "shared/heads_4.wgsl", "shared/eights_2.wgsl",
-        "shared/sixteen.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"
-    ]
-}
-
 /// The row of such an attention on any device, and the heads that its workgroups take together: as many as divide the group that shares keys.
 pub(super) fn row(of: &Attention) -> Option<(&'static Row, u32)> {
     let (shape, group) = (of.q.shape, of.q.shape.heads / of.kv_heads);
@@ -50,7 +43,7 @@ pub(super) fn fitting(of: &Attention, caps: &Caps) -> Option<(&'static Row, u32)
 
 /// A row over keys in one part and in as many as there can be, as the planner splits them.
 pub fn case(g: &mut Gen) -> Case {
-    let (ty, dim) = (g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]), g.pick(&[128, 512]));
+    let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let group = Some(g.pick(&[2, 4, 6, 8]));
-    appended_as(g, Drawn { ty, dim, group, ..Drawn::default() })
+    appended_as(g, Drawn { ty, dim: 128, group, ..Drawn::default() })
 }

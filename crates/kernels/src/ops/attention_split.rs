@@ -178,7 +178,7 @@ impl Operation for AttentionSplit {
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (rows, dim) = (g.pick(&[1, 1, 2, 5, 64]), g.pick(&[16, 64, 128, 256, 512]));
-    // Two long heads are taken together here, four by `attention_deep`.
+    // Two long heads are taken together here, four by `attention_deep_long`.
     let group = (dim > LONG).then(|| g.pick(&[1, 2]));
     appended_as(g, Drawn { ty, rows, dim, group, ..Drawn::default() })
 }

@@ -55,6 +55,7 @@ pub trait Operation {
 
 pub mod attention_coop;
 pub mod attention_deep;
+pub mod attention_deep_long;
 pub mod attention_deep_raw;
 pub mod attention_short_128;
 pub mod attention_short_batch;
@@ -162,7 +163,7 @@ pub static ROWS: &[&Row] = &[
     &combine_experts::COMBINE_EXPERTS,
     &attention_deep::ATTENTION_DEEP,
     &attention_deep::ATTENTION_DEEP_2,
-    &attention_deep::ATTENTION_DEEP_LONG,
+    &attention_deep_long::ATTENTION_DEEP_LONG,
     &attention_deep_raw::ATTENTION_DEEP_RAW,
     &attention_deep_raw::ATTENTION_DEEP_RAW_2,
     &attention_merge::ATTENTION_MERGE,

@@ -116,6 +116,12 @@ fn attention_is_right_by_any_table() {
 }
 
 #[test]
+fn attention_of_long_heads_is_right_by_one_part_of_several_tiles() {
+    let one = Table { split_workgroups: 1, ..USUAL };
+    holds(&ops::attention_deep_long::ATTENTION_DEEP_LONG, ops::attention_deep_long::case, 0..6, &[one, USUAL]);
+}
+
+#[test]
 fn a_product_with_the_norm_behind_it_is_right_in_one_kernel_and_in_two() {
     let columns = |norm_columns| Table { norm_columns, ..USUAL };
     holds(&ops::matmul_vec_norm::MATMUL_VEC_NORM, ops::matmul_vec_norm::case, 0..4, &[columns(16), columns(0)]);

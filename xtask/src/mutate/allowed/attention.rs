@@ -27,7 +27,6 @@ const DEEP_KEYS: &str = "shaders/shared/deep_keys.wgsl";
 const SLICE_8: &str = "shaders/shared/slice_8.wgsl";
 const SLICE_16: &str = "shaders/shared/slice_16.wgsl";
 const EIGHTS_1: &str = "shaders/shared/eights_1.wgsl";
-const EIGHTS_2: &str = "shaders/shared/eights_2.wgsl";
 const PART_WEIGHTS: &str = "shaders/shared/part_weights.wgsl";
 const PART_WEIGHTS_WIDE: &str = "shaders/shared/part_weights_wide.wgsl";
 const SIXTEEN_WIDE: &str = "shaders/shared/sixteen_wide.wgsl";
@@ -209,7 +208,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(HEAD_MOST, "barrier dropped", "workgroupBarrier();", EIGHT),
     allow(MERGED_F32, "guard dropped", "if (inside)", CLAMPED),
     allow(EIGHTS_1, "guard dropped", "if (first)", SECOND),
-    allow(EIGHTS_2, "guard dropped", "if (first)", SECOND),
     allow(PART_WEIGHTS, "comparison", "for (var s = 0u; s < MOST_SPLITS; s++) {", CLAMPED),
     allow(PART_WEIGHTS, "", "if (lid < MOST_SPLITS)", CLAMPED),
     allow(PART_WEIGHTS_WIDE, "off by one", "for (var apart = 16u;", "an exchange 17 apart and those after it bring the same 32 together"),
