@@ -15,27 +15,15 @@ fn appends() -> bool {
     return false;
 }
 
-fn step_rows() -> u32 {
-    return params.rows;
-}
-
-fn step_end(t: u32) -> u32 {
-    return ends[t] + params.causal;
+fn step_end() -> u32 {
+    return ends[0] + params.causal;
 }
 
 fn finish_heads(first_head: u32, kv_head: u32, own: bool, stores: bool, lid: u32) {
-}
-
-fn query_of(first_head: u32, n: u32, lane: u32, lanes: u32) -> Slice {
-    return slice_of_q((first_head + n) * (params.head_dim >> 2u), lane, lanes);
-}
-
-fn own_key(lane: u32, lanes: u32) -> Slice {
-    return Slice();
-}
-
-fn own_value(lane: u32, lanes: u32) -> Slice {
-    return Slice();
+    if (lid < 32u * HEADS) {
+        gathered[TILE + lid] = q[32u * first_head + lid];
+    }
+    workgroupBarrier();
 }
 
 @compute @workgroup_size(WG)

@@ -135,7 +135,8 @@ fn attention_deep_long(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
     for (var tile = part.x; tile < part.y; tile += TILE) {
         let keys = min(part.y - tile, TILE);
         var highest = LOWEST;
-        for (var turn = 0u; turn < keys; turn += 4u * SUBS) {
+        // extents.z is 1, which no driver knows: it would write loops out, and what runs once per layer waits for its code.
+        for (var turn = 0u; turn < keys; turn += 4u * SUBS * extents.z) {
             if (sixteen_any(turn + sub < keys)) {
                 let first = tile + turn + sub;
                 let s = sixteen_add(
@@ -165,7 +166,7 @@ fn attention_deep_long(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
             shrinks[lid] = shrink;
         }
         // Those past the last key are zero, as far as values are added.
-        for (var key = lid / 4u; key < ((keys + 4u * BANDS - 1u) & ~(4u * BANDS - 1u)); key += WG / 4u) {
+        for (var key = lid / 4u; key < ((keys + 4u * BANDS - 1u) & ~(4u * BANDS - 1u)); key += WG / 4u * extents.z) {
             let p = select(0.0, exp(gathered[key][head] - most), key < keys);
             gathered[key][head] = p;
             total += p;
@@ -174,7 +175,7 @@ fn attention_deep_long(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
         if (tile > part.x) {
             acc = scaled(acc, shrinks);
         }
-        for (var key = band; key < keys; key += 4u * BANDS) {
+        for (var key = band; key < keys; key += 4u * BANDS * extents.z) {
             let values = next;
             next = values_at(place, tile + key + 4u * BANDS, of_value);
             acc = added(acc, values.a, gathered[key]);

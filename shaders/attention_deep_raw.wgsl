@@ -23,12 +23,8 @@ fn appends() -> bool {
     return params.append == 1u;
 }
 
-fn step_rows() -> u32 {
-    return 1u;
-}
-
-fn step_end(t: u32) -> u32 {
-    return positions[t] + 1u;
+fn step_end() -> u32 {
+    return positions[0] + 1u;
 }
 
 // Every 32 threads finish a head, a quad each: queries, then the key and the value.
@@ -79,7 +75,7 @@ fn finish_heads(first_head: u32, kv_head: u32, own: bool, stores: bool, lid: u32
             x = stored(h, slot, quad, x, most, stores);
         }
         if (h < count) {
-            gathered[32u * h + lane] = x;
+            gathered[TILE + 32u * h + lane] = x;
         }
     }
     workgroupBarrier();
@@ -98,18 +94,6 @@ fn stored(h: u32, slot: u32, quad: u32, x: vec4<f32>, most: f32, stores: bool) -
         v_state_store4(slot, width, quad, x, most);
     }
     return v_state_rounded(x, most);
-}
-
-fn query_of(first_head: u32, n: u32, lane: u32, lanes: u32) -> Slice {
-    return slice_of_gathered(n * (params.head_dim >> 2u), lane, lanes);
-}
-
-fn own_key(lane: u32, lanes: u32) -> Slice {
-    return slice_of_gathered(HEADS * (params.head_dim >> 2u), lane, lanes);
-}
-
-fn own_value(lane: u32, lanes: u32) -> Slice {
-    return slice_of_gathered((HEADS + 1u) * (params.head_dim >> 2u), lane, lanes);
 }
 
 @compute @workgroup_size(WG)

@@ -8,7 +8,7 @@ struct Params { k: u32, n: u32, start: u32, lanes: u32, exchange: u32 }
 @group(0) @binding(3) var<storage, read> w: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
 
-const WG = 64u;
+const WG = 128u;
 
 @compute @workgroup_size(WG)
 fn glu_matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
@@ -19,21 +19,22 @@ fn glu_matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
         return;
     }
     let k = params.k;
-    let quads = k >> 2u;
-    for (var first = 0u; first < quads; first += WG) {
-        let at = min(first + lid, quads - 1u);
-        acts_quad(k, first + lid, first + lid < quads, activation(gate[at]) * up[(params.start >> 2u) + at], 0.0, lid);
-    }
-    workgroupBarrier();
     let lane = lid % lanes;
     let r = number * rows + 2u * (lid / lanes);
-    let first = w_row(min(r, params.n - 1u), k);
-    let second = w_row(min(r + 1u, params.n - 1u), k);
-    var sums = vec3<f32>(0.0);
-    for (var j = lane; j < w_steps(k); j += lanes) {
-        sums += w_step(first, second, k, j);
+    // A lane has a unit of either row at most: these are under way while the workgroup makes what they meet.
+    let units = k >> 5u;
+    let unit = min(lane, units - 1u);
+    let first = w_unit(w_row(min(r, params.n - 1u), k), k, unit);
+    let second = w_unit(w_row(min(r + 1u, params.n - 1u), k), k, unit);
+    let quads = k >> 2u;
+    for (var start = 0u; start < quads; start += WG) {
+        let at = min(start + lid, quads - 1u);
+        acts_quad(k, start + lid, start + lid < quads, activation(gate[at]) * up[(params.start >> 2u) + at], 0.0, lid);
     }
-    let total = lanes_add4(vec4<f32>(sums, 0.0), lanes, lid);
+    workgroupBarrier();
+    let acts = acts_load(0u, k, w_halves(unit));
+    let dots = select(vec2<f32>(0.0), vec2<f32>(dot_unit(first, acts), dot_unit(second, acts)), lane < units);
+    let total = lanes_add4(vec4<f32>(dots, 0.0, 0.0), lanes, lid);
     if (lane < 2u && r + lane < params.n) {
         y[r + lane] = total[lane];
     }

@@ -30,7 +30,8 @@ fn norm_add_matmul_vec_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
     let of_gate = gate_row(r, k);
     let of_up = up_row(r, k);
     var sums = vec3<f32>(0.0);
-    for (var j = lane; j < gate_steps(k); j += LANES) {
+    // extents.z is 1, which no driver knows: it would write the steps one after the other, and read their code from memory in every layer.
+    for (var j = lane; j < gate_steps(k); j += LANES * extents.z) {
         let gated = gate_step(of_gate, of_gate, k, j);
         sums += vec3<f32>(gated.x, up_step(of_up, of_up, k, j).x, gated.z);
     }

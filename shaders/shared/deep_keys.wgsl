@@ -1,16 +1,23 @@
-// The keys of a part of attention_deep.wgsl and attention_deep_raw.wgsl: `lanes` threads to a key, each with a slice of the head (eights_1.wgsl,
-// eights_2.wgsl) and with the score of one of HEADS heads for one of four keys (sixteen.wgsl), so that it is weighed once. Every group of lanes has
-// references of its own, raised only where a score exceeds them by RAISE, so that sums are rarely scaled (as in FlashAttention-4).
+// The keys of a part of attention_deep.wgsl and attention_deep_raw.wgsl, up to TILE at a time: scores first, by 16 lanes to a key, each with a slice of every
+// head (eights_1.wgsl) and with the sum of one head for one of four keys (sixteen.wgsl), then weights, by four threads to a key, then values, by 16 lanes
+// to a key again. The keys and the values that are needed next are under way meanwhile, the first keys before the heads are finished.
 const WG = 128u;
+const LANES = 16u;
+const GROUPS = WG / LANES;
+const TILE = 320u;
 const LOWEST = -3.0e38;
-const RAISE = 10.0;
-// Heads that are finished here; then sums of two heads on their way.
-var<workgroup> gathered: array<vec4<f32>, 2u * SLICE_QUADS * WG>;
-// (reference, sum of weights) of every group's heads.
-var<workgroup> weighed: array<vec2<f32>, WG / 4u>;
+const_assert TILE + 32u * (HEADS + 2u) <= 4u * WG && TILE % (4u * GROUPS) == 0u;
+// Scores, then weights, of HEADS heads for each key of a tile, and after them the heads that are finished here; in the end sums of values.
+var<workgroup> gathered: array<vec4<f32>, 4u * WG>;
+// Of every head, what every 32 threads have: maximum of the scores, and in the end sum of the weights.
+var<workgroup> of_heads: array<f32, WG / 8u>;
+// Scores of this row's own key.
+var<workgroup> own_scores: array<f32, 4>;
+// What every head's sums are scaled by where a tile raises its maximum; in the end weights of the own value.
+var<workgroup> factors: vec4<f32>;
 
 // Where the keys of a part are.
-struct Place { base: u32, turns: u32, ring_end: u32, last: u32, width: u32, eight: u32, lanes: u32 }
+struct Place { base: u32, turns: u32, ring_end: u32, last: u32, width: u32, eight: u32 }
 
 fn row_of(p: Place, key: u32) -> u32 {
     let near = min(key, p.last);
@@ -18,34 +25,32 @@ fn row_of(p: Place, key: u32) -> u32 {
 }
 
 fn key_at(p: Place, key: u32) -> StoredKey {
-    return key_stored(row_of(p, key), p.width, p.eight, p.lanes);
+    return key_stored(row_of(p, key), p.width, p.eight, LANES);
 }
 
 fn value_at(p: Place, key: u32) -> StoredValue {
-    return value_stored(row_of(p, key), p.width, p.eight, p.lanes);
+    return value_stored(row_of(p, key), p.width, p.eight, LANES);
 }
 
-// Four keys or values of a thread, `groups` apart.
+// Four keys or values of a thread, GROUPS apart.
 struct Keys { a: StoredKey, b: StoredKey, c: StoredKey, d: StoredKey }
 struct Values { a: StoredValue, b: StoredValue, c: StoredValue, d: StoredValue }
 
-fn keys_at(p: Place, key: u32, groups: u32) -> Keys {
-    return Keys(key_at(p, key), key_at(p, key + groups), key_at(p, key + 2u * groups), key_at(p, key + 3u * groups));
+fn keys_at(p: Place, key: u32) -> Keys {
+    return Keys(key_at(p, key), key_at(p, key + GROUPS), key_at(p, key + 2u * GROUPS), key_at(p, key + 3u * GROUPS));
 }
 
-fn values_at(p: Place, key: u32, groups: u32) -> Values {
-    return Values(value_at(p, key), value_at(p, key + groups), value_at(p, key + 2u * groups), value_at(p, key + 3u * groups));
+fn values_at(p: Place, key: u32) -> Values {
+    return Values(value_at(p, key), value_at(p, key + GROUPS), value_at(p, key + 2u * GROUPS), value_at(p, key + 3u * GROUPS));
 }
 
 // Heads are components and members: loops over arrays of them would leave registers.
 struct Heads { a: Slice, b: Slice, c: Slice, d: Slice }
 
 // A thread's shares of the scores of a key.
-fn shares(q: Heads, key: Slice) -> vec4<f32> {
-    var sums = vec4<f32>(slice_dot(q.a, key), 0.0, 0.0, 0.0);
-    if (HEADS > 1u) {
-        sums.y = slice_dot(q.b, key);
-    }
+fn shares(q: Heads, stored: StoredKey) -> vec4<f32> {
+    let key = key_open(stored);
+    var sums = vec4<f32>(slice_dot(q.a, key), slice_dot(q.b, key), 0.0, 0.0);
     if (HEADS > 2u) {
         sums.z = slice_dot(q.c, key);
         sums.w = slice_dot(q.d, key);
@@ -61,25 +66,14 @@ fn capped(s: f32) -> f32 {
     return s;
 }
 
-fn scaled(sums: Heads, by: vec4<f32>) -> Heads {
-    var s = sums;
-    s.a *= by.x;
-    if (HEADS > 1u) {
-        s.b *= by.y;
-    }
-    if (HEADS > 2u) {
-        s.c *= by.z;
-        s.d *= by.w;
-    }
-    return s;
+fn scaled(s: Heads, by: vec4<f32>) -> Heads {
+    return Heads(s.a * by.x, s.b * by.y, s.c * by.z, s.d * by.w);
 }
 
 fn added(sums: Heads, value: Slice, weight: vec4<f32>) -> Heads {
     var s = sums;
     s.a += value * weight.x;
-    if (HEADS > 1u) {
-        s.b += value * weight.y;
-    }
+    s.b += value * weight.y;
     if (HEADS > 2u) {
         s.c += value * weight.z;
         s.d += value * weight.w;
@@ -87,117 +81,158 @@ fn added(sums: Heads, value: Slice, weight: vec4<f32>) -> Heads {
     return s;
 }
 
-// Leaves the sums of two heads over all groups, of the part at `start` and of the next head's, `pitch` away: results where there is one part.
-fn leave(a: Slice, b: Slice, totals: vec2<f32>, start: u32, pitch: u32, lanes: u32, lid: u32) {
-    let near = neighbourhood(lanes);
-    let quads = params.head_dim >> 2u;
-    workgroupBarrier();
-    slice_gather(a, lid % near < lanes, lid / near * quads, lid % lanes, lanes);
-    slice_gather(b, lid % near < lanes, (WG / near + lid / near) * quads, lid % lanes, lanes);
-    workgroupBarrier();
-    for (var i = lid; i < 2u * quads; i += WG) {
-        let head = i / quads;
-        let first = head * (WG / near) * quads + i % quads;
-        var value = gathered[first];
-        for (var g = 1u; g < WG / near; g++) {
-            value += gathered[first + g * quads];
-        }
-        partial[start + head * pitch + i % quads] = select(value, value / totals[head], params.splits == 1u);
-    }
+// A slice of the head that is finished as number `n`.
+fn finished(n: u32, lane: u32) -> Slice {
+    return slice_of_gathered(TILE + n * (params.head_dim >> 2u), lane, LANES);
 }
 
-fn references_of(group: u32) -> vec4<f32> {
-    return vec4<f32>(weighed[4u * group].x, weighed[4u * group + 1u].x, weighed[4u * group + 2u].x, weighed[4u * group + 3u].x);
+// One of two, added to what the thread 16 from this one has of it, which gets the other.
+fn halved(low: vec4<f32>, high: vec4<f32>, upper: bool, lid: u32) -> vec4<f32> {
+    return select(low, high, upper) + lanes_other4(select(high, low, upper), 16u, lid);
+}
+
+fn total_of(head: u32) -> f32 {
+    var sum = of_heads[head];
+    for (var g = 1u; g < WG / 32u; g++) {
+        sum += of_heads[4u * g + head];
+    }
+    return sum;
 }
 
 // The work of one workgroup.
 fn attend(number: u32, lid: u32) {
     let sets = params.heads / HEADS;
-    let t = number / (sets * params.splits);
-    if (t >= step_rows()) {
+    if (number >= sets * params.splits) {
         return;
     }
     let split = number % params.splits;
-    let share = number / params.splits % sets;
-    let end = step_end(t);
-    let part = attention_part(end, positions[t] + 1u, params.window, params.splits, split);
+    let share = number / params.splits;
+    let end = step_end();
+    let part = attention_part(end, positions[0] + 1u, params.window, params.splits, split);
     if (part.x >= part.y) {
         return;
     }
-    let here = sixteen_here(lid);
-    let first_head = t * params.heads + share * HEADS;
+    let first_head = share * HEADS;
     let quads = params.head_dim >> 2u;
-    let lanes = quads / SLICE_QUADS;
-    let lane = lid % lanes;
-    let group = lid / lanes;
-    let groups = WG / lanes;
-    let kv_head = share * HEADS / (params.heads / params.kv_heads);
+    let lane = lid % LANES;
+    let group = lid / LANES;
+    let kv_head = first_head / (params.heads / params.kv_heads);
     // Keys of the part that the states hold.
     let own = appends() && part.y == end;
     let past = part.y - select(0u, 1u, own);
     // A ring holds every key of the row, so that its end comes once at most.
     let turns = part.x - part.x % params.capacity;
     let place = Place(
-        sequences[t] * params.capacity, turns, turns + params.capacity, max(past, part.x + 1u) - 1u, params.kv_heads * params.head_dim,
-        kv_head * (quads >> 1u) + lane, lanes);
-    finish_heads(first_head, kv_head, own, share * HEADS % (params.heads / params.kv_heads) == 0u, lid);
-    let queries = Heads(
-        query_of(first_head, 0u, lane, lanes), query_of(first_head, min(1u, HEADS - 1u), lane, lanes),
-        query_of(first_head, min(2u, HEADS - 1u), lane, lanes), query_of(first_head, min(3u, HEADS - 1u), lane, lanes));
-    let slot = sixteen_slot(lanes, lid);
+        sequences[0] * params.capacity, turns, turns + params.capacity, max(past, part.x + 1u) - 1u, params.kv_heads * params.head_dim,
+        kv_head * (quads >> 1u) + lane);
+    var keys = keys_at(place, part.x + group);
+    finish_heads(first_head, kv_head, own, first_head % (params.heads / params.kv_heads) == 0u, lid);
+    let queries = Heads(finished(0u, lane), finished(1u, lane), finished(min(2u, HEADS - 1u), lane), finished(min(3u, HEADS - 1u), lane));
+    // A head by every 32 threads.
+    var own_score = LOWEST;
+    if (own) {
+        own_score = capped(lanes_add(dot(gathered[TILE + lid], gathered[TILE + HEADS * quads + lid % 32u]), 32u, lid) * params.scale);
+    }
+    if (lid % 32u == 0u) {
+        own_scores[lid / 32u] = own_score;
+    }
+    // The head whose score a thread has, and whose weights it makes.
+    let head = lid % 4u;
     var acc = Heads();
     var most = LOWEST;
     var total = 0.0;
-    if (own) {
-        // The first group has it.
-        let s = lanes_add4(shares(queries, own_key(lane, lanes)), lanes, lid) * params.scale;
-        most = select(LOWEST, capped(s[slot & 3u]), group == 0u);
-        total = select(0.0, 1.0, group == 0u && slot < 4u);
-        acc = added(acc, own_value(lane, lanes), select(vec4<f32>(0.0), vec4<f32>(1.0), group == 0u));
-    }
-    for (var tile = part.x; tile < past; tile += 4u * groups) {
-        let keys = keys_at(place, tile + group, groups);
-        let values = values_at(place, tile + group, groups);
-        let sum = sixteen_add(shares(queries, key_open(keys.a)), shares(queries, key_open(keys.b)), shares(queries, key_open(keys.c)), shares(queries, key_open(keys.d)), lanes, lid);
-        let inside = tile + group + (slot >> 2u) * groups < past;
-        let s = select(LOWEST, capped(sum * params.scale), inside);
-        if (sixteen_any(s > most + RAISE)) {
-            let reference = max(most, sixteen_max(s, lanes, lid));
-            let shrink = exp(most - reference);
-            most = reference;
-            total *= shrink;
-            sixteen_share(shrink, lid);
-            acc = scaled(acc, sixteen_of(shrink, 0u, here, lanes, lid));
+    for (var tile = part.x; tile == part.x || tile < past; tile += TILE) {
+        let count = min(past - tile, TILE);
+        var highest = LOWEST;
+        for (var turn = 0u; turn < count; turn += 4u * GROUPS) {
+            if (sixteen_any(turn + group < count)) {
+                let four = keys;
+                keys = keys_at(place, tile + turn + 4u * GROUPS + group);
+                let sum = sixteen_add(shares(queries, four.a), shares(queries, four.b), shares(queries, four.c), shares(queries, four.d), LANES, lid);
+                let key = turn + group + lane / 4u * GROUPS;
+                if (key < count) {
+                    let s = capped(sum * params.scale);
+                    gathered[key][head] = s;
+                    highest = max(highest, s);
+                }
+            }
         }
-        let p = select(0.0, exp(s - most), inside);
-        total += p;
-        sixteen_share(p, lid);
-        acc = added(acc, value_open(values.a), sixteen_of(p, 0u, here, lanes, lid));
-        acc = added(acc, value_open(values.b), sixteen_of(p, 1u, here, lanes, lid));
-        acc = added(acc, value_open(values.c), sixteen_of(p, 2u, here, lanes, lid));
-        acc = added(acc, value_open(values.d), sixteen_of(p, 3u, here, lanes, lid));
+        var values = values_at(place, tile + group);
+        highest = sixteen_max(highest, LANES, lid);
+        highest = max(highest, lanes_other(highest, 16u, lid));
+        if (lid % 32u < 4u) {
+            of_heads[lid / 32u * 4u + head] = highest;
+        }
+        workgroupBarrier();
+        var raised = max(most, own_scores[head]);
+        for (var g = 0u; g < WG / 32u; g++) {
+            raised = max(raised, of_heads[4u * g + head]);
+        }
+        let shrink = exp(most - raised);
+        most = raised;
+        total *= shrink;
+        if (lid < 4u) {
+            factors[lid] = shrink;
+        }
+        // Those past the last key are zero, as far as values are added.
+        for (var key = lid / 4u; key < ((count + 4u * GROUPS - 1u) & ~(4u * GROUPS - 1u)); key += WG / 4u) {
+            let p = select(0.0, exp(gathered[key][head] - most), key < count);
+            gathered[key][head] = p;
+            total += p;
+        }
+        workgroupBarrier();
+        if (tile > part.x) {
+            acc = scaled(acc, factors);
+        }
+        for (var key = group; key < count; key += 4u * GROUPS) {
+            let four = values;
+            values = values_at(place, tile + key + 4u * GROUPS);
+            acc = added(acc, value_open(four.a), gathered[key]);
+            acc = added(acc, value_open(four.b), gathered[key + GROUPS]);
+            acc = added(acc, value_open(four.c), gathered[key + 2u * GROUPS]);
+            acc = added(acc, value_open(four.d), gathered[key + 3u * GROUPS]);
+        }
+        workgroupBarrier();
     }
-    total = sixteen_total(total, lanes, lid);
-    if (slot < 4u && lane % (lanes / 16u) == 0u) {
-        weighed[4u * group + slot] = vec2<f32>(most, total);
+    if (own && lid < 4u) {
+        let p = exp(own_scores[head] - most);
+        total += p;
+        factors[lid] = p;
+    }
+    for (var apart = 4u; apart < 32u; apart *= 2u) {
+        total += lanes_other(total, apart, lid);
+    }
+    if (lid % 32u < 4u) {
+        of_heads[lid / 32u * 4u + head] = total;
     }
     workgroupBarrier();
-    var all = vec4<f32>(LOWEST);
-    for (var g = 0u; g < groups; g++) {
-        all = max(all, references_of(g));
+    if (own && group == 0u) {
+        acc = added(acc, finished(HEADS + 1u, lane), factors);
     }
-    acc = scaled(acc, exp(references_of(group) - all));
-    var sum = vec4<f32>(0.0);
-    for (var g = 0u; g < groups; g++) {
-        sum += vec4<f32>(weighed[4u * g].y, weighed[4u * g + 1u].y, weighed[4u * g + 2u].y, weighed[4u * g + 3u].y) * exp(references_of(g) - all);
-    }
+    // Two groups have sums over other keys: each gets two heads of both.
+    let upper = (lid & 16u) != 0u;
+    let a = Slice(halved(acc.a[0], acc.c[0], upper, lid), halved(acc.a[1], acc.c[1], upper, lid));
+    let b = Slice(halved(acc.b[0], acc.d[0], upper, lid), halved(acc.b[1], acc.d[1], upper, lid));
+    workgroupBarrier();
+    let at = 128u * (lid / 32u) + select(0u, 64u, upper) + lane;
+    gathered[at] = a[0];
+    gathered[at + 16u] = a[1];
+    gathered[at + 32u] = b[0];
+    gathered[at + 48u] = b[1];
+    workgroupBarrier();
     let pitch = select(params.splits * (quads + 1u), quads, params.splits == 1u);
     let start = first_head * pitch + split * (quads + 1u);
-    leave(acc.a, acc.b, sum.xy, start, pitch, lanes, lid);
-    if (HEADS > 2u) {
-        leave(acc.c, acc.d, sum.zw, start + 2u * pitch, pitch, lanes, lid);
+    if (lid < 32u * HEADS) {
+        var sum = gathered[lid];
+        for (var g = 1u; g < WG / 32u; g++) {
+            sum += gathered[128u * g + lid];
+        }
+        if (params.splits == 1u) {
+            sum /= total_of(lid / 32u);
+        }
+        partial[start + lid / 32u * pitch + 2u * lane + (lid / 16u) % 2u] = sum;
     }
     if (lid < HEADS && params.splits > 1u) {
-        partial[start + lid * pitch + quads] = vec4<f32>(all[lid], sum[lid], 0.0, 0.0);
+        partial[start + lid * pitch + quads] = vec4<f32>(most, total_of(lid), 0.0, 0.0);
     }
 }

@@ -32,13 +32,3 @@ fn slice_of_q(start: u32, lane: u32, lanes: u32) -> Slice {
 fn slice_of_gathered(start: u32, lane: u32, lanes: u32) -> Slice {
     return Slice(gathered[start + 2u * lane], gathered[start + 2u * lane + 1u]);
 }
-
-// Puts the sums over the groups of a neighbourhood there, as a head at `start`.
-fn slice_gather(v: Slice, first: bool, start: u32, lane: u32, lanes: u32) {
-    let a = groups_add4(v[0], lanes);
-    let b = groups_add4(v[1], lanes);
-    if (first) {
-        gathered[start + 2u * lane] = a;
-        gathered[start + 2u * lane + 1u] = b;
-    }
-}

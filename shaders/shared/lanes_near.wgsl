@@ -12,6 +12,11 @@ fn lanes_each4(v: vec4<f32>, lanes: u32, lid: u32) -> f32 {
     return lanes_add4(v, lanes, lid)[(lid / (lanes / 4u)) & 3u];
 }
 
+// Whether these 32 neighbouring threads, which all ask the same, take part in what is between others: every thread must.
+fn lanes_busy(v: bool) -> bool {
+    return true;
+}
+
 // What the thread `apart` (a power of two below 32) from this one has.
 fn lanes_other(v: f32, apart: u32, lid: u32) -> f32 {
     workgroupBarrier();

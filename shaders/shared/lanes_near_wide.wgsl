@@ -29,6 +29,10 @@ fn lanes_each4(v: vec4<f32>, lanes: u32, lid: u32) -> f32 {
     return sum;
 }
 
+fn lanes_busy(v: bool) -> bool {
+    return v;
+}
+
 fn lanes_other(v: f32, apart: u32, lid: u32) -> f32 {
     return subgroupShuffleXor(v, apart);
 }

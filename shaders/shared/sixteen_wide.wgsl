@@ -3,10 +3,6 @@ fn sixteen_slot(lanes: u32, lid: u32) -> u32 {
     return lid % lanes / (lanes / 16u);
 }
 
-fn sixteen_here(lid: u32) -> u32 {
-    return subgroupExclusiveAdd(1u);
-}
-
 // Half of what a thread has goes to the other half of its threads at every step.
 fn sixteen_add(a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>, lanes: u32, lid: u32) -> f32 {
     let slot = sixteen_slot(lanes, lid);
@@ -25,31 +21,9 @@ fn sixteen_add(a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>, lanes: u3
     return sum;
 }
 
-fn sixteen_share(v: f32, lid: u32) {
-}
-
-fn sixteen_of(v: f32, key: u32, here: u32, lanes: u32, lid: u32) -> vec4<f32> {
-    let apart = lanes / 16u;
-    let first = here - lid % lanes + 4u * key * apart;
-    var numbers = vec4<f32>(subgroupShuffle(v, first));
-    if (HEADS > 1u) {
-        numbers.y = subgroupShuffle(v, first + apart);
-    }
-    if (HEADS > 2u) {
-        numbers.z = subgroupShuffle(v, first + 2u * apart);
-        numbers.w = subgroupShuffle(v, first + 3u * apart);
-    }
-    return numbers;
-}
-
 fn sixteen_max(v: f32, lanes: u32, lid: u32) -> f32 {
     let most = max(v, subgroupShuffleXor(v, lanes / 2u));
     return max(most, subgroupShuffleXor(most, lanes / 4u));
-}
-
-fn sixteen_total(v: f32, lanes: u32, lid: u32) -> f32 {
-    let sum = v + subgroupShuffleXor(v, lanes / 2u);
-    return sum + subgroupShuffleXor(sum, lanes / 4u);
 }
 
 fn sixteen_any(v: bool) -> bool {

@@ -13,7 +13,7 @@ kernel! {
     entry: "attention_deep",
     wgsl: [
         "attention_deep.wgsl", "shared/deep_keys.wgsl", "shared/heads_4.wgsl", "shared/eights_1.wgsl",
-        "shared/sixteen.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"
+        "shared/sixteen.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ]
 }
 
@@ -21,7 +21,7 @@ kernel! {
     ATTENTION_DEEP_2: "attention_deep_2" = ATTENTION_DEEP with
     wgsl: [
         "attention_deep.wgsl", "shared/deep_keys.wgsl", "shared/heads_2.wgsl", "shared/eights_1.wgsl",
-        "shared/sixteen.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"
+        "shared/sixteen.wgsl", "shared/attention_part.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ]
 }
 

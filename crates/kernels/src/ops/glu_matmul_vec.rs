@@ -26,9 +26,9 @@ kernel! {
 
 /// Columns up to which it is faster to make a row in every workgroup than once.
 const MOST_COLS: u32 = 1024;
-const WG: u32 = 64;
-/// Elements of a row of weights that a thread takes.
-const PER_LANE: u32 = 64;
+const WG: u32 = 128;
+/// Elements of a row of weights that a thread takes: a unit, so that no thread has more than one.
+const PER_LANE: u32 = 32;
 
 /// y = w x, with x the packed gated activation, which no other operation reads.
 #[derive(Clone, Debug)]

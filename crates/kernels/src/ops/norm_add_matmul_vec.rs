@@ -15,8 +15,8 @@ kernel! {
     NORM_ADD_MATMUL_VEC: "norm_add_matmul_vec",
     entry: "norm_add_matmul_vec",
     wgsl: [
-        "norm_add_matmul_vec.wgsl", "shared/acts_norm_add.wgsl", "shared/acts_own.wgsl", "shared/norm_share.wgsl", "shared/pack_q8.wgsl",
-        "shared/q8_block.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
+        "norm_add_matmul_vec.wgsl", "shared/acts_norm_add.wgsl", "shared/acts_norm_add_eights.wgsl", "shared/acts_own.wgsl",
+        "shared/norm_share.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params {
         k: u32, rows_a: u32, rows_b: u32, rows_c: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, exchange: u32, eps: f32, next_eps: f32

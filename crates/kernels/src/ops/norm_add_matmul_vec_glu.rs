@@ -18,8 +18,8 @@ kernel! {
     NORM_ADD_MATMUL_VEC_GLU: "norm_add_matmul_vec_glu",
     entry: "norm_add_matmul_vec_glu",
     wgsl: [
-        "norm_add_matmul_vec_glu.wgsl", "shared/acts_norm_add.wgsl", "shared/acts_own.wgsl", "shared/norm_share.wgsl",
-        "shared/gelu4.wgsl", "shared/gelu.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl",
+        "norm_add_matmul_vec_glu.wgsl", "shared/acts_norm_add.wgsl", "shared/acts_norm_add_quads.wgsl", "shared/acts_own.wgsl",
+        "shared/norm_share.wgsl", "shared/gelu4.wgsl", "shared/gelu.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl",
         "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params {

@@ -122,6 +122,12 @@ fn attention_of_long_heads_is_right_by_one_part_of_several_tiles() {
 }
 
 #[test]
+fn attention_of_shared_keys_is_right_by_parts_of_several_tiles() {
+    let split = |workgroups| Table { split_workgroups: workgroups, ..USUAL };
+    holds(&ops::attention_deep_raw::ATTENTION_DEEP_RAW, ops::attention_deep_raw::case, 0..6, &[USUAL, split(1), split(12)]);
+}
+
+#[test]
 fn a_product_with_the_norm_behind_it_is_right_in_one_kernel_and_in_two() {
     let columns = |norm_columns| Table { norm_columns, ..USUAL };
     holds(&ops::matmul_vec_norm::MATMUL_VEC_NORM, ops::matmul_vec_norm::case, 0..4, &[columns(16), columns(0)]);

@@ -26,7 +26,7 @@ const ATTENTION_SPLIT: &str = "shaders/attention_split.wgsl";
 const DEEP_KEYS: &str = "shaders/shared/deep_keys.wgsl";
 const SLICE_8: &str = "shaders/shared/slice_8.wgsl";
 const SLICE_16: &str = "shaders/shared/slice_16.wgsl";
-const EIGHTS_1: &str = "shaders/shared/eights_1.wgsl";
+const ATTENTION_PART: &str = "shaders/shared/attention_part.wgsl";
 const PART_WEIGHTS: &str = "shaders/shared/part_weights.wgsl";
 const PART_WEIGHTS_WIDE: &str = "shaders/shared/part_weights_wide.wgsl";
 const SIXTEEN_WIDE: &str = "shaders/shared/sixteen_wide.wgsl";
@@ -69,7 +69,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "apart < params.exchange; apart *= 2u",
         "an exchange more counts weights and values once more alike, and leaves maxima as they are",
     ),
-    allow(ATTENTION_DEEP_RAW, "off by one", "    return 1u;", WHOLE),
     allow(ATTENTION_DEEP_RAW, "off by one", "select(HEADS, HEADS + 2u, own)", SURPLUS),
     allow(ATTENTION_DEEP_RAW, "guard dropped", "if (normed) {", NO_NORM),
     allow(ATTENTION_DEEP_RAW, "comparison", "first < count;", EMPTY),
@@ -168,17 +167,23 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_SPLIT, "off by one", "if (lid == 0u && params.splits > 1u)", TWICE),
     allow(ATTENTION_SPLIT, "guard dropped", "if (lid == 0u && params.splits > 1u)", TWICE),
     allow(ATTENTION_SPLIT, "off by one", "if (HEADS > 2u)", "there are one, two or four heads"),
-    allow(DEEP_KEYS, "", "slice_gather(", SECOND),
-    allow(DEEP_KEYS, "product", "select(value, value / totals[head], params.splits == 1u)", ONE_PART),
+    allow(
+        ATTENTION_PART,
+        "sign",
+        "let each = max(32u, (keys + splits - 1u)",
+        "another count of parts takes keys that are whole parts, and more parts than keys in one",
+    ),
+    allow(DEEP_KEYS, "product", "sum /= total_of(lid / 32u);", ONE_PART),
     allow(DEEP_KEYS, "product", "let sets = params.heads / HEADS;", "there is one row, so that more sets than there are will do"),
-    allow(DEEP_KEYS, "", "if (t >= step_rows())", "there is one row, and nobody's after it"),
-    allow(DEEP_KEYS, "", "sequences[t] * params.capacity, turns,", DROPPED),
-    allow(DEEP_KEYS, "sign", "query_of(first_head,", FEWER_HEADS),
-    allow(DEEP_KEYS, "", "query_of(first_head, min(2u, HEADS - 1u)", FEWER_HEADS),
+    allow(DEEP_KEYS, "", "if (number >= sets * params.splits)", WHOLE),
+    allow(DEEP_KEYS, "", "sequences[0] * params.capacity, turns,", DROPPED),
+    allow(DEEP_KEYS, "sign", "let queries = Heads(", FEWER_HEADS),
     allow(DEEP_KEYS, "comparison", "tile < past;", NO_KEYS),
-    allow(DEEP_KEYS, "", "if (sixteen_any(s > most + RAISE))", RAISED),
-    allow(DEEP_KEYS, "off by one", "acc = scaled(acc, sixteen_of(shrink, 0u,", "the four keys of a head shrink alike"),
-    allow(DEEP_KEYS, "off by one", "if (slot < 4u && lane % (lanes / 16u) == 0u)", "every thread of a slot has the same"),
+    allow(DEEP_KEYS, "comparison", "turn < count;", NO_KEYS),
+    allow(DEEP_KEYS, "", "if (sixteen_any(turn + group < count))", "scores past the last key are not stored"),
+    allow(DEEP_KEYS, "", "if (tile > part.x)", "before the first tile the sums are zero"),
+    allow(DEEP_KEYS, "", "if (lid % 32u < 4u)", TWICE),
+    allow(DEEP_KEYS, "guard dropped", "if (lid % 32u == 0u)", TWICE),
     allow(DEEP_KEYS, "comparison", "if (lid < HEADS && params.splits > 1u)", ONE_PART),
     allow(DEEP_KEYS, "comparison", "if (HEADS >", FEWER_HEADS),
     allow(DEEP_KEYS, "guard dropped", "if (HEADS >", FEWER_HEADS),
@@ -207,7 +212,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(NORM_ROPE_HEADS, "guard dropped", "if (k_state_scaled)", SCALED),
     allow(HEAD_MOST, "barrier dropped", "workgroupBarrier();", EIGHT),
     allow(MERGED_F32, "guard dropped", "if (inside)", CLAMPED),
-    allow(EIGHTS_1, "guard dropped", "if (first)", SECOND),
     allow(PART_WEIGHTS, "comparison", "for (var s = 0u; s < MOST_SPLITS; s++) {", CLAMPED),
     allow(PART_WEIGHTS, "", "if (lid < MOST_SPLITS)", CLAMPED),
     allow(PART_WEIGHTS_WIDE, "off by one", "for (var apart = 16u;", "an exchange 17 apart and those after it bring the same 32 together"),
