@@ -97,7 +97,7 @@ impl Row {
     #[must_use]
     pub fn threads(&self) -> u32 {
         match self.name {
-            "matmul_vec_norm_long" => 1024,
+            "matmul_vec_norm_long" | "glu_pack_f16_silu" | "glu_pack_f16_gelu" => 1024,
             "matmul_vec_norm"
             | "attention_short_512"
             | "attention_short_whole"
@@ -131,7 +131,7 @@ impl Row {
     #[must_use]
     pub fn storage_buffers(&self) -> usize {
         match self.name {
-            "norm_add_matmul_vec" => 12,
+            "norm_add_matmul_vec" | "attention_batch" | "attention_batch_2" | "attention_batch_4" => 12,
             "matmul_vec_group"
             | "norm_pack_matmul_vec"
             | "norm_rope_heads"
