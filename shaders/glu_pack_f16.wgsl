@@ -20,7 +20,7 @@ fn made(row: u32, quad: u32) -> vec4<f32> {
 }
 
 fn store(row: u32, quad: u32, v: vec4<f32>) {
-    if (quad < params.dim >> 2u) {
+    if (quad < (params.dim >> 2u)) {
         halves[row * params.row_pitch + (quad >> 2u) * params.slab_pitch + (quad & 3u)] = halves_of_quad(v);
     }
 }

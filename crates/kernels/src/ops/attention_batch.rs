@@ -203,3 +203,57 @@ pub fn case(g: &mut Gen) -> Case {
     case.expect(found);
     case
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Caps;
+    use crate::plan::{PlanOptions, plan};
+    use crate::record::Recorder;
+    use crate::table::Table;
+    use crate::tensor::{Lead, Shape, Weight};
+    use crate::{Class, ops};
+    use gguf::GgmlType;
+
+    const CAPS: Caps = Caps {
+        cooperative: true,
+        max_storage_buffers: 16,
+        max_workgroup_bytes: 32 << 10,
+        table: Table::usual(Class::Discrete, true),
+        ..Caps::WEBGPU
+    };
+
+    /// The rows of a fast plan for so many rows of an attention with 8 heads of 4 queries over such states, and of the product that reads it.
+    fn rows(caps: &Caps, rows: u32, ty: KvType) -> Vec<(&'static str, When)> {
+        let (width, q_width) = (8 * HEAD_DIM, 32 * HEAD_DIM);
+        let mut rec = Recorder::new(Counts { step: rows, out: 0 }, &[StateKind::Kv { ty, width, ring: None }; 2]);
+        let table = rec.rope_rows(&RopeTable::new(HEAD_DIM, 1e4));
+        let [q, k, v] = [q_width, width, width].map(|width| rec.host_input(width, Shape::new(Lead::Step, rows, width)));
+        let [q, k] = [q.heads(32), k.heads(8)].map(|x| rope(&mut rec, x, table));
+        let states = KvState::new(rec.state(0), rec.state(1));
+        let kv = kv_append(&mut rec, states, k, v.heads(8));
+        let y = attention(&mut rec, q, kv, 8, Attend { mask: Mask::Causal, scale: 0.1, softcap: None });
+        let w = Weight { id: 0, ty: GgmlType::Q8_0, rows: 64, cols: q_width };
+        let y = ops::matmul(&mut rec, w, y.flat());
+        rec.output(y);
+        let options = PlanOptions { fast: true, ..PlanOptions::default() };
+        plan(&rec, caps, &options).unwrap().steps.iter().map(|step| (step.dispatch.row.name, step.dispatch.when)).collect()
+    }
+
+    #[test]
+    fn a_batch_over_values_in_f16_is_one_kernel_near_and_four_far() {
+        let (near, far, product) = (When::Near(2048), When::Far(2048), ("matmul_few_32_narrow", When::Always));
+        let others = [("norm_rope_heads", far), ("attention_split_4", far), ("attention_merge", far), ("pack_f16", far), product];
+        assert_eq!(rows(&CAPS, 32, KvType::F16), [vec![("attention_batch_4", near)], others.to_vec()].concat());
+        let apart = others.map(|(row, _)| (row, When::Always));
+        assert_eq!(rows(&CAPS, 32, KvType::Q8_0), apart);
+        assert_eq!(rows(&Caps { max_storage_buffers: 11, ..CAPS }, 32, KvType::F16), apart);
+    }
+
+    #[test]
+    fn few_rows_take_two_heads_to_a_workgroup_and_many_need_no_join() {
+        assert_eq!(rows(&CAPS, 16, KvType::F16)[0].0, "attention_batch_2");
+        let names: Vec<_> = rows(&CAPS, 64, KvType::F16).iter().map(|row| row.0).collect();
+        assert_eq!(names, ["attention_batch_4", "norm_rope_heads", "attention_split_4", "pack_f16", "matmul_few_64_narrow"]);
+    }
+}
