@@ -63,3 +63,19 @@ fn reduce_add2(v: vec2<f32>, lid: u32) -> vec2<f32> {
     workgroupBarrier();
     return sum;
 }
+
+// The sum of the first and the maximum of the second; every subgroup joins the partial results for itself.
+fn reduce_add_max(v: vec2<f32>, lid: u32) -> vec2<f32> {
+    let width = subgroupAdd(1u);
+    let part = vec2<f32>(subgroupAdd(v.x), subgroupMax(v.y));
+    if (lid % width == 0u) {
+        reduce_scratch4[lid / width] = vec4<f32>(part, 0.0, 0.0);
+    }
+    workgroupBarrier();
+    var all = vec2<f32>(0.0, reduce_scratch4[0].y);
+    for (var i = lid % width; i < WG / width; i += width) {
+        all = vec2<f32>(all.x + reduce_scratch4[i].x, max(all.y, reduce_scratch4[i].y));
+    }
+    workgroupBarrier();
+    return vec2<f32>(subgroupAdd(all.x), subgroupMax(all.y));
+}

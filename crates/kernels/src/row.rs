@@ -102,6 +102,7 @@ impl Row {
             | "attention_short_512"
             | "attention_short_whole"
             | "norm_add_matmul_vec_glu"
+            | "norm_pack_f16"
             | "norm_pack_matmul_vec"
             | "norm_pack_matmul_vec_glu_silu"
             | "norm_pack_matmul_vec_glu_gelu" => 512,
@@ -115,6 +116,7 @@ impl Row {
     pub fn workgroup_bytes(&self) -> u32 {
         match self.name {
             "attention_coop_256" | "attention_coop_512" => 48 << 10,
+            "glu_pack_f16_silu" | "glu_pack_f16_gelu" => 32 << 10,
             "matmul_vec_norm_long" | "norm_pack_matmul_vec" | "norm_pack_matmul_vec_glu_silu" | "norm_pack_matmul_vec_glu_gelu" => 32 << 10,
             "attention_short_512"
             | "attention_short_whole"

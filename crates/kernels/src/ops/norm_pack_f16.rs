@@ -40,6 +40,9 @@ pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
         Op::AddRmsNorm(norm) => (norm.a, Some((norm.b, norm.h)), norm.w, norm.eps),
         _ => return None,
     };
+    if !NORM_PACK_F16.fits(makers.caps) {
+        return None;
+    }
     let op = NormPackF16 { a, sum, w, eps, scales: pack.scales, halves: pack.halves, slab: pack.slab }.into();
     Some(Absorbed { op, of: vec![pack.x], early: true })
 }
