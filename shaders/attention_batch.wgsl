@@ -33,28 +33,8 @@ var<workgroup> gathered: array<vec4<f32>, 64u * SUBS>;
 var<workgroup> mosts: array<vec4<f32>, SUBS>;
 var<workgroup> totals: array<vec4<f32>, SUBS>;
 
-// Keys or values as they are stored.
-struct Keys { a: k_state_Stored, b: k_state_Stored, c: k_state_Stored, d: k_state_Stored }
-struct Values { a: v_state_Stored, b: v_state_Stored, c: v_state_Stored, d: v_state_Stored }
 // Heads are members: loops over arrays of them would leave registers.
 struct Heads { a: mat2x4<f32>, b: mat2x4<f32>, c: mat2x4<f32>, d: mat2x4<f32> }
-
-// `last`: the last row that there is, which threads past it read again; `eight`: the thread's elements of a row.
-fn keys_of(first: u32, last: u32, width: u32, eight: u32) -> Keys {
-    return Keys(
-        k_state_fetch8(min(first, last), width, eight), k_state_fetch8(min(first + GROUPS, last), width, eight),
-        k_state_fetch8(min(first + 2u * GROUPS, last), width, eight), k_state_fetch8(min(first + 3u * GROUPS, last), width, eight));
-}
-
-fn values_of(first: u32, last: u32, width: u32, eight: u32) -> Values {
-    return Values(
-        v_state_fetch8(min(first, last), width, eight), v_state_fetch8(min(first + GROUPS, last), width, eight),
-        v_state_fetch8(min(first + 2u * GROUPS, last), width, eight), v_state_fetch8(min(first + 3u * GROUPS, last), width, eight));
-}
-
-fn dot8(a: mat2x4<f32>, b: mat2x4<f32>) -> f32 {
-    return dot(a[0], b[0]) + dot(a[1], b[1]);
-}
 
 // A thread's shares of the scores of a key.
 fn shares(queries: Heads, key: mat2x4<f32>) -> vec4<f32> {
@@ -93,68 +73,6 @@ fn added(sums: Heads, value: mat2x4<f32>, weight: vec4<f32>) -> Heads {
         s.d += value * weight.w;
     }
     return s;
-}
-
-fn gathered_eight(head: u32, lane: u32) -> mat2x4<f32> {
-    return mat2x4<f32>(gathered[32u * head + 2u * lane], gathered[32u * head + 2u * lane + 1u]);
-}
-
-// Every 32 threads finish a head, a quad each, and leave it in `gathered`: queries times the scale, then the key and the value as they are stored.
-fn finish_heads(t: u32, first_head: u32, kv_head: u32, slot: u32, stores: bool, lid: u32) {
-    let lane = lid & 31u;
-    let quad = 32u * kv_head + lane;
-    let width = 128u * params.heads;
-    let turns = head_turns(t, lane, 128u);
-    for (var first = 0u; first < HEADS + 2u; first += SUBS) {
-        let h = first + lid / 32u;
-        var x = vec4<f32>(0.0);
-        var weight = vec4<f32>(1.0);
-        if (h < HEADS) {
-            x = q[32u * (t * params.q_heads + first_head + h) + lane];
-            if (params.normed == 1u) {
-                weight = wq[lane];
-            }
-        } else if (h == HEADS) {
-            x = k[32u * t * params.heads + quad];
-            if (params.normed == 1u) {
-                weight = wk[lane];
-            }
-        } else if (h == HEADS + 1u) {
-            x = v[32u * t * params.heads + quad];
-        }
-        if (params.normed == 1u) {
-            let small = x * 2.3283064365386963e-10;
-            let squares = lanes_add(dot(small, small), 32u, lid);
-            let factor = 2.3283064365386963e-10 * inverseSqrt(squares / 128.0 + params.eps * 5.421010862427522e-20);
-            x = select(x, x * weight * factor, h <= HEADS);
-        }
-        let other = lanes_other4(x, 16u, lid) * select(-1.0, 1.0, (lane & 16u) != 0u);
-        x = select(x, x * turns[0] + other * turns[1], h <= HEADS);
-        var most = 0.0;
-        if (k_state_scaled) {
-            most = max(max(abs(x.x), abs(x.y)), max(abs(x.z), abs(x.w)));
-            most = max(most, lanes_other(most, 1u, lid));
-            most = max(most, lanes_other(most, 2u, lid));
-            most = max(most, lanes_other(most, 4u, lid));
-        }
-        if (h < HEADS) {
-            x *= params.scale;
-        } else if (h == HEADS) {
-            if (stores) {
-                k_state_store4(slot, width, quad, x, most);
-            }
-            x = k_state_rounded(x, most);
-        } else if (h == HEADS + 1u) {
-            if (stores) {
-                v_state_store4(slot, width, quad, x, most);
-            }
-            x = v_state_rounded(x, most);
-        }
-        if (h < HEADS + 2u) {
-            gathered[32u * h + lane] = x;
-        }
-    }
-    workgroupBarrier();
 }
 
 // Puts a head's sums over 32 threads into `gathered`, by quads.
@@ -201,7 +119,6 @@ fn attention_batch(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     let base = sequences[t] * params.capacity;
     let last = base + max(here, 1u) - 1u;
     let near = lid / LANES;
-    var keys = keys_of(base + near, last, width, eight);
     finish_heads(t, first_head, kv_head, base + here, first_head % params.group == 0u, lid);
     var queries = Heads();
     queries.a = gathered_eight(0u, lane);
@@ -221,12 +138,11 @@ fn attention_batch(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     var total = select(0.0, counted, slot < 4u);
     var acc = added(Heads(), gathered_eight(HEADS + 1u, lane), vec4<f32>(counted));
     for (var tile = 0u; tile < here; tile += KEYS) {
+        let keys = keys_of(base + tile + near, last, width, eight);
         let values = values_of(base + tile + near, last, width, eight);
         let s = sixteen_add(
             shares(queries, k_state_read8(keys.a)), shares(queries, k_state_read8(keys.b)), shares(queries, k_state_read8(keys.c)),
             shares(queries, k_state_read8(keys.d)), LANES, lid);
-        // The next, while the values are under way.
-        keys = keys_of(base + tile + KEYS + near, last, width, eight);
         let inside = tile + near + (slot >> 2u) * GROUPS < here;
         if (sixteen_any(inside && s > most + RAISE)) {
             let reference = max(most, sixteen_max(select(most, s, inside), LANES, lid));

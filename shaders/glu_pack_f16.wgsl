@@ -10,13 +10,11 @@ struct Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32 }
 
 const WG = 1024u;
 
-// A quad of the row; past its end, of nothing.
+// A quad of the row; past its end the last one again, so that no load waits for a branch.
 fn made(row: u32, quad: u32) -> vec4<f32> {
     let quads = params.dim >> 2u;
-    if (quad >= quads) {
-        return vec4<f32>(0.0);
-    }
-    return activation(gate[row * quads + quad]) * up[row * quads + quad];
+    let at = row * quads + min(quad, quads - 1u);
+    return activation(gate[at]) * up[at];
 }
 
 fn store(row: u32, quad: u32, v: vec4<f32>) {
@@ -33,9 +31,18 @@ fn glu_pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) e
     }
     let quads = params.dim >> 2u;
     let a = made(row, lid);
-    let b = made(row, lid + WG);
-    let c = made(row, lid + 2u * WG);
-    let d = made(row, lid + 3u * WG);
+    var b = vec4<f32>(0.0);
+    var c = vec4<f32>(0.0);
+    var d = vec4<f32>(0.0);
+    if (quads > WG) {
+        b = made(row, lid + WG);
+    }
+    if (quads > 2u * WG) {
+        c = made(row, lid + 2u * WG);
+    }
+    if (quads > 3u * WG) {
+        d = made(row, lid + 3u * WG);
+    }
     var most = max(max(abs(a), abs(b)), max(abs(c), abs(d)));
     for (var quad = lid + 4u * WG; quad < quads; quad += WG) {
         most = max(most, abs(made(row, quad)));

@@ -14,32 +14,29 @@ struct Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32, has_add: u
 const WG = 512u;
 const SIZE = 2.3283064365386963e-10; // 2^-32
 
-// A quad of the sum, by SIZE; past the row's end, of nothing.
 fn summed(row: u32, quad: u32) -> vec4<f32> {
-    let quads = params.dim >> 2u;
-    if (quad >= quads) {
-        return vec4<f32>(0.0);
-    }
-    let at = row * quads + quad;
-    var v = a[at];
+    let at = row * (params.dim >> 2u) + quad;
     if (params.has_add == 1u) {
-        v += b[at];
-        h[at] = v;
+        return a[at] + b[at];
     }
-    return v * SIZE;
+    return a[at];
 }
 
-fn weighted(v: vec4<f32>, quad: u32) -> vec4<f32> {
+fn weight(quad: u32) -> vec4<f32> {
     if (params.has_weight == 1u) {
-        return v * w[min(quad, (params.dim >> 2u) - 1u)];
+        return w[quad];
     }
-    return v;
+    return vec4<f32>(1.0);
+}
+
+fn keep(row: u32, quad: u32, v: vec4<f32>) {
+    if (params.has_add == 1u) {
+        h[row * (params.dim >> 2u) + quad] = v;
+    }
 }
 
 fn store(row: u32, quad: u32, v: vec4<f32>) {
-    if (quad < (params.dim >> 2u)) {
-        halves[row * params.row_pitch + (quad >> 2u) * params.slab_pitch + (quad & 3u)] = halves_of_quad(v);
-    }
+    halves[row * params.row_pitch + (quad >> 2u) * params.slab_pitch + (quad & 3u)] = halves_of_quad(v);
 }
 
 @compute @workgroup_size(WG)
@@ -49,16 +46,33 @@ fn norm_pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
         return;
     }
     let quads = params.dim >> 2u;
-    let first = summed(row, lid);
-    let second = summed(row, lid + WG);
-    let near = weighted(first, lid);
-    let far = weighted(second, lid + WG);
+    // All loads before the stores, which they would wait for; threads past the end read its last quad again.
+    let has_near = lid < quads;
+    let has_far = lid + WG < quads;
+    let near = min(lid, quads - 1u);
+    let far = min(lid + WG, quads - 1u);
+    var first = summed(row, near);
+    var second = summed(row, far);
+    let near_weight = weight(near);
+    let far_weight = weight(far);
+    if (has_near) {
+        keep(row, near, first);
+    }
+    if (has_far) {
+        keep(row, far, second);
+    }
+    first = select(vec4<f32>(0.0), first * SIZE, has_near);
+    second = select(vec4<f32>(0.0), second * SIZE, has_far);
     var squares = dot(first, first) + dot(second, second);
-    var most = max(abs(near), abs(far));
+    first *= near_weight;
+    second *= far_weight;
+    var most = max(abs(first), abs(second));
     for (var quad = lid + 2u * WG; quad < quads; quad += WG) {
         let v = summed(row, quad);
-        squares += dot(v, v);
-        most = max(most, abs(weighted(v, quad)));
+        keep(row, quad, v);
+        let small = v * SIZE;
+        squares += dot(small, small);
+        most = max(most, abs(small * weight(quad)));
     }
     let both = reduce_add_max(vec2<f32>(squares, max(max(most.x, most.y), max(most.z, most.w))), lid);
     let factor = inverseSqrt(both.x / f32(params.dim) + params.eps * SIZE * SIZE);
@@ -67,9 +81,13 @@ fn norm_pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
         scales[row] = scale;
     }
     let by = factor / scale;
-    store(row, lid, near * by);
-    store(row, lid + WG, far * by);
+    if (has_near) {
+        store(row, near, first * by);
+    }
+    if (has_far) {
+        store(row, far, second * by);
+    }
     for (var quad = lid + 2u * WG; quad < quads; quad += WG) {
-        store(row, quad, weighted(summed(row, quad), quad) * by);
+        store(row, quad, summed(row, quad) * SIZE * weight(quad) * by);
     }
 }

@@ -1,5 +1,5 @@
 // Sum (of scalars or vectors) and maximum over a workgroup of WG threads through subgroup operations: one partial result per subgroup in
-// workgroup memory, then every thread combines them. Subgroups are full and hold consecutive threads.
+// workgroup memory, then every thread, or for maxima every subgroup, combines them. Subgroups are full and hold consecutive threads.
 var<workgroup> reduce_scratch: array<f32, WG>;
 var<workgroup> reduce_scratch4: array<vec4<f32>, WG>;
 
@@ -26,11 +26,11 @@ fn reduce_max(v: f32, lid: u32) -> f32 {
     }
     workgroupBarrier();
     var most = reduce_scratch[0];
-    for (var i = 1u; i < WG / width; i++) {
+    for (var i = lid % width; i < WG / width; i += width) {
         most = max(most, reduce_scratch[i]);
     }
     workgroupBarrier();
-    return most;
+    return subgroupMax(most);
 }
 
 fn reduce_add4(v: vec4<f32>, lid: u32) -> vec4<f32> {

@@ -1,9 +1,9 @@
 //! Attention of some rows, each of another sequence, over few keys, with what comes before it and the packing to f16 behind it, for heads of 128 that
 //! are normed alike and rotate as a whole: one kernel where others take four. Made by the planner, never recorded.
 
+use super::attention_merge::AttentionMerge;
 use super::attention_short::keys_of_rows;
 use super::attention_short_128::whole;
-use super::attention_merge::AttentionMerge;
 use super::attention_split::AttentionSplit;
 use super::norm_rope_heads::NormRopeHeads;
 use super::pack_f16::{PackF16, pack_f16_as_is, pitches};
@@ -21,8 +21,8 @@ kernel! {
     ATTENTION_BATCH: "attention_batch",
     entry: "attention_batch",
     wgsl: [
-        "attention_batch.wgsl", "shared/heads_1.wgsl", "shared/head_turns.wgsl", "shared/sixteen.wgsl", "shared/half_scale.wgsl", "shared/lanes.wgsl",
-        "shared/lanes_near.wgsl", "shared/grid.wgsl"
+        "attention_batch.wgsl", "shared/batch_heads.wgsl", "shared/short_keys.wgsl", "shared/heads_1.wgsl", "shared/head_turns.wgsl", "shared/sixteen.wgsl",
+        "shared/half_scale.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params {
         q_heads: u32, heads: u32, group: u32, rows: u32, capacity: u32, normed: u32, exchange: u32, row_pitch: u32, slab_pitch: u32, eps: f32, scale: f32
@@ -38,16 +38,16 @@ kernel! {
 kernel! {
     ATTENTION_BATCH_2: "attention_batch_2" = ATTENTION_BATCH with
     wgsl: [
-        "attention_batch.wgsl", "shared/heads_2.wgsl", "shared/head_turns.wgsl", "shared/sixteen.wgsl", "shared/half_scale.wgsl", "shared/lanes.wgsl",
-        "shared/lanes_near.wgsl", "shared/grid.wgsl"
+        "attention_batch.wgsl", "shared/batch_heads.wgsl", "shared/short_keys.wgsl", "shared/heads_2.wgsl", "shared/head_turns.wgsl", "shared/sixteen.wgsl",
+        "shared/half_scale.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ]
 }
 
 kernel! {
     ATTENTION_BATCH_4: "attention_batch_4" = ATTENTION_BATCH with
     wgsl: [
-        "attention_batch.wgsl", "shared/heads_4.wgsl", "shared/head_turns.wgsl", "shared/sixteen.wgsl", "shared/half_scale.wgsl", "shared/lanes.wgsl",
-        "shared/lanes_near.wgsl", "shared/grid.wgsl"
+        "attention_batch.wgsl", "shared/batch_heads.wgsl", "shared/short_keys.wgsl", "shared/heads_4.wgsl", "shared/head_turns.wgsl", "shared/sixteen.wgsl",
+        "shared/half_scale.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ]
 }
 

@@ -18,8 +18,8 @@ kernel! {
     ATTENTION_SHORT_BATCH: "attention_short_batch",
     entry: "attention_short_batch",
     wgsl: [
-        "attention_short_batch.wgsl", "shared/heads_1.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl",
-        "shared/lanes_near.wgsl", "shared/grid.wgsl"
+        "attention_short_batch.wgsl", "shared/short_keys.wgsl", "shared/heads_1.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl",
+        "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params { q_heads: u32, heads: u32, group: u32, rows: u32, capacity: u32, normed: u32, exchange: u32, eps: f32, scale: f32 },
     bindings: Bind {
@@ -33,8 +33,8 @@ kernel! {
 kernel! {
     ATTENTION_SHORT_BATCH_2: "attention_short_batch_2" = ATTENTION_SHORT_BATCH with
     wgsl: [
-        "attention_short_batch.wgsl", "shared/heads_2.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl",
-        "shared/lanes_near.wgsl", "shared/grid.wgsl"
+        "attention_short_batch.wgsl", "shared/short_keys.wgsl", "shared/heads_2.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl",
+        "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ]
 }
 
