@@ -1,8 +1,9 @@
 // scales[t] = the power of two 2^e for which 2^13 <= max_d |x[t, d]| / 2^e < 2^14, 1 for a row of zeros;   halves[t] = x[t] / scales[t] in f16
+// Unless `scaled`, scales are ones.
 // x [rows, dim] f32, dim a multiple of 4, scales [rows] f32, halves [rows, dim / 2] words, or 16 columns of all rows together, as the pitches say:
 // in vectors of four, from row to row and from one 16 columns to the next. half_scale.wgsl has the reason. One
 // workgroup per row.
-struct Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32 }
+struct Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32, scaled: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> scales: array<f32>;
@@ -22,7 +23,7 @@ fn pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exten
         most = max(most, abs(x[row * quads + quad]));
     }
     let largest = reduce_max(max(max(most.x, most.y), max(most.z, most.w)), lid);
-    let scale = half_scale(largest);
+    let scale = select(1.0, half_scale(largest), params.scaled == 1u);
     if (lid == 0u) {
         scales[row] = scale;
     }

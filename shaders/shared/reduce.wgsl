@@ -1,4 +1,4 @@
-// Sum (of scalars or vectors) and maximum over a workgroup of WG threads (a power of two), in workgroup memory. Every thread calls, every
+// Sum (of scalars or vectors) and maximum, or both, over a workgroup of WG threads (a power of two), in workgroup memory. Every thread calls, every
 // thread gets the result, and the scratch is free again on return. `lid` is the thread's number.
 var<workgroup> reduce_scratch: array<f32, WG>;
 var<workgroup> reduce_scratch4: array<vec4<f32>, WG>;
@@ -47,4 +47,9 @@ fn reduce_add4(v: vec4<f32>, lid: u32) -> vec4<f32> {
 
 fn reduce_add2(v: vec2<f32>, lid: u32) -> vec2<f32> {
     return reduce_add4(vec4<f32>(v, 0.0, 0.0), lid).xy;
+}
+
+// The sum of the first and the maximum of the second.
+fn reduce_add_max(v: vec2<f32>, lid: u32) -> vec2<f32> {
+    return vec2<f32>(reduce_add(v.x, lid), reduce_max(v.y, lid));
 }

@@ -1,5 +1,5 @@
 // Sum (of scalars or vectors) and maximum over a workgroup of WG threads through subgroup operations: one partial result per subgroup in
-// workgroup memory, then every thread combines them. Subgroups are full and hold consecutive threads.
+// workgroup memory, then every thread, or for maxima every subgroup, combines them. Subgroups are full and hold consecutive threads.
 var<workgroup> reduce_scratch: array<f32, WG>;
 var<workgroup> reduce_scratch4: array<vec4<f32>, WG>;
 
@@ -26,11 +26,11 @@ fn reduce_max(v: f32, lid: u32) -> f32 {
     }
     workgroupBarrier();
     var most = reduce_scratch[0];
-    for (var i = 1u; i < WG / width; i++) {
+    for (var i = lid % width; i < WG / width; i += width) {
         most = max(most, reduce_scratch[i]);
     }
     workgroupBarrier();
-    return most;
+    return subgroupMax(most);
 }
 
 fn reduce_add4(v: vec4<f32>, lid: u32) -> vec4<f32> {
@@ -62,4 +62,20 @@ fn reduce_add2(v: vec2<f32>, lid: u32) -> vec2<f32> {
     }
     workgroupBarrier();
     return sum;
+}
+
+// The sum of the first and the maximum of the second; every subgroup joins the partial results for itself.
+fn reduce_add_max(v: vec2<f32>, lid: u32) -> vec2<f32> {
+    let width = subgroupAdd(1u);
+    let part = vec2<f32>(subgroupAdd(v.x), subgroupMax(v.y));
+    if (lid % width == 0u) {
+        reduce_scratch4[lid / width] = vec4<f32>(part, 0.0, 0.0);
+    }
+    workgroupBarrier();
+    var all = vec2<f32>(0.0, reduce_scratch4[0].y);
+    for (var i = lid % width; i < WG / width; i += width) {
+        all = vec2<f32>(all.x + reduce_scratch4[i].x, max(all.y, reduce_scratch4[i].y));
+    }
+    workgroupBarrier();
+    return vec2<f32>(subgroupAdd(all.x), subgroupMax(all.y));
 }

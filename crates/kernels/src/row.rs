@@ -97,12 +97,13 @@ impl Row {
     #[must_use]
     pub fn threads(&self) -> u32 {
         match self.name {
-            "matmul_vec_norm_long" => 1024,
+            "matmul_vec_norm_long" | "glu_pack_f16_silu" | "glu_pack_f16_gelu" => 1024,
             "matmul_vec_norm"
             | "attention_short_512"
             | "attention_short_whole"
             | "attention_deep_long"
             | "norm_add_matmul_vec_glu"
+            | "norm_pack_f16"
             | "norm_pack_matmul_vec"
             | "norm_pack_matmul_vec_glu_silu"
             | "norm_pack_matmul_vec_glu_gelu" => 512,
@@ -116,6 +117,7 @@ impl Row {
     pub fn workgroup_bytes(&self) -> u32 {
         match self.name {
             "attention_coop_256" | "attention_coop_512" => 48 << 10,
+            "glu_pack_f16_silu" | "glu_pack_f16_gelu" => 32 << 10,
             "matmul_vec_norm_long" | "norm_pack_matmul_vec" | "norm_pack_matmul_vec_glu_silu" | "norm_pack_matmul_vec_glu_gelu" => 32 << 10,
             "attention_short_512"
             | "attention_short_whole"
@@ -132,7 +134,7 @@ impl Row {
     #[must_use]
     pub fn storage_buffers(&self) -> usize {
         match self.name {
-            "norm_add_matmul_vec" => 12,
+            "norm_add_matmul_vec" | "attention_batch" | "attention_batch_2" | "attention_batch_4" => 12,
             "matmul_vec_group"
             | "norm_pack_matmul_vec"
             | "norm_rope_heads"

@@ -17,6 +17,15 @@ pub fn pack_f16(x: &[f32], k: usize, scales: &mut [f32], words: &mut [u32]) {
     }
 }
 
+/// The same without scales: `x` in f16 as it is.
+pub fn pack_f16_as_is(x: &[f32], words: &mut [u32]) {
+    crate::check::len("pack_f16_as_is: words", words.len(), x.len() / 2);
+    for (pair, word) in x.chunks_exact(2).zip(words) {
+        let half = |v: f32| u32::from(f16::from_f32(v).to_bits());
+        *word = half(pair[0]) | half(pair[1]) << 16;
+    }
+}
+
 /// The activations that [`pack_f16`] kept of rows of `k` elements.
 pub fn unpack_f16(scales: &[f32], words: &[u32], k: usize, x: &mut [f32]) {
     crate::check::len("unpack_f16: words", words.len(), x.len() / 2);

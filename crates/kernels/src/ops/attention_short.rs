@@ -94,6 +94,11 @@ fn keys_of(dim: u32, keys: u32) -> u32 {
     keys.min(keys * 128 / dim * (threads(dim) / WG))
 }
 
+/// [`AttentionShort::keys`] of several.
+pub(super) fn keys_of_rows(rows: u32, keys: u32) -> u32 {
+    keys.saturating_mul(rows + 1).div_ceil(2).min(KEYS)
+}
+
 /// Positions up to which attention of one row with heads of `dim` that rotate as a whole, without a softcap, is one kernel on this device, where it is
 /// so up to `keys` of heads of 128.
 pub(crate) fn keys_of_whole(dim: u32, caps: &Caps, keys: u32) -> u32 {
@@ -139,7 +144,7 @@ impl AttentionShort {
     fn keys(&self, keys: u32) -> u32 {
         let rows = self.split.of.q.shape.rows;
         if rows > 1 {
-            return keys.saturating_mul(rows + 1).div_ceil(2).min(KEYS);
+            return keys_of_rows(rows, keys);
         }
         keys_of(self.split.of.q.shape.dim, keys)
     }

@@ -34,14 +34,18 @@ const HEAD_DIM: u32 = 128;
 
 /// The heads of an attention that this row serves.
 pub(super) fn served<'a>(op: &'a AttentionShort, caps: &Caps) -> Option<&'a NormRopeHeads> {
-    whole(op).filter(|_| ATTENTION_SHORT_128.fits(caps))
+    short_whole(op).filter(|_| ATTENTION_SHORT_128.fits(caps))
 }
 
 /// The heads of an attention, where they are normed alike and rotate as a whole.
-pub(super) fn whole(op: &AttentionShort) -> Option<&NormRopeHeads> {
+pub(super) fn short_whole(op: &AttentionShort) -> Option<&NormRopeHeads> {
     let Heads::All(heads) = &*op.heads else { return None };
+    whole(heads, op.split.of.attend)
+}
+
+/// The same of those before any attention.
+pub(super) fn whole(heads: &NormRopeHeads, attend: Attend) -> Option<&NormRopeHeads> {
     let append = &heads.append;
-    let attend = op.split.of.attend;
     let plain =
         attend.mask == Mask::Causal && attend.softcap.is_none() && !append.norm_v && heads.norm_q.is_some() == append.norm_k.is_some();
     let whole = heads.q.shape.dim == HEAD_DIM && append.table.shape.dim == HEAD_DIM;

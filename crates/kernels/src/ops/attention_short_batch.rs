@@ -2,7 +2,7 @@
 //! whole: one kernel where others take three. Made by the planner, never recorded.
 
 use super::attention_short::AttentionShort;
-use super::attention_short_128::whole;
+use super::attention_short_128::short_whole;
 use super::norm_rope_heads::NormRopeHeads;
 use super::{Attend, attention, kv_append, pack_q8, rms_norm, rope};
 use crate::compare::Compare;
@@ -18,8 +18,8 @@ kernel! {
     ATTENTION_SHORT_BATCH: "attention_short_batch",
     entry: "attention_short_batch",
     wgsl: [
-        "attention_short_batch.wgsl", "shared/heads_1.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl",
-        "shared/lanes_near.wgsl", "shared/grid.wgsl"
+        "attention_short_batch.wgsl", "shared/short_keys.wgsl", "shared/heads_1.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl",
+        "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params { q_heads: u32, heads: u32, group: u32, rows: u32, capacity: u32, normed: u32, exchange: u32, eps: f32, scale: f32 },
     bindings: Bind {
@@ -33,8 +33,8 @@ kernel! {
 kernel! {
     ATTENTION_SHORT_BATCH_2: "attention_short_batch_2" = ATTENTION_SHORT_BATCH with
     wgsl: [
-        "attention_short_batch.wgsl", "shared/heads_2.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl",
-        "shared/lanes_near.wgsl", "shared/grid.wgsl"
+        "attention_short_batch.wgsl", "shared/short_keys.wgsl", "shared/heads_2.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl",
+        "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ]
 }
 
@@ -42,7 +42,7 @@ const HEAD_DIM: u32 = 128;
 
 /// The row that serves an attention of several rows, the heads of queries that a workgroup of it takes together, and all of its heads.
 pub(super) fn served<'a>(op: &'a AttentionShort, caps: &Caps) -> Option<(&'static Row, u32, &'a NormRopeHeads)> {
-    let heads = whole(op).filter(|heads| heads.q.shape.rows > 1)?;
+    let heads = short_whole(op).filter(|heads| heads.q.shape.rows > 1)?;
     let (row, together) = match heads.q.shape.heads / op.split.of.kv_heads {
         group if group.is_multiple_of(2) => (&ATTENTION_SHORT_BATCH_2, 2),
         _ => (&ATTENTION_SHORT_BATCH, 1),

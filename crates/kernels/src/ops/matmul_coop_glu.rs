@@ -82,7 +82,7 @@ pub(crate) fn join(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, read_ba
 
 /// What a packing becomes, its tops still to be placed, and the operations that it does the work of.
 fn joined<'a>(op: &Op, caps: &Caps, made: impl Fn(Tensor) -> Option<(usize, &'a Op)>) -> Option<(MatmulCoopGlu, [usize; 3])> {
-    let Op::PackF16(pack @ PackF16 { slab: 0, .. }) = op else { return None };
+    let Op::PackF16(pack @ PackF16 { slab: 0, scaled: true, .. }) = op else { return None };
     let (at, gate, up, gelu) = match made(pack.x)? {
         (at, Op::Swiglu(glu)) => (at, glu.gate, glu.up, false),
         (at, Op::Geglu(glu)) if glu.up.shape == glu.gate.shape => (at, glu.gate, glu.up, true),

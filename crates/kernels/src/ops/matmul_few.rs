@@ -13,7 +13,7 @@ kernel! {
     MATMUL_FEW_16: "matmul_few_16",
     entry: "matmul_few",
     wgsl: [
-        "matmul_few.wgsl", "shared/few_bands_1.wgsl", "shared/few_parts_4.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
+        "matmul_few.wgsl", "shared/few_tiles.wgsl", "shared/few_bands_1.wgsl", "shared/few_parts_4.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
     ],
     params: Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 },
     bindings: Bind { x: Read, scales: Read, w: Groups, bias: Read, y: Write },
@@ -24,56 +24,56 @@ kernel! {
 kernel! {
     MATMUL_FEW_16_LONG: "matmul_few_16_long" = MATMUL_FEW_16 with
     wgsl: [
-        "matmul_few.wgsl", "shared/few_bands_1.wgsl", "shared/few_parts_8.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
+        "matmul_few.wgsl", "shared/few_tiles.wgsl", "shared/few_bands_1.wgsl", "shared/few_parts_8.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
     ]
 }
 
 kernel! {
     MATMUL_FEW_16_NARROW: "matmul_few_16_narrow" = MATMUL_FEW_16 with
     wgsl: [
-        "matmul_few.wgsl", "shared/few_bands_1.wgsl", "shared/few_parts_8_narrow.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
+        "matmul_few.wgsl", "shared/few_tiles.wgsl", "shared/few_bands_1.wgsl", "shared/few_parts_8_narrow.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
     ]
 }
 
 kernel! {
     MATMUL_FEW_32: "matmul_few_32" = MATMUL_FEW_16 with
     wgsl: [
-        "matmul_few.wgsl", "shared/few_bands_2.wgsl", "shared/few_parts_4.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
+        "matmul_few.wgsl", "shared/few_tiles.wgsl", "shared/few_bands_2.wgsl", "shared/few_parts_4.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
     ]
 }
 
 kernel! {
     MATMUL_FEW_32_LONG: "matmul_few_32_long" = MATMUL_FEW_16 with
     wgsl: [
-        "matmul_few.wgsl", "shared/few_bands_2.wgsl", "shared/few_parts_8.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
+        "matmul_few.wgsl", "shared/few_tiles.wgsl", "shared/few_bands_2.wgsl", "shared/few_parts_8.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
     ]
 }
 
 kernel! {
     MATMUL_FEW_32_NARROW: "matmul_few_32_narrow" = MATMUL_FEW_16 with
     wgsl: [
-        "matmul_few.wgsl", "shared/few_bands_2.wgsl", "shared/few_parts_8_narrow.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
+        "matmul_few.wgsl", "shared/few_tiles.wgsl", "shared/few_bands_2.wgsl", "shared/few_parts_8_narrow.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
     ]
 }
 
 kernel! {
     MATMUL_FEW_64: "matmul_few_64" = MATMUL_FEW_16 with
     wgsl: [
-        "matmul_few.wgsl", "shared/few_bands_4.wgsl", "shared/few_parts_4.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
+        "matmul_few.wgsl", "shared/few_tiles.wgsl", "shared/few_bands_4.wgsl", "shared/few_parts_4.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
     ]
 }
 
 kernel! {
     MATMUL_FEW_64_LONG: "matmul_few_64_long" = MATMUL_FEW_16 with
     wgsl: [
-        "matmul_few.wgsl", "shared/few_bands_4.wgsl", "shared/few_parts_8.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
+        "matmul_few.wgsl", "shared/few_tiles.wgsl", "shared/few_bands_4.wgsl", "shared/few_parts_8.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
     ]
 }
 
 kernel! {
     MATMUL_FEW_64_NARROW: "matmul_few_64_narrow" = MATMUL_FEW_16 with
     wgsl: [
-        "matmul_few.wgsl", "shared/few_bands_4.wgsl", "shared/few_parts_8_narrow.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
+        "matmul_few.wgsl", "shared/few_tiles.wgsl", "shared/few_bands_4.wgsl", "shared/few_parts_8_narrow.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
     ]
 }
 
@@ -86,7 +86,7 @@ const ROWS: [[&Row; 3]; 3] = [
 /// Rows of activations of one cooperative matrix.
 const BAND: u32 = 16;
 /// Weight rows per workgroup, and of one that is narrow.
-const TILE: u32 = 32;
+pub(super) const TILE: u32 = 32;
 const NARROW_TILE: u32 = 16;
 /// Fewer workgroups than these leave a large device waiting, and are made of more subgroups, if each has columns, or of those and of half as many
 /// rows: on an H200, 32 rows of 4096 to 12288 take 27 us, to 4096 by more subgroups 13, to 1024 by those and half the rows 8 instead of 11.
@@ -101,7 +101,7 @@ pub fn serves(w: Weight) -> bool {
 }
 
 /// Rows that a kernel multiplies where a step has `rows`.
-fn bands(rows: u32) -> u32 {
+pub(super) fn bands(rows: u32) -> u32 {
     rows.div_ceil(BAND).next_power_of_two()
 }
 

@@ -1,6 +1,6 @@
 //! A norm whose readers want f16, with the residual sum before it. Made by the planner, never recorded.
 
-use super::pack_f16::{pack_f16, pitches};
+use super::pack_f16::{PackF16, pack_f16, pitches};
 use super::{Io, Op, Operation, add, rms_norm};
 use crate::compare::Compare;
 use crate::exec::cpu::Host;
@@ -34,12 +34,15 @@ pub struct NormPackF16 {
 
 /// Packing of what a norm of whole rows made for nobody else.
 pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
-    let Op::PackF16(pack) = op else { return None };
+    let Op::PackF16(pack @ PackF16 { scaled: true, .. }) = op else { return None };
     let (a, sum, w, eps) = match makers.alone(pack.x)? {
         Op::RmsNorm(norm) if norm.x.shape.heads == 1 => (norm.x, None, norm.w, norm.eps),
         Op::AddRmsNorm(norm) => (norm.a, Some((norm.b, norm.h)), norm.w, norm.eps),
         _ => return None,
     };
+    if !NORM_PACK_F16.fits(makers.caps) {
+        return None;
+    }
     let op = NormPackF16 { a, sum, w, eps, scales: pack.scales, halves: pack.halves, slab: pack.slab }.into();
     Some(Absorbed { op, of: vec![pack.x], early: true })
 }

@@ -12,13 +12,13 @@ kernel! {
     PACK_F16: "pack_f16",
     entry: "pack_f16",
     wgsl: ["pack_f16.wgsl", "shared/half_scale.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
-    params: Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32 },
+    params: Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32, scaled: u32 },
     bindings: Bind { x: Read, scales: Write, halves: Write },
     cpu: cpu_ref::pack_f16,
     nmse: 1e-6,
 }
 
-/// scales = the power of two of each row's largest magnitude; halves = the rows divided by them.
+/// scales = the power of two of each row's largest magnitude, or ones; halves = the rows divided by them.
 #[derive(Clone, Debug)]
 pub struct PackF16 {
     pub x: Tensor,
@@ -26,6 +26,8 @@ pub struct PackF16 {
     pub halves: Tensor,
     /// Rows that lie together, 16 columns at a time, as [`super::matmul_few`] reads them; or 0, whole rows.
     pub slab: u32,
+    /// Whether rows are scaled: those of which it is known that f16 holds them need not be.
+    pub scaled: bool,
 }
 
 /// Columns of a slab.
@@ -44,9 +46,18 @@ pub(super) fn pitches(x: Shape, slab: u32) -> (u32, u32) {
 
 /// `x` [T, D], D a multiple of 4, as [`cpu_ref::pack_f16`] packs it: the scales [T, 1] f32 and the halves [T, D / 2] words.
 pub fn pack_f16(rec: &mut Recorder, x: Tensor) -> (Tensor, Tensor) {
+    packed(rec, x, true)
+}
+
+/// The same without scales, which are ones: of rows that f16 holds as they are.
+pub fn pack_f16_as_is(rec: &mut Recorder, x: Tensor) -> (Tensor, Tensor) {
+    packed(rec, x, false)
+}
+
+fn packed(rec: &mut Recorder, x: Tensor, scaled: bool) -> (Tensor, Tensor) {
     assert!(x.shape.width().is_multiple_of(4), "pack_f16 of rows of {}", x.shape.width());
     let [scales, halves] = packed_shapes(x.shape).map(|shape| rec.make(shape));
-    rec.push(PackF16 { x, scales, halves, slab: 0 });
+    rec.push(PackF16 { x, scales, halves, slab: 0, scaled });
     (scales, halves)
 }
 
@@ -58,7 +69,7 @@ impl Operation for PackF16 {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let shape = self.x.shape;
         let (row_pitch, slab_pitch) = pitches(shape, self.slab);
-        let params = Params { dim: shape.width(), rows: shape.rows, row_pitch, slab_pitch };
+        let params = Params { dim: shape.width(), rows: shape.rows, row_pitch, slab_pitch, scaled: u32::from(self.scaled) };
         let bind = Bind { x: self.x.into(), scales: self.scales.into(), halves: self.halves.into() };
         vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: 1 })]
     }
@@ -66,7 +77,12 @@ impl Operation for PackF16 {
     fn cpu(&self, host: &mut Host<'_>) {
         let mut scales = host.take(self.scales);
         let mut words = vec![0; host.f32(self.x).len() / 2];
-        cpu_ref::pack_f16(host.f32(self.x), self.x.shape.width() as usize, &mut scales, &mut words);
+        if self.scaled {
+            cpu_ref::pack_f16(host.f32(self.x), self.x.shape.width() as usize, &mut scales, &mut words);
+        } else {
+            scales.fill(1.0);
+            cpu_ref::pack_f16_as_is(host.f32(self.x), &mut words);
+        }
         host.put(self.scales, scales);
         host.put_u32(self.halves, words);
     }
@@ -79,14 +95,17 @@ const LEAST: f32 = 7.9e-31;
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), 4 * g.dim());
     let mut case = Case::new(rows);
-    let x = if g.coin() {
+    let scaled = g.pick(&[true, true, false]);
+    let x = if !scaled {
+        case.uniform(g, dim, 1e3)
+    } else if g.coin() {
         case.squared(g, dim)
     } else {
         let (size, largest) = (g.pick(&[LEAST, LEAST.next_down()]), (g.bits() % u64::from(dim)) as u32);
         let values = (0..rows * dim).map(|n| if n % dim == largest { size } else { size * g.unit() }).collect();
         case.given(Shape::new(Lead::Step, rows, dim), values)
     };
-    let (scales, halves) = pack_f16(&mut case.rec, x);
+    let (scales, halves) = packed(&mut case.rec, x, scaled);
     case.expect_as(scales, Compare::Exact);
     case.expect_as(halves, Compare::Halves);
     case

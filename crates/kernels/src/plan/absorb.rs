@@ -3,11 +3,11 @@
 
 use crate::device::Caps;
 use crate::ops::{
-    Op, Operation, attention_merge, attention_short, glu_pack_q8, matmul_vec_glu, matmul_vec_group, matmul_vec_norm, norm_add,
-    norm_pack_f16, norm_pack_q8, norm_rope, norm_rope_append, norm_rope_heads,
+    Op, Operation, attention_batch, attention_merge, attention_short, glu_pack_f16, glu_pack_q8, matmul_few_pair, matmul_vec_glu,
+    matmul_vec_group, matmul_vec_norm, norm_add, norm_pack_f16, norm_pack_q8, norm_rope, norm_rope_append, norm_rope_heads,
 };
 use crate::record::Node;
-use crate::tensor::Tensor;
+use crate::tensor::{State, StateKind, Tensor};
 use std::collections::HashMap;
 
 use super::Uses;
@@ -27,6 +27,7 @@ pub(crate) struct Makers<'a> {
     makers: &'a HashMap<u32, usize>,
     uses: &'a Uses,
     at: usize,
+    states: &'a [StateKind],
     pub caps: &'a Caps,
 }
 
@@ -40,6 +41,11 @@ impl Makers<'_> {
     /// The operation that made a value, whoever else reads it.
     pub fn of(&self, t: Tensor) -> Option<&Op> {
         self.nodes[*self.makers.get(&t.id)?].as_ref().map(|node| &node.op)
+    }
+
+    /// What a state holds.
+    pub fn kind(&self, state: State) -> StateKind {
+        self.states[state.0 as usize]
     }
 
     /// The last operation before this one that is `wanted`.
@@ -63,17 +69,20 @@ const RULES: &[Rule] = &[
     matmul_vec_norm::absorb,
     norm_add::absorb,
     glu_pack_q8::absorb,
+    glu_pack_f16::absorb,
     matmul_vec_glu::absorb,
     norm_rope::absorb,
     norm_rope_append::absorb,
     norm_rope_heads::absorb,
     attention_merge::absorb,
     attention_short::absorb,
+    attention_batch::absorb,
     matmul_vec_group::absorb,
+    matmul_few_pair::absorb,
 ];
 
 /// Applies the rules once, front to back.
-pub fn absorb(nodes: Vec<Node>, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {
+pub fn absorb(nodes: Vec<Node>, read_back: &[Tensor], states: &[StateKind], caps: &Caps) -> Vec<Node> {
     let uses = Uses::of(&nodes, read_back);
     let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
     let mut makers: HashMap<u32, usize> = HashMap::new();
@@ -81,7 +90,7 @@ pub fn absorb(nodes: Vec<Node>, read_back: &[Tensor], caps: &Caps) -> Vec<Node> 
         let Some(Node { mut op, layer }) = nodes[at].take() else { continue };
         let mut place = at;
         loop {
-            let seen = Makers { nodes: &nodes, makers: &makers, uses: &uses, at: place, caps };
+            let seen = Makers { nodes: &nodes, makers: &makers, uses: &uses, at: place, states, caps };
             let Some(Absorbed { op: more, of, early }) = RULES.iter().find_map(|rule| rule(&op, &seen)) else { break };
             let places: Vec<usize> = of.iter().map(|t| makers[&t.id]).collect();
             places.iter().for_each(|&place| nodes[place] = None);

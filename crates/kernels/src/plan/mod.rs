@@ -229,7 +229,7 @@ pub fn plan(rec: &Recorder, caps: &Caps, options: &PlanOptions) -> Result<Planne
         true => nodes,
         false => {
             let nodes = matmul_coop_glu::join(nodes, &mut origins, &read_back, caps);
-            let nodes = absorb::absorb(attention_split::split(nodes, &mut origins, caps), &read_back, caps);
+            let nodes = absorb::absorb(attention_split::split(nodes, &mut origins, caps), &read_back, &rec.states, caps);
             readers::pack(inline::inline(nodes, caps), &read_back, caps)
         }
     };

@@ -47,7 +47,7 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: &Caps)
             Wanted::F16 => {
                 let (scales, halves) = *made.halves.entry(x.id).or_insert_with(|| {
                     let [scales, halves] = packed_shapes(x.shape).map(&mut new);
-                    out.push(Node { op: PackF16 { x, scales, halves, slab: 0 }.into(), layer });
+                    out.push(Node { op: PackF16 { x, scales, halves, slab: 0, scaled: true }.into(), layer });
                     (scales, halves)
                 });
                 Matmul { x: halves, operand: Operand::F16 { scales }, ..product.clone() }.into()
@@ -57,7 +57,7 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: &Caps)
                     let scales = new(packed_shapes(x.shape)[0]);
                     let (shape, slab) = matmul_few::slabs(x.shape);
                     let halves = new(shape);
-                    out.push(Node { op: PackF16 { x, scales, halves, slab }.into(), layer });
+                    out.push(Node { op: PackF16 { x, scales, halves, slab, scaled: true }.into(), layer });
                     (scales, halves)
                 });
                 Matmul { x: halves, operand: Operand::Slabs { scales }, ..product.clone() }.into()
