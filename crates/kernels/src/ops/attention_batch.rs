@@ -165,8 +165,8 @@ impl Operation for AttentionBatch {
 }
 
 /// Rows of sequences of their own behind others that the states hold, as models record them: no key before them, some of each quarter of those
-/// taken at a time, all, one more, and many; normed or not; two of one sequence, which the other form serves; for every number of heads that a
-/// workgroup takes; and what the states hold then.
+/// taken at a time, all, one more, and many; normed or not, heads so small that eps counts; two of one sequence, which the other form serves; for
+/// every number of heads that a workgroup takes; and what the states hold then.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     // Four heads together where there are many.
@@ -183,8 +183,9 @@ pub fn case(g: &mut Gen) -> Case {
     let attend = Attend { mask: Mask::Causal, scale: 1.0 / (HEAD_DIM as f32).sqrt(), softcap: None };
     case.hold(g, None);
     let table = case.rec.rope_rows(&RopeTable::new(HEAD_DIM, 1e4));
-    let q = case.uniform(g, group * width, 3.0).heads(group * heads);
-    let (k, v) = (case.uniform(g, width, 3.0).heads(heads), case.tensor(g, width).heads(heads));
+    let size = g.pick(&[3.0, 3.0, 1e-3]);
+    let q = case.uniform(g, group * width, size).heads(group * heads);
+    let (k, v) = (case.uniform(g, width, size).heads(heads), case.tensor(g, width).heads(heads));
     let normed = g.coin();
     let [q, k] = [q, k].map(|x| {
         let w = normed.then(|| case.vector(g, HEAD_DIM));

@@ -81,19 +81,27 @@ pub fn case(g: &mut Gen) -> Case {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Class;
     use crate::device::Caps;
     use crate::ops::matmul;
     use crate::plan::{PlanOptions, plan};
     use crate::record::Recorder;
     use crate::table::Table;
     use crate::tensor::{Counts, Lead, Shape, Weight};
-    use crate::Class;
     use gguf::GgmlType;
 
     #[test]
     fn rows_for_cooperative_products_are_packed_where_they_are_gated() {
-        let caps = Caps { cooperative: true, max_workgroup: 1024, max_workgroup_bytes: 32 << 10, table: Table::usual(Class::Discrete, true), ..Caps::WEBGPU };
-        for (caps, gated) in [(&caps, vec!["glu_pack_f16_silu"]), (&Caps { max_workgroup: 256, ..caps.clone() }, vec!["swiglu", "pack_f16"])] {
+        let caps = Caps {
+            cooperative: true,
+            max_workgroup: 1024,
+            max_workgroup_bytes: 32 << 10,
+            table: Table::usual(Class::Discrete, true),
+            ..Caps::WEBGPU
+        };
+        for (caps, gated) in
+            [(&caps, vec!["glu_pack_f16_silu"]), (&Caps { max_workgroup: 256, ..caps.clone() }, vec!["swiglu", "pack_f16"])]
+        {
             let mut rec = Recorder::new(Counts { step: 32, out: 0 }, &[]);
             let [gate, up] = [0, 1].map(|n| rec.host_input(n, Shape::new(Lead::Step, 32, 4096)));
             let y = swiglu(&mut rec, gate, up);

@@ -8,7 +8,7 @@ use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
 use crate::plan::{Absorbed, Dispatch, Grid, Lower, Makers, PlanOptions, fixed, parts};
 use crate::row::Row;
-use crate::tensor::Counts;
+use crate::tensor::{Counts, Lead, Shape};
 
 kernel! {
     MATMUL_FEW_PAIR_16: "matmul_few_pair_16",
@@ -109,7 +109,8 @@ impl Operation for MatmulFewPair {
     }
 }
 
-/// Two products of the same rows, of every format with units, whose last tiles are partly filled, with and without biases.
+/// Two products of the same rows, of every format with units, whose last tiles are partly filled, with and without biases, of activations as
+/// [`super::matmul_few`] meets them.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, ty) = (g.pick(&[9, 16, 17, 32, 33, 64]), g.format_with(|f| f.units.is_some()));
     let (n, other_n) = g.pick(&[(TILE * LEAST_WORKGROUPS - 97, 97), (31, TILE * LEAST_WORKGROUPS), (TILE * 72 + 1, TILE * 72)]);
@@ -117,7 +118,11 @@ pub fn case(g: &mut Gen) -> Case {
     let mut case = Case::new(rows);
     case.options = PlanOptions { fast: true, ..case.options };
     case.halves = true;
-    let x = if g.coin() { case.uniform(g, cols, 1e6) } else { case.tensor(g, cols) };
+    let x = match g.pick(&[0, 1, 2]) {
+        0 => case.uniform(g, cols, 1e6),
+        1 => case.tensor(g, cols),
+        _ => case.given(Shape::new(Lead::Step, rows, cols), vec![g.unit(); (rows * cols) as usize]),
+    };
     for n in [n, other_n] {
         let w = case.weight(g, ty, n, cols);
         let bias = g.coin().then(|| case.vector(g, n));

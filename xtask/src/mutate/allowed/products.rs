@@ -18,7 +18,7 @@ const GLU_MATMUL_VEC: &str = "shaders/glu_matmul_vec.wgsl";
 const GROUP_EXPERTS: &str = "shaders/group_experts.wgsl";
 const MATMUL: &str = "shaders/matmul.wgsl";
 const MATMUL_EXPERTS: &str = "shaders/matmul_experts.wgsl";
-const MATMUL_FEW: &str = "shaders/matmul_few.wgsl";
+const FEW_TILES: &str = "shaders/shared/few_tiles.wgsl";
 const MATMUL_FEW_Q8: &str = "shaders/matmul_few_q8.wgsl";
 const MATMUL_FEW_Q8_GLU: &str = "shaders/matmul_few_q8_glu.wgsl";
 const MATMUL_FEW_Q8_GROUP: &str = "shaders/matmul_few_q8_group.wgsl";
@@ -72,12 +72,12 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(MATMUL_EXPERTS, "comparison", "for (var k0 = 0u; k0 < k;", "columns past the end are staged as zeros"),
     allow(MATMUL_EXPERTS, "sign", "let x_row =", "slots past the tile's make results that are not stored"),
     allow(MATMUL_EXPERTS, "off by one", "(select(0u, local + row", UNOWNED),
-    allow(MATMUL_FEW, "comparison", "for (var i = lid; i < 256u;", LATER),
-    allow(MATMUL_FEW, "barrier dropped", "    workgroupBarrier();", UNSEEN),
-    allow(MATMUL_FEW, "sign", "params.row_count - 1u", UNOWNED),
-    allow(MATMUL_FEW, "comparison", "first < units;", EMPTY),
-    allow(MATMUL_FEW, "sign", "k, min(unit, units - 1u));", DROPPED),
-    allow(MATMUL_FEW, "", "if (BANDS >", BAND),
+    allow(FEW_TILES, "comparison", "for (var i = lid; i < 256u;", LATER),
+    allow(FEW_TILES, "barrier dropped", "    workgroupBarrier();", UNSEEN),
+    allow(FEW_TILES, "sign", "rows_of(second) - 1u", UNOWNED),
+    allow(FEW_TILES, "comparison", "first < units;", EMPTY),
+    allow(FEW_TILES, "sign", "k, min(unit, units - 1u));", DROPPED),
+    allow(FEW_TILES, "", "if (BANDS >", BAND),
     allow(MATMUL_FEW_Q8, "comparison", "if (r0 >= params.row_count)", EXIT),
     allow(MATMUL_FEW_Q8, "sign", "params.row_count - 1u;", UNOWNED),
     allow(MATMUL_FEW_Q8, "comparison", "first < blocks;", EMPTY),
