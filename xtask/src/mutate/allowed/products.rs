@@ -149,6 +149,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(NORM_ADD_MATMUL_VEC_GLU, "component", "sums += vec3<f32>(gated.x, up_step(", "a step takes two rows, which are one here"),
     allow(NORM_ADD_MATMUL_VEC_GLU, "off by one", "if (lane == 0u)", TWICE),
     allow(NORM_ADD_MATMUL_VEC_GLU, "guard dropped", "if (lane == 0u)", TWICE),
+    allow(NORM_ADD_MATMUL_VEC_GLU, "comparison", "lid < QUADS &&", RACES),
     allow(NORM_ADD_MATMUL_VEC_GLU, "sign", "QUADS - 1u", DROPPED),
     allow(NORM_PACK_MATMUL_VEC, "", "if (number >= before_c + (params.rows_c", EXIT),
     allow(NORM_PACK_MATMUL_VEC, "sign", "params.rows_a - 1u", UNOWNED),
