@@ -11,6 +11,8 @@ struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bi
 
 // Rows of weights per workgroup, at most.
 const MOST = 32u;
+// Whether rows of weights that neighbours share are met in pairs: registers do not suffice to load four ahead of eight rows of activations.
+const PAIRS = STEPS == 8u;
 
 @compute @workgroup_size(WG)
 fn matmul_few_q8(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
@@ -26,17 +28,35 @@ fn matmul_few_q8(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
     let last = params.rows - 1u - t0;
     let final_row = params.row_count - 1u;
     let count = min(params.tile, params.row_count - r0);
-    let own = r0 + held_order(lid);
+    let lane = w_lane(lid);
+    let pairs = in_pairs(w_near);
+    let step = select(4u, 2u, pairs);
+    var ab = w_ab(r0, final_row, k, min(lane, blocks - 1u), lid);
+    var cd = w_cd(r0, final_row, k, min(lane, blocks - 1u), lid);
     for (var first = 0u; first < blocks; first += WG) {
-        let block = min(first + lid, blocks - 1u);
-        let held = held_load(t0, last, k, block, select(0.0, 1.0, first + lid < blocks));
-        few_add_share(first, held_share(held, lid), lid);
-        for (var r = 0u; r < count; r += 4u) {
-            let a = held_dots(held, w_block(w_row(min(r + own, final_row), k), k, block), w_alike);
-            let b = held_dots(held, w_block(w_row(min(r + (own ^ 1u), final_row), k), k, block), w_alike);
-            let c = held_dots(held, w_block(w_row(min(r + (own ^ 2u), final_row), k), k, block), w_alike);
-            let d = held_dots(held, w_block(w_row(min(r + (own ^ 3u), final_row), k), k, block), w_alike);
-            few_add(first, r, held_total(a, b, c, d, lid), lid);
+        let block = min(first + lane, blocks - 1u);
+        let held = held_load(t0, last, k, block, select(0u, lid & 1u, w_near), select(0.0, 1.0, first + lane < blocks));
+        few_add_share(first, held_share(held, w_near, lid), w_near, lid);
+        for (var r = 0u; r < count; r += step) {
+            // The rows that come next, or the first ones with the blocks that come next.
+            let ends = r + step >= count;
+            let next = r0 + select(r + step, 0u, ends);
+            let there = select(block, min(first + WG + lane, blocks - 1u), ends);
+            let now = ab;
+            if (pairs) {
+                ab = w_ab(next, final_row, k, there, lid);
+            }
+            let a = held_dots(held, w_of_a(now, k, block), w_alike);
+            let b = held_dots(held, w_of_b(now, k, block), w_alike);
+            var sums = held_pair(a, b, rows_bit(w_near), lid);
+            if (!pairs) {
+                ab = w_ab(next, final_row, k, there, lid);
+                let c = held_dots(held, w_of_c(now, cd, k, block), w_alike);
+                let d = held_dots(held, w_of_d(now, cd, k, block), w_alike);
+                sums = held_pair(sums, held_pair(c, d, rows_bit(w_near), lid), 2u * rows_bit(w_near), lid);
+                cd = w_cd(next, final_row, k, there, lid);
+            }
+            few_add(first, r, held_own(sums, w_near, lid), w_near, lid);
         }
     }
     workgroupBarrier();

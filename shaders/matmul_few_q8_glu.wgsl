@@ -10,26 +10,8 @@ struct Params { k: u32, n: u32, rows: u32, exchange: u32 }
 
 // Rows of the two weights per workgroup.
 const MOST = 64u;
-
-struct gate_Four { a: gate_Raw, b: gate_Raw, c: gate_Raw, d: gate_Raw }
-
-// A lane's blocks of the rows r, r ^ 1, r ^ 2 and r ^ 3, as they are stored.
-fn gate_four(r: u32, k: u32, block: u32) -> gate_Four {
-    let g = 2u * block;
-    return gate_Four(
-        gate_raw(gate_row(r, k), k, g), gate_raw(gate_row(r ^ 1u, k), k, g),
-        gate_raw(gate_row(r ^ 2u, k), k, g), gate_raw(gate_row(r ^ 3u, k), k, g));
-}
-
-struct up_Four { a: up_Raw, b: up_Raw, c: up_Raw, d: up_Raw }
-
-// A lane's blocks of the rows r, r ^ 1, r ^ 2 and r ^ 3, as they are stored.
-fn up_four(r: u32, k: u32, block: u32) -> up_Four {
-    let g = 2u * block;
-    return up_Four(
-        up_raw(up_row(r, k), k, g), up_raw(up_row(r ^ 1u, k), k, g),
-        up_raw(up_row(r ^ 2u, k), k, g), up_raw(up_row(r ^ 3u, k), k, g));
-}
+// Rows of weights are met four at a time.
+const PAIRS = false;
 
 @compute @workgroup_size(WG)
 fn matmul_few_q8_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
@@ -45,50 +27,41 @@ fn matmul_few_q8_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgrou
     let last = params.rows - 1u - t0;
     // Always 32; drivers that knew would repeat the loops' bodies.
     let count = min(32u, params.n - r0);
-    let own = r0 + held_order(lid);
+    let final_row = params.n - 1u;
+    let lane = gate_lane(lid);
     for (var first = 0u; first < blocks; first += WG) {
-        let block = min(first + lid, blocks - 1u);
-        let held = held_load(t0, last, k, block, select(0.0, 1.0, first + lid < blocks));
-        few_add_share(first, held_share(held, lid), lid);
-        if (AHEAD) {
-            var next = gate_four(own, k, block);
-            for (var r = 0u; r < count; r += 4u) {
-                let now = next;
-                next = gate_four(min(r + 4u, count - 4u) + own, k, block);
-                let a = held_dots(held, gate_block_of(now.a, block), gate_alike);
-                let b = held_dots(held, gate_block_of(now.b, block), gate_alike);
-                let c = held_dots(held, gate_block_of(now.c, block), gate_alike);
-                let d = held_dots(held, gate_block_of(now.d, block), gate_alike);
-                few_add(first, r, held_total(a, b, c, d, lid), lid);
-            }
-        } else {
-            for (var r = 0u; r < count; r += 4u) {
-                let a = held_dots(held, gate_block(gate_row(r + own, k), k, block), gate_alike);
-                let b = held_dots(held, gate_block(gate_row(r + (own ^ 1u), k), k, block), gate_alike);
-                let c = held_dots(held, gate_block(gate_row(r + (own ^ 2u), k), k, block), gate_alike);
-                let d = held_dots(held, gate_block(gate_row(r + (own ^ 3u), k), k, block), gate_alike);
-                few_add(first, r, held_total(a, b, c, d, lid), lid);
-            }
+        let block = min(first + lane, blocks - 1u);
+        let held = held_load(t0, last, k, block, select(0u, lid & 1u, gate_near), select(0.0, 1.0, first + lane < blocks));
+        few_add_share(first, held_share(held, gate_near, lid), gate_near, lid);
+        var ab = gate_ab(r0, final_row, k, block, lid);
+        var cd = gate_cd(r0, final_row, k, block, lid);
+        for (var r = 0u; r < count; r += 4u) {
+            let next = r0 + min(r + 4u, count - 4u);
+            let now = ab;
+            let a = held_dots(held, gate_of_a(now, k, block), gate_alike);
+            let b = held_dots(held, gate_of_b(now, k, block), gate_alike);
+            var sums = held_pair(a, b, rows_bit(gate_near), lid);
+            ab = gate_ab(next, final_row, k, block, lid);
+            let c = held_dots(held, gate_of_c(now, cd, k, block), gate_alike);
+            let d = held_dots(held, gate_of_d(now, cd, k, block), gate_alike);
+            sums = held_pair(sums, held_pair(c, d, rows_bit(gate_near), lid), 2u * rows_bit(gate_near), lid);
+            cd = gate_cd(next, final_row, k, block, lid);
+            few_add(first, r, held_own(sums, gate_near, lid), gate_near, lid);
         }
-        if (AHEAD) {
-            var next = up_four(own, k, block);
-            for (var r = 0u; r < count; r += 4u) {
-                let now = next;
-                next = up_four(min(r + 4u, count - 4u) + own, k, block);
-                let a = held_dots(held, up_block_of(now.a, block), gate_alike);
-                let b = held_dots(held, up_block_of(now.b, block), gate_alike);
-                let c = held_dots(held, up_block_of(now.c, block), gate_alike);
-                let d = held_dots(held, up_block_of(now.d, block), gate_alike);
-                few_add(first, 32u + r, held_total(a, b, c, d, lid), lid);
-            }
-        } else {
-            for (var r = 0u; r < count; r += 4u) {
-                let a = held_dots(held, up_block(up_row(r + own, k), k, block), gate_alike);
-                let b = held_dots(held, up_block(up_row(r + (own ^ 1u), k), k, block), gate_alike);
-                let c = held_dots(held, up_block(up_row(r + (own ^ 2u), k), k, block), gate_alike);
-                let d = held_dots(held, up_block(up_row(r + (own ^ 3u), k), k, block), gate_alike);
-                few_add(first, 32u + r, held_total(a, b, c, d, lid), lid);
-            }
+        var more_ab = up_ab(r0, final_row, k, block, lid);
+        var more_cd = up_cd(r0, final_row, k, block, lid);
+        for (var r = 0u; r < count; r += 4u) {
+            let next = r0 + min(r + 4u, count - 4u);
+            let now = more_ab;
+            let a = held_dots(held, up_of_a(now, k, block), up_alike);
+            let b = held_dots(held, up_of_b(now, k, block), up_alike);
+            var sums = held_pair(a, b, rows_bit(up_near), lid);
+            more_ab = up_ab(next, final_row, k, block, lid);
+            let c = held_dots(held, up_of_c(now, more_cd, k, block), up_alike);
+            let d = held_dots(held, up_of_d(now, more_cd, k, block), up_alike);
+            sums = held_pair(sums, held_pair(c, d, rows_bit(up_near), lid), 2u * rows_bit(up_near), lid);
+            more_cd = up_cd(next, final_row, k, block, lid);
+            few_add(first, 32u + r, held_own(sums, up_near, lid), up_near, lid);
         }
     }
     workgroupBarrier();

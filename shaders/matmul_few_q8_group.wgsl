@@ -17,6 +17,8 @@ struct Params { k: u32, rows: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases
 
 // Rows of weights per workgroup, at most.
 const MOST = 32u;
+// Whether rows of weights that neighbours share are met in pairs: registers do not suffice to load four ahead of eight rows of activations.
+const PAIRS = STEPS == 8u;
 
 @compute @workgroup_size(WG)
 fn matmul_few_q8_group(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
@@ -38,34 +40,100 @@ fn matmul_few_q8_group(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
     let last = params.rows - 1u - t0;
     let final_row = rows_w - 1u;
     let count = min(params.tile, rows_w - r0);
-    let own = r0 + held_order(lid);
-    for (var first = 0u; first < blocks; first += WG) {
-        let block = min(first + lid, blocks - 1u);
-        let held = held_load(t0, last, k, block, select(0.0, 1.0, first + lid < blocks));
-        few_add_share(first, held_share(held, lid), lid);
-        if (of_a) {
-            for (var r = 0u; r < count; r += 4u) {
-                let a = held_dots(held, wa_block(wa_row(min(r + own, final_row), k), k, block), wa_alike);
-                let b = held_dots(held, wa_block(wa_row(min(r + (own ^ 1u), final_row), k), k, block), wa_alike);
-                let c = held_dots(held, wa_block(wa_row(min(r + (own ^ 2u), final_row), k), k, block), wa_alike);
-                let d = held_dots(held, wa_block(wa_row(min(r + (own ^ 3u), final_row), k), k, block), wa_alike);
-                few_add(first, r, held_total(a, b, c, d, lid), lid);
+    if (of_a) {
+        let lane = wa_lane(lid);
+        let pairs = in_pairs(wa_near);
+        let step = select(4u, 2u, pairs);
+        var ab = wa_ab(r0, final_row, k, min(lane, blocks - 1u), lid);
+        var cd = wa_cd(r0, final_row, k, min(lane, blocks - 1u), lid);
+        for (var first = 0u; first < blocks; first += WG) {
+            let block = min(first + lane, blocks - 1u);
+            let held = held_load(t0, last, k, block, select(0u, lid & 1u, wa_near), select(0.0, 1.0, first + lane < blocks));
+            few_add_share(first, held_share(held, wa_near, lid), wa_near, lid);
+            for (var r = 0u; r < count; r += step) {
+                // The rows that come next, or the first ones with the blocks that come next.
+                let ends = r + step >= count;
+                let next = r0 + select(r + step, 0u, ends);
+                let there = select(block, min(first + WG + lane, blocks - 1u), ends);
+                let now = ab;
+                if (pairs) {
+                    ab = wa_ab(next, final_row, k, there, lid);
+                }
+                let a = held_dots(held, wa_of_a(now, k, block), wa_alike);
+                let b = held_dots(held, wa_of_b(now, k, block), wa_alike);
+                var sums = held_pair(a, b, rows_bit(wa_near), lid);
+                if (!pairs) {
+                    ab = wa_ab(next, final_row, k, there, lid);
+                    let c = held_dots(held, wa_of_c(now, cd, k, block), wa_alike);
+                    let d = held_dots(held, wa_of_d(now, cd, k, block), wa_alike);
+                    sums = held_pair(sums, held_pair(c, d, rows_bit(wa_near), lid), 2u * rows_bit(wa_near), lid);
+                    cd = wa_cd(next, final_row, k, there, lid);
+                }
+                few_add(first, r, held_own(sums, wa_near, lid), wa_near, lid);
             }
-        } else if (of_b) {
-            for (var r = 0u; r < count; r += 4u) {
-                let a = held_dots(held, wb_block(wb_row(min(r + own, final_row), k), k, block), wb_alike);
-                let b = held_dots(held, wb_block(wb_row(min(r + (own ^ 1u), final_row), k), k, block), wb_alike);
-                let c = held_dots(held, wb_block(wb_row(min(r + (own ^ 2u), final_row), k), k, block), wb_alike);
-                let d = held_dots(held, wb_block(wb_row(min(r + (own ^ 3u), final_row), k), k, block), wb_alike);
-                few_add(first, r, held_total(a, b, c, d, lid), lid);
+        }
+    } else if (of_b) {
+        let lane = wb_lane(lid);
+        let pairs = in_pairs(wb_near);
+        let step = select(4u, 2u, pairs);
+        var ab = wb_ab(r0, final_row, k, min(lane, blocks - 1u), lid);
+        var cd = wb_cd(r0, final_row, k, min(lane, blocks - 1u), lid);
+        for (var first = 0u; first < blocks; first += WG) {
+            let block = min(first + lane, blocks - 1u);
+            let held = held_load(t0, last, k, block, select(0u, lid & 1u, wb_near), select(0.0, 1.0, first + lane < blocks));
+            few_add_share(first, held_share(held, wb_near, lid), wb_near, lid);
+            for (var r = 0u; r < count; r += step) {
+                // The rows that come next, or the first ones with the blocks that come next.
+                let ends = r + step >= count;
+                let next = r0 + select(r + step, 0u, ends);
+                let there = select(block, min(first + WG + lane, blocks - 1u), ends);
+                let now = ab;
+                if (pairs) {
+                    ab = wb_ab(next, final_row, k, there, lid);
+                }
+                let a = held_dots(held, wb_of_a(now, k, block), wb_alike);
+                let b = held_dots(held, wb_of_b(now, k, block), wb_alike);
+                var sums = held_pair(a, b, rows_bit(wb_near), lid);
+                if (!pairs) {
+                    ab = wb_ab(next, final_row, k, there, lid);
+                    let c = held_dots(held, wb_of_c(now, cd, k, block), wb_alike);
+                    let d = held_dots(held, wb_of_d(now, cd, k, block), wb_alike);
+                    sums = held_pair(sums, held_pair(c, d, rows_bit(wb_near), lid), 2u * rows_bit(wb_near), lid);
+                    cd = wb_cd(next, final_row, k, there, lid);
+                }
+                few_add(first, r, held_own(sums, wb_near, lid), wb_near, lid);
             }
-        } else {
-            for (var r = 0u; r < count; r += 4u) {
-                let a = held_dots(held, wc_block(wc_row(min(r + own, final_row), k), k, block), wc_alike);
-                let b = held_dots(held, wc_block(wc_row(min(r + (own ^ 1u), final_row), k), k, block), wc_alike);
-                let c = held_dots(held, wc_block(wc_row(min(r + (own ^ 2u), final_row), k), k, block), wc_alike);
-                let d = held_dots(held, wc_block(wc_row(min(r + (own ^ 3u), final_row), k), k, block), wc_alike);
-                few_add(first, r, held_total(a, b, c, d, lid), lid);
+        }
+    } else {
+        let lane = wc_lane(lid);
+        let pairs = in_pairs(wc_near);
+        let step = select(4u, 2u, pairs);
+        var ab = wc_ab(r0, final_row, k, min(lane, blocks - 1u), lid);
+        var cd = wc_cd(r0, final_row, k, min(lane, blocks - 1u), lid);
+        for (var first = 0u; first < blocks; first += WG) {
+            let block = min(first + lane, blocks - 1u);
+            let held = held_load(t0, last, k, block, select(0u, lid & 1u, wc_near), select(0.0, 1.0, first + lane < blocks));
+            few_add_share(first, held_share(held, wc_near, lid), wc_near, lid);
+            for (var r = 0u; r < count; r += step) {
+                // The rows that come next, or the first ones with the blocks that come next.
+                let ends = r + step >= count;
+                let next = r0 + select(r + step, 0u, ends);
+                let there = select(block, min(first + WG + lane, blocks - 1u), ends);
+                let now = ab;
+                if (pairs) {
+                    ab = wc_ab(next, final_row, k, there, lid);
+                }
+                let a = held_dots(held, wc_of_a(now, k, block), wc_alike);
+                let b = held_dots(held, wc_of_b(now, k, block), wc_alike);
+                var sums = held_pair(a, b, rows_bit(wc_near), lid);
+                if (!pairs) {
+                    ab = wc_ab(next, final_row, k, there, lid);
+                    let c = held_dots(held, wc_of_c(now, cd, k, block), wc_alike);
+                    let d = held_dots(held, wc_of_d(now, cd, k, block), wc_alike);
+                    sums = held_pair(sums, held_pair(c, d, rows_bit(wc_near), lid), 2u * rows_bit(wc_near), lid);
+                    cd = wc_cd(next, final_row, k, there, lid);
+                }
+                few_add(first, r, held_own(sums, wc_near, lid), wc_near, lid);
             }
         }
     }

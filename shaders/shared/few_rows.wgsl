@@ -1,6 +1,6 @@
 // Sums of products of few rows in workgroup memory, and the blocks of activations that they are made of, a block of 32 to a lane.
-// The 32 activations of one row that one block of a row of weights meets; `sum` of all of them, `less` of the halves' quants, times -32.
-struct Act { low: vec4<u32>, high: vec4<u32>, scale: f32, sum: f32, less: vec2<i32>, share: f32 }
+// The 32 activations of one row that one block of a row of weights meets, and their sum; `low` is the half that the lane has first.
+struct Act { low: vec4<u32>, high: vec4<u32>, scale: f32, sum: f32, share: f32 }
 
 const PARTS = WG / 32u;
 // By subgroup of 32 lanes: STEPS sums of every row of the workgroup's weights (MOST at most), and the shares of the rows of activations.
@@ -8,42 +8,69 @@ var<workgroup> few_sums: array<f32, PARTS * MOST * STEPS>;
 var<workgroup> few_shares: array<f32, PARTS * STEPS>;
 
 // Past the last block `live` is 0.
-fn act_load(t: u32, k: u32, block: u32, live: f32) -> Act {
+fn act_load(t: u32, k: u32, block: u32, turn: u32, live: f32) -> Act {
     let start = t * (3u * k >> 5u);
     let of_block = live * bitcast<vec4<f32>>(x[start + (k >> 4u) + block]);
-    let low = x[start + 2u * block];
-    let high = x[start + 2u * block + 1u];
-    let ones = vec4<u32>(0x01010101u);
-    return Act(low, high, of_block.x, of_block.y + of_block.z, -32 * vec2<i32>(dots_16(low, ones), dots_16(high, ones)), of_block.w);
+    let low = x[start + 2u * block + turn];
+    let high = x[start + 2u * block + (turn ^ 1u)];
+    return Act(low, high, of_block.x, of_block.y + of_block.z, of_block.w);
 }
 
 fn dots_16(a: vec4<u32>, b: vec4<u32>) -> i32 {
     return dot4I8Packed(a.x, b.x) + dot4I8Packed(a.y, b.y) + dot4I8Packed(a.z, b.z) + dot4I8Packed(a.w, b.w);
 }
 
-// `alike`: the block has one scale and one minimum; else two scales, and its quants are to be 32 less.
+// `alike`: the block has one scale and one minimum; else two scales.
 fn dot_block(w: Unit, a: Act, alike: bool) -> f32 {
     let low = dots_16(w.low, a.low);
     let high = dots_16(w.high, a.high);
     if (alike) {
         return fma(w.scale.x, a.scale * f32(low + high), -w.least.x * a.sum);
     }
-    return a.scale * dot(w.scale, vec2<f32>(f32(low + a.less.x), f32(high + a.less.y)));
+    return a.scale * dot(w.scale, vec2<f32>(f32(low), f32(high)));
 }
 
-// Adds a lane's own sum, of the row r + held_order of the workgroup's weights, to those of the blocks before `first`.
-fn few_add(first: u32, r: u32, sum: f32, lid: u32) {
-    let own = lid & (4u * STEPS - 1u);
-    let at = ((lid >> 5u) * MOST + r) * STEPS + own;
-    if (own == (lid & 31u)) {
+// Of four rows of weights and STEPS of activations 32 lanes end with a sum each. Bits of a lane's number say which row of weights it has first, the
+// others by exclusive or with theirs, so that of lanes that exchange sums none has to choose: the lowest bits where lanes `near` each other share
+// what they load of a row, else higher ones, so that such lanes load what lies together.
+fn rows_bit(near: bool) -> u32 {
+    return select(STEPS, 1u, near);
+}
+
+// The lowest of the bits that say which row of activations a lane ends with.
+fn steps_bit(near: bool) -> u32 {
+    return select(1u, 4u, near);
+}
+
+// Whether rows of weights are met two at a time instead of four.
+fn in_pairs(near: bool) -> bool {
+    return near && PAIRS;
+}
+
+fn held_order(near: bool, lid: u32) -> u32 {
+    return (lid / rows_bit(near)) & select(3u, 1u, in_pairs(near));
+}
+
+fn held_step(near: bool, lid: u32) -> u32 {
+    return (lid / steps_bit(near)) & (STEPS - 1u);
+}
+
+// Whether a lane is the first of those with the same sum.
+fn held_first(near: bool, lid: u32) -> bool {
+    return (lid & 31u) < 4u * STEPS && (!in_pairs(near) || (lid & 2u) == 0u);
+}
+
+// Adds a lane's own sum, of its own row of activations with the row r + held_order of the workgroup's weights, to those of the blocks before `first`.
+fn few_add(first: u32, r: u32, sum: f32, near: bool, lid: u32) {
+    let at = ((lid >> 5u) * MOST + r + held_order(near, lid)) * STEPS + held_step(near, lid);
+    if (held_first(near, lid)) {
         few_sums[at] = select(few_sums[at], 0.0, first == 0u) + sum;
     }
 }
 
-fn few_add_share(first: u32, share: f32, lid: u32) {
-    let own = lid & 31u;
-    let at = (lid >> 5u) * STEPS + own;
-    if (own < STEPS) {
+fn few_add_share(first: u32, share: f32, near: bool, lid: u32) {
+    let at = (lid >> 5u) * STEPS + held_step(near, lid);
+    if (held_first(near, lid) && held_order(near, lid) == 0u) {
         few_shares[at] = select(few_shares[at], 0.0, first == 0u) + share;
     }
 }

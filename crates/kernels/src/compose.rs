@@ -77,7 +77,7 @@ impl Kernel {
     pub fn variants(row: &'static Row, threads: &[u32]) -> Vec<Self> {
         let binds = |wanted: &[Access]| row.bindings.iter().any(|(_, access)| wanted.contains(access));
         let blocks = !row.wgsl.iter().any(|(path, _)| *path == X4_TAIL);
-        let in_units = binds(&[Access::Units, Access::Groups]);
+        let in_units = binds(&[Access::Units, Access::Groups, Access::Rows]);
         let quads = row.wgsl.iter().any(|(path, _)| *path == QUADS);
         let formats = FORMATS.iter().filter(|f| !quads || f.units.is_none());
         let formats = formats.filter(|f| (blocks || f.ty.block_size() == 1) && (!in_units || f.units.is_some())).map(|f| f.ty);
@@ -94,7 +94,7 @@ impl Kernel {
             let piece = |(_, access): &(&str, Access)| match access {
                 Access::Weight => format.map(Piece::Format),
                 Access::Units => format.map(Piece::Units),
-                Access::Groups | Access::Beside => format.map(Piece::Groups),
+                Access::Groups | Access::Rows | Access::Beside => format.map(Piece::Groups),
                 Access::Kv | Access::KvMut | Access::KvBoth => kv.map(Piece::Kv),
                 Access::Read | Access::Write | Access::StateMut => None,
             };
@@ -140,10 +140,15 @@ impl Kernel {
                 Some(Piece::Format(ty)) => text.push_str(&of(*ty).instantiate(name)),
                 Some(Piece::Units(ty) | Piece::Groups(ty)) => {
                     let units = of(*ty).units.unwrap_or_else(|| panic!("{} has no units", ty.name()));
-                    let reading = if *access == Access::Units { units.step } else { units.groups };
+                    let rows = if self.wide { units.rows } else { format::ROWS };
+                    let reading = match access {
+                        Access::Units => units.step.to_string(),
+                        Access::Rows => [units.groups, rows].concat(),
+                        _ => units.groups.to_string(),
+                    };
                     text.push_str(&of(*ty).instantiate(name));
                     text.push_str(&instantiate(units.unit, "W", name));
-                    text.push_str(&instantiate(reading, "W", name));
+                    text.push_str(&instantiate(&reading, "W", name));
                 }
                 Some(Piece::Kv(ty)) => {
                     let found = KV_PIECES.iter().find(|p| p.0 == *ty);

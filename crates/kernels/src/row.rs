@@ -15,6 +15,8 @@ pub enum Access {
     Units,
     /// The same, read through the pieces for tiles.
     Groups,
+    /// The same, read through the pieces for tiles and those for a few rows of 8-bit activations.
+    Rows,
     /// A second weight of the same type, whose pieces share the types of the binding before.
     Beside,
     /// A KV state, read through a piece of its type.

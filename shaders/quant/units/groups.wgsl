@@ -19,7 +19,3 @@ const W_alike = true;
 fn W_block_of(raw: W_Raw, block: u32) -> Unit {
     return raw.unit;
 }
-
-fn W_block(row: u32, k: u32, block: u32) -> Unit {
-    return W_unit(row, k, block);
-}

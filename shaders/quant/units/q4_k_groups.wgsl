@@ -33,7 +33,3 @@ fn W_block_of(raw: W_Raw, block: u32) -> Unit {
     let low = vec4<u32>(0x0f0f0f0fu);
     return Unit((raw.first >> shift) & low, (raw.second >> shift) & low, scale.xx, scale.yy);
 }
-
-fn W_block(row: u32, k: u32, block: u32) -> Unit {
-    return W_block_of(W_raw(row, k, 2u * block), block);
-}

@@ -31,7 +31,3 @@ fn W_block_of(raw: W_Raw, block: u32) -> Unit {
     let groups = W_groups(raw, 2u * block);
     return Unit(groups.first, groups.second, groups.scale, groups.least);
 }
-
-fn W_block(row: u32, k: u32, block: u32) -> Unit {
-    return W_block_of(W_raw(row, k, 2u * block), block);
-}

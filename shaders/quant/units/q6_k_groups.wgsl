@@ -30,14 +30,10 @@ fn W_groups(raw: W_Raw, g: u32) -> W_Groups {
     return W_Groups(first, second, scale, 32.0 * scale);
 }
 
-// Block `block` of 32 elements, with two scales, and quants to be 32 less (few_rows.wgsl).
+// Block `block` of 32 elements, with two scales.
 const W_alike = false;
 
 fn W_block_of(raw: W_Raw, block: u32) -> Unit {
     let groups = W_groups(raw, 2u * block);
-    return Unit(groups.first, groups.second, groups.scale, vec2<f32>(0.0));
-}
-
-fn W_block(row: u32, k: u32, block: u32) -> Unit {
-    return W_block_of(W_raw(row, k, 2u * block), block);
+    return Unit(W_signed(groups.first), W_signed(groups.second), groups.scale, vec2<f32>(0.0));
 }

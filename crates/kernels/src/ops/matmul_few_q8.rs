@@ -17,7 +17,7 @@ kernel! {
         "matmul_few_q8.wgsl", "shared/few_steps_2.wgsl", "shared/few_rows.wgsl", "shared/few_lanes_128.wgsl", "shared/unit.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32, tile: u32, exchange: u32 },
-    bindings: Bind { x: Read, w: Groups, bias: Read, y: Write },
+    bindings: Bind { x: Read, w: Rows, bias: Read, y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-10,
 }

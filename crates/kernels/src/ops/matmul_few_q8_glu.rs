@@ -17,7 +17,7 @@ kernel! {
         "matmul_few_q8_glu.wgsl", "shared/few_steps_2.wgsl", "shared/few_rows.wgsl", "shared/few_lanes_128.wgsl", "shared/unit.wgsl", "shared/silu4.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params { k: u32, n: u32, rows: u32, exchange: u32 },
-    bindings: Bind { x: Read, gate: Groups, up: Groups, packed: Write },
+    bindings: Bind { x: Read, gate: Rows, up: Rows, packed: Write },
     cpu: cpu_ref::swiglu,
     nmse: 1e-4,
 }
