@@ -1,7 +1,7 @@
 // y[t, row_base + r] = f[t] sum_k w[r, k] x[t, k] + bias[row_base + r], with f the factor of the norm that was left to the readers of x, or 1
 // x [rows, k] activations in 8 bits (pack_q8.wgsl), w [row_count, k] in a format with units, bias f32 (if has_bias), y [rows, n] f32. One
 // workgroup for `tile` (4 to 32) rows of w and STEPS of x (few_steps_*.wgsl): every lane keeps a block of 32 of each of these and meets
-// row after row of w with them, four at a time, so that activations are loaded once. Workgroups of the same w are neighbours.
+// row after row of w with them, two or four at a time, so that activations are loaded once. Workgroups of the same w are neighbours.
 struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32, tile: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
