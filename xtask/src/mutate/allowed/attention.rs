@@ -1,6 +1,6 @@
 //! Of attention, its states and the heads that go there.
 
-use super::{ALIKE, Allowed, CLAMPED, DROPPED, EIGHT, EMPTY, SCALED, TWICE, WHOLE, allow};
+use super::{ALIKE, Allowed, CLAMPED, DROPPED, EIGHT, EMPTY, SCALED, TWICE, UNSEEN, WHOLE, allow};
 
 const SURPLUS: &str = "what threads and heads too many compute is not read";
 const RAISED: &str = "a score too many can only raise the running maximum, which cancels";
