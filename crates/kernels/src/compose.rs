@@ -44,10 +44,11 @@ const SUBGROUP_FORMS: [(&str, &str); 3] = [
 
 /// Pieces with a form for subgroups of [`WIDE`] threads and more. Code for smaller ones, though it would never run there, made the kernels that
 /// reduce at their end slower by as much as the form saves: it is loaded, and takes registers.
-const WIDE_FORMS: [(&str, &str); 3] = [
+const WIDE_FORMS: [(&str, &str); 4] = [
     ("shared/lanes_near.wgsl", include_str!("../../../shaders/shared/lanes_near_wide.wgsl")),
     ("shared/part_weights.wgsl", include_str!("../../../shaders/shared/part_weights_wide.wgsl")),
     ("shared/sixteen.wgsl", include_str!("../../../shaders/shared/sixteen_wide.wgsl")),
+    ("shared/sixteen_share.wgsl", include_str!("../../../shaders/shared/sixteen_share_wide.wgsl")),
 ];
 const WIDE: u32 = 32;
 

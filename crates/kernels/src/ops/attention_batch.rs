@@ -22,7 +22,7 @@ kernel! {
     entry: "attention_batch",
     wgsl: [
         "attention_batch.wgsl", "shared/batch_heads.wgsl", "shared/short_keys.wgsl", "shared/heads_1.wgsl", "shared/head_turns.wgsl", "shared/sixteen.wgsl",
-        "shared/half_scale.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
+        "shared/sixteen_share.wgsl", "shared/half_scale.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params {
         q_heads: u32, heads: u32, group: u32, rows: u32, capacity: u32, normed: u32, exchange: u32, row_pitch: u32, slab_pitch: u32, eps: f32, scale: f32
@@ -39,7 +39,7 @@ kernel! {
     ATTENTION_BATCH_2: "attention_batch_2" = ATTENTION_BATCH with
     wgsl: [
         "attention_batch.wgsl", "shared/batch_heads.wgsl", "shared/short_keys.wgsl", "shared/heads_2.wgsl", "shared/head_turns.wgsl", "shared/sixteen.wgsl",
-        "shared/half_scale.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
+        "shared/sixteen_share.wgsl", "shared/half_scale.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ]
 }
 
@@ -47,7 +47,7 @@ kernel! {
     ATTENTION_BATCH_4: "attention_batch_4" = ATTENTION_BATCH with
     wgsl: [
         "attention_batch.wgsl", "shared/batch_heads.wgsl", "shared/short_keys.wgsl", "shared/heads_4.wgsl", "shared/head_turns.wgsl", "shared/sixteen.wgsl",
-        "shared/half_scale.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
+        "shared/sixteen_share.wgsl", "shared/half_scale.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ]
 }
 
