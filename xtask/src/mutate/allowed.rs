@@ -47,3 +47,20 @@ pub fn all() -> impl Iterator<Item = &'static Allowed> {
 pub fn find(path: &str, fault: &Fault) -> Option<usize> {
     all().position(|a| a.file == path && (a.fault.is_empty() || a.fault == fault.kind) && fault.before.contains(a.line))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::faults;
+    use super::{all, find};
+
+    /// Whether it survives needs a device; that there is such a fault, which no entry before allows, does not.
+    #[test]
+    fn every_entry_allows_a_fault_of_its_file() {
+        let idle = |n: usize, file: &str| {
+            let text = crate::read(file).unwrap_or_else(|e| panic!("{e:#}"));
+            !faults::of(&text).iter().any(|fault| find(file, fault) == Some(n))
+        };
+        let idle: Vec<_> = all().enumerate().filter(|(n, a)| idle(*n, a.file)).map(|(_, a)| (a.file, a.fault, a.line)).collect();
+        assert!(idle.is_empty(), "{idle:#?}");
+    }
+}

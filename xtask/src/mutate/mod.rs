@@ -29,7 +29,7 @@ const BRANCHING: ([&str; 4], usize) = (["sample.wgsl", "sample_scan.wgsl", "top_
 const BY_FORMAT: [(&str, Option<GgmlType>); 3] = [
     ("shaders/shared/dot_q8.wgsl", None),
     ("shaders/shared/few_rows.wgsl", Some(GgmlType::Q6_K)),
-    ("shaders/matmul_few.wgsl", Some(GgmlType::Q4_K)),
+    ("shaders/shared/few_tiles.wgsl", Some(GgmlType::Q4_K)),
 ];
 
 /// A kernel that a file is part of, with its cases.

@@ -26,7 +26,6 @@ const ATTENTION_SPLIT: &str = "shaders/attention_split.wgsl";
 const DEEP_KEYS: &str = "shaders/shared/deep_keys.wgsl";
 const SLICE_8: &str = "shaders/shared/slice_8.wgsl";
 const SLICE_16: &str = "shaders/shared/slice_16.wgsl";
-const ATTENTION_PART: &str = "shaders/shared/attention_part.wgsl";
 const PART_WEIGHTS: &str = "shaders/shared/part_weights.wgsl";
 const PART_WEIGHTS_WIDE: &str = "shaders/shared/part_weights_wide.wgsl";
 const SIXTEEN_WIDE: &str = "shaders/shared/sixteen_wide.wgsl";
@@ -167,12 +166,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_SPLIT, "off by one", "if (lid == 0u && params.splits > 1u)", TWICE),
     allow(ATTENTION_SPLIT, "guard dropped", "if (lid == 0u && params.splits > 1u)", TWICE),
     allow(ATTENTION_SPLIT, "off by one", "if (HEADS > 2u)", "there are one, two or four heads"),
-    allow(
-        ATTENTION_PART,
-        "sign",
-        "let each = max(32u, (keys + splits - 1u)",
-        "another count of parts takes keys that are whole parts, and more parts than keys in one",
-    ),
     allow(DEEP_KEYS, "product", "sum /= total_of(lid / 32u);", ONE_PART),
     allow(DEEP_KEYS, "product", "let sets = params.heads / HEADS;", "there is one row, so that more sets than there are will do"),
     allow(DEEP_KEYS, "", "if (number >= sets * params.splits)", WHOLE),
@@ -216,7 +209,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(PART_WEIGHTS, "", "if (lid < MOST_SPLITS)", CLAMPED),
     allow(PART_WEIGHTS_WIDE, "off by one", "for (var apart = 16u;", "an exchange 17 apart and those after it bring the same 32 together"),
     allow(SIXTEEN_WIDE, "off by one", "if (lanes > 16u)", "there are 16 or 32 lanes"),
-    allow(SIXTEEN_WIDE, "", "if (HEADS >", FEWER_HEADS),
     allow(SLICE_8, "guard dropped", "if (first)", SECOND),
     allow(SLICE_16, "guard dropped", "if (first)", SECOND),
 ];

@@ -71,8 +71,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(FEW_TILES, "comparison", "for (var i = lid; i < 256u;", LATER),
     allow(FEW_TILES, "barrier dropped", "    workgroupBarrier();", UNSEEN),
     allow(FEW_TILES, "sign", "rows_of(second) - 1u", UNOWNED),
-    allow(FEW_TILES, "comparison", "first < units;", EMPTY),
-    allow(FEW_TILES, "sign", "k, min(unit, units - 1u));", DROPPED),
     allow(FEW_TILES, "", "if (BANDS >", BAND),
     allow(MATMUL_FEW_Q8, "comparison", "if (r0 >= params.row_count)", EXIT),
     allow(MATMUL_FEW_Q8, "sign", "params.row_count - 1u;", UNOWNED),
@@ -81,7 +79,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(MATMUL_FEW_Q8_GLU, "sign", "let final_row = params.n - 1u;", UNOWNED),
     allow(MATMUL_FEW_Q8_GLU, "sign", "let next = r0 + min(r + 4u, count - 4u);", UNOWNED),
     allow(MATMUL_FEW_Q8_GLU, "comparison", "first < blocks;", EMPTY),
-    allow(MATMUL_FEW_Q8_GLU, "guard dropped", "if (AHEAD)", "rows of weights loaded ahead or in their turn are the same"),
     allow(MATMUL_FEW_Q8_GLU, "sign", "min(r + 4u, count - 4u)", DROPPED),
     allow(MATMUL_FEW_Q8_GLU, "comparison", "i < max(8u * STEPS, WG);", EMPTY),
     allow(

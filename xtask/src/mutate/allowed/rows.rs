@@ -22,6 +22,8 @@ const Q8_BLOCK: &str = "shaders/shared/q8_block.wgsl";
 const Q8_STORE: &str = "shaders/shared/q8_store.wgsl";
 const ACTS_NORM: &str = "shaders/shared/acts_norm.wgsl";
 const ACTS_NORM_ADD: &str = "shaders/shared/acts_norm_add.wgsl";
+const ACTS_NORM_ADD_EIGHTS: &str = "shaders/shared/acts_norm_add_eights.wgsl";
+const ACTS_NORM_ADD_QUADS: &str = "shaders/shared/acts_norm_add_quads.wgsl";
 const ACTS_OWN: &str = "shaders/shared/acts_own.wgsl";
 const REDUCE: &str = "shaders/shared/reduce.wgsl";
 const REDUCE_SUBGROUP: &str = "shaders/shared/reduce_subgroup.wgsl";
@@ -61,20 +63,22 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(Q8_STORE, "mask", "let word = lid & 7u;", HALVES_WRITE),
     allow(ACTS_NORM, "comparison", "start < quads;", EMPTY),
     allow(ACTS_NORM, "sign", "let at = min(quad, quads - 1u);", DROPPED),
-    allow(ACTS_NORM_ADD, "comparison", "eight < (params.k >> 3u);", "elements past the row count as zeros"),
-    allow(
-        ACTS_NORM_ADD,
-        "",
-        "share += share_of(",
-        "the share of all elements past the first 2048, each quad moved by one, leaves one quad out and counts another",
-    ),
     allow(ACTS_NORM_ADD, "off by one", "lanes_add(share, 32u, lid)", "half of 33 is half of 32"),
     allow(ACTS_NORM_ADD, "", "if (lid % 32u == 0u)", TWICE),
-    allow(ACTS_NORM_ADD, "off by one", "lanes_other(largest, 2u, lid)", ALIKE),
-    allow(ACTS_NORM_ADD, "off by one", "lanes_other2(sums, 2u, lid)", ALIKE),
-    allow(ACTS_NORM_ADD, "comparison", "start < eights;", EMPTY),
-    allow(ACTS_NORM_ADD, "off by one", "select(0u, 2u * eight, inside)", DROPPED),
-    allow(ACTS_NORM_ADD, "off by one", "first == 0u; first = 1u", "any number but zero ends the loop"),
+    allow(
+        ACTS_NORM_ADD_EIGHTS,
+        "",
+        "share += select(0.0, share_of(",
+        "the share of all elements past the first 2048, each quad moved by one, leaves one quad out and counts another",
+    ),
+    allow(ACTS_NORM_ADD_EIGHTS, "off by one", "lanes_other(largest, 2u, lid)", ALIKE),
+    allow(ACTS_NORM_ADD_EIGHTS, "off by one", "lanes_other2(sums, 2u, lid)", ALIKE),
+    allow(ACTS_NORM_ADD_EIGHTS, "comparison", "start < eights;", EMPTY),
+    allow(ACTS_NORM_ADD_EIGHTS, "off by one", "select(0u, 2u * lid, inside)", DROPPED),
+    allow(ACTS_NORM_ADD_QUADS, "comparison", "more < quads;", "elements past the row count as zeros"),
+    allow(ACTS_NORM_ADD_QUADS, "comparison", "start < quads;", EMPTY),
+    allow(ACTS_NORM_ADD_QUADS, "off by one", "select(0u, quad, inside)", DROPPED),
+    allow(ACTS_NORM_ADD_QUADS, "off by one", "first == 0u; first = 1u", "any number but zero ends the loop"),
     allow(
         ACTS_OWN,
         "",
