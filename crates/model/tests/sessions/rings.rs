@@ -57,17 +57,17 @@ fn a_ring_takes_what_its_window_needs_whatever_the_context() {
     for tiny in windowed() {
         for executor in both() {
             let checked = common::open(&tiny.file()).unwrap().check(&executor).unwrap();
-            let options = |context| exact(16).context(context);
+            let options = |context| exact(112).context(context);
             let width = |sliding: bool| -> u64 {
                 let caches = checked.summary().caches.iter().filter(|c| c.window.is_some() == sliding);
                 caches.map(|c| u64::from(c.width)).sum()
             };
-            // Keys and values of full layers, and an id, per position; rings of 8 + 16 + 4 in whole tiles.
+            // Keys and values of full layers, and an id, per position; rings of 8 + 112 + 4 in whole tiles.
             let bytes = |context: u64| (2 * 4 * width(false) + 4) * context + 2 * 4 * width(true) * 128;
             for context in [256, 2048] {
                 assert_eq!(checked.needs(&options(context)).unwrap().kv.0, bytes(u64::from(context)), "{}", tiny.architecture);
             }
-            let mut session = fed(&tiny.on(&executor), options(2048), &ids(1500, 2));
+            let mut session = fed(&tiny.on(&executor), options(2048), &ids(1100, 2));
             session.prefill(None).unwrap();
             assert_eq!(session.state_bytes(), bytes(2048), "grown");
         }
@@ -81,7 +81,7 @@ fn rollbacks_within_the_slack_and_beyond_it_are_right_and_only_the_latter_read_a
             let model = tiny.on(&executor);
             let tokens = ids(400, 3);
             for (to, kept) in [(399, 399), (279, 279), (278, 0), (100, 0)] {
-                let mut session = fed(&model, exact(16), &tokens);
+                let mut session = fed(&model, exact(64), &tokens);
                 session.prefill(None).unwrap();
                 session.rollback(to);
                 // Positions 272 to 399 are held; the row at 279 sees 272.
@@ -105,14 +105,14 @@ fn a_kept_prefix_a_late_stop_and_a_reset_are_right_over_rings() {
             let model = tiny.on(&executor);
             // In one chunk, whose ring is too long to wrap.
             let alone = |prompt: &[u32], n| drawn(&run(&mut fed(&model, exact(512), prompt), greedy(n)));
-            let prompt = ids(200, 5);
-            let mut session = fed(&model, exact(16), &prompt);
-            let whole = alone(&prompt, 70);
-            // Steps that had run ahead are forgotten, at every place of the ring.
+            let prompt = ids(240, 5);
+            let mut session = fed(&model, exact(64), &prompt);
+            let whole = alone(&prompt, 30);
+            // Steps that had run ahead are forgotten, before the ring turns and after.
             let mut got = vec![];
-            while got.len() < 70 {
+            while got.len() < 30 {
                 let take = 1 + got.len() % 5;
-                got.extend(session.generate_with(greedy(70 - got.len())).unwrap().take(take).map(|t| t.unwrap().id));
+                got.extend(session.generate_with(greedy(30 - got.len())).unwrap().take(take).map(|t| t.unwrap().id));
             }
             assert_eq!(got, whole, "{}", executor.kind());
             let changed = [&prompt[..190], &ids(15, 6)].concat();
@@ -161,24 +161,24 @@ fn snapshots_and_forks_take_the_live_rows_of_a_ring() {
         for tiny in windowed() {
             for from in both() {
                 let options = |chunk| SessionOptions { kv, ..exact(chunk) };
-                let mut session = fed(&tiny.on(&from), options(16), &ids(333, 7));
+                let mut session = fed(&tiny.on(&from), options(64), &ids(373, 7));
                 run(&mut session, greedy(5));
                 let mut bytes = vec![];
                 session.save(&mut bytes).unwrap();
                 let mut fork = session.fork().unwrap();
                 // Past position 384, where the ring turns again.
-                let rest = drawn(&run(&mut session, greedy(60)));
-                assert_eq!(drawn(&run(&mut fork, greedy(60))), rest);
+                let rest = drawn(&run(&mut session, greedy(20)));
+                assert_eq!(drawn(&run(&mut fork, greedy(20))), rest);
                 for to in both() {
                     // A ring of another length.
                     let mut loaded = tiny.on(&to).session(options(150)).unwrap();
                     loaded.load(&mut &bytes[..]).unwrap();
-                    assert_eq!(loaded.evaluated(), 337);
-                    loaded.rollback(336);
-                    assert_eq!(loaded.evaluated(), 336, "the last row can be read again");
+                    assert_eq!(loaded.evaluated(), 377);
+                    loaded.rollback(376);
+                    assert_eq!(loaded.evaluated(), 376, "the last row can be read again");
                     loaded.load(&mut &bytes[..]).unwrap();
-                    assert_eq!(drawn(&run(&mut loaded, greedy(60))), rest, "{kv:?} from {} to {}", from.kind(), to.kind());
-                    loaded.rollback(330);
+                    assert_eq!(drawn(&run(&mut loaded, greedy(20))), rest, "{kv:?} from {} to {}", from.kind(), to.kind());
+                    loaded.rollback(370);
                     assert_eq!(loaded.evaluated(), 0, "what was not saved is read again");
                 }
             }
