@@ -68,7 +68,7 @@ impl Operation for GluPackF16 {
 
 /// The parts as a model records them, for both activations; rows of few quads, and of more than threads hold.
 pub fn case(g: &mut Gen) -> Case {
-    let (rows, dim) = (g.small(), 4 * g.pick(&[1, 5, 255, 1024, 1025, 3072, 4097]));
+    let (rows, dim) = (g.small(), 4 * g.pick(&[1, 5, 255, 1024, 1025, 3072, 4000, 8000]));
     let mut case = Case::new(rows);
     let (gate, up) = (case.tensor(g, dim), case.tensor(g, dim));
     let y = if g.coin() { geglu(&mut case.rec, gate, up) } else { swiglu(&mut case.rec, gate, up) };

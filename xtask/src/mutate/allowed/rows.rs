@@ -7,6 +7,7 @@ const HALVES_WRITE: &str = "both halves of a block's threads write the same word
 const AGAIN: &str = "the callers synchronise before they reduce again";
 
 const EMBED: &str = "shaders/embed.wgsl";
+const GLU_PACK_F16: &str = "shaders/glu_pack_f16.wgsl";
 const GLU_PACK_Q8: &str = "shaders/glu_pack_q8.wgsl";
 const LEVEL_F16: &str = "shaders/level_f16.wgsl";
 const MUL_SIGMOID: &str = "shaders/mul_sigmoid.wgsl";
@@ -45,6 +46,15 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(NORM_ADD, "comparison", "for (var quad = 4u * WG + lid; quad < quads;", "quads past the row count as zeros"),
     allow(NORM_ADD, "comparison", "WG) {", EXIT),
     allow(NORM_ADD, "guard dropped", "WG) {", EXIT),
+    allow(GLU_PACK_F16, "comparison", "if (quads > ", CLAMPED),
+    allow(GLU_PACK_F16, "guard dropped", "if (quads > ", CLAMPED),
+    allow(GLU_PACK_F16, "comparison", "quad < quads; quad += WG", CLAMPED),
+    allow(GLU_PACK_F16, "off by one", "if (lid == 0u)", TWICE),
+    allow(GLU_PACK_F16, "guard dropped", "if (lid == 0u)", TWICE),
+    allow(NORM_PACK_F16, "guard dropped", "    if (params.has_add == 1u) {", "a sum that there is not goes to a spare that nobody reads"),
+    allow(NORM_PACK_F16, "sign", "quads - 1u);", DROPPED),
+    allow(NORM_PACK_F16, "guard dropped", "if (has_near) {", CLAMPED),
+    allow(NORM_PACK_F16, "guard dropped", "if (has_far) {", CLAMPED),
     allow(NORM_PACK_F16, "off by one", "if (lid == 0u)", TWICE),
     allow(NORM_PACK_F16, "guard dropped", "if (lid == 0u)", TWICE),
     allow(NORM_PACK_Q8, "sign", "let at = min(number, params.rows * quads - 1u);", DROPPED),
