@@ -79,7 +79,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(MATMUL_FEW_Q8_GLU, "sign", "let final_row = params.n - 1u;", UNOWNED),
     allow(MATMUL_FEW_Q8_GLU, "sign", "let next = r0 + min(r + 4u, count - 4u);", UNOWNED),
     allow(MATMUL_FEW_Q8_GLU, "comparison", "first < blocks;", EMPTY),
-    allow(MATMUL_FEW_Q8_GLU, "sign", "min(r + 4u, count - 4u)", DROPPED),
     allow(MATMUL_FEW_Q8_GLU, "comparison", "i < max(8u * STEPS, WG);", EMPTY),
     allow(
         MATMUL_FEW_Q8_GLU,
