@@ -44,23 +44,34 @@ fn acts_eight(eight: u32, inside: bool, v: mat2x4<f32>, share: f32, lid: u32) {
     x[(params.k >> 4u) + (eight >> 2u)][eight & 3u] = part.word;
 }
 
-// Makes eight elements of the row.
-fn acts_made(number: u32, eight: u32, near: Beside, factor: f32, scale: f32, lid: u32) {
-    let inside = eight < (params.k >> 3u);
-    let h0 = (near.a[0] + near.b[0] * factor * near.w[0]) * scale;
-    let h1 = (near.a[1] + near.b[1] * factor * near.w[1]) * scale;
-    if (number == 0u && inside) {
-        h[2u * eight] = h0;
-        h[2u * eight + 1u] = h1;
+fn busy_share(first: f32, eights: u32, lid: u32) -> f32 {
+    var share = first;
+    for (var start = WG; start < eights; start += WG) {
+        let at = 2u * min(start + lid, eights - 1u);
+        share += select(0.0, share_of(mat2x4<f32>(b[at], b[at + 1u]), params.eps), start + lid < eights);
     }
-    var share = 0.0;
-    if (params.pack == 2u) {
-        share = share_of(mat2x4<f32>(h0, h1), params.next_eps);
-    }
-    acts_eight(eight, inside, mat2x4<f32>(h0 * near.u[0], h1 * near.u[1]), share, lid);
+    return share;
 }
 
-// Every thread of a workgroup of WG calls.
+// Makes those behind the first WG.
+fn acts_more(number: u32, eights: u32, factor: f32, scale: f32, lid: u32) {
+    for (var start = WG; start < eights; start += WG) {
+        let eight = start + lid;
+        let inside = eight < eights;
+        let far = beside(2u * min(eight, eights - 1u));
+        let h2 = (far.a[0] + far.b[0] * factor * far.w[0]) * scale;
+        let h3 = (far.a[1] + far.b[1] * factor * far.w[1]) * scale;
+        if (number == 0u && inside) {
+            h[2u * eight] = h2;
+            h[2u * eight + 1u] = h3;
+        }
+        let share = select(0.0, share_of(mat2x4<f32>(h2, h3), params.next_eps), params.pack == 2u);
+        acts_eight(eight, inside, mat2x4<f32>(h2 * far.u[0], h3 * far.u[1]), share, lid);
+    }
+}
+
+// Every thread of a workgroup of WG calls. What a thread makes first stands here, and more behind conditions that are constants: as a function for both it took
+// 5% longer, as a loop 9%.
 fn acts_make(number: u32, lid: u32) {
     let eights = params.k >> 3u;
     var scale = 1.0;
@@ -68,23 +79,32 @@ fn acts_make(number: u32, lid: u32) {
         scale = s[0];
     }
     let busy = lanes_busy((lid & ~31u) < eights);
+    let inside = lid < eights;
     var near: Beside;
     if (busy) {
-        let inside = lid < eights;
         near = beside(select(0u, 2u * lid, inside));
         var share = select(0.0, share_of(near.b, params.eps), inside);
-        for (var start = WG; start < eights; start += WG) {
-            let at = 2u * min(start + lid, eights - 1u);
-            share += select(0.0, share_of(mat2x4<f32>(b[at], b[at + 1u]), params.eps), start + lid < eights);
+        if (eights > WG) {
+            share = busy_share(share, eights, lid);
         }
         norm_leave(share, lid);
     }
     workgroupBarrier();
     if (busy) {
         let factor = norm_factor(eights);
-        acts_made(number, lid, near, factor, scale, lid);
-        for (var start = WG; start < eights; start += WG) {
-            acts_made(number, start + lid, beside(2u * min(start + lid, eights - 1u)), factor, scale, lid);
+        let h0 = (near.a[0] + near.b[0] * factor * near.w[0]) * scale;
+        let h1 = (near.a[1] + near.b[1] * factor * near.w[1]) * scale;
+        if (number == 0u && inside) {
+            h[2u * lid] = h0;
+            h[2u * lid + 1u] = h1;
+        }
+        var share = 0.0;
+        if (params.pack == 2u) {
+            share = share_of(mat2x4<f32>(h0, h1), params.next_eps);
+        }
+        acts_eight(lid, inside, mat2x4<f32>(h0 * near.u[0], h1 * near.u[1]), share, lid);
+        if (eights > WG) {
+            acts_more(number, eights, factor, scale, lid);
         }
     }
     workgroupBarrier();

@@ -66,10 +66,6 @@ fn capped(s: f32) -> f32 {
     return s;
 }
 
-fn scaled(s: Heads, by: vec4<f32>) -> Heads {
-    return Heads(s.a * by.x, s.b * by.y, s.c * by.z, s.d * by.w);
-}
-
 fn added(sums: Heads, value: Slice, weight: vec4<f32>) -> Heads {
     var s = sums;
     s.a += value * weight.x;
@@ -141,7 +137,7 @@ fn attend(number: u32, lid: u32) {
     var acc = Heads();
     var most = LOWEST;
     var total = 0.0;
-    for (var tile = part.x; tile == part.x || tile < past; tile += TILE) {
+    for (var tile = part.x; ; tile += TILE) {
         let count = min(past - tile, TILE);
         var highest = LOWEST;
         for (var turn = 0u; turn < count; turn += 4u * GROUPS) {
@@ -182,7 +178,7 @@ fn attend(number: u32, lid: u32) {
         }
         workgroupBarrier();
         if (tile > part.x) {
-            acc = scaled(acc, factors);
+            acc = Heads(acc.a * factors.x, acc.b * factors.y, acc.c * factors.z, acc.d * factors.w);
         }
         for (var key = group; key < count; key += 4u * GROUPS) {
             let four = values;
@@ -193,6 +189,11 @@ fn attend(number: u32, lid: u32) {
             acc = added(acc, value_open(four.d), gathered[key + 3u * GROUPS]);
         }
         workgroupBarrier();
+        if (tile + TILE >= past) {
+            break;
+        }
+        // Loaded anew: those under way since the last turn would take registers from the values.
+        keys = keys_at(place, tile + TILE + group);
     }
     if (own && lid < 4u) {
         let p = exp(own_scores[head] - most);

@@ -18,14 +18,30 @@ fn W_lane_dot(w: Unit, a: Acts) -> f32 {
     return dot(w.scale * a.scale, vec2<f32>(dot_16(w.low, a.low), dot_16(w.high, a.high)));
 }
 
-// The products of these of two rows with the activations, and the share of these; both rows are loaded before either is used.
+// The products of these of two rows with the activations, and the share of these; both rows are loaded before either is used. By the functions
+// above, which read all of what belongs to the activations, it is 3% of a token slower.
 fn W_steps(k: u32) -> u32 {
     return k >> 5u;
 }
 
 fn W_step(first: u32, second: u32, k: u32, j: u32) -> vec3<f32> {
-    let a = W_lane_unit(first, k, j);
-    let b = W_lane_unit(second, k, j);
-    let acts = acts_load(0u, k, W_lane_halves(k, j));
-    return vec3<f32>(W_lane_dot(a, acts), W_lane_dot(b, acts), acts.share);
+    let together = (k & 255u) == 0u;
+    let low = select(2u * j, 2u * j - (j & 7u), together);
+    let high = low + select(1u, 8u, together);
+    let blocks = vec2<u32>(low, high) >> vec2<u32>(1u);
+    let scales = (k >> 5u) * 8u;
+    let a_low = W[(first >> 2u) + low];
+    let a_high = W[(first >> 2u) + high];
+    let b_low = W[(second >> 2u) + low];
+    let b_high = W[(second >> 2u) + high];
+    let a_scale = vec2<f32>(W_half(first + scales, blocks.x), W_half(first + scales, blocks.y));
+    let b_scale = vec2<f32>(W_half(second + scales, blocks.x), W_half(second + scales, blocks.y));
+    let x_low = x[low];
+    let x_high = x[high];
+    let of_low = bitcast<vec4<f32>>(x[(k >> 4u) + blocks.x]);
+    let of_high = bitcast<vec4<f32>>(x[(k >> 4u) + blocks.y]);
+    let scale = vec2<f32>(of_low.x, of_high.x);
+    let a = dot(a_scale * scale, vec2<f32>(dot_16(a_low, x_low), dot_16(a_high, x_high)));
+    let b = dot(b_scale * scale, vec2<f32>(dot_16(b_low, x_low), dot_16(b_high, x_high)));
+    return vec3<f32>(a, b, 0.5 * (of_low.w + of_high.w));
 }

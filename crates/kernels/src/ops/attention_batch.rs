@@ -91,9 +91,9 @@ pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
         Op::NormRopeHeads(heads) if heads.append.state.k == split.of.kv.k => heads,
         _ => return None,
     };
-    let halves = |state| matches!(makers.kind(state), StateKind::Kv { ty: KvType::F16, .. });
     let fits = whole(heads, split.of.attend).is_some() && row(q, split.of.kv_heads).0.fits(makers.caps);
-    if q.shape.rows == 1 || heads.q.shape != q.shape || !fits || !(halves(split.of.kv.v) || !pack.scaled) {
+    let held = !pack.scaled || matches!(makers.kind(split.of.kv.v), StateKind::Kv { ty: KvType::F16, .. });
+    if q.shape.rows == 1 || heads.q.shape != q.shape || !fits || !held {
         return None;
     }
     let of = std::iter::once(pack.x).chain(merge.map(|merge| merge.partial)).chain([q]).collect();

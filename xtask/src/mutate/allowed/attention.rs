@@ -171,7 +171,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(DEEP_KEYS, "", "if (number >= sets * params.splits)", WHOLE),
     allow(DEEP_KEYS, "", "sequences[0] * params.capacity, turns,", DROPPED),
     allow(DEEP_KEYS, "sign", "let queries = Heads(", FEWER_HEADS),
-    allow(DEEP_KEYS, "comparison", "tile < past;", NO_KEYS),
+    allow(DEEP_KEYS, "comparison", "if (tile + TILE >= past)", NO_KEYS),
     allow(DEEP_KEYS, "comparison", "turn < count;", NO_KEYS),
     allow(DEEP_KEYS, "", "if (sixteen_any(turn + group < count))", "scores past the last key are not stored"),
     allow(DEEP_KEYS, "", "if (tile > part.x)", "before the first tile the sums are zero"),

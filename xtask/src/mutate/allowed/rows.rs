@@ -84,6 +84,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ACTS_NORM_ADD_EIGHTS, "off by one", "lanes_other(largest, 2u, lid)", ALIKE),
     allow(ACTS_NORM_ADD_EIGHTS, "off by one", "lanes_other2(sums, 2u, lid)", ALIKE),
     allow(ACTS_NORM_ADD_EIGHTS, "comparison", "start < eights;", EMPTY),
+    allow(ACTS_NORM_ADD_EIGHTS, "", "if (eights > WG)", EMPTY),
     allow(ACTS_NORM_ADD_EIGHTS, "off by one", "select(0u, 2u * lid, inside)", DROPPED),
     allow(ACTS_NORM_ADD_QUADS, "comparison", "more < quads;", "elements past the row count as zeros"),
     allow(ACTS_NORM_ADD_QUADS, "comparison", "start < quads;", EMPTY),
