@@ -28,7 +28,7 @@ pub struct NormPackF16 {
     pub eps: f32,
     pub scales: Tensor,
     pub halves: Tensor,
-    /// As [`PackF16`](super::pack_f16::PackF16) has it.
+    /// As [`PackF16`] has it.
     pub slab: u32,
 }
 
