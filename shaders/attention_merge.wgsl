@@ -25,7 +25,7 @@ fn weight_of(beside: vec2<f32>, s: u32, t: u32, end: u32) -> vec2<f32> {
 @compute @workgroup_size(WG)
 fn attention_merge(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let quads = params.head_dim >> 2u;
-    let chunk = max(min(quads, WG >> firstLeadingBit(params.splits - 1u)), LEAST);
+    let chunk = max(min(quads, WG >> firstLeadingBit(max(params.splits, 2u) - 1u)), LEAST);
     let chunks = max(quads / chunk, 1u);
     let place = workgroup_number(id, extents);
     let number = place / chunks;

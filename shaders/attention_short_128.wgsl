@@ -27,26 +27,6 @@ var<workgroup> gathered: array<vec4<f32>, 32u * SUBS>;
 var<workgroup> mosts: array<vec4<f32>, SUBS / 4u>;
 var<workgroup> totals: array<vec4<f32>, SUBS / 4u>;
 
-struct Keys { a: k_state_Stored, b: k_state_Stored, c: k_state_Stored, d: k_state_Stored }
-struct Values { a: v_state_Stored, b: v_state_Stored, c: v_state_Stored, d: v_state_Stored }
-
-// `last`: the last row that there is, which threads past it read again; `eight`: the thread's elements of a row.
-fn keys_of(first: u32, last: u32, width: u32, eight: u32) -> Keys {
-    return Keys(
-        k_state_fetch8(min(first, last), width, eight), k_state_fetch8(min(first + GROUPS, last), width, eight),
-        k_state_fetch8(min(first + 2u * GROUPS, last), width, eight), k_state_fetch8(min(first + 3u * GROUPS, last), width, eight));
-}
-
-fn values_of(first: u32, last: u32, width: u32, eight: u32) -> Values {
-    return Values(
-        v_state_fetch8(min(first, last), width, eight), v_state_fetch8(min(first + GROUPS, last), width, eight),
-        v_state_fetch8(min(first + 2u * GROUPS, last), width, eight), v_state_fetch8(min(first + 3u * GROUPS, last), width, eight));
-}
-
-fn dot8(a: mat2x4<f32>, b: mat2x4<f32>) -> f32 {
-    return dot(a[0], b[0]) + dot(a[1], b[1]);
-}
-
 fn other8(v: mat2x4<f32>, apart: u32, lid: u32) -> mat2x4<f32> {
     return mat2x4<f32>(lanes_other4(v[0], apart, lid), lanes_other4(v[1], apart, lid));
 }

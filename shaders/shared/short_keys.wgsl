@@ -1,5 +1,5 @@
-// Keys and values of attention_short_batch.wgsl and attention_batch.wgsl, of which a thread has four at a time, GROUPS apart.
-// Keys or values as they are stored.
+// Keys and values of attention_short_128.wgsl, attention_short_batch.wgsl and attention_batch.wgsl as they are stored, of which a thread has four at a time,
+// GROUPS apart.
 struct Keys { a: k_state_Stored, b: k_state_Stored, c: k_state_Stored, d: k_state_Stored }
 struct Values { a: v_state_Stored, b: v_state_Stored, c: v_state_Stored, d: v_state_Stored }
 

@@ -16,8 +16,8 @@ kernel! {
     ATTENTION_SHORT_128: "attention_short_128",
     entry: "attention_short_128",
     wgsl: [
-        "attention_short_128.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl",
-        "shared/grid.wgsl"
+        "attention_short_128.wgsl", "shared/short_keys.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl",
+        "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params {
         q_heads: u32, heads: u32, group: u32, rows_apart: u32, normed: u32, exchange: u32, kv_heads_per_head: f32, eps: f32, scale: f32
