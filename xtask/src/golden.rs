@@ -6,7 +6,7 @@ mod check;
 use crate::{lanes, npy};
 use anyhow::{Context, Result, bail, ensure};
 use check::{Check, same_best};
-use kernels::{Device, Executor, PlanOptions, Table};
+use kernels::{Device, Executor, PlanOptions};
 use model::{KvType, Model, ModelFile, Sampling, SessionOptions};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -68,16 +68,14 @@ enum Job {
     File(Golden),
 }
 
-/// The executors that are asked for, with a device of their own: a software driver runs what one device is given on one thread. Parts
-/// of attention that short texts leave empty take it as long as full ones, so there are few.
+/// The executors that are asked for, with a device of their own: a software driver runs what one device is given on one thread.
 fn executors(args: &Args) -> Result<Vec<Executor>> {
     let mut executors = vec![];
     if args.executor.as_deref() != Some("gpu") {
         executors.push(Executor::Cpu);
     }
     if args.executor.as_deref() != Some("cpu") {
-        let device = Device::auto()?;
-        executors.push(Executor::Gpu(device.with_table(Table { split_workgroups: 32, ..device.caps().table })));
+        executors.push(Executor::Gpu(Device::auto()?));
     }
     Ok(executors)
 }

@@ -4,7 +4,7 @@ use crate::{lanes, mutate, shaders};
 use anyhow::Context as _;
 use kernels::compose::Kernel;
 use kernels::ops::ROWS;
-use kernels::sweep::Target;
+use kernels::sweep::{self, Target};
 use kernels::{Class, Device, Limits, Select};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
         return Ok(holds);
     }
     let select = args.adapter.clone().map_or(Select::Best, Select::Name);
-    let device = Device::open(&select, Limits::from_env())?;
+    let device = sweep::open(&select, Limits::from_env())?;
     let adapter = device.adapter();
     println!("\n{} ({:?}, {}, {})", adapter.name, adapter.class, adapter.backend, adapter.driver);
     let targets: Vec<_> = Target::all(device.caps()).into_iter().filter(|t| t.kernel.row.name.contains(&args.row)).collect();
@@ -104,7 +104,7 @@ fn parity(args: &Args, select: &Select, device: &Device, targets: &[Target]) -> 
     };
     // A software driver runs what one device is given on few threads; a GPU is kept busy by one.
     let threads = if device.adapter().class == Class::Software { lanes::cores() } else { 1 };
-    lanes::each(threads, targets, || Ok(Device::open(select, Limits::from_env())?), work)?;
+    lanes::each(threads, targets, || Ok(sweep::open(select, Limits::from_env())?), work)?;
     let beyond = beyond.into_inner();
     println!("{} kernels, {beyond} beyond their bound", targets.len());
     Ok(beyond == 0)

@@ -1,6 +1,6 @@
 //! The default model's held-out questions, greedy, on both executors: any broken kernel shows here.
 
-use kernels::{Device, Executor, PlanOptions, Table};
+use kernels::{Device, Executor, PlanOptions};
 use model::chat::{Message, RenderOptions};
 use model::tokenizer::Special;
 use model::{GenerateOptions, Model, ModelFile, Sampling, SessionOptions};
@@ -125,10 +125,8 @@ fn the_gpu_executor_answers_the_other_held_out_questions() {
     answers(gpu(), 1);
 }
 
-/// With few parts of attention: those that short conversations leave empty take a software driver as long as full ones.
 fn gpu() -> Executor {
-    let device = Device::auto().expect("a Vulkan driver, software or not");
-    Executor::Gpu(device.with_table(Table { split_workgroups: 32, ..device.caps().table }))
+    Executor::Gpu(Device::auto().expect("a Vulkan driver, software or not"))
 }
 
 /// Row by row, so that every product is one of 8-bit activations: the divergence of what `weft run` computes from f32 activations, in

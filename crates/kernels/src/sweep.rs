@@ -2,15 +2,25 @@
 
 use crate::compare::Compare;
 use crate::compose::{Kernel, Piece};
-use crate::device::{Caps, Device};
+use crate::device::{Caps, Class, Device, Limits, Select};
 use crate::error::Error;
 use crate::exec::Executor;
 use crate::ops::ROWS;
 use crate::parity::{Case, Gen, MakeCase, Ran, cases};
 use crate::plan::PlanOptions;
 use crate::row::Access;
+use crate::table::Table;
 use gguf::GgmlType;
 use std::path::Path;
+
+/// A device whose rows are chosen as for a card: where it is software, it splits as few keys into as many parts.
+///
+/// # Errors
+/// As [`Device::open`].
+pub fn open(select: &Select, limits: Limits) -> Result<Device, Error> {
+    let device = Device::open(select, limits)?;
+    Ok(device.with_table(Table::usual(Class::Discrete, device.caps().cooperative)))
+}
 
 /// What one case showed about the kernels it ran.
 #[derive(Clone, Debug)]

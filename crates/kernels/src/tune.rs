@@ -82,7 +82,7 @@ const SEARCHES: [(&str, How); 7] = [
             keys: keys_of_whole(shapes.head_dim, caps, keys),
         }),
     ),
-    ("split_workgroups", How::Best(&[128, 256, 512, 1024], |_, _, _| Probe::Attention { keys: 4096 }, |_| 1, MARGIN)),
+    ("split_workgroups", How::Best(&[16, 128, 256, 512, 1024], |_, _, _| Probe::Attention { keys: 4096 }, |_| 1, MARGIN)),
     ("norm_columns", How::UpTo(&[1, 2, 3, 4, 6, 8], |shapes, _, n| Probe::Mlp { rows: 1, width: shapes.width, hidden: n * shapes.width })),
     ("glu_columns", How::UpTo(&[1024, 1536, 2048, 2560, 4096], |shapes, _, width| Probe::Mlp { rows: 2048, width, hidden: shapes.hidden })),
     ("chunk", How::Best(&[512, 1024, 2048], mlp, |rows| rows, CHUNK_MARGIN)),

@@ -5,7 +5,7 @@ use gguf::GgmlType;
 use kernels::compose::{Kernel, Piece};
 use kernels::parity::{Case, Gen, cases};
 use kernels::plan::parts;
-use kernels::sweep::{Known, Outcome, Target, check};
+use kernels::sweep::{self, Known, Outcome, Target, check};
 use kernels::{Caps, Class, Device, Limits, Select, StateKind, Table, ops};
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 static DEVICE: LazyLock<Device> = LazyLock::new(|| open(Limits::from_env()));
 
 fn open(limits: Limits) -> Device {
-    Device::open(&Select::Best, limits).unwrap_or_else(|e| panic!("{e}; install a driver (Debian: mesa-vulkan-drivers libvulkan1)"))
+    sweep::open(&Select::Best, limits).unwrap_or_else(|e| panic!("{e}; install a driver (Debian: mesa-vulkan-drivers libvulkan1)"))
 }
 
 fn hold(what: &str, outcome: &Outcome) {

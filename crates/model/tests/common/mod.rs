@@ -5,7 +5,7 @@ mod gemma;
 
 use gguf::{GgmlType, Gguf, GgufBuilder};
 use kernels::parity::Gen;
-use kernels::{Device, Executor, Limits, Select, Table};
+use kernels::{Device, Executor, Limits, Select};
 use model::{Error, GenerateOptions, Generated, KvType, Model, ModelFile, Sampling, Session, SessionOptions, Tapped};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -265,13 +265,8 @@ type Spare = Mutex<Vec<Device>>;
 struct Lease(Device, &'static Spare);
 
 impl Lease {
-    /// Attention of few rows is split among 32 workgroups: a part without keys, of which short texts leave most, takes a software driver
-    /// as long as a full one. Parity cases have as many parts as a GPU gets.
     fn take(spare: &'static Spare, limits: Limits) -> Self {
-        let open = || {
-            let device = Device::open(&Select::Best, limits).expect("these tests need a Vulkan, Metal or DX12 driver");
-            device.with_table(Table { split_workgroups: 32, ..device.caps().table })
-        };
+        let open = || Device::open(&Select::Best, limits).expect("these tests need a Vulkan, Metal or DX12 driver");
         let taken = spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         Self(taken.unwrap_or_else(open), spare)
     }

@@ -13,7 +13,7 @@ fn narrow(tiny: Tiny) -> Tiny {
 
 /// A sliding layer, a full one, and a sliding one that shares the first one's keys.
 fn gemma4() -> Tiny {
-    Tiny { layers: 3, shared: 1, ..narrow(Tiny::gemma4()) }
+    Tiny { layers: 3, shared: 1, heads: 1, ..narrow(Tiny::gemma4()) }
 }
 
 fn options() -> SessionOptions {
