@@ -216,6 +216,14 @@ impl Case {
         self.given(Shape::new(Lead::Step, capacity, width), values)
     }
 
+    /// A random input [rows, width] of magnitudes that double every 32 elements, from small ones, so that sums of squares are those of the last.
+    pub fn rising(&mut self, g: &mut Gen, width: u32) -> Tensor {
+        let rows = self.input.positions.len() as u32;
+        let size = |i: u32| ((i as f32 - width as f32) / 32.0).exp2().max(1e-3);
+        let values = (0..rows * width).map(|i| size(i % width) * g.unit()).collect();
+        self.given(Shape::new(Lead::Step, rows, width), values)
+    }
+
     /// An input with these values, as many as the step has rows.
     pub fn given(&mut self, shape: Shape, values: Vec<f32>) -> Tensor {
         let Counts { step, out } = self.rec.capacity();

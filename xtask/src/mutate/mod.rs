@@ -25,10 +25,14 @@ const FORMAT_CASES: usize = 12;
 const BRANCHING: ([&str; 4], usize) = (["sample.wgsl", "sample_scan.wgsl", "top_k.wgsl", "shared/strips.wgsl"], 120);
 
 /// Files whose parts are used by some weight formats only, and the formats that have cases of their own, few of them: every one, or one with two
-/// scales to what the file calls a block or a unit.
-const BY_FORMAT: [(&str, Option<GgmlType>); 3] = [
+/// scales to what the file calls a block or a unit, or whose rows neighbouring threads share.
+const BY_FORMAT: [(&str, Option<GgmlType>); 7] = [
+    ("shaders/matmul_few_q8.wgsl", Some(GgmlType::Q6_K)),
+    ("shaders/matmul_few_q8_glu.wgsl", Some(GgmlType::Q6_K)),
+    ("shaders/matmul_few_q8_group.wgsl", Some(GgmlType::Q6_K)),
     ("shaders/shared/dot_q8.wgsl", None),
     ("shaders/shared/few_rows.wgsl", Some(GgmlType::Q6_K)),
+    ("shaders/shared/few_steps_8.wgsl", Some(GgmlType::Q6_K)),
     ("shaders/shared/few_tiles.wgsl", Some(GgmlType::Q4_K)),
 ];
 
@@ -164,8 +168,9 @@ fn file(
     used: &mut Vec<usize>,
 ) -> anyhow::Result<Tally> {
     let mut tally = Tally::default();
+    let wide = device.caps().subgroup_size >= 32;
     for fault in faults::of(text).into_iter().filter(|fault| lines.contains(&(fault.line + 1))) {
-        match (red(device, text, &fault.plant(text), &mut users)?, allowed::find(path, &fault)) {
+        match (red(device, text, &fault.plant(text), &mut users)?, allowed::find(path, &fault, wide)) {
             (None, _) => {}
             (Some(true), _) => tally.red += 1,
             (Some(false), Some(n)) => {

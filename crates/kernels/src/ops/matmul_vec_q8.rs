@@ -118,7 +118,7 @@ impl Operation for MatmulVecAdd {
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let long = g.pick(&[false, false, true]);
-    let blocks = if ty.block_size() == 32 { g.pick(&[1, 2, 3, 16, 33, 70]) } else { g.pick(&[1, 2, 3, 5, 9]) };
+    let blocks = if ty.block_size() == 32 { g.pick(&[1, 2, 4, 16, 33, 70]) } else { g.pick(&[1, 2, 3, 5, 9]) };
     let cols = ty.block_size() as u32 * blocks + if long { LONG } else { 0 };
     let (n, normed) = (if long { g.pick(&[31, 32, 65]) } else { g.dim() }, g.coin());
     let n = if normed { n.max(31) } else { n };

@@ -158,9 +158,16 @@ impl Operation for NormAdd {
     }
 }
 
-/// A sum with a norm of rows of `heads` heads, with and without a weight and a factor.
+/// A sum with a norm of rows of `heads` heads, with and without a weight and a factor; of rows beside which epsilon counts, and of some whose last
+/// elements do most.
 pub(super) fn sum(case: &mut Case, g: &mut Gen, dim: u32, heads: u32) -> Tensor {
-    let (a, b) = (case.tensor(g, dim), case.squared(g, dim).heads(heads));
+    let a = case.tensor(g, dim);
+    let b = match g.pick(&[0, 1, 2, 2]) {
+        0 => case.squared(g, dim),
+        1 => case.uniform(g, dim, 1e-3),
+        _ => case.rising(g, dim),
+    };
+    let b = b.heads(heads);
     let w = g.coin().then(|| case.vector(g, dim / heads));
     let b = rms_norm(&mut case.rec, b, w, g.pick(&[1e-6_f32, 1e-5])).flat();
     let h = if g.coin() { add(&mut case.rec, a, b) } else { add(&mut case.rec, b, a) };

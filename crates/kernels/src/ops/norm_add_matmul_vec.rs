@@ -124,16 +124,18 @@ pub(super) fn row(case: &mut Case, g: &mut Gen, cols: u32) -> Tensor {
     super::pack_q8(&mut case.rec, x)
 }
 
-/// One to three products, of formats of their own, odd and even numbers of rows on both sides of a workgroup's; rows of one block of weights and
-/// as long as may be.
+/// One to three products, of formats of their own, odd and even numbers of rows on both sides of a workgroup's, one workgroup's alone among them;
+/// rows of one block of weights and as long as may be, whole and other numbers of subgroups' elements.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
-    let cols = 256 * g.pick(&[1, 2, 4, 5, 9, 10]);
+    let of_32 = ty.block_size() == 32 && g.coin();
+    let cols = if of_32 { 32 * g.pick(&[1, 4, 33, 79]) } else { 256 * g.pick(&[1, 5, 9, 10]) };
     let mut case = Case::new(1);
     let packed = row(&mut case, g, cols);
-    for n in 0..g.pick(&[1, 2, 3]) {
-        let ty = if n == 0 { ty } else { g.format_with(|f| f.units.is_some()) };
-        let rows = g.pick(&[31, 32, 33, 64, 97]);
+    let count = g.pick(&[1, 2, 3]);
+    for n in 0..count {
+        let ty = if n == 0 { ty } else { g.format_with(|f| f.units.is_some() && cols.is_multiple_of(f.ty.block_size() as u32)) };
+        let rows = if count == 1 { g.pick(&[16, 97]) } else { g.pick(&[31, 33, 64, 97]) };
         let w = case.weight(g, ty, rows, cols);
         let y = matmul_q8(&mut case.rec, w, packed);
         case.expect(y);

@@ -81,10 +81,12 @@ impl Operation for NormPackMatmulVecGlu {
     }
 }
 
-/// The parts as a model records them, for both activations, of a row that is normed with and without a weight.
+/// The parts as a model records them, for both activations, of a row that is normed with and without a weight, of whole and half
+/// eights of blocks.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
-    let (cols, n) = (256 * g.pick(&[1, 2, 3, 4]), BLOCK * g.pick(&[1, 2, 3, 7]));
+    let cols = if ty.block_size() == 32 { 32 * g.pick(&[1, 4, 8, 11, 24, 32]) } else { 256 * g.pick(&[1, 2, 3, 4]) };
+    let n = BLOCK * g.pick(&[1, 2, 3, 7]);
     let mut case = Case::new(1);
     let h = case.squared(g, cols);
     let u = g.coin().then(|| case.vector(g, cols));

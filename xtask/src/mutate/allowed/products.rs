@@ -1,6 +1,6 @@
 //! Of products with weights, their formats and experts.
 
-use super::{Allowed, CLAMPED, DROPPED, EMPTY, EXIT, LATER, RACES, TWICE, UNOWNED, UNSEEN, allow};
+use super::{ALIKE, APART, Allowed, CLAMPED, DROPPED, EMPTY, EXIT, LATER, RACES, TWICE, UNOWNED, UNSEEN, allow};
 
 const BYTES: &str = "weights of ordinary size have no such scale; tests/format_parity.rs reads every byte";
 const SHARED_OUT: &str = "any stretches in order that cover the slots will do, one thread's all too";
@@ -8,6 +8,9 @@ const QUARTERS: &str = "every thread of a quarter holds the same sum, so any of 
 const ONE_SCALE: &str = "formats that are alike have their scale and their least twice";
 const JOINED: &str = "lanes that differ in lower bits have sums of the same row, which are added afterwards, so that either's will do";
 const IN_STEP: &str = "rows past the last are read in another's stead, and their results are not stored";
+const TURNS: &str = "shifts by 16 more and by 16 less are the same, of the 32 that there are";
+const EACH_HALF: &str = "in either order every half is met once";
+const AHEAD: &str = "what comes next is loaded twice";
 const BAND: &str = "there are one, two or four bands; what is computed of more is not stored";
 
 const FEW_ROWS: &str = "shaders/shared/few_rows.wgsl";
@@ -35,6 +38,8 @@ const NORM_PACK_MATMUL_VEC_GLU: &str = "shaders/norm_pack_matmul_vec_glu.wgsl";
 const MXFP4: &str = "shaders/quant/mxfp4.wgsl";
 const NVFP4: &str = "shaders/quant/nvfp4.wgsl";
 const FIFTH: &str = "shaders/quant/units/fifth.wgsl";
+const Q6_K_ROWS: &str = "shaders/quant/units/q6_k_rows.wgsl";
+const Q8_0_STEP: &str = "shaders/quant/units/q8_0_step.wgsl";
 const Q4_K_UNITS: &str = "shaders/quant/units/q4_k.wgsl";
 const TQ1_0: &str = "shaders/quant/tq1_0.wgsl";
 const ROUTE: &str = "shaders/route.wgsl";
@@ -42,16 +47,26 @@ const ROUTE: &str = "shaders/route.wgsl";
 pub(super) const ALLOWED: &[Allowed] = &[
     allow(FEW_ROWS, "component", "return fma(w.scale.x", ONE_SCALE),
     allow(FEW_ROWS, "off by one", "0.0, first == 0u) +", "what a workgroup has not written is zero when it begins"),
+    allow(FEW_ROWS, "", "return (lid & 31u) < 4u * STEPS", RACES),
+    allow(FEW_ROWS, "guard dropped", "if (held_first(", RACES),
+    allow(FEW_ROWS, "off by one", "held_order(near, lid) == 0u)", "lanes of every order hold the same share"),
+    allow(FEW_STEPS_2, "off by one", "2u * rows_bit(near)", ALIKE),
     allow(FEW_STEPS_2, "", "act_load(t + min(1u, last)", "a plan that takes rows in twos has two"),
     allow(FEW_STEPS_4, "", "act_load(t + min(3u, last)", IN_STEP),
+    allow(FEW_STEPS_4, "off by one", "2u * rows_bit(near)", ALIKE),
     allow(FEW_STEPS_4, "off by one", "lanes_other2(select(four.zw", JOINED),
+    allow(FEW_STEPS_8, "off by one", "2u * rows_bit(near)", ALIKE),
+    allow(FEW_STEPS_8, "", "return one + lanes_other(", APART),
     allow(FEW_STEPS_8, "off by one", "lanes_other4(select(eight[1]", JOINED),
     allow(FEW_STEPS_8, "off by one", "lanes_other2(select(four.zw", JOINED),
     allow(GLU_MATMUL_VEC, "comparison", "if (number * rows >= params.n)", EXIT),
     allow(GLU_MATMUL_VEC, "guard dropped", "if (number * rows >= params.n)", EXIT),
     allow(GLU_MATMUL_VEC, "comparison", "for (var start = 0u; start < quads;", EMPTY),
     allow(GLU_MATMUL_VEC, "sign", "let at = min(start + lid, quads - 1u);", DROPPED),
+    allow(GLU_MATMUL_VEC, "sign", "let unit = min(lane, units - 1u);", DROPPED),
     allow(GLU_MATMUL_VEC, "sign", "params.n - 1u", UNOWNED),
+    allow(GLU_MATMUL_VEC, "comparison", "if (lane < 2u &&", RACES),
+    allow(GLU_MATMUL_VEC, "off by one", "if (lane < 2u &&", RACES),
     allow(GLU_MATMUL_VEC, "barrier dropped", "    workgroupBarrier();", UNSEEN),
     allow(GROUP_EXPERTS, "comparison", "if (expert >= params.experts)", "a workgroup past the last expert finds no slot of its own"),
     allow(GROUP_EXPERTS, "guard dropped", "if (expert >= params.experts)", "a workgroup past the last expert finds no slot of its own"),
@@ -72,13 +87,30 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(FEW_TILES, "barrier dropped", "    workgroupBarrier();", UNSEEN),
     allow(FEW_TILES, "sign", "rows_of(second) - 1u", UNOWNED),
     allow(FEW_TILES, "", "if (BANDS >", BAND),
+    allow(FEW_TILES, "sign", "BANDS - 1u", BAND),
+    allow(FEW_TILES, "off by one", "return Slabs(band_of", "a band past the last is clamped to it"),
+    allow(
+        FEW_TILES,
+        "",
+        "        if (GROUPS > 1u)",
+        "there are one or two groups; what is computed of a second that there is not is not stored",
+    ),
+    allow(FEW_TILES, "", "var once =", "however often, there is nothing written to wait for"),
     allow(MATMUL_FEW_Q8, "comparison", "if (r0 >= params.row_count)", EXIT),
     allow(MATMUL_FEW_Q8, "sign", "params.row_count - 1u;", UNOWNED),
     allow(MATMUL_FEW_Q8, "comparison", "first < blocks;", EMPTY),
+    allow(MATMUL_FEW_Q8, "guard dropped", "if (pairs)", AHEAD),
+    allow(MATMUL_FEW_Q8, "guard dropped", "if (!pairs)", APART),
+    allow(MATMUL_FEW_Q8, "off by one", "let step =", APART),
+    allow(MATMUL_FEW_Q8, "sign", "var cd =", DROPPED),
+    allow(MATMUL_FEW_Q8, "", "min(lane, blocks - 1u), lid);", APART),
+    allow(MATMUL_FEW_Q8, "mask", "select(0u, lid & 1u, ", APART),
+    allow(MATMUL_FEW_Q8, "", "let there =", APART),
     allow(MATMUL_FEW_Q8_GLU, "sign", "min(32u, params.n - r0)", "there are always 32 rows, as they are whole blocks"),
     allow(MATMUL_FEW_Q8_GLU, "sign", "let final_row = params.n - 1u;", UNOWNED),
     allow(MATMUL_FEW_Q8_GLU, "sign", "let next = r0 + min(r + 4u, count - 4u);", UNOWNED),
     allow(MATMUL_FEW_Q8_GLU, "comparison", "first < blocks;", EMPTY),
+    allow(MATMUL_FEW_Q8_GLU, "mask", "select(0u, lid & 1u, ", APART),
     allow(MATMUL_FEW_Q8_GLU, "comparison", "i < max(8u * STEPS, WG);", EMPTY),
     allow(
         MATMUL_FEW_Q8_GLU,
@@ -89,6 +121,13 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(MATMUL_FEW_Q8_GLU, "sign", "min(i >> 3u, STEPS - 1u)", DROPPED),
     allow(MATMUL_FEW_Q8_GROUP, "sign", "let final_row = rows_w - 1u;", UNOWNED),
     allow(MATMUL_FEW_Q8_GROUP, "comparison", "first < blocks;", EMPTY),
+    allow(MATMUL_FEW_Q8_GROUP, "guard dropped", "if (pairs)", AHEAD),
+    allow(MATMUL_FEW_Q8_GROUP, "guard dropped", "if (!pairs)", APART),
+    allow(MATMUL_FEW_Q8_GROUP, "off by one", "let step =", APART),
+    allow(MATMUL_FEW_Q8_GROUP, "sign", "var cd =", DROPPED),
+    allow(MATMUL_FEW_Q8_GROUP, "", "min(lane, blocks - 1u), lid);", APART),
+    allow(MATMUL_FEW_Q8_GROUP, "mask", "select(0u, lid & 1u, ", APART),
+    allow(MATMUL_FEW_Q8_GROUP, "", "let there =", APART),
     allow(
         MATMUL_FEW_Q8_GROUP,
         "comparison",
@@ -162,6 +201,8 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(TQ1_0, "sign", "n = q - 60u;", "only its lowest two bits are used, and 60 is a multiple of 4"),
     allow(TQ1_0, "mask", "0x1b090301u", "the powers of three are below 128"),
     allow(ROUTE, "comparison", "j < EACH", "EACH times WG is the most experts that there are"),
-    allow(FIFTH, "sign", "vec4<u32>(0u, 1u, 2u, 3u) + first", "shifts by 16 more and by 16 less are the same, of the 32 that there are"),
+    allow(FIFTH, "sign", "vec4<u32>(0u, 1u, 2u, 3u) + first", TURNS),
+    allow(Q6_K_ROWS, "sign", "let up = 24u - 16u", TURNS),
+    allow(Q8_0_STEP, "off by one", "let together = (k & 255u) == 0u;", EACH_HALF),
     allow(Q4_K_UNITS, "off by one", "let none = vec4<u32>(0u);", "weights of four bits read no fifth"),
 ];

@@ -1,9 +1,10 @@
 //! Of norms, packing, activations and reductions.
 
-use super::{ALIKE, Allowed, CLAMPED, DROPPED, EIGHT, EMPTY, EXIT, LATER, SPARE, TWICE, allow};
+use super::{ALIKE, Allowed, CLAMPED, DROPPED, EIGHT, EMPTY, EXIT, LATER, SPARE, TWICE, UNSEEN, allow};
 
 const HALVES: &str = "both arms are one half at zero";
 const HALVES_WRITE: &str = "both halves of a block's threads write the same words";
+const IDLE: &str = "threads that have none of the row make nothing that is kept";
 const AGAIN: &str = "the callers synchronise before they reduce again";
 
 const EMBED: &str = "shaders/embed.wgsl";
@@ -75,20 +76,18 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ACTS_NORM, "sign", "let at = min(quad, quads - 1u);", DROPPED),
     allow(ACTS_NORM_ADD, "off by one", "lanes_add(share, 32u, lid)", "half of 33 is half of 32"),
     allow(ACTS_NORM_ADD, "", "if (lid % 32u == 0u)", TWICE),
-    allow(
-        ACTS_NORM_ADD_EIGHTS,
-        "",
-        "share += select(0.0, share_of(",
-        "the share of all elements past the first 2048, each quad moved by one, leaves one quad out and counts another",
-    ),
+    allow(ACTS_NORM_ADD_EIGHTS, "barrier dropped", "    workgroupBarrier();", UNSEEN),
+    allow(ACTS_NORM_ADD_EIGHTS, "sign", "eights - 1u", DROPPED),
+    allow(ACTS_NORM_ADD_EIGHTS, "", "lanes_busy((lid & ~31u) < eights)", IDLE),
+    allow(ACTS_NORM_ADD_EIGHTS, "guard dropped", "if (busy)", IDLE),
     allow(ACTS_NORM_ADD_EIGHTS, "off by one", "lanes_other(largest, 2u, lid)", ALIKE),
     allow(ACTS_NORM_ADD_EIGHTS, "off by one", "lanes_other2(sums, 2u, lid)", ALIKE),
     allow(ACTS_NORM_ADD_EIGHTS, "comparison", "start < eights;", EMPTY),
     allow(ACTS_NORM_ADD_EIGHTS, "", "if (eights > WG)", EMPTY),
     allow(ACTS_NORM_ADD_EIGHTS, "off by one", "select(0u, 2u * lid, inside)", DROPPED),
-    allow(ACTS_NORM_ADD_QUADS, "comparison", "more < quads;", "elements past the row count as zeros"),
     allow(ACTS_NORM_ADD_QUADS, "comparison", "start < quads;", EMPTY),
     allow(ACTS_NORM_ADD_QUADS, "off by one", "select(0u, quad, inside)", DROPPED),
+    allow(ACTS_NORM_ADD_QUADS, "barrier dropped", "    workgroupBarrier();", UNSEEN),
     allow(ACTS_NORM_ADD_QUADS, "off by one", "first == 0u; first = 1u", "any number but zero ends the loop"),
     allow(
         ACTS_OWN,
