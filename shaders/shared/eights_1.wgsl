@@ -1,5 +1,4 @@
 // Eight neighbouring elements of a head: what a thread of attention_deep.wgsl holds of heads of 128.
-const SLICE_QUADS = 2u;
 alias Slice = mat2x4<f32>;
 alias StoredKey = k_state_Stored;
 alias StoredValue = v_state_Stored;

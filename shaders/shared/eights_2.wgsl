@@ -1,8 +1,6 @@
 // Twice eight neighbouring elements of a head, `lanes` eights apart: what a thread of attention_deep_long.wgsl holds of heads of 512.
-const SLICE_QUADS = 4u;
 alias Slice = mat4x4<f32>;
 struct StoredKey { a: k_state_Stored, b: k_state_Stored }
-struct StoredValue { a: v_state_Stored, b: v_state_Stored }
 
 fn slice_dot(a: Slice, b: Slice) -> f32 {
     return dot(a[0], b[0]) + dot(a[1], b[1]) + (dot(a[2], b[2]) + dot(a[3], b[3]));
@@ -12,19 +10,9 @@ fn key_stored(row: u32, width: u32, eight: u32, lanes: u32) -> StoredKey {
     return StoredKey(k_state_fetch8(row, width, eight), k_state_fetch8(row, width, eight + lanes));
 }
 
-fn value_stored(row: u32, width: u32, eight: u32, lanes: u32) -> StoredValue {
-    return StoredValue(v_state_fetch8(row, width, eight), v_state_fetch8(row, width, eight + lanes));
-}
-
 fn key_open(v: StoredKey) -> Slice {
     let a = k_state_read8(v.a);
     let b = k_state_read8(v.b);
-    return Slice(a[0], a[1], b[0], b[1]);
-}
-
-fn value_open(v: StoredValue) -> Slice {
-    let a = v_state_read8(v.a);
-    let b = v_state_read8(v.b);
     return Slice(a[0], a[1], b[0], b[1]);
 }
 

@@ -120,6 +120,8 @@ enum Loaded {
 struct Held {
     seed: u64,
     key: Option<Vec<f32>>,
+    /// The row that `key` is of, where it is not of all.
+    alone: Option<usize>,
     rows: OnceLock<Vec<(usize, u32, Vec<u8>)>>,
 }
 
@@ -133,6 +135,8 @@ pub struct Case {
     pub options: PlanOptions,
     /// Whether it is of rounding to f16: without cooperative matrices it runs unrounded, not in the 8 bits that its oracles do not have.
     pub halves: bool,
+    /// Workgroups that share long contexts, where the device's table does not say.
+    pub split_workgroups: Option<u32>,
     kinds: Vec<StateKind>,
     sequences: u32,
     capacity: u32,
@@ -173,6 +177,7 @@ impl Case {
             input,
             options: PlanOptions::default(),
             halves: false,
+            split_workgroups: None,
             kinds: kinds.to_vec(),
             sequences,
             capacity,
@@ -273,7 +278,16 @@ impl Case {
 
     /// Fills every row of the KV states; of the first one with `key`, if it is given.
     pub fn hold(&mut self, g: &mut Gen, key: Option<Vec<f32>>) {
-        self.held = Some(Held { seed: g.bits(), key, rows: OnceLock::new() });
+        self.held = Some(Held { seed: g.bits(), key, alone: None, rows: OnceLock::new() });
+    }
+
+    /// Makes this the key of one row of what the first KV state holds.
+    ///
+    /// # Panics
+    /// When the states hold nothing.
+    pub fn hold_alone(&mut self, key: Vec<f32>, row: u32) {
+        let held = self.held.take().expect("held rows");
+        self.held = Some(Held { key: Some(key), alone: Some(row as usize), ..held });
     }
 
     /// (state, sequence, rows) of everything that the KV states hold.
@@ -295,7 +309,8 @@ impl Case {
                     let mut bytes = vec![0; rows * self.kinds[state].row_bytes()];
                     for at in 0..rows {
                         let row = &values[at * 37 % STRETCHES..][..width];
-                        cpu_ref::kv_append(&mut bytes, ty, width, at, held.key.as_deref().filter(|_| state == 0).unwrap_or(row));
+                        let key = held.key.as_deref().filter(|_| state == 0 && held.alone.is_none_or(|alone| alone == at));
+                        cpu_ref::kv_append(&mut bytes, ty, width, at, key.unwrap_or(row));
                     }
                     (state, sequence, bytes)
                 })
@@ -319,13 +334,19 @@ impl Case {
         PlanOptions { fast: self.options.fast && (caps.cooperative || !self.halves), ..self.options.clone() }
     }
 
+    fn caps_on(&self, caps: &Caps) -> Caps {
+        let mut caps = caps.clone();
+        caps.table.split_workgroups = self.split_workgroups.unwrap_or(caps.table.split_workgroups);
+        caps
+    }
+
     /// The kernels that a device of these capabilities would run.
     ///
     /// # Errors
     /// What planning gives.
     pub fn kernels(&self, caps: &Caps, portable: bool) -> Result<Vec<Kernel>, Error> {
         let options = PlanOptions { portable, ..self.options_on(caps) };
-        let steps = crate::plan::plan(&self.rec, caps, &options)?.steps.into_iter();
+        let steps = crate::plan::plan(&self.rec, &self.caps_on(caps), &options)?.steps.into_iter();
         Ok(steps.filter(|s| s.dispatch.when.holds(&self.input)).map(|s| s.kernel).collect())
     }
 
@@ -341,6 +362,10 @@ impl Case {
     /// Runs on one executor over intermediates that hold the word `poison`.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn ran(&self, executor: &Executor, options: &PlanOptions, poison: u32) -> Result<Ran, Error> {
+        let executor = &match executor {
+            Executor::Gpu(device) => Executor::Gpu(device.with_caps(self.caps_on(device.caps()))),
+            Executor::Cpu => Executor::Cpu,
+        };
         let mut weights = Weights::new(executor);
         for (n, w) in self.weights.iter().enumerate() {
             match w {

@@ -186,6 +186,14 @@ fn settle(row: &mut [f32]) {
     }
 }
 
+/// What the keys of a case are.
+#[derive(Copy, Clone, PartialEq)]
+enum Keys {
+    Any,
+    Equal,
+    Outlier,
+}
+
 /// Appends a step of one sequence or several, then attends over it; with a window of one, the values that were stored come back.
 pub(crate) fn appended(g: &mut Gen, ty: KvType, window: Option<usize>) -> Case {
     let dim = g.pick(&[4, 64, 80, 96, 128, 256, 512]);
@@ -204,7 +212,9 @@ pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
     let capacity = if rows > 5 { 300 } else if late { 2040 } else { g.pick(&[300, 2040]) };
     let mut case = Case::with_states(rows, &kinds, 2, capacity);
     // Equal keys have equal scores, however large: what is summed must be relative to the largest.
-    let mut key: Option<Vec<f32>> = g.pick(&[false, false, true]).then(|| (0..width).map(|_| 100.0 * g.unit()).collect());
+    // One that is far larger than the others is to be found wherever it is.
+    let keys = g.pick(if late { &[Keys::Outlier, Keys::Equal] } else { &[Keys::Any, Keys::Outlier, Keys::Equal] });
+    let mut key: Option<Vec<f32>> = (keys == Keys::Equal).then(|| (0..width).map(|_| 100.0 * g.unit()).collect());
     if ty == KvType::Q8_0 {
         key.as_deref_mut().into_iter().for_each(settle);
     }
@@ -223,7 +233,8 @@ pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
         Some(n) => Mask::Window(n),
         None => g.pick(&[Mask::Causal, Mask::Bidirectional]),
     };
-    let attend = Attend { mask, scale: 1.0 / (dim as f32).sqrt(), softcap: g.coin().then_some(50.0) };
+    let outlier = keys == Keys::Outlier && window.is_none() && first > 0;
+    let attend = Attend { mask, scale: 1.0 / (dim as f32).sqrt(), softcap: (g.coin() && !outlier).then_some(50.0) };
     let k = match key {
         Some(key) => case.given(Shape::new(Lead::Step, rows, width), key.repeat(rows as usize)),
         None => case.uniform(g, width, 3.0),
@@ -232,7 +243,18 @@ pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
     if ty == KvType::Q8_0 {
         case.input.host.iter_mut().flat_map(|values| values.chunks_mut(width as usize)).for_each(settle);
     }
-    let q = case.uniform(g, width * group, 3.0).heads(kv_heads * group);
+    let mut q: Vec<f32> = (0..rows * width * group).map(|_| 3.0 * g.unit()).collect();
+    if outlier {
+        // Its scores are about 200, those of others seldom above 30.
+        let key: Vec<f32> = (0..width).map(|_| (600.0 / (dim as f32).sqrt()).sqrt() * g.unit()).collect();
+        let heads = (0..kv_heads * group).flat_map(|head| &key[(head / group * dim) as usize..][..dim as usize]);
+        q.iter_mut().zip(heads.cycle()).for_each(|(q, k)| *q += k);
+        let anywhere = (g.bits() % u64::from(first.min(capacity))) as u32;
+        case.hold_alone(key, g.pick(&[0, anywhere]));
+    }
+    let q = case.given(Shape::new(Lead::Step, rows, width * group), q).heads(kv_heads * group);
+    // In as many parts as the device's table says, in one, and in some of several tiles.
+    case.split_workgroups = g.pick(&[None, None, Some(1), Some(4)]);
     let kv = KvState::new(case.rec.state(0), case.rec.state(1));
     let kv = super::kv_append(&mut case.rec, kv, k, v);
     let y = attention(&mut case.rec, q, kv, kv_heads, attend);

@@ -116,12 +116,6 @@ fn attention_is_right_by_any_table() {
 }
 
 #[test]
-fn attention_of_long_heads_is_right_by_one_part_of_several_tiles() {
-    let one = Table { split_workgroups: 1, ..USUAL };
-    holds(&ops::attention_deep_long::ATTENTION_DEEP_LONG, ops::attention_deep_long::case, 0..6, &[one, USUAL]);
-}
-
-#[test]
 fn attention_of_shared_keys_is_right_by_parts_of_several_tiles() {
     let split = |workgroups| Table { split_workgroups: workgroups, ..USUAL };
     holds(&ops::attention_deep_raw::ATTENTION_DEEP_RAW, ops::attention_deep_raw::case, 0..6, &[USUAL, split(1), split(12)]);
