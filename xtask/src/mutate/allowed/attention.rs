@@ -1,11 +1,10 @@
 //! Of attention, its states and the heads that go there.
 
-use super::{ALIKE, Allowed, CLAMPED, DROPPED, EIGHT, EMPTY, SCALED, TWICE, UNSEEN, WHOLE, allow};
+use super::{ALIKE, Allowed, CLAMPED, DROPPED, EIGHT, EMPTY, EXIT, RACES, SCALED, TWICE, UNSEEN, WHOLE, allow};
 
 const SURPLUS: &str = "what threads and heads too many compute is not read";
 const RAISED: &str = "a score too many can only raise the running maximum, which cancels";
 const LOWEST: &str = "the score past the end is the lowest, whose weight is zero";
-const ONE_PART: &str = "one part for all keys comes of tables alone; crates/kernels/src/table/tests.rs attends by such";
 const NO_KEYS: &str = "a tile without keys adds nothing";
 const FEWER_HEADS: &str = "there are two or four heads; what is computed of others is not read";
 const ONCE: &str = "any number but zero ends the loop";
@@ -13,9 +12,25 @@ const NUMBERS: &str = "the row that is about to be written, and those behind it,
 const NO_NORM: &str = "weights of a norm that there is not are loaded, and not used";
 const LAST: &str = "an index past the last is clamped to it, and the largest is the same with one twice";
 const ONE_NUMBER: &str = "the two are one number";
+const ONE_ROW: &str = "there is one row, so that more sets than there are will do";
+const NO_PART: &str = "a part without keys is not joined";
+const SOONER: &str = "a reference may be raised at any time: what it scales cancels";
+const HALF: &str = "half of 33 is half of 32";
+const HEAD_COUNTS: &str = "there are one, two or four heads";
+const OWN: &str = "which threads count this row's own value is free";
+const TURNED: &str = "a row as far on as the state is long is its first";
+const UNSTORED: &str = "scores past the last key are not stored";
+const BEFORE: &str = "before the first tile the sums are zero";
+const COLUMNS: &str = "a slice has 64 or 128 columns; what is computed of others is not read";
+const NO_QUERY: &str = "keys that no query sees weigh nothing";
+const EVEN: &str = "cooperative loads begin at multiples of 16 bytes, here at the one before";
+const BANDS: &str = "there are 16 or 32 queries and keys; what is computed of others is not read";
 const SECOND: &str = "what the second group of a neighbourhood gathers is not read";
 
 const ATTENTION: &str = "shaders/attention.wgsl";
+const ATTENTION_BATCH: &str = "shaders/attention_batch.wgsl";
+const ATTENTION_COOP: &str = "shaders/attention_coop.wgsl";
+const ATTENTION_DEEP_LONG: &str = "shaders/attention_deep_long.wgsl";
 const ATTENTION_DEEP_RAW: &str = "shaders/attention_deep_raw.wgsl";
 const ATTENTION_MERGE: &str = "shaders/attention_merge.wgsl";
 const ATTENTION_SHORT: &str = "shaders/attention_short.wgsl";
@@ -23,11 +38,15 @@ const ATTENTION_SHORT_128: &str = "shaders/attention_short_128.wgsl";
 const ATTENTION_SHORT_BATCH: &str = "shaders/attention_short_batch.wgsl";
 const ATTENTION_SHORT_WHOLE: &str = "shaders/attention_short_whole.wgsl";
 const ATTENTION_SPLIT: &str = "shaders/attention_split.wgsl";
+const BATCH_HEADS: &str = "shaders/shared/batch_heads.wgsl";
+const COOP_BANDS: &str = "shaders/shared/coop_bands.wgsl";
 const DEEP_KEYS: &str = "shaders/shared/deep_keys.wgsl";
 const SLICE_8: &str = "shaders/shared/slice_8.wgsl";
 const SLICE_16: &str = "shaders/shared/slice_16.wgsl";
 const PART_WEIGHTS: &str = "shaders/shared/part_weights.wgsl";
 const PART_WEIGHTS_WIDE: &str = "shaders/shared/part_weights_wide.wgsl";
+const SIXTEEN: &str = "shaders/shared/sixteen.wgsl";
+const SIXTEEN_SHARE: &str = "shaders/shared/sixteen_share.wgsl";
 const SIXTEEN_WIDE: &str = "shaders/shared/sixteen_wide.wgsl";
 const WHOLE_256: &str = "shaders/shared/whole_256.wgsl";
 const WHOLE_512: &str = "shaders/shared/whole_512.wgsl";
@@ -68,6 +87,47 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "apart < params.exchange; apart *= 2u",
         "an exchange more counts weights and values once more alike, and leaves maxima as they are",
     ),
+    allow(ATTENTION_BATCH, "comparison", "if (HEADS >", SURPLUS),
+    allow(ATTENTION_BATCH, "guard dropped", "if (HEADS >", SURPLUS),
+    allow(ATTENTION_BATCH, "off by one", "if (HEADS > 2u)", HEAD_COUNTS),
+    allow(ATTENTION_BATCH, "", "if (t >= params.rows)", WHOLE),
+    allow(ATTENTION_BATCH, "", "let last = base + max(here, 1u) - 1u;", NUMBERS),
+    allow(ATTENTION_BATCH, "off by one", "let counted =", OWN),
+    allow(ATTENTION_BATCH, "comparison", "tile < here;", NO_KEYS),
+    allow(ATTENTION_BATCH, "", "if (sixteen_any(inside && s > most + RAISE))", SOONER),
+    allow(ATTENTION_BATCH, "off by one", "sixteen_of(shrink,", ALIKE),
+    allow(ATTENTION_BATCH, "off by one", "sixteen_of(most,", ALIKE),
+    allow(ATTENTION_BATCH, "off by one", "sixteen_of(total,", ALIKE),
+    allow(ATTENTION_BATCH, "comparison", "for (var g = 1u; g < SUBS;", LAST),
+    allow(ATTENTION_BATCH, "off by one", "if (first_head == 0u && lid == 0u)", TWICE),
+    allow(ATTENTION_BATCH, "guard dropped", "if (first_head == 0u && lid == 0u)", TWICE),
+    allow(ATTENTION_COOP, "sign", "params.rows - 1u) * params.heads", DROPPED),
+    allow(ATTENTION_COOP, "off by one", "let region =", "there is room for regions that are further apart"),
+    allow(ATTENTION_COOP, "", "if (SLICE > 64u)", COLUMNS),
+    allow(ATTENTION_COOP, "off by one", "var to_key =", "every row sees a key"),
+    allow(ATTENTION_COOP, "off by one", "s = score(s, q", EVEN),
+    allow(ATTENTION_COOP, "off by one", "= add(o", EVEN),
+    allow(ATTENTION_COOP, "sign", "while (past < count &&", "below count there are rows"),
+    allow(ATTENTION_COOP, "comparison", "while (past < count &&", NO_QUERY),
+    allow(ATTENTION_COOP, "comparison", "slot >= params.capacity", TURNED),
+    allow(ATTENTION_COOP, "sign", "ahead = load_k(base, slot, max(last, key0", NO_QUERY),
+    allow(ATTENTION_DEEP_LONG, "product", "let sets =", ONE_ROW),
+    allow(ATTENTION_DEEP_LONG, "", "if (number >= sets * params.splits)", WHOLE),
+    allow(ATTENTION_DEEP_LONG, "", "if (part.x >= part.y)", NO_PART),
+    allow(ATTENTION_DEEP_LONG, "sign", "let place = Place(", DROPPED),
+    allow(ATTENTION_DEEP_LONG, "comparison", "tile < part.y;", NO_KEYS),
+    allow(ATTENTION_DEEP_LONG, "comparison", "turn < keys;", NO_KEYS),
+    allow(ATTENTION_DEEP_LONG, "", "if (sixteen_any(turn + sub < keys))", UNSTORED),
+    allow(ATTENTION_DEEP_LONG, "", "if (key < keys)", RAISED),
+    allow(ATTENTION_DEEP_LONG, "mask", "(lane & 1u) == 0u", TWICE),
+    allow(ATTENTION_DEEP_LONG, "off by one", "(lane & 1u) == 0u", TWICE),
+    allow(ATTENTION_DEEP_LONG, "guard dropped", "if ((lane & 1u) == 0u)", TWICE),
+    allow(ATTENTION_DEEP_LONG, "guard dropped", "if (slot < 4u", RACES),
+    allow(ATTENTION_DEEP_LONG, "", "if (lid < 4u)", RACES),
+    allow(ATTENTION_DEEP_LONG, "comparison", "if (tile > part.x)", BEFORE),
+    allow(ATTENTION_DEEP_LONG, "guard dropped", "if (tile > part.x)", BEFORE),
+    allow(ATTENTION_DEEP_LONG, "barrier dropped", "    workgroupBarrier();", UNSEEN),
+    allow(ATTENTION_DEEP_RAW, "off by one", "lanes_add(dot(small, small), 32u, lid)", HALF),
     allow(ATTENTION_DEEP_RAW, "off by one", "select(HEADS, HEADS + 2u, own)", SURPLUS),
     allow(ATTENTION_DEEP_RAW, "guard dropped", "if (normed) {", NO_NORM),
     allow(ATTENTION_DEEP_RAW, "comparison", "first < count;", EMPTY),
@@ -79,10 +139,16 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_DEEP_RAW, "guard dropped", "if (stores) {", TWICE),
     allow(ATTENTION_MERGE, "comparison", "if (t >= params.rows)", WHOLE),
     allow(ATTENTION_MERGE, "guard dropped", "if (t >= params.rows)", WHOLE),
+    allow(ATTENTION_MERGE, "off by one", "max(params.splits, 2u)", "of two parts or three, half of the threads have every quad of a head"),
+    allow(ATTENTION_MERGE, "sign", "let quad = min(place % chunks * chunk", DROPPED),
     allow(ATTENTION_MERGE, "sign", "let last = params.splits - 1u;", DROPPED),
+    allow(ATTENTION_MERGE, "guard dropped", "if (parts_done(chunk, lid))", EXIT),
+    allow(ATTENTION_MERGE, "barrier dropped", "    workgroupBarrier();", UNSEEN),
+    allow(ATTENTION_MERGE, "minimum", "lid < min(chunk, quads)", TWICE),
     allow(ATTENTION_SHORT, "", "    if (part < 3u) {", SURPLUS),
     allow(ATTENTION_SHORT, "guard dropped", "} else if (part == 2u && params.append == 1u) {", SURPLUS),
     allow(ATTENTION_SHORT, "barrier dropped", "        workgroupBarrier();", EIGHT),
+    allow(ATTENTION_SHORT, "barrier dropped", "    workgroupBarrier();", UNSEEN),
     allow(ATTENTION_SHORT, "guard dropped", "if (k_state_scaled)", SCALED),
     allow(ATTENTION_SHORT, "guard dropped", "        if (stores) {", TWICE),
     allow(ATTENTION_SHORT, "", "if (n >= params.q_heads)", WHOLE),
@@ -101,6 +167,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_SHORT, "comparison", "slice_gather(acc * factor, lid % near < lanes,", SECOND),
     allow(ATTENTION_SHORT, "sign", "let quad = min(lid, quads - 1u);", DROPPED),
     allow(ATTENTION_SHORT_128, "", "if (n >= params.q_heads)", WHOLE),
+    allow(ATTENTION_SHORT_128, "barrier dropped", "    workgroupBarrier();", UNSEEN),
     allow(ATTENTION_SHORT_128, "off by one", "lanes_other(most, 2u, lid)", ALIKE),
     allow(ATTENTION_SHORT_128, "comparison", "tile < max(here, 1u);", NO_KEYS),
     allow(ATTENTION_SHORT_128, "off by one", "first == 0u; first = 1u", ONCE),
@@ -138,7 +205,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_SHORT_WHOLE, "", "if (n >= params.q_heads)", WHOLE),
     allow(ATTENTION_SHORT_WHOLE, "guard dropped", "} else if (sub == 2u && appends) {", SURPLUS),
     allow(ATTENTION_SHORT_WHOLE, "comparison", "params.window > 0u", "without a window, one less is the largest number"),
-    allow(ATTENTION_SHORT_WHOLE, "comparison", "slot < back", "a row as far on as the state is long is its first"),
+    allow(ATTENTION_SHORT_WHOLE, "comparison", "slot < back", TURNED),
     allow(ATTENTION_SHORT_WHOLE, "", "first, max(keys, 1u) - 1u,", NUMBERS),
     allow(ATTENTION_SHORT_WHOLE, "comparison", "tile < keys + KEYS;", NO_KEYS),
     allow(ATTENTION_SHORT_WHOLE, "off by one", "start == 0u; start = 1u", ONCE),
@@ -152,7 +219,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_SHORT_WHOLE, "", "if (lid < PART_QUADS)", SURPLUS),
     allow(ATTENTION_SPLIT, "comparison", "if (t >= params.rows)", WHOLE),
     allow(ATTENTION_SPLIT, "guard dropped", "if (t >= params.rows)", WHOLE),
-    allow(ATTENTION_SPLIT, "", "if (part.x >= part.y)", "a part without keys is not joined"),
+    allow(ATTENTION_SPLIT, "", "if (part.x >= part.y)", NO_PART),
     allow(ATTENTION_SPLIT, "sign", "HEADS - 1u)) * quads, lane, lanes)", SURPLUS),
     allow(ATTENTION_SPLIT, "", "slice_of_q((first_head + min(2u, HEADS - 1u)) * quads", SURPLUS),
     allow(ATTENTION_SPLIT, "sign", "let last = part.y - 1u;", DROPPED),
@@ -165,22 +232,39 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_SPLIT, "guard dropped", "if (HEADS >", SURPLUS),
     allow(ATTENTION_SPLIT, "off by one", "if (lid == 0u && params.splits > 1u)", TWICE),
     allow(ATTENTION_SPLIT, "guard dropped", "if (lid == 0u && params.splits > 1u)", TWICE),
-    allow(ATTENTION_SPLIT, "off by one", "if (HEADS > 2u)", "there are one, two or four heads"),
-    allow(DEEP_KEYS, "product", "sum /= total_of(lid / 32u);", ONE_PART),
-    allow(DEEP_KEYS, "product", "let sets = params.heads / HEADS;", "there is one row, so that more sets than there are will do"),
+    allow(ATTENTION_SPLIT, "off by one", "if (HEADS > 2u)", HEAD_COUNTS),
+    allow(DEEP_KEYS, "product", "let sets = params.heads / HEADS;", ONE_ROW),
     allow(DEEP_KEYS, "", "if (number >= sets * params.splits)", WHOLE),
+    allow(DEEP_KEYS, "", "if (part.x >= part.y)", NO_PART),
     allow(DEEP_KEYS, "", "sequences[0] * params.capacity, turns,", DROPPED),
-    allow(DEEP_KEYS, "sign", "let queries = Heads(", FEWER_HEADS),
+    allow(DEEP_KEYS, "", "let queries = Heads(", FEWER_HEADS),
     allow(DEEP_KEYS, "comparison", "if (tile + TILE >= past)", NO_KEYS),
     allow(DEEP_KEYS, "comparison", "turn < count;", NO_KEYS),
-    allow(DEEP_KEYS, "", "if (sixteen_any(turn + group < count))", "scores past the last key are not stored"),
-    allow(DEEP_KEYS, "", "if (tile > part.x)", "before the first tile the sums are zero"),
+    allow(DEEP_KEYS, "", "if (sixteen_any(turn + group < count))", UNSTORED),
+    allow(DEEP_KEYS, "", "if (key < count)", RAISED),
+    allow(DEEP_KEYS, "", "if (lid < 4u)", RACES),
+    allow(DEEP_KEYS, "comparison", "key < ((count + 4u", EMPTY),
+    allow(DEEP_KEYS, "barrier dropped", "    workgroupBarrier();", UNSEEN),
+    allow(DEEP_KEYS, "", "if (tile > part.x)", BEFORE),
     allow(DEEP_KEYS, "", "if (lid % 32u < 4u)", TWICE),
+    allow(DEEP_KEYS, "off by one", "lid % 32u]), 32u, lid)", HALF),
+    allow(DEEP_KEYS, "off by one", "if (lid % 32u == 0u)", TWICE),
     allow(DEEP_KEYS, "guard dropped", "if (lid % 32u == 0u)", TWICE),
-    allow(DEEP_KEYS, "comparison", "if (lid < HEADS && params.splits > 1u)", ONE_PART),
+    allow(DEEP_KEYS, "off by one", "if (own && group == 0u)", OWN),
     allow(DEEP_KEYS, "comparison", "if (HEADS >", FEWER_HEADS),
     allow(DEEP_KEYS, "guard dropped", "if (HEADS >", FEWER_HEADS),
     allow(DEEP_KEYS, "off by one", "if (HEADS > 2u)", FEWER_HEADS),
+    allow(BATCH_HEADS, "comparison", "first < HEADS + 2u;", EMPTY),
+    allow(BATCH_HEADS, "guard dropped", "if (params.normed == 1u)", NO_NORM),
+    allow(BATCH_HEADS, "guard dropped", "} else if (h == HEADS + 1u)", DROPPED),
+    allow(BATCH_HEADS, "off by one", "lanes_add(dot(small, small), 32u, lid)", HALF),
+    allow(BATCH_HEADS, "guard dropped", "if (k_state_scaled)", SCALED),
+    allow(BATCH_HEADS, "off by one", "lanes_other(most, 2u", ALIKE),
+    allow(BATCH_HEADS, "off by one", "lanes_other(most, 4u", ALIKE),
+    allow(BATCH_HEADS, "guard dropped", "if (stores)", TWICE),
+    allow(BATCH_HEADS, "", "if (h < HEADS + 2u)", SURPLUS),
+    allow(COOP_BANDS, "", "if (BAND > 16u)", BANDS),
+    allow(COOP_BANDS, "", "if (KEYS > 16u)", BANDS),
     allow(WHOLE_256, "off by one", "lanes_other(most, 2u, lid)", ALIKE),
     allow(WHOLE_256, "component", "most.x", ONE_NUMBER),
     allow(WHOLE_512, "off by one", "lanes_other2(most, 2u, lid)", ALIKE),
@@ -207,7 +291,10 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(MERGED_F32, "guard dropped", "if (inside)", CLAMPED),
     allow(PART_WEIGHTS, "comparison", "for (var s = 0u; s < MOST_SPLITS; s++) {", CLAMPED),
     allow(PART_WEIGHTS, "", "if (lid < MOST_SPLITS)", CLAMPED),
+    allow(PART_WEIGHTS, "comparison", "if (lid < 32u)", RACES),
     allow(PART_WEIGHTS_WIDE, "off by one", "for (var apart = 16u;", "an exchange 17 apart and those after it bring the same 32 together"),
+    allow(SIXTEEN, "barrier dropped", "workgroupBarrier();", UNSEEN),
+    allow(SIXTEEN_SHARE, "barrier dropped", "workgroupBarrier();", UNSEEN),
     allow(SIXTEEN_WIDE, "off by one", "if (lanes > 16u)", "there are 16 or 32 lanes"),
     allow(SLICE_8, "guard dropped", "if (first)", SECOND),
     allow(SLICE_16, "guard dropped", "if (first)", SECOND),
