@@ -124,6 +124,8 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_DEEP_LONG, "guard dropped", "if ((lane & 1u) == 0u)", TWICE),
     allow(ATTENTION_DEEP_LONG, "guard dropped", "if (slot < 4u", RACES),
     allow(ATTENTION_DEEP_LONG, "", "if (lid < 4u)", RACES),
+    allow(ATTENTION_DEEP_LONG, "guard dropped", "if (lane < 4u)", RACES),
+    allow(ATTENTION_DEEP_LONG, "guard dropped", "if (lid >= HALF)", RACES),
     allow(ATTENTION_DEEP_LONG, "comparison", "if (tile > part.x)", BEFORE),
     allow(ATTENTION_DEEP_LONG, "guard dropped", "if (tile > part.x)", BEFORE),
     allow(ATTENTION_DEEP_LONG, "barrier dropped", "    workgroupBarrier();", UNSEEN),
