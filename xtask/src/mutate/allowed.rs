@@ -24,7 +24,7 @@ const fn allow(file: &'static str, fault: &'static str, line: &'static str, why:
 const RACES: &str = "two write the same place, and it is chance whose value stays";
 const UNSEEN: &str = "whether a subgroup is so late or so early that another's value is missed is chance";
 /// No reason where subgroups have 32 threads.
-const APART: &str = "without subgroups of 32 threads neighbours share nothing that they load";
+const APART: &str = "without subgroups of 32 threads neighbours share nothing";
 /// Such faults may be seen or not, so that an entry for them is never stale.
 pub const CHANCE: [&str; 3] = [RACES, UNSEEN, APART];
 const TWICE: &str = "every thread holds the same result, so any of them may store it, or all";

@@ -1,6 +1,6 @@
 //! Of attention, its states and the heads that go there.
 
-use super::{ALIKE, Allowed, CLAMPED, DROPPED, EIGHT, EMPTY, EXIT, RACES, SCALED, TWICE, UNSEEN, WHOLE, allow};
+use super::{ALIKE, APART, Allowed, CLAMPED, DROPPED, EIGHT, EMPTY, EXIT, RACES, SCALED, TWICE, UNSEEN, WHOLE, allow};
 
 const SURPLUS: &str = "what threads and heads too many compute is not read";
 const RAISED: &str = "a score too many can only raise the running maximum, which cancels";
@@ -144,6 +144,8 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_MERGE, "off by one", "max(params.splits, 2u)", "of two parts or three, half of the threads have every quad of a head"),
     allow(ATTENTION_MERGE, "sign", "let quad = min(place % chunks * chunk", DROPPED),
     allow(ATTENTION_MERGE, "sign", "let last = params.splits - 1u;", DROPPED),
+    allow(ATTENTION_MERGE, "comparison", "if (lid % beside < chunk)", APART),
+    allow(ATTENTION_MERGE, "guard dropped", "if (lid % beside < chunk)", APART),
     allow(ATTENTION_MERGE, "guard dropped", "if (parts_done(chunk, lid))", EXIT),
     allow(ATTENTION_MERGE, "barrier dropped", "    workgroupBarrier();", UNSEEN),
     allow(ATTENTION_MERGE, "minimum", "lid < min(chunk, quads)", TWICE),
