@@ -32,14 +32,6 @@ var<workgroup> gathered: array<vec4<f32>, max(3u * QUADS, PART_QUADS * SUBS)>;
 var<workgroup> mosts: array<vec4<f32>, SUBS / 4u>;
 var<workgroup> totals: array<vec4<f32>, SUBS / 4u>;
 
-// Where the keys are: the slot of the first, and the number of the last, which those past it read again.
-struct Place { base: u32, first: u32, last: u32, width: u32, eight: u32 }
-
-fn row_of(p: Place, number: u32) -> u32 {
-    let slot = p.first + min(number, p.last);
-    return p.base + slot - select(0u, params.capacity, slot >= params.capacity);
-}
-
 struct Keys { a: StoredKey, b: StoredKey, c: StoredKey, d: StoredKey }
 
 // Finishes the head that every 32 threads have, and leaves it in `gathered`; k and v go to row `row` of the states, too, if `stores`.

@@ -418,6 +418,7 @@ pub fn cases() -> Vec<(&'static str, MakeCase)> {
         ("attention_deep_raw", ops::attention_deep_raw::case),
         ("attention_short_128", ops::attention_short_128::case),
         ("attention_short_batch", ops::attention_short_batch::case),
+        ("attention_short_parts", ops::merge_matmul_vec::case),
         ("attention_short_whole", ops::attention_short_whole::case),
         ("matmul_coop", ops::matmul_coop::case),
         ("matmul_vec", ops::matmul_vec::case),

@@ -195,6 +195,7 @@ pub fn work(step: &Step, states: &States, input: &StepInput) -> Work {
             Op::Attention(attention) => Some(attention),
             Op::AttentionSplit(split) => Some(&split.of),
             Op::AttentionShort(short) => Some(&short.split.of),
+            Op::MergeMatmulVec(merge) => Some(&merge.attention.split.of),
             Op::AttentionBatch(batch) => Some(&batch.split.of),
             _ => None,
         };

@@ -103,7 +103,9 @@ impl Row {
             "matmul_vec_norm"
             | "attention_short_512"
             | "attention_short_whole"
+            | "attention_short_parts"
             | "attention_deep_long"
+            | "merge_matmul_vec"
             | "norm_add_matmul_vec_glu"
             | "norm_pack_f16"
             | "norm_pack_matmul_vec"
@@ -124,7 +126,9 @@ impl Row {
             "attention_short_512"
             | "attention_short_whole"
             | "attention_short_whole_long"
+            | "attention_short_parts"
             | "attention_deep_long"
+            | "merge_matmul_vec"
             | "norm_add_matmul_vec_glu" => 32 << 10,
             _ if self.cooperative() => 32 << 10,
             _ => 16 << 10,
@@ -147,6 +151,7 @@ impl Row {
             | "attention_short_batch_2"
             | "attention_short_whole"
             | "attention_short_whole_long"
+            | "attention_short_parts"
             | "attention_deep_raw"
             | "attention_deep_raw_2" => 11,
             name if name.starts_with("matmul_few_q8_group_") => 11,

@@ -260,7 +260,17 @@ pub(super) struct Drawn {
 }
 
 /// The same with that given.
-pub(super) fn recorded(g: &mut Gen, Drawn { heads, dim, group, position, window, capped, whole }: Drawn) -> Case {
+pub(super) fn recorded(g: &mut Gen, drawn: Drawn) -> Case {
+    let k = drawn.group * drawn.heads * drawn.dim;
+    recorded_for(g, drawn, |case, _, packed| case.expect_as(packed, Compare::Packed { k }))
+}
+
+/// The same with what reads the packed attention.
+pub(super) fn recorded_for(
+    g: &mut Gen,
+    Drawn { heads, dim, group, position, window, capped, whole }: Drawn,
+    read: impl FnOnce(&mut Case, &mut Gen, Tensor),
+) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let width = heads * dim;
     let ring = window.map(|window| window + g.pick(&[0, 3]));
@@ -292,7 +302,7 @@ pub(super) fn recorded(g: &mut Gen, Drawn { heads, dim, group, position, window,
     }
     let y = attention(&mut case.rec, q, kv, heads, attend);
     let y = pack_q8(&mut case.rec, y);
-    case.expect_as(y, Compare::Packed { k: group * width });
+    read(&mut case, g, y);
     // What a later step finds: this row's value, and by a score of its key how much that counts beside the one before.
     let later = case.uniform(g, width, 1.0).heads(heads);
     let found = attention(&mut case.rec, later, kv, heads, Attend { mask: Mask::Window(2), scale: 0.1, softcap: None });

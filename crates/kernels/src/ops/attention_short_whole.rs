@@ -11,7 +11,7 @@ kernel! {
     ATTENTION_SHORT_WHOLE: "attention_short_whole",
     entry: "attention_short_whole",
     wgsl: [
-        "attention_short_whole.wgsl", "shared/threads_512.wgsl", "shared/whole_256.wgsl", "shared/eights_1.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl",
+        "attention_short_whole.wgsl", "shared/threads_512.wgsl", "shared/whole_keys.wgsl", "shared/whole_256.wgsl", "shared/eights_1.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl",
         "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params {
@@ -29,7 +29,7 @@ kernel! {
 kernel! {
     ATTENTION_SHORT_WHOLE_LONG: "attention_short_whole_long" = ATTENTION_SHORT_WHOLE with
     wgsl: [
-        "attention_short_whole.wgsl", "shared/threads_256.wgsl", "shared/whole_512.wgsl", "shared/eights_2.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl",
+        "attention_short_whole.wgsl", "shared/threads_256.wgsl", "shared/whole_keys.wgsl", "shared/whole_512.wgsl", "shared/eights_2.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl",
         "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ]
 }

@@ -59,6 +59,7 @@ pub mod attention_deep_long;
 pub mod attention_deep_raw;
 pub mod attention_short_128;
 pub mod attention_short_batch;
+pub mod attention_short_parts;
 pub mod attention_short_whole;
 pub mod matmul_coop;
 pub mod matmul_few;
@@ -119,6 +120,7 @@ ops! {
     norm_add_matmul_vec::NormAddMatmulVec,
     norm_add_matmul_vec_glu::NormAddMatmulVecGlu,
     glu_matmul_vec::GluMatmulVec,
+    merge_matmul_vec::MergeMatmulVec,
     attention_split::AttentionSplit,
     attention_merge::AttentionMerge,
     attention_short::AttentionShort,
@@ -179,6 +181,7 @@ pub static ROWS: &[&Row] = &[
     &attention_short_128::ATTENTION_SHORT_128,
     &attention_short_batch::ATTENTION_SHORT_BATCH,
     &attention_short_batch::ATTENTION_SHORT_BATCH_2,
+    &attention_short_parts::ATTENTION_SHORT_PARTS,
     &attention_short_whole::ATTENTION_SHORT_WHOLE,
     &attention_short_whole::ATTENTION_SHORT_WHOLE_LONG,
     &attention_split::ATTENTION_SPLIT,
@@ -249,6 +252,7 @@ pub static ROWS: &[&Row] = &[
     &matmul_vec_q8::MATMUL_VEC_Q8,
     &matmul_vec_q8::MATMUL_VEC_Q8_LONG,
     &matmul_vec_q8::MATMUL_VEC_Q8_MIDDLE,
+    &merge_matmul_vec::MERGE_MATMUL_VEC,
     &mul::MUL,
     &mul_sigmoid::MUL_SIGMOID,
     &norm_add::NORM_ADD,

@@ -1,14 +1,14 @@
 //! Lets a product of one row make the row that it reads: all of its workgroups do what one did in a kernel before them.
 
 use crate::device::Caps;
-use crate::ops::{Op, Operation, glu_matmul_vec, norm_add_matmul_vec, norm_add_matmul_vec_glu};
+use crate::ops::{Op, Operation, glu_matmul_vec, merge_matmul_vec, norm_add_matmul_vec, norm_add_matmul_vec_glu};
 use crate::record::Node;
 use crate::tensor::Tensor;
 
 /// A rule: the operation that the only reader of what `maker` packs becomes with it.
 type Rule = fn(maker: &Op, reader: &Op, caps: &Caps) -> Option<Op>;
 
-const RULES: &[Rule] = &[norm_add_matmul_vec::inline, norm_add_matmul_vec_glu::inline, glu_matmul_vec::inline];
+const RULES: &[Rule] = &[norm_add_matmul_vec::inline, norm_add_matmul_vec_glu::inline, glu_matmul_vec::inline, merge_matmul_vec::inline];
 
 /// Applies the rules once, front to back. What an operation makes beside must have no reader before it moves to.
 pub fn inline(nodes: Vec<Node>, caps: &Caps) -> Vec<Node> {
@@ -29,12 +29,18 @@ fn replaced(nodes: &[Option<Node>], at: usize, caps: &Caps) -> Option<(usize, Op
     let packed = match maker {
         Op::NormAdd(sum) => sum.packed?.to,
         Op::GluPackQ8(glu) => glu.packed,
+        Op::AttentionShort(short) => short.merge.y,
         _ => return None,
     };
     let reads = |node: &Option<Node>, t: Tensor| node.as_ref().is_some_and(|node| node.op.io().reads.iter().any(|read| read.id == t.id));
     let mut readers = (at + 1..nodes.len()).filter(|&later| reads(&nodes[later], packed));
     let (reader, None) = (readers.next()?, readers.next()) else { return None };
-    if maker.io().writes.iter().any(|&made| nodes[at + 1..reader].iter().any(|node| reads(node, made))) {
+    let between = &nodes[at + 1..reader];
+    // Nothing says what else touches an attention's states.
+    if matches!(maker, Op::AttentionShort(_)) && between.iter().any(Option::is_some) {
+        return None;
+    }
+    if maker.io().writes.iter().any(|&made| between.iter().any(|node| reads(node, made))) {
         return None;
     }
     let op = &nodes[reader].as_ref()?.op;

@@ -36,6 +36,7 @@ const ATTENTION_MERGE: &str = "shaders/attention_merge.wgsl";
 const ATTENTION_SHORT: &str = "shaders/attention_short.wgsl";
 const ATTENTION_SHORT_128: &str = "shaders/attention_short_128.wgsl";
 const ATTENTION_SHORT_BATCH: &str = "shaders/attention_short_batch.wgsl";
+const ATTENTION_SHORT_PARTS: &str = "shaders/attention_short_parts.wgsl";
 const ATTENTION_SHORT_WHOLE: &str = "shaders/attention_short_whole.wgsl";
 const ATTENTION_SPLIT: &str = "shaders/attention_split.wgsl";
 const BATCH_HEADS: &str = "shaders/shared/batch_heads.wgsl";
@@ -204,6 +205,33 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_SHORT_BATCH, "comparison", "for (var g = 1u; g < SUBS;", LAST),
     allow(ATTENTION_SHORT_BATCH, "barrier dropped", "    workgroupBarrier();", UNSEEN),
     allow(ATTENTION_SHORT_BATCH, "", "if (head < HEADS)", SURPLUS),
+    allow(ATTENTION_SHORT_PARTS, "", "if (n >= params.q_heads)", WHOLE),
+    allow(ATTENTION_SHORT_PARTS, "guard dropped", "if ((params.norms & 1u) == 1u) {", NO_NORM),
+    allow(ATTENTION_SHORT_PARTS, "off by one", "let own = params.append == 1u && part == 0u;", "which part counts the own key is free"),
+    allow(ATTENTION_SHORT_PARTS, "guard dropped", "} else if (own) {", SURPLUS),
+    allow(ATTENTION_SHORT_PARTS, "comparison", "params.window > 0u", "without a window, one less is the largest number"),
+    allow(ATTENTION_SHORT_PARTS, "off by one", "params.window > 0u", "a window of one key has no parts"),
+    allow(ATTENTION_SHORT_PARTS, "comparison", "slot < back", "a row as far on as the state is long is its first"),
+    allow(ATTENTION_SHORT_PARTS, "", "first, max(keys, 1u) - 1u,", NUMBERS),
+    allow(ATTENTION_SHORT_PARTS, "guard dropped", "if (k_state_scaled)", SCALED),
+    allow(ATTENTION_SHORT_PARTS, "guard dropped", "if (stores) {", TWICE),
+    allow(ATTENTION_SHORT_PARTS, "", "if (stores && sub == 1u)", TWICE),
+    allow(ATTENTION_SHORT_PARTS, "off by one", "if (lid == 0u)", TWICE),
+    allow(ATTENTION_SHORT_PARTS, "off by one", "lanes_other(s, 8u, lid)", ALIKE),
+    allow(ATTENTION_SHORT_PARTS, "off by one", "lanes_other(pair, 16u, lid)", ALIKE),
+    allow(ATTENTION_SHORT_PARTS, "off by one", "lanes_other(mine, 8u, lid)", ALIKE),
+    allow(ATTENTION_SHORT_PARTS, "off by one", "lanes_other2(two, 16u, lid)", ALIKE),
+    allow(ATTENTION_SHORT_PARTS, "", "if (lane == 0u)", TWICE),
+    allow(ATTENTION_SHORT_PARTS, "comparison", "for (var g = 1u; g < SUBS / 4u;", LAST),
+    allow(
+        ATTENTION_SHORT_PARTS,
+        "guard dropped",
+        "    if (own) {",
+        "the score is zero where there is no own key, and a higher maximum cancels",
+    ),
+    allow(ATTENTION_SHORT_PARTS, "off by one", "if (own && sub == 1u)", TWICE),
+    allow(ATTENTION_SHORT_PARTS, "comparison", "for (var e = lid; e < HEAD;", "it is the maximum's place, which is written there next"),
+    allow(ATTENTION_SHORT_PARTS, "", "if (lid == WG - 1u)", TWICE),
     allow(ATTENTION_SHORT_WHOLE, "off by one", "min(sub, 3u)", "norms have three bits, and there is none above"),
     allow(ATTENTION_SHORT_WHOLE, "guard dropped", "if (k_state_scaled)", SCALED),
     allow(ATTENTION_SHORT_WHOLE, "", "if (n >= params.q_heads)", WHOLE),

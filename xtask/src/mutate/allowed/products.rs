@@ -35,6 +35,7 @@ const NORM_ADD_MATMUL_VEC: &str = "shaders/norm_add_matmul_vec.wgsl";
 const NORM_ADD_MATMUL_VEC_GLU: &str = "shaders/norm_add_matmul_vec_glu.wgsl";
 const NORM_PACK_MATMUL_VEC: &str = "shaders/norm_pack_matmul_vec.wgsl";
 const NORM_PACK_MATMUL_VEC_GLU: &str = "shaders/norm_pack_matmul_vec_glu.wgsl";
+const MERGE_MATMUL_VEC: &str = "shaders/merge_matmul_vec.wgsl";
 const MXFP4: &str = "shaders/quant/mxfp4.wgsl";
 const NVFP4: &str = "shaders/quant/nvfp4.wgsl";
 const FIFTH: &str = "shaders/quant/units/fifth.wgsl";
@@ -171,6 +172,13 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(MATMUL_VEC_Q8, "off by one", "if (lid % QUARTER == 0u)", QUARTERS),
     allow(MATMUL_VEC_Q8, "guard dropped", "if (lid % QUARTER == 0u)", QUARTERS),
     allow(MATMUL_VEC_Q8, "sign", "params.row_count - 1u", UNOWNED),
+    allow(MERGE_MATMUL_VEC, "component", "let highest = max(most,", "a maximum that is too high by a little cancels"),
+    allow(MERGE_MATMUL_VEC, "", "if (number * ROWS >= params.n)", EXIT),
+    allow(MERGE_MATMUL_VEC, "comparison", "for (var start = 0u; start < quads;", EMPTY),
+    allow(MERGE_MATMUL_VEC, "sign", "joined(min(quad, quads - 1u))", DROPPED),
+    allow(MERGE_MATMUL_VEC, "sign", "params.n - 1u", UNOWNED),
+    allow(MERGE_MATMUL_VEC, "component", "w_step(row, row, k, j).x", "the two are products of one row"),
+    allow(MERGE_MATMUL_VEC, "off by one", "if (lane == 0u && r < params.n)", TWICE),
     allow(NORM_ADD_MATMUL_VEC, "", "if (number >= before_c + (params.rows_c", EXIT),
     allow(NORM_ADD_MATMUL_VEC, "sign", "params.rows_a - 1u", UNOWNED),
     allow(NORM_ADD_MATMUL_VEC, "sign", "params.rows_b - 1u", UNOWNED),
