@@ -13,24 +13,20 @@ struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bi
 @group(0) @binding(4) var<storage, read> bias: array<f32>;
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
 
-fn rows_of(second: bool) -> u32 {
+fn rows_of(which: u32) -> u32 {
     return params.row_count;
 }
 
-fn rows_at(row: vec4<u32>, k: u32) -> vec4<u32> {
-    return vec4<u32>(w_row(row.x, k), w_row(row.y, k), w_row(row.z, k), w_row(row.w, k));
+fn w_four_of(rows: vec4<u32>, k: u32, unit: u32, which: u32) -> w_Four {
+    return w_Four(w_held(rows.x, k, unit), w_held(rows.y, k, unit), w_held(rows.z, k, unit), w_held(rows.w, k, unit));
 }
 
-fn four_of(rows: vec4<u32>, k: u32, unit: u32, second: bool) -> Four {
-    return Four(w_held(rows.x, k, unit), w_held(rows.y, k, unit), w_held(rows.z, k, unit), w_held(rows.w, k, unit));
-}
-
-fn few_store(t: u32, r: u32, second: bool, v: f32) {
+fn few_store(t: u32, r: u32, which: u32, v: f32) {
     let at = params.row_base + r;
     y[t * params.n + at] = select(v, v + bias[at], params.has_bias == 1u);
 }
 
 @compute @workgroup_size(WG)
 fn matmul_few(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {
-    few_tile(workgroup_number(id, extents) * (TILE * GROUPS), false, lid, subgroup);
+    w_few_tile(workgroup_number(id, extents) * (TILE * GROUPS), 0u, lid, subgroup);
 }

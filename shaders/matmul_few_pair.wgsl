@@ -14,24 +14,20 @@ struct Params { k: u32, rows: u32, n: u32, other_n: u32, biases: u32 }
 @group(0) @binding(7) var<storage, read_write> y: array<f32>;
 @group(0) @binding(8) var<storage, read_write> other_y: array<f32>;
 
-fn rows_of(second: bool) -> u32 {
-    return select(params.n, params.other_n, second);
+fn rows_of(which: u32) -> u32 {
+    return select(params.n, params.other_n, which == 1u);
 }
 
 // Rows of one format and one length begin at the same places.
-fn rows_at(row: vec4<u32>, k: u32) -> vec4<u32> {
-    return vec4<u32>(w_row(row.x, k), w_row(row.y, k), w_row(row.z, k), w_row(row.w, k));
-}
-
-fn four_of(rows: vec4<u32>, k: u32, unit: u32, second: bool) -> Four {
-    if (second) {
-        return Four(other_held(rows.x, k, unit), other_held(rows.y, k, unit), other_held(rows.z, k, unit), other_held(rows.w, k, unit));
+fn w_four_of(rows: vec4<u32>, k: u32, unit: u32, which: u32) -> w_Four {
+    if (which == 1u) {
+        return w_Four(other_held(rows.x, k, unit), other_held(rows.y, k, unit), other_held(rows.z, k, unit), other_held(rows.w, k, unit));
     }
-    return Four(w_held(rows.x, k, unit), w_held(rows.y, k, unit), w_held(rows.z, k, unit), w_held(rows.w, k, unit));
+    return w_Four(w_held(rows.x, k, unit), w_held(rows.y, k, unit), w_held(rows.z, k, unit), w_held(rows.w, k, unit));
 }
 
-fn few_store(t: u32, r: u32, second: bool, v: f32) {
-    if (second) {
+fn few_store(t: u32, r: u32, which: u32, v: f32) {
+    if (which == 1u) {
         other_y[t * params.other_n + r] = select(v, v + other_bias[r], (params.biases & 2u) != 0u);
     } else {
         y[t * params.n + r] = select(v, v + bias[r], (params.biases & 1u) != 0u);
@@ -44,5 +40,5 @@ fn matmul_few_pair(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     let tiles = (params.n + tile - 1u) / tile;
     let number = workgroup_number(id, extents);
     let second = number >= tiles;
-    few_tile((number - select(0u, tiles, second)) * tile, second, lid, subgroup);
+    w_few_tile((number - select(0u, tiles, second)) * tile, select(0u, 1u, second), lid, subgroup);
 }

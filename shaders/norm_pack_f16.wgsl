@@ -46,11 +46,13 @@ fn norm_pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
         return;
     }
     let quads = params.dim >> 2u;
-    // All loads before the stores, which they would wait for; threads past the end read its last quad again.
-    let has_near = lid < quads;
-    let has_far = lid + WG < quads;
-    let near = min(lid, quads - 1u);
-    let far = min(lid + WG, quads - 1u);
+    // All loads before the stores, which they would wait for; threads past the end read its last quad again. Where params are constants, rows of two
+    // quads per thread have no such threads, and no loops.
+    let full = quads >= 2u * WG;
+    let has_near = full || lid < quads;
+    let has_far = full || lid + WG < quads;
+    let near = select(min(lid, quads - 1u), lid, full);
+    let far = select(min(lid + WG, quads - 1u), lid + WG, full);
     var first = summed(row, near);
     var second = summed(row, far);
     let near_weight = weight(near);
@@ -67,12 +69,14 @@ fn norm_pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
     first *= near_weight;
     second *= far_weight;
     var most = max(abs(first), abs(second));
-    for (var quad = lid + 2u * WG; quad < quads; quad += WG) {
-        let v = summed(row, quad);
-        keep(row, quad, v);
-        let small = v * SIZE;
-        squares += dot(small, small);
-        most = max(most, abs(small * weight(quad)));
+    if (quads > 2u * WG) {
+        for (var quad = lid + 2u * WG; quad < quads; quad += WG) {
+            let v = summed(row, quad);
+            keep(row, quad, v);
+            let small = v * SIZE;
+            squares += dot(small, small);
+            most = max(most, abs(small * weight(quad)));
+        }
     }
     let both = reduce_add_max(vec2<f32>(squares, max(max(most.x, most.y), max(most.z, most.w))), lid);
     let factor = inverseSqrt(both.x / f32(params.dim) + params.eps * SIZE * SIZE);
@@ -87,7 +91,9 @@ fn norm_pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
     if (has_far) {
         store(row, far, second * by);
     }
-    for (var quad = lid + 2u * WG; quad < quads; quad += WG) {
-        store(row, quad, summed(row, quad) * SIZE * weight(quad) * by);
+    if (quads > 2u * WG) {
+        for (var quad = lid + 2u * WG; quad < quads; quad += WG) {
+            store(row, quad, summed(row, quad) * SIZE * weight(quad) * by);
+        }
     }
 }

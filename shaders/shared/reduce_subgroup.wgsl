@@ -1,17 +1,19 @@
 // Sum (of scalars or vectors) and maximum over a workgroup of WG threads through subgroup operations: one partial result per subgroup in
-// workgroup memory, then every thread, or for maxima every subgroup, combines them. Subgroups are full and hold consecutive threads.
+// workgroup memory, then every thread, or for maxima every subgroup, combines them. Subgroups are full, a power of two, and hold consecutive
+// threads.
 var<workgroup> reduce_scratch: array<f32, WG>;
 var<workgroup> reduce_scratch4: array<vec4<f32>, WG>;
 
 fn reduce_add(v: f32, lid: u32) -> f32 {
     let width = subgroupAdd(1u);
+    let shift = firstTrailingBit(width);
     let part = subgroupAdd(v);
-    if (lid % width == 0u) {
-        reduce_scratch[lid / width] = part;
+    if ((lid & (width - 1u)) == 0u) {
+        reduce_scratch[lid >> shift] = part;
     }
     workgroupBarrier();
     var sum = 0.0;
-    for (var i = 0u; i < WG / width; i++) {
+    for (var i = 0u; i < (WG >> shift); i++) {
         sum += reduce_scratch[i];
     }
     workgroupBarrier();
@@ -20,13 +22,14 @@ fn reduce_add(v: f32, lid: u32) -> f32 {
 
 fn reduce_max(v: f32, lid: u32) -> f32 {
     let width = subgroupAdd(1u);
+    let shift = firstTrailingBit(width);
     let part = subgroupMax(v);
-    if (lid % width == 0u) {
-        reduce_scratch[lid / width] = part;
+    if ((lid & (width - 1u)) == 0u) {
+        reduce_scratch[lid >> shift] = part;
     }
     workgroupBarrier();
     var most = reduce_scratch[0];
-    for (var i = lid % width; i < WG / width; i += width) {
+    for (var i = lid & (width - 1u); i < (WG >> shift); i += width) {
         most = max(most, reduce_scratch[i]);
     }
     workgroupBarrier();
@@ -35,13 +38,14 @@ fn reduce_max(v: f32, lid: u32) -> f32 {
 
 fn reduce_add4(v: vec4<f32>, lid: u32) -> vec4<f32> {
     let width = subgroupAdd(1u);
+    let shift = firstTrailingBit(width);
     let part = subgroupAdd(v);
-    if (lid % width == 0u) {
-        reduce_scratch4[lid / width] = part;
+    if ((lid & (width - 1u)) == 0u) {
+        reduce_scratch4[lid >> shift] = part;
     }
     workgroupBarrier();
     var sum = vec4<f32>(0.0);
-    for (var i = 0u; i < WG / width; i++) {
+    for (var i = 0u; i < (WG >> shift); i++) {
         sum += reduce_scratch4[i];
     }
     workgroupBarrier();
@@ -51,13 +55,14 @@ fn reduce_add4(v: vec4<f32>, lid: u32) -> vec4<f32> {
 // The same of two, with four partial results under way at a time: those past the last are zero, as workgroup memory starts.
 fn reduce_add2(v: vec2<f32>, lid: u32) -> vec2<f32> {
     let width = subgroupAdd(1u);
+    let shift = firstTrailingBit(width);
     let part = subgroupAdd(v);
-    if (lid % width == 0u) {
-        reduce_scratch4[lid / width] = vec4<f32>(part, 0.0, 0.0);
+    if ((lid & (width - 1u)) == 0u) {
+        reduce_scratch4[lid >> shift] = vec4<f32>(part, 0.0, 0.0);
     }
     workgroupBarrier();
     var sum = vec2<f32>(0.0);
-    for (var i = 0u; i < WG / width; i += 4u) {
+    for (var i = 0u; i < (WG >> shift); i += 4u) {
         sum += (reduce_scratch4[i].xy + reduce_scratch4[i + 1u].xy) + (reduce_scratch4[i + 2u].xy + reduce_scratch4[i + 3u].xy);
     }
     workgroupBarrier();
@@ -67,13 +72,14 @@ fn reduce_add2(v: vec2<f32>, lid: u32) -> vec2<f32> {
 // The sum of the first and the maximum of the second; every subgroup joins the partial results for itself.
 fn reduce_add_max(v: vec2<f32>, lid: u32) -> vec2<f32> {
     let width = subgroupAdd(1u);
+    let shift = firstTrailingBit(width);
     let part = vec2<f32>(subgroupAdd(v.x), subgroupMax(v.y));
-    if (lid % width == 0u) {
-        reduce_scratch4[lid / width] = vec4<f32>(part, 0.0, 0.0);
+    if ((lid & (width - 1u)) == 0u) {
+        reduce_scratch4[lid >> shift] = vec4<f32>(part, 0.0, 0.0);
     }
     workgroupBarrier();
     var all = vec2<f32>(0.0, reduce_scratch4[0].y);
-    for (var i = lid % width; i < WG / width; i += width) {
+    for (var i = lid & (width - 1u); i < (WG >> shift); i += width) {
         all = vec2<f32>(all.x + reduce_scratch4[i].x, max(all.y, reduce_scratch4[i].y));
     }
     workgroupBarrier();

@@ -114,7 +114,7 @@ fn access_name(access: Access) -> &'static str {
         Access::Read => "read",
         Access::Write => "written",
         Access::Weight => "weight",
-        Access::Units | Access::Groups | Access::Rows | Access::Beside => "a weight in units",
+        Access::Units | Access::Groups | Access::Rows | Access::Tiles | Access::Beside => "a weight in units",
         Access::Kv => "KV state, read",
         Access::KvMut => "KV state, written",
         Access::KvBoth => "KV state, read and written",

@@ -78,7 +78,7 @@ impl Kernel {
     pub fn variants(row: &'static Row, threads: &[u32]) -> Vec<Self> {
         let binds = |wanted: &[Access]| row.bindings.iter().any(|(_, access)| wanted.contains(access));
         let blocks = !row.wgsl.iter().any(|(path, _)| *path == X4_TAIL);
-        let in_units = binds(&[Access::Units, Access::Groups, Access::Rows]);
+        let in_units = binds(&[Access::Units, Access::Groups, Access::Rows, Access::Tiles]);
         let quads = row.wgsl.iter().any(|(path, _)| *path == QUADS);
         let formats = FORMATS.iter().filter(|f| !quads || f.units.is_none());
         let formats = formats.filter(|f| (blocks || f.ty.block_size() == 1) && (!in_units || f.units.is_some())).map(|f| f.ty);
@@ -95,7 +95,7 @@ impl Kernel {
             let piece = |(_, access): &(&str, Access)| match access {
                 Access::Weight => format.map(Piece::Format),
                 Access::Units => format.map(Piece::Units),
-                Access::Groups | Access::Rows | Access::Beside => format.map(Piece::Groups),
+                Access::Groups | Access::Rows | Access::Tiles | Access::Beside => format.map(Piece::Groups),
                 Access::Kv | Access::KvMut | Access::KvBoth => kv.map(Piece::Kv),
                 Access::Read | Access::Write | Access::StateMut => None,
             };
@@ -145,6 +145,7 @@ impl Kernel {
                     let reading = match access {
                         Access::Units => units.step.to_string(),
                         Access::Rows => [units.groups, rows].concat(),
+                        Access::Tiles => [units.groups, units.ready, format::FEW_TILE].concat(),
                         _ => units.groups.to_string(),
                     };
                     text.push_str(&of(*ty).instantiate(name));

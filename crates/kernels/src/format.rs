@@ -35,6 +35,8 @@ pub struct Units {
     pub groups: &'static str,
     /// `W_ab` and `W_cd` read what a thread has of four rows (`shared/few_rows.wgsl`), where 32 neighbouring threads share a subgroup.
     pub rows: &'static str,
+    /// `W_ready` and `W_eight` unpack a unit by halves for the tiles of a few rows (`units/few_tile.wgsl`).
+    pub ready: &'static str,
 }
 
 macro_rules! wgsl {
@@ -42,22 +44,28 @@ macro_rules! wgsl {
 }
 
 macro_rules! formats {
-    ($($ty:ident: [$($file:literal)+], planes $planes:expr, table $table:expr $(, units [$($units:literal)+], steps [$step:literal], groups [$groups:literal] $(, rows [$rows:literal])?)?;)+) => {
+    ($($ty:ident: [$($file:literal)+], planes $planes:expr, table $table:expr $(, units [$($units:literal)+], steps [$step:literal], groups [$groups:literal] $(, rows [$rows:literal])? $(, ready [$ready:literal])?)?;)+) => {
         /// Every format, by family.
         pub static FORMATS: &[Format] = &[$(Format {
             ty: GgmlType::$ty,
             wgsl: wgsl!($($file)+),
             planes: &$planes,
             table: &$table,
-            units: formats!(@units $($($units)+ , $step, $groups $(, $rows)?)?),
+            units: formats!(@units $($($units)+ , $step, $groups $(, rows $rows)? $(, ready $ready)?)?),
         }),+];
     };
     (@units) => { None };
-    (@units $($units:literal)+ , $step:literal, $groups:literal $(, $rows:literal)?) => {
-        Some(Units { unit: wgsl!($($units)+), step: wgsl!($step), groups: wgsl!($groups), rows: formats!(@rows $($rows)?) })
+    (@units $($units:literal)+ , $step:literal, $groups:literal $(, rows $rows:literal)? $(, ready $ready:literal)?) => {
+        Some(Units {
+            unit: wgsl!($($units)+),
+            step: wgsl!($step),
+            groups: wgsl!($groups),
+            rows: formats!(@or ROWS $(, $rows)?),
+            ready: formats!(@or READY $(, $ready)?),
+        })
     };
-    (@rows) => { ROWS };
-    (@rows $rows:literal) => { wgsl!($rows) };
+    (@or $usual:ident) => { $usual };
+    (@or $usual:ident, $own:literal) => { wgsl!($own) };
 }
 
 formats! {
@@ -73,9 +81,9 @@ formats! {
     Q8_1: ["q8_1" "shared/word"], planes [(4, 32), (0, 2)], table [];
     Q2_K: ["q2_k" "shared/word"], planes [(16, 64), (0, 16), (80, 4)], table [];
     Q3_K: ["q3_k" "shared/word"], planes [(32, 64), (0, 32), (96, 12), (108, 2)], table [];
-    Q4_K: ["q4_k" "shared/word" "shared/scale_min"], planes [], table [], units ["units/q4_k" "units/scale_mins"], steps ["units/wide_step"], groups ["units/q4_k_groups"], rows ["units/q4_k_rows"];
+    Q4_K: ["q4_k" "shared/word" "shared/scale_min"], planes [], table [], units ["units/q4_k" "units/scale_mins"], steps ["units/wide_step"], groups ["units/q4_k_groups"], rows ["units/q4_k_rows"], ready ["units/q4_k_ready"];
     Q5_K: ["q5_k" "shared/word" "shared/scale_min"], planes [], table [], units ["units/q5_k" "units/scale_mins"], steps ["units/wide_step"], groups ["units/q5_k_groups"];
-    Q6_K: ["q6_k" "shared/word"], planes [(0, 128), (128, 64), (192, 16), (208, 2)], table [], units ["units/q6_k"], steps ["units/q6_k_step"], groups ["units/q6_k_groups"], rows ["units/q6_k_rows"];
+    Q6_K: ["q6_k" "shared/word"], planes [(0, 128), (128, 64), (192, 16), (208, 2)], table [], units ["units/q6_k"], steps ["units/q6_k_step"], groups ["units/q6_k_groups"], rows ["units/q6_k_rows"], ready ["units/q6_k_ready"];
     Q8_K: ["q8_k" "shared/word"], planes [(4, 256), (0, 4)], table [];
     IQ1_S: ["iq1_s" "shared/word"], planes [(2, 32), (34, 16), (0, 2)], table IQ1_TABLE;
     IQ1_M: ["iq1_m" "shared/word"], planes [(0, 32), (32, 16), (48, 8)], table IQ1_TABLE;
@@ -127,6 +135,12 @@ const fn nibble_table<const ENTRIES: usize>(grid: &[u16; ENTRIES]) -> [u32; ENTR
 
 /// [`Units::rows`] without exchange between threads: of formats whose rows have nothing to share, and of all where subgroups are smaller.
 pub const ROWS: &str = wgsl!("units/rows");
+
+/// [`Units::ready`] of formats that have none of their own.
+const READY: &str = wgsl!("units/ready");
+
+/// `W_few_tile` multiplies a few rows with some rows of a weight through cooperative matrices (`shared/few_tiles.wgsl`).
+pub const FEW_TILE: &str = wgsl!("units/few_tile");
 
 /// The type that most weights of most files have.
 pub const USUAL: GgmlType = GgmlType::Q4_K;

@@ -17,6 +17,8 @@ pub enum Access {
     Groups,
     /// The same, read through the pieces for tiles and those for a few rows of 8-bit activations.
     Rows,
+    /// The same, multiplied with a few rows in tiles.
+    Tiles,
     /// A second weight of the same type, whose pieces share the types of the binding before.
     Beside,
     /// A KV state, read through a piece of its type.
@@ -100,6 +102,7 @@ impl Row {
     pub fn threads(&self) -> u32 {
         match self.name {
             "matmul_vec_norm_long" | "glu_pack_f16_silu" | "glu_pack_f16_gelu" => 1024,
+            "matmul_few_16_long" | "matmul_few_32_long" => 384,
             "matmul_vec_norm"
             | "attention_short_512"
             | "attention_short_whole"
@@ -121,6 +124,7 @@ impl Row {
     pub fn workgroup_bytes(&self) -> u32 {
         match self.name {
             "attention_coop_256" | "attention_coop_512" => 48 << 10,
+            "matmul_few_16_long" | "matmul_few_32_long" => 40 << 10,
             "glu_pack_f16_silu" | "glu_pack_f16_gelu" => 32 << 10,
             "matmul_vec_norm_long" | "norm_pack_matmul_vec" | "norm_pack_matmul_vec_glu_silu" | "norm_pack_matmul_vec_glu_gelu" => 32 << 10,
             "attention_short_512"
@@ -154,7 +158,7 @@ impl Row {
             | "attention_short_parts"
             | "attention_deep_raw"
             | "attention_deep_raw_2" => 11,
-            name if name.starts_with("matmul_few_q8_group_") => 11,
+            name if name.starts_with("matmul_few_q8_group_") || name.starts_with("matmul_few_triple_") => 11,
             "norm_add_matmul_vec_glu" => 9,
             _ => 8,
         }

@@ -4,6 +4,7 @@ use super::add::add_bias;
 use super::matmul::{Matmul, matmul};
 use super::matmul_vec_q8;
 use super::rms_norm;
+use crate::device::Caps;
 use crate::parity::{Case, Gen};
 use crate::plan::{Arg, Dispatch, Grid, Lower, PlanOptions, fixed, parts};
 use crate::row::Row;
@@ -16,7 +17,7 @@ kernel! {
         "matmul_few.wgsl", "shared/few_tiles.wgsl", "shared/few_bands_1.wgsl", "shared/few_parts_4.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
     ],
     params: Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 },
-    bindings: Bind { x: Read, scales: Read, w: Groups, bias: Read, y: Write },
+    bindings: Bind { x: Read, scales: Read, w: Tiles, bias: Read, y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-6,
 }
@@ -24,7 +25,7 @@ kernel! {
 kernel! {
     MATMUL_FEW_16_LONG: "matmul_few_16_long" = MATMUL_FEW_16 with
     wgsl: [
-        "matmul_few.wgsl", "shared/few_tiles.wgsl", "shared/few_bands_1.wgsl", "shared/few_parts_8.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
+        "matmul_few.wgsl", "shared/few_tiles.wgsl", "shared/few_bands_1.wgsl", "shared/few_parts_12.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
     ]
 }
 
@@ -45,7 +46,7 @@ kernel! {
 kernel! {
     MATMUL_FEW_32_LONG: "matmul_few_32_long" = MATMUL_FEW_16 with
     wgsl: [
-        "matmul_few.wgsl", "shared/few_tiles.wgsl", "shared/few_bands_2.wgsl", "shared/few_parts_8.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
+        "matmul_few.wgsl", "shared/few_tiles.wgsl", "shared/few_bands_2.wgsl", "shared/few_parts_12.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
     ]
 }
 
@@ -88,8 +89,9 @@ const BAND: u32 = 16;
 /// Weight rows per workgroup, and of one that is narrow.
 pub(super) const TILE: u32 = 32;
 const NARROW_TILE: u32 = 16;
-/// Fewer workgroups than these leave a large device waiting, and are made of more subgroups, if each has columns, or of those and of half as many
-/// rows: on an H200, 32 rows of 4096 to 12288 take 27 us, to 4096 by more subgroups 13, to 1024 by those and half the rows 8 instead of 11.
+/// Fewer workgroups than these leave a large device waiting, and are made of more subgroups, if each has columns and the device so much workgroup
+/// memory, or of those and of half as many rows: on an H200, 32 rows of 4096 to 12288 take 27 us, to 4096 by more subgroups 11, to 1024 by those and
+/// half the rows 8 instead of 11.
 const FEW_WORKGROUPS: u32 = 256;
 const FEWER_WORKGROUPS: u32 = 128;
 const LONG_COLUMNS: u32 = 1024;
@@ -113,11 +115,12 @@ pub fn slabs(x: Shape) -> (Shape, u32) {
 }
 
 /// The row for so many rows of weights of `k` columns, and how many of them a workgroup takes.
-fn form([usual, long, narrow]: [&'static Row; 3], row_count: u32, k: u32) -> (&'static Row, u32) {
+fn form([usual, long, narrow]: [&'static Row; 3], row_count: u32, k: u32, caps: &Caps) -> (&'static Row, u32) {
     match row_count.div_ceil(TILE) {
         FEW_WORKGROUPS.. => (usual, TILE),
         _ if k < LONG_COLUMNS => (usual, TILE),
-        FEWER_WORKGROUPS.. => (long, TILE),
+        FEWER_WORKGROUPS.. if long.fits(caps) => (long, TILE),
+        FEWER_WORKGROUPS.. => (usual, TILE),
         _ => (narrow, NARROW_TILE),
     }
 }
@@ -129,7 +132,7 @@ pub fn lower(op: &Matmul, scales: Tensor, cx: &Lower<'_>) -> Vec<Dispatch> {
         let bind = Bind { x: op.x.into(), scales: scales.into(), w: Arg::Weight(op.w, part as u32), bias: op.bias.into(), y: op.y.into() };
         let (rows, row_base, row_count, has_bias) = (op.y.shape.rows, range.start, range.len() as u32, u32::from(op.bias.is_some()));
         let params = Params { k, n, rows, row_base, row_count, has_bias };
-        let (row, tile) = form(ROWS[bands(rows).ilog2() as usize], row_count, k);
+        let (row, tile) = form(ROWS[bands(rows).ilog2() as usize], row_count, k, cx.caps);
         Dispatch { row, ..bind.dispatch(params, Grid::PerRow { lead: fixed(1, 1), per_row: row_count.div_ceil(tile) }) }
     };
     parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()

@@ -17,7 +17,7 @@ kernel! {
         "matmul_few_pair.wgsl", "shared/few_tiles.wgsl", "shared/few_bands_1.wgsl", "shared/few_parts_4.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
     ],
     params: Params { k: u32, rows: u32, n: u32, other_n: u32, biases: u32 },
-    bindings: Bind { x: Read, scales: Read, w: Groups, other: Beside, bias: Read, other_bias: Read, y: Write, other_y: Write },
+    bindings: Bind { x: Read, scales: Read, w: Tiles, other: Beside, bias: Read, other_bias: Read, y: Write, other_y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-6,
 }
@@ -48,12 +48,12 @@ pub struct MatmulFewPair {
 }
 
 /// Whether a kernel can take this product beside another: rows in slabs, and a weight that one binding holds.
-fn joins(product: &Matmul, caps: &Caps) -> bool {
+pub(super) fn joins(product: &Matmul, caps: &Caps) -> bool {
     let w = product.w;
     matches!(product.operand, Operand::Slabs { .. }) && parts(caps, w.ty, w.rows, w.cols).len() == 1
 }
 
-fn tiles(product: &Matmul) -> u32 {
+pub(super) fn tiles(product: &Matmul) -> u32 {
     product.w.rows.div_ceil(TILE)
 }
 

@@ -3,8 +3,8 @@
 
 use crate::device::Caps;
 use crate::ops::{
-    Op, Operation, attention_batch, attention_merge, attention_short, glu_pack_f16, glu_pack_q8, matmul_few_pair, matmul_vec_glu,
-    matmul_vec_group, matmul_vec_norm, norm_add, norm_pack_f16, norm_pack_q8, norm_rope, norm_rope_append, norm_rope_heads,
+    Op, Operation, attention_batch, attention_merge, attention_short, glu_pack_f16, glu_pack_q8, matmul_few_pair, matmul_few_triple,
+    matmul_vec_glu, matmul_vec_group, matmul_vec_norm, norm_add, norm_pack_f16, norm_pack_q8, norm_rope, norm_rope_append, norm_rope_heads,
 };
 use crate::record::Node;
 use crate::tensor::{State, StateKind, Tensor};
@@ -78,6 +78,7 @@ const RULES: &[Rule] = &[
     attention_short::absorb,
     attention_batch::absorb,
     matmul_vec_group::absorb,
+    matmul_few_triple::absorb,
     matmul_few_pair::absorb,
 ];
 

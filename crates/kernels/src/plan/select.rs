@@ -10,7 +10,7 @@ pub fn kernel(dispatch: &Dispatch, states: &[StateKind], threads: u32) -> Kernel
     let piece = |(&(_, access), arg): (&(&str, Access), &Arg)| match (access, arg) {
         (Access::Weight, Arg::Weight(w, _)) => Some(Piece::Format(w.ty)),
         (Access::Units, Arg::Weight(w, _)) => Some(Piece::Units(w.ty)),
-        (Access::Groups | Access::Rows | Access::Beside, Arg::Weight(w, _)) => Some(Piece::Groups(w.ty)),
+        (Access::Groups | Access::Rows | Access::Tiles | Access::Beside, Arg::Weight(w, _)) => Some(Piece::Groups(w.ty)),
         (Access::Kv | Access::KvMut | Access::KvBoth, Arg::State(s)) => match states[s.0 as usize] {
             StateKind::Kv { ty, .. } => Some(Piece::Kv(ty)),
             StateKind::Tokens => None,
