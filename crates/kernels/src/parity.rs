@@ -229,6 +229,16 @@ impl Case {
         self.given(Shape::new(Lead::Step, rows, width), values)
     }
 
+    /// A random input [rows, width] of small elements but for one of each row.
+    pub fn alone(&mut self, g: &mut Gen, width: u32) -> Tensor {
+        let rows = self.input.positions.len();
+        let mut values: Vec<f32> = (0..rows * width as usize).map(|_| 0.1 * g.unit()).collect();
+        for row in values.chunks_mut(width as usize) {
+            row[(g.bits() % u64::from(width)) as usize] = 5.0;
+        }
+        self.given(Shape::new(Lead::Step, rows as u32, width), values)
+    }
+
     /// An input with these values, as many as the step has rows.
     pub fn given(&mut self, shape: Shape, values: Vec<f32>) -> Tensor {
         let Counts { step, out } = self.rec.capacity();

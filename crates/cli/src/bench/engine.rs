@@ -43,15 +43,14 @@ impl Engine {
 
     /// Goes back to `depth` tokens and times the dispatches of the step that reads `ids`, in every sequence.
     pub fn profile(&mut self, depth: u32, ids: &[u32]) -> Result<Profile, Error> {
+        self.rewind(depth);
         match self {
             Self::One(session) => {
-                session.rollback(depth as usize);
                 session.feed(ids)?;
                 session.profile()
             }
             Self::Many(batch) => {
                 for sequence in 0..batch.sequences() {
-                    batch.rollback(sequence, depth as usize);
                     batch.feed(sequence, ids)?;
                 }
                 batch.profile()
@@ -59,11 +58,18 @@ impl Engine {
         }
     }
 
-    /// Goes back to `depth` tokens, reads `prompt`, and draws `steps` tokens in every sequence; returns how many were drawn in all.
-    pub fn run(&mut self, depth: u32, prompt: &[u32], steps: u32) -> Result<usize, Error> {
+    /// Goes back to `depth` tokens in every sequence, once steps that ran ahead of what was asked for have ended.
+    pub fn rewind(&mut self, depth: u32) {
+        match self {
+            Self::One(session) => session.rollback(depth as usize),
+            Self::Many(batch) => (0..batch.sequences()).for_each(|sequence| batch.rollback(sequence, depth as usize)),
+        }
+    }
+
+    /// Reads `prompt` and draws `steps` tokens in every sequence; returns how many were drawn in all.
+    pub fn run(&mut self, prompt: &[u32], steps: u32) -> Result<usize, Error> {
         match self {
             Self::One(session) => {
-                session.rollback(depth as usize);
                 session.feed(prompt)?;
                 let options = GenerateOptions {
                     sampling: Sampling::greedy(),
@@ -75,7 +81,6 @@ impl Engine {
             }
             Self::Many(batch) => {
                 for sequence in 0..batch.sequences() {
-                    batch.rollback(sequence, depth as usize);
                     batch.feed(sequence, prompt)?;
                 }
                 (0..steps).try_fold(0, |drawn, _| Ok(drawn + batch.step(&[Sampling::greedy()])?.len()))

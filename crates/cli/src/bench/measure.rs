@@ -114,8 +114,9 @@ impl<'a> Bench<'a> {
         engine.begin(&tokens(test.depth, vocabulary, 1))?;
         let mut rates = vec![];
         for n in 0..=repetitions {
+            engine.rewind(test.depth);
             let began = Instant::now();
-            engine.run(test.depth, &before, steps)?;
+            engine.run(&before, steps)?;
             if n > 0 {
                 rates.push(test.tokens() / began.elapsed().as_secs_f64());
             }

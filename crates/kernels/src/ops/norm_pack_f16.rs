@@ -78,10 +78,12 @@ impl Operation for NormPackF16 {
 
 /// The parts as a model records them, with and without the sum and the weight; rows of few quads and of more than threads, of any size.
 pub fn case(g: &mut Gen) -> Case {
-    let (rows, dim) = (g.small(), 4 * g.dim());
+    // Rows of one to two quads per thread, of two, and somewhat longer ones take ways of their own.
+    let (rows, usual) = (g.small(), g.dim());
+    let dim = 4 * g.pick(&[usual, usual, usual, usual, usual, 640, 1024, 1281]);
     let mut case = Case::new(rows);
     let w = g.coin().then(|| case.vector(g, dim));
-    let a = case.squared(g, dim);
+    let a = if g.coin() { case.squared(g, dim) } else { case.alone(g, dim) };
     let h = if g.coin() {
         let b = case.tensor(g, dim);
         let h = add(&mut case.rec, a, b);

@@ -22,6 +22,7 @@ const GROUP_EXPERTS: &str = "shaders/group_experts.wgsl";
 const MATMUL: &str = "shaders/matmul.wgsl";
 const MATMUL_EXPERTS: &str = "shaders/matmul_experts.wgsl";
 const FEW_TILES: &str = "shaders/shared/few_tiles.wgsl";
+const FEW_TILE: &str = "shaders/quant/units/few_tile.wgsl";
 const MATMUL_FEW_Q8: &str = "shaders/matmul_few_q8.wgsl";
 const MATMUL_FEW_Q8_GLU: &str = "shaders/matmul_few_q8_glu.wgsl";
 const MATMUL_FEW_Q8_GROUP: &str = "shaders/matmul_few_q8_group.wgsl";
@@ -86,17 +87,17 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(MATMUL_EXPERTS, "off by one", "(select(0u, local + row", UNOWNED),
     allow(FEW_TILES, "comparison", "for (var i = lid; i < 256u;", LATER),
     allow(FEW_TILES, "barrier dropped", "    workgroupBarrier();", UNSEEN),
-    allow(FEW_TILES, "sign", "rows_of(second) - 1u", UNOWNED),
+    allow(FEW_TILE, "sign", "rows_of(which) - 1u", UNOWNED),
     allow(FEW_TILES, "", "if (BANDS >", BAND),
     allow(FEW_TILES, "sign", "BANDS - 1u", BAND),
-    allow(FEW_TILES, "off by one", "return Slabs(band_of", "a band past the last is clamped to it"),
+    allow(FEW_TILE, "off by one", "return Slabs(band_of", "a band past the last is clamped to it"),
     allow(
-        FEW_TILES,
+        FEW_TILE,
         "",
         "        if (GROUPS > 1u)",
         "there are one or two groups; what is computed of a second that there is not is not stored",
     ),
-    allow(FEW_TILES, "", "var once =", "however often, there is nothing written to wait for"),
+    allow(FEW_TILE, "", "var once =", "however often, there is nothing written to wait for"),
     allow(MATMUL_FEW_Q8, "comparison", "if (r0 >= params.row_count)", EXIT),
     allow(MATMUL_FEW_Q8, "sign", "params.row_count - 1u;", UNOWNED),
     allow(MATMUL_FEW_Q8, "comparison", "first < blocks;", EMPTY),

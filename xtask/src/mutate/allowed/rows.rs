@@ -5,6 +5,7 @@ use super::{ALIKE, Allowed, CLAMPED, DROPPED, EIGHT, EMPTY, EXIT, LATER, SPARE, 
 const HALVES: &str = "both arms are one half at zero";
 const HALVES_WRITE: &str = "both halves of a block's threads write the same words";
 const IDLE: &str = "threads that have none of the row make nothing that is kept";
+const WHOLE: &str = "rows that fill every thread twice are read and stored alike either way";
 const AGAIN: &str = "the callers synchronise before they reduce again";
 
 const EMBED: &str = "shaders/embed.wgsl";
@@ -53,7 +54,10 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(GLU_PACK_F16, "off by one", "if (lid == 0u)", TWICE),
     allow(GLU_PACK_F16, "guard dropped", "if (lid == 0u)", TWICE),
     allow(NORM_PACK_F16, "guard dropped", "    if (params.has_add == 1u) {", "a sum that there is not goes to a spare that nobody reads"),
-    allow(NORM_PACK_F16, "sign", "quads - 1u);", DROPPED),
+    allow(NORM_PACK_F16, "", "let full =", WHOLE),
+    allow(NORM_PACK_F16, "", "quads - 1u), lid", DROPPED),
+    allow(NORM_PACK_F16, "comparison", "if (quads > 2u * WG)", WHOLE),
+    allow(NORM_PACK_F16, "guard dropped", "if (quads > 2u * WG)", WHOLE),
     allow(NORM_PACK_F16, "guard dropped", "if (has_near) {", CLAMPED),
     allow(NORM_PACK_F16, "guard dropped", "if (has_far) {", CLAMPED),
     allow(NORM_PACK_F16, "off by one", "if (lid == 0u)", TWICE),
@@ -99,8 +103,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(REDUCE, "comparison", "if (lid < half)", SPARE),
     allow(REDUCE, "guard dropped", "if (lid < half)", SPARE),
     allow(REDUCE, "barrier dropped", "    workgroupBarrier();", AGAIN),
-    allow(REDUCE_SUBGROUP, "off by one", "if (lid % width == 0u)", "every lane holds the sum of its subgroup"),
-    allow(REDUCE_SUBGROUP, "guard dropped", "if (lid % width == 0u)", "every lane holds the sum of its subgroup"),
+    allow(REDUCE_SUBGROUP, "", "if ((lid & (width - 1u)) == 0u)", "every lane holds the sum of its subgroup"),
     allow(REDUCE_SUBGROUP, "comparison", "i <", "the scratch past the subgroups is zero, as workgroup memory starts"),
     allow(REDUCE_SUBGROUP, "barrier dropped", "    workgroupBarrier();", AGAIN),
     allow(SILU4, "comparison", "g >= vec4<f32>(0.0)", HALVES),
