@@ -15,18 +15,26 @@ const HELP: &str = "\
           and the conversation is read again with those that are left
 /help     this list
 /exit     leave, as Ctrl-D does
-Ctrl-C stops an answer; at an empty prompt it leaves. A line that ends in \\ goes on in the next.";
+Ctrl-C stops an answer; twice at an empty prompt it leaves. A line that ends in \\ goes on in the next.";
 
 /// Prompts and answers until the user leaves.
 pub fn chat(talk: &mut Talk) -> Result<()> {
     let mut editor = LineEditor::new()?;
     eprintln!("{}", greeting(talk));
+    // What was to stop an answer may come when it has just ended.
+    let mut leaving = false;
     loop {
         let line = match editor.read()? {
             Line::Text(line) => line,
-            Line::Interrupt => return Err(Interrupted.into()),
+            Line::Interrupt if leaving => return Err(Interrupted.into()),
+            Line::Interrupt => {
+                eprintln!("Ctrl-C again leaves, as Ctrl-D does");
+                leaving = true;
+                continue;
+            }
             Line::End => return Ok(()),
         };
+        leaving = false;
         match line.trim() {
             "" => {}
             "/exit" | "/quit" | "/bye" => return Ok(()),

@@ -24,7 +24,7 @@ pub struct LineEditor {
     history: Option<PathBuf>,
 }
 
-/// Ctrl-C takes back what was typed; with nothing typed, it leaves.
+/// Ctrl-C takes back what was typed; with nothing typed, it is for the chat to say.
 struct CtrlC;
 
 impl ConditionalEventHandler for CtrlC {

@@ -107,11 +107,17 @@ fn a_chat_remembers_and_ctrl_d_leaves() {
 }
 
 #[test]
-fn ctrl_c_takes_back_a_line_and_leaves_at_an_empty_one() {
+fn ctrl_c_takes_back_a_line_and_twice_at_an_empty_one_leaves() {
     let mut chat = Terminal::start(&["run", "--device", "cpu"]);
+    chat.expect("> ");
+    chat.keys("\u{3}");
+    chat.expect("again leaves");
     chat.expect("> ");
     chat.keys("half a question\u{3}What is 3 + 4?\r");
     chat.expect("3 + 4 = 7.");
+    chat.expect("> ");
+    chat.keys("\u{3}");
+    chat.expect("again leaves");
     chat.expect("> ");
     chat.keys("\u{3}");
     assert_eq!(chat.exit(), Some(130));
