@@ -90,8 +90,8 @@ const BAND: u32 = 16;
 pub(super) const TILE: u32 = 32;
 const NARROW_TILE: u32 = 16;
 /// Fewer workgroups than these leave a large device waiting, and are made of more subgroups, if each has columns and the device so much workgroup
-/// memory, or of those and of half as many rows: on an H200, 32 rows of 4096 to 12288 take 27 us, to 4096 by more subgroups 11, to 1024 by those and
-/// half the rows 8 instead of 11.
+/// memory, or of those and of half as many rows: on an H200, 32 rows of 4096 to 12288 take 27 us, to 4096 by 8 subgroups 13 and by 12 an eighth less,
+/// to 1024 by 8 and half the rows 8 instead of 11.
 const FEW_WORKGROUPS: u32 = 256;
 const FEWER_WORKGROUPS: u32 = 128;
 const LONG_COLUMNS: u32 = 1024;
@@ -138,9 +138,19 @@ pub fn lower(op: &Matmul, scales: Tensor, cx: &Lower<'_>) -> Vec<Dispatch> {
     parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
 }
 
-/// Every format with units, rows at the edges of bands, columns that leave subgroups without any, activations far outside the range of f16, all
-/// alike, which adds up what a block's scale and least lose, or a norm's; as the planner makes it of a plain product. Never alike for a single row
-/// of weights, whose sum may be next to nothing beside what halves lose of it.
+/// Activations far outside the range of f16, of ordinary ones, or all alike, which adds up what a block's scale and least lose; these never meet a
+/// single row of weights, where there is a weight of so few, whose sum may be next to nothing beside what halves lose of it.
+pub(super) fn activations(case: &mut Case, g: &mut Gen, cols: u32, fewest: u32) -> Tensor {
+    let rows = case.input.positions.len() as u32;
+    match g.pick(&[0, 1, 2]) {
+        kind if kind == 0 || fewest == 1 => case.uniform(g, cols, 1e6),
+        1 => case.tensor(g, cols),
+        _ => case.given(Shape::new(Lead::Step, rows, cols), vec![g.unit(); (rows * cols) as usize]),
+    }
+}
+
+/// Every format with units, rows at the edges of bands, columns that leave subgroups without any, [`activations`] or a norm's; as the planner makes
+/// it of a plain product.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, ty) = (g.pick(&[9, 16, 17, 32, 33, 64]), g.format_with(|f| f.units.is_some()));
     // Of each form as many: of few columns, of many columns by few rows, and by more.
@@ -153,11 +163,7 @@ pub fn case(g: &mut Gen) -> Case {
     case.options = PlanOptions { fast: true, ..case.options };
     case.halves = true;
     let w = case.weight(g, ty, n, cols);
-    let x = match g.pick(&[0, 1, 2]) {
-        kind if kind == 0 || n == 1 => case.uniform(g, cols, 1e6),
-        1 => case.tensor(g, cols),
-        _ => case.given(Shape::new(Lead::Step, rows, cols), vec![g.unit(); (rows * cols) as usize]),
-    };
+    let x = activations(&mut case, g, cols, n);
     let x = if g.coin() { rms_norm(&mut case.rec, x, None, 1e-6) } else { x };
     let bias = g.coin().then(|| case.vector(g, n));
     let y = matmul(&mut case.rec, w, x);

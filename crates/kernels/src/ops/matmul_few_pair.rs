@@ -1,14 +1,15 @@
 //! Two products of a few rows through cooperative matrices in one kernel. Made by the planner, never recorded.
 
 use super::matmul::{Matmul, Operand, matmul};
-use super::matmul_few::{TILE, bands};
+use super::matmul_few::{TILE, activations, bands};
 use super::{Io, Op, Operation, Work, add_bias};
 use crate::device::Caps;
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
 use crate::plan::{Absorbed, Dispatch, Grid, Lower, Makers, PlanOptions, fixed, parts};
 use crate::row::Row;
-use crate::tensor::{Counts, Lead, Shape};
+use crate::tensor::Counts;
+use gguf::GgmlType;
 
 kernel! {
     MATMUL_FEW_PAIR_16: "matmul_few_pair_16",
@@ -109,21 +110,22 @@ impl Operation for MatmulFewPair {
     }
 }
 
-/// Two products of the same rows, of every format with units, whose last tiles are partly filled, with and without biases, of activations as
-/// [`super::matmul_few`] meets them.
+/// Two products of the same rows, of every format with units.
 pub fn case(g: &mut Gen) -> Case {
-    let (rows, ty) = (g.pick(&[9, 16, 17, 32, 33, 64]), g.format_with(|f| f.units.is_some()));
+    let ty = g.format_with(|f| f.units.is_some());
     let (n, other_n) = g.pick(&[(TILE * LEAST_WORKGROUPS - 97, 97), (31, TILE * LEAST_WORKGROUPS), (TILE * 72 + 1, TILE * 72)]);
     let cols = g.cols(ty);
-    let mut case = Case::new(rows);
+    recorded(g, cols, &[(n, ty), (other_n, ty)])
+}
+
+/// Products of the same rows, of so many rows of weights of a format each, whose last tiles are partly filled, with and without biases.
+pub(super) fn recorded(g: &mut Gen, cols: u32, weights: &[(u32, GgmlType)]) -> Case {
+    let mut case = Case::new(g.pick(&[9, 16, 17, 32, 33, 64]));
     case.options = PlanOptions { fast: true, ..case.options };
     case.halves = true;
-    let x = match g.pick(&[0, 1, 2]) {
-        0 => case.uniform(g, cols, 1e6),
-        1 => case.tensor(g, cols),
-        _ => case.given(Shape::new(Lead::Step, rows, cols), vec![g.unit(); (rows * cols) as usize]),
-    };
-    for n in [n, other_n] {
+    let fewest = weights.iter().map(|(n, _)| *n).min().unwrap_or(0);
+    let x = activations(&mut case, g, cols, fewest);
+    for &(n, ty) in weights {
         let w = case.weight(g, ty, n, cols);
         let bias = g.coin().then(|| case.vector(g, n));
         let y = matmul(&mut case.rec, w, x);

@@ -1,14 +1,14 @@
 //! A third product beside two of a few rows through cooperative matrices. Made by the planner, never recorded.
 
-use super::matmul::{Matmul, Operand, matmul};
+use super::matmul::{Matmul, Operand};
 use super::matmul_few::{TILE, bands};
-use super::matmul_few_pair::{MatmulFewPair, joins, tiles};
-use super::{Io, Op, Operation, Work, add_bias};
+use super::matmul_few_pair::{MatmulFewPair, joins, recorded, tiles};
+use super::{Io, Op, Operation, Work};
 use crate::exec::cpu::Host;
 use crate::parity::{Case, Gen};
-use crate::plan::{Absorbed, Dispatch, Grid, Lower, Makers, PlanOptions, fixed};
+use crate::plan::{Absorbed, Dispatch, Grid, Lower, Makers, fixed};
 use crate::row::Row;
-use crate::tensor::{Counts, Lead, Shape};
+use crate::tensor::Counts;
 
 kernel! {
     MATMUL_FEW_TRIPLE_16: "matmul_few_triple_16",
@@ -105,39 +105,24 @@ impl Operation for MatmulFewTriple {
     }
 }
 
-/// Three products of the same rows, the third of the same format or another, whose last tiles are partly filled, with and without biases, of
-/// activations as [`super::matmul_few`] meets them.
+/// Three products of the same rows, the third of the same format or another, a single row of weights among them.
 pub fn case(g: &mut Gen) -> Case {
-    let (rows, ty) = (g.pick(&[9, 16, 17, 32, 33, 64]), g.format_with(|f| f.units.is_some()));
+    let ty = g.format_with(|f| f.units.is_some());
     let third = if g.coin() { ty } else { g.format_with(|f| f.units.is_some()) };
     let [n, other_n, third_n] = g.pick(&[[TILE * 144 - 97, 97, 33], [31, TILE * 144, 1], [TILE * 72 + 1, TILE * 72, 97]]);
     let cols = 256 * g.pick(&[1, 2, 5]);
-    let mut case = Case::new(rows);
-    case.options = PlanOptions { fast: true, ..case.options };
-    case.halves = true;
-    let x = match g.pick(&[0, 1, 2]) {
-        0 => case.uniform(g, cols, 1e6),
-        1 => case.tensor(g, cols),
-        _ => case.given(Shape::new(Lead::Step, rows, cols), vec![g.unit(); (rows * cols) as usize]),
-    };
-    for (n, ty) in [(n, ty), (other_n, ty), (third_n, third)] {
-        let w = case.weight(g, ty, n, cols);
-        let bias = g.coin().then(|| case.vector(g, n));
-        let y = matmul(&mut case.rec, w, x);
-        let y = bias.map_or(y, |b| add_bias(&mut case.rec, y, b));
-        case.expect(y);
-    }
-    case
+    recorded(g, cols, &[(n, ty), (other_n, ty), (third_n, third)])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::device::{Caps, Class};
-    use crate::plan::plan;
+    use crate::ops::matmul;
+    use crate::plan::{PlanOptions, plan};
     use crate::record::Recorder;
     use crate::table::Table;
-    use crate::tensor::Weight;
+    use crate::tensor::{Lead, Shape, Weight};
     use gguf::GgmlType::{Q4_K, Q6_K};
 
     #[test]
