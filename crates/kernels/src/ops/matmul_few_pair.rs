@@ -110,7 +110,8 @@ impl Operation for MatmulFewPair {
     }
 }
 
-/// Two products of the same rows, of every format with units.
+/// Two products of the same rows, of every format with units, whose last tiles are partly filled, with and without biases, of activations as
+/// [`super::matmul_few`] meets them.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let (n, other_n) = g.pick(&[(TILE * LEAST_WORKGROUPS - 97, 97), (31, TILE * LEAST_WORKGROUPS), (TILE * 72 + 1, TILE * 72)]);

@@ -105,7 +105,8 @@ impl Operation for MatmulFewTriple {
     }
 }
 
-/// Three products of the same rows, the third of the same format or another, a single row of weights among them.
+/// Three products of the same rows, the third of the same format or another, whose last tiles are partly filled, a single row of weights among them, with and
+/// without biases, of activations as [`super::matmul_few`] meets them.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let third = if g.coin() { ty } else { g.format_with(|f| f.units.is_some()) };
