@@ -8,6 +8,8 @@ struct Slabs { t0: Slab, t1: Slab, t2: Slab, t3: Slab }
 struct Sums { t0: OfY, t1: OfY, t2: OfY, t3: OfY }
 const WG = 32u * PARTS;
 const TILE = 16u;
+// Whether the weights that come next are loaded once the last ones are staged: for other sizes that has not been of use.
+const AHEAD = PARTS == 4u && GROUPS == 2u && BANDS == 2u;
 // Units of a row side by side.
 const UNITS = 4u;
 // Eights of columns from row to row: odd, so that eight rows start on different banks. In vectors of four, from row to row.

@@ -35,10 +35,13 @@ fn W_few_tile(r0: u32, which: u32, lid: u32, subgroup: u32) {
     let rows = vec4<u32>(W_row(at.x, k), W_row(at.y, k), W_row(at.z, k), W_row(at.w, k));
     var sums_0 = Sums();
     var sums_1 = Sums();
+    var held = W_four_of(rows, k, min(UNITS * subgroup + lane, last), which);
     for (var first = UNITS * subgroup; first <= last; first += UNITS * PARTS) {
         let live = select(0.0, 1.0, first + lane <= last);
         let unit = min(first + lane, last);
-        let held = W_four_of(rows, k, unit, which);
+        if (!AHEAD) {
+            held = W_four_of(rows, k, unit, which);
+        }
         // Drivers do not know how often, and so keep from repeating the outer loop's body until instruction caches no longer hold it.
         for (var once = 0u; once < min(k, 1u); once++) {
             subgroupBarrier();
@@ -59,6 +62,9 @@ fn W_few_tile(r0: u32, which: u32, lid: u32, subgroup: u32) {
         sums_0 = multiply(late, base, sums_0);
         if (GROUPS > 1u) {
             W_stage(to, c, d, unit, true);
+            if (AHEAD) {
+                held = W_four_of(rows, k, min(first + UNITS * PARTS + lane, last), which);
+            }
             sums_1 = multiply(late, base, sums_1);
         }
     }

@@ -28,7 +28,7 @@ kernel! {
 kernel! {
     MATMUL_FEW_TRIPLE_32: "matmul_few_triple_32" = MATMUL_FEW_TRIPLE_16 with
     wgsl: [
-        "matmul_few_triple.wgsl", "shared/few_tiles.wgsl", "shared/few_bands_2.wgsl", "shared/few_parts_4.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
+        "matmul_few_triple.wgsl", "shared/few_tiles.wgsl", "shared/few_bands_2.wgsl", "shared/few_parts_6.wgsl", "shared/unit.wgsl", "shared/grid.wgsl"
     ]
 }
 
