@@ -2,12 +2,12 @@
 
 use gguf::GgmlType;
 use kernels::compare::Compare;
-use kernels::ops::{embed, penalize, sample};
+use kernels::ops::{embed, gather_rows, penalize, rope, sample, scale};
 use kernels::parity::{Case, Gen};
 use kernels::sweep::Known;
 use kernels::{
-    Counts, Device, Executor, Lead, Plan, PlanOptions, Recorder, SampleParams, Shape, StateKind, States, StepInput, TensorBytes, Watch,
-    Weights,
+    Counts, Device, Executor, Lead, Plan, PlanOptions, Recorder, RopeTable, SampleParams, Shape, StateKind, States, StepInput, TensorBytes,
+    Watch, Weights,
 };
 use std::sync::{Arc, OnceLock};
 
@@ -193,5 +193,39 @@ fn a_drawn_id_is_embedded_and_penalized_by_the_next_step_and_a_full_state_is_lef
         assert_eq!(steps.run(3), ([2.0, 3.0], [3, 4]), "{name}");
         // Past the end lies the other sequence's start, and by the ring the own one.
         assert_eq!(steps.run(0).0, [9.0, 0.0], "{name}");
+    }
+}
+
+/// Steps read their own position and their own parameters, whether they were foreseen or not: 40 in a row, some again, one row alone, another seed.
+#[test]
+fn inputs_are_those_of_the_step_wherever_it_goes() {
+    let seeded = |seed| SampleParams { temperature: 1.0, seed: [seed, 4], ..SampleParams::default() };
+    let far = (0..40).chain([17, 18, 19, 3, 3, 4, 39, 0]).map(|p| (vec![p, p / 2], 1));
+    let order: Vec<_> = far.chain([(vec![5], 1), (vec![6], 1), (vec![7], 2), (vec![8], 2), (vec![9, 1], 2)]).collect();
+    let run = |executor: &Executor| {
+        let mut rec = Recorder::new(Counts { step: 2, out: 2 }, &[StateKind::Tokens]);
+        let tokens = rec.state(0);
+        let x = rec.rope_rows(&RopeTable::new(8, 100.0));
+        let turned = rope(&mut rec, x, x);
+        let zeros = scale(&mut rec, x, 0.0);
+        let logits = gather_rows(&mut rec, zeros);
+        let next = sample(&mut rec, logits, logits, tokens);
+        rec.output(turned);
+        rec.output(next);
+        let mut states = States::new(executor, &[StateKind::Tokens], 2, 64).expect("states");
+        let mut plan = executor.plan(rec, &Arc::new(Weights::new(executor)), &PlanOptions::default()).expect("a plan");
+        let step = |(positions, seed): &(Vec<u32>, u32)| {
+            let rows: Vec<u32> = (0..positions.len() as u32).collect();
+            let sampling = vec![seeded(*seed); rows.len()];
+            let input =
+                StepInput { positions: positions.clone(), sequences: rows.clone(), out_rows: rows, sampling, ..StepInput::default() };
+            plan.run(&mut states, &input, Watch::default()).expect("a step").wait().expect("its outputs")
+        };
+        order.iter().map(step).collect::<Vec<_>>()
+    };
+    for ((at, gpu), cpu) in order.iter().zip(run(&gpu())).zip(run(&Executor::Cpu)) {
+        let drawn = |outputs: &kernels::Outputs| outputs.0[1].chunks(2).map(|row| row[0]).collect::<Vec<_>>();
+        assert!(cpu_ref::nmse(cpu.f32(0), gpu.f32(0)) < 1e-12, "{at:?}");
+        assert_eq!(drawn(&gpu), drawn(&cpu), "{at:?}");
     }
 }

@@ -1,7 +1,8 @@
 //! The GPU executor: binds a plan once, then encodes and submits it.
 
+use super::inputs::{Inputs, Sources};
 use super::readback::{Pool, Read};
-use super::{StepInput, Watch, cpu::input_words};
+use super::{StepInput, Watch};
 use crate::device::{Class, Device};
 use crate::error::Error;
 use crate::pipelines::Pipeline;
@@ -24,10 +25,9 @@ pub struct GpuPlan {
     pipelines: Vec<Arc<Pipeline>>,
     passes: Vec<(Range<usize>, Option<u32>)>,
     buffers: Vec<wgpu::Buffer>,
-    inputs: wgpu::Buffer,
+    inputs: Inputs,
     dummy: wgpu::Buffer,
     spare: wgpu::Buffer,
-    staging: Vec<u8>,
     bound: Option<Bound>,
     pool: Arc<Pool>,
 }
@@ -37,7 +37,8 @@ const GUARD_BYTES: u64 = 4096;
 
 struct Bound {
     generation: u64,
-    groups: Vec<wgpu::BindGroup>,
+    /// Of every dispatch one, or one for each slot of the inputs that it reads.
+    groups: Vec<Vec<wgpu::BindGroup>>,
 }
 
 impl GpuPlan {
@@ -51,32 +52,15 @@ impl GpuPlan {
         let buffers = planned.placement.buffers.iter();
         let guard = if options.guarded { GUARD_BYTES } else { 0 };
         let buffers = buffers.map(|&bytes| device.buffer("an intermediate", bytes + guard, usage)).collect::<Result<_, _>>()?;
-        let inputs = device.buffer("the step inputs", planned.placement.input_bytes, usage)?;
+        let inputs = Inputs::new(device, planned.placement.input_bytes)?;
         let dummy = device.buffer("an unused binding", 16, usage)?;
         let spare = device.buffer("an unused result", 16, usage)?;
         let bytes = planned.read_back.iter().map(|t| 4 * t.shape.elements()).sum::<u64>();
-        let staging = vec![0; planned.placement.input_bytes as usize];
         let pool = Pool::new(device, bytes);
         let (states, ropes, origins) = (rec.states, rec.ropes, rec.origins.iter().map(|o| o.1).collect());
         let passes = passes(&planned.steps, device.adapter().class);
         let device = device.clone();
-        Ok(Self {
-            device,
-            planned,
-            states,
-            ropes,
-            origins,
-            weights,
-            pipelines,
-            passes,
-            buffers,
-            inputs,
-            dummy,
-            spare,
-            staging,
-            bound: None,
-            pool,
-        })
+        Ok(Self { device, planned, states, ropes, origins, weights, pipelines, passes, buffers, inputs, dummy, spare, bound: None, pool })
     }
 
     /// The plan as data.
@@ -130,7 +114,7 @@ impl GpuPlan {
     ) -> Result<wgpu::CommandEncoder, Error> {
         self.device.check("starting a step")?;
         self.prepare(states, input)?;
-        let counts = input.counts();
+        let (counts, slot) = (input.counts(), self.inputs.slot());
         let groups = &self.bound.as_ref().expect("prepared").groups;
         let layers = self.planned.steps.iter().filter_map(|s| s.layer).max().map_or(0, |l| l + 1);
         watch.at(0, layers)?;
@@ -142,7 +126,7 @@ impl GpuPlan {
             for at in steps.clone().filter(|&at| self.planned.steps[at].dispatch.when.holds(input)) {
                 let [x, y, z] = self.planned.steps[at].dispatch.grid.at(counts, self.planned.max_grid);
                 pass.set_pipeline(&self.pipelines[at].pipeline);
-                pass.set_bind_group(0, &groups[at], &[]);
+                pass.set_bind_group(0, &groups[at][slot % groups[at].len()], &[]);
                 pass.dispatch_workgroups(x, y, z);
                 mark(&mut pass, Some(at));
             }
@@ -180,25 +164,17 @@ impl GpuPlan {
         Ok(Read::start(&self.pool, target, submission, ranges))
     }
 
-    /// Uploads the step's inputs in one write, and binds anew when the states' buffers were swapped.
+    /// Sees to the step's inputs, and binds anew when the states' buffers were swapped.
     fn prepare(&mut self, states: &States, input: &StepInput) -> Result<(), Error> {
         if self.bound.as_ref().is_none_or(|b| b.generation != states.generation) {
             self.bound = Some(Bound { generation: states.generation, groups: self.bind(states)? });
         }
-        let (mut first, mut last) = (usize::MAX, 0);
-        for &(id, kind, offset, _) in &self.planned.placement.inputs {
-            let words = input_words(kind, self.origins[id as usize], input, &self.ropes);
-            let (from, bytes) = (offset as usize, bytemuck::cast_slice::<u32, u8>(&words));
-            self.staging[from..from + bytes.len()].copy_from_slice(bytes);
-            (first, last) = (first.min(from), last.max(from + bytes.len()));
-        }
-        if last > 0 {
-            self.device.0.queue.write_buffer(&self.inputs, first as u64, &self.staging[first..last]);
-        }
+        let sources = Sources { placement: &self.planned.placement, origins: &self.origins, ropes: &self.ropes };
+        self.inputs.prepare(&self.device, input, &sources);
         Ok(())
     }
 
-    fn bind(&self, states: &States) -> Result<Vec<wgpu::BindGroup>, Error> {
+    fn bind(&self, states: &States) -> Result<Vec<Vec<wgpu::BindGroup>>, Error> {
         let Store::Gpu(_, state_buffers) = &states.store else { unreachable!("a GPU plan over states of the CPU executor") };
         assert!(self.states.iter().zip(0..).all(|(k, n)| states.kind(crate::tensor::State(n)) == *k), "states of another recording");
         assert!([0, states.sequences()].contains(&self.planned.sequences), "states of another number of sequences");
@@ -223,30 +199,37 @@ impl GpuPlan {
         let groups = self.planned.steps.iter().zip(&self.pipelines).zip(offsets).map(|((step, pipeline), offset)| {
             let size = std::num::NonZeroU64::new(step.dispatch.params.len() as u64);
             let bound = wgpu::BufferBinding { buffer: &uniform, offset, size };
-            let mut entries = vec![wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(bound) }];
-            for (n, arg) in step.dispatch.args.iter().enumerate() {
-                entries.push(wgpu::BindGroupEntry { binding: n as u32 + 1, resource: self.resource(arg, state_buffers) });
-            }
-            self.device.bind_group(step.dispatch.row.name, &pipeline.layout, &entries)
+            let reads = step.dispatch.args.iter().any(|arg| matches!(arg, Arg::Value(t) if self.input(t.id).is_some()));
+            let group = |slot| {
+                let mut entries = vec![wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(bound.clone()) }];
+                for (n, arg) in step.dispatch.args.iter().enumerate() {
+                    entries.push(wgpu::BindGroupEntry { binding: n as u32 + 1, resource: self.resource(arg, slot, state_buffers) });
+                }
+                self.device.bind_group(step.dispatch.row.name, &pipeline.layout, &entries)
+            };
+            (0..if reads { self.inputs.slots() } else { 1 }).map(group).collect()
         });
         let groups = groups.collect();
         self.device.check("binding a plan")?;
         Ok(groups)
     }
 
-    fn resource<'a>(&'a self, arg: &Arg, states: &'a [wgpu::Buffer]) -> wgpu::BindingResource<'a> {
+    /// Offset and capacity in bytes of a value that the host gives.
+    fn input(&self, id: u32) -> Option<(u64, u64)> {
+        self.planned.placement.inputs.iter().find(|i| i.0 == id).map(|i| (i.2, i.3))
+    }
+
+    fn resource<'a>(&'a self, arg: &Arg, slot: usize, states: &'a [wgpu::Buffer]) -> wgpu::BindingResource<'a> {
         match arg {
             Arg::None => self.dummy.as_entire_binding(),
             Arg::Spare => self.spare.as_entire_binding(),
             Arg::Weight(w, part) => self.weights.buffer(*w, *part).as_entire_binding(),
             Arg::State(s) => states[s.0 as usize].as_entire_binding(),
             Arg::Value(t) => match self.planned.placement.slots.get(&t.id) {
-                Some(&slot) => self.buffers[slot].as_entire_binding(),
+                Some(&at) => self.buffers[at].as_entire_binding(),
                 None => {
-                    let input = self.planned.placement.inputs.iter().find(|i| i.0 == t.id);
-                    let &(_, _, offset, bytes) = input.unwrap_or_else(|| panic!("value {} is read before it is made", t.id));
-                    let size = std::num::NonZeroU64::new(bytes.max(16).next_multiple_of(16));
-                    wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer: &self.inputs, offset, size })
+                    let (offset, bytes) = self.input(t.id).unwrap_or_else(|| panic!("value {} is read before it is made", t.id));
+                    wgpu::BindingResource::Buffer(self.inputs.binding(slot, offset, bytes))
                 }
             },
         }

@@ -2,6 +2,7 @@
 
 pub mod cpu;
 pub mod gpu;
+mod inputs;
 pub(crate) mod readback;
 
 use crate::device::Device;

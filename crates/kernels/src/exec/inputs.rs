@@ -1,0 +1,143 @@
+//! What steps read of the host. A write makes the device wait for longer than a dispatch does, so it holds the steps that most likely follow as well.
+
+use super::StepInput;
+use super::cpu::input_words;
+use crate::device::Device;
+use crate::error::Error;
+use crate::plan::Placement;
+use crate::record::RopeTable;
+use crate::tensor::Shape;
+
+/// As many steps are foreseen, of so many bytes in all: above that, writing takes longer than the wait.
+const STEPS: u64 = 8;
+const BYTES: u64 = 64 << 10;
+
+/// The step buffer: slots that each hold the inputs of a step, written together.
+pub(super) struct Inputs {
+    buffer: wgpu::Buffer,
+    /// What the slots hold.
+    written: Vec<u8>,
+    slot_bytes: usize,
+    /// The slot of the step, and how many of them hold a step.
+    slot: usize,
+    steps: usize,
+}
+
+impl Inputs {
+    pub fn new(device: &Device, bytes: u64) -> Result<Self, Error> {
+        let all = bytes * (BYTES / bytes.max(1)).clamp(1, STEPS);
+        let buffer = device.buffer("the step inputs", all, wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST)?;
+        Ok(Self { buffer, written: vec![0; all as usize], slot_bytes: bytes as usize, slot: 0, steps: 0 })
+    }
+
+    /// How many steps have room.
+    pub fn slots(&self) -> usize {
+        self.written.len().checked_div(self.slot_bytes).unwrap_or(1)
+    }
+
+    /// The slot that holds the step of the last [`Inputs::prepare`].
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// A slot's part that begins at this offset and has room for as many bytes.
+    pub fn binding(&self, slot: usize, offset: u64, bytes: u64) -> wgpu::BufferBinding<'_> {
+        let size = std::num::NonZeroU64::new(bytes.max(16).next_multiple_of(16));
+        wgpu::BufferBinding { buffer: &self.buffer, offset: (slot * self.slot_bytes) as u64 + offset, size }
+    }
+
+    /// Sees to it that a slot holds this step: the next one, if it was foreseen as it is, else the first, and those behind it hold what follows.
+    pub fn prepare(&mut self, device: &Device, input: &StepInput, of: &Sources<'_>) {
+        let words = of.words(input);
+        self.slot += 1;
+        if self.slot < self.steps && self.holds(self.slot, &words) {
+            return;
+        }
+        (self.slot, self.steps) = (0, 0);
+        let (mut first, mut last) = (usize::MAX, 0);
+        let (mut words, mut next) = (words, input.next());
+        loop {
+            for (offset, words) in &words {
+                let at = self.steps * self.slot_bytes + offset;
+                let bytes = bytemuck::cast_slice(words);
+                self.written[at..at + bytes.len()].copy_from_slice(bytes);
+                (first, last) = (first.min(at), last.max(at + bytes.len()));
+            }
+            self.steps += 1;
+            let Some(foreseen) = next.take().filter(|_| self.steps < self.slots()) else { break };
+            (words, next) = (of.words(&foreseen), foreseen.next());
+        }
+        if first < last {
+            device.0.queue.write_buffer(&self.buffer, first as u64, &self.written[first..last]);
+        }
+    }
+
+    fn holds(&self, slot: usize, words: &[(usize, Vec<u32>)]) -> bool {
+        words.iter().all(|(offset, words)| {
+            let bytes: &[u8] = bytemuck::cast_slice(words);
+            self.written[slot * self.slot_bytes + offset..].starts_with(bytes)
+        })
+    }
+}
+
+/// Where the words of a step's inputs come from.
+pub(super) struct Sources<'a> {
+    pub placement: &'a Placement,
+    pub origins: &'a [Shape],
+    pub ropes: &'a [RopeTable],
+}
+
+impl Sources<'_> {
+    /// Every input's offset in its slot, with its words.
+    fn words(&self, input: &StepInput) -> Vec<(usize, Vec<u32>)> {
+        let words = |&(id, kind, offset, _): &_| (offset as usize, input_words(kind, self.origins[id as usize], input, self.ropes));
+        self.placement.inputs.iter().map(words).collect()
+    }
+}
+
+impl StepInput {
+    /// The step in which every row goes on by one position: what follows a step that draws, as a rule. None where more is the host's to say.
+    fn next(&self) -> Option<Self> {
+        let goes_on = self.ends.is_empty() && self.host.is_empty();
+        goes_on.then(|| Self { positions: self.positions.iter().map(|p| p.saturating_add(1)).collect(), ..self.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::{Input, Lead};
+
+    fn step(positions: &[u32], sequences: &[u32]) -> StepInput {
+        StepInput { positions: positions.to_vec(), sequences: sequences.to_vec(), ..StepInput::default() }
+    }
+
+    /// A slot a step while positions go on, and the first one again after the last; whatever was not foreseen is written.
+    #[test]
+    fn what_was_foreseen_is_not_written_again() {
+        let device = Device::auto().expect("an adapter, if only the software one");
+        let inputs = vec![(0, Input::Positions, 0, 8), (1, Input::Sequences, 256, 8)];
+        let placement = Placement { inputs, input_bytes: 512, ..Placement::default() };
+        let sources = Sources { placement: &placement, origins: &[Shape::new(Lead::Step, 2, 1); 2], ropes: &[] };
+        let mut inputs = Inputs::new(&device, placement.input_bytes).expect("a buffer");
+        let mut slot = |input: StepInput| {
+            inputs.prepare(&device, &input, &sources);
+            assert!(inputs.holds(inputs.slot, &sources.words(&input)), "{input:?}");
+            inputs.slot
+        };
+        let slots: Vec<_> = (0..10).map(|n| slot(step(&[n, 7 + n], &[0, 1]))).collect();
+        assert_eq!(slots, [0, 1, 2, 3, 4, 5, 6, 7, 0, 1]);
+        assert_eq!([slot(step(&[9, 16], &[0, 1])), slot(step(&[10, 17], &[0, 1]))], [0, 1], "the same position again");
+        assert_eq!([slot(step(&[11, 18], &[1, 0])), slot(step(&[12, 19], &[1, 0]))], [0, 1], "other sequences");
+        assert_eq!([slot(step(&[14], &[1])), slot(step(&[u32::MAX], &[1])), slot(step(&[u32::MAX], &[1]))], [0, 0, 1], "another row");
+        let ends = || StepInput { ends: vec![4], ..step(&[3], &[1]) };
+        assert_eq!([slot(ends()), slot(step(&[4], &[1]))], [0, 0], "what has ends is not foreseen");
+    }
+
+    #[test]
+    fn large_inputs_have_one_slot() {
+        let device = Device::auto().expect("an adapter, if only the software one");
+        let slots = [256, 8 << 10, 9 << 10, 64 << 10, 65 << 10].map(|bytes| Inputs::new(&device, bytes).expect("a buffer").slots());
+        assert_eq!(slots, [8, 8, 7, 1, 1]);
+    }
+}
