@@ -44,18 +44,27 @@ fn sample(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents
     var best = vec2<u32>(NAN_KEY, 0xffffffffu);
     var raw_top = LOWEST;
     var raw_sum = 0.0;
-    for (var i = lid; i < params.strips; i += WG) {
-        let here = strip(row, i);
-        best = first_of(best, here.xy);
-        let top = max(raw_top, bitcast<f32>(here.z));
-        raw_sum = raw_sum * exp(raw_top - top) + bitcast<f32>(here.w) * exp(bitcast<f32>(here.z) - top);
-        raw_top = top;
+    // Behind the strips: the row's position and its sequence.
+    let place = strip(row, params.strips);
+    // Four strips at a time, so that their loads are under way together. Past the end the last one is read again: it is no better than
+    // itself, and counts nothing in the sum.
+    for (var i = lid; i < params.strips; i += 4u * WG) {
+        let each = i + vec4<u32>(0u, 1u, 2u, 3u) * WG;
+        let at = min(each, vec4<u32>(params.strips - 1u));
+        let a = strip(row, at.x);
+        let b = strip(row, at.y);
+        let c = strip(row, at.z);
+        let d = strip(row, at.w);
+        best = first_of(best, first_of(first_of(a.xy, b.xy), first_of(c.xy, d.xy)));
+        let tops = bitcast<vec4<f32>>(vec4<u32>(a.z, b.z, c.z, d.z));
+        let sums = select(vec4<f32>(0.0), bitcast<vec4<f32>>(vec4<u32>(a.w, b.w, c.w, d.w)), each < vec4<u32>(params.strips));
+        let higher = max(raw_top, max(max(tops.x, tops.y), max(tops.z, tops.w)));
+        raw_sum = raw_sum * exp(raw_top - higher) + dot(sums, exp(tops - higher));
+        raw_top = higher;
     }
     best = best_of(best, lid);
     let top = reduce_max(raw_top, lid);
     let sum = reduce_add(raw_sum * exp(raw_top - top), lid);
-    // Behind the strips: the row's position and its sequence.
-    let place = strip(row, params.strips);
     if (s.temperature > 0.0) {
         best = draw(s, row, best, place.x, lid);
     }
