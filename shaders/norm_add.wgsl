@@ -1,7 +1,7 @@
-// h[r] = s (a[r] + b[r, d] / sqrt(mean_d b[r, d]^2 + eps) * w[d])
+// h[r] = scale s (a[r] + b[r, d] / sqrt(mean_d b[r, d]^2 + eps) * w[d])
 // a, b, h [rows, dim] f32, w [dim] f32 (not read when has_weight = 0), s one f32 (1 when has_factor = 0), dim a multiple of 4. One workgroup per
 // row, four elements per thread at a time; rows of up to 4096 stay in registers, longer ones are read again.
-struct Params { dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32 }
+struct Params { dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32, scale: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> a: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> b: array<vec4<f32>>;
@@ -44,9 +44,9 @@ fn norm_add(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exten
     }
     let quads = params.dim >> 2u;
     let base = row * quads;
-    var factor = 1.0;
+    var factor = params.scale;
     if (params.has_factor == 1u) {
-        factor = s[0];
+        factor *= s[0];
     }
     // By name: an array in a loop would leave registers.
     let v0 = own(base, lid, quads);

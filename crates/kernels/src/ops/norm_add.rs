@@ -5,6 +5,7 @@ use super::mul::{Factor, Mul};
 use super::norm_pack_q8::NormPackQ8;
 use super::pack_q8::{BLOCK, PackQ8, pack_q8};
 use super::rms_norm::RmsNorm;
+use super::scale::{Scale, scale};
 use super::{Io, Op, Operation, add, mul_row, rms_norm};
 use crate::compare::Compare;
 use crate::exec::cpu::Host;
@@ -16,7 +17,7 @@ kernel! {
     NORM_ADD: "norm_add",
     entry: "norm_add",
     wgsl: ["norm_add.wgsl", "shared/norm_add_end.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
-    params: Params { dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32 },
+    params: Params { dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32, scale: f32 },
     bindings: Bind { a: Read, b: Read, w: Read, s: Read, h: Write },
     cpu: cpu_ref::rms_norm,
     nmse: 1e-10,
@@ -29,7 +30,7 @@ kernel! {
         "norm_add.wgsl", "shared/norm_add_q8.wgsl", "shared/norm_share.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl",
         "shared/reduce.wgsl"
     ],
-    params: PackedParams { dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32 },
+    params: PackedParams { dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32, scale: f32 },
     bindings: PackedBind { a: Read, b: Read, w: Read, s: Read, h: Write, u: Read, packed: Write },
     cpu: cpu_ref::rms_norm,
     nmse: 1e-4,
@@ -43,7 +44,7 @@ pub struct Packed {
     pub norm: Option<(Option<Weight>, f32)>,
 }
 
-/// h = factor (a + b / sqrt(mean(b^2) + eps) w), with means over heads of `b`, and its 8 bits.
+/// h = scale factor (a + b / sqrt(mean(b^2) + eps) w), with means over heads of `b`, and its 8 bits.
 #[derive(Clone, Debug)]
 pub struct NormAdd {
     pub a: Tensor,
@@ -51,6 +52,7 @@ pub struct NormAdd {
     pub w: Option<Weight>,
     pub eps: f32,
     pub factor: Option<Weight>,
+    pub scale: f32,
     pub h: Tensor,
     pub packed: Option<Packed>,
 }
@@ -75,7 +77,7 @@ pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
     match op {
         Op::Add(Add { a, b: Term::Tensor(b), y }) => {
             let (norm, a) = normed(*a, *b, makers)?;
-            let sum = NormAdd { a, b: norm.x, w: norm.w, eps: norm.eps, factor: None, h: *y, packed: None };
+            let sum = NormAdd { a, b: norm.x, w: norm.w, eps: norm.eps, factor: None, scale: 1.0, h: *y, packed: None };
             Some(Absorbed { of: vec![norm.y], op: sum.into(), early: false })
         }
         Op::Mul(Mul { a, b: Factor::Row(factor), y }) if factor.cols == 1 => {
@@ -83,6 +85,11 @@ pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
             let plain = sum.factor.is_none() && sum.packed.is_none();
             let op = NormAdd { factor: Some(*factor), h: *y, ..sum.clone() };
             plain.then(|| Absorbed { op: op.into(), of: vec![*a], early: false })
+        }
+        Op::Scale(Scale { x, s, y }) => {
+            let Op::NormAdd(sum) = makers.alone(*x)? else { return None };
+            let op = NormAdd { scale: sum.scale * s, h: *y, ..sum.clone() };
+            sum.packed.is_none().then(|| Absorbed { op: op.into(), of: vec![*x], early: false })
         }
         Op::PackQ8(PackQ8 { x, packed }) => {
             let sum = unpacked(*x, makers)?;
@@ -97,7 +104,7 @@ pub(crate) fn absorb(op: &Op, makers: &Makers<'_>) -> Option<Absorbed> {
         Op::NormPackQ8(NormPackQ8 { a, sum: Some((b, h)), w, eps, packed }) => {
             let (norm, a) = normed(*a, *b, makers).filter(|(norm, _)| norm.x.shape.heads == 1)?;
             let packed = Some(Packed { to: *packed, norm: Some((*w, *eps)) });
-            let sum = NormAdd { a, b: norm.x, w: norm.w, eps: norm.eps, factor: None, h: *h, packed };
+            let sum = NormAdd { a, b: norm.x, w: norm.w, eps: norm.eps, factor: None, scale: 1.0, h: *h, packed };
             Some(Absorbed { of: vec![norm.y], op: sum.into(), early: false })
         }
         _ => None,
@@ -139,15 +146,15 @@ impl Operation for NormAdd {
         let rows = rows * heads;
         let Flags { has_weight, has_factor, pack, has_u, u, next_eps } = self.flags();
         let [a, b, h] = [self.a, self.b, self.h].map(Arg::from);
-        let (w, s, eps) = (Arg::from(self.w), Arg::from(self.factor), self.eps);
+        let (w, s, eps, scale) = (Arg::from(self.w), Arg::from(self.factor), self.eps, self.scale);
         let grid = Grid::PerRow { lead: self.h.shape, per_row: heads };
         vec![match self.packed {
             None => {
-                let params = Params { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps };
+                let params = Params { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps, scale };
                 Bind { a, b, w, s, h }.dispatch(params, grid)
             }
             Some(Packed { to, .. }) => {
-                let params = PackedParams { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps };
+                let params = PackedParams { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps, scale };
                 PackedBind { a, b, w, s, h, u: u.into(), packed: to.into() }.dispatch(params, grid)
             }
         }]
@@ -175,13 +182,14 @@ pub(super) fn sum(case: &mut Case, g: &mut Gen, dim: u32, heads: u32) -> Tensor 
     factor.map_or(h, |s| mul_row(&mut case.rec, h, s))
 }
 
-/// The parts as a model records them: with and without a factor; read as floats (of heads, too), in 8 bits, and normed in 8 bits.
+/// The parts as a model records them: with and without factors; read as floats (of heads, too), in 8 bits, and normed in 8 bits.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), 32 * g.pick(&[1, 3, 33, 65, 97, 128, 129]));
     let mut case = Case::new(rows);
     let kind = g.pick(&[0, 1, 2]);
     let heads = if kind == 0 { g.pick(&[1, 2, 8]) } else { 1 };
     let h = sum(&mut case, g, dim, heads);
+    let h = if g.coin() { scale(&mut case.rec, h, g.pick(&[-0.37, 2.0])) } else { h };
     case.expect(h);
     if kind == 0 {
         return case;

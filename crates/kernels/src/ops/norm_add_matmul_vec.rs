@@ -45,7 +45,7 @@ pub struct NormAddMatmulVec {
 /// Whether all workgroups of products of `rows` rows may make this sum.
 pub(super) fn makes(sum: &NormAdd, rows: u32) -> bool {
     let shape = sum.h.shape;
-    shape.rows == 1 && shape.width() <= MOST_COLS && rows <= MOST_ROWS
+    sum.scale == 1.0 && shape.rows == 1 && shape.width() <= MOST_COLS && rows <= MOST_ROWS
 }
 
 /// Products that read a packed sum.

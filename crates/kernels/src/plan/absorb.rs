@@ -113,7 +113,7 @@ pub fn absorb(nodes: Vec<Node>, read_back: &[Tensor], states: &[StateKind], caps
 #[cfg(test)]
 mod tests {
     use crate::device::Caps;
-    use crate::ops::{matmul, softcap};
+    use crate::ops::{add, matmul, rms_norm, scale, softcap};
     use crate::plan::{PlanOptions, plan};
     use crate::record::Recorder;
     use crate::tensor::{Counts, Lead, Shape, Tensor, Weight};
@@ -142,5 +142,23 @@ mod tests {
         assert_eq!(rows(1, limited(false)), ["pack_q8", "matmul_vec_q8"]);
         assert_eq!(rows(1, limited(true)), ["pack_q8", "matmul_vec_q8", "softcap"]);
         assert_eq!(rows(2, limited(false)).last(), Some(&"softcap"));
+    }
+
+    #[test]
+    fn a_sum_with_a_norm_takes_a_factor_before_it_is_packed() {
+        let scaled = |packed: bool, kept: bool| {
+            move |rec: &mut Recorder, [a, b]: [Tensor; 2]| {
+                let b = rms_norm(rec, b, None, 1e-6);
+                let h = add(rec, a, b);
+                let y = scale(rec, h, 0.5);
+                let product = packed.then(|| matmul(rec, Weight { id: 0, ty: GgmlType::Q8_0, rows: 64, cols: 256 }, y));
+                for t in [Some(y), product, kept.then_some(h)].into_iter().flatten() {
+                    rec.output(t);
+                }
+            }
+        };
+        assert_eq!(rows(1, scaled(false, false)), ["norm_add"]);
+        assert_eq!(rows(1, scaled(true, false)), ["norm_add_q8", "matmul_vec_q8"]);
+        assert_eq!(rows(1, scaled(false, true)), ["norm_add", "scale"]);
     }
 }
