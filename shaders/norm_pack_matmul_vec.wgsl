@@ -1,7 +1,7 @@
 // y_a = f a x + bias_a, y_b = f b x + bias_b, y_c = f c x + bias_c of a normed row x that is made here (acts_norm.wgsl), with f the norm's factor
 // a [rows_a, k], b [rows_b, k], c [rows_c, k] in formats with units, biases f32 (if biases has their bit, a lowest), y f32. One workgroup for 16
 // rows of one of the weights, 32 lanes each.
-struct Params { k: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, has_weight: u32, exchange: u32, eps: f32 }
+struct Params { k: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(3) var<storage, read> wa: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read> wb: array<vec4<u32>>;

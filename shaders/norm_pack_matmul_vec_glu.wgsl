@@ -1,7 +1,7 @@
 // packed = 8 bits of activation(f gate x) * (f up x)   (pack_q8.wgsl has the layout) of a normed row x that is made here (acts_norm.wgsl), with f the
 // norm's factor; activation is silu or gelu (tanh form)
 // gate, up [n, k] in one format with units, k of 1024 at most, n a multiple of 32. One workgroup for a block of 32 results: 32 lanes for two rows of either weight.
-struct Params { k: u32, n: u32, has_weight: u32, exchange: u32, eps: f32 }
+struct Params { k: u32, n: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(3) var<storage, read> gate: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read> up: array<vec4<u32>>;

@@ -1,4 +1,4 @@
-// The row that products read, made by each of their workgroups: 8 bits of h u with the shares of its norm (norm_pack_q8.wgsl has both).
+// The row that products read, made by each of their workgroups: 8 bits of h u, with the shares of its norm if has_norm = 1 (norm_pack_q8.wgsl has both).
 // h f32 [k], u f32 [k] (not read when has_weight = 0), k a multiple of 32, of 2560 at most.
 @group(0) @binding(1) var<storage, read> h: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> u: array<vec4<f32>>;
@@ -14,7 +14,11 @@ fn acts_make(lid: u32) {
         if (params.has_weight == 1u) {
             weight = u[at];
         }
-        acts_quad(params.k, quad, quad < quads, v * weight, norm_share(v, params.k, params.eps), lid);
+        var share = 0.0;
+        if (params.has_norm == 1u) {
+            share = norm_share(v, params.k, params.eps);
+        }
+        acts_quad(params.k, quad, quad < quads, v * weight, share, lid);
     }
     workgroupBarrier();
 }

@@ -31,7 +31,7 @@ kernel! {
 /// Columns that a workgroup has room for.
 pub(super) const MOST_COLS: u32 = 2560;
 /// Rows of weights up to which it is faster to make a row in every workgroup than once.
-const MOST_ROWS: u32 = 32768;
+pub(super) const MOST_ROWS: u32 = 32768;
 /// Weight rows per workgroup.
 const ROWS: u32 = 16;
 

@@ -1,8 +1,9 @@
 //! Up to three products of one normed row with the packing of that row, in one kernel. Made by the planner, never recorded.
 
 use super::matmul::Matmul;
-use super::matmul_vec_group::MatmulGroup;
+use super::matmul_vec_group::joins;
 use super::matmul_vec_q8::matmul_q8;
+use super::norm_add_matmul_vec::MOST_ROWS;
 use super::{Io, Op, Operation, Work, add_bias, pack_q8, rms_norm};
 use crate::device::Caps;
 use crate::exec::cpu::Host;
@@ -17,7 +18,7 @@ kernel! {
         "norm_pack_matmul_vec.wgsl", "shared/acts_norm.wgsl", "shared/acts_own.wgsl", "shared/norm_share.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl",
         "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
-    params: Params { k: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, has_weight: u32, exchange: u32, eps: f32 },
+    params: Params { k: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 },
     bindings: Bind {
         h: Read, u: Read, wa: Units, wb: Units, wc: Units, bias_a: Read, bias_b: Read, bias_c: Read, ya: Write, yb: Write, yc: Write
     },
@@ -31,12 +32,12 @@ const MOST_COLS: u32 = 1536;
 /// Weight rows per workgroup.
 const ROWS: u32 = 16;
 
-/// A row and its norm, whose factor is left to those who read h u in 8 bits.
+/// A row and its norm, if it has any, whose factor is left to those who read h u in 8 bits.
 #[derive(Clone, Debug)]
 pub struct Normed {
     pub h: Tensor,
     pub u: Option<Weight>,
-    pub eps: f32,
+    pub eps: Option<f32>,
 }
 
 /// y = w norm(h) u for every product.
@@ -46,10 +47,15 @@ pub struct NormPackMatmulVec {
     pub products: Vec<Matmul>,
 }
 
-/// Products of a packed row that may pack it.
-pub(crate) fn packing(row: &Normed, group: &MatmulGroup, caps: &Caps) -> Option<Op> {
+/// Products of a packed row that may pack it; a lone one, of a row that has no norm.
+pub(crate) fn packing(row: &Normed, reader: &Op, caps: &Caps) -> Option<Op> {
+    let products = match reader {
+        Op::MatmulGroup(group) => group.products.clone(),
+        Op::Matmul(product) if row.eps.is_none() && joins(product, caps) && product.w.rows <= MOST_ROWS => vec![product.clone()],
+        _ => return None,
+    };
     let fits = row.h.shape.rows == 1 && row.h.shape.width() <= MOST_COLS && NORM_PACK_MATMUL_VEC.fits(caps);
-    fits.then(|| NormPackMatmulVec { row: row.clone(), products: group.products.clone() }.into())
+    fits.then(|| NormPackMatmulVec { row: row.clone(), products }.into())
 }
 
 impl Operation for NormPackMatmulVec {
@@ -73,9 +79,10 @@ impl Operation for NormPackMatmulVec {
             rows_b: rows(1),
             rows_c: rows(2),
             biases: self.products.iter().zip(0..).map(|(product, bit)| u32::from(product.bias.is_some()) << bit).sum(),
+            has_norm: u32::from(self.row.eps.is_some()),
             has_weight: u32::from(self.row.u.is_some()),
             exchange: cx.caps.subgroup_size,
-            eps: self.row.eps,
+            eps: self.row.eps.unwrap_or(0.0),
         };
         let bind = Bind {
             h: self.row.h.into(),
@@ -99,17 +106,25 @@ impl Operation for NormPackMatmulVec {
     }
 }
 
-/// Two and three products of a row that is normed with and without a weight, of formats of their own, odd and even numbers of rows on both
+/// A row that is normed, with and without a weight, or not, and which of both.
+pub(super) fn normed(case: &mut Case, g: &mut Gen, cols: u32) -> (Tensor, bool) {
+    if g.pick(&[false, false, true]) {
+        return (case.tensor(g, cols), false);
+    }
+    let h = case.squared(g, cols);
+    let u = g.coin().then(|| case.vector(g, cols));
+    (rms_norm(&mut case.rec, h, u, g.pick(&[1e-6_f32, 1e-5])), true)
+}
+
+/// Two and three products of a row that is normed or not, one of a row that is not, of formats of their own, odd and even numbers of rows on both
 /// sides of a workgroup's, with and without biases.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let cols = 256 * g.pick(&[1, 2, 5, 6]);
     let mut case = Case::new(1);
-    let h = case.squared(g, cols);
-    let u = g.coin().then(|| case.vector(g, cols));
-    let x = rms_norm(&mut case.rec, h, u, g.pick(&[1e-6_f32, 1e-5]));
+    let (x, normed) = normed(&mut case, g, cols);
     let packed = pack_q8(&mut case.rec, x);
-    for n in 0..g.pick(&[2, 3]) {
+    for n in 0..if normed { g.pick(&[2, 3]) } else { g.pick(&[1, 2, 3]) } {
         let ty = if n == 0 { ty } else { g.format_with(|f| f.units.is_some()) };
         let rows = g.pick(&[31, 32, 33, 64, 97]);
         let w = case.weight(g, ty, rows, cols);

@@ -3,9 +3,9 @@
 
 use super::matmul_vec_glu::MatmulGlu;
 use super::matmul_vec_q8::matmul_q8;
-use super::norm_pack_matmul_vec::Normed;
+use super::norm_pack_matmul_vec::{Normed, normed};
 use super::pack_q8::BLOCK;
-use super::{Io, Op, Operation, Work, geglu, pack_q8, rms_norm, swiglu};
+use super::{Io, Op, Operation, Work, geglu, pack_q8, swiglu};
 use crate::compare::Compare;
 use crate::device::Caps;
 use crate::exec::cpu::Host;
@@ -20,7 +20,7 @@ kernel! {
         "norm_pack_matmul_vec_glu.wgsl", "shared/acts_norm.wgsl", "shared/acts_own.wgsl", "shared/norm_share.wgsl", "shared/silu4.wgsl", "shared/pack_q8.wgsl",
         "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
-    params: Params { k: u32, n: u32, has_weight: u32, exchange: u32, eps: f32 },
+    params: Params { k: u32, n: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 },
     bindings: Bind { h: Read, u: Read, gate: Units, up: Units, packed: Write },
     cpu: cpu_ref::swiglu,
     nmse: 1e-4,
@@ -66,9 +66,10 @@ impl Operation for NormPackMatmulVecGlu {
         let params = Params {
             k: w.cols,
             n: w.rows,
+            has_norm: u32::from(self.row.eps.is_some()),
             has_weight: u32::from(self.row.u.is_some()),
             exchange: cx.caps.subgroup_size,
-            eps: self.row.eps,
+            eps: self.row.eps.unwrap_or(0.0),
         };
         let (h, u) = (self.row.h.into(), self.row.u.into());
         let bind = Bind { h, u, gate: w.into(), up: self.glu.up.w.into(), packed: self.glu.packed.into() };
@@ -81,16 +82,14 @@ impl Operation for NormPackMatmulVecGlu {
     }
 }
 
-/// The parts as a model records them, for both activations, of a row that is normed with and without a weight, of whole and half
+/// The parts as a model records them, for both activations, of a row that is normed with and without a weight or not at all, of whole and half
 /// eights of blocks.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let cols = if ty.block_size() == 32 { 32 * g.pick(&[1, 4, 8, 11, 24, 32]) } else { 256 * g.pick(&[1, 2, 3, 4]) };
     let n = BLOCK * g.pick(&[1, 2, 3, 7]);
     let mut case = Case::new(1);
-    let h = case.squared(g, cols);
-    let u = g.coin().then(|| case.vector(g, cols));
-    let x = rms_norm(&mut case.rec, h, u, g.pick(&[1e-6_f32, 1e-5]));
+    let x = normed(&mut case, g, cols).0;
     let packed = pack_q8(&mut case.rec, x);
     let [gate, up] = [0, 1].map(|_| {
         let w = case.weight(g, ty, n, cols);

@@ -36,16 +36,16 @@ fn reads(node: &Option<Node>, t: Tensor) -> bool {
 /// The place of the only reader of the row that the operation at `at` packs, and what it becomes when it packs it.
 fn reader(nodes: &[Option<Node>], at: usize, caps: &Caps) -> Option<(usize, Op)> {
     let (row, packed) = match &nodes[at].as_ref()?.op {
-        Op::MatmulVecNorm(norm) => (Normed { h: norm.h, u: norm.u, eps: norm.eps }, norm.packed),
-        Op::NormPackQ8(norm) => (Normed { h: norm.sum.map_or(norm.a, |(_, h)| h), u: norm.w, eps: norm.eps }, norm.packed),
+        Op::MatmulVecNorm(norm) => (Normed { h: norm.h, u: norm.u, eps: Some(norm.eps) }, norm.packed),
+        Op::NormPackQ8(norm) => (Normed { h: norm.sum.map_or(norm.a, |(_, h)| h), u: norm.w, eps: Some(norm.eps) }, norm.packed),
+        Op::PackQ8(pack) => (Normed { h: pack.x, u: None, eps: None }, pack.packed),
         _ => return None,
     };
     let mut readers = (at + 1..nodes.len()).filter(|&later| reads(&nodes[later], packed));
     let (reader, None) = (readers.next()?, readers.next()) else { return None };
     let op = match &nodes[reader].as_ref()?.op {
-        Op::MatmulGroup(group) => norm_pack_matmul_vec::packing(&row, group, caps),
         Op::MatmulGlu(glu) => norm_pack_matmul_vec_glu::packing(&row, glu, caps),
-        _ => None,
+        op => norm_pack_matmul_vec::packing(&row, op, caps),
     };
     Some((reader, op?))
 }
@@ -65,6 +65,7 @@ fn maker(nodes: &[Option<Node>], at: usize, read_back: &[Tensor]) -> Option<(Opt
             };
             of(b, norm.a).or_else(|| of(norm.a, b))
         }
+        Op::PackQ8(_) => Some((None, None)),
         _ => None,
     }
 }
@@ -125,6 +126,22 @@ mod tests {
             assert_eq!(rows(&CAPS, 256, kept, two), ["pack_q8", "matmul_vec_q8", "norm_pack_matmul_vec", "add"]);
             assert_eq!(rows(&CAPS, 256, kept, gated), ["pack_q8", "matmul_vec_q8", "norm_pack_matmul_vec_glu_silu", "matmul_vec_q8"]);
         }
+    }
+
+    #[test]
+    fn a_lone_product_packs_a_row_without_a_norm() {
+        let plan = |caps: &Caps, step: u32, dim: u32| {
+            let mut rec = Recorder::new(Counts { step, out: 0 }, &[]);
+            let h = rec.host_input(0, Shape::new(Lead::Step, step, dim));
+            let y = matmul(&mut rec, weight(0, 64, dim), h);
+            rec.output(y);
+            let options = PlanOptions { fast: true, ..PlanOptions::default() };
+            plan(&rec, caps, &options).unwrap().steps[0].dispatch.row.name
+        };
+        assert_eq!(plan(&CAPS, 1, 256), "norm_pack_matmul_vec");
+        assert_eq!(plan(&CAPS, 1, 1536 + 256), "pack_q8");
+        assert_eq!(plan(&CAPS, 2, 256), "pack_q8");
+        assert_eq!(plan(&Caps { max_workgroup: 256, ..CAPS }, 1, 256), "pack_q8");
     }
 
     #[test]
