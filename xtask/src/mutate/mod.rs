@@ -9,6 +9,7 @@ use faults::Fault;
 use gguf::GgmlType;
 use kernels::Device;
 use kernels::compose::{Kernel, Piece, instantiate};
+use kernels::parity::Case;
 use kernels::sweep::{Known, Target};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -26,7 +27,7 @@ const BRANCHING: ([&str; 4], usize) = (["sample.wgsl", "sample_scan.wgsl", "top_
 
 /// Files whose parts are used by some weight formats only, and the formats that have cases of their own, few of them: every one, or one with two
 /// scales to what the file calls a block or a unit, or whose rows neighbouring threads share.
-const BY_FORMAT: [(&str, Option<GgmlType>); 7] = [
+const BY_FORMAT: [(&str, Option<GgmlType>); 8] = [
     ("shaders/matmul_few_q8.wgsl", Some(GgmlType::Q6_K)),
     ("shaders/matmul_few_q8_glu.wgsl", Some(GgmlType::Q6_K)),
     ("shaders/matmul_few_q8_group.wgsl", Some(GgmlType::Q6_K)),
@@ -34,6 +35,7 @@ const BY_FORMAT: [(&str, Option<GgmlType>); 7] = [
     ("shaders/shared/few_rows.wgsl", Some(GgmlType::Q6_K)),
     ("shaders/shared/few_steps_8.wgsl", Some(GgmlType::Q6_K)),
     ("shaders/shared/few_tiles.wgsl", Some(GgmlType::Q4_K)),
+    ("shaders/quant/units/ready.wgsl", Some(GgmlType::Q5_K)),
 ];
 
 /// A kernel that a file is part of, with its cases.
@@ -41,8 +43,10 @@ struct User<'a> {
     target: &'a Target,
     /// How the file's identifiers are renamed in the kernel's text, once for each binding whose piece it is.
     places: Vec<Place>,
-    /// The cases, and whether each runs split. The one that was red last comes first: neighbouring faults show in the same.
+    /// The cases so far, and whether each runs split. The one that was red last comes first: neighbouring faults show in the same.
     known: Vec<(Known, bool)>,
+    /// The cases that no fault has needed yet.
+    further: Box<dyn Iterator<Item = Case> + 'a>,
 }
 
 /// A prefix and the name of a binding that takes its place; `None` where the text stands as it is.
@@ -123,7 +127,7 @@ fn renamed(text: &str, binding: Option<(&str, &str)>) -> String {
 }
 
 /// The first kernel of every row, with and without subgroups and in every KV type, that the file is part of.
-fn users<'a>(device: &Device, targets: &'a [Target], path: &str, text: &str) -> anyhow::Result<Vec<User<'a>>> {
+fn users<'a>(device: &'a Device, targets: &'a [Target], path: &str, text: &str) -> anyhow::Result<Vec<User<'a>>> {
     let by_format = BY_FORMAT.iter().find(|(file, _)| *file == path).map(|(_, alone)| *alone);
     let wanted = match path.starts_with("shaders/quant/") {
         true => FORMAT_CASES,
@@ -149,12 +153,7 @@ fn users<'a>(device: &Device, targets: &'a [Target], path: &str, text: &str) -> 
     let wanted = (ENOUGH / found.len().max(1)).clamp(FEW, wanted);
     let mut users = vec![];
     for (target, places) in found.into_values() {
-        let cases = target.cases(device.caps(), 0, wanted);
-        let known = cases.enumerate().map(|(n, case)| Ok((Known::new(case)?, n % 2 == 1)));
-        let known = known.collect::<Result<_, kernels::Error>>().with_context(|| target.kernel.label())?;
-        let mut user = User { target, places, known };
-        anyhow::ensure!(!user.red(device)?, "{} is red before any fault is planted", target.kernel.label());
-        users.push(user);
+        users.push(User { target, places, known: vec![], further: Box::new(target.cases(device.caps(), 0, wanted)) });
     }
     Ok(users)
 }
@@ -205,7 +204,7 @@ fn red(device: &Device, text: &str, mutant: &str, users: &mut [User<'_>]) -> any
             continue;
         }
         valid = true;
-        if user.red(&device.with_source(kernel, source))? {
+        if user.red(device, &device.with_source(kernel, source))? {
             users[..=n].rotate_right(1);
             return Ok(Some(true));
         }
@@ -214,16 +213,26 @@ fn red(device: &Device, text: &str, mutant: &str, users: &mut [User<'_>]) -> any
 }
 
 impl User<'_> {
-    /// Whether any case is red on this device.
-    fn red(&mut self, device: &Device) -> anyhow::Result<bool> {
-        let kernel = &self.target.kernel;
-        for (n, (case, split)) in self.known.iter().enumerate() {
+    /// Whether any case is red on `faulty`, which is `device` but for a fault.
+    fn red(&mut self, device: &Device, faulty: &Device) -> anyhow::Result<bool> {
+        let label = self.target.kernel.label();
+        let holds = |device: &Device, (case, split): &(Known, bool)| {
             let compare = if *split { Known::compare_split } else { Known::compare };
-            if !compare(case, device, !kernel.subgroups).with_context(|| kernel.label())?.holds() {
+            Ok::<_, kernels::Error>(compare(case, device, !self.target.kernel.subgroups)?.holds())
+        };
+        let mut n = 0;
+        loop {
+            if n == self.known.len() {
+                let Some(case) = self.further.next() else { return Ok(false) };
+                let known = (Known::new(case).with_context(|| label.clone())?, n % 2 == 1);
+                anyhow::ensure!(holds(device, &known).with_context(|| label.clone())?, "{label} is red before any fault is planted");
+                self.known.push(known);
+            }
+            if !holds(faulty, &self.known[n]).with_context(|| label.clone())? {
                 self.known[..=n].rotate_right(1);
                 return Ok(true);
             }
+            n += 1;
         }
-        Ok(false)
     }
 }
