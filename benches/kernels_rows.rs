@@ -1,5 +1,5 @@
 //! The rows at the shapes of four models, on the best adapter: time, GB/s and GFLOP/s of one operation, and of a layer as it is
-//! planned. A software adapter gets the smallest model only. At the end stands what was not run: rows that the device lacks.
+//! planned. A software adapter gets the smallest model only. At the end stands what was not run: rows that the device lacks, or that other models have.
 //!
 //! Every plan repeats its operation, so that what a submission costs is spread thin. Rates count the bytes an operation must
 //! move and the arithmetic it must do, not what a kernel does.
@@ -36,6 +36,20 @@ struct Model {
     vocabulary: u32,
     types: &'static [GgmlType],
     gelu: bool,
+    softcap: Option<f32>,
+    family: Family,
+}
+
+/// What layers are made of beside the products that all have.
+#[derive(Copy, Clone)]
+enum Family {
+    /// Biases of queries, keys and values.
+    Qwen2,
+    /// Norms of heads.
+    Qwen3,
+    /// Norms of heads and values and behind what a layer adds, and an embedding of every layer's own; windows of so many keys, and layers without,
+    /// whose heads are longer.
+    Gemma4 { window: usize, global_dim: u32, per_layer: u32 },
 }
 
 const Q4_K_M: &[GgmlType] = &[GgmlType::Q4_K, GgmlType::Q6_K];
@@ -52,6 +66,8 @@ const MODELS: [Model; 4] = [
         vocabulary: 151_936,
         types: &[GgmlType::Q8_0, GgmlType::Q4_0, GgmlType::F16],
         gelu: false,
+        softcap: None,
+        family: Family::Qwen3,
     },
     Model {
         name: "qwen2.5-1.5b",
@@ -63,6 +79,8 @@ const MODELS: [Model; 4] = [
         vocabulary: 151_936,
         types: Q4_K_M,
         gelu: false,
+        softcap: None,
+        family: Family::Qwen2,
     },
     Model {
         name: "gemma4-e2b",
@@ -74,6 +92,8 @@ const MODELS: [Model; 4] = [
         vocabulary: 262_144,
         types: Q4_K_M,
         gelu: true,
+        softcap: None,
+        family: Family::Gemma4 { window: 512, global_dim: 512, per_layer: 256 },
     },
     Model {
         name: "qwen3-8b",
@@ -85,6 +105,52 @@ const MODELS: [Model; 4] = [
         vocabulary: 151_936,
         types: Q4_K_M,
         gelu: false,
+        softcap: None,
+        family: Family::Qwen3,
+    },
+];
+
+/// Shapes whose layers take rows that those of the four do not: heads of 64, heads of 128 and of 512 that share no keys, a softcap, and a GELU of few
+/// columns without a norm before it.
+const OTHERS: [Model; 3] = [
+    Model {
+        name: "qwen2.5-0.5b",
+        embedding: 896,
+        heads: 14,
+        kv_heads: 2,
+        head_dim: 64,
+        ffn: 4864,
+        vocabulary: 151_936,
+        types: &[GgmlType::Q8_0],
+        gelu: false,
+        softcap: None,
+        family: Family::Qwen2,
+    },
+    Model {
+        name: "8 heads of 128",
+        embedding: 1024,
+        heads: 8,
+        kv_heads: 8,
+        head_dim: 128,
+        ffn: 3072,
+        vocabulary: 151_936,
+        types: &[GgmlType::Q8_0],
+        gelu: true,
+        softcap: None,
+        family: Family::Qwen3,
+    },
+    Model {
+        name: "2 heads of 512",
+        embedding: 1024,
+        heads: 2,
+        kv_heads: 2,
+        head_dim: 512,
+        ffn: 3072,
+        vocabulary: 151_936,
+        types: &[GgmlType::Q8_0],
+        gelu: true,
+        softcap: Some(50.0),
+        family: Family::Qwen3,
     },
 ];
 
@@ -98,7 +164,7 @@ fn chunk(device: &Device) -> u32 {
 
 /// Sequences of batches, likewise.
 fn batches(device: &Device) -> &'static [u32] {
-    if device.adapter().class == Class::Software { &[8] } else { &[8, 32, 64] }
+    if device.adapter().class == Class::Software { &[8] } else { &[2, 4, 8, 16, 32, 64] }
 }
 
 /// One operation to be timed: what it reads, and a plan of `repeats` of it.
@@ -156,11 +222,13 @@ impl Bench {
 
     /// Times what is recorded, `repeats` of something.
     fn timed(self, c: &mut Criterion, repeats: u32, options: &PlanOptions) {
-        let mut states = States::new(&self.executor, &self.kinds, 1, CONTEXT).expect("room for the states");
+        let sequences = self.input.sequences.iter().max().map_or(1, |last| last + 1);
+        let mut states = States::new(&self.executor, &self.kinds, sequences, CONTEXT).expect("room for the states");
         let mut plan = self.executor.plan(self.rec, &Arc::new(self.weights), options).expect("a plan");
         let steps = plan.planned().map_or(&[][..], |planned| &planned.steps);
+        let steps: Vec<_> = steps.iter().filter(|step| step.dispatch.when.holds(&self.input)).collect();
         RUN.lock().expect("no panic").extend(steps.iter().map(|step| step.kernel.row.name));
-        let all = steps.iter().map(|step| work(step, &states, &self.input)).fold(Work::default(), Work::plus);
+        let all = steps.into_iter().map(|step| work(step, &states, &self.input)).fold(Work::default(), Work::plus);
         let one = all.divided(u64::from(repeats));
         // Drivers compile late: the first run pays for it.
         once(&mut plan, &mut states, &self.input, 1);
@@ -245,7 +313,7 @@ fn experts(c: &mut Criterion, device: &Device) {
     }
 }
 
-/// Columns that are no multiple of 4, which rows of their own read.
+/// Columns, and rows of weights, that are no multiple of 4, which rows of their own read.
 const ODD: u32 = 1023;
 
 fn tails(c: &mut Criterion, device: &Device) {
@@ -262,6 +330,13 @@ fn tails(c: &mut Criterion, device: &Device) {
         b.run(c, 4, |rec| {
             ops::matmul_experts(rec, w, 0..EXPERT_FFN, x, &routes);
         });
+    }
+    for ty in [GgmlType::F16, GgmlType::Q8_0] {
+        let mut b = Bench::new(device, &format!("matmul fast tail {} {ODD}x{EMBEDDING}", ty.name().to_lowercase()), chunk(device), &[]);
+        let (w, x) = (b.matrix(ty, ODD, EMBEDDING), b.tensor(Lead::Step, EMBEDDING));
+        let y = ops::matmul(&mut b.rec, w, x);
+        b.rec.output(y);
+        b.timed(c, 1, &PlanOptions { fast: true, ..PlanOptions::default() });
     }
 }
 
@@ -407,13 +482,14 @@ fn rows(c: &mut Criterion) {
     experts(c, &device);
     tails(c, &device);
     lengths(c, &device);
-    let models = if device.adapter().class == Class::Software { &MODELS[..1] } else { &MODELS };
-    for m in models {
+    let software = device.adapter().class == Class::Software;
+    OTHERS.iter().filter(|_| !software).for_each(|m| layer::layers(c, &device, m));
+    for m in if software { &MODELS[..1] } else { &MODELS } {
         products(c, &device, m);
         elements(c, &device, m);
         attention(c, &device, m);
         logits(c, &device, m);
-        layer::layer(c, &device, m);
+        layer::layers(c, &device, m);
     }
     let run = RUN.lock().expect("no panic");
     let left: Vec<&str> = ops::ROWS.iter().map(|row| row.name).filter(|name| !run.contains(name)).collect();
