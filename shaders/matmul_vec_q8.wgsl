@@ -1,8 +1,7 @@
-// y[row_base + r] = f sum_k w[r, k] x[k] + bias[row_base + r], with f the factor of the norm that was left to the readers of x, or 1; where cap > 0,
-// cap tanh(y / cap) of that (soft_cap.wgsl)
+// y[row_base + r] = f sum_k w[r, k] x[k] + bias[row_base + r], with f the factor of the norm that was left to the readers of x, or 1
 // x one row of activations in 8 bits (pack_q8.wgsl), w [row_count, k] in a format with units, bias f32 (if has_bias), y f32. One workgroup
 // of WG lanes (lanes_32.wgsl, lanes_96.wgsl, lanes_192.wgsl) for two rows of w.
-struct Params { k: u32, row_base: u32, row_count: u32, has_bias: u32, exchange: u32, cap: f32 }
+struct Params { k: u32, row_base: u32, row_count: u32, has_bias: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> w: array<vec4<u32>>;
@@ -48,10 +47,6 @@ fn matmul_vec_q8(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
             sum += parts[4u * part + lid];
             share += parts[4u * part + ROWS];
         }
-        var v = sum * acts_factor(share) + added;
-        if (params.cap > 0.0) {
-            v = soft_cap(v, params.cap);
-        }
-        y[at] = v;
+        y[at] = sum * acts_factor(share) + added;
     }
 }

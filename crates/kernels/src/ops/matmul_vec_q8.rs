@@ -3,7 +3,7 @@
 use super::add::add_bias;
 use super::matmul::{Matmul, Operand};
 use super::pack_q8::{BLOCK, activations};
-use super::{Io, Operation, Work, add, pack_q8, rms_norm, softcap};
+use super::{Io, Operation, Work, add, pack_q8, rms_norm};
 use crate::exec::cpu::Host;
 use crate::format;
 use crate::parity::{Case, Gen};
@@ -15,9 +15,9 @@ kernel! {
     MATMUL_VEC_Q8: "matmul_vec_q8",
     entry: "matmul_vec_q8",
     wgsl: [
-        "matmul_vec_q8.wgsl", "shared/lanes_32.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/soft_cap.wgsl", "shared/grid.wgsl"
+        "matmul_vec_q8.wgsl", "shared/lanes_32.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
-    params: Params { k: u32, row_base: u32, row_count: u32, has_bias: u32, exchange: u32, cap: f32 },
+    params: Params { k: u32, row_base: u32, row_count: u32, has_bias: u32, exchange: u32 },
     bindings: Bind { x: Read, w: Units, bias: Read, y: Write },
     cpu: cpu_ref::matmul_vec,
     nmse: 1e-10,
@@ -26,14 +26,14 @@ kernel! {
 kernel! {
     MATMUL_VEC_Q8_LONG: "matmul_vec_q8_long" = MATMUL_VEC_Q8 with
     wgsl: [
-        "matmul_vec_q8.wgsl", "shared/lanes_192.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/soft_cap.wgsl", "shared/grid.wgsl"
+        "matmul_vec_q8.wgsl", "shared/lanes_192.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ]
 }
 
 kernel! {
     MATMUL_VEC_Q8_MIDDLE: "matmul_vec_q8_middle" = MATMUL_VEC_Q8 with
     wgsl: [
-        "matmul_vec_q8.wgsl", "shared/lanes_96.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/soft_cap.wgsl", "shared/grid.wgsl"
+        "matmul_vec_q8.wgsl", "shared/lanes_96.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ]
 }
 
@@ -64,19 +64,19 @@ pub fn matmul_q8(rec: &mut Recorder, w: Weight, packed: Tensor) -> Tensor {
 
 /// The dispatches of a product with one row of packed activations, one for each part of the weight.
 pub fn lower(op: &Matmul, cx: &Lower<'_>) -> Vec<Dispatch> {
-    ended(op, op.bias.into(), 0.0, op.y, cx)
+    summed(op, op.bias.map(Arg::from), op.y, cx)
 }
 
-/// The same of `to` = product + `bias`, softly limited to `cap` where that is more than 0.
-pub(super) fn ended(op: &Matmul, bias: Arg, cap: f32, to: Tensor, cx: &Lower<'_>) -> Vec<Dispatch> {
+/// The same of `to` = product + `bias`.
+pub(super) fn summed(op: &Matmul, bias: Option<Arg>, to: Tensor, cx: &Lower<'_>) -> Vec<Dispatch> {
     let Weight { ty, rows: n, cols: k, .. } = op.w;
     let one = |(part, range): (usize, std::ops::Range<u32>)| {
         let w = Arg::Weight(op.w, part as u32);
-        let bind = Bind { x: op.x.into(), w, bias, y: to.into() };
+        let bind = Bind { x: op.x.into(), w, bias: bias.unwrap_or(Arg::None), y: to.into() };
         let row_count = range.len() as u32;
         let grid = Grid::PerRow { lead: op.x.shape, per_row: row_count.div_ceil(ROWS) };
-        let (has_bias, exchange) = (u32::from(bias != Arg::None), cx.caps.subgroup_size);
-        let dispatch = bind.dispatch(Params { k, row_base: range.start, row_count, has_bias, exchange, cap }, grid);
+        let (has_bias, exchange) = (u32::from(bias.is_some()), cx.caps.subgroup_size);
+        let dispatch = bind.dispatch(Params { k, row_base: range.start, row_count, has_bias, exchange }, grid);
         let steps = k / if ty.block_size() == 32 { 32 } else { 64 };
         match k > LONG {
             true => Dispatch { row: &MATMUL_VEC_Q8_LONG, ..dispatch },
@@ -105,7 +105,7 @@ impl Operation for MatmulVecAdd {
     }
 
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
-        ended(&self.product, self.a.into(), 0.0, self.h, cx)
+        summed(&self.product, Some(self.a.into()), self.h, cx)
     }
 
     fn cpu(&self, _: &mut Host<'_>) {
@@ -113,7 +113,7 @@ impl Operation for MatmulVecAdd {
     }
 }
 
-/// Every format with units, rows of less and of more than the lanes read at a time, and of so many that more lanes read them, row counts at the workgroup's edges, blocks of zeros, results with and without a bias and a soft limit, and activations whose norm's factor is left to the
+/// Every format with units, rows of less and of more than the lanes read at a time, and of so many that more lanes read them, row counts at the workgroup's edges, blocks of zeros, and activations whose norm's factor is left to the
 /// product: a single result of these could cancel to nothing, where a relative error tells nothing.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
@@ -128,7 +128,6 @@ pub fn case(g: &mut Gen) -> Case {
     let bias = g.coin().then(|| case.vector(g, n));
     let y = matmul_q8(&mut case.rec, w, packed);
     let y = bias.map_or(y, |b| add_bias(&mut case.rec, y, b));
-    let y = if g.coin() { softcap(&mut case.rec, y, g.pick(&[30.0, 8.0])) } else { y };
     case.expect(y);
     case
 }

@@ -5,7 +5,6 @@ use crate::device::Caps;
 use crate::ops::{
     Op, Operation, attention_batch, attention_merge, attention_short, glu_pack_f16, glu_pack_q8, matmul_few_pair, matmul_few_triple,
     matmul_vec_glu, matmul_vec_group, matmul_vec_norm, norm_add, norm_pack_f16, norm_pack_q8, norm_rope, norm_rope_append, norm_rope_heads,
-    softcap,
 };
 use crate::record::Node;
 use crate::tensor::{State, StateKind, Tensor};
@@ -81,7 +80,6 @@ const RULES: &[Rule] = &[
     matmul_vec_group::absorb,
     matmul_few_triple::absorb,
     matmul_few_pair::absorb,
-    softcap::absorb,
 ];
 
 /// Applies the rules once, front to back.
@@ -113,7 +111,7 @@ pub fn absorb(nodes: Vec<Node>, read_back: &[Tensor], states: &[StateKind], caps
 #[cfg(test)]
 mod tests {
     use crate::device::Caps;
-    use crate::ops::{add, matmul, rms_norm, scale, softcap};
+    use crate::ops::{add, matmul, rms_norm, scale};
     use crate::plan::{PlanOptions, plan};
     use crate::record::Recorder;
     use crate::tensor::{Counts, Lead, Shape, Tensor, Weight};
@@ -126,22 +124,6 @@ mod tests {
         then(&mut rec, inputs);
         let options = PlanOptions { fast: true, ..PlanOptions::default() };
         plan(&rec, &Caps::WEBGPU, &options).unwrap().steps.iter().map(|step| step.dispatch.row.name).collect()
-    }
-
-    #[test]
-    fn a_product_of_one_row_limits_what_nobody_else_reads() {
-        let limited = |kept: bool| {
-            move |rec: &mut Recorder, [x, _]: [Tensor; 2]| {
-                let product = matmul(rec, Weight { id: 0, ty: GgmlType::Q8_0, rows: 64, cols: 256 }, x);
-                let y = softcap(rec, product, 30.0);
-                for t in [Some(y), kept.then_some(product)].into_iter().flatten() {
-                    rec.output(t);
-                }
-            }
-        };
-        assert_eq!(rows(1, limited(false)), ["pack_q8", "matmul_vec_q8"]);
-        assert_eq!(rows(1, limited(true)), ["pack_q8", "matmul_vec_q8", "softcap"]);
-        assert_eq!(rows(2, limited(false)).last(), Some(&"softcap"));
     }
 
     #[test]

@@ -31,9 +31,9 @@ const ACTS_OWN: &str = "shaders/shared/acts_own.wgsl";
 const REDUCE: &str = "shaders/shared/reduce.wgsl";
 const REDUCE_SUBGROUP: &str = "shaders/shared/reduce_subgroup.wgsl";
 const SILU4: &str = "shaders/shared/silu4.wgsl";
-const SOFT_CAP: &str = "shaders/shared/soft_cap.wgsl";
 const SQUARE_SUMS: &str = "shaders/shared/square_sums.wgsl";
 const SILU: &str = "shaders/silu.wgsl";
+const SOFTCAP: &str = "shaders/softcap.wgsl";
 const SWIGLU: &str = "shaders/swiglu.wgsl";
 
 pub(super) const ALLOWED: &[Allowed] = &[
@@ -107,9 +107,9 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(REDUCE_SUBGROUP, "comparison", "i <", "the scratch past the subgroups is zero, as workgroup memory starts"),
     allow(REDUCE_SUBGROUP, "barrier dropped", "    workgroupBarrier();", AGAIN),
     allow(SILU4, "comparison", "g >= vec4<f32>(0.0)", HALVES),
-    allow(SOFT_CAP, "comparison", "abs(z) < 0.25", "both forms agree where they meet"),
     allow(SQUARE_SUMS, "comparison", "if (sums.y > 1e-12)", "both forms agree where they meet"),
     allow(SQUARE_SUMS, "sign", "+ eps * SMALLER * SMALLER", "eps times 2^-128 is nothing beside such sums"),
     allow(SILU, "comparison", "v >= 0.0", HALVES),
+    allow(SOFTCAP, "comparison", "abs(z) < 0.25", "both forms agree where they meet"),
     allow(SWIGLU, "comparison", "g >= 0.0", HALVES),
 ];
