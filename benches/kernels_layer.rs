@@ -1,6 +1,7 @@
 //! Whole decoder layers as the planner fuses and narrows them, at the shapes of a model: the rows that only plans make.
 
-use crate::{Bench, CONTEXT, Family, Model, batches, chunk};
+use crate::models::{Family, Model};
+use crate::{Bench, CONTEXT, batches, chunk};
 use cpu_ref::{KvType, Mask};
 use criterion::Criterion;
 use gguf::GgmlType;
