@@ -93,7 +93,8 @@ fn attention_coop(
         while (past < count && sequences[min(t0 + past, params.rows - 1u)] == owner) {
             let next = positions[t0 + past] + 1u;
             from_key = min(from_key, select(0u, next - min(next, params.window), params.window > 0u));
-            to_key = max(to_key, ends[t0 + past] + params.causal);
+            let end = ends[t0 + past];
+            to_key = max(to_key, end + params.causal);
             past++;
         }
         let mine = vec2<u32>(seen.x, select(0u, seen.y, row / group >= first && row / group < past));
@@ -156,7 +157,7 @@ fn attention_coop(
                 o7 = add(o7, p, column + 28u);
             }
         }
-        first = past;
+        first = max(past, first + 1u);
     }
     workgroupBarrier();
     totals(softmax, row);

@@ -1,13 +1,14 @@
 // The matrices of a subgroup of attention_coop.wgsl: 16 or 32 queries (BAND), by 16 columns of the head, by 16 or 32 keys (KEYS).
 // What goes through workgroup memory here is the subgroup's own.
+const_assert BAND == 16u || KEYS == 16u;
 alias Left = coop_mat16x16<f16, A>;
 alias Sums = coop_mat16x16<f32, C>;
 // The upper and the lower 16 queries; the lower ones are not used where there are 16.
 struct Queries { upper: Left, lower: Left }
 struct Column { upper: Sums, lower: Sums }
-// The same for the first and the second 16 keys.
-struct Scores { upper: Sums, lower: Sums, upper_far: Sums, lower_far: Sums }
-struct Weights { upper: Left, lower: Left, upper_far: Left, lower_far: Left }
+// The same for the first and the second 16 keys: there are no more than 16 queries or no more than 16 keys.
+struct Scores { upper: Sums, lower: Sums, upper_far: Sums }
+struct Weights { upper: Left, lower: Left, upper_far: Left }
 
 // 16 columns of the scaled queries, as f16: `starts` has a lane's quad of every eighth query.
 fn queries(starts: vec4<u32>, region: u32, lane: u32) -> Queries {
@@ -38,9 +39,6 @@ fn score(sums: Scores, left: Queries, column: u32) -> Scores {
     if (KEYS > 16u) {
         let far = coopLoad<coop_mat16x16<f16, B>>(&kv[16u * WIDE + column], WIDE);
         s.upper_far = coopMultiplyAdd(left.upper, far, s.upper_far);
-        if (BAND > 16u) {
-            s.lower_far = coopMultiplyAdd(left.lower, far, s.lower_far);
-        }
     }
     return s;
 }
@@ -53,9 +51,6 @@ fn leave_scores(s: Scores, part: u32) {
     }
     if (BAND > 16u) {
         put(s.lower, part + 16u * SCORES);
-        if (KEYS > 16u) {
-            put(s.lower_far, part + 16u * SCORES + 4u);
-        }
     }
 }
 
@@ -75,9 +70,6 @@ fn weights(band0: u32) -> Weights {
     }
     if (BAND > 16u) {
         p.lower = coopLoadT<Left>(&ps[(band0 + 16u) * PITCH], PITCH);
-        if (KEYS > 16u) {
-            p.lower_far = coopLoadT<Left>(&ps[(band0 + 16u) * PITCH + 4u], PITCH);
-        }
     }
     return p;
 }
@@ -93,9 +85,6 @@ fn add(sums: Column, p: Weights, column: u32) -> Column {
     if (KEYS > 16u) {
         let far = coopLoadT<coop_mat16x16<f16, B>>(&kv[16u * WIDE + column], WIDE);
         o.upper = coopMultiplyAdd(p.upper_far, far, o.upper);
-        if (BAND > 16u) {
-            o.lower = coopMultiplyAdd(p.lower_far, far, o.lower);
-        }
     }
     return o;
 }

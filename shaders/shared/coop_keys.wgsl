@@ -4,7 +4,7 @@
 const UNITS = HEAD / 8u;
 const STEP = WG / UNITS;
 const LOADS = KEYS / STEP;
-const_assert LOADS * STEP == KEYS && (LOADS == 1u || LOADS == 2u || LOADS == 4u);
+const_assert LOADS * STEP == KEYS && (LOADS == 2u || LOADS == 4u);
 struct Keys { a: k_state_Stored, b: k_state_Stored, c: k_state_Stored, d: k_state_Stored }
 struct Values { a: v_state_Stored, b: v_state_Stored, c: v_state_Stored, d: v_state_Stored }
 
@@ -20,9 +20,7 @@ fn load_k(base: u32, slot: u32, most: u32, kv_head: u32, lid: u32) -> Keys {
     let i = lid / UNITS;
     var keys: Keys;
     keys.a = k_state_fetch8(key_row(base, slot, i, most), width, unit);
-    if (LOADS > 1u) {
-        keys.b = k_state_fetch8(key_row(base, slot, i + STEP, most), width, unit);
-    }
+    keys.b = k_state_fetch8(key_row(base, slot, i + STEP, most), width, unit);
     if (LOADS > 2u) {
         keys.c = k_state_fetch8(key_row(base, slot, i + 2u * STEP, most), width, unit);
         keys.d = k_state_fetch8(key_row(base, slot, i + 3u * STEP, most), width, unit);
@@ -36,9 +34,7 @@ fn load_v(base: u32, slot: u32, most: u32, kv_head: u32, lid: u32) -> Values {
     let i = lid / UNITS;
     var values: Values;
     values.a = v_state_fetch8(key_row(base, slot, i, most), width, unit);
-    if (LOADS > 1u) {
-        values.b = v_state_fetch8(key_row(base, slot, i + STEP, most), width, unit);
-    }
+    values.b = v_state_fetch8(key_row(base, slot, i + STEP, most), width, unit);
     if (LOADS > 2u) {
         values.c = v_state_fetch8(key_row(base, slot, i + 2u * STEP, most), width, unit);
         values.d = v_state_fetch8(key_row(base, slot, i + 3u * STEP, most), width, unit);
@@ -48,9 +44,7 @@ fn load_v(base: u32, slot: u32, most: u32, kv_head: u32, lid: u32) -> Values {
 
 fn stage_k(keys: Keys, lid: u32) {
     stage(k_state_open8(keys.a), 0u, lid);
-    if (LOADS > 1u) {
-        stage(k_state_open8(keys.b), 1u, lid);
-    }
+    stage(k_state_open8(keys.b), 1u, lid);
     if (LOADS > 2u) {
         stage(k_state_open8(keys.c), 2u, lid);
         stage(k_state_open8(keys.d), 3u, lid);
@@ -59,9 +53,7 @@ fn stage_k(keys: Keys, lid: u32) {
 
 fn stage_v(values: Values, lid: u32) {
     stage(v_state_open8(values.a), 0u, lid);
-    if (LOADS > 1u) {
-        stage(v_state_open8(values.b), 1u, lid);
-    }
+    stage(v_state_open8(values.b), 1u, lid);
     if (LOADS > 2u) {
         stage(v_state_open8(values.c), 2u, lid);
         stage(v_state_open8(values.d), 3u, lid);

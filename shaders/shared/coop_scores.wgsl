@@ -1,6 +1,6 @@
 // The softmax of attention_coop.wgsl: PER_ROW threads to a query, each with every PER_ROW-th quad of a tile's keys.
 const TURNS = KEYS / 4u / PER_ROW;
-const_assert TURNS <= 4u;
+const_assert TURNS <= 4u && (PER_ROW == 2u || PER_ROW == 4u) && WG == PER_ROW * ROWS;
 // The score that a query's weights are relative to, and the sum of a thread's weights.
 struct Softmax { most: f32, total: f32 }
 
@@ -23,7 +23,7 @@ fn scores_of(row: u32, turn: u32, lane: u32, key0: u32, seen: vec2<u32>) -> vec4
         return vec4<f32>(LOWEST);
     }
     let quad = lane + turn * PER_ROW;
-    let at = min(row, ROWS - 1u) * SCORES + quad;
+    let at = row * SCORES + quad;
     var s = scores[at];
     if (SLICES > 1u) {
         s += scores[at + ROWS * SCORES];
@@ -45,9 +45,7 @@ fn weight(row: u32, turn: u32, lane: u32, s: vec4<f32>, most: f32) -> f32 {
         return 0.0;
     }
     let p = select(vec4<f32>(0.0), exp(s - most), s > vec4<f32>(LOWEST));
-    if (row < ROWS) {
-        ps[row * PITCH + lane + turn * PER_ROW] = vec4<f16>(p);
-    }
+    ps[row * PITCH + lane + turn * PER_ROW] = vec4<f16>(p);
     return (p.x + p.y) + (p.z + p.w);
 }
 
@@ -59,24 +57,17 @@ fn weigh(before: Softmax, row: u32, lane: u32, key0: u32, seen: vec2<u32>) -> So
     let s3 = scores_of(row, 3u, lane, key0, seen);
     let largest = max(max(s0, s1), max(s2, s3));
     var tile_most = max(max(largest.x, largest.y), max(largest.z, largest.w));
-    if (PER_ROW > 1u) {
-        tile_most = max(tile_most, subgroupShuffleXor(tile_most, 1u));
-    }
+    tile_most = max(tile_most, subgroupShuffleXor(tile_most, 1u));
     if (PER_ROW > 2u) {
         tile_most = max(tile_most, subgroupShuffleXor(tile_most, 2u));
-    }
-    if (PER_ROW > 4u) {
-        tile_most = max(tile_most, subgroupShuffleXor(tile_most, 4u));
     }
     let raise = tile_most > before.most + RAISE;
     let most = select(before.most, tile_most, raise);
     let shrink = exp(before.most - most);
     if (raise && before.most > LOWEST) {
-        raised[min(row, ROWS - 1u) / BAND] = 1u;
+        raised[row / BAND] = 1u;
     }
-    if (row < ROWS) {
-        shrinks[row] = shrink;
-    }
+    shrinks[row] = shrink;
     let near = weight(row, 0u, lane, s0, most) + weight(row, 1u, lane, s1, most);
     let far = weight(row, 2u, lane, s2, most) + weight(row, 3u, lane, s3, most);
     return Softmax(most, before.total * shrink + (near + far));
@@ -85,16 +76,9 @@ fn weigh(before: Softmax, row: u32, lane: u32, key0: u32, seen: vec2<u32>) -> So
 // Leaves what the results are multiplied by: one over the sum of weights.
 fn totals(softmax: Softmax, row: u32) {
     var total = softmax.total;
-    if (PER_ROW > 1u) {
-        total += subgroupShuffleXor(total, 1u);
-    }
+    total += subgroupShuffleXor(total, 1u);
     if (PER_ROW > 2u) {
         total += subgroupShuffleXor(total, 2u);
     }
-    if (PER_ROW > 4u) {
-        total += subgroupShuffleXor(total, 4u);
-    }
-    if (row < ROWS) {
-        shrinks[row] = 1.0 / total;
-    }
+    shrinks[row] = 1.0 / total;
 }

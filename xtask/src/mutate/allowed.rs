@@ -27,6 +27,8 @@ const UNSEEN: &str = "whether a subgroup is so late or so early that another's v
 const APART: &str = "without subgroups of 32 threads neighbours share nothing";
 /// Such faults may be seen or not, so that an entry for them is never stale.
 pub const CHANCE: [&str; 3] = [RACES, UNSEEN, APART];
+/// Such faults are not planted.
+pub const ENDLESS: &str = "a walk over as many keys as a number can count keeps a GPU from everything else";
 const TWICE: &str = "every thread holds the same result, so any of them may store it, or all";
 const WHOLE: &str = "grids of plans that write states come out whole below 65,535 rows, so there is no workgroup past the end";
 const SPARE: &str = "the sums of the upper half are spare; on hardware this races, lavapipe runs lanes in step and subgroups in order";

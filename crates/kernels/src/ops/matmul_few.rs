@@ -149,13 +149,13 @@ pub(super) fn activations(case: &mut Case, g: &mut Gen, cols: u32, fewest: u32) 
     }
 }
 
-/// Every format with units, rows at the edges of bands, columns that leave subgroups without any, activations far outside the range of f16, all
-/// alike, or a norm's; as the planner makes it of a plain product.
+/// Every format with units, rows at the edges of bands, columns of which subgroups have none, some, and some twice, activations far outside the range
+/// of f16, all alike, or a norm's; as the planner makes it of a plain product.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, ty) = (g.pick(&[9, 16, 17, 32, 33, 64]), g.format_with(|f| f.units.is_some()));
     // Of each form as many: of few columns, of many columns by few rows, and by more.
     let (n, cols) = match g.pick(&[0, 1, 2]) {
-        0 => (g.pick(&[1, 15, 16, 17, 31, 33, 97]), g.cols(ty)),
+        0 => (g.pick(&[1, 15, 16, 17, 31, 33, 97]), g.cols(ty) + g.pick(&[0, LONG_COLUMNS / 2])),
         1 => (g.pick(&[1, 15, 16, 17, 31, 33, 97]), g.cols(ty) + LONG_COLUMNS),
         _ => (TILE * FEWER_WORKGROUPS + 1, LONG_COLUMNS),
     };

@@ -115,7 +115,8 @@ impl Operation for MatmulFewPair {
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let (n, other_n) = g.pick(&[(TILE * LEAST_WORKGROUPS - 97, 97), (31, TILE * LEAST_WORKGROUPS), (TILE * 72 + 1, TILE * 72)]);
-    let cols = g.cols(ty);
+    // Subgroups have units once and twice.
+    let cols = g.cols(ty) + g.pick(&[0, 512]);
     recorded(g, cols, &[(n, ty), (other_n, ty)])
 }
 

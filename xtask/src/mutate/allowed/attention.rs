@@ -1,6 +1,6 @@
 //! Of attention, its states and the heads that go there.
 
-use super::{ALIKE, APART, Allowed, CLAMPED, DROPPED, EIGHT, EMPTY, EXIT, RACES, SCALED, TWICE, UNSEEN, WHOLE, allow};
+use super::{ALIKE, APART, Allowed, CLAMPED, DROPPED, EIGHT, EMPTY, ENDLESS, EXIT, RACES, SCALED, TWICE, UNSEEN, WHOLE, allow};
 
 const SURPLUS: &str = "what threads and heads too many compute is not read";
 const RAISED: &str = "a score too many can only raise the running maximum, which cancels";
@@ -25,6 +25,8 @@ const COLUMNS: &str = "a slice has 64 or 128 columns; what is computed of others
 const NO_QUERY: &str = "keys that no query sees weigh nothing";
 const EVEN: &str = "cooperative loads begin at multiples of 16 bytes, here at the one before";
 const BANDS: &str = "there are 16 or 32 queries and keys; what is computed of others is not read";
+const ONE: &str = "sums whose reference is as it was are scaled by one";
+const PADDING: &str = "there are one, two or four; what is past the end is clamped to padding, which is zero or not read";
 const SECOND: &str = "what the second group of a neighbourhood gathers is not read";
 
 const ATTENTION: &str = "shaders/attention.wgsl";
@@ -41,6 +43,8 @@ const ATTENTION_SHORT_WHOLE: &str = "shaders/attention_short_whole.wgsl";
 const ATTENTION_SPLIT: &str = "shaders/attention_split.wgsl";
 const BATCH_HEADS: &str = "shaders/shared/batch_heads.wgsl";
 const COOP_BANDS: &str = "shaders/shared/coop_bands.wgsl";
+const COOP_KEYS: &str = "shaders/shared/coop_keys.wgsl";
+const COOP_SCORES: &str = "shaders/shared/coop_scores.wgsl";
 const DEEP_KEYS: &str = "shaders/shared/deep_keys.wgsl";
 const SLICE_8: &str = "shaders/shared/slice_8.wgsl";
 const SLICE_16: &str = "shaders/shared/slice_16.wgsl";
@@ -108,8 +112,17 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_COOP, "off by one", "var to_key =", "every row sees a key"),
     allow(ATTENTION_COOP, "off by one", "s = score(s, q", EVEN),
     allow(ATTENTION_COOP, "off by one", "= add(o", EVEN),
+    allow(ATTENTION_COOP, "", "let count = min(tokens,", NO_QUERY),
+    allow(ATTENTION_COOP, "comparison", "first < count;) {", EMPTY),
     allow(ATTENTION_COOP, "sign", "while (past < count &&", "below count there are rows"),
     allow(ATTENTION_COOP, "comparison", "while (past < count &&", NO_QUERY),
+    allow(ATTENTION_COOP, "sign", "end + params.causal);", ENDLESS),
+    allow(ATTENTION_COOP, "sign", "last - min(key_start, last)", NUMBERS),
+    allow(ATTENTION_COOP, "comparison", "key0 < to_key;", NO_KEYS),
+    allow(ATTENTION_COOP, "", "if (lid < ROWS / BAND) {", CLAMPED),
+    allow(ATTENTION_COOP, "off by one", "raised[lid] = 0u;", ONE),
+    allow(ATTENTION_COOP, "sign", "let values = load_v(base, slot, last - key0", NUMBERS),
+    allow(ATTENTION_COOP, "barrier dropped", "    workgroupBarrier();", UNSEEN),
     allow(ATTENTION_COOP, "comparison", "slot >= params.capacity", TURNED),
     allow(ATTENTION_COOP, "sign", "ahead = load_k(base, slot, max(last, key0", NO_QUERY),
     allow(ATTENTION_DEEP_LONG, "product", "let sets =", ONE_ROW),
@@ -158,6 +171,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_SHORT, "guard dropped", "        if (stores) {", TWICE),
     allow(ATTENTION_SHORT, "", "if (n >= params.q_heads)", WHOLE),
     allow(ATTENTION_SHORT, "", "let place = Place(base,", DROPPED),
+    allow(ATTENTION_SHORT, "comparison", "most = select(LOWEST, s, lid < lanes);", RAISED),
     allow(ATTENTION_SHORT, "component", "let s = scores(vec4<f32>(slice_dot(query, finished(", "the four are one number"),
     allow(
         ATTENTION_SHORT,
@@ -248,6 +262,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_SHORT_WHOLE, "off by one", "lanes_other(pair, 16u, lid)", ALIKE),
     allow(ATTENTION_SHORT_WHOLE, "off by one", "total += lanes_other(total,", ALIKE),
     allow(ATTENTION_SHORT_WHOLE, "comparison", "for (var g = 1u; g < SUBS / 4u;", LAST),
+    allow(ATTENTION_SHORT_WHOLE, "guard dropped", "if (quarter == 0u)", RACES),
     allow(ATTENTION_SHORT_WHOLE, "", "if (lid < PART_QUADS)", SURPLUS),
     allow(ATTENTION_SPLIT, "comparison", "if (t >= params.rows)", WHOLE),
     allow(ATTENTION_SPLIT, "guard dropped", "if (t >= params.rows)", WHOLE),
@@ -297,6 +312,13 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(BATCH_HEADS, "", "if (h < HEADS + 2u)", SURPLUS),
     allow(COOP_BANDS, "", "if (BAND > 16u)", BANDS),
     allow(COOP_BANDS, "", "if (KEYS > 16u)", BANDS),
+    allow(COOP_BANDS, "off by one", "if (BAND > 16u && within.y)", BANDS),
+    allow(COOP_BANDS, "off by one", "both.lower = coopLoadT<Left>(", EVEN),
+    allow(COOP_KEYS, "", "if (LOADS > 2u)", PADDING),
+    allow(COOP_SCORES, "sign", "let t = min(t0 + row / group, params.rows - 1u);", SURPLUS),
+    allow(COOP_SCORES, "off by one", "select(0u, ends[t] + params.causal,", SURPLUS),
+    allow(COOP_SCORES, "", "if (SLICES > 1u)", PADDING),
+    allow(COOP_SCORES, "", "if (SLICES > 2u)", PADDING),
     allow(WHOLE_256, "off by one", "lanes_other(most, 2u, lid)", ALIKE),
     allow(WHOLE_256, "component", "most.x", ONE_NUMBER),
     allow(WHOLE_512, "off by one", "lanes_other2(most, 2u, lid)", ALIKE),

@@ -97,6 +97,8 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "        if (GROUPS > 1u)",
         "there are one or two groups; what is computed of a second that there is not is not stored",
     ),
+    allow(FEW_TILE, "guard dropped", "if (!AHEAD) {", AHEAD),
+    allow(FEW_TILE, "guard dropped", "if (AHEAD) {", AHEAD),
     allow(FEW_TILE, "", "var once =", "however often, there is nothing written to wait for"),
     allow(MATMUL_FEW_Q8, "comparison", "if (r0 >= params.row_count)", EXIT),
     allow(MATMUL_FEW_Q8, "sign", "params.row_count - 1u;", UNOWNED),
