@@ -39,6 +39,7 @@ const EMPTY: &str = "a turn past the last has nothing to add or to store";
 const SCALED: &str = "states without scales do not look at the largest";
 const UNOWNED: &str = "rows of other parts and past the end make results that are not stored";
 const ALIKE: &str = "neighbours hold the same by then, so that either will do";
+const EVEN: &str = "cooperative loads begin at multiples of 16 bytes, here at the one before";
 const EIGHT: &str = "the eight threads of a block run in step, as part of one subgroup, wherever subgroups have eight threads or more";
 const LATER: &str = "the part that owns the row comes later and writes it again";
 

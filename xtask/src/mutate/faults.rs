@@ -75,6 +75,9 @@ fn swaps(code: &str, add: &mut impl FnMut(&'static str, String)) {
         debug_assert!(in_headers || !header);
         for (at, _) in code.match_indices(right) {
             let (before, after) = (&code[..at], &code[at + right.len()..]);
+            if after.strip_prefix("0u").is_some_and(|rest| kind == "sign" && !word(rest.chars().next())) {
+                continue; // nothing, added or taken away
+            }
             let starts_word = !word(right.chars().next()) || !word(before.chars().next_back());
             let ends_word = !word(right.chars().next_back()) || !word(after.chars().next());
             if starts_word && ends_word {

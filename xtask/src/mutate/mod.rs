@@ -27,10 +27,11 @@ const BRANCHING: ([&str; 4], usize) = (["sample.wgsl", "sample_scan.wgsl", "top_
 
 /// Files whose parts are used by some weight formats only, and the formats that have cases of their own, few of them: every one, or one with two
 /// scales to what the file calls a block or a unit, or whose rows neighbouring threads share.
-const BY_FORMAT: [(&str, Option<GgmlType>); 8] = [
+const BY_FORMAT: [(&str, Option<GgmlType>); 9] = [
     ("shaders/matmul_few_q8.wgsl", Some(GgmlType::Q6_K)),
     ("shaders/matmul_few_q8_glu.wgsl", Some(GgmlType::Q6_K)),
     ("shaders/matmul_few_q8_group.wgsl", Some(GgmlType::Q6_K)),
+    ("shaders/shared/coop_groups.wgsl", Some(GgmlType::Q6_K)),
     ("shaders/shared/dot_q8.wgsl", None),
     ("shaders/shared/few_rows.wgsl", Some(GgmlType::Q6_K)),
     ("shaders/shared/few_steps_8.wgsl", Some(GgmlType::Q6_K)),

@@ -220,7 +220,7 @@ pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
     }
     case.hold(g, key.clone());
     // Unequal sequences: the first `split` rows are one, the rest the other.
-    let split = g.pick(&[rows, rows / 2, 1]);
+    let split = g.pick(&[rows, rows / 2, 1, rows - 1]);
     case.input.sequences = (0..rows).map(|t| u32::from(t >= split)).collect();
     // At the start of the state, or around its end.
     let somewhere = (g.bits() % u64::from(capacity)) as u32;

@@ -1,6 +1,6 @@
 //! Of attention, its states and the heads that go there.
 
-use super::{ALIKE, APART, Allowed, CLAMPED, DROPPED, EIGHT, EMPTY, ENDLESS, EXIT, RACES, SCALED, TWICE, UNSEEN, WHOLE, allow};
+use super::{ALIKE, APART, Allowed, CLAMPED, DROPPED, EIGHT, EMPTY, ENDLESS, EVEN, EXIT, RACES, SCALED, TWICE, UNSEEN, WHOLE, allow};
 
 const SURPLUS: &str = "what threads and heads too many compute is not read";
 const RAISED: &str = "a score too many can only raise the running maximum, which cancels";
@@ -23,9 +23,8 @@ const UNSTORED: &str = "scores past the last key are not stored";
 const BEFORE: &str = "before the first tile the sums are zero";
 const COLUMNS: &str = "a slice has 64 or 128 columns; what is computed of others is not read";
 const NO_QUERY: &str = "keys that no query sees weigh nothing";
-const EVEN: &str = "cooperative loads begin at multiples of 16 bytes, here at the one before";
 const BANDS: &str = "there are 16 or 32 queries and keys; what is computed of others is not read";
-const ONE: &str = "sums whose reference is as it was are scaled by one";
+const ONE: &str = "sums whose reference is as it was are scaled by one, and before the first keys they are zero";
 const PADDING: &str = "there are one, two or four; what is past the end is clamped to padding, which is zero or not read";
 const SECOND: &str = "what the second group of a neighbourhood gathers is not read";
 
@@ -116,7 +115,16 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(ATTENTION_COOP, "comparison", "first < count;) {", EMPTY),
     allow(ATTENTION_COOP, "sign", "while (past < count &&", "below count there are rows"),
     allow(ATTENTION_COOP, "comparison", "while (past < count &&", NO_QUERY),
+    allow(ATTENTION_COOP, "sign", "let next = positions[t0 + past] + 1u;", NO_QUERY),
+    allow(
+        ATTENTION_COOP,
+        "off by one",
+        "from_key = min(from_key,",
+        "a walk begins with a whole tile, and keys that no query sees weigh nothing",
+    ),
     allow(ATTENTION_COOP, "sign", "end + params.causal);", ENDLESS),
+    allow(ATTENTION_COOP, "", "let last = max(to_key, 1u) - 1u;", NUMBERS),
+    allow(ATTENTION_COOP, "minimum", "first = max(past, first + 1u);", "keys that all are counted twice weigh as much"),
     allow(ATTENTION_COOP, "sign", "last - min(key_start, last)", NUMBERS),
     allow(ATTENTION_COOP, "comparison", "key0 < to_key;", NO_KEYS),
     allow(ATTENTION_COOP, "", "if (lid < ROWS / BAND) {", CLAMPED),
@@ -314,11 +322,18 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(COOP_BANDS, "", "if (KEYS > 16u)", BANDS),
     allow(COOP_BANDS, "off by one", "if (BAND > 16u && within.y)", BANDS),
     allow(COOP_BANDS, "off by one", "both.lower = coopLoadT<Left>(", EVEN),
+    allow(COOP_BANDS, "off by one", "p.upper_far = coopLoadT<Left>(", EVEN),
     allow(COOP_KEYS, "", "if (LOADS > 2u)", PADDING),
     allow(COOP_SCORES, "sign", "let t = min(t0 + row / group, params.rows - 1u);", SURPLUS),
     allow(COOP_SCORES, "off by one", "select(0u, ends[t] + params.causal,", SURPLUS),
     allow(COOP_SCORES, "", "if (SLICES > 1u)", PADDING),
     allow(COOP_SCORES, "", "if (SLICES > 2u)", PADDING),
+    allow(COOP_SCORES, "comparison", "return row < tokens * group &&", RACES),
+    allow(COOP_SCORES, "off by one", "if (PER_ROW > 2u)", "there are two or four"),
+    allow(COOP_SCORES, "off by one", "subgroupShuffleXor(tile_most, 2u)", ALIKE),
+    allow(COOP_SCORES, "off by one", "subgroupShuffleXor(total, 2u)", ALIKE),
+    allow(COOP_SCORES, "", "let raise =", SOONER),
+    allow(COOP_SCORES, "", "if (raise && before.most > LOWEST)", ONE),
     allow(WHOLE_256, "off by one", "lanes_other(most, 2u, lid)", ALIKE),
     allow(WHOLE_256, "component", "most.x", ONE_NUMBER),
     allow(WHOLE_512, "off by one", "lanes_other2(most, 2u, lid)", ALIKE),

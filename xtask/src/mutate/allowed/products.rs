@@ -1,6 +1,6 @@
 //! Of products with weights, their formats and experts.
 
-use super::{ALIKE, APART, Allowed, CLAMPED, DROPPED, EMPTY, EXIT, LATER, RACES, TWICE, UNOWNED, UNSEEN, allow};
+use super::{ALIKE, APART, Allowed, CLAMPED, DROPPED, EMPTY, EVEN, EXIT, LATER, RACES, TWICE, UNOWNED, UNSEEN, allow};
 
 const BYTES: &str = "weights of ordinary size have no such scale; tests/format_parity.rs reads every byte";
 const SHARED_OUT: &str = "any stretches in order that cover the slots will do, one thread's all too";
@@ -13,6 +13,12 @@ const EACH_HALF: &str = "in either order every half is met once";
 const AHEAD: &str = "what comes next is loaded twice";
 const BAND: &str = "there are one, two or four bands; what is computed of more is not stored";
 
+const UNITS: &str = "columns are loaded by whole units, down to which their number is rounded";
+
+const COOP_AHEAD: &str = "shaders/shared/coop_ahead.wgsl";
+const COOP_END: &str = "shaders/shared/coop_end.wgsl";
+const COOP_END_QUADS: &str = "shaders/shared/coop_end_quads.wgsl";
+const COOP_QUADS: &str = "shaders/shared/coop_quads.wgsl";
 const FEW_ROWS: &str = "shaders/shared/few_rows.wgsl";
 const FEW_STEPS_2: &str = "shaders/shared/few_steps_2.wgsl";
 const FEW_STEPS_4: &str = "shaders/shared/few_steps_4.wgsl";
@@ -20,6 +26,8 @@ const FEW_STEPS_8: &str = "shaders/shared/few_steps_8.wgsl";
 const GLU_MATMUL_VEC: &str = "shaders/glu_matmul_vec.wgsl";
 const GROUP_EXPERTS: &str = "shaders/group_experts.wgsl";
 const MATMUL: &str = "shaders/matmul.wgsl";
+const MATMUL_COOP: &str = "shaders/matmul_coop.wgsl";
+const MATMUL_COOP_GLU: &str = "shaders/matmul_coop_glu.wgsl";
 const MATMUL_EXPERTS: &str = "shaders/matmul_experts.wgsl";
 const FEW_TILES: &str = "shaders/shared/few_tiles.wgsl";
 const FEW_TILE: &str = "shaders/quant/units/few_tile.wgsl";
@@ -47,6 +55,10 @@ const TQ1_0: &str = "shaders/quant/tq1_0.wgsl";
 const ROUTE: &str = "shaders/route.wgsl";
 
 pub(super) const ALLOWED: &[Allowed] = &[
+    allow(COOP_AHEAD, "sign", "params.row_count - 1u", UNOWNED),
+    allow(COOP_END, "barrier dropped", "    workgroupBarrier();", UNSEEN),
+    allow(COOP_END_QUADS, "barrier dropped", "    workgroupBarrier();", UNSEEN),
+    allow(COOP_QUADS, "sign", "params.row_count - 1u", UNOWNED),
     allow(FEW_ROWS, "component", "return fma(w.scale.x", ONE_SCALE),
     allow(FEW_ROWS, "off by one", "0.0, first == 0u) +", "what a workgroup has not written is zero when it begins"),
     allow(FEW_ROWS, "", "return (lid & 31u) < 4u * STEPS", RACES),
@@ -78,6 +90,22 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(MATMUL, "sign", "params.rows - 1u", "rows past the end make results that are not stored"),
     allow(MATMUL, "sign", "params.row_count - 1u", "rows past the end make results that are not stored"),
     allow(MATMUL, "comparison", "for (var k0 = 0u; k0 < k;", "columns past the end are staged as zeros"),
+    allow(MATMUL_COOP, "sign", "params.rows - 1u", UNOWNED),
+    allow(MATMUL_COOP, "off by one", "var ahead = ahead_load(", UNITS),
+    allow(MATMUL_COOP, "off by one", "for (var k0 = 0u;", UNITS),
+    allow(MATMUL_COOP, "barrier dropped", "    workgroupBarrier();", UNSEEN),
+    allow(MATMUL_COOP, "comparison", "for (var j = 0u; j < 8u; j++) {", CLAMPED),
+    allow(MATMUL_COOP, "sign", "let next = min(k0 + DEPTH, k - DEPTH);", DROPPED),
+    allow(MATMUL_COOP, "off by one", "for (var q = 0u;", EVEN),
+    allow(MATMUL_COOP_GLU, "barrier dropped", "    workgroupBarrier();", UNSEEN),
+    allow(MATMUL_COOP_GLU, "off by one", "subgroupShuffleXor(most, 2u)", ALIKE),
+    allow(MATMUL_COOP_GLU, "", "if ((lane & 3u) == 0u)", TWICE),
+    allow(MATMUL_COOP_GLU, "sign", "params.rows - 1u", UNOWNED),
+    allow(MATMUL_COOP_GLU, "off by one", "var ahead = ahead_load(", UNITS),
+    allow(MATMUL_COOP_GLU, "off by one", "for (var k0 = 0u;", UNITS),
+    allow(MATMUL_COOP_GLU, "comparison", "for (var j = 0u; j < 8u; j++) {", CLAMPED),
+    allow(MATMUL_COOP_GLU, "sign", "let next = min(k0 + DEPTH, k - DEPTH);", DROPPED),
+    allow(MATMUL_COOP_GLU, "off by one", "for (var q = 0u;", EVEN),
     allow(MATMUL_EXPERTS, "", "if (count == 0u || (local >= params.row_count", EXIT),
     allow(MATMUL_EXPERTS, "", "            if (row < SLOTS) {", "what threads past the slots load is not staged"),
     allow(MATMUL_EXPERTS, "comparison", "for (var i = 0u; i < 4u; i++)", "the slot's owner writes it again, later in lavapipe's order"),
