@@ -153,10 +153,11 @@ pub(super) fn activations(case: &mut Case, g: &mut Gen, cols: u32, fewest: u32) 
 /// of f16, all alike, or a norm's; as the planner makes it of a plain product.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, ty) = (g.pick(&[9, 16, 17, 32, 33, 64]), g.format_with(|f| f.units.is_some()));
+    let few = [1, 15, 16, 17, 31, 33, 97];
     // Of each form as many: of few columns, of many columns by few rows, and by more.
     let (n, cols) = match g.pick(&[0, 1, 2]) {
-        0 => (g.pick(&[1, 15, 16, 17, 31, 33, 97]), g.cols(ty) + g.pick(&[0, LONG_COLUMNS / 2])),
-        1 => (g.pick(&[1, 15, 16, 17, 31, 33, 97]), g.cols(ty) + LONG_COLUMNS),
+        0 => (g.pick(&few), (g.cols(ty) + g.pick(&[0, LONG_COLUMNS / 2])).min(LONG_COLUMNS - ty.block_size() as u32)),
+        1 => (g.pick(&few), g.cols(ty) + LONG_COLUMNS),
         _ => (TILE * FEWER_WORKGROUPS + 1, LONG_COLUMNS),
     };
     let mut case = Case::new(rows);
