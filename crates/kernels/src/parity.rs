@@ -229,12 +229,13 @@ impl Case {
         self.given(Shape::new(Lead::Step, rows, width), values)
     }
 
-    /// A random input [rows, width] of small elements but for one of each row.
+    /// A random input [rows, width] of small elements but for one of each row, the last or any.
     pub fn alone(&mut self, g: &mut Gen, width: u32) -> Tensor {
         let rows = self.input.positions.len();
         let mut values: Vec<f32> = (0..rows * width as usize).map(|_| 0.1 * g.unit()).collect();
         for row in values.chunks_mut(width as usize) {
-            row[(g.bits() % u64::from(width)) as usize] = 5.0;
+            let any = (g.bits() % u64::from(width)) as usize;
+            row[g.pick(&[any, width as usize - 1])] = 5.0;
         }
         self.given(Shape::new(Lead::Step, rows as u32, width), values)
     }

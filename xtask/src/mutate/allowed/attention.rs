@@ -328,7 +328,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow(COOP_SCORES, "off by one", "select(0u, ends[t] + params.causal,", SURPLUS),
     allow(COOP_SCORES, "", "if (SLICES > 1u)", PADDING),
     allow(COOP_SCORES, "", "if (SLICES > 2u)", PADDING),
-    allow(COOP_SCORES, "comparison", "return row < tokens * group &&", RACES),
     allow(COOP_SCORES, "off by one", "if (PER_ROW > 2u)", "there are two or four"),
     allow(COOP_SCORES, "off by one", "subgroupShuffleXor(tile_most, 2u)", ALIKE),
     allow(COOP_SCORES, "off by one", "subgroupShuffleXor(total, 2u)", ALIKE),
