@@ -164,11 +164,14 @@ fn logits_of(g: &mut Gen, vocab: u32, kind: u32) -> Vec<f32> {
 /// A temperature that leaves the choice to the noise.
 const FLAT: f32 = 1e6;
 
+/// Vocabularies of more strips than threads, the last thread's strips missing, and of more than threads read in a turn.
+const WHOLE: [u32; 2] = [200_001, 300_001];
+
 fn params_of(g: &mut Gen, kind: u32) -> SampleParams {
     // Among crowds it shows whether the few that were asked for are taken to be all that are kept, if nothing else filters.
     let crowded = kind == CROWDED;
     SampleParams {
-        top_k: if crowded { g.pick(&[1, 2, 256]) } else { g.pick(&[0, 0, 1, 2, 2, 40, 256, 257, 1500, u32::MAX]) },
+        top_k: if crowded { g.pick(&[1, 2, 256]) } else { g.pick(&[0, 0, 1, 1, 2, 2, 40, 256, 257, 1500, u32::MAX]) },
         top_p: if crowded { g.pick(&[1.0, 1.0, 0.95, 0.0]) } else { g.pick(&[1.0, 1.0, 0.95, 0.5, 0.01, 0.0]) },
         min_p: if crowded { g.pick(&[0.0, 0.0, 0.05, 1.0]) } else { g.pick(&[0.0, 0.0, 0.05, 0.7, 1.0]) },
         temperature: if crowded { g.pick(&[1.0, FLAT, FLAT, FLAT]) } else { g.pick(&[1.0, 0.1, 0.0, FLAT, FLAT, FLAT]) },
@@ -178,9 +181,11 @@ fn params_of(g: &mut Gen, kind: u32) -> SampleParams {
     }
 }
 
-/// Every filter off and on, alone and together, at vocabularies around the sizes of slices and of the list.
+/// Every filter off and on, alone and together, at vocabularies around the sizes of slices and of the list; of whole ones the largest.
 pub fn case(g: &mut Gen) -> Case {
-    let (rows, vocab, capacity) = (g.small(), g.pick(&[1, 200, 255, 512, 513, 800, 1024, 1025, 2500, 5003, 9001]), 40);
+    let [middling, large] = WHOLE;
+    let vocab = g.pick(&[1, 200, 255, 512, 513, 800, 1024, 1025, 2500, 5003, 9001, middling, large]);
+    let (rows, capacity) = (if WHOLE.contains(&vocab) { 1 } else { g.small() }, 40);
     let mut case = Case::with_states(rows, &[StateKind::Tokens], 2, capacity);
     case.place(g, capacity);
     case.input.out_rows.reverse();
@@ -189,7 +194,7 @@ pub fn case(g: &mut Gen) -> Case {
         let position = case.input.positions[case.input.out_rows[o] as usize];
         let kind = g.pick(&[0, 1, 2, 3, CROWDED]);
         let (row, params) = loop {
-            let (mut row, params) = (logits_of(g, vocab, kind), params_of(g, kind));
+            let (mut row, params) = (logits_of(g, vocab, kind), if WHOLE.contains(&vocab) { SampleParams::default() } else { params_of(g, kind) });
             if params.temperature == FLAT {
                 to_the_edge(&mut row, &params.spec(), position);
             }
