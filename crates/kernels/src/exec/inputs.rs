@@ -18,16 +18,16 @@ pub(super) struct Inputs {
     /// What the slots hold.
     written: Vec<u8>,
     slot_bytes: usize,
-    /// The slot of the step, and how many of them hold a step.
+    /// The slot of the step, and the steps that lie behind it, the next one last.
     slot: usize,
-    steps: usize,
+    foreseen: Vec<StepInput>,
 }
 
 impl Inputs {
     pub fn new(device: &Device, bytes: u64) -> Result<Self, Error> {
         let all = bytes * (BYTES / bytes.max(1)).clamp(1, STEPS);
         let buffer = device.buffer("the step inputs", all, wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST)?;
-        Ok(Self { buffer, written: vec![0; all as usize], slot_bytes: bytes as usize, slot: 0, steps: 0 })
+        Ok(Self { buffer, written: vec![0; all as usize], slot_bytes: bytes as usize, slot: 0, foreseen: vec![] })
     }
 
     /// How many steps have room.
@@ -48,35 +48,24 @@ impl Inputs {
 
     /// Sees to it that a slot holds this step: the next one, if it was foreseen as it is, else the first, and those behind it hold what follows.
     pub fn prepare(&mut self, device: &Device, input: &StepInput, of: &Sources<'_>) {
-        let words = of.words(input);
-        self.slot += 1;
-        if self.slot < self.steps && self.holds(self.slot, &words) {
+        if self.foreseen.pop().as_ref() == Some(input) {
+            self.slot += 1;
             return;
         }
-        (self.slot, self.steps) = (0, 0);
+        let steps: Vec<_> = std::iter::successors(input.next(), StepInput::next).take(self.slots() - 1).collect();
         let (mut first, mut last) = (usize::MAX, 0);
-        let (mut words, mut next) = (words, input.next());
-        loop {
-            for (offset, words) in &words {
-                let at = self.steps * self.slot_bytes + offset;
-                let bytes = bytemuck::cast_slice(words);
+        for (slot, step) in std::iter::once(input).chain(&steps).enumerate() {
+            for (offset, words) in of.words(step) {
+                let at = slot * self.slot_bytes + offset;
+                let bytes = bytemuck::cast_slice(&words);
                 self.written[at..at + bytes.len()].copy_from_slice(bytes);
                 (first, last) = (first.min(at), last.max(at + bytes.len()));
             }
-            self.steps += 1;
-            let Some(foreseen) = next.take().filter(|_| self.steps < self.slots()) else { break };
-            (words, next) = (of.words(&foreseen), foreseen.next());
         }
         if first < last {
             device.0.queue.write_buffer(&self.buffer, first as u64, &self.written[first..last]);
         }
-    }
-
-    fn holds(&self, slot: usize, words: &[(usize, Vec<u32>)]) -> bool {
-        words.iter().all(|(offset, words)| {
-            let bytes: &[u8] = bytemuck::cast_slice(words);
-            self.written[slot * self.slot_bytes + offset..].starts_with(bytes)
-        })
+        (self.slot, self.foreseen) = (0, steps.into_iter().rev().collect());
     }
 }
 
@@ -122,14 +111,17 @@ mod tests {
         let mut inputs = Inputs::new(&device, placement.input_bytes).expect("a buffer");
         let mut slot = |input: StepInput| {
             inputs.prepare(&device, &input, &sources);
-            assert!(inputs.holds(inputs.slot, &sources.words(&input)), "{input:?}");
+            for (offset, words) in sources.words(&input) {
+                let held = &inputs.written[inputs.slot * inputs.slot_bytes + offset..];
+                assert!(held.starts_with(bytemuck::cast_slice(&words)), "{input:?}");
+            }
             inputs.slot
         };
         let slots: Vec<_> = (0..10).map(|n| slot(step(&[n, 7 + n], &[0, 1]))).collect();
         assert_eq!(slots, [0, 1, 2, 3, 4, 5, 6, 7, 0, 1]);
         assert_eq!([slot(step(&[9, 16], &[0, 1])), slot(step(&[10, 17], &[0, 1]))], [0, 1], "the same position again");
         assert_eq!([slot(step(&[11, 18], &[1, 0])), slot(step(&[12, 19], &[1, 0]))], [0, 1], "other sequences");
-        assert_eq!([slot(step(&[14], &[1])), slot(step(&[u32::MAX], &[1])), slot(step(&[u32::MAX], &[1]))], [0, 0, 1], "another row");
+        assert_eq!([slot(step(&[13], &[1])), slot(step(&[u32::MAX], &[1])), slot(step(&[u32::MAX], &[1]))], [0, 0, 1], "another row");
         let ends = || StepInput { ends: vec![4], ..step(&[3], &[1]) };
         assert_eq!([slot(ends()), slot(step(&[4], &[1]))], [0, 0], "what has ends is not foreseen");
     }

@@ -81,7 +81,7 @@ impl Executor {
 }
 
 /// What changes from step to step.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepInput {
     /// The position of each row in its sequence; their number is T.
     pub positions: Vec<u32>,

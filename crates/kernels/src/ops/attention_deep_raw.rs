@@ -4,7 +4,7 @@ use super::attention_deep;
 use super::attention_short::{self, AttentionShort, Drawn};
 use super::attention_split::WG;
 use crate::parity::{Case, Gen};
-use crate::plan::{Arg, Dispatch, Grid, Lower, fixed};
+use crate::plan::{Dispatch, Grid, Lower, fixed};
 use crate::row::Row;
 
 kernel! {
@@ -48,7 +48,6 @@ pub(super) fn lower(op: &AttentionShort, cx: &Lower<'_>) -> Option<Dispatch> {
     if !finished.table.shape.dim.is_power_of_two() {
         return None;
     }
-    let append = finished.append;
     let params = Params {
         heads: of.q.shape.heads,
         kv_heads: of.kv_heads,
@@ -57,21 +56,21 @@ pub(super) fn lower(op: &AttentionShort, cx: &Lower<'_>) -> Option<Dispatch> {
         capacity: 0,
         window: op.window(),
         splits: op.split.splits,
-        append: u32::from(append.is_some()),
-        norm_q: u32::from(finished.norm_q.is_some()),
-        norm_k: u32::from(append.is_some_and(|append| append.norm_k.is_some())),
-        norm_v: u32::from(append.is_some_and(|append| append.norm_v)),
+        append: finished.append,
+        norm_q: finished.norm_q,
+        norm_k: finished.norm_k,
+        norm_v: finished.norm_v,
         exchange: cx.caps.subgroup_size.min(WG),
         eps: finished.eps,
         scale: of.attend.scale,
         softcap: of.attend.softcap.unwrap_or(0.0),
     };
     let bind = Bind {
-        q: finished.q.into(),
-        k: append.map_or(Arg::None, |append| append.k.into()),
-        v: append.map_or(Arg::None, |append| append.v.into()),
-        wq: finished.norm_q.into(),
-        wk: append.and_then(|append| append.norm_k).into(),
+        q: finished.q,
+        k: finished.k,
+        v: finished.v,
+        wq: finished.wq,
+        wk: finished.wk,
         table: finished.table.into(),
         positions: of.positions.into(),
         sequences: of.sequences.into(),

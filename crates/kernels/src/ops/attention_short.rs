@@ -63,13 +63,43 @@ pub enum Heads {
     Queries(NormRope),
 }
 
-/// The operands of what finishes the queries, and of what does so with the row's key and value.
-pub(super) struct Finished<'a> {
-    pub q: Tensor,
-    pub norm_q: Option<Weight>,
+/// The operands of what finishes the queries, and of what does so with the row's key and value, if that is here; which of them are normed.
+pub(super) struct Finished {
+    pub q: Arg,
+    pub k: Arg,
+    pub v: Arg,
+    pub wq: Arg,
+    pub wk: Arg,
     pub table: Tensor,
     pub eps: f32,
-    pub append: Option<&'a NormRopeAppend>,
+    pub append: u32,
+    pub norm_q: u32,
+    pub norm_k: u32,
+    pub norm_v: u32,
+}
+
+impl Finished {
+    fn new(q: Tensor, norm_q: Option<Weight>, table: Tensor, eps: f32, append: Option<&NormRopeAppend>) -> Self {
+        let norm_k = append.and_then(|append| append.norm_k);
+        Self {
+            q: q.into(),
+            k: append.map_or(Arg::None, |append| append.k.into()),
+            v: append.map_or(Arg::None, |append| append.v.into()),
+            wq: norm_q.into(),
+            wk: norm_k.into(),
+            table,
+            eps,
+            append: u32::from(append.is_some()),
+            norm_q: u32::from(norm_q.is_some()),
+            norm_k: u32::from(norm_k.is_some()),
+            norm_v: u32::from(append.is_some_and(|append| append.norm_v)),
+        }
+    }
+
+    /// The norms as bits, the query's lowest.
+    pub fn norms(&self) -> u32 {
+        self.norm_q | self.norm_k << 1 | self.norm_v << 2
+    }
 }
 
 /// packed = 8 bits of the attention of one row.
@@ -149,12 +179,10 @@ impl AttentionShort {
         keys_of(self.split.of.q.shape.dim, keys)
     }
 
-    pub(super) fn finished(&self) -> Finished<'_> {
+    pub(super) fn finished(&self) -> Finished {
         match &*self.heads {
-            Heads::All(NormRopeHeads { append, q, norm_q, .. }) => {
-                Finished { q: *q, norm_q: *norm_q, table: append.table, eps: append.eps, append: Some(append) }
-            }
-            Heads::Queries(NormRope { x, w, eps, table, .. }) => Finished { q: *x, norm_q: *w, table: *table, eps: *eps, append: None },
+            Heads::All(NormRopeHeads { append, q, norm_q, .. }) => Finished::new(*q, *norm_q, append.table, append.eps, Some(append)),
+            Heads::Queries(NormRope { x, w, eps, table, .. }) => Finished::new(*x, *w, *table, *eps, None),
         }
     }
 
@@ -165,7 +193,7 @@ impl AttentionShort {
     fn short(&self, cx: &Lower<'_>) -> Dispatch {
         let attention = &self.split.of;
         let (q, kv) = (attention.q, attention.kv);
-        let Finished { q: raw, norm_q: wq, table, eps, append } = self.finished();
+        let Finished { q: raw, k, v, wq, wk, table, eps, append, norm_q, norm_k, norm_v } = self.finished();
         let params = Params {
             q_heads: q.shape.heads,
             heads: attention.kv_heads,
@@ -173,21 +201,21 @@ impl AttentionShort {
             dim: table.shape.dim,
             capacity: 0,
             window: self.window(),
-            append: u32::from(append.is_some()),
-            norm_q: u32::from(wq.is_some()),
-            norm_k: u32::from(append.is_some_and(|append| append.norm_k.is_some())),
-            norm_v: u32::from(append.is_some_and(|append| append.norm_v)),
+            append,
+            norm_q,
+            norm_k,
+            norm_v,
             exchange: cx.caps.subgroup_size.min(self.threads()),
             eps,
             scale: attention.attend.scale,
             softcap: attention.attend.softcap.unwrap_or(0.0),
         };
         let bind = Bind {
-            q: raw.into(),
-            k: append.map_or(Arg::None, |append| append.k.into()),
-            v: append.map_or(Arg::None, |append| append.v.into()),
-            wq: wq.into(),
-            wk: append.and_then(|append| append.norm_k).into(),
+            q: raw,
+            k,
+            v,
+            wq,
+            wk,
             table: table.into(),
             positions: attention.positions.into(),
             sequences: attention.sequences.into(),

@@ -1,10 +1,10 @@
 //! Attention of one row over few keys, with what comes before it, for heads of 256 or 512 that rotate as a whole, in windows or not, with and without a
 //! key and value of the row's own: 32 threads have a key together and exchange what others share in memory. Made by the planner, never recorded.
 
-use super::attention_short::{AttentionShort, Drawn, Finished, recorded};
+use super::attention_short::{AttentionShort, Drawn, recorded};
 use crate::device::Caps;
 use crate::parity::{Case, Gen};
-use crate::plan::{Arg, Dispatch, Grid, Lower, fixed};
+use crate::plan::{Dispatch, Grid, Lower, fixed};
 use crate::row::Row;
 
 kernel! {
@@ -62,30 +62,28 @@ pub(super) fn keys(dim: u32, caps: &Caps, keys: u32) -> Option<u32> {
 /// Its dispatch.
 pub(super) fn lower(op: &AttentionShort, row: &'static Row, cx: &Lower<'_>) -> Dispatch {
     let attention = &op.split.of;
-    let Finished { q, norm_q, table, eps, append } = op.finished();
+    let finished = op.finished();
     let (q_heads, kv_heads) = (attention.q.shape.heads, attention.kv_heads);
-    let norm_k = append.is_some_and(|append| append.norm_k.is_some());
-    let norm_v = append.is_some_and(|append| append.norm_v);
     let params = Params {
         q_heads,
         heads: kv_heads,
         group: q_heads / kv_heads,
         capacity: 0,
         window: op.window(),
-        append: u32::from(append.is_some()),
-        norms: u32::from(norm_q.is_some()) | u32::from(norm_k) << 1 | u32::from(norm_v) << 2,
+        append: finished.append,
+        norms: finished.norms(),
         exchange: cx.caps.subgroup_size,
         kv_heads_per_head: kv_heads as f32 / q_heads as f32,
-        eps,
+        eps: finished.eps,
         scale: attention.attend.scale * std::f32::consts::LOG2_E,
     };
     let bind = Bind {
-        q: q.into(),
-        k: append.map_or(Arg::None, |append| append.k.into()),
-        v: append.map_or(Arg::None, |append| append.v.into()),
-        wq: norm_q.into(),
-        wk: append.and_then(|append| append.norm_k).into(),
-        table: table.into(),
+        q: finished.q,
+        k: finished.k,
+        v: finished.v,
+        wq: finished.wq,
+        wk: finished.wk,
+        table: finished.table.into(),
         positions: attention.positions.into(),
         sequences: attention.sequences.into(),
         k_state: attention.kv.k.into(),
