@@ -1,4 +1,4 @@
-//! Whole decoder layers as the planner fuses and narrows them, at the shapes of a model: the rows that only plans make.
+//! Whole decoder layers as the planner fuses and narrows them, at the shapes of a model: the kernels that only plans make.
 
 use crate::models::{Family, Model};
 use crate::{Bench, CONTEXT, batches, chunk};

@@ -87,7 +87,7 @@ pub const MODELS: [Model; 4] = [
     },
 ];
 
-/// Shapes whose layers take rows that those of the four do not: heads of 64, heads of 128 and of 512 that share no keys, a softcap, and a GELU of few
+/// Shapes whose layers take kernels that those of the four do not: heads of 64, heads of 128 and of 512 that share no keys, a softcap, and a GELU of few
 /// columns without a norm before it.
 pub const OTHERS: [Model; 3] = [
     Model {

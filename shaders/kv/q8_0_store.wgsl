@@ -4,12 +4,12 @@ fn S_store32(row: u32, width: u32, block: u32, v: array<vec4<f32>, 8>) {
     let blocks = (width + 31u) / 32u;
     let start = row * ((9u * blocks + 3u) / 4u);
     var most = vec4<f32>(0.0);
-    for (var j = 0u; j < 8u; j++) {
+    for (var j = 0u; j < 8u; j++) { //~ clamped: comparison
         most = max(most, abs(v[j]));
     }
     let scale = max(max(most.x, most.y), max(most.z, most.w)) / 127.0;
     let unit = select(scale, 1.0, scale == 0.0);
-    for (var j = 0u; j < 8u; j++) {
+    for (var j = 0u; j < 8u; j++) { //~ clamped: comparison
         let q = v[j] / unit;
         S[start + 2u * block + (j >> 2u)][j & 3u] = pack4xI8Clamp(vec4<i32>(trunc(q + 0.5 * sign(q))));
     }

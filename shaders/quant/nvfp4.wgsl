@@ -9,8 +9,8 @@ fn W_row(r: u32, k: u32) -> u32 {
 
 fn W_load4(row: u32, k: u32, i: u32) -> vec4<f32> {
     let b = i >> 4u;
-    let scale = (W_word(row + (k >> 6u) * 8u + b) >> ((i & 12u) << 1u)) & 255u;
-    let d = select(unpack2x16float((scale & 127u) << 7u).x * 4194304.0, 0.0, scale == 127u);
+    let scale = (W_word(row + (k >> 6u) * 8u + b) >> ((i & 12u) << 1u)) & 255u; //~ bits: mask
+    let d = select(unpack2x16float((scale & 127u) << 7u).x * 4194304.0, 0.0, scale == 127u); //~ tested: mask, off by one
     let codes = W_word(row + b * 8u + ((i & 12u) >> 1u) + (i & 1u)) >> ((i & 2u) << 1u);
     return d * W_e2m1(codes);
 }

@@ -20,12 +20,12 @@ fn W_load4(row: u32, k: u32, i: u32) -> vec4<f32> {
     var n = q >> 3u;
     if q >= 60u {
         j = row + nb * 12u + b;
-        n = q - 60u;
+        n = q - 60u; //~ bits: sign
     } else if q >= 40u {
         j = row + b * 12u + 8u + (q & 3u);
         n = (q - 40u) >> 2u;
     }
-    let power = select((0x1b090301u >> ((n & 3u) << 3u)) & 255u, 81u, n == 4u);
+    let power = select((0x1b090301u >> ((n & 3u) << 3u)) & 255u, 81u, n == 4u); //~ bits: mask
     let x = W_word(j);
     let trits = W_trits(x, power) | (W_trits(x >> 8u, power) << 8u);
     return W_half(row + nb * 13u, b) * (vec4<f32>(unpack4xU8(trits)) - 1.0);

@@ -1,4 +1,5 @@
 // Activations in 8 bits that every workgroup makes for itself, in the layout of pack_q8.wgsl, where dot_q8.wgsl looks for them.
+// Needs: q8_quad. Gives: x, acts_quad.
 const MOST_COLS = 2560u;
 var<workgroup> x: array<vec4<u32>, MOST_COLS / 32u * 3u>;
 
@@ -9,8 +10,8 @@ fn acts_quad(k: u32, quad: u32, inside: bool, v: vec4<f32>, share: f32, lid: u32
         return;
     }
     x[quad >> 2u][quad & 3u] = part.quants;
-    let word = lid & 7u;
-    if (word < 4u) {
+    let word = lid & 7u; //~ twice: mask
+    if (word < 4u) { //~ unused
         x[(k >> 4u) + (quad >> 3u)][word] = part.word;
     }
 }

@@ -1,4 +1,6 @@
 // Dot products of weights in units of 32 with activations that pack_q8.wgsl wrote, from the binding `x`.
+// Needs: x, Unit. Gives: Acts, acts_load, dot_16, dot_unit, acts_factor.
+
 // The activations that one unit of every row meets.
 struct Acts {
     low: vec4<u32>,
@@ -27,7 +29,10 @@ fn dot_unit(w: Unit, a: Acts) -> f32 {
     return dot(w.scale * a.scale, dots) - dot(w.least, a.sum);
 }
 
+// 2^-32: shares are of values times that (norm_share.wgsl).
+const SHARES_SIZE = 2.3283064365386963e-10;
+
 // The factor of a norm that was left to the reader of its row, by the sum of the shares; 1 where there was none (norm_pack_q8.wgsl).
 fn acts_factor(shares: f32) -> f32 {
-    return select(2.3283064365386963e-10 * inverseSqrt(shares), 1.0, shares == 0.0);
+    return select(SHARES_SIZE * inverseSqrt(shares), 1.0, shares == 0.0);
 }

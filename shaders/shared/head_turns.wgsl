@@ -1,4 +1,5 @@
 // Cosines and sines of the rows in `table`.
+// Needs: table. Gives: head_turns.
 
 // The cosines and sines that quad `quad` of row t meets, whose pairs (i, i + dim / 2) are whole quads apart: (cosines, sines).
 fn head_turns(t: u32, quad: u32, dim: u32) -> mat2x4<f32> {

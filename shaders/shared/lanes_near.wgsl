@@ -1,4 +1,6 @@
 // Sums over `lanes` neighbouring threads, 32 at most (a power of two), through lanes.wgsl; every thread of a workgroup calls.
+// Needs: lanes_add4, lanes_scratch. Gives: lanes_add, lanes_add2, lanes_each4, lanes_busy, lanes_other, lanes_other2, lanes_other4,
+// lanes_sum4.
 fn lanes_add(v: f32, lanes: u32, lid: u32) -> f32 {
     return lanes_add4(vec4<f32>(v, 0.0, 0.0, 0.0), lanes, lid).x;
 }

@@ -1,4 +1,5 @@
 // The sums of lanes_near.wgsl where 32 neighbouring threads share a subgroup.
+// Needs: nothing. Gives: lanes_add, lanes_add2, lanes_each4, lanes_busy, lanes_other, lanes_other2, lanes_other4, lanes_sum4.
 fn lanes_add(v: f32, lanes: u32, lid: u32) -> f32 {
     var sum = v;
     for (var apart = lanes / 2u; apart > 0u; apart = apart / 2u) {

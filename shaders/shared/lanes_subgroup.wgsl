@@ -1,5 +1,6 @@
 // Sums over groups of `lanes` neighbouring threads (a power of two), and over the groups of a neighbourhood: by exchange between threads that
 // are less than params.exchange apart, which share a subgroup, else in workgroup memory. Every thread of a workgroup of WG calls.
+// Needs: WG, params.exchange. Gives: lanes_scratch, lanes_add4, neighbourhood, groups_add4, groups_max4.
 var<workgroup> lanes_scratch: array<vec4<f32>, WG>;
 
 fn lanes_add4(v: vec4<f32>, lanes: u32, lid: u32) -> vec4<f32> {
@@ -24,7 +25,7 @@ fn neighbourhood(lanes: u32) -> u32 {
 
 fn groups_add4(v: vec4<f32>, lanes: u32) -> vec4<f32> {
     var sum = v;
-    for (var apart = lanes; apart < params.exchange; apart *= 2u) {
+    for (var apart = lanes; apart < params.exchange; apart *= 2u) { //~ twice: comparison; alike: off by one
         sum += subgroupShuffleXor(sum, apart);
     }
     return sum;
@@ -32,7 +33,7 @@ fn groups_add4(v: vec4<f32>, lanes: u32) -> vec4<f32> {
 
 fn groups_max4(v: vec4<f32>, lanes: u32) -> vec4<f32> {
     var most = v;
-    for (var apart = lanes; apart < params.exchange; apart *= 2u) {
+    for (var apart = lanes; apart < params.exchange; apart *= 2u) { //~ twice: comparison; alike: off by one
         most = max(most, subgroupShuffleXor(most, apart));
     }
     return most;

@@ -1,5 +1,6 @@
 // Order of floats by integer keys, which unlike float comparisons is exact on every driver, NaN included; and the best
 // element of a workgroup of WG threads.
+// Needs: WG. Gives: NAN_KEY, order_key, key_value, precedes, first_of, best_scratch, best_of.
 const NAN_KEY = 0u;
 
 // Greater floats have greater keys, both zeros the same, NaN the lowest.

@@ -1,10 +1,15 @@
 // Blocks of activations in 8 bits (pack_q8.wgsl has the layout). The scale has 16 bits of significand, so that x - q d is exact and the choice
 // between neighbours does not hang on how a device divides.
+// Needs: nothing. Gives: q8_scale, q8_quants, Q8Part, q8_part.
+
+// A magnitude that counts as zero, and 1 / 127.
+const Q8_LEAST = 1e-30;
+const ONE_127TH = 0.007874016;
 
 // The scale of a block and its inverse, both zero for a block of next to nothing.
 fn q8_scale(largest: f32) -> vec2<f32> {
-    let d = bitcast<f32>((bitcast<u32>(largest * 0.007874016) + 255u) & 0xffffff00u);
-    return select(vec2<f32>(d, 1.0 / d), vec2<f32>(0.0), largest < 1e-30);
+    let d = bitcast<f32>((bitcast<u32>(largest * ONE_127TH) + 255u) & 0xffffff00u);
+    return select(vec2<f32>(d, 1.0 / d), vec2<f32>(0.0), largest < Q8_LEAST);
 }
 
 // Four quants, rounded half up.
@@ -13,7 +18,7 @@ fn q8_quants(v: vec4<f32>, scale: vec2<f32>) -> vec4<f32> {
     let rest = v - q * scale.x;
     let more = select(vec4<f32>(0.0), vec4<f32>(1.0), rest >= vec4<f32>(0.5 * scale.x));
     let less = select(vec4<f32>(0.0), vec4<f32>(1.0), rest < vec4<f32>(-0.5 * scale.x));
-    return select(q + more - less, vec4<f32>(0.0), scale.x == 0.0);
+    return select(q + more - less, vec4<f32>(0.0), scale.x == 0.0); //~ alike: component
 }
 
 // What a thread of a block stores: its quants, and of the block's four words the one that is its, if it is one of the first four.

@@ -1,5 +1,6 @@
 // Sum (of scalars or vectors) and maximum, or both, over a workgroup of WG threads (a power of two), in workgroup memory. Every thread calls, every
 // thread gets the result, and the scratch is free again on return. `lid` is the thread's number.
+// Needs: WG. Gives: reduce_add, reduce_max, reduce_add4, reduce_add2, reduce_add_max.
 var<workgroup> reduce_scratch: array<f32, WG>;
 var<workgroup> reduce_scratch4: array<vec4<f32>, WG>;
 
@@ -7,7 +8,7 @@ fn reduce_add(v: f32, lid: u32) -> f32 {
     reduce_scratch[lid] = v;
     workgroupBarrier();
     for (var half = WG / 2u; half > 0u; half = half / 2u) {
-        if (lid < half) {
+        if (lid < half) { //~ order: comparison, guard dropped
             reduce_scratch[lid] += reduce_scratch[lid + half];
         }
         workgroupBarrier();
@@ -21,7 +22,7 @@ fn reduce_max(v: f32, lid: u32) -> f32 {
     reduce_scratch[lid] = v;
     workgroupBarrier();
     for (var half = WG / 2u; half > 0u; half = half / 2u) {
-        if (lid < half) {
+        if (lid < half) { //~ order: comparison, guard dropped
             reduce_scratch[lid] = max(reduce_scratch[lid], reduce_scratch[lid + half]);
         }
         workgroupBarrier();
@@ -35,7 +36,7 @@ fn reduce_add4(v: vec4<f32>, lid: u32) -> vec4<f32> {
     reduce_scratch4[lid] = v;
     workgroupBarrier();
     for (var half = WG / 2u; half > 0u; half = half / 2u) {
-        if (lid < half) {
+        if (lid < half) { //~ order: comparison, guard dropped
             reduce_scratch4[lid] += reduce_scratch4[lid + half];
         }
         workgroupBarrier();

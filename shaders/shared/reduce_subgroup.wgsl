@@ -1,6 +1,7 @@
 // Sum (of scalars or vectors) and maximum over a workgroup of WG threads through subgroup operations: one partial result per subgroup in
 // workgroup memory, then every thread, or for maxima every subgroup, combines them. Subgroups are full, a power of two, and hold consecutive
 // threads.
+// Needs: WG. Gives: reduce_add, reduce_max, reduce_add4, reduce_add2, reduce_add_max.
 var<workgroup> reduce_scratch: array<f32, WG>;
 var<workgroup> reduce_scratch4: array<vec4<f32>, WG>;
 
@@ -8,12 +9,12 @@ fn reduce_add(v: f32, lid: u32) -> f32 {
     let width = subgroupAdd(1u);
     let shift = firstTrailingBit(width);
     let part = subgroupAdd(v);
-    if ((lid & (width - 1u)) == 0u) {
+    if ((lid & (width - 1u)) == 0u) { //~ twice: off by one, guard dropped
         reduce_scratch[lid >> shift] = part;
     }
     workgroupBarrier();
     var sum = 0.0;
-    for (var i = 0u; i < (WG >> shift); i++) {
+    for (var i = 0u; i < (WG >> shift); i++) { //~ zeros: comparison
         sum += reduce_scratch[i];
     }
     workgroupBarrier();
@@ -24,7 +25,7 @@ fn reduce_max(v: f32, lid: u32) -> f32 {
     let width = subgroupAdd(1u);
     let shift = firstTrailingBit(width);
     let part = subgroupMax(v);
-    if ((lid & (width - 1u)) == 0u) {
+    if ((lid & (width - 1u)) == 0u) { //~ twice: off by one, guard dropped
         reduce_scratch[lid >> shift] = part;
     }
     workgroupBarrier();
@@ -40,12 +41,12 @@ fn reduce_add4(v: vec4<f32>, lid: u32) -> vec4<f32> {
     let width = subgroupAdd(1u);
     let shift = firstTrailingBit(width);
     let part = subgroupAdd(v);
-    if ((lid & (width - 1u)) == 0u) {
+    if ((lid & (width - 1u)) == 0u) { //~ twice: off by one, guard dropped
         reduce_scratch4[lid >> shift] = part;
     }
     workgroupBarrier();
     var sum = vec4<f32>(0.0);
-    for (var i = 0u; i < (WG >> shift); i++) {
+    for (var i = 0u; i < (WG >> shift); i++) { //~ zeros: comparison
         sum += reduce_scratch4[i];
     }
     workgroupBarrier();
@@ -57,15 +58,15 @@ fn reduce_add2(v: vec2<f32>, lid: u32) -> vec2<f32> {
     let width = subgroupAdd(1u);
     let shift = firstTrailingBit(width);
     let part = subgroupAdd(v);
-    if ((lid & (width - 1u)) == 0u) {
+    if ((lid & (width - 1u)) == 0u) { //~ twice: off by one, guard dropped
         reduce_scratch4[lid >> shift] = vec4<f32>(part, 0.0, 0.0);
     }
     workgroupBarrier();
     var sum = vec2<f32>(0.0);
-    for (var i = 0u; i < (WG >> shift); i += 4u) {
+    for (var i = 0u; i < (WG >> shift); i += 4u) { //~ zeros: comparison
         sum += (reduce_scratch4[i].xy + reduce_scratch4[i + 1u].xy) + (reduce_scratch4[i + 2u].xy + reduce_scratch4[i + 3u].xy);
     }
-    workgroupBarrier();
+    workgroupBarrier(); //~ synced: barrier dropped
     return sum;
 }
 
@@ -74,14 +75,14 @@ fn reduce_add_max(v: vec2<f32>, lid: u32) -> vec2<f32> {
     let width = subgroupAdd(1u);
     let shift = firstTrailingBit(width);
     let part = vec2<f32>(subgroupAdd(v.x), subgroupMax(v.y));
-    if ((lid & (width - 1u)) == 0u) {
+    if ((lid & (width - 1u)) == 0u) { //~ twice: off by one, guard dropped
         reduce_scratch4[lid >> shift] = vec4<f32>(part, 0.0, 0.0);
     }
     workgroupBarrier();
     var all = vec2<f32>(0.0, reduce_scratch4[0].y);
-    for (var i = lid & (width - 1u); i < (WG >> shift); i += width) {
+    for (var i = lid & (width - 1u); i < (WG >> shift); i += width) { //~ zeros: comparison
         all = vec2<f32>(all.x + reduce_scratch4[i].x, max(all.y, reduce_scratch4[i].y));
     }
-    workgroupBarrier();
+    workgroupBarrier(); //~ synced: barrier dropped
     return vec2<f32>(subgroupAdd(all.x), subgroupMax(all.y));
 }

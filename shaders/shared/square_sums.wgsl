@@ -1,5 +1,8 @@
 // Sums of squares that neither overflow nor vanish: of the values, and of the values times 2^-64, which serve where the first are large.
+// Needs: nothing. Gives: squares4, inverse_root.
 const SMALLER = 5.421010862427522e-20;
+// Second sums from which they serve.
+const LARGE_ENOUGH = 1e-12;
 
 fn squares(sums: vec2<f32>, v: f32) -> vec2<f32> {
     let small = v * SMALLER;
@@ -13,8 +16,8 @@ fn squares4(sums: vec2<f32>, v: vec4<f32>) -> vec2<f32> {
 
 // The two factors whose product with a value, one after the other, divides it by sqrt(mean of squares + eps).
 fn inverse_root(sums: vec2<f32>, count: f32, eps: f32) -> vec2<f32> {
-    if (sums.y > 1e-12) {
-        return vec2<f32>(SMALLER, inverseSqrt(sums.y / count + eps * SMALLER * SMALLER));
+    if (sums.y > LARGE_ENOUGH) { //~ meet: comparison
+        return vec2<f32>(SMALLER, inverseSqrt(sums.y / count + eps * SMALLER * SMALLER)); //~ small: sign
     }
     return vec2<f32>(1.0, inverseSqrt(sums.x / count + eps));
 }

@@ -1,4 +1,5 @@
 // 32 weights of a row in a format with units, as its piece reads them.
+// Needs: nothing. Gives: Unit.
 struct Unit {
     // The quants of the two halves of 16, four to a word, signed.
     low: vec4<u32>,

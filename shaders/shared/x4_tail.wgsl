@@ -1,4 +1,5 @@
 // Four consecutive activations of a row of any length; those past its end are zero.
+// Needs: nothing. Gives: x, x_load4.
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 
 fn x_load4(row: u32, k: u32, i: u32) -> vec4<f32> {

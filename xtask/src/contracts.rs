@@ -1,24 +1,28 @@
-//! `contracts`: docs/contracts.md, written from the rows.
+//! `contracts`: docs/contracts.md, written from the kernels.
 
-use crate::{read, root, shaders};
+use crate::{read, root};
 use anyhow::Context as _;
-use kernels::compose::{Kernel, Piece};
-use kernels::ops::ROWS;
-use kernels::row::{Access, Row, Scalar};
+use kernels::kernel::compose::{Piece, Shader};
+use kernels::kernel::{Access, Fill, Kernel, Needs, Part, Scalar, Variant};
+use kernels::lower::{self, kernels};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::path::Path;
 
 const PATH: &str = "docs/contracts.md";
 
 const HEAD: &str = "# Contracts of the kernels
 
-Written by `cargo xtask contracts` from the rows in `crates/kernels/src/ops/`; do not edit.
+Written by `cargo xtask contracts` from the kernels in `crates/kernels/src/ops/` and `crates/kernels/src/lower/`; do not edit.
 
-Every row computes what its oracle in `cpu-ref` computes, to the bound of the normalised mean squared error given here,
+A kernel has one or more variants, of other constants or pieces. A shader is a variant with the formats, state types and subgroup form of its
+bindings chosen. What a variant needs is the most that one of its shaders takes: `crates/kernels/tests/contract.rs` holds the two equal.
+
+Every kernel computes what its oracle in `cpu-ref` computes, to the bound of the normalised mean squared error given here,
 on any input of the domain that its parity case draws from. Tensors are f32 and row-major unless the equation's lines say
 otherwise. Weights are read in the type of their file through a piece of `shaders/quant/`, KV states through one of
-`shaders/kv/`. Rows keep WebGPU's default limits (256 threads, 16 KiB of workgroup memory, 8 storage buffers) but for the few that the planner
-fuses to only where a device has more.
+`shaders/kv/`. Variants keep WebGPU's default limits (256 threads, 16 KiB of workgroup memory, 8 storage buffers) but for the few that the
+planner takes only where a device has more.
 ";
 
 /// Writes or checks the file; whether it is fresh.
@@ -27,7 +31,7 @@ pub fn run(check: bool) -> anyhow::Result<bool> {
     if !check {
         std::fs::create_dir_all(root().join("docs"))?;
         std::fs::write(root().join(PATH), text).with_context(|| format!("writing {PATH}"))?;
-        println!("wrote {PATH}: {} rows", ROWS.len());
+        println!("wrote {PATH}: {} kernels, {} variants", kernels().len(), lower::variants().count());
         return Ok(true);
     }
     let fresh = read(PATH).is_ok_and(|found| found == text);
@@ -39,59 +43,76 @@ pub fn run(check: bool) -> anyhow::Result<bool> {
 
 fn render() -> anyhow::Result<String> {
     let mut text = HEAD.to_string();
-    for row in ROWS {
-        section(row, &mut text).with_context(|| row.name)?;
+    for kernel in kernels() {
+        section(kernel, &mut text).with_context(|| kernel.name)?;
     }
     Ok(text)
 }
 
-fn section(row: &'static Row, text: &mut String) -> anyhow::Result<()> {
-    let (path, wgsl) = row.wgsl[0];
+fn section(kernel: &Kernel, text: &mut String) -> anyhow::Result<()> {
+    let (path, wgsl) = kernel.main();
     let head: Vec<_> = wgsl.lines().map_while(|line| line.strip_prefix("//")).map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
     anyhow::ensure!(!head.is_empty(), "{path} has no comment at its head");
-    write!(text, "\n## {}\n\n```text\n{}\n```\n\n", row.name, head.join("\n"))?;
-    let source = read(row.file)?;
+    write!(text, "\n## {}\n\n```text\n{}\n```\n\n", kernel.name, head.join("\n"))?;
+    let stem = Path::new(kernel.file).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    // A kernel that is only reached through another's cases has none of its own.
+    let source = read(&format!("crates/kernels/src/testing/cases/{stem}.rs")).unwrap_or_default();
     if let Some(domain) = doc(&source, "pub fn case(") {
         writeln!(text, "- Domain tested: {domain}")?;
     }
-    writeln!(text, "- Bound: NMSE {:e} against `{}`", row.nmse, row.oracle.replace(' ', ""))?;
-    let params = row.params.iter().map(|(name, scalar)| format!("`{name}: {}`", scalar_name(*scalar)));
-    writeln!(text, "- Params: {}", params.collect::<Vec<_>>().join(", "))?;
-    let bindings = row.bindings.iter().map(|(name, access)| format!("`{name}` {}", access_name(*access)));
-    writeln!(text, "- Bindings: {}", bindings.collect::<Vec<_>>().join(", "))?;
-    writeln!(text, "- Limits: {}", limits(row)?)?;
-    let files: Vec<_> = row.wgsl.iter().map(|(path, _)| format!("`shaders/{path}`")).collect();
-    writeln!(text, "- Source: `{}`; {}", row.file.replace('\\', "/"), files.join(", "))?;
+    writeln!(text, "- Bound: NMSE {:e} against `{}`", kernel.nmse, kernel.oracle.replace(' ', ""))?;
+    let params = kernel.params.iter().map(|(name, scalar)| format!("`{name}: {}`", scalar_name(*scalar)));
+    writeln!(text, "- Params: {}", listed(params))?;
+    let bindings = kernel.bindings.iter().map(|(name, access)| format!("`{name}` {}", access_name(*access)));
+    writeln!(text, "- Bindings: {}", listed(bindings))?;
+    let parts = kernel.wgsl.iter().map(|part| match part {
+        Part::Piece((path, _)) => format!("`shaders/{path}`"),
+        Part::Slot(slot) => format!("the slot {slot}"),
+    });
+    writeln!(text, "- Source: `{}`; {}", kernel.file.replace('\\', "/"), listed(parts))?;
+    if kernel.variants.iter().all(|variant| variant.fill.is_empty()) {
+        writeln!(text, "- Needs: {}", needs(kernel.only()))?;
+        return Ok(());
+    }
+    writeln!(text, "- Variants:")?;
+    for variant in kernel.variants {
+        let fills = variant.fill.iter().map(|(slot, fill)| match fill {
+            Fill::Vary(constants) => listed(constants.iter().map(|(name, value)| format!("`{name} = {value}`"))),
+            Fill::Choose(pieces) => format!("{slot} by {}", listed(pieces.iter().map(|(path, _)| format!("`{path}`")))),
+        });
+        writeln!(text, "  - `{}`: {}; {}", variant.name, listed(fills), needs(variant))?;
+    }
     Ok(())
 }
 
-/// What the row's kernels take at most, and which variants there are.
-fn limits(row: &'static Row) -> anyhow::Result<String> {
-    let (mut threads, mut bytes, mut buffers) = (0, 0, 0);
+fn listed(items: impl Iterator<Item = String>) -> String {
+    items.collect::<Vec<_>>().join(", ")
+}
+
+/// What the variant's shaders take at most, and which shaders there are.
+fn needs(variant: &'static Variant) -> String {
     let (mut formats, mut kv, mut subgroups) = (BTreeSet::new(), BTreeSet::new(), false);
-    for kernel in Kernel::variants(row, &[0, 8, 32]) {
-        let (module, _) = shaders::validate(&kernel.source(), &kernel).map_err(anyhow::Error::msg)?;
-        let used = shaders::measure(&module).map_err(anyhow::Error::msg)?;
-        (threads, bytes, buffers) = (threads.max(used.threads), bytes.max(used.workgroup_bytes), buffers.max(used.storage_buffers));
-        subgroups |= kernel.subgroups;
-        for piece in kernel.pieces.iter().flatten() {
+    for shader in Shader::all(variant, &[0, 8, 32]) {
+        subgroups |= shader.subgroups;
+        for piece in shader.pieces.iter().flatten() {
             match piece {
                 Piece::Format(ty) | Piece::Units(ty) | Piece::Groups(ty) => formats.insert(ty.name()),
                 Piece::Kv(ty) => kv.insert(format!("{ty:?}")),
             };
         }
     }
-    let mut text = format!("{threads} threads, {bytes} bytes of workgroup memory, {buffers} storage buffers");
+    let (Needs { threads, workgroup_bytes }, buffers) = (variant.needs, variant.kernel.bindings.len());
+    let mut text = format!("{threads} threads, {workgroup_bytes} bytes of workgroup memory, {buffers} storage buffers");
     match formats.len() {
         0 => {}
-        n @ 1..=4 => write!(text, "; {n} weight formats ({})", formats.iter().copied().collect::<Vec<_>>().join(", "))?,
-        n => write!(text, "; {n} weight formats")?,
+        n @ 1..=4 => text.push_str(&format!("; {n} weight formats ({})", listed(formats.into_iter().map(str::to_string)))),
+        n => text.push_str(&format!("; {n} weight formats")),
     }
     if !kv.is_empty() {
-        write!(text, "; KV states of {}", kv.into_iter().collect::<Vec<_>>().join(", "))?;
+        text.push_str(&format!("; KV states of {}", listed(kv.into_iter())));
     }
     text.push_str(if subgroups { "; portable, and with subgroups" } else { "; portable" });
-    Ok(text)
+    text
 }
 
 /// The documentation above an item, in one line.
@@ -114,7 +135,7 @@ fn access_name(access: Access) -> &'static str {
         Access::Read => "read",
         Access::Write => "written",
         Access::Weight => "weight",
-        Access::Units | Access::Groups | Access::Rows | Access::Tiles | Access::Beside => "a weight in units",
+        Access::Units | Access::Groups | Access::Rows | Access::Tiles | Access::Second => "a weight in units",
         Access::Kv => "KV state, read",
         Access::KvMut => "KV state, written",
         Access::KvBoth => "KV state, read and written",

@@ -194,7 +194,7 @@ impl Golden {
         if matches!(executor, Executor::Gpu(_)) {
             checks.push(self.logits(&model, "unfused", base(64, PlanOptions { unfused: true, ..plan() }), exact)?);
         }
-        // All rows are portable under WEFT_LIMITS=webgpu, which is where they are compared.
+        // All kernels are portable under WEFT_LIMITS=webgpu, which is where they are compared.
         if matches!(executor, Executor::Gpu(device) if !device.caps().subgroups) && self.original {
             checks.push(self.logits(&model, "unfused, by token", base(1, PlanOptions { unfused: true, ..plan() }), exact)?);
         }

@@ -1,12 +1,15 @@
 //! Checks and recipes of the workspace.
 
 mod contracts;
+mod dump;
 mod golden;
 mod lanes;
+mod map;
 mod mutate;
 mod npy;
 mod shaders;
 mod tidy;
+mod turns;
 mod verify;
 
 use anyhow::Context as _;
@@ -24,16 +27,26 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Check every composed shader, then every kernel against its oracle on a GPU
+    /// Check every composed shader, then run each against its oracle on a GPU
     VerifyShaders(verify::Args),
+    /// Write every composed kernel and its SPIR-V, to compare two commits
+    Shaders(dump::Args),
     /// Check layout, dependencies and the other rules of the house
     Tidy,
-    /// Write docs/contracts.md from the rows
+    /// Write docs/contracts.md from the kernels
     Contracts {
         /// Write nothing; fail if the file is stale
         #[arg(long)]
         check: bool,
     },
+    /// Write docs/kernels.md, which kernels run when, from plans
+    Map {
+        /// Write nothing; fail if the file is stale
+        #[arg(long)]
+        check: bool,
+    },
+    /// Time `weft bench` of two binaries in turns, and compare the medians
+    Turns(turns::Args),
     /// Compare small models with what other implementations computed
     Golden(golden::Args),
 }
@@ -51,8 +64,11 @@ fn read(path: &str) -> anyhow::Result<String> {
 fn main() -> anyhow::Result<ExitCode> {
     let holds = match Args::parse().command {
         Command::VerifyShaders(args) => verify::run(&args)?,
+        Command::Shaders(args) => dump::run(&args).map(|()| true)?,
         Command::Tidy => tidy::run()?,
         Command::Contracts { check } => contracts::run(check)?,
+        Command::Map { check } => map::run(check)?,
+        Command::Turns(args) => turns::run(&args)?,
         Command::Golden(args) => golden::run(&args).map(|()| true)?,
     };
     Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -1,11 +1,11 @@
 //! Composed shaders without a GPU: our rules, naga's validation, and the writers of all three native backends.
 
-use kernels::compose::Kernel;
+use kernels::kernel::compose::Shader;
 use naga::back::{hlsl, msl, spv};
-use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
-use naga::{AddressSpace, Module};
+use naga::valid::{Capabilities, ModuleInfo, ValidationError, ValidationFlags, Validator};
+use naga::{AddressSpace, Module, WithSpan};
 
-/// What a kernel takes of the limited resources.
+/// What a shader takes of the limited resources.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Use {
     pub threads: u32,
@@ -13,19 +13,24 @@ pub struct Use {
     pub storage_buffers: usize,
 }
 
-/// Parses and validates a kernel's text; the error is the diagnostic.
-pub fn validate(source: &str, kernel: &Kernel) -> Result<(Module, ModuleInfo), String> {
+/// Parses and validates a shader's text; the error is the diagnostic.
+pub fn validate(source: &str, shader: &Shader) -> Result<(Module, ModuleInfo), String> {
     let module = naga::front::wgsl::parse_str(source).map_err(|e| e.emit_to_string(source))?;
-    let mut capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
-    let cooperative = kernel.row.cooperative();
-    capabilities.set(Capabilities::SUBGROUP, kernel.subgroups || cooperative);
-    let cooperating = Capabilities::COOPERATIVE_MATRIX | Capabilities::SHADER_FLOAT16 | Capabilities::SUBGROUP_BARRIER;
-    capabilities.set(cooperating, cooperative);
-    let info = Validator::new(ValidationFlags::all(), capabilities).validate(&module).map_err(|e| e.emit_to_string(source))?;
+    let info = valid(&module, shader).map_err(|e| e.emit_to_string(source))?;
     Ok((module, info))
 }
 
-/// What a validated kernel takes.
+/// Validates a shader's module with the capabilities that its kernel and form name, and no other.
+pub fn valid(module: &Module, shader: &Shader) -> Result<ModuleInfo, Box<WithSpan<ValidationError>>> {
+    let mut capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
+    let cooperative = shader.variant.kernel.cooperative();
+    capabilities.set(Capabilities::SUBGROUP, shader.subgroups || cooperative);
+    let cooperating = Capabilities::COOPERATIVE_MATRIX | Capabilities::SHADER_FLOAT16 | Capabilities::SUBGROUP_BARRIER;
+    capabilities.set(cooperating, cooperative);
+    Validator::new(ValidationFlags::all(), capabilities).validate(module).map_err(Box::new)
+}
+
+/// What a validated shader takes.
 pub fn measure(module: &Module) -> Result<Use, String> {
     let entry = module.entry_points.first().ok_or("no entry point")?;
     let mut layouter = naga::proc::Layouter::default();
@@ -38,51 +43,52 @@ pub fn measure(module: &Module) -> Result<Use, String> {
     })
 }
 
-/// Everything that is wrong with a kernel's text.
-pub fn check(kernel: &Kernel) -> Vec<String> {
-    let source = kernel.source();
-    let mut found = rules(kernel, &source);
-    match validate(&source, kernel) {
+/// Everything that is wrong with a shader's text.
+pub fn check(shader: &Shader) -> Vec<String> {
+    let source = shader.source();
+    let mut found = rules(shader, &source);
+    match validate(&source, shader) {
         Ok((module, info)) => {
-            found.extend(limits(kernel, &module));
-            found.extend(write(&module, &info, kernel));
+            found.extend(limits(shader, &module));
+            found.extend(write(&module, &info, shader));
         }
         Err(diagnostic) => found.push(diagnostic),
     }
     found
 }
 
-fn rules(kernel: &Kernel, source: &str) -> Vec<String> {
+fn rules(shader: &Shader, source: &str) -> Vec<String> {
     let mut found = vec![];
-    for (path, text) in kernel.row.wgsl {
+    for (path, text) in shader.variant.pieces() {
         if !text.starts_with("// ") {
             found.push(format!("{path} has no comment at its head"));
         }
     }
-    if !kernel.row.wgsl[0].1.lines().take(8).any(|line| line.starts_with("struct Params")) {
-        found.push(format!("{} has no params after a head of at most seven lines", kernel.row.wgsl[0].0));
+    let (path, text) = shader.variant.kernel.main();
+    if !text.lines().take(8).any(|line| line.starts_with("struct Params")) {
+        found.push(format!("{path} has no params after a head of at most seven lines"));
     }
     let code = source.lines().map(|line| line.split("//").next().unwrap_or_default());
     for (n, line) in (1..).zip(code) {
         let directive = ["enable ", "requires ", "diagnostic("].iter().any(|d| line.trim_start().starts_with(d));
-        if !kernel.row.cooperative() && (directive || (!kernel.subgroups && line.contains("subgroup"))) {
+        if !shader.variant.kernel.cooperative() && (directive || (!shader.subgroups && line.contains("subgroup"))) {
             found.push(format!("line {n} needs more than portable WGSL: {}", line.trim()));
         }
     }
     found
 }
 
-fn limits(kernel: &Kernel, module: &Module) -> Vec<String> {
+fn limits(shader: &Shader, module: &Module) -> Vec<String> {
     let mut found = vec![];
     let entries: Vec<_> = module.entry_points.iter().map(|entry| entry.name.as_str()).collect();
-    if entries != [kernel.row.entry] {
-        found.push(format!("entry points {entries:?}, expected {:?} alone", kernel.row.entry));
+    if entries != [shader.variant.kernel.entry] {
+        found.push(format!("entry points {entries:?}, expected {:?} alone", shader.variant.kernel.entry));
     }
     match measure(module) {
         Ok(used) => {
-            let most = kernel.row.workgroup_bytes();
-            if used.threads > kernel.row.threads() || used.workgroup_bytes > most || used.storage_buffers > kernel.row.storage_buffers() {
-                found.push(format!("beyond WebGPU's default limits: {used:?}"));
+            let (needs, buffers) = (shader.variant.needs, shader.variant.kernel.bindings.len());
+            if used.threads > needs.threads || used.workgroup_bytes > needs.workgroup_bytes || used.storage_buffers != buffers {
+                found.push(format!("takes {used:?}, beyond {needs:?} with {buffers} storage buffers"));
             }
         }
         Err(e) => found.push(e),
@@ -91,15 +97,15 @@ fn limits(kernel: &Kernel, module: &Module) -> Vec<String> {
 }
 
 /// Writes the module in every backend's language, as wgpu would.
-fn write(module: &Module, info: &ModuleInfo, kernel: &Kernel) -> Vec<String> {
+fn write(module: &Module, info: &ModuleInfo, shader: &Shader) -> Vec<String> {
     let mut found = vec![];
-    let entry = || (naga::ShaderStage::Compute, kernel.row.entry.to_string());
+    let entry = || (naga::ShaderStage::Compute, shader.variant.kernel.entry.to_string());
     let options = spv::Options { lang_version: (1, 3), ..spv::Options::default() };
     let pipeline = spv::PipelineOptions { shader_stage: entry().0, entry_point: entry().1 };
     if let Err(e) = spv::write_vec(module, info, &options, Some(&pipeline)) {
         found.push(format!("SPIR-V: {e}"));
     }
-    if kernel.row.cooperative() {
+    if shader.variant.kernel.cooperative() {
         return found; // naga writes matrices of this size for Vulkan alone
     }
     let options = msl::Options { lang_version: (2, 4), ..msl::Options::default() };

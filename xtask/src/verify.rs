@@ -1,10 +1,10 @@
-//! `verify-shaders`: every kernel through naga, then against its oracle on a GPU, then with faults planted.
+//! `verify-shaders`: every shader through naga, then against its oracle on a GPU, then with faults planted.
 
 use crate::{lanes, mutate, shaders};
 use anyhow::Context as _;
-use kernels::compose::Kernel;
-use kernels::ops::ROWS;
-use kernels::sweep::{self, Target};
+use kernels::kernel::compose::Shader;
+use kernels::lower;
+use kernels::testing::sweep::{self, Target};
 use kernels::{Class, Device, Limits, Select};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// What to verify.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only rows whose name contains this
+    /// Only kernels and variants whose name contains this
     #[arg(long, default_value = "")]
-    row: String,
-    /// Random cases per kernel; kernels that read a weight format run a quarter, at least one
+    kernel: String,
+    /// Random cases per shader; those that read a weight format run a quarter, at least one
     #[arg(long, default_value_t = 16)]
     cases: usize,
     /// First seed of the cases
@@ -51,7 +51,7 @@ fn lines(text: &str) -> Result<RangeInclusive<usize>, String> {
 
 /// Runs the checks and prints their tables; whether all held.
 pub fn run(args: &Args) -> anyhow::Result<bool> {
-    let mut holds = compile(&args.row)?;
+    let mut holds = compile(&args.kernel)?;
     if args.no_gpu {
         return Ok(holds);
     }
@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
     let device = sweep::open(&select, Limits::from_env())?;
     let adapter = device.adapter();
     println!("\n{} ({:?}, {}, {})", adapter.name, adapter.class, adapter.backend, adapter.driver);
-    let targets: Vec<_> = Target::all(device.caps()).into_iter().filter(|t| t.kernel.row.name.contains(&args.row)).collect();
+    let targets: Vec<_> = Target::all(device.caps()).into_iter().filter(|t| t.shader.variant.name.contains(&args.kernel)).collect();
     if args.mutate {
         holds &= mutate::run(&device, &targets, &args.file, &args.lines)?;
     } else {
@@ -69,20 +69,20 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
 }
 
 fn compile(wanted: &str) -> anyhow::Result<bool> {
-    let rows = ROWS.iter().filter(|row| row.name.contains(wanted));
-    let kernels: Vec<_> = rows.flat_map(|row| Kernel::variants(row, &[0, 8, 32])).collect();
-    anyhow::ensure!(!kernels.is_empty(), "no row's name contains {wanted:?}");
+    let variants = lower::variants().filter(|variant| variant.name.contains(wanted));
+    let shaders: Vec<_> = variants.flat_map(|variant| Shader::all(variant, &[0, 8, 32])).collect();
+    anyhow::ensure!(!shaders.is_empty(), "no kernel's name contains {wanted:?}");
     let wrong = AtomicUsize::new(0);
-    let work = |_: &mut (), kernel: &Kernel| {
-        for finding in shaders::check(kernel) {
-            eprintln!("{}: {finding}", kernel.label());
+    let work = |_: &mut (), shader: &Shader| {
+        for finding in shaders::check(shader) {
+            eprintln!("{}: {finding}", shader.label());
             wrong.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
     };
-    lanes::each(lanes::cores(), &kernels, || Ok(()), work)?;
+    lanes::each(lanes::cores(), &shaders, || Ok(()), work)?;
     let wrong = wrong.into_inner();
-    println!("{} shaders validated and written as SPIR-V, MSL and HLSL: {wrong} findings", kernels.len());
+    println!("{} shaders validated and written as SPIR-V, MSL and HLSL: {wrong} findings", shaders.len());
     Ok(wrong == 0)
 }
 
@@ -90,7 +90,7 @@ fn parity(args: &Args, select: &Select, device: &Device, targets: &[Target]) -> 
     println!("{:<44} {:>5} {:>10} {:>8}", "kernel", "cases", "worst NMSE", "bound");
     let beyond = AtomicUsize::new(0);
     let work = |device: &mut Device, target: &Target| {
-        let label = target.kernel.label();
+        let label = target.shader.label();
         let cases = if target.format().is_some() { args.cases.div_ceil(4) } else { args.cases };
         let worst = target.run(device, args.seed, cases.max(1)).with_context(|| label.clone())?;
         let verdict = match worst.overrun {

@@ -98,7 +98,7 @@ pub struct Context {
 impl Place {
     /// Options of a session here.
     pub fn session(&self, context: Option<u32>) -> SessionOptions {
-        let plan = PlanOptions { fast: !self.precise, constants: true, ..PlanOptions::default() };
+        let plan = PlanOptions { fast: !self.precise, specialize: true, ..PlanOptions::default() };
         SessionOptions { context, kv: self.kv.into(), plan, ..SessionOptions::default() }
     }
 }

@@ -1,9 +1,9 @@
-//! What is kept between runs, in the user's cache folder: compiled pipelines, measured rates and tables by which rows are chosen, a file each
+//! What is kept between runs, in the user's cache folder: compiled pipelines, measured rates and tables by which kernels are chosen, a file each
 //! per adapter, driver and version.
 
 use crate::exit::{debug, note};
 use anyhow::Result;
-use kernels::choose::Rates;
+use kernels::native::choose::Rates;
 use kernels::{Device, Table};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 const FOLDER: &str = "WEFT_CACHE_DIR";
 
 static OFF: AtomicBool = AtomicBool::new(false);
-/// Whether rows are chosen by the table of the device's class, whatever was measured.
+/// Whether kernels are chosen by the table of the device's class, whatever was measured.
 static USUAL: AtomicBool = AtomicBool::new(false);
 /// Devices that were opened, and the files of their pipelines.
 static ATTACHED: Mutex<Vec<(Device, PathBuf)>> = Mutex::new(vec![]);
@@ -98,7 +98,7 @@ pub fn table(device: &Device) -> Option<Table> {
     let path = table_file(device).filter(|_| !USUAL.load(Ordering::Relaxed))?;
     let table = Table::from_bytes(&device.table_key(), &read(&path)?);
     if table.is_none() {
-        note(&format!("{} is damaged; rows are chosen as usual (weft tune writes it anew)", path.display()));
+        note(&format!("{} is damaged; kernels are chosen as usual (weft tune writes it anew)", path.display()));
     }
     table
 }

@@ -4,9 +4,10 @@ use crate::cache;
 use crate::progress::Bar;
 use crate::tune;
 use anyhow::Result;
-use kernels::choose::{Crossover, Rates};
-use kernels::device::{self, AdapterSummary, Class, Device, Limits, Select};
-use kernels::measure::{Measured, Transfer, measure};
+use kernels::Class;
+use kernels::device::{self, AdapterSummary, Device, Limits, Select};
+use kernels::native::choose::{Crossover, Rates};
+use kernels::native::measure::{Measured, Transfer, measure};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 

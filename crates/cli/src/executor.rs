@@ -3,9 +3,9 @@
 use crate::cache;
 use crate::exit::{note, one_line};
 use anyhow::Result;
-use kernels::choose::Because;
-use kernels::device::{Class, Device, Limits, Select};
+use kernels::native::choose::Because;
 use kernels::{Chosen, Demand, Executor};
+use kernels::{Class, Device, Limits, Select};
 use model::{ModelFile, SessionOptions};
 use std::convert::Infallible;
 use std::str::FromStr;

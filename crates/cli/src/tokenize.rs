@@ -13,22 +13,20 @@ use std::path::PathBuf;
 /// Turn text into token ids, or ids into text
 #[derive(Debug, clap::Args)]
 #[command(
-    allow_missing_positional = true,
+    override_usage = "weft tokenize [OPTIONS] [MODEL] TEXT\n       weft tokenize [OPTIONS] [MODEL] --decode IDS",
     after_help = "Examples:
   weft tokenize 'Where does Wren live?'
   weft tokenize qwen3-8b.gguf - < README.md
   weft tokenize qwen3-8b.gguf --plain '<|im_end|>'
-  weft tokenize qwen3-8b.gguf --decode 9707,1879
+  weft tokenize qwen3-8b.gguf --decode 707,187
   weft tokenize --json 'a loom' | jq .ids"
 )]
 pub struct Args {
-    /// GGUF file, or model of Ollama's, whose tokenizer to use [default: the small model that weft ships]
-    #[arg(value_hint = ValueHint::FilePath)]
-    model: Option<PathBuf>,
-
-    /// The text; `-` reads all of stdin, its last line break included
-    #[arg(required_unless_present = "decode", allow_hyphen_values = true)]
-    text: Option<String>,
+    /// The text; `-` reads all of stdin, its last line break included; `--` goes before a text that begins with a hyphen. Before it, a GGUF file or a model of Ollama's, whose tokenizer to use
+    /// [default: the small model that weft ships]
+    // One list, since clap takes no option between two positional arguments of which the first may be missing.
+    #[arg(value_name = "[MODEL] TEXT", value_hint = ValueHint::FilePath, num_args = 1..=2, required_unless_present = "decode")]
+    words: Vec<String>,
 
     /// Turn these ids into text instead; `-` reads them from stdin
     #[arg(long, value_name = "IDS")]
@@ -48,11 +46,14 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let (path, text) = match (&args.decode, &args.model, &args.text) {
-        (Some(_), Some(_), Some(_)) => return Err(usage("--decode takes ids instead of a text; leave the text out")),
+    let (path, text) = match (args.decode.is_some(), args.words.as_slice()) {
+        (true, []) => (None, None),
         // One word beside --decode is the model.
-        (Some(_), model, text) => (model.clone().or_else(|| text.as_ref().map(PathBuf::from)), None),
-        (None, model, text) => (model.clone(), text.as_deref()),
+        (true, [model]) => (Some(PathBuf::from(model)), None),
+        (true, _) => return Err(usage("--decode takes ids instead of a text; leave the text out")),
+        (false, [text]) => (None, Some(text.as_str())),
+        (false, [model, text]) => (Some(PathBuf::from(model)), Some(text.as_str())),
+        (false, _) => return Err(usage("a text, and a model before it where it is not the default one")),
     };
     let source = Source { model: path, no_mmap: false, verify: false };
     let file = source.gguf()?;

@@ -1,56 +1,46 @@
-//! Transformer kernels in WGSL: declared once as rows, recorded as data, planned, and run on a GPU or on the oracles.
+//! Transformer kernels in WGSL: declared once, recorded as data, planned, and run on a GPU or on the oracles.
 //!
 //! Unsafe code is in `memory`, where numbers of the driver are read through wgpu's native handles, and where devices and shaders ask for
 //! less checking than foreign code would need (`device`, `pipelines`), and where threads share staging memory
 //! (`upload`).
 
+pub mod caps;
+pub mod graph;
 #[macro_use]
-pub mod row;
-#[cfg(not(target_arch = "wasm32"))]
-pub mod choose;
-pub mod compare;
-pub mod compose;
+pub mod kernel;
 pub mod device;
 pub mod error;
 pub mod exec;
-pub mod format;
+pub mod lower;
 #[cfg(not(target_arch = "wasm32"))]
-pub mod measure;
-pub mod memory;
+pub mod native;
 pub mod ops;
-pub mod parity;
-pub mod pipelines;
 pub mod plan;
-pub mod profile;
-pub mod record;
-#[cfg(not(target_arch = "wasm32"))]
-pub mod run;
-pub mod sampling;
-pub mod states;
-#[cfg(not(target_arch = "wasm32"))]
-pub mod sweep;
-pub mod table;
-pub mod tensor;
-#[cfg(not(target_arch = "wasm32"))]
-pub mod tune;
-mod upload;
-pub mod weights;
+/// Behind the feature `testing`.
+#[cfg(feature = "testing")]
+pub mod testing;
 
-#[cfg(not(target_arch = "wasm32"))]
-pub use choose::{Chosen, Demand, GPU_MIN_SIZE, should_use_gpu};
-pub use device::{AdapterSummary, Caps, Class, Device, Limits, Select};
+pub use caps::table::Table;
+pub use caps::{Caps, Class};
+pub use device::executor::Executor;
+pub use device::pipelines::Preparing;
+pub use device::pipelines::clock::Spent;
+pub use device::{AdapterSummary, Device, Limits, Select};
 pub use error::Error;
-pub use exec::{Executor, Outputs, Pending, Plan, StepInput, Watch};
-pub use pipelines::Preparing;
-pub use pipelines::clock::Spent;
+pub use exec::profile::{Profile, Roof};
+pub use exec::states::States;
+pub use exec::weights::{TensorBytes, Weights};
+pub use exec::{Outputs, Pending, Plan, Watch};
+pub use graph::input::StepInput;
+pub use graph::record::{LowRank, RopeTable};
+pub use graph::sampling::SampleParams;
+pub use graph::tensor::{Counts, Element, Input, KvState, Lead, Shape, State, StateKind, Tensor, Weight};
+#[cfg(not(target_arch = "wasm32"))]
+pub use native::choose::{Chosen, Demand, GPU_MIN_SIZE, should_use_gpu};
+#[cfg(not(target_arch = "wasm32"))]
+pub use native::run;
+pub use ops::Recorder;
 pub use plan::{PlanOptions, Planned};
-pub use profile::{Profile, Roof};
-pub use record::{LowRank, Recorder, RopeTable};
-pub use sampling::SampleParams;
-pub use states::States;
-pub use table::Table;
-pub use tensor::{Counts, Input, KvState, Lead, Shape, State, StateKind, Tensor, Weight};
-pub use weights::{TensorBytes, Weights};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

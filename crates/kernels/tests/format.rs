@@ -1,7 +1,7 @@
 //! Weight formats without a GPU: every piece is valid WGSL, layouts are aligned, and each format is written down in two places.
 
 use gguf::GgmlType;
-use kernels::format::{FORMATS, Format, format, random_block};
+use kernels::kernel::format::{FORMATS, Format, format, random_block};
 use std::path::{Path, PathBuf};
 use wgpu::naga::{front::wgsl, valid};
 
@@ -116,6 +116,6 @@ fn adding_a_format_touches_one_piece_and_one_rust_file() {
         let name = format.ty.name().to_lowercase();
         assert!(all.contains(&shaders.join(format!("quant/{name}.wgsl"))), "{name} has no piece of its own");
         let mentioning: Vec<_> = texts.iter().filter(|(_, text)| mentions(text, &name)).map(|(path, _)| path.as_path()).collect();
-        assert_eq!(mentioning, [src.join("format.rs")], "{name}");
+        assert_eq!(mentioning, [src.join("kernel/format.rs")], "{name}");
     }
 }

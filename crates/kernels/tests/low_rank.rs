@@ -1,13 +1,13 @@
 //! Products with weights that something of low rank was added to, and sets of weights put behind one another.
 
 use gguf::GgmlType;
-use kernels::parity::Gen;
+use kernels::kernel::random::Gen;
 use kernels::{
     Counts, Device, Executor, Lead, LowRank, PlanOptions, Recorder, Shape, States, StepInput, TensorBytes, Watch, Weight, Weights, ops,
 };
 use std::sync::Arc;
 
-const ROWS: u32 = 5;
+const STEP_ROWS: u32 = 5;
 const N: u32 = 7;
 const K: u32 = 12;
 
@@ -39,14 +39,14 @@ impl Matrix {
 
 /// The product of `x` with the last weight of the set.
 fn product(executor: &Executor, weights: Weights, adapt: &[LowRank], w: Weight, x: &Matrix) -> Vec<f32> {
-    let mut rec = Recorder::new(Counts { step: ROWS, out: 0 }, &[]);
+    let mut rec = Recorder::new(Counts { step: STEP_ROWS, out: 0 }, &[]);
     adapt.iter().for_each(|with| rec.adapt(w, *with));
-    let input = rec.host_input(0, Shape::new(Lead::Step, ROWS, K));
+    let input = rec.host_input(0, Shape::new(Lead::Step, STEP_ROWS, K));
     let y = ops::matmul(&mut rec, w, input);
     rec.output(y);
     let mut states = States::new(executor, &[], 1, 1).expect("no states");
     let mut plan = executor.plan(rec, &Arc::new(weights), &PlanOptions::default()).expect("a plan");
-    let input = StepInput { positions: vec![0; ROWS as usize], host: vec![x.values.clone()], ..StepInput::default() };
+    let input = StepInput { positions: vec![0; STEP_ROWS as usize], host: vec![x.values.clone()], ..StepInput::default() };
     let outputs = plan.run(&mut states, &input, Watch::default()).expect("a step").wait().expect("its outputs");
     outputs.f32(0).to_vec()
 }
@@ -55,7 +55,7 @@ fn product(executor: &Executor, weights: Weights, adapt: &[LowRank], w: Weight, 
 fn products_are_those_with_the_sum_for_any_rank_and_any_number_of_additions() {
     let device = Device::auto().expect("these tests need a Vulkan, Metal or DX12 driver");
     let mut g = Gen::new(3);
-    let (w, x) = (Matrix::random(&mut g, N, K), Matrix::random(&mut g, ROWS, K));
+    let (w, x) = (Matrix::random(&mut g, N, K), Matrix::random(&mut g, STEP_ROWS, K));
     let pairs = [1, 4, 9].map(|r| (Matrix::random(&mut g, r, K), Matrix::random(&mut g, N, r)));
     let scales = [2.0, -0.5, 0.75];
     let merged = scales.iter().zip(&pairs).fold(w.clone(), |w, (s, (a, b))| w.plus(*s, a, b));

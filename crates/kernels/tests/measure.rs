@@ -1,7 +1,7 @@
 //! Measuring the adapter at hand: every rate is a number that hardware can have, and it is soon there.
 
 use kernels::Device;
-use kernels::measure::measure;
+use kernels::native::measure::measure;
 use std::time::{Duration, Instant};
 
 #[test]

@@ -2,10 +2,12 @@
 
 use cpu_ref::KvType;
 use gguf::GgmlType;
-use kernels::compose::Kernel;
-use kernels::parity::{Case, Gen, cases};
-use kernels::plan::parts;
-use kernels::sweep::{self, Known, Outcome, Target, check};
+use kernels::kernel::compose::Shader;
+use kernels::kernel::random::Gen;
+use kernels::kernel::split::parts;
+use kernels::testing::cases::CASES;
+use kernels::testing::parity::Case;
+use kernels::testing::sweep::{self, Known, Outcome, Target, check};
 use kernels::{Caps, Class, Device, Limits, Select, StateKind, Table, ops};
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -19,7 +21,7 @@ fn open(limits: Limits) -> Device {
 }
 
 fn hold(what: &str, outcome: &Outcome) {
-    let ran: Vec<_> = outcome.kernels.iter().map(Kernel::label).collect();
+    let ran: Vec<_> = outcome.shaders.iter().map(Shader::label).collect();
     let Outcome { nmse, bound, overrun, .. } = outcome;
     assert!(outcome.holds(), "{what} ({}): NMSE {nmse:e} for {bound:e}, wrote past an end: {overrun}", ran.join(", "));
 }
@@ -38,8 +40,8 @@ fn cover(limits: Limits, plain: usize) {
         let device = open(limits);
         for target in Target::all(device.caps()).iter().skip(thread).step_by(threads) {
             let wanted = if target.format().is_some() { 2 } else { plain };
-            let outcome = target.run(&device, 0, wanted).unwrap_or_else(|e| panic!("{}: {e}", target.kernel.label()));
-            hold(&target.kernel.label(), &outcome);
+            let outcome = target.run(&device, 0, wanted).unwrap_or_else(|e| panic!("{}: {e}", target.shader.label()));
+            hold(&target.shader.label(), &outcome);
         }
     };
     std::thread::scope(|scope| (0..threads).for_each(|thread| drop(scope.spawn(move || share(thread)))));
@@ -56,14 +58,33 @@ fn every_portable_kernel_matches_its_oracle_under_webgpus_default_limits() {
     cover(Limits::WebGpu, 2);
 }
 
+/// Cases that once failed: the operation's stem, the seed, and whether kernels were portable. Stems stay true when operations come and go; proptest's own
+/// files number them.
+const ONCE_RED: [(&str, u64, bool); 3] = [
+    ("matmul_tile128", 9965122180202307740, true),
+    ("matmul_tile128", 6653796974641584263, true),
+    ("mul_sigmoid", 6653796974641584263, true),
+];
+
+/// One case of an operation; a failure prints its line of [`ONCE_RED`].
+fn hold_case(stem: &str, seed: u64, portable: bool) {
+    let line = format!("({stem:?}, {seed}, {portable}),");
+    let (_, make) = CASES.iter().find(|(name, _)| *name == stem).unwrap_or_else(|| panic!("{line} no operation has this stem"));
+    let outcome = check(&DEVICE, *make, seed, portable).unwrap_or_else(|e| panic!("{line} {e}"));
+    hold(&line, &outcome);
+}
+
+#[test]
+fn cases_that_once_failed_match_their_oracles() {
+    ONCE_RED.iter().for_each(|&(stem, seed, portable)| hold_case(stem, seed, portable));
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(40), max_shrink_iters: 0, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(40), max_shrink_iters: 0, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_cases_match_their_oracles(op in 0..cases().len(), seed: u64, portable: bool) {
-        let (stem, make) = cases()[op];
-        let outcome = check(&DEVICE, make, seed, portable).unwrap_or_else(|e| panic!("{stem} with seed {seed}: {e}"));
-        hold(&format!("{stem} with seed {seed}"), &outcome);
+    fn random_cases_match_their_oracles(stem in prop::sample::select(CASES.iter().map(|(stem, _)| *stem).collect::<Vec<_>>()), seed: u64, portable: bool) {
+        hold_case(stem, seed, portable);
     }
 }
 
@@ -71,22 +92,22 @@ proptest! {
 #[test]
 fn kernels_compiled_for_their_params_match_their_oracles() {
     let mut compiled = HashSet::new();
-    for (stem, make) in cases() {
+    for &(stem, make) in CASES {
         for seed in 0..4 {
             let case = make(&mut Gen::new(seed)).compiled();
-            let of = |kernels: Vec<Kernel>| kernels.into_iter().filter(|kernel| !kernel.given.is_empty()).collect::<Vec<_>>();
-            let kernels = of(case.kernels(DEVICE.caps(), false).unwrap_or_else(|e| panic!("{stem}: {e}")));
-            if kernels.iter().all(|kernel| compiled.contains(&(kernel.row.name, kernel.given.contains(&None)))) {
+            let of = |shaders: Vec<Shader>| shaders.into_iter().filter(|shader| !shader.given.is_empty()).collect::<Vec<_>>();
+            let shaders = of(case.shaders(DEVICE.caps(), false).unwrap_or_else(|e| panic!("{stem}: {e}")));
+            if shaders.iter().all(|shader| compiled.contains(&(shader.variant.name, shader.given.contains(&None)))) {
                 continue;
             }
-            compiled.extend(kernels.iter().map(|kernel| (kernel.row.name, kernel.given.contains(&None))));
+            compiled.extend(shaders.iter().map(|shader| (shader.variant.name, shader.given.contains(&None))));
             let outcome = Known::new(case).and_then(|known| known.compare(&DEVICE, false)).unwrap_or_else(|e| panic!("{stem}: {e}"));
             hold(&format!("{stem} with seed {seed}"), &outcome);
         }
     }
-    let rows: HashSet<_> = Target::all(DEVICE.caps()).iter().map(|target| target.kernel.row.name).collect();
-    let wanted = [("matmul_vec_q8", false), ("embed", true), ("attention_short_128", true), ("attention_short_128", false)];
-    for (name, reads) in wanted.into_iter().filter(|(name, _)| rows.contains(name)) {
+    let variants: HashSet<_> = Target::all(DEVICE.caps()).iter().map(|target| target.shader.variant.name).collect();
+    let wanted = [("matmul_vec_q8", false), ("embed", true), ("attention_decode_128", true), ("attention_decode_128", false)];
+    for (name, reads) in wanted.into_iter().filter(|(name, _)| variants.contains(name)) {
         assert!(compiled.contains(&(name, reads)), "{name}, which reads a param: {reads}");
     }
 }
@@ -131,7 +152,7 @@ fn weights_split_over_several_bindings() {
             let y = ops::matmul(&mut case.rec, w, x);
             case.expect(y);
             let what = format!("{tokens} rows by {ty} in parts");
-            assert_eq!(compare(&device, &what, case).kernels.len(), 4, "{what}: dispatches");
+            assert_eq!(compare(&device, &what, case).shaders.len(), 4, "{what}: dispatches");
         }
         let mut case = Case::with_states(9, &[StateKind::Tokens], 2, 8);
         let table = case.weight(&mut g, ty, rows, cols);
@@ -146,13 +167,13 @@ fn weights_split_over_several_bindings() {
 
 /// Every format, KV type and reduction is a target by name, so that the cover above leaves none to luck.
 #[test]
-fn targets_name_every_format_and_kv_type_of_every_row() {
+fn targets_name_every_format_and_kv_type_of_every_variant() {
     let caps = Caps { subgroups: true, ..DEVICE.caps().clone() };
-    let labels: Vec<_> = Target::all(&caps).iter().map(|t| t.kernel.label()).collect();
-    for format in kernels::format::FORMATS {
+    let labels: Vec<_> = Target::all(&caps).iter().map(|t| t.shader.label()).collect();
+    for format in kernels::kernel::format::FORMATS {
         let name = format.ty.name().to_lowercase();
-        for row in ["embed", "matmul", "matmul_vec"] {
-            assert!(labels.contains(&format!("{row} {name}")), "{row} {name}");
+        for variant in ["embed", "matmul", "matmul_vec"] {
+            assert!(labels.contains(&format!("{variant} {name}")), "{variant} {name}");
         }
         assert!(labels.contains(&format!("matmul_vec {name} +subgroups")), "matmul_vec {name} +subgroups");
     }
@@ -183,7 +204,7 @@ fn every_kernel_is_reached_by_cases_on_devices_of_every_kind() {
     let mut missed = vec![];
     for caps in &kinds {
         let unreached = Target::all(caps).into_iter().filter(|target| target.find(caps, &mut (0..64)).is_none());
-        missed.extend(unreached.map(|target| (target.kernel.label(), caps.subgroup_size, caps.cooperative)));
+        missed.extend(unreached.map(|target| (target.shader.label(), caps.subgroup_size, caps.cooperative)));
     }
     assert!(missed.is_empty(), "by (kernel, threads of a subgroup, cooperative matrices): {missed:?}");
 }

@@ -1,6 +1,7 @@
 //! The profiler on the adapter at hand: every dispatch once, and the work of this step's rows and positions.
 
 use cpu_ref::{KvType, Mask};
+use kernels::graph::operation::Work;
 use kernels::ops::{self, Attend};
 use kernels::{
     Counts, Device, Error, Executor, KvState, Lead, Limits, PlanOptions, Recorder, Select, Shape, StateKind, States, StepInput, Watch,
@@ -37,7 +38,7 @@ fn gpu() -> Executor {
 }
 
 /// The dispatches of one kind, which may be several.
-fn of<'a>(profile: &'a kernels::Profile, stem: &'a str) -> impl Iterator<Item = &'a kernels::profile::Timed> {
+fn of<'a>(profile: &'a kernels::Profile, stem: &'a str) -> impl Iterator<Item = &'a kernels::exec::profile::Timed> {
     profile.dispatches.iter().filter(move |d| d.label.starts_with(stem))
 }
 
@@ -56,7 +57,7 @@ fn keys_and_values_count_at_the_positions_of_the_step() {
     let (row, executor) = (u64::from(WIDTH) * 2, gpu());
     let work = |positions: &[u32], mask| {
         let profile = profiled(&executor, positions, mask).expect("timestamps");
-        of(&profile, "attention").map(|d| d.work).fold(ops::Work::default(), ops::Work::plus)
+        of(&profile, "attention").map(|d| d.work).fold(Work::default(), Work::plus)
     };
     // One row at position n sees n + 1 keys and values; each costs two operations an element in both.
     let (near, far) = (work(&[9], Mask::Causal), work(&[59], Mask::Causal));

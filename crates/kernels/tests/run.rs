@@ -2,8 +2,8 @@
 
 use cpu_ref::Mask;
 use gguf::GgmlType;
+use kernels::kernel::random::Gen;
 use kernels::ops::Attend;
-use kernels::parity::Gen;
 use kernels::run::{self, Heads, Matrix};
 use kernels::{Device, Error, Executor, RopeTable};
 use std::sync::OnceLock;

@@ -1,10 +1,11 @@
 //! Draws on both executors: their distribution, their equality, and the way of a drawn id into the next step.
 
 use gguf::GgmlType;
-use kernels::compare::Compare;
+use kernels::kernel::random::Gen;
 use kernels::ops::{embed, gather_rows, penalize, rope, sample, scale};
-use kernels::parity::{Case, Gen};
-use kernels::sweep::Known;
+use kernels::testing::compare::Compare;
+use kernels::testing::parity::Case;
+use kernels::testing::sweep::Known;
 use kernels::{
     Counts, Device, Executor, Lead, Plan, PlanOptions, Recorder, RopeTable, SampleParams, Shape, StateKind, States, StepInput, TensorBytes,
     Watch, Weights,

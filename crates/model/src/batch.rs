@@ -200,7 +200,7 @@ impl Batch {
     /// [`Error::NothingFed`] when all sequences are empty; more rows than a step has, devices without timestamps, and the
     /// CPU, say so; what the executor gives.
     #[cfg(not(target_arch = "wasm32"))]
-    pub fn profile(&mut self) -> Result<kernels::profile::Profile, Error> {
+    pub fn profile(&mut self) -> Result<kernels::exec::profile::Profile, Error> {
         self.settle();
         let fed = |(slot, sequence): (usize, &mut Sequence)| {
             sequence.reread();

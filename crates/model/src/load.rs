@@ -85,7 +85,7 @@ impl Loader<'_> {
     pub fn values(&mut self, name: &str, cols: u32) -> Result<Vec<f32>, Error> {
         let (_, tensor) = self.checked(name, &[u64::from(cols)])?;
         let (ty, bytes) = (tensor.ty()?, tensor.bytes);
-        if kernels::format::format(ty).is_none() {
+        if kernels::kernel::format::format(ty).is_none() {
             return Err(kernels::Error::Format { tensor: name.to_string(), ty: ty.name() }.into());
         }
         let values = self.file.dequantized(tensor)?;

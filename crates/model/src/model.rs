@@ -11,8 +11,9 @@ use crate::needs::{self, Needs};
 use crate::runner::{recording, sampling_keys};
 use crate::session::{Session, SessionOptions};
 use crate::tokenizer::Tokenizer;
+use cpu_ref::KvType;
 use gguf::Gguf;
-use kernels::{Counts, Executor, Preparing, Recorder, StateKind, Weights};
+use kernels::{Counts, Executor, Preparing, Recorder, StateKind, Tensor, Weights};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -197,20 +198,18 @@ impl Checked {
     pub fn recording(&self, options: &SessionOptions, rows: u32) -> Recorder {
         // A context that cannot be is refused elsewhere.
         let kinds = arch::states(self.summary(), &self.settled(options).unwrap_or_else(|_| options.clone()));
-        record(&*self.architecture, &self.adapted, &kinds, Counts { step: rows, out: 1 }, Logits::Rows, false).0
+        record(&*self.architecture, &self.adapted, Recorder::new(Counts { step: rows, out: 1 }, &kinds), Logits::Rows, false).0
     }
 }
 
-/// Records a step; returns the recording and the tensor of its logits.
+/// Appends a step to an empty recording; returns that and the tensor of its logits.
 pub(crate) fn record(
     architecture: &dyn Architecture,
     adapted: &Adapted,
-    kinds: &[StateKind],
-    capacity: Counts,
+    mut rec: Recorder,
     logits: Logits,
     sample: bool,
-) -> (Recorder, kernels::Tensor) {
-    let mut rec = Recorder::new(capacity, kinds);
+) -> (Recorder, Tensor) {
     adapted.additions.iter().for_each(|(weight, with)| rec.adapt(*weight, *with));
     let kv = arch::kv_states(&rec, architecture.summary().caches.len());
     let logits = architecture.forward(&mut rec, &kv, logits);
@@ -288,6 +287,20 @@ impl Model {
         &self.executor
     }
 
+    /// The states that [`Model::documents`] wants: of one sequence and one position, neither written nor read.
+    #[must_use]
+    pub fn document_states(&self) -> Vec<StateKind> {
+        arch::states(self.summary(), &SessionOptions { kv: KvType::F32, ..SessionOptions::default() })
+    }
+
+    /// The recording of a step of whole documents, one behind the other, which leaves nothing behind, and the tensor of the logits of these rows: what
+    /// training appends to. A step says the `positions`, `ids` and `firsts` of its rows, and its `ends` where the model looks ahead.
+    #[must_use]
+    pub fn documents(&self, capacity: Counts, rows: Logits) -> (Recorder, Tensor) {
+        let rec = Recorder::of_documents(capacity, &self.document_states());
+        record(&*self.architecture, &Adapted::none(&self.weights), rec, rows, true)
+    }
+
     /// Bytes of weights on the executor.
     #[must_use]
     pub fn weight_bytes(&self) -> u64 {
@@ -298,7 +311,9 @@ impl Model {
         &*self.architecture
     }
 
-    pub(crate) fn weights(&self) -> &Arc<Weights> {
+    /// The weights, as recordings name them.
+    #[must_use]
+    pub fn weights(&self) -> &Arc<Weights> {
         &self.weights
     }
 }

@@ -60,7 +60,7 @@ impl Needs {
 fn widened(kinds: &[StateKind], context: u32) -> u64 {
     let bytes = |kind: &StateKind| match *kind {
         StateKind::Kv { width, .. } => 2 * 4 * u64::from(width) * u64::from(kind.rows(context)),
-        StateKind::Tokens => 0,
+        StateKind::Tokens | StateKind::Words(_) => 0,
     };
     kinds.iter().map(bytes).max().unwrap_or(0)
 }

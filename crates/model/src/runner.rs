@@ -81,9 +81,9 @@ pub(crate) fn sampling_keys(options: &SessionOptions) -> Vec<PlanKey> {
 pub(crate) fn recording(architecture: &dyn Architecture, adapted: &Adapted, kinds: &[StateKind], key: PlanKey) -> Recorder {
     let capacity = Counts { step: key.rows, out: key.out };
     match key.head {
-        Head::Logits => record(architecture, adapted, kinds, capacity, Logits::All, false).0,
+        Head::Logits => record(architecture, adapted, Recorder::new(capacity, kinds), Logits::All, false).0,
         Head::Sample { penalize: penalized } => {
-            let (mut rec, raw) = record(architecture, adapted, kinds, capacity, Logits::Rows, true);
+            let (mut rec, raw) = record(architecture, adapted, Recorder::new(capacity, kinds), Logits::Rows, true);
             let tokens = rec.state(0);
             let logits = if penalized { penalize(&mut rec, raw, tokens) } else { raw };
             let drawn = sample(&mut rec, logits, raw, tokens);
@@ -264,7 +264,7 @@ impl Runner {
         sequences: &mut [Sequence],
         spans: &[Span],
         draws: &[SampleParams],
-    ) -> Result<kernels::profile::Profile, Error> {
+    ) -> Result<kernels::exec::profile::Profile, Error> {
         let input = self.input(sequences, spans, draws)?;
         let penalize = draws.iter().any(SampleParams::penalizes);
         let (plan, states) = self.plan(self.key(input.positions.len(), Head::Sample { penalize }))?;

@@ -266,7 +266,7 @@ impl Session {
     /// # Errors
     /// [`Error::NothingFed`]; devices without timestamps, and the CPU, say so; what the executor gives.
     #[cfg(not(target_arch = "wasm32"))]
-    pub fn profile(&mut self) -> Result<kernels::profile::Profile, Error> {
+    pub fn profile(&mut self) -> Result<kernels::exec::profile::Profile, Error> {
         let from = self.sequence.evaluated;
         let until = self.tokens().len().min(from + self.runner.options().chunk as usize);
         if until == from {

@@ -30,7 +30,7 @@ struct W_Wide { q: vec4<u32>, more_q: vec4<u32>, bits: vec4<u32>, more_bits: vec
 fn W_wide(row: u32, j: u32) -> W_Wide {
     let block = (row >> 2u) + (j >> 2u) * 9u;
     let n = j & 3u;
-    let none = vec4<u32>(0u);
+    let none = vec4<u32>(0u); //~ unused: off by one
     return W_Wide(W[block + 1u + 2u * n], W[block + 2u + 2u * n], none, none, n, W_scale_mins(W[block], n));
 }
 

@@ -1,4 +1,4 @@
-// A unit of Q4_K with its scales and minima in f16, for matmul_few.wgsl, which stages one half after the other.
+// A unit of Q4_K with its scales and minima in f16, for matmul_tile64.wgsl, which stages one half after the other.
 struct W_Ready { q: vec4<u32>, scale: vec2<f16>, least: vec2<f16> }
 
 // `live` is 0 for a unit of nothing.

@@ -55,7 +55,7 @@ fn W_shared(own: vec4<u32>, beside: vec4<u32>, own_high: vec4<u32>, other_high: 
     let other = subgroupShuffleXor(beside, 1u);
     // Of the word's four signed bytes the two of the block, that of the thread's own piece first.
     let upper = 8u * ((block >> 1u) & 1u);
-    let up = 24u - 16u * (block & 1u);
+    let up = 24u - 16u * (block & 1u); //~ bits: sign
     let scale = vec2<i32>(bitcast<i32>(scales << (up - upper)), bitcast<i32>(scales << (up - 8u + upper))) >> vec2<u32>(24u);
     return Unit(W_quads(own, own_high, block), W_quads(other, other_high, block), factor * vec2<f32>(scale), vec2<f32>(0.0));
 }

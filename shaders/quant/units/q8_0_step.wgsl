@@ -1,7 +1,7 @@
 // What the j-th of neighbouring threads takes of a row: in rows of whole 256 columns eight of them share eight blocks, so that what they load
 // together is 128 bytes side by side; else each has a block.
 fn W_lane_halves(k: u32, j: u32) -> vec2<u32> {
-    let together = (k & 255u) == 0u;
+    let together = (k & 255u) == 0u; //~ free: off by one
     let low = select(2u * j, 2u * j - (j & 7u), together);
     return vec2<u32>(low, low + select(1u, 8u, together));
 }
@@ -25,7 +25,7 @@ fn W_steps(k: u32) -> u32 {
 }
 
 fn W_step(first: u32, second: u32, k: u32, j: u32) -> vec3<f32> {
-    let together = (k & 255u) == 0u;
+    let together = (k & 255u) == 0u; //~ free: off by one
     let low = select(2u * j, 2u * j - (j & 7u), together);
     let high = low + select(1u, 8u, together);
     let blocks = vec2<u32>(low, high) >> vec2<u32>(1u);

@@ -1,4 +1,4 @@
-// A unit as it lies with what its halves share in f16, for matmul_few.wgsl, which stages one half after the other.
+// A unit as it lies with what its halves share in f16, for matmul_tile64.wgsl, which stages one half after the other.
 struct W_Ready { held: W_Held, scale: vec2<f16>, least: vec2<f16> }
 
 // `live` is 0 for a unit of nothing.

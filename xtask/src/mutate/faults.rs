@@ -45,9 +45,9 @@ pub fn of(text: &str) -> Vec<Fault> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = vec![];
     for (n, line) in lines.iter().enumerate() {
-        let code = line.split("//").next().unwrap_or_default();
+        let code = line.split("//").next().unwrap_or_default().trim_end();
         let declares = ["struct ", "@", "const ", "const_assert ", "var<", "fn ", "}"].iter().any(|start| line.starts_with(start));
-        if code.trim().is_empty() || declares {
+        if code.is_empty() || declares {
             continue;
         }
         let next = lines.get(n + 1).map_or("", |next| next.trim());

@@ -1,5 +1,6 @@
 //! Every rule finds what breaks it, and nothing in what keeps it.
 
+use super::pieces::{names, pieces};
 use super::*;
 
 fn tree(files: &[(&str, &str)]) -> Files {
@@ -73,9 +74,9 @@ fn dependencies_to_the_right() {
 #[test]
 fn operations_without_one_of_their_files() {
     let all = [
-        ("shaders/add.wgsl", "// a"),
-        ("shaders/bench_read.wgsl", "// a"),
-        ("crates/kernels/src/ops/add.rs", "//! A.\n    cpu: cpu_ref::add,\n"),
+        ("shaders/elementwise/add.wgsl", "// a"),
+        ("shaders/elementwise/bench_read.wgsl", "// a"),
+        ("crates/kernels/src/ops/add.rs", "//! A.\n\nkernel! {\n    cpu: cpu_ref::add,\n}\n"),
         ("crates/cpu-ref/src/ops/add.rs", "//! A.\n"),
     ];
     assert_eq!(findings(stems, &all), 0);
@@ -86,7 +87,61 @@ fn operations_without_one_of_their_files() {
 }
 
 #[test]
+fn shaders_outside_the_folders_of_families() {
+    let lone = |path| findings(|files, found| drop(shaders(files, found)), &[(path, "// a")]);
+    for path in ["shaders/norm/a.wgsl", "shaders/norm/pieces/a.wgsl", "shaders/shared/a.wgsl", "shaders/quant/units/a.wgsl"] {
+        assert_eq!(lone(path), 0, "{path}");
+    }
+    for path in ["shaders/a.wgsl", "shaders/other/a.wgsl", "shaders/norm/more/a.wgsl"] {
+        assert_eq!(lone(path), 1, "{path}");
+    }
+    let twice = [("shaders/norm/a.wgsl", "// a"), ("shaders/pack/a.wgsl", "// a")];
+    assert_eq!(findings(|files, found| drop(shaders(files, found)), &twice), 1);
+}
+
+#[test]
+fn pieces_of_another_family() {
+    let kernel = |piece: &str| format!("//! A.\n\nkernel! {{\n    wgsl: [\"norm/a.wgsl\", \"{piece}\"],\n}}\n");
+    let count = |piece: &str| findings(pieces, &[("crates/kernels/src/ops/a.rs", &kernel(piece))]);
+    assert_eq!((count("norm/pieces/b.wgsl"), count("shared/b.wgsl"), count("pack/pieces/b.wgsl")), (0, 0, 1));
+}
+
+#[test]
 fn markdown_at_the_root() {
     assert_eq!(findings(markdown, &[("README.md", ""), ("docs/contracts.md", "")]), 0);
     assert_eq!(findings(markdown, &[("PROGRESS.md", "")]), 1);
+}
+
+#[test]
+fn names_that_a_piece_needs_and_gives() {
+    let piece = "// A.
+struct Place { base: u32, of: Kind }
+const SIZE = 2.5e-10;
+var<workgroup> sums: array<vec4<f32>, WG / 32u>; // not_code
+@compute @workgroup_size(WG)
+fn total(@builtin(workgroup_id) id: vec3<u32>, p: Place) -> f32 {
+    let x = p.base + params.first;
+    for (var i = 0u; i < id.x; i += 1u) {
+        sums[i] = vec4<f32>(scaled(SIZE));
+    }
+    return f32(x) * params.eps;
+}
+fn after(id: u32) -> u32 { return id + x; }
+";
+    let found = names(piece);
+    assert_eq!(found.needs, ["Kind", "WG", "params.first", "scaled", "params.eps", "x"]);
+    assert_eq!(found.gives, ["Place", "SIZE", "sums", "total", "after"]);
+}
+
+#[test]
+fn pieces_that_do_not_say_what_they_need_and_give() {
+    let user = ("shaders/a.wgsl", "// A.\nfn a() -> u32 { return b(); }\n");
+    let rest = "fn b() -> u32 { return c + WG; }\nconst c = 1u;\n";
+    let count = |line: &str| findings(pieces, &[user, ("shaders/shared/b.wgsl", &format!("// B.\n{line}\n{rest}"))]);
+    assert_eq!(count("// Needs: WG. Gives: b."), 0);
+    for wrong in
+        ["", "// Needs: nothing. Gives: b.", "// Needs: WG, c. Gives: b.", "// Needs: WG. Gives: nothing.", "// Needs: WG. Gives: b, c."]
+    {
+        assert_eq!(count(wrong), 1, "{wrong}");
+    }
 }

@@ -108,7 +108,7 @@ fn bytes(size: Size) -> u64 {
 
 impl Args {
     fn session(&self) -> SessionOptions {
-        let plan = PlanOptions { fast: true, constants: true, ..PlanOptions::default() };
+        let plan = PlanOptions { fast: true, specialize: true, ..PlanOptions::default() };
         SessionOptions { context: self.context.ctx, kv: self.kv.into(), plan, ..SessionOptions::default() }
     }
 

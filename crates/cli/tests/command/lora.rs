@@ -3,6 +3,7 @@
 use crate::run;
 use crate::tiny::{self, Model};
 use gguf::GgufBuilder;
+use std::path::Path;
 
 const RANK: usize = 2;
 
@@ -31,10 +32,16 @@ pub fn gguf(model: &Model, name: &str, cols: u64) -> String {
     path
 }
 
-/// The same in PEFT's form: a folder.
+/// The same in PEFT's form: a folder beside a model.
 fn peft(model: &Model) -> String {
     let folder = model.beside("peft");
-    std::fs::create_dir(&folder).unwrap();
+    write_peft(Path::new(&folder));
+    folder
+}
+
+/// The same in PEFT's form, in a new folder.
+pub fn write_peft(folder: &Path) {
+    std::fs::create_dir(folder).unwrap();
     let [a, b] = factors();
     let name = |side: &str| format!("base_model.model.model.layers.0.self_attn.q_proj.lora_{side}.weight");
     let header = serde_json::json!({
@@ -45,9 +52,8 @@ fn peft(model: &Model) -> String {
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
     bytes.extend(header.as_bytes());
     bytes.extend(a.iter().chain(&b).flat_map(|v| v.to_le_bytes()));
-    std::fs::write(format!("{folder}/adapter_model.safetensors"), bytes).unwrap();
-    std::fs::write(format!("{folder}/adapter_config.json"), r#"{"peft_type": "LORA", "r": 2, "lora_alpha": 4, "bias": "none"}"#).unwrap();
-    folder
+    std::fs::write(folder.join("adapter_model.safetensors"), bytes).unwrap();
+    std::fs::write(folder.join("adapter_config.json"), r#"{"peft_type": "LORA", "r": 2, "lora_alpha": 4, "bias": "none"}"#).unwrap();
 }
 
 #[test]

@@ -3,6 +3,8 @@
 mod cache;
 #[cfg(unix)]
 mod chat;
+#[cfg(unix)]
+mod examples;
 mod files;
 mod help;
 mod inspect;

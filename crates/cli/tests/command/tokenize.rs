@@ -17,7 +17,14 @@ fn text_goes_to_ids_and_back() {
 fn a_model_of_ones_own_may_stand_before_the_text_and_before_decode() {
     let model = Model::new(&tiny::builder(0.1));
     assert_eq!(run(&["tokenize", model.path(), "ab c"]).good(), "    256  \"ab\"\n     32  \" \"\n     99  \"c\"\n");
+    let ids = serde_json::json!([256, 32, 99]);
+    for words in [["--json", model.path(), "ab c"], [model.path(), "--json", "ab c"], [model.path(), "ab c", "--json"]] {
+        assert_eq!(run(&[&["tokenize"], &words[..]].concat()).json()["ids"], ids, "{words:?}");
+    }
+    assert_eq!(run(&["tokenize", model.path(), "--plain", "--", "-ab"]).good().lines().count(), 2);
     assert_eq!(run(&["tokenize", model.path(), "--decode", "256,32,99"]).good(), "ab c\n");
+    assert_eq!(run(&["tokenize", model.path(), "ab", "c"]).code, 2);
+    assert!(run(&["tokenize", model.path(), "ab", "--decode", "256"]).failed(2).contains("leave the text out"));
     assert!(run(&["tokenize", model.path(), "--decode", "257"]).failed(1).contains("257"));
 }
 

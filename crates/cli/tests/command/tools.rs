@@ -24,7 +24,8 @@ pub fn saying(says: &str, template: &str) -> Model {
     Model::new(&file.set("tokenizer.chat_template", template))
 }
 
-const TEMPLATE: &str = "{% for tool in tools %}{{ tool | tojson }}{% endfor %}{{ messages[-1].content }}{% if enable_thinking is false %}<think></think>{% endif %}";
+/// A template that knows tools and the switch for thinking.
+pub const TEMPLATE: &str = "{% for tool in tools %}{{ tool | tojson }}{% endfor %}{{ messages[-1].content }}{% if enable_thinking is false %}<think></think>{% endif %}";
 
 fn answer(model: &Model, words: &[&str]) -> crate::Run {
     run(&[&["run", model.path(), "-p", "x", "--device", "cpu", "--temp", "0", "-n", "1"], words].concat())

@@ -1,11 +1,12 @@
 //! What a device does when it is asked for too much, and when it goes away.
 
-use super::{Class, Device};
+use super::Class;
+use super::Device;
+use crate::device::executor::Executor;
 use crate::error::Error;
-use crate::exec::Executor;
-use crate::run;
-use crate::states::States;
-use crate::tensor::StateKind;
+use crate::exec::states::States;
+use crate::graph::tensor::StateKind;
+use crate::native::run;
 use std::sync::OnceLock;
 
 const STORAGE: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE;

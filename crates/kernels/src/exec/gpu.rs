@@ -1,16 +1,20 @@
 //! The GPU executor: binds a plan once, then encodes and submits it.
 
+use super::Watch;
 use super::inputs::{Inputs, Sources};
 use super::readback::{Pool, Read};
-use super::{StepInput, Watch};
-use crate::device::{Class, Device};
+use crate::caps::Class;
+use crate::device::Device;
+use crate::device::pipelines::Pipeline;
 use crate::error::Error;
-use crate::pipelines::Pipeline;
-use crate::plan::{Arg, PlanOptions, Planned, Step, plan};
-use crate::record::{Recorder, RopeTable};
-use crate::states::{States, Store};
-use crate::tensor::{Counts, Shape, StateKind};
-use crate::weights::Weights;
+use crate::exec::states::{States, Store};
+use crate::exec::weights::Weights;
+use crate::graph::input::StepInput;
+use crate::graph::record::{Recorder, RopeTable};
+use crate::graph::tensor::{Counts, Place, Shape, StateKind};
+use crate::kernel::dispatch::Arg;
+use crate::lower::primitive::Primitive;
+use crate::plan::{PlanOptions, Planned, Step, plan};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -42,11 +46,16 @@ struct Bound {
 }
 
 impl GpuPlan {
-    pub(super) fn new(device: &Device, rec: Recorder, weights: Arc<Weights>, options: &PlanOptions) -> Result<Self, Error> {
+    pub(super) fn new<O: Clone + Into<Primitive>>(
+        device: &Device,
+        rec: Recorder<O>,
+        weights: Arc<Weights>,
+        options: &PlanOptions,
+    ) -> Result<Self, Error> {
         let planning = device.0.clock.planning();
         let planned = plan(&rec, device.caps(), options)?;
         drop(planning);
-        let pipelines = device.pipelines(planned.steps.iter().map(|s| &s.kernel))?;
+        let pipelines = device.pipelines(planned.steps.iter().map(|s| &s.shader))?;
         let _planning = device.0.clock.planning();
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         let buffers = planned.placement.buffers.iter();
@@ -176,7 +185,7 @@ impl GpuPlan {
 
     fn bind(&self, states: &States) -> Result<Vec<Vec<wgpu::BindGroup>>, Error> {
         let Store::Gpu(_, state_buffers) = &states.store else { unreachable!("a GPU plan over states of the CPU executor") };
-        assert!(self.states.iter().zip(0..).all(|(k, n)| states.kind(crate::tensor::State(n)) == *k), "states of another recording");
+        assert!(self.states.iter().zip(0..).all(|(k, n)| states.kind(crate::graph::tensor::State(n)) == *k), "states of another recording");
         assert!([0, states.sequences()].contains(&self.planned.sequences), "states of another number of sequences");
         let device = &self.device.0;
         let align = device.caps.uniform_align.max(16) as usize;
@@ -186,10 +195,10 @@ impl GpuPlan {
             offsets.push(params.len() as u64);
             let start = params.len();
             params.extend_from_slice(&step.dispatch.params);
-            if let Some((_, at)) = step.dispatch.row.bound_late() {
-                let bound = step.dispatch.args.iter().find_map(|arg| if let Arg::State(s) = arg { Some(*s) } else { None });
-                let rows = states.rows(bound.expect("a capacity is that of the state beside it"));
-                params[start + at..start + at + 4].copy_from_slice(&rows.to_le_bytes());
+            if let Some((_, at)) = step.dispatch.variant.kernel.bound_late() {
+                // Of values, which are in no state, the lowering has said it.
+                let bound = step.dispatch.args.iter().find_map(|arg| if let Arg::State(s) = arg { Some(states.rows(*s)) } else { None });
+                bound.into_iter().for_each(|rows| params[start + at..start + at + 4].copy_from_slice(&rows.to_le_bytes()));
             }
         }
         params.resize(params.len().next_multiple_of(16), 0);
@@ -205,7 +214,7 @@ impl GpuPlan {
                 for (n, arg) in step.dispatch.args.iter().enumerate() {
                     entries.push(wgpu::BindGroupEntry { binding: n as u32 + 1, resource: self.resource(arg, slot, state_buffers) });
                 }
-                self.device.bind_group(step.dispatch.row.name, &pipeline.layout, &entries)
+                self.device.bind_group(step.dispatch.variant.name, &pipeline.layout, &entries)
             };
             (0..if reads { self.inputs.slots() } else { 1 }).map(group).collect()
         });
@@ -223,7 +232,10 @@ impl GpuPlan {
         match arg {
             Arg::None => self.dummy.as_entire_binding(),
             Arg::Spare => self.spare.as_entire_binding(),
-            Arg::Weight(w, part) => self.weights.buffer(*w, *part).as_entire_binding(),
+            Arg::Weight(w, part) => match w.place {
+                Place::Loaded(n) => self.weights.buffer(n, *part).as_entire_binding(),
+                Place::State(s) => states[s.0 as usize].as_entire_binding(),
+            },
             Arg::State(s) => states[s.0 as usize].as_entire_binding(),
             Arg::Value(t) => match self.planned.placement.slots.get(&t.id) {
                 Some(&at) => self.buffers[at].as_entire_binding(),

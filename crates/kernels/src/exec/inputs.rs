@@ -1,15 +1,16 @@
 //! What steps read of the host. A write makes the device wait for longer than a dispatch does, so it holds the steps that most likely follow as well.
 
-use super::StepInput;
 use super::cpu::input_words;
 use crate::device::Device;
 use crate::error::Error;
+use crate::graph::input::StepInput;
+use crate::graph::record::RopeTable;
+use crate::graph::tensor::Shape;
 use crate::plan::Placement;
-use crate::record::RopeTable;
-use crate::tensor::Shape;
 
 /// As many steps are foreseen, of so many bytes in all: above that, writing takes longer than the wait.
 const STEPS: u64 = 8;
+
 const BYTES: u64 = 64 << 10;
 
 /// The step buffer: slots that each hold the inputs of a step, written together.
@@ -87,7 +88,7 @@ impl Sources<'_> {
 impl StepInput {
     /// The step in which every row goes on by one position: what follows a step that draws, as a rule. None where more is the host's to say.
     fn next(&self) -> Option<Self> {
-        let goes_on = self.ends.is_empty() && self.host.is_empty();
+        let goes_on = self.ends.is_empty() && self.ids.is_empty() && self.firsts.is_empty() && self.host.is_empty();
         goes_on.then(|| Self { positions: self.positions.iter().map(|p| p.saturating_add(1)).collect(), ..self.clone() })
     }
 }
@@ -95,7 +96,7 @@ impl StepInput {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tensor::{Input, Lead};
+    use crate::graph::tensor::{Input, Lead};
 
     fn step(positions: &[u32], sequences: &[u32]) -> StepInput {
         StepInput { positions: positions.to_vec(), sequences: sequences.to_vec(), ..StepInput::default() }

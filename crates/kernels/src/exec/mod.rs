@@ -3,103 +3,48 @@
 pub mod cpu;
 pub mod gpu;
 mod inputs;
+pub mod profile;
 pub(crate) mod readback;
+pub mod states;
+mod upload;
+pub mod weights;
 
-use crate::device::Device;
+use crate::device::executor::Executor;
+use crate::device::pipelines::Preparing;
 use crate::error::Error;
-use crate::pipelines::Preparing;
+use crate::exec::states::States;
+use crate::exec::weights::Weights;
+use crate::graph::input::StepInput;
+use crate::graph::record::Recorder;
+use crate::graph::tensor::Counts;
+use crate::lower::primitive::Primitive;
 use crate::plan::{PlanOptions, Planned, plan};
-use crate::record::Recorder;
-use crate::sampling::SampleParams;
-use crate::states::States;
-use crate::tensor::Counts;
-use crate::weights::Weights;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Where recordings run.
-#[derive(Clone, Debug)]
-pub enum Executor {
-    Gpu(Device),
-    Cpu,
-}
-
-impl From<&Device> for Executor {
-    fn from(device: &Device) -> Self {
-        Self::Gpu(device.clone())
-    }
-}
-
-impl From<&Self> for Executor {
-    fn from(executor: &Self) -> Self {
-        executor.clone()
-    }
-}
-
 impl Executor {
-    /// The name people know it by.
-    #[must_use]
-    pub fn name(&self) -> String {
-        match self {
-            Self::Gpu(device) => device.adapter().name.clone(),
-            Self::Cpu => "CPU".to_string(),
-        }
-    }
-
-    /// `gpu` or `cpu`.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Gpu(_) => "gpu",
-            Self::Cpu => "cpu",
-        }
-    }
-
     /// Begins to build the pipelines of these recordings, the first one's first, while the caller does something else.
     ///
     /// # Errors
     /// Limits of the device. A pipeline that cannot be built is an error of the plan that needs it.
-    pub fn prepare(&self, recordings: &[Recorder], options: &PlanOptions) -> Result<Preparing, Error> {
+    pub fn prepare<O: Clone + Into<Primitive>>(&self, recordings: &[Recorder<O>], options: &PlanOptions) -> Result<Preparing, Error> {
         let Self::Gpu(device) = self else { return Ok(Preparing::default()) };
-        let mut kernels = vec![];
+        let mut shaders = vec![];
         for rec in recordings {
-            kernels.extend(plan(rec, device.caps(), options)?.steps.into_iter().map(|step| step.kernel));
+            shaders.extend(plan(rec, device.caps(), options)?.steps.into_iter().map(|step| step.shader));
         }
-        Ok(device.prepare(kernels))
+        Ok(device.prepare(shaders))
     }
 
     /// Compiles a recording and allocates what it needs besides weights and states.
     ///
     /// # Errors
     /// Allocation errors and limits of the device.
-    pub fn plan(&self, rec: Recorder, weights: &Arc<Weights>, options: &PlanOptions) -> Result<Plan, Error> {
+    pub fn plan<O: Clone + Into<Primitive>>(&self, rec: Recorder<O>, weights: &Arc<Weights>, options: &PlanOptions) -> Result<Plan, Error> {
         Ok(match self {
             Self::Gpu(device) => Plan::Gpu(Box::new(gpu::GpuPlan::new(device, rec, Arc::clone(weights), options)?)),
             Self::Cpu => Plan::Cpu(Box::new(cpu::CpuPlan::new(rec, Arc::clone(weights), options))),
         })
-    }
-}
-
-/// What changes from step to step.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct StepInput {
-    /// The position of each row in its sequence; their number is T.
-    pub positions: Vec<u32>,
-    /// The sequence slot of each row.
-    pub sequences: Vec<u32>,
-    /// The first position each row does not see; only for recordings with bidirectional attention.
-    pub ends: Vec<u32>,
-    /// Which rows get logits.
-    pub out_rows: Vec<u32>,
-    /// How ids are drawn, per row of logits; only for recordings that sample.
-    pub sampling: Vec<SampleParams>,
-    /// The free inputs, by number.
-    pub host: Vec<Vec<f32>>,
-}
-
-impl StepInput {
-    pub(crate) fn counts(&self) -> Counts {
-        Counts { step: self.positions.len() as u32, out: self.out_rows.len() as u32 }
     }
 }
 
@@ -171,6 +116,13 @@ impl Pending {
 }
 
 impl Plan {
+    /// A plan as it was lowered for a device, to be run on the host: through the oracles of its parts, which round where its kernels round.
+    /// The weights and the states are those of [`Executor::Cpu`].
+    #[must_use]
+    pub fn reference(planned: &Planned, weights: &Arc<Weights>) -> Self {
+        Self::Cpu(Box::new(cpu::CpuPlan::reference(planned, Arc::clone(weights))))
+    }
+
     /// Starts a run. States are written in place; the outputs come from [`Pending`].
     ///
     /// # Errors

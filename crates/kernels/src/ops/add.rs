@@ -1,20 +1,19 @@
 //! Sum of two tensors, or of a tensor and a row that repeats.
 
-use super::{Io, Operation};
-use crate::exec::cpu::Host;
-use crate::parity::{Case, Gen};
-use crate::plan::{Arg, Dispatch, Grid, Lower};
-use crate::record::Recorder;
-use crate::tensor::{Tensor, Weight};
+use crate::graph::host::Host;
+use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::record::Recorder;
+use crate::graph::tensor::{Tensor, Weight};
+use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
 
 kernel! {
     ADD: "add",
-    entry: "add",
-    wgsl: ["add.wgsl", "shared/grid.wgsl"],
+    wgsl: ["elementwise/add.wgsl", "shared/grid.wgsl"],
     params: Params { n: u32, period: u32 },
     bindings: Bind { a: Read, b: Read, y: Write },
     cpu: cpu_ref::add,
     nmse: 1e-12,
+    needs: { threads: 256, workgroup_bytes: 0 },
 }
 
 /// The right-hand side of a sum.
@@ -33,18 +32,18 @@ pub struct Add {
 }
 
 /// y = a + b, element by element; both [T, D], f32.
-pub fn add(rec: &mut Recorder, a: Tensor, b: Tensor) -> Tensor {
+pub fn add(rec: &mut Recorder<impl From<Add>>, a: Tensor, b: Tensor) -> Tensor {
     assert_eq!((a.shape.rows, a.shape.width()), (b.shape.rows, b.shape.width()), "add of unequal shapes");
     push(rec, a, Term::Tensor(b))
 }
 
 /// y = a + b with the bias `b` \[D\] added to every row of `a` [T, D].
-pub fn add_bias(rec: &mut Recorder, a: Tensor, b: Weight) -> Tensor {
+pub fn add_bias(rec: &mut Recorder<impl From<Add>>, a: Tensor, b: Weight) -> Tensor {
     assert_eq!(a.shape.width(), b.cols, "add_bias: a row of another width");
     push(rec, a, Term::Row(b))
 }
 
-fn push(rec: &mut Recorder, a: Tensor, b: Term) -> Tensor {
+fn push(rec: &mut Recorder<impl From<Add>>, a: Tensor, b: Term) -> Tensor {
     let y = rec.make(a.shape);
     rec.push(Add { a, b, y });
     y
@@ -58,7 +57,9 @@ impl Operation for Add {
         }
         Io { reads, writes: vec![self.y] }
     }
+}
 
+impl Lowering for Add {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let n = self.a.shape.elements() as u32;
         let (b, period) = match self.b {
@@ -68,8 +69,10 @@ impl Operation for Add {
         let grid = Grid::Elements { lead: self.a.shape, workgroup: 256, per_thread: 1 };
         vec![Bind { a: self.a.into(), b, y: self.y.into() }.dispatch(Params { n, period }, grid)]
     }
+}
 
-    fn cpu(&self, host: &mut Host<'_>) {
+impl Reference for Add {
+    fn reference(&self, host: &mut Host<'_>) {
         let mut y = host.take(self.y);
         match self.b {
             Term::Tensor(b) => cpu_ref::add(host.f32(self.a), host.f32(b), &mut y),
@@ -77,20 +80,4 @@ impl Operation for Add {
         }
         host.put(self.y, y);
     }
-}
-
-/// Sums of tensors and of repeating rows at the workgroup's edges.
-pub fn case(g: &mut Gen) -> Case {
-    let (rows, dim) = (g.small(), g.dim());
-    let mut case = Case::new(rows);
-    let a = case.tensor(g, dim);
-    let y = if g.coin() {
-        let b = case.tensor(g, dim);
-        add(&mut case.rec, a, b)
-    } else {
-        let b = case.vector(g, dim);
-        add_bias(&mut case.rec, a, b)
-    };
-    case.expect(y);
-    case
 }

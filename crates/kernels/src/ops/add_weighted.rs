@@ -1,20 +1,19 @@
 //! A sum of tensors whose weights differ from row to row.
 
-use super::{Io, Operation};
-use crate::exec::cpu::Host;
-use crate::parity::{Case, Gen};
-use crate::plan::{Dispatch, Grid, Lower};
-use crate::record::Recorder;
-use crate::tensor::Tensor;
+use crate::graph::host::Host;
+use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::record::Recorder;
+use crate::graph::tensor::Tensor;
+use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
 
 kernel! {
     ADD_WEIGHTED: "add_weighted",
-    entry: "add_weighted",
-    wgsl: ["add_weighted.wgsl", "shared/grid.wgsl"],
+    wgsl: ["elementwise/add_weighted.wgsl", "shared/grid.wgsl"],
     params: Params { n: u32, dim: u32, columns: u32, first: u32, count: u32, shift: f32 },
     bindings: Bind { base: Read, c: Read, x0: Read, x1: Read, x2: Read, x3: Read, y: Write },
     cpu: cpu_ref::add_weighted,
     nmse: 1e-10,
+    needs: { threads: 256, workgroup_bytes: 0 },
 }
 
 /// Tensors that one sum takes.
@@ -38,7 +37,7 @@ pub struct AddWeighted {
 }
 
 /// y\[t\] = base\[t\] + sum_j (c[t, first + j] + shift) * x_j\[t\]; `base` and one to four tensors `x` [T, D], f32.
-pub fn add_weighted(rec: &mut Recorder, base: Tensor, x: &[Tensor], weights: RowWeights) -> Tensor {
+pub fn add_weighted(rec: &mut Recorder<impl From<AddWeighted>>, base: Tensor, x: &[Tensor], weights: RowWeights) -> Tensor {
     assert!((1..=MOST).contains(&x.len()), "add_weighted of {} tensors", x.len());
     assert!(x.iter().all(|x| x.shape == base.shape) && weights.c.shape.rows == base.shape.rows, "add_weighted of unequal shapes");
     assert!(weights.first + x.len() as u32 <= weights.c.shape.width(), "add_weighted: a weight for every tensor");
@@ -51,7 +50,9 @@ impl Operation for AddWeighted {
     fn io(&self) -> Io {
         Io { reads: [&[self.base, self.weights.c], &self.x[..]].concat(), writes: vec![self.y] }
     }
+}
 
+impl Lowering for AddWeighted {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let Self { base, x, weights: RowWeights { c, first, shift }, y } = self;
         let params = Params {
@@ -66,8 +67,10 @@ impl Operation for AddWeighted {
         let bind = Bind { base: (*base).into(), c: (*c).into(), x0: at(0), x1: at(1), x2: at(2), x3: at(3), y: (*y).into() };
         vec![bind.dispatch(params, Grid::Elements { lead: y.shape, workgroup: 256, per_thread: 1 })]
     }
+}
 
-    fn cpu(&self, host: &mut Host<'_>) {
+impl Reference for AddWeighted {
+    fn reference(&self, host: &mut Host<'_>) {
         let mut y = host.take(self.y);
         let Self { base, x, weights: RowWeights { c, first, shift }, .. } = self;
         let x: Vec<&[f32]> = x.iter().map(|x| host.f32(*x)).collect();
@@ -76,18 +79,4 @@ impl Operation for AddWeighted {
         cpu_ref::add_weighted(host.f32(*base), &x, weights, base.shape.width() as usize, &mut y);
         host.put(self.y, y);
     }
-}
-
-/// One to four tensors, weights in the middle of their rows, with and without a shift.
-pub fn case(g: &mut Gen) -> Case {
-    let (rows, dim, count) = (g.small(), g.dim(), g.pick(&[1, 2, 3, 4]));
-    let (first, after) = (g.pick(&[0, 1, 12]), g.pick(&[0, 3]));
-    let mut case = Case::new(rows);
-    let base = case.tensor(g, dim);
-    let x: Vec<Tensor> = (0..count).map(|_| case.tensor(g, dim)).collect();
-    let c = case.tensor(g, first + count + after);
-    let shift = g.pick(&[0.0, 1.0]);
-    let y = add_weighted(&mut case.rec, base, &x, RowWeights { c, first, shift });
-    case.expect(y);
-    case
 }

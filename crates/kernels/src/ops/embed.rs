@@ -1,52 +1,60 @@
 //! Looks token ids up in an embedding table of any weight format.
 
-use super::{Io, Op, Operation, Work};
-use crate::device::Caps;
-use crate::exec::cpu::Host;
-use crate::parity::{Case, Gen};
-use crate::plan::{Arg, Dispatch, Grid, Lower, Uses, parts};
-use crate::record::{Node, Recorder};
-use crate::tensor::{Counts, Input, Shape, State, Tensor, Weight};
+use crate::graph::host::Host;
+use crate::graph::operation::{Io, Operation, Reference, Work};
+use crate::graph::record::Recorder;
+use crate::graph::tensor::{Counts, Input, Lead, Shape, State, Tensor, Weight};
+use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
+use crate::kernel::split::parts;
 
 kernel! {
     EMBED: "embed",
-    entry: "embed",
-    wgsl: ["embed.wgsl", "shared/grid.wgsl"],
+    wgsl: ["elementwise/embed.wgsl", "shared/grid.wgsl"],
     params: Params { k: u32, rows: u32, row_base: u32, row_count: u32, capacity: u32, scale: f32 },
     bindings: Bind { tokens: Read, positions: Read, sequences: Read, table: Weight, y: Write },
     cpu: cpu_ref::embed,
     nmse: 1e-12,
+    needs: { threads: 64, workgroup_bytes: 0 },
 }
 
-/// y\[t\] = scale table[tokens[sequence of t, position of t]]; the scale is put there by the planner.
+/// Where the ids of the rows are.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Ids {
+    /// In a state, at the row's position of its sequence.
+    State { tokens: State, positions: Tensor, sequences: Tensor },
+    /// In a value \[T\], which `numbers` (0, 1, 2 and so on) index.
+    Step { ids: Tensor, numbers: Tensor },
+}
+
+/// y\[t\] = scale table[id of t]; the scale is put there by the planner.
 #[derive(Clone, Debug)]
 pub struct Embed {
     pub table: Weight,
-    pub tokens: State,
-    pub positions: Tensor,
-    pub sequences: Tensor,
+    pub ids: Ids,
     pub scale: f32,
     pub y: Tensor,
 }
 
-/// The rows of `table` [V, D] for the ids that the token state holds at the step's positions; [T, D], f32.
-pub fn embed(rec: &mut Recorder, table: Weight, tokens: State) -> Tensor {
-    let (positions, sequences) = (rec.input(Input::Positions), rec.input(Input::Sequences));
-    let y = rec.make(Shape { dim: table.cols, ..positions.shape });
-    rec.push(Embed { table, tokens, positions, sequences, scale: 1.0, y });
+/// The rows of `table` [V, D] for the ids that the token state holds at the step's positions; [T, D], f32. In a recording
+/// [of documents](Recorder::of_documents) the ids are the step input `ids`.
+pub fn embed(rec: &mut Recorder<impl From<Embed>>, table: Weight, tokens: State) -> Tensor {
+    let ids = if rec.is_of_documents() {
+        Ids::Step { ids: rec.input(Input::Ids), numbers: rec.input(Input::Numbers) }
+    } else {
+        Ids::State { tokens, positions: rec.input(Input::Positions), sequences: rec.input(Input::Sequences) }
+    };
+    let y = rec.make(Shape::new(Lead::Step, rec.capacity().step, table.cols));
+    rec.push(Embed { table, ids, scale: 1.0, y });
     y
-}
-
-/// An embedding that is read by a scale alone.
-pub(crate) fn pattern(nodes: &[Node], uses: &Uses, _: &Caps) -> Option<(usize, Op)> {
-    let [Node { op: Op::Embed(embed), .. }, Node { op: Op::Scale(scale), .. }, ..] = nodes else { return None };
-    let alone = scale.x.id == embed.y.id && uses.once(embed.y);
-    alone.then(|| (2, Embed { scale: scale.s, y: scale.y, ..embed.clone() }.into()))
 }
 
 impl Operation for Embed {
     fn io(&self) -> Io {
-        Io { reads: vec![self.positions, self.sequences], writes: vec![self.y] }
+        let reads = match self.ids {
+            Ids::State { tokens: _, positions, sequences } => vec![positions, sequences],
+            Ids::Step { ids, numbers } => vec![ids, numbers],
+        };
+        Io { reads, writes: vec![self.y] }
     }
 
     fn work(&self, counts: Counts) -> Work {
@@ -54,15 +62,22 @@ impl Operation for Embed {
         let row = self.table.ty.row_bytes(self.table.cols as usize).unwrap_or(0) as u64;
         Work { flops: 0, bytes: rows * (row + 4 * u64::from(self.table.cols)), weight_bytes: rows * row }
     }
+}
 
+impl Lowering for Embed {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let Weight { ty, rows, cols, .. } = self.table;
         let shape = Shape { dim: cols.div_ceil(4), ..self.y.shape };
+        // Ids of the step are those of as many sequences of one position.
+        let (tokens, positions, sequences, capacity) = match self.ids {
+            Ids::State { tokens, positions, sequences } => (tokens.into(), positions, sequences, 0),
+            Ids::Step { ids, numbers } => (Arg::from(ids), numbers, numbers, 1),
+        };
         let one = |(part, range): (usize, std::ops::Range<u32>)| {
             let bind = Bind {
-                tokens: self.tokens.into(),
-                positions: self.positions.into(),
-                sequences: self.sequences.into(),
+                tokens,
+                positions: positions.into(),
+                sequences: sequences.into(),
                 table: Arg::Weight(self.table, part as u32),
                 y: self.y.into(),
             };
@@ -71,34 +86,26 @@ impl Operation for Embed {
                 rows: self.y.shape.rows,
                 row_base: range.start,
                 row_count: range.len() as u32,
-                capacity: 0,
+                capacity,
                 scale: self.scale,
             };
             bind.dispatch(params, Grid::Elements { lead: shape, workgroup: 64, per_thread: 1 })
         };
         parts(cx.caps, ty, rows, cols).into_iter().enumerate().map(one).collect()
     }
+}
 
-    fn cpu(&self, host: &mut Host<'_>) {
+impl Reference for Embed {
+    fn reference(&self, host: &mut Host<'_>) {
         let mut y = host.take(self.y);
-        let at = host.u32(self.positions).iter().zip(host.u32(self.sequences));
-        let ids: Vec<u32> = at.map(|(&p, &s)| host.token(self.tokens, s, p)).collect();
+        let ids: Vec<u32> = match self.ids {
+            Ids::State { tokens, positions, sequences } => {
+                let at = host.u32(positions).iter().zip(host.u32(sequences));
+                at.map(|(&p, &s)| host.token(tokens, s, p)).collect()
+            }
+            Ids::Step { ids, numbers } => host.u32(numbers).iter().map(|&t| host.u32(ids)[t as usize]).collect(),
+        };
         cpu_ref::embed(&host.matrix(self.table), &ids, &mut y);
         host.put(self.y, y);
     }
-}
-
-/// Tables of every format, scaled or not, several sequences, positions that wrap a ring.
-pub fn case(g: &mut Gen) -> Case {
-    let (rows, ty) = (g.small(), g.format());
-    let (cols, vocab) = (g.cols(ty), 7);
-    let mut case = Case::with_states(rows, &[crate::tensor::StateKind::Tokens], 2, 8);
-    let table = case.weight(g, ty, vocab, cols);
-    case.place(g, 13);
-    case.tokens(g, vocab);
-    let tokens = case.rec.state(0);
-    let y = embed(&mut case.rec, table, tokens);
-    let y = if g.coin() { super::scale(&mut case.rec, y, 39.191_836) } else { y };
-    case.expect(y);
-    case
 }

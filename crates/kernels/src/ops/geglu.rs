@@ -1,20 +1,19 @@
 //! The gated activation of Gemma: gelu(gate) times up.
 
-use super::{Io, Operation};
-use crate::exec::cpu::Host;
-use crate::parity::{Case, Gen};
-use crate::plan::{Dispatch, Grid, Lower};
-use crate::record::Recorder;
-use crate::tensor::{Lead, Shape, Tensor};
+use crate::graph::host::Host;
+use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::record::Recorder;
+use crate::graph::tensor::Tensor;
+use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
 
 kernel! {
     GEGLU: "geglu",
-    entry: "geglu",
-    wgsl: ["geglu.wgsl", "shared/grid.wgsl", "shared/gelu.wgsl"],
+    wgsl: ["elementwise/geglu.wgsl", "shared/grid.wgsl", "shared/gelu.wgsl"],
     params: Params { n: u32, dim: u32, up_dim: u32, start: u32 },
     bindings: Bind { gate: Read, up: Read, y: Write },
     cpu: cpu_ref::geglu,
     nmse: 1e-10,
+    needs: { threads: 256, workgroup_bytes: 0 },
 }
 
 /// y = gelu(gate) * up[.., start..], tanh form.
@@ -27,13 +26,13 @@ pub struct Geglu {
 }
 
 /// y = gelu(gate) * up with the tanh form of GELU, element by element; all [T, F], f32 (Shazeer 2020, arXiv 2002.05202).
-pub fn geglu(rec: &mut Recorder, gate: Tensor, up: Tensor) -> Tensor {
+pub fn geglu(rec: &mut Recorder<impl From<Geglu>>, gate: Tensor, up: Tensor) -> Tensor {
     assert_eq!(gate.shape, up.shape, "geglu of unequal shapes");
     geglu_columns(rec, gate, up, 0)
 }
 
 /// The same where `up` [T, U] is wider: its columns `start..start + F` are read.
-pub fn geglu_columns(rec: &mut Recorder, gate: Tensor, up: Tensor, start: u32) -> Tensor {
+pub fn geglu_columns(rec: &mut Recorder<impl From<Geglu>>, gate: Tensor, up: Tensor, start: u32) -> Tensor {
     let fits = gate.shape.rows == up.shape.rows && start + gate.shape.width() <= up.shape.width();
     assert!(fits, "geglu of {:?} with columns of {:?} from {start} on", gate.shape, up.shape);
     let y = rec.make(gate.shape);
@@ -45,15 +44,19 @@ impl Operation for Geglu {
     fn io(&self) -> Io {
         Io { reads: vec![self.gate, self.up], writes: vec![self.y] }
     }
+}
 
+impl Lowering for Geglu {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let (dim, up_dim) = (self.y.shape.width(), self.up.shape.width());
         let params = Params { n: self.y.shape.elements() as u32, dim, up_dim, start: self.start };
         let grid = Grid::Elements { lead: self.y.shape, workgroup: 256, per_thread: 1 };
         vec![Bind { gate: self.gate.into(), up: self.up.into(), y: self.y.into() }.dispatch(params, grid)]
     }
+}
 
-    fn cpu(&self, host: &mut Host<'_>) {
+impl Reference for Geglu {
+    fn reference(&self, host: &mut Host<'_>) {
         let mut y = host.take(self.y);
         let (dim, up_dim, start) = (self.y.shape.width() as usize, self.up.shape.width() as usize, self.start as usize);
         let up = host.f32(self.up).chunks_exact(up_dim).map(|row| &row[start..start + dim]);
@@ -62,18 +65,4 @@ impl Operation for Geglu {
         }
         host.put(self.y, y);
     }
-}
-
-/// Gates from strongly negative to strongly positive, with all of `up` or some columns; the first is positive, as in [`super::gelu()`].
-pub fn case(g: &mut Gen) -> Case {
-    let (rows, dim) = (g.small(), g.dim());
-    let mut case = Case::new(rows);
-    let mut values = g.values((rows * dim) as usize);
-    values[0] = values[0].abs();
-    let gate = case.given(Shape::new(Lead::Step, rows, dim), values);
-    let (before, after) = g.pick(&[(0, 0), (0, 3), (7, 0), (64, 65)]);
-    let up = case.tensor(g, before + dim + after);
-    let y = geglu_columns(&mut case.rec, gate, up, before);
-    case.expect(y);
-    case
 }

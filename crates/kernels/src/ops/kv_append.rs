@@ -1,20 +1,19 @@
 //! Writes keys and values into the KV state.
 
-use super::{Io, Operation};
-use crate::exec::cpu::Host;
-use crate::parity::{Case, Gen};
-use crate::plan::{Dispatch, Grid, Lower};
-use crate::record::Recorder;
-use crate::tensor::{Input, KvState, Shape, State, StateKind, Tensor};
+use crate::graph::host::Host;
+use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::record::Recorder;
+use crate::graph::tensor::{Input, KvState, Shape, State, StateKind, Tensor};
+use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
 
 kernel! {
     KV_APPEND: "kv_append",
-    entry: "kv_append",
-    wgsl: ["kv_append.wgsl", "shared/grid.wgsl"],
+    wgsl: ["attention/kv_append.wgsl", "shared/grid.wgsl"],
     params: Params { width: u32, rows: u32, capacity: u32 },
     bindings: Bind { k: Read, v: Read, positions: Read, sequences: Read, k_state: KvMut, v_state: KvMut },
     cpu: cpu_ref::kv_append,
     nmse: 1e-10,
+    needs: { threads: 64, workgroup_bytes: 0 },
 }
 
 /// state[slot of t] = (k\[t\], v\[t\]).
@@ -27,15 +26,19 @@ pub struct KvAppend {
     pub state: KvState,
 }
 
-/// Stores `k` and `v` [T, K, H] at the step's positions, in the state's own type, and returns the state after it.
-pub fn kv_append(rec: &mut Recorder, state: KvState, k: Tensor, v: Tensor) -> KvState {
+/// Stores `k` and `v` [T, K, H] at the step's positions, in the state's own type, and returns the state after it. In a recording
+/// [of documents](Recorder::of_documents) they stay with the step, as they are.
+pub fn kv_append(rec: &mut Recorder<impl From<KvAppend>>, state: KvState, k: Tensor, v: Tensor) -> KvState {
     let width = k.shape.width();
     for (s, t) in [(state.k, k), (state.v, v)] {
         let fits = matches!(rec.kind(s), StateKind::Kv { width: w, .. } if w == width && t.shape.width() == w);
         assert!(fits, "kv_append of rows of {} to {:?}", t.shape.width(), rec.kind(s));
     }
-    let (positions, sequences) = (rec.input(Input::Positions), rec.input(Input::Sequences));
     let state = KvState { version: state.version + 1, ..state };
+    if rec.keep(state, k, v) {
+        return state;
+    }
+    let (positions, sequences) = (rec.input(Input::Positions), rec.input(Input::Sequences));
     rec.push(KvAppend { k, v, positions, sequences, state });
     state
 }
@@ -44,7 +47,9 @@ impl Operation for KvAppend {
     fn io(&self) -> Io {
         Io { reads: vec![self.k, self.v, self.positions, self.sequences], writes: vec![] }
     }
+}
 
+impl Lowering for KvAppend {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let Shape { lead, rows, .. } = self.k.shape;
         let width = self.k.shape.width();
@@ -60,8 +65,10 @@ impl Operation for KvAppend {
         let grid = Grid::PerRow { lead: Shape::new(lead, rows, width), per_row: 1 };
         vec![bind.dispatch(Params { width, rows, capacity: 0 }, grid)]
     }
+}
 
-    fn cpu(&self, host: &mut Host<'_>) {
+impl Reference for KvAppend {
+    fn reference(&self, host: &mut Host<'_>) {
         for (state, t) in [(self.state.k, self.k), (self.state.v, self.v)] {
             let at = host.u32(self.positions).iter().zip(host.u32(self.sequences));
             let slots: Vec<usize> = at.map(|(&p, &s)| host.slot(state, s, p)).collect();
@@ -72,15 +79,8 @@ impl Operation for KvAppend {
 }
 
 fn append(host: &mut Host<'_>, state: State, slots: &[usize], values: &[f32]) {
-    let StateKind::Kv { ty, width, .. } = host.kind(state) else { unreachable!("checked when recorded") };
+    let (ty, width) = host.kind(state).row();
     for (&slot, row) in slots.iter().zip(values.chunks_exact(width as usize)) {
         cpu_ref::kv_append(host.state_mut(state), ty, width as usize, slot, row);
     }
-}
-
-/// What was appended comes back through attention over one key, whose weight is one, or two, whose weights tell the keys.
-pub fn case(g: &mut Gen) -> Case {
-    let ty = g.pick(&[cpu_ref::KvType::F32, cpu_ref::KvType::F16, cpu_ref::KvType::Q8_0]);
-    let window = g.pick(&[1, 2, 2]);
-    super::attention::appended(g, ty, Some(window))
 }

@@ -1,30 +1,33 @@
 //! Products of every slot with its expert's weights: many rows in tiles by expert; few go to `matmul_vec_experts`.
 
-use super::group_experts::{Groups, choices};
-use super::route::Routes;
-use super::{Io, Operation, Work, matmul_vec_experts};
-use crate::exec::cpu::{Host, in_parallel, threads};
-use crate::parity::{Case, Gen};
-use crate::plan::{Arg, Dispatch, Grid, Lower, fixed, parts};
-use crate::record::Recorder;
-use crate::tensor::{Counts, Lead, Shape, Tensor, Weight};
+use crate::graph::host::{Host, in_parallel, threads};
+use crate::graph::operation::{Io, Operation, Reference, Work};
+use crate::graph::record::Recorder;
+use crate::graph::tensor::{Counts, Shape, Tensor, Weight};
+use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering, fixed};
+use crate::kernel::split::parts;
+use crate::ops::group_experts::Groups;
+use crate::ops::matmul_vec_experts;
+use crate::ops::route::Routes;
 use std::ops::Range;
 
 kernel! {
     MATMUL_EXPERTS: "matmul_experts",
-    entry: "matmul_experts",
-    wgsl: ["matmul_experts.wgsl", "shared/x4.wgsl"],
+    wgsl: ["experts/matmul_experts.wgsl", quads],
     params: Params { k: u32, n: u32, stride: u32, first: u32, per: u32, row_base: u32, row_count: u32 },
     bindings: Bind { x: Read, w: Weight, slots: Read, tiles: Read, y: Write },
     cpu: cpu_ref::matmul_experts,
     nmse: 1e-10,
+    needs: { threads: 256, workgroup_bytes: 10240 },
+    variants: {
+        // Row lengths that are a multiple of 4, and others.
+        QUADS: "matmul_experts" { quads: choose ["shared/x4.wgsl"] },
+        TAIL: "matmul_experts_tail" { quads: choose ["shared/x4_tail.wgsl"] },
+    },
 }
 
-// Row lengths that are no multiple of 4.
-kernel! { MATMUL_EXPERTS_TAIL: "matmul_experts_tail" = MATMUL_EXPERTS with wgsl: ["matmul_experts.wgsl", "shared/x4_tail.wgsl"] }
-
 /// Rows of weights per workgroup.
-const ROWS: u32 = 128;
+const WEIGHT_ROWS: u32 = 128;
 
 /// y[t, j] = x w[expert j of t]^T.
 #[derive(Clone, Debug)]
@@ -41,7 +44,7 @@ pub struct MatmulExperts {
 ///
 /// `w` [E * R, K] in any weight format holds the experts' matrices of R rows one after the other, of each of which `rows` take
 /// part; `x` [T, K], or [T, k, K] for a row per choice; returns [T, k, N], f32. Only chosen experts' weights are read.
-pub fn matmul_experts(rec: &mut Recorder, w: Weight, rows: Range<u32>, x: Tensor, routes: &Routes) -> Tensor {
+pub fn matmul_experts(rec: &mut Recorder<impl From<MatmulExperts>>, w: Weight, rows: Range<u32>, x: Tensor, routes: &Routes) -> Tensor {
     assert!(w.rows.is_multiple_of(routes.count) && rows.end <= w.rows / routes.count, "matmul_experts: rows {rows:?} of each expert");
     assert!(x.shape.dim == w.cols && [1, routes.chosen()].contains(&x.shape.heads), "matmul_experts: {:?} with {w:?}", x.shape);
     assert_eq!(x.shape.rows, routes.experts.shape.rows, "matmul_experts: rows of another step");
@@ -52,12 +55,12 @@ pub fn matmul_experts(rec: &mut Recorder, w: Weight, rows: Range<u32>, x: Tensor
 
 impl MatmulExperts {
     /// Rows of one expert.
-    pub(super) fn stride(&self) -> u32 {
+    pub(crate) fn stride(&self) -> u32 {
         self.w.rows / self.routes.count
     }
 
     /// Slots that read the same row of `x`.
-    pub(super) fn per(&self) -> u32 {
+    pub(crate) fn per(&self) -> u32 {
         self.routes.chosen() / self.x.shape.heads
     }
 }
@@ -80,7 +83,9 @@ impl Operation for MatmulExperts {
         let moved = rows * u64::from(self.x.shape.width()) + slots * n;
         Work { flops: 2 * slots * n * k, bytes: weight_bytes + 4 * moved, weight_bytes }
     }
+}
 
+impl Lowering for MatmulExperts {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let Some(Groups { slots, tiles }) = self.routes.groups else { return matmul_vec_experts::lower(self, cx) };
         let Weight { ty, rows, cols: k, .. } = self.w;
@@ -90,14 +95,15 @@ impl Operation for MatmulExperts {
             let bind = Bind { x: self.x.into(), w, slots: slots.into(), tiles: tiles.into(), y: self.y.into() };
             let (row_base, row_count) = (range.start, range.len() as u32);
             let params = Params { k, n, stride: self.stride(), first: self.first, per: self.per(), row_base, row_count };
-            let grid = Grid::Tiles { lead: fixed(tiles.shape.rows, 1), tile: 1, x: n.div_ceil(ROWS) };
-            let dispatch = bind.dispatch(params, grid);
-            if k % 4 == 0 { dispatch } else { Dispatch { row: &MATMUL_EXPERTS_TAIL, ..dispatch } }
+            let grid = Grid::Tiles { lead: fixed(tiles.shape.rows, 1), tile: 1, x: n.div_ceil(WEIGHT_ROWS) };
+            bind.dispatch(if k % 4 == 0 { &QUADS } else { &TAIL }, params, grid)
         };
         parts(cx.caps, ty, rows, k).into_iter().enumerate().map(one).collect()
     }
+}
 
-    fn cpu(&self, host: &mut Host<'_>) {
+impl Reference for MatmulExperts {
+    fn reference(&self, host: &mut Host<'_>) {
         let mut y = host.take(self.y);
         let (w, experts, x) = (host.matrix(self.w), host.u32(self.routes.experts), host.f32(self.x));
         let (n, k, per) = (self.y.shape.dim as usize, self.w.cols as usize, self.per() as usize);
@@ -111,30 +117,4 @@ impl Operation for MatmulExperts {
         });
         host.put(self.y, y);
     }
-}
-
-/// A product of `rows` rows with experts' matrices, all of their rows or one half.
-pub(super) fn product(g: &mut Gen, rows: u32) -> Case {
-    let ty = g.format();
-    let block = ty.block_size() as u32;
-    let (count, cols) = (g.pick(&[1, 2, 5]), g.cols(ty).min(512) / block * block);
-    let (n, halves, k) = (g.pick(&[1, 3, 64, 96, 127, 128, 129, 200]), g.pick(&[1, 2]), g.pick(&[1, 2, count]).min(count));
-    let mut case = Case::new(rows);
-    let w = case.weight(g, ty, count * halves * n, cols);
-    let values = choices(g, rows, count, k);
-    let experts = case.given(Shape::new(Lead::Step, rows, k), values);
-    let routes = Routes::of(&mut case.rec, experts, experts, count);
-    let each = g.pick(&[1, k]);
-    let x = case.tensor(g, each * cols).heads(each);
-    let first = if g.coin() { (halves - 1) * n } else { 0 };
-    let y = matmul_experts(&mut case.rec, w, first..first + n, x, &routes);
-    case.expect(y);
-    case
-}
-
-/// Every format; one to all of one to five experts, some idle or one busy; a row of x per slot or shared; tile edges in all three
-/// dimensions, a half of every expert's rows, row lengths that are no multiple of 4, weights in pieces that cut an expert.
-pub fn case(g: &mut Gen) -> Case {
-    let rows = g.pick(&[9, 10, 33, 70, 130]);
-    product(g, rows)
 }

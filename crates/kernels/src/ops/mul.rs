@@ -1,20 +1,19 @@
 //! Product of two tensors, or of a tensor and a row or factor that repeats.
 
-use super::{Io, Operation};
-use crate::exec::cpu::Host;
-use crate::parity::{Case, Gen};
-use crate::plan::{Arg, Dispatch, Grid, Lower};
-use crate::record::Recorder;
-use crate::tensor::{Tensor, Weight};
+use crate::graph::host::Host;
+use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::record::Recorder;
+use crate::graph::tensor::{Tensor, Weight};
+use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
 
 kernel! {
     MUL: "mul",
-    entry: "mul",
-    wgsl: ["mul.wgsl", "shared/grid.wgsl"],
+    wgsl: ["elementwise/mul.wgsl", "shared/grid.wgsl"],
     params: Params { n: u32, period: u32 },
     bindings: Bind { a: Read, b: Read, y: Write },
     cpu: cpu_ref::mul,
     nmse: 1e-12,
+    needs: { threads: 256, workgroup_bytes: 0 },
 }
 
 /// The right-hand side of a product.
@@ -33,18 +32,18 @@ pub struct Mul {
 }
 
 /// y = a * b, element by element; both [T, D], f32.
-pub fn mul(rec: &mut Recorder, a: Tensor, b: Tensor) -> Tensor {
+pub fn mul(rec: &mut Recorder<impl From<Mul>>, a: Tensor, b: Tensor) -> Tensor {
     assert_eq!((a.shape.rows, a.shape.width()), (b.shape.rows, b.shape.width()), "mul of unequal shapes");
     push(rec, a, Factor::Tensor(b))
 }
 
 /// y = a * b with `b` repeated along every row of `a` [T, D]: \[D\] for a factor per channel, \[1\] for one factor. f32.
-pub fn mul_row(rec: &mut Recorder, a: Tensor, b: Weight) -> Tensor {
+pub fn mul_row(rec: &mut Recorder<impl From<Mul>>, a: Tensor, b: Weight) -> Tensor {
     assert!(a.shape.width().is_multiple_of(b.cols), "mul_row: a row of another width");
     push(rec, a, Factor::Row(b))
 }
 
-fn push(rec: &mut Recorder, a: Tensor, b: Factor) -> Tensor {
+fn push(rec: &mut Recorder<impl From<Mul>>, a: Tensor, b: Factor) -> Tensor {
     let y = rec.make(a.shape);
     rec.push(Mul { a, b, y });
     y
@@ -58,7 +57,9 @@ impl Operation for Mul {
         }
         Io { reads, writes: vec![self.y] }
     }
+}
 
+impl Lowering for Mul {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let n = self.a.shape.elements() as u32;
         let (b, period) = match self.b {
@@ -68,8 +69,10 @@ impl Operation for Mul {
         let grid = Grid::Elements { lead: self.a.shape, workgroup: 256, per_thread: 1 };
         vec![Bind { a: self.a.into(), b, y: self.y.into() }.dispatch(Params { n, period }, grid)]
     }
+}
 
-    fn cpu(&self, host: &mut Host<'_>) {
+impl Reference for Mul {
+    fn reference(&self, host: &mut Host<'_>) {
         let mut y = host.take(self.y);
         match self.b {
             Factor::Tensor(b) => cpu_ref::mul(host.f32(self.a), host.f32(b), &mut y),
@@ -77,21 +80,4 @@ impl Operation for Mul {
         }
         host.put(self.y, y);
     }
-}
-
-/// Gates, factors per channel and single factors at the workgroup's edges.
-pub fn case(g: &mut Gen) -> Case {
-    let (rows, dim) = (g.small(), g.dim());
-    let mut case = Case::new(rows);
-    let a = case.tensor(g, dim);
-    let y = if g.coin() {
-        let b = case.tensor(g, dim);
-        mul(&mut case.rec, a, b)
-    } else {
-        let cols = g.pick(&[1, dim]);
-        let b = case.vector(g, cols);
-        mul_row(&mut case.rec, a, b)
-    };
-    case.expect(y);
-    case
 }

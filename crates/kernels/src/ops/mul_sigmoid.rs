@@ -1,20 +1,19 @@
 //! Rows gated by the sigmoid of one number each, as Qwen2's shared expert is.
 
-use super::{Io, Operation};
-use crate::exec::cpu::Host;
-use crate::parity::{Case, Gen};
-use crate::plan::{Dispatch, Grid, Lower};
-use crate::record::Recorder;
-use crate::tensor::Tensor;
+use crate::graph::host::Host;
+use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::record::Recorder;
+use crate::graph::tensor::Tensor;
+use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
 
 kernel! {
     MUL_SIGMOID: "mul_sigmoid",
-    entry: "mul_sigmoid",
-    wgsl: ["mul_sigmoid.wgsl", "shared/grid.wgsl"],
+    wgsl: ["elementwise/mul_sigmoid.wgsl", "shared/grid.wgsl"],
     params: Params { n: u32, dim: u32 },
     bindings: Bind { x: Read, gate: Read, y: Write },
     cpu: cpu_ref::mul_sigmoid,
     nmse: 1e-10,
+    needs: { threads: 256, workgroup_bytes: 0 },
 }
 
 /// y\[t\] = x\[t\] / (1 + exp(-gate\[t\])).
@@ -26,7 +25,7 @@ pub struct MulSigmoid {
 }
 
 /// y[t, d] = x[t, d] / (1 + exp(-gate\[t\])); `x` [T, D], `gate` [T, 1]; returns [T, D], f32.
-pub fn mul_sigmoid(rec: &mut Recorder, x: Tensor, gate: Tensor) -> Tensor {
+pub fn mul_sigmoid(rec: &mut Recorder<impl From<MulSigmoid>>, x: Tensor, gate: Tensor) -> Tensor {
     assert_eq!((gate.shape.rows, gate.shape.width()), (x.shape.rows, 1), "mul_sigmoid: one gate per row");
     let y = rec.make(x.shape);
     rec.push(MulSigmoid { x, gate, y });
@@ -37,26 +36,20 @@ impl Operation for MulSigmoid {
     fn io(&self) -> Io {
         Io { reads: vec![self.x, self.gate], writes: vec![self.y] }
     }
+}
 
+impl Lowering for MulSigmoid {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let params = Params { n: self.y.shape.elements() as u32, dim: self.y.shape.width() };
         let grid = Grid::Elements { lead: self.y.shape, workgroup: 256, per_thread: 1 };
         vec![Bind { x: self.x.into(), gate: self.gate.into(), y: self.y.into() }.dispatch(params, grid)]
     }
+}
 
-    fn cpu(&self, host: &mut Host<'_>) {
+impl Reference for MulSigmoid {
+    fn reference(&self, host: &mut Host<'_>) {
         let mut y = host.take(self.y);
         cpu_ref::mul_sigmoid(host.f32(self.x), host.f32(self.gate), &mut y);
         host.put(self.y, y);
     }
-}
-
-/// Gates from shut (as far as normal numbers go) to open, rows at the workgroup's edges.
-pub fn case(g: &mut Gen) -> Case {
-    let (rows, dim, amplitude) = (g.small(), g.dim(), g.pick(&[1.0, 10.0, 60.0]));
-    let mut case = Case::new(rows);
-    let (x, gate) = (case.tensor(g, dim), case.uniform(g, 1, amplitude));
-    let y = mul_sigmoid(&mut case.rec, x, gate);
-    case.expect(y);
-    case
 }

@@ -1,21 +1,20 @@
 //! Penalties on ids that the text already holds.
 
-use super::{Io, Operation};
-use crate::exec::cpu::Host;
-use crate::parity::{Case, Gen};
-use crate::plan::{Dispatch, Grid, Lower};
-use crate::record::Recorder;
-use crate::sampling::SampleParams;
-use crate::tensor::{Input, Lead, Shape, State, StateKind, Tensor};
+use crate::graph::host::Host;
+use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::record::Recorder;
+use crate::graph::sampling::SampleParams;
+use crate::graph::tensor::{Input, Lead, State, Tensor};
+use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
 
 kernel! {
     PENALIZE: "penalize",
-    entry: "penalize",
-    wgsl: ["penalize.wgsl", "shared/grid.wgsl", "shared/sampling.wgsl"],
+    wgsl: ["sampling/penalize.wgsl", "shared/grid.wgsl", "sampling/pieces/sampling.wgsl"],
     params: Params { vocab: u32, rows: u32, capacity: u32 },
     bindings: Bind { logits: Read, sampling: Read, out_rows: Read, positions: Read, sequences: Read, tokens: Read, y: Write },
     cpu: cpu_ref::penalize,
     nmse: 1e-12,
+    needs: { threads: 256, workgroup_bytes: 8192 },
 }
 
 /// Ids per workgroup: `BLOCK` in the shader.
@@ -36,7 +35,7 @@ pub struct Penalize {
 /// `logits` [Out, V] f32 with the penalties of the step's sampling parameters; returns [Out, V], f32.
 ///
 /// The history of a row is what `tokens` holds at the last `last_n` positions of its sequence, its own included.
-pub fn penalize(rec: &mut Recorder, logits: Tensor, tokens: State) -> Tensor {
+pub fn penalize(rec: &mut Recorder<impl From<Penalize>>, logits: Tensor, tokens: State) -> Tensor {
     assert_eq!(logits.shape.lead, Lead::Out, "penalize: logits of the rows that are asked for");
     let (sampling, out_rows) = (rec.input(Input::Sampling), rec.input(Input::OutRows));
     let (positions, sequences) = (rec.input(Input::Positions), rec.input(Input::Sequences));
@@ -49,7 +48,9 @@ impl Operation for Penalize {
     fn io(&self) -> Io {
         Io { reads: vec![self.logits, self.sampling, self.out_rows, self.positions, self.sequences], writes: vec![self.y] }
     }
+}
 
+impl Lowering for Penalize {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let shape = self.logits.shape;
         let bind = Bind {
@@ -64,8 +65,10 @@ impl Operation for Penalize {
         let params = Params { vocab: shape.width(), rows: shape.rows, capacity: 0 };
         vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: shape.width().div_ceil(BLOCK) })]
     }
+}
 
-    fn cpu(&self, host: &mut Host<'_>) {
+impl Reference for Penalize {
+    fn reference(&self, host: &mut Host<'_>) {
         let mut y = host.take(self.y);
         let vocab = self.logits.shape.width() as usize;
         let rows = host.f32(self.logits).chunks_exact(vocab).zip(y.chunks_exact_mut(vocab));
@@ -78,30 +81,4 @@ impl Operation for Penalize {
         }
         host.put(self.y, y);
     }
-}
-
-/// Vocabularies at the edges of blocks, no history, one longer than the window, repeated ids, each penalty alone and all.
-pub fn case(g: &mut Gen) -> Case {
-    let (rows, vocab, capacity) = (g.small(), g.pick(&[1, 7, 2047, 2048, 2049, 5003]), g.pick(&[1, 64, 700]));
-    let mut case = Case::with_states(rows, &[StateKind::Tokens], 3, capacity);
-    case.place(g, capacity);
-    // Few ids, so that they repeat, up to the last of the vocabulary.
-    case.tokens(g, vocab.min(50));
-    case.tokens(g, vocab);
-    case.input.out_rows.reverse();
-    case.input.sampling = (0..rows)
-        .map(|_| SampleParams {
-            repetition: g.pick(&[1.0, 1.3, 0.8]),
-            frequency: g.pick(&[0.0, 0.2, -0.1]),
-            presence: g.pick(&[0.0, 0.7]),
-            last_n: g.pick(&[0, 1, 64, 300, u32::MAX]),
-            ..SampleParams::default()
-        })
-        .collect();
-    let values = g.values((rows * vocab) as usize);
-    let logits = case.given(Shape::new(Lead::Out, rows, vocab), values);
-    let tokens = case.rec.state(0);
-    let y = penalize(&mut case.rec, logits, tokens);
-    case.expect(y);
-    case
 }

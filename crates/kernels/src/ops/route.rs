@@ -1,23 +1,21 @@
 //! The choice of experts: which of them each row of a step goes to, and with what weight.
 
-use super::group_experts::{Groups, group_experts};
-use super::matmul_vec_experts::MAX_ROWS;
-use super::{Io, Operation};
-use crate::compare::Compare;
-use crate::exec::cpu::Host;
-use crate::parity::{Case, Gen};
-use crate::plan::{Dispatch, Grid, Lower};
-use crate::record::Recorder;
-use crate::tensor::{Lead, Shape, Tensor, Weight};
+use crate::graph::host::Host;
+use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::record::Recorder;
+use crate::graph::tensor::{Element, Shape, Tensor, Weight};
+use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
+use crate::ops::group_experts::{GroupExperts, Groups, group_experts};
+use crate::ops::matmul_vec_experts::MAX_ROWS;
 
 kernel! {
     ROUTE: "route",
-    entry: "route",
-    wgsl: ["route.wgsl", "shared/grid.wgsl", "shared/order.wgsl", "shared/reduce.wgsl"],
+    wgsl: ["experts/route.wgsl", "shared/grid.wgsl", "shared/order.wgsl", "shared/reduce.wgsl"],
     params: Params { dim: u32, rows: u32, k: u32, normalize: u32, has_scale: u32 },
     bindings: Bind { logits: Read, scale: Read, experts: Write, weights: Write },
     cpu: cpu_ref::route,
     nmse: 1e-10,
+    needs: { threads: 128, workgroup_bytes: 3584 },
 }
 
 /// The most experts that a layer can have: `EACH * WG` in `route.wgsl` and `MOST` in `group_experts.wgsl`.
@@ -38,7 +36,7 @@ pub struct Routes {
 
 impl Routes {
     /// Given choices, grouped where the recording has many rows.
-    pub(crate) fn of(rec: &mut Recorder, experts: Tensor, weights: Tensor, count: u32) -> Self {
+    pub(crate) fn of(rec: &mut Recorder<impl From<GroupExperts>>, experts: Tensor, weights: Tensor, count: u32) -> Self {
         let groups = (rec.capacity().step > MAX_ROWS).then(|| group_experts(rec, experts, count));
         Self { experts, weights, count, groups }
     }
@@ -63,13 +61,19 @@ pub struct Route {
 /// The `k` experts of the largest `logits` [T, E] f32, largest first, the lower number winning ties, each with its share of
 /// the softmax over all experts, or over the chosen (`normalize`), times `scale` \[E\] if there is one.
 ///
-/// The choice is discrete: `logits` come from [`super::matmul_exact`], so that they are in f32 however other products are.
-pub fn route(rec: &mut Recorder, logits: Tensor, k: u32, normalize: bool, scale: Option<Weight>) -> Routes {
+/// The choice is discrete: `logits` come from [`crate::ops::matmul_exact`], so that they are in f32 however other products are.
+pub fn route(
+    rec: &mut Recorder<impl From<Route> + From<GroupExperts>>,
+    logits: Tensor,
+    k: u32,
+    normalize: bool,
+    scale: Option<Weight>,
+) -> Routes {
     let count = logits.shape.width();
     assert!((1..=count).contains(&k) && count <= MAX_EXPERTS, "route to {k} of {count} experts");
     assert!(scale.is_none_or(|s| s.cols == count), "route: a scale per expert");
     let shape = Shape { heads: 1, dim: k, ..logits.shape };
-    let (experts, weights) = (rec.make(shape), rec.make(shape));
+    let (experts, weights) = (rec.make_of(Element::U32, shape), rec.make(shape));
     rec.push(Route { logits, normalize, scale, experts, weights });
     Routes::of(rec, experts, weights, count)
 }
@@ -78,7 +82,9 @@ impl Operation for Route {
     fn io(&self) -> Io {
         Io { reads: vec![self.logits], writes: vec![self.experts, self.weights] }
     }
+}
 
+impl Lowering for Route {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let params = Params {
             dim: self.logits.shape.width(),
@@ -91,8 +97,10 @@ impl Operation for Route {
         let bind = Bind { logits: self.logits.into(), scale: self.scale.into(), experts, weights };
         vec![bind.dispatch(params, Grid::PerRow { lead: self.logits.shape, per_row: 1 })]
     }
+}
 
-    fn cpu(&self, host: &mut Host<'_>) {
+impl Reference for Route {
+    fn reference(&self, host: &mut Host<'_>) {
         let mut weights = host.take(self.weights);
         let mut experts = vec![0; weights.len()];
         let (count, chosen) = (self.logits.shape.width() as usize, self.experts.shape.dim as usize);
@@ -102,21 +110,4 @@ impl Operation for Route {
         host.put_u32(self.experts, experts);
         host.put(self.weights, weights);
     }
-}
-
-/// One to all of one to 1024 experts, ties, both zeros, logits whose exponentials overflow, normalized or not, with a factor
-/// per expert or none.
-pub fn case(g: &mut Gen) -> Case {
-    let (rows, count) = (g.small(), g.pick(&[1, 2, 8, 60, 127, 128, 129, 256, MAX_EXPERTS]));
-    let k = g.pick(&[1, 2, 8, count]).min(count);
-    let (ties, spread) = (g.coin(), g.pick(&[1.0, 8.0, 200.0]));
-    let logit = |g: &mut Gen| if ties { (4.0 * g.unit()).trunc() } else { spread * g.unit() };
-    let mut case = Case::new(rows);
-    let values = (0..rows * count).map(|_| logit(g)).collect();
-    let logits = case.given(Shape::new(Lead::Step, rows, count), values);
-    let scale = g.coin().then(|| case.vector(g, count));
-    let routes = route(&mut case.rec, logits, k, g.coin(), scale);
-    case.expect_as(routes.experts, Compare::Exact);
-    case.expect(routes.weights);
-    case
 }

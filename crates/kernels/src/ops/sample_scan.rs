@@ -1,33 +1,34 @@
 //! What many workgroups find out about a row of logits for the one that draws from it. Made by the lowering of [`Sample`].
 
-use super::sample::Sample;
-use crate::parity::{Case, Gen};
-use crate::plan::{Dispatch, Grid};
+use crate::kernel::dispatch::{Dispatch, Grid};
+use crate::ops::sample::Sample;
 
 kernel! {
     SAMPLE_SCAN: "sample_scan",
-    entry: "sample_scan",
-    wgsl: ["sample_scan.wgsl", "shared/grid.wgsl", "shared/order.wgsl"],
+    wgsl: ["sampling/sample_scan.wgsl", "shared/grid.wgsl", "shared/order.wgsl"],
     params: Params { vocab: u32, rows: u32, per_thread: u32 },
     bindings: Bind { logits: Read, raw: Read, out_rows: Read, positions: Read, sequences: Read, strips: Write },
     cpu: cpu_ref::sample,
     nmse: 1e-12,
+    needs: { threads: 256, workgroup_bytes: 6144 },
 }
 
 /// Threads of a workgroup and threads that make a strip: `WG` and `LANES` in the shaders.
 const WG: u32 = 256;
+
 const LANES: u32 = 32;
+
 /// Vocabulary from which a thread reads twice as much, so that the strips stay few enough for one workgroup.
 const LARGE: u32 = 1 << 13;
 
 /// Ids that one thread reads, a multiple of 4, and strips of a row.
-pub(super) fn strips(vocab: u32) -> (u32, u32) {
+pub(crate) fn strips(vocab: u32) -> (u32, u32) {
     let per_thread = if vocab > LARGE { 8 } else { 4 };
     (per_thread, vocab.div_ceil(WG * per_thread) * (WG / LANES))
 }
 
 /// The first of the two dispatches that a draw is.
-pub(super) fn dispatch(of: &Sample) -> Dispatch {
+pub(crate) fn dispatch(of: &Sample) -> Dispatch {
     let shape = of.logits.shape;
     let (per_thread, strips) = strips(shape.width());
     let bind = Bind {
@@ -40,9 +41,4 @@ pub(super) fn dispatch(of: &Sample) -> Dispatch {
     };
     let slices = Grid::PerRow { lead: shape, per_row: strips * LANES / WG };
     bind.dispatch(Params { vocab: shape.width(), rows: shape.rows, per_thread }, slices)
-}
-
-/// As the case of the draw, of which this is a part.
-pub fn case(g: &mut Gen) -> Case {
-    super::sample::case(g)
 }

@@ -1,25 +1,22 @@
 //! The largest elements of each row with their indices.
 
-use super::argmax::hard_order;
-use super::{Io, Operation};
-use crate::compare::Compare;
-use crate::exec::cpu::Host;
-use crate::parity::{Case, Gen};
-use crate::plan::{Dispatch, Grid, Lower};
-use crate::record::Recorder;
-use crate::tensor::{Lead, Shape, Tensor};
+use crate::graph::host::Host;
+use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::record::Recorder;
+use crate::graph::tensor::{Element, Shape, Tensor};
+use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
 
 kernel! {
     TOP_K: "top_k",
-    entry: "top_k",
-    wgsl: ["top_k.wgsl", "shared/grid.wgsl", "shared/order.wgsl", "shared/largest.wgsl"],
+    wgsl: ["sampling/top_k.wgsl", "shared/grid.wgsl", "shared/order.wgsl", "sampling/pieces/largest.wgsl"],
     params: Params { dim: u32, rows: u32, k: u32 },
     bindings: Bind { x: Read, y: Write },
     cpu: cpu_ref::top_k,
     nmse: 1e-12,
+    needs: { threads: 256, workgroup_bytes: 10252 },
 }
 
-/// The most elements that can be asked for: `MOST` in `shared/largest.wgsl`.
+/// The most elements that can be asked for: `MOST` in `sampling/pieces/largest.wgsl`.
 pub const MAX_K: u32 = 256;
 
 /// y = the k largest values, then their indices.
@@ -32,12 +29,12 @@ pub struct TopK {
 
 /// The `k` (at most [`MAX_K`]) largest elements of every row of `x` [R, V] f32, value descending, then index ascending.
 ///
-/// Returns [R, 2 k]: k values, f32, then k indices, u32. NaN is left out; where fewer than `k` are left, minus infinity
+/// Returns [R, 2 k] words: the bits of k values, f32, then k indices, u32. NaN is left out; where fewer than `k` are left, minus infinity
 /// and `u32::MAX` fill up.
-pub fn top_k(rec: &mut Recorder, x: Tensor, k: u32) -> Tensor {
+pub fn top_k(rec: &mut Recorder<impl From<TopK>>, x: Tensor, k: u32) -> Tensor {
     assert!((1..=MAX_K).contains(&k), "top_k of {k}");
     let x = x.flat();
-    let y = rec.make(Shape { dim: 2 * k, ..x.shape });
+    let y = rec.make_of(Element::U32, Shape { dim: 2 * k, ..x.shape });
     rec.push(TopK { x, k, y });
     y
 }
@@ -46,14 +43,18 @@ impl Operation for TopK {
     fn io(&self) -> Io {
         Io { reads: vec![self.x], writes: vec![self.y] }
     }
+}
 
+impl Lowering for TopK {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let params = Params { dim: self.x.shape.dim, rows: self.x.shape.rows, k: self.k };
         let grid = Grid::PerRow { lead: self.x.shape, per_row: 1 };
         vec![Bind { x: self.x.into(), y: self.y.into() }.dispatch(params, grid)]
     }
+}
 
-    fn cpu(&self, host: &mut Host<'_>) {
+impl Reference for TopK {
+    fn reference(&self, host: &mut Host<'_>) {
         let mut y = vec![];
         for row in host.f32(self.x).chunks_exact(self.x.shape.dim as usize) {
             let mut best = cpu_ref::top_k(row, self.k as usize);
@@ -63,16 +64,4 @@ impl Operation for TopK {
         }
         host.put_u32(self.y, y);
     }
-}
-
-/// From one element to the most, in rows shorter and longer than that, with ties beyond the list, infinities and NaN.
-pub fn case(g: &mut Gen) -> Case {
-    let (rows, dim) = (g.small(), g.pick(&[1, 8, 128, 511, 513, 1024, 1025, 5003]));
-    let mut case = Case::new(rows);
-    let values = hard_order(g, (rows * dim) as usize);
-    let x = case.given(Shape::new(Lead::Step, rows, dim), values);
-    let k = g.pick(&[1, 2, 8, 40, 255, MAX_K]);
-    let y = top_k(&mut case.rec, x, k);
-    case.expect_as(y, Compare::Exact);
-    case
 }

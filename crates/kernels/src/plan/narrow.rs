@@ -1,16 +1,15 @@
-//! Gives products narrower activations where the device is faster with them: f16 through cooperative matrices, else 8 bits for a few rows.
+//! Gives products the operands that their rung of the ladder wants: in 8 bits, in f16, or as they are.
 
-use crate::device::Caps;
-use crate::ops::matmul::{Matmul, Operand};
-use crate::ops::pack_f16::{PackF16, packed_shapes};
-use crate::ops::pack_q8::{PackQ8, packed_shape};
-use crate::ops::{Op, matmul_coop, matmul_few, matmul_vec_q8};
-use crate::record::{Node, Origin};
-use crate::tensor::{Shape, Tensor};
+use crate::caps::Caps;
+use crate::graph::record::{Origin, new_value as new};
+use crate::graph::tensor::{Element, Shape, Tensor};
+use crate::lower::matmul::ladder::{self, Problem, Rounding};
+use crate::lower::matmul::matmul_tile64;
+use crate::lower::matmul::product::{Operand, Product};
+use crate::lower::pack::pack_f16::{PackF16, packed_shapes};
+use crate::lower::pack::pack_q8::{PackQ8, packed_shape};
+use crate::lower::{Lowered, Node};
 use std::collections::HashMap;
-
-/// Rows from which tiles of cooperative matrices are filled well enough.
-const COOP_ROWS: u32 = 16;
 
 /// Values made beside a tensor for its narrower readers.
 #[derive(Default)]
@@ -24,64 +23,51 @@ struct Made {
 pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: &Caps) -> Vec<Node> {
     let mut made = Made::default();
     let mut out = Vec::with_capacity(nodes.len());
-    let mut new = |shape: Shape| {
-        origins.push((Origin::Made, shape));
-        Tensor { id: origins.len() as u32 - 1, shape }
-    };
     for node in nodes {
-        let Op::Matmul(product) = &node.op else {
+        let Lowered::Product(product) = &node.op else {
             out.push(node);
             continue;
         };
         let (x, layer) = (product.x.flat(), node.layer);
-        let op = match wanted(product, caps) {
-            Wanted::F32 => node.op,
-            Wanted::Q8 => {
+        let op = match ladder::rung(problem(product), caps).rounding {
+            Rounding::F32 => {
+                out.push(node);
+                continue;
+            }
+            Rounding::Q8 => {
                 let packed = *made.packed.entry(x.id).or_insert_with(|| {
-                    let packed = new(packed_shape(x.shape));
-                    out.push(Node { op: PackQ8 { x, packed }.into(), layer });
+                    let packed = new(origins, Element::Q8, packed_shape(x.shape));
+                    out.push(Node::of(PackQ8 { x, packed }, layer));
                     packed
                 });
-                Matmul { x: packed, operand: Operand::Q8, ..product.clone() }.into()
+                Product { x: packed, operand: Operand::Q8, ..product.clone() }
             }
-            Wanted::F16 => {
+            Rounding::F16 => {
                 let (scales, halves) = *made.halves.entry(x.id).or_insert_with(|| {
-                    let [scales, halves] = packed_shapes(x.shape).map(&mut new);
-                    out.push(Node { op: PackF16 { x, scales, halves, slab: 0, scaled: true }.into(), layer });
+                    let [of_scales, of_halves] = packed_shapes(x.shape);
+                    let (scales, halves) = (new(origins, Element::F32, of_scales), new(origins, Element::F16, of_halves));
+                    out.push(Node::of(PackF16 { x, scales, halves, slab: 0, scaled: true }, layer));
                     (scales, halves)
                 });
-                Matmul { x: halves, operand: Operand::F16 { scales }, ..product.clone() }.into()
+                Product { x: halves, operand: Operand::F16 { scales }, ..product.clone() }
             }
-            Wanted::Slabs => {
+            Rounding::Slabs => {
                 let (scales, halves) = *made.slabs.entry(x.id).or_insert_with(|| {
-                    let scales = new(packed_shapes(x.shape)[0]);
-                    let (shape, slab) = matmul_few::slabs(x.shape);
-                    let halves = new(shape);
-                    out.push(Node { op: PackF16 { x, scales, halves, slab, scaled: true }.into(), layer });
+                    let scales = new(origins, Element::F32, packed_shapes(x.shape)[0]);
+                    let (shape, slab) = matmul_tile64::slabs(x.shape);
+                    let halves = new(origins, Element::F16, shape);
+                    out.push(Node::of(PackF16 { x, scales, halves, slab, scaled: true }, layer));
                     (scales, halves)
                 });
-                Matmul { x: halves, operand: Operand::Slabs { scales }, ..product.clone() }.into()
+                Product { x: halves, operand: Operand::Slabs { scales }, ..product.clone() }
             }
         };
-        out.push(Node { op, layer });
+        out.push(Node::of(op, layer));
     }
     out
 }
 
-enum Wanted {
-    F32,
-    Q8,
-    F16,
-    Slabs,
-}
-
-fn wanted(product: &Matmul, caps: &Caps) -> Wanted {
-    let rows = product.x.shape.rows;
-    match product.operand {
-        _ if product.exact => Wanted::F32,
-        Operand::F32 if rows <= caps.table.q8_rows && matmul_vec_q8::serves(product.w) => Wanted::Q8,
-        Operand::F32 if caps.cooperative && rows <= caps.table.few_rows && matmul_few::serves(product.w) => Wanted::Slabs,
-        Operand::F32 if rows >= COOP_ROWS && caps.cooperative && matmul_coop::serves(product.w) => Wanted::F16,
-        _ => Wanted::F32,
-    }
+/// A product whose operand is packed already is left as it is.
+fn problem(product: &Product) -> Problem {
+    Problem { w: product.w, rows: product.x.shape.rows, rounds: !product.exact && product.operand == Operand::F32 }
 }

@@ -1,8 +1,8 @@
 //! Gives every value a buffer, reusing those whose last reader has run.
 
 use super::Step;
-use crate::record::Origin;
-use crate::tensor::{Input, Shape, Tensor};
+use crate::graph::record::Origin;
+use crate::graph::tensor::{Input, Shape, Tensor};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -82,18 +82,18 @@ fn lives(steps: &[Step], origins: &[(Origin, Shape)], read_back: &[Tensor]) -> V
 
 #[cfg(test)]
 mod tests {
-    use crate::device::Caps;
+    use crate::Recorder;
+    use crate::caps::Caps;
+    use crate::graph::tensor::{Counts, Lead, Shape, Weight};
     use crate::ops::{add, matmul, scale};
     use crate::plan::{PlanOptions, plan};
-    use crate::record::Recorder;
-    use crate::tensor::{Counts, Lead, Shape, Weight};
     use gguf::GgmlType;
 
     #[test]
     fn a_small_value_that_lives_long_holds_no_large_buffer() {
         let (rows, wide, narrow) = (64, 256, 4);
         let mut rec = Recorder::new(Counts { step: rows, out: 0 }, &[]);
-        let weight = |id, rows, cols| Weight { id, ty: GgmlType::F32, rows, cols };
+        let weight = |id, rows, cols| Weight::loaded(id, GgmlType::F32, rows, cols);
         let x = rec.host_input(0, Shape::new(Lead::Step, rows, wide));
         let a = scale(&mut rec, x, 2.0);
         let b = scale(&mut rec, a, 2.0);

@@ -1,6 +1,8 @@
 //! A plan as people read it: one line a dispatch.
 
-use super::{Arg, Planned, When};
+use super::Planned;
+use crate::graph::tensor::{Place, Weight};
+use crate::kernel::dispatch::{Arg, When};
 use std::fmt;
 
 impl fmt::Display for Planned {
@@ -16,7 +18,7 @@ impl fmt::Display for Planned {
                 When::Near(end) => format!(" below position {end}"),
                 When::Far(end) => format!(" from position {end}"),
             };
-            writeln!(f, "{layer:<6} {:<44} {reads:<28} {writes:<16} {grid}{when}", step.kernel.label())?;
+            writeln!(f, "{layer:<6} {:<44} {reads:<28} {writes:<16} {grid}{when}", step.shader.label())?;
         }
         let (buffers, bytes) = (self.placement.buffers.len(), self.intermediate_bytes());
         write!(f, "{} dispatches, {buffers} intermediate buffers, {bytes} bytes", self.steps.len())
@@ -25,11 +27,13 @@ impl fmt::Display for Planned {
 
 impl Planned {
     fn names(&self, step: &super::Step, writes: bool) -> String {
-        let bound = step.dispatch.row.bindings.iter().zip(&step.dispatch.args);
+        let bound = step.dispatch.variant.kernel.bindings.iter().zip(&step.dispatch.args);
         let names = bound.filter(|((_, access), _)| access.writes() == writes).filter_map(|((name, _), arg)| match arg {
             Arg::None | Arg::Spare => None,
             Arg::Value(t) => Some(self.placement.slots.get(&t.id).map_or_else(|| (*name).to_string(), |slot| format!("b{slot}"))),
-            Arg::Weight(w, part) => Some(format!("w{}{}", w.id, if *part > 0 { format!(".{part}") } else { String::new() })),
+            Arg::Weight(Weight { place: Place::State(s), .. }, _) => Some(format!("s{}", s.0)),
+            Arg::Weight(Weight { place: Place::Loaded(n), .. }, 0) => Some(format!("w{n}")),
+            Arg::Weight(Weight { place: Place::Loaded(n), .. }, part) => Some(format!("w{n}.{part}")),
             Arg::State(s) => Some(format!("s{}", s.0)),
         });
         names.collect::<Vec<_>>().join(" ")

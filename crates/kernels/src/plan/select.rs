@@ -1,23 +1,23 @@
-//! Chooses a kernel's pieces: what is left to choose once an operation has named its row.
+//! Chooses a shader's pieces: what is left to choose once an operation has named the variant.
 
-use super::{Arg, Dispatch};
-use crate::compose::{Kernel, Piece};
-use crate::row::Access;
-use crate::tensor::StateKind;
+use crate::graph::tensor::StateKind;
+use crate::kernel::Access;
+use crate::kernel::compose::{Piece, Shader};
+use crate::kernel::dispatch::{Arg, Dispatch};
+use cpu_ref::KvType;
 
-/// The kernel of a dispatch: the formats and state types of what it binds, and subgroups of so many `threads` (0 without) where they serve.
-pub fn kernel(dispatch: &Dispatch, states: &[StateKind], threads: u32) -> Kernel {
+/// The shader of a dispatch: the formats and state types of what it binds, and subgroups of so many `threads` (0 without) where they serve.
+pub fn shader(dispatch: &Dispatch, states: &[StateKind], threads: u32) -> Shader {
     let piece = |(&(_, access), arg): (&(&str, Access), &Arg)| match (access, arg) {
         (Access::Weight, Arg::Weight(w, _)) => Some(Piece::Format(w.ty)),
         (Access::Units, Arg::Weight(w, _)) => Some(Piece::Units(w.ty)),
-        (Access::Groups | Access::Rows | Access::Tiles | Access::Beside, Arg::Weight(w, _)) => Some(Piece::Groups(w.ty)),
-        (Access::Kv | Access::KvMut | Access::KvBoth, Arg::State(s)) => match states[s.0 as usize] {
-            StateKind::Kv { ty, .. } => Some(Piece::Kv(ty)),
-            StateKind::Tokens => None,
-        },
+        (Access::Groups | Access::Rows | Access::Tiles | Access::Second, Arg::Weight(w, _)) => Some(Piece::Groups(w.ty)),
+        (Access::Kv | Access::KvMut | Access::KvBoth, Arg::State(s)) => Some(Piece::Kv(states[s.0 as usize].row().0)),
+        // Rows of values are as those of a state of f32.
+        (Access::Kv, Arg::Value(_)) => Some(Piece::Kv(KvType::F32)),
         _ => None,
     };
-    let pieces = dispatch.row.bindings.iter().zip(&dispatch.args).map(piece).collect();
-    let (subgroups, wide) = Kernel::form(dispatch.row, threads);
-    Kernel { row: dispatch.row, pieces, subgroups, wide, given: vec![] }
+    let pieces = dispatch.variant.kernel.bindings.iter().zip(&dispatch.args).map(piece).collect();
+    let (subgroups, wide) = Shader::form(dispatch.variant, threads);
+    Shader { variant: dispatch.variant, pieces, subgroups, wide, given: vec![] }
 }

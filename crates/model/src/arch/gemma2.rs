@@ -1,13 +1,13 @@
 //! Gemma 2: norms before and after each block, windows on every other layer, soft caps on scores and logits, GEGLU.
 //! (Gemma Team 2024, arXiv 2408.00118; Hugging Face `Gemma2ForCausalLM`.) Norm weights are stored as 1 + w.
 
-use super::{Architecture, Cache, Logits, Summary, embed_tokens, rows_for};
+use super::{Architecture, Cache, Head, Logits, Summary, embed_tokens, logits};
 use crate::error::Error;
 use crate::load::Loader;
 use crate::meta::{LENGTHS, Meta};
 use cpu_ref::Mask;
 use gguf::Gguf;
-use kernels::ops::{Attend, add, attention, geglu, kv_append, matmul, rms_norm, rope, scale, softcap};
+use kernels::ops::{Attend, add, attention, geglu, kv_append, matmul, rms_norm, rope};
 use kernels::{KvState, Recorder, RopeTable, Tensor, Weight};
 
 struct Config {
@@ -107,9 +107,7 @@ struct Gemma2 {
     summary: Summary,
     token_embd: Weight,
     layers: Vec<Layer>,
-    output_norm: Weight,
-    /// The head; the embedding again where the file has no other.
-    output: Weight,
+    head: Head,
 }
 
 pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Architecture>, Error> {
@@ -122,6 +120,12 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
     let tied = !from.has("output.weight");
     let output = if tied { token_embd } else { from.matrix("output.weight", vocabulary, d)? };
     let cache = |(&(_, kv), &window): (&(u32, u32), &Option<u32>)| Cache { width: kv * config.key_length, window };
+    let head = Head {
+        output_norm,
+        layer_norm_rms_epsilon: config.layer_norm_rms_epsilon,
+        output,
+        final_logit_softcapping: Some(config.final_logit_softcapping),
+    };
     let summary = Summary {
         architecture: "gemma2",
         block_count: config.block_count,
@@ -130,7 +134,7 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
         vocabulary,
         caches: config.heads.iter().zip(&config.sliding_window).map(cache).collect(),
     };
-    Ok(Box::new(Gemma2 { config, summary, token_embd, layers, output_norm, output }))
+    Ok(Box::new(Gemma2 { config, summary, token_embd, layers, head }))
 }
 
 fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: KvState, l: u32, h: Tensor) -> Tensor {
@@ -164,20 +168,14 @@ impl Architecture for Gemma2 {
         &self.summary
     }
 
-    fn forward(&self, rec: &mut Recorder, kv: &[KvState], logits: Logits) -> Tensor {
+    fn forward(&self, rec: &mut Recorder, kv: &[KvState], rows: Logits) -> Tensor {
         let c = &self.config;
-        let h = embed_tokens(rec, self.token_embd);
-        let mut h = scale(rec, h, (c.embedding_length as f32).sqrt());
-        rec.tap("embed", 0, h);
+        let mut h = embed_tokens(rec, self.token_embd, Some((c.embedding_length as f32).sqrt()));
         for ((l, w), &kv) in (0..).zip(&self.layers).zip(kv) {
             rec.layer(Some(l));
             h = layer(rec, c, w, kv, l, h);
         }
         rec.layer(None);
-        let h = rows_for(rec, h, logits);
-        let h = rms_norm(rec, h, Some(self.output_norm), c.layer_norm_rms_epsilon);
-        rec.tap("output_norm", 0, h);
-        let y = matmul(rec, self.output, h);
-        softcap(rec, y, c.final_logit_softcapping)
+        logits(rec, &self.head, h, rows)
     }
 }

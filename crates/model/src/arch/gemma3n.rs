@@ -2,7 +2,7 @@
 //! residual (Laurel), an embedding per layer, sparse activations, keys and values shared by the last layers.
 //! (Hugging Face `Gemma3nForCausalLM`; AltUp: Baykal et al. 2023, arXiv 2301.13310.)
 
-use super::{Architecture, Cache, Logits, Summary, embed_tokens, rows_for};
+use super::{Architecture, Cache, Head, Logits, Summary, embed_tokens, logits, rows_for};
 use crate::error::Error;
 use crate::load::Loader;
 use crate::meta::{LENGTHS, Meta};
@@ -175,9 +175,7 @@ struct Gemma3n {
     altup_proj: Vec<Weight>,
     altup_unembd_proj: Vec<Weight>,
     layers: Vec<Layer>,
-    output_norm: Weight,
-    /// The head; the embedding again where the file has no other.
-    output: Weight,
+    head: Head,
 }
 
 pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Architecture>, Error> {
@@ -206,8 +204,12 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
         altup_proj: from.matrices("altup_proj.weight", others, d, d)?,
         altup_unembd_proj: from.matrices("altup_unembd_proj.weight", others, d, d)?,
         layers: (0..c.block_count as usize).map(|l| Layer::load(&c, l, from)).collect::<Result<_, _>>()?,
-        output_norm: from.vector("output_norm.weight", d)?,
-        output: if from.has("output.weight") { from.leading("output.weight", vocabulary, d)? } else { token_embd },
+        head: Head {
+            output_norm: from.vector("output_norm.weight", d)?,
+            layer_norm_rms_epsilon: c.layer_norm_rms_epsilon,
+            output: if from.has("output.weight") { from.leading("output.weight", vocabulary, d)? } else { token_embd },
+            final_logit_softcapping: Some(c.final_logit_softcapping),
+        },
         config: c,
     }))
 }
@@ -332,12 +334,10 @@ impl Architecture for Gemma3n {
         &self.summary
     }
 
-    fn forward(&self, rec: &mut Recorder, kv: &[KvState], logits: Logits) -> Tensor {
+    fn forward(&self, rec: &mut Recorder, kv: &[KvState], rows: Logits) -> Tensor {
         let c = &self.config;
         let mut kv = kv.to_vec(); // the layers that own theirs come first, so a cache's number is its layer's
-        let h = embed_tokens(rec, self.token_embd);
-        let h = scale(rec, h, (c.embedding_length as f32).sqrt());
-        rec.tap("embed", 0, h);
+        let h = embed_tokens(rec, self.token_embd, Some((c.embedding_length as f32).sqrt()));
         let per_layer = self.per_layer(rec, h);
         let mut streams = vec![h];
         for &w in &self.altup_proj {
@@ -349,11 +349,8 @@ impl Architecture for Gemma3n {
             streams = layer(rec, c, w, &mut kv[w.cache], l, &streams, per_layer);
         }
         rec.layer(None);
-        let streams: Vec<Tensor> = streams.into_iter().map(|h| rows_for(rec, h, logits)).collect();
+        let streams: Vec<Tensor> = streams.into_iter().map(|h| rows_for(rec, h, rows)).collect();
         let h = self.joined(rec, &streams);
-        let h = rms_norm(rec, h, Some(self.output_norm), c.layer_norm_rms_epsilon);
-        rec.tap("output_norm", 0, h);
-        let y = matmul(rec, self.output, h);
-        softcap(rec, y, c.final_logit_softcapping)
+        logits(rec, &self.head, h, Logits::All)
     }
 }

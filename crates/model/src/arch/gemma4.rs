@@ -3,14 +3,14 @@
 
 mod experts;
 
-use super::{Architecture, Cache, Logits, Summary, embed_tokens, rows_for};
+use super::{Architecture, Cache, Head, Logits, Summary, embed_tokens, logits};
 use crate::error::Error;
 use crate::load::Loader;
 use crate::meta::{LENGTHS, Meta};
 use cpu_ref::Mask;
 use experts::Experts;
 use gguf::Gguf;
-use kernels::ops::{Attend, add, attention, embed, geglu, geglu_columns, kv_append, matmul, mul_row, rms_norm, rope, scale, softcap};
+use kernels::ops::{Attend, add, attention, embed, geglu, geglu_columns, kv_append, matmul, mul_row, rms_norm, rope, scale};
 use kernels::{KvState, Recorder, RopeTable, Tensor, Weight};
 
 struct Config {
@@ -197,9 +197,7 @@ struct Gemma4 {
     token_embd: Weight,
     per_layer: Option<PerLayerEmbedding>,
     layers: Vec<Layer>,
-    output_norm: Weight,
-    /// The head; the embedding again where the file has no other.
-    output: Weight,
+    head: Head,
 }
 
 pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Architecture>, Error> {
@@ -217,6 +215,12 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
     let tied = !from.has("output.weight");
     let output = if tied { token_embd } else { from.matrix("output.weight", vocabulary, d)? };
     let owning = layers.iter().enumerate().filter(|(_, w)| w.own.is_some());
+    let head = Head {
+        output_norm,
+        layer_norm_rms_epsilon: config.layer_norm_rms_epsilon,
+        output,
+        final_logit_softcapping: config.final_logit_softcapping,
+    };
     let summary = Summary {
         architecture: "gemma4",
         block_count: config.block_count,
@@ -225,7 +229,7 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
         vocabulary,
         caches: owning.map(|(l, w)| Cache { width: w.head_count_kv * config.key_length(l), window: w.window }).collect(),
     };
-    Ok(Box::new(Gemma4 { config, summary, token_embd, per_layer, layers, output_norm, output }))
+    Ok(Box::new(Gemma4 { config, summary, token_embd, per_layer, layers, head }))
 }
 
 /// Normed queries over the layer's own keys and values, appended first, or over those of its donor; no scale.
@@ -283,22 +287,16 @@ impl Architecture for Gemma4 {
         &self.summary
     }
 
-    fn forward(&self, rec: &mut Recorder, kv: &[KvState], logits: Logits) -> Tensor {
+    fn forward(&self, rec: &mut Recorder, kv: &[KvState], rows: Logits) -> Tensor {
         let c = &self.config;
         let mut kv = kv.to_vec(); // the layers that own theirs come first, so a cache's number is its layer's
-        let h = embed_tokens(rec, self.token_embd);
-        let mut h = scale(rec, h, (c.embedding_length as f32).sqrt());
-        rec.tap("embed", 0, h);
+        let mut h = embed_tokens(rec, self.token_embd, Some((c.embedding_length as f32).sqrt()));
         let per_layer = self.per_layer.as_ref().map(|e| e.record(rec, c, h));
         for (l, w) in (0..).zip(&self.layers) {
             rec.layer(Some(l));
             h = layer(rec, c, w, &mut kv[w.cache], l, h, per_layer);
         }
         rec.layer(None);
-        let h = rows_for(rec, h, logits);
-        let h = rms_norm(rec, h, Some(self.output_norm), c.layer_norm_rms_epsilon);
-        rec.tap("output_norm", 0, h);
-        let y = matmul(rec, self.output, h);
-        c.final_logit_softcapping.map_or(y, |cap| softcap(rec, y, cap))
+        logits(rec, &self.head, h, rows)
     }
 }

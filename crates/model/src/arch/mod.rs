@@ -1,9 +1,10 @@
-//! The architectures: one file each, read top to bottom. What they share is operations.
+//! The architectures: one file each, read top to bottom. They share operations, and both ends (`head.rs`).
 
 mod gemma2;
 mod gemma3;
 mod gemma3n;
 mod gemma4;
+mod head;
 mod qwen2;
 mod qwen2moe;
 mod qwen3;
@@ -14,8 +15,9 @@ use crate::load::Loader;
 use crate::runner::ring_rows;
 use crate::session::SessionOptions;
 use gguf::Gguf;
-use kernels::ops::{embed, gather_rows};
-use kernels::{KvState, Recorder, StateKind, Tensor, Weight};
+use kernels::{KvState, Recorder, StateKind, Tensor};
+
+pub use head::{Head, embed_tokens, logits, rows_for};
 
 /// Which rows get logits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -51,8 +53,8 @@ pub struct Cache {
 pub(crate) trait Architecture: Send + Sync {
     /// Its dimensions.
     fn summary(&self) -> &Summary;
-    /// Records one step over its caches, in the order of [`Summary::caches`], and returns its logits.
-    fn forward(&self, rec: &mut Recorder, kv: &[KvState], logits: Logits) -> Tensor;
+    /// Records one step over its caches, in the order of [`Summary::caches`], and returns the logits of these rows.
+    fn forward(&self, rec: &mut Recorder, kv: &[KvState], rows: Logits) -> Tensor;
 }
 
 /// Reads hyper-parameters, then loads (or, over dry weights, checks) every tensor.
@@ -95,18 +97,4 @@ pub fn states(summary: &Summary, options: &SessionOptions) -> Vec<StateKind> {
 #[must_use]
 pub fn kv_states(rec: &Recorder, caches: usize) -> Vec<KvState> {
     (0..caches).map(|l| KvState::new(rec.state(1 + 2 * l), rec.state(2 + 2 * l))).collect()
-}
-
-/// The embeddings of the step's ids.
-fn embed_tokens(rec: &mut Recorder, table: Weight) -> Tensor {
-    let tokens = rec.state(0);
-    embed(rec, table, tokens)
-}
-
-/// The rows of `h` that get logits.
-fn rows_for(rec: &mut Recorder, h: Tensor, logits: Logits) -> Tensor {
-    match logits {
-        Logits::Rows => gather_rows(rec, h),
-        Logits::All => h,
-    }
 }

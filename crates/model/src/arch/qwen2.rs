@@ -1,7 +1,7 @@
 //! Qwen2 and Qwen2.5: pre-norm, grouped-query attention with biases on q, k and v, SwiGLU, tied head or not.
 //! (Yang et al. 2024, arXiv 2407.10671; Hugging Face `Qwen2ForCausalLM`.)
 
-use super::{Architecture, Cache, Logits, Summary, embed_tokens, rows_for};
+use super::{Architecture, Cache, Head, Logits, Summary, embed_tokens, logits};
 use crate::error::Error;
 use crate::load::Loader;
 use crate::meta::{LENGTHS, Meta};
@@ -94,9 +94,7 @@ struct Qwen2 {
     summary: Summary,
     token_embd: Weight,
     layers: Vec<Layer>,
-    output_norm: Weight,
-    /// The head; the embedding again where the file has no other.
-    output: Weight,
+    head: Head,
 }
 
 pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Architecture>, Error> {
@@ -108,6 +106,7 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
     let output_norm = from.vector("output_norm.weight", d)?;
     let tied = !from.has("output.weight");
     let output = if tied { token_embd } else { from.matrix("output.weight", vocabulary, d)? };
+    let head = Head { output_norm, layer_norm_rms_epsilon: config.layer_norm_rms_epsilon, output, final_logit_softcapping: None };
     let summary = Summary {
         architecture: "qwen2",
         block_count: config.block_count,
@@ -116,7 +115,7 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
         vocabulary,
         caches: config.heads.iter().map(|(_, kv)| Cache { width: kv * config.key_length, window: None }).collect(),
     };
-    Ok(Box::new(Qwen2 { config, summary, token_embd, layers, output_norm, output }))
+    Ok(Box::new(Qwen2 { config, summary, token_embd, layers, head }))
 }
 
 fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: KvState, l: u32, h: Tensor) -> Tensor {
@@ -150,17 +149,13 @@ impl Architecture for Qwen2 {
         &self.summary
     }
 
-    fn forward(&self, rec: &mut Recorder, kv: &[KvState], logits: Logits) -> Tensor {
-        let mut h = embed_tokens(rec, self.token_embd);
-        rec.tap("embed", 0, h);
+    fn forward(&self, rec: &mut Recorder, kv: &[KvState], rows: Logits) -> Tensor {
+        let mut h = embed_tokens(rec, self.token_embd, None);
         for ((l, w), &kv) in (0..).zip(&self.layers).zip(kv) {
             rec.layer(Some(l));
             h = layer(rec, &self.config, w, kv, l, h);
         }
         rec.layer(None);
-        let h = rows_for(rec, h, logits);
-        let h = rms_norm(rec, h, Some(self.output_norm), self.config.layer_norm_rms_epsilon);
-        rec.tap("output_norm", 0, h);
-        matmul(rec, self.output, h)
+        logits(rec, &self.head, h, rows)
     }
 }

@@ -1,7 +1,7 @@
 //! Qwen3: pre-norm, grouped-query attention with per-head q/k norms before rope, SwiGLU, no biases.
 //! (Yang et al. 2025, arXiv 2505.09388; Hugging Face `Qwen3ForCausalLM`.)
 
-use super::{Architecture, Cache, Logits, Summary, embed_tokens, rows_for};
+use super::{Architecture, Cache, Head, Logits, Summary, embed_tokens, logits};
 use crate::error::Error;
 use crate::load::Loader;
 use crate::meta::{LENGTHS, Meta};
@@ -92,9 +92,7 @@ struct Qwen3 {
     summary: Summary,
     token_embd: Weight,
     layers: Vec<Layer>,
-    output_norm: Weight,
-    /// The head; the embedding again where the file has no other.
-    output: Weight,
+    head: Head,
 }
 
 pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Architecture>, Error> {
@@ -106,6 +104,7 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
     let output_norm = from.vector("output_norm.weight", d)?;
     let tied = !from.has("output.weight");
     let output = if tied { token_embd } else { from.matrix("output.weight", vocabulary, d)? };
+    let head = Head { output_norm, layer_norm_rms_epsilon: config.layer_norm_rms_epsilon, output, final_logit_softcapping: None };
     let summary = Summary {
         architecture: "qwen3",
         block_count: config.block_count,
@@ -114,7 +113,7 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
         vocabulary,
         caches: config.heads.iter().map(|(_, kv)| Cache { width: kv * config.key_length, window: None }).collect(),
     };
-    Ok(Box::new(Qwen3 { config, summary, token_embd, layers, output_norm, output }))
+    Ok(Box::new(Qwen3 { config, summary, token_embd, layers, head }))
 }
 
 fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: KvState, l: u32, h: Tensor) -> Tensor {
@@ -150,17 +149,13 @@ impl Architecture for Qwen3 {
         &self.summary
     }
 
-    fn forward(&self, rec: &mut Recorder, kv: &[KvState], logits: Logits) -> Tensor {
-        let mut h = embed_tokens(rec, self.token_embd);
-        rec.tap("embed", 0, h);
+    fn forward(&self, rec: &mut Recorder, kv: &[KvState], rows: Logits) -> Tensor {
+        let mut h = embed_tokens(rec, self.token_embd, None);
         for ((l, w), &kv) in (0..).zip(&self.layers).zip(kv) {
             rec.layer(Some(l));
             h = layer(rec, &self.config, w, kv, l, h);
         }
         rec.layer(None);
-        let h = rows_for(rec, h, logits);
-        let h = rms_norm(rec, h, Some(self.output_norm), self.config.layer_norm_rms_epsilon);
-        rec.tap("output_norm", 0, h);
-        matmul(rec, self.output, h)
+        logits(rec, &self.head, h, rows)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::common::{Tiny, drawn, exact, gpu, greedy, ids, run, webgpu, worst};
 use kernels::Executor;
-use kernels::parity::Gen;
+use kernels::kernel::random::Gen;
 use model::{Error, Model, Session};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;

@@ -10,7 +10,7 @@ fn a_session_that_generates_builds_nothing_that_was_not_prepared() {
         let device = Device::auto().expect("a driver, if only the software one");
         let executor = Executor::from(&device);
         let tiny = Tiny::qwen3().mixed();
-        let plan = PlanOptions { fast, constants: fast, ..PlanOptions::default() };
+        let plan = PlanOptions { fast, specialize: fast, ..PlanOptions::default() };
         let options = SessionOptions { chunk: 16, plan, ..SessionOptions::default() }.context(64);
         let checked = open(&tiny.file()).unwrap().check(&executor).unwrap();
         checked.prepare(&options).unwrap().finish();

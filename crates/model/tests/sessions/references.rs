@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Rows compared: more than the windows of the files that have some.
-const ROWS: usize = 20;
+const FED_ROWS: usize = 20;
 /// The largest difference of a logit, on the CPU and on a GPU.
 const BOUNDS: [f32; 2] = [1e-4, 5e-4];
 
@@ -44,10 +44,10 @@ fn the_first_rows_are_those_of_transformers() {
             let file = Model::open(folder.join(format!("{name}-F16.gguf"))).unwrap_or_else(|e| panic!("{name}: {e}"));
             let model = Arc::new(file.on(executor).unwrap_or_else(|e| panic!("{name} on {kind}: {e}")));
             let mut session = model.session(exact(7)).expect("room");
-            session.feed(&ids[..ROWS]).expect("room");
+            session.feed(&ids[..FED_ROWS]).expect("room");
             let mut got = vec![];
             session.logits(|_, rows, _| got.extend_from_slice(rows)).expect("logits");
-            let apart = worst(&reference[..ROWS * vocabulary], &got);
+            let apart = worst(&reference[..FED_ROWS * vocabulary], &got);
             assert!(apart <= bound, "{name} on {kind}: {apart:e} from the reference");
         }
     }

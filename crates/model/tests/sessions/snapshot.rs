@@ -4,7 +4,7 @@ use crate::common::{self, Tiny, both, drawn, exact, gpu, greedy, ids, run};
 use crate::lora::Lora;
 use gguf::GgmlType;
 use kernels::Executor;
-use kernels::parity::Gen;
+use kernels::kernel::random::Gen;
 use model::{Applied, Error, GenerateOptions, KvType, Model, Sampling, Session, SessionOptions, SnapshotError};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;

@@ -1,0 +1,112 @@
+//! The examples that `--help` and README print: each is run by a shell, over a small model of the name that it gives.
+
+use crate::{lora, run, tiny, tools};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Commands whose help has examples.
+const COMMANDS: [&str; 9] = ["run", "tokenize", "logits", "perplexity", "bench", "inspect", "devices", "tune", "list"];
+
+/// What an example may name that a test has not: a model of Ollama's, a card.
+const ABSENT: [&str; 2] = ["gemma4:e2b", "RTX 4090"];
+
+/// The lines of the examples of a help text, without what is said of them.
+fn examples(help: &str) -> Vec<String> {
+    let lines = help.lines().skip_while(|line| *line != "Examples:").skip(1).take_while(|line| line.starts_with("  "));
+    commands(lines.filter(|line| line.contains("weft ")).map(|line| line.trim_start()))
+}
+
+/// The commands in lines that say something behind two spaces or a `#`, without what a pipe to `jq` picks out.
+fn commands<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let end = |line: &str| ["  ", " #", " | jq"].iter().filter_map(|mark| line.find(mark)).min().unwrap_or(line.len());
+    let lines = lines.filter(|line| ABSENT.iter().all(|absent| !line.contains(absent)));
+    lines.map(|line| line[..end(line)].trim_end().to_string()).collect()
+}
+
+/// A folder with everything that examples name.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let chatty = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/default.gguf");
+    for name in ["qwen3-8b.gguf", "model.gguf", "qwen3-8b-Q4_K_M.gguf", "qwen3-8b-q4_k_m.gguf"] {
+        std::fs::copy(&chatty, at(name)).expect("room");
+    }
+    tiny::builder(0.1).set("tokenizer.chat_template", tools::TEMPLATE).save(at("tiny.gguf")).expect("room");
+    for name in ["adapter.gguf", "terse.gguf"] {
+        lora::builder(32).save(at(name)).expect("room");
+    }
+    ["french", "adapter"].iter().for_each(|name| lora::write_peft(&at(name)));
+    let words = "A loom holds the warp so that the weft can pass. ".repeat(8);
+    for name in ["wiki.test.raw", "held-out.txt", "book.txt", "notes.txt", "README.md"] {
+        std::fs::write(at(name), &words).expect("room");
+    }
+    std::fs::write(at("typed.txt"), "What is a loom?\n").expect("room");
+    std::fs::write(at("tokens.json"), "[1, 2, 3]").expect("room");
+    let tool = r#"[{"type": "function", "function": {"name": "weather", "description": "now", "parameters": {"type": "object", "properties": {}}}}]"#;
+    std::fs::write(at("tools.json"), tool).expect("room");
+    std::fs::create_dir(at("models")).expect("room");
+    // A change that can be described.
+    let git = |words: &[&str]| assert!(Command::new("git").args(words).current_dir(folder.path()).output().expect("git").status.success());
+    git(&["init", "-q"]);
+    git(&["add", "notes.txt"]);
+    std::fs::write(at("notes.txt"), words + "It is of wood.").expect("room");
+    folder
+}
+
+/// What the default model has not, or what takes minutes with its layers: a tiny model serves these lines.
+const SMALL: [&str; 7] = ["--lora", "--tools", "--no-think", "weft bench", "weft perplexity", "weft tune ", "--ctx"];
+
+/// Runs a line in the folder. The tiny model never ends an answer: it gets a number of tokens.
+fn runs(line: &str, folder: &Path) {
+    let small = SMALL.iter().any(|small| line.contains(small));
+    let mut line = if small { line.replace("qwen3-8b.gguf", "tiny.gguf").replace("model.gguf", "tiny.gguf") } else { line.to_string() };
+    if line.contains("weft run tiny.gguf") && !line.contains(" -n ") {
+        line = line.replace("weft run tiny.gguf", "weft run tiny.gguf -n 8");
+    }
+    // A profile needs timestamps, and a model as small as this runs on the CPU by itself.
+    if line.contains("--profile") {
+        line += " --device gpu";
+    }
+    // Nobody reads the times.
+    if line.contains("weft bench") {
+        line = line.replace(" -r 5", "") + " -r 1";
+    }
+    if line.ends_with("weft tune") {
+        line += " --seconds 1";
+    }
+    let bin = Path::new(env!("CARGO_BIN_EXE_weft")).parent().expect("a folder");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", &line])
+        .current_dir(folder)
+        .env("PATH", path)
+        .env("WEFT_CACHE_DIR", folder.join("cache"))
+        .env("HOME", folder)
+        .env_remove("WEFT_LIMITS");
+    let began = std::time::Instant::now();
+    // Where a person types, a pipe asks one thing.
+    let typed = std::fs::File::open(folder.join("typed.txt")).expect("a file");
+    let output = shell.stdin(Stdio::from(typed)).output().expect("a shell");
+    println!("{:?} {line}", began.elapsed());
+    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn examples_of_the_help_run() {
+    let folder = folder();
+    for command in COMMANDS {
+        let lines = examples(&run(&[command, "--help"]).good());
+        assert!(!lines.is_empty(), "{command} has no examples");
+        lines.iter().for_each(|line| runs(line, folder.path()));
+    }
+}
+
+#[test]
+fn examples_of_the_page_run() {
+    let folder = folder();
+    let page = include_str!("../../../../README.md");
+    let lines = commands(page.lines().filter(|line| line.starts_with("weft ") || line.starts_with("cat ")));
+    assert!(lines.len() > 8, "{lines:?}");
+    lines.iter().for_each(|line| runs(line, folder.path()));
+}

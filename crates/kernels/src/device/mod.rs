@@ -1,0 +1,414 @@
+//! A GPU device: adapter choice, limits, capabilities and the pipelines built on it.
+
+pub mod executor;
+pub mod memory;
+pub mod pipelines;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use crate::caps::table::Table;
+use crate::caps::{Caps, Class};
+use crate::device::pipelines::clock::{Clock, Spent};
+use crate::device::pipelines::{Kept, Pipelines};
+use crate::error::Error;
+use crate::kernel::compose::Shader;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Which adapter to open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Select {
+    /// Discrete before integrated before virtual before software.
+    #[default]
+    Best,
+    /// The first adapter whose name contains this text, ignoring case.
+    Name(String),
+}
+
+/// How much of the adapter to ask for.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Limits {
+    /// Every limit and every useful feature of the adapter.
+    #[default]
+    Adapter,
+    /// WebGPU's default limits and no optional feature, as a browser would give (`WEFT_LIMITS=webgpu`).
+    WebGpu,
+}
+
+impl Limits {
+    /// Reads the environment variable `WEFT_LIMITS`; anything but `webgpu` means all.
+    #[must_use]
+    pub fn from_env() -> Self {
+        match std::env::var("WEFT_LIMITS") {
+            Ok(v) if v.eq_ignore_ascii_case("webgpu") => Self::WebGpu,
+            _ => Self::Adapter,
+        }
+    }
+}
+
+/// One adapter as the instance lists it.
+#[derive(Clone, Debug)]
+pub struct AdapterSummary {
+    pub name: String,
+    pub class: Class,
+    pub backend: String,
+    pub driver: String,
+}
+
+/// Memory is taken from the driver in blocks of so many bytes; larger buffers have memory of their own, exactly as much as they need. Of blocks of
+/// 64 MB the weights of Qwen3-8B would leave 655 MB empty: few of its matrices fit behind another.
+const BLOCK_BYTES: Range<u64> = 8 << 20..8 << 20;
+
+pub(crate) struct Inner {
+    pub device: wgpu::Device,
+    pub queue: wgpu::Queue,
+    pub summary: AdapterSummary,
+    pub caps: Caps,
+    pub limits: wgpu::Limits,
+    pub features: wgpu::Features,
+    pub lost: Arc<OnceLock<String>>,
+    pub failed: Arc<Mutex<Option<String>>>,
+    /// Vendor and device as the bus knows them.
+    pub ids: (u32, u32),
+    pub pipelines: Arc<Pipelines>,
+    /// What the driver remembers of pipelines, where that is kept.
+    pub cache: Arc<Mutex<Option<Kept>>>,
+    pub clock: Arc<Clock>,
+    /// Buffers, bind groups and pipelines made so far.
+    pub created: Arc<AtomicU64>,
+    /// Text that replaces one kernel's own.
+    pub source: Option<(Shader, String)>,
+}
+
+/// An open GPU device; cheap to clone and shared between threads.
+#[derive(Clone)]
+pub struct Device(pub(crate) Arc<Inner>);
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Device").field("adapter", &self.0.summary).field("caps", &self.0.caps).finish()
+    }
+}
+
+fn instance(limits: Limits) -> wgpu::Instance {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    // The GL backend writes to stderr on machines without a display and offers nothing the others lack.
+    descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12 | wgpu::Backends::BROWSER_WEBGPU;
+    if limits == Limits::WebGpu {
+        descriptor.flags |= wgpu::InstanceFlags::VALIDATION_INDIRECT_CALL;
+        descriptor.flags.remove(wgpu::InstanceFlags::ALLOW_UNDERLYING_NONCOMPLIANT_ADAPTER);
+    }
+    wgpu::Instance::new(descriptor)
+}
+
+fn class(info: &wgpu::AdapterInfo) -> Class {
+    let software = ["llvmpipe", "lavapipe", "swiftshader", "basic render"].iter().any(|s| info.name.to_lowercase().contains(s));
+    match info.device_type {
+        _ if software => Class::Software,
+        wgpu::DeviceType::DiscreteGpu => Class::Discrete,
+        wgpu::DeviceType::IntegratedGpu => Class::Integrated,
+        wgpu::DeviceType::VirtualGpu => Class::Virtual,
+        wgpu::DeviceType::Cpu => Class::Software,
+        wgpu::DeviceType::Other => Class::Unknown,
+    }
+}
+
+fn summary(info: &wgpu::AdapterInfo) -> AdapterSummary {
+    AdapterSummary {
+        name: info.name.clone(),
+        class: class(info),
+        backend: info.backend.to_string(),
+        driver: format!("{} {}", info.driver, info.driver_info).trim().to_string(),
+    }
+}
+
+async fn adapters(limits: Limits) -> Vec<wgpu::Adapter> {
+    let mut found = instance(limits).enumerate_adapters(wgpu::Backends::all()).await;
+    found.sort_by_key(|a| class(&a.get_info()));
+    found
+}
+
+/// The adapters of this machine, best first.
+pub async fn list_async() -> Vec<AdapterSummary> {
+    adapters(Limits::Adapter).await.iter().map(|a| summary(&a.get_info())).collect()
+}
+
+/// The adapters of this machine, best first.
+#[cfg(not(target_arch = "wasm32"))]
+#[must_use]
+pub fn list() -> Vec<AdapterSummary> {
+    pollster::block_on(list_async())
+}
+
+/// The feature of cooperative matrices, where they have the shape and the subgroups that the kernels are written for.
+fn cooperative(adapter: &wgpu::Adapter) -> wgpu::Features {
+    let info = adapter.get_info();
+    let ours = |p: &wgpu::CooperativeMatrixProperties| {
+        (p.m_size, p.n_size, p.k_size) == (16, 16, 16)
+            && p.ab_type == wgpu::CooperativeScalarType::F16
+            && p.cr_type == wgpu::CooperativeScalarType::F32
+    };
+    let fits = (info.subgroup_min_size, info.subgroup_max_size) == (32, 32)
+        && adapter.features().contains(wgpu::Features::SHADER_F16 | wgpu::Features::SUBGROUP | wgpu::Features::SUBGROUP_BARRIER)
+        && adapter.cooperative_matrix_properties().iter().any(ours);
+    if fits { wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX } else { wgpu::Features::empty() }
+}
+
+impl Device {
+    /// Opens the adapter that `select` names.
+    ///
+    /// # Errors
+    /// [`Error::NoAdapter`] when none answers, [`Error::NoDevice`] when the driver refuses.
+    pub async fn open_async(select: &Select, limits: Limits) -> Result<Self, Error> {
+        let found = adapters(limits).await;
+        let chosen = match select {
+            Select::Best => found.first(),
+            Select::Name(name) => found.iter().find(|a| a.get_info().name.to_lowercase().contains(&name.to_lowercase())),
+        };
+        let Some(adapter) = chosen else {
+            let wanted = match select {
+                Select::Best => "graphics adapter (is a Vulkan, Metal or DX12 driver installed?)".to_string(),
+                Select::Name(name) => format!("adapter named {name:?}"),
+            };
+            return Err(Error::NoAdapter { wanted, found: found.iter().map(|a| a.get_info().name).collect() });
+        };
+        Self::request(adapter, limits).await
+    }
+
+    /// Opens the adapter that `select` names, blocking.
+    ///
+    /// # Errors
+    /// As [`Device::open_async`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn open(select: &Select, limits: Limits) -> Result<Self, Error> {
+        let began = std::time::Instant::now();
+        let device = pollster::block_on(Self::open_async(select, limits))?;
+        device.0.clock.opened(began.elapsed());
+        Ok(device)
+    }
+
+    /// The best adapter of this machine, under the limits that `WEFT_LIMITS` asks for.
+    ///
+    /// # Errors
+    /// As [`Device::open_async`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn auto() -> Result<Self, Error> {
+        Self::open(&Select::Best, Limits::from_env())
+    }
+
+    async fn request(adapter: &wgpu::Adapter, limits: Limits) -> Result<Self, Error> {
+        let summary = summary(&adapter.get_info());
+        let useful = wgpu::Features::SUBGROUP
+            | wgpu::Features::SUBGROUP_BARRIER
+            | wgpu::Features::SHADER_F16
+            | wgpu::Features::TIMESTAMP_QUERY
+            | wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES
+            | wgpu::Features::PIPELINE_CACHE
+            | cooperative(adapter);
+        let (features, limits) = match limits {
+            Limits::Adapter => (adapter.features() & useful, adapter.limits()),
+            Limits::WebGpu => (wgpu::Features::empty(), wgpu::Limits::default()),
+        };
+        let experimental_features = match features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) {
+            // SAFETY: the one experimental feature that is asked for is cooperative matrices; every kernel that uses them is
+            // compared with its oracle, within the bounds of its buffers, on each device that `verify-shaders` runs on.
+            true => unsafe { wgpu::ExperimentalFeatures::enabled() },
+            false => wgpu::ExperimentalFeatures::disabled(),
+        };
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("weft"),
+            required_features: features,
+            required_limits: limits.clone(),
+            memory_hints: wgpu::MemoryHints::Manual { suballocated_device_memory_block_size: BLOCK_BYTES },
+            experimental_features,
+            ..Default::default()
+        };
+        let (device, queue) = adapter
+            .request_device(&descriptor)
+            .await
+            .map_err(|e| Error::NoDevice { adapter: summary.name.clone(), reason: e.to_string() })?;
+        let lost = Arc::new(OnceLock::new());
+        let failed = Arc::new(Mutex::new(None));
+        let on_lost = Arc::clone(&lost);
+        device.set_device_lost_callback(move |reason, message| {
+            let _ = on_lost.set(format!("{reason:?}: {message}"));
+        });
+        let on_error = Arc::clone(&failed);
+        device.on_uncaptured_error(Arc::new(move |e: wgpu::Error| {
+            on_error.lock().unwrap_or_else(|p| p.into_inner()).get_or_insert(e.to_string());
+        }));
+        let inside = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES;
+        let subgroups = features.contains(wgpu::Features::SUBGROUP) && adapter.get_info().subgroup_min_size >= 8;
+        let cooperative = features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX);
+        let caps = Caps {
+            subgroups,
+            subgroup_size: if subgroups { adapter.get_info().subgroup_min_size } else { 0 },
+            cooperative,
+            timestamps: features.contains(inside),
+            max_binding_bytes: limits.max_storage_buffer_binding_size & !255,
+            max_buffer_bytes: limits.max_buffer_size & !255,
+            max_workgroup: limits.max_compute_invocations_per_workgroup,
+            max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
+            max_storage_buffers: limits.max_storage_buffers_per_shader_stage,
+            max_grid: limits.max_compute_workgroups_per_dimension,
+            uniform_align: limits.min_uniform_buffer_offset_alignment,
+            storage_align: limits.min_storage_buffer_offset_alignment,
+            table: Table::usual(summary.class, cooperative),
+        };
+        let ids = (adapter.get_info().vendor, adapter.get_info().device);
+        let (pipelines, cache, clock, created, source) = (Arc::default(), Arc::default(), Arc::default(), Arc::default(), None);
+        let inner = Inner { device, queue, summary, caps, limits, features, lost, failed, ids, pipelines, cache, clock, created, source };
+        Ok(Self(Arc::new(inner)))
+    }
+
+    /// The same device as if it could do less, or with another table: tests force splits and fallbacks with it.
+    #[must_use]
+    pub fn with_caps(&self, caps: Caps) -> Self {
+        self.altered(caps, self.0.source.clone(), Arc::clone(&self.0.pipelines))
+    }
+
+    /// The same device with one kernel built from other text: tests plant faults with it.
+    #[must_use]
+    pub fn with_source(&self, shader: &Shader, text: String) -> Self {
+        let pipelines = Arc::new(self.0.pipelines.without(shader));
+        self.altered(self.0.caps.clone(), Some((shader.clone(), text)), pipelines)
+    }
+
+    fn altered(&self, caps: Caps, source: Option<(Shader, String)>, pipelines: Arc<Pipelines>) -> Self {
+        let Inner { device, queue, summary, limits, features, lost, failed, ids, cache, clock, created, .. } = &*self.0;
+        Self(Arc::new(Inner {
+            device: device.clone(),
+            queue: queue.clone(),
+            summary: summary.clone(),
+            caps,
+            limits: limits.clone(),
+            features: *features,
+            lost: Arc::clone(lost),
+            failed: Arc::clone(failed),
+            ids: *ids,
+            pipelines,
+            cache: Arc::clone(cache),
+            clock: Arc::clone(clock),
+            created: Arc::clone(created),
+            source,
+        }))
+    }
+
+    /// Buffers, bind groups and pipelines made on this device so far. Plans make theirs when they are made or bound, never per run.
+    #[must_use]
+    pub fn created(&self) -> u64 {
+        self.0.created.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of device memory that buffers take, those waited for that only finished work holds; none where the backend does not count
+    /// them (Vulkan and DX12 do).
+    #[cfg(not(target_arch = "wasm32"))]
+    #[must_use]
+    pub fn allocated_bytes(&self) -> Option<u64> {
+        let _ = self.0.device.poll(wgpu::PollType::wait_indefinitely());
+        self.0.device.generate_allocator_report().map(|report| report.total_allocated_bytes)
+    }
+
+    /// Where the time went until now.
+    #[must_use]
+    pub fn spent(&self) -> Spent {
+        self.0.clock.spent()
+    }
+
+    /// Counts an object that is about to be made.
+    pub(crate) fn count(&self) {
+        self.0.created.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What this device can do.
+    #[must_use]
+    pub fn caps(&self) -> &Caps {
+        &self.0.caps
+    }
+
+    /// The adapter behind this device.
+    #[must_use]
+    pub fn adapter(&self) -> &AdapterSummary {
+        &self.0.summary
+    }
+
+    /// Names of the optional features that were granted, and the limits, for people.
+    #[must_use]
+    pub fn describe(&self) -> (Vec<String>, String) {
+        (self.0.features.iter_names().map(|(n, _)| n.to_lowercase()).collect(), format!("{:#?}", self.0.limits))
+    }
+
+    /// Turns a lost device or a rejected call into an error; called before and after work is submitted.
+    pub(crate) fn check(&self, what: &str) -> Result<(), Error> {
+        let failed = self.0.failed.lock().unwrap_or_else(|p| p.into_inner()).take();
+        #[cfg(not(target_arch = "wasm32"))]
+        if failed.is_some() {
+            // Calls on a lost device fail before its loss is told, which happens while it is polled.
+            let _ = self.0.device.poll(wgpu::PollType::Poll);
+        }
+        if let Some(reason) = self.0.lost.get() {
+            return Err(Error::DeviceLost { reason: reason.clone() });
+        }
+        match failed {
+            Some(reason) => Err(Error::Device { what: what.to_string(), reason }),
+            None => Ok(()),
+        }
+    }
+
+    /// A zeroed buffer, or the error that names what it was for.
+    pub(crate) fn buffer(&self, what: &str, bytes: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer, Error> {
+        self.create(what, bytes, usage, false)
+    }
+
+    /// A buffer that is mapped for writing, to copy from.
+    pub(crate) fn staging(&self, bytes: u64) -> Result<wgpu::Buffer, Error> {
+        self.create("the upload of weights", bytes, wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC, true)
+    }
+
+    fn create(&self, what: &str, bytes: u64, usage: wgpu::BufferUsages, mapped_at_creation: bool) -> Result<wgpu::Buffer, Error> {
+        let bytes = bytes.max(16).next_multiple_of(16);
+        if bytes > self.0.caps.max_buffer_bytes {
+            return Err(Error::BindingTooLarge { what: what.to_string(), bytes, limit: self.0.caps.max_buffer_bytes });
+        }
+        self.count();
+        let scope = self.0.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let buffer = self.0.device.create_buffer(&wgpu::BufferDescriptor { label: Some(what), size: bytes, usage, mapped_at_creation });
+        #[cfg(not(target_arch = "wasm32"))]
+        if pollster::block_on(scope.pop()).is_some() {
+            return Err(Error::OutOfMemory { what: what.to_string(), bytes });
+        }
+        #[cfg(target_arch = "wasm32")]
+        drop(scope);
+        Ok(buffer)
+    }
+
+    /// What a dispatch reads and writes.
+    pub(crate) fn bind_group(&self, what: &str, layout: &wgpu::BindGroupLayout, entries: &[wgpu::BindGroupEntry<'_>]) -> wgpu::BindGroup {
+        self.count();
+        self.0.device.create_bind_group(&wgpu::BindGroupDescriptor { label: Some(what), layout, entries })
+    }
+}
+
+impl Device {
+    /// The same device with kernels chosen by this table.
+    #[must_use]
+    pub fn with_table(&self, table: Table) -> Self {
+        self.with_caps(Caps { table, ..self.caps().clone() })
+    }
+
+    /// [`Device::key`], and what of a device decides which kernels there are to choose from: a table is good for no other.
+    #[must_use]
+    pub fn table_key(&self) -> String {
+        let caps = self.caps();
+        let of = |has: bool, name: &str| if has { format!(", {name}") } else { String::new() };
+        let (cooperative, subgroups) = (of(caps.cooperative, "cooperative"), of(caps.subgroups, "subgroups"));
+        format!("{}{cooperative}{subgroups}, {} threads, {} buffers", self.key(), caps.max_workgroup, caps.max_storage_buffers)
+    }
+
+    /// [`Device::table_key`] as a short name for files.
+    #[must_use]
+    pub fn table_name(&self) -> String {
+        self.short_name(&self.table_key())
+    }
+}

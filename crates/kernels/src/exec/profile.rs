@@ -1,0 +1,379 @@
+//! The profiler: the time of every dispatch of a run, beside the bytes and the arithmetic that it stands for.
+
+use crate::exec::states::States;
+use crate::graph::input::StepInput;
+use crate::graph::operation::Work;
+use crate::kernel::Access;
+use crate::kernel::dispatch::Arg;
+use crate::lower::Lowered;
+use crate::ops::Op;
+use crate::plan::Step;
+use cpu_ref::Mask;
+use std::collections::HashMap;
+use std::fmt;
+
+/// One dispatch of a run.
+#[derive(Clone, Debug)]
+pub struct Timed {
+    /// The kernel with its pieces, as in a printed plan.
+    pub label: String,
+    pub layer: Option<u32>,
+    /// From the end of the dispatch before it to its own, less what timestamps cost.
+    pub nanoseconds: f64,
+    /// What it had to move and compute at this step's rows and positions.
+    pub work: Work,
+}
+
+/// All dispatches that ran one kernel.
+#[derive(Clone, Debug)]
+pub struct Total {
+    pub label: String,
+    pub count: usize,
+    pub nanoseconds: f64,
+    /// Of the whole profile's time, 0 to 1.
+    pub share: f64,
+    pub work: Work,
+}
+
+/// The dispatches of one run, or of several.
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    /// In the order of the run.
+    pub dispatches: Vec<Timed>,
+    /// What the device took for the whole step where nothing was timed between its dispatches.
+    pub step_nanoseconds: f64,
+    /// What each timestamp adds to the step, taken out of every dispatch.
+    pub stamp_nanoseconds: f64,
+}
+
+/// The most that a device does, to hold operations against.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Roof {
+    pub gb_per_s: f64,
+    pub tflop_per_s: f64,
+}
+
+impl Roof {
+    /// The least time in which the device could do this, as a share of the time it took.
+    #[must_use]
+    pub fn share(&self, work: Work, nanoseconds: f64) -> f64 {
+        let least = (work.bytes as f64 / self.gb_per_s).max(work.flops as f64 / (self.tflop_per_s * 1e3));
+        if nanoseconds > 0.0 { least / nanoseconds } else { 0.0 }
+    }
+}
+
+/// Takes the same from every span, none below 0, so that they sum up to the whole; tells how much. Spans that are less already stay.
+fn take_out(spans: &mut [f64], whole: f64) -> f64 {
+    let mut sorted = spans.to_vec();
+    sorted.sort_by(|a, b| b.total_cmp(a));
+    let (mut sum, mut cost) = (0.0, 0.0);
+    for (n, span) in sorted.iter().enumerate() {
+        // With this one in, if it is long enough to give its part.
+        let each = (sum + span - whole) / (n + 1) as f64;
+        if each >= *span {
+            break;
+        }
+        (sum, cost) = (sum + span, each.max(0.0));
+    }
+    spans.iter_mut().for_each(|span| *span = (*span - cost).max(0.0));
+    cost
+}
+
+fn rate(amount: u64, nanoseconds: f64) -> f64 {
+    if nanoseconds > 0.0 { amount as f64 / nanoseconds } else { 0.0 }
+}
+
+impl Timed {
+    /// Gigabytes per second, of the fewest bytes that the operation must move.
+    #[must_use]
+    pub fn gb_per_s(&self) -> f64 {
+        rate(self.work.bytes, self.nanoseconds)
+    }
+
+    /// Tera-operations per second.
+    #[must_use]
+    pub fn tflop_per_s(&self) -> f64 {
+        rate(self.work.flops, self.nanoseconds) / 1e3
+    }
+}
+
+impl Total {
+    /// As [`Timed::gb_per_s`].
+    #[must_use]
+    pub fn gb_per_s(&self) -> f64 {
+        rate(self.work.bytes, self.nanoseconds)
+    }
+
+    /// As [`Timed::tflop_per_s`].
+    #[must_use]
+    pub fn tflop_per_s(&self) -> f64 {
+        rate(self.work.flops, self.nanoseconds) / 1e3
+    }
+}
+
+impl Profile {
+    /// The time of all dispatches.
+    #[must_use]
+    pub fn nanoseconds(&self) -> f64 {
+        self.dispatches.iter().map(|d| d.nanoseconds).sum()
+    }
+
+    /// The work of all dispatches.
+    #[must_use]
+    pub fn work(&self) -> Work {
+        self.dispatches.iter().map(|d| d.work).fold(Work::default(), Work::plus)
+    }
+
+    /// The dispatches summed by kernel, longest first.
+    #[must_use]
+    pub fn by_kernel(&self) -> Vec<Total> {
+        let (mut totals, mut places) = (Vec::<Total>::new(), HashMap::new());
+        for d in &self.dispatches {
+            let at = *places.entry(&d.label).or_insert_with(|| {
+                let (label, work) = (d.label.clone(), Work::default());
+                totals.push(Total { label, count: 0, nanoseconds: 0.0, share: 0.0, work });
+                totals.len() - 1
+            });
+            let total = &mut totals[at];
+            total.count += 1;
+            total.nanoseconds += d.nanoseconds;
+            total.work = total.work.plus(d.work);
+        }
+        let all = self.nanoseconds().max(f64::MIN_POSITIVE);
+        totals.iter_mut().for_each(|t| t.share = t.nanoseconds / all);
+        totals.sort_by(|a, b| b.nanoseconds.total_cmp(&a.nanoseconds));
+        totals
+    }
+
+    /// Adds the dispatches of another run.
+    pub fn extend(&mut self, other: Self) {
+        self.dispatches.extend(other.dispatches);
+        self.step_nanoseconds += other.step_nanoseconds;
+        self.stamp_nanoseconds = self.stamp_nanoseconds.max(other.stamp_nanoseconds);
+    }
+
+    /// The share of the step's time that its dispatches account for, 0 to 1.
+    #[must_use]
+    pub fn attributed(&self) -> f64 {
+        if self.step_nanoseconds > 0.0 { self.nanoseconds() / self.step_nanoseconds } else { 0.0 }
+    }
+
+    /// A line for every kernel, the sum, and how the times were found; each as a share of the roof, if that is known.
+    #[must_use]
+    pub fn table(&self, roof: Option<&Roof>) -> String {
+        let totals = self.by_kernel();
+        let width = totals.iter().map(|t| t.label.len()).max().unwrap_or(0).max("kernel".len());
+        let line = |label: &str, count: usize, ns: f64, share: f64, work: Work| {
+            let of_roof = roof.map_or_else(|| "-".to_string(), |roof| format!("{:.1}%", 100.0 * roof.share(work, ns)));
+            let (us, gb_per_s, tflop_per_s) = (ns / 1e3, rate(work.bytes, ns), rate(work.flops, ns) / 1e3);
+            let share = 100.0 * share;
+            format!("{label:<width$} {count:>6} {us:>9.1} us {share:>6.1}% {gb_per_s:>8.1} {tflop_per_s:>8.2} {of_roof:>6}\n")
+        };
+        let mut text =
+            format!("{:<width$} {:>6} {:>12} {:>7} {:>8} {:>8} {:>6}\n", "kernel", "count", "time", "share", "GB/s", "TFLOP/s", "roof");
+        totals.iter().for_each(|t| text.push_str(&line(&t.label, t.count, t.nanoseconds, t.share, t.work)));
+        text.push_str(&line("all", self.dispatches.len(), self.nanoseconds(), self.attributed(), self.work()));
+        let (step, stamp) = (self.step_nanoseconds / 1e3, self.stamp_nanoseconds / 1e3);
+        text + &format!(
+            "the step takes {step:.1} us where nothing is timed inside it; a timestamp costs {stamp:.2} us, which are taken out"
+        )
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.table(None))
+    }
+}
+
+/// The work of one dispatch of a run. To what its operation counts this adds the rows of KV states: keys and values that
+/// several rows of a sequence see are moved once.
+#[must_use]
+pub fn work(step: &Step, states: &States, input: &StepInput) -> Work {
+    let mut work = step.work(input.counts());
+    for ((_, access), arg) in step.dispatch.variant.kernel.bindings.iter().zip(&step.dispatch.args) {
+        let Arg::State(state) = arg else { continue };
+        let row_bytes = states.kind(*state).row_bytes() as u64;
+        let attention = match &*step.op {
+            Lowered::Op(Op::Attention(attention)) => attention.cached(),
+            Lowered::AttentionSplit(split) => Some(split.of),
+            Lowered::AttentionDecode(decode) => Some(decode.split.of),
+            Lowered::MergeMatmulVec(merge) => Some(merge.attention.split.of),
+            Lowered::AttentionDecodeRowsF16(batch) => Some(batch.split.of),
+            _ => None,
+        };
+        match (access, attention) {
+            (Access::KvMut, _) => work.bytes += row_bytes * input.positions.len() as u64,
+            (Access::Kv | Access::KvBoth, Some(attention)) => {
+                let (pairs, keys) = seen(attention.attend.mask, states.rows(*state), input);
+                work.bytes += row_bytes * keys;
+                work.flops += 2 * pairs * u64::from(attention.q.shape.width());
+            }
+            _ => {}
+        }
+    }
+    work
+}
+
+/// Pairs of a row and a key that it sees, and keys that some row sees.
+fn seen(mask: Mask, capacity: u32, input: &StepInput) -> (u64, u64) {
+    let (mut pairs, mut spans) = (0, HashMap::<u32, (usize, usize)>::new());
+    for (t, (&position, &sequence)) in input.positions.iter().zip(&input.sequences).enumerate() {
+        let end = if mask == Mask::Bidirectional { input.ends[t] as usize } else { position as usize + 1 };
+        let range = mask.visible(position as usize, end);
+        pairs += range.len() as u64;
+        let span = spans.entry(sequence).or_insert((range.start, range.end));
+        *span = (span.0.min(range.start), span.1.max(range.end));
+    }
+    let keys = spans.values().map(|(start, end)| (end.saturating_sub(*start) as u64).min(u64::from(capacity)));
+    (pairs, keys.sum())
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+mod stamps {
+    use super::{Profile, StepInput, Timed, take_out, work};
+    use crate::device::Device;
+    use crate::error::Error;
+    use crate::exec::gpu::GpuPlan;
+    use crate::exec::readback::Pool;
+    use crate::exec::states::States;
+    use crate::exec::{Pending, Plan, Watch};
+    use std::time::{Duration, Instant};
+
+    /// Timestamps written so far, and after which dispatch each was.
+    struct Stamps {
+        device: wgpu::Device,
+        sets: Vec<wgpu::QuerySet>,
+        after: Vec<Option<usize>>,
+    }
+
+    const PER_SET: usize = wgpu::QUERY_SET_MAX_QUERIES as usize;
+    const SET_BYTES: u64 = PER_SET as u64 * 8;
+
+    impl Stamps {
+        fn write(&mut self, pass: &mut wgpu::ComputePass<'_>, after: Option<usize>) {
+            let (set, n) = (self.after.len() / PER_SET, self.after.len() % PER_SET);
+            if set == self.sets.len() {
+                let (ty, count) = (wgpu::QueryType::Timestamp, PER_SET as u32);
+                self.sets.push(self.device.create_query_set(&wgpu::QuerySetDescriptor { label: Some("profile"), ty, count }));
+            }
+            pass.write_timestamp(&self.sets[set], n as u32);
+            self.after.push(after);
+        }
+
+        /// The nanosecond of every stamp.
+        fn read(&self, device: &Device) -> Result<Vec<f64>, Error> {
+            let bytes = SET_BYTES * self.sets.len() as u64;
+            let usage = wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC;
+            let resolved = device.buffer("the timestamps", bytes, usage)?;
+            let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            for (n, set) in self.sets.iter().enumerate() {
+                let count = (self.after.len() - n * PER_SET).min(PER_SET) as u32;
+                encoder.resolve_query_set(set, 0..count, &resolved, SET_BYTES * n as u64);
+            }
+            let outputs = device.read(&Pool::new(device, 8 * self.after.len() as u64), encoder, &resolved)?.wait()?;
+            let period = f64::from(device.0.queue.get_timestamp_period());
+            let ticks = outputs.0[0].chunks_exact(2).map(|w| u64::from(w[0]) | u64::from(w[1]) << 32);
+            Ok(ticks.map(|t| t as f64 * period).collect())
+        }
+    }
+
+    impl Plan {
+        /// Runs a step as [`Plan::run`] does, states included, several times, and gives the time of every dispatch.
+        ///
+        /// A timestamp between two dispatches makes the second wait, so the step is also run without them; what they add together is
+        /// taken out of all dispatches alike. Times are medians, and the first run, which pays for what drivers do late, is left out.
+        ///
+        /// # Errors
+        /// [`Error::NoTimestamps`] on the CPU and on devices without timestamps inside passes, and those of [`Plan::run`].
+        pub fn profile(&mut self, states: &mut States, input: &StepInput) -> Result<Profile, Error> {
+            let plan = match self {
+                Self::Cpu(_) => return Err(Error::NoTimestamps { adapter: "CPU".to_string() }),
+                Self::Gpu(plan) => plan,
+            };
+            if !plan.device().caps().timestamps {
+                return Err(Error::NoTimestamps { adapter: plan.device().adapter().name.clone() });
+            }
+            stamped(plan, states, input, false)?;
+            let began = Instant::now();
+            let (mut wholes, mut all) = (vec![], vec![]);
+            while all.is_empty() || (all.len() < RUNS && began.elapsed() < PATIENCE) {
+                wholes.push(stamped(plan, states, input, false)?.iter().sum());
+                all.push(stamped(plan, states, input, true)?);
+            }
+            let step_nanoseconds = median(wholes);
+            let mut spans: Vec<f64> = (0..all[0].len()).map(|n| median(all.iter().map(|run| run[n]).collect())).collect();
+            let stamp_nanoseconds = take_out(&mut spans, step_nanoseconds);
+            let ran = plan.planned().steps.iter().filter(|step| step.dispatch.when.holds(input));
+            let timed = ran.zip(spans).map(|(step, nanoseconds)| {
+                let (label, layer) = (step.shader.label(), step.layer);
+                Timed { label, layer, nanoseconds, work: work(step, states, input) }
+            });
+            Ok(Profile { dispatches: timed.collect(), step_nanoseconds, stamp_nanoseconds })
+        }
+    }
+
+    /// Runs of which the median counts, unless they take too long.
+    const RUNS: usize = 5;
+    const PATIENCE: Duration = Duration::from_secs(1);
+
+    fn median(mut times: Vec<f64>) -> f64 {
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    }
+
+    /// One run; the times of its dispatches, or those of its passes as wholes.
+    fn stamped(plan: &mut GpuPlan, states: &States, input: &StepInput, each: bool) -> Result<Vec<f64>, Error> {
+        let device = plan.device().clone();
+        let mut stamps = Stamps { device: device.0.device.clone(), sets: vec![], after: vec![] };
+        let ends = if each { vec![] } else { plan.pass_ends(input) };
+        let encoder = plan.encode(states, input, Watch::default(), &mut |pass, after| {
+            if each || after.is_none_or(|n| ends.contains(&n)) {
+                stamps.write(pass, after);
+            }
+        })?;
+        Pending::Gpu(plan.finish(encoder, input.counts())?).wait()?;
+        let times = stamps.read(&device)?;
+        // A stamp without a number begins a pass: what came before it is no dispatch's time.
+        let spans = stamps.after.iter().skip(1).zip(times.windows(2));
+        Ok(spans.filter_map(|(after, span)| after.map(|_| (span[1] - span[0]).max(0.0))).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stamps_cost_is_taken_from_all_alike() {
+        let mut spans = [10.0, 7.0, 25.0];
+        assert_eq!(take_out(&mut spans, 30.0), 4.0);
+        assert_eq!(spans, [6.0, 3.0, 21.0]);
+    }
+
+    #[test]
+    fn a_span_shorter_than_a_stamp_gives_what_it_has_and_the_sum_holds() {
+        let mut spans = [10.0, 1.0, 25.0];
+        let cost = take_out(&mut spans, 26.0);
+        assert_eq!((cost, spans), (4.5, [5.5, 0.0, 20.5]));
+    }
+
+    #[test]
+    fn nothing_is_added_where_stamps_cost_nothing() {
+        let mut spans = [1.0, 2.0];
+        assert_eq!(take_out(&mut spans, 5.0), 0.0);
+        assert_eq!(spans, [1.0, 2.0]);
+        let profile = Profile { step_nanoseconds: 4.0, ..Profile::default() };
+        assert_eq!(profile.attributed(), 0.0);
+        assert_eq!(take_out(&mut [], 5.0), 0.0);
+    }
+
+    #[test]
+    fn the_roof_is_the_slower_of_reading_and_computing() {
+        let roof = Roof { gb_per_s: 100.0, tflop_per_s: 1.0 };
+        let work = |bytes, flops| Work { bytes, flops, ..Work::default() };
+        assert_eq!(roof.share(work(1000, 0), 20.0), 0.5);
+        assert_eq!(roof.share(work(1000, 100_000), 200.0), 0.5);
+        assert_eq!(roof.share(work(1000, 0), 0.0), 0.0);
+    }
+}

@@ -1,0 +1,248 @@
+//! State that outlives a step: KV caches and the ids said so far, per sequence and position.
+
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use crate::device::Device;
+use crate::device::executor::Executor;
+use crate::error::Error;
+use crate::graph::tensor::{State, StateKind};
+use std::ops::{Deref, DerefMut};
+
+pub(crate) enum Store {
+    Gpu(Device, Vec<wgpu::Buffer>),
+    Cpu(Vec<Memory>),
+}
+
+/// Bytes of the host that are words as well.
+pub(crate) struct Memory {
+    words: Vec<u32>,
+    bytes: usize,
+}
+
+impl Deref for Memory {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.bytes]
+    }
+}
+
+impl DerefMut for Memory {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.words)[..self.bytes]
+    }
+}
+
+/// The states of a group of sequences: every kind holds [[`StateKind::sequences`], [`StateKind::rows`]] rows.
+pub struct States {
+    kinds: Vec<StateKind>,
+    sequences: u32,
+    capacity: u32,
+    /// Bumped whenever buffers are swapped, so that plans know to bind anew.
+    pub(crate) generation: u64,
+    pub(crate) store: Store,
+}
+
+fn next_generation() -> u64 {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+    NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+}
+
+impl States {
+    /// Zeroed states for `sequences` sequences of up to `capacity` positions.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] or [`Error::BindingTooLarge`]; nothing stays allocated.
+    pub fn new(executor: &Executor, kinds: &[StateKind], sequences: u32, capacity: u32) -> Result<Self, Error> {
+        let store = match executor {
+            Executor::Gpu(device) => {
+                Self::fit(device, kinds, sequences, capacity)?;
+                Store::Gpu(device.clone(), kinds.iter().map(|k| buffer(device, k, sequences, capacity)).collect::<Result<_, _>>()?)
+            }
+            Executor::Cpu => Store::Cpu(kinds.iter().map(|k| zeroed(k, sequences, capacity)).collect::<Result<_, _>>()?),
+        };
+        Ok(Self { kinds: kinds.to_vec(), sequences, capacity, generation: next_generation(), store })
+    }
+
+    /// Bytes that states of this size take.
+    #[must_use]
+    pub fn bytes_for(kinds: &[StateKind], sequences: u32, capacity: u32) -> u64 {
+        kinds.iter().map(|k| state_bytes(k, sequences, capacity)).fold(0, u64::saturating_add)
+    }
+
+    /// Whether a device can bind states of this size, allocating nothing.
+    ///
+    /// # Errors
+    /// [`Error::BindingTooLarge`].
+    pub fn fit(device: &Device, kinds: &[StateKind], sequences: u32, capacity: u32) -> Result<(), Error> {
+        let limit = device.caps().max_binding_bytes;
+        match kinds.iter().map(|k| state_bytes(k, sequences, capacity)).max().filter(|&bytes| bytes > limit) {
+            Some(bytes) => Err(Error::BindingTooLarge { what: what(capacity), bytes, limit }),
+            None => Ok(()),
+        }
+    }
+
+    /// Positions per sequence; a ring holds the last of them.
+    #[must_use]
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// Rows per sequence of the n-th state.
+    #[must_use]
+    pub fn rows(&self, state: State) -> u32 {
+        self.kind(state).rows(self.capacity)
+    }
+
+    /// Sequence slots.
+    #[must_use]
+    pub fn sequences(&self) -> u32 {
+        self.sequences
+    }
+
+    /// Bytes allocated.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        Self::bytes_for(&self.kinds, self.sequences, self.capacity)
+    }
+
+    /// The handle of the n-th state.
+    ///
+    /// # Panics
+    /// When there are not that many.
+    #[must_use]
+    pub fn state(&self, n: usize) -> State {
+        assert!(n < self.kinds.len(), "state {n} of {}", self.kinds.len());
+        State(n as u32)
+    }
+
+    /// The bytes of a state of the CPU executor.
+    pub(crate) fn host(&self, state: State) -> &[u8] {
+        match &self.store {
+            Store::Cpu(all) => &all[state.0 as usize],
+            Store::Gpu(..) => unreachable!("a CPU plan over states of a GPU"),
+        }
+    }
+
+    /// The words of a state of the CPU executor, as f32.
+    pub(crate) fn host_words(&self, state: State) -> &[f32] {
+        match &self.store {
+            Store::Cpu(all) => bytemuck::cast_slice(&all[state.0 as usize].words),
+            Store::Gpu(..) => unreachable!("a CPU plan over states of a GPU"),
+        }
+    }
+
+    /// The same bytes, to write.
+    pub(crate) fn host_mut(&mut self, state: State) -> &mut [u8] {
+        match &mut self.store {
+            Store::Cpu(all) => &mut all[state.0 as usize],
+            Store::Gpu(..) => unreachable!("a CPU plan over states of a GPU"),
+        }
+    }
+
+    /// What the n-th state holds.
+    #[must_use]
+    pub fn kind(&self, state: State) -> StateKind {
+        self.kinds[state.0 as usize]
+    }
+
+    /// Makes room for `capacity` positions, moving what is held; rings that are whole stay where they are, and all stays as it was
+    /// if that fails. A ring that wraps has its whole length already, so that a position keeps its row.
+    ///
+    /// # Errors
+    /// As [`States::new`].
+    pub fn grow(&mut self, capacity: u32) -> Result<(), Error> {
+        assert!(capacity >= self.capacity, "states never shrink");
+        let grows = |kind: &StateKind| kind.rows(capacity) > kind.rows(self.capacity);
+        match &mut self.store {
+            Store::Gpu(device, current) => {
+                Self::fit(device, &self.kinds, self.sequences, capacity)?;
+                let moved = |(kind, old): (&StateKind, &wgpu::Buffer)| match grows(kind) {
+                    true => buffer(device, kind, self.sequences, capacity),
+                    false => Ok(old.clone()),
+                };
+                let grown = self.kinds.iter().zip(&*current).map(moved).collect::<Result<Vec<_>, _>>()?;
+                let mut encoder = device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+                for ((kind, from), to) in self.kinds.iter().zip(&*current).zip(&grown).filter(|((kind, _), _)| grows(kind)) {
+                    let [old, new] = [self.capacity, capacity].map(|c| u64::from(kind.rows(c)) * kind.row_bytes() as u64);
+                    for s in 0..u64::from(kind.sequences(self.sequences)) {
+                        encoder.copy_buffer_to_buffer(from, s * old, to, s * new, Some(old));
+                    }
+                }
+                device.0.queue.submit([encoder.finish()]);
+                *current = grown;
+            }
+            Store::Cpu(all) => {
+                let room = |kind: &StateKind| grows(kind).then(|| zeroed(kind, self.sequences, capacity)).transpose();
+                let room = self.kinds.iter().map(room).collect::<Result<Vec<_>, _>>()?;
+                for ((kind, from), to) in self.kinds.iter().zip(all).zip(room) {
+                    let Some(mut to) = to else { continue };
+                    let [old, new] = [self.capacity, capacity].map(|c| kind.rows(c) as usize * kind.row_bytes());
+                    for (from, to) in from.chunks_exact(old).zip(to.chunks_exact_mut(new)) {
+                        to[..old].copy_from_slice(from);
+                    }
+                    *from = to;
+                }
+            }
+        }
+        self.capacity = capacity;
+        self.generation = next_generation();
+        Ok(())
+    }
+
+    /// Writes ids into a token state from `position` on.
+    ///
+    /// # Panics
+    /// When the range leaves the state; callers check the context first.
+    pub fn write_tokens(&mut self, state: State, sequence: u32, position: u32, ids: &[u32]) {
+        assert_eq!(self.kind(state), StateKind::Tokens, "ids belong in a token state");
+        assert!(sequence < self.sequences && position as usize + ids.len() <= self.capacity as usize, "ids outside the state");
+        self.write_at(state, sequence as usize * self.capacity as usize + position as usize, ids);
+    }
+
+    /// Writes words into a state of plain words from the n-th on.
+    ///
+    /// # Panics
+    /// When the state has not as many, or holds something else.
+    pub fn write_words(&mut self, state: State, first: u32, words: &[u32]) {
+        let StateKind::Words(held) = self.kind(state) else { panic!("words for {:?}", self.kind(state)) };
+        assert!(first as usize + words.len() <= held as usize, "words {first}.. of {held}");
+        self.write_at(state, first as usize, words);
+    }
+
+    fn write_at(&mut self, state: State, first: usize, words: &[u32]) {
+        let offset = 4 * first;
+        let bytes = bytemuck::cast_slice::<u32, u8>(words);
+        match &mut self.store {
+            Store::Gpu(device, buffers) => device.0.queue.write_buffer(&buffers[state.0 as usize], offset as u64, bytes),
+            Store::Cpu(all) => all[state.0 as usize][offset..offset + bytes.len()].copy_from_slice(bytes),
+        }
+    }
+}
+
+/// Bytes of one state; the most that a number holds where there are more.
+fn state_bytes(kind: &StateKind, sequences: u32, capacity: u32) -> u64 {
+    (kind.row_bytes() as u64).saturating_mul(u64::from(kind.sequences(sequences))).saturating_mul(u64::from(kind.rows(capacity)))
+}
+
+fn what(capacity: u32) -> String {
+    format!("a state of {capacity} positions")
+}
+
+/// Host memory for one state, or the error that says how much there is not.
+fn zeroed(kind: &StateKind, sequences: u32, capacity: u32) -> Result<Memory, Error> {
+    let bytes = state_bytes(kind, sequences, capacity);
+    let refused = || Error::OutOfMemory { what: what(capacity), bytes };
+    let len = usize::try_from(bytes).map_err(|_| refused())?;
+    let mut words = vec![];
+    words.try_reserve_exact(len.div_ceil(4)).map_err(|_| refused())?;
+    words.resize(len.div_ceil(4), 0);
+    Ok(Memory { words, bytes: len })
+}
+
+fn buffer(device: &Device, kind: &StateKind, sequences: u32, capacity: u32) -> Result<wgpu::Buffer, Error> {
+    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
+    device.buffer(&what(capacity), state_bytes(kind, sequences, capacity), usage)
+}

@@ -1,0 +1,259 @@
+//! Weights on their way to a device: rows are read, re-laid and written by all cores at once, straight into memory that the device
+//! copies from, with a bounded number of bytes under way.
+
+use crate::device::Device;
+use crate::error::Error;
+use crate::exec::weights::TensorBytes;
+use crate::kernel::format::Format;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::num::NonZeroU64;
+use std::ops::Range;
+use wgpu::WriteOnly;
+
+/// How a tensor is cut up.
+#[derive(Copy, Clone, Debug)]
+struct Sizes {
+    /// Bytes of one copy on the device: many pieces, so that all cores have some.
+    chunk: usize,
+    /// Bytes that one core reads, re-lays and writes before it takes others: they stay in its cache.
+    piece: usize,
+    /// Bytes written and not yet copied, at most; the memory that loading takes beside the weights.
+    in_flight: u64,
+}
+
+const SIZES: Sizes = Sizes { chunk: 16 << 20, piece: 256 << 10, in_flight: 96 << 20 };
+
+/// Memory that the device copies from: what is under way, the oldest first, and what may be written again. Drivers take longer to make
+/// such memory than to copy it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flight {
+    copying: VecDeque<(wgpu::SubmissionIndex, wgpu::Buffer)>,
+    free: Vec<wgpu::Buffer>,
+}
+
+impl Flight {
+    /// Bytes of all of it.
+    fn bytes(&self) -> u64 {
+        self.copying.iter().map(|(_, buffer)| buffer).chain(&self.free).map(wgpu::Buffer::size).sum()
+    }
+
+    /// A mapped buffer of `bytes` at least. Waits for the oldest copies while all of them and this one would be above `limit`.
+    fn take(&mut self, device: &Device, bytes: u64, limit: u64) -> Result<wgpu::Buffer, Error> {
+        let size = bytes.next_multiple_of(16);
+        loop {
+            if let Some(at) = self.free.iter().position(|buffer| buffer.size() >= size) {
+                return Ok(self.free.swap_remove(at));
+            }
+            if self.bytes() + size <= limit {
+                return device.staging(size);
+            }
+            // None of these is large enough.
+            self.free.clear();
+            if self.copying.is_empty() {
+                return device.staging(size);
+            }
+            let (submission, buffer) = self.copying.pop_front().expect("not empty");
+            device.wait_for(submission, "uploading")?;
+            // Only where waiting is possible is it mapped again now.
+            if cfg!(not(target_arch = "wasm32")) {
+                self.free.push(buffer);
+            }
+        }
+    }
+
+    /// Copies the first `bytes` of a written buffer.
+    fn copy(&mut self, device: &Device, staging: wgpu::Buffer, to: &wgpu::Buffer, offset: u64, bytes: u64) {
+        staging.unmap();
+        let mut encoder = device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encoder.copy_buffer_to_buffer(&staging, 0, to, offset, Some(bytes));
+        let submission = device.0.queue.submit([encoder.finish()]);
+        if cfg!(not(target_arch = "wasm32")) {
+            staging.map_async(wgpu::MapMode::Write, .., |_| {});
+        }
+        self.copying.push_back((submission, staging));
+    }
+}
+
+/// Rows from one on, and where they go.
+struct Piece<'a> {
+    row: usize,
+    into: WriteOnly<'a, [u8]>,
+}
+
+// SAFETY: a piece owns its part of the staging memory as `&mut [u8]` would, which may go to another thread. wgpu says so of sized
+// contents only.
+unsafe impl Send for Piece<'_> {}
+
+/// The rows of a tensor that one buffer holds, and how they are laid there.
+struct Rows<'a> {
+    source: &'a TensorBytes,
+    format: &'static Format,
+    cols: u32,
+    /// Bytes of a row in the file, and on the device.
+    from: usize,
+    to: usize,
+}
+
+/// A buffer of its own with these rows of a matrix, behind its format's table.
+pub(crate) fn upload(
+    device: &Device,
+    name: &str,
+    format: &'static Format,
+    rows: Range<u32>,
+    cols: u32,
+    source: &TensorBytes,
+    flight: &mut Flight,
+) -> Result<wgpu::Buffer, Error> {
+    upload_in(SIZES, device, name, &Rows::new(format, cols, source), rows, flight)
+}
+
+fn upload_in(
+    sizes: Sizes,
+    device: &Device,
+    name: &str,
+    all: &Rows<'_>,
+    rows: Range<u32>,
+    flight: &mut Flight,
+) -> Result<wgpu::Buffer, Error> {
+    let count = rows.len();
+    let bytes = all.format.buffer_words(count as u32, all.cols) * 4;
+    if bytes > device.caps().max_binding_bytes {
+        return Err(Error::BindingTooLarge { what: format!("one row of {name}"), bytes, limit: device.caps().max_binding_bytes });
+    }
+    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
+    let buffer = device.buffer(name, bytes, usage)?;
+    let queue = &device.0.queue;
+    let table = bytemuck::cast_slice::<u32, u8>(all.format.table());
+    if !table.is_empty() {
+        queue.write_buffer(&buffer, 0, table);
+    }
+    let per_chunk = (sizes.chunk / all.to.max(1)).max(1);
+    for start in (0..count).step_by(per_chunk) {
+        let n = per_chunk.min(count - start);
+        let Some(bytes) = NonZeroU64::new((n * all.to) as u64) else { break };
+        let offset = (table.len() + start * all.to) as u64;
+        let staging = flight.take(device, bytes.get(), sizes.in_flight)?;
+        let lost = |e: wgpu::MapRangeError| Error::Device { what: format!("the upload of {name}"), reason: e.to_string() };
+        let mut view = staging.get_mapped_range_mut(..bytes.get()).map_err(lost)?;
+        all.write(rows.start as usize + start, sizes.piece, view.slice(..))?;
+        drop(view);
+        flight.copy(device, staging, &buffer, offset, bytes.get());
+    }
+    device.check(name)?;
+    Ok(buffer)
+}
+
+impl<'a> Rows<'a> {
+    fn new(format: &'static Format, cols: u32, source: &'a TensorBytes) -> Self {
+        let from = format.ty.row_bytes(cols as usize).unwrap_or(0);
+        Self { source, format, cols, from, to: format.row_words(cols) as usize * 4 }
+    }
+
+    /// Writes rows from `first` on, as many as `into` holds.
+    fn write(&self, first: usize, piece_bytes: usize, into: WriteOnly<'_, [u8]>) -> Result<(), Error> {
+        let per_piece = (piece_bytes / self.to).max(1);
+        let (mut pieces, mut rest, mut row) = (vec![], into, first);
+        while !rest.is_empty() {
+            let bytes = (per_piece * self.to).min(rest.len());
+            let (piece, behind) = rest.split_at(bytes);
+            pieces.push(Piece { row, into: piece });
+            (rest, row) = (behind, row + per_piece);
+        }
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            use rayon::prelude::*;
+            pieces.into_par_iter().try_for_each(|piece| self.write_piece(piece))
+        }
+        #[cfg(target_arch = "wasm32")]
+        pieces.into_iter().try_for_each(|piece| self.write_piece(piece))
+    }
+
+    fn write_piece(&self, Piece { row, mut into }: Piece<'_>) -> Result<(), Error> {
+        // One piece of the file and one of the device per thread, made once.
+        thread_local! { static SCRATCH: RefCell<(Vec<u8>, Vec<u8>)> = const { RefCell::new((vec![], vec![])) } }
+        SCRATCH.with_borrow_mut(|(read, relaid)| {
+            let count = into.len() / self.to;
+            read.resize(count * self.from, 0);
+            self.source.read((row * self.from) as u64, read)?;
+            if self.format.keeps_rows(self.cols) {
+                into.copy_from_slice(read);
+                return Ok(());
+            }
+            relaid.resize(into.len(), 0);
+            let rows = read.chunks_exact(self.from).zip(relaid.chunks_exact_mut(self.to));
+            rows.for_each(|(src, dst)| self.format.relay_row(self.cols, src, dst));
+            into.copy_from_slice(relaid);
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::tests::device;
+    use crate::exec::readback::Pool;
+    use crate::kernel::format::format;
+    use gguf::GgmlType;
+
+    /// Chunks of three rows of the widest, pieces of less than a row up to several, and room for two chunks.
+    const SMALL: Sizes = Sizes { chunk: 2000, piece: 700, in_flight: 4000 };
+
+    fn bytes_of(buffer: &wgpu::Buffer) -> Vec<u8> {
+        let device = device();
+        let encoder = device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let read = device.read(&Pool::new(&device, buffer.size()), encoder, buffer).unwrap();
+        bytemuck::cast_slice(&read.wait().unwrap().0[0]).to_vec()
+    }
+
+    #[test]
+    fn rows_across_chunks_and_pieces_arrive_relaid_and_what_is_under_way_is_bounded() {
+        let device = device();
+        // Kept as they are, with planes, with padding at the end of rows, with a table before them.
+        for (ty, cols) in [(GgmlType::Q4_K, 256), (GgmlType::Q8_0, 160), (GgmlType::F16, 17), (GgmlType::IQ2_XS, 512)] {
+            let (format, rows) = (format(ty).unwrap(), 3..29_u32);
+            let from = ty.row_bytes(cols as usize).unwrap();
+            let file: Vec<u8> = (0..32 * from).map(|n| (n * 7 + n / 251) as u8).collect();
+            let source = TensorBytes::Owned(file.as_slice().into());
+            let all = Rows::new(format, cols, &source);
+            let mut flight = Flight::default();
+            let buffer = upload_in(SMALL, &device, "rows", &all, rows.clone(), &mut flight).unwrap();
+            assert!(flight.bytes() > 0 && flight.bytes() <= SMALL.in_flight, "{ty}: {} bytes of staging memory", flight.bytes());
+            let mut expected = bytemuck::cast_slice::<u32, u8>(format.table()).to_vec();
+            for row in rows {
+                let mut dst = vec![0; all.to];
+                format.relay_row(cols, &file[row as usize * from..][..from], &mut dst);
+                expected.extend(dst);
+            }
+            assert!(bytes_of(&buffer)[..expected.len()] == expected, "{ty}");
+        }
+    }
+
+    #[test]
+    fn staging_memory_is_used_again_and_a_chunk_above_the_limit_goes_alone() {
+        let device = device();
+        let to = device.buffer("target", 256, wgpu::BufferUsages::COPY_DST).unwrap();
+        let mut flight = Flight::default();
+        let mut send = |bytes: u64| {
+            let staging = flight.take(&device, bytes, 64).unwrap();
+            staging.get_mapped_range_mut(..bytes).unwrap().copy_from_slice(&vec![7; bytes as usize]);
+            flight.copy(&device, staging, &to, 0, bytes);
+            (flight.bytes(), flight.copying.len() + flight.free.len())
+        };
+        assert_eq!((send(16), send(32), send(16)), ((16, 1), (48, 2), (64, 3)));
+        assert_eq!(send(32), (48, 2), "the one of 32 again, and those too small for it are gone");
+        assert_eq!(send(200), (208, 1), "alone");
+        assert_eq!(send(32), (208, 1), "the large one serves small ones too");
+    }
+
+    #[test]
+    fn a_source_that_ends_early_is_an_error_that_leaves_the_device_usable() {
+        let device = device();
+        let source = TensorBytes::At(std::sync::Arc::new(vec![0_u8; 100]), 0);
+        let all = Rows::new(format(GgmlType::F32).unwrap(), 16, &source);
+        let refused = upload_in(SMALL, &device, "cut", &all, 0..2, &mut Flight::default());
+        assert!(matches!(refused, Err(Error::Read(_))), "{refused:?}");
+        assert_eq!(crate::native::run::scale(&device, &[1.0], 3.0).unwrap(), [3.0]);
+    }
+}

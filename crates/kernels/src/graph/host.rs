@@ -1,0 +1,194 @@
+//! What an operation sees when it is computed through its oracle.
+
+use crate::graph::tensor::{Counts, Element, State, StateKind, Tensor, Weight};
+
+/// The weights and states that oracles read, wherever they are kept.
+pub trait Store: Sync {
+    /// A vector weight.
+    fn vector(&self, weight: Weight) -> &[f32];
+    /// A matrix weight.
+    fn matrix(&self, weight: Weight) -> cpu_ref::Rows<'_>;
+    /// What a state holds.
+    fn kind(&self, state: State) -> StateKind;
+    /// Rows per sequence of a state.
+    fn rows(&self, state: State) -> u32;
+    /// The bytes of a state.
+    fn state(&self, state: State) -> &[u8];
+    /// The bytes of a state, to write.
+    fn state_mut(&mut self, state: State) -> &mut [u8];
+}
+
+/// What an operation sees when it runs on the CPU.
+pub struct Host<'a> {
+    counts: Counts,
+    store: &'a mut dyn Store,
+    values: Vec<Vec<u32>>,
+}
+
+impl<'a> Host<'a> {
+    /// A host with no values yet, of so many.
+    pub(crate) fn new(counts: Counts, store: &'a mut dyn Store, values: usize) -> Self {
+        Self { counts, store, values: vec![vec![]; values] }
+    }
+
+    /// The words of a value.
+    pub(crate) fn words(&mut self, id: u32) -> &mut Vec<u32> {
+        &mut self.values[id as usize]
+    }
+
+    /// The row counts of this run.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Rows per sequence of a state.
+    #[must_use]
+    pub fn capacity(&self, state: State) -> u32 {
+        self.store.rows(state)
+    }
+
+    /// A tensor's elements.
+    ///
+    /// # Panics
+    /// When they are of another type.
+    #[must_use]
+    pub fn f32(&self, t: Tensor) -> &[f32] {
+        assert_eq!(t.element, Element::F32, "value {} read as f32", t.id);
+        bytemuck::cast_slice(&self.values[t.id as usize])
+    }
+
+    /// A tensor's elements, of any type, as words.
+    #[must_use]
+    pub fn u32(&self, t: Tensor) -> &[u32] {
+        &self.values[t.id as usize]
+    }
+
+    /// Room for a tensor that is about to be made.
+    #[must_use]
+    pub fn take(&self, t: Tensor) -> Vec<f32> {
+        vec![0.0; t.shape.rows_at(self.counts) as usize * t.shape.width() as usize]
+    }
+
+    /// Stores a tensor of f32.
+    ///
+    /// # Panics
+    /// When it is of another type.
+    pub fn put(&mut self, t: Tensor, values: Vec<f32>) {
+        assert_eq!(t.element, Element::F32, "value {} made as f32", t.id);
+        self.values[t.id as usize] = bytemuck::cast_vec(values);
+    }
+
+    /// Stores a tensor of words.
+    ///
+    /// # Panics
+    /// When it is of f32.
+    pub fn put_u32(&mut self, t: Tensor, values: Vec<u32>) {
+        assert_ne!(t.element, Element::F32, "value {} made as words", t.id);
+        self.values[t.id as usize] = values;
+    }
+
+    /// A vector weight.
+    #[must_use]
+    pub fn vector(&self, w: Weight) -> &[f32] {
+        self.store.vector(w)
+    }
+
+    /// A matrix weight.
+    #[must_use]
+    pub fn matrix(&self, w: Weight) -> cpu_ref::Rows<'_> {
+        self.store.matrix(w)
+    }
+
+    /// The bytes of a state.
+    #[must_use]
+    pub fn state(&self, state: State) -> &[u8] {
+        self.store.state(state)
+    }
+
+    /// The bytes of a state, to write.
+    pub fn state_mut(&mut self, state: State) -> &mut [u8] {
+        self.store.state_mut(state)
+    }
+
+    /// What a state holds.
+    #[must_use]
+    pub fn kind(&self, state: State) -> StateKind {
+        self.store.kind(state)
+    }
+
+    /// The row of a state that a sequence's position lives in.
+    #[must_use]
+    pub fn slot(&self, state: State, sequence: u32, position: u32) -> usize {
+        let rows = self.store.rows(state) as usize;
+        sequence as usize * rows + position as usize % rows
+    }
+
+    /// The id at a sequence's position.
+    #[must_use]
+    pub fn token(&self, state: State, sequence: u32, position: u32) -> u32 {
+        let at = 4 * self.slot(state, sequence, position);
+        let bytes = &self.state(state)[at..at + 4];
+        u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+    }
+
+    /// Makes `y` from `x` row by row, in parallel; `f` gets some whole rows of both.
+    pub fn by_rows(&mut self, x: Tensor, y: Tensor, f: impl Fn(&Self, &[f32], &mut [f32]) + Sync) {
+        let mut out = self.take(y);
+        let (from, to) = (x.shape.width() as usize, y.shape.width() as usize);
+        let rows = y.shape.rows_at(self.counts) as usize;
+        let per_chunk = rows.div_ceil(threads()).max(1);
+        let (this, source) = (&*self, self.f32(x));
+        in_parallel(&mut out, per_chunk * to, |n, out| {
+            let first = n * per_chunk * from;
+            f(this, &source[first..first + out.len() / to * from], out);
+        });
+        self.put(y, out);
+    }
+
+    /// y [T, N] = x [T, K] w^T, rows of the weight in parallel.
+    pub fn matmul(&self, w: Weight, x: &[f32], y: &mut [f32]) {
+        let (w, n) = (self.matrix(w), w.rows as usize);
+        let rows = x.len() / w.cols;
+        if rows == 0 {
+            return; // a step that asks for no logits
+        }
+        let per_chunk = n.div_ceil(4 * threads()).max(1);
+        // One column block of y per chunk; rows of y are strided, so blocks are made apart and then set in place.
+        let mut blocks = vec![0.0; rows * n];
+        in_parallel(&mut blocks, rows * per_chunk, |c, block| {
+            let (first, count) = (c * per_chunk, block.len() / rows);
+            cpu_ref::matmul(&w.slice(first..first + count), x, block);
+        });
+        for (c, block) in blocks.chunks(rows * per_chunk).enumerate() {
+            let count = block.len() / rows;
+            for (t, part) in block.chunks_exact(count).enumerate() {
+                y[t * n + c * per_chunk..][..count].copy_from_slice(part);
+            }
+        }
+    }
+}
+
+/// Calls `f` with the number and the contents of every chunk, in parallel where there are threads.
+pub(crate) fn in_parallel(data: &mut [f32], chunk: usize, f: impl Fn(usize, &mut [f32]) + Sync) {
+    if data.is_empty() {
+        return;
+    }
+    #[cfg(not(target_arch = "wasm32"))]
+    {
+        use rayon::prelude::*;
+        data.par_chunks_mut(chunk).enumerate().for_each(|(n, part)| f(n, part));
+    }
+    #[cfg(target_arch = "wasm32")]
+    data.chunks_mut(chunk).enumerate().for_each(|(n, part)| f(n, part));
+}
+
+/// Threads that [`in_parallel`] works with.
+pub(crate) fn threads() -> usize {
+    #[cfg(not(target_arch = "wasm32"))]
+    {
+        rayon::current_num_threads()
+    }
+    #[cfg(target_arch = "wasm32")]
+    1
+}

@@ -1,0 +1,272 @@
+//! The recorder: operations in the order a model file appends them, as data.
+
+use crate::graph::operation::{Operation, Work};
+use crate::graph::tensor::{Counts, Element, Input, KvState, Lead, Place, Shape, State, StateKind, Tensor, Weight};
+use gguf::GgmlType;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How the cosines and sines of one rope table follow from a position; see [`cpu_ref::RopeSpec`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct RopeTable {
+    /// Rotated elements per head.
+    pub dim: u32,
+    pub base: f64,
+    /// Factor on every frequency (linear position scaling); 1 for none.
+    pub scale: f64,
+    /// Divisors per pair.
+    pub factors: Option<Arc<[f64]>>,
+    /// Factor on cosines and sines; 1 for none.
+    pub magnitude: f64,
+}
+
+impl RopeTable {
+    /// A table without scaling.
+    #[must_use]
+    pub fn new(dim: u32, base: f64) -> Self {
+        Self { dim, base, scale: 1.0, factors: None, magnitude: 1.0 }
+    }
+
+    /// The same with the frequency of every pair divided, once more where it was already; 1e30 leaves a pair unrotated.
+    ///
+    /// # Panics
+    /// When there is not one divisor per pair.
+    #[must_use]
+    pub fn divided(&self, divisors: &[f32]) -> Self {
+        assert_eq!(divisors.len() as u32, self.dim / 2, "a divisor for each of {} pairs", self.dim / 2);
+        let so_far = |i: usize| self.factors.as_ref().map_or(1.0, |f| f[i]);
+        let factors = divisors.iter().enumerate().map(|(i, &d)| so_far(i) * f64::from(d)).collect();
+        Self { factors: Some(factors), ..self.clone() }
+    }
+}
+
+/// Where a value comes from.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Input(Input),
+    Made,
+}
+
+/// A new value among `origins`.
+pub(crate) fn new_value(origins: &mut Vec<(Origin, Shape)>, element: Element, shape: Shape) -> Tensor {
+    origins.push((Origin::Made, shape));
+    Tensor { id: origins.len() as u32 - 1, shape, element }
+}
+
+/// A named value that somebody may ask for.
+#[derive(Clone, Debug)]
+pub struct Tap {
+    pub name: &'static str,
+    pub layer: u32,
+    pub tensor: Tensor,
+}
+
+/// One appended operation, with the layer it belongs to.
+#[derive(Clone, Debug)]
+pub struct Node<O> {
+    pub op: O,
+    pub layer: Option<u32>,
+}
+
+/// An addition of low rank to a weight W [N, K]: W + scale B A, which is never formed. (Hu et al. 2021, arXiv 2106.09685.)
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct LowRank {
+    /// [r, K], in any weight format.
+    pub a: Weight,
+    /// [N, r], in any weight format.
+    pub b: Weight,
+    pub scale: f32,
+}
+
+/// A recording of operations of some kind, usually [`Op`](crate::ops::Op): append them, then hand it to an executor.
+#[derive(Clone, Debug)]
+pub struct Recorder<O> {
+    pub(crate) capacity: Counts,
+    pub(crate) states: Vec<StateKind>,
+    pub(crate) nodes: Vec<Node<O>>,
+    pub(crate) origins: Vec<(Origin, Shape)>,
+    pub(crate) ropes: Vec<RopeTable>,
+    pub(crate) taps: Vec<Tap>,
+    pub(crate) outputs: Vec<Tensor>,
+    adapters: HashMap<Weight, Vec<LowRank>>,
+    /// What was appended to every KV state, where that stays with the step.
+    values: Option<HashMap<KvState, [Tensor; 2]>>,
+    layer: Option<u32>,
+}
+
+impl<O> Recorder<O> {
+    /// An empty recording of steps with up to `capacity` rows over these states.
+    #[must_use]
+    pub fn new(capacity: Counts, states: &[StateKind]) -> Self {
+        let states = states.to_vec();
+        let (nodes, origins, ropes, taps, outputs) = (vec![], vec![], vec![], vec![], vec![]);
+        Self { capacity, states, nodes, origins, ropes, taps, outputs, adapters: HashMap::new(), values: None, layer: None }
+    }
+
+    /// An empty recording of steps that hold whole documents and leave nothing behind: for training and for towers.
+    /// [`kv_append`](crate::ops::kv_append()) hands keys and values on as they are, so that [`attention`](crate::ops::attention()) reads these of the row's own
+    /// document, from the step input `firsts` on, and [`embed`](crate::ops::embed()) reads the step input `ids`. Of the states, KV and tokens are
+    /// neither written nor read: [`States`](crate::States) of one sequence and one position do.
+    #[must_use]
+    pub fn of_documents(capacity: Counts, states: &[StateKind]) -> Self {
+        Self { values: Some(HashMap::new()), ..Self::new(capacity, states) }
+    }
+
+    /// Whether ids, keys and values come with the step.
+    #[must_use]
+    pub fn is_of_documents(&self) -> bool {
+        self.values.is_some()
+    }
+
+    /// Keeps what is appended to a state; whether that stays with the step.
+    pub(crate) fn keep(&mut self, state: KvState, k: Tensor, v: Tensor) -> bool {
+        self.values.as_mut().map(|values| values.insert(state, [k, v])).is_some()
+    }
+
+    /// What was appended last to a state, where that stays with the step.
+    ///
+    /// # Panics
+    /// When nothing was.
+    pub(crate) fn kept(&self, state: KvState) -> Option<[Tensor; 2]> {
+        self.values.as_ref().map(|values| *values.get(&state).expect("attention over keys that were appended"))
+    }
+
+    /// The capacities this recording is made for.
+    #[must_use]
+    pub fn capacity(&self) -> Counts {
+        self.capacity
+    }
+
+    /// The handle of the n-th state.
+    ///
+    /// # Panics
+    /// When the recorder was not given that many states.
+    #[must_use]
+    pub fn state(&self, index: usize) -> State {
+        assert!(index < self.states.len(), "state {index} of {}", self.states.len());
+        State(index as u32)
+    }
+
+    /// What a state holds.
+    #[must_use]
+    pub fn kind(&self, state: State) -> StateKind {
+        self.states[state.0 as usize]
+    }
+
+    /// The words of a state as a matrix [rows, cols] of f32, or as a vector of one row: every operation that reads weights reads it, as it is then.
+    ///
+    /// # Panics
+    /// When the state does not hold as many plain words, or a row does not end on 16 bytes.
+    #[must_use]
+    pub fn weight(&self, state: State, rows: u32, cols: u32) -> Weight {
+        let words = u64::from(rows) * u64::from(cols);
+        assert!(matches!(self.kind(state), StateKind::Words(n) if u64::from(n) == words), "[{rows}, {cols}] in {:?}", self.kind(state));
+        assert!(rows == 1 || cols.is_multiple_of(4), "rows of {cols} f32 in a state: they must end on 16 bytes");
+        Weight { place: Place::State(state), ty: GgmlType::F32, rows, cols }
+    }
+
+    /// Makes the products with `weight` that follow those with `weight` + `with`, beside what was added to it before.
+    ///
+    /// # Panics
+    /// When the shapes do not fit.
+    pub fn adapt(&mut self, weight: Weight, with: LowRank) {
+        let LowRank { a, b, .. } = with;
+        let fits = (a.cols, a.rows, b.rows) == (weight.cols, b.cols, weight.rows);
+        assert!(fits, "[{}, {}] x [{}, {}] added to [{}, {}]", b.rows, b.cols, a.rows, a.cols, weight.rows, weight.cols);
+        self.adapters.entry(weight).or_default().push(with);
+    }
+
+    /// What was added to a weight.
+    pub(crate) fn added_to(&self, weight: Weight) -> Vec<LowRank> {
+        self.adapters.get(&weight).cloned().unwrap_or_default()
+    }
+
+    /// Marks the operations that follow as belonging to a layer, for profiles, plans and submit cuts.
+    pub fn layer(&mut self, layer: Option<u32>) {
+        self.layer = layer;
+    }
+
+    fn value(&mut self, origin: Origin, shape: Shape, element: Element) -> Tensor {
+        self.origins.push((origin, shape));
+        Tensor { id: self.origins.len() as u32 - 1, shape, element }
+    }
+
+    /// A value that the host gives for every step; asking twice gives the same tensor.
+    pub fn input(&mut self, input: Input) -> Tensor {
+        if let Some(id) = self.origins.iter().position(|(o, _)| *o == Origin::Input(input)) {
+            return Tensor { id: id as u32, shape: self.origins[id].1, element: input.element() };
+        }
+        let (t, out) = (self.capacity.step, self.capacity.out);
+        let shape = match input {
+            Input::Positions | Input::Ends | Input::Sequences | Input::Ids | Input::Firsts | Input::Numbers => Shape::new(Lead::Step, t, 1),
+            Input::OutRows => Shape::new(Lead::Out, out, 1),
+            Input::Rows => Shape::new(Lead::Fixed, 1, 1),
+            Input::Rope(n) => Shape::new(Lead::Step, t, self.ropes[n as usize].dim),
+            Input::Sampling => Shape::new(Lead::Out, out, crate::graph::sampling::PARAM_WORDS),
+            Input::Host(_) => panic!("host inputs have a shape of their own: use host_input"),
+        };
+        self.value(Origin::Input(input), shape, input.element())
+    }
+
+    /// The n-th free input, f32 (or bits of it) of any shape: for tests and for use of single operations.
+    pub fn host_input(&mut self, number: u32, shape: Shape) -> Tensor {
+        self.value(Origin::Input(Input::Host(number)), shape, Element::F32)
+    }
+
+    /// The cosine and sine rows [T, dim / 2, 2] of a rope table, computed by the host in f64.
+    pub fn rope_rows(&mut self, table: &RopeTable) -> Tensor {
+        let known = self.ropes.iter().position(|t| t == table);
+        let number = known.unwrap_or_else(|| {
+            self.ropes.push(table.clone());
+            self.ropes.len() - 1
+        });
+        self.input(Input::Rope(number as u32))
+    }
+
+    /// A new value of this shape, f32, to be written by the operation that is pushed next.
+    pub fn make(&mut self, shape: Shape) -> Tensor {
+        self.make_of(Element::F32, shape)
+    }
+
+    /// The same of any type.
+    pub fn make_of(&mut self, element: Element, shape: Shape) -> Tensor {
+        self.value(Origin::Made, shape, element)
+    }
+
+    /// Appends an operation. Its dispatcher in [`ops`](crate::ops) checks shapes first.
+    pub fn push(&mut self, op: impl Into<O>) {
+        self.nodes.push(Node { op: op.into(), layer: self.layer });
+    }
+
+    /// Names a value; it costs nothing unless a plan is asked for that name.
+    pub fn tap(&mut self, name: &'static str, layer: u32, tensor: Tensor) {
+        self.taps.push(Tap { name, layer, tensor });
+    }
+
+    /// Asks for a value to be read back after every run; returns its number among the outputs.
+    pub fn output(&mut self, tensor: Tensor) -> usize {
+        self.outputs.push(tensor);
+        self.outputs.len() - 1
+    }
+
+    /// The names and layers of all taps.
+    #[must_use]
+    pub fn taps(&self) -> &[Tap] {
+        &self.taps
+    }
+
+    /// The operations, in the order of recording.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node<O>] {
+        &self.nodes
+    }
+
+    /// What one run at capacity costs; the ground of `--device auto`.
+    #[must_use]
+    pub fn work(&self) -> Work
+    where
+        O: Operation,
+    {
+        self.nodes.iter().map(|n| n.op.work(self.capacity)).fold(Work::default(), Work::plus)
+    }
+}

@@ -1,0 +1,266 @@
+//! Composes the WGSL of a shader: a variant of a kernel, and the pieces that its bindings ask for.
+
+use crate::kernel;
+use crate::kernel::format::FORMATS;
+use crate::kernel::{Access, Fill, Kernel, Scalar, Variant, format};
+use cpu_ref::KvType;
+use gguf::GgmlType;
+use std::fmt::Write as _;
+
+/// What a binding's piece depends on.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Piece {
+    Format(GgmlType),
+    /// The same with the pieces that read units and multiply them.
+    Units(GgmlType),
+    /// The same with the pieces that read units for tiles.
+    Groups(GgmlType),
+    Kv(KvType),
+}
+
+/// A variant with the formats, state types and subgroup form of its bindings chosen: what a pipeline is built from and cached by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Shader {
+    pub variant: &'static Variant,
+    /// One entry per binding; those without a piece are `None`.
+    pub pieces: Vec<Option<Piece>>,
+    /// Reductions through subgroup operations.
+    pub subgroups: bool,
+    /// Those of 32 neighbouring threads without a way around for smaller subgroups.
+    pub wide: bool,
+    /// Params that are constants of the code, by field, none for those that are read; empty where all are read.
+    pub given: Vec<Option<u32>>,
+}
+
+/// The piece of variants that serve row lengths which are no multiple of 4, and so no format in blocks.
+const X4_TAIL: &str = "shared/x4_tail.wgsl";
+
+/// The piece of kernels whose keys are values.
+const KEYS_OF_STEP: &str = "attention/pieces/keys_of_step.wgsl";
+
+/// The piece of kernels that leave formats with units to another.
+const QUADS: &str = "matmul/pieces/tile128_quads.wgsl";
+
+/// Pieces with a form through subgroup operations.
+const SUBGROUP_FORMS: [(&str, &str); 3] = [
+    ("shared/reduce.wgsl", include_str!("../../../../shaders/shared/reduce_subgroup.wgsl")),
+    ("shared/lanes.wgsl", include_str!("../../../../shaders/shared/lanes_subgroup.wgsl")),
+    ("shared/pack_q8.wgsl", include_str!("../../../../shaders/shared/pack_q8_subgroup.wgsl")),
+];
+
+/// Pieces with a form for subgroups of [`WIDE`] threads and more. Code for smaller ones, though it would never run there, made the kernels that
+/// reduce at their end slower by as much as the form saves: it is loaded, and takes registers.
+const WIDE_FORMS: [(&str, &str); 4] = [
+    ("shared/lanes_near.wgsl", include_str!("../../../../shaders/shared/lanes_near_wide.wgsl")),
+    ("attention/pieces/part_weights.wgsl", include_str!("../../../../shaders/attention/pieces/part_weights_wide.wgsl")),
+    ("attention/pieces/sixteen.wgsl", include_str!("../../../../shaders/attention/pieces/sixteen_wide.wgsl")),
+    ("attention/pieces/sixteen_share.wgsl", include_str!("../../../../shaders/attention/pieces/sixteen_share_wide.wgsl")),
+];
+
+const WIDE: u32 = 32;
+
+const KV_PIECES: [(KvType, &str, &str); 3] = [
+    (KvType::F32, include_str!("../../../../shaders/kv/f32.wgsl"), include_str!("../../../../shaders/kv/f32_store.wgsl")),
+    (KvType::F16, include_str!("../../../../shaders/kv/f16.wgsl"), include_str!("../../../../shaders/kv/f16_store.wgsl")),
+    (KvType::Q8_0, include_str!("../../../../shaders/kv/q8_0.wgsl"), include_str!("../../../../shaders/kv/q8_0_store.wgsl")),
+];
+
+impl Shader {
+    /// Whether the variant has a piece with a form through subgroups.
+    #[must_use]
+    pub fn reduces(variant: &Variant) -> bool {
+        SUBGROUP_FORMS.iter().any(|(of, _)| variant.includes(of))
+    }
+
+    /// How a variant reduces where the smallest subgroup has `threads`, 0 without subgroups: ([`Shader::subgroups`], [`Shader::wide`]).
+    pub(crate) fn form(variant: &Variant, threads: u32) -> (bool, bool) {
+        let widens = WIDE_FORMS.iter().any(|(of, _)| variant.includes(of));
+        let subgroups = threads > 0 && Self::reduces(variant);
+        (subgroups, subgroups && widens && threads >= WIDE)
+    }
+
+    /// Every shader that a variant can become on devices whose smallest subgroups have so many threads, 0 without subgroups: each weight format
+    /// that it meets and each KV type, the same on all bindings of a kind.
+    #[must_use]
+    pub fn all(variant: &'static Variant, threads: &[u32]) -> Vec<Self> {
+        let bindings = variant.kernel.bindings;
+        let binds = |wanted: &[Access]| bindings.iter().any(|(_, access)| wanted.contains(access));
+        let blocks = !variant.includes(X4_TAIL);
+        let in_units = binds(&[Access::Units, Access::Groups, Access::Rows, Access::Tiles]);
+        let quads = variant.includes(QUADS);
+        let formats = FORMATS.iter().filter(|f| !quads || f.units.is_none());
+        let formats = formats.filter(|f| (blocks || f.ty.block_size() == 1) && (!in_units || f.units.is_some())).map(|f| f.ty);
+        let formats: Vec<_> = if in_units || binds(&[Access::Weight]) { formats.map(Some).collect() } else { vec![None] };
+        let values = variant.includes(KEYS_OF_STEP);
+        let kv = KV_PIECES.iter().map(|(ty, ..)| Some(*ty)).filter(|ty| !values || *ty == Some(KvType::F32));
+        let kv: Vec<_> = if binds(&[Access::Kv, Access::KvMut, Access::KvBoth]) { kv.collect() } else { vec![None] };
+        let mut forms: Vec<_> = threads.iter().map(|&threads| Self::form(variant, threads)).collect();
+        forms.dedup();
+        let mut all = vec![];
+        let forms = forms.as_slice();
+        for (format, kv, &(subgroups, wide)) in
+            formats.iter().flat_map(|f| kv.iter().flat_map(move |k| forms.iter().map(move |s| (f, k, s))))
+        {
+            let piece = |(_, access): &(&str, Access)| match access {
+                Access::Weight => format.map(Piece::Format),
+                Access::Units => format.map(Piece::Units),
+                Access::Groups | Access::Rows | Access::Tiles | Access::Second => format.map(Piece::Groups),
+                Access::Kv | Access::KvMut | Access::KvBoth => kv.map(Piece::Kv),
+                Access::Read | Access::Write | Access::StateMut => None,
+            };
+            all.push(Self { variant, pieces: bindings.iter().map(piece).collect(), subgroups, wide, given: vec![] });
+        }
+        all
+    }
+
+    /// A name that tells every choice, for tables and labels: `matmul_vec q4_k +subgroups`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let mut label = self.variant.name.to_string();
+        for piece in self.pieces.iter().flatten() {
+            let _ = match piece {
+                Piece::Format(ty) | Piece::Units(ty) | Piece::Groups(ty) => write!(label, " {}", ty.name().to_lowercase()),
+                Piece::Kv(ty) => write!(label, " kv-{}", format!("{ty:?}").to_lowercase()),
+            };
+        }
+        if self.subgroups {
+            label.push_str(if self.wide { " +wide subgroups" } else { " +subgroups" });
+        }
+        label
+    }
+
+    /// The whole WGSL text: the kernel file first, so that line numbers stay true, then shared and bound pieces.
+    #[must_use]
+    pub fn source(&self) -> String {
+        let mut text = String::new();
+        for fill in self.variant.filled() {
+            match fill {
+                Fill::Vary(constants) => text.extend(constants.iter().map(|(name, value)| format!("const {name} = {value}u;\n"))),
+                Fill::Choose(pieces) => text.extend(pieces.iter().flat_map(|piece| [self.formed(piece), "\n"])),
+            }
+        }
+        let mut before = "";
+        for ((name, access), piece) in self.variant.kernel.bindings.iter().zip(&self.pieces) {
+            match piece {
+                Some(Piece::Groups(ty)) if *access == Access::Second => {
+                    let units = of(*ty).units.unwrap_or_else(|| panic!("{} has no units", ty.name()));
+                    let pieces = [of(*ty).wgsl, units.unit, units.groups].concat();
+                    text.push_str(&second(&pieces, "W", name, before));
+                }
+                Some(Piece::Format(ty)) => text.push_str(&of(*ty).instantiate(name)),
+                Some(Piece::Units(ty) | Piece::Groups(ty)) => {
+                    let units = of(*ty).units.unwrap_or_else(|| panic!("{} has no units", ty.name()));
+                    let rows = if self.wide { units.rows } else { format::USUAL_ROWS };
+                    let reading = match access {
+                        Access::Units => units.step.to_string(),
+                        Access::Rows => [units.groups, rows].concat(),
+                        Access::Tiles => [units.groups, units.ready, format::TILE64].concat(),
+                        _ => units.groups.to_string(),
+                    };
+                    text.push_str(&of(*ty).instantiate(name));
+                    text.push_str(&instantiate(units.unit, "W", name));
+                    text.push_str(&instantiate(&reading, "W", name));
+                }
+                Some(Piece::Kv(ty)) => {
+                    let found = KV_PIECES.iter().find(|p| p.0 == *ty);
+                    let (_, load, store) = found.unwrap_or_else(|| panic!("{ty:?} has no piece"));
+                    if *access != Access::KvMut {
+                        text.push_str(&instantiate(load, "S", name));
+                    }
+                    if *access != Access::Kv {
+                        text.push_str(&instantiate(store, "S", name));
+                    }
+                }
+                None => {}
+            }
+            before = name;
+            text.push('\n');
+        }
+        if self.given.is_empty() { text } else { with_constants(&text, self.variant.kernel, &self.given) }
+    }
+
+    /// A piece's text in the form that the shader's subgroups take.
+    fn formed(&self, (path, text): &kernel::Piece) -> &'static str {
+        let wide = WIDE_FORMS.iter().filter(|_| self.wide);
+        let form = SUBGROUP_FORMS.iter().filter(|_| self.subgroups).chain(wide).find(|(of, _)| of == path);
+        form.map_or(*text, |(_, text)| text)
+    }
+}
+
+/// How shaders declare their params.
+const UNIFORM: &str = "@group(0) @binding(0) var<uniform> params: Params;";
+
+/// A shader's text with constants for the params that have a word. What is still read is so from the uniform, under another name; lines stay lines.
+fn with_constants(text: &str, kernel: &Kernel, given: &[Option<u32>]) -> String {
+    let literal = |((_, scalar), word): (&(&str, Scalar), &Option<u32>)| match (scalar, word.unwrap_or(0)) {
+        (Scalar::U32, word) => format!("{word}u"),
+        (Scalar::F32, word) => format!("{:?}f", f32::from_bits(word)),
+    };
+    let literals: Vec<_> = kernel.params.iter().zip(given).map(literal).collect();
+    let (mut text, mut uniform) = (text.to_string(), String::new());
+    for (name, _) in kernel.params.iter().zip(given).filter(|(_, word)| word.is_none()).map(|(field, _)| field) {
+        text = text.replace(&format!("params.{name}"), &format!("read_params.{name}"));
+        uniform = UNIFORM.replace("params:", "read_params:") + " ";
+    }
+    text.replace(UNIFORM, &format!("{uniform}const params = Params({});", literals.join(", ")))
+}
+
+fn of(ty: GgmlType) -> &'static format::Format {
+    format::format(ty).unwrap_or_else(|| panic!("{} has no piece", ty.name()))
+}
+
+/// [`instantiate`] for the second of two bindings of the same pieces: the types, each on a line of its own, are those of that other one.
+fn second(piece: &str, prefix: &str, name: &str, other: &str) -> String {
+    let lines = piece.lines().filter(|line| !line.starts_with(&format!("struct {prefix}_")));
+    let functions = instantiate(&lines.map(|line| format!("{line}\n")).collect::<String>(), prefix, name);
+    let own = format!("{name}_");
+    let mut parts = functions.split(own.as_str());
+    let mut out = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let is_type = part.starts_with(|c: char| c.is_ascii_uppercase());
+        out.push_str(if is_type { other } else { name });
+        out.push('_');
+        out.push_str(part);
+    }
+    out
+}
+
+/// Renames the identifiers `prefix` and `prefix_*` of a piece to those of one binding.
+#[must_use]
+pub fn instantiate(piece: &str, prefix: &str, name: &str) -> String {
+    let mut out = String::with_capacity(piece.len());
+    let mut word = String::new();
+    for c in piece.chars().chain(std::iter::once('\n')) {
+        if c.is_ascii_alphanumeric() || c == '_' {
+            word.push(c);
+            continue;
+        }
+        match word.strip_prefix(prefix) {
+            Some(rest) if rest.is_empty() || rest.starts_with('_') => {
+                out.push_str(name);
+                out.push_str(rest);
+            }
+            _ => out.push_str(&word),
+        }
+        word.clear();
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{instantiate, second};
+
+    #[test]
+    fn second_bindings_share_the_types_of_the_first() {
+        let piece = "struct W_Raw { a: u32 }\nfn W_raw(r: u32) -> W_Raw { return W_Raw(W[r]); }\n";
+        assert_eq!(second(piece, "W", "up", "w").trim_end(), "fn up_raw(r: u32) -> w_Raw { return w_Raw(up[r]); }");
+    }
+
+    #[test]
+    fn renames_whole_identifiers_only() {
+        let piece = "fn W_row(r: u32) -> u32 { return W[r] + WG + vW_x; }";
+        assert_eq!(instantiate(piece, "W", "up"), "fn up_row(r: u32) -> u32 { return up[r] + WG + vW_x; }\n");
+    }
+}

@@ -1,0 +1,150 @@
+//! The declaration of a kernel.
+
+/// Declares a kernel: a static [`Kernel`](crate::kernel::Kernel), its typed params and its bindings by name.
+///
+/// A name in the list of pieces is a slot. Every variant fills it: `vary { WG: 256 }` writes `const WG = 256u;` there, and
+/// `choose ["shared/silu4.wgsl"]` puts pieces there. Each variant is a static [`Variant`](crate::kernel::Variant); one without `needs` has the kernel's.
+///
+/// `Bind { x, y }.dispatch(Params { .. }, grid)` makes a [`crate::kernel::dispatch::Dispatch`] of a kernel without slots,
+/// `Bind { x, y }.dispatch(&VARIANT, Params { .. }, grid)` of one with.
+///
+/// `like: other::KERNEL` stands for params, bindings, oracle and bound that are those of another kernel, whose `Bind` dispatches both.
+#[macro_export]
+macro_rules! kernel {
+    // Without slots.
+    (
+        $kernel:ident: $name:literal,
+        $(entry: $entry:literal,)?
+        wgsl: $wgsl:tt,
+        params: $params:ident $fields:tt,
+        bindings: $bind:ident $bindings:tt,
+        cpu: $cpu:path,
+        nmse: $nmse:expr,
+        needs: $needs:tt $(,)?
+    ) => {
+        $crate::kernel! { @own $kernel: $name [$($entry)?] $wgsl $params $fields $bind $bindings $cpu, $nmse,
+            &[&$crate::kernel::Variant { kernel: &$kernel, name: $name, fill: &[], needs: $crate::kernel!(@needs $needs) }] }
+
+        impl $bind {
+            fn dispatch(self, params: $params, grid: $crate::kernel::dispatch::Grid) -> $crate::kernel::dispatch::Dispatch {
+                self.dispatch_of($kernel.only(), params, grid)
+            }
+        }
+    };
+    // With slots.
+    (
+        $kernel:ident: $name:literal,
+        $(entry: $entry:literal,)?
+        wgsl: $wgsl:tt,
+        params: $params:ident $fields:tt,
+        bindings: $bind:ident $bindings:tt,
+        cpu: $cpu:path,
+        nmse: $nmse:expr,
+        needs: $needs:tt,
+        variants: {
+            $($variant:ident: $own_name:literal $(needs $own_needs:tt)? { $($slot:ident: $how:ident $what:tt),+ $(,)? }),+ $(,)?
+        } $(,)?
+    ) => {
+        $crate::kernel! { @own $kernel: $name [$($entry)?] $wgsl $params $fields $bind $bindings $cpu, $nmse, &[$(&$variant),+] }
+        $($crate::kernel! { @variant $kernel $variant: $own_name [$($own_needs)? $needs] { $($slot: $how $what),+ } })+
+
+        impl $bind {
+            fn dispatch(self, variant: &'static $crate::kernel::Variant, params: $params, grid: $crate::kernel::dispatch::Grid) -> $crate::kernel::dispatch::Dispatch {
+                self.dispatch_of(variant, params, grid)
+            }
+        }
+    };
+    // Without slots, like another.
+    ($kernel:ident: $name:literal, wgsl: $wgsl:tt, like: $like:path, needs: $needs:tt $(,)?) => {
+        $crate::kernel! { @like $kernel: $name $wgsl $like,
+            &[&$crate::kernel::Variant { kernel: &$kernel, name: $name, fill: &[], needs: $crate::kernel!(@needs $needs) }] }
+    };
+    // With slots, like another.
+    (
+        $kernel:ident: $name:literal,
+        wgsl: $wgsl:tt,
+        like: $like:path,
+        needs: $needs:tt,
+        variants: {
+            $($variant:ident: $own_name:literal $(needs $own_needs:tt)? { $($slot:ident: $how:ident $what:tt),+ $(,)? }),+ $(,)?
+        } $(,)?
+    ) => {
+        $crate::kernel! { @like $kernel: $name $wgsl $like, &[$(&$variant),+] }
+        $($crate::kernel! { @variant $kernel $variant: $own_name [$($own_needs)? $needs] { $($slot: $how $what),+ } })+
+    };
+    (
+        @own $kernel:ident: $name:literal [$($entry:literal)?] [$($part:tt),+ $(,)?]
+        $params:ident { $($field:ident: $ty:ident),* $(,)? }
+        $bind:ident { $($binding:ident: $access:ident),+ $(,)? }
+        $cpu:path, $nmse:expr, $variants:expr
+    ) => {
+        #[allow(unused_imports)]
+        use $cpu as _;
+
+        #[doc = concat!("The kernel `", $name, "`.")]
+        pub static $kernel: $crate::kernel::Kernel = $crate::kernel::Kernel {
+            name: $name,
+            entry: $crate::kernel!(@first $($entry)? $name),
+            wgsl: &[$($crate::kernel!(@part $part)),+],
+            params: &[$((stringify!($field), $crate::kernel!(@scalar $ty))),*],
+            bindings: &[$((stringify!($binding), $crate::kernel::Access::$access)),+],
+            oracle: stringify!($cpu),
+            nmse: $nmse,
+            file: file!(),
+            variants: $variants,
+        };
+
+        #[repr(C)]
+        #[derive(Copy, Clone, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+        struct $params { $($field: $ty),* }
+
+        struct $bind { $($binding: $crate::kernel::dispatch::Arg),+ }
+
+        impl $bind {
+            fn dispatch_of(self, variant: &'static $crate::kernel::Variant, params: $params, grid: $crate::kernel::dispatch::Grid) -> $crate::kernel::dispatch::Dispatch {
+                debug_assert_eq!(variant.kernel.bindings, $kernel.bindings, "{} binds others", variant.name);
+                $crate::kernel::dispatch::Dispatch {
+                    variant,
+                    params: bytemuck::bytes_of(&params).to_vec(),
+                    args: vec![$(self.$binding),+],
+                    grid,
+                    when: $crate::kernel::dispatch::When::Always,
+                }
+            }
+        }
+    };
+    (@like $kernel:ident: $name:literal [$($part:tt),+ $(,)?] $like:path, $variants:expr) => {
+        #[doc = concat!("The kernel `", $name, "`.")]
+        pub static $kernel: $crate::kernel::Kernel = $crate::kernel::Kernel {
+            name: $name,
+            entry: $name,
+            wgsl: &[$($crate::kernel!(@part $part)),+],
+            params: $like.params,
+            bindings: $like.bindings,
+            oracle: $like.oracle,
+            nmse: $like.nmse,
+            file: file!(),
+            variants: $variants,
+        };
+    };
+    (@variant $kernel:ident $variant:ident: $name:literal [$needs:tt $($usual:tt)?] { $($slot:ident: $how:ident $what:tt),+ }) => {
+        #[doc = concat!("The variant `", $name, "`.")]
+        pub static $variant: $crate::kernel::Variant = $crate::kernel::Variant {
+            kernel: &$kernel,
+            name: $name,
+            fill: &[$((stringify!($slot), $crate::kernel!(@fill $how $what))),+],
+            needs: $crate::kernel!(@needs $needs),
+        };
+    };
+    (@needs { threads: $threads:literal, workgroup_bytes: $bytes:literal }) => {
+        $crate::kernel::Needs { threads: $threads, workgroup_bytes: $bytes }
+    };
+    (@fill vary { $($constant:ident: $value:literal),+ $(,)? }) => { $crate::kernel::Fill::Vary(&[$((stringify!($constant), $value)),+]) };
+    (@fill choose [$($file:literal),+ $(,)?]) => { $crate::kernel::Fill::Choose(&[$($crate::kernel!(@piece $file)),+]) };
+    (@part $file:literal) => { $crate::kernel::Part::Piece($crate::kernel!(@piece $file)) };
+    (@part $slot:ident) => { $crate::kernel::Part::Slot(stringify!($slot)) };
+    (@piece $file:literal) => { ($file, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shaders/", $file))) };
+    (@first $first:literal $($second:literal)?) => { $first };
+    (@scalar u32) => { $crate::kernel::Scalar::U32 };
+    (@scalar f32) => { $crate::kernel::Scalar::F32 };
+}

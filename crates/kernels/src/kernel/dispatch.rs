@@ -1,0 +1,178 @@
+//! A kernel call: what it binds, how many workgroups it has, and for which steps it is.
+
+use crate::caps::Caps;
+use crate::graph::input::StepInput;
+use crate::graph::tensor::{Counts, Lead, Shape, State, Tensor, Weight};
+use crate::kernel::Variant;
+
+/// What a binding is bound to.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Arg {
+    /// Nothing: a small dummy buffer, for bindings that a params flag switches off.
+    None,
+    /// The same for a binding that is written: a dummy of its own.
+    Spare,
+    Value(Tensor),
+    /// A weight, or the part of it that one binding holds.
+    Weight(Weight, u32),
+    State(State),
+}
+
+impl From<Tensor> for Arg {
+    fn from(t: Tensor) -> Self {
+        Self::Value(t)
+    }
+}
+
+impl From<Weight> for Arg {
+    fn from(w: Weight) -> Self {
+        Self::Weight(w, 0)
+    }
+}
+
+impl From<Option<Weight>> for Arg {
+    fn from(w: Option<Weight>) -> Self {
+        w.map_or(Self::None, Self::from)
+    }
+}
+
+impl From<State> for Arg {
+    fn from(s: State) -> Self {
+        Self::State(s)
+    }
+}
+
+/// Workgroups of a dispatch as a function of the row counts, kept as data so that plans can be printed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Grid {
+    /// `per_row` workgroups for every row, numbered through the 2-D helper of `shared/grid.wgsl`.
+    PerRow { lead: Shape, per_row: u32 },
+    /// One thread for each `per_thread` elements, in workgroups of `workgroup`, through the 2-D helper.
+    Elements { lead: Shape, workgroup: u32, per_thread: u32 },
+    /// `x` column tiles by ceil(rows / `tile`) row tiles.
+    Tiles { lead: Shape, tile: u32, x: u32 },
+}
+
+/// Lays `n` workgroups out in two dimensions where one, of `max_grid`, is too short; shaders undo it with `shared/grid.wgsl`.
+#[must_use]
+pub fn grid_2d(n: u64, max_grid: u32) -> [u32; 3] {
+    if n <= u64::from(max_grid) {
+        return [n as u32, 1, 1];
+    }
+    let y = n.div_ceil(u64::from(max_grid));
+    [n.div_ceil(y) as u32, y as u32, 1]
+}
+
+impl Grid {
+    /// The workgroups of a run with these row counts, on a device of `max_grid` per dimension.
+    #[must_use]
+    pub fn at(&self, counts: Counts, max_grid: u32) -> [u32; 3] {
+        match *self {
+            Self::PerRow { lead, per_row } => grid_2d(u64::from(lead.rows_at(counts)) * u64::from(per_row), max_grid),
+            Self::Elements { lead, workgroup, per_thread } => {
+                let threads = (u64::from(lead.rows_at(counts)) * u64::from(lead.width())).div_ceil(u64::from(per_thread));
+                grid_2d(threads.div_ceil(u64::from(workgroup)), max_grid)
+            }
+            Self::Tiles { lead, tile, x } => [x, lead.rows_at(counts).div_ceil(tile), 1],
+        }
+    }
+}
+
+/// One kernel call: variant, params, bindings by position of the kernel's list, grid.
+#[derive(Clone, Debug)]
+pub struct Dispatch {
+    pub variant: &'static Variant,
+    pub params: Vec<u8>,
+    pub args: Vec<Arg>,
+    pub grid: Grid,
+    /// The steps that it is for.
+    pub when: When,
+}
+
+/// Which steps a dispatch is for: an operation may have one form for short contexts and another for long ones.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum When {
+    Always,
+    /// Steps whose rows are each of another sequence, all at positions below this one: of the step's keys a row sees its own only.
+    Near(u32),
+    /// All others.
+    Far(u32),
+}
+
+impl When {
+    /// Whether these steps are the given one's.
+    #[must_use]
+    pub fn holds(self, input: &StepInput) -> bool {
+        let near = |end| {
+            let (positions, sequences) = (&input.positions, &input.sequences);
+            positions.iter().all(|&at| at < end) && sequences.iter().enumerate().all(|(row, of)| !sequences[..row].contains(of))
+        };
+        match self {
+            Self::Always => true,
+            Self::Near(end) => near(end),
+            Self::Far(end) => !near(end),
+        }
+    }
+}
+
+impl Dispatch {
+    /// The tensors this dispatch reads or writes.
+    pub fn tensors(&self, writes: bool) -> impl Iterator<Item = Tensor> + '_ {
+        let bound = self.variant.kernel.bindings.iter().zip(&self.args);
+        bound.filter_map(move |((_, access), arg)| match arg {
+            Arg::Value(t) if access.writes() == writes => Some(*t),
+            _ => None,
+        })
+    }
+}
+
+/// An operation that kernels compute.
+pub trait Lowering {
+    /// Its kernel calls on this device.
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch>;
+}
+
+/// What lowering an operation may look at.
+pub struct Lower<'a> {
+    pub caps: &'a Caps,
+    /// Capacities of the plan.
+    pub capacity: Counts,
+    /// Whether values may be rounded; see [`PlanOptions::fast`](crate::PlanOptions::fast).
+    pub fast: bool,
+}
+
+/// A fixed number of rows, for grids that do not follow the step.
+#[must_use]
+pub fn fixed(rows: u32, width: u32) -> Shape {
+    Shape::new(Lead::Fixed, rows, width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grid_past_one_dimension_covers_every_workgroup_once() {
+        for n in [1, 65_535, 65_536, 151_936, 4_000_000_000_u64] {
+            let [x, y, _] = grid_2d(n, 65_535);
+            assert!(u64::from(x) * u64::from(y) >= n && x <= 65_535 && u64::from(x) * u64::from(y - 1) < n, "{n}: {x} x {y}");
+        }
+    }
+
+    #[test]
+    fn a_step_is_near_where_every_row_has_a_sequence_and_no_position_is_too_far() {
+        let step = |positions: &[u32], sequences: &[u32]| StepInput {
+            positions: positions.to_vec(),
+            sequences: sequences.to_vec(),
+            ..StepInput::default()
+        };
+        for (step, near) in [
+            (step(&[0, 99], &[3, 1]), true),
+            (step(&[0, 100], &[3, 1]), false),
+            (step(&[4, 5], &[1, 1]), false),
+            (step(&[4, 5, 6], &[1, 2, 1]), false),
+        ] {
+            assert_eq!((When::Near(100).holds(&step), When::Far(100).holds(&step), When::Always.holds(&step)), (near, !near, true));
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! A kernel is declared once, by [`kernel!`](crate::kernel!): layouts, params, tests and documents follow from it.
+//!
+//! A [`Kernel`] has one or more [`Variant`]s: constants that are varied and pieces that are chosen.
+//! A [`Shader`](crate::kernel::compose::Shader) is a variant with the formats, state types and subgroup form of its bindings chosen.
+
+use crate::caps::Caps;
+
+#[macro_use]
+mod declare;
+pub mod compose;
+pub mod dispatch;
+pub mod format;
+pub mod random;
+pub mod split;
+
+/// How a kernel uses a binding.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// A tensor or input, read.
+    Read,
+    /// A tensor, written.
+    Write,
+    /// A weight in its file's type, read through a format piece.
+    Weight,
+    /// A weight whose format has units, read through the pieces for 8-bit activations.
+    Units,
+    /// The same, read through the pieces for tiles.
+    Groups,
+    /// The same, read through the pieces for tiles and those for up to 8 rows of 8-bit activations.
+    Rows,
+    /// The same, multiplied in tiles of 16, 32 or 64 rows of activations.
+    Tiles,
+    /// A second weight of the same type, whose pieces share the types of the binding before.
+    Second,
+    /// A KV state, read through a piece of its type.
+    Kv,
+    /// A KV state, written through a piece of its type.
+    KvMut,
+    /// A KV state, read and written through the pieces of its type.
+    KvBoth,
+    /// A state of plain words, written in place.
+    StateMut,
+}
+
+impl Access {
+    /// Whether the shader declares the binding `read_write`.
+    #[must_use]
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::KvMut | Self::KvBoth | Self::StateMut)
+    }
+}
+
+/// The type of one params field; all fields are four bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Scalar {
+    U32,
+    F32,
+}
+
+/// The params field for the rows of a state that the binding of a plan fills in.
+pub const CAPACITY: &str = "capacity";
+
+/// The same where it is needed only to find the rows of a sequence that is not the first.
+pub const ROWS_APART: &str = "rows_apart";
+
+/// A text of WGSL: its path under `shaders/`, and what stands there.
+pub type Piece = (&'static str, &'static str);
+
+/// A part of a kernel's WGSL.
+#[derive(Copy, Clone, Debug)]
+pub enum Part {
+    Piece(Piece),
+    /// A place that every variant fills, by name.
+    Slot(&'static str),
+}
+
+/// What stands in a slot.
+#[derive(Copy, Clone, Debug)]
+pub enum Fill {
+    /// Constants of type `u32`, by name.
+    Vary(&'static [(&'static str, u32)]),
+    Choose(&'static [Piece]),
+}
+
+/// The most that any shader of a variant takes of what devices limit. Storage buffers are the bindings.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Needs {
+    pub threads: u32,
+    pub workgroup_bytes: u32,
+}
+
+/// One kernel. Binding 0 is the uniform `params`; the others follow in the order declared here.
+#[derive(Debug)]
+pub struct Kernel {
+    /// The kernel's own name, unique.
+    pub name: &'static str,
+    /// The entry point, which carries the operation's name.
+    pub entry: &'static str,
+    /// The kernel's own file first.
+    pub wgsl: &'static [Part],
+    pub params: &'static [(&'static str, Scalar)],
+    pub bindings: &'static [(&'static str, Access)],
+    /// Path of the oracle in `cpu-ref`.
+    pub oracle: &'static str,
+    /// Bound of the normalised mean squared error against the oracle.
+    pub nmse: f64,
+    /// File that declares the kernel.
+    pub file: &'static str,
+    /// One, with the kernel's name, where there is no slot.
+    pub variants: &'static [&'static Variant],
+}
+
+/// A kernel with its slots filled.
+pub struct Variant {
+    pub kernel: &'static Kernel,
+    /// Unique: the words of the kernel's name, with numbers of its own, and more words behind them.
+    pub name: &'static str,
+    /// What stands in each slot.
+    pub fill: &'static [(&'static str, Fill)],
+    pub needs: Needs,
+}
+
+impl PartialEq for Variant {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Variant {}
+
+impl std::hash::Hash for Variant {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+// A kernel names its variants and they name it, so that what follows the references has no end.
+impl std::fmt::Debug for Variant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Variant").field("name", &self.name).field("fill", &self.fill).field("needs", &self.needs).finish()
+    }
+}
+
+impl Kernel {
+    /// The kernel's own file.
+    ///
+    /// # Panics
+    /// When a slot comes first.
+    #[must_use]
+    pub fn main(&self) -> Piece {
+        match self.wgsl.first() {
+            Some(Part::Piece(piece)) => *piece,
+            _ => panic!("{} does not begin with its own file", self.name),
+        }
+    }
+
+    /// The variant of a kernel without slots.
+    ///
+    /// # Panics
+    /// When there are several.
+    #[must_use]
+    pub fn only(&self) -> &'static Variant {
+        assert_eq!(self.variants.len(), 1, "{} has several variants", self.name);
+        self.variants[0]
+    }
+
+    /// Whether the kernel needs cooperative matrices, and the f16 that they multiply.
+    #[must_use]
+    pub fn cooperative(&self) -> bool {
+        self.main().1.contains("enable wgpu_cooperative_matrix;")
+    }
+
+    /// Whether a device of these capabilities can run every variant.
+    #[must_use]
+    pub fn fits(&self, caps: &Caps) -> bool {
+        self.variants.iter().all(|variant| variant.fits(caps))
+    }
+
+    /// The params field that the binding of a plan fills in, with its byte offset.
+    #[must_use]
+    pub fn bound_late(&self) -> Option<(&'static str, usize)> {
+        [CAPACITY, ROWS_APART].into_iter().find_map(|field| Some((field, self.param_offset(field)?)))
+    }
+
+    /// Byte offset of a params field.
+    #[must_use]
+    pub fn param_offset(&self, field: &str) -> Option<usize> {
+        self.params.iter().position(|(name, _)| *name == field).map(|i| 4 * i)
+    }
+}
+
+impl Variant {
+    /// Whether a device of these capabilities can run the variant.
+    #[must_use]
+    pub fn fits(&self, caps: &Caps) -> bool {
+        let Needs { threads, workgroup_bytes } = self.needs;
+        let within = threads <= caps.max_workgroup && workgroup_bytes <= caps.max_workgroup_bytes;
+        let cooperates = caps.cooperative || !self.kernel.cooperative();
+        cooperates && within && self.kernel.bindings.len() <= caps.max_storage_buffers as usize
+    }
+
+    /// What the WGSL is made of, in order.
+    ///
+    /// # Panics
+    /// When a slot is not filled.
+    pub fn filled(&self) -> impl Iterator<Item = Fill> + '_ {
+        self.kernel.wgsl.iter().map(|part| match part {
+            Part::Piece(piece) => Fill::Choose(std::slice::from_ref(piece)),
+            Part::Slot(slot) => {
+                let fill = self.fill.iter().find(|(name, _)| name == slot);
+                fill.unwrap_or_else(|| panic!("{} leaves the slot {slot} open", self.name)).1
+            }
+        })
+    }
+
+    /// The pieces, in order, without the constants.
+    pub fn pieces(&self) -> impl Iterator<Item = &'static Piece> + '_ {
+        self.filled().flat_map(|fill| if let Fill::Choose(pieces) = fill { pieces } else { &[] })
+    }
+
+    /// The constants of every slot.
+    pub fn constants(&self) -> impl Iterator<Item = (&'static str, u32)> + '_ {
+        self.filled().flat_map(|fill| if let Fill::Vary(constants) = fill { constants } else { &[] }).copied()
+    }
+
+    /// Whether the piece at `path` is part of the WGSL.
+    #[must_use]
+    pub fn includes(&self, path: &str) -> bool {
+        self.pieces().any(|(of, _)| *of == path)
+    }
+}

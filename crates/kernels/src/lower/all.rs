@@ -1,0 +1,94 @@
+//! The list of all kernels.
+
+use super::attention::{attention_merge, ladder as of_attention, merge_matmul_vec};
+use super::matmul::{
+    glu_matmul_vec, ladder as of_products, matmul_rows8_glu, matmul_rows8_group, matmul_tile64_pair, matmul_tile64_triple, matmul_tile128,
+    matmul_tile128_glu, matmul_vec_glu, matmul_vec_group, matmul_vec_norm, norm_add_matmul_vec, norm_add_matmul_vec_glu,
+    norm_pack_matmul_vec, norm_pack_matmul_vec_glu,
+};
+use super::norm::{add_rms_norm, norm_add, norm_pack_f16, norm_pack_q8, norm_rope, norm_rope_append, norm_rope_heads};
+use super::pack::{glu_pack_f16, glu_pack_q8, level_f16, pack_f16, pack_q8};
+use crate::kernel::{Kernel, Variant};
+use crate::ops::{
+    add, add_weighted, argmax, combine_experts, embed, gather_rows, gaussian_top_k, geglu, gelu, group_experts, kv_append, log_softmax,
+    match_rms, matmul_experts, matmul_vec_experts, mul, mul_sigmoid, penalize, rms_norm, rope, route, sample, sample_scan, scale, silu,
+    softcap, softmax, swiglu, top_k,
+};
+
+/// The kernels that no ladder has, by the file that declares them.
+static OTHERS: &[&Kernel] = &[
+    &add::ADD,
+    &add_rms_norm::ADD_RMS_NORM,
+    &add_weighted::ADD_WEIGHTED,
+    &argmax::ARGMAX,
+    &combine_experts::COMBINE_EXPERTS,
+    &attention_merge::ATTENTION_MERGE,
+    &attention_merge::ATTENTION_MERGE_Q8,
+    &embed::EMBED,
+    &gather_rows::GATHER_ROWS,
+    &gaussian_top_k::GAUSSIAN_TOP_K,
+    &geglu::GEGLU,
+    &gelu::GELU,
+    &group_experts::GROUP_EXPERTS,
+    &glu_matmul_vec::GLU_MATMUL_VEC,
+    &glu_pack_f16::GLU_PACK_F16,
+    &glu_pack_q8::GLU_PACK_Q8,
+    &kv_append::KV_APPEND,
+    &level_f16::LEVEL_F16,
+    &log_softmax::LOG_SOFTMAX,
+    &match_rms::MATCH_RMS,
+    &matmul_tile128::MATMUL_TILE128_GROUPS,
+    &matmul_tile128_glu::MATMUL_TILE128_GLU,
+    &matmul_experts::MATMUL_EXPERTS,
+    &matmul_vec_experts::MATMUL_VEC_EXPERTS,
+    &matmul_tile64_pair::MATMUL_TILE64_PAIR,
+    &matmul_tile64_triple::MATMUL_TILE64_TRIPLE,
+    &matmul_rows8_group::MATMUL_ROWS8_GROUP,
+    &matmul_rows8_glu::MATMUL_ROWS8_GLU,
+    &matmul_vec_glu::MATMUL_VEC_GLU,
+    &matmul_vec_group::MATMUL_VEC_GROUP,
+    &matmul_vec_norm::MATMUL_VEC_NORM,
+    &merge_matmul_vec::MERGE_MATMUL_VEC,
+    &mul::MUL,
+    &mul_sigmoid::MUL_SIGMOID,
+    &norm_add::NORM_ADD,
+    &norm_add::NORM_ADD_Q8,
+    &norm_add_matmul_vec::NORM_ADD_MATMUL_VEC,
+    &norm_add_matmul_vec_glu::NORM_ADD_MATMUL_VEC_GLU,
+    &norm_pack_matmul_vec::NORM_PACK_MATMUL_VEC,
+    &norm_pack_matmul_vec_glu::NORM_PACK_MATMUL_VEC_GLU,
+    &norm_pack_f16::NORM_PACK_F16,
+    &norm_pack_q8::NORM_PACK_Q8,
+    &norm_rope::NORM_ROPE,
+    &norm_rope_append::NORM_ROPE_APPEND,
+    &norm_rope_heads::NORM_ROPE_HEADS,
+    &pack_f16::PACK_F16,
+    &pack_q8::PACK_Q8,
+    &penalize::PENALIZE,
+    &rms_norm::RMS_NORM,
+    &rope::ROPE,
+    &route::ROUTE,
+    &sample::SAMPLE,
+    &sample_scan::SAMPLE_SCAN,
+    &scale::SCALE,
+    &silu::SILU,
+    &softcap::SOFTCAP,
+    &softmax::SOFTMAX,
+    &swiglu::SWIGLU,
+    &top_k::TOP_K,
+];
+
+/// Every kernel, by name: rungs of ladders, and all others; `tests/contract.rs` holds the list against the sources.
+#[must_use]
+pub fn kernels() -> Vec<&'static Kernel> {
+    let products = of_products::LADDER.iter().map(|rung| rung.kernel);
+    let attention = of_attention::LADDER.iter().map(|rung| rung.kernel);
+    let mut all: Vec<_> = OTHERS.iter().copied().chain(products).chain(attention).collect();
+    all.sort_unstable_by_key(|kernel| kernel.name);
+    all
+}
+
+/// Every variant of every kernel.
+pub fn variants() -> impl Iterator<Item = &'static Variant> {
+    kernels().into_iter().flat_map(|kernel| kernel.variants).copied()
+}

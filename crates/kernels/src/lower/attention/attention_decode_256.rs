@@ -1,0 +1,88 @@
+//! Attention of one row over few keys, with what comes before it, for heads of 256 or 512 that rotate as a whole, in windows or not, with and without a
+//! key and value of the row's own: 32 threads have a key together and exchange what others share in memory.
+
+use crate::kernel::Variant;
+use crate::kernel::dispatch::{Dispatch, Grid, Lower, fixed};
+use crate::lower::attention::fused::{AttentionDecode, Finished, Problem, bind_finished, window};
+use crate::ops::attention::Attend;
+
+kernel! {
+    ATTENTION_DECODE_256: "attention_decode_256",
+    wgsl: [
+        "attention/attention_decode_256.wgsl", threads, "attention/pieces/decode_range.wgsl", keys, "shared/pack_q8.wgsl",
+        "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
+    ],
+    params: Params {
+        q_heads: u32, heads: u32, group: u32, capacity: u32, window: u32, append: u32, norms: u32, exchange: u32, kv_heads_per_head: f32, eps: f32,
+        scale: f32
+    },
+    bindings: Bind {
+        q: Read, k: Read, v: Read, wq: Read, wk: Read, table: Read, positions: Read, sequences: Read, k_state: KvBoth, v_state: KvBoth,
+        packed: Write
+    },
+    cpu: cpu_ref::attention,
+    nmse: 1e-4,
+    needs: { threads: 512, workgroup_bytes: 18560 },
+    variants: {
+        // Threads of a workgroup, and elements of a thread.
+        HEAD_256: "attention_decode_256" {
+            threads: vary { WG: 512 },
+            keys: choose ["attention/pieces/head_256.wgsl", "attention/pieces/eights_1.wgsl"],
+        },
+        HEAD_512: "attention_decode_512" needs { threads: 256, workgroup_bytes: 13376 } {
+            threads: vary { WG: 256 },
+            keys: choose ["attention/pieces/head_512.wgsl", "attention/pieces/eights_2.wgsl"],
+        },
+    },
+}
+
+/// Elements of a head that a workgroup makes.
+const PART: u32 = 64;
+
+/// The variant for heads of `dim`, if there is one.
+pub(super) fn variant(dim: u32) -> Option<&'static Variant> {
+    match dim {
+        256 => Some(&HEAD_256),
+        512 => Some(&HEAD_512),
+        _ => None,
+    }
+}
+
+/// Positions up to which such a kernel is faster than parts of the keys and their join, where heads of 128 are up to `keys`.
+pub(super) fn reach(dim: u32, keys: u32) -> u32 {
+    keys * 256 / dim
+}
+
+/// What finishes the heads of one row, if they rotate as a whole, without a softcap.
+pub(super) fn finished(op: &AttentionDecode) -> Option<Finished> {
+    let of = &op.split.of;
+    let Attend { mask: _, scale: _, softcap } = of.attend;
+    let finished = op.finished();
+    let serves = of.q.shape.rows == 1 && finished.table.shape.dim == of.q.shape.dim && softcap.is_none();
+    serves.then_some(finished)
+}
+
+/// Its dispatch.
+pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
+    let Problem::Decode(op) = problem else { return None };
+    let of = &op.split.of;
+    let (variant, finished) = (variant(of.q.shape.dim)?, finished(op)?);
+    // Masks are causal here, with a window or without; `finished` answers for the softcap.
+    let Attend { mask, scale, softcap: _ } = of.attend;
+    let (q_heads, kv_heads) = (of.q.shape.heads, of.kv_heads);
+    let params = Params {
+        q_heads,
+        heads: kv_heads,
+        group: q_heads / kv_heads,
+        capacity: 0,
+        window: window(mask),
+        append: finished.append,
+        norms: finished.norms(),
+        exchange: cx.caps.subgroup_size,
+        kv_heads_per_head: kv_heads as f32 / q_heads as f32,
+        eps: finished.eps,
+        scale: scale * std::f32::consts::LOG2_E,
+    };
+    let bind = bind_finished!(Bind, &finished, of, packed: op.merge.y);
+    Some(bind.dispatch(variant, params, Grid::PerRow { lead: fixed(1, 1), per_row: q_heads * (of.q.shape.dim / PART) }))
+}

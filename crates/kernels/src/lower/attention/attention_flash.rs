@@ -1,0 +1,86 @@
+//! Attention of many rows through cooperative matrices (tensor cores).
+
+use crate::kernel::Variant;
+use crate::kernel::dispatch::{Dispatch, Grid, Lower};
+use crate::lower::attention::fused::{Problem, window};
+use crate::ops::attention::{Attend, Cached};
+use cpu_ref::Mask;
+
+kernel! {
+    ATTENTION_FLASH: "attention_flash",
+    wgsl: [
+        "attention/attention_flash.wgsl", head, "attention/pieces/flash_bands.wgsl", "attention/pieces/flash_keys.wgsl",
+        "attention/pieces/flash_scores.wgsl"
+    ],
+    params: Params {
+        heads: u32, kv_heads: u32, rows: u32, capacity: u32, causal: u32, window: u32, scale: f32, softcap: f32
+    },
+    bindings: Bind { q: Read, positions: Read, ends: Read, sequences: Read, k_state: Kv, v_state: Kv, y: Write },
+    cpu: cpu_ref::attention,
+    nmse: 1e-5,
+    needs: { threads: 128, workgroup_bytes: 19216 },
+    variants: {
+        // How heads are divided: queries of a workgroup and of a subgroup, columns of a subgroup, keys at a time.
+        HEAD_64: "attention_flash_64" { head: vary { HEAD: 64, QUERIES: 64, BAND: 16, SLICE: 64, KEYS: 32 } },
+        HEAD_128: "attention_flash_128" needs { threads: 128, workgroup_bytes: 23312 } {
+            head: vary { HEAD: 128, QUERIES: 64, BAND: 16, SLICE: 128, KEYS: 32 },
+        },
+        HEAD_256: "attention_flash_256" needs { threads: 256, workgroup_bytes: 40720 } {
+            head: vary { HEAD: 256, QUERIES: 64, BAND: 16, SLICE: 128, KEYS: 32 },
+        },
+        HEAD_512: "attention_flash_512" needs { threads: 256, workgroup_bytes: 40456 } {
+            head: vary { HEAD: 512, QUERIES: 64, BAND: 32, SLICE: 128, KEYS: 16 },
+        },
+    },
+}
+
+/// The variant for heads of one length, and what its constants say.
+pub(crate) struct Tile {
+    pub head: u32,
+    /// Queries of a workgroup: rows of the step by the heads that share a kv head.
+    pub queries: u32,
+    pub variant: &'static Variant,
+}
+
+pub(crate) static TILES: [Tile; 4] = [
+    Tile { head: 64, queries: 64, variant: &HEAD_64 },
+    Tile { head: 128, queries: 64, variant: &HEAD_128 },
+    Tile { head: 256, queries: 64, variant: &HEAD_256 },
+    Tile { head: 512, queries: 64, variant: &HEAD_512 },
+];
+
+/// Rows from which tiles are used: a cooperative matrix has 16.
+const LEAST_ROWS: u32 = 16;
+
+/// Its dispatch, where the plan allows rounding to f16 and the keys are in a cache.
+pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
+    let Problem::Recorded(op) = problem else { return None };
+    let Cached { q, kv, kv_heads, attend, positions, ends, sequences, y } = op.cached()?;
+    let Attend { mask, scale, softcap } = attend;
+    let group = q.shape.heads / kv_heads;
+    let tile = TILES.iter().find(|t| t.head == q.shape.dim && group <= t.queries && t.variant.fits(cx.caps))?;
+    if !cx.fast || q.shape.rows < LEAST_ROWS {
+        return None;
+    }
+    let params = Params {
+        heads: q.shape.heads,
+        kv_heads,
+        rows: q.shape.rows,
+        capacity: 0,
+        causal: u32::from(mask != Mask::Bidirectional),
+        window: window(mask),
+        scale,
+        softcap: softcap.unwrap_or(0.0),
+    };
+    let bind = Bind {
+        q: q.into(),
+        positions: positions.into(),
+        ends: ends.into(),
+        sequences: sequences.into(),
+        k_state: kv.k.into(),
+        v_state: kv.v.into(),
+        y: y.into(),
+    };
+    let grid = Grid::Tiles { lead: q.shape, tile: tile.queries / group, x: kv_heads };
+    Some(bind.dispatch(tile.variant, params, grid))
+}

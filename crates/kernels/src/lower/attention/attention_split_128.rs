@@ -1,0 +1,40 @@
+//! Split attention of one row for heads of 128 whose keys are shared: scores first, then values.
+
+use crate::kernel::Variant;
+use crate::kernel::dispatch::{Dispatch, Lower};
+use crate::lower::attention::attention_split::{ATTENTION_SPLIT, dispatch};
+use crate::lower::attention::fused::Problem;
+use crate::ops::attention::Cached;
+
+kernel! {
+    ATTENTION_SPLIT_128: "attention_split_128",
+    wgsl: [
+        "attention/attention_split_128.wgsl", "attention/pieces/split_keys.wgsl", heads, "attention/pieces/eights_1.wgsl",
+        "attention/pieces/sixteen.wgsl", "attention/pieces/attention_part.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl",
+        "shared/grid.wgsl"
+    ],
+    like: ATTENTION_SPLIT,
+    needs: { threads: 128, workgroup_bytes: 10848 },
+    variants: {
+        // Heads that share their keys in one workgroup.
+        HEADS_4: "attention_split_128_4" { heads: vary { HEADS: 4 } },
+        HEADS_2: "attention_split_128_2" { heads: vary { HEADS: 2 } },
+    },
+}
+
+/// The variant for such an attention, and the heads that its workgroups take together: as many as divide the group that shares keys.
+pub(super) fn variant(of: &Cached) -> Option<(&'static Variant, u32)> {
+    let (shape, group) = (of.q.shape, of.q.shape.heads / of.kv_heads);
+    match (shape.rows, shape.dim) {
+        (1, 128) if group.is_multiple_of(4) => Some((&HEADS_4, 4)),
+        (1, 128) if group.is_multiple_of(2) => Some((&HEADS_2, 2)),
+        _ => None,
+    }
+}
+
+/// Its dispatch.
+pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
+    let Problem::Split(op) = problem else { return None };
+    let (variant, together) = variant(&op.of)?;
+    Some(dispatch(op, variant, together, cx))
+}

@@ -1,0 +1,210 @@
+//! Attention as plans have it: in parts of its keys, and with what comes before and behind it. The ladder has its kernels.
+
+use crate::graph::operation::{Io, Operation, Work};
+use crate::graph::tensor::{Counts, Tensor, Weight};
+use crate::kernel::dispatch::Arg;
+use crate::lower::attention::attention_merge::AttentionMerge;
+use crate::lower::norm::norm_rope::NormRope;
+use crate::lower::norm::norm_rope_append::NormRopeAppend;
+use crate::lower::norm::norm_rope_heads::NormRopeHeads;
+use crate::lower::pack::pack_f16::PackF16;
+use crate::ops::attention::{Attend, Attention, Cached};
+use cpu_ref::Mask;
+
+/// partial = every part's sum of values, maximum and sum of weights, or the result where there is one part.
+#[derive(Clone, Debug)]
+pub struct AttentionSplit {
+    pub of: Cached,
+    pub splits: u32,
+    /// [T, N, splits, H + 4], or the result of one part, [T, N, H].
+    pub partial: Tensor,
+}
+
+/// packed = 8 bits of an attention of one row, or of rows that are each of another sequence.
+#[derive(Clone, Debug)]
+pub struct AttentionDecode {
+    pub heads: Box<Heads>,
+    pub split: Box<AttentionSplit>,
+    pub merge: AttentionMerge,
+}
+
+/// scales, halves = f16 of the attention of rows that are each of another sequence.
+#[derive(Clone, Debug)]
+pub struct AttentionDecodeRowsF16 {
+    pub heads: Box<NormRopeHeads>,
+    pub split: Box<AttentionSplit>,
+    /// The join of the parts, where there are several.
+    pub merge: Option<AttentionMerge>,
+    pub pack: PackF16,
+}
+
+/// What a plan asks of the ladder. A rung takes apart how the problem attends, [`Attend`], as a whole, so that a new field does not
+/// compile until every rung has answered it.
+#[derive(Copy, Clone)]
+pub enum Problem<'a> {
+    /// Few keys, with what comes before the attention and its packing to 8 bits.
+    Decode(&'a AttentionDecode),
+    /// The same with packing to f16.
+    DecodeF16(&'a AttentionDecodeRowsF16),
+    /// The keys of a window in parts, with what comes before; a product joins and packs the parts.
+    Window(&'a AttentionDecode),
+    /// Keys in parts, with what comes before.
+    DecodeSplit(&'a AttentionDecode),
+    /// Keys in parts.
+    Split(&'a AttentionSplit),
+    /// An attention as it was recorded.
+    Recorded(&'a Attention),
+}
+
+/// What finishes the queries before the attention.
+#[derive(Clone, Debug)]
+pub enum Heads {
+    /// Keys and values, too, which are appended.
+    All(NormRopeHeads),
+    /// The queries alone: the states hold this row's key and value already.
+    Queries(NormRope),
+}
+
+/// The operands of what finishes the queries, and of what does so with the row's key and value, if that is here; which of them are normed.
+pub(crate) struct Finished {
+    pub q: Arg,
+    pub k: Arg,
+    pub v: Arg,
+    pub wq: Arg,
+    pub wk: Arg,
+    pub table: Tensor,
+    pub eps: f32,
+    pub append: u32,
+    pub norm_q: u32,
+    pub norm_k: u32,
+    pub norm_v: u32,
+}
+
+impl Finished {
+    fn new(q: Tensor, norm_q: Option<Weight>, table: Tensor, eps: f32, append: Option<&NormRopeAppend>) -> Self {
+        let norm_k = append.and_then(|append| append.norm_k);
+        Self {
+            q: q.into(),
+            k: append.map_or(Arg::None, |append| append.k.into()),
+            v: append.map_or(Arg::None, |append| append.v.into()),
+            wq: norm_q.into(),
+            wk: norm_k.into(),
+            table,
+            eps,
+            append: u32::from(append.is_some()),
+            norm_q: u32::from(norm_q.is_some()),
+            norm_k: u32::from(norm_k.is_some()),
+            norm_v: u32::from(append.is_some_and(|append| append.norm_v)),
+        }
+    }
+
+    /// The norms as bits, the query's lowest.
+    pub fn norms(&self) -> u32 {
+        self.norm_q | self.norm_k << 1 | self.norm_v << 2
+    }
+}
+
+impl From<&NormRopeHeads> for Finished {
+    fn from(NormRopeHeads { append, q, norm_q, .. }: &NormRopeHeads) -> Self {
+        Self::new(*q, *norm_q, append.table, append.eps, Some(append))
+    }
+}
+
+/// The bindings of a kernel that finishes its heads: what it reads, as every such kernel names it, and where it writes.
+macro_rules! bind_finished {
+    ($bind:ident, $finished:expr, $of:expr, $($written:ident: $tensor:expr),+) => {{
+        let (finished, of): (&$crate::lower::attention::fused::Finished, &$crate::ops::attention::Cached) = ($finished, $of);
+        $bind {
+            q: finished.q,
+            k: finished.k,
+            v: finished.v,
+            wq: finished.wq,
+            wk: finished.wk,
+            table: finished.table.into(),
+            positions: of.positions.into(),
+            sequences: of.sequences.into(),
+            k_state: of.kv.k.into(),
+            v_state: of.kv.v.into(),
+            $($written: $tensor.into()),+
+        }
+    }};
+}
+
+pub(super) use bind_finished;
+
+impl Heads {
+    fn operation(&self) -> &dyn Operation {
+        match self {
+            Self::All(heads) => heads,
+            Self::Queries(rope) => rope,
+        }
+    }
+
+    /// The queries as they come, neither normed nor turned.
+    pub(crate) fn queries(&self) -> Tensor {
+        match self {
+            Self::All(heads) => heads.q,
+            Self::Queries(rope) => rope.x,
+        }
+    }
+}
+
+impl AttentionDecode {
+    pub(crate) fn finished(&self) -> Finished {
+        match &*self.heads {
+            Heads::All(heads) => heads.into(),
+            Heads::Queries(NormRope { x, w, eps, table, .. }) => Finished::new(*x, *w, *table, *eps, None),
+        }
+    }
+}
+
+/// The keys that a window holds; 0 without a window.
+pub(crate) fn window(mask: Mask) -> u32 {
+    if let Mask::Window(n) = mask { n as u32 } else { 0 }
+}
+
+/// Elements of a head that is normed as its neighbours are and rotates as a whole, which some kernels are made for.
+pub(crate) const HEAD_DIM: u32 = 128;
+
+/// The same heads, where queries and keys are normed alike, values are not, all rotate as a whole, and rows see every key before them.
+pub(crate) fn heads_of_128(heads: &NormRopeHeads, attend: Attend) -> Option<&NormRopeHeads> {
+    let Attend { mask, scale: _, softcap } = attend;
+    let append = &heads.append;
+    let plain = mask == Mask::Causal && softcap.is_none() && !append.norm_v && heads.norm_q.is_some() == append.norm_k.is_some();
+    let whole = heads.q.shape.dim == HEAD_DIM && append.table.shape.dim == HEAD_DIM;
+    (plain && whole).then_some(heads)
+}
+
+impl Operation for AttentionSplit {
+    fn io(&self) -> Io {
+        Io { writes: vec![self.partial], ..self.of.io() }
+    }
+
+    fn work(&self, counts: Counts) -> Work {
+        self.of.work(counts)
+    }
+}
+
+impl Operation for AttentionDecode {
+    fn io(&self) -> Io {
+        let mut io = self.heads.operation().io();
+        io.reads.extend([self.split.of.positions, self.split.of.sequences]);
+        Io { writes: vec![self.merge.y], ..io }
+    }
+
+    fn work(&self, counts: Counts) -> Work {
+        self.heads.operation().work(counts)
+    }
+}
+
+impl Operation for AttentionDecodeRowsF16 {
+    fn io(&self) -> Io {
+        let mut io = self.heads.io();
+        io.reads.extend([self.split.of.positions, self.split.of.sequences]);
+        Io { writes: self.pack.io().writes, ..io }
+    }
+
+    fn work(&self, counts: Counts) -> Work {
+        self.heads.work(counts)
+    }
+}

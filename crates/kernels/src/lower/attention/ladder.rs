@@ -1,0 +1,201 @@
+//! The ladder of attention: which kernel attends, from the fastest to the portable one.
+
+use super::fused::{AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, Heads, Problem, window};
+use super::{
+    attention, attention_decode, attention_decode_128, attention_decode_256, attention_decode_rows, attention_decode_rows_f16,
+    attention_decode_split, attention_decode_window, attention_flash, attention_split, attention_split_128, attention_split_512,
+};
+use crate::caps::Caps;
+use crate::graph::tensor::{Counts, Shape};
+use crate::kernel::Kernel;
+use crate::kernel::dispatch::{Dispatch, Lower, Lowering, When};
+use crate::ops::attention::Attention;
+
+/// One rung.
+pub struct Rung {
+    pub kernel: &'static Kernel,
+    /// The dispatch, if the rung serves the problem on a device that its variant fits.
+    take: fn(Problem<'_>, &Lower<'_>) -> Option<Dispatch>,
+    /// The domain, in words: the problem, its rows and heads, the result.
+    pub domain: &'static str,
+    /// Positions up to which the rung is faster than parts of the keys, for queries of this shape, where heads of 128 are up to so many; none where it
+    /// serves any number.
+    reach: Option<fn(Shape, u32) -> u32>,
+    /// Why the rung stands above the ones behind it, and where that was measured.
+    pub beats: &'static str,
+}
+
+/// [`Rung::reach`] of several rows, each of another sequence, which fill a device sooner. Qwen3-8B on an NVIDIA H200, a layer of 8 rows as one kernel and
+/// as three: 17.5 and 27.0 us at 512 keys, 25.9 and 33.8 at 1024, 39.8 and 43.4 at 1900; what comes before and after costs 2 rows as much as 8.
+fn of_rows(q: Shape, keys: u32) -> u32 {
+    keys.saturating_mul(q.rows + 1).div_ceil(2).min(attention_decode::KEYS)
+}
+
+/// The rungs. The first that takes a problem has it; the last takes every attention as it was recorded.
+pub static LADDER: [Rung; 12] = [
+    Rung {
+        kernel: &attention_decode_rows::ATTENTION_DECODE_ROWS,
+        take: attention_decode_rows::take,
+        domain: "few keys, 2 rows and more of sequences of their own, heads of 128 that rotate as a whole; 8 bits",
+        reach: Some(of_rows),
+        beats: "one kernel where three took 27.0 us: 17.5 for 8 rows of 32 heads of 128 over 512 keys (NVIDIA H200)",
+    },
+    Rung {
+        kernel: &attention_decode_128::ATTENTION_DECODE_128,
+        take: attention_decode_128::take,
+        domain: "few keys, one row, heads of 128 that rotate as a whole; 8 bits",
+        reach: Some(|q, keys| attention_decode::reach(q.dim, keys)),
+        beats: "no barrier before the join: 32 threads have a key; 10.5 to 7.7 us per layer of Qwen3-8B, 7.7 to 5.8 of 0.6B (NVIDIA H200)",
+    },
+    Rung {
+        kernel: &attention_decode_256::ATTENTION_DECODE_256,
+        take: attention_decode_256::take,
+        domain: "few keys, one row, heads of 256 or 512 that rotate as a whole; 8 bits",
+        reach: Some(|q, keys| attention_decode_256::reach(q.dim, keys)),
+        beats: "64 elements of a head to a workgroup, which scores all keys: 11.1 to 7.3 us a layer of Gemma 4 E2B (NVIDIA H200)",
+    },
+    Rung {
+        kernel: &attention_decode::ATTENTION_DECODE,
+        take: attention_decode::take,
+        domain: "few keys, one row, heads of 32 to 512; 8 bits",
+        reach: Some(|q, keys| attention_decode::reach(q.dim, keys)),
+        beats: "one kernel where heads, parts and join took 14 us: 7.2 at 128 keys of 8 heads of 128; alike at some 600 keys (NVIDIA H200)",
+    },
+    Rung {
+        kernel: &attention_decode_rows_f16::ATTENTION_DECODE_ROWS_F16,
+        take: attention_decode_rows_f16::take,
+        domain: "few keys, rows of sequences of their own, heads of 128 that rotate as a whole; f16",
+        reach: Some(of_rows),
+        beats: "one kernel where five took 46 us: 27 for 32 rows over 512 keys (NVIDIA H200)",
+    },
+    Rung {
+        kernel: &attention_decode_window::ATTENTION_DECODE_WINDOW,
+        take: attention_decode_window::take,
+        domain: "a window in parts, one row, heads of 256 that rotate as a whole; a product joins the parts",
+        reach: None,
+        beats: "a window of 512 keys in 8 parts takes 5.9 us, and joining them in the output product 1, where one kernel takes 11.4 (NVIDIA H200)",
+    },
+    Rung {
+        kernel: &attention_decode_split::ATTENTION_DECODE_SPLIT,
+        take: attention_decode_split::take,
+        domain: "parts of keys, one row with what comes before it, heads of 128 that share keys by two or four",
+        reach: None,
+        beats: "rotations and append in every part: 31.5 + 4.3 to 32.8 us per layer of Qwen3-8B at 16,384 keys (NVIDIA H200)",
+    },
+    Rung {
+        kernel: &attention_split_512::ATTENTION_SPLIT_512,
+        take: attention_split_512::take,
+        domain: "parts of keys, one row, heads of 512 that share keys by four",
+        reach: None,
+        beats: "all scores of a part, then weights, then values: Gemma 4 E2B at depth 16,384 from 466 to 506 tok/s (NVIDIA H200)",
+    },
+    Rung {
+        kernel: &attention_split_128::ATTENTION_SPLIT_128,
+        take: attention_split_128::take,
+        domain: "parts of keys, one row, heads of 128 that share keys by two or four",
+        reach: None,
+        beats: "the same for heads of 128, where nothing before them could be taken in; not measured apart from attention_decode_split",
+    },
+    Rung {
+        kernel: &attention_split::ATTENTION_SPLIT,
+        take: attention_split::take,
+        domain: "parts of keys, up to 64 rows, heads whose slices are a power of two of threads",
+        reach: None,
+        beats: "parts fill a device that one workgroup per head leaves idle: of 132 multiprocessors, as many as an NVIDIA H200 has, 12 heads use 12",
+    },
+    Rung {
+        kernel: &attention_flash::ATTENTION_FLASH,
+        take: attention_flash::take,
+        domain: "rounding plans, 16 rows and more over a cache, heads of 64, 128, 256 or 512",
+        reach: None,
+        beats: "tensor cores, keys and values staged once for all heads of a tile: 128 TFLOP/s for 2048 rows of 32 heads of 128 (NVIDIA H200)",
+    },
+    Rung {
+        kernel: &attention::ATTENTION,
+        take: attention::take,
+        domain: "every attention, over keys of the step too",
+        reach: None,
+        beats: "portable",
+    },
+];
+
+/// The rung that has a problem on this device, and its dispatch.
+fn rung(problem: Problem<'_>, cx: &Lower<'_>) -> Option<(&'static Rung, Dispatch)> {
+    LADDER.iter().find_map(|rung| Some((rung, (rung.take)(problem, cx).filter(|dispatch| dispatch.variant.fits(cx.caps))?)))
+}
+
+/// The dispatch that a problem gets on this device, if a rung has it.
+pub(crate) fn dispatch(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
+    rung(problem, cx).map(|(_, dispatch)| dispatch)
+}
+
+/// The same for rules, which ask before there is anything to lower.
+pub(crate) fn found(problem: Problem<'_>, caps: &Caps) -> Option<Dispatch> {
+    dispatch(problem, &Lower { caps, capacity: Counts { step: 0, out: 0 }, fast: true })
+}
+
+/// Positions up to which attention of one row with heads of `dim` that rotate as a whole, without a softcap, is one kernel on this device, where it is
+/// so up to `keys` of heads of 128.
+pub(crate) fn reach_of_whole_heads(dim: u32, caps: &Caps, keys: u32) -> u32 {
+    match attention_decode_256::variant(dim).filter(|variant| variant.fits(caps)) {
+        Some(_) => attention_decode_256::reach(dim, keys),
+        None => attention_decode::reach(dim, keys),
+    }
+}
+
+/// The kernel for few keys, and the position up to which it is for.
+fn near(problem: Problem<'_>, q: Shape, cx: &Lower<'_>) -> Option<(Dispatch, u32)> {
+    let (rung, dispatch) = rung(problem, cx)?;
+    let keys = rung.reach?(q, cx.caps.table.decode_keys);
+    (keys > 0).then_some((dispatch, keys))
+}
+
+/// One kernel near, these far.
+fn near_or(near: Option<(Dispatch, u32)>, far: Vec<Dispatch>) -> Vec<Dispatch> {
+    let Some((near, keys)) = near else { return far };
+    let far = far.into_iter().map(|dispatch| Dispatch { when: When::Far(keys), ..dispatch });
+    std::iter::once(Dispatch { when: When::Near(keys), ..near }).chain(far).collect()
+}
+
+impl Lowering for AttentionDecode {
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
+        let of = &self.split.of;
+        let near = match near(Problem::Decode(self), of.q.shape, cx) {
+            // The window never holds more.
+            Some((near, keys)) if (1..=keys).contains(&window(of.attend.mask)) => return vec![near],
+            near => near,
+        };
+        let parts = match dispatch(Problem::DecodeSplit(self), cx) {
+            Some(dispatch) => vec![dispatch],
+            None => {
+                let before = match &*self.heads {
+                    Heads::All(heads) => heads.lower(cx),
+                    Heads::Queries(rope) => rope.lower(cx),
+                };
+                [before, self.split.lower(cx)].concat()
+            }
+        };
+        near_or(near, [parts, self.merge.lower(cx)].concat())
+    }
+}
+
+impl Lowering for AttentionDecodeRowsF16 {
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
+        let merge = self.merge.as_ref().map_or_else(Vec::new, |merge| merge.lower(cx));
+        let far = [self.heads.lower(cx), self.split.lower(cx), merge, self.pack.lower(cx)].concat();
+        near_or(near(Problem::DecodeF16(self), self.heads.q.shape, cx), far)
+    }
+}
+
+impl Lowering for AttentionSplit {
+    /// Attention is split only where a rung has the parts.
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
+        vec![dispatch(Problem::Split(self), cx).expect("a rung that has the parts")]
+    }
+}
+
+impl Lowering for Attention {
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
+        vec![dispatch(Problem::Recorded(self), cx).expect("the last rung has every attention")]
+    }
+}

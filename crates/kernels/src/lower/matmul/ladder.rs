@@ -1,0 +1,149 @@
+//! The ladder of products: which kernel multiplies how many rows with which weight, from the fastest to the portable one.
+
+use super::product::{Operand, Product};
+use super::{matmul, matmul_rows8, matmul_tile64, matmul_tile128, matmul_vec, matmul_vec_q8};
+use crate::caps::Caps;
+use crate::graph::tensor::Weight;
+use crate::kernel::Kernel;
+use crate::kernel::dispatch::{Dispatch, Lower, Lowering};
+
+/// A product as the ladder sees it. A rung takes it apart as a whole, so that a new field does not compile until every rung has answered it.
+#[derive(Copy, Clone, Debug)]
+pub struct Problem {
+    pub w: Weight,
+    /// Rows of activations.
+    pub rows: u32,
+    /// Whether the operand may be rounded.
+    pub rounds: bool,
+}
+
+/// How a rung wants its operand.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    F32,
+    /// 8 bits, as [`pack_q8`](crate::lower::pack::pack_q8) packs rows.
+    Q8,
+    /// f16 in whole rows, as [`pack_f16`](crate::lower::pack::pack_f16) packs them.
+    F16,
+    /// f16 in slabs of 16, 32 or 64 rows.
+    Slabs,
+}
+
+/// One rung.
+pub struct Rung {
+    /// The kernel; its file may have another for formats that it does not read.
+    pub kernel: &'static Kernel,
+    /// The domain, in words.
+    pub domain: &'static str,
+    pub rounding: Rounding,
+    /// Whether the rung multiplies one row alone.
+    one: bool,
+    /// Whether the rung takes a product on this device.
+    serves: fn(Problem, &Caps) -> bool,
+    lower: fn(&Product, &Lower<'_>) -> Vec<Dispatch>,
+    /// Why the rung stands above those behind it, and where that was measured.
+    pub beats: &'static str,
+}
+
+/// Rows from which tiles are used: a cooperative matrix has 16.
+const TILE128_ROWS: u32 = 16;
+
+/// The rungs. The first that serves a product takes it; the last two serve every product.
+pub static LADDER: [Rung; 6] = [
+    Rung {
+        kernel: &matmul_vec_q8::MATMUL_VEC_Q8,
+        domain: "one row, up to the table's `q8_rows`; a weight with units, in plans that round",
+        rounding: Rounding::Q8,
+        one: true,
+        serves: |problem, caps| {
+            let Problem { w, rows, rounds } = problem;
+            rounds && rows == 1 && rows <= caps.table.q8_rows && matmul_vec_q8::serves(w)
+        },
+        lower: matmul_vec_q8::lower,
+        beats: "packed activations take 48 bytes for 32 elements instead of 128, and a dot product of four is one instruction",
+    },
+    Rung {
+        kernel: &matmul_rows8::MATMUL_ROWS8,
+        domain: "rows up to the table's `q8_rows`, by eights; a weight with units, in plans that round",
+        rounding: Rounding::Q8,
+        one: false,
+        serves: |problem, caps| {
+            let Problem { w, rows, rounds } = problem;
+            rounds && rows <= caps.table.q8_rows && matmul_vec_q8::serves(w)
+        },
+        lower: matmul_rows8::lower,
+        beats: "up to the table's `q8_rows`; 8 rows of 4096 x 12288 take 36 us, in tiles of 16 rows 35, 32 rows 123 (NVIDIA H200)",
+    },
+    Rung {
+        kernel: &matmul_tile64::MATMUL_TILE64,
+        domain: "rows up to the table's `tile64_rows`; a weight with units, in plans that round, through cooperative matrices",
+        rounding: Rounding::Slabs,
+        one: false,
+        serves: |problem, caps| {
+            let Problem { w, rows, rounds } = problem;
+            rounds && caps.cooperative && rows <= caps.table.tile64_rows && matmul_tile64::serves(w)
+        },
+        lower: matmul_tile64::lower,
+        beats: "up to the table's `tile64_rows`; 32 rows of 4096 x 12288 take 44 us, in tiles of 128 rows 127 (NVIDIA H200)",
+    },
+    Rung {
+        kernel: &matmul_tile128::MATMUL_TILE128,
+        domain: "16 rows and more; rows of whole 32 columns, in plans that round, through cooperative matrices",
+        rounding: Rounding::F16,
+        one: false,
+        serves: |problem, caps| {
+            let Problem { w, rows, rounds } = problem;
+            rounds && caps.cooperative && rows >= TILE128_ROWS && matmul_tile128::serves(w)
+        },
+        lower: matmul_tile128::lower,
+        beats: "tiles of 128 rows through tensor cores: gate and up of 4096 columns multiply at 200 TFLOP/s (NVIDIA H200)",
+    },
+    Rung {
+        kernel: &matmul_vec::MATMUL_VEC,
+        domain: "one row; any weight",
+        rounding: Rounding::F32,
+        one: true,
+        serves: |problem, _| {
+            let Problem { w: _, rows, rounds: _ } = problem;
+            rows == 1
+        },
+        lower: matmul_vec::lower,
+        beats: "a workgroup takes four rows of the weight; a tile would hold one row of activations and 63 empty ones",
+    },
+    Rung {
+        kernel: &matmul::MATMUL,
+        domain: "any rows; any weight",
+        rounding: Rounding::F32,
+        one: false,
+        serves: |problem, _| {
+            let Problem { w: _, rows: _, rounds: _ } = problem;
+            true
+        },
+        lower: matmul::lower,
+        beats: "portable",
+    },
+];
+
+/// The rung that takes a product on this device.
+///
+/// # Panics
+/// Never: the last rung serves every product.
+#[must_use]
+pub fn rung(problem: Problem, caps: &Caps) -> &'static Rung {
+    LADDER.iter().find(|rung| (rung.serves)(problem, caps)).expect("the last rung serves every product")
+}
+
+impl Lowering for Product {
+    /// The dispatches of the rung that reads such an operand.
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
+        let rounding = match self.operand {
+            Operand::F32 => Rounding::F32,
+            Operand::Q8 => Rounding::Q8,
+            Operand::F16 { .. } => Rounding::F16,
+            Operand::Slabs { .. } => Rounding::Slabs,
+        };
+        let one = self.y.shape.rows == 1;
+        let rung = LADDER.iter().find(|rung| rung.rounding == rounding && (one || !rung.one));
+        (rung.expect("every rounding has a rung for several rows").lower)(self, cx)
+    }
+}

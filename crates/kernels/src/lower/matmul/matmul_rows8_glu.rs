@@ -1,0 +1,59 @@
+//! Both products of a gated activation of a few rows, the activation and its packing in one kernel. Made by the planner, never recorded.
+
+use crate::kernel::Variant;
+use crate::kernel::dispatch::{Dispatch, Grid, Lower, fixed};
+use crate::lower::matmul::matmul_rows8::steps;
+use crate::lower::matmul::matmul_vec_glu::MatmulGlu;
+use crate::lower::pack::pack_q8::BLOCK;
+
+kernel! {
+    MATMUL_ROWS8_GLU: "matmul_rows8_glu",
+    wgsl: [
+        "matmul/matmul_rows8_glu.wgsl", steps, "matmul/pieces/rows8_sums.wgsl", "shared/unit.wgsl", activation, "shared/pack_q8.wgsl",
+        "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
+    ],
+    params: Params { k: u32, n: u32, rows: u32, exchange: u32 },
+    bindings: Bind { x: Read, gate: Rows, up: Rows, packed: Write },
+    cpu: cpu_ref::swiglu,
+    nmse: 1e-4,
+    needs: { threads: 128, workgroup_bytes: 5664 },
+    variants: {
+        ROWS_2_SILU: "matmul_rows8_glu_2_silu" {
+            steps: choose ["matmul/pieces/rows8_steps_2.wgsl"],
+            activation: choose ["shared/silu4.wgsl"],
+        },
+        ROWS_2_GELU: "matmul_rows8_glu_2_gelu" {
+            steps: choose ["matmul/pieces/rows8_steps_2.wgsl"],
+            activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"],
+        },
+        ROWS_4_SILU: "matmul_rows8_glu_4_silu" needs { threads: 128, workgroup_bytes: 7744 } {
+            steps: choose ["matmul/pieces/rows8_steps_4.wgsl"],
+            activation: choose ["shared/silu4.wgsl"],
+        },
+        ROWS_4_GELU: "matmul_rows8_glu_4_gelu" needs { threads: 128, workgroup_bytes: 7744 } {
+            steps: choose ["matmul/pieces/rows8_steps_4.wgsl"],
+            activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"],
+        },
+        ROWS_8_SILU: "matmul_rows8_glu_8_silu" needs { threads: 128, workgroup_bytes: 11904 } {
+            steps: choose ["matmul/pieces/rows8_steps_8.wgsl"],
+            activation: choose ["shared/silu4.wgsl"],
+        },
+        ROWS_8_GELU: "matmul_rows8_glu_8_gelu" needs { threads: 128, workgroup_bytes: 11904 } {
+            steps: choose ["matmul/pieces/rows8_steps_8.wgsl"],
+            activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"],
+        },
+    },
+}
+
+/// By powers of two of rows of activations: 2, 4 and 8; with silu and gelu.
+const VARIANTS: [[&Variant; 2]; 3] = [[&ROWS_2_SILU, &ROWS_2_GELU], [&ROWS_4_SILU, &ROWS_4_GELU], [&ROWS_8_SILU, &ROWS_8_GELU]];
+
+/// Its dispatch.
+pub(crate) fn lower(op: &MatmulGlu, cx: &Lower<'_>) -> Dispatch {
+    let (w, rows) = (op.gate.w, op.gate.x.shape.rows);
+    let steps = steps(rows);
+    let bind = Bind { x: op.gate.x.into(), gate: w.into(), up: op.up.w.into(), packed: op.packed.into() };
+    let params = Params { k: w.cols, n: w.rows, rows, exchange: cx.caps.subgroup_size };
+    let grid = Grid::PerRow { lead: fixed(1, 1), per_row: w.rows / BLOCK * rows.div_ceil(steps) };
+    bind.dispatch(VARIANTS[steps.ilog2() as usize - 1][usize::from(op.gelu)], params, grid)
+}

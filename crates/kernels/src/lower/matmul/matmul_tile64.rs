@@ -1,0 +1,94 @@
+//! Product of up to 64 rows with a quantized weight matrix through cooperative matrices, in tiles of 16, 32 or 64 rows.
+
+use crate::caps::Caps;
+use crate::graph::tensor::{Shape, Weight};
+use crate::kernel::Variant;
+use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, fixed};
+use crate::kernel::split::parts;
+use crate::lower::matmul::matmul_vec_q8;
+use crate::lower::matmul::product::Product;
+
+kernel! {
+    MATMUL_TILE64: "matmul_tile64",
+    wgsl: ["matmul/matmul_tile64.wgsl", "matmul/pieces/tile64_tiles.wgsl", tile, "shared/unit.wgsl", "shared/grid.wgsl"],
+    params: Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 },
+    bindings: Bind { x: Read, scales: Read, w: Tiles, bias: Read, y: Write },
+    cpu: cpu_ref::matmul,
+    nmse: 1e-6,
+    needs: { threads: 128, workgroup_bytes: 13312 },
+    variants: {
+        // Sixteens of rows of x, and subgroups of a workgroup, each with a part of the columns and sixteens of rows of weights.
+        ROWS_16: "matmul_tile16" { tile: vary { BANDS: 1, PARTS: 4, GROUPS: 2 } },
+        ROWS_16_LONG: "matmul_tile16_long" needs { threads: 384, workgroup_bytes: 39936 } { tile: vary { BANDS: 1, PARTS: 12, GROUPS: 2 } },
+        ROWS_16_NARROW: "matmul_tile16_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+            tile: vary { BANDS: 1, PARTS: 8, GROUPS: 1 },
+        },
+        ROWS_32: "matmul_tile32" { tile: vary { BANDS: 2, PARTS: 4, GROUPS: 2 } },
+        ROWS_32_LONG: "matmul_tile32_long" needs { threads: 384, workgroup_bytes: 39936 } { tile: vary { BANDS: 2, PARTS: 12, GROUPS: 2 } },
+        ROWS_32_NARROW: "matmul_tile32_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+            tile: vary { BANDS: 2, PARTS: 8, GROUPS: 1 },
+        },
+        ROWS_64: "matmul_tile64" { tile: vary { BANDS: 4, PARTS: 4, GROUPS: 2 } },
+        ROWS_64_LONG: "matmul_tile64_long" needs { threads: 256, workgroup_bytes: 26624 } { tile: vary { BANDS: 4, PARTS: 8, GROUPS: 2 } },
+        ROWS_64_NARROW: "matmul_tile64_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+            tile: vary { BANDS: 4, PARTS: 8, GROUPS: 1 },
+        },
+    },
+}
+
+/// By sixteens of rows: 1, 2 and 4.
+const VARIANTS: [[&Variant; 3]; 3] =
+    [[&ROWS_16, &ROWS_16_LONG, &ROWS_16_NARROW], [&ROWS_32, &ROWS_32_LONG, &ROWS_32_NARROW], [&ROWS_64, &ROWS_64_LONG, &ROWS_64_NARROW]];
+/// Rows of activations of one cooperative matrix.
+const BAND: u32 = 16;
+/// Weight rows per workgroup, and of one that is narrow.
+pub(crate) const TILE: u32 = 32;
+const NARROW_TILE: u32 = 16;
+/// Fewer workgroups than twice as many as a device runs side by side leave it waiting, and are made of more subgroups, if each has columns and the device so much workgroup
+/// memory, or of those and of half as many rows: on an H200, 32 rows of 4096 to 12288 take 27 us, to 4096 by 8 subgroups 13 and by 12 an eighth less,
+/// to 1024 by 8 and half the rows 8 instead of 11.
+const FEW: u32 = 2;
+pub(crate) const LONG_COLUMNS: u32 = 1024;
+
+/// Whether these kernels read the weight, where matrices cooperate; for how many rows is the table's to say.
+#[must_use]
+pub fn serves(w: Weight) -> bool {
+    matmul_vec_q8::serves(w)
+}
+
+/// Rows that a kernel multiplies where a step has `rows`.
+pub(crate) fn bands(rows: u32) -> u32 {
+    rows.div_ceil(BAND).next_power_of_two()
+}
+
+/// The shape, in words, of the halves of `x` in slabs, and the rows of a slab. Those past the step are nobody's.
+#[must_use]
+pub fn slabs(x: Shape) -> (Shape, u32) {
+    let rows = BAND * bands(x.rows);
+    (fixed(rows, x.width() / 2), rows)
+}
+
+/// The variant for so many rows of weights of `k` columns, and how many of them a workgroup takes.
+fn form([usual, long, narrow]: [&'static Variant; 3], row_count: u32, k: u32, caps: &Caps) -> (&'static Variant, u32) {
+    let (workgroups, at_once) = (row_count.div_ceil(TILE), caps.table.workgroups);
+    match k < LONG_COLUMNS || workgroups >= FEW * at_once {
+        true => (usual, TILE),
+        false if workgroups < at_once => (narrow, NARROW_TILE),
+        false if long.fits(caps) => (long, TILE),
+        false => (usual, TILE),
+    }
+}
+
+/// The dispatches, one for each part of the weight.
+pub fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
+    let scales = op.scales().map_or(Arg::None, Arg::from);
+    let Weight { ty, rows: n, cols: k, .. } = op.w;
+    let one = |(part, range): (usize, std::ops::Range<u32>)| {
+        let bind = Bind { x: op.x.into(), scales, w: Arg::Weight(op.w, part as u32), bias: op.bias.into(), y: op.y.into() };
+        let (rows, row_base, row_count, has_bias) = (op.y.shape.rows, range.start, range.len() as u32, u32::from(op.bias.is_some()));
+        let params = Params { k, n, rows, row_base, row_count, has_bias };
+        let (variant, tile) = form(VARIANTS[bands(rows).ilog2() as usize], row_count, k, cx.caps);
+        bind.dispatch(variant, params, Grid::PerRow { lead: fixed(1, 1), per_row: row_count.div_ceil(tile) })
+    };
+    parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
+}

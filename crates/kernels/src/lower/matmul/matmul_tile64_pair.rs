@@ -1,0 +1,81 @@
+//! Two products of up to 64 rows through cooperative matrices in one kernel. Made by the planner, never recorded.
+
+use crate::caps::Caps;
+use crate::graph::operation::{Io, Operation, Work};
+use crate::graph::tensor::Counts;
+use crate::kernel::Variant;
+use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering, fixed};
+use crate::kernel::split::parts;
+use crate::lower::matmul::matmul_tile64::{TILE, bands};
+use crate::lower::matmul::product::{Operand, Product};
+
+kernel! {
+    MATMUL_TILE64_PAIR: "matmul_tile64_pair",
+    wgsl: ["matmul/matmul_tile64_pair.wgsl", "matmul/pieces/tile64_tiles.wgsl", tile, "shared/unit.wgsl", "shared/grid.wgsl"],
+    params: Params { k: u32, rows: u32, n: u32, other_n: u32, biases: u32 },
+    bindings: Bind { x: Read, scales: Read, w: Tiles, other: Second, bias: Read, other_bias: Read, y: Write, other_y: Write },
+    cpu: cpu_ref::matmul,
+    nmse: 1e-6,
+    needs: { threads: 128, workgroup_bytes: 13312 },
+    variants: {
+        // Sixteens of rows of x, and subgroups of a workgroup, each with a part of the columns and sixteens of rows of weights.
+        ROWS_16: "matmul_tile16_pair" { tile: vary { BANDS: 1, PARTS: 4, GROUPS: 2 } },
+        ROWS_32: "matmul_tile32_pair" { tile: vary { BANDS: 2, PARTS: 4, GROUPS: 2 } },
+        ROWS_64: "matmul_tile64_pair" { tile: vary { BANDS: 4, PARTS: 4, GROUPS: 2 } },
+    },
+}
+
+/// By sixteens of rows: 1, 2 and 4.
+const VARIANTS: [&Variant; 3] = [&ROWS_16, &ROWS_32, &ROWS_64];
+
+/// Workgroups that two products make together at least: an eighth more than a device runs side by side.
+pub(crate) const fn least_workgroups(at_once: u32) -> u32 {
+    at_once + at_once / 8
+}
+
+/// Two products of the same rows.
+#[derive(Clone, Debug)]
+pub struct MatmulTile64Pair {
+    pub products: [Product; 2],
+}
+
+/// Whether a kernel can take this product beside another: rows in slabs, and a weight that one binding holds.
+pub(crate) fn joins(product: &Product, caps: &Caps) -> bool {
+    let w = product.w;
+    matches!(product.operand, Operand::Slabs { .. }) && parts(caps, w.ty, w.rows, w.cols).len() == 1
+}
+
+pub(crate) fn tiles(product: &Product) -> u32 {
+    product.w.rows.div_ceil(TILE)
+}
+
+impl Operation for MatmulTile64Pair {
+    fn io(&self) -> Io {
+        Io { reads: self.products[0].io().reads, writes: self.products.iter().map(|product| product.y).collect() }
+    }
+
+    fn work(&self, counts: Counts) -> Work {
+        self.products.iter().fold(Work::default(), |sum, product| sum.plus(product.work(counts)))
+    }
+}
+
+impl Lowering for MatmulTile64Pair {
+    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+        let [a, b] = &self.products;
+        let scales = a.scales().map_or(Arg::None, Arg::from);
+        let biases = u32::from(a.bias.is_some()) | u32::from(b.bias.is_some()) << 1;
+        let params = Params { k: a.w.cols, rows: a.y.shape.rows, n: a.w.rows, other_n: b.w.rows, biases };
+        let bind = Bind {
+            x: a.x.into(),
+            scales,
+            w: a.w.into(),
+            other: b.w.into(),
+            bias: a.bias.into(),
+            other_bias: b.bias.into(),
+            y: a.y.into(),
+            other_y: b.y.into(),
+        };
+        let grid = Grid::PerRow { lead: fixed(1, 1), per_row: tiles(a) + tiles(b) };
+        vec![bind.dispatch(VARIANTS[bands(a.y.shape.rows).ilog2() as usize], params, grid)]
+    }
+}

@@ -1,0 +1,79 @@
+//! A third product beside two of up to 64 rows through cooperative matrices. Made by the planner, never recorded.
+
+use crate::graph::operation::{Io, Operation, Work};
+use crate::graph::tensor::Counts;
+use crate::kernel::Variant;
+use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering, fixed};
+use crate::lower::matmul::matmul_tile64::bands;
+use crate::lower::matmul::matmul_tile64_pair::{MatmulTile64Pair, tiles};
+use crate::lower::matmul::product::Product;
+
+kernel! {
+    MATMUL_TILE64_TRIPLE: "matmul_tile64_triple",
+    wgsl: ["matmul/matmul_tile64_triple.wgsl", "matmul/pieces/tile64_tiles.wgsl", tile, "shared/unit.wgsl", "shared/grid.wgsl"],
+    params: Params { k: u32, rows: u32, n: u32, other_n: u32, third_n: u32, biases: u32 },
+    bindings: Bind {
+        x: Read, scales: Read, w: Tiles, other: Second, third: Tiles, bias: Read, other_bias: Read, third_bias: Read, y: Write, other_y: Write,
+        third_y: Write
+    },
+    cpu: cpu_ref::matmul,
+    nmse: 1e-6,
+    needs: { threads: 128, workgroup_bytes: 13312 },
+    variants: {
+        // Sixteens of rows of x, and subgroups of a workgroup, each with a part of the columns and sixteens of rows of weights.
+        ROWS_16: "matmul_tile16_triple" { tile: vary { BANDS: 1, PARTS: 4, GROUPS: 2 } },
+        ROWS_32: "matmul_tile32_triple" needs { threads: 192, workgroup_bytes: 19968 } { tile: vary { BANDS: 2, PARTS: 6, GROUPS: 2 } },
+        ROWS_64: "matmul_tile64_triple" { tile: vary { BANDS: 4, PARTS: 4, GROUPS: 2 } },
+    },
+}
+
+/// By sixteens of rows: 1, 2 and 4.
+const VARIANTS: [&Variant; 3] = [&ROWS_16, &ROWS_32, &ROWS_64];
+
+/// Two products of the same rows by weights of one format, and one by a weight of its own.
+#[derive(Clone, Debug)]
+pub struct MatmulTile64Triple {
+    pub pair: MatmulTile64Pair,
+    pub third: Product,
+}
+
+impl MatmulTile64Triple {
+    fn products(&self) -> [&Product; 3] {
+        let [a, b] = &self.pair.products;
+        [a, b, &self.third]
+    }
+}
+
+impl Operation for MatmulTile64Triple {
+    fn io(&self) -> Io {
+        Io { reads: self.third.io().reads, writes: self.products().map(|product| product.y).to_vec() }
+    }
+
+    fn work(&self, counts: Counts) -> Work {
+        self.products().iter().fold(Work::default(), |sum, product| sum.plus(product.work(counts)))
+    }
+}
+
+impl Lowering for MatmulTile64Triple {
+    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+        let [a, b, c] = self.products();
+        let scales = a.scales().map_or(Arg::None, Arg::from);
+        let biases = [a, b, c].iter().zip(0..).map(|(product, bit)| u32::from(product.bias.is_some()) << bit).sum();
+        let params = Params { k: a.w.cols, rows: a.y.shape.rows, n: a.w.rows, other_n: b.w.rows, third_n: c.w.rows, biases };
+        let bind = Bind {
+            x: a.x.into(),
+            scales,
+            w: a.w.into(),
+            other: b.w.into(),
+            third: c.w.into(),
+            bias: a.bias.into(),
+            other_bias: b.bias.into(),
+            third_bias: c.bias.into(),
+            y: a.y.into(),
+            other_y: b.y.into(),
+            third_y: c.y.into(),
+        };
+        let grid = Grid::PerRow { lead: fixed(1, 1), per_row: tiles(a) + tiles(b) + tiles(c) };
+        vec![bind.dispatch(VARIANTS[bands(a.y.shape.rows).ilog2() as usize], params, grid)]
+    }
+}

@@ -1,0 +1,106 @@
+//! Product of one row of 8-bit activations with a quantized weight matrix.
+
+use crate::graph::operation::{Io, Operation, Work};
+use crate::graph::record::Recorder;
+use crate::graph::tensor::{Counts, Shape, Tensor, Weight};
+use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
+use crate::kernel::format;
+use crate::kernel::split::parts;
+use crate::lower::matmul::product::{Operand, Product};
+use crate::lower::pack::pack_q8::BLOCK;
+
+kernel! {
+    MATMUL_VEC_Q8: "matmul_vec_q8",
+    wgsl: [
+        "matmul/matmul_vec_q8.wgsl", lanes, "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl",
+        "shared/grid.wgsl"
+    ],
+    params: Params { k: u32, row_base: u32, row_count: u32, has_bias: u32, exchange: u32 },
+    bindings: Bind { x: Read, w: Units, bias: Read, y: Write },
+    cpu: cpu_ref::matmul_vec,
+    nmse: 1e-10,
+    needs: { threads: 32, workgroup_bytes: 528 },
+    variants: {
+        // Threads to two rows. Of ordinary length.
+        LANES_32: "matmul_vec_q8" { lanes: vary { WG: 32 } },
+        // So long that fewer would go round several times, one load after the other: six subgroups, since rows of 8960 to 12288 are 140 to 192 steps.
+        LANES_192: "matmul_vec_q8_long" needs { threads: 192, workgroup_bytes: 3168 } { lanes: vary { WG: 192 } },
+        // Of more than 32 steps, which fewer would go round two and three times.
+        LANES_96: "matmul_vec_q8_middle" needs { threads: 96, workgroup_bytes: 1584 } { lanes: vary { WG: 96 } },
+    },
+}
+
+/// Weight rows per workgroup.
+const WEIGHT_ROWS: u32 = 2;
+
+/// Steps of 32 columns, or of 64 in formats with blocks of 256, above which 96 threads share a row instead of 32: with 1024 rows of 2048 and of 3072
+/// columns in Q8_0 in every layer, a token takes 1.8% less by 64 threads than by 32, and 1.7% less again by 96 (NVIDIA H200).
+const MIDDLE: u32 = 32;
+
+/// Rows of a weight to each workgroup that the device runs side by side, from which on there are workgroups enough: for fewer, more threads share a row.
+const MANY: u32 = 128;
+
+/// Whether a weight is read in units, and so can meet 8-bit activations.
+#[must_use]
+pub fn serves(w: Weight) -> bool {
+    w.cols.is_multiple_of(BLOCK) && format::format(w.ty).is_some_and(|f| f.units.is_some())
+}
+
+/// y = w x with `packed` activations of K elements; as [`crate::ops::matmul()`] otherwise.
+pub fn matmul_q8(rec: &mut Recorder<impl From<Product>>, w: Weight, packed: Tensor) -> Tensor {
+    assert_eq!(packed.shape.dim, w.cols / 8 * 3, "matmul_q8: {} packed words with a weight of {} columns", packed.shape.dim, w.cols);
+    let y = rec.make(Shape { heads: 1, dim: w.rows, ..packed.shape });
+    rec.push(Product { w, x: packed, operand: Operand::Q8, exact: false, bias: None, y });
+    y
+}
+
+/// The dispatches of a product with one row of packed activations, one for each part of the weight.
+pub fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
+    summed(op, op.bias.map(Arg::from), op.y, cx)
+}
+
+/// The same of `to` = product + `bias`.
+pub(crate) fn summed(op: &Product, bias: Option<Arg>, to: Tensor, cx: &Lower<'_>) -> Vec<Dispatch> {
+    let Weight { ty, rows: n, cols: k, .. } = op.w;
+    let one = |(part, range): (usize, std::ops::Range<u32>)| {
+        let w = Arg::Weight(op.w, part as u32);
+        let bind = Bind { x: op.x.into(), w, bias: bias.unwrap_or(Arg::None), y: to.into() };
+        let row_count = range.len() as u32;
+        let grid = Grid::PerRow { lead: op.x.shape, per_row: row_count.div_ceil(WEIGHT_ROWS) };
+        let (has_bias, exchange) = (u32::from(bias.is_some()), cx.caps.subgroup_size);
+        let steps = k / if ty.block_size() == 32 { 32 } else { 64 };
+        // Above the table's `vec_columns` six times as many threads share a row, so that rows of up to 12288 columns take one turn: 1536 rows of 12288 take
+        // 8.3 us by 32 threads and 7.0 by 128 in Q4_K, 11.2 and 9.1 in Q6_K; a token of a model with 8960 columns, 1.4% less by 192 than by 128 (NVIDIA H200).
+        let variant = match k > cx.caps.table.vec_columns {
+            true => &LANES_192,
+            false if steps > MIDDLE && n < MANY * cx.caps.table.workgroups => &LANES_96,
+            false => &LANES_32,
+        };
+        bind.dispatch(variant, Params { k, row_base: range.start, row_count, has_bias, exchange }, grid)
+    };
+    parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
+}
+
+/// h = a + product, by the same kernel, whose bias a is. Made by the planner, never recorded.
+#[derive(Clone, Debug)]
+pub struct MatmulVecAdd {
+    pub product: Product,
+    pub a: Tensor,
+    pub h: Tensor,
+}
+
+impl Operation for MatmulVecAdd {
+    fn io(&self) -> Io {
+        Io { reads: vec![self.product.x, self.a], writes: vec![self.h] }
+    }
+
+    fn work(&self, counts: Counts) -> Work {
+        self.product.work(counts)
+    }
+}
+
+impl Lowering for MatmulVecAdd {
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
+        summed(&self.product, Some(self.a.into()), self.h, cx)
+    }
+}

@@ -1,0 +1,139 @@
+//! Operations as a plan has them: recorded ones, and those that a plan makes of several; and the kernels that compute them.
+
+mod all;
+pub mod attention;
+pub mod matmul;
+pub mod norm;
+pub mod pack;
+pub mod primitive;
+mod recorded;
+
+use crate::graph::operation::{Io, Operation, Work};
+use crate::graph::tensor::Counts;
+use crate::kernel::dispatch::{Dispatch, Lower, Lowering};
+use crate::ops::Op;
+pub use all::{kernels, variants};
+use matmul::product::Product;
+use pack::{level_f16::LevelF16, pack_f16::PackF16, pack_q8::PackQ8};
+use primitive::Primitive;
+
+/// One operation of a plan: how it is computed on a device, and what it computes.
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub op: Lowered,
+    /// The operations whose work it does, in order. Their oracles, one after another, are its oracle: they round where it rounds.
+    pub parts: Vec<Primitive>,
+    pub layer: Option<u32>,
+}
+
+impl Node {
+    /// An operation that is one part.
+    pub fn of(part: impl Into<Primitive>, layer: Option<u32>) -> Self {
+        let part = part.into();
+        Self { op: part.clone().into(), parts: vec![part], layer }
+    }
+}
+
+macro_rules! lowered {
+    ($($family:ident :: $file:ident :: $name:ident,)*) => {
+        /// Every operation of a plan.
+        #[derive(Clone, Debug)]
+        pub enum Lowered {
+            Op(Op),
+            Product(Product),
+            PackQ8(PackQ8),
+            PackF16(PackF16),
+            LevelF16(LevelF16),
+            $($name($family::$file::$name)),*
+        }
+
+        $(impl From<$family::$file::$name> for Lowered {
+            fn from(op: $family::$file::$name) -> Self { Self::$name(op) }
+        })*
+
+        impl Operation for Lowered {
+            fn io(&self) -> Io {
+                match self {
+                    Self::Op(op) => op.io(),
+                    Self::Product(op) => op.io(),
+                    Self::PackQ8(op) => op.io(),
+                    Self::PackF16(op) => op.io(),
+                    Self::LevelF16(op) => op.io(),
+                    $(Self::$name(op) => op.io()),*
+                }
+            }
+
+            fn work(&self, counts: Counts) -> Work {
+                match self {
+                    Self::Op(op) => op.work(counts),
+                    Self::Product(op) => op.work(counts),
+                    Self::PackQ8(op) => op.work(counts),
+                    Self::PackF16(op) => op.work(counts),
+                    Self::LevelF16(op) => op.work(counts),
+                    $(Self::$name(op) => op.work(counts)),*
+                }
+            }
+        }
+
+        impl Lowering for Lowered {
+            fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
+                match self {
+                    Self::Op(op) => op.lower(cx),
+                    Self::Product(op) => op.lower(cx),
+                    Self::PackQ8(op) => op.lower(cx),
+                    Self::PackF16(op) => op.lower(cx),
+                    Self::LevelF16(op) => op.lower(cx),
+                    $(Self::$name(op) => op.lower(cx)),*
+                }
+            }
+        }
+    };
+}
+
+lowered! {
+    norm::norm_pack_q8::NormPackQ8,
+    norm::norm_pack_f16::NormPackF16,
+    matmul::matmul_tile128_glu::MatmulTile128Glu,
+    norm::norm_add::NormAdd,
+    pack::glu_pack_q8::GluPackQ8,
+    pack::glu_pack_f16::GluPackF16,
+    norm::norm_rope::NormRope,
+    norm::norm_rope_append::NormRopeAppend,
+    norm::norm_rope_heads::NormRopeHeads,
+    matmul::matmul_tile64_pair::MatmulTile64Pair,
+    matmul::matmul_tile64_triple::MatmulTile64Triple,
+    matmul::matmul_vec_group::MatmulGroup,
+    matmul::matmul_vec_glu::MatmulGlu,
+    matmul::matmul_vec_norm::MatmulVecNorm,
+    matmul::matmul_vec_q8::MatmulVecAdd,
+    matmul::norm_pack_matmul_vec::NormPackMatmulVec,
+    matmul::norm_pack_matmul_vec_glu::NormPackMatmulVecGlu,
+    matmul::norm_add_matmul_vec::NormAddMatmulVec,
+    matmul::norm_add_matmul_vec_glu::NormAddMatmulVecGlu,
+    matmul::glu_matmul_vec::GluMatmulVec,
+    attention::merge_matmul_vec::MergeMatmulVec,
+    attention::fused::AttentionSplit,
+    attention::attention_merge::AttentionMerge,
+    attention::fused::AttentionDecode,
+    attention::fused::AttentionDecodeRowsF16,
+    norm::add_rms_norm::AddRmsNorm,
+}
+
+impl From<Product> for Lowered {
+    fn from(op: Product) -> Self {
+        Self::Product(op)
+    }
+}
+
+impl From<Primitive> for Lowered {
+    fn from(part: Primitive) -> Self {
+        match part {
+            Primitive::Op(Op::Matmul(op)) => Self::Product((&op).into()),
+            Primitive::Op(op) => Self::Op(op),
+            Primitive::Product(op) => Self::Product(op),
+            Primitive::PackQ8(op) => Self::PackQ8(op),
+            Primitive::PackF16(op) => Self::PackF16(op),
+            Primitive::LevelF16(op) => Self::LevelF16(op),
+        }
+    }
+}

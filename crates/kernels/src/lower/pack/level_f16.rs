@@ -1,0 +1,62 @@
+//! Rows in f16 whose parts have scales of their own, brought to one scale each. Put there by the planner; recorded by parity cases.
+
+use crate::graph::host::Host;
+use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::record::Recorder;
+use crate::graph::tensor::{Shape, Tensor};
+use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
+
+kernel! {
+    LEVEL_F16: "level_f16",
+    wgsl: ["pack/level_f16.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
+    params: Params { dim: u32, rows: u32, each: u32 },
+    bindings: Bind { tops: Read, scales: Write, halves: Write },
+    cpu: cpu_ref::level_f16,
+    nmse: 1e-6,
+    needs: { threads: 256, workgroup_bytes: 5120 },
+}
+
+/// scales = the largest of each row's tops; halves = themselves, by what their part's top is of that. In place: whoever made the halves has no
+/// other readers.
+#[derive(Clone, Debug)]
+pub struct LevelF16 {
+    pub tops: Tensor,
+    pub scales: Tensor,
+    pub halves: Tensor,
+}
+
+/// Levels `halves` [T, D / 2] (words) in place, of which every D / B elements were divided by one of `tops` [T, B]; returns the scales [T, 1], as
+/// [`cpu_ref::level_f16`] does it. D / B is a multiple of 4.
+pub fn level_f16(rec: &mut Recorder<impl From<LevelF16>>, tops: Tensor, halves: Tensor) -> Tensor {
+    let (dim, parts) = (2 * halves.shape.width(), tops.shape.width());
+    assert!(dim.is_multiple_of(4 * parts), "level_f16 of rows of {dim} in {parts} parts");
+    let scales = rec.make(Shape { heads: 1, dim: 1, ..halves.shape });
+    rec.push(LevelF16 { tops, scales, halves });
+    scales
+}
+
+impl Operation for LevelF16 {
+    fn io(&self) -> Io {
+        Io { reads: vec![self.tops, self.halves], writes: vec![self.scales, self.halves] }
+    }
+}
+
+impl Lowering for LevelF16 {
+    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+        let shape = self.halves.shape;
+        let dim = 2 * shape.width();
+        let params = Params { dim, rows: shape.rows, each: dim / self.tops.shape.width() };
+        let bind = Bind { tops: self.tops.into(), scales: self.scales.into(), halves: self.halves.into() };
+        vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: 1 })]
+    }
+}
+
+impl Reference for LevelF16 {
+    fn reference(&self, host: &mut Host<'_>) {
+        let (mut scales, mut words) = (host.take(self.scales), host.u32(self.halves).to_vec());
+        let (k, parts) = (2 * self.halves.shape.width() as usize, self.tops.shape.width() as usize);
+        cpu_ref::level_f16(host.f32(self.tops), k, k / parts, &mut scales, &mut words);
+        host.put(self.scales, scales);
+        host.put_u32(self.halves, words);
+    }
+}

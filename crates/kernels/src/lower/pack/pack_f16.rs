@@ -1,0 +1,114 @@
+//! Activations in f16, scaled by row, for the products of many rows. Put there by the planner; recorded by parity cases.
+
+use crate::graph::host::Host;
+use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::record::Recorder;
+use crate::graph::tensor::{Element, Shape, Tensor};
+use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
+
+kernel! {
+    PACK_F16: "pack_f16",
+    wgsl: ["pack/pack_f16.wgsl", "shared/half_scale.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
+    params: Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32, scaled: u32 },
+    bindings: Bind { x: Read, scales: Write, halves: Write },
+    cpu: cpu_ref::pack_f16,
+    nmse: 1e-6,
+    needs: { threads: 256, workgroup_bytes: 5120 },
+}
+
+/// scales = the power of two of each row's largest magnitude, or ones; halves = the rows divided by them.
+#[derive(Clone, Debug)]
+pub struct PackF16 {
+    pub x: Tensor,
+    pub scales: Tensor,
+    pub halves: Tensor,
+    /// Rows that lie together, 16 columns at a time, as [`crate::lower::matmul::matmul_tile64`] reads them; or 0, whole rows.
+    pub slab: u32,
+    /// Whether rows are scaled: those of which it is known that f16 holds them need not be.
+    pub scaled: bool,
+}
+
+/// Columns of a slab.
+const COLUMNS: u32 = 16;
+
+/// The shapes of the scales and, in words, of the halves of `x`.
+#[must_use]
+pub fn packed_shapes(x: Shape) -> [Shape; 2] {
+    [Shape { heads: 1, dim: 1, ..x }, Shape { heads: 1, dim: x.width() / 2, ..x }]
+}
+
+/// Vectors of four from row to row and from one 16 columns to the next, of the halves of `x` in slabs of so many rows, or in whole rows.
+pub(crate) fn pitches(x: Shape, slab: u32) -> (u32, u32) {
+    if slab > 0 { (COLUMNS / 4, slab * COLUMNS / 4) } else { (x.width() / 4, COLUMNS / 4) }
+}
+
+/// `x` [T, D], D a multiple of 4, as [`cpu_ref::pack_f16`] packs it: the scales [T, 1] f32 and the halves [T, D / 2] words.
+pub fn pack_f16(rec: &mut Recorder<impl From<PackF16>>, x: Tensor) -> (Tensor, Tensor) {
+    packed(rec, x, true)
+}
+
+/// The same without scales, which are ones: of rows that f16 holds as they are.
+pub fn pack_f16_as_is(rec: &mut Recorder<impl From<PackF16>>, x: Tensor) -> (Tensor, Tensor) {
+    packed(rec, x, false)
+}
+
+pub(crate) fn packed(rec: &mut Recorder<impl From<PackF16>>, x: Tensor, scaled: bool) -> (Tensor, Tensor) {
+    assert!(x.shape.width().is_multiple_of(4), "pack_f16 of rows of {}", x.shape.width());
+    let [of_scales, of_halves] = packed_shapes(x.shape);
+    let (scales, halves) = (rec.make(of_scales), rec.make_of(Element::F16, of_halves));
+    rec.push(PackF16 { x, scales, halves, slab: 0, scaled });
+    (scales, halves)
+}
+
+impl Operation for PackF16 {
+    fn io(&self) -> Io {
+        Io { reads: vec![self.x], writes: vec![self.scales, self.halves] }
+    }
+}
+
+impl Lowering for PackF16 {
+    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+        let shape = self.x.shape;
+        let (row_pitch, slab_pitch) = pitches(shape, self.slab);
+        let params = Params { dim: shape.width(), rows: shape.rows, row_pitch, slab_pitch, scaled: u32::from(self.scaled) };
+        let bind = Bind { x: self.x.into(), scales: self.scales.into(), halves: self.halves.into() };
+        vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: 1 })]
+    }
+}
+
+impl Reference for PackF16 {
+    fn reference(&self, host: &mut Host<'_>) {
+        let k = self.x.shape.width() as usize;
+        let mut scales = host.take(self.scales);
+        let mut words = vec![0; host.f32(self.x).len() / 2];
+        if self.scaled {
+            cpu_ref::pack_f16(host.f32(self.x), k, &mut scales, &mut words);
+        } else {
+            scales.fill(1.0);
+            cpu_ref::pack_f16_as_is(host.f32(self.x), &mut words);
+        }
+        if self.slab > 0 {
+            let mut slabs = vec![0; self.slab as usize * k / 2];
+            words.iter().enumerate().for_each(|(n, word)| slabs[place(n / (k / 2), n % (k / 2), k, self.slab)] = *word);
+            words = slabs;
+        }
+        host.put(self.scales, scales);
+        host.put_u32(self.halves, words);
+    }
+}
+
+/// Where the word `pair` of row `t` lies among those of rows of `k` elements, in slabs of so many rows or in whole rows.
+fn place(t: usize, pair: usize, k: usize, slab: u32) -> usize {
+    let (columns, slab) = (COLUMNS as usize / 2, slab as usize);
+    if slab > 0 { pair / columns * slab * columns + t * columns + pair % columns } else { t * k / 2 + pair }
+}
+
+/// The values that packed rows stand for, [T, k]: in whole rows, or in slabs of so many.
+pub(crate) fn unpacked(scales: &[f32], words: &[u32], k: usize, slab: u32) -> Vec<f32> {
+    let rows = scales.len();
+    let word = |n: usize| words[place(n / (k / 2), n % (k / 2), k, slab)];
+    let ordered: Vec<u32> = (0..rows * k / 2).map(word).collect();
+    let mut x = vec![0.0; rows * k];
+    cpu_ref::unpack_f16(scales, &ordered, k, &mut x);
+    x
+}

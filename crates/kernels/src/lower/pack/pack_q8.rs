@@ -1,0 +1,67 @@
+//! Activations in 8 bits for the products of quantized weights. Put there by the planner; recorded by parity cases.
+
+use crate::graph::host::Host;
+use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::record::Recorder;
+use crate::graph::tensor::{Element, Shape, Tensor};
+use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
+
+kernel! {
+    PACK_Q8: "pack_q8",
+    wgsl: ["pack/pack_q8.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/grid.wgsl"],
+    params: Params { k: u32, rows: u32 },
+    bindings: Bind { x: Read, packed: Write },
+    cpu: cpu_ref::pack_q8,
+    nmse: 1e-10,
+    needs: { threads: 128, workgroup_bytes: 1536 },
+}
+
+const WG: u32 = 128;
+
+/// Elements that share a scale.
+pub const BLOCK: u32 = 32;
+
+/// packed = the blocks of x as quants and scales.
+#[derive(Clone, Debug)]
+pub struct PackQ8 {
+    pub x: Tensor,
+    pub packed: Tensor,
+}
+
+/// The shape, in words, that rows of `x` take when packed.
+#[must_use]
+pub fn packed_shape(x: Shape) -> Shape {
+    Shape { heads: 1, dim: x.width() / 8 * 3, ..x }
+}
+
+/// `x` [T, K] f32, K a multiple of 32, as [`cpu_ref::pack_q8`] packs it; [T, 3 K / 8] words.
+pub fn pack_q8(rec: &mut Recorder<impl From<PackQ8>>, x: Tensor) -> Tensor {
+    assert!(x.shape.width().is_multiple_of(BLOCK), "pack_q8 of rows of {}", x.shape.width());
+    let packed = rec.make_of(Element::Q8, packed_shape(x.shape));
+    rec.push(PackQ8 { x, packed });
+    packed
+}
+
+impl Operation for PackQ8 {
+    fn io(&self) -> Io {
+        Io { reads: vec![self.x], writes: vec![self.packed] }
+    }
+}
+
+impl Lowering for PackQ8 {
+    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+        let shape = self.x.shape;
+        let params = Params { k: shape.width(), rows: shape.rows };
+        let grid = Grid::Elements { lead: shape, workgroup: WG, per_thread: 4 };
+        vec![Bind { x: self.x.into(), packed: self.packed.into() }.dispatch(params, grid)]
+    }
+}
+
+impl Reference for PackQ8 {
+    fn reference(&self, host: &mut Host<'_>) {
+        let rows = self.x.shape.rows_at(host.counts()) as usize;
+        let mut words = vec![0; rows * self.packed.shape.dim as usize];
+        cpu_ref::pack_q8(host.f32(self.x), self.x.shape.width() as usize, &mut words);
+        host.put_u32(self.packed, words);
+    }
+}

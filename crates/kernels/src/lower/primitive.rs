@@ -1,0 +1,85 @@
+//! Operations with an oracle: what may be recorded, and what plans put beside it to round activations.
+
+use super::matmul::product::Product;
+use super::pack::level_f16::LevelF16;
+use super::pack::pack_f16::PackF16;
+use super::pack::pack_q8::PackQ8;
+use crate::graph::host::Host;
+use crate::graph::operation::{Io, Operation, Reference, Work};
+use crate::graph::tensor::Counts;
+use crate::ops;
+use crate::ops::{Op, each_op};
+
+/// An operation with an oracle. Plans are made of these, and parity cases record any of them.
+#[derive(Clone, Debug)]
+pub enum Primitive {
+    Op(Op),
+    Product(Product),
+    PackQ8(PackQ8),
+    PackF16(PackF16),
+    LevelF16(LevelF16),
+}
+
+impl Operation for Primitive {
+    fn io(&self) -> Io {
+        match self {
+            Self::Op(op) => op.io(),
+            Self::Product(op) => op.io(),
+            Self::PackQ8(op) => op.io(),
+            Self::PackF16(op) => op.io(),
+            Self::LevelF16(op) => op.io(),
+        }
+    }
+
+    fn work(&self, counts: Counts) -> Work {
+        match self {
+            Self::Op(op) => op.work(counts),
+            Self::Product(op) => op.work(counts),
+            Self::PackQ8(op) => op.work(counts),
+            Self::PackF16(op) => op.work(counts),
+            Self::LevelF16(op) => op.work(counts),
+        }
+    }
+}
+
+impl Reference for Primitive {
+    fn reference(&self, host: &mut Host<'_>) {
+        match self {
+            Self::Op(op) => op.reference(host),
+            Self::Product(op) => op.reference(host),
+            Self::PackQ8(op) => op.reference(host),
+            Self::PackF16(op) => op.reference(host),
+            Self::LevelF16(op) => op.reference(host),
+        }
+    }
+}
+
+impl From<Op> for Primitive {
+    fn from(op: Op) -> Self {
+        Self::Op(op)
+    }
+}
+
+macro_rules! from_ops {
+    ($($file:ident :: $name:ident,)*) => {
+        $(impl From<ops::$file::$name> for Primitive {
+            fn from(op: ops::$file::$name) -> Self {
+                Self::Op(op.into())
+            }
+        })*
+    };
+}
+
+each_op!(from_ops);
+
+macro_rules! from {
+    ($($name:ident),*) => {
+        $(impl From<$name> for Primitive {
+            fn from(op: $name) -> Self {
+                Self::$name(op)
+            }
+        })*
+    };
+}
+
+from!(Product, PackQ8, PackF16, LevelF16);

@@ -1,0 +1,126 @@
+//! What a device reaches here and now: reading, multiplying, dispatching, and moving bytes to and from the host.
+
+mod chain;
+mod stream;
+
+use crate::caps::Class;
+use crate::device::Device;
+use crate::error::Error;
+use crate::exec::readback::Pool;
+use std::time::{Duration, Instant};
+
+/// The rates of one device; the roofs that profiles and benches are held against.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// Reading memory in long streams, 10^9 bytes per second.
+    pub read_gb_per_s: f64,
+    /// The matrix product with f16 weights, 10^12 operations per second.
+    pub matrix_tflop_per_s: f64,
+    /// A small dispatch that waits for the one before it, microseconds.
+    pub dispatch_us: f64,
+    pub transfer: Transfer,
+}
+
+/// Between the host's memory and the device's.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Transfer {
+    /// From a slice to a buffer, 10^9 bytes per second.
+    pub write_gb_per_s: f64,
+    /// From a buffer to a vector, 10^9 bytes per second.
+    pub read_gb_per_s: f64,
+    /// Submitting one copy of a few bytes and reading them, microseconds.
+    pub round_trip_us: f64,
+}
+
+/// How much is read, multiplied and moved.
+struct Sizes {
+    read_bytes: u64,
+    /// Numbers of workgroups to read with, each a divisor of the last.
+    grids: &'static [u32],
+    transfer_bytes: u64,
+    matrix: u32,
+    matrix_rows: u32,
+    dispatches: u32,
+}
+
+/// Of any device but a software one: many times its caches, up to a quarter of its memory.
+const SIZES: Sizes =
+    Sizes { read_bytes: 1 << 30, grids: &[2048, 4096, 8192], transfer_bytes: 32 << 20, matrix: 4096, matrix_rows: 2048, dispatches: 1024 };
+const SOFTWARE: Sizes =
+    Sizes { read_bytes: 64 << 20, grids: &[64], transfer_bytes: 16 << 20, matrix: 256, matrix_rows: 64, dispatches: 128 };
+
+/// Measurements of which the median counts.
+const SAMPLES: usize = 5;
+/// What one sample should take: long beside the cost of a submission, short beside a person's patience.
+const SAMPLE_SECONDS: f64 = 0.02;
+/// Clocks rise under load for about so long.
+pub(crate) const WARM_UP: Duration = Duration::from_millis(100);
+
+/// Measures a device, in one to two seconds and at most a quarter of its free memory.
+///
+/// # Errors
+/// Allocation errors and loss of the device.
+pub fn measure(device: &Device) -> Result<Measured, Error> {
+    let mut sizes = if device.adapter().class == Class::Software { SOFTWARE } else { SIZES };
+    if let Some(memory) = device.memory() {
+        sizes.read_bytes = sizes.read_bytes.min(memory.available_bytes / 4);
+    }
+    Ok(Measured {
+        read_gb_per_s: stream::read(device, &sizes)?,
+        matrix_tflop_per_s: chain::matrix(device, &sizes)?,
+        dispatch_us: chain::dispatch(device, &sizes)?,
+        transfer: transfer(device, &sizes)?,
+    })
+}
+
+fn median(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}
+
+/// The median of several, each of which may fail.
+fn sampled(sample: impl FnMut() -> Result<f64, Error>) -> Result<f64, Error> {
+    Ok(median(std::iter::repeat_with(sample).take(SAMPLES).collect::<Result<_, _>>()?))
+}
+
+/// The least of several: what else the machine does adds to a time, and must not turn a difference of two around.
+fn least(mut sample: impl FnMut() -> Result<f64, Error>) -> Result<f64, Error> {
+    (0..SAMPLES).try_fold(f64::INFINITY, |least, _| Ok(least.min(sample()?)))
+}
+
+/// Seconds from submitting these commands to their end.
+pub(crate) fn seconds(device: &Device, commands: wgpu::CommandBuffer) -> Result<f64, Error> {
+    device.flush()?;
+    let began = Instant::now();
+    let submission = device.0.queue.submit([commands]);
+    let wait = wgpu::PollType::Wait { submission_index: Some(submission), timeout: None };
+    let waited = device.0.device.poll(wait);
+    let seconds = began.elapsed().as_secs_f64();
+    device.check("measuring")?;
+    waited.map_err(|e| Error::Device { what: "measuring".to_string(), reason: e.to_string() })?;
+    Ok(seconds.max(1e-9))
+}
+
+fn transfer(device: &Device, sizes: &Sizes) -> Result<Transfer, Error> {
+    let bytes = sizes.transfer_bytes;
+    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
+    let buffer = device.buffer("a transfer", bytes, usage)?;
+    let host = vec![0x5a_u8; bytes as usize];
+    let written = sampled(|| {
+        let began = Instant::now();
+        device.0.queue.write_buffer(&buffer, 0, &host);
+        device.flush()?;
+        Ok(began.elapsed().as_secs_f64())
+    })?;
+    let reading = |bytes| {
+        let pool = Pool::new(device, bytes);
+        sampled(|| {
+            let began = Instant::now();
+            let encoder = device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            device.read(&pool, encoder, &buffer)?.wait()?;
+            Ok(began.elapsed().as_secs_f64())
+        })
+    };
+    let gb_per_s = |seconds: f64| bytes as f64 / seconds.max(1e-9) / 1e9;
+    Ok(Transfer { write_gb_per_s: gb_per_s(written), read_gb_per_s: gb_per_s(reading(bytes)?), round_trip_us: reading(16)? * 1e6 })
+}

@@ -1,0 +1,161 @@
+//! A recording of one operation, with everything that it runs on.
+
+use super::Matrix;
+use crate::device::executor::Executor;
+use crate::error::Error;
+use crate::exec::Watch;
+use crate::exec::states::States;
+use crate::exec::weights::{TensorBytes, Weights};
+use crate::graph::input::StepInput;
+use crate::graph::record::Recorder;
+use crate::graph::tensor::{Counts, Lead, Shape, StateKind, Tensor, Weight};
+use crate::lower::primitive::Primitive;
+use crate::plan::PlanOptions;
+use std::sync::Arc;
+
+pub struct Call {
+    operation: &'static str,
+    executor: Executor,
+    rows: usize,
+    kinds: Vec<StateKind>,
+    weights: Weights,
+    pub rec: Recorder<Primitive>,
+    pub input: StepInput,
+}
+
+pub fn argument(operation: &'static str, problem: &'static str) -> Error {
+    Error::Argument { operation, problem }
+}
+
+impl Call {
+    /// A call of `rows` rows, at positions 0, 1, 2, .. of one sequence.
+    pub fn new(operation: &'static str, on: impl Into<Executor>, rows: usize, kinds: &[StateKind]) -> Result<Self, Error> {
+        let count = u32::try_from(rows).map_err(|_| argument(operation, "there are more than 2^32 rows"))?;
+        let executor = on.into();
+        let (weights, rec) = (Weights::new(&executor), Recorder::new(Counts { step: count, out: 0 }, kinds));
+        let input = StepInput { positions: (0..count).collect(), sequences: vec![0; rows], ..StepInput::default() };
+        Ok(Self { operation, executor, rows, kinds: kinds.to_vec(), weights, rec, input })
+    }
+
+    /// A call with as many rows as `x` has of `dim` elements.
+    pub fn rows(operation: &'static str, on: impl Into<Executor>, x: &[f32], dim: usize) -> Result<Self, Error> {
+        Self::rows_in(operation, on, x, dim, &[])
+    }
+
+    /// The same over states.
+    pub fn rows_in(operation: &'static str, on: impl Into<Executor>, x: &[f32], dim: usize, kinds: &[StateKind]) -> Result<Self, Error> {
+        Self::new(operation, on, x.len().checked_div(dim).unwrap_or(0), kinds)
+    }
+
+    /// An operation that makes each element from one.
+    pub fn each(
+        operation: &'static str,
+        on: impl Into<Executor>,
+        x: &[f32],
+        op: impl FnOnce(&mut Recorder<Primitive>, Tensor) -> Tensor,
+    ) -> Result<Vec<f32>, Error> {
+        let mut call = Self::new(operation, on, 1, &[])?;
+        let x = call.tensor("x", x, x.len())?;
+        let y = op(&mut call.rec, x);
+        call.run(y)
+    }
+
+    /// An operation that makes each element from two.
+    pub fn pair(
+        operation: &'static str,
+        on: impl Into<Executor>,
+        of: [(&'static str, &[f32]); 2],
+        op: impl FnOnce(&mut Recorder<Primitive>, Tensor, Tensor) -> Tensor,
+    ) -> Result<Vec<f32>, Error> {
+        let mut call = Self::new(operation, on, 1, &[])?;
+        let width = of[0].1.len();
+        let (a, b) = (call.tensor(of[0].0, of[0].1, width)?, call.tensor(of[1].0, of[1].1, width)?);
+        let y = op(&mut call.rec, a, b);
+        call.run(y)
+    }
+
+    fn fits(&self, name: &'static str, found: usize, expected: usize) -> Result<(), Error> {
+        let operation = self.operation;
+        if found == expected { Ok(()) } else { Err(Error::Shape { operation, name, expected, found }) }
+    }
+
+    /// A dimension as kernels count.
+    fn dim(&self, n: usize) -> Result<u32, Error> {
+        u32::try_from(n).map_err(|_| argument(self.operation, "a row has more than 2^32 elements"))
+    }
+
+    /// A tensor [rows, dim] of these values.
+    pub fn tensor(&mut self, name: &'static str, values: &[f32], dim: usize) -> Result<Tensor, Error> {
+        self.fits(name, values.len(), self.rows * dim)?;
+        let shape = Shape::new(Lead::Step, self.rec.capacity().step, self.dim(dim)?);
+        if let Executor::Gpu(device) = &self.executor {
+            let (bytes, limit) = (4 * shape.elements(), device.caps().max_binding_bytes);
+            if bytes > limit {
+                return Err(Error::BindingTooLarge { what: name.to_string(), bytes, limit });
+            }
+        }
+        self.input.host.push(values.to_vec());
+        Ok(self.rec.host_input(self.input.host.len() as u32 - 1, shape))
+    }
+
+    /// A row that stays the same for all rows.
+    pub fn vector(&mut self, name: &'static str, values: &[f32], dim: usize) -> Result<Weight, Error> {
+        self.fits(name, values.len(), dim)?;
+        self.dim(dim)?;
+        self.weights.vector(name, values.to_vec())
+    }
+
+    pub fn matrix(&mut self, name: &'static str, matrix: Matrix<'_>) -> Result<Weight, Error> {
+        let Matrix { ty, rows, cols, bytes } = matrix;
+        if rows == 0 || cols == 0 {
+            return Err(argument(self.operation, "the matrix is empty"));
+        }
+        let row_bytes = ty.row_bytes(cols).ok_or_else(|| argument(self.operation, "a row of the matrix is not of whole blocks"))?;
+        let expected = row_bytes.checked_mul(rows).ok_or_else(|| argument(self.operation, "the matrix is larger than memory"))?;
+        if bytes.len() != expected {
+            return Err(Error::Bytes { operation: self.operation, name, expected, found: bytes.len() });
+        }
+        self.weights.matrix(name, ty, self.dim(rows)?, self.dim(cols)?, &TensorBytes::Owned(bytes.into()))
+    }
+
+    pub fn states(&self, capacity: usize) -> Result<States, Error> {
+        States::new(&self.executor, &self.kinds, 1, self.dim(capacity.max(1))?)
+    }
+
+    pub fn run(self, y: Tensor) -> Result<Vec<f32>, Error> {
+        self.words(y).map(bytemuck::cast_vec)
+    }
+
+    pub fn words(self, y: Tensor) -> Result<Vec<u32>, Error> {
+        let mut states = self.states(1)?;
+        self.run_in(&mut states, Some(y))
+    }
+
+    /// Runs and gives the words of two values.
+    pub fn words_of(mut self, values: [Tensor; 2]) -> Result<[Vec<u32>; 2], Error> {
+        if self.rows == 0 {
+            return Ok([vec![], vec![]]);
+        }
+        values.iter().for_each(|&value| {
+            self.rec.output(value);
+        });
+        let mut states = self.states(1)?;
+        let mut plan = self.executor.plan(self.rec, &Arc::new(self.weights), &PlanOptions::default())?;
+        let mut outputs = plan.run(&mut states, &self.input, Watch::default())?.wait()?.0;
+        let second = outputs.pop().unwrap_or_default();
+        Ok([outputs.pop().unwrap_or_default(), second])
+    }
+
+    /// Runs and gives the words of `y`; nothing runs where there is nothing to compute.
+    pub fn run_in(mut self, states: &mut States, y: Option<Tensor>) -> Result<Vec<u32>, Error> {
+        if self.rows == 0 || y.is_some_and(|y| y.shape.width() == 0) {
+            return Ok(vec![]);
+        }
+        if let Some(y) = y {
+            self.rec.output(y);
+        }
+        let mut plan = self.executor.plan(self.rec, &Arc::new(self.weights), &PlanOptions::default())?;
+        let outputs = plan.run(states, &self.input, Watch::default())?.wait()?;
+        Ok(outputs.0.into_iter().next().unwrap_or_default())
+    }
+}

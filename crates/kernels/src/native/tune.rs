@@ -1,0 +1,293 @@
+//! Measures where one kernel takes over from another on the device at hand, for a [`Table`] of its own.
+
+mod probe;
+#[cfg(test)]
+mod tests;
+
+use crate::caps::table::{Table, Threshold};
+use crate::caps::{Caps, Class};
+use crate::device::Device;
+use crate::error::Error;
+use crate::exec::weights::Weights;
+use crate::lower::attention::ladder::reach_of_whole_heads;
+use crate::native::measure::WARM_UP;
+pub use probe::Shapes;
+use probe::{Layers, Planned, Probe};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// One comparison: with a threshold at `at`, and with what else was tried beside it.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Try {
+    /// The number that was tried.
+    pub at: u32,
+    /// Seconds of the probe where the threshold is `at`; per row of it where rows are what is chosen.
+    pub with_s: f64,
+    /// Where it is one less and the next kernel serves; of a number without order, where it is what it was.
+    pub without_s: f64,
+    /// How far two halves of the runs lie apart, as a part of the time.
+    pub noise: f64,
+}
+
+/// What is known of a threshold.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    pub threshold: &'static Threshold,
+    /// What the table of the device said.
+    pub was: u32,
+    pub chosen: u32,
+    pub tries: Vec<Try>,
+    /// Whether all was tried that there was to try.
+    pub whole: bool,
+}
+
+/// What [`tune`] found.
+#[derive(Clone, Debug)]
+pub struct Tuned {
+    pub table: Table,
+    pub trials: Vec<Trial>,
+}
+
+impl Tuned {
+    /// Whether the time sufficed for everything.
+    #[must_use]
+    pub fn whole(&self) -> bool {
+        self.trials.iter().all(|trial| trial.whole)
+    }
+}
+
+/// What gains less, noise apart, is not worth a change: as much lies between two plans of the same.
+const MARGIN: f64 = 0.03;
+
+/// The same for chunks: what a prompt has beside the products of a layer gains from larger ones, too.
+const CHUNK_MARGIN: f64 = 0.1;
+
+/// Runs of which the fastest counts, since what else a machine does only adds to a time: at least, usually, and where that takes no time.
+const RUNS: [u32; 3] = [2, 5, 25];
+
+/// What more than the usual runs may take.
+const LONG: Duration = Duration::from_millis(100);
+
+/// How the number of a threshold is found.
+#[derive(Copy, Clone)]
+enum How {
+    /// The rising points at which the kernel that it is for is timed beside the next one.
+    UpTo(&'static [u32], fn(&Shapes, &Caps, u32) -> Probe),
+    /// Numbers that are tried beside the one in force, and the rows that a probe of one has.
+    Best(&'static [u32], fn(&Shapes, &Caps, u32) -> Probe, fn(u32) -> u32, f64),
+}
+
+/// In the order of what they are worth, should the time not suffice for all.
+const SEARCHES: [(&str, How); 12] = [
+    ("q8_rows", How::UpTo(&[1, 2, 4, 8, 16, 32], mlp)),
+    ("tile64_rows", How::UpTo(&[16, 32, 48, 64], mlp)),
+    (
+        "decode_keys",
+        How::UpTo(&[64, 128, 256, 512, 768, 1024, 1536, 2048], |shapes, caps, keys| Probe::Attention {
+            keys: reach_of_whole_heads(shapes.head_dim, caps, keys),
+            window: None,
+        }),
+    ),
+    ("split_workgroups", How::Best(&[16, 128, 256, 512, 1024], |_, _, _| Probe::Attention { keys: 4096, window: None }, |_| 1, MARGIN)),
+    ("norm_columns", How::UpTo(&[1, 2, 3, 4, 6, 8], |shapes, _, n| Probe::Mlp { rows: 1, width: shapes.width, hidden: n * shapes.width })),
+    ("glu_columns", How::UpTo(&[1024, 1536, 2048, 2560, 4096], |shapes, _, width| Probe::Mlp { rows: 2048, width, hidden: shapes.hidden })),
+    ("vec_columns", How::UpTo(&[1024, 2048, 4096, 8192], |_, _, n| Probe::Mlp { rows: 1, width: (n / 8).max(256), hidden: n })),
+    ("prologue_columns", How::UpTo(&[512, 768, 1024, 1536], |_, _, width| Probe::Group { width })),
+    ("glu_prologue_columns", How::UpTo(&[512, 768, 1024], |_, _, width| Probe::Mlp { rows: 1, width, hidden: 3 * width })),
+    ("workgroups", How::Best(&[32, 64, 256], |shapes, caps, _| mlp(shapes, caps, 32), |_| 1, MARGIN)),
+    // Where a window is attended to by one kernel up to some position, and in parts beyond it.
+    ("window_keys", How::UpTo(&[64, 128, 256, 512], |_, _, keys| Probe::Attention { keys, window: Some(512) })),
+    ("chunk", How::Best(&[512, 1024, 2048], mlp, |rows| rows, CHUNK_MARGIN)),
+];
+
+fn mlp(shapes: &Shapes, _: &Caps, rows: u32) -> Probe {
+    Probe::Mlp { rows, width: shapes.width, hidden: shapes.hidden }
+}
+
+/// Times candidates of every threshold at these shapes, or at those that suit the device, until `budget` is used up; what is left then, or from
+/// the moment on at which `report` says no, keeps the number of the device's table. `report` gets a name and how much is done, of how much.
+///
+/// Another number than that is chosen only where it was measured to be faster by more than 3%, of `chunk` 10%, and by more than the noise. The last
+/// comparison that begins may take longer than the budget by building its kernels; the first one that begins is finished.
+///
+/// # Errors
+/// Allocation errors and loss of the device.
+pub fn tune(device: &Device, shapes: Option<Shapes>, budget: Duration, report: Report<'_>) -> Result<Tuned, Error> {
+    let shapes = shapes.unwrap_or(match device.adapter().class {
+        Class::Discrete => Shapes::LARGE,
+        Class::Software => Shapes::TINY,
+        Class::Integrated | Class::Virtual | Class::Unknown => Shapes::SMALL,
+    });
+    let mut searches = vec![];
+    for (name, how) in SEARCHES {
+        let search = Search { threshold: Threshold::named(name), how, shapes };
+        let points = search.points(device)?;
+        searches.push((search, points));
+    }
+    let deadline = Instant::now() + budget;
+    let mut left = searches.iter().filter(|(_, points)| !points.is_empty()).count() as u32;
+    let mut timer = Timer { device, until: deadline, weights: None, warm: false };
+    let mut tuned = Tuned { table: device.caps().table, trials: vec![] };
+    for (done, (search, points)) in searches.iter().enumerate() {
+        let (threshold, was) = (search.threshold, search.threshold.of(tuned.table));
+        // What one leaves of its share, the next ones have.
+        timer.until = Instant::now() + deadline.saturating_duration_since(Instant::now()) / left.max(1);
+        left -= u32::from(!points.is_empty());
+        let mut go_on = || report(threshold.name, done, SEARCHES.len());
+        let tries = timer.tries(search, points, tuned.table, &mut go_on)?;
+        let lost = matches!(search.how, How::UpTo(..)) && tries.last().is_some_and(|tried| tried.surely(-tried.gain(), MARGIN));
+        let whole = lost || tries.len() == points.len();
+        let chosen = match search.how {
+            How::UpTo(..) => last_served(&tries, was),
+            How::Best(.., margin) => fastest(&tries, was, margin),
+        };
+        tuned.table = threshold.set(tuned.table, chosen);
+        tuned.trials.push(Trial { threshold, was, chosen, tries, whole });
+    }
+    Ok(tuned)
+}
+
+/// Hears what is being measured, how much is done and of how much; whether to go on.
+pub type Report<'a> = &'a mut dyn FnMut(&str, usize, usize) -> bool;
+
+/// The last point that the kernel serves: the one it was, unless the next kernel was faster there, or this one beyond.
+fn last_served(tries: &[Try], was: u32) -> u32 {
+    let serves = |tried: &&Try| match tried.gain() {
+        gain if tried.surely(gain, MARGIN) => true,
+        gain if tried.surely(-gain, MARGIN) => false,
+        _ => tried.at <= was,
+    };
+    let served = tries.iter().take_while(serves).count();
+    let last = served.checked_sub(1).map(|n| tries[n].at);
+    match tries.get(served) {
+        // Somewhere before this point the next kernel took over.
+        Some(next) if next.at <= was => last.unwrap_or(0),
+        _ => last.map_or(was, |last| last.max(was)),
+    }
+}
+
+/// The number that was fastest beside what it was, if that is worth it.
+fn fastest(tries: &[Try], was: u32, margin: f64) -> u32 {
+    let best = tries.iter().filter(|tried| tried.surely(tried.gain(), margin)).max_by(|a, b| a.gain().total_cmp(&b.gain()));
+    best.map_or(was, |tried| tried.at)
+}
+
+impl Try {
+    /// What of the time is saved by this number, 0 to 1; below 0 for what is lost.
+    #[must_use]
+    pub fn gain(&self) -> f64 {
+        (self.without_s - self.with_s) / self.without_s.max(self.with_s)
+    }
+
+    /// Whether so much is more than a margin and the noise.
+    fn surely(&self, gain: f64, margin: f64) -> bool {
+        gain > margin + self.noise
+    }
+}
+
+/// What is timed, planned by which table, and how many rows share the time.
+type Side = (Layers, Table, u32);
+
+struct Search {
+    threshold: &'static Threshold,
+    how: How,
+    shapes: Shapes,
+}
+
+impl Search {
+    /// What is timed for a point, and beside it.
+    fn sides(&self, at: u32, caps: &Caps) -> [Side; 2] {
+        let table = caps.table;
+        let side = |probe: Probe, value, rows| (Layers { probe, shapes: self.shapes }, self.threshold.set(table, value), rows);
+        match self.how {
+            How::UpTo(_, probe) => [at, at - 1].map(|value| side(probe(&self.shapes, caps, at), value, 1)),
+            How::Best(_, probe, rows, _) => {
+                [at, self.threshold.of(table)].map(|value| side(probe(&self.shapes, caps, value), value, rows(value)))
+            }
+        }
+    }
+
+    /// The points at which a device has a choice: both sides would run other kernels, or other grids.
+    fn points(&self, device: &Device) -> Result<Vec<u32>, Error> {
+        let (How::UpTo(points, _) | How::Best(points, ..)) = self.how;
+        let mut differing = vec![];
+        for &at in points {
+            let [with, without] = self.sides(at, device.caps());
+            if with.0.shaders(device.caps(), with.1)? != without.0.shaders(device.caps(), without.1)? {
+                differing.push(at);
+            }
+        }
+        Ok(differing)
+    }
+}
+
+struct Timer<'a> {
+    device: &'a Device,
+    /// The end of the time for this threshold.
+    until: Instant,
+    /// Those of the last probe: many probes read the same.
+    weights: Option<Arc<Weights>>,
+    warm: bool,
+}
+
+impl Timer<'_> {
+    /// The comparisons for one threshold, as far as there is time and leave; none beyond where the next kernel takes over.
+    fn tries(&mut self, search: &Search, points: &[u32], table: Table, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<Try>, Error> {
+        let mut tries: Vec<Try> = vec![];
+        let caps = Caps { table, ..self.device.caps().clone() };
+        for &at in points {
+            let [with, without] = search.sides(at, &caps);
+            if !go_on() {
+                break;
+            }
+            let Some(tried) = self.race(at, &with, &without)? else { break };
+            tries.push(tried);
+            if matches!(search.how, How::UpTo(..)) && tried.surely(-tried.gain(), MARGIN) {
+                break;
+            }
+        }
+        Ok(tries)
+    }
+
+    fn planned(&mut self, (layers, table, _): &Side) -> Result<Planned, Error> {
+        let weights = match self.weights.take().filter(|weights| layers.reads(weights)) {
+            Some(weights) => weights,
+            None => Arc::new(layers.weights(self.device)?),
+        };
+        self.weights = Some(Arc::clone(&weights));
+        Planned::new(self.device, layers, &weights, *table)
+    }
+
+    /// The least seconds of both, in turns; none where there is no time for that. The first comparison that begins is finished in any case:
+    /// however slow or busy the machine is, its time shall not have gone for nothing.
+    fn race(&mut self, at: u32, with: &Side, without: &Side) -> Result<Option<Try>, Error> {
+        if Instant::now() >= self.until {
+            return Ok(None);
+        }
+        let first = !self.warm;
+        let (mut a, mut b) = (self.planned(with)?, self.planned(without)?);
+        let began = Instant::now();
+        let once = a.seconds()? + b.seconds()?;
+        while first && began.elapsed() < WARM_UP {
+            a.seconds()?;
+        }
+        self.warm = true;
+        if !first && Instant::now() + Duration::from_secs_f64(once * f64::from(RUNS[0])) > self.until {
+            return Ok(None);
+        }
+        let [fewest, usual, most] = RUNS;
+        // The least of every second run, of both sides.
+        let (mut least, mut runs, began) = ([[f64::INFINITY; 2]; 2], 0, Instant::now());
+        let short = |runs| if runs < usual { Instant::now() < self.until } else { runs < most && began.elapsed() < LONG };
+        while runs < fewest || short(runs) {
+            for (plan, least) in [&mut a, &mut b].into_iter().zip(&mut least) {
+                let half = &mut least[runs as usize % 2];
+                *half = half.min(plan.seconds()?);
+            }
+            runs += 1;
+        }
+        let noise = least.iter().map(|[even, odd]| (even - odd).abs() / even.max(*odd)).fold(0.0, f64::max);
+        let [with_s, without_s] = [(with, 0), (without, 1)].map(|(side, n)| least[n][0].min(least[n][1]) / f64::from(side.2));
+        Ok(Some(Try { at, with_s, without_s, noise }))
+    }
+}

@@ -1,0 +1,119 @@
+//! Rules of attention: its parts, their join, and what comes before and behind them.
+
+use super::rules::Origins;
+use super::view::{Merged, Producers};
+use crate::caps::Caps;
+use crate::graph::record::new_value;
+use crate::graph::tensor::{Counts, Element, Shape, StateKind, Tensor};
+use crate::lower::attention::attention_merge::AttentionMerge;
+use crate::lower::attention::attention_split::PART_WORDS;
+use crate::lower::attention::fused::{AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, Heads, Problem};
+use crate::lower::attention::ladder;
+use crate::lower::pack::pack_f16::PackF16;
+use crate::lower::pack::pack_q8::BLOCK;
+use crate::lower::{Lowered, Node};
+use crate::ops::Op;
+use crate::ops::attention::Attend;
+use cpu_ref::{KvType, Mask};
+
+/// Packing, as it is, of the attention of rows that nobody else reads, with what comes before that. Values that a state holds in f16 need no scale to be
+/// packed: none of their means is larger than they are, and what of it is lost below the least of f16 is what the state lost of them.
+pub(super) fn attention_decode_rows_f16(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    let Lowered::PackF16(pack) = op else { return None };
+    let (split, merge) = match producers.alone(pack.x)? {
+        Lowered::AttentionMerge(merge) if !merge.packed => match producers.alone(merge.partial)? {
+            Lowered::AttentionSplit(split) => (split, Some(merge)),
+            _ => return None,
+        },
+        Lowered::AttentionSplit(split) => (split, None),
+        _ => return None,
+    };
+    let q = split.of.q;
+    let heads = match producers.alone(q)? {
+        Lowered::NormRopeHeads(heads) if heads.append.state.k == split.of.kv.k => heads,
+        _ => return None,
+    };
+    let held = !pack.scaled || matches!(producers.kind(split.of.kv.v), StateKind::Kv { ty: KvType::F16, .. });
+    let of = std::iter::once(pack.x).chain(merge.map(|merge| merge.partial)).chain([q]).collect();
+    let pack = PackF16 { scaled: false, ..pack.clone() };
+    let op = AttentionDecodeRowsF16 { heads: heads.clone().into(), split: split.clone().into(), merge: merge.cloned(), pack };
+    if heads.q.shape != q.shape || !held || ladder::found(Problem::DecodeF16(&op), producers.caps).is_none() {
+        return None;
+    }
+    Some(Merged { op: op.into(), of, early: false })
+}
+
+/// Packing of what a merge made for nobody else.
+pub(super) fn attention_merge(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    let Lowered::PackQ8(pack) = op else { return None };
+    let Lowered::AttentionMerge(merge) = producers.alone(pack.x)? else { return None };
+    if !merge.shape.dim.is_multiple_of(BLOCK) {
+        return None;
+    }
+    Some(Merged { op: AttentionMerge { y: pack.packed, packed: true, ..merge.clone() }.into(), of: vec![pack.x], early: false })
+}
+
+/// A packed join of one row, with the split and the rotations before it.
+pub(super) fn attention_decode(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    let Lowered::AttentionMerge(merge) = op else { return None };
+    let Lowered::AttentionSplit(split) = producers.alone(merge.partial)? else { return None };
+    let q = split.of.q;
+    let heads = match producers.alone(q)? {
+        Lowered::NormRopeHeads(heads) if heads.append.state.k == split.of.kv.k => Heads::All(heads.clone()),
+        Lowered::NormRope(rope) if rope.w.is_some() => Heads::Queries(rope.clone()),
+        _ => return None,
+    };
+    let shaped = heads.queries().shape == q.shape;
+    let op = AttentionDecode { heads: heads.into(), split: split.clone().into(), merge: merge.clone() };
+    if !merge.packed || !shaped || ladder::found(Problem::Decode(&op), producers.caps).is_none() {
+        return None;
+    }
+    Some(Merged { op: op.into(), of: vec![merge.partial, q], early: false })
+}
+
+/// Rows up to which keys are split: 65 rows of 8 heads have more workgroups already than tables split keys among.
+const MAX_ROWS: u32 = 64;
+
+/// Keys of a part at least, where a window says how many there are: two sixteens, which parts are made of.
+const LEAST_KEYS: u32 = 32;
+
+/// Parts at most: as many as a join has room for.
+const MAX_SPLITS: u32 = 64;
+
+/// Splits the attentions of few rows; their results are joined by [`crate::lower::attention::attention_merge`].
+pub(super) fn attention_split(nodes: Vec<Node>, origins: &mut Origins, _: &[Tensor], caps: &Caps) -> Vec<Node> {
+    let mut out = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        let cached = if let Lowered::Op(Op::Attention(of)) = &node.op { of.cached() } else { None };
+        let Some(of) = cached else {
+            out.push(node);
+            continue;
+        };
+        let Shape { rows, heads, dim, .. } = of.q.shape;
+        let whole = ladder::found(Problem::Split(&AttentionSplit { of, splits: 1, partial: of.y }), caps);
+        let Some(whole) = whole.filter(|_| rows <= MAX_ROWS) else {
+            out.push(node);
+            continue;
+        };
+        let sets = whole.grid.at(Counts { step: rows, out: rows }, u32::MAX)[0];
+        let fitting = caps.max_binding_bytes / (4 * u64::from(rows) * u64::from(heads) * u64::from(dim + PART_WORDS));
+        let Attend { mask, scale: _, softcap: _ } = of.attend;
+        let filled = if let Mask::Window(n) = mask { (n as u32).div_ceil(LEAST_KEYS).max(2) } else { MAX_SPLITS };
+        let splits = (caps.table.split_workgroups / sets).clamp(1, MAX_SPLITS).min(u32::try_from(fitting).unwrap_or(u32::MAX)).min(filled);
+        if splits == 0 {
+            out.push(node);
+            continue;
+        }
+        if splits == 1 {
+            out.push(Node { op: AttentionSplit { of, splits, partial: of.y }.into(), ..node });
+            continue;
+        }
+        let shape = Shape { heads: heads * splits, dim: dim + PART_WORDS, ..of.q.shape };
+        let partial = new_value(origins, Element::F32, shape);
+        let merge = AttentionMerge::of(&of, splits, partial);
+        // The parts are no value of the recording: the oracle of both is that of the join.
+        out.push(Node { op: AttentionSplit { of, splits, partial }.into(), parts: vec![], layer: node.layer });
+        out.push(Node { op: merge.into(), ..node });
+    }
+    out
+}

@@ -1,0 +1,132 @@
+//! Rules of gated activations.
+
+use super::rules::Origins;
+use super::view::{Merged, Producers, Uses};
+use crate::caps::Caps;
+use crate::graph::operation::Operation;
+use crate::graph::record::new_value;
+use crate::graph::tensor::{Element, Shape, Tensor, Weight};
+use crate::kernel::format;
+use crate::kernel::split::parts;
+use crate::lower::matmul::matmul_tile128::DEPTH;
+use crate::lower::matmul::matmul_tile128_glu::{COLUMNS, MATMUL_TILE128_GLU, MatmulTile128Glu};
+use crate::lower::matmul::matmul_vec_glu::MatmulGlu;
+use crate::lower::matmul::matmul_vec_group::joins;
+use crate::lower::matmul::product::{Operand, Product};
+use crate::lower::pack::glu_pack_f16::{GLU_PACK_F16, GluPackF16};
+use crate::lower::pack::glu_pack_q8::GluPackQ8;
+use crate::lower::pack::level_f16::LevelF16;
+use crate::lower::pack::pack_f16::PackF16;
+use crate::lower::pack::pack_q8::BLOCK;
+use crate::lower::primitive::Primitive;
+use crate::lower::{Lowered, Node};
+use crate::ops::Op;
+use std::collections::HashMap;
+
+/// Packing of what a gated activation made for nobody else.
+pub(super) fn glu_pack_f16(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    let Lowered::PackF16(pack @ PackF16 { scaled: true, .. }) = op else { return None };
+    let (gate, up, gelu) = match producers.alone(pack.x)? {
+        Lowered::Op(Op::Swiglu(glu)) => (glu.gate, glu.up, false),
+        Lowered::Op(Op::Geglu(glu)) if glu.start == 0 && glu.up.shape == glu.gate.shape => (glu.gate, glu.up, true),
+        _ => return None,
+    };
+    if !GLU_PACK_F16.fits(producers.caps) {
+        return None;
+    }
+    Some(Merged { op: GluPackF16 { gate, up, gelu, pack: pack.clone() }.into(), of: vec![pack.x], early: false })
+}
+
+/// Packing of what a gated activation made for nobody else.
+pub(super) fn glu_pack_q8(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    let Lowered::PackQ8(pack) = op else { return None };
+    let (gate, up, start, gelu) = match producers.alone(pack.x)? {
+        Lowered::Op(Op::Swiglu(glu)) => (glu.gate, glu.up, 0, false),
+        Lowered::Op(Op::Geglu(glu)) => (glu.gate, glu.up, glu.start, true),
+        _ => return None,
+    };
+    if !start.is_multiple_of(4) || !up.shape.width().is_multiple_of(4) {
+        return None;
+    }
+    Some(Merged { op: GluPackQ8 { gate, up, start, gelu, packed: pack.packed }.into(), of: vec![pack.x], early: false })
+}
+
+/// Columns that share a top.
+const PART: u32 = 32;
+
+/// Whether the tiles hold these two, whole.
+pub(super) fn serves(gate: Weight, up: Weight, caps: &Caps) -> bool {
+    let alike = (gate.ty, gate.rows, gate.cols) == (up.ty, up.rows, up.cols);
+    let in_groups = format::format(gate.ty).is_some_and(|f| f.units.is_some());
+    let whole = gate.rows.is_multiple_of(COLUMNS) && gate.cols.is_multiple_of(DEPTH) && gate.cols <= caps.table.glu_columns;
+    alike && in_groups && whole && MATMUL_TILE128_GLU.fits(caps) && parts(caps, gate.ty, gate.rows, gate.cols).len() == 1
+}
+
+/// Joins every packing of a gated activation, which nobody else reads, with the activation and its two products.
+pub(super) fn matmul_tile128_glu(nodes: Vec<Node>, origins: &mut Origins, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {
+    let uses = Uses::of(&nodes, read_back);
+    let mut producers: HashMap<u32, usize> = HashMap::new();
+    let mut out: Vec<Option<Node>> = Vec::with_capacity(nodes.len());
+    for Node { op, parts, layer } in nodes {
+        let made = |t: Tensor| producers.get(&t.id).copied().filter(|_| uses.once(t));
+        let found = joined(&op, caps, |t| Some((made(t)?, &out[made(t)?].as_ref()?.op)));
+        if let (Some((mut glu, of)), Lowered::PackF16(pack)) = (found, &op) {
+            let mut of = of;
+            of.sort_unstable();
+            let before = of.into_iter().filter_map(|at| out[at].take()).flat_map(|node| node.parts);
+            let parts = before.chain(parts).collect();
+            let shape = Shape { heads: 1, dim: glu.gate.rows / PART, ..pack.halves.shape };
+            glu.tops = new_value(origins, Element::F32, shape);
+            let level = LevelF16 { tops: glu.tops, scales: pack.scales, halves: pack.halves };
+            // What the first writes only the second reads, whose oracle makes both.
+            out.push(Some(Node { op: glu.into(), parts: vec![], layer }));
+            out.push(Some(Node { op: Primitive::from(level).into(), parts, layer }));
+            continue;
+        }
+        for t in op.io().writes {
+            producers.insert(t.id, out.len());
+        }
+        out.push(Some(Node { op, parts, layer }));
+    }
+    out.into_iter().flatten().collect()
+}
+
+/// What a packing becomes, its tops still to be placed, and the operations that it does the work of.
+pub(super) fn joined<'a>(
+    op: &Lowered,
+    caps: &Caps,
+    made: impl Fn(Tensor) -> Option<(usize, &'a Lowered)>,
+) -> Option<(MatmulTile128Glu, [usize; 3])> {
+    let Lowered::PackF16(pack @ PackF16 { slab: 0, scaled: true, .. }) = op else { return None };
+    let (at, gate, up, gelu) = match made(pack.x)? {
+        (at, Lowered::Op(Op::Swiglu(glu))) => (at, glu.gate, glu.up, false),
+        (at, Lowered::Op(Op::Geglu(glu))) if glu.up.shape == glu.gate.shape => (at, glu.gate, glu.up, true),
+        _ => return None,
+    };
+    let product = |t: Tensor| match made(t)? {
+        (at, Lowered::Product(product @ Product { operand: Operand::F16 { scales }, bias: None, .. })) => {
+            Some((at, product.x, *scales, product.w))
+        }
+        _ => None,
+    };
+    let ((gate_at, x, scales, gate), (up_at, same_x, _, up)) = (product(gate)?, product(up)?);
+    let glu = MatmulTile128Glu { gate, up, x, scales, gelu, tops: scales, halves: pack.halves };
+    (x == same_x && serves(gate, up, caps)).then_some((glu, [at, gate_at, up_at]))
+}
+
+/// A packed gated activation of two products that nobody else reads.
+pub(super) fn matmul_vec_glu(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    let Lowered::GluPackQ8(GluPackQ8 { gate, up, start: 0, gelu, packed }) = op else { return None };
+    let product = |t: Tensor| match producers.alone(t)? {
+        Lowered::Product(product) => Some(product),
+        Lowered::MatmulGroup(group) if group.products.len() == 2 => group.products.iter().find(|product| product.y.id == t.id),
+        _ => None,
+    };
+    let (gate, up) = (product(*gate)?, product(*up)?);
+    let alike = gate.x.id == up.x.id && (gate.w.ty, gate.w.rows) == (up.w.ty, up.w.rows) && gate.bias.is_none() && up.bias.is_none();
+    if !alike || !gate.w.rows.is_multiple_of(BLOCK) || !joins(gate, producers.caps) || !joins(up, producers.caps) {
+        return None;
+    }
+    let op = MatmulGlu { gate: gate.clone(), up: up.clone(), gelu: *gelu, packed: *packed };
+    Some(Merged { of: vec![gate.y, up.y], op: op.into(), early: false })
+}

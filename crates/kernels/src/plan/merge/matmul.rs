@@ -1,0 +1,101 @@
+//! Rules of products of the same rows, and of what follows a product.
+
+use super::view::{Merged, Producers, Uses};
+use crate::caps::Caps;
+use crate::graph::tensor::Tensor;
+use crate::lower::matmul::matmul_tile64_pair::{self as tile64_pair, MATMUL_TILE64_PAIR, MatmulTile64Pair, least_workgroups, tiles};
+use crate::lower::matmul::matmul_tile64_triple::{MATMUL_TILE64_TRIPLE, MatmulTile64Triple};
+use crate::lower::matmul::matmul_vec_group::{MATMUL_VEC_GROUP, MatmulGroup, joins};
+use crate::lower::matmul::matmul_vec_norm::{LANES_32, MatmulVecNorm};
+use crate::lower::matmul::product::Product;
+use crate::lower::norm::norm_pack_q8::NormPackQ8;
+use crate::lower::pack::pack_q8::BLOCK;
+use crate::lower::{Lowered, Node};
+use crate::ops::Op;
+use crate::ops::add::Term;
+
+/// A product whose only consumer adds a bias.
+pub(super) fn matmul_bias(nodes: &[Node], uses: &Uses, _: &Caps) -> Option<(usize, Lowered)> {
+    let [Node { op: Lowered::Product(product), .. }, Node { op: Lowered::Op(Op::Add(sum)), .. }, ..] = nodes else { return None };
+    let Term::Row(bias) = sum.b else { return None };
+    (sum.a.id == product.y.id && uses.once(product.y)).then(|| (2, Product { bias: Some(bias), y: sum.y, ..product.clone() }.into()))
+}
+
+/// A product of what a product before it read, too, by a weight of the same format: it moves to that one.
+pub(super) fn matmul_tile64_pair(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    let Lowered::Product(product) = op else { return None };
+    if !tile64_pair::joins(product, producers.caps) || !MATMUL_TILE64_PAIR.fits(producers.caps) {
+        return None;
+    }
+    let Lowered::Product(other) = producers.latest(|op| match op {
+        Lowered::Product(other) => {
+            let alike = other.x.id == product.x.id && other.w.ty == product.w.ty && tile64_pair::joins(other, producers.caps);
+            alike && tiles(other) + tiles(product) >= least_workgroups(producers.caps.table.workgroups)
+        }
+        _ => false,
+    })?
+    else {
+        return None;
+    };
+    Some(Merged { op: MatmulTile64Pair { products: [other.clone(), product.clone()] }.into(), of: vec![other.y], early: true })
+}
+
+/// A product of what two products before it read, too: it moves to them, since it alone would be of few workgroups.
+pub(super) fn matmul_tile64_triple(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    let Lowered::Product(product) = op else { return None };
+    if !tile64_pair::joins(product, producers.caps) || !MATMUL_TILE64_TRIPLE.fits(producers.caps) {
+        return None;
+    }
+    let Lowered::MatmulTile64Pair(pair) =
+        producers.latest(|op| matches!(op, Lowered::MatmulTile64Pair(pair) if pair.products[0].x.id == product.x.id))?
+    else {
+        return None;
+    };
+    let of = pair.products.iter().map(|product| product.y).collect();
+    Some(Merged { op: MatmulTile64Triple { pair: pair.clone(), third: product.clone() }.into(), of, early: true })
+}
+
+/// Weights that one kernel reads.
+const MOST: usize = 3;
+
+/// A product of what products before it read, too: it moves to them.
+pub(super) fn matmul_vec_group(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    let Lowered::Product(product) = op else { return None };
+    if !joins(product, producers.caps) || !MATMUL_VEC_GROUP.fits(producers.caps) {
+        return None;
+    }
+    let before = |op: &Lowered| match op {
+        Lowered::Product(other) => other.x.id == product.x.id && joins(other, producers.caps),
+        Lowered::MatmulGroup(group) => group.products[0].x.id == product.x.id && group.products.len() < MOST,
+        _ => false,
+    };
+    let mut products = match producers.latest(before)? {
+        Lowered::Product(other) => vec![other.clone()],
+        Lowered::MatmulGroup(group) => group.products.clone(),
+        _ => return None,
+    };
+    let of = products.iter().map(|product| product.y).collect();
+    products.push(product.clone());
+    Some(Merged { op: MatmulGroup { products }.into(), of, early: true })
+}
+
+/// A norm of a sum with a product that nobody else reads.
+pub(super) fn matmul_vec_norm(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    let Lowered::NormPackQ8(NormPackQ8 { a, sum: Some((b, h)), w, eps, packed }) = op else { return None };
+    let product = |t: Tensor| match producers.alone(t)? {
+        Lowered::Product(product) if product.x.shape.rows == 1 && joins(product, producers.caps) && product.bias.is_none() => {
+            Some(product.clone())
+        }
+        _ => None,
+    };
+    let (product, a) = product(*b).map(|product| (product, *a)).or_else(|| product(*a).map(|product| (product, *b)))?;
+    let of = product.w;
+    if !LANES_32.fits(producers.caps)
+        || !of.rows.is_multiple_of(BLOCK)
+        || of.cols > producers.caps.table.norm_columns.saturating_mul(of.rows)
+    {
+        return None;
+    }
+    let of = vec![product.y];
+    Some(Merged { op: MatmulVecNorm { product, a, h: *h, u: *w, eps: *eps, packed: *packed }.into(), of, early: false })
+}

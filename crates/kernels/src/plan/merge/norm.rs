@@ -1,0 +1,108 @@
+//! Rules of norms with the sums before them and the packing behind them.
+
+use super::view::{Merged, Producers, Uses};
+use crate::caps::Caps;
+use crate::graph::tensor::Tensor;
+use crate::lower::norm::add_rms_norm::AddRmsNorm;
+use crate::lower::norm::norm_add::{NormAdd, Packed};
+use crate::lower::norm::norm_pack_f16::{NORM_PACK_F16, NormPackF16};
+use crate::lower::norm::norm_pack_q8::NormPackQ8;
+use crate::lower::pack::pack_f16::PackF16;
+use crate::lower::pack::pack_q8::{BLOCK, PackQ8};
+use crate::lower::{Lowered, Node};
+use crate::ops::Op;
+use crate::ops::add::{Add, Term};
+use crate::ops::mul::{Factor, Mul};
+use crate::ops::rms_norm::RmsNorm;
+use crate::ops::scale::Scale;
+
+/// add(a, b) directly before a norm of whole rows of its result.
+pub(super) fn add_rms_norm(nodes: &[Node], _: &Uses, _: &Caps) -> Option<(usize, Lowered)> {
+    let [Node { op: Lowered::Op(Op::Add(sum)), .. }, Node { op: Lowered::Op(Op::RmsNorm(norm)), .. }, ..] = nodes else { return None };
+    let Term::Tensor(b) = sum.b else { return None };
+    (norm.x == sum.y && norm.x.shape.heads == 1).then(|| {
+        let fused = AddRmsNorm { a: sum.a, b, w: norm.w, eps: norm.eps, h: sum.y, x: norm.y };
+        (2, fused.into())
+    })
+}
+
+/// The sum of two values of which one is a norm, of rows or heads, that nobody else reads: (the norm, the other).
+pub(super) fn normed<'a>(a: Tensor, b: Tensor, producers: &'a Producers<'_>) -> Option<(&'a RmsNorm, Tensor)> {
+    let norm = |t: Tensor| match producers.alone(t)? {
+        Lowered::Op(Op::RmsNorm(norm)) if norm.x.shape.dim.is_multiple_of(4) => Some(norm),
+        _ => None,
+    };
+    norm(b).map(|norm| (norm, a)).or_else(|| norm(a).map(|norm| (norm, b)))
+}
+
+/// A sum that was made here and is not packed yet.
+pub(super) fn unpacked<'a>(t: Tensor, producers: &'a Producers<'_>) -> Option<&'a NormAdd> {
+    let Lowered::NormAdd(sum) = producers.of(t)? else { return None };
+    (sum.packed.is_none() && sum.b.shape.heads == 1 && sum.h.shape.width().is_multiple_of(BLOCK)).then_some(sum)
+}
+
+/// Sums with a norm; factors of them; and what packs them.
+pub(super) fn norm_add(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    match op {
+        Lowered::Op(Op::Add(Add { a, b: Term::Tensor(b), y })) => {
+            let (norm, a) = normed(*a, *b, producers)?;
+            let sum = NormAdd { a, b: norm.x, w: norm.w, eps: norm.eps, factor: None, scale: 1.0, h: *y, packed: None };
+            Some(Merged { of: vec![norm.y], op: sum.into(), early: false })
+        }
+        Lowered::Op(Op::Mul(Mul { a, b: Factor::Row(factor), y })) if factor.cols == 1 => {
+            let Lowered::NormAdd(sum) = producers.alone(*a)? else { return None };
+            let plain = sum.factor.is_none() && sum.packed.is_none();
+            let op = NormAdd { factor: Some(*factor), h: *y, ..sum.clone() };
+            plain.then(|| Merged { op: op.into(), of: vec![*a], early: false })
+        }
+        Lowered::Op(Op::Scale(Scale { x, s, y })) => {
+            let Lowered::NormAdd(sum) = producers.alone(*x)? else { return None };
+            let op = NormAdd { scale: sum.scale * s, h: *y, ..sum.clone() };
+            sum.packed.is_none().then(|| Merged { op: op.into(), of: vec![*x], early: false })
+        }
+        Lowered::PackQ8(PackQ8 { x, packed }) => {
+            let sum = unpacked(*x, producers)?;
+            let op = NormAdd { packed: Some(Packed { to: *packed, norm: None }), ..sum.clone() };
+            Some(Merged { op: op.into(), of: vec![*x], early: true })
+        }
+        Lowered::NormPackQ8(NormPackQ8 { a, sum: None, w, eps, packed }) => {
+            let sum = unpacked(*a, producers)?;
+            let op = NormAdd { packed: Some(Packed { to: *packed, norm: Some((*w, *eps)) }), ..sum.clone() };
+            Some(Merged { op: op.into(), of: vec![*a], early: true })
+        }
+        Lowered::NormPackQ8(NormPackQ8 { a, sum: Some((b, h)), w, eps, packed }) => {
+            let (norm, a) = normed(*a, *b, producers).filter(|(norm, _)| norm.x.shape.heads == 1)?;
+            let packed = Some(Packed { to: *packed, norm: Some((*w, *eps)) });
+            let sum = NormAdd { a, b: norm.x, w: norm.w, eps: norm.eps, factor: None, scale: 1.0, h: *h, packed };
+            Some(Merged { of: vec![norm.y], op: sum.into(), early: false })
+        }
+        _ => None,
+    }
+}
+
+/// Packing of what a norm of whole rows made for nobody else.
+pub(super) fn norm_pack_f16(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    let Lowered::PackF16(pack @ PackF16 { scaled: true, .. }) = op else { return None };
+    let (a, sum, w, eps) = match producers.alone(pack.x)? {
+        Lowered::Op(Op::RmsNorm(norm)) if norm.x.shape.heads == 1 => (norm.x, None, norm.w, norm.eps),
+        Lowered::AddRmsNorm(norm) => (norm.a, Some((norm.b, norm.h)), norm.w, norm.eps),
+        _ => return None,
+    };
+    if !NORM_PACK_F16.fits(producers.caps) {
+        return None;
+    }
+    let op = NormPackF16 { a, sum, w, eps, scales: pack.scales, halves: pack.halves, slab: pack.slab }.into();
+    Some(Merged { op, of: vec![pack.x], early: true })
+}
+
+/// Packing of what a norm of whole rows made for nobody else.
+pub(super) fn norm_pack_q8(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    let Lowered::PackQ8(pack) = op else { return None };
+    let (a, sum, w, eps) = match producers.alone(pack.x)? {
+        Lowered::Op(Op::RmsNorm(norm)) if norm.x.shape.heads == 1 => (norm.x, None, norm.w, norm.eps),
+        Lowered::AddRmsNorm(norm) => (norm.a, Some((norm.b, norm.h)), norm.w, norm.eps),
+        _ => return None,
+    };
+    let op = NormPackQ8 { a, sum, w, eps, packed: pack.packed }.into();
+    Some(Merged { op, of: vec![pack.x], early: true })
+}

@@ -1,0 +1,73 @@
+//! What rules may ask about the operations around one.
+
+use crate::caps::Caps;
+use crate::graph::operation::Operation;
+use crate::graph::tensor::{State, StateKind, Tensor};
+use crate::lower::{Lowered, Node};
+use std::collections::HashMap;
+
+/// How often each value is read, read-backs included: a value with other consumers ends a fusion.
+pub(crate) struct Uses(HashMap<u32, usize>);
+
+impl Uses {
+    pub(crate) fn of(nodes: &[Node], read_back: &[Tensor]) -> Self {
+        let mut uses = HashMap::new();
+        let read = nodes.iter().flat_map(|n| n.op.io().reads).chain(read_back.iter().copied());
+        for t in read {
+            *uses.entry(t.id).or_default() += 1;
+        }
+        Self(uses)
+    }
+
+    /// Whether exactly one operation reads this value and nobody reads it back.
+    pub(crate) fn once(&self, t: Tensor) -> bool {
+        self.0.get(&t.id) == Some(&1)
+    }
+}
+
+/// An operation that does the work of its consumer and of the producers of some values.
+pub(crate) struct Merged {
+    pub op: Lowered,
+    /// The values that nobody makes any more.
+    pub of: Vec<Tensor>,
+    /// Whether it takes the place of the (one) producer, whose other results have consumers before this one.
+    pub early: bool,
+}
+
+/// What a rule may ask about the operations before.
+pub(crate) struct Producers<'a> {
+    pub(super) nodes: &'a [Option<Node>],
+    pub(super) producers: &'a HashMap<u32, usize>,
+    pub(super) uses: &'a Uses,
+    pub(super) at: usize,
+    pub(super) states: &'a [StateKind],
+    pub caps: &'a Caps,
+}
+
+impl Producers<'_> {
+    /// The operation that made a value which nobody else reads.
+    pub fn alone(&self, t: Tensor) -> Option<&Lowered> {
+        let made = self.producers.get(&t.id).filter(|_| self.uses.once(t))?;
+        self.nodes[*made].as_ref().map(|node| &node.op)
+    }
+
+    /// The operation that made a value, whoever else reads it.
+    pub fn of(&self, t: Tensor) -> Option<&Lowered> {
+        self.nodes[*self.producers.get(&t.id)?].as_ref().map(|node| &node.op)
+    }
+
+    /// What a state holds.
+    pub fn kind(&self, state: State) -> StateKind {
+        self.states[state.0 as usize]
+    }
+
+    /// The last operation before this one that is `wanted`.
+    pub fn latest(&self, wanted: impl Fn(&Lowered) -> bool) -> Option<&Lowered> {
+        self.nodes[..self.at].iter().rev().flatten().map(|node| &node.op).find(|op| wanted(op))
+    }
+
+    /// Whether an operation before this one reads a value.
+    pub fn read_since(&self, t: Tensor) -> bool {
+        self.nodes[..self.at].iter().flatten().any(|node| node.op.io().reads.iter().any(|read| read.id == t.id))
+    }
+}

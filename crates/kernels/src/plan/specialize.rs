@@ -1,0 +1,52 @@
+//! Makes constants of params: a kernel that is compiled for its shapes has no code for others, and need not wait for a uniform to know its addresses.
+
+use super::Step;
+use crate::kernel::compose::Shader;
+use crate::kernel::{Kernel, ROWS_APART, Scalar};
+use std::collections::HashMap;
+
+/// Rows of a plan up to which that is worth it: kernels of many rows take long, and a prompt's last chunk would have pipelines of its own.
+pub const MOST_ROWS: u32 = 64;
+
+/// Params that one kernel may be met with and still be compiled for each of them: every one is a pipeline of its own.
+const MOST: usize = 4;
+
+/// Gives kernels the params that they are met with, but those that binding the plan decides. `sequences`: how many the states hold, 0 where that
+/// is not known: the rows of an only one begin at 0.
+pub fn specialize(steps: &mut [Step], sequences: u32) {
+    let words: Vec<_> = steps.iter().map(|step| words(step.dispatch.variant.kernel, &step.dispatch.params, sequences)).collect();
+    let mut met: HashMap<Shader, Vec<&[Option<u32>]>> = HashMap::new();
+    for (step, words) in steps.iter().zip(&words) {
+        let known = met.entry(step.shader.clone()).or_default();
+        if !known.contains(&words.as_slice()) {
+            known.push(words);
+        }
+    }
+    let few: Vec<bool> = steps.iter().map(|step| met[&step.shader].len() <= MOST).collect();
+    drop(met);
+    for ((step, words), few) in steps.iter_mut().zip(words).zip(few) {
+        if few && finite(step.dispatch.variant.kernel, &words) {
+            step.shader.given = words;
+        }
+    }
+}
+
+/// A kernel's params by field; none for those that only binding the plan decides.
+fn words(kernel: &Kernel, params: &[u8], sequences: u32) -> Vec<Option<u32>> {
+    let word = |at: usize| u32::from_le_bytes([params[at], params[at + 1], params[at + 2], params[at + 3]]);
+    let of = |(n, (field, _)): (usize, &(&str, Scalar))| match *field {
+        ROWS_APART if sequences == 1 => Some(0),
+        _ if kernel.bound_late().is_some_and(|late| late.0 == *field) => None,
+        _ => Some(word(4 * n)),
+    };
+    kernel.params.iter().enumerate().map(of).collect()
+}
+
+/// WGSL has no literal for other numbers.
+fn finite(kernel: &Kernel, words: &[Option<u32>]) -> bool {
+    kernel
+        .params
+        .iter()
+        .zip(words)
+        .all(|((_, scalar), word)| *scalar == Scalar::U32 || word.is_none_or(|word| f32::from_bits(word).is_finite()))
+}

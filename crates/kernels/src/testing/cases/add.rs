@@ -1,0 +1,21 @@
+//! Parity cases of `add`.
+
+use crate::kernel::random::Gen;
+use crate::ops::add::{add, add_bias};
+use crate::testing::parity::Case;
+
+/// Sums of tensors and of repeating rows at the workgroup's edges.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, dim) = (g.small(), g.dim());
+    let mut case = Case::new(rows);
+    let a = case.tensor(g, dim);
+    let y = if g.coin() {
+        let b = case.tensor(g, dim);
+        add(&mut case.rec, a, b)
+    } else {
+        let b = case.vector(g, dim);
+        add_bias(&mut case.rec, a, b)
+    };
+    case.expect(y);
+    case
+}

@@ -1,0 +1,86 @@
+//! Parity cases of `attention_decode`.
+
+use crate::graph::record::RopeTable;
+use crate::graph::tensor::{KvState, StateKind, Tensor};
+use crate::kernel::random::Gen;
+use crate::lower::attention::attention_decode::KEYS;
+use crate::lower::pack::pack_q8::pack_q8;
+use crate::ops::{Attend, attention, kv_append, rms_norm, rope};
+use crate::testing::compare::Compare;
+use crate::testing::parity::Case;
+use cpu_ref::{KvType, Mask};
+
+/// A row behind others that the states hold, as models record it: no key before it, some, and as many as the kernel takes; normed or not, so small
+/// that eps counts, in whole states and in rings, with and without keys of its own; and what the states hold then.
+pub fn case(g: &mut Gen) -> Case {
+    let (heads, dim, group) = (g.pick(&[1, 2, 3]), g.pick(&[32, 64, 128, 256, 512]), g.pick(&[1, 2, 3]));
+    let position = g.pick(&[0, 1, 2, 16, 63, 64, 65, 130, 400, 511, KEYS - 1]);
+    let window = g.coin().then(|| g.pick(&[1, 2, 40, 64, 300]));
+    let (capped, whole) = (g.coin(), g.coin());
+    recorded(g, Drawn { heads, dim, group, position, window, capped, whole })
+}
+
+/// What of a case its row chooses: heads of keys and of queries for each, their length, what the row sees, whether scores are capped and whether
+/// heads rotate as a whole.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Drawn {
+    pub heads: u32,
+    pub dim: u32,
+    pub group: u32,
+    pub position: u32,
+    pub window: Option<u32>,
+    pub capped: bool,
+    pub whole: bool,
+}
+
+/// The same with that given.
+pub(crate) fn recorded(g: &mut Gen, drawn: Drawn) -> Case {
+    let k = drawn.group * drawn.heads * drawn.dim;
+    recorded_for(g, drawn, |case, _, packed| case.expect_as(packed, Compare::Packed { k }))
+}
+
+/// The same with what reads the packed attention.
+pub(crate) fn recorded_for(
+    g: &mut Gen,
+    Drawn { heads, dim, group, position, window, capped, whole }: Drawn,
+    read: impl FnOnce(&mut Case, &mut Gen, Tensor),
+) -> Case {
+    let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
+    let width = heads * dim;
+    let ring = window.map(|window| window + g.pick(&[0, 3]));
+    let kinds = [StateKind::Kv { ty, width, ring }; 2];
+    let mut case = Case::with_states(1, &kinds, 2, if position < 512 { 512 } else { KEYS });
+    case.input.positions = vec![position];
+    case.input.sequences = vec![g.pick(&[0, 1])];
+    let mask = window.map_or(Mask::Causal, |window| Mask::Window(window as usize));
+    let attend = Attend { mask, scale: 1.0 / (dim as f32).sqrt(), softcap: capped.then_some(5.0) };
+    let own = g.coin();
+    case.hold(g, None);
+    let table = case.rec.rope_rows(&RopeTable::new(if whole { dim } else { dim / 2 }, 1e4));
+    let mut kv = KvState::new(case.rec.state(0), case.rec.state(1));
+    let size = g.pick(&[3.0, 3.0, 1e-3]);
+    let q = case.uniform(g, group * width, size).heads(group * heads);
+    let wq = (!own || g.coin()).then(|| case.vector(g, dim));
+    let q = wq.map_or(q, |w| rms_norm(&mut case.rec, q, Some(w), 1e-6));
+    let q = rope(&mut case.rec, q, table);
+    if own {
+        let k = case.uniform(g, width, size).heads(heads);
+        // Values far larger than the keys beside them, whose blocks must not be scaled by them.
+        let large = g.coin();
+        let v = if large { case.uniform(g, width, 1e3) } else { case.tensor(g, width) }.heads(heads);
+        let wk = g.coin().then(|| case.vector(g, dim));
+        let k = wk.map_or(k, |w| rms_norm(&mut case.rec, k, Some(w), 1e-6));
+        let v = if !large && g.coin() { rms_norm(&mut case.rec, v, None, 1e-6) } else { v };
+        let k = rope(&mut case.rec, k, table);
+        kv = kv_append(&mut case.rec, kv, k, v);
+    }
+    let y = attention(&mut case.rec, q, kv, heads, attend);
+    let y = pack_q8(&mut case.rec, y);
+    read(&mut case, g, y);
+    // What a later step finds: this row's value, and by a score of its key how much that counts beside the one before.
+    let later = case.uniform(g, width, 1.0).heads(heads);
+    let found = attention(&mut case.rec, later, kv, heads, Attend { mask: Mask::Window(2), scale: 0.1, softcap: None });
+    case.expect(found);
+    case.options.fast = true;
+    case
+}

@@ -1,0 +1,14 @@
+//! Parity cases of `attention_decode_256`.
+
+use crate::kernel::random::Gen;
+use crate::testing::cases::attention_decode::{Drawn, recorded};
+use crate::testing::parity::Case;
+
+/// A row behind others that the states hold, as models record it: no key before it, some of each quarter of those taken at a time, all, one more, and
+/// as many as the kernel takes; normed or not, in whole states and in rings, with and without keys of its own; and what the states hold then.
+pub fn case(g: &mut Gen) -> Case {
+    let (heads, dim, group) = (g.pick(&[1, 2, 3]), g.pick(&[256, 512]), g.pick(&[1, 2, 3]));
+    let position = g.pick(&[0, 1, 2, 7, 8, 20, 31, 32, 33, 130, 400, 511, 1024]);
+    let window = g.coin().then(|| g.pick(&[1, 2, 32, 33, 300, 512]));
+    recorded(g, Drawn { heads, dim, group, position, window, capped: false, whole: true })
+}

@@ -1,0 +1,19 @@
+//! Parity cases of `attention_decode_split`.
+
+use crate::kernel::random::Gen;
+use crate::testing::cases::attention_decode::Drawn;
+use crate::testing::parity::Case;
+
+/// Rows past those that take one workgroup per head: parts that are whole and one key more and less, with windows that end within them or
+/// before their start, in whole states and in rings.
+pub fn case(g: &mut Gen) -> Case {
+    let position = g.pick(&[512, 541, 542, 543, 575, 900, 2046]);
+    let window = g.coin().then(|| g.pick(&[513, 600, 1024]));
+    let group = g.pick(&[2, 4, 6, 8]);
+    let heads = g.pick(&[1, 2]);
+    let (capped, whole) = (g.coin(), g.coin());
+    let mut case = crate::testing::cases::attention_decode::recorded(g, Drawn { heads, dim: 128, group, position, window, capped, whole });
+    // Parts of one tile of keys and of several.
+    case.split_workgroups = g.pick(&[None, Some(8)]);
+    case
+}

@@ -1,0 +1,31 @@
+//! Parity cases of `attention_flash`.
+
+use crate::kernel::random::Gen;
+use crate::plan::PlanOptions;
+use crate::testing::cases::attention::{Drawn, appended_as};
+use crate::testing::parity::Case;
+use cpu_ref::KvType;
+
+/// Tiles partly filled, by rows and by heads that do not divide them, of one sequence and of two, every mask, softcaps, every KV type.
+pub fn case(g: &mut Gen) -> Case {
+    let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
+    let head = g.pick(&[64, 128, 256, 512]);
+    let (rows, group) = g.pick(&[(64, 7), (65, 2), (65, 3), (65, 8), (66, 16), (67, 4), (68, 1), (130, 1), (130, 4), (260, 1), (260, 2)]);
+    let mut case = appended_as(g, Drawn { ty, rows, dim: head, group: Some(group), ..Drawn::default() });
+    case.options = PlanOptions { fast: true, ..case.options };
+    case
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::lower::attention::attention_flash::TILES;
+
+    #[test]
+    fn tiles_say_what_their_constants_say() {
+        for tile in &TILES {
+            for constant in [("HEAD", tile.head), ("QUERIES", tile.queries)] {
+                assert!(tile.variant.constants().any(|found| found == constant), "{}: not {constant:?}", tile.variant.name);
+            }
+        }
+    }
+}

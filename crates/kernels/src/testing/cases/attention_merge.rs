@@ -1,0 +1,14 @@
+//! Parity cases of `attention_merge`.
+
+use crate::kernel::random::Gen;
+use crate::testing::cases::attention::{Drawn, appended_as};
+use crate::testing::parity::Case;
+use cpu_ref::KvType;
+
+/// As the case of the split, read as floats or in 8 bits; windows of one key, and as many parts as there can be.
+pub fn case(g: &mut Gen) -> Case {
+    let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
+    let (rows, dim) = (g.pick(&[1, 2, 5]), g.pick(&[32, 64, 128, 256, 512]));
+    let (packed, late, window) = (g.coin(), g.coin(), g.pick(&[None, None, Some(1), Some(1500)]));
+    appended_as(g, Drawn { ty, window, rows, dim, packed, late, ..Drawn::default() })
+}

@@ -1,0 +1,12 @@
+//! Parity cases of `attention_split_512`.
+
+use crate::kernel::random::Gen;
+use crate::testing::cases::attention::{Drawn, appended_as};
+use crate::testing::parity::Case;
+use cpu_ref::KvType;
+
+/// A row over keys in one part and in as many as there can be, as the planner splits them.
+pub fn case(g: &mut Gen) -> Case {
+    let (ty, group) = (g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]), Some(g.pick(&[4, 8])));
+    appended_as(g, Drawn { ty, dim: 512, group, ..Drawn::default() })
+}

@@ -1,0 +1,16 @@
+//! Parity cases of `gather_rows`.
+
+use crate::kernel::random::Gen;
+use crate::ops::gather_rows::gather_rows;
+use crate::testing::parity::Case;
+
+/// Some rows, in any order, with repeats.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, dim) = (g.small(), g.dim());
+    let mut case = Case::new(rows);
+    case.input.out_rows = (0..rows).map(|_| (g.bits() % u64::from(rows)) as u32).collect();
+    let x = case.tensor(g, dim);
+    let y = gather_rows(&mut case.rec, x);
+    case.expect(y);
+    case
+}

@@ -1,0 +1,19 @@
+//! Parity cases of `gaussian_top_k`.
+
+use crate::graph::tensor::{Lead, Shape};
+use crate::kernel::random::Gen;
+use crate::ops::gaussian_top_k::gaussian_top_k;
+use crate::testing::parity::Case;
+
+/// Rows at the workgroup's edges, each with an element far above its cut-off: differences of near numbers have no bound.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, dim, offset) = (g.small(), g.dim(), g.pick(&[0.0, -3.0, 1.5]));
+    let mut case = Case::new(rows);
+    let mut values: Vec<f32> = (0..rows * dim).map(|_| offset + 2.0 * g.unit()).collect();
+    values.iter_mut().step_by(dim as usize).for_each(|x| *x = offset + 9.0);
+    let x = case.given(Shape::new(Lead::Step, rows, dim), values);
+    let multiplier = g.pick(if dim < 31 { &[0.0, -0.5, 0.8] } else { &[0.0, -0.5, 0.84, 1.6448] });
+    let y = gaussian_top_k(&mut case.rec, x, multiplier);
+    case.expect(y);
+    case
+}

@@ -1,0 +1,19 @@
+//! Parity cases of `gelu`.
+
+use crate::graph::tensor::{Lead, Shape};
+use crate::kernel::random::Gen;
+use crate::ops::gelu::gelu;
+use crate::testing::parity::Case;
+
+/// From strongly negative to strongly positive; the first is positive, since far on the left all but the absolute error
+/// depends on how a driver rounds the argument of exp.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, dim) = (g.small(), g.dim());
+    let mut case = Case::new(rows);
+    let mut values = g.values((rows * dim) as usize);
+    values[0] = values[0].abs();
+    let x = case.given(Shape::new(Lead::Step, rows, dim), values);
+    let y = gelu(&mut case.rec, x);
+    case.expect(y);
+    case
+}

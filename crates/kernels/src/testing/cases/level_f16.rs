@@ -1,0 +1,24 @@
+//! Parity cases of `level_f16`.
+
+use crate::graph::tensor::{Lead, Shape};
+use crate::kernel::random::Gen;
+use crate::lower::pack::level_f16::level_f16;
+use crate::lower::pack::pack_f16::pack_f16;
+use crate::testing::compare::Compare;
+use crate::testing::parity::Case;
+
+/// Parts whose tops are equal, apart by less and by more than f16 reaches, and zeros; rows of zeros; more parts than threads.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, parts, each) = (g.small(), g.pick(&[1, 2, 5, 255, 257]), g.pick(&[4, 12, 32]));
+    let mut case = Case::new(rows);
+    let x = case.tensor(g, parts * each);
+    let (_, halves) = pack_f16(&mut case.rec, x);
+    let zeros = g.coin();
+    let sizes: &[f32] = if zeros { &[0.0] } else { &[1.0, 256.0, 65_536.0, 1.0 / 65_536.0, 0.0] };
+    let tops = (0..rows * parts).map(|_| g.pick(sizes)).collect();
+    let tops = case.given(Shape::new(Lead::Step, rows, parts), tops);
+    let scales = level_f16(&mut case.rec, tops, halves);
+    case.expect_as(scales, Compare::Exact);
+    case.expect_as(halves, Compare::Halves);
+    case
+}

@@ -1,0 +1,17 @@
+//! Parity cases of `match_rms`.
+
+use crate::kernel::random::Gen;
+use crate::ops::match_rms::match_rms;
+use crate::testing::parity::Case;
+
+/// Rows at the workgroup's edges, of like and unlike sizes, above the least and below it; per head too.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, heads, dim) = (g.small(), g.pick(&[1, 1, 3]), g.dim());
+    let mut case = Case::new(rows);
+    let x = case.tensor(g, heads * dim).heads(heads);
+    let like = case.tensor(g, heads * dim).heads(heads);
+    let least = g.pick(&[1e-5, 1e-2, 10.0]);
+    let y = match_rms(&mut case.rec, x, like, least);
+    case.expect(y);
+    case
+}

@@ -1,0 +1,26 @@
+//! Parity cases of `matmul_rows8_glu`.
+
+use crate::kernel::random::Gen;
+use crate::lower::matmul::matmul_vec_q8::matmul_q8;
+use crate::lower::pack::pack_q8::{BLOCK, pack_q8};
+use crate::ops::{geglu, rms_norm, swiglu};
+use crate::testing::compare::Compare;
+use crate::testing::parity::Case;
+
+/// The parts as a model records them, for both activations, with and without a norm whose factor is left to them.
+pub fn case(g: &mut Gen) -> Case {
+    let (ty, rows) = (g.format_with(|f| f.units.is_some()), g.pick(&[2, 2, 4, 4, 5, 8, 9]));
+    let (cols, n) = (256 * g.pick(&[5, 6, 17]), BLOCK * g.pick(&[1, 2, 3, 7]));
+    let mut case = Case::perhaps_full(g, rows);
+    let x = case.tensor(g, cols);
+    let x = if g.coin() { rms_norm(&mut case.rec, x, None, 1e-6) } else { x };
+    let packed = pack_q8(&mut case.rec, x);
+    let [gate, up] = [0, 1].map(|_| {
+        let w = case.weight(g, ty, n, cols);
+        matmul_q8(&mut case.rec, w, packed)
+    });
+    let y = if g.coin() { geglu(&mut case.rec, gate, up) } else { swiglu(&mut case.rec, gate, up) };
+    let packed = pack_q8(&mut case.rec, y);
+    case.expect_as(packed, Compare::Packed { k: n });
+    case
+}

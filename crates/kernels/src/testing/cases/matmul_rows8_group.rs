@@ -1,0 +1,30 @@
+//! Parity cases of `matmul_rows8_group`.
+
+use crate::kernel::random::Gen;
+use crate::lower::matmul::matmul_vec_q8::matmul_q8;
+use crate::lower::pack::pack_q8::pack_q8;
+use crate::ops::{add_bias, rms_norm};
+use crate::testing::parity::Case;
+
+/// Two and three products of a few rows, of formats of their own, odd and even numbers of rows, of few columns so many that a workgroup meets more
+/// than one four of them, columns that go round the lanes more than once, rows behind whose last scale the next begins, with and without biases and a
+/// norm whose factor is left to them.
+pub fn case(g: &mut Gen) -> Case {
+    let (ty, rows) = (g.format_with(|f| f.units.is_some()), g.pick(&[2, 2, 4, 4, 5, 8, 9]));
+    let (superblocks, most) = g.pick(&[(5, 3 * 1025), (8, 1025), (24, 257)]);
+    let cols = 256 * superblocks;
+    let mut case = Case::perhaps_full(g, rows);
+    let x = case.tensor(g, cols);
+    let x = if g.coin() { rms_norm(&mut case.rec, x, None, 1e-6) } else { x };
+    let packed = pack_q8(&mut case.rec, x);
+    for n in 0..g.pick(&[2, 3, 3]) {
+        let ty = if n == 0 { ty } else { g.format_with(|f| f.units.is_some()) };
+        let n = g.pick(&[2, 3, 31, 64, most, most]);
+        let w = case.weight(g, ty, n, cols);
+        let bias = g.coin().then(|| case.vector(g, n));
+        let y = matmul_q8(&mut case.rec, w, packed);
+        let y = bias.map_or(y, |b| add_bias(&mut case.rec, y, b));
+        case.expect(y);
+    }
+    case
+}

@@ -1,0 +1,24 @@
+//! Parity cases of `matmul_tile128`.
+
+use crate::kernel::random::Gen;
+use crate::lower::matmul::matmul_tile128::DEPTH;
+use crate::ops::add::add_bias;
+use crate::ops::matmul::matmul;
+use crate::plan::PlanOptions;
+use crate::testing::parity::Case;
+
+/// Every format, tile edges in all three dimensions, activations far outside the range of f16, weights in pieces; as the planner makes it of a
+/// plain product, of more rows than go in 8 bits. A single row of weights never meets activations that are all alike: its sum may be next to nothing.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, ty) = (g.pick(&[33, 64, 127, 128, 129, 300]), g.format());
+    let (cols, n) = (g.cols(ty).next_multiple_of(DEPTH), g.pick(&[1, 15, 16, 64, 127, 128, 129, 300]));
+    let mut case = Case::new(rows);
+    case.options = PlanOptions { fast: true, ..case.options };
+    let w = case.weight(g, ty, n, cols);
+    let x = if g.coin() || n == 1 { case.uniform(g, cols, 1e6) } else { case.tensor(g, cols) };
+    let bias = g.coin().then(|| case.vector(g, n));
+    let y = matmul(&mut case.rec, w, x);
+    let y = bias.map_or(y, |b| add_bias(&mut case.rec, y, b));
+    case.expect(y);
+    case
+}

@@ -1,0 +1,35 @@
+//! Parity cases of `matmul_tile128_glu`.
+
+use crate::graph::tensor::{Lead, Shape, Tensor};
+use crate::kernel::random::Gen;
+use crate::lower::matmul::matmul_tile128::DEPTH;
+use crate::ops::matmul::matmul;
+use crate::ops::{geglu, swiglu};
+use crate::plan::PlanOptions;
+use crate::testing::parity::Case;
+
+/// Rows far outside the range of f16, neighbours of different sizes.
+pub(crate) fn uneven(case: &mut Case, g: &mut Gen, cols: u32) -> Tensor {
+    let rows = case.input.positions.len() as u32;
+    let values = (0..rows * cols).map(|i| g.unit() * [1e6, 2.5e5, 6.25e4][(i / cols % 3) as usize]).collect();
+    case.given(Shape::new(Lead::Step, rows, cols), values)
+}
+
+/// The parts as a model records them, with the product that reads them: every format, tile edges, activations far outside the range of f16, and
+/// parts of a row of very different sizes.
+pub fn case(g: &mut Gen) -> Case {
+    // The last row of a full plan is one of every eight that a subgroup has.
+    let (rows, ty) = (g.pick(&[65, 127, 128, 129, 130, 138, 146, 154, 162, 178, 300]), g.format_with(|f| f.units.is_some()));
+    let (cols, n) = (g.cols(ty).next_multiple_of(DEPTH), g.pick(&[64, 128, 192, 320]));
+    let mut case = Case::new(rows);
+    case.options = PlanOptions { fast: true, ..case.options };
+    let [gate, up] = [(); 2].map(|()| case.weight(g, ty, n, cols));
+    let width = g.pick(&[1, 64, 129]);
+    let down = case.weight(g, gguf::GgmlType::F16, width, n);
+    let x = if g.coin() { uneven(&mut case, g, cols) } else { case.tensor(g, cols) };
+    let (gate, up) = (matmul(&mut case.rec, gate, x), matmul(&mut case.rec, up, x));
+    let y = if g.coin() { geglu(&mut case.rec, gate, up) } else { swiglu(&mut case.rec, gate, up) };
+    let y = matmul(&mut case.rec, down, y);
+    case.expect(y);
+    case
+}

@@ -1,0 +1,46 @@
+//! Parity cases of `matmul_tile64`.
+
+use crate::caps::table::USUAL_WORKGROUPS;
+use crate::graph::tensor::{Lead, Shape, Tensor};
+use crate::kernel::random::Gen;
+use crate::lower::matmul::matmul_tile64::{LONG_COLUMNS, TILE};
+use crate::ops::add::add_bias;
+use crate::ops::matmul::matmul;
+use crate::ops::rms_norm;
+use crate::plan::PlanOptions;
+use crate::testing::parity::Case;
+
+/// Activations far outside the range of f16, of ordinary ones, or all alike, which adds up what a block's scale and least lose; these never meet a
+/// single row of weights, where there is a weight of so few, whose sum may be next to nothing beside what halves lose of it.
+pub(crate) fn activations(case: &mut Case, g: &mut Gen, cols: u32, fewest: u32) -> Tensor {
+    let rows = case.input.positions.len() as u32;
+    match g.pick(&[0, 1, 2]) {
+        kind if kind == 0 || fewest == 1 => case.uniform(g, cols, 1e6),
+        1 => case.tensor(g, cols),
+        _ => case.given(Shape::new(Lead::Step, rows, cols), vec![g.unit(); (rows * cols) as usize]),
+    }
+}
+
+/// Every format with units, rows at the edges of bands, columns of which subgroups have none, some, and some twice, activations far outside the range
+/// of f16, all alike, or a norm's; as the planner makes it of a plain product.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, ty) = (g.pick(&[9, 16, 17, 32, 33, 64]), g.format_with(|f| f.units.is_some()));
+    let few = [1, 15, 16, 17, 31, 33, 97];
+    // Of each form as many: of few columns, of many columns by few rows, and by more.
+    let (n, cols) = match g.pick(&[0, 1, 2]) {
+        0 => (g.pick(&few), (g.cols(ty) + g.pick(&[0, LONG_COLUMNS / 2])).min(LONG_COLUMNS - ty.block_size() as u32)),
+        1 => (g.pick(&few), g.cols(ty) + LONG_COLUMNS),
+        _ => (TILE * USUAL_WORKGROUPS + 1, LONG_COLUMNS),
+    };
+    let mut case = Case::new(rows);
+    case.options = PlanOptions { fast: true, ..case.options };
+    case.halves = true;
+    let w = case.weight(g, ty, n, cols);
+    let x = activations(&mut case, g, cols, n);
+    let x = if g.coin() { rms_norm(&mut case.rec, x, None, 1e-6) } else { x };
+    let bias = g.coin().then(|| case.vector(g, n));
+    let y = matmul(&mut case.rec, w, x);
+    let y = bias.map_or(y, |b| add_bias(&mut case.rec, y, b));
+    case.expect(y);
+    case
+}

@@ -1,0 +1,43 @@
+//! Parity cases of `matmul_tile64_pair`.
+
+use crate::caps::table::USUAL_WORKGROUPS;
+use crate::kernel::random::Gen;
+use crate::lower::matmul::matmul_tile64::TILE;
+use crate::lower::matmul::matmul_tile64_pair::least_workgroups;
+use crate::ops::add_bias;
+use crate::ops::matmul::matmul;
+use crate::plan::PlanOptions;
+use crate::testing::cases::matmul_tile64::activations;
+use crate::testing::parity::Case;
+use gguf::GgmlType;
+
+/// Two products of the same rows, of every format with units, whose last tiles are partly filled, with and without biases, of activations as
+/// [`crate::lower::matmul::matmul_tile64`] meets them.
+pub fn case(g: &mut Gen) -> Case {
+    let ty = g.format_with(|f| f.units.is_some());
+    let (n, other_n) = g.pick(&[
+        (TILE * least_workgroups(USUAL_WORKGROUPS) - 97, 97),
+        (31, TILE * least_workgroups(USUAL_WORKGROUPS)),
+        (TILE * 72 + 1, TILE * 72),
+    ]);
+    // Subgroups have units once and twice.
+    let cols = g.cols(ty) + g.pick(&[0, 512]);
+    recorded(g, cols, &[(n, ty), (other_n, ty)])
+}
+
+/// Products of the same rows, of so many rows of weights of a format each, whose last tiles are partly filled, with and without biases.
+pub(crate) fn recorded(g: &mut Gen, cols: u32, weights: &[(u32, GgmlType)]) -> Case {
+    let mut case = Case::new(g.pick(&[9, 16, 17, 32, 33, 64]));
+    case.options = PlanOptions { fast: true, ..case.options };
+    case.halves = true;
+    let fewest = weights.iter().map(|(n, _)| *n).min().unwrap_or(0);
+    let x = activations(&mut case, g, cols, fewest);
+    for &(n, ty) in weights {
+        let w = case.weight(g, ty, n, cols);
+        let bias = g.coin().then(|| case.vector(g, n));
+        let y = matmul(&mut case.rec, w, x);
+        let y = bias.map_or(y, |b| add_bias(&mut case.rec, y, b));
+        case.expect(y);
+    }
+    case
+}

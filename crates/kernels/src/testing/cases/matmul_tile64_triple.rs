@@ -1,0 +1,57 @@
+//! Parity cases of `matmul_tile64_triple`.
+
+use crate::kernel::random::Gen;
+use crate::lower::matmul::matmul_tile64::TILE;
+use crate::testing::cases::matmul_tile64_pair::recorded;
+use crate::testing::parity::Case;
+
+/// Three products of the same rows, the third of the same format or another, whose last tiles are partly filled, a single row of weights among them, with and
+/// without biases, of activations as [`crate::lower::matmul::matmul_tile64`] meets them.
+pub fn case(g: &mut Gen) -> Case {
+    let ty = g.format_with(|f| f.units.is_some());
+    let third = if g.coin() { ty } else { g.format_with(|f| f.units.is_some()) };
+    let [n, other_n, third_n] = g.pick(&[[TILE * 144 - 97, 97, 33], [31, TILE * 144, 1], [TILE * 72 + 1, TILE * 72, 97]]);
+    let cols = 256 * g.pick(&[1, 2, 5]);
+    recorded(g, cols, &[(n, ty), (other_n, ty), (third_n, third)])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Recorder;
+    use crate::caps::table::Table;
+    use crate::caps::{Caps, Class};
+    use crate::graph::tensor::Counts;
+    use crate::graph::tensor::{Lead, Shape, Weight};
+    use crate::ops::matmul;
+    use crate::plan::{PlanOptions, plan};
+    use gguf::GgmlType::{Q4_K, Q6_K};
+
+    #[test]
+    fn a_third_of_any_format_joins_two_of_one_where_bindings_suffice() {
+        let caps = Caps {
+            cooperative: true,
+            max_workgroup: 1024,
+            max_workgroup_bytes: 48 << 10,
+            max_storage_buffers: 11,
+            table: Table::usual(Class::Discrete, true),
+            ..Caps::WEBGPU
+        };
+        let kernels = |caps: &Caps, third| {
+            let mut rec = Recorder::new(Counts { step: 32, out: 0 }, &[]);
+            let x = rec.host_input(0, Shape::new(Lead::Step, 32, 4096));
+            for (id, (ty, rows)) in (0..).zip([(Q4_K, 4096), (Q4_K, 1024), (third, 1024)]) {
+                let y = matmul(&mut rec, Weight::loaded(id, ty, rows, 4096), x);
+                rec.output(y);
+            }
+            let options = PlanOptions { fast: true, ..PlanOptions::default() };
+            plan(&rec, caps, &options).unwrap().steps.iter().map(|step| step.dispatch.variant.name).collect::<Vec<_>>()
+        };
+        for third in [Q4_K, Q6_K] {
+            assert_eq!(kernels(&caps, third), ["pack_f16", "matmul_tile32_triple"]);
+            assert_eq!(
+                kernels(&Caps { max_storage_buffers: 8, ..caps.clone() }, third),
+                ["pack_f16", "matmul_tile32_pair", "matmul_tile32_narrow"]
+            );
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Parity cases of `matmul_vec`.
+
+use crate::kernel::random::Gen;
+use crate::ops::add::add_bias;
+use crate::ops::matmul::matmul;
+use crate::testing::parity::Case;
+
+/// Every format, row counts at the workgroup's edges, row lengths that are no multiple of 4. A lone result has a bias as large as its terms together: where they
+/// cancel, nothing else of the output would say how large an error may be.
+pub fn case(g: &mut Gen) -> Case {
+    let ty = g.format();
+    let (cols, n) = (g.cols(ty), g.dim());
+    let mut case = Case::new(1);
+    let w = case.weight(g, ty, n, cols);
+    let x = case.tensor(g, cols);
+    let length = case.input.host[0].iter().map(|x| x * x).sum::<f32>().sqrt();
+    let bias = g.coin().then(|| g.values(n as usize));
+    let bias = if n == 1 { Some(vec![length]) } else { bias }.map(|values| case.given_vector(values));
+    let y = matmul(&mut case.rec, w, x);
+    let y = bias.map_or(y, |b| add_bias(&mut case.rec, y, b));
+    case.expect(y);
+    case
+}

@@ -1,0 +1,12 @@
+//! Parity cases of `matmul_vec_experts`.
+
+use crate::kernel::random::Gen;
+use crate::ops::matmul_vec_experts::MAX_ROWS;
+use crate::testing::cases::matmul_experts::product;
+use crate::testing::parity::Case;
+
+/// As `matmul_experts`, of up to eight rows.
+pub fn case(g: &mut Gen) -> Case {
+    let rows = g.pick(&[1, 1, 2, 3, 5, MAX_ROWS]);
+    product(g, rows)
+}

@@ -1,0 +1,26 @@
+//! Parity cases of `matmul_vec_glu`.
+
+use crate::kernel::random::Gen;
+use crate::lower::matmul::matmul_vec_q8::matmul_q8;
+use crate::lower::pack::pack_q8::{BLOCK, pack_q8};
+use crate::ops::{geglu, swiglu};
+use crate::testing::cases::pack_q8::activations;
+use crate::testing::compare::Compare;
+use crate::testing::parity::Case;
+
+/// The parts as a model records them, for both activations, with and without a norm whose factor is left to them.
+pub fn case(g: &mut Gen) -> Case {
+    let ty = g.format_with(|f| f.units.is_some());
+    let (cols, n) = (256 * g.pick(&[1, 2, 5, 9]), BLOCK * g.pick(&[1, 2, 3, 7]));
+    let mut case = Case::new(1);
+    let normed = g.coin();
+    let packed = activations(&mut case, g, cols, normed);
+    let [gate, up] = [0, 1].map(|_| {
+        let w = case.weight(g, ty, n, cols);
+        matmul_q8(&mut case.rec, w, packed)
+    });
+    let y = if g.coin() { geglu(&mut case.rec, gate, up) } else { swiglu(&mut case.rec, gate, up) };
+    let packed = pack_q8(&mut case.rec, y);
+    case.expect_as(packed, Compare::Packed { k: n });
+    case
+}

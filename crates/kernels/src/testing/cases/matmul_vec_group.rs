@@ -1,0 +1,26 @@
+//! Parity cases of `matmul_vec_group`.
+
+use crate::kernel::random::Gen;
+use crate::ops::add_bias;
+use crate::testing::cases::pack_q8::activations;
+use crate::testing::parity::Case;
+
+/// Two and three products of a row, of formats of their own, odd and even numbers of rows (never one, whose result could cancel to
+/// nothing), with and without biases and a norm whose factor is left to them.
+pub fn case(g: &mut Gen) -> Case {
+    let ty = g.format_with(|f| f.units.is_some());
+    let cols = 256 * g.pick(&[1, 2, 5, 9]);
+    let mut case = Case::new(1);
+    let normed = g.coin();
+    let packed = activations(&mut case, g, cols, normed);
+    for n in 0..g.pick(&[2, 3]) {
+        let ty = if n == 0 { ty } else { g.format_with(|f| f.units.is_some()) };
+        let rows = if normed { g.pick(&[31, 64, 97]) } else { g.pick(&[2, 3, 31, 64, 97]) };
+        let w = case.weight(g, ty, rows, cols);
+        let bias = g.coin().then(|| case.vector(g, rows));
+        let y = crate::lower::matmul::matmul_vec_q8::matmul_q8(&mut case.rec, w, packed);
+        let y = bias.map_or(y, |b| add_bias(&mut case.rec, y, b));
+        case.expect(y);
+    }
+    case
+}

@@ -1,0 +1,39 @@
+//! Parity cases of `matmul_vec_norm`.
+
+use crate::caps::table::USUAL_VEC_COLUMNS as LONG;
+use crate::kernel::random::Gen;
+use crate::lower::matmul::matmul_vec_q8::matmul_q8;
+use crate::lower::pack::pack_q8::{BLOCK, pack_q8};
+use crate::ops::{add, rms_norm};
+use crate::testing::cases::pack_q8::activations;
+use crate::testing::compare::Compare;
+use crate::testing::parity::Case;
+
+/// The parts as a model records them, with and without a weight of the norm and a norm before them whose factor is left to
+/// them; sums so small that eps counts.
+pub fn case(g: &mut Gen) -> Case {
+    let ty = g.format_with(|f| f.units.is_some());
+    let (cols, n) = if g.pick(&[false, false, true]) {
+        (LONG + 256 * g.pick(&[0, 1]), BLOCK * 33)
+    } else {
+        (256 * g.pick(&[1, 2]), BLOCK * g.pick(&[4, 5, 17]))
+    };
+    let mut case = Case::new(1);
+    let (normed, small) = (g.coin(), g.coin());
+    let packed = if small && !normed {
+        let x = case.uniform(g, cols, 1e-4);
+        pack_q8(&mut case.rec, x)
+    } else {
+        activations(&mut case, g, cols, normed)
+    };
+    let w = case.weight(g, ty, n, cols);
+    let a = if small { case.uniform(g, n, 1e-4) } else { case.tensor(g, n) };
+    let y = matmul_q8(&mut case.rec, w, packed);
+    let h = if g.coin() { add(&mut case.rec, a, y) } else { add(&mut case.rec, y, a) };
+    case.expect(h);
+    let u = g.coin().then(|| case.vector(g, n));
+    let x = rms_norm(&mut case.rec, h, u, g.pick(&[1e-6_f32, 1e-5]));
+    let packed = pack_q8(&mut case.rec, x);
+    case.expect_as(packed, Compare::Packed { k: n });
+    case
+}

@@ -1,0 +1,22 @@
+//! Parity cases of `merge_matmul_vec`.
+
+use crate::kernel::random::Gen;
+use crate::lower::matmul::matmul_vec_q8::matmul_q8;
+use crate::testing::cases::attention_decode::{Drawn, recorded_for};
+use crate::testing::parity::Case;
+
+/// Attention as models record it, over windows that end in each of the parts and before their positions or not, whole and in rings, with and without keys of its
+/// own, and a product of it: rows of weights on both sides of a workgroup's.
+pub fn case(g: &mut Gen) -> Case {
+    let (heads, group) = (g.pick(&[1, 2, 3]), g.pick(&[1, 2, 3]));
+    let position = g.pick(&[128, 129, 190, 191, 192, 255, 300, 511, 512, 1024]);
+    let window = Some(g.pick(&[129, 192, 193, 256, 257, 300, 449, 511, 512]));
+    let drawn = Drawn { heads, dim: 256, group, position, window, capped: false, whole: true };
+    recorded_for(g, drawn, |case, g, packed| {
+        let ty = g.format_with(|f| f.units.is_some());
+        let n = g.pick(&[31, 32, 33, 64, 97]);
+        let w = case.weight(g, ty, n, heads * group * 256);
+        let y = matmul_q8(&mut case.rec, w, packed);
+        case.expect(y);
+    })
+}

@@ -1,0 +1,15 @@
+//! Parity cases of `mul_sigmoid`.
+
+use crate::kernel::random::Gen;
+use crate::ops::mul_sigmoid::mul_sigmoid;
+use crate::testing::parity::Case;
+
+/// Gates from shut (as far as normal numbers go) to open, rows at the workgroup's edges.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, dim, amplitude) = (g.small(), g.dim(), g.pick(&[1.0, 10.0, 60.0]));
+    let mut case = Case::new(rows);
+    let (x, gate) = (case.tensor(g, dim), case.uniform(g, 1, amplitude));
+    let y = mul_sigmoid(&mut case.rec, x, gate);
+    case.expect(y);
+    case
+}

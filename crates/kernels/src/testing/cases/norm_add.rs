@@ -1,0 +1,45 @@
+//! Parity cases of `norm_add`.
+
+use crate::graph::tensor::Tensor;
+use crate::kernel::random::Gen;
+use crate::lower::pack::pack_q8::pack_q8;
+use crate::ops::scale::scale;
+use crate::ops::{add, mul_row, rms_norm};
+use crate::testing::compare::Compare;
+use crate::testing::parity::Case;
+
+/// A sum with a norm of rows of `heads` heads, with and without a weight and a factor; of rows beside which epsilon counts, and of some whose last
+/// elements do most.
+pub(crate) fn sum(case: &mut Case, g: &mut Gen, dim: u32, heads: u32) -> Tensor {
+    let a = case.tensor(g, dim);
+    let b = match g.pick(&[0, 1, 2, 2]) {
+        0 => case.squared(g, dim),
+        1 => case.uniform(g, dim, 1e-3),
+        _ => case.rising(g, dim),
+    };
+    let b = b.heads(heads);
+    let w = g.coin().then(|| case.vector(g, dim / heads));
+    let b = rms_norm(&mut case.rec, b, w, g.pick(&[1e-6_f32, 1e-5])).flat();
+    let h = if g.coin() { add(&mut case.rec, a, b) } else { add(&mut case.rec, b, a) };
+    let factor = g.coin().then(|| case.vector(g, 1));
+    factor.map_or(h, |s| mul_row(&mut case.rec, h, s))
+}
+
+/// The parts as a model records them: with and without factors; read as floats (of heads, too), in 8 bits, and normed in 8 bits.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, dim) = (g.small(), 32 * g.pick(&[1, 3, 33, 65, 97, 128, 129]));
+    let mut case = Case::new(rows);
+    let kind = g.pick(&[0, 1, 2]);
+    let heads = if kind == 0 { g.pick(&[1, 2, 8]) } else { 1 };
+    let h = sum(&mut case, g, dim, heads);
+    let h = if g.coin() { scale(&mut case.rec, h, g.pick(&[-0.37, 2.0])) } else { h };
+    case.expect(h);
+    if kind == 0 {
+        return case;
+    }
+    let u = g.coin().then(|| case.vector(g, dim));
+    let x = if kind == 2 { rms_norm(&mut case.rec, h, u, 1e-6) } else { h };
+    let packed = pack_q8(&mut case.rec, x);
+    case.expect_as(packed, Compare::Packed { k: dim });
+    case
+}

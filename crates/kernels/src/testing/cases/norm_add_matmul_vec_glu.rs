@@ -1,0 +1,23 @@
+//! Parity cases of `norm_add_matmul_vec_glu`.
+
+use crate::kernel::random::Gen;
+use crate::lower::matmul::matmul_vec_q8::matmul_q8;
+use crate::lower::pack::pack_q8::{BLOCK, pack_q8};
+use crate::ops::geglu;
+use crate::testing::cases::norm_add_matmul_vec::row;
+use crate::testing::compare::Compare;
+use crate::testing::parity::Case;
+
+/// The parts as a model records them; blocks of results on both sides of a workgroup's, rows of one block of weights and as long as may be.
+pub fn case(g: &mut Gen) -> Case {
+    let ty = g.format_with(|f| f.units.is_some());
+    let (cols, n) = (256 * g.pick(&[1, 2, 5, 9, 10]), BLOCK * g.pick(&[1, 2, 3, 6]));
+    let mut case = Case::new(1);
+    let packed = row(&mut case, g, cols);
+    let [gate, up] = [0, 1].map(|_| case.weight(g, ty, n, cols));
+    let (gate, up) = (matmul_q8(&mut case.rec, gate, packed), matmul_q8(&mut case.rec, up, packed));
+    let y = geglu(&mut case.rec, gate, up);
+    let packed = pack_q8(&mut case.rec, y);
+    case.expect_as(packed, Compare::Packed { k: n });
+    case
+}

@@ -1,0 +1,28 @@
+//! Parity cases of `norm_pack_matmul_vec_glu`.
+
+use crate::kernel::random::Gen;
+use crate::lower::matmul::matmul_vec_q8::matmul_q8;
+use crate::lower::pack::pack_q8::{BLOCK, pack_q8};
+use crate::ops::{geglu, swiglu};
+use crate::testing::cases::norm_pack_matmul_vec::normed;
+use crate::testing::compare::Compare;
+use crate::testing::parity::Case;
+
+/// The parts as a model records them, for both activations, of a row that is normed with and without a weight or not at all, of whole and half
+/// eights of blocks.
+pub fn case(g: &mut Gen) -> Case {
+    let ty = g.format_with(|f| f.units.is_some());
+    let cols = if ty.block_size() == 32 { 32 * g.pick(&[1, 4, 8, 11, 24, 32]) } else { 256 * g.pick(&[1, 2, 3, 4]) };
+    let n = BLOCK * g.pick(&[1, 2, 3, 7]);
+    let mut case = Case::new(1);
+    let x = normed(&mut case, g, cols).0;
+    let packed = pack_q8(&mut case.rec, x);
+    let [gate, up] = [0, 1].map(|_| {
+        let w = case.weight(g, ty, n, cols);
+        matmul_q8(&mut case.rec, w, packed)
+    });
+    let y = if g.coin() { geglu(&mut case.rec, gate, up) } else { swiglu(&mut case.rec, gate, up) };
+    let packed = pack_q8(&mut case.rec, y);
+    case.expect_as(packed, Compare::Packed { k: n });
+    case
+}

@@ -1,0 +1,30 @@
+//! Parity cases of `pack_f16`.
+
+use crate::graph::tensor::{Lead, Shape};
+use crate::kernel::random::Gen;
+use crate::lower::pack::pack_f16::packed;
+use crate::testing::compare::Compare;
+use crate::testing::parity::Case;
+
+/// Magnitudes below it count as zeros.
+pub(crate) const LEAST: f32 = 7.9e-31;
+
+/// Rows of ordinary, tiny and huge values, of zeros, and of the least that have a scale and the most that have none, by a value in any column.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, dim) = (g.small(), 4 * g.dim());
+    let mut case = Case::new(rows);
+    let scaled = g.pick(&[true, true, false]);
+    let x = if !scaled {
+        case.uniform(g, dim, 1e3)
+    } else if g.coin() {
+        case.squared(g, dim)
+    } else {
+        let (size, largest) = (g.pick(&[LEAST, LEAST.next_down()]), (g.bits() % u64::from(dim)) as u32);
+        let values = (0..rows * dim).map(|n| if n % dim == largest { size } else { size * g.unit() }).collect();
+        case.given(Shape::new(Lead::Step, rows, dim), values)
+    };
+    let (scales, halves) = packed(&mut case.rec, x, scaled);
+    case.expect_as(scales, Compare::Exact);
+    case.expect_as(halves, Compare::Halves);
+    case
+}

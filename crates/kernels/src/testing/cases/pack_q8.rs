@@ -1,0 +1,48 @@
+//! Parity cases of `pack_q8`.
+
+use crate::graph::tensor::{Lead, Shape, Tensor};
+use crate::kernel::random::Gen;
+use crate::lower::pack::pack_q8::{BLOCK, pack_q8};
+use crate::testing::parity::Case;
+
+/// `x` [1, cols] in 8 bits for a product; `normed`, by the kernel that leaves the norm's factor to the product.
+pub(crate) fn activations(case: &mut Case, g: &mut Gen, cols: u32, normed: bool) -> Tensor {
+    let x = case.tensor(g, cols);
+    let x = if normed { crate::ops::rms_norm(&mut case.rec, x, None, 1e-6) } else { x };
+    pack_q8(&mut case.rec, x)
+}
+
+/// A block whose other values lie in the middle between two quants, or next to it.
+pub(crate) fn between(g: &mut Gen) -> Vec<f32> {
+    let largest = g.pick(&[1.0, 1e-3, 1e6]) * (g.unit().abs() + 0.5);
+    let scale = f32::from_bits(((largest * (1.0 / 127.0)).to_bits() + 255) & !255);
+    let value = |g: &mut Gen| {
+        let middle = ((126.0 * g.unit()).floor() + 0.5) * scale;
+        g.pick(&[middle, middle.next_up(), middle.next_down()])
+    };
+    (0..BLOCK).map(|i| if i == 0 { largest } else { value(g) }).collect()
+}
+
+/// Blocks that count as zeros start below it.
+pub(crate) const LEAST: f32 = 1e-30;
+
+/// Rows of one block and of many, of every character, with blocks of zeros, of the least that are none and of values between two
+/// quants; the words must be equal.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, blocks) = (g.small(), g.pick(&[1, 2, 3, 63, 64, 65]));
+    let mut case = Case::new(rows);
+    let x = if g.coin() {
+        case.tensor(g, BLOCK * blocks)
+    } else {
+        let block = |g: &mut Gen| match g.pick(&[0, 0, 1, 2]) {
+            0 => between(g),
+            1 => vec![LEAST; BLOCK as usize],
+            _ => vec![LEAST.next_down(); BLOCK as usize],
+        };
+        let values = (0..rows * blocks).flat_map(|_| block(g)).collect();
+        case.given(Shape::new(Lead::Step, rows, BLOCK * blocks), values)
+    };
+    let packed = pack_q8(&mut case.rec, x);
+    case.expect_as(packed, crate::testing::compare::Compare::Exact);
+    case
+}

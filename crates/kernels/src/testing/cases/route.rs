@@ -1,0 +1,24 @@
+//! Parity cases of `route`.
+
+use crate::graph::tensor::{Lead, Shape};
+use crate::kernel::random::Gen;
+use crate::ops::route::{MAX_EXPERTS, route};
+use crate::testing::compare::Compare;
+use crate::testing::parity::Case;
+
+/// One to all of one to 1024 experts, ties, both zeros, logits whose exponentials overflow, normalized or not, with a factor
+/// per expert or none.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, count) = (g.small(), g.pick(&[1, 2, 8, 60, 127, 128, 129, 256, MAX_EXPERTS]));
+    let k = g.pick(&[1, 2, 8, count]).min(count);
+    let (ties, spread) = (g.coin(), g.pick(&[1.0, 8.0, 200.0]));
+    let logit = |g: &mut Gen| if ties { (4.0 * g.unit()).trunc() } else { spread * g.unit() };
+    let mut case = Case::new(rows);
+    let values = (0..rows * count).map(|_| logit(g)).collect();
+    let logits = case.given(Shape::new(Lead::Step, rows, count), values);
+    let scale = g.coin().then(|| case.vector(g, count));
+    let routes = route(&mut case.rec, logits, k, g.coin(), scale);
+    case.expect_as(routes.experts, Compare::Exact);
+    case.expect(routes.weights);
+    case
+}

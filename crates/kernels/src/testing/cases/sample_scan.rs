@@ -1,0 +1,9 @@
+//! Parity cases of `sample_scan`.
+
+use crate::kernel::random::Gen;
+use crate::testing::parity::Case;
+
+/// As the case of the draw, of which this is a part.
+pub fn case(g: &mut Gen) -> Case {
+    crate::testing::cases::sample::case(g)
+}

@@ -1,0 +1,16 @@
+//! Parity cases of `scale`.
+
+use crate::kernel::random::Gen;
+use crate::ops::scale::scale;
+use crate::testing::parity::Case;
+
+/// Factors of either sign, none, and ones that are no power of two.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, dim) = (g.small(), g.dim());
+    let mut case = Case::new(rows);
+    let x = case.tensor(g, dim);
+    let s = g.pick(&[0.0, 1.0, -0.37, 53.066]);
+    let y = scale(&mut case.rec, x, s);
+    case.expect(y);
+    case
+}

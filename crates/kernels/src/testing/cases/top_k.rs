@@ -1,0 +1,20 @@
+//! Parity cases of `top_k`.
+
+use crate::graph::tensor::{Lead, Shape};
+use crate::kernel::random::Gen;
+use crate::ops::top_k::{MAX_K, top_k};
+use crate::testing::cases::argmax::hard_order;
+use crate::testing::compare::Compare;
+use crate::testing::parity::Case;
+
+/// From one element to the most, in rows shorter and longer than that, with ties beyond the list, infinities and NaN.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, dim) = (g.small(), g.pick(&[1, 8, 128, 511, 513, 1024, 1025, 5003]));
+    let mut case = Case::new(rows);
+    let values = hard_order(g, (rows * dim) as usize);
+    let x = case.given(Shape::new(Lead::Step, rows, dim), values);
+    let k = g.pick(&[1, 2, 8, 40, 255, MAX_K]);
+    let y = top_k(&mut case.rec, x, k);
+    case.expect_as(y, Compare::Exact);
+    case
+}

@@ -1,0 +1,364 @@
+//! Parity: random cases of every operation, run on a device and through the oracles.
+
+#![cfg_attr(target_arch = "wasm32", allow(unused))] // cases are run natively
+
+use crate::caps::Caps;
+use crate::device::executor::Executor;
+use crate::error::Error;
+use crate::exec::states::States;
+use crate::exec::weights::{TensorBytes, Weights};
+use crate::exec::{Plan, Watch};
+use crate::graph::input::StepInput;
+use crate::graph::record::Recorder;
+use crate::graph::tensor::{Counts, Lead, Shape, State, StateKind, Tensor, Weight};
+use crate::kernel::compose::Shader;
+use crate::kernel::random::Gen;
+use crate::lower::primitive::Primitive;
+use crate::plan::{PlanOptions, Planned, Step};
+use crate::testing::compare::Compare;
+use gguf::GgmlType;
+use std::sync::{Arc, OnceLock};
+
+/// A weight. A matrix's bytes, like what the KV states hold, are made when the case runs: many are made only to see which kernels they reach.
+enum Loaded {
+    Matrix { w: Weight, seed: u64, bytes: OnceLock<Vec<u8>> },
+    Vector(Vec<f32>),
+}
+
+/// What the KV states hold before a case runs.
+struct Held {
+    seed: u64,
+    key: Option<Vec<f32>>,
+    /// The row that `key` is of, where it is not of all.
+    alone: Option<usize>,
+    rows: OnceLock<Vec<(usize, u32, Vec<u8>)>>,
+}
+
+/// A prime.
+const STRETCHES: usize = 4093;
+
+/// A recording with everything it needs to run.
+pub struct Case {
+    pub rec: Recorder<Primitive>,
+    pub input: StepInput,
+    pub options: PlanOptions,
+    /// Whether it is of rounding to f16: without cooperative matrices it runs unrounded, not in the 8 bits that its oracles do not have.
+    pub halves: bool,
+    /// Workgroups that share long contexts, where the device's table does not say.
+    pub split_workgroups: Option<u32>,
+    kinds: Vec<StateKind>,
+    sequences: u32,
+    capacity: u32,
+    tokens: Vec<(u32, Vec<u32>)>,
+    words: Vec<(State, Vec<f32>)>,
+    held: Option<Held>,
+    weights: Vec<Loaded>,
+    /// How each output is compared.
+    pub compare: Vec<Compare>,
+}
+
+impl Case {
+    /// A case of `rows` rows without states.
+    #[must_use]
+    pub fn new(rows: u32) -> Self {
+        Self::with_states(rows, &[], 1, 1)
+    }
+
+    /// The same, or one whose plan holds just these rows: of plans with more no number is odd.
+    #[must_use]
+    pub fn perhaps_full(g: &mut Gen, rows: u32) -> Self {
+        if g.coin() { Self::over(rows, rows, &[], 1, 1) } else { Self::new(rows) }
+    }
+
+    /// A case over states of `sequences` x `capacity` positions.
+    #[must_use]
+    pub fn with_states(rows: u32, kinds: &[StateKind], sequences: u32, capacity: u32) -> Self {
+        // Plans hold more rows than most steps have, and some are full; what lies past either must not be touched.
+        let capacity_rows = if rows == 1 || rows.is_multiple_of(2) { rows } else { rows + 3 };
+        Self::over(rows, capacity_rows, kinds, sequences, capacity)
+    }
+
+    fn over(rows: u32, capacity_rows: u32, kinds: &[StateKind], sequences: u32, capacity: u32) -> Self {
+        let rec = Recorder::new(Counts { step: capacity_rows, out: capacity_rows }, kinds);
+        let all: Vec<u32> = (0..rows).collect();
+        let input = StepInput { positions: all.clone(), sequences: vec![0; rows as usize], out_rows: all, ..StepInput::default() };
+        Self {
+            rec,
+            input,
+            options: PlanOptions::default(),
+            halves: false,
+            split_workgroups: None,
+            kinds: kinds.to_vec(),
+            sequences,
+            capacity,
+            tokens: vec![],
+            words: vec![],
+            held: None,
+            weights: vec![],
+            compare: vec![],
+        }
+    }
+
+    /// The same, for kernels compiled for their params ([`PlanOptions::specialize`]).
+    #[must_use]
+    pub fn compiled(mut self) -> Self {
+        self.options = PlanOptions { specialize: true, sequences: self.sequences, ..self.options };
+        self
+    }
+
+    /// A random input [rows, width].
+    pub fn tensor(&mut self, g: &mut Gen, width: u32) -> Tensor {
+        let rows = self.input.positions.len() as u32;
+        let values = g.values(rows as usize * width as usize);
+        self.given(Shape::new(Lead::Step, rows, width), values)
+    }
+
+    /// A random input [rows, width], uniform in [-amplitude, amplitude): for operations whose conditioning has a scale.
+    pub fn uniform(&mut self, g: &mut Gen, width: u32, amplitude: f32) -> Tensor {
+        let rows = self.input.positions.len() as u32;
+        let values = (0..rows * width).map(|_| amplitude * g.unit()).collect();
+        self.given(Shape::new(Lead::Step, rows, width), values)
+    }
+
+    /// A random input [rows, width] as by [`Case::tensor`], or rows of any size, up to those whose squares overflow.
+    pub fn squared(&mut self, g: &mut Gen, width: u32) -> Tensor {
+        if g.coin() {
+            return self.tensor(g, width);
+        }
+        let rows = self.input.positions.len();
+        let sizes: Vec<f32> = (0..rows).map(|_| g.pick(&[1e-3, 1.0, 1e25])).collect();
+        let values = sizes.iter().flat_map(|size| vec![*size; width as usize]).map(|size| size * g.unit()).collect();
+        let capacity = self.rec.capacity().step;
+        self.given(Shape::new(Lead::Step, capacity, width), values)
+    }
+
+    /// A random input [rows, width] of magnitudes that double every 32 elements, from small ones, so that sums of squares are those of the last.
+    pub fn rising(&mut self, g: &mut Gen, width: u32) -> Tensor {
+        let rows = self.input.positions.len() as u32;
+        let size = |i: u32| ((i as f32 - width as f32) / 32.0).exp2().max(1e-3);
+        let values = (0..rows * width).map(|i| size(i % width) * g.unit()).collect();
+        self.given(Shape::new(Lead::Step, rows, width), values)
+    }
+
+    /// A random input [rows, width] of small elements but for one of each row, the last or any.
+    pub fn alone(&mut self, g: &mut Gen, width: u32) -> Tensor {
+        let rows = self.input.positions.len();
+        let mut values: Vec<f32> = (0..rows * width as usize).map(|_| 0.1 * g.unit()).collect();
+        for row in values.chunks_mut(width as usize) {
+            let any = (g.bits() % u64::from(width)) as usize;
+            row[g.pick(&[any, width as usize - 1])] = 5.0;
+        }
+        self.given(Shape::new(Lead::Step, rows as u32, width), values)
+    }
+
+    /// An input with these values, as many as the step has rows.
+    pub fn given(&mut self, shape: Shape, values: Vec<f32>) -> Tensor {
+        let Counts { step, out } = self.rec.capacity();
+        let rows = match shape.lead {
+            Lead::Step => step,
+            Lead::Out => out,
+            Lead::Fixed => shape.rows,
+        };
+        let shape = Shape { rows, ..shape };
+        self.input.host.push(values);
+        self.rec.host_input(self.input.host.len() as u32 - 1, shape)
+    }
+
+    /// A random matrix weight.
+    pub fn weight(&mut self, g: &mut Gen, ty: GgmlType, rows: u32, cols: u32) -> Weight {
+        let w = Weight::loaded(self.weights.len() as u32, ty, rows, cols);
+        self.weights.push(Loaded::Matrix { w, seed: g.bits(), bytes: OnceLock::new() });
+        w
+    }
+
+    /// A random matrix, or a vector of one row, that is a state of plain words.
+    pub fn state_weight(&mut self, g: &mut Gen, state: State, rows: u32, cols: u32) -> Weight {
+        self.words.push((state, g.values(rows as usize * cols as usize)));
+        self.rec.weight(state, rows, cols)
+    }
+
+    /// A random vector weight.
+    pub fn vector(&mut self, g: &mut Gen, cols: u32) -> Weight {
+        self.given_vector(g.values(cols as usize))
+    }
+
+    /// A vector weight of these values.
+    pub fn given_vector(&mut self, values: Vec<f32>) -> Weight {
+        let cols = values.len() as u32;
+        self.weights.push(Loaded::Vector(values));
+        Weight::loaded(self.weights.len() as u32 - 1, GgmlType::F32, 1, cols)
+    }
+
+    /// Puts the rows at random sequences and positions below `positions`.
+    pub fn place(&mut self, g: &mut Gen, positions: u32) {
+        let (n, s) = (self.input.positions.len(), self.sequences);
+        self.input.positions = (0..n).map(|_| (g.bits() % u64::from(positions)) as u32).collect();
+        self.input.sequences = (0..n).map(|_| (g.bits() % u64::from(s)) as u32).collect();
+    }
+
+    /// Fills state 0 with ids below `vocab`.
+    pub fn tokens(&mut self, g: &mut Gen, vocab: u32) {
+        for s in 0..self.sequences {
+            let ids = (0..self.capacity).map(|_| (g.bits() % u64::from(vocab)) as u32).collect();
+            self.tokens.push((s, ids));
+        }
+    }
+
+    /// Fills every row of the KV states; of the first one with `key`, if it is given.
+    pub fn hold(&mut self, g: &mut Gen, key: Option<Vec<f32>>) {
+        self.held = Some(Held { seed: g.bits(), key, alone: None, rows: OnceLock::new() });
+    }
+
+    /// Makes this the key of one row of what the first KV state holds.
+    ///
+    /// # Panics
+    /// When the states hold nothing.
+    pub fn hold_alone(&mut self, key: Vec<f32>, row: u32) {
+        let held = self.held.take().expect("held rows");
+        self.held = Some(Held { key: Some(key), alone: Some(row as usize), ..held });
+    }
+
+    /// (state, sequence, rows) of everything that the KV states hold.
+    fn held(&self) -> &[(usize, u32, Vec<u8>)] {
+        let Some(held) = &self.held else { return &[] };
+        held.rows.get_or_init(|| {
+            let mut g = Gen::new(held.seed);
+            let kv = |(state, kind): (usize, &StateKind)| {
+                if let StateKind::Kv { ty, width, .. } = *kind { Some((state, ty, width)) } else { None }
+            };
+            let states = self.kinds.iter().enumerate().filter_map(kv);
+            let places = states.flat_map(|state| (0..self.sequences).map(move |sequence| (state, sequence)));
+            places
+                .map(|((state, ty, width), sequence)| {
+                    let width = width as usize;
+                    // Rows are stretches of the same values.
+                    let values: Vec<f32> = (0..width + STRETCHES).map(|_| 3.0 * g.unit()).collect();
+                    let rows = self.kinds[state].rows(self.capacity) as usize;
+                    let mut bytes = vec![0; rows * self.kinds[state].row_bytes()];
+                    for at in 0..rows {
+                        let row = &values[at * 37 % STRETCHES..][..width];
+                        let key = held.key.as_deref().filter(|_| state == 0 && held.alone.is_none_or(|alone| alone == at));
+                        cpu_ref::kv_append(&mut bytes, ty, width, at, key.unwrap_or(row));
+                    }
+                    (state, sequence, bytes)
+                })
+                .collect()
+        })
+    }
+
+    /// Compares this value between the executors.
+    pub fn expect(&mut self, t: Tensor) {
+        self.expect_as(t, Compare::Error);
+    }
+
+    /// Compares this value between the executors, as words or draws.
+    pub fn expect_as(&mut self, t: Tensor, compare: Compare) {
+        self.rec.output(t);
+        self.compare.push(compare);
+    }
+
+    /// The options that it has on a device of these capabilities.
+    pub(crate) fn options_on(&self, caps: &Caps) -> PlanOptions {
+        PlanOptions { fast: self.options.fast && (caps.cooperative || !self.halves), ..self.options.clone() }
+    }
+
+    fn caps_on(&self, caps: &Caps) -> Caps {
+        let mut caps = caps.clone();
+        caps.table.split_workgroups = self.split_workgroups.unwrap_or(caps.table.split_workgroups);
+        caps
+    }
+
+    /// The plan that a device of these capabilities would run.
+    ///
+    /// # Errors
+    /// What planning gives.
+    pub fn planned(&self, caps: &Caps, portable: bool) -> Result<Planned, Error> {
+        let options = PlanOptions { portable, ..self.options_on(caps) };
+        crate::plan::plan(&self.rec, &self.caps_on(caps), &options)
+    }
+
+    /// The shaders that a device of these capabilities would run.
+    ///
+    /// # Errors
+    /// What planning gives.
+    pub fn shaders(&self, caps: &Caps, portable: bool) -> Result<Vec<Shader>, Error> {
+        let steps = self.planned(caps, portable)?.steps.into_iter();
+        Ok(steps.filter(|s| s.dispatch.when.holds(&self.input)).map(|s| s.shader).collect())
+    }
+
+    /// Runs on one executor and gives the outputs, with the shaders that made them.
+    ///
+    /// # Errors
+    /// What planning and running give.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn run(&self, executor: &Executor, options: &PlanOptions) -> Result<(Vec<Vec<u32>>, Vec<Shader>), Error> {
+        self.ran(executor, options, u32::MAX).map(|ran| (ran.outputs, ran.shaders))
+    }
+
+    /// Runs on one executor over intermediates that hold the word `poison`.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn ran(&self, executor: &Executor, options: &PlanOptions, poison: u32) -> Result<Ran, Error> {
+        let executor = &match executor {
+            Executor::Gpu(device) => Executor::Gpu(device.with_caps(self.caps_on(device.caps()))),
+            Executor::Cpu => Executor::Cpu,
+        };
+        let (weights, mut states) = self.loaded(executor)?;
+        let mut plan = executor.plan(self.rec.clone(), &Arc::new(weights), options)?;
+        let ran = |s: &&Step| s.dispatch.when.holds(&self.input);
+        let shaders = plan.planned().map_or_else(Vec::new, |p| p.steps.iter().filter(ran).map(|s| s.shader.clone()).collect());
+        plan.poison(poison);
+        let outputs = plan.run(&mut states, &self.input, Watch::default())?.wait()?;
+        let overrun = options.guarded && plan.overrun(poison)?;
+        Ok(Ran { outputs: outputs.0, shaders, overrun })
+    }
+
+    /// Runs the plan of a device of these capabilities on the host, through the oracles of its parts.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn referenced(&self, caps: &Caps) -> Result<Ran, Error> {
+        let planned = self.planned(caps, false)?;
+        let (weights, mut states) = self.loaded(&Executor::Cpu)?;
+        let mut plan = Plan::reference(&planned, &Arc::new(weights));
+        let outputs = plan.run(&mut states, &self.input, Watch::default())?.wait()?;
+        Ok(Ran { outputs: outputs.0, shaders: planned.steps.into_iter().map(|step| step.shader).collect(), overrun: false })
+    }
+
+    /// The case's weights and states on an executor.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn loaded(&self, executor: &Executor) -> Result<(Weights, States), Error> {
+        let mut weights = Weights::new(executor);
+        for (n, w) in self.weights.iter().enumerate() {
+            match w {
+                Loaded::Matrix { w: Weight { ty, rows, cols, .. }, seed, bytes } => {
+                    let bytes = bytes.get_or_init(|| Gen::new(*seed).weight(*ty, *rows, *cols));
+                    weights.matrix(&format!("w{n}"), *ty, *rows, *cols, &TensorBytes::Owned(bytes.as_slice().into()))?
+                }
+                Loaded::Vector(values) => weights.vector(&format!("w{n}"), values.clone())?,
+            };
+        }
+        let mut states = States::new(executor, &self.kinds, self.sequences, self.capacity)?;
+        for (sequence, ids) in &self.tokens {
+            let state = self.rec.state(0);
+            states.write_tokens(state, *sequence, 0, ids);
+        }
+        for (state, words) in &self.words {
+            states.write_words(*state, 0, bytemuck::cast_slice(words));
+        }
+        for (state, sequence, bytes) in self.held() {
+            let state = self.rec.state(*state);
+            states.write(state, *sequence, 0..states.rows(state), bytes)?;
+        }
+        Ok((weights, states))
+    }
+}
+
+/// What a case gave on one executor.
+pub(crate) struct Ran {
+    /// The words of every output.
+    pub outputs: Vec<Vec<u32>>,
+    pub shaders: Vec<Shader>,
+    /// Whether a kernel wrote behind an intermediate.
+    pub overrun: bool,
+}
+
+/// Makes a case of one operation.
+pub type MakeCase = fn(&mut Gen) -> Case;

@@ -1,0 +1,36 @@
+//! Plans as lowered for a device, run on the host: the same roundings as the kernels, and without rounding the same values as the recording.
+
+use kernels::caps::table::Table;
+use kernels::kernel::random::Gen;
+use kernels::testing::cases::CASES;
+use kernels::testing::sweep::Known;
+use kernels::{Caps, Class};
+
+/// Devices that lower by every rule, whether this machine has them or not.
+fn devices() -> [Caps; 2] {
+    [false, true].map(|cooperative| Caps {
+        subgroups: true,
+        subgroup_size: 32,
+        cooperative,
+        max_workgroup: 1024,
+        max_workgroup_bytes: 48 << 10,
+        max_storage_buffers: 16,
+        max_binding_bytes: 1 << 30,
+        table: Table::usual(Class::Discrete, cooperative),
+        ..Caps::WEBGPU
+    })
+}
+
+/// What the parts of every lowered operation compute, one after another, is what was recorded, but for what the plan rounds.
+#[test]
+fn the_parts_of_a_plan_compute_what_was_recorded() {
+    for &(stem, make) in CASES {
+        for seed in 0..6 {
+            let known = Known::new(make(&mut Gen::new(seed))).unwrap_or_else(|e| panic!("{stem} with seed {seed}: {e}"));
+            for caps in devices() {
+                let outcome = known.compare_reference(&caps).unwrap_or_else(|e| panic!("{stem} with seed {seed}: {e}"));
+                assert!(outcome.holds(), "{stem} with seed {seed}: NMSE {:e} for {:e}", outcome.nmse, outcome.bound);
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+// packed = 8 bits of attention.wgsl for one row over few keys (pack_q8.wgsl has the layout) with what comes before it, for whole heads of 256 or 512:
+// norms (norms: 1 of q, 2 of k, 4 of v), rotations, and with append this row's key and value, which are then one of those attended to
+// q [q_heads, HEAD], k, v [heads, HEAD] f32; the other operands are those of norm_rope_heads.wgsl. Without append the states hold this row already.
+// One workgroup for 64 elements of a head of q: 32 threads to a key, each with a slice of it (head_256.wgsl, head_512.wgsl), then eight to those elements of
+// its value. The first 32 finish q, the next k, then v.
+struct Params { q_heads: u32, heads: u32, group: u32, capacity: u32, window: u32, append: u32, norms: u32, exchange: u32, kv_heads_per_head: f32, eps: f32, scale: f32 }
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> k: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> v: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> wq: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read> wk: array<vec4<f32>>;
+@group(0) @binding(6) var<storage, read> table: array<vec4<f32>>;
+@group(0) @binding(7) var<storage, read> positions: array<u32>;
+@group(0) @binding(8) var<storage, read> sequences: array<u32>;
+@group(0) @binding(9) var<storage, read_write> k_state: array<vec4<u32>>;
+@group(0) @binding(10) var<storage, read_write> v_state: array<vec4<u32>>;
+@group(0) @binding(11) var<storage, read_write> packed: array<u32>;
+
+const LANES = 32u;
+const QUADS = HEAD / 4u;
+// Workgroups to a head, and what one has of values.
+const PARTS = HEAD / 64u;
+const PART_QUADS = 16u;
+const SUBS = WG / LANES;
+// Keys of a workgroup at a time, of which every 32 threads have four.
+const KEYS = 4u * SUBS;
+const TWO_POW_MINUS_32 = 2.3283064365386963e-10;
+const TWO_POW_MINUS_64 = 5.421010862427522e-20;
+const LOWEST = -3.0e38;
+// Finished heads of q, k and v; then sums of values, of every 32 threads.
+var<workgroup> gathered: array<vec4<f32>, max(3u * QUADS, PART_QUADS * SUBS)>;
+// Maximum of the scores, and sum of the weights, of every 32 threads.
+var<workgroup> mosts: array<vec4<f32>, SUBS / 4u>;
+var<workgroup> totals: array<vec4<f32>, SUBS / 4u>;
+
+struct Keys { a: StoredKey, b: StoredKey, c: StoredKey, d: StoredKey }
+
+// Finishes the head that every 32 threads have, and leaves it in `gathered`; k and v go to row `row` of the states, too, if `stores`.
+fn finish_heads(raw: Slice, weight: Slice, turns: mat4x4<f32>, stores: bool, row: u32, p: Place, lid: u32) {
+    let sub = lid / LANES;
+    let lane = lid % LANES;
+    let small = raw * TWO_POW_MINUS_32;
+    let squares = lanes_add(slice_dot(small, small), LANES, lid);
+    let factor = TWO_POW_MINUS_32 * inverseSqrt(squares / f32(HEAD) + params.eps * TWO_POW_MINUS_64);
+    var x = slice_times(raw, weight) * select(1.0, factor, ((params.norms >> min(sub, 3u)) & 1u) == 1u); //~ never: off by one
+    let turned = slice_turned(x, turns, lane, lid);
+    if (sub < 2u) {
+        x = turned;
+    }
+    // Keys and values are attended to as they are stored.
+    var most = vec2<f32>(0.0);
+    if (k_state_scaled) { //~ unused: guard dropped
+        most = slice_most(x, lid);
+    }
+    if (sub == 1u) {
+        if (stores) {
+            key_store(row, p.width, p.eight, x, most);
+        }
+        x = key_rounded(x, most);
+    } else if (sub == 2u) {
+        if (stores) {
+            value_store(row, p.width, p.eight, x, most);
+        }
+        x = value_rounded(x, most);
+    }
+    if (sub < 3u) {
+        slice_leave(x, QUADS * sub, lane);
+    }
+    workgroupBarrier();
+}
+
+@compute @workgroup_size(WG)
+fn attention_decode_256(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+    let number = workgroup_number(id, extents);
+    let n = number / PARTS;
+    let part = number % PARTS;
+    if (n >= params.q_heads) { //~ whole: comparison, guard dropped
+        return;
+    }
+    // n / group, without the time that a division of integers takes.
+    let kv_head = u32((f32(n) + 0.5) * params.kv_heads_per_head);
+    let lane = lid % LANES;
+    let sub = lid / LANES;
+    let quarter = lane / 8u;
+    let appends = params.append == 1u;
+    var raw = Slice();
+    var weight = slice_ones();
+    if (sub == 0u) {
+        raw = slice_of_q(QUADS * n, lane, LANES);
+        if ((params.norms & 1u) == 1u) {
+            weight = slice_of_wq(lane);
+        }
+    } else if (sub == 1u && appends) {
+        raw = slice_of_k(QUADS * kv_head, lane);
+        if ((params.norms & 2u) == 2u) {
+            weight = slice_of_wk(lane);
+        }
+    } else if (sub == 2u && appends) { //~ surplus: guard dropped
+        raw = slice_of_v(QUADS * kv_head, lane);
+    }
+    let at = slice_turns_at(lane);
+    let turns = mat4x4<f32>(table[at], table[at + 1u], table[at + 2u], table[at + 3u]);
+    let here = positions[0];
+    // Keys before this row's own that it sees, and those of them that the states hold.
+    let back = select(here, min(here, params.window - 1u), params.window > 0u); //~ meet: comparison
+    let keys = back + 1u - params.append;
+    let slot = here % params.capacity;
+    let first = slot + select(0u, params.capacity, slot < back) - back; //~ meet: comparison
+    let of_value = HEAD / 8u * kv_head + 8u * part + lane % 8u;
+    //~ weightless
+    let p = Place(sequences[0] * params.capacity, first, max(keys, 1u) - 1u, HEAD * params.heads, HEAD / 8u * kv_head + lane);
+    var query = Slice();
+    var most = LOWEST;
+    var total = 0.0;
+    var sum = mat2x4<f32>();
+    var key: Keys;
+    var value: v_state_Stored;
+    // The keys and values of a turn are seen in the next one, when those after them are under way.
+    for (var tile = 0u; tile < keys + KEYS; tile += KEYS) { //~ empty: comparison
+        // Each quarter of 32 threads has the score of one key, and its value.
+        let mine = tile + sub + SUBS * quarter;
+        let rows = vec4<u32>(row_of(p, tile + sub), row_of(p, tile + sub + SUBS), row_of(p, tile + sub + 2u * SUBS), row_of(p, tile + sub + 3u * SUBS));
+        let next_key = Keys(
+            key_stored(rows.x, p.width, p.eight, LANES), key_stored(rows.y, p.width, p.eight, LANES),
+            key_stored(rows.z, p.width, p.eight, LANES), key_stored(rows.w, p.width, p.eight, LANES));
+        let next_value = v_state_fetch8(row_of(p, mine), p.width, of_value);
+        // Once, while the first are: loads before the loop would be code a second time.
+        for (var start = tile; start == 0u; start = 1u) { //~ free: off by one
+            //~ free: off by one
+            finish_heads(raw, weight, turns, appends && part == 0u && n == kv_head * params.group, p.base + slot, p, lid);
+            query = slice_of_gathered(0u, lane, LANES) * params.scale;
+            if (appends) {
+                // All begin with the score of this row's own key as the maximum, the first threads count it.
+                most = lanes_add(slice_dot(query, slice_of_gathered(QUADS, lane, LANES)), LANES, lid);
+                total = select(0.0, 1.0, lid < 8u);
+                let at_value = 2u * QUADS + PART_QUADS * part + 2u * (lane % 8u); //~ free: off by one
+                sum = mat2x4<f32>(gathered[at_value], gathered[at_value + 1u]) * total;
+            }
+        }
+        if (tile > 0u) { //~ empty
+            let inside = mine - KEYS < keys;
+            let shares = vec4<f32>(
+                slice_dot(query, key_open(key.a)), slice_dot(query, key_open(key.b)), slice_dot(query, key_open(key.c)), slice_dot(query, key_open(key.d)));
+            let s = select(most, lanes_each4(shares, LANES, lid), inside);
+            let pair = max(s, lanes_other(s, 8u, lid)); //~ alike: off by one
+            let new_most = max(most, max(pair, lanes_other(pair, 16u, lid))); //~ alike: off by one
+            let shrink = exp2(most - new_most);
+            let weighed = select(0.0, exp2(s - new_most), inside);
+            most = new_most;
+            total = total * shrink + weighed;
+            sum = sum * shrink + v_state_read8(value) * weighed;
+        }
+        key = next_key;
+        value = next_value;
+    }
+    mosts[sub / 4u][sub % 4u] = most;
+    workgroupBarrier();
+    var highest = mosts[0];
+    for (var g = 1u; g < SUBS / 4u; g++) { //~ clamped: comparison
+        highest = max(highest, mosts[g]);
+    }
+    let factor = exp2(most - max(max(highest.x, highest.y), max(highest.z, highest.w)));
+    total += lanes_other(total, 8u, lid); //~ alike: off by one
+    total += lanes_other(total, 16u, lid); //~ alike: off by one
+    sum += mat2x4<f32>(lanes_other4(sum[0], 8u, lid), lanes_other4(sum[1], 8u, lid));
+    sum += mat2x4<f32>(lanes_other4(sum[0], 16u, lid), lanes_other4(sum[1], 16u, lid));
+    if (quarter == 0u) { //~ race: guard dropped
+        gathered[PART_QUADS * sub + 2u * lane] = sum[0] * factor;
+        gathered[PART_QUADS * sub + 2u * lane + 1u] = sum[1] * factor;
+    }
+    totals[sub / 4u][sub % 4u] = total * factor;
+    workgroupBarrier();
+    var joined = vec4<f32>(0.0);
+    if (lid < PART_QUADS) { //~ surplus: comparison, guard dropped
+        var weights = totals[0];
+        for (var g = 1u; g < SUBS / 4u; g++) { //~ clamped: comparison
+            weights += totals[g];
+        }
+        for (var g = 0u; g < SUBS; g++) {
+            joined += gathered[PART_QUADS * g + lid];
+        }
+        joined *= 1.0 / dot(weights, vec4<f32>(1.0));
+    }
+    pack_q8_quad(0u, HEAD * params.q_heads, PART_QUADS * number + lid, lid < PART_QUADS, joined, 0.0, lid);
+}

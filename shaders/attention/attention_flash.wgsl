@@ -1,0 +1,178 @@
+// y[t, n] = sum_s p[s] v[s], p = softmax_s(cap(scale q[t, n] . k[s])), as attention.wgsl, for many rows, through cooperative matrices
+// Operands are those of attention.wgsl; products are of f16 with f32 sums. One workgroup has up to QUERIES queries, neighbouring rows with all heads
+// that share a kv head, and walks their keys, KEYS at a time, loading the next ones meanwhile. A subgroup has SLICE columns of the head for
+// BAND queries: what these give to the scores, and the same of the results. Weights are relative to a score of the query that is raised only
+// where another is larger by RAISE, so that sums are rarely scaled (as in FlashAttention-4). The keys of several sequences follow one another.
+enable f16;
+enable wgpu_cooperative_matrix;
+struct Params { heads: u32, kv_heads: u32, rows: u32, capacity: u32, causal: u32, window: u32, scale: f32, softcap: f32 }
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> positions: array<u32>;
+@group(0) @binding(3) var<storage, read> ends: array<u32>;
+@group(0) @binding(4) var<storage, read> sequences: array<u32>;
+@group(0) @binding(5) var<storage, read> k_state: array<vec4<u32>>;
+@group(0) @binding(6) var<storage, read> v_state: array<vec4<u32>>;
+@group(0) @binding(7) var<storage, read_write> y: array<vec4<f32>>;
+
+const SLICES = HEAD / SLICE;
+const WG = 32u * SLICES * (QUERIES / BAND);
+// Threads of the softmax to a query.
+const PER_ROW = min(WG / QUERIES, KEYS / 4u);
+// Rows in workgroup memory, in vectors of four, padded against bank conflicts.
+const WIDE = HEAD / 4u + 2u;
+const PITCH = KEYS / 4u + 2u;
+const SCORES = KEYS / 4u + 1u;
+const LOWEST = -3.0e38;
+// e^10 and its multiples by f16's rounding are below the largest f16.
+const RAISE = 10.0;
+const LARGEST = vec4<f32>(65504.0);
+var<workgroup> kv: array<vec4<f16>, max(KEYS * WIDE, WG * BAND / 8u)>;
+var<workgroup> ps: array<vec4<f16>, QUERIES * PITCH>;
+// Every slice's part of the scores; later sums on their way.
+var<workgroup> scores: array<vec4<f32>, SLICES * QUERIES * SCORES>;
+// What scales a query's sums, and whether a band has any that are to be scaled.
+var<workgroup> shrinks: array<f32, QUERIES>;
+var<workgroup> raised: array<u32, QUERIES / BAND>;
+
+// Where the head of query `row` of the workgroup starts in q and y, in vectors of four.
+fn place(row: u32, t0: u32, group: u32, kv_head: u32) -> u32 {
+    return (min(t0 + row / group, params.rows - 1u) * params.heads + kv_head * group + row % group) * (HEAD / 4u); //~ dropped: sign
+}
+
+@compute @workgroup_size(WG)
+fn attention_flash(
+    @builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>,
+    @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32
+) {
+    let lane = lid & 31u;
+    let group = params.heads / params.kv_heads;
+    let tokens = QUERIES / group;
+    // Rows that see most keys begin first.
+    let t0 = (extents.y - 1u - id.y) * tokens;
+    let band0 = subgroup / SLICES * BAND;
+    let column = subgroup % SLICES * (SLICE / 4u);
+    let part = (subgroup % SLICES * QUERIES + band0) * SCORES;
+    // Softmax: PER_ROW threads to a query.
+    let row = lid / PER_ROW;
+    let seen = limits(row, t0, group, tokens);
+    let starts = vec4<u32>(
+        place(band0 + (lane >> 2u), t0, group, id.x), place(band0 + 8u + (lane >> 2u), t0, group, id.x),
+        place(band0 + 16u + (lane >> 2u), t0, group, id.x), place(band0 + 24u + (lane >> 2u), t0, group, id.x)) + column + (lane & 3u);
+    let region = subgroup * BAND * 4u; //~ free: off by one
+    let q0 = queries(starts, region, lane);
+    let q1 = queries(starts + 4u, region, lane);
+    let q2 = queries(starts + 8u, region, lane);
+    let q3 = queries(starts + 12u, region, lane);
+    var q4: Queries;
+    var q5: Queries;
+    var q6: Queries;
+    var q7: Queries;
+    if (SLICE > 64u) { //~ surplus
+        q4 = queries(starts + 16u, region, lane);
+        q5 = queries(starts + 20u, region, lane);
+        q6 = queries(starts + 24u, region, lane);
+        q7 = queries(starts + 28u, region, lane);
+    }
+    var softmax = Softmax(LOWEST, 0.0);
+    var o0 = Column();
+    var o1 = Column();
+    var o2 = Column();
+    var o3 = Column();
+    var o4 = Column();
+    var o5 = Column();
+    var o6 = Column();
+    var o7 = Column();
+    let count = min(tokens, params.rows - t0); //~ weightless: sign, minimum
+    // Bounds are read from the operands, so that they are uniform for sure.
+    for (var first = 0u; first < count;) { //~ empty: comparison
+        let owner = sequences[t0 + first];
+        var past = first;
+        var from_key = 0xffffffffu;
+        var to_key = 0u; //~ never: off by one
+        while (past < count && sequences[min(t0 + past, params.rows - 1u)] == owner) { //~ never: sign; weightless: comparison
+            let next = positions[t0 + past] + 1u; //~ weightless: sign
+            from_key = min(from_key, select(0u, next - min(next, params.window), params.window > 0u)); //~ weightless: off by one
+            let end = ends[t0 + past];
+            to_key = max(to_key, end + params.causal); //~ endless: sign
+            past++;
+        }
+        let mine = vec2<u32>(seen.x, select(0u, seen.y, row / group >= first && row / group < past));
+        let base = owner * params.capacity;
+        let last = max(to_key, 1u) - 1u; //~ weightless
+        let key_start = min(from_key, to_key) / KEYS * KEYS;
+        var slot = key_start % params.capacity;
+        var ahead = load_k(base, slot, last - min(key_start, last), id.x, lid); //~ weightless: sign
+        for (var key0 = key_start; key0 < to_key; key0 += KEYS) { //~ empty: comparison
+            workgroupBarrier(); //~ unseen: barrier dropped
+            stage_k(ahead, lid);
+            if (lid < QUERIES / BAND) { //~ clamped
+                raised[lid] = 0u; //~ neutral: off by one
+            }
+            workgroupBarrier(); //~ unseen: barrier dropped
+            let values = load_v(base, slot, last - key0, id.x, lid); //~ weightless: sign
+            var s = Scores();
+            s = score(s, q0, column);
+            s = score(s, q1, column + 4u); //~ rounded: off by one
+            s = score(s, q2, column + 8u); //~ rounded: off by one
+            s = score(s, q3, column + 12u); //~ rounded: off by one
+            if (SLICE > 64u) { //~ surplus
+                s = score(s, q4, column + 16u); //~ rounded: off by one
+                s = score(s, q5, column + 20u); //~ rounded: off by one
+                s = score(s, q6, column + 24u); //~ rounded: off by one
+                s = score(s, q7, column + 28u); //~ rounded: off by one
+            }
+            leave_scores(s, part);
+            workgroupBarrier(); //~ unseen: barrier dropped
+            stage_v(values, lid);
+            slot += KEYS;
+            slot -= select(0u, params.capacity, slot >= params.capacity); //~ meet: comparison
+            ahead = load_k(base, slot, max(last, key0 + KEYS) - (key0 + KEYS), id.x, lid); //~ weightless: sign
+            softmax = weigh(softmax, row, lid % PER_ROW, key0, mine);
+            workgroupBarrier(); //~ unseen: barrier dropped
+            // Once or not at all, for a whole subgroup. naga takes a condition of a loop for uniform, and of a branch on a variable not.
+            // Drivers do not know either, and so keep from repeating the outer loop's body until instruction caches no longer hold it.
+            let changed = raised[band0 / BAND];
+            for (var times = 0u; times < changed; times++) {
+                o0 = shrunk(o0, part, band0, lane);
+                o1 = shrunk(o1, part, band0, lane);
+                o2 = shrunk(o2, part, band0, lane);
+                o3 = shrunk(o3, part, band0, lane);
+                if (SLICE > 64u) { //~ surplus
+                    o4 = shrunk(o4, part, band0, lane);
+                    o5 = shrunk(o5, part, band0, lane);
+                    o6 = shrunk(o6, part, band0, lane);
+                    o7 = shrunk(o7, part, band0, lane);
+                }
+            }
+            let p = weights(band0);
+            o0 = add(o0, p, column);
+            o1 = add(o1, p, column + 4u); //~ rounded: off by one
+            o2 = add(o2, p, column + 8u); //~ rounded: off by one
+            o3 = add(o3, p, column + 12u); //~ rounded: off by one
+            if (SLICE > 64u) { //~ surplus
+                o4 = add(o4, p, column + 16u); //~ rounded: off by one
+                o5 = add(o5, p, column + 20u); //~ rounded: off by one
+                o6 = add(o6, p, column + 24u); //~ rounded: off by one
+                o7 = add(o7, p, column + 28u); //~ rounded: off by one
+            }
+        }
+        first = max(past, first + 1u); //~ twice: minimum
+    }
+    workgroupBarrier(); //~ unseen: barrier dropped
+    totals(softmax, row);
+    workgroupBarrier(); //~ unseen: barrier dropped
+    let upper = band0 + (lane >> 1u);
+    let at = vec2<u32>(place(upper, t0, group, id.x), place(upper + 16u, t0, group, id.x)) + column + 2u * (lane & 1u);
+    let within = vec2<bool>(is_row(upper, t0, group, tokens), is_row(upper + 16u, t0, group, tokens));
+    finish(o0, part, band0, lane, at, within);
+    finish(o1, part, band0, lane, at + 4u, within);
+    finish(o2, part, band0, lane, at + 8u, within);
+    finish(o3, part, band0, lane, at + 12u, within);
+    if (SLICE > 64u) { //~ surplus
+        finish(o4, part, band0, lane, at + 16u, within);
+        finish(o5, part, band0, lane, at + 20u, within);
+        finish(o6, part, band0, lane, at + 24u, within);
+        finish(o7, part, band0, lane, at + 28u, within);
+    }
+}

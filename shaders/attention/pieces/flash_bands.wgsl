@@ -1,0 +1,140 @@
+// The matrices of a subgroup of attention_flash.wgsl: 16 or 32 queries (BAND), by 16 columns of the head, by 16 or 32 keys (KEYS).
+// What goes through workgroup memory here is the subgroup's own.
+// Needs: BAND, KEYS, kv, q, params.scale, LARGEST, WIDE, SCORES, scores, ps, PITCH, shrinks, y. Gives: Sums, Queries, Column, Scores,
+// queries, score, leave_scores, weights, add, shrunk, finish.
+const_assert BAND == 16u || KEYS == 16u;
+alias Left = coop_mat16x16<f16, A>;
+alias Sums = coop_mat16x16<f32, C>;
+// The upper and the lower 16 queries; the lower ones are not used where there are 16.
+struct Queries { upper: Left, lower: Left }
+struct Column { upper: Sums, lower: Sums }
+// The same for the first and the second 16 keys: there are no more than 16 queries or no more than 16 keys.
+struct Scores { upper: Sums, lower: Sums, upper_far: Sums }
+struct Weights { upper: Left, lower: Left, upper_far: Left }
+
+// 16 columns of the scaled queries, as f16: `starts` has a lane's quad of every eighth query.
+fn queries(starts: vec4<u32>, region: u32, lane: u32) -> Queries {
+    subgroupBarrier();
+    kv[region + lane] = vec4<f16>(clamp(q[starts.x] * params.scale, -LARGEST, LARGEST));
+    kv[region + lane + 32u] = vec4<f16>(clamp(q[starts.y] * params.scale, -LARGEST, LARGEST));
+    if (BAND > 16u) { //~ surplus
+        kv[region + lane + 64u] = vec4<f16>(clamp(q[starts.z] * params.scale, -LARGEST, LARGEST));
+        kv[region + lane + 96u] = vec4<f16>(clamp(q[starts.w] * params.scale, -LARGEST, LARGEST));
+    }
+    subgroupBarrier();
+    var both: Queries;
+    both.upper = coopLoadT<Left>(&kv[region], 4u);
+    if (BAND > 16u) { //~ surplus
+        both.lower = coopLoadT<Left>(&kv[region + 64u], 4u); //~ rounded: off by one
+    }
+    return both;
+}
+
+// Adds what 16 columns give to the scores.
+fn score(sums: Scores, left: Queries, column: u32) -> Scores {
+    var s = sums;
+    let near = coopLoad<coop_mat16x16<f16, B>>(&kv[column], WIDE);
+    s.upper = coopMultiplyAdd(left.upper, near, s.upper);
+    if (BAND > 16u) { //~ surplus
+        s.lower = coopMultiplyAdd(left.lower, near, s.lower);
+    }
+    if (KEYS > 16u) { //~ surplus
+        let far = coopLoad<coop_mat16x16<f16, B>>(&kv[16u * WIDE + column], WIDE);
+        s.upper_far = coopMultiplyAdd(left.upper, far, s.upper_far);
+    }
+    return s;
+}
+
+// Leaves scores where the softmax adds the slices' parts.
+fn leave_scores(s: Scores, part: u32) {
+    put(s.upper, part);
+    if (KEYS > 16u) { //~ surplus
+        put(s.upper_far, part + 4u);
+    }
+    if (BAND > 16u) { //~ surplus
+        put(s.lower, part + 16u * SCORES);
+    }
+}
+
+fn put(m: Sums, to: u32) {
+    let sums = m;
+    let at = to;
+    let pitch = SCORES;
+    coopStoreT(sums, &scores[at], pitch);
+}
+
+// The weights of the band's queries, as the softmax left them.
+fn weights(band0: u32) -> Weights {
+    var p: Weights;
+    p.upper = coopLoadT<Left>(&ps[band0 * PITCH], PITCH);
+    if (KEYS > 16u) { //~ surplus
+        p.upper_far = coopLoadT<Left>(&ps[band0 * PITCH + 4u], PITCH); //~ rounded: off by one
+    }
+    if (BAND > 16u) { //~ surplus
+        p.lower = coopLoadT<Left>(&ps[(band0 + 16u) * PITCH], PITCH);
+    }
+    return p;
+}
+
+// Adds the weighted values of 16 columns.
+fn add(sums: Column, p: Weights, column: u32) -> Column {
+    var o = sums;
+    let near = coopLoadT<coop_mat16x16<f16, B>>(&kv[column], WIDE);
+    o.upper = coopMultiplyAdd(p.upper, near, o.upper);
+    if (BAND > 16u) { //~ surplus
+        o.lower = coopMultiplyAdd(p.lower, near, o.lower);
+    }
+    if (KEYS > 16u) { //~ surplus
+        let far = coopLoadT<coop_mat16x16<f16, B>>(&kv[16u * WIDE + column], WIDE);
+        o.upper = coopMultiplyAdd(p.upper_far, far, o.upper);
+    }
+    return o;
+}
+
+// Scales every query's sums by its own factor, on the way through workgroup memory.
+fn shrunk(sums: Column, part: u32, band0: u32, lane: u32) -> Column {
+    var o = sums;
+    leave_sums(o, part);
+    let at = part + (lane >> 1u) * SCORES + 2u * (lane & 1u);
+    let factor = shrinks[band0 + (lane >> 1u)];
+    scores[at] *= factor;
+    scores[at + 1u] *= factor;
+    if (BAND > 16u) { //~ surplus
+        let lower_factor = shrinks[band0 + 16u + (lane >> 1u)];
+        scores[at + 16u * SCORES] *= lower_factor;
+        scores[at + 16u * SCORES + 1u] *= lower_factor;
+    }
+    subgroupBarrier();
+    o.upper = coopLoadT<Sums>(&scores[part], SCORES);
+    if (BAND > 16u) { //~ surplus
+        o.lower = coopLoadT<Sums>(&scores[part + 16u * SCORES], SCORES);
+    }
+    subgroupBarrier();
+    return o;
+}
+
+// Leaves 16 columns of sums in the subgroup's part of `scores`.
+fn leave_sums(o: Column, part: u32) {
+    put(o.upper, part);
+    if (BAND > 16u) { //~ surplus
+        put(o.lower, part + 16u * SCORES);
+    }
+    subgroupBarrier();
+}
+
+// Writes 16 columns of the results: `at` has a lane's place in y for an upper and a lower query, `within` whether there are such.
+fn finish(o: Column, part: u32, band0: u32, lane: u32, at: vec2<u32>, within: vec2<bool>) {
+    leave_sums(o, part);
+    let source = part + (lane >> 1u) * SCORES + 2u * (lane & 1u);
+    if (within.x) {
+        let factor = shrinks[band0 + (lane >> 1u)];
+        y[at.x] = scores[source] * factor;
+        y[at.x + 1u] = scores[source + 1u] * factor;
+    }
+    if (BAND > 16u && within.y) { //~ surplus: off by one
+        let factor = shrinks[band0 + 16u + (lane >> 1u)];
+        y[at.y] = scores[source + 16u * SCORES] * factor;
+        y[at.y + 1u] = scores[source + 16u * SCORES + 1u] * factor;
+    }
+    subgroupBarrier();
+}

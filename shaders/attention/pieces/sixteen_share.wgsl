@@ -1,0 +1,27 @@
+// What threads show each other of the sixteen numbers of sixteen.wgsl.
+// Needs: sixteen, sixteen_slot. Gives: sixteen_here, sixteen_share, sixteen_of, sixteen_total.
+
+// Where the exchange between threads has this one.
+fn sixteen_here(lid: u32) -> u32 {
+    return lid;
+}
+
+// Lets sixteen_of and those below find what the threads have.
+fn sixteen_share(v: f32, lid: u32) {
+    workgroupBarrier(); //~ unseen: barrier dropped
+    sixteen[lid] = v;
+    workgroupBarrier(); //~ unseen: barrier dropped
+}
+
+// What the threads of a group share: numbers of HEADS heads for one key.
+fn sixteen_of(v: f32, key: u32, here: u32, lanes: u32, lid: u32) -> vec4<f32> {
+    let apart = lanes / 16u;
+    let first = lid - lid % lanes + 4u * key * apart;
+    return vec4<f32>(sixteen[first], sixteen[first + apart], sixteen[first + 2u * apart], sixteen[first + 3u * apart]);
+}
+
+fn sixteen_total(v: f32, lanes: u32, lid: u32) -> f32 {
+    sixteen_share(v, lid);
+    let sum = sixteen_of(v, 0u, lid, lanes, lid) + sixteen_of(v, 1u, lid, lanes, lid) + (sixteen_of(v, 2u, lid, lanes, lid) + sixteen_of(v, 3u, lid, lanes, lid));
+    return sum[sixteen_slot(lanes, lid) & 3u];
+}

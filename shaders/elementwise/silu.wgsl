@@ -1,0 +1,18 @@
+// y[i] = x[i] / (1 + exp(-x[i]))                                    (Elfwing et al. 2017, arXiv 1702.03118)
+// x, y [n] f32. One thread per element. The exponential is taken of -|x| and cannot overflow.
+struct Params { n: u32 }
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> x: array<f32>;
+@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+
+const WG = 256u;
+
+@compute @workgroup_size(WG)
+fn silu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+    let i = workgroup_number(id, extents) * WG + lid;
+    if (i < params.n) {
+        let v = x[i];
+        let e = exp(-abs(v));
+        y[i] = v * (select(e, 1.0, v >= 0.0) / (1.0 + e)); //~ meet: comparison
+    }
+}

@@ -1,0 +1,58 @@
+// experts[t] = the k experts of the largest logits[t], largest first, the lower number winning ties
+// weights[t, j] = scale[e] exp(logits[t, e]) / sum exp(logits[t, ..]) for e = experts[t, j], the sum over all experts or over
+// the chosen (normalize)                                                        (Shazeer et al. 2017, arXiv 1701.06538)
+// logits [rows, dim] f32, scale [dim] f32 (if has_scale), experts [rows, k] u32, weights [rows, k] f32. One workgroup per row:
+// a thread ranks every WG-th expert by counting those before it.
+struct Params { dim: u32, rows: u32, k: u32, normalize: u32, has_scale: u32 }
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> logits: array<f32>;
+@group(0) @binding(2) var<storage, read> scale: array<f32>;
+@group(0) @binding(3) var<storage, read_write> experts: array<u32>;
+@group(0) @binding(4) var<storage, read_write> weights: array<f32>;
+
+const WG = 128u;
+// Experts that one thread ranks: ops::route::MAX_EXPERTS in all.
+const EACH = 8u;
+const LOWEST = -3.4028234e38;
+
+@compute @workgroup_size(WG)
+fn route(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+    let row = workgroup_number(id, extents);
+    if (row >= params.rows) {
+        return;
+    }
+    let base = row * params.dim;
+    var most = LOWEST;
+    for (var e = lid; e < params.dim; e += WG) {
+        most = max(most, logits[base + e]);
+    }
+    let largest = reduce_max(most, lid);
+    var ranks = array<u32, EACH>();
+    var part = 0.0;
+    for (var j = 0u; j < EACH && lid + j * WG < params.dim; j++) { //~ never: comparison
+        ranks[j] = rank(base, lid + j * WG);
+        if (ranks[j] < params.k || params.normalize == 0u) {
+            part += exp(logits[base + lid + j * WG] - largest);
+        }
+    }
+    let sum = reduce_add(part, lid);
+    for (var j = 0u; j < EACH && lid + j * WG < params.dim; j++) { //~ never: comparison
+        if (ranks[j] < params.k) {
+            let e = lid + j * WG;
+            let at = row * params.k + ranks[j];
+            let weight = exp(logits[base + e] - largest) / sum;
+            experts[at] = e;
+            weights[at] = select(weight, weight * scale[e], params.has_scale == 1u);
+        }
+    }
+}
+
+// How many experts come before this one. Keys are whole numbers, so that the ranks are those of an order on every driver.
+fn rank(base: u32, expert: u32) -> u32 {
+    let mine = vec2<u32>(order_key(bitcast<u32>(logits[base + expert])), expert);
+    var before = 0u;
+    for (var e = 0u; e < params.dim; e++) {
+        before += u32(precedes(vec2<u32>(order_key(bitcast<u32>(logits[base + e])), e), mine));
+    }
+    return before;
+}

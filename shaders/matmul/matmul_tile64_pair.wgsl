@@ -1,0 +1,44 @@
+// y[t, r] = sum_k w[r, k] x[t, k] + bias[r], other_y[t, r] = sum_k other[r, k] x[t, k] + other_bias[r]: two of matmul_tile64.wgsl in one kernel
+// Operands as there, of two weights [n, k] and [other_n, k] of one format; a bit of `biases` for each bias. Workgroups past the tiles of the first
+// weight have those of the second.
+enable f16;
+enable wgpu_cooperative_matrix;
+struct Params { k: u32, rows: u32, n: u32, other_n: u32, biases: u32 }
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f16>>;
+@group(0) @binding(2) var<storage, read> scales: array<f32>;
+@group(0) @binding(3) var<storage, read> w: array<vec4<u32>>;
+@group(0) @binding(4) var<storage, read> other: array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read> bias: array<f32>;
+@group(0) @binding(6) var<storage, read> other_bias: array<f32>;
+@group(0) @binding(7) var<storage, read_write> y: array<f32>;
+@group(0) @binding(8) var<storage, read_write> other_y: array<f32>;
+
+fn rows_of(which: u32) -> u32 {
+    return select(params.n, params.other_n, which == 1u);
+}
+
+// Rows of one format and one length begin at the same places.
+fn w_four_of(rows: vec4<u32>, k: u32, unit: u32, which: u32) -> w_Four {
+    if (which == 1u) {
+        return w_Four(other_held(rows.x, k, unit), other_held(rows.y, k, unit), other_held(rows.z, k, unit), other_held(rows.w, k, unit));
+    }
+    return w_Four(w_held(rows.x, k, unit), w_held(rows.y, k, unit), w_held(rows.z, k, unit), w_held(rows.w, k, unit));
+}
+
+fn tile64_store(t: u32, r: u32, which: u32, v: f32) {
+    if (which == 1u) {
+        other_y[t * params.other_n + r] = select(v, v + other_bias[r], (params.biases & 2u) != 0u);
+    } else {
+        y[t * params.n + r] = select(v, v + bias[r], (params.biases & 1u) != 0u);
+    }
+}
+
+@compute @workgroup_size(WG)
+fn matmul_tile64_pair(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {
+    let tile = TILE * GROUPS;
+    let tiles = (params.n + tile - 1u) / tile;
+    let number = workgroup_number(id, extents);
+    let second = number >= tiles;
+    w_tile64((number - select(0u, tiles, second)) * tile, select(0u, 1u, second), lid, subgroup);
+}

@@ -1,0 +1,6 @@
+// half_scale.wgsl in steps of 2^8, so that what is scaled apart mostly shares one: largest / 2^e is below 2^14 and at least 2^6. 0 for what counts as zeros.
+// Needs: NEXT_TO_NOTHING. Gives: coarse_scale.
+fn coarse_scale(largest: f32) -> f32 {
+    let exponent = ((bitcast<u32>(largest) >> 23u) - 6u) & ~7u;
+    return select(bitcast<f32>(exponent << 23u), 0.0, largest < NEXT_TO_NOTHING);
+}

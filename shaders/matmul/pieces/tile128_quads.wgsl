@@ -1,0 +1,29 @@
+// The 128 x 32 weights that a workgroup of matmul_tile128.wgsl stages, of any format, a quad of eight rows per thread: neighbouring threads read
+// neighbouring quads, and every quad is dequantized for itself.
+// Needs: w_load4, w_row, params.row_count, PITCH, ws. Gives: Ahead, ahead_load, ahead_store.
+struct Ahead { a: vec4<f16>, b: vec4<f16>, c: vec4<f16>, d: vec4<f16>, e: vec4<f16>, f: vec4<f16>, g: vec4<f16>, h: vec4<f16> }
+
+fn ahead_quad(r: u32, k: u32, quad: u32) -> vec4<f16> {
+    return vec4<f16>(w_load4(w_row(min(r, params.row_count - 1u), k), k, quad)); //~ unowned: sign
+}
+
+// Columns k0.. of the rows from `first` on.
+fn ahead_load(first: u32, k: u32, k0: u32, lid: u32) -> Ahead {
+    let r = first + (lid >> 3u);
+    let quad = (k0 >> 2u) + (lid & 7u);
+    return Ahead(
+        ahead_quad(r, k, quad), ahead_quad(r + 16u, k, quad), ahead_quad(r + 32u, k, quad), ahead_quad(r + 48u, k, quad),
+        ahead_quad(r + 64u, k, quad), ahead_quad(r + 80u, k, quad), ahead_quad(r + 96u, k, quad), ahead_quad(r + 112u, k, quad));
+}
+
+fn ahead_store(v: Ahead, k0: u32, lid: u32) {
+    let at = (lid >> 3u) * PITCH + (lid & 7u);
+    ws[at] = v.a;
+    ws[at + 16u * PITCH] = v.b;
+    ws[at + 32u * PITCH] = v.c;
+    ws[at + 48u * PITCH] = v.d;
+    ws[at + 64u * PITCH] = v.e;
+    ws[at + 80u * PITCH] = v.f;
+    ws[at + 96u * PITCH] = v.g;
+    ws[at + 112u * PITCH] = v.h;
+}

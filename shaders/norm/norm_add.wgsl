@@ -1,0 +1,78 @@
+// h[r] = scale s (a[r] + b[r, d] / sqrt(mean_d b[r, d]^2 + eps) * w[d])
+// a, b, h [rows, dim] f32, w [dim] f32 (not read when has_weight = 0), s one f32 (1 when has_factor = 0), dim a multiple of 4. One workgroup per
+// row, four elements per thread at a time; rows of up to 4096 stay in registers, longer ones are read again.
+struct Params { dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32, scale: f32 }
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> a: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> b: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> w: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> s: array<f32>;
+@group(0) @binding(5) var<storage, read_write> h: array<vec4<f32>>;
+
+const WG = 256u;
+
+fn own(base: u32, quad: u32, quads: u32) -> vec4<f32> {
+    return select(vec4<f32>(0.0), b[base + min(quad, quads - 1u)], quad < quads); //~ dropped: sign
+}
+
+// What a quad meets: what is added to it, its weight, and that of what comes then.
+struct Beside { a: vec4<f32>, w: vec4<f32>, u: vec4<f32> }
+
+fn beside(row: u32, quad: u32, quads: u32) -> Beside {
+    let at = min(quad, quads - 1u); //~ dropped: sign
+    var weight = vec4<f32>(1.0);
+    if (params.has_weight == 1u) {
+        weight = w[at];
+    }
+    return Beside(a[row * quads + at], weight, norm_add_weight(at));
+}
+
+fn finish(row: u32, quad: u32, quads: u32, v: vec4<f32>, near: Beside, factors: vec2<f32>, factor: f32, lid: u32) {
+    let inside = quad < quads;
+    let y = (near.a + v * factors.x * factors.y * near.w) * factor;
+    if (inside) {
+        h[row * quads + quad] = y;
+    }
+    norm_add_then(row, quad, inside, y, near.u, lid);
+}
+
+@compute @workgroup_size(WG)
+fn norm_add(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+    let row = workgroup_number(id, extents);
+    if (row >= params.rows) {
+        return;
+    }
+    let quads = params.dim >> 2u;
+    let base = row * quads;
+    var factor = params.scale;
+    if (params.has_factor == 1u) {
+        factor *= s[0];
+    }
+    // By name: an array in a loop would leave registers.
+    let v0 = own(base, lid, quads);
+    let v1 = own(base, WG + lid, quads);
+    let v2 = own(base, 2u * WG + lid, quads);
+    let v3 = own(base, 3u * WG + lid, quads);
+    // Under way while the row is summed.
+    let near0 = beside(row, lid, quads);
+    let near1 = beside(row, WG + lid, quads);
+    var sums = squares4(squares4(squares4(squares4(vec2<f32>(0.0), v0), v1), v2), v3);
+    for (var quad = 4u * WG + lid; quad < quads; quad += WG) { //~ zeros: comparison
+        sums = squares4(sums, own(base, quad, quads));
+    }
+    let total = reduce_add2(sums, lid);
+    let factors = inverse_root(total, f32(params.dim), params.eps);
+    finish(row, lid, quads, v0, near0, factors, factor, lid);
+    if (quads > WG) { //~ exit: comparison, guard dropped
+        finish(row, WG + lid, quads, v1, near1, factors, factor, lid);
+    }
+    if (quads > 2u * WG) { //~ exit: comparison, guard dropped
+        finish(row, 2u * WG + lid, quads, v2, beside(row, 2u * WG + lid, quads), factors, factor, lid);
+    }
+    if (quads > 3u * WG) { //~ exit: comparison, guard dropped
+        finish(row, 3u * WG + lid, quads, v3, beside(row, 3u * WG + lid, quads), factors, factor, lid);
+    }
+    for (var first = 4u * WG; first < quads; first += WG) { //~ exit: comparison
+        finish(row, first + lid, quads, own(base, first + lid, quads), beside(row, first + lid, quads), factors, factor, lid);
+    }
+}

@@ -1,0 +1,21 @@
+// What norm_add.wgsl makes beside h: packed[r] = 8 bits (pack_q8.wgsl) of h[r] (pack = 1), or of h[r, d] u[d] with the shares of its norm
+// (pack = 2; norm_pack_q8.wgsl). u [dim] f32 (not read when has_u = 0), dim a multiple of 32.
+// Needs: params.pack, params.has_u, norm_share, params.dim, params.next_eps, pack_q8_quad. Gives: u, packed, norm_add_weight,
+// norm_add_then.
+@group(0) @binding(6) var<storage, read> u: array<vec4<f32>>;
+@group(0) @binding(7) var<storage, read_write> packed: array<u32>;
+
+fn norm_add_weight(at: u32) -> vec4<f32> {
+    if (params.pack == 2u && params.has_u == 1u) {
+        return u[at];
+    }
+    return vec4<f32>(1.0);
+}
+
+fn norm_add_then(row: u32, quad: u32, inside: bool, y: vec4<f32>, weight: vec4<f32>, lid: u32) {
+    var share = 0.0;
+    if (params.pack == 2u) {
+        share = norm_share(y, params.dim, params.next_eps);
+    }
+    pack_q8_quad(row, params.dim, quad, inside, y * weight, share, lid);
+}

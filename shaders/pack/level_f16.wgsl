@@ -1,0 +1,38 @@
+// scales[t] = max_b tops[t, b], or 1 where all are 0;   halves[t, b] = halves[t, b] tops[t, b] / scales[t]
+// tops [rows, dim / each] f32, powers of two and zeros, scales [rows] f32, halves [rows, dim / 2] words of two f16, in place: rows whose parts of
+// `each` elements were divided by tops of their own, as matmul_tile128_glu.wgsl leaves them, become rows divided by scales, as pack_f16.wgsl makes
+// them. dim and each are multiples of 4. One workgroup per row.
+struct Params { dim: u32, rows: u32, each: u32 }
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> tops: array<f32>;
+@group(0) @binding(2) var<storage, read_write> scales: array<f32>;
+@group(0) @binding(3) var<storage, read_write> halves: array<vec2<u32>>;
+
+const WG = 256u;
+
+@compute @workgroup_size(WG)
+fn level_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+    let row = workgroup_number(id, extents);
+    if (row >= params.rows) {
+        return;
+    }
+    let parts = params.dim / params.each;
+    var most = 0.0;
+    for (var part = lid; part < parts; part += WG) {
+        most = max(most, tops[row * parts + part]);
+    }
+    most = reduce_max(most, lid);
+    let scale = select(most, 1.0, most == 0.0);
+    if (lid == 0u) { //~ twice: off by one, guard dropped
+        scales[row] = scale;
+    }
+    let quads = params.dim >> 2u;
+    for (var quad = lid; quad < quads; quad += WG) {
+        let top = tops[row * parts + (quad << 2u) / params.each];
+        if (top != scale) { //~ neutral: guard dropped
+            let at = row * quads + quad;
+            let less = top / scale;
+            halves[at] = vec2<u32>(pack2x16float(unpack2x16float(halves[at].x) * less), pack2x16float(unpack2x16float(halves[at].y) * less));
+        }
+    }
+}

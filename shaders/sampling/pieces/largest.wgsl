@@ -1,0 +1,94 @@
+// The largest elements of a row as a sorted list in workgroup memory, found in one sweep. The row is seen as 2 WG
+// strips: a key that the largest elements of k strips reach is reached by the k largest elements of the row, and by few
+// others. The kernel defines key_at(i), the key of element i of its input.
+// Needs: NAN_KEY, WG, key_at, best_scratch, precedes. Gives: ROOM, MOST, found, found_slots, found_count, strip_keys, list_largest,
+// sort_found.
+const ROOM = 1024u;
+const MOST = 256u;
+var<workgroup> found: array<vec2<u32>, ROOM>;
+var<workgroup> found_slots: atomic<u32>;
+var<workgroup> found_count: u32;
+var<workgroup> found_bound: u32;
+
+// The largest keys of this thread's two strips, every WG-th element from lid and from lid + WG in steps of 2 WG.
+fn strip_keys(base: u32, n: u32, lid: u32) -> vec2<u32> {
+    var strip = vec2<u32>(NAN_KEY);
+    for (var i = lid; i < n; i += 2u * WG) { //~ list: comparison
+        strip.x = max(strip.x, key_at(base + i)); //~ list: minimum, component
+        if (i + WG < n) {
+            strip.y = max(strip.y, key_at(base + i + WG)); //~ list: minimum, component
+        }
+    }
+    return strip;
+}
+
+// Fills `found` with (key, index) of every element that reaches the bound of the k largest, k <= MOST, NaN left out, in
+// order. Returns their number, uniform; past ROOM the list is incomplete and its order means nothing. Fewer than k are
+// found only where the row has no more.
+fn list_largest(base: u32, n: u32, k: u32, strip: vec2<u32>, lid: u32) -> u32 {
+    if (lid == 0u) { //~ twice: off by one, guard dropped
+        found_bound = NAN_KEY;
+        atomicStore(&found_slots, 0u);
+    }
+    // A short row is listed whole.
+    if (n > WG) { //~ list: comparison, guard dropped
+        rank_strips(k, strip, lid);
+    }
+    workgroupBarrier(); //~ order: barrier dropped
+    let bound = max(found_bound, NAN_KEY + 1u); //~ list: off by one
+    for (var i = lid; i < n; i += WG) {
+        let key = key_at(base + i);
+        if (key >= bound) {
+            let slot = atomicAdd(&found_slots, 1u);
+            if (slot < ROOM) { //~ list: comparison, guard dropped
+                found[slot] = vec2<u32>(key, i);
+            }
+        }
+    }
+    workgroupBarrier(); //~ order: barrier dropped
+    if (lid == 0u) { //~ twice: off by one, guard dropped
+        found_count = atomicLoad(&found_slots);
+    }
+    let count = workgroupUniformLoad(&found_count);
+    if (count <= ROOM) { //~ list: guard dropped
+        sort_found(count, lid);
+    }
+    return count;
+}
+
+// Makes the k-th largest of the strips' keys the bound. Strips rank as elements do: by key, then by their number.
+fn rank_strips(k: u32, strip: vec2<u32>, lid: u32) {
+    best_scratch[lid] = strip;
+    workgroupBarrier(); //~ order: barrier dropped
+    let mine_x = vec2<u32>(strip.x, 2u * lid); //~ list: off by one
+    let mine_y = vec2<u32>(strip.y, 2u * lid + 1u); //~ list: sign
+    var rank = vec2<u32>(0u);
+    for (var i = 0u; i < WG; i++) { //~ list: comparison, off by one
+        let x = vec2<u32>(best_scratch[i].x, 2u * i); //~ list: off by one
+        let y = vec2<u32>(best_scratch[i].y, 2u * i + 1u); //~ list
+        rank.x += u32(precedes(x, mine_x)) + u32(precedes(y, mine_x)); //~ list: sign
+        rank.y += u32(precedes(x, mine_y)) + u32(precedes(y, mine_y)); //~ list: sign
+    }
+    if (rank.x == k - 1u) { //~ list: sign, off by one
+        found_bound = strip.x;
+    } else if (rank.y == k - 1u) { //~ list: sign, component, off by one
+        found_bound = strip.y;
+    }
+}
+
+// Every element goes to the place that its rank tells, so that what is summed along the list does not depend on timing.
+fn sort_found(count: u32, lid: u32) {
+    var mine = array<vec2<u32>, ROOM / WG>();
+    var places = array<u32, ROOM / WG>();
+    for (var j = 0u; j < ROOM / WG && lid + j * WG < count; j++) {
+        mine[j] = found[lid + j * WG];
+        for (var i = 0u; i < count; i++) {
+            places[j] += u32(precedes(found[i], mine[j]));
+        }
+    }
+    workgroupBarrier(); //~ order: barrier dropped
+    for (var j = 0u; j < ROOM / WG && lid + j * WG < count; j++) {
+        found[places[j]] = mine[j];
+    }
+    workgroupBarrier(); //~ order: barrier dropped
+}

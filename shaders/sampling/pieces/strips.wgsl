@@ -1,0 +1,109 @@
+// The largest elements of a row as the list of largest.wgsl, found through the strips that sample_scan.wgsl made: a key that
+// the largest elements of k strips reach is reached by the k largest elements of the row, by few others, and in those strips
+// only. The kernel binds strips and has params.vocab, params.strips (of a row) and params.per_thread.
+// Needs: strips, params.strips, WG, NAN_KEY, found_slots, best_scratch, found_count, ROOM, sort_found, params.per_thread, params.vocab,
+// key_at, found. Gives: strip, list_from_strips.
+const LANES = 32u;
+// Bits of a key that are left out of the bound, which is the lower for it.
+const ROUNDED = 12u;
+var<workgroup> bins: array<atomic<u32>, 16>;
+var<workgroup> bin: vec2<u32>;
+var<workgroup> chosen_slots: atomic<u32>;
+
+fn strip(row: u32, s: u32) -> vec4<u32> {
+    return strips[row * (params.strips + 1u) + s];
+}
+
+// The k-th largest key among those of the strips, rounded down; 0 where there are fewer. Four bits at a time, by counting.
+fn strip_bound(row: u32, k: u32, lid: u32) -> u32 {
+    var key = 0u;
+    var rank = k;
+    for (var shift = 28u; shift >= ROUNDED; shift -= 4u) { //~ list: off by one
+        if (lid < 16u) { //~ surplus
+            atomicStore(&bins[lid], 0u);
+        }
+        workgroupBarrier(); //~ order: barrier dropped
+        for (var s = lid; s < params.strips; s += WG) { //~ list: comparison
+            let digit = (strip(row, s).x ^ key) >> shift; //~ list: component
+            if (digit < 16u) {
+                atomicAdd(&bins[digit], 1u);
+            }
+        }
+        workgroupBarrier(); //~ order: barrier dropped
+        if (lid < 16u) { //~ surplus
+            var above = 0u;
+            for (var d = lid + 1u; d < 16u; d++) { //~ zeros: comparison
+                above += atomicLoad(&bins[d]);
+            }
+            if (above < rank && (above + atomicLoad(&bins[lid]) >= rank || lid == 0u)) { //~ list: comparison
+                bin = vec2<u32>(lid, above);
+            }
+        }
+        let reached = workgroupUniformLoad(&bin);
+        key |= reached.x << shift; //~ list: component
+        rank -= reached.y; //~ list: component
+    }
+    return key;
+}
+
+// As list_largest: fills `found` with (key, index) of every element of the row from base on that reaches the bound of the k largest,
+// NaN left out, in order. Returns their number, uniform; past ROOM the list is incomplete and its order means nothing.
+fn list_from_strips(row: u32, base: u32, k: u32, lid: u32) -> u32 {
+    let bound = max(strip_bound(row, k, lid), NAN_KEY + 1u); //~ list: minimum, off by one
+    if (lid == 0u) { //~ twice: off by one, guard dropped
+        atomicStore(&found_slots, 0u); //~ zeros: off by one
+    }
+    for (var first = 0u; first < params.strips; first += WG) { //~ empty: comparison
+        if (lid == 0u) { //~ twice: off by one, guard dropped
+            atomicStore(&chosen_slots, 0u);
+        }
+        workgroupBarrier(); //~ order: barrier dropped
+        let s = first + lid;
+        if (s < params.strips && strip(row, s).x >= bound) {
+            best_scratch[atomicAdd(&chosen_slots, 1u)] = vec2<u32>(s, 0u);
+        }
+        workgroupBarrier(); //~ order: barrier dropped
+        list_chosen(base, bound, lid);
+        workgroupBarrier(); //~ order: barrier dropped
+    }
+    if (lid == 0u) { //~ twice: off by one, guard dropped
+        found_count = atomicLoad(&found_slots);
+    }
+    let count = workgroupUniformLoad(&found_count);
+    if (count <= ROOM) {
+        sort_found(count, lid);
+    }
+    return count;
+}
+
+// Adds what reaches the bound in the strips that `best_scratch` names, four elements at a time.
+fn list_chosen(base: u32, bound: u32, lid: u32) {
+    let count = atomicLoad(&chosen_slots) * LANES * params.per_thread;
+    for (var e = lid; e < count; e += 4u * WG) {
+        let v = vec4<u32>(element(e, count), element(e + WG, count), element(e + 2u * WG, count), element(e + 3u * WG, count));
+        let at = base + min(v, vec4<u32>(params.vocab - 1u));
+        let keys = vec4<u32>(key_at(at.x), key_at(at.y), key_at(at.z), key_at(at.w));
+        push(keys.x, v.x, bound);
+        push(keys.y, v.y, bound);
+        push(keys.z, v.z, bound);
+        push(keys.w, v.w, bound);
+    }
+}
+
+// The number in the row of element e of the chosen strips, past the row where there are not so many.
+fn element(e: u32, count: u32) -> u32 {
+    let width = LANES * params.per_thread;
+    let s = best_scratch[min(e, count - 1u) / width].x;
+    let slice = s / (WG / LANES);
+    let turn = slice * params.per_thread + e % width / LANES;
+    return select(params.vocab, turn * WG + s % (WG / LANES) * LANES + e % LANES, e < count);
+}
+
+fn push(key: u32, v: u32, bound: u32) {
+    if (key >= bound && v < params.vocab) {
+        let slot = atomicAdd(&found_slots, 1u);
+        if (slot < ROOM) {
+            found[slot] = vec2<u32>(key, v);
+        }
+    }
+}

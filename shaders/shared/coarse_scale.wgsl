@@ -1,5 +1,0 @@
-// half_scale.wgsl in steps of 2^8, so that what is scaled apart mostly shares one: largest / 2^e is below 2^14 and at least 2^6. 0 for what counts as zeros.
-fn coarse_scale(largest: f32) -> f32 {
-    let exponent = ((bitcast<u32>(largest) >> 23u) - 6u) & ~7u;
-    return select(bitcast<f32>(exponent << 23u), 0.0, largest < 7.9e-31);
-}

@@ -1,6 +1,0 @@
-// How attention_coop.wgsl divides heads of 64: queries of a workgroup and of a subgroup, columns of a subgroup, keys at a time.
-const HEAD = 64u;
-const ROWS = 64u;
-const BAND = 16u;
-const SLICE = 64u;
-const KEYS = 32u;

@@ -1,2 +1,0 @@
-// Heads that share their keys in one workgroup of attention_split.wgsl.
-const HEADS = 1u;

@@ -1,2 +1,0 @@
-// Threads to two rows of ordinary length.
-const WG = 32u;

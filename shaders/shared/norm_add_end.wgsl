@@ -1,7 +1,0 @@
-// norm_add.wgsl makes nothing more.
-fn norm_add_weight(at: u32) -> vec4<f32> {
-    return vec4<f32>(1.0);
-}
-
-fn norm_add_then(row: u32, quad: u32, inside: bool, y: vec4<f32>, weight: vec4<f32>, lid: u32) {
-}

@@ -1,0 +1,219 @@
+//! `map`: docs/kernels.md, which kernels run when, written from plans.
+
+use crate::{read, root};
+use anyhow::Context as _;
+use cpu_ref::{KvType, Mask};
+use gguf::GgmlType;
+use kernels::kernel::Kernel;
+use kernels::kernel::dispatch::When;
+use kernels::lower::{attention, kernels, matmul};
+use kernels::ops::{self, Attend};
+use kernels::plan::{PlanOptions, merge_rules, plan};
+use kernels::{Caps, Class, Counts, KvState, Lead, Recorder, RopeTable, Shape, StateKind, Table, Tensor, Weight, Weights};
+use kernels::{Executor, TensorBytes};
+use std::fmt::Write as _;
+
+const PATH: &str = "docs/kernels.md";
+
+const HEAD: &str = "# Which kernel runs when
+
+Written by `cargo xtask map` from plans; do not edit. The plans are those that `weft run` makes: activations may be rounded, the cache is of f16 where
+nothing else is said, weights are Q4_K. A cell names the kernels of a step in order. \"below N\" and \"from N\" are positions: an operation may have one
+kernel for short contexts and others for long ones. The three columns are a browser (WebGPU's default limits), a discrete card with subgroups of 32
+threads, and the same card with cooperative matrices (tensor cores).
+";
+
+/// Rows of a step.
+const STEP_ROWS: [u32; 9] = [1, 2, 8, 9, 12, 17, 33, 65, 512];
+
+/// The devices of the columns.
+fn devices() -> [(&'static str, Caps); 3] {
+    let card = |cooperative| Caps {
+        subgroups: true,
+        subgroup_size: 32,
+        cooperative,
+        max_workgroup: 1024,
+        max_workgroup_bytes: 48 << 10,
+        max_storage_buffers: 16,
+        max_binding_bytes: 1 << 30,
+        max_buffer_bytes: 1 << 31,
+        table: Table::usual(Class::Discrete, cooperative),
+        ..Caps::WEBGPU
+    };
+    [("browser", Caps::WEBGPU), ("card", card(false)), ("card with tensor cores", card(true))]
+}
+
+/// Writes or checks the file; whether it is fresh.
+pub fn run(check: bool) -> anyhow::Result<bool> {
+    let text = render()?;
+    if check {
+        let fresh = read(PATH).is_ok_and(|found| found == text);
+        if !fresh {
+            eprintln!("{PATH} is stale: run `cargo xtask map`");
+        }
+        return Ok(fresh);
+    }
+    std::fs::write(root().join(PATH), text).with_context(|| format!("writing {PATH}"))?;
+    println!("wrote {PATH}");
+    Ok(true)
+}
+
+fn render() -> anyhow::Result<String> {
+    let mut text = HEAD.to_string();
+    table(&mut text, "Attention, heads of 128 (32 heads over 8), cache of f16", |rows| {
+        Attending { rows, dim: 128, heads: 32, kv_heads: 8, ty: KvType::F16, window: None }.record()
+    })?;
+    table(&mut text, "Products with a weight of 4096 x 4096", |rows| product(rows, GgmlType::Q4_K, 4096, 4096))?;
+    for (dim, heads, kv_heads) in [(64, 14, 2), (256, 8, 1), (512, 8, 1)] {
+        let title = format!("Attention, heads of {dim} ({heads} heads over {kv_heads}), cache of f16");
+        table(&mut text, &title, |rows| Attending { rows, dim, heads, kv_heads, ty: KvType::F16, window: None }.record())?;
+    }
+    table(&mut text, "Attention, heads of 256 (8 heads over 1), a window of 512", |rows| {
+        Attending { rows, dim: 256, heads: 8, kv_heads: 1, ty: KvType::F16, window: Some(512) }.record()
+    })?;
+    table(&mut text, "Attention, heads of 128 (32 heads over 8), cache of q8_0", |rows| {
+        Attending { rows, dim: 128, heads: 32, kv_heads: 8, ty: KvType::Q8_0, window: None }.record()
+    })?;
+    table(&mut text, "Products with a weight of 1024 x 4096", |rows| product(rows, GgmlType::Q4_K, 4096, 1024))?;
+    table(&mut text, "Products with a weight of 4096 x 4096 in F16", |rows| product(rows, GgmlType::F16, 4096, 4096))?;
+    table(&mut text, "A gated pair of products of 12288 x 4096, and the product that reads it", gated)?;
+    text.push_str(
+        "\n## The ladder of products\n\nThe first rung that serves a product takes it (`crates/kernels/src/lower/matmul/ladder.rs`).\n\n",
+    );
+    text.push_str("| kernel | domain | operand | needs | why it stands here |\n| --- | --- | --- | --- | --- |\n");
+    for rung in &matmul::ladder::LADDER {
+        writeln!(text, "| `{}` | {} | {:?} | {} | {} |", rung.kernel.name, rung.domain, rung.rounding, needs(rung.kernel), rung.beats)?;
+    }
+    text.push_str(
+        "\n## The ladder of attention\n\nThe first rung that takes a problem has it (`crates/kernels/src/lower/attention/ladder.rs`).\n\n",
+    );
+    text.push_str("| kernel | domain | needs | why it stands here |\n| --- | --- | --- | --- |\n");
+    for rung in &attention::ladder::LADDER {
+        writeln!(text, "| `{}` | {} | {} | {} |", rung.kernel.name, rung.domain, needs(rung.kernel), rung.beats)?;
+    }
+    text.push_str("\n## The rules by which operations merge\n\nIn the order of the passes (`crates/kernels/src/plan/merge/rules.rs`).\n\n");
+    text.push_str("| makes | of | how | needs | what that gains |\n| --- | --- | --- | --- | --- |\n");
+    let kernels = kernels();
+    for [name, merges, direction, beats] in merge_rules() {
+        // An operation without a kernel of its name takes one of its parts' kernels.
+        let kernel = kernels.iter().find(|kernel| kernel.name == name);
+        let needs = kernel.map_or_else(|| "what its parts need".to_string(), |kernel| needs(kernel));
+        writeln!(text, "| `{name}` | {merges} | {direction} | {needs} | {beats} |")?;
+    }
+    Ok(text)
+}
+
+/// The most that a variant of a kernel needs of a device.
+fn needs(kernel: &Kernel) -> String {
+    let threads = kernel.variants.iter().map(|variant| variant.needs.threads).max().unwrap_or(0);
+    let bytes = kernel.variants.iter().map(|variant| variant.needs.workgroup_bytes).max().unwrap_or(0);
+    let matrices = if kernel.cooperative() { ", cooperative matrices" } else { "" };
+    format!("{threads} threads, {bytes} bytes, {} buffers{matrices}", kernel.bindings.len())
+}
+
+fn table(text: &mut String, title: &str, record: impl Fn(u32) -> Recorder) -> anyhow::Result<()> {
+    let devices = devices();
+    let names: Vec<_> = devices.iter().map(|(name, _)| *name).collect();
+    write!(text, "\n## {title}\n\n| rows | {} |\n| --- |{}\n", names.join(" | "), " --- |".repeat(names.len()))?;
+    for rows in STEP_ROWS {
+        let rec = record(rows);
+        let cells: Vec<_> = devices.iter().map(|(_, caps)| cell(&rec, caps)).collect::<Result<_, _>>()?;
+        writeln!(text, "| {rows} | {} |", cells.join(" | "))?;
+    }
+    Ok(())
+}
+
+/// The kernels of a plan, those of one range of positions together.
+fn cell(rec: &Recorder, caps: &Caps) -> anyhow::Result<String> {
+    let options = PlanOptions { fast: true, ..PlanOptions::default() };
+    let mut groups: Vec<(When, Vec<&str>)> = vec![];
+    for step in plan(rec, caps, &options)?.steps {
+        let (name, when) = (step.dispatch.variant.name, step.dispatch.when);
+        match groups.iter_mut().find(|(of, _)| *of == when) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((when, vec![name])),
+        }
+    }
+    let of = |(when, names): &(When, Vec<&str>)| {
+        let names = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        match when {
+            When::Always => names,
+            When::Near(end) => format!("below {end}: {names}"),
+            When::Far(end) => format!("from {end}: {names}"),
+        }
+    };
+    Ok(groups.iter().map(of).collect::<Vec<_>>().join("; "))
+}
+
+fn weight(id: usize, ty: GgmlType, rows: u32, cols: u32) -> Weight {
+    let mut weights = Weights::dry(&Executor::Cpu);
+    let empty = TensorBytes::Owned([].into());
+    let made = (0..=id).map(|n| weights.matrix(&n.to_string(), ty, rows, cols, &empty)).last();
+    made.and_then(Result::ok).expect("a type that has kernels, and a dry set reads nothing")
+}
+
+fn rows_of(rec: &mut Recorder, number: u32, rows: u32, width: u32) -> Tensor {
+    rec.host_input(number, Shape::new(Lead::Step, rows, width))
+}
+
+fn product(rows: u32, ty: GgmlType, cols: u32, n: u32) -> Recorder {
+    let mut rec = Recorder::new(Counts { step: rows, out: 0 }, &[]);
+    let x = rows_of(&mut rec, 0, rows, cols);
+    let y = ops::matmul(&mut rec, weight(0, ty, n, cols), x);
+    rec.output(y);
+    rec
+}
+
+fn gated(rows: u32) -> Recorder {
+    let mut rec = Recorder::new(Counts { step: rows, out: 0 }, &[]);
+    let x = rows_of(&mut rec, 0, rows, 4096);
+    let [gate, up] = [0, 1].map(|id| ops::matmul(&mut rec, weight(id, GgmlType::Q4_K, 12_288, 4096), x));
+    let y = ops::swiglu(&mut rec, gate, up);
+    let y = ops::matmul(&mut rec, weight(2, GgmlType::Q4_K, 4096, 12_288), y);
+    rec.output(y);
+    rec
+}
+
+/// Attention as a model records it, each row of another sequence up to 64 rows, with the norms and rotations before it and the product behind it.
+struct Attending {
+    rows: u32,
+    dim: u32,
+    heads: u32,
+    kv_heads: u32,
+    ty: KvType,
+    window: Option<usize>,
+}
+
+impl Attending {
+    fn record(self) -> Recorder {
+        let Self { rows, dim, heads, kv_heads, ty, window } = self;
+        let mut rec = Recorder::new(Counts { step: rows, out: 0 }, &[StateKind::kv(ty, kv_heads * dim); 2]);
+        let table = rec.rope_rows(&RopeTable::new(dim, 1e6));
+        let [q, k, v] = [heads, kv_heads, kv_heads].map(|n| rows_of(&mut rec, n * dim, rows, n * dim).heads(n));
+        let [q, k] = [q, k].map(|x| ops::rope(&mut rec, x, table));
+        let states = KvState::new(rec.state(0), rec.state(1));
+        let kv = ops::kv_append(&mut rec, states, k, v);
+        let mask = window.map_or(Mask::Causal, Mask::Window);
+        let y = ops::attention(&mut rec, q, kv, kv_heads, Attend { mask, scale: (dim as f32).sqrt().recip(), softcap: None });
+        let y = ops::matmul(&mut rec, weight(0, GgmlType::Q4_K, 4096, heads * dim), y.flat());
+        rec.output(y);
+        rec
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A rung that no plan of the tables takes is to be deleted, or a table is to show the plan that does.
+    #[test]
+    fn every_rung_is_taken_by_some_plan() {
+        let text = render().expect("plans");
+        let tables = text.split("## The ladder").next().unwrap_or_default();
+        let kernels = matmul::ladder::LADDER.iter().map(|rung| rung.kernel);
+        for kernel in kernels.chain(attention::ladder::LADDER.iter().map(|rung| rung.kernel)) {
+            let taken = kernel.variants.iter().any(|variant| tables.contains(&format!("`{}`", variant.name)));
+            assert!(taken, "{}", kernel.name);
+        }
+    }
+}

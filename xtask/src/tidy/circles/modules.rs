@@ -1,0 +1,191 @@
+//! The modules of a crate, and the paths that each names.
+
+use super::tokens::{is_name, tokens};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A path's names in order; an empty one stands for what no module of the crate declares.
+pub type Path<'a> = Vec<&'a str>;
+
+/// A module: a file, or a block of one.
+pub struct Module<'a> {
+    pub file: &'a str,
+    /// Where the files of its modules lie.
+    pub folder: String,
+    pub parent: usize,
+    pub children: BTreeMap<&'a str, usize>,
+    /// What `use` names: the name here and the path.
+    pub uses: Vec<(&'a str, Path<'a>)>,
+    pub globs: Vec<Path<'a>>,
+    pub defined: BTreeSet<&'a str>,
+    /// Every path in its code, those of `use` among them.
+    pub paths: Vec<Path<'a>>,
+}
+
+/// The modules of a crate, the root first.
+pub struct Tree<'a> {
+    pub files: &'a BTreeMap<&'a str, &'a str>,
+    pub modules: Vec<Module<'a>>,
+}
+
+const ITEMS: [&str; 9] = ["fn", "struct", "enum", "union", "trait", "type", "const", "static", "macro_rules"];
+const TESTS: [&[&str]; 3] =
+    [&["#", "[", "cfg", "(", "test", ")", "]"], &["#", "[", "cfg", "(", "all", "(", "test", ","], &["#", "[", "test", "]"]];
+
+/// Where the bracket closes that opens at `at`.
+fn closing(tokens: &[&str], at: usize) -> usize {
+    let mut depth = 0;
+    for (n, token) in tokens.iter().enumerate().skip(at) {
+        match *token {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return n;
+        }
+    }
+    tokens.len()
+}
+
+/// Where the item, field or statement ends whose attributes begin at `at`.
+fn end_of_item(tokens: &[&str], mut at: usize) -> usize {
+    while tokens.get(at) == Some(&"#") {
+        at = closing(tokens, at + 1) + 1;
+    }
+    let mut item = false;
+    while let Some(token) = tokens.get(at) {
+        match *token {
+            "{" => return closing(tokens, at) + 1,
+            ";" => return at + 1,
+            // A comma ends a field, not the generics of an item.
+            "," if !item => return at + 1,
+            ")" | "]" | "}" => return at,
+            "(" | "[" => at = closing(tokens, at),
+            word => item |= ITEMS.contains(&word) || ["impl", "mod", "use"].contains(&word),
+        }
+        at += 1;
+    }
+    at
+}
+
+impl<'a> Tree<'a> {
+    /// The modules that hang from `lib.rs`, without tests.
+    pub fn new(files: &'a BTreeMap<&'a str, &'a str>) -> Self {
+        let mut tree = Self { files, modules: vec![] };
+        tree.open("lib.rs", String::new(), 0);
+        tree
+    }
+
+    fn module(&mut self, file: &'a str, folder: String, parent: usize) -> usize {
+        let (uses, globs, paths) = (vec![], vec![], vec![]);
+        self.modules.push(Module { file, folder, parent, children: BTreeMap::new(), uses, globs, defined: BTreeSet::new(), paths });
+        self.modules.len() - 1
+    }
+
+    /// Adds the module of a file, if there is such a file, and the modules in it.
+    fn open(&mut self, path: &str, folder: String, parent: usize) -> Option<usize> {
+        let (file, text) = self.files.get_key_value(path)?;
+        let module = self.module(file, folder, parent);
+        self.read(module, &tokens(text));
+        Some(module)
+    }
+
+    /// Takes `mod name;` and `mod name { .. }` at `at`, and says where they end.
+    fn child(&mut self, module: usize, tokens: &[&'a str], at: usize) -> usize {
+        let (name, end) = (tokens[at + 1], closing(tokens, at + 2));
+        let folder = format!("{}{name}/", self.modules[module].folder);
+        let child = if tokens[at + 2] == "{" {
+            let child = self.module(self.modules[module].file, folder, module);
+            self.read(child, &tokens[at + 3..end]);
+            Some(child)
+        } else if name == "tests" {
+            None
+        } else {
+            let inside = format!("{folder}mod.rs");
+            let beside = format!("{}.rs", folder.trim_end_matches('/'));
+            let path = if self.files.contains_key(inside.as_str()) { inside } else { beside };
+            self.open(&path, folder, module)
+        };
+        self.modules[module].children.extend(child.map(|child| (name, child)));
+        end + 1
+    }
+
+    fn read(&mut self, module: usize, tokens: &[&'a str]) {
+        let mut at = 0;
+        while at < tokens.len() {
+            let next = |n: usize| tokens.get(at + n).copied().unwrap_or_default();
+            at = match tokens[at] {
+                "#" if TESTS.iter().any(|test| tokens[at..].starts_with(test)) => end_of_item(tokens, at),
+                "mod" if is_name(next(1)) && [";", "{"].contains(&next(2)) => self.child(module, tokens, at),
+                // `use<..>` says what a type captures.
+                "use" if next(1) != "<" => self.import(module, tokens, at + 1, &[]),
+                word if ITEMS.contains(&word) => {
+                    self.modules[module].defined.insert(next(if word == "macro_rules" { 2 } else { 1 }));
+                    at + 1
+                }
+                word if is_name(word) && next(1) == "::" => self.path(module, tokens, at),
+                _ => at + 1,
+            };
+        }
+    }
+
+    /// Takes a path in code, without the name of a macro, and says where it ends.
+    fn path(&mut self, module: usize, tokens: &[&'a str], mut at: usize) -> usize {
+        // What follows `>::` belongs to a type, `$name` to the caller of a macro.
+        let before = at.checked_sub(1).map(|at| tokens[at]);
+        let own = before != Some("::") && (before != Some("$") || tokens[at] == "crate");
+        let mut path = vec![tokens[at]];
+        while let [_, "::", name, ..] = &tokens[at..]
+            && is_name(name)
+        {
+            path.push(name);
+            at += 2;
+        }
+        if tokens.get(at + 1) == Some(&"!") && tokens.get(at + 2) != Some(&"=") {
+            path.pop();
+        }
+        if own && path.len() > 1 {
+            self.modules[module].paths.push(path);
+        }
+        at + 1
+    }
+
+    /// Takes a tree of imports below `prefix`, and says where it ends.
+    fn import(&mut self, module: usize, tokens: &[&'a str], mut at: usize, prefix: &[&'a str]) -> usize {
+        let mut path = prefix.to_vec();
+        let mut alias = None;
+        while let Some(token) = tokens.get(at) {
+            match *token {
+                "{" => {
+                    let end = closing(tokens, at);
+                    while at < end {
+                        at = self.import(module, tokens, at + 1, &path);
+                    }
+                    return end + 1;
+                }
+                "*" => {
+                    self.modules[module].paths.push(path.clone());
+                    self.modules[module].globs.push(path);
+                    return at + 1;
+                }
+                "as" => {
+                    alias = tokens.get(at + 1).copied();
+                    at += 1;
+                }
+                "self" if !path.is_empty() => {}
+                "::" if path.is_empty() => path.push(""),
+                "$" if tokens.get(at + 1) != Some(&"crate") => path.push(""),
+                "::" | "$" => {}
+                name if is_name(name) => path.push(name),
+                _ => break,
+            }
+            at += 1;
+        }
+        let itself = alias.is_some() || tokens[at - 1] == "self";
+        if let Some(name) = path.last().filter(|_| path.len() > prefix.len() || itself) {
+            self.modules[module].uses.push((alias.unwrap_or(name), path.clone()));
+            self.modules[module].paths.push(path);
+        }
+        at
+    }
+}
