@@ -60,7 +60,8 @@ fn every_portable_kernel_matches_its_oracle_under_webgpus_default_limits() {
 
 /// Cases that once failed: the operation's stem, the seed, and whether kernels were portable. Stems stay true when operations come and go; proptest's own
 /// files number them.
-const ONCE_RED: [(&str, u64, bool); 3] = [
+const ONCE_RED: [(&str, u64, bool); 4] = [
+    ("attention_merge", 10661897264367146770, false),
     ("matmul_tile128", 9965122180202307740, true),
     ("matmul_tile128", 6653796974641584263, true),
     ("mul_sigmoid", 6653796974641584263, true),

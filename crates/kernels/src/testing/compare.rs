@@ -8,14 +8,17 @@ pub enum Compare {
     Error,
     /// Words, all of them: ids have no nearly right.
     Exact,
-    /// Rows of `k` activations in 8 bits: the floats that they stand for, as [`Compare::Error`]. Where a value lies between two
-    /// quants, its last bits decide.
+    /// Rows of `k` activations in 8 bits: the floats that they stand for, as [`Compare::Error`]. Where a value lies half way between
+    /// two quants, its last bits decide: one element in [`TURNED`], and one more, may be the neighbouring quant.
     Packed { k: u32 },
     /// Words of two f16 each: these as floats, as [`Compare::Error`].
     Halves,
     /// Rows of an id, exactly, and the bits of its log-probability, to within [`LOG_PROB`].
     Drawn,
 }
+
+/// How many elements in 8 bits there are for each that may be rounded the other way.
+pub const TURNED: usize = 100;
 
 /// Largest difference of log-probabilities, relative where they are below -1. It is what f32 leaves of a sum over a vocabulary.
 pub const LOG_PROB: f32 = 1e-5;
@@ -36,7 +39,7 @@ impl Compare {
                     cpu_ref::unpack_q8(words, k as usize, &mut floats);
                     floats
                 };
-                return cpu_ref::nmse(&floats(expected), &floats(got));
+                return cpu_ref::nmse(&floats(expected), &floats(&turned_back(expected, got, k as usize)));
             }
             Self::Halves => {
                 let floats = |words: &[u32]| -> Vec<f32> {
@@ -54,9 +57,45 @@ impl Compare {
     }
 }
 
+/// Packed rows of `k` elements with the expected quants where those of `got` are their neighbours; as they are where too many are.
+fn turned_back(expected: &[u32], got: &[u32], k: usize) -> Vec<u32> {
+    let (mut back, mut turned) = (got.to_vec(), 0);
+    for (back, expected) in back.chunks_mut(k / 8 * 3).zip(expected.chunks(k / 8 * 3)) {
+        for (word, expected) in back[..k / 4].iter_mut().zip(expected) {
+            let (got, wanted) = (word.to_le_bytes(), expected.to_le_bytes());
+            let differ = got.iter().zip(&wanted).filter(|(got, wanted)| got != wanted).count();
+            if got.iter().zip(&wanted).all(|(got, wanted)| (*got as i8).abs_diff(*wanted as i8) <= 1) {
+                (*word, turned) = (*expected, turned + differ);
+            }
+        }
+    }
+    if turned <= 1 + got.len() / 3 * 8 / TURNED { back } else { got.to_vec() }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Compare;
+    use super::{Compare, TURNED};
+
+    #[test]
+    fn one_quant_in_a_hundred_may_be_its_neighbour() {
+        let k = 256;
+        let x: Vec<f32> = (0..k).map(|i| (i as f32 * 0.7).sin()).collect();
+        let mut expected = vec![0; k / 8 * 3];
+        cpu_ref::pack_q8(&x, k, &mut expected);
+        let (packed, most) = (Compare::Packed { k: k as u32 }, 1 + k / TURNED);
+        // The lowest bit of a quant: a neighbour of it. Two bits: not one.
+        let with = |elements: usize, bits: u32| {
+            let mut got = expected.clone();
+            got[..elements].iter_mut().for_each(|word| *word ^= bits);
+            packed.error(&expected, &got)
+        };
+        assert_eq!(with(most, 1), 0.0);
+        assert!(with(most + 1, 1) > 1e-8);
+        assert!(with(1, 2) > 1e-8);
+        let mut scaled = expected.clone();
+        scaled[k / 4] = (f32::from_bits(scaled[k / 4]) * 1.001).to_bits();
+        assert!(packed.error(&expected, &scaled) > 1e-8);
+    }
 
     #[test]
     fn neighbouring_ids_are_not_nearly_right() {
