@@ -100,7 +100,7 @@ impl Bench {
     /// Times the operations that `record` appends, `repeats` times in one plan.
     fn run(mut self, c: &mut Criterion, repeats: u32, mut record: impl FnMut(&mut Recorder)) {
         (0..repeats).for_each(|_| record(&mut self.rec));
-        self.timed(c, repeats, &PlanOptions::default());
+        self.timed(c, repeats, &PlanOptions::plain());
     }
 
     /// Times what is recorded, `repeats` of something.
@@ -219,7 +219,7 @@ fn tails(c: &mut Criterion, device: &Device) {
         let (w, x) = (b.matrix(ty, ODD, EMBEDDING), b.tensor(Lead::Step, EMBEDDING));
         let y = ops::matmul(&mut b.rec, w, x);
         b.rec.output(y);
-        b.timed(c, 1, &PlanOptions { fast: true, ..PlanOptions::default() });
+        b.timed(c, 1, &PlanOptions::plain().precision(Precision::Fast));
     }
 }
 

@@ -165,7 +165,7 @@ fn time(c: &mut Criterion, m: &Model, kind: &Kind, step: &Step<'_>) {
         h = layer.record(&mut b, m, kind, h);
     }
     b.rec.output(h);
-    b.timed(c, LAYERS, &PlanOptions { fast, ..PlanOptions::default() });
+    b.timed(c, LAYERS, &PlanOptions::plain().precision(if fast { Precision::Fast } else { Precision::F32 }));
 }
 
 /// The layers of a model for one row, for batches and for a chunk, precise and fast; the first kind also as devices take it that bind few buffers.

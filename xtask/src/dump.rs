@@ -3,6 +3,7 @@
 use crate::{lanes, shaders};
 use anyhow::Context as _;
 use gguf::Gguf;
+use kernels::Precision;
 use kernels::kernel::compose::Shader;
 use kernels::kernel::random::Gen;
 use kernels::lower;
@@ -102,7 +103,10 @@ fn of_model(path: &Path, note: &mut impl FnMut(&str, Planned)) -> anyhow::Result
         let rec = checked.recording(&SessionOptions::default().context(4096), rows);
         for (kind, caps) in kinds() {
             for fast in [false, true] {
-                let options = PlanOptions { fast, specialize: fast, sequences: u32::from(fast && rows < 9), ..PlanOptions::default() };
+                let options = PlanOptions::plain()
+                    .precision(if fast { Precision::Fast } else { Precision::F32 })
+                    .specialize(fast)
+                    .sequences(u32::from(fast && rows < 9));
                 if let Ok(planned) = plan(&rec, &caps, &options) {
                     note(&format!("{name} {rows} rows, fast {fast}, {kind}"), planned);
                 }

@@ -180,9 +180,9 @@ impl Golden {
         let file: ModelFile = Model::open(self.dir.join(&self.name))?;
         let model = Arc::new(file.on(executor.clone())?);
         let exact = if matches!(executor, Executor::Cpu) { self.bounds.cpu_logits } else { self.bounds.gpu_logits };
-        let plan = PlanOptions::default;
-        let base = |chunk: u32, plan: PlanOptions| SessionOptions { chunk, kv: KvType::F32, plan, ..SessionOptions::default() };
-        let taps = PlanOptions { taps: vec!["embed".into(), "layer_out".into(), "output_norm".into()], ..plan() };
+        let plan = PlanOptions::plain;
+        let base = |chunk: u32, plan: PlanOptions| SessionOptions::default().chunk(chunk).kv(KvType::F32).plan(plan);
+        let taps = plan().taps(vec!["embed".into(), "layer_out".into(), "output_norm".into()]);
         // A tile of products has 64 rows however few are asked for; where chunks end has nothing to do with how weights are stored.
         let chunk = if self.original { 7 } else { 29 };
         let mut checks = vec![
@@ -192,13 +192,13 @@ impl Golden {
             self.logits(&model, "tapped", base(512, taps.clone()), exact)?,
         ];
         if matches!(executor, Executor::Gpu(_)) {
-            checks.push(self.logits(&model, "unfused", base(64, PlanOptions { unfused: true, ..plan() }), exact)?);
+            checks.push(self.logits(&model, "unfused", base(64, plan().unfused(true)), exact)?);
         }
         // All kernels are portable under WEFT_LIMITS=webgpu, which is where they are compared.
         if matches!(executor, Executor::Gpu(device) if !device.caps().subgroups) && self.original {
-            checks.push(self.logits(&model, "unfused, by token", base(1, PlanOptions { unfused: true, ..plan() }), exact)?);
+            checks.push(self.logits(&model, "unfused, by token", base(1, plan().unfused(true)), exact)?);
         }
-        let f16 = SessionOptions { kv: KvType::F16, ..base(64, plan()) };
+        let f16 = base(64, plan()).kv(KvType::F16);
         checks.push(self.logits(&model, "f16 KV", f16, self.bounds.f16_kv_logits)?);
         if self.original {
             checks.push(self.hidden(&model, base(64, taps))?);

@@ -4,6 +4,7 @@ use crate::{read, root};
 use anyhow::Context as _;
 use cpu_ref::{KvType, Mask};
 use gguf::GgmlType;
+use kernels::Precision;
 use kernels::kernel::Kernel;
 use kernels::kernel::dispatch::When;
 use kernels::lower::{attention, kernels, matmul};
@@ -125,7 +126,7 @@ fn table(text: &mut String, title: &str, record: impl Fn(u32) -> Recorder) -> an
 
 /// The kernels of a plan, those of one range of positions together.
 fn cell(rec: &Recorder, caps: &Caps) -> anyhow::Result<String> {
-    let options = PlanOptions { fast: true, ..PlanOptions::default() };
+    let options = PlanOptions::plain().precision(Precision::Fast);
     let mut groups: Vec<(When, Vec<&str>)> = vec![];
     for step in plan(rec, caps, &options)?.steps {
         let (name, when) = (step.dispatch.variant.name, step.dispatch.when);

@@ -3,7 +3,7 @@
 use crate::executor::Choice;
 use crate::{bench, completions, devices, inspect, list, logits, man, perplexity, run, tokenize, tune};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use kernels::PlanOptions;
+use kernels::Precision;
 use model::{KvType, SessionOptions};
 use std::path::PathBuf;
 
@@ -79,11 +79,16 @@ pub struct Place {
     #[arg(long, value_enum, value_name = "TYPE", default_value = "f16")]
     pub kv: Kv,
 
-    /// Keep activations in f32: slower on a GPU, and the numbers that other implementations give
+    /// Precision of activations on a GPU [default: fast; of `weft logits` f32]
     ///
-    /// Without it a GPU multiplies quantized weights by activations rounded to 8 bits, and many rows at once in f16
-    /// where it has cooperative matrices. The CPU and `weft logits` are always precise.
-    #[arg(long)]
+    /// `fast` rounds activations to 8 bits for products of few rows with quantized weights, and to
+    /// f16 for products of many rows on a GPU with cooperative matrices. `f32` rounds nothing: it is
+    /// slower and gives the numbers that other implementations give. The CPU always computes in f32.
+    #[arg(long, value_enum, value_name = "PRECISION", hide_default_value = true)]
+    pub precision: Option<Activations>,
+
+    /// The same as --precision f32
+    #[arg(long, conflicts_with = "precision")]
     pub precise: bool,
 }
 
@@ -98,9 +103,25 @@ pub struct Context {
 impl Place {
     /// Options of a session here.
     pub fn session(&self, context: Option<u32>) -> SessionOptions {
-        let plan = PlanOptions { fast: !self.precise, specialize: true, ..PlanOptions::default() };
-        SessionOptions { context, kv: self.kv.into(), plan, ..SessionOptions::default() }
+        self.session_or(context, Precision::Fast)
     }
+
+    /// Options of a session here, of this precision where none was asked for.
+    pub fn session_or(&self, context: Option<u32>, precision: Precision) -> SessionOptions {
+        let precision = match (self.precision, self.precise) {
+            (Some(Activations::Fast), _) => Precision::Fast,
+            (Some(Activations::F32), _) | (None, true) => Precision::F32,
+            (None, false) => precision,
+        };
+        SessionOptions::default().context(context).kv(self.kv.into()).precision(precision)
+    }
+}
+
+/// What `--precision` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Activations {
+    Fast,
+    F32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

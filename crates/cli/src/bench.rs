@@ -11,7 +11,6 @@ use crate::lora::Adapters;
 use anyhow::Result;
 use grid::Test;
 use measure::Bench;
-use model::SessionOptions;
 use serde_json::Value;
 use std::io::Write;
 
@@ -79,10 +78,9 @@ pub fn run(args: &Args) -> Result<()> {
         return Err(usage("nothing to measure: -p and -n are both 0"));
     };
     let file = args.source.model_file()?;
-    let options = SessionOptions { chunk: args.chunk.unwrap_or(0), ..args.place.session(Some(longest)) };
+    let options = args.place.session(Some(longest)).chunk(args.chunk.unwrap_or(0));
     let most = args.batch.iter().copied().max().unwrap_or(1);
-    let loaded =
-        args.source.load(file, &args.place.device, &SessionOptions { sequences: most, ..options.clone() }, &args.adapters, true)?;
+    let loaded = args.source.load(file, &args.place.device, &options.clone().sequences(most), &args.adapters, true)?;
     let options = args.source.named(loaded.checked.settled(&options))?;
     let mut bench = args.source.named(Bench::new(args, loaded, options))?;
     let mut out = std::io::stdout();

@@ -52,7 +52,7 @@ pub fn run(args: &Args) -> Result<()> {
         return Err(anyhow!("{}: no such folder", folder.display()));
     }
     let executor = executor(&args.device)?;
-    let options = SessionOptions { context: args.context.ctx, kv: args.kv.into(), ..SessionOptions::default() };
+    let options = SessionOptions::default().context(args.context.ctx).kv(args.kv.into());
     let bar = Bar::count("looking at models");
     let places = found::places(args.folder.as_deref());
     let mut models = vec![];

@@ -9,8 +9,8 @@ use crate::{interrupt, npy};
 use anyhow::{Result, anyhow};
 use clap::ValueHint;
 use gguf::atomic_write;
-use kernels::PlanOptions;
-use model::{Error, Session, SessionOptions};
+use kernels::Precision;
+use model::{Error, Session};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -60,7 +60,7 @@ pub fn run(args: &Args) -> Result<()> {
         return Err(anyhow!("{} is a directory; name a file", args.output.display()));
     }
     let file = args.source.model_file()?;
-    let options = SessionOptions { chunk: args.chunk, plan: PlanOptions::default(), ..args.place.session(Some(tokens.len() as u32)) };
+    let options = args.place.session_or(Some(tokens.len() as u32), Precision::F32).chunk(args.chunk);
     let loaded = args.source.load(file, &args.place.device, &options, &args.adapters, false)?;
     let mut session = args.source.named(loaded.session(options))?;
     args.source.named(session.feed(&tokens))?;

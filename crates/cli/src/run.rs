@@ -20,7 +20,7 @@ use anyhow::{Result, anyhow};
 use clap::ValueHint;
 use model::chat::{Format, Message, Parser, RenderOptions};
 use model::tokenizer::Special;
-use model::{Finish, GenerateOptions, ModelFile, Session, SessionOptions};
+use model::{Finish, GenerateOptions, ModelFile, Session};
 use modelfile::Modelfile;
 use screen::Screen;
 use std::io::{IsTerminal, Write};
@@ -152,7 +152,7 @@ pub fn run(args: Args) -> Result<()> {
     let file = args.source.model_file()?;
     let modelfile = Modelfile::of(args.source.find()?);
     let context = args.context.ctx.or_else(|| modelfile.context(file.file()));
-    let options = SessionOptions { shift: args.shift_context, ..args.place.session(context) };
+    let options = args.place.session(context).shift(args.shift_context);
     let sampling = args.sampling.resolve(file.file(), args.source.model.is_none(), modelfile.params())?;
     let render = RenderOptions { tools, enable_thinking: args.thinking(), ..RenderOptions::default() };
     let file = if args.raw { file } else { args.source.named(modelfile.fit(file, &args.source.name()))? };

@@ -1,6 +1,6 @@
 //! The default model's held-out questions, greedy, on both executors: any broken kernel shows here.
 
-use kernels::{Device, Executor, PlanOptions};
+use kernels::{Device, Executor, PlanOptions, Precision};
 use model::chat::{Message, RenderOptions};
 use model::tokenizer::Special;
 use model::{GenerateOptions, Model, ModelFile, Sampling, SessionOptions};
@@ -24,13 +24,13 @@ const SLOTS: usize = 64;
 
 /// Activations as `weft run` has them on a GPU.
 fn fast() -> PlanOptions {
-    PlanOptions { fast: true, ..PlanOptions::default() }
+    PlanOptions::plain().precision(Precision::Fast)
 }
 
 /// The replies to the questions, as many at a time as there are slots; a slot whose answer has ended takes the next question.
 fn replies(model: &Arc<Model>, questions: &[&Value]) -> Vec<String> {
     let prompts: Vec<Vec<u32>> = questions.iter().map(|question| prompt(model, question)).collect();
-    let options = SessionOptions { sequences: SLOTS as u32, ..SessionOptions::default() }.context(512);
+    let options = SessionOptions::default().sequences(SLOTS as u32).context(512).plan(PlanOptions::plain());
     let mut batch = model.batch(options).expect("a batch");
     let mut replies = vec![String::new(); questions.len()];
     let mut asked = 0..questions.len();
@@ -58,7 +58,7 @@ fn replies(model: &Arc<Model>, questions: &[&Value]) -> Vec<String> {
 
 /// The reply to a question that is asked alone.
 fn reply(model: &Arc<Model>, question: &Value, plan: PlanOptions) -> String {
-    let mut session = model.session(SessionOptions { plan, ..SessionOptions::default() }.context(512)).expect("a session");
+    let mut session = model.session(SessionOptions::default().plan(plan).context(512)).expect("a session");
     session.feed(&prompt(model, question)).expect("the prompt fits");
     let options = GenerateOptions { sampling: Sampling::greedy(), max_tokens: Some(200), ..GenerateOptions::default() };
     session.generate_with(options).expect("generates").map(|t| t.expect("a token").text).collect()
@@ -98,7 +98,7 @@ fn answers(executor: Executor, first: usize) {
     let (stories, mut asked): (Vec<&Value>, Vec<&Value>) =
         all.iter().skip(first).step_by(2).partition(|question| question["kind"] == "story");
     let mut replies = replies(&model, &asked);
-    replies.extend(stories.iter().map(|story| reply(&model, story, PlanOptions::default())));
+    replies.extend(stories.iter().map(|story| reply(&model, story, PlanOptions::plain())));
     asked.extend(stories);
     let wrong: Vec<_> = asked.iter().zip(&replies).filter(|(q, r)| !right(q, r)).map(|(q, r)| format!("{}: {r}", q["id"])).collect();
     let share = 1.0 - wrong.len() as f64 / asked.len() as f64;
@@ -138,7 +138,7 @@ fn rounded_activations_answer_as_well_and_diverge_by_less_than_a_hundredth() {
     let log_probs = |question: &Value, plan: PlanOptions| {
         let mut ids = prompt(&model, question);
         ids.extend(model.tokenizer().encode(question["answers"][0].as_str().unwrap_or(""), Special::Text));
-        let options = SessionOptions { chunk: 1, plan, ..SessionOptions::default() }.context(512);
+        let options = SessionOptions::default().chunk(1).plan(plan).context(512);
         let mut session = model.session(options).expect("a session");
         session.feed(&ids).expect("the conversation fits");
         let mut rows = vec![];
@@ -148,7 +148,7 @@ fn rounded_activations_answer_as_well_and_diverge_by_less_than_a_hundredth() {
     };
     let (mut divergence, mut rows) = (0.0, 0);
     for question in all.iter().step_by(all.len() / 4) {
-        let (exact, rounded) = (log_probs(question, PlanOptions::default()), log_probs(question, fast()));
+        let (exact, rounded) = (log_probs(question, PlanOptions::plain()), log_probs(question, fast()));
         divergence += exact.iter().zip(&rounded).map(|(p, q)| p.exp() * (p - q)).sum::<f64>();
         rows += exact.len() / model.summary().vocabulary as usize;
         let reply = reply(&model, question, fast());

@@ -40,7 +40,7 @@ pub use native::choose::{Chosen, Demand, GPU_MIN_SIZE, should_use_gpu};
 #[cfg(not(target_arch = "wasm32"))]
 pub use native::run;
 pub use ops::Recorder;
-pub use plan::{PlanOptions, Planned};
+pub use plan::{PlanOptions, Planned, Precision};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

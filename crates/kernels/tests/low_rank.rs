@@ -45,7 +45,7 @@ fn product(executor: &Executor, weights: Weights, adapt: &[LowRank], w: Weight, 
     let y = ops::matmul(&mut rec, w, input);
     rec.output(y);
     let mut states = States::new(executor, &[], 1, 1).expect("no states");
-    let mut plan = executor.plan(rec, &Arc::new(weights), &PlanOptions::default()).expect("a plan");
+    let mut plan = executor.plan(rec, &Arc::new(weights), &PlanOptions::plain()).expect("a plan");
     let input = StepInput { positions: vec![0; STEP_ROWS as usize], host: vec![x.values.clone()], ..StepInput::default() };
     let outputs = plan.run(&mut states, &input, Watch::default()).expect("a step").wait().expect("its outputs");
     outputs.f32(0).to_vec()

@@ -23,7 +23,7 @@ fn profiled(executor: &Executor, positions: &[u32], mask: Mask) -> Result<kernel
     let y = ops::attention(&mut rec, x, kv, 1, Attend { mask, scale: 0.125, softcap: None });
     rec.output(y);
     let mut states = States::new(executor, &KINDS, 1, 100)?;
-    let mut plan = executor.plan(rec, &Arc::new(Weights::new(executor)), &PlanOptions::default())?;
+    let mut plan = executor.plan(rec, &Arc::new(Weights::new(executor)), &PlanOptions::plain())?;
     let host = vec![vec![0.5; (rows * WIDTH) as usize]];
     let input = StepInput { positions: positions.to_vec(), sequences: vec![0; rows as usize], host, ..StepInput::default() };
     plan.run(&mut states, &input, Watch::default())?.wait()?;

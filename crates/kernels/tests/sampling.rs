@@ -35,7 +35,7 @@ fn draws(executor: &Executor, params: SampleParams) -> Vec<u32> {
     let tokens = case.rec.state(0);
     let y = sample(&mut case.rec, logits, logits, tokens);
     case.expect(y);
-    let (outputs, _) = case.run(executor, &PlanOptions::default()).expect("a run");
+    let (outputs, _) = case.run(executor, &PlanOptions::plain()).expect("a run");
     outputs[0].chunks(2).map(|row| row[0]).collect()
 }
 
@@ -133,7 +133,7 @@ fn extreme_bits_give_finite_noise() {
     let tokens = case.rec.state(0);
     let y = sample(&mut case.rec, logits, logits, tokens);
     case.expect(y);
-    let (outputs, _) = case.run(&gpu(), &PlanOptions::default()).expect("a run");
+    let (outputs, _) = case.run(&gpu(), &PlanOptions::plain()).expect("a run");
     let drawn: Vec<u32> = outputs[0].chunks(2).map(|row| row[0]).collect();
     assert_eq!(drawn, [0, 1].repeat(4));
 }
@@ -160,7 +160,7 @@ impl Steps {
         rec.output(said);
         rec.output(next);
         let states = States::new(executor, &[StateKind::Tokens], 2, CAPACITY).expect("states");
-        Self { plan: executor.plan(rec, &Arc::new(weights), &PlanOptions::default()).expect("a plan"), states }
+        Self { plan: executor.plan(rec, &Arc::new(weights), &PlanOptions::plain()).expect("a plan"), states }
     }
 
     /// What the rows' positions hold, and the ids drawn.
@@ -214,7 +214,7 @@ fn inputs_are_those_of_the_step_wherever_it_goes() {
         rec.output(turned);
         rec.output(next);
         let mut states = States::new(executor, &[StateKind::Tokens], 2, 64).expect("states");
-        let mut plan = executor.plan(rec, &Arc::new(Weights::new(executor)), &PlanOptions::default()).expect("a plan");
+        let mut plan = executor.plan(rec, &Arc::new(Weights::new(executor)), &PlanOptions::plain()).expect("a plan");
         let step = |(positions, seed): &(Vec<u32>, u32)| {
             let rows: Vec<u32> = (0..positions.len() as u32).collect();
             let sampling = vec![seeded(*seed); rows.len()];

@@ -9,13 +9,14 @@ use crate::runner::{Head, Runner, Span};
 use crate::sampling::Sampling;
 use crate::sequence::Sequence;
 use cpu_ref::KvType;
-use kernels::{Pending, PlanOptions, SampleParams};
+use kernels::{Executor, Pending, PlanOptions, Precision, SampleParams};
 use std::slice::from_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a session is made with.
+/// What a session is made with: by default the fastest on its executor, over 8192 positions.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SessionOptions {
     /// Positions at most; none asks for [`DEFAULT_CONTEXT`] or what the model has, if less.
     pub context: Option<u32>,
@@ -30,7 +31,7 @@ pub struct SessionOptions {
     pub shift: Option<u32>,
     /// Bytes that weights, cache and intermediates may take together; none asks the device.
     pub memory_bytes: Option<u64>,
-    /// Taps, fusion and rows of the plans.
+    /// Precision and taps of the plans.
     pub plan: PlanOptions,
 }
 
@@ -44,21 +45,57 @@ impl Default for SessionOptions {
 }
 
 impl SessionOptions {
-    /// The same with this many positions.
+    /// Positions at most, or none for [`DEFAULT_CONTEXT`].
     #[must_use]
-    pub fn context(self, positions: u32) -> Self {
-        Self { context: Some(positions), ..self }
+    pub fn context(self, positions: impl Into<Option<u32>>) -> Self {
+        Self { context: positions.into(), ..self }
     }
 
-    /// The same with this type of KV cache.
+    /// Type of the KV cache.
     #[must_use]
     pub fn kv(self, kv: KvType) -> Self {
         Self { kv, ..self }
     }
 
+    /// Rows of a prefill step at most; 0 leaves the choice to the executor.
+    #[must_use]
+    pub fn chunk(self, rows: u32) -> Self {
+        Self { chunk: rows, ..self }
+    }
+
+    /// Sequences of a [`Batch`](crate::Batch).
+    #[must_use]
+    pub fn sequences(self, sequences: u32) -> Self {
+        Self { sequences, ..self }
+    }
+
+    /// Tokens at the start that stay when a full context forgets; none makes a full context an error.
+    #[must_use]
+    pub fn shift(self, keep: impl Into<Option<u32>>) -> Self {
+        Self { shift: keep.into(), ..self }
+    }
+
+    /// Bytes that weights, cache and intermediates may take together; none asks the device.
+    #[must_use]
+    pub fn memory_bytes(self, bytes: impl Into<Option<u64>>) -> Self {
+        Self { memory_bytes: bytes.into(), ..self }
+    }
+
+    /// Whether a GPU rounds activations where that is faster; the CPU never does.
+    #[must_use]
+    pub fn precision(self, precision: Precision) -> Self {
+        Self { plan: self.plan.precision(precision), ..self }
+    }
+
+    /// Precision and taps of the plans.
+    #[must_use]
+    pub fn plan(self, plan: PlanOptions) -> Self {
+        Self { plan, ..self }
+    }
+
     /// The options of the plans.
     pub(crate) fn planning(&self) -> PlanOptions {
-        PlanOptions { sequences: self.sequences, ..self.plan.clone() }
+        self.plan.clone().sequences(self.sequences)
     }
 
     /// The positions that these options mean for a model.
@@ -141,6 +178,15 @@ impl Session {
     #[must_use]
     pub fn context(&self) -> usize {
         self.runner.context()
+    }
+
+    /// Whether activations are rounded here: on the CPU they never are.
+    #[must_use]
+    pub fn precision(&self) -> Precision {
+        match self.model().executor() {
+            Executor::Cpu => Precision::F32,
+            Executor::Gpu(_) => self.runner.options().plan.precision,
+        }
     }
 
     /// Bytes of KV cache allocated now.

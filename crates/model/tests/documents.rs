@@ -23,7 +23,7 @@ fn apart(model: &Arc<Model>, documents: &[Vec<u32>]) -> f32 {
     }
     let (mut rec, tensor) = model.documents(Counts { step: ROWS, out: 1 }, Logits::All);
     rec.output(tensor);
-    let mut plan = executor.plan(rec, model.weights(), &PlanOptions::default()).expect("a plan");
+    let mut plan = executor.plan(rec, model.weights(), &PlanOptions::plain()).expect("a plan");
     // What lies in rows that no document has must reach none.
     plan.poison(u32::MAX);
     let mut states = States::new(executor, &model.document_states(), 1, 1).expect("states");

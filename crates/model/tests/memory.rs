@@ -36,7 +36,7 @@ fn memory_is_flat_over_a_thousand_generations() {
     for executor in both() {
         let model = Tiny::narrow().on(&executor);
         let mut session = model.session(exact(16)).unwrap();
-        let mut batch = model.batch(SessionOptions { sequences: 3, ..exact(16) }).unwrap();
+        let mut batch = model.batch(exact(16).sequences(3)).unwrap();
         let (mut after, mut made, mut taken) = (Vec::with_capacity(1000), 0, 0);
         for n in 0..1000 {
             if n == 20 {
@@ -71,7 +71,7 @@ fn no_gpu_object_is_made_per_token() {
     let executor = common::gpu();
     let model = Tiny::qwen3().on(&executor);
     let mut session = model.session(exact(16)).unwrap();
-    let mut batch = model.batch(SessionOptions { sequences: 3, ..exact(16) }).unwrap();
+    let mut batch = model.batch(exact(16).sequences(3)).unwrap();
     session.feed(&ids(20, 1)).unwrap();
     (0..3).for_each(|n| batch.feed(n, &ids(9, 2)).unwrap());
     let mut steps = |tokens: usize| {
@@ -91,7 +91,7 @@ fn a_session_that_does_not_fit_is_refused_with_numbers_and_options_before_it_is_
     let tiny = Tiny { context: 1 << 20, ..Tiny::qwen3() };
     for executor in both() {
         let checked = common::open(&tiny.file()).unwrap().check(&executor).unwrap();
-        let options = |kv| SessionOptions { kv, memory_bytes: Some(48 << 20), ..exact(64) }.context(100_000);
+        let options = |kv| exact(64).kv(kv).memory_bytes(Some(48 << 20)).context(100_000);
         let model = tiny.on(&executor);
         // Two layers of keys and values, 32 wide, and an id, per position.
         let needs = checked.needs(&options(KvType::F32)).unwrap();
@@ -112,8 +112,8 @@ fn a_session_that_does_not_fit_is_refused_with_numbers_and_options_before_it_is_
         // The advice holds: a smaller cache, or a shorter one, does fit.
         assert!(model.session(options(KvType::Q8_0)).is_ok() && checked.fit(&options(KvType::Q8_0)).is_ok());
         assert!(model.session(options(KvType::F32).context(50_000)).is_ok());
-        assert!(model.batch(SessionOptions { sequences: 3, ..options(KvType::Q8_0) }).is_err(), "every sequence counts");
-        let error = model.session(SessionOptions { memory_bytes: Some(1000), ..exact(64) }).err().unwrap().to_string();
+        assert!(model.batch(options(KvType::Q8_0).sequences(3)).is_err(), "every sequence counts");
+        let error = model.session(exact(64).memory_bytes(Some(1000))).err().unwrap().to_string();
         assert!(error.contains("quantization"), "weights alone are too large: {error}");
     }
 }
@@ -138,7 +138,7 @@ fn a_context_beyond_the_machine_is_refused_by_what_the_system_has() {
     // A million million bytes of cache.
     let tiny = Tiny { context: 1 << 24, kv_heads: 3, layers: 3, ..Tiny::qwen3() };
     let model = tiny.on(&Executor::Cpu);
-    let options = SessionOptions { sequences: 32, ..exact(64).context(1 << 24) };
+    let options = exact(64).context(1 << 24).sequences(32);
     if cfg!(target_os = "linux") {
         let (result, most) = HEAP.most_during(|| model.session(options));
         assert!(matches!(result.err().unwrap(), Error::TooLarge { .. }));

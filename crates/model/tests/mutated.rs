@@ -121,8 +121,7 @@ fn take(bytes: Vec<u8>, runs: bool) -> Result<(), Error> {
     file.check(&Executor::Cpu)?;
     let model = Arc::new(file.on(Executor::Cpu)?);
     if runs {
-        let options =
-            SessionOptions { chunk: 4, kv: KvType::F32, ..SessionOptions::default() }.context(6.min(model.summary().context_length));
+        let options = SessionOptions::default().chunk(4).kv(KvType::F32).context(6.min(model.summary().context_length));
         let mut session = model.session(options)?;
         session.feed(&[1, 2, 3, 4])?;
         session.logits(|_, _, _| ())?;

@@ -6,7 +6,7 @@ mod lora;
 
 use common::{Tiny, open};
 use gguf::GgmlType;
-use kernels::{Caps, Class, Executor, PlanOptions, Table};
+use kernels::{Caps, Class, Executor, PlanOptions, Precision, Table};
 use lora::{LINEARS, Lora};
 use model::SessionOptions;
 
@@ -25,27 +25,27 @@ fn planned_for(tiny: &Tiny, rows: u32, caps: &Caps, options: &PlanOptions) -> St
 
 #[test]
 fn qwen3() {
-    insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::qwen3() }, &CAPS, &PlanOptions::default()));
+    insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::qwen3() }, &CAPS, &PlanOptions::plain()));
 }
 
 #[test]
 fn qwen2_with_its_biases_in_the_products() {
-    insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::qwen2() }, &CAPS, &PlanOptions::default()));
+    insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::qwen2() }, &CAPS, &PlanOptions::plain()));
 }
 
 #[test]
 fn qwen3moe_reads_each_choice_alone_in_a_decode_step() {
-    insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::qwen3moe() }, &CAPS, &PlanOptions::default()));
+    insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::qwen3moe() }, &CAPS, &PlanOptions::plain()));
 }
 
 #[test]
 fn qwen2moe_groups_a_prompt_by_expert() {
-    insta::assert_snapshot!(planned_for(&Tiny { layers: 1, ..Tiny::qwen2moe() }, 64, &CAPS, &PlanOptions::default()));
+    insta::assert_snapshot!(planned_for(&Tiny { layers: 1, ..Tiny::qwen2moe() }, 64, &CAPS, &PlanOptions::plain()));
 }
 
 #[test]
 fn routers_stay_in_f32_where_other_products_are_narrowed() {
-    let options = PlanOptions { fast: true, ..PlanOptions::default() };
+    let options = PlanOptions::plain().precision(Precision::Fast);
     let caps = Caps { cooperative: true, table: Table::usual(Class::Discrete, true), ..CAPS };
     for tiny in [Tiny::qwen3moe(), Tiny::qwen2moe()] {
         let plan = planned_for(&Tiny { layers: 1, ..tiny }, 64, &caps, &options);
@@ -60,34 +60,34 @@ fn experts_past_the_binding_limit_are_split_within_an_expert() {
         &Tiny { layers: 1, feed_forward: 768, ..Tiny::qwen3moe().mixed() },
         16,
         &caps,
-        &PlanOptions::default()
+        &PlanOptions::plain()
     ));
 }
 
 #[test]
 fn gemma2() {
-    insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::gemma2() }, &CAPS, &PlanOptions::default()));
+    insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::gemma2() }, &CAPS, &PlanOptions::plain()));
 }
 
 #[test]
 fn gemma3() {
-    insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::gemma3() }, &CAPS, &PlanOptions::default()));
+    insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::gemma3() }, &CAPS, &PlanOptions::plain()));
 }
 
 #[test]
 fn gemma4_shares_the_states_of_the_last_layer_of_the_same_kind() {
-    insta::assert_snapshot!(planned(&Tiny::gemma4(), &CAPS, &PlanOptions::default()));
+    insta::assert_snapshot!(planned(&Tiny::gemma4(), &CAPS, &PlanOptions::plain()));
 }
 
 #[test]
 fn gemma4_with_keys_for_values() {
-    insta::assert_snapshot!(planned(&Tiny::gemma4_dense(), &CAPS, &PlanOptions::default()));
+    insta::assert_snapshot!(planned(&Tiny::gemma4_dense(), &CAPS, &PlanOptions::plain()));
 }
 
 #[test]
 fn a_weight_past_the_binding_limit_is_split_by_rows() {
     let caps = Caps { max_binding_bytes: 8 << 10, ..CAPS };
-    insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::qwen3() }, &caps, &PlanOptions::default()));
+    insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::qwen3() }, &caps, &PlanOptions::plain()));
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn an_adapter_costs_two_products_a_scale_and_a_sum_for_each_layer_that_it_is_ove
         count.expect("the plan counts its dispatches")
     };
     for rows in [1, 64] {
-        let options = PlanOptions::default();
+        let options = PlanOptions::plain();
         let plain = dispatches(&[], rows, &options);
         for (linear, _) in LINEARS {
             assert_eq!(dispatches(&[linear], rows, &options) - plain, 4, "{linear}, {rows} rows");
@@ -117,16 +117,16 @@ fn an_adapter_costs_two_products_a_scale_and_a_sum_for_each_layer_that_it_is_ove
 fn unfused_is_longer_and_a_tap_ends_a_fusion() {
     let tiny = Tiny { layers: 1, ..Tiny::qwen2() };
     let lines = |options: &PlanOptions| planned(&tiny, &CAPS, options).lines().count();
-    let fused = lines(&PlanOptions::default());
-    assert!(lines(&PlanOptions { unfused: true, ..PlanOptions::default() }) > fused);
-    let tapped = PlanOptions { taps: vec!["layer_out".into()], ..PlanOptions::default() };
+    let fused = lines(&PlanOptions::plain());
+    assert!(lines(&PlanOptions::plain().unfused(true)) > fused);
+    let tapped = PlanOptions::plain().taps(vec!["layer_out".into()]);
     // The sum, the gather and the norm of the one row stay apart.
     assert_eq!(lines(&tapped), fused + 2);
 }
 
 #[test]
 fn a_batch_goes_through_small_tiles_where_matrices_cooperate_and_a_smaller_one_in_8_bits() {
-    let options = PlanOptions { fast: true, ..PlanOptions::default() };
+    let options = PlanOptions::plain().precision(Precision::Fast);
     let caps = Caps { cooperative: true, table: Table::usual(Class::Discrete, true), ..CAPS };
     let tiny = Tiny { layers: 1, ..Tiny::qwen3().mixed() };
     let kernels = |rows| planned_for(&tiny, rows, &caps, &options);

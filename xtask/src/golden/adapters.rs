@@ -3,7 +3,7 @@
 use super::{Args, Check, FOLDERS, ids, json};
 use crate::npy;
 use anyhow::{Context, Result, ensure};
-use kernels::Executor;
+use kernels::{Executor, Precision};
 use model::{AdapterFile, Applied, KvType, Model, Session, SessionOptions};
 use std::path::Path;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl Golden<'_> {
         let applied = |scale| vec![Applied { adapter: Arc::clone(&adapter), scale }];
         let with = npy::read_f32(&self.folder.join("adapter_logits.npy"))?;
         let without = npy::read_f32(&self.base.join(self.plain()?))?;
-        let options = |chunk| SessionOptions { chunk, kv: KvType::F32, ..SessionOptions::default() };
+        let options = |chunk| SessionOptions::default().chunk(chunk).kv(KvType::F32).precision(Precision::F32);
         // What a form says is the same once it is read.
         let modes = [("one prefill", 512), ("chunks of 29", 29), ("token by token", 1)];
         for (mode, chunk) in modes.into_iter().take(if form == "peft" { 3 } else { 1 }) {

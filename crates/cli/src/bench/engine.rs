@@ -12,7 +12,7 @@ pub enum Engine {
 impl Engine {
     /// An engine of this many sequences.
     pub fn new(model: &Arc<Model>, options: &SessionOptions, sequences: u32, adapters: &[Applied]) -> Result<Self, Error> {
-        let options = SessionOptions { sequences, ..options.clone() };
+        let options = options.clone().sequences(sequences);
         if sequences == 1 {
             let mut session = model.session(options)?;
             session.set_adapters(adapters.to_vec())?;

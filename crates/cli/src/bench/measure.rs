@@ -63,7 +63,7 @@ impl<'a> Bench<'a> {
         let Loaded { model, checked, adapters, preparing, .. } = loaded;
         // Nothing else may run while something is measured.
         preparing.finish();
-        let one = SessionOptions { context: Some(1), ..options.clone() };
+        let one = options.clone().context(Some(1));
         let position_bytes = checked.needs(&one)?.kv.0 as f64;
         let roof = match model.executor() {
             Executor::Cpu => None,

@@ -4,7 +4,7 @@ use super::Args;
 use crate::executor::Choice;
 use anyhow::{Result, anyhow};
 use kernels::plan::plan;
-use kernels::{Caps, Executor, PlanOptions};
+use kernels::{Caps, Executor};
 use model::{Checked, Needs, SessionOptions, Size};
 use serde_json::{Value, json};
 
@@ -108,8 +108,7 @@ fn bytes(size: Size) -> u64 {
 
 impl Args {
     fn session(&self) -> SessionOptions {
-        let plan = PlanOptions { fast: true, specialize: true, ..PlanOptions::default() };
-        SessionOptions { context: self.context.ctx, kv: self.kv.into(), plan, ..SessionOptions::default() }
+        SessionOptions::default().context(self.context.ctx).kv(self.kv.into())
     }
 
     /// Sizes need no GPU unless one is named; a plan is for the one that would run.

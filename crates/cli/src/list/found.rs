@@ -136,7 +136,7 @@ fn fit(file: Gguf, executor: &Executor, options: &SessionOptions) -> Result<Fit,
     let checked = ModelFile::new(file)?.check(executor)?;
     // A context that some models do not have is all that they have.
     let most = checked.summary().context_length;
-    let options = SessionOptions { context: options.context.map(|context| context.min(most)), ..options.clone() };
+    let options = options.clone().context(options.context.map(|context| context.min(most)));
     let needed = checked.needs(&options)?.total().0;
     Ok(match options.memory_bytes.or_else(|| checked.available_bytes()) {
         Some(available) if needed > available => Fit::No { needed, available },
@@ -151,9 +151,8 @@ mod tests {
 
     #[test]
     fn a_model_fits_into_its_needs_and_not_into_a_byte_less() {
-        let fit = |memory_bytes| {
-            fit(Gguf::from_bytes(DEFAULT).unwrap(), &Executor::Cpu, &SessionOptions { memory_bytes, ..SessionOptions::default() })
-        };
+        let fit =
+            |memory_bytes| fit(Gguf::from_bytes(DEFAULT).unwrap(), &Executor::Cpu, &SessionOptions::default().memory_bytes(memory_bytes));
         let Fit::Yes { needed } = fit(Some(u64::MAX)).unwrap() else { panic!("it fits") };
         assert!(matches!(fit(Some(needed)), Ok(Fit::Yes { .. })));
         assert!(matches!(fit(Some(needed - 1)), Ok(Fit::No { available, .. }) if available == needed - 1));

@@ -2,6 +2,7 @@
 
 mod merge;
 mod narrow;
+pub mod options;
 mod place;
 mod print;
 mod select;
@@ -18,29 +19,9 @@ use crate::kernel::dispatch::{Dispatch, Lower, Lowering, When};
 use crate::lower::primitive::Primitive;
 use crate::lower::{Lowered, Node};
 pub use merge::described as merge_rules;
+pub use options::{PlanOptions, Precision};
 pub use place::Placement;
 use std::sync::Arc;
-
-/// What a plan is asked for.
-#[derive(Clone, Debug, Default)]
-pub struct PlanOptions {
-    /// Names of taps to read back; a requested tap ends a fusion there.
-    pub taps: Vec<String>,
-    /// Run every operation as recorded.
-    pub unfused: bool,
-    /// Use portable shaders only, whatever the device can do.
-    pub portable: bool,
-    /// Round activations where that is faster: to 8 bits for the products of a few rows with quantized weights, to f16 (with a scale for
-    /// each row) for those of many rows where there are cooperative matrices.
-    pub fast: bool,
-    /// Compile the kernels of a plan of few rows for their params, and, where the states hold one sequence, for that: more pipelines, less code in each
-    /// and nothing to wait for before addresses are known.
-    pub specialize: bool,
-    /// Sequences that the states hold; 0 where the plan is for any number.
-    pub sequences: u32,
-    /// Leave room behind every intermediate, so that [`crate::Plan::overrun`] shows writes past its end.
-    pub guarded: bool,
-}
 
 /// A dispatch in its place.
 #[derive(Clone, Debug)]
@@ -97,7 +78,7 @@ pub fn plan<O: Clone + Into<Primitive>>(rec: &Recorder<O>, caps: &Caps, options:
     let recorded = rec.nodes.iter().map(|node| Node::of(node.op.clone(), node.layer)).collect();
     let nodes = if options.unfused { recorded } else { merge::runs(recorded, &read_back, caps) };
     let mut origins = rec.origins.clone();
-    let nodes = if options.fast { narrow::narrow(nodes, &mut origins, caps) } else { nodes };
+    let nodes = if options.fast() { narrow::narrow(nodes, &mut origins, caps) } else { nodes };
     let nodes = match options.unfused {
         true => nodes,
         false => {
@@ -111,7 +92,7 @@ pub fn plan<O: Clone + Into<Primitive>>(rec: &Recorder<O>, caps: &Caps, options:
         node.parts.clone().into_iter().map(move |op| record::Node { op, layer })
     };
     let parts = nodes.iter().flat_map(of).collect();
-    let cx = Lower { caps, capacity: rec.capacity, fast: options.fast };
+    let cx = Lower { caps, capacity: rec.capacity, fast: options.fast() };
     let threads = if options.portable { 0 } else { caps.subgroup_threads() };
     let mut steps = vec![];
     for node in &nodes {

@@ -103,7 +103,7 @@ mod tests {
         let e = matmul(&mut rec, weight(1, wide, narrow), small);
         let y = add(&mut rec, d, e);
         rec.output(y);
-        let planned = plan(&rec, &Caps::WEBGPU, &PlanOptions::default()).unwrap();
+        let planned = plan(&rec, &Caps::WEBGPU, &PlanOptions::plain()).unwrap();
         // Two large values at a time, the small one, and what is read back.
         let [large, small] = [wide, narrow].map(|width| 4 * u64::from(rows * width));
         assert_eq!(planned.placement.buffers, [large, large, large, small]);

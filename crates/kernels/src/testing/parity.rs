@@ -14,7 +14,7 @@ use crate::graph::tensor::{Counts, Lead, Shape, State, StateKind, Tensor, Weight
 use crate::kernel::compose::Shader;
 use crate::kernel::random::Gen;
 use crate::lower::primitive::Primitive;
-use crate::plan::{PlanOptions, Planned, Step};
+use crate::plan::{PlanOptions, Planned, Precision, Step};
 use crate::testing::compare::Compare;
 use gguf::GgmlType;
 use std::sync::{Arc, OnceLock};
@@ -85,7 +85,7 @@ impl Case {
         Self {
             rec,
             input,
-            options: PlanOptions::default(),
+            options: PlanOptions::plain(),
             halves: false,
             split_workgroups: None,
             kinds: kinds.to_vec(),
@@ -102,7 +102,7 @@ impl Case {
     /// The same, for kernels compiled for their params ([`PlanOptions::specialize`]).
     #[must_use]
     pub fn compiled(mut self) -> Self {
-        self.options = PlanOptions { specialize: true, sequences: self.sequences, ..self.options };
+        self.options = self.options.specialize(true).sequences(self.sequences);
         self
     }
 
@@ -259,7 +259,8 @@ impl Case {
 
     /// The options that it has on a device of these capabilities.
     pub(crate) fn options_on(&self, caps: &Caps) -> PlanOptions {
-        PlanOptions { fast: self.options.fast && (caps.cooperative || !self.halves), ..self.options.clone() }
+        let fast = self.options.fast() && (caps.cooperative || !self.halves);
+        self.options.clone().precision(if fast { Precision::Fast } else { Precision::F32 })
     }
 
     fn caps_on(&self, caps: &Caps) -> Caps {
@@ -273,7 +274,7 @@ impl Case {
     /// # Errors
     /// What planning gives.
     pub fn planned(&self, caps: &Caps, portable: bool) -> Result<Planned, Error> {
-        let options = PlanOptions { portable, ..self.options_on(caps) };
+        let options = self.options_on(caps).portable(portable);
         crate::plan::plan(&self.rec, &self.caps_on(caps), &options)
     }
 

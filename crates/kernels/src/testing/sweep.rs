@@ -9,7 +9,6 @@ use crate::kernel::Access;
 use crate::kernel::compose::{Piece, Shader};
 use crate::kernel::random::Gen;
 use crate::lower;
-use crate::plan::PlanOptions;
 use crate::testing::cases::CASES;
 use crate::testing::compare::Compare;
 use crate::testing::parity::{Case, MakeCase, Ran};
@@ -75,7 +74,7 @@ impl Known {
     }
 
     fn compare_over(&self, poison: u32, device: &Device, portable: bool) -> Result<Outcome, Error> {
-        let options = PlanOptions { portable, guarded: true, ..self.case.options_on(device.caps()) };
+        let options = self.case.options_on(device.caps()).portable(portable).guarded(true);
         Ok(self.outcome(self.case.ran(&Executor::Gpu(device.clone()), &options, poison)?))
     }
 

@@ -16,7 +16,7 @@ thread_local! {
     static SESSION: RefCell<Session> = {
         let file = ModelFile::new(Gguf::from_bytes(MODEL.to_vec()).expect("a good file")).expect("a model");
         let model = Arc::new(file.on(Executor::Cpu).expect("loads"));
-        RefCell::new(model.session(SessionOptions { kv: KvType::F32, ..SessionOptions::default() }.context(32)).expect("room"))
+        RefCell::new(model.session(SessionOptions::default().kv(KvType::F32).context(32)).expect("room"))
     };
 }
 

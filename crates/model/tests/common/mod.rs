@@ -305,7 +305,7 @@ pub fn ids(count: usize, seed: u64) -> Vec<u32> {
 
 /// Options with an f32 cache.
 pub fn exact(chunk: u32) -> SessionOptions {
-    SessionOptions { chunk, kv: KvType::F32, ..SessionOptions::default() }
+    SessionOptions::default().chunk(chunk).kv(KvType::F32).plan(kernels::PlanOptions::plain())
 }
 
 /// The logits of all that the session was fed, and the taps of the last chunk.

@@ -4,7 +4,7 @@ use crate::common::{Tiny, both, drawn, exact, gpu, greedy, ids, logits, open, ru
 use crate::lora::{Lora, Over};
 use gguf::GgmlType;
 use kernels::Executor;
-use model::{Adapter, AdapterFile, Applied, Model, Sampling, SessionOptions};
+use model::{Adapter, AdapterFile, Applied, Model, Sampling};
 use std::sync::Arc;
 
 /// Between sums in the order of the factors and of the merged weights.
@@ -139,7 +139,7 @@ fn sessions_and_batches_of_one_model_have_adapters_of_their_own() {
             session.feed(&ids(10, seed)).unwrap();
             drawn(&run(&mut session, greedy(6)))
         };
-        let mut batch = model.batch(SessionOptions { sequences: 2, ..exact(16) }).unwrap();
+        let mut batch = model.batch(exact(16).sequences(2)).unwrap();
         (0..2).for_each(|n| batch.feed(n, &ids(10, u64::from(n))).unwrap());
         let draw = |batch: &mut model::Batch| -> Vec<u32> {
             let steps = (0..6).map(|_| batch.step(&[Sampling::greedy()]).unwrap());
@@ -217,7 +217,7 @@ fn what_an_adapter_takes_is_foretold() {
         assert_eq!(after.weights.0, model.weight_bytes() + adapter.bytes());
         assert_eq!(after.intermediates.0 != before.intermediates.0, executor.kind() == "gpu", "{before:?} {after:?}");
         // A session that is as large as it may be takes none.
-        let options = SessionOptions { memory_bytes: Some(before.total().0), ..options };
+        let options = options.memory_bytes(Some(before.total().0));
         let mut session = model.session(options).unwrap();
         let error = session.set_adapters(vec![applied(&adapter, 1.0)]).unwrap_err();
         assert!(matches!(error, model::Error::TooLarge { .. }) && session.adapters().is_empty(), "{error}");

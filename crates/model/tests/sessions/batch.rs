@@ -2,12 +2,12 @@
 
 use crate::common::{Tiny, both, drawn, exact, greedy, ids, run};
 use kernels::Executor;
-use model::{Batch, Error, GenerateOptions, Model, Sampling, SessionOptions};
+use model::{Batch, Error, GenerateOptions, Model, Sampling};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 fn batch(model: &Arc<Model>, sequences: u32, chunk: u32) -> Batch {
-    model.batch(SessionOptions { sequences, ..exact(chunk) }).unwrap()
+    model.batch(exact(chunk).sequences(sequences)).unwrap()
 }
 
 fn alone(model: &Arc<Model>, prompt: &[u32], tokens: usize) -> Vec<u32> {
@@ -109,7 +109,7 @@ fn every_sequence_draws_by_its_own_parameters() {
 fn a_full_sequence_draws_no_more_and_the_rest_go_on() {
     for executor in both() {
         let model = Tiny::qwen3().on(&executor);
-        let mut batch = model.batch(SessionOptions { sequences: 3, ..exact(16).context(32) }).unwrap();
+        let mut batch = model.batch(exact(16).context(32).sequences(3)).unwrap();
         batch.feed(0, &ids(29, 1)).unwrap();
         batch.feed(1, &ids(25, 2)).unwrap();
         batch.feed(2, &ids(32, 3)).unwrap();

@@ -61,8 +61,8 @@ fn windows_that_end_within_and_between_chunks_change_nothing() {
 fn every_kv_type_is_close_to_f32_and_takes_its_own_size() {
     let (tiny, tokens) = (Tiny::qwen3(), ids(40, 3));
     for executor in both() {
-        let of = |kv| all_of(&tiny, &executor, SessionOptions { kv, ..exact(16) }, &tokens);
-        let bytes = |kv| tiny.on(&executor).session(SessionOptions { kv, ..exact(16) }).unwrap().state_bytes();
+        let of = |kv| all_of(&tiny, &executor, exact(16).kv(kv), &tokens);
+        let bytes = |kv| tiny.on(&executor).session(exact(16).kv(kv)).unwrap().state_bytes();
         let (f32, f16, q8_0) = (of(KvType::F32), of(KvType::F16), of(KvType::Q8_0));
         let apart = (worst(&f32, &f16), worst(&f32, &q8_0));
         assert!((1e-7..3e-2).contains(&apart.0) && (1e-4..3e-1).contains(&apart.1), "{}: {apart:?}", executor.kind());
@@ -79,7 +79,7 @@ fn growing_the_cache_keeps_what_it_holds() {
     for executor in both() {
         let model = tiny.on(&executor);
         for kv in [KvType::F32, KvType::F16, KvType::Q8_0] {
-            let mut small = model.session(SessionOptions { kv, ..exact(256) }).unwrap();
+            let mut small = model.session(exact(256).kv(kv)).unwrap();
             small.feed(&tokens[..900]).unwrap();
             small.prefill(None).unwrap();
             let before = small.state_bytes();
@@ -87,7 +87,7 @@ fn growing_the_cache_keeps_what_it_holds() {
             let grown = logits(&mut small).0;
             assert_eq!(small.state_bytes(), 2 * before, "doubled once");
             // The other makes all its room before it reads a token.
-            let mut large = model.session(SessionOptions { kv, ..exact(2048) }).unwrap();
+            let mut large = model.session(exact(2048).kv(kv)).unwrap();
             large.feed(&tokens).unwrap();
             let whole = logits(&mut large).0;
             let apart = worst(&whole[900 * VOCABULARY as usize..], &grown);
@@ -130,7 +130,7 @@ fn taps_are_found_by_name_and_agree_between_executors() {
     for tiny in [Tiny::qwen3(), Tiny::qwen2()] {
         let names = ["attn_norm", "layer_out", "embed", "output_norm", "no_such_tap"].map(String::from).to_vec();
         let tapped = [Executor::Cpu, gpu(), webgpu()].map(|executor| {
-            let options = SessionOptions { plan: PlanOptions { taps: names.clone(), ..PlanOptions::default() }, ..exact(16) };
+            let options = exact(16).plan(PlanOptions::plain().taps(names.clone()));
             let mut session = tiny.on(&executor).session(options).unwrap();
             session.feed(&tokens).unwrap();
             logits(&mut session)

@@ -3,7 +3,7 @@
 
 use crate::common::{self, Tiny, drawn, exact, gpu, ids, logits, run, text, worst};
 use kernels::Executor;
-use model::{Drawn, Finish, GenerateOptions, Generated, Model, Sampling, Session, SessionOptions};
+use model::{Drawn, Finish, GenerateOptions, Generated, Model, Sampling, Session};
 use std::sync::Arc;
 
 const LONG: usize = 8150;
@@ -26,7 +26,7 @@ fn speaking(tokens: usize) -> GenerateOptions {
 }
 
 fn talk(model: &Arc<Model>) -> Transcript {
-    let options = || SessionOptions { context: Some(8300), ..exact(512) };
+    let options = || exact(512).context(Some(8300));
     let mut session: Session = model.session(options()).unwrap();
     session.feed(&ids(LONG, 1)).unwrap();
     let read = logits(&mut session).0;
@@ -47,7 +47,7 @@ fn talk(model: &Arc<Model>) -> Transcript {
     session.reset();
     session.feed(&ids(5, 3)).unwrap();
     let anew = run(&mut session, speaking(10));
-    let mut batch = model.batch(SessionOptions { sequences: 4, ..options() }).unwrap();
+    let mut batch = model.batch(options().sequences(4)).unwrap();
     for (n, length) in [1, 1500, 300, 1020].into_iter().enumerate() {
         batch.feed(n as u32, &ids(length, n as u64)).unwrap();
     }

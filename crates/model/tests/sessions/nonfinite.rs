@@ -2,7 +2,7 @@
 
 use crate::common::{self, Tiny, VOCABULARY, both, drawn, exact, greedy, ids, run};
 use kernels::{Executor, PlanOptions};
-use model::{Error, Model, Sampling, SessionOptions};
+use model::{Error, Model, Sampling};
 use std::sync::Arc;
 
 /// A model with one element of one tensor replaced.
@@ -42,9 +42,9 @@ fn a_weight_that_is_no_number_stops_generation_at_its_position() {
 #[test]
 fn taps_tell_where_it_began() {
     for executor in both() {
-        let plan = PlanOptions { taps: vec!["layer_out".into()], ..PlanOptions::default() };
+        let plan = PlanOptions::plain().taps(vec!["layer_out".into()]);
         let model = damaged(&executor, "blk.1.ffn_up.weight", 7, f32::NAN);
-        let mut session = model.session(SessionOptions { plan, ..exact(16) }).unwrap();
+        let mut session = model.session(exact(16).plan(plan)).unwrap();
         session.feed(&ids(20, 1)).unwrap();
         let mut finite = vec![];
         let error = session.logits(|from, rows, taps| {
@@ -81,7 +81,7 @@ fn one_damaged_sequence_of_a_batch_is_named_and_the_others_go_on() {
     for executor in both() {
         let model = damaged(&executor, "token_embd.weight", 65 * 64, f32::NAN);
         let good: Vec<u32> = ids(12, 2).into_iter().map(|id| if id == 65 { 66 } else { id }).collect();
-        let mut batch = model.batch(SessionOptions { sequences: 3, ..exact(16) }).unwrap();
+        let mut batch = model.batch(exact(16).sequences(3)).unwrap();
         batch.feed(0, &good).unwrap();
         batch.feed(1, &[1, 2, 65]).unwrap();
         batch.feed(2, &good[..5]).unwrap();

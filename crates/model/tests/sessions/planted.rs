@@ -2,7 +2,6 @@
 
 use crate::common::{Tiny, both, exact, ids, logits, open};
 use kernels::PlanOptions;
-use model::SessionOptions;
 use std::sync::Arc;
 
 /// Changes the values of a tensor.
@@ -21,7 +20,7 @@ fn the_first_tap_that_differs_tells_where_a_wrong_weight_is() {
     ];
     let tiny = Tiny::gemma4();
     let taps = ["embed", "attn_norm", "attn_out", "ffn_norm", "layer_out", "output_norm"].map(String::from).to_vec();
-    let options = SessionOptions { plan: PlanOptions { taps, ..PlanOptions::default() }, ..exact(32) };
+    let options = exact(32).plan(PlanOptions::plain().taps(taps));
     for executor in both() {
         let tapped = |named: &str, plant: Plant| {
             let file = tiny.edited(tiny.metadata(), |name, spec| {

@@ -1,7 +1,7 @@
 //! What is built while the weights load is all that a session builds.
 
 use crate::common::{Tiny, greedy, ids, open, run};
-use kernels::{Device, Executor, PlanOptions};
+use kernels::{Device, Executor, PlanOptions, Precision};
 use model::{GenerateOptions, Sampling, SessionOptions};
 
 #[test]
@@ -10,8 +10,8 @@ fn a_session_that_generates_builds_nothing_that_was_not_prepared() {
         let device = Device::auto().expect("a driver, if only the software one");
         let executor = Executor::from(&device);
         let tiny = Tiny::qwen3().mixed();
-        let plan = PlanOptions { fast, specialize: fast, ..PlanOptions::default() };
-        let options = SessionOptions { chunk: 16, plan, ..SessionOptions::default() }.context(64);
+        let plan = PlanOptions::plain().precision(if fast { Precision::Fast } else { Precision::F32 }).specialize(fast);
+        let options = SessionOptions::default().chunk(16).plan(plan).context(64);
         let checked = open(&tiny.file()).unwrap().check(&executor).unwrap();
         checked.prepare(&options).unwrap().finish();
         let prepared = device.spent().pipelines;

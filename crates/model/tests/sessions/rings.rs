@@ -133,7 +133,7 @@ fn sequences_of_a_batch_turn_in_their_rings_each_at_its_own_place() {
     for tiny in windowed() {
         for executor in both() {
             let model = tiny.on(&executor);
-            let mut batch = model.batch(SessionOptions { sequences: 4, ..exact(16) }).unwrap();
+            let mut batch = model.batch(exact(16).sequences(4)).unwrap();
             let prompts = [ids(1, 1), ids(126, 2), ids(300, 3), ids(131, 4)];
             (0..4).zip(&prompts).for_each(|(n, prompt)| batch.feed(n, prompt).unwrap());
             for _ in 0..10 {
@@ -160,7 +160,7 @@ fn snapshots_and_forks_take_the_live_rows_of_a_ring() {
     for kv in [KvType::F32, KvType::F16, KvType::Q8_0] {
         for tiny in windowed() {
             for from in both() {
-                let options = |chunk| SessionOptions { kv, ..exact(chunk) };
+                let options = |chunk| exact(chunk).kv(kv);
                 let mut session = fed(&tiny.on(&from), options(64), &ids(373, 7));
                 run(&mut session, greedy(5));
                 let mut bytes = vec![];

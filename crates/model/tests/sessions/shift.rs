@@ -1,12 +1,12 @@
 //! Full contexts that shift: what remains is what a new session would have been given.
 
 use crate::common::{self, Tiny, both, drawn, exact, greedy, ids, run};
-use model::{Error, Finish, GenerateOptions, Model, Sampling, Session, SessionOptions};
+use model::{Error, Finish, GenerateOptions, Model, Sampling, Session};
 use std::sync::Arc;
 
 /// Twenty positions, of which four are kept: halves of eight.
 fn shifting(model: &Arc<Model>) -> Session {
-    model.session(SessionOptions { shift: Some(4), ..exact(16).context(20) }).unwrap()
+    model.session(exact(16).context(20).shift(Some(4))).unwrap()
 }
 
 fn alone(model: &Arc<Model>, tokens: &[u32], n: usize) -> Vec<u32> {
@@ -81,10 +81,10 @@ fn a_position_that_comes_again_draws_by_other_numbers() {
 #[test]
 fn a_context_too_small_to_shift_ends_the_answer() {
     let model = Tiny::qwen3().on(&kernels::Executor::Cpu);
-    let mut session = model.session(SessionOptions { shift: Some(0), ..exact(16).context(1) }).unwrap();
+    let mut session = model.session(exact(16).context(1).shift(Some(0))).unwrap();
     session.feed(&[5]).unwrap();
     assert!(matches!(session.generate_with(greedy(3)).err().unwrap(), Error::ContextOverflow { needed: 2, limit: 1 }));
-    let mut session = model.session(SessionOptions { shift: Some(9), ..exact(16).context(2) }).unwrap();
+    let mut session = model.session(exact(16).context(2).shift(Some(9))).unwrap();
     session.feed(&[5]).unwrap();
     assert_eq!(run(&mut session, greedy(5)).len(), 5, "two positions suffice");
 }

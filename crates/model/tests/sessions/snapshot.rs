@@ -33,7 +33,7 @@ fn talked(model: &Arc<Model>, options: SessionOptions) -> Session {
 #[test]
 fn a_loaded_session_goes_on_as_the_saved_one_does_on_both_executors_and_across_them() {
     for kv in [KvType::F32, KvType::F16, KvType::Q8_0] {
-        let options = || SessionOptions { kv, ..exact(16) };
+        let options = || exact(16).kv(kv);
         for from in both() {
             let model = Tiny::qwen3().on(&from);
             let mut session = talked(&model, options());
@@ -43,7 +43,7 @@ fn a_loaded_session_goes_on_as_the_saved_one_does_on_both_executors_and_across_t
             for to in both() {
                 let model = Tiny::qwen3().on(&to);
                 // Other chunks, and something said before.
-                let mut loaded = model.session(SessionOptions { chunk: 5, ..options() }).unwrap();
+                let mut loaded = model.session(options().chunk(5)).unwrap();
                 loaded.feed(&ids(50, 7)).unwrap();
                 run(&mut loaded, greedy(2));
                 let mut input = &bytes[..];
@@ -111,7 +111,7 @@ fn what_is_cut_short_altered_foreign_or_newer_is_refused_and_changes_nothing() {
         assert!(matches!(foreign, Error::Snapshot(SnapshotError::Model)), "{foreign}");
         let foreign = refused(&mut session, &other(Tiny::qwen2()));
         assert!(matches!(foreign, Error::Snapshot(SnapshotError::Architecture { expected: "qwen3", .. })), "{foreign}");
-        let wide = saved(&talked(&model, SessionOptions { kv: KvType::Q8_0, ..exact(16) }));
+        let wide = saved(&talked(&model, exact(16).kv(KvType::Q8_0)));
         let error = refused(&mut session, &wide);
         assert!(error.to_string().contains("--kv q8_0"), "{error}");
         let mut short = model.session(exact(16).context(42)).unwrap();

@@ -78,7 +78,7 @@ fn product(rows: u32, caps: &Caps) -> String {
     let x = rec.host_input(0, Shape::new(Lead::Step, rows, 256));
     let y = matmul(&mut rec, w, x);
     rec.output(y);
-    plan(&rec, caps, &PlanOptions { fast: true, ..PlanOptions::default() }).unwrap().to_string()
+    plan(&rec, caps, &PlanOptions::plain().precision(Precision::Fast)).unwrap().to_string()
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn windowed(executor: &Executor, ring: Option<u32>, step: u32) -> Vec<f32> {
     let kv = kv_append(&mut rec, kv, k, v);
     let y = attention(&mut rec, q, kv, 1, Attend { mask: Mask::Window(WINDOW as usize), scale: 1.0, softcap: None });
     rec.output(y);
-    let mut plan = executor.plan(rec, &Arc::new(Weights::new(executor)), &PlanOptions::default()).expect("a plan");
+    let mut plan = executor.plan(rec, &Arc::new(Weights::new(executor)), &PlanOptions::plain()).expect("a plan");
     let mut states = States::new(executor, &kinds, 1, 4).expect("states");
     let (mut g, mut all) = (Gen::new(7), vec![]);
     let values: Vec<[[f32; 4]; 3]> = (0..POSITIONS).map(|_| [(); 3].map(|()| [(); 4].map(|()| g.unit()))).collect();
@@ -103,7 +103,7 @@ fn words_are_a_weight_that_changes_and_that_growth_and_forks_leave_alone() {
         let x = rec.host_input(0, Shape::new(Lead::Step, 1, 4));
         let y = matmul(&mut rec, w, x);
         rec.output(y);
-        let mut plan = executor.plan(rec, &Arc::new(Weights::new(&executor)), &PlanOptions::default()).expect("a plan");
+        let mut plan = executor.plan(rec, &Arc::new(Weights::new(&executor)), &PlanOptions::plain()).expect("a plan");
         let input =
             StepInput { positions: vec![0], sequences: vec![0], host: vec![vec![1.0, 10.0, 100.0, 1000.0]], ..StepInput::default() };
         let mut product =

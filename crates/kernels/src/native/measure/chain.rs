@@ -40,7 +40,7 @@ impl Chain {
         let row = ops::gather_rows(&mut rec, last);
         rec.output(row);
         let states = States::new(&executor, &[], 1, 1)?;
-        match executor.plan(rec, weights, &PlanOptions::default())? {
+        match executor.plan(rec, weights, &PlanOptions::plain())? {
             Plan::Gpu(plan) => Ok(Self { device: device.clone(), plan, states, width: shape.width() }),
             Plan::Cpu(_) => unreachable!("planned for a GPU"),
         }

@@ -17,7 +17,7 @@ use crate::kernel::random::Gen;
 use crate::native::measure;
 use crate::ops::attention::Attention;
 use crate::ops::{Attend, Op};
-use crate::plan::{PlanOptions, plan};
+use crate::plan::{PlanOptions, Precision, plan};
 use crate::{Recorder, ops};
 use cpu_ref::{KvType, Mask};
 use gguf::GgmlType;
@@ -239,7 +239,7 @@ impl Planned {
 
 /// As sessions are planned where nobody asks for precision: elsewhere there is little to choose.
 fn options() -> PlanOptions {
-    PlanOptions { fast: true, specialize: true, ..PlanOptions::default() }
+    PlanOptions::plain().precision(Precision::Fast).specialize(true)
 }
 
 #[cfg(test)]

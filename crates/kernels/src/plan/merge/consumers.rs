@@ -65,7 +65,7 @@ mod tests {
         let y = then(&mut rec, h);
         rec.output(h);
         rec.output(y);
-        let options = PlanOptions { fast: true, ..PlanOptions::default() };
+        let options = PlanOptions::plain().precision(Precision::Fast);
         plan(&rec, caps, &options).unwrap().steps.iter().map(|step| step.dispatch.variant.name).collect()
     }
 

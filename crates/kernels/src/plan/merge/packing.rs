@@ -124,7 +124,7 @@ mod tests {
             rec.output(h);
         }
         rec.output(y);
-        let options = PlanOptions { fast: true, ..PlanOptions::default() };
+        let options = PlanOptions::plain().precision(Precision::Fast);
         plan(&rec, caps, &options).unwrap().steps.iter().map(|step| step.dispatch.variant.name).collect()
     }
 
@@ -154,7 +154,7 @@ mod tests {
             let h = rec.host_input(0, Shape::new(Lead::Step, step, dim));
             let y = matmul(&mut rec, weight(0, 64, dim), h);
             rec.output(y);
-            let options = PlanOptions { fast: true, ..PlanOptions::default() };
+            let options = PlanOptions::plain().precision(Precision::Fast);
             plan(&rec, caps, &options).unwrap().steps[0].dispatch.variant.name
         };
         assert_eq!(plan(&CAPS, 1, 256), "norm_pack_matmul_vec");

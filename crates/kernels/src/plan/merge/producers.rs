@@ -58,7 +58,7 @@ mod tests {
         let mut rec = Recorder::new(Counts { step, out: 0 }, &[]);
         let inputs = [0, 1].map(|n| rec.host_input(n, Shape::new(Lead::Step, step, 256)));
         then(&mut rec, inputs);
-        let options = PlanOptions { fast: true, ..PlanOptions::default() };
+        let options = PlanOptions::plain().precision(Precision::Fast);
         plan(&rec, &Caps::WEBGPU, &options).unwrap().steps.iter().map(|step| step.dispatch.variant.name).collect()
     }
 

@@ -6,6 +6,7 @@ use crate::kernel::random::Gen;
 use crate::lower::attention::fused::HEAD_DIM;
 use crate::lower::pack::pack_q8::pack_q8;
 use crate::ops::{Attend, attention, kv_append, rms_norm, rope};
+use crate::plan::Precision;
 use crate::testing::compare::Compare;
 use crate::testing::parity::Case;
 use cpu_ref::{KvType, Mask};
@@ -42,6 +43,6 @@ pub fn case(g: &mut Gen) -> Case {
     let later = case.uniform(g, width, 1.0).heads(heads);
     let found = attention(&mut case.rec, later, kv, heads, Attend { mask: Mask::Window(2), scale: 0.1, softcap: None });
     case.expect(found);
-    case.options.fast = true;
+    case.options.precision = Precision::Fast;
     case
 }

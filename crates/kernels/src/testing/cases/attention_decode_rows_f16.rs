@@ -90,7 +90,7 @@ mod tests {
         let w = Weight::loaded(0, GgmlType::Q8_0, 64, q_width);
         let y = ops::matmul(&mut rec, w, y.flat());
         rec.output(y);
-        let options = PlanOptions { fast: true, ..PlanOptions::default() };
+        let options = PlanOptions::plain().precision(Precision::Fast);
         plan(&rec, caps, &options).unwrap().steps.iter().map(|step| (step.dispatch.variant.name, step.dispatch.when)).collect()
     }
 

@@ -1,7 +1,7 @@
 //! Parity cases of `attention_flash`.
 
 use crate::kernel::random::Gen;
-use crate::plan::PlanOptions;
+use crate::plan::Precision;
 use crate::testing::cases::attention::{Drawn, appended_as};
 use crate::testing::parity::Case;
 use cpu_ref::KvType;
@@ -12,7 +12,7 @@ pub fn case(g: &mut Gen) -> Case {
     let head = g.pick(&[64, 128, 256, 512]);
     let (rows, group) = g.pick(&[(64, 7), (65, 2), (65, 3), (65, 8), (66, 16), (67, 4), (68, 1), (130, 1), (130, 4), (260, 1), (260, 2)]);
     let mut case = appended_as(g, Drawn { ty, rows, dim: head, group: Some(group), ..Drawn::default() });
-    case.options = PlanOptions { fast: true, ..case.options };
+    case.options = case.options.precision(Precision::Fast);
     case
 }
 

@@ -47,7 +47,7 @@ mod tests {
             let y = swiglu(&mut rec, gate, up);
             let y = matmul(&mut rec, Weight::loaded(0, GgmlType::Q8_0, 64, 4096), y);
             rec.output(y);
-            let options = PlanOptions { fast: true, ..PlanOptions::default() };
+            let options = PlanOptions::plain().precision(Precision::Fast);
             let kernels: Vec<_> = plan(&rec, caps, &options).unwrap().steps.iter().map(|step| step.dispatch.variant.name).collect();
             assert_eq!(kernels, [gated, vec!["matmul_tile32_narrow"]].concat());
         }

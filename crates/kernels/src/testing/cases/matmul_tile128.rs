@@ -4,7 +4,7 @@ use crate::kernel::random::Gen;
 use crate::lower::matmul::matmul_tile128::DEPTH;
 use crate::ops::add::add_bias;
 use crate::ops::matmul::matmul;
-use crate::plan::PlanOptions;
+use crate::plan::Precision;
 use crate::testing::parity::Case;
 
 /// Every format, tile edges in all three dimensions, activations far outside the range of f16, weights in pieces; as the planner makes it of a
@@ -13,7 +13,7 @@ pub fn case(g: &mut Gen) -> Case {
     let (rows, ty) = (g.pick(&[33, 64, 127, 128, 129, 300]), g.format());
     let (cols, n) = (g.cols(ty).next_multiple_of(DEPTH), g.pick(&[1, 15, 16, 64, 127, 128, 129, 300]));
     let mut case = Case::new(rows);
-    case.options = PlanOptions { fast: true, ..case.options };
+    case.options = case.options.precision(Precision::Fast);
     let w = case.weight(g, ty, n, cols);
     let x = if g.coin() || n == 1 { case.uniform(g, cols, 1e6) } else { case.tensor(g, cols) };
     let bias = g.coin().then(|| case.vector(g, n));

@@ -5,7 +5,7 @@ use crate::kernel::random::Gen;
 use crate::lower::matmul::matmul_tile128::DEPTH;
 use crate::ops::matmul::matmul;
 use crate::ops::{geglu, swiglu};
-use crate::plan::PlanOptions;
+use crate::plan::Precision;
 use crate::testing::parity::Case;
 
 /// Rows far outside the range of f16, neighbours of different sizes.
@@ -22,7 +22,7 @@ pub fn case(g: &mut Gen) -> Case {
     let (rows, ty) = (g.pick(&[65, 127, 128, 129, 130, 138, 146, 154, 162, 178, 300]), g.format_with(|f| f.units.is_some()));
     let (cols, n) = (g.cols(ty).next_multiple_of(DEPTH), g.pick(&[64, 128, 192, 320]));
     let mut case = Case::new(rows);
-    case.options = PlanOptions { fast: true, ..case.options };
+    case.options = case.options.precision(Precision::Fast);
     let [gate, up] = [(); 2].map(|()| case.weight(g, ty, n, cols));
     let width = g.pick(&[1, 64, 129]);
     let down = case.weight(g, gguf::GgmlType::F16, width, n);

@@ -7,7 +7,7 @@ use crate::lower::matmul::matmul_tile64::{LONG_COLUMNS, TILE};
 use crate::ops::add::add_bias;
 use crate::ops::matmul::matmul;
 use crate::ops::rms_norm;
-use crate::plan::PlanOptions;
+use crate::plan::Precision;
 use crate::testing::parity::Case;
 
 /// Activations far outside the range of f16, of ordinary ones, or all alike, which adds up what a block's scale and least lose; these never meet a
@@ -33,7 +33,7 @@ pub fn case(g: &mut Gen) -> Case {
         _ => (TILE * USUAL_WORKGROUPS + 1, LONG_COLUMNS),
     };
     let mut case = Case::new(rows);
-    case.options = PlanOptions { fast: true, ..case.options };
+    case.options = case.options.precision(Precision::Fast);
     case.halves = true;
     let w = case.weight(g, ty, n, cols);
     let x = activations(&mut case, g, cols, n);

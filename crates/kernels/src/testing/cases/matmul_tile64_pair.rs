@@ -6,7 +6,7 @@ use crate::lower::matmul::matmul_tile64::TILE;
 use crate::lower::matmul::matmul_tile64_pair::least_workgroups;
 use crate::ops::add_bias;
 use crate::ops::matmul::matmul;
-use crate::plan::PlanOptions;
+use crate::plan::Precision;
 use crate::testing::cases::matmul_tile64::activations;
 use crate::testing::parity::Case;
 use gguf::GgmlType;
@@ -28,7 +28,7 @@ pub fn case(g: &mut Gen) -> Case {
 /// Products of the same rows, of so many rows of weights of a format each, whose last tiles are partly filled, with and without biases.
 pub(crate) fn recorded(g: &mut Gen, cols: u32, weights: &[(u32, GgmlType)]) -> Case {
     let mut case = Case::new(g.pick(&[9, 16, 17, 32, 33, 64]));
-    case.options = PlanOptions { fast: true, ..case.options };
+    case.options = case.options.precision(Precision::Fast);
     case.halves = true;
     let fewest = weights.iter().map(|(n, _)| *n).min().unwrap_or(0);
     let x = activations(&mut case, g, cols, fewest);

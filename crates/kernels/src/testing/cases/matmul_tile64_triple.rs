@@ -43,7 +43,7 @@ mod tests {
                 let y = matmul(&mut rec, Weight::loaded(id, ty, rows, 4096), x);
                 rec.output(y);
             }
-            let options = PlanOptions { fast: true, ..PlanOptions::default() };
+            let options = PlanOptions::plain().precision(Precision::Fast);
             plan(&rec, caps, &options).unwrap().steps.iter().map(|step| step.dispatch.variant.name).collect::<Vec<_>>()
         };
         for third in [Q4_K, Q6_K] {
