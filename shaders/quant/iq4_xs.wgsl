@@ -1,6 +1,6 @@
 // IQ4_XS: ggml's block_iq4_xs { f16 d; u16 scales_h; u8 scales_l[4]; u8 qs[128] }, 256 elements in
-// 136 bytes. In the 16 bytes qs[16s..], low nibbles are elements 32s.. and high nibbles are
-// elements 32s + 16.. . Scale s has 4 bits in scales_l and 2 bits in scales_h.
+// 136 bytes. In the 16 bytes qs[16s..], low nibbles are the elements from 32s on and high nibbles
+// are the elements from 32s + 16 on. Scale s has 4 bits in scales_l and 2 bits in scales_h.
 // Row (nb = k / 256): planes qs [128 nb bytes], scales_l [4 nb], (d, scales_h) [4 nb], padded to 16
 // bytes.
 // w = d * (scale - 32) * codebook[q].

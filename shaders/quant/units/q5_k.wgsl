@@ -1,5 +1,5 @@
-// Q5_K in units: like Q4_K, with the fifth bits of elements 64 n + 16 h.. in bits 2 n (low half)
-// and 2 n + 1 (high half) of qh[16 h..].
+// Q5_K in units: like Q4_K, with the fifth bits of the elements from 64 n + 16 h on in bits 2 n
+// (low half) and 2 n + 1 (high half) of qh[16 h..].
 // W_middle: the quant in the middle of the range of quants.
 const W_middle = 16.0;
 
