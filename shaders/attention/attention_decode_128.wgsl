@@ -3,7 +3,8 @@
 // append of this row's key and value, which is one of the keys
 // q [q_heads, 128], k, v [heads, 128] f32; the other operands are as in norm_rope_heads.wgsl. One
 // workgroup per head of q, 16 threads per key. Every 32 threads finish the heads for themselves
-// while their first keys and values are loaded, so there is no barrier before the join.
+// while their first keys and values are loaded. So they do not wait for other threads before the
+// join.
 struct Params { q_heads: u32, heads: u32, group: u32, rows_apart: u32, normed: u32, exchange: u32, kv_heads_per_head: f32, eps: f32, scale: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;

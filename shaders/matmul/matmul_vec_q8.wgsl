@@ -13,7 +13,7 @@ const WEIGHT_ROWS = 2u;
 const LANES = 32u;
 const QUARTER = LANES / 4u;
 const PARTS = WG / LANES;
-// For every 32 lanes: the sums of both rows, and twice the sum of the shares.
+// For every 32 lanes: the sums of both rows, and the sum of the shares, which is stored twice.
 var<workgroup> parts: array<f32, 4u * PARTS>;
 
 @compute @workgroup_size(WG)

@@ -48,9 +48,9 @@ fn norm_pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
         return;
     }
     let quads = params.dim >> 2u;
-    // All loads are before the stores, because they would wait for the stores. Threads past the end
-    // read the last quad again. Where params are constants, rows of two quads per thread have no
-    // such threads and no loops.
+    // All loads come before the stores, because a load after a store would wait for it. Threads
+    // past the end read the last quad again. Where params are constants, rows of two quads per
+    // thread have no such threads and no loops.
     let full = quads >= 2u * WG; //~ meet: comparison, off by one
     let has_near = full || lid < quads;
     let has_far = full || lid + WG < quads;

@@ -2,7 +2,7 @@
 // so x - q d is exact, and rounding does not depend on how a device divides.
 // Needs: nothing. Gives: q8_scale, q8_quants, Q8Part, q8_part.
 
-// Smaller magnitudes count as zero. And 1 / 127.
+// Q8_LEAST: smaller magnitudes count as zero. ONE_127TH: 1 / 127.
 const Q8_LEAST = 1e-30;
 const ONE_127TH = 0.007874016;
 
