@@ -28,7 +28,7 @@ const LANES = 16u;
 const GROUPS = WG / LANES;
 const KEYS = 4u * GROUPS;
 const SUBS = WG / 32u;
-// In powers of two.
+// How far a score may exceed its reference, as a power of two.
 const RAISE = 14.0;
 // Heads that this workgroup finishes; later the sums of two heads of every 32 threads.
 var<workgroup> gathered: array<vec4<f32>, 64u * SUBS>;

@@ -57,7 +57,7 @@ fn attention_flash(
     let band0 = subgroup / SLICES * BAND;
     let column = subgroup % SLICES * (SLICE / 4u);
     let part = (subgroup % SLICES * QUERIES + band0) * SCORES;
-    // Softmax: PER_ROW threads to a query.
+    // This thread's query in the softmax, which has PER_ROW threads per query.
     let row = lid / PER_ROW;
     let seen = limits(row, t0, group, tokens);
     let starts = vec4<u32>(
@@ -136,8 +136,8 @@ fn attention_flash(
             workgroupBarrier(); //~ unseen: barrier dropped
             // The body runs once or not at all, for a whole subgroup. It is a loop because naga
             // accepts the condition of a loop as uniform, but not the condition of a branch on a
-            // variable. Drivers do not know the count either. That keeps them from unrolling the
-            // outer loop, whose body would no longer fit the instruction cache.
+            // variable. Drivers do not know the count either, so they do not unroll the outer loop.
+            // The unrolled code would no longer fit the instruction cache.
             let changed = raised[band0 / BAND];
             for (var times = 0u; times < changed; times++) {
                 o0 = shrunk(o0, part, band0, lane);

@@ -19,8 +19,8 @@ const LOWEST = -3.0e38;
 // Sums of each quad.
 var<workgroup> gathered: array<vec4<f32>, WG>;
 
-// (maximum, sum of weights) of a part. A part without keys was never written; its result is one
-// that has no weight.
+// (maximum, sum of weights) of a part. A part without keys was never written; it counts as (LOWEST,
+// 0), which has no weight.
 fn weight_of(beside: vec2<f32>, s: u32, t: u32, end: u32) -> vec2<f32> {
     let part = attention_part(end, positions[t] + 1u, params.window, params.splits, s);
     return select(vec2<f32>(LOWEST, 0.0), beside, part.x < part.y);

@@ -1,9 +1,9 @@
 // partial[t, n, s] = (sum_j e^(p_j - m) v_j, m, sum_j e^(p_j - m)) with p_j = cap(scale q[t, n] .
 // k_j) and m = max_j p_j, over the s-th part of the keys
-// The operands are as in attention.wgsl. attention_merge.wgsl joins the parts. A single part is
-// divided by its sum of weights and so is the result. One workgroup for HEADS heads that share
-// their keys and for one part. `lanes` threads share a key, each with a slice of the head
-// (slice_8.wgsl, slice_16.wgsl). Every group of lanes keeps a maximum of its own.
+// The operands are as in attention.wgsl. attention_merge.wgsl joins the parts. If there is only one
+// part, it is divided by its sum of weights; then it is the result. One workgroup for HEADS heads
+// that share their keys and for one part. `lanes` threads share a key, each with a slice of the
+// head (slice_8.wgsl, slice_16.wgsl). Every group of lanes keeps a maximum of its own.
 struct Params { heads: u32, kv_heads: u32, head_dim: u32, rows: u32, capacity: u32, causal: u32, window: u32, splits: u32, exchange: u32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;

@@ -10,7 +10,7 @@ struct Params { k: u32, n: u32, rows: u32, exchange: u32 }
 @group(0) @binding(3) var<storage, read> up: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read_write> packed: array<u32>;
 
-// Blocks of 32 columns at once.
+// Threads; also the blocks of 32 columns that a workgroup has at a time.
 const WG = 128u;
 // Rows of both weights per workgroup.
 const MOST = 64u;

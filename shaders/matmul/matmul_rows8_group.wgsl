@@ -17,7 +17,7 @@ struct Params { k: u32, rows: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases
 @group(0) @binding(9) var<storage, read_write> yb: array<f32>;
 @group(0) @binding(10) var<storage, read_write> yc: array<f32>;
 
-// Blocks of 32 columns at once.
+// Threads; also the blocks of 32 columns that a workgroup has at a time.
 const WG = 128u;
 // Most rows of weights per workgroup.
 const MOST = 32u;

@@ -42,8 +42,8 @@ fn W_tile64(r0: u32, which: u32, lid: u32, subgroup: u32) {
         if (!AHEAD) { //~ twice: guard dropped
             held = W_four_of(rows, k, unit, which);
         }
-        // Runs once, but drivers do not know that. This keeps them from unrolling the outer loop,
-        // whose body would no longer fit the instruction cache.
+        // Runs once. Drivers do not know that, so they do not unroll the outer loop. The unrolled
+        // code would no longer fit the instruction cache.
         for (var once = 0u; once < min(k, 1u); once++) { //~ free
             subgroupBarrier();
         }
