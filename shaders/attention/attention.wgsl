@@ -1,10 +1,13 @@
-// y[t, n] = sum_s p[s] v[s], p = softmax_s(cap(scale q[t, n] . k[s])) over the keys s that row t may see
-// q, y [rows, heads, head_dim] f32; positions, ends, sequences [rows] u32: row t sees the keys of its sequence, or of its document
-// (keys_of_cache.wgsl, keys_of_step.wgsl), below ends[t] + causal and, with a window, at or after positions[t] + 1 - window. k and v: states
-// [S, capacity, kv_heads, head_dim] in any KV type, or values [rows, kv_heads, head_dim] f32;
-// cap(x) = softcap tanh(x / softcap) when softcap > 0. One workgroup per row and head walks the keys
-// in tiles of WG with a running maximum (Dao et al. 2022, arXiv 2205.14135); its threads are keys for the scores,
-// then (group, quad): a quad of the head for every group-th key of the tile.
+// y[t, n] = sum_s p[s] v[s], p = softmax_s(cap(scale q[t, n] . k[s])) over the keys s that row t
+// may see
+// q, y [rows, heads, head_dim] f32; positions, ends, sequences [rows] u32. Row t sees the keys of
+// its sequence (keys_of_cache.wgsl) or of its document (keys_of_step.wgsl), below ends[t] + causal
+// and, with a window, at or after positions[t] + 1 - window. k and v: states [S, capacity,
+// kv_heads, head_dim] in any KV type, or values [rows, kv_heads, head_dim] f32. cap(x) = softcap
+// tanh(x / softcap) when softcap > 0.
+// One workgroup per row and head walks the keys in tiles of WG with a running maximum (Dao et al.
+// 2022, arXiv 2205.14135). For the scores each thread has one key. For the values each thread is a
+// (group, quad): it adds one quad of the head for every group-th key of the tile.
 struct Params { heads: u32, kv_heads: u32, head_dim: u32, rows: u32, capacity: u32, causal: u32, window: u32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
@@ -27,7 +30,7 @@ fn score(key: u32, quads: u32, head: u32, width: u32) -> f32 {
         sum += dot(query[i], k_state_load4(key, width, head * quads + i));
     }
     let s = sum * params.scale;
-    // Drivers return NaN from tanh of large arguments; 15 is past the last f32 below one.
+    // Clamped: some drivers return NaN from tanh of large arguments. tanh(15) rounds to 1.
     return select(s, params.softcap * tanh(clamp(s / max(params.softcap, 1e-30), -15.0, 15.0)), params.softcap > 0.0);
 }
 

@@ -1,7 +1,10 @@
-// packed = 8 bits of attention.wgsl for one row over few keys (pack_q8.wgsl has the layout), with what comes before it: the norms and rotations of
-// norm_rope_heads.wgsl, and the append of this row's key and value
-// q [q_heads, head_dim], k, v [heads, head_dim] f32, head_dim 32, 64, 128 or 256, or 512 with 512 threads; the other operands are those of norm_rope_heads.wgsl. Without
-// append the states hold this row already. One workgroup per head of q: `lanes` threads to a key, each with a slice of the head (slice_8.wgsl).
+// packed = attention.wgsl in 8 bits (layout: pack_q8.wgsl) for one row over few keys, with the
+// steps before it: the norms and rotations of norm_rope_heads.wgsl, and the append of this row's
+// key and value
+// q [q_heads, head_dim], k, v [heads, head_dim] f32; head_dim is 32, 64, 128 or 256, or 512 with
+// 512 threads. The other operands are as in norm_rope_heads.wgsl. Without append the states hold
+// this row already. One workgroup per head of q; `lanes` threads share a key, each with a slice of
+// the head (slice_8.wgsl).
 struct Params { q_heads: u32, heads: u32, head_dim: u32, dim: u32, capacity: u32, window: u32, append: u32, norm_q: u32, norm_k: u32, norm_v: u32, exchange: u32, eps: f32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
@@ -17,10 +20,11 @@ struct Params { q_heads: u32, heads: u32, head_dim: u32, dim: u32, capacity: u32
 @group(0) @binding(11) var<storage, read_write> packed: array<u32>;
 
 const LOWEST = -3.0e38;
-// Heads before their rotation and, from FINISHED on, after it: of q, of k and of v, `quads` each; then sums over keys.
+// Heads of q, k and v, `quads` each: before their rotation, and from FINISHED on after it. Later
+// sums over keys.
 const FINISHED = WG;
 var<workgroup> gathered: array<vec4<f32>, SLICE_QUADS * WG>;
-// Maximum and sum of weights of every neighbourhood, of four threads at least.
+// Maximum and sum of weights of every neighbourhood, which has at least four threads.
 var<workgroup> weighed: array<vec2<f32>, WG / 4u>;
 
 // Four keys or values of a thread.
@@ -45,11 +49,11 @@ fn values_of(p: Place, key: u32) -> Four {
         slice_of_v(row_of(p, key + 2u * p.groups), p.width, p.quad, p.lane, p.lanes), slice_of_v(row_of(p, key + 3u * p.groups), p.width, p.quad, p.lane, p.lanes));
 }
 
-// cap(scale q . k) from the slices' parts of four scores.
+// cap(scale q . k) of four keys, from the slices' parts of the sums.
 fn scores(sums: vec4<f32>, lanes: u32, lid: u32) -> vec4<f32> {
     let s = lanes_add4(sums, lanes, lid) * params.scale;
     if (params.softcap > 0.0) {
-        // Drivers return NaN from tanh of large arguments; 15 is past the last f32 below one.
+        // Clamped: some drivers return NaN from tanh of large arguments. tanh(15) rounds to 1.
         return params.softcap * tanh(clamp(s / params.softcap, vec4<f32>(-15.0), vec4<f32>(15.0)));
     }
     return s;
@@ -60,7 +64,8 @@ fn finished(start: u32, lane: u32) -> Slice {
     return Slice(gathered[FINISHED + start + 2u * lane], gathered[FINISHED + start + 2u * lane + 1u]);
 }
 
-// Finishes the heads: threads of the first `quads` have the head of q, of the next that of k, then that of v.
+// Finishes the heads. The first `quads` threads have the head of q, the next `quads` the head of k,
+// the next the head of v.
 fn finish_heads(n: u32, kv_head: u32, quads: u32, slot: u32, stores: bool, lid: u32) {
     let part = lid / quads;
     let quad = lid % quads;
@@ -97,7 +102,7 @@ fn finish_heads(n: u32, kv_head: u32, quads: u32, slot: u32, stores: bool, lid: 
         let other = gathered[select(lid + half, lid - half, upper)];
         x = x * turns[0] + select(-other, other, upper) * turns[1];
     }
-    // Keys and values are attended to as they are stored.
+    // Attention uses the key and the value as the state stores them.
     var most = vec4<f32>(0.0);
     if (k_state_scaled) { //~ unused: guard dropped
         workgroupBarrier(); //~ step: barrier dropped
@@ -142,12 +147,13 @@ fn attention_decode(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
     let here = positions[0] + 1u;
     let base = sequences[0] * params.capacity;
     let start = select(0u, here - min(here, params.window), params.window > 0u);
-    // Keys that the states hold: this row's own is not among those when it is appended here.
+    // One past the last key that the states hold. They lack this row's own key when this kernel
+    // appends it.
     let end = here - params.append;
     let turns = start - start % params.capacity;
     //~ dropped
     let place = Place(base, turns, turns + params.capacity, max(end, 1u) - 1u, params.heads * params.head_dim, kv_head * quads, lane, lanes, groups);
-    // The first keys and values are under way while the heads are finished.
+    // The first keys and values are loaded while the heads are finished.
     var key = keys_of(place, start + lid / lanes);
     var value = values_of(place, start + lid / lanes);
     finish_heads(n, kv_head, quads, base + (here - 1u) % params.capacity, n % group == 0u, lid);
@@ -157,7 +163,7 @@ fn attention_decode(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
     var total = 0.0;
     if (params.append == 1u) {
         let s = scores(vec4<f32>(slice_dot(query, finished(quads, lane))), lanes, lid).x; //~ alike: component
-        // The first group has it.
+        // Only the first group counts this row's own key.
         most = select(LOWEST, s, lid < lanes); //~ cancels: comparison
         total = select(0.0, 1.0, lid < lanes); //~ weightless: comparison
         acc = finished(2u * quads, lane) * total;

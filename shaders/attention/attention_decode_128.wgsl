@@ -1,7 +1,10 @@
-// packed = 8 bits of attention.wgsl for one row over few keys (pack_q8.wgsl has the layout) with what comes before it, for heads of 128: norms of q and
-// k (if normed), their rotation as a whole, and the append of this row's key and value, which is one of the keys
-// q [q_heads, 128], k, v [heads, 128] f32; the other operands are those of norm_rope_heads.wgsl. One workgroup per head of q, 16 threads to a key.
-// Every 32 threads finish the heads for themselves, while their first keys and values are under way: nobody waits for others before the join.
+// packed = attention.wgsl in 8 bits (layout: pack_q8.wgsl) for one row over few keys and heads of
+// 128, with the steps before it: norms of q and k (if normed), their rotation as a whole, and the
+// append of this row's key and value, which is one of the keys
+// q [q_heads, 128], k, v [heads, 128] f32; the other operands are as in norm_rope_heads.wgsl. One
+// workgroup per head of q, 16 threads per key. Every 32 threads finish the heads for themselves
+// while their first keys and values are loaded. So they do not wait for other threads before the
+// join.
 struct Params { q_heads: u32, heads: u32, group: u32, rows_apart: u32, normed: u32, exchange: u32, kv_heads_per_head: f32, eps: f32, scale: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
@@ -18,14 +21,14 @@ struct Params { q_heads: u32, heads: u32, group: u32, rows_apart: u32, normed: u
 
 const WG = 256u;
 const LANES = 16u;
-// Keys of a workgroup at a time, of which a thread has four.
+// Keys of a workgroup at a time; a thread has four of them.
 const GROUPS = WG / LANES;
 const KEYS = 4u * GROUPS;
 const SUBS = WG / 32u;
 const TWO_POW_MINUS_32 = 2.3283064365386963e-10;
 const TWO_POW_MINUS_64 = 5.421010862427522e-20;
 var<workgroup> gathered: array<vec4<f32>, 32u * SUBS>;
-// Maximum of the scores, and sum of the weights, of every 32 threads.
+// Maximum of the scores and sum of the weights of every 32 threads.
 var<workgroup> mosts: array<vec4<f32>, SUBS / 4u>;
 var<workgroup> totals: array<vec4<f32>, SUBS / 4u>;
 
@@ -41,7 +44,8 @@ fn largest32(v: mat2x4<f32>, lid: u32) -> f32 {
     return max(most, lanes_other(most, 2u, lid)); //~ alike: off by one
 }
 
-// Running maximum (of scores as powers of two), sum of weights and weighted sum of values of the keys that a thread has seen.
+// For the keys that a thread has seen: running maximum (of scores as powers of two), sum of
+// weights, and weighted sum of values.
 struct Seen { most: f32, total: f32, sum: mat2x4<f32> }
 
 fn see(seen: Seen, query: mat2x4<f32>, key: Keys, value: Values, near: u32, end: u32, lid: u32) -> Seen {
@@ -62,13 +66,13 @@ fn attention_decode_128(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     if (n >= params.q_heads) { //~ whole: comparison, guard dropped
         return;
     }
-    // n / group, without the time that a division of integers takes.
+    // n / group, without an integer division, which is slow.
     let kv_head = u32((f32(n) + 0.5) * params.kv_heads_per_head);
     let lane = lid % LANES;
     let sub = lid / 32u;
     let width = 128u * params.heads;
     let eight = LANES * kv_head + lane;
-    // Of every 32 threads the first half has the head of q, the second that of k.
+    // Of every 32 threads the first half has the head of q, the second half the head of k.
     let upper = (lid & LANES) != 0u;
     let of_q = 2u * (LANES * n + lane);
     let of_k = 2u * eight;
@@ -87,7 +91,7 @@ fn attention_decode_128(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
         }
     }
     let raw_value = mat2x4<f32>(v[of_k], v[of_k + 1u]);
-    // Cosines and sines of the pairs that lie 64 apart.
+    // Cosines and sines of the pairs of elements that are 64 apart.
     let at = 4u * (lane % 8u);
     let turns = mat4x4<f32>(table[at], table[at + 1u], table[at + 2u], table[at + 3u]);
     let here = positions[0];
@@ -99,7 +103,8 @@ fn attention_decode_128(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     for (var tile = 0u; tile < max(here, 1u); tile += KEYS) { //~ empty: comparison
         let key = keys_of(base + tile + near, last, width, eight);
         let value = values_of(base + tile + near, last, width, eight);
-        // Once, while the first keys and values are under way: loads before the loop would be code a second time.
+        // Runs once, while the first keys and values are loaded. Loads before the loop would
+        // duplicate the code of the loads.
         for (var first = tile; first == 0u; first = 1u) { //~ free: off by one
             if (params.normed == 1u) { //~ unused: guard dropped
                 let small = x * TWO_POW_MINUS_32;
@@ -111,7 +116,7 @@ fn attention_decode_128(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
             x = mat2x4<f32>(
                 x[0] * vec4<f32>(turns[0].xz, turns[1].xz) + across[0] * vec4<f32>(turns[0].yw, turns[1].yw),
                 x[1] * vec4<f32>(turns[2].xz, turns[3].xz) + across[1] * vec4<f32>(turns[2].yw, turns[3].yw));
-            // Keys and values are attended to as they are stored.
+            // Attention uses the key and the value as the state stores them.
             var most_k = 0.0;
             var most_v = 0.0;
             if (k_state_scaled) { //~ unused: guard dropped
@@ -134,7 +139,8 @@ fn attention_decode_128(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
             if (upper) {
                 query = partner;
             }
-            // This row's own key: all begin with its score as the maximum, the first 16 threads count it.
+            // This row's own key: all threads start with its score as the maximum, only the first
+            // 16 count it.
             let own = lanes_add(dot8(x, partner), LANES, lid) * params.scale;
             seen = Seen(own, 0.0, mat2x4<f32>());
             if (lid < LANES) {

@@ -1,8 +1,11 @@
-// packed = 8 bits of attention.wgsl for one row over few keys (pack_q8.wgsl has the layout) with what comes before it, for whole heads of 256 or 512:
-// norms (norms: 1 of q, 2 of k, 4 of v), rotations, and with append this row's key and value, which are then one of those attended to
-// q [q_heads, HEAD], k, v [heads, HEAD] f32; the other operands are those of norm_rope_heads.wgsl. Without append the states hold this row already.
-// One workgroup for 64 elements of a head of q: 32 threads to a key, each with a slice of it (head_256.wgsl, head_512.wgsl), then eight to those elements of
-// its value. The first 32 finish q, the next k, then v.
+// packed = attention.wgsl in 8 bits (layout: pack_q8.wgsl) for one row over few keys and heads of
+// 256 or 512 that rotate as a whole, with the steps before it: norms (bits of `norms`: 1 q, 2 k, 4
+// v), rotations, and with append this row's key and value, which then take part in the attention
+// q [q_heads, HEAD], k, v [heads, HEAD] f32; the other operands are as in norm_rope_heads.wgsl.
+// Without append the states hold this row already. One workgroup for 64 elements of a head of q.
+// For a score 32 threads share a key, each with a slice of it (head_256.wgsl, head_512.wgsl). For
+// the values eight threads share the 64 elements of a key's value. The first 32 threads finish q,
+// the next 32 k, the next 32 v.
 struct Params { q_heads: u32, heads: u32, group: u32, capacity: u32, window: u32, append: u32, norms: u32, exchange: u32, kv_heads_per_head: f32, eps: f32, scale: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
@@ -19,24 +22,25 @@ struct Params { q_heads: u32, heads: u32, group: u32, capacity: u32, window: u32
 
 const LANES = 32u;
 const QUADS = HEAD / 4u;
-// Workgroups to a head, and what one has of values.
+// PARTS: workgroups per head. PART_QUADS: quads of the values per workgroup.
 const PARTS = HEAD / 64u;
 const PART_QUADS = 16u;
 const SUBS = WG / LANES;
-// Keys of a workgroup at a time, of which every 32 threads have four.
+// Keys of a workgroup at a time; every 32 threads have four of them.
 const KEYS = 4u * SUBS;
 const TWO_POW_MINUS_32 = 2.3283064365386963e-10;
 const TWO_POW_MINUS_64 = 5.421010862427522e-20;
 const LOWEST = -3.0e38;
-// Finished heads of q, k and v; then sums of values, of every 32 threads.
+// Finished heads of q, k and v; later the sums of values of every 32 threads.
 var<workgroup> gathered: array<vec4<f32>, max(3u * QUADS, PART_QUADS * SUBS)>;
-// Maximum of the scores, and sum of the weights, of every 32 threads.
+// Maximum of the scores and sum of the weights of every 32 threads.
 var<workgroup> mosts: array<vec4<f32>, SUBS / 4u>;
 var<workgroup> totals: array<vec4<f32>, SUBS / 4u>;
 
 struct Keys { a: StoredKey, b: StoredKey, c: StoredKey, d: StoredKey }
 
-// Finishes the head that every 32 threads have, and leaves it in `gathered`; k and v go to row `row` of the states, too, if `stores`.
+// Finishes the head of every 32 threads and leaves it in `gathered`. If `stores`, k and v also go
+// to row `row` of the states.
 fn finish_heads(raw: Slice, weight: Slice, turns: mat4x4<f32>, stores: bool, row: u32, p: Place, lid: u32) {
     let sub = lid / LANES;
     let lane = lid % LANES;
@@ -48,7 +52,7 @@ fn finish_heads(raw: Slice, weight: Slice, turns: mat4x4<f32>, stores: bool, row
     if (sub < 2u) {
         x = turned;
     }
-    // Keys and values are attended to as they are stored.
+    // Attention uses the key and the value as the state stores them.
     var most = vec2<f32>(0.0);
     if (k_state_scaled) { //~ unused: guard dropped
         most = slice_most(x, lid);
@@ -78,7 +82,7 @@ fn attention_decode_256(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     if (n >= params.q_heads) { //~ whole: comparison, guard dropped
         return;
     }
-    // n / group, without the time that a division of integers takes.
+    // n / group, without an integer division, which is slow.
     let kv_head = u32((f32(n) + 0.5) * params.kv_heads_per_head);
     let lane = lid % LANES;
     let sub = lid / LANES;
@@ -102,7 +106,7 @@ fn attention_decode_256(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     let at = slice_turns_at(lane);
     let turns = mat4x4<f32>(table[at], table[at + 1u], table[at + 2u], table[at + 3u]);
     let here = positions[0];
-    // Keys before this row's own that it sees, and those of them that the states hold.
+    // back: earlier keys that this row sees. keys: the keys that it sees and the states hold.
     let back = select(here, min(here, params.window - 1u), params.window > 0u); //~ meet: comparison
     let keys = back + 1u - params.append;
     let slot = here % params.capacity;
@@ -116,7 +120,7 @@ fn attention_decode_256(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     var sum = mat2x4<f32>();
     var key: Keys;
     var value: v_state_Stored;
-    // The keys and values of a turn are seen in the next one, when those after them are under way.
+    // Keys and values loaded in one turn are used in the next one, while the next ones are loaded.
     for (var tile = 0u; tile < keys + KEYS; tile += KEYS) { //~ empty: comparison
         // Each quarter of 32 threads has the score of one key, and its value.
         let mine = tile + sub + SUBS * quarter;
@@ -125,13 +129,15 @@ fn attention_decode_256(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
             key_stored(rows.x, p.width, p.eight, LANES), key_stored(rows.y, p.width, p.eight, LANES),
             key_stored(rows.z, p.width, p.eight, LANES), key_stored(rows.w, p.width, p.eight, LANES));
         let next_value = v_state_fetch8(row_of(p, mine), p.width, of_value);
-        // Once, while the first are: loads before the loop would be code a second time.
+        // Runs once, while the first keys are loaded. Loads before the loop would duplicate the
+        // code of the loads.
         for (var start = tile; start == 0u; start = 1u) { //~ free: off by one
             //~ free: off by one
             finish_heads(raw, weight, turns, appends && part == 0u && n == kv_head * params.group, p.base + slot, p, lid);
             query = slice_of_gathered(0u, lane, LANES) * params.scale;
             if (appends) {
-                // All begin with the score of this row's own key as the maximum, the first threads count it.
+                // All threads start with the score of this row's own key as the maximum; only the
+                // first eight count it.
                 most = lanes_add(slice_dot(query, slice_of_gathered(QUADS, lane, LANES)), LANES, lid);
                 total = select(0.0, 1.0, lid < 8u);
                 let at_value = 2u * QUADS + PART_QUADS * part + 2u * (lane % 8u); //~ free: off by one

@@ -1,5 +1,7 @@
-// packed = 8 bits of attention.wgsl for few rows, each of another sequence, over few keys (pack_q8.wgsl has the layout), with what comes before it:
-// attention_decode_128.wgsl, whose operands these are, for `rows` rows, with HEADS heads of q that share their keys in one workgroup.
+// packed = attention.wgsl in 8 bits (layout: pack_q8.wgsl) for `rows` rows over few keys, each row
+// of another sequence, with the steps before it
+// Computes attention_decode_128.wgsl for each row; the operands are the same. One workgroup has
+// HEADS heads of q that share their keys.
 struct Params { q_heads: u32, heads: u32, group: u32, rows: u32, capacity: u32, normed: u32, exchange: u32, eps: f32, scale: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
@@ -16,14 +18,14 @@ struct Params { q_heads: u32, heads: u32, group: u32, rows: u32, capacity: u32, 
 
 const WG = 256u;
 const LANES = 16u;
-// Keys of a workgroup at a time, of which a thread has four.
+// Keys of a workgroup at a time; a thread has four of them.
 const GROUPS = WG / LANES;
 const KEYS = 4u * GROUPS;
 const SUBS = WG / 32u;
 const TWO_POW_MINUS_32 = 2.3283064365386963e-10;
 const TWO_POW_MINUS_64 = 5.421010862427522e-20;
 var<workgroup> gathered: array<vec4<f32>, 32u * SUBS * HEADS>;
-// Maxima of the scores, and sums of the weights, of every 32 threads: a component for each head.
+// Maxima of the scores and sums of the weights of every 32 threads: one component per head.
 var<workgroup> mosts: array<vec2<f32>, SUBS>;
 var<workgroup> totals: array<vec2<f32>, SUBS>;
 
@@ -39,7 +41,8 @@ fn largest32(v: mat2x4<f32>, lid: u32) -> f32 {
     return max(most, lanes_other(most, 2u, lid)); //~ alike: off by one
 }
 
-// A head normed (if so) and rotated by the cosines and sines of the pairs that lie 64 apart.
+// A head after its norm (if normed) and its rotation. `turns`: cosines and sines of the pairs of
+// elements that are 64 apart.
 fn finished(raw: mat2x4<f32>, weight: mat2x4<f32>, turns: mat4x4<f32>, lid: u32) -> mat2x4<f32> {
     var x = raw;
     if (params.normed == 1u) { //~ unused: guard dropped
@@ -54,7 +57,8 @@ fn finished(raw: mat2x4<f32>, weight: mat2x4<f32>, turns: mat4x4<f32>, lid: u32)
         x[1] * vec4<f32>(turns[2].xz, turns[3].xz) + across[1] * vec4<f32>(turns[2].yw, turns[3].yw));
 }
 
-// Running maximum (of scores as powers of two), sum of weights and weighted sum of values of the keys that a thread has seen, for one head.
+// For one head and the keys that a thread has seen: running maximum (of scores as powers of two),
+// sum of weights, and weighted sum of values.
 struct Seen { most: f32, total: f32, sum: mat2x4<f32> }
 
 fn see(seen: Seen, dots: vec4<f32>, value: Values, inside: vec4<bool>) -> Seen {
@@ -71,7 +75,7 @@ fn dots_of(query: mat2x4<f32>, key: Keys) -> vec4<f32> {
         dot8(query, k_state_read8(key.a)), dot8(query, k_state_read8(key.b)), dot8(query, k_state_read8(key.c)), dot8(query, k_state_read8(key.d)));
 }
 
-// Puts a head's sums over the workgroup's keys into `gathered`, by quads for every 32 threads.
+// Puts a head's sums over the workgroup's keys into `gathered`: 32 quads for every 32 threads.
 fn gather(seen: Seen, highest: f32, head: u32, lid: u32) {
     let part = seen.sum * exp2(seen.most - highest);
     let other = other8(part, LANES, lid);
@@ -97,7 +101,7 @@ fn attention_decode_rows(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     let upper = (lid & LANES) != 0u;
     let width = 128u * params.heads;
     let eight = LANES * kv_head + lane;
-    // Of every 32 threads the second half has the second head of q; both have that of k.
+    // Of every 32 threads the second half has the second head of q. Both halves have the head of k.
     let of_q = 32u * (t * params.q_heads + first_head) + select(0u, 32u, upper && HEADS > 1u) + 2u * lane;
     let of_k = 32u * t * params.heads + 2u * eight;
     let raw_q = mat2x4<f32>(q[of_q], q[of_q + 1u]);
@@ -122,11 +126,12 @@ fn attention_decode_rows(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     for (var tile = 0u; tile < max(here, 1u); tile += KEYS) { //~ empty: comparison
         let key = keys_of(base + tile + near, last, width, eight);
         let value = values_of(base + tile + near, last, width, eight);
-        // Once, while the first keys and values are under way: loads before the loop would be code a second time.
+        // Runs once, while the first keys and values are loaded. Loads before the loop would
+        // duplicate the code of the loads.
         for (var first = tile; first == 0u; first = 1u) { //~ free: off by one
             let x = finished(raw_q, weight_q, turns, lid);
             let y = finished(raw_k, weight_k, turns, lid);
-            // Keys and values are attended to as they are stored.
+            // Attention uses the key and the value as the state stores them.
             var most_k = 0.0;
             var most_v = 0.0;
             if (k_state_scaled) { //~ unused: guard dropped
@@ -152,7 +157,8 @@ fn attention_decode_rows(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
                     b = other;
                 }
             }
-            // This row's own key: all begin with its score as the maximum, the first 16 threads count it.
+            // This row's own key: all threads start with its score as the maximum, only the first
+            // 16 count it.
             let own = lanes_add2(vec2<f32>(dot8(a, own_key), dot8(b, own_key)), LANES, lid) * params.scale;
             let counted = select(0.0, 1.0, lid < LANES);
             seen_a = Seen(own.x, counted, own_value * counted);

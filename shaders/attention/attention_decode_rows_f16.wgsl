@@ -1,7 +1,10 @@
-// halves = f16 of attention.wgsl for some rows, each of another sequence, over few keys (pack_f16.wgsl has the layout), with what comes before it:
-// attention_decode_128.wgsl, whose operands these are, for `rows` rows, with HEADS heads of q that share their keys in one workgroup. Rows are not
-// scaled: scales [rows] f32 are ones. LANES threads to a key, each with eight elements of it and with the score of one of the heads for one of four
-// keys (sixteen.wgsl). Every group of lanes has references of its own, raised only where a score exceeds them by RAISE.
+// halves = attention.wgsl in f16 (layout: pack_f16.wgsl) for `rows` rows over few keys, each row of
+// another sequence, with the steps before it
+// Computes attention_decode_128.wgsl for each row; the operands are the same. Rows are not scaled:
+// scales [rows] f32 are ones. One workgroup has HEADS heads of q that share their keys. LANES
+// threads share a key. Each has eight elements of the key, and the score of one of the heads for
+// one of four keys (sixteen.wgsl). Every group of lanes has references of its own, which are raised
+// only where a score exceeds them by RAISE.
 struct Params {
     q_heads: u32, heads: u32, group: u32, rows: u32, capacity: u32, normed: u32, exchange: u32, row_pitch: u32, slab_pitch: u32, eps: f32, scale: f32,
 }
@@ -21,22 +24,22 @@ struct Params {
 
 const WG = 256u;
 const LANES = 16u;
-// Keys of a workgroup at a time, of which a thread has four.
+// Keys of a workgroup at a time; a thread has four of them.
 const GROUPS = WG / LANES;
 const KEYS = 4u * GROUPS;
 const SUBS = WG / 32u;
-// Powers of two.
+// How far a score may exceed its reference, as a power of two.
 const RAISE = 14.0;
-// Heads that are finished here; then sums of two heads by every 32 threads.
+// Heads that this workgroup finishes; later the sums of two heads of every 32 threads.
 var<workgroup> gathered: array<vec4<f32>, 64u * SUBS>;
-// References and sums of weights of every 32 threads: a component for each head.
+// References and sums of weights of every 32 threads: one component per head.
 var<workgroup> mosts: array<vec4<f32>, SUBS>;
 var<workgroup> totals: array<vec4<f32>, SUBS>;
 
-// Heads are members: loops over arrays of them would leave registers.
+// Each head is a member: arrays that loops index would not stay in registers.
 struct Heads { a: mat2x4<f32>, b: mat2x4<f32>, c: mat2x4<f32>, d: mat2x4<f32> }
 
-// A thread's shares of the scores of a key.
+// This thread's shares of the scores of a key.
 fn shares(queries: Heads, key: mat2x4<f32>) -> vec4<f32> {
     var sums = vec4<f32>(dot8(queries.a, key), 0.0, 0.0, 0.0);
     if (HEADS > 1u) { //~ surplus: comparison, guard dropped
@@ -82,7 +85,7 @@ fn gather(sum: mat2x4<f32>, head: u32, lid: u32) {
     gathered[32u * (SUBS * head + lid / 32u) + 2u * (lid % LANES) + select(0u, 1u, upper)] = part;
 }
 
-// Writes two heads from the sums that all threads have.
+// Writes two heads from the sums of all threads.
 fn leave(a: mat2x4<f32>, b: mat2x4<f32>, weights: vec2<f32>, t: u32, first_head: u32, lid: u32) {
     workgroupBarrier();
     gather(a, 0u, lid);
@@ -129,7 +132,8 @@ fn attention_decode_rows_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_
         queries.c = gathered_eight(2u, lane);
         queries.d = gathered_eight(3u, lane);
     }
-    // This row's own key: all begin with its score as the reference, the first 16 threads count it.
+    // This row's own key: all threads start with its score as the reference, only the first 16
+    // count it.
     let counted = select(0.0, 1.0, near == 0u); //~ free: off by one
     let slot = sixteen_slot(LANES, lid);
     let lane_here = sixteen_here(lid);
@@ -160,7 +164,7 @@ fn attention_decode_rows_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_
         acc = added(acc, v_state_read8(values.c), sixteen_of(p, 2u, lane_here, LANES, lid));
         acc = added(acc, v_state_read8(values.d), sixteen_of(p, 3u, lane_here, LANES, lid));
     }
-    // The references and sums of weights of the heads, of 16 threads and then of 32.
+    // The references and sums of weights of all heads: of 16 threads, then of 32.
     total = sixteen_total(total, LANES, lid);
     sixteen_share(most, lid);
     let references = sixteen_of(most, 0u, lane_here, LANES, lid); //~ alike: off by one

@@ -1,7 +1,9 @@
-// partial as attention_split_128.wgsl leaves it, for one row, with what comes before it: the norms and rotations of norm_rope_heads.wgsl, whose
-// operands these are, and the append of this row's key and value
-// Without append the states hold this row already. Every workgroup finishes its queries, and the one that has the last part the key and the
-// value, which it attends to as they are stored.
+// partial as in attention_split_128.wgsl, for one row, with the steps before it: the norms and
+// rotations of norm_rope_heads.wgsl, whose operands these are, and the append of this row's key and
+// value
+// Without append the states hold this row already. Every workgroup finishes its own queries. The
+// workgroup of the last part also finishes the key and the value, and uses them as the states store
+// them.
 struct Params {
     heads: u32, kv_heads: u32, head_dim: u32, dim: u32, capacity: u32, window: u32, splits: u32, append: u32, norm_q: u32, norm_k: u32, norm_v: u32,
     exchange: u32, eps: f32, scale: f32, softcap: f32,
@@ -30,7 +32,7 @@ fn step_end() -> u32 {
     return positions[0] + 1u;
 }
 
-// Every 32 threads finish a head, a quad each: queries, then the key and the value.
+// Every 32 threads finish one head, a quad each: the queries, then the key and the value.
 fn finish_heads(first_head: u32, kv_head: u32, own: bool, stores: bool, lid: u32) {
     let lane = lid & 31u;
     let quad = 32u * kv_head + lane;
@@ -84,7 +86,7 @@ fn finish_heads(first_head: u32, kv_head: u32, own: bool, stores: bool, lid: u32
     workgroupBarrier();
 }
 
-// The quad of the key (h is HEADS) or of the value as the state has it.
+// The quad of the key (h is HEADS) or of the value as the state stores it.
 fn stored(h: u32, slot: u32, quad: u32, x: vec4<f32>, most: f32, stores: bool) -> vec4<f32> {
     let width = 128u * params.kv_heads;
     if (h == HEADS) {

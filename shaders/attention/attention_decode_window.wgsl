@@ -1,8 +1,10 @@
-// partial = sums of 2^(s - m) v, m = max s and sums of 2^(s - m), with s the scores log2(e) q k, over every 64 of the keys that attention_decode_256.wgsl
-// attends to, with what comes before it; zeros and the lowest number where there are no keys
-// partial [q_heads, splits, HEAD + 4] f32, the other operands are those of attention_decode_256.wgsl. One workgroup for a head and a part: 32 threads to a key,
-// each with a slice of it and of its value. Every 32 finish q; in the first part, the first of them the row's own key and the others its value, of which that of
-// the second counts.
+// partial = (sum 2^(s - m) v, m = max s, sum 2^(s - m)) with the scores s = log2(e) q k, over every
+// 64 of the keys of attention_decode_256.wgsl, with the steps before it; zeros and LOWEST where
+// there are no keys
+// partial [q_heads, splits, HEAD + 4] f32; the other operands are as in attention_decode_256.wgsl.
+// One workgroup for a head and a part. 32 threads share a key, each with a slice of it and of its
+// value. Every 32 threads finish q. In the first part the first 32 threads also finish the row's
+// own key and all others its value; only the value of the second 32 threads counts.
 struct Params { q_heads: u32, heads: u32, group: u32, capacity: u32, window: u32, splits: u32, append: u32, norms: u32, exchange: u32, kv_heads_per_head: f32, eps: f32, scale: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
@@ -17,25 +19,25 @@ struct Params { q_heads: u32, heads: u32, group: u32, capacity: u32, window: u32
 @group(0) @binding(10) var<storage, read_write> v_state: array<vec4<u32>>;
 @group(0) @binding(11) var<storage, read_write> partial: array<f32>;
 
-// As attention_decode_256.wgsl has them for heads of 256.
+// The same as in attention_decode_256.wgsl for heads of 256.
 const WG = 512u;
 const LANES = 32u;
 const QUADS = HEAD / 4u;
 const SUBS = WG / LANES;
-// Keys of a workgroup, of which every 32 threads have four.
+// Keys of a workgroup; every 32 threads have four of them.
 const KEYS = 4u * SUBS;
 const TWO_POW_MINUS_32 = 2.3283064365386963e-10;
 const TWO_POW_MINUS_64 = 5.421010862427522e-20;
 const LOWEST = -3.0e38;
-// Sums of values, of every 32 threads.
+// Sums of values of every 32 threads.
 var<workgroup> gathered: array<vec4<f32>, QUADS * SUBS>;
-// Maximum of the scores, and sum of the weights, of every 32 threads.
+// Maximum of the scores and sum of the weights of every 32 threads.
 var<workgroup> mosts: array<vec4<f32>, SUBS / 4u>;
 var<workgroup> totals: array<vec4<f32>, SUBS / 4u>;
 // Score of this row's own key.
 var<workgroup> own_score: f32;
 
-// 2^-64 of the mean square that a norm divides by, of heads scaled by 2^-32.
+// 2^-64 times the mean square that a norm divides by, from a head scaled by 2^-32.
 fn small_mean(small: Slice, lid: u32) -> f32 {
     return lanes_add(slice_dot(small, small), LANES, lid) / f32(HEAD) + params.eps * TWO_POW_MINUS_64;
 }
@@ -48,13 +50,13 @@ fn attention_decode_window(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
     if (n >= params.q_heads) { //~ whole: comparison, guard dropped
         return;
     }
-    // n / group, without the time that a division of integers takes.
+    // n / group, without an integer division, which is slow.
     let kv_head = u32((f32(n) + 0.5) * params.kv_heads_per_head);
     let lane = lid % LANES;
     let sub = lid / LANES;
     let quarter = lane / 8u;
     let here = positions[0];
-    // Keys before this row's own that it sees, and those of them that the states hold.
+    // back: earlier keys that this row sees. keys: the keys that it sees and the states hold.
     let back = select(here, min(here, params.window - 1u), params.window > 0u); //~ meet: comparison, off by one
     let keys = back + 1u - params.append;
     let slot = here % params.capacity;
@@ -78,7 +80,7 @@ fn attention_decode_window(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
     }
     let at = slice_turns_at(lane);
     let turns = mat4x4<f32>(table[at], table[at + 1u], table[at + 2u], table[at + 3u]);
-    // Whether this row's own key and value are to be finished, and count here.
+    // Whether this workgroup finishes and counts this row's own key and value.
     let own = params.append == 1u && part == 0u; //~ free: off by one
     var x = Slice();
     var of_x = slice_ones();
@@ -90,7 +92,7 @@ fn attention_decode_window(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
     } else if (own) { //~ surplus: guard dropped
         x = slice_of_v(QUADS * kv_head, lane);
     }
-    // The norm's factor is one of the scores.
+    // The factor of q's norm multiplies the scores instead of q.
     var query = raw;
     var scale = params.scale;
     if ((params.norms & 1u) == 1u) { //~ unused: guard dropped
@@ -106,7 +108,7 @@ fn attention_decode_window(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
         if (sub == 0u) {
             x = turned;
         }
-        // Keys and values are attended to as they are stored.
+        // Attention uses the key and the value as the state stores them.
         var most = vec2<f32>(0.0);
         if (k_state_scaled) { //~ unused: guard dropped
             most = slice_most(x, lid);

@@ -1,8 +1,12 @@
-// y[t, n] = sum_s p[s] v[s], p = softmax_s(cap(scale q[t, n] . k[s])), as attention.wgsl, for many rows, through cooperative matrices
-// Operands are those of attention.wgsl; products are of f16 with f32 sums. One workgroup has up to QUERIES queries, neighbouring rows with all heads
-// that share a kv head, and walks their keys, KEYS at a time, loading the next ones meanwhile. A subgroup has SLICE columns of the head for
-// BAND queries: what these give to the scores, and the same of the results. Weights are relative to a score of the query that is raised only
-// where another is larger by RAISE, so that sums are rarely scaled (as in FlashAttention-4). The keys of several sequences follow one another.
+// y[t, n] = sum_s p[s] v[s], p = softmax_s(cap(scale q[t, n] . k[s])), as in attention.wgsl, for
+// many rows, with cooperative matrices
+// The operands are as in attention.wgsl. Products are of f16 with f32 sums. One workgroup has up to
+// QUERIES queries: neighbouring rows with all heads that share a kv head. It walks their keys, KEYS
+// at a time, and loads the next keys meanwhile. The keys of several sequences follow one another. A
+// subgroup has SLICE columns of the head for BAND queries: their part of the scores, and these
+// columns of the results. Weights are relative to a reference score of the query. The reference is
+// raised only where a score exceeds it by RAISE, so sums are rarely scaled (as in
+// FlashAttention-4).
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { heads: u32, kv_heads: u32, rows: u32, capacity: u32, causal: u32, window: u32, scale: f32, softcap: f32 }
@@ -17,25 +21,25 @@ struct Params { heads: u32, kv_heads: u32, rows: u32, capacity: u32, causal: u32
 
 const SLICES = HEAD / SLICE;
 const WG = 32u * SLICES * (QUERIES / BAND);
-// Threads of the softmax to a query.
+// Softmax threads per query.
 const PER_ROW = min(WG / QUERIES, KEYS / 4u);
-// Rows in workgroup memory, in vectors of four, padded against bank conflicts.
+// Pitches of rows in workgroup memory, in vectors of four, padded against bank conflicts.
 const WIDE = HEAD / 4u + 2u;
 const PITCH = KEYS / 4u + 2u;
 const SCORES = KEYS / 4u + 1u;
 const LOWEST = -3.0e38;
-// e^10 and its multiples by f16's rounding are below the largest f16.
+// A weight is at most e^10. Rounded to f16 it is still below the largest f16.
 const RAISE = 10.0;
 const LARGEST = vec4<f32>(65504.0);
 var<workgroup> kv: array<vec4<f16>, max(KEYS * WIDE, WG * BAND / 8u)>;
 var<workgroup> ps: array<vec4<f16>, QUERIES * PITCH>;
-// Every slice's part of the scores; later sums on their way.
+// Every slice's part of the scores; later sums that are scaled or written.
 var<workgroup> scores: array<vec4<f32>, SLICES * QUERIES * SCORES>;
-// What scales a query's sums, and whether a band has any that are to be scaled.
+// shrinks: factors of the queries' sums. raised: whether a band has sums that must be scaled.
 var<workgroup> shrinks: array<f32, QUERIES>;
 var<workgroup> raised: array<u32, QUERIES / BAND>;
 
-// Where the head of query `row` of the workgroup starts in q and y, in vectors of four.
+// Start of the head of the workgroup's query `row` in q and y, in vectors of four.
 fn place(row: u32, t0: u32, group: u32, kv_head: u32) -> u32 {
     return (min(t0 + row / group, params.rows - 1u) * params.heads + kv_head * group + row % group) * (HEAD / 4u); //~ dropped: sign
 }
@@ -48,12 +52,12 @@ fn attention_flash(
     let lane = lid & 31u;
     let group = params.heads / params.kv_heads;
     let tokens = QUERIES / group;
-    // Rows that see most keys begin first.
+    // Rows that see the most keys start first.
     let t0 = (extents.y - 1u - id.y) * tokens;
     let band0 = subgroup / SLICES * BAND;
     let column = subgroup % SLICES * (SLICE / 4u);
     let part = (subgroup % SLICES * QUERIES + band0) * SCORES;
-    // Softmax: PER_ROW threads to a query.
+    // This thread's query in the softmax, which has PER_ROW threads per query.
     let row = lid / PER_ROW;
     let seen = limits(row, t0, group, tokens);
     let starts = vec4<u32>(
@@ -84,7 +88,7 @@ fn attention_flash(
     var o6 = Column();
     var o7 = Column();
     let count = min(tokens, params.rows - t0); //~ weightless: sign, minimum
-    // Bounds are read from the operands, so that they are uniform for sure.
+    // The bounds are read from the operands, because then they are known to be uniform.
     for (var first = 0u; first < count;) { //~ empty: comparison
         let owner = sequences[t0 + first];
         var past = first;
@@ -130,8 +134,10 @@ fn attention_flash(
             ahead = load_k(base, slot, max(last, key0 + KEYS) - (key0 + KEYS), id.x, lid); //~ weightless: sign
             softmax = weigh(softmax, row, lid % PER_ROW, key0, mine);
             workgroupBarrier(); //~ unseen: barrier dropped
-            // Once or not at all, for a whole subgroup. naga takes a condition of a loop for uniform, and of a branch on a variable not.
-            // Drivers do not know either, and so keep from repeating the outer loop's body until instruction caches no longer hold it.
+            // The body runs once or not at all, for a whole subgroup. It is a loop because naga
+            // accepts the condition of a loop as uniform, but not the condition of a branch on a
+            // variable. Drivers do not know the count either, so they do not unroll the outer loop.
+            // The unrolled code would no longer fit the instruction cache.
             let changed = raised[band0 / BAND];
             for (var times = 0u; times < changed; times++) {
                 o0 = shrunk(o0, part, band0, lane);

@@ -1,7 +1,10 @@
-// y[t, n] = sum_s e^(m_s - m) a_s / sum_s e^(m_s - m) l_s with m = max_s m_s, over the parts (a, m, l) that attention_split.wgsl left
-// partial [rows, heads, splits, head_dim + 4] f32, y [rows, heads, head_dim] f32; positions, ends [rows] u32 tell which parts hold keys; at most
-// MOST_SPLITS. One workgroup per row, head and so many quads of it, or all where there are less, that no thread has a quad of more than two parts;
-// what threads have of the same quad is added in the end. merged_q8.wgsl and merged_f32.wgsl write y.
+// y[t, n] = sum_s e^(m_s - m) a_s / sum_s e^(m_s - m) l_s with m = max_s m_s, over the parts (a, m,
+// l) of attention_split.wgsl
+// partial [rows, heads, splits, head_dim + 4] f32, y [rows, heads, head_dim] f32; positions, ends
+// [rows] u32 tell which parts hold keys; at most MOST_SPLITS parts. One workgroup per row, head and
+// chunk of quads. The chunk is small enough that no thread has a quad of more than two parts. Sums
+// of threads that have the same quad are added at the end. merged_q8.wgsl and merged_f32.wgsl write
+// y.
 struct Params { heads: u32, head_dim: u32, rows: u32, causal: u32, window: u32, splits: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> partial: array<vec4<f32>>;
@@ -10,13 +13,14 @@ struct Params { heads: u32, head_dim: u32, rows: u32, causal: u32, window: u32, 
 
 const WG = 256u;
 const MOST_SPLITS = 64u;
-// Quads of a workgroup at least: no more than 32 threads share one.
+// Fewest quads per workgroup: at most 32 threads share a quad.
 const LEAST = 8u;
 const LOWEST = -3.0e38;
-// What there is of each quad.
+// Sums of each quad.
 var<workgroup> gathered: array<vec4<f32>, WG>;
 
-// (maximum, sum of weights) of a part, or what weighs nothing where it holds no keys: nothing wrote it then.
+// (maximum, sum of weights) of a part. A part without keys was never written; it counts as (LOWEST,
+// 0), which has no weight.
 fn weight_of(beside: vec2<f32>, s: u32, t: u32, end: u32) -> vec2<f32> {
     let part = attention_part(end, positions[t] + 1u, params.window, params.splits, s);
     return select(vec2<f32>(LOWEST, 0.0), beside, part.x < part.y);
@@ -47,7 +51,7 @@ fn attention_merge(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     let weights = weigh_parts(weight_of(near, lane, t, end), weight_of(far, lane + 32u, t, end), lid);
     let of_a = part_factor(weights, group);
     let of_b = part_factor_on(weights, group, sharing);
-    // Parts without keys are no numbers.
+    // A part without keys was never written and may hold NaN, so it is skipped.
     let sum = select(vec4<f32>(0.0), a * of_a, of_a > 0.0) + select(vec4<f32>(0.0), b * of_b, of_b > 0.0);
     let beside = parts_beside(chunk);
     let together = parts_add(sum, chunk);

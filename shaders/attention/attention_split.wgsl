@@ -1,7 +1,9 @@
-// partial[t, n, s] = (sum_j e^(p_j - m) v_j, m, sum_j e^(p_j - m)) with p_j = cap(scale q[t, n] . k_j) and m = max_j p_j, over the s-th part of the keys
-// of attention.wgsl, whose operands these are; attention_merge.wgsl joins the parts. Where there is one part, it is divided by its sum of weights
-// and so the result. One workgroup for HEADS heads that share their keys and for one part: `lanes` threads to a key, each with a slice of the
-// head (slice_8.wgsl, slice_16.wgsl); every group of lanes keeps a maximum of its own.
+// partial[t, n, s] = (sum_j e^(p_j - m) v_j, m, sum_j e^(p_j - m)) with p_j = cap(scale q[t, n] .
+// k_j) and m = max_j p_j, over the s-th part of the keys
+// The operands are as in attention.wgsl. attention_merge.wgsl joins the parts. If there is only one
+// part, it is divided by its sum of weights; then it is the result. One workgroup for HEADS heads
+// that share their keys and for one part. `lanes` threads share a key, each with a slice of the
+// head (slice_8.wgsl, slice_16.wgsl). Every group of lanes keeps a maximum of its own.
 struct Params { heads: u32, kv_heads: u32, head_dim: u32, rows: u32, capacity: u32, causal: u32, window: u32, splits: u32, exchange: u32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
@@ -16,10 +18,10 @@ const WG = 128u;
 const LOWEST = -3.0e38;
 var<workgroup> gathered: array<vec4<f32>, SLICE_QUADS * WG>;
 
-// Heads are components and variables: loops over arrays of them would leave registers.
+// Each head is a member or a variable: arrays that loops index would not stay in registers.
 struct Queries { a: Slice, b: Slice, c: Slice, d: Slice }
 
-// cap(scale q . k) of every head, or the lowest number for a key past the part.
+// cap(scale q . k) of every head, or LOWEST for a key past the part.
 fn scores(q: Queries, key: Slice, inside: bool, lanes: u32, lid: u32) -> vec4<f32> {
     var sums = vec4<f32>(slice_dot(q.a, key), 0.0, 0.0, 0.0);
     if (HEADS > 1u) { //~ surplus: comparison, guard dropped
@@ -31,13 +33,13 @@ fn scores(q: Queries, key: Slice, inside: bool, lanes: u32, lid: u32) -> vec4<f3
     }
     var s = lanes_add4(sums, lanes, lid) * params.scale;
     if (params.softcap > 0.0) {
-        // Drivers return NaN from tanh of large arguments; 15 is past the last f32 below one.
+        // Clamped: some drivers return NaN from tanh of large arguments. tanh(15) rounds to 1.
         s = params.softcap * tanh(clamp(s / params.softcap, vec4<f32>(-15.0), vec4<f32>(15.0)));
     }
     return select(vec4<f32>(LOWEST), s, inside);
 }
 
-// Sums this head's values over the groups and writes its part, which is the result where there is one.
+// Sums this head's values over the groups and writes its part. A single part is the result.
 fn finish(acc: Slice, start: u32, most: f32, total: f32, lanes: u32, lid: u32) {
     let near = neighbourhood(lanes);
     workgroupBarrier();
@@ -89,11 +91,11 @@ fn attention_split(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     var most = vec4<f32>(LOWEST);
     var total = vec4<f32>(0.0);
     let last = part.y - 1u; //~ dropped: sign
-    // A ring holds every key of the row, so that its end comes once at most.
+    // A ring holds every key of the row, so the keys wrap around its end at most once.
     let turns = part.x - part.x % params.capacity;
     let ring_end = turns + params.capacity;
     for (var tile = part.x; tile < part.y; tile += 2u * groups) { //~ empty: comparison
-        // Two keys at once, so that their loads are under way together.
+        // Two keys at once, so that their loads overlap.
         let near = tile + lid / lanes;
         let far = near + groups;
         let near_row = base + min(near, last) - select(turns, ring_end, min(near, last) >= ring_end);
@@ -119,7 +121,7 @@ fn attention_split(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
             acc3 = acc3 * shrink.w + near_value * p.w + far_value * r.w;
         }
     }
-    // The groups' maxima and sums, of all heads at once.
+    // The groups' maxima and sums, for all heads at once.
     let near = neighbourhood(lanes);
     let near_most = groups_max4(most, lanes);
     let near_total = groups_add4(total * exp(most - near_most), lanes);

@@ -1,5 +1,7 @@
-// partial as attention_split.wgsl leaves it, of the same operands, for heads of 128: by split_keys.wgsl
-// Queries are finished, and the states hold all keys. One workgroup for HEADS heads that share their keys and for one part.
+// partial as in attention_split.wgsl, with the same operands, for heads of 128, through
+// split_keys.wgsl
+// The queries are finished, and the states hold all keys. One workgroup for HEADS heads that share
+// their keys and for one part.
 struct Params { heads: u32, kv_heads: u32, head_dim: u32, rows: u32, capacity: u32, causal: u32, window: u32, splits: u32, exchange: u32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
@@ -10,7 +12,7 @@ struct Params { heads: u32, kv_heads: u32, head_dim: u32, rows: u32, capacity: u
 @group(0) @binding(6) var<storage, read> v_state: array<vec4<u32>>;
 @group(0) @binding(7) var<storage, read_write> partial: array<vec4<f32>>;
 
-// Whether this row's key and value come from here.
+// Whether this kernel appends this row's key and value.
 fn appends() -> bool {
     return false;
 }

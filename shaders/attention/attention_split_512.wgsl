@@ -1,6 +1,8 @@
-// partial as attention_split.wgsl leaves it, of the same operands, for one row and heads of 512
-// One workgroup for HEADS heads that share their keys and for one part, up to TILE keys at a time: scores first, by 32 lanes to a key, each with a slice of
-// every head (eights_2.wgsl), then weights, by four threads to a key, then values, by eight lanes to 64 elements of every eighth key.
+// partial as in attention_split.wgsl, with the same operands, for one row and heads of 512
+// One workgroup for HEADS heads that share their keys and for one part, up to TILE keys at a time.
+// Scores come first: 32 lanes share a key, each with a slice of every head (eights_2.wgsl). Weights
+// follow: four threads share a key. Values are last: eight lanes have 64 elements of every eighth
+// key.
 struct Params { heads: u32, kv_heads: u32, head_dim: u32, rows: u32, capacity: u32, causal: u32, window: u32, splits: u32, exchange: u32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
@@ -16,17 +18,19 @@ const WG = 512u;
 const HEADS = 4u;
 const LANES = 32u;
 const SUBS = WG / LANES;
-// Keys whose values are added at once, and two halves of the threads that have 64 quads each.
+// BANDS: keys whose values are added at once. HALF: the threads that have the first half of the
+// bands.
 const BANDS = WG / 64u;
 const HALF = WG / 2u;
 const TILE = 512u;
 const LOWEST = -3.0e38;
-// Scores, then weights, of HEADS heads for each key of a tile; in the end sums of values that the second half of the threads has.
+// Scores, then weights, of HEADS heads for each key of a tile; at the end the sums of values of the
+// second half of the threads.
 var<workgroup> gathered: array<vec4<f32>, TILE>;
-// Of every head, what every 32 threads have: maximum of the scores, and sum of the weights.
+// For every head and every 32 threads: maximum of the scores, and sum of the weights.
 var<workgroup> mosts: array<vec4<f32>, SUBS>;
 var<workgroup> totals: array<vec4<f32>, SUBS>;
-// What every head's sums are scaled by where a tile raises its maximum.
+// Factors of every head's sums where a tile raises its maximum.
 var<workgroup> shrinks: vec4<f32>;
 
 // Where the keys of a part are.
@@ -45,24 +49,24 @@ fn value_at(p: Place, key: u32, eight: u32) -> v_state_Stored {
     return v_state_fetch8(row_of(p, key), p.width, eight);
 }
 
-// Eight elements of four values, BANDS apart.
+// Eight elements of four values that are BANDS keys apart.
 struct Values { a: v_state_Stored, b: v_state_Stored, c: v_state_Stored, d: v_state_Stored }
 
 fn values_at(p: Place, key: u32, eight: u32) -> Values {
     return Values(value_at(p, key, eight), value_at(p, key + BANDS, eight), value_at(p, key + 2u * BANDS, eight), value_at(p, key + 3u * BANDS, eight));
 }
 
-// Heads are members: loops over arrays of them would leave registers.
+// Each head is a member: arrays that loops index would not stay in registers.
 struct Heads { a: Slice, b: Slice, c: Slice, d: Slice }
 
-// A thread's shares of the scores of a key.
+// This thread's shares of the scores of a key.
 fn shares(q: Heads, key: Slice) -> vec4<f32> {
     return vec4<f32>(slice_dot(q.a, key), slice_dot(q.b, key), slice_dot(q.c, key), slice_dot(q.d, key));
 }
 
 fn capped(s: f32) -> f32 {
     if (params.softcap > 0.0) {
-        // Drivers return NaN from tanh of large arguments; 15 is past the last f32 below one.
+        // Clamped: some drivers return NaN from tanh of large arguments. tanh(15) rounds to 1.
         return params.softcap * tanh(clamp(s / params.softcap, -15.0, 15.0));
     }
     return s;
@@ -80,7 +84,8 @@ fn added(s: Sums, stored: v_state_Stored, weight: vec4<f32>) -> Sums {
     return Sums(s.a + value * weight.x, s.b + value * weight.y, s.c + value * weight.z, s.d + value * weight.w);
 }
 
-// One of two, added to what the thread `apart` from this one has of it, which gets the other.
+// `low` or, if `upper`, `high`, plus the same value of the thread `apart` from this one. That
+// thread gets the sum of the other value.
 fn halved(low: vec4<f32>, high: vec4<f32>, upper: bool, apart: u32, lid: u32) -> vec4<f32> {
     return select(low, high, upper) + lanes_other4(select(high, low, upper), apart, lid);
 }
@@ -119,7 +124,7 @@ fn attention_split_512(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
     let lane = lid % LANES;
     let sub = lid / LANES;
     let kv_head = first_head / (params.heads / params.kv_heads);
-    // A ring holds every key of the row, so that its end comes once at most.
+    // A ring holds every key of the row, so the keys wrap around its end at most once.
     let turns = part.x - part.x % params.capacity;
     //~ dropped: sign
     let place = Place(sequences[0] * params.capacity, turns, turns + params.capacity, part.y - 1u, params.kv_heads * params.head_dim);
@@ -127,7 +132,8 @@ fn attention_split_512(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
     let queries = Heads(
         slice_of_q(first_head * quads, lane, LANES), slice_of_q((first_head + 1u) * quads, lane, LANES),
         slice_of_q((first_head + 2u) * quads, lane, LANES), slice_of_q((first_head + 3u) * quads, lane, LANES));
-    // Whose score of which of four keys a thread has, its head among the weights, and its keys and elements among the values.
+    // slot: the head and the key (of four) of this thread's score. head: the head of its weights.
+    // band, of_value: the keys and the elements of its values.
     let slot = sixteen_slot(LANES, lid);
     let head = lid & 3u;
     let band = 4u * (lid / HALF) + lane / 8u;
@@ -138,7 +144,8 @@ fn attention_split_512(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
     for (var tile = part.x; tile < part.y; tile += TILE) { //~ empty: comparison
         let keys = min(part.y - tile, TILE);
         var highest = LOWEST;
-        // extents.z is 1, which no driver knows: it would write loops out, and what runs once per layer waits for its code.
+        // extents.z is 1, but drivers do not know that, so they do not unroll the loops. Unrolled
+        // code costs more to load than it saves in a kernel that runs once per layer.
         for (var turn = 0u; turn < keys; turn += 4u * SUBS * extents.z) { //~ empty: comparison
             if (sixteen_any(turn + sub < keys)) { //~ unowned
                 let first = tile + turn + sub;
@@ -168,7 +175,7 @@ fn attention_split_512(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
         if (lid < 4u) { //~ race
             shrinks[lid] = shrink;
         }
-        // Those past the last key are zero, as far as values are added.
+        // Weights past the last key are zero, up to the last one that the value loop reads.
         for (var key = lid / 4u; key < ((keys + 4u * BANDS - 1u) & ~(4u * BANDS - 1u)); key += WG / 4u * extents.z) {
             let p = select(0.0, exp(gathered[key][head] - most), key < keys);
             gathered[key][head] = p;
@@ -188,7 +195,8 @@ fn attention_split_512(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
         }
         workgroupBarrier(); //~ unseen: barrier dropped
     }
-    // Every eight lanes have sums over other keys: each gets the head of its number, then the first half of the threads what the second has.
+    // Each eight lanes have sums over different keys. After the exchange, each eight lanes have the
+    // head of their number. Then the first half of the threads adds the sums of the second half.
     let upper = (lane & 16u) != 0u;
     let odd = (lane & 8u) != 0u;
     var near = halved(halved(acc.a[0], acc.c[0], upper, 16u, lid), halved(acc.b[0], acc.d[0], upper, 16u, lid), odd, 8u, lid);

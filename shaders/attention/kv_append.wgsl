@@ -1,6 +1,7 @@
-// k_state[slot(t)] = k[t], v_state[slot(t)] = v[t], with slot(t) = sequences[t] * capacity + positions[t] mod capacity
-// k, v [rows, width] f32; positions, sequences [rows] u32; states in any KV type. One workgroup per row;
-// a thread encodes 32 elements of k or of v at a time.
+// k_state[slot(t)] = k[t], v_state[slot(t)] = v[t], with slot(t) = sequences[t] * capacity +
+// positions[t] mod capacity
+// k, v [rows, width] f32; positions, sequences [rows] u32; states in any KV type. One workgroup per
+// row; a thread encodes 32 elements of k or of v at a time.
 struct Params { width: u32, rows: u32, capacity: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> k: array<f32>;

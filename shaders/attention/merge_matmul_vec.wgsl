@@ -1,7 +1,8 @@
-// y = w x of the 8 bits x of sum_s 2^(m_s - m) a_s / sum_s 2^(m_s - m) l_s with m = max_s m_s, over an attention's parts (a, m, l), which every workgroup makes
-// for itself (acts_own.wgsl)
-// partial [heads, splits, head_dim + 4] f32 as attention_decode_window.wgsl leaves it, splits a multiple of 4, w [n, k = heads head_dim] in a format with
-// units, y f32 [n]. One workgroup for 16 rows of w, 32 lanes each.
+// y = w x, with x = sum_s 2^(m_s - m) a_s / sum_s 2^(m_s - m) l_s in 8 bits and m = max_s m_s, over
+// the parts (a, m, l) of an attention
+// partial [heads, splits, head_dim + 4] f32 as in attention_decode_window.wgsl, splits a multiple
+// of 4; w [n, k = heads head_dim] in a format with units; y f32 [n]. Every workgroup makes x for
+// itself (acts_own.wgsl). One workgroup for 16 rows of w, 32 lanes each.
 struct Params { k: u32, n: u32, head_dim: u32, splits: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> partial: array<vec4<f32>>;
@@ -13,7 +14,7 @@ const LANES = 32u;
 const WEIGHT_ROWS = WG / LANES;
 const LOWEST = -3.0e38;
 
-// Quad `quad` of the row: four parts at a time.
+// Joins the parts of quad `quad` of the row, four parts at a time.
 fn joined(quad: u32) -> vec4<f32> {
     let quads = params.head_dim >> 2u;
     let pitch = quads + 1u;
@@ -56,7 +57,7 @@ fn merge_matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
     workgroupBarrier();
     let lane = lid % LANES;
     let r = WEIGHT_ROWS * number + lid / LANES;
-    // A row twice is loaded and multiplied once.
+    // w_step takes two rows. Given the same row twice, it loads and multiplies it once.
     let row = w_row(min(r, params.n - 1u), k); //~ unowned: sign
     var sum = 0.0;
     for (var j = lane; j < w_steps(k); j += LANES) {

@@ -1,6 +1,7 @@
 // y[t, d] = scale * table[tokens[sequences[t] * capacity + positions[t] mod capacity], d]
-// tokens [S, capacity] u32, positions and sequences [T] u32, table [row_count, k] in any weight format (rows
-// row_base.. of the whole), y [T, k] f32. One thread per four elements; ids outside this part are left alone.
+// tokens [S, capacity] u32, positions and sequences [T] u32, table [row_count, k] in any weight
+// format (rows row_base.. of the whole table), y [T, k] f32. One thread per four elements. Nothing
+// is written for ids outside this part of the table.
 struct Params { k: u32, rows: u32, row_base: u32, row_count: u32, capacity: u32, scale: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> tokens: array<u32>;

@@ -1,4 +1,4 @@
-// y[i] = gelu(x[i]), tanh form; the formula is that of shared/gelu.wgsl
+// y[i] = gelu(x[i]), tanh form; shared/gelu.wgsl has the formula
 // x, y [n] f32. One thread per element.
 struct Params { n: u32 }
 @group(0) @binding(0) var<uniform> params: Params;

@@ -1,4 +1,4 @@
-// y[i] = x[i] / (1 + exp(-x[i]))                                    (Elfwing et al. 2017, arXiv 1702.03118)
+// y[i] = x[i] / (1 + exp(-x[i])) (Elfwing et al. 2017, arXiv 1702.03118)
 // x, y [n] f32. One thread per element. The exponential is taken of -|x| and cannot overflow.
 struct Params { n: u32 }
 @group(0) @binding(0) var<uniform> params: Params;

@@ -1,7 +1,8 @@
-// slots = the slots 0 .. T k by the expert that serves them, those of one expert in order
-// tiles[i] = (expert, place of its first slot in `slots`, slots), up to `tile` slots of one expert; (0, 0, 0) after the last
-// step_rows [1] u32 (T), experts [T, k] u32, slots [T k] u32, tiles [tiles, 3] u32. One workgroup per expert: it counts the slots
-// of all experts, which tells where its own begin, then places those.
+// slots = the slots 0 .. T k, sorted by the expert that serves them, in order within an expert
+// tiles[i] = (expert, place of its first slot in `slots`, number of slots), up to `tile` slots of
+// one expert; (0, 0, 0) past the last tile
+// step_rows [1] u32 (T), experts [T, k] u32, slots [T k] u32, tiles [tiles, 3] u32. One workgroup
+// per expert. It counts the slots of all experts to find where its own start, then places its own.
 struct Params { experts: u32, k: u32, tile: u32, tiles: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> step_rows: array<u32>;
@@ -10,7 +11,7 @@ struct Params { experts: u32, k: u32, tile: u32, tiles: u32 }
 @group(0) @binding(4) var<storage, read_write> tiles: array<u32>;
 
 const WG = 256u;
-// ops::route::MAX_EXPERTS.
+// The same as ops::route::MAX_EXPERTS.
 const MOST = 1024u;
 var<workgroup> counts: array<atomic<u32>, MOST>;
 var<workgroup> found: array<u32, WG>;
@@ -25,7 +26,7 @@ fn group_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
         atomicStore(&counts[e], 0u);
     }
     workgroupBarrier();
-    // Every thread looks at one stretch of slots, so that those of an expert stay in order.
+    // Every thread has one stretch of slots, so the slots of an expert stay in order.
     let all = step_rows[0] * params.k;
     let stretch = (all + WG - 1u) / WG; //~ free
     let start = lid * stretch;
@@ -60,7 +61,7 @@ fn group_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
         let done = (i - tile) * params.tile;
         put(i, expert, first + done, min(params.tile, count - done));
     }
-    // What no expert filled is the last one's to clear.
+    // The workgroup of the last expert clears the tiles that no expert fills.
     let last = select(end, params.tiles, expert + 1u == params.experts);
     for (var i = end + lid; i < last; i += WG) {
         put(i, 0u, 0u, 0u);

@@ -1,7 +1,10 @@
-// y[s, r] = sum_k w[experts[s] * stride + first + r, k] x[s / per, k] for every slot s (a row of the step and one of its choices)
-// x [T k / per, k] f32, w [row_count, k] in any weight format (rows row_base.. of all experts'), slots [T k] u32 and tiles
-// [M, 3] u32 by group_experts, y [T k, n] f32. One workgroup makes a tile of 32 slots of one expert by 128 rows: it stages both, 16
-// columns at a time, k-major, and every thread accumulates 4 x 4 results. Rows of other parts of w are left alone.
+// y[s, r] = sum_k w[experts[s] * stride + first + r, k] x[s / per, k] for every slot s (a row of
+// the step and one of its choices)
+// x [T k / per, k] f32, w [row_count, k] in any weight format (rows row_base.. of all experts'
+// rows), slots [T k] u32 and tiles [M, 3] u32 of group_experts.wgsl, y [T k, n] f32. One workgroup
+// makes a tile of 32 slots of one expert by 128 rows. It stages both operands, 16 columns at a
+// time, k-major. Every thread accumulates 4 x 4 results. Results of rows in other parts of w are
+// not written.
 struct Params { k: u32, n: u32, stride: u32, first: u32, per: u32, row_base: u32, row_count: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(2) var<storage, read> w: array<vec4<u32>>;
@@ -19,14 +22,16 @@ var<workgroup> ws: array<vec4<f32>, DEPTH * WEIGHT_ROWS / 4u>;
 fn matmul_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let place = tiles[3u * id.y + 1u];
     let count = tiles[3u * id.y + 2u];
-    // The rows of this tile, from `top` of the expert's part on, in this part of w; those before it wrap around.
+    // `top`: first row of this tile within the expert. `local`: the same row within this part of w.
+    // Rows before this part wrap around to large numbers.
     let top = id.x * WEIGHT_ROWS;
     let local = tiles[3u * id.y] * params.stride + params.first + top - params.row_base;
     if (count == 0u || (local >= params.row_count && local + WEIGHT_ROWS > local)) { //~ exit
         return;
     }
     let k = params.k;
-    // Staging: thread (row = lid / 4, quad = lid mod 4) loads four columns of one slot and of two rows.
+    // Staging: thread (row = lid / 4, quad = lid mod 4) loads four columns of one slot and two
+    // rows.
     let quad = lid & 3u;
     let row = lid >> 2u;
     let x_row = slots[place + min(row, count - 1u)] / params.per; //~ unowned: sign
@@ -80,7 +85,7 @@ fn matmul_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocatio
     }
 }
 
-// Whether row r of the tile is one of the product's and in this part of w.
+// Whether row r of the tile is a row of the product and in this part of w.
 fn owned(local: u32, top: u32, r: u32) -> bool {
     return local + r < params.row_count && top + r < params.n; //~ later: comparison
 }

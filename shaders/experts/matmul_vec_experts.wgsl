@@ -1,7 +1,9 @@
-// y[s, r] = sum_k w[experts[s] * stride + first + r, k] x[s / per, k] for every slot s (a row of the step and one of its choices)
-// x [T k / per, k] f32, w [row_count, k] in any weight format (rows row_base.. of all experts'), experts [T k] u32,
-// y [T k, n] f32. One workgroup for WEIGHT_ROWS rows of one slot: its threads walk the rows four elements at a time, and one
-// reduction ends all rows. Rows of other parts of w are left alone.
+// y[s, r] = sum_k w[experts[s] * stride + first + r, k] x[s / per, k] for every slot s (a row of
+// the step and one of its choices)
+// x [T k / per, k] f32, w [row_count, k] in any weight format (rows row_base.. of all experts'
+// rows), experts [T k] u32, y [T k, n] f32. One workgroup for WEIGHT_ROWS rows of one slot. Its
+// threads walk the rows four elements at a time. One reduction at the end sums all rows. Results of
+// rows in other parts of w are not written.
 struct Params { k: u32, n: u32, stride: u32, first: u32, per: u32, slots: u32, row_base: u32, row_count: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(2) var<storage, read> w: array<vec4<u32>>;
@@ -20,7 +22,7 @@ fn matmul_vec_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgro
         return;
     }
     let r = vec4<u32>(0u, 1u, 2u, 3u) + number % groups * WEIGHT_ROWS;
-    // The rows in this part of w; those before it wrap around.
+    // The rows within this part of w. Rows before this part wrap around to large numbers.
     let local = r + (experts[slot] * params.stride + params.first - params.row_base);
     let owned = (r < vec4<u32>(params.n)) & (local < vec4<u32>(params.row_count)); //~ later: comparison
     if (!any(owned)) { //~ exit: guard dropped

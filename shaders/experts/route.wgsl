@@ -1,8 +1,11 @@
-// experts[t] = the k experts of the largest logits[t], largest first, the lower number winning ties
-// weights[t, j] = scale[e] exp(logits[t, e]) / sum exp(logits[t, ..]) for e = experts[t, j], the sum over all experts or over
-// the chosen (normalize)                                                        (Shazeer et al. 2017, arXiv 1701.06538)
-// logits [rows, dim] f32, scale [dim] f32 (if has_scale), experts [rows, k] u32, weights [rows, k] f32. One workgroup per row:
-// a thread ranks every WG-th expert by counting those before it.
+// experts[t] = the k experts with the largest logits[t], largest first; of equal logits the lower
+// number comes first
+// weights[t, j] = scale[e] exp(logits[t, e]) / sum exp(logits[t, ..]) for e = experts[t, j], with
+// the sum over all experts or over the chosen ones (normalize) (Shazeer et al. 2017, arXiv
+// 1701.06538)
+// logits [rows, dim] f32, scale [dim] f32 (if has_scale), experts [rows, k] u32, weights [rows, k]
+// f32. One workgroup per row. A thread ranks every WG-th expert: the rank is the number of experts
+// before it.
 struct Params { dim: u32, rows: u32, k: u32, normalize: u32, has_scale: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> logits: array<f32>;
@@ -11,7 +14,7 @@ struct Params { dim: u32, rows: u32, k: u32, normalize: u32, has_scale: u32 }
 @group(0) @binding(4) var<storage, read_write> weights: array<f32>;
 
 const WG = 128u;
-// Experts that one thread ranks: ops::route::MAX_EXPERTS in all.
+// Most experts per thread; WG times this is ops::route::MAX_EXPERTS.
 const EACH = 8u;
 const LOWEST = -3.4028234e38;
 
@@ -47,7 +50,8 @@ fn route(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents:
     }
 }
 
-// How many experts come before this one. Keys are whole numbers, so that the ranks are those of an order on every driver.
+// The number of experts that come before this one. Keys are integers, so every driver finds the
+// same order.
 fn rank(base: u32, expert: u32) -> u32 {
     let mine = vec2<u32>(order_key(bitcast<u32>(logits[base + expert])), expert);
     var before = 0u;

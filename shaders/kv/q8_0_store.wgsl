@@ -1,5 +1,5 @@
-// Writes 32 elements (those past the width are zero) of a row of a KV state of q8_0: scale = max |v| / 127, quant =
-// v / scale rounded half away from zero.
+// Writes 32 elements of a row of a KV state of q8_0: scale = max |v| / 127, quant = v / scale
+// rounded half away from zero. Elements past the width are zero.
 fn S_store32(row: u32, width: u32, block: u32, v: array<vec4<f32>, 8>) {
     let blocks = (width + 31u) / 32u;
     let start = row * ((9u * blocks + 3u) / 4u);
@@ -17,7 +17,7 @@ fn S_store32(row: u32, width: u32, block: u32, v: array<vec4<f32>, 8>) {
     S[start + (at >> 2u)][at & 3u] = bitcast<u32>(scale);
 }
 
-// Whether a quad's encoding depends on the largest magnitude `most` of its block of 32.
+// Whether the encoding of a quad depends on the largest magnitude `most` of its block of 32.
 const S_scaled = true;
 
 // Writes quad i of a row whose width is a multiple of 32.
@@ -33,14 +33,14 @@ fn S_store4(row: u32, width: u32, i: u32, v: vec4<f32>, most: f32) {
     }
 }
 
-// The quad as a reader finds it.
+// The quad as S_load4 reads it back.
 fn S_rounded(v: vec4<f32>, most: f32) -> vec4<f32> {
     let scale = most / 127.0;
     let q = v / select(scale, 1.0, scale == 0.0);
     return clamp(trunc(q + 0.5 * sign(q)), vec4<f32>(-128.0), vec4<f32>(127.0)) * scale;
 }
 
-// Writes elements 8 i .. 8 i + 7, likewise.
+// Writes elements 8 i .. 8 i + 7 in the same way.
 fn S_store8(row: u32, width: u32, i: u32, v: mat2x4<f32>, most: f32) {
     S_store4(row, width, 2u * i, v[0], most);
     S_store4(row, width, 2u * i + 1u, v[1], most);

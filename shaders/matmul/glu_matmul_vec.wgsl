@@ -1,6 +1,7 @@
-// y = w x of the 8 bits x of gelu(gate) * up[start..], which every workgroup makes for itself (acts_own.wgsl)
-// gate f32 [k], up f32 (start a multiple of 4), w [n, k] in a format with units, k a multiple of 32, y f32 [n]. `lanes` threads, a power of
-// two, for two rows of w.
+// y = w x, with x = gelu(gate) * up[start..] in 8 bits, which every workgroup makes for itself
+// (acts_own.wgsl)
+// gate f32 [k], up f32 (start a multiple of 4), w [n, k] in a format with units, k a multiple of
+// 32, y f32 [n]. `lanes` threads, a power of two, for two rows of w.
 struct Params { k: u32, n: u32, start: u32, lanes: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> gate: array<vec4<f32>>;
@@ -21,7 +22,7 @@ fn glu_matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
     let k = params.k;
     let lane = lid % lanes;
     let r = number * rows + 2u * (lid / lanes);
-    // A lane has a unit of either row at most: these are under way while the workgroup makes what they meet.
+    // A lane has at most one unit of each row. These units are loaded while the workgroup makes x.
     let units = k >> 5u;
     let unit = min(lane, units - 1u); //~ dropped: sign
     let first = w_unit(w_row(min(r, params.n - 1u), k), k, unit); //~ unowned: sign

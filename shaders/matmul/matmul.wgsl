@@ -1,6 +1,7 @@
 // y[t, row_base + r] = sum_k w[r, k] x[t, k] + bias[row_base + r]
-// x [T, k] f32, w [row_count, k] in any weight format, bias [n] f32 (if has_bias), y [T, n] f32. One workgroup makes a tile of 64 x 64 results:
-// it stages 64 rows of x and of w, 16 columns at a time, k-major, and every thread accumulates 4 x 4 of them.
+// x [T, k] f32, w [row_count, k] in any weight format, bias [n] f32 (if has_bias), y [T, n] f32.
+// One workgroup makes a tile of 64 x 64 results. It stages 64 rows of x and of w, 16 columns at a
+// time, k-major. Every thread accumulates 4 x 4 results.
 struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(2) var<storage, read> w: array<vec4<u32>>;
@@ -15,7 +16,7 @@ var<workgroup> ws: array<vec4<f32>, DEPTH * TILE / 4u>;
 @compute @workgroup_size(256)
 fn matmul(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let k = params.k;
-    // Staging: thread (row = lid / 4, quad = lid mod 4) loads four columns of one row of each operand.
+    // Staging: thread (row = lid / 4, quad = lid mod 4) loads four columns of a row per operand.
     let quad = lid & 3u;
     let row = lid >> 2u;
     let x_row = min(id.y * TILE + row, params.rows - 1u); //~ unowned: sign

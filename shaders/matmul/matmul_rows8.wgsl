@@ -1,7 +1,10 @@
-// y[t, row_base + r] = f[t] sum_k w[r, k] x[t, k] + bias[row_base + r], with f the factor of the norm that was left to the readers of x, or 1
-// x [rows, k] activations in 8 bits (pack_q8.wgsl), w [row_count, k] in a format with units, bias f32 (if has_bias), y [rows, n] f32. One
-// workgroup for `tile` (4 to 32) rows of w and STEPS of x (rows8_steps_*.wgsl): every lane keeps a block of 32 of each of these and meets
-// row after row of w with them, two or four at a time, so that activations are loaded once. Workgroups of the same w are neighbours.
+// y[t, row_base + r] = f[t] sum_k w[r, k] x[t, k] + bias[row_base + r], with f the factor of the
+// norm that readers of x apply, or 1
+// x [rows, k] activations in 8 bits (pack_q8.wgsl), w [row_count, k] in a format with units, bias
+// f32 (if has_bias), y [rows, n] f32. One workgroup for `tile` (4 to 32) rows of w and STEPS rows
+// of x (rows8_steps_*.wgsl). Every lane holds a block of 32 columns of each of its rows of x. It
+// multiplies them with row after row of w, two or four at a time, so activations are loaded once.
+// Workgroups of the same rows of w are neighbours.
 struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32, tile: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
@@ -9,9 +12,10 @@ struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bi
 @group(0) @binding(3) var<storage, read> bias: array<f32>;
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
 
-// Rows of weights per workgroup, at most.
+// Most rows of weights per workgroup.
 const MOST = 32u;
-// Whether rows of weights that neighbours share are met in pairs: registers do not suffice to load four ahead of eight rows of activations.
+// Whether rows of weights that neighbouring lanes share are taken in pairs instead of fours. With
+// eight rows of activations, too few registers are left to load four rows ahead.
 const PAIRS = STEPS == 8u;
 
 @compute @workgroup_size(WG)
@@ -38,7 +42,7 @@ fn matmul_rows8(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) e
         let held = held_load(t0, last, k, block, select(0u, lid & 1u, w_near), select(0.0, 1.0, first + lane < blocks)); //~ apart: mask
         rows8_add_share(first, held_share(held, w_near, lid), w_near, lid);
         for (var r = 0u; r < count; r += step) {
-            // The rows that come next, or the first ones with the blocks that come next.
+            // Loads the next rows, or the first rows of the next blocks.
             let ends = r + step >= count;
             let next = r0 + select(r + step, 0u, ends);
             let there = select(block, min(first + WG + lane, blocks - 1u), ends); //~ apart

@@ -1,6 +1,8 @@
-// packed[t] = 8 bits of activation(f[t] gate x[t]) * (f[t] up x[t]), with f the factor of the norm that was left to the readers of x, or 1
-// x [rows, k] and packed [rows, n] activations in 8 bits (pack_q8.wgsl), gate, up [n, k] in one format with units, n a multiple of 32;
-// activation is silu or gelu (tanh form). One workgroup for 32 rows of each weight and STEPS of x, as matmul_rows8.wgsl has them.
+// packed[t] = activation(f[t] gate x[t]) * (f[t] up x[t]) in 8 bits, with f the factor of the norm
+// that readers of x apply, or 1
+// x [rows, k] and packed [rows, n] activations in 8 bits (pack_q8.wgsl), gate, up [n, k] in one
+// format with units, n a multiple of 32; activation is silu or gelu (tanh form). One workgroup for
+// 32 rows of each weight and STEPS rows of x, as in matmul_rows8.wgsl.
 struct Params { k: u32, n: u32, rows: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
@@ -8,11 +10,11 @@ struct Params { k: u32, n: u32, rows: u32, exchange: u32 }
 @group(0) @binding(3) var<storage, read> up: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read_write> packed: array<u32>;
 
-// Blocks of 32 columns at once.
+// Threads; also the blocks of 32 columns that a workgroup has at a time.
 const WG = 128u;
-// Rows of the two weights per workgroup.
+// Rows of both weights per workgroup.
 const MOST = 64u;
-// Rows of weights are met four at a time.
+// Rows of weights are always taken four at a time.
 const PAIRS = false;
 
 @compute @workgroup_size(WG)
@@ -27,7 +29,7 @@ fn matmul_rows8_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
     let k = params.k;
     let blocks = k >> 5u;
     let last = params.rows - 1u - t0;
-    // Always 32; drivers that knew would repeat the loops' bodies.
+    // Always 32. A driver that knew this would unroll the loops.
     let count = min(32u, params.n - r0); //~ never: sign
     let final_row = params.n - 1u; //~ unowned: sign
     let lane = gate_lane(lid);

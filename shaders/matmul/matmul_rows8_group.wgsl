@@ -1,7 +1,9 @@
-// y_a = f[t] a x[t] + bias_a, y_b = f[t] b x[t] + bias_b, y_c = f[t] c x[t] + bias_c, with f the factor of the norm that was left to the readers
-// of x, or 1; as matmul_rows8.wgsl for weights of their own formats, each of as many workgroups as it needs.
-// x [rows, k] activations in 8 bits (pack_q8.wgsl), a [rows_a, k], b [rows_b, k], c [rows_c, k] in formats with units, biases f32 (if biases has
-// their bit, a lowest), y [rows, rows_a | rows_b | rows_c] f32.
+// y_a = f[t] a x[t] + bias_a, y_b = f[t] b x[t] + bias_b, y_c = f[t] c x[t] + bias_c, with f the
+// factor of the norm that readers of x apply, or 1
+// x [rows, k] activations in 8 bits (pack_q8.wgsl), a [rows_a, k], b [rows_b, k], c [rows_c, k] in
+// formats with units, biases f32 (if `biases` has their bit, a lowest), y [rows, rows_a | rows_b |
+// rows_c] f32. Works like matmul_rows8.wgsl. Each weight has a format of its own and as many
+// workgroups as it needs.
 struct Params { k: u32, rows: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, tile: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
@@ -15,11 +17,12 @@ struct Params { k: u32, rows: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases
 @group(0) @binding(9) var<storage, read_write> yb: array<f32>;
 @group(0) @binding(10) var<storage, read_write> yc: array<f32>;
 
-// Blocks of 32 columns at once.
+// Threads; also the blocks of 32 columns that a workgroup has at a time.
 const WG = 128u;
-// Rows of weights per workgroup, at most.
+// Most rows of weights per workgroup.
 const MOST = 32u;
-// Whether rows of weights that neighbours share are met in pairs: registers do not suffice to load four ahead of eight rows of activations.
+// Whether rows of weights that neighbouring lanes share are taken in pairs instead of fours. With
+// eight rows of activations, too few registers are left to load four rows ahead.
 const PAIRS = STEPS == 8u;
 
 @compute @workgroup_size(WG)
@@ -54,7 +57,7 @@ fn matmul_rows8_group(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgro
             let held = held_load(t0, last, k, block, select(0u, lid & 1u, wa_near), select(0.0, 1.0, first + lane < blocks));
             rows8_add_share(first, held_share(held, wa_near, lid), wa_near, lid);
             for (var r = 0u; r < count; r += step) { //~ never: comparison
-                // The rows that come next, or the first ones with the blocks that come next.
+                // Loads the next rows, or the first rows of the next blocks.
                 let ends = r + step >= count;
                 let next = r0 + select(r + step, 0u, ends);
                 let there = select(block, min(first + WG + lane, blocks - 1u), ends); //~ apart
@@ -87,7 +90,7 @@ fn matmul_rows8_group(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgro
             let held = held_load(t0, last, k, block, select(0u, lid & 1u, wb_near), select(0.0, 1.0, first + lane < blocks));
             rows8_add_share(first, held_share(held, wb_near, lid), wb_near, lid);
             for (var r = 0u; r < count; r += step) { //~ never: comparison
-                // The rows that come next, or the first ones with the blocks that come next.
+                // Loads the next rows, or the first rows of the next blocks.
                 let ends = r + step >= count;
                 let next = r0 + select(r + step, 0u, ends);
                 let there = select(block, min(first + WG + lane, blocks - 1u), ends); //~ apart
@@ -120,7 +123,7 @@ fn matmul_rows8_group(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgro
             let held = held_load(t0, last, k, block, select(0u, lid & 1u, wc_near), select(0.0, 1.0, first + lane < blocks));
             rows8_add_share(first, held_share(held, wc_near, lid), wc_near, lid);
             for (var r = 0u; r < count; r += step) { //~ never: comparison
-                // The rows that come next, or the first ones with the blocks that come next.
+                // Loads the next rows, or the first rows of the next blocks.
                 let ends = r + step >= count;
                 let next = r0 + select(r + step, 0u, ends);
                 let there = select(block, min(first + WG + lane, blocks - 1u), ends); //~ apart

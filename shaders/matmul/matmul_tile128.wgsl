@@ -1,8 +1,11 @@
-// y[t, row_base + r] = sum_k w[r, k] x[t, k] + bias[row_base + r], through cooperative matrices of f16 with f32 sums
-// x [rows, k] f16 divided by scales [rows] f32 (pack_f16.wgsl), w [row_count, k], k a multiple of 32, bias f32 (if has_bias), y [rows, n] f32.
-// One workgroup makes 128 x 128 results: it loads 32 columns of both operands while its four subgroups multiply the 32 before them, each
-// 64 x 64 results in 4 x 4 matrices; tile128_quads.wgsl and tile128_groups.wgsl dequantize, tile128_end.wgsl or tile128_end_quads.wgsl binds bias and y and
-// writes. The matrices are variables because arrays of them would leave registers.
+// y[t, row_base + r] = sum_k w[r, k] x[t, k] + bias[row_base + r], with cooperative matrices of f16
+// and f32 sums
+// x [rows, k] f16 divided by scales [rows] f32 (pack_f16.wgsl), w [row_count, k], k a multiple of
+// 32, bias f32 (if has_bias), y [rows, n] f32. One workgroup makes 128 x 128 results. It loads 32
+// columns of both operands while its four subgroups multiply the 32 columns before them. Each
+// subgroup makes 64 x 64 results in 4 x 4 matrices. tile128_quads.wgsl and tile128_groups.wgsl
+// dequantize. tile128_end.wgsl or tile128_end_quads.wgsl binds bias and y and writes the results.
+// Each matrix is a variable, because an array of matrices would not stay in registers.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 }
@@ -14,7 +17,7 @@ struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bi
 const TILE = 128u;
 const DEPTH = 32u;
 const QUADS = DEPTH / 4u;
-// Rows of the tiles are padded so that they start on different banks; in vectors of four.
+// Row pitch of the tiles in vectors of four, padded so that rows start on different banks.
 const PITCH = QUADS + 2u;
 var<workgroup> xs: array<vec4<f16>, TILE * PITCH>;
 var<workgroup> ws: array<vec4<f16>, TILE * PITCH>;

@@ -1,8 +1,12 @@
-// halves[t, r] = activation(sum_k w[r, k] x[t, k]) sum_k up[r, k] x[t, k] / tops[t, r / 32] in f16, through cooperative matrices of f16
-// x [rows, k] f16 divided by scales [rows] f32 (pack_f16.wgsl), w, up [n, k] of one format with units, k a multiple of 32 and n of 64, tops
-// [rows, n / 32] f32, halves [rows, n / 2] words. activation is silu or gelu (tanh form). As matmul_tile128.wgsl, whose 128 columns are here 64 of
-// either weight: a subgroup makes 64 rows of 32 of each, so that its registers hold what belongs together. No workgroup knows the largest of a
-// row, hence a power of two for every 32 columns, 0 where all are 0; few differ within a row, and level_f16.wgsl makes them one.
+// halves[t, r] = activation(sum_k w[r, k] x[t, k]) sum_k up[r, k] x[t, k] / tops[t, r / 32] in f16,
+// with cooperative matrices of f16
+// x [rows, k] f16 divided by scales [rows] f32 (pack_f16.wgsl), w, up [n, k] of one format with
+// units, k a multiple of 32 and n of 64, tops [rows, n / 32] f32, halves [rows, n / 2] words.
+// activation is silu or gelu (tanh form). Works like matmul_tile128.wgsl, but the 128 columns are
+// 64 of each weight. A subgroup makes 64 rows by 32 columns of each weight, so its registers hold
+// both products of a result. No workgroup knows the largest element of a row. Therefore every 32
+// columns have a power of two as their scale, 0 where all are 0. Few scales differ within a row;
+// level_f16.wgsl brings them to one.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, n: u32, rows: u32 }
@@ -18,14 +22,14 @@ const TILE = 128u;
 const COLUMNS = TILE / 2u;
 const DEPTH = 32u;
 const QUADS = DEPTH / 4u;
-// Rows of the tiles are padded so that they start on different banks; in vectors of four.
+// Row pitch of the tiles in vectors of four, padded so that rows start on different banks.
 const PITCH = QUADS + 2u;
 var<workgroup> xs: array<vec4<f16>, TILE * PITCH>;
 var<workgroup> ws: array<vec4<f16>, TILE * PITCH>;
 // 16 x 16 results of each subgroup.
 var<workgroup> ys: array<f32, 1024>;
 
-// The upper half of the workgroup reads `up`, whose rows start where those of w do.
+// The upper half of the workgroup reads `up`. Its rows start at the same places as the rows of w.
 fn ahead_load(row: u32, k: u32, k0: u32, lid: u32) -> Ahead {
     if (lid >= COLUMNS) {
         return up_raw(row, k, k0 >> 4u);
@@ -37,7 +41,8 @@ fn result_quad(at: u32) -> vec4<f32> {
     return vec4<f32>(ys[at], ys[at + 1u], ys[at + 2u], ys[at + 3u]);
 }
 
-// A lane's quads of the 16 x 16 results that its subgroup left at ys[base..]: of rows lane / 4 and 8 more.
+// A lane's two quads of the 16 x 16 results that its subgroup left at ys[base..]: in row lane / 4
+// and in the row 8 further.
 fn taken(base: u32, lane: u32) -> mat2x4<f32> {
     workgroupBarrier(); //~ unseen: barrier dropped
     let quads = mat2x4<f32>(result_quad(base + 4u * lane), result_quad(base + 128u + 4u * lane));
@@ -49,7 +54,8 @@ fn gated(gate: mat2x4<f32>, of_up: mat2x4<f32>, scale: vec2<f32>) -> mat2x4<f32>
     return mat2x4<f32>(activation(gate[0] * scale.x) * (of_up[0] * scale.x), activation(gate[1] * scale.y) * (of_up[1] * scale.y));
 }
 
-// Writes the quads at columns r and r + 16 of row t, of which a lane and its three neighbours have all 32.
+// Writes the quads at columns r and r + 16 of row t. A lane and its three neighbours have all 32
+// columns.
 fn finish(t: u32, r: u32, lane: u32, first: vec4<f32>, second: vec4<f32>) {
     let each = max(abs(first), abs(second));
     var most = max(max(each.x, each.y), max(each.z, each.w));

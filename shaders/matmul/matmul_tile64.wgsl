@@ -1,8 +1,11 @@
-// y[t, row_base + r] = sum_k w[r, k] x[t, k] + bias[row_base + r] for up to 64 rows of x, through cooperative matrices of f16 with f32 sums
-// x [k / 16, 16 BANDS, 16] f16, 16 columns of all rows together, divided by scales [rows] f32 (pack_f16.wgsl), w [row_count, k] in a format with
-// units, k a multiple of 32, bias f32 (if has_bias), y [rows, n] f32. One workgroup makes 16 BANDS x 16 GROUPS results: each of its PARTS
-// subgroups takes every PARTS-th 4 units of the rows of w, a unit of two rows of each group per thread, and
-// stages half of them at a time, group after group, so that fragments of x are loaded once for all groups. Sums of subgroups are added at the end.
+// y[t, row_base + r] = sum_k w[r, k] x[t, k] + bias[row_base + r] for up to 64 rows of x, with
+// cooperative matrices of f16 and f32 sums
+// x [k / 16, 16 BANDS, 16] f16, 16 columns of all rows together, divided by scales [rows] f32
+// (pack_f16.wgsl), w [row_count, k] in a format with units, k a multiple of 32, bias f32 (if
+// has_bias), y [rows, n] f32. One workgroup makes 16 BANDS x 16 GROUPS results. Each of its PARTS
+// subgroups takes every PARTS-th 4 units of the rows of w; a thread has a unit of two rows of each
+// group. The subgroup stages half of them at a time, group after group, so fragments of x are
+// loaded once for all groups. Sums of subgroups are added at the end.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 }

@@ -1,6 +1,8 @@
-// y[t, r] = sum_k w[r, k] x[t, k] + bias[r], other_y[t, r] = sum_k other[r, k] x[t, k] + other_bias[r]: two of matmul_tile64.wgsl in one kernel
-// Operands as there, of two weights [n, k] and [other_n, k] of one format; a bit of `biases` for each bias. Workgroups past the tiles of the first
-// weight have those of the second.
+// y[t, r] = sum_k w[r, k] x[t, k] + bias[r], other_y[t, r] = sum_k other[r, k] x[t, k] +
+// other_bias[r]: two products of matmul_tile64.wgsl in one kernel
+// The operands are as there, with two weights [n, k] and [other_n, k] of one format, and a bit of
+// `biases` for each bias. Workgroups past the tiles of the first weight have the tiles of the
+// second.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, rows: u32, n: u32, other_n: u32, biases: u32 }
@@ -18,7 +20,7 @@ fn rows_of(which: u32) -> u32 {
     return select(params.n, params.other_n, which == 1u);
 }
 
-// Rows of one format and one length begin at the same places.
+// Rows of one format and one length start at the same places.
 fn w_four_of(rows: vec4<u32>, k: u32, unit: u32, which: u32) -> w_Four {
     if (which == 1u) {
         return w_Four(other_held(rows.x, k, unit), other_held(rows.y, k, unit), other_held(rows.z, k, unit), other_held(rows.w, k, unit));

@@ -1,6 +1,8 @@
-// y[t, r] = sum_k w[r, k] x[t, k] + bias[r], other_y and third_y likewise: three of matmul_tile64.wgsl in one kernel
-// Operands as there, of weights [n, k] and [other_n, k] of one format, and [third_n, k] of a format of its own; a bit of `biases` for each bias, the
-// lowest that of the first. Workgroups past the tiles of one weight have those of the next.
+// y[t, r] = sum_k w[r, k] x[t, k] + bias[r], other_y and third_y likewise: three products of
+// matmul_tile64.wgsl in one kernel
+// The operands are as there, with weights [n, k] and [other_n, k] of one format, and [third_n, k]
+// of a format of its own. `biases` has a bit for each bias, the lowest for the first weight.
+// Workgroups past the tiles of one weight have the tiles of the next.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, rows: u32, n: u32, other_n: u32, third_n: u32, biases: u32 }
@@ -21,7 +23,7 @@ fn rows_of(which: u32) -> u32 {
     return select(select(params.n, params.other_n, which == 1u), params.third_n, which == 2u);
 }
 
-// Rows of one format and one length begin at the same places.
+// Rows of one format and one length start at the same places.
 fn w_four_of(rows: vec4<u32>, k: u32, unit: u32, which: u32) -> w_Four {
     if (which == 1u) {
         return w_Four(other_held(rows.x, k, unit), other_held(rows.y, k, unit), other_held(rows.z, k, unit), other_held(rows.w, k, unit));

@@ -1,6 +1,7 @@
 // y[row_base + r] = sum_k w[r, k] x[k] + bias[row_base + r]
-// x [k] f32, w [row_count, k] in any weight format, bias f32 (if has_bias), y f32. One workgroup for WEIGHT_ROWS rows of w: its threads walk the
-// rows four elements at a time, so that neighbours read neighbouring words, and one reduction ends all rows.
+// x [k] f32, w [row_count, k] in any weight format, bias f32 (if has_bias), y f32. One workgroup
+// for WEIGHT_ROWS rows of w. Its threads walk the rows four elements at a time, so neighbours read
+// neighbouring words. One reduction at the end sums all rows.
 struct Params { k: u32, row_base: u32, row_count: u32, has_bias: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(2) var<storage, read> w: array<vec4<u32>>;

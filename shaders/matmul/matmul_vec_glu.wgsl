@@ -1,7 +1,7 @@
-// packed = 8 bits of activation(f gate x) * (f up x)   (pack_q8.wgsl has the layout), with f the factor of the norm that was left to the
-// readers of x, or 1; activation is silu or gelu (tanh form)
-// x one row of activations in 8 bits, gate, up [n, k] in one format with units, n a multiple of 32. One workgroup for a block of 32 results:
-// 16 lanes for two rows of either weight.
+// packed = activation(f gate x) * (f up x) in 8 bits (layout: pack_q8.wgsl), with f the factor of
+// the norm that readers of x apply, or 1; activation is silu or gelu (tanh form)
+// x one row of activations in 8 bits, gate, up [n, k] in one format with units, n a multiple of 32.
+// One workgroup for a block of 32 results: 16 lanes for two rows of each weight.
 struct Params { k: u32, n: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;

@@ -1,6 +1,8 @@
-// y_a = f a x + bias_a, y_b = f b x + bias_b, y_c = f c x + bias_c, with f the factor of the norm that was left to the readers of x, or 1
-// x one row of activations in 8 bits (pack_q8.wgsl), a [rows_a, k], b [rows_b, k], c [rows_c, k] in formats with units, biases f32 (if
-// biases has their bit, a lowest), y f32. One workgroup of 32 lanes for two rows of one of the weights.
+// y_a = f a x + bias_a, y_b = f b x + bias_b, y_c = f c x + bias_c, with f the factor of the norm
+// that readers of x apply, or 1
+// x one row of activations in 8 bits (pack_q8.wgsl), a [rows_a, k], b [rows_b, k], c [rows_c, k] in
+// formats with units, biases f32 (if `biases` has their bit, a lowest), y f32. One workgroup of 32
+// lanes for two rows of one of the weights.
 struct Params { k: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;

@@ -1,7 +1,8 @@
-// h = a + f w x;   packed = 8 bits of h u   (pack_q8.wgsl has the layout), with the shares of its norm (norm_pack_q8.wgsl), and with f the factor of
-// the norm that was left to the readers of x, or 1
-// x one row of activations in 8 bits, w [n, k] in a format with units, n a multiple of 32, a, h f32 [n], u [n] f32 (not read when has_weight = 0).
-// One workgroup of WG threads for a block of 32 results: PARTS times 32 lanes for two rows.
+// h = a + f w x; packed = h u in 8 bits (layout: pack_q8.wgsl), with the shares of its norm
+// (norm_pack_q8.wgsl), and with f the factor of the norm that readers of x apply, or 1
+// x one row of activations in 8 bits, w [n, k] in a format with units, n a multiple of 32, a, h f32
+// [n], u [n] f32 (not read when has_weight = 0). One workgroup of WG threads for a block of 32
+// results: PARTS times 32 lanes for two rows.
 struct Params { k: u32, n: u32, has_weight: u32, exchange: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
@@ -13,7 +14,7 @@ struct Params { k: u32, n: u32, has_weight: u32, exchange: u32, eps: f32 }
 
 const LANES = 32u;
 const QUARTER = LANES / 4u;
-// Of a pair and its part: the sums of both rows, and of the shares.
+// For each pair of rows and part: the sums of both rows, and of the shares.
 var<workgroup> parts: array<vec4<f32>, 16u * PARTS>;
 
 @compute @workgroup_size(WG)
@@ -32,7 +33,8 @@ fn matmul_vec_norm(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     for (var j = part % PARTS * LANES + lane; j < w_steps(k); j += PARTS * LANES) {
         sums += w_step(first, second, k, j);
     }
-    // What the first eight threads need at the end is under way while the sums are made; before the loop it would hold registers that this needs.
+    // The first eight threads load here what they add at the end, so that the loads overlap the
+    // sums. Loads before the loop would take registers from the loop.
     let inside = lid < 8u; //~ race: comparison, off by one
     let at = 8u * number + min(lid, 7u); //~ dropped: off by one
     var added = vec4<f32>(0.0);

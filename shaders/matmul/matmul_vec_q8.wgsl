@@ -1,6 +1,7 @@
-// y[row_base + r] = f sum_k w[r, k] x[k] + bias[row_base + r], with f the factor of the norm that was left to the readers of x, or 1
-// x one row of activations in 8 bits (pack_q8.wgsl), w [row_count, k] in a format with units, bias f32 (if has_bias), y f32. One workgroup
-// of WG lanes for two rows of w.
+// y[row_base + r] = f sum_k w[r, k] x[k] + bias[row_base + r], with f the factor of the norm that
+// readers of x apply, or 1
+// x one row of activations in 8 bits (pack_q8.wgsl), w [row_count, k] in a format with units, bias
+// f32 (if has_bias), y f32. One workgroup of WG lanes for two rows of w.
 struct Params { k: u32, row_base: u32, row_count: u32, has_bias: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
@@ -12,7 +13,7 @@ const WEIGHT_ROWS = 2u;
 const LANES = 32u;
 const QUARTER = LANES / 4u;
 const PARTS = WG / LANES;
-// Of every 32 lanes: the sums of both rows, and of the shares twice.
+// For every 32 lanes: the sums of both rows, and the sum of the shares, which is stored twice.
 var<workgroup> parts: array<f32, 4u * PARTS>;
 
 @compute @workgroup_size(WG)
@@ -28,7 +29,7 @@ fn matmul_vec_q8(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
     for (var j = lid; j < w_steps(k); j += WG) {
         sums += w_step(first, second, k, j);
     }
-    // What is added is under way while the sums are made.
+    // The bias is loaded while the sums are made.
     let at = params.row_base + r + lid;
     let inside = lid < WEIGHT_ROWS && r + lid < params.row_count; //~ race: comparison
     var added = 0.0;

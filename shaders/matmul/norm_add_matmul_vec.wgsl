@@ -1,6 +1,7 @@
-// y_a = f a x, y_b = f b x, y_c = f c x of a row x that is made here (acts_norm_add.wgsl), with f the factor of the norm that was left to the readers of x,
-// or 1
-// wa [rows_a, k], wb [rows_b, k], wc [rows_c, k] in formats with units, y f32. One workgroup for 16 rows of one of the weights, 32 lanes for two.
+// y_a = f a x, y_b = f b x, y_c = f c x of a row x that this kernel makes (acts_norm_add.wgsl),
+// with f the factor of the norm that readers of x apply, or 1
+// wa [rows_a, k], wb [rows_b, k], wc [rows_c, k] in formats with units, y f32. One workgroup for 16
+// rows of one of the weights, 32 lanes for two rows.
 struct Params { k: u32, rows_a: u32, rows_b: u32, rows_c: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, exchange: u32, eps: f32, next_eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(7) var<storage, read> wa: array<vec4<u32>>;

@@ -1,7 +1,8 @@
-// packed = 8 bits of gelu(f gate x) * (f up x)   (pack_q8.wgsl has the layout) of a row x that is made here (acts_norm_add.wgsl), with f the factor of the
-// norm that was left to the readers of x, or 1
-// gate, up [n, k] in one format with units, n a multiple of 32. One workgroup for 64 results, 8 lanes for a row of either weight: rows are short, so that
-// more lanes would spend their time on sums.
+// packed = gelu(f gate x) * (f up x) in 8 bits (layout: pack_q8.wgsl) of a row x that this kernel
+// makes (acts_norm_add.wgsl), with f the factor of the norm that readers of x apply, or 1
+// gate, up [n, k] in one format with units, n a multiple of 32. One workgroup for 64 results, 8
+// lanes for a row of each weight. Rows are short, so more lanes would spend their time on the
+// reduction.
 struct Params { k: u32, n: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, exchange: u32, eps: f32, next_eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(7) var<storage, read> gate: array<vec4<u32>>;
@@ -10,7 +11,7 @@ struct Params { k: u32, n: u32, has_weight: u32, has_factor: u32, pack: u32, has
 
 const WG = 512u;
 const LANES = 8u;
-// Rows of either weight, and their quads, that a workgroup takes.
+// Rows of each weight, and quads of these rows, per workgroup.
 const WEIGHT_ROWS = WG / LANES;
 const QUADS = WEIGHT_ROWS / 4u;
 var<workgroup> block: array<vec4<f32>, QUADS>;
@@ -25,12 +26,13 @@ fn norm_add_matmul_vec_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
     let k = params.k;
     let lane = lid % LANES;
     let local = lid / LANES;
-    // Lanes past the last row repeat it.
+    // Lanes past the last row read it again.
     let r = min(number * WEIGHT_ROWS + local, params.n - 1u); //~ unowned: sign
     let of_gate = gate_row(r, k);
     let of_up = up_row(r, k);
     var sums = vec3<f32>(0.0);
-    // extents.z is 1, which no driver knows: it would write the steps one after the other, and read their code from memory in every layer.
+    // extents.z is 1, but drivers do not know that, so they do not unroll the loop. They would read
+    // the code of the unrolled steps from memory in every layer.
     for (var j = lane; j < gate_steps(k); j += LANES * extents.z) {
         let gated = gate_step(of_gate, of_gate, k, j);
         sums += vec3<f32>(gated.x, up_step(of_up, of_up, k, j).x, gated.z); //~ alike: component

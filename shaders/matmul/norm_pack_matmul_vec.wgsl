@@ -1,6 +1,7 @@
-// y_a = f a x + bias_a, y_b = f b x + bias_b, y_c = f c x + bias_c of a normed row x that is made here (acts_norm.wgsl), with f the norm's factor
-// a [rows_a, k], b [rows_b, k], c [rows_c, k] in formats with units, biases f32 (if biases has their bit, a lowest), y f32. One workgroup for 16
-// rows of one of the weights, 32 lanes each.
+// y_a = f a x + bias_a, y_b = f b x + bias_b, y_c = f c x + bias_c of a normed row x that this
+// kernel makes (acts_norm.wgsl), with f the norm's factor
+// a [rows_a, k], b [rows_b, k], c [rows_c, k] in formats with units, biases f32 (if `biases` has
+// their bit, a lowest), y f32. One workgroup for 16 rows of one of the weights, 32 lanes each.
 struct Params { k: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(3) var<storage, read> wa: array<vec4<u32>>;
@@ -29,7 +30,7 @@ fn norm_pack_matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     acts_make(lid);
     let lane = lid % LANES;
     let local = lid / LANES;
-    // A row twice is loaded and multiplied once.
+    // The steps take two rows. Given the same row twice, they load and multiply it once.
     var sums = vec2<f32>(0.0);
     if (number < before_b) {
         let row = wa_row(min(WEIGHT_ROWS * number + local, params.rows_a - 1u), k); //~ unowned: sign

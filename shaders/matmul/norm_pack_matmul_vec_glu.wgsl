@@ -1,6 +1,8 @@
-// packed = 8 bits of activation(f gate x) * (f up x)   (pack_q8.wgsl has the layout) of a normed row x that is made here (acts_norm.wgsl), with f the
-// norm's factor; activation is silu or gelu (tanh form)
-// gate, up [n, k] in one format with units, k of 1024 at most, n a multiple of 32. One workgroup for a block of 32 results: 32 lanes for two rows of either weight.
+// packed = activation(f gate x) * (f up x) in 8 bits (layout: pack_q8.wgsl) of a normed row x that
+// this kernel makes (acts_norm.wgsl), with f the norm's factor; activation is silu or gelu (tanh
+// form)
+// gate, up [n, k] in one format with units, k at most 1024, n a multiple of 32. One workgroup for a
+// block of 32 results: 32 lanes for two rows of each weight.
 struct Params { k: u32, n: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(3) var<storage, read> gate: array<vec4<u32>>;
@@ -22,7 +24,7 @@ fn norm_pack_matmul_vec_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_w
     let lane = lid % LANES;
     let local = 2u * (lid / LANES);
     let r = 32u * number + local;
-    // A lane has a unit of every row at most: these are under way while the workgroup packs what they meet.
+    // A lane has at most one unit of each row. These units are loaded while the workgroup packs x.
     let units = k >> 5u;
     let inside = lane < units;
     let j = min(lane, units - 1u); //~ dropped: sign

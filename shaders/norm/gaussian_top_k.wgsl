@@ -1,6 +1,8 @@
-// y[r, d] = max(x[r, d] - (mean_r + multiplier * deviation_r), 0), the deviation over dim, not dim - 1
-// x, y [rows, dim] f32: keeps what would be the largest share of a normal distribution (Gemma 3n's activation sparsity, as in
-// Hugging Face's Gemma3nTextMLP). One workgroup per row: mean, then deviation from it, then differences.
+// y[r, d] = max(x[r, d] - (mean_r + multiplier * deviation_r), 0), with the deviation over dim, not
+// dim - 1
+// x, y [rows, dim] f32. In a normal distribution this keeps a fixed share of largest elements
+// (Gemma 3n's activation sparsity, as in Hugging Face's Gemma3nTextMLP). One workgroup per row:
+// mean, then deviation from it, then differences.
 struct Params { dim: u32, rows: u32, multiplier: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

@@ -25,7 +25,8 @@ fn log_softmax(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) ex
         sum += exp(x[base + d] - largest);
     }
     let total = reduce_add(sum, lid);
-    // WGSL bounds the error of log near 1 only absolutely; a row with one element that counts is exactly certain.
+    // WGSL bounds only the absolute error of log near 1. With total <= 1 one element has all the
+    // probability, and its logarithm is exactly 0.
     let log_total = select(log(total), 0.0, total <= 1.0);
     for (var d = lid; d < params.dim; d += WG) {
         y[base + d] = (x[base + d] - largest) - log_total;

@@ -1,6 +1,6 @@
 // y[r, d] = x[r, d] * sqrt(mean_d like[r, d]^2 / max(mean_d x[r, d]^2, least))
-// x, like, y [rows, dim] f32: x in the size of another tensor, row by row (the magnitudes of Gemma 3n's AltUp streams).
-// One workgroup per row.
+// x, like, y [rows, dim] f32: scales each row of x to the size of the same row of `like` (the
+// magnitudes of Gemma 3n's AltUp streams). One workgroup per row.
 struct Params { dim: u32, rows: u32, least: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

@@ -1,6 +1,7 @@
 // h[r] = scale s (a[r] + b[r, d] / sqrt(mean_d b[r, d]^2 + eps) * w[d])
-// a, b, h [rows, dim] f32, w [dim] f32 (not read when has_weight = 0), s one f32 (1 when has_factor = 0), dim a multiple of 4. One workgroup per
-// row, four elements per thread at a time; rows of up to 4096 stay in registers, longer ones are read again.
+// a, b, h [rows, dim] f32, w [dim] f32 (not read when has_weight = 0), s one f32 (1 when has_factor
+// = 0), dim a multiple of 4. One workgroup per row, four elements per thread at a time. Rows of up
+// to 4096 elements stay in registers; longer rows are read again.
 struct Params { dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32, scale: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> a: array<vec4<f32>>;
@@ -15,7 +16,8 @@ fn own(base: u32, quad: u32, quads: u32) -> vec4<f32> {
     return select(vec4<f32>(0.0), b[base + min(quad, quads - 1u)], quad < quads); //~ dropped: sign
 }
 
-// What a quad meets: what is added to it, its weight, and that of what comes then.
+// Operands of a quad: `a` is added to it, `w` is its weight, `u` is the weight of the norm that
+// follows.
 struct Beside { a: vec4<f32>, w: vec4<f32>, u: vec4<f32> }
 
 fn beside(row: u32, quad: u32, quads: u32) -> Beside {
@@ -48,12 +50,12 @@ fn norm_add(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exten
     if (params.has_factor == 1u) {
         factor *= s[0];
     }
-    // By name: an array in a loop would leave registers.
+    // One variable per quad: an array that a loop indexes would not stay in registers.
     let v0 = own(base, lid, quads);
     let v1 = own(base, WG + lid, quads);
     let v2 = own(base, 2u * WG + lid, quads);
     let v3 = own(base, 3u * WG + lid, quads);
-    // Under way while the row is summed.
+    // Loaded while the row is summed.
     let near0 = beside(row, lid, quads);
     let near1 = beside(row, WG + lid, quads);
     var sums = squares4(squares4(squares4(squares4(vec2<f32>(0.0), v0), v1), v2), v3);

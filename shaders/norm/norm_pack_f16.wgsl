@@ -1,7 +1,9 @@
-// h[t] = a[t] + b[t];   scales[t], halves[t] = h[t, d] / sqrt(mean_d h[t, d]^2 + eps) w[d] in f16, as pack_f16.wgsl packs rows
-// a, b, h [rows, dim] f32 (b and h not touched when has_add = 0), w [dim] f32 (not read when has_weight = 0), dim a multiple of 4, scales [rows]
-// f32, halves in the order of its pitches. Rows are reckoned 2^-32 times their size, so that squares do not overflow. One workgroup per row,
-// whose threads hold two quads of it each; those past that are made twice.
+// h[t] = a[t] + b[t]; scales[t], halves[t] = h[t, d] / sqrt(mean_d h[t, d]^2 + eps) w[d] in f16,
+// packed as in pack_f16.wgsl
+// a, b, h [rows, dim] f32 (b and h not touched when has_add = 0), w [dim] f32 (not read when
+// has_weight = 0), dim a multiple of 4, scales [rows] f32, halves in the order of its pitches. Rows
+// are computed at 2^-32 times their size, so squares do not overflow. One workgroup per row. A
+// thread holds two quads of the row and computes further quads twice.
 struct Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32, has_add: u32, has_weight: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> a: array<vec4<f32>>;
@@ -46,8 +48,9 @@ fn norm_pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
         return;
     }
     let quads = params.dim >> 2u;
-    // All loads before the stores, which they would wait for; threads past the end read its last quad again. Where params are constants, rows of two
-    // quads per thread have no such threads, and no loops.
+    // All loads come before the stores, because a load after a store would wait for it. Threads
+    // past the end read the last quad again. Where params are constants, rows of two quads per
+    // thread have no such threads and no loops.
     let full = quads >= 2u * WG; //~ meet: comparison, off by one
     let has_near = full || lid < quads;
     let has_far = full || lid + WG < quads;

@@ -1,7 +1,8 @@
-// h[r] = a[r] + b[r];   packed[r] = 8 bits of h[r, d] w[d]   (pack_q8.wgsl has the layout), with the share of every block in
-// s = 2^-64 (mean_d h[r, d]^2 + eps): readers divide by sqrt(2^64 s), so that no row has to be summed before it is packed
-// a, b, h [rows, dim] f32 (b and h not touched when has_add = 0), w [dim] f32 (not read when has_weight = 0), dim a multiple of 32.
-// One thread per four elements.
+// h[r] = a[r] + b[r]; packed[r] = h[r, d] w[d] in 8 bits (layout: pack_q8.wgsl), with the share of
+// every block in s = 2^-64 (mean_d h[r, d]^2 + eps)
+// Readers divide by sqrt(2^64 s), so no row has to be summed before it is packed. a, b, h [rows,
+// dim] f32 (b and h not touched when has_add = 0), w [dim] f32 (not read when has_weight = 0), dim
+// a multiple of 32. One thread per four elements.
 struct Params { dim: u32, rows: u32, has_add: u32, has_weight: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> a: array<vec4<f32>>;

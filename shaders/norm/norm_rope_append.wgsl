@@ -1,7 +1,10 @@
-// k_state[slot(t)] = rope(norm(k[t])), v_state[slot(t)] = norm(v[t]), with slot(t) = sequences[t] * capacity + positions[t] mod capacity
-// k, v [rows, heads, head_dim] f32, head_dim a multiple of 32, at most 512; norms as in norm_rope.wgsl, of k with the weight w (if norm_k), of v
-// without one (if norm_v); table [rows, dim / 2, 2] f32, dim a multiple of 8; positions, sequences [rows] u32; states in any KV type.
-// `lanes` threads for each head of k and of v, as in norm_rope.wgsl, and whole workgroups for each row.
+// k_state[slot(t)] = rope(norm(k[t])), v_state[slot(t)] = norm(v[t]), with slot(t) = sequences[t] *
+// capacity + positions[t] mod capacity
+// k, v [rows, heads, head_dim] f32, head_dim a multiple of 32, at most 512; norms as in
+// norm_rope.wgsl, of k with the weight w (if norm_k), of v without a weight (if norm_v); table
+// [rows, dim / 2, 2] f32, dim a multiple of 8; positions, sequences [rows] u32; states in any KV
+// type. `lanes` threads for each head of k and of v, as in norm_rope.wgsl, and whole workgroups for
+// each row.
 struct Params { heads: u32, head_dim: u32, dim: u32, rows: u32, capacity: u32, lanes: u32, exchange: u32, norm_k: u32, norm_v: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> k: array<vec4<f32>>;

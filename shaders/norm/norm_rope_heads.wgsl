@@ -1,8 +1,9 @@
 // y[t] = rope(norm(q[t])), and norm_rope_append.wgsl of k and v: all heads of a step in one kernel
-// q, y [rows, q_heads, head_dim], k, v [rows, heads, head_dim] f32, head_dim a multiple of 32, at most 512; norms as in norm_rope.wgsl, of q and k
-// with the weights wq and wk (if norm_q, norm_k), of v without one (if norm_v); table [rows, dim / 2, 2] f32, dim a multiple of 8; positions,
-// sequences [rows] u32; states in any KV type. `lanes` threads for each head of q, of k and of v, as in norm_rope.wgsl, and whole workgroups for
-// each row.
+// q, y [rows, q_heads, head_dim], k, v [rows, heads, head_dim] f32, head_dim a multiple of 32, at
+// most 512; norms as in norm_rope.wgsl, of q and k with the weights wq and wk (if norm_q, norm_k),
+// of v without a weight (if norm_v); table [rows, dim / 2, 2] f32, dim a multiple of 8; positions,
+// sequences [rows] u32; states in any KV type. `lanes` threads for each head of q, of k and of v,
+// as in norm_rope.wgsl, and whole workgroups for each row.
 struct Params {
     q_heads: u32, heads: u32, head_dim: u32, dim: u32, rows: u32, capacity: u32, lanes: u32, exchange: u32, norm_q: u32, norm_k: u32, norm_v: u32, eps: f32,
 }
@@ -32,7 +33,7 @@ fn norm_rope_heads(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     let n = number % each;
     let queries = n < params.q_heads;
     let keys = !queries && n < params.q_heads + params.heads;
-    // The head among those of its kind.
+    // The number of the head within q, k or v.
     let head_of = select(select(n - params.q_heads - params.heads, n - params.q_heads, keys), n, queries);
     let quads = params.head_dim >> 2u;
     let own = lid % params.lanes;

@@ -1,6 +1,7 @@
-// y[t, n, i] = x[i] cos - x[i + dim/2] sin, y[t, n, i + dim/2] = x[i + dim/2] cos + x[i] sin   for i < dim/2
-// x, y [rows, heads, head_dim] f32; table [rows, dim/2, 2] f32 (cos, sin), from the host; elements past dim are
-// copied. One thread per element.                                 (Su et al. 2021, arXiv 2104.09864; NEOX pairing)
+// y[t, n, i] = x[i] cos - x[i + dim/2] sin, y[t, n, i + dim/2] = x[i + dim/2] cos + x[i] sin for i
+// < dim/2
+// x, y [rows, heads, head_dim] f32; table [rows, dim/2, 2] f32 (cos, sin), from the host. Elements
+// past dim are copied. One thread per element. (Su et al. 2021, arXiv 2104.09864; NEOX pairing)
 struct Params { heads: u32, head_dim: u32, dim: u32, rows: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

@@ -1,6 +1,8 @@
-// scales[t], halves[t] = activation(gate[t, d]) up[t, d] in f16, as pack_f16.wgsl packs rows; activation is silu or gelu (tanh form)
-// gate, up [rows, dim] f32, dim a multiple of 4, scales [rows] f32, halves in the order of its pitches. One workgroup per row, whose threads hold
-// four quads of it each; those past that are made twice.
+// scales[t], halves[t] = activation(gate[t, d]) up[t, d] in f16, packed as in pack_f16.wgsl;
+// activation is silu or gelu (tanh form)
+// gate, up [rows, dim] f32, dim a multiple of 4, scales [rows] f32, halves in the order of its
+// pitches. One workgroup per row. A thread holds four quads of the row and computes further quads
+// twice.
 struct Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> gate: array<vec4<f32>>;
@@ -10,7 +12,7 @@ struct Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32 }
 
 const WG = 1024u;
 
-// A quad of the row; past its end the last one again, so that no load waits for a branch.
+// A quad of the row, or the last quad again past the end, so that no load waits for a branch.
 fn made(row: u32, quad: u32) -> vec4<f32> {
     let quads = params.dim >> 2u;
     let at = row * quads + min(quad, quads - 1u);

@@ -1,5 +1,7 @@
-// packed[t] = 8 bits of activation(gate[t, d]) * up[t, start + d]   (pack_q8.wgsl has the layout); activation is silu or gelu (tanh form)
-// gate [rows, k], up [rows, up_k] f32, k a multiple of 32, up_k and start of 4. One thread per four elements.
+// packed[t] = activation(gate[t, d]) * up[t, start + d] in 8 bits (layout: pack_q8.wgsl);
+// activation is silu or gelu (tanh form)
+// gate [rows, k], up [rows, up_k] f32, k a multiple of 32, up_k and start multiples of 4. One
+// thread per four elements.
 struct Params { k: u32, rows: u32, up_k: u32, start: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> gate: array<vec4<f32>>;

@@ -1,7 +1,9 @@
-// scales[t] = max_b tops[t, b], or 1 where all are 0;   halves[t, b] = halves[t, b] tops[t, b] / scales[t]
-// tops [rows, dim / each] f32, powers of two and zeros, scales [rows] f32, halves [rows, dim / 2] words of two f16, in place: rows whose parts of
-// `each` elements were divided by tops of their own, as matmul_tile128_glu.wgsl leaves them, become rows divided by scales, as pack_f16.wgsl makes
-// them. dim and each are multiples of 4. One workgroup per row.
+// scales[t] = max_b tops[t, b], or 1 where all are 0; halves[t, b] = halves[t, b] tops[t, b] /
+// scales[t]
+// tops [rows, dim / each] f32, powers of two and zeros, scales [rows] f32, halves [rows, dim / 2]
+// words of two f16, in place. Before, parts of `each` elements of a row are divided by tops of
+// their own, as in matmul_tile128_glu.wgsl. Afterwards, whole rows are divided by scales, as in
+// pack_f16.wgsl. dim and each are multiples of 4. One workgroup per row.
 struct Params { dim: u32, rows: u32, each: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> tops: array<f32>;

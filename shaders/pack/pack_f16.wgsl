@@ -1,8 +1,9 @@
-// scales[t] = the power of two 2^e for which 2^13 <= max_d |x[t, d]| / 2^e < 2^14, 1 for a row of zeros;   halves[t] = x[t] / scales[t] in f16
-// Unless `scaled`, scales are ones.
-// x [rows, dim] f32, dim a multiple of 4, scales [rows] f32, halves [rows, dim / 2] words, or 16 columns of all rows together, as the pitches say:
-// in vectors of four, from row to row and from one 16 columns to the next. half_scale.wgsl has the reason. One
-// workgroup per row.
+// scales[t] = the power of two 2^e for which 2^13 <= max_d |x[t, d]| / 2^e < 2^14, 1 for a row of
+// zeros or unless `scaled`; halves[t] = x[t] / scales[t] in f16
+// x [rows, dim] f32, dim a multiple of 4, scales [rows] f32, halves [rows, dim / 2] words, either
+// row by row, or 16 columns of all rows together. The pitches decide the order: the distances, in
+// vectors of four, from row to row and from 16 columns to the next 16. half_scale.wgsl gives the
+// reason for the scales. One workgroup per row.
 struct Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32, scaled: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;

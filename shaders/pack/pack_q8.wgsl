@@ -1,6 +1,8 @@
-// y[t] = the 32-element blocks of x[t] as 8-bit quants with a scale d = max |x| / 127 (rounded up to 16 bits of significand), as in ggml's block_q8_1
-// x [rows, k] f32, k a multiple of 32; y [rows, k / 4 + k / 8] words: k / 4 of quants, then (d, d sum q[..16], d sum q[16..], share) for
-// each block, whose share is that of a norm that is left to the reader (norm_pack_q8.wgsl), and 0 here. One thread per four elements.
+// y[t] = the 32-element blocks of x[t] as 8-bit quants with a scale d = max |x| / 127 (rounded up
+// to 16 bits of significand), as in ggml's block_q8_1
+// x [rows, k] f32, k a multiple of 32; y [rows, k / 4 + k / 8] words: k / 4 words of quants, then
+// (d, d sum q[..16], d sum q[16..], share) for each block. The share belongs to a norm whose factor
+// readers apply (norm_pack_q8.wgsl); here it is 0. One thread per four elements.
 struct Params { k: u32, rows: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;

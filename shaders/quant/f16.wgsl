@@ -1,6 +1,6 @@
 // F16: IEEE half precision, two elements per word, the lower one first.
 // Row: k elements, padded with zeros to a multiple of 8 (16 bytes).
-// One 16-byte read serves two neighbouring quads, which share it in the cache.
+// One 16-byte read serves two neighbouring quads, through the cache.
 // Source: ggml.h, GGML_TYPE_F16.
 fn W_row(r: u32, k: u32) -> u32 {
     return r * (((k + 7u) >> 3u) << 2u);

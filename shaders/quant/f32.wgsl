@@ -1,4 +1,4 @@
-// F32: one element per word, as the file has it.
+// F32: one element per word, as in the file.
 // Row: k elements, padded with zeros to a multiple of 4 (16 bytes).
 // Source: ggml.h, GGML_TYPE_F32.
 fn W_row(r: u32, k: u32) -> u32 {

@@ -1,7 +1,9 @@
-// IQ1_M: ggml's block_iq1_m { u8 qs[32]; u8 qh[16]; u8 scales[8] }, 256 elements in 56 bytes; each 8 elements have a grid index of 8 bits
-// in qs and 3 in a nibble of qh, whose fourth bit is the sign of delta; scales is four u16 of four 3-bit scales (one per 16
+// IQ1_M: ggml's block_iq1_m { u8 qs[32]; u8 qh[16]; u8 scales[8] }, 256 elements in 56 bytes. Each
+// 8 elements have a grid index: 8 bits in qs and 3 bits in a nibble of qh. The fourth bit of the
+// nibble is the sign of delta. `scales` is four u16. Each has four 3-bit scales (one per 16
 // elements) and a nibble of the f16 d, lowest nibble first.
-// Table: iq1s_grid, 2048 entries of one word, the value of element j plus 1 in the low nibble of byte j (j < 4) or the high one of byte j - 4.
+// Table: iq1s_grid, 2048 entries of one word. The value of element j, plus 1, is in the low nibble
+// of byte j (j < 4) or in the high nibble of byte j - 4.
 // Row (nb = k / 256): planes qs [32 nb bytes], qh [16 nb], scales [8 nb], padded to 16 bytes.
 // w = d * (2 * scale + 1) * (grid[index] +- 1/8).
 // Source: ggml-common.h; gguf-py quants.py.

@@ -1,6 +1,8 @@
-// IQ1_S: ggml's block_iq1_s { f16 d; u8 qs[32]; u16 qh[8] }, 256 elements in 50 bytes; each 8 elements have a grid index of 8 bits in
-// qs and 3 in qh; the upper 4 bits of qh are the scale and the sign of delta for 32 elements.
-// Table: iq1s_grid, 2048 entries of one word, the value of element j plus 1 in the low nibble of byte j (j < 4) or the high one of byte j - 4.
+// IQ1_S: ggml's block_iq1_s { f16 d; u8 qs[32]; u16 qh[8] }, 256 elements in 50 bytes. Each 8
+// elements have a grid index: 8 bits in qs and 3 bits in qh. The upper 4 bits of qh are the scale
+// and the sign of delta for 32 elements.
+// Table: iq1s_grid, 2048 entries of one word. The value of element j, plus 1, is in the low nibble
+// of byte j (j < 4) or in the high nibble of byte j - 4.
 // Row (nb = k / 256): planes qs [32 nb bytes], qh [16 nb], d [2 nb], padded to 16 bytes.
 // w = d * (2 * scale + 1) * (grid[index] +- 1/8).
 // Source: ggml-common.h; gguf-py quants.py.

@@ -1,7 +1,9 @@
-// IQ2_S: ggml's block_iq2_s { f16 d; u8 qs[64]; u8 qh[8]; u8 scales[8] }, 256 elements in 82 bytes; qs is 32 low bytes of the grid
-// indices and 32 bytes of signs, one each per 8 elements; qh has 2 upper bits of each index, scales 4 bits per 16 elements.
-// Table: iq2s_grid, 1024 entries of 8 bytes. Row (nb = k / 256): planes qs [64 nb bytes], qh [8 nb], scales [8 nb], d [2 nb],
-// padded to 16 bytes.
+// IQ2_S: ggml's block_iq2_s { f16 d; u8 qs[64]; u8 qh[8]; u8 scales[8] }, 256 elements in 82 bytes.
+// qs is 32 low bytes of grid indices, then 32 bytes of signs; each 8 elements have one byte of
+// either. qh has 2 upper bits of each index, `scales` has 4 bits per 16 elements.
+// Table: iq2s_grid, 1024 entries of 8 bytes.
+// Row (nb = k / 256): planes qs [64 nb bytes], qh [8 nb], scales [8 nb], d [2 nb], padded to 16
+// bytes.
 // w = d * (scale + 1/2) / 4 * grid[index], signed.
 // Source: ggml-common.h; gguf-py quants.py.
 const W_TABLE: u32 = 2048u;

@@ -1,6 +1,7 @@
-// IQ2_XS: ggml's block_iq2_xs { f16 d; u16 qs[32]; u8 scales[8] }, 256 elements in 74 bytes; each 8 elements have a u16 of a 9-bit
-// grid index and 7 sign bits, each 16 a 4-bit scale.
-// Table: iq2xs_grid, 512 entries of 8 bytes. Row (nb = k / 256): planes qs [64 nb bytes], scales [8 nb], d [2 nb], padded to 16.
+// IQ2_XS: ggml's block_iq2_xs { f16 d; u16 qs[32]; u8 scales[8] }, 256 elements in 74 bytes. Each 8
+// elements have a u16: a 9-bit grid index and 7 sign bits. Each 16 elements have a 4-bit scale.
+// Table: iq2xs_grid, 512 entries of 8 bytes.
+// Row (nb = k / 256): planes qs [64 nb bytes], scales [8 nb], d [2 nb], padded to 16 bytes.
 // w = d * (scale + 1/2) / 4 * grid[index], signed.
 // Source: ggml-common.h; gguf-py quants.py.
 const W_TABLE: u32 = 1024u;

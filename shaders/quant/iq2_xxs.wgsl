@@ -1,6 +1,7 @@
-// IQ2_XXS: ggml's block_iq2_xxs { f16 d; u16 qs[32] }, 256 elements in 66 bytes; each 32 elements have 8 bytes: 4 grid indices,
-// then a word of 4 * 7 sign bits and a 4-bit scale.
-// Table: iq2xxs_grid, 256 entries of 8 bytes. Row (nb = k / 256): planes qs [64 nb bytes], d [2 nb], padded to 16 bytes.
+// IQ2_XXS: ggml's block_iq2_xxs { f16 d; u16 qs[32] }, 256 elements in 66 bytes. Each 32 elements
+// have 8 bytes: 4 grid indices, then a word of 4 * 7 sign bits and a 4-bit scale.
+// Table: iq2xxs_grid, 256 entries of 8 bytes.
+// Row (nb = k / 256): planes qs [64 nb bytes], d [2 nb], padded to 16 bytes.
 // w = d * (scale + 1/2) / 4 * grid[index], signed.
 // Source: ggml-common.h; gguf-py quants.py.
 const W_TABLE: u32 = 512u;

@@ -1,7 +1,9 @@
-// IQ3_S: ggml's block_iq3_s { f16 d; u8 qs[64]; u8 qh[8]; u8 signs[32]; u8 scales[4] }, 256 elements in 110 bytes; each 4 elements
-// have a grid index of 8 bits in qs and 1 in qh, each 32 a 4-bit scale.
-// Table: iq3s_grid, 512 entries of 4 bytes. Row (nb = k / 256): planes qs [64 nb bytes], qh [8 nb], signs [32 nb], scales [4 nb],
-// d [2 nb], padded to 16 bytes.
+// IQ3_S: ggml's block_iq3_s { f16 d; u8 qs[64]; u8 qh[8]; u8 signs[32]; u8 scales[4] }, 256
+// elements in 110 bytes. Each 4 elements have a grid index: 8 bits in qs and 1 bit in qh. Each 32
+// elements have a 4-bit scale.
+// Table: iq3s_grid, 512 entries of 4 bytes.
+// Row (nb = k / 256): planes qs [64 nb bytes], qh [8 nb], signs [32 nb], scales [4 nb], d [2 nb],
+// padded to 16 bytes.
 // w = d * (2 * scale + 1) * grid[index], signed.
 // Source: ggml-common.h; gguf-py quants.py.
 const W_TABLE: u32 = 512u;

@@ -1,7 +1,8 @@
-// IQ3_XXS: ggml's block_iq3_xxs { f16 d; u8 qs[96] }, 256 elements in 98 bytes; qs is 64 grid indices, one per 4 elements, then a word
-// per 32 elements of 4 * 7 sign bits and a 4-bit scale.
-// Table: iq3xxs_grid, 256 entries of 4 bytes. Row (nb = k / 256): planes qs[0..64] [64 nb bytes], qs[64..96] [32 nb], d [2 nb],
-// padded to 16 bytes.
+// IQ3_XXS: ggml's block_iq3_xxs { f16 d; u8 qs[96] }, 256 elements in 98 bytes. qs is 64 grid
+// indices, one per 4 elements, then a word per 32 elements of 4 * 7 sign bits and a 4-bit scale.
+// Table: iq3xxs_grid, 256 entries of 4 bytes.
+// Row (nb = k / 256): planes qs[0..64] [64 nb bytes], qs[64..96] [32 nb], d [2 nb], padded to 16
+// bytes.
 // w = d * (scale + 1/2) / 2 * grid[index], signed.
 // Source: ggml-common.h; gguf-py quants.py.
 const W_TABLE: u32 = 256u;

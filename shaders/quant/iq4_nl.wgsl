@@ -1,4 +1,5 @@
-// IQ4_NL: ggml's block_iq4_nl { f16 d; u8 qs[16] }, 32 elements in 18 bytes; low nibbles are elements 0..15, high ones 16..31.
+// IQ4_NL: ggml's block_iq4_nl { f16 d; u8 qs[16] }, 32 elements in 18 bytes. Low nibbles are
+// elements 0..15, high nibbles are elements 16..31.
 // Row (nb = k / 32): planes qs [16 nb bytes], d [2 nb], padded to 16 bytes.
 // w = d * codebook[q].
 // Source: ggml-common.h; gguf-py quants.py.

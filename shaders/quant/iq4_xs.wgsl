@@ -1,6 +1,8 @@
-// IQ4_XS: ggml's block_iq4_xs { f16 d; u16 scales_h; u8 scales_l[4]; u8 qs[128] }, 256 elements in 136 bytes; low nibbles of the
-// 16 bytes qs[16s..] are elements 32s.. , high ones 32s + 16.. ; scale s has 4 bits in scales_l and 2 in scales_h.
-// Row (nb = k / 256): planes qs [128 nb bytes], scales_l [4 nb], (d, scales_h) [4 nb], padded to 16 bytes.
+// IQ4_XS: ggml's block_iq4_xs { f16 d; u16 scales_h; u8 scales_l[4]; u8 qs[128] }, 256 elements in
+// 136 bytes. In the 16 bytes qs[16s..], low nibbles are the elements from 32s on and high nibbles
+// are the elements from 32s + 16 on. Scale s has 4 bits in scales_l and 2 bits in scales_h.
+// Row (nb = k / 256): planes qs [128 nb bytes], scales_l [4 nb], (d, scales_h) [4 nb], padded to 16
+// bytes.
 // w = d * (scale - 32) * codebook[q].
 // Source: ggml-common.h; gguf-py quants.py.
 fn W_row(r: u32, k: u32) -> u32 {

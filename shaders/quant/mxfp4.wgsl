@@ -1,6 +1,8 @@
-// MXFP4: ggml's block_mxfp4 { u8 e; u8 qs[16] }, 32 elements in 17 bytes; low nibbles are elements 0..15, high ones 16..31.
+// MXFP4: ggml's block_mxfp4 { u8 e; u8 qs[16] }, 32 elements in 17 bytes. Low nibbles are elements
+// 0..15, high nibbles are elements 16..31.
 // Row (nb = k / 32): planes qs [16 nb bytes], e [nb], padded to 16 bytes.
-// w = 2^(e - 127) * e2m1(q). The scale is made with e2m1's 2^14 in it, so it saturates at 2^113, far beyond any weight.
+// w = 2^(e - 127) * e2m1(q). The scale includes the factor 2^14 that W_e2m1 leaves out, so it
+// saturates at 2^113. That is far above any weight.
 // Source: ggml-common.h; OCP Microscaling Formats 1.0.
 fn W_row(r: u32, k: u32) -> u32 {
     return r * ((((k >> 5u) * 17u + 15u) >> 4u) << 2u);

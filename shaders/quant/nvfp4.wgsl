@@ -1,7 +1,9 @@
-// NVFP4: ggml's block_nvfp4 { u8 d[4]; u8 qs[32] }, 64 elements in 36 bytes; d[s] is an unsigned e4m3 (0x7f reads as 0) for elements
-// 16s..16s+15, whose 8 bytes qs[8s..] hold 0..7 in the low nibbles and 8..15 in the high ones.
+// NVFP4: ggml's block_nvfp4 { u8 d[4]; u8 qs[32] }, 64 elements in 36 bytes. d[s] is an unsigned
+// e4m3 (0x7f reads as 0) for elements 16s..16s+15. Of their 8 bytes qs[8s..], low nibbles are
+// elements 0..7 and high nibbles are elements 8..15.
 // Row (nb = k / 64): planes qs [32 nb bytes], d [4 nb], padded to 16 bytes.
-// w = e4m3(d) * e2m1(q). As an f16, e4m3 << 7 is its value * 2^-8, so 2^(8 + 14) makes both whole.
+// w = e4m3(d) * e2m1(q). As an f16, e4m3 << 7 is its value * 2^-8, and W_e2m1 gives its value *
+// 2^-14. The factor 2^(8 + 14) corrects both.
 // Source: ggml-common.h; gguf-py quants.py.
 fn W_row(r: u32, k: u32) -> u32 {
     return r * ((((k >> 6u) * 36u + 15u) >> 4u) << 2u);

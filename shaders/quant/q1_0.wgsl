@@ -1,4 +1,5 @@
-// Q1_0: ggml's block_q1_0 { f16 d; u8 qs[16] }, 128 elements in 18 bytes; bit j of qs belongs to element j.
+// Q1_0: ggml's block_q1_0 { f16 d; u8 qs[16] }, 128 elements in 18 bytes. Bit j of qs belongs to
+// element j.
 // Row (nb = k / 128): planes qs [16 nb bytes], d [2 nb], padded to 16 bytes.
 // w = d where the bit is set, -d where it is not.
 // Source: ggml-common.h.

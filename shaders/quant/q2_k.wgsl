@@ -1,6 +1,8 @@
-// Q2_K: ggml's block_q2_K { u8 scales[16]; u8 qs[64]; f16 d, dmin }, 256 elements in 84 bytes; bits 2j, 2j+1 of the 32 bytes
-// qs[32n..] are elements 128n + 32j.. ; scales[s] has the scale (low nibble) and minimum (high) of elements 16s..16s+15.
-// Row (nb = k / 256): planes qs [64 nb bytes], scales [16 nb], (d, dmin) [4 nb], padded to 16 bytes.
+// Q2_K: ggml's block_q2_K { u8 scales[16]; u8 qs[64]; f16 d, dmin }, 256 elements in 84 bytes. Bits
+// 2j, 2j+1 of the 32 bytes qs[32n..] are the elements from 128n + 32j on. scales[s] has the scale
+// (low nibble) and the minimum (high nibble) of elements 16s..16s+15.
+// Row (nb = k / 256): planes qs [64 nb bytes], scales [16 nb], (d, dmin) [4 nb], padded to 16
+// bytes.
 // w = d * scale * q - dmin * min.
 // Source: ggml-common.h; gguf-py quants.py.
 fn W_row(r: u32, k: u32) -> u32 {

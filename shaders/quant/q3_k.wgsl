@@ -1,7 +1,9 @@
-// Q3_K: ggml's block_q3_K { u8 hmask[32]; u8 qs[64]; u8 scales[12]; f16 d }, 256 elements in 110 bytes; bits 2j, 2j+1 of the
-// 32 bytes qs[32n..] and bit 4n + j of hmask are elements 128n + 32j.. ; the 16 scales have 4 bits in a nibble of
-// scales[s % 8] and 2 bits in scales[8 + s % 4].
-// Row (nb = k / 256): planes qs [64 nb bytes], hmask [32 nb], scales [12 nb], d [2 nb], padded to 16 bytes.
+// Q3_K: ggml's block_q3_K { u8 hmask[32]; u8 qs[64]; u8 scales[12]; f16 d }, 256 elements in 110
+// bytes. Bits 2j, 2j+1 of the 32 bytes qs[32n..] and bit 4n + j of hmask are the elements from 128n
+// + 32j on. Each of the 16 scales has 4 bits in a nibble of scales[s % 8] and 2 bits in scales[8 +
+// s % 4].
+// Row (nb = k / 256): planes qs [64 nb bytes], hmask [32 nb], scales [12 nb], d [2 nb], padded to
+// 16 bytes.
 // w = d * (scale - 32) * (q - 4).
 // Source: ggml-common.h; gguf-py quants.py.
 fn W_row(r: u32, k: u32) -> u32 {

@@ -1,4 +1,5 @@
-// Q4_0: ggml's block_q4_0 { f16 d; u8 qs[16] }, 32 elements in 18 bytes; low nibbles are elements 0..15, high ones 16..31.
+// Q4_0: ggml's block_q4_0 { f16 d; u8 qs[16] }, 32 elements in 18 bytes. Low nibbles are elements
+// 0..15, high nibbles are elements 16..31.
 // Row (nb = k / 32): planes qs [16 nb bytes], d [2 nb], padded to 16 bytes.
 // w = d * (q - 8).
 // Source: ggml-common.h; gguf-py quants.py.

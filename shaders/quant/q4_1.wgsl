@@ -1,4 +1,5 @@
-// Q4_1: ggml's block_q4_1 { f16 d, m; u8 qs[16] }, 32 elements in 20 bytes; low nibbles are elements 0..15, high ones 16..31.
+// Q4_1: ggml's block_q4_1 { f16 d, m; u8 qs[16] }, 32 elements in 20 bytes. Low nibbles are
+// elements 0..15, high nibbles are elements 16..31.
 // Row (nb = k / 32): planes qs [16 nb bytes], (d, m) [4 nb], padded to 16 bytes.
 // w = d * q + m.
 // Source: ggml-common.h; gguf-py quants.py.

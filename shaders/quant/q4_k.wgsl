@@ -1,6 +1,7 @@
-// Q4_K: ggml's block_q4_K { f16 d, dmin; u8 scales[12]; u8 qs[128] }, 256 elements in 144 bytes; low nibbles of the 32 bytes
-// qs[32n..] are elements 64n.. , high ones 64n + 32.. ; each 32 elements have a 6-bit scale and minimum.
-// Row: the blocks as they are (144 = 9 * 16 bytes).
+// Q4_K: ggml's block_q4_K { f16 d, dmin; u8 scales[12]; u8 qs[128] }, 256 elements in 144 bytes. In
+// the 32 bytes qs[32n..], low nibbles are the elements from 64n on and high nibbles are the
+// elements from 64n + 32 on. Each 32 elements have a 6-bit scale and a 6-bit minimum.
+// Row: the blocks as in the file (144 = 9 * 16 bytes).
 // w = d * scale * q - dmin * min.
 // Source: ggml-common.h; gguf-py quants.py.
 fn W_row(r: u32, k: u32) -> u32 {

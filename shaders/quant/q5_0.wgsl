@@ -1,5 +1,5 @@
-// Q5_0: ggml's block_q5_0 { f16 d; u8 qh[4]; u8 qs[16] }, 32 elements in 22 bytes; low nibbles are elements 0..15,
-// high ones 16..31; bit j of qh is the fifth bit of element j.
+// Q5_0: ggml's block_q5_0 { f16 d; u8 qh[4]; u8 qs[16] }, 32 elements in 22 bytes. Low nibbles are
+// elements 0..15, high nibbles are elements 16..31. Bit j of qh is the fifth bit of element j.
 // Row (nb = k / 32): planes qs [16 nb bytes], qh [4 nb], d [2 nb], padded to 16 bytes.
 // w = d * (q - 16).
 // Source: ggml-common.h; gguf-py quants.py.

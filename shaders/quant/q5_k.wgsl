@@ -1,7 +1,8 @@
-// Q5_K: ggml's block_q5_K { f16 d, dmin; u8 scales[12]; u8 qh[32]; u8 qs[128] }, 256 elements in 176 bytes; low nibbles of the
-// 32 bytes qs[32n..] are elements 64n.. , high ones 64n + 32.. ; bit s of qh is the fifth bit of elements 32s.. ; each 32
-// elements have a 6-bit scale and minimum.
-// Row: the blocks as they are (176 = 11 * 16 bytes).
+// Q5_K: ggml's block_q5_K { f16 d, dmin; u8 scales[12]; u8 qh[32]; u8 qs[128] }, 256 elements in
+// 176 bytes. In the 32 bytes qs[32n..], low nibbles are the elements from 64n on and high nibbles
+// are the elements from 64n + 32 on. Bit s of qh is the fifth bit of the elements from 32s on. Each
+// 32 elements have a 6-bit scale and a 6-bit minimum.
+// Row: the blocks as in the file (176 = 11 * 16 bytes).
 // w = d * scale * q - dmin * min.
 // Source: ggml-common.h; gguf-py quants.py.
 fn W_row(r: u32, k: u32) -> u32 {

@@ -1,6 +1,9 @@
-// Q6_K: ggml's block_q6_K { u8 ql[128]; u8 qh[64]; i8 scales[16]; f16 d }, 256 elements in 210 bytes; low nibbles of the 64 bytes
-// ql[64n..] are elements 128n.. , high ones 128n + 64.. ; bits 2j, 2j+1 of the 32 bytes qh[32n..] belong to 128n + 32j.. .
-// Row (nb = k / 256): planes ql [128 nb bytes], qh [64 nb], scales [16 nb], d [2 nb], padded to 16 bytes.
+// Q6_K: ggml's block_q6_K { u8 ql[128]; u8 qh[64]; i8 scales[16]; f16 d }, 256 elements in 210
+// bytes. In the 64 bytes ql[64n..], low nibbles are the elements from 128n on and high nibbles are
+// the elements from 128n + 64 on. Bits 2j, 2j+1 of the 32 bytes qh[32n..] belong to the elements
+// from 128n + 32j on.
+// Row (nb = k / 256): planes ql [128 nb bytes], qh [64 nb], scales [16 nb], d [2 nb], padded to 16
+// bytes.
 // w = d * scale * (q - 32), one scale per 16 elements.
 // Source: ggml-common.h; gguf-py quants.py.
 fn W_row(r: u32, k: u32) -> u32 {

@@ -1,5 +1,6 @@
-// Q8_1: ggml's block_q8_1 { f16 d, s; i8 qs[32] }, 32 elements in 36 bytes; s = d * sum(q) serves ggml's dot products only.
-// Row (nb = k / 32): planes qs [32 nb bytes], d [2 nb], padded to 16 bytes; s is left out.
+// Q8_1: ggml's block_q8_1 { f16 d, s; i8 qs[32] }, 32 elements in 36 bytes. Only ggml's dot
+// products use s = d * sum(q).
+// Row (nb = k / 32): planes qs [32 nb bytes], d [2 nb], padded to 16 bytes, without s.
 // w = d * q.
 // Source: ggml-common.h.
 fn W_row(r: u32, k: u32) -> u32 {

@@ -1,5 +1,6 @@
-// Q8_K: ggml's block_q8_K { f32 d; i8 qs[256]; i16 bsums[16] }, 256 elements in 292 bytes; bsums serves ggml's dot products only.
-// Row (nb = k / 256): planes qs [256 nb bytes], d [4 nb], padded to 16 bytes; bsums is left out.
+// Q8_K: ggml's block_q8_K { f32 d; i8 qs[256]; i16 bsums[16] }, 256 elements in 292 bytes. Only
+// ggml's dot products use bsums.
+// Row (nb = k / 256): planes qs [256 nb bytes], d [4 nb], padded to 16 bytes, without bsums.
 // w = d * q.
 // Source: ggml-common.h.
 fn W_row(r: u32, k: u32) -> u32 {

@@ -1,5 +1,6 @@
-// TQ1_0: ggml's block_tq1_0 { u8 qs[48]; u8 qh[4]; f16 d }, 256 elements in 54 bytes; a byte holds 5 trits (4 in qh), the n-th read as
-// ((byte * 3^n mod 256) * 3) >> 8. Elements 32n + l are in qs[l], 160 + 16n + l in qs[32 + l], 240 + 4n + l in qh[l].
+// TQ1_0: ggml's block_tq1_0 { u8 qs[48]; u8 qh[4]; f16 d }, 256 elements in 54 bytes. A byte holds
+// 5 trits (4 in qh). The n-th trit is ((byte * 3^n mod 256) * 3) >> 8. Elements 32n + l are in
+// qs[l], 160 + 16n + l in qs[32 + l], 240 + 4n + l in qh[l].
 // Row (nb = k / 256): planes qs [48 nb bytes], qh [4 nb], d [2 nb], padded to 16 bytes.
 // w = d * (trit - 1).
 // Source: ggml-common.h; gguf-py quants.py.
@@ -7,7 +8,7 @@ fn W_row(r: u32, k: u32) -> u32 {
     return r * ((((k >> 8u) * 54u + 15u) >> 4u) << 2u);
 }
 
-// Trits of the bytes 0 and 2 of x, in the same places; two bytes are worked on in 16 bits each.
+// Trits of bytes 0 and 2 of x, in the same places. Each byte is computed in 16 bits.
 fn W_trits(x: u32, power: u32) -> u32 {
     return ((((x & 0x00ff00ffu) * power) & 0x00ff00ffu) * 3u >> 8u) & 0x00030003u;
 }

@@ -1,5 +1,5 @@
-// TQ2_0: ggml's block_tq2_0 { u8 qs[64]; f16 d }, 256 elements in 66 bytes; bits 2j, 2j+1 of the 32 bytes qs[32n..] are elements
-// 128n + 32j.. .
+// TQ2_0: ggml's block_tq2_0 { u8 qs[64]; f16 d }, 256 elements in 66 bytes. Bits 2j, 2j+1 of the 32
+// bytes qs[32n..] are the elements from 128n + 32j on.
 // Row (nb = k / 256): planes qs [64 nb bytes], d [2 nb], padded to 16 bytes.
 // w = d * (q - 1).
 // Source: ggml-common.h; gguf-py quants.py.

@@ -1,8 +1,11 @@
-// y[o, v] = l - (c frequency + presence) with l = logits / repetition where positive, logits * repetition elsewhere, for
-// ids v found c > 0 times at the last last_n positions up to the row's own; all others are copied
-// logits, y [rows, vocab] f32; sampling [rows]; out_rows [rows], positions, sequences [T], tokens [S, capacity] u32.
-// One workgroup makes BLOCK ids of a row and counts those among the row's history.
-// Sources: Keskar et al. 2019, arXiv 1909.05858, section 4.1; OpenAI's API reference (frequency, presence).
+// y[o, v] = l - (c frequency + presence) with l = logits / repetition where positive, logits *
+// repetition elsewhere, for ids v that occur c > 0 times in the last last_n positions up to the
+// row's own; other logits are copied
+// logits, y [rows, vocab] f32; sampling [rows]; out_rows [rows], positions, sequences [T], tokens
+// [S, capacity] u32. One workgroup makes BLOCK ids of a row and counts these ids in the row's
+// history.
+// Sources: Keskar et al. 2019, arXiv 1909.05858, section 4.1; OpenAI's API reference (frequency,
+// presence).
 struct Params { vocab: u32, rows: u32, capacity: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> logits: array<f32>;
@@ -15,7 +18,7 @@ struct Params { vocab: u32, rows: u32, capacity: u32 }
 
 const WG = 256u;
 const BLOCK = 2048u;
-// Zero at the start, as all workgroup memory.
+// Zero at the start, like all workgroup memory.
 var<workgroup> counts: array<atomic<u32>, BLOCK>;
 
 @compute @workgroup_size(WG)

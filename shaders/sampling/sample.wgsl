@@ -1,10 +1,14 @@
-// y[o] = (id, ln p(id)): the id drawn from logits at the row's position, and its log-probability under raw (both
-// [rows, vocab] f32, logits penalized, by their bits); tokens [S, capacity] at position + 1 = id where that is inside.
-// Kept are the logits at or above the k-th largest, then those whose larger ones hold less than top_p of what is left,
-// then those of at least max + ln(min_p); drawn is the largest of logit / temperature + Gumbel noise, and without a
-// temperature the largest logit. Ties are kept, the lowest id of equals wins. One workgroup per row, after sample_scan.wgsl has
-// read all of it: the strips have the largest logit and the sum, and tell where the candidates are; the whole row is read again
-// only where the list of candidates does not decide. Sources: those of cpu-ref's sample.rs and sample_threshold.rs.
+// y[o] = (id, ln p(id)): the id drawn from `logits` at the row's position, and its log-probability
+// under `raw`
+// logits (penalized, read as bits) and raw [rows, vocab] f32; tokens [S, capacity] gets the id at
+// position + 1, if that is inside. Three filters keep logits, in this order. top_k keeps logits at
+// or above the k-th largest. top_p keeps a logit if the larger ones hold less than top_p of the
+// remaining mass. min_p keeps logits of at least max + ln(min_p). Then the largest logit /
+// temperature + Gumbel noise is drawn; without a temperature, the largest logit. Ties are kept, and
+// the lowest id of equals wins.
+// One workgroup per row, after sample_scan.wgsl has read the whole row. The strips have the largest
+// logit and the sum, and tell where the candidates are. The whole row is read again only where the
+// list of candidates does not decide. Sources: see cpu-ref's sample.rs and sample_threshold.rs.
 struct Params { vocab: u32, rows: u32, capacity: u32, strips: u32, per_thread: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> logits: array<u32>;
@@ -18,7 +22,7 @@ const WG = 256u;
 const LOWEST = -3.4028234e38;
 var<workgroup> agreed: u32;
 
-// What a pass walks: the list of candidates, or the row that starts at base.
+// The items of a pass: the list of candidates, or the row that starts at `base`.
 struct Items { listed: bool, base: u32, count: u32 }
 
 fn key_at(i: u32) -> u32 {
@@ -44,10 +48,10 @@ fn sample(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents
     var best = vec2<u32>(NAN_KEY, 0xffffffffu);
     var raw_top = LOWEST;
     var raw_sum = 0.0;
-    // Behind the strips: the row's position and its sequence.
+    // The entry after the row's strips: its position and its sequence.
     let place = strip(row, params.strips);
-    // Four strips at a time, so that their loads are under way together. Past the end the last one is read again: it is no better than
-    // itself, and counts nothing in the sum.
+    // Four strips at a time, so that their loads overlap. Past the end the last strip is read
+    // again: it changes no maximum, and its sum counts as 0.
     for (var i = lid; i < params.strips; i += 4u * WG) { //~ clamped: comparison
         let each = i + vec4<u32>(0u, 1u, 2u, 3u) * WG;
         let at = min(each, vec4<u32>(params.strips - 1u));
@@ -78,7 +82,8 @@ fn sample(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents
     }
 }
 
-// The item that the filters keep with the largest score; `best` is the largest logit.
+// The item with the largest score among the items that the filters keep. `best` is the largest
+// logit.
 fn draw(s: SampleParams, row: u32, best: vec2<u32>, position: u32, lid: u32) -> vec2<u32> {
     let base = row * params.vocab;
     let top = key_value(best.x);
@@ -113,7 +118,7 @@ fn draw(s: SampleParams, row: u32, best: vec2<u32>, position: u32, lid: u32) -> 
     var chosen = vec2<u32>(NAN_KEY, best.y); //~ never: component
     for (var i = lid; i < items.count; i += WG) {
         let here = item(items, i);
-        // Scores are relative to the largest logit, where f32 is finest.
+        // Scores are relative to the largest logit, because f32 has the finest steps near 0.
         let logit = key_value(here.x) - top;
         if (here.x >= least && logit >= lowest) {
             let score = logit / s.temperature + gumbel(threefry2x32(key, vec2<u32>(position, here.y)).x);
@@ -123,7 +128,7 @@ fn draw(s: SampleParams, row: u32, best: vec2<u32>, position: u32, lid: u32) -> 
     return best_of(chosen, lid);
 }
 
-// Sum of exp(logit - top) over the items of keys from least on.
+// Sum of exp(logit - top) over the items with keys of at least `least`.
 fn mass(items: Items, least: u32, top: f32, lid: u32) -> f32 {
     var sum = 0.0;
     for (var i = lid; i < items.count; i += WG) {
@@ -133,8 +138,9 @@ fn mass(items: Items, least: u32, top: f32, lid: u32) -> f32 {
     return reduce_add(sum, lid);
 }
 
-// The largest key such that the elements from it (and from least) on weigh `wanted` together, and anything at all;
-// NAN_KEY where all of them weigh less. This one looks through the list, which one thread does before others would agree.
+// The largest key for which the elements with at least this key (and at least `least`) have a mass
+// of `wanted` or more; NAN_KEY where all of them have less. One thread walks the list, which is
+// faster than an exchange between threads.
 fn listed_threshold(count: u32, least: u32, wanted: f32, top: f32, lid: u32) -> u32 {
     if (lid == 0u) { //~ twice: off by one, guard dropped
         agreed = NAN_KEY;
@@ -147,8 +153,8 @@ fn listed_threshold(count: u32, least: u32, wanted: f32, top: f32, lid: u32) -> 
     return workgroupUniformLoad(&agreed);
 }
 
-// The same over the whole row, by mass or by number. Four bits of the key at a time: 16 sums, of which the last only
-// fills the vector.
+// The same over the whole row, by mass or by number of elements. A sum of 0 never reaches `wanted`.
+// It finds four bits of the key at a time with 16 sums; the last sum only fills the vector.
 fn threshold(base: u32, least: u32, wanted: f32, top: f32, by_mass: bool, lid: u32) -> u32 {
     var key = 0u; //~ free: off by one
     for (var shift = 32u; shift > 0u; shift -= 4u) {

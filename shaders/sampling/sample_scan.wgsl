@@ -1,7 +1,9 @@
-// strips[o, s] = (key and id of the first largest of strip s of logits[o], maximum of raw[o] there and sum of exp(raw - maximum)),
-// behind the strips of a row: its position and its sequence
-// logits by their bits, raw [rows, vocab] f32; out_rows [rows], positions, sequences [T] u32; strips [rows, strips + 1] of 4 words.
-// A workgroup takes a slice of WG * per_thread ids; what 32 neighbouring threads of it read, each every WG-th id, is a strip.
+// strips[o, s] = (key and id of the first largest element of strip s of logits[o], maximum of
+// raw[o] there and sum of exp(raw - maximum)), and after the strips of a row its position and its
+// sequence
+// logits read as bits, raw [rows, vocab] f32; out_rows [rows], positions, sequences [T] u32; strips
+// [rows, strips + 1] of 4 words. A workgroup has a slice of WG * per_thread ids. Each thread reads
+// every WG-th id of the slice. The ids of 32 neighbouring threads are a strip.
 struct Params { vocab: u32, rows: u32, per_thread: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> logits: array<u32>;
@@ -46,8 +48,8 @@ fn sample_scan(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) ex
     }
 }
 
-// Four ids at a time, so that their loads are under way together. Past the end the last one is read again: it changes no maximum,
-// and no sum with a factor of 0.
+// Four ids at a time, so that their loads overlap. Past the end the last id is read again: it
+// changes no maximum, and its terms in the sum are 0.
 fn read_slice(base: u32, first: u32, lid: u32) {
     var best = vec2<u32>(NAN_KEY, first);
     var top = LOWEST;
@@ -70,7 +72,7 @@ fn read_slice(base: u32, first: u32, lid: u32) {
     sums[lid] = vec2<f32>(top, sum);
 }
 
-// Two sums of exponentials, each relative to its maximum, as one.
+// Adds two sums of exponentials, each relative to its own maximum.
 fn sum_of(a: vec2<f32>, b: vec2<f32>) -> vec2<f32> {
     let top = max(a.x, b.x);
     return vec2<f32>(top, a.y * exp(a.x - top) + b.y * exp(b.x - top));

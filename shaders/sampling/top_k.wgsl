@@ -1,6 +1,7 @@
-// y[r] = the k largest elements of x[r], value descending, then index ascending: k values, then k indices
-// x [rows, dim] f32 by its bits, y [rows, 2 k] of f32 bits and u32; NaN is left out, and where fewer than k are left
-// the rest is minus infinity and 0xffffffff. One workgroup per row.
+// y[r] = the k largest elements of x[r], value descending, then index ascending: k values, then k
+// indices
+// x [rows, dim] f32, read as bits, y [rows, 2 k] of f32 bits and u32. NaN is left out. If fewer
+// than k elements remain, the rest is minus infinity and 0xffffffff. One workgroup per row.
 struct Params { dim: u32, rows: u32, k: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<u32>;
@@ -38,7 +39,8 @@ fn put(row: u32, j: u32, value: u32, index: u32) {
     y[row * 2u * params.k + params.k + j] = index;
 }
 
-// More elements are equal at the bound than the list holds: k sweeps, each for the first element after the last one.
+// For rows with more elements at the bound than the list holds: k sweeps, each of which finds the
+// next element in order.
 fn one_by_one(row: u32, base: u32, lid: u32) {
     var last = vec2<u32>(0xffffffffu, 0u);
     for (var j = 0u; j < params.k; j++) {

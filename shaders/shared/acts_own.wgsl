@@ -1,9 +1,10 @@
-// Activations in 8 bits that every workgroup makes for itself, in the layout of pack_q8.wgsl, where dot_q8.wgsl looks for them.
+// Activations in 8 bits that every workgroup makes for itself, in the layout of pack_q8.wgsl, in
+// `x`, where dot_q8.wgsl reads them.
 // Needs: q8_quad. Gives: x, acts_quad.
 const MOST_COLS = 2560u;
 var<workgroup> x: array<vec4<u32>, MOST_COLS / 32u * 3u>;
 
-// Four of a row of `k`; every thread of the workgroup calls, as in pack_q8.wgsl.
+// Packs four elements of a row of `k`. Every thread of the workgroup calls, as in pack_q8.wgsl.
 fn acts_quad(k: u32, quad: u32, inside: bool, v: vec4<f32>, share: f32, lid: u32) {
     let part = q8_quad(inside, v, share, lid);
     if (!inside) {

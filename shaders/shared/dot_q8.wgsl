@@ -1,17 +1,17 @@
-// Dot products of weights in units of 32 with activations that pack_q8.wgsl wrote, from the binding `x`.
+// Dot products of weights, in units of 32, with activations of pack_q8.wgsl from the binding `x`.
 // Needs: x, Unit. Gives: Acts, acts_load, dot_16, dot_unit, acts_factor.
 
-// The activations that one unit of every row meets.
+// The activations that are multiplied with one unit of a row.
 struct Acts {
     low: vec4<u32>,
     high: vec4<u32>,
     scale: vec2<f32>,
     sum: vec2<f32>,
-    // Half of the two blocks' shares: every block is met twice.
+    // Half of the two blocks' shares, because every block is loaded twice.
     share: f32,
 }
 
-// `halves`: which 16 elements of the row `row` the low and the high quants are.
+// `halves`: the numbers of the 16 elements of row `row` that become the low and the high quants.
 fn acts_load(row: u32, k: u32, halves: vec2<u32>) -> Acts {
     let start = row * (3u * k >> 5u);
     let of_low = bitcast<vec4<f32>>(x[start + (k >> 4u) + (halves.x >> 1u)]);
@@ -29,10 +29,11 @@ fn dot_unit(w: Unit, a: Acts) -> f32 {
     return dot(w.scale * a.scale, dots) - dot(w.least, a.sum);
 }
 
-// 2^-32: shares are of values times that (norm_share.wgsl).
+// 2^-32: shares are sums of squares of values times 2^-32 (norm_share.wgsl).
 const SHARES_SIZE = 2.3283064365386963e-10;
 
-// The factor of a norm that was left to the reader of its row, by the sum of the shares; 1 where there was none (norm_pack_q8.wgsl).
+// The factor of the norm that readers of a row apply, from the sum of the shares. 1 where there is
+// no norm (norm_pack_q8.wgsl).
 fn acts_factor(shares: f32) -> f32 {
     return select(SHARES_SIZE * inverseSqrt(shares), 1.0, shares == 0.0);
 }

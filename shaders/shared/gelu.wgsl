@@ -1,6 +1,7 @@
-// 0.5 x (1 + tanh(z)) with z = sqrt(2 / pi) (x + 0.044715 x^3)      (Hendrycks & Gimpel 2016, arXiv 1606.08415)
-// written as x / (1 + exp(-2 z)), which neither cancels nor needs tanh; the exponential is taken of -|2 z| and x is
-// limited in z alone, so that nothing overflows.
+// 0.5 x (1 + tanh(z)) with z = sqrt(2 / pi) (x + 0.044715 x^3) (Hendrycks & Gimpel 2016, arXiv
+// 1606.08415)
+// Computed as x / (1 + exp(-2 z)), which does not cancel and needs no tanh. The exponential is
+// taken of -|2 z|, and x is clamped in z only, so nothing overflows.
 // Needs: nothing. Gives: gelu_of.
 fn gelu_of(x: f32) -> f32 {
     let v = clamp(x, -100.0, 100.0);

@@ -1,5 +1,5 @@
-// Undoes the two-dimensional layout of long grids: the number of this workgroup, from the extents that the
-// host dispatched. Numbers at or past the count that a kernel wants must return at once.
+// The number of this workgroup. Long grids are dispatched in two dimensions; `extents` are the
+// dispatched extents. A kernel must return at once if the number is not below its count.
 // Needs: nothing. Gives: workgroup_number.
 fn workgroup_number(id: vec3<u32>, extents: vec3<u32>) -> u32 {
     return id.x + id.y * extents.x;

@@ -1,5 +1,6 @@
-// The power of two 2^e for which 2^13 <= largest / 2^e < 2^14, and 1 for magnitudes below 2^-100, which count as zeros: what rows in f16 are
-// divided by, so that they fit with room for sums and lose no precision to subnormals.
+// The power of two 2^e for which 2^13 <= largest / 2^e < 2^14, and 1 for magnitudes below 2^-100,
+// which count as zeros. Rows in f16 are divided by it. Then they leave room for sums and lose no
+// precision to subnormals.
 // Needs: nothing. Gives: NEXT_TO_NOTHING, half_scale, halves_of_quad.
 
 // About 2^-100.

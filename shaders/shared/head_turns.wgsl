@@ -1,7 +1,8 @@
 // Cosines and sines of the rows in `table`.
 // Needs: table. Gives: head_turns.
 
-// The cosines and sines that quad `quad` of row t meets, whose pairs (i, i + dim / 2) are whole quads apart: (cosines, sines).
+// (cosines, sines) for quad `quad` of row t. The elements of a pair, i and i + dim / 2, are whole
+// quads apart.
 fn head_turns(t: u32, quad: u32, dim: u32) -> mat2x4<f32> {
     let at = (t * dim >> 2u) + 2u * (quad % max(dim >> 3u, 1u));
     let a = table[at];

@@ -1,4 +1,5 @@
-// Sums over groups of `lanes` neighbouring threads (a power of two), in workgroup memory; every thread of a workgroup of WG calls.
+// Sums over groups of `lanes` neighbouring threads (a power of two), in workgroup memory. Every
+// thread of a workgroup of WG calls.
 // Needs: WG. Gives: lanes_scratch, lanes_add4, neighbourhood, groups_add4, groups_max4.
 var<workgroup> lanes_scratch: array<vec4<f32>, WG>;
 
@@ -13,7 +14,7 @@ fn lanes_add4(v: vec4<f32>, lanes: u32, lid: u32) -> vec4<f32> {
     return sum;
 }
 
-// Without subgroups a neighbourhood is one group; see lanes_subgroup.wgsl.
+// Without subgroups a neighbourhood is one group. lanes_subgroup.wgsl has the other form.
 fn neighbourhood(lanes: u32) -> u32 {
     return lanes;
 }

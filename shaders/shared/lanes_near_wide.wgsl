@@ -1,5 +1,6 @@
-// The sums of lanes_near.wgsl where 32 neighbouring threads share a subgroup.
-// Needs: nothing. Gives: lanes_add, lanes_add2, lanes_each4, lanes_busy, lanes_other, lanes_other2, lanes_other4, lanes_sum4.
+// The sums of lanes_near.wgsl for devices where 32 neighbouring threads share a subgroup.
+// Needs: nothing. Gives: lanes_add, lanes_add2, lanes_each4, lanes_busy, lanes_other, lanes_other2,
+// lanes_other4, lanes_sum4.
 fn lanes_add(v: f32, lanes: u32, lid: u32) -> f32 {
     var sum = v;
     for (var apart = lanes / 2u; apart > 0u; apart = apart / 2u) {
@@ -16,8 +17,9 @@ fn lanes_add2(v: vec2<f32>, lanes: u32, lid: u32) -> vec2<f32> {
     return sum;
 }
 
-// The sum of one component: in the first quarter of the threads of x, in the next of y, and so on. Every exchange halves what is left to be
-// exchanged: 6 for 32 lanes, where four sums in every thread take 20.
+// The sum of one component: of x in the first quarter of the threads, of y in the next, and so on.
+// Every exchange halves the values that remain. 32 lanes take 6 exchanges; four sums in every
+// thread would take 20.
 fn lanes_each4(v: vec4<f32>, lanes: u32, lid: u32) -> f32 {
     let quarter = lanes / 4u;
     let upper = (lid & (2u * quarter)) != 0u;

@@ -1,6 +1,8 @@
-// Sums over groups of `lanes` neighbouring threads (a power of two), and over the groups of a neighbourhood: by exchange between threads that
-// are less than params.exchange apart, which share a subgroup, else in workgroup memory. Every thread of a workgroup of WG calls.
-// Needs: WG, params.exchange. Gives: lanes_scratch, lanes_add4, neighbourhood, groups_add4, groups_max4.
+// Sums over groups of `lanes` neighbouring threads (a power of two), and over the groups of a
+// neighbourhood. Threads less than params.exchange apart share a subgroup and use shuffles; others
+// use workgroup memory. Every thread of a workgroup of WG calls.
+// Needs: WG, params.exchange. Gives: lanes_scratch, lanes_add4, neighbourhood, groups_add4,
+// groups_max4.
 var<workgroup> lanes_scratch: array<vec4<f32>, WG>;
 
 fn lanes_add4(v: vec4<f32>, lanes: u32, lid: u32) -> vec4<f32> {
@@ -18,7 +20,8 @@ fn lanes_add4(v: vec4<f32>, lanes: u32, lid: u32) -> vec4<f32> {
     return sum;
 }
 
-// Neighbouring threads whose groups of `lanes` the functions below bring together: one group at least.
+// The size of a neighbourhood: the neighbouring threads whose groups of `lanes` the functions below
+// combine; at least one group.
 fn neighbourhood(lanes: u32) -> u32 {
     return max(lanes, params.exchange);
 }

@@ -1,9 +1,9 @@
-// Order of floats by integer keys, which unlike float comparisons is exact on every driver, NaN included; and the best
-// element of a workgroup of WG threads.
+// Order of floats by integer keys, and the best element of a workgroup of WG threads. Integer
+// comparisons are exact on every driver, unlike float comparisons with NaN.
 // Needs: WG. Gives: NAN_KEY, order_key, key_value, precedes, first_of, best_scratch, best_of.
 const NAN_KEY = 0u;
 
-// Greater floats have greater keys, both zeros the same, NaN the lowest.
+// Greater floats have greater keys. Both zeros have the same key, NaN has the lowest.
 fn order_key(bits: u32) -> u32 {
     let magnitude = bits & 0x7fffffffu;
     if (magnitude > 0x7f800000u) {
@@ -12,7 +12,7 @@ fn order_key(bits: u32) -> u32 {
     return select(bits | 0x80000000u, ~bits, bits > 0x80000000u);
 }
 
-// The float of a key that is not NaN's.
+// The float of a key, except NAN_KEY.
 fn key_value(key: u32) -> f32 {
     return bitcast<f32>(select(~key, key & 0x7fffffffu, key >= 0x80000000u));
 }
@@ -28,7 +28,8 @@ fn first_of(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
 
 var<workgroup> best_scratch: array<vec2<u32>, WG>;
 
-// The first in order of one element per thread. Every thread calls, every thread gets it, and the scratch is free again.
+// The first element in order, of one element per thread. Every thread calls and gets the result. On
+// return the scratch is free again.
 fn best_of(mine: vec2<u32>, lid: u32) -> vec2<u32> {
     best_scratch[lid] = mine;
     workgroupBarrier();

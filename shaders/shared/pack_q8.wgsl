@@ -1,5 +1,6 @@
-// Activations as 8-bit quants, four per thread (q8_block.wgsl). Every thread of a workgroup of WG calls; the eight threads of a block are
-// neighbours, from a multiple of 8 on, each with its part of the block's share.
+// Activations as 8-bit quants, four per thread (q8_block.wgsl). Every thread of a workgroup of WG
+// calls. The eight threads of a block are neighbours, from a multiple of 8 on. Each passes its part
+// of the block's share.
 // Needs: WG, Q8Part, q8_scale, q8_quants, q8_part. Gives: q8_quad.
 var<workgroup> pack_most: array<f32, WG>;
 // Sums of quants, and shares.

@@ -1,4 +1,4 @@
-// Activations as 8-bit quants, as pack_q8.wgsl makes them, by exchange between the eight threads of a block, which share a subgroup.
+// pack_q8.wgsl through subgroup shuffles. The eight threads of a block share a subgroup.
 // Needs: Q8Part, q8_scale, q8_quants, q8_part. Gives: q8_quad.
 fn q8_quad(inside: bool, v: vec4<f32>, share: f32, lid: u32) -> Q8Part {
     var largest = select(0.0, max(max(abs(v.x), abs(v.y)), max(abs(v.z), abs(v.w))), inside);

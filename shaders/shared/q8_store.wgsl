@@ -1,5 +1,6 @@
-// Writes activations in 8 bits into the binding `packed`, four per thread (q8_block.wgsl). Every thread of a workgroup of WG calls, with neighbouring
-// quads in neighbouring threads, from a multiple of 8 on, and its quad's part of the block's share.
+// Writes activations in 8 bits into the binding `packed`, four per thread (q8_block.wgsl). Every
+// thread of a workgroup of WG calls. Neighbouring threads, from a multiple of 8 on, have
+// neighbouring quads. Each passes its part of the block's share.
 // Needs: q8_quad, packed. Gives: pack_q8_quad.
 fn pack_q8_quad(row: u32, k: u32, quad: u32, inside: bool, v: vec4<f32>, share: f32, lid: u32) {
     let part = q8_quad(inside, v, share, lid);

@@ -1,5 +1,6 @@
-// Sum (of scalars or vectors) and maximum, or both, over a workgroup of WG threads (a power of two), in workgroup memory. Every thread calls, every
-// thread gets the result, and the scratch is free again on return. `lid` is the thread's number.
+// Sum (of scalars or vectors), maximum, or both, over a workgroup of WG threads (a power of two),
+// in workgroup memory. Every thread calls and gets the result. On return the scratch is free again.
+// `lid` is the thread's number.
 // Needs: WG. Gives: reduce_add, reduce_max, reduce_add4, reduce_add2, reduce_add_max.
 var<workgroup> reduce_scratch: array<f32, WG>;
 var<workgroup> reduce_scratch4: array<vec4<f32>, WG>;
@@ -50,7 +51,7 @@ fn reduce_add2(v: vec2<f32>, lid: u32) -> vec2<f32> {
     return reduce_add4(vec4<f32>(v, 0.0, 0.0), lid).xy;
 }
 
-// The sum of the first and the maximum of the second.
+// The sum of v.x and the maximum of v.y.
 fn reduce_add_max(v: vec2<f32>, lid: u32) -> vec2<f32> {
     return vec2<f32>(reduce_add(v.x, lid), reduce_max(v.y, lid));
 }

@@ -1,6 +1,7 @@
-// Sum (of scalars or vectors) and maximum over a workgroup of WG threads through subgroup operations: one partial result per subgroup in
-// workgroup memory, then every thread, or for maxima every subgroup, combines them. Subgroups are full, a power of two, and hold consecutive
-// threads.
+// Sum (of scalars or vectors) and maximum over a workgroup of WG threads, through subgroup
+// operations. Each subgroup leaves one partial result in workgroup memory. Then every thread
+// combines the partial results; for maxima, every subgroup does. Subgroups are full, a power of
+// two, and hold consecutive threads.
 // Needs: WG. Gives: reduce_add, reduce_max, reduce_add4, reduce_add2, reduce_add_max.
 var<workgroup> reduce_scratch: array<f32, WG>;
 var<workgroup> reduce_scratch4: array<vec4<f32>, WG>;
@@ -53,7 +54,8 @@ fn reduce_add4(v: vec4<f32>, lid: u32) -> vec4<f32> {
     return sum;
 }
 
-// The same of two, with four partial results under way at a time: those past the last are zero, as workgroup memory starts.
+// Loads four partial results at a time. Results past the last one are zero, because workgroup
+// memory starts as zeros.
 fn reduce_add2(v: vec2<f32>, lid: u32) -> vec2<f32> {
     let width = subgroupAdd(1u);
     let shift = firstTrailingBit(width);
@@ -70,7 +72,7 @@ fn reduce_add2(v: vec2<f32>, lid: u32) -> vec2<f32> {
     return sum;
 }
 
-// The sum of the first and the maximum of the second; every subgroup joins the partial results for itself.
+// The sum of v.x and the maximum of v.y. Every subgroup combines the partial results for itself.
 fn reduce_add_max(v: vec2<f32>, lid: u32) -> vec2<f32> {
     let width = subgroupAdd(1u);
     let shift = firstTrailingBit(width);

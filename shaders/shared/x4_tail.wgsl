@@ -1,4 +1,4 @@
-// Four consecutive activations of a row of any length; those past its end are zero.
+// Four consecutive activations of a row of any length. Elements past its end are zero.
 // Needs: nothing. Gives: x, x_load4.
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 

@@ -1,6 +1,7 @@
-// The keys (first, past the last) of one of `splits` parts of those that a row sees: below `end` and, with a window, at or after
-// `here` - window. Parts are whole sixteens of keys, as near to equal as that allows, so that none goes round once more for a few;
-// of rows that are shorter some are empty.
+// The keys (first, one past the last) of one of `splits` parts of the keys that a row sees: below
+// `end` and, with a window, at or after `here` - window. Part sizes are multiples of 16 keys and as
+// equal as that allows, so no part takes another turn for a few keys. Some parts of short rows are
+// empty.
 // Needs: nothing. Gives: attention_part.
 const SIXTEEN = 16u;
 

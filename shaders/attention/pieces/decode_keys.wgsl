@@ -1,10 +1,12 @@
-// Keys and values of attention_decode_128.wgsl, attention_decode_rows.wgsl and attention_decode_rows_f16.wgsl as they are stored, of which a thread has four at a time,
-// GROUPS apart.
-// Needs: k_state_Stored, v_state_Stored, k_state_fetch8, GROUPS, v_state_fetch8. Gives: Keys, Values, keys_of, values_of, dot8.
+// Stored keys and values of attention_decode_128.wgsl, attention_decode_rows.wgsl and
+// attention_decode_rows_f16.wgsl. A thread has four at a time, GROUPS apart.
+// Needs: k_state_Stored, v_state_Stored, k_state_fetch8, GROUPS, v_state_fetch8. Gives: Keys,
+// Values, keys_of, values_of, dot8.
 struct Keys { a: k_state_Stored, b: k_state_Stored, c: k_state_Stored, d: k_state_Stored }
 struct Values { a: v_state_Stored, b: v_state_Stored, c: v_state_Stored, d: v_state_Stored }
 
-// `last`: the last row that there is, which threads past it read again; `eight`: the thread's elements of a row.
+// `last`: the last row that exists; threads past it read it again. `eight`: index of this thread's
+// eight elements in a row.
 fn keys_of(first: u32, last: u32, width: u32, eight: u32) -> Keys {
     return Keys(
         k_state_fetch8(min(first, last), width, eight), k_state_fetch8(min(first + GROUPS, last), width, eight),

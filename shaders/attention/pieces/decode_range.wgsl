@@ -1,5 +1,5 @@
-// Where the keys of attention_decode_256.wgsl and attention_decode_window.wgsl are: the slot of the first, and the number of the last, which those past it read
-// again.
+// Where the keys of attention_decode_256.wgsl and attention_decode_window.wgsl are: `first` is the
+// slot of the first key, `last` the number of the last key. Reads past the last key read it again.
 // Needs: params.capacity. Gives: Place, row_of.
 struct Place { base: u32, first: u32, last: u32, width: u32, eight: u32 }
 

@@ -1,6 +1,8 @@
-// Eight neighbouring elements of a head: what a thread of attention_split_128.wgsl holds of heads of 128.
-// Needs: k_state_Stored, v_state_Stored, k_state_fetch8, v_state_fetch8, k_state_read8, v_state_read8, q, gathered. Gives: Slice,
-// StoredKey, StoredValue, slice_dot, key_stored, value_stored, key_open, value_open, slice_of_q, slice_of_gathered.
+// Eight neighbouring elements of a head: the slice of a thread of attention_split_128.wgsl, for
+// heads of 128.
+// Needs: k_state_Stored, v_state_Stored, k_state_fetch8, v_state_fetch8, k_state_read8,
+// v_state_read8, q, gathered. Gives: Slice, StoredKey, StoredValue, slice_dot, key_stored,
+// value_stored, key_open, value_open, slice_of_q, slice_of_gathered.
 alias Slice = mat2x4<f32>;
 alias StoredKey = k_state_Stored;
 alias StoredValue = v_state_Stored;
@@ -25,7 +27,7 @@ fn value_open(v: StoredValue) -> Slice {
     return v_state_read8(v);
 }
 
-// A lane's slice of the head at `start` of q, and of one in workgroup memory.
+// A lane's slice of the head at `start`: of q here, of `gathered` below.
 fn slice_of_q(start: u32, lane: u32, lanes: u32) -> Slice {
     return Slice(q[start + 2u * lane], q[start + 2u * lane + 1u]);
 }

@@ -1,6 +1,7 @@
-// Twice eight neighbouring elements of a head, `lanes` eights apart: what a thread of attention_split_512.wgsl holds of heads of 512.
-// Needs: k_state_Stored, k_state_fetch8, k_state_read8, q, gathered. Gives: Slice, StoredKey, slice_dot, key_stored, key_open, slice_of_q,
-// slice_of_gathered.
+// Twice eight neighbouring elements of a head, `lanes` eights apart: the slice of a thread of
+// attention_split_512.wgsl, for heads of 512.
+// Needs: k_state_Stored, k_state_fetch8, k_state_read8, q, gathered. Gives: Slice, StoredKey,
+// slice_dot, key_stored, key_open, slice_of_q, slice_of_gathered.
 alias Slice = mat4x4<f32>;
 struct StoredKey { a: k_state_Stored, b: k_state_Stored }
 
@@ -18,7 +19,7 @@ fn key_open(v: StoredKey) -> Slice {
     return Slice(a[0], a[1], b[0], b[1]);
 }
 
-// A lane's slice of the head at `start` of q, and of one in workgroup memory.
+// A lane's slice of the head at `start`: of q here, of `gathered` below.
 fn slice_of_q(start: u32, lane: u32, lanes: u32) -> Slice {
     let near = start + 2u * lane;
     let far = near + 2u * lanes;

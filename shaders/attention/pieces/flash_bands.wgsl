@@ -1,18 +1,18 @@
-// The matrices of a subgroup of attention_flash.wgsl: 16 or 32 queries (BAND), by 16 columns of the head, by 16 or 32 keys (KEYS).
-// What goes through workgroup memory here is the subgroup's own.
-// Needs: BAND, KEYS, kv, q, params.scale, LARGEST, WIDE, SCORES, scores, ps, PITCH, shrinks, y. Gives: Sums, Queries, Column, Scores,
-// queries, score, leave_scores, weights, add, shrunk, finish.
+// The matrices of a subgroup of attention_flash.wgsl: 16 or 32 queries (BAND), by 16 columns of the
+// head, by 16 or 32 keys (KEYS). Each subgroup uses its own region of workgroup memory here.
+// Needs: BAND, KEYS, kv, q, params.scale, LARGEST, WIDE, SCORES, scores, ps, PITCH, shrinks, y.
+// Gives: Sums, Queries, Column, Scores, queries, score, leave_scores, weights, add, shrunk, finish.
 const_assert BAND == 16u || KEYS == 16u;
 alias Left = coop_mat16x16<f16, A>;
 alias Sums = coop_mat16x16<f32, C>;
-// The upper and the lower 16 queries; the lower ones are not used where there are 16.
+// The upper and the lower 16 queries. `lower` is unused where BAND is 16.
 struct Queries { upper: Left, lower: Left }
 struct Column { upper: Sums, lower: Sums }
-// The same for the first and the second 16 keys: there are no more than 16 queries or no more than 16 keys.
+// The same for the first and the second 16 keys. BAND or KEYS is 16, so there is no `lower_far`.
 struct Scores { upper: Sums, lower: Sums, upper_far: Sums }
 struct Weights { upper: Left, lower: Left, upper_far: Left }
 
-// 16 columns of the scaled queries, as f16: `starts` has a lane's quad of every eighth query.
+// 16 columns of the scaled queries, as f16. `starts`: this lane's quad of every eighth query.
 fn queries(starts: vec4<u32>, region: u32, lane: u32) -> Queries {
     subgroupBarrier();
     kv[region + lane] = vec4<f16>(clamp(q[starts.x] * params.scale, -LARGEST, LARGEST));
@@ -30,7 +30,7 @@ fn queries(starts: vec4<u32>, region: u32, lane: u32) -> Queries {
     return both;
 }
 
-// Adds what 16 columns give to the scores.
+// Adds the products of 16 columns to the scores.
 fn score(sums: Scores, left: Queries, column: u32) -> Scores {
     var s = sums;
     let near = coopLoad<coop_mat16x16<f16, B>>(&kv[column], WIDE);
@@ -45,7 +45,7 @@ fn score(sums: Scores, left: Queries, column: u32) -> Scores {
     return s;
 }
 
-// Leaves scores where the softmax adds the slices' parts.
+// Leaves the scores in `scores`, where the softmax adds the slices' parts.
 fn leave_scores(s: Scores, part: u32) {
     put(s.upper, part);
     if (KEYS > 16u) { //~ surplus
@@ -91,7 +91,7 @@ fn add(sums: Column, p: Weights, column: u32) -> Column {
     return o;
 }
 
-// Scales every query's sums by its own factor, on the way through workgroup memory.
+// Scales every query's sums by its own factor, through workgroup memory.
 fn shrunk(sums: Column, part: u32, band0: u32, lane: u32) -> Column {
     var o = sums;
     leave_sums(o, part);
@@ -122,7 +122,8 @@ fn leave_sums(o: Column, part: u32) {
     subgroupBarrier();
 }
 
-// Writes 16 columns of the results: `at` has a lane's place in y for an upper and a lower query, `within` whether there are such.
+// Writes 16 columns of the results. `at`: this lane's places in y for an upper and a lower query.
+// `within`: whether these queries exist.
 fn finish(o: Column, part: u32, band0: u32, lane: u32, at: vec2<u32>, within: vec2<bool>) {
     leave_sums(o, part);
     let source = part + (lane >> 1u) * SCORES + 2u * (lane & 1u);

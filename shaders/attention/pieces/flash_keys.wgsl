@@ -1,8 +1,9 @@
-// Keys and values on their way from the states to the tile `kv` of attention_flash.wgsl, KEYS at a time.
-// Units are eight elements; LOADS of them are a thread's part, of every STEP-th key. They travel as they are stored, so that nothing waits
-// for them before they are needed.
-// Needs: HEAD, WG, KEYS, k_state_Stored, v_state_Stored, params.capacity, params.kv_heads, k_state_fetch8, v_state_fetch8, k_state_open8,
-// v_state_open8, WIDE, kv. Gives: UNITS, Keys, Values, load_k, load_v, stage_k, stage_v.
+// Loads keys and values from the states into the tile `kv` of attention_flash.wgsl, KEYS at a time.
+// Units are eight elements. A thread loads LOADS units, one of every STEP-th key. They stay in
+// stored form in registers, so no thread waits for a load before the data is needed.
+// Needs: HEAD, WG, KEYS, k_state_Stored, v_state_Stored, params.capacity, params.kv_heads,
+// k_state_fetch8, v_state_fetch8, k_state_open8, v_state_open8, WIDE, kv. Gives: UNITS, Keys,
+// Values, load_k, load_v, stage_k, stage_v.
 const UNITS = HEAD / 8u;
 const STEP = WG / UNITS;
 const LOADS = KEYS / STEP;
@@ -10,7 +11,7 @@ const_assert LOADS * STEP == KEYS && (LOADS == 2u || LOADS == 4u);
 struct Keys { a: k_state_Stored, b: k_state_Stored, c: k_state_Stored, d: k_state_Stored }
 struct Values { a: v_state_Stored, b: v_state_Stored, c: v_state_Stored, d: v_state_Stored }
 
-// The state's row of the i-th key from that in row `slot`, or of key `most` if that is less.
+// The state's row of the i-th key after the key in row `slot`, or of key `most` if that is less.
 fn key_row(base: u32, slot: u32, i: u32, most: u32) -> u32 {
     let at = slot + min(i, most);
     return base + select(at, at - params.capacity, at >= params.capacity);

@@ -1,17 +1,19 @@
-// The softmax of attention_flash.wgsl: PER_ROW threads to a query, each with every PER_ROW-th quad of a tile's keys.
-// Needs: KEYS, PER_ROW, WG, QUERIES, params.rows, positions, params.window, ends, params.causal, LOWEST, SCORES, scores, SLICES,
-// params.softcap, ps, PITCH, RAISE, raised, BAND, shrinks. Gives: Softmax, is_row, limits, weigh, totals.
+// The softmax of attention_flash.wgsl: PER_ROW threads per query, each with every PER_ROW-th quad
+// of a tile's keys.
+// Needs: KEYS, PER_ROW, WG, QUERIES, params.rows, positions, params.window, ends, params.causal,
+// LOWEST, SCORES, scores, SLICES, params.softcap, ps, PITCH, RAISE, raised, BAND, shrinks. Gives:
+// Softmax, is_row, limits, weigh, totals.
 const TURNS = KEYS / 4u / PER_ROW;
 const_assert TURNS <= 4u && (PER_ROW == 2u || PER_ROW == 4u) && WG == PER_ROW * QUERIES;
-// The score that a query's weights are relative to, and the sum of a thread's weights.
+// most: the reference score of a query's weights. total: the sum of a thread's weights.
 struct Softmax { most: f32, total: f32 }
 
-// Whether query `row` of the workgroup is one of the step.
+// Whether query `row` of the workgroup is a row of the step.
 fn is_row(row: u32, t0: u32, group: u32, tokens: u32) -> bool {
     return row < tokens * group && t0 + row / group < params.rows;
 }
 
-// The first key that the query sees and the one after the last.
+// The first key that the query sees, and one past the last.
 fn limits(row: u32, t0: u32, group: u32, tokens: u32) -> vec2<u32> {
     let t = min(t0 + row / group, params.rows - 1u); //~ surplus: sign
     let next = positions[t] + 1u;
@@ -19,7 +21,7 @@ fn limits(row: u32, t0: u32, group: u32, tokens: u32) -> vec2<u32> {
     return vec2<u32>(start, select(0u, ends[t] + params.causal, is_row(row, t0, group, tokens))); //~ surplus: off by one
 }
 
-// The capped scores of a quad of keys, or the lowest number for those that the query does not see.
+// The capped scores of a quad of keys, or LOWEST for keys that the query does not see.
 fn scores_of(row: u32, turn: u32, lane: u32, key0: u32, seen: vec2<u32>) -> vec4<f32> {
     if (turn >= TURNS) {
         return vec4<f32>(LOWEST);
@@ -34,14 +36,14 @@ fn scores_of(row: u32, turn: u32, lane: u32, key0: u32, seen: vec2<u32>) -> vec4
         s += scores[at + 2u * QUERIES * SCORES] + scores[at + 3u * QUERIES * SCORES];
     }
     if (params.softcap > 0.0) {
-        // Drivers return NaN from tanh of large arguments; 15 is past the last f32 below one.
+        // Clamped: some drivers return NaN from tanh of large arguments. tanh(15) rounds to 1.
         s = params.softcap * tanh(clamp(s / params.softcap, vec4<f32>(-15.0), vec4<f32>(15.0)));
     }
     let keys = vec4<u32>(key0 + 4u * quad) + vec4<u32>(0u, 1u, 2u, 3u);
     return select(vec4<f32>(LOWEST), s, (keys >= vec4<u32>(seen.x)) & (keys < vec4<u32>(seen.y)));
 }
 
-// Leaves the weights of a quad of keys, and gives their sum.
+// Stores the weights of a quad of keys and returns their sum.
 fn weight(row: u32, turn: u32, lane: u32, s: vec4<f32>, most: f32) -> f32 {
     if (turn >= TURNS) {
         return 0.0;
@@ -75,7 +77,7 @@ fn weigh(before: Softmax, row: u32, lane: u32, key0: u32, seen: vec2<u32>) -> So
     return Softmax(most, before.total * shrink + (near + far));
 }
 
-// Leaves what the results are multiplied by: one over the sum of weights.
+// Stores the factor of the results: one over the sum of weights.
 fn totals(softmax: Softmax, row: u32) {
     var total = softmax.total;
     total += subgroupShuffleXor(total, 1u);

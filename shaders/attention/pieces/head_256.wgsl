@@ -1,7 +1,9 @@
-// Heads of 256 that 32 threads have together, eight neighbouring elements each (eights_1.wgsl); the other of a pair is 16 threads away.
-// Needs: Slice, k, v, wq, wk, lanes_other4, lanes_other, gathered, k_state_store8, v_state_store8, k_state_rounded, v_state_rounded. Gives:
-// HEAD, slice_ones, slice_of_k, slice_of_v, slice_of_wq, slice_of_wk, slice_turns_at, slice_times, slice_turned, slice_most, slice_leave,
-// key_store, value_store, key_rounded, value_rounded.
+// Heads of 256 among 32 threads, eight neighbouring elements each (eights_1.wgsl). The other
+// element of a rotated pair is 16 threads away.
+// Needs: Slice, k, v, wq, wk, lanes_other4, lanes_other, gathered, k_state_store8, v_state_store8,
+// k_state_rounded, v_state_rounded. Gives: HEAD, slice_ones, slice_of_k, slice_of_v, slice_of_wq,
+// slice_of_wk, slice_turns_at, slice_times, slice_turned, slice_most, slice_leave, key_store,
+// value_store, key_rounded, value_rounded.
 const HEAD = 256u;
 
 fn slice_ones() -> Slice {
@@ -33,7 +35,7 @@ fn slice_times(a: Slice, b: Slice) -> Slice {
     return Slice(a[0] * b[0], a[1] * b[1]);
 }
 
-// Every thread calls.
+// Rotates the head. Every thread calls.
 fn slice_turned(x: Slice, turns: mat4x4<f32>, lane: u32, lid: u32) -> Slice {
     let across = Slice(lanes_other4(x[0], 16u, lid), lanes_other4(x[1], 16u, lid)) * select(-1.0, 1.0, lane >= 16u);
     return Slice(

@@ -1,7 +1,9 @@
-// Heads of 512 that 32 threads have together, twice eight neighbouring elements each (eights_2.wgsl), which are the two of eight pairs.
-// Needs: Slice, k, v, wq, wk, lanes_other2, gathered, k_state_store8, v_state_store8, k_state_rounded, v_state_rounded. Gives: HEAD,
-// slice_ones, slice_of_k, slice_of_v, slice_of_wq, slice_of_wk, slice_turns_at, slice_times, slice_turned, slice_most, slice_leave,
-// key_store, value_store, key_rounded, value_rounded.
+// Heads of 512 among 32 threads, twice eight neighbouring elements each (eights_2.wgsl). Together
+// these are the two elements of eight rotated pairs.
+// Needs: Slice, k, v, wq, wk, lanes_other2, gathered, k_state_store8, v_state_store8,
+// k_state_rounded, v_state_rounded. Gives: HEAD, slice_ones, slice_of_k, slice_of_v, slice_of_wq,
+// slice_of_wk, slice_turns_at, slice_times, slice_turned, slice_most, slice_leave, key_store,
+// value_store, key_rounded, value_rounded.
 const HEAD = 512u;
 
 fn slice_ones() -> Slice {
@@ -42,7 +44,7 @@ fn slice_turned(x: Slice, turns: mat4x4<f32>, lane: u32, lid: u32) -> Slice {
         x[0] * cosines[0] - x[2] * sines[0], x[1] * cosines[1] - x[3] * sines[1], x[2] * cosines[0] + x[0] * sines[0], x[3] * cosines[1] + x[1] * sines[1]);
 }
 
-// The largest magnitudes of the two times 32 elements that four threads have; every thread calls.
+// The largest magnitudes of the two times 32 elements that four threads have. Every thread calls.
 fn slice_most(x: Slice, lid: u32) -> vec2<f32> {
     let near = max(abs(x[0]), abs(x[1]));
     let far = max(abs(x[2]), abs(x[3]));

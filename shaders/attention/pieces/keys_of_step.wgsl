@@ -1,4 +1,5 @@
-// Which keys a row sees, and where they are, among the rows of the step: keys are numbered as rows are, and sequences[t] is the first of row t's document.
+// Which keys a row sees and where they are, when the keys are the rows of the step. Keys have the
+// numbers of their rows; sequences[t] is the first row of row t's document.
 // Needs: sequences. Gives: first_key, keys_of, row_of_key.
 fn first_key(t: u32) -> u32 {
     return sequences[t];

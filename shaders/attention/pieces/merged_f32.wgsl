@@ -1,4 +1,4 @@
-// What attention_merge.wgsl makes, as floats.
+// The result of attention_merge.wgsl as f32.
 // Needs: params.head_dim. Gives: y, merged_store.
 @group(0) @binding(4) var<storage, read_write> y: array<vec4<f32>>;
 

@@ -1,4 +1,4 @@
-// What attention_merge.wgsl makes, in 8 bits (pack_q8.wgsl); heads are whole blocks of 32.
+// The result of attention_merge.wgsl in 8 bits (pack_q8.wgsl). Heads are whole blocks of 32.
 // Needs: pack_q8_quad, params.heads, params.head_dim. Gives: packed, merged_store.
 @group(0) @binding(4) var<storage, read_write> packed: array<u32>;
 

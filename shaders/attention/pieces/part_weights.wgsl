@@ -1,13 +1,15 @@
-// What the parts of a split attention weigh in their join, of MOST_SPLITS at most, and sums over threads that have the same quad; every thread of a
-// workgroup of WG calls.
-// Needs: MOST_SPLITS, LOWEST. Gives: found, weigh_parts, part_factor, part_factor_on, parts_beside, parts_add, parts_done.
+// Weights of at most MOST_SPLITS parts of a split attention in their join, and sums over threads
+// that have the same quad. Every thread of a workgroup of WG calls.
+// Needs: MOST_SPLITS, LOWEST. Gives: found, weigh_parts, part_factor, part_factor_on, parts_beside,
+// parts_add, parts_done.
 struct PartWeights { near: f32, far: f32, total: f32 }
 
 // (maximum, sum of weights) of every part, and its factor.
 var<workgroup> found: array<vec2<f32>, MOST_SPLITS>;
 var<workgroup> factors: array<f32, MOST_SPLITS>;
 
-// From (maximum, sum) of part lid % 32 and of the one 32 further, (LOWEST, 0) where there is none: their factors, and the sum of all weights.
+// Makes the factors of the parts and the sum of all weights. `near`: (maximum, sum) of part lid %
+// 32. `far`: the same of the part 32 further. Both are (LOWEST, 0) where there is no part.
 fn weigh_parts(near: vec2<f32>, far: vec2<f32>, lid: u32) -> PartWeights {
     if (lid < 32u) { //~ race: comparison
         found[lid] = near;
@@ -29,7 +31,8 @@ fn weigh_parts(near: vec2<f32>, far: vec2<f32>, lid: u32) -> PartWeights {
     return PartWeights(0.0, 0.0, total);
 }
 
-// The factor of a part below 32, and of one that is a power of two up to 32 further, and below that power itself.
+// The factor of part s, which is below 32. part_factor_on: the factor of part s + on, with `on` a
+// power of two up to 32, and s below `on`.
 fn part_factor(weights: PartWeights, s: u32) -> f32 {
     return factors[s];
 }
@@ -38,7 +41,8 @@ fn part_factor_on(weights: PartWeights, s: u32, on: u32) -> f32 {
     return factors[s + on];
 }
 
-// Neighbouring threads whose groups of `chunk` have been added, one at least, by parts_add.
+// How many neighbouring threads share the result of parts_add, which adds their groups of `chunk`;
+// at least one group.
 fn parts_beside(chunk: u32) -> u32 {
     return chunk;
 }
@@ -47,7 +51,7 @@ fn parts_add(v: vec4<f32>, chunk: u32) -> vec4<f32> {
     return v;
 }
 
-// Whether a thread has no part in what follows.
+// Whether a thread has no work after parts_add.
 fn parts_done(chunk: u32, lid: u32) -> bool {
     return false;
 }

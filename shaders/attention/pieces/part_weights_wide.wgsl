@@ -1,5 +1,7 @@
-// What part_weights.wgsl does where 32 neighbouring threads share a subgroup: each 32 look at all parts.
-// Needs: nothing. Gives: weigh_parts, part_factor, part_factor_on, parts_beside, parts_add, parts_done.
+// part_weights.wgsl for devices where 32 neighbouring threads share a subgroup. Every 32 threads
+// read all parts.
+// Needs: nothing. Gives: weigh_parts, part_factor, part_factor_on, parts_beside, parts_add,
+// parts_done.
 struct PartWeights { near: f32, far: f32, total: f32 }
 
 fn weigh_parts(near: vec2<f32>, far: vec2<f32>, lid: u32) -> PartWeights {
@@ -38,7 +40,7 @@ fn parts_add(v: vec4<f32>, chunk: u32) -> vec4<f32> {
     return sum;
 }
 
-// The first threads end the work.
+// Only the first parts_beside(chunk) threads continue.
 fn parts_done(chunk: u32, lid: u32) -> bool {
     return lid >= parts_beside(chunk);
 }

@@ -1,7 +1,9 @@
-// The heads that a workgroup of attention_decode_rows_f16.wgsl begins with: HEADS queries, and the key and the value of the row.
-// Needs: gathered, params.heads, head_turns, HEADS, SUBS, q, params.q_heads, params.normed, wq, k, wk, v, lanes_add, params.eps,
-// lanes_other4, k_state_scaled, lanes_other, params.scale, k_state_store4, k_state_rounded, v_state_store4, v_state_rounded. Gives:
-// gathered_eight, finish_heads.
+// The heads that a workgroup of attention_decode_rows_f16.wgsl finishes first: HEADS queries, and
+// the key and the value of the row.
+// Needs: gathered, params.heads, head_turns, HEADS, SUBS, q, params.q_heads, params.normed, wq, k,
+// wk, v, lanes_add, params.eps, lanes_other4, k_state_scaled, lanes_other, params.scale,
+// k_state_store4, k_state_rounded, v_state_store4, v_state_rounded. Gives: gathered_eight,
+// finish_heads.
 const TWO_POW_MINUS_32 = 2.3283064365386963e-10;
 const TWO_POW_MINUS_64 = 5.421010862427522e-20;
 
@@ -9,7 +11,8 @@ fn gathered_eight(head: u32, lane: u32) -> mat2x4<f32> {
     return mat2x4<f32>(gathered[32u * head + 2u * lane], gathered[32u * head + 2u * lane + 1u]);
 }
 
-// Every 32 threads finish a head, a quad each, and leave it in `gathered`: queries times the scale, then the key and the value as they are stored.
+// Every 32 threads finish a head, a quad each, and leave it in `gathered`: queries times the scale,
+// then the key and the value as the states store them.
 fn finish_heads(t: u32, first_head: u32, kv_head: u32, slot: u32, stores: bool, lid: u32) {
     let lane = lid & 31u;
     let quad = 32u * kv_head + lane;

@@ -1,5 +1,6 @@
-// Sixteen numbers among `lanes` neighbouring threads (a power of two, 16 or more): of four heads for each of four keys. A thread has the one
-// of its slot, 4 key + head. Every thread of a workgroup of WG calls.
+// Sixteen numbers among `lanes` neighbouring threads (a power of two, at least 16): one for each of
+// four heads and four keys. A thread has the number of its slot, 4 key + head. Every thread of a
+// workgroup of WG calls.
 // Needs: WG, lanes_add4. Gives: sixteen, sixteen_slot, sixteen_add, sixteen_max, sixteen_any.
 var<workgroup> sixteen: array<f32, WG>;
 
@@ -7,7 +8,8 @@ fn sixteen_slot(lanes: u32, lid: u32) -> u32 {
     return lid % lanes / (lanes / 16u);
 }
 
-// The sum over the lanes of this thread's number, from every thread's shares of the four keys' numbers.
+// This thread's number, summed over the lanes. a, b, c, d: a thread's shares of the numbers of the
+// four keys, one component per head.
 fn sixteen_add(a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>, lanes: u32, lid: u32) -> f32 {
     let slot = sixteen_slot(lanes, lid);
     let near = select(lanes_add4(a, lanes, lid), lanes_add4(b, lanes, lid), (slot & 4u) != 0u);
@@ -15,7 +17,7 @@ fn sixteen_add(a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>, lanes: u3
     return select(near, far, (slot & 8u) != 0u)[slot & 3u];
 }
 
-// The largest of the four keys' numbers of this thread's head.
+// The largest number of this thread's head over the four keys.
 fn sixteen_max(v: f32, lanes: u32, lid: u32) -> f32 {
     workgroupBarrier(); //~ unseen: barrier dropped
     sixteen[lid] = v;
@@ -25,7 +27,8 @@ fn sixteen_max(v: f32, lanes: u32, lid: u32) -> f32 {
     return max(max(sixteen[first], sixteen[first + 4u * apart]), max(sixteen[first + 8u * apart], sixteen[first + 12u * apart]));
 }
 
-// Whether it is so for any thread, or may be: then all raise.
+// Whether the condition holds for any thread. Without subgroups this is unknown, so all threads act
+// as if it holds.
 fn sixteen_any(v: bool) -> bool {
     return true;
 }

@@ -1,19 +1,19 @@
-// What threads show each other of the sixteen numbers of sixteen.wgsl.
+// Exchange of the sixteen numbers of sixteen.wgsl between threads.
 // Needs: sixteen, sixteen_slot. Gives: sixteen_here, sixteen_share, sixteen_of, sixteen_total.
 
-// Where the exchange between threads has this one.
+// This thread's index in the exchange.
 fn sixteen_here(lid: u32) -> u32 {
     return lid;
 }
 
-// Lets sixteen_of and those below find what the threads have.
+// Publishes this thread's number for sixteen_of.
 fn sixteen_share(v: f32, lid: u32) {
     workgroupBarrier(); //~ unseen: barrier dropped
     sixteen[lid] = v;
     workgroupBarrier(); //~ unseen: barrier dropped
 }
 
-// What the threads of a group share: numbers of HEADS heads for one key.
+// The numbers of HEADS heads for one key, as this group of lanes published them.
 fn sixteen_of(v: f32, key: u32, here: u32, lanes: u32, lid: u32) -> vec4<f32> {
     let apart = lanes / 16u;
     let first = lid - lid % lanes + 4u * key * apart;

@@ -1,4 +1,4 @@
-// What sixteen_share.wgsl does, by exchange between threads.
+// sixteen_share.wgsl through subgroup shuffles.
 // Needs: HEADS. Gives: sixteen_here, sixteen_share, sixteen_of, sixteen_total.
 
 fn sixteen_here(lid: u32) -> u32 {

@@ -1,10 +1,10 @@
-// What sixteen.wgsl does, by exchange between threads: a group of lanes shares a subgroup.
+// sixteen.wgsl through subgroup shuffles. A group of lanes shares a subgroup.
 // Needs: nothing. Gives: sixteen_slot, sixteen_add, sixteen_max, sixteen_any.
 fn sixteen_slot(lanes: u32, lid: u32) -> u32 {
     return lid % lanes / (lanes / 16u);
 }
 
-// Half of what a thread has goes to the other half of its threads at every step.
+// At every step a thread keeps half of its numbers and sends the others to its partner.
 fn sixteen_add(a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>, lanes: u32, lid: u32) -> f32 {
     let slot = sixteen_slot(lanes, lid);
     let far = (slot & 8u) != 0u;

@@ -1,6 +1,7 @@
-// Sixteen elements of a head, quads `lanes` apart: what a thread of attention_split.wgsl holds of heads past 256.
-// Needs: q, k_state_load4, v_state_load4, groups_add4, gathered, WG. Gives: SLICE_QUADS, Slice, slice_dot, slice_of_q, slice_of_k,
-// slice_of_v, slice_gather, slice_column.
+// Sixteen elements of a head, in quads `lanes` apart: the slice of a thread of
+// attention_split.wgsl, for heads of more than 256.
+// Needs: q, k_state_load4, v_state_load4, groups_add4, gathered, WG. Gives: SLICE_QUADS, Slice,
+// slice_dot, slice_of_q, slice_of_k, slice_of_v, slice_gather, slice_column.
 const SLICE_QUADS = 4u;
 alias Slice = mat4x4<f32>;
 
@@ -41,7 +42,7 @@ fn slice_gather(v: Slice, first: bool, lanes: u32, lid: u32) {
     }
 }
 
-// Where `gathered` has quad `quad` of the first group.
+// Where `gathered` holds quad `quad` of the first group.
 fn slice_column(quad: u32, lanes: u32) -> u32 {
     return quad / lanes * WG + quad % lanes;
 }

@@ -1,26 +1,27 @@
-// The keys of a part of attention_split_128.wgsl and attention_decode_split.wgsl, up to TILE at a time: scores first, by 16 lanes to a key, each with a slice of every
-// head (eights_1.wgsl) and with the sum of one head for one of four keys (sixteen.wgsl), then weights, by four threads to a key, then values, by 16 lanes
-// to a key again. The keys and the values that are needed next are under way meanwhile, the first keys before the heads are finished.
-// Needs: HEADS, StoredKey, key_stored, StoredValue, value_stored, Slice, key_open, slice_dot, params.softcap, slice_of_gathered,
-// params.head_dim, lanes_other4, params.heads, params.splits, step_end, attention_part, positions, params.window, params.kv_heads, appends,
-// params.capacity, sequences, finish_heads, lanes_add, params.scale, sixteen_any, sixteen_add, sixteen_max, lanes_other, value_open,
-// partial. Gives: WG, GROUPS, TILE, LOWEST, gathered, Place, row_of, key_at, Keys, Values, attend.
+// The keys of a part of attention_split_128.wgsl and attention_decode_split.wgsl, up to TILE at a
+// time, in three phases: scores (16 lanes per key, sixteen.wgsl), weights (four threads per key),
+// values (16 lanes per key). The next keys and values are loaded meanwhile.
+// Needs: HEADS, StoredKey, key_stored, StoredValue, value_stored, Slice, key_open, slice_dot,
+// params.softcap, slice_of_gathered, params.head_dim, lanes_other4, params.heads, params.splits,
+// step_end, attention_part, positions, params.window, params.kv_heads, appends, params.capacity,
+// sequences, finish_heads, lanes_add, params.scale, sixteen_any, sixteen_add, sixteen_max,
+// lanes_other, value_open, partial. Gives: WG, GROUPS, TILE, LOWEST, gathered, Place, row_of,
+// key_at, Keys, Values, attend.
 const WG = 128u;
 const LANES = 16u;
 const GROUPS = WG / LANES;
 const TILE = 320u;
 const LOWEST = -3.0e38;
 const_assert TILE + 32u * (HEADS + 2u) <= 4u * WG && TILE % (4u * GROUPS) == 0u;
-// Scores, then weights, of HEADS heads for each key of a tile, and after them the heads that are finished here; in the end sums of values.
+// Scores, then weights, of each key of a tile; finished heads; at the end sums of values.
 var<workgroup> gathered: array<vec4<f32>, 4u * WG>;
-// Of every head, what every 32 threads have: maximum of the scores, and in the end sum of the weights.
+// For every 32 threads and head: maximum of the scores; at the end sum of the weights.
 var<workgroup> of_heads: array<f32, WG / 8u>;
 // Scores of this row's own key.
 var<workgroup> own_scores: array<f32, 4>;
-// What every head's sums are scaled by where a tile raises its maximum; in the end weights of the own value.
+// Factors of the heads' sums where a tile raises a maximum; at the end the own value's weights.
 var<workgroup> factors: vec4<f32>;
 
-// Where the keys of a part are.
 struct Place { base: u32, turns: u32, ring_end: u32, last: u32, width: u32, eight: u32 }
 
 fn row_of(p: Place, key: u32) -> u32 {
@@ -45,10 +46,10 @@ fn values_at(p: Place, key: u32) -> Values {
     return Values(value_at(p, key), value_at(p, key + GROUPS), value_at(p, key + 2u * GROUPS), value_at(p, key + 3u * GROUPS));
 }
 
-// Heads are components and members: loops over arrays of them would leave registers.
+// Each head is a member: arrays that loops index would not stay in registers.
 struct Heads { a: Slice, b: Slice, c: Slice, d: Slice }
 
-// A thread's shares of the scores of a key.
+// This thread's shares of the scores of a key.
 fn shares(q: Heads, stored: StoredKey) -> vec4<f32> {
     let key = key_open(stored);
     var sums = vec4<f32>(slice_dot(q.a, key), slice_dot(q.b, key), 0.0, 0.0);
@@ -61,7 +62,7 @@ fn shares(q: Heads, stored: StoredKey) -> vec4<f32> {
 
 fn capped(s: f32) -> f32 {
     if (params.softcap > 0.0) {
-        // Drivers return NaN from tanh of large arguments; 15 is past the last f32 below one.
+        // Clamped: some drivers return NaN from tanh of large arguments. tanh(15) rounds to 1.
         return params.softcap * tanh(clamp(s / params.softcap, -15.0, 15.0));
     }
     return s;
@@ -78,12 +79,12 @@ fn added(sums: Heads, value: Slice, weight: vec4<f32>) -> Heads {
     return s;
 }
 
-// A slice of the head that is finished as number `n`.
+// This lane's slice of the n-th finished head.
 fn finished(n: u32, lane: u32) -> Slice {
     return slice_of_gathered(TILE + n * (params.head_dim >> 2u), lane, LANES);
 }
 
-// One of two, added to what the thread 16 from this one has of it, which gets the other.
+// `low` or, if `upper`, `high`, plus the same of the thread 16 away, which gets the other sum.
 fn halved(low: vec4<f32>, high: vec4<f32>, upper: bool, lid: u32) -> vec4<f32> {
     return select(low, high, upper) + lanes_other4(select(high, low, upper), 16u, lid);
 }
@@ -96,7 +97,6 @@ fn total_of(head: u32) -> f32 {
     return sum;
 }
 
-// The work of one workgroup.
 fn attend(number: u32, lid: u32) {
     let sets = params.heads / HEADS; //~ never: product
     if (number >= sets * params.splits) { //~ whole: comparison, guard dropped
@@ -114,10 +114,10 @@ fn attend(number: u32, lid: u32) {
     let lane = lid % LANES;
     let group = lid / LANES;
     let kv_head = first_head / (params.heads / params.kv_heads);
-    // Keys of the part that the states hold.
+    // One past the part's last key that the states hold.
     let own = appends() && part.y == end;
     let past = part.y - select(0u, 1u, own);
-    // A ring holds every key of the row, so that its end comes once at most.
+    // A ring holds every key of the row, so the keys wrap around its end at most once.
     let turns = part.x - part.x % params.capacity;
     let place = Place(
         //~ dropped
@@ -127,7 +127,7 @@ fn attend(number: u32, lid: u32) {
     finish_heads(first_head, kv_head, own, first_head % (params.heads / params.kv_heads) == 0u, lid);
     //~ surplus
     let queries = Heads(finished(0u, lane), finished(1u, lane), finished(min(2u, HEADS - 1u), lane), finished(min(3u, HEADS - 1u), lane));
-    // A head by every 32 threads.
+    // Every 32 threads have the score of one head.
     var own_score = LOWEST;
     if (own) {
         //~ rounded: off by one
@@ -136,7 +136,7 @@ fn attend(number: u32, lid: u32) {
     if (lid % 32u == 0u) { //~ twice: off by one, guard dropped
         own_scores[lid / 32u] = own_score;
     }
-    // The head whose score a thread has, and whose weights it makes.
+    // The head of this thread's scores and weights.
     let head = lid % 4u;
     var acc = Heads();
     var most = LOWEST;
@@ -174,7 +174,7 @@ fn attend(number: u32, lid: u32) {
         if (lid < 4u) { //~ race
             factors[lid] = shrink;
         }
-        // Those past the last key are zero, as far as values are added.
+        // Weights past the last key are zero, up to the last one that the value loop reads.
         for (var key = lid / 4u; key < ((count + 4u * GROUPS - 1u) & ~(4u * GROUPS - 1u)); key += WG / 4u) { //~ empty: comparison
             let p = select(0.0, exp(gathered[key][head] - most), key < count);
             gathered[key][head] = p;
@@ -196,7 +196,7 @@ fn attend(number: u32, lid: u32) {
         if (tile + TILE >= past) { //~ empty: comparison
             break;
         }
-        // Loaded anew: those under way since the last turn would take registers from the values.
+        // Loaded again: keys loaded in the last turn would take registers from the values.
         keys = keys_at(place, tile + TILE + group);
     }
     if (own && lid < 4u) {
@@ -214,7 +214,7 @@ fn attend(number: u32, lid: u32) {
     if (own && group == 0u) { //~ free: off by one
         acc = added(acc, finished(HEADS + 1u, lane), factors);
     }
-    // Two groups have sums over other keys: each gets two heads of both.
+    // Two groups have sums over different keys. Each gets two heads, summed over both groups.
     let upper = (lid & 16u) != 0u;
     let a = Slice(halved(acc.a[0], acc.c[0], upper, lid), halved(acc.a[1], acc.c[1], upper, lid));
     let b = Slice(halved(acc.b[0], acc.d[0], upper, lid), halved(acc.b[1], acc.d[1], upper, lid));

@@ -1,6 +1,8 @@
-// The row that products read, made by each of their workgroups: 8 bits of h u, with the shares of its norm if has_norm = 1 (norm_pack_q8.wgsl has both).
-// h f32 [k], u f32 [k] (not read when has_weight = 0), k a multiple of 32, of 2560 at most.
-// Needs: params.k, WG, params.has_weight, params.has_norm, norm_share, params.eps, acts_quad. Gives: h, u, acts_make.
+// The row that products read, made by each of their workgroups: h u in 8 bits, with the shares of
+// its norm if has_norm = 1 (both as in norm_pack_q8.wgsl).
+// h f32 [k], u f32 [k] (not read when has_weight = 0), k a multiple of 32, at most 2560.
+// Needs: params.k, WG, params.has_weight, params.has_norm, norm_share, params.eps, acts_quad.
+// Gives: h, u, acts_make.
 @group(0) @binding(1) var<storage, read> h: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> u: array<vec4<f32>>;
 

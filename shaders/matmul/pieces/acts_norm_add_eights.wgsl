@@ -1,11 +1,13 @@
-// The row of acts_norm_add.wgsl by eight elements to a thread. Where there are fewer eights than threads, those whose 32 neighbours have none wait.
-// Needs: params.has_weight, w, params.has_u, u, a, b, norm_share, params.k, lanes_other, q8_scale, q8_quants, lanes_other2, q8_part, x, WG,
-// params.eps, h, params.next_eps, params.pack, params.has_factor, s, lanes_busy, norm_leave, norm_factor. Gives: acts_make.
+// The row of acts_norm_add.wgsl with eight elements per thread. Groups of 32 threads without
+// elements only wait.
+// Needs: params.has_weight, w, params.has_u, u, a, b, norm_share, params.k, lanes_other, q8_scale,
+// q8_quants, lanes_other2, q8_part, x, WG, params.eps, h, params.next_eps, params.pack,
+// params.has_factor, s, lanes_busy, norm_leave, norm_factor. Gives: acts_make.
 
-// Eight neighbouring elements of everything.
+// Eight neighbouring elements of all operands.
 struct Beside { a: mat2x4<f32>, b: mat2x4<f32>, w: mat2x4<f32>, u: mat2x4<f32> }
 
-// Those from quad `at` on.
+// The elements from quad `at` on.
 fn beside(at: u32) -> Beside {
     let one = vec4<f32>(1.0);
     var weight = mat2x4<f32>(one, one);
@@ -23,7 +25,7 @@ fn share_of(v: mat2x4<f32>, eps: f32) -> f32 {
     return norm_share(v[0], params.k, eps) + norm_share(v[1], params.k, eps);
 }
 
-// Packs eight elements of the row; four neighbouring threads have a block.
+// Packs eight elements of the row. Four neighbouring threads share a block.
 fn acts_eight(eight: u32, inside: bool, v: mat2x4<f32>, share: f32, lid: u32) {
     let four = max(abs(v[0]), abs(v[1]));
     var largest = max(max(four.x, four.y), max(four.z, four.w));
@@ -56,7 +58,7 @@ fn busy_share(first: f32, eights: u32, lid: u32) -> f32 {
     return share;
 }
 
-// Makes those behind the first WG.
+// Makes the eights after the first WG.
 fn acts_more(number: u32, eights: u32, factor: f32, scale: f32, lid: u32) {
     for (var start = WG; start < eights; start += WG) { //~ empty: comparison
         let eight = start + lid;
@@ -73,8 +75,8 @@ fn acts_more(number: u32, eights: u32, factor: f32, scale: f32, lid: u32) {
     }
 }
 
-// Every thread of a workgroup of WG calls. What a thread makes first stands here, and more behind conditions that are constants: as a function for both it took
-// 5% longer, as a loop 9%.
+// Every thread of a workgroup of WG calls. The first eight of a thread is made here, the others
+// behind conditions on constants. One function for both took 5% longer, a loop 9%.
 fn acts_make(number: u32, lid: u32) {
     let eights = params.k >> 3u;
     var scale = 1.0;

@@ -1,8 +1,9 @@
-// The row of acts_norm_add.wgsl by four elements to a thread.
-// Needs: params.has_weight, w, params.has_u, u, a, b, params.k, params.has_factor, s, WG, norm_share, params.eps, norm_leave, norm_factor,
-// h, params.pack, params.next_eps, acts_quad. Gives: acts_make.
+// The row of acts_norm_add.wgsl with four elements per thread.
+// Needs: params.has_weight, w, params.has_u, u, a, b, params.k, params.has_factor, s, WG,
+// norm_share, params.eps, norm_leave, norm_factor, h, params.pack, params.next_eps, acts_quad.
+// Gives: acts_make.
 
-// Four neighbouring elements of everything.
+// Four neighbouring elements of all operands.
 struct Beside { a: vec4<f32>, b: vec4<f32>, w: vec4<f32>, u: vec4<f32> }
 
 fn beside(at: u32) -> Beside {
@@ -29,7 +30,8 @@ fn acts_make(number: u32, lid: u32) {
         let quad = start + lid;
         let inside = quad < quads;
         let near = beside(select(0u, quad, inside)); //~ dropped: off by one
-        // Once, while all that is read is under way: loads before the loop would be code a second time.
+        // Runs once, while the operands are loaded. Loads before the loop would duplicate the code
+        // of the loads.
         for (var first = start; first == 0u; first = 1u) { //~ free: off by one
             var share = select(0.0, norm_share(near.b, params.k, params.eps), inside);
             for (var more = WG + lid; more < quads; more += WG) {

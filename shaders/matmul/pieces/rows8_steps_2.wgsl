@@ -1,6 +1,7 @@
-// Two rows of activations in 8 bits, of each of which a lane holds a block of 32 at a time (rows8_sums.wgsl), and their sums with rows of weights.
-// Needs: Act, act_load, Unit, dot_block, lanes_other2, steps_bit, lanes_other, rows_bit. Gives: STEPS, Sums, held_load, held_dots,
-// held_pair, held_own, held_share.
+// Two rows of activations in 8 bits, and their sums with rows of weights. A lane holds one block of
+// 32 of each row at a time (rows8_sums.wgsl).
+// Needs: Act, act_load, Unit, dot_block, lanes_other2, steps_bit, lanes_other, rows_bit. Gives:
+// STEPS, Sums, held_load, held_dots, held_pair, held_own, held_share.
 const STEPS = 2u;
 alias Sums = vec2<f32>;
 struct Held { x0: Act, x1: Act }
@@ -16,12 +17,13 @@ fn held_dots(h: Held, w: Unit, alike: bool) -> Sums {
     return Sums(dot_block(w, h.x0, alike), dot_block(w, h.x1, alike));
 }
 
-// Sums of two rows of weights, of which lanes so far apart have one each.
+// The sums of this lane's row of weights: `a` of this lane plus `b` of the lane `apart` from it.
 fn held_pair(a: Sums, b: Sums, apart: u32, lid: u32) -> Sums {
     return a + lanes_other2(b, apart, lid);
 }
 
-// What lanes that differ in other bits than those of held_order have in all: each that of its own row of activations.
+// Sums over the lanes that differ in other bits than the bits of held_order. Each lane gets the sum
+// of its own row of activations.
 fn held_own(two: Sums, near: bool, lid: u32) -> f32 {
     let bit = steps_bit(near);
     let odd = (lid & bit) != 0u;
@@ -30,7 +32,7 @@ fn held_own(two: Sums, near: bool, lid: u32) -> f32 {
     return sum + lanes_other(sum, 16u, lid);
 }
 
-// The sum over 32 lanes of the shares of a lane's own row.
+// Sum over 32 lanes of the shares of the lane's own row.
 fn held_share(h: Held, near: bool, lid: u32) -> f32 {
     var sum = held_own(Sums(h.x0.share, h.x1.share), near, lid);
     sum += lanes_other(sum, rows_bit(near), lid);

@@ -1,16 +1,18 @@
-// Sums of products of up to 8 rows (matmul_rows8.wgsl) in workgroup memory, and the blocks of activations that they are made of, a block of 32 to a lane.
-// Needs: WG, MOST, STEPS, x, Unit, PAIRS. Gives: Act, PARTS, act_load, dot_block, rows_bit, steps_bit, in_pairs, held_order, rows8_add,
-// rows8_add_share, rows8_result, acts_factor.
+// Sums of products of up to 8 rows (matmul_rows8.wgsl) in workgroup memory, and their blocks of
+// activations. A lane has one block of 32 at a time.
+// Needs: WG, MOST, STEPS, x, Unit, PAIRS. Gives: Act, PARTS, act_load, dot_block, rows_bit,
+// steps_bit, in_pairs, held_order, rows8_add, rows8_add_share, rows8_result, acts_factor.
 
-// The 32 activations of one row that one block of a row of weights meets, and their sum; `low` is the half that the lane has first.
+// A block of 32 activations of one row, and their sum. `low` is the half that the lane uses first.
 struct Act { low: vec4<u32>, high: vec4<u32>, scale: f32, sum: f32, share: f32 }
 
 const PARTS = WG / 32u;
-// By subgroup of 32 lanes: STEPS sums of every row of the workgroup's weights (MOST at most), and the shares of the rows of activations.
+// For every 32 lanes: STEPS sums of every row of the workgroup's weights (at most MOST), and the
+// shares of the rows of activations.
 var<workgroup> rows8_partial: array<f32, PARTS * MOST * STEPS>;
 var<workgroup> rows8_shares: array<f32, PARTS * STEPS>;
 
-// Past the last block `live` is 0.
+// `live` is 1, or 0 past the last block.
 fn act_load(t: u32, k: u32, block: u32, turn: u32, live: f32) -> Act {
     let start = t * (3u * k >> 5u);
     let of_block = live * bitcast<vec4<f32>>(x[start + (k >> 4u) + block]);
@@ -23,7 +25,7 @@ fn dots_16(a: vec4<u32>, b: vec4<u32>) -> i32 {
     return dot4I8Packed(a.x, b.x) + dot4I8Packed(a.y, b.y) + dot4I8Packed(a.z, b.z) + dot4I8Packed(a.w, b.w);
 }
 
-// `alike`: the block has one scale and one minimum; else two scales.
+// `alike`: the block has one scale and one minimum. Otherwise it has two scales.
 fn dot_block(w: Unit, a: Act, alike: bool) -> f32 {
     let low = dots_16(w.low, a.low);
     let high = dots_16(w.high, a.high);
@@ -33,19 +35,21 @@ fn dot_block(w: Unit, a: Act, alike: bool) -> f32 {
     return a.scale * dot(w.scale, vec2<f32>(f32(low), f32(high)));
 }
 
-// Of four rows of weights and STEPS of activations 32 lanes end with a sum each. Bits of a lane's number say which row of weights it has first, the
-// others by exclusive or with theirs, so that of lanes that exchange sums none has to choose: the lowest bits where lanes `near` each other share
-// what they load of a row, else higher ones, so that such lanes load what lies together.
+// 32 lanes end with one sum each, for four rows of weights by STEPS rows of activations. Some bits
+// of a lane's number are the number of its first row of weights. The other rows follow by exclusive
+// or with it, so lanes that exchange sums need no select. If lanes `near` each other share loads of
+// a row, these are the lowest bits. Otherwise they are higher bits, so that neighbours load
+// neighbouring data.
 fn rows_bit(near: bool) -> u32 {
     return select(STEPS, 1u, near);
 }
 
-// The lowest of the bits that say which row of activations a lane ends with.
+// The lowest of the bits that select the row of activations of a lane's final sum.
 fn steps_bit(near: bool) -> u32 {
     return select(1u, 4u, near);
 }
 
-// Whether rows of weights are met two at a time instead of four.
+// Whether rows of weights are taken two at a time instead of four.
 fn in_pairs(near: bool) -> bool {
     return near && PAIRS;
 }
@@ -58,12 +62,13 @@ fn held_step(near: bool, lid: u32) -> u32 {
     return (lid / steps_bit(near)) & (STEPS - 1u);
 }
 
-// Whether a lane is the first of those with the same sum.
+// Whether a lane is the first of the lanes with the same sum.
 fn held_first(near: bool, lid: u32) -> bool {
     return (lid & 31u) < 4u * STEPS && (!in_pairs(near) || (lid & 2u) == 0u); //~ race
 }
 
-// Adds a lane's own sum, of its own row of activations with the row r + held_order of the workgroup's weights, to those of the blocks before `first`.
+// Adds a lane's sum to the sums of the blocks before `first`. The sum is of the lane's row of
+// activations and of row r + held_order of the workgroup's weights.
 fn rows8_add(first: u32, r: u32, sum: f32, near: bool, lid: u32) {
     let at = ((lid >> 5u) * MOST + r + held_order(near, lid)) * STEPS + held_step(near, lid);
     if (held_first(near, lid)) { //~ race: guard dropped
@@ -78,7 +83,8 @@ fn rows8_add_share(first: u32, share: f32, near: bool, lid: u32) {
     }
 }
 
-// The product of the row r of the workgroup's weights with the row t of its activations, whose norm's factor may be left to it.
+// The product of row r of the workgroup's weights and row t of its activations, times the norm's
+// factor that readers apply, if there is one.
 fn rows8_result(r: u32, t: u32) -> f32 {
     var sum = 0.0;
     var share = 0.0;
@@ -89,10 +95,11 @@ fn rows8_result(r: u32, t: u32) -> f32 {
     return sum * acts_factor(share);
 }
 
-// 2^-32: shares are of values times that (norm_share.wgsl).
+// 2^-32: shares are sums of squares of values times 2^-32 (norm_share.wgsl).
 const SHARES_SIZE = 2.3283064365386963e-10;
 
-// The factor of a norm that was left to the reader of its row, by the sum of the shares; 1 where there was none (norm_pack_q8.wgsl).
+// The factor of the norm that readers of a row apply, from the sum of the shares. 1 where there is
+// no norm (norm_pack_q8.wgsl).
 fn acts_factor(shares: f32) -> f32 {
     return select(SHARES_SIZE * inverseSqrt(shares), 1.0, shares == 0.0);
 }

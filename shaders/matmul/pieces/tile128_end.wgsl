@@ -1,5 +1,6 @@
-// Bias and results of matmul_tile128.wgsl, number by number.
-// Needs: params.rows, params.row_count, params.row_base, ys, scales, params.n, params.has_bias. Gives: y, finish.
+// Bias and results of matmul_tile128.wgsl, one element at a time.
+// Needs: params.rows, params.row_count, params.row_base, ys, scales, params.n, params.has_bias.
+// Gives: y, finish.
 @group(0) @binding(4) var<storage, read> bias: array<f32>;
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
 

@@ -1,5 +1,7 @@
-// Bias and results of matmul_tile128.wgsl, four at a time: n, row_base and row_count are multiples of 4.
-// Needs: params.rows, params.row_count, params.row_base, ys, scales, params.n, params.has_bias. Gives: y, finish.
+// Bias and results of matmul_tile128.wgsl, four at a time: n, row_base and row_count are multiples
+// of 4.
+// Needs: params.rows, params.row_count, params.row_base, ys, scales, params.n, params.has_bias.
+// Gives: y, finish.
 @group(0) @binding(4) var<storage, read> bias: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read_write> y: array<vec4<f32>>;
 

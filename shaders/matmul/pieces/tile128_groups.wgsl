@@ -1,5 +1,6 @@
-// The 32 columns of weights that a workgroup stages for cooperative matrices, of a format with units, a row per thread: what 32 columns share is unpacked
-// once, and their bytes become floats by their place in the significand of an f16, 1024 + byte.
+// The 32 columns of weights that a workgroup stages for cooperative matrices, in a format with
+// units, a row per thread. Scales of 32 columns are unpacked once. A byte in the significand of an
+// f16 reads as 1024 + byte, so bytes need no conversion to floats.
 // Needs: w_Raw, ws, w_groups, PITCH. Gives: Ahead, ahead_store.
 alias Ahead = w_Raw;
 

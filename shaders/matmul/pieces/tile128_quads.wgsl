@@ -1,5 +1,6 @@
-// The 128 x 32 weights that a workgroup of matmul_tile128.wgsl stages, of any format, a quad of eight rows per thread: neighbouring threads read
-// neighbouring quads, and every quad is dequantized for itself.
+// The 128 x 32 weights that a workgroup of matmul_tile128.wgsl stages, in any format: a quad of
+// eight rows per thread. Neighbouring threads read neighbouring quads. Every quad is dequantized by
+// itself.
 // Needs: w_load4, w_row, params.row_count, PITCH, ws. Gives: Ahead, ahead_load, ahead_store.
 struct Ahead { a: vec4<f16>, b: vec4<f16>, c: vec4<f16>, d: vec4<f16>, e: vec4<f16>, f: vec4<f16>, g: vec4<f16>, h: vec4<f16> }
 

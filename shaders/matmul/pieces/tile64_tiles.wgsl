@@ -1,30 +1,35 @@
-// What tiles of 16 BANDS x 16 GROUPS results share (matmul_tile64.wgsl), whatever the format of the weights (quant/units/tile64.wgsl).
-// Needs: PARTS, GROUPS, BANDS, x, params.rows, rows_of, tile64_store, scales. Gives: Slabs, Sums, WG, TILE, AHEAD, UNITS, PITCH, BAND, ws,
-// ys, four_of_pairs, band_of, add, multiply, finish.
+// The parts of matmul_tile64.wgsl's tiles of 16 BANDS x 16 GROUPS results that do not depend on the
+// weights' format (quant/units/tile64.wgsl has the others).
+// Needs: PARTS, GROUPS, BANDS, x, params.rows, rows_of, tile64_store, scales. Gives: Slabs, Sums,
+// WG, TILE, AHEAD, UNITS, PITCH, BAND, ws, ys, four_of_pairs, band_of, add, multiply, finish.
 alias OfX = coop_mat16x16<f16, A>;
 alias OfW = coop_mat16x16<f16, B>;
 alias OfY = coop_mat16x16<f32, C>;
-// Fragments of x, 16 columns of each of four units, and sums, by band: those of bands that there are not are nobody's.
+// Fragments of x (16 columns of each of four units) and sums, one member per band. Members past
+// BANDS are unused.
 struct Slab { a: OfX, b: OfX, c: OfX, d: OfX }
 struct Slabs { t0: Slab, t1: Slab, t2: Slab, t3: Slab }
 struct Sums { t0: OfY, t1: OfY, t2: OfY, t3: OfY }
 const WG = 32u * PARTS;
 const TILE = 16u;
-// Whether the weights that come next are loaded once the last ones are staged: for other sizes that has not been of use.
+// Whether the next weights are loaded as soon as the last ones are staged. It did not help for
+// other sizes.
 const AHEAD = PARTS == 4u && GROUPS == 2u && BANDS == 2u;
-// Units of a row side by side.
+// Units of a row that are staged side by side.
 const UNITS = 4u;
-// Eights of columns from row to row: odd, so that eight rows start on different banks. In vectors of four, from row to row.
+// Row pitch in eights of columns (PITCH) and in vectors of four (ROW). PITCH is odd, so that eight
+// rows start on different banks.
 const PITCH = 2u * UNITS + 1u;
 const ROW = 2u * PITCH;
-// Vectors of four of a fragment of x, and of all rows' 16 columns.
+// Vectors of four in a fragment of x (BAND) and in 16 columns of all rows (SLAB).
 const BAND = 64u;
 const SLAB = BAND * BANDS;
 var<workgroup> ws: array<mat2x4<f16>, PARTS * TILE * PITCH>;
 var<workgroup> ys: array<f32, PARTS * 256u>;
 
-// Four weights of the quants of the even and the odd ones, which are counted from the middle, where a weight is small: what scale and least lose as
-// halves, which a block shares, then stays small, too.
+// Four weights from the quants at even and at odd places. Quants are counted from the middle of
+// their range, where weights are small. So the rounding of scale and least to f16, which a block
+// shares, costs little.
 fn four_of_pairs(even: vec2<f16>, odd: vec2<f16>, scale: f16, least: f16) -> vec4<f16> {
     let a = fma(even, vec2<f16>(scale), -vec2<f16>(least));
     let b = fma(odd, vec2<f16>(scale), -vec2<f16>(least));
@@ -40,7 +45,7 @@ fn add(x: Slab, a: OfW, b: OfW, c: OfW, d: OfW, sum: OfY) -> OfY {
     return coopMultiplyAdd(x.d, d, coopMultiplyAdd(x.c, c, coopMultiplyAdd(x.b, b, coopMultiplyAdd(x.a, a, sum))));
 }
 
-// Adds the products of what is staged.
+// Adds the products of the staged weights.
 fn multiply(x: Slabs, base: u32, sums: Sums) -> Sums {
     let a = coopLoad<OfW>(&ws[base][0], ROW);
     let b = coopLoad<OfW>(&ws[base + 2u][0], ROW);
@@ -58,7 +63,7 @@ fn multiply(x: Slabs, base: u32, sums: Sums) -> Sums {
     return to;
 }
 
-// Writes the 16 x 16 results whose parts the subgroups have.
+// Adds the subgroups' parts of 16 x 16 results and writes the results.
 fn finish_band(sums: OfY, t0: u32, r0: u32, which: u32, lid: u32, subgroup: u32) {
     coopStoreT(sums, &ys[subgroup * 256u], 16u);
     workgroupBarrier(); //~ unseen: barrier dropped

@@ -1,4 +1,5 @@
-// The largest magnitude in the block of 32 of a thread's quad of `head` (heads_quads.wgsl); every thread calls.
+// The largest magnitude in the block of 32 elements around a thread's quad of `head`
+// (heads_quads.wgsl). Every thread calls.
 // Needs: head. Gives: head_most.
 fn head_most(v: vec4<f32>, lid: u32) -> f32 {
     workgroupBarrier(); //~ step: barrier dropped

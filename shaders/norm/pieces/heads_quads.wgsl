@@ -1,4 +1,5 @@
-// Heads with a quad for each of `lanes` neighbouring threads of a workgroup of WG, of which those past a head pass zeros. Every thread calls.
+// Heads among `lanes` neighbouring threads of a workgroup of WG, a quad each. Threads past the end
+// of a head pass zeros. Every thread calls.
 // Needs: WG, lanes_add4, squares4, inverse_root. Gives: head, head_normed, head_turned.
 var<workgroup> head: array<vec4<f32>, WG>;
 

@@ -1,4 +1,4 @@
-// norm_add.wgsl makes nothing more.
+// norm_add.wgsl without a packed result.
 // Needs: nothing. Gives: norm_add_weight, norm_add_then.
 fn norm_add_weight(at: u32) -> vec4<f32> {
     return vec4<f32>(1.0);

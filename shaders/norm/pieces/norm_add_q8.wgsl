@@ -1,7 +1,8 @@
-// What norm_add.wgsl makes beside h: packed[r] = 8 bits (pack_q8.wgsl) of h[r] (pack = 1), or of h[r, d] u[d] with the shares of its norm
-// (pack = 2; norm_pack_q8.wgsl). u [dim] f32 (not read when has_u = 0), dim a multiple of 32.
-// Needs: params.pack, params.has_u, norm_share, params.dim, params.next_eps, pack_q8_quad. Gives: u, packed, norm_add_weight,
-// norm_add_then.
+// The packed result of norm_add.wgsl: packed[r] = h[r] in 8 bits (pack_q8.wgsl; pack = 1), or h[r,
+// d] u[d] with the shares of its norm (norm_pack_q8.wgsl; pack = 2). u [dim] f32 (not read when
+// has_u = 0), dim a multiple of 32.
+// Needs: params.pack, params.has_u, norm_share, params.dim, params.next_eps, pack_q8_quad. Gives:
+// u, packed, norm_add_weight, norm_add_then.
 @group(0) @binding(6) var<storage, read> u: array<vec4<f32>>;
 @group(0) @binding(7) var<storage, read_write> packed: array<u32>;
 

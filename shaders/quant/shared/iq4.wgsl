@@ -1,5 +1,6 @@
 // The 16 values of IQ4_NL and IQ4_XS (ggml's kvalues_iq4nl), as signed bytes:
-// -127 -104 -83 -65 | -49 -35 -22 -10 | 1 13 25 38 | 53 69 89 113. `codes` holds a nibble in the low half of each byte.
+// -127 -104 -83 -65 | -49 -35 -22 -10 | 1 13 25 38 | 53 69 89 113
+// `codes` holds a nibble in the low half of each byte.
 fn W_iq4(codes: u32) -> vec4<f32> {
     let n = unpack4xU8(codes);
     let upper = (n & vec4<u32>(8u)) != vec4<u32>(0u);

@@ -1,6 +1,7 @@
-// Scale and minimum of sub-block s (0..7) in the head of a Q4_K or Q5_K block: head.x holds d and dmin (f16),
-// head.yzw the 12 bytes of `scales`. Sub-blocks 0..3 have 6 bits in bytes s (scale) and s + 4 (min); 4..7 have
-// 4 bits in the nibbles of byte s + 4 and their upper 2 bits in the upper bits of bytes s - 4 and s.
+// Scale and minimum of sub-block s (0..7) in the head of a Q4_K or Q5_K block. head.x holds d and
+// dmin (f16), head.yzw the 12 bytes of `scales`. Sub-blocks 0..3 have 6 bits in bytes s (scale) and
+// s + 4 (minimum). Sub-blocks 4..7 have 4 bits in the nibbles of byte s + 4, and 2 upper bits in
+// the upper bits of bytes s - 4 and s.
 // Returns (d * scale, dmin * min).
 fn W_scale_min(head: vec4<u32>, s: u32) -> vec2<f32> {
     let b = head.yzw >> vec3<u32>((s & 3u) << 3u);

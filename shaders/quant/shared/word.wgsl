@@ -1,5 +1,5 @@
-// Words and halves of a weight binding W: array<vec4<u32>>, addressed by u32 word.
-// Subnormal halves must survive: scales of the K formats are often below 2^-14.
+// Words and halves (f16) of a weight binding W: array<vec4<u32>>, addressed by u32 word.
+// Subnormal halves must keep their values: scales of the K formats are often below 2^-14.
 fn W_word(j: u32) -> u32 {
     return W[j >> 2u][j & 3u];
 }

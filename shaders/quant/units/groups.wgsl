@@ -1,7 +1,8 @@
-// Groups g and g + 1 of 16 elements, g even, as bytes: a unit of a format whose units are blocks, its signed quants 128 up.
+// Groups g and g + 1 of 16 elements, g even, as bytes, for formats whose units are blocks: one
+// unit, with 128 added to its signed quants.
 struct W_Raw { unit: Unit }
 
-// w = scale byte - least, of two groups of 16.
+// w = scale byte - least, for two groups of 16.
 struct W_Groups { first: vec4<u32>, second: vec4<u32>, scale: vec2<f32>, least: vec2<f32> }
 
 fn W_raw(row: u32, k: u32, g: u32) -> W_Raw {

@@ -1,5 +1,5 @@
-// Q4_1 in units: a block each.
-// The quant in the middle of their range.
+// Q4_1 in units: a unit is a block.
+// W_middle: the quant in the middle of the range of quants.
 const W_middle = 8.0;
 
 fn W_halves(u: u32) -> vec2<u32> {
@@ -12,7 +12,7 @@ fn W_unit(row: u32, k: u32, u: u32) -> Unit {
     return Unit(q & vec4<u32>(0x0f0f0f0fu), (q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu), dm.xx, -dm.yy);
 }
 
-// A unit that waits to be staged.
+// A unit between its load and its staging.
 struct W_Held { unit: Unit }
 
 fn W_held(row: u32, k: u32, u: u32) -> W_Held {

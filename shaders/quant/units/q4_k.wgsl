@@ -1,5 +1,6 @@
-// Q4_K in units: the 16 bytes qs[16 u..] hold 16 elements in their low nibbles and the 16 that are 32 further on in the high ones.
-// The quant in the middle of their range.
+// Q4_K in units: in the 16 bytes qs[16 u..], low nibbles are 16 elements, and high nibbles are the
+// 16 elements that are 32 further on.
+// W_middle: the quant in the middle of the range of quants.
 const W_middle = 8.0;
 
 fn W_halves(u: u32) -> vec2<u32> {
@@ -7,7 +8,7 @@ fn W_halves(u: u32) -> vec2<u32> {
     return vec2<u32>(low, low + 2u);
 }
 
-// A unit as it lies.
+// A unit as it is stored.
 struct W_Held { q: vec4<u32>, head: vec4<u32> }
 
 fn W_held(row: u32, k: u32, u: u32) -> W_Held {

@@ -1,7 +1,8 @@
-// Groups g and g + 1 of 16 elements, g even, as bytes: sub-block g / 2, which shares its 32 bytes with a neighbour.
+// Groups g and g + 1 of 16 elements, g even, as bytes: sub-block g / 2, which shares its 32 bytes
+// with a neighbouring sub-block.
 struct W_Raw { first: vec4<u32>, second: vec4<u32>, head: vec4<u32> }
 
-// w = scale byte - least, of two groups of 16.
+// w = scale byte - least, for two groups of 16.
 struct W_Groups { first: vec4<u32>, second: vec4<u32>, scale: vec2<f32>, least: vec2<f32> }
 
 fn W_raw(row: u32, k: u32, g: u32) -> W_Raw {
@@ -20,7 +21,8 @@ fn W_groups(raw: W_Raw, g: u32) -> W_Groups {
     return W_Groups((raw.first >> shift) & low, (raw.second >> shift) & low, vec2<f32>(scale), vec2<f32>(least));
 }
 
-// Block `block` of 32 elements, with one scale: as above, but what depends on its number alone is the same for every row.
+// Block `block` of 32 elements, with one scale. It is W_groups written so that values that depend
+// only on the block's number are the same for every row.
 const W_alike = true;
 
 fn W_block_of(raw: W_Raw, block: u32) -> Unit {

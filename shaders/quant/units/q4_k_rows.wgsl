@@ -1,6 +1,7 @@
-// What a thread meets of four rows of Q4_K (rows.wgsl), where 32 neighbouring threads share a subgroup: of the 32 bytes of two sub-blocks it loads
-// 16 and has the others from its neighbour, whose a is its b and whose c is its d; of a superblock's eight threads each unpacks the scales of
-// four sub-blocks of its first row.
+// The blocks of four rows of Q4_K for one thread (rows.wgsl), for devices where 32 neighbouring
+// threads share a subgroup. Of the 32 bytes of two sub-blocks a thread loads 16. It gets the others
+// from its neighbour, whose a is its b and whose c is its d. Each of a superblock's eight threads
+// unpacks the scales of four sub-blocks of its first row.
 struct W_Ab { a: vec4<u32>, b: vec4<u32>, head: vec4<u32> }
 struct W_Cd { c: vec4<u32>, d: vec4<u32> }
 
@@ -27,7 +28,8 @@ fn W_cd(r: u32, final_row: u32, k: u32, block: u32, lid: u32) -> W_Cd {
     return W_Cd(W[c + piece], W[d + piece]);
 }
 
-// Scales and minima of sub-blocks 0 to 3 or 4 to 7, a byte each, as scale_min.wgsl has them, and d with dmin.
+// Scales and minima of sub-blocks 0 to 3 or 4 to 7 (packed as in scale_min.wgsl), a byte each, and
+// d with dmin.
 fn W_scales(head: vec4<u32>, block: u32) -> vec3<u32> {
     let late = (vec2<u32>(head.w, head.w >> 4u) & vec2<u32>(0x0f0f0f0fu)) | ((head.yz >> vec2<u32>(2u)) & vec2<u32>(0x30303030u));
     return vec3<u32>(select(head.yz & vec2<u32>(0x3f3f3f3fu), late, (block & 4u) == 4u), head.x);

@@ -1,5 +1,5 @@
-// Q5_0 in units: a block each.
-// The quant in the middle of their range.
+// Q5_0 in units: a unit is a block.
+// W_middle: the quant in the middle of the range of quants.
 const W_middle = 16.0;
 
 fn W_halves(u: u32) -> vec2<u32> {
@@ -16,7 +16,7 @@ fn W_unit(row: u32, k: u32, u: u32) -> Unit {
     return Unit(low, high, vec2<f32>(d), vec2<f32>(16.0 * d));
 }
 
-// A unit that waits to be staged.
+// A unit between its load and its staging.
 struct W_Held { unit: Unit }
 
 fn W_held(row: u32, k: u32, u: u32) -> W_Held {

@@ -1,5 +1,6 @@
-// Q5_K in units: as Q4_K, with the fifth bits of elements 64 n + 16 h.. in bits 2 n (low half) and 2 n + 1 (high half) of qh[16 h..].
-// The quant in the middle of their range.
+// Q5_K in units: like Q4_K, with the fifth bits of the elements from 64 n + 16 h on in bits 2 n
+// (low half) and 2 n + 1 (high half) of qh[16 h..].
+// W_middle: the quant in the middle of the range of quants.
 const W_middle = 16.0;
 
 fn W_halves(u: u32) -> vec2<u32> {
@@ -7,7 +8,7 @@ fn W_halves(u: u32) -> vec2<u32> {
     return vec2<u32>(low, low + 2u);
 }
 
-// A unit as it lies.
+// A unit as it is stored.
 struct W_Held { q: vec4<u32>, fifth: vec4<u32>, head: vec4<u32> }
 
 fn W_held(row: u32, k: u32, u: u32) -> W_Held {

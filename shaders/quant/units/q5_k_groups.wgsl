@@ -1,7 +1,8 @@
-// Groups g and g + 1 of 16 elements, g even, as bytes: sub-block g / 2, which shares its 32 bytes with a neighbour and has its own fifth bits.
+// Groups g and g + 1 of 16 elements, g even, as bytes: sub-block g / 2, which shares its 32 bytes
+// with a neighbouring sub-block and has fifth bits of its own.
 struct W_Raw { first: vec4<u32>, second: vec4<u32>, of_first: vec4<u32>, of_second: vec4<u32>, head: vec4<u32> }
 
-// w = scale byte - least, of two groups of 16.
+// w = scale byte - least, for two groups of 16.
 struct W_Groups { first: vec4<u32>, second: vec4<u32>, scale: vec2<f32>, least: vec2<f32> }
 
 fn W_raw(row: u32, k: u32, g: u32) -> W_Raw {

@@ -1,5 +1,6 @@
-// Q6_K in units: the 16 bytes ql[16 u..] hold 16 elements in their low nibbles and the 16 that are 64 further on in the high ones.
-// The quant in the middle of their range.
+// Q6_K in units: in the 16 bytes ql[16 u..], low nibbles are 16 elements, and high nibbles are the
+// 16 elements that are 64 further on.
+// W_middle: the quant in the middle of the range of quants.
 const W_middle = 0.0;
 
 fn W_halves(u: u32) -> vec2<u32> {
@@ -7,12 +8,12 @@ fn W_halves(u: u32) -> vec2<u32> {
     return vec2<u32>(low, low + 4u);
 }
 
-// Bytes of 0..63 less 32, each on its own.
+// Subtracts 32 from each byte, which is 0..63.
 fn W_signed(q: vec4<u32>) -> vec4<u32> {
     return ((q | vec4<u32>(0x80808080u)) - vec4<u32>(0x20202020u)) ^ vec4<u32>(0x80808080u);
 }
 
-// A unit as it lies, with the words that hold its scales.
+// A unit as it is stored, with the words that hold its scales.
 struct W_Held { q: vec4<u32>, upper: vec4<u32>, scales: vec2<u32>, d: f32 }
 
 fn W_held(row: u32, k: u32, u: u32) -> W_Held {

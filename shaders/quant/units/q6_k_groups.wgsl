@@ -1,7 +1,8 @@
-// Groups g and g + 1 of 16 elements, g even, as bytes: of the 16-byte pieces that the two halves of 64 of 128 elements share.
+// Groups g and g + 1 of 16 elements, g even, as bytes. The two halves of 128 elements share the
+// loaded pieces of 16 bytes.
 struct W_Raw { first: vec4<u32>, second: vec4<u32>, of_first: vec4<u32>, of_second: vec4<u32>, scales: u32, d: f32 }
 
-// w = scale byte - least, of two groups of 16.
+// w = scale byte - least, for two groups of 16.
 struct W_Groups { first: vec4<u32>, second: vec4<u32>, scale: vec2<f32>, least: vec2<f32> }
 
 fn W_raw(row: u32, k: u32, g: u32) -> W_Raw {

@@ -1,12 +1,14 @@
-// What a thread meets of four rows of Q6_K (rows.wgsl), where 32 neighbouring threads share a subgroup: of the two pieces of 16 low nibbles it loads
-// one and has the other from its neighbour, whose a is its b and whose c is its d; of the two pieces of high bits, which four threads share, it
-// loads one of two rows; the factor of a superblock it loads of its first row.
+// The blocks of four rows of Q6_K for one thread (rows.wgsl), for devices where 32 neighbouring
+// threads share a subgroup. Of the two pieces of 16 low nibbles a thread loads one. It gets the
+// other from its neighbour, whose a is its b and whose c is its d. Four threads share the two
+// pieces of high bits; each thread loads one piece of two rows. Each thread loads the factor of a
+// superblock of its first row.
 struct W_Ab { a: vec4<u32>, b: vec4<u32>, of_a: vec4<u32>, of_b: vec4<u32>, scales: vec4<u32>, factor: u32 }
 struct W_Cd { c: vec4<u32>, d: vec4<u32> }
 
 const W_near = true;
 
-// Blocks that share pieces of low nibbles are two apart: neighbours have those.
+// Blocks that share pieces of low nibbles are two apart. Neighbouring threads have these blocks.
 fn W_lane(lid: u32) -> u32 {
     return (lid & ~3u) | ((lid & 1u) << 1u) | ((lid >> 1u) & 1u);
 }
@@ -42,7 +44,8 @@ fn W_factor(ab: W_Ab, block: u32) -> f32 {
     return 0.25 * unpack2x16float(ab.factor >> ((block & 8u) << 1u)).x;
 }
 
-// Bytes 4 (q - 32): nibbles in bits 2 to 5 above the two bits that come last, the sign turned.
+// Bytes 4 (q - 32): the nibble in bits 2 to 5, the two high bits in bits 6 and 7, the sign bit
+// flipped.
 fn W_quads(nibbles: vec4<u32>, high: vec4<u32>, block: u32) -> vec4<u32> {
     let upper = (block >> 1u) & 1u;
     let right = vec4<u32>(select(30u, 2u, upper == 1u));
@@ -53,7 +56,8 @@ fn W_quads(nibbles: vec4<u32>, high: vec4<u32>, block: u32) -> vec4<u32> {
 
 fn W_shared(own: vec4<u32>, beside: vec4<u32>, own_high: vec4<u32>, other_high: vec4<u32>, scales: u32, factor: f32, block: u32) -> Unit {
     let other = subgroupShuffleXor(beside, 1u);
-    // Of the word's four signed bytes the two of the block, that of the thread's own piece first.
+    // The block's two of the word's four signed bytes; the byte of the thread's own piece comes
+    // first.
     let upper = 8u * ((block >> 1u) & 1u);
     let up = 24u - 16u * (block & 1u); //~ bits: sign
     let scale = vec2<i32>(bitcast<i32>(scales << (up - upper)), bitcast<i32>(scales << (up - 8u + upper))) >> vec2<u32>(24u);

@@ -1,5 +1,6 @@
-// The products of 64 elements of two rows, two units that share their upper bits, with the activations, and half of the share of the four blocks that
-// these are in, each of which is met twice; both rows are loaded before either is used.
+// The products of 64 elements of two rows with the activations, and half of the share of their four
+// blocks, because each block is read twice. The 64 elements are two units that share their upper
+// bits. Both rows are loaded before either is used.
 struct W_Pair { q: vec4<u32>, more_q: vec4<u32>, bits: vec4<u32>, scale: vec4<f32> }
 
 fn W_pair(row: u32, k: u32, half: u32, odd: u32) -> W_Pair {
@@ -49,7 +50,8 @@ fn W_step(first: u32, second: u32, k: u32, j: u32) -> vec3<f32> {
     return vec3<f32>(W_dot_pair(v, a, b, c, d, scale), W_dot_pair(w, a, b, c, d, scale), 0.5 * (of_a.w + of_b.w + of_c.w + of_d.w));
 }
 
-// What the j-th of neighbouring threads takes of a row, its halves, and its product.
+// W_lane_*: the part of a row that the j-th of neighbouring threads has: its halves, its unit, and
+// its product.
 fn W_lane_halves(k: u32, j: u32) -> vec2<u32> {
     return W_halves(j);
 }

@@ -1,5 +1,5 @@
-// Q8_0 in units: a block each.
-// The quant in the middle of their range.
+// Q8_0 in units: a unit is a block.
+// W_middle: the quant in the middle of the range of quants.
 const W_middle = 0.0;
 
 fn W_halves(u: u32) -> vec2<u32> {
@@ -11,7 +11,7 @@ fn W_unit(row: u32, k: u32, u: u32) -> Unit {
     return Unit(W[at], W[at + 1u], vec2<f32>(W_half(row + (k >> 5u) * 8u, u)), vec2<f32>(0.0));
 }
 
-// A unit that waits to be staged.
+// A unit between its load and its staging.
 struct W_Held { unit: Unit }
 
 fn W_held(row: u32, k: u32, u: u32) -> W_Held {

@@ -1,5 +1,6 @@
-// What the j-th of neighbouring threads takes of a row: in rows of whole 256 columns eight of them share eight blocks, so that what they load
-// together is 128 bytes side by side; else each has a block.
+// The part of a row that the j-th of neighbouring threads has. In rows of a multiple of 256
+// columns, eight threads share eight blocks, so that together they load 128 neighbouring bytes. In
+// other rows each thread has a block.
 fn W_lane_halves(k: u32, j: u32) -> vec2<u32> {
     let together = (k & 255u) == 0u; //~ free: off by one
     let low = select(2u * j, 2u * j - (j & 7u), together);
@@ -13,13 +14,14 @@ fn W_lane_unit(row: u32, k: u32, j: u32) -> Unit {
     return Unit(W[(row >> 2u) + halves.x], W[(row >> 2u) + halves.y], scale, vec2<f32>(0.0));
 }
 
-// Nothing is subtracted.
+// Q8_0 has no minimum to subtract.
 fn W_lane_dot(w: Unit, a: Acts) -> f32 {
     return dot(w.scale * a.scale, vec2<f32>(dot_16(w.low, a.low), dot_16(w.high, a.high)));
 }
 
-// The products of these of two rows with the activations, and the share of these; both rows are loaded before either is used. By the functions
-// above, which read all of what belongs to the activations, it is 3% of a token slower.
+// The products of these parts of two rows with the activations, and the share of the activations.
+// Both rows are loaded before either is used. The functions above load all data of the activations;
+// with them a token takes 3% longer.
 fn W_steps(k: u32) -> u32 {
     return k >> 5u;
 }

@@ -1,11 +1,13 @@
-// What a thread meets of four rows r ^ 0 to r ^ 3, of which r + held_order is its first: a block of each, loaded when it is asked for.
+// Blocks of four rows for one thread: of rows r + own, r + (own ^ 1), r + (own ^ 2) and r + (own ^
+// 3), with own = held_order. A block is loaded when it is needed.
 struct W_Ab { a: u32, b: u32 }
 struct W_Cd { c: u32, d: u32 }
 
-// Whether neighbours share what they load, and the odd ones have the second halves of their blocks first.
+// Whether neighbouring threads share loads, and odd threads use the second halves of their blocks
+// first.
 const W_near = false;
 
-// The block of a thread of 32.
+// The number of the block of a thread.
 fn W_lane(lid: u32) -> u32 {
     return lid;
 }

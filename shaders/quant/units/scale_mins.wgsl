@@ -1,5 +1,5 @@
-// The scales and minima of sub-blocks 2 n and 2 n + 1 in the head of a Q4_K or Q5_K block, packed as scale_min.wgsl says:
-// (d scale, d scale, dmin min, dmin min).
+// The scales and minima of sub-blocks 2 n and 2 n + 1 in the head of a Q4_K or Q5_K block, packed
+// as in scale_min.wgsl: (d scale, d scale, dmin min, dmin min).
 fn W_scale_mins(head: vec4<u32>, n: u32) -> vec4<f32> {
     let b = head.yzw >> vec3<u32>((n & 1u) << 4u);
     let early = b.xy & vec2<u32>(0x3f3fu);

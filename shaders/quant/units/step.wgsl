@@ -1,4 +1,5 @@
-// The products of unit j of two rows with the activations, and the share of these; both rows are loaded before either is used.
+// The products of unit j of two rows with the activations, and the share of the activations. Both
+// rows are loaded before either is used.
 fn W_steps(k: u32) -> u32 {
     return k >> 5u;
 }
@@ -10,7 +11,8 @@ fn W_step(first: u32, second: u32, k: u32, j: u32) -> vec3<f32> {
     return vec3<f32>(dot_unit(a, acts), dot_unit(b, acts), acts.share);
 }
 
-// What the j-th of neighbouring threads takes of a row, its halves, and its product.
+// W_lane_*: the part of a row that the j-th of neighbouring threads has: its halves, its unit, and
+// its product.
 fn W_lane_halves(k: u32, j: u32) -> vec2<u32> {
     return W_halves(j);
 }

@@ -1,6 +1,6 @@
 // Tiles of 16 BANDS rows of activations (matmul_tile64.wgsl) with weights in a format with units.
 
-// Stages halves of units of two rows of a group, once nobody reads the group before it.
+// Stages halves of units of two rows of a group, after all threads have read the group before it.
 fn W_stage(at: u32, a: W_Ready, b: W_Ready, unit: u32, late: bool) {
     subgroupBarrier();
     ws[at] = W_eight(a, unit, late, false);
@@ -19,10 +19,10 @@ fn W_slabs_of(first: u32, last: u32, late: bool) -> Slabs {
     return Slabs(band_of(at, 0u), band_of(at, 1u), band_of(at, 2u), band_of(at, 3u)); //~ clamped: off by one
 }
 
-// Weights of four rows.
+// Units of four rows.
 struct W_Four { a: W_Held, b: W_Held, c: W_Held, d: W_Held }
 
-// Makes the results of the 16 GROUPS rows of weights from r0 on, of the weight `which`.
+// Makes the results of the 16 GROUPS rows of weights from r0 on, of weight `which`.
 fn W_tile64(r0: u32, which: u32, lid: u32, subgroup: u32) {
     let k = params.k;
     let last = (k >> 5u) - 1u;
@@ -42,7 +42,8 @@ fn W_tile64(r0: u32, which: u32, lid: u32, subgroup: u32) {
         if (!AHEAD) { //~ twice: guard dropped
             held = W_four_of(rows, k, unit, which);
         }
-        // Drivers do not know how often, and so keep from repeating the outer loop's body until instruction caches no longer hold it.
+        // Runs once. Drivers do not know that, so they do not unroll the outer loop. The unrolled
+        // code would no longer fit the instruction cache.
         for (var once = 0u; once < min(k, 1u); once++) { //~ free
             subgroupBarrier();
         }

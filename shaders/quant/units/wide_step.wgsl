@@ -1,4 +1,5 @@
-// The products of elements 64 j.. of two rows with the activations, and the share of these; both rows are loaded before either is used.
+// The products of the 64 elements from 64 j on of two rows with the activations, and the share of
+// the activations. Both rows are loaded before either is used.
 struct W_Acts { low: vec4<u32>, more_low: vec4<u32>, high: vec4<u32>, more_high: vec4<u32>, of_low: vec4<f32>, of_high: vec4<f32> }
 
 fn W_dot_32(a: vec4<u32>, b: vec4<u32>, c: vec4<u32>, d: vec4<u32>) -> f32 {
@@ -27,7 +28,8 @@ fn W_step(first: u32, second: u32, k: u32, j: u32) -> vec3<f32> {
     return vec3<f32>(W_dot_wide(a, acts), W_dot_wide(b, acts), of_low.w + of_high.w);
 }
 
-// What the j-th of neighbouring threads takes of a row, its halves, and its product.
+// W_lane_*: the part of a row that the j-th of neighbouring threads has: its halves, its unit, and
+// its product.
 fn W_lane_halves(k: u32, j: u32) -> vec2<u32> {
     return W_halves(j);
 }

@@ -1,8 +1,9 @@
-// The largest elements of a row as a sorted list in workgroup memory, found in one sweep. The row is seen as 2 WG
-// strips: a key that the largest elements of k strips reach is reached by the k largest elements of the row, and by few
-// others. The kernel defines key_at(i), the key of element i of its input.
-// Needs: NAN_KEY, WG, key_at, best_scratch, precedes. Gives: ROOM, MOST, found, found_slots, found_count, strip_keys, list_largest,
-// sort_found.
+// The largest elements of a row as a sorted list in workgroup memory, found in one sweep. The row
+// is divided into 2 WG strips. The bound is the k-th largest of the strips' largest keys. The k
+// largest elements of the row reach the bound, and few others do. The kernel defines key_at(i), the
+// key of element i of its input.
+// Needs: NAN_KEY, WG, key_at, best_scratch, precedes. Gives: ROOM, MOST, found, found_slots,
+// found_count, strip_keys, list_largest, sort_found.
 const ROOM = 1024u;
 const MOST = 256u;
 var<workgroup> found: array<vec2<u32>, ROOM>;
@@ -10,7 +11,8 @@ var<workgroup> found_slots: atomic<u32>;
 var<workgroup> found_count: u32;
 var<workgroup> found_bound: u32;
 
-// The largest keys of this thread's two strips, every WG-th element from lid and from lid + WG in steps of 2 WG.
+// The largest keys of this thread's two strips: every 2 WG-th element, from lid and from lid + WG
+// on.
 fn strip_keys(base: u32, n: u32, lid: u32) -> vec2<u32> {
     var strip = vec2<u32>(NAN_KEY);
     for (var i = lid; i < n; i += 2u * WG) { //~ list: comparison
@@ -22,15 +24,15 @@ fn strip_keys(base: u32, n: u32, lid: u32) -> vec2<u32> {
     return strip;
 }
 
-// Fills `found` with (key, index) of every element that reaches the bound of the k largest, k <= MOST, NaN left out, in
-// order. Returns their number, uniform; past ROOM the list is incomplete and its order means nothing. Fewer than k are
-// found only where the row has no more.
+// Fills `found` with (key, index) of every element that reaches the bound of the k largest, in
+// order, without NaN; k <= MOST. Returns their number, which is uniform. If it is more than ROOM,
+// the list is incomplete and not sorted. It is less than k only if the row has no more elements.
 fn list_largest(base: u32, n: u32, k: u32, strip: vec2<u32>, lid: u32) -> u32 {
     if (lid == 0u) { //~ twice: off by one, guard dropped
         found_bound = NAN_KEY;
         atomicStore(&found_slots, 0u);
     }
-    // A short row is listed whole.
+    // All elements of a short row are listed.
     if (n > WG) { //~ list: comparison, guard dropped
         rank_strips(k, strip, lid);
     }
@@ -56,7 +58,8 @@ fn list_largest(base: u32, n: u32, k: u32, strip: vec2<u32>, lid: u32) -> u32 {
     return count;
 }
 
-// Makes the k-th largest of the strips' keys the bound. Strips rank as elements do: by key, then by their number.
+// Makes the k-th largest of the strips' keys the bound. Strips are ranked by key, then by number,
+// like elements.
 fn rank_strips(k: u32, strip: vec2<u32>, lid: u32) {
     best_scratch[lid] = strip;
     workgroupBarrier(); //~ order: barrier dropped
@@ -76,7 +79,8 @@ fn rank_strips(k: u32, strip: vec2<u32>, lid: u32) {
     }
 }
 
-// Every element goes to the place that its rank tells, so that what is summed along the list does not depend on timing.
+// Moves every element to the place of its rank. So the order of sums along the list does not depend
+// on timing.
 fn sort_found(count: u32, lid: u32) {
     var mine = array<vec2<u32>, ROOM / WG>();
     var places = array<u32, ROOM / WG>();

@@ -1,4 +1,4 @@
-// How one row of logits is sampled: kernels::SampleParams, word for word.
+// The sampling parameters of one row of logits: kernels::SampleParams, word for word.
 // Needs: nothing. Gives: SampleParams.
 struct SampleParams {
     repetition: f32,

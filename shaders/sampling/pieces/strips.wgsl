@@ -1,10 +1,12 @@
-// The largest elements of a row as the list of largest.wgsl, found through the strips that sample_scan.wgsl made: a key that
-// the largest elements of k strips reach is reached by the k largest elements of the row, by few others, and in those strips
-// only. The kernel binds strips and has params.vocab, params.strips (of a row) and params.per_thread.
-// Needs: strips, params.strips, WG, NAN_KEY, found_slots, best_scratch, found_count, ROOM, sort_found, params.per_thread, params.vocab,
-// key_at, found. Gives: strip, list_from_strips.
+// The largest elements of a row as the list of largest.wgsl, found through the strips of
+// sample_scan.wgsl. The bound is the k-th largest of the strips' largest keys. The k largest
+// elements of the row reach the bound, and few others do. All of them are in strips whose largest
+// key reaches it. The kernel binds `strips` and has params.vocab, params.strips (per row) and
+// params.per_thread.
+// Needs: strips, params.strips, WG, NAN_KEY, found_slots, best_scratch, found_count, ROOM,
+// sort_found, params.per_thread, params.vocab, key_at, found. Gives: strip, list_from_strips.
 const LANES = 32u;
-// Bits of a key that are left out of the bound, which is the lower for it.
+// Low bits of a key that the bound leaves out. The bound is lower by that.
 const ROUNDED = 12u;
 var<workgroup> bins: array<atomic<u32>, 16>;
 var<workgroup> bin: vec2<u32>;
@@ -14,7 +16,8 @@ fn strip(row: u32, s: u32) -> vec4<u32> {
     return strips[row * (params.strips + 1u) + s];
 }
 
-// The k-th largest key among those of the strips, rounded down; 0 where there are fewer. Four bits at a time, by counting.
+// The k-th largest of the strips' keys, rounded down; 0 where there are fewer than k strips. Counts
+// find four bits at a time.
 fn strip_bound(row: u32, k: u32, lid: u32) -> u32 {
     var key = 0u;
     var rank = k;
@@ -46,8 +49,9 @@ fn strip_bound(row: u32, k: u32, lid: u32) -> u32 {
     return key;
 }
 
-// As list_largest: fills `found` with (key, index) of every element of the row from base on that reaches the bound of the k largest,
-// NaN left out, in order. Returns their number, uniform; past ROOM the list is incomplete and its order means nothing.
+// Like list_largest: fills `found` with (key, index) of every element of the row at `base` that
+// reaches the bound of the k largest, in order, without NaN. Returns their number, which is
+// uniform. If it is more than ROOM, the list is incomplete and not sorted.
 fn list_from_strips(row: u32, base: u32, k: u32, lid: u32) -> u32 {
     let bound = max(strip_bound(row, k, lid), NAN_KEY + 1u); //~ list: minimum, off by one
     if (lid == 0u) { //~ twice: off by one, guard dropped
@@ -76,7 +80,8 @@ fn list_from_strips(row: u32, base: u32, k: u32, lid: u32) -> u32 {
     return count;
 }
 
-// Adds what reaches the bound in the strips that `best_scratch` names, four elements at a time.
+// Adds the elements that reach the bound from the strips in `best_scratch`, four elements at a
+// time.
 fn list_chosen(base: u32, bound: u32, lid: u32) {
     let count = atomicLoad(&chosen_slots) * LANES * params.per_thread;
     for (var e = lid; e < count; e += 4u * WG) {
@@ -90,7 +95,7 @@ fn list_chosen(base: u32, bound: u32, lid: u32) {
     }
 }
 
-// The number in the row of element e of the chosen strips, past the row where there are not so many.
+// The index in the row of element e of the chosen strips, or params.vocab past their last element.
 fn element(e: u32, count: u32) -> u32 {
     let width = LANES * params.per_thread;
     let s = best_scratch[min(e, count - 1u) / width].x;

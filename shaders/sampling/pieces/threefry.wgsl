@@ -1,7 +1,8 @@
-// Counter-based random bits and the Gumbel noise made of them.
+// Counter-based random bits, and Gumbel noise made from them.
 // Needs: nothing. Gives: threefry2x32, gumbel.
 
-// Threefry-2x32 with 20 rounds.       (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", section 4)
+// Threefry-2x32 with 20 rounds (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3",
+// section 4).
 fn threefry2x32(key: vec2<u32>, counter: vec2<u32>) -> vec2<u32> {
     var schedule = vec3<u32>(key, 0x1bd11bdau ^ key.x ^ key.y);
     var x = counter + key;
@@ -22,8 +23,9 @@ fn threefry_round(x: vec2<u32>, rotation: u32) -> vec2<u32> {
     return vec2<u32>(a, ((x.y << rotation) | (x.y >> (32u - rotation))) ^ a);
 }
 
-// -ln(-ln u) with u = ((bits >> 8) + 1/2) / 2^24. In the upper half ln u is taken from 1 - u, which is exact, as
-// -2 atanh(s) with s = (1 - u) / (1 + u) <= 1/3; the series is good to 2e-8.
+// -ln(-ln u) with u = ((bits >> 8) + 1/2) / 2^24. In the upper half ln u is computed from 1 - u,
+// which is exact, as -2 atanh(s) with s = (1 - u) / (1 + u) <= 1/3. The series has an error of at
+// most 2e-8.
 fn gumbel(bits: u32) -> f32 {
     let h = bits >> 8u;
     let unit = 5.9604644775390625e-8;
