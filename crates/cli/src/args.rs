@@ -14,8 +14,8 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
 
-    /// Do not read or write the cache folder: compiled shaders, and the measurements of `weft
-    /// devices` and `weft tune`
+    /// Do not read or write the cache folder, which has compiled shaders and the measurements of
+    /// `weft devices` and `weft tune`
     ///
     /// The cache folder is $WEFT_CACHE_DIR, else the folder weft in $XDG_CACHE_HOME, ~/.cache,
     /// ~/Library/Caches or %LOCALAPPDATA%.

@@ -51,7 +51,7 @@ pub struct Args {
     #[command(flatten)]
     source: Source,
 
-    /// The prompt; `-` reads it from stdin. Without this flag, a pipe is read
+    /// The prompt; `-` reads it from stdin. Without this flag, piped input is the prompt
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
 

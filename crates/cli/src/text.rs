@@ -29,8 +29,8 @@ pub fn without_line_end(text: &str) -> &str {
     text.strip_suffix('\r').unwrap_or(text)
 }
 
-/// The text without control characters, except line breaks and tabs: text of a model or a file must
-/// not move the cursor or change the state of the terminal.
+/// Replaces control characters, except line breaks and tabs, by U+FFFD. The text of a model or a
+/// file must not move the cursor or change the state of the terminal.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let harmful = |c: char| c.is_control() && c != '\n' && c != '\t';
     if text.contains(harmful) { Cow::Owned(text.replace(harmful, "\u{fffd}")) } else { Cow::Borrowed(text) }
