@@ -141,7 +141,7 @@ impl Kv {
 /// Parses a finite number within bounds, for `value_parser`.
 pub fn number(text: &str, least: f32, most: f32) -> Result<f32, String> {
     let value: f32 = text.parse().map_err(|_| "not a number".to_string())?;
-    let bounds = if most == f32::MAX { format!("{least} or more") } else { format!("within {least} to {most}") };
+    let bounds = if most == f32::MAX { format!("{least} or more") } else { format!("from {least} to {most}") };
     if (least..=most).contains(&value) { Ok(value) } else { Err(format!("must be {bounds}")) }
 }
 

@@ -68,7 +68,7 @@ fn print(out: &mut impl Write, device: &Device, args: &Args) -> Result<()> {
     writeln!(out, "  largest binding {binding}, largest buffer {buffer}, {} threads per workgroup", caps.max_workgroup)?;
     if let Some(memory) = device.memory() {
         let (total, free) = (model::Size(memory.total_bytes), model::Size(memory.available_bytes));
-        writeln!(out, "  memory {total}, of which {free} may be allocated")?;
+        writeln!(out, "  memory {total}, of which {free} can be allocated")?;
     }
     match measured(args, device) {
         None => {}
@@ -78,7 +78,7 @@ fn print(out: &mut impl Write, device: &Device, args: &Args) -> Result<()> {
             writeln!(out, "  reads {read_gb_per_s:.1} GB/s, multiplies matrices at {matrix_tflop_per_s:.3} TFLOP/s")?;
             writeln!(out, "  takes {dispatch_us:.1} us for a dispatch, {round_trip_us:.1} us for a round trip")?;
             writeln!(out, "  {}", worth(crossover.elements()))?;
-            writeln!(out, "  moves {to:.2} GB/s from the host, {from:.2} GB/s to it")?;
+            writeln!(out, "  copies {to:.2} GB/s from the host, {from:.2} GB/s to the host")?;
         }
     }
     writeln!(out, "  chooses kernels by {}", if cache::table(device).is_some() { MEASURED } else { USUAL })?;

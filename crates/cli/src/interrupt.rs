@@ -20,7 +20,7 @@ pub fn install() -> Result<()> {
 /// they would get the signal instead.
 pub fn outlive_terminal() -> Result<()> {
     #[cfg(unix)]
-    nix::sys::signal::SigSet::from(nix::sys::signal::Signal::SIGHUP).thread_block().context("cannot hold back the hang-up")?;
+    nix::sys::signal::SigSet::from(nix::sys::signal::Signal::SIGHUP).thread_block().context("cannot block the hang-up signal")?;
     Ok(())
 }
 

@@ -105,7 +105,7 @@ fn text(value: &Option<String>) -> String {
 fn fit(fit: &Fit) -> String {
     match fit {
         Fit::Yes { needed } => format!("yes, in {}", Size(*needed)),
-        Fit::No { needed, available } => format!("no, {} of {}", Size(*needed), Size(*available)),
+        Fit::No { needed, available } => format!("no, needs {}, free {}", Size(*needed), Size(*available)),
         Fit::Unknown { needed } => format!("needs {}; free memory is unknown", Size(*needed)),
         Fit::CannotRun(reason) => format!("cannot run: {reason}"),
     }

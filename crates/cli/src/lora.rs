@@ -22,7 +22,7 @@ impl FromStr for Choice {
         let numbered = text.rsplit_once(':').and_then(|(path, number)| Some((path, number.parse().ok()?)));
         let (path, scale): (&str, f32) = numbered.unwrap_or((text, 1.0));
         if path.is_empty() {
-            return Err("names no file".to_string());
+            return Err("the file name is missing".to_string());
         }
         if !scale.is_finite() {
             return Err(format!("a scale of {scale} is not finite"));

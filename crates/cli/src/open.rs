@@ -39,7 +39,7 @@ impl Source {
                 if let Ok(found) = pulled(path) {
                     return Ok(found);
                 }
-                let hint = similar(path, "").map_or_else(|| "holds none".to_string(), |names| format!("holds {names}"));
+                let hint = similar(path, "").map_or_else(|| "has none".to_string(), |names| format!("has {names}"));
                 Err(anyhow!("{} is a directory; pass a .gguf file (it {hint})", path.display()))
             }
             _ => Ok(Found::File(path.clone())),
