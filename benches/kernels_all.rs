@@ -17,8 +17,8 @@ use kernels::lower::pack::{level_f16, pack_f16, pack_q8};
 use kernels::lower::primitive::Primitive;
 use kernels::ops::{self, Attend};
 use kernels::{
-    Class, Counts, Device, Executor, KvState, Lead, Plan, PlanOptions, RopeTable, SampleParams, Shape, StateKind, States, StepInput,
-    Tensor, TensorBytes, Watch, Weight, Weights,
+    Class, Counts, Device, Executor, KvState, Lead, Plan, PlanOptions, Precision, RopeTable, SampleParams, Shape, StateKind, States,
+    StepInput, Tensor, TensorBytes, Watch, Weight, Weights,
 };
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

@@ -6,7 +6,7 @@ use cpu_ref::{KvType, Mask};
 use criterion::Criterion;
 use gguf::GgmlType;
 use kernels::ops::{self, Attend};
-use kernels::{Caps, Device, KvState, Lead, PlanOptions, RopeTable, StateKind, Tensor, Weight};
+use kernels::{Caps, Device, KvState, Lead, PlanOptions, Precision, RopeTable, StateKind, Tensor, Weight};
 
 const EPS: f32 = 1e-6;
 /// Layers of a plan, of the same weights: the end of one is fused with the beginning of the next.

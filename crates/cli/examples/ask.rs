@@ -1,4 +1,4 @@
-//! The library calls behind `weft run`: a file, an executor, a session, an answer that streams.
+//! The library calls behind `weft run`: opens a file, makes a session and streams an answer.
 
 use kernels::Executor;
 use model::chat::{Message, RenderOptions};

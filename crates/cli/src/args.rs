@@ -1,4 +1,4 @@
-//! The command line: commands, and the arguments that several of them share.
+//! The command line: the commands, and the arguments that several commands share.
 
 use crate::executor::Choice;
 use crate::{bench, completions, devices, inspect, list, logits, man, perplexity, run, tokenize, tune};
@@ -7,20 +7,22 @@ use kernels::Precision;
 use model::{KvType, SessionOptions};
 use std::path::PathBuf;
 
-/// Runs Gemma and Qwen language models from GGUF files, on any GPU and without one
+/// Runs Gemma and Qwen language models from GGUF files, on any GPU or on the CPU
 #[derive(Debug, Parser)]
 #[command(name = "weft", version, arg_required_else_help = true, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
 
-    /// Neither read nor write what is kept between runs: shaders as the driver compiled them, and what `weft devices` and `weft tune` measured
+    /// Do not read or write the cache folder, which has compiled shaders and the measurements of
+    /// `weft devices` and `weft tune`
     ///
-    /// It lies in $WEFT_CACHE_DIR, or in the folder weft of $XDG_CACHE_HOME, ~/.cache, ~/Library/Caches or %LOCALAPPDATA%.
+    /// The cache folder is $WEFT_CACHE_DIR, else the folder weft in $XDG_CACHE_HOME, ~/.cache,
+    /// ~/Library/Caches or %LOCALAPPDATA%.
     #[arg(long, global = true, display_order = 200)]
     pub no_cache: bool,
 
-    /// Choose kernels as is usual for the class of the device, whatever `weft tune` measured
+    /// Ignore what `weft tune` measured: choose kernels by the defaults of the device class
     #[arg(long, global = true, display_order = 201)]
     pub no_tune: bool,
 }
@@ -28,13 +30,13 @@ pub struct Cli {
 const EXAMPLES: &str = "Examples:
   weft run -p 'Where does Wren live?'     ask the model that weft ships
   weft run qwen3-8b-Q4_K_M.gguf            chat with a model of your own
-  weft run gemma4:e2b                      chat with one that Ollama has pulled
-  weft list                                which models are on this machine
-  weft inspect qwen3-8b-Q4_K_M.gguf        what is in a file, and what it needs
-  weft devices                             which GPUs are here
-  weft tune                                measure which kernels are fastest on this one
+  weft run gemma4:e2b                      chat with a model that Ollama has pulled
+  weft list                                list the models on this machine
+  weft inspect qwen3-8b-Q4_K_M.gguf        show the contents of a file, and the memory it needs
+  weft devices                             list the GPUs of this machine
+  weft tune                                measure which kernels are fastest on this GPU
 
-`weft help COMMAND` says more.";
+`weft help COMMAND` describes a command and all its options.";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -51,11 +53,11 @@ pub enum Command {
     Man(man::Args),
 }
 
-/// Which file.
+/// Arguments that name the model file and say how to read it.
 #[derive(Args, Clone, Debug)]
 pub struct Source {
-    /// GGUF file, of a split one any part; or a model of Ollama's, `[HOST/][USER/]NAME[:TAG]` [default: the small model that weft
-    /// ships]
+    /// GGUF file (any part of a split file), or the name of a model in Ollama,
+    /// `[HOST/][USER/]NAME[:TAG]` [default: the small model that weft ships]
     #[arg(value_hint = ValueHint::FilePath)]
     pub model: Option<PathBuf>,
 
@@ -63,15 +65,17 @@ pub struct Source {
     #[arg(long, display_order = 100)]
     pub no_mmap: bool,
 
-    /// Read all of the model first and look for damage: the digests that Ollama keeps, unknown types, NaN and infinite weights
+    /// Read the whole model first and check it for damage: Ollama's digests, unknown types, NaN and
+    /// infinite weights
     #[arg(long, display_order = 101)]
     pub verify: bool,
 }
 
-/// Where and how a session runs.
+/// Arguments that choose the device, the type of the KV cache and the precision.
 #[derive(Args, Clone, Debug)]
 pub struct Place {
-    /// auto (a GPU where that is faster), gpu, cpu, or part of an adapter's name as `weft devices` lists it
+    /// auto (a GPU if it is faster, else the CPU), gpu, cpu, or part of an adapter's name as
+    /// `weft devices` lists it
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: Choice,
 
@@ -92,16 +96,17 @@ pub struct Place {
     pub precise: bool,
 }
 
-/// How long a session may get.
+/// The context length of a session.
 #[derive(Args, Clone, Debug)]
 pub struct Context {
-    /// Positions of the context at most [default: 8192, or what the model was made for, if less]
+    /// Context length: the largest number of tokens in the context [default: 8192, or the model's
+    /// own context length if that is less]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     pub ctx: Option<u32>,
 }
 
 impl Place {
-    /// Options of a session here.
+    /// The session options that these arguments give.
     pub fn session(&self, context: Option<u32>) -> SessionOptions {
         self.session_or(context, Precision::Fast)
     }
@@ -153,10 +158,10 @@ impl Kv {
     }
 }
 
-/// A finite number within bounds, for `value_parser`.
+/// Parses a finite number within bounds, for `value_parser`.
 pub fn number(text: &str, least: f32, most: f32) -> Result<f32, String> {
     let value: f32 = text.parse().map_err(|_| "not a number".to_string())?;
-    let bounds = if most == f32::MAX { format!("{least} or more") } else { format!("within {least} to {most}") };
+    let bounds = if most == f32::MAX { format!("{least} or more") } else { format!("from {least} to {most}") };
     if (least..=most).contains(&value) { Ok(value) } else { Err(format!("must be {bounds}")) }
 }
 

@@ -1,4 +1,4 @@
-//! `weft bench`: tokens per second, with spread, bandwidth and share of what the machine allows.
+//! `weft bench`: tokens per second, with their spread, bandwidth and share of the roof.
 
 mod engine;
 mod grid;
@@ -16,17 +16,18 @@ use std::io::Write;
 
 /// Measure the speed of prefill and decode
 ///
-/// A test is named as llama-bench names it: pp512 reads a prompt of 512 tokens, tg128 generates 128; @d4096 does so after 4096
-/// tokens; @b8 generates in 8 sequences at once and counts the tokens of all. Every test runs once
-/// unmeasured, then --repetitions times. GB/s counts the weights once a step, and the KV cache; roof is the least time in which the
-/// device could do the work, by its measured bandwidth and matrix rate, as a share of the time it took.
+/// Tests have the names of llama-bench: pp512 reads a prompt of 512 tokens, tg128 generates 128
+/// tokens. @d4096 means after 4096 tokens of context; @b8 means 8 sequences at once, all their
+/// tokens counted. Every test runs once unmeasured, then --repetitions times. GB/s counts the
+/// weights once per step, and the KV cache. roof is the shortest possible time of the work, by the
+/// device's measured bandwidth and matrix rate, as a share of the measured time.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   weft bench qwen3-8b.gguf
   weft bench qwen3-8b.gguf -p 512,2048 -n 128 -d 0,4096 -b 1,8 -r 5
-  weft bench qwen3-8b.gguf -p 0 -n 64 --device cpu     decode only
-  weft bench qwen3-8b.gguf --lora adapter.gguf          what an adapter costs
-  weft bench qwen3-8b.gguf -p 0 -n 64 --profile        where a token's time goes
+  weft bench qwen3-8b.gguf -p 0 -n 64 --device cpu     measure decode only
+  weft bench qwen3-8b.gguf --lora adapter.gguf          measure the cost of an adapter
+  weft bench qwen3-8b.gguf -p 0 -n 64 --profile        show the time of each kernel
   weft bench qwen3-8b.gguf --json | jq '.[] | {test, tokens_per_second}'")]
 pub struct Args {
     #[command(flatten)]
@@ -40,20 +41,21 @@ pub struct Args {
     #[arg(short = 'n', long = "generate", value_name = "N,..", value_delimiter = ',', default_value = "128")]
     generate: Vec<u32>,
 
-    /// Tokens in the context before a test begins
+    /// Numbers of tokens in the context before a test begins
     #[arg(short = 'd', long = "depth", value_name = "N,..", value_delimiter = ',', default_value = "0")]
     depths: Vec<u32>,
 
-    /// Sequences that generate side by side; prompts are measured with one only
+    /// Numbers of sequences that generate at once; prompts are measured with one sequence only
     #[arg(short = 'b', long = "batch", value_name = "N,..", value_delimiter = ',', default_value = "1",
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     batch: Vec<u32>,
 
-    /// How often a test is measured
+    /// Number of measured runs of a test
     #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,
 
-    /// Prompt tokens evaluated together at most [default: 512, on a discrete GPU with room 2048]
+    /// Largest number of prompt tokens evaluated together [default: 512, or up to 2048 on a
+    /// discrete GPU with enough memory]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     chunk: Option<u32>,
 
@@ -63,7 +65,7 @@ pub struct Args {
     #[command(flatten)]
     adapters: Adapters,
 
-    /// Also time every dispatch of each test's step, by kernel (GPUs with timestamps)
+    /// Also time every dispatch of a step of each test, by kernel (needs a GPU with timestamps)
     #[arg(long, conflicts_with = "json")]
     profile: bool,
 

@@ -1,5 +1,5 @@
-//! What is kept between runs, in the user's cache folder: compiled pipelines, measured rates and tables by which kernels are chosen, a file each
-//! per adapter, driver and version.
+//! The user's cache folder: compiled pipelines, measured rates and tables of thresholds. Each has
+//! one file per adapter, driver and version.
 
 use crate::exit::{debug, note};
 use anyhow::Result;
@@ -10,26 +10,27 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Names the folder, in place of the one that the system has for caches.
+/// The environment variable that names the folder, instead of the system's cache folder.
 const FOLDER: &str = "WEFT_CACHE_DIR";
 
 static OFF: AtomicBool = AtomicBool::new(false);
-/// Whether kernels are chosen by the table of the device's class, whatever was measured.
+/// Whether the measured table is ignored and the table of the device class is used.
 static USUAL: AtomicBool = AtomicBool::new(false);
-/// Devices that were opened, and the files of their pipelines.
+/// Opened devices with the files of their pipelines.
 static ATTACHED: Mutex<Vec<(Device, PathBuf)>> = Mutex::new(vec![]);
 
-/// Reads and writes nothing from here on.
+/// From this call on, the cache is neither read nor written.
 pub fn switch_off() {
     OFF.store(true, Ordering::Relaxed);
 }
 
-/// Uses no table that `weft tune` measured.
+/// From this call on, tables that `weft tune` measured are ignored.
 pub fn choose_as_usual() {
     USUAL.store(true, Ordering::Relaxed);
 }
 
-/// The folder, made when something is written; none where it is switched off or the system has none.
+/// The cache folder, which [`try_write`] creates. `None` if the cache is switched off or the system
+/// has no cache folder.
 pub fn folder() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = |rest: &str| variable("HOME").map(|home| home.join(rest));
@@ -41,8 +42,8 @@ pub fn folder() -> Option<PathBuf> {
     if OFF.load(Ordering::Relaxed) { None } else { variable(FOLDER).or_else(system) }
 }
 
-/// Gives a device the pipelines that an earlier run saved for it and the table that was measured of it, and remembers to save what pipelines this
-/// run adds.
+/// Gives a device its saved pipelines and its measured table. [`save`] will write the pipelines
+/// that this run adds.
 pub fn attach(device: &Device) -> Device {
     attach_pipelines(device);
     table(device).map_or_else(|| device.clone(), |table| device.with_table(table))
@@ -58,7 +59,7 @@ fn attach_pipelines(device: &Device) {
     ATTACHED.lock().unwrap_or_else(PoisonError::into_inner).push((device.clone(), path));
 }
 
-/// Writes what devices have learned. Only speed is lost where that fails.
+/// Saves new pipelines of all devices. A failure is ignored: it only makes the next start slower.
 pub fn save() {
     for (device, path) in std::mem::take(&mut *ATTACHED.lock().unwrap_or_else(PoisonError::into_inner)) {
         if let Some(bytes) = device.saved_pipelines() {
@@ -71,7 +72,7 @@ fn rates_file(device: &Device) -> Option<PathBuf> {
     Some(folder()?.join(format!("rates-{}.txt", device.key_name())))
 }
 
-/// What `weft devices` measured of this device, if it ever did.
+/// The rates that `weft devices` measured of this device, if there are any.
 pub fn rates(device: &Device) -> Option<Rates> {
     let path = rates_file(device)?;
     let rates = Rates::from_bytes(&device.key(), &read(&path)?);
@@ -81,29 +82,29 @@ pub fn rates(device: &Device) -> Option<Rates> {
     rates
 }
 
-/// Keeps what was measured, for the next `--device auto`.
+/// Stores measured rates for the next `--device auto`.
 pub fn keep_rates(device: &Device, rates: &Rates) {
     if let Some(path) = rates_file(device) {
         write(&path, &rates.to_bytes(&device.key()));
     }
 }
 
-/// Where the table of a device is kept.
+/// The file of a device's table.
 pub fn table_file(device: &Device) -> Option<PathBuf> {
     Some(folder()?.join(format!("table-{}.txt", device.table_name())))
 }
 
-/// What `weft tune` measured of this device, if it ever did and is asked for.
+/// The table that `weft tune` measured of this device, if there is one and it is not ignored.
 pub fn table(device: &Device) -> Option<Table> {
     let path = table_file(device).filter(|_| !USUAL.load(Ordering::Relaxed))?;
     let table = Table::from_bytes(&device.table_key(), &read(&path)?);
     if table.is_none() {
-        note(&format!("{} is damaged; kernels are chosen as usual (weft tune writes it anew)", path.display()));
+        note(&format!("{} is damaged and ignored; run weft tune to write it again", path.display()));
     }
     table
 }
 
-/// A file of the folder, if it is there and can be read.
+/// Reads a file of the cache. `None` if it does not exist or cannot be read.
 pub fn read(path: &Path) -> Option<Vec<u8>> {
     let error = match std::fs::read(path) {
         Ok(bytes) => return Some(bytes),
@@ -115,7 +116,7 @@ pub fn read(path: &Path) -> Option<Vec<u8>> {
     None
 }
 
-/// Writes a file of the folder, whole or not at all; tells whether that went well.
+/// Writes a file of the cache, completely or not at all; returns whether this succeeded.
 pub fn write(path: &Path, bytes: &[u8]) -> bool {
     let written = try_write(path, bytes);
     if let Err(error) = &written {
@@ -124,7 +125,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> bool {
     written.is_ok()
 }
 
-/// The same for what was asked for.
+/// The same, with the error: for writes that the user asked for.
 pub fn try_write(path: &Path, bytes: &[u8]) -> Result<()> {
     path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
     Ok(gguf::atomic_write(path, |out| out.write_all(bytes))?)

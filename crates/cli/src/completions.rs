@@ -1,4 +1,4 @@
-//! `weft completions`: scripts that teach a shell our commands.
+//! `weft completions`: completion scripts for shells.
 
 use crate::args::Cli;
 use anyhow::Result;

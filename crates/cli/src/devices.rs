@@ -1,4 +1,4 @@
-//! `weft devices`: what could run a model here.
+//! `weft devices`: the adapters of this machine.
 
 use crate::cache;
 use crate::progress::Bar;
@@ -13,15 +13,15 @@ use std::io::Write;
 
 /// List the GPUs of this machine, with features, limits and speed
 ///
-/// What is measured is kept: `--device auto` judges by it from then on.
+/// The measured speeds are saved. `--device auto` uses them to decide between the GPU and the CPU.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   weft devices
-  weft devices --limits             every limit of every adapter
+  weft devices --limits             show every limit of every adapter
   weft devices --json | jq '.[].name'
   weft run --device 'RTX 4090' -p 'Hello'")]
 pub struct Args {
-    /// List only: do not measure, which takes a second or two per adapter
+    /// Do not measure speeds, which takes one or two seconds per adapter
     #[arg(long)]
     no_measure: bool,
 
@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> Result<()> {
         return Ok(());
     }
     if adapters.is_empty() {
-        writeln!(out, "no graphics adapter answers; the CPU runs models (is a Vulkan, Metal or DX12 driver installed?)")?;
+        writeln!(out, "no graphics adapter found; models run on the CPU (is a Vulkan, Metal or DX12 driver installed?)")?;
     }
     for (n, adapter) in adapters.iter().enumerate() {
         if n > 0 {
@@ -68,7 +68,7 @@ fn print(out: &mut impl Write, device: &Device, args: &Args) -> Result<()> {
     writeln!(out, "  largest binding {binding}, largest buffer {buffer}, {} threads per workgroup", caps.max_workgroup)?;
     if let Some(memory) = device.memory() {
         let (total, free) = (model::Size(memory.total_bytes), model::Size(memory.available_bytes));
-        writeln!(out, "  memory {total}, of which {free} may be allocated")?;
+        writeln!(out, "  memory {total}, of which {free} can be allocated")?;
     }
     match measured(args, device) {
         None => {}
@@ -78,10 +78,10 @@ fn print(out: &mut impl Write, device: &Device, args: &Args) -> Result<()> {
             writeln!(out, "  reads {read_gb_per_s:.1} GB/s, multiplies matrices at {matrix_tflop_per_s:.3} TFLOP/s")?;
             writeln!(out, "  takes {dispatch_us:.1} us for a dispatch, {round_trip_us:.1} us for a round trip")?;
             writeln!(out, "  {}", worth(crossover.elements()))?;
-            writeln!(out, "  moves {to:.2} GB/s from the host, {from:.2} GB/s to it")?;
+            writeln!(out, "  copies {to:.2} GB/s from the host, {from:.2} GB/s to the host")?;
         }
     }
-    writeln!(out, "  chooses kernels {}", if cache::table(device).is_some() { MEASURED } else { USUAL })?;
+    writeln!(out, "  chooses kernels by {}", if cache::table(device).is_some() { MEASURED } else { USUAL })?;
     if args.limits {
         for (name, value) in pairs(&limits) {
             writeln!(out, "  {name}: {value}")?;
@@ -90,9 +90,9 @@ fn print(out: &mut impl Write, device: &Device, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// By which table kernels are chosen.
-const MEASURED: &str = "as weft tune measured here";
-const USUAL: &str = "as is usual for its class (weft tune measures which are faster)";
+/// The table by which kernels are chosen.
+const MEASURED: &str = "the table that weft tune measured here";
+const USUAL: &str = "the defaults of its class (run weft tune to measure this device)";
 
 fn adapter_json(args: &Args, adapter: &AdapterSummary) -> Value {
     let mut object = json!({
@@ -131,12 +131,12 @@ fn adapter_json(args: &Args, adapter: &AdapterSummary) -> Value {
 
 fn worth(elements: usize) -> String {
     match elements {
-        usize::MAX => "is no faster than the CPU for a slice of any length".to_string(),
-        n => format!("is faster than the CPU for slices of {n} elements or more, transfers included"),
+        usize::MAX => "single operations on host data: slower than the CPU, so run them there (models: use --device auto)".to_string(),
+        n => format!("single operations on host data: faster than the CPU from {n} elements on, transfers included"),
     }
 }
 
-/// The rates of a device, unless they are not wanted; they are kept.
+/// Measures and saves the rates of a device, except with `--no-measure`.
 fn measured(args: &Args, device: &Device) -> Option<Result<(Measured, Crossover), kernels::Error>> {
     let _bar = Bar::count(format!("measuring {}", device.adapter().name));
     (!args.no_measure).then(|| {
@@ -146,7 +146,7 @@ fn measured(args: &Args, device: &Device) -> Option<Result<(Measured, Crossover)
     })
 }
 
-/// The `name: value,` lines of a printed structure.
+/// Splits the `name: value,` lines of a printed struct.
 fn pairs(limits: &str) -> impl Iterator<Item = (&str, &str)> {
     limits.lines().filter_map(|line| line.trim().trim_end_matches(',').split_once(": "))
 }
@@ -155,7 +155,7 @@ fn number(text: &str) -> Value {
     text.parse::<u64>().map_or_else(|_| json!(text), |n| json!(n))
 }
 
-/// The word that scripts read.
+/// The name of a class in JSON.
 fn kind(class: Class) -> &'static str {
     match class {
         Class::Discrete => "discrete",

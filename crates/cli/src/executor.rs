@@ -1,4 +1,4 @@
-//! Which device runs a session.
+//! Chooses the device that runs a session.
 
 use crate::cache;
 use crate::exit::{note, one_line};
@@ -10,13 +10,13 @@ use model::{ModelFile, SessionOptions};
 use std::convert::Infallible;
 use std::str::FromStr;
 
-/// What `--device` asks for.
+/// The value of `--device`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
     Auto,
     Gpu,
     Cpu,
-    /// The first adapter whose name contains this.
+    /// The first adapter whose name contains this text.
     Name(String),
 }
 
@@ -33,14 +33,15 @@ impl FromStr for Choice {
     }
 }
 
-/// Weights beyond which the CPU executor is a poor choice: about a token per second on a desktop.
+/// With more weights than this, the CPU executor is slow: about one token per second on a desktop.
 const LARGE_FOR_CPU_BYTES: u64 = 500_000_000;
 
 impl Choice {
-    /// Opens what was asked for; `auto` weighs what a session of this file costs, and falls back to the CPU.
+    /// Opens the chosen device. `auto` compares the cost of a session of this file on the GPU and
+    /// on the CPU; without a GPU it takes the CPU.
     ///
     /// # Errors
-    /// No such adapter, or one that cannot be opened; for `auto`, a file that cannot run.
+    /// There is no such adapter, or it cannot be opened. For `auto`: the file cannot run.
     pub fn open(&self, file: &ModelFile, options: &SessionOptions) -> Result<Executor> {
         let select = match self {
             Self::Cpu => return Ok(Executor::Cpu),
@@ -70,7 +71,7 @@ fn auto(file: &ModelFile, options: &SessionOptions) -> Result<Executor> {
     let surprising = matches!(because, Because::Refused(_) | Because::TooLarge { .. });
     if matches!(executor, Executor::Cpu) && (surprising || needs.weights.0 > LARGE_FOR_CPU_BYTES) {
         let reason = one_line(&because.to_string());
-        note(&format!("{reason}; the CPU runs this model, whose weights are {}, slowly", needs.weights));
+        note(&format!("{reason}; this model runs slowly on the CPU (weights: {})", needs.weights));
     }
     Ok(executor)
 }

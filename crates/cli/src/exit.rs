@@ -1,11 +1,11 @@
-//! How the program ends: exit codes, and errors in one line.
+//! Exit codes, and errors printed on one line.
 
 use std::error::Error;
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// A request that cannot be meant: exit code 2.
+/// A mistake in the command line: exit code 2.
 #[derive(Debug)]
 pub struct Usage(pub String);
 
@@ -17,7 +17,7 @@ impl fmt::Display for Usage {
 
 impl Error for Usage {}
 
-/// Ctrl-C ended the work: exit code 130, and nothing left to say.
+/// Ctrl-C ended the work: exit code 130, and no message.
 #[derive(Debug)]
 pub struct Interrupted;
 
@@ -29,7 +29,7 @@ impl fmt::Display for Interrupted {
 
 impl Error for Interrupted {}
 
-/// The exit code after Ctrl-C, as shells count it: 128 and the signal's number.
+/// The exit code after Ctrl-C, by the shells' convention: 128 plus the signal's number.
 pub const INTERRUPTED: u8 = 130;
 
 /// A [`Usage`] error.
@@ -37,7 +37,7 @@ pub fn usage(message: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(Usage(message.into()))
 }
 
-/// Reports an error, if there is one to report, and chooses the exit code.
+/// Prints the error, if there is one to print, and chooses the exit code.
 pub fn code(result: anyhow::Result<()>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
     if error.is::<Interrupted>() {
@@ -46,30 +46,30 @@ pub fn code(result: anyhow::Result<()>) -> ExitCode {
     if error.chain().any(closed_pipe) {
         return ExitCode::SUCCESS;
     }
-    // Errors of reading and of files come with words about what was read or written; what comes bare is stdout's.
+    // Errors of input and of files carry context. An I/O error without context comes from stdout.
     let error = if error.is::<io::Error>() && error.chain().count() == 1 { error.context("cannot write to stdout") } else { error };
     note(&line(&error));
     ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
 }
 
-/// Prints a line about what happens, apart from results, to stderr. Where that is gone, there is nobody to tell.
+/// Prints a message to stderr. A failure is ignored: if stderr is closed, nobody can read it.
 pub fn note(message: &str) {
     let _ = writeln!(io::stderr(), "weft: {message}");
 }
 
-/// The same for what nobody needs to know who did not set `WEFT_DEBUG`.
+/// The same, only if `WEFT_DEBUG` is set.
 pub fn debug(message: &str) {
     if std::env::var_os("WEFT_DEBUG").is_some_and(|value| !value.is_empty()) {
         note(message);
     }
 }
 
-/// Whether the reader of our output went away: it has what it wanted.
+/// Whether the reader of our output closed the pipe. This is not a failure.
 fn closed_pipe(error: &(dyn Error + 'static)) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// An error and its causes in one line, leaving out causes that an outer message already told.
+/// An error and its causes on one line, without causes that an outer message already contains.
 fn line(error: &anyhow::Error) -> String {
     let mut whole = String::new();
     for cause in error.chain() {
@@ -84,7 +84,7 @@ fn line(error: &anyhow::Error) -> String {
     one_line(&whole)
 }
 
-/// Text of files and drivers on one line, without control characters.
+/// Joins the lines of a text and escapes control characters: files and drivers may contain both.
 pub fn one_line(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join(" ");
     lines.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()

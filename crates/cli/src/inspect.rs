@@ -1,4 +1,4 @@
-//! `weft inspect`: what is in a file, what it needs, how it would run, and whether it is whole.
+//! `weft inspect`: the contents of a file, the memory it needs, its plans, and a check for damage.
 
 mod outlook;
 mod report;
@@ -12,13 +12,13 @@ pub use report::{millions, types};
 use serde_json::json;
 use std::io::Write;
 
-/// Show what is in a GGUF file and what it needs
+/// Show the contents of a GGUF file and the memory it needs
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   weft inspect qwen3-8b.gguf
-  weft inspect qwen3-8b.gguf --ctx 32768 --kv q8_0 --device gpu   memory on the GPU
-  weft inspect qwen3-8b.gguf --plan                               every dispatch of a step
-  weft inspect qwen3-8b.gguf --verify                             read every weight
+  weft inspect qwen3-8b.gguf --ctx 32768 --kv q8_0 --device gpu   show memory on the GPU
+  weft inspect qwen3-8b.gguf --plan                               show every dispatch of a step
+  weft inspect qwen3-8b.gguf --verify                             read and check every weight
   weft inspect qwen3-8b.gguf --json | jq .memory")]
 pub struct Args {
     #[command(flatten)]
@@ -27,11 +27,12 @@ pub struct Args {
     #[command(flatten)]
     context: Context,
 
-    /// Type of the KV cache that memory is computed for
+    /// Type of the KV cache, for the computed memory
     #[arg(long, value_enum, value_name = "TYPE", default_value = "f16")]
     kv: Kv,
 
-    /// Device that memory and plan are computed for: auto, gpu, cpu, or part of an adapter's name [default: cpu; with --plan, auto]
+    /// Device for which memory and plans are computed: auto, gpu, cpu, or part of an adapter's name
+    /// [default: cpu; with --plan, auto]
     #[arg(long, value_name = "DEVICE")]
     device: Option<Choice>,
 
@@ -80,7 +81,7 @@ pub fn run(args: &Args) -> Result<()> {
     damage.map_or(Ok(()), |damage| verdict(&args.source.name(), &damage, &outlook))
 }
 
-/// The error of `--verify`, if there is one: damage first, then what keeps the file from running.
+/// The error of `--verify`, if there is one: damage first, else the reason why the file cannot run.
 fn verdict(name: &str, damage: &[String], outlook: &Outlook) -> Result<()> {
     match (damage, outlook.unsupported()) {
         ([], None) => Ok(()),

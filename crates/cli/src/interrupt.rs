@@ -1,4 +1,5 @@
-//! Ctrl-C: it ends the program, or first only what runs, where that is asked for. And the terminal that goes away.
+//! Ctrl-C ends the program, or first only the running work if a [`Guard`] asks for that. Also: a
+//! closed terminal.
 
 use crate::exit::INTERRUPTED;
 use anyhow::{Context, Result};
@@ -9,16 +10,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 static STOPS: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
 static RAISED: AtomicBool = AtomicBool::new(false);
 
-/// Takes the signal over.
+/// Installs the handler for Ctrl-C.
 pub fn install() -> Result<()> {
     ctrlc::set_handler(on_signal).context("cannot listen for Ctrl-C")
 }
 
-/// Outlives the terminal: where that is closed, reads and writes fail, and what was said can still be saved. To be called before
-/// there are other threads, which would be told instead.
+/// Blocks the hang-up signal, so that the program survives a closed terminal: reads and writes fail
+/// then, and the conversation can still be saved. Call this before other threads start, because
+/// they would get the signal instead.
 pub fn outlive_terminal() -> Result<()> {
     #[cfg(unix)]
-    nix::sys::signal::SigSet::from(nix::sys::signal::Signal::SIGHUP).thread_block().context("cannot hold back the hang-up")?;
+    nix::sys::signal::SigSet::from(nix::sys::signal::Signal::SIGHUP).thread_block().context("cannot block the hang-up signal")?;
     Ok(())
 }
 
@@ -35,7 +37,7 @@ fn on_signal() {
     }
 }
 
-/// While this lives, the first Ctrl-C sets a flag; the second ends the program.
+/// While this exists, the first Ctrl-C sets a flag and the second ends the program.
 pub struct Guard(());
 
 /// Makes the next Ctrl-C set `flag` instead of ending the program.
@@ -47,7 +49,7 @@ pub fn stops(flag: Arc<AtomicBool>) -> Guard {
 }
 
 impl Guard {
-    /// Whether Ctrl-C came since the guard was made.
+    /// Whether Ctrl-C was pressed since the guard was made.
     pub fn raised(&self) -> bool {
         RAISED.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! `weft list`: which models are on this machine.
+//! `weft list`: the models on this machine.
 
 mod found;
 mod quantization;
@@ -19,26 +19,28 @@ use std::path::PathBuf;
 
 /// List the models on this machine, and whether they fit this device
 ///
-/// Those are the model in the binary, the ones that Ollama has pulled, and the GGUF files of a folder and the folders in it.
+/// The list has the model inside the binary, the models that Ollama has pulled, and the GGUF files
+/// of FOLDER and its subfolders.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   weft list
-  weft list ~/models                     and the files in there
-  weft list --ctx 32768 --device gpu     would they fit with a long context?
+  weft list ~/models                     also list the files of a folder
+  weft list --ctx 32768 --device gpu     check whether they fit with a long context
   weft list --json | jq -r '.[] | select(.fits).model'")]
 pub struct Args {
     /// Folder of GGUF files
     #[arg(env = "WEFT_MODELS", value_hint = ValueHint::DirPath)]
     folder: Option<PathBuf>,
 
-    /// Device that they should fit: auto (the best GPU, else the CPU), gpu, cpu, or part of an adapter's name
+    /// Device that the models should fit: auto (the best GPU, else the CPU), gpu, cpu, or part of
+    /// an adapter's name
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     device: Choice,
 
     #[command(flatten)]
     context: Context,
 
-    /// Type of the KV cache that memory is computed for
+    /// Type of the KV cache, for the computed memory
     #[arg(long, value_enum, value_name = "TYPE", default_value = "f16")]
     kv: Kv,
 
@@ -69,7 +71,7 @@ pub fn run(args: &Args) -> Result<()> {
     print(&mut out, &models, &executor)
 }
 
-/// The device for `auto` is the best that is no software: what a model costs does not matter here.
+/// `auto` is the best GPU that is not a software adapter. The cost of a model does not matter here.
 fn executor(choice: &Choice) -> Result<Executor> {
     match choice {
         Choice::Auto => Ok(Executor::best()),
@@ -103,8 +105,8 @@ fn text(value: &Option<String>) -> String {
 fn fit(fit: &Fit) -> String {
     match fit {
         Fit::Yes { needed } => format!("yes, in {}", Size(*needed)),
-        Fit::No { needed, available } => format!("no, {} of {}", Size(*needed), Size(*available)),
-        Fit::Unknown { needed } => format!("needs {}; what is free is unknown", Size(*needed)),
+        Fit::No { needed, available } => format!("no, needs {}, free {}", Size(*needed), Size(*available)),
+        Fit::Unknown { needed } => format!("needs {}; free memory is unknown", Size(*needed)),
         Fit::CannotRun(reason) => format!("cannot run: {reason}"),
     }
 }

@@ -1,4 +1,4 @@
-//! `weft logits`: the logits of given tokens as a NumPy file, for people who compare implementations.
+//! `weft logits`: the logits of given tokens as a NumPy file, for comparing implementations.
 
 use crate::args::{Place, Source};
 use crate::exit::{Interrupted, usage};
@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 
 /// Write the logits of given tokens as a NumPy array
 ///
-/// Row t of the f32 array [T, V] holds the logits after token t. The tokens are evaluated as they are: nothing is put in front.
+/// Row t of the f32 array [T, V] holds the logits after token t. The tokens are evaluated
+/// unchanged: no token is added in front.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   weft logits model.gguf --tokens 1,2,3 -o logits.npy
@@ -32,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "IDS|@FILE")]
     tokens: String,
 
-    /// Where the array goes; `-` for stdout
+    /// File to write the array to; `-` for stdout
     #[arg(short, long, value_name = "OUT.npy", value_hint = ValueHint::FilePath)]
     output: PathBuf,
 
@@ -42,7 +43,7 @@ pub struct Args {
     #[command(flatten)]
     adapters: Adapters,
 
-    /// Tokens evaluated together at most
+    /// Largest number of tokens evaluated together
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
     chunk: u32,
 }
@@ -54,7 +55,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let to_stdout = args.output == Path::new("-");
     if to_stdout && io::stdout().is_terminal() {
-        return Err(usage("an array is not for a terminal; name a file with --output"));
+        return Err(usage("the array is binary and not printed to a terminal; name a file with --output"));
     }
     if args.output.is_dir() {
         return Err(anyhow!("{} is a directory; name a file", args.output.display()));
@@ -64,7 +65,7 @@ pub fn run(args: &Args) -> Result<()> {
     let loaded = args.source.load(file, &args.place.device, &options, &args.adapters, false)?;
     let mut session = args.source.named(loaded.session(options))?;
     args.source.named(session.feed(&tokens))?;
-    // The writer's error passes through `atomic_write`, the model's through here.
+    // `atomic_write` returns errors of the writer; `failed` holds an error of the model.
     let mut failed = Ok(());
     let mut write = |out: &mut dyn Write| rows(&mut session, tokens.len(), out, &mut failed);
     let written = if to_stdout {
@@ -79,7 +80,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// Evaluates and writes row by row.
+/// Evaluates the tokens and writes their logits row by row.
 fn rows(session: &mut Session, count: usize, out: &mut dyn Write, failed: &mut Result<(), Error>) -> io::Result<()> {
     let vocabulary = session.model().summary().vocabulary as usize;
     let guard = interrupt::stops(session.cancel_flag());
@@ -97,7 +98,7 @@ fn rows(session: &mut Session, count: usize, out: &mut dyn Write, failed: &mut R
         }
     });
     written?;
-    // An error here keeps a half-written file from getting its name.
+    // With this error `atomic_write` does not rename the incomplete file to the final name.
     failed.as_ref().map_err(|error| io::Error::other(error.to_string()))?;
     out.flush()
 }

@@ -1,4 +1,4 @@
-//! `--lora FILE[:SCALE]`: adapters on the command line.
+//! `--lora FILE[:SCALE]`: LoRA adapters on the command line.
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// An adapter, and what it is multiplied by.
+/// An adapter and its scale.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     pub path: PathBuf,
@@ -17,12 +17,12 @@ pub struct Choice {
 impl FromStr for Choice {
     type Err = String;
 
-    /// What follows the last colon is a scale if it is a number, else a part of the path.
+    /// Text after the last colon is the scale if it is a number, else a part of the path.
     fn from_str(text: &str) -> Result<Self, String> {
         let numbered = text.rsplit_once(':').and_then(|(path, number)| Some((path, number.parse().ok()?)));
         let (path, scale): (&str, f32) = numbered.unwrap_or((text, 1.0));
         if path.is_empty() {
-            return Err("names no file".to_string());
+            return Err("the file name is missing".to_string());
         }
         if !scale.is_finite() {
             return Err(format!("a scale of {scale} is not finite"));
@@ -32,33 +32,34 @@ impl FromStr for Choice {
 }
 
 impl Choice {
-    /// Loads it beside the weights of a model.
+    /// Loads the adapter beside the weights of a model.
     pub fn load(&self, model: &Model) -> Result<Applied> {
         Ok(Applied { adapter: model.adapter(&AdapterFile::open(&self.path)?)?, scale: self.scale })
     }
 }
 
-/// Which adapters.
+/// The adapters that the command line names.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Adapters {
-    /// Apply a LoRA adapter SCALE times [default: 1]: PEFT's folder or safetensors file, or llama.cpp's GGUF; may be given several times
+    /// Apply a LoRA adapter, multiplied by SCALE [default: 1]: a folder or safetensors file of
+    /// PEFT, or a GGUF file of llama.cpp; may be given several times
     #[arg(long = "lora", value_name = "FILE[:SCALE]", value_hint = ValueHint::AnyPath)]
     pub choices: Vec<Choice>,
 }
 
 impl Adapters {
-    /// Opens all, loading none.
+    /// Opens the adapter files without loading their weights.
     pub fn open(&self) -> Result<Vec<(AdapterFile, f32)>> {
         self.choices.iter().map(|choice| Ok((AdapterFile::open(&choice.path)?, choice.scale))).collect()
     }
 }
 
-/// The path that an adapter came from.
+/// The path of an adapter's file.
 pub fn name(applied: &Applied) -> String {
     applied.adapter.path().map_or_else(String::new, |path| path.display().to_string())
 }
 
-/// Adapters in force, for reports.
+/// The applied adapters as JSON, for reports.
 pub fn report(adapters: &[Applied]) -> Value {
     adapters.iter().map(|applied| json!({ "file": name(applied), "scale": applied.scale })).collect()
 }

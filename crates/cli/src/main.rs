@@ -1,7 +1,7 @@
 //! The command `weft`: models from GGUF files at a terminal, in scripts and under a benchmark.
 //!
-//! The one `unsafe` is the call of `set_var` in [`quiet_drivers`]: it runs first in `main`, before any other thread exists that
-//! could read the environment meanwhile.
+//! The only `unsafe` code is the call of `set_var` in [`quiet_drivers`]. It runs first in `main`,
+//! before there is any other thread that could read the environment.
 
 mod args;
 mod bench;
@@ -58,9 +58,9 @@ fn main() -> ExitCode {
     exit::code(result)
 }
 
-/// Mesa's device-select layer asks a Wayland compositor for the preferred GPU and, on a machine without a desktop session,
-/// complains on stderr that `XDG_RUNTIME_DIR` is not set. There is no compositor to ask then: the layer is switched off,
-/// unless the user steers it.
+/// Switches Mesa's device-select layer off where there is no desktop session, unless the user
+/// configures the layer. The layer asks a Wayland compositor for the preferred GPU; without a
+/// session it prints on stderr that `XDG_RUNTIME_DIR` is not set.
 fn quiet_drivers() {
     let session = std::env::var_os("XDG_RUNTIME_DIR").is_some_and(|folder| Path::new(&folder).is_absolute());
     let steered = ["NODEVICE_SELECT", "MESA_VK_DEVICE_SELECT", "DRI_PRIME"].iter().any(|name| std::env::var_os(name).is_some());

@@ -10,14 +10,14 @@ use std::path::PathBuf;
 /// Print a manual page
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  weft man | man -l -                     read the page of weft
-  weft man run | man -l -                 read the page of weft run
+  weft man | man -l -                     read the manual page of weft
+  weft man run | man -l -                 read the manual page of weft run
   weft man --all ~/.local/share/man/man1  write every page")]
 pub struct Args {
-    /// The command whose page is wanted [default: weft itself]
+    /// Print the page of this command [default: weft itself]
     command: Option<String>,
 
-    /// Write the pages of all commands into this folder instead
+    /// Write the pages of all commands into this folder, instead of printing one
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, conflicts_with = "command")]
     all: Option<PathBuf>,
 }

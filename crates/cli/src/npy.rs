@@ -1,11 +1,11 @@
-//! NumPy's array files: the header of a two-dimensional f32 array, and its rows.
+//! Writes NumPy array files: the header of a two-dimensional f32 array, and its values.
 
 use std::io::{self, Write};
 
 /// Writes the header of a version 1.0 file for a C-ordered `<f4` array [rows, cols].
 pub fn header(out: &mut dyn Write, rows: usize, cols: usize) -> io::Result<()> {
     let mut text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {cols}), }}");
-    // Magic, version and length take 10 bytes; data begins at a multiple of 64.
+    // Magic, version and length take 10 bytes. The data begins at a multiple of 64 bytes.
     let padded = (10 + text.len() + 1).next_multiple_of(64) - 10;
     text.push_str(&" ".repeat(padded - 1 - text.len()));
     text.push('\n');

@@ -1,4 +1,4 @@
-//! From a path, a name or nothing to an open file and to a model on its executor.
+//! Finds and opens the model that the user names, and loads it onto an executor.
 
 use crate::args::Source;
 use crate::executor::Choice;
@@ -15,19 +15,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The model for whoever has none: Qwen3 architecture, a small invented world (`assets/MODEL_CARD.md`).
+/// The default model inside the binary: Qwen3 architecture, trained on a small invented world
+/// (`assets/MODEL_CARD.md`).
 pub static DEFAULT: &[u8] = include_bytes!("../assets/default.gguf");
 
-/// How many similar names an error lists.
+/// The number of similar file names that an error lists.
 const LISTED: usize = 3;
 
 impl Source {
-    /// What messages and reports call the model.
+    /// The name of the model in messages and reports.
     pub fn name(&self) -> String {
         self.model.as_ref().map_or_else(|| "the default model".to_string(), |path| path.display().to_string())
     }
 
-    /// Finds what the name means: a file wherever there is one, else a model of Ollama's.
+    /// Finds the model: an existing file first, else a model in Ollama's store.
     pub fn find(&self) -> Result<Found> {
         let Some(path) = &self.model else { return Ok(Found::Default) };
         match std::fs::metadata(path) {
@@ -38,14 +39,14 @@ impl Source {
                 if let Ok(found) = pulled(path) {
                     return Ok(found);
                 }
-                let hint = similar(path, "").map_or_else(|| "holds none".to_string(), |names| format!("holds {names}"));
+                let hint = similar(path, "").map_or_else(|| "has none".to_string(), |names| format!("has {names}"));
                 Err(anyhow!("{} is a directory; pass a .gguf file (it {hint})", path.display()))
             }
             _ => Ok(Found::File(path.clone())),
         }
     }
 
-    /// Opens the container.
+    /// Opens the GGUF file.
     pub fn gguf(&self) -> Result<Gguf> {
         let path = match self.find()? {
             Found::Default => return Ok(Gguf::from_bytes(DEFAULT)?),
@@ -55,10 +56,10 @@ impl Source {
         Ok(Gguf::open_with(path, OpenOptions { mmap: !self.no_mmap })?)
     }
 
-    /// Reads all of the model; one line for every tensor that is damaged.
+    /// Reads the whole model; returns one line for every damaged tensor.
     ///
     /// # Errors
-    /// A digest that is not what Ollama says; a file that can no longer be read.
+    /// A digest differs from Ollama's, or the file cannot be read.
     pub fn damage(&self, file: &Gguf) -> Result<Vec<String>> {
         if let Found::Ollama(entry) = self.find()? {
             let bar = Bar::bytes(format!("hashing {}", entry.name));
@@ -72,8 +73,9 @@ impl Source {
         self.named(ModelFile::new(self.gguf()?))
     }
 
-    /// Chooses the device, checks that the file is a model for a session like this with these adapters, before them those that
-    /// Ollama has for it, and loads the weights. Meanwhile the pipelines of a session that will `generate` are built.
+    /// Chooses the device, checks that the file can run such a session with its adapters, and loads
+    /// the weights. Adapters from Ollama come before the given ones. With `generate`, the pipelines
+    /// for generation are built while the weights load.
     pub fn load(&self, file: ModelFile, device: &Choice, options: &SessionOptions, adapters: &Adapters, generate: bool) -> Result<Loaded> {
         let mut opened = match self.find()? {
             Found::Ollama(entry) => entry.adapters.iter().map(|blob| Ok((AdapterFile::open(&blob.path)?, 1.0))).collect::<Result<_>>()?,
@@ -98,27 +100,27 @@ impl Source {
         Ok(Loaded { model: Arc::new(model), checked, adapters, weights: began.elapsed(), preparing })
     }
 
-    /// Names the file in an error that does not.
+    /// Adds the file's name to an error that does not mention it.
     pub fn named<T>(&self, result: Result<T, model::Error>) -> Result<T> {
         self.located(result.map_err(anyhow::Error::new))
     }
 
-    /// The same, for errors of the model among others.
+    /// The same for any error: only errors of the model get the name.
     pub fn located<T>(&self, result: Result<T>) -> Result<T> {
         let name = self.name();
         result.map_err(|error| if !error.is::<model::Error>() || error.to_string().contains(&name) { error } else { error.context(name) })
     }
 }
 
-/// Where a model is.
+/// The place where a model was found.
 pub enum Found {
-    /// In the binary.
+    /// Inside the binary.
     Default,
     File(PathBuf),
     Ollama(Box<Entry>),
 }
 
-/// The model that Ollama keeps under a name which is no file.
+/// Finds a model in Ollama's store by its name, where no such file exists.
 fn pulled(path: &Path) -> Result<Found> {
     let text = path.to_str().unwrap_or_default();
     let is_path = text.starts_with(['.', '/', '~']) || text.to_lowercase().ends_with(".gguf");
@@ -134,19 +136,19 @@ fn pulled(path: &Path) -> Result<Found> {
     }
 }
 
-/// A model, what its file says about itself, and the adapters for its sessions.
+/// A loaded model with its checked file and the adapters for its sessions.
 pub struct Loaded {
     pub model: Arc<Model>,
     pub checked: Checked,
     pub adapters: Vec<Applied>,
-    /// What loading the weights took.
+    /// The time that loading the weights took.
     pub weights: Duration,
-    /// Pipelines of the first session, under way as long as this is kept.
+    /// Builds the pipelines of the first session in the background until it is dropped.
     pub preparing: Preparing,
 }
 
 impl Loaded {
-    /// A session with the adapters in force.
+    /// Makes a session with the adapters applied.
     pub fn session(&self, options: SessionOptions) -> Result<Session, model::Error> {
         let mut session = self.model.session(options)?;
         session.set_adapters(self.adapters.clone())?;
@@ -154,7 +156,7 @@ impl Loaded {
     }
 }
 
-/// The error for a path that leads nowhere, with what is near it.
+/// The error for a path without a file. It lists similar files of the same folder.
 fn missing(path: &Path) -> anyhow::Error {
     let folder = path.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -167,7 +169,7 @@ fn missing(path: &Path) -> anyhow::Error {
     anyhow!("{}: no such file; {hint}{prompt}", path.display())
 }
 
-/// The files of a folder that are models, the likeliest to be meant first.
+/// Lists the `.gguf` files of a folder, the most similar name first.
 fn similar(folder: &Path, name: &str) -> Option<String> {
     let entries = std::fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut names: Vec<String> = entries.filter(|n| n.to_lowercase().ends_with(".gguf")).collect();
@@ -187,11 +189,11 @@ fn similar(folder: &Path, name: &str) -> Option<String> {
     }
 }
 
-/// Reads a session's tokens as a JSON array of ids from `@FILE`, or from the text itself.
+/// Parses token ids: from the JSON array in `@FILE`, or from the text itself.
 pub fn tokens(list: &str) -> Result<Vec<u32>> {
     let Some(path) = list.strip_prefix('@') else { return crate::text::ids(list) };
     let text = crate::text::file(Path::new(path))?;
-    serde_json::from_str(&text).with_context(|| format!("{path} is no JSON array of token ids"))
+    serde_json::from_str(&text).with_context(|| format!("{path} is not a JSON array of token ids"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `weft perplexity`: how well a model foretells a text.
+//! `weft perplexity`: how well a model predicts a text.
 
 use crate::args::{Place, Source};
 use crate::exit::{Interrupted, usage};
@@ -16,11 +16,12 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Measure how well a model foretells a text
+/// Measure how well a model predicts a text
 ///
-/// Windows of --ctx tokens move over the text by --stride. Every token after the first is scored once, in the earliest window that
-/// holds it, so that with the default stride all but the first window's have at least half a window before them. The error is
-/// one standard error of the mean, as if tokens were independent.
+/// Windows of --ctx tokens move over the text by --stride tokens. Every token after the first is
+/// scored once, in the earliest window that contains it. With the default stride, every token after
+/// the first window has at least half a window of context. The error is one standard error of the
+/// mean; it treats tokens as independent.
 #[derive(Debug, clap::Args)]
 #[command(
     allow_missing_positional = true,
@@ -39,7 +40,7 @@ pub struct Args {
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
 
-    /// Tokens of a window [default: 512, or what the model was made for, if less]
+    /// Tokens in a window [default: 512, or the model's own context length if that is less]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(2..))]
     ctx: Option<u32>,
 
@@ -61,7 +62,8 @@ pub struct Args {
     #[arg(long, display_order = 100)]
     no_mmap: bool,
 
-    /// Read all of the model first and look for damage: the digests that Ollama keeps, unknown types, NaN and infinite weights
+    /// Read the whole model first and check it for damage: Ollama's digests, unknown types, NaN and
+    /// infinite weights
     #[arg(long, display_order = 101)]
     verify: bool,
 
@@ -70,10 +72,10 @@ pub struct Args {
     json: bool,
 }
 
-/// Window where none is asked for.
+/// The default number of tokens in a window.
 const WINDOW: u32 = 512;
 
-/// A sum of negative log-likelihoods with what its error needs.
+/// The count, sum and sum of squares of negative log-likelihoods.
 #[derive(Clone, Copy, Default)]
 struct Score {
     count: usize,
@@ -96,7 +98,7 @@ impl Score {
         self.mean().exp()
     }
 
-    /// One standard error of the perplexity, to first order.
+    /// One standard error of the perplexity, as a first-order estimate.
     fn error(&self) -> f64 {
         if self.count < 2 {
             return f64::NAN;
@@ -106,7 +108,7 @@ impl Score {
     }
 }
 
-/// What a window covers: tokens `from..to` of the text, of which those from `scored` on are new.
+/// A window: tokens `from..to` of the text. Tokens `scored..to` are new in this window.
 #[derive(Debug, PartialEq, Eq)]
 struct Window {
     from: usize,
@@ -114,7 +116,7 @@ struct Window {
     to: usize,
 }
 
-/// Windows of `size` tokens over `tokens` tokens, `stride` apart.
+/// Windows of `size` tokens over a text of `tokens` tokens, `stride` tokens apart.
 fn windows(tokens: usize, size: usize, stride: usize) -> Vec<Window> {
     let mut all = vec![];
     let (mut from, mut scored) = (0, 1);
@@ -139,7 +141,7 @@ pub fn run(args: &Args) -> Result<()> {
     let size = args.ctx.unwrap_or(WINDOW.min(limit));
     let stride = args.stride.unwrap_or((size / 2).max(1));
     let bos = file.tokenizer().bos().filter(|_| file.tokenizer().adds_bos());
-    // Where prompts open with a token of their own, every window does, and has a place less.
+    // If the model's prompts begin with a BOS token, every window does too, so one place is taken.
     let places = size as usize - usize::from(bos.is_some());
     if stride as usize >= places {
         return Err(usage(format!(
@@ -170,7 +172,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Scores window after window, printing the running value.
+/// Scores all windows in order and prints the value after each.
 fn measure(args: &Args, source: &Source, session: &mut Session, tokens: &[u32], bos: Option<u32>, all: &[Window]) -> Result<Score> {
     let mut total = Score::default();
     let bar = Bar::count("perplexity");
@@ -198,7 +200,7 @@ fn measure(args: &Args, source: &Source, session: &mut Session, tokens: &[u32], 
 fn score(session: &mut Session, tokens: &[u32], bos: Option<u32>, window: &Window, total: &mut Score) -> Result<(), Error> {
     session.reset();
     session.feed(bos.as_slice())?;
-    // The row before the first new token foretells it; rows before that need no logits.
+    // The row before the first new token predicts it. Earlier rows need no logits.
     session.feed(&tokens[window.from..window.scored - 1])?;
     session.prefill(None)?;
     let skipped = session.tokens().len();

@@ -1,4 +1,4 @@
-//! Progress on stderr: only at a terminal, and only for work that takes a while.
+//! Progress on stderr, shown only at a terminal and only for work that takes longer than 300 ms.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Work that is done sooner shows nothing.
+/// Work that ends before this time shows no progress.
 const PATIENCE: Duration = Duration::from_millis(300);
 const TICK: Duration = Duration::from_millis(120);
 
@@ -14,19 +14,19 @@ const BYTES: &str = "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {eta
 const COUNT: &str = "{msg} {wide_bar} {pos}/{len} {eta}";
 const UNKNOWN: &str = "{spinner} {msg} {elapsed}";
 
-/// A line on stderr that appears after [`PATIENCE`] and goes when dropped.
+/// A progress line on stderr. It appears after [`PATIENCE`] and is erased when this is dropped.
 pub struct Bar {
     bar: ProgressBar,
     waiter: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Bar {
-    /// Progress through a number of bytes that comes with the first report.
+    /// Progress in bytes. The first report gives the total.
     pub fn bytes(what: impl Into<String>) -> Self {
         Self::new(what.into(), BYTES)
     }
 
-    /// Progress through a number of steps that comes with the first report.
+    /// Progress in steps. The first report gives the total.
     pub fn count(what: impl Into<String>) -> Self {
         Self::new(what.into(), COUNT)
     }
@@ -68,7 +68,7 @@ impl Bar {
         }
     }
 
-    /// The same as [`Bar::set`], for threads and for those who outlive the bar.
+    /// A function like [`Bar::set`] that other threads can call, also after the bar is gone.
     pub fn reporter(&self) -> impl Fn(usize, usize) + Send + Sync + 'static {
         let (bar, shown) = (self.bar.clone(), self.waiter.is_some());
         move |done, total| {
@@ -79,17 +79,17 @@ impl Bar {
         }
     }
 
-    /// Says more about what is going on.
+    /// Replaces the text of the line.
     pub fn say(&self, what: impl Into<String>) {
         self.bar.set_message(what.into());
     }
 
-    /// Lets others write to the terminal.
+    /// Hides the line while `write` prints to the terminal.
     pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         self.bar.suspend(write)
     }
 
-    /// Takes the line away for good.
+    /// Erases the line and stops its thread.
     pub fn clear(&mut self) {
         if let Some((done, thread)) = self.waiter.take() {
             let _ = done.send(());

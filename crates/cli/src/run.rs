@@ -1,4 +1,4 @@
-//! `weft run`: one answer to a prompt, or a conversation.
+//! `weft run`: answers one prompt, or chats.
 
 mod answer;
 mod chat;
@@ -29,45 +29,46 @@ use std::time::{Duration, Instant};
 
 /// Answer a prompt, or chat
 ///
-/// The prompt comes from --prompt or from a pipe; at a terminal without either, a chat begins, in which Ctrl-C stops an answer
-/// and /help lists what else there is. Only the answer goes to stdout; what a model thinks before it answers goes to stderr.
-/// A call of a tool is printed as one line of JSON.
+/// The prompt comes from --prompt or from a pipe. At a terminal without a prompt, a chat begins:
+/// Ctrl-C stops an answer, /help lists the commands. Only the answer goes to stdout; the model's
+/// thinking goes to stderr. A tool call is printed as one line of JSON.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   weft run -p 'Where does Wren live?'
   weft run qwen3-8b.gguf                                       chat
-  weft run gemma4:e2b                                          chat with one that Ollama has pulled
+  weft run gemma4:e2b                                          chat with a model of Ollama
   weft run qwen3-8b.gguf --system 'Answer in French.' -p 'What is a loom?' --stats
   git diff | weft run qwen3-8b.gguf --system 'Describe this change in a line.'
   weft run qwen3-8b.gguf --raw -p 'Once upon a time' -n 100 --temp 0.9 --seed 7
   weft run qwen3-8b.gguf --no-think -p 'Name three looms.'
   weft run qwen3-8b.gguf --tools tools.json -p 'Is it raining in Lodz?' --json | jq .tool_calls
-  weft run qwen3-8b.gguf --lora french/:0.8 --lora terse.gguf  with adapters; /lora swaps them in the chat
+  weft run qwen3-8b.gguf --lora french/:0.8 --lora terse.gguf  apply adapters
   weft run -p 'What is 3 + 4?' --json | jq -r .text
   weft run qwen3-8b.gguf --save-session book.weft < book.txt
-  weft run qwen3-8b.gguf --load-session book.weft -p 'Who is the murderer?'    the book is not read again
-  weft run qwen3-8b.gguf --ctx 8192 --shift-context            a chat that may outgrow its context")]
+  weft run qwen3-8b.gguf --load-session book.weft -p 'Who is the murderer?'  without rereading
+  weft run qwen3-8b.gguf --ctx 8192 --shift-context            chat beyond the context length")]
 pub struct Args {
     #[command(flatten)]
     source: Source,
 
-    /// The prompt; `-` reads it from stdin, as a pipe does anyway
+    /// The prompt; `-` reads it from stdin. Without this flag, piped input is the prompt
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
 
-    /// What the model should be and do: the system message
+    /// The system message: how the model should behave
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with_all = ["raw", "load_session"])]
     system: Option<String>,
 
-    /// Tokens of an answer at most [default: until the model or the context ends]
+    /// Largest number of tokens in an answer [default: until the model ends it or the context is
+    /// full]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_tokens: Option<u32>,
 
     #[command(flatten)]
     context: Context,
 
-    /// When the context is full, forget the oldest half of what follows its first KEEP tokens and read the rest again, instead
-    /// of ending there [KEEP: 0]
+    /// When the context is full, keep its first KEEP tokens [KEEP: 0], drop the older half of the
+    /// others, read the rest again and go on. Without this flag the answer ends there
     #[arg(long, value_name = "KEEP", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
     shift_context: Option<u32>,
 
@@ -77,11 +78,13 @@ pub struct Args {
     #[command(flatten)]
     adapters: Adapters,
 
-    /// Go on with the conversation in this file: it is not read again, and is sampled as it was unless flags say otherwise
+    /// Continue the conversation saved in this file, without reading it again; its sampling
+    /// parameters apply unless flags change them
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     load_session: Option<PathBuf>,
 
-    /// Write the conversation to this file at the end, for --load-session; it holds the KV cache and is as large
+    /// Save the conversation to this file at the end, for --load-session; the file contains the KV
+    /// cache and is as large as it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     save_session: Option<PathBuf>,
 
@@ -89,23 +92,23 @@ pub struct Args {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     stop: Vec<String>,
 
-    /// Continue the prompt as it stands, without the chat template
+    /// Continue the text of the prompt, without the chat template
     #[arg(long)]
     raw: bool,
 
-    /// Ask a model that can think before it answers to do so
+    /// Ask the model to think before it answers, if its template supports this
     #[arg(long, conflicts_with = "raw")]
     think: bool,
 
-    /// Ask a model that can think before it answers not to
+    /// Ask the model not to think before it answers, if its template supports this
     #[arg(long, conflicts_with_all = ["raw", "think"])]
     no_think: bool,
 
-    /// Functions that the model may call: a JSON array of their schemas
+    /// File with the functions (tools) that the model may call: a JSON array of their schemas
     #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath, conflicts_with = "raw")]
     tools: Option<PathBuf>,
 
-    /// Tell tokens per second on stderr
+    /// Print loading times and tokens per second on stderr
     #[arg(long)]
     stats: bool,
 
@@ -117,7 +120,7 @@ pub struct Args {
     sampling: sampling::Flags,
 }
 
-/// What is asked for.
+/// The work that the command line asks for.
 enum Task {
     Prompt(String),
     Chat,
@@ -178,7 +181,7 @@ pub fn run(args: Args) -> Result<()> {
     };
     match (result, task) {
         (Err(error), Task::Prompt(_)) if !error.is::<Interrupted>() => Err(error),
-        // What ends a chat, be it that its terminal was closed, comes after turns that are whole.
+        // An error that ends a chat, such as a closed terminal, leaves complete turns: save them.
         (Err(error), Task::Chat) if !error.is::<Interrupted>() => {
             talk.save().unwrap_or_else(|error| note(&one_line(&format!("{error:#}"))));
             Err(error)
@@ -188,7 +191,7 @@ pub fn run(args: Args) -> Result<()> {
 }
 
 impl Args {
-    /// Whether there will be something to save at the end.
+    /// Whether the conversation is saved at the end.
     pub fn saves(&self) -> bool {
         self.save_session.is_some()
     }
@@ -197,36 +200,37 @@ impl Args {
         if self.think { Some(true) } else { self.no_think.then_some(false) }
     }
 
-    /// Says what the chat template cannot do of what is asked for.
+    /// Fails if tools are given and the chat template has none; prints a note if `--think` or
+    /// `--no-think` has no effect.
     fn check_template(&self, file: &ModelFile) -> Result<()> {
         let (template, name) = (file.template(), self.source.name());
         if self.tools.is_some() && !template.knows_tools() {
-            return Err(anyhow!("{name}: the chat template knows no tools; describe them in the prompt, and read the calls in the answer"));
+            return Err(anyhow!("{name}: the chat template does not support tools; describe them in the prompt instead"));
         }
         if let Some(on) = self.thinking().filter(|_| !template.knows_thinking()) {
             let flag = if on { "--think" } else { "--no-think" };
-            note(&format!("{name}: the chat template has no switch for thinking; {flag} changes nothing"));
+            note(&format!("{name}: the chat template has no switch for thinking; {flag} has no effect"));
         }
         Ok(())
     }
 }
 
-/// A conversation: what was said, and the session that continues it.
+/// A conversation: its messages, and the session that continues it.
 struct Talk {
     args: Args,
     session: Session,
     options: GenerateOptions,
     render: RenderOptions,
-    /// What the system message says.
+    /// The text of the system message.
     system: Option<String>,
     messages: Vec<Message>,
-    /// From the start until there is a session, and the part of it that loaded the weights.
+    /// The time from the start until the session exists, and the time that the weights took.
     load: Duration,
     weights: Duration,
 }
 
 impl Talk {
-    /// The ids of the conversation with this message at its end, and what takes the answer to it apart.
+    /// The ids of the conversation with this message at its end, and the parser for the answer.
     fn encode(&mut self, message: Message) -> Result<(Vec<u32>, Parser)> {
         let model = self.session.model();
         let (tokenizer, template) = (model.tokenizer(), model.template());
@@ -247,7 +251,8 @@ impl Talk {
         Ok((ids, parser))
     }
 
-    /// Answers a message; the conversation remembers both, or neither if that fails.
+    /// Answers a message. The conversation keeps the message and the answer, or neither after an
+    /// error.
     fn answer(&mut self, message: Message, sink: Sink<'_>) -> Result<Answer> {
         let before = self.messages.len();
         let encoded = self.encode(message);
@@ -260,26 +265,26 @@ impl Talk {
         answer
     }
 
-    /// Tells of a context that shifted since `dropped` tokens were forgotten.
+    /// Prints a note if the context has shifted since its number of dropped tokens was `dropped`.
     fn tell_shift(&self, dropped: usize) {
         if self.session.dropped() > dropped {
             note(&format!("the context was full: the oldest {} tokens of the conversation are forgotten", self.session.dropped()));
         }
     }
 
-    /// Forgets what was said.
+    /// Clears the conversation.
     fn reset(&mut self) {
         self.messages.clear();
         self.session.reset();
     }
 
-    /// Writes what was said where --save-session says.
+    /// Saves the conversation to the file of --save-session, if there is one.
     fn save(&mut self) -> Result<()> {
         let Some(path) = &self.args.save_session else { return Ok(()) };
         saved::save(&mut self.session, &self.messages, path)
     }
 
-    /// One prompt, one answer.
+    /// Answers one prompt.
     fn once(&mut self, prompt: &str) -> Result<()> {
         let (message, dropped) = (Message::user(prompt), self.session.dropped());
         let answer = if self.args.json { self.answer(message, &mut |_| Ok(()))? } else { self.show(message)? };
@@ -288,7 +293,7 @@ impl Talk {
             let report = report::json(self, &answer);
             writeln!(std::io::stdout(), "{report}")?;
         } else if answer.finish == Finish::Context {
-            note(&format!("the answer is cut: the context of {} positions is full; raise --ctx", self.session.context()));
+            note(&format!("the answer is cut off: the context of {} tokens is full; raise --ctx", self.session.context()));
         }
         if self.args.stats {
             eprintln!("{}", report::stats(self, &answer));
@@ -296,7 +301,7 @@ impl Talk {
         if answer.finish == Finish::Cancelled { Err(Interrupted.into()) } else { Ok(()) }
     }
 
-    /// Answers on stdout, as the tokens come, and ends the line.
+    /// Prints the answer to stdout token by token, and ends the line.
     fn show(&mut self, message: Message) -> Result<Answer> {
         let (mut screen, dropped) = (Screen::new(), self.session.dropped());
         let answer = self.answer(message, &mut |event| screen.show(event));

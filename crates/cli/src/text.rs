@@ -1,4 +1,4 @@
-//! Text in and out: what stdin gives, what a terminal may be shown.
+//! Text from stdin and files, and text that is safe to print to a terminal.
 
 use crate::exit::usage;
 use anyhow::{Context, Result};
@@ -6,41 +6,43 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::path::Path;
 
-/// All of stdin, as it is.
+/// All of stdin, unchanged.
 pub fn stdin() -> Result<String> {
     let mut bytes = vec![];
     std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read stdin")?;
     utf8(bytes, "stdin")
 }
 
-/// A text file.
+/// The contents of a text file.
 pub fn file(path: &Path) -> Result<String> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     utf8(bytes, &path.display().to_string())
 }
 
 fn utf8(bytes: Vec<u8>, whence: &str) -> Result<String> {
-    String::from_utf8(bytes).map_err(|e| anyhow::anyhow!("{whence} is not UTF-8: byte {} cannot be read", e.utf8_error().valid_up_to()))
+    String::from_utf8(bytes).map_err(|e| anyhow::anyhow!("{whence} is not UTF-8: invalid byte at offset {}", e.utf8_error().valid_up_to()))
 }
 
-/// The text without the one line break that shells and editors leave at the end.
+/// The text without the one line break that shells and editors put at the end.
 pub fn without_line_end(text: &str) -> &str {
     let text = text.strip_suffix('\n').unwrap_or(text);
     text.strip_suffix('\r').unwrap_or(text)
 }
 
-/// Text that a model or a file wrote as a terminal may show it: no control character moves its cursor or changes its state.
+/// Replaces control characters, except line breaks and tabs, by U+FFFD. The text of a model or a
+/// file must not move the cursor or change the state of the terminal.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let harmful = |c: char| c.is_control() && c != '\n' && c != '\t';
     if text.contains(harmful) { Cow::Owned(text.replace(harmful, "\u{fffd}")) } else { Cow::Borrowed(text) }
 }
 
-/// Whole numbers between commas, spaces or line breaks, with or without the brackets of a JSON array.
+/// Parses integers separated by commas, spaces or line breaks, with or without the brackets of a
+/// JSON array.
 pub fn ids(list: &str) -> Result<Vec<u32>> {
     let bare = list.trim();
     let bare = bare.strip_prefix('[').and_then(|b| b.strip_suffix(']')).unwrap_or(bare);
     let words = bare.split(|c: char| c == ',' || c.is_whitespace()).filter(|w| !w.is_empty());
-    let ids = words.map(|w| w.parse().map_err(|_| usage(format!("{w:?} is no token id; ids are whole numbers from 0 on"))));
+    let ids = words.map(|w| w.parse().map_err(|_| usage(format!("{w:?} is not a token id; ids are integers from 0 on"))));
     ids.collect()
 }
 

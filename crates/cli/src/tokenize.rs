@@ -22,9 +22,11 @@ use std::path::PathBuf;
   weft tokenize --json 'a loom' | jq .ids"
 )]
 pub struct Args {
-    /// The text; `-` reads all of stdin, its last line break included; `--` goes before a text that begins with a hyphen. Before it, a GGUF file or a model of Ollama's, whose tokenizer to use
-    /// [default: the small model that weft ships]
-    // One list, since clap takes no option between two positional arguments of which the first may be missing.
+    /// The text; `-` reads all of stdin, including the last line break. Put `--` before a text that
+    /// begins with a hyphen. MODEL, before the text, is a GGUF file or a model in Ollama whose
+    /// tokenizer is used [default: the small model that weft ships]
+    // One list for both: clap accepts no option between two positional arguments if the first is
+    // optional.
     #[arg(value_name = "[MODEL] TEXT", value_hint = ValueHint::FilePath, num_args = 1..=2, required_unless_present = "decode")]
     words: Vec<String>,
 
@@ -32,11 +34,11 @@ pub struct Args {
     #[arg(long, value_name = "IDS")]
     decode: Option<String>,
 
-    /// Take names of control tokens such as `<|im_end|>` for ordinary text
+    /// Treat names of control tokens, such as `<|im_end|>`, as ordinary text
     #[arg(long)]
     plain: bool,
 
-    /// Leave out the token that opens a prompt, where the file asks for one
+    /// Do not add the BOS token, even if the file asks for one
     #[arg(long)]
     no_bos: bool,
 
@@ -48,12 +50,12 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let (path, text) = match (args.decode.is_some(), args.words.as_slice()) {
         (true, []) => (None, None),
-        // One word beside --decode is the model.
+        // With --decode, one word is the model.
         (true, [model]) => (Some(PathBuf::from(model)), None),
         (true, _) => return Err(usage("--decode takes ids instead of a text; leave the text out")),
         (false, [text]) => (None, Some(text.as_str())),
         (false, [model, text]) => (Some(PathBuf::from(model)), Some(text.as_str())),
-        (false, _) => return Err(usage("a text, and a model before it where it is not the default one")),
+        (false, _) => return Err(usage("give one text, and before it a model unless the default model is meant")),
     };
     let source = Source { model: path, no_mmap: false, verify: false };
     let file = source.gguf()?;
@@ -95,7 +97,8 @@ fn decode(args: &Args, tokenizer: &Tokenizer, list: &str) -> Result<()> {
     Ok(())
 }
 
-/// A token's bytes between quotes: text as it is, what cannot be seen escaped, what is no UTF-8 as hexadecimal.
+/// A token's bytes in quotes: printable text unchanged, other characters escaped, bytes that are
+/// not UTF-8 in hexadecimal.
 fn quoted(bytes: &[u8]) -> String {
     let mut shown = String::from("\"");
     for chunk in bytes.utf8_chunks() {

@@ -1,4 +1,4 @@
-//! `weft tune`: which kernels are fastest on the device at hand.
+//! `weft tune`: measures which kernels are fastest on this device.
 
 use crate::args::Source;
 use crate::cache;
@@ -20,24 +20,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Measure where one kernel takes over from another on this device, and choose by that from then on
+/// Measure which kernels are fastest on this device, and keep the result for all commands
 ///
-/// Without it, Weft chooses by numbers that were measured on other devices of the class. Every choice is between kernels that are correct: what
-/// changes is time, and within what --precise rules out, rounding. A number is changed only for a gain of more than 3%; where the time does not
-/// suffice, or after Ctrl-C, what was not measured stays as it was. The table is kept per adapter, driver and version of Weft.
+/// Weft chooses between kernels by a table of thresholds (numbers of rows, keys, columns). Before
+/// `weft tune` has run, it uses thresholds measured on other devices of the same class. All kernels
+/// are correct, so a choice changes only the speed and, without --precise, the rounding. A
+/// threshold changes only if this gains more than 3%. Thresholds that are not measured in time, or
+/// before Ctrl-C, keep their value. There is one table per adapter, driver and version of Weft.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  weft tune                                the best GPU, at the shapes of common models
-  weft tune qwen3-8b.gguf --seconds 30     at those of a model of your own
+  weft tune                                tune the best GPU for the shapes of common models
+  weft tune qwen3-8b.gguf --seconds 30     tune for the shapes of your own model
   weft tune --device 'RTX 4090' --json
-  weft tune --forget                       choose as is usual for the class again
-  weft bench qwen3-8b.gguf --no-tune       what it was like before")]
+  weft tune --forget                       go back to the defaults of the device class
+  weft bench qwen3-8b.gguf --no-tune       compare with the speed before tuning")]
 pub struct Args {
-    /// Model whose shapes are measured: a GGUF file, or a model of Ollama's [default: shapes of common models]
+    /// Model whose shapes are measured: a GGUF file, or a model in Ollama [default: shapes of
+    /// common models]
     #[arg(value_hint = ValueHint::FilePath)]
     model: Option<PathBuf>,
 
-    /// Seconds that it may take; one comparison may run over
+    /// Time limit in seconds; the last comparison may run longer
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
 
@@ -45,7 +48,7 @@ pub struct Args {
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     device: Choice,
 
-    /// Measure nothing, and forget what was measured of this device
+    /// Delete the table of this device instead of measuring
     #[arg(long, conflicts_with_all = ["model", "seconds"])]
     forget: bool,
 
@@ -56,7 +59,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<()> {
     let device = open(&args.device)?;
-    let path = cache::table_file(&device).ok_or_else(|| usage("with no cache folder there is nowhere to keep what is measured"))?;
+    let path = cache::table_file(&device).ok_or_else(|| usage("there is no cache folder to save the result in"))?;
     if args.forget {
         return forget(&device, &path, args.json);
     }
@@ -86,19 +89,19 @@ pub fn run(args: &Args) -> Result<()> {
 
 fn open(choice: &Choice) -> Result<Device> {
     let select = match choice {
-        Choice::Cpu => return Err(usage("the CPU has one kernel for each operation: there is nothing to choose")),
+        Choice::Cpu => return Err(usage("the CPU has only one implementation of each operation; there is nothing to tune")),
         Choice::Auto | Choice::Gpu => Select::Best,
         Choice::Name(name) => Select::Name(name.clone()),
     };
     Ok(Device::open(&select, Limits::from_env())?)
 }
 
-/// The widths of a model.
+/// The shapes of a model's layers.
 fn shapes(path: &Path) -> Result<Shapes> {
     let source = Source { model: Some(path.to_path_buf()), no_mmap: false, verify: false };
     let checked = source.named(source.model_file()?.check(&Executor::Cpu))?;
     let shapes = Shapes::of(&checked.recording(&SessionOptions::default(), 1));
-    shapes.ok_or_else(|| anyhow!("{}: it has no layers whose shapes could be measured", source.name()))
+    shapes.ok_or_else(|| anyhow!("{}: the model has no layers that can be measured", source.name()))
 }
 
 fn forget(device: &Device, path: &Path, as_json: bool) -> Result<()> {
@@ -109,8 +112,8 @@ fn forget(device: &Device, path: &Path, as_json: bool) -> Result<()> {
     let (mut out, name) = (std::io::stdout(), &device.adapter().name);
     match (as_json, forgotten) {
         (true, _) => writeln!(out, "{}", json!({ "device": name, "forgotten": forgotten }))?,
-        (false, true) => writeln!(out, "what was measured of {name} is forgotten")?,
-        (false, false) => writeln!(out, "nothing was measured of {name}")?,
+        (false, true) => writeln!(out, "the table of {name} is deleted")?,
+        (false, false) => writeln!(out, "there is no table of {name} to delete")?,
     }
     Ok(())
 }
@@ -123,24 +126,24 @@ fn report(device: &Device, tuned: &Tuned, kept: Option<&Path>, args: &Args) -> R
         writeln!(out, "{}", json!({ "device": name, "table": numbers(tuned.table), "whole": whole, "file": kept, "measured": trials }))?;
         return Ok(());
     }
-    writeln!(out, "{:<18} {:>6} {:>6}  gain beside the next best, at", "", "was", "now")?;
+    writeln!(out, "{:<18} {:>6} {:>6}  gain over the next best, at", "", "was", "now")?;
     for Trial { threshold, was, chosen, tries, whole } in &tuned.trials {
         let gain = |tried: &Try| format!("{} {:+.0}%", tried.at, 100.0 * tried.gain());
-        let gains: Vec<String> = tries.iter().map(gain).chain((!whole).then(|| "no time for more".to_string())).collect();
-        let gains = if gains.is_empty() { "no choice here".to_string() } else { gains.join(", ") };
+        let gains: Vec<String> = tries.iter().map(gain).chain((!whole).then(|| "time ran out".to_string())).collect();
+        let gains = if gains.is_empty() { "nothing to compare".to_string() } else { gains.join(", ") };
         writeln!(out, "{:<18} {was:>6} {chosen:>6}  {gains}", threshold.name)?;
     }
     if !tuned.whole() {
-        note("the time did not suffice for everything: --seconds gives it more");
+        note("time ran out before everything was measured; raise --seconds");
     }
     match kept {
-        Some(path) => writeln!(out, "kept in {}", path.display())?,
-        None => writeln!(out, "nothing was measured, nothing is kept")?,
+        Some(path) => writeln!(out, "saved in {}", path.display())?,
+        None => writeln!(out, "nothing was measured, so nothing is saved")?,
     }
     Ok(())
 }
 
-/// A table by the names of its thresholds.
+/// A table as JSON: its thresholds by name.
 pub fn numbers(table: Table) -> Value {
     Value::Object(THRESHOLDS.iter().map(|threshold| (threshold.name.to_string(), json!(threshold.of(table)))).collect::<Map<_, _>>())
 }

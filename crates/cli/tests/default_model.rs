@@ -1,4 +1,5 @@
-//! The default model's held-out questions, greedy, on both executors: any broken kernel shows here.
+//! The default model answers its held-out questions on both executors, greedily. A broken kernel
+//! makes this fail.
 
 use kernels::{Device, Executor, PlanOptions, Precision};
 use model::chat::{Message, RenderOptions};
@@ -11,7 +12,7 @@ static MODEL: &[u8] = include_bytes!("../assets/default.gguf");
 static QUESTIONS: &str = include_str!("../assets/default-questions.json");
 static GREEDY: &str = include_str!("../assets/default-greedy.json");
 
-/// The share of right answers that the model card promises at least.
+/// The smallest share of right answers that passes.
 const RIGHT: f64 = 0.95;
 
 fn load(executor: Executor) -> Arc<Model> {
@@ -19,15 +20,16 @@ fn load(executor: Executor) -> Arc<Model> {
     Arc::new(file.on(executor).expect("its weights load"))
 }
 
-/// Conversations that share the steps of the batch: as many as a tile of products has rows.
+/// The number of conversations in the batch: the number of rows in a tile of a matrix product.
 const SLOTS: usize = 64;
 
-/// Activations as `weft run` has them on a GPU.
+/// Rounded activations, as `weft run` uses them on a GPU.
 fn fast() -> PlanOptions {
     PlanOptions::plain().precision(Precision::Fast)
 }
 
-/// The replies to the questions, as many at a time as there are slots; a slot whose answer has ended takes the next question.
+/// The replies to the questions. Each slot answers one question at a time, and takes the next one
+/// when its answer has ended.
 fn replies(model: &Arc<Model>, questions: &[&Value]) -> Vec<String> {
     let prompts: Vec<Vec<u32>> = questions.iter().map(|question| prompt(model, question)).collect();
     let options = SessionOptions::default().sequences(SLOTS as u32).context(512).plan(PlanOptions::plain());
@@ -56,7 +58,7 @@ fn replies(model: &Arc<Model>, questions: &[&Value]) -> Vec<String> {
     replies
 }
 
-/// The reply to a question that is asked alone.
+/// The reply to one question, in a session of its own.
 fn reply(model: &Arc<Model>, question: &Value, plan: PlanOptions) -> String {
     let mut session = model.session(SessionOptions::default().plan(plan).context(512)).expect("a session");
     session.feed(&prompt(model, question)).expect("the prompt fits");
@@ -69,7 +71,7 @@ fn prompt(model: &Model, question: &Value) -> Vec<u32> {
     model.template().encode(model.tokenizer(), &messages, &RenderOptions::default()).expect("the template renders")
 }
 
-/// `wanted` stands in `reply` as whole words.
+/// Whether `reply` contains `wanted` as whole words.
 fn contains(reply: &str, wanted: &str, case_sensitive: bool) -> bool {
     let fold = |s: &str| if case_sensitive { s.to_string() } else { s.to_lowercase() };
     let (reply, wanted) = (fold(reply), fold(wanted));
@@ -80,7 +82,8 @@ fn contains(reply: &str, wanted: &str, case_sensitive: bool) -> bool {
     })
 }
 
-/// The rule of the question file: an accepted string, none of the wrong ones, and the limits of the system turn.
+/// The rule of the question file: the reply contains an accepted answer and no wrong one, and keeps
+/// the limits of the system turn.
 fn right(question: &Value, reply: &str) -> bool {
     let strings = |key: &str| question[key].as_array().into_iter().flatten().filter_map(Value::as_str);
     let exact = question["case_sensitive"].as_bool().unwrap_or(false);
@@ -92,7 +95,8 @@ fn right(question: &Value, reply: &str) -> bool {
         && reply.trim_end_matches(['.', '!']).ends_with(text("ends_with"))
 }
 
-/// Every second question from `first` on: two tests share them, and both cores. Stories run long: a batch of 64 rows would wait for one.
+/// Asks every second question from `first` on, so that two tests run in parallel. Stories are asked
+/// alone: they are long, and a batch would wait for them.
 fn answers(executor: Executor, first: usize) {
     let (all, model): (Vec<Value>, _) = (serde_json::from_str(QUESTIONS).expect("the questions parse"), load(executor));
     let (stories, mut asked): (Vec<&Value>, Vec<&Value>) =
@@ -129,8 +133,9 @@ fn gpu() -> Executor {
     Executor::Gpu(Device::auto().expect("a Vulkan driver, software or not"))
 }
 
-/// Row by row, so that every product is one of 8-bit activations: the divergence of what `weft run` computes from f32 activations, in
-/// nats (Kullback and Leibler 1951), over whole conversations; and as many right answers.
+/// Compares rounded activations with f32: the Kullback-Leibler divergence in nats (Kullback and
+/// Leibler 1951) over whole conversations, and the answers. The chunk is one row, so that every
+/// matrix product has 8-bit activations.
 #[test]
 fn rounded_activations_answer_as_well_and_diverge_by_less_than_a_hundredth() {
     let all: Vec<Value> = serde_json::from_str(QUESTIONS).expect("the questions parse");

@@ -1,4 +1,4 @@
-//! What runs a test: one session, or several sequences in step.
+//! Runs a test: in one session, or in a batch of several sequences.
 
 use kernels::Profile;
 use model::{Applied, Batch, Error, GenerateOptions, Model, Sampling, Session, SessionOptions};
@@ -10,7 +10,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// An engine of this many sequences.
+    /// Makes an engine with this number of sequences.
     pub fn new(model: &Arc<Model>, options: &SessionOptions, sequences: u32, adapters: &[Applied]) -> Result<Self, Error> {
         let options = options.clone().sequences(sequences);
         if sequences == 1 {
@@ -23,7 +23,7 @@ impl Engine {
         Ok(Self::Many(Box::new(batch)))
     }
 
-    /// Evaluates `ids` in every sequence, and nothing else.
+    /// Resets every sequence and evaluates `ids` in it.
     pub fn begin(&mut self, ids: &[u32]) -> Result<(), Error> {
         match self {
             Self::One(session) => {
@@ -41,7 +41,8 @@ impl Engine {
         }
     }
 
-    /// Goes back to `depth` tokens and times the dispatches of the step that reads `ids`, in every sequence.
+    /// Goes back to `depth` tokens in every sequence and times the dispatches of the step that
+    /// reads `ids`.
     pub fn profile(&mut self, depth: u32, ids: &[u32]) -> Result<Profile, Error> {
         self.rewind(depth);
         match self {
@@ -58,7 +59,8 @@ impl Engine {
         }
     }
 
-    /// Goes back to `depth` tokens in every sequence, once steps that ran ahead of what was asked for have ended.
+    /// Goes back to `depth` tokens in every sequence, after all steps that were submitted ahead
+    /// have ended.
     pub fn rewind(&mut self, depth: u32) {
         match self {
             Self::One(session) => session.rollback(depth as usize),
@@ -66,7 +68,8 @@ impl Engine {
         }
     }
 
-    /// Reads `prompt` and draws `steps` tokens in every sequence; returns how many were drawn in all.
+    /// Reads `prompt` and draws `steps` tokens in every sequence; returns the total number of drawn
+    /// tokens.
     pub fn run(&mut self, prompt: &[u32], steps: u32) -> Result<usize, Error> {
         match self {
             Self::One(session) => {

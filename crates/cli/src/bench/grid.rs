@@ -1,9 +1,9 @@
-//! Which tests a command line asks for.
+//! The tests that a command line asks for.
 
 use super::Args;
 use std::fmt;
 
-/// One test: a prompt read, or tokens generated, after some tokens, in some sequences at once.
+/// One test: reading a prompt or generating tokens, at a depth, in a number of sequences at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Test {
     pub kind: Kind,
@@ -21,13 +21,13 @@ impl Test {
     /// Positions of the context that the test needs.
     pub fn positions(&self) -> u32 {
         match self.kind {
-            // The token that is drawn after a prompt has a place too.
+            // The token that is drawn after the prompt takes a position too.
             Kind::Prompt(n) => self.depth.saturating_add(n).saturating_add(1),
             Kind::Generate(n) => self.depth.max(1).saturating_add(n),
         }
     }
 
-    /// Tokens that are counted, in all sequences.
+    /// The number of counted tokens, in all sequences together.
     pub fn tokens(&self) -> f64 {
         match self.kind {
             Kind::Prompt(n) | Kind::Generate(n) => f64::from(n) * f64::from(self.sequences),
@@ -35,7 +35,7 @@ impl Test {
     }
 }
 
-/// `pp512`, `tg128`, `tg128@d4096`, `tg128@d4096@b8`.
+/// Prints `pp512`, `tg128`, `tg128@d4096` or `tg128@d4096@b8`.
 impl fmt::Display for Test {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
@@ -49,7 +49,8 @@ impl fmt::Display for Test {
     }
 }
 
-/// All combinations, in the order of the flags: sequences outermost, then depths. Prompts are read by one sequence only.
+/// All combinations, in the order of the flags: sequences outermost, then depths. Only one sequence
+/// reads prompts.
 pub fn tests(args: &Args) -> Vec<Test> {
     let prompts: Vec<Kind> = args.prompts.iter().filter(|&&n| n > 0).map(|&n| Kind::Prompt(n)).collect();
     let generated: Vec<Kind> = args.generate.iter().filter(|&&n| n > 0).map(|&n| Kind::Generate(n)).collect();

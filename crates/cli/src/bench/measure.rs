@@ -12,22 +12,22 @@ use model::{Applied, Checked, Error, Model, SessionOptions};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What is measured with.
+/// The loaded model and the options of the tests.
 pub struct Bench<'a> {
     pub args: &'a Args,
     pub model: Arc<Model>,
     pub adapters: Vec<Applied>,
     options: SessionOptions,
-    /// The engine of the last test, with its number of sequences.
+    /// The number of sequences of the last test, and its engine.
     engine: Option<(u32, Engine)>,
     checked: Checked,
     /// Bytes of KV cache per position.
     position_bytes: f64,
-    /// What the device reaches; not known of the CPU.
+    /// The measured limits of the device; `None` for the CPU.
     roof: Option<Roof>,
 }
 
-/// A test's repetitions.
+/// The results of a test.
 pub struct Measured {
     pub test: Test,
     /// Tokens per second of each repetition, all sequences together.
@@ -58,10 +58,10 @@ struct Step {
 }
 
 impl<'a> Bench<'a> {
-    /// Measures the device first, which takes a second or two.
+    /// Measures the device first, which takes one or two seconds.
     pub fn new(args: &'a Args, loaded: Loaded, options: SessionOptions) -> Result<Self, Error> {
         let Loaded { model, checked, adapters, preparing, .. } = loaded;
-        // Nothing else may run while something is measured.
+        // No pipelines may be compiled during a measurement.
         preparing.finish();
         let one = options.clone().context(Some(1));
         let position_bytes = checked.needs(&one)?.kv.0 as f64;
@@ -75,7 +75,7 @@ impl<'a> Bench<'a> {
         Ok(Self { args, model, adapters, options, engine: None, checked, position_bytes, roof })
     }
 
-    /// What one step of a test moves and computes, and how many tokens it counts for.
+    /// The bytes and operations of one step of a test, and the number of tokens it counts for.
     fn step(&self, test: Test) -> Step {
         let work = |rows| -> Work { self.checked.recording(&self.options, rows).work() };
         let (rows, length, flops) = match test.kind {
@@ -87,27 +87,30 @@ impl<'a> Bench<'a> {
         Step { tokens: f64::from(rows), bytes, flops }
     }
 
-    /// 10^9 bytes that must be read per second at this rate: in every step the weights, and what each sequence has cached.
+    /// The gigabytes (10^9 bytes) read per second at this rate: in every step the weights, and the
+    /// KV cache of each sequence.
     pub fn gb_per_second(&self, measured: &Measured) -> f64 {
         let step = self.step(measured.test);
         step.bytes * measured.mean() / step.tokens / 1e9
     }
 
-    /// The least time that the device could take for a step, by its bandwidth or its arithmetic, as a share of the time it took.
+    /// The shortest possible time of a step, by the device's bandwidth or arithmetic, as a share of
+    /// the measured time.
     pub fn roof_share(&self, measured: &Measured) -> Option<f64> {
         let (step, roof) = (self.step(measured.test), self.roof.as_ref()?);
         let least_s = (step.bytes / (roof.read_gb_per_s * 1e9)).max(step.flops / (roof.matrix_tflop_per_s * 1e12));
         Some(least_s * measured.mean() / step.tokens)
     }
 
-    /// Warms up, then measures.
+    /// Runs the test once to warm up, then measures the repetitions.
     pub fn measure(&mut self, test: Test) -> Result<Measured, Error> {
         let repetitions = self.args.repetitions;
         let bar = Bar::count(test.to_string());
         let vocabulary = self.model.summary().vocabulary;
         let (before, steps) = match test.kind {
             Kind::Prompt(n) => (tokens(n, vocabulary, 2), 1),
-            // Generation needs a token to begin from; at a depth it is the last one there, evaluated again.
+            // Generation needs a token to begin from. At a depth it is the last token of the
+            // context, evaluated again.
             Kind::Generate(n) => (tokens(u32::from(test.depth == 0), vocabulary, 2), n),
         };
         let engine = self.engine(test.sequences)?;
@@ -125,7 +128,8 @@ impl<'a> Bench<'a> {
         Ok(Measured { test, rates })
     }
 
-    /// Where the time of the test's step goes: of its prompt's first chunk, or of the token halfway, which sees as many as all do on average.
+    /// Times the dispatches of one step: of the first chunk of a prompt, or of the middle token of
+    /// a generation, because its context has the average length.
     pub fn profile(&mut self, test: Test) -> Result<Profile, Error> {
         let vocabulary = self.model.summary().vocabulary;
         let (depth, rows) = match test.kind {
@@ -137,19 +141,20 @@ impl<'a> Bench<'a> {
         engine.profile(depth, &tokens(rows, vocabulary, 2))
     }
 
-    /// The profile as text, and what of the time that a step takes by the clock it tells.
+    /// The profile as text, with its share of the time that a step takes by the clock.
     pub fn profiled(&self, profile: &Profile, measured: &Measured) -> String {
         let roof = self.roof.as_ref().map(|roof| kernels::Roof { gb_per_s: roof.read_gb_per_s, tflop_per_s: roof.matrix_tflop_per_s });
         let clock_us = self.step(measured.test).tokens / measured.mean() * 1e6;
         let share = 100.0 * profile.nanoseconds() / 1e3 / clock_us;
-        let rest = "the rest is the host's, and waiting";
+        let rest = "the rest is host time and waiting";
         format!(
-            "{}\nby the clock a step took {clock_us:.1} us, of which the kernels above are {share:.1}%; {rest}",
+            "{}\nby the clock a step took {clock_us:.1} us; the kernels above are {share:.1}% of that, {rest}",
             profile.table(roof.as_ref())
         )
     }
 
-    /// The engine for so many sequences; that of another number goes first, and its cache with it.
+    /// The engine for this number of sequences. An engine for another number is dropped first, to
+    /// free its cache.
     fn engine(&mut self, sequences: u32) -> Result<&mut Engine, Error> {
         if self.engine.as_ref().is_none_or(|(number, _)| *number != sequences) {
             self.engine = None;
@@ -159,7 +164,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Ids that look random and are the same in every run.
+/// Pseudo-random ids, the same in every run.
 fn tokens(count: u32, vocabulary: u32, seed: u32) -> Vec<u32> {
     let next = |state: &mut u32| {
         *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

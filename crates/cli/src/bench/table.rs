@@ -1,11 +1,11 @@
-//! Results as a table in llama-bench's columns, and as JSON.
+//! Prints results as a table with the columns of llama-bench, and as JSON.
 
 use super::measure::{Bench, Measured};
 use crate::inspect::millions;
 use model::Size;
 use serde_json::{Value, json};
 
-/// Names and alignment of the columns.
+/// The names and alignments of the columns.
 pub const HEAD: &str = "\
 | model            |      size |    params | device               | test             |                t/s |    GB/s |   roof |
 | ---------------- | --------: | --------: | -------------------- | ---------------- | -----------------: | ------: | -----: |";
@@ -41,7 +41,7 @@ pub fn json(bench: &Bench<'_>, measured: &Measured) -> Value {
     })
 }
 
-/// The architecture and the weights' main type, as in `qwen3 Q4_K`.
+/// The architecture, the size label and the main type of the weights, as in `qwen3 8B Q4_K`.
 fn name(bench: &Bench<'_>) -> String {
     let file = bench.model.file();
     let largest = crate::inspect::types(file).into_iter().max_by_key(|(_, (_, bytes))| *bytes);

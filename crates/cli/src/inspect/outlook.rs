@@ -1,4 +1,4 @@
-//! How a file would run: memory for a session, and the compiled plans.
+//! How a file would run: the memory of a session, and the compiled plans.
 
 use super::Args;
 use crate::executor::Choice;
@@ -8,7 +8,7 @@ use kernels::{Caps, Executor};
 use model::{Checked, Needs, SessionOptions, Size};
 use serde_json::{Value, json};
 
-/// What a session would take on an executor, or why there can be none.
+/// The memory that a session needs on an executor, or the reason why the file cannot run.
 pub struct Outlook {
     executor: Executor,
     options: SessionOptions,
@@ -30,7 +30,8 @@ pub struct Plans {
 }
 
 impl Outlook {
-    /// Checks the file as a model; a file that is none is no error here, and opens no device.
+    /// Checks whether the file can run. A file that cannot run is not an error here, and no device
+    /// is opened for it.
     pub fn new(args: &Args) -> Result<Self> {
         let options = args.session();
         let unsupported = |reason: String| Ok(Self { executor: Executor::Cpu, options: args.session(), fit: Err(reason) });
@@ -46,7 +47,7 @@ impl Outlook {
         let fit = match file.check(&executor) {
             Err(error) => Err(error.to_string()),
             Ok(checked) => {
-                // A context that the model does not have is the caller's mistake, not the file's.
+                // A context longer than the model's is a mistake of the user, not of the file.
                 let context = args.source.named(options.context_for(checked.summary()))?;
                 let needs = args.source.named(checked.needs(&options))?;
                 Ok(Fit { checked, needs, context })
@@ -85,10 +86,10 @@ impl Outlook {
         }
     }
 
-    /// Compiles the plans; for a device of WebGPU's default limits where no GPU was opened.
+    /// Compiles the plans. If no GPU was opened, they are for WebGPU's default limits.
     ///
     /// # Errors
-    /// A file that cannot run, a device that is too small.
+    /// The file cannot run, or the device is too small.
     pub fn plans(&self) -> Result<Plans> {
         let fit = self.fit.as_ref().map_err(|reason| anyhow!("no plan: {reason}"))?;
         let (caps, target) = match &self.executor {
@@ -111,7 +112,7 @@ impl Args {
         SessionOptions::default().context(self.context.ctx).kv(self.kv.into())
     }
 
-    /// Sizes need no GPU unless one is named; a plan is for the one that would run.
+    /// Sizes need a GPU only if the user names one. A plan is for the device that `auto` chooses.
     fn device(&self) -> Choice {
         self.device.clone().unwrap_or(if self.plan { Choice::Auto } else { Choice::Cpu })
     }

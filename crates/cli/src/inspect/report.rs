@@ -1,4 +1,4 @@
-//! Metadata and tensors, for people and for scripts.
+//! Prints metadata and tensors as text and as JSON.
 
 use crate::text::printable;
 use gguf::{Gguf, TensorInfo, Value};
@@ -7,12 +7,12 @@ use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Characters of a value that a line shows.
+/// The number of characters of a value that a line shows.
 const SHOWN: usize = 100;
-/// Elements of an array that JSON holds; longer ones (vocabularies) are told by type and length.
+/// The longest array that JSON contains. Longer ones (vocabularies) become their type and length.
 const LISTED: usize = 256;
 
-/// Tensors and bytes per type, by name.
+/// The number of tensors and of bytes of each type, by the type's name.
 pub fn types(file: &Gguf) -> BTreeMap<String, (usize, u64)> {
     let mut types = BTreeMap::<String, (usize, u64)>::new();
     for tensor in file.tensors() {
@@ -30,7 +30,7 @@ fn parameters(file: &Gguf) -> u64 {
     file.tensors().iter().map(TensorInfo::elements).sum()
 }
 
-/// Prints everything that the header says.
+/// Prints the header: metadata and tensors.
 pub fn print(out: &mut impl Write, name: &str, file: &Gguf) -> io::Result<()> {
     let size = Size(file.source().len_bytes());
     writeln!(out, "{name}: GGUF version {}, {size}, alignment {}", file.version(), file.alignment())?;
@@ -49,7 +49,7 @@ pub fn print(out: &mut impl Write, name: &str, file: &Gguf) -> io::Result<()> {
     writeln!(out, "\n{tensors} tensors, {parameters} parameters: {}", kinds.collect::<Vec<_>>().join(", "))
 }
 
-/// A count in millions or billions.
+/// Formats a count in millions or billions.
 pub fn millions(count: u64) -> String {
     match count {
         0..1_000_000 => count.to_string(),
@@ -69,7 +69,7 @@ fn short(value: &Value<'_>) -> String {
     }
 }
 
-/// The same as an object.
+/// The header as a JSON object.
 pub fn json(name: &str, file: &Gguf) -> Json {
     let metadata: Map<String, Json> = file.metadata().map(|(key, value)| (key.to_string(), value_json(&value))).collect();
     let tensor =

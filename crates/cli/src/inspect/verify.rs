@@ -1,4 +1,4 @@
-//! Reads every tensor and looks for damage.
+//! Reads every tensor and checks it for damage.
 
 use crate::progress::Bar;
 use anyhow::Result;
@@ -6,13 +6,13 @@ use gguf::{Gguf, TensorInfo, dequantize};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes read at a time by one thread.
+/// The number of bytes that one thread reads at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// One line for every tensor that is damaged, in the order of the file.
+/// Returns one line for every damaged tensor, in the order of the file.
 ///
 /// # Errors
-/// A file that can no longer be read.
+/// The file cannot be read.
 pub fn verify(file: &Gguf) -> Result<Vec<String>> {
     let total: u64 = file.tensors().iter().map(|t| t.bytes).sum();
     let (bar, done) = (Bar::bytes("verifying"), AtomicU64::new(0));
@@ -29,7 +29,7 @@ pub fn verify(file: &Gguf) -> Result<Vec<String>> {
     Ok(found.into_iter().flatten().collect())
 }
 
-/// What is wrong with a tensor.
+/// Describes the damage of one tensor, if there is any.
 fn damage(file: &Gguf, tensor: &TensorInfo, read: &(dyn Fn(u64) + Sync)) -> Result<Option<String>, gguf::Error> {
     let Ok(ty) = tensor.ty() else {
         return Ok(tensor.ty().err().map(|error| error.to_string()));

@@ -1,4 +1,4 @@
-//! Where models are, and what each is.
+//! Finds models and describes each one.
 
 use super::quantization;
 use crate::exit::one_line;
@@ -9,14 +9,14 @@ use model::ollama::{OllamaError, Stores};
 use model::{Error, ModelFile, SessionOptions};
 use std::path::{Path, PathBuf};
 
-/// Folders within a folder that are looked into, and files of it at most.
+/// The depth to which subfolders are searched, and the largest number of files.
 const DEPTH: usize = 4;
 const MAX_FILES: usize = 10_000;
 
 /// A place where a model is.
 pub enum Place {
     Default,
-    /// What `weft run` takes, and the file.
+    /// The name that `weft run` takes, and the model's file.
     Ollama {
         name: String,
         found: Result<PathBuf, OllamaError>,
@@ -24,7 +24,7 @@ pub enum Place {
     File(PathBuf),
 }
 
-/// A model, described.
+/// The description of a model.
 pub struct Model {
     pub name: String,
     pub source: &'static str,
@@ -35,7 +35,7 @@ pub struct Model {
     pub fit: Fit,
 }
 
-/// Whether a session fits the device.
+/// Whether a session fits into the memory of the device.
 pub enum Fit {
     Yes { needed: u64 },
     No { needed: u64, available: u64 },
@@ -43,7 +43,7 @@ pub enum Fit {
     CannotRun(String),
 }
 
-/// Everything there is: the default model, Ollama's, a folder's.
+/// All models: the default model, Ollama's models, and the files of a folder.
 pub fn places(folder: Option<&Path>) -> Vec<Place> {
     let mut all = vec![Place::Default];
     for listed in Stores::from_env().list() {
@@ -57,7 +57,7 @@ pub fn places(folder: Option<&Path>) -> Vec<Place> {
     all
 }
 
-/// The GGUF files under a folder; of a split one the first part.
+/// Collects the GGUF files under a folder. Of a split file it takes only the first part.
 fn collect(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().to_lowercase());
@@ -72,7 +72,7 @@ fn collect(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Whether a name is that of a split file's second part, or of a later one: `x-00002-of-00003.gguf`.
+/// Whether a name is the second or a later part of a split file: `x-00002-of-00003.gguf`.
 fn later_part(name: &str) -> bool {
     let number = |text: &str| (text.len() == 5).then(|| text.parse::<u32>().ok()).flatten();
     let parts = name.strip_suffix(".gguf").and_then(|stem| stem.rsplit_once("-of-"));
@@ -81,7 +81,7 @@ fn later_part(name: &str) -> bool {
 }
 
 impl Model {
-    /// Looks at the header only.
+    /// Describes a model from its header only.
     pub fn of(place: &Place, executor: &Executor, options: &SessionOptions) -> Self {
         match place {
             Place::Default => Self::opened("the default model".to_string(), "weft", None, Ok(Gguf::from_bytes(DEFAULT)), executor, options),
@@ -112,7 +112,7 @@ impl Model {
             quantization: None,
             fit: Fit::CannotRun(String::new()),
         };
-        // The line begins with the name.
+        // The printed line begins with the name, so the reason need not repeat the path.
         let short = |reason: String| {
             let reason = path.map_or(reason.clone(), |path| reason.replace(&format!("{}: ", path.display()), ""));
             Fit::CannotRun(one_line(&reason))
@@ -134,7 +134,7 @@ impl Model {
 
 fn fit(file: Gguf, executor: &Executor, options: &SessionOptions) -> Result<Fit, Error> {
     let checked = ModelFile::new(file)?.check(executor)?;
-    // A context that some models do not have is all that they have.
+    // A model with a shorter context than asked for is checked at its full context.
     let most = checked.summary().context_length;
     let options = options.clone().context(options.context.map(|context| context.min(most)));
     let needed = checked.needs(&options)?.total().0;

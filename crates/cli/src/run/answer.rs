@@ -1,4 +1,4 @@
-//! One answer: the prompt read, tokens streamed, times taken, Ctrl-C heeded.
+//! Generates one answer: reads the prompt, streams tokens, takes times, stops at Ctrl-C.
 
 use crate::interrupt;
 use crate::progress::Bar;
@@ -9,7 +9,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Takes the answer as it comes.
+/// Receives the parts of the answer as they are generated.
 pub type Sink<'a> = &'a mut dyn FnMut(&Event) -> io::Result<()>;
 
 /// A finished answer.
@@ -19,13 +19,13 @@ pub struct Answer {
     /// Natural logarithm of each token's probability.
     pub log_probs: Vec<f32>,
     pub finish: Finish,
-    /// Tokens of the whole prompt.
+    /// The number of tokens of the whole prompt.
     pub prompt_tokens: usize,
-    /// Those of them that the session had not read before.
+    /// The number of prompt tokens that the session had not read before.
     pub read_tokens: usize,
-    /// From the start to the first token.
+    /// The time from the start to the first token.
     pub prefill: Duration,
-    /// From the first token to the last.
+    /// The time from the first token to the last.
     pub decode: Duration,
 }
 
@@ -35,7 +35,7 @@ impl Answer {
         rate(self.read_tokens, self.prefill)
     }
 
-    /// Tokens per second after the first.
+    /// Generated tokens per second, without the first token.
     pub fn decode_rate(&self) -> Option<f64> {
         rate(self.ids.len().saturating_sub(1), self.decode)
     }
@@ -45,10 +45,11 @@ fn rate(tokens: usize, time: Duration) -> Option<f64> {
     (tokens > 0 && !time.is_zero()).then(|| tokens as f64 / time.as_secs_f64())
 }
 
-/// Makes the session continue `ids`, streaming what `parser` finds to `sink`. Ctrl-C ends it with what came until then.
+/// Continues `ids` and streams the parsed parts to `sink`. After Ctrl-C it returns the answer up to
+/// that moment.
 pub fn answer(session: &mut Session, ids: &[u32], options: GenerateOptions, mut parser: Parser, sink: Sink<'_>) -> Result<Answer> {
     session.set_prompt(ids)?;
-    // The last is read again, for an answer needs what it gives.
+    // At least the last token is evaluated, because the answer needs its logits.
     let read_tokens = (session.tokens().len() - session.evaluated()).max(1);
     let cancel = session.cancel_flag();
     let guard = interrupt::stops(cancel.clone());

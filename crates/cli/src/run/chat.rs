@@ -9,26 +9,26 @@ use model::Finish;
 use model::chat::Message;
 
 const HELP: &str = "\
-/reset    forget what was said
-/tool X   give the model X as what the tool that it called has returned
-/lora     list the adapters in force; /lora add FILE[:SCALE], /lora scale N X and /lora remove N change them,
-          and the conversation is read again with those that are left
-/help     this list
-/exit     leave, as Ctrl-D does
-Ctrl-C stops an answer; twice at an empty prompt it leaves. A line that ends in \\ goes on in the next.";
+/reset    forget the conversation
+/tool X   give the model X as the result of its tool call
+/lora     list the applied adapters; /lora add FILE[:SCALE], /lora scale N X and /lora remove N
+          change them, and the conversation is read again with the new adapters
+/help     show this list
+/exit     leave, like Ctrl-D
+Ctrl-C stops an answer; twice at an empty prompt it leaves. A \\ at the end of a line continues it.";
 
 /// Prompts and answers until the user leaves.
 pub fn chat(talk: &mut Talk) -> Result<()> {
     let mut editor = LineEditor::new()?;
     eprintln!("{}", greeting(talk));
-    // What was to stop an answer may come when it has just ended.
+    // Ctrl-C may come just after an answer has ended: only the second one leaves.
     let mut leaving = false;
     loop {
         let line = match editor.read()? {
             Line::Text(line) => line,
             Line::Interrupt if leaving => return Err(Interrupted.into()),
             Line::Interrupt => {
-                eprintln!("Ctrl-C again leaves, as Ctrl-D does");
+                eprintln!("press Ctrl-C again to leave, or Ctrl-D");
                 leaving = true;
                 continue;
             }
@@ -41,11 +41,11 @@ pub fn chat(talk: &mut Talk) -> Result<()> {
             "/help" | "/?" => eprintln!("{HELP}"),
             "/reset" | "/clear" => {
                 talk.reset();
-                eprintln!("what was said is forgotten");
+                eprintln!("the conversation is forgotten");
             }
             command if command.split_whitespace().next() == Some("/tool") => match tools::result(talk, &command["/tool".len()..]) {
                 Some(message) => answer(talk, message)?,
-                None => eprintln!("/tool TEXT answers a call, and the model has made none that waits"),
+                None => eprintln!("/tool TEXT answers a tool call, and no tool call waits for an answer"),
             },
             command if command.split_whitespace().next() == Some("/lora") => match lora::command(talk, &command["/lora".len()..]) {
                 Ok(said) => eprintln!("{}", printable(&said)),
@@ -53,20 +53,20 @@ pub fn chat(talk: &mut Talk) -> Result<()> {
                 Err(error) => note(&one_line(&format!("{error:#}"))),
             },
             command if command.starts_with('/') && !command.contains(char::is_whitespace) => {
-                eprintln!("no command {command:?}; /help lists them");
+                eprintln!("no command {command:?}; /help lists the commands");
             }
             _ => answer(talk, Message::user(line.as_str()))?,
         }
     }
 }
 
-/// One turn. An error of the model ends the turn, not the chat.
+/// Answers one message. An error of the model ends the turn, not the chat.
 fn answer(talk: &mut Talk, message: Message) -> Result<()> {
     match talk.show(message) {
         Ok(answer) => {
             match answer.finish {
                 Finish::Cancelled => eprintln!("[stopped]"),
-                Finish::Context => eprintln!("[the context of {} tokens is full; /reset starts anew]", talk.session.context()),
+                Finish::Context => eprintln!("[the context of {} tokens is full; /reset empties it]", talk.session.context()),
                 Finish::End | Finish::Stop(_) | Finish::Length => {}
             }
             if talk.args.stats {
@@ -82,7 +82,7 @@ fn answer(talk: &mut Talk, message: Message) -> Result<()> {
     }
 }
 
-/// Whether the next turn would fail as well.
+/// Whether the next turn would fail too: a lost device, or an I/O error.
 fn lasting(error: &anyhow::Error) -> bool {
     let lost = |e: &model::Error| matches!(e, model::Error::Kernels(kernels::Error::DeviceLost { .. }));
     error.is::<std::io::Error>() || error.downcast_ref().is_some_and(lost)

@@ -1,4 +1,4 @@
-//! The line that a user types: editing keys, and a history that outlives the chat.
+//! Reads the lines that a user types, with editing keys and a history file.
 
 use anyhow::{Context, Result};
 use rustyline::config::Configurer;
@@ -7,15 +7,15 @@ use rustyline::history::{FileHistory, History};
 use rustyline::{Cmd, ConditionalEventHandler, Editor, Event, EventContext, EventHandler, KeyEvent, Movement, RepeatCount};
 use std::path::PathBuf;
 
-/// Lines that the history keeps.
+/// The number of lines in the history.
 const KEPT: usize = 1000;
 
-/// What a prompt got.
+/// The user's input at a prompt.
 pub enum Line {
     Text(String),
     /// Ctrl-C at an empty prompt.
     Interrupt,
-    /// Ctrl-D at an empty prompt, or the terminal is gone.
+    /// Ctrl-D at an empty prompt, or a closed terminal.
     End,
 }
 
@@ -24,7 +24,7 @@ pub struct LineEditor {
     history: Option<PathBuf>,
 }
 
-/// Ctrl-C takes back what was typed; with nothing typed, it is for the chat to say.
+/// Ctrl-C clears a typed line. On an empty line it is passed to the chat.
 struct CtrlC;
 
 impl ConditionalEventHandler for CtrlC {
@@ -41,13 +41,13 @@ impl LineEditor {
         editor.bind_sequence(KeyEvent::ctrl('c'), EventHandler::Conditional(Box::new(CtrlC)));
         let history = history_file();
         if let Some(path) = &history {
-            // No history yet, or one that cannot be read: the chat works without.
+            // The history file may be missing or unreadable. The chat works without it.
             let _ = editor.load_history(path);
         }
         Ok(Self { editor, history })
     }
 
-    /// Reads a line, or several where a line ends in a backslash.
+    /// Reads a line, and the next one too as long as the line ends in a backslash.
     pub fn read(&mut self) -> Result<Line> {
         let mut text = String::new();
         loop {
@@ -70,7 +70,7 @@ impl LineEditor {
         Ok(Line::Text(text))
     }
 
-    /// Writes the history line by line, so that a killed terminal loses nothing.
+    /// Writes the history after each line, so that a killed program loses nothing.
     fn remember(&mut self, text: &str) {
         if text.trim().is_empty() || !self.editor.add_history_entry(text).unwrap_or(false) {
             return;
@@ -85,7 +85,7 @@ impl LineEditor {
     }
 }
 
-/// `weft/history` in the user's folder for state; none where there is no such folder.
+/// `weft/history` in the user's state folder; `None` if there is no such folder.
 fn history_file() -> Option<PathBuf> {
     let var = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let state = if cfg!(windows) {

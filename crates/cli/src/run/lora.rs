@@ -1,11 +1,11 @@
-//! `/lora` in a chat: adapters listed, added, scaled and removed while the model stays loaded.
+//! `/lora` in a chat: lists, adds, scales and removes adapters while the model stays loaded.
 
 use super::Talk;
 use crate::lora::{self, Choice};
 use anyhow::{Context, Result, anyhow};
 use model::{Applied, Size};
 
-/// Does what `/lora` with these words asks for, and says what is in force then.
+/// Runs `/lora` with these words; returns the list of adapters afterwards.
 pub fn command(talk: &mut Talk, words: &str) -> Result<String> {
     let (verb, rest) = words.trim().split_once(char::is_whitespace).unwrap_or((words.trim(), ""));
     let mut adapters = talk.session.adapters().to_vec();
@@ -16,7 +16,7 @@ pub fn command(talk: &mut Talk, words: &str) -> Result<String> {
             adapters.push(choice.load(talk.session.model())?);
         }
         ("scale", both) => {
-            let (number, scale) = both.split_once(char::is_whitespace).context("say which and how much: /lora scale N X")?;
+            let (number, scale) = both.split_once(char::is_whitespace).context("two numbers are needed: /lora scale N X")?;
             let scale = scale.trim().parse().ok().filter(|scale: &f32| scale.is_finite());
             place(&mut adapters, number)?.1.scale = scale.context("X must be a finite number: /lora scale N X")?;
         }
@@ -30,7 +30,7 @@ pub fn command(talk: &mut Talk, words: &str) -> Result<String> {
     Ok(list(talk.session.adapters()))
 }
 
-/// The adapter of this number, counted from 1, with its place.
+/// The adapter with this number, counted from 1, and its index.
 fn place<'a>(adapters: &'a mut [Applied], number: &str) -> Result<(usize, &'a mut Applied)> {
     let count = adapters.len();
     let at = number.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).filter(|&at| at < count);

@@ -1,4 +1,5 @@
-//! What Ollama keeps beside a model: parameters, a system prompt, a template. Flags and the file itself come first.
+//! Ollama's settings of a model: parameters, a system prompt, a template. Flags and the model file
+//! take precedence.
 
 use crate::exit::note;
 use crate::open::Found;
@@ -6,14 +7,14 @@ use gguf::Gguf;
 use model::ollama::{Entry, Params, jinja};
 use model::{Error, ModelFile};
 
-/// What a Modelfile says; nothing for models that are not Ollama's.
+/// The settings from Ollama's Modelfile; empty for models that are not from Ollama.
 pub struct Modelfile {
     entry: Option<Box<Entry>>,
     none: Params,
 }
 
 impl Modelfile {
-    /// That of a model.
+    /// The settings of a model.
     pub fn of(found: Found) -> Self {
         let entry = if let Found::Ollama(entry) = found { Some(entry) } else { None };
         Self { entry, none: Params::default() }
@@ -24,7 +25,7 @@ impl Modelfile {
         self.entry.as_ref().map_or(&self.none, |entry| &entry.params)
     }
 
-    /// The context that is asked for, as far as the model has it.
+    /// The context length that Ollama asks for, at most the model's own.
     pub fn context(&self, file: &Gguf) -> Option<u32> {
         let asked = self.params().number("num_ctx").filter(|n| *n >= 1.0)? as u32;
         let key = format!("{}.context_length", file.architecture().ok()?);
@@ -32,12 +33,12 @@ impl Modelfile {
         Some(most.map_or(asked, |most| asked.min(most)))
     }
 
-    /// Tokens of an answer at most.
+    /// The largest number of tokens in an answer.
     pub fn max_tokens(&self) -> Option<usize> {
         self.params().number("num_predict").filter(|n| *n >= 1.0).map(|n| n as usize)
     }
 
-    /// Texts that end an answer.
+    /// The texts that end an answer.
     pub fn stops(&self) -> Vec<String> {
         self.params().stop.iter().filter(|stop| !stop.is_empty()).cloned().collect()
     }
@@ -47,7 +48,8 @@ impl Modelfile {
         self.entry.as_ref()?.system.clone()
     }
 
-    /// The file with Ollama's chat template where it has none of its own and that can be understood; else a note says why not.
+    /// Gives the file Ollama's chat template if it has none of its own. If the template cannot be
+    /// converted, a note gives the reason.
     pub fn fit(&self, file: ModelFile, name: &str) -> Result<ModelFile, Error> {
         let own = file.file().get_opt::<&str>("tokenizer.chat_template").is_ok_and(|template| template.is_some());
         let template = self.entry.as_ref().and_then(|entry| entry.template.as_deref());
@@ -55,7 +57,7 @@ impl Modelfile {
             None => Ok(file),
             Some(Ok(source)) => file.with_template(&source),
             Some(Err(reason)) => {
-                note(&format!("{name}: Ollama's chat template is ignored, and the usual one for its tokens used: {reason}"));
+                note(&format!("{name}: Ollama's chat template is ignored; the usual one for the tokens is used: {reason}"));
                 Ok(file)
             }
         }

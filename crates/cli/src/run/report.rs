@@ -1,4 +1,4 @@
-//! What `--stats` and `--json` tell about an answer.
+//! The reports of `--stats` and `--json` about an answer.
 
 use super::Talk;
 use super::answer::Answer;
@@ -9,7 +9,7 @@ use model::Finish;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// A line about speed, where it ran, and what would make it again.
+/// A line with the speed, the device, and the seed that reproduces the answer.
 pub fn stats(talk: &Talk, answer: &Answer) -> String {
     let model = talk.session.model();
     let part = |name: &str, tokens: usize, time: Duration, rate: Option<f64>| {
@@ -27,7 +27,8 @@ pub fn stats(talk: &Talk, answer: &Answer) -> String {
     format!("{load}; {prompt}; {reply}; {place}, KV {}, {context}, {draw}", talk.args.place.kv.name())
 }
 
-/// What came before the prompt. Shaders are compiled while the weights load; what is told apart is how long a plan waited for them.
+/// The times before the prompt. Shaders are compiled while the weights load, so the time that a
+/// plan waited for them is reported separately.
 fn loading(talk: &Talk) -> String {
     let (load, weights) = (talk.load.as_secs_f64(), talk.weights.as_secs_f64());
     let Executor::Gpu(device) = talk.session.model().executor() else { return format!("load {load:.2} s (weights {weights:.2} s)") };
@@ -39,7 +40,7 @@ fn loading(talk: &Talk) -> String {
     )
 }
 
-/// The whole answer as one object.
+/// The whole answer as one JSON object.
 pub fn json(talk: &Talk, answer: &Answer) -> Value {
     let model = talk.session.model();
     let (finish, stop) = match &answer.finish {

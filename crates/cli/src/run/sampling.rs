@@ -1,4 +1,4 @@
-//! How tokens are chosen: flags, then what the file recommends, then what Ollama does, then our defaults.
+//! Sampling parameters: from flags, else from the model file, else from Ollama, else our defaults.
 
 use crate::args::number;
 use anyhow::{Result, anyhow};
@@ -12,7 +12,7 @@ use std::hash::{BuildHasher, RandomState};
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Sampling")]
 pub struct Flags {
-    /// Temperature; 0 always takes the most probable token [default: the file's, else 0.7]
+    /// Temperature; 0 always chooses the most probable token [default: the file's, else 0.7]
     #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = |t: &str| number(t, 0.0, 1e6))]
     temp: Option<f32>,
 
@@ -20,38 +20,41 @@ pub struct Flags {
     #[arg(long, value_name = "K")]
     top_k: Option<u32>,
 
-    /// Choose among the most probable tokens that together reach this probability; 1 for all [default: the file's, else 0.95]
+    /// Choose among the most probable tokens whose probabilities add up to P; 1 for all [default:
+    /// the file's, else 0.95]
     #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = |t: &str| number(t, f32::MIN_POSITIVE, 1.0))]
     top_p: Option<f32>,
 
-    /// Drop tokens less probable than this share of the most probable; 0 for none [default: the file's, else 0]
+    /// Drop tokens that are less probable than P times the most probable token; 0 for none
+    /// [default: the file's, else 0]
     #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = |t: &str| number(t, 0.0, 1.0))]
     min_p: Option<f32>,
 
-    /// Divide the logits of tokens seen before; 1 for none [default: the file's, else 1]
+    /// Divide the logits of tokens seen before by X; 1 for no penalty [default: the file's, else 1]
     #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = |t: &str| number(t, f32::MIN_POSITIVE, 1e6))]
     repeat_penalty: Option<f32>,
 
-    /// Subtract from a logit for every time its token was seen before [default: 0]
+    /// Subtract X from a logit for every time its token was seen before [default: 0]
     #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = |t: &str| number(t, -1e6, 1e6))]
     frequency_penalty: Option<f32>,
 
-    /// Subtract from the logit of every token seen before [default: 0]
+    /// Subtract X from the logit of every token seen before [default: 0]
     #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = |t: &str| number(t, -1e6, 1e6))]
     presence_penalty: Option<f32>,
 
-    /// How many last tokens count as seen before; 0 for none [default: the file's, else 64]
+    /// Number of last tokens that count as seen before; 0 for none [default: the file's, else 64]
     #[arg(long, value_name = "N")]
     repeat_last_n: Option<u32>,
 
-    /// Seed of the draws: the same gives the same text on the same device [default: another every time]
+    /// Random seed: the same seed gives the same text on the same device [default: a new seed in
+    /// each run]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }
 
 impl Flags {
-    /// The parameters for a model; the one that weft ships is greedy where no flag says otherwise.
-    /// What neither flags nor the file say, Ollama's parameters may.
+    /// The parameters for a model: from the flags, else from the file, else from Ollama. The
+    /// default model is greedy unless a flag says otherwise.
     pub fn resolve(&self, file: &Gguf, is_default: bool, params: &Params) -> Result<Sampling> {
         let base = recommended(if is_default { Sampling::greedy() } else { Sampling::default() }, params)?;
         let penalty = |flag: Option<f32>, other: f32| flag.unwrap_or(other);
@@ -83,14 +86,14 @@ impl Flags {
     }
 }
 
-/// Our defaults, with what Ollama keeps beside the model in their place.
+/// Our defaults, replaced by Ollama's parameters where it has some.
 fn recommended(base: Sampling, params: &Params) -> Result<Sampling> {
     let number = |name: &str, bounds: std::ops::RangeInclusive<f32>, default: f32| match params.number(name).map(|value| value as f32) {
         None => Ok(default),
         Some(value) if bounds.contains(&value) => Ok(value),
         Some(value) => Err(anyhow!("Ollama recommends {name} = {value}, outside {} to {}; give a flag", bounds.start(), bounds.end())),
     };
-    // Ollama's -1 is "all of the context".
+    // In Ollama -1 means the whole context.
     let last_n = params.number("repeat_last_n").filter(|n| *n >= 0.0).map_or(base.last_n, |n| n as u32);
     Ok(Sampling {
         temperature: number("temperature", 0.0..=1e6, base.temperature)?,
@@ -106,7 +109,7 @@ fn recommended(base: Sampling, params: &Params) -> Result<Sampling> {
 }
 
 impl Flags {
-    /// The parameters of a session that goes on, but for what flags say.
+    /// The parameters of a saved session, changed by the flags that are given.
     pub fn over(&self, saved: &Sampling) -> Sampling {
         Sampling {
             temperature: self.temp.unwrap_or(saved.temperature),
@@ -145,7 +148,7 @@ fn pick<'a, T: FromValue<'a> + PartialOrd + Display + Copy>(
     }
 }
 
-/// A seed that differs from run to run, short enough to type.
+/// A seed that differs in each run and is short enough to type.
 fn any_seed() -> u64 {
     RandomState::new().hash_one(std::process::id()) & 0xffff_ffff
 }

@@ -1,4 +1,4 @@
-//! Conversations that are saved and go on another time.
+//! Saves conversations and loads them again.
 
 use anyhow::{Context, Result, anyhow};
 use gguf::atomic_write;
@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// A file that is open, not yet read.
+/// A saved session: its file is open and not yet read.
 pub struct Saved {
     path: PathBuf,
     file: BufReader<File>,
@@ -26,23 +26,24 @@ pub fn open(path: &Path) -> Result<Saved> {
 }
 
 impl Saved {
-    /// Makes the session what was saved; returns the conversation, of which a raw session has none.
+    /// Loads the saved state into the session; returns the messages, which a raw session does not
+    /// have.
     pub fn load(mut self, session: &mut Session, raw: bool) -> Result<Vec<Message>> {
         let name = || self.path.display().to_string();
         session.load(&mut self.file).map_err(anyhow::Error::new).with_context(name)?;
         if self.file.read(&mut [0]).with_context(name)? > 0 {
-            return Err(anyhow!("{}: there is more in the file than the saved session; it was damaged or altered", self.path.display()));
+            return Err(anyhow!("{}: there is more in the file than the saved session, so it is damaged", self.path.display()));
         }
         if raw {
             return Ok(vec![]);
         }
         let messages: Result<Vec<Message>, _> = serde_json::from_slice(session.note());
         let messages = messages.ok().filter(|messages| !messages.is_empty());
-        messages.ok_or_else(|| anyhow!("{}: the session holds text and no conversation; go on with --raw", self.path.display()))
+        messages.ok_or_else(|| anyhow!("{}: the session holds raw text, not a conversation; continue it with --raw", self.path.display()))
     }
 }
 
-/// Refuses a path that cannot be written to, before there is anything to lose.
+/// Refuses a path that cannot be written, before the conversation begins.
 pub fn writable(path: &Path) -> Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if path.is_dir() {
@@ -51,7 +52,7 @@ pub fn writable(path: &Path) -> Result<()> {
     if !folder.is_dir() {
         return Err(anyhow!("--save-session {}: there is no folder {}", path.display(), folder.display()));
     }
-    // A file beside it is made and taken away again; one of the name stays as it is.
+    // This creates and removes a temporary file beside it. An existing file is not changed.
     let mut made = false;
     let tried = atomic_write(path, |_| {
         made = true;
@@ -60,10 +61,10 @@ pub fn writable(path: &Path) -> Result<()> {
     if made { Ok(()) } else { tried.context("--save-session cannot be written") }
 }
 
-/// Writes the session with its conversation; an older file stays until the new one is whole.
+/// Writes the session with its messages. An existing file stays until the new one is complete.
 pub fn save(session: &mut Session, messages: &[Message], path: &Path) -> Result<()> {
     session.set_note(json!(messages).to_string());
-    // The session's error passes through the writer of files, whose own names the path.
+    // Errors of the session pass through `atomic_write` as I/O errors; `failed` keeps the original.
     let mut failed = None;
     let written = atomic_write(path, |out| {
         session.save(out).map_err(|error: Error| {

@@ -1,4 +1,4 @@
-//! An answer as people see it: text and calls on stdout, thinking on stderr.
+//! Prints an answer: text and tool calls to stdout, thinking to stderr.
 
 use super::tools;
 use crate::exit::note;
@@ -9,15 +9,15 @@ use std::io::{self, IsTerminal, Write};
 const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Where an answer appears.
+/// Prints the parts of an answer.
 pub struct Screen {
     out: io::Stdout,
     terminal: bool,
     /// Whether thinking is dimmed: at a terminal, unless `NO_COLOR` is set.
     dims: bool,
-    /// Whether the last that was shown is a thought.
+    /// Whether the last shown part was thinking.
     thinking: bool,
-    /// Whether stdout has something, and whether that ends with a line break.
+    /// Whether anything was printed to stdout, and whether it ended with a line break.
     shown: bool,
     ended: bool,
     reasons: Vec<String>,
@@ -30,7 +30,7 @@ impl Screen {
         Self { out, terminal, dims, thinking: false, shown: false, ended: true, reasons: vec![] }
     }
 
-    /// Shows what came.
+    /// Prints one part of the answer.
     pub fn show(&mut self, event: &Event) -> io::Result<()> {
         match event {
             Event::Thinking(text) => self.think(text),
@@ -46,14 +46,14 @@ impl Screen {
         }
     }
 
-    /// Ends the line, and says which calls could not be read.
+    /// Ends the line, and prints a note for each tool call that could not be parsed.
     pub fn end(&mut self, good: bool) -> io::Result<()> {
         self.stop_thinking()?;
         if !self.ended || (good && !self.shown) {
             writeln!(self.out)?;
         }
         for reason in &self.reasons {
-            note(&format!("a call of a tool cannot be read and is shown as text: {reason}"));
+            note(&format!("a tool call cannot be parsed and is shown as text: {reason}"));
         }
         Ok(())
     }

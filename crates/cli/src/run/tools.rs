@@ -1,4 +1,4 @@
-//! Tools that the model may call: their schemas from a file, calls to JSON, results to messages.
+//! Tools that the model may call: reads their schemas, prints calls as JSON, makes result messages.
 
 use super::Talk;
 use crate::exit::usage;
@@ -8,14 +8,15 @@ use model::chat::{Message, ToolCall};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Reads `[{"type": "function", "function": {"name": ..}}, ..]`; also one schema alone, and without the outer object.
+/// Reads `[{"type": "function", "function": {"name": ..}}, ..]`. A single schema and schemas
+/// without the outer object are accepted too.
 pub fn read(path: &Path) -> Result<Value> {
     let text = text::file(path)?;
-    let value: Value = serde_json::from_str(&text).with_context(|| format!("{} is no JSON", path.display()))?;
+    let value: Value = serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))?;
     let all = match value {
         Value::Array(all) if !all.is_empty() => all,
         Value::Object(one) => vec![Value::Object(one)],
-        _ => return Err(usage(format!("{} is no array of tools", path.display()))),
+        _ => return Err(usage(format!("{} is not an array of tools", path.display()))),
     };
     let tool = |tool: Value| {
         let tool = if tool.get("function").is_some() { tool } else { json!({ "type": "function", "function": tool }) };
@@ -27,12 +28,12 @@ pub fn read(path: &Path) -> Result<Value> {
     all.into_iter().map(tool).collect()
 }
 
-/// A call for scripts.
+/// A tool call as JSON.
 pub fn json(call: &ToolCall) -> Value {
     json!({ "name": call.name, "arguments": call.arguments })
 }
 
-/// The message with which a tool answers the first call that has no answer yet.
+/// The message with a tool's result for the first call that has no answer yet.
 pub fn result(talk: &Talk, text: &str) -> Option<Message> {
     let asked = talk.messages.iter().rposition(|message| message.role == "assistant")?;
     let answered = talk.messages[asked..].iter().filter(|message| message.role == "tool").count();

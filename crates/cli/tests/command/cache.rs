@@ -1,15 +1,15 @@
-//! What is kept between runs: used, replaced where it is damaged, and never in the way of an answer.
+//! The cache folder: its files are used, replaced if damaged, and never prevent an answer.
 
 use crate::tiny::{self, Model};
 use crate::{Run, weft};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A short answer from a GPU, the software one if there is no other, with this cache folder.
+/// A short answer from the best GPU or a software adapter, with this cache folder.
 fn answer(model: &Model, folder: &Path, more: &[&str]) -> Run {
     let words = ["run", model.path(), "--raw", "-p", "ab", "-n", "2", "--temp", "0", "--device", "gpu", "--json"];
     let mut command = weft(&[&words, more].concat());
-    // WebGPU's limits know no cache of pipelines.
+    // Under WebGPU's limits there is no pipeline cache.
     command.env_remove("WEFT_LIMITS").env("WEFT_CACHE_DIR", folder).env("WEFT_DEBUG", "1").output().unwrap().into()
 }
 
@@ -18,7 +18,7 @@ fn kept(folder: &Path) -> Vec<PathBuf> {
     files.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("pipelines-")).collect()
 }
 
-/// Lines about the cache.
+/// The lines about cached pipelines.
 fn said(run: &Run) -> Vec<&str> {
     run.err.lines().filter(|line| line.contains("pipelines-")).collect()
 }
@@ -60,7 +60,8 @@ fn a_folder_that_cannot_be_written_costs_one_line_and_no_answer() {
     fs::write(&in_the_way, "a file where the folder should be").unwrap();
     let run = answer(&model, &in_the_way.join("weft"), &[]);
     let lines: Vec<&str> = run.err.lines().filter(|line| line.contains("cannot ")).collect();
-    // Neither pipelines nor a table can be read there, which systems tell in different ways.
+    // Pipelines and table cannot be read there either. The number of these lines depends on the
+    // system.
     assert!(lines.iter().filter(|line| line.contains("cannot keep")).count() == 1 && lines.len() <= 3, "{}", run.err);
     run.json();
 }

@@ -1,4 +1,4 @@
-//! The chat, at a terminal of its own.
+//! The chat, at a pseudo-terminal.
 
 use crate::tiny::{self, Model};
 use crate::{lora, weft};
@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// A program at a terminal: what it prints so far, and a way to type.
+/// A program at a pseudo-terminal: its output so far, and a way to type.
 struct Terminal {
     child: Child,
     keys: File,
     output: Receiver<Vec<u8>>,
     seen: String,
-    /// Tells the reader of the screen to let go of it.
+    /// Tells the thread that reads the screen to stop.
     closing: Arc<AtomicBool>,
     _state: tempfile::TempDir,
 }
@@ -28,7 +28,7 @@ impl Terminal {
     fn start(words: &[&str]) -> Self {
         let size = Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(Some(&size), None).unwrap();
-        // Copies are not handed on to the program, which would keep its own terminal open.
+        // These copies are closed on exec. Otherwise the program would keep its own terminal open.
         let (slave, keys) = (pty.slave.try_clone().unwrap(), File::from(pty.master.try_clone().unwrap()));
         drop(pty);
         let end = || Stdio::from(slave.try_clone().unwrap());
@@ -53,7 +53,7 @@ impl Terminal {
         Self { child, keys, output, seen: String::new(), closing, _state: state }
     }
 
-    /// Waits until the screen has shown `text`, and forgets what came before its end.
+    /// Waits until the screen has shown `text`, and drops the output up to its end.
     #[track_caller]
     fn expect(&mut self, text: &str) {
         loop {
@@ -72,11 +72,12 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Closes the terminal under the program, as its window or a connection may; the exit code, unless that killed it.
+    /// Closes the program's terminal, as a closed window or a lost connection does. Returns the
+    /// exit code, or `None` if a signal killed the program.
     fn hang_up(self) -> Option<i32> {
         let Self { mut child, mut keys, output, closing, _state, .. } = self;
         closing.store(true, Ordering::SeqCst);
-        // What the key shows wakes the reader.
+        // The echo of the key wakes the thread that reads the screen.
         keys.write_all(b"x").unwrap();
         while output.recv_timeout(Duration::from_secs(20)).is_ok() {}
         drop(keys);
@@ -111,13 +112,13 @@ fn ctrl_c_takes_back_a_line_and_twice_at_an_empty_one_leaves() {
     let mut chat = Terminal::start(&["run", "--device", "cpu"]);
     chat.expect("> ");
     chat.keys("\u{3}");
-    chat.expect("again leaves");
+    chat.expect("Ctrl-C again to leave");
     chat.expect("> ");
     chat.keys("half a question\u{3}What is 3 + 4?\r");
     chat.expect("3 + 4 = 7.");
     chat.expect("> ");
     chat.keys("\u{3}");
-    chat.expect("again leaves");
+    chat.expect("Ctrl-C again to leave");
     chat.expect("> ");
     chat.keys("\u{3}");
     assert_eq!(chat.exit(), Some(130));
@@ -129,7 +130,7 @@ fn ctrl_c_stops_the_answer_and_not_the_chat() {
     let mut chat = Terminal::start(&["run", model.path(), "--device", "cpu", "--ctx", "200000", "--temp", "0"]);
     chat.expect("> ");
     chat.keys("ab\r");
-    // The echo of the line, and then an answer without end.
+    // The echo of the line comes first, then an answer that never ends.
     chat.expect("\n");
     std::thread::sleep(Duration::from_millis(500));
     kill(Pid::from_raw(chat.child.id() as i32), Signal::SIGINT).unwrap();
@@ -186,16 +187,16 @@ fn a_call_is_shown_and_answered_with_tool() {
     let mut chat = Terminal::start(&["run", model.path(), "--device", "cpu", "--temp", "0", "-n", "1", "--stats"]);
     chat.expect("> ");
     chat.keys("/tool 42\r");
-    chat.expect("the model has made none that waits");
+    chat.expect("no tool call waits for an answer");
     chat.expect("> ");
     chat.keys("look\r");
     chat.expect("{\"name\":\"look\",\"arguments\":{}}");
-    // user::1<tool_call>, by the byte.
+    // The prompt is user::1<tool_call>, one token per byte.
     chat.expect("prompt 18 tokens");
     chat.expect("> ");
     chat.keys("/tool 42\r");
     chat.expect("{\"name\":\"look\",\"arguments\":{}}");
-    // tool:look:3<tool_call>
+    // The prompt is tool:look:3<tool_call>, one token per byte.
     chat.expect("prompt 22 tokens");
     chat.keys("/exit\r");
     assert_eq!(chat.exit(), Some(0));

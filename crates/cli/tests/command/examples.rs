@@ -1,29 +1,29 @@
-//! The examples that `--help` and README print: each is run by a shell, over a small model of the name that it gives.
+//! Runs the examples of `--help` and README in a shell. The files they name are small models.
 
 use crate::{lora, run, tiny, tools};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Commands whose help has examples.
+/// The commands whose help examples are run.
 const COMMANDS: [&str; 9] = ["run", "tokenize", "logits", "perplexity", "bench", "inspect", "devices", "tune", "list"];
 
-/// What an example may name that a test has not: a model of Ollama's, a card.
+/// Names in examples that the test does not have: a model in Ollama, a GPU.
 const ABSENT: [&str; 2] = ["gemma4:e2b", "RTX 4090"];
 
-/// The lines of the examples of a help text, without what is said of them.
+/// The example commands of a help text, without their descriptions.
 fn examples(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| *line != "Examples:").skip(1).take_while(|line| line.starts_with("  "));
     commands(lines.filter(|line| line.contains("weft ")).map(|line| line.trim_start()))
 }
 
-/// The commands in lines that say something behind two spaces or a `#`, without what a pipe to `jq` picks out.
+/// The commands of example lines. A command ends at two spaces, a `#` or a pipe to `jq`.
 fn commands<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
     let end = |line: &str| ["  ", " #", " | jq"].iter().filter_map(|mark| line.find(mark)).min().unwrap_or(line.len());
     let lines = lines.filter(|line| ABSENT.iter().all(|absent| !line.contains(absent)));
     lines.map(|line| line[..end(line)].trim_end().to_string()).collect()
 }
 
-/// A folder with everything that examples name.
+/// A folder with all files that examples name.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
@@ -45,7 +45,7 @@ fn folder() -> tempfile::TempDir {
     let tool = r#"[{"type": "function", "function": {"name": "weather", "description": "now", "parameters": {"type": "object", "properties": {}}}}]"#;
     std::fs::write(at("tools.json"), tool).expect("room");
     std::fs::create_dir(at("models")).expect("room");
-    // A change that can be described.
+    // A git repository with a change, for the example with `git diff`.
     let git = |words: &[&str]| assert!(Command::new("git").args(words).current_dir(folder.path()).output().expect("git").status.success());
     git(&["init", "-q"]);
     git(&["add", "notes.txt"]);
@@ -53,21 +53,22 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// What the default model has not, or what takes minutes with its layers: a tiny model serves these lines.
+/// Lines with these words use a tiny model: the default model lacks the feature or takes minutes.
 const SMALL: [&str; 7] = ["--lora", "--tools", "--no-think", "weft bench", "weft perplexity", "weft tune ", "--ctx"];
 
-/// Runs a line in the folder. The tiny model never ends an answer: it gets a number of tokens.
+/// Runs a line in the folder. The tiny model never ends an answer, so `-n` limits its tokens.
 fn runs(line: &str, folder: &Path) {
     let small = SMALL.iter().any(|small| line.contains(small));
     let mut line = if small { line.replace("qwen3-8b.gguf", "tiny.gguf").replace("model.gguf", "tiny.gguf") } else { line.to_string() };
     if line.contains("weft run tiny.gguf") && !line.contains(" -n ") {
         line = line.replace("weft run tiny.gguf", "weft run tiny.gguf -n 8");
     }
-    // A profile needs timestamps, and a model as small as this runs on the CPU by itself.
+    // A profile needs a GPU with timestamps, and `auto` would choose the CPU for such a small
+    // model.
     if line.contains("--profile") {
         line += " --device gpu";
     }
-    // Nobody reads the times.
+    // The times are not read, so one repetition is enough.
     if line.contains("weft bench") {
         line = line.replace(" -r 5", "") + " -r 1";
     }
@@ -85,7 +86,7 @@ fn runs(line: &str, folder: &Path) {
         .env("HOME", folder)
         .env_remove("WEFT_LIMITS");
     let began = std::time::Instant::now();
-    // Where a person types, a pipe asks one thing.
+    // A file on stdin replaces a user who types at a terminal.
     let typed = std::fs::File::open(folder.join("typed.txt")).expect("a file");
     let output = shell.stdin(Stdio::from(typed)).output().expect("a shell");
     println!("{:?} {line}", began.elapsed());

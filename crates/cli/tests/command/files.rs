@@ -1,4 +1,4 @@
-//! Files that are missing, broken or not models: one line, code 1, no result.
+//! Files that are missing, broken or not models: one line of error, exit code 1, no result.
 
 use crate::run;
 use crate::tiny::{self, Model};
@@ -62,7 +62,8 @@ fn an_adapter_that_is_not_there_lists_those_that_are() {
     assert!(line.contains("no such adapter") && line.contains("adapters here"), "{line}");
 }
 
-/// As on a machine where no driver is installed: Vulkan's loader is told of one that is not there.
+/// Simulates a machine without a driver: Vulkan's loader is given a driver file that does not
+/// exist.
 #[cfg(target_os = "linux")]
 #[test]
 fn without_a_driver_the_default_model_answers_and_a_gpu_is_asked_for_in_vain() {

@@ -20,7 +20,7 @@ fn json_holds_metadata_tensors_and_memory() {
     assert_eq!(json["metadata"]["qwen3.block_count"], 2);
     assert_eq!(json["metadata"]["tokenizer.ggml.tokens"]["length"], tiny::VOCABULARY);
     assert_eq!(json["tensors"].as_array().unwrap().len(), 24);
-    // Two layers, keys and values, 100 positions of 16 f32; and the ids themselves.
+    // Two layers, keys and values, 100 positions of 16 f32 each; plus the token ids.
     assert_eq!(json["memory"]["kv_bytes"], 2 * 2 * 100 * 16 * 4 + 100 * 4);
     assert_eq!(json["memory"]["context"], 100);
 }

@@ -7,12 +7,12 @@ use std::path::Path;
 
 const RANK: usize = 2;
 
-/// The factors over `attn_q` of the first layer: [2, 32] and [32, 2].
+/// The two factors for `attn_q` of the first layer: [2, 32] and [32, 2].
 fn factors() -> [Vec<f32>; 2] {
     [3, 5].map(|step| (0..32 * RANK).map(|i| ((i * step) % 7) as f32 / 7.0 - 0.4).collect())
 }
 
-/// An adapter of llama.cpp's form, over `cols` columns.
+/// An adapter in llama.cpp's format, for `cols` columns.
 pub fn builder(cols: u64) -> GgufBuilder<'static> {
     let [a, b] = factors();
     let a = a.iter().copied().cycle().take(cols as usize * RANK).collect::<Vec<f32>>();
@@ -25,21 +25,21 @@ pub fn builder(cols: u64) -> GgufBuilder<'static> {
         .tensor_f32("blk.0.attn_q.weight.lora_b", &[RANK as u64, 32], &b)
 }
 
-/// The same beside a model.
+/// Writes the same adapter beside a model.
 pub fn gguf(model: &Model, name: &str, cols: u64) -> String {
     let path = model.beside(name);
     builder(cols).save(&path).expect("a valid file");
     path
 }
 
-/// The same in PEFT's form: a folder beside a model.
+/// Writes the same adapter in PEFT's format, in a folder beside a model.
 fn peft(model: &Model) -> String {
     let folder = model.beside("peft");
     write_peft(Path::new(&folder));
     folder
 }
 
-/// The same in PEFT's form, in a new folder.
+/// Writes the same adapter in PEFT's format, in a new folder.
 pub fn write_peft(folder: &Path) {
     std::fs::create_dir(folder).unwrap();
     let [a, b] = factors();

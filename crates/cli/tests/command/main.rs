@@ -1,4 +1,4 @@
-//! Starts the binary and looks at what it prints, writes and exits with.
+//! Runs the binary and checks its output, its files and its exit code.
 
 mod cache;
 #[cfg(unix)]
@@ -24,14 +24,14 @@ mod tune;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-/// The binary with these words.
+/// The command `weft` with these arguments.
 fn weft(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weft"));
     command.args(words).stdin(Stdio::null()).env("WEFT_CACHE_DIR", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 
-/// What a run left.
+/// The result of a run.
 struct Run {
     code: i32,
     out: String,
@@ -45,28 +45,28 @@ impl From<Output> for Run {
     }
 }
 
-/// Runs to the end, with nothing on stdin.
+/// Runs to the end, with an empty stdin.
 fn run(words: &[&str]) -> Run {
     weft(words).output().expect("the binary starts").into()
 }
 
-/// Runs to the end, with a text on stdin.
+/// Runs to the end, with this text on stdin.
 fn piped(words: &[&str], stdin: &str) -> Run {
     let mut child = weft(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
-    // A run that ends before it reads everything is no error here.
+    // A run that ends before it has read everything is not an error here.
     let _ = child.stdin.take().expect("a pipe").write_all(stdin.as_bytes());
     child.wait_with_output().expect("the binary ends").into()
 }
 
 impl Run {
-    /// The output of a run that succeeded and said nothing else.
+    /// The output of a run that succeeded with nothing on stderr.
     #[track_caller]
     fn good(self) -> String {
         assert_eq!((self.code, self.err.as_str()), (0, ""), "{}", self.out);
         self.out
     }
 
-    /// The one line with which a run failed, having printed nothing.
+    /// The error line of a run that failed with this code and printed nothing to stdout.
     #[track_caller]
     fn failed(self, code: i32) -> String {
         assert_eq!(self.code, code, "{}", self.err);

@@ -3,7 +3,7 @@
 use crate::tiny::{self, Model};
 use crate::{run, weft};
 
-/// Shape and values of a NumPy file of version 1.0 that holds `<f4` in C order.
+/// The shape and the values of a NumPy file: version 1.0, `<f4`, C order.
 fn npy(bytes: &[u8]) -> (Vec<usize>, Vec<f32>) {
     assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00");
     let end = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
@@ -60,7 +60,7 @@ fn a_full_disk_is_one_line() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8(output.stderr).unwrap().starts_with("weft: cannot write to stdout: No space left"));
     let model = Model::new(&tiny::builder(0.5));
-    // Behind links, so that nothing that a failure might do reaches the device.
+    // Symbolic links protect the devices: a failing test might replace the path that it is given.
     let (disk, saved) = (model.beside("disk"), model.beside("saved"));
     for link in [&disk, &saved] {
         std::os::unix::fs::symlink("/dev/full", link).unwrap();
@@ -82,7 +82,7 @@ fn a_model_without_preferences_is_perplexed_by_its_whole_vocabulary() {
     std::fs::write(&text, "abcdefgh".repeat(12)).unwrap();
     let words = ["perplexity", model.path(), &text, "--device", "cpu", "--ctx", "32"];
     let json = run(&[&words[..], &["--json"]].concat()).json();
-    // `ab` is one token: 7 of every 8 characters.
+    // `ab` is one token, so 8 characters are 7 tokens.
     assert_eq!((json["tokens"].as_u64(), json["scored"].as_u64()), (Some(84), Some(83)));
     assert!((json["perplexity"].as_f64().unwrap() - tiny::VOCABULARY as f64).abs() < 1e-3, "{json}");
     let lines = run(&words).good();

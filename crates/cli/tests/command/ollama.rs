@@ -1,4 +1,4 @@
-//! Models of Ollama's, from a store built in a folder.
+//! Models from an Ollama store that the test builds in a folder.
 
 use crate::tiny::{self, Model};
 use crate::{Run, lora, weft};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
-/// A store, which goes with the value.
+/// An Ollama store in a temporary folder.
 pub struct Store {
     folder: tempfile::TempDir,
 }
@@ -32,13 +32,13 @@ impl Store {
         json!({ "mediaType": format!("application/vnd.ollama.image.{kind}"), "digest": digest, "size": content.len() })
     }
 
-    /// Adds a model with these layers beside it; returns the blob of its weights.
+    /// Adds a model with these other layers; returns the path of the blob of its weights.
     pub fn add(&self, name: &str, file: &GgufBuilder<'_>, others: &[(&str, &str)]) -> PathBuf {
         let others: Vec<(&str, &[u8])> = others.iter().map(|(kind, content)| (*kind, content.as_bytes())).collect();
         self.add_bytes(name, file, &others)
     }
 
-    /// The same with layers that are no texts.
+    /// The same with layers of bytes.
     fn add_bytes(&self, name: &str, file: &GgufBuilder<'_>, others: &[(&str, &[u8])]) -> PathBuf {
         let bytes = file.to_bytes().unwrap();
         let mut layers = vec![self.layer("model", &bytes)];
@@ -49,7 +49,7 @@ impl Store {
         self.blob(&bytes)
     }
 
-    /// Runs to the end, with no other store in sight.
+    /// Runs to the end, with no other store configured.
     pub fn run(&self, words: &[&str]) -> Run {
         let mut command = weft(words);
         command.env("OLLAMA_MODELS", self.root()).env("HOME", self.root()).env_remove("WEFT_MODELS").current_dir(self.root());

@@ -63,7 +63,8 @@ fn limits_and_stop_strings_end_an_answer() {
     assert_eq!(stopped["stop"], " in Win");
 }
 
-/// A thousand sequences of a million positions: told before a weight is read, as every command that opens a model does.
+/// A thousand sequences of a million positions do not fit. The error comes before any weight is
+/// read.
 #[test]
 fn a_context_that_does_not_fit_is_refused_with_numbers_and_options() {
     let model = Model::new(&tiny::builder(0.5));

@@ -1,4 +1,4 @@
-//! Sessions that are saved by one process and go on in another, and contexts that shift.
+//! Sessions that one process saves and another continues, and contexts that shift.
 
 use crate::run;
 use crate::tiny::{self, Model};
@@ -32,7 +32,7 @@ fn a_text_goes_on_as_if_it_had_never_stopped_on_either_executor() {
     let on = |device: &str, words: &[&str]| answer(&[&[model.path(), "--device", device, "--kv", "f32"], words].concat());
     let whole = on("cpu", &[&["-p", "ab", "-n", "20"], &sampled[..]].concat());
     let part = on("gpu", &[&["-p", "ab", "-n", "8", "--save-session", &file], &sampled[..]].concat());
-    // The prompt that follows is the token that came next.
+    // The saved session gave the same tokens. Below, both devices continue it with a new prompt.
     let ids = |answer: &serde_json::Value| answer["tokens"].as_array().unwrap().clone();
     assert_eq!(ids(&whole)[..8], ids(&part));
     let session = std::fs::read(&file).unwrap();

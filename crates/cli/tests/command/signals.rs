@@ -8,7 +8,7 @@ use std::io::Read;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Sends the signal and waits; the exit code and how long it took.
+/// Sends the signal and waits for the end; returns the exit code and the time it took.
 fn interrupt(child: &mut Child) -> (Option<i32>, Duration) {
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     let began = Instant::now();
@@ -26,7 +26,7 @@ fn ctrl_c_ends_an_answer_and_the_program_with_130() {
     let model = Model::new(&tiny::builder(0.5));
     let words = ["run", model.path(), "--device", "cpu", "--raw", "-p", "ab", "--ctx", "200000", "--temp", "0"];
     let mut child = weft(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // The first byte of the answer tells that it runs.
+    // The first byte of the answer shows that generation runs.
     child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     let mut rest = child.stdout.take().unwrap();
     let reader = std::thread::spawn(move || rest.read_to_end(&mut vec![]));

@@ -1,15 +1,15 @@
-//! A tiny Qwen3 model of random weights over single bytes.
+//! A tiny Qwen3 model with random weights, whose tokens are bytes.
 
 use gguf::GgufBuilder;
 use std::path::PathBuf;
 
-/// Tokens: the 256 bytes, and `ab`.
+/// The number of tokens: the 256 bytes, and `ab`.
 pub const VOCABULARY: usize = 257;
 const D: u64 = 32;
 const HEAD: u64 = 16;
 const FF: u64 = 64;
 
-/// Weights drawn from -`scale` to `scale`; a scale of 0 makes all logits 0.
+/// The model file. Weights are random from -`scale` to `scale`; a scale of 0 makes all logits 0.
 pub fn builder(scale: f32) -> GgufBuilder<'static> {
     let file = metadata();
     let mut state = 1u32;
@@ -68,7 +68,7 @@ fn metadata() -> GgufBuilder<'static> {
         .set("tokenizer.ggml.merges", vec!["a b"])
 }
 
-/// A model file in a folder of its own, which goes with the value.
+/// A model file in a temporary folder, which is removed when this is dropped.
 pub struct Model {
     pub folder: tempfile::TempDir,
     path: PathBuf,

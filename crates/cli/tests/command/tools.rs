@@ -1,4 +1,4 @@
-//! Thinking and calls of tools, with a model that says always the same.
+//! Thinking and tool calls, with a model that always says the same.
 
 use crate::run;
 use crate::tiny::{self, Model};
@@ -12,7 +12,7 @@ pub fn saying(says: &str, template: &str) -> Model {
         false => byte as char,
     };
     let mut tokens: Vec<String> = (0..=255).map(|byte| spell(byte).to_string()).collect();
-    // All logits are equal: the first token is drawn. The byte that it stood for moves to the end.
+    // All logits are equal, so the first token is drawn. Its byte moves to the end.
     let byte = std::mem::replace(&mut tokens[0], says.to_string());
     tokens.push(byte);
     let mut types = vec![1i32; tiny::VOCABULARY];
@@ -24,7 +24,7 @@ pub fn saying(says: &str, template: &str) -> Model {
     Model::new(&file.set("tokenizer.chat_template", template))
 }
 
-/// A template that knows tools and the switch for thinking.
+/// A template that supports tools and the switch for thinking.
 pub const TEMPLATE: &str = "{% for tool in tools %}{{ tool | tojson }}{% endfor %}{{ messages[-1].content }}{% if enable_thinking is false %}<think></think>{% endif %}";
 
 fn answer(model: &Model, words: &[&str]) -> crate::Run {
@@ -89,9 +89,9 @@ fn broken_tools_are_refused() {
     let path = model.beside("tools.json");
     assert!(answer(&model, &["--tools", &path]).failed(1).contains("cannot read"));
     for (text, code, reason) in [
-        ("[", 1, "is no JSON"),
-        ("7", 2, "no array of tools"),
-        ("[]", 2, "no array"),
+        ("[", 1, "is not JSON"),
+        ("7", 2, "not an array of tools"),
+        ("[]", 2, "not an array"),
         ("[{}]", 2, "has no name"),
         ("[7]", 2, "has no name"),
     ] {
@@ -107,9 +107,9 @@ fn a_template_without_the_switch_or_tools_says_so() {
     for flag in ["--think", "--no-think"] {
         let run = answer(&model, &[flag]);
         assert_eq!((run.code, run.out.as_str()), (0, "xx\n"));
-        assert!(run.err.contains(&format!("no switch for thinking; {flag} changes nothing")), "{}", run.err);
+        assert!(run.err.contains(&format!("no switch for thinking; {flag} has no effect")), "{}", run.err);
     }
     let path = model.beside("tools.json");
     std::fs::write(&path, r#"[{"name": "f"}]"#).unwrap();
-    assert!(answer(&model, &["--tools", &path]).failed(1).contains("the chat template knows no tools"));
+    assert!(answer(&model, &["--tools", &path]).failed(1).contains("the chat template does not support tools"));
 }

@@ -1,4 +1,4 @@
-//! `weft tune`: what it measures is kept, used, and ignored where it is damaged or not wanted.
+//! `weft tune`: its table is saved and used, and ignored if it is damaged or switched off.
 
 use crate::{Run, weft};
 use std::fs;
@@ -13,14 +13,14 @@ fn tables(folder: &Path) -> Vec<PathBuf> {
     files.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("table-")).collect()
 }
 
-/// The kernels of the default model's plans on the GPU, and what was said meanwhile.
+/// The plans of the default model on the GPU, and the output on stderr.
 fn plan(folder: &Path, more: &[&str]) -> (String, String) {
     let run = run(folder, &[&["inspect", "--plan", "--device", "gpu"], more].concat());
     assert_eq!(run.code, 0, "{}", run.err);
     (run.out, run.err)
 }
 
-/// What `weft devices` says of the first adapter's table.
+/// Whether `weft devices` reports a tuned table for the first adapter.
 fn tuned(folder: &Path, more: &[&str]) -> bool {
     let json = run(folder, &[&["devices", "--no-measure", "--json"], more].concat()).json();
     assert!(json[0]["table"]["q8_rows"].is_u64(), "{json}");
@@ -43,8 +43,8 @@ fn what_is_measured_is_kept_and_forgotten_when_asked() {
         assert!(text.contains(&line), "{text}");
     }
     assert!(tuned(folder, &[]) && !tuned(folder, &["--no-tune"]) && !tuned(folder, &["--no-cache"]));
-    assert!(run(folder, &["devices", "--no-measure"]).good().contains("as weft tune measured here"));
-    assert!(run(folder, &["tune", "--forget"]).good().contains("is forgotten"));
+    assert!(run(folder, &["devices", "--no-measure"]).good().contains("the table that weft tune measured here"));
+    assert!(run(folder, &["tune", "--forget"]).good().contains("is deleted"));
     assert!(tables(folder).is_empty() && !tuned(folder, &[]));
     assert_eq!(run(folder, &["tune", "--forget", "--json"]).json()["forgotten"], false);
 }

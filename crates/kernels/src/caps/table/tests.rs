@@ -12,8 +12,8 @@ use crate::graph::tensor::Shape;
 use crate::kernel::Kernel;
 use crate::lower::attention;
 use crate::ops::matmul;
-use crate::plan::PlanOptions;
 use crate::plan::plan;
+use crate::plan::{PlanOptions, Precision};
 use crate::testing::cases;
 use gguf::GgmlType;
 

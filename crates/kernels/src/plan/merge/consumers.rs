@@ -51,7 +51,7 @@ mod tests {
     use crate::caps::Caps;
     use crate::graph::tensor::{Counts, Lead, Shape, Tensor, Weight};
     use crate::ops::{add, matmul, rms_norm, scale};
-    use crate::plan::{PlanOptions, plan};
+    use crate::plan::{PlanOptions, Precision, plan};
     use gguf::GgmlType;
 
     const CAPS: Caps = Caps { max_storage_buffers: 16, ..Caps::WEBGPU };

@@ -103,7 +103,7 @@ mod tests {
     use crate::caps::Caps;
     use crate::graph::tensor::{Counts, Lead, Shape, Tensor, Weight};
     use crate::ops::{add, matmul, rms_norm, swiglu};
-    use crate::plan::{PlanOptions, plan};
+    use crate::plan::{PlanOptions, Precision, plan};
     use gguf::GgmlType;
 
     const CAPS: Caps = Caps { max_storage_buffers: 16, max_workgroup: 512, max_workgroup_bytes: 32 << 10, ..Caps::WEBGPU };

@@ -50,7 +50,7 @@ mod tests {
     use crate::caps::Caps;
     use crate::graph::tensor::{Counts, Lead, Shape, Tensor, Weight};
     use crate::ops::{add, matmul, rms_norm, scale};
-    use crate::plan::{PlanOptions, plan};
+    use crate::plan::{PlanOptions, Precision, plan};
     use gguf::GgmlType;
 
     /// The kernels of a fast plan of what `then` records of two inputs of `step` rows.

@@ -65,7 +65,7 @@ mod tests {
     use crate::graph::tensor::Counts;
     use crate::graph::tensor::{Lead, Shape, Weight};
     use crate::kernel::dispatch::When;
-    use crate::plan::{PlanOptions, plan};
+    use crate::plan::{PlanOptions, Precision, plan};
     use crate::{Class, ops};
     use gguf::GgmlType;
 

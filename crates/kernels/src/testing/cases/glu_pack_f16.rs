@@ -27,7 +27,7 @@ mod tests {
     use crate::caps::table::Table;
     use crate::graph::tensor::{Counts, Lead, Shape, Weight};
     use crate::ops::matmul;
-    use crate::plan::{PlanOptions, plan};
+    use crate::plan::{PlanOptions, Precision, plan};
     use gguf::GgmlType;
 
     #[test]

@@ -23,7 +23,7 @@ mod tests {
     use crate::graph::tensor::Counts;
     use crate::graph::tensor::{Lead, Shape, Weight};
     use crate::ops::matmul;
-    use crate::plan::{PlanOptions, plan};
+    use crate::plan::{PlanOptions, Precision, plan};
     use gguf::GgmlType::{Q4_K, Q6_K};
 
     #[test]
