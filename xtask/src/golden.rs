@@ -178,7 +178,7 @@ impl Golden {
 
     fn run(&self, executor: &Executor) -> Result<Vec<Check>> {
         let file: ModelFile = Model::open(self.dir.join(&self.name))?;
-        let model = Arc::new(file.on(executor.clone())?);
+        let model = file.on(executor.clone())?;
         let exact = if matches!(executor, Executor::Cpu) { self.bounds.cpu_logits } else { self.bounds.gpu_logits };
         let plan = PlanOptions::plain;
         let base = |chunk: u32, plan: PlanOptions| SessionOptions::default().chunk(chunk).kv(KvType::F32).plan(plan);
@@ -207,7 +207,7 @@ impl Golden {
         Ok(checks)
     }
 
-    fn logits(&self, model: &Arc<Model>, mode: &str, options: SessionOptions, bound: f64) -> Result<Check> {
+    fn logits(&self, model: &Model, mode: &str, options: SessionOptions, bound: f64) -> Result<Check> {
         let start = Instant::now();
         let mut session = model.session(options)?;
         session.feed(&ids(&self.meta["ids"])?)?;
@@ -223,7 +223,7 @@ impl Golden {
     }
 
     /// Entry 0 is the embedding, entry i the output of layer i - 1, the last entry what follows the final norm.
-    fn hidden(&self, model: &Arc<Model>, options: SessionOptions) -> Result<Check> {
+    fn hidden(&self, model: &Model, options: SessionOptions) -> Result<Check> {
         let start = Instant::now();
         let reference = npy::read_f32(&self.dir.join("hf_hidden_f32.npy"))?;
         let (entries, rows, width) = (reference.shape[0], reference.shape[1], reference.shape[2]);
@@ -250,18 +250,13 @@ impl Golden {
         Ok(Check { mode: "hidden states".into(), worst, bound: self.bounds.hidden, agrees: true, seconds: start.elapsed().as_secs_f64() })
     }
 
-    fn greedy(&self, model: &Arc<Model>, options: SessionOptions) -> Result<Check> {
+    fn greedy(&self, model: &Model, options: SessionOptions) -> Result<Check> {
         let start = Instant::now();
         let prefix = self.meta["greedy_prefix_len"].as_u64().context("greedy_prefix_len")? as usize;
         let expected = ids(&self.meta["greedy"])?;
         let mut session = model.session(options)?;
         session.feed(&ids(&self.meta["ids"])?[..prefix])?;
-        let generate = model::GenerateOptions {
-            sampling: Sampling::greedy(),
-            max_tokens: Some(expected.len()),
-            ignore_end: true,
-            ..model::GenerateOptions::default()
-        };
+        let generate = model::GenerateOptions::default().sampling(Sampling::greedy()).max_tokens(Some(expected.len())).ignore_end(true);
         let got = session.generate_with(generate)?.map(|t| t.map(|t| t.id)).collect::<Result<Vec<_>, _>>()?;
         let agrees = got == expected;
         Ok(Check { mode: "greedy continuation".into(), worst: 0.0, bound: 0.0, agrees, seconds: start.elapsed().as_secs_f64() })

@@ -12,7 +12,6 @@ use model::ollama::{Entry, Name, OllamaError, Stores};
 use model::{AdapterFile, Applied, Checked, Model, ModelFile, Session, SessionOptions};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The default model inside the binary: Qwen3 architecture, trained on a small invented world
@@ -97,7 +96,7 @@ impl Source {
         let model = self.named(file.on_with(executor, &|done, total| bar.set(done, total)))?;
         let load = |(adapter, scale): &(_, f32)| Ok(Applied { adapter: model.adapter(adapter)?, scale: *scale });
         let adapters = opened.iter().map(load).collect::<Result<_>>()?;
-        Ok(Loaded { model: Arc::new(model), checked, adapters, weights: began.elapsed(), preparing })
+        Ok(Loaded { model, checked, adapters, weights: began.elapsed(), preparing })
     }
 
     /// Adds the file's name to an error that does not mention it.
@@ -138,7 +137,7 @@ fn pulled(path: &Path) -> Result<Found> {
 
 /// A loaded model with its checked file and the adapters for its sessions.
 pub struct Loaded {
-    pub model: Arc<Model>,
+    pub model: Model,
     pub checked: Checked,
     pub adapters: Vec<Applied>,
     /// The time that loading the weights took.

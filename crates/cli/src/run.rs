@@ -166,13 +166,11 @@ pub fn run(args: Args) -> Result<()> {
     let sampling = session.sampling().map_or(sampling, |saved| args.sampling.over(saved));
     let model = session.model();
     let format = if args.raw { Format::Plain } else { model.template().format() };
-    let options = GenerateOptions {
-        sampling,
-        max_tokens: args.max_tokens.map(|n| n as usize).or_else(|| modelfile.max_tokens()),
-        stops: if args.stop.is_empty() && !args.raw { modelfile.stops() } else { args.stop.clone() },
-        shown: format.controls(model.tokenizer()),
-        ..GenerateOptions::default()
-    };
+    let options = GenerateOptions::default()
+        .sampling(sampling)
+        .max_tokens(args.max_tokens.map(|n| n as usize).or_else(|| modelfile.max_tokens()))
+        .stops(if args.stop.is_empty() && !args.raw { modelfile.stops() } else { args.stop.clone() })
+        .shown(format.controls(model.tokenizer()));
     let system = args.system.clone().or_else(|| modelfile.system()).filter(|_| !args.raw);
     let mut talk = Talk { args, session, options, render, system, messages, load: began.elapsed(), weights: loaded.weights };
     let result = match &task {

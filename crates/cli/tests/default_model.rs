@@ -6,7 +6,6 @@ use model::chat::{Message, RenderOptions};
 use model::tokenizer::Special;
 use model::{GenerateOptions, Model, ModelFile, Sampling, SessionOptions};
 use serde_json::Value;
-use std::sync::Arc;
 
 static MODEL: &[u8] = include_bytes!("../assets/default.gguf");
 static QUESTIONS: &str = include_str!("../assets/default-questions.json");
@@ -15,9 +14,9 @@ static GREEDY: &str = include_str!("../assets/default-greedy.json");
 /// The smallest share of right answers that passes.
 const RIGHT: f64 = 0.95;
 
-fn load(executor: Executor) -> Arc<Model> {
+fn load(executor: Executor) -> Model {
     let file = ModelFile::new(gguf::Gguf::from_bytes(MODEL).expect("the embedded file opens")).expect("and is a model");
-    Arc::new(file.on(executor).expect("its weights load"))
+    file.on(executor).expect("its weights load")
 }
 
 /// The number of conversations in the batch: the number of rows in a tile of a matrix product.
@@ -30,7 +29,7 @@ fn fast() -> PlanOptions {
 
 /// The replies to the questions. Each slot answers one question at a time, and takes the next one
 /// when its answer has ended.
-fn replies(model: &Arc<Model>, questions: &[&Value]) -> Vec<String> {
+fn replies(model: &Model, questions: &[&Value]) -> Vec<String> {
     let prompts: Vec<Vec<u32>> = questions.iter().map(|question| prompt(model, question)).collect();
     let options = SessionOptions::default().sequences(SLOTS as u32).context(512).plan(PlanOptions::plain());
     let mut batch = model.batch(options).expect("a batch");
@@ -59,10 +58,10 @@ fn replies(model: &Arc<Model>, questions: &[&Value]) -> Vec<String> {
 }
 
 /// The reply to one question, in a session of its own.
-fn reply(model: &Arc<Model>, question: &Value, plan: PlanOptions) -> String {
+fn reply(model: &Model, question: &Value, plan: PlanOptions) -> String {
     let mut session = model.session(SessionOptions::default().plan(plan).context(512)).expect("a session");
     session.feed(&prompt(model, question)).expect("the prompt fits");
-    let options = GenerateOptions { sampling: Sampling::greedy(), max_tokens: Some(200), ..GenerateOptions::default() };
+    let options = GenerateOptions::default().sampling(Sampling::greedy()).max_tokens(Some(200));
     session.generate_with(options).expect("generates").map(|t| t.expect("a token").text).collect()
 }
 
@@ -177,7 +176,7 @@ fn greedy_replies_are_those_of_pytorch_token_by_token() {
     for reference in &references {
         let mut session = model.session(SessionOptions::default().context(512)).expect("a session");
         session.feed(&ids(&reference["prompt_ids"])).expect("the prompt fits");
-        let options = GenerateOptions { sampling: Sampling::greedy(), max_tokens: Some(200), ..GenerateOptions::default() };
+        let options = GenerateOptions::default().sampling(Sampling::greedy()).max_tokens(Some(200));
         let got: Vec<u32> = session.generate_with(options).expect("generates").map(|t| t.expect("a token").id).collect();
         assert_eq!(got, ids(&reference["reply_ids"]), "{}", reference["id"]);
     }

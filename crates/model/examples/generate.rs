@@ -1,11 +1,10 @@
 //! Chats with a GGUF model from the command line: `cargo run -p model --example generate -- MODEL.gguf [PROMPT]`.
 
 use kernels::Executor;
-use model::chat::{Message, RenderOptions};
-use model::{GenerateOptions, Model, SessionOptions};
+use model::chat::Message;
+use model::{Model, SessionOptions};
 use std::error::Error;
 use std::io::Write;
-use std::sync::Arc;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -13,13 +12,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let prompt = arguments.next().unwrap_or_else(|| "Hello! Who are you?".to_string());
 
     // A GPU where there is one, else the CPU.
-    let model = Arc::new(Model::open(path)?.on(Executor::best())?);
-    let mut chat = model.session(SessionOptions::default())?;
-    let ids = model.template().encode(model.tokenizer(), &[Message::user(prompt)], &RenderOptions::default())?;
-    chat.set_prompt(&ids)?;
-
-    let options = GenerateOptions { max_tokens: Some(256), ..GenerateOptions::default() };
-    for token in chat.generate_with(options)? {
+    let model = Model::open(path)?.on(Executor::best())?;
+    let mut session = model.session(SessionOptions::default())?;
+    for token in session.chat(&[Message::user(prompt)])? {
         print!("{}", token?.text);
         std::io::stdout().flush()?;
     }

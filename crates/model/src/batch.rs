@@ -41,14 +41,14 @@ struct Flight {
 }
 
 impl Batch {
-    pub(crate) fn new(model: Arc<Model>, options: SessionOptions) -> Result<Self, Error> {
+    pub(crate) fn new(model: Model, options: SessionOptions) -> Result<Self, Error> {
         let runner = Runner::new(model, &options)?;
         let sequences = vec![runner.sequence(); options.sequences as usize];
         Ok(Self { runner, sequences, flight: VecDeque::new(), ahead: 1, sampling: vec![], cancel: Arc::default() })
     }
 
     #[must_use]
-    pub fn model(&self) -> &Arc<Model> {
+    pub fn model(&self) -> &Model {
         &self.runner.model
     }
 

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 
 /// What a generation is made with.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct GenerateOptions {
     pub sampling: Sampling,
     /// Tokens at most; none goes on until the model or the context ends.
@@ -23,6 +24,44 @@ pub struct GenerateOptions {
     pub show_control: bool,
     /// Control tokens shown although others are left out, such as those that a [`Parser`](crate::chat::Parser) needs.
     pub shown: Vec<u32>,
+}
+
+impl GenerateOptions {
+    /// How tokens are drawn.
+    #[must_use]
+    pub fn sampling(self, sampling: Sampling) -> Self {
+        Self { sampling, ..self }
+    }
+
+    /// Tokens at most; none goes on until the model or the context ends.
+    #[must_use]
+    pub fn max_tokens(self, tokens: impl Into<Option<usize>>) -> Self {
+        Self { max_tokens: tokens.into(), ..self }
+    }
+
+    /// Texts that end the answer and are not shown.
+    #[must_use]
+    pub fn stops(self, stops: Vec<String>) -> Self {
+        Self { stops, ..self }
+    }
+
+    /// Whether to go on past end tokens.
+    #[must_use]
+    pub fn ignore_end(self, ignore: bool) -> Self {
+        Self { ignore_end: ignore, ..self }
+    }
+
+    /// Whether control tokens are shown as text.
+    #[must_use]
+    pub fn show_control(self, show: bool) -> Self {
+        Self { show_control: show, ..self }
+    }
+
+    /// Control tokens that are shown although others are left out.
+    #[must_use]
+    pub fn shown(self, ids: Vec<u32>) -> Self {
+        Self { shown: ids, ..self }
+    }
 }
 
 /// One token of an answer.

@@ -27,7 +27,7 @@ pub use batch::{Batch, Drawn};
 pub use cpu_ref::KvType;
 pub use error::{Error, Size};
 pub use generate::{Finish, Generate, GenerateOptions, Generated};
-pub use kernels::Precision;
+pub use kernels::{Device, Executor, Precision};
 pub use model::{Checked, Model, ModelFile};
 pub use needs::Needs;
 pub use sampling::Sampling;

@@ -24,15 +24,20 @@ pub struct ModelFile {
     template: ChatTemplate,
 }
 
-/// A model whose weights are loaded; shared by any number of sessions.
-pub struct Model {
+/// A model whose weights are loaded: a handle that is cheap to clone. Sessions keep one, so the weights
+/// are freed with the last of them.
+#[derive(Clone)]
+pub struct Model(Arc<Loaded>);
+
+/// What the handles of a model share.
+struct Loaded {
     file: Arc<Gguf>,
     tokenizer: Arc<Tokenizer>,
     template: ChatTemplate,
     executor: Executor,
     architecture: Box<dyn Architecture>,
     weights: Arc<Weights>,
-    pub(crate) digest: OnceLock<[u8; 32]>,
+    digest: OnceLock<[u8; 32]>,
 }
 
 impl ModelFile {
@@ -105,7 +110,8 @@ impl ModelFile {
         let (architecture, weights) = self.load(Weights::new(&executor), progress)?;
         let weights = weights.loaded();
         let Self { file, tokenizer, template } = self;
-        Ok(Model { file, tokenizer, template, executor, architecture, weights: Arc::new(weights), digest: OnceLock::new() })
+        let (weights, digest) = (Arc::new(weights), OnceLock::new());
+        Ok(Model(Arc::new(Loaded { file, tokenizer, template, executor, architecture, weights, digest })))
     }
 
     /// Loads the weights onto an executor.
@@ -236,8 +242,8 @@ impl Model {
     ///
     /// # Panics
     /// When the options ask for no sequences.
-    pub fn session(self: &Arc<Self>, options: SessionOptions) -> Result<Session, Error> {
-        Session::new(Arc::clone(self), options)
+    pub fn session(&self, options: SessionOptions) -> Result<Session, Error> {
+        Session::new(self.clone(), options)
     }
 
     /// Loads an adapter beside the weights, for [`Session::set_adapters`] and [`Batch::set_adapters`].
@@ -246,9 +252,9 @@ impl Model {
     /// As [`Checked::adapt`], before anything is allocated; [`AdapterError::TooLarge`](crate::AdapterError::TooLarge); what
     /// allocation and reading give.
     pub fn adapter(&self, file: &AdapterFile) -> Result<Arc<Adapter>, Error> {
-        let load = |into| file.load(&self.weights, self.summary().architecture, into);
-        adapter::fit(load(Weights::dry(&self.executor))?.weights.bytes(), &self.executor)?;
-        Ok(Arc::new(Adapter::new(file, load(Weights::new(&self.executor))?, &self.weights)?))
+        let load = |into| file.load(&self.0.weights, self.summary().architecture, into);
+        adapter::fit(load(Weights::dry(&self.0.executor))?.weights.bytes(), &self.0.executor)?;
+        Ok(Arc::new(Adapter::new(file, load(Weights::new(&self.0.executor))?, &self.0.weights)?))
     }
 
     /// Several sequences that share their steps, as many as [`SessionOptions::sequences`] says.
@@ -258,33 +264,33 @@ impl Model {
     ///
     /// # Panics
     /// As [`Model::session`].
-    pub fn batch(self: &Arc<Self>, options: SessionOptions) -> Result<Batch, Error> {
-        Batch::new(Arc::clone(self), options)
+    pub fn batch(&self, options: SessionOptions) -> Result<Batch, Error> {
+        Batch::new(self.clone(), options)
     }
 
     #[must_use]
     pub fn summary(&self) -> &Summary {
-        self.architecture.summary()
+        self.0.architecture.summary()
     }
 
     #[must_use]
     pub fn file(&self) -> &Gguf {
-        &self.file
+        &self.0.file
     }
 
     #[must_use]
     pub fn tokenizer(&self) -> &Arc<Tokenizer> {
-        &self.tokenizer
+        &self.0.tokenizer
     }
 
     #[must_use]
     pub fn template(&self) -> &ChatTemplate {
-        &self.template
+        &self.0.template
     }
 
     #[must_use]
     pub fn executor(&self) -> &Executor {
-        &self.executor
+        &self.0.executor
     }
 
     /// The states that [`Model::documents`] wants: of one sequence and one position, neither written nor read.
@@ -298,22 +304,27 @@ impl Model {
     #[must_use]
     pub fn documents(&self, capacity: Counts, rows: Logits) -> (Recorder, Tensor) {
         let rec = Recorder::of_documents(capacity, &self.document_states());
-        record(&*self.architecture, &Adapted::none(&self.weights), rec, rows, true)
+        record(&*self.0.architecture, &Adapted::none(&self.0.weights), rec, rows, true)
     }
 
     /// Bytes of weights on the executor.
     #[must_use]
     pub fn weight_bytes(&self) -> u64 {
-        self.weights.bytes()
+        self.0.weights.bytes()
+    }
+
+    /// The digest of the weights, once it was asked for.
+    pub(crate) fn kept_digest(&self) -> &OnceLock<[u8; 32]> {
+        &self.0.digest
     }
 
     pub(crate) fn architecture(&self) -> &dyn Architecture {
-        &*self.architecture
+        &*self.0.architecture
     }
 
     /// The weights, as recordings name them.
     #[must_use]
     pub fn weights(&self) -> &Arc<Weights> {
-        &self.weights
+        &self.0.weights
     }
 }

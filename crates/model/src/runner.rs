@@ -11,7 +11,6 @@ use crate::session::{PrefillProgress, SessionOptions};
 use kernels::ops::{penalize, sample};
 use kernels::{Counts, Executor, Outputs, Pending, Plan, Recorder, SampleParams, StateKind, States, StepInput, Watch};
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a step ends with.
@@ -39,7 +38,7 @@ pub(crate) struct Span {
 }
 
 pub(crate) struct Runner {
-    pub model: Arc<Model>,
+    pub model: Model,
     pub states: States,
     kinds: Vec<StateKind>,
     plans: HashMap<PlanKey, Plan>,
@@ -108,7 +107,7 @@ fn fit(model: &Model, adapted: &Adapted, options: &SessionOptions, held: u64) ->
 }
 
 impl Runner {
-    pub fn new(model: Arc<Model>, options: &SessionOptions) -> Result<Self, Error> {
+    pub fn new(model: Model, options: &SessionOptions) -> Result<Self, Error> {
         assert!(options.sequences > 0, "a session of no sequences");
         let context = options.context_for(model.summary())?;
         let adapted = Adapted::none(model.weights());
@@ -139,7 +138,7 @@ impl Runner {
 
     /// Another over the same model and adapters, whose states hold the same at the first `positions` positions.
     pub fn fork(&self, positions: usize) -> Result<Self, Error> {
-        let (model, options, context) = (Arc::clone(&self.model), self.options.clone(), self.context);
+        let (model, options, context) = (self.model.clone(), self.options.clone(), self.context);
         let adapted = Adapted::with(model.weights(), &self.adapters)?;
         fit(&model, &adapted, &options, adapted.weights.bytes())?;
         let states = self.states.fork(positions as u32)?;

@@ -2,12 +2,14 @@
 
 use crate::adapter::Applied;
 use crate::arch::Summary;
+use crate::chat::{Message, RenderOptions};
 use crate::error::Error;
 use crate::generate::{Generate, GenerateOptions};
 use crate::model::Model;
 use crate::runner::{Head, Runner, Span};
 use crate::sampling::Sampling;
 use crate::sequence::Sequence;
+use crate::tokenizer::Special;
 use cpu_ref::KvType;
 use kernels::{Executor, Pending, PlanOptions, Precision, SampleParams};
 use std::slice::from_mut;
@@ -145,14 +147,14 @@ pub struct Session {
 pub type PrefillProgress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 impl Session {
-    pub(crate) fn new(model: Arc<Model>, options: SessionOptions) -> Result<Self, Error> {
+    pub(crate) fn new(model: Model, options: SessionOptions) -> Result<Self, Error> {
         let runner = Runner::new(model, &options)?;
         let sequence = runner.sequence();
         Ok(Self { runner, sequence, memo: Memo::default(), cancel: Arc::default() })
     }
 
     #[must_use]
-    pub fn model(&self) -> &Arc<Model> {
+    pub fn model(&self) -> &Model {
         &self.runner.model
     }
 
@@ -248,16 +250,40 @@ impl Session {
         Ok(Generate::new(self, options))
     }
 
-    /// Feeds a text and generates from it.
+    /// Answers a conversation: renders these turns by the model's chat template and generates the next.
+    ///
+    /// What the session has evaluated of the same beginning is kept, so a chat gives its whole
+    /// conversation again with each turn. Text of the turns never becomes a control token.
+    ///
+    /// # Errors
+    /// [`Error::Chat`] for turns that the template refuses, and as [`Session::set_prompt`] and
+    /// [`Session::generate_with`].
+    pub fn chat(&mut self, turns: &[Message]) -> Result<Generate<'_>, Error> {
+        self.chat_with(turns, &RenderOptions::default(), GenerateOptions::default())
+    }
+
+    /// As [`Session::chat`], with tools, thinking and sampling of the caller's choice.
+    ///
+    /// # Errors
+    /// As [`Session::chat`].
+    pub fn chat_with(&mut self, turns: &[Message], render: &RenderOptions, generate: GenerateOptions) -> Result<Generate<'_>, Error> {
+        let prompt = self.model().template().encode(self.model().tokenizer(), turns, render)?;
+        self.set_prompt(&prompt)?;
+        self.generate_with(generate)
+    }
+
+    /// Appends a text as it is, without the chat template, and generates from it.
+    ///
+    /// `special` says whether a control token that the text spells becomes that token.
+    /// [`Special::Text`] is for text of others.
     ///
     /// # Errors
     /// As [`Session::feed`] and [`Session::generate_with`].
-    pub fn generate(&mut self, text: &str, sampling: Sampling) -> Result<Generate<'_>, Error> {
-        let tokenizer = Arc::clone(self.model().tokenizer());
-        let special = crate::tokenizer::Special::Parse;
+    pub fn generate_raw(&mut self, text: &str, special: Special, options: GenerateOptions) -> Result<Generate<'_>, Error> {
+        let tokenizer = self.model().tokenizer();
         let ids = if self.tokens().is_empty() { tokenizer.encode_prompt(text, special) } else { tokenizer.encode(text, special) };
         self.feed(&ids)?;
-        self.generate_with(GenerateOptions { sampling, ..GenerateOptions::default() })
+        self.generate_with(options)
     }
 
     /// Evaluates what was fed and not yet evaluated, without asking for logits of it.

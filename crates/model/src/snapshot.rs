@@ -34,11 +34,11 @@ impl Model {
     /// # Errors
     /// A file that can no longer be read.
     pub fn digest(&self) -> Result<[u8; 32], Error> {
-        if let Some(known) = self.digest.get() {
+        if let Some(known) = self.kept_digest().get() {
             return Ok(*known);
         }
         let digest = digest::digest(self.file())?;
-        Ok(*self.digest.get_or_init(|| digest))
+        Ok(*self.kept_digest().get_or_init(|| digest))
     }
 }
 

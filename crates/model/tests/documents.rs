@@ -7,13 +7,12 @@ use kernels::{Counts, PlanOptions, States, StepInput, Watch};
 use model::Model;
 use model::arch::Logits;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Rows of the step, of which the documents take as many as they have.
 const ROWS: u32 = 40;
 
 /// How far the logits of documents one behind the other are from those of a session of its own for each.
-fn apart(model: &Arc<Model>, documents: &[Vec<u32>]) -> f32 {
+fn apart(model: &Model, documents: &[Vec<u32>]) -> f32 {
     let executor = model.executor();
     let mut reference = vec![];
     for document in documents {
@@ -67,7 +66,7 @@ fn documents_give_the_logits_of_sessions_for_gemma3n() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens/gemma3n/gemma3n-F16.gguf");
     for executor in both() {
         let kind = executor.kind();
-        let model = Arc::new(Model::open(&file).expect("a good file").on(executor).expect("a model"));
+        let model = Model::open(&file).expect("a good file").on(executor).expect("a model");
         let apart = apart(&model, &[ids(7, 1), ids(5, 2)]);
         assert!(apart <= 1e-4, "{kind}: {apart:e}");
     }

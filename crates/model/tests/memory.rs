@@ -44,7 +44,7 @@ fn memory_is_flat_over_a_thousand_generations() {
             }
             session.set_prompt(&ids(20, n)).unwrap();
             let sampling = Sampling { repetition_penalty: 1.1, seed: n, ..Sampling::default() };
-            run(&mut session, model::GenerateOptions { sampling: sampling.clone(), ..greedy(4) });
+            run(&mut session, greedy(4).sampling(sampling.clone()));
             session.generate_with(greedy(9)).unwrap().next();
             if n % 4 == 0 {
                 for sequence in 0..3 {

@@ -13,7 +13,6 @@ use kernels::kernel::random::Gen;
 use model::{Error, KvType, ModelFile, SessionOptions};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 #[global_allocator]
 static HEAP: Counting = Counting::new();
@@ -119,7 +118,7 @@ impl Places {
 fn take(bytes: Vec<u8>, runs: bool) -> Result<(), Error> {
     let file = ModelFile::new(Gguf::from_bytes(bytes)?)?;
     file.check(&Executor::Cpu)?;
-    let model = Arc::new(file.on(Executor::Cpu)?);
+    let model = file.on(Executor::Cpu)?;
     if runs {
         let options = SessionOptions::default().chunk(4).kv(KvType::F32).context(6.min(model.summary().context_length));
         let mut session = model.session(options)?;

@@ -38,7 +38,7 @@ pub fn run(args: &Args, name: &str, executors: &[Executor], report: impl Fn(&str
     let (base, own) = (args.fixtures.join(folder), train.join(folder));
     let forms = [("peft", own.join("adapter_init")), ("gguf", own.join(format!("{folder}-adapter-f32.gguf")))];
     for executor in executors {
-        let model = Arc::new(Model::open(base.join(&file))?.on(executor.clone())?);
+        let model = Model::open(base.join(&file))?.on(executor.clone())?;
         let golden = Golden { model, base: &base, file: &file, folder: &train.join(name) };
         for (form, path) in &forms {
             golden.checks(form, path, &mut |check| report(&format!("train/{name}"), executor, &check))?;
@@ -48,7 +48,7 @@ pub fn run(args: &Args, name: &str, executors: &[Executor], report: impl Fn(&str
 }
 
 struct Golden<'a> {
-    model: Arc<Model>,
+    model: Model,
     base: &'a Path,
     file: &'a str,
     folder: &'a Path,

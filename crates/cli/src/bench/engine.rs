@@ -2,7 +2,6 @@
 
 use kernels::Profile;
 use model::{Applied, Batch, Error, GenerateOptions, Model, Sampling, Session, SessionOptions};
-use std::sync::Arc;
 
 pub enum Engine {
     One(Box<Session>),
@@ -11,7 +10,7 @@ pub enum Engine {
 
 impl Engine {
     /// Makes an engine with this number of sequences.
-    pub fn new(model: &Arc<Model>, options: &SessionOptions, sequences: u32, adapters: &[Applied]) -> Result<Self, Error> {
+    pub fn new(model: &Model, options: &SessionOptions, sequences: u32, adapters: &[Applied]) -> Result<Self, Error> {
         let options = options.clone().sequences(sequences);
         if sequences == 1 {
             let mut session = model.session(options)?;
@@ -74,12 +73,7 @@ impl Engine {
         match self {
             Self::One(session) => {
                 session.feed(prompt)?;
-                let options = GenerateOptions {
-                    sampling: Sampling::greedy(),
-                    max_tokens: Some(steps as usize),
-                    ignore_end: true,
-                    ..GenerateOptions::default()
-                };
+                let options = GenerateOptions::default().sampling(Sampling::greedy()).max_tokens(Some(steps as usize)).ignore_end(true);
                 session.generate_with(options)?.try_fold(0, |drawn, token| token.map(|_| drawn + 1))
             }
             Self::Many(batch) => {

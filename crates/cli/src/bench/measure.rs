@@ -9,13 +9,12 @@ use kernels::graph::operation::Work;
 use kernels::native::measure::{self, Measured as Roof};
 use kernels::{Executor, Profile};
 use model::{Applied, Checked, Error, Model, SessionOptions};
-use std::sync::Arc;
 use std::time::Instant;
 
 /// The loaded model and the options of the tests.
 pub struct Bench<'a> {
     pub args: &'a Args,
-    pub model: Arc<Model>,
+    pub model: Model,
     pub adapters: Vec<Applied>,
     options: SessionOptions,
     /// The number of sequences of the last test, and its engine.

@@ -15,7 +15,7 @@ const MODEL: &[u8] = include_bytes!("../../../../tests/goldens/qwen3yarn/qwen3ya
 thread_local! {
     static SESSION: RefCell<Session> = {
         let file = ModelFile::new(Gguf::from_bytes(MODEL.to_vec()).expect("a good file")).expect("a model");
-        let model = Arc::new(file.on(Executor::Cpu).expect("loads"));
+        let model = file.on(Executor::Cpu).expect("loads");
         RefCell::new(model.session(SessionOptions::default().kv(KvType::F32).context(32)).expect("room"))
     };
 }

@@ -7,7 +7,7 @@ use gguf::{GgmlType, Gguf, GgufBuilder};
 use kernels::kernel::random::Gen;
 use kernels::{Device, Executor, Limits, Select};
 use model::{Error, GenerateOptions, Generated, KvType, Model, ModelFile, Sampling, Session, SessionOptions, Tapped};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// Rows of the embedding: the 256 bytes, 40 merges, 4 control tokens.
 pub const VOCABULARY: u32 = 300;
@@ -219,8 +219,8 @@ impl Tiny {
     }
 
     /// The model, loaded.
-    pub fn on(&self, executor: &Executor) -> Arc<Model> {
-        Arc::new(open(&self.file()).expect("a good file").on(executor.clone()).expect("loads"))
+    pub fn on(&self, executor: &Executor) -> Model {
+        open(&self.file()).expect("a good file").on(executor.clone()).expect("loads")
     }
 }
 
@@ -328,7 +328,7 @@ pub fn worst(reference: &[f32], got: &[f32]) -> f32 {
 
 /// Greedy, a number of tokens, whatever they are.
 pub fn greedy(tokens: usize) -> GenerateOptions {
-    GenerateOptions { sampling: Sampling::greedy(), max_tokens: Some(tokens), ignore_end: true, ..GenerateOptions::default() }
+    GenerateOptions::default().sampling(Sampling::greedy()).max_tokens(Some(tokens)).ignore_end(true)
 }
 
 /// All tokens of a generation.

@@ -15,7 +15,7 @@ fn applied(adapter: &Arc<Adapter>, scale: f32) -> Applied {
 }
 
 /// The logits of a prompt with these adapters.
-fn with(model: &Arc<Model>, adapters: &[Applied], chunk: u32) -> Vec<f32> {
+fn with(model: &Model, adapters: &[Applied], chunk: u32) -> Vec<f32> {
     let mut session = model.session(exact(chunk)).unwrap();
     session.set_adapters(adapters.to_vec()).unwrap();
     session.feed(&ids(17, 3)).unwrap();
@@ -26,12 +26,12 @@ fn with(model: &Arc<Model>, adapters: &[Applied], chunk: u32) -> Vec<f32> {
 type Scale<'a> = &'a dyn Fn(&Over) -> f32;
 
 /// The model with these adapters merged: each with what multiplies the product of its factors.
-fn merged(tiny: &Tiny, executor: &Executor, adapters: &[(&Lora, Scale<'_>)]) -> Arc<Model> {
+fn merged(tiny: &Tiny, executor: &Executor, adapters: &[(&Lora, Scale<'_>)]) -> Model {
     let file = tiny.edited(tiny.metadata(), |name, spec| {
         adapters.iter().for_each(|(lora, scale)| lora.merge(name, spec, scale));
         true
     });
-    Arc::new(open(&file).unwrap().on(executor.clone()).unwrap())
+    open(&file).unwrap().on(executor.clone()).unwrap()
 }
 
 #[test]

@@ -2,15 +2,14 @@
 
 use crate::common::{Tiny, both, drawn, exact, greedy, ids, run};
 use kernels::Executor;
-use model::{Batch, Error, GenerateOptions, Model, Sampling};
-use std::sync::Arc;
+use model::{Batch, Error, Model, Sampling};
 use std::sync::atomic::Ordering;
 
-fn batch(model: &Arc<Model>, sequences: u32, chunk: u32) -> Batch {
+fn batch(model: &Model, sequences: u32, chunk: u32) -> Batch {
     model.batch(exact(chunk).sequences(sequences)).unwrap()
 }
 
-fn alone(model: &Arc<Model>, prompt: &[u32], tokens: usize) -> Vec<u32> {
+fn alone(model: &Model, prompt: &[u32], tokens: usize) -> Vec<u32> {
     let mut session = model.session(exact(16)).unwrap();
     session.feed(prompt).unwrap();
     drawn(&run(&mut session, greedy(tokens)))
@@ -91,7 +90,7 @@ fn every_sequence_draws_by_its_own_parameters() {
         }
         let mut session = model.session(exact(16)).unwrap();
         session.feed(&ids(12, 1)).unwrap();
-        let options = GenerateOptions { sampling: hot.clone(), ..greedy(8) };
+        let options = greedy(8).sampling(hot.clone());
         assert_eq!(batch.tokens(0)[12..], drawn(&run(&mut session, options)), "the first draws as a session does");
         assert_eq!(batch.tokens(1)[12..], alone(&model, &ids(12, 1), 8), "penalties are another's");
         assert_eq!(batch.tokens(1), batch.tokens(2), "the last parameters serve the rest");

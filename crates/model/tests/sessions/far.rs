@@ -5,7 +5,6 @@ use kernels::Executor;
 use kernels::kernel::random::Gen;
 use model::{Error, Model, Session};
 use sha2::{Digest, Sha256};
-use std::sync::Arc;
 
 const CONTEXT: u32 = 131_072;
 /// Positions whose keys and values come from the snapshot.
@@ -23,7 +22,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 }
 
 /// A snapshot of the model with `FILLED` positions of keys and values that look random.
-fn filled(model: &Arc<Model>) -> Vec<u8> {
+fn filled(model: &Model) -> Vec<u8> {
     let mut short = vec![];
     model.session(exact(16).context(CONTEXT)).unwrap().save(&mut short).unwrap();
     let (header, caches) = (&short[16..16 + word(&short, 12) as usize], &model.summary().caches);

@@ -4,13 +4,12 @@ use crate::common::{Tiny, exact, ids, logits, open};
 use gguf::GgufBuilder;
 use kernels::Executor;
 use model::arch::Cache;
-use std::sync::Arc;
 
 /// Metadata of a tiny model in another form.
 type Form = fn(&Tiny, GgufBuilder<'static>) -> GgufBuilder<'static>;
 
 fn logits_of(file: &GgufBuilder) -> Vec<f32> {
-    let model = Arc::new(open(file).unwrap().on(Executor::Cpu).unwrap());
+    let model = open(file).unwrap().on(Executor::Cpu).unwrap();
     let mut session = model.session(exact(16)).unwrap();
     session.feed(&ids(20, 2)).unwrap();
     logits(&mut session).0

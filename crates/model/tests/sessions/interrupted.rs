@@ -3,11 +3,10 @@
 use crate::common::{Tiny, both, drawn, exact, greedy, ids, run};
 use kernels::Executor;
 use model::{Error, Finish, Model, Session};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 
-fn session(model: &Arc<Model>, prompt: &[u32]) -> Session {
+fn session(model: &Model, prompt: &[u32]) -> Session {
     let mut session = model.session(exact(16)).unwrap();
     session.feed(prompt).unwrap();
     session

@@ -4,7 +4,6 @@
 use crate::common::{self, Tiny, drawn, exact, gpu, ids, logits, run, text, worst};
 use kernels::Executor;
 use model::{Drawn, Finish, GenerateOptions, Generated, Model, Sampling, Session};
-use std::sync::Arc;
 
 const LONG: usize = 8150;
 /// Between sums in f32 and in f64.
@@ -22,10 +21,10 @@ struct Transcript {
 /// Varied text, so that a stop string comes late.
 fn speaking(tokens: usize) -> GenerateOptions {
     let sampling = Sampling { temperature: 1.0, top_k: 30, top_p: 1.0, seed: 11, ..Sampling::default() };
-    GenerateOptions { sampling, ..common::greedy(tokens) }
+    common::greedy(tokens).sampling(sampling)
 }
 
-fn talk(model: &Arc<Model>) -> Transcript {
+fn talk(model: &Model) -> Transcript {
     let options = || exact(512).context(Some(8300));
     let mut session: Session = model.session(options()).unwrap();
     session.feed(&ids(LONG, 1)).unwrap();
@@ -35,7 +34,7 @@ fn talk(model: &Arc<Model>) -> Transcript {
     session.rollback(LONG);
     let stop = &whole[whole.len() - 6..];
     assert_eq!(whole.find(stop), Some(whole.len() - 6), "{whole:?}");
-    let mut tokens = session.generate_with(GenerateOptions { stops: vec![stop.to_string()], ..speaking(60) }).unwrap();
+    let mut tokens = session.generate_with(speaking(60).stops(vec![stop.to_string()])).unwrap();
     let stopped: Vec<Generated> = tokens.by_ref().map(Result::unwrap).collect();
     assert_eq!(tokens.finish(), Some(&Finish::Stop(stop.to_string())));
     drop(tokens);

@@ -3,10 +3,9 @@
 use crate::common::{self, Tiny, VOCABULARY, both, drawn, exact, greedy, ids, run};
 use kernels::{Executor, PlanOptions};
 use model::{Error, Model, Sampling};
-use std::sync::Arc;
 
 /// A model with one element of one tensor replaced.
-fn damaged(executor: &Executor, tensor: &str, at: usize, value: f32) -> Arc<Model> {
+fn damaged(executor: &Executor, tensor: &str, at: usize, value: f32) -> Model {
     let tiny = Tiny::qwen3();
     let file = tiny.edited(tiny.metadata(), |name, spec| {
         if name == tensor {
@@ -14,7 +13,7 @@ fn damaged(executor: &Executor, tensor: &str, at: usize, value: f32) -> Arc<Mode
         }
         true
     });
-    Arc::new(common::open(&file).unwrap().on(executor.clone()).unwrap())
+    common::open(&file).unwrap().on(executor.clone()).unwrap()
 }
 
 #[test]

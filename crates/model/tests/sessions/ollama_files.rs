@@ -5,12 +5,11 @@ use gguf::{Array, GgmlType, Gguf, GgufBuilder};
 use kernels::Executor;
 use model::ModelFile;
 use std::path::Path;
-use std::sync::Arc;
 
 /// The logits of a few tokens, and the number of tokens that the vocabulary has.
 fn logits_on(file: &GgufBuilder, executor: &Executor) -> (Vec<f32>, usize) {
     let file = ModelFile::new(Gguf::from_bytes(file.to_bytes().unwrap()).unwrap()).unwrap();
-    let model = Arc::new(file.on(executor.clone()).unwrap());
+    let model = file.on(executor.clone()).unwrap();
     let mut session = model.session(exact(16)).unwrap();
     session.feed(&ids(20, 2)).unwrap();
     let mut all = vec![];

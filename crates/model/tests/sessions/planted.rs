@@ -2,7 +2,6 @@
 
 use crate::common::{Tiny, both, exact, ids, logits, open};
 use kernels::PlanOptions;
-use std::sync::Arc;
 
 /// Changes the values of a tensor.
 type Plant = fn(&mut Vec<f32>);
@@ -29,7 +28,7 @@ fn the_first_tap_that_differs_tells_where_a_wrong_weight_is() {
                 }
                 true
             });
-            let mut session = Arc::new(open(&file).unwrap().on(executor.clone()).unwrap()).session(options.clone()).unwrap();
+            let mut session = open(&file).unwrap().on(executor.clone()).unwrap().session(options.clone()).unwrap();
             session.feed(&ids(20, 8)).unwrap();
             logits(&mut session).1
         };

@@ -2,7 +2,7 @@
 
 use crate::common::{Tiny, greedy, ids, open, run};
 use kernels::{Device, Executor, PlanOptions, Precision};
-use model::{GenerateOptions, Sampling, SessionOptions};
+use model::{Sampling, SessionOptions};
 
 #[test]
 fn a_session_that_generates_builds_nothing_that_was_not_prepared() {
@@ -19,7 +19,7 @@ fn a_session_that_generates_builds_nothing_that_was_not_prepared() {
         let mut session = tiny.on(&executor).session(options).unwrap();
         session.feed(&ids(20, 1)).unwrap();
         let sampling = Sampling { repetition_penalty: 1.1, ..Sampling::default() };
-        run(&mut session, GenerateOptions { sampling, ..greedy(3) });
+        run(&mut session, greedy(3).sampling(sampling));
         assert_eq!(device.spent().pipelines, prepared);
     }
 }

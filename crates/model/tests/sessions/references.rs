@@ -5,7 +5,6 @@ use crate::common::{exact, gpu, worst};
 use kernels::Executor;
 use model::Model;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Rows compared: more than the windows of the files that have some.
 const FED_ROWS: usize = 20;
@@ -42,7 +41,7 @@ fn the_first_rows_are_those_of_transformers() {
         for (executor, bound) in [Executor::Cpu, gpu()].into_iter().zip(BOUNDS) {
             let kind = executor.kind();
             let file = Model::open(folder.join(format!("{name}-F16.gguf"))).unwrap_or_else(|e| panic!("{name}: {e}"));
-            let model = Arc::new(file.on(executor).unwrap_or_else(|e| panic!("{name} on {kind}: {e}")));
+            let model = file.on(executor).unwrap_or_else(|e| panic!("{name} on {kind}: {e}"));
             let mut session = model.session(exact(7)).expect("room");
             session.feed(&ids[..FED_ROWS]).expect("room");
             let mut got = vec![];

@@ -3,20 +3,19 @@
 use crate::common::{self, Tiny, VOCABULARY, both, drawn, exact, gpu, greedy, ids, logits, run, webgpu, worst};
 use kernels::Executor;
 use model::{KvType, Model, Sampling, Session, SessionOptions};
-use std::sync::Arc;
 
 /// Sessions of these models have rings of 128 positions in small chunks.
 fn windowed() -> [Tiny; 2] {
     [Tiny { context: 2048, ..Tiny::gemma3() }, Tiny { context: 2048, ..Tiny::gemma4() }]
 }
 
-fn fed(model: &Arc<Model>, options: SessionOptions, tokens: &[u32]) -> Session {
+fn fed(model: &Model, options: SessionOptions, tokens: &[u32]) -> Session {
     let mut session = model.session(options).unwrap();
     session.feed(tokens).unwrap();
     session
 }
 
-fn logits_of(model: &Arc<Model>, options: SessionOptions, tokens: &[u32]) -> Vec<f32> {
+fn logits_of(model: &Model, options: SessionOptions, tokens: &[u32]) -> Vec<f32> {
     logits(&mut fed(model, options, tokens)).0
 }
 
@@ -38,7 +37,7 @@ fn same_in_chunks(tiny: &Tiny) {
     // One key too few is another matter.
     let key = format!("{}.attention.sliding_window", tiny.architecture);
     let narrower = common::open(&tiny.edited(tiny.metadata().set(key, 7_u32), |_, _| true)).unwrap();
-    let apart = worst(&whole, &logits_of(&Arc::new(narrower.on(gpu()).unwrap()), exact(512), &tokens));
+    let apart = worst(&whole, &logits_of(&narrower.on(gpu()).unwrap(), exact(512), &tokens));
     assert!(apart > 100.0 * bound, "{}: a key moves logits by {apart:e}", tiny.architecture);
 }
 

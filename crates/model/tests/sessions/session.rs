@@ -4,9 +4,8 @@ use crate::common::{self, Tiny, both, drawn, exact, gpu, greedy, ids, run, text}
 use kernels::Executor;
 use model::chat::{Message, RenderOptions};
 use model::{Error, Finish, GenerateOptions, Model, Sampling, Session};
-use std::sync::Arc;
 
-fn session(model: &Arc<Model>, prompt: &[u32]) -> Session {
+fn session(model: &Model, prompt: &[u32]) -> Session {
     let mut session = model.session(exact(16)).unwrap();
     session.feed(prompt).unwrap();
     session
@@ -84,7 +83,7 @@ fn a_stop_string_across_tokens_ends_the_text_before_it() {
         let stop = whole[17..23].to_string();
         let at = whole.find(&stop).unwrap();
         let mut stopped = session(&model, &ids(20, 9));
-        let options = GenerateOptions { stops: vec!["never said".into(), stop.clone(), String::new()], ..greedy(40) };
+        let options = greedy(40).stops(vec!["never said".into(), stop.clone(), String::new()]);
         let (_, shown, ended) = finish(&mut stopped, options);
         assert_eq!((shown.as_str(), ended), (&whole[..at], Finish::Stop(stop)));
         // What ran ahead of the stop is forgotten: going on gives what would have come.
@@ -102,9 +101,9 @@ fn an_end_token_ends_the_answer_unless_it_is_ignored() {
         // The same weights in a file that calls the tenth token the end of a text.
         let at = free.iter().position(|id| id == &free[9]).unwrap();
         let file = tiny.edited(tiny.metadata().set("tokenizer.ggml.eos_token_id", free[9]), |_, _| true);
-        let model = Arc::new(common::open(&file).unwrap().on(executor.clone()).unwrap());
+        let model = common::open(&file).unwrap().on(executor.clone()).unwrap();
         let mut ended = session(&model, &ids(20, 9));
-        let (got, _, finish) = finish(&mut ended, GenerateOptions { ignore_end: false, ..greedy(30) });
+        let (got, _, finish) = finish(&mut ended, greedy(30).ignore_end(false));
         assert_eq!((&got[..], finish), (&free[..=at], Finish::End));
         assert_eq!(ended.tokens().len(), 20 + at + 1);
         assert_eq!(drawn(&run(&mut session(&model, &ids(20, 9)), greedy(30))), free);
@@ -144,7 +143,7 @@ fn one_seed_gives_one_text_on_both_executors() {
     };
     for tiny in [Tiny::qwen3(), Tiny::qwen2()] {
         let of = |executor: &Executor, seed| {
-            let options = GenerateOptions { sampling: sampling(seed), ..greedy(40) };
+            let options = greedy(40).sampling(sampling(seed));
             run(&mut session(&tiny.on(executor), &ids(20, 7)), options)
         };
         let (cpu, gpu) = (of(&Executor::Cpu, 3), of(&gpu(), 3));
@@ -163,7 +162,7 @@ fn log_probabilities_are_those_of_the_logits() {
         let model = Tiny::qwen3().on(&executor);
         let sampling = Sampling { temperature: 1.5, repetition_penalty: 1.3, seed: 8, ..Sampling::default() };
         let mut spoken = session(&model, &ids(10, 8));
-        let tokens = run(&mut spoken, GenerateOptions { sampling, ..greedy(20) });
+        let tokens = run(&mut spoken, greedy(20).sampling(sampling));
         let mut again = session(&model, spoken.tokens());
         let logits = common::logits(&mut again).0;
         for (n, token) in tokens.iter().enumerate() {
@@ -183,5 +182,11 @@ fn a_chat_is_read_from_the_files_template() {
     chat.set_prompt(&prompt).unwrap();
     let answer = text(&run(&mut chat, greedy(10)));
     assert!(answer.len() >= 10 && answer.is_ascii(), "{answer:?}");
-    assert!(chat.generate("badebadi", Sampling::greedy()).unwrap().next().unwrap().is_ok());
+    assert!(
+        chat.generate_raw("badebadi", model::tokenizer::Special::Text, GenerateOptions::default().sampling(Sampling::greedy()))
+            .unwrap()
+            .next()
+            .unwrap()
+            .is_ok()
+    );
 }

@@ -1,15 +1,14 @@
 //! Full contexts that shift: what remains is what a new session would have been given.
 
 use crate::common::{self, Tiny, both, drawn, exact, greedy, ids, run};
-use model::{Error, Finish, GenerateOptions, Model, Sampling, Session};
-use std::sync::Arc;
+use model::{Error, Finish, Model, Sampling, Session};
 
 /// Twenty positions, of which four are kept: halves of eight.
-fn shifting(model: &Arc<Model>) -> Session {
+fn shifting(model: &Model) -> Session {
     model.session(exact(16).context(20).shift(Some(4))).unwrap()
 }
 
-fn alone(model: &Arc<Model>, tokens: &[u32], n: usize) -> Vec<u32> {
+fn alone(model: &Model, tokens: &[u32], n: usize) -> Vec<u32> {
     let mut session = model.session(exact(16)).unwrap();
     session.feed(tokens).unwrap();
     drawn(&run(&mut session, greedy(n)))
@@ -69,11 +68,11 @@ fn a_position_that_comes_again_draws_by_other_numbers() {
         }
         true
     });
-    let model = Arc::new(common::open(&file).unwrap().on(kernels::Executor::Cpu).unwrap());
+    let model = common::open(&file).unwrap().on(kernels::Executor::Cpu).unwrap();
     let mut session = shifting(&model);
     session.feed(&ids(12, 1)).unwrap();
     let sampling = Sampling { temperature: 1.0, top_k: 0, top_p: 1.0, seed: 3, ..Sampling::default() };
-    let got = drawn(&run(&mut session, GenerateOptions { sampling, ..greedy(24) }));
+    let got = drawn(&run(&mut session, greedy(24).sampling(sampling)));
     assert_ne!(got[..8], got[8..16], "positions 12 to 19, twice");
     assert_ne!(got[8..16], got[16..]);
 }

@@ -7,11 +7,10 @@ use kernels::Executor;
 use kernels::kernel::random::Gen;
 use model::{Applied, Error, GenerateOptions, KvType, Model, Sampling, Session, SessionOptions, SnapshotError};
 use sha2::{Digest, Sha256};
-use std::sync::Arc;
 
 fn varied(tokens: usize) -> GenerateOptions {
     let sampling = Sampling { temperature: 1.0, repetition_penalty: 1.2, seed: 9, ..Sampling::default() };
-    GenerateOptions { sampling, ..greedy(tokens) }
+    greedy(tokens).sampling(sampling)
 }
 
 fn saved(session: &Session) -> Vec<u8> {
@@ -21,7 +20,7 @@ fn saved(session: &Session) -> Vec<u8> {
 }
 
 /// A session that was fed, has answered, and has something fed that it did not evaluate.
-fn talked(model: &Arc<Model>, options: SessionOptions) -> Session {
+fn talked(model: &Model, options: SessionOptions) -> Session {
     let mut session = model.session(options).unwrap();
     session.feed(&ids(30, 1)).unwrap();
     run(&mut session, varied(10));

@@ -1,0 +1,102 @@
+//! What a plan is asked for.
+
+/// How activations are kept on the way through a model on a GPU.
+///
+/// The CPU executor computes in f32 (with f64 sums) whatever is asked.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Precision {
+    /// Rounded where that is faster. Products of a few rows with quantized weights read activations of
+    /// 8 bits. Products of many rows read f16 with a scale for each row, where the device has
+    /// cooperative matrices.
+    #[default]
+    Fast,
+    /// Never rounded: the numbers that other implementations give.
+    F32,
+}
+
+/// What a plan is asked for: by default the fastest plan for a model.
+///
+/// ```
+/// use kernels::{PlanOptions, Precision};
+/// let options = PlanOptions::default().precision(Precision::F32).taps(vec!["layer_out".into()]);
+/// assert_eq!(options.precision, Precision::F32);
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PlanOptions {
+    /// Names of taps to read back. A tap that is asked for ends a fusion there.
+    pub taps: Vec<String>,
+    /// Whether activations are rounded.
+    pub precision: Precision,
+    /// Sequences that the states hold; 0 where the plan is for any number.
+    pub sequences: u32,
+    /// Compile the kernels of a plan of few rows for their params and, where the states hold one
+    /// sequence, for one sequence. Such a plan has more pipelines with less code in each.
+    pub(crate) specialize: bool,
+    /// Run every operation as it was recorded.
+    pub(crate) unfused: bool,
+    /// Use portable shaders only, whatever the device can do.
+    pub(crate) portable: bool,
+    /// Leave room behind every intermediate, so that [`crate::Plan::overrun`] shows writes past its end.
+    pub(crate) guarded: bool,
+}
+
+impl Default for PlanOptions {
+    fn default() -> Self {
+        Self { taps: vec![], precision: Precision::Fast, sequences: 0, specialize: true, unfused: false, portable: false, guarded: false }
+    }
+}
+
+impl PlanOptions {
+    /// Names of taps to read back.
+    #[must_use]
+    pub fn taps(self, taps: Vec<String>) -> Self {
+        Self { taps, ..self }
+    }
+
+    /// Whether activations are rounded.
+    #[must_use]
+    pub fn precision(self, precision: Precision) -> Self {
+        Self { precision, ..self }
+    }
+
+    /// Sequences that the states hold; 0 where the plan is for any number.
+    #[must_use]
+    pub fn sequences(self, sequences: u32) -> Self {
+        Self { sequences, ..self }
+    }
+
+    pub(crate) fn fast(&self) -> bool {
+        self.precision == Precision::Fast
+    }
+}
+
+/// Switches of tests and of the project's own tools.
+#[doc(hidden)]
+impl PlanOptions {
+    /// F32 activations, and no kernel compiled for its params.
+    #[must_use]
+    pub fn plain() -> Self {
+        Self { precision: Precision::F32, specialize: false, ..Self::default() }
+    }
+
+    #[must_use]
+    pub fn specialize(self, specialize: bool) -> Self {
+        Self { specialize, ..self }
+    }
+
+    #[must_use]
+    pub fn unfused(self, unfused: bool) -> Self {
+        Self { unfused, ..self }
+    }
+
+    #[must_use]
+    pub fn portable(self, portable: bool) -> Self {
+        Self { portable, ..self }
+    }
+
+    #[must_use]
+    pub fn guarded(self, guarded: bool) -> Self {
+        Self { guarded, ..self }
+    }
+}
