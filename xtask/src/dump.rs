@@ -1,4 +1,5 @@
-//! `shaders --dump`: every composed kernel and every plan as files, so that two commits can be compared.
+//! `shaders --dump`: writes every composed kernel and every plan to files, so that two commits can
+//! be compared.
 
 use crate::{lanes, shaders};
 use anyhow::Context as _;
@@ -17,10 +18,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// What to write.
+/// Arguments of `shaders`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Write every composed kernel (.wgsl, .spv), the hashes of their SPIR-V (shaders.txt) and plans (plans.txt) to this folder
+    /// Folder for every composed kernel (.wgsl, .spv), the hashes of their SPIR-V (shaders.txt) and
+    /// the plans (plans.txt)
     #[arg(long, value_name = "DIR")]
     dump: PathBuf,
     /// GGUF files whose plans are written too; only their headers are read
@@ -29,10 +31,10 @@ pub struct Args {
 
 /// Seeds of each operation's parity cases.
 const SEEDS: u64 = 48;
-/// Rows of the steps that models are planned for.
+/// Numbers of rows of the steps for which models are planned.
 const ROW_COUNTS: [u32; 11] = [1, 2, 4, 8, 9, 17, 33, 64, 65, 200, 512];
 
-/// Devices of every kind, whether this machine has them or not.
+/// Devices of every kind. Plans need no real device.
 fn kinds() -> [(&'static str, Caps); 5] {
     let of = |class, threads, cooperative| Caps {
         subgroups: threads > 0,
@@ -76,7 +78,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
                 let case = make(&mut Gen::new(seed));
                 let compiled = seed % 4 == 3;
                 let case = if compiled { case.compiled() } else { case };
-                // Limits of the smallest bindings may refuse a case.
+                // A device with small bindings may refuse a case.
                 if let Ok(planned) = case.planned(&caps, false) {
                     note(&format!("{stem} {seed} {kind}"), planned);
                 }

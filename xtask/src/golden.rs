@@ -1,4 +1,5 @@
-//! Goldens: small models against the logits, hidden states and tokens that other implementations gave.
+//! Goldens: compares small models with the logits, hidden states and tokens of other
+//! implementations.
 
 mod adapters;
 mod check;
@@ -13,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Compares models with the references beside them.
+/// Arguments of `golden`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The folder of fixtures; those of this repository, tests/goldens, are run too.
+    /// The folder of fixtures. The fixtures of this repository, tests/goldens, also run.
     #[arg(long)]
     fixtures: PathBuf,
     /// Only folders and files whose path contains this.
@@ -30,7 +31,7 @@ pub struct Args {
 /// The folders of the fixtures that this version runs.
 const FOLDERS: [&str; 7] = ["qwen2", "qwen3", "gemma2", "gemma3", "gemma4e", "gemma4d", "gemma4moe"];
 
-/// What may differ from the references.
+/// The largest allowed differences from the references.
 #[derive(Copy, Clone)]
 struct Bounds {
     /// A logit, with f32 activations and KV: on the CPU, on a GPU.
@@ -44,10 +45,11 @@ struct Bounds {
 
 const BOUNDS: Bounds = Bounds { cpu_logits: 1e-4, gpu_logits: 5e-4, f16_kv_logits: 3e-2, hidden: 5e-5 };
 
-/// The bounds of the models whose float32 and float64 results are further apart than those of the rest, by the start of the name.
+/// Wider bounds, by prefix of the model's name, for models whose float32 and float64 results differ
+/// more.
 const WIDER: [(&str, Bounds); 1] = [("gemma4", Bounds { cpu_logits: 5e-4, gpu_logits: 2e-3, f16_kv_logits: 1e-1, hidden: 2e-4 })];
 
-/// The folders of fixtures that are asked for, then those of this repository.
+/// The folders of the requested fixtures, then the folders of this repository.
 fn folders(fixtures: &Path) -> Result<Vec<PathBuf>> {
     let mut all: Vec<PathBuf> = FOLDERS.iter().map(|name| fixtures.join(name)).collect();
     let own = crate::root().join("tests/goldens");
@@ -61,14 +63,15 @@ fn folders(fixtures: &Path) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// What one thread compares at a time.
+/// One unit of work of a thread.
 enum Job {
-    /// A model of `train` under its adapter.
+    /// A model of `train` with its adapter.
     Adapter(String),
     File(Golden),
 }
 
-/// The executors that are asked for, with a device of their own: a software driver runs what one device is given on one thread.
+/// The requested executors. Each thread opens its own device, because a software driver runs one
+/// device on one thread.
 fn executors(args: &Args) -> Result<Vec<Executor>> {
     let mut executors = vec![];
     if args.executor.as_deref() != Some("gpu") {
@@ -111,7 +114,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// How many comparisons there were, and how many failed.
+/// The number of comparisons, and of failed comparisons.
 #[derive(Default)]
 struct Tally {
     rows: usize,
@@ -126,7 +129,7 @@ impl Tally {
     }
 }
 
-/// The files that are asked for, with what is known of them.
+/// The requested files, with their references.
 fn goldens(args: &Args) -> Result<Vec<Golden>> {
     let mut all = vec![];
     for dir in folders(&args.fixtures)? {
@@ -161,7 +164,8 @@ struct Golden {
     name: String,
     reference: npy::Array,
     bounds: Bounds,
-    /// Whether the weights are those of the checkpoint, whose hidden states and continuation are stored.
+    /// True if the weights are the checkpoint's weights. The hidden states and the continuation are
+    /// stored for these only.
     original: bool,
 }
 
@@ -183,7 +187,9 @@ impl Golden {
         let plan = PlanOptions::default;
         let base = |chunk: u32, plan: PlanOptions| SessionOptions { chunk, kv: KvType::F32, plan, ..SessionOptions::default() };
         let taps = PlanOptions { taps: vec!["embed".into(), "layer_out".into(), "output_norm".into()], ..plan() };
-        // A tile of products has 64 rows however few are asked for; where chunks end has nothing to do with how weights are stored.
+        // Short chunks are slow, because a matrix product computes tiles of 64 rows. Chunks of 7
+        // are tested only with the original weights: the ends of chunks are independent of the
+        // storage of weights.
         let chunk = if self.original { 7 } else { 29 };
         let mut checks = vec![
             self.logits(&model, "one prefill", base(512, plan()), exact)?,
@@ -194,7 +200,8 @@ impl Golden {
         if matches!(executor, Executor::Gpu(_)) {
             checks.push(self.logits(&model, "unfused", base(64, PlanOptions { unfused: true, ..plan() }), exact)?);
         }
-        // All kernels are portable under WEFT_LIMITS=webgpu, which is where they are compared.
+        // Under WEFT_LIMITS=webgpu all kernels are the portable ones; their unfused forms are
+        // compared here.
         if matches!(executor, Executor::Gpu(device) if !device.caps().subgroups) && self.original {
             checks.push(self.logits(&model, "unfused, by token", base(1, PlanOptions { unfused: true, ..plan() }), exact)?);
         }
@@ -222,7 +229,8 @@ impl Golden {
         Ok(Check { mode: mode.to_string(), worst, bound, agrees, seconds: start.elapsed().as_secs_f64() })
     }
 
-    /// Entry 0 is the embedding, entry i the output of layer i - 1, the last entry what follows the final norm.
+    /// Entry 0 is the embedding, entry i the output of layer i - 1, and the last entry the output
+    /// of the final norm.
     fn hidden(&self, model: &Arc<Model>, options: SessionOptions) -> Result<Check> {
         let start = Instant::now();
         let reference = npy::read_f32(&self.dir.join("hf_hidden_f32.npy"))?;

@@ -1,4 +1,4 @@
-//! NumPy's array files, as far as goldens need them: little-endian f32 in C order.
+//! Reads NumPy array files of little-endian f32 in C order.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::path::Path;
