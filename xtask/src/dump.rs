@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// Arguments of `shaders`.
+/// Write every composed kernel with its SPIR-V, and plans of models, to compare two commits
 #[derive(clap::Args)]
 pub struct Args {
     /// Folder for every composed kernel (.wgsl, .spv), the hashes of their SPIR-V (shaders.txt) and
@@ -130,7 +130,7 @@ fn shaders(kernels: &[Shader], folder: &Path) -> anyhow::Result<()> {
         let name = format!("{}-{}", label.replace(['/', ' '], "_"), &hex(&Sha256::digest(source.as_bytes()))[..12]);
         std::fs::write(folder.join(format!("{name}.wgsl")), source)?;
         std::fs::write(folder.join(format!("{name}.spv")), bytes)?;
-        hashes.lock().map_err(|_| anyhow::anyhow!("a thread gave up"))?.insert(format!("{label}{given}"), hash);
+        hashes.lock().map_err(|_| anyhow::anyhow!("another thread failed"))?.insert(format!("{label}{given}"), hash);
         Ok(())
     };
     lanes::each(lanes::cores(), kernels, || Ok(()), work)?;
@@ -145,7 +145,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A kernel's SPIR-V without names, and without what its entry point does not use.
+/// A kernel's SPIR-V without names, and without the declarations that its entry point does not use.
 fn spirv(source: &str, kernel: &Shader) -> Result<Vec<u32>, String> {
     let (mut module, _) = shaders::validate(source, kernel)?;
     naga::compact::compact(&mut module, naga::compact::KeepUnused::No);

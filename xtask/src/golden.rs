@@ -14,16 +14,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Arguments of `golden`.
+/// Compare the results of small models with the results of other implementations
 #[derive(clap::Args)]
 pub struct Args {
-    /// The folder of fixtures. The fixtures of this repository, tests/goldens, also run.
+    /// The folder of fixtures; the fixtures of this repository, tests/goldens, also run
     #[arg(long)]
     fixtures: PathBuf,
-    /// Only folders and files whose path contains this.
+    /// Only folders and files whose path contains this
     #[arg(long, default_value = "")]
     only: String,
-    /// Only this executor: cpu or gpu.
+    /// Only this executor: cpu or gpu
     #[arg(long)]
     executor: Option<String>,
 }
@@ -137,9 +137,9 @@ fn goldens(args: &Args) -> Result<Vec<Golden>> {
         let meta = Arc::new(json(&dir.join("meta.json"))?);
         let bounds = WIDER.iter().find(|(name, _)| folder.starts_with(name)).map_or(BOUNDS, |(_, bounds)| *bounds);
         for entry in meta["files"].as_array().context("meta.json has no files")? {
-            let name = entry["gguf"].as_str().context("a file without a name")?.to_string();
+            let name = entry["gguf"].as_str().context("an entry of meta.json has no gguf name")?.to_string();
             if format!("{folder}/{name}").contains(&args.only) {
-                let reference = npy::read_f32(&dir.join(entry["logits"].as_str().context("a file without logits")?))?;
+                let reference = npy::read_f32(&dir.join(entry["logits"].as_str().context("an entry of meta.json has no logits")?))?;
                 let original = name.ends_with("F16.gguf");
                 all.push(Golden { dir: dir.clone(), meta: Arc::clone(&meta), name, reference, bounds, original });
             }
@@ -220,7 +220,7 @@ impl Golden {
         session.feed(&ids(&self.meta["ids"])?)?;
         let mut got = vec![];
         session.logits(|_, rows, _| got.extend_from_slice(rows))?;
-        ensure!(got.len() == self.reference.values.len(), "{} logits, the reference has {}", got.len(), self.reference.values.len());
+        ensure!(got.len() == self.reference.values.len(), "got {} logits, the reference has {}", got.len(), self.reference.values.len());
         let pairs = got.iter().zip(&self.reference.values);
         let worst = pairs.map(|(a, b)| f64::from((a - b).abs())).fold(0.0, f64::max);
         let vocabulary = self.reference.shape[1];
@@ -252,7 +252,7 @@ impl Golden {
         })?;
         let mut worst = 0.0_f64;
         for (got, expected) in got.iter().zip(reference.values.chunks_exact(rows * width)) {
-            ensure!(got.len() == expected.len(), "a tap of {} values, the reference has {}", got.len(), expected.len());
+            ensure!(got.len() == expected.len(), "a tap has {} values, the reference has {}", got.len(), expected.len());
             worst = worst.max(cpu_ref::nmse(expected, got).sqrt());
         }
         Ok(Check { mode: "hidden states".into(), worst, bound: self.bounds.hidden, agrees: true, seconds: start.elapsed().as_secs_f64() })

@@ -108,7 +108,7 @@ fn head_and_length(path: &str, text: &str, found: &mut Vec<String>) {
         _ => return,
     };
     if !text.starts_with(head) {
-        found.push(format!("{path}: does not open with {head:?}"));
+        found.push(format!("{path}: does not start with {head:?}"));
     }
     // Lines that hold only an excuse are not counted.
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//~")).count();

@@ -5,8 +5,8 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Times `weft bench` of two binaries alternately and compares the medians. Other load on the
-/// machine then affects both binaries.
+/// Time `weft bench` of two binaries alternately and compare the medians. Other load on the machine
+/// then affects both binaries.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   cargo xtask turns /tmp/old/weft /tmp/new/weft -- qwen3-8b.gguf -p 512,2048 -n 128 --device gpu
@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
         near &= apart <= args.within;
     }
     if !near {
-        eprintln!("medians lie more than {}% apart", args.within);
+        eprintln!("medians differ by more than {}%", args.within);
     }
     Ok(near)
 }
@@ -75,7 +75,7 @@ fn bench(binary: &Path, more: &[String]) -> anyhow::Result<Vec<(String, f64)>> {
     let ran =
         Command::new(binary).arg("bench").args(more).arg("--json").output().with_context(|| format!("running {}", binary.display()))?;
     anyhow::ensure!(ran.status.success(), "{} bench: {}", binary.display(), String::from_utf8_lossy(&ran.stderr).trim());
-    let printed: Value = serde_json::from_slice(&ran.stdout).with_context(|| format!("what {} bench --json printed", binary.display()))?;
+    let printed: Value = serde_json::from_slice(&ran.stdout).with_context(|| format!("reading {} bench --json", binary.display()))?;
     let test = |test: &Value| {
         let name = format!("{} {}", test["model"].as_str()?, test["test"].as_str()?);
         Some((name, test["tokens_per_second"].as_f64()?))

@@ -10,7 +10,7 @@ use kernels::{Class, Device, Limits, Select};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Arguments of `verify-shaders`.
+/// Validate every composed shader, then compare each with its oracle on a GPU
 #[derive(clap::Args)]
 pub struct Args {
     /// Only kernels and variants whose name contains this

@@ -23,7 +23,7 @@ impl<'a> Array<'a> {
         self.len
     }
 
-    /// Whether the array has no elements.
+    /// True if the array has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

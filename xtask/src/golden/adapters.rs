@@ -89,8 +89,8 @@ impl Golden<'_> {
     fn plain(&self) -> Result<String> {
         let meta = json(&self.base.join("meta.json"))?;
         let files = meta["files"].as_array().context("meta.json has no files")?;
-        let entry = files.iter().find(|entry| entry["gguf"] == self.file).context("a model without logits")?;
-        Ok(entry["logits"].as_str().context("a file without logits")?.to_string())
+        let entry = files.iter().find(|entry| entry["gguf"] == self.file).context("meta.json has no entry for the model")?;
+        Ok(entry["logits"].as_str().context("an entry of meta.json has no logits")?.to_string())
     }
 
     /// Evaluates the prompt, or the part of it that a change of adapters made stale.
@@ -101,7 +101,7 @@ impl Golden<'_> {
         }
         let mut got = vec![];
         session.logits(|_, rows, _| got.extend_from_slice(rows))?;
-        ensure!(got.len() == reference.values.len(), "{} logits, the reference has {}", got.len(), reference.values.len());
+        ensure!(got.len() == reference.values.len(), "got {} logits, the reference has {}", got.len(), reference.values.len());
         let worst = got.iter().zip(&reference.values).map(|(a, b)| f64::from((a - b).abs())).fold(0.0, f64::max);
         let vocabulary = reference.shape[1];
         let mut rows = got.chunks_exact(vocabulary).zip(reference.values.chunks_exact(vocabulary));

@@ -32,7 +32,7 @@ impl Excuses {
             for part in tags.split(';') {
                 let (tag, kinds) = part.split_once(':').map_or((part, None), |(tag, kinds)| (tag, Some(kinds)));
                 let tag = tag.trim();
-                let reason = reasons::of(tag).with_context(|| format!("{path}:{}: {tag:?} is no tag of reasons.rs", n + 1))?;
+                let reason = reasons::of(tag).with_context(|| format!("{path}:{}: {tag:?} is not a tag of reasons.rs", n + 1))?;
                 let mut add = |kind| found.push(Excuse { line: of, reason, kind, used: false });
                 match kinds {
                     Some(kinds) => kinds.split(',').for_each(|kind| add(Some(kind.trim().to_string()))),
@@ -132,6 +132,6 @@ mod tests {
     #[test]
     fn an_unknown_tag_names_its_file_and_line() {
         let error = Excuses::of("shaders/a.wgsl", "//\nx += 1; //~ perhaps: sign\n").err().unwrap();
-        assert_eq!(error.to_string(), "shaders/a.wgsl:2: \"perhaps\" is no tag of reasons.rs");
+        assert_eq!(error.to_string(), "shaders/a.wgsl:2: \"perhaps\" is not a tag of reasons.rs");
     }
 }

@@ -234,7 +234,7 @@ impl User<'_> {
             if n == self.known.len() {
                 let Some(case) = self.further.next() else { return Ok(false) };
                 let known = (Known::new(case).with_context(|| label.clone())?, n % 2 == 1);
-                anyhow::ensure!(holds(device, &known).with_context(|| label.clone())?, "{label} is red before any fault is planted");
+                anyhow::ensure!(holds(device, &known).with_context(|| label.clone())?, "{label} fails before any fault is planted");
                 self.known.push(known);
             }
             if !holds(faulty, &self.known[n]).with_context(|| label.clone())? {

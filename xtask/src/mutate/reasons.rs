@@ -83,9 +83,9 @@ mod tests {
             tags.extend(Excuses::of(&path, &crate::read(&path).unwrap()).unwrap().tags());
         }
         for (n, reason) in REASONS.iter().enumerate() {
-            assert!(tags.contains(&reason.tag), "no line names {}", reason.tag);
+            assert!(tags.contains(&reason.tag), "no shader line names {}", reason.tag);
             assert!(reason.why.ends_with('.') && !reason.why.contains(". "), "{}", reason.tag);
-            assert!(REASONS[..n].iter().all(|before| before.tag < reason.tag), "{} comes too late or twice", reason.tag);
+            assert!(REASONS[..n].iter().all(|before| before.tag < reason.tag), "{} is out of order or occurs twice", reason.tag);
         }
     }
 }

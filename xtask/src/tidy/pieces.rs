@@ -135,7 +135,7 @@ pub fn pieces(files: &Files, found: &mut Vec<String>) {
         let needs: Vec<_> = needs.iter().map(String::as_str).collect();
         let right = format!("// Needs: {}. Gives: {}.", listed(&needs), listed(&gives));
         if said(text) != right {
-            found.push(format!("{path}: its head does not end in {right:?}"));
+            found.push(format!("{path}: its head does not end with {right:?}"));
         }
     }
     strangers(files, found);
