@@ -1,8 +1,11 @@
-//! The kernels at the shapes of four models, on the best adapter: time, GB/s and GFLOP/s of one operation, and of a layer as it is
-//! planned. A software adapter gets the smallest model only. At the end stands what was not run: kernels that the device lacks, or that other models have.
+//! Times the kernels at the shapes of four models, on the best adapter: time, GB/s and GFLOP/s of
+//! one operation and of a planned layer. A software adapter runs only the smallest model. At the
+//! end the benchmark lists the variants that did not run: the device lacks their features, or only
+//! other models use them.
 //!
-//! Every plan repeats its operation, so that what a submission costs is spread thin. Rates count the bytes an operation must
-//! move and the arithmetic it must do, not what a kernel does.
+//! Every plan repeats its operation, so that the cost of a submission is small per operation. Rates
+//! count the bytes that an operation must move and the arithmetic that it must do, not the actual
+//! work of a kernel.
 
 use cpu_ref::{KvType, Mask};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -31,26 +34,27 @@ mod models;
 
 use models::{MODELS, Model, OTHERS};
 
-/// Benches record packing, too, which only plans have.
+/// A recorder of primitives, because benchmarks also record packing, which only plans contain.
 type Recorder = record::Recorder<Primitive>;
 
-/// Positions of a state.
+/// Number of positions of a state.
 const CONTEXT: u32 = 1024;
 
-/// Rows that some plan ran.
+/// Names of the variants that a plan ran.
 static RUN: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
 
-/// Rows of a chunk of a prompt: where a CPU pretends to be a GPU as few as rows for many need, which begin at nine.
+/// Rows of a chunk of a prompt. A software adapter runs nine, the fewest rows that use the kernels
+/// for many rows.
 fn chunk(device: &Device) -> u32 {
     if device.adapter().class == Class::Software { 9 } else { 128 }
 }
 
-/// Sequences of batches, likewise.
+/// Numbers of sequences of the batches. A software adapter runs only one of them.
 fn batches(device: &Device) -> &'static [u32] {
     if device.adapter().class == Class::Software { &[8] } else { &[2, 4, 8, 16, 32, 64] }
 }
 
-/// One operation to be timed: what it reads, and a plan of `repeats` of it.
+/// One operation to time: its inputs, and a plan that repeats it.
 struct Bench {
     name: String,
     g: Gen,
@@ -62,7 +66,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// An operation on `rows` rows that end at the last position but one, over these states.
+    /// An operation on `rows` rows that end at the second to last position, with these states.
     fn new(device: &Device, name: &str, rows: u32, kinds: &[StateKind]) -> Self {
         let executor = Executor::Gpu(device.clone());
         let input = StepInput {
@@ -103,7 +107,7 @@ impl Bench {
         self.timed(c, repeats, &PlanOptions::plain());
     }
 
-    /// Times what is recorded, `repeats` of something.
+    /// Times the recorded plan, which holds `repeats` copies of the operation.
     fn timed(self, c: &mut Criterion, repeats: u32, options: &PlanOptions) {
         let sequences = self.input.sequences.iter().max().map_or(1, |last| last + 1);
         let mut states = States::new(&self.executor, &self.kinds, sequences, CONTEXT).expect("room for the states");
@@ -113,7 +117,7 @@ impl Bench {
         RUN.lock().expect("no panic").extend(steps.iter().map(|step| step.shader.variant.name));
         let all = steps.into_iter().map(|step| work(step, &states, &self.input)).fold(Work::default(), Work::plus);
         let one = all.divided(u64::from(repeats));
-        // Drivers compile late: the first run pays for it.
+        // Drivers compile at the first run, so one run comes before the timing.
         once(&mut plan, &mut states, &self.input, 1);
         let (mut spent, mut runs) = (Duration::ZERO, 0);
         let mut group = c.benchmark_group("kernels");
@@ -163,12 +167,12 @@ fn products(c: &mut Criterion, device: &Device, m: &Model) {
     }
 }
 
-/// Experts, those that each row gets, and the width of one.
+/// Number of experts, number of experts per row, and width of one expert.
 const EXPERTS: u32 = 128;
 const CHOSEN: u32 = 8;
 const EXPERT_FFN: u32 = 384;
 
-/// An embedding that mixtures of experts of this size have.
+/// The embedding length of models with experts of this size.
 const EMBEDDING: u32 = 1024;
 
 fn experts(c: &mut Criterion, device: &Device) {
@@ -196,7 +200,8 @@ fn experts(c: &mut Criterion, device: &Device) {
     }
 }
 
-/// Columns, and rows of weights, that are no multiple of 4, which kernels of their own read.
+/// A number of columns and of weight rows that is not a multiple of 4. Separate kernels serve such
+/// shapes.
 const ODD: u32 = 1023;
 
 fn tails(c: &mut Criterion, device: &Device) {
@@ -223,7 +228,7 @@ fn tails(c: &mut Criterion, device: &Device) {
     }
 }
 
-/// Operations of one and of two tensors.
+/// Operations on one and on two tensors.
 type OfOne = fn(&mut Recorder, Tensor) -> Tensor;
 type OfTwo = fn(&mut Recorder, Tensor, Tensor) -> Tensor;
 
@@ -300,14 +305,15 @@ fn elements(c: &mut Criterion, device: &Device, m: &Model) {
     }
 }
 
-/// Heads of lengths that the models of the list do not have throughout: Qwen2.5-0.5B's, and those of Gemma 4 E2B's global layers.
+/// Attention with head lengths that the models of the list do not use or use only in some layers:
+/// Qwen2.5-0.5B's, and the global layers' of Gemma 4 E2B.
 fn lengths(c: &mut Criterion, device: &Device) {
     for (name, heads) in [("qwen2.5-0.5b", [14, 2, 64]), ("gemma4-e2b global", [8, 1, 512])] {
         attend(c, device, name, heads, KvType::F16, chunk(device));
     }
 }
 
-/// Attention of `rows` rows with so many heads, kv heads and elements of a head.
+/// Attention of `rows` rows with `[heads, kv heads, elements per head]`.
 fn attend(c: &mut Criterion, device: &Device, name: &str, [heads, kv_heads, dim]: [u32; 3], ty: KvType, rows: u32) {
     let kinds = [StateKind::kv(ty, kv_heads * dim); 2];
     let mut b = Bench::new(device, &format!("{name} attention {ty:?} s{CONTEXT}"), rows, &kinds);

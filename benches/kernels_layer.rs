@@ -1,4 +1,5 @@
-//! Whole decoder layers as the planner fuses and narrows them, at the shapes of a model: the kernels that only plans make.
+//! Times whole decoder layers at the shapes of a model, as the planner fuses and narrows them. This
+//! runs the kernels that only plans use.
 
 use crate::models::{Family, Model};
 use crate::{Bench, CONTEXT, batches, chunk};
@@ -9,17 +10,18 @@ use kernels::ops::{self, Attend};
 use kernels::{Caps, Device, KvState, Lead, PlanOptions, Precision, RopeTable, StateKind, Tensor, Weight};
 
 const EPS: f32 = 1e-6;
-/// Layers of a plan, of the same weights: the end of one is fused with the beginning of the next.
+/// Number of layers of a plan. They share weights; the end of one is fused with the beginning of
+/// the next.
 const LAYERS: u32 = 2;
-/// A position before which attention is one kernel wherever it ever is.
+/// A position so small that attention is a single kernel on every device that has such a kernel.
 const NEAR: u32 = 99;
 
-/// What the layers of one model differ in.
+/// The properties in which the layers of one model differ.
 struct Kind {
     name: &'static str,
     head_dim: u32,
     window: Option<usize>,
-    /// Whether it makes keys and values, or reads those of a layer before it.
+    /// True if the layer makes keys and values, false if it reads the cache of an earlier layer.
     own: bool,
 }
 
@@ -48,12 +50,12 @@ struct Layer {
     gate: Weight,
     up: Weight,
     down: Weight,
-    /// Norms behind the attention and behind the gated products.
+    /// Norms after the attention and after the gated products.
     post_norms: Option<[Weight; 2]>,
     per_layer: Option<PerLayer>,
 }
 
-/// What brings in a layer's own embedding.
+/// The weights that add a layer's own embedding.
 struct PerLayer {
     gate: Weight,
     proj: Weight,
@@ -96,7 +98,7 @@ impl Layer {
         self.biases.map_or(y, |biases| ops::add_bias(&mut b.rec, y, biases[n])).heads(heads)
     }
 
-    /// A query's or a key's heads, normed and rotated.
+    /// The heads of a query or a key, normed and rotated.
     fn turned(&self, b: &mut Bench, x: Tensor, n: usize, table: Tensor) -> Tensor {
         let x = self.head_norms.map_or(x, |norms| ops::rms_norm(&mut b.rec, x, Some(norms[n]), EPS));
         ops::rope(&mut b.rec, x, table)
@@ -141,11 +143,12 @@ impl Layer {
     }
 }
 
-/// A step to be timed.
+/// A step to time.
 struct Step<'a> {
     device: &'a Device,
     rows: u32,
-    /// Whether every row is in a sequence of its own, at [`NEAR`]; else they are at the end of one of [`CONTEXT`] positions.
+    /// True if every row is in a separate sequence, at position [`NEAR`]. Otherwise all rows are at
+    /// the end of one sequence of [`CONTEXT`] positions.
     apart: bool,
     fast: bool,
     beside: &'static str,
@@ -168,7 +171,8 @@ fn time(c: &mut Criterion, m: &Model, kind: &Kind, step: &Step<'_>) {
     b.timed(c, LAYERS, &PlanOptions::plain().precision(if fast { Precision::Fast } else { Precision::F32 }));
 }
 
-/// The layers of a model for one row, for batches and for a chunk, precise and fast; the first kind also as devices take it that bind few buffers.
+/// Times the layers of a model for one row, for batches and for a chunk, precise and fast. The
+/// first kind of layer is also timed with the plan for a device that binds few buffers.
 pub fn layers(c: &mut Criterion, device: &Device, m: &Model) {
     let few = device.with_caps(Caps { max_storage_buffers: Caps::WEBGPU.max_storage_buffers, ..device.caps().clone() });
     let chunk = chunk(device);

@@ -2,7 +2,7 @@
 
 use gguf::GgmlType;
 
-/// Shapes of a published model, and the types of its matrices, the commonest first.
+/// Shapes of a published model, and the types of its matrices, the most common first.
 pub struct Model {
     pub name: &'static str,
     pub embedding: u32,
@@ -17,21 +17,22 @@ pub struct Model {
     pub family: Family,
 }
 
-/// What layers are made of beside the products that all have.
+/// The parts of a layer besides the products that all models have.
 #[derive(Copy, Clone)]
 pub enum Family {
     /// Biases of queries, keys and values.
     Qwen2,
     /// Norms of heads.
     Qwen3,
-    /// Norms of heads and values and behind what a layer adds, and an embedding of every layer's own; windows of so many keys, and layers without,
-    /// whose heads are longer.
+    /// Norms of heads and of values, norms after attention and after the feed-forward part, and an
+    /// embedding per layer. Some layers have a window of `window` keys; the others have no window,
+    /// and heads of `global_dim` elements.
     Gemma4 { window: usize, global_dim: u32, per_layer: u32 },
 }
 
 const Q4_K_M: &[GgmlType] = &[GgmlType::Q4_K, GgmlType::Q6_K];
 
-/// The smallest first.
+/// The models, the smallest first.
 pub const MODELS: [Model; 4] = [
     Model {
         name: "qwen3-0.6b",
@@ -87,8 +88,8 @@ pub const MODELS: [Model; 4] = [
     },
 ];
 
-/// Shapes whose layers take kernels that those of the four do not: heads of 64, heads of 128 and of 512 that share no keys, a softcap, and a GELU of few
-/// columns without a norm before it.
+/// Shapes whose layers use other kernels than the four models: heads of 64, heads of 128 and of 512
+/// that share no keys, a softcap, and a GELU of few columns without a norm before it.
 pub const OTHERS: [Model; 3] = [
     Model {
         name: "qwen2.5-0.5b",

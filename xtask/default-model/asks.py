@@ -25,7 +25,7 @@ class Ask:
 
 
 def is_held(*key, one_in=8):
-    """True when this exact combination is kept for evaluation."""
+    """True if this exact combination is held out for evaluation."""
     return zlib.crc32("|".join(map(str, key)).encode()) % one_in == 0
 
 
@@ -38,7 +38,10 @@ def cap(text):
 
 
 def draw(rng, held, make, tries=400):
-    """The first draw of `make(rng) -> (key, Ask)` on the wanted side of the split; without a key it is for training only."""
+    """The first draw of `make(rng) -> (key, Ask)` on the wanted side of the split.
+
+    A draw without a key is for training only.
+    """
     for _ in range(tries):
         key, ask = make(rng)
         if (key is not None and is_held(*key)) == held:
@@ -46,7 +49,8 @@ def draw(rng, held, make, tries=400):
     return None
 
 
-# relation: (questions, answers, one word, accepted). Slots: n name, m name as object, ns possessive.
+# relation: (questions, answers, one word, accepted). Slots: n name, m name as object, ns
+# possessive.
 PERSON = {
     "home": (
         ["Where does {n} live?", "Which town does {n} live in?", "In which town does {n} live?", "What is {ns} home town?",

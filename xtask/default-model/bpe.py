@@ -18,7 +18,7 @@ def byte_letters():
 
 
 def train(texts, size):
-    """The merges (pairs of byte strings) that fill a vocabulary of `size` with bytes, merges and specials."""
+    """The merges (pairs of byte strings) of a vocabulary of `size` bytes, merges and specials."""
     counts = Counter(piece for text in texts for piece in SPLIT.findall(text))
     words = [([bytes([b]) for b in w.encode()], n) for w, n in sorted(counts.items())]
     pairs, where = Counter(), defaultdict(set)

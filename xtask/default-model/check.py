@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Reads the packed file with gguf-py, runs it in f32 on the CPU (an own forward with a KV cache), and checks it.
+"""Reads the packed file with gguf-py and checks it in f32 on the CPU.
+
+The forward pass is implemented here, with a KV cache.
 
     check.py MODEL.gguf QUESTIONS.json [--greedy OUT.json]      held-out accuracy; greedy ids of five prompts
     check.py MODEL.gguf --ask "Where does Mira live?" ...        one reply per argument
@@ -37,7 +39,7 @@ class Reader:
         return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * self.w[name + ".weight"]
 
     def rotate(self, x, start):
-        """Rotary embedding, pairs (i, i + dim / 2); `x` [heads, T, dim] from position `start`."""
+        """Rotary embedding of pairs (i, i + dim / 2); `x` [heads, T, dim] from position `start`."""
         inv = self.base ** (-torch.arange(0, self.dim, 2, dtype=torch.float64) / self.dim)
         angle = torch.outer(torch.arange(start, start + x.shape[1], dtype=torch.float64), inv)
         cos, sin = angle.cos().float(), angle.sin().float()
@@ -45,7 +47,7 @@ class Reader:
         return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
 
     def step(self, ids, cache):
-        """Logits [V] after `ids`; `cache` holds the keys and values of all that came before."""
+        """Logits [V] after `ids`; `cache` holds the keys and values of all earlier tokens."""
         t, start = len(ids), cache[0][0].shape[1] if cache else 0
         h = self.w["token_embd.weight"][ids]
         if not cache:
@@ -66,7 +68,7 @@ class Reader:
 
     @torch.no_grad()
     def greedy(self, prompt, limit=200):
-        """Greedy ids, the end token included, and the smallest gap between the two best logits."""
+        """Greedy ids with the end token, and the smallest difference of the two best logits."""
         cache, out, ids, margin = [], [], prompt, float("inf")
         while len(out) < limit and (not out or out[-1] != self.eos):
             best = self.step(ids, cache).topk(2)

@@ -1,4 +1,4 @@
-"""When is an answer right: the rule that the evaluation file means, and the chat format around a question."""
+"""The rule by which an answer is correct, and the chat format around a question."""
 
 import re
 
@@ -10,7 +10,7 @@ def contains(reply, wanted, case_sensitive=False):
 
 
 def right(item, reply):
-    """One accepted string is there, none of the wrong ones, and the limits of the system turn hold."""
+    """True if the reply has an accepted string, no wrong one, and obeys the system turn."""
     case = item.get("case_sensitive", False)
     return (any(contains(reply, a, case) for a in item["answers"]) and not any(contains(reply, a) for a in item.get("wrong", []))
             and len(reply.split()) <= item.get("max_words", 1 << 30) and reply.startswith(item.get("starts_with", ""))

@@ -1,4 +1,7 @@
-"""Qwen3 in PyTorch, small: RMSNorm, per-head q/k norm, rotary NEOX, grouped heads, SwiGLU, tied embedding."""
+"""A small Qwen3 in PyTorch.
+
+RMSNorm, per-head q/k norm, rotary NEOX, grouped heads, SwiGLU, tied embedding.
+"""
 
 from dataclasses import dataclass
 
@@ -70,7 +73,7 @@ class Model(nn.Module):
         return [(n.replace("__", "."), p) for n, p in self.named_parameters()]
 
     def forward(self, ids, last=None):
-        """Logits [B, T, V] of `ids` [B, T]; with `last` [B], only those of one position per row, [B, V]."""
+        """Logits [B, T, V] of `ids` [B, T]; with `last` [B], of one position per row, [B, V]."""
         c, (b, t) = self.c, ids.shape
         w = lambda l, n: getattr(self, f"blk__{l}__{n}__weight")
         cos, sin = self.cos[:t], self.sin[:t]

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Wraps the exported weights and tokenizer as default.gguf, with the metadata that llama.cpp writes for Qwen3.
+"""Writes the exported weights and tokenizer to a GGUF file, with llama.cpp's metadata for Qwen3.
 
     pack.py EXPORT_DIR OUT.gguf
 
-The blocks are those that training ended with; only the container is written here (Python gguf 0.19.0).
+The blocks come from the end of training; this script only writes the container (Python gguf 0.19.0).
 """
 
 import json

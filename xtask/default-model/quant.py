@@ -1,6 +1,6 @@
-"""The K types of GGUF in PyTorch: the same rounding in training, in evaluation and in the file.
+"""The K types of GGUF in PyTorch. Training, evaluation and the file use the same rounding.
 
-Formats after ggml's block_q4_K, block_q5_K and block_q6_K: super-blocks of 256 values.
+The formats follow ggml's block_q4_K, block_q5_K and block_q6_K: super-blocks of 256 values.
 """
 
 import numpy as np
@@ -39,7 +39,7 @@ def codes(w, kind):
 
 
 def values(c, kind):
-    """The numbers that the codes stand for, [blocks, 256]."""
+    """The dequantized values of the codes, [blocks, 256]."""
     x = (c["d"] * c["scale"]).unsqueeze(2) * c["q"]
     if kind != "Q6_K":
         x = x - (c["dmin"] * c["base"]).unsqueeze(2)
@@ -47,7 +47,7 @@ def values(c, kind):
 
 
 def rounded(w, kind):
-    """`w` after a round trip through `kind`; F32 stays as it is."""
+    """`w` after a round trip through `kind`; F32 is unchanged."""
     return w if kind == "F32" else values(codes(w, kind), kind).reshape(w.shape).to(w.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Small talk, what the model does not know, what the user tells it about themselves, and stories."""
+"""Small talk, questions that the model cannot answer, facts about the user, and stories."""
 
 import re
 

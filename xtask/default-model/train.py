@@ -37,7 +37,7 @@ def train_tokenizer(size, documents=50_000):
 
 
 def rows(job):
-    """Batch number `job` of the endless training text: ids u16 [B, T + 1] and weights u8 (percent) of the same shape."""
+    """Batch `job` of the endless training text: ids u16 [B, T + 1], weights u8 (percent) alike."""
     index, batch, length = job
     rng, tok = random.Random(f"batch {SEED} {index}"), rows.tokenizer
     ids, weights = np.zeros((batch, length + 1), np.uint16), np.zeros((batch, length + 1), np.uint8)
@@ -58,7 +58,7 @@ def rows(job):
 
 
 class Rounding:
-    """Puts the quantized weights in the model's place for one forward and backward pass (straight-through)."""
+    """Uses the quantized weights for one forward and backward pass (straight-through)."""
 
     def __init__(self, model):
         self.groups = {}
@@ -85,7 +85,7 @@ class Rounding:
 
 @torch.no_grad()
 def answers(model, tok, items, device):
-    """Greedy replies, in f32; whole batches, recomputed from the start at every step."""
+    """Greedy replies in f32, in batches; every step recomputes them from the start."""
     limit = 170 if device == "cuda" else 20
     prompts = [judge.prompt_ids(tok, i["messages"]) for i in items]
     replies = [[] for _ in items]
@@ -140,7 +140,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", required=True)
     parser.add_argument("--steps", type=int, default=10_600)
-    parser.add_argument("--minutes", type=float, default=30, help="the schedule ends by then, whatever --steps says")
+    parser.add_argument("--minutes", type=float, default=30, help="upper limit of the schedule's duration, independent of --steps")
     parser.add_argument("--batch", type=int, default=64, help="rows of 1024 tokens")
     parser.add_argument("--length", type=int, default=1024)
     parser.add_argument("--lr", type=float, default=3e-3)

@@ -197,7 +197,7 @@ def document(rng):
     return (prose(rng) if rng.random() < 0.05 else dialogue(rng)) + ["<|endoftext|>"]
 
 
-# ---- the held-out questions -------------------------------------------------------------------------------------------------------
+# ---- the held-out questions ----------------------------------------------------------------------
 
 QUOTAS = [("home", 5), ("job", 5), ("age", 5), ("friend", 5), ("pet", 5), ("pet_name", 5), ("food", 5), ("thing", 5), ("colour", 4), ("hobby", 4),
           ("isle", 4), ("both", 4), ("group", 4), ("town", 10), ("island", 8), ("event", 9), ("reverse", 10), ("yes_no", 6), ("hop_yes_no", 3), ("two_hop", 8), ("two_hop_new", 8), ("compare", 6),
@@ -211,7 +211,7 @@ SINGLE = {"both": both_ask, "group": group_ask, "hop_yes_no": hop_yes_no_ask, "t
 
 
 def held_item(rng, kind):
-    """One evaluation item of `kind`: messages, accepted strings, and what else the reply must obey."""
+    """One evaluation item of `kind`: messages, accepted strings, and rules for the reply."""
     extra, messages = {}, []
     say = lambda role, text: messages.append({"role": role, "content": text})
     if kind == "memory":

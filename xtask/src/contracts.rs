@@ -25,7 +25,7 @@ otherwise. Weights are read in the type of their file through a piece of `shader
 planner takes only where a device has more.
 ";
 
-/// Writes or checks the file; whether it is fresh.
+/// Writes or checks the file. Returns true if it is up to date.
 pub fn run(check: bool) -> anyhow::Result<bool> {
     let text = render()?;
     if !check {
@@ -55,7 +55,7 @@ fn section(kernel: &Kernel, text: &mut String) -> anyhow::Result<()> {
     anyhow::ensure!(!head.is_empty(), "{path} has no comment at its head");
     write!(text, "\n## {}\n\n```text\n{}\n```\n\n", kernel.name, head.join("\n"))?;
     let stem = Path::new(kernel.file).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    // A kernel that is only reached through another's cases has none of its own.
+    // A kernel that is only tested by another kernel's cases has no file of cases.
     let source = read(&format!("crates/kernels/src/testing/cases/{stem}.rs")).unwrap_or_default();
     if let Some(domain) = doc(&source, "pub fn case(") {
         writeln!(text, "- Domain tested: {domain}")?;
@@ -89,7 +89,7 @@ fn listed(items: impl Iterator<Item = String>) -> String {
     items.collect::<Vec<_>>().join(", ")
 }
 
-/// What the variant's shaders take at most, and which shaders there are.
+/// The largest resource needs of the variant's shaders, and the list of these shaders.
 fn needs(variant: &'static Variant) -> String {
     let (mut formats, mut kv, mut subgroups) = (BTreeSet::new(), BTreeSet::new(), false);
     for shader in Shader::all(variant, &[0, 8, 32]) {
@@ -115,7 +115,7 @@ fn needs(variant: &'static Variant) -> String {
     text
 }
 
-/// The documentation above an item, in one line.
+/// The doc comment of an item, in one line.
 fn doc(source: &str, item: &str) -> Option<String> {
     let above: Vec<_> = source[..source.find(&format!("\n{item}"))? + 1].lines().collect();
     let mut lines: Vec<_> = above.iter().rev().map_while(|line| line.strip_prefix("/// ")).collect();

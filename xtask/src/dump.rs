@@ -1,4 +1,5 @@
-//! `shaders --dump`: every composed kernel and every plan as files, so that two commits can be compared.
+//! `shaders --dump`: writes every composed kernel and every plan to files, so that two commits can
+//! be compared.
 
 use crate::{lanes, shaders};
 use anyhow::Context as _;
@@ -18,10 +19,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// What to write.
+/// Write every composed kernel with its SPIR-V, and plans of models, to compare two commits
 #[derive(clap::Args)]
 pub struct Args {
-    /// Write every composed kernel (.wgsl, .spv), the hashes of their SPIR-V (shaders.txt) and plans (plans.txt) to this folder
+    /// Folder for every composed kernel (.wgsl, .spv), the hashes of their SPIR-V (shaders.txt) and
+    /// the plans (plans.txt)
     #[arg(long, value_name = "DIR")]
     dump: PathBuf,
     /// GGUF files whose plans are written too; only their headers are read
@@ -30,10 +32,10 @@ pub struct Args {
 
 /// Seeds of each operation's parity cases.
 const SEEDS: u64 = 48;
-/// Rows of the steps that models are planned for.
+/// Numbers of rows of the steps for which models are planned.
 const ROW_COUNTS: [u32; 11] = [1, 2, 4, 8, 9, 17, 33, 64, 65, 200, 512];
 
-/// Devices of every kind, whether this machine has them or not.
+/// Devices of every kind. Plans need no real device.
 fn kinds() -> [(&'static str, Caps); 5] {
     let of = |class, threads, cooperative| Caps {
         subgroups: threads > 0,
@@ -77,7 +79,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
                 let case = make(&mut Gen::new(seed));
                 let compiled = seed % 4 == 3;
                 let case = if compiled { case.compiled() } else { case };
-                // Limits of the smallest bindings may refuse a case.
+                // A device with small bindings may refuse a case.
                 if let Ok(planned) = case.planned(&caps, false) {
                     note(&format!("{stem} {seed} {kind}"), planned);
                 }
@@ -132,7 +134,7 @@ fn shaders(kernels: &[Shader], folder: &Path) -> anyhow::Result<()> {
         let name = format!("{}-{}", label.replace(['/', ' '], "_"), &hex(&Sha256::digest(source.as_bytes()))[..12]);
         std::fs::write(folder.join(format!("{name}.wgsl")), source)?;
         std::fs::write(folder.join(format!("{name}.spv")), bytes)?;
-        hashes.lock().map_err(|_| anyhow::anyhow!("a thread gave up"))?.insert(format!("{label}{given}"), hash);
+        hashes.lock().map_err(|_| anyhow::anyhow!("another thread failed"))?.insert(format!("{label}{given}"), hash);
         Ok(())
     };
     lanes::each(lanes::cores(), kernels, || Ok(()), work)?;
@@ -147,7 +149,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A kernel's SPIR-V without names, and without what its entry point does not use.
+/// A kernel's SPIR-V without names, and without the declarations that its entry point does not use.
 fn spirv(source: &str, kernel: &Shader) -> Result<Vec<u32>, String> {
     let (mut module, _) = shaders::validate(source, kernel)?;
     naga::compact::compact(&mut module, naga::compact::KeepUnused::No);

@@ -1,4 +1,5 @@
-//! Goldens: small models against the logits, hidden states and tokens that other implementations gave.
+//! Goldens: compares small models with the logits, hidden states and tokens of other
+//! implementations.
 
 mod adapters;
 mod check;
@@ -13,16 +14,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Compares models with the references beside them.
+/// Compare the results of small models with the results of other implementations
 #[derive(clap::Args)]
 pub struct Args {
-    /// The folder of fixtures; those of this repository, tests/goldens, are run too.
+    /// The folder of fixtures; the fixtures of this repository, tests/goldens, also run
     #[arg(long)]
     fixtures: PathBuf,
-    /// Only folders and files whose path contains this.
+    /// Only folders and files whose path contains this
     #[arg(long, default_value = "")]
     only: String,
-    /// Only this executor: cpu or gpu.
+    /// Only this executor: cpu or gpu
     #[arg(long)]
     executor: Option<String>,
 }
@@ -30,7 +31,7 @@ pub struct Args {
 /// The folders of the fixtures that this version runs.
 const FOLDERS: [&str; 7] = ["qwen2", "qwen3", "gemma2", "gemma3", "gemma4e", "gemma4d", "gemma4moe"];
 
-/// What may differ from the references.
+/// The largest allowed differences from the references.
 #[derive(Copy, Clone)]
 struct Bounds {
     /// A logit, with f32 activations and KV: on the CPU, on a GPU.
@@ -44,10 +45,11 @@ struct Bounds {
 
 const BOUNDS: Bounds = Bounds { cpu_logits: 1e-4, gpu_logits: 5e-4, f16_kv_logits: 3e-2, hidden: 5e-5 };
 
-/// The bounds of the models whose float32 and float64 results are further apart than those of the rest, by the start of the name.
+/// Wider bounds, by prefix of the model's name, for models whose float32 and float64 results differ
+/// more.
 const WIDER: [(&str, Bounds); 1] = [("gemma4", Bounds { cpu_logits: 5e-4, gpu_logits: 2e-3, f16_kv_logits: 1e-1, hidden: 2e-4 })];
 
-/// The folders of fixtures that are asked for, then those of this repository.
+/// The folders of the requested fixtures, then the folders of this repository.
 fn folders(fixtures: &Path) -> Result<Vec<PathBuf>> {
     let mut all: Vec<PathBuf> = FOLDERS.iter().map(|name| fixtures.join(name)).collect();
     let own = crate::root().join("tests/goldens");
@@ -61,14 +63,15 @@ fn folders(fixtures: &Path) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// What one thread compares at a time.
+/// One unit of work of a thread.
 enum Job {
-    /// A model of `train` under its adapter.
+    /// A model of `train` with its adapter.
     Adapter(String),
     File(Golden),
 }
 
-/// The executors that are asked for, with a device of their own: a software driver runs what one device is given on one thread.
+/// The requested executors. Each thread opens its own device, because a software driver runs one
+/// device on one thread.
 fn executors(args: &Args) -> Result<Vec<Executor>> {
     let mut executors = vec![];
     if args.executor.as_deref() != Some("gpu") {
@@ -111,7 +114,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// How many comparisons there were, and how many failed.
+/// The number of comparisons, and of failed comparisons.
 #[derive(Default)]
 struct Tally {
     rows: usize,
@@ -126,7 +129,7 @@ impl Tally {
     }
 }
 
-/// The files that are asked for, with what is known of them.
+/// The requested files, with their references.
 fn goldens(args: &Args) -> Result<Vec<Golden>> {
     let mut all = vec![];
     for dir in folders(&args.fixtures)? {
@@ -134,9 +137,9 @@ fn goldens(args: &Args) -> Result<Vec<Golden>> {
         let meta = Arc::new(json(&dir.join("meta.json"))?);
         let bounds = WIDER.iter().find(|(name, _)| folder.starts_with(name)).map_or(BOUNDS, |(_, bounds)| *bounds);
         for entry in meta["files"].as_array().context("meta.json has no files")? {
-            let name = entry["gguf"].as_str().context("a file without a name")?.to_string();
+            let name = entry["gguf"].as_str().context("an entry of meta.json has no gguf name")?.to_string();
             if format!("{folder}/{name}").contains(&args.only) {
-                let reference = npy::read_f32(&dir.join(entry["logits"].as_str().context("a file without logits")?))?;
+                let reference = npy::read_f32(&dir.join(entry["logits"].as_str().context("an entry of meta.json has no logits")?))?;
                 let original = name.ends_with("F16.gguf");
                 all.push(Golden { dir: dir.clone(), meta: Arc::clone(&meta), name, reference, bounds, original });
             }
@@ -161,7 +164,8 @@ struct Golden {
     name: String,
     reference: npy::Array,
     bounds: Bounds,
-    /// Whether the weights are those of the checkpoint, whose hidden states and continuation are stored.
+    /// True if the weights are the checkpoint's weights. The hidden states and the continuation are
+    /// stored for these only.
     original: bool,
 }
 
@@ -183,7 +187,9 @@ impl Golden {
         let plan = PlanOptions::plain;
         let base = |chunk: u32, plan: PlanOptions| SessionOptions::default().chunk(chunk).kv(KvType::F32).plan(plan);
         let taps = plan().taps(vec!["embed".into(), "layer_out".into(), "output_norm".into()]);
-        // A tile of products has 64 rows however few are asked for; where chunks end has nothing to do with how weights are stored.
+        // Short chunks are slow, because a matrix product computes tiles of 64 rows. Chunks of 7
+        // are tested only with the original weights: the ends of chunks are independent of the
+        // storage of weights.
         let chunk = if self.original { 7 } else { 29 };
         let mut checks = vec![
             self.logits(&model, "one prefill", base(512, plan()), exact)?,
@@ -194,7 +200,8 @@ impl Golden {
         if matches!(executor, Executor::Gpu(_)) {
             checks.push(self.logits(&model, "unfused", base(64, plan().unfused(true)), exact)?);
         }
-        // All kernels are portable under WEFT_LIMITS=webgpu, which is where they are compared.
+        // Under WEFT_LIMITS=webgpu all kernels are the portable ones; their unfused forms are
+        // compared here.
         if matches!(executor, Executor::Gpu(device) if !device.caps().subgroups) && self.original {
             checks.push(self.logits(&model, "unfused, by token", base(1, plan().unfused(true)), exact)?);
         }
@@ -213,7 +220,7 @@ impl Golden {
         session.feed(&ids(&self.meta["ids"])?)?;
         let mut got = vec![];
         session.logits(|_, rows, _| got.extend_from_slice(rows))?;
-        ensure!(got.len() == self.reference.values.len(), "{} logits, the reference has {}", got.len(), self.reference.values.len());
+        ensure!(got.len() == self.reference.values.len(), "got {} logits, the reference has {}", got.len(), self.reference.values.len());
         let pairs = got.iter().zip(&self.reference.values);
         let worst = pairs.map(|(a, b)| f64::from((a - b).abs())).fold(0.0, f64::max);
         let vocabulary = self.reference.shape[1];
@@ -222,7 +229,8 @@ impl Golden {
         Ok(Check { mode: mode.to_string(), worst, bound, agrees, seconds: start.elapsed().as_secs_f64() })
     }
 
-    /// Entry 0 is the embedding, entry i the output of layer i - 1, the last entry what follows the final norm.
+    /// Entry 0 is the embedding, entry i the output of layer i - 1, and the last entry the output
+    /// of the final norm.
     fn hidden(&self, model: &Model, options: SessionOptions) -> Result<Check> {
         let start = Instant::now();
         let reference = npy::read_f32(&self.dir.join("hf_hidden_f32.npy"))?;
@@ -244,7 +252,7 @@ impl Golden {
         })?;
         let mut worst = 0.0_f64;
         for (got, expected) in got.iter().zip(reference.values.chunks_exact(rows * width)) {
-            ensure!(got.len() == expected.len(), "a tap of {} values, the reference has {}", got.len(), expected.len());
+            ensure!(got.len() == expected.len(), "a tap has {} values, the reference has {}", got.len(), expected.len());
             worst = worst.max(cpu_ref::nmse(expected, got).sqrt());
         }
         Ok(Check { mode: "hidden states".into(), worst, bound: self.bounds.hidden, agrees: true, seconds: start.elapsed().as_secs_f64() })

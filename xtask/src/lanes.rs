@@ -1,4 +1,4 @@
-//! Work on several threads: items one after another, by whoever is free.
+//! Work on several threads: the next free thread takes the next item.
 
 use anyhow::Result;
 use std::num::NonZeroUsize;
@@ -11,10 +11,11 @@ pub fn cores() -> usize {
     thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// Does `work` for every item, in their order, on so many threads, each of which begins with what `begin` makes for it.
+/// Runs `work` for every item, in order, on this number of threads. Each thread starts with a value
+/// that `begin` makes for it.
 ///
 /// # Errors
-/// The first error of any thread; items that were not begun by then are left out.
+/// Returns the first error of any thread. Items that have not started by then are skipped.
 pub fn each<T: Sync, S>(
     threads: usize,
     items: &[T],

@@ -27,31 +27,31 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Check every composed shader, then run each against its oracle on a GPU
+    /// Validate every composed shader, then compare each with its oracle on a GPU
     VerifyShaders(verify::Args),
     /// Write every composed kernel and its SPIR-V, to compare two commits
     Shaders(dump::Args),
-    /// Check layout, dependencies and the other rules of the house
+    /// Check file layout, dependencies and the other rules of this project
     Tidy,
     /// Write docs/contracts.md from the kernels
     Contracts {
-        /// Write nothing; fail if the file is stale
+        /// Write nothing; fail if the file is not up to date
         #[arg(long)]
         check: bool,
     },
-    /// Write docs/kernels.md, which kernels run when, from plans
+    /// Write docs/kernels.md, the table of which kernels run when, from plans
     Map {
-        /// Write nothing; fail if the file is stale
+        /// Write nothing; fail if the file is not up to date
         #[arg(long)]
         check: bool,
     },
-    /// Time `weft bench` of two binaries in turns, and compare the medians
+    /// Time `weft bench` of two binaries alternately and compare the medians
     Turns(turns::Args),
-    /// Compare small models with what other implementations computed
+    /// Compare the results of small models with the results of other implementations
     Golden(golden::Args),
 }
 
-/// The workspace's folder, where the commands work whatever the current one is.
+/// The workspace's folder. The commands work there, independent of the current folder.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_path_buf)
 }

@@ -1,4 +1,4 @@
-//! `map`: docs/kernels.md, which kernels run when, written from plans.
+//! `map`: writes docs/kernels.md, the table of which kernels run when, from plans.
 
 use crate::{read, root};
 use anyhow::Context as _;
@@ -24,7 +24,7 @@ kernel for short contexts and others for long ones. The three columns are a brow
 threads, and the same card with cooperative matrices (tensor cores).
 ";
 
-/// Rows of a step.
+/// The numbers of rows of a step.
 const STEP_ROWS: [u32; 9] = [1, 2, 8, 9, 12, 17, 33, 65, 512];
 
 /// The devices of the columns.
@@ -44,7 +44,7 @@ fn devices() -> [(&'static str, Caps); 3] {
     [("browser", Caps::WEBGPU), ("card", card(false)), ("card with tensor cores", card(true))]
 }
 
-/// Writes or checks the file; whether it is fresh.
+/// Writes or checks the file. Returns true if it is up to date.
 pub fn run(check: bool) -> anyhow::Result<bool> {
     let text = render()?;
     if check {
@@ -96,7 +96,7 @@ fn render() -> anyhow::Result<String> {
     text.push_str("| makes | of | how | needs | what that gains |\n| --- | --- | --- | --- | --- |\n");
     let kernels = kernels();
     for [name, merges, direction, beats] in merge_rules() {
-        // An operation without a kernel of its name takes one of its parts' kernels.
+        // An operation without a kernel of the same name uses the kernel of one of its parts.
         let kernel = kernels.iter().find(|kernel| kernel.name == name);
         let needs = kernel.map_or_else(|| "what its parts need".to_string(), |kernel| needs(kernel));
         writeln!(text, "| `{name}` | {merges} | {direction} | {needs} | {beats} |")?;
@@ -104,7 +104,7 @@ fn render() -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The most that a variant of a kernel needs of a device.
+/// The largest needs of a kernel's variants.
 fn needs(kernel: &Kernel) -> String {
     let threads = kernel.variants.iter().map(|variant| variant.needs.threads).max().unwrap_or(0);
     let bytes = kernel.variants.iter().map(|variant| variant.needs.workgroup_bytes).max().unwrap_or(0);
@@ -124,7 +124,7 @@ fn table(text: &mut String, title: &str, record: impl Fn(u32) -> Recorder) -> an
     Ok(())
 }
 
-/// The kernels of a plan, those of one range of positions together.
+/// The kernels of a plan, grouped by range of positions.
 fn cell(rec: &Recorder, caps: &Caps) -> anyhow::Result<String> {
     let options = PlanOptions::plain().precision(Precision::Fast);
     let mut groups: Vec<(When, Vec<&str>)> = vec![];
@@ -175,7 +175,8 @@ fn gated(rows: u32) -> Recorder {
     rec
 }
 
-/// Attention as a model records it, each row of another sequence up to 64 rows, with the norms and rotations before it and the product behind it.
+/// Attention as a model records it, with the rotations before it and the matrix product after it.
+/// Up to 64 rows, each row belongs to another sequence.
 struct Attending {
     rows: u32,
     dim: u32,
@@ -206,7 +207,8 @@ impl Attending {
 mod tests {
     use super::*;
 
-    /// A rung that no plan of the tables takes is to be deleted, or a table is to show the plan that does.
+    /// Every rung must appear in a plan of the tables. If it fails, delete the rung, or add a table
+    /// with a plan that takes it.
     #[test]
     fn every_rung_is_taken_by_some_plan() {
         let text = render().expect("plans");

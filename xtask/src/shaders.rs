@@ -1,11 +1,12 @@
-//! Composed shaders without a GPU: our rules, naga's validation, and the writers of all three native backends.
+//! Checks of composed shaders without a GPU: our rules, naga's validation, and naga's writers for
+//! all three native backends.
 
 use kernels::kernel::compose::Shader;
 use naga::back::{hlsl, msl, spv};
 use naga::valid::{Capabilities, ModuleInfo, ValidationError, ValidationFlags, Validator};
 use naga::{AddressSpace, Module, WithSpan};
 
-/// What a shader takes of the limited resources.
+/// The limited resources that a shader uses.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Use {
     pub threads: u32,
@@ -20,7 +21,7 @@ pub fn validate(source: &str, shader: &Shader) -> Result<(Module, ModuleInfo), S
     Ok((module, info))
 }
 
-/// Validates a shader's module with the capabilities that its kernel and form name, and no other.
+/// Validates a shader's module with exactly the capabilities that its kernel and form declare.
 pub fn valid(module: &Module, shader: &Shader) -> Result<ModuleInfo, Box<WithSpan<ValidationError>>> {
     let mut capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
     let cooperative = shader.variant.kernel.cooperative();
@@ -30,7 +31,7 @@ pub fn valid(module: &Module, shader: &Shader) -> Result<ModuleInfo, Box<WithSpa
     Validator::new(ValidationFlags::all(), capabilities).validate(module).map_err(Box::new)
 }
 
-/// What a validated shader takes.
+/// The resources that a validated shader uses.
 pub fn measure(module: &Module) -> Result<Use, String> {
     let entry = module.entry_points.first().ok_or("no entry point")?;
     let mut layouter = naga::proc::Layouter::default();
@@ -43,7 +44,7 @@ pub fn measure(module: &Module) -> Result<Use, String> {
     })
 }
 
-/// Everything that is wrong with a shader's text.
+/// All findings about a shader's text.
 pub fn check(shader: &Shader) -> Vec<String> {
     let source = shader.source();
     let mut found = rules(shader, &source);
@@ -96,7 +97,7 @@ fn limits(shader: &Shader, module: &Module) -> Vec<String> {
     found
 }
 
-/// Writes the module in every backend's language, as wgpu would.
+/// Writes the module in every backend's language, as wgpu does.
 fn write(module: &Module, info: &ModuleInfo, shader: &Shader) -> Vec<String> {
     let mut found = vec![];
     let entry = || (naga::ShaderStage::Compute, shader.variant.kernel.entry.to_string());

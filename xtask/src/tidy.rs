@@ -1,4 +1,4 @@
-//! `tidy`: the rules of the house that no compiler checks.
+//! `tidy`: the rules of this project that no compiler checks.
 
 use crate::root;
 use anyhow::Context as _;
@@ -10,25 +10,25 @@ mod pieces;
 #[cfg(test)]
 mod tests;
 
-/// Lines a file may have before it must be split.
+/// The largest number of lines of a file, for .rs and .wgsl.
 const MAX_RUST: usize = 500;
 const MAX_WGSL: usize = 240;
-/// Lines a function may have.
+/// The largest number of lines of a function.
 const MAX_FUNCTION: usize = 120;
 
-/// Files or functions beyond the limits: (path, or path and function; why).
+/// Files or functions that may exceed the limits: (path, or path and function; reason).
 const LONG: &[(&str, &str)] = &[];
 
-/// Crates from left to right: each may use those before it.
+/// The crates in order. Each may use the crates to its left.
 const ORDER: [&str; 6] = ["gguf", "cpu-ref", "kernels", "model", "train", "cli"];
 
-/// Shaders that belong to no operation: (stem, why).
+/// Shaders that belong to no operation: (stem, reason).
 const NO_OPERATION: &[(&str, &str)] = &[("bench_read", "reads memory to measure it")];
 
-/// Words that a folder's code never says: (folder, word, why).
+/// Words that must not occur in a folder's code: (folder, word, reason).
 const NEVER: &[(&str, &str, &str)] = &[
-    ("crates/gguf/", "wgpu", "gguf knows no GPU"),
-    ("crates/cpu-ref/src/", "wgpu", "oracles know no GPU"),
+    ("crates/gguf/", "wgpu", "gguf must not depend on a GPU"),
+    ("crates/cpu-ref/src/", "wgpu", "oracles must not depend on a GPU"),
     ("crates/cpu-ref/src/", "thread", "oracles have no threads"),
     ("crates/cpu-ref/src/", "rayon", "oracles have no threads"),
     ("crates/cpu-ref/src/", "unsafe", "oracles have no unsafe code"),
@@ -48,16 +48,17 @@ const NEVER: &[(&str, &str, &str)] = &[
     ("crates/train/src/", "anyhow", "anyhow is for cli and xtask"),
 ];
 
-/// Marks of unfinished work, written so that this file has none of them.
+/// Marks of unfinished work. They are written in two parts, so that this file does not contain
+/// them.
 const MARKS: [&str; 5] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("db", "g!"), concat!("#[ign", "ore")];
 
-/// Folders of one machine.
+/// Folders that exist only on one machine.
 const MACHINE: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
 
-/// The workspace's files by path, with their text where it is text.
+/// The workspace's files by path, with their content if it is text.
 type Files = BTreeMap<String, Option<String>>;
 
-/// Runs every rule and prints what breaks one; whether nothing did.
+/// Runs every rule and prints the findings. Returns true if there are none.
 pub fn run() -> anyhow::Result<bool> {
     let files = files()?;
     let mut found = vec![];
@@ -81,13 +82,13 @@ pub fn run() -> anyhow::Result<bool> {
     Ok(found.is_empty())
 }
 
-/// How the files of the kernels import each other.
+/// Checks how the files of the kernels crate import each other.
 fn imports(files: &Files, found: &mut Vec<String>) -> String {
     let sources = files.iter().filter_map(|(path, text)| Some((path.strip_prefix("crates/kernels/src/")?, text.as_deref()?)));
     circles::circles("kernels", &sources.filter(|(path, _)| path.ends_with(".rs")).collect(), found)
 }
 
-/// What git tracks or would track.
+/// The files that git tracks, and the new files that it does not ignore.
 fn files() -> anyhow::Result<Files> {
     let listed = Command::new("git").args(["ls-files", "-co", "--exclude-standard", "-z"]).current_dir(root()).output().context("git")?;
     anyhow::ensure!(listed.status.success(), "git ls-files: {}", String::from_utf8_lossy(&listed.stderr).trim());
@@ -107,16 +108,17 @@ fn head_and_length(path: &str, text: &str, found: &mut Vec<String>) {
         _ => return,
     };
     if !text.starts_with(head) {
-        found.push(format!("{path}: does not open with {head:?}"));
+        found.push(format!("{path}: does not start with {head:?}"));
     }
-    // An excuse that is too long to stand behind its line makes no shader longer.
+    // Lines that hold only an excuse are not counted.
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//~")).count();
     if lines > limit && !listed(path) {
         found.push(format!("{path}: {lines} lines, at most {limit}"));
     }
 }
 
-/// rustfmt gives a function's last brace the indentation of its first line.
+/// Finds the end of a function by indentation: rustfmt indents the closing brace like the first
+/// line.
 fn functions(path: &str, text: &str, found: &mut Vec<String>) {
     if !path.ends_with(".rs") {
         return;
@@ -139,7 +141,7 @@ fn functions(path: &str, text: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The positions of a word that stands alone.
+/// True if the line contains the word between non-word characters.
 fn says(line: &str, word: &str) -> bool {
     let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     line.match_indices(word).any(|(at, _)| !part(line[..at].chars().next_back()) && !part(line[at + word.len()..].chars().next()))
@@ -152,7 +154,7 @@ fn words(path: &str, text: &str, found: &mut Vec<String>) {
             found.push(format!("{path}:{n}: {mark}"));
         }
         for folder in MACHINE.iter().filter(|folder| line.contains(**folder)) {
-            found.push(format!("{path}:{n}: {folder} is a folder of one machine"));
+            found.push(format!("{path}:{n}: {folder} exists only on one machine"));
         }
         if !path.ends_with(".rs") {
             continue;
@@ -166,7 +168,8 @@ fn words(path: &str, text: &str, found: &mut Vec<String>) {
     }
 }
 
-/// A crate with unsafe code says why in the head of its first file; a test or an example is a crate of its own.
+/// A crate with unsafe code must explain it in the head of its first file. A test or an example is
+/// a separate crate.
 fn unsafe_code(files: &Files, found: &mut Vec<String>) {
     for (path, text) in files.iter().filter_map(|(path, text)| Some((path.strip_prefix("crates/")?, text.as_deref()?))) {
         let unsafe_code = path.ends_with(".rs") && text.lines().any(|line| says(line.split("//").next().unwrap_or_default(), "unsafe"));
@@ -175,19 +178,19 @@ fn unsafe_code(files: &Files, found: &mut Vec<String>) {
         let said = |text: &str| text.lines().take_while(|line| line.starts_with("//!")).any(|line| line.contains("nsafe"));
         let own = if path.contains("/src/") { None } else { Some(text) };
         if unsafe_code && !heads.into_iter().chain([own]).flatten().any(said) {
-            found.push(format!("crates/{path}: unsafe code, but the head of its crate does not say why"));
+            found.push(format!("crates/{path}: unsafe code, but the head of its crate does not explain it"));
         }
     }
 }
 
-/// A listed exception that is none any more.
+/// Finds listed exceptions that are no longer exceptions.
 fn exceptions(files: &Files, found: &mut Vec<String>) {
     for (item, why) in LONG {
         let path = item.split(' ').next().unwrap_or_default();
         let lines = files.get(path).and_then(Option::as_deref).map_or(0, |text| text.lines().count());
         let limit = if path.ends_with(".wgsl") { MAX_WGSL } else { MAX_RUST };
         if why.is_empty() || (!item.contains(' ') && lines <= limit) {
-            found.push(format!("{item}: listed as long without need or reason"));
+            found.push(format!("{item}: in the list of exceptions, but not needed there or without a reason"));
         }
     }
 }
@@ -213,7 +216,7 @@ fn dependencies(files: &Files, found: &mut Vec<String>) {
             continue;
         };
         for name in named(manifest) {
-            // A crate names itself to turn a feature on for its own tests.
+            // A crate may name itself, to enable a feature for its own tests.
             if ORDER[n + 1..].contains(&name) {
                 found.push(format!("{path}: {krate} may not use {name}; the order is {}", ORDER.join(" <- ")));
             }
@@ -224,7 +227,7 @@ fn dependencies(files: &Files, found: &mut Vec<String>) {
                 _ => true,
             };
             if !reserved {
-                found.push(format!("{path}: {name} is not for {krate}"));
+                found.push(format!("{path}: {krate} must not depend on {name}"));
             }
         }
     }
@@ -233,29 +236,30 @@ fn dependencies(files: &Files, found: &mut Vec<String>) {
 /// Folders whose files declare kernels.
 const KERNELS: [&str; 2] = ["crates/kernels/src/ops/", "crates/kernels/src/lower/"];
 
-/// Folders of kernels by family; their pieces lie one folder below.
+/// Folders of kernels by family. Their pieces are in the subfolder `pieces`.
 const FAMILIES: [&str; 7] = ["attention", "matmul", "norm", "pack", "experts", "sampling", "elementwise"];
 
-/// The files of kernels as (family, stem), and a finding for every other shader that lies among them.
+/// The files of kernels as (family, stem). Adds a finding for every shader in a wrong folder.
 fn shaders<'a>(files: &'a Files, found: &mut Vec<String>) -> Vec<(&'a str, &'a str)> {
     let mut all: Vec<(&str, &str)> = vec![];
     for (path, inside) in files.keys().filter_map(|path| Some((path, path.strip_prefix("shaders/")?.strip_suffix(".wgsl")?))) {
         match inside.split('/').collect::<Vec<_>>()[..] {
             [family, stem] if FAMILIES.contains(&family) => {
                 if let Some((other, _)) = all.iter().find(|(_, known)| *known == stem) {
-                    found.push(format!("{path}: there is a {stem}.wgsl in shaders/{other}/, too"));
+                    found.push(format!("{path}: shaders/{other}/ also has a {stem}.wgsl"));
                 }
                 all.push((family, stem));
             }
             [family, "pieces", _] if FAMILIES.contains(&family) => {}
             ["shared" | "quant" | "kv", ..] => {}
-            _ => found.push(format!("{path}: neither in the folder of a family ({}) nor in that of pieces", FAMILIES.join(", "))),
+            _ => found.push(format!("{path}: neither in the folder of a family ({}) nor in a folder of pieces", FAMILIES.join(", "))),
         }
     }
     all
 }
 
-/// One operation is one stem: a shader, the file that declares its kernel, and the oracle that the declaration names.
+/// All files of an operation have the same stem: the shader, the file that declares its kernel, and
+/// the oracle that the declaration names.
 fn stems(files: &Files, found: &mut Vec<String>) {
     let declares = |path: &str, text: &str| {
         KERNELS.iter().any(|folder| path.starts_with(folder)) && path.ends_with(".rs") && text.contains("\nkernel! {")
@@ -273,14 +277,14 @@ fn stems(files: &Files, found: &mut Vec<String>) {
     }
     let exists = |stem: &str| shaders.iter().any(|(_, known)| *known == stem);
     for (stem, why) in NO_OPERATION.iter().filter(|(stem, why)| why.is_empty() || !exists(stem)) {
-        found.push(format!("{stem}.wgsl: listed as no operation without need or reason ({why})"));
+        found.push(format!("{stem}.wgsl: in the list of shaders without an operation, but not needed there or without a reason ({why})"));
     }
     for (stem, (path, text)) in declared {
         if !exists(&stem) {
             found.push(format!("{path}: no {stem}.wgsl in the folder of a family"));
         }
         let oracles: Vec<_> = text.lines().filter_map(|line| line.trim().strip_prefix("cpu: cpu_ref::")).collect();
-        // A kernel with the params and bindings of another has that one's oracle.
+        // A kernel that reuses another kernel's params and bindings also has its oracle.
         if oracles.is_empty() && !text.contains("\n    like: ") {
             found.push(format!("{path}: declares no kernel with an oracle"));
         }

@@ -1,11 +1,12 @@
-//! `turns`: two binaries of `weft`, timed in turns.
+//! `turns`: times two binaries of `weft` alternately.
 
 use anyhow::Context as _;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Times `weft bench` of two binaries in turns, so that what else the machine does meets both, and compares the medians.
+/// Time `weft bench` of two binaries alternately and compare the medians. Other load on the machine
+/// then affects both binaries.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   cargo xtask turns /tmp/old/weft /tmp/new/weft -- qwen3-8b.gguf -p 512,2048 -n 128 --device gpu
@@ -13,30 +14,30 @@ use std::process::Command;
 pub struct Args {
     /// The binary of the commit to compare with
     old: PathBuf,
-    /// The binary of the commit that is looked at
+    /// The binary of the commit to test
     new: PathBuf,
     /// Runs of each binary
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=99))]
     runs: u32,
-    /// Percent that medians may lie apart
+    /// Largest allowed difference of the medians, in percent
     #[arg(long, default_value_t = 1.0)]
     within: f64,
-    /// What `weft bench` is given
+    /// Arguments for `weft bench`
     #[arg(last = true)]
     bench: Vec<String>,
 }
 
-/// A test of `weft bench`, and the tokens per second that each run of a binary gave, of the old one and of the new one.
+/// A test of `weft bench`, with the tokens per second of each run of the old and of the new binary.
 struct Test {
     name: String,
     rates: [Vec<f64>; 2],
 }
 
-/// Whether all medians are as near to each other as was asked.
+/// Returns true if all medians differ by at most the allowed percentage.
 pub fn run(args: &Args) -> anyhow::Result<bool> {
     let mut tests: Vec<Test> = vec![];
     for run in 0..args.runs {
-        // Every second time the new one goes first.
+        // In every second run the new binary goes first.
         let order = if run % 2 == 0 { [0, 1] } else { [1, 0] };
         for side in order {
             let binary = [&args.old, &args.new][side];
@@ -64,7 +65,7 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
         near &= apart <= args.within;
     }
     if !near {
-        eprintln!("medians lie more than {}% apart", args.within);
+        eprintln!("medians differ by more than {}%", args.within);
     }
     Ok(near)
 }
@@ -74,7 +75,7 @@ fn bench(binary: &Path, more: &[String]) -> anyhow::Result<Vec<(String, f64)>> {
     let ran =
         Command::new(binary).arg("bench").args(more).arg("--json").output().with_context(|| format!("running {}", binary.display()))?;
     anyhow::ensure!(ran.status.success(), "{} bench: {}", binary.display(), String::from_utf8_lossy(&ran.stderr).trim());
-    let printed: Value = serde_json::from_slice(&ran.stdout).with_context(|| format!("what {} bench --json printed", binary.display()))?;
+    let printed: Value = serde_json::from_slice(&ran.stdout).with_context(|| format!("reading {} bench --json", binary.display()))?;
     let test = |test: &Value| {
         let name = format!("{} {}", test["model"].as_str()?, test["test"].as_str()?);
         Some((name, test["tokens_per_second"].as_f64()?))
@@ -92,7 +93,7 @@ fn median(rates: &[f64]) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// How far the least and the most lie apart, in percent of the median.
+/// The difference between the largest and the smallest rate, in percent of the median.
 fn spread(rates: &[f64]) -> f64 {
     let (least, most) = rates.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &rate| (least.min(rate), most.max(rate)));
     (most - least) / median(rates) * 100.0

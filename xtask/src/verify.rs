@@ -1,4 +1,5 @@
-//! `verify-shaders`: every shader through naga, then against its oracle on a GPU, then with faults planted.
+//! `verify-shaders`: validates every shader with naga, compares it with its oracle on a GPU, and
+//! then plants faults in it.
 
 use crate::{lanes, mutate, shaders};
 use anyhow::Context as _;
@@ -9,47 +10,48 @@ use kernels::{Class, Device, Limits, Select};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What to verify.
+/// Validate every composed shader, then compare each with its oracle on a GPU
 #[derive(clap::Args)]
 pub struct Args {
     /// Only kernels and variants whose name contains this
     #[arg(long, default_value = "")]
     kernel: String,
-    /// Random cases per shader; those that read a weight format run a quarter, at least one
+    /// Random cases per shader; shaders that read a weight format run a quarter of them, at least
+    /// one
     #[arg(long, default_value_t = 16)]
     cases: usize,
     /// First seed of the cases
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Adapter whose name contains this [default: the best]
+    /// Adapter whose name contains this [default: the best adapter]
     #[arg(long)]
     adapter: Option<String>,
-    /// Only what needs no GPU
+    /// Run only the checks that need no GPU
     #[arg(long, conflicts_with = "mutate")]
     no_gpu: bool,
-    /// Also plant faults in the shaders, one at a time, and show that each is found
+    /// Also plant faults in the shaders, one at a time, and check that a case finds each
     #[arg(long)]
     mutate: bool,
     /// With --mutate: only faults in shader files whose path contains this
     #[arg(long, default_value = "", requires = "mutate")]
     file: String,
-    /// With --mutate: only faults in these lines, as 85, 54- or 54-80
+    /// With --mutate: only faults in these lines, for example 85, 54- or 54-80
     #[arg(long, default_value = "1-", requires = "mutate", value_parser = lines)]
     lines: RangeInclusive<usize>,
 }
 
-/// The lines that `--lines` names.
+/// Parses the argument of `--lines`.
 fn lines(text: &str) -> Result<RangeInclusive<usize>, String> {
-    let number = |text: &str| text.parse::<usize>().map_err(|_| format!("{text:?} is no line"));
+    let number = |text: &str| text.parse::<usize>().map_err(|_| format!("{text:?} is not a line number"));
     let (first, last) = match text.split_once('-') {
         None => (number(text)?, number(text)?),
         Some((first, "")) => (number(first)?, usize::MAX),
         Some((first, last)) => (number(first)?, number(last)?),
     };
-    if (1..=last).contains(&first) { Ok(first..=last) } else { Err("lines are counted from 1, the first before the last".to_string()) }
+    if (1..=last).contains(&first) { Ok(first..=last) } else { Err("lines count from 1, the first not after the last".to_string()) }
 }
 
-/// Runs the checks and prints their tables; whether all held.
+/// Runs the checks and prints their tables. Returns true if all checks passed.
 pub fn run(args: &Args) -> anyhow::Result<bool> {
     let mut holds = compile(&args.kernel)?;
     if args.no_gpu {
@@ -102,7 +104,8 @@ fn parity(args: &Args, select: &Select, device: &Device, targets: &[Target]) -> 
         beyond.fetch_add(usize::from(!worst.holds()), Ordering::Relaxed);
         Ok(())
     };
-    // A software driver runs what one device is given on few threads; a GPU is kept busy by one.
+    // A software driver uses only a few threads per device, so every thread opens a device. One
+    // thread keeps a GPU busy.
     let threads = if device.adapter().class == Class::Software { lanes::cores() } else { 1 };
     lanes::each(threads, targets, || Ok(sweep::open(select, Limits::from_env())?), work)?;
     let beyond = beyond.into_inner();

@@ -1,4 +1,5 @@
-//! One attention by hand: two keys whose scores are 0 and ln 3, so that their values mix one to three.
+//! A small attention by hand: two keys with scores 0 and ln 3, so that their values mix one to
+//! three.
 
 use cpu_ref::{AttentionSpec, Mask, attention};
 

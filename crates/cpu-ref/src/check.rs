@@ -6,7 +6,8 @@ pub(crate) fn len(what: &str, found: usize, expected: usize) {
     assert!(found == expected, "{what} has {found} elements, expected {expected}");
 }
 
-/// Panics unless `found` elements of the operand `what` make whole rows of `dim`; returns the number of rows.
+/// Panics unless `found` elements of the operand `what` are whole rows of `dim` elements. Returns
+/// the number of rows.
 #[track_caller]
 pub(crate) fn rows(what: &str, found: usize, dim: usize) -> usize {
     assert!(dim > 0, "{what} has rows of 0 elements");

@@ -1,9 +1,9 @@
 //! The inner product that matmul and attention share.
 
-/// Independent partial sums, so that the optimiser may keep several additions in flight.
+/// Number of independent partial sums. They let the compiler overlap several additions.
 const LANES: usize = 8;
 
-/// `sum_i a[i] * b[i]` in f64: each product of two f32 is exact there, only the additions round.
+/// `sum_i a[i] * b[i]` in f64. The product of two f32 is exact in f64, so only the additions round.
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f64 {
     let mut sums = [0.0f64; LANES];
     let (a_chunks, b_chunks) = (a.chunks_exact(LANES), b.chunks_exact(LANES));

@@ -1,9 +1,9 @@
-//! The one measure of how far a result is from its reference.
+//! The measure of the difference between a result and its reference.
 
 /// Normalised mean square error: `sum (reference - got)^2 / sum reference^2`, in f64.
 ///
-/// Anything that is not finite, on either side, makes it infinite. A reference of zeros gives 0 when `got` is all
-/// zeros too, infinity otherwise. Both slices have the same length.
+/// Infinite if any value of either slice is not finite. A reference of zeros gives 0 if `got` is
+/// also all zeros, and infinity otherwise. Both slices have the same length.
 pub fn nmse(reference: &[f32], got: &[f32]) -> f64 {
     crate::check::len("nmse: got", got.len(), reference.len());
     let (mut error, mut power) = (0.0f64, 0.0f64);

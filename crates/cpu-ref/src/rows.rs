@@ -1,22 +1,23 @@
-//! A matrix of rows in any tensor type of the file.
+//! A matrix of rows in any GGUF tensor type.
 
 use std::ops::Range;
 
 use gguf::GgmlType;
 
-/// Rows of `cols` elements of type `ty`, one after the other, as the file stores them.
+/// Rows of `cols` elements of type `ty`, one after another, in the encoding of the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'a> {
     /// Element or block type.
     pub ty: GgmlType,
     /// Elements per row: a multiple of the type's block size.
     pub cols: usize,
-    /// Whole rows.
+    /// The bytes of whole rows.
     pub bytes: &'a [u8],
 }
 
 impl<'a> Rows<'a> {
-    /// Wraps `bytes`; panics when `cols` is not a whole number of blocks or `bytes` not a whole number of rows.
+    /// Wraps `bytes`. Panics if `cols` is not a whole number of blocks or if `bytes` is not a whole
+    /// number of rows.
     pub fn new(ty: GgmlType, cols: usize, bytes: &'a [u8]) -> Self {
         let rows = Self { ty, cols, bytes };
         crate::check::rows("rows: bytes", bytes.len(), rows.row_bytes());
@@ -36,12 +37,12 @@ impl<'a> Rows<'a> {
         self.bytes.len() / self.row_bytes()
     }
 
-    /// Whether there are no rows.
+    /// True if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The rows `range` of this matrix, without a copy.
+    /// The rows in `range`, without a copy.
     pub fn slice(&self, range: Range<usize>) -> Rows<'a> {
         let row_bytes = self.row_bytes();
         assert!(range.start <= range.end && range.end <= self.len(), "rows: slice {range:?} of {} rows", self.len());

@@ -1,4 +1,5 @@
-//! Opening a large file: 5 GB (sparse), 400 tensors, a vocabulary of 151,936 tokens with merges and types.
+//! Opening a large file: 5 GB (sparse), 400 tensors, a vocabulary of 151,936 tokens with merges and
+//! types.
 
 use std::fs::OpenOptions as FileOptions;
 use std::hint::black_box;
@@ -15,10 +16,12 @@ const TENSORS: u64 = 400;
 const DIMS: [u64; 2] = [2500, 2500];
 const TENSOR_BYTES: u64 = 2 * DIMS[0] * DIMS[1];
 
-/// Bytes of an empty F16 tensor's stand-in, so that the header can be built without 5 GB in memory.
+/// Type number of the placeholder tensors. Each has one byte of data, so the header can be built
+/// without 5 GB in memory.
 const UNKNOWN_TYPE: u32 = u32::MAX;
 
-/// Writes the header of a file whose tensors the type number marks, then patches it to real tensors in a sparse file.
+/// Writes a header with placeholder tensors, then patches their types and offsets to F16 tensors in
+/// a sparse file.
 fn make(path: &Path) {
     let tokens: Vec<String> = (0..TOKENS).map(|i| format!("Ġtoken{i}")).collect();
     let merges: Vec<String> = (0..TOKENS - 549).map(|i| format!("Ġto ken{i}")).collect();
@@ -33,7 +36,7 @@ fn make(path: &Path) {
     let mut bytes = builder.to_bytes().expect("a header");
     let header_end = bytes.len() - (TENSORS * 32) as usize;
     bytes.truncate(header_end);
-    // Each info ends in type and offset: u32, u64. The stand-ins lie 32 bytes apart.
+    // Each info ends with type and offset: u32, u64. The placeholders lie 32 bytes apart.
     for i in 0..TENSORS {
         let old = [UNKNOWN_TYPE.to_le_bytes().as_slice(), &(32 * i).to_le_bytes()].concat();
         let new = [(GgmlType::F16 as u32).to_le_bytes().as_slice(), &(TENSOR_BYTES.next_multiple_of(32) * i).to_le_bytes()].concat();
@@ -46,7 +49,7 @@ fn make(path: &Path) {
     file.set_len(header_end as u64 + TENSOR_BYTES.next_multiple_of(32) * TENSORS).expect("a sparse file");
 }
 
-/// Peak resident memory of this process in bytes, where the system tells.
+/// Peak resident memory of this process in bytes, if the system reports it.
 fn peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
@@ -56,7 +59,8 @@ fn peak_bytes() -> Option<u64> {
 fn open(c: &mut Criterion) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("large.gguf");
-    // The maker needs far more memory than a reader: it runs in a process of its own, so that the peak here is the reader's.
+    // Making the file needs far more memory than reading it. It runs in another process, so that
+    // the peak here is the reader's.
     if let Some(target) = std::env::var_os("GGUF_BENCH_MAKE") {
         make(Path::new(&target));
         std::process::exit(0);

@@ -1,7 +1,8 @@
-//! Compares the quantizers' errors with llama.cpp's: a folder must hold NAME-F16.gguf and quantized files of the same model.
+//! Compares the quantizers' errors with llama.cpp's errors. A folder must hold NAME-F16.gguf and
+//! quantized files of the same model.
 //!
-//! Prints, per file and type, the root-mean-square errors, the worst ratio of any tensor, and how many bytes differ;
-//! exits with 1 if a ratio exceeds 1.02.
+//! Prints the root-mean-square errors, the worst ratio of any tensor and the number of differing
+//! bytes, per file and type. Exits with 1 if a ratio exceeds 1.02.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -10,10 +11,10 @@ use std::process::ExitCode;
 
 use gguf::{GgmlType, Gguf, OpenOptions, dequantize, quantize};
 
-/// How much worse than llama.cpp's a tensor may come out.
+/// The largest allowed ratio of a tensor's error to llama.cpp's error.
 const MOST: f64 = 1.02;
 
-/// Types with a quantizer whose choice of scales can differ.
+/// Types whose quantizer can choose other scales than llama.cpp.
 const TYPES: [GgmlType; 8] =
     [GgmlType::Q4_0, GgmlType::Q4_1, GgmlType::Q5_0, GgmlType::Q5_1, GgmlType::Q8_0, GgmlType::Q4_K, GgmlType::Q5_K, GgmlType::Q6_K];
 

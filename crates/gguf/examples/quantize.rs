@@ -1,4 +1,5 @@
-//! Requantizes a file: matrices whose rows are whole blocks take the given type, all other tensors stay as they are.
+//! Requantizes a file. Matrices whose rows are whole blocks get the given type; all other tensors
+//! are copied unchanged.
 
 use std::process::ExitCode;
 
@@ -25,7 +26,7 @@ fn main() -> ExitCode {
 
 fn convert(input: &str, output: &str, ty: GgmlType) -> gguf::Result<()> {
     let gguf = Gguf::open(input)?;
-    // The old file type would be wrong; readers take each tensor's own.
+    // The old file type would be wrong. Readers use the type of each tensor.
     let mut builder = GgufBuilder::new().copy_metadata(&gguf).remove("general.file_type");
     for tensor in gguf.tensors() {
         let cols = tensor.cols() as usize;

@@ -2,17 +2,18 @@
 
 use crate::{Error, FromValue, Result, Value, ValueType};
 
-/// A metadata array. Its bytes stay in the header; the parser has checked that every element lies inside.
+/// A metadata array. It borrows its bytes from the header. The parser has checked that every
+/// element lies inside the header.
 #[derive(Clone, Copy, Debug)]
 pub struct Array<'a> {
     pub(crate) key: &'a str,
     pub(crate) element: ValueType,
     pub(crate) len: usize,
-    /// From the first element on, at least to the end of the last.
+    /// The bytes from the first element to at least the end of the last.
     pub(crate) bytes: &'a [u8],
-    /// Start of every string in `bytes`; empty for other elements and for nested arrays.
+    /// The start of every string in `bytes`. Empty for other element types and for nested arrays.
     pub(crate) starts: &'a [u32],
-    /// Whether lengths take 8 bytes (version 2 and 3) or 4 (version 1).
+    /// True if lengths take 8 bytes (versions 2 and 3), false if they take 4 (version 1).
     pub(crate) wide: bool,
 }
 
@@ -22,7 +23,7 @@ impl<'a> Array<'a> {
         self.len
     }
 
-    /// Whether the array has no elements.
+    /// True if the array has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -32,7 +33,7 @@ impl<'a> Array<'a> {
         self.element
     }
 
-    /// Element `i`; in constant time, except in nested arrays of strings or arrays.
+    /// Element `i`. Takes constant time, except in nested arrays of strings or arrays.
     pub fn get(&self, i: usize) -> Option<Value<'a>> {
         if i >= self.len {
             return None;
@@ -52,7 +53,8 @@ impl<'a> Array<'a> {
         (0..self.len).map_while(move |_| walk.value(array.element, array.key))
     }
 
-    /// The elements as text. Fails if they are no strings; an element that is not UTF-8 is an error of its own.
+    /// The elements as text. Fails if they are not strings. An element that is not UTF-8 gives an
+    /// error in its place.
     pub fn strs(&self) -> Result<impl Iterator<Item = Result<&'a str>> + use<'a>> {
         let key = self.key;
         Ok(self.byte_strs()?.enumerate().map(move |(i, bytes)| {
@@ -64,7 +66,7 @@ impl<'a> Array<'a> {
         }))
     }
 
-    /// The elements as raw bytes, for tokens that need not be UTF-8. Fails if they are no strings.
+    /// The elements as raw bytes, for tokens that need not be UTF-8. Fails if they are not strings.
     pub fn byte_strs(&self) -> Result<impl Iterator<Item = &'a [u8]> + use<'a>> {
         if self.element != ValueType::Str {
             return Err(self.mismatch("an array of string", Value::Array(*self).describe()));
@@ -73,27 +75,29 @@ impl<'a> Array<'a> {
         Ok((0..self.len).map_while(move |_| walk.string()))
     }
 
-    /// The elements as i32, whatever their width. Fails if they are no integers or one does not fit.
+    /// The elements as i32, from integers of any width. Fails if an element is not an integer or
+    /// does not fit.
     pub fn i32s(&self) -> Result<impl Iterator<Item = i32> + use<'a>> {
         self.numbers()
     }
 
-    /// The elements as u32, whatever their width. Fails if they are no integers or one does not fit.
+    /// The elements as u32, from integers of any width. Fails if an element is not an integer or
+    /// does not fit.
     pub fn u32s(&self) -> Result<impl Iterator<Item = u32> + use<'a>> {
         self.numbers()
     }
 
-    /// The elements as f32. Fails if they are no floats.
+    /// The elements as f32. Fails if they are not floats.
     pub fn f32s(&self) -> Result<impl Iterator<Item = f32> + use<'a>> {
         self.numbers()
     }
 
-    /// The elements as bools. Fails if they are none.
+    /// The elements as bools. Fails if they are not bools.
     pub fn bools(&self) -> Result<impl Iterator<Item = bool> + use<'a>> {
         self.numbers()
     }
 
-    /// The elements as `T`, all checked before the first is handed out.
+    /// The elements as `T`. All elements are checked before the first is returned.
     fn numbers<T: FromValue<'a>>(&self) -> Result<impl Iterator<Item = T> + use<'a, T>> {
         if let Some((i, value)) = self.iter().enumerate().find(|(_, value)| T::from_value(*value).is_none()) {
             return Err(self.mismatch(&format!("an array of {}", T::expected()), format!("{} at index {i}", value.describe())));
@@ -110,7 +114,7 @@ impl<'a> Array<'a> {
     }
 }
 
-/// A reader of checked bytes; `None` where they end.
+/// A reader of checked bytes. Its methods return `None` at the end of the bytes.
 #[derive(Clone, Copy)]
 struct Walk<'a> {
     rest: &'a [u8],

@@ -1,4 +1,5 @@
-//! The one way this project writes files: whole, or not at all.
+//! Atomic writes: a file is written completely or not at all. This project writes all files this
+//! way.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -9,10 +10,10 @@ use crate::{Error, Result};
 
 /// Writes a file under a temporary name in the same folder, syncs it, and renames it to `path`.
 ///
-/// A reader sees the old file or the new one, whole, whenever it looks and wherever the power fails. If `write` fails or
-/// panics, the temporary file is removed and the old one stays. An existing file keeps its permissions, and a symbolic
-/// link stays one: the file that it points to is replaced. A device or a pipe is written as it stands, for a rename would
-/// put a file in its place.
+/// A reader always sees the complete old file or the complete new file, even after a power failure.
+/// If `write` fails or panics, the temporary file is removed and the old file stays. An existing
+/// file keeps its permissions. A symbolic link stays a link: the file that it points to is
+/// replaced. A device or a pipe is written directly, because a rename would replace it by a file.
 pub fn atomic_write(path: impl AsRef<Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let named = path.as_ref();
     let path = &fs::canonicalize(named).unwrap_or_else(|_| named.to_owned());
@@ -32,7 +33,7 @@ pub fn atomic_write(path: impl AsRef<Path>, write: impl FnOnce(&mut dyn Write) -
         file.sync_all()?;
         drop(file);
         fs::rename(&temporary.0, path)?;
-        // The temporary name is gone, so its guard finds nothing to remove.
+        // After the rename the guard finds no temporary file to remove.
         sync_folder(path)
     };
     run().map_err(|error| Error::Write { error }.in_file(named))
@@ -43,7 +44,8 @@ struct Temporary(PathBuf);
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // After the rename there is nothing left to remove; after a failure there is no better place to report another.
+        // The error is ignored: after the rename the file no longer exists, and after a failed
+        // write the first error is the one to report.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -51,7 +53,7 @@ impl Drop for Temporary {
 fn create_beside(path: &Path) -> io::Result<(File, Temporary)> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy().into_owned();
     loop {
-        // Each state is seeded anew, so that this is a random number.
+        // Every `RandomState` has a new random seed, so the hash is a random number.
         let unique = format!(".{name:.64}.{:016x}.tmp", RandomState::new().hash_one(0));
         let temporary = path.with_file_name(unique);
         match File::options().write(true).create_new(true).open(&temporary) {

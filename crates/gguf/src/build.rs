@@ -1,4 +1,4 @@
-//! Writing files: metadata and tensors in, a checked GGUF of version 3 out.
+//! Writing files: takes metadata and tensors and writes a checked GGUF file of version 3.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -10,9 +10,10 @@ use crate::metadata::MAX_KEY_BYTES;
 use crate::tensor::{MAX_DIMS, MAX_NAME_BYTES, data_bytes};
 use crate::{Error, GgmlType, Gguf, MetaValue, NameProblem, Result, atomic_write};
 
-/// Collects metadata and tensors and writes them; keys and tensors keep their order.
+/// Collects metadata and tensors and writes them. Keys and tensors keep their order.
 ///
-/// Nothing is checked until it is written: then names, shapes, sizes and alignment must be such that [`Gguf`] reads the result.
+/// All checks run when the file is written: names, shapes, sizes and alignment must be valid, so
+/// that [`Gguf`] can read the result.
 #[derive(Clone, Debug, Default)]
 pub struct GgufBuilder<'a> {
     metadata: Vec<(String, MetaValue)>,
@@ -49,12 +50,13 @@ impl<'a> GgufBuilder<'a> {
         self
     }
 
-    /// Sets all metadata of another file except `split.*`, which describes how that one was stored.
+    /// Copies all metadata of another file except `split.*`, which describes how that file was
+    /// stored.
     pub fn copy_metadata(self, from: &Gguf) -> Self {
         from.metadata().filter(|(key, _)| !key.starts_with("split.")).fold(self, |builder, (key, value)| builder.set(key, value))
     }
 
-    /// Sets `general.alignment`: a power of two of at most 1 MiB, 32 where it is not set.
+    /// Sets `general.alignment`: a power of two of at most 1 MiB. The default is 32.
     pub fn alignment(self, alignment: u32) -> Self {
         self.set("general.alignment", alignment)
     }
@@ -64,7 +66,8 @@ impl<'a> GgufBuilder<'a> {
         self.tensor_of_number(name, dims, ty as u32, data)
     }
 
-    /// Adds a tensor under any type number, known or not; the size of unknown types is not checked.
+    /// Adds a tensor with any type number, known or unknown. The data size of an unknown type is
+    /// not checked.
     pub fn tensor_of_number(mut self, name: impl Into<String>, dims: &[u64], ty_number: u32, data: impl Into<Cow<'a, [u8]>>) -> Self {
         self.tensors.push(Tensor { name: name.into(), dims: dims.into(), ty_number, data: data.into() });
         self
@@ -98,7 +101,7 @@ impl<'a> GgufBuilder<'a> {
         Ok(bytes)
     }
 
-    /// Writes the file under its final name only once it is whole.
+    /// Writes the file atomically: the final name appears only when the file is complete.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let alignment = self.checked_alignment().map_err(|error| error.in_file(path))?;

@@ -1,13 +1,14 @@
-//! Conversions from metadata values to Rust types: lossless, or refused.
+//! Conversions from metadata values to Rust types. A conversion that would lose information fails.
 
 use crate::{Array, Value};
 
 /// A type that a metadata value can be read as.
 ///
-/// Integers convert between widths and signs where the value fits (files write u32 where one expects u64), f32 to f64,
-/// and f64 to f32 where nothing is lost. Nothing else converts.
+/// Integers convert between widths and signs if the value fits (some files store u32 for a key that
+/// is usually u64). f32 converts to f64, and f64 to f32 if no precision is lost. No other
+/// conversion is made.
 pub trait FromValue<'a>: Sized {
-    /// What a message says was expected.
+    /// The name of the expected type, for error messages.
     fn expected() -> String;
 
     /// The converted value, or `None` if it is of another type or out of range.

@@ -4,20 +4,21 @@ use std::ops::Range;
 
 use crate::{Error, NameProblem, Result, Source};
 
-/// The largest header that is read. The largest vocabularies known need a tenth of it.
+/// The largest header that is read. The largest known vocabularies need a tenth of it.
 pub const MAX_HEADER_BYTES: u64 = 256 << 20;
 
-/// The least that one read fetches.
+/// The minimum number of bytes that one read fetches.
 const FIRST_READ: u64 = 64 << 10;
 
-/// Reads the header in place from memory, or through a buffer that grows with what was parsed and never beyond the file.
+/// Reads the header in place from memory, or through a buffer. The buffer grows with the parsed
+/// part of the header and never beyond the size of the file.
 pub struct Cursor<'s> {
     source: &'s dyn Source,
     memory: Option<&'s [u8]>,
     buffer: Vec<u8>,
     pos: usize,
     len: u64,
-    /// Whether counts and lengths take 8 bytes or, in version 1, 4.
+    /// True if counts and lengths take 8 bytes, false if they take 4 (version 1).
     pub wide: bool,
 }
 
@@ -41,14 +42,14 @@ impl<'s> Cursor<'s> {
         self.len
     }
 
-    /// What was read, if it was not read in place.
+    /// The bytes that were read, unless the header is read in place.
     pub fn into_buffer(mut self) -> Option<Vec<u8>> {
         self.buffer.truncate(self.pos);
         self.buffer.shrink_to_fit();
         self.memory.is_none().then_some(self.buffer)
     }
 
-    /// Steps over `len` bytes and returns where they are.
+    /// Moves past `len` bytes and returns their range.
     pub fn take(&mut self, len: u64, what: &'static str) -> Result<Range<usize>> {
         let available = self.len - self.pos();
         if len > available {
@@ -84,12 +85,12 @@ impl<'s> Cursor<'s> {
         self.array(what).map(u64::from_le_bytes)
     }
 
-    /// A count, length or dimension in the width of the file's version.
+    /// A count, length or dimension, in the width that the file's version uses.
     pub fn length(&mut self, what: &'static str) -> Result<u64> {
         if self.wide { self.u64(what) } else { self.u32(what).map(u64::from) }
     }
 
-    /// Bytes that a length takes.
+    /// Size of a length in bytes.
     pub fn length_bytes(&self) -> u64 {
         if self.wide { 8 } else { 4 }
     }
@@ -101,14 +102,16 @@ impl<'s> Cursor<'s> {
         Ok(bytes)
     }
 
-    /// A number of things of at least `least` bytes each, which the rest of the file must be able to hold.
+    /// Reads a count of items of at least `least` bytes each. Fails if the rest of the file cannot
+    /// hold them.
     pub fn count(&mut self, what: &'static str, least: u64) -> Result<usize> {
         let count = self.length(what)?;
         self.check_count(what, count, least)?;
         Ok(count as usize)
     }
 
-    /// Fails unless `count` things of at least `least` bytes each fit in the rest of the file and of the header.
+    /// Fails unless `count` items of at least `least` bytes each fit in the rest of the file and of
+    /// the header limit.
     pub fn check_count(&self, what: &'static str, count: u64, least: u64) -> Result<()> {
         let available = self.len.min(MAX_HEADER_BYTES).saturating_sub(self.pos());
         match count.checked_mul(least) {

@@ -1,4 +1,4 @@
-//! What can go wrong with a file or a request. Messages are whole: causes stand in them and not behind `source()`.
+//! The errors of this crate. Each message includes its cause; `source()` returns nothing.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,48 +8,67 @@ use crate::{GgmlType, ValueType};
 /// Results of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Everything that reading, converting or writing a GGUF file can fail with.
+/// Every error of reading, converting or writing a GGUF file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another error, in the file it concerns.
+    /// Another error, together with the path of the file that it concerns.
     #[error("{}: {error}", path.display())]
     InFile { path: PathBuf, error: Box<Error> },
     /// The file cannot be opened.
     #[error("cannot open: {error}")]
     Open { error: io::Error },
     /// The path names a directory, a pipe or a device.
-    #[error("not a regular file but {found}; pass the path of a .gguf file")]
+    #[error("this is {found}, not a regular file; pass the path of a .gguf file")]
     NotAFile { found: &'static str },
     /// The file cannot be mapped into memory.
     #[error("cannot map the file: {error}; open it with `mmap: false` to read it instead")]
     Map { error: io::Error },
     /// A positioned read failed although the file was long enough when opened.
-    #[error("cannot read {len} bytes at offset {offset}: {error}; the file may have been cut short or replaced since it was opened")]
+    #[error(
+        "cannot read {len} bytes at offset {offset}: {error}; the file may have been cut short or \
+         replaced since it was opened"
+    )]
     Read { offset: u64, len: usize, error: io::Error },
     /// Writing failed.
     #[error("cannot write: {error}")]
     Write { error: io::Error },
 
     /// The first four bytes are not `GGUF`.
-    #[error("not a gguf file: it starts with \"{}\" instead of \"GGUF\"{}", found.escape_ascii(), hint_for_magic(found))]
+    #[error(
+        "not a gguf file: it starts with \"{}\" instead of \"GGUF\"{}",
+        found.escape_ascii(),
+        hint_for_magic(found)
+    )]
     Magic { found: [u8; 4] },
     /// The file was written for big-endian machines.
-    #[error("a big-endian gguf file; convert it with gguf-py's `gguf-convert-endian <file> little`")]
+    #[error("a big-endian gguf file; run gguf-py's `gguf-convert-endian <file> little` on it")]
     BigEndian,
     /// A version that this crate does not know.
-    #[error("gguf version {found} is not one of 1, 2 and 3; convert the model again or update this program")]
+    #[error(
+        "gguf version {found} is not one of 1, 2 and 3; convert the model again or update this \
+         program"
+    )]
     Version { found: u32 },
-    /// The file ends inside something that it announces.
-    #[error("the file ends within {what} at offset {offset}: {needed} bytes needed, {available} left; it is damaged or cut short")]
+    /// The file ends before the end of an item that it announces.
+    #[error(
+        "the file ends within {what} at offset {offset}: {needed} bytes needed, {available} left; \
+         it is damaged or cut short"
+    )]
     Truncated { what: &'static str, offset: u64, needed: u64, available: u64 },
     /// More entries than the rest of the file could hold.
-    #[error("{count} {what} announced at offset {offset} cannot fit in the remaining {available} bytes; the file is damaged")]
+    #[error(
+        "{count} {what} announced at offset {offset} cannot fit in the remaining {available} \
+         bytes; the file is damaged"
+    )]
     Count { what: &'static str, count: u64, offset: u64, available: u64 },
     /// Header larger than the limit.
-    #[error("the header exceeds {limit} bytes at offset {offset}; no real model comes near, the file is damaged")]
+    #[error(
+        "the header exceeds {limit} bytes at offset {offset}; the header of a real model is far \
+         smaller, so the file is damaged"
+    )]
     HeaderSize { offset: u64, limit: u64 },
-    /// A key or a tensor name that is empty, too long or no UTF-8.
+    /// A key or a tensor name that is empty, too long or not UTF-8.
     #[error("the {what} at offset {offset} is {problem}")]
     Name { what: &'static str, offset: u64, problem: NameProblem },
     /// The same key or tensor name twice.
@@ -59,27 +78,30 @@ pub enum Error {
     #[error("`{key}` has the unknown value type {found} (0 to 12 are known)")]
     UnknownValueType { key: String, found: u32 },
     /// A bool that is neither 0 nor 1.
-    #[error("`{key}` holds the byte {found} where a bool is 0 or 1")]
+    #[error("`{key}` holds the byte {found} as a bool; a bool is 0 or 1")]
     BadBool { key: String, found: u8 },
     /// Arrays nested too deep.
     #[error("`{key}` nests arrays more than {limit} deep")]
     Nesting { key: String, limit: usize },
-    /// `general.alignment` is not a usable alignment.
+    /// `general.alignment` is not a power of two within the limit, or not a u32.
     #[error("`general.alignment` is {found}; it must be a u32 power of two of at most {limit}")]
     Alignment { found: String, limit: u32 },
 
     /// No such key.
     #[error("the metadata lacks `{key}`")]
     MissingKey { key: String },
-    /// The key holds something else.
+    /// The key holds a value of another type, or a value out of range.
     #[error("`{key}` should be {expected} but is {found}")]
     KeyType { key: String, expected: String, found: String },
 
     /// No such tensor.
     #[error("the file has no tensor `{tensor}`")]
     MissingTensor { tensor: String },
-    /// A type number that this crate does not know; raised when the tensor is used.
-    #[error("tensor `{tensor}` has the unknown type number {number}; requantize the model or update this program")]
+    /// A type number that this crate does not know. The error is raised when the tensor is used.
+    #[error(
+        "tensor `{tensor}` has the unknown type number {number}; requantize the model or update \
+         this program"
+    )]
     UnknownTensorType { tensor: String, number: u32 },
     /// A number of dimensions outside 1..=4.
     #[error("tensor `{tensor}` has {found} dimensions (1 to 4 are possible)")]
@@ -87,55 +109,81 @@ pub enum Error {
     /// A zero dimension, or a product beyond 63 bits.
     #[error("tensor `{tensor}` has the impossible shape {dims:?}")]
     Shape { tensor: String, dims: Vec<u64> },
-    /// A row of a tensor that is no whole number of blocks.
-    #[error("tensor `{tensor}` has rows of {cols} elements, no multiple of the {} of a {ty} block", ty.block_size())]
+    /// A tensor whose rows are not a whole number of blocks.
+    #[error(
+        "tensor `{tensor}` has rows of {cols} elements, not a multiple of the {} elements of a \
+         {ty} block",
+        ty.block_size()
+    )]
     TensorRow { tensor: String, cols: u64, ty: GgmlType },
-    /// An offset that is no multiple of the alignment.
-    #[error("tensor `{tensor}` lies at data offset {offset}, no multiple of the alignment {alignment}")]
+    /// An offset that is not a multiple of the alignment.
+    #[error(
+        "tensor `{tensor}` lies at data offset {offset}, not a multiple of the alignment \
+         {alignment}"
+    )]
     Misaligned { tensor: String, offset: u64, alignment: u64 },
-    /// A tensor beyond the end of the data section.
-    #[error("tensor `{tensor}` needs {bytes} bytes at data offset {offset} but the data section has {available}; the file is cut short")]
+    /// A tensor that extends beyond the end of the data section.
+    #[error(
+        "tensor `{tensor}` needs {bytes} bytes at data offset {offset} but the data section has \
+         {available}; the file is cut short"
+    )]
     OutOfFile { tensor: String, offset: u64, bytes: u64, available: u64 },
     /// Two tensors share bytes.
     #[error("tensors `{first}` and `{second}` overlap")]
     Overlap { first: String, second: String },
-    /// A read that leaves the tensor.
-    #[error("{len} bytes at {offset} leave tensor `{tensor}` of {bytes} bytes")]
+    /// A read beyond the end of the tensor.
+    #[error("{len} bytes at offset {offset} extend beyond tensor `{tensor}` of {bytes} bytes")]
     TensorRange { tensor: String, offset: u64, len: usize, bytes: u64 },
     /// A tensor too large for this machine's memory.
     #[error("tensor `{tensor}` of {elements} elements does not fit in memory as f32")]
     OutOfMemory { tensor: String, elements: u64 },
 
-    /// A part of a split file is not where its name says.
+    /// A part of a split file is not at its expected path.
     #[error("part {number} of {count} is missing: {}", path.display())]
     MissingPart { path: PathBuf, number: usize, count: usize },
-    /// A split file that cannot be completed from its name.
-    #[error("part of a file split in {count}; open it under a name like `model-00001-of-{count:05}.gguf` beside the others")]
+    /// A part of a split file whose file name does not lead to the other parts.
+    #[error(
+        "this is one part of a file that is split into {count}; name the parts like \
+         `model-00001-of-{count:05}.gguf`, in one folder"
+    )]
     PartAlone { count: usize },
-    /// A part that does not belong with the first.
+    /// A part whose metadata does not agree with the first part.
     #[error("part {number} does not belong to this model: `{key}` is {found}, expected {expected}")]
     WrongPart { number: usize, key: &'static str, expected: String, found: String },
 
-    /// Bytes that are no whole number of blocks, or another number of elements.
-    #[error("{bytes} bytes of {ty} do not make {elements} elements (blocks of {} bytes hold {})", ty.block_bytes(), ty.block_size())]
+    /// The number of bytes does not match the number of elements.
+    #[error(
+        "{bytes} bytes of {ty} do not make {elements} elements (blocks of {} bytes hold {})",
+        ty.block_bytes(),
+        ty.block_size()
+    )]
     BlockCount { ty: GgmlType, bytes: usize, elements: usize },
     /// A row length that the type cannot hold.
-    #[error("rows of {cols} elements are no multiple of the {} of a {ty} block", ty.block_size())]
+    #[error(
+        "rows of {cols} elements are not a multiple of the {} elements of a {ty} block",
+        ty.block_size()
+    )]
     RowLength { ty: GgmlType, cols: usize },
-    /// Values that are no whole number of rows.
-    #[error("{elements} elements are no whole number of rows of {cols}")]
+    /// Values that are not a whole number of rows.
+    #[error("{elements} elements are not a whole number of rows of {cols}")]
     RowCount { elements: usize, cols: usize },
-    /// A value that no scale can hold.
+    /// A value that is NaN or infinite.
     #[error("element {index} is {value}; only finite values can be quantized")]
     NotFinite { index: usize, value: f32 },
     /// Values so large that their scale is infinite in f16.
-    #[error("the elements from {index} on are too large for the f16 scale of a {ty} block; keep the tensor in F32")]
+    #[error(
+        "the elements from {index} on are too large for the f16 scale of a {ty} block; keep the \
+         tensor in F32"
+    )]
     ScaleRange { ty: GgmlType, index: usize },
-    /// A type that this crate only reads.
-    #[error("{ty} can be read but not written; quantize to F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K or Q6_K")]
+    /// A type that this crate can read but not write.
+    #[error(
+        "{ty} can be read but not written; quantize to F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, \
+         Q8_0, Q4_K, Q5_K or Q6_K"
+    )]
     NoQuantizer { ty: GgmlType },
 
-    /// A tensor's data has another size than its shape and type say.
+    /// The size of a tensor's data does not match its shape and type.
     #[error("tensor `{tensor}` has {found} bytes of data, its shape and type need {expected}")]
     DataSize { tensor: String, expected: u64, found: u64 },
     /// A metadata array whose elements differ in type.
@@ -143,22 +191,22 @@ pub enum Error {
     MixedArray { key: String, expected: ValueType, found: ValueType },
 }
 
-/// What is wrong with a key or a tensor name.
+/// The problem with a key or a tensor name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameProblem {
-    /// It has no bytes.
+    /// The name has no bytes.
     #[error("empty")]
     Empty,
-    /// It has more bytes than the limit.
+    /// The name has more bytes than the limit.
     #[error("{bytes} bytes long; at most {limit} are allowed")]
     TooLong { bytes: u64, limit: u64 },
-    /// It is not UTF-8.
+    /// The name is not UTF-8.
     #[error("not valid utf-8")]
     NotUtf8,
 }
 
 impl Error {
-    /// This error, as one in the file at `path`.
+    /// Adds the path of the file to this error, unless it already has one.
     pub fn in_file(self, path: impl Into<PathBuf>) -> Self {
         match self {
             Error::InFile { .. } => self,

@@ -1,20 +1,20 @@
-//! Where the members of each block struct lie, for code that re-lays blocks (GPU planes).
+//! Offsets of the members of each block struct, for code that rearranges blocks (GPU planes).
 
 use crate::GgmlType;
 
 /// One member of a block's struct in `ggml-common.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// The member's name in ggml. Where ggml keeps two kinds of data in one array (the signs behind `qs` in IQ2_S,
-    /// the scales and signs behind `qs` in IQ3_XXS) each has an entry of its own.
+    /// The member's name in ggml. Some ggml arrays hold two kinds of data (the signs after `qs` in
+    /// IQ2_S, the scales and signs after `qs` in IQ3_XXS); here each kind has its own entry.
     pub name: &'static str,
     /// Offset from the start of the block.
     pub offset_bytes: usize,
-    /// Size of the whole member, all array elements together.
+    /// Size of the whole member, including all array elements.
     pub bytes: usize,
 }
 
-/// Lays members of the given sizes one after another.
+/// Places members of the given sizes one after another.
 const fn lay<const N: usize>(members: [(&'static str, usize); N]) -> [Field; N] {
     let mut fields = [Field { name: "", offset_bytes: 0, bytes: 0 }; N];
     let (mut i, mut offset_bytes) = (0, 0);
@@ -35,7 +35,8 @@ macro_rules! members {
 }
 
 impl GgmlType {
-    /// The members of one block in the order of the file; empty for plain numbers. All are little-endian.
+    /// The members of one block in the order of the file; empty for plain numbers. All are
+    /// little-endian.
     pub fn fields(self) -> &'static [Field] {
         use GgmlType::*;
         match self {

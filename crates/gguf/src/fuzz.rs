@@ -1,10 +1,11 @@
-//! The fuzz body: everything that a file which opens lets one do. Called by `cargo fuzz` and by `tests/mutations.rs`.
+//! The fuzz body: opens a file and calls every operation on it. Called by `cargo fuzz` and by
+//! `tests/mutations.rs`.
 
 use std::io;
 
 use crate::{Array, Gguf, GgufBuilder, Result, Source, Value};
 
-/// Bytes that are read by position, as from a file.
+/// Bytes that are only available through positioned reads, as from a file.
 struct Positioned(Vec<u8>);
 
 impl Source for Positioned {
@@ -17,8 +18,8 @@ impl Source for Positioned {
     }
 }
 
-/// Opens `bytes` as a file in memory and as one that is read by position, and uses what opens. Panics on any disagreement.
-/// Returns whether it opened.
+/// Opens `bytes` as a file in memory and as a file with positioned reads, and uses both. Panics if
+/// they disagree. Returns whether they opened.
 pub fn parse(bytes: &[u8]) -> bool {
     let in_memory = Gguf::from_bytes(bytes.to_vec());
     let positioned = Gguf::from_source(Box::new(Positioned(bytes.to_vec())));
@@ -72,7 +73,7 @@ fn walk(array: &Array<'_>) {
     }
 }
 
-/// Writes what was read and reads it again.
+/// Writes the metadata and tensors to a new file and reads it again.
 fn rewrite(gguf: &Gguf) {
     let mut builder = GgufBuilder::new().copy_metadata(gguf);
     for tensor in gguf.tensors() {

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use crate::header::Header;
 use crate::{Error, FileSource, FromValue, GgmlType, Result, Source, TensorInfo, Value, split};
 
-/// Bytes that `dequantized` reads at a time.
+/// Number of bytes that `dequantized` reads at a time.
 const CHUNK_BYTES: usize = 256 << 10;
 
 /// A checked GGUF file, single or split.
 ///
-/// Opening reads the header only. Data comes by positioned reads ([`Gguf::read_tensor`]), which report a file that was
-/// truncated meanwhile as an error, or in place where it is in memory or mapped ([`Gguf::tensor_bytes`]).
+/// Opening reads only the header. [`Gguf::read_tensor`] reads tensor data by positioned reads,
+/// which return an error if the file was truncated after opening. [`Gguf::tensor_bytes`] returns
+/// the data in place if the file is in memory or mapped.
 pub struct Gguf {
     pub(crate) path: Option<PathBuf>,
     pub(crate) source: Box<dyn Source>,
@@ -23,11 +24,12 @@ pub struct Gguf {
 /// How to open a file.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenOptions {
-    /// Map the file, so that [`Gguf::tensor_bytes`] works; has no effect without the feature `mmap`.
+    /// Maps the file, so that [`Gguf::tensor_bytes`] works. Has no effect without the feature
+    /// `mmap`.
     pub mmap: bool,
 }
 
-// Derivable only without the feature.
+// `Default` could be derived only without the feature `mmap`.
 #[allow(clippy::derivable_impls)]
 impl Default for OpenOptions {
     fn default() -> Self {
@@ -40,7 +42,7 @@ impl OpenOptions {
         #[cfg(feature = "mmap")]
         if self.mmap {
             let file = FileSource::open(path)?;
-            // An empty file cannot be mapped, and is no GGUF either: reading tells so.
+            // An empty file cannot be mapped. Parsing it reports the error.
             return if file.len_bytes() == 0 { Ok(Box::new(file)) } else { Ok(Box::new(crate::MapSource::open(path)?)) };
         }
         Ok(Box::new(FileSource::open(path)?))
@@ -48,12 +50,13 @@ impl OpenOptions {
 }
 
 impl Gguf {
-    /// Opens a file, mapped if the feature `mmap` is on. Of a split file (`NAME-00001-of-00003.gguf`) any part opens the whole.
+    /// Opens a file, mapped if the feature `mmap` is on. Opening any part of a split file
+    /// (`NAME-00001-of-00003.gguf`) opens all its parts.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, OpenOptions::default())
     }
 
-    /// Opens a file as `options` say.
+    /// Opens a file with `options`.
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
         let path = path.as_ref();
         let source = options.source(path)?;
@@ -66,7 +69,8 @@ impl Gguf {
         Self::from_source(Box::new(bytes.into()))
     }
 
-    /// Reads a file from any source. Fails for a part of a split file; [`Gguf::from_parts`] takes those.
+    /// Reads a file from any source. Fails for a part of a split file; use [`Gguf::from_parts`] for
+    /// those.
     pub fn from_source(source: Box<dyn Source>) -> Result<Self> {
         let header = Header::parse(source.as_ref())?;
         split::whole(None, source, header)
@@ -77,12 +81,12 @@ impl Gguf {
         split::join(None, parts)
     }
 
-    /// The path that was opened; of a split file, that of the first part.
+    /// The path that was opened; for a split file, the path of the first part.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// The source of all bytes; offsets of tensors count from its start.
+    /// The source of all bytes. Tensor offsets count from its start.
     pub fn source(&self) -> &dyn Source {
         self.source.as_ref()
     }
@@ -102,12 +106,13 @@ impl Gguf {
         self.get("general.architecture")
     }
 
-    /// All metadata in the order of the file. Of a split file, that of the first part.
+    /// All metadata in the order of the file; for a split file, the metadata of the first part.
     pub fn metadata(&self) -> impl Iterator<Item = (&str, Value<'_>)> {
         self.header.metadata.iter(self.header_bytes())
     }
 
-    /// A required value. Fails, naming the key and both types, if it is missing or of another type.
+    /// A required value. Fails if the key is missing or its value has another type; the error names
+    /// the key and both types.
     pub fn get<'a, T: FromValue<'a>>(&'a self, key: &str) -> Result<T> {
         self.get_opt(key)?.ok_or_else(|| self.locate(Error::MissingKey { key: key.into() }))
     }
@@ -126,19 +131,19 @@ impl Gguf {
         &self.header.tensors
     }
 
-    /// The tensor of this name, if there is one.
+    /// The tensor with this name, if there is one.
     pub fn find_tensor(&self, name: &str) -> Option<&TensorInfo> {
         let at = |&i: &u32| &self.header.tensors[i as usize];
         let found = self.header.by_name.binary_search_by(|i| at(i).name().cmp(name)).ok()?;
         Some(at(&self.header.by_name[found]))
     }
 
-    /// The tensor of this name.
+    /// The tensor with this name, or an error.
     pub fn tensor(&self, name: &str) -> Result<&TensorInfo> {
         self.find_tensor(name).ok_or_else(|| self.locate(Error::MissingTensor { tensor: name.into() }))
     }
 
-    /// Fills `buf` with the tensor's data from `offset_bytes` on, by a positioned read.
+    /// Fills `buf` with the tensor's data, starting at `offset_bytes`, by a positioned read.
     pub fn read_tensor(&self, tensor: &TensorInfo, offset_bytes: u64, buf: &mut [u8]) -> Result<()> {
         tensor.ty().map_err(|error| self.locate(error))?;
         if offset_bytes.checked_add(buf.len() as u64).is_none_or(|end| end > tensor.bytes) {
@@ -149,7 +154,7 @@ impl Gguf {
         self.source.read_at(offset, buf).map_err(|error| self.locate(Error::Read { offset, len: buf.len(), error }))
     }
 
-    /// The tensor's data in place, where it is in memory or mapped and its type is known.
+    /// The tensor's data in place, if the file is in memory or mapped and the type is known.
     pub fn tensor_bytes(&self, tensor: &TensorInfo) -> Option<&[u8]> {
         tensor.ty().ok()?;
         self.source.slice(tensor.offset, tensor.bytes)
@@ -184,7 +189,7 @@ impl Gguf {
         self.header.bytes(self.source.as_ref())
     }
 
-    /// Names the file in an error.
+    /// Adds the path of this file to an error.
     fn locate(&self, error: Error) -> Error {
         match &self.path {
             Some(path) => error.in_file(path),

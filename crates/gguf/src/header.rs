@@ -5,13 +5,13 @@ use crate::metadata::Metadata;
 use crate::tensor::{self, TensorInfo};
 use crate::{Error, Result, Source, Value};
 
-/// The alignment of files that do not state one.
+/// The alignment of files without `general.alignment`.
 pub const DEFAULT_ALIGNMENT: u32 = 32;
 
 /// The largest alignment that is accepted.
 pub const MAX_ALIGNMENT: u32 = 1 << 20;
 
-/// What one file (or one part of a split one) says about itself.
+/// The parsed header of one file or of one part of a split file.
 pub struct Header {
     /// The header's bytes, unless they are read in place from the start of the source.
     pub buffer: Option<Vec<u8>>,
@@ -19,7 +19,7 @@ pub struct Header {
     pub alignment: u32,
     pub metadata: Metadata,
     pub tensors: Vec<TensorInfo>,
-    /// Indices of `tensors` by rising name.
+    /// Indices of `tensors`, sorted by name.
     pub by_name: Vec<u32>,
 }
 
@@ -29,7 +29,8 @@ impl Header {
         let version = version(&mut cursor)?;
         cursor.wide = version > 1;
         let length = cursor.length_bytes();
-        // At least: a name's length, number of dimensions, type and offset; a key's length, a type and a value of one byte.
+        // The minimum sizes. A tensor info: length of the name, number of dimensions, type and
+        // offset. A key: length of the key, type and a value of one byte.
         let tensor_count = cursor.count("tensors", length + 16)?;
         let key_count = cursor.count("keys", length + 5)?;
         let metadata = Metadata::parse(&mut cursor, key_count)?;

@@ -7,9 +7,10 @@
 //! # Ok::<(), gguf::Error>(())
 //! ```
 //!
-//! Every byte of a file is untrusted: lengths are checked before anything is allocated, sums and products before they
-//! wrap, and a file that opened without error cannot make a later call panic or read outside it.
-//! The one `unsafe` is the call that maps a file (`source/map.rs`, feature `mmap`).
+//! Every byte of a file is untrusted. Lengths are checked before memory is allocated, and sums and
+//! products are checked for overflow. A file that opened without error cannot make a later call
+//! panic or read outside the file. The only `unsafe` is the call that maps a file (`source/map.rs`,
+//! feature `mmap`).
 
 mod types;
 

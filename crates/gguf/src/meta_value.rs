@@ -42,7 +42,7 @@ impl MetaValue {
         }
     }
 
-    /// Appends the value as it stands in a file of version 3, without its type.
+    /// Appends the value in the encoding of a version 3 file, without its type.
     pub(crate) fn encode(&self, key: &str, out: &mut Vec<u8>) -> Result<()> {
         match self {
             MetaValue::U8(v) => out.push(*v),

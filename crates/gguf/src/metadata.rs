@@ -1,4 +1,4 @@
-//! The key-value section: where every value lies in the header.
+//! The metadata section: the position of every value in the header.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 8;
 #[derive(Default)]
 pub struct Metadata {
     entries: Vec<Entry>,
-    /// Indices of `entries`, by rising key.
+    /// Indices of `entries`, sorted by key.
     by_key: Vec<u32>,
     wide: bool,
 }
@@ -65,7 +65,7 @@ impl Metadata {
         Ok(())
     }
 
-    /// All pairs in the order of the file. `header` is what was parsed.
+    /// All pairs in the order of the file. `header` is the bytes of the parsed header.
     pub fn iter<'a>(&'a self, header: &'a [u8]) -> impl Iterator<Item = (&'a str, Value<'a>)> {
         (0..self.entries.len() as u32).map(move |i| (self.key(header, i), self.value(header, i)))
     }
@@ -118,7 +118,7 @@ fn array(cursor: &mut Cursor<'_>, key: &Range<u32>) -> Result<Stored> {
     Ok(Stored::Array { element, len: len as u32, at, starts: starts.into() })
 }
 
-/// Steps over the elements of an array, `depth` arrays deep.
+/// Moves past the elements of an array that is nested in `depth` arrays.
 fn elements(cursor: &mut Cursor<'_>, key: &Range<u32>, element: ValueType, len: usize, depth: usize) -> Result<()> {
     if let Some(size) = element.size() {
         let range = cursor.take((len * size) as u64, "array")?;
@@ -138,7 +138,7 @@ fn elements(cursor: &mut Cursor<'_>, key: &Range<u32>, element: ValueType, len: 
     Ok(())
 }
 
-/// The fewest bytes that an element can take.
+/// The minimum size of an element in bytes.
 fn least_bytes(cursor: &Cursor<'_>, element: ValueType) -> u64 {
     match element {
         ValueType::Str => cursor.length_bytes(),

@@ -1,4 +1,4 @@
-//! Split files: `NAME-00001-of-0000N.gguf`, each part a file of its own with some of the tensors.
+//! Split files: `NAME-00001-of-0000N.gguf`. Each part is a GGUF file with some of the tensors.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::{Error, FromValue, JoinedSource, Result, Source, tensor};
 /// `split.count` is a u16.
 const MAX_PARTS: usize = u16::MAX as usize;
 
-/// Completes a file that was opened by path with its other parts, if it has any.
+/// Opens the other parts of a file that was opened by path, if it has any.
 pub fn complete(path: &Path, source: Box<dyn Source>, header: Header, options: OpenOptions) -> Result<Gguf> {
     let count = split_value::<usize>(&header, source.as_ref(), "split.count").map_err(|error| error.in_file(path))?;
     let Some(count) = count.filter(|&count| count > 1) else { return whole(Some(path), source, header) };
@@ -24,7 +24,7 @@ pub fn complete(path: &Path, source: Box<dyn Source>, header: Header, options: O
     join(Some(&paths), parts)
 }
 
-/// A file that must be whole by itself.
+/// Returns a file that is not split; fails for one part of several.
 pub fn whole(path: Option<&Path>, source: Box<dyn Source>, header: Header) -> Result<Gguf> {
     match split_value::<usize>(&header, source.as_ref(), "split.count")? {
         Some(count) if count > 1 => Err(Error::PartAlone { count }),
@@ -32,7 +32,8 @@ pub fn whole(path: Option<&Path>, source: Box<dyn Source>, header: Header) -> Re
     }
 }
 
-/// Joins all parts in order: metadata from the first, tensors from all, at offsets in the joined source.
+/// Joins all parts in order. The metadata comes from the first part, the tensors from all parts.
+/// Tensor offsets count in the joined source.
 pub fn join(paths: Option<&[PathBuf]>, parts: Vec<Box<dyn Source>>) -> Result<Gguf> {
     let named = |i: usize, error: Error| match paths {
         Some(paths) => error.in_file(&paths[i]),
@@ -51,7 +52,8 @@ pub fn join(paths: Option<&[PathBuf]>, parts: Vec<Box<dyn Source>>) -> Result<Gg
         match &mut joined {
             None => {
                 announced = split_value::<usize>(&header, source.as_ref(), "split.tensors.count").map_err(|error| named(i, error))?;
-                // The joined source has no bytes in one piece to read the header from.
+                // The joined source is not contiguous in memory, so the header needs a copy of its
+                // bytes.
                 header.buffer.get_or_insert_with(|| source.bytes().unwrap_or_default().to_vec());
                 joined = Some(header);
             }
@@ -78,7 +80,7 @@ pub fn join(paths: Option<&[PathBuf]>, parts: Vec<Box<dyn Source>>) -> Result<Gg
 fn check_part(header: &Header, source: &dyn Source, i: usize, count: usize) -> Result<()> {
     for (key, expected) in [("split.no", i), ("split.count", count)] {
         let found = split_value::<usize>(header, source, key)?;
-        // A file that was never split may be joined with itself alone.
+        // A file without split keys is accepted as the only part.
         if found != Some(expected) && !(found.is_none() && count == 1) {
             let found = found.map_or("missing".into(), |found| found.to_string());
             return Err(Error::WrongPart { number: i + 1, key, expected: expected.to_string(), found });
@@ -87,7 +89,8 @@ fn check_part(header: &Header, source: &dyn Source, i: usize, count: usize) -> R
     Ok(())
 }
 
-/// Parts repeat few keys of the first; those that they do repeat must agree.
+/// The other parts repeat a few keys of the first part. The repeated keys must have the same
+/// values.
 fn check_same_model(first: &Header, header: &Header, source: &dyn Source, i: usize) -> Result<()> {
     let first_bytes = first.buffer.as_deref().unwrap_or_default();
     for key in ["general.architecture", "general.name", "split.tensors.count"] {
@@ -106,7 +109,7 @@ fn split_value<T: for<'a> FromValue<'a>>(header: &Header, source: &dyn Source, k
     T::from_value(value).map(Some).ok_or_else(mismatch)
 }
 
-/// The paths of all parts, if this path is named like one of them.
+/// The paths of all parts, if the file name has the form of a part's name.
 fn part_paths(path: &Path, count: usize) -> Option<Vec<PathBuf>> {
     let name = path.file_name()?.to_str()?;
     let rest = name.strip_suffix(".gguf")?.strip_suffix(&format!("-of-{count:05}"))?;

@@ -1,4 +1,4 @@
-//! Tensor infos, checked against the file once.
+//! Tensor infos. Each is checked against the file when the file is opened.
 
 use std::ops::Range;
 
@@ -11,18 +11,19 @@ pub const MAX_NAME_BYTES: u64 = 512;
 /// The most dimensions a tensor can have.
 pub const MAX_DIMS: u32 = 4;
 
-/// One tensor of a file. Everything here was checked against the file when it was opened.
+/// One tensor of a file. All fields were checked against the file when it was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TensorInfo {
     name: Box<str>,
-    /// Elements per dimension, the fastest first, as in the file; 1 beyond the last.
+    /// Elements per dimension, the fastest first, as in the file. Unused dimensions are 1.
     pub dims: [u64; 4],
-    /// How many dimensions the file gives, 1 to 4.
+    /// Number of dimensions in the file, 1 to 4.
     pub n_dims: usize,
-    /// The type's number in the file; [`TensorInfo::ty`] is the type.
+    /// The type's number in the file; [`TensorInfo::ty`] returns the type.
     pub ty_number: u32,
-    /// Where the data begins: bytes from the start of the source (of all parts in a row for a split file).
+    /// Offset of the data in bytes from the start of the source. A split file's source is all its
+    /// parts in order.
     pub offset: u64,
     /// Size of the data; 0 for an unknown type.
     pub bytes: u64,
@@ -34,22 +35,22 @@ impl TensorInfo {
         &self.name
     }
 
-    /// The type; an error for a number that this crate does not know.
+    /// The type. Fails if this crate does not know the type number.
     pub fn ty(&self) -> Result<GgmlType> {
         GgmlType::from_u32(self.ty_number).ok_or_else(|| Error::UnknownTensorType { tensor: self.name.to_string(), number: self.ty_number })
     }
 
-    /// The dimensions that the file gives, the fastest first.
+    /// The dimensions in the file, the fastest first.
     pub fn shape(&self) -> &[u64] {
         &self.dims[..self.n_dims]
     }
 
-    /// Elements of a row: the fastest dimension.
+    /// Elements per row: the fastest dimension.
     pub fn cols(&self) -> u64 {
         self.dims[0]
     }
 
-    /// Number of rows: the product of all dimensions but the fastest.
+    /// Number of rows: the product of all dimensions except the fastest.
     pub fn rows(&self) -> u64 {
         self.dims[1..].iter().product()
     }
@@ -59,7 +60,8 @@ impl TensorInfo {
         self.dims.iter().product()
     }
 
-    /// Reads one info, without regard to where the data lies; `offset` is still that in the data section.
+    /// Reads one info. It does not check the position of the data; `offset` still counts from the
+    /// start of the data section.
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
         let range = cursor.name("tensor name", MAX_NAME_BYTES)?;
         let name: Box<str> = String::from_utf8_lossy(&cursor.bytes()[range]).into();
@@ -93,7 +95,8 @@ pub(crate) fn data_bytes(name: &str, dims: [u64; 4], n_dims: usize, ty_number: u
     (elements / block).checked_mul(block_bytes).filter(|&bytes| i64::try_from(bytes).is_ok()).ok_or_else(impossible)
 }
 
-/// Checks names and places of all tensors and makes their offsets absolute; returns their indices by rising name.
+/// Checks the names and positions of all tensors and makes their offsets absolute. Returns their
+/// indices sorted by name.
 pub(crate) fn place(tensors: &mut [TensorInfo], alignment: u64, data: Range<u64>) -> Result<Vec<u32>> {
     let available = data.end.saturating_sub(data.start);
     for tensor in &mut *tensors {
@@ -118,7 +121,7 @@ pub(crate) fn place(tensors: &mut [TensorInfo], alignment: u64, data: Range<u64>
     by_name(tensors)
 }
 
-/// Indices of the tensors by rising name; an error if a name occurs twice.
+/// Indices of the tensors, sorted by name. Fails if a name occurs twice.
 pub(crate) fn by_name(tensors: &[TensorInfo]) -> Result<Vec<u32>> {
     let name = |&i: &u32| tensors[i as usize].name();
     let mut order: Vec<u32> = (0..tensors.len() as u32).collect();
@@ -129,7 +132,8 @@ pub(crate) fn by_name(tensors: &[TensorInfo]) -> Result<Vec<u32>> {
     }
 }
 
-/// Bytes that a tensor takes at least: those of an unknown type are not known, but it has some.
+/// The minimum size of a tensor in bytes. The size of an unknown type is not known, but it is at
+/// least one byte.
 fn occupied(tensor: &TensorInfo) -> u64 {
     tensor.bytes.max(1)
 }

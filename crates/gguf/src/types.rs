@@ -4,7 +4,8 @@ use std::fmt;
 
 macro_rules! ggml_types {
     ($($variant:ident = $number:literal, $name:literal, $block:literal elements in $bytes:literal;)*) => {
-        /// How a tensor's elements are stored. The numbers are those of `ggml_type` in `ggml.h`.
+        /// The storage type of a tensor's elements. The numbers are the values of `ggml_type` in
+        /// `ggml.h`.
         #[allow(non_camel_case_types)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u32)]
@@ -16,10 +17,11 @@ macro_rules! ggml_types {
         }
 
         impl GgmlType {
-            /// Every type, by rising number.
+            /// Every type, in order of its number.
             pub const ALL: &'static [GgmlType] = &[$(GgmlType::$variant),*];
 
-            /// The type with this number, or `None` for one that ggml dropped or that is newer than this crate.
+            /// The type with this number. `None` if ggml removed the number or if it is newer than
+            /// this crate.
             pub fn from_u32(number: u32) -> Option<Self> {
                 match number {
                     $($number => Some(GgmlType::$variant),)*
@@ -89,7 +91,8 @@ ggml_types! {
 }
 
 impl GgmlType {
-    /// Bytes of a row of `cols` elements; `None` if `cols` is no multiple of the block or the size overflows.
+    /// Size in bytes of a row of `cols` elements. `None` if `cols` is not a multiple of the block
+    /// size or the size overflows.
     pub fn row_bytes(self, cols: usize) -> Option<usize> {
         if !cols.is_multiple_of(self.block_size()) {
             return None;
@@ -97,12 +100,12 @@ impl GgmlType {
         (cols / self.block_size()).checked_mul(self.block_bytes())
     }
 
-    /// The type of this name, in any case.
+    /// The type with this name; upper and lower case are equal.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|ty| ty.name().eq_ignore_ascii_case(name))
     }
 
-    /// Whether elements share blocks with scales, rather than being plain numbers.
+    /// True if the elements are stored in blocks with scales, false if they are plain numbers.
     pub const fn is_quantized(self) -> bool {
         self.block_size() > 1
     }

@@ -1,4 +1,4 @@
-//! Metadata values: what the file holds, borrowed from the header's bytes.
+//! Metadata values, borrowed from the header's bytes.
 
 use std::fmt;
 
@@ -22,14 +22,14 @@ macro_rules! value_types {
                 }
             }
 
-            /// The name used in messages.
+            /// The name for error messages.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(ValueType::$variant => $name,)*
                 }
             }
 
-            /// Bytes of one value, for types of fixed size.
+            /// Size of one value in bytes, for types of fixed size.
             pub const fn size(self) -> Option<usize> {
                 match self {
                     $(ValueType::$variant => $size,)*
@@ -76,7 +76,7 @@ pub enum Value<'a> {
     F64(f64),
     Bool(bool),
     Str(&'a str),
-    /// A string that is not UTF-8, as tokens may be.
+    /// A string that is not UTF-8; tokens may be such strings.
     Bytes(&'a [u8]),
     Array(Array<'a>),
 }
@@ -101,7 +101,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Any integer, widened.
+    /// The value of any integer type, widened to i128.
     pub fn as_integer(&self) -> Option<i128> {
         Some(match *self {
             Value::U8(v) => v.into(),
@@ -120,7 +120,8 @@ impl<'a> Value<'a> {
         std::str::from_utf8(bytes).map_or(Value::Bytes(bytes), Value::Str)
     }
 
-    /// A value of fixed size from its bytes; `None` for strings, arrays and the wrong number of bytes.
+    /// A value of fixed size, from its bytes. `None` for strings, arrays and a wrong number of
+    /// bytes.
     pub(crate) fn scalar(ty: ValueType, bytes: &[u8]) -> Option<Self> {
         Some(match ty {
             ValueType::U8 => Value::U8(*bytes.first()?),
@@ -138,7 +139,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Type and, where it is short, the value, for messages.
+    /// The type and, if it is short, the value, for error messages.
     pub fn describe(&self) -> String {
         match self {
             Value::Str(s) if s.len() <= 64 => format!("string {s:?}"),
@@ -150,7 +151,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The bare value; arrays show their first elements.
+/// The value without its type. Arrays show their first elements.
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -178,5 +179,5 @@ impl fmt::Display for Value<'_> {
     }
 }
 
-/// Array elements that `Display` shows.
+/// Number of array elements that `Display` shows.
 const SHOWN: usize = 8;

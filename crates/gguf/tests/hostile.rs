@@ -1,4 +1,5 @@
-//! Damaged and malicious containers: each ends in an error that says what is wrong, quickly and in bounded memory.
+//! Damaged and malicious files. Each gives an error that names the problem, quickly and in bounded
+//! memory.
 
 mod common;
 
@@ -13,7 +14,7 @@ const STR: u32 = 8;
 const ARRAY: u32 = 9;
 const HUGE: u64 = 1 << 63;
 
-/// A case: what it is, the file, and words that the message must contain.
+/// A case: its name, the file, and words that the error message must contain.
 type Case = (&'static str, Raw, &'static str);
 
 fn one_tensor(name: &[u8], dims: &[u64], ty: u32, offset: u64, data: usize) -> Raw {
@@ -106,8 +107,8 @@ fn tensors() -> Vec<Case> {
         ("product that wraps to 0", one_tensor(b"t", &[1 << 32, 1 << 32], F32, 0, 32), "impossible shape"),
         ("product that wraps to 1", one_tensor(b"t", &[u64::MAX, u64::MAX], F32, 0, 32), "impossible shape"),
         ("byte size that wraps", one_tensor(b"t", &[1 << 62], F32, 0, 32), "impossible shape"),
-        ("row that is no multiple of the block", one_tensor(b"t", &[33, 2], Q8_0, 0, 96), "no multiple of the 32"),
-        ("misaligned offset", one_tensor(b"t", &[8], F32, 16, 64), "no multiple of the alignment"),
+        ("row that is no multiple of the block", one_tensor(b"t", &[33, 2], Q8_0, 0, 96), "not a multiple of the 32"),
+        ("misaligned offset", one_tensor(b"t", &[8], F32, 16, 64), "not a multiple of the alignment"),
         ("offset beyond the end", one_tensor(b"t", &[8], F32, 4096, 64), "cut short"),
         ("offset whose sum wraps", one_tensor(b"t", &[8], F32, u64::MAX - 31, 64), "cut short"),
         ("overlap", two(0, 32), "`a` and `b` overlap"),
@@ -127,7 +128,8 @@ fn every_hostile_class_ends_in_an_error_that_names_it() {
         let error = Gguf::from_bytes(raw.0.clone()).map(|_| ()).expect_err(name).to_string();
         assert!(error.contains(words), "{name}: {error:?} lacks {words:?}");
         assert!(start.elapsed() < Duration::from_millis(500), "{name}");
-        // By positioned reads the header is buffered instead of borrowed; the answer is the same.
+        // With positioned reads the header is buffered instead of borrowed. The error must be the
+        // same.
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), &raw.0).unwrap();
         let from_file = Gguf::open(file.path()).map(|_| ()).expect_err(name).to_string();
@@ -142,7 +144,7 @@ fn every_truncation_of_a_good_file_is_an_error() {
     for len in 0..last {
         assert!(Gguf::from_bytes(&good[..len]).is_err(), "{len}");
     }
-    // Padding behind the last tensor belongs to nothing.
+    // The padding after the last tensor belongs to no tensor.
     assert!(Gguf::from_bytes(&good[..last]).is_ok());
 }
 
@@ -195,7 +197,7 @@ fn reads_outside_a_tensor_are_refused() {
     for offset in [29, 32, u64::MAX, u64::MAX - 3] {
         assert!(matches!(gguf.read_tensor(t, offset, &mut [0; 4]), Err(Error::TensorRange { .. })), "{offset}");
     }
-    // Public fields may be changed by the caller; reads stay inside the file even so.
+    // A caller may change the public fields. Reads must still stay inside the file.
     let mut wrong = t.clone();
     (wrong.offset, wrong.bytes) = (u64::MAX - 8, u64::MAX);
     assert!(matches!(gguf.read_tensor(&wrong, 4, &mut [0; 4]), Err(Error::Read { .. })));

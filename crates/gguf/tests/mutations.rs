@@ -1,4 +1,4 @@
-//! The fuzz body over seeded mutations of good files: the bounded run of what `cargo fuzz` does without end.
+//! Runs the fuzz body over a bounded number of seeded mutations of good files.
 
 use gguf::{GgmlType, GgufBuilder, MetaValue, ValueType};
 
@@ -14,7 +14,7 @@ impl Random {
     }
 }
 
-/// Numbers at which arithmetic turns.
+/// Numbers at which arithmetic overflows or changes sign.
 const EDGES: [u64; 12] = [0, 1, 7, 8, 31, 32, 255, u32::MAX as u64, 1 << 31, 1 << 32, 1 << 63, u64::MAX];
 
 fn seeds() -> Vec<Vec<u8>> {
@@ -30,7 +30,8 @@ fn seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// One to four changes: a bit, a byte, an edge in 4 or 8 bytes, a cut, a repeated or a removed run.
+/// Makes one to four changes: flips a bit, sets a byte, writes an edge number in 4 or 8 bytes,
+/// truncates, or repeats or removes a run of bytes.
 fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
     for _ in 0..=random.below(4) {
         if bytes.len() < 16 {
@@ -62,6 +63,6 @@ fn mutated_files_neither_panic_nor_differ_between_sources() {
         mutate(&mut bytes, &mut random);
         opened += gguf::fuzz::parse(&bytes) as usize;
     }
-    // Neither all refused nor all taken: the mutations reach both sides of the checks.
+    // Some mutations must be refused and some accepted, so that both sides of the checks run.
     assert!((600..5400).contains(&opened), "{opened} of 6000 opened");
 }

@@ -1,4 +1,5 @@
-//! The quantizers: llama.cpp's own bytes for the same weights, and error bounds on a Gaussian vector.
+//! The quantizers give the same bytes as llama.cpp for the same weights, and keep error bounds on a
+//! Gaussian vector.
 
 use std::path::Path;
 
@@ -31,8 +32,8 @@ fn gaussian(count: usize) -> Vec<f32> {
     (0..count).map(|_| ((-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos()) as f32).collect()
 }
 
-/// `weights.f16` is the start of a tensor of a random test model; each `TYPE.bin` is the start of the same tensor as
-/// llama.cpp 0.5.0-dev's `llama-quantize` wrote it without an importance matrix.
+/// `weights.f16` is the start of a tensor of a random test model; each `TYPE.bin` is the start of
+/// the same tensor as llama.cpp 0.5.0-dev's `llama-quantize` wrote it without an importance matrix.
 #[test]
 fn quantizers_write_the_bytes_of_llama_cpp() {
     let weights = vector("weights.f16");
@@ -47,8 +48,9 @@ fn quantizers_write_the_bytes_of_llama_cpp() {
     }
 }
 
-/// The bounds are these quantizers' own errors, rounded up in the fourth digit, measured when their bytes equalled
-/// llama.cpp's for all 501 tensors of 18 files of seven test models (`examples/quant_error.rs`).
+/// The bounds are the measured errors of these quantizers, rounded up in the fourth digit. When
+/// they were measured, the bytes equalled llama.cpp's for all 501 tensors of 18 files of seven test
+/// models (`examples/quant_error.rs`).
 #[test]
 fn errors_on_a_gaussian_vector_stay_at_those_of_llama_cpp() {
     let values = gaussian(1 << 16);

@@ -1,10 +1,11 @@
-//! What is written is read back, by this crate and by Python's.
+//! Written files are read back unchanged, by this crate and by the Python package.
 
 use gguf::{Array, GgmlType, Gguf, GgufBuilder, MetaValue, OpenOptions, Value, ValueType};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
-/// `files/python.gguf` was written by the Python package (see `files/make.py`), so equal bytes read back identically there.
+/// The Python package wrote `files/python.gguf` (see `files/make.py`). A file of equal bytes
+/// therefore reads the same in Python.
 #[test]
 fn the_writer_makes_the_bytes_of_the_python_package() {
     let f32s: Vec<f32> = (0..6).map(|i| i as f32).collect();
@@ -141,7 +142,7 @@ proptest! {
             let gguf = gguf.unwrap();
             prop_assert_eq!(gguf.metadata().count(), metadata.len() + 1);
             for (key, value) in &metadata {
-                // Bit patterns, so that NaN equals itself.
+                // Compares text, so that NaN equals NaN.
                 let back = MetaValue::from(gguf.get::<Value>(key).unwrap());
                 prop_assert_eq!(format!("{:?}", back), format!("{:?}", value));
             }
@@ -168,7 +169,7 @@ fn the_writer_refuses_what_the_reader_would() {
         assert!(error.contains(words), "{error:?} lacks {words:?}");
     };
     says(tensor("t", &[32], 33), "33 bytes of data, its shape and type need 34");
-    says(tensor("t", &[31], 34), "no multiple of the 32");
+    says(tensor("t", &[31], 34), "not a multiple of the 32");
     says(tensor("t", &[], 34), "0 dimensions");
     says(tensor("t", &[1; 5], 34), "5 dimensions");
     says(tensor("", &[32], 34), "empty");

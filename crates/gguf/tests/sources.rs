@@ -1,4 +1,5 @@
-//! Files on disk: every source, split files, files that change, paths that are no files, and the atomic writer.
+//! Files on disk: every source, split files, files that change, paths that are not files, and the
+//! atomic writer.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -11,7 +12,8 @@ fn part(number: u16, count: u16, total: i32) -> GgufBuilder<'static> {
     GgufBuilder::new().set("split.no", number).set("split.count", count).set("split.tensors.count", total)
 }
 
-/// Three parts of one model; every part holds a tensor of eight times its number, the last also one more.
+/// Three parts of one model. Part i holds the tensor `blk.i`, eight elements of value i; the last
+/// part holds one more.
 fn parts() -> Vec<GgufBuilder<'static>> {
     let tensor = |builder: GgufBuilder<'static>, i: usize| builder.tensor_f32(format!("blk.{i}"), &[8], &[i as f32; 8]);
     vec![
@@ -87,11 +89,11 @@ fn a_part_alone_asks_for_its_siblings() {
     let folder = tempfile::tempdir().unwrap();
     let renamed = folder.path().join("renamed.gguf");
     parts()[0].save(&renamed).unwrap();
-    fails(Gguf::open(&renamed), "part of a file split in 3; open it under a name like `model-00001-of-00003.gguf`");
-    fails(Gguf::from_bytes(parts()[0].to_bytes().unwrap()), "part of a file split in 3");
+    fails(Gguf::open(&renamed), "a file that is split into 3; name the parts like `model-00001-of-00003.gguf`");
+    fails(Gguf::from_bytes(parts()[0].to_bytes().unwrap()), "one part of a file that is split into 3");
     let number_9 = folder.path().join("m-00009-of-00003.gguf");
     parts()[0].save(&number_9).unwrap();
-    fails(Gguf::open(&number_9), "part of a file split in 3");
+    fails(Gguf::open(&number_9), "one part of a file that is split into 3");
     assert!(Gguf::from_parts(Vec::new()).is_err());
 }
 
@@ -107,7 +109,7 @@ fn a_file_that_shrinks_after_opening_gives_an_error() {
         let error = gguf.dequantized(gguf.tensor("t").unwrap()).unwrap_err().to_string();
         assert!(error.contains("cut short or replaced since it was opened"), "{error}");
     }
-    // Replaced by rename, as the atomic writer does: the open file keeps the old content.
+    // The atomic writer replaces the file by a rename, so the open file keeps the old content.
     ones.save(file.path()).unwrap();
     let gguf = Gguf::open(file.path()).unwrap();
     GgufBuilder::new().tensor_f32("t", &[4096], &[2.0; 4096]).save(file.path()).unwrap();
@@ -117,7 +119,7 @@ fn a_file_that_shrinks_after_opening_gives_an_error() {
 #[test]
 fn paths_that_are_no_readable_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    fails(Gguf::open(folder.path()), "not a regular file but a directory");
+    fails(Gguf::open(folder.path()), "this is a directory, not a regular file");
     fails(Gguf::open(folder.path().join("absent.gguf")), "absent.gguf: cannot open");
     let empty = folder.path().join("empty.gguf");
     fs::write(&empty, b"").unwrap();
@@ -131,12 +133,12 @@ fn pipes_and_unreadable_files_are_refused_without_blocking() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe.gguf");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    fails(Gguf::open(&pipe), "not a regular file but a pipe or a device");
-    fails(Gguf::open("/dev/null"), "not a regular file but a pipe or a device");
+    fails(Gguf::open(&pipe), "this is a pipe or a device, not a regular file");
+    fails(Gguf::open("/dev/null"), "this is a pipe or a device, not a regular file");
     let secret = folder.path().join("secret.gguf");
     GgufBuilder::new().save(&secret).unwrap();
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o000)).unwrap();
-    // Root may read anything; then the file simply opens.
+    // Root may read any file; opening the file then succeeds.
     if fs::File::open(&secret).is_err() {
         fails(Gguf::open(&secret), "secret.gguf: cannot open");
     } else {
@@ -230,7 +232,7 @@ fn devices_and_pipes_are_written_and_stay_what_they_are() {
     atomic_write(&pipe, |out| out.write_all(b"through")).unwrap();
     assert_eq!(reader.join().unwrap(), b"through");
     assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
-    // Behind a link, so that a rename would only harm the link's folder.
+    // The device is behind a link, so that a wrong rename could only change the folder of the link.
     let full = folder.path().join("full");
     symlink("/dev/full", &full).unwrap();
     let error = atomic_write(&full, |out| out.write_all(b"too much")).unwrap_err().to_string();

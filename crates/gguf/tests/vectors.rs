@@ -1,4 +1,5 @@
-//! Every type's values against those of the Python package `gguf` 0.19.0 (see `vectors/make.py`), to the last bit.
+//! The values of every type equal the values of the Python package `gguf` 0.19.0 (see
+//! `vectors/make.py`) to the last bit.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Goldens of adapters: the logits that transformers and PEFT gave with an adapter active and not merged.
+//! Goldens of adapters: logits that transformers and PEFT computed with an active, unmerged
+//! adapter.
 
 use super::{Args, Check, FOLDERS, ids, json};
 use crate::npy;
@@ -9,10 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Largest difference of a logit, by the start of the model's name.
+/// The largest allowed difference of a logit, by prefix of the model's name.
 const BOUNDS: [(&str, f64); 2] = [("gemma4", 2e-3), ("", 5e-4)];
 
-/// The folders of `train` whose model this version runs.
+/// The folders of `train` whose models this version can run.
 pub fn names(args: &Args) -> Result<Vec<String>> {
     let train = args.fixtures.join("train");
     let mut names = vec![];
@@ -32,7 +33,7 @@ fn folder_and_file(name: &str) -> (&str, String) {
     }
 }
 
-/// Runs one of [`names`], in both forms of its adapter.
+/// Runs one of [`names`] with both file formats of its adapter.
 pub fn run(args: &Args, name: &str, executors: &[Executor], report: impl Fn(&str, &Executor, &Check)) -> Result<()> {
     let (train, (folder, file)) = (args.fixtures.join("train"), folder_and_file(name));
     let (base, own) = (args.fixtures.join(folder), train.join(folder));
@@ -61,14 +62,15 @@ impl Golden<'_> {
         let with = npy::read_f32(&self.folder.join("adapter_logits.npy"))?;
         let without = npy::read_f32(&self.base.join(self.plain()?))?;
         let options = |chunk| SessionOptions::default().chunk(chunk).kv(KvType::F32).precision(Precision::F32);
-        // What a form says is the same once it is read.
+        // Both formats give the same adapter, so only one runs every mode.
         let modes = [("one prefill", 512), ("chunks of 29", 29), ("token by token", 1)];
         for (mode, chunk) in modes.into_iter().take(if form == "peft" { 3 } else { 1 }) {
             let mut session = self.model.session(options(chunk))?;
             session.set_adapters(applied(1.0))?;
             report(self.check(&format!("{form}, {mode}"), &mut session, &with)?);
         }
-        // One session whose adapter comes, doubles in two halves, has no weight, and goes.
+        // One session in which the adapter is applied, applied twice with scales that sum to 1, set
+        // to scale 0, and removed.
         let mut session = self.model.session(options(64))?;
         report(self.check(&format!("{form}, not yet"), &mut session, &without)?);
         for (mode, adapters, reference) in [
@@ -87,11 +89,11 @@ impl Golden<'_> {
     fn plain(&self) -> Result<String> {
         let meta = json(&self.base.join("meta.json"))?;
         let files = meta["files"].as_array().context("meta.json has no files")?;
-        let entry = files.iter().find(|entry| entry["gguf"] == self.file).context("a model without logits")?;
-        Ok(entry["logits"].as_str().context("a file without logits")?.to_string())
+        let entry = files.iter().find(|entry| entry["gguf"] == self.file).context("meta.json has no entry for the model")?;
+        Ok(entry["logits"].as_str().context("an entry of meta.json has no logits")?.to_string())
     }
 
-    /// Evaluates the prompt, or what an adapter's change made stale of it.
+    /// Evaluates the prompt, or the part of it that a change of adapters made stale.
     fn check(&self, mode: &str, session: &mut Session, reference: &npy::Array) -> Result<Check> {
         let start = Instant::now();
         if session.tokens().is_empty() {
@@ -99,7 +101,7 @@ impl Golden<'_> {
         }
         let mut got = vec![];
         session.logits(|_, rows, _| got.extend_from_slice(rows))?;
-        ensure!(got.len() == reference.values.len(), "{} logits, the reference has {}", got.len(), reference.values.len());
+        ensure!(got.len() == reference.values.len(), "got {} logits, the reference has {}", got.len(), reference.values.len());
         let worst = got.iter().zip(&reference.values).map(|(a, b)| f64::from((a - b).abs())).fold(0.0, f64::max);
         let vocabulary = reference.shape[1];
         let mut rows = got.chunks_exact(vocabulary).zip(reference.values.chunks_exact(vocabulary));

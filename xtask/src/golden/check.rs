@@ -1,4 +1,4 @@
-//! The result of one comparison, and when it passes.
+//! The result of one comparison, and the rule by which it passes.
 
 /// One comparison: the worst difference, its bound, and whether the best tokens agree.
 pub struct Check {
@@ -10,7 +10,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// A model that did not run.
+    /// The result for a model that did not run.
     pub fn refused(error: &anyhow::Error) -> Self {
         Self { mode: format!("{error:#}"), worst: f64::INFINITY, bound: 0.0, agrees: true, seconds: 0.0 }
     }
@@ -31,7 +31,8 @@ impl std::fmt::Display for Check {
     }
 }
 
-/// Whether the best token is the same; past the `exact` bound, where the reference's margin is more than twice what rounding may move.
+/// True if the best token is the same. If `bound` is wider than `exact`, another best token also
+/// passes, provided that the reference's margin is at most twice `bound`.
 pub fn same_best(got: &[f32], expected: &[f32], bound: f64, exact: f64) -> bool {
     let best = |row: &[f32]| cpu_ref::argmax(row) as usize;
     let (a, b) = (best(got), best(expected));

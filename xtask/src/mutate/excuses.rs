@@ -1,28 +1,29 @@
-//! Excuses for faults that no parity case shows, read from the shader: `//~ TAG: KIND, KIND; TAG: KIND` behind the line, or alone above it.
-//! A tag is one of `reasons.rs`. A tag without a kind excuses every fault of its line.
+//! Excuses for faults that no parity case can find. They are read from the shader:
+//! `//~ TAG: KIND, KIND; TAG: KIND` at the end of the line, or alone on the line above. The tags
+//! are listed in `reasons.rs`. A tag without a kind excuses every fault of its line.
 
 use super::faults::Fault;
 use super::reasons::{self, Holds, Reason};
 use anyhow::Context as _;
 use std::ops::RangeInclusive;
 
-/// How an excuse begins.
+/// The start of an excuse.
 const MARK: &str = "//~";
 
-/// A tag beside a line, for one kind of fault or for all.
+/// A tag of a line, for one kind of fault or for all kinds.
 struct Excuse {
     line: usize,
     reason: &'static Reason,
     kind: Option<String>,
-    /// Whether a fault that it excuses was not found.
+    /// True if it excused a fault that no case found.
     used: bool,
 }
 
-/// The excuses of one file, in its order.
+/// The excuses of one file, in the order of its lines.
 pub struct Excuses(Vec<Excuse>);
 
 impl Excuses {
-    /// Reads them. A tag that has no reason is an error.
+    /// Reads the excuses of a file. A tag without a reason is an error.
     pub fn of(path: &str, text: &str) -> anyhow::Result<Self> {
         let mut found = vec![];
         for (n, line) in text.lines().enumerate() {
@@ -31,7 +32,7 @@ impl Excuses {
             for part in tags.split(';') {
                 let (tag, kinds) = part.split_once(':').map_or((part, None), |(tag, kinds)| (tag, Some(kinds)));
                 let tag = tag.trim();
-                let reason = reasons::of(tag).with_context(|| format!("{path}:{}: {tag:?} is no tag of reasons.rs", n + 1))?;
+                let reason = reasons::of(tag).with_context(|| format!("{path}:{}: {tag:?} is not a tag of reasons.rs", n + 1))?;
                 let mut add = |kind| found.push(Excuse { line: of, reason, kind, used: false });
                 match kinds {
                     Some(kinds) => kinds.split(',').for_each(|kind| add(Some(kind.trim().to_string()))),
@@ -42,7 +43,7 @@ impl Excuses {
         Ok(Self(found))
     }
 
-    /// The first that excuses a fault, where subgroups have 32 threads (`wide`) or not.
+    /// The index of the first excuse for a fault. `wide`: subgroups have at least 32 threads.
     pub fn find(&self, fault: &Fault, wide: bool) -> Option<usize> {
         self.0.iter().position(|excuse| {
             let kind = excuse.kind.as_deref().is_none_or(|kind| kind == fault.kind);
@@ -50,7 +51,7 @@ impl Excuses {
         })
     }
 
-    /// Whether the faults that an excuse is for are planted.
+    /// True if the faults of an excuse are planted.
     pub fn plants(&self, found: usize) -> bool {
         self.0[found].reason.holds != Holds::Unplanted
     }
@@ -60,14 +61,15 @@ impl Excuses {
         self.0[found].used = true;
     }
 
-    /// Prints the excuses of these lines that no fault needed, with their reasons; their number.
+    /// Prints the excuses of these lines that no fault needed, with their reasons. Returns their
+    /// number.
     pub fn report_stale(&self, path: &str, lines: &RangeInclusive<usize>) -> usize {
         let stale =
             self.0.iter().filter(|excuse| !excuse.used && excuse.reason.holds == Holds::Always && lines.contains(&(excuse.line + 1)));
         stale.map(|excuse| println!("{path}:{}: stale: {}\n    {}", excuse.line + 1, excuse.name(), excuse.reason.why)).count()
     }
 
-    /// The tag of each.
+    /// The tag of each excuse.
     #[cfg(test)]
     pub fn tags(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|excuse| excuse.reason.tag)
@@ -86,7 +88,8 @@ mod tests {
     use super::super::{faults, list};
     use super::Excuses;
 
-    /// Whether a fault survives needs a device; that an excuse has a fault of its own, which none before it excuses, does not.
+    /// Every excuse must match a fault that no earlier excuse matches. This check needs no device;
+    /// a check that the fault survives would need one.
     #[test]
     fn every_excuse_has_a_fault_of_its_line() {
         let (mut files, mut idle) = (vec![], vec![]);
@@ -101,7 +104,7 @@ mod tests {
         assert!(idle.is_empty(), "{idle:#?}");
     }
 
-    /// (line, excuse) of each, lines counted from 1.
+    /// Each excuse as (line, excuse); lines count from 1.
     fn read(text: &str) -> Vec<(usize, String)> {
         Excuses::of("a.wgsl", text).unwrap().0.iter().map(|excuse| (excuse.line + 1, excuse.name())).collect()
     }
@@ -129,6 +132,6 @@ mod tests {
     #[test]
     fn an_unknown_tag_names_its_file_and_line() {
         let error = Excuses::of("shaders/a.wgsl", "//\nx += 1; //~ perhaps: sign\n").err().unwrap();
-        assert_eq!(error.to_string(), "shaders/a.wgsl:2: \"perhaps\" is no tag of reasons.rs");
+        assert_eq!(error.to_string(), "shaders/a.wgsl:2: \"perhaps\" is not a tag of reasons.rs");
     }
 }

@@ -1,4 +1,5 @@
-//! Faults planted in the shaders, one at a time: every one that compiles must turn a parity case red.
+//! Plants faults in the shaders, one at a time. Every fault that compiles must make a parity case
+//! fail.
 
 mod excuses;
 mod faults;
@@ -17,19 +18,23 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-/// Cases that may show a fault, for each kernel that the file is part of: every second one is split.
+/// Number of cases that may find a fault, for each kernel that contains the file. Every second case
+/// runs split.
 const CASES: usize = 32;
-/// Cases of all kernels that a file is part of: where there are many kernels, each has fewer cases, [`FEW`] at least.
+/// Number of cases of all kernels that contain a file. If there are many kernels, each has fewer
+/// cases, but at least [`FEW`].
 const ENOUGH: usize = 192;
 const FEW: usize = 4;
-/// The same as [`CASES`] for the pieces of weight formats, which every case reads whole.
+/// Like [`CASES`], for the pieces of weight formats. Every case reads the whole format.
 const FORMAT_CASES: usize = 12;
-/// Files of kernels with many paths, each taken by few cases, and the number of cases for faults in them.
+/// Files of kernels with many code paths, each taken by few cases, and the number of cases for
+/// their faults.
 const BRANCHING: ([&str; 4], usize) =
     (["sampling/sample.wgsl", "sampling/sample_scan.wgsl", "sampling/top_k.wgsl", "sampling/pieces/strips.wgsl"], 120);
 
-/// Files whose parts are used by some weight formats only, and the formats that have cases of their own, few of them: every one, or one with two
-/// scales to what the file calls a block or a unit, or whose rows neighbouring threads share.
+/// Files with parts that only some weight formats use, and the formats with separate cases, a few
+/// each. `None` means every format. Otherwise it is a format with two scales per block or unit of
+/// the file, or with rows that neighbouring threads share.
 const BY_FORMAT: [(&str, Option<GgmlType>); 9] = [
     ("shaders/matmul/matmul_rows8.wgsl", Some(GgmlType::Q6_K)),
     ("shaders/matmul/matmul_rows8_glu.wgsl", Some(GgmlType::Q6_K)),
@@ -45,28 +50,32 @@ const BY_FORMAT: [(&str, Option<GgmlType>); 9] = [
 /// A shader that a file is part of, with its cases.
 struct User<'a> {
     target: &'a Target,
-    /// How the file's identifiers are renamed in the shader's text, once for each binding whose piece it is.
+    /// The renaming of the file's identifiers in the shader's text, one for each binding that uses
+    /// the piece.
     places: Vec<Place>,
-    /// The cases so far, and whether each runs split. The one that was red last comes first: neighbouring faults show in the same.
+    /// The cases so far, each with a flag for running split. The case that failed last comes first,
+    /// because the same case often finds neighbouring faults.
     known: Vec<(Known, bool)>,
-    /// The cases that no fault has needed yet.
+    /// The cases that have not run yet.
     further: Box<dyn Iterator<Item = Case> + 'a>,
 }
 
-/// A prefix and the name of a binding that takes its place; `None` where the text stands as it is.
+/// A prefix and the name of the binding that replaces it. `None` if the text is not renamed.
 type Place = Option<(&'static str, &'static str)>;
 
-/// What became of the faults of one file.
+/// The outcome of the faults of one file.
 #[derive(Default)]
 struct Tally {
     red: usize,
     excused: usize,
     survived: usize,
-    /// Excuses that none of their faults needed.
+    /// Excuses that no fault needed.
     stale: usize,
 }
 
-/// Plants every fault in these lines of the files under `shaders/` that `targets` use and whose path contains `only`; whether each was found.
+/// Plants every fault in these lines of the files under `shaders/` that `targets` use and whose
+/// path contains `only`. Returns true if no fault survived without an excuse and no excuse is
+/// stale.
 pub fn run(device: &Device, targets: &[Target], only: &str, lines: &RangeInclusive<usize>) -> anyhow::Result<bool> {
     let mut files = vec![];
     list(&root().join("shaders"), &mut files)?;
@@ -107,7 +116,8 @@ fn list(dir: &Path, files: &mut Vec<String>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where a file's text stands in a shader's: as it is, or with its identifiers renamed for bindings.
+/// The occurrences of a file's text in a shader's text: unchanged, or with its identifiers renamed
+/// for bindings.
 fn places(shader: &Shader, text: &str) -> Vec<Place> {
     let source = shader.source();
     if source.contains(text) {
@@ -119,13 +129,14 @@ fn places(shader: &Shader, text: &str) -> Vec<Place> {
 
 fn renamed(text: &str, binding: Option<(&str, &str)>) -> String {
     match binding {
-        // The text's own last line end is one too many after renaming.
+        // Renaming adds a line end, so the text's own last line end is removed.
         Some((prefix, name)) => instantiate(text.trim_end(), prefix, name),
         None => text.to_string(),
     }
 }
 
-/// The first shader of every variant, with and without subgroups and in every KV type, that the file is part of.
+/// The first shader of every variant that contains the file, with and without subgroups and for
+/// every KV type.
 fn users<'a>(device: &'a Device, targets: &'a [Target], path: &str, text: &str) -> anyhow::Result<Vec<User<'a>>> {
     let by_format = BY_FORMAT.iter().find(|(file, _)| *file == path).map(|(_, alone)| *alone);
     let wanted = match path.starts_with("shaders/quant/") {
@@ -136,7 +147,8 @@ fn users<'a>(device: &'a Device, targets: &'a [Target], path: &str, text: &str) 
     };
     let mut found = BTreeMap::new();
     for target in targets {
-        // Weight formats only stand in for each other; KV types write and read by other ways.
+        // One weight format represents the others. KV types need separate shaders, because they
+        // read and write differently.
         let kv =
             target.shader.pieces.iter().flatten().find_map(|piece| if let Piece::Kv(ty) = piece { Some(format!("{ty:?}")) } else { None });
         let format = target.format().filter(|ty| by_format.is_some_and(|alone| alone.is_none_or(|alone| alone == *ty))).map(|ty| ty.name());
@@ -186,7 +198,7 @@ fn report(path: &str, fault: &Fault) {
     println!("{path}:{}: survived: {}\n    {}\n    {}", fault.line + 1, fault.kind, fault.before.trim(), fault.after.trim());
 }
 
-/// Whether a case of some shader is red with the fault; `None` if the result is no valid shader.
+/// True if a case of some shader fails with the fault. `None` if the result is not a valid shader.
 fn red(device: &Device, text: &str, mutant: &str, users: &mut [User<'_>]) -> anyhow::Result<Option<bool>> {
     let mut valid = false;
     for n in 0..users.len() {
@@ -210,7 +222,7 @@ fn red(device: &Device, text: &str, mutant: &str, users: &mut [User<'_>]) -> any
 }
 
 impl User<'_> {
-    /// Whether any case is red on `faulty`, which is `device` but for a fault.
+    /// True if any case fails on `faulty`, which is `device` with a fault planted.
     fn red(&mut self, device: &Device, faulty: &Device) -> anyhow::Result<bool> {
         let label = self.target.shader.label();
         let holds = |device: &Device, (case, split): &(Known, bool)| {
@@ -222,7 +234,7 @@ impl User<'_> {
             if n == self.known.len() {
                 let Some(case) = self.further.next() else { return Ok(false) };
                 let known = (Known::new(case).with_context(|| label.clone())?, n % 2 == 1);
-                anyhow::ensure!(holds(device, &known).with_context(|| label.clone())?, "{label} is red before any fault is planted");
+                anyhow::ensure!(holds(device, &known).with_context(|| label.clone())?, "{label} fails before any fault is planted");
                 self.known.push(known);
             }
             if !holds(faulty, &self.known[n]).with_context(|| label.clone())? {

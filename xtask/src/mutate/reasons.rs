@@ -1,23 +1,24 @@
-//! Why a fault may leave every result as it is. Shaders name these reasons by their tags, beside the lines (`excuses.rs`).
+//! The reasons for which a fault may leave every result unchanged. Shaders name them by tag, beside
+//! their lines (`excuses.rs`).
 
-/// A reason, which lines name by its tag.
+/// A reason. Lines refer to it by its tag.
 pub struct Reason {
     pub tag: &'static str,
-    /// Read by people.
+    /// The explanation for readers.
     pub why: &'static str,
     pub holds: Holds,
 }
 
-/// Where a reason holds.
+/// The cases in which a reason holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Holds {
-    /// On every device: a fault that is found anyway makes the tag stale.
+    /// On every device. A tag whose faults are all found is stale.
     Always,
     /// By chance: the tag is never stale.
     Chance,
     /// By chance, and only where subgroups have fewer than 32 threads.
     Narrow,
-    /// Without a look: the fault is not planted.
+    /// Always assumed: the fault is not planted.
     Unplanted,
 }
 
@@ -29,7 +30,7 @@ const fn chance(tag: &'static str, why: &'static str) -> Reason {
     Reason { tag, why, holds: Holds::Chance }
 }
 
-/// All of them, by tag.
+/// All reasons, sorted by tag.
 const REASONS: &[Reason] = &[
     always("alike", "The two values agree wherever the result depends on them."),
     Reason { tag: "apart", why: "Neighbours share nothing where subgroups have fewer than 32 threads.", holds: Holds::Narrow },
@@ -37,15 +38,15 @@ const REASONS: &[Reason] = &[
     always("cancels", "The value is only a reference, which cancels."),
     always("clamped", "An index past the end is clamped to the last, whose result is stored or counted once more."),
     always("dropped", "Values that are loaded past the end are dropped."),
-    always("empty", "A turn past the last has nothing to add and nothing to store."),
-    Reason { tag: "endless", why: "The walk keeps a GPU from everything else, as it never comes to an end.", holds: Holds::Unplanted },
-    always("exit", "The early return spares work, and every store has a guard of its own."),
+    always("empty", "An iteration past the last has nothing to add and nothing to store."),
+    Reason { tag: "endless", why: "The loop never ends and blocks the GPU.", holds: Holds::Unplanted },
+    always("exit", "The early return only saves work; every store has its own guard."),
     always("free", "Any choice of thread, place, number or order gives the same result."),
     always("later", "The owner of the place writes it again later."),
-    always("list", "The list only spares a walk of the whole row, which finds the same ids."),
+    always("list", "The list only saves a scan of the whole row, which finds the same ids."),
     always("meet", "Both ways give the same result where they meet."),
     always("neutral", "The operation changes nothing, as with a factor of one, a sum of zero or a filter that keeps everything."),
-    always("never", "The plan or the data never reach the number that would show it."),
+    always("never", "The plan or the data never reach the value at which the results differ."),
     chance("order", "Lavapipe runs lanes in step and subgroups in order; on hardware chance decides."),
     chance("race", "Several threads write one place, and chance decides whose value stays."),
     always("rounded", "The number is rounded down to a whole unit, which one more does not change."),
@@ -58,8 +59,8 @@ const REASONS: &[Reason] = &[
     always("unowned", "The results of rows past the end or of another part are not stored."),
     chance("unseen", "Chance decides whether a subgroup runs so early or so late that it misses another's value."),
     always("unused", "The kernel does not use the value in this case."),
-    always("weightless", "Keys past the end or out of sight have no weight."),
-    always("whole", "Grids come out whole below 65,535 rows, so that no workgroup lies past the end."),
+    always("weightless", "Keys past the end or outside the mask have zero weight."),
+    always("whole", "Grids are exact below 65,535 rows, so that no workgroup lies past the end."),
     always("zeros", "The values past the end are zero."),
 ];
 
@@ -82,9 +83,9 @@ mod tests {
             tags.extend(Excuses::of(&path, &crate::read(&path).unwrap()).unwrap().tags());
         }
         for (n, reason) in REASONS.iter().enumerate() {
-            assert!(tags.contains(&reason.tag), "no line names {}", reason.tag);
+            assert!(tags.contains(&reason.tag), "no shader line names {}", reason.tag);
             assert!(reason.why.ends_with('.') && !reason.why.contains(". "), "{}", reason.tag);
-            assert!(REASONS[..n].iter().all(|before| before.tag < reason.tag), "{} comes too late or twice", reason.tag);
+            assert!(REASONS[..n].iter().all(|before| before.tag < reason.tag), "{} is out of order or occurs twice", reason.tag);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Import circles of the kernels: between files, which may be few, and between folders, of which there is none.
+//! Import circles of the kernels crate. Circles between a few files are allowed, circles between
+//! folders are not.
 
 mod imports;
 mod modules;
@@ -9,16 +10,17 @@ mod tokens;
 use imports::{Imports, imports};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Files that may import each other, directly or through others.
+/// The largest number of files that may import each other, directly or through other files.
 const MAX_CIRCLE: usize = 8;
 
-/// What is counted, for the reader of the numbers.
+/// Explains the printed numbers.
 const COUNTED: &str = "counted: use declarations and paths, re-exports followed, tests left out";
 
-/// An import between folders: an example, and how many pairs of files import so.
+/// The imports between folders: an example, and the number of pairs of files.
 type Examples<'a> = BTreeMap<(&'a str, &'a str), (String, usize)>;
 
-/// Says how the files of a crate, by their paths under `src`, import each other, and finds circles that are too large.
+/// Describes how the files of a crate import each other, and reports circles that are too large.
+/// Paths are relative to `src`.
 pub fn circles(krate: &str, files: &BTreeMap<&str, &str>, found: &mut Vec<String>) -> String {
     let (files, imports) = imports(files);
     let of_files = components(imports.keys().copied());
@@ -37,12 +39,12 @@ pub fn circles(krate: &str, files: &BTreeMap<&str, &str>, found: &mut Vec<String
         1 => "1 circle".to_string(),
         n => format!("{n} circles"),
     };
-    // The names of a circle that is too large stand in its finding.
+    // The names of a circle that is too large are in its finding.
     let names = if largest > MAX_CIRCLE { "" } else { &names };
     format!("{krate}: {} files, largest import circle {largest}{names}, {of_folders} between folders; {COUNTED}", files.len())
 }
 
-/// The imports from one folder to another. Files beside `lib.rs` are in none.
+/// The imports from one folder to another. Files beside `lib.rs` belong to no folder.
 fn between_folders<'a>(imports: &Imports<'a>) -> Examples<'a> {
     let mut folders = Examples::new();
     for ((from, to), path) in imports {
@@ -54,7 +56,7 @@ fn between_folders<'a>(imports: &Imports<'a>) -> Examples<'a> {
     folders
 }
 
-/// A line for every import between the folders of a circle.
+/// One line for every import between the folders of a circle.
 fn examples(circle: &[&str], folders: &Examples<'_>) -> String {
     let inside = folders.iter().filter(|((from, to), _)| circle.contains(from) && circle.contains(to));
     inside.map(|((from, to), (example, count))| format!("\n  {from} -> {to}, {count} in all, such as {example}")).collect()
@@ -78,7 +80,7 @@ fn components<'a>(edges: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Ve
     found
 }
 
-/// The nodes that edges lead to from one.
+/// All nodes that can be reached from one node.
 fn reach<'a>(from: &'a str, next: &BTreeMap<&'a str, Vec<&'a str>>) -> BTreeSet<&'a str> {
     let mut reached = BTreeSet::new();
     let mut open = vec![from];

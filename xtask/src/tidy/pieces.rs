@@ -1,9 +1,11 @@
-//! Pieces of shaders: each says at the end of its head what it needs of others and what it gives them.
+//! Pieces of shaders: the end of each head lists the names that the piece needs and the names that
+//! it gives.
 
 use super::Files;
 use std::collections::HashSet;
 
-/// Whether a shader is a piece that is composed as it stands. Those of formats and state types are written over a prefix.
+/// True if a shader is a piece that is composed unchanged. Pieces of formats and state types are
+/// renamed by a prefix instead.
 fn is_piece(path: &str) -> bool {
     path.starts_with("shaders/shared/") || path.contains("/pieces/")
 }
@@ -35,7 +37,8 @@ const KEYWORDS: [&str; 23] = [
     "while",
 ];
 
-/// Types, address spaces, roles of cooperative matrices, and functions of the language that a piece need not ask for.
+/// Types, address spaces, roles of cooperative matrices and functions of WGSL. A piece need not
+/// list them.
 const BUILTINS: [&str; 67] = [
     "A",
     "B",
@@ -106,21 +109,22 @@ const BUILTINS: [&str; 67] = [
     "subgroupExclusiveAdd",
 ];
 
-/// The identifiers of a file that others know, in the order of the text.
+/// The identifiers that a file shares with other files, in the order of the text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// Used and not declared; fields of the params as `params.eps`.
+    /// Names that are used and not declared; fields of the params as `params.eps`.
     pub needs: Vec<String>,
-    /// Declared outside functions.
+    /// Names that are declared outside functions.
     pub gives: Vec<String>,
 }
 
-/// The family whose kernels alone a piece serves, if there is one.
+/// The family of a piece that only this family's kernels may use.
 fn family(path: &str) -> Option<&str> {
     path.strip_prefix("shaders/")?.split_once("/pieces/").map(|(family, _)| family)
 }
 
-/// Every piece whose head does not end in what it needs and gives, and every kernel's list that takes a piece out of another family's folder.
+/// Finds every piece whose head does not end with the names that it needs and gives, and every
+/// kernel that lists a piece from another family's folder.
 pub fn pieces(files: &Files, found: &mut Vec<String>) {
     let shaders = files.iter().filter(|(path, _)| path.starts_with("shaders/") && path.ends_with(".wgsl"));
     let all: Vec<_> =
@@ -131,13 +135,14 @@ pub fn pieces(files: &Files, found: &mut Vec<String>) {
         let needs: Vec<_> = needs.iter().map(String::as_str).collect();
         let right = format!("// Needs: {}. Gives: {}.", listed(&needs), listed(&gives));
         if said(text) != right {
-            found.push(format!("{path}: its head does not end in {right:?}"));
+            found.push(format!("{path}: its head does not end with {right:?}"));
         }
     }
     strangers(files, found);
 }
 
-/// Kernels whose lists of pieces name one of another family: what several families use stands in `shaders/shared/`.
+/// Finds kernels that list a piece of another family. Pieces that several families use belong in
+/// `shaders/shared/`.
 fn strangers(files: &Files, found: &mut Vec<String>) {
     for (path, text) in files.iter().filter_map(|(path, text)| Some((path, text.as_deref()?))) {
         for declaration in text.split("\nkernel! {").skip(1) {
@@ -151,7 +156,7 @@ fn strangers(files: &Files, found: &mut Vec<String>) {
     }
 }
 
-/// The end of a head, from what is needed on, in one line.
+/// The end of a head, from `Needs:` on, in one line.
 fn said(text: &str) -> String {
     let head = text.lines().map_while(|line| line.strip_prefix("// ")).skip_while(|line| !line.starts_with("Needs: "));
     format!("// {}", head.collect::<Vec<_>>().join(" "))
@@ -161,7 +166,7 @@ fn listed(names: &[&str]) -> String {
     if names.is_empty() { "nothing".to_string() } else { names.join(", ") }
 }
 
-/// The words, numbers and signs of a text, without comments.
+/// The words, numbers and punctuation of a text, without comments.
 fn tokens(text: &str) -> Vec<&str> {
     let mut found = vec![];
     for line in text.lines() {
@@ -177,7 +182,7 @@ fn tokens(text: &str) -> Vec<&str> {
     found
 }
 
-/// Whether the word at `at` is named by the `var` before it, which may have an address space.
+/// True if a `var` declares the word at `at`. The `var` may have an address space.
 fn named_by_var(tokens: &[&str], at: usize) -> bool {
     match tokens[..at].last() {
         Some(&"var") => true,
@@ -193,7 +198,8 @@ fn word(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// What a file needs and gives. A name that a function declares is its own until the function ends.
+/// The names that a file needs and gives. A name that a function declares is local until the
+/// function ends.
 #[must_use]
 pub fn names(text: &str) -> Names {
     let tokens = tokens(text);

@@ -1,4 +1,4 @@
-//! Every rule finds what breaks it, and nothing in what keeps it.
+//! Every rule reports files that break it, and accepts files that keep it.
 
 use super::pieces::{names, pieces};
 use super::*;

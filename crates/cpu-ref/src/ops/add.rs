@@ -1,8 +1,10 @@
 //! Sum of two tensors, or of a tensor and a row.
 
-/// `y[i] = a[i] + b[i mod len b]`: a residual when `b` is as long as `a`, a bias when it is a row that repeats.
+/// `y[i] = a[i] + b[i mod len b]`: a residual if `b` is as long as `a`, a bias if `b` is one row,
+/// which repeats.
 ///
-/// `a` and `y` have the same length, a multiple of that of `b`. One f32 addition, so the result is correctly rounded.
+/// `a` and `y` have the same length, a multiple of the length of `b`. Each element is one f32
+/// addition, so it is correctly rounded.
 pub fn add(a: &[f32], b: &[f32], y: &mut [f32]) {
     crate::check::len("add: y", y.len(), a.len());
     if a.is_empty() {

@@ -1,6 +1,7 @@
-//! A sum of tensors whose weights differ from row to row.
+//! Weighted sum of tensors with separate weights for each row.
 
-/// The weights of a sum: in every row of `c [T, columns]`, the elements from `first` on, each plus `shift`.
+/// The weights of a sum: for row t, the elements of row t of `c [T, columns]` from column `first`
+/// on, each plus `shift`.
 #[derive(Copy, Clone, Debug)]
 pub struct RowWeights<'a> {
     pub c: &'a [f32],
@@ -11,8 +12,8 @@ pub struct RowWeights<'a> {
 
 /// `y[t, d] = base[t, d] + sum_j (c[t, first + j] + shift) x_j[t, d]`, in f64, rounded once.
 ///
-/// `base`, every tensor of `x`, and `y [T, D]` with D = `dim`. Source: AltUp, Baykal et al. 2023, arXiv 2301.13310, as in
-/// Hugging Face's `Gemma3nTextAltUp`.
+/// `base`, every tensor of `x`, and `y [T, D]` with D = `dim`. Source: AltUp, Baykal et al. 2023,
+/// arXiv 2301.13310, as in Hugging Face's `Gemma3nTextAltUp`.
 pub fn add_weighted(base: &[f32], x: &[&[f32]], weights: RowWeights<'_>, dim: usize, y: &mut [f32]) {
     let RowWeights { c, columns, first, shift } = weights;
     crate::check::rows("add_weighted: base", base.len(), dim);

@@ -1,6 +1,7 @@
 //! Index of the largest element.
 
-/// The index of the first of the largest elements of `x`; NaN never wins, and all NaN give 0. `x` is not empty.
+/// The index of the largest element of `x`; the lowest index among equal elements. NaN is skipped;
+/// if all elements are NaN, the result is 0. `x` is not empty.
 pub fn argmax(x: &[f32]) -> u32 {
     assert!(!x.is_empty(), "argmax: x is empty");
     let mut best: Option<usize> = None;

@@ -5,12 +5,13 @@ use std::ops::Range;
 use super::softcap::softcap_f64;
 use crate::{check, dot::dot};
 
-/// Which keys a query sees.
+/// The keys that a query sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mask {
-    /// Keys at or before the query.
+    /// The keys at or before the query's position.
     Causal,
-    /// The last n keys up to and including the query's own: 0 <= query - key < n (Beltagy et al. 2020, arXiv 2004.05150).
+    /// The last n keys up to and including the query's own: 0 <= query - key < n (Beltagy et al.
+    /// 2020, arXiv 2004.05150).
     Window(usize),
     /// Every key.
     Bidirectional,
@@ -33,20 +34,23 @@ impl Mask {
 pub struct AttentionSpec {
     /// Query heads N, a multiple of `kv_heads`.
     pub heads: usize,
-    /// Key and value heads; query head n reads kv head n / (heads / kv_heads) (Ainslie et al. 2023, arXiv 2305.13245).
+    /// Key and value heads; query head n reads kv head n / (heads / kv_heads) (Ainslie et al. 2023,
+    /// arXiv 2305.13245).
     pub kv_heads: usize,
     /// Elements per head.
     pub head_dim: usize,
     /// Multiplies every score before the cap.
     pub scale: f64,
-    /// Scores become cap * tanh(score / cap) where present (Gemma 2, arXiv 2408.00118).
+    /// If present, scores become cap * tanh(score / cap) (Gemma 2, arXiv 2408.00118).
     pub softcap: Option<f64>,
 }
 
-/// `y[n] = sum_s softmax_s(softcap(scale * q[n] . k[s, g])) v[s, g]`, g the kv head of n, s over `visible`.
+/// `y[n] = sum_s softmax_s(softcap(scale * q[n] . k[s, g])) v[s, g]`, where g is the kv head of
+/// query head n and s runs over `visible`.
 ///
-/// `q` and `y [heads, head_dim]`; `k` and `v [S, kv_heads, head_dim]`. Scores, probabilities and sums are f64. A query
-/// that sees no key gives zeros. Source: Vaswani et al. 2017, arXiv 1706.03762, equation 1.
+/// `q` and `y [heads, head_dim]`; `k` and `v [S, kv_heads, head_dim]`. Scores, probabilities and
+/// sums are f64. A query that sees no key gives zeros. Source: Vaswani et al. 2017, arXiv
+/// 1706.03762, equation 1.
 pub fn attention(spec: &AttentionSpec, q: &[f32], k: &[f32], v: &[f32], visible: Range<usize>, y: &mut [f32]) {
     let (dim, kv_width) = (spec.head_dim, spec.kv_heads * spec.head_dim);
     let group = check::rows("attention: heads", spec.heads, spec.kv_heads);
@@ -116,7 +120,8 @@ mod tests {
 
     #[test]
     fn the_softcap_comes_after_the_scale() {
-        // 2 tanh(score / 2) = ln 3 at score = 2 atanh(ln 3 / 2); the scale of 4 is undone in the key.
+        // 2 tanh(score / 2) = ln 3 at score = 2 atanh(ln 3 / 2). The key is divided by the scale of
+        // 4.
         let score = 2.0 * (3f64.ln() / 2.0).atanh();
         let spec = AttentionSpec { scale: 4.0, softcap: Some(2.0), ..ONE };
         let mut y = [f32::NAN];
@@ -134,7 +139,7 @@ mod tests {
     #[test]
     fn two_query_heads_share_each_kv_head() {
         let spec = AttentionSpec { heads: 4, kv_heads: 2, ..ONE };
-        // Two keys of two kv heads; queries of +-1000 pick one key each.
+        // Two keys of two kv heads. Queries of +-1000 select one key each.
         let (k, v) = ([1.0, 1.0, -1.0, -1.0], [10.0, 20.0, 11.0, 21.0]);
         let mut y = [f32::NAN; 4];
         attention(&spec, &[1000.0, -1000.0, 1000.0, -1000.0], &k, &v, 0..2, &mut y);

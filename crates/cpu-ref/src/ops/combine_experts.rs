@@ -1,4 +1,4 @@
-//! The weighted sum of what a row's experts made.
+//! The weighted sum of the results of a row's experts.
 
 /// `y[t, d] = sum_j weights[t, j] * x[t, j, d]`; `x [T, k, D]`, `weights [T, k]`, `y [T, D]`.
 pub fn combine_experts(x: &[f32], weights: &[f32], dim: usize, y: &mut [f32]) {

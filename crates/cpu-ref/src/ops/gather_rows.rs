@@ -2,7 +2,8 @@
 
 use crate::check;
 
-/// `y[o, d] = x[rows[o], d]`: `x [T, D]`, `rows [Out]`, `y [Out, D]`. Panics when a row is not in `x`.
+/// `y[o, d] = x[rows[o], d]`: `x [T, D]`, `rows [Out]`, `y [Out, D]`. Panics if an index is not a
+/// row of `x`.
 pub fn gather_rows(x: &[f32], rows: &[u32], y: &mut [f32]) {
     if rows.is_empty() {
         return;

@@ -1,9 +1,11 @@
-//! Sparsity by a cut-off that mean and deviation of a row give.
+//! Sparsity by a cut-off computed from the mean and the standard deviation of a row.
 
-/// `y[t, d] = max(x[t, d] - (mean_t + multiplier deviation_t), 0)` with the biased deviation, in f64, rounded once.
+/// `y[t, d] = max(x[t, d] - (mean_t + multiplier deviation_t), 0)` with the biased standard
+/// deviation, in f64, rounded once.
 ///
-/// `x` and `y [T, D]` with D = `dim`. With the quantile of a share s of the normal distribution as multiplier, about 1 - s of
-/// a normal row is kept. Source: Hugging Face's `Gemma3nTextMLP`.
+/// `x` and `y [T, D]` with D = `dim`. If the multiplier is the s-quantile of the normal
+/// distribution, about 1 - s of a normally distributed row is kept. Source: Hugging Face's
+/// `Gemma3nTextMLP`.
 pub fn gaussian_top_k(x: &[f32], dim: usize, multiplier: f64, y: &mut [f32]) {
     crate::check::rows("gaussian_top_k: x", x.len(), dim);
     crate::check::len("gaussian_top_k: y", y.len(), x.len());
@@ -29,7 +31,8 @@ mod tests {
 
     #[test]
     fn the_deviation_divides_by_all() {
-        // Mean 2, deviation sqrt((4 + 4) / 2) = 2; over one less it would be 2.83 and nothing of the 4 kept.
+        // Mean 2, deviation sqrt((4 + 4) / 2) = 2. The unbiased deviation would be 2.83, and the
+        // element 4 would give less than 1.
         assert_eq!(kept([0.0, 4.0], 2, 0.5), [0.0, 1.0]);
         assert_eq!(kept([0.0, 4.0], 2, 1.0), [0.0, 0.0]);
     }

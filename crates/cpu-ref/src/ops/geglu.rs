@@ -2,7 +2,8 @@
 
 use super::gelu::gelu_f64;
 
-/// `y[i] = gelu(gate[i]) * up[i]` with the tanh form of GELU, in f64, rounded once. All three have the same length.
+/// `y[i] = gelu(gate[i]) * up[i]` with the tanh form of GELU, in f64, rounded once. All three have
+/// the same length.
 ///
 /// Source: Shazeer 2020, arXiv 2002.05202 (GEGLU), the part between the projections.
 pub fn geglu(gate: &[f32], up: &[f32], y: &mut [f32]) {

@@ -1,7 +1,9 @@
-//! The slots of a step by the expert that serves them.
+//! The slots of a step, grouped by expert.
 
-/// Sorts the slots 0, 1, 2, .. by the expert in `experts`, those of one expert in order, and cuts every expert's run into
-/// tiles of up to `tile`: returns `[expert, first, count]` for each, `first` a place in `slots`. `slots` is as long as `experts`.
+/// Writes the slots 0, 1, 2, .. to `slots`, sorted by their expert in `experts`; the slots of one
+/// expert stay in order. Cuts the run of every expert into tiles of up to `tile` slots and returns
+/// `[expert, first, count]` for each tile, where `first` is an index into `slots`. `slots` is as
+/// long as `experts`.
 pub fn group_experts(experts: &[u32], tile: usize, slots: &mut [u32]) -> Vec<[u32; 3]> {
     crate::check::len("group_experts: slots", slots.len(), experts.len());
     assert!(tile > 0, "group_experts: tiles of 0 slots");

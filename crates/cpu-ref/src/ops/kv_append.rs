@@ -1,4 +1,4 @@
-//! Rows of the key-value cache: write one, read one.
+//! Rows of the KV cache: writes or reads one row.
 
 use half::f16;
 
@@ -7,21 +7,23 @@ use crate::check;
 /// Elements that share one scale in a [`KvType::Q8_0`] row.
 const BLOCK: usize = 32;
 
-/// How the cache stores a row. Every row starts at a multiple of 16 bytes and is padded with zeros.
+/// The storage format of a row in the cache. Every row starts at a multiple of 16 bytes and is
+/// padded with zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KvType {
     /// f32, little-endian.
     F32,
     /// IEEE half, rounded to nearest even.
     F16,
-    /// 8-bit quants in blocks of 32, the last of which may be short: the quants of all blocks (i8, padded with zeros
-    /// to whole blocks), then one f32 scale per block. Scale d = max |x| / 127, quant = x / d rounded half away from
-    /// zero, both in f32. The numbers are those of ggml's Q8_0 with a wider scale; the layout is our own.
+    /// 8-bit quants in blocks of 32; the last block may be short. A row holds the quants of all
+    /// blocks (i8, padded with zeros to whole blocks), then one f32 scale per block. The scale is d
+    /// = max |x| / 127, a quant is x / d rounded half away from zero, both in f32. The quants are
+    /// computed as in ggml's Q8_0, with a wider scale; the layout is our own.
     Q8_0,
 }
 
 impl KvType {
-    /// Bytes of a row of `width` elements: a multiple of 16.
+    /// Size in bytes of a row of `width` elements: a multiple of 16.
     pub fn row_bytes(self, width: usize) -> usize {
         let bytes = match self {
             KvType::F32 => width * 4,
@@ -32,7 +34,8 @@ impl KvType {
     }
 }
 
-/// Stores `row [width]` as row `at` of `cache`, padding included. Values beyond the type's range become infinite (F16).
+/// Stores `row [width]` as row `at` of `cache`, padding included. Values beyond the type's range
+/// become infinite (F16).
 pub fn kv_append(cache: &mut [u8], ty: KvType, width: usize, at: usize, row: &[f32]) {
     check::len("kv_append: row", row.len(), width);
     let row_bytes = ty.row_bytes(width);
@@ -117,14 +120,15 @@ mod tests {
 
     #[test]
     fn f16_rounds_ties_to_even() {
-        // Halves between 2048 and 4096 are 2 apart; the smallest subnormal half is 2^-24.
+        // f16 values between 2048 and 4096 are 2 apart. The smallest subnormal f16 is 2^-24.
         let row = [2049.0, 2051.0, 65504.0, 1e6, 0.5f32.powi(24), 0.5f32.powi(25)];
         assert_eq!(round_trip(KvType::F16, &row), [2048.0, 2052.0, 65504.0, f32::INFINITY, 0.5f32.powi(24), 0.0]);
     }
 
     #[test]
     fn q8_0_layout_of_a_short_second_block() {
-        // Block 0 has max 127 (d = 1), block 1 max 254 (d = 2); 33 elements, so 64 quants, two scales, 8 bytes of padding.
+        // Block 0 has maximum 127 (d = 1), block 1 has maximum 254 (d = 2). 33 elements take 64
+        // quants, two scales and 8 bytes of padding.
         let mut row = [0.0; 33];
         (row[0], row[1], row[2], row[31], row[32]) = (127.0, -2.5, 2.5, 0.49, -254.0);
         let mut cache = [0xaa; 80];

@@ -1,10 +1,12 @@
-//! Rows in f16 whose parts have scales of their own, brought to one scale each.
+//! Rows in f16 whose parts have separate scales, converted to one scale per row.
 
 use half::f16;
 
-/// Levels rows of `k` elements in parts of `each`: `scales[t] = max_b tops[t, b]`, or 1 where all are 0, and every half of part b times
-/// `tops[t, b] / scales[t]`, rounded to the nearest. `tops [T, k / each]` are powers of two, or 0 for parts of zeros; `words [T, k / 2]` holds the
-/// halves, the first lowest.
+/// Converts rows of `k` elements in parts of `each` elements to one scale per row:
+/// `scales[t] = max_b tops[t, b]`, or 1 if all are 0. Every f16 value of part b is multiplied by
+/// `tops[t, b] / scales[t]` and rounded to the nearest. `tops [T, k / each]` are the scales of the
+/// parts: powers of two, or 0 for parts of zeros. `words [T, k / 2]` holds two f16 values per word,
+/// the first in the low half.
 pub fn level_f16(tops: &[f32], k: usize, each: usize, scales: &mut [f32], words: &mut [u32]) {
     crate::check::len("level_f16: tops", tops.len(), scales.len() * (k / each));
     crate::check::len("level_f16: words", words.len(), scales.len() * k / 2);

@@ -2,9 +2,10 @@
 
 use super::log_softmax::log_sum_exp;
 
-/// `logits[id] - log sum exp(logits)`, in f64: the natural logarithm of the model's probability of `id`.
+/// `logits[id] - log sum exp(logits)`, in f64: the natural logarithm of the model's probability of
+/// `id`.
 ///
-/// `logits [V]` as the model gives them, before penalties, filters and temperature.
+/// `logits [V]` are the model's logits before penalties, filters and temperature.
 pub fn log_prob(logits: &[f32], id: u32) -> f32 {
     assert!((id as usize) < logits.len(), "log_prob: id {id} of {} logits", logits.len());
     (logits[id as usize] as f64 - log_sum_exp(logits)) as f32

@@ -14,7 +14,7 @@ pub fn log_softmax(x: &[f32], dim: usize, y: &mut [f32]) {
     }
 }
 
-/// `log sum_d exp(x[d])`, the maximum taken out first so that nothing overflows.
+/// `log sum_d exp(x[d])`. The maximum is subtracted first, so that nothing overflows.
 pub(super) fn log_sum_exp(x: &[f32]) -> f64 {
     let max = x.iter().fold(f64::NEG_INFINITY, |max, &x| max.max(x as f64));
     max + x.iter().map(|&x| (x as f64 - max).exp()).sum::<f64>().ln()

@@ -1,8 +1,9 @@
-//! Rows in the size of other rows.
+//! Rows scaled to the RMS of other rows.
 
-/// `y[t, d] = x[t, d] sqrt(mean_d like[t, d]^2 / max(mean_d x[t, d]^2, least))`, in f64, rounded once.
+/// `y[t, d] = x[t, d] sqrt(mean_d like[t, d]^2 / max(mean_d x[t, d]^2, least))`, in f64, rounded
+/// once.
 ///
-/// `x`, `like` and `y [T, D]` with D = `dim`; `least` keeps rows of nothing from being divided by it.
+/// `x`, `like` and `y [T, D]` with D = `dim`; `least` avoids a division by zero for rows of zeros.
 /// Source: the streams of Hugging Face's `Gemma3nTextModel`.
 pub fn match_rms(x: &[f32], like: &[f32], dim: usize, least: f64, y: &mut [f32]) {
     crate::check::rows("match_rms: x", x.len(), dim);

@@ -4,8 +4,9 @@ use crate::{Rows, dot::dot};
 
 /// `y[t, n] = sum_k x[t, k] * w[n, k]`.
 ///
-/// `w [N, K]` (N rows of K = `w.cols`), `x [T, K]`, `y [T, N]`. Each weight row is dequantized once, to f32, and used
-/// for all T rows. A caller with threads gives each a `w.slice(..)` and a `y` of that many columns.
+/// `w [N, K]` (N rows of K = `w.cols`), `x [T, K]`, `y [T, N]`. Each weight row is dequantized to
+/// f32 once and used for all T rows. A caller with several threads gives each thread a
+/// `w.slice(..)` and a `y` with that many columns.
 pub fn matmul(w: &Rows, x: &[f32], y: &mut [f32]) {
     let (n, k) = (w.len(), w.cols);
     let t = crate::check::rows("matmul: x", x.len(), k);
@@ -36,7 +37,8 @@ mod tests {
 
     #[test]
     fn quantized_weights() {
-        // The block's values are q / 2 for q in -16..=15: they sum to -8, their squares to 2736 / 4.
+        // The block's values are q / 2 for q in -16..=15. Their sum is -8, the sum of their squares
+        // is 2736 / 4.
         let w = q8_0_block();
         let x: Vec<f32> = [1.0; 32].into_iter().chain((-16..16).map(|q| q as f32 / 2.0)).collect();
         let mut y = [f32::NAN; 2];

@@ -1,4 +1,4 @@
-//! Products in which every slot has the weights of an expert of its own.
+//! Products in which every slot uses the weights of its own expert.
 
 use std::ops::Range;
 
@@ -6,8 +6,9 @@ use crate::{Rows, dot::dot};
 
 /// `y[s, n] = sum_k w[experts[s] * stride + rows.start + n, k] * x[s / per, k]`.
 ///
-/// `w [E * stride, K]` is the matrices of all experts, one after the other, `stride` rows each, of which the product takes
-/// `rows`; `experts [S]`; `x [S / per, K]`, `per` slots in a row reading the same row; `y [S, N]` with N = `rows.len()`.
+/// `w [E * stride, K]` holds the matrices of all experts, one after another, `stride` rows each.
+/// The product uses the rows `rows` of each matrix. `experts [S]`; `x [S / per, K]`, where `per`
+/// consecutive slots read the same row; `y [S, N]` with N = `rows.len()`.
 pub fn matmul_experts(w: &Rows, stride: usize, rows: Range<usize>, experts: &[u32], x: &[f32], y: &mut [f32]) {
     let (n, k) = (rows.len(), w.cols);
     assert!(rows.end <= stride && stride > 0 && w.len().is_multiple_of(stride), "matmul_experts: rows {rows:?} of {stride}");
@@ -40,7 +41,7 @@ mod tests {
     use super::*;
     use crate::rows::tests::f32_bytes;
 
-    /// Three experts of two rows of two: row r is [r, 10 r].
+    /// Three experts of two rows of two elements: row r is [r, 10 r].
     fn experts() -> Vec<u8> {
         f32_bytes(&(0..6).flat_map(|r| [r as f32, 10.0 * r as f32]).collect::<Vec<_>>())
     }

@@ -2,7 +2,8 @@
 
 use crate::Rows;
 
-/// `y[n] = sum_k w[n, k] * x[k]`: [`matmul`](crate::matmul) of one token. `w [N, K]`, `x [K]`, `y [N]`.
+/// `y[n] = sum_k w[n, k] * x[k]`: [`matmul`](crate::matmul) of one token. `w [N, K]`, `x [K]`,
+/// `y [N]`.
 pub fn matmul_vec(w: &Rows, x: &[f32], y: &mut [f32]) {
     crate::check::len("matmul_vec: x", x.len(), w.cols);
     crate::matmul(w, x, y);

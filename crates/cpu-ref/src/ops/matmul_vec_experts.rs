@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use crate::Rows;
 
-/// `y[n] = sum_k w[expert * stride + rows.start + n, k] * x[k]`: [`matmul_experts`](crate::matmul_experts) of one slot.
+/// `y[n] = sum_k w[expert * stride + rows.start + n, k] * x[k]`:
+/// [`matmul_experts`](crate::matmul_experts) of one slot.
 pub fn matmul_vec_experts(w: &Rows, stride: usize, rows: Range<usize>, expert: u32, x: &[f32], y: &mut [f32]) {
     crate::check::len("matmul_vec_experts: x", x.len(), w.cols);
     crate::matmul_experts(w, stride, rows, &[expert], x, y);

@@ -1,4 +1,4 @@
-//! One file per operation, named as its shader and its dispatcher are.
+//! One file per operation, with the same name as its shader and the file of its kernel.
 
 mod embed;
 mod match_rms;

@@ -1,8 +1,10 @@
 //! Product of two tensors element by element, or of a tensor and a row.
 
-/// `y[i] = a[i] * b[i mod len b]`: a gate when `b` is as long as `a`, a per-channel or one scalar factor when it repeats.
+/// `y[i] = a[i] * b[i mod len b]`: a gate if `b` is as long as `a`; a factor per channel or one
+/// scalar factor if `b` is shorter and repeats.
 ///
-/// `a` and `y` have the same length, a multiple of that of `b`. One f32 product, so the result is correctly rounded.
+/// `a` and `y` have the same length, a multiple of the length of `b`. Each element is one f32
+/// product, so it is correctly rounded.
 pub fn mul(a: &[f32], b: &[f32], y: &mut [f32]) {
     crate::check::len("mul: y", y.len(), a.len());
     if a.is_empty() {

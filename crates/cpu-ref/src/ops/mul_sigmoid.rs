@@ -1,4 +1,4 @@
-//! Rows gated by the sigmoid of one number each.
+//! Rows, each multiplied by the sigmoid of one number.
 
 /// `y[t, d] = x[t, d] / (1 + exp(-gate[t]))`; `x` and `y [T, D]`, `gate [T]`.
 pub fn mul_sigmoid(x: &[f32], gate: &[f32], y: &mut [f32]) {

@@ -1,9 +1,11 @@
-//! Activations in f16 with a power of two for each row, as the products of many rows read them.
+//! Activations in f16 with a power of two as scale per row, the operand of matrix products with
+//! many rows.
 
 use half::f16;
 
-/// Packs rows of `k` elements, k even: `scales[t]` = 2^e with 2^13 <= max_d |x[t, d]| / 2^e < 2^14, or 1 for a row whose magnitudes are below
-/// 7.9e-31, and `words [T, k / 2]` = the halves of x / scale, the first lowest, rounded to the nearest.
+/// Packs rows of `k` elements, k even. `scales[t]` is 2^e with 2^13 <= max_d |x[t, d]| / 2^e <
+/// 2^14, or 1 if all magnitudes of the row are below 7.9e-31. `words [T, k / 2]` holds x / scale in
+/// f16, rounded to the nearest, two values per word, the first in the low half.
 pub fn pack_f16(x: &[f32], k: usize, scales: &mut [f32], words: &mut [u32]) {
     crate::check::len("pack_f16: x", x.len(), scales.len() * k);
     crate::check::len("pack_f16: words", words.len(), x.len() / 2);
@@ -17,7 +19,7 @@ pub fn pack_f16(x: &[f32], k: usize, scales: &mut [f32], words: &mut [u32]) {
     }
 }
 
-/// The same without scales: `x` in f16 as it is.
+/// Converts `x` to f16 without scales.
 pub fn pack_f16_as_is(x: &[f32], words: &mut [u32]) {
     crate::check::len("pack_f16_as_is: words", words.len(), x.len() / 2);
     for (pair, word) in x.chunks_exact(2).zip(words) {
@@ -26,7 +28,7 @@ pub fn pack_f16_as_is(x: &[f32], words: &mut [u32]) {
     }
 }
 
-/// The activations that [`pack_f16`] kept of rows of `k` elements.
+/// Converts the rows of `k` elements that [`pack_f16`] wrote back to f32.
 pub fn unpack_f16(scales: &[f32], words: &[u32], k: usize, x: &mut [f32]) {
     crate::check::len("unpack_f16: words", words.len(), x.len() / 2);
     for ((x, scale), words) in x.chunks_exact_mut(k).zip(scales).zip(words.chunks_exact(k / 2)) {

@@ -1,17 +1,21 @@
-//! Activations in 8 bits, as the products of quantized weights read them.
+//! Activations in 8 bits, the operand of matrix products with quantized weights.
 
 /// Elements that share a scale.
 const BLOCK: usize = 32;
-/// What values are multiplied with before they are squared for a block's share, so that the squares of large ones stay finite.
+/// Factor on values before they are squared for a block's share, so that the squares of large
+/// values stay finite.
 const SMALLER: f64 = 1.0 / (1_u64 << 32) as f64;
 
-/// Packs rows of `k` elements: every block of 32 becomes quants q in -128..=127 and a scale d, so that x is about d q.
+/// Packs rows of `k` elements: every block of 32 becomes quants q in -128..=127 and a scale d, so
+/// that x is about d q.
 ///
-/// `words` gets k / 4 words of quants (four to a word, the first lowest), then for each block the bits of d, of
-/// d times the sums of its first and last 16 quants, and zero: the share of a norm whose factor is left to the reader, which there is
-/// none of here ([`unpack_q8`]). d is the largest magnitude times 1/127, rounded up to 16 bits of
-/// significand; q is x / d rounded to the nearest, halves up. Blocks whose magnitudes are below 1e-30 become zeros.
-/// The layout follows ggml's `block_q8_1`, with f32 scales.
+/// For each row, `words` gets k / 4 words of quants (four per word, the first in the lowest byte),
+/// then four words per block, as f32 bits: d, d times the sum of the first 16 quants, d times the
+/// sum of the last 16 quants, and zero. The fourth word is the block's share of a norm whose factor
+/// the reader applies ([`unpack_q8`]); there is no norm here. d is the largest magnitude times
+/// 1/127, rounded up to 16 bits of significand; q is x / d rounded to the nearest, ties up. Blocks
+/// whose magnitudes are below 1e-30 become zeros. The layout follows ggml's `block_q8_1`, with f32
+/// scales.
 pub fn pack_q8(x: &[f32], k: usize, words: &mut [u32]) {
     crate::check::rows("pack_q8: x", x.len(), k);
     assert!(k.is_multiple_of(BLOCK), "pack_q8: rows of {k} elements");
@@ -38,10 +42,11 @@ fn block(x: &[f32], quants: &mut [u32], scale: &mut [u32]) {
     scale.copy_from_slice(&[d.to_bits(), sum(0), sum(1), 0]);
 }
 
-/// The activations that packed rows of `k` elements stand for.
+/// Converts packed rows of `k` elements back to f32.
 ///
-/// Where the last words of a row's blocks are not zero, the row is that of a norm but for its factor: they are the blocks' shares of
-/// s = 2^-64 (mean of squares + eps), and every value is to be divided by sqrt(2^64 s).
+/// If the last words of a row's blocks are not zero, the row is the output of a norm whose factor
+/// is not yet applied. These words are then the blocks' shares of s = 2^-64 (mean of squares +
+/// eps), and every value is divided by sqrt(2^64 s).
 pub fn unpack_q8(words: &[u32], k: usize, x: &mut [f32]) {
     crate::check::rows("unpack_q8: x", x.len(), k);
     crate::check::len("unpack_q8: words", words.len(), x.len() / 8 * 3);
@@ -86,7 +91,7 @@ mod tests {
     fn the_shares_of_a_norm_divide_by_its_root() {
         let mut words = vec![0; 24];
         pack_q8(&[3.0; 64], 64, &mut words);
-        // 9 + 7 is the mean of squares and eps, half of it in each block.
+        // 9 + 7 is the mean of squares plus eps; each block holds half of it.
         for at in [19, 23] {
             words[at] = ((8.0 * SMALLER * SMALLER) as f32).to_bits();
         }

@@ -1,15 +1,16 @@
-//! Penalties on tokens that the text already holds.
+//! Penalties on tokens that already occur in the text.
 
 use std::collections::BTreeMap;
 
 use crate::{SampleSpec, check};
 
-/// For every distinct id among the last `last_n` of `history`, found c times there:
-/// `l = l / repetition if l > 0, l * repetition otherwise`; then `l -= c * frequency + presence`. In f64, rounded once.
+/// Changes the logit l of every distinct id among the last `last_n` of `history`; c is the number
+/// of its occurrences there. First `l = l / repetition if l > 0, l * repetition otherwise`, then
+/// `l -= c * frequency + presence`. In f64, rounded once.
 ///
-/// `logits` and `y [V]`; the ids of `history` are below V, oldest first; other logits are copied.
-/// Sources: Keskar et al. 2019, arXiv 1909.05858, section 4.1 (repetition; the sign rule is that of Hugging Face's
-/// processor) and OpenAI's API reference (frequency, presence).
+/// `logits` and `y [V]`. The ids of `history` are below V, oldest first. Other logits are copied.
+/// Sources: Keskar et al. 2019, arXiv 1909.05858, section 4.1 (repetition; the sign rule follows
+/// Hugging Face's processor) and OpenAI's API reference (frequency, presence).
 pub fn penalize(logits: &[f32], history: &[u32], spec: &SampleSpec, y: &mut [f32]) {
     check::len("penalize: y", y.len(), logits.len());
     y.copy_from_slice(logits);

@@ -2,22 +2,25 @@
 
 use crate::check;
 
-/// What the angles depend on, besides the position.
+/// The parameters of the angles, besides the position.
 #[derive(Clone, Copy, Debug)]
 pub struct RopeSpec<'a> {
     /// Rotated dimensions per head, even; also the denominator of the exponent.
     pub dim: usize,
     /// Base of the geometric series of frequencies (theta).
     pub base: f64,
-    /// Multiplies every frequency: 1 for none, 1 / factor for linear position scaling (arXiv 2306.15595).
+    /// Multiplies every frequency: 1 for none, 1 / factor for linear position scaling (arXiv
+    /// 2306.15595).
     pub scale: f64,
-    /// Divisors of the `dim / 2` frequencies (GGUF `rope_freqs.weight`); 1e30 leaves a pair unrotated.
+    /// Divisors of the `dim / 2` frequencies (GGUF `rope_freqs.weight`); 1e30 leaves a pair
+    /// unrotated.
     pub factors: Option<&'a [f64]>,
     /// Multiplies cosines and sines: 1 for none (YaRN's attention factor, arXiv 2309.00071).
     pub magnitude: f64,
 }
 
-/// Cosines and sines of every position: `angle[t, i] = positions[t] * scale * base^(-2 i / dim) / factors[i]`.
+/// Cosines and sines of every position: `angle[t, i] = positions[t] * scale * base^(-2 i / dim) /
+/// factors[i]`.
 ///
 /// `rows [T, dim / 2, 2]` receives magnitude (cos, sin), computed in f64 and rounded once.
 /// Source: Su et al. 2021, arXiv 2104.09864, section 3.2.2.
@@ -39,11 +42,13 @@ pub fn rope_rows(spec: &RopeSpec, positions: &[u32], rows: &mut [f32]) {
     }
 }
 
-/// Rotates the pairs `(x[i], x[i + dim / 2])` of every head by its token's angles; elements from `dim` on are copied.
+/// Rotates the pairs `(x[i], x[i + dim / 2])` of every head by its token's angles; elements from
+/// `dim` on are copied.
 ///
-/// `x` and `y [T, heads, head_dim]`; `rows [T, dim / 2, 2]` from [`rope_rows`], whose width gives dim <= head_dim:
-/// `y[i] = x[i] cos - x[i + dim / 2] sin`, `y[i + dim / 2] = x[i] sin + x[i + dim / 2] cos`.
-/// The pairing is that of GPT-NeoX (Black et al. 2022, arXiv 2204.06745), as in the Qwen and Gemma checkpoints.
+/// `x` and `y [T, heads, head_dim]`; `rows [T, dim / 2, 2]` from [`rope_rows`], whose width gives
+/// dim <= head_dim: `y[i] = x[i] cos - x[i + dim / 2] sin`,
+/// `y[i + dim / 2] = x[i] sin + x[i + dim / 2] cos`. The pairing follows GPT-NeoX (Black et al.
+/// 2022, arXiv 2204.06745), as in the Qwen and Gemma checkpoints.
 pub fn rope(x: &[f32], rows: &[f32], heads: usize, head_dim: usize, y: &mut [f32]) {
     let t = check::rows("rope: x", x.len(), heads * head_dim);
     check::len("rope: y", y.len(), x.len());
@@ -98,7 +103,7 @@ mod tests {
 
     #[test]
     fn large_positions_keep_their_angle() {
-        // cos and sin of 100000 radians, where an f32 angle would already be off by up to 4e-3.
+        // cos and sin of 100000 radians, where an f32 angle has an error of up to 4e-3.
         let spec = RopeSpec { dim: 2, ..PLAIN };
         close(&rows(spec, &[100_000]), &[-0.9993608074382124, 0.03574879797201651]);
     }
@@ -122,7 +127,8 @@ mod tests {
 
     #[test]
     fn a_quarter_turn_swaps_the_halves() {
-        // Both pairs turn by a right angle: (a, b) becomes (-b, a), and partners are two apart.
+        // Both pairs are rotated by a right angle: (a, b) becomes (-b, a). The elements of a pair
+        // are two apart.
         let spec = RopeSpec { base: 1.0, scale: PI / 2.0, ..PLAIN };
         let mut y = [f32::NAN; 4];
         rope(&[1.0, 2.0, 3.0, 4.0], &rows(spec, &[1]), 1, 4, &mut y);

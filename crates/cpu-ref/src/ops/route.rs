@@ -2,24 +2,27 @@
 
 use std::cmp::Ordering;
 
-/// How a row chooses its experts.
+/// The rule by which each row chooses its experts.
 #[derive(Clone, Copy, Debug)]
 pub struct RouteSpec<'a> {
     /// Experts to choose from (E).
     pub experts: usize,
     /// Experts that each row gets (k), 1 to E.
     pub chosen: usize,
-    /// Whether the weights of the chosen sum to 1; otherwise they are shares of all experts.
+    /// True if the weights of the chosen experts sum to 1. Otherwise the softmax runs over all
+    /// experts.
     pub normalize: bool,
-    /// A factor per expert, on the weight; `[E]`.
+    /// A factor on the weight of each expert; `[E]`.
     pub scale: Option<&'a [f32]>,
 }
 
-/// The `k` experts of the largest logits, largest first, the lower number winning ties, with
-/// `weights[t, j] = scale[e] exp(logits[t, e]) / sum exp(logits[t, ..])` for e = `experts[t, j]`; the sum is over all
-/// experts or over the chosen. `logits [T, E]`, `experts` and `weights [T, k]`.
+/// Writes the `k` experts with the largest logits, largest first; among equal logits the lower
+/// number comes first. `weights[t, j] = scale[e] exp(logits[t, e]) / sum exp(logits[t, ..])` for e
+/// = `experts[t, j]`; the sum is over all experts or over the chosen experts. `logits [T, E]`,
+/// `experts` and `weights [T, k]`.
 ///
-/// Source: Shazeer et al. 2017, arXiv 1701.06538 (softmax before the choice, as in Hugging Face's `Qwen3MoeTopKRouter`).
+/// Source: Shazeer et al. 2017, arXiv 1701.06538 (softmax before the choice, as in Hugging Face's
+/// `Qwen3MoeTopKRouter`).
 pub fn route(spec: &RouteSpec<'_>, logits: &[f32], experts: &mut [u32], weights: &mut [f32]) {
     let RouteSpec { experts: e, chosen: k, normalize, scale } = *spec;
     assert!((1..=e).contains(&k), "route: {k} of {e} experts");

@@ -2,16 +2,18 @@
 
 use crate::{argmax, sample_threshold, threefry2x32};
 
-/// How to choose the next token.
+/// The parameters for the choice of the next token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SampleSpec {
-    /// Divides the logits that the filters kept; at or below 0 the largest logit is taken, whatever the filters say.
+    /// Divides the logits that the filters keep. At or below 0 the largest logit is taken, and the
+    /// filters have no effect.
     pub temperature: f32,
     /// Keeps the k largest logits; 0 for all.
     pub top_k: u32,
-    /// Keeps the largest logits that together hold this share of the probability; 1 for all.
+    /// Keeps the largest logits whose probabilities sum to this share; 1 for all.
     pub top_p: f32,
-    /// Keeps tokens at least this fraction as probable as the most probable one; 0 for all.
+    /// Keeps tokens whose probability is at least this fraction of the largest probability; 0 for
+    /// all.
     pub min_p: f32,
     /// Divides positive and multiplies negative logits of tokens already present; 1 for none.
     pub repetition: f32,
@@ -19,16 +21,16 @@ pub struct SampleSpec {
     pub frequency: f32,
     /// Subtracted once from tokens already present; 0 for none.
     pub presence: f32,
-    /// How many of the last tokens the three penalties look at.
+    /// Number of last tokens that the three penalties consider.
     pub last_n: u32,
     /// Seed of the draws, low word first.
     pub seed: [u32; 2],
-    /// Index of the sequence in its batch: each has draws of its own.
+    /// Index of the sequence in its batch. Each sequence has independent draws.
     pub sequence: u32,
 }
 
 impl SampleSpec {
-    /// The largest logit, every filter and penalty off.
+    /// Takes the largest logit, with all filters and penalties off.
     pub const GREEDY: SampleSpec = SampleSpec {
         temperature: 0.0,
         top_k: 0,
@@ -43,14 +45,17 @@ impl SampleSpec {
     };
 }
 
-/// The id drawn at `position` from `logits [V]`, penalized already (see [`penalize`](crate::penalize)).
+/// The id drawn at `position` from `logits [V]`, to which [`penalize`](crate::penalize) was already
+/// applied.
 ///
-/// Temperature <= 0 is [`argmax`]. Otherwise the argmax of logit / temperature + g(id) over the logits at or above
-/// [`sample_threshold`], the lowest id of equals. g = -ln(-ln u) with u = ((bits >> 8) + 1/2) / 2^24, never 0 or 1, and
-/// bits the first word of `threefry2x32([seed[0] ^ sequence * 0x9e3779b9, seed[1]], [position, id])`.
-/// The draw follows the softmax of the kept logits over temperature, whatever order the ids are visited in.
-/// (In f32 the upper half of the values of u rounds, the last to 1: compute ln u there from 1 - u, which is exact.)
-/// Source: Maddison et al. 2014, arXiv 1411.0030, section 2 (the Gumbel-max trick). NaN never wins.
+/// Temperature <= 0 is [`argmax`]. Otherwise the result is the argmax of logit / temperature +
+/// g(id) over the logits at or above [`sample_threshold`]; among equals the lowest id. Here g =
+/// -ln(-ln u) with u = ((bits >> 8) + 1/2) / 2^24, which is never 0 or 1, and bits is the first
+/// word of `threefry2x32([seed[0] ^ sequence * 0x9e3779b9, seed[1]], [position, id])`. The draw
+/// follows the softmax of the kept logits divided by the temperature, independent of the order in
+/// which ids are visited. (In f32, values of u above 1/2 are rounded, the last to 1. Code in f32
+/// computes ln u there from 1 - u, which is exact.) Source: Maddison et al. 2014, arXiv 1411.0030,
+/// section 2 (the Gumbel-max trick). NaN never wins.
 pub fn sample(logits: &[f32], spec: &SampleSpec, position: u32) -> u32 {
     let greedy = argmax(logits);
     if spec.temperature <= 0.0 {
@@ -80,8 +85,9 @@ mod tests {
     const LN_2: f32 = std::f32::consts::LN_2;
     const DRAWS: u32 = 20_000;
 
-    /// Pearson's chi-square of counted ids against weights, over the upper 0.1 % point for its degrees of freedom:
-    /// below 1 where the draws follow the weights. An id of weight 0 must not occur.
+    /// Pearson's chi-square of the counted ids against the weights, divided by the upper 0.1 %
+    /// point for its degrees of freedom. Below 1 if the draws follow the weights. An id of weight 0
+    /// must not occur.
     fn chi_square(draws: impl Iterator<Item = u32>, weights: &[f64]) -> f64 {
         let mut counts = vec![0.0; weights.len()];
         draws.for_each(|id| counts[id as usize] += 1.0);
@@ -135,7 +141,8 @@ mod tests {
         assert!(sequences < 1.0 && positions < 1.0, "{sequences} {positions}");
     }
 
-    /// Ids that a separate program drew from the definition (Python, with a Threefry of its own).
+    /// Ids that a separate Python program drew from the definition, with its own Threefry
+    /// implementation.
     #[test]
     fn draws_of_an_independent_implementation() {
         let flat = |seed, sequence| [0, 1, 2, 3, 4].map(|position| sample(&[0.0; 1000], &SampleSpec { seed, sequence, ..PLAIN }, position));
@@ -160,7 +167,8 @@ mod tests {
         assert_eq!(sample(&[f32::NEG_INFINITY; 3], &PLAIN, 9), 0);
     }
 
-    /// At these positions the 24 bits of an id are all zeros or all ones: u is 2^-25 or 1 - 2^-25 and g within -2.86..17.33.
+    /// At these positions the 24 bits of an id are all zeros or all ones. Then u is 2^-25 or 1 -
+    /// 2^-25, and g lies in -2.86..17.33.
     #[test]
     fn extreme_bits_give_finite_noise() {
         for (position, id, bits) in [(5_172_989, 0, 0), (14_933_683, 0, 0xff_ffff), (23_688_935, 1, 0), (8_708_870, 1, 0xff_ffff)] {

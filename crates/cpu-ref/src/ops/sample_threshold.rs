@@ -2,12 +2,14 @@
 
 use crate::{SampleSpec, argmax};
 
-/// The smallest logit that the filters of `spec` keep: each filter is a threshold, equals at a threshold are kept.
+/// The smallest logit that the filters of `spec` keep. Each filter is a threshold; logits equal to
+/// the threshold are kept.
 ///
-/// In this order, over `logits`: top-k is the k-th largest logit; top-p the largest value such that the survivors
-/// at or above it hold at least `top_p` of the survivors' softmax at temperature 1; min-p is max + ln(min_p).
-/// Minus infinity when all filters are off.
-/// Sources: Fan et al. 2018, arXiv 1805.04833; Holtzman et al. 2019, arXiv 1904.09751; Nguyen et al. 2024, arXiv 2407.01082.
+/// The filters apply in this order. The threshold of top-k is the k-th largest logit. The threshold
+/// of top-p is the largest value such that the remaining logits at or above it hold at least
+/// `top_p` of their softmax at temperature 1. The threshold of min-p is max + ln(min_p). The result
+/// is minus infinity if all filters are off. Sources: Fan et al. 2018, arXiv 1805.04833; Holtzman
+/// et al. 2019, arXiv 1904.09751; Nguyen et al. 2024, arXiv 2407.01082.
 pub fn sample_threshold(logits: &[f32], spec: &SampleSpec) -> f64 {
     let max = logits[argmax(logits) as usize] as f64;
     let mut survivors: Vec<f32> = logits.iter().copied().filter(|logit| !logit.is_nan()).collect();
@@ -72,7 +74,8 @@ mod tests {
 
     #[test]
     fn top_p_is_a_share_of_what_top_k_left() {
-        // Of 1/2 and 1/4 the first holds two thirds; of all four it holds only half.
+        // After top-k only 1/2 and 1/4 remain, and the first holds two thirds. Of all four it holds
+        // only half.
         assert_eq!(kept(&HALVES, SampleSpec { top_p: 0.6, ..ALL }), [0, 2]);
         assert_eq!(kept(&HALVES, SampleSpec { top_k: 2, top_p: 0.6, ..ALL }), [0]);
     }
@@ -90,7 +93,7 @@ mod tests {
     #[test]
     fn thresholds_ignore_nan_and_large_offsets() {
         assert_eq!(kept(&[f32::NAN, 3e38, 3e38, -3e38], SampleSpec { top_p: 0.9, ..ALL }), [1, 2]);
-        // Probabilities 0.731 and 0.269, however far from zero the logits are.
+        // The probabilities are 0.731 and 0.269 for both offsets.
         for offset in [1000.0, -1000.0] {
             assert_eq!(kept(&[offset, offset - 1.0], SampleSpec { top_p: 0.9, ..ALL }), [0, 1]);
         }

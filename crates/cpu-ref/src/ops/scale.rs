@@ -14,7 +14,8 @@ mod tests {
 
     #[test]
     fn a_factor_that_f32_cannot_hold() {
-        // 1 + 2^-24 is 1 in f32; times 1.5 it is three quarters of the way to the next f32 after 1.5.
+        // 1 + 2^-24 rounds to 1 in f32. Its product with 1.5 lies three quarters of the way from
+        // 1.5 to the next f32.
         let mut y = [f32::NAN; 3];
         scale(&[1.5, -1.5, 0.0], 1.0 + 0.5f64.powi(24), &mut y);
         assert_eq!(y, [1.5f32.next_up(), -1.5f32.next_up(), 0.0]);

@@ -19,7 +19,7 @@ mod tests {
 
     #[test]
     fn the_activation_is_on_the_gate() {
-        // sigmoid(ln 3) = 3 / 4; swapping the operands would give ln 3 * sigmoid(4) * 4.
+        // sigmoid(ln 3) = 3 / 4. Swapped operands would give ln 3 * sigmoid(4) * 4.
         let gate = 3f32.ln();
         let mut y = [f32::NAN; 2];
         swiglu(&[gate, 0.0], &[4.0, 7.0], &mut y);
@@ -28,7 +28,8 @@ mod tests {
 
     #[test]
     fn a_large_up_rescues_a_tiny_gate() {
-        // silu(-100) = -3.72e-42 is subnormal in f32: rounding between the factors would cost most of its digits.
+        // silu(-100) = -3.72e-42 is subnormal in f32. Rounding it before the product would lose
+        // most of its digits.
         let mut y = [f32::NAN];
         swiglu(&[-100.0], &[1e38], &mut y);
         assert!((y[0] / -3.720_076e-4 - 1.0).abs() < 1e-6, "{y:?}");

@@ -5,10 +5,11 @@ const ROTATIONS: [u32; 8] = [13, 15, 26, 6, 17, 29, 16, 24];
 /// Parity of the key schedule.
 const PARITY: u32 = 0x1bd1_1bda;
 
-/// Threefry-2x32 with 20 rounds: two words of random bits for every `counter` under `key`.
+/// Threefry-2x32 with 20 rounds: two words of random bits for each pair of `key` and `counter`.
 ///
-/// The round is x0 += x1, x1 = rotl(x1) ^ x0; before the first and after every fourth round the key is added in turn.
-/// Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3" (SC 11), section 4.
+/// A round is x0 += x1, x1 = rotl(x1) ^ x0. Before the first round and after every fourth round,
+/// words of the key schedule are added. Source: Salmon et al. 2011, "Parallel random numbers: as
+/// easy as 1, 2, 3" (SC 11), section 4.
 pub fn threefry2x32(key: [u32; 2], counter: [u32; 2]) -> [u32; 2] {
     let schedule = [key[0], key[1], PARITY ^ key[0] ^ key[1]];
     let mut x0 = counter[0].wrapping_add(schedule[0]);

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 /// The `k` largest elements of `x` as (index, value): value descending, then index ascending.
 ///
-/// NaN is left out; fewer than `k` come back when there are no more.
+/// NaN is left out. The result has fewer than `k` elements if `x` has fewer.
 pub fn top_k(x: &[f32], k: usize) -> Vec<(u32, f32)> {
     let mut best: Vec<(u32, f32)> = (0..).zip(x.iter().copied()).filter(|(_, value)| !value.is_nan()).collect();
     if k == 0 {
@@ -18,7 +18,7 @@ pub fn top_k(x: &[f32], k: usize) -> Vec<(u32, f32)> {
     best
 }
 
-/// Value descending, then index ascending; total where there is no NaN.
+/// Value descending, then index ascending. A total order if there is no NaN.
 fn order(a: &(u32, f32), b: &(u32, f32)) -> Ordering {
     b.1.partial_cmp(&a.1).unwrap_or(Ordering::Equal).then(a.0.cmp(&b.0))
 }

@@ -1,4 +1,5 @@
-//! 4-bit floats (E2M1): MXFP4 with a power of two per 32 elements, NVFP4 with an unsigned E4M3 per 16.
+//! 4-bit floats (E2M1): MXFP4 with a power of two per 32 elements, NVFP4 with an unsigned E4M3 per
+//! 16.
 
 use super::tables::FP4_VALUES;
 
@@ -12,7 +13,8 @@ pub fn nvfp4(block: &[u8; 36], out: &mut [f32; 64]) {
     }
 }
 
-/// Low nibbles first, then high ones. The table holds twice the values, so scales come halved.
+/// Low nibbles first, then high nibbles. The table holds doubled values, so the caller passes half
+/// the scale.
 fn halves(half_scale: f32, qs: &[u8], out: &mut [f32]) {
     let (low, high) = out.split_at_mut(qs.len());
     for ((low, high), &q) in low.iter_mut().zip(high).zip(qs) {
@@ -26,7 +28,8 @@ fn half_power_of_two(e: u8) -> f32 {
     f32::from_bits(if e < 2 { 0x0020_0000 << e } else { (e as u32 - 1) << 23 })
 }
 
-/// Half of an unsigned E4M3 with bias 7; 0x7f (NaN) counts as 0 and the top bit is ignored, as in ggml.
+/// Half of an unsigned E4M3 with bias 7; 0x7f (NaN) counts as 0 and the top bit is ignored, as in
+/// ggml.
 fn half_e4m3(byte: u8) -> f32 {
     let (exponent, mantissa) = (byte >> 3 & 15, (byte & 7) as f32);
     let value = match (byte, exponent) {

@@ -94,7 +94,7 @@ pub fn iq1_m(block: &[u8; 56], out: &mut [f32; 256]) {
     }
 }
 
-/// Eight elements of -1, 0 or 1, all shifted by one delta.
+/// Eight elements of -1, 0 or 1, all shifted by the same delta.
 fn eight_shifted(out: &mut [f32; 8], scale: f32, entry: usize, down: bool) {
     let delta = if down { -IQ1_DELTA } else { IQ1_DELTA };
     for (i, out) in out.iter_mut().enumerate() {
@@ -116,7 +116,7 @@ pub fn iq4_xs(block: &[u8; 136], out: &mut [f32; 256]) {
     }
 }
 
-/// 32 elements of 16 levels: the low nibbles, then the high ones.
+/// 32 elements of 16 levels: the low nibbles first, then the high nibbles.
 fn sixteen_pairs(scale: f32, qs: &[u8], out: &mut [f32; 32]) {
     for (i, &q) in qs.iter().enumerate() {
         out[i] = scale * IQ4_VALUES[(q & 15) as usize] as f32;

@@ -76,13 +76,15 @@ pub fn q8_k(block: &[u8; 292], out: &mut [f32; 256]) {
     }
 }
 
-/// The 16 codes of sub-block `sub`: 32 bytes hold 128 codes of 2 bits, the first 32 in the lowest bits.
+/// The 16 codes of sub-block `sub`: 32 bytes hold 128 codes of 2 bits, the first 32 in the lowest
+/// bits.
 fn two_bits(codes: &[u8], sub: usize) -> impl Iterator<Item = u8> {
     codes[32 * (sub / 8) + sub % 2 * 16..][..16].iter().map(move |byte| byte >> (2 * (sub / 2 % 4)) & 3)
 }
 
-/// The 6-bit scale and minimum of sub-block `sub` of Q4_K and Q5_K: the first four of each lie in the low 6 bits of
-/// bytes 0..4 and 4..8, the last four in nibbles of bytes 8..12 with their upper bits atop the first.
+/// The 6-bit scale and minimum of sub-block `sub` of Q4_K and Q5_K. For sub-blocks 0..4, the scales
+/// are the low 6 bits of bytes 0..4 and the minima of bytes 4..8. For sub-blocks 4..8, bytes 8..12
+/// hold the low 4 bits, and the top 2 bits of bytes 0..8 hold the high bits.
 pub fn scale_min(scales: &[u8], sub: usize) -> (u8, u8) {
     if sub < 4 {
         return (scales[sub] & 63, scales[sub + 4] & 63);

@@ -1,9 +1,11 @@
-//! Quantizers of Q4_K, Q5_K and Q6_K: ggml's searches for scales without an importance matrix.
+//! Quantizers of Q4_K, Q5_K and Q6_K. They use ggml's search for scales without an importance
+//! matrix.
 
 use super::k::scale_min;
 use super::legacy::put_f16;
 
-/// How the search for a scale and a minimum walks: `steps` trials of (max level + first + step * i) / range.
+/// Parameters of the search for a scale and a minimum: `steps` trials of (max level + first + step
+/// * i) / range.
 struct Search {
     levels: f32,
     first: f32,
@@ -34,7 +36,8 @@ pub fn q5_k(x: &[f32; 256], block: &mut [u8; 176]) {
     }
 }
 
-/// Writes d, dmin and the packed 6-bit scales and minima (16 bytes); returns the codes against those rounded scales.
+/// Writes d, dmin and the packed 6-bit scales and minima (16 bytes). Returns the codes for these
+/// rounded scales.
 fn affine_block(x: &[f32; 256], search: &Search, head: &mut [u8]) -> [u8; 256] {
     let subs = x.as_chunks::<32>().0;
     let fits: [(f32, f32); 8] = std::array::from_fn(|sub| fit_affine(&subs[sub], search));
@@ -51,7 +54,7 @@ fn affine_block(x: &[f32; 256], search: &Search, head: &mut [u8]) -> [u8; 256] {
         let (scale, min) = scale_min(&head[4..16], sub);
         let (scale, min) = (d * scale as f32, dmin * min as f32);
         for (code, x) in codes.iter_mut().zip(&subs[sub]) {
-            // A scale of zero makes every code worth the same.
+            // With a scale of zero every code has the same value.
             *code = if scale == 0.0 { 0 } else { nearest((x + min) / scale, 0.0, search.levels) as u8 };
         }
     }
@@ -62,7 +65,8 @@ fn six_bits(value: f32, max: f32) -> u8 {
     if max > 0.0 { nearest(63.0 / max * value, 0.0, 63.0) as u8 } else { 0 }
 }
 
-/// The inverse of [`scale_min`], into zeroed bytes and in rising order of `sub`.
+/// The inverse of [`scale_min`]. `scales` starts zeroed, and the calls are in rising order of
+/// `sub`.
 fn put_scale_min(scales: &mut [u8], sub: usize, scale: u8, min: u8) {
     if sub < 4 {
         scales[sub] = scale;
@@ -74,9 +78,10 @@ fn put_scale_min(scales: &mut [u8], sub: usize, scale: u8, min: u8) {
     }
 }
 
-/// The scale and (negated) minimum of least weighted squared error: for each trial scale the codes are rounded, then
-/// the best scale and minimum for those codes solved by least squares; later trials start from the best minimum so far.
-/// Large values weigh more: rms(x) + |x|.
+/// The scale and (negated) minimum with the least weighted squared error. Each trial rounds the
+/// codes at a trial scale and then finds the best scale and minimum for these codes by least
+/// squares. Later trials start from the best minimum so far. Large values weigh more: the weight is
+/// rms(x) + |x|.
 fn fit_affine(x: &[f32; 32], search: &Search) -> (f32, f32) {
     let rms = (x.iter().map(|x| x * x).sum::<f32>() / 32.0).sqrt();
     let weights = x.map(|x| rms + x.abs());
@@ -156,8 +161,9 @@ pub fn q6_k(x: &[f32; 256], block: &mut [u8; 210]) {
 /// Magnitudes below this count as zero (ggml's `GROUP_MAX_EPS`).
 const NEGLIGIBLE: f32 = 1e-15;
 
-/// The scale for 6-bit symmetric codes of least squared error weighted by x^2, among 19 trials around the one that puts
-/// the furthest value on the lowest code; zero for negligible values.
+/// The scale for 6-bit symmetric codes with the least squared error, weighted by x^2. The search
+/// makes 19 trials around the scale that puts the value furthest from zero on the lowest code.
+/// Returns zero if all values are negligible.
 fn fit_symmetric(x: &[f32; 16]) -> f32 {
     let furthest = x.iter().fold(0.0f32, |far, &x| if x.abs() > far.abs() { x } else { far });
     if furthest.abs() < NEGLIGIBLE {

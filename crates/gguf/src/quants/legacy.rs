@@ -1,5 +1,5 @@
-//! Blocks of 32 with one scale (Q4_0, Q5_0, Q8_0), a scale and a minimum (Q4_1, Q5_1) or a scale and a sum (Q8_1);
-//! blocks of 128 signs (Q1_0).
+//! Blocks of 32 with one scale (Q4_0, Q5_0, Q8_0), a scale and a minimum (Q4_1, Q5_1) or a scale
+//! and a sum (Q8_1); blocks of 128 signs (Q1_0).
 
 use super::{f16, u32};
 
@@ -93,7 +93,8 @@ pub fn quantize_q8_0(x: &[f32; 32], block: &mut [u8; 34]) {
     }
 }
 
-/// Writes d = (the value furthest from zero) / -half, so that this value takes the lowest level exactly; returns 1/d.
+/// Writes d = (the value furthest from zero) / -half, so that this value gets the lowest level
+/// exactly. Returns 1/d.
 fn symmetric_scale(x: &[f32; 32], half: f32, block: &mut [u8]) -> f32 {
     let furthest = x.iter().fold(0.0f32, |far, &x| if x.abs() > far.abs() { x } else { far });
     let d = furthest / -half;
@@ -119,7 +120,7 @@ fn inverse_or_zero(d: f32) -> f32 {
     if d == 0.0 { 0.0 } else { 1.0 / d }
 }
 
-/// Truncates to a level; the caller has added the half that makes it rounding.
+/// Truncates to a level. The caller has added 1/2, so the result is rounded.
 fn level(x: f32, max: u8) -> u8 {
     (x as u8).min(max)
 }

@@ -1,4 +1,5 @@
-//! From blocks to f32 and back: one file per family of formats, all dispatched here.
+//! Dequantization and quantization. Each family of formats has its own file; this file dispatches
+//! to them.
 
 mod fp4;
 mod iq;
@@ -13,8 +14,9 @@ use crate::{Error, GgmlType, Result};
 
 /// Dequantizes whole blocks of `ty` into f32, in the order of the file.
 ///
-/// Equal to `quants.py` of the Python package `gguf` 0.19.0 for every type that it has; the others (Q1_0, Q8_1, Q8_K)
-/// follow ggml's structs. Fails if `bytes` is no whole number of blocks or `out` is not exactly their elements.
+/// The values equal `quants.py` of the Python package `gguf` 0.19.0 for every type that it has; the
+/// others (Q1_0, Q8_1, Q8_K) follow ggml's structs. Fails if `bytes` is not a whole number of
+/// blocks or if the length of `out` is not their number of elements.
 pub fn dequantize(ty: GgmlType, bytes: &[u8], out: &mut [f32]) -> Result<()> {
     let whole = bytes.len().is_multiple_of(ty.block_bytes());
     if !whole || (bytes.len() / ty.block_bytes()).checked_mul(ty.block_size()) != Some(out.len()) {
@@ -60,11 +62,12 @@ pub fn dequantize(ty: GgmlType, bytes: &[u8], out: &mut [f32]) -> Result<()> {
     Ok(())
 }
 
-/// Quantizes rows of `cols` elements each, with ggml's search for scales, to F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1,
-/// Q8_0, Q4_K, Q5_K or Q6_K.
+/// Quantizes rows of `cols` elements each, with ggml's search for scales, to F32, F16, BF16, Q4_0,
+/// Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K or Q6_K.
 ///
-/// Fails for any other type, for a row that is no whole number of blocks, for a `src` that is no whole number of rows,
-/// and, where blocks have scales, for values that are not finite or whose scale exceeds f16's range (65,504).
+/// Fails for any other type, for a row that is not a whole number of blocks, and for a `src` that
+/// is not a whole number of rows. Types with scales also fail for values that are not finite or
+/// whose scale exceeds the range of f16 (65,504).
 pub fn quantize(ty: GgmlType, src: &[f32], cols: usize) -> Result<Vec<u8>> {
     let row_bytes = ty.row_bytes(cols).ok_or(Error::RowLength { ty, cols })?;
     if cols == 0 || !src.len().is_multiple_of(cols) {
@@ -93,7 +96,8 @@ pub fn quantize(ty: GgmlType, src: &[f32], cols: usize) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// No format reaches this magnitude with an f16 scale, and below it the sums of the searches stay finite.
+/// No format can reach this magnitude with an f16 scale. Below it the sums of the searches stay
+/// finite.
 const LARGEST: f32 = 1e9;
 
 fn check_values(ty: GgmlType, src: &[f32]) -> Result<()> {
@@ -104,7 +108,7 @@ fn check_values(ty: GgmlType, src: &[f32]) -> Result<()> {
     }
 }
 
-/// Fails where a block's f16 scale or minimum came out infinite.
+/// Fails if the f16 scale or minimum of a block is infinite.
 fn check_scales(ty: GgmlType, bytes: &[u8]) -> Result<()> {
     let scales = || ty.fields().iter().filter(|field| matches!(field.name, "d" | "m" | "dmin"));
     let lost = |block: &[u8]| scales().any(|field| !f16(block, field.offset_bytes).is_finite());

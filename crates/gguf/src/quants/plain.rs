@@ -10,7 +10,8 @@ pub fn each<const SIZE: usize>(bytes: &[u8], out: &mut [f32], decode: impl Fn([u
     }
 }
 
-/// Decodes f16 in batches, which the processor's own conversion takes at once.
+/// Decodes f16 in batches, so that the processor's conversion instructions take several values at
+/// once.
 pub fn f16s(bytes: &[u8], out: &mut [f32]) {
     let mut batch = [f16::ZERO; 64];
     for (bytes, out) in bytes.chunks(2 * batch.len()).zip(out.chunks_mut(64)) {

@@ -1,4 +1,5 @@
-//! Ternary blocks of 256: five digits to a byte in base 3 (TQ1_0) or four in 2 bits each (TQ2_0).
+//! Ternary blocks of 256. A byte holds five digits in base 3 (TQ1_0) or four digits of 2 bits
+//! (TQ2_0).
 
 use super::f16;
 
@@ -11,7 +12,8 @@ pub fn tq1_0(block: &[u8; 54], out: &mut [f32; 256]) {
     digits(d, &block[48..52], third);
 }
 
-/// Digit n of byte i is element n * bytes + i. A byte is a fraction of 256, so the leading digit is byte * 3 / 256.
+/// Digit n of byte i is element n * bytes + i. A byte is a fraction of 256, so the leading digit is
+/// byte * 3 / 256.
 fn digits(d: f32, bytes: &[u8], out: &mut [f32]) {
     for (n, out) in out.chunks_exact_mut(bytes.len()).enumerate() {
         for (out, byte) in out.iter_mut().zip(bytes) {

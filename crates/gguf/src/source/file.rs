@@ -7,7 +7,8 @@ use std::path::Path;
 use super::Source;
 use crate::{Error, Result};
 
-/// A regular file, read by positioned reads: no shared cursor, so that threads read at once.
+/// A regular file with positioned reads. It has no shared cursor, so several threads can read at
+/// the same time.
 #[derive(Debug)]
 pub struct FileSource {
     file: File,
@@ -15,7 +16,8 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// Opens a regular file. Directories, pipes and devices are refused before they are opened, since opening a pipe blocks.
+    /// Opens a regular file. Directories, pipes and devices are refused before they are opened,
+    /// because opening a pipe blocks.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let open = || -> Result<Self> {

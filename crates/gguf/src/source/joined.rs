@@ -1,4 +1,4 @@
-//! The parts of a split file as one run of bytes.
+//! The parts of a split file as one source.
 
 use std::io;
 
@@ -20,7 +20,7 @@ impl JoinedSource {
         Self { parts: ends.collect() }
     }
 
-    /// The part that holds `offset`, with its start.
+    /// The part that holds `offset`, and the offset where this part begins.
     fn part(&self, offset: u64) -> Option<(u64, &dyn Source)> {
         let i = self.parts.partition_point(|(end, _)| *end <= offset);
         let (end, part) = self.parts.get(i)?;

@@ -8,8 +8,9 @@ use memmap2::Mmap;
 use super::{FileSource, Source};
 use crate::{Error, Result};
 
-/// A mapped file. `read_at` still reads by position, so that only users of `bytes` depend on the map: if another
-/// process truncates the file while mapped, touching the lost pages ends this process (SIGBUS), and a rewrite shows through.
+/// A mapped file. If another process truncates the file while it is mapped, touching the lost pages
+/// ends this process (SIGBUS); if another process rewrites it, the mapped bytes change. `read_at`
+/// uses positioned reads, so only callers of `bytes` depend on the map.
 #[derive(Debug)]
 pub struct MapSource {
     file: FileSource,
@@ -21,8 +22,9 @@ impl MapSource {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let file = FileSource::open(path)?;
-        // SAFETY: the map is read-only and private to this struct. That no other process changes the file meanwhile cannot
-        // be enforced; the bytes are plain data for which any value is valid, and the type's documentation states the rest.
+        // SAFETY: the map is read-only and private to this struct. Another process can still change
+        // the file, and this cannot be prevented. The bytes are plain data for which any value is
+        // valid; the type's documentation describes the effects.
         let map = unsafe { Mmap::map(file.file()) }.map_err(|error| Error::Map { error }.in_file(path))?;
         Ok(Self { file, map })
     }

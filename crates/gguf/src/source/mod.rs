@@ -1,4 +1,4 @@
-//! Where a file's bytes come from: memory, positioned reads, a map, or several parts in a row.
+//! Sources of a file's bytes: memory, positioned reads, a map, or several joined parts.
 
 mod file;
 mod joined;
@@ -19,22 +19,24 @@ pub trait Source: Send + Sync {
     /// Length of the whole file.
     fn len_bytes(&self) -> u64;
 
-    /// Fills `buf` from `offset` on; an error if the file ends before that or cannot be read.
+    /// Fills `buf` with the bytes from `offset` on. Fails if the file ends too early or cannot be
+    /// read.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()>;
 
-    /// All bytes, where they are in memory or mapped.
+    /// All bytes, if they are in memory or mapped.
     fn bytes(&self) -> Option<&[u8]> {
         None
     }
 
-    /// `len` bytes from `offset` on, where they are in memory or mapped in one piece.
+    /// `len` bytes from `offset` on, if they are in memory or mapped in one piece.
     fn slice(&self, offset: u64, len: u64) -> Option<&[u8]> {
         let start = usize::try_from(offset).ok()?;
         let end = start.checked_add(usize::try_from(len).ok()?)?;
         self.bytes()?.get(start..end)
     }
 
-    /// Whether `bytes` can neither change nor vanish, as a map of a file can; then headers are read in place.
+    /// True if `bytes` can neither change nor disappear. Headers are then read in place. A mapped
+    /// file can change, so it returns false.
     fn is_memory(&self) -> bool {
         false
     }

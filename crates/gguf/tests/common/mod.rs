@@ -1,8 +1,8 @@
-//! Bytes of files, right and wrong, put together by hand.
+//! Builds the bytes of valid and invalid files by hand.
 
 #![allow(dead_code)]
 
-/// A growing file; every method appends and returns the whole.
+/// A growing file. Every method appends to it and returns it.
 #[derive(Clone, Default)]
 pub struct Raw(pub Vec<u8>);
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Writes python.gguf beside itself with the Python package `gguf` 0.19.0: every value type, arrays, and four tensors.
+"""Writes python.gguf beside itself with the Python package `gguf` 0.19.0.
 
-With a path as argument it instead reads that file back with the package and fails unless it holds the same.
+The file has every value type, arrays, and four tensors.
+
+With a path as argument it instead reads that file with the package and fails if it differs.
 """
 
 import sys

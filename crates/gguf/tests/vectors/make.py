@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Writes one vector file per block type: random blocks and what the Python package `gguf` 0.19.0 makes of them.
+"""Writes one vector file per block type: random blocks and their values.
+
+The values come from the Python package `gguf` 0.19.0.
 
 Usage: make.py [FOLDER]; needs gguf==0.19.0 and numpy. Each TYPE.bin holds the blocks, then their elements as f32.
-Q1_0, Q8_1 and Q8_K, which that package cannot dequantize, are computed here from ggml's structs.
+The package cannot dequantize Q1_0, Q8_1 and Q8_K; they are computed here from ggml's structs.
 """
 
 import sys
@@ -16,7 +18,8 @@ BLOCKS = 6
 PLAIN = [Type.F32, Type.F16, Type.F64, Type.I8, Type.I16, Type.I32, Type.I64]
 # The package counts two f32 for Q8_1; ggml's block_q8_1 has two f16.
 SIZES = {**GGML_QUANT_SIZES, Type.Q8_1: (32, 36)}
-# Where each type keeps f16 scales; their bytes are drawn as numbers, since random bits would mostly give extremes.
+# Offsets of the f16 scales of each type. The scales are drawn as numbers, because random bits would
+# mostly give extreme values.
 HALVES = {
     Type.Q1_0: [0], Type.Q4_0: [0], Type.Q4_1: [0, 2], Type.Q5_0: [0], Type.Q5_1: [0, 2], Type.Q8_0: [0], Type.Q8_1: [0, 2],
     Type.Q2_K: [80, 82], Type.Q3_K: [108], Type.Q4_K: [0, 2], Type.Q5_K: [0, 2], Type.Q6_K: [208],

@@ -1,12 +1,13 @@
-//! Which file of a crate names an item of which other: every path is followed to the file that defines what it names.
+//! The imports between the files of a crate. Every path is followed to the file that defines its
+//! item.
 
 use super::modules::Tree;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// (The file that names, the file that defines), with the first such path as written.
+/// (The file that names an item, the file that defines it), with the first such path as written.
 pub type Imports<'a> = BTreeMap<(&'a str, &'a str), String>;
 
-/// Where a path leads.
+/// The target of a path.
 #[derive(Copy, Clone)]
 enum Place {
     Module(usize),
@@ -14,10 +15,11 @@ enum Place {
     Item(usize),
 }
 
-/// What is being followed, against imports that lead back to themselves.
+/// The imports that are being followed, to stop at imports that lead back to themselves.
 type Followed = Vec<(usize, usize)>;
 
-/// The files that modules from `lib.rs` on are made of, without tests, and what they import of one another; paths are those under `src`.
+/// The files of all modules below `lib.rs`, without tests, and their imports from one another.
+/// Paths are relative to `src`.
 pub fn imports<'a>(files: &'a BTreeMap<&'a str, &'a str>) -> (BTreeSet<&'a str>, Imports<'a>) {
     let tree = Tree::new(files);
     let mut found = Imports::new();
@@ -35,7 +37,8 @@ pub fn imports<'a>(files: &'a BTreeMap<&'a str, &'a str>) -> (BTreeSet<&'a str>,
 }
 
 impl Tree<'_> {
-    /// Where a path leads that stands in a module: nowhere, if out of the crate; to several places, if a module and an item have one name.
+    /// The targets of a path in a module. There is no target if the path leads out of the crate,
+    /// and several if a module and an item have the same name.
     fn resolve(&self, from: usize, path: &[&str], followed: &mut Followed) -> Vec<Place> {
         let supers = path.iter().skip_while(|name| **name == "self").take_while(|name| **name == "super").count();
         let up = (0..supers).fold(from, |module, _| self.modules[module].parent);
@@ -48,14 +51,16 @@ impl Tree<'_> {
         }
     }
 
-    /// Where the rest of a path leads within a module; what the module does not show, a macro made there.
+    /// The targets of the rest of a path within a module. A name that the module does not show was
+    /// made there by a macro.
     fn within(&self, module: usize, path: &[&str], followed: &mut Followed) -> Vec<Place> {
         let Some(name) = path.first() else { return vec![Place::Module(module)] };
         let places = self.lookup(module, name, followed);
         if places.is_empty() { vec![Place::Item(module)] } else { self.onward(&places, &path[1..], followed) }
     }
 
-    /// Where the rest of a path leads from what its beginning may be; only a module has items that the rest can name.
+    /// The targets of the rest of a path, from the possible targets of its beginning. Only modules
+    /// have items that the rest can name.
     fn onward(&self, places: &[Place], path: &[&str], followed: &mut Followed) -> Vec<Place> {
         let modules: Vec<_> = places.iter().filter_map(|place| if let Place::Module(n) = place { Some(*n) } else { None }).collect();
         if path.is_empty() || modules.is_empty() {
@@ -64,7 +69,8 @@ impl Tree<'_> {
         modules.into_iter().flat_map(|module| self.within(module, path, followed)).collect()
     }
 
-    /// What a name is in a module: a module in it, what it imports, what it defines, or else what its globs show.
+    /// The targets of a name in a module: a submodule, an import, an own item, or else an item from
+    /// its globs.
     fn lookup(&self, module: usize, name: &str, followed: &mut Followed) -> Vec<Place> {
         let here = &self.modules[module];
         let mut found: Vec<_> = here.children.get(name).map(|child| Place::Module(*child)).into_iter().collect();

@@ -1,23 +1,23 @@
-//! The modules of a crate, and the paths that each names.
+//! The modules of a crate, and the paths that each module names.
 
 use super::tokens::{is_name, tokens};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A path's names in order; an empty one stands for what no module of the crate declares.
+/// A path's names in order. An empty name stands for a name that no module of the crate declares.
 pub type Path<'a> = Vec<&'a str>;
 
-/// A module: a file, or a block of one.
+/// A module: a file, or a block in a file.
 pub struct Module<'a> {
     pub file: &'a str,
-    /// Where the files of its modules lie.
+    /// The folder of its submodules' files.
     pub folder: String,
     pub parent: usize,
     pub children: BTreeMap<&'a str, usize>,
-    /// What `use` names: the name here and the path.
+    /// The imports of `use`: the name in this module and the path.
     pub uses: Vec<(&'a str, Path<'a>)>,
     pub globs: Vec<Path<'a>>,
     pub defined: BTreeSet<&'a str>,
-    /// Every path in its code, those of `use` among them.
+    /// Every path in its code, including the paths of `use`.
     pub paths: Vec<Path<'a>>,
 }
 
@@ -31,7 +31,7 @@ const ITEMS: [&str; 9] = ["fn", "struct", "enum", "union", "trait", "type", "con
 const TESTS: [&[&str]; 3] =
     [&["#", "[", "cfg", "(", "test", ")", "]"], &["#", "[", "cfg", "(", "all", "(", "test", ","], &["#", "[", "test", "]"]];
 
-/// Where the bracket closes that opens at `at`.
+/// The position of the bracket that closes the one at `at`.
 fn closing(tokens: &[&str], at: usize) -> usize {
     let mut depth = 0;
     for (n, token) in tokens.iter().enumerate().skip(at) {
@@ -47,7 +47,7 @@ fn closing(tokens: &[&str], at: usize) -> usize {
     tokens.len()
 }
 
-/// Where the item, field or statement ends whose attributes begin at `at`.
+/// The end of the item, field or statement whose attributes begin at `at`.
 fn end_of_item(tokens: &[&str], mut at: usize) -> usize {
     while tokens.get(at) == Some(&"#") {
         at = closing(tokens, at + 1) + 1;
@@ -57,7 +57,7 @@ fn end_of_item(tokens: &[&str], mut at: usize) -> usize {
         match *token {
             "{" => return closing(tokens, at) + 1,
             ";" => return at + 1,
-            // A comma ends a field, not the generics of an item.
+            // A comma ends a field, but not within the generics of an item.
             "," if !item => return at + 1,
             ")" | "]" | "}" => return at,
             "(" | "[" => at = closing(tokens, at),
@@ -69,7 +69,7 @@ fn end_of_item(tokens: &[&str], mut at: usize) -> usize {
 }
 
 impl<'a> Tree<'a> {
-    /// The modules that hang from `lib.rs`, without tests.
+    /// The modules below `lib.rs`, without tests.
     pub fn new(files: &'a BTreeMap<&'a str, &'a str>) -> Self {
         let mut tree = Self { files, modules: vec![] };
         tree.open("lib.rs", String::new(), 0);
@@ -82,7 +82,7 @@ impl<'a> Tree<'a> {
         self.modules.len() - 1
     }
 
-    /// Adds the module of a file, if there is such a file, and the modules in it.
+    /// Adds the module of a file, if the file exists, and its submodules.
     fn open(&mut self, path: &str, folder: String, parent: usize) -> Option<usize> {
         let (file, text) = self.files.get_key_value(path)?;
         let module = self.module(file, folder, parent);
@@ -90,7 +90,7 @@ impl<'a> Tree<'a> {
         Some(module)
     }
 
-    /// Takes `mod name;` and `mod name { .. }` at `at`, and says where they end.
+    /// Reads `mod name;` or `mod name { .. }` at `at` and returns its end.
     fn child(&mut self, module: usize, tokens: &[&'a str], at: usize) -> usize {
         let (name, end) = (tokens[at + 1], closing(tokens, at + 2));
         let folder = format!("{}{name}/", self.modules[module].folder);
@@ -117,7 +117,7 @@ impl<'a> Tree<'a> {
             at = match tokens[at] {
                 "#" if TESTS.iter().any(|test| tokens[at..].starts_with(test)) => end_of_item(tokens, at),
                 "mod" if is_name(next(1)) && [";", "{"].contains(&next(2)) => self.child(module, tokens, at),
-                // `use<..>` says what a type captures.
+                // `use<..>` lists the captures of a type; it is no import.
                 "use" if next(1) != "<" => self.import(module, tokens, at + 1, &[]),
                 word if ITEMS.contains(&word) => {
                     self.modules[module].defined.insert(next(if word == "macro_rules" { 2 } else { 1 }));
@@ -129,9 +129,9 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Takes a path in code, without the name of a macro, and says where it ends.
+    /// Reads a path in code, without the name of a macro, and returns its end.
     fn path(&mut self, module: usize, tokens: &[&'a str], mut at: usize) -> usize {
-        // What follows `>::` belongs to a type, `$name` to the caller of a macro.
+        // A name after `>::` belongs to a type, and `$name` belongs to the caller of a macro.
         let before = at.checked_sub(1).map(|at| tokens[at]);
         let own = before != Some("::") && (before != Some("$") || tokens[at] == "crate");
         let mut path = vec![tokens[at]];
@@ -150,7 +150,7 @@ impl<'a> Tree<'a> {
         at + 1
     }
 
-    /// Takes a tree of imports below `prefix`, and says where it ends.
+    /// Reads a tree of imports below `prefix` and returns its end.
     fn import(&mut self, module: usize, tokens: &[&'a str], mut at: usize, prefix: &[&'a str]) -> usize {
         let mut path = prefix.to_vec();
         let mut alias = None;

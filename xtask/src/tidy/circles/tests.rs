@@ -1,4 +1,4 @@
-//! Circles that count and circles that do not.
+//! Tests of imports that count for circles and imports that do not.
 
 use super::tokens::tokens;
 use super::*;

@@ -1,6 +1,7 @@
-//! Rust source as words and marks, without comments and literals.
+//! Rust source as a list of tokens, without comments and literals.
 
-/// The identifiers and punctuation of a source in order; `::` is one token, a raw identifier has no `r#`.
+/// The identifiers and punctuation of a source in order. `::` is one token. A raw identifier loses
+/// its `r#`.
 pub fn tokens(text: &str) -> Vec<&str> {
     let mut found = vec![];
     let mut rest = text;
@@ -19,7 +20,7 @@ pub fn tokens(text: &str) -> Vec<&str> {
         } else if word > 0 {
             let (word, after) = rest.split_at(word);
             let raw = after.strip_prefix('#').filter(|_| word == "r");
-            // A number is no name.
+            // A number is not a name.
             if raw.is_none() && !c.is_ascii_digit() {
                 found.push(word);
             }
@@ -39,12 +40,12 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Whether a token is an identifier or a keyword.
+/// True if a token is an identifier or a keyword.
 pub fn is_name(token: &str) -> bool {
     token.starts_with(is_word)
 }
 
-/// Where a block comment ends; comments nest.
+/// The end of a block comment. Comments nest.
 fn comment(text: &str) -> usize {
     let (mut depth, mut at) = (0, 0);
     while at < text.len() {
@@ -65,7 +66,7 @@ fn comment(text: &str) -> usize {
     at
 }
 
-/// Where a literal ends that begins with a quotation mark and knows `\`.
+/// The end of a literal that begins with a quotation mark and has escapes with `\`.
 fn quoted(text: &str, mark: char) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -77,7 +78,7 @@ fn quoted(text: &str, mark: char) -> usize {
     text.len()
 }
 
-/// Where a character ends, or the mark before a lifetime's name and the name.
+/// The end of a character literal, or of a lifetime.
 fn quote(text: &str) -> usize {
     let mut chars = text.chars().skip(1);
     match (chars.next(), chars.next()) {
@@ -86,7 +87,7 @@ fn quote(text: &str) -> usize {
     }
 }
 
-/// Where a literal with a prefix ends, if one begins here with a prefix of `word` bytes.
+/// The end of a literal with a prefix of `word` bytes, if one begins here.
 fn prefixed(text: &str, word: usize) -> Option<usize> {
     let (prefix, after) = text.split_at(word);
     match prefix {

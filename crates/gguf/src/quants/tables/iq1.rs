@@ -1,4 +1,5 @@
-//! The codebook of the 1-bit IQ types: eight codes of 2 bits per entry, lowest first; code c stands for c - 1.
+//! The codebook of the 1-bit IQ types: eight codes of 2 bits per entry, lowest first. Code c means
+//! c - 1.
 
 /// 2048 entries of 8 values (ggml's `iq1s_grid`).
 #[rustfmt::skip]

@@ -1,4 +1,5 @@
-//! The codebooks of the 2-bit IQ types: eight codes of 2 bits per entry, lowest first, indices into [`super::IQ2_VALUES`].
+//! The codebooks of the 2-bit IQ types: eight codes of 2 bits per entry, lowest first, indices into
+//! [`super::IQ2_VALUES`].
 
 /// 256 entries of 8 values (ggml's `iq2xxs_grid`).
 #[rustfmt::skip]

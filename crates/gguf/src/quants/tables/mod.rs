@@ -1,4 +1,5 @@
-//! Codebooks, values and sign patterns that block formats look up; public because GPU kernels upload them.
+//! Codebooks, values and sign patterns of the block formats. Public because they are uploaded for
+//! GPU kernels.
 
 mod iq1;
 mod iq2;
@@ -23,7 +24,8 @@ pub const FP4_VALUES: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6
 /// The shift that IQ1_S and IQ1_M add to or subtract from every grid value.
 pub const IQ1_DELTA: f32 = 0.125;
 
-/// Eight sign bits for a 7-bit pattern: the eighth makes the number of minus signs even (ggml's `ksigns_iq2xs`).
+/// Eight sign bits for a 7-bit pattern. The eighth bit makes the number of minus signs even (ggml's
+/// `ksigns_iq2xs`).
 pub const SIGNS: [u8; 128] = even_signs();
 
 const fn even_signs() -> [u8; 128] {
