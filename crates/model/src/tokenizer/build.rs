@@ -53,7 +53,8 @@ const END_NAMES: [&str; 4] = ["<|im_end|>", "<|endoftext|>", "<turn|>", "<end_of
 const GEMMA4_END_NAME: &str = "<|tool_response>";
 
 impl Tokenizer {
-    /// Builds a tokenizer. Errors name the metadata key; memory is bounded by a multiple of the data's size.
+    /// Builds a tokenizer. Errors name the metadata key. Memory is at most a multiple of the data's
+    /// size.
     pub fn from_parts(parts: &Parts) -> Result<Self, TokenizerError> {
         check_ids(parts)?;
         let gemma4 = parts.model == "gemma4" || (parts.model, parts.pre) == ("llama", Some("gemma4"));

@@ -7,8 +7,9 @@ use super::TokenizerError;
 /// The rule by which a file's tokenizer cuts words, `tokenizer.ggml.pre`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PreTokenizer {
-    /// The alternatives, first match wins, of
-    /// `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+    /// The alternatives of one regular expression, here in two lines. The first match wins.
+    /// `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|`
+    /// ` ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
     Qwen2,
 }
 
