@@ -108,7 +108,7 @@ fn pair_up(factors: Vec<Factor>) -> Result<Vec<Pair>, AdapterError> {
     let pair = |sides: [Option<Factor>; 2]| match sides {
         [Some(a), Some(b)] => {
             let pair = Pair { a, b };
-            pair.b.expect([pair.b.rows, pair.a.rows], "by its partner it is").map(|()| pair)
+            pair.b.expect([pair.b.rows, pair.a.rows], "but its partner requires").map(|()| pair)
         }
         [Some(Factor { name, target, .. }), None] => Err(AdapterError::Partner { name, missing: "B", target }),
         [None, Some(Factor { name, target, .. })] => Err(AdapterError::Partner { name, missing: "A", target }),
@@ -152,7 +152,7 @@ impl AdapterFile {
         }
         let mut header = [0; 9];
         if source.len_bytes() < 9 || source.read_at(0, &mut header).is_ok() && header[8] != b'{' {
-            return Err(AdapterError::Header { reason: "it has no header in braces".to_string() });
+            return Err(AdapterError::Header { reason: "its header is not a JSON object".to_string() });
         }
         let config = file.with_file_name("adapter_config.json");
         Self::from_peft(&read_config(&config).map_err(|error| error.at(config))?, Box::new(source))
@@ -207,7 +207,7 @@ impl AdapterFile {
             let Some(&weight) = targets.get(target.as_str()) else {
                 return Err(self.locate(AdapterError::NoTarget { name, target, architecture }));
             };
-            let fits = |factor: &Factor, shape| factor.expect(shape, "over this model it is").map_err(|error| self.locate(error));
+            let fits = |factor: &Factor, shape| factor.expect(shape, "but this model requires").map_err(|error| self.locate(error));
             fits(a, [a.rows, weight.cols])?;
             fits(b, [weight.rows, b.cols])?;
             pairs.push((weight, LowRank { a: a.load(&mut into)?, b: b.load(&mut into)?, scale: a.scale }));

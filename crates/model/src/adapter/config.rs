@@ -108,12 +108,12 @@ fn unset(value: &Value) -> bool {
 
 fn rank(key: &str, value: &Value) -> Result<u32, AdapterError> {
     let found = value.as_u64().and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0);
-    found.ok_or_else(|| AdapterError::Config { reason: format!("{key} is {value}, no rank") })
+    found.ok_or_else(|| AdapterError::Config { reason: format!("{key} is {value}, not a rank") })
 }
 
 fn alpha(key: &str, value: &Value) -> Result<f64, AdapterError> {
     let found = value.as_f64().filter(|n| n.is_finite());
-    found.ok_or_else(|| AdapterError::Config { reason: format!("{key} is {value}, no number") })
+    found.ok_or_else(|| AdapterError::Config { reason: format!("{key} is {value}, not a finite number") })
 }
 
 /// A value per pattern, in the order of the file. A pattern is a regular expression for the end of
@@ -122,7 +122,7 @@ fn patterns<T>(key: &str, value: &Value, read: impl Fn(&str, &Value) -> Result<T
     let entries = match value {
         Value::Null => return Ok(vec![]),
         Value::Object(entries) => entries,
-        _ => return Err(AdapterError::Config { reason: format!("{key} is no object") }),
+        _ => return Err(AdapterError::Config { reason: format!("{key} is not an object") }),
     };
     let one = |(pattern, value): (&String, &Value)| {
         let name = format!("{key}.{pattern}");

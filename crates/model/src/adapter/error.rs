@@ -21,22 +21,25 @@ pub enum AdapterError {
     #[error("no adapter: not a GGUF file, and no safetensors file either: {reason}")]
     Header { reason: String },
     /// A GGUF file of another kind.
-    #[error("key {key} is {found:?}, that of an adapter is {expected:?}")]
+    #[error("key {key} is {found:?}; in an adapter it is {expected:?}")]
     Kind { key: &'static str, expected: &'static str, found: String },
     /// `adapter_config.json` lacks a field or has a bad one.
     #[error("adapter_config.json: {reason}")]
     Config { reason: String },
     /// A feature of PEFT or llama.cpp beyond LoRA of linear layers.
-    #[error("{key} = {value} is not supported; this version applies LoRA and rsLoRA without biases or further weights")]
+    #[error(
+        "{key} = {value} is not supported; \
+         this version applies LoRA and rsLoRA without biases or other weights"
+    )]
     Feature { key: String, value: String },
     /// A tensor that is not a factor of a supported layer.
-    #[error("tensor {name} is not supported: adapters are over {} of any layer", super::names())]
+    #[error("tensor {name} is not supported: adapters may change {} of any layer", super::names())]
     Target { name: String },
     /// The tensor's type is not a type of factors.
-    #[error("tensor {name} has the type {ty}; factors are F32, F16 or BF16")]
+    #[error("tensor {name} has the type {ty}; factors must be F32, F16 or BF16")]
     Type { name: String, ty: String },
     /// The file ends inside a tensor.
-    #[error("tensor {name} ends at byte {end} of a file of {bytes}; it is cut short")]
+    #[error("tensor {name} ends at byte {end}, but the file has {bytes} bytes; it is cut short")]
     Truncated { name: String, end: u64, bytes: u64 },
     /// Two tensors for the same factor.
     #[error("tensor {name} is a second one for the same factor of {target}")]
@@ -45,7 +48,7 @@ pub enum AdapterError {
     #[error("tensor {name} has no partner: the factor {missing} of {target} is missing")]
     Partner { name: String, missing: &'static str, target: String },
     /// A factor that does not have two dimensions, or has an empty one.
-    #[error("tensor {name} is {found:?}; a factor has rows and columns")]
+    #[error("tensor {name} is {found:?}; a factor must have rows and columns")]
     Dimensions { name: String, found: Vec<u64> },
     /// A factor whose shape does not match its partner, the adapter's rank or the model.
     #[error("tensor {name} is {found:?}, {wanted} {expected:?}")]
@@ -54,17 +57,17 @@ pub enum AdapterError {
     #[error("the adapter holds no tensors")]
     Empty,
     /// The adapter was made for another architecture.
-    #[error("an adapter for {found} models, this is a {expected} model")]
+    #[error("the adapter is for {found} models; this is a {expected} model")]
     Architecture { expected: String, found: String },
     /// The target tensor is missing in the model: its layer is beyond the last, or shares the
     /// tensor with another layer.
-    #[error("tensor {name} is over {target}, which this {architecture} model does not have")]
+    #[error("tensor {name} changes {target}, which this {architecture} model does not have")]
     NoTarget { name: String, target: String, architecture: &'static str },
     /// The factors do not fit into the memory beside the weights.
-    #[error("{device} has {available} of memory for an adapter of {needed}")]
+    #[error("the adapter needs {needed} of memory; {device} has {available} free")]
     TooLarge { device: String, needed: Size, available: Size },
     /// A scale that is NaN or infinite.
-    #[error("a scale of {found} is not finite")]
+    #[error("the adapter's scale {found} is not finite")]
     Scale { found: f32 },
     /// The adapter was loaded for another [`Model`](crate::Model) than the session's.
     #[error("the adapter was loaded for another model")]

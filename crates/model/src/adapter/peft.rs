@@ -43,7 +43,7 @@ fn header(source: &dyn Source) -> Result<(u64, Metadata), AdapterError> {
     read(0, &mut length)?;
     let length = u64::from_le_bytes(length);
     if length > room.min(MAX_HEADER_BYTES) {
-        return Err(broken(format!("a header of {length} bytes is announced in a file of {}", room + 8)));
+        return Err(broken(format!("the file states a header of {length} bytes, but has {} bytes", room + 8)));
     }
     let mut text = vec![0; length as usize];
     read(8, &mut text)?;
@@ -66,7 +66,7 @@ fn factor(name: String, info: &TensorInfo, bytes: TensorBytes, config: &Config) 
     if factor.rank() != rank {
         let found = [factor.rows, factor.cols];
         let expected = if side == Side::A { [rank, factor.cols] } else { [factor.rows, rank] };
-        return Err(AdapterError::Shape { name, expected, found, wanted: "adapter_config.json says" });
+        return Err(AdapterError::Shape { name, expected, found, wanted: "but adapter_config.json requires" });
     }
     Ok(Factor { scale, ..factor })
 }

@@ -93,7 +93,7 @@ impl Entry {
         let model = match (all("model")?.as_slice(), parsed.of("tensor").next()) {
             ([one], _) => one.clone(),
             ([], None) => return Err(unusable("it has no model layer".to_string())),
-            ([], Some(_)) => return Err(unusable("its model is no GGUF file but one tensor per layer, for MLX".to_string())),
+            ([], Some(_)) => return Err(unusable("its model is not a GGUF file but one tensor per layer, for MLX".to_string())),
             (several, _) => return Err(unusable(format!("it has {} model layers", several.len()))),
         };
         let config = match parsed.config.as_ref().map(blob) {

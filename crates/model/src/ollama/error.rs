@@ -9,7 +9,10 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum OllamaError {
     /// A name that no registry allows.
-    #[error("{name:?} is no name of Ollama's: [HOST/][USER/]NAME[:TAG], of letters, digits and . - _")]
+    #[error(
+        "{name:?} is not an Ollama model name: \
+         [HOST/][USER/]NAME[:TAG], of letters, digits and . - _"
+    )]
     Name { name: String },
     /// No store has the model. `near` are similar names that a store has, most similar first.
     #[error("Ollama has no {name} here; {}", near_names(near, stores))]
@@ -30,7 +33,10 @@ pub enum OllamaError {
     )]
     BlobSize { name: String, kind: String, path: PathBuf, expected: u64, found: u64 },
     /// A layer's content does not match its digest.
-    #[error("{name} is damaged: its {kind} {} has the digest sha256:{found}; pull it again", path.display())]
+    #[error(
+        "{name} is damaged: its {kind} {} has the digest sha256:{found}; pull it again",
+        path.display()
+    )]
     BlobDigest { name: String, kind: String, path: PathBuf, found: String },
     /// A text layer is longer than the limit.
     #[error("{name}: its {kind} has {}, more than {}", Size(*bytes), Size(*limit))]
@@ -50,7 +56,7 @@ fn near_names(near: &[String], stores: &[PathBuf]) -> String {
 
 fn permission(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => "; the store belongs to Ollama's own user, whose group you may join",
+        io::ErrorKind::PermissionDenied => "; the store belongs to the user ollama: join its group to read it",
         _ => "",
     }
 }

@@ -78,7 +78,7 @@ impl Manifest {
         }
         let RawManifest { schema_version, layers, config } = serde_json::from_slice(json).map_err(|error| json_reason(&error))?;
         if schema_version != 2 {
-            return Err(format!("its schema is version {schema_version}; known is 2"));
+            return Err(format!("its schema has version {schema_version}; this program reads version 2"));
         }
         let layer = |raw: RawLayer| {
             let digest = Digest::new(&raw.digest);

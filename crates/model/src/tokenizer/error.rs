@@ -33,7 +33,10 @@ pub enum TokenizerError {
     #[error("tokenizer.ggml.tokens is empty")]
     EmptyVocabulary,
     /// More tokens, or more bytes in tokens, than 31-bit numbers can count.
-    #[error("tokenizer.ggml.tokens has {tokens} tokens of {bytes} bytes together; both must stay below 2^31")]
+    #[error(
+        "tokenizer.ggml.tokens has {tokens} tokens of {bytes} bytes together; \
+         both must be below 2^31"
+    )]
     VocabularySize {
         /// Number of tokens.
         tokens: usize,
@@ -125,7 +128,10 @@ pub enum TokenizerError {
         piece: String,
     },
     /// The matcher of added tokens could not be built.
-    #[error("tokenizer.ggml.tokens has too many control and user-defined tokens to search for: {reason}")]
+    #[error(
+        "tokenizer.ggml.tokens has too many control and user-defined tokens to search for: \
+         {reason}"
+    )]
     AddedTokens {
         /// The matcher's own message.
         reason: String,

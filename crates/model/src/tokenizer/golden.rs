@@ -15,10 +15,10 @@ struct Case {
 #[non_exhaustive]
 pub enum GoldenError {
     /// The recording is not the expected JSON.
-    #[error("the recording is no array of objects with text and hf: {0}")]
+    #[error("the recording is not an array of objects with text and hf: {0}")]
     Json(#[from] serde_json::Error),
     /// A text was encoded to other ids.
-    #[error("{text:?} became {found:?}, recorded are {expected:?}")]
+    #[error("{text:?} was encoded to {found:?}; the recording has {expected:?}")]
     Ids {
         /// The text.
         text: String,
@@ -28,7 +28,7 @@ pub enum GoldenError {
         found: Vec<u32>,
     },
     /// Ids were decoded to another text.
-    #[error("{expected:?} came back as {found:?}")]
+    #[error("{expected:?} was decoded as {found:?}")]
     Text {
         /// The text, normalized as the tokenizer does.
         expected: String,
