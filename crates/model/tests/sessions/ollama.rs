@@ -1,4 +1,4 @@
-//! A store as Ollama makes them, built in a folder, whole and damaged.
+//! A store in Ollama's layout, built in a folder, intact and damaged.
 
 use crate::common;
 use model::ollama::{Name, OllamaError, Stores, fuzz};

@@ -1,10 +1,10 @@
-//! Full contexts that shift: what remains is what a new session would have been given.
+//! Full contexts that shift: the result equals a new session with the remaining tokens.
 
 use crate::common::{self, Tiny, both, drawn, exact, greedy, ids, run};
 use model::{Error, Finish, GenerateOptions, Model, Sampling, Session, SessionOptions};
 use std::sync::Arc;
 
-/// Twenty positions, of which four are kept: halves of eight.
+/// Twenty positions, four of them kept: halves of eight.
 fn shifting(model: &Arc<Model>) -> Session {
     model.session(SessionOptions { shift: Some(4), ..exact(16).context(20) }).unwrap()
 }
@@ -61,7 +61,7 @@ fn prompts_that_outgrow_the_context_lose_the_same_tokens_and_keep_what_is_evalua
 
 #[test]
 fn a_position_that_comes_again_draws_by_other_numbers() {
-    // All logits are equal, so that the draws are the generator's alone.
+    // All logits are equal, so the samples depend on the random generator only.
     let flat = Tiny::qwen3();
     let file = flat.edited(flat.metadata(), |name, spec| {
         if name == "output.weight" {
