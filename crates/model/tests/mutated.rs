@@ -209,7 +209,7 @@ fn what_gemma3n_files_alone_have_is_checked_by_name() {
         let message = refusal(copied(&file, |metadata| edit(metadata, &key), ""), &key);
         assert!(message.contains(&key), "{message:?} does not name {key}");
     }
-    // The tensors are for one stream more or fewer than the metadata now states.
+    // The file's tensors are for another number of streams than three.
     let message = refusal(copied(&file, |metadata| metadata.set("gemma3n.altup.num_inputs", 3_u32), ""), "three streams");
     assert!(message.contains("altup_proj.weight"), "{message:?}");
 }

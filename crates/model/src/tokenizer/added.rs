@@ -38,9 +38,9 @@ impl Matcher {
 }
 
 pub(super) struct Added {
-    /// Control and user-defined tokens.
+    /// Matches control and user-defined tokens.
     all: Matcher,
-    /// User-defined tokens alone.
+    /// Matches user-defined tokens only.
     user_defined: Matcher,
 }
 
