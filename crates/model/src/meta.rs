@@ -120,7 +120,7 @@ impl Meta<'_> {
             false => slides[..own].iter().rposition(|s| *s == slides[l]),
         };
         let all: Option<Vec<usize>> = (0..slides.len()).map(donor).collect();
-        let expected = || format!("a number that leaves a layer of each kind among the first of {}", slides.len());
+        let expected = || format!("a number that leaves, of {} layers, one of each kind with its own keys", slides.len());
         let all = all.ok_or_else(|| Error::Parameter { key: self.key(key), expected: expected(), found: shared.to_string() })?;
         let Some(l) = (0..heads.len()).find(|&l| heads[l].1 != heads[all[l]].1) else { return Ok(all) };
         let expected = format!("{} in layer {l}, as in layer {}, whose keys it uses", heads[all[l]].1, all[l]);

@@ -46,7 +46,7 @@ impl Model {
 }
 
 impl Session {
-    /// Bytes of the caller that a snapshot carries, such as the messages of a conversation.
+    /// Bytes that the caller stores in a snapshot, such as the messages of a conversation.
     #[must_use]
     pub fn note(&self) -> &[u8] {
         &self.memo.note

@@ -33,8 +33,8 @@ struct Config {
     /// For each layer, the layer whose keys and values it uses.
     donor: Vec<usize>,
     embedding_length_per_layer_input: u32,
-    /// For each layer, the threshold of its gates in standard deviations above the mean. Gates
-    /// below it become 0. `None` keeps all gates.
+    /// For each layer, the threshold of its gates in standard deviations above the mean. It is
+    /// subtracted from the gates, and negative results become 0. `None` leaves the gates unchanged.
     activation_sparsity_scale: Vec<Option<f32>>,
     altup_num_inputs: u32,
     /// The index of the stream that goes through the layers.

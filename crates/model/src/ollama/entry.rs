@@ -46,8 +46,8 @@ pub struct Entry {
     pub adapters: Vec<Blob>,
     /// Encoders of images and sound.
     pub projectors: Vec<Blob>,
-    /// The prompt's template, in Go's template language. `None` if the template adds nothing to the
-    /// prompt and the config names a renderer in Ollama's own code.
+    /// The prompt's template, in Go's template language. `None` if there is no template, or if it
+    /// adds nothing to the prompt and the config names a renderer in Ollama's own code.
     pub template: Option<String>,
     /// The system prompt.
     pub system: Option<String>,

@@ -50,8 +50,8 @@ impl Decoder {
         &self.text
     }
 
-    /// The rest of the text at the end: U+FFFD for an incomplete character. Then the decoder is as
-    /// new.
+    /// The rest of the text at the end: U+FFFD for an incomplete character. The decoder is then at
+    /// the start of a text again.
     pub fn finish(&mut self) -> &str {
         self.text.clear();
         self.flush(true);

@@ -134,8 +134,8 @@ fn broken() -> impl Iterator<Item = String> {
     cases.into_iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// Strings of 64 consecutive code points each, over the used planes, and every 16th of the same
-/// between spaces.
+/// Strings of 64 consecutive code points, sampled from the planes in use, and for each a string of
+/// every 16th of them with spaces between.
 fn scripts() -> impl Iterator<Item = String> {
     let starts = (0..0x2_0000).step_by(64).chain((0x2_0000..0x3_2400).step_by(4096)).chain((0xE_0000..0xE_0200).step_by(64));
     starts.flat_map(|start| {
