@@ -159,7 +159,7 @@ fn shared_expert(rec: &mut Recorder, w: &Layer, x: Tensor) -> Tensor {
     let (gate, up) = (matmul(rec, w.ffn_gate_shexp, x), matmul(rec, w.ffn_up_shexp, x));
     let y = swiglu(rec, gate, up);
     let y = matmul(rec, w.ffn_down_shexp, y);
-    let gate = matmul_exact(rec, w.ffn_gate_inp_shexp, x); // [T, 1]: f32, because a matrix of one row gains nothing from less
+    let gate = matmul_exact(rec, w.ffn_gate_inp_shexp, x); // [T, 1]; in f32, since one row is too small to gain
     mul_sigmoid(rec, y, gate)
 }
 

@@ -45,7 +45,8 @@ pub enum SnapshotError {
     /// Keys and values were computed with other adapters, other scales or another order of
     /// adapters.
     #[error(
-        "the session was saved under {}, this one is under {}{}; apply the same with --lora, in the same order",
+        "the session was saved under {}, this one is under {}{}; \
+         apply the same with --lora, in the same order",
         list(found), list(expected), if found == expected { " of other contents" } else { "" }
     )]
     Adapters { found: Vec<String>, expected: Vec<String> },

@@ -37,8 +37,8 @@ struct Candidate {
     merged: u32,
 }
 
-/// Symbols in a linked list, pairs in a heap. n symbols queue at most 3n pairs, so a word costs O(n
-/// log n). Memory is reused for the next word.
+/// Symbols in a linked list, pairs in a heap. n symbols queue at most 3n pairs, so a word costs
+/// O(n log n). Memory is reused for the next word.
 #[derive(Default)]
 pub(super) struct Merger {
     symbols: Vec<Symbol>,
