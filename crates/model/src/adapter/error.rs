@@ -18,7 +18,7 @@ pub enum AdapterError {
     #[error(transparent)]
     File(#[from] gguf::Error),
     /// The safetensors header is broken.
-    #[error("no adapter: not a GGUF file, and no safetensors file either: {reason}")]
+    #[error("not an adapter: neither a GGUF file nor a safetensors file: {reason}")]
     Header { reason: String },
     /// A GGUF file of another kind.
     #[error("key {key} is {found:?}; in an adapter it is {expected:?}")]

@@ -70,7 +70,7 @@ impl Params {
                 Value::Number(number) => params.numbers.extend(number.as_f64().map(|number| (name, number))),
                 Value::String(text) if name == "stop" => params.stop.push(text),
                 Value::Array(items) if name == "stop" => {
-                    let text = |item: Value| item.as_str().map(str::to_owned).ok_or("a stop is no text");
+                    let text = |item: Value| item.as_str().map(str::to_owned).ok_or("a stop is not a string");
                     params.stop = items.into_iter().map(text).collect::<Result<_, _>>()?;
                 }
                 // Other values are switches for Ollama, such as `use_mmap`.
