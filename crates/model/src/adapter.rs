@@ -1,4 +1,5 @@
-//! LoRA adapters: additions of low rank to a model's linear layers, kept beside its weights and never merged into them.
+//! LoRA adapters: low-rank additions to a model's linear layers. They stay beside the weights and
+//! are never merged into them.
 
 mod applied;
 mod config;
@@ -17,7 +18,7 @@ use kernels::{LowRank, TensorBytes, Weight, Weights};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-/// The linear layers that adapters can be over: our names and PEFT's.
+/// The linear layers that adapters may change: our names and PEFT's.
 const LINEARS: [(&str, &str); 7] = [
     ("attn_q", "self_attn.q_proj"),
     ("attn_k", "self_attn.k_proj"),
@@ -33,29 +34,29 @@ fn names() -> String {
     LINEARS.map(|(ours, _)| ours).join(", ")
 }
 
-/// The number of a layer, in its one spelling.
+/// The number of a layer; `None` for other spellings, such as leading zeros.
 fn layer(text: &str) -> Option<u32> {
     text.parse().ok().filter(|n: &u32| n.to_string() == text)
 }
 
-/// Which factor of B A.
+/// The two factors of the product B A.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Side {
     A,
     B,
 }
 
-/// One factor as its file has it.
+/// One factor, as stored in its file.
 struct Factor {
     name: String,
-    /// The model's tensor that the product is added to.
+    /// The model's tensor to which the product is added.
     target: String,
     side: Side,
     ty: GgmlType,
     rows: u32,
     cols: u32,
     bytes: TensorBytes,
-    /// Alpha over the rank, or over its root.
+    /// Alpha divided by the rank or by its square root.
     scale: f32,
 }
 
@@ -85,13 +86,13 @@ impl Factor {
     }
 }
 
-/// The two factors over one tensor, of one rank.
+/// The two factors for one tensor, with equal ranks.
 struct Pair {
     a: Factor,
     b: Factor,
 }
 
-/// Brings the factors together; each must have its partner.
+/// Pairs the factors by target. A factor without a partner is an error.
 fn pair_up(factors: Vec<Factor>) -> Result<Vec<Pair>, AdapterError> {
     let mut sides: BTreeMap<String, [Option<Factor>; 2]> = BTreeMap::new();
     for factor in factors {
@@ -107,7 +108,7 @@ fn pair_up(factors: Vec<Factor>) -> Result<Vec<Pair>, AdapterError> {
     let pair = |sides: [Option<Factor>; 2]| match sides {
         [Some(a), Some(b)] => {
             let pair = Pair { a, b };
-            pair.b.expect([pair.b.rows, pair.a.rows], "by its partner it is").map(|()| pair)
+            pair.b.expect([pair.b.rows, pair.a.rows], "but its partner requires").map(|()| pair)
         }
         [Some(Factor { name, target, .. }), None] => Err(AdapterError::Partner { name, missing: "B", target }),
         [None, Some(Factor { name, target, .. })] => Err(AdapterError::Partner { name, missing: "A", target }),
@@ -116,25 +117,25 @@ fn pair_up(factors: Vec<Factor>) -> Result<Vec<Pair>, AdapterError> {
     sides.into_values().map(pair).collect()
 }
 
-/// An opened adapter whose container, names and ranks were checked; nothing is loaded yet.
+/// An opened adapter. Its container, names and ranks are checked; no factor is loaded yet.
 pub struct AdapterFile {
     path: Option<PathBuf>,
-    /// Where the file tells it; PEFT's form does not.
+    /// `None` in PEFT's form, which does not state it.
     architecture: Option<String>,
     pairs: Vec<Pair>,
 }
 
 impl AdapterFile {
-    /// Opens an adapter: a GGUF file; PEFT's folder, with `adapter_config.json` and `adapter_model.safetensors`; or safetensors by
-    /// their own path, with the config beside them.
+    /// Opens an adapter: a GGUF file; PEFT's folder with `adapter_config.json` and
+    /// `adapter_model.safetensors`; or a safetensors file with the config beside it.
     ///
     /// # Errors
-    /// [`AdapterError::In`] with the path and what is wrong there.
+    /// [`AdapterError::In`] with the path and the reason.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn open(path: impl AsRef<Path>) -> Result<Self, AdapterError> {
         let path = path.as_ref();
         let opened = Self::open_any(path).map_err(|error| match error {
-            // These name the file themselves.
+            // The message already names the file.
             AdapterError::File(gguf::Error::InFile { .. }) => error,
             error => error.at(path),
         })?;
@@ -151,7 +152,7 @@ impl AdapterFile {
         }
         let mut header = [0; 9];
         if source.len_bytes() < 9 || source.read_at(0, &mut header).is_ok() && header[8] != b'{' {
-            return Err(AdapterError::Header { reason: "it has no header in braces".to_string() });
+            return Err(AdapterError::Header { reason: "its header is not a JSON object".to_string() });
         }
         let config = file.with_file_name("adapter_config.json");
         Self::from_peft(&read_config(&config).map_err(|error| error.at(config))?, Box::new(source))
@@ -160,21 +161,21 @@ impl AdapterFile {
     /// Takes an open file in llama.cpp's form.
     ///
     /// # Errors
-    /// Whatever is wrong with it.
+    /// The reason why the file is refused.
     pub fn from_gguf(file: Gguf) -> Result<Self, AdapterError> {
         let (architecture, pairs) = ggml::read(file)?;
         Ok(Self { path: None, architecture: Some(architecture), pairs })
     }
 
-    /// Takes the text of `adapter_config.json` and the safetensors that go with it.
+    /// Takes the text of `adapter_config.json` and its safetensors file.
     ///
     /// # Errors
-    /// Whatever is wrong with them.
+    /// The reason why the files are refused.
     pub fn from_peft(config: &str, tensors: Box<dyn Source>) -> Result<Self, AdapterError> {
         Ok(Self { path: None, architecture: None, pairs: peft::read(config, tensors)? })
     }
 
-    /// What a snapshot knows it by.
+    /// The digest by which a snapshot identifies the adapter.
     pub(crate) fn digest(&self) -> Result<[u8; 32], Error> {
         digest::digest(&self.pairs)
     }
@@ -185,7 +186,7 @@ impl AdapterFile {
         self.path.as_deref()
     }
 
-    /// Names the file in an error.
+    /// Adds the file's path to an error.
     fn locate(&self, error: AdapterError) -> Error {
         match &self.path {
             Some(path) => error.at(path).into(),
@@ -193,7 +194,8 @@ impl AdapterFile {
         }
     }
 
-    /// Holds every pair against the weights of a model and loads it into a set of its own; into a dry set it only checks and measures.
+    /// Checks every pair against the weights of a model and loads it into the separate set `into`.
+    /// With a dry set it only checks and measures.
     pub(crate) fn load(&self, base: &Weights, architecture: &'static str, mut into: Weights) -> Result<Factors, Error> {
         if let Some(found) = self.architecture.as_ref().filter(|name| *name != architecture) {
             return Err(self.locate(AdapterError::Architecture { expected: architecture.to_string(), found: found.clone() }));
@@ -205,7 +207,7 @@ impl AdapterFile {
             let Some(&weight) = targets.get(target.as_str()) else {
                 return Err(self.locate(AdapterError::NoTarget { name, target, architecture }));
             };
-            let fits = |factor: &Factor, shape| factor.expect(shape, "over this model it is").map_err(|error| self.locate(error));
+            let fits = |factor: &Factor, shape| factor.expect(shape, "but this model requires").map_err(|error| self.locate(error));
             fits(a, [a.rows, weight.cols])?;
             fits(b, [weight.rows, b.cols])?;
             pairs.push((weight, LowRank { a: a.load(&mut into)?, b: b.load(&mut into)?, scale: a.scale }));
@@ -217,7 +219,7 @@ impl AdapterFile {
 #[cfg(not(target_arch = "wasm32"))]
 fn read_config(path: &Path) -> Result<String, AdapterError> {
     use std::io::Read as _;
-    /// Far more than patterns for every layer take.
+    /// Far more than the patterns of a real model need.
     const MAX_BYTES: u64 = 256 << 10;
     let read = || {
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! How many rows of a prompt are evaluated together, where nobody says.
+//! The default number of a prompt's rows that are evaluated together.
 
 use crate::adapter::Adapted;
 use crate::arch::Architecture;
@@ -7,18 +7,20 @@ use crate::needs::{self, Needs};
 use crate::session::SessionOptions;
 use kernels::Executor;
 
-/// Rows that suit every executor.
+/// A number of rows that suits every executor.
 const USUAL: u32 = 512;
-/// What a device is asked for whose table says so, as those of discrete GPUs do, most first: weights are read once a chunk, and products of many rows keep it busy (on an H200
-/// Qwen3-8B read 6,515 tokens a second in chunks of 512 where it read 9,263 in one of 2048).
+/// Larger numbers, tried in order on devices whose table allows them, such as discrete GPUs.
+/// Weights are read once per chunk, and products of many rows use the device better. On an H200,
+/// Qwen3-8B read 6,515 tokens a second in chunks of 512, and 9,263 in one chunk of 2048.
 const LARGE: [u32; 2] = [2048, 1024];
-/// Bytes that the intermediates of larger chunks may take, and the part of the weights that they may take beside that: with some 50 MB of the
-/// driver's and of blocks that are not full, everything but the cache stays within 1.03 times the weights and 300 MB.
+/// Memory limit for the intermediates of larger chunks: these bytes plus 1/34 of the weights. About
+/// 50 MB are used by the driver and by blocks that are not full. The limit keeps everything except
+/// the cache within 1.03 times the weights plus 300 MB.
 const ROOM_BYTES: u64 = 240 << 20;
 const ROOM_OF_WEIGHTS: u64 = 34;
 
-/// The options with a number of rows that suits the executor, its memory and the context, where they name none. Of what is needed,
-/// `held` bytes are there already.
+/// The options with a chunk that suits the executor, its memory and the context, if `options` set
+/// none. `held` bytes of the needed memory are already in use for this model.
 pub(crate) fn settled(
     architecture: &dyn Architecture,
     adapted: &Adapted,
@@ -35,7 +37,7 @@ pub(crate) fn settled(
     let available = options.memory_bytes.or_else(|| Some(needs::available(executor)?.saturating_add(held)));
     let roomy = |chunk: &u32| {
         let asked = SessionOptions { chunk: *chunk, ..options.clone() };
-        // What a device cannot bind, it may in smaller parts.
+        // A chunk that the device cannot bind is an error here, so a smaller one is tried.
         Needs::of(architecture, adapted, executor, &asked).is_ok_and(|needs| fits(&needs, available))
     };
     let chunk = LARGE.into_iter().filter(|&chunk| chunk <= context.next_power_of_two().min(device.caps().table.chunk)).find(roomy);

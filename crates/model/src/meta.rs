@@ -1,18 +1,19 @@
-//! Hyper-parameters from a file's metadata, checked before anything believes them.
+//! Hyper-parameters from a file's metadata, with range checks.
 
 use crate::error::Error;
 use gguf::{Array, Gguf, Value};
 use std::ops::RangeInclusive;
 
-/// Reads the keys of one architecture: `embedding_length` is `qwen3.embedding_length` in the file.
+/// Reads the keys of one architecture: `embedding_length` stands for `qwen3.embedding_length` in
+/// the file.
 pub(crate) struct Meta<'a> {
     pub file: &'a Gguf,
     pub architecture: &'static str,
 }
 
-/// Experts that a layer can have.
+/// Allowed numbers of experts per layer.
 pub(crate) const EXPERTS: RangeInclusive<u32> = 1..=kernels::ops::route::MAX_EXPERTS;
-/// Largest lengths that any published model comes near; beyond them a file is broken.
+/// Allowed lengths. No published model comes near the upper limit, so a file beyond it is broken.
 pub(crate) const LENGTHS: RangeInclusive<u32> = 1..=1 << 20;
 
 impl Meta<'_> {
@@ -27,13 +28,13 @@ impl Meta<'_> {
         within(key, found, range)
     }
 
-    /// A whole number within `range`, or `default` where the file has none.
+    /// A whole number within `range`, or `default` if the file has none.
     pub fn count_or(&self, key: &str, range: RangeInclusive<u32>, default: u32) -> Result<u32, Error> {
         let key = self.key(key);
         self.file.get_opt::<u64>(&key)?.map_or(Ok(default), |found| within(key, found, range))
     }
 
-    /// Yes or no, or `default` where the file says neither.
+    /// A boolean, or `default` if the file has none.
     pub fn flag_or(&self, key: &str, default: bool) -> Result<bool, Error> {
         Ok(self.file.get_opt(&self.key(key))?.unwrap_or(default))
     }
@@ -45,18 +46,18 @@ impl Meta<'_> {
         positive(key, found)
     }
 
-    /// A finite number above zero, or `default` where the file has none.
+    /// A finite number above zero, or `default` if the file has none.
     pub fn positive_or(&self, key: &str, default: f32) -> Result<f32, Error> {
         Ok(self.optional_positive(key)?.unwrap_or(default))
     }
 
-    /// A finite number above zero, where the file has one.
+    /// A finite number above zero; `None` if the file has none.
     pub fn optional_positive(&self, key: &str) -> Result<Option<f32>, Error> {
         let key = self.key(key);
         self.file.get_opt::<f32>(&key)?.map(|found| positive(key, found)).transpose()
     }
 
-    /// A whole number within `range` for each of `layers`: one for all of them, or an array.
+    /// A whole number within `range` per layer. The file has one for all layers or an array.
     pub fn per_layer(&self, key: &str, range: RangeInclusive<u32>, layers: u32) -> Result<Vec<u32>, Error> {
         let name = self.key(key);
         let Value::Array(array) = self.file.get::<Value<'_>>(&name)? else {
@@ -74,7 +75,7 @@ impl Meta<'_> {
         Err(Error::Parameter { key: self.key(key), expected, found: format!("an array of {found}") })
     }
 
-    /// (query heads, kv heads) of each layer, the one a multiple of the other.
+    /// (query heads, kv heads) of each layer. The first is a multiple of the second.
     pub fn heads(&self, layers: u32) -> Result<Vec<(u32, u32)>, Error> {
         let heads = self.per_layer("attention.head_count", 1..=1024, layers)?;
         let has_kv = self.file.get_opt::<Value<'_>>(&self.key("attention.head_count_kv"))?.is_some();
@@ -89,8 +90,9 @@ impl Meta<'_> {
         heads.into_iter().zip(kv).map(pair).collect()
     }
 
-    /// Whether each layer slides: `attention.sliding_window_pattern`, an array of bools or the period at whose end a layer
-    /// sees everything, or that period by default.
+    /// Whether each layer has a sliding window, from `attention.sliding_window_pattern`. The key is
+    /// an array of bools or a period; the last layer of each period has full attention. `period` is
+    /// the default.
     pub fn sliding(&self, layers: u32, period: Option<u32>) -> Result<Vec<bool>, Error> {
         let key = "attention.sliding_window_pattern";
         match self.file.get_opt::<Value<'_>>(&self.key(key))? {
@@ -106,8 +108,9 @@ impl Meta<'_> {
         }
     }
 
-    /// The layer whose keys and values each layer uses: its own, or, for the last `attention.shared_kv_layers`, the last layer
-    /// before them that is of its kind. `heads` are those of [`Meta::heads`], which must be the same for both.
+    /// For each layer, the layer whose keys and values it uses. This is the layer itself, except
+    /// for the last `attention.shared_kv_layers`. These use the last layer of the same kind before
+    /// them. `heads` is from [`Meta::heads`]; both layers must have equal numbers of kv heads.
     pub fn donors(&self, slides: &[bool], heads: &[(u32, u32)]) -> Result<Vec<usize>, Error> {
         let key = "attention.shared_kv_layers";
         let shared = self.count_or(key, 0..=slides.len() as u32 - 1, 0)?;
@@ -117,14 +120,14 @@ impl Meta<'_> {
             false => slides[..own].iter().rposition(|s| *s == slides[l]),
         };
         let all: Option<Vec<usize>> = (0..slides.len()).map(donor).collect();
-        let expected = || format!("a number that leaves a layer of each kind among the first of {}", slides.len());
+        let expected = || format!("a number that leaves, of {} layers, one of each kind with its own keys", slides.len());
         let all = all.ok_or_else(|| Error::Parameter { key: self.key(key), expected: expected(), found: shared.to_string() })?;
         let Some(l) = (0..heads.len()).find(|&l| heads[l].1 != heads[all[l]].1) else { return Ok(all) };
         let expected = format!("{} in layer {l}, as in layer {}, whose keys it uses", heads[all[l]].1, all[l]);
         Err(Error::Parameter { key: self.key("attention.head_count_kv"), expected, found: heads[l].1.to_string() })
     }
 
-    /// A quantile of the normal distribution for each of `layers`; none where it is minus infinity.
+    /// A quantile of the normal distribution per layer; `None` for minus infinity.
     pub fn quantiles(&self, key: &str, layers: u32) -> Result<Vec<Option<f32>>, Error> {
         let name = self.key(key);
         let array: Array<'_> = self.file.get(&name)?;
@@ -139,12 +142,13 @@ impl Meta<'_> {
         array.f32s()?.map(quantile).collect()
     }
 
-    /// Elements per head: its own key, or the embedding shared among the heads; the same for keys and values.
+    /// Elements per head: `attention.key_length`, or the embedding length divided by the number of
+    /// heads. Keys and values must have the same.
     pub fn head_dim(&self, embedding_length: u32, heads: u32) -> Result<u32, Error> {
         self.head_dim_of("", embedding_length / heads)
     }
 
-    /// The same for the keys that end in `suffix`.
+    /// The same from the keys that end in `suffix`.
     pub fn head_dim_of(&self, suffix: &str, default: u32) -> Result<u32, Error> {
         let dims = 4..=kernels::ops::attention::MAX_HEAD_DIM;
         let key = format!("attention.key_length{suffix}");

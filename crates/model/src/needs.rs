@@ -1,4 +1,4 @@
-//! What a model takes in memory, and whether that is there.
+//! The memory that a model needs, and whether it is available.
 
 use crate::adapter::Adapted;
 use crate::arch::{self, Architecture};
@@ -7,18 +7,18 @@ use crate::runner::{recording, sampling_keys};
 use crate::session::SessionOptions;
 use kernels::{Class, Executor, StateKind, States};
 
-/// What a model will take on an executor, told before anything is allocated.
+/// The memory that a model needs on an executor, computed before anything is allocated.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// Those of the adapters included.
+    /// Includes the adapters' weights.
     pub weights: Size,
-    /// Of the whole context, which the cache grows towards.
+    /// For the full context. The cache grows up to it.
     pub kv: Size,
     pub intermediates: Size,
 }
 
 impl Needs {
-    /// Those of these weights and a session with these options.
+    /// The needs of these weights and one session with these options.
     pub(crate) fn of(
         architecture: &dyn Architecture,
         adapted: &Adapted,
@@ -45,7 +45,8 @@ impl Needs {
         Size(self.weights.0.saturating_add(self.kv.0).saturating_add(self.intermediates.0))
     }
 
-    /// Refuses what `available` bytes do not hold, of which the needs that are met already are a part.
+    /// Returns an error if the total exceeds `available` bytes, which include memory that is
+    /// already in use for these needs.
     pub(crate) fn fit(&self, executor: &Executor, context: u32, available: u64) -> Result<(), Error> {
         let Self { weights, kv, intermediates } = *self;
         if self.total().0 <= available {
@@ -56,7 +57,8 @@ impl Needs {
     }
 }
 
-/// Bytes of the keys and values that the oracles widen, those of one cache at a time; their rows are small beside that.
+/// Bytes of the keys and values that the oracles convert to f32, one cache at a time. Their other
+/// rows are small in comparison.
 fn widened(kinds: &[StateKind], context: u32) -> u64 {
     let bytes = |kind: &StateKind| match *kind {
         StateKind::Kv { width, .. } => 2 * 4 * u64::from(width) * u64::from(kind.rows(context)),
@@ -65,7 +67,7 @@ fn widened(kinds: &[StateKind], context: u32) -> u64 {
     kinds.iter().map(bytes).max().unwrap_or(0)
 }
 
-/// Refuses a context whose keys of one layer no binding holds.
+/// Refuses a context if one layer's keys do not fit into a binding.
 fn bindable(device: &kernels::Device, kinds: &[StateKind], sequences: u32, context: u32) -> Result<(), Error> {
     States::fit(device, kinds, sequences, context).map_err(|error| match error {
         kernels::Error::BindingTooLarge { bytes, limit, .. } => Error::CacheTooLarge { context, bytes: Size(bytes), limit: Size(limit) },
@@ -73,7 +75,7 @@ fn bindable(device: &kernels::Device, kinds: &[StateKind], sequences: u32, conte
     })
 }
 
-/// Bytes of the buffers of every plan that a session which generates makes.
+/// Bytes of the buffers of all plans that a generating session makes.
 fn planned(
     architecture: &dyn Architecture,
     adapted: &Adapted,
@@ -89,7 +91,7 @@ fn planned(
     Ok(bytes)
 }
 
-/// Bytes that an executor has free, where that can be known. A software adapter computes in the host's memory.
+/// Free bytes of an executor, if known. A software adapter uses the host's memory.
 pub(crate) fn available(executor: &Executor) -> Option<u64> {
     let on_host = match executor {
         Executor::Gpu(device) => device.adapter().class == Class::Software,
@@ -99,7 +101,7 @@ pub(crate) fn available(executor: &Executor) -> Option<u64> {
     [executor.available_bytes(), host].into_iter().flatten().min()
 }
 
-/// Bytes that the system can give without swapping.
+/// Bytes that the system can provide without swapping.
 fn host() -> Option<u64> {
     #[cfg(target_os = "linux")]
     {

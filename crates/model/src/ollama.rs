@@ -1,8 +1,10 @@
-//! Models that Ollama has pulled: from a name such as `gemma4:e2b` to the GGUF file, with what its Modelfile says.
+//! Models that Ollama has pulled: from a name such as `gemma4:e2b` to the GGUF file and the
+//! settings of its Modelfile.
 //!
-//! A store is a folder with `manifests/HOST/USER/NAME/TAG`, JSON that lists layers by media type and digest, and
-//! `blobs/sha256-HEX`, the layers. It belongs to another program and may be damaged or made up: names and digests become paths
-//! only after a check of every character, and nothing is read beyond a limit.
+//! A store is a folder with `manifests/HOST/USER/NAME/TAG` and `blobs/sha256-HEX`. A manifest is
+//! JSON that lists layers by media type and digest; the blobs are the layers. The store belongs to
+//! another program, and its content may be damaged or malicious. So every character of a name or
+//! digest is checked before it becomes part of a path, and every read has a limit.
 
 mod entry;
 mod error;

@@ -1,4 +1,4 @@
-//! Rope tables from metadata: base, rotated elements, and the scalings that stretch a context.
+//! Rope tables from metadata: base, number of rotated elements, and scalings for longer contexts.
 
 use crate::error::Error;
 use crate::meta::Meta;
@@ -6,8 +6,8 @@ use kernels::RopeTable;
 use std::f64::consts::TAU;
 
 impl Meta<'_> {
-    /// The rope table of layers with heads of `head_dim`: `rope.freq_base` (or `base`), `rope.dimension_count` (or the whole
-    /// head), and what `rope.scaling` says.
+    /// The rope table of layers with heads of `head_dim` elements. It uses `rope.freq_base`
+    /// (default `base`), `rope.dimension_count` (default the whole head), and `rope.scaling`.
     ///
     /// # Errors
     /// Numbers out of range; [`Error::RopeScaling`] for a scaling that is neither linear nor YaRN.
@@ -21,7 +21,8 @@ impl Meta<'_> {
         }
     }
 
-    /// The rope table of sliding layers, from the keys that end in `_swa`; they are never scaled.
+    /// The rope table of sliding-window layers, from the keys that end in `_swa`. It is never
+    /// scaled.
     ///
     /// # Errors
     /// Numbers out of range.
@@ -41,7 +42,7 @@ impl Meta<'_> {
 
     fn yarn(&self) -> Result<Yarn, Error> {
         let number = |key: &str, default| self.positive_or(&format!("rope.scaling.{key}"), default);
-        // Some converters write the two betas without the prefix.
+        // Some converters write the two betas without the prefix `yarn_`.
         let (fast, slow) = (number("beta_fast", 32.0)?, number("beta_slow", 1.0)?);
         let factor = f64::from(self.positive("rope.scaling.factor")?);
         let context = self.count("context_length", 1..=1 << 24)?;
@@ -58,14 +59,15 @@ impl Meta<'_> {
     }
 }
 
-/// YaRN (Peng et al. 2023, arXiv 2309.00071) as transformers computes it: pairs that turn often within the original context
-/// keep their frequency, pairs that turn less than once are slowed by `factor`, those between are blended.
+/// YaRN (Peng et al. 2023, arXiv 2309.00071) as transformers computes it. Pairs that turn often
+/// within the original context keep their frequency. Pairs that turn rarely are slowed by `factor`.
+/// Pairs between are blended.
 struct Yarn {
     factor: f64,
     original_context_length: f64,
-    /// Turns within the original context from which on a pair is left alone.
+    /// Pairs with at least this many turns within the original context keep their frequency.
     beta_fast: f64,
-    /// Turns up to which a pair is slowed in full.
+    /// Pairs with at most this many turns are slowed in full.
     beta_slow: f64,
     /// Multiplies cosines and sines.
     magnitude: f64,
@@ -74,7 +76,7 @@ struct Yarn {
 impl Yarn {
     fn stretch(&self, table: RopeTable) -> RopeTable {
         let dim = f64::from(table.dim);
-        // The pair, in fractions, that turns so often.
+        // The (fractional) index of the pair that makes this many turns.
         let pair = |turns: f64| dim * (self.original_context_length / (turns * TAU)).ln() / (2.0 * table.base.ln());
         let low = pair(self.beta_fast).floor().max(0.0);
         let high = pair(self.beta_slow).ceil().min(dim - 1.0);
@@ -96,7 +98,8 @@ mod tests {
         Meta { file: &file, architecture: "qwen3" }.rope(head_dim, 1e6)
     }
 
-    /// Frequencies that transformers' formula gave in float64, in another program, beside those of a table.
+    /// Compares a table's frequencies with values from transformers' formula, computed in float64
+    /// by another program.
     fn close(table: &RopeTable, expected: &[f64]) {
         let factors = table.factors.as_ref().expect("yarn");
         assert_eq!(factors.len(), expected.len());

@@ -1,25 +1,25 @@
-//! How the next token is chosen, and when to stop.
+//! Choice of the next token, and stop strings.
 
 use kernels::SampleParams;
 
-/// Sampling parameters; the filters apply in the order penalties, top-k, top-p, min-p, temperature.
+/// Sampling parameters. The order is: penalties, top-k, top-p, min-p, temperature.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sampling {
-    /// 0 takes the most probable token.
+    /// 0 always takes the most probable token.
     pub temperature: f32,
-    /// Keep the k most probable; 0 for all.
+    /// Keeps the k most probable tokens; 0 keeps all.
     pub top_k: u32,
-    /// Keep the smallest set of this mass; 1 for all.
+    /// Keeps the smallest set of tokens with at least this probability together; 1 keeps all.
     pub top_p: f32,
-    /// Drop tokens less probable than this share of the most probable; 0 for none.
+    /// Drops tokens whose probability is below this fraction of the highest; 0 drops none.
     pub min_p: f32,
-    /// Divides the logits of tokens seen before; 1 for none.
+    /// Divides the logits of tokens seen before; 1 has no effect.
     pub repetition_penalty: f32,
-    /// Subtracted per earlier occurrence.
+    /// Subtracted from a token's logit for each earlier occurrence.
     pub frequency_penalty: f32,
-    /// Subtracted once from every token seen before.
+    /// Subtracted once from the logit of every token seen before.
     pub presence_penalty: f32,
-    /// How many last tokens count as seen.
+    /// The number of latest tokens that count as seen.
     pub last_n: u32,
     pub seed: u64,
 }
@@ -47,7 +47,7 @@ impl Sampling {
         Self { temperature: 0.0, ..Self::default() }
     }
 
-    /// The same as kernels take it, for one sequence slot.
+    /// The parameters in the kernels' form, for one sequence slot.
     pub(crate) fn params(&self, sequence: u32) -> SampleParams {
         SampleParams {
             repetition: self.repetition_penalty,
@@ -65,7 +65,7 @@ impl Sampling {
     }
 }
 
-/// Finds stop strings in streamed text, holding back what may be the start of one.
+/// Finds stop strings in streamed text. Holds text back while it may be the start of one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stops {
     strings: Vec<String>,
@@ -77,7 +77,7 @@ impl Stops {
         Self { strings: strings.iter().filter(|s| !s.is_empty()).cloned().collect(), held: String::new() }
     }
 
-    /// Adds text; returns what is safe to show and the stop string that ended it, if any.
+    /// Adds text. Returns the text that can be shown, and the stop string if one was found.
     pub fn push(&mut self, text: &str) -> (String, Option<String>) {
         self.held.push_str(text);
         let found = self.strings.iter().filter_map(|s| self.held.find(s.as_str()).map(|at| (at, s))).min();
@@ -95,7 +95,7 @@ impl Stops {
         (std::mem::replace(&mut self.held, rest), None)
     }
 
-    /// What was held back, once nothing more comes.
+    /// The text that is still held back, at the end of the stream.
     pub fn finish(&mut self) -> String {
         std::mem::take(&mut self.held)
     }

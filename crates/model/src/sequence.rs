@@ -1,21 +1,21 @@
-//! One sequence: its ids, and how many of them the states hold.
+//! One sequence: its token ids, and how many of them the states hold.
 
 use crate::error::Error;
 use kernels::StateKind;
 
-/// The rows of a sliding window, of which a ring holds the last.
+/// A sliding window whose last rows are in a ring.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ring {
-    /// Positions that a row sees, its own included.
+    /// Positions that a row attends to, its own included.
     pub window: usize,
     /// Positions that the ring holds.
     pub rows: usize,
-    /// The first position whose row no later one has taken.
+    /// The first position whose row is not overwritten by a later one.
     pub oldest: usize,
 }
 
 impl Ring {
-    /// Whether a row at this position finds all keys that it sees.
+    /// Whether the ring still has all keys that a row at `position` attends to.
     fn serves(&self, position: usize) -> bool {
         self.oldest == 0 || self.oldest + self.window <= position + 1
     }
@@ -23,16 +23,17 @@ impl Ring {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sequence {
-    /// What was fed and drawn, in order.
+    /// The fed and the sampled tokens, in order.
     pub tokens: Vec<u32>,
-    /// Positions whose keys and values the states hold; while steps run ahead of what was read, more than `tokens`.
+    /// Positions whose keys and values the states hold. It exceeds the length of `tokens` while
+    /// steps run ahead of reading their results.
     pub evaluated: usize,
-    /// The rings among the states, one of each kind.
+    /// The rings among the states, without duplicates.
     pub rings: Vec<Ring>,
 }
 
 impl Sequence {
-    /// An empty sequence over states of these kinds, in windows of these lengths (kind by kind, 0 for none).
+    /// An empty sequence over states of these kinds, each with the length of its window, if any.
     pub fn new(states: impl Iterator<Item = (StateKind, Option<u32>)>) -> Self {
         let mut rings = vec![];
         for (kind, window) in states {
@@ -46,7 +47,7 @@ impl Sequence {
         Self { rings, ..Self::default() }
     }
 
-    /// Appends ids, all or none.
+    /// Appends all ids; on an error none.
     pub fn feed(&mut self, ids: &[u32], vocabulary: u32, context: usize) -> Result<(), Error> {
         known(ids, vocabulary)?;
         let needed = self.tokens.len() + ids.len();
@@ -63,22 +64,23 @@ impl Sequence {
         self.settle();
     }
 
-    /// Forgets what was evaluated, but no token.
+    /// Marks all positions as not evaluated. The tokens stay.
     pub fn stale(&mut self) {
         self.evaluated = 0;
     }
 
-    /// Forgets the steps that ran ahead of the tokens.
+    /// Drops the steps that ran ahead of the tokens.
     pub fn settle(&mut self) {
         self.rewind(self.tokens.len());
     }
 
-    /// Sees to it that there is a token to evaluate, for a draw needs one: the last, again if it must be.
+    /// Makes sure that a token is left to evaluate, because sampling needs a row. If all tokens are
+    /// evaluated, the last is evaluated again.
     pub fn reread(&mut self) {
         self.rewind(self.tokens.len().saturating_sub(1));
     }
 
-    /// Marks the positions up to `until` as written, which a step does even where it fails.
+    /// Marks the positions up to `until` as written. A step writes them even if it fails.
     pub fn write(&mut self, until: usize) {
         for ring in &mut self.rings {
             let oldest = if self.evaluated == 0 { 0 } else { ring.oldest };
@@ -86,7 +88,8 @@ impl Sequence {
         }
     }
 
-    /// Goes back to `position`, or to the start where a ring has lost keys that the row there sees.
+    /// Goes back to `position`. If a ring has lost keys that the row there attends to, goes back to
+    /// the start.
     fn rewind(&mut self, position: usize) {
         if position < self.evaluated {
             self.evaluated = if self.rings.iter().all(|ring| ring.serves(position)) { position } else { 0 };
@@ -94,7 +97,7 @@ impl Sequence {
     }
 }
 
-/// Refuses ids that the vocabulary does not have.
+/// Refuses ids outside the vocabulary.
 pub(crate) fn known(ids: &[u32], vocabulary: u32) -> Result<(), Error> {
     match ids.iter().find(|&&id| id >= vocabulary) {
         Some(&id) => Err(Error::TokenId { id, vocabulary }),
@@ -106,7 +109,7 @@ pub(crate) fn known(ids: &[u32], vocabulary: u32) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// After `until` positions were written.
+    /// A sequence with `until` positions written.
     fn written(until: usize) -> Sequence {
         let rings = vec![Ring { window: 8, rows: 20, oldest: 0 }];
         let mut sequence = Sequence { tokens: vec![0; until], evaluated: 0, rings };
@@ -117,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_rollback_within_the_slack_of_a_ring_keeps_what_is_evaluated_and_one_beyond_it_nothing() {
-        // Positions 80 to 99 are held; the row at 87 sees 80 to 87.
+        // The ring holds positions 80 to 99; the row at 87 attends to 80 to 87.
         for (to, evaluated) in [(99, 99), (87, 87), (86, 0), (3, 0)] {
             let mut sequence = written(100);
             sequence.rollback(to);

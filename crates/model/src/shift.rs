@@ -1,11 +1,12 @@
-//! Contexts that run full: what is forgotten, for those who ask for it.
+//! Context shift: when the context is full, old tokens are dropped if the session asks for it.
 
 use crate::error::Error;
 use crate::sequence::known;
 use crate::session::Session;
 
-/// How many tokens after the first `keep` are left out of `tokens` tokens, so that one more has room: as few halves of what is not
-/// kept as will do. A conversation that grows by little is cut at the same place again, and keeps what was evaluated of it.
+/// How many of `tokens` tokens are dropped, after the first `keep`, so that one more fits. They are
+/// dropped in halves of the part that is not kept, and as few as possible. So a conversation that
+/// grows slowly is cut at the same place again, and its evaluated tokens stay valid.
 fn left_out(tokens: usize, keep: usize, context: usize) -> usize {
     let keep = keep.min(context / 2);
     let half = ((context - keep) / 2).max(1);
@@ -14,16 +15,18 @@ fn left_out(tokens: usize, keep: usize, context: usize) -> usize {
 }
 
 impl Session {
-    /// Tokens that shifts left out of the conversation so far; see [`SessionOptions::shift`](crate::SessionOptions::shift).
+    /// Tokens of the conversation that shifts have dropped so far; see
+    /// [`SessionOptions::shift`](crate::SessionOptions::shift).
     #[must_use]
     pub fn dropped(&self) -> usize {
         self.memo.dropped
     }
 
-    /// Appends tokens; they are evaluated when logits or text are asked for.
+    /// Appends tokens. They are evaluated when logits or text are requested.
     ///
     /// # Errors
-    /// [`Error::TokenId`]; [`Error::ContextOverflow`], unless the context shifts. Nothing is appended then.
+    /// [`Error::TokenId`]; [`Error::ContextOverflow`], unless the context shifts. On an error
+    /// nothing is appended.
     pub fn feed(&mut self, ids: &[u32]) -> Result<(), Error> {
         let vocabulary = self.model().summary().vocabulary;
         let shifts = self.runner.options().shift.is_some() && self.tokens().len() + ids.len() >= self.context();
@@ -37,8 +40,8 @@ impl Session {
         Ok(())
     }
 
-    /// Makes the session hold exactly these tokens, keeping what it has evaluated of their longest common prefix. More than the
-    /// context holds are an error, or shifted.
+    /// Makes the session hold exactly these tokens. What is evaluated of the longest common prefix
+    /// is kept. If the context is too short, this is an error or a shift.
     ///
     /// # Errors
     /// As [`Session::feed`].
@@ -47,7 +50,8 @@ impl Session {
         self.replace(ids)
     }
 
-    /// Makes room for a token where the context is full and may shift; tells whether there is room now.
+    /// If the context is full and may shift, shifts it to make room for a token. Returns whether
+    /// there is room.
     pub(crate) fn shift(&mut self) -> Result<bool, Error> {
         if self.runner.options().shift.is_some() && self.tokens().len() >= self.context() {
             self.feed(&[])?;
@@ -55,7 +59,7 @@ impl Session {
         Ok(self.tokens().len() < self.context())
     }
 
-    /// Holds these tokens, those that must go left out.
+    /// Replaces the session's tokens with `ids`, without the tokens that a shift drops.
     fn replace(&mut self, ids: &[u32]) -> Result<(), Error> {
         let context = self.context();
         let (keep, out) = match self.runner.options().shift {
@@ -82,7 +86,7 @@ mod tests {
 
     #[test]
     fn halves_are_left_out_until_one_more_token_has_room() {
-        // Ten positions, of which two are kept: halves of four.
+        // Ten positions, two of them kept: halves of four.
         let out = |tokens| left_out(tokens, 2, 10);
         assert_eq!([8, 9, 10, 13, 14, 100].map(out), [0, 0, 4, 4, 8, 92]);
         assert_eq!(left_out(10, 9, 10), 2, "half of the context is kept at most");

@@ -1,8 +1,10 @@
-//! Sessions that outlive their process, and sessions that part.
+//! Saving, restoring and forking sessions.
 //!
-//! A snapshot is a magic word, the version and the header's length (u32), the header (`snapshot/header.rs`), a checksum, then for
-//! every cache the rows of its keys and of its values in the cache's own type (of a window's only those that the next row and the
-//! last one see), and a checksum again. Checksums are SHA-256 of all bytes before them.
+//! A snapshot is a magic word, the version (u32), the header's length (u32), the header
+//! (`snapshot/header.rs`), a checksum, the rows of the caches, and a second checksum. For each
+//! cache, the rows of its keys come first, then the rows of its values, in the cache's own type. A
+//! cache with a window has only the rows that the last and the next row attend to. Each checksum is
+//! the SHA-256 of all bytes before it.
 
 mod digest;
 mod error;
@@ -25,14 +27,15 @@ const MAGIC: [u8; 8] = *b"weft-kv\n";
 /// Version of the format.
 const VERSION: u32 = 2;
 
-/// Bytes of a header at most: two million tokens, or a note of many pages.
+/// Upper limit of the header's bytes: enough for two million tokens and a note of many pages.
 const HEADER_BYTES: u32 = 64 << 20;
 
 impl Model {
-    /// SHA-256 of the file's header, of its tensors' names and shapes, and of samples of their data: what a snapshot knows it by.
+    /// SHA-256 of the file's header, of its tensors' names and shapes, and of samples of their
+    /// data. A snapshot identifies the model by it.
     ///
     /// # Errors
-    /// A file that can no longer be read.
+    /// The file can no longer be read.
     pub fn digest(&self) -> Result<[u8; 32], Error> {
         if let Some(known) = self.kept_digest().get() {
             return Ok(*known);
@@ -43,7 +46,7 @@ impl Model {
 }
 
 impl Session {
-    /// Bytes of the caller's that a snapshot carries, such as the messages of a conversation.
+    /// Bytes that the caller stores in a snapshot, such as the messages of a conversation.
     #[must_use]
     pub fn note(&self) -> &[u8] {
         &self.memo.note
@@ -54,14 +57,17 @@ impl Session {
         self.memo.note = note.into();
     }
 
-    /// Writes everything that the session is: tokens, keys and values, how it sampled last, the note, and digests of the model and of
-    /// the adapters in force, which are to be the same where it is loaded.
+    /// Writes the state of the session: tokens, keys and values, the last sampling parameters, the
+    /// note, and digests of the model and of the active adapters. The session that loads it must
+    /// have the same model and adapters.
     ///
-    /// The generator is keyed by seed and position, so a session that is loaded and goes on with the same parameters says what this
-    /// one would have said. For a file, pass the writer of [`gguf::atomic_write`].
+    /// The random generator is keyed by seed and position. So a loaded session that continues with
+    /// the same parameters gives the same answer as this one. For a file, pass the writer of
+    /// [`gguf::atomic_write`].
     ///
     /// # Errors
-    /// [`Error::Snapshot`] when writing fails or the note is too large; what the executor and the model's file give.
+    /// [`Error::Snapshot`] if writing fails or the note is too large; errors of the executor and of
+    /// the model's file.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn save(&self, out: &mut (impl Write + ?Sized)) -> Result<(), Error> {
         let model = self.model();
@@ -95,12 +101,15 @@ impl Session {
         Ok(out.seal()?)
     }
 
-    /// Becomes the session that was saved, on any executor; the bytes after it are not read.
+    /// Replaces this session's state with a saved one, on any executor. Bytes after the snapshot
+    /// are not read.
     ///
     /// # Errors
-    /// [`Error::Snapshot`] for bytes that are no snapshot, of another version, damaged, or of another model, type of cache or adapters;
-    /// [`Error::ContextOverflow`] for one that this session's context does not hold; [`Error::TokenId`]; what the executor and the
-    /// model's file give. The session stays as it was: everything is checked before anything changes.
+    /// [`Error::Snapshot`] if the bytes are not a snapshot, are damaged, have another version, or
+    /// belong to another model, cache type or adapters. [`Error::ContextOverflow`] if this
+    /// session's context is too short; [`Error::TokenId`]; errors of the executor and of the
+    /// model's file. Everything is checked before anything changes, so on an error the session
+    /// stays as before.
     pub fn load(&mut self, input: &mut (impl Read + ?Sized)) -> Result<(), Error> {
         let mut input = Hashed::new(input);
         let header = self.header(&mut input)?;
@@ -115,7 +124,8 @@ impl Session {
         input.check("cache")?;
         let evaluated = header.evaluated as usize;
         self.runner.reserve((evaluated + 1).min(self.context()))?;
-        // From here on only a device that goes away fails; what is half written then is not taken for something.
+        // From here on only a lost device can fail. With 0 evaluated positions, rows written in
+        // part are not used.
         self.sequence.evaluated = 0;
         let states = &mut self.runner.states;
         for (state, live, bytes) in rows {
@@ -131,12 +141,12 @@ impl Session {
         Ok(())
     }
 
-    /// The adapters that keys and values are made with.
+    /// The active adapters, which change keys and values.
     fn saved_adapters(&self) -> Vec<header::Adapter> {
         self.adapters().iter().filter(|applied| applied.scale != 0.0).map(header::Adapter::new).collect()
     }
 
-    /// Reads a header and holds it against this session.
+    /// Reads a header and compares it with this session.
     fn header(&self, input: &mut Hashed<impl Read>) -> Result<Header, Error> {
         input.magic(&MAGIC)?;
         let found = input.u32("version")?;
@@ -172,7 +182,8 @@ impl Session {
         if needed > limit { Err(Error::ContextOverflow { needed, limit }) } else { Ok(header) }
     }
 
-    /// A second session that holds the same and goes its own way: its cache is copied on the device, row for row.
+    /// A second, independent session with the same state. Its cache is copied row by row on the
+    /// device.
     ///
     /// # Errors
     /// As [`Model::session`].

@@ -1,12 +1,15 @@
-//! Text to token ids and back, by the tokenizer that the model's file carries.
+//! Text to token ids and back, with the tokenizer stored in the model's file.
 //!
-//! Three kinds of `tokenizer.ggml.model` share one shape. `gpt2` is byte-level BPE (Qwen): NFC, a pre-tokenizer that cuts
-//! words, merges by rank over bytes. `llama` is SentencePiece's BPE (Gemma 1 to 3): spaces become U+2581, merges by the
-//! score of the joined piece, bytes for what the vocabulary lacks. `gemma4` looks like `llama` but merges by rank.
-//! Results equal those of Hugging Face's `tokenizers`, which is the reference where llama.cpp differs; characters younger than
-//! Unicode 9, by whose tables it normalizes, may differ in the order of their combining marks.
+//! There are three values of `tokenizer.ggml.model`. `gpt2` is byte-level BPE (Qwen): NFC, then a
+//! pre-tokenizer that cuts words, then merges by rank over bytes. `llama` is SentencePiece's BPE
+//! (Gemma 1 to 3): spaces become U+2581, merges go by the score of the joined piece, and characters
+//! missing from the vocabulary become byte tokens. `gemma4` is like `llama` but merges by rank.
 //!
-//! Time is O(n log n) in the text for every kind, one unbroken word included.
+//! Results equal those of Hugging Face's `tokenizers`. Where llama.cpp differs, `tokenizers` is the
+//! reference. It normalizes by the tables of Unicode 9, so for later characters the order of
+//! combining marks may differ.
+//!
+//! Time is O(n log n) in the length of the text for every kind, even for one unbroken word.
 
 mod added;
 mod alphabet;
@@ -36,12 +39,12 @@ pub use decode::{Control, Decoder};
 pub use error::TokenizerError;
 pub use vocab::Kind;
 
-/// Whether the names of control tokens in a text mean those tokens.
+/// Whether the names of control tokens in a text are encoded as these tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
-    /// `<|im_start|>` in the text becomes its one id: for text that we or a chat template wrote.
+    /// `<|im_start|>` in the text becomes one id: for text that we or a chat template wrote.
     Parse,
-    /// `<|im_start|>` in the text stays the characters it is made of: for text that others wrote.
+    /// `<|im_start|>` in the text stays plain characters: for text from users.
     Text,
 }
 
@@ -64,7 +67,7 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// The ids of `text`, without a leading BOS. Tokens that the file calls user-defined are found in both modes, as
+    /// The ids of `text`, without a leading BOS. User-defined tokens are matched in both modes, as
     /// Hugging Face does with added tokens that are not special.
     pub fn encode(&self, text: &str, special: Special) -> Vec<u32> {
         let mut ids = Vec::with_capacity(text.len() / 4);
@@ -81,7 +84,8 @@ impl Tokenizer {
         ids
     }
 
-    /// The ids of a whole prompt: `encode`, with BOS in front where the file asks for one and the text brought none.
+    /// The ids of a whole prompt: [`encode`](Self::encode), plus a leading BOS if the file asks for
+    /// one and the text does not start with it.
     pub fn encode_prompt(&self, text: &str, special: Special) -> Vec<u32> {
         self.with_bos(self.encode(text, special))
     }
@@ -95,8 +99,8 @@ impl Tokenizer {
         ids
     }
 
-    /// `text` as the tokenizer sees it: what decoding its ids gives back, to the byte. NFC for byte-level BPE; pieces that
-    /// spell spaces as U+2581 give plain spaces for it.
+    /// `text` as the tokenizer sees it, which is exactly the text that decoding its ids returns:
+    /// NFC for byte-level BPE; otherwise U+2581 becomes a space.
     pub fn normalize<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match &self.model {
             Model::ByteLevel(_) => normalized(text),
@@ -105,13 +109,14 @@ impl Tokenizer {
         }
     }
 
-    /// The text of `ids`, control tokens by name. Bytes that are no UTF-8 become U+FFFD once the whole is put together,
-    /// so a character spread over several tokens survives. Ids outside the vocabulary have no text.
+    /// The text of `ids`, with control tokens by name. Invalid UTF-8 becomes U+FFFD after all bytes
+    /// are joined, so a character split over several tokens survives. Ids outside the vocabulary
+    /// have no text.
     pub fn decode(&self, ids: &[u32]) -> String {
         String::from_utf8_lossy(&self.decode_bytes(ids)).into_owned()
     }
 
-    /// The bytes of `ids`, exactly as the tokens hold them.
+    /// The exact bytes of `ids`.
     pub fn decode_bytes(&self, ids: &[u32]) -> Vec<u8> {
         let bytes: Vec<u8> = ids.iter().flat_map(|&id| self.token_bytes(id)).copied().collect();
         match bytes.strip_prefix(b" ") {
@@ -130,23 +135,23 @@ impl Tokenizer {
         self.vocab.text(id).map(String::from_utf8_lossy)
     }
 
-    /// The id of the token that the file spells so.
+    /// The id of the token with this spelling in the file.
     pub fn token_to_id(&self, token: &str) -> Option<u32> {
         self.vocab.find(token.as_bytes())
     }
 
-    /// What kind of token this is, or `None` outside the vocabulary.
+    /// The kind of a token; `None` outside the vocabulary.
     pub fn kind(&self, id: u32) -> Option<Kind> {
         self.vocab.kind(id)
     }
 
-    /// Number of tokens in the file. The model's embedding has exactly as many rows: writers fill the vocabulary up with unused tokens
-    /// where a model pads its embedding.
+    /// Number of tokens in the file. The model's embedding has exactly as many rows: where a model
+    /// pads its embedding, the writer of the file pads the vocabulary with unused tokens.
     pub fn vocab_size(&self) -> usize {
         self.vocab.len()
     }
 
-    /// The token that opens a text, where the file names one.
+    /// The token that begins a text, if the file names one.
     pub fn bos(&self) -> Option<u32> {
         self.bos
     }
@@ -156,22 +161,22 @@ impl Tokenizer {
         self.adds_bos
     }
 
-    /// The token that ends a text, where the file names one.
+    /// The token that ends a text, if the file names one.
     pub fn eos(&self) -> Option<u32> {
         self.eos
     }
 
-    /// The token for what the vocabulary lacks, where the file names one.
+    /// The token for characters missing from the vocabulary, if the file names one.
     pub fn unknown(&self) -> Option<u32> {
         self.unknown
     }
 
-    /// The padding token, where the file names one.
+    /// The padding token, if the file names one.
     pub fn padding(&self) -> Option<u32> {
         self.padding
     }
 
-    /// Every id after which generation stops, ascending: end of text, of turn, of message.
+    /// All ids after which generation stops, ascending: end of text, of turn, of message.
     pub fn ends(&self) -> &[u32] {
         &self.ends
     }
@@ -196,7 +201,8 @@ impl Tokenizer {
         ids.filter_map(|id| std::str::from_utf8(self.vocab.text(id)?).ok().map(|name| (id, name)))
     }
 
-    /// The pieces of `text` between and including its control tokens; user-defined tokens stay in the text.
+    /// Cuts `text` at its control tokens and yields them too, as `Ok(id)`. User-defined tokens stay
+    /// in the text.
     pub(crate) fn split_controls<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Result<u32, &'a str>> {
         self.added.controls(text, &self.vocab).map(|piece| match piece {
             Piece::Token(id) => Ok(id),
@@ -204,7 +210,7 @@ impl Tokenizer {
         })
     }
 
-    /// Whether a decoded text loses one leading space, which encoding had added.
+    /// Whether decoding removes one leading space, which encoding had added.
     fn strips_space(&self) -> bool {
         matches!(&self.model, Model::Pieces(model) if model.add_space_prefix())
     }

@@ -1,4 +1,4 @@
-//! Steps of whole documents, which leave nothing behind, give the logits that sessions with caches give.
+//! Steps of whole documents keep no cache and give the same logits as sessions with caches.
 
 mod common;
 
@@ -8,10 +8,11 @@ use model::Model;
 use model::arch::Logits;
 use std::path::Path;
 
-/// Rows of the step, of which the documents take as many as they have.
+/// Rows of the step. The documents may use fewer.
 const ROWS: u32 = 40;
 
-/// How far the logits of documents one behind the other are from those of a session of its own for each.
+/// The largest difference between the logits of documents in one step and of one session per
+/// document.
 fn apart(model: &Model, documents: &[Vec<u32>]) -> f32 {
     let executor = model.executor();
     let mut reference = vec![];
@@ -23,7 +24,7 @@ fn apart(model: &Model, documents: &[Vec<u32>]) -> f32 {
     let (mut rec, tensor) = model.documents(Counts { step: ROWS, out: 1 }, Logits::All);
     rec.output(tensor);
     let mut plan = executor.plan(rec, model.weights(), &PlanOptions::plain()).expect("a plan");
-    // What lies in rows that no document has must reach none.
+    // Values in unused rows must not change any result.
     plan.poison(u32::MAX);
     let mut states = States::new(executor, &model.document_states(), 1, 1).expect("states");
     let mut input = StepInput { out_rows: vec![0], ..StepInput::default() };
@@ -60,7 +61,7 @@ fn documents_give_the_logits_of_sessions_in_every_architecture() {
     }
 }
 
-/// The one architecture that has no tiny model of random weights.
+/// The one architecture without a tiny random model.
 #[test]
 fn documents_give_the_logits_of_sessions_for_gemma3n() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens/gemma3n/gemma3n-F16.gguf");

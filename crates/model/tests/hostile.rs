@@ -1,4 +1,5 @@
-//! Files whose hyper-parameters or tensors lie: each is refused at once, by the name of the key or tensor, and in little memory.
+//! Files with false hyper-parameters or tensors. Each is refused early, with little memory, and the
+//! message names the key or the tensor.
 
 mod common;
 #[path = "common/counting.rs"]
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 #[global_allocator]
 static HEAP: Counting = Counting::new();
 
-/// The message with which a file is refused on either executor, after checking what the refusal cost.
+/// The message with which both executors refuse a file. Also checks the cost of the refusal.
 fn refused(file: &GgufBuilder, what: &str) -> String {
     let messages = [Executor::Cpu, gpu()].map(|executor| {
         let file = file.clone();
@@ -34,7 +35,7 @@ fn names(file: &GgufBuilder, what: &str, named: &str) {
     assert!(message.contains(named), "{what}: {message:?} does not name {named}");
 }
 
-/// A change of the metadata.
+/// A change to the metadata.
 type Edit = fn(GgufBuilder<'static>) -> GgufBuilder<'static>;
 
 macro_rules! edits {
@@ -58,7 +59,7 @@ fn hyper_parameters_out_of_range_are_named() {
             "rope.freq_base": 0.0f32, -1e6f32, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, "1e6";
         }
         .to_vec(),
-        // Some are refused under the name of what they must agree with.
+        // In these cases the message names the key that the changed one must agree with.
         vec![
             ("qwen3.attention.key_length", "values of another length", |f| f.set("qwen3.attention.value_length", 64u32)),
             ("qwen3.attention.key_length", "no length, and 64 over 3", |f| f.remove("qwen3.attention.key_length")),
@@ -102,7 +103,8 @@ fn expert_counts_out_of_range_or_missing_are_named() {
         for (key, value) in cases.into_iter().chain([("expert_feed_forward_length", 0), ("expert_feed_forward_length", u32::MAX)]) {
             let key = format!("{}.{key}", tiny.architecture);
             names(&tiny.edited(tiny.metadata().set(key.clone(), value), |_, _| true), &format!("{key} = {value}"), &key);
-            // Without a count a Gemma has no experts; the length may be left to the tensors.
+            // Without an expert count, Gemma has no experts. Without the length, it comes from the
+            // tensors.
             if !["gemma4.expert_count", "qwen3moe.expert_feed_forward_length"].contains(&key.as_str()) {
                 names(&tiny.edited(tiny.metadata().remove(&key), |_, _| true), "a missing key", &key);
             }
@@ -157,19 +159,21 @@ fn every_tensor_that_is_missing_misshapen_or_unreadable_is_named() {
     let gemmas = [Tiny::gemma3(), Tiny::gemma4(), Tiny::gemma4_dense(), Tiny::gemma4_experts()].map(|tiny| Tiny { tied: false, ..tiny });
     for tiny in dense.into_iter().chain(routed).chain(gemmas) {
         for name in tensors(&tiny) {
-            // Without a head of its own a model uses the embedding, and without values Gemma 4 uses the keys.
+            // These tensors are optional: the embedding replaces the output matrix, and in Gemma 4
+            // the keys replace the values.
             if name != "output.weight" && !(tiny.architecture == "gemma4" && name.ends_with("attn_v.weight")) {
                 names(&changed(&tiny, &name, |_| false), &format!("{name} left out"), &name);
             }
             let shorter = changed(&tiny, &name, |spec| {
                 let (last, rest) = spec.dims.split_last_mut().unwrap();
-                // A single number has nothing to lose, and is one too long instead.
+                // A single element cannot be shortened, so it becomes two.
                 *last = if *last == 1 { 2 } else { *last - 1 };
                 let count = *last * rest.iter().product::<u64>();
                 spec.values.resize(count as usize, 0.0);
                 true
             });
-            // The rows of the embedding are the vocabulary, with which those of the head, or of another embedding, disagree then.
+            // The rows of the embedding are the vocabulary, so the output matrix or the per-layer
+            // embedding now disagrees.
             let disagrees = if tiny.per_layer > 0 { "per_layer_token_embd.weight" } else { "output.weight" };
             let named = if name == "token_embd.weight" { disagrees } else { &name };
             names(&shorter, &format!("{name} shorter"), named);

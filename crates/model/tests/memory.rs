@@ -1,4 +1,5 @@
-//! What sessions hold: refused before it is allocated where it does not fit, and flat however much is said.
+//! Memory of sessions: too large a session is refused before allocation, and memory stays constant
+//! during generation.
 
 mod common;
 #[path = "common/counting.rs"]
@@ -17,15 +18,15 @@ use std::sync::Mutex;
 #[global_allocator]
 static HEAP: Counting = Counting::new();
 
-/// The tests of this file count the same heap: one at a time.
+/// The tests of this file measure the same heap, so only one runs at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Buffers, bind groups and pipelines made so far.
+/// Buffers, bind groups and pipelines created so far.
 fn created(executor: &Executor) -> u64 {
     if let Executor::Gpu(device) = executor { device.created() } else { 0 }
 }
 
-/// Bytes of GPU memory in use; 0 where there is no GPU, or none that counts them.
+/// Bytes of GPU memory in use; 0 without a GPU or without a count.
 fn allocated(executor: &Executor) -> u64 {
     if let Executor::Gpu(device) = executor { device.allocated_bytes().unwrap_or(0) } else { 0 }
 }
@@ -56,7 +57,8 @@ fn memory_is_flat_over_a_thousand_generations() {
             }
             after.push(HEAP.live_bytes());
         }
-        // A pool may grow by an encoder when the driver falls behind. A leak grows in every stretch of generations.
+        // The pool may grow by one encoder when the driver is slow. A leak grows in every stretch
+        // of generations.
         let steady = after.windows(20).map(|stretch| stretch[19].saturating_sub(stretch[0])).min().unwrap_or(0);
         let grown = after[999].saturating_sub(after[19]);
         assert!(steady < 512 && grown < 256 << 10, "{steady} bytes more in 20 generations on {}: {after:?}", executor.kind());
@@ -93,7 +95,7 @@ fn a_session_that_does_not_fit_is_refused_with_numbers_and_options_before_it_is_
         let checked = common::open(&tiny.file()).unwrap().check(&executor).unwrap();
         let options = |kv| exact(64).kv(kv).memory_bytes(Some(48 << 20)).context(100_000);
         let model = tiny.on(&executor);
-        // Two layers of keys and values, 32 wide, and an id, per position.
+        // Per position: keys and values of two layers, 32 wide, and a token id.
         let needs = checked.needs(&options(KvType::F32)).unwrap();
         assert_eq!(needs.kv.0, 100_000 * (4 * 128 + 4));
         assert!(needs.weights.0 >= 300 * 64 * 2 && needs.intermediates.0 > 0);
@@ -109,7 +111,7 @@ fn a_session_that_does_not_fit_is_refused_with_numbers_and_options_before_it_is_
             }
         }
         assert!(most < 4 << 20, "{most} bytes were held to find out");
-        // The advice holds: a smaller cache, or a shorter one, does fit.
+        // The advice of the message works: a smaller type or a shorter context fits.
         assert!(model.session(options(KvType::Q8_0)).is_ok() && checked.fit(&options(KvType::Q8_0)).is_ok());
         assert!(model.session(options(KvType::F32).context(50_000)).is_ok());
         assert!(model.batch(options(KvType::Q8_0).sequences(3)).is_err(), "every sequence counts");
@@ -118,7 +120,8 @@ fn a_session_that_does_not_fit_is_refused_with_numbers_and_options_before_it_is_
     }
 }
 
-/// A software adapter is no discrete GPU, and the CPU is none at all: their chunks are the usual ones.
+/// The larger chunks are for discrete GPUs only, so a software adapter and the CPU use the usual
+/// chunk.
 #[test]
 fn chunks_that_nobody_names_are_settled_before_sizes_are_told() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
@@ -135,7 +138,7 @@ fn chunks_that_nobody_names_are_settled_before_sizes_are_told() {
 #[test]
 fn a_context_beyond_the_machine_is_refused_by_what_the_system_has() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
-    // A million million bytes of cache.
+    // A cache of about 10^12 bytes.
     let tiny = Tiny { context: 1 << 24, kv_heads: 3, layers: 3, ..Tiny::qwen3() };
     let model = tiny.on(&Executor::Cpu);
     let options = exact(64).context(1 << 24).sequences(32);
@@ -204,7 +207,7 @@ fn a_removed_adapter_gives_its_memory_back() {
             session.feed(&[1, 2, 3]).unwrap();
             common::logits(session);
         };
-        // Factors lie in the GPU's memory or in that of the host.
+        // The factors are in the GPU's memory or in the host's.
         let held = || if executor.kind() == "gpu" { allocated(&executor) } else { HEAP.live_bytes() as u64 };
         speak(&mut session);
         let before = held();

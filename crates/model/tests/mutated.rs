@@ -1,5 +1,6 @@
-//! Damaged copies of the reference checkpoints of `tests/goldens` and of tiny models of the other architectures: each is refused
-//! or runs, none panics, and none takes more memory than its size explains. The damage is the same on every run.
+//! Damaged copies of the reference checkpoints in `tests/goldens` and of tiny models of the other
+//! architectures. Each copy is refused or runs; none panics or takes more memory than its size
+//! explains. The damage is the same on every run.
 
 mod common;
 #[path = "common/counting.rs"]
@@ -17,14 +18,14 @@ use std::path::PathBuf;
 #[global_allocator]
 static HEAP: Counting = Counting::new();
 
-/// Damaged copies of each file.
+/// Damaged copies per file.
 const COPIES: u64 = 400;
-/// Of those that load, one in so many is run.
+/// Of the copies that load, one in this many is run.
 const RUN_EVERY: usize = 8;
-/// Bytes that a refusal, or loading, may take beyond some copies of the file.
+/// Bytes that loading or a refusal may use beyond a few copies of the file.
 const MOST_BYTES: usize = 32 << 20;
 
-/// Numbers at the edges of what lengths, counts and floats may be, as the bytes of a u32, an i32 or an f32.
+/// Numbers at the limits of lengths, counts and floats, as the bits of a u32, an i32 or an f32.
 const WORDS: [u32; 20] = [
     0,
     1,
@@ -58,18 +59,19 @@ fn goldens() -> Vec<PathBuf> {
     files
 }
 
-/// Places just behind every `needle` of the header.
+/// The positions directly behind each `needle` in the header.
 fn behind(header: &[u8], needle: &[u8]) -> Vec<usize> {
     let found = header.windows(needle.len()).enumerate().filter(|(_, window)| *window == needle);
     found.map(|(at, _)| at + needle.len()).collect()
 }
 
-/// Where a header can be hurt on purpose: values of the architecture's keys, and what follows the names of tensors.
+/// Positions in a header for targeted damage: values of the architecture's keys, and the fields
+/// behind the names of tensors.
 struct Places {
     header: usize,
-    /// Types of values, which follow the keys; the values follow them.
+    /// Positions of value types, which follow the keys. The values follow them.
     keys: Vec<usize>,
-    /// Numbers of dimensions; dimensions, type and offset follow.
+    /// Positions of the numbers of dimensions. Dimensions, type and offset follow.
     tensors: Vec<usize>,
 }
 
@@ -114,7 +116,8 @@ impl Places {
     }
 }
 
-/// Opens, checks and loads, and runs a few tokens where `runs`; whether the file was taken.
+/// Opens, checks and loads a file, and runs a few tokens if `runs`. An error means that the file
+/// was refused.
 fn take(bytes: Vec<u8>, runs: bool) -> Result<(), Error> {
     let file = ModelFile::new(Gguf::from_bytes(bytes)?)?;
     file.check(&Executor::Cpu)?;
@@ -133,7 +136,7 @@ fn damaged_files_are_refused_or_run_within_memory() {
     let goldens = goldens();
     assert!(goldens.len() >= 8, "{goldens:?}");
     let named = |path: PathBuf| (path.display().to_string(), std::fs::read(path).expect("reads"));
-    // Of the architectures that no checkpoint there has.
+    // Architectures without a reference checkpoint.
     let tiny =
         [Tiny::gemma2(), Tiny::gemma4(), Tiny::gemma4_experts()].map(|tiny| (format!("{tiny:?}"), tiny.file().to_bytes().expect("writes")));
     let (mut refused, mut taken) = (0, 0);
@@ -148,11 +151,11 @@ fn damaged_files_are_refused_or_run_within_memory() {
             if result.is_ok() { taken += 1 } else { refused += 1 }
         }
     }
-    // Damage that nothing notices, and nothing but damage, would both make this test worthless.
+    // The damage must be neither harmless nor fatal in all copies, or this test would show nothing.
     assert!(taken > 50 && refused > 1000, "{taken} taken, {refused} refused");
 }
 
-/// A copy with other metadata, and without one tensor.
+/// A copy with edited metadata and without one tensor.
 fn copied(file: &Gguf, edit: impl FnOnce(GgufBuilder<'static>) -> GgufBuilder<'static>, without: &str) -> Gguf {
     let mut copy = edit(GgufBuilder::new().copy_metadata(file));
     for tensor in file.tensors().iter().filter(|tensor| tensor.name() != without) {
@@ -171,7 +174,7 @@ fn refusal(file: Gguf, what: &str) -> String {
 fn every_tensor_that_is_missing_is_named() {
     for path in goldens().into_iter().filter(|path| path.to_string_lossy().ends_with("-F16.gguf")) {
         let file = Gguf::from_bytes(std::fs::read(&path).expect("reads")).expect("a good file");
-        // Without a head of its own a model uses the embedding.
+        // The output matrix is optional: the embedding replaces it.
         for tensor in file.tensors().iter().filter(|tensor| tensor.name() != "output.weight") {
             let message = refusal(copied(&file, |metadata| metadata, tensor.name()), tensor.name());
             assert!(message.contains(tensor.name()), "{}: {message:?} does not name {}", path.display(), tensor.name());
@@ -204,7 +207,7 @@ fn what_gemma3n_files_alone_have_is_checked_by_name() {
         let message = refusal(copied(&file, |metadata| edit(metadata, &key), ""), &key);
         assert!(message.contains(&key), "{message:?} does not name {key}");
     }
-    // Three streams are as many as the tensors say, one fewer.
+    // The file's tensors are for another number of streams than three.
     let message = refusal(copied(&file, |metadata| metadata.set("gemma3n.altup.num_inputs", 3_u32), ""), "three streams");
     assert!(message.contains("altup_proj.weight"), "{message:?}");
 }

@@ -10,7 +10,7 @@ use kernels::{Caps, Class, Executor, PlanOptions, Precision, Table};
 use lora::{LINEARS, Lora};
 use model::SessionOptions;
 
-/// The same on every machine.
+/// These limits are the same on every machine.
 const CAPS: Caps = Caps::WEBGPU;
 
 fn planned(tiny: &Tiny, caps: &Caps, options: &PlanOptions) -> String {
@@ -120,7 +120,7 @@ fn unfused_is_longer_and_a_tap_ends_a_fusion() {
     let fused = lines(&PlanOptions::plain());
     assert!(lines(&PlanOptions::plain().unfused(true)) > fused);
     let tapped = PlanOptions::plain().taps(vec!["layer_out".into()]);
-    // The sum, the gather and the norm of the one row stay apart.
+    // With taps, the sum, the gather and the norm of the one row are not fused.
     assert_eq!(lines(&tapped), fused + 2);
 }
 

@@ -107,7 +107,7 @@ fn what_is_wrong_with_an_adapter_is_one_line_that_names_it() {
         let notes = model.beside("notes.txt");
         std::fs::write(&notes, text).unwrap();
         let line = with(&notes).failed(1);
-        assert!(line.contains("notes.txt: no adapter: not a GGUF file, and no safetensors file either"), "{line}");
+        assert!(line.contains("notes.txt: not an adapter: neither a GGUF file nor a safetensors file"), "{line}");
     }
     let bare = model.beside("bare.safetensors");
     std::fs::write(&bare, [2, 0, 0, 0, 0, 0, 0, 0, b'{', b'}']).unwrap();

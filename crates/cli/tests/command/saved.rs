@@ -65,7 +65,7 @@ fn a_session_that_cannot_be_used_says_why_in_a_line() {
     assert!(altered(bytes.len() - 40).contains("checksum"));
     assert!(altered(40).contains("checksum"));
     assert!(altered(8).contains("version"));
-    assert!(broken(b"").contains("cut short") && broken(b"something else entirely").contains("no saved session"));
+    assert!(broken(b"").contains("cut short") && broken(b"something else entirely").contains("not a saved session"));
     assert!(broken(&[&bytes[..], b"x"].concat()).contains("more in the file"));
     assert!(with(&other, &["--load-session", &file]).failed(1).contains("another model"));
     assert!(with(&model, &["--load-session", &file, "--kv", "f32"]).failed(1).contains("--kv f16"));

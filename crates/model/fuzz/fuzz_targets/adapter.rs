@@ -1,4 +1,5 @@
-//! `cargo +nightly fuzz run adapter` in the folder of the crate: a GGUF file, or a configuration, a zero byte and safetensors.
+//! Run `cargo +nightly fuzz run adapter` in the folder of the crate. The input is a GGUF file, or a
+//! configuration, a zero byte and a safetensors file.
 
 #![no_main]
 

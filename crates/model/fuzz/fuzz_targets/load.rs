@@ -1,4 +1,5 @@
-//! `cargo +nightly fuzz run load` in the folder of the crate; good seeds are the files of `tests/goldens`.
+//! Run `cargo +nightly fuzz run load` in the folder of the crate. The files of `tests/goldens` are
+//! good seeds.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! `cargo +nightly fuzz run manifest` in the folder of the crate.
+//! Run `cargo +nightly fuzz run manifest` in the folder of the crate.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! `cargo +nightly fuzz run snapshot` in the folder of the crate: a header and rows, which get the checksums of written ones. The first
-//! two bytes are the header's length.
+//! Run `cargo +nightly fuzz run snapshot` in the folder of the crate. The input is the header's
+//! length in two bytes, a header and rows. The target adds valid checksums.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Adapters on an executor, and the weights of a model together with those that are in force.
+//! Adapters on an executor, and a model's weights together with its active adapters.
 
 use super::{AdapterError, AdapterFile};
 use crate::error::{Error, Size};
@@ -6,19 +6,20 @@ use kernels::{LowRank, Weight, Weights};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-/// The pairs of an adapter on an executor: the handles of the factors are of their own set, those of the targets of the base's.
+/// The pairs of an adapter on an executor. The factors' handles belong to `weights`, the targets'
+/// handles to the model's weights.
 pub(crate) struct Factors {
     pub weights: Weights,
     pub pairs: Vec<(Weight, LowRank)>,
 }
 
-/// An adapter that is loaded for a [`Model`](crate::Model), to be applied in any of its sessions. Its memory is free when the last
-/// user of it has gone.
+/// An adapter that is loaded for a [`Model`](crate::Model). Any of the model's sessions can apply
+/// it. Its memory is freed when its last user drops it.
 pub struct Adapter {
     path: Option<PathBuf>,
     pub(crate) digest: [u8; 32],
     factors: Factors,
-    /// The weights that it is over.
+    /// The model's weights that it was loaded for.
     base: Weak<Weights>,
 }
 
@@ -39,20 +40,21 @@ impl Adapter {
         self.factors.weights.bytes()
     }
 
-    /// How many linear layers it is over.
+    /// Number of linear layers that it changes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.factors.pairs.len()
     }
 
-    /// Never: an adapter over nothing is refused.
+    /// Always false: an adapter without factors is refused.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.factors.pairs.is_empty()
     }
 }
 
-/// An adapter in force, and how strongly: `scale` multiplies what the adapter says of itself; 0 leaves it out.
+/// An active adapter and its strength. `scale` multiplies the adapter's own scale; 0 turns the
+/// adapter off.
 #[derive(Clone)]
 pub struct Applied {
     pub adapter: Arc<Adapter>,
@@ -65,7 +67,8 @@ impl PartialEq for Applied {
     }
 }
 
-/// What steps compute with: a model's weights, behind them those of the adapters in force, and which are added to which.
+/// The weights that steps compute with: the model's, then the active adapters', and a list of which
+/// factors are added to which weight.
 #[derive(Clone)]
 pub(crate) struct Adapted {
     pub weights: Arc<Weights>,
@@ -109,7 +112,7 @@ impl Adapted {
     }
 }
 
-/// Refuses an adapter that would not fit beside what is there.
+/// Refuses an adapter that does not fit into the free memory.
 pub(crate) fn fit(bytes: u64, executor: &kernels::Executor) -> Result<(), AdapterError> {
     match crate::needs::available(executor) {
         Some(available) if available < bytes => {

@@ -1,11 +1,12 @@
-//! PEFT's `adapter_config.json`: ranks and scales by module, and everything that would make an adapter more than LoRA.
+//! PEFT's `adapter_config.json`: ranks and scales by module. Features beyond LoRA are refused.
 
 use super::AdapterError;
 use crate::error::json_reason;
 use regex_lite::Regex;
 use serde_json::{Map, Value};
 
-/// Keys that do not change what the factors mean. Any other that is set to something is refused by its name.
+/// Keys that do not change the meaning of the factors. Any other key that is set is refused by
+/// name.
 const HARMLESS: [&str; 26] = [
     "alpha_pattern",
     "auto_mapping",
@@ -35,14 +36,15 @@ const HARMLESS: [&str; 26] = [
     "use_rslora",
 ];
 
-/// Ways of making the first factors that leave the base weights alone; after the others an adapter is over changed ones.
+/// Initializations of the factors that leave the base weights unchanged. Other initializations
+/// change them, so the adapter would not match.
 const PLAIN_STARTS: [&str; 3] = ["gaussian", "eva", "orthogonal"];
 
 /// Ranks and scales by module.
 pub(super) struct Config {
     rank: u32,
     alpha: f64,
-    /// Divides by the root of the rank. (Kalajdzievski 2023, arXiv 2312.03732.)
+    /// Divides alpha by the square root of the rank. (Kalajdzievski 2023, arXiv 2312.03732.)
     rank_stabilized: bool,
     ranks: Vec<(Regex, u32)>,
     alphas: Vec<(Regex, f64)>,
@@ -68,7 +70,7 @@ impl Config {
         found(&self.ranks, module).unwrap_or(self.rank)
     }
 
-    /// What the product of a module's factors is multiplied by.
+    /// The factor on the product of a module's factors.
     pub fn scale(&self, module: &str) -> f32 {
         let rank = f64::from(self.rank(module));
         let alpha = found(&self.alphas, module).unwrap_or(self.alpha);
@@ -106,20 +108,21 @@ fn unset(value: &Value) -> bool {
 
 fn rank(key: &str, value: &Value) -> Result<u32, AdapterError> {
     let found = value.as_u64().and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0);
-    found.ok_or_else(|| AdapterError::Config { reason: format!("{key} is {value}, no rank") })
+    found.ok_or_else(|| AdapterError::Config { reason: format!("{key} is {value}, not a rank") })
 }
 
 fn alpha(key: &str, value: &Value) -> Result<f64, AdapterError> {
     let found = value.as_f64().filter(|n| n.is_finite());
-    found.ok_or_else(|| AdapterError::Config { reason: format!("{key} is {value}, no number") })
+    found.ok_or_else(|| AdapterError::Config { reason: format!("{key} is {value}, not a finite number") })
 }
 
-/// A value by pattern, in the order of the file: a regular expression for the end of a module's name, from a dot or the start on.
+/// A value per pattern, in the order of the file. A pattern is a regular expression for the end of
+/// a module's name, from the name's start or a dot.
 fn patterns<T>(key: &str, value: &Value, read: impl Fn(&str, &Value) -> Result<T, AdapterError>) -> Result<Vec<(Regex, T)>, AdapterError> {
     let entries = match value {
         Value::Null => return Ok(vec![]),
         Value::Object(entries) => entries,
-        _ => return Err(AdapterError::Config { reason: format!("{key} is no object") }),
+        _ => return Err(AdapterError::Config { reason: format!("{key} is not an object") }),
     };
     let one = |(pattern, value): (&String, &Value)| {
         let name = format!("{key}.{pattern}");

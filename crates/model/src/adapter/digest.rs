@@ -1,11 +1,12 @@
-//! What a snapshot knows an adapter by.
+//! The digest by which a snapshot identifies an adapter.
 
 use super::{Pair, Side};
 use crate::error::Error;
 use crate::snapshot::sample;
 use sha2::{Digest, Sha256};
 
-/// SHA-256 of every factor's target, side, shape, type and scale, and of samples of its data: the same in both forms.
+/// SHA-256 of every factor's target, side, shape, type and scale, and of samples of its data. It is
+/// the same for both file forms.
 pub(super) fn digest(pairs: &[Pair]) -> Result<[u8; 32], Error> {
     let mut hash = Sha256::new();
     for factor in pairs.iter().flat_map(|pair| [&pair.a, &pair.b]) {

@@ -1,4 +1,4 @@
-//! What can be wrong with an adapter.
+//! Errors in an adapter.
 
 use crate::error::Size;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdapterError {
-    /// Another error, in the adapter it concerns.
+    /// Another error, with the path of the adapter.
     #[error("{}: {error}", path.display())]
     In { path: PathBuf, error: Box<Self> },
     /// A file of the adapter cannot be read.
@@ -18,60 +18,64 @@ pub enum AdapterError {
     #[error(transparent)]
     File(#[from] gguf::Error),
     /// The safetensors header is broken.
-    #[error("no adapter: not a GGUF file, and no safetensors file either: {reason}")]
+    #[error("not an adapter: neither a GGUF file nor a safetensors file: {reason}")]
     Header { reason: String },
     /// A GGUF file of another kind.
-    #[error("key {key} is {found:?}, that of an adapter is {expected:?}")]
+    #[error("key {key} is {found:?}; in an adapter it is {expected:?}")]
     Kind { key: &'static str, expected: &'static str, found: String },
-    /// `adapter_config.json` lacks or garbles something.
+    /// `adapter_config.json` lacks a field or has a bad one.
     #[error("adapter_config.json: {reason}")]
     Config { reason: String },
     /// A feature of PEFT or llama.cpp beyond LoRA of linear layers.
-    #[error("{key} = {value} is not supported; this version applies LoRA and rsLoRA without biases or further weights")]
+    #[error(
+        "{key} = {value} is not supported; \
+         this version applies LoRA and rsLoRA without biases or other weights"
+    )]
     Feature { key: String, value: String },
-    /// A tensor that is no factor of a layer that adapters can be over.
-    #[error("tensor {name} is not supported: adapters are over {} of any layer", super::names())]
+    /// A tensor that is not a factor of a supported layer.
+    #[error("tensor {name} is not supported: adapters may change {} of any layer", super::names())]
     Target { name: String },
-    /// The tensor's elements are of a type that factors are not read in.
-    #[error("tensor {name} has the type {ty}; factors are F32, F16 or BF16")]
+    /// The tensor's type is not a type of factors.
+    #[error("tensor {name} has the type {ty}; factors must be F32, F16 or BF16")]
     Type { name: String, ty: String },
     /// The file ends inside a tensor.
-    #[error("tensor {name} ends at byte {end} of a file of {bytes}; it is cut short")]
+    #[error("tensor {name} ends at byte {end}, but the file has {bytes} bytes; it is cut short")]
     Truncated { name: String, end: u64, bytes: u64 },
-    /// Two tensors for one factor.
+    /// Two tensors for the same factor.
     #[error("tensor {name} is a second one for the same factor of {target}")]
     Duplicate { name: String, target: String },
-    /// One factor without the other.
+    /// A factor without its partner.
     #[error("tensor {name} has no partner: the factor {missing} of {target} is missing")]
     Partner { name: String, missing: &'static str, target: String },
-    /// A factor of other than two dimensions, or of none of some.
-    #[error("tensor {name} is {found:?}; a factor has rows and columns")]
+    /// A factor that does not have two dimensions, or has an empty one.
+    #[error("tensor {name} is {found:?}; a factor must have rows and columns")]
     Dimensions { name: String, found: Vec<u64> },
-    /// A factor that fits neither its partner, nor the adapter's rank, nor the model.
+    /// A factor whose shape does not match its partner, the adapter's rank or the model.
     #[error("tensor {name} is {found:?}, {wanted} {expected:?}")]
     Shape { name: String, expected: [u32; 2], found: [u32; 2], wanted: &'static str },
-    /// Nothing in it.
+    /// No tensors.
     #[error("the adapter holds no tensors")]
     Empty,
-    /// Made for another architecture.
-    #[error("an adapter for {found} models, this is a {expected} model")]
+    /// The adapter was made for another architecture.
+    #[error("the adapter is for {found} models; this is a {expected} model")]
     Architecture { expected: String, found: String },
-    /// Over a tensor that the model lacks: a layer beyond its last, or one that it shares with another.
-    #[error("tensor {name} is over {target}, which this {architecture} model does not have")]
+    /// The target tensor is missing in the model: its layer is beyond the last, or shares the
+    /// tensor with another layer.
+    #[error("tensor {name} changes {target}, which this {architecture} model does not have")]
     NoTarget { name: String, target: String, architecture: &'static str },
-    /// The factors do not fit beside the weights.
-    #[error("{device} has {available} of memory for an adapter of {needed}")]
+    /// The factors do not fit into the memory beside the weights.
+    #[error("the adapter needs {needed} of memory; {device} has {available} free")]
     TooLarge { device: String, needed: Size, available: Size },
-    /// A scale that is no number.
-    #[error("a scale of {found} is not finite")]
+    /// A scale that is NaN or infinite.
+    #[error("the adapter's scale {found} is not finite")]
     Scale { found: f32 },
-    /// Loaded for another [`Model`](crate::Model) than the session's.
+    /// The adapter was loaded for another [`Model`](crate::Model) than the session's.
     #[error("the adapter was loaded for another model")]
     OtherModel,
 }
 
 impl AdapterError {
-    /// This error, as one in the adapter at `path`.
+    /// Adds the adapter's path to the error.
     pub(super) fn at(self, path: impl Into<PathBuf>) -> Self {
         match self {
             Self::In { .. } => self,

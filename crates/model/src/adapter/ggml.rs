@@ -5,7 +5,7 @@ use gguf::{Gguf, TensorInfo};
 use kernels::TensorBytes;
 use std::sync::Arc;
 
-/// Pairs the factors of a file, and gives the architecture that it is for.
+/// Pairs the factors of a file, and returns them with the file's architecture.
 pub(super) fn read(file: Gguf) -> Result<(String, Vec<Pair>), AdapterError> {
     for (key, expected) in [("general.type", "adapter"), ("adapter.type", "lora")] {
         let found = file.get_opt::<&str>(key)?.unwrap_or("none");
@@ -40,7 +40,7 @@ fn factor(tensor: &TensorInfo, bytes: TensorBytes, alpha: f32) -> Result<Factor,
     Ok(Factor { scale, ..factor })
 }
 
-/// From `blk.3.attn_q.weight.lora_a`: `blk.3.attn_q.weight`, and which factor it is.
+/// From `blk.3.attn_q.weight.lora_a`: the target `blk.3.attn_q.weight`, and the side.
 fn parse(name: &str) -> Option<(String, Side)> {
     let (target, side) = match (name.strip_suffix(".lora_a"), name.strip_suffix(".lora_b")) {
         (Some(target), _) => (target, Side::A),

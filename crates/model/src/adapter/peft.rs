@@ -9,13 +9,14 @@ use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 use std::sync::Arc;
 
-/// Where the layers of the text model stand in a checkpoint of it alone or of more than text, by the version that wrote it.
+/// Prefixes of the text model's layers in a checkpoint. They depend on whether the checkpoint has
+/// more than text, and on the library's version.
 const PREFIXES: [&str; 5] = ["model.language_model.", "language_model.model.", "model.model.", "language_model.", "model."];
 
-/// Bytes of a header at most; a thousand layers take less.
+/// Upper limit of the header's bytes. A thousand layers need less.
 const MAX_HEADER_BYTES: u64 = 8 << 20;
 
-/// Reads the header and pairs the factors, whose data is read when they are loaded.
+/// Reads the header and pairs the factors. Their data is read when they are loaded.
 pub(super) fn read(config: &str, source: Box<dyn Source>) -> Result<Vec<Pair>, AdapterError> {
     let config = Config::read(config)?;
     let source: Arc<dyn Source> = source.into();
@@ -33,7 +34,7 @@ pub(super) fn read(config: &str, source: Box<dyn Source>) -> Result<Vec<Pair>, A
     pair_up(factors)
 }
 
-/// The offset of the data, and the checked header.
+/// The offset of the data, and the parsed header.
 fn header(source: &dyn Source) -> Result<(u64, Metadata), AdapterError> {
     let read = |offset, buf: &mut [u8]| source.read_at(offset, buf).map_err(|error| AdapterError::Read { what: "the tensors", error });
     let broken = |reason: String| AdapterError::Header { reason };
@@ -42,7 +43,7 @@ fn header(source: &dyn Source) -> Result<(u64, Metadata), AdapterError> {
     read(0, &mut length)?;
     let length = u64::from_le_bytes(length);
     if length > room.min(MAX_HEADER_BYTES) {
-        return Err(broken(format!("a header of {length} bytes is announced in a file of {}", room + 8)));
+        return Err(broken(format!("the file states a header of {length} bytes, but has {} bytes", room + 8)));
     }
     let mut text = vec![0; length as usize];
     read(8, &mut text)?;
@@ -65,13 +66,13 @@ fn factor(name: String, info: &TensorInfo, bytes: TensorBytes, config: &Config) 
     if factor.rank() != rank {
         let found = [factor.rows, factor.cols];
         let expected = if side == Side::A { [rank, factor.cols] } else { [factor.rows, rank] };
-        return Err(AdapterError::Shape { name, expected, found, wanted: "adapter_config.json says" });
+        return Err(AdapterError::Shape { name, expected, found, wanted: "but adapter_config.json requires" });
     }
     Ok(Factor { scale, ..factor })
 }
 
-/// From `base_model.model.model.layers.3.self_attn.q_proj.lora_A.weight`: the module's name in the base model, `blk.3.attn_q.weight`,
-/// and which factor it is.
+/// From `base_model.model.model.layers.3.self_attn.q_proj.lora_A.weight`: the module's name in the
+/// base model, the target `blk.3.attn_q.weight`, and the side.
 fn parse(name: &str) -> Option<(&str, String, Side)> {
     let name = name.strip_prefix("base_model.model.")?;
     let (module, side) = match (name.strip_suffix(".lora_A.weight"), name.strip_suffix(".lora_B.weight")) {

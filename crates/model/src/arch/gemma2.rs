@@ -1,5 +1,7 @@
-//! Gemma 2: norms before and after each block, windows on every other layer, soft caps on scores and logits, GEGLU.
-//! (Gemma Team 2024, arXiv 2408.00118; Hugging Face `Gemma2ForCausalLM`.) Norm weights are stored as 1 + w.
+//! Gemma 2: norms before and after each block, a sliding window on every other layer, soft caps on
+//! scores and logits, GEGLU.
+//! (Gemma Team 2024, arXiv 2408.00118; Hugging Face `Gemma2ForCausalLM`.) Norm weights are stored
+//! as 1 + w.
 
 use super::{Architecture, Cache, Head, Logits, Summary, embed_tokens, logits};
 use crate::error::Error;
@@ -14,12 +16,12 @@ struct Config {
     block_count: u32,
     context_length: u32,
     embedding_length: u32,
-    /// Of each layer.
+    /// One value per layer.
     feed_forward_length: Vec<u32>,
-    /// Query heads and kv heads of each layer.
+    /// (query heads, kv heads) per layer.
     heads: Vec<(u32, u32)>,
     key_length: u32,
-    /// Positions that each layer sees; none for all.
+    /// Positions that each layer's rows attend to; `None` for all.
     sliding_window: Vec<Option<u32>>,
     attn_logit_softcapping: f32,
     final_logit_softcapping: f32,
@@ -27,7 +29,8 @@ struct Config {
     rope: RopeTable,
 }
 
-/// Layers of the 27B model, the one whose `query_pre_attn_scalar` (which files lack) is not the head's length.
+/// Number of layers of the 27B model. Only this model has a `query_pre_attn_scalar` other than the
+/// head's length, and files do not store the scalar.
 const BLOCKS_27B: u32 = 46;
 
 impl Config {

@@ -1,5 +1,7 @@
-//! Gemma 3: norms before and after each block, per-head q/k norms, five windowed layers to each that sees everything, two rope
-//! tables, GEGLU. (Gemma Team 2025, arXiv 2503.19786; Hugging Face `Gemma3ForCausalLM`.) Norm weights are stored as 1 + w.
+//! Gemma 3: norms before and after each block, per-head q/k norms, five sliding-window layers for
+//! each full-attention layer, two rope tables, GEGLU.
+//! (Gemma Team 2025, arXiv 2503.19786; Hugging Face `Gemma3ForCausalLM`.) Norm weights are stored
+//! as 1 + w.
 
 use super::{Architecture, Cache, Head, Logits, Summary, embed_tokens, logits};
 use crate::error::Error;
@@ -14,26 +16,29 @@ struct Config {
     block_count: u32,
     context_length: u32,
     embedding_length: u32,
-    /// Of each layer.
+    /// One value per layer.
     feed_forward_length: Vec<u32>,
-    /// Query heads and kv heads of each layer.
+    /// (query heads, kv heads) per layer.
     heads: Vec<(u32, u32)>,
     key_length: u32,
-    /// Positions that each layer sees; none for all.
+    /// Positions that each layer's rows attend to; `None` for all.
     sliding_window: Vec<Option<u32>>,
     final_logit_softcapping: Option<f32>,
     layer_norm_rms_epsilon: f32,
-    /// Of layers that see everything.
+    /// For full-attention layers.
     rope: RopeTable,
-    /// Of layers that slide.
+    /// For sliding-window layers.
     rope_swa: RopeTable,
 }
 
-/// Layers of the 1B model. Ollama's first files of it claim the soft cap of Gemma 2, which the model does not have.
+/// Number of layers of the 1B model. Ollama's first files of this model state the soft cap of Gemma
+/// 2, which the model does not have.
 const BLOCKS_1B: u32 = 26;
-/// Layers of the 4B, 12B and 27B models. Ollama's first files of them do not tell that positions are divided by 8.
+/// Numbers of layers of the 4B, 12B and 27B models. Ollama's first files of these models do not
+/// state that rope divides positions by 8.
 const BLOCKS_SCALED: [u32; 3] = [34, 48, BLOCKS_27B];
-/// Layers of the 27B model, the one whose `query_pre_attn_scalar` (which files lack) is not the head's length.
+/// Number of layers of the 27B model. Only this model has a `query_pre_attn_scalar` other than the
+/// head's length, and files do not store the scalar.
 const BLOCKS_27B: u32 = 62;
 
 impl Config {
@@ -45,7 +50,7 @@ impl Config {
         let key_length = meta.head_dim(embedding_length, heads[0].0)?;
         let window = meta.count("attention.sliding_window", 1..=1 << 24)?;
         let softcap = meta.optional_positive("final_logit_softcapping")?;
-        // Ollama's names of the keys, where the others are missing.
+        // Ollama's files use other names for these two keys. The standard keys take precedence.
         let (base, base_swa) = (meta.positive_or("rope.global.freq_base", 1e6)?, meta.positive_or("rope.local.freq_base", 1e4)?);
         let rope = meta.rope(key_length, base)?;
         let told = file.get_opt::<&str>(&meta.key("rope.scaling.type"))?.is_some();

@@ -1,5 +1,6 @@
-//! Gemma 3n: four streams of which one goes through the layers and predicts and corrects the others (AltUp), a low-rank
-//! residual (Laurel), an embedding per layer, sparse activations, keys and values shared by the last layers.
+//! Gemma 3n: four streams, of which one goes through the layers and then predicts and corrects the
+//! others (AltUp). Further parts are a low-rank residual (Laurel), an embedding per layer, sparse
+//! activations, and keys and values that the last layers share.
 //! (Hugging Face `Gemma3nForCausalLM`; AltUp: Baykal et al. 2023, arXiv 2301.13310.)
 
 use super::{Architecture, Cache, Head, Logits, Summary, embed_tokens, logits, rows_for};
@@ -15,35 +16,36 @@ use kernels::ops::{
 use kernels::{KvState, Recorder, RopeTable, Tensor, Weight};
 use std::f32::consts::FRAC_1_SQRT_2;
 
-/// The smallest mean square that a stream is divided by.
+/// Lower limit of the mean square that a stream is divided by.
 const LEAST_SQUARE: f32 = 1e-5;
 
 struct Config {
     block_count: u32,
     context_length: u32,
     embedding_length: u32,
-    /// Of each layer.
+    /// One value per layer.
     feed_forward_length: Vec<u32>,
-    /// Query heads and kv heads of each layer.
+    /// (query heads, kv heads) per layer.
     heads: Vec<(u32, u32)>,
     key_length: u32,
-    /// Positions that each layer sees; none for all.
+    /// Positions that each layer's rows attend to; `None` for all.
     sliding_window: Vec<Option<u32>>,
-    /// The layer whose keys and values each layer uses.
+    /// For each layer, the layer whose keys and values it uses.
     donor: Vec<usize>,
     embedding_length_per_layer_input: u32,
-    /// Deviations above the mean from which on each layer's gates count; none for all gates.
+    /// For each layer, the threshold of its gates in standard deviations above the mean. It is
+    /// subtracted from the gates, and negative results become 0. `None` leaves the gates unchanged.
     activation_sparsity_scale: Vec<Option<f32>>,
     altup_num_inputs: u32,
-    /// The stream that goes through the layers.
+    /// The index of the stream that goes through the layers.
     altup_active_idx: usize,
     laurel_rank: u32,
-    /// Ollama's files do not tell it.
+    /// Ollama's files do not state it.
     final_logit_softcapping: f32,
     layer_norm_rms_epsilon: f32,
-    /// Of layers that see everything.
+    /// For full-attention layers.
     rope: RopeTable,
-    /// Of layers that slide.
+    /// For sliding-window layers.
     rope_swa: RopeTable,
 }
 
@@ -56,7 +58,7 @@ impl Config {
         let key_length = meta.head_dim(embedding_length, heads[0].0)?;
         let window = meta.count("attention.sliding_window", 1..=1 << 24)?;
         let slides = meta.sliding(block_count, Some(5))?;
-        // Ollama's name of the key, where the other is missing.
+        // Ollama's files use another name for this key. The standard key takes precedence.
         let base_swa = meta.positive_or("rope.freq_base_local", 1e4)?;
         let altup_num_inputs = meta.count("altup.num_inputs", 2..=add_weighted::MOST as u32)?;
         Ok(Self {
@@ -81,7 +83,7 @@ impl Config {
     }
 }
 
-/// Keys and values of a layer that has its own.
+/// Weights for the keys and values of a layer that does not share another layer's.
 struct KeyValue {
     attn_k: Weight,
     attn_v: Weight,
@@ -92,7 +94,7 @@ struct Layer {
     head_count: u32,
     head_count_kv: u32,
     window: Option<u32>,
-    /// Number of the cache that it appends to or reads.
+    /// Index of the cache that the layer appends to or reads.
     cache: usize,
     sparsity: Option<f32>,
     altup_router: Weight,
@@ -171,7 +173,7 @@ struct Gemma3n {
     per_layer_token_embd: Weight,
     per_layer_model_proj: Weight,
     per_layer_proj_norm: Weight,
-    /// Into every stream but the first, and out again.
+    /// Projections from the first stream to each other stream, and back.
     altup_proj: Vec<Weight>,
     altup_unembd_proj: Vec<Weight>,
     layers: Vec<Layer>,
@@ -181,7 +183,8 @@ struct Gemma3n {
 pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Architecture>, Error> {
     let c = Config::read(file, from.rows("blk.0.laurel_l.weight")?)?;
     let (d, p, others) = (c.embedding_length, c.block_count * c.embedding_length_per_layer_input, c.altup_num_inputs - 1);
-    // Ollama's files have rows for images and sounds behind those of the text's tokens; no layer has an embedding for them.
+    // In Ollama's files, rows for images and sounds follow the rows of text tokens. They have no
+    // per-layer embedding, so they are left out.
     let vocabulary = from.rows("token_embd.weight")?.min(from.rows("per_layer_token_embd.weight")?);
     let token_embd = from.leading("token_embd.weight", vocabulary, d)?;
     let summary = Summary {
@@ -214,7 +217,7 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
     }))
 }
 
-/// [T, n]: how much each stream has to say, by the active one.
+/// [T, n]: the router's weight for each stream, computed from the active stream.
 fn modalities(rec: &mut Recorder, c: &Config, w: &Layer, active: Tensor) -> Tensor {
     let x = rms_norm(rec, active, Some(w.altup_router_norm), c.layer_norm_rms_epsilon);
     let x = matmul(rec, w.altup_router, x);
@@ -222,15 +225,16 @@ fn modalities(rec: &mut Recorder, c: &Config, w: &Layer, active: Tensor) -> Tens
     softcap(rec, x, 1.0) // tanh
 }
 
-/// Every stream plus a mixture of all.
+/// Each stream plus a weighted sum of all streams.
 fn predict(rec: &mut Recorder, c: &Config, w: &Layer, streams: &[Tensor]) -> Vec<Tensor> {
     let m = modalities(rec, c, w, streams[c.altup_active_idx]);
-    let coefs = matmul(rec, w.altup_predict_coef, m); // [T, n n], a row of n for each stream
+    let coefs = matmul(rec, w.altup_predict_coef, m); // [T, n n], n coefficients for each stream
     let weights = |i: u32| RowWeights { c: coefs, first: i * c.altup_num_inputs, shift: 0.0 };
     (0..).zip(streams).map(|(i, &h)| add_weighted(rec, h, streams, weights(i))).collect()
 }
 
-/// Every prediction plus a share of what the layer made of the active one.
+/// Each predicted stream plus a weighted part of the change that the layer made to the active
+/// stream.
 fn correct(rec: &mut Recorder, c: &Config, w: &Layer, predicted: &[Tensor], made: Tensor) -> Vec<Tensor> {
     let m = modalities(rec, c, w, made);
     let coefs = matmul(rec, w.altup_correct_coef, m); // [T, n]
@@ -240,7 +244,8 @@ fn correct(rec: &mut Recorder, c: &Config, w: &Layer, predicted: &[Tensor], made
     (0..).zip(predicted).map(|(i, &h)| add_weighted(rec, h, &[innovation], weights(i))).collect()
 }
 
-/// Normed queries over the layer's own keys and values, appended first, or over those of its donor; no scale.
+/// Attention with normed queries and without a scale. A layer with its own keys and values appends
+/// them first; other layers use the cache of their donor.
 fn attend(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, x: Tensor) -> Tensor {
     let eps = c.layer_norm_rms_epsilon;
     let rows = rec.rope_rows(if w.window.is_some() { &c.rope_swa } else { &c.rope });
@@ -259,7 +264,8 @@ fn attend(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, x: Tensor
     attention(rec, q, *kv, w.head_count_kv, Attend { mask, scale: 1.0, softcap: None }).flat()
 }
 
-/// What the layer makes of the active stream `h`, before it corrects the others.
+/// Attention and feed-forward of the layer, applied to the active stream `h`. The caller corrects
+/// the other streams afterwards.
 fn block(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, l: u32, h: Tensor) -> Tensor {
     let eps = c.layer_norm_rms_epsilon;
     let x = rms_norm(rec, h, Some(w.attn_norm), eps);
@@ -294,7 +300,7 @@ fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, l: u32, st
     let y = geglu_columns(rec, gate, per_layer, l * c.embedding_length_per_layer_input);
     let y = matmul(rec, w.proj, y);
     let y = rms_norm(rec, y, Some(w.post_norm), c.layer_norm_rms_epsilon);
-    // Every stream but the first, whichever is active.
+    // The reference adds to all streams except the first, even where another stream is active.
     for h in &mut streams[1..] {
         *h = add(rec, *h, y);
     }
@@ -303,7 +309,8 @@ fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, l: u32, st
 }
 
 impl Gemma3n {
-    /// [T, L P]: what the token and what its scaled embedding `h` say to every layer.
+    /// [T, L P]: the per-layer embedding of the token plus a projection of its scaled embedding
+    /// `h`.
     fn per_layer(&self, rec: &mut Recorder, h: Tensor) -> Tensor {
         let c = &self.config;
         let (d, p) = (c.embedding_length as f32, c.embedding_length_per_layer_input as f32);
@@ -311,13 +318,13 @@ impl Gemma3n {
         let token = embed(rec, self.per_layer_token_embd, tokens);
         let token = scale(rec, token, p.sqrt());
         let context = matmul(rec, self.per_layer_model_proj, h).heads(c.block_count); // [T, L, P]
-        // The norm of context / sqrt(D).
+        // RMS norm of context / sqrt(D): a larger epsilon replaces the division.
         let context = rms_norm(rec, context, Some(self.per_layer_proj_norm), d * c.layer_norm_rms_epsilon);
         let both = add(rec, context.flat(), token);
         scale(rec, both, FRAC_1_SQRT_2)
     }
 
-    /// The mean of all streams, each in the size of the first.
+    /// The mean of all streams, each scaled to the mean square of the first.
     fn joined(&self, rec: &mut Recorder, streams: &[Tensor]) -> Tensor {
         let mut sum = streams[0];
         for (&w, &h) in self.altup_unembd_proj.iter().zip(&streams[1..]) {
@@ -336,7 +343,7 @@ impl Architecture for Gemma3n {
 
     fn forward(&self, rec: &mut Recorder, kv: &[KvState], rows: Logits) -> Tensor {
         let c = &self.config;
-        let mut kv = kv.to_vec(); // the layers that own theirs come first, so a cache's number is its layer's
+        let mut kv = kv.to_vec(); // layers with their own caches come first, so a cache's index is its layer's
         let h = embed_tokens(rec, self.token_embd, Some((c.embedding_length as f32).sqrt()));
         let per_layer = self.per_layer(rec, h);
         let mut streams = vec![h];

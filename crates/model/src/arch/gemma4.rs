@@ -1,5 +1,7 @@
-//! Gemma 4: norms before and after each block, q, k and v norms, windowed and full layers of different heads, keys and values
-//! shared by the last layers, an embedding per layer, GEGLU. (Hugging Face `Gemma4ForCausalLM`, text part.)
+//! Gemma 4: norms before and after each block, q, k and v norms, sliding-window and full-attention
+//! layers with different head lengths, keys and values that the last layers share, an embedding per
+//! layer, GEGLU.
+//! (Hugging Face `Gemma4ForCausalLM`, text part.)
 
 mod experts;
 
@@ -17,27 +19,28 @@ struct Config {
     block_count: u32,
     context_length: u32,
     embedding_length: u32,
-    /// Of each layer: twice as much where keys and values are shared, in the models that do.
+    /// One value per layer. Some models double it in layers that share keys and values.
     feed_forward_length: Vec<u32>,
-    /// Query heads and kv heads of each layer.
+    /// (query heads, kv heads) per layer.
     heads: Vec<(u32, u32)>,
-    /// Of layers that see everything.
+    /// For full-attention layers.
     key_length: u32,
-    /// Of layers that slide.
+    /// For sliding-window layers.
     key_length_swa: u32,
-    /// Positions that each layer sees; none for all.
+    /// Positions that each layer's rows attend to; `None` for all.
     sliding_window: Vec<Option<u32>>,
-    /// The layer whose keys and values each layer uses: its own, or the last of its kind that has some.
+    /// For each layer, the layer whose keys and values it uses: itself, or the last layer of the
+    /// same kind that has its own.
     donor: Vec<usize>,
-    /// Elements that every layer gets of the per-layer embedding; 0 for none.
+    /// Elements of the per-layer embedding for each layer; 0 if the model has no such embedding.
     embedding_length_per_layer_input: u32,
-    /// In every layer, where the model has any.
+    /// The same for all layers; `None` if the model has no experts.
     experts: Option<experts::Config>,
     final_logit_softcapping: Option<f32>,
     layer_norm_rms_epsilon: f32,
-    /// Of layers that see everything.
+    /// For full-attention layers.
     rope: RopeTable,
-    /// Of layers that slide.
+    /// For sliding-window layers.
     rope_swa: RopeTable,
 }
 
@@ -76,15 +79,15 @@ impl Config {
     }
 }
 
-/// Keys and values of a layer that has its own.
+/// Weights for the keys and values of a layer that does not share another layer's.
 struct KeyValue {
     attn_k: Weight,
-    /// Where there is none, the values are the keys before norm and rope.
+    /// If `None`, the values are the keys before norm and rope.
     attn_v: Option<Weight>,
     attn_k_norm: Weight,
 }
 
-/// What a layer does with its part of the per-layer embedding.
+/// Weights that apply a layer's part of the per-layer embedding.
 struct PerLayer {
     inp_gate: Weight,
     proj: Weight,
@@ -95,7 +98,7 @@ struct Layer {
     head_count: u32,
     head_count_kv: u32,
     window: Option<u32>,
-    /// Number of the cache that it appends to or reads.
+    /// Index of the cache that the layer appends to or reads.
     cache: usize,
     attn_norm: Weight,
     attn_q: Weight,
@@ -157,7 +160,7 @@ impl Layer {
     }
 }
 
-/// The embedding that every layer gets a part of.
+/// The embedding that is split into one part per layer.
 struct PerLayerEmbedding {
     per_layer_token_embd: Weight,
     per_layer_model_proj: Weight,
@@ -177,14 +180,15 @@ impl PerLayerEmbedding {
         }))
     }
 
-    /// [T, L P]: what the token and what its scaled embedding `h` say to every layer.
+    /// [T, L P]: the per-layer embedding of the token plus a projection of its scaled embedding
+    /// `h`.
     fn record(&self, rec: &mut Recorder, c: &Config, h: Tensor) -> Tensor {
         let (d, p) = (c.embedding_length as f32, c.embedding_length_per_layer_input as f32);
         let tokens = rec.state(0);
         let token = embed(rec, self.per_layer_token_embd, tokens);
         let token = scale(rec, token, p.sqrt());
         let context = matmul(rec, self.per_layer_model_proj, h).heads(c.block_count); // [T, L, P]
-        // The norm of context / sqrt(D).
+        // RMS norm of context / sqrt(D): a larger epsilon replaces the division.
         let context = rms_norm(rec, context, Some(self.per_layer_proj_norm), d * c.layer_norm_rms_epsilon);
         let both = add(rec, context.flat(), token);
         scale(rec, both, std::f32::consts::FRAC_1_SQRT_2)
@@ -203,7 +207,7 @@ struct Gemma4 {
 pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Architecture>, Error> {
     let mut config = Config::read(file)?;
     if config.sliding_window.contains(&None) {
-        // Proportional rope: pairs that do not turn have a divisor of 1e30.
+        // Proportional rope: pairs that are not rotated have a divisor of 1e30.
         config.rope = config.rope.divided(&from.divisors("rope_freqs.weight", config.rope.dim / 2)?);
     }
     let d = config.embedding_length;
@@ -232,7 +236,8 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
     Ok(Box::new(Gemma4 { config, summary, token_embd, per_layer, layers, head }))
 }
 
-/// Normed queries over the layer's own keys and values, appended first, or over those of its donor; no scale.
+/// Attention with normed queries and without a scale. A layer with its own keys and values appends
+/// them first; other layers use the cache of their donor.
 fn attend(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, x: Tensor) -> Tensor {
     let eps = c.layer_norm_rms_epsilon;
     let rows = rec.rope_rows(if w.window.is_some() { &c.rope_swa } else { &c.rope });
@@ -289,7 +294,7 @@ impl Architecture for Gemma4 {
 
     fn forward(&self, rec: &mut Recorder, kv: &[KvState], rows: Logits) -> Tensor {
         let c = &self.config;
-        let mut kv = kv.to_vec(); // the layers that own theirs come first, so a cache's number is its layer's
+        let mut kv = kv.to_vec(); // layers with their own caches come first, so a cache's index is its layer's
         let mut h = embed_tokens(rec, self.token_embd, Some((c.embedding_length as f32).sqrt()));
         let per_layer = self.per_layer.as_ref().map(|e| e.record(rec, c, h));
         for (l, w) in (0..).zip(&self.layers) {

@@ -1,4 +1,5 @@
-//! The architectures: one file each, read top to bottom. They share operations, and both ends (`head.rs`).
+//! The architectures: one file each, to be read from top to bottom. They share the kernels'
+//! operations and `head.rs` (token embedding and logits).
 
 mod gemma2;
 mod gemma3;
@@ -22,13 +23,13 @@ pub use head::{Head, embed_tokens, logits, rows_for};
 /// Which rows get logits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Logits {
-    /// Those that the step names.
+    /// The rows that the step names.
     Rows,
     /// Every row of the step.
     All,
 }
 
-/// What every architecture tells about itself.
+/// Facts about a model that every architecture provides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     pub architecture: &'static str,
@@ -36,31 +37,34 @@ pub struct Summary {
     pub context_length: u32,
     pub embedding_length: u32,
     pub vocabulary: u32,
-    /// The caches of keys and values. Layers that share one name the same; see `Architecture::forward`.
+    /// The KV caches of the model. A cache's index here is its index in [`Architecture::forward`].
+    /// Layers that share keys and values use one cache.
     pub caches: Vec<Cache>,
 }
 
-/// The keys and values of one layer, and of those that share them.
+/// The KV cache of one layer, and of the layers that share its keys and values.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cache {
     /// Elements of a key (and of a value) per position.
     pub width: u32,
-    /// Positions that a row sees, its own included; `None` for all.
+    /// Positions that a row attends to, its own included; `None` for all.
     pub window: Option<u32>,
 }
 
-/// A model whose weights are loaded: it records its forward pass.
+/// A model whose weights are loaded. It records its forward pass.
 pub(crate) trait Architecture: Send + Sync {
-    /// Its dimensions.
+    /// The model's dimensions.
     fn summary(&self) -> &Summary;
-    /// Records one step over its caches, in the order of [`Summary::caches`], and returns the logits of these rows.
+    /// Records one step over the caches `kv`, which are in the order of [`Summary::caches`], and
+    /// returns the logits of the rows that `rows` asks for.
     fn forward(&self, rec: &mut Recorder, kv: &[KvState], rows: Logits) -> Tensor;
 }
 
-/// Reads hyper-parameters, then loads (or, over dry weights, checks) every tensor.
+/// Reads the hyper-parameters, then loads every tensor. With dry weights it only checks the
+/// tensors.
 type Load = fn(&Gguf, &mut Loader<'_>) -> Result<Box<dyn Architecture>, Error>;
 
-/// The architectures by the name that files give.
+/// The architectures, by their name in GGUF files.
 const KNOWN: &[(&str, Load)] = &[
     ("gemma2", gemma2::load),
     ("gemma3", gemma3::load),
@@ -72,7 +76,7 @@ const KNOWN: &[(&str, Load)] = &[
     ("qwen3moe", qwen3moe::load),
 ];
 
-/// The entry of the table for a file.
+/// The name and the loader of a file's architecture.
 pub(crate) fn find(file: &Gguf) -> Result<(&'static str, Load), Error> {
     let name = file.architecture()?;
     let known = KNOWN.iter().find(|(n, _)| *n == name).copied();
@@ -85,7 +89,8 @@ pub fn names() -> Vec<&'static str> {
     KNOWN.iter().map(|(n, _)| *n).collect()
 }
 
-/// The states of a model: the ids said so far, then keys and values of every cache, in rings where there is a window.
+/// The states of a model: the token ids so far, then the keys and the values of each cache. A cache
+/// with a window is a ring.
 #[must_use]
 pub fn states(summary: &Summary, options: &SessionOptions) -> Vec<StateKind> {
     let ring = |cache: &Cache| cache.window.map(|window| ring_rows(window, options));
@@ -93,7 +98,7 @@ pub fn states(summary: &Summary, options: &SessionOptions) -> Vec<StateKind> {
     std::iter::once(StateKind::Tokens).chain(summary.caches.iter().flat_map(kv)).collect()
 }
 
-/// Cache by cache, the handles of [`states`].
+/// The handles of the keys and values in [`states`], one pair per cache.
 #[must_use]
 pub fn kv_states(rec: &Recorder, caches: usize) -> Vec<KvState> {
     (0..caches).map(|l| KvState::new(rec.state(1 + 2 * l), rec.state(2 + 2 * l))).collect()

@@ -1,4 +1,5 @@
-//! Qwen2 and Qwen2.5: pre-norm, grouped-query attention with biases on q, k and v, SwiGLU, tied head or not.
+//! Qwen2 and Qwen2.5: pre-norm, grouped-query attention with biases on q, k and v, SwiGLU, an
+//! output matrix of its own or the embedding table.
 //! (Yang et al. 2024, arXiv 2407.10671; Hugging Face `Qwen2ForCausalLM`.)
 
 use super::{Architecture, Cache, Head, Logits, Summary, embed_tokens, logits};
@@ -14,9 +15,9 @@ struct Config {
     block_count: u32,
     context_length: u32,
     embedding_length: u32,
-    /// Of each layer.
+    /// One value per layer.
     feed_forward_length: Vec<u32>,
-    /// Query heads and kv heads of each layer.
+    /// (query heads, kv heads) per layer.
     heads: Vec<(u32, u32)>,
     key_length: u32,
     layer_norm_rms_epsilon: f32,

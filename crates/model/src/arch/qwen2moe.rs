@@ -1,5 +1,5 @@
-//! Qwen1.5-MoE and Qwen2 with experts: the attention of Qwen2, and in place of one SwiGLU the weighted sum of those that a
-//! router chooses, and of one that serves every row behind a gate.
+//! Qwen1.5-MoE and Qwen2 with experts: the attention of Qwen2. The feed-forward is the weighted sum
+//! of the experts that a router chooses, plus one shared expert behind a gate.
 //! (Yang et al. 2024, arXiv 2407.10671; Hugging Face `Qwen2MoeForCausalLM`.)
 
 use super::{Architecture, Cache, Head, Logits, Summary, embed_tokens, logits};
@@ -22,9 +22,9 @@ struct Config {
     expert_used_count: u32,
     expert_feed_forward_length: u32,
     expert_shared_feed_forward_length: u32,
-    /// Whether the weights of a row's experts sum to 1.
+    /// Whether the weights of a row's chosen experts are scaled to a sum of 1.
     expert_weights_norm: bool,
-    /// Query heads and kv heads of each layer.
+    /// (query heads, kv heads) per layer.
     heads: Vec<(u32, u32)>,
     key_length: u32,
     layer_norm_rms_epsilon: f32,
@@ -142,7 +142,7 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
     Ok(Box::new(Qwen2Moe { config, summary, token_embd, layers, head }))
 }
 
-/// The sum of the chosen experts' SwiGLUs, each by its weight; [T, D].
+/// [T, D]: the weighted sum of the chosen experts' SwiGLUs.
 fn experts(rec: &mut Recorder, c: &Config, w: &Layer, x: Tensor) -> Tensor {
     let (d, f) = (c.embedding_length, c.expert_feed_forward_length);
     let logits = matmul_exact(rec, w.ffn_gate_inp, x); // [T, E]
@@ -154,12 +154,12 @@ fn experts(rec: &mut Recorder, c: &Config, w: &Layer, x: Tensor) -> Tensor {
     combine_experts(rec, y, routes.weights)
 }
 
-/// The SwiGLU of every row, behind the sigmoid of one number per row; [T, D].
+/// [T, D]: the SwiGLU of the shared expert, times the sigmoid of one gate logit per row.
 fn shared_expert(rec: &mut Recorder, w: &Layer, x: Tensor) -> Tensor {
     let (gate, up) = (matmul(rec, w.ffn_gate_shexp, x), matmul(rec, w.ffn_up_shexp, x));
     let y = swiglu(rec, gate, up);
     let y = matmul(rec, w.ffn_down_shexp, y);
-    let gate = matmul_exact(rec, w.ffn_gate_inp_shexp, x); // [T, 1], too narrow to gain by less than f32
+    let gate = matmul_exact(rec, w.ffn_gate_inp_shexp, x); // [T, 1]; in f32, since one row is too small to gain
     mul_sigmoid(rec, y, gate)
 }
 

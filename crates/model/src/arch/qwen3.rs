@@ -14,9 +14,9 @@ struct Config {
     block_count: u32,
     context_length: u32,
     embedding_length: u32,
-    /// Of each layer.
+    /// One value per layer.
     feed_forward_length: Vec<u32>,
-    /// Query heads and kv heads of each layer.
+    /// (query heads, kv heads) per layer.
     heads: Vec<(u32, u32)>,
     key_length: u32,
     layer_norm_rms_epsilon: f32,

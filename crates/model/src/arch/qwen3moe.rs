@@ -1,4 +1,5 @@
-//! Qwen3 with experts: the attention of Qwen3, and in place of one SwiGLU the weighted sum of those that a router chooses.
+//! Qwen3 with experts: the attention of Qwen3. The feed-forward is the weighted sum of the experts
+//! that a router chooses.
 //! (Yang et al. 2025, arXiv 2505.09388; Hugging Face `Qwen3MoeForCausalLM`.)
 
 use super::{Architecture, Cache, Head, Logits, Summary, embed_tokens, logits};
@@ -19,9 +20,9 @@ struct Config {
     expert_count: u32,
     expert_used_count: u32,
     expert_feed_forward_length: u32,
-    /// Whether the weights of a row's experts sum to 1.
+    /// Whether the weights of a row's chosen experts are scaled to a sum of 1.
     expert_weights_norm: bool,
-    /// Query heads and kv heads of each layer.
+    /// (query heads, kv heads) per layer.
     heads: Vec<(u32, u32)>,
     key_length: u32,
     layer_norm_rms_epsilon: f32,
@@ -36,7 +37,8 @@ impl Config {
         let heads = meta.heads(block_count)?;
         let key_length = meta.head_dim(embedding_length, heads[0].0)?;
         let expert_count = meta.count("expert_count", EXPERTS)?;
-        // Ollama's converter leaves the length to the tensors, and has a name of its own for the flag.
+        // Ollama's files lack the length, which then comes from the tensor's shape. They also use
+        // another name for the flag.
         let rows = file.find_tensor("blk.0.ffn_gate_exps.weight").and_then(|tensor| u32::try_from(*tensor.shape().get(1)?).ok());
         let length = "expert_feed_forward_length";
         Ok(Self {
@@ -133,7 +135,7 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
     Ok(Box::new(Qwen3Moe { config, summary, token_embd, layers, head }))
 }
 
-/// The sum of the chosen experts' SwiGLUs, each by its weight; [T, D].
+/// [T, D]: the weighted sum of the chosen experts' SwiGLUs.
 fn experts(rec: &mut Recorder, c: &Config, w: &Layer, x: Tensor) -> Tensor {
     let (d, f) = (c.embedding_length, c.expert_feed_forward_length);
     let logits = matmul_exact(rec, w.ffn_gate_inp, x); // [T, E]

@@ -1,4 +1,4 @@
-//! A model of the store, checked: its files, and what its Modelfile says.
+//! A checked model of the store: its files, and the settings of its Modelfile.
 
 use super::manifest::{Layer, Manifest};
 use super::{Digest, Name, OllamaError};
@@ -9,15 +9,15 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a text layer at most: templates, system prompts, parameters.
+/// Upper limit of the bytes of a text layer: template, system prompt or parameters.
 const MAX_TEXT: u64 = 1 << 20;
 /// Bytes hashed at a time.
 const CHUNK: usize = 1 << 20;
 
-/// A layer in its file, of the length that the manifest says.
+/// A layer's file, whose length is the one in the manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blob {
-    /// What it is: `model`, `projector`, `adapter`, ..
+    /// Its kind: `model`, `projector`, `adapter`, ..
     pub kind: String,
     /// Its file.
     pub path: PathBuf,
@@ -26,7 +26,7 @@ pub struct Blob {
     digest: Digest,
 }
 
-/// The `PARAMETER` lines of a Modelfile; what is absent was not said.
+/// The `PARAMETER` lines of a Modelfile.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Params {
     /// Numbers by name, such as `temperature`, `top_k`, `num_ctx`.
@@ -38,7 +38,7 @@ pub struct Params {
 /// A model of the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Its name, as the store spells it.
+    /// Its name, with the store's spelling.
     pub name: Name,
     /// The GGUF file.
     pub model: Blob,
@@ -46,7 +46,8 @@ pub struct Entry {
     pub adapters: Vec<Blob>,
     /// Encoders of images and sound.
     pub projectors: Vec<Blob>,
-    /// The prompt's template, in Go's template language; none where Ollama renders in code of its own and the template says nothing.
+    /// The prompt's template, in Go's template language. `None` if there is no template, or if it
+    /// adds nothing to the prompt and the config names a renderer in Ollama's own code.
     pub template: Option<String>,
     /// The system prompt.
     pub system: Option<String>,
@@ -56,7 +57,7 @@ pub struct Entry {
 }
 
 impl Params {
-    /// A number by Ollama's name for it.
+    /// A number by Ollama's name for it; `None` if the Modelfile does not set it.
     pub fn number(&self, name: &str) -> Option<f64> {
         self.numbers.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
     }
@@ -69,10 +70,10 @@ impl Params {
                 Value::Number(number) => params.numbers.extend(number.as_f64().map(|number| (name, number))),
                 Value::String(text) if name == "stop" => params.stop.push(text),
                 Value::Array(items) if name == "stop" => {
-                    let text = |item: Value| item.as_str().map(str::to_owned).ok_or("a stop is no text");
+                    let text = |item: Value| item.as_str().map(str::to_owned).ok_or("a stop is not a string");
                     params.stop = items.into_iter().map(text).collect::<Result<_, _>>()?;
                 }
-                // Switches of Ollama's own, such as `use_mmap`.
+                // Other values are switches for Ollama, such as `use_mmap`.
                 _ => {}
             }
         }
@@ -81,7 +82,7 @@ impl Params {
 }
 
 impl Entry {
-    /// Reads the model that the file `manifest` of the store `root` describes.
+    /// Reads the model that the manifest file `manifest` in the store `root` describes.
     pub(super) fn read(root: &Path, name: Name, manifest: &Path) -> Result<Self, OllamaError> {
         let unusable = |reason: String| OllamaError::Manifest { path: manifest.to_owned(), reason };
         let limit = super::manifest::MAX_BYTES + 1;
@@ -92,11 +93,11 @@ impl Entry {
         let model = match (all("model")?.as_slice(), parsed.of("tensor").next()) {
             ([one], _) => one.clone(),
             ([], None) => return Err(unusable("it has no model layer".to_string())),
-            ([], Some(_)) => return Err(unusable("its model is no GGUF file but one tensor per layer, for MLX".to_string())),
+            ([], Some(_)) => return Err(unusable("its model is not a GGUF file but one tensor per layer, for MLX".to_string())),
             (several, _) => return Err(unusable(format!("it has {} model layers", several.len()))),
         };
         let config = match parsed.config.as_ref().map(blob) {
-            // Copies of a store need not have it.
+            // The config is optional: copies of a store may lack it.
             None | Some(Err(OllamaError::BlobMissing { .. })) => vec![],
             Some(config) => vec![config?],
         };
@@ -110,10 +111,11 @@ impl Entry {
         Ok(Self { model, adapters: all("adapter")?, projectors: all("projector")?, template, system, params, texts: texts.concat(), name })
     }
 
-    /// Hashes every file, reporting bytes done and in all.
+    /// Hashes every file, and reports the bytes done and the total.
     ///
     /// # Errors
-    /// [`OllamaError::BlobDigest`] for the first that is not what its digest says; files that cannot be read.
+    /// [`OllamaError::BlobDigest`] for the first file whose content differs from its digest;
+    /// [`OllamaError::Unreadable`].
     pub fn verify(&self, progress: &dyn Fn(u64, u64)) -> Result<(), OllamaError> {
         let blobs = || std::iter::once(&self.model).chain(&self.adapters).chain(&self.projectors).chain(&self.texts);
         let total = blobs().map(|blob| blob.bytes).sum();
@@ -172,12 +174,12 @@ impl Blob {
     }
 }
 
-/// Whether a template is no more than the prompt itself.
+/// Whether a template is just the prompt.
 fn says_nothing(template: &str) -> bool {
     template.split_whitespace().collect::<String>() == "{{.Prompt}}"
 }
 
-/// Whether the config names code of Ollama's that renders prompts.
+/// Whether the config names a renderer in Ollama's own code.
 fn names_renderer(json: &str) -> bool {
     let config: Option<Map<String, Value>> = serde_json::from_str(json).ok();
     let renderer = config.as_ref().and_then(|config| config.get("renderer")?.as_str());

@@ -1,9 +1,9 @@
-//! Manifests: which layers a model consists of.
+//! Manifests: the list of a model's layers.
 
 use crate::error::json_reason;
 use serde::Deserialize;
 
-/// Bytes of a manifest at most; real ones stay below a few thousand.
+/// Upper limit of a manifest's bytes. Real ones stay below a few thousand.
 pub(super) const MAX_BYTES: u64 = 1 << 20;
 const PREFIX: &str = "application/vnd.ollama.image.";
 
@@ -12,15 +12,15 @@ const PREFIX: &str = "application/vnd.ollama.image.";
 pub struct Manifest {
     /// In the manifest's order.
     pub layers: Vec<Layer>,
-    /// What the model is, in JSON.
+    /// The model's description, in JSON.
     pub config: Option<Layer>,
 }
 
-/// One layer: a blob and what it is.
+/// One layer: a blob and its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
-    /// The last word of Ollama's media type (`model`, `template`, `params`, `system`, `projector`, `adapter`, `license`, ..), or the
-    /// whole of another's.
+    /// The last word of Ollama's media type (`model`, `template`, `params`, `system`, `projector`,
+    /// `adapter`, `license`, ..). For another media type, all of it.
     pub kind: String,
     /// The blob.
     pub digest: Digest,
@@ -28,7 +28,7 @@ pub struct Layer {
     pub bytes: u64,
 }
 
-/// A SHA-256 in 64 lower-case hexadecimal digits, and never anything else.
+/// A SHA-256 in 64 lower-case hexadecimal digits, always valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest(String);
 
@@ -68,35 +68,35 @@ struct RawLayer {
 }
 
 impl Manifest {
-    /// Reads a manifest, or says what is wrong with it.
+    /// Parses a manifest.
     ///
     /// # Errors
-    /// The reason, for people.
+    /// The reason as text for users.
     pub fn parse(json: &[u8]) -> Result<Self, String> {
         if json.len() as u64 > MAX_BYTES {
             return Err(format!("it is larger than {MAX_BYTES} bytes"));
         }
         let RawManifest { schema_version, layers, config } = serde_json::from_slice(json).map_err(|error| json_reason(&error))?;
         if schema_version != 2 {
-            return Err(format!("its schema is version {schema_version}; known is 2"));
+            return Err(format!("its schema has version {schema_version}; this program reads version 2"));
         }
         let layer = |raw: RawLayer| {
             let digest = Digest::new(&raw.digest);
-            let digest = digest.ok_or_else(|| format!("{:?} is no digest", raw.digest.chars().take(80).collect::<String>()))?;
+            let digest = digest.ok_or_else(|| format!("{:?} is not a digest", raw.digest.chars().take(80).collect::<String>()))?;
             let kind = raw.media_type.strip_prefix(PREFIX).unwrap_or(&raw.media_type).to_owned();
             Ok(Layer { kind, digest, bytes: raw.size })
         };
         Ok(Self { layers: layers.into_iter().map(layer).collect::<Result<_, String>>()?, config: config.map(layer).transpose()? })
     }
 
-    /// The layers of a kind.
+    /// The layers of one kind.
     pub fn of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Layer> + 'a {
         self.layers.iter().filter(move |layer| layer.kind == kind)
     }
 }
 
-/// The fuzz body: whatever the bytes, there is a manifest whose digests cannot leave the folder of blobs, or a reason. Returns
-/// whether there is a manifest.
+/// The fuzz body: any bytes give either an error with a reason, or a manifest whose digests cannot
+/// lead out of the blobs folder. Returns whether there is a manifest.
 pub fn fuzz(bytes: &[u8]) -> bool {
     match Manifest::parse(bytes) {
         Ok(manifest) => {

@@ -1,4 +1,4 @@
-//! Names of models as Ollama writes them.
+//! Model names in Ollama's form.
 
 use super::OllamaError;
 use std::fmt;
@@ -8,16 +8,16 @@ const HOST: &str = "registry.ollama.ai";
 const USER: &str = "library";
 const TAG: &str = "latest";
 
-/// `[ollama://][[HOST/]USER/]NAME[:TAG]`, every part checked.
+/// `[ollama://][[HOST/]USER/]NAME[:TAG]`, with every part checked.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name {
     /// The registry.
     pub host: String,
-    /// Whose model it is.
+    /// The owner of the model.
     pub user: String,
     /// The model.
     pub model: String,
-    /// Which of its variants.
+    /// The variant of the model.
     pub tag: String,
 }
 
@@ -39,25 +39,26 @@ impl FromStr for Name {
 }
 
 impl Name {
-    /// The name of these parts, if they are such as a registry gives out. None of them can lead out of a folder.
+    /// The name with these parts, if they are valid. No valid part can lead out of a folder.
     pub fn new(host: &str, user: &str, model: &str, tag: &str) -> Option<Self> {
         let sound = part(host, 350, ":.-_") && part(user, 80, ".-_") && part(model, 80, ".-_") && part(tag, 80, ".-_");
         let [host, user, model, tag] = [host, user, model, tag].map(str::to_owned);
         sound.then_some(Self { host, user, model, tag })
     }
 
-    /// The parts, outermost first: the folders and the file of the manifest.
+    /// The parts, outermost first: the folders and the file name of the manifest.
     pub(super) fn parts(&self) -> [&str; 4] {
         [&self.host, &self.user, &self.model, &self.tag]
     }
 
-    /// The same but for upper and lower case, in which registries see no difference.
+    /// Whether the names are equal except for upper and lower case, which registries ignore.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.parts().iter().zip(other.parts()).all(|(a, b)| a.eq_ignore_ascii_case(b))
     }
 }
 
-/// Letters, digits and `others`, beginning with a letter, a digit or an underscore.
+/// Whether a part is valid: letters, digits and `others`, and first a letter, a digit or an
+/// underscore.
 fn part(text: &str, longest: usize, others: &str) -> bool {
     let first = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.len() <= longest
@@ -67,7 +68,7 @@ fn part(text: &str, longest: usize, others: &str) -> bool {
 }
 
 impl fmt::Display for Name {
-    /// As short as it may be given; the tag is always told.
+    /// The shortest form of the name, always with the tag.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, user, model, tag } = self;
         match (host.as_str(), user.as_str()) {

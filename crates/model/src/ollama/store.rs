@@ -1,29 +1,30 @@
-//! The stores of this machine.
+//! The model stores on this machine.
 
 use super::{Entry, Name, OllamaError};
 use std::path::{Path, PathBuf};
 
-/// Names that are listed at most, and names of an error.
+/// Upper limits: of names in a list, and of names in an error.
 const MAX_NAMES: usize = 10_000;
 const NEAR: usize = 5;
 
-/// Folders in which Ollama may keep models, in order.
+/// Folders in which Ollama may keep models, in order of search.
 #[derive(Clone, Debug, Default)]
 pub struct Stores {
     roots: Vec<PathBuf>,
 }
 
-/// A name that a store lists, and what stands behind it.
+/// A name that a store lists, and its model.
 #[derive(Debug)]
 pub struct Listed {
     /// The name.
     pub name: Name,
-    /// Its model, or why it cannot be used.
+    /// The model, or why it cannot be used.
     pub entry: Result<Entry, OllamaError>,
 }
 
 impl Stores {
-    /// Those where Ollama keeps models on this system: `$OLLAMA_MODELS`, the user's own, and the Linux service's.
+    /// The folders where Ollama keeps models on this system: `$OLLAMA_MODELS`, the user's folder,
+    /// and the folders of the Linux service.
     pub fn from_env() -> Self {
         let var = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = var(if cfg!(windows) { "USERPROFILE" } else { "HOME" });
@@ -33,7 +34,7 @@ impl Stores {
         Self::new(var("OLLAMA_MODELS").into_iter().chain(own).chain(service))
     }
 
-    /// These folders.
+    /// Stores in these folders.
     pub fn new(roots: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut stores = Self::default();
         for root in roots {
@@ -44,10 +45,11 @@ impl Stores {
         stores
     }
 
-    /// The first store's model of this name; upper and lower case may differ.
+    /// The model of this name in the first store that has it. Upper and lower case may differ.
     ///
     /// # Errors
-    /// [`OllamaError::NotFound`] with the near names; a manifest or a layer that cannot be used.
+    /// [`OllamaError::NotFound`] with similar names; the errors of a manifest or a layer that
+    /// cannot be used.
     pub fn find(&self, name: &Name) -> Result<Entry, OllamaError> {
         for root in &self.roots {
             let manifest = manifest(root, name);
@@ -67,7 +69,8 @@ impl Stores {
         Err(OllamaError::NotFound { name: name.to_string(), near: near(name, names.into_iter().map(|(_, name)| name)), stores })
     }
 
-    /// Every model of every store, by name; of one name, the first store's.
+    /// Every model of every store, sorted by name. If several stores have a name, the first store's
+    /// model is listed.
     pub fn list(&self) -> Vec<Listed> {
         let mut listed: Vec<Listed> = vec![];
         for (root, name) in self.names() {
@@ -80,7 +83,7 @@ impl Stores {
         listed
     }
 
-    /// Whether there is any store at all.
+    /// Whether there is any store.
     pub fn any(&self) -> bool {
         self.roots.iter().any(|root| root.join("manifests").is_dir())
     }
@@ -106,7 +109,7 @@ fn manifest(root: &Path, name: &Name) -> PathBuf {
     name.parts().iter().fold(root.join("manifests"), |path, part| path.join(part))
 }
 
-/// What a folder holds, by name, in order; nothing where it cannot be read.
+/// The entries of a folder, sorted by name; empty if it cannot be read.
 fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_NAMES);
     let mut entries: Vec<_> = entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect();
@@ -114,7 +117,8 @@ fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
     entries
 }
 
-/// The names likest to one: by how much of the model's spelling is shared, then by how much of all of it.
+/// The names most similar to `wanted`: first by the edit distance of the model's name, then by the
+/// distance of the whole name.
 fn near(wanted: &Name, names: impl Iterator<Item = Name>) -> Vec<String> {
     let text = wanted.to_string();
     let mut names: Vec<(usize, usize, String)> = names
@@ -128,7 +132,7 @@ fn near(wanted: &Name, names: impl Iterator<Item = Name>) -> Vec<String> {
     names.into_iter().take(NEAR).map(|(_, _, name)| name).collect()
 }
 
-/// Levenshtein's distance in bytes; names are short.
+/// The Levenshtein distance in bytes; names are short.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

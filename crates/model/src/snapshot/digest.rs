@@ -1,16 +1,16 @@
-//! What tells one model file from another without reading all of it.
+//! A digest that tells model files apart without reading all their data.
 
 use gguf::{Error, Gguf};
 use sha2::{Digest, Sha256};
 
-/// Bytes of a tensor that count at each of three places: its start, its middle, its end.
+/// Bytes of each of a tensor's three samples: at its start, its middle and its end.
 const SAMPLE_BYTES: u64 = 256;
 
 /// Bytes of the header that are read at a time.
 const CHUNK_BYTES: u64 = 256 << 10;
 
-/// SHA-256 of the header as it stands in the file (of a split one, in its first part), of every tensor's name, shape, type and size,
-/// and of three samples of its data.
+/// SHA-256 of the file's header bytes (of a split file, of its first part), of every tensor's name,
+/// shape, type and size, and of three samples of its data.
 pub(super) fn digest(file: &Gguf) -> Result<[u8; 32], Error> {
     let mut hash = Sha256::new();
     let end = file.tensors().iter().map(|tensor| tensor.offset).min().unwrap_or(0);
@@ -25,7 +25,7 @@ pub(super) fn digest(file: &Gguf) -> Result<[u8; 32], Error> {
         hash.update((tensor.name().len() as u64).to_le_bytes());
         hash.update(tensor.name());
         tensor.dims.iter().chain([&u64::from(tensor.ty_number), &tensor.bytes]).for_each(|n| hash.update(n.to_le_bytes()));
-        // Nothing is sampled of types that nobody can read.
+        // A tensor of an unknown type has no samples.
         if tensor.ty().is_ok() {
             sample(&mut hash, tensor.bytes, |offset, bytes| file.read_tensor(tensor, offset, bytes))?;
         }
@@ -33,7 +33,7 @@ pub(super) fn digest(file: &Gguf) -> Result<[u8; 32], Error> {
     Ok(hash.finalize().into())
 }
 
-/// Hashes three samples of `len` bytes: the first of them, some from the middle, the last.
+/// Hashes three samples of `len` bytes: at the start, in the middle, at the end.
 pub(crate) fn sample<E>(hash: &mut Sha256, len: u64, read: impl Fn(u64, &mut [u8]) -> Result<(), E>) -> Result<(), E> {
     let (last, mut bytes) = (len.saturating_sub(SAMPLE_BYTES), vec![0; len.min(SAMPLE_BYTES) as usize]);
     for offset in [0, last / 2, last] {

@@ -1,4 +1,4 @@
-//! The header of a snapshot: everything but the rows of the cache. Numbers are little-endian.
+//! The header of a snapshot: everything except the rows of the cache. Numbers are little-endian.
 
 use super::error::SnapshotError;
 use crate::adapter::Applied;
@@ -6,31 +6,31 @@ use crate::arch::Cache;
 use crate::sampling::Sampling;
 use cpu_ref::KvType;
 
-/// What a snapshot says about itself and about the session's tokens.
+/// The contents of the header.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Header {
     pub architecture: String,
     /// Digest of the model file.
     pub model: [u8; 32],
-    /// Those in force, in their order.
+    /// The active adapters, in order.
     pub adapters: Vec<Adapter>,
     pub kv: KvType,
     pub caches: Vec<Cache>,
-    /// Positions whose keys and values follow.
+    /// Number of positions whose keys and values are saved.
     pub evaluated: u32,
-    /// Tokens that shifts left out.
+    /// Number of tokens that context shifts dropped.
     pub dropped: u32,
     pub tokens: Vec<u32>,
     pub sampling: Option<Sampling>,
     pub note: Vec<u8>,
 }
 
-/// An adapter that keys and values were made with.
+/// An adapter that keys and values were computed with.
 #[derive(Clone, Debug)]
 pub(super) struct Adapter {
     pub digest: [u8; 32],
     pub scale: f32,
-    /// The end of its path, for people.
+    /// The file name, for messages.
     pub name: String,
 }
 
@@ -57,7 +57,8 @@ impl std::fmt::Display for Adapter {
 const KV: [KvType; 3] = [KvType::F32, KvType::F16, KvType::Q8_0];
 
 impl Header {
-    /// The first position whose rows follow: all, or those that the window of the next row and of the last one see.
+    /// The first saved position of a cache: 0, or with a window the first position that the last or
+    /// the next row attends to.
     pub fn first(&self, cache: &Cache) -> u32 {
         cache.window.map_or(0, |window| self.evaluated.saturating_sub(window))
     }
@@ -97,7 +98,8 @@ impl Header {
         out
     }
 
-    /// Reads what [`Header::encode`] wrote, to the last byte; nothing is larger than `bytes` allow.
+    /// Parses exactly the bytes that [`Header::encode`] writes. Memory stays proportional to the
+    /// length of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, SnapshotError> {
         let mut from = Cursor(bytes);
         let architecture = from.text("architecture")?;
@@ -129,7 +131,7 @@ impl Header {
     }
 }
 
-/// Parameters that [`Sampling`] can have.
+/// The sampling parameters, if a sampler can use them.
 fn sampling(words: &[u32]) -> Result<Sampling, SnapshotError> {
     let float = |n: usize| f32::from_bits(words[n]);
     let sampling = Sampling {
@@ -149,7 +151,7 @@ fn sampling(words: &[u32]) -> Result<Sampling, SnapshotError> {
     if sensible { Ok(sampling) } else { Err(SnapshotError::Field { part: "sampling" }) }
 }
 
-/// The bytes that are left.
+/// The bytes that are not parsed yet.
 struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {

@@ -1,10 +1,10 @@
-//! Bytes on their way, hashed as they go: checksums are SHA-256 of all bytes before them.
+//! Hashes bytes while they are read or written. A checksum is the SHA-256 of all bytes before it.
 
 use super::error::SnapshotError;
 use sha2::{Digest, Sha256};
 use std::io::{Read, Write};
 
-/// A reader or writer with the hash of what passed.
+/// A reader or writer with the hash of all bytes so far.
 pub(super) struct Hashed<T> {
     inner: T,
     hash: Sha256,
@@ -34,7 +34,7 @@ impl<W: Write> Hashed<W> {
 }
 
 impl<R: Read> Hashed<R> {
-    /// So many bytes; memory grows with what comes, not with what is announced.
+    /// Reads `needed` bytes. Memory grows with the bytes that arrive, not with the stated length.
     pub fn take(&mut self, part: &'static str, needed: u64) -> Result<Vec<u8>, SnapshotError> {
         let mut bytes = vec![];
         let mut limited = self.inner.by_ref().take(needed);
@@ -46,7 +46,7 @@ impl<R: Read> Hashed<R> {
         Ok(bytes)
     }
 
-    /// The bytes that every snapshot begins with.
+    /// Reads the bytes that every snapshot begins with.
     pub fn magic(&mut self, known: &[u8]) -> Result<(), SnapshotError> {
         let mut bytes = vec![];
         self.inner.by_ref().take(known.len() as u64).read_to_end(&mut bytes).map_err(|error| SnapshotError::Read { error })?;
@@ -63,7 +63,7 @@ impl<R: Read> Hashed<R> {
         Ok(bytes.iter().rev().fold(0, |number, &byte| number << 8 | u32::from(byte)))
     }
 
-    /// Holds what comes next against the checksum of everything so far.
+    /// Reads a checksum and compares it with the hash of everything so far.
     pub fn check(&mut self, part: &'static str) -> Result<(), SnapshotError> {
         let expected = self.sum();
         if self.take("checksum", 32)? == expected { Ok(()) } else { Err(SnapshotError::Checksum { part }) }

@@ -5,7 +5,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use super::vocab::{Kind, Vocab};
 use super::{Special, TokenizerError};
 
-/// A stretch of ordinary text, never empty, or one token.
+/// A non-empty stretch of ordinary text, or one token.
 pub(super) enum Piece<'a> {
     Text(&'a str),
     Token(u32),
@@ -38,19 +38,21 @@ impl Matcher {
 }
 
 pub(super) struct Added {
-    /// Control and user-defined tokens.
+    /// Matches control and user-defined tokens.
     all: Matcher,
-    /// User-defined tokens alone.
+    /// Matches user-defined tokens only.
     user_defined: Matcher,
 }
 
 impl Added {
-    /// `user_text(token)` is the text in which a user-defined token shows itself, where that is not its spelling.
+    /// `user_text(token)` is the text to search for a user-defined token. It may differ from the
+    /// spelling.
     pub fn new(vocab: &Vocab, user_text: impl Fn(&[u8]) -> Vec<u8>) -> Result<Self, TokenizerError> {
         let (mut all, mut user_defined) = (Vec::new(), Vec::new());
         for id in 0..vocab.len() as u32 {
             let (Some(kind), Some(text)) = (vocab.kind(id), vocab.text(id)) else { continue };
-            // Only valid UTF-8 can match on character boundaries, and an empty name would match everywhere.
+            // Only valid UTF-8 can match on character boundaries. An empty name would match
+            // everywhere.
             if text.is_empty() || std::str::from_utf8(text).is_err() {
                 continue;
             }

@@ -1,7 +1,8 @@
-//! The printable alphabet in which byte-level vocabularies spell bytes (GPT-2's `bytes_to_unicode`).
+//! The printable alphabet in which byte-level vocabularies spell bytes (GPT-2's
+//! `bytes_to_unicode`).
 //!
-//! Bytes that print as themselves in Latin-1 keep their character; the 68 others take U+0100 upwards, in order:
-//! space is `Ġ`, newline is `Ċ`.
+//! Bytes that are printable in Latin-1 keep their character. The other 68 take U+0100 upwards, in
+//! order: space is `Ġ`, newline is `Ċ`.
 
 /// The character that spells each byte.
 pub(super) fn byte_to_char() -> [char; 256] {
@@ -17,7 +18,7 @@ pub(super) fn byte_to_char() -> [char; 256] {
 
 /// From spelling to bytes.
 pub(super) struct Alphabet {
-    /// The byte behind U+0000 to U+0143, where there is one.
+    /// The byte for each of U+0000 to U+0143, if there is one.
     bytes: [Option<u8>; 0x144],
 }
 
@@ -30,7 +31,8 @@ impl Alphabet {
         Alphabet { bytes }
     }
 
-    /// The bytes that a token spells. A token with any character outside the alphabet stands for its own text.
+    /// The bytes that a token spells. A token with any character outside the alphabet stands for
+    /// its own text.
     pub fn decode(&self, token: &[u8]) -> Vec<u8> {
         let Ok(text) = std::str::from_utf8(token) else { return token.to_vec() };
         let bytes: Option<Vec<u8>> = text.chars().map(|c| self.bytes.get(c as usize).copied().flatten()).collect();

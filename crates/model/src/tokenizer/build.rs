@@ -1,4 +1,4 @@
-//! Builds a tokenizer from plain data, with every check that a file from a stranger needs.
+//! Builds a tokenizer from plain data. All data is checked, because files are untrusted.
 
 use super::added::Added;
 use super::alphabet::Alphabet;
@@ -8,49 +8,53 @@ use super::pretokenize::PreTokenizer;
 use super::vocab::{Kind, Vocab, parse_byte};
 use super::{Model, Tokenizer, TokenizerError};
 
-/// The metadata under `tokenizer.ggml.`, by the names of its keys.
+/// The metadata under `tokenizer.ggml.`; field names are the key names.
 #[derive(Clone, Debug, Default)]
 pub struct Parts<'a> {
     /// `gpt2`, `llama` or `gemma4`.
     pub model: &'a str,
-    /// The pre-tokenizer; `gpt2` needs it. A `llama` with `gemma4` here is `gemma4`: Ollama's converter names it so.
+    /// The pre-tokenizer; `gpt2` needs it. `llama` with `gemma4` here means `gemma4`: Ollama's
+    /// converter writes it so.
     pub pre: Option<&'a str>,
-    /// Every token's spelling, by id.
+    /// The spelling of each token, by id.
     pub tokens: Vec<&'a [u8]>,
-    /// Every token's type, 0 to 6; all normal where absent. Where no token of `gemma4` is a byte, those that are spelled so are.
+    /// The type of each token, 0 to 6; all normal if absent. If a `gemma4` file has no byte tokens,
+    /// normal tokens spelled like bytes become byte tokens.
     pub token_type: Option<Vec<i32>>,
-    /// Every token's score; `llama` needs them.
+    /// The score of each token; `llama` needs them.
     pub scores: Option<Vec<f32>>,
-    /// `"left right"`, best first; `gpt2` and `gemma4` need them.
+    /// `"left right"`, highest priority first; `gpt2` and `gemma4` need them.
     pub merges: Option<Vec<&'a [u8]>>,
-    /// Opens a text.
+    /// Begins a text.
     pub bos_token_id: Option<u32>,
     /// Ends a text.
     pub eos_token_id: Option<u32>,
-    /// All that end one, where a file has a list of them.
+    /// All tokens that end a text, if the file lists them.
     pub eos_token_ids: Vec<u32>,
     /// Ends a turn.
     pub eot_token_id: Option<u32>,
     /// Ends a message within a turn.
     pub eom_token_id: Option<u32>,
-    /// Stands for what the vocabulary lacks.
+    /// Replaces characters missing from the vocabulary.
     pub unknown_token_id: Option<u32>,
-    /// Fills batches.
+    /// Pads batches.
     pub padding_token_id: Option<u32>,
-    /// Whether a prompt starts with BOS; where absent, `llama` does. Those of `gemma4` always do: there are files that deny it, and
-    /// the model fails without.
+    /// Whether a prompt starts with BOS. If absent, only `llama` prompts do. `gemma4` prompts
+    /// always do: some files say no, but the model fails without BOS.
     pub add_bos_token: Option<bool>,
-    /// Whether a space is added in front of every stretch of text between added tokens; where absent, `llama` does.
+    /// Whether a space is added before each stretch of text between added tokens. If absent, only
+    /// `llama` adds it.
     pub add_space_prefix: Option<bool>,
 }
 
-/// Tokens after which every model of the two families stops, whatever the keys say.
+/// Tokens after which all models of the two families stop, whatever the keys say.
 const END_NAMES: [&str; 4] = ["<|im_end|>", "<|endoftext|>", "<turn|>", "<end_of_turn>"];
-/// Gemma 4 hands over to the caller's tools with this one.
+/// With this token, Gemma 4 waits for the result of the caller's tool.
 const GEMMA4_END_NAME: &str = "<|tool_response>";
 
 impl Tokenizer {
-    /// Builds a tokenizer. Errors name the metadata key; memory is bounded by a multiple of the data's size.
+    /// Builds a tokenizer. Errors name the metadata key. Memory is at most a multiple of the data's
+    /// size.
     pub fn from_parts(parts: &Parts) -> Result<Self, TokenizerError> {
         check_ids(parts)?;
         let gemma4 = parts.model == "gemma4" || (parts.model, parts.pre) == ("llama", Some("gemma4"));
@@ -104,7 +108,8 @@ fn by_merges(parts: &Parts) -> Result<(Vocab, Added, Model), TokenizerError> {
         bytes.for_each(|(kind, _)| *kind = Kind::Byte);
     }
     let vocab = Vocab::new(&parts.tokens, kinds, |_, piece| pieces::spelled(piece))?;
-    // Vocabularies are cut to what embeddings know, and stand-ins have but some of the pieces.
+    // Incomplete merges are accepted: vocabularies are cut to the embedding's rows, and test models
+    // have only some of the pieces.
     let order = Order::Merges(parse_merges(&vocab, merges, false)?);
     with_pieces(parts, vocab, order, false)
 }

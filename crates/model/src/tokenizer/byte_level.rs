@@ -1,4 +1,4 @@
-//! Byte-level BPE: words of the pre-tokenizer, merged by rank from single bytes.
+//! Byte-level BPE: each word of the pre-tokenizer is merged by rank, starting from single bytes.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::merge::{Merger, Pair};
 use super::pretokenize::PreTokenizer;
 use super::vocab::{Vocab, lossy};
 
-/// Rank and id of two ids joined.
+/// From two ids to the rank and the id of their merge.
 pub(super) type Merges = HashMap<(u32, u32), (u32, u32)>;
 
 pub(super) struct ByteLevel {
@@ -41,8 +41,9 @@ pub(super) fn ranked(merges: &Merges, pair: Pair) -> Option<(u64, u32)> {
     merges.get(&(pair.left, pair.right)).map(|&(rank, id)| (rank as u64, id))
 }
 
-/// `"a b"` at index r: the ids of a and b join to the id of ab, if it has one, with rank r. A repeated pair keeps its first rank.
-/// Halves that are no tokens are refused where the vocabulary is `whole`; else their merge never applies.
+/// Parses `"a b"` at index r: the ids of a and b merge to the id of ab, if it has one, with rank r.
+/// A repeated pair keeps its first rank. A merge of a missing token is an error if `whole`;
+/// otherwise it is left out.
 pub(super) fn parse_merges(vocab: &Vocab, merges: &[&[u8]], whole: bool) -> Result<Merges, TokenizerError> {
     let mut table = Merges::with_capacity(merges.len());
     let mut joined = Vec::new();
@@ -64,7 +65,8 @@ pub(super) fn parse_merges(vocab: &Vocab, merges: &[&[u8]], whole: bool) -> Resu
                 return Err(TokenizerError::MergeOutsideVocabulary { index, piece });
             }
         };
-        // Files exist whose merges make pieces that were cut from the vocabulary: such a merge can never apply.
+        // Some files have merges whose result was cut from the vocabulary. Such a merge can never
+        // apply.
         if let Some(merged) = vocab.find(&joined) {
             table.entry(pair).or_insert((index as u32, merged));
         }

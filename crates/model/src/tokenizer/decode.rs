@@ -1,25 +1,25 @@
-//! Streaming decode: text as soon as it is whole, never half a character.
+//! Streaming decode: returns text as soon as its characters are complete.
 
 use super::Tokenizer;
 
-/// What a decoder does with control tokens.
+/// How a decoder treats control tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// Writes their names, as [`Tokenizer::decode`] does.
     Show,
-    /// Leaves them out, for text that people read.
+    /// Leaves them out, for text shown to people.
     Hide,
 }
 
-/// Turns ids into text one at a time. All that it returns, end to end, is what [`Tokenizer::decode`] gives for the same ids
-/// (without the control tokens, where those are hidden).
+/// Turns ids into text one at a time. The returned texts together equal [`Tokenizer::decode`] of
+/// the same ids, without hidden control tokens.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     control: Control,
-    /// Control tokens that show themselves although others are hidden, ascending.
+    /// Control tokens that are shown although the others are hidden, ascending.
     shown: Vec<u32>,
     opens: bool,
-    /// The beginning of a character; at most three bytes between calls.
+    /// The bytes of an incomplete character; at most three between calls.
     pending: Vec<u8>,
     text: String,
 }
@@ -30,7 +30,7 @@ impl Decoder {
         Decoder { control, shown: Vec::new(), opens: true, pending: Vec::new(), text: String::new() }
     }
 
-    /// A decoder that hides control tokens but for these.
+    /// A decoder that hides all control tokens except these.
     pub fn showing(ids: impl IntoIterator<Item = u32>) -> Self {
         let mut shown: Vec<u32> = ids.into_iter().collect();
         shown.sort_unstable();
@@ -50,7 +50,8 @@ impl Decoder {
         &self.text
     }
 
-    /// What is left at the end: U+FFFD for a character that never became whole. The decoder is then at the start again.
+    /// The rest of the text at the end: U+FFFD for an incomplete character. The decoder is then at
+    /// the start of a text again.
     pub fn finish(&mut self) -> &str {
         self.text.clear();
         self.flush(true);
@@ -58,7 +59,8 @@ impl Decoder {
         &self.text
     }
 
-    /// Moves whole characters, and U+FFFD for bytes that can never become one, from `pending` to `text`.
+    /// Moves complete characters from `pending` to `text`. Bytes that can never become a character
+    /// become U+FFFD.
     fn flush(&mut self, end: bool) {
         let mut used = 0;
         for chunk in self.pending.utf8_chunks() {
@@ -75,7 +77,7 @@ impl Decoder {
     }
 }
 
-/// Whether more bytes could make a character of these.
+/// Whether `bytes` could become a character with more bytes.
 fn is_prefix(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with the tokenizer in a file.
+//! Errors in a file's tokenizer.
 
 /// Why a tokenizer could not be built. Every variant names the metadata key at fault.
 #[derive(Debug, thiserror::Error)]
@@ -15,42 +15,45 @@ pub enum TokenizerError {
         /// The kind, `tokenizer.ggml.model`.
         model: &'static str,
     },
-    /// A kind of tokenizer that we do not know.
+    /// An unknown kind of tokenizer.
     #[error("tokenizer.ggml.model is {found:?}; known are gpt2, llama and gemma4")]
     UnknownModel {
         /// What the file says.
         found: String,
     },
-    /// A pre-tokenizer that we do not know.
+    /// An unknown pre-tokenizer.
     #[error("tokenizer.ggml.pre is {found:?}; known are {known}")]
     UnknownPre {
         /// What the file says.
         found: String,
-        /// The names we know.
+        /// The known names.
         known: &'static str,
     },
     /// No tokens at all.
     #[error("tokenizer.ggml.tokens is empty")]
     EmptyVocabulary,
-    /// More tokens, or more bytes in them, than ids can count.
-    #[error("tokenizer.ggml.tokens has {tokens} tokens of {bytes} bytes together; both must stay below 2^31")]
+    /// More tokens, or more bytes in tokens, than 31-bit numbers can count.
+    #[error(
+        "tokenizer.ggml.tokens has {tokens} tokens of {bytes} bytes together; \
+         both must be below 2^31"
+    )]
     VocabularySize {
         /// Number of tokens.
         tokens: usize,
         /// Sum of their lengths.
         bytes: usize,
     },
-    /// A token longer than any text it could stand for.
+    /// A token that is too long.
     #[error("tokenizer.ggml.tokens[{id}] has {bytes} bytes; the limit is {limit}")]
     TokenLength {
         /// Its id.
         id: u32,
         /// Its length.
         bytes: usize,
-        /// The most we take.
+        /// The limit.
         limit: usize,
     },
-    /// An array that goes with the tokens has another length.
+    /// An array with one entry per token has another length.
     #[error("{key} has {found} entries for {expected} tokens")]
     ArrayLength {
         /// The metadata key.
@@ -68,13 +71,13 @@ pub enum TokenizerError {
         /// What the file says.
         found: i32,
     },
-    /// A score that cannot be ordered.
+    /// A score is NaN.
     #[error("tokenizer.ggml.scores[{id}] is not a number")]
     Score {
         /// The token's id.
         id: u32,
     },
-    /// Two ids with one spelling.
+    /// Two tokens have the same spelling.
     #[error("tokenizer.ggml.tokens has {token:?} twice, at {first} and {second}")]
     DuplicateToken {
         /// The spelling.
@@ -92,13 +95,13 @@ pub enum TokenizerError {
         /// Its spelling.
         token: String,
     },
-    /// A byte that no token stands for, so that some texts could not be encoded.
+    /// No token stands for this byte, so some texts could not be encoded.
     #[error("tokenizer.ggml.tokens has no token for the byte 0x{byte:02X}")]
     MissingByte {
         /// The byte.
         byte: u8,
     },
-    /// A special token outside the vocabulary.
+    /// The id of a special token is outside the vocabulary.
     #[error("{key} is {id}, outside the {tokens} tokens of tokenizer.ggml.tokens")]
     IdOutsideVocabulary {
         /// The metadata key.
@@ -108,7 +111,7 @@ pub enum TokenizerError {
         /// Number of tokens.
         tokens: usize,
     },
-    /// A merge that is not two pieces with one space between.
+    /// A merge is not two pieces with one space between them.
     #[error("tokenizer.ggml.merges[{index}] is {merge:?}, not two pieces with one space between")]
     MalformedMerge {
         /// Its place in the array.
@@ -116,7 +119,7 @@ pub enum TokenizerError {
         /// What the file says.
         merge: String,
     },
-    /// A merge of something that is no token.
+    /// A merge needs a piece that is not a token.
     #[error("tokenizer.ggml.merges[{index}] needs {piece:?}, which tokenizer.ggml.tokens lacks")]
     MergeOutsideVocabulary {
         /// Its place in the array.
@@ -125,9 +128,12 @@ pub enum TokenizerError {
         piece: String,
     },
     /// The matcher of added tokens could not be built.
-    #[error("tokenizer.ggml.tokens has too many control and user-defined tokens to search for: {reason}")]
+    #[error(
+        "tokenizer.ggml.tokens has too many control and user-defined tokens to search for: \
+         {reason}"
+    )]
     AddedTokens {
-        /// The matcher's own words.
+        /// The matcher's own message.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Compares a tokenizer with recorded ones.
+//! Compares a tokenizer with recorded results.
 
 use serde::Deserialize;
 
@@ -10,35 +10,36 @@ struct Case {
     hf: Vec<u32>,
 }
 
-/// How a comparison with recorded ids can fail.
+/// How a tokenizer can differ from a recording.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GoldenError {
-    /// The recording is not the JSON that we expect.
-    #[error("the recording is no array of objects with text and hf: {0}")]
+    /// The recording is not the expected JSON.
+    #[error("the recording is not an array of objects with text and hf: {0}")]
     Json(#[from] serde_json::Error),
-    /// A text became other ids.
-    #[error("{text:?} became {found:?}, recorded are {expected:?}")]
+    /// A text was encoded to other ids.
+    #[error("{text:?} was encoded to {found:?}; the recording has {expected:?}")]
     Ids {
         /// The text.
         text: String,
         /// The recorded ids.
         expected: Vec<u32>,
-        /// Ours.
+        /// Our ids.
         found: Vec<u32>,
     },
-    /// Ids became another text.
-    #[error("{expected:?} came back as {found:?}")]
+    /// Ids were decoded to another text.
+    #[error("{expected:?} was decoded as {found:?}")]
     Text {
         /// The text, normalized as the tokenizer does.
         expected: String,
-        /// What decoding gave.
+        /// The decoded text.
         found: String,
     },
 }
 
-/// Checks every entry of `json`, an array of `{"text": .., "hf": [ids]}` as in the fixtures' `tok_golden.json`: the ids, and
-/// that decoding them gives the text back. Returns how many there were.
+/// Checks every entry of `json`, an array of `{"text": .., "hf": [ids]}` as in the fixtures'
+/// `tok_golden.json`. The text must encode to the ids, and the ids must decode to the text. Returns
+/// the number of entries.
 pub fn check(tokenizer: &Tokenizer, json: &str) -> Result<usize, GoldenError> {
     let cases: Vec<Case> = serde_json::from_str(json)?;
     for Case { text, hf } in &cases {

@@ -7,8 +7,9 @@ use super::{Parts, Tokenizer, TokenizerError};
 impl Tokenizer {
     /// Builds the tokenizer that `gguf` carries under `tokenizer.ggml.`.
     ///
-    /// Ollama's files of Gemma say less and more than others: nothing of a space in front of a text, which Gemma's never have, and
-    /// names of images and sounds behind the tokens that their embeddings know. The names are left out.
+    /// Ollama's Gemma files differ in two ways. They do not state whether a space is added before a
+    /// text; Gemma adds none. Behind the tokens that the embeddings have rows for, they list names
+    /// for images and sounds; these names are left out.
     pub fn from_gguf(gguf: &Gguf) -> Result<Self, TokenizerError> {
         let gemma = gguf.architecture().is_ok_and(|name| name.starts_with("gemma"));
         let known = if gemma { embedded(gguf) } else { usize::MAX };
@@ -37,7 +38,7 @@ fn opt<'a, T: FromValue<'a>>(gguf: &'a Gguf, name: &str) -> Result<Option<T>, To
     Ok(gguf.get_opt(&format!("tokenizer.ggml.{name}"))?)
 }
 
-/// Tokens that every embedding of the file has a row for.
+/// Number of tokens that every embedding in the file has a row for.
 fn embedded(gguf: &Gguf) -> usize {
     let rows = ["token_embd.weight", "per_layer_token_embd.weight"].into_iter().filter_map(|name| gguf.find_tensor(name));
     rows.map(|tensor| usize::try_from(tensor.rows()).unwrap_or(usize::MAX)).min().unwrap_or(usize::MAX)

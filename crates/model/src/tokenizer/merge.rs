@@ -1,10 +1,11 @@
-//! The merging loop of byte-pair encoding: join the best pair of neighbours until no pair joins.
+//! The merge loop of byte-pair encoding: merges the best pair of neighbours until no pair can
+//! merge.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-/// The id of a symbol that is no token by itself.
+/// The id of a symbol that is not a token by itself.
 pub(super) const NONE: u32 = u32::MAX;
 const DEAD: u32 = u32::MAX - 1;
 const END: usize = usize::MAX;
@@ -16,7 +17,7 @@ struct Symbol {
     next: usize,
 }
 
-/// Two neighbours: their ids, and the bytes of the word that they cover.
+/// Two neighbouring symbols: their ids, and the bytes of the word that they cover.
 #[derive(Clone, Copy)]
 pub(super) struct Pair {
     pub left: u32,
@@ -26,7 +27,7 @@ pub(super) struct Pair {
     pub end: usize,
 }
 
-/// A pair that may join, best first: lowest rank, then leftmost.
+/// A pair that may merge. The order is lowest rank first, then leftmost.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     rank: u64,
@@ -36,13 +37,13 @@ struct Candidate {
     merged: u32,
 }
 
-/// Symbols in a linked list, pairs in a heap: n symbols enter at most 3n pairs, so a word costs O(n log n).
-/// Keeps its memory from word to word.
+/// Symbols in a linked list, pairs in a heap. n symbols queue at most 3n pairs, so a word costs
+/// O(n log n). Memory is reused for the next word.
 #[derive(Default)]
 pub(super) struct Merger {
     symbols: Vec<Symbol>,
     queue: BinaryHeap<Reverse<Candidate>>,
-    /// Pairs taken from the queue so far: the unit of work.
+    /// Pairs taken from the queue so far: the measure of work.
     pub pops: usize,
 }
 
@@ -61,7 +62,8 @@ impl Merger {
         self.symbols.push(Symbol { id, start, prev: at.wrapping_sub(1), next: END });
     }
 
-    /// Merges a word of `len` bytes. `rule` gives the rank and the id of two neighbours joined, where they may join.
+    /// Merges a word of `len` bytes. `rule` gives the rank and the id of two merged neighbours, if
+    /// they may merge.
     pub fn run(&mut self, len: usize, rule: impl Fn(Pair) -> Option<(u64, u32)>) {
         for at in 0..self.symbols.len() {
             self.offer(at, len, &rule);
@@ -86,7 +88,7 @@ impl Merger {
         }
     }
 
-    /// Queues the pair that begins at `at`, if it may join.
+    /// Queues the pair that begins at `at`, if it may merge.
     fn offer(&mut self, at: usize, len: usize, rule: impl Fn(Pair) -> Option<(u64, u32)>) {
         let left = &self.symbols[at];
         let Some(right) = self.symbols.get(left.next) else { return };
@@ -96,7 +98,7 @@ impl Merger {
         self.queue.extend(candidate.map(Reverse));
     }
 
-    /// The symbols that are left: each with its id (or `NONE`) and its bytes.
+    /// The remaining symbols: each with its id (or `NONE`) and its range of bytes.
     pub fn symbols(&self, len: usize) -> impl Iterator<Item = (u32, Range<usize>)> {
         let mut at = if self.symbols.is_empty() { END } else { 0 };
         std::iter::from_fn(move || {
@@ -112,7 +114,7 @@ impl Merger {
 mod tests {
     use super::*;
 
-    /// Doubles runs of one letter: ids are powers of two, and lower powers join first.
+    /// Merges two equal ids to their double. Ids are powers of two, and lower ones merge first.
     fn doubled(pair: Pair) -> Option<(u64, u32)> {
         (pair.left == pair.right && pair.left < 1 << 20).then_some((pair.left as u64, pair.left * 2))
     }

@@ -1,4 +1,5 @@
-//! BPE over SentencePiece's text: spaces are U+2581, unknown characters are bytes, words are not cut; lines are, where files bring merges.
+//! BPE over SentencePiece's text: spaces are U+2581 and characters missing from the vocabulary are
+//! bytes. Text is not cut into words. With a list of merges, it is cut at line breaks.
 
 use super::TokenizerError;
 use super::byte_level::{Merges, ranked};
@@ -7,9 +8,10 @@ use super::vocab::{Kind, Vocab};
 
 pub(super) const SPACE: char = '\u{2581}';
 
-/// Which neighbours join first.
+/// Which neighbours merge first.
 pub(super) enum Order {
-    /// By the place of the joined piece, per id: user-defined pieces by id, then the others by falling score.
+    /// By the priority of the merged piece, one number per id: user-defined pieces in order of id,
+    /// then the others by falling score.
     Scores(Vec<u32>),
     /// By the file's list of merges.
     Merges(Merges),
@@ -17,15 +19,16 @@ pub(super) enum Order {
 
 pub(super) struct Pieces {
     order: Order,
-    /// The id of each byte, where the vocabulary has all of them.
+    /// The id of each byte, if the vocabulary has all of them.
     byte_ids: Option<[u32; 256]>,
     unknown: Option<u32>,
-    /// `[n]` is the id of n spaces, which files spell with plain spaces where the piece is user-defined.
+    /// `[n]` is the id of a run of n spaces, as a user-defined piece. Files spell it with plain
+    /// spaces.
     space_runs: Vec<Option<u32>>,
     add_space_prefix: bool,
 }
 
-/// The place of every id in the order of joining by `scores`.
+/// The merge priority of each id, by `scores`; 0 is first.
 pub(super) fn by_score(vocab: &Vocab, scores: &[f32]) -> Vec<u32> {
     let mut ids: Vec<u32> = (0..vocab.len() as u32).collect();
     let class = |id: u32| vocab.kind(id) != Some(Kind::UserDefined);
@@ -76,7 +79,9 @@ impl Pieces {
         }
     }
 
-    /// Encodes what is merged apart from all around it; tells whether it ends in an unknown character, as what precedes it does or not.
+    /// Encodes a part of the text that does not merge with its surroundings. `after_unknown` tells
+    /// whether the preceding part ended in an unknown character; the result tells the same of this
+    /// part.
     fn encode_word(&self, vocab: &Vocab, word: &str, merger: &mut Merger, ids: &mut Vec<u32>, mut after_unknown: bool) -> bool {
         merger.clear();
         for (at, c) in word.char_indices() {
@@ -98,7 +103,8 @@ impl Pieces {
         after_unknown
     }
 
-    /// Two pieces join to a piece of the vocabulary; one piece reached in several ways prefers the longer left part.
+    /// Merges two pieces if the result is in the vocabulary. If several pairs give the same piece,
+    /// the pair with the longer left half goes first.
     fn scored(&self, vocab: &Vocab, places: &[u32], word: &str, pair: Pair) -> Option<(u64, u32)> {
         let fits = pair.left != NONE && pair.right != NONE;
         let limit = vocab.longest_bytes().max(self.space_runs.len() * SPACE.len_utf8());
@@ -107,7 +113,7 @@ impl Pieces {
         Some((((places[id as usize] as u64) << 32) | shorter_left as u64, id))
     }
 
-    /// The id that ordinary text may become.
+    /// The id of `text` if it is a normal or user-defined piece, or a run of spaces.
     fn piece(&self, vocab: &Vocab, text: &str) -> Option<u32> {
         let spelled = vocab.find(text.as_bytes());
         let spelled = spelled.filter(|&id| matches!(vocab.kind(id), Some(Kind::Normal | Kind::UserDefined)));
@@ -124,12 +130,13 @@ pub(super) fn spelled(piece: &[u8]) -> Vec<u8> {
     std::str::from_utf8(piece).map_or_else(|_| piece.to_vec(), |text| text.replace(SPACE, " ").into_bytes())
 }
 
-/// How a user-defined piece looks in a text: runs of spaces are found as U+2581 only, plain spaces being left to merging.
+/// The text to search for a user-defined piece. A run of spaces is found as U+2581 only; plain
+/// spaces are left to merging.
 pub(super) fn user_text(piece: &[u8]) -> Vec<u8> {
     if piece.iter().all(|&c| c == b' ') { SPACE.to_string().repeat(piece.len()).into_bytes() } else { piece.to_vec() }
 }
 
-/// Orders scores that can be ordered.
+/// Refuses NaN, because it cannot be ordered.
 pub(super) fn check_scores(scores: &[f32]) -> Result<(), TokenizerError> {
     match scores.iter().position(|score| score.is_nan()) {
         Some(id) => Err(TokenizerError::Score { id: id as u32 }),

@@ -1,4 +1,4 @@
-//! Cuts text into the words that merges never cross.
+//! Cuts text into words. Merges never cross a word boundary.
 
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
@@ -7,8 +7,9 @@ use super::TokenizerError;
 /// The rule by which a file's tokenizer cuts words, `tokenizer.ggml.pre`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PreTokenizer {
-    /// The alternatives, first match wins, of
-    /// `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+    /// The alternatives of one regular expression, here in two lines. The first match wins.
+    /// `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|`
+    /// ` ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
     Qwen2,
 }
 
@@ -20,7 +21,8 @@ impl PreTokenizer {
         }
     }
 
-    /// The words of `text`; end to end they are `text`. Each step looks at its word and one run of spaces behind it.
+    /// The words of `text`, in order and without gaps. Each step reads its word and one run of
+    /// spaces behind it.
     pub fn words(self, text: &str) -> impl Iterator<Item = &str> {
         let mut rest = text;
         std::iter::from_fn(move || {
@@ -55,7 +57,7 @@ fn class(c: char) -> Class {
     }
 }
 
-/// Length in bytes of the first word of `text`; `None` when it is empty.
+/// Length in bytes of the first word of `text`; `None` if it is empty.
 fn qwen2_word(text: &str) -> Option<usize> {
     let mut chars = text.chars();
     let first = chars.next()?;
@@ -63,7 +65,8 @@ fn qwen2_word(text: &str) -> Option<usize> {
     if let Some(len) = contraction(text) {
         return Some(len);
     }
-    // A letter run, with one character in front that is no letter, number or line break.
+    // A run of letters, with at most one character before it that is no letter, number or line
+    // break.
     if kind == Class::Letter || (second == Some(Class::Letter) && !matches!(kind, Class::Newline | Class::Number)) {
         return Some(first.len_utf8() + run(&text[first.len_utf8()..], |c| c == Class::Letter));
     }
@@ -75,7 +78,7 @@ fn qwen2_word(text: &str) -> Option<usize> {
     }
 }
 
-/// `'s 't 're 've 'm 'll 'd` in any case; the long s folds to s.
+/// `'s 't 're 've 'm 'll 'd` in any case. The long s counts as s.
 fn contraction(text: &str) -> Option<usize> {
     let mut chars = text.strip_prefix('\'')?.chars();
     let first = chars.next()?;
@@ -95,8 +98,9 @@ fn symbols(text: &str) -> usize {
     len + run(&text[len..], |c| c == Class::Newline)
 }
 
-/// A run of white space: up to its last line break; else all of it at the end of the text; else all but the last
-/// character, which belongs to the next word, unless it is the only one.
+/// The length of a run of white space that makes one word. With a line break, the word ends behind
+/// the last one. At the end of the text, or with one character only, the word is the whole run.
+/// Otherwise the last character is left to the next word.
 fn spaces(text: &str) -> usize {
     let len = run(text, |c| matches!(c, Class::Space | Class::Newline));
     let space = &text[..len];
@@ -107,7 +111,7 @@ fn spaces(text: &str) -> usize {
     if len == text.len() || len == last { len } else { len - last }
 }
 
-/// Bytes in front of the first character whose class is not wanted.
+/// Length in bytes of the leading characters whose class is wanted.
 fn run(text: &str, wanted: impl Fn(Class) -> bool) -> usize {
     text.find(|c| !wanted(class(c))).unwrap_or(text.len())
 }

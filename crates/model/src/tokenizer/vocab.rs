@@ -1,22 +1,22 @@
-//! The tokens of a file: how each is spelled, which bytes it stands for, and where to find it by name.
+//! The tokens of a file: their spelling, their bytes, and the lookup by spelling.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
 use super::TokenizerError;
 
-/// What a token is for; the numbers are those of `tokenizer.ggml.token_type`.
+/// The purpose of a token; the numbers are those of `tokenizer.ggml.token_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Ordinary text (1, and the 0 that some writers leave).
+    /// Ordinary text (1; some writers use 0).
     Normal,
-    /// The stand-in for what the vocabulary lacks (2).
+    /// Stands for characters missing from the vocabulary (2).
     Unknown,
-    /// Structure that text must not spell by accident, such as the end of a turn (3).
+    /// Structure, such as the end of a turn, that text must not produce by accident (3).
     Control,
     /// Text that is always one token (4).
     UserDefined,
-    /// A free slot (5).
+    /// An unused slot (5).
     Unused,
     /// One byte, spelled `<0x0A>` (6).
     Byte,
@@ -35,16 +35,16 @@ impl Kind {
         })
     }
 
-    /// Whether the token means structure, not text.
+    /// Whether the token is structure, not text.
     pub fn is_control(self) -> bool {
         matches!(self, Kind::Control | Kind::Unknown)
     }
 }
 
-/// The longest token we take, in bytes; real ones stay below 1,000.
+/// Upper limit of a token's bytes. Real tokens stay below 1,000.
 const MAX_TOKEN_BYTES: usize = 1 << 16;
 
-/// Strings end to end in one allocation. Lengths are checked by `Vocab::new`.
+/// Strings in one allocation. `Vocab::new` checks their lengths.
 #[derive(Default)]
 struct Arena {
     data: Vec<u8>,
@@ -65,7 +65,8 @@ impl Arena {
     }
 }
 
-/// Ids by spelling: open addressing, at most half full, keyed so that a file cannot choose collisions.
+/// Ids by spelling: a hash table with open addressing, at most half full. Its hash key is random,
+/// so a file cannot provoke collisions.
 struct Index {
     slots: Vec<u32>,
     hasher: RandomState,
@@ -93,7 +94,8 @@ pub(super) struct Vocab {
 }
 
 impl Vocab {
-    /// One kind per token. `spelled` gives the bytes that a normal or user-defined token stands for.
+    /// `kinds` has one entry per token. `spelled` gives the bytes that a normal or user-defined
+    /// token stands for.
     pub fn new(tokens: &[&[u8]], kinds: Vec<Kind>, spelled: impl Fn(Kind, &[u8]) -> Vec<u8>) -> Result<Self, TokenizerError> {
         let total: usize = tokens.iter().map(|token| token.len()).sum();
         if tokens.is_empty() {
@@ -126,7 +128,7 @@ impl Vocab {
         }
         self.texts.push(token);
         self.longest_bytes = self.longest_bytes.max(token.len());
-        // Some files leave slots empty; an empty spelling stands for nothing and is never looked up.
+        // Some files have empty slots. An empty spelling stands for nothing and is never looked up.
         if token.is_empty() {
             return Ok(());
         }
@@ -164,7 +166,7 @@ impl Vocab {
     }
 }
 
-/// `<0x0A>` to 10. Strict: `<0x-1>`, `<0xZZ>` and `<0xA>` are none.
+/// `<0x0A>` to 10. Strict: `<0x-1>`, `<0xZZ>` and `<0xA>` give `None`.
 pub(super) fn parse_byte(token: &[u8]) -> Option<u8> {
     let digits = token.strip_prefix(b"<0x")?.strip_suffix(b">")?;
     let [high, low] = digits.try_into().ok()?;

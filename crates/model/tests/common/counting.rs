@@ -1,10 +1,11 @@
-//! An allocator that counts what the process holds. `unsafe` because an allocator is; it only passes on and adds up.
+//! An allocator that counts the bytes that the process holds. A global allocator needs `unsafe`;
+//! this one forwards every call to the system's allocator.
 #![allow(dead_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts around the system's allocator.
+/// Counts the calls to the system's allocator.
 pub struct Counting {
     live_bytes: AtomicUsize,
     most_bytes: AtomicUsize,
@@ -20,7 +21,8 @@ impl Counting {
         self.live_bytes.load(Ordering::Relaxed)
     }
 
-    /// What `f` gives, and how much more than at its start was held at most meanwhile.
+    /// The result of `f`, and the largest number of bytes held during it beyond the number at its
+    /// start.
     pub fn most_during<T>(&self, f: impl FnOnce() -> T) -> (T, usize) {
         let before = self.live_bytes();
         self.most_bytes.store(before, Ordering::Relaxed);

@@ -1,28 +1,30 @@
-//! What tiny Gemma files have of their own.
+//! The parts of tiny files that only Gemma models have.
 
 use super::Tiny;
 use gguf::GgufBuilder;
 
-/// Positions that a sliding layer sees.
+/// Positions that a row of a sliding-window layer attends to.
 pub const WINDOW: u32 = 8;
 
 impl Tiny {
-    /// Layer 0 slides, layer 1 does not.
+    /// Layer 0 has a sliding window, layer 1 has full attention.
     pub fn gemma2() -> Self {
         Self { architecture: "gemma2", seed: 3, ..Self::qwen2() }
     }
 
-    /// Two sliding layers and a full one.
+    /// Two sliding-window layers and one full-attention layer.
     pub fn gemma3() -> Self {
         Self { architecture: "gemma3", layers: 3, seed: 4, ..Self::qwen2() }
     }
 
-    /// Six layers, S F S S and, sharing, F S; full heads twice as long as sliding ones; a per-layer embedding.
+    /// Six layers: S F S S with their own keys and values, then F S that share them (S sliding
+    /// window, F full attention). Heads of full layers are twice as long. There is a per-layer
+    /// embedding.
     pub fn gemma4() -> Self {
         Self { architecture: "gemma4", layers: 6, kv_heads: 1, per_layer: 16, shared: 2, seed: 5, ..Self::qwen2() }
     }
 
-    /// Two layers, S F; the values of the full one are its keys, of which it has half as many heads.
+    /// Two layers, S F. In the full layer the keys are also the values, with half as many kv heads.
     pub fn gemma4_dense() -> Self {
         Self { architecture: "gemma4", seed: 6, ..Self::qwen2() }
     }
@@ -32,9 +34,10 @@ impl Tiny {
         Self { experts: 5, seed: 7, ..Self::gemma4_dense() }
     }
 
-    /// How far orders of the same f32 sums may part: a score is off by half a unit in its last place, the weight that it gives by as
-    /// much of itself, and each layer passes its share on to logits of up to 6. Rows of queries and keys are as long as their norms
-    /// make them; Gemma 4 does not scale scores.
+    /// The largest difference between two orders of the same f32 sums. A score may be off by half a
+    /// unit in its last place, and its softmax weight by as large a fraction. Each layer adds its
+    /// part to logits of up to 6. The length of query and key rows comes from their norms; Gemma 4
+    /// does not scale scores.
     pub fn rounding(&self) -> f32 {
         const LARGEST_LOGIT: f32 = 6.0;
         const LARGEST_NORM: f32 = 1.2;
@@ -44,7 +47,7 @@ impl Tiny {
         self.layers as f32 * LARGEST_LOGIT * score * f32::EPSILON / 2.0
     }
 
-    /// Whether a layer slides.
+    /// Whether a layer has a sliding window.
     pub fn slides(&self, l: u32) -> bool {
         match self.architecture {
             "gemma3" => l % 3 != 2,
@@ -69,7 +72,8 @@ impl Tiny {
         if l + self.shared < self.layers { self.feed_forward } else { 2 * self.feed_forward }
     }
 
-    /// The keys that only Gemma files have; those of the kind that all have come after, but for the arrays.
+    /// The keys that only Gemma files have, except the arrays. The keys that all architectures have
+    /// are added later.
     pub(super) fn gemma_metadata(&self, file: GgufBuilder<'static>) -> GgufBuilder<'static> {
         let key = |name: &str| format!("{}.{name}", self.architecture);
         let windowed = |file: GgufBuilder<'static>| file.set(key("attention.sliding_window"), WINDOW);
@@ -88,7 +92,7 @@ impl Tiny {
         }
     }
 
-    /// Sizes that differ between layers, over those that [`Tiny::metadata`] gives to all.
+    /// Sizes that differ between layers. They replace those of [`Tiny::metadata`].
     pub(super) fn gemma_arrays(&self, file: GgufBuilder<'static>) -> GgufBuilder<'static> {
         if self.architecture != "gemma4" {
             return file;
@@ -97,7 +101,7 @@ impl Tiny {
         file.set("gemma4.feed_forward_length", of(&Self::feed_forward_of)).set("gemma4.attention.head_count_kv", of(&Self::kv_heads_of))
     }
 
-    /// Names and shapes [rows, columns] of the tensors; vectors have no rows.
+    /// Names and shapes [rows, columns] of the tensors. For vectors, rows is 0.
     pub(super) fn gemma_tensors(&self) -> Vec<(String, u32, u32)> {
         let (d, p) = (self.embedding, self.per_layer);
         let mut all = vec![("token_embd.weight".to_string(), super::VOCABULARY, d)];

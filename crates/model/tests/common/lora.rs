@@ -1,4 +1,4 @@
-//! Tiny adapters of random factors, in both of their forms and merged by hand.
+//! Tiny adapters with random factors, in both file forms, and merging them by hand.
 #![allow(dead_code)]
 
 use crate::common::{Spec, Tiny};
@@ -9,7 +9,7 @@ use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 use std::collections::HashMap;
 
-/// The linear layers: our names, PEFT's.
+/// The linear layers: our names and PEFT's.
 pub const LINEARS: [(&str, &str); 7] = [
     ("attn_q", "self_attn.q_proj"),
     ("attn_k", "self_attn.k_proj"),
@@ -20,7 +20,7 @@ pub const LINEARS: [(&str, &str); 7] = [
     ("ffn_down", "mlp.down_proj"),
 ];
 
-/// The factors over one tensor: `b` [rows, rank] times `a` [rank, cols].
+/// The factors for one tensor: `b` [rows, rank] times `a` [rank, cols].
 #[derive(Clone, Debug)]
 pub struct Over {
     pub layer: u32,
@@ -38,7 +38,7 @@ pub struct Lora {
 }
 
 impl Tiny {
-    /// The same with weights that are kept exactly.
+    /// The same with the model's weights in F32.
     pub fn f32(self) -> Self {
         Self { types: &[GgmlType::F32], ..self }
     }
@@ -59,7 +59,7 @@ impl Tiny {
 }
 
 impl Lora {
-    /// Over these layers of every block, of a size that moves logits by about 1.
+    /// An adapter for these linear layers of every block. Its size moves logits by about 1.
     pub fn random(tiny: &Tiny, rank: usize, seed: u64, linears: &[&str]) -> Self {
         let mut g = Gen::new(seed);
         let mut over = vec![];
@@ -75,12 +75,12 @@ impl Lora {
         Self { alpha: 2.0 * rank as f32, rank, over }
     }
 
-    /// Over all seven.
+    /// An adapter for all seven linear layers.
     pub fn whole(tiny: &Tiny, rank: usize, seed: u64) -> Self {
         Self::random(tiny, rank, seed, &LINEARS.map(|(ours, _)| ours))
     }
 
-    /// `adapter_config.json` with more entries.
+    /// `adapter_config.json` with the entries `more` added.
     pub fn config(&self, more: &str) -> String {
         format!(r#"{{"peft_type": "LORA", "r": {}, "lora_alpha": {}, "bias": "none"{more}}}"#, self.rank, self.alpha)
     }
@@ -110,7 +110,7 @@ impl Lora {
         AdapterFile::from_peft(&self.config(more), Box::new(safetensors(&self.tensors(ty)))).expect("a good adapter")
     }
 
-    /// llama.cpp's form, to be changed.
+    /// llama.cpp's form, as a builder for further changes.
     pub fn builder(&self, architecture: &str, ty: GgmlType) -> GgufBuilder<'static> {
         let file = GgufBuilder::new()
             .set("general.type", "adapter")
@@ -120,7 +120,7 @@ impl Lora {
         self.over.iter().fold(file, |file, Over { layer, linear: (ours, _), rank, a, b }| {
             let tensor = |file: GgufBuilder<'static>, side: &str, values: &[f32], rows: usize| {
                 let cols = values.len() / rows;
-                // Rows that the type has no blocks for stay as they are.
+                // F32 is used where a row does not fill blocks of the type.
                 let ty = if cols.is_multiple_of(ty.block_size()) { ty } else { GgmlType::F32 };
                 let bytes = gguf::quantize(ty, values, cols).expect("whole blocks");
                 file.tensor(format!("blk.{layer}.{ours}.weight.lora_{side}"), &[cols as u64, rows as u64], ty, bytes)
@@ -136,7 +136,7 @@ impl Lora {
         AdapterFile::from_gguf(gguf::Gguf::from_bytes(bytes).expect("opens")).expect("a good adapter")
     }
 
-    /// Adds the product of the factors over a tensor to it, times what `scale` says of the layer.
+    /// Adds the product of the factors to a tensor, times the layer's `scale`.
     pub fn merge(&self, name: &str, spec: &mut Spec, scale: impl Fn(&Over) -> f32) {
         for over in self.over.iter().filter(|over| name == format!("blk.{}.{}.weight", over.layer, over.linear.0)) {
             let Over { rank, a, b, .. } = over;

@@ -1,4 +1,4 @@
-//! Tiny models of random weights, built in memory, and the executors to run them on.
+//! Tiny models with random weights, built in memory, and the executors that run them.
 #![allow(dead_code)]
 
 mod gemma;
@@ -9,13 +9,13 @@ use kernels::{Device, Executor, Limits, Select};
 use model::{Error, GenerateOptions, Generated, KvType, Model, ModelFile, Sampling, Session, SessionOptions, Tapped};
 use std::sync::{Mutex, PoisonError};
 
-/// Rows of the embedding: the 256 bytes, 40 merges, 4 control tokens.
+/// Rows of the embedding: 256 bytes, 40 merges and 4 control tokens.
 pub const VOCABULARY: u32 = 300;
 pub const F16: &[GgmlType] = &[GgmlType::F16];
-/// What a Q4_K_M file mixes, for rows of 256 or more.
+/// The types of a Q4_K_M file, for rows of 256 or more.
 pub const MIXED: &[GgmlType] = &[GgmlType::Q4_K, GgmlType::Q6_K];
 
-/// A model's shape. The same shape and seed give the same weights.
+/// A model's shape. Equal shape and seed give equal weights.
 #[derive(Clone, Debug)]
 pub struct Tiny {
     pub architecture: &'static str,
@@ -25,20 +25,20 @@ pub struct Tiny {
     pub kv_heads: u32,
     pub head_dim: u32,
     pub feed_forward: u32,
-    /// Experts in place of the feed-forward network, in the architectures that have them.
+    /// Number of experts, in architectures with experts.
     pub experts: u32,
     pub context: u32,
     pub tied: bool,
-    /// Types of the matrices, taken in turn.
+    /// Types of the matrices, used in turn.
     pub types: &'static [GgmlType],
     pub seed: u64,
-    /// Elements that every layer gets of a per-layer embedding.
+    /// Elements of the per-layer embedding for each layer.
     pub per_layer: u32,
-    /// Layers at the end without keys and values of their own.
+    /// Number of last layers without their own keys and values.
     pub shared: u32,
 }
 
-/// A tensor on its way into the file.
+/// A tensor before it is added to the file.
 pub struct Spec {
     /// Fastest dimension first.
     pub dims: Vec<u64>,
@@ -47,7 +47,8 @@ pub struct Spec {
 }
 
 impl Tiny {
-    /// Three heads over one, wider together than the embedding; untied, F16.
+    /// Three query heads for one kv head, together wider than the embedding; an output matrix of
+    /// its own; F16.
     pub fn qwen3() -> Self {
         Self {
             architecture: "qwen3",
@@ -67,27 +68,27 @@ impl Tiny {
         }
     }
 
-    /// Four heads over two; tied, F16.
+    /// Four query heads for two kv heads; the embedding is the output matrix; F16.
     pub fn qwen2() -> Self {
         Self { architecture: "qwen2", heads: 4, kv_heads: 2, tied: true, seed: 2, ..Self::qwen3() }
     }
 
-    /// As [`Tiny::qwen3`], with three of seven experts for each row, 32 wide.
+    /// As [`Tiny::qwen3`], with three of seven experts per row, 32 wide.
     pub fn qwen3moe() -> Self {
         Self { architecture: "qwen3moe", experts: 7, seed: 3, ..Self::qwen3() }
     }
 
-    /// As [`Tiny::qwen2`], with three of five experts for each row, 32 wide, and a shared one of 96.
+    /// As [`Tiny::qwen2`], with three of five experts per row, 32 wide, and a shared expert of 96.
     pub fn qwen2moe() -> Self {
         Self { architecture: "qwen2moe", experts: 5, seed: 4, ..Self::qwen2() }
     }
 
-    /// Rows long enough for blocks of 256.
+    /// The same with rows long enough for blocks of 256.
     pub fn mixed(self) -> Self {
         Self { embedding: 256, heads: 8, kv_heads: 2, head_dim: 64, feed_forward: 512, types: MIXED, ..self }
     }
 
-    /// One layer, so narrow that the oracle reads thousands of positions in seconds.
+    /// One narrow layer. The oracle reads thousands of positions in seconds.
     pub fn narrow() -> Self {
         Self { layers: 1, embedding: 32, heads: 2, head_dim: 8, feed_forward: 32, context: 16384, ..Self::qwen3() }
     }
@@ -118,7 +119,7 @@ impl Tiny {
             .set(key("expert_shared_feed_forward_length"), self.feed_forward)
     }
 
-    /// Names and shapes [rows, columns] of the tensors; vectors have no rows.
+    /// Names and shapes [rows, columns] of the tensors. For vectors, rows is 0.
     fn tensors(&self) -> Vec<(String, u32, u32)> {
         if self.architecture.starts_with("gemma") {
             return self.gemma_tensors();
@@ -167,7 +168,7 @@ impl Tiny {
         all
     }
 
-    /// The file, after `edit` has changed tensors by name or left some out.
+    /// The file. `edit` changes each tensor by name, and returns whether to keep it.
     pub fn edited(&self, metadata: GgufBuilder<'static>, mut edit: impl FnMut(&str, &mut Spec) -> bool) -> GgufBuilder<'static> {
         let mut g = Gen::new(self.seed);
         let mut types = self.types.iter().cycle();
@@ -182,15 +183,15 @@ impl Tiny {
                 }
                 _ => (vec![u64::from(cols), u64::from(rows)], *types.next().expect("a type")),
             };
-            // Rows of length 1 on average: products, and logits too, are about 1.
+            // Rows have length 1 on average, so products and logits are about 1.
             let scale = (3.0 / cols as f32).sqrt();
             let value = |n: u32| match name.as_str() {
                 _ if rows == 0 && name.contains("norm") => 1.0 + 0.2 * g.unit(),
-                // Routers with preferences, and experts that count for more and for less.
+                // Routers prefer some experts, and experts have different weights.
                 _ if name.ends_with("ffn_gate_inp.scale") => 12.0 * g.unit(),
                 _ if name.ends_with("exps.scale") => 1.0 + 0.5 * g.unit(),
                 _ if name.ends_with("output_scale.weight") => 0.9 + 0.1 * g.unit(),
-                // A quarter of the pairs turns.
+                // A quarter of the pairs is rotated.
                 "rope_freqs.weight" => {
                     if n < cols / 4 {
                         1.0
@@ -199,7 +200,7 @@ impl Tiny {
                     }
                 }
                 _ if rows == 0 => 0.2 * g.unit(),
-                // Greedy text is printable: the rows of other tokens give logits of 0.
+                // Rows of other tokens give logits of 0, so greedy text is printable.
                 "output.weight" if !(0x20..0x7f).contains(&(n / cols)) && !(256..296).contains(&(n / cols)) => 0.0 * g.unit(),
                 _ => scale * g.unit(),
             };
@@ -247,21 +248,21 @@ fn vocabulary(file: GgufBuilder<'static>) -> GgufBuilder<'static> {
         .set("tokenizer.ggml.eos_token_id", 298_u32)
 }
 
-/// Opens a file from memory as a model.
+/// Opens a file from memory.
 pub fn open(file: &GgufBuilder) -> Result<ModelFile, Error> {
     ModelFile::new(Gguf::from_bytes(file.to_bytes().expect("writes"))?)
 }
 
-/// `usual` rounds of mutations, or `WEFT_ROUNDS` times as many.
+/// The number of mutation rounds: `usual`, times `WEFT_ROUNDS` if it is set.
 pub fn rounds(usual: u64) -> u64 {
     usual * std::env::var("WEFT_ROUNDS").map_or(1, |times| times.parse::<u64>().expect("WEFT_ROUNDS is a number"))
 }
 
-/// Devices that no test uses just now.
+/// Devices that no test uses at the moment.
 type Spare = Mutex<Vec<Device>>;
 
-/// The device of one test, for the next one when it ends: tests that run at the same time have one each, for a software driver does what one device
-/// is given on one thread.
+/// A device that one test uses; the next test gets it afterwards. Concurrent tests have separate
+/// devices, because a software driver runs one device's work on one thread.
 struct Lease(Device, &'static Spare);
 
 impl Lease {
@@ -278,14 +279,14 @@ impl Drop for Lease {
     }
 }
 
-/// A GPU, which must be there; the software driver will do.
+/// A GPU, which must exist. A software driver is accepted.
 pub fn gpu() -> Executor {
     static SPARE: Spare = Mutex::new(vec![]);
     thread_local!(static LEASE: Lease = Lease::take(&SPARE, Limits::from_env()));
     Executor::Gpu(LEASE.with(|lease| lease.0.clone()))
 }
 
-/// The same with no more than WebGPU promises.
+/// The same with only the limits that WebGPU guarantees.
 pub fn webgpu() -> Executor {
     static SPARE: Spare = Mutex::new(vec![]);
     thread_local!(static LEASE: Lease = Lease::take(&SPARE, Limits::WebGpu));
@@ -297,7 +298,7 @@ pub fn both() -> [Executor; 2] {
     [Executor::Cpu, gpu()]
 }
 
-/// `count` ids of ordinary tokens that look random and are always the same.
+/// `count` ids of ordinary tokens, pseudo-random and equal on every run.
 pub fn ids(count: usize, seed: u64) -> Vec<u32> {
     let mut g = Gen::new(seed);
     (0..count).map(|_| (g.bits() % 256) as u32).collect()
@@ -308,7 +309,7 @@ pub fn exact(chunk: u32) -> SessionOptions {
     SessionOptions::default().chunk(chunk).kv(KvType::F32).plan(kernels::PlanOptions::plain())
 }
 
-/// The logits of all that the session was fed, and the taps of the last chunk.
+/// The logits of all fed tokens, and the taps of the last chunk.
 pub fn logits(session: &mut Session) -> (Vec<f32>, Vec<Tapped>) {
     let (mut all, mut taps) = (vec![], vec![]);
     let each = |from: usize, rows: &[f32], tapped: &[Tapped]| {
@@ -326,7 +327,7 @@ pub fn worst(reference: &[f32], got: &[f32]) -> f32 {
     reference.iter().zip(got).map(|(r, g)| (r - g).abs()).fold(0.0, |a, b| if b.is_nan() { b } else { a.max(b) })
 }
 
-/// Greedy, a number of tokens, whatever they are.
+/// Greedy generation of exactly `tokens` tokens.
 pub fn greedy(tokens: usize) -> GenerateOptions {
     GenerateOptions::default().sampling(Sampling::greedy()).max_tokens(Some(tokens)).ignore_end(true)
 }

@@ -1,4 +1,5 @@
-//! Adapters: both forms, merged by hand, swapped, scaled and removed, on both executors.
+//! Adapters: both file forms, merging by hand, and swapping, scaling and removing, on both
+//! executors.
 
 use crate::common::{Tiny, both, drawn, exact, gpu, greedy, ids, logits, open, run, webgpu, worst};
 use crate::lora::{Lora, Over};
@@ -7,7 +8,7 @@ use kernels::Executor;
 use model::{Adapter, AdapterFile, Applied, Model, Sampling};
 use std::sync::Arc;
 
-/// Between sums in the order of the factors and of the merged weights.
+/// The largest difference between sums with factors and sums with merged weights.
 const ROUNDING: f32 = 3e-5;
 
 fn applied(adapter: &Arc<Adapter>, scale: f32) -> Applied {
@@ -22,10 +23,10 @@ fn with(model: &Model, adapters: &[Applied], chunk: u32) -> Vec<f32> {
     logits(&mut session).0
 }
 
-/// What multiplies the product of the factors over a tensor.
+/// The scale of a factor pair's product.
 type Scale<'a> = &'a dyn Fn(&Over) -> f32;
 
-/// The model with these adapters merged: each with what multiplies the product of its factors.
+/// The model with these adapters merged, each with its scale.
 fn merged(tiny: &Tiny, executor: &Executor, adapters: &[(&Lora, Scale<'_>)]) -> Model {
     let file = tiny.edited(tiny.metadata(), |name, spec| {
         adapters.iter().for_each(|(lora, scale)| lora.merge(name, spec, scale));
@@ -99,7 +100,7 @@ fn a_scale_of_0_and_a_removed_adapter_leave_the_model_as_it_was() {
         session.set_adapters(vec![]).unwrap();
         assert_eq!((session.evaluated(), session.tokens().len()), (0, 17));
         assert_eq!(logits(&mut session).0, plain, "the whole prompt is read again");
-        // Nobody but the caller holds it now.
+        // Only the caller holds the adapter now.
         assert_eq!(Arc::strong_count(&adapter), 1);
     }
 }
@@ -119,7 +120,7 @@ fn a_conversation_goes_on_as_if_the_new_adapter_had_read_all_of_it() {
             fresh.feed(session.tokens()).unwrap();
             let expected = run(&mut fresh, greedy(8));
             assert_eq!(drawn(&run(&mut session, greedy(8))), drawn(&expected), "{} on {}", adapters.len(), executor.name());
-            // The same again changes nothing and keeps what was read.
+            // Applying the same adapters again changes nothing and keeps the evaluated positions.
             let evaluated = session.evaluated();
             session.set_adapters(adapters).unwrap();
             assert!(session.evaluated() == evaluated && evaluated > 40);
@@ -187,7 +188,7 @@ fn factors_of_16_and_8_bits_are_read_as_they_are() {
         let whole = of(&lora.peft(GgmlType::F32, ""));
         for ty in [GgmlType::F16, GgmlType::BF16, GgmlType::Q8_0] {
             let small = of(&lora.gguf("qwen3", ty));
-            // What the type holds, as f32.
+            // The factors rounded to the type, as f32.
             let mut rounded = lora.clone();
             for values in rounded.over.iter_mut().flat_map(|over| [&mut over.a, &mut over.b]) {
                 let bytes = gguf::quantize(ty, values, 32).unwrap();
@@ -216,7 +217,7 @@ fn what_an_adapter_takes_is_foretold() {
         let adapter = model.adapter(&file).unwrap();
         assert_eq!(after.weights.0, model.weight_bytes() + adapter.bytes());
         assert_eq!(after.intermediates.0 != before.intermediates.0, executor.kind() == "gpu", "{before:?} {after:?}");
-        // A session that is as large as it may be takes none.
+        // The session already fills the allowed memory, so no adapter fits.
         let options = options.memory_bytes(Some(before.total().0));
         let mut session = model.session(options).unwrap();
         let error = session.set_adapters(vec![applied(&adapter, 1.0)]).unwrap_err();

@@ -1,4 +1,5 @@
-//! Adapters that are damaged, foreign or lie: each is refused by the name of the tensor or the key, without a panic.
+//! Damaged, foreign and false adapters. Each is refused without a panic, and the message names the
+//! tensor or the key.
 
 use crate::common::{self, Tiny, exact, open};
 use crate::lora::{Lora, safetensors};
@@ -14,7 +15,7 @@ const VALUE: &str = "base_model.model.model.layers.0.self_attn.v_proj.lora_A.wei
 
 type Tensors = std::collections::HashMap<String, (Dtype, Vec<usize>, Vec<u8>)>;
 
-/// Opens an adapter of each form and holds it against a model, loading nothing.
+/// Checks an adapter of either form against a model, without loading.
 fn held(tiny: &Tiny, file: Result<AdapterFile, AdapterError>) -> Result<(), Error> {
     let mut checked = open(&tiny.file()).expect("a good model").check(&Executor::Cpu)?;
     checked.adapt(&file?, 1.0)
@@ -51,7 +52,7 @@ fn misshapen_and_missing_factors_are_named_with_both_shapes() {
     };
     names(with(&cut(GATE, [95, 4])), &[GATE, "[95, 4]", "[96, 4]"]);
     names(with(&cut(VALUE, [4, 63])), &[VALUE, "[4, 63]", "[4, 64]"]);
-    // Of another rank than the configuration says.
+    // The rank differs from the configuration's.
     names(with(&cut(GATE, [96, 8])), &[GATE, "[96, 8]", "adapter_config.json", "[96, 4]"]);
     names(with(&cut(VALUE, [3, 64])), &[VALUE, "[3, 64]", "[4, 64]"]);
     names(with(&cut(VALUE, [0, 64])), &[VALUE, "[0, 64]"]);
@@ -156,7 +157,7 @@ fn seeded_mutations_never_panic() {
     let mut g = Gen::new(99);
     let (mut accepted, rounds) = ([0; 3], common::rounds(3000) as usize);
     for round in 0..rounds {
-        // Damage falls where the structure is: the start of the file.
+        // Damage goes to the start of the file, where the structure is.
         let mut hurt = |bytes: &[u8], most: usize| {
             let mut bytes = bytes.to_vec();
             for _ in 0..1 + g.bits() % 4 {

@@ -1,4 +1,4 @@
-//! Batches: unequal sequences in one step, each as if it were alone.
+//! Batches: sequences of different lengths in one step. Each gives the same result as alone.
 
 use crate::common::{Tiny, both, drawn, exact, greedy, ids, run};
 use kernels::Executor;
@@ -27,7 +27,7 @@ fn unequal_sequences_get_what_each_would_alone() {
         let model = Tiny::qwen3().on(&executor);
         let prompts = [ids(1, 1), ids(50, 2), vec![], ids(17, 3), ids(16, 4)];
         let alone: Vec<Vec<u32>> = prompts.iter().map(|p| if p.is_empty() { vec![] } else { alone(&model, p, 9) }).collect();
-        // Chunks that cut prompts, hold several, and are smaller than the batch.
+        // The chunk sizes cut prompts, hold several prompts, or are smaller than the batch.
         for chunk in [1, 3, 16, 512] {
             let mut batch = batch(&model, 5, chunk);
             for (n, prompt) in (0..).zip(&prompts) {
@@ -149,7 +149,7 @@ fn a_profile_needs_something_fed_and_leaves_the_batch_as_it_was() {
         batch.feed(0, &ids(9, 1)).unwrap();
         batch.feed(2, &ids(3, 2)).unwrap();
         steps(&mut batch, 2);
-        // Neither the CPU nor WebGPU's limits have timestamps.
+        // The CPU has no timestamps, nor has a device with WebGPU's limits.
         let timed = matches!(&executor, Executor::Gpu(device) if device.caps().timestamps);
         match batch.profile() {
             Ok(profile) => assert!(timed && profile.nanoseconds() > 0.0),

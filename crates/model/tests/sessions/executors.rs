@@ -1,4 +1,4 @@
-//! Logits: the same in any chunking, from any cache, on every executor; in chunks, with taps.
+//! Logits are the same for all chunk sizes, cache types and executors, with and without taps.
 
 use crate::common::{Tiny, VOCABULARY, both, exact, gpu, ids, logits, webgpu, worst};
 use kernels::{Caps, Executor, PlanOptions};
@@ -15,7 +15,8 @@ fn all_of(tiny: &Tiny, executor: &Executor, options: SessionOptions, tokens: &[u
     logits(&mut session).0
 }
 
-/// Logits of ordinary size, on every executor the oracle's times `wider` of the bounds, and the same in any of these chunks.
+/// Checks that logits have ordinary size, are within `wider` times the bound of the oracle's on
+/// every executor, and are the same for all these chunk sizes.
 fn same_in_chunks(tiny: &Tiny, chunks: &[u32], wider: f32) {
     let tokens = ids(23, 7);
     let reference = all_of(tiny, &Executor::Cpu, exact(1), &tokens);
@@ -51,7 +52,8 @@ fn prefill_in_any_chunking_takes_a_token_to_the_same_experts() {
 fn windows_that_end_within_and_between_chunks_change_nothing() {
     same_in_chunks(&Tiny::gemma2(), &[7], 1.0);
     same_in_chunks(&Tiny::gemma3(), &[7], 1.0);
-    // Scores without a scale: what rounds in them comes out larger, as between float32 and float64 elsewhere too.
+    // Gemma 4 does not scale its scores, so their rounding errors are larger, as they are between
+    // float32 and float64.
     same_in_chunks(&Tiny::gemma4(), &[7, 64], 5.0);
     same_in_chunks(&Tiny::gemma4_dense(), &[64], 5.0);
     same_in_chunks(&Tiny::gemma4_experts(), &[64], 5.0);
@@ -66,8 +68,8 @@ fn every_kv_type_is_close_to_f32_and_takes_its_own_size() {
         let (f32, f16, q8_0) = (of(KvType::F32), of(KvType::F16), of(KvType::Q8_0));
         let apart = (worst(&f32, &f16), worst(&f32, &q8_0));
         assert!((1e-7..3e-2).contains(&apart.0) && (1e-4..3e-1).contains(&apart.1), "{}: {apart:?}", executor.kind());
-        // Two layers of keys and values, 32 wide, at 1024 positions, each of which has an id of 4 bytes too. A row of 8-bit blocks is
-        // 34 bytes, padded to 16.
+        // Two layers of keys and values, 32 wide, at 1024 positions, each with an id of 4 bytes. A
+        // row of 8-bit blocks has 34 bytes, padded to a multiple of 16.
         let sizes = [KvType::F32, KvType::F16, KvType::Q8_0].map(|kv| (bytes(kv) - 4 * 1024) / (4 * 1024));
         assert_eq!(sizes, [128, 64, 48]);
     }
@@ -86,7 +88,7 @@ fn growing_the_cache_keeps_what_it_holds() {
             small.feed(&tokens[900..]).unwrap();
             let grown = logits(&mut small).0;
             assert_eq!(small.state_bytes(), 2 * before, "doubled once");
-            // The other makes all its room before it reads a token.
+            // The larger session allocates its whole cache before it reads a token.
             let mut large = model.session(exact(2048).kv(kv)).unwrap();
             large.feed(&tokens).unwrap();
             let whole = logits(&mut large).0;
@@ -100,7 +102,7 @@ fn growing_the_cache_keeps_what_it_holds() {
 #[test]
 fn logits_come_in_chunks_that_one_binding_holds() {
     let Executor::Gpu(device) = gpu() else { unreachable!() };
-    // 20 rows of logits, and every weight in several parts.
+    // Room for 20 rows of logits. Every weight is split into several parts.
     let caps = Caps { max_binding_bytes: 20 * 4 * u64::from(VOCABULARY), ..device.caps().clone() };
     let small = Executor::Gpu(device.with_caps(caps));
     let tiny = Tiny { context: 64, ..Tiny::qwen3() };

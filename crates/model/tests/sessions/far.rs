@@ -1,4 +1,5 @@
-//! Far into a context of 131,072 positions: caches that a snapshot fills, so that only the last rows are computed.
+//! Positions near the end of a context of 131,072. A snapshot fills the cache, so only the last
+//! rows are computed.
 
 use crate::common::{Tiny, drawn, exact, gpu, greedy, ids, run, webgpu, worst};
 use kernels::Executor;
@@ -9,10 +10,10 @@ use sha2::{Digest, Sha256};
 const CONTEXT: u32 = 131_072;
 /// Positions whose keys and values come from the snapshot.
 const FILLED: u32 = CONTEXT - 60;
-/// Between sums in f32 and in f64, over twice as many keys as there are millionths in it.
+/// The largest difference between sums in f32 and in f64 over this many keys.
 const BOUND: f32 = 5e-5;
 
-/// Narrow, so that the oracle reads all keys in a moment.
+/// A narrow model, so that the oracle reads all keys quickly.
 fn narrow(tiny: Tiny) -> Tiny {
     Tiny { embedding: 32, heads: 2, kv_heads: 1, head_dim: 16, feed_forward: 32, context: CONTEXT, ..tiny }
 }
@@ -21,12 +22,13 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
-/// A snapshot of the model with `FILLED` positions of keys and values that look random.
+/// A snapshot of the model with pseudo-random keys and values at `FILLED` positions.
 fn filled(model: &Model) -> Vec<u8> {
     let mut short = vec![];
     model.session(exact(16).context(CONTEXT)).unwrap().save(&mut short).unwrap();
     let (header, caches) = (&short[16..16 + word(&short, 12) as usize], &model.summary().caches);
-    // Architecture, digest, no adapters, type and caches stay; then the position, what was dropped, and the number of tokens.
+    // Architecture, digest, no adapters, cache type and caches stay. Then come the position, the
+    // number of dropped tokens and the number of tokens.
     let at = 4 + word(header, 0) as usize + 32 + 4 + 4 + 4 + 8 * caches.len();
     assert_eq!([0, 4, 8].map(|field| word(header, at + field)), [0; 3], "an empty session");
     let numbers = |all: &[u32]| all.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>();
@@ -43,7 +45,7 @@ fn filled(model: &Model) -> Vec<u8> {
     bytes
 }
 
-/// The logits of 20 more tokens in chunks and of 20 one by one.
+/// The logits of 20 more tokens in chunks, and of 20 one by one.
 fn go_on(session: &mut Session, bytes: &[u8]) -> Vec<f32> {
     let mut all = vec![];
     session.load(&mut &bytes[..]).unwrap();

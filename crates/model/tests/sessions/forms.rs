@@ -1,11 +1,12 @@
-//! Metadata in its two forms, one number for all layers or one for each, and tensors that a file has too many of.
+//! Metadata in both forms, one number for all layers or one per layer, and files with unused
+//! tensors.
 
 use crate::common::{Tiny, exact, ids, logits, open};
 use gguf::GgufBuilder;
 use kernels::Executor;
 use model::arch::Cache;
 
-/// Metadata of a tiny model in another form.
+/// Writes the metadata of a tiny model in another form.
 type Form = fn(&Tiny, GgufBuilder<'static>) -> GgufBuilder<'static>;
 
 fn logits_of(file: &GgufBuilder) -> Vec<f32> {
@@ -81,7 +82,8 @@ fn windows_and_sharing_that_do_not_fit_name_their_key() {
         (pattern, |_, f| f.set("gemma4.attention.sliding_window_pattern", 0_u32)),
         (pattern, |_, f| f.set("gemma4.attention.sliding_window_pattern", vec![1_u32; 6])),
         (shared, |_, f| f.set("gemma4.attention.shared_kv_layers", 6_u32)),
-        // The only layer that is left slides, and some that share do not.
+        // The only layer with its own keys has a sliding window, but some sharing layers have full
+        // attention.
         (shared, |_, f| f.set("gemma4.attention.shared_kv_layers", 5_u32)),
         (heads, |_, f| f.set("gemma4.attention.head_count_kv", vec![1_u32, 1, 1, 1, 1, 2])),
         ("attention.sliding_window", |_, f| f.remove("gemma4.attention.sliding_window")),

@@ -1,4 +1,4 @@
-//! Generations and prompts cut short: what was read stays, and the session goes on as if nothing had happened.
+//! Interrupted generations and prompts: evaluated tokens stay, and the session continues normally.
 
 use crate::common::{Tiny, both, drawn, exact, greedy, ids, run};
 use kernels::Executor;
@@ -26,7 +26,7 @@ fn an_answer_dropped_early_leaves_the_session_at_the_last_token_read() {
         dropped.reset();
         dropped.feed(&ids(20, 4)).unwrap();
         assert_eq!(drawn(&run(&mut dropped, greedy(20))), free);
-        // What is fed next takes the places of steps that had run ahead.
+        // Tokens fed next overwrite the positions of steps that ran ahead.
         dropped.rollback(20);
         let read: Vec<u32> = dropped.generate_with(greedy(20)).unwrap().take(3).map(|t| t.unwrap().id).collect();
         dropped.feed(&ids(9, 5)).unwrap();
@@ -82,7 +82,7 @@ fn cancelling_a_prompt_keeps_the_chunks_that_were_read() {
         assert_eq!(cancelled.tokens(), ids(200, 6));
         let seen = std::sync::Mutex::new(vec![]);
         cancelled.prefill(Some(&|done, all| seen.lock().unwrap().push((done, all)))).unwrap();
-        // Three chunks and one more were read; a GPU had begun another at either stop.
+        // Three chunks and one more were read. On a GPU another chunk had begun at each stop.
         let left: usize = if matches!(executor, Executor::Cpu) { 200 - 64 } else { 200 - 96 };
         assert_eq!(seen.into_inner().unwrap(), (1..=left.div_ceil(16)).map(|n| ((16 * n).min(left), left)).collect::<Vec<_>>());
         let free = drawn(&run(&mut session(&model, &ids(200, 6)), greedy(5)));

@@ -1,24 +1,24 @@
-//! The GPU against the oracles over a long conversation: past 8,192 positions, in chunks, with a late stop, a rollback and a
-//! reset, then a batch of unequal sequences.
+//! The GPU against the oracles in a long conversation: past 8,192 positions, in chunks, with a late
+//! stop, a rollback and a reset. Then a batch of sequences of different lengths.
 
 use crate::common::{self, Tiny, drawn, exact, gpu, ids, logits, run, text, worst};
 use kernels::Executor;
 use model::{Drawn, Finish, GenerateOptions, Generated, Model, Sampling, Session};
 
 const LONG: usize = 8150;
-/// Between sums in f32 and in f64.
+/// The largest difference between sums in f32 and in f64.
 const BOUND: f32 = 1e-5;
 
-/// What is compared.
+/// The results that are compared.
 struct Transcript {
-    /// Of the long prompt and of what replaced its end.
+    /// The logits of the long prompt, and of the tokens that replaced its end.
     logits: [Vec<f32>; 2],
-    /// Up to the stop, after the rollback, after the reset.
+    /// The answers before the stop, after the rollback, and after the reset.
     answers: [Vec<Generated>; 3],
     batch: Vec<Drawn>,
 }
 
-/// Varied text, so that a stop string comes late.
+/// Options for varied text, so that a stop string comes late.
 fn speaking(tokens: usize) -> GenerateOptions {
     let sampling = Sampling { temperature: 1.0, top_k: 30, top_p: 1.0, seed: 11, ..Sampling::default() };
     common::greedy(tokens).sampling(sampling)
@@ -29,7 +29,7 @@ fn talk(model: &Model) -> Transcript {
     let mut session: Session = model.session(options()).unwrap();
     session.feed(&ids(LONG, 1)).unwrap();
     let read = logits(&mut session).0;
-    // What the model says past 8,192 positions tells which stop string is a late one.
+    // The text past 8,192 positions is used to choose a late stop string.
     let whole = text(&run(&mut session, speaking(60)));
     session.rollback(LONG);
     let stop = &whole[whole.len() - 6..];

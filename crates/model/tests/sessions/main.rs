@@ -1,4 +1,4 @@
-//! Models from files and stores, and what runs them: sessions, batches, adapters and snapshots, on both executors.
+//! Models from files and stores, with sessions, batches, adapters and snapshots, on both executors.
 
 mod adapters;
 mod adapters_hostile;

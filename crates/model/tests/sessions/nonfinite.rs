@@ -1,4 +1,5 @@
-//! Damaged weights: generation stops and says where, taps tell which layer, and the session stays of use.
+//! Damaged weights: generation stops and reports the position, taps show the layer, and the session
+//! stays usable.
 
 use crate::common::{self, Tiny, VOCABULARY, both, drawn, exact, greedy, ids, run};
 use kernels::{Executor, PlanOptions};
@@ -19,7 +20,8 @@ fn damaged(executor: &Executor, tensor: &str, at: usize, value: f32) -> Model {
 #[test]
 fn a_weight_that_is_no_number_stops_generation_at_its_position() {
     let places = [("blk.1.ffn_down.weight", 5), ("output.weight", 70 * 64), ("blk.0.attn_norm.weight", 3), ("blk.1.attn_v.weight", 9)];
-    // An infinite row of the head may give a logit of minus infinity, which is no error: such a token is never drawn.
+    // An infinite row of the output matrix may give a logit of minus infinity. This is not an
+    // error: such a token is never sampled.
     let harmless = |tensor: &str, value: f32| tensor == "output.weight" && value.is_infinite();
     for executor in both() {
         for (tensor, at) in places {
@@ -64,7 +66,7 @@ fn a_damaged_embedding_is_named_by_position_and_forgotten_by_a_rollback() {
         session.feed(&[&whole[..23], &[65], &whole[..10]].concat()).unwrap();
         let error = session.logits(|_, _, _| {}).unwrap_err();
         assert!(matches!(error, Error::NonFinite { position: 23, .. }), "{error}");
-        // Its keys and values lie beyond what is kept, and must not be looked at.
+        // Its keys and values are beyond the kept positions and must not be read.
         session.rollback(20);
         session.feed(&whole[20..]).unwrap();
         let after = common::logits(&mut session).0;

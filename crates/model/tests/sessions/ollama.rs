@@ -1,4 +1,4 @@
-//! A store as Ollama makes them, built in a folder, whole and damaged.
+//! A store in Ollama's layout, built in a folder, intact and damaged.
 
 use crate::common;
 use model::ollama::{Name, OllamaError, Stores, fuzz};
@@ -199,10 +199,10 @@ fn a_manifest_that_lies_is_refused_with_the_reason() {
         (manifest(&json!([])), "no model layer"),
         (manifest(&json!([good, good])), "2 model layers"),
         (manifest(&json!([store.layer("tensor", b"t")])), "MLX"),
-        (digest("sha256:../../../etc/passwd"), "is no digest"),
-        (digest("md5:00"), "is no digest"),
-        (digest(&long), "is no digest"),
-        (digest(&format!("sha256:{}", "A".repeat(64))), "is no digest"),
+        (digest("sha256:../../../etc/passwd"), "is not a digest"),
+        (digest("md5:00"), "is not a digest"),
+        (digest(&long), "is not a digest"),
+        (digest(&format!("sha256:{}", "A".repeat(64))), "is not a digest"),
         (with(&|layer| layer["size"] = (-1).into()), "invalid value"),
         (with(&|layer| layer["size"] = 2.into()), "cut short"),
         (with(&|layer| drop(layer.as_object_mut().unwrap().remove("digest"))), "missing field `digest`"),
@@ -221,7 +221,7 @@ fn parameters_and_texts_of_the_wrong_kind_are_refused() {
     let store = Store::new();
     for (kind, content, reason) in [
         ("params", b"[]".to_vec(), "its parameters cannot be read"),
-        ("params", b"{\"stop\": [1]}".to_vec(), "a stop is no text"),
+        ("params", b"{\"stop\": [1]}".to_vec(), "a stop is not a string"),
         ("system", vec![b'x'; (1 << 20) + 1], "its system has 1.0 MB, more than"),
     ] {
         store.model("registry.ollama.ai/library/a/latest", vec![store.layer("model", b"x"), store.layer(kind, &content)]);

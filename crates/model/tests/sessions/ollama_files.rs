@@ -1,4 +1,5 @@
-//! Files as Ollama's converter writes them: the same models as other converters make, told in other words.
+//! Files as Ollama's converter writes them: the same models as from other converters, with other
+//! metadata.
 
 use crate::common::{Tiny, exact, gpu, ids, worst};
 use gguf::{Array, GgmlType, Gguf, GgufBuilder};
@@ -6,7 +7,7 @@ use kernels::Executor;
 use model::ModelFile;
 use std::path::Path;
 
-/// The logits of a few tokens, and the number of tokens that the vocabulary has.
+/// The logits of a few tokens, and the number of tokens in the vocabulary.
 fn logits_on(file: &GgufBuilder, executor: &Executor) -> (Vec<f32>, usize) {
     let file = ModelFile::new(Gguf::from_bytes(file.to_bytes().unwrap()).unwrap()).unwrap();
     let model = file.on(executor.clone()).unwrap();
@@ -96,7 +97,7 @@ fn gemma3n() -> Gguf {
     Gguf::open(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens/gemma3n/gemma3n-F16.gguf")).unwrap()
 }
 
-/// The file with other metadata and with `more` rows in its embedding.
+/// The file with other metadata and with `more` additional rows in its embedding.
 fn copied(file: &Gguf, metadata: GgufBuilder<'static>, more: u64) -> GgufBuilder<'static> {
     file.tensors().iter().fold(metadata, |copy, tensor| {
         let (mut dims, ty) = (tensor.shape().to_vec(), tensor.ty().unwrap());

@@ -1,4 +1,4 @@
-//! An error planted in one layer is found through taps: the first that differs names the layer and the half of it.
+//! Taps find an error planted in one layer: the first differing tap gives the layer and its half.
 
 use crate::common::{Tiny, both, exact, ids, logits, open};
 use kernels::PlanOptions;
@@ -8,7 +8,8 @@ type Plant = fn(&mut Vec<f32>);
 
 #[test]
 fn the_first_tap_that_differs_tells_where_a_wrong_weight_is() {
-    // A norm's weight without its 1, a value lost, a sign lost, as a converter might do it; found in these taps.
+    // Errors as a converter might make them: a norm weight without its 1, a lost value, a lost
+    // sign. Each with the tap that shows it first.
     let planted: [(&str, Plant, (&str, u32)); 6] = [
         ("blk.2.attn_norm.weight", |w| w.iter_mut().for_each(|w| *w -= 1.0), ("attn_norm", 2)),
         ("blk.1.attn_k_norm.weight", |w| w[3] = 0.0, ("attn_out", 1)),

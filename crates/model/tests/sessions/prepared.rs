@@ -1,4 +1,4 @@
-//! What is built while the weights load is all that a session builds.
+//! Everything that a session builds is already built while the weights load.
 
 use crate::common::{Tiny, greedy, ids, open, run};
 use kernels::{Device, Executor, PlanOptions, Precision};

@@ -1,12 +1,13 @@
-//! The first rows of every reference checkpoint in `tests/goldens`, on both executors, within the goldens' bounds of the logits
-//! that transformers gave. `cargo xtask golden` compares the rest: all rows, hidden states, chunks, taps and continuations.
+//! The first rows of every reference checkpoint in `tests/goldens`, on both executors, compared
+//! with transformers' logits within the goldens' bounds. `cargo xtask golden` compares the rest:
+//! all rows, hidden states, chunks, taps and continuations.
 
 use crate::common::{exact, gpu, worst};
 use kernels::Executor;
 use model::Model;
 use std::path::{Path, PathBuf};
 
-/// Rows compared: more than the windows of the files that have some.
+/// Rows compared: more than the sliding windows of these files.
 const FED_ROWS: usize = 20;
 /// The largest difference of a logit, on the CPU and on a GPU.
 const BOUNDS: [f32; 2] = [1e-4, 5e-4];

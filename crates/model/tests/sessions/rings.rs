@@ -1,10 +1,11 @@
-//! Sliding windows in rings: nothing but memory tells them from caches of all positions.
+//! Sliding windows in rings: results equal those of caches with all positions; only the memory
+//! differs.
 
 use crate::common::{self, Tiny, VOCABULARY, both, drawn, exact, gpu, greedy, ids, logits, run, webgpu, worst};
 use kernels::Executor;
 use model::{KvType, Model, Sampling, Session, SessionOptions};
 
-/// Sessions of these models have rings of 128 positions in small chunks.
+/// With small chunks, sessions of these models have rings of 128 positions.
 fn windowed() -> [Tiny; 2] {
     [Tiny { context: 2048, ..Tiny::gemma3() }, Tiny { context: 2048, ..Tiny::gemma4() }]
 }
@@ -19,11 +20,11 @@ fn logits_of(model: &Model, options: SessionOptions, tokens: &[u32]) -> Vec<f32>
     logits(&mut fed(model, options, tokens)).0
 }
 
-/// Chunks of every alignment to a ring give what one chunk and single tokens give.
+/// Checks that chunks of every alignment to a ring give the same as one chunk and as single tokens.
 fn same_in_chunks(tiny: &Tiny) {
     let tokens = ids(280, 1);
     let (cpu, bound) = (tiny.on(&Executor::Cpu), tiny.rounding());
-    // A chunk of everything makes a ring of everything: nothing wraps.
+    // One chunk of all tokens makes a ring that holds them all, so nothing wraps.
     let whole = logits_of(&cpu, exact(512), &tokens);
     let largest = whole.iter().fold(0.0_f32, |most, logit| most.max(logit.abs()));
     assert!((2.0..=6.0).contains(&largest), "logits of ordinary size: {largest}");
@@ -34,7 +35,7 @@ fn same_in_chunks(tiny: &Tiny) {
             assert!(apart <= bound, "{} on {} in chunks of {chunk}: {apart:e}, not {bound:e}", tiny.architecture, executor.kind());
         }
     }
-    // One key too few is another matter.
+    // A window with one key less gives another result.
     let key = format!("{}.attention.sliding_window", tiny.architecture);
     let narrower = common::open(&tiny.edited(tiny.metadata().set(key, 7_u32), |_, _| true)).unwrap();
     let apart = worst(&whole, &logits_of(&narrower.on(gpu()).unwrap(), exact(512), &tokens));
@@ -61,7 +62,8 @@ fn a_ring_takes_what_its_window_needs_whatever_the_context() {
                 let caches = checked.summary().caches.iter().filter(|c| c.window.is_some() == sliding);
                 caches.map(|c| u64::from(c.width)).sum()
             };
-            // Keys and values of full layers, and an id, per position; rings of 8 + 112 + 4 in whole tiles.
+            // Keys and values of full-attention layers and an id, per position. Rings hold 8 + 112
+            // + 4 positions, rounded up to whole tiles.
             let bytes = |context: u64| (2 * 4 * width(false) + 4) * context + 2 * 4 * width(true) * 128;
             for context in [256, 2048] {
                 assert_eq!(checked.needs(&options(context)).unwrap().kv.0, bytes(u64::from(context)), "{}", tiny.architecture);
@@ -83,12 +85,12 @@ fn rollbacks_within_the_slack_and_beyond_it_are_right_and_only_the_latter_read_a
                 let mut session = fed(&model, exact(64), &tokens);
                 session.prefill(None).unwrap();
                 session.rollback(to);
-                // Positions 272 to 399 are held; the row at 279 sees 272.
+                // The ring holds positions 272 to 399; the row at 279 attends to 272.
                 assert_eq!(session.evaluated(), kept, "{to}");
                 let other = ids(60, 4);
                 session.feed(&other).unwrap();
                 let got = logits(&mut session).0;
-                // In one chunk, where nothing wraps.
+                // In one chunk, so nothing wraps.
                 let whole = logits_of(&model, exact(512), &[&tokens[..to], &other].concat());
                 let apart = worst(&whole[whole.len() - 60 * VOCABULARY as usize..], &got[got.len() - 60 * VOCABULARY as usize..]);
                 assert!(apart <= tiny.rounding(), "{} on {} back to {to}: {apart:e}", tiny.architecture, executor.kind());
@@ -107,7 +109,7 @@ fn a_kept_prefix_a_late_stop_and_a_reset_are_right_over_rings() {
             let prompt = ids(240, 5);
             let mut session = fed(&model, exact(64), &prompt);
             let whole = alone(&prompt, 30);
-            // Steps that had run ahead are forgotten, before the ring turns and after.
+            // Steps that ran ahead are dropped, before the ring wraps and after.
             let mut got = vec![];
             while got.len() < 30 {
                 let take = 1 + got.len() % 5;
@@ -165,11 +167,11 @@ fn snapshots_and_forks_take_the_live_rows_of_a_ring() {
                 let mut bytes = vec![];
                 session.save(&mut bytes).unwrap();
                 let mut fork = session.fork().unwrap();
-                // Past position 384, where the ring turns again.
+                // Past position 384, where the ring wraps again.
                 let rest = drawn(&run(&mut session, greedy(20)));
                 assert_eq!(drawn(&run(&mut fork, greedy(20))), rest);
                 for to in both() {
-                    // A ring of another length.
+                    // The new session's ring has another length.
                     let mut loaded = tiny.on(&to).session(options(150)).unwrap();
                     loaded.load(&mut &bytes[..]).unwrap();
                     assert_eq!(loaded.evaluated(), 377);

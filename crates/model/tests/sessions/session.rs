@@ -11,7 +11,7 @@ fn session(model: &Model, prompt: &[u32]) -> Session {
     session
 }
 
-/// Drains a generation: its ids, text and finish.
+/// Runs a generation to its end: its ids, text and finish.
 fn finish(session: &mut Session, options: GenerateOptions) -> (Vec<u32>, String, Finish) {
     let mut tokens = session.generate_with(options).unwrap();
     let mut got = vec![];
@@ -86,7 +86,7 @@ fn a_stop_string_across_tokens_ends_the_text_before_it() {
         let options = greedy(40).stops(vec!["never said".into(), stop.clone(), String::new()]);
         let (_, shown, ended) = finish(&mut stopped, options);
         assert_eq!((shown.as_str(), ended), (&whole[..at], Finish::Stop(stop)));
-        // What ran ahead of the stop is forgotten: going on gives what would have come.
+        // Steps that ran ahead of the stop are dropped, so generation continues with the same text.
         let rest = text(&run(&mut stopped, greedy(40)));
         let said = model.tokenizer().decode(&stopped.tokens()[20..]);
         assert!(said.starts_with(&whole) && said.ends_with(&rest), "{said:?} and {whole:?}");
@@ -98,7 +98,7 @@ fn an_end_token_ends_the_answer_unless_it_is_ignored() {
     for executor in both() {
         let tiny = Tiny::qwen3();
         let free = drawn(&run(&mut session(&tiny.on(&executor), &ids(20, 9)), greedy(30)));
-        // The same weights in a file that calls the tenth token the end of a text.
+        // The same weights in a file whose end token is the tenth token of the answer.
         let at = free.iter().position(|id| id == &free[9]).unwrap();
         let file = tiny.edited(tiny.metadata().set("tokenizer.ggml.eos_token_id", free[9]), |_, _| true);
         let model = common::open(&file).unwrap().on(executor.clone()).unwrap();

@@ -1,9 +1,9 @@
-//! Full contexts that shift: what remains is what a new session would have been given.
+//! Full contexts that shift: the result equals a new session with the remaining tokens.
 
 use crate::common::{self, Tiny, both, drawn, exact, greedy, ids, run};
 use model::{Error, Finish, Model, Sampling, Session};
 
-/// Twenty positions, of which four are kept: halves of eight.
+/// Twenty positions, four of them kept: halves of eight.
 fn shifting(model: &Model) -> Session {
     model.session(exact(16).context(20).shift(Some(4))).unwrap()
 }
@@ -60,7 +60,7 @@ fn prompts_that_outgrow_the_context_lose_the_same_tokens_and_keep_what_is_evalua
 
 #[test]
 fn a_position_that_comes_again_draws_by_other_numbers() {
-    // All logits are equal, so that the draws are the generator's alone.
+    // All logits are equal, so the samples depend on the random generator only.
     let flat = Tiny::qwen3();
     let file = flat.edited(flat.metadata(), |name, spec| {
         if name == "output.weight" {

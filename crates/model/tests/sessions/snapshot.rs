@@ -1,4 +1,4 @@
-//! Snapshots: a session that goes on elsewhere as if nothing had happened, and bytes that are none.
+//! Snapshots: a loaded session continues like the saved one, and invalid bytes are refused.
 
 use crate::common::{self, Tiny, both, drawn, exact, gpu, greedy, ids, run};
 use crate::lora::Lora;
@@ -19,7 +19,7 @@ fn saved(session: &Session) -> Vec<u8> {
     bytes
 }
 
-/// A session that was fed, has answered, and has something fed that it did not evaluate.
+/// A session with fed tokens, an answer, and some fed tokens that are not evaluated.
 fn talked(model: &Model, options: SessionOptions) -> Session {
     let mut session = model.session(options).unwrap();
     session.feed(&ids(30, 1)).unwrap();
@@ -41,7 +41,7 @@ fn a_loaded_session_goes_on_as_the_saved_one_does_on_both_executors_and_across_t
             let rest = drawn(&run(&mut session, varied(12)));
             for to in both() {
                 let model = Tiny::qwen3().on(&to);
-                // Other chunks, and something said before.
+                // The loading session has another chunk size and earlier content.
                 let mut loaded = model.session(options().chunk(5)).unwrap();
                 loaded.feed(&ids(50, 7)).unwrap();
                 run(&mut loaded, greedy(2));
@@ -72,7 +72,7 @@ fn a_cache_grows_to_what_was_saved() {
     assert_eq!(drawn(&run(&mut small, greedy(6))), drawn(&run(&mut session, greedy(6))));
 }
 
-/// Loads bytes that must be refused, and sees that nothing changed.
+/// Loads bytes that must be refused, and checks that nothing changed.
 fn refused(session: &mut Session, bytes: &[u8]) -> Error {
     let before = saved(session);
     let error = session.load(&mut &bytes[..]).expect_err("refused");
@@ -119,7 +119,7 @@ fn what_is_cut_short_altered_foreign_or_newer_is_refused_and_changes_nothing() {
     }
 }
 
-/// The bytes of a header and of what follows, with the checksums that make them pass for written ones.
+/// A header and the following bytes, with valid checksums.
 fn sealed(header: &[u8], rows: &[u8]) -> Vec<u8> {
     let mut bytes = [&b"weft-kv\n"[..], &2_u32.to_le_bytes(), &(header.len() as u32).to_le_bytes(), header].concat();
     bytes.extend_from_slice(&Sha256::digest(&bytes));
@@ -128,7 +128,8 @@ fn sealed(header: &[u8], rows: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The fuzz body: whatever the bytes, a session takes them whole or stays as it was, and can go on.
+/// The fuzz body: for any bytes, a session loads them completely or stays unchanged, and can
+/// continue.
 fn load_any(session: &mut Session, bytes: &[u8]) -> bool {
     let before = (session.tokens().to_vec(), session.evaluated());
     let loaded = session.load(&mut &bytes[..]).is_ok();
@@ -203,7 +204,7 @@ fn a_session_under_adapters_is_restored_under_the_same_and_no_others() {
         session.feed(&ids(30, 1)).unwrap();
         run(&mut session, varied(10));
         let bytes = saved(&session);
-        // The same factors in the other form, and none of those that count for nothing.
+        // The same factors in the other form, without the adapters of scale 0.
         let other = model.adapter(&a.gguf("qwen3", GgmlType::F32)).unwrap();
         let mut loaded = under(vec![Applied { adapter: other, scale: 0.5 }, load(&b, 1.0)]);
         loaded.load(&mut &bytes[..]).unwrap();

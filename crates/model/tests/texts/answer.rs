@@ -1,4 +1,4 @@
-//! Answers taken apart: thinking, text and calls of tools, however the pieces are cut.
+//! Parsing answers into thinking, text and tool calls, with any split into pieces.
 
 use crate::texts::Random;
 use model::chat::{Event, Format, Parser, Reply};
@@ -12,7 +12,8 @@ fn collect(mut parser: Parser, pieces: impl IntoIterator<Item = impl AsRef<str>>
     reply
 }
 
-/// The reply to a text in one piece, which is the same in single characters and cut in two anywhere.
+/// The reply to a text in one piece. Checks that single characters and every cut into two pieces
+/// give the same reply.
 #[track_caller]
 fn reply_of(parser: &Parser, text: &str) -> Reply {
     let whole = collect(parser.clone(), [text]);
@@ -184,7 +185,7 @@ fn gemma_4s_broken_calls_come_as_text_with_the_reason() {
     }
 }
 
-/// Bytes, then these control tokens from id 256 on.
+/// The 256 bytes, then these control tokens from id 256 on.
 fn tokenizer(controls: &[&str]) -> Tokenizer {
     let hidden = |b: u8| !matches!(b, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
     let spell = |byte: u8| match hidden(byte) {

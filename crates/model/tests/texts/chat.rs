@@ -1,4 +1,4 @@
-//! Templates in the style of Qwen's and Gemma's, and messages that try to be more than text.
+//! Templates in the style of Qwen's and Gemma's, and messages that try to inject control tokens.
 
 use model::chat::{ChatError, ChatTemplate, Message, RenderOptions};
 use model::tokenizer::{Parts, Special, Tokenizer};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 const CONTROL: [&str; 4] = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|tool|>"];
 const USER_DEFINED: [&str; 4] = ["<think>", "</think>", "<tool_response>", "</tool_response>"];
 
-/// Bytes, then `control` from id 256 on, then `USER_DEFINED`.
+/// The 256 bytes, then `control` from id 256 on, then `USER_DEFINED`.
 fn tokenizer_with(control: &[&str]) -> Tokenizer {
     let hidden = |b: u8| !matches!(b, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
     let spell = |byte: u8| match hidden(byte) {
@@ -34,7 +34,7 @@ fn tokenizer() -> Tokenizer {
     tokenizer_with(&CONTROL)
 }
 
-/// Turns, tools and thinking, as Qwen's templates have them.
+/// Turns, tools and thinking, as in Qwen's templates.
 const QWEN: &str = r#"{%- if tools %}
     {{- '<|im_start|>system\n' }}
     {%- for tool in tools %}
@@ -74,7 +74,7 @@ fn closed() -> RenderOptions {
     RenderOptions { add_generation_prompt: false, ..RenderOptions::default() }
 }
 
-/// How many control tokens there are, and the text of everything.
+/// The number of control tokens, and the whole text.
 fn encoded(source: &str, messages: &[Message], options: &RenderOptions) -> (usize, String) {
     let tokenizer = tokenizer();
     let ids = ChatTemplate::new(source, &tokenizer).unwrap().encode(&tokenizer, messages, options).unwrap();

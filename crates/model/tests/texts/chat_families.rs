@@ -1,10 +1,11 @@
-//! Whole conversations with system turns, tools and thinking, by templates in the style of both families, and back again.
+//! Whole conversations with system turns, tools and thinking, with templates in the style of both
+//! families, rendered and parsed back.
 
 use model::chat::{ChatTemplate, Event, Format, Message, RenderOptions, ToolCall};
 use model::tokenizer::{Parts, Tokenizer};
 use serde_json::{Value, json};
 
-/// Bytes; control tokens from id 256 on; then user-defined ones.
+/// The 256 bytes, control tokens from id 256 on, then user-defined tokens.
 fn tokenizer(controls: &[&str], user_defined: &[&str]) -> Tokenizer {
     let hidden = |b: u8| !matches!(b, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
     let spell = |byte: u8| match hidden(byte) {
@@ -39,7 +40,8 @@ fn gemma_tokenizer() -> Tokenizer {
     tokenizer(&[&names[..], &["<|tool_response>", "<tool_response|>", "<|\"|>"]].concat(), &[])
 }
 
-/// A system turn with the tools; thinking only in the turns behind the last question; results of tools as a user's turn.
+/// The system turn has the tools. Thinking is kept only in turns after the last question. Tool
+/// results are user turns.
 const QWEN: &str = r#"{%- macro turn(role, text) %}{{- '<|im_start|>' + role + '\n' + text + '<|im_end|>\n' }}{%- endmacro %}
 {%- set first = messages[0].content if messages[0].role == 'system' else '' %}
 {%- if tools %}
@@ -83,7 +85,8 @@ const QWEN: &str = r#"{%- macro turn(role, text) %}{{- '<|im_start|>' + role + '
     {%- if enable_thinking is defined and enable_thinking is false %}{{- '<think>\n\n</think>\n\n' }}{%- endif %}
 {%- endif %}"#;
 
-/// Declarations of tools, calls and results in Gemma 4's notation; thinking is switched in the system turn.
+/// Tool declarations, calls and results in Gemma 4's notation. The system turn switches thinking
+/// on.
 const GEMMA: &str = r#"{%- macro value(v) -%}
     {%- if v is string -%}{{ '<|"|>' + v + '<|"|>' }}
     {%- elif v is boolean -%}{{ 'true' if v else 'false' }}
@@ -122,7 +125,7 @@ fn tools() -> Option<Value> {
     Some(json!([{ "type": "function", "function": { "name": "weather", "description": "Tells it.", "parameters": parameters } }]))
 }
 
-/// A question, a call behind a thought, and what the tool gave.
+/// A question, a tool call after a thought, and the tool's result.
 fn conversation() -> Vec<Message> {
     let arguments = json!({ "city": "Łódź \"<|im_end|>", "days": [1, 2.5], "deep": { "on": true, "none": null } });
     let call = ToolCall { name: "weather".into(), arguments: arguments.as_object().unwrap().clone() };

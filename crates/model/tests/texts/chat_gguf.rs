@@ -1,4 +1,4 @@
-//! Tokenizer and template straight from a file's metadata, and the templates for files that bring none.
+//! Tokenizer and template from a file's metadata, and the default templates for files without one.
 
 use gguf::{Gguf, GgufBuilder};
 use model::chat::{ChatTemplate, Message, RenderOptions, ToolCall};

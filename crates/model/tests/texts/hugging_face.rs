@@ -1,4 +1,5 @@
-//! The three kinds of tokenizer against Hugging Face's `tokenizers`, built from the same vocabulary and merges.
+//! The three kinds of tokenizer compared with Hugging Face's `tokenizers`, both built from the same
+//! vocabulary and merges.
 
 use crate::texts::{self, Random};
 use model::tokenizer::{Parts, Special, Tokenizer};
@@ -11,28 +12,30 @@ use tokenizers::{NormalizedString, Normalizer};
 
 /// Random strings per kind.
 const STRINGS: usize = 10_000;
-/// Merges of the trained vocabularies.
+/// Number of merges in the trained vocabularies.
 const MERGES: usize = 700;
 
-/// One tokenizer twice: theirs and ours.
+/// The same tokenizer twice: theirs and ours.
 struct Twins {
     theirs: tokenizers::Tokenizer,
     ours: Tokenizer,
-    /// Takes characters out whose properties the two read from different versions of Unicode: theirs normalizes by 9.0.
+    /// Removes characters whose properties differ between the two versions of Unicode: `tokenizers`
+    /// normalizes by 9.0.
     newer: Option<Replace>,
-    /// Whether a space is added in front of every stretch of text, which decoding takes away at the start only.
+    /// Whether a space is added before each stretch of text. Decoding removes only the first one.
     spaced: bool,
 }
 
-/// What a `tokenizer.json` and a GGUF file say in their own ways.
+/// The content of both a `tokenizer.json` and a GGUF file.
 struct Vocabulary {
     tokens: Vec<String>,
-    /// As `tokenizer.ggml.token_type` counts.
+    /// With the numbers of `tokenizer.ggml.token_type`.
     types: Vec<i32>,
     merges: Vec<[String; 2]>,
 }
 
-/// Pieces and merges that Hugging Face's trainer finds in the made-up text under `pipeline`, a `tokenizer.json` without model.
+/// The pieces and merges that Hugging Face's trainer finds in the made-up text. `pipeline` is a
+/// `tokenizer.json` without a model.
 fn train(pipeline: &Value, alphabet: impl IntoIterator<Item = char>) -> Vocabulary {
     let mut empty = pipeline.clone();
     empty["model"] = json!({ "type": "BPE", "vocab": {}, "merges": [] });
@@ -56,7 +59,8 @@ impl Vocabulary {
         self.types.push(ty);
     }
 
-    /// SentencePiece's beginning: control tokens, runs of line breaks and of spaces, bytes; then the pieces.
+    /// Adds SentencePiece's first tokens in front of the pieces: control tokens, runs of line
+    /// breaks and of spaces, bytes.
     fn sentence_piece(self, runs: i32) -> Self {
         let mut all = Self { tokens: vec![], types: vec![], merges: self.merges };
         ["<pad>", "<eos>", "<bos>", "<start_of_turn>", "<end_of_turn>"].into_iter().for_each(|name| all.push(name, 3));
@@ -70,13 +74,14 @@ impl Vocabulary {
         all
     }
 
-    /// The tokens as `tokenizer.json` spells them.
+    /// The tokens in the spelling of `tokenizer.json`.
     fn theirs(&self) -> impl Iterator<Item = String> {
         let blank = |token: &str| token.chars().all(|c| c == ' ');
         self.tokens.iter().map(move |token| if blank(token) { "▁".repeat(token.len()) } else { token.clone() })
     }
 
-    /// The merges that transformers makes of a SentencePiece model: pieces in order, all ways to cut each, the longer left part first.
+    /// The merges that transformers derives from a SentencePiece model: for each piece in order,
+    /// all ways to cut it, the longer left part first.
     fn cuts(&self) -> Vec<[String; 2]> {
         let theirs: Vec<String> = self.theirs().collect();
         let pieces: std::collections::HashSet<&str> =
@@ -89,7 +94,7 @@ impl Vocabulary {
         theirs.iter().filter(|piece| pieces.contains(piece.as_str())).flat_map(|piece| cut(piece)).collect()
     }
 
-    /// `pipeline` with this vocabulary as its model and its added tokens.
+    /// `pipeline` with this vocabulary as its model and with its added tokens.
     fn tokenizer_json(&self, mut pipeline: Value, merges: &[[String; 2]], byte_fallback: bool) -> tokenizers::Tokenizer {
         let vocab: serde_json::Map<String, Value> = self.theirs().enumerate().map(|(id, token)| (token, id.into())).collect();
         let unknown = byte_fallback.then_some("<unk>");
@@ -116,7 +121,7 @@ fn bytes(merges: &[String]) -> Option<Vec<&[u8]>> {
     Some(merges.iter().map(String::as_bytes).collect())
 }
 
-/// Qwen's: NFC, the pre-tokenizer's expression, bytes.
+/// Qwen's tokenizer: NFC, the pre-tokenizer's regular expression, bytes.
 fn byte_level() -> Twins {
     let pattern = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
     let bytes_json = json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false });
@@ -135,7 +140,7 @@ fn byte_level() -> Twins {
     Twins { theirs, ours: Tokenizer::from_parts(&parts).expect("a tokenizer"), newer, spaced: false }
 }
 
-/// Spaces become U+2581 and nothing is cut.
+/// Spaces become U+2581; text is not cut.
 fn sentence_piece_pipeline() -> Value {
     json!({
         "version": "1.0", "normalizer": { "type": "Replace", "pattern": { "String": " " }, "content": "▁" },
@@ -143,7 +148,7 @@ fn sentence_piece_pipeline() -> Value {
     })
 }
 
-/// Gemma 2's and 3's: pieces by score.
+/// The tokenizer of Gemma 2 and 3: merges by score.
 fn by_score(space_prefix: bool) -> Twins {
     let mut pipeline = sentence_piece_pipeline();
     let vocabulary = train(&pipeline, ['\u{2581}']).sentence_piece(4);
@@ -164,7 +169,8 @@ fn by_score(space_prefix: bool) -> Twins {
     Twins { theirs, ours: Tokenizer::from_parts(&parts).expect("a tokenizer"), newer: None, spaced: space_prefix }
 }
 
-/// Gemma 4's: the same look, pieces by merges, runs of line breaks and of spaces first.
+/// Gemma 4's tokenizer: the same spelling, merges from a list, runs of line breaks and of spaces
+/// first.
 fn by_merges() -> Twins {
     let pipeline = sentence_piece_pipeline();
     let mut vocabulary = train(&pipeline, ['\u{2581}']).sentence_piece(1);
@@ -182,7 +188,8 @@ fn by_merges() -> Twins {
 }
 
 impl Twins {
-    /// Both give the same ids, special tokens parsed and not, and ours come back as the text.
+    /// Checks that both give the same ids, with and without parsing special tokens, and that our
+    /// ids decode to the text.
     #[track_caller]
     fn agree(&mut self, text: &str) {
         let mut known = NormalizedString::from(text);
@@ -206,8 +213,9 @@ impl Twins {
         self.hurry();
     }
 
-    /// A megabyte takes less than two seconds, be it of words or of line breaks alone; the best of a few attempts counts,
-    /// of this thread's own time where the system tells it, for other tests run meanwhile.
+    /// Checks that a megabyte takes less than two seconds, both of words and of line breaks only.
+    /// The best of a few attempts counts. The measure is this thread's processor time, if the
+    /// system provides it, because other tests run at the same time.
     fn hurry(&self) {
         for part in [texts::training().join("\n").as_str(), "\n"] {
             let text = part.repeat((1 << 20) / part.len() + 1);
@@ -222,7 +230,7 @@ impl Twins {
     }
 }
 
-/// How long this thread has run on a processor; none where the system does not count it.
+/// Processor time of this thread; `None` if the system does not provide it.
 fn busy() -> Option<Duration> {
     let counts = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     Some(Duration::from_nanos(counts.split(' ').next()?.parse().ok()?)).filter(|busy| !busy.is_zero())

@@ -1,4 +1,4 @@
-//! Texts in and out, which need no weights: tokenizers, templates and answers.
+//! Text input and output without weights: tokenizers, templates and answers.
 
 mod answer;
 mod chat;

@@ -1,4 +1,4 @@
-//! Go templates rendered through Jinja, and those that are not understood.
+//! Go templates rendered through Jinja, and unsupported Go templates.
 
 use model::chat::{ChatTemplate, Message, RenderOptions};
 use model::ollama::jinja;

@@ -1,4 +1,5 @@
-//! Texts that tokenizers disagree on: every script, emoji sequences, controls, broken UTF-8, and random mixtures.
+//! Texts on which tokenizers tend to differ: every script, emoji sequences, controls, broken UTF-8,
+//! and random mixtures.
 
 /// Marsaglia's xorshift64: the same texts on every run.
 pub struct Random(pub u64);
@@ -16,7 +17,7 @@ impl Random {
     }
 }
 
-/// Words of several scripts, program text and numbers, from which vocabularies are trained.
+/// Words of several scripts, program text and numbers, for training vocabularies.
 const WORDS: [&str; 40] = [
     "the",
     "weaver",
@@ -60,7 +61,7 @@ const WORDS: [&str; 40] = [
     "🧵",
 ];
 
-/// Lines of a made-up text, enough to train several hundred merges from.
+/// Lines of made-up text, enough for training several hundred merges.
 pub fn training() -> Vec<String> {
     let mut random = Random(0x2545_F491_4F6C_DD1D);
     let separators = [" ", " ", " ", " ", "  ", ", ", "\t", ". ", "-", "    "];
@@ -68,7 +69,7 @@ pub fn training() -> Vec<String> {
     (0..400).map(|_| line(&mut random)).collect()
 }
 
-/// Strings one by one, each with an edge of its own.
+/// Strings, each with one special case.
 const CHOSEN: [&str; 46] = [
     "",
     " ",
@@ -118,7 +119,7 @@ const CHOSEN: [&str; 46] = [
     "the the the thethe  the\nthe\tthe",
 ];
 
-/// Bytes that are no UTF-8, as lossy reading shows them.
+/// Invalid UTF-8, after lossy conversion.
 fn broken() -> impl Iterator<Item = String> {
     let cases: [&[u8]; 8] = [
         b"\xff\xfe",
@@ -133,7 +134,8 @@ fn broken() -> impl Iterator<Item = String> {
     cases.into_iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// Every 64 code points of the planes in use as one string, and every 16th of the same between spaces.
+/// Strings of 64 consecutive code points, sampled from the planes in use, and for each a string of
+/// every 16th of them with spaces between.
 fn scripts() -> impl Iterator<Item = String> {
     let starts = (0..0x2_0000).step_by(64).chain((0x2_0000..0x3_2400).step_by(4096)).chain((0xE_0000..0xE_0200).step_by(64));
     starts.flat_map(|start| {
@@ -142,7 +144,7 @@ fn scripts() -> impl Iterator<Item = String> {
     })
 }
 
-/// The texts that are not random.
+/// All texts that are not random.
 pub fn chosen() -> impl Iterator<Item = String> {
     CHOSEN.into_iter().map(str::to_string).chain(broken()).chain(scripts())
 }
@@ -151,7 +153,8 @@ const SPACES: [&str; 12] = [" ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", "\u{a0
 const MARKS: [&str; 12] = ["\u{301}", "\u{308}", "\u{323}", "\u{200d}", "\u{fe0f}", "\u{1f3fd}", "'", "'s", "\u{0}", "\u{ad}", ".", "…"];
 const NAMES: [&str; 9] = ["<|im_end|>", "<think>", "</think>", "<bos>", "<unk>", "<0x41>", "<|im_", "<", "|>"];
 
-/// A string of up to a few dozen pieces: words, spaces, marks, names of tokens, any character, bytes that are no UTF-8.
+/// A string of up to a few dozen pieces: words, spaces, marks, names of tokens, any character,
+/// invalid UTF-8.
 pub fn random(random: &mut Random) -> String {
     let mut bytes = vec![];
     for _ in 0..random.below(24) {

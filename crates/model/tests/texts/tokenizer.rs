@@ -1,8 +1,8 @@
-//! Byte-level BPE on a vocabulary small enough to follow by hand.
+//! Byte-level BPE with a vocabulary that is small enough to check by hand.
 
 use model::tokenizer::{Control, Decoder, Kind, Parts, Special, Tokenizer, golden};
 
-/// The 256 bytes as ids 0 to 255 in the order of their values, then what `MERGES` make, then `ADDED`.
+/// The 256 bytes as ids 0 to 255 in order, then the results of `MERGES`, then `ADDED`.
 struct Small {
     tokens: Vec<String>,
     types: Vec<i32>,
@@ -51,7 +51,7 @@ fn merges_follow_rank_not_length() {
     let tokenizer = Small::new().build();
     assert_eq!(tokenizer.encode("hell", Special::Text), [258]);
     assert_eq!(tokenizer.encode(" hell", Special::Text), [259]);
-    // "e l" ranks below "l l", so it joins only where no second l follows.
+    // "e l" ranks after "l l", so it merges only if no second l follows.
     assert_eq!(tokenizer.encode("ell", Special::Text), [u32::from(b'e'), 257]);
     assert_eq!(tokenizer.encode("el", Special::Text), [264]);
     assert_eq!(tokenizer.encode("", Special::Parse), [0; 0]);
@@ -121,7 +121,8 @@ fn one_word_of_a_megabyte_is_one_word() {
 fn streamed_text_equals_decoded_text_and_never_splits_a_character() {
     let tokenizer = Small::new().build();
     let mut ids: Vec<u32> = "é世🚀a".bytes().map(u32::from).collect();
-    // Cut short, a lone continuation byte, an overlong form, a surrogate, a control token, no token, an open end.
+    // An incomplete character, a lone continuation byte, an overlong form, a surrogate, a control
+    // token, an id without a token, an incomplete end.
     ids.extend([0xE4, 97, 0x80, 0xC0, 0x80, 0xED, 0xA0, 0x80, 266, 9999, 0xF0, 0x9F, 0x9A]);
     let mut decoder = Decoder::new(Control::Show);
     let mut pieces: Vec<String> = ids.iter().map(|&id| decoder.push(&tokenizer, id).to_owned()).collect();
@@ -176,7 +177,7 @@ fn a_recording_is_checked_and_a_wrong_one_is_noticed() {
     assert!(golden::check(&tokenizer, r#"[{"text": "hell"}]"#).is_err());
 }
 
-/// What a broken copy of the vocabulary is refused with.
+/// The error for a damaged copy of the vocabulary.
 fn refusal(spoil: impl FnOnce(&mut Parts)) -> String {
     let small = Small::new();
     let mut parts = small.parts();

@@ -1,4 +1,4 @@
-//! Thousands of damaged vocabularies: each is refused or works, and none panics.
+//! Thousands of damaged vocabularies: each is refused or works; none panics.
 
 use model::tokenizer::{Control, Decoder, Parts, Special, Tokenizer};
 

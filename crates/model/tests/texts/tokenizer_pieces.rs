@@ -1,4 +1,5 @@
-//! SentencePiece-like tokenizers, by score and by merges, on a vocabulary small enough to follow by hand.
+//! SentencePiece-like tokenizers, by score and by merges, with a vocabulary that is small enough to
+//! check by hand.
 
 use model::tokenizer::{Control, Decoder, Parts, Special, Tokenizer};
 
@@ -69,7 +70,7 @@ fn encode(parts: &Parts, text: &str) -> Vec<u32> {
 #[test]
 fn the_best_score_joins_first() {
     let small = Small::new();
-    // "▁a" (-1) joins before "ab" (-2); "▁ab" (-3) is reached either way.
+    // "▁a" (-1) merges before "ab" (-2); either way the result is "▁ab" (-3).
     assert_eq!(encode(&small.parts(), " ab"), [SPACE_AB]);
     assert_eq!(encode(&small.parts(), " aba"), [SPACE_AB, A]);
     assert_eq!(encode(&small.parts(), " aab"), [SPACE_A, AB]);
@@ -122,7 +123,8 @@ fn user_defined_line_breaks_match_whole_and_spaces_by_merging() {
     let small = Small::new();
     assert_eq!(encode(&small.parts(), "a\n\n\na"), [A, 5, NEWLINE, A]);
     assert_eq!(encode(&small.parts(), "a  b"), [A, 6, B]);
-    // Pairs of spaces join before triples, from the left; the one left over joins the pair beside it.
+    // Pairs of spaces merge before triples, from the left. The remaining space merges with the pair
+    // beside it.
     assert_eq!(encode(&small.parts(), "     b"), [6, 7, B]);
 }
 
@@ -163,7 +165,8 @@ fn defaults_are_those_of_each_kind() {
 fn gemma4_as_ollamas_converter_writes_it_is_gemma4() {
     let mut small = Small::new();
     let ours = Tokenizer::from_parts(&small.by_merges(&["▁ a", "a b"])).unwrap();
-    // Its scores are the ids, its bytes look like text, and it denies the token that opens every text.
+    // The file's scores are the ids, its bytes are typed as text, and it denies the BOS that begins
+    // every text.
     small.types.iter_mut().filter(|kind| **kind == 6).for_each(|kind| *kind = 1);
     small.scores = (0..small.tokens.len()).map(|id| id as f32).collect();
     let parts = Parts { model: "llama", pre: Some("gemma4"), add_bos_token: Some(false), ..small.by_merges(&["▁ a", "a b"]) };

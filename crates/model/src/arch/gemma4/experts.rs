@@ -1,4 +1,5 @@
-//! The experts of Gemma 4: GEGLUs that a router chooses, beside the dense one and from the same residual.
+//! The experts of Gemma 4: GEGLUs that a router chooses. They run beside the dense GEGLU, on the
+//! same residual.
 //! (Hugging Face `Gemma4TextRouter` and `Gemma4TextExperts`.)
 
 use crate::error::Error;
@@ -15,7 +16,7 @@ pub(super) struct Config {
 }
 
 impl Config {
-    /// `None` where the file counts no experts.
+    /// `None` if the file states no experts.
     pub fn read(meta: &Meta<'_>) -> Result<Option<Self>, Error> {
         let expert_count = meta.count_or("expert_count", 0..=*EXPERTS.end(), 0)?;
         if expert_count == 0 {
@@ -29,15 +30,15 @@ impl Config {
     }
 }
 
-/// What a layer with experts has besides its dense network.
+/// Weights that a layer with experts has besides its dense network.
 pub(super) struct Experts {
     ffn_gate_inp: Weight,
     ffn_gate_inp_scale: Weight,
-    /// The rows of each expert that are the gate's.
+    /// The weight, and the rows of each expert in it that belong to the gate.
     ffn_gate_exps: (Weight, Range<u32>),
     ffn_up_exps: (Weight, Range<u32>),
     ffn_down_exps: Weight,
-    /// A factor on the weight of each expert.
+    /// A factor on each expert's routing weight.
     ffn_down_exps_scale: Weight,
     post_ffw_norm_1: Weight,
     pre_ffw_norm_2: Weight,
@@ -48,7 +49,8 @@ impl Experts {
     pub fn load(c: &Config, l: usize, d: u32, from: &mut Loader<'_>) -> Result<Self, Error> {
         let (e, f) = (c.expert_count, c.expert_feed_forward_length);
         let name = |tensor: &str| format!("blk.{l}.{tensor}");
-        // Some files have the gate and the other factor apart, and Ollama's first files another name for the experts' factors.
+        // Some files store gate and up in two tensors instead of one. Ollama's first files use
+        // another name for the experts' factors.
         let (apart, together) = (name("ffn_gate_exps.weight"), name("ffn_gate_up_exps.weight"));
         let (ffn_gate_exps, ffn_up_exps) = if from.has(&apart) && !from.has(&together) {
             ((from.experts(&apart, e, f, d)?, 0..f), (from.experts(&name("ffn_up_exps.weight"), e, f, d)?, 0..f))
@@ -71,7 +73,8 @@ impl Experts {
         })
     }
 
-    /// The norm of the `dense` network's output plus that of the experts' weighted sum over the residual `h`; all [T, D].
+    /// The normed `dense` output plus the normed weighted sum of the experts' outputs. The experts'
+    /// input is the residual `h`. All tensors are [T, D].
     pub fn record(&self, rec: &mut Recorder, c: &Config, eps: f32, h: Tensor, dense: Tensor) -> Tensor {
         let d = h.shape.width();
         let dense = rms_norm(rec, dense, Some(self.post_ffw_norm_1), eps);
