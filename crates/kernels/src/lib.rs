@@ -20,6 +20,10 @@ pub mod plan;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+/// The version of wgpu that the functions of the feature `interop` take.
+#[cfg(feature = "interop")]
+pub use wgpu;
+
 pub use caps::table::Table;
 pub use caps::{Caps, Class};
 pub use device::executor::Executor;

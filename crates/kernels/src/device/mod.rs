@@ -1,6 +1,8 @@
 //! A GPU device: adapter choice, limits, capabilities and the pipelines built on it.
 
 pub mod executor;
+#[cfg(feature = "interop")]
+mod interop;
 pub mod memory;
 pub mod pipelines;
 #[cfg(test)]
@@ -219,7 +221,7 @@ impl Device {
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("weft"),
             required_features: features,
-            required_limits: limits.clone(),
+            required_limits: limits,
             memory_hints: wgpu::MemoryHints::Manual { suballocated_device_memory_block_size: BLOCK_BYTES },
             experimental_features,
             ..Default::default()
@@ -228,16 +230,15 @@ impl Device {
             .request_device(&descriptor)
             .await
             .map_err(|e| Error::NoDevice { adapter: summary.name.clone(), reason: e.to_string() })?;
-        let lost = Arc::new(OnceLock::new());
-        let failed = Arc::new(Mutex::new(None));
-        let on_lost = Arc::clone(&lost);
-        device.set_device_lost_callback(move |reason, message| {
-            let _ = on_lost.set(format!("{reason:?}: {message}"));
-        });
-        let on_error = Arc::clone(&failed);
-        device.on_uncaptured_error(Arc::new(move |e: wgpu::Error| {
-            on_error.lock().unwrap_or_else(|p| p.into_inner()).get_or_insert(e.to_string());
-        }));
+        let made = Self::of(adapter, device, queue);
+        made.listen();
+        Ok(made)
+    }
+
+    /// What this crate knows of a device that is open.
+    pub(crate) fn of(adapter: &wgpu::Adapter, device: wgpu::Device, queue: wgpu::Queue) -> Self {
+        let (summary, features, limits) = (summary(&adapter.get_info()), device.features(), device.limits());
+        let (lost, failed) = (Arc::default(), Arc::default());
         let inside = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES;
         let subgroups = features.contains(wgpu::Features::SUBGROUP) && adapter.get_info().subgroup_min_size >= 8;
         let cooperative = features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX);
@@ -259,7 +260,19 @@ impl Device {
         let ids = (adapter.get_info().vendor, adapter.get_info().device);
         let (pipelines, cache, clock, created, source) = (Arc::default(), Arc::default(), Arc::default(), Arc::default(), None);
         let inner = Inner { device, queue, summary, caps, limits, features, lost, failed, ids, pipelines, cache, clock, created, source };
-        Ok(Self(Arc::new(inner)))
+        Self(Arc::new(inner))
+    }
+
+    /// Keeps the reason of a lost device and the first error that no scope catches.
+    fn listen(&self) {
+        let lost = Arc::clone(&self.0.lost);
+        self.0.device.set_device_lost_callback(move |reason, message| {
+            let _ = lost.set(format!("{reason:?}: {message}"));
+        });
+        let failed = Arc::clone(&self.0.failed);
+        self.0.device.on_uncaptured_error(Arc::new(move |e: wgpu::Error| {
+            failed.lock().unwrap_or_else(|p| p.into_inner()).get_or_insert(e.to_string());
+        }));
     }
 
     /// The same device as if it could do less, or with another table: tests force splits and fallbacks with it.

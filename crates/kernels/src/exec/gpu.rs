@@ -78,6 +78,13 @@ impl GpuPlan {
         &self.planned
     }
 
+    /// The buffer of the n-th result.
+    #[cfg(feature = "interop")]
+    pub(super) fn result(&self, n: usize) -> Option<&wgpu::Buffer> {
+        let tensor = self.planned.read_back.get(n)?;
+        self.planned.placement.slots.get(&tensor.id).map(|&slot| &self.buffers[slot])
+    }
+
     /// The device that the plan runs on.
     #[must_use]
     pub fn device(&self) -> &Device {

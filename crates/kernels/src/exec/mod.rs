@@ -3,6 +3,8 @@
 pub mod cpu;
 pub mod gpu;
 mod inputs;
+#[cfg(feature = "interop")]
+mod interop;
 pub mod profile;
 pub(crate) mod readback;
 pub mod states;

@@ -205,6 +205,15 @@ impl Weights {
         weight
     }
 
+    /// The buffers of the n-th weight, on a GPU.
+    #[cfg(feature = "interop")]
+    pub(crate) fn buffers(&self, n: u32) -> Option<&[wgpu::Buffer]> {
+        match &self.store {
+            Store::Gpu(_, buffers) => buffers.get(n as usize).map(Vec::as_slice),
+            Store::Cpu(_) | Store::Dry { .. } => None,
+        }
+    }
+
     /// The buffer of one part of the n-th weight.
     pub(crate) fn buffer(&self, n: u32, part: u32) -> &wgpu::Buffer {
         match &self.store {
