@@ -1,4 +1,4 @@
-//! A sum of tensors whose weights differ from row to row.
+//! A sum of tensors with separate weights for every row.
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};
@@ -16,7 +16,7 @@ kernel! {
     needs: { threads: 256, workgroup_bytes: 0 },
 }
 
-/// Tensors that one sum takes.
+/// Largest number of tensors in one sum.
 pub const MOST: usize = 4;
 
 /// The weights of a sum: columns of [T, C] from `first` on, each plus `shift`.

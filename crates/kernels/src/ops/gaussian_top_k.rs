@@ -1,4 +1,5 @@
-//! Sparsity by a cut-off that mean and deviation of a row give.
+//! Sparsity: elements below a cut-off are set to 0. The cut-off follows from the mean and the
+//! deviation of the row.
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};
