@@ -34,10 +34,10 @@ kernel! {
     },
 }
 
-/// The variant for heads of one length, and what its constants say.
+/// The variant for heads of one length, with its constants.
 pub(crate) struct Tile {
     pub head: u32,
-    /// Queries of a workgroup: rows of the step by the heads that share a kv head.
+    /// Queries of a workgroup: rows of the step times the heads that share a kv head.
     pub queries: u32,
     pub variant: &'static Variant,
 }
@@ -49,10 +49,10 @@ pub(crate) static TILES: [Tile; 4] = [
     Tile { head: 512, queries: 64, variant: &HEAD_512 },
 ];
 
-/// Rows from which tiles are used: a cooperative matrix has 16.
+/// Smallest number of rows: a cooperative matrix has 16.
 const LEAST_ROWS: u32 = 16;
 
-/// Its dispatch, where the plan allows rounding to f16 and the keys are in a cache.
+/// The dispatch of this rung, if the plan allows rounding to f16 and the keys are in a cache.
 pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
     let Problem::Recorded(op) = problem else { return None };
     let Cached { q, kv, kv_heads, attend, positions, ends, sequences, y } = op.cached()?;

@@ -1,4 +1,5 @@
-//! The ladder of attention: which kernel attends, from the fastest to the portable one.
+//! The ladder of attention: the kernels that compute attention, from the fastest to the portable
+//! one.
 
 use super::fused::{AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, Heads, Problem, window};
 use super::{
@@ -14,24 +15,29 @@ use crate::ops::attention::Attention;
 /// One rung.
 pub struct Rung {
     pub kernel: &'static Kernel,
-    /// The dispatch, if the rung serves the problem on a device that its variant fits.
+    /// The dispatch, if the rung serves the problem. The caller checks that the variant fits the
+    /// device.
     take: fn(Problem<'_>, &Lower<'_>) -> Option<Dispatch>,
-    /// The domain, in words: the problem, its rows and heads, the result.
+    /// The domain, in words: the problem, its rows and heads, and the result.
     pub domain: &'static str,
-    /// Positions up to which the rung is faster than parts of the keys, for queries of this shape, where heads of 128 are up to so many; none where it
-    /// serves any number.
+    /// Context length up to which the rung is faster than parts of the keys. Arguments: the shape
+    /// of the queries, and the limit for heads of 128. `None` if the rung serves any length.
     reach: Option<fn(Shape, u32) -> u32>,
-    /// Why the rung stands above the ones behind it, and where that was measured.
+    /// Why the rung stands above the rungs after it, with the measurement.
     pub beats: &'static str,
 }
 
-/// [`Rung::reach`] of several rows, each of another sequence, which fill a device sooner. Qwen3-8B on an NVIDIA H200, a layer of 8 rows as one kernel and
-/// as three: 17.5 and 27.0 us at 512 keys, 25.9 and 33.8 at 1024, 39.8 and 43.4 at 1900; what comes before and after costs 2 rows as much as 8.
+/// [`Rung::reach`] for several rows, each of another sequence: more rows fill a device sooner.
+///
+/// Measured with Qwen3-8B on an NVIDIA H200, a layer of 8 rows as one kernel and as three: 17.5 and
+/// 27.0 us at 512 keys, 25.9 and 33.8 at 1024, 39.8 and 43.4 at 1900. The operations before and
+/// after cost as much for 2 rows as for 8.
 fn of_rows(q: Shape, keys: u32) -> u32 {
     keys.saturating_mul(q.rows + 1).div_ceil(2).min(attention_decode::KEYS)
 }
 
-/// The rungs. The first that takes a problem has it; the last takes every attention as it was recorded.
+/// The rungs. The first rung that takes a problem serves it; the last rung takes every recorded
+/// attention.
 pub static LADDER: [Rung; 12] = [
     Rung {
         kernel: &attention_decode_rows::ATTENTION_DECODE_ROWS,
@@ -119,23 +125,23 @@ pub static LADDER: [Rung; 12] = [
     },
 ];
 
-/// The rung that has a problem on this device, and its dispatch.
+/// The rung that serves a problem on this device, and its dispatch.
 fn rung(problem: Problem<'_>, cx: &Lower<'_>) -> Option<(&'static Rung, Dispatch)> {
     LADDER.iter().find_map(|rung| Some((rung, (rung.take)(problem, cx).filter(|dispatch| dispatch.variant.fits(cx.caps))?)))
 }
 
-/// The dispatch that a problem gets on this device, if a rung has it.
+/// The dispatch of a problem on this device, if a rung serves it.
 pub(crate) fn dispatch(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
     rung(problem, cx).map(|(_, dispatch)| dispatch)
 }
 
-/// The same for rules, which ask before there is anything to lower.
+/// The same for rules, which ask before the plan is lowered.
 pub(crate) fn found(problem: Problem<'_>, caps: &Caps) -> Option<Dispatch> {
     dispatch(problem, &Lower { caps, capacity: Counts { step: 0, out: 0 }, fast: true })
 }
 
-/// Positions up to which attention of one row with heads of `dim` that rotate as a whole, without a softcap, is one kernel on this device, where it is
-/// so up to `keys` of heads of 128.
+/// Context length up to which attention of one row is one kernel on this device, if the limit for
+/// heads of 128 is `keys`. For heads of `dim` that rotate as a whole, without a softcap.
 pub(crate) fn reach_of_whole_heads(dim: u32, caps: &Caps, keys: u32) -> u32 {
     match attention_decode_256::variant(dim).filter(|variant| variant.fits(caps)) {
         Some(_) => attention_decode_256::reach(dim, keys),
@@ -143,14 +149,15 @@ pub(crate) fn reach_of_whole_heads(dim: u32, caps: &Caps, keys: u32) -> u32 {
     }
 }
 
-/// The kernel for few keys, and the position up to which it is for.
+/// The kernel for short contexts, and the context length up to which it is used.
 fn near(problem: Problem<'_>, q: Shape, cx: &Lower<'_>) -> Option<(Dispatch, u32)> {
     let (rung, dispatch) = rung(problem, cx)?;
     let keys = rung.reach?(q, cx.caps.table.decode_keys);
     (keys > 0).then_some((dispatch, keys))
 }
 
-/// One kernel near, these far.
+/// `near` for short contexts and `far` for longer ones; only `far` if there is no kernel for short
+/// contexts.
 fn near_or(near: Option<(Dispatch, u32)>, far: Vec<Dispatch>) -> Vec<Dispatch> {
     let Some((near, keys)) = near else { return far };
     let far = far.into_iter().map(|dispatch| Dispatch { when: When::Far(keys), ..dispatch });
@@ -161,7 +168,7 @@ impl Lowering for AttentionDecode {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let of = &self.split.of;
         let near = match near(Problem::Decode(self), of.q.shape, cx) {
-            // The window never holds more.
+            // The window never holds more keys, so no other kernel is needed.
             Some((near, keys)) if (1..=keys).contains(&window(of.attend.mask)) => return vec![near],
             near => near,
         };
@@ -188,7 +195,7 @@ impl Lowering for AttentionDecodeRowsF16 {
 }
 
 impl Lowering for AttentionSplit {
-    /// Attention is split only where a rung has the parts.
+    /// Attention is split only if a rung serves the parts.
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         vec![dispatch(Problem::Split(self), cx).expect("a rung that has the parts")]
     }
