@@ -1,4 +1,5 @@
-//! Every rule by which a plan merges operations, in one table: what merges, in which direction, in which order.
+//! Every rule by which a plan merges operations, in one table: the operations that merge, the
+//! direction and the order.
 
 use super::view::{Merged, Producers, Uses};
 use super::{attention, embed, glu, heads, matmul, norm, prologue};
@@ -8,23 +9,25 @@ use crate::graph::tensor::{Shape, Tensor};
 use crate::lower::matmul::norm_pack_matmul_vec::Normed;
 use crate::lower::{Lowered, Node};
 
-/// Looks at the operations from some node on, and may make one of the first `n` of them.
+/// Looks at the operations from one node on, and may merge the first `n` of them into one.
 pub(super) type OfRun = fn(&[Node], &Uses, &Caps) -> Option<(usize, Lowered)>;
 
 /// The values of a plan.
 pub(super) type Origins = Vec<(Origin, Shape)>;
 
-/// In which direction operations merge. The passes run in this order.
+/// The direction in which operations merge. The passes run in this order.
 #[derive(Copy, Clone)]
 pub(super) enum Direction {
-    /// A gather of the only row moves into the operation before it. Gathers go first, because they would part the runs.
+    /// A gather of the only row moves into the operation before it. Gathers go first, because
+    /// otherwise they would separate neighbours.
     Gather(OfRun),
-    /// Operations become others with values of their own between them: parts that a second operation joins, or what one kernel leaves for the next. These rules run
-    /// after the products have their operands and before all that follow.
+    /// Operations are replaced by others that have new values between them: parts that a second
+    /// operation joins, or results that one kernel leaves for the next. These rules run after the
+    /// products have their operands, and before all rules below.
     Values(fn(Vec<Node>, &mut Origins, &[Tensor], &Caps) -> Vec<Node>),
     /// Neighbours become one operation.
     Run(OfRun),
-    /// An operation takes in the producers of values that it alone reads, wherever they are.
+    /// An operation takes in the producers of values that only it reads, wherever they are.
     Producers(fn(&Lowered, &Producers<'_>) -> Option<Merged>),
     /// The producer of a packed row moves into the only consumer of that row.
     Consumer(fn(&Lowered, &Lowered, &Caps) -> Option<Lowered>),
@@ -39,7 +42,7 @@ pub(super) struct Rule {
     /// The operations that merge.
     pub merges: &'static str,
     pub direction: Direction,
-    /// What that gains, and where it was measured.
+    /// The gain, and where it was measured.
     pub beats: &'static str,
 }
 
@@ -47,10 +50,11 @@ const fn rule(name: &'static str, merges: &'static str, direction: Direction, be
     Rule { name, merges, direction, beats }
 }
 
-/// Of rules that nobody measured apart.
-const ONE_LESS: &str = "a dispatch less, which waits for 1.7 to 2 us (NVIDIA H200)";
+/// For rules that were not measured separately.
+const ONE_LESS: &str = "one dispatch less; each waits for 1.7 to 2 us (NVIDIA H200)";
 
-/// Every rule as [the operation that it makes, the operations that merge, the direction, what that gains], in the order of the passes.
+/// Every rule as [the operation that it makes, the operations that merge, the direction, the gain],
+/// in the order of the passes.
 pub fn described() -> impl Iterator<Item = [&'static str; 4]> {
     RULES.iter().map(|rule| {
         let direction = match rule.direction {
@@ -64,13 +68,13 @@ pub fn described() -> impl Iterator<Item = [&'static str; 4]> {
     })
 }
 
-/// The rules. Those of one direction are tried in this order.
+/// The rules. Rules of one direction are tried in this order.
 pub(super) static RULES: [Rule; 28] = [
     rule(
         "gather_rows",
         "a gather of the only row with the sum or product that makes it",
         Direction::Gather(embed::gather_rows),
-        "rows that nobody asks for are neither added nor multiplied; a dispatch less",
+        "rows without requested logits are not computed; one dispatch less",
     ),
     rule("embed", "an embedding with the scale behind it", Direction::Run(embed::embed), ONE_LESS),
     rule("add_rms_norm", "a residual sum with the norm behind it", Direction::Run(norm::add_rms_norm), ONE_LESS),
