@@ -29,7 +29,8 @@ pub struct Table {
     /// A product of one row also computes the residual sum and the norm after it, if its weight has
     /// at most this many columns per row of the weight.
     pub norm_columns: u32,
-    /// Columns up to which two products and their gated activation are one kernel of cooperative matrices.
+    /// Columns up to which two products and their gated activation are one kernel with cooperative
+    /// matrices.
     pub glu_columns: u32,
     /// Columns above which more threads share a row of a weight in products of one row. A product
     /// that also computes the norm after it uses twice as many threads from this number on.
@@ -116,7 +117,7 @@ pub static THRESHOLDS: [Threshold; 12] = [
         within: 1..=512,
         field: |t| &mut t.window_keys,
     },
-    Threshold { name: "workgroups", about: "workgroups that the device runs at the same time", within: 1..=1024, field: |t| &mut t.workgroups },
+    Threshold { name: "workgroups", about: "workgroups that run at the same time", within: 1..=1024, field: |t| &mut t.workgroups },
     Threshold { name: "chunk", about: "prompt rows that are evaluated together", within: 512..=2048, field: |t| &mut t.chunk },
 ];
 

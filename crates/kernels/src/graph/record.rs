@@ -189,7 +189,8 @@ impl<O> Recorder<O> {
         self.adapters.get(&weight).cloned().unwrap_or_default()
     }
 
-    /// Marks the operations that follow as belonging to a layer, for profiles, plans and submit cuts.
+    /// Marks the operations that follow as belonging to a layer, for profiles, plans and submit
+    /// cuts.
     pub fn layer(&mut self, layer: Option<u32>) {
         self.layer = layer;
     }

@@ -1,6 +1,7 @@
 //! The declaration of a kernel.
 
-/// Declares a kernel: a static [`Kernel`](crate::kernel::Kernel), its typed params and its bindings by name.
+/// Declares a kernel: a static [`Kernel`](crate::kernel::Kernel), its typed params and its bindings
+/// by name.
 ///
 /// A name in the list of pieces is a slot, which every variant fills: `vary { WG: 256 }` writes
 /// `const WG = 256u;` there, and `choose ["shared/silu4.wgsl"]` inserts pieces. Each variant is a

@@ -48,7 +48,8 @@ impl From<State> for Arg {
 pub enum Grid {
     /// `per_row` workgroups for every row, numbered through the 2-D helper of `shared/grid.wgsl`.
     PerRow { lead: Shape, per_row: u32 },
-    /// One thread for each `per_thread` elements, in workgroups of `workgroup`, through the 2-D helper.
+    /// One thread for each `per_thread` elements, in workgroups of `workgroup`, through the 2-D
+    /// helper.
     Elements { lead: Shape, workgroup: u32, per_thread: u32 },
     /// `x` column tiles by ceil(rows / `tile`) row tiles.
     Tiles { lead: Shape, tile: u32, x: u32 },

@@ -36,7 +36,8 @@ pub struct Units {
     /// `W_lane_unit` is the part of a row that one thread takes, with `W_lane_halves` and
     /// `W_lane_dot`.
     pub step: &'static str,
-    /// `W_raw` and `W_groups` read 32 elements for the tiles of cooperative matrices (`matmul/pieces/tile128_groups.wgsl`).
+    /// `W_raw` and `W_groups` read 32 elements for the tiles of cooperative matrices
+    /// (`matmul/pieces/tile128_groups.wgsl`).
     pub groups: &'static str,
     /// `W_ab` and `W_cd` read one thread's part of four rows (`matmul/pieces/rows8_sums.wgsl`), if
     /// 32 neighbouring threads share a subgroup.
@@ -174,7 +175,8 @@ impl Format {
         self.table
     }
 
-    /// Words of one row of `cols` elements, padded to 16 bytes; `cols` is a multiple of the block size.
+    /// Words of one row of `cols` elements, padded to 16 bytes; `cols` is a multiple of the block
+    /// size.
     #[must_use]
     pub fn row_words(&self, cols: u32) -> u32 {
         let kept: usize = self.planes.iter().map(|&(_, bytes)| bytes).sum();

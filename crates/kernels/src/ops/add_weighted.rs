@@ -36,7 +36,8 @@ pub struct AddWeighted {
     pub y: Tensor,
 }
 
-/// y\[t\] = base\[t\] + sum_j (c[t, first + j] + shift) * x_j\[t\]; `base` and one to four tensors `x` [T, D], f32.
+/// y\[t\] = base\[t\] + sum_j (c[t, first + j] + shift) * x_j\[t\]; `base` and one to four tensors
+/// `x` [T, D], f32.
 pub fn add_weighted(rec: &mut Recorder<impl From<AddWeighted>>, base: Tensor, x: &[Tensor], weights: RowWeights) -> Tensor {
     assert!((1..=MOST).contains(&x.len()), "add_weighted of {} tensors", x.len());
     assert!(x.iter().all(|x| x.shape == base.shape) && weights.c.shape.rows == base.shape.rows, "add_weighted of unequal shapes");

@@ -25,7 +25,8 @@ pub struct GaussianTopK {
     pub y: Tensor,
 }
 
-/// y = max(x - (mean(x) + multiplier * deviation(x)), 0) over the last axis of `x` [T, D], with the biased deviation. f32.
+/// y = max(x - (mean(x) + multiplier * deviation(x)), 0) over the last axis of `x` [T, D], with the
+/// biased deviation. f32.
 pub fn gaussian_top_k(rec: &mut Recorder<impl From<GaussianTopK>>, x: Tensor, multiplier: f32) -> Tensor {
     let y = rec.make(x.shape);
     rec.push(GaussianTopK { x, multiplier, y });

@@ -25,7 +25,8 @@ pub struct Geglu {
     pub y: Tensor,
 }
 
-/// y = gelu(gate) * up with the tanh form of GELU, element by element; all [T, F], f32 (Shazeer 2020, arXiv 2002.05202).
+/// y = gelu(gate) * up with the tanh form of GELU, element by element; all [T, F], f32 (Shazeer
+/// 2020, arXiv 2002.05202).
 pub fn geglu(rec: &mut Recorder<impl From<Geglu>>, gate: Tensor, up: Tensor) -> Tensor {
     assert_eq!(gate.shape, up.shape, "geglu of unequal shapes");
     geglu_columns(rec, gate, up, 0)

@@ -42,7 +42,8 @@ pub struct MatmulExperts {
     pub y: Tensor,
 }
 
-/// y[t, j, n] = sum_k w[e, rows.start + n, k] x[t, k] for e = experts[t, j], the j-th choice of row t.
+/// y[t, j, n] = sum_k w[e, rows.start + n, k] x[t, k] for e = experts[t, j], the j-th choice of row
+/// t.
 ///
 /// `w` [E * R, K], in any weight format, holds the experts' matrices of R rows one after another.
 /// Only the rows `rows` of each matrix are used. `x` is [T, K], or [T, k, K] with a row per choice;

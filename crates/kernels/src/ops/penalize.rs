@@ -32,7 +32,8 @@ pub struct Penalize {
     pub y: Tensor,
 }
 
-/// `logits` [Out, V] f32 with the penalties of the step's sampling parameters; returns [Out, V], f32.
+/// `logits` [Out, V] f32 with the penalties of the step's sampling parameters; returns [Out, V],
+/// f32.
 ///
 /// The history of a row is the ids in `tokens` at the last `last_n` positions of its sequence,
 /// including the row's own position.

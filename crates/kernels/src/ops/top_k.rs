@@ -27,7 +27,8 @@ pub struct TopK {
     pub y: Tensor,
 }
 
-/// The `k` (at most [`MAX_K`]) largest elements of every row of `x` [R, V] f32, value descending, then index ascending.
+/// The `k` (at most [`MAX_K`]) largest elements of every row of `x` [R, V] f32, value descending,
+/// then index ascending.
 ///
 /// Returns [R, 2 k] words: the bits of k f32 values, then k u32 indices. NaN is skipped. Where
 /// fewer than `k` elements are left, the rest is filled with minus infinity and `u32::MAX`.

@@ -20,7 +20,8 @@ kernel! {
     nmse: 1e-5,
     needs: { threads: 128, workgroup_bytes: 19216 },
     variants: {
-        // How heads are divided: queries of a workgroup and of a subgroup, columns of a subgroup, keys at a time.
+        // The division of heads: queries of a workgroup and of a subgroup, columns of a subgroup,
+        // and keys taken at a time.
         HEAD_64: "attention_flash_64" { head: vary { HEAD: 64, QUERIES: 64, BAND: 16, SLICE: 64, KEYS: 32 } },
         HEAD_128: "attention_flash_128" needs { threads: 128, workgroup_bytes: 23312 } {
             head: vary { HEAD: 128, QUERIES: 64, BAND: 16, SLICE: 128, KEYS: 32 },

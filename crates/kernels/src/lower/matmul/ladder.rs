@@ -67,7 +67,7 @@ pub static LADDER: [Rung; 6] = [
     },
     Rung {
         kernel: &matmul_rows8::MATMUL_ROWS8,
-        domain: "rows up to the table's `q8_rows`, by eights; a weight with units, in plans that round",
+        domain: "rows up to the table's `q8_rows`, in groups of eight; a weight with units, in plans that round",
         rounding: Rounding::Q8,
         one: false,
         serves: |problem, caps| {
@@ -91,7 +91,7 @@ pub static LADDER: [Rung; 6] = [
     },
     Rung {
         kernel: &matmul_tile128::MATMUL_TILE128,
-        domain: "16 rows and more; rows of whole 32 columns, in plans that round, through cooperative matrices",
+        domain: "at least 16 rows; columns a multiple of 32, in plans that round, through cooperative matrices",
         rounding: Rounding::F16,
         one: false,
         serves: |problem, caps| {

@@ -1,4 +1,5 @@
-//! Product of 8-bit activations with a quantized weight matrix, up to 8 rows of activations to a workgroup.
+//! Product of 8-bit activations with a quantized weight matrix, up to 8 rows of activations to a
+//! workgroup.
 
 use crate::caps::Caps;
 use crate::graph::tensor::Weight;
@@ -75,7 +76,8 @@ pub(crate) fn tile(rows: u32, steps: u32, caps: &Caps) -> u32 {
     rows.div_ceil(4 * caps.table.workgroups * WORKGROUPS[steps.ilog2() as usize - 1]).clamp(1, TILE / 4) * 4
 }
 
-/// The dispatches of a product with a few rows of packed activations, one for each part of the weight.
+/// The dispatches of a product with a few rows of packed activations, one for each part of the
+/// weight.
 pub fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
     let Weight { ty, rows: n, cols: k, .. } = op.w;
     let rows = op.x.shape.rows;

@@ -1,4 +1,5 @@
-//! Product of up to 64 rows with a quantized weight matrix through cooperative matrices, in tiles of 16, 32 or 64 rows.
+//! Product of up to 64 rows with a quantized weight matrix through cooperative matrices, in tiles
+//! of 16, 32 or 64 rows.
 
 use crate::caps::Caps;
 use crate::graph::tensor::{Shape, Weight};

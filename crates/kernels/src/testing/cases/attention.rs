@@ -17,7 +17,8 @@ pub(crate) struct Drawn {
     pub group: Option<u32>,
     /// Whether the result is in 8 bits.
     pub packed: bool,
-    /// Of few rows: behind more keys than threads that share a quad join parts of at once.
+    /// For few rows: the rows come after more keys than the threads of a quad join parts of at
+    /// once.
     pub late: bool,
 }
 

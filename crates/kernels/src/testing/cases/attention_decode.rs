@@ -21,8 +21,8 @@ pub fn case(g: &mut Gen) -> Case {
     recorded(g, Drawn { heads, dim, group, position, window, capped, whole })
 }
 
-/// What of a case its row chooses: heads of keys and of queries for each, their length, what the row sees, whether scores are capped and whether
-/// heads rotate as a whole.
+/// The properties of a case that depend on its seed: heads of keys and of queries for each, their
+/// length, what the row sees, whether scores are capped and whether heads rotate as a whole.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Drawn {
     pub heads: u32,
