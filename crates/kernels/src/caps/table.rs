@@ -175,9 +175,9 @@ impl Table {
     ///
     /// Other classes of hardware were not measured: `weft tune` measures the device at hand.
     /// Software adapters use the same numbers, because every kernel is tested on them, although a
-    /// separate norm is 4 to 10% faster on llvmpipe. Only `split_workgroups` is smaller for
-    /// software: a part without keys takes as long as a full one, and on two cores 512 workgroups
-    /// took two thirds of the time of a small model's token.
+    /// separate norm is 4 to 10% faster on llvmpipe. `split_workgroups` is smaller for software: a
+    /// part without keys takes as long as a full one, and on two cores 512 workgroups took two
+    /// thirds of the time of a small model's token.
     #[must_use]
     pub const fn usual(class: Class, cooperative: bool) -> Self {
         Self {

@@ -34,7 +34,7 @@ pub fn place(steps: &[Step], origins: &[(Origin, Shape)], read_back: &[Tensor]) 
             placement.input_bytes += bytes.max(16).next_multiple_of(INPUT_ALIGN);
         }
     }
-    // Large values choose first, so that small values do not occupy the buffers that fit them.
+    // Large values choose first, so that no small value occupies a large buffer.
     let mut lives = lives(steps, origins, read_back);
     lives.sort_by_key(|life| (Reverse(life.bytes), life.first, life.id));
     let mut taken: Vec<Vec<Range<usize>>> = vec![];

@@ -17,8 +17,8 @@ use crate::testing::parity::{Case, MakeCase, Ran};
 use gguf::GgmlType;
 use std::path::Path;
 
-/// A device whose kernels are chosen as for a discrete GPU: a software device splits as few keys
-/// into as many parts.
+/// A device with the table of a discrete GPU. A software device then also splits few keys into many
+/// parts.
 ///
 /// # Errors
 /// Same as [`Device::open`].

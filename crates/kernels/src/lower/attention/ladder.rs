@@ -58,7 +58,7 @@ pub static LADDER: [Rung; 12] = [
         take: attention_decode_256::take,
         domain: "few keys, one row, heads of 256 or 512 that rotate as a whole; 8 bits",
         reach: Some(|q, keys| attention_decode_256::reach(q.dim, keys)),
-        beats: "a workgroup computes 64 elements of a head from the scores of all keys: 11.1 to 7.3 us a layer of Gemma 4 E2B (NVIDIA H200)",
+        beats: "a workgroup computes 64 elements of a head from all scores: 11.1 to 7.3 us a layer of Gemma 4 E2B (NVIDIA H200)",
     },
     Rung {
         kernel: &attention_decode::ATTENTION_DECODE,

@@ -50,8 +50,8 @@ pub struct Rung {
 /// Smallest number of rows: a cooperative matrix has 16.
 const TILE128_ROWS: u32 = 16;
 
-/// The rungs. The first rung that serves a product takes it. The last two serve every product
-/// between them.
+/// The rungs. The first rung that serves a product takes it. The last rung serves every
+/// product.
 pub static LADDER: [Rung; 6] = [
     Rung {
         kernel: &matmul_vec_q8::MATMUL_VEC_Q8,
