@@ -1,4 +1,5 @@
-//! The contract between every kernel and its WGSL, without a GPU: each shader that a variant can become is parsed and compared.
+//! The contract between every kernel and its WGSL, without a GPU: every shader that a variant can
+//! become is parsed and compared with the declaration.
 
 use kernels::kernel::compose::Shader;
 use kernels::kernel::{Kernel, Needs, Part, Scalar};
@@ -109,7 +110,7 @@ fn every_shader_has_one_entry_with_the_operations_name() {
     }
 }
 
-/// What the planner asks devices for is what naga finds: no less, and no more.
+/// The needs that the planner checks are exactly those that naga finds.
 #[test]
 fn variants_need_the_most_that_a_shader_of_theirs_takes() {
     let mut most: HashMap<&str, Needs> = HashMap::new();
@@ -130,7 +131,7 @@ fn variants_need_the_most_that_a_shader_of_theirs_takes() {
     }
 }
 
-/// The words of a name without the numbers behind them: those of a variant are of its own shape.
+/// The words of a name without the numbers after them: a variant's numbers describe its own shape.
 fn words(name: &str) -> Vec<&str> {
     name.split('_').map(|word| word.trim_end_matches(|c: char| c.is_ascii_digit())).collect()
 }
@@ -153,7 +154,7 @@ fn entries_carry_the_name_of_their_file_and_variants_that_of_their_kernel_but_fo
     }
 }
 
-/// What stands in no slot would be left out.
+/// Pieces for a slot that does not exist would be left out.
 #[test]
 fn variants_fill_the_slots_of_their_kernel_and_no_others() {
     for variant in lower::variants() {
@@ -163,7 +164,8 @@ fn variants_fill_the_slots_of_their_kernel_and_no_others() {
     }
 }
 
-/// A grid past 65,535 workgroups is laid out in two dimensions, so a kernel that numbers its workgroups needs the helper.
+/// A grid of more than 65,535 workgroups has two dimensions, so a kernel that numbers its
+/// workgroups needs the helper.
 #[test]
 fn workgroup_numbers_go_through_the_grid_helper() {
     for variant in lower::variants() {

@@ -1,11 +1,13 @@
-//! Weight formats without a GPU: every piece is valid WGSL, layouts are aligned, and each format is written down in two places.
+//! Weight formats without a GPU: every piece is valid WGSL, layouts are aligned, and each format is
+//! written down in two places.
 
 use gguf::GgmlType;
 use kernels::kernel::format::{FORMATS, Format, format, random_block};
 use std::path::{Path, PathBuf};
 use wgpu::naga::{front::wgsl, valid};
 
-/// Reads two weights of one format: bindings whose names begin alike, as in a kernel of gate and up.
+/// Reads two weights of one format, in bindings whose names share a prefix, as in a kernel of gate
+/// and up.
 fn two_weights(format: &Format) -> String {
     let kernel = "
         @group(0) @binding(0) var<storage, read> up: array<vec4<u32>>;
@@ -96,7 +98,8 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Whether the code of a file (no comments, no unit tests, no KV cache types) has this identifier, in any case.
+/// Whether the code of a file (without comments, unit tests and KV cache types) contains this
+/// identifier, in any case.
 fn mentions(text: &str, name: &str) -> bool {
     let code = text.split("#[cfg(test)]").next().unwrap_or_default().to_lowercase().replace("kvtype::", "kv_").replace("kv/", "kv_");
     let words = code.lines().filter_map(|line| line.split("//").next());

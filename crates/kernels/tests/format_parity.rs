@@ -1,4 +1,4 @@
-//! Weight formats on the GPU: every piece reads what `gguf` reads on the CPU.
+//! Weight formats on the GPU: every piece reads the same values as `gguf` reads on the CPU.
 
 use gguf::GgmlType;
 use kernels::kernel::format::{FORMATS, Format, set_scales};
@@ -15,7 +15,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Zero, extremes, subnormals, or a usual scale of either sign.
+    /// Zero, extremes, subnormals, or an ordinary scale of either sign.
     fn scale(&mut self) -> f32 {
         const EDGES: [u16; 8] = [0x0000, 0x8000, 0x7bff, 0xfbff, 0x0001, 0x83ff, 0x0400, 0x3c00];
         match self.next() % 3 {
@@ -32,7 +32,7 @@ impl Random {
                 GgmlType::F32 => block.copy_from_slice(&self.scale().to_le_bytes()),
                 GgmlType::F16 => block.copy_from_slice(&half::f16::from_f32(self.scale()).to_le_bytes()),
                 GgmlType::BF16 => block.copy_from_slice(&half::bf16::from_f32(self.scale()).to_le_bytes()),
-                // Every scale byte that has a meaning; beyond 240 the piece saturates.
+                // Every scale byte that is defined; above 240 the piece saturates.
                 GgmlType::MXFP4 => block[0] %= 241,
                 GgmlType::NVFP4 => {}
                 _ => set_scales(ty, block, || self.scale()),
@@ -80,7 +80,7 @@ impl Gpu {
         })
     }
 
-    /// Every quad of every row of a weight buffer, as the piece reads it.
+    /// Every quad of every row of a weight buffer, as read by the piece.
     fn dequantize(&self, pipeline: &wgpu::ComputePipeline, weights: &[u8], rows: u32, cols: u32) -> Vec<f32> {
         let quads = cols.div_ceil(4);
         let size = u64::from(rows * quads) * 16;
@@ -112,7 +112,8 @@ impl Gpu {
     }
 }
 
-/// A weight buffer of these rows, and the values that `gguf` reads from them with each row padded to quads by zeros.
+/// A weight buffer of these rows, and the values that `gguf` reads from them. Each row is padded
+/// with zeros to quads.
 fn upload(format: &Format, rows: &[Vec<u8>], cols: usize) -> (Vec<u8>, Vec<f32>) {
     let mut buffer: Vec<u8> = format.table().iter().flat_map(|word| word.to_le_bytes()).collect();
     let mut values = Vec::new();
@@ -129,8 +130,9 @@ fn upload(format: &Format, rows: &[Vec<u8>], cols: usize) -> (Vec<u8>, Vec<f32>)
     (buffer, values)
 }
 
-/// Scales times codes are exact in f32, and a minimum costs one rounding however it is fused, so values are equal, not close.
-/// MXFP4 alone reaches values below the normal range of f32, which a GPU may make zero.
+/// Scales times codes are exact in f32, and a minimum adds one rounding whether or not it is fused.
+/// Values must therefore be equal. Only MXFP4 has values below the normal range of f32, which a GPU
+/// may flush to zero.
 #[test]
 fn pieces_read_exactly_what_gguf_reads() {
     let gpu = Gpu::open();

@@ -1,4 +1,5 @@
-//! Products with weights that something of low rank was added to, and sets of weights put behind one another.
+//! Products with weights that have a low-rank addition, and several sets of weights combined into
+//! one.
 
 use gguf::GgmlType;
 use kernels::kernel::random::Gen;
@@ -11,7 +12,7 @@ const STEP_ROWS: u32 = 5;
 const N: u32 = 7;
 const K: u32 = 12;
 
-/// A matrix as values, to compute with.
+/// A matrix as plain values for the expected results.
 #[derive(Clone)]
 struct Matrix {
     cols: usize,
@@ -61,7 +62,7 @@ fn products_are_those_with_the_sum_for_any_rank_and_any_number_of_additions() {
     let merged = scales.iter().zip(&pairs).fold(w.clone(), |w, (s, (a, b))| w.plus(*s, a, b));
     for executor in [Executor::Cpu, Executor::Gpu(device)] {
         let mut base = Weights::new(&executor);
-        // Something stands before the weight, so that handles that were not moved would be found out.
+        // Another weight comes first, so that the test detects handles that were not shifted.
         base.vector("a vector", vec![1.0; 3]).expect("a vector");
         let weight = w.load(&mut base);
         let mut all = base.clone();

@@ -1,4 +1,5 @@
-//! Measuring the adapter at hand: every rate is a number that hardware can have, and it is soon there.
+//! Measures this adapter: every rate is a number that hardware can have, and the measurement is
+//! quick.
 
 use kernels::Device;
 use kernels::native::measure::measure;

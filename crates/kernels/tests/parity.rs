@@ -1,4 +1,5 @@
-//! Parity of every kernel with its oracle on the adapter of this machine, which must exist, under its own limits and WebGPU's.
+//! Parity of every kernel with its oracle on this machine's adapter, which must exist, under its
+//! own limits and under WebGPU's.
 
 use cpu_ref::KvType;
 use gguf::GgmlType;
@@ -32,8 +33,9 @@ fn compare(device: &Device, what: &str, case: Case) -> Outcome {
     outcome
 }
 
-/// Some cases of every kernel that a device with these limits may run, every second one split; those without a weight format get more. A few
-/// threads share them, each with a device of its own.
+/// Some cases of every kernel that a device with these limits may run, every second one split.
+/// Kernels without a weight format get more cases. A few threads share the cases; each has its own
+/// device.
 fn cover(limits: Limits, plain: usize) {
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get).min(4);
     let share = |thread: usize| {
@@ -58,8 +60,8 @@ fn every_portable_kernel_matches_its_oracle_under_webgpus_default_limits() {
     cover(Limits::WebGpu, 2);
 }
 
-/// Cases that once failed: the operation's stem, the seed, and whether kernels were portable. Stems stay true when operations come and go; proptest's own
-/// files number them.
+/// Cases that failed once: the stem of the operation, the seed, and whether kernels were portable.
+/// Stems stay valid when operations are added or removed; the files of proptest use numbers.
 const ONCE_RED: [(&str, u64, bool); 4] = [
     ("attention_merge", 10661897264367146770, false),
     ("matmul_tile128", 9965122180202307740, true),
@@ -67,7 +69,7 @@ const ONCE_RED: [(&str, u64, bool); 4] = [
     ("mul_sigmoid", 6653796974641584263, true),
 ];
 
-/// One case of an operation; a failure prints its line of [`ONCE_RED`].
+/// Runs one case of an operation. A failure prints its line of [`ONCE_RED`].
 fn hold_case(stem: &str, seed: u64, portable: bool) {
     let line = format!("({stem:?}, {seed}, {portable}),");
     let (_, make) = CASES.iter().find(|(name, _)| *name == stem).unwrap_or_else(|| panic!("{line} no operation has this stem"));
@@ -89,7 +91,8 @@ proptest! {
     }
 }
 
-/// Plans of one row whose kernels are compiled for their params, over states of one sequence and of more.
+/// Plans of one row whose kernels are compiled for their params, over states of one sequence and of
+/// several.
 #[test]
 fn kernels_compiled_for_their_params_match_their_oracles() {
     let mut compiled = HashSet::new();
@@ -113,7 +116,8 @@ fn kernels_compiled_for_their_params_match_their_oracles() {
     }
 }
 
-/// More workgroups than one dimension holds, in kernels that number rows, groups of rows and elements.
+/// More workgroups than one dimension holds, in kernels that number rows, groups of rows, and
+/// elements.
 #[test]
 fn grids_above_65535_workgroups() {
     let mut g = Gen::new(7);
@@ -137,7 +141,8 @@ fn grids_above_65535_workgroups() {
     compare(&DEVICE, "add of 16777472 elements", sum);
 }
 
-/// A weight of at least three bindings: formats with a codebook before the rows, in planes, and whole blocks.
+/// A weight of at least three bindings: formats with a codebook before the rows, with planes, and
+/// with whole blocks.
 #[test]
 fn weights_split_over_several_bindings() {
     let caps = Caps { max_binding_bytes: 24 << 10, ..DEVICE.caps().clone() };
@@ -166,7 +171,8 @@ fn weights_split_over_several_bindings() {
     }
 }
 
-/// Every format, KV type and reduction is a target by name, so that the cover above leaves none to luck.
+/// Every format, KV type and reduction is a target with a name, so that the cover above does not
+/// depend on chance.
 #[test]
 fn targets_name_every_format_and_kv_type_of_every_variant() {
     let caps = Caps { subgroups: true, ..DEVICE.caps().clone() };
@@ -187,7 +193,8 @@ fn targets_name_every_format_and_kv_type_of_every_variant() {
     }
 }
 
-/// Planning alone, for devices that this machine has not: a kernel that only they run is tested only where the cases of its format reach it.
+/// Only plans, for devices that this machine does not have. A kernel that only these devices run is
+/// tested only if the cases of its format reach it.
 #[test]
 fn every_kernel_is_reached_by_cases_on_devices_of_every_kind() {
     let of = |class, threads, cooperative| Caps {

@@ -1,4 +1,5 @@
-//! The profiler on the adapter at hand: every dispatch once, and the work of this step's rows and positions.
+//! The profiler on this adapter: every dispatch is listed once, with the work for the rows and
+//! positions of the step.
 
 use cpu_ref::{KvType, Mask};
 use kernels::graph::operation::Work;
@@ -12,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 const WIDTH: u32 = 64;
 const KINDS: [StateKind; 2] = [StateKind::kv(KvType::F16, WIDTH); 2];
 
-/// Appends and attends, one head; the profile of a second run at these positions.
+/// Appends and attends with one head. Returns the profile of a second run at these positions.
 fn profiled(executor: &Executor, positions: &[u32], mask: Mask) -> Result<kernels::Profile, Error> {
     let rows = positions.len() as u32;
     let mut rec = Recorder::new(Counts { step: 8, out: 8 }, &KINDS);
@@ -30,14 +31,15 @@ fn profiled(executor: &Executor, positions: &[u32], mask: Mask) -> Result<kernel
     plan.profile(&mut states, &input)
 }
 
-/// With every feature, whatever `WEFT_LIMITS` says: a browser gives no timestamps inside passes. One for all tests: drivers
-/// have hung where many were made and destroyed at once.
+/// A device with every feature, even with `WEFT_LIMITS` set, because a browser has no timestamps
+/// inside passes. All tests share it: drivers have hung when many devices were created and
+/// destroyed at once.
 fn gpu() -> Executor {
     static SHARED: OnceLock<Device> = OnceLock::new();
     Executor::from(SHARED.get_or_init(|| Device::open(&Select::Best, Limits::Adapter).expect("an adapter, if only the software one")))
 }
 
-/// The dispatches of one kind, which may be several.
+/// The dispatches of one kind.
 fn of<'a>(profile: &'a kernels::Profile, stem: &'a str) -> impl Iterator<Item = &'a kernels::exec::profile::Timed> {
     profile.dispatches.iter().filter(move |d| d.label.starts_with(stem))
 }
@@ -59,13 +61,14 @@ fn keys_and_values_count_at_the_positions_of_the_step() {
         let profile = profiled(&executor, positions, mask).expect("timestamps");
         of(&profile, "attention").map(|d| d.work).fold(Work::default(), Work::plus)
     };
-    // One row at position n sees n + 1 keys and values; each costs two operations an element in both.
+    // A row at position n sees n + 1 keys and values. Each costs two operations per element for the
+    // key and two for the value.
     let (near, far) = (work(&[9], Mask::Causal), work(&[59], Mask::Causal));
     assert_eq!(far.bytes - near.bytes, 50 * 2 * row);
     assert_eq!((near.flops, far.flops), (10 * 4 * u64::from(WIDTH), 60 * 4 * u64::from(WIDTH)));
-    // A window hides all but its own.
+    // A window of 10 hides all keys except those that the row at position 9 sees.
     assert_eq!(work(&[59], Mask::Window(10)), near);
-    // Rows of one sequence share what they read.
+    // Rows of one sequence share the keys and values that they read.
     let both = work(&[9, 10], Mask::Causal);
     assert_eq!(both.flops, (10 + 11) * 4 * u64::from(WIDTH));
     assert!(both.bytes < 2 * near.bytes, "{both:?} {near:?}");
@@ -94,7 +97,7 @@ fn the_table_sums_the_dispatches_of_a_kernel() {
 fn dispatches_account_for_the_step_and_for_nothing_beyond_it() {
     let profile = profiled(&gpu(), &[0, 1, 2, 3], Mask::Causal).expect("timestamps");
     assert!(profile.step_nanoseconds > 0.0 && profile.stamp_nanoseconds >= 0.0, "{profile}");
-    // Where stamps cost nothing, runs differ from one another.
+    // If timestamps cost nothing, the times of the runs differ.
     assert!(profile.attributed() > 0.3 && profile.attributed() < 1.0 + 1e-6, "{profile}");
 }
 

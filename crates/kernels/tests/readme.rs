@@ -1,4 +1,4 @@
-//! The page lists every operation.
+//! README.md lists every operation.
 
 #[test]
 fn the_table_names_every_operation() {

@@ -1,4 +1,5 @@
-//! Plans as lowered for a device, run on the host: the same roundings as the kernels, and without rounding the same values as the recording.
+//! Plans as lowered for a device, run on the host: they round as the kernels do. Without rounding
+//! they give the same values as the recording.
 
 use kernels::caps::table::Table;
 use kernels::kernel::random::Gen;
@@ -6,7 +7,7 @@ use kernels::testing::cases::CASES;
 use kernels::testing::sweep::Known;
 use kernels::{Caps, Class};
 
-/// Devices that lower by every rule, whether this machine has them or not.
+/// Devices that together use every lowering rule, whether or not this machine has them.
 fn devices() -> [Caps; 2] {
     [false, true].map(|cooperative| Caps {
         subgroups: true,
@@ -21,7 +22,8 @@ fn devices() -> [Caps; 2] {
     })
 }
 
-/// What the parts of every lowered operation compute, one after another, is what was recorded, but for what the plan rounds.
+/// The parts of the lowered operations, run one after another, compute what was recorded, except
+/// for the rounding of the plan.
 #[test]
 fn the_parts_of_a_plan_compute_what_was_recorded() {
     for &(stem, make) in CASES {

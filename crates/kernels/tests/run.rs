@@ -1,4 +1,5 @@
-//! Single operations on slices: equal to the oracles on the adapter at hand, and errors where slices do not fit.
+//! Single operations on slices: results equal the oracles' on this adapter, and slices that do not
+//! fit are errors.
 
 use cpu_ref::Mask;
 use gguf::GgmlType;
@@ -10,7 +11,7 @@ use std::sync::OnceLock;
 
 const BOUND: f64 = 1e-10;
 
-/// One for all tests: drivers have hung where many were made and destroyed at once.
+/// One device for all tests: drivers have hung when many were created and destroyed at once.
 fn device() -> Device {
     static SHARED: OnceLock<Device> = OnceLock::new();
     SHARED.get_or_init(|| Device::auto().expect("an adapter, if only the software one")).clone()
@@ -21,7 +22,7 @@ fn values(seed: u64, n: usize) -> Vec<f32> {
     (0..n).map(|_| 3.0 * g.unit()).collect()
 }
 
-/// The kernel's result against what the oracle writes.
+/// Compares the kernel's result with the oracle's.
 fn equal(what: &str, got: &[f32], oracle: impl FnOnce(&mut [f32])) {
     let mut expected = vec![f32::NAN; got.len()];
     oracle(&mut expected);

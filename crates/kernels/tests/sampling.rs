@@ -1,4 +1,5 @@
-//! Draws on both executors: their distribution, their equality, and the way of a drawn id into the next step.
+//! Draws on both executors: their distribution, their equality, and the use of a drawn id in the
+//! next step.
 
 use gguf::GgmlType;
 use kernels::kernel::random::Gen;
@@ -13,10 +14,12 @@ use kernels::{
 use std::sync::{Arc, OnceLock};
 
 const DRAWS: u32 = 10_000;
-/// Twenty ids, the most probable 40 times as probable as the least, two of them equals.
+/// Logits of twenty ids. The most probable id is 40 times as probable as the least; two ids are
+/// equal.
 const LOGITS: [f32; 20] = [0.1, 2.0, -0.7, 1.3, 0.0, -1.2, 0.9, 2.4, -0.3, 1.3, 0.6, -1.0, 1.7, 0.4, -0.5, 2.1, -0.1, 1.0, 0.3, -0.9];
 
-/// One device for all tests of this process: drivers have hung where many were made and destroyed at once.
+/// One device for all tests of this process: drivers have hung when many were created and destroyed
+/// at once.
 fn device() -> Device {
     static SHARED: OnceLock<Device> = OnceLock::new();
     let open = || Device::auto().unwrap_or_else(|e| panic!("{e}; install a driver (Debian: mesa-vulkan-drivers libvulkan1)"));
@@ -46,7 +49,8 @@ fn probabilities(params: &SampleParams) -> Vec<f64> {
     kept.iter().map(|p| p / kept.iter().sum::<f64>()).collect()
 }
 
-/// Pearson's chi-square over its upper 0.1 % point (by Wilson and Hilferty's cube root): below 1 where the draws follow.
+/// Pearson's chi-square divided by its upper 0.1 % point (by Wilson and Hilferty's cube root).
+/// Below 1 the draws follow the distribution.
 fn chi_square(ids: &[u32], probabilities: &[f64]) -> f64 {
     let mut counts = [0.0; LOGITS.len()];
     ids.iter().for_each(|&id| counts[id as usize] += 1.0);
@@ -89,7 +93,8 @@ fn the_chi_square_rejects_a_slightly_wrong_temperature() {
     assert!(chi_square(&drawn, &probabilities(&SampleParams { temperature: 0.9, ..params })) > 1.5);
 }
 
-/// Flat and peaked logits of a real vocabulary's size: the list decides, or the search over the whole row does.
+/// Flat and peaked logits of a real vocabulary's size: either the list decides, or the search over
+/// the whole row.
 #[test]
 fn draws_over_a_whole_vocabulary_are_those_of_the_oracle() {
     const VOCAB: u32 = 151_936;
@@ -117,7 +122,8 @@ fn draws_over_a_whole_vocabulary_are_those_of_the_oracle() {
     }
 }
 
-/// With these seeds the 24 bits of one id at position 0 are all zeros or all ones, where its noise is -2.9 or 17.3.
+/// With these seeds, the 24 random bits of one id at position 0 are all zeros or all ones. Its
+/// noise is then -2.9 or 17.3.
 #[test]
 fn extreme_bits_give_finite_noise() {
     let extremes = [(0, 0, 4_166_419), (0, 0xff_ffff, 17_762_771), (1, 0, 437_909), (1, 0xff_ffff, 8_739_893)];
@@ -128,7 +134,8 @@ fn extreme_bits_give_finite_noise() {
         assert_eq!(cpu_ref::threefry2x32([seed, 0], [0, id])[0] >> 8, bits, "seed {seed}");
         case.input.sampling.extend([SampleParams { temperature: 1.0, seed: [seed, 0], ..SampleParams::default() }; 2]);
     }
-    // The noise of either id is less than 30 above the other's, so that only noise without bounds overturns the order.
+    // The noise of each id is less than 30 above the other's, so only unbounded noise can change
+    // the order.
     let logits = case.given(Shape::new(Lead::Out, 8, 2), [30.0, 0.0, 0.0, 30.0].repeat(4));
     let tokens = case.rec.state(0);
     let y = sample(&mut case.rec, logits, logits, tokens);
@@ -138,7 +145,8 @@ fn extreme_bits_give_finite_noise() {
     assert_eq!(drawn, [0, 1].repeat(4));
 }
 
-/// A recording of two rows whose logits are given: the embedding of what each row's position holds, and the next id.
+/// A recording of two rows with given logits: the embedding of the id at each row's position, and
+/// the next id.
 struct Steps {
     plan: Plan,
     states: States,
@@ -163,13 +171,13 @@ impl Steps {
         Self { plan: executor.plan(rec, &Arc::new(weights), &PlanOptions::plain()).expect("a plan"), states }
     }
 
-    /// What the rows' positions hold, and the ids drawn.
+    /// The ids at the rows' positions, and the drawn ids.
     fn run(&mut self, position: u32) -> ([f32; 2], [u32; 2]) {
         let input = StepInput {
             positions: vec![position; 2],
             sequences: vec![0, 1],
             out_rows: vec![0, 1],
-            // With equal logits the lowest id that was not said yet is the largest.
+            // With equal logits, the lowest id that was not used yet is the largest.
             sampling: vec![SampleParams { presence: 1.0, ..SampleParams::default() }; 2],
             host: vec![vec![0.0; 40]],
             ..StepInput::default()
@@ -192,12 +200,14 @@ fn a_drawn_id_is_embedded_and_penalized_by_the_next_step_and_a_full_state_is_lef
         assert_eq!(steps.run(1), ([0.0, 1.0], [1, 2]), "{name}");
         assert_eq!(steps.run(2), ([1.0, 2.0], [2, 3]), "{name}");
         assert_eq!(steps.run(3), ([2.0, 3.0], [3, 4]), "{name}");
-        // Past the end lies the other sequence's start, and by the ring the own one.
+        // Past the end lies the start of the other sequence, and through the ring the start of the
+        // own one.
         assert_eq!(steps.run(0).0, [9.0, 0.0], "{name}");
     }
 }
 
-/// Steps read their own position and their own parameters, whether they were foreseen or not: 40 in a row, some again, one row alone, another seed.
+/// Steps read their own positions and parameters, whether or not they were foreseen: 40 steps in a
+/// row, some repeated, one row alone, another seed.
 #[test]
 fn inputs_are_those_of_the_step_wherever_it_goes() {
     let seeded = |seed| SampleParams { temperature: 1.0, seed: [seed, 4], ..SampleParams::default() };

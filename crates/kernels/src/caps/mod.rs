@@ -4,25 +4,28 @@ pub mod table;
 
 use crate::caps::table::Table;
 
-/// What kind of hardware answers, in order of preference.
+/// The kind of hardware, in order of preference.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     Discrete,
     Integrated,
     Virtual,
     Unknown,
-    /// A CPU that pretends: correct, never called a GPU.
+    /// A CPU implementation: its results are correct, but it is never called a GPU.
     Software,
 }
 
-/// What a device can do and from where on it does so faster in which way; the only input to the choice of kernels besides shapes.
+/// What a device can do, and the thresholds at which one kernel becomes faster than another.
+/// Together with the shapes, this is the only input to the choice of kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// Subgroup operations are available in compute shaders, among eight threads at least.
+    /// Subgroup operations are available in compute shaders, with at least eight threads per
+    /// subgroup.
     pub subgroups: bool,
     /// Threads of the smallest subgroup, 0 without subgroups.
     pub subgroup_size: u32,
-    /// Cooperative matrices of 16 x 16 f16 with f32 sums, and f16 itself, are available; subgroups have 32 threads then.
+    /// Cooperative matrices of 16 x 16 f16 with f32 sums are available, and so is f16 itself.
+    /// Subgroups then have 32 threads.
     pub cooperative: bool,
     /// Timestamps may be written between dispatches.
     pub timestamps: bool,
@@ -34,7 +37,7 @@ pub struct Caps {
     pub max_workgroup: u32,
     /// Bytes of workgroup memory.
     pub max_workgroup_bytes: u32,
-    /// Storage buffers of one kernel.
+    /// Storage buffers per kernel.
     pub max_storage_buffers: u32,
     /// Workgroups per dimension of a dispatch.
     pub max_grid: u32,
@@ -42,7 +45,8 @@ pub struct Caps {
     pub uniform_align: u32,
     /// Offset alignment of storage bindings, bytes.
     pub storage_align: u32,
-    /// Where one kernel takes over from another: that of the adapter's class, unless another was measured ([`Device::with_table`](crate::Device::with_table)).
+    /// The thresholds of the adapter's class, unless measured ones replace them
+    /// ([`Device::with_table`](crate::Device::with_table)).
     pub table: Table,
 }
 
@@ -64,7 +68,7 @@ impl Caps {
         table: Table::usual(Class::Unknown, false),
     };
 
-    /// Threads of the smallest subgroup where kernels may use subgroups, or 0.
+    /// Threads of the smallest subgroup, or 0 where kernels may not use subgroups.
     pub(crate) fn subgroup_threads(&self) -> u32 {
         if self.subgroups { self.subgroup_size.max(1) } else { 0 }
     }

@@ -1,4 +1,5 @@
-//! The table by which kernels are chosen: measured thresholds, by class of adapter or of the adapter at hand.
+//! The table by which kernels are chosen: thresholds measured for a class of adapters, or for this
+//! adapter.
 
 #[cfg(test)]
 mod tests;
@@ -7,71 +8,82 @@ use crate::caps::Class;
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
-/// Where one kernel takes over from another. Whatever the numbers are, within their [`Threshold::within`], each kernel is correct where it serves: a
-/// table changes times, and which of the roundings that [`PlanOptions::fast`](crate::PlanOptions::fast) allows is taken, nothing else.
+/// Thresholds at which one kernel takes over from another. With any numbers within their
+/// [`Threshold::within`], every kernel that is chosen is correct. A table changes only the times,
+/// and which of the roundings that [`PlanOptions::fast`](crate::PlanOptions::fast) allows is used.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     /// Rows of activations up to which a product with a quantized weight reads 8-bit activations.
     pub q8_rows: u32,
-    /// Rows up to which cooperative matrices multiply in tiles of 16, 32 or 64 rows (`matmul_tile64`), from there on in those of 128 (`matmul_tile128`).
+    /// Rows up to which cooperative matrices multiply in tiles of 16, 32 or 64 rows
+    /// (`matmul_tile64`). More rows are multiplied in tiles of 128 (`matmul_tile128`).
     pub tile64_rows: u32,
-    /// Keys of heads of 128, and of whole heads of 256, up to which attention of one row is one kernel (`attention_decode`), from there on parts with a join
-    /// (`attention_split`); half as many of others of 256 and of 512, (rows + 1) / 2 times as many of several rows, each of another sequence, and 2048 at most.
+    /// Context length up to which attention of one row is a single kernel (`attention_decode`).
+    /// Longer contexts are split into parts that a second kernel joins (`attention_split`). The
+    /// number holds for heads of 128, and for heads of 256 that rotate as a whole. It is halved for
+    /// other heads of 256 and for heads of 512. For several rows, each of another sequence, it is
+    /// multiplied by (rows + 1) / 2, up to 2048.
     pub decode_keys: u32,
-    /// Workgroups among which attention of few rows over many keys is split.
+    /// Number of workgroups that share attention of few rows over a long context.
     pub split_workgroups: u32,
-    /// Columns per row of a weight up to which its product of one row does the sum and the norm behind it, too.
+    /// A product of one row also computes the residual sum and the norm after it, if its weight has
+    /// at most this many columns per row of the weight.
     pub norm_columns: u32,
-    /// Columns up to which two products and their gated activation are one kernel of cooperative matrices.
+    /// Columns up to which two products and their gated activation are one kernel with cooperative
+    /// matrices.
     pub glu_columns: u32,
-    /// Columns above which many threads share a row of a weight in products of one row, and from which on twice as many do where a norm is behind.
+    /// Columns above which more threads share a row of a weight in products of one row. A product
+    /// that also computes the norm after it uses twice as many threads from this number on.
     pub vec_columns: u32,
-    /// Columns up to which every workgroup of a group of products packs the row that it reads, which else is a dispatch of its own.
+    /// Columns up to which every workgroup of a group of products packs the row that it reads. For
+    /// longer rows the packing is a dispatch of its own.
     pub prologue_columns: u32,
-    /// The same of a gated pair of products.
+    /// The same limit for a gated pair of products.
     pub glu_prologue_columns: u32,
-    /// Positions from which on attention of one row over a window is in parts that the output product joins.
+    /// Position from which on attention of one row over a window is split into parts that the
+    /// output product joins.
     pub window_keys: u32,
-    /// Workgroups that the device runs side by side. Products and attention of several rows take kernels of more and smaller workgroups where there would
-    /// be fewer than this, or than some times this.
+    /// Workgroups that the device runs at the same time. Where products or attention of several
+    /// rows would have too few workgroups, compared with a multiple of this number, they use
+    /// kernels with more and smaller ones.
     pub workgroups: u32,
-    /// Rows of a prompt that are evaluated together at most, memory allowing.
+    /// Largest number of prompt rows that are evaluated together, if memory allows.
     pub chunk: u32,
 }
 
-/// One number of a [`Table`]: its name, what it says, and what it may be.
+/// One number of a [`Table`]: its name, its meaning and its range.
 #[derive(Debug)]
 pub struct Threshold {
     pub name: &'static str,
     pub about: &'static str,
-    /// Those for which parity cases hold the kernels to their oracles.
+    /// The range in which parity cases hold the kernels to their oracles.
     pub within: RangeInclusive<u32>,
     field: fn(&mut Table) -> &mut u32,
 }
 
-/// The usual numbers that parity cases draw sizes around.
+/// The default numbers. Parity cases draw sizes around them.
 pub(crate) const USUAL_WORKGROUPS: u32 = 128;
 pub(crate) const USUAL_VEC_COLUMNS: u32 = 4096;
 
-/// Every number of a table, in the order of its file.
+/// Every number of a table, in the order in which the file lists them.
 pub static THRESHOLDS: [Threshold; 12] = [
     Threshold { name: "q8_rows", about: "rows up to which products read 8-bit activations", within: 0..=32, field: |t| &mut t.q8_rows },
     Threshold { name: "tile64_rows", about: "rows up to which cooperative tiles are small", within: 0..=64, field: |t| &mut t.tile64_rows },
     Threshold {
         name: "decode_keys",
-        about: "keys of heads of 128 up to which attention is one kernel",
+        about: "context length up to which attention of one row is one kernel (heads of 128)",
         within: 0..=2048,
         field: |t| &mut t.decode_keys,
     },
     Threshold {
         name: "split_workgroups",
-        about: "workgroups that share the keys of long contexts",
+        about: "workgroups that share attention over a long context",
         within: 1..=4096,
         field: |t| &mut t.split_workgroups,
     },
     Threshold {
         name: "norm_columns",
-        about: "columns per row up to which a product does the norm behind it",
+        about: "columns per row of the weight up to which a product computes the norm after it",
         within: 0..=16,
         field: |t| &mut t.norm_columns,
     },
@@ -83,7 +95,7 @@ pub static THRESHOLDS: [Threshold; 12] = [
     },
     Threshold {
         name: "vec_columns",
-        about: "columns above which many threads share a row of a weight",
+        about: "columns above which more threads share a row of a weight",
         within: 0..=65_536,
         field: |t| &mut t.vec_columns,
     },
@@ -95,37 +107,37 @@ pub static THRESHOLDS: [Threshold; 12] = [
     },
     Threshold {
         name: "glu_prologue_columns",
-        about: "columns up to which gated products do so",
+        about: "columns up to which gated products pack the row that they read",
         within: 0..=1024,
         field: |t| &mut t.glu_prologue_columns,
     },
     Threshold {
         name: "window_keys",
-        about: "positions from which on a window is attended to in parts",
+        about: "position from which on attention over a window is split into parts",
         within: 1..=512,
         field: |t| &mut t.window_keys,
     },
-    Threshold { name: "workgroups", about: "workgroups that run side by side", within: 1..=1024, field: |t| &mut t.workgroups },
-    Threshold { name: "chunk", about: "rows of a prompt that go together", within: 512..=2048, field: |t| &mut t.chunk },
+    Threshold { name: "workgroups", about: "workgroups that run at the same time", within: 1..=1024, field: |t| &mut t.workgroups },
+    Threshold { name: "chunk", about: "prompt rows that are evaluated together", within: 512..=2048, field: |t| &mut t.chunk },
 ];
 
 impl Threshold {
-    /// The threshold of this name.
+    /// The threshold with this name.
     ///
     /// # Panics
-    /// When there is none.
+    /// When no threshold has this name.
     #[must_use]
     pub fn named(name: &str) -> &'static Self {
         THRESHOLDS.iter().find(|threshold| threshold.name == name).unwrap_or_else(|| panic!("no threshold {name}"))
     }
 
-    /// What a table says.
+    /// The number that a table has for this threshold.
     #[must_use]
     pub fn of(&self, mut table: Table) -> u32 {
         *(self.field)(&mut table)
     }
 
-    /// The table with another number, brought within [`Threshold::within`].
+    /// The table with this threshold set to `value`, clamped to [`Threshold::within`].
     #[must_use]
     pub fn set(&self, mut table: Table, value: u32) -> Table {
         *(self.field)(&mut table) = value.clamp(*self.within.start(), *self.within.end());
@@ -133,22 +145,39 @@ impl Threshold {
     }
 }
 
-/// Begins a file: its form, which is another when thresholds come, go or change their meaning.
+/// First line of a file: the version of the format. It changes when thresholds are added, removed
+/// or redefined.
 const FORM: &str = "weft table 2";
 
 impl Table {
-    /// What serves adapters of a class, those with cooperative matrices apart.
+    /// The default for a class of adapters, with or without cooperative matrices.
     ///
-    /// All of it was measured on one NVIDIA H200. Its layers of 4096 x 12288: 8 rows take 36 us in 8 bits and 35 in small tiles, 32 rows 44 in
-    /// small tiles, 123 in 8 bits and 127 in large ones; 12288 columns of 4096 rows gain from doing the norm, 8960 of 1536 lose; gate and up of
-    /// 4096 columns multiply at 157 TFLOP/s as one kernel and at 200 as two. 1536 rows of 12288 columns take 8.3 us by 32 threads to a row and 7.0 by 128. Three
-    /// products that pack their row gain 1.7 us of 32 at 1024 columns and 2.2 of 36 at 1536, and lose at 4096; gated products of 3072 results of 1024 columns gain
-    /// 4 us of 32, 8960 of 1536 lose 2. With 8 heads of 256 that share their keys a layer takes 15.0 us at 512 keys as one kernel and a product and 10.5 as parts that
-    /// the product joins, 10.6 and 10.9 below 128. It has 132 multiprocessors. Attention takes 15 us both ways at some 600 keys of 8 heads of 128,
-    /// and at half as many of 256.
-    /// Nobody has such numbers of another class of hardware: `weft tune` makes them. Software keeps these too, though a norm by itself is 4 to 10%
-    /// faster on llvmpipe: it is where every kernel is tested. But it takes as long for a part of keys that holds none as for a full one: of two cores,
-    /// 512 workgroups took two thirds of a small model's token.
+    /// All numbers were measured on one NVIDIA H200 with 132 multiprocessors.
+    ///
+    /// `q8_rows` and `tile64_rows`, with layers of 4096 x 12288: 8 rows take 36 us in 8 bits and 35
+    /// us in small tiles. 32 rows take 44 us in small tiles, 123 us in 8 bits and 127 us in large
+    /// tiles.
+    ///
+    /// `norm_columns`: a product of 12288 columns and 4096 rows gains from computing the norm; one
+    /// of 8960 columns and 1536 rows loses. `glu_columns`: gate and up of 4096 columns run at 157
+    /// TFLOP/s as one kernel and at 200 TFLOP/s as two. `vec_columns`: 1536 rows of 12288 columns
+    /// take 8.3 us with 32 threads to a row and 7.0 us with 128.
+    ///
+    /// `prologue_columns`: three products that pack their row gain 1.7 us of 32 at 1024 columns and
+    /// 2.2 us of 36 at 1536 columns; they lose at 4096. `glu_prologue_columns`: gated products of
+    /// 3072 results gain 4 us of 32 at 1024 columns; with 8960 results of 1536 columns they lose 2
+    /// us.
+    ///
+    /// `window_keys`, for 8 heads of 256 that share their keys, at 512 keys: a layer takes 15.0 us
+    /// as one kernel and a product, and 10.5 us as parts that the product joins. Below 128 keys it
+    /// takes 10.6 us and 10.9 us. `decode_keys`: both ways take 15 us at about 600 keys of 8 heads
+    /// of 128, and at half as many keys of heads of 256.
+    ///
+    /// Other classes of hardware were not measured: `weft tune` measures the device at hand.
+    /// Software adapters use the same numbers, because every kernel is tested on them, although a
+    /// separate norm is 4 to 10% faster on llvmpipe. `split_workgroups` is smaller for software: a
+    /// part without keys takes as long as a full one, and on two cores 512 workgroups took two
+    /// thirds of the time of a small model's token.
     #[must_use]
     pub const fn usual(class: Class, cooperative: bool) -> Self {
         Self {
@@ -167,7 +196,7 @@ impl Table {
         }
     }
 
-    /// For a file, to be read by [`Table::from_bytes`] under the same key.
+    /// The table as a file, which [`Table::from_bytes`] reads under the same key.
     #[must_use]
     pub fn to_bytes(&self, key: &str) -> Vec<u8> {
         let mut text = format!("{FORM}\n{key}\n");
@@ -177,7 +206,8 @@ impl Table {
         (text + "end\n").into_bytes()
     }
 
-    /// What [`Table::to_bytes`] made under this key; none of bytes that are cut, damaged, of another device, or out of bounds.
+    /// Reads what [`Table::to_bytes`] wrote under this key. Returns `None` when the bytes are
+    /// truncated, damaged, of another device, or out of range.
     #[must_use]
     pub fn from_bytes(key: &str, bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?.strip_prefix(FORM)?.strip_prefix('\n')?;

@@ -1,14 +1,14 @@
-//! What an operation sees when it is computed through its oracle.
+//! The values that the oracle of an operation reads and writes.
 
 use crate::graph::tensor::{Counts, Element, State, StateKind, Tensor, Weight};
 
-/// The weights and states that oracles read, wherever they are kept.
+/// The weights and states that oracles read, independent of where they are kept.
 pub trait Store: Sync {
     /// A vector weight.
     fn vector(&self, weight: Weight) -> &[f32];
     /// A matrix weight.
     fn matrix(&self, weight: Weight) -> cpu_ref::Rows<'_>;
-    /// What a state holds.
+    /// The kind of a state.
     fn kind(&self, state: State) -> StateKind;
     /// Rows per sequence of a state.
     fn rows(&self, state: State) -> u32;
@@ -18,7 +18,7 @@ pub trait Store: Sync {
     fn state_mut(&mut self, state: State) -> &mut [u8];
 }
 
-/// What an operation sees when it runs on the CPU.
+/// The values, weights and states of an operation that runs on the CPU.
 pub struct Host<'a> {
     counts: Counts,
     store: &'a mut dyn Store,
@@ -26,7 +26,7 @@ pub struct Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    /// A host with no values yet, of so many.
+    /// A host for `values` values, none of which is set yet.
     pub(crate) fn new(counts: Counts, store: &'a mut dyn Store, values: usize) -> Self {
         Self { counts, store, values: vec![vec![]; values] }
     }
@@ -51,20 +51,20 @@ impl<'a> Host<'a> {
     /// A tensor's elements.
     ///
     /// # Panics
-    /// When they are of another type.
+    /// When the elements are not f32.
     #[must_use]
     pub fn f32(&self, t: Tensor) -> &[f32] {
         assert_eq!(t.element, Element::F32, "value {} read as f32", t.id);
         bytemuck::cast_slice(&self.values[t.id as usize])
     }
 
-    /// A tensor's elements, of any type, as words.
+    /// A tensor's elements as words, whatever their type.
     #[must_use]
     pub fn u32(&self, t: Tensor) -> &[u32] {
         &self.values[t.id as usize]
     }
 
-    /// Room for a tensor that is about to be made.
+    /// A vector for a tensor that is about to be made.
     #[must_use]
     pub fn take(&self, t: Tensor) -> Vec<f32> {
         vec![0.0; t.shape.rows_at(self.counts) as usize * t.shape.width() as usize]
@@ -73,7 +73,7 @@ impl<'a> Host<'a> {
     /// Stores a tensor of f32.
     ///
     /// # Panics
-    /// When it is of another type.
+    /// When the tensor is of another type.
     pub fn put(&mut self, t: Tensor, values: Vec<f32>) {
         assert_eq!(t.element, Element::F32, "value {} made as f32", t.id);
         self.values[t.id as usize] = bytemuck::cast_vec(values);
@@ -82,7 +82,7 @@ impl<'a> Host<'a> {
     /// Stores a tensor of words.
     ///
     /// # Panics
-    /// When it is of f32.
+    /// When the tensor is of f32.
     pub fn put_u32(&mut self, t: Tensor, values: Vec<u32>) {
         assert_ne!(t.element, Element::F32, "value {} made as words", t.id);
         self.values[t.id as usize] = values;
@@ -111,20 +111,20 @@ impl<'a> Host<'a> {
         self.store.state_mut(state)
     }
 
-    /// What a state holds.
+    /// The kind of a state.
     #[must_use]
     pub fn kind(&self, state: State) -> StateKind {
         self.store.kind(state)
     }
 
-    /// The row of a state that a sequence's position lives in.
+    /// The row of a state that holds this position of the sequence.
     #[must_use]
     pub fn slot(&self, state: State, sequence: u32, position: u32) -> usize {
         let rows = self.store.rows(state) as usize;
         sequence as usize * rows + position as usize % rows
     }
 
-    /// The id at a sequence's position.
+    /// The id at this position of the sequence.
     #[must_use]
     pub fn token(&self, state: State, sequence: u32, position: u32) -> u32 {
         let at = 4 * self.slot(state, sequence, position);
@@ -132,7 +132,7 @@ impl<'a> Host<'a> {
         u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
     }
 
-    /// Makes `y` from `x` row by row, in parallel; `f` gets some whole rows of both.
+    /// Makes `y` from `x` in chunks of whole rows, in parallel; `f` gets the rows of both.
     pub fn by_rows(&mut self, x: Tensor, y: Tensor, f: impl Fn(&Self, &[f32], &mut [f32]) + Sync) {
         let mut out = self.take(y);
         let (from, to) = (x.shape.width() as usize, y.shape.width() as usize);
@@ -146,7 +146,7 @@ impl<'a> Host<'a> {
         self.put(y, out);
     }
 
-    /// y [T, N] = x [T, K] w^T, rows of the weight in parallel.
+    /// y [T, N] = x [T, K] w^T, in parallel over the rows of the weight.
     pub fn matmul(&self, w: Weight, x: &[f32], y: &mut [f32]) {
         let (w, n) = (self.matrix(w), w.rows as usize);
         let rows = x.len() / w.cols;
@@ -154,7 +154,8 @@ impl<'a> Host<'a> {
             return; // a step that asks for no logits
         }
         let per_chunk = n.div_ceil(4 * threads()).max(1);
-        // One column block of y per chunk; rows of y are strided, so blocks are made apart and then set in place.
+        // Each chunk computes one block of columns of y. Rows of y are strided, so the blocks are
+        // computed separately and then copied into place.
         let mut blocks = vec![0.0; rows * n];
         in_parallel(&mut blocks, rows * per_chunk, |c, block| {
             let (first, count) = (c * per_chunk, block.len() / rows);
@@ -169,7 +170,7 @@ impl<'a> Host<'a> {
     }
 }
 
-/// Calls `f` with the number and the contents of every chunk, in parallel where there are threads.
+/// Calls `f` with the number and the contents of every chunk, in parallel if there are threads.
 pub(crate) fn in_parallel(data: &mut [f32], chunk: usize, f: impl Fn(usize, &mut [f32]) + Sync) {
     if data.is_empty() {
         return;
@@ -183,7 +184,7 @@ pub(crate) fn in_parallel(data: &mut [f32], chunk: usize, f: impl Fn(usize, &mut
     data.chunks_mut(chunk).enumerate().for_each(|(n, part)| f(n, part));
 }
 
-/// Threads that [`in_parallel`] works with.
+/// Number of threads that [`in_parallel`] uses.
 pub(crate) fn threads() -> usize {
     #[cfg(not(target_arch = "wasm32"))]
     {

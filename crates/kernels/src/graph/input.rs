@@ -1,24 +1,25 @@
-//! What changes from step to step.
+//! The inputs that change from step to step.
 
 use crate::graph::sampling::SampleParams;
 use crate::graph::tensor::Counts;
 
-/// What changes from step to step.
+/// The inputs of one step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepInput {
-    /// The position of each row in its sequence; their number is T.
+    /// The position of each row in its sequence. Their number is T.
     pub positions: Vec<u32>,
     /// The sequence slot of each row.
     pub sequences: Vec<u32>,
-    /// The first position each row does not see, of recordings of documents the first row; only for recordings with bidirectional attention.
+    /// The first position that each row does not see; in recordings of documents, the first row.
+    /// Only for recordings with bidirectional attention.
     pub ends: Vec<u32>,
     /// The id of each row; only for recordings of documents.
     pub ids: Vec<u32>,
     /// The first row of each row's document; only for recordings of documents.
     pub firsts: Vec<u32>,
-    /// Which rows get logits.
+    /// The rows that get logits.
     pub out_rows: Vec<u32>,
-    /// How ids are drawn, per row of logits; only for recordings that sample.
+    /// How the next id is drawn, per row of logits. Only for recordings that sample.
     pub sampling: Vec<SampleParams>,
     /// The free inputs, by number.
     pub host: Vec<Vec<f32>>,

@@ -1,4 +1,5 @@
-//! The language of recordings: tensors, states and inputs, operations and what each says of itself, and the recorder that they are appended to.
+//! The parts of recordings: tensors, states, inputs, operations with their properties, and the
+//! recorder to which operations are appended.
 
 pub mod host;
 pub mod input;

@@ -1,4 +1,5 @@
-//! What every operation says of itself: the tensors that it reads and makes, its cost, and its value on the host.
+//! The properties of every operation: the tensors that it reads and makes, its cost, and its result
+//! on the host.
 
 use crate::graph::host::Host;
 use crate::graph::tensor::{Counts, Tensor};
@@ -10,7 +11,8 @@ pub struct Io {
     pub writes: Vec<Tensor>,
 }
 
-/// What an operation costs: arithmetic operations and the fewest bytes it must move.
+/// The cost of an operation: its arithmetic operations, and the smallest number of bytes that it
+/// must move.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     pub flops: u64,
@@ -27,7 +29,7 @@ impl Work {
         Self { flops: self.flops / n, bytes: self.bytes / n, weight_bytes: self.weight_bytes / n }
     }
 
-    /// The sum of two.
+    /// The sum of two costs.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { flops: self.flops + other.flops, bytes: self.bytes + other.bytes, weight_bytes: self.weight_bytes + other.weight_bytes }
@@ -38,7 +40,8 @@ impl Work {
 pub trait Operation {
     /// The tensors that the operation reads and makes.
     fn io(&self) -> Io;
-    /// Its cost with these row counts. The default moves every tensor once and computes nothing worth counting.
+    /// The cost with these row counts. The default moves every tensor once and counts no
+    /// arithmetic.
     fn work(&self, counts: Counts) -> Work {
         let io = self.io();
         let bytes = |t: &Tensor| 4 * u64::from(t.shape.rows_at(counts)) * u64::from(t.shape.width());

@@ -1,4 +1,4 @@
-//! The recorder: operations in the order a model file appends them, as data.
+//! The recorder: operations as data, in the order in which a model file appends them.
 
 use crate::graph::operation::{Operation, Work};
 use crate::graph::tensor::{Counts, Element, Input, KvState, Lead, Place, Shape, State, StateKind, Tensor, Weight};
@@ -6,7 +6,8 @@ use gguf::GgmlType;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How the cosines and sines of one rope table follow from a position; see [`cpu_ref::RopeSpec`].
+/// How the cosines and sines of a rope table are computed from a position; see
+/// [`cpu_ref::RopeSpec`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RopeTable {
     /// Rotated elements per head.
@@ -27,10 +28,11 @@ impl RopeTable {
         Self { dim, base, scale: 1.0, factors: None, magnitude: 1.0 }
     }
 
-    /// The same with the frequency of every pair divided, once more where it was already; 1e30 leaves a pair unrotated.
+    /// The same table with the frequency of every pair divided, in addition to earlier divisors.
+    /// 1e30 leaves a pair unrotated.
     ///
     /// # Panics
-    /// When there is not one divisor per pair.
+    /// When the number of divisors is not the number of pairs.
     #[must_use]
     pub fn divided(&self, divisors: &[f32]) -> Self {
         assert_eq!(divisors.len() as u32, self.dim / 2, "a divisor for each of {} pairs", self.dim / 2);
@@ -40,7 +42,7 @@ impl RopeTable {
     }
 }
 
-/// Where a value comes from.
+/// How a value is made.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Input(Input),
@@ -53,7 +55,7 @@ pub(crate) fn new_value(origins: &mut Vec<(Origin, Shape)>, element: Element, sh
     Tensor { id: origins.len() as u32 - 1, shape, element }
 }
 
-/// A named value that somebody may ask for.
+/// A named value that may be read back on request.
 #[derive(Clone, Debug)]
 pub struct Tap {
     pub name: &'static str,
@@ -61,14 +63,15 @@ pub struct Tap {
     pub tensor: Tensor,
 }
 
-/// One appended operation, with the layer it belongs to.
+/// One appended operation, with the layer of which it is a part.
 #[derive(Clone, Debug)]
 pub struct Node<O> {
     pub op: O,
     pub layer: Option<u32>,
 }
 
-/// An addition of low rank to a weight W [N, K]: W + scale B A, which is never formed. (Hu et al. 2021, arXiv 2106.09685.)
+/// A low-rank addition to a weight W [N, K]: W + scale B A, which is never computed as a matrix.
+/// (Hu et al. 2021, arXiv 2106.09685.)
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct LowRank {
     /// [r, K], in any weight format.
@@ -78,7 +81,8 @@ pub struct LowRank {
     pub scale: f32,
 }
 
-/// A recording of operations of some kind, usually [`Op`](crate::ops::Op): append them, then hand it to an executor.
+/// A recording of operations, usually of type [`Op`](crate::ops::Op): append them, then pass it to
+/// an executor.
 #[derive(Clone, Debug)]
 pub struct Recorder<O> {
     pub(crate) capacity: Counts,
@@ -89,7 +93,7 @@ pub struct Recorder<O> {
     pub(crate) taps: Vec<Tap>,
     pub(crate) outputs: Vec<Tensor>,
     adapters: HashMap<Weight, Vec<LowRank>>,
-    /// What was appended to every KV state, where that stays with the step.
+    /// The keys and values appended to every KV state, if they stay with the step.
     values: Option<HashMap<KvState, [Tensor; 2]>>,
     layer: Option<u32>,
 }
@@ -103,10 +107,12 @@ impl<O> Recorder<O> {
         Self { capacity, states, nodes, origins, ropes, taps, outputs, adapters: HashMap::new(), values: None, layer: None }
     }
 
-    /// An empty recording of steps that hold whole documents and leave nothing behind: for training and for towers.
-    /// [`kv_append`](crate::ops::kv_append()) hands keys and values on as they are, so that [`attention`](crate::ops::attention()) reads these of the row's own
-    /// document, from the step input `firsts` on, and [`embed`](crate::ops::embed()) reads the step input `ids`. Of the states, KV and tokens are
-    /// neither written nor read: [`States`](crate::States) of one sequence and one position do.
+    /// An empty recording of steps that hold whole documents and keep no state: for training and
+    /// for encoder towers. [`kv_append`](crate::ops::kv_append()) does not store keys and values.
+    /// [`attention`](crate::ops::attention()) reads those of the row's own document, from the step
+    /// input `firsts` on, and [`embed`](crate::ops::embed()) reads the step input `ids`. KV and
+    /// token states are neither written nor read, so [`States`](crate::States) of one sequence and
+    /// one position are enough.
     #[must_use]
     pub fn of_documents(capacity: Counts, states: &[StateKind]) -> Self {
         Self { values: Some(HashMap::new()), ..Self::new(capacity, states) }
@@ -118,26 +124,26 @@ impl<O> Recorder<O> {
         self.values.is_some()
     }
 
-    /// Keeps what is appended to a state; whether that stays with the step.
+    /// Records what is appended to a state. Returns whether keys and values stay with the step.
     pub(crate) fn keep(&mut self, state: KvState, k: Tensor, v: Tensor) -> bool {
         self.values.as_mut().map(|values| values.insert(state, [k, v])).is_some()
     }
 
-    /// What was appended last to a state, where that stays with the step.
+    /// The keys and values last appended to a state, if they stay with the step.
     ///
     /// # Panics
-    /// When nothing was.
+    /// When nothing was appended.
     pub(crate) fn kept(&self, state: KvState) -> Option<[Tensor; 2]> {
         self.values.as_ref().map(|values| *values.get(&state).expect("attention over keys that were appended"))
     }
 
-    /// The capacities this recording is made for.
+    /// The capacities of this recording.
     #[must_use]
     pub fn capacity(&self) -> Counts {
         self.capacity
     }
 
-    /// The handle of the n-th state.
+    /// The handle of the state with this index.
     ///
     /// # Panics
     /// When the recorder was not given that many states.
@@ -147,16 +153,18 @@ impl<O> Recorder<O> {
         State(index as u32)
     }
 
-    /// What a state holds.
+    /// The kind of a state.
     #[must_use]
     pub fn kind(&self, state: State) -> StateKind {
         self.states[state.0 as usize]
     }
 
-    /// The words of a state as a matrix [rows, cols] of f32, or as a vector of one row: every operation that reads weights reads it, as it is then.
+    /// The words of a state as a matrix [rows, cols] of f32, or as a vector of one row. Every
+    /// operation that reads weights can read it, with its contents at that time.
     ///
     /// # Panics
-    /// When the state does not hold as many plain words, or a row does not end on 16 bytes.
+    /// When the state does not hold this number of plain words, or when a row is not a multiple of
+    /// 16 bytes.
     #[must_use]
     pub fn weight(&self, state: State, rows: u32, cols: u32) -> Weight {
         let words = u64::from(rows) * u64::from(cols);
@@ -165,7 +173,7 @@ impl<O> Recorder<O> {
         Weight { place: Place::State(state), ty: GgmlType::F32, rows, cols }
     }
 
-    /// Makes the products with `weight` that follow those with `weight` + `with`, beside what was added to it before.
+    /// Adds `with` to `weight` in the products that follow, in addition to earlier additions.
     ///
     /// # Panics
     /// When the shapes do not fit.
@@ -176,12 +184,13 @@ impl<O> Recorder<O> {
         self.adapters.entry(weight).or_default().push(with);
     }
 
-    /// What was added to a weight.
+    /// The low-rank additions to a weight.
     pub(crate) fn added_to(&self, weight: Weight) -> Vec<LowRank> {
         self.adapters.get(&weight).cloned().unwrap_or_default()
     }
 
-    /// Marks the operations that follow as belonging to a layer, for profiles, plans and submit cuts.
+    /// Marks the operations that follow as belonging to a layer, for profiles, plans and submit
+    /// cuts.
     pub fn layer(&mut self, layer: Option<u32>) {
         self.layer = layer;
     }
@@ -191,7 +200,8 @@ impl<O> Recorder<O> {
         Tensor { id: self.origins.len() as u32 - 1, shape, element }
     }
 
-    /// A value that the host gives for every step; asking twice gives the same tensor.
+    /// A value that the host provides for every step. A second call with the same input returns the
+    /// same tensor.
     pub fn input(&mut self, input: Input) -> Tensor {
         if let Some(id) = self.origins.iter().position(|(o, _)| *o == Origin::Input(input)) {
             return Tensor { id: id as u32, shape: self.origins[id].1, element: input.element() };
@@ -208,7 +218,8 @@ impl<O> Recorder<O> {
         self.value(Origin::Input(input), shape, input.element())
     }
 
-    /// The n-th free input, f32 (or bits of it) of any shape: for tests and for use of single operations.
+    /// The free input with this number, f32 (or its bits) of any shape: for tests and for single
+    /// operations.
     pub fn host_input(&mut self, number: u32, shape: Shape) -> Tensor {
         self.value(Origin::Input(Input::Host(number)), shape, Element::F32)
     }
@@ -223,27 +234,27 @@ impl<O> Recorder<O> {
         self.input(Input::Rope(number as u32))
     }
 
-    /// A new value of this shape, f32, to be written by the operation that is pushed next.
+    /// A new f32 value of this shape. The operation that is pushed next writes it.
     pub fn make(&mut self, shape: Shape) -> Tensor {
         self.make_of(Element::F32, shape)
     }
 
-    /// The same of any type.
+    /// The same with any element type.
     pub fn make_of(&mut self, element: Element, shape: Shape) -> Tensor {
         self.value(Origin::Made, shape, element)
     }
 
-    /// Appends an operation. Its dispatcher in [`ops`](crate::ops) checks shapes first.
+    /// Appends an operation. Its dispatcher in [`ops`](crate::ops) checks the shapes first.
     pub fn push(&mut self, op: impl Into<O>) {
         self.nodes.push(Node { op: op.into(), layer: self.layer });
     }
 
-    /// Names a value; it costs nothing unless a plan is asked for that name.
+    /// Names a value. This costs nothing unless a plan requests the name.
     pub fn tap(&mut self, name: &'static str, layer: u32, tensor: Tensor) {
         self.taps.push(Tap { name, layer, tensor });
     }
 
-    /// Asks for a value to be read back after every run; returns its number among the outputs.
+    /// Requests that a value is read back after every run. Returns its index among the outputs.
     pub fn output(&mut self, tensor: Tensor) -> usize {
         self.outputs.push(tensor);
         self.outputs.len() - 1
@@ -261,7 +272,7 @@ impl<O> Recorder<O> {
         &self.nodes
     }
 
-    /// What one run at capacity costs; the ground of `--device auto`.
+    /// The cost of one run at capacity. `--device auto` is based on it.
     #[must_use]
     pub fn work(&self) -> Work
     where

@@ -1,28 +1,30 @@
-//! Sampling parameters as the host gives them, one set per row of logits.
+//! Sampling parameters from the host, one set per row of logits.
 
-/// How the next id is chosen; the filters apply in the order of the fields. See [`cpu_ref::SampleSpec`].
+/// How the next id is chosen; the filters apply in the order of the fields. See
+/// [`cpu_ref::SampleSpec`].
 #[repr(C)]
 #[derive(Copy, Clone, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct SampleParams {
-    /// Divisor of every positive logit seen before, factor of every negative one; 1 for none.
+    /// Positive logits of ids seen before are divided by it, and negative ones multiplied; 1 for
+    /// none.
     pub repetition: f32,
     /// Subtracted per occurrence.
     pub frequency: f32,
     /// Subtracted once from every id seen before.
     pub presence: f32,
-    /// How many last positions count as seen.
+    /// Number of last positions that count as seen.
     pub last_n: u32,
-    /// Keep the k largest; 0 for all.
+    /// Keep the k largest logits; 0 for all.
     pub top_k: u32,
-    /// Keep the smallest set of this mass; 1 for all.
+    /// Keep the smallest set with this total probability; 1 for all.
     pub top_p: f32,
-    /// Drop ids less probable than this share of the most probable; 0 for none.
+    /// Drop ids whose probability is below this share of the largest; 0 for none.
     pub min_p: f32,
-    /// Divisor of the logits; 0 takes the largest.
+    /// Divisor of the logits; 0 takes the largest logit.
     pub temperature: f32,
     /// Key of the generator.
     pub seed: [u32; 2],
-    /// Which sequence draws, so that sequences of one seed differ.
+    /// Number of the sequence, so that sequences with the same seed draw different ids.
     pub sequence: u32,
     /// Pads the struct to a multiple of 16 bytes; zero.
     pub unused: u32,
@@ -32,7 +34,7 @@ pub struct SampleParams {
 pub const PARAM_WORDS: u32 = 12;
 
 impl Default for SampleParams {
-    /// The largest logit, no penalties.
+    /// Takes the largest logit, without penalties.
     fn default() -> Self {
         Self {
             repetition: 1.0,
@@ -57,7 +59,7 @@ impl SampleParams {
         self.last_n > 0 && (self.repetition != 1.0 || self.frequency != 0.0 || self.presence != 0.0)
     }
 
-    /// The oracle's form of the same.
+    /// The same parameters for the oracle.
     #[must_use]
     pub fn spec(&self) -> cpu_ref::SampleSpec {
         cpu_ref::SampleSpec {

@@ -1,15 +1,16 @@
-//! Shapes and handles: what a recording is made of.
+//! Shapes and handles, of which a recording is made.
 
 use gguf::GgmlType;
 
-/// What a tensor's leading dimension counts, since plans are made for a capacity and run with less.
+/// What the leading dimension of a tensor counts. Plans are made for a capacity and run with fewer
+/// rows.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Lead {
     /// The rows of the step (T).
     Step,
-    /// The rows whose logits are asked for.
+    /// The rows whose logits are requested.
     Out,
-    /// Always its capacity.
+    /// Fixed: always the capacity.
     Fixed,
 }
 
@@ -18,11 +19,12 @@ pub enum Lead {
 pub struct Counts {
     /// Rows of the step (T).
     pub step: u32,
-    /// Rows whose logits are asked for.
+    /// Rows whose logits are requested.
     pub out: u32,
 }
 
-/// A shape [rows, heads, dim]; a matrix has one head. `rows` is the capacity of a leading dimension that varies.
+/// A shape [rows, heads, dim]; a matrix has one head. If the leading dimension varies, `rows` is
+/// its capacity.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     pub lead: Lead,
@@ -65,11 +67,12 @@ impl Shape {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Element {
     F32,
-    /// Ids, positions and other whole numbers, or words of several meanings.
+    /// Ids, positions and other whole numbers, or words of mixed meaning.
     U32,
-    /// Two halves in a word; the shape counts words. The scales of rows are a tensor of their own.
+    /// Two f16 values per word; the shape counts words. The scales of the rows are a separate
+    /// tensor.
     F16,
-    /// 8-bit quants, four in a word, and the scales of their blocks behind them; the shape counts words.
+    /// 8-bit quants, four per word, followed by the scales of their blocks; the shape counts words.
     Q8,
 }
 
@@ -82,13 +85,14 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// The number of the value in its recording: two tensors of one number are views of one value.
+    /// The number of the value in its recording. Two tensors with the same number are views of one
+    /// value.
     #[must_use]
     pub fn id(self) -> u32 {
         self.id
     }
 
-    /// The same values seen as [rows, heads, width / heads].
+    /// A view of the same values as [rows, heads, width / heads].
     ///
     /// # Panics
     /// When `heads` does not divide the row.
@@ -99,7 +103,7 @@ impl Tensor {
         Self { shape: Shape { heads, dim: width / heads, ..self.shape }, ..self }
     }
 
-    /// The same values seen as [rows, width].
+    /// A view of the same values as [rows, width].
     #[must_use]
     pub fn flat(self) -> Self {
         self.heads(1)
@@ -109,14 +113,14 @@ impl Tensor {
 /// Where the elements of a weight are.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
-    /// Among the [`Weights`](crate::Weights), by their order.
+    /// In the [`Weights`](crate::Weights), by index.
     Loaded(u32),
     /// In a state, which other operations may write.
     State(State),
 }
 
-/// A matrix [rows, cols] of a model, in the type its file has; a vector has one row. [`Recorder::weight`](crate::graph::record::Recorder::weight)
-/// makes one of a state.
+/// A matrix [rows, cols] of a model, in the type of its file; a vector has one row.
+/// [`Recorder::weight`](crate::graph::record::Recorder::weight) makes a weight from a state.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Weight {
     pub(crate) place: Place,
@@ -126,25 +130,26 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// The n-th of the [`Weights`](crate::Weights).
+    /// The weight with index `n` in the [`Weights`](crate::Weights).
     pub(crate) fn loaded(n: u32, ty: GgmlType, rows: u32, cols: u32) -> Self {
         Self { place: Place::Loaded(n), ty, rows, cols }
     }
 }
 
-/// A piece of state that outlives a step, by its place in the list that the recorder was given.
+/// A state, which outlives a step: its index in the list that the recorder was given.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State(pub(crate) u32);
 
-/// What a state holds.
+/// The contents of a state.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum StateKind {
-    /// Rows of keys or values, `width` elements each. A `ring` of n holds the last n positions, p in row p mod n; without one all
-    /// positions are held.
+    /// Rows of keys or values of `width` elements each. A `ring` of n holds the last n positions,
+    /// position p in row p mod n. Without a ring, all positions are held.
     Kv { ty: cpu_ref::KvType, width: u32, ring: Option<u32> },
-    /// One id per position: what was said and what was sampled.
+    /// One id per position: the prompt and the sampled ids.
     Tokens,
-    /// So many words of 32 bits, of no sequence and no position: what a training step changes. Each is a row of one word.
+    /// This number of 32-bit words, independent of sequences and positions. A training step changes
+    /// them. Each word is a row.
     Words(u32),
 }
 
@@ -155,7 +160,7 @@ impl StateKind {
         Self::Kv { ty, width, ring: None }
     }
 
-    /// Rows per sequence in states of so many positions.
+    /// Rows per sequence in states of `positions` positions.
     #[must_use]
     pub fn rows(&self, positions: u32) -> u32 {
         match *self {
@@ -165,7 +170,7 @@ impl StateKind {
         }
     }
 
-    /// Sequences that are held apart, of so many.
+    /// Number of sequences that the state keeps apart, of `sequences`.
     #[must_use]
     pub fn sequences(&self, sequences: u32) -> u32 {
         if matches!(self, Self::Words(_)) { 1 } else { sequences }
@@ -190,35 +195,36 @@ impl StateKind {
     }
 }
 
-/// A value that the host gives anew for every step.
+/// A value that the host provides for every step.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Input {
     /// u32 \[T\]: the position of each row in its sequence.
     Positions,
-    /// u32 \[T\]: the first position that each row does not see, or the first row of the step where keys are values; only for bidirectional attention.
+    /// u32 \[T\]: the first position that each row does not see, or the first row of the step in
+    /// recordings of documents; only for bidirectional attention.
     Ends,
     /// u32 \[T\]: the sequence slot of each row.
     Sequences,
-    /// u32 \[T\]: the id of each row; only where ids are given with the step.
+    /// u32 \[T\]: the id of each row; only in recordings of documents.
     Ids,
-    /// u32 \[T\]: the first row of each row's document; only where keys are values.
+    /// u32 \[T\]: the first row of each row's document; only in recordings of documents.
     Firsts,
     /// u32 \[T\]: 0, 1, 2 and so on.
     Numbers,
-    /// u32 \[Out\]: which rows get logits.
+    /// u32 \[Out\]: the rows that get logits.
     OutRows,
-    /// u32 \[1\]: how many rows the step has (T).
+    /// u32 \[1\]: number of rows of the step (T).
     Rows,
-    /// f32 [T, dim / 2, 2]: cosine and sine of the n-th rope table.
+    /// f32 [T, dim / 2, 2]: cosines and sines of the rope table with this index.
     Rope(u32),
     /// u32 [Out, 12]: a [`crate::graph::sampling::SampleParams`] per row.
     Sampling,
-    /// f32 of any shape: test and library input by number.
+    /// f32 of any shape: a free input by number, for tests and for library users.
     Host(u32),
 }
 
 impl Input {
-    /// The type of its elements.
+    /// The type of the elements.
     #[must_use]
     pub fn element(self) -> Element {
         match self {
@@ -229,7 +235,8 @@ impl Input {
     }
 }
 
-/// A layer's place in the KV state; made anew by every append, so that the order of writes and reads is data.
+/// The place of a layer in the KV state. Every append returns a new one, so that the order of
+/// writes and reads is part of the data.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KvState {
     pub k: State,

@@ -1,4 +1,4 @@
-//! Composes the WGSL of a shader: a variant of a kernel, and the pieces that its bindings ask for.
+//! Composes the WGSL of a shader from a variant of a kernel and the pieces that its bindings need.
 
 use crate::kernel;
 use crate::kernel::format::FORMATS;
@@ -7,49 +7,54 @@ use cpu_ref::KvType;
 use gguf::GgmlType;
 use std::fmt::Write as _;
 
-/// What a binding's piece depends on.
+/// What determines the piece of a binding.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Piece {
     Format(GgmlType),
-    /// The same with the pieces that read units and multiply them.
+    /// A weight format, with the pieces that read units and multiply them.
     Units(GgmlType),
-    /// The same with the pieces that read units for tiles.
+    /// A weight format, with the pieces that read units for tiles.
     Groups(GgmlType),
     Kv(KvType),
 }
 
-/// A variant with the formats, state types and subgroup form of its bindings chosen: what a pipeline is built from and cached by.
+/// A variant with the formats, state types and subgroup form of its bindings chosen. A pipeline is
+/// built from it and cached by it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shader {
     pub variant: &'static Variant,
-    /// One entry per binding; those without a piece are `None`.
+    /// One entry per binding; `None` for a binding without a piece.
     pub pieces: Vec<Option<Piece>>,
-    /// Reductions through subgroup operations.
+    /// Whether reductions use subgroup operations.
     pub subgroups: bool,
-    /// Those of 32 neighbouring threads without a way around for smaller subgroups.
+    /// Whether subgroup operations assume that 32 neighbouring threads share a subgroup, without
+    /// code for smaller subgroups.
     pub wide: bool,
-    /// Params that are constants of the code, by field, none for those that are read; empty where all are read.
+    /// Params that are constants in the code, by field; `None` for fields that are read. Empty if
+    /// all fields are read.
     pub given: Vec<Option<u32>>,
 }
 
-/// The piece of variants that serve row lengths which are no multiple of 4, and so no format in blocks.
+/// The piece of variants for row lengths that are not a multiple of 4. Weight formats with blocks
+/// do not have such rows.
 const X4_TAIL: &str = "shared/x4_tail.wgsl";
 
-/// The piece of kernels whose keys are values.
+/// The piece of kernels whose keys are tensors of the step.
 const KEYS_OF_STEP: &str = "attention/pieces/keys_of_step.wgsl";
 
-/// The piece of kernels that leave formats with units to another.
+/// The piece of kernels that leave formats with units to another kernel.
 const QUADS: &str = "matmul/pieces/tile128_quads.wgsl";
 
-/// Pieces with a form through subgroup operations.
+/// Pieces that have a form with subgroup operations.
 const SUBGROUP_FORMS: [(&str, &str); 3] = [
     ("shared/reduce.wgsl", include_str!("../../../../shaders/shared/reduce_subgroup.wgsl")),
     ("shared/lanes.wgsl", include_str!("../../../../shaders/shared/lanes_subgroup.wgsl")),
     ("shared/pack_q8.wgsl", include_str!("../../../../shaders/shared/pack_q8_subgroup.wgsl")),
 ];
 
-/// Pieces with a form for subgroups of [`WIDE`] threads and more. Code for smaller ones, though it would never run there, made the kernels that
-/// reduce at their end slower by as much as the form saves: it is loaded, and takes registers.
+/// Pieces that have a form for subgroups of at least [`WIDE`] threads. The form has no code for
+/// smaller subgroups: unused code is still loaded and takes registers, which cost kernels with a
+/// reduction at the end as much time as the form saves.
 const WIDE_FORMS: [(&str, &str); 4] = [
     ("shared/lanes_near.wgsl", include_str!("../../../../shaders/shared/lanes_near_wide.wgsl")),
     ("attention/pieces/part_weights.wgsl", include_str!("../../../../shaders/attention/pieces/part_weights_wide.wgsl")),
@@ -66,21 +71,23 @@ const KV_PIECES: [(KvType, &str, &str); 3] = [
 ];
 
 impl Shader {
-    /// Whether the variant has a piece with a form through subgroups.
+    /// Whether the variant has a piece with a subgroup form.
     #[must_use]
     pub fn reduces(variant: &Variant) -> bool {
         SUBGROUP_FORMS.iter().any(|(of, _)| variant.includes(of))
     }
 
-    /// How a variant reduces where the smallest subgroup has `threads`, 0 without subgroups: ([`Shader::subgroups`], [`Shader::wide`]).
+    /// How a variant reduces on a device whose smallest subgroup has `threads` threads (0 without
+    /// subgroups): ([`Shader::subgroups`], [`Shader::wide`]).
     pub(crate) fn form(variant: &Variant, threads: u32) -> (bool, bool) {
         let widens = WIDE_FORMS.iter().any(|(of, _)| variant.includes(of));
         let subgroups = threads > 0 && Self::reduces(variant);
         (subgroups, subgroups && widens && threads >= WIDE)
     }
 
-    /// Every shader that a variant can become on devices whose smallest subgroups have so many threads, 0 without subgroups: each weight format
-    /// that it meets and each KV type, the same on all bindings of a kind.
+    /// Every shader that a variant can become on devices whose smallest subgroups have these
+    /// numbers of threads (0 without subgroups). There is one for each weight format and each KV
+    /// type that the variant reads; all bindings of a kind have the same one.
     #[must_use]
     pub fn all(variant: &'static Variant, threads: &[u32]) -> Vec<Self> {
         let bindings = variant.kernel.bindings;
@@ -113,7 +120,7 @@ impl Shader {
         all
     }
 
-    /// A name that tells every choice, for tables and labels: `matmul_vec q4_k +subgroups`.
+    /// A name that includes every choice, for tables and labels: `matmul_vec q4_k +subgroups`.
     #[must_use]
     pub fn label(&self) -> String {
         let mut label = self.variant.name.to_string();
@@ -129,7 +136,8 @@ impl Shader {
         label
     }
 
-    /// The whole WGSL text: the kernel file first, so that line numbers stay true, then shared and bound pieces.
+    /// The whole WGSL text. The kernel file comes first, so that its line numbers are correct; then
+    /// follow shared pieces and pieces of bindings.
     #[must_use]
     pub fn source(&self) -> String {
         let mut text = String::new();
@@ -179,7 +187,7 @@ impl Shader {
         if self.given.is_empty() { text } else { with_constants(&text, self.variant.kernel, &self.given) }
     }
 
-    /// A piece's text in the form that the shader's subgroups take.
+    /// The text of a piece in the form for the shader's subgroups.
     fn formed(&self, (path, text): &kernel::Piece) -> &'static str {
         let wide = WIDE_FORMS.iter().filter(|_| self.wide);
         let form = SUBGROUP_FORMS.iter().filter(|_| self.subgroups).chain(wide).find(|(of, _)| of == path);
@@ -187,10 +195,11 @@ impl Shader {
     }
 }
 
-/// How shaders declare their params.
+/// The declaration of params in every shader.
 const UNIFORM: &str = "@group(0) @binding(0) var<uniform> params: Params;";
 
-/// A shader's text with constants for the params that have a word. What is still read is so from the uniform, under another name; lines stay lines.
+/// A shader's text with constants for the params that have a word. The other params are read from
+/// the uniform, which gets another name. The number of lines does not change.
 fn with_constants(text: &str, kernel: &Kernel, given: &[Option<u32>]) -> String {
     let literal = |((_, scalar), word): (&(&str, Scalar), &Option<u32>)| match (scalar, word.unwrap_or(0)) {
         (Scalar::U32, word) => format!("{word}u"),
@@ -209,7 +218,8 @@ fn of(ty: GgmlType) -> &'static format::Format {
     format::format(ty).unwrap_or_else(|| panic!("{} has no piece", ty.name()))
 }
 
-/// [`instantiate`] for the second of two bindings of the same pieces: the types, each on a line of its own, are those of that other one.
+/// [`instantiate`] for the second of two bindings with the same pieces. The types, each declared on
+/// a line of its own, are replaced by those of the first binding.
 fn second(piece: &str, prefix: &str, name: &str, other: &str) -> String {
     let lines = piece.lines().filter(|line| !line.starts_with(&format!("struct {prefix}_")));
     let functions = instantiate(&lines.map(|line| format!("{line}\n")).collect::<String>(), prefix, name);
@@ -225,7 +235,7 @@ fn second(piece: &str, prefix: &str, name: &str, other: &str) -> String {
     out
 }
 
-/// Renames the identifiers `prefix` and `prefix_*` of a piece to those of one binding.
+/// Renames the identifiers `prefix` and `prefix_*` of a piece to `name` and `name_*`.
 #[must_use]
 pub fn instantiate(piece: &str, prefix: &str, name: &str) -> String {
     let mut out = String::with_capacity(piece.len());

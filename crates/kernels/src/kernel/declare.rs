@@ -1,14 +1,18 @@
 //! The declaration of a kernel.
 
-/// Declares a kernel: a static [`Kernel`](crate::kernel::Kernel), its typed params and its bindings by name.
+/// Declares a kernel: a static [`Kernel`](crate::kernel::Kernel), its typed params and its bindings
+/// by name.
 ///
-/// A name in the list of pieces is a slot. Every variant fills it: `vary { WG: 256 }` writes `const WG = 256u;` there, and
-/// `choose ["shared/silu4.wgsl"]` puts pieces there. Each variant is a static [`Variant`](crate::kernel::Variant); one without `needs` has the kernel's.
+/// A name in the list of pieces is a slot, which every variant fills: `vary { WG: 256 }` writes
+/// `const WG = 256u;` there, and `choose ["shared/silu4.wgsl"]` inserts pieces. Each variant is a
+/// static [`Variant`](crate::kernel::Variant); without `needs` it has the needs of the kernel.
 ///
-/// `Bind { x, y }.dispatch(Params { .. }, grid)` makes a [`crate::kernel::dispatch::Dispatch`] of a kernel without slots,
-/// `Bind { x, y }.dispatch(&VARIANT, Params { .. }, grid)` of one with.
+/// `Bind { x, y }.dispatch(Params { .. }, grid)` makes a [`crate::kernel::dispatch::Dispatch`] of a
+/// kernel without slots, `Bind { x, y }.dispatch(&VARIANT, Params { .. }, grid)` of a kernel with
+/// slots.
 ///
-/// `like: other::KERNEL` stands for params, bindings, oracle and bound that are those of another kernel, whose `Bind` dispatches both.
+/// `like: other::KERNEL` takes params, bindings, oracle and bound from another kernel. Its `Bind`
+/// dispatches both kernels.
 #[macro_export]
 macro_rules! kernel {
     // Without slots.
@@ -54,12 +58,12 @@ macro_rules! kernel {
             }
         }
     };
-    // Without slots, like another.
+    // Without slots, like another kernel.
     ($kernel:ident: $name:literal, wgsl: $wgsl:tt, like: $like:path, needs: $needs:tt $(,)?) => {
         $crate::kernel! { @like $kernel: $name $wgsl $like,
             &[&$crate::kernel::Variant { kernel: &$kernel, name: $name, fill: &[], needs: $crate::kernel!(@needs $needs) }] }
     };
-    // With slots, like another.
+    // With slots, like another kernel.
     (
         $kernel:ident: $name:literal,
         wgsl: $wgsl:tt,

@@ -1,19 +1,19 @@
-//! A kernel call: what it binds, how many workgroups it has, and for which steps it is.
+//! A kernel call: its bindings, its number of workgroups, and the steps in which it runs.
 
 use crate::caps::Caps;
 use crate::graph::input::StepInput;
 use crate::graph::tensor::{Counts, Lead, Shape, State, Tensor, Weight};
 use crate::kernel::Variant;
 
-/// What a binding is bound to.
+/// The resource of a binding.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Arg {
-    /// Nothing: a small dummy buffer, for bindings that a params flag switches off.
+    /// Nothing: a small dummy buffer, for bindings that a params flag disables.
     None,
-    /// The same for a binding that is written: a dummy of its own.
+    /// Nothing, for a binding that is written: a dummy buffer of its own.
     Spare,
     Value(Tensor),
-    /// A weight, or the part of it that one binding holds.
+    /// A weight, or the part of a weight that one binding holds.
     Weight(Weight, u32),
     State(State),
 }
@@ -42,18 +42,21 @@ impl From<State> for Arg {
     }
 }
 
-/// Workgroups of a dispatch as a function of the row counts, kept as data so that plans can be printed.
+/// The workgroups of a dispatch as a function of the row counts. It is data, so that plans can be
+/// printed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Grid {
     /// `per_row` workgroups for every row, numbered through the 2-D helper of `shared/grid.wgsl`.
     PerRow { lead: Shape, per_row: u32 },
-    /// One thread for each `per_thread` elements, in workgroups of `workgroup`, through the 2-D helper.
+    /// One thread for each `per_thread` elements, in workgroups of `workgroup`, through the 2-D
+    /// helper.
     Elements { lead: Shape, workgroup: u32, per_thread: u32 },
     /// `x` column tiles by ceil(rows / `tile`) row tiles.
     Tiles { lead: Shape, tile: u32, x: u32 },
 }
 
-/// Lays `n` workgroups out in two dimensions where one, of `max_grid`, is too short; shaders undo it with `shared/grid.wgsl`.
+/// Arranges `n` workgroups in two dimensions if one dimension, of `max_grid`, is too short. Shaders
+/// compute the number back with `shared/grid.wgsl`.
 #[must_use]
 pub fn grid_2d(n: u64, max_grid: u32) -> [u32; 3] {
     if n <= u64::from(max_grid) {
@@ -64,7 +67,8 @@ pub fn grid_2d(n: u64, max_grid: u32) -> [u32; 3] {
 }
 
 impl Grid {
-    /// The workgroups of a run with these row counts, on a device of `max_grid` per dimension.
+    /// The workgroups of a run with these row counts, on a device with `max_grid` workgroups per
+    /// dimension.
     #[must_use]
     pub fn at(&self, counts: Counts, max_grid: u32) -> [u32; 3] {
         match *self {
@@ -78,29 +82,32 @@ impl Grid {
     }
 }
 
-/// One kernel call: variant, params, bindings by position of the kernel's list, grid.
+/// One kernel call: the variant, the params, the bindings in the order of the kernel's list, and
+/// the grid.
 #[derive(Clone, Debug)]
 pub struct Dispatch {
     pub variant: &'static Variant,
     pub params: Vec<u8>,
     pub args: Vec<Arg>,
     pub grid: Grid,
-    /// The steps that it is for.
+    /// The steps in which it runs.
     pub when: When,
 }
 
-/// Which steps a dispatch is for: an operation may have one form for short contexts and another for long ones.
+/// The steps in which a dispatch runs: an operation may have one form for short contexts and
+/// another for long contexts.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum When {
     Always,
-    /// Steps whose rows are each of another sequence, all at positions below this one: of the step's keys a row sees its own only.
+    /// Steps whose rows are each of another sequence, all at positions below this one. Of the keys
+    /// of the step, such a row sees only its own.
     Near(u32),
-    /// All others.
+    /// All other steps.
     Far(u32),
 }
 
 impl When {
-    /// Whether these steps are the given one's.
+    /// Whether the dispatch runs in this step.
     #[must_use]
     pub fn holds(self, input: &StepInput) -> bool {
         let near = |end| {
@@ -116,7 +123,7 @@ impl When {
 }
 
 impl Dispatch {
-    /// The tensors this dispatch reads or writes.
+    /// The tensors that this dispatch reads or writes.
     pub fn tensors(&self, writes: bool) -> impl Iterator<Item = Tensor> + '_ {
         let bound = self.variant.kernel.bindings.iter().zip(&self.args);
         bound.filter_map(move |((_, access), arg)| match arg {
@@ -128,20 +135,20 @@ impl Dispatch {
 
 /// An operation that kernels compute.
 pub trait Lowering {
-    /// Its kernel calls on this device.
+    /// The kernel calls of the operation on this device.
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch>;
 }
 
-/// What lowering an operation may look at.
+/// What the lowering of an operation may depend on.
 pub struct Lower<'a> {
     pub caps: &'a Caps,
-    /// Capacities of the plan.
+    /// Largest row counts of the plan.
     pub capacity: Counts,
     /// Whether values may be rounded; see [`PlanOptions::fast`](crate::PlanOptions::fast).
     pub fast: bool,
 }
 
-/// A fixed number of rows, for grids that do not follow the step.
+/// A fixed number of rows, for grids that do not depend on the step.
 #[must_use]
 pub fn fixed(rows: u32, width: u32) -> Shape {
     Shape::new(Lead::Fixed, rows, width)

@@ -1,22 +1,26 @@
-//! Weight formats on the GPU: the WGSL piece that reads each type, and the layout its rows are uploaded in.
+//! Weight formats on the GPU: the WGSL piece that reads each type, and the layout of its rows in a
+//! buffer.
 //!
-//! A weight buffer is the format's table (codebooks that are too large for registers), then its rows, all in u32 words.
-//! A row whose blocks are whole 16-byte units keeps them as the file has them. Any other row is re-laid in planes: all
-//! blocks' quants, then all scales, then all `d`, so that every word a piece reads is aligned. Rows end on 16 bytes.
+//! A weight buffer starts with the format's table (a codebook that is too large for registers),
+//! followed by its rows, all in u32 words. A row whose blocks are whole 16-byte units keeps its
+//! blocks as in the file. Any other row is stored in planes: the quants of all blocks, then all
+//! scales, then all `d`, so that every word that a piece reads is aligned. Every row is padded to
+//! 16 bytes.
 
 use crate::kernel::compose;
 use gguf::GgmlType;
 use gguf::quants::tables::{IQ1_GRID, IQ2_S_GRID, IQ2_VALUES, IQ2_XS_GRID, IQ2_XXS_GRID, IQ3_S_GRID, IQ3_XXS_GRID, IQ3_XXS_VALUES};
 use half::f16;
 
-/// How one weight type lies in a GPU buffer and how WGSL reads it.
+/// The layout of a weight type in a GPU buffer, and the WGSL that reads it.
 #[derive(Debug)]
 pub struct Format {
     /// The type in the file.
     pub ty: GgmlType,
     /// The piece: WGSL that defines `W_row` and `W_load4` over a binding `W: array<vec4<u32>>`.
     pub wgsl: &'static str,
-    /// (offset in the file's block, bytes) of each part that a row keeps, in the order of its planes; empty if blocks stay whole.
+    /// The parts that a row keeps, in the order of its planes: (offset in the file's block, bytes).
+    /// Empty if blocks stay whole.
     pub planes: &'static [(usize, usize)],
     table: &'static [u32],
     /// The pieces that read many elements at once.
@@ -28,14 +32,18 @@ pub struct Format {
 pub struct Units {
     /// `W_halves` and `W_unit` read 32 elements (`shared/unit.wgsl`).
     pub unit: &'static str,
-    /// `W_steps` and `W_step` multiply two rows with 8-bit activations (`shared/dot_q8.wgsl`); `W_lane_unit` is what a thread
-    /// takes of a row, with `W_lane_halves` and `W_lane_dot`.
+    /// `W_steps` and `W_step` multiply two rows with 8-bit activations (`shared/dot_q8.wgsl`).
+    /// `W_lane_unit` is the part of a row that one thread takes, with `W_lane_halves` and
+    /// `W_lane_dot`.
     pub step: &'static str,
-    /// `W_raw` and `W_groups` read 32 elements for the tiles of cooperative matrices (`matmul/pieces/tile128_groups.wgsl`).
+    /// `W_raw` and `W_groups` read 32 elements for the tiles of cooperative matrices
+    /// (`matmul/pieces/tile128_groups.wgsl`).
     pub groups: &'static str,
-    /// `W_ab` and `W_cd` read what a thread has of four rows (`matmul/pieces/rows8_sums.wgsl`), where 32 neighbouring threads share a subgroup.
+    /// `W_ab` and `W_cd` read one thread's part of four rows (`matmul/pieces/rows8_sums.wgsl`), if
+    /// 32 neighbouring threads share a subgroup.
     pub rows: &'static str,
-    /// `W_ready` and `W_eight` unpack a unit by halves for tiles of up to 64 rows (`units/tile64.wgsl`).
+    /// `W_ready` and `W_eight` unpack a unit in two halves for tiles of up to 64 rows
+    /// (`units/tile64.wgsl`).
     pub ready: &'static str,
 }
 
@@ -112,7 +120,7 @@ static IQ3_XXS_TABLE: [u32; 256] = byte_table(&IQ3_XXS_GRID, 4, &IQ3_XXS_VALUES)
 
 static IQ3_S_TABLE: [u32; 512] = byte_table(&IQ3_S_GRID, 4, &[1, 3, 5, 7, 9, 11, 13, 15]);
 
-/// The values that the codes of a codebook stand for, a byte each, in the order of its entries.
+/// The values of the codes of a codebook, one byte each, in the order of its entries.
 const fn byte_table<const ENTRIES: usize, const WORDS: usize>(grid: &[u16; ENTRIES], code_bits: usize, values: &[u8]) -> [u32; WORDS] {
     let per_entry = 16 / code_bits;
     assert!(ENTRIES * per_entry == WORDS * 4);
@@ -126,7 +134,8 @@ const fn byte_table<const ENTRIES: usize, const WORDS: usize>(grid: &[u16; ENTRI
     words
 }
 
-/// The 2-bit codes of a codebook in nibbles, a word per entry: 0..3 in the low nibbles of its bytes, 4..7 in the high ones.
+/// The 2-bit codes of a codebook as nibbles, one word per entry: codes 0..3 in the low nibbles of
+/// its bytes, codes 4..7 in the high nibbles.
 const fn nibble_table<const ENTRIES: usize>(grid: &[u16; ENTRIES]) -> [u32; ENTRIES] {
     let mut words = [0; ENTRIES];
     let mut i = 0;
@@ -138,32 +147,36 @@ const fn nibble_table<const ENTRIES: usize>(grid: &[u16; ENTRIES]) -> [u32; ENTR
     words
 }
 
-/// [`Units::rows`] without exchange between threads: of formats whose rows have nothing to share, and of all where subgroups are smaller.
+/// [`Units::rows`] without exchange between threads: for formats whose rows share nothing, and for
+/// all formats if subgroups are smaller than 32.
 pub const USUAL_ROWS: &str = wgsl!("units/rows");
 
-/// [`Units::ready`] of formats that have none of their own.
+/// [`Units::ready`] of formats without a piece of their own.
 const READY: &str = wgsl!("units/ready");
 
-/// `W_tile64` multiplies up to 64 rows with some rows of a weight through cooperative matrices (`matmul/pieces/tile64_tiles.wgsl`).
+/// `W_tile64` multiplies up to 64 rows with rows of a weight through cooperative matrices
+/// (`matmul/pieces/tile64_tiles.wgsl`).
 pub const TILE64: &str = wgsl!("units/tile64");
 
-/// The type that most weights of most files have.
+/// The type of most weights in most files.
 pub const USUAL: GgmlType = GgmlType::Q4_K;
 
-/// The format of a type, or `None` if no kernel reads weights of it (F64 and the integers).
+/// The format of a type, or `None` if no kernel reads weights of this type (F64 and the integers).
 #[must_use]
 pub fn format(ty: GgmlType) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.ty == ty)
 }
 
 impl Format {
-    /// Words at the start of every buffer of this type, a multiple of 4: its codebook, or nothing.
+    /// Words at the start of every buffer of this type: its codebook, or nothing. Their number is a
+    /// multiple of 4.
     #[must_use]
     pub fn table(&self) -> &'static [u32] {
         self.table
     }
 
-    /// Words of one row of `cols` elements, padded to 16 bytes; `cols` is a multiple of the block size.
+    /// Words of one row of `cols` elements, padded to 16 bytes; `cols` is a multiple of the block
+    /// size.
     #[must_use]
     pub fn row_words(&self, cols: u32) -> u32 {
         let kept: usize = self.planes.iter().map(|&(_, bytes)| bytes).sum();
@@ -178,14 +191,15 @@ impl Format {
         self.table.len() as u64 + u64::from(rows) * u64::from(self.row_words(cols))
     }
 
-    /// Whether rows of `cols` elements are on a device byte for byte what they are in a file.
+    /// Whether rows of `cols` elements have the same bytes on a device as in a file.
     #[must_use]
     pub fn keeps_rows(&self, cols: u32) -> bool {
         self.planes.is_empty() && self.ty.row_bytes(cols as usize) == Some(self.row_words(cols) as usize * 4)
     }
 
-    /// Writes one row as the piece reads it: `src` is the row's blocks in the file, `dst` its `row_words` words as
-    /// little-endian bytes, of which every one is written. Panics if either has another size.
+    /// Writes one row in the layout that the piece reads. `src` is the row's blocks in the file,
+    /// `dst` its `row_words` words as little-endian bytes; every byte of `dst` is written. Panics
+    /// if either has another size.
     pub fn relay_row(&self, cols: u32, src: &[u8], dst: &mut [u8]) {
         assert_eq!(Some(src.len()), self.ty.row_bytes(cols as usize), "source row of {} elements of {}", cols, self.ty);
         assert_eq!(dst.len(), self.row_words(cols) as usize * 4, "device row of {} elements of {}", cols, self.ty);
@@ -203,15 +217,16 @@ impl Format {
         dst[at..].fill(0);
     }
 
-    /// The piece for the binding `name`: its identifiers `W` and `W_*` become `name` and `name_*`.
+    /// The piece for the binding `name`: `W` and `W_*` are renamed to `name` and `name_*`.
     #[must_use]
     pub fn instantiate(&self, name: &str) -> String {
         compose::instantiate(self.wgsl, "W", name)
     }
 }
 
-/// Overwrites every floating-point scale and minimum of a block, each with the next value rounded to what the block can hold
-/// (MXFP4 keeps the power of two alone, and neither it nor NVFP4 a sign). The integer scales and codes stay.
+/// Overwrites every floating-point scale and minimum of a block. Each gets the next value, rounded
+/// to what the block can hold: MXFP4 keeps only the power of two, and MXFP4 and NVFP4 have no sign.
+/// The integer scales and codes stay.
 pub fn set_scales(ty: GgmlType, block: &mut [u8], mut next: impl FnMut() -> f32) {
     match ty {
         GgmlType::Q8_K => block[..4].copy_from_slice(&next().to_le_bytes()),
@@ -231,8 +246,8 @@ pub fn set_scales(ty: GgmlType, block: &mut [u8], mut next: impl FnMut() -> f32)
     }
 }
 
-/// One block of random codes whose values are of ordinary size (about 1), for tests and benches; `bits` gives 64 random bits.
-/// Panics for types that have no blocks.
+/// One block of random codes whose values have a magnitude of about 1, for tests and benches.
+/// `bits` returns 64 random bits. Panics for types without blocks.
 pub fn random_block(ty: GgmlType, bits: &mut impl FnMut() -> u64) -> Vec<u8> {
     assert!(ty.is_quantized(), "{ty} has no blocks");
     let mut block: Vec<u8> = (0..ty.block_bytes()).map(|_| bits() as u8).collect();

@@ -1,7 +1,9 @@
-//! A kernel is declared once, by [`kernel!`](crate::kernel!): layouts, params, tests and documents follow from it.
+//! A kernel is declared once, by [`kernel!`](crate::kernel!). Layouts, params, tests and documents
+//! are derived from the declaration.
 //!
-//! A [`Kernel`] has one or more [`Variant`]s: constants that are varied and pieces that are chosen.
-//! A [`Shader`](crate::kernel::compose::Shader) is a variant with the formats, state types and subgroup form of its bindings chosen.
+//! A [`Kernel`] has one or more [`Variant`]s, which differ in constants and pieces. A
+//! [`Shader`](crate::kernel::compose::Shader) is a variant with the formats, state types and
+//! subgroup form of its bindings chosen.
 
 use crate::caps::Caps;
 
@@ -24,13 +26,14 @@ pub enum Access {
     Weight,
     /// A weight whose format has units, read through the pieces for 8-bit activations.
     Units,
-    /// The same, read through the pieces for tiles.
+    /// A weight whose format has units, read through the pieces for tiles.
     Groups,
-    /// The same, read through the pieces for tiles and those for up to 8 rows of 8-bit activations.
+    /// A weight whose format has units, read through the pieces for tiles and those for up to 8
+    /// rows of 8-bit activations.
     Rows,
-    /// The same, multiplied in tiles of 16, 32 or 64 rows of activations.
+    /// A weight whose format has units, multiplied in tiles of 16, 32 or 64 rows of activations.
     Tiles,
-    /// A second weight of the same type, whose pieces share the types of the binding before.
+    /// A second weight of the same type. Its pieces share the types of the binding before.
     Second,
     /// A KV state, read through a piece of its type.
     Kv,
@@ -50,31 +53,32 @@ impl Access {
     }
 }
 
-/// The type of one params field; all fields are four bytes.
+/// The type of a params field; every field is four bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Scalar {
     U32,
     F32,
 }
 
-/// The params field for the rows of a state that the binding of a plan fills in.
+/// The params field for the rows of a state. It is filled in when a plan is bound.
 pub const CAPACITY: &str = "capacity";
 
-/// The same where it is needed only to find the rows of a sequence that is not the first.
+/// The same field under another name, for kernels that need it only to find the rows of a sequence
+/// that is not the first.
 pub const ROWS_APART: &str = "rows_apart";
 
-/// A text of WGSL: its path under `shaders/`, and what stands there.
+/// A text of WGSL: its path under `shaders/`, and its contents.
 pub type Piece = (&'static str, &'static str);
 
 /// A part of a kernel's WGSL.
 #[derive(Copy, Clone, Debug)]
 pub enum Part {
     Piece(Piece),
-    /// A place that every variant fills, by name.
+    /// A named place that every variant fills.
     Slot(&'static str),
 }
 
-/// What stands in a slot.
+/// The contents of a slot.
 #[derive(Copy, Clone, Debug)]
 pub enum Fill {
     /// Constants of type `u32`, by name.
@@ -82,7 +86,8 @@ pub enum Fill {
     Choose(&'static [Piece]),
 }
 
-/// The most that any shader of a variant takes of what devices limit. Storage buffers are the bindings.
+/// The largest use of each limited resource by any shader of a variant. Storage buffers are not
+/// listed: they are the bindings.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Needs {
     pub threads: u32,
@@ -94,9 +99,9 @@ pub struct Needs {
 pub struct Kernel {
     /// The kernel's own name, unique.
     pub name: &'static str,
-    /// The entry point, which carries the operation's name.
+    /// The name of the entry point, which is the operation's name.
     pub entry: &'static str,
-    /// The kernel's own file first.
+    /// The parts of the WGSL; the kernel's own file comes first.
     pub wgsl: &'static [Part],
     pub params: &'static [(&'static str, Scalar)],
     pub bindings: &'static [(&'static str, Access)],
@@ -106,16 +111,17 @@ pub struct Kernel {
     pub nmse: f64,
     /// File that declares the kernel.
     pub file: &'static str,
-    /// One, with the kernel's name, where there is no slot.
+    /// The variants. A kernel without slots has one, with the kernel's name.
     pub variants: &'static [&'static Variant],
 }
 
 /// A kernel with its slots filled.
 pub struct Variant {
     pub kernel: &'static Kernel,
-    /// Unique: the words of the kernel's name, with numbers of its own, and more words behind them.
+    /// Unique name: the words of the kernel's name, possibly with other numbers, and more words
+    /// after them.
     pub name: &'static str,
-    /// What stands in each slot.
+    /// The contents of each slot.
     pub fill: &'static [(&'static str, Fill)],
     pub needs: Needs,
 }
@@ -134,7 +140,8 @@ impl std::hash::Hash for Variant {
     }
 }
 
-// A kernel names its variants and they name it, so that what follows the references has no end.
+// Prints the name only: a kernel refers to its variants and they refer to it, so a full print would
+// never end.
 impl std::fmt::Debug for Variant {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Variant").field("name", &self.name).field("fill", &self.fill).field("needs", &self.needs).finish()
@@ -145,7 +152,7 @@ impl Kernel {
     /// The kernel's own file.
     ///
     /// # Panics
-    /// When a slot comes first.
+    /// When the list begins with a slot.
     #[must_use]
     pub fn main(&self) -> Piece {
         match self.wgsl.first() {
@@ -157,26 +164,26 @@ impl Kernel {
     /// The variant of a kernel without slots.
     ///
     /// # Panics
-    /// When there are several.
+    /// When there are several variants.
     #[must_use]
     pub fn only(&self) -> &'static Variant {
         assert_eq!(self.variants.len(), 1, "{} has several variants", self.name);
         self.variants[0]
     }
 
-    /// Whether the kernel needs cooperative matrices, and the f16 that they multiply.
+    /// Whether the kernel needs cooperative matrices, and with them f16.
     #[must_use]
     pub fn cooperative(&self) -> bool {
         self.main().1.contains("enable wgpu_cooperative_matrix;")
     }
 
-    /// Whether a device of these capabilities can run every variant.
+    /// Whether a device with these capabilities can run every variant.
     #[must_use]
     pub fn fits(&self, caps: &Caps) -> bool {
         self.variants.iter().all(|variant| variant.fits(caps))
     }
 
-    /// The params field that the binding of a plan fills in, with its byte offset.
+    /// The params field that is filled in when a plan is bound, with its byte offset.
     #[must_use]
     pub fn bound_late(&self) -> Option<(&'static str, usize)> {
         [CAPACITY, ROWS_APART].into_iter().find_map(|field| Some((field, self.param_offset(field)?)))
@@ -190,7 +197,7 @@ impl Kernel {
 }
 
 impl Variant {
-    /// Whether a device of these capabilities can run the variant.
+    /// Whether a device with these capabilities can run the variant.
     #[must_use]
     pub fn fits(&self, caps: &Caps) -> bool {
         let Needs { threads, workgroup_bytes } = self.needs;
@@ -199,7 +206,7 @@ impl Variant {
         cooperates && within && self.kernel.bindings.len() <= caps.max_storage_buffers as usize
     }
 
-    /// What the WGSL is made of, in order.
+    /// The contents of the WGSL, in order.
     ///
     /// # Panics
     /// When a slot is not filled.

@@ -1,9 +1,9 @@
-//! A seeded source of shapes, values and weights: for parity cases, and for what is measured.
+//! A seeded source of shapes, values and weights, for parity cases and for measurements.
 
 use super::format::{FORMATS, Format};
 use gguf::GgmlType;
 
-/// A seeded source of shapes and values that favours edges.
+/// A seeded source of shapes and values that prefers edge cases.
 pub struct Gen {
     state: u64,
     only: Option<GgmlType>,
@@ -15,7 +15,7 @@ impl Gen {
         Self { state: seed ^ 0x9e37_79b9_7f4a_7c15, only: None }
     }
 
-    /// The same source, whose [`Gen::format`] is always this one.
+    /// The same source, whose [`Gen::format`] always returns this format.
     #[must_use]
     pub fn only(self, format: Option<GgmlType>) -> Self {
         Self { only: format, ..self }
@@ -33,7 +33,7 @@ impl Gen {
         self.bits() & 1 == 1
     }
 
-    /// One of these.
+    /// One of these values.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[(self.bits() % from.len() as u64) as usize]
     }
@@ -54,14 +54,15 @@ impl Gen {
         self.only.unwrap_or(FORMATS[n].ty)
     }
 
-    /// Any weight format that is one of these.
+    /// Any weight format that satisfies `wanted`.
     pub fn format_with(&mut self, wanted: impl Fn(&Format) -> bool) -> GgmlType {
         let among: Vec<_> = FORMATS.iter().filter(|f| wanted(f)).map(|f| f.ty).collect();
         let any = self.pick(&among);
         self.only.unwrap_or(any)
     }
 
-    /// A row length that this format can have: whole blocks, or any at all.
+    /// A row length that this format can have: whole blocks, or any length for formats without
+    /// blocks.
     pub fn cols(&mut self, ty: GgmlType) -> u32 {
         let block = ty.block_size() as u32;
         if block == 1 { self.dim() } else { block * self.pick(&[1, 2, 3, 5, 8, if block == 32 { 16 } else { 8 }]) }
@@ -72,7 +73,7 @@ impl Gen {
         (self.bits() >> 40) as f32 / (1 << 23) as f32 - 1.0
     }
 
-    /// Values of one of several characters: ordinary, tiny, large, all equal, with outliers.
+    /// Values of one of several kinds: ordinary, tiny, large, all equal, with outliers.
     pub fn values(&mut self, n: usize) -> Vec<f32> {
         let kind = self.pick(&[0, 0, 0, 1, 2, 3, 4]);
         let equal = self.unit();
@@ -86,7 +87,7 @@ impl Gen {
         (0..n).map(|_| value(self)).collect()
     }
 
-    /// The bytes of a random weight: valid blocks of any codes, whose values are of ordinary size.
+    /// The bytes of a random weight: valid blocks with random codes and values of ordinary size.
     pub fn weight(&mut self, ty: GgmlType, rows: u32, cols: u32) -> Vec<u8> {
         let n = rows as usize * cols as usize;
         if ty.is_quantized() {

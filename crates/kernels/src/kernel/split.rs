@@ -6,7 +6,7 @@ use gguf::GgmlType;
 use std::ops::Range;
 
 /// The row ranges in which a weight [rows, cols] is uploaded and dispatched, one buffer each.
-/// Products and gathers write only the rows they own, so the pieces need no merge.
+/// Products and gathers write only the rows of their own range, so the results need no merge.
 #[must_use]
 pub fn parts(caps: &Caps, ty: GgmlType, rows: u32, cols: u32) -> Vec<Range<u32>> {
     let Some(format) = format::format(ty) else { return std::iter::once(0..rows).collect() };

@@ -15,7 +15,7 @@ use crate::ops::{
     softcap, softmax, swiglu, top_k,
 };
 
-/// The kernels that no ladder has, by the file that declares them.
+/// The kernels that are in no ladder, by the file that declares them.
 static OTHERS: &[&Kernel] = &[
     &add::ADD,
     &add_rms_norm::ADD_RMS_NORM,
@@ -78,7 +78,8 @@ static OTHERS: &[&Kernel] = &[
     &top_k::TOP_K,
 ];
 
-/// Every kernel, by name: rungs of ladders, and all others; `tests/contract.rs` holds the list against the sources.
+/// Every kernel by name: the rungs of the ladders and all others. `tests/contract.rs` compares the
+/// list with the sources.
 #[must_use]
 pub fn kernels() -> Vec<&'static Kernel> {
     let products = of_products::LADDER.iter().map(|rung| rung.kernel);

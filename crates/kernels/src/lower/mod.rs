@@ -1,4 +1,5 @@
-//! Operations as a plan has them: recorded ones, and those that a plan makes of several; and the kernels that compute them.
+//! Operations of a plan (recorded ones, and those that the planner makes of several), and the
+//! kernels that compute them.
 
 mod all;
 pub mod attention;
@@ -17,17 +18,18 @@ use matmul::product::Product;
 use pack::{level_f16::LevelF16, pack_f16::PackF16, pack_q8::PackQ8};
 use primitive::Primitive;
 
-/// One operation of a plan: how it is computed on a device, and what it computes.
+/// One operation of a plan: how a device computes it, and what it computes.
 #[derive(Clone, Debug)]
 pub struct Node {
     pub op: Lowered,
-    /// The operations whose work it does, in order. Their oracles, one after another, are its oracle: they round where it rounds.
+    /// The operations whose work it does, in order. Their oracles, run in this order, are its
+    /// oracle: they round where it rounds.
     pub parts: Vec<Primitive>,
     pub layer: Option<u32>,
 }
 
 impl Node {
-    /// An operation that is one part.
+    /// An operation with a single part.
     pub fn of(part: impl Into<Primitive>, layer: Option<u32>) -> Self {
         let part = part.into();
         Self { op: part.clone().into(), parts: vec![part], layer }

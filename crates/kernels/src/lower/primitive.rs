@@ -1,4 +1,4 @@
-//! Operations with an oracle: what may be recorded, and what plans put beside it to round activations.
+//! Operations with an oracle: the recorded ones, and those that plans add to round activations.
 
 use super::matmul::product::Product;
 use super::pack::level_f16::LevelF16;

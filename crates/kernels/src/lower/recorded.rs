@@ -1,4 +1,4 @@
-//! The kernels of operations as they were recorded.
+//! The kernels of recorded operations.
 
 use super::matmul::product::Product;
 use crate::kernel::dispatch::{Dispatch, Lower, Lowering};

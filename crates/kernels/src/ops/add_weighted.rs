@@ -1,4 +1,4 @@
-//! A sum of tensors whose weights differ from row to row.
+//! A sum of tensors with separate weights for every row.
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};
@@ -16,7 +16,7 @@ kernel! {
     needs: { threads: 256, workgroup_bytes: 0 },
 }
 
-/// Tensors that one sum takes.
+/// Largest number of tensors in one sum.
 pub const MOST: usize = 4;
 
 /// The weights of a sum: columns of [T, C] from `first` on, each plus `shift`.
@@ -36,7 +36,8 @@ pub struct AddWeighted {
     pub y: Tensor,
 }
 
-/// y\[t\] = base\[t\] + sum_j (c[t, first + j] + shift) * x_j\[t\]; `base` and one to four tensors `x` [T, D], f32.
+/// y\[t\] = base\[t\] + sum_j (c[t, first + j] + shift) * x_j\[t\]; `base` and one to four tensors
+/// `x` [T, D], f32.
 pub fn add_weighted(rec: &mut Recorder<impl From<AddWeighted>>, base: Tensor, x: &[Tensor], weights: RowWeights) -> Tensor {
     assert!((1..=MOST).contains(&x.len()), "add_weighted of {} tensors", x.len());
     assert!(x.iter().all(|x| x.shape == base.shape) && weights.c.shape.rows == base.shape.rows, "add_weighted of unequal shapes");

@@ -23,7 +23,8 @@ pub struct Argmax {
     pub y: Tensor,
 }
 
-/// The first index of the largest element of every row of `x` [R, V] f32; NaN never wins, all NaN give 0. Returns [R, 1], u32.
+/// The first index of the largest element of every row of `x` [R, V] f32. NaN is skipped; a row of
+/// NaN alone gives 0. Returns [R, 1], u32.
 pub fn argmax(rec: &mut Recorder<impl From<Argmax>>, x: Tensor) -> Tensor {
     let x = x.flat();
     let y = rec.make_of(Element::U32, Shape { dim: 1, ..x.shape });

@@ -7,7 +7,7 @@ use crate::graph::tensor::{Counts, Input, KvState, State, StateKind, Tensor};
 use cpu_ref::{AttentionSpec, Mask};
 use std::ops::Range;
 
-/// Longest head that the kernel holds.
+/// Longest head that the kernel supports.
 pub const MAX_HEAD_DIM: u32 = 512;
 
 /// How a row attends.
@@ -20,12 +20,13 @@ pub struct Attend {
     pub softcap: Option<f32>,
 }
 
-/// Where attention finds keys and values.
+/// Where attention reads keys and values.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Keys {
-    /// In a cache: a row sees keys of its own sequence, by their positions.
+    /// In a cache: a row sees the keys of its own sequence, by position.
     Cache { kv: KvState, sequences: Tensor },
-    /// In the step: k and v [T, K, H] f32. A row sees keys of its own document, which begins at `firsts`, by their numbers among the rows.
+    /// In the step: k and v are [T, K, H] f32. A row sees the keys of its own document, which
+    /// begins at `firsts`; both are row numbers in the step.
     Step { k: Tensor, v: Tensor, firsts: Tensor },
 }
 
@@ -36,14 +37,16 @@ pub struct Attention {
     pub keys: Keys,
     pub kv_heads: u32,
     pub attend: Attend,
-    /// The place of each row among the keys: its position in a cache, its number in the step.
+    /// The place of each row among the keys: its position in a cache, or its row number in the
+    /// step.
     pub positions: Tensor,
-    /// The first place that each row does not see, where it is bidirectional; else as `positions`.
+    /// For bidirectional rows, the first place that the row does not see; otherwise the same as
+    /// `positions`.
     pub ends: Tensor,
     pub y: Tensor,
 }
 
-/// The same where keys and values are in a cache.
+/// An attention whose keys and values are in a cache.
 #[derive(Copy, Clone, Debug)]
 pub struct Cached {
     pub q: Tensor,
@@ -57,7 +60,7 @@ pub struct Cached {
 }
 
 impl Attention {
-    /// This attention, if its keys and values are in a cache.
+    /// This attention as [`Cached`], if its keys and values are in a cache.
     #[must_use]
     pub fn cached(&self) -> Option<Cached> {
         let Self { q, keys, kv_heads, attend, positions, ends, y } = *self;
@@ -68,13 +71,17 @@ impl Attention {
     }
 }
 
-/// Attention of `q` [T, N, H] over the rows of `kv` (`kv_heads` heads of H) that each row's sequence holds; [T, N, H], f32. Bidirectional rows see all
-/// keys below the step input `ends`. In a recording [of documents](Recorder::of_documents) the keys and values are those of the step that
-/// [`kv_append`](crate::ops::kv_append()) was given, of which each row sees the rows of its own document, from the step input `firsts` on; `ends` counts rows of
-/// the step.
+/// Attention of `q` [T, N, H] over the keys and values in `kv` (`kv_heads` heads of H) of each
+/// row's sequence; returns [T, N, H], f32. Bidirectional rows see all keys below the step input
+/// `ends`.
+///
+/// In a recording [of documents](Recorder::of_documents) the keys and values are the step's own, as
+/// [`kv_append`](crate::ops::kv_append()) was given them. Each row sees the rows of its own
+/// document, from the step input `firsts` on, and `ends` counts rows of the step.
 ///
 /// # Panics
-/// When the heads do not divide, or H is no multiple of 4 or above [`MAX_HEAD_DIM`].
+/// When the query heads are not a multiple of `kv_heads`, or when H is not a multiple of 4 or is
+/// above [`MAX_HEAD_DIM`].
 pub fn attention(rec: &mut Recorder<impl From<Attention>>, q: Tensor, kv: KvState, kv_heads: u32, attend: Attend) -> Tensor {
     let (heads, dim) = (q.shape.heads, q.shape.dim);
     assert!(kv_heads > 0 && heads.is_multiple_of(kv_heads), "{heads} query heads over {kv_heads} kv heads");
@@ -102,7 +109,8 @@ impl Operation for Cached {
     }
 }
 
-/// What the keys cost depends on the positions, which a plan does not know: the query rows alone.
+/// Counts the query rows only. The cost of the keys depends on the positions, which a plan does not
+/// know.
 fn work(q: Tensor, counts: Counts) -> Work {
     let bytes = 8 * u64::from(q.shape.rows_at(counts)) * u64::from(q.shape.width());
     Work { flops: 0, bytes, weight_bytes: 0 }
@@ -131,7 +139,8 @@ impl Reference for Attention {
             scale: f64::from(self.attend.scale),
             softcap: self.attend.softcap.map(f64::from),
         };
-        // Of every row, the sequence or the first row of the document, and the keys that it sees there.
+        // For every row: its sequence or the first row of its document, and the keys that it sees
+        // there.
         let of = host.u32(match self.keys {
             Keys::Cache { sequences, .. } => sequences,
             Keys::Step { firsts, .. } => firsts,
@@ -174,7 +183,7 @@ impl Reference for Attention {
     }
 }
 
-/// The rows of one sequence at positions first..last.
+/// The rows of one sequence at positions `first..last`.
 fn read(host: &Host<'_>, state: State, sequence: u32, first: usize, last: usize) -> Vec<f32> {
     let (ty, width) = host.kind(state).row();
     let width = width as usize;

@@ -1,4 +1,4 @@
-//! The weighted sum of what a row's experts made.
+//! The weighted sum of the results of a row's experts.
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};

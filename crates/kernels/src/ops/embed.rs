@@ -17,16 +17,16 @@ kernel! {
     needs: { threads: 64, workgroup_bytes: 0 },
 }
 
-/// Where the ids of the rows are.
+/// Where the token ids of the rows come from.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Ids {
-    /// In a state, at the row's position of its sequence.
+    /// In a state, at the position of the row in its sequence.
     State { tokens: State, positions: Tensor, sequences: Tensor },
-    /// In a value \[T\], which `numbers` (0, 1, 2 and so on) index.
+    /// In a tensor \[T\], which `numbers` (0, 1, 2 and so on) indexes.
     Step { ids: Tensor, numbers: Tensor },
 }
 
-/// y\[t\] = scale table[id of t]; the scale is put there by the planner.
+/// y\[t\] = scale table[id of t]; the planner sets the scale.
 #[derive(Clone, Debug)]
 pub struct Embed {
     pub table: Weight,
@@ -35,8 +35,9 @@ pub struct Embed {
     pub y: Tensor,
 }
 
-/// The rows of `table` [V, D] for the ids that the token state holds at the step's positions; [T, D], f32. In a recording
-/// [of documents](Recorder::of_documents) the ids are the step input `ids`.
+/// The rows of `table` [V, D] for the ids that the token state holds at the step's positions;
+/// returns [T, D], f32. In a recording [of documents](Recorder::of_documents) the ids are the step
+/// input `ids`.
 pub fn embed(rec: &mut Recorder<impl From<Embed>>, table: Weight, tokens: State) -> Tensor {
     let ids = if rec.is_of_documents() {
         Ids::Step { ids: rec.input(Input::Ids), numbers: rec.input(Input::Numbers) }
@@ -68,7 +69,7 @@ impl Lowering for Embed {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let Weight { ty, rows, cols, .. } = self.table;
         let shape = Shape { dim: cols.div_ceil(4), ..self.y.shape };
-        // Ids of the step are those of as many sequences of one position.
+        // Ids of the step are passed as sequences that have one position each.
         let (tokens, positions, sequences, capacity) = match self.ids {
             Ids::State { tokens, positions, sequences } => (tokens.into(), positions, sequences, 0),
             Ids::Step { ids, numbers } => (Arg::from(ids), numbers, numbers, 1),

@@ -1,4 +1,4 @@
-//! Picks the rows whose logits are asked for.
+//! Picks the rows whose logits the step asks for.
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};

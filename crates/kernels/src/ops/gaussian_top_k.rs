@@ -1,4 +1,5 @@
-//! Sparsity by a cut-off that mean and deviation of a row give.
+//! Sparsity: elements below a cut-off are set to 0. The cut-off follows from the mean and the
+//! deviation of the row.
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};
@@ -24,7 +25,8 @@ pub struct GaussianTopK {
     pub y: Tensor,
 }
 
-/// y = max(x - (mean(x) + multiplier * deviation(x)), 0) over the last axis of `x` [T, D], with the biased deviation. f32.
+/// y = max(x - (mean(x) + multiplier * deviation(x)), 0) over the last axis of `x` [T, D], with the
+/// biased deviation. f32.
 pub fn gaussian_top_k(rec: &mut Recorder<impl From<GaussianTopK>>, x: Tensor, multiplier: f32) -> Tensor {
     let y = rec.make(x.shape);
     rec.push(GaussianTopK { x, multiplier, y });

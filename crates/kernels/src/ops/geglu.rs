@@ -25,13 +25,14 @@ pub struct Geglu {
     pub y: Tensor,
 }
 
-/// y = gelu(gate) * up with the tanh form of GELU, element by element; all [T, F], f32 (Shazeer 2020, arXiv 2002.05202).
+/// y = gelu(gate) * up with the tanh form of GELU, element by element; all [T, F], f32 (Shazeer
+/// 2020, arXiv 2002.05202).
 pub fn geglu(rec: &mut Recorder<impl From<Geglu>>, gate: Tensor, up: Tensor) -> Tensor {
     assert_eq!(gate.shape, up.shape, "geglu of unequal shapes");
     geglu_columns(rec, gate, up, 0)
 }
 
-/// The same where `up` [T, U] is wider: its columns `start..start + F` are read.
+/// The same with a wider `up` [T, U], whose columns `start..start + F` are read.
 pub fn geglu_columns(rec: &mut Recorder<impl From<Geglu>>, gate: Tensor, up: Tensor, start: u32) -> Tensor {
     let fits = gate.shape.rows == up.shape.rows && start + gate.shape.width() <= up.shape.width();
     assert!(fits, "geglu of {:?} with columns of {:?} from {start} on", gate.shape, up.shape);

@@ -1,4 +1,4 @@
-//! The slots of a step by the expert that serves them, so that its weights are read once for many rows.
+//! The slots of a step sorted by expert, so that an expert's weights are read once for many rows.
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};
@@ -23,13 +23,14 @@ pub const TILE: u32 = 32;
 /// The slots of a step, sorted by expert and cut into tiles.
 #[derive(Copy, Clone, Debug)]
 pub struct Groups {
-    /// u32 [T, k]: slot numbers, those of the first expert first.
+    /// u32 [T, k]: slot numbers, sorted by expert.
     pub slots: Tensor,
-    /// u32 [M, 3]: expert, place of its first slot, slots; all zero after the last. M is what T rows can need at most.
+    /// u32 [M, 3]: expert, place of its first slot, number of slots; all zero after the last tile.
+    /// M is the largest number of tiles that T rows can need.
     pub tiles: Tensor,
 }
 
-/// slots, tiles = the numbers 0 .. T k sorted by `experts`.
+/// slots, tiles = the numbers 0 .. T k, sorted by `experts`.
 #[derive(Clone, Debug)]
 pub struct GroupExperts {
     pub experts: Tensor,
@@ -38,11 +39,11 @@ pub struct GroupExperts {
     pub groups: Groups,
 }
 
-/// Groups the slots of `experts` [T, k] u32, each below `count`.
+/// Groups the slots of `experts` [T, k] u32. Every expert number is below `count`.
 pub fn group_experts(rec: &mut Recorder<impl From<GroupExperts>>, experts: Tensor, count: u32) -> Groups {
     assert!(experts.shape.lead == Lead::Step && (1..=route::MAX_EXPERTS).contains(&count), "group_experts: {count} experts");
     let step_rows = rec.input(Input::Rows);
-    // Every expert that serves any slot leaves at most TILE - 1 places of its last tile empty.
+    // Every expert with at least one slot leaves at most TILE - 1 places of its last tile empty.
     let (slots, serving) = (experts.shape.elements(), u64::from(count).min(experts.shape.elements()));
     let tiles = (slots + serving * u64::from(TILE - 1)) / u64::from(TILE);
     let groups = Groups { slots: rec.make_of(Element::U32, experts.shape), tiles: rec.make_of(Element::U32, fixed(tiles as u32, 3)) };

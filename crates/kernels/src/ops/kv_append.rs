@@ -26,8 +26,9 @@ pub struct KvAppend {
     pub state: KvState,
 }
 
-/// Stores `k` and `v` [T, K, H] at the step's positions, in the state's own type, and returns the state after it. In a recording
-/// [of documents](Recorder::of_documents) they stay with the step, as they are.
+/// Stores `k` and `v` [T, K, H] at the step's positions in the type of the state, and returns the
+/// state after that. In a recording [of documents](Recorder::of_documents) they are not stored and
+/// stay tensors of the step.
 pub fn kv_append(rec: &mut Recorder<impl From<KvAppend>>, state: KvState, k: Tensor, v: Tensor) -> KvState {
     let width = k.shape.width();
     for (s, t) in [(state.k, k), (state.v, v)] {
@@ -61,7 +62,7 @@ impl Lowering for KvAppend {
             k_state: self.state.k.into(),
             v_state: self.state.v.into(),
         };
-        // Whole workgroups per row: rows past the step must not reach the state.
+        // Workgroups do not span rows, so that rows past the step do not write into the state.
         let grid = Grid::PerRow { lead: Shape::new(lead, rows, width), per_row: 1 };
         vec![bind.dispatch(Params { width, rows, capacity: 0 }, grid)]
     }

@@ -1,4 +1,4 @@
-//! Rows in the size of other rows.
+//! Rows scaled to the root mean square of other rows.
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};
@@ -25,8 +25,8 @@ pub struct MatchRms {
     pub y: Tensor,
 }
 
-/// y = x * sqrt(mean(like^2) / max(mean(x^2), least)) over the last axis of `x` and `like` [T, D]: x in the size of the other.
-/// f32.
+/// y = x * sqrt(mean(like^2) / max(mean(x^2), least)) over the last axis of `x` and `like` [T, D]:
+/// `x` gets the root mean square of `like`. f32.
 pub fn match_rms(rec: &mut Recorder<impl From<MatchRms>>, x: Tensor, like: Tensor, least: f32) -> Tensor {
     assert_eq!(x.shape, like.shape, "match_rms of unequal shapes");
     let y = rec.make(x.shape);

@@ -12,13 +12,14 @@ use crate::ops::scale::{Scale, scale};
 pub struct Matmul {
     pub w: Weight,
     pub x: Tensor,
-    /// Whether the product must stay in f32, however other products are rounded.
+    /// Whether the product must stay in f32, even if other products are rounded.
     pub exact: bool,
     pub y: Tensor,
 }
 
-/// y[t, n] = sum_k w[n, k] x[t, k]; `w` [N, K] in any weight format, `x` [T, K]; returns [T, N], f32. What [`Recorder::adapt`]
-/// added to `w` is added to y through its two factors: y + s (x A^T) B^T.
+/// y[t, n] = sum_k w[n, k] x[t, k]; `w` [N, K] in any weight format, `x` [T, K]; returns [T, N],
+/// f32. If [`Recorder::adapt`] added low-rank factors to `w`, y also gets their part: y + s (x A^T)
+/// B^T.
 pub fn matmul(rec: &mut Recorder<impl From<Matmul> + From<Scale> + From<Add>>, w: Weight, x: Tensor) -> Tensor {
     let y = product(rec, w, x, false);
     rec.added_to(w).into_iter().fold(y, |y, LowRank { a, b, scale: s }| {
@@ -29,7 +30,8 @@ pub fn matmul(rec: &mut Recorder<impl From<Matmul> + From<Scale> + From<Add>>, w
     })
 }
 
-/// y = x w^T, nothing added, in f32 whatever the plan is asked for: where a choice hangs on the result, as a router's.
+/// y = x w^T without an adapter, and in f32 even in plans that round. For results that decide a
+/// discrete choice, such as a router's logits.
 pub fn matmul_exact(rec: &mut Recorder<impl From<Matmul>>, w: Weight, x: Tensor) -> Tensor {
     product(rec, w, x, true)
 }

@@ -1,4 +1,5 @@
-//! Products of every slot with its expert's weights: many rows in tiles by expert; few go to `matmul_vec_experts`.
+//! Products of every slot with its expert's weights. Many rows go in tiles by expert; few rows go
+//! to `matmul_vec_experts`.
 
 use crate::graph::host::{Host, in_parallel, threads};
 use crate::graph::operation::{Io, Operation, Reference, Work};
@@ -20,7 +21,7 @@ kernel! {
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 10240 },
     variants: {
-        // Row lengths that are a multiple of 4, and others.
+        // Row lengths that are a multiple of 4, and other lengths.
         QUADS: "matmul_experts" { quads: choose ["shared/x4.wgsl"] },
         TAIL: "matmul_experts_tail" { quads: choose ["shared/x4_tail.wgsl"] },
     },
@@ -33,17 +34,20 @@ const WEIGHT_ROWS: u32 = 128;
 #[derive(Clone, Debug)]
 pub struct MatmulExperts {
     pub w: Weight,
-    /// Of each expert's rows, the first that takes part; as many do as `y` has elements per slot.
+    /// First of each expert's rows that is used. The number of rows used is the width of `y` per
+    /// slot.
     pub first: u32,
     pub x: Tensor,
     pub routes: Routes,
     pub y: Tensor,
 }
 
-/// y[t, j, n] = sum_k w[e, rows.start + n, k] x[t, k] for e = experts[t, j], the j-th choice of row t.
+/// y[t, j, n] = sum_k w[e, rows.start + n, k] x[t, k] for e = experts[t, j], the j-th choice of row
+/// t.
 ///
-/// `w` [E * R, K] in any weight format holds the experts' matrices of R rows one after the other, of each of which `rows` take
-/// part; `x` [T, K], or [T, k, K] for a row per choice; returns [T, k, N], f32. Only chosen experts' weights are read.
+/// `w` [E * R, K], in any weight format, holds the experts' matrices of R rows one after another.
+/// Only the rows `rows` of each matrix are used. `x` is [T, K], or [T, k, K] with a row per choice;
+/// returns [T, k, N], f32. Only the weights of chosen experts are read.
 pub fn matmul_experts(rec: &mut Recorder<impl From<MatmulExperts>>, w: Weight, rows: Range<u32>, x: Tensor, routes: &Routes) -> Tensor {
     assert!(w.rows.is_multiple_of(routes.count) && rows.end <= w.rows / routes.count, "matmul_experts: rows {rows:?} of each expert");
     assert!(x.shape.dim == w.cols && [1, routes.chosen()].contains(&x.shape.heads), "matmul_experts: {:?} with {w:?}", x.shape);
@@ -54,7 +58,7 @@ pub fn matmul_experts(rec: &mut Recorder<impl From<MatmulExperts>>, w: Weight, r
 }
 
 impl MatmulExperts {
-    /// Rows of one expert.
+    /// Rows of the weight per expert.
     pub(crate) fn stride(&self) -> u32 {
         self.w.rows / self.routes.count
     }
@@ -73,7 +77,7 @@ impl Operation for MatmulExperts {
         Io { reads, writes: vec![self.y] }
     }
 
-    /// Counts the weights of as many experts as there are slots: those that were chosen, or more.
+    /// Counts the weights of one expert per slot: at least those that were chosen.
     fn work(&self, counts: Counts) -> Work {
         let (n, k) = (u64::from(self.y.shape.dim), u64::from(self.w.cols));
         let rows = u64::from(self.x.shape.rows_at(counts));
@@ -108,7 +112,7 @@ impl Reference for MatmulExperts {
         let (w, experts, x) = (host.matrix(self.w), host.u32(self.routes.experts), host.f32(self.x));
         let (n, k, per) = (self.y.shape.dim as usize, self.w.cols as usize, self.per() as usize);
         let (stride, rows) = (self.stride() as usize, self.first as usize..(self.first + self.y.shape.dim) as usize);
-        // Slots of one row of x stay together, unless there are few.
+        // Slots that read the same row of `x` stay in one chunk, except when there are few slots.
         let slots = (experts.len() / threads() / per * per).max(1);
         in_parallel(&mut y, slots * n, |c, y| {
             let (first, count) = (c * slots, y.len() / n);

@@ -1,4 +1,4 @@
-//! Products of few rows with their experts' weights, each slot by itself.
+//! Products of few rows with their experts' weights, one slot at a time.
 
 use crate::graph::tensor::Weight;
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower};
@@ -14,19 +14,20 @@ kernel! {
     nmse: 1e-10,
     needs: { threads: 64, workgroup_bytes: 1280 },
     variants: {
-        // Row lengths that are a multiple of 4, and others.
+        // Row lengths that are a multiple of 4, and other lengths.
         QUADS: "matmul_vec_experts" { quads: choose ["shared/x4.wgsl"] },
         TAIL: "matmul_vec_experts_tail" { quads: choose ["shared/x4_tail.wgsl"] },
     },
 }
 
-/// The most rows of a recording whose slots are not grouped: few of them share an expert, whose weights the cache then holds.
+/// Largest number of rows in a recording whose slots are not grouped. With so few rows, slots
+/// rarely share an expert, and the cache then holds its weights.
 pub const MAX_ROWS: u32 = 8;
 
 /// Weight rows per workgroup.
 const WEIGHT_ROWS: u32 = 4;
 
-/// The dispatches of a product whose slots are not grouped, one for each part of the weight.
+/// The dispatches of a product with ungrouped slots, one for each part of the weight.
 pub fn lower(op: &MatmulExperts, cx: &Lower<'_>) -> Vec<Dispatch> {
     let Weight { ty, rows, cols: k, .. } = op.w;
     let (n, experts) = (op.y.shape.dim, op.routes.experts);

@@ -1,4 +1,5 @@
-//! The operations that a recording may hold: one file each, with its dispatcher, its oracle and its kernel.
+//! The operations that a recording may hold. Each has a file with its dispatcher, its oracle and
+//! its kernel.
 
 pub mod add;
 pub mod add_weighted;
@@ -66,7 +67,7 @@ pub use softmax::softmax;
 pub use swiglu::swiglu;
 pub use top_k::top_k;
 
-/// Gives the operations that may be recorded, as `file::Name, ..`, to a macro.
+/// Passes the operations that may be recorded, as `file::Name, ..`, to a macro.
 macro_rules! each_op {
     ($macro:ident) => {
         $macro! {
@@ -107,7 +108,7 @@ pub(crate) use each_op;
 
 macro_rules! language {
     ($($file:ident :: $name:ident,)*) => {
-        /// The language: every operation that may be recorded.
+        /// Every operation that may be recorded.
         #[derive(Clone, Debug)]
         pub enum Op { $($name($file::$name)),* }
 
@@ -128,5 +129,5 @@ macro_rules! language {
 
 each_op!(language);
 
-/// A recording of a model's step.
+/// A recording of one step of a model.
 pub type Recorder = record::Recorder<Op>;

@@ -37,7 +37,8 @@ pub fn mul(rec: &mut Recorder<impl From<Mul>>, a: Tensor, b: Tensor) -> Tensor {
     push(rec, a, Factor::Tensor(b))
 }
 
-/// y = a * b with `b` repeated along every row of `a` [T, D]: \[D\] for a factor per channel, \[1\] for one factor. f32.
+/// y = a * b with `b` repeated along every row of `a` [T, D]: \[D\] is a factor per channel, \[1\]
+/// is one factor for all. f32.
 pub fn mul_row(rec: &mut Recorder<impl From<Mul>>, a: Tensor, b: Weight) -> Tensor {
     assert!(a.shape.width().is_multiple_of(b.cols), "mul_row: a row of another width");
     push(rec, a, Factor::Row(b))

@@ -1,4 +1,4 @@
-//! Rows gated by the sigmoid of one number each, as Qwen2's shared expert is.
+//! Rows multiplied by the sigmoid of one number per row, as in Qwen2's shared expert.
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};

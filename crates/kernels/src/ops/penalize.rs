@@ -1,4 +1,4 @@
-//! Penalties on ids that the text already holds.
+//! Penalties on ids that the text already contains.
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};
@@ -20,7 +20,7 @@ kernel! {
 /// Ids per workgroup: `BLOCK` in the shader.
 const BLOCK: u32 = 2048;
 
-/// y = logits, less what the sampling parameters take from ids of the row's history.
+/// y = logits minus the penalties on the ids of the row's history.
 #[derive(Clone, Debug)]
 pub struct Penalize {
     pub logits: Tensor,
@@ -32,9 +32,11 @@ pub struct Penalize {
     pub y: Tensor,
 }
 
-/// `logits` [Out, V] f32 with the penalties of the step's sampling parameters; returns [Out, V], f32.
+/// `logits` [Out, V] f32 with the penalties of the step's sampling parameters; returns [Out, V],
+/// f32.
 ///
-/// The history of a row is what `tokens` holds at the last `last_n` positions of its sequence, its own included.
+/// The history of a row is the ids in `tokens` at the last `last_n` positions of its sequence,
+/// including the row's own position.
 pub fn penalize(rec: &mut Recorder<impl From<Penalize>>, logits: Tensor, tokens: State) -> Tensor {
     assert_eq!(logits.shape.lead, Lead::Out, "penalize: logits of the rows that are asked for");
     let (sampling, out_rows) = (rec.input(Input::Sampling), rec.input(Input::OutRows));

@@ -25,7 +25,8 @@ pub struct RmsNorm {
     pub y: Tensor,
 }
 
-/// y = x / sqrt(mean(x^2) + eps) * w over the last axis of `x` [T, D] or [T, N, H]; `w` \[D\] (or \[H\]) or none. f32.
+/// y = x / sqrt(mean(x^2) + eps) * w over the last axis of `x` [T, D] or [T, N, H]; `w` \[D\] (or
+/// \[H\]) or none. f32.
 pub fn rms_norm(rec: &mut Recorder<impl From<RmsNorm>>, x: Tensor, w: Option<Weight>, eps: f32) -> Tensor {
     assert!(w.is_none_or(|w| w.cols == x.shape.dim), "rms_norm of rows of {} with a weight of {:?}", x.shape.dim, w);
     let y = rec.make(x.shape);

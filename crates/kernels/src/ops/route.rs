@@ -1,4 +1,4 @@
-//! The choice of experts: which of them each row of a step goes to, and with what weight.
+//! Chooses the experts of each row of a step, and their weights.
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};
@@ -18,24 +18,25 @@ kernel! {
     needs: { threads: 128, workgroup_bytes: 3584 },
 }
 
-/// The most experts that a layer can have: `EACH * WG` in `route.wgsl` and `MOST` in `group_experts.wgsl`.
+/// Largest number of experts in a layer: `EACH * WG` in `route.wgsl` and `MOST` in
+/// `group_experts.wgsl`.
 pub const MAX_EXPERTS: u32 = 1024;
 
-/// The experts of every row of the step; a slot is a row and one of its choices.
+/// The experts of every row of the step. A slot is a pair of a row and one of its choices.
 #[derive(Copy, Clone, Debug)]
 pub struct Routes {
     /// u32 [T, k].
     pub experts: Tensor,
     /// f32 [T, k].
     pub weights: Tensor,
-    /// Experts that there are.
+    /// Number of experts in the layer.
     pub count: u32,
-    /// Slots by expert, in recordings of so many rows that experts serve several at once.
+    /// Slots by expert, in recordings with so many rows that an expert serves several of them.
     pub groups: Option<Groups>,
 }
 
 impl Routes {
-    /// Given choices, grouped where the recording has many rows.
+    /// Routes from given choices. The slots are grouped if the recording has many rows.
     pub(crate) fn of(rec: &mut Recorder<impl From<GroupExperts>>, experts: Tensor, weights: Tensor, count: u32) -> Self {
         let groups = (rec.capacity().step > MAX_ROWS).then(|| group_experts(rec, experts, count));
         Self { experts, weights, count, groups }
@@ -58,10 +59,12 @@ pub struct Route {
     pub weights: Tensor,
 }
 
-/// The `k` experts of the largest `logits` [T, E] f32, largest first, the lower number winning ties, each with its share of
-/// the softmax over all experts, or over the chosen (`normalize`), times `scale` \[E\] if there is one.
+/// The `k` experts with the largest `logits` [T, E] f32, largest first; of equal logits the lower
+/// expert number comes first. Each has its share of the softmax over all experts, or over the
+/// chosen ones (`normalize`), times `scale` \[E\] if it is given.
 ///
-/// The choice is discrete: `logits` come from [`crate::ops::matmul_exact`], so that they are in f32 however other products are.
+/// The choice is discrete. `logits` therefore come from [`crate::ops::matmul_exact`], which stays
+/// in f32 even if other products are rounded.
 pub fn route(
     rec: &mut Recorder<impl From<Route> + From<GroupExperts>>,
     logits: Tensor,

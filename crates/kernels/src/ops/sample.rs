@@ -1,4 +1,4 @@
-//! Choice of the next id of every row of logits.
+//! Draws the next id for every row of logits.
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};
@@ -31,16 +31,18 @@ pub struct Sample {
     pub out_rows: Tensor,
     pub positions: Tensor,
     pub sequences: Tensor,
-    /// [Out, strips + 1, 4]: what many workgroups found out for the one that draws.
+    /// [Out, strips + 1, 4]: what many workgroups find about a row, for the workgroup that draws.
     pub strips: Tensor,
     pub y: Tensor,
 }
 
-/// Draws an id for every row of `logits` [Out, V] f32, penalized, as [`cpu_ref::sample`] does at the row's position.
+/// Draws an id for every row of `logits` [Out, V] f32, which are penalized already. It draws as
+/// [`cpu_ref::sample`] does at the row's position.
 ///
-/// Returns [Out, 2] words: the id, and the bits of its natural log-probability under `raw` [Out, V] f32, the logits
-/// before penalties, filters and temperature ([`cpu_ref::log_prob`]). The id is also written into `tokens` at the next
-/// position of the row's sequence, so that the next step can embed it; nothing is written past the state's capacity.
+/// Returns [Out, 2] words: the id, and the bits of its natural log-probability under `raw` [Out, V]
+/// f32, the logits before penalties, filters and temperature ([`cpu_ref::log_prob`]). The id is
+/// also written into `tokens` at the next position of the row's sequence, so that the next step can
+/// embed it. Nothing is written past the state's capacity.
 pub fn sample(rec: &mut Recorder<impl From<Sample>>, logits: Tensor, raw: Tensor, tokens: State) -> Tensor {
     assert_eq!((logits.shape.lead, logits.shape), (Lead::Out, raw.shape), "sample: logits of the rows that are asked for");
     let (sampling, out_rows) = (rec.input(Input::Sampling), rec.input(Input::OutRows));
@@ -57,7 +59,8 @@ impl Operation for Sample {
         Io { reads, writes: vec![self.strips, self.y] }
     }
 
-    /// The penalized logits and the raw ones, once; the strips are there only because many workgroups share the work.
+    /// Counts the penalized logits and the raw logits once. The strips do not count, because they
+    /// exist only to share the work among workgroups.
     fn work(&self, counts: Counts) -> Work {
         let bytes = |t: &Tensor| 4 * u64::from(t.shape.rows_at(counts)) * u64::from(t.shape.width());
         let logits = if self.logits.id == self.raw.id { bytes(&self.raw) } else { bytes(&self.logits) + bytes(&self.raw) };

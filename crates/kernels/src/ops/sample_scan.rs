@@ -1,4 +1,5 @@
-//! What many workgroups find out about a row of logits for the one that draws from it. Made by the lowering of [`Sample`].
+//! Scans a row of logits with many workgroups, for the workgroup that draws from it. The lowering
+//! of [`Sample`] makes it.
 
 use crate::kernel::dispatch::{Dispatch, Grid};
 use crate::ops::sample::Sample;
@@ -13,21 +14,21 @@ kernel! {
     needs: { threads: 256, workgroup_bytes: 6144 },
 }
 
-/// Threads of a workgroup and threads that make a strip: `WG` and `LANES` in the shaders.
+/// Threads of a workgroup, and threads that make a strip: `WG` and `LANES` in the shaders.
 const WG: u32 = 256;
 
 const LANES: u32 = 32;
 
-/// Vocabulary from which a thread reads twice as much, so that the strips stay few enough for one workgroup.
+/// Vocabulary size from which a thread reads twice as much. One workgroup can then read all strips.
 const LARGE: u32 = 1 << 13;
 
-/// Ids that one thread reads, a multiple of 4, and strips of a row.
+/// Ids that one thread reads (a multiple of 4), and strips of a row.
 pub(crate) fn strips(vocab: u32) -> (u32, u32) {
     let per_thread = if vocab > LARGE { 8 } else { 4 };
     (per_thread, vocab.div_ceil(WG * per_thread) * (WG / LANES))
 }
 
-/// The first of the two dispatches that a draw is.
+/// The first of the two dispatches of a draw.
 pub(crate) fn dispatch(of: &Sample) -> Dispatch {
     let shape = of.logits.shape;
     let (per_thread, strips) = strips(shape.width());

@@ -23,7 +23,8 @@ pub struct Silu {
     pub y: Tensor,
 }
 
-/// y = x / (1 + exp(-x)), element by element; `x` [T, D], f32 (Elfwing et al. 2017, arXiv 1702.03118).
+/// y = x / (1 + exp(-x)), element by element; `x` [T, D], f32 (Elfwing et al. 2017, arXiv
+/// 1702.03118).
 pub fn silu(rec: &mut Recorder<impl From<Silu>>, x: Tensor) -> Tensor {
     let y = rec.make(x.shape);
     rec.push(Silu { x, y });

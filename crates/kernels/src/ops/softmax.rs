@@ -23,7 +23,8 @@ pub struct Softmax {
     pub y: Tensor,
 }
 
-/// y = exp(x - max) / sum exp(x - max) over the last axis of `x` [T, D] or [T, N, H], f32; each row has a finite element.
+/// y = exp(x - max) / sum exp(x - max) over the last axis of `x` [T, D] or [T, N, H], f32; each row
+/// has a finite element.
 pub fn softmax(rec: &mut Recorder<impl From<Softmax>>, x: Tensor) -> Tensor {
     let y = rec.make(x.shape);
     rec.push(Softmax { x, y });

@@ -16,7 +16,7 @@ kernel! {
     needs: { threads: 256, workgroup_bytes: 10252 },
 }
 
-/// The most elements that can be asked for: `MOST` in `sampling/pieces/largest.wgsl`.
+/// Largest `k`: `MOST` in `sampling/pieces/largest.wgsl`.
 pub const MAX_K: u32 = 256;
 
 /// y = the k largest values, then their indices.
@@ -27,10 +27,11 @@ pub struct TopK {
     pub y: Tensor,
 }
 
-/// The `k` (at most [`MAX_K`]) largest elements of every row of `x` [R, V] f32, value descending, then index ascending.
+/// The `k` (at most [`MAX_K`]) largest elements of every row of `x` [R, V] f32, value descending,
+/// then index ascending.
 ///
-/// Returns [R, 2 k] words: the bits of k values, f32, then k indices, u32. NaN is left out; where fewer than `k` are left, minus infinity
-/// and `u32::MAX` fill up.
+/// Returns [R, 2 k] words: the bits of k f32 values, then k u32 indices. NaN is skipped. Where
+/// fewer than `k` elements are left, the rest is filled with minus infinity and `u32::MAX`.
 pub fn top_k(rec: &mut Recorder<impl From<TopK>>, x: Tensor, k: u32) -> Tensor {
     assert!((1..=MAX_K).contains(&k), "top_k of {k}");
     let x = x.flat();

@@ -1,4 +1,5 @@
-//! From a recording to a list of dispatches: small passes over data, each a file of its own.
+//! From a recording to a list of dispatches, in small passes over data. Each pass is a file of its
+//! own.
 
 mod merge;
 mod narrow;
@@ -23,28 +24,42 @@ pub use options::{PlanOptions, Precision};
 pub use place::Placement;
 use std::sync::Arc;
 
-/// A dispatch in its place.
+/// Options of a plan.
+/// Names of taps to read back. A requested tap ends a fusion there.
+/// Run every operation as recorded.
+/// Use portable shaders only, even if the device supports others.
+/// Round activations where that is faster: to 8 bits for products of a few rows with quantized
+/// weights, and to f16 (with a scale per row) for products of many rows on devices with
+/// cooperative matrices.
+/// Compile the kernels of a plan of few rows with their params as constants, and for one
+/// sequence if the states hold one. This makes more pipelines, with less code in each, and
+/// kernels compute addresses without waiting for a uniform.
+/// Sequences that the states hold; 0 if the plan is for any number.
+/// Leave room after every intermediate tensor, so that [`crate::Plan::overrun`] detects writes
+/// past its end.
+/// A dispatch at its place in the plan.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub dispatch: Dispatch,
     pub shader: Shader,
     pub layer: Option<u32>,
-    /// The operation behind the dispatch.
+    /// The operation that the dispatch computes.
     pub op: Arc<Lowered>,
-    /// Dispatches that the operation became, of those that run together.
+    /// Number of dispatches of the operation that run in the same steps.
     pub share: u64,
 }
 
 impl Step {
-    /// This dispatch's part of its operation's work, which does not know the positions: what attention reads of the states
-    /// is counted by [`crate::exec::profile`].
+    /// This dispatch's part of the work of its operation. It does not depend on the positions:
+    /// [`crate::exec::profile`] counts what attention reads of the states.
     #[must_use]
     pub fn work(&self, counts: Counts) -> Work {
         self.op.work(counts).divided(self.share)
     }
 }
 
-/// A compiled plan: dispatches, buffers, and what is read back. Still plain data; an executor binds it.
+/// A compiled plan: dispatches, buffers, and the tensors that are read back. It is plain data until
+/// an executor binds it.
 #[derive(Clone, Debug)]
 pub struct Planned {
     pub capacity: Counts,
@@ -53,7 +68,7 @@ pub struct Planned {
     /// Workgroups per dimension of the device that the plan is for.
     pub max_grid: u32,
     pub steps: Vec<Step>,
-    /// The operations that the steps compute, in order, with those that round.
+    /// The operations that the steps compute, in order, including the operations that round.
     pub(crate) parts: Vec<record::Node<Primitive>>,
     pub(crate) origins: Vec<(Origin, Shape)>,
     pub(crate) ropes: Vec<RopeTable>,
@@ -62,7 +77,7 @@ pub struct Planned {
     pub read_back: Vec<Tensor>,
 }
 
-/// Which taps of a recording were asked for.
+/// The taps of a recording that were requested.
 #[must_use]
 pub fn requested<'a, O>(rec: &'a Recorder<O>, options: &'a PlanOptions) -> Vec<&'a record::Tap> {
     rec.taps.iter().filter(|t| options.taps.iter().any(|name| name == t.name)).collect()
@@ -71,7 +86,7 @@ pub fn requested<'a, O>(rec: &'a Recorder<O>, options: &'a PlanOptions) -> Vec<&
 /// Runs all passes.
 ///
 /// # Errors
-/// [`Error::BindingTooLarge`] for an intermediate that no binding of this device can hold.
+/// [`Error::BindingTooLarge`] for an intermediate tensor that no binding of this device can hold.
 pub fn plan<O: Clone + Into<Primitive>>(rec: &Recorder<O>, caps: &Caps, options: &PlanOptions) -> Result<Planned, Error> {
     let mut read_back = rec.outputs.clone();
     read_back.extend(requested(rec, options).iter().map(|t| t.tensor));

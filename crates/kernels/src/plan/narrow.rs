@@ -1,4 +1,5 @@
-//! Gives products the operands that their rung of the ladder wants: in 8 bits, in f16, or as they are.
+//! Gives products the operands that their rung of the ladder reads: in 8 bits, in f16, or
+//! unchanged.
 
 use crate::caps::Caps;
 use crate::graph::record::{Origin, new_value as new};
@@ -11,7 +12,7 @@ use crate::lower::pack::pack_q8::{PackQ8, packed_shape};
 use crate::lower::{Lowered, Node};
 use std::collections::HashMap;
 
-/// Values made beside a tensor for its narrower readers.
+/// Rounded copies of tensors that were made already.
 #[derive(Default)]
 struct Made {
     packed: HashMap<u32, Tensor>,
@@ -19,7 +20,8 @@ struct Made {
     slabs: HashMap<u32, (Tensor, Tensor)>,
 }
 
-/// Rewrites the products of `nodes` and puts what they then read before the first of them; new values get a place in `origins`.
+/// Rewrites the products of `nodes`, and inserts the packing of an operand before its first
+/// product. New values are added to `origins`.
 pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: &Caps) -> Vec<Node> {
     let mut made = Made::default();
     let mut out = Vec::with_capacity(nodes.len());
@@ -67,7 +69,7 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: &Caps)
     out
 }
 
-/// A product whose operand is packed already is left as it is.
+/// The problem for the ladder. A product whose operand is packed already is not rounded again.
 fn problem(product: &Product) -> Problem {
     Problem { w: product.w, rows: product.x.shape.rows, rounds: !product.exact && product.operand == Operand::F32 }
 }

@@ -7,10 +7,11 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Alignment of the inputs inside the step buffer, bytes: the largest that WebGPU allows a device to ask for.
+/// Alignment of the inputs in the step buffer, in bytes: the largest that WebGPU allows a device to
+/// require.
 pub const INPUT_ALIGN: u64 = 256;
 
-/// Where values live.
+/// The places of all values.
 #[derive(Clone, Debug, Default)]
 pub struct Placement {
     /// Sizes of the intermediate buffers, bytes.
@@ -23,7 +24,7 @@ pub struct Placement {
     pub input_bytes: u64,
 }
 
-/// Assigns buffers. A value read back at the end keeps its buffer to itself.
+/// Assigns buffers. A value that is read back at the end does not share its buffer.
 pub fn place(steps: &[Step], origins: &[(Origin, Shape)], read_back: &[Tensor]) -> Placement {
     let mut placement = Placement::default();
     for (id, (origin, shape)) in origins.iter().enumerate() {
@@ -33,14 +34,14 @@ pub fn place(steps: &[Step], origins: &[(Origin, Shape)], read_back: &[Tensor]) 
             placement.input_bytes += bytes.max(16).next_multiple_of(INPUT_ALIGN);
         }
     }
-    // Large values choose first, so that none waits for a buffer that a small one holds.
+    // Large values choose first, so that no small value occupies a large buffer.
     let mut lives = lives(steps, origins, read_back);
     lives.sort_by_key(|life| (Reverse(life.bytes), life.first, life.id));
     let mut taken: Vec<Vec<Range<usize>>> = vec![];
     for life in lives {
         let steps = if life.alone { 0..usize::MAX } else { life.first..life.last + 1 };
         let free = |uses: &Vec<Range<usize>>| uses.iter().all(|used| used.end <= steps.start || steps.end <= used.start);
-        // The last that is free is the smallest one.
+        // Buffers are ordered from large to small, so the last free one is the smallest.
         let slot = taken.iter().rposition(free).unwrap_or_else(|| {
             placement.buffers.push(life.bytes);
             taken.push(vec![]);
@@ -52,17 +53,17 @@ pub fn place(steps: &[Step], origins: &[(Origin, Shape)], read_back: &[Tensor]) 
     placement
 }
 
-/// The steps between which a value's buffer is its own.
+/// The steps during which a value has its buffer to itself.
 struct Life {
     id: u32,
     bytes: u64,
     first: usize,
     last: usize,
-    /// Whether no other value may have the buffer, before or after.
+    /// Whether no other value may use the buffer, before or after.
     alone: bool,
 }
 
-/// The lives of everything that steps write.
+/// The lives of all values that steps write.
 fn lives(steps: &[Step], origins: &[(Origin, Shape)], read_back: &[Tensor]) -> Vec<Life> {
     let mut lives: HashMap<u32, Life> = HashMap::new();
     for (at, step) in steps.iter().enumerate() {
@@ -104,7 +105,7 @@ mod tests {
         let y = add(&mut rec, d, e);
         rec.output(y);
         let planned = plan(&rec, &Caps::WEBGPU, &PlanOptions::plain()).unwrap();
-        // Two large values at a time, the small one, and what is read back.
+        // Two large values at a time, the small one, and the value that is read back.
         let [large, small] = [wide, narrow].map(|width| 4 * u64::from(rows * width));
         assert_eq!(planned.placement.buffers, [large, large, large, small]);
     }

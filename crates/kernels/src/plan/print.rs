@@ -1,4 +1,4 @@
-//! A plan as people read it: one line a dispatch.
+//! A plan as text for people: one line per dispatch.
 
 use super::Planned;
 use crate::graph::tensor::{Place, Weight};

@@ -1,4 +1,4 @@
-//! Chooses a shader's pieces: what is left to choose once an operation has named the variant.
+//! Chooses the pieces of a shader, after an operation has named the variant.
 
 use crate::graph::tensor::StateKind;
 use crate::kernel::Access;
@@ -6,14 +6,15 @@ use crate::kernel::compose::{Piece, Shader};
 use crate::kernel::dispatch::{Arg, Dispatch};
 use cpu_ref::KvType;
 
-/// The shader of a dispatch: the formats and state types of what it binds, and subgroups of so many `threads` (0 without) where they serve.
+/// The shader of a dispatch: the formats and state types of its bindings, and its subgroup form for
+/// `threads` per subgroup (0 without).
 pub fn shader(dispatch: &Dispatch, states: &[StateKind], threads: u32) -> Shader {
     let piece = |(&(_, access), arg): (&(&str, Access), &Arg)| match (access, arg) {
         (Access::Weight, Arg::Weight(w, _)) => Some(Piece::Format(w.ty)),
         (Access::Units, Arg::Weight(w, _)) => Some(Piece::Units(w.ty)),
         (Access::Groups | Access::Rows | Access::Tiles | Access::Second, Arg::Weight(w, _)) => Some(Piece::Groups(w.ty)),
         (Access::Kv | Access::KvMut | Access::KvBoth, Arg::State(s)) => Some(Piece::Kv(states[s.0 as usize].row().0)),
-        // Rows of values are as those of a state of f32.
+        // Tensors of the step have the layout of rows of an f32 state.
         (Access::Kv, Arg::Value(_)) => Some(Piece::Kv(KvType::F32)),
         _ => None,
     };

@@ -1,18 +1,22 @@
-//! Makes constants of params: a kernel that is compiled for its shapes has no code for others, and need not wait for a uniform to know its addresses.
+//! Turns params into constants. A kernel that is compiled for its shapes has no code for others,
+//! and it computes addresses without waiting for a uniform.
 
 use super::Step;
 use crate::kernel::compose::Shader;
 use crate::kernel::{Kernel, ROWS_APART, Scalar};
 use std::collections::HashMap;
 
-/// Rows of a plan up to which that is worth it: kernels of many rows take long, and a prompt's last chunk would have pipelines of its own.
+/// Largest number of rows of a plan that is specialized. Kernels of many rows gain little, because
+/// they take long, and the last chunk of a prompt would need pipelines of its own.
 pub const MOST_ROWS: u32 = 64;
 
-/// Params that one kernel may be met with and still be compiled for each of them: every one is a pipeline of its own.
+/// Largest number of different params with which a shader is specialized: each needs a pipeline of
+/// its own.
 const MOST: usize = 4;
 
-/// Gives kernels the params that they are met with, but those that binding the plan decides. `sequences`: how many the states hold, 0 where that
-/// is not known: the rows of an only one begin at 0.
+/// Sets the params of each kernel as constants, except params that are decided when the plan is
+/// bound. `sequences` is the number that the states hold, 0 if unknown. With a single sequence, its
+/// rows begin at 0.
 pub fn specialize(steps: &mut [Step], sequences: u32) {
     let words: Vec<_> = steps.iter().map(|step| words(step.dispatch.variant.kernel, &step.dispatch.params, sequences)).collect();
     let mut met: HashMap<Shader, Vec<&[Option<u32>]>> = HashMap::new();
@@ -31,7 +35,7 @@ pub fn specialize(steps: &mut [Step], sequences: u32) {
     }
 }
 
-/// A kernel's params by field; none for those that only binding the plan decides.
+/// A kernel's params by field; `None` for params that are decided when the plan is bound.
 fn words(kernel: &Kernel, params: &[u8], sequences: u32) -> Vec<Option<u32>> {
     let word = |at: usize| u32::from_le_bytes([params[at], params[at + 1], params[at + 2], params[at + 3]]);
     let of = |(n, (field, _)): (usize, &(&str, Scalar))| match *field {
@@ -42,7 +46,7 @@ fn words(kernel: &Kernel, params: &[u8], sequences: u32) -> Vec<Option<u32>> {
     kernel.params.iter().enumerate().map(of).collect()
 }
 
-/// WGSL has no literal for other numbers.
+/// Whether all floats are finite: WGSL has no literal for other numbers.
 fn finite(kernel: &Kernel, words: &[Option<u32>]) -> bool {
     kernel
         .params

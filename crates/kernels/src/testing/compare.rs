@@ -1,30 +1,34 @@
 //! How an output of a parity case is compared with its reference.
 
-/// What two executors must agree on.
+/// What must agree between two executors.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Compare {
     /// Floats, to the kernel's bound of the normalised mean squared error.
     #[default]
     Error,
-    /// Words, all of them: ids have no nearly right.
+    /// Words, which must all be equal: an id has no tolerance.
     Exact,
-    /// Rows of `k` activations in 8 bits: the floats that they stand for, as [`Compare::Error`]. Where a value lies half way between
-    /// two quants, its last bits decide: one element in [`TURNED`], and one more, may be the neighbouring quant.
+    /// Rows of `k` activations in 8 bits: the f32 values of the quants are compared, as in
+    /// [`Compare::Error`]. A value half way between two quants is decided by its last bits, so one
+    /// element in [`TURNED`], and one more, may be the neighbouring quant.
     Packed { k: u32 },
-    /// Words of two f16 each: these as floats, as [`Compare::Error`].
+    /// Words of two f16 each, compared as f32, as in [`Compare::Error`].
     Halves,
-    /// Rows of an id, exactly, and the bits of its log-probability, to within [`LOG_PROB`].
+    /// Rows of an id, which must be equal, and the bits of its log-probability, which may differ by
+    /// [`LOG_PROB`].
     Drawn,
 }
 
-/// How many elements in 8 bits there are for each that may be rounded the other way.
+/// Elements in 8 bits per element that may be rounded the other way.
 pub const TURNED: usize = 100;
 
-/// Largest difference of log-probabilities, relative where they are below -1. It is what f32 leaves of a sum over a vocabulary.
+/// Largest difference of log-probabilities; below -1 it is relative. It is the accuracy of an f32
+/// sum over a vocabulary.
 pub const LOG_PROB: f32 = 1e-5;
 
 impl Compare {
-    /// The error in the measure of the kernels' bounds: for what must agree, none or infinity.
+    /// The error in the unit of the kernels' bounds. For outputs that must be equal it is 0 or
+    /// infinity.
     ///
     /// # Panics
     /// When the sizes differ.
@@ -57,7 +61,8 @@ impl Compare {
     }
 }
 
-/// Packed rows of `k` elements with the expected quants where those of `got` are their neighbours; as they are where too many are.
+/// Packed rows of `k` elements, with the expected quants where the quants of `got` are their
+/// neighbours. If too many are, the rows are returned unchanged.
 fn turned_back(expected: &[u32], got: &[u32], k: usize) -> Vec<u32> {
     let (mut back, mut turned) = (got.to_vec(), 0);
     for (back, expected) in back.chunks_mut(k / 8 * 3).zip(expected.chunks(k / 8 * 3)) {
@@ -83,7 +88,8 @@ mod tests {
         let mut expected = vec![0; k / 8 * 3];
         cpu_ref::pack_q8(&x, k, &mut expected);
         let (packed, most) = (Compare::Packed { k: k as u32 }, 1 + k / TURNED);
-        // The lowest bit of a quant: a neighbour of it. Two bits: not one.
+        // Only the lowest bit of a quant differs: it is a neighbour. With two different bits it is
+        // not.
         let with = |elements: usize, bits: u32| {
             let mut got = expected.clone();
             got[..elements].iter_mut().for_each(|word| *word ^= bits);

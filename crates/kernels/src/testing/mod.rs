@@ -1,4 +1,4 @@
-//! Parity cases of every operation, the sweep that draws them, and how results are compared.
+//! Parity cases of every operation, the sweep that draws them, and the comparison of results.
 
 pub mod cases;
 pub mod compare;

@@ -19,32 +19,34 @@ use crate::testing::compare::Compare;
 use gguf::GgmlType;
 use std::sync::{Arc, OnceLock};
 
-/// A weight. A matrix's bytes, like what the KV states hold, are made when the case runs: many are made only to see which kernels they reach.
+/// A weight. The bytes of a matrix and the contents of KV states are made when the case runs,
+/// because many cases are made only to see which kernels they reach.
 enum Loaded {
     Matrix { w: Weight, seed: u64, bytes: OnceLock<Vec<u8>> },
     Vector(Vec<f32>),
 }
 
-/// What the KV states hold before a case runs.
+/// The contents of the KV states before a case runs.
 struct Held {
     seed: u64,
     key: Option<Vec<f32>>,
-    /// The row that `key` is of, where it is not of all.
+    /// The row that has `key`; `None` if all rows have it.
     alone: Option<usize>,
     rows: OnceLock<Vec<(usize, u32, Vec<u8>)>>,
 }
 
-/// A prime.
+/// A prime number.
 const STRETCHES: usize = 4093;
 
-/// A recording with everything it needs to run.
+/// A recording with everything that is needed to run it.
 pub struct Case {
     pub rec: Recorder<Primitive>,
     pub input: StepInput,
     pub options: PlanOptions,
-    /// Whether it is of rounding to f16: without cooperative matrices it runs unrounded, not in the 8 bits that its oracles do not have.
+    /// Whether the case rounds to f16. Without cooperative matrices it runs unrounded, because its
+    /// oracles do not round to 8 bits.
     pub halves: bool,
-    /// Workgroups that share long contexts, where the device's table does not say.
+    /// Workgroups that share long contexts, if given instead of the device table's number.
     pub split_workgroups: Option<u32>,
     kinds: Vec<StateKind>,
     sequences: u32,
@@ -64,7 +66,8 @@ impl Case {
         Self::with_states(rows, &[], 1, 1)
     }
 
-    /// The same, or one whose plan holds just these rows: of plans with more no number is odd.
+    /// The same, or a case whose plan holds exactly these rows: other plans never hold an odd
+    /// number.
     #[must_use]
     pub fn perhaps_full(g: &mut Gen, rows: u32) -> Self {
         if g.coin() { Self::over(rows, rows, &[], 1, 1) } else { Self::new(rows) }
@@ -73,7 +76,8 @@ impl Case {
     /// A case over states of `sequences` x `capacity` positions.
     #[must_use]
     pub fn with_states(rows: u32, kinds: &[StateKind], sequences: u32, capacity: u32) -> Self {
-        // Plans hold more rows than most steps have, and some are full; what lies past either must not be touched.
+        // Plans hold more rows than most steps have, and some are full. Rows past either must not
+        // be touched.
         let capacity_rows = if rows == 1 || rows.is_multiple_of(2) { rows } else { rows + 3 };
         Self::over(rows, capacity_rows, kinds, sequences, capacity)
     }
@@ -99,7 +103,7 @@ impl Case {
         }
     }
 
-    /// The same, for kernels compiled for their params ([`PlanOptions::specialize`]).
+    /// The same, with kernels compiled for their params ([`PlanOptions::specialize`]).
     #[must_use]
     pub fn compiled(mut self) -> Self {
         self.options = self.options.specialize(true).sequences(self.sequences);
@@ -113,14 +117,16 @@ impl Case {
         self.given(Shape::new(Lead::Step, rows, width), values)
     }
 
-    /// A random input [rows, width], uniform in [-amplitude, amplitude): for operations whose conditioning has a scale.
+    /// A random input [rows, width], uniform in [-amplitude, amplitude), for operations whose
+    /// conditioning depends on the magnitude.
     pub fn uniform(&mut self, g: &mut Gen, width: u32, amplitude: f32) -> Tensor {
         let rows = self.input.positions.len() as u32;
         let values = (0..rows * width).map(|_| amplitude * g.unit()).collect();
         self.given(Shape::new(Lead::Step, rows, width), values)
     }
 
-    /// A random input [rows, width] as by [`Case::tensor`], or rows of any size, up to those whose squares overflow.
+    /// A random input [rows, width] as from [`Case::tensor`], or rows of any magnitude, up to rows
+    /// whose squares overflow.
     pub fn squared(&mut self, g: &mut Gen, width: u32) -> Tensor {
         if g.coin() {
             return self.tensor(g, width);
@@ -132,7 +138,8 @@ impl Case {
         self.given(Shape::new(Lead::Step, capacity, width), values)
     }
 
-    /// A random input [rows, width] of magnitudes that double every 32 elements, from small ones, so that sums of squares are those of the last.
+    /// A random input [rows, width] whose magnitudes double every 32 elements, starting small, so
+    /// that the last elements dominate a sum of squares.
     pub fn rising(&mut self, g: &mut Gen, width: u32) -> Tensor {
         let rows = self.input.positions.len() as u32;
         let size = |i: u32| ((i as f32 - width as f32) / 32.0).exp2().max(1e-3);
@@ -140,7 +147,8 @@ impl Case {
         self.given(Shape::new(Lead::Step, rows, width), values)
     }
 
-    /// A random input [rows, width] of small elements but for one of each row, the last or any.
+    /// A random input [rows, width] of small elements, except one per row, which is the last or
+    /// any.
     pub fn alone(&mut self, g: &mut Gen, width: u32) -> Tensor {
         let rows = self.input.positions.len();
         let mut values: Vec<f32> = (0..rows * width as usize).map(|_| 0.1 * g.unit()).collect();
@@ -151,7 +159,7 @@ impl Case {
         self.given(Shape::new(Lead::Step, rows as u32, width), values)
     }
 
-    /// An input with these values, as many as the step has rows.
+    /// An input with these values, as many as the step needs.
     pub fn given(&mut self, shape: Shape, values: Vec<f32>) -> Tensor {
         let Counts { step, out } = self.rec.capacity();
         let rows = match shape.lead {
@@ -171,7 +179,7 @@ impl Case {
         w
     }
 
-    /// A random matrix, or a vector of one row, that is a state of plain words.
+    /// A random matrix, or a vector of one row, kept in a state of plain words.
     pub fn state_weight(&mut self, g: &mut Gen, state: State, rows: u32, cols: u32) -> Weight {
         self.words.push((state, g.values(rows as usize * cols as usize)));
         self.rec.weight(state, rows, cols)
@@ -182,7 +190,7 @@ impl Case {
         self.given_vector(g.values(cols as usize))
     }
 
-    /// A vector weight of these values.
+    /// A vector weight with these values.
     pub fn given_vector(&mut self, values: Vec<f32>) -> Weight {
         let cols = values.len() as u32;
         self.weights.push(Loaded::Vector(values));
@@ -204,21 +212,21 @@ impl Case {
         }
     }
 
-    /// Fills every row of the KV states; of the first one with `key`, if it is given.
+    /// Fills every row of the KV states, and the first state with `key` if it is given.
     pub fn hold(&mut self, g: &mut Gen, key: Option<Vec<f32>>) {
         self.held = Some(Held { seed: g.bits(), key, alone: None, rows: OnceLock::new() });
     }
 
-    /// Makes this the key of one row of what the first KV state holds.
+    /// Sets the key of one row in the first KV state.
     ///
     /// # Panics
-    /// When the states hold nothing.
+    /// When the states are empty.
     pub fn hold_alone(&mut self, key: Vec<f32>, row: u32) {
         let held = self.held.take().expect("held rows");
         self.held = Some(Held { key: Some(key), alone: Some(row as usize), ..held });
     }
 
-    /// (state, sequence, rows) of everything that the KV states hold.
+    /// The contents of all KV states: (state, sequence, rows).
     fn held(&self) -> &[(usize, u32, Vec<u8>)] {
         let Some(held) = &self.held else { return &[] };
         held.rows.get_or_init(|| {
@@ -231,7 +239,7 @@ impl Case {
             places
                 .map(|((state, ty, width), sequence)| {
                     let width = width as usize;
-                    // Rows are stretches of the same values.
+                    // Rows are slices of the same values.
                     let values: Vec<f32> = (0..width + STRETCHES).map(|_| 3.0 * g.unit()).collect();
                     let rows = self.kinds[state].rows(self.capacity) as usize;
                     let mut bytes = vec![0; rows * self.kinds[state].row_bytes()];
@@ -257,7 +265,7 @@ impl Case {
         self.compare.push(compare);
     }
 
-    /// The options that it has on a device of these capabilities.
+    /// The options of the plan on a device with these capabilities.
     pub(crate) fn options_on(&self, caps: &Caps) -> PlanOptions {
         let fast = self.options.fast() && (caps.cooperative || !self.halves);
         self.options.clone().precision(if fast { Precision::Fast } else { Precision::F32 })
@@ -269,34 +277,34 @@ impl Case {
         caps
     }
 
-    /// The plan that a device of these capabilities would run.
+    /// The plan that a device with these capabilities would run.
     ///
     /// # Errors
-    /// What planning gives.
+    /// Errors of planning.
     pub fn planned(&self, caps: &Caps, portable: bool) -> Result<Planned, Error> {
         let options = self.options_on(caps).portable(portable);
         crate::plan::plan(&self.rec, &self.caps_on(caps), &options)
     }
 
-    /// The shaders that a device of these capabilities would run.
+    /// The shaders that a device with these capabilities would run.
     ///
     /// # Errors
-    /// What planning gives.
+    /// Errors of planning.
     pub fn shaders(&self, caps: &Caps, portable: bool) -> Result<Vec<Shader>, Error> {
         let steps = self.planned(caps, portable)?.steps.into_iter();
         Ok(steps.filter(|s| s.dispatch.when.holds(&self.input)).map(|s| s.shader).collect())
     }
 
-    /// Runs on one executor and gives the outputs, with the shaders that made them.
+    /// Runs on one executor. Returns the outputs and the shaders that made them.
     ///
     /// # Errors
-    /// What planning and running give.
+    /// Errors of planning and of running.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn run(&self, executor: &Executor, options: &PlanOptions) -> Result<(Vec<Vec<u32>>, Vec<Shader>), Error> {
         self.ran(executor, options, u32::MAX).map(|ran| (ran.outputs, ran.shaders))
     }
 
-    /// Runs on one executor over intermediates that hold the word `poison`.
+    /// Runs on one executor, with intermediates filled with the word `poison`.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn ran(&self, executor: &Executor, options: &PlanOptions, poison: u32) -> Result<Ran, Error> {
         let executor = &match executor {
@@ -313,7 +321,8 @@ impl Case {
         Ok(Ran { outputs: outputs.0, shaders, overrun })
     }
 
-    /// Runs the plan of a device of these capabilities on the host, through the oracles of its parts.
+    /// Runs the plan of a device with these capabilities on the host, through the oracles of its
+    /// parts.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn referenced(&self, caps: &Caps) -> Result<Ran, Error> {
         let planned = self.planned(caps, false)?;
@@ -352,12 +361,12 @@ impl Case {
     }
 }
 
-/// What a case gave on one executor.
+/// The result of a case on one executor.
 pub(crate) struct Ran {
     /// The words of every output.
     pub outputs: Vec<Vec<u32>>,
     pub shaders: Vec<Shader>,
-    /// Whether a kernel wrote behind an intermediate.
+    /// Whether a kernel wrote past the end of an intermediate.
     pub overrun: bool,
 }
 

@@ -1,4 +1,5 @@
-//! The sweep: cases of every operation, drawn so that each kernel runs, and compared with the oracles.
+//! The sweep: cases of every operation, drawn so that every kernel runs, and compared with the
+//! oracles.
 
 use crate::caps::table::Table;
 use crate::caps::{Caps, Class};
@@ -15,41 +16,42 @@ use crate::testing::parity::{Case, MakeCase, Ran};
 use gguf::GgmlType;
 use std::path::Path;
 
-/// A device whose kernels are chosen as for a card: where it is software, it splits as few keys into as many parts.
+/// A device with the table of a discrete GPU. A software device then also splits few keys into many
+/// parts.
 ///
 /// # Errors
-/// As [`Device::open`].
+/// Same as [`Device::open`].
 pub fn open(select: &Select, limits: Limits) -> Result<Device, Error> {
     let device = Device::open(select, limits)?;
     Ok(device.with_table(Table::usual(Class::Discrete, device.caps().cooperative)))
 }
 
-/// What one case showed about the shaders it ran.
+/// The outcome of one case, with the shaders that it ran.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub shaders: Vec<Shader>,
-    /// Worst normalised mean squared error over the outputs.
+    /// Largest normalised mean squared error of the outputs.
     pub nmse: f64,
-    /// The loosest bound among the kernels that ran.
+    /// The largest bound among the kernels that ran.
     pub bound: f64,
-    /// Whether a kernel wrote past the end of what it makes.
+    /// Whether a kernel wrote past the end of an output.
     pub overrun: bool,
 }
 
 impl Outcome {
-    /// Whether the error is within the bound (one that is no number is not), and nothing else was written.
+    /// Whether the error is within the bound (NaN is not), and nothing was written past an end.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.nmse <= self.bound && !self.overrun
     }
 
-    /// How bad it is, for comparison with others.
+    /// The ratio by which outcomes are compared; larger is worse.
     fn badness(&self) -> f64 {
         if self.overrun { f64::INFINITY } else { self.nmse / self.bound }
     }
 }
 
-/// A case with what the oracles make of it, to be compared any number of times.
+/// A case with the results of its oracles, which can be compared any number of times.
 pub struct Known {
     case: Case,
     expected: Vec<Vec<u32>>,
@@ -59,7 +61,7 @@ impl Known {
     /// Runs the oracles.
     ///
     /// # Errors
-    /// What the CPU executor gives.
+    /// Errors of the CPU executor.
     pub fn new(case: Case) -> Result<Self, Error> {
         let expected = case.run(&Executor::Cpu, &case.options)?.0;
         Ok(Self { case, expected })
@@ -68,7 +70,7 @@ impl Known {
     /// Runs the kernels and compares.
     ///
     /// # Errors
-    /// What the GPU executor gives.
+    /// Errors of the GPU executor.
     pub fn compare(&self, device: &Device, portable: bool) -> Result<Outcome, Error> {
         self.compare_over(u32::MAX, device, portable)
     }
@@ -78,10 +80,11 @@ impl Known {
         Ok(self.outcome(self.case.ran(&Executor::Gpu(device.clone()), &options, poison)?))
     }
 
-    /// Compares with the plan of a device of these capabilities, run on the host through the oracles of its parts.
+    /// Compares with the plan of a device with these capabilities, run on the host through the
+    /// oracles of its parts.
     ///
     /// # Errors
-    /// What planning and the CPU executor give.
+    /// Errors of planning and of the CPU executor.
     pub fn compare_reference(&self, caps: &Caps) -> Result<Outcome, Error> {
         Ok(self.outcome(self.case.referenced(caps)?))
     }
@@ -97,11 +100,13 @@ impl Known {
         Outcome { shaders, nmse, bound, overrun }
     }
 
-    /// The same on a device that must split what it can and still runs the same kernels: grids in two dimensions, weights over
-    /// several bindings. What nobody wrote is large there, where it is no number else: some operations pass over that.
+    /// The same on a device whose limits are so small that everything that can be split is split,
+    /// although the same kernels run: grids in two dimensions, and weights in several bindings.
+    /// Unwritten memory is filled with a large finite value instead of NaN, because some operations
+    /// skip NaN.
     ///
     /// # Errors
-    /// What the GPU executor gives.
+    /// Errors of the GPU executor.
     pub fn compare_split(&self, device: &Device, portable: bool) -> Result<Outcome, Error> {
         let whole = device.caps();
         let wanted = self.case.shaders(whole, portable)?;
@@ -111,7 +116,8 @@ impl Known {
                 let same = |got: Vec<Shader>| wanted.iter().all(|k| got.contains(k)) && got.iter().all(|k| wanted.contains(k));
                 if self.case.shaders(&caps, portable).is_ok_and(same) {
                     match self.compare_over(LARGE, &device.with_caps(caps.clone()), portable) {
-                        // Intermediates and single rows must fit; weights beyond that are split.
+                        // Intermediates and single rows must fit in a binding; longer weights are
+                        // split.
                         Err(Error::BindingTooLarge { .. }) => {}
                         other => return other,
                     }
@@ -127,8 +133,9 @@ impl Known {
 }
 
 impl Known {
-    /// How long a dimension of a grid may be so that grids have two. A kernel that writes a state has one workgroup per
-    /// row of the step and never so many rows that one dimension is too short, so its grid must come out whole.
+    /// Largest dimension of a grid, chosen so that grids have two dimensions. A kernel that writes
+    /// a state has one workgroup per row of the step, never more than one dimension holds, so its
+    /// grid must have no spare workgroups.
     fn split_grid(&self, device: &Device, portable: bool) -> Result<u32, Error> {
         let shaders = self.case.shaders(device.caps(), portable)?;
         let writes_state = |access: &Access| matches!(access, Access::KvMut | Access::KvBoth | Access::StateMut);
@@ -141,36 +148,36 @@ impl Known {
     }
 }
 
-/// Workgroups per dimension when everything is split: few, and no power of two.
+/// Workgroups per dimension when everything is split: few, and not a power of two.
 const SPLIT_GRID: u32 = 5;
 
 /// The bits of 1e38.
 const LARGE: u32 = 0x7e96_7699;
 
-/// The smallest binding that is tried, in bytes.
+/// The smallest binding size that is tried, in bytes.
 const SPLIT_BYTES: u64 = 256;
 
-/// Runs the case that `seed` gives on `device` and through the oracles.
+/// Runs the case of `seed` on `device` and through the oracles.
 ///
 /// # Errors
-/// What either executor gives.
+/// Errors of either executor.
 pub fn check(device: &Device, make: MakeCase, seed: u64, portable: bool) -> Result<Outcome, Error> {
     Known::new(make(&mut Gen::new(seed)))?.compare(device, portable)
 }
 
-/// A shader to be covered, and the cases that reach it.
+/// A shader that must be covered, and the cases that reach it.
 #[derive(Clone, Debug)]
 pub struct Target {
     pub shader: Shader,
     make: MakeCase,
 }
 
-/// Seeds that are tried for a case that reaches a shader, per case wanted.
+/// Seeds that are tried for each wanted case that reaches a shader.
 const PATIENCE: u64 = 64;
 
 impl Target {
-    /// Every shader that a device of these capabilities may run, with the cases of its variant's name, or else of its kernel's file,
-    /// or else of its family.
+    /// Every shader that a device with these capabilities may run, with the cases of its variant's
+    /// name, otherwise of its kernel's file, otherwise of its family.
     ///
     /// # Panics
     /// When the file that declares a kernel has no case.
@@ -199,7 +206,7 @@ impl Target {
             .find_map(|piece| if let Piece::Format(ty) | Piece::Units(ty) | Piece::Groups(ty) = piece { Some(*ty) } else { None })
     }
 
-    /// The first case by these seeds that reaches the shader.
+    /// The first case of these seeds that reaches the shader.
     pub fn find(&self, caps: &Caps, seeds: &mut impl Iterator<Item = u64>) -> Option<Case> {
         let mut cases = seeds.map(|seed| (self.make)(&mut Gen::new(seed).only(self.format())));
         cases.find(|case| case.shaders(caps, !self.shader.subgroups).is_ok_and(|shaders| shaders.contains(&self.shader)))
@@ -208,7 +215,7 @@ impl Target {
     /// The first `wanted` cases that reach the shader, from `seed` on.
     ///
     /// # Panics
-    /// When too few do: a shader that its operation's cases never run is not tested.
+    /// When there are too few: a shader that the cases never run is not tested.
     pub fn cases(&self, caps: &Caps, seed: u64, wanted: usize) -> impl Iterator<Item = Case> {
         let mut seeds = seed..seed + PATIENCE * wanted as u64;
         (0..wanted).map(move |n| {
@@ -217,10 +224,11 @@ impl Target {
         })
     }
 
-    /// Runs `wanted` cases from `seed` on, every second one split, and gives the worst outcome, by the ratio of error to bound.
+    /// Runs `wanted` cases from `seed` on, every second one split. Returns the worst outcome, by
+    /// the ratio of error to bound.
     ///
     /// # Errors
-    /// What either executor gives.
+    /// Errors of either executor.
     pub fn run(&self, device: &Device, seed: u64, wanted: usize) -> Result<Outcome, Error> {
         let mut worst: Option<Outcome> = None;
         for (n, case) in self.cases(device.caps(), seed, wanted).enumerate() {

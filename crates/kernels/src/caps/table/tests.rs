@@ -1,4 +1,4 @@
-//! Tables as files, and that plans follow them.
+//! Tables are saved and read back, and plans follow them.
 
 use super::*;
 use crate::Caps;
@@ -19,7 +19,7 @@ use gguf::GgmlType;
 
 const USUAL: Table = Table::usual(Class::Discrete, true);
 
-/// The bounds of every threshold, all low and all high.
+/// Two tables: every threshold at its lowest value, and every threshold at its highest.
 fn extremes() -> [Table; 2] {
     let all = |end: fn(&Threshold) -> u32| THRESHOLDS.iter().fold(USUAL, |table, threshold| threshold.set(table, end(threshold)));
     [all(|threshold| *threshold.within.start()), all(|threshold| *threshold.within.end())]
@@ -69,7 +69,7 @@ fn the_usual_tables_are_within_their_bounds() {
     }
 }
 
-/// The kernels of a product of so many rows with a Q4_K weight.
+/// The kernels for a product of `rows` rows with a Q4_K weight.
 fn product(rows: u32, caps: &Caps) -> String {
     let mut weights = Weights::dry(&Executor::Cpu);
     let bytes = TensorBytes::Owned(vec![0; 256 * 144].into());
@@ -97,7 +97,8 @@ fn rows_follow_the_table_at_each_threshold() {
     }
 }
 
-/// Case by case what the oracles say, by each table; where the device can run `kernel`, the first two tables take other kernels.
+/// Holds the kernel to its oracle for every seed and every table. Where the device can run
+/// `kernel`, the first two tables must choose different kernels.
 fn holds(kernel: &Kernel, make: crate::testing::parity::MakeCase, seeds: std::ops::Range<u64>, tables: &[Table]) {
     let device = crate::device::tests::device();
     for seed in seeds {
@@ -139,7 +140,8 @@ fn a_product_with_the_norm_behind_it_is_right_in_one_kernel_and_in_two() {
     holds(&crate::lower::matmul::matmul_vec_norm::MATMUL_VEC_NORM, cases::matmul_vec_norm::case, 0..4, &[columns(16), columns(0)]);
 }
 
-/// Every number at either end of what it may be, one at a time and all together: what changes is which kernels run.
+/// Sets every threshold to its lowest and its highest value, one at a time and all together. Only
+/// the choice of kernels may change.
 #[test]
 fn products_are_right_by_any_table() {
     let mut tables: Vec<Table> = vec![USUAL];
@@ -168,7 +170,7 @@ fn products_are_right_by_any_table() {
             }
         }
     }
-    // Where the device can run the kernels that it chooses, each of these numbers chooses one.
+    // Where the device can run the kernel of a threshold, the threshold must change the choice.
     let chosen: [(&str, &Kernel); 4] = [
         ("vec_columns", &crate::lower::matmul::matmul_vec_q8::MATMUL_VEC_Q8),
         ("prologue_columns", &crate::lower::matmul::norm_pack_matmul_vec::NORM_PACK_MATMUL_VEC),

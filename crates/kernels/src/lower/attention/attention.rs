@@ -1,4 +1,4 @@
-//! Attention of a row and a head by one workgroup: the portable kernel.
+//! Attention in which one workgroup computes one head of one row: the portable kernel.
 
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower};
 use crate::lower::attention::fused::{Problem, window};
@@ -17,12 +17,13 @@ kernel! {
     needs: { threads: 128, workgroup_bytes: 7168 },
     variants: {
         CACHE: "attention" { keys: choose ["attention/pieces/keys_of_cache.wgsl"] },
-        // Keys and values are values of the step: rows are their numbers, sequences the first rows of their documents.
+        // Keys and values are tensors of the step: `rows` are row numbers, `sequences` the first
+        // rows of the documents.
         STEP: "attention_step" { keys: choose ["attention/pieces/keys_of_step.wgsl"] },
     },
 }
 
-/// Its dispatch, for any attention as it was recorded.
+/// The dispatch for any recorded attention.
 pub(super) fn take(problem: Problem<'_>, _: &Lower<'_>) -> Option<Dispatch> {
     let Problem::Recorded(op) = problem else { return None };
     let Attention { q, keys, kv_heads, attend, positions, ends, y } = *op;

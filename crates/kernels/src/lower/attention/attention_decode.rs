@@ -1,5 +1,5 @@
-//! Attention of one row over few keys with the norms, rotations and the append before it and the packing after it: one kernel where long contexts
-//! take three.
+//! Attention of one row over few keys, with the norms, rotations and the append before it and the
+//! packing after it. One kernel does what three do for long contexts.
 
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, fixed};
 use crate::lower::attention::fused::{Problem, bind_finished, window};
@@ -31,10 +31,10 @@ kernel! {
     },
 }
 
-/// Keys that a case has at most, and a table says.
+/// Largest context length of a parity case and of a table.
 pub(crate) const KEYS: u32 = 2048;
 
-/// Threads of a workgroup, and of one for heads longer than that.
+/// Threads of a workgroup; longer heads use [`WIDE_WG`].
 const WG: u32 = 256;
 
 const WIDE_WG: u32 = 512;
@@ -49,13 +49,13 @@ fn threads(dim: u32) -> u32 {
     if dim > WG { WIDE_WG } else { WG }
 }
 
-/// Positions up to which one workgroup per head is faster than parts, where it is so up to `keys` of heads of 128: of longer heads it is for fewer, by the
-/// elements of a thread.
+/// Context length up to which one workgroup per head is faster than parts, if the limit for heads
+/// of 128 is `keys`. Longer heads have more elements per thread, so their limit is lower.
 pub(super) fn reach(dim: u32, keys: u32) -> u32 {
     keys.min(keys * 128 / dim * (threads(dim) / WG))
 }
 
-/// Its dispatch.
+/// The dispatch of this rung.
 pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
     let Problem::Decode(op) = problem else { return None };
     let of = &op.split.of;

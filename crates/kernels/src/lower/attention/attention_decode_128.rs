@@ -1,5 +1,6 @@
-//! Attention of one row over few keys, with what comes before it, for heads of 128 that are normed alike and rotate as a whole: without barriers
-//! before the join, since 32 threads do for themselves what a workgroup shares elsewhere.
+//! Attention of one row over few keys, with the operations before it, for heads of 128 that rotate
+//! as a whole, whose queries and keys are both normed or both not. It has no barriers before the
+//! join: 32 threads hold everything that a workgroup shares in other kernels.
 
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, fixed};
 use crate::lower::attention::fused::{Finished, Heads, Problem, bind_finished, heads_of_128};
@@ -23,13 +24,13 @@ kernel! {
     needs: { threads: 256, workgroup_bytes: 11328 },
 }
 
-/// Its dispatch.
+/// The dispatch of this rung.
 pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
     let Problem::Decode(op) = problem else { return None };
     let Heads::All(heads) = &*op.heads else { return None };
     let of = &op.split.of;
     let heads = heads_of_128(heads, of.attend).filter(|heads| heads.q.shape.rows == 1)?;
-    // `heads_of_128` answers for the mask and the softcap.
+    // `heads_of_128` checks the mask and the softcap.
     let Attend { mask: _, scale, softcap: _ } = of.attend;
     let (q_heads, kv_heads, finished) = (heads.q.shape.heads, of.kv_heads, Finished::from(heads));
     let params = Params {

@@ -1,5 +1,7 @@
-//! Attention of one row over few keys, with what comes before it, for heads of 256 or 512 that rotate as a whole, in windows or not, with and without a
-//! key and value of the row's own: 32 threads have a key together and exchange what others share in memory.
+//! Attention of one row over few keys, with the operations before it, for heads of 256 or 512 that
+//! rotate as a whole. It works with and without a window, and with and without an append of the
+//! row's own key and value. 32 threads share a key and exchange values that other kernels share
+//! through workgroup memory.
 
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, fixed};
@@ -36,10 +38,10 @@ kernel! {
     },
 }
 
-/// Elements of a head that a workgroup makes.
+/// Elements of a head that one workgroup computes.
 const PART: u32 = 64;
 
-/// The variant for heads of `dim`, if there is one.
+/// The variant for heads of `dim`, if it exists.
 pub(super) fn variant(dim: u32) -> Option<&'static Variant> {
     match dim {
         256 => Some(&HEAD_256),
@@ -48,12 +50,14 @@ pub(super) fn variant(dim: u32) -> Option<&'static Variant> {
     }
 }
 
-/// Positions up to which such a kernel is faster than parts of the keys and their join, where heads of 128 are up to `keys`.
+/// Context length up to which this kernel is faster than parts and their join, if the limit for
+/// heads of 128 is `keys`.
 pub(super) fn reach(dim: u32, keys: u32) -> u32 {
     keys * 256 / dim
 }
 
-/// What finishes the heads of one row, if they rotate as a whole, without a softcap.
+/// The operands of the heads, if there is one row, the heads rotate as a whole and there is no
+/// softcap.
 pub(super) fn finished(op: &AttentionDecode) -> Option<Finished> {
     let of = &op.split.of;
     let Attend { mask: _, scale: _, softcap } = of.attend;
@@ -62,12 +66,12 @@ pub(super) fn finished(op: &AttentionDecode) -> Option<Finished> {
     serves.then_some(finished)
 }
 
-/// Its dispatch.
+/// The dispatch of this rung.
 pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
     let Problem::Decode(op) = problem else { return None };
     let of = &op.split.of;
     let (variant, finished) = (variant(of.q.shape.dim)?, finished(op)?);
-    // Masks are causal here, with a window or without; `finished` answers for the softcap.
+    // The masks are causal, with or without a window. `finished` checks the softcap.
     let Attend { mask, scale, softcap: _ } = of.attend;
     let (q_heads, kv_heads) = (of.q.shape.heads, of.kv_heads);
     let params = Params {

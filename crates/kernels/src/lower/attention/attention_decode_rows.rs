@@ -1,5 +1,5 @@
-//! Attention of few rows, each of another sequence, over few keys, with what comes before it, for heads of 128 that are normed alike and rotate as a
-//! whole: one kernel where others take three.
+//! Attention of few rows, each of another sequence, over few keys, with the operations before it,
+//! for heads of 128 that rotate as a whole. One kernel does the work of three.
 
 use crate::kernel::dispatch::{Dispatch, Grid, Lower};
 use crate::lower::attention::fused::{Finished, Heads, Problem, bind_finished, heads_of_128};
@@ -20,19 +20,19 @@ kernel! {
     nmse: 1e-4,
     needs: { threads: 256, workgroup_bytes: 11392 },
     variants: {
-        // Heads that share their keys in one workgroup.
+        // Heads with the same keys that one workgroup takes.
         HEADS_1: "attention_decode_rows" { heads: vary { HEADS: 1 } },
         HEADS_2: "attention_decode_rows_2" needs { threads: 256, workgroup_bytes: 15488 } { heads: vary { HEADS: 2 } },
     },
 }
 
-/// Its dispatch.
+/// The dispatch of this rung.
 pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
     let Problem::Decode(op) = problem else { return None };
     let Heads::All(heads) = &*op.heads else { return None };
     let of = &op.split.of;
     let heads = heads_of_128(heads, of.attend).filter(|heads| heads.q.shape.rows > 1)?;
-    // `heads_of_128` answers for the mask and the softcap.
+    // `heads_of_128` checks the mask and the softcap.
     let Attend { mask: _, scale, softcap: _ } = of.attend;
     let (shape, finished) = (heads.q.shape, Finished::from(heads));
     let group = shape.heads / of.kv_heads;

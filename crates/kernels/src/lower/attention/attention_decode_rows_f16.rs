@@ -1,5 +1,6 @@
-//! Attention of some rows, each of another sequence, over few keys, with what comes before it and the packing to f16 behind it, for heads of 128 that
-//! are normed alike and rotate as a whole: one kernel where others take four.
+//! Attention of several rows, each of another sequence, over few keys, with the operations before
+//! it and the packing to f16 after it, for heads of 128 that rotate as a whole. One kernel does the
+//! work of four.
 
 use crate::kernel::dispatch::{Dispatch, Grid, Lower};
 use crate::lower::attention::fused::{Finished, Problem, bind_finished, heads_of_128};
@@ -24,23 +25,24 @@ kernel! {
     nmse: 1e-6,
     needs: { threads: 256, workgroup_bytes: 13568 },
     variants: {
-        // Heads that share their keys in one workgroup.
+        // Heads with the same keys that one workgroup takes.
         HEADS_1: "attention_decode_rows_f16" { heads: vary { HEADS: 1 } },
         HEADS_2: "attention_decode_rows_f16_2" { heads: vary { HEADS: 2 } },
         HEADS_4: "attention_decode_rows_f16_4" { heads: vary { HEADS: 4 } },
     },
 }
 
-/// Its dispatch.
+/// The dispatch of this rung.
 pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
     let Problem::DecodeF16(op) = problem else { return None };
     let of = &op.split.of;
     let heads = heads_of_128(&op.heads, of.attend).filter(|heads| heads.q.shape.rows > 1)?;
-    // `heads_of_128` answers for the mask and the softcap.
+    // `heads_of_128` checks the mask and the softcap.
     let Attend { mask: _, scale, softcap: _ } = of.attend;
     let (shape, finished) = (heads.q.shape, Finished::from(heads));
     let group = shape.heads / of.kv_heads;
-    // Four heads to a workgroup, rather than two, where that leaves half as many workgroups more as the device runs side by side.
+    // Four heads to a workgroup instead of two, if that still leaves 3/2 times as many workgroups
+    // as the device runs at the same time.
     let many = cx.caps.table.workgroups * 3 / 2;
     let (variant, together) = match group {
         _ if group.is_multiple_of(4) && shape.rows * shape.heads / 4 >= many => (&HEADS_4, 4),

@@ -1,4 +1,5 @@
-//! Split attention of one row for heads of 128 whose keys are shared, with the norms, rotations and the append before it.
+//! Split attention of one row for heads of 128 with shared keys, together with the norms, rotations
+//! and the append before it.
 
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, fixed};
 use crate::lower::attention::attention_split::WG;
@@ -24,13 +25,13 @@ kernel! {
     nmse: 1e-4,
     needs: { threads: 128, workgroup_bytes: 10848 },
     variants: {
-        // Heads that share their keys in one workgroup.
+        // Heads with the same keys that one workgroup takes.
         HEADS_4: "attention_decode_split_4" { heads: vary { HEADS: 4 } },
         HEADS_2: "attention_decode_split_2" { heads: vary { HEADS: 2 } },
     },
 }
 
-/// Its dispatch, where pairs that turn together are a power of two apart.
+/// The dispatch of this rung, for rotations whose pairs are a power of two apart.
 pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
     let Problem::DecodeSplit(op) = problem else { return None };
     let of = &op.split.of;
@@ -41,7 +42,7 @@ pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
         _ => return None,
     };
     let finished = op.finished();
-    // Masks are causal here, with a window or without.
+    // The masks are causal, with or without a window.
     let Attend { mask, scale, softcap } = of.attend;
     if !finished.table.shape.dim.is_power_of_two() {
         return None;

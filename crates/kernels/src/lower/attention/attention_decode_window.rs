@@ -1,4 +1,5 @@
-//! Attention of one row over a window of many keys, with what comes before it, in parts of these keys, for heads of 256 that rotate as a whole.
+//! Attention of one row over a window of many keys, with the operations before it, in parts of the
+//! keys, for heads of 256 that rotate as a whole.
 
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, fixed};
 use crate::lower::attention::attention_decode_256::finished;
@@ -30,23 +31,23 @@ const HEAD: u32 = 256;
 /// Keys of a part.
 const KEYS: u32 = 64;
 
-/// Parts come by so many.
+/// The number of parts is a multiple of this.
 const TOGETHER: u32 = 4;
 
-/// Parts at most: a product's workgroups read all of them.
+/// Largest number of parts: every workgroup of the product reads all of them.
 const MOST: u32 = 8;
 
-/// The parts that the window of an attention is split into.
+/// Number of parts into which the window of an attention is split.
 pub(super) fn splits(op: &AttentionDecode) -> u32 {
     window(op.split.of.attend.mask).div_ceil(KEYS).next_multiple_of(TOGETHER)
 }
 
-/// Its dispatch, where the parts have room among those that the attention was split into.
+/// The dispatch of this rung, if the tensor of the split attention has room for the parts.
 pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
     let Problem::Window(op) = problem else { return None };
     let of = &op.split.of;
     let (finished, splits) = (finished(op)?, splits(op));
-    // `finished` answers for the softcap; without a window there are no parts.
+    // `finished` checks the softcap. Without a window there are no parts.
     let Attend { mask, scale, softcap: _ } = of.attend;
     if of.q.shape.dim != HEAD || !(1..=MOST).contains(&splits) || op.split.splits < splits {
         return None;

@@ -20,7 +20,8 @@ kernel! {
     nmse: 1e-5,
     needs: { threads: 128, workgroup_bytes: 19216 },
     variants: {
-        // How heads are divided: queries of a workgroup and of a subgroup, columns of a subgroup, keys at a time.
+        // The division of heads: queries of a workgroup and of a subgroup, columns of a subgroup,
+        // and keys taken at a time.
         HEAD_64: "attention_flash_64" { head: vary { HEAD: 64, QUERIES: 64, BAND: 16, SLICE: 64, KEYS: 32 } },
         HEAD_128: "attention_flash_128" needs { threads: 128, workgroup_bytes: 23312 } {
             head: vary { HEAD: 128, QUERIES: 64, BAND: 16, SLICE: 128, KEYS: 32 },
@@ -34,10 +35,10 @@ kernel! {
     },
 }
 
-/// The variant for heads of one length, and what its constants say.
+/// The variant for heads of one length, with its constants.
 pub(crate) struct Tile {
     pub head: u32,
-    /// Queries of a workgroup: rows of the step by the heads that share a kv head.
+    /// Queries of a workgroup: rows of the step times the heads that share a kv head.
     pub queries: u32,
     pub variant: &'static Variant,
 }
@@ -49,10 +50,10 @@ pub(crate) static TILES: [Tile; 4] = [
     Tile { head: 512, queries: 64, variant: &HEAD_512 },
 ];
 
-/// Rows from which tiles are used: a cooperative matrix has 16.
+/// Smallest number of rows: a cooperative matrix has 16.
 const LEAST_ROWS: u32 = 16;
 
-/// Its dispatch, where the plan allows rounding to f16 and the keys are in a cache.
+/// The dispatch of this rung, if the plan allows rounding to f16 and the keys are in a cache.
 pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
     let Problem::Recorded(op) = problem else { return None };
     let Cached { q, kv, kv_heads, attend, positions, ends, sequences, y } = op.cached()?;

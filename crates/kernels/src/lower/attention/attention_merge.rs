@@ -1,4 +1,4 @@
-//! Joins the parts of a split attention. Made by the planner, never recorded.
+//! Joins the parts of a split attention. The planner makes it; it is never recorded.
 
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::{Counts, Shape, Tensor};
@@ -36,21 +36,22 @@ kernel! {
 /// Threads of a workgroup.
 const WG: u32 = 256;
 
-/// Elements of a head that a workgroup joins at least.
+/// Smallest number of head elements that a workgroup joins.
 const LEAST: u32 = 32;
 
-/// Elements of a head that a workgroup joins: so many that each of its threads has four of one or two parts.
+/// Head elements that a workgroup joins: chosen so that each of its threads takes four elements of
+/// one or two parts.
 fn chunk(head_dim: u32, splits: u32) -> u32 {
     head_dim.min(4 * (WG >> (splits - 1).ilog2())).max(LEAST)
 }
 
-/// y = the join of `partial`, as floats or in 8 bits.
+/// y = the join of `partial`, as f32 or in 8 bits.
 #[derive(Clone, Debug)]
 pub struct AttentionMerge {
     pub partial: Tensor,
     pub positions: Tensor,
     pub ends: Tensor,
-    /// That of the attention, [T, N, H].
+    /// The shape of the attention, [T, N, H].
     pub shape: Shape,
     pub mask: Mask,
     pub splits: u32,
@@ -61,7 +62,7 @@ pub struct AttentionMerge {
 impl AttentionMerge {
     pub(crate) fn of(of: &Cached, splits: u32, partial: Tensor) -> Self {
         let Cached { positions, ends, q, attend, y, .. } = *of;
-        // Scale and softcap are of scores, which are behind the parts.
+        // Scale and softcap apply to the scores, which the parts have used already.
         let Attend { mask, scale: _, softcap: _ } = attend;
         Self { partial, positions, ends, shape: q.shape, mask, splits, y, packed: false }
     }
@@ -72,7 +73,8 @@ impl Operation for AttentionMerge {
         Io { reads: vec![self.partial, self.positions, self.ends], writes: vec![self.y] }
     }
 
-    /// The parts are there only because the attention was split, which counts what it must move.
+    /// Counts nothing: the split attention counts the bytes that attention must move, and the parts
+    /// exist only because of the split.
     fn work(&self, _: Counts) -> Work {
         Work::default()
     }

@@ -1,4 +1,4 @@
-//! Attention of few rows in parts of their keys, so that many workgroups share a long context.
+//! Attention of few rows, in parts of their keys, so that many workgroups share a long context.
 
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower};
@@ -18,7 +18,7 @@ kernel! {
     nmse: 1e-10,
     needs: { threads: 128, workgroup_bytes: 6144 },
     variants: {
-        // Heads that share their keys in one workgroup.
+        // Heads with the same keys that one workgroup takes.
         HEADS_1: "attention_split" { heads: vary { HEADS: 1 }, slice: choose ["attention/pieces/slice_8.wgsl"] },
         HEADS_2: "attention_split_2" { heads: vary { HEADS: 2 }, slice: choose ["attention/pieces/slice_8.wgsl"] },
         HEADS_4: "attention_split_4" { heads: vary { HEADS: 4 }, slice: choose ["attention/pieces/slice_8.wgsl"] },
@@ -36,15 +36,16 @@ kernel! {
 /// Threads of a workgroup.
 pub(crate) const WG: u32 = 128;
 
-/// Words beside the values of a part: its maximum and its sum of weights.
+/// Words of a part in addition to the values: its maximum and its sum of weights.
 pub(crate) const PART_WORDS: u32 = 4;
 
-/// Elements of a head that one thread holds: of heads up to [`LONG`], and of longer ones.
+/// Head elements that one thread holds: for heads up to [`LONG`], and for longer heads.
 const PER_LANE: [u32; 2] = [8, 16];
 
 pub(crate) const LONG: u32 = 256;
 
-/// The variant for an attention, and the heads that its workgroups take together: as many as divide the group that shares keys and fit registers.
+/// The variant for an attention, and the heads that a workgroup takes together: 4, 2 or 1. The
+/// number divides the group of heads that share keys, and the heads fit in registers.
 fn variant(of: &Cached) -> (&'static Variant, u32) {
     let (group, long) = (of.q.shape.heads / of.kv_heads, of.q.shape.dim > LONG);
     let fits = |n: u32| group.is_multiple_of(n) && !(long && n > 2);
@@ -57,7 +58,7 @@ fn variant(of: &Cached) -> (&'static Variant, u32) {
     }
 }
 
-/// Its dispatch, for heads whose slices are a power of two of threads.
+/// The dispatch of this rung, for heads that are divided among a power of two of threads.
 pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
     let Problem::Split(op) = problem else { return None };
     let dim = op.of.q.shape.dim;
@@ -67,7 +68,7 @@ pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
     sliced.then(|| dispatch(op, variant, together, cx))
 }
 
-/// The dispatch of a kernel with these bindings, whose workgroups take so many heads together.
+/// The dispatch of a variant whose workgroups take `together` heads.
 pub(super) fn dispatch(op: &AttentionSplit, variant: &'static Variant, together: u32, cx: &Lower<'_>) -> Dispatch {
     let Cached { q, kv, kv_heads, attend, positions, ends, sequences, y: _ } = op.of;
     let Attend { mask, scale, softcap } = attend;

@@ -1,4 +1,4 @@
-//! Split attention of one row for heads of 128 whose keys are shared: scores first, then values.
+//! Split attention of one row for heads of 128 with shared keys: all scores first, then the values.
 
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Dispatch, Lower};
@@ -16,13 +16,14 @@ kernel! {
     like: ATTENTION_SPLIT,
     needs: { threads: 128, workgroup_bytes: 10848 },
     variants: {
-        // Heads that share their keys in one workgroup.
+        // Heads with the same keys that one workgroup takes.
         HEADS_4: "attention_split_128_4" { heads: vary { HEADS: 4 } },
         HEADS_2: "attention_split_128_2" { heads: vary { HEADS: 2 } },
     },
 }
 
-/// The variant for such an attention, and the heads that its workgroups take together: as many as divide the group that shares keys.
+/// The variant for this attention, and the heads that a workgroup takes together. The number
+/// divides the group of heads that share keys.
 pub(super) fn variant(of: &Cached) -> Option<(&'static Variant, u32)> {
     let (shape, group) = (of.q.shape, of.q.shape.heads / of.kv_heads);
     match (shape.rows, shape.dim) {
@@ -32,7 +33,7 @@ pub(super) fn variant(of: &Cached) -> Option<(&'static Variant, u32)> {
     }
 }
 
-/// Its dispatch.
+/// The dispatch of this rung.
 pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
     let Problem::Split(op) = problem else { return None };
     let (variant, together) = variant(&op.of)?;

@@ -1,4 +1,5 @@
-//! Split attention of one row for heads of 512 whose keys are shared by four, scores first, then values.
+//! Split attention of one row for heads of 512 of which four share keys: all scores first, then the
+//! values.
 
 use crate::kernel::dispatch::{Dispatch, Lower};
 use crate::lower::attention::attention_split::{ATTENTION_SPLIT, dispatch};
@@ -14,10 +15,10 @@ kernel! {
     needs: { threads: 512, workgroup_bytes: 18960 },
 }
 
-/// Heads that a workgroup takes together.
+/// Heads that one workgroup takes together.
 const TOGETHER: u32 = 4;
 
-/// Its dispatch.
+/// The dispatch of this rung.
 pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
     let Problem::Split(op) = problem else { return None };
     let (shape, group) = (op.of.q.shape, op.of.q.shape.heads / op.of.kv_heads);

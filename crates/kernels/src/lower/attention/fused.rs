@@ -1,4 +1,5 @@
-//! Attention as plans have it: in parts of its keys, and with what comes before and behind it. The ladder has its kernels.
+//! The attention operations of plans: in parts of the keys, and merged with the operations before
+//! and after. The ladder chooses their kernels.
 
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::{Counts, Tensor, Weight};
@@ -11,7 +12,8 @@ use crate::lower::pack::pack_f16::PackF16;
 use crate::ops::attention::{Attend, Attention, Cached};
 use cpu_ref::Mask;
 
-/// partial = every part's sum of values, maximum and sum of weights, or the result where there is one part.
+/// partial = for every part its sum of values, maximum and sum of weights; with one part, the
+/// result.
 #[derive(Clone, Debug)]
 pub struct AttentionSplit {
     pub of: Cached,
@@ -20,7 +22,7 @@ pub struct AttentionSplit {
     pub partial: Tensor,
 }
 
-/// packed = 8 bits of an attention of one row, or of rows that are each of another sequence.
+/// packed = the attention in 8 bits, of one row or of rows that are each of another sequence.
 #[derive(Clone, Debug)]
 pub struct AttentionDecode {
     pub heads: Box<Heads>,
@@ -28,44 +30,46 @@ pub struct AttentionDecode {
     pub merge: AttentionMerge,
 }
 
-/// scales, halves = f16 of the attention of rows that are each of another sequence.
+/// scales, halves = the attention in f16, of rows that are each of another sequence.
 #[derive(Clone, Debug)]
 pub struct AttentionDecodeRowsF16 {
     pub heads: Box<NormRopeHeads>,
     pub split: Box<AttentionSplit>,
-    /// The join of the parts, where there are several.
+    /// The join of the parts, if there are several.
     pub merge: Option<AttentionMerge>,
     pub pack: PackF16,
 }
 
-/// What a plan asks of the ladder. A rung takes apart how the problem attends, [`Attend`], as a whole, so that a new field does not
-/// compile until every rung has answered it.
+/// What a plan asks of the ladder. A rung destructures [`Attend`] completely, so that a new field
+/// does not compile until every rung handles it.
 #[derive(Copy, Clone)]
 pub enum Problem<'a> {
-    /// Few keys, with what comes before the attention and its packing to 8 bits.
+    /// Few keys, with the operations before the attention and the packing to 8 bits.
     Decode(&'a AttentionDecode),
     /// The same with packing to f16.
     DecodeF16(&'a AttentionDecodeRowsF16),
-    /// The keys of a window in parts, with what comes before; a product joins and packs the parts.
+    /// The keys of a window in parts, with the operations before. A product joins and packs the
+    /// parts.
     Window(&'a AttentionDecode),
-    /// Keys in parts, with what comes before.
+    /// Keys in parts, with the operations before.
     DecodeSplit(&'a AttentionDecode),
     /// Keys in parts.
     Split(&'a AttentionSplit),
-    /// An attention as it was recorded.
+    /// An attention as recorded.
     Recorded(&'a Attention),
 }
 
-/// What finishes the queries before the attention.
+/// The operation that finishes the queries before the attention.
 #[derive(Clone, Debug)]
 pub enum Heads {
-    /// Keys and values, too, which are appended.
+    /// It also finishes keys and values, and appends them.
     All(NormRopeHeads),
-    /// The queries alone: the states hold this row's key and value already.
+    /// It finishes the queries only: the states already hold this row's key and value.
     Queries(NormRope),
 }
 
-/// The operands of what finishes the queries, and of what does so with the row's key and value, if that is here; which of them are normed.
+/// The operands that finish the queries and, if present, the row's key and value; and which of them
+/// are normed.
 pub(crate) struct Finished {
     pub q: Arg,
     pub k: Arg,
@@ -98,7 +102,7 @@ impl Finished {
         }
     }
 
-    /// The norms as bits, the query's lowest.
+    /// One bit per norm; the query's is the lowest.
     pub fn norms(&self) -> u32 {
         self.norm_q | self.norm_k << 1 | self.norm_v << 2
     }
@@ -110,7 +114,8 @@ impl From<&NormRopeHeads> for Finished {
     }
 }
 
-/// The bindings of a kernel that finishes its heads: what it reads, as every such kernel names it, and where it writes.
+/// The bindings of a kernel that finishes its heads: the tensors that it reads, under common names,
+/// and the tensor that it writes.
 macro_rules! bind_finished {
     ($bind:ident, $finished:expr, $of:expr, $($written:ident: $tensor:expr),+) => {{
         let (finished, of): (&$crate::lower::attention::fused::Finished, &$crate::ops::attention::Cached) = ($finished, $of);
@@ -140,7 +145,7 @@ impl Heads {
         }
     }
 
-    /// The queries as they come, neither normed nor turned.
+    /// The queries before norm and rotation.
     pub(crate) fn queries(&self) -> Tensor {
         match self {
             Self::All(heads) => heads.q,
@@ -158,15 +163,16 @@ impl AttentionDecode {
     }
 }
 
-/// The keys that a window holds; 0 without a window.
+/// The number of keys in a window; 0 without a window.
 pub(crate) fn window(mask: Mask) -> u32 {
     if let Mask::Window(n) = mask { n as u32 } else { 0 }
 }
 
-/// Elements of a head that is normed as its neighbours are and rotates as a whole, which some kernels are made for.
+/// Head length of the kernels for heads with uniform norms that rotate as a whole.
 pub(crate) const HEAD_DIM: u32 = 128;
 
-/// The same heads, where queries and keys are normed alike, values are not, all rotate as a whole, and rows see every key before them.
+/// The same heads, if queries and keys are both normed or both not, values are not normed, all
+/// rotate as a whole, and rows see every key before them.
 pub(crate) fn heads_of_128(heads: &NormRopeHeads, attend: Attend) -> Option<&NormRopeHeads> {
     let Attend { mask, scale: _, softcap } = attend;
     let append = &heads.append;

@@ -1,4 +1,5 @@
-//! The ladder of attention: which kernel attends, from the fastest to the portable one.
+//! The ladder of attention: the kernels that compute attention, from the fastest to the portable
+//! one.
 
 use super::fused::{AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, Heads, Problem, window};
 use super::{
@@ -14,128 +15,133 @@ use crate::ops::attention::Attention;
 /// One rung.
 pub struct Rung {
     pub kernel: &'static Kernel,
-    /// The dispatch, if the rung serves the problem on a device that its variant fits.
+    /// The dispatch, if the rung serves the problem. The caller checks that the variant fits the
+    /// device.
     take: fn(Problem<'_>, &Lower<'_>) -> Option<Dispatch>,
-    /// The domain, in words: the problem, its rows and heads, the result.
+    /// The domain, in words: the problem, its rows and heads, and the result.
     pub domain: &'static str,
-    /// Positions up to which the rung is faster than parts of the keys, for queries of this shape, where heads of 128 are up to so many; none where it
-    /// serves any number.
+    /// Context length up to which the rung is faster than parts of the keys. Arguments: the shape
+    /// of the queries, and the limit for heads of 128. `None` if the rung serves any length.
     reach: Option<fn(Shape, u32) -> u32>,
-    /// Why the rung stands above the ones behind it, and where that was measured.
+    /// Why the rung stands above the rungs after it, with the measurement.
     pub beats: &'static str,
 }
 
-/// [`Rung::reach`] of several rows, each of another sequence, which fill a device sooner. Qwen3-8B on an NVIDIA H200, a layer of 8 rows as one kernel and
-/// as three: 17.5 and 27.0 us at 512 keys, 25.9 and 33.8 at 1024, 39.8 and 43.4 at 1900; what comes before and after costs 2 rows as much as 8.
+/// [`Rung::reach`] for several rows, each of another sequence: more rows fill a device sooner.
+///
+/// Measured with Qwen3-8B on an NVIDIA H200, a layer of 8 rows as one kernel and as three: 17.5 and
+/// 27.0 us at 512 keys, 25.9 and 33.8 at 1024, 39.8 and 43.4 at 1900. The operations before and
+/// after cost as much for 2 rows as for 8.
 fn of_rows(q: Shape, keys: u32) -> u32 {
     keys.saturating_mul(q.rows + 1).div_ceil(2).min(attention_decode::KEYS)
 }
 
-/// The rungs. The first that takes a problem has it; the last takes every attention as it was recorded.
+/// The rungs. The first rung that takes a problem serves it; the last rung takes every recorded
+/// attention.
 pub static LADDER: [Rung; 12] = [
     Rung {
         kernel: &attention_decode_rows::ATTENTION_DECODE_ROWS,
         take: attention_decode_rows::take,
-        domain: "few keys, 2 rows and more of sequences of their own, heads of 128 that rotate as a whole; 8 bits",
+        domain: "few keys, at least 2 rows of separate sequences, heads of 128 that rotate as a whole; 8 bits",
         reach: Some(of_rows),
-        beats: "one kernel where three took 27.0 us: 17.5 for 8 rows of 32 heads of 128 over 512 keys (NVIDIA H200)",
+        beats: "17.5 us as one kernel for 8 rows of 32 heads of 128 over 512 keys; three kernels take 27.0 us (NVIDIA H200)",
     },
     Rung {
         kernel: &attention_decode_128::ATTENTION_DECODE_128,
         take: attention_decode_128::take,
         domain: "few keys, one row, heads of 128 that rotate as a whole; 8 bits",
         reach: Some(|q, keys| attention_decode::reach(q.dim, keys)),
-        beats: "no barrier before the join: 32 threads have a key; 10.5 to 7.7 us per layer of Qwen3-8B, 7.7 to 5.8 of 0.6B (NVIDIA H200)",
+        beats: "no barrier before the join: 32 threads share a key; 10.5 to 7.7 us per layer of Qwen3-8B, 7.7 to 5.8 of 0.6B (NVIDIA H200)",
     },
     Rung {
         kernel: &attention_decode_256::ATTENTION_DECODE_256,
         take: attention_decode_256::take,
         domain: "few keys, one row, heads of 256 or 512 that rotate as a whole; 8 bits",
         reach: Some(|q, keys| attention_decode_256::reach(q.dim, keys)),
-        beats: "64 elements of a head to a workgroup, which scores all keys: 11.1 to 7.3 us a layer of Gemma 4 E2B (NVIDIA H200)",
+        beats: "a workgroup computes 64 elements of a head from all scores: 11.1 to 7.3 us a layer of Gemma 4 E2B (NVIDIA H200)",
     },
     Rung {
         kernel: &attention_decode::ATTENTION_DECODE,
         take: attention_decode::take,
         domain: "few keys, one row, heads of 32 to 512; 8 bits",
         reach: Some(|q, keys| attention_decode::reach(q.dim, keys)),
-        beats: "one kernel where heads, parts and join took 14 us: 7.2 at 128 keys of 8 heads of 128; alike at some 600 keys (NVIDIA H200)",
+        beats: "7.2 us as one kernel at 128 keys of 8 heads of 128; heads, parts and join take 14; equal at about 600 keys (NVIDIA H200)",
     },
     Rung {
         kernel: &attention_decode_rows_f16::ATTENTION_DECODE_ROWS_F16,
         take: attention_decode_rows_f16::take,
-        domain: "few keys, rows of sequences of their own, heads of 128 that rotate as a whole; f16",
+        domain: "few keys, rows of separate sequences, heads of 128 that rotate as a whole; f16",
         reach: Some(of_rows),
-        beats: "one kernel where five took 46 us: 27 for 32 rows over 512 keys (NVIDIA H200)",
+        beats: "27 us as one kernel for 32 rows over 512 keys; five kernels take 46 us (NVIDIA H200)",
     },
     Rung {
         kernel: &attention_decode_window::ATTENTION_DECODE_WINDOW,
         take: attention_decode_window::take,
         domain: "a window in parts, one row, heads of 256 that rotate as a whole; a product joins the parts",
         reach: None,
-        beats: "a window of 512 keys in 8 parts takes 5.9 us, and joining them in the output product 1, where one kernel takes 11.4 (NVIDIA H200)",
+        beats: "a window of 512 keys takes 5.9 us in 8 parts, plus 1 to join them in the product; one kernel takes 11.4 (NVIDIA H200)",
     },
     Rung {
         kernel: &attention_decode_split::ATTENTION_DECODE_SPLIT,
         take: attention_decode_split::take,
-        domain: "parts of keys, one row with what comes before it, heads of 128 that share keys by two or four",
+        domain: "parts of keys, one row with the operations before it, groups of two or four heads of 128 that share keys",
         reach: None,
         beats: "rotations and append in every part: 31.5 + 4.3 to 32.8 us per layer of Qwen3-8B at 16,384 keys (NVIDIA H200)",
     },
     Rung {
         kernel: &attention_split_512::ATTENTION_SPLIT_512,
         take: attention_split_512::take,
-        domain: "parts of keys, one row, heads of 512 that share keys by four",
+        domain: "parts of keys, one row, groups of four heads of 512 that share keys",
         reach: None,
         beats: "all scores of a part, then weights, then values: Gemma 4 E2B at depth 16,384 from 466 to 506 tok/s (NVIDIA H200)",
     },
     Rung {
         kernel: &attention_split_128::ATTENTION_SPLIT_128,
         take: attention_split_128::take,
-        domain: "parts of keys, one row, heads of 128 that share keys by two or four",
+        domain: "parts of keys, one row, groups of two or four heads of 128 that share keys",
         reach: None,
-        beats: "the same for heads of 128, where nothing before them could be taken in; not measured apart from attention_decode_split",
+        beats: "for heads of 128 without the operations before them; not measured separately from attention_decode_split",
     },
     Rung {
         kernel: &attention_split::ATTENTION_SPLIT,
         take: attention_split::take,
-        domain: "parts of keys, up to 64 rows, heads whose slices are a power of two of threads",
+        domain: "parts of keys, up to 64 rows, heads that are divided among a power of two of threads",
         reach: None,
-        beats: "parts fill a device that one workgroup per head leaves idle: of 132 multiprocessors, as many as an NVIDIA H200 has, 12 heads use 12",
+        beats: "parts keep a device busy: with one workgroup per head, 12 heads use 12 of the 132 multiprocessors of an NVIDIA H200",
     },
     Rung {
         kernel: &attention_flash::ATTENTION_FLASH,
         take: attention_flash::take,
-        domain: "rounding plans, 16 rows and more over a cache, heads of 64, 128, 256 or 512",
+        domain: "plans that round, at least 16 rows over a cache, heads of 64, 128, 256 or 512",
         reach: None,
         beats: "tensor cores, keys and values staged once for all heads of a tile: 128 TFLOP/s for 2048 rows of 32 heads of 128 (NVIDIA H200)",
     },
     Rung {
         kernel: &attention::ATTENTION,
         take: attention::take,
-        domain: "every attention, over keys of the step too",
+        domain: "every attention, also over keys of the step",
         reach: None,
         beats: "portable",
     },
 ];
 
-/// The rung that has a problem on this device, and its dispatch.
+/// The rung that serves a problem on this device, and its dispatch.
 fn rung(problem: Problem<'_>, cx: &Lower<'_>) -> Option<(&'static Rung, Dispatch)> {
     LADDER.iter().find_map(|rung| Some((rung, (rung.take)(problem, cx).filter(|dispatch| dispatch.variant.fits(cx.caps))?)))
 }
 
-/// The dispatch that a problem gets on this device, if a rung has it.
+/// The dispatch of a problem on this device, if a rung serves it.
 pub(crate) fn dispatch(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
     rung(problem, cx).map(|(_, dispatch)| dispatch)
 }
 
-/// The same for rules, which ask before there is anything to lower.
+/// The same for rules, which ask before the plan is lowered.
 pub(crate) fn found(problem: Problem<'_>, caps: &Caps) -> Option<Dispatch> {
     dispatch(problem, &Lower { caps, capacity: Counts { step: 0, out: 0 }, fast: true })
 }
 
-/// Positions up to which attention of one row with heads of `dim` that rotate as a whole, without a softcap, is one kernel on this device, where it is
-/// so up to `keys` of heads of 128.
+/// Context length up to which attention of one row is one kernel on this device, if the limit for
+/// heads of 128 is `keys`. For heads of `dim` that rotate as a whole, without a softcap.
 pub(crate) fn reach_of_whole_heads(dim: u32, caps: &Caps, keys: u32) -> u32 {
     match attention_decode_256::variant(dim).filter(|variant| variant.fits(caps)) {
         Some(_) => attention_decode_256::reach(dim, keys),
@@ -143,14 +149,15 @@ pub(crate) fn reach_of_whole_heads(dim: u32, caps: &Caps, keys: u32) -> u32 {
     }
 }
 
-/// The kernel for few keys, and the position up to which it is for.
+/// The kernel for short contexts, and the context length up to which it is used.
 fn near(problem: Problem<'_>, q: Shape, cx: &Lower<'_>) -> Option<(Dispatch, u32)> {
     let (rung, dispatch) = rung(problem, cx)?;
     let keys = rung.reach?(q, cx.caps.table.decode_keys);
     (keys > 0).then_some((dispatch, keys))
 }
 
-/// One kernel near, these far.
+/// `near` for short contexts and `far` for longer ones; only `far` if there is no kernel for short
+/// contexts.
 fn near_or(near: Option<(Dispatch, u32)>, far: Vec<Dispatch>) -> Vec<Dispatch> {
     let Some((near, keys)) = near else { return far };
     let far = far.into_iter().map(|dispatch| Dispatch { when: When::Far(keys), ..dispatch });
@@ -161,7 +168,7 @@ impl Lowering for AttentionDecode {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let of = &self.split.of;
         let near = match near(Problem::Decode(self), of.q.shape, cx) {
-            // The window never holds more.
+            // The window never holds more keys, so no other kernel is needed.
             Some((near, keys)) if (1..=keys).contains(&window(of.attend.mask)) => return vec![near],
             near => near,
         };
@@ -188,7 +195,7 @@ impl Lowering for AttentionDecodeRowsF16 {
 }
 
 impl Lowering for AttentionSplit {
-    /// Attention is split only where a rung has the parts.
+    /// Attention is split only if a rung serves the parts.
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         vec![dispatch(Problem::Split(self), cx).expect("a rung that has the parts")]
     }

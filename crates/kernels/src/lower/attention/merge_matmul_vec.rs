@@ -1,4 +1,4 @@
-//! A product of one row with the join of an attention's parts and the packing that make the row, in one kernel.
+//! A product of one row. The same kernel joins the parts of the attention and packs the row.
 
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::Counts;
@@ -21,10 +21,10 @@ kernel! {
     needs: { threads: 512, workgroup_bytes: 18176 },
 }
 
-/// Weight rows per workgroup.
+/// Rows of the weight per workgroup.
 const WEIGHT_ROWS: u32 = 16;
 
-/// y = w x, with x the packed attention, which no other operation reads.
+/// y = w x, where x is the packed attention. No other operation reads x.
 #[derive(Clone, Debug)]
 pub struct MergeMatmulVec {
     pub attention: AttentionDecode,

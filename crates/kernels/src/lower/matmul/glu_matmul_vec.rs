@@ -1,4 +1,5 @@
-//! A product of one row with the gated activation and packing that make the row, in one kernel. Made by the planner, never recorded.
+//! A product of one row. The same kernel computes the gated activation and packs the row. The
+//! planner makes it; it is never recorded.
 
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::Counts;
@@ -21,13 +22,13 @@ kernel! {
 
 const WG: u32 = 128;
 
-/// Elements of a row of weights that a thread takes: a unit, so that no thread has more than one.
+/// Elements of a weight row per thread: one unit, so that no thread has more than one.
 const PER_LANE: u32 = 32;
 
-/// Columns at most: a unit for each of 32 threads.
+/// Largest number of columns: a unit for each of 32 threads.
 pub(crate) const MOST_COLS: u32 = 32 * PER_LANE;
 
-/// y = w x, with x the packed gated activation, which no other operation reads.
+/// y = w x, where x is the packed gated activation. No other operation reads x.
 #[derive(Clone, Debug)]
 pub struct GluMatmulVec {
     pub glu: GluPackQ8,

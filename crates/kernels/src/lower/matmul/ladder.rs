@@ -1,4 +1,5 @@
-//! The ladder of products: which kernel multiplies how many rows with which weight, from the fastest to the portable one.
+//! The ladder of products: which kernel multiplies how many rows with which weight, from the
+//! fastest to the portable one.
 
 use super::product::{Operand, Product};
 use super::{matmul, matmul_rows8, matmul_tile64, matmul_tile128, matmul_vec, matmul_vec_q8};
@@ -7,7 +8,8 @@ use crate::graph::tensor::Weight;
 use crate::kernel::Kernel;
 use crate::kernel::dispatch::{Dispatch, Lower, Lowering};
 
-/// A product as the ladder sees it. A rung takes it apart as a whole, so that a new field does not compile until every rung has answered it.
+/// A product as the ladder sees it. A rung destructures it completely, so that a new field does not
+/// compile until every rung handles it.
 #[derive(Copy, Clone, Debug)]
 pub struct Problem {
     pub w: Weight,
@@ -17,7 +19,7 @@ pub struct Problem {
     pub rounds: bool,
 }
 
-/// How a rung wants its operand.
+/// The form in which a rung reads its operand.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Rounding {
     F32,
@@ -31,24 +33,25 @@ pub enum Rounding {
 
 /// One rung.
 pub struct Rung {
-    /// The kernel; its file may have another for formats that it does not read.
+    /// The kernel. Its file may declare a second kernel for formats that this one does not read.
     pub kernel: &'static Kernel,
     /// The domain, in words.
     pub domain: &'static str,
     pub rounding: Rounding,
-    /// Whether the rung multiplies one row alone.
+    /// Whether the rung multiplies only a single row.
     one: bool,
     /// Whether the rung takes a product on this device.
     serves: fn(Problem, &Caps) -> bool,
     lower: fn(&Product, &Lower<'_>) -> Vec<Dispatch>,
-    /// Why the rung stands above those behind it, and where that was measured.
+    /// Why the rung stands above the rungs after it, with the measurement.
     pub beats: &'static str,
 }
 
-/// Rows from which tiles are used: a cooperative matrix has 16.
+/// Smallest number of rows: a cooperative matrix has 16.
 const TILE128_ROWS: u32 = 16;
 
-/// The rungs. The first that serves a product takes it; the last two serve every product.
+/// The rungs. The first rung that serves a product takes it. The last rung serves every
+/// product.
 pub static LADDER: [Rung; 6] = [
     Rung {
         kernel: &matmul_vec_q8::MATMUL_VEC_Q8,
@@ -64,7 +67,7 @@ pub static LADDER: [Rung; 6] = [
     },
     Rung {
         kernel: &matmul_rows8::MATMUL_ROWS8,
-        domain: "rows up to the table's `q8_rows`, by eights; a weight with units, in plans that round",
+        domain: "rows up to the table's `q8_rows`, in groups of eight; a weight with units, in plans that round",
         rounding: Rounding::Q8,
         one: false,
         serves: |problem, caps| {
@@ -88,7 +91,7 @@ pub static LADDER: [Rung; 6] = [
     },
     Rung {
         kernel: &matmul_tile128::MATMUL_TILE128,
-        domain: "16 rows and more; rows of whole 32 columns, in plans that round, through cooperative matrices",
+        domain: "at least 16 rows; columns a multiple of 32, in plans that round, through cooperative matrices",
         rounding: Rounding::F16,
         one: false,
         serves: |problem, caps| {
@@ -134,7 +137,7 @@ pub fn rung(problem: Problem, caps: &Caps) -> &'static Rung {
 }
 
 impl Lowering for Product {
-    /// The dispatches of the rung that reads such an operand.
+    /// The dispatches of the rung that reads this operand.
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let rounding = match self.operand {
             Operand::F32 => Rounding::F32,

@@ -14,7 +14,7 @@ kernel! {
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 8192 },
     variants: {
-        // Row lengths that are a multiple of 4, and others.
+        // Row lengths that are a multiple of 4, and other lengths.
         QUADS: "matmul" { quads: choose ["shared/x4.wgsl"] },
         TAIL: "matmul_tail" { quads: choose ["shared/x4_tail.wgsl"] },
     },

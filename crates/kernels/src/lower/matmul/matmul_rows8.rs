@@ -1,4 +1,5 @@
-//! Product of 8-bit activations with a quantized weight matrix, up to 8 rows of activations to a workgroup.
+//! Product of 8-bit activations with a quantized weight matrix, up to 8 rows of activations to a
+//! workgroup.
 
 use crate::caps::Caps;
 use crate::graph::tensor::Weight;
@@ -19,7 +20,7 @@ kernel! {
     nmse: 1e-10,
     needs: { threads: 128, workgroup_bytes: 3104 },
     variants: {
-        // Threads of a workgroup, with blocks of 32 columns at once; fewer for few columns.
+        // Threads of a workgroup; each takes blocks of 32 columns. Short rows need fewer threads.
         ROWS_2: "matmul_rows8_2" { steps: choose ["matmul/pieces/rows8_steps_2.wgsl"], threads: vary { WG: 128 } },
         ROWS_4: "matmul_rows8_4" needs { threads: 128, workgroup_bytes: 4160 } {
             steps: choose ["matmul/pieces/rows8_steps_4.wgsl"],
@@ -44,31 +45,39 @@ kernel! {
     },
 }
 
-/// By powers of two of rows of activations: 2, 4 and 8.
+/// By rows of activations: 2, 4 and 8. Each has a variant for ordinary and for short rows of
+/// weights.
 const VARIANTS: [[&Variant; 2]; 3] = [[&ROWS_2, &ROWS_2_SHORT], [&ROWS_4, &ROWS_4_SHORT], [&ROWS_8, &ROWS_8_SHORT]];
 
-/// Columns up to which one subgroup of 32 lanes reads a row of weights, a block of 32 each.
+/// Columns up to which one subgroup of 32 lanes reads a row of weights, one block of 32 per lane.
 pub(crate) const SHORT: u32 = 1024;
 
-/// Workgroups to each that a device runs side by side, by powers of two of rows of activations: for 8 as many as it holds at once, three of 128 threads to a
-/// multiprocessor, so that the activations are loaded as seldom as can be; for fewer rows twice as many. NVIDIA H200, Q4_K, tiles of 12, 8
-/// and 16 rows of weights: 4096 to 4096 by 8 rows 10.2, 12.3 and 11.1 us; 12288 to 4096 by 2 rows of tiles of 8 and 16 17.1 and 24.7.
+/// Workgroups of a dispatch per workgroup that the device runs at the same time, for 2, 4 and 8
+/// rows of activations. For 8 rows it is the number that an NVIDIA H200 holds at once: three
+/// workgroups of 128 threads per multiprocessor. The activations are then loaded as few times as
+/// possible. For fewer rows it is twice that.
+///
+/// Measured on the H200 with Q4_K: 8 rows of 4096 to 4096 take 10.2, 12.3 and 11.1 us with tiles of
+/// 12, 8 and 16 rows of weights; 2 rows of 12288 to 4096 take 17.1 and 24.7 us with tiles of 8 and
+/// 16.
 pub(crate) const WORKGROUPS: [u32; 3] = [6, 6, 3];
 
-/// Rows of weights per workgroup, at most.
+/// Largest number of weight rows per workgroup.
 pub(crate) const TILE: u32 = 32;
 
-/// Rows of activations that a workgroup takes where a step has `rows`.
+/// Rows of activations per workgroup in a step of `rows` rows.
 pub(crate) fn steps(rows: u32) -> u32 {
     rows.next_power_of_two().clamp(2, 8)
 }
 
-/// Rows of weights that a workgroup takes, of so many, in fours, with `steps` rows of activations.
+/// Rows of weights per workgroup, a multiple of four, for a weight of `rows` rows and `steps` rows
+/// of activations.
 pub(crate) fn tile(rows: u32, steps: u32, caps: &Caps) -> u32 {
     rows.div_ceil(4 * caps.table.workgroups * WORKGROUPS[steps.ilog2() as usize - 1]).clamp(1, TILE / 4) * 4
 }
 
-/// The dispatches of a product with a few rows of packed activations, one for each part of the weight.
+/// The dispatches of a product with a few rows of packed activations, one for each part of the
+/// weight.
 pub fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
     let Weight { ty, rows: n, cols: k, .. } = op.w;
     let rows = op.x.shape.rows;
@@ -80,7 +89,7 @@ pub fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
         let (row_count, has_bias) = (range.len() as u32, u32::from(op.bias.is_some()));
         let tile = tile(row_count, steps, cx.caps);
         let params = Params { k, n, rows, row_base: range.start, row_count, has_bias, tile, exchange: cx.caps.subgroup_size };
-        // Rows past the step are multiplied too: what they hold is nobody's.
+        // Rows past the step are multiplied too. Their results are never read.
         let per_row = row_count.div_ceil(tile) * rows.div_ceil(steps);
         bind.dispatch(variant, params, Grid::PerRow { lead: fixed(1, 1), per_row })
     };

@@ -1,4 +1,5 @@
-//! Both products of a gated activation of a few rows, the activation and its packing in one kernel. Made by the planner, never recorded.
+//! Both products of a gated activation of a few rows, the activation and its packing, in one
+//! kernel. The planner makes it; it is never recorded.
 
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, fixed};
@@ -45,10 +46,10 @@ kernel! {
     },
 }
 
-/// By powers of two of rows of activations: 2, 4 and 8; with silu and gelu.
+/// By rows of activations: 2, 4 and 8; each with silu and gelu.
 const VARIANTS: [[&Variant; 2]; 3] = [[&ROWS_2_SILU, &ROWS_2_GELU], [&ROWS_4_SILU, &ROWS_4_GELU], [&ROWS_8_SILU, &ROWS_8_GELU]];
 
-/// Its dispatch.
+/// The dispatch of this kernel.
 pub(crate) fn lower(op: &MatmulGlu, cx: &Lower<'_>) -> Dispatch {
     let (w, rows) = (op.gate.w, op.gate.x.shape.rows);
     let steps = steps(rows);

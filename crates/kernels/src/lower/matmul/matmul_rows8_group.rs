@@ -1,4 +1,5 @@
-//! Up to three products of a few rows of 8-bit activations in one kernel. Made by the planner, never recorded.
+//! Up to three products of a few rows of 8-bit activations in one kernel. The planner makes it; it
+//! is never recorded.
 
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, fixed};
@@ -26,10 +27,10 @@ kernel! {
     },
 }
 
-/// By powers of two of rows of activations: 2, 4 and 8.
+/// By rows of activations: 2, 4 and 8.
 const VARIANTS: [&Variant; 3] = [&ROWS_2, &ROWS_4, &ROWS_8];
 
-/// Its dispatch.
+/// The dispatch of this kernel.
 pub(crate) fn lower(op: &MatmulGroup, cx: &Lower<'_>) -> Dispatch {
     let [a, b] = [&op.products[0], &op.products[1]];
     let c = op.products.get(2);
@@ -59,7 +60,7 @@ pub(crate) fn lower(op: &MatmulGroup, cx: &Lower<'_>) -> Dispatch {
         yb: b.y.into(),
         yc: c.map_or(Arg::Spare, |product| product.y.into()),
     };
-    // Rows past the step are multiplied too: what they hold is nobody's.
+    // Rows past the step are multiplied too. Their results are never read.
     let tiles: u32 = op.products.iter().map(|product| of_w(product).div_ceil(tile)).sum();
     let grid = Grid::PerRow { lead: fixed(1, 1), per_row: tiles * rows.div_ceil(steps) };
     bind.dispatch(VARIANTS[steps.ilog2() as usize - 1], params, grid)

@@ -32,10 +32,10 @@ kernel! {
     },
 }
 
-/// Results per side of a workgroup's square.
+/// Side length of the square of results that a workgroup computes.
 pub(crate) const TILE: u32 = 128;
 
-/// Columns that are staged at once; rows are whole multiples of it.
+/// Columns that are staged at once. A row must be a multiple of it.
 pub const DEPTH: u32 = 32;
 
 /// Whether rows of a weight can be staged.

@@ -1,4 +1,5 @@
-//! Two products of many rows with their gated activation, straight to f16, through cooperative matrices. Made by the planner, never recorded.
+//! Two products of many rows with their gated activation, straight to f16, through cooperative
+//! matrices. The planner makes it; it is never recorded.
 
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::{Counts, Tensor, Weight};
@@ -22,17 +23,18 @@ kernel! {
     },
 }
 
-/// Columns of either weight per workgroup.
+/// Columns of each weight per workgroup.
 pub(crate) const COLUMNS: u32 = TILE / 2;
 
-/// tops, halves = activation(x gate^T) (x up^T) in f16, divided by a power of two for every 32 columns.
+/// tops, halves = activation(x gate^T) (x up^T) in f16. Every 32 columns are divided by a power of
+/// two of their own.
 #[derive(Clone, Debug)]
 pub struct MatmulTile128Glu {
     pub gate: Weight,
     pub up: Weight,
     pub x: Tensor,
     pub scales: Tensor,
-    /// gelu (tanh form), or silu.
+    /// gelu (tanh form) if true, otherwise silu.
     pub gelu: bool,
     pub tops: Tensor,
     pub halves: Tensor,

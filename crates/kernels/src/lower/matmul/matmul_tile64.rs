@@ -1,4 +1,5 @@
-//! Product of up to 64 rows with a quantized weight matrix through cooperative matrices, in tiles of 16, 32 or 64 rows.
+//! Product of up to 64 rows with a quantized weight matrix through cooperative matrices, in tiles
+//! of 16, 32 or 64 rows.
 
 use crate::caps::Caps;
 use crate::graph::tensor::{Shape, Weight};
@@ -17,7 +18,8 @@ kernel! {
     nmse: 1e-6,
     needs: { threads: 128, workgroup_bytes: 13312 },
     variants: {
-        // Sixteens of rows of x, and subgroups of a workgroup, each with a part of the columns and sixteens of rows of weights.
+        // BANDS: groups of 16 rows of x. PARTS: subgroups that each take a part of the columns.
+        // GROUPS: groups of 16 rows of weights.
         ROWS_16: "matmul_tile16" { tile: vary { BANDS: 1, PARTS: 4, GROUPS: 2 } },
         ROWS_16_LONG: "matmul_tile16_long" needs { threads: 384, workgroup_bytes: 39936 } { tile: vary { BANDS: 1, PARTS: 12, GROUPS: 2 } },
         ROWS_16_NARROW: "matmul_tile16_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
@@ -36,39 +38,47 @@ kernel! {
     },
 }
 
-/// By sixteens of rows: 1, 2 and 4.
+/// By groups of 16 rows of activations: 1, 2 and 4.
 const VARIANTS: [[&Variant; 3]; 3] =
     [[&ROWS_16, &ROWS_16_LONG, &ROWS_16_NARROW], [&ROWS_32, &ROWS_32_LONG, &ROWS_32_NARROW], [&ROWS_64, &ROWS_64_LONG, &ROWS_64_NARROW]];
 /// Rows of activations of one cooperative matrix.
 const BAND: u32 = 16;
-/// Weight rows per workgroup, and of one that is narrow.
+/// Weight rows per workgroup; a narrow workgroup has [`NARROW_TILE`].
 pub(crate) const TILE: u32 = 32;
 const NARROW_TILE: u32 = 16;
-/// Fewer workgroups than twice as many as a device runs side by side leave it waiting, and are made of more subgroups, if each has columns and the device so much workgroup
-/// memory, or of those and of half as many rows: on an H200, 32 rows of 4096 to 12288 take 27 us, to 4096 by 8 subgroups 13 and by 12 an eighth less,
-/// to 1024 by 8 and half the rows 8 instead of 11.
+/// A device is idle part of the time if there are fewer workgroups than this times the number that
+/// it runs at the same time. Such products use workgroups of more subgroups, if there are columns
+/// for each and the device has the workgroup memory. With even fewer workgroups each also has half
+/// as many rows of weights.
+///
+/// Measured on an NVIDIA H200 with 32 rows: 4096 to 12288 takes 27 us. 4096 to 4096 takes 13 us
+/// with 8 subgroups and an eighth less with 12. 4096 to 1024 takes 11 us, and 8 us with 8 subgroups
+/// and half the rows.
 const FEW: u32 = 2;
 pub(crate) const LONG_COLUMNS: u32 = 1024;
 
-/// Whether these kernels read the weight, where matrices cooperate; for how many rows is the table's to say.
+/// Whether these kernels read the weight on devices with cooperative matrices. The table limits the
+/// rows.
 #[must_use]
 pub fn serves(w: Weight) -> bool {
     matmul_vec_q8::serves(w)
 }
 
-/// Rows that a kernel multiplies where a step has `rows`.
+/// Groups of 16 rows that a kernel multiplies in a step of `rows` rows: 1, 2 or 4.
 pub(crate) fn bands(rows: u32) -> u32 {
     rows.div_ceil(BAND).next_power_of_two()
 }
 
-/// The shape, in words, of the halves of `x` in slabs, and the rows of a slab. Those past the step are nobody's.
+/// The shape, in words, of the f16 halves of `x` in slabs, and the rows of a slab. Rows past the
+/// step are never read.
 #[must_use]
 pub fn slabs(x: Shape) -> (Shape, u32) {
     let rows = BAND * bands(x.rows);
     (fixed(rows, x.width() / 2), rows)
 }
 
-/// The variant for so many rows of weights of `k` columns, and how many of them a workgroup takes.
+/// The variant for `row_count` rows of weights of `k` columns, and how many of these rows a
+/// workgroup takes.
 fn form([usual, long, narrow]: [&'static Variant; 3], row_count: u32, k: u32, caps: &Caps) -> (&'static Variant, u32) {
     let (workgroups, at_once) = (row_count.div_ceil(TILE), caps.table.workgroups);
     match k < LONG_COLUMNS || workgroups >= FEW * at_once {

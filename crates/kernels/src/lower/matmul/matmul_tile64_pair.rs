@@ -1,4 +1,5 @@
-//! Two products of up to 64 rows through cooperative matrices in one kernel. Made by the planner, never recorded.
+//! Two products of up to 64 rows through cooperative matrices in one kernel. The planner makes it;
+//! it is never recorded.
 
 use crate::caps::Caps;
 use crate::graph::operation::{Io, Operation, Work};
@@ -18,17 +19,19 @@ kernel! {
     nmse: 1e-6,
     needs: { threads: 128, workgroup_bytes: 13312 },
     variants: {
-        // Sixteens of rows of x, and subgroups of a workgroup, each with a part of the columns and sixteens of rows of weights.
+        // BANDS: groups of 16 rows of x. PARTS: subgroups that each take a part of the columns.
+        // GROUPS: groups of 16 rows of weights.
         ROWS_16: "matmul_tile16_pair" { tile: vary { BANDS: 1, PARTS: 4, GROUPS: 2 } },
         ROWS_32: "matmul_tile32_pair" { tile: vary { BANDS: 2, PARTS: 4, GROUPS: 2 } },
         ROWS_64: "matmul_tile64_pair" { tile: vary { BANDS: 4, PARTS: 4, GROUPS: 2 } },
     },
 }
 
-/// By sixteens of rows: 1, 2 and 4.
+/// By groups of 16 rows of activations: 1, 2 and 4.
 const VARIANTS: [&Variant; 3] = [&ROWS_16, &ROWS_32, &ROWS_64];
 
-/// Workgroups that two products make together at least: an eighth more than a device runs side by side.
+/// Smallest number of workgroups of both products together: an eighth more than the device runs at
+/// the same time.
 pub(crate) const fn least_workgroups(at_once: u32) -> u32 {
     at_once + at_once / 8
 }
@@ -39,7 +42,8 @@ pub struct MatmulTile64Pair {
     pub products: [Product; 2],
 }
 
-/// Whether a kernel can take this product beside another: rows in slabs, and a weight that one binding holds.
+/// Whether this product can share a kernel with another: its rows are in slabs, and one binding
+/// holds the weight.
 pub(crate) fn joins(product: &Product, caps: &Caps) -> bool {
     let w = product.w;
     matches!(product.operand, Operand::Slabs { .. }) && parts(caps, w.ty, w.rows, w.cols).len() == 1

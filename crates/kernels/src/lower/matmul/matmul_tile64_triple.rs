@@ -1,4 +1,5 @@
-//! A third product beside two of up to 64 rows through cooperative matrices. Made by the planner, never recorded.
+//! A third product in the kernel of two products of up to 64 rows, through cooperative matrices.
+//! The planner makes it; it is never recorded.
 
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::Counts;
@@ -20,17 +21,19 @@ kernel! {
     nmse: 1e-6,
     needs: { threads: 128, workgroup_bytes: 13312 },
     variants: {
-        // Sixteens of rows of x, and subgroups of a workgroup, each with a part of the columns and sixteens of rows of weights.
+        // BANDS: groups of 16 rows of x. PARTS: subgroups that each take a part of the columns.
+        // GROUPS: groups of 16 rows of weights.
         ROWS_16: "matmul_tile16_triple" { tile: vary { BANDS: 1, PARTS: 4, GROUPS: 2 } },
         ROWS_32: "matmul_tile32_triple" needs { threads: 192, workgroup_bytes: 19968 } { tile: vary { BANDS: 2, PARTS: 6, GROUPS: 2 } },
         ROWS_64: "matmul_tile64_triple" { tile: vary { BANDS: 4, PARTS: 4, GROUPS: 2 } },
     },
 }
 
-/// By sixteens of rows: 1, 2 and 4.
+/// By groups of 16 rows of activations: 1, 2 and 4.
 const VARIANTS: [&Variant; 3] = [&ROWS_16, &ROWS_32, &ROWS_64];
 
-/// Two products of the same rows by weights of one format, and one by a weight of its own.
+/// Two products of the same rows with weights of one format, and a third with a weight of another
+/// format.
 #[derive(Clone, Debug)]
 pub struct MatmulTile64Triple {
     pub pair: MatmulTile64Pair,

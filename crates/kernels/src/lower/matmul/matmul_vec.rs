@@ -14,7 +14,7 @@ kernel! {
     nmse: 1e-10,
     needs: { threads: 64, workgroup_bytes: 1280 },
     variants: {
-        // Row lengths that are a multiple of 4, and others.
+        // Row lengths that are a multiple of 4, and other lengths.
         QUADS: "matmul_vec" { quads: choose ["shared/x4.wgsl"] },
         TAIL: "matmul_vec_tail" { quads: choose ["shared/x4_tail.wgsl"] },
     },

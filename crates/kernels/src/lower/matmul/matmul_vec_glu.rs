@@ -1,4 +1,5 @@
-//! Both products of a gated activation, the activation and its packing in one kernel, of one row or of a few. Made by the planner, never recorded.
+//! Both products of a gated activation, the activation and its packing in one kernel, of one row or
+//! of a few. The planner makes it; it is never recorded.
 
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::{Counts, Tensor};
@@ -29,7 +30,7 @@ kernel! {
 pub struct MatmulGlu {
     pub gate: Product,
     pub up: Product,
-    /// gelu (tanh form), or silu.
+    /// gelu (tanh form) if true, otherwise silu.
     pub gelu: bool,
     pub packed: Tensor,
 }

@@ -1,4 +1,5 @@
-//! Up to three products of one row of 8-bit activations in one kernel, or of a few rows. Made by the planner, never recorded.
+//! Up to three products of 8-bit activations in one kernel, of one row or of a few. The planner
+//! makes it; it is never recorded.
 
 use crate::caps::Caps;
 use crate::graph::operation::{Io, Operation, Work};
@@ -32,7 +33,8 @@ pub struct MatmulGroup {
     pub products: Vec<Product>,
 }
 
-/// Whether a kernel can take this product beside others: packed rows, not short where there are several, and a weight that one binding holds.
+/// Whether this product can share a kernel with others: its rows are packed, they are not short if
+/// there are several, and one binding holds the weight.
 pub(crate) fn joins(product: &Product, caps: &Caps) -> bool {
     let w = product.w;
     let served = product.x.shape.rows == 1 || w.cols > matmul_rows8::SHORT;
@@ -40,7 +42,7 @@ pub(crate) fn joins(product: &Product, caps: &Caps) -> bool {
 }
 
 impl MatmulGroup {
-    /// Which products add a bias, a bit for each.
+    /// One bit for each product that adds a bias.
     pub(crate) fn biases(&self) -> u32 {
         self.products.iter().zip(0..).map(|(product, bit)| u32::from(product.bias.is_some()) << bit).sum()
     }

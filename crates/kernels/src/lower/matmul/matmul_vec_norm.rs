@@ -1,4 +1,5 @@
-//! A product of one row, the residual sum with it, the sum's norm and packing in one kernel. Made by the planner, never recorded.
+//! A product of one row, the residual sum, the norm of the sum and its packing in one kernel. The
+//! planner makes it; it is never recorded.
 
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::{Counts, Tensor, Weight};
@@ -18,13 +19,14 @@ kernel! {
     nmse: 1e-4,
     needs: { threads: 512, workgroup_bytes: 14592 },
     variants: {
-        // Two rows of a block of 32 to every 32 lanes, or to every 64, in PARTS of 32.
+        // Each PARTS x 32 lanes compute two of the 32 rows of a block.
         LANES_32: "matmul_vec_norm" { lanes: vary { WG: 512, PARTS: 1 } },
         LANES_64: "matmul_vec_norm_long" needs { threads: 1024, workgroup_bytes: 29184 } { lanes: vary { WG: 1024, PARTS: 2 } },
     },
 }
 
-/// h = a + product; packed = 8 bits of h u, as [`NormPackQ8`](crate::lower::norm::norm_pack_q8::NormPackQ8) has it.
+/// h = a + product; packed = h u in 8 bits, as in
+/// [`NormPackQ8`](crate::lower::norm::norm_pack_q8::NormPackQ8).
 #[derive(Clone, Debug)]
 pub struct MatmulVecNorm {
     pub product: Product,
@@ -52,7 +54,8 @@ impl Lowering for MatmulVecNorm {
             Params { k: w.cols, n: w.rows, has_weight: u32::from(self.u.is_some()), exchange: cx.caps.subgroup_size, eps: self.eps };
         let (h, packed) = (self.h.into(), self.packed.into());
         let bind = Bind { x: x.into(), w: w.into(), a: self.a.into(), u: Arg::from(self.u), h, packed };
-        // By twice as many threads products of 4096 and 12288 columns take 7% less in Q4_K and 9% in Q6_K, of 1536 they take 13% more (NVIDIA H200).
+        // Twice as many threads take 7% (Q4_K) and 9% (Q6_K) less time for products of 4096 and
+        // 12288 columns, and 13% more for 1536 columns (NVIDIA H200).
         let variant = if w.cols >= cx.caps.table.vec_columns && LANES_64.fits(cx.caps) { &LANES_64 } else { &LANES_32 };
         vec![bind.dispatch(variant, params, Grid::PerRow { lead: x.shape, per_row: w.rows / BLOCK })]
     }

@@ -21,11 +21,13 @@ kernel! {
     nmse: 1e-10,
     needs: { threads: 32, workgroup_bytes: 528 },
     variants: {
-        // Threads to two rows. Of ordinary length.
+        // Threads that compute two rows of weights. For rows of ordinary length.
         LANES_32: "matmul_vec_q8" { lanes: vary { WG: 32 } },
-        // So long that fewer would go round several times, one load after the other: six subgroups, since rows of 8960 to 12288 are 140 to 192 steps.
+        // For long rows, where fewer threads would load several times in turn. Six subgroups,
+        // because rows of 8960 to 12288 columns are 140 to 192 steps.
         LANES_192: "matmul_vec_q8_long" needs { threads: 192, workgroup_bytes: 3168 } { lanes: vary { WG: 192 } },
-        // Of more than 32 steps, which fewer would go round two and three times.
+        // For rows of more than 32 steps, where fewer threads would load two or three times in
+        // turn.
         LANES_96: "matmul_vec_q8_middle" needs { threads: 96, workgroup_bytes: 1584 } { lanes: vary { WG: 96 } },
     },
 }
@@ -33,20 +35,23 @@ kernel! {
 /// Weight rows per workgroup.
 const WEIGHT_ROWS: u32 = 2;
 
-/// Steps of 32 columns, or of 64 in formats with blocks of 256, above which 96 threads share a row instead of 32: with 1024 rows of 2048 and of 3072
-/// columns in Q8_0 in every layer, a token takes 1.8% less by 64 threads than by 32, and 1.7% less again by 96 (NVIDIA H200).
+/// Steps above which 96 threads share a row instead of 32. A step is 32 columns, or 64 in formats
+/// with blocks of 256. A model with 1024 rows of 2048 and of 3072 columns in Q8_0 in every layer
+/// takes 1.8% less time per token with 64 threads than with 32, and another 1.7% less with 96
+/// (NVIDIA H200).
 const MIDDLE: u32 = 32;
 
-/// Rows of a weight to each workgroup that the device runs side by side, from which on there are workgroups enough: for fewer, more threads share a row.
+/// Rows of a weight per workgroup that the device runs at the same time. With fewer rows there are
+/// too few workgroups, so more threads share a row.
 const MANY: u32 = 128;
 
-/// Whether a weight is read in units, and so can meet 8-bit activations.
+/// Whether the weight is read in units, which products with 8-bit activations need.
 #[must_use]
 pub fn serves(w: Weight) -> bool {
     w.cols.is_multiple_of(BLOCK) && format::format(w.ty).is_some_and(|f| f.units.is_some())
 }
 
-/// y = w x with `packed` activations of K elements; as [`crate::ops::matmul()`] otherwise.
+/// y = w x with `packed` activations of K elements; otherwise the same as [`crate::ops::matmul()`].
 pub fn matmul_q8(rec: &mut Recorder<impl From<Product>>, w: Weight, packed: Tensor) -> Tensor {
     assert_eq!(packed.shape.dim, w.cols / 8 * 3, "matmul_q8: {} packed words with a weight of {} columns", packed.shape.dim, w.cols);
     let y = rec.make(Shape { heads: 1, dim: w.rows, ..packed.shape });
@@ -59,7 +64,7 @@ pub fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
     summed(op, op.bias.map(Arg::from), op.y, cx)
 }
 
-/// The same of `to` = product + `bias`.
+/// The same for `to` = product + `bias`.
 pub(crate) fn summed(op: &Product, bias: Option<Arg>, to: Tensor, cx: &Lower<'_>) -> Vec<Dispatch> {
     let Weight { ty, rows: n, cols: k, .. } = op.w;
     let one = |(part, range): (usize, std::ops::Range<u32>)| {
@@ -69,8 +74,10 @@ pub(crate) fn summed(op: &Product, bias: Option<Arg>, to: Tensor, cx: &Lower<'_>
         let grid = Grid::PerRow { lead: op.x.shape, per_row: row_count.div_ceil(WEIGHT_ROWS) };
         let (has_bias, exchange) = (u32::from(bias.is_some()), cx.caps.subgroup_size);
         let steps = k / if ty.block_size() == 32 { 32 } else { 64 };
-        // Above the table's `vec_columns` six times as many threads share a row, so that rows of up to 12288 columns take one turn: 1536 rows of 12288 take
-        // 8.3 us by 32 threads and 7.0 by 128 in Q4_K, 11.2 and 9.1 in Q6_K; a token of a model with 8960 columns, 1.4% less by 192 than by 128 (NVIDIA H200).
+        // Above the table's `vec_columns`, six times as many threads share a row, so that rows of
+        // up to 12288 columns need one pass. Measured on an NVIDIA H200: 1536 rows of 12288 columns
+        // take 8.3 us with 32 threads and 7.0 with 128 in Q4_K, 11.2 and 9.1 in Q6_K. A token of a
+        // model with 8960 columns takes 1.4% less with 192 threads than with 128.
         let variant = match k > cx.caps.table.vec_columns {
             true => &LANES_192,
             false if steps > MIDDLE && n < MANY * cx.caps.table.workgroups => &LANES_96,
@@ -81,7 +88,8 @@ pub(crate) fn summed(op: &Product, bias: Option<Arg>, to: Tensor, cx: &Lower<'_>
     parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
 }
 
-/// h = a + product, by the same kernel, whose bias a is. Made by the planner, never recorded.
+/// h = a + product. It uses the kernel of the product, with `a` as the bias. The planner makes it;
+/// it is never recorded.
 #[derive(Clone, Debug)]
 pub struct MatmulVecAdd {
     pub product: Product,

@@ -1,4 +1,5 @@
-//! Up to three products of one row with the residual sum, norm and packing that make the row, in one kernel. Made by the planner, never recorded.
+//! Up to three products of one row. The same kernel computes the residual sum and norm and packs
+//! the row. The planner makes it; it is never recorded.
 
 use crate::caps::Caps;
 use crate::graph::operation::{Io, Operation, Work};
@@ -25,28 +26,29 @@ kernel! {
     needs: { threads: 256, workgroup_bytes: 11040 },
 }
 
-/// Columns that a workgroup has room for.
+/// Columns that fit in a workgroup's memory.
 pub(crate) const MOST_COLS: u32 = 2560;
 
-/// Workgroups to each that a device runs side by side, up to which it is faster to make a row in every workgroup than once.
+/// Workgroups per workgroup that the device runs at the same time, up to which it is faster to make
+/// the row in every workgroup than once.
 const MOST_TURNS: u32 = 16;
 
 /// Weight rows per workgroup.
 const WEIGHT_ROWS: u32 = 16;
 
-/// y = w x for every product, with x the packed sum, which no other operation reads.
+/// y = w x for every product, where x is the packed sum. No other operation reads x.
 #[derive(Clone, Debug)]
 pub struct NormAddMatmulVec {
     pub sum: NormAdd,
     pub products: Vec<Product>,
 }
 
-/// Whether all workgroups of products of `rows` rows may make a row.
+/// Whether every workgroup of products with `rows` weight rows may make the row itself.
 pub(crate) fn in_every_workgroup(rows: u32, caps: &Caps) -> bool {
     rows <= WEIGHT_ROWS * MOST_TURNS * caps.table.workgroups
 }
 
-/// Whether they may make this sum.
+/// Whether products with `rows` weight rows may make this sum.
 pub(crate) fn makes(sum: &NormAdd, rows: u32, caps: &Caps) -> bool {
     let shape = sum.h.shape;
     sum.scale == 1.0 && shape.rows == 1 && shape.width() <= MOST_COLS && in_every_workgroup(rows, caps)

@@ -1,5 +1,5 @@
-//! Both products of a gated activation and its packing, with the residual sum, norm and packing that make the row they read, in one kernel. Made by
-//! the planner, never recorded.
+//! Both products of a gated activation and its packing. The same kernel computes the residual sum
+//! and norm and packs the row that they read. The planner makes it; it is never recorded.
 
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::Counts;
@@ -27,7 +27,7 @@ kernel! {
 /// Weight rows per workgroup.
 const WEIGHT_ROWS: u32 = 64;
 
-/// packed = 8 bits of gelu(gate x) * (up x), with x the packed sum, which no other operation reads.
+/// packed = gelu(gate x) * (up x) in 8 bits, where x is the packed sum. No other operation reads x.
 #[derive(Clone, Debug)]
 pub struct NormAddMatmulVecGlu {
     pub sum: NormAdd,

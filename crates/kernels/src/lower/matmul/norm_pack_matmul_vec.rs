@@ -1,4 +1,5 @@
-//! Up to three products of one normed row with the packing of that row, in one kernel. Made by the planner, never recorded.
+//! Up to three products of one normed row and the packing of that row, in one kernel. The planner
+//! makes it; it is never recorded.
 
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::{Counts, Tensor, Weight};
@@ -24,7 +25,8 @@ kernel! {
 /// Weight rows per workgroup.
 const WEIGHT_ROWS: u32 = 16;
 
-/// A row and its norm, if it has any, whose factor is left to those who read h u in 8 bits.
+/// A row and its norm, if it has one. Readers of h u in 8 bits apply the factor of the norm
+/// themselves.
 #[derive(Clone, Debug)]
 pub struct Normed {
     pub h: Tensor,

@@ -1,5 +1,5 @@
-//! Both products of a gated activation of one normed row, with the packing of that row and of the result, in one kernel. Made by the planner,
-//! never recorded.
+//! Both products of a gated activation of one normed row, with the packing of that row and of the
+//! result, in one kernel. The planner makes it; it is never recorded.
 
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::Counts;
@@ -26,7 +26,7 @@ kernel! {
     },
 }
 
-/// packed = 8 bits of activation(gate x) * (up x), with x = norm(h) u.
+/// packed = activation(gate x) * (up x) in 8 bits, with x = norm(h) u.
 #[derive(Clone, Debug)]
 pub struct NormPackMatmulVecGlu {
     pub row: Normed,

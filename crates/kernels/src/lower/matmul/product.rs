@@ -1,4 +1,5 @@
-//! A product as a plan has it: with an operand that may be rounded, and a bias. Made by the planner; recorded by parity cases.
+//! A product in a plan: its operand may be rounded, and it may have a bias. The planner makes it;
+//! parity cases record it.
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};
@@ -6,13 +7,14 @@ use crate::graph::tensor::{Counts, Tensor, Weight};
 use crate::lower::pack::pack_f16::unpacked;
 use crate::ops::matmul::Matmul;
 
-/// What a product reads of its activations.
+/// The form in which a product reads its activations.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Operand {
     F32,
-    /// `x` is packed as [`pack_q8`](crate::lower::pack::pack_q8::pack_q8) does it.
+    /// `x` as packed by [`pack_q8`](crate::lower::pack::pack_q8::pack_q8).
     Q8,
-    /// `x` is packed as [`pack_f16`](crate::lower::pack::pack_f16::pack_f16) does it, with the scales of its rows.
+    /// `x` as packed by [`pack_f16`](crate::lower::pack::pack_f16::pack_f16), with the scales of
+    /// its rows.
     F16 {
         scales: Tensor,
     },
@@ -28,7 +30,7 @@ pub struct Product {
     pub w: Weight,
     pub x: Tensor,
     pub operand: Operand,
-    /// Whether the planner must leave the operand as it is.
+    /// Whether the planner must not round the operand.
     pub exact: bool,
     pub bias: Option<Weight>,
     pub y: Tensor,
@@ -58,7 +60,7 @@ impl Operation for Product {
 }
 
 impl Reference for Product {
-    /// The product with the values that the rounded operand stands for.
+    /// The product with the values that the rounded operand represents.
     fn reference(&self, host: &mut Host<'_>) {
         let mut y = host.take(self.y);
         let k = self.w.cols as usize;

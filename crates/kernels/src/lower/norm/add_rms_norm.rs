@@ -1,4 +1,5 @@
-//! The residual sum and the norm that follows it, in one kernel. Made by the planner, never recorded.
+//! The residual sum and the norm after it, in one kernel. The planner makes it; it is never
+//! recorded.
 
 use crate::graph::operation::{Io, Operation};
 use crate::graph::tensor::{Tensor, Weight};
@@ -14,7 +15,8 @@ kernel! {
     needs: { threads: 256, workgroup_bytes: 5120 },
 }
 
-/// h = a + b; x = h / sqrt(mean(h^2) + eps) * w. Both are written, so other readers and taps of h do not end it.
+/// h = a + b; x = h / sqrt(mean(h^2) + eps) * w. Both are written, so h may have other readers and
+/// taps.
 #[derive(Clone, Debug)]
 pub struct AddRmsNorm {
     pub a: Tensor,

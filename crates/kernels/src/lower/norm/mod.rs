@@ -1,4 +1,4 @@
-//! Kernels of norms, rotations and sums with their neighbours.
+//! Kernels of norms and rotations, and of the operations merged with them.
 
 pub mod add_rms_norm;
 pub mod norm_add;

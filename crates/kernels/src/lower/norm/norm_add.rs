@@ -1,4 +1,5 @@
-//! A residual sum with the norm of what is added, the packing of the sum behind it, in one kernel. Made by the planner, never recorded.
+//! A residual sum with the norm of one summand and the packing of the sum, in one kernel. The
+//! planner makes it; it is never recorded.
 
 use crate::graph::operation::{Io, Operation};
 use crate::graph::tensor::{Shape, Tensor, Weight};
@@ -28,15 +29,16 @@ kernel! {
     needs: { threads: 256, workgroup_bytes: 8192 },
 }
 
-/// What is packed beside the sum.
+/// The packed copy of the sum, or of its norm.
 #[derive(Copy, Clone, Debug)]
 pub struct Packed {
     pub to: Tensor,
-    /// The weight and eps of the norm whose 8 bits these are, or the sum's own without one.
+    /// The weight and eps of the norm that is packed; `None` packs the sum itself.
     pub norm: Option<(Option<Weight>, f32)>,
 }
 
-/// h = scale factor (a + b / sqrt(mean(b^2) + eps) w), with means over heads of `b`, and its 8 bits.
+/// h = scale factor (a + b / sqrt(mean(b^2) + eps) w), with means over the heads of `b`; and h in 8
+/// bits.
 #[derive(Clone, Debug)]
 pub struct NormAdd {
     pub a: Tensor,
@@ -49,7 +51,7 @@ pub struct NormAdd {
     pub packed: Option<Packed>,
 }
 
-/// What kernels are told of a sum and its packing.
+/// Params that describe a sum and its packing.
 pub(crate) struct Flags {
     pub has_weight: u32,
     pub has_factor: u32,

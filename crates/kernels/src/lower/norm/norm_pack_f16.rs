@@ -1,4 +1,5 @@
-//! A norm whose readers want f16, with the residual sum before it. Made by the planner, never recorded.
+//! A norm whose readers want f16, with the residual sum before it. The planner makes it; it is
+//! never recorded.
 
 use crate::graph::operation::{Io, Operation};
 use crate::graph::tensor::{Tensor, Weight};
@@ -15,7 +16,7 @@ kernel! {
     needs: { threads: 512, workgroup_bytes: 10240 },
 }
 
-/// h = a + b; scales, halves = f16 of h / sqrt(mean(h^2) + eps) * w. Without a sum, of `a`.
+/// h = a + b; scales, halves = h / sqrt(mean(h^2) + eps) * w in f16. Without a sum, h is `a`.
 #[derive(Clone, Debug)]
 pub struct NormPackF16 {
     pub a: Tensor,
@@ -25,7 +26,7 @@ pub struct NormPackF16 {
     pub eps: f32,
     pub scales: Tensor,
     pub halves: Tensor,
-    /// As [`PackF16`](crate::lower::pack::pack_f16::PackF16) has it.
+    /// Same as in [`PackF16`](crate::lower::pack::pack_f16::PackF16).
     pub slab: u32,
 }
 

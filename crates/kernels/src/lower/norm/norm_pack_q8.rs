@@ -1,4 +1,5 @@
-//! A norm whose readers want 8 bits, with the residual sum before it. Made by the planner, never recorded.
+//! A norm whose readers want 8 bits, with the residual sum before it. The planner makes it; it is
+//! never recorded.
 
 use crate::graph::operation::{Io, Operation};
 use crate::graph::tensor::{Tensor, Weight};
@@ -19,7 +20,8 @@ kernel! {
 
 const WG: u32 = 64;
 
-/// h = a + b; packed = 8 bits of h w, whose readers divide it by sqrt(mean(h^2) + eps). Without a sum, of `a`.
+/// h = a + b; packed = h w in 8 bits. Its readers divide by sqrt(mean(h^2) + eps). Without a sum, h
+/// is `a`.
 #[derive(Clone, Debug)]
 pub struct NormPackQ8 {
     pub a: Tensor,

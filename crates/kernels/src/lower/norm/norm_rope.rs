@@ -1,4 +1,5 @@
-//! The norm of every head and its rotation, in one kernel. Made by the planner, never recorded.
+//! The norm of every head and its rotation, in one kernel. The planner makes it; it is never
+//! recorded.
 
 use crate::graph::operation::{Io, Operation};
 use crate::graph::tensor::{Shape, Tensor, Weight};
@@ -20,7 +21,7 @@ kernel! {
 /// Threads of a workgroup.
 pub(crate) const WG: u32 = 128;
 
-/// Threads that share a head, a quad each, of rows of heads in quads.
+/// Threads that share a head, one quad each, for heads that are a multiple of 4.
 pub(crate) fn lanes(head_dim: u32) -> u32 {
     (head_dim / 4).next_power_of_two()
 }

@@ -1,4 +1,5 @@
-//! Norm and rotation of the keys, norm of the values, and their way into the state, in one kernel. Made by the planner, never recorded.
+//! Norm and rotation of the keys, norm of the values, and the append of both to the state, in one
+//! kernel. The planner makes it; it is never recorded.
 
 use crate::graph::operation::{Io, Operation};
 use crate::graph::tensor::{KvState, Tensor, Weight};
@@ -21,7 +22,8 @@ kernel! {
     needs: { threads: 128, workgroup_bytes: 4096 },
 }
 
-/// Threads that share one of a row's `heads`: as few as have a quad each, where they fill whole workgroups.
+/// Threads that share one of a row's `heads`: as few as take one quad each, if they fill whole
+/// workgroups.
 pub(crate) fn lanes(head_dim: u32, heads: u32) -> u32 {
     let lanes = norm_rope::lanes(head_dim);
     if (heads * lanes).is_multiple_of(WG) { lanes } else { WG }
@@ -32,7 +34,7 @@ pub(crate) fn lanes(head_dim: u32, heads: u32) -> u32 {
 pub struct NormRopeAppend {
     pub k: Tensor,
     pub v: Tensor,
-    /// The weight of the norm of the keys; they have none without it.
+    /// The weight of the norm of the keys; `None` if they are not normed.
     pub norm_k: Option<Weight>,
     /// Whether values are divided by their root mean square.
     pub norm_v: bool,

@@ -1,4 +1,5 @@
-//! Norms and rotations of queries and keys and the way of keys and values into the state, in one kernel. Made by the planner, never recorded.
+//! Norms and rotations of queries and keys, and the append of keys and values to the state, in one
+//! kernel. The planner makes it; it is never recorded.
 
 use crate::graph::operation::{Io, Operation};
 use crate::graph::tensor::{Tensor, Weight};
@@ -24,12 +25,12 @@ kernel! {
     needs: { threads: 128, workgroup_bytes: 4096 },
 }
 
-/// y = rope(norm(q)), with the append of keys and values beside it; any norm may be missing.
+/// y = rope(norm(q)), with the append of keys and values; any norm may be missing.
 #[derive(Clone, Debug)]
 pub struct NormRopeHeads {
     pub append: NormRopeAppend,
     pub q: Tensor,
-    /// The weight of the norm of the queries; they have none without it.
+    /// The weight of the norm of the queries; `None` if they are not normed.
     pub norm_q: Option<Weight>,
     pub y: Tensor,
 }

@@ -1,4 +1,4 @@
-//! A gated activation whose readers want f16. Made by the planner, never recorded.
+//! A gated activation whose readers want f16. The planner makes it; it is never recorded.
 
 use crate::graph::operation::{Io, Operation};
 use crate::graph::tensor::Tensor;
@@ -19,12 +19,12 @@ kernel! {
     },
 }
 
-/// scales, halves = f16 of activation(gate) * up.
+/// scales, halves = activation(gate) * up in f16.
 #[derive(Clone, Debug)]
 pub struct GluPackF16 {
     pub gate: Tensor,
     pub up: Tensor,
-    /// gelu (tanh form), or silu.
+    /// gelu (tanh form) if true, otherwise silu.
     pub gelu: bool,
     pub pack: PackF16,
 }

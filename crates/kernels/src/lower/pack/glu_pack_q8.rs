@@ -1,4 +1,4 @@
-//! A gated activation whose readers want 8 bits. Made by the planner, never recorded.
+//! A gated activation whose readers want 8 bits. The planner makes it; it is never recorded.
 
 use crate::graph::operation::{Io, Operation};
 use crate::graph::tensor::Tensor;
@@ -20,13 +20,13 @@ kernel! {
 
 const WG: u32 = 128;
 
-/// packed = 8 bits of activation(gate) * up[.., start..].
+/// packed = activation(gate) * up[.., start..] in 8 bits.
 #[derive(Clone, Debug)]
 pub struct GluPackQ8 {
     pub gate: Tensor,
     pub up: Tensor,
     pub start: u32,
-    /// gelu (tanh form), or silu.
+    /// gelu (tanh form) if true, otherwise silu.
     pub gelu: bool,
     pub packed: Tensor,
 }

@@ -1,4 +1,5 @@
-//! Rows in f16 whose parts have scales of their own, brought to one scale each. Put there by the planner; recorded by parity cases.
+//! Rows in f16 whose parts have scales of their own, converted to one scale per row. The planner
+//! makes it; parity cases record it.
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};
@@ -16,8 +17,8 @@ kernel! {
     needs: { threads: 256, workgroup_bytes: 5120 },
 }
 
-/// scales = the largest of each row's tops; halves = themselves, by what their part's top is of that. In place: whoever made the halves has no
-/// other readers.
+/// scales = the largest top of each row; halves = halves times (top of the part / scale). It works
+/// in place, because the halves have no other readers.
 #[derive(Clone, Debug)]
 pub struct LevelF16 {
     pub tops: Tensor,
@@ -25,8 +26,9 @@ pub struct LevelF16 {
     pub halves: Tensor,
 }
 
-/// Levels `halves` [T, D / 2] (words) in place, of which every D / B elements were divided by one of `tops` [T, B]; returns the scales [T, 1], as
-/// [`cpu_ref::level_f16`] does it. D / B is a multiple of 4.
+/// Converts `halves` [T, D / 2] (words) in place to one scale per row. Every D / B elements were
+/// divided by one of `tops` [T, B]; D / B is a multiple of 4. Returns the scales [T, 1]. The oracle
+/// is [`cpu_ref::level_f16`].
 pub fn level_f16(rec: &mut Recorder<impl From<LevelF16>>, tops: Tensor, halves: Tensor) -> Tensor {
     let (dim, parts) = (2 * halves.shape.width(), tops.shape.width());
     assert!(dim.is_multiple_of(4 * parts), "level_f16 of rows of {dim} in {parts} parts");

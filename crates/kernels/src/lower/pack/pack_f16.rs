@@ -1,4 +1,5 @@
-//! Activations in f16, scaled by row, for the products of many rows. Put there by the planner; recorded by parity cases.
+//! Activations in f16, scaled by row, for the products of many rows. The planner makes it; parity
+//! cases record it.
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};
@@ -16,38 +17,42 @@ kernel! {
     needs: { threads: 256, workgroup_bytes: 5120 },
 }
 
-/// scales = the power of two of each row's largest magnitude, or ones; halves = the rows divided by them.
+/// scales = the power of two of each row's largest magnitude, or ones; halves = the rows divided by
+/// the scales.
 #[derive(Clone, Debug)]
 pub struct PackF16 {
     pub x: Tensor,
     pub scales: Tensor,
     pub halves: Tensor,
-    /// Rows that lie together, 16 columns at a time, as [`crate::lower::matmul::matmul_tile64`] reads them; or 0, whole rows.
+    /// Rows of a slab, which lie together 16 columns at a time, as
+    /// [`crate::lower::matmul::matmul_tile64`] reads them; 0 for whole rows.
     pub slab: u32,
-    /// Whether rows are scaled: those of which it is known that f16 holds them need not be.
+    /// Whether rows are scaled. Rows that are known to fit f16 need no scale.
     pub scaled: bool,
 }
 
 /// Columns of a slab.
 const COLUMNS: u32 = 16;
 
-/// The shapes of the scales and, in words, of the halves of `x`.
+/// The shapes of the scales of `x` and of its halves, in words.
 #[must_use]
 pub fn packed_shapes(x: Shape) -> [Shape; 2] {
     [Shape { heads: 1, dim: 1, ..x }, Shape { heads: 1, dim: x.width() / 2, ..x }]
 }
 
-/// Vectors of four from row to row and from one 16 columns to the next, of the halves of `x` in slabs of so many rows, or in whole rows.
+/// Distances in the halves of `x`, in vectors of four: from row to row, and from one group of 16
+/// columns to the next. `slab` is the rows of a slab, 0 for whole rows.
 pub(crate) fn pitches(x: Shape, slab: u32) -> (u32, u32) {
     if slab > 0 { (COLUMNS / 4, slab * COLUMNS / 4) } else { (x.width() / 4, COLUMNS / 4) }
 }
 
-/// `x` [T, D], D a multiple of 4, as [`cpu_ref::pack_f16`] packs it: the scales [T, 1] f32 and the halves [T, D / 2] words.
+/// Packs `x` [T, D] as [`cpu_ref::pack_f16`] does; D is a multiple of 4. Returns the scales [T, 1]
+/// f32 and the halves [T, D / 2] words.
 pub fn pack_f16(rec: &mut Recorder<impl From<PackF16>>, x: Tensor) -> (Tensor, Tensor) {
     packed(rec, x, true)
 }
 
-/// The same without scales, which are ones: of rows that f16 holds as they are.
+/// The same with scales of one, for rows that f16 holds without scaling.
 pub fn pack_f16_as_is(rec: &mut Recorder<impl From<PackF16>>, x: Tensor) -> (Tensor, Tensor) {
     packed(rec, x, false)
 }
@@ -97,13 +102,14 @@ impl Reference for PackF16 {
     }
 }
 
-/// Where the word `pair` of row `t` lies among those of rows of `k` elements, in slabs of so many rows or in whole rows.
+/// The index of the word `pair` of row `t`, for rows of `k` elements in slabs of `slab` rows, or in
+/// whole rows.
 fn place(t: usize, pair: usize, k: usize, slab: u32) -> usize {
     let (columns, slab) = (COLUMNS as usize / 2, slab as usize);
     if slab > 0 { pair / columns * slab * columns + t * columns + pair % columns } else { t * k / 2 + pair }
 }
 
-/// The values that packed rows stand for, [T, k]: in whole rows, or in slabs of so many.
+/// The values of packed rows, [T, k], in whole rows or in slabs of `slab` rows.
 pub(crate) fn unpacked(scales: &[f32], words: &[u32], k: usize, slab: u32) -> Vec<f32> {
     let rows = scales.len();
     let word = |n: usize| words[place(n / (k / 2), n % (k / 2), k, slab)];

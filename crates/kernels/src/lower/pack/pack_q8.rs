@@ -1,4 +1,5 @@
-//! Activations in 8 bits for the products of quantized weights. Put there by the planner; recorded by parity cases.
+//! Activations in 8 bits for the products of quantized weights. The planner makes it; parity cases
+//! record it.
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};
@@ -28,13 +29,14 @@ pub struct PackQ8 {
     pub packed: Tensor,
 }
 
-/// The shape, in words, that rows of `x` take when packed.
+/// The shape, in words, of the packed rows of `x`.
 #[must_use]
 pub fn packed_shape(x: Shape) -> Shape {
     Shape { heads: 1, dim: x.width() / 8 * 3, ..x }
 }
 
-/// `x` [T, K] f32, K a multiple of 32, as [`cpu_ref::pack_q8`] packs it; [T, 3 K / 8] words.
+/// Packs `x` [T, K] f32 as [`cpu_ref::pack_q8`] does; K is a multiple of 32. Returns [T, 3 K / 8]
+/// words.
 pub fn pack_q8(rec: &mut Recorder<impl From<PackQ8>>, x: Tensor) -> Tensor {
     assert!(x.shape.width().is_multiple_of(BLOCK), "pack_q8 of rows of {}", x.shape.width());
     let packed = rec.make_of(Element::Q8, packed_shape(x.shape));

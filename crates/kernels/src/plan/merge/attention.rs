@@ -1,4 +1,4 @@
-//! Rules of attention: its parts, their join, and what comes before and behind them.
+//! Rules of attention: its parts, their join, and the operations before and after.
 
 use super::rules::Origins;
 use super::view::{Merged, Producers};
@@ -16,8 +16,10 @@ use crate::ops::Op;
 use crate::ops::attention::Attend;
 use cpu_ref::{KvType, Mask};
 
-/// Packing, as it is, of the attention of rows that nobody else reads, with what comes before that. Values that a state holds in f16 need no scale to be
-/// packed: none of their means is larger than they are, and what of it is lost below the least of f16 is what the state lost of them.
+/// Packing to f16 of the attention of rows that have no other reader, with the operations before
+/// it. Values that a state holds in f16 are packed without a scale: a weighted mean of them is
+/// never larger than they are, and it loses no more precision below the smallest f16 than the state
+/// lost already.
 pub(super) fn attention_decode_rows_f16(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::PackF16(pack) = op else { return None };
     let (split, merge) = match producers.alone(pack.x)? {
@@ -43,7 +45,7 @@ pub(super) fn attention_decode_rows_f16(op: &Lowered, producers: &Producers<'_>)
     Some(Merged { op: op.into(), of, early: false })
 }
 
-/// Packing of what a merge made for nobody else.
+/// Packing of a join that has no other reader.
 pub(super) fn attention_merge(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::PackQ8(pack) = op else { return None };
     let Lowered::AttentionMerge(merge) = producers.alone(pack.x)? else { return None };
@@ -71,16 +73,19 @@ pub(super) fn attention_decode(op: &Lowered, producers: &Producers<'_>) -> Optio
     Some(Merged { op: op.into(), of: vec![merge.partial, q], early: false })
 }
 
-/// Rows up to which keys are split: 65 rows of 8 heads have more workgroups already than tables split keys among.
+/// Rows up to which keys are split: 65 rows of 8 heads already have more workgroups than tables
+/// split keys among.
 const MAX_ROWS: u32 = 64;
 
-/// Keys of a part at least, where a window says how many there are: two sixteens, which parts are made of.
+/// Smallest number of keys in a part, for windows, whose length is known: two groups of 16, the
+/// unit of parts.
 const LEAST_KEYS: u32 = 32;
 
-/// Parts at most: as many as a join has room for.
+/// Largest number of parts: a join has no room for more.
 const MAX_SPLITS: u32 = 64;
 
-/// Splits the attentions of few rows; their results are joined by [`crate::lower::attention::attention_merge`].
+/// Splits the attention of few rows. [`crate::lower::attention::attention_merge`] joins the
+/// results.
 pub(super) fn attention_split(nodes: Vec<Node>, origins: &mut Origins, _: &[Tensor], caps: &Caps) -> Vec<Node> {
     let mut out = Vec::with_capacity(nodes.len());
     for node in nodes {
@@ -111,7 +116,8 @@ pub(super) fn attention_split(nodes: Vec<Node>, origins: &mut Origins, _: &[Tens
         let shape = Shape { heads: heads * splits, dim: dim + PART_WORDS, ..of.q.shape };
         let partial = new_value(origins, Element::F32, shape);
         let merge = AttentionMerge::of(&of, splits, partial);
-        // The parts are no value of the recording: the oracle of both is that of the join.
+        // The parts are not a tensor of the recording. The oracle of the join computes both
+        // operations.
         out.push(Node { op: AttentionSplit { of, splits, partial }.into(), parts: vec![], layer: node.layer });
         out.push(Node { op: merge.into(), ..node });
     }

@@ -1,4 +1,5 @@
-//! Lets a product of one row make the row that it reads: all of its workgroups do what one did in a kernel before them.
+//! Merges the producer of a row into the product of one row that reads it. Every workgroup of the
+//! product then does what one workgroup of a separate kernel did.
 
 use super::rules::{Direction, RULES};
 use crate::caps::Caps;
@@ -6,7 +7,8 @@ use crate::graph::operation::Operation;
 use crate::graph::tensor::Tensor;
 use crate::lower::{Lowered, Node};
 
-/// Applies the rules once, front to back. What an operation makes beside must have no consumer before it moves to.
+/// Applies the rules once, front to back. An operation that moves to its consumer must have no
+/// other results that are read before that consumer.
 pub fn consumers(nodes: Vec<Node>, caps: &Caps) -> Vec<Node> {
     let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
     for at in 0..nodes.len() {
@@ -20,7 +22,8 @@ pub fn consumers(nodes: Vec<Node>, caps: &Caps) -> Vec<Node> {
     nodes.into_iter().flatten().collect()
 }
 
-/// The place of the only consumer of what the operation at `at` packs, and what it becomes.
+/// The index of the only consumer of the packed result of the operation at `at`, and the operation
+/// that replaces it.
 fn replaced(nodes: &[Option<Node>], at: usize, caps: &Caps) -> Option<(usize, Lowered)> {
     let producer = &nodes[at].as_ref()?.op;
     let packed = match producer {
@@ -33,7 +36,8 @@ fn replaced(nodes: &[Option<Node>], at: usize, caps: &Caps) -> Option<(usize, Lo
     let mut consumers = (at + 1..nodes.len()).filter(|&later| reads(&nodes[later], packed));
     let (consumer, None) = (consumers.next()?, consumers.next()) else { return None };
     let between = &nodes[at + 1..consumer];
-    // Nothing says what else touches an attention's states.
+    // An attention also writes its states, and the operations between may read them without listing
+    // them. So nothing may be between.
     if matches!(producer, Lowered::AttentionDecode(_)) && between.iter().any(Option::is_some) {
         return None;
     }
@@ -56,7 +60,8 @@ mod tests {
 
     const CAPS: Caps = Caps { max_storage_buffers: 16, ..Caps::WEBGPU };
 
-    /// The kernels of a fast plan of h = a + norm(b), of rows of `dim`, and what `then` records of it.
+    /// The kernels of a fast plan of h = a + norm(b), with rows of `dim`, followed by what `then`
+    /// records of h.
     fn kernels(caps: &Caps, rows: u32, dim: u32, then: impl Fn(&mut Recorder, Tensor) -> Tensor) -> Vec<&'static str> {
         let mut rec = Recorder::new(Counts { step: rows, out: 0 }, &[]);
         let [a, b] = [0, 1].map(|n| rec.host_input(n, Shape::new(Lead::Step, rows, dim)));

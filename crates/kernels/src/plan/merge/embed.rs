@@ -1,4 +1,4 @@
-//! Rules of embeddings and of gathers of the only row.
+//! Rules of embeddings, and of gathers of a step's only row.
 
 use super::view::Uses;
 use crate::caps::Caps;
@@ -10,14 +10,14 @@ use crate::ops::embed::Embed;
 use crate::ops::gather_rows::GatherRows;
 use crate::ops::mul::Mul;
 
-/// An embedding that is read by a scale alone.
+/// An embedding whose only reader is a scale.
 pub(super) fn embed(nodes: &[Node], uses: &Uses, _: &Caps) -> Option<(usize, Lowered)> {
     let [Node { op: Lowered::Op(Op::Embed(embed)), .. }, Node { op: Lowered::Op(Op::Scale(scale)), .. }, ..] = nodes else { return None };
     let alone = scale.x.id == embed.y.id && uses.once(embed.y);
     alone.then(|| (2, Primitive::from(Embed { scale: scale.s, y: scale.y, ..embed.clone() }).into()))
 }
 
-/// What makes a row that is then gathered from steps of one row.
+/// An operation whose result is gathered from steps of one row.
 pub(super) fn gather_rows(nodes: &[Node], uses: &Uses, _: &Caps) -> Option<(usize, Lowered)> {
     let [Node { op, .. }, Node { op: Lowered::Op(Op::GatherRows(gather)), .. }, ..] = nodes else { return None };
     let GatherRows { x, y, .. } = *gather;

@@ -23,7 +23,7 @@ use crate::lower::{Lowered, Node};
 use crate::ops::Op;
 use std::collections::HashMap;
 
-/// Packing of what a gated activation made for nobody else.
+/// Packing of a gated activation that has no other reader.
 pub(super) fn glu_pack_f16(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::PackF16(pack @ PackF16 { scaled: true, .. }) = op else { return None };
     let (gate, up, gelu) = match producers.alone(pack.x)? {
@@ -37,7 +37,7 @@ pub(super) fn glu_pack_f16(op: &Lowered, producers: &Producers<'_>) -> Option<Me
     Some(Merged { op: GluPackF16 { gate, up, gelu, pack: pack.clone() }.into(), of: vec![pack.x], early: false })
 }
 
-/// Packing of what a gated activation made for nobody else.
+/// Packing of a gated activation that has no other reader.
 pub(super) fn glu_pack_q8(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::PackQ8(pack) = op else { return None };
     let (gate, up, start, gelu) = match producers.alone(pack.x)? {
@@ -51,10 +51,10 @@ pub(super) fn glu_pack_q8(op: &Lowered, producers: &Producers<'_>) -> Option<Mer
     Some(Merged { op: GluPackQ8 { gate, up, start, gelu, packed: pack.packed }.into(), of: vec![pack.x], early: false })
 }
 
-/// Columns that share a top.
+/// Columns with a common top.
 const PART: u32 = 32;
 
-/// Whether the tiles hold these two, whole.
+/// Whether whole tiles cover both weights.
 pub(super) fn serves(gate: Weight, up: Weight, caps: &Caps) -> bool {
     let alike = (gate.ty, gate.rows, gate.cols) == (up.ty, up.rows, up.cols);
     let in_groups = format::format(gate.ty).is_some_and(|f| f.units.is_some());
@@ -62,7 +62,8 @@ pub(super) fn serves(gate: Weight, up: Weight, caps: &Caps) -> bool {
     alike && in_groups && whole && MATMUL_TILE128_GLU.fits(caps) && parts(caps, gate.ty, gate.rows, gate.cols).len() == 1
 }
 
-/// Joins every packing of a gated activation, which nobody else reads, with the activation and its two products.
+/// Joins every packing of a gated activation with the activation and its two products, if none of
+/// them has another reader.
 pub(super) fn matmul_tile128_glu(nodes: Vec<Node>, origins: &mut Origins, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {
     let uses = Uses::of(&nodes, read_back);
     let mut producers: HashMap<u32, usize> = HashMap::new();
@@ -78,7 +79,8 @@ pub(super) fn matmul_tile128_glu(nodes: Vec<Node>, origins: &mut Origins, read_b
             let shape = Shape { heads: 1, dim: glu.gate.rows / PART, ..pack.halves.shape };
             glu.tops = new_value(origins, Element::F32, shape);
             let level = LevelF16 { tops: glu.tops, scales: pack.scales, halves: pack.halves };
-            // What the first writes only the second reads, whose oracle makes both.
+            // Only the second operation reads the result of the first. The oracle of the second
+            // computes both.
             out.push(Some(Node { op: glu.into(), parts: vec![], layer }));
             out.push(Some(Node { op: Primitive::from(level).into(), parts, layer }));
             continue;
@@ -91,7 +93,8 @@ pub(super) fn matmul_tile128_glu(nodes: Vec<Node>, origins: &mut Origins, read_b
     out.into_iter().flatten().collect()
 }
 
-/// What a packing becomes, its tops still to be placed, and the operations that it does the work of.
+/// The operation that replaces a packing, whose tops are not placed yet, and the operations whose
+/// work it does.
 pub(super) fn joined<'a>(
     op: &Lowered,
     caps: &Caps,
@@ -114,7 +117,7 @@ pub(super) fn joined<'a>(
     (x == same_x && serves(gate, up, caps)).then_some((glu, [at, gate_at, up_at]))
 }
 
-/// A packed gated activation of two products that nobody else reads.
+/// A packed gated activation of two products that have no other reader.
 pub(super) fn matmul_vec_glu(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::GluPackQ8(GluPackQ8 { gate, up, start: 0, gelu, packed }) = op else { return None };
     let product = |t: Tensor| match producers.alone(t)? {

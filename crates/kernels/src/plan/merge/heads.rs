@@ -1,4 +1,4 @@
-//! Rules of what finishes the heads of queries and keys.
+//! Rules of the norms and rotations of the heads of queries and keys.
 
 use super::view::{Merged, Producers};
 use crate::lower::Lowered;
@@ -7,11 +7,11 @@ use crate::lower::norm::norm_rope_append::{NormRopeAppend, lanes};
 use crate::lower::norm::norm_rope_heads::{NORM_ROPE_HEADS, NormRopeHeads};
 use crate::ops::{Op, attention};
 
-/// Rotation of what a norm of heads made for nobody else.
+/// Rotation of a norm of heads that has no other reader.
 pub(super) fn norm_rope(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::Op(Op::Rope(rope)) = op else { return None };
     let Lowered::Op(Op::RmsNorm(norm)) = producers.alone(rope.x)? else { return None };
-    // A head of the norm must be a head of the rotation, and fit the kernel's memory.
+    // A head of the norm must be a head of the rotation and fit in the kernel's memory.
     let shape = norm.x.shape;
     let in_quads = shape.dim.is_multiple_of(4) && rope.table.shape.dim.is_multiple_of(8);
     if norm.y.shape != rope.x.shape || shape.dim > attention::MAX_HEAD_DIM || !in_quads {
@@ -21,7 +21,8 @@ pub(super) fn norm_rope(op: &Lowered, producers: &Producers<'_>) -> Option<Merge
     Some(Merged { op, of: vec![rope.x], early: false })
 }
 
-/// An append of keys that were rotated, and perhaps normed, for nobody else; of values as they are or normed without a weight.
+/// An append of keys that are rotated, perhaps normed, and have no other reader. The values are
+/// appended unchanged or normed without a weight.
 pub(super) fn norm_rope_append(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::Op(Op::KvAppend(append)) = op else { return None };
     let (k, norm_k, eps, table) = match producers.alone(append.k)? {
@@ -34,7 +35,7 @@ pub(super) fn norm_rope_append(op: &Lowered, producers: &Producers<'_>) -> Optio
         _ => None,
     };
     let shape = k.shape;
-    // The kernel writes a state, so its grid must come out whole: one dimension.
+    // The kernel writes a state, so its grid must have no spare workgroups: one dimension.
     let workgroups = u64::from(shape.rows) * u64::from(2 * shape.heads * lanes(shape.dim, 2 * shape.heads) / WG);
     let fits = shape.dim.is_multiple_of(32)
         && table.shape.dim.is_multiple_of(8)
@@ -59,7 +60,7 @@ pub(super) fn norm_rope_append(op: &Lowered, producers: &Producers<'_>) -> Optio
     Some(Merged { op: op.into(), of, early: false })
 }
 
-/// An append beside the rotation of the queries by the same table, which moves to it.
+/// An append and a rotation of the queries with the same table. The rotation moves to the append.
 pub(super) fn norm_rope_heads(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::NormRopeAppend(append) = op else { return None };
     let table = append.table.id;

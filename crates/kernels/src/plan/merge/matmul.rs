@@ -1,4 +1,4 @@
-//! Rules of products of the same rows, and of what follows a product.
+//! Rules of products of the same rows, and of the operations after a product.
 
 use super::view::{Merged, Producers, Uses};
 use crate::caps::Caps;
@@ -21,7 +21,8 @@ pub(super) fn matmul_bias(nodes: &[Node], uses: &Uses, _: &Caps) -> Option<(usiz
     (sum.a.id == product.y.id && uses.once(product.y)).then(|| (2, Product { bias: Some(bias), y: sum.y, ..product.clone() }.into()))
 }
 
-/// A product of what a product before it read, too, by a weight of the same format: it moves to that one.
+/// A product of the same rows as an earlier product, with a weight of the same format: it moves to
+/// the earlier one.
 pub(super) fn matmul_tile64_pair(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::Product(product) = op else { return None };
     if !tile64_pair::joins(product, producers.caps) || !MATMUL_TILE64_PAIR.fits(producers.caps) {
@@ -40,7 +41,8 @@ pub(super) fn matmul_tile64_pair(op: &Lowered, producers: &Producers<'_>) -> Opt
     Some(Merged { op: MatmulTile64Pair { products: [other.clone(), product.clone()] }.into(), of: vec![other.y], early: true })
 }
 
-/// A product of what two products before it read, too: it moves to them, since it alone would be of few workgroups.
+/// A product of the same rows as two earlier products. It moves to them, because alone it has few
+/// workgroups.
 pub(super) fn matmul_tile64_triple(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::Product(product) = op else { return None };
     if !tile64_pair::joins(product, producers.caps) || !MATMUL_TILE64_TRIPLE.fits(producers.caps) {
@@ -55,10 +57,10 @@ pub(super) fn matmul_tile64_triple(op: &Lowered, producers: &Producers<'_>) -> O
     Some(Merged { op: MatmulTile64Triple { pair: pair.clone(), third: product.clone() }.into(), of, early: true })
 }
 
-/// Weights that one kernel reads.
+/// Largest number of weights that one kernel reads.
 const MOST: usize = 3;
 
-/// A product of what products before it read, too: it moves to them.
+/// A product of the same rows as earlier products: it moves to them.
 pub(super) fn matmul_vec_group(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::Product(product) = op else { return None };
     if !joins(product, producers.caps) || !MATMUL_VEC_GROUP.fits(producers.caps) {
@@ -79,7 +81,7 @@ pub(super) fn matmul_vec_group(op: &Lowered, producers: &Producers<'_>) -> Optio
     Some(Merged { op: MatmulGroup { products }.into(), of, early: true })
 }
 
-/// A norm of a sum with a product that nobody else reads.
+/// A norm of a sum with a product that has no other reader.
 pub(super) fn matmul_vec_norm(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::NormPackQ8(NormPackQ8 { a, sum: Some((b, h)), w, eps, packed }) = op else { return None };
     let product = |t: Tensor| match producers.alone(t)? {

@@ -1,4 +1,5 @@
-//! Makes one operation of several: one table of rules, and a pass for each direction in which operations merge.
+//! Merges several operations into one: one table of rules, and a pass for each direction in which
+//! operations merge.
 
 mod attention;
 mod consumers;

@@ -1,4 +1,4 @@
-//! Rules of norms with the sums before them and the packing behind them.
+//! Rules of norms, with the sums before them and the packing after them.
 
 use super::view::{Merged, Producers, Uses};
 use crate::caps::Caps;
@@ -26,7 +26,8 @@ pub(super) fn add_rms_norm(nodes: &[Node], _: &Uses, _: &Caps) -> Option<(usize,
     })
 }
 
-/// The sum of two values of which one is a norm, of rows or heads, that nobody else reads: (the norm, the other).
+/// The sum of two tensors, one of which is a norm of rows or heads without another reader: (the
+/// norm, the other tensor).
 pub(super) fn normed<'a>(a: Tensor, b: Tensor, producers: &'a Producers<'_>) -> Option<(&'a RmsNorm, Tensor)> {
     let norm = |t: Tensor| match producers.alone(t)? {
         Lowered::Op(Op::RmsNorm(norm)) if norm.x.shape.dim.is_multiple_of(4) => Some(norm),
@@ -35,13 +36,13 @@ pub(super) fn normed<'a>(a: Tensor, b: Tensor, producers: &'a Producers<'_>) -> 
     norm(b).map(|norm| (norm, a)).or_else(|| norm(a).map(|norm| (norm, b)))
 }
 
-/// A sum that was made here and is not packed yet.
+/// A sum made by these rules that is not packed yet.
 pub(super) fn unpacked<'a>(t: Tensor, producers: &'a Producers<'_>) -> Option<&'a NormAdd> {
     let Lowered::NormAdd(sum) = producers.of(t)? else { return None };
     (sum.packed.is_none() && sum.b.shape.heads == 1 && sum.h.shape.width().is_multiple_of(BLOCK)).then_some(sum)
 }
 
-/// Sums with a norm; factors of them; and what packs them.
+/// Sums with a norm, their factors, and their packing.
 pub(super) fn norm_add(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     match op {
         Lowered::Op(Op::Add(Add { a, b: Term::Tensor(b), y })) => {
@@ -80,7 +81,7 @@ pub(super) fn norm_add(op: &Lowered, producers: &Producers<'_>) -> Option<Merged
     }
 }
 
-/// Packing of what a norm of whole rows made for nobody else.
+/// Packing of a norm of whole rows that has no other reader.
 pub(super) fn norm_pack_f16(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::PackF16(pack @ PackF16 { scaled: true, .. }) = op else { return None };
     let (a, sum, w, eps) = match producers.alone(pack.x)? {
@@ -95,7 +96,7 @@ pub(super) fn norm_pack_f16(op: &Lowered, producers: &Producers<'_>) -> Option<M
     Some(Merged { op, of: vec![pack.x], early: true })
 }
 
-/// Packing of what a norm of whole rows made for nobody else.
+/// Packing of a norm of whole rows that has no other reader.
 pub(super) fn norm_pack_q8(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::PackQ8(pack) = op else { return None };
     let (a, sum, w, eps) = match producers.alone(pack.x)? {

@@ -1,5 +1,6 @@
-//! Lets products of one short normed row pack it themselves: what made it is then a product and a sum, in as many workgroups as it likes, since a
-//! block of 32 packed elements no longer wants one of its own.
+//! Lets products of one short normed row pack the row themselves. The row is then made by a product
+//! and a sum in any number of workgroups, because one workgroup no longer has to make a whole block
+//! of 32 packed elements.
 
 use super::rules::{Direction, RULES};
 use crate::caps::Caps;
@@ -12,7 +13,7 @@ use crate::lower::primitive::Primitive;
 use crate::lower::{Lowered, Node};
 use std::collections::HashSet;
 
-/// Applies it to every packed row whose only consumer can.
+/// Applies the rules to every packed row whose only consumer can pack it.
 pub fn packing(nodes: Vec<Node>, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {
     let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
     for at in 0..nodes.len() {
@@ -35,7 +36,8 @@ pub fn packing(nodes: Vec<Node>, read_back: &[Tensor], caps: &Caps) -> Vec<Node>
     nodes.into_iter().flatten().collect()
 }
 
-/// The parts that make what `producer` writes, and the others, which move to the consumer.
+/// The parts that `producer` needs for what it writes, and the other parts, which move to the
+/// consumer.
 fn divided(parts: Vec<Primitive>, producer: Option<&Lowered>) -> (Vec<Primitive>, Vec<Primitive>) {
     let mut wanted: HashSet<u32> = producer.map_or_else(Vec::new, |producer| producer.io().writes).iter().map(|t| t.id).collect();
     let mut keeps = vec![false; parts.len()];
@@ -54,7 +56,8 @@ fn reads(node: &Option<Node>, t: Tensor) -> bool {
     node.as_ref().is_some_and(|node| node.op.io().reads.iter().any(|read| read.id == t.id))
 }
 
-/// The place of the only consumer of the row that the operation at `at` packs, and what it becomes when it packs it.
+/// The index of the only consumer of the row that the operation at `at` packs, and the operation
+/// that replaces the consumer when it packs the row.
 fn consumer(nodes: &[Option<Node>], at: usize, caps: &Caps) -> Option<(usize, Lowered)> {
     let (row, packed) = match &nodes[at].as_ref()?.op {
         Lowered::MatmulVecNorm(norm) => (Normed { h: norm.h, u: norm.u, eps: Some(norm.eps) }, norm.packed),
@@ -69,7 +72,8 @@ fn consumer(nodes: &[Option<Node>], at: usize, caps: &Caps) -> Option<(usize, Lo
     Some((consumer, op?))
 }
 
-/// What is left of the operation at `at` when it no longer packs, if anything, and the place of the product that moves there.
+/// What remains of the operation at `at` when it no longer packs, if anything, and the index of the
+/// product that moves there.
 fn producer(nodes: &[Option<Node>], at: usize, read_back: &[Tensor]) -> Option<(Option<usize>, Option<Lowered>)> {
     match &nodes[at].as_ref()?.op {
         Lowered::MatmulVecNorm(norm) => {
@@ -89,7 +93,7 @@ fn producer(nodes: &[Option<Node>], at: usize, read_back: &[Tensor]) -> Option<(
     }
 }
 
-/// The product that makes `y` for the operation at `at` alone.
+/// The product that makes `y`, if only the operation at `at` reads it.
 fn product(nodes: &[Option<Node>], at: usize, y: Tensor, read_back: &[Tensor]) -> Option<(usize, Product)> {
     let place = (0..at).find(|&place| nodes[place].as_ref().is_some_and(|node| node.op.io().writes.iter().any(|made| made.id == y.id)))?;
     let Lowered::Product(product) = &nodes[place].as_ref()?.op else { return None };
@@ -112,7 +116,8 @@ mod tests {
         Weight::loaded(id, GgmlType::Q8_0, rows, cols)
     }
 
-    /// The kernels of a fast plan of h = a + w b, of rows of `dim`, and what `then` records of its norm; h is read back if `kept`.
+    /// The kernels of a fast plan of h = a + w b, with rows of `dim`, followed by what `then`
+    /// records of its norm; h is read back if `kept`.
     fn kernels(caps: &Caps, dim: u32, kept: bool, then: impl Fn(&mut Recorder, Tensor) -> Tensor) -> Vec<&'static str> {
         let mut rec = Recorder::new(Counts { step: 1, out: 0 }, &[]);
         let [a, b] = [0, 1].map(|n| rec.host_input(n, Shape::new(Lead::Step, 1, dim)));

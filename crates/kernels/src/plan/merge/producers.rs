@@ -1,5 +1,5 @@
-//! Lets operations take in the ones that made what they alone read. The two need not be neighbours: values are made once, so an operation
-//! without state may move to its consumer.
+//! Merges producers into the operation that is their only reader. The two need not be neighbours:
+//! every value is made once, so an operation without state may move to its consumer.
 
 use super::rules::{Direction, RULES};
 use super::view::{Merged, Producers, Uses};
@@ -53,7 +53,7 @@ mod tests {
     use crate::plan::{PlanOptions, Precision, plan};
     use gguf::GgmlType;
 
-    /// The kernels of a fast plan of what `then` records of two inputs of `step` rows.
+    /// The kernels of a fast plan of what `then` records, with two inputs of `step` rows.
     fn kernels(step: u32, then: impl Fn(&mut Recorder, [Tensor; 2])) -> Vec<&'static str> {
         let mut rec = Recorder::new(Counts { step, out: 0 }, &[]);
         let inputs = [0, 1].map(|n| rec.host_input(n, Shape::new(Lead::Step, step, 256)));

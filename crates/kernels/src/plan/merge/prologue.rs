@@ -1,4 +1,4 @@
-//! Rules by which products of one row make the row that they read.
+//! Rules by which products of one row compute the row that they read.
 
 use crate::caps::Caps;
 use crate::lower::Lowered;
@@ -20,7 +20,7 @@ pub(super) fn glu_matmul_vec(producer: &Lowered, consumer: &Lowered, caps: &Caps
     fits.then(|| GluMatmulVec { glu: glu.clone(), product: product.clone() }.into())
 }
 
-/// Columns that a workgroup has room for.
+/// Columns that fit in a workgroup's memory.
 const MERGE_MOST_COLS: u32 = 2560;
 
 /// A product that reads the packed attention of a window.
@@ -52,7 +52,8 @@ pub(super) fn norm_add_matmul_vec_glu(producer: &Lowered, consumer: &Lowered, ca
     fits.then(|| NormAddMatmulVecGlu { sum: sum.clone(), glu: glu.clone() }.into())
 }
 
-/// Products of a packed row that may pack it; a lone one, of a row that has no norm.
+/// Products of a packed row that may pack it themselves; a single product only if the row has no
+/// norm.
 pub(super) fn norm_pack_matmul_vec(row: &Normed, consumer: &Lowered, caps: &Caps) -> Option<Lowered> {
     let products = match consumer {
         Lowered::MatmulGroup(group) => group.products.clone(),
@@ -65,7 +66,7 @@ pub(super) fn norm_pack_matmul_vec(row: &Normed, consumer: &Lowered, caps: &Caps
     fits.then(|| NormPackMatmulVec { row: row.clone(), products }.into())
 }
 
-/// A gated activation of a packed row that may pack it.
+/// A gated activation of a packed row that may pack the row itself.
 pub(super) fn norm_pack_matmul_vec_glu(row: &Normed, consumer: &Lowered, caps: &Caps) -> Option<Lowered> {
     let Lowered::MatmulGlu(glu) = consumer else { return None };
     let fits = row.h.shape.rows == 1 && row.h.shape.width() <= caps.table.glu_prologue_columns && NORM_PACK_MATMUL_VEC_GLU.fits(caps);

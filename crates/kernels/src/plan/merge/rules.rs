@@ -1,4 +1,5 @@
-//! Every rule by which a plan merges operations, in one table: what merges, in which direction, in which order.
+//! Every rule by which a plan merges operations, in one table: the operations that merge, the
+//! direction and the order.
 
 use super::view::{Merged, Producers, Uses};
 use super::{attention, embed, glu, heads, matmul, norm, prologue};
@@ -8,27 +9,30 @@ use crate::graph::tensor::{Shape, Tensor};
 use crate::lower::matmul::norm_pack_matmul_vec::Normed;
 use crate::lower::{Lowered, Node};
 
-/// Looks at the operations from some node on, and may make one of the first `n` of them.
+/// Looks at the operations from one node on, and may merge the first `n` of them into one.
 pub(super) type OfRun = fn(&[Node], &Uses, &Caps) -> Option<(usize, Lowered)>;
 
 /// The values of a plan.
 pub(super) type Origins = Vec<(Origin, Shape)>;
 
-/// In which direction operations merge. The passes run in this order.
+/// The direction in which operations merge. The passes run in this order.
 #[derive(Copy, Clone)]
 pub(super) enum Direction {
-    /// A gather of the only row moves into the operation before it. Gathers go first, because they would part the runs.
+    /// A gather of the only row moves into the operation before it. Gathers go first, because
+    /// otherwise they would separate neighbours.
     Gather(OfRun),
-    /// Operations become others with values of their own between them: parts that a second operation joins, or what one kernel leaves for the next. These rules run
-    /// after the products have their operands and before all that follow.
+    /// Operations are replaced by others that have new values between them: parts that a second
+    /// operation joins, or results that one kernel leaves for the next. These rules run after the
+    /// products have their operands, and before all rules below.
     Values(fn(Vec<Node>, &mut Origins, &[Tensor], &Caps) -> Vec<Node>),
     /// Neighbours become one operation.
     Run(OfRun),
-    /// An operation takes in the producers of values that it alone reads, wherever they are.
+    /// An operation takes in the producers of values that only it reads, wherever they are.
     Producers(fn(&Lowered, &Producers<'_>) -> Option<Merged>),
     /// The producer of a packed row moves into the only consumer of that row.
     Consumer(fn(&Lowered, &Lowered, &Caps) -> Option<Lowered>),
-    /// The packing of a row moves into the only consumer of that row; the rest of its producer stays.
+    /// The packing of a row moves into the only consumer of that row; the rest of its producer
+    /// stays.
     Packing(fn(&Normed, &Lowered, &Caps) -> Option<Lowered>),
 }
 
@@ -39,7 +43,7 @@ pub(super) struct Rule {
     /// The operations that merge.
     pub merges: &'static str,
     pub direction: Direction,
-    /// What that gains, and where it was measured.
+    /// The gain, and where it was measured.
     pub beats: &'static str,
 }
 
@@ -47,10 +51,11 @@ const fn rule(name: &'static str, merges: &'static str, direction: Direction, be
     Rule { name, merges, direction, beats }
 }
 
-/// Of rules that nobody measured apart.
-const ONE_LESS: &str = "a dispatch less, which waits for 1.7 to 2 us (NVIDIA H200)";
+/// For rules that were not measured separately.
+const ONE_LESS: &str = "one dispatch less; each waits for 1.7 to 2 us (NVIDIA H200)";
 
-/// Every rule as [the operation that it makes, the operations that merge, the direction, what that gains], in the order of the passes.
+/// Every rule as [the operation that it makes, the operations that merge, the direction, the gain],
+/// in the order of the passes.
 pub fn described() -> impl Iterator<Item = [&'static str; 4]> {
     RULES.iter().map(|rule| {
         let direction = match rule.direction {
@@ -64,28 +69,28 @@ pub fn described() -> impl Iterator<Item = [&'static str; 4]> {
     })
 }
 
-/// The rules. Those of one direction are tried in this order.
+/// The rules. Rules of one direction are tried in this order.
 pub(super) static RULES: [Rule; 28] = [
     rule(
         "gather_rows",
         "a gather of the only row with the sum or product that makes it",
         Direction::Gather(embed::gather_rows),
-        "rows that nobody asks for are neither added nor multiplied; a dispatch less",
+        "rows without requested logits are not computed; one dispatch less",
     ),
-    rule("embed", "an embedding with the scale behind it", Direction::Run(embed::embed), ONE_LESS),
-    rule("add_rms_norm", "a residual sum with the norm behind it", Direction::Run(norm::add_rms_norm), ONE_LESS),
+    rule("embed", "an embedding with the scale after it", Direction::Run(embed::embed), ONE_LESS),
+    rule("add_rms_norm", "a residual sum with the norm after it", Direction::Run(norm::add_rms_norm), ONE_LESS),
     rule("matmul_bias", "a product with its bias", Direction::Run(matmul::matmul_bias), ONE_LESS),
     rule(
         "matmul_tile128_glu",
         "f16 packing with the gated activation and the two products before it",
         Direction::Values(glu::matmul_tile128_glu),
-        "up to the table's `glu_columns`: activations and their packing without a dispatch of their own; 4096 columns lose (NVIDIA H200)",
+        "up to the table's `glu_columns`: no separate dispatch for activations and packing; 4096 columns lose (NVIDIA H200)",
     ),
     rule(
         "attention_split",
         "attention of few rows, in parts of its keys",
         Direction::Values(attention::attention_split),
-        "as many parts as fill the table's `split_workgroups`; one workgroup per head leaves a device idle over many keys",
+        "parts up to the table's `split_workgroups`; with one workgroup per head, most of a device is idle over many keys",
     ),
     rule("norm_pack_q8", "8-bit packing with the norm before it", Direction::Producers(norm::norm_pack_q8), ONE_LESS),
     rule("norm_pack_f16", "f16 packing with the norm before it", Direction::Producers(norm::norm_pack_f16), ONE_LESS),
@@ -93,13 +98,13 @@ pub(super) static RULES: [Rule; 28] = [
         "matmul_vec_norm",
         "a packed norm with the product and the sum before it",
         Direction::Producers(matmul::matmul_vec_norm),
-        "a norm without a workgroup of its own, up to the table's `norm_columns`: 12288 columns of 4096 rows gain, 8960 of 1536 lose (NVIDIA H200)",
+        "no separate norm, up to the table's `norm_columns`: 12288 columns of 4096 rows gain, 8960 of 1536 lose (NVIDIA H200)",
     ),
     rule(
         "norm_add",
-        "a residual sum with the norm of what is added, its factors and its packing",
+        "a residual sum with the norm of one summand, its factors and its packing",
         Direction::Producers(norm::norm_add),
-        "sum, norm, factor and packing are one kernel where they were up to five",
+        "sum, norm, factor and packing are one kernel instead of up to five",
     ),
     rule("glu_pack_q8", "8-bit packing with the gated activation before it", Direction::Producers(glu::glu_pack_q8), ONE_LESS),
     rule("glu_pack_f16", "f16 packing with the gated activation before it", Direction::Producers(glu::glu_pack_f16), ONE_LESS),
@@ -120,22 +125,22 @@ pub(super) static RULES: [Rule; 28] = [
     rule("attention_merge", "8-bit packing with the join of split attention", Direction::Producers(attention::attention_merge), ONE_LESS),
     rule(
         "attention_decode",
-        "attention of few keys with what comes before it and its packing",
+        "attention of few keys with the operations before it and its packing",
         Direction::Producers(attention::attention_decode),
-        "one kernel where heads, parts and join took 14 us: 7.2 at 128 keys of 8 heads of 128 (NVIDIA H200)",
+        "7.2 us as one kernel at 128 keys of 8 heads of 128; heads, parts and join take 14 us (NVIDIA H200)",
     ),
     rule(
         "attention_decode_rows_f16",
-        "attention of several sequences with what comes before it and its packing to f16",
+        "attention of several sequences with the operations before it and its packing to f16",
         Direction::Producers(attention::attention_decode_rows_f16),
-        "one kernel where five took 46 us: 27 for 32 rows over 512 keys (NVIDIA H200)",
+        "27 us as one kernel for 32 rows over 512 keys; five kernels take 46 us (NVIDIA H200)",
     ),
     rule("matmul_vec_group", "a product in 8 bits with others of the same rows", Direction::Producers(matmul::matmul_vec_group), ONE_LESS),
     rule(
         "matmul_tile64_triple",
         "a product in small tiles with two others of the same rows",
         Direction::Producers(matmul::matmul_tile64_triple),
-        "a third product hides in what two wait for: q, k and v 36 to 26 us for 32 rows (NVIDIA H200)",
+        "the third product runs while the other two wait: q, k and v from 36 to 26 us for 32 rows (NVIDIA H200)",
     ),
     rule(
         "matmul_tile64_pair",
@@ -147,7 +152,7 @@ pub(super) static RULES: [Rule; 28] = [
         "norm_add_matmul_vec",
         "a packed sum with the products of one row that read it",
         Direction::Consumer(prologue::norm_add_matmul_vec),
-        "a sum with its norm took a dispatch of 4.4 us, in the prologue of a product it takes 1.3 (NVIDIA H200)",
+        "a sum with its norm takes 4.4 us as a dispatch and 1.3 us in the prologue of a product (NVIDIA H200)",
     ),
     rule(
         "norm_add_matmul_vec_glu",
@@ -165,7 +170,7 @@ pub(super) static RULES: [Rule; 28] = [
         "merge_matmul_vec",
         "attention in parts with the product that reads it",
         Direction::Consumer(prologue::merge_matmul_vec),
-        "joining 8 parts in every workgroup takes 1 us, a join of its own 3.6 (NVIDIA H200)",
+        "joining 8 parts takes 1 us in every workgroup and 3.6 us as a separate dispatch (NVIDIA H200)",
     ),
     rule(
         "norm_pack_matmul_vec_glu",

@@ -1,4 +1,5 @@
-//! Makes one operation of neighbours, and several with values between them.
+//! Merges neighbours into one operation, and replaces operations by several with new values between
+//! them.
 
 use super::rules::{Direction, OfRun, Origins, RULES};
 use super::view::Uses;
@@ -6,7 +7,7 @@ use crate::caps::Caps;
 use crate::graph::tensor::Tensor;
 use crate::lower::{Lowered, Node};
 
-/// Applies the rules of gathers, then those of other neighbours, each once, front to back.
+/// Applies the rules of gathers, then the rules of other neighbours, each once, front to back.
 pub fn runs(nodes: Vec<Node>, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {
     let uses = Uses::of(&nodes, read_back);
     let gathers = RULES.iter().filter_map(|rule| if let Direction::Gather(of) = rule.direction { Some(of) } else { None });
@@ -15,7 +16,7 @@ pub fn runs(nodes: Vec<Node>, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {
     replaced(&nodes, &uses, caps, &others.collect::<Vec<_>>())
 }
 
-/// Applies the rules that make values, each over all operations.
+/// Applies the rules that make new values, each over all operations.
 pub fn values(nodes: Vec<Node>, origins: &mut Origins, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {
     let rules = RULES.iter().filter_map(|rule| if let Direction::Values(of) = rule.direction { Some(of) } else { None });
     rules.fold(nodes, |nodes, rule| rule(nodes, origins, read_back, caps))

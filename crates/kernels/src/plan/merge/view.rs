@@ -1,4 +1,4 @@
-//! What rules may ask about the operations around one.
+//! The information about neighbouring operations that rules may use.
 
 use crate::caps::Caps;
 use crate::graph::operation::Operation;
@@ -6,7 +6,7 @@ use crate::graph::tensor::{State, StateKind, Tensor};
 use crate::lower::{Lowered, Node};
 use std::collections::HashMap;
 
-/// How often each value is read, read-backs included: a value with other consumers ends a fusion.
+/// How often each value is read, including read-backs. A value with other consumers ends a fusion.
 pub(crate) struct Uses(HashMap<u32, usize>);
 
 impl Uses {
@@ -19,7 +19,7 @@ impl Uses {
         Self(uses)
     }
 
-    /// Whether exactly one operation reads this value and nobody reads it back.
+    /// Whether exactly one operation reads this value and it is not read back.
     pub(crate) fn once(&self, t: Tensor) -> bool {
         self.0.get(&t.id) == Some(&1)
     }
@@ -28,13 +28,14 @@ impl Uses {
 /// An operation that does the work of its consumer and of the producers of some values.
 pub(crate) struct Merged {
     pub op: Lowered,
-    /// The values that nobody makes any more.
+    /// The values that are no longer made.
     pub of: Vec<Tensor>,
-    /// Whether it takes the place of the (one) producer, whose other results have consumers before this one.
+    /// Whether it takes the place of its only producer, whose other results are read before this
+    /// operation.
     pub early: bool,
 }
 
-/// What a rule may ask about the operations before.
+/// The information about earlier operations that a rule may use.
 pub(crate) struct Producers<'a> {
     pub(super) nodes: &'a [Option<Node>],
     pub(super) producers: &'a HashMap<u32, usize>,
@@ -45,23 +46,23 @@ pub(crate) struct Producers<'a> {
 }
 
 impl Producers<'_> {
-    /// The operation that made a value which nobody else reads.
+    /// The operation that made this value, if the value has no other reader.
     pub fn alone(&self, t: Tensor) -> Option<&Lowered> {
         let made = self.producers.get(&t.id).filter(|_| self.uses.once(t))?;
         self.nodes[*made].as_ref().map(|node| &node.op)
     }
 
-    /// The operation that made a value, whoever else reads it.
+    /// The operation that made this value, whatever else reads it.
     pub fn of(&self, t: Tensor) -> Option<&Lowered> {
         self.nodes[*self.producers.get(&t.id)?].as_ref().map(|node| &node.op)
     }
 
-    /// What a state holds.
+    /// The kind of a state.
     pub fn kind(&self, state: State) -> StateKind {
         self.states[state.0 as usize]
     }
 
-    /// The last operation before this one that is `wanted`.
+    /// The last operation before this one for which `wanted` is true.
     pub fn latest(&self, wanted: impl Fn(&Lowered) -> bool) -> Option<&Lowered> {
         self.nodes[..self.at].iter().rev().flatten().map(|node| &node.op).find(|op| wanted(op))
     }

@@ -4,7 +4,7 @@ use crate::kernel::random::Gen;
 use crate::ops::add::{add, add_bias};
 use crate::testing::parity::Case;
 
-/// Sums of tensors and of repeating rows at the workgroup's edges.
+/// Sums of tensors and of rows that repeat, with sizes around the workgroup's.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), g.dim());
     let mut case = Case::new(rows);

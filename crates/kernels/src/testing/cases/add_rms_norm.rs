@@ -4,7 +4,7 @@ use crate::kernel::random::Gen;
 use crate::ops::{add, rms_norm};
 use crate::testing::parity::Case;
 
-/// The two parts as a model records them; the plan must fuse them and give both results.
+/// The two parts as a model records them. The plan must fuse them and return both results.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), g.dim());
     let mut case = Case::new(rows);

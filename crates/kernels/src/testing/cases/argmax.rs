@@ -6,7 +6,8 @@ use crate::ops::argmax::argmax;
 use crate::testing::compare::Compare;
 use crate::testing::parity::Case;
 
-/// Values whose order is hard: few distinct ones, both zeros, infinities, subnormals, NaN of either sign, nothing but NaN.
+/// Values whose order is difficult: few distinct values, both zeros, infinities, subnormals, NaN of
+/// either sign, only NaN.
 pub(crate) fn hard_order(g: &mut Gen, n: usize) -> Vec<f32> {
     const EDGES: [f32; 9] = [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, 1e-40, -1e-40, 3.5];
     let (kind, levels) = (g.pick(&[0, 1, 1, 2, 3, 4, 5]), g.pick(&[1.0, 2.0, 4.0]));
@@ -23,7 +24,7 @@ pub(crate) fn hard_order(g: &mut Gen, n: usize) -> Vec<f32> {
     (0..n).map(|_| value(g)).collect()
 }
 
-/// Rows at the workgroup's edges with ties, both zeros, infinities and NaN.
+/// Rows with sizes around the workgroup's, with ties, both zeros, infinities and NaN.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), g.pick(&[1, 2, 255, 256, 257, 1021, 5003]));
     let mut case = Case::new(rows);

@@ -6,7 +6,7 @@ use crate::ops::attention::{Attend, attention};
 use crate::testing::parity::Case;
 use cpu_ref::{KvType, Mask};
 
-/// What of a case is not drawn.
+/// The parts of a case that are not drawn.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Drawn {
     pub ty: KvType,
@@ -15,9 +15,10 @@ pub(crate) struct Drawn {
     pub dim: u32,
     /// Heads that share a kv head.
     pub group: Option<u32>,
-    /// The result in 8 bits.
+    /// Whether the result is in 8 bits.
     pub packed: bool,
-    /// Of few rows: behind more keys than threads that share a quad join parts of at once.
+    /// For few rows: the rows come after more keys than the threads of a quad join parts of at
+    /// once.
     pub late: bool,
 }
 
@@ -27,7 +28,8 @@ impl Default for Drawn {
     }
 }
 
-/// Rounds down the elements of a row that a state of 8 bits could round either way: not every device divides exactly.
+/// Rounds down elements of a row that an 8-bit state could round either way, because division is
+/// not exact on every device.
 pub(crate) fn settle(row: &mut [f32]) {
     for block in row.chunks_mut(32) {
         let d = block.iter().fold(0.0_f32, |most, v| most.max(v.abs())) / 127.0;
@@ -36,7 +38,7 @@ pub(crate) fn settle(row: &mut [f32]) {
     }
 }
 
-/// What the keys of a case are.
+/// The kinds of keys in a case.
 #[derive(Copy, Clone, PartialEq)]
 pub(crate) enum Keys {
     Any,
@@ -44,21 +46,22 @@ pub(crate) enum Keys {
     Outlier,
 }
 
-/// Appends a step of one sequence or several, then attends over it; with a window of one, the values that were stored come back.
+/// Appends a step of one sequence or several, then attends over it. With a window of one, the
+/// result is the stored values.
 pub(crate) fn appended(g: &mut Gen, ty: KvType, window: Option<usize>) -> Case {
     let dim = g.pick(&[4, 64, 80, 96, 128, 256, 512]);
     let rows = g.pick(&[1, 3, 33, 129, 260]);
     appended_as(g, Drawn { ty, window, rows, dim, ..Drawn::default() })
 }
 
-/// The same with some of it given.
+/// The same with some properties given.
 pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
     let Drawn { ty, window, rows, dim, group, packed, late } = given;
     let (kv_heads, drawn) = (g.pick(&[1, 2]), g.pick(&[1, 2, 3, 4]));
     let group = group.unwrap_or(drawn);
     let width = kv_heads * dim;
     let kinds = [StateKind::kv(ty, width); 2];
-    // Few rows see as many keys as fill every part, of a split attention too.
+    // Few rows see enough keys to fill every part, also in a split attention.
     let capacity = if rows > 5 {
         300
     } else if late {
@@ -67,15 +70,15 @@ pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
         g.pick(&[300, 2040])
     };
     let mut case = Case::with_states(rows, &kinds, 2, capacity);
-    // Equal keys have equal scores, however large: what is summed must be relative to the largest.
-    // One that is far larger than the others is to be found wherever it is.
+    // Equal keys have equal scores, however large. Sums must be relative to the largest score.
+    // A key with a far larger score must be found at any place.
     let keys = g.pick(if late { &[Keys::Outlier, Keys::Equal] } else { &[Keys::Any, Keys::Outlier, Keys::Equal] });
     let mut key: Option<Vec<f32>> = (keys == Keys::Equal).then(|| (0..width).map(|_| 100.0 * g.unit()).collect());
     if ty == KvType::Q8_0 {
         key.as_deref_mut().into_iter().for_each(settle);
     }
     case.hold(g, key.clone());
-    // Unequal sequences: the first `split` rows are one, the rest the other.
+    // Sequences of unequal length: the first `split` rows are one sequence, the rest the other.
     let split = g.pick(&[rows, rows / 2, 1, rows - 1]);
     case.input.sequences = (0..rows).map(|t| u32::from(t >= split)).collect();
     // At the start of the state, or around its end.
@@ -101,7 +104,7 @@ pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
     }
     let mut q: Vec<f32> = (0..rows * width * group).map(|_| 3.0 * g.unit()).collect();
     if outlier {
-        // Its scores are about 200, those of others seldom above 30.
+        // Its scores are about 200; other scores are seldom above 30.
         let key: Vec<f32> = (0..width).map(|_| (600.0 / (dim as f32).sqrt()).sqrt() * g.unit()).collect();
         let heads = (0..kv_heads * group).flat_map(|head| &key[(head / group * dim) as usize..][..dim as usize]);
         q.iter_mut().zip(heads.cycle()).for_each(|(q, k)| *q += k);
@@ -109,7 +112,7 @@ pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
         case.hold_alone(key, g.pick(&[0, anywhere]));
     }
     let q = case.given(Shape::new(Lead::Step, rows, width * group), q).heads(kv_heads * group);
-    // In as many parts as the device's table says, in one, and in some of several tiles.
+    // The number of parts is the device table's, one, or some of several tiles.
     case.split_workgroups = g.pick(&[None, None, Some(1), Some(4)]);
     let kv = KvState::new(case.rec.state(0), case.rec.state(1));
     let kv = crate::ops::kv_append(&mut case.rec, kv, k, v);
@@ -124,7 +127,8 @@ pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
     case
 }
 
-/// Head dims from 4 to 512, grouped heads, tiles of keys partly filled, every mask, softcaps, every KV type.
+/// Head dims from 4 to 512, grouped heads, partly filled tiles of keys, every mask, softcaps, every
+/// KV type.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     appended(g, ty, None)

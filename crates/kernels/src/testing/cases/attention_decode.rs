@@ -11,8 +11,9 @@ use crate::testing::compare::Compare;
 use crate::testing::parity::Case;
 use cpu_ref::{KvType, Mask};
 
-/// A row behind others that the states hold, as models record it: no key before it, some, and as many as the kernel takes; normed or not, so small
-/// that eps counts, in whole states and in rings, with and without keys of its own; and what the states hold then.
+/// A row after others in the states, as models record it: after no key, some keys, and as many as
+/// the kernel takes; normed or not, so small that eps counts; in whole states and in rings; with
+/// and without a key and value of its own; and the contents of the states afterwards.
 pub fn case(g: &mut Gen) -> Case {
     let (heads, dim, group) = (g.pick(&[1, 2, 3]), g.pick(&[32, 64, 128, 256, 512]), g.pick(&[1, 2, 3]));
     let position = g.pick(&[0, 1, 2, 16, 63, 64, 65, 130, 400, 511, KEYS - 1]);
@@ -21,8 +22,8 @@ pub fn case(g: &mut Gen) -> Case {
     recorded(g, Drawn { heads, dim, group, position, window, capped, whole })
 }
 
-/// What of a case its row chooses: heads of keys and of queries for each, their length, what the row sees, whether scores are capped and whether
-/// heads rotate as a whole.
+/// The properties of a case that depend on its seed: heads of keys and of queries for each, their
+/// length, what the row sees, whether scores are capped and whether heads rotate as a whole.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Drawn {
     pub heads: u32,
@@ -34,13 +35,13 @@ pub(crate) struct Drawn {
     pub whole: bool,
 }
 
-/// The same with that given.
+/// The same with these properties given.
 pub(crate) fn recorded(g: &mut Gen, drawn: Drawn) -> Case {
     let k = drawn.group * drawn.heads * drawn.dim;
     recorded_for(g, drawn, |case, _, packed| case.expect_as(packed, Compare::Packed { k }))
 }
 
-/// The same with what reads the packed attention.
+/// The same with an operation that reads the packed attention.
 pub(crate) fn recorded_for(
     g: &mut Gen,
     Drawn { heads, dim, group, position, window, capped, whole }: Drawn,
@@ -66,7 +67,8 @@ pub(crate) fn recorded_for(
     let q = rope(&mut case.rec, q, table);
     if own {
         let k = case.uniform(g, width, size).heads(heads);
-        // Values far larger than the keys beside them, whose blocks must not be scaled by them.
+        // Values far larger than the keys beside them. Blocks of keys must not use the scale of the
+        // values.
         let large = g.coin();
         let v = if large { case.uniform(g, width, 1e3) } else { case.tensor(g, width) }.heads(heads);
         let wk = g.coin().then(|| case.vector(g, dim));
@@ -78,7 +80,8 @@ pub(crate) fn recorded_for(
     let y = attention(&mut case.rec, q, kv, heads, attend);
     let y = pack_q8(&mut case.rec, y);
     read(&mut case, g, y);
-    // What a later step finds: this row's value, and by a score of its key how much that counts beside the one before.
+    // A later step reads this row's value, and the score of its key shows how much the value counts
+    // relative to the one before.
     let later = case.uniform(g, width, 1.0).heads(heads);
     let found = attention(&mut case.rec, later, kv, heads, Attend { mask: Mask::Window(2), scale: 0.1, softcap: None });
     case.expect(found);

@@ -11,8 +11,9 @@ use crate::testing::compare::Compare;
 use crate::testing::parity::Case;
 use cpu_ref::{KvType, Mask};
 
-/// A row behind others that the states hold, as models record it: no key before it, some of each quarter of those taken at a time, all, one more, and as
-/// many as the kernel takes; normed or not, and so small that eps counts; and what the states of one sequence and of two hold then.
+/// A row after others in the states, as models record it: after no key, some of each quarter of the
+/// keys taken at a time, all, one more, and as many as the kernel takes; normed or not, so small
+/// that eps counts; and the contents of the states of one sequence and of two afterwards.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (heads, group) = (g.pick(&[1, 2, 3]), g.pick(&[1, 2, 3]));
@@ -39,7 +40,8 @@ pub fn case(g: &mut Gen) -> Case {
     let y = attention(&mut case.rec, q, kv, heads, attend);
     let y = pack_q8(&mut case.rec, y);
     case.expect_as(y, Compare::Packed { k: group * width });
-    // What a later step finds: this row's value, and by a score of its key how much that counts beside the one before.
+    // A later step reads this row's value, and the score of its key shows how much the value counts
+    // relative to the one before.
     let later = case.uniform(g, width, 1.0).heads(heads);
     let found = attention(&mut case.rec, later, kv, heads, Attend { mask: Mask::Window(2), scale: 0.1, softcap: None });
     case.expect(found);

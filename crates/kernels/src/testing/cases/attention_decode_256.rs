@@ -4,8 +4,10 @@ use crate::kernel::random::Gen;
 use crate::testing::cases::attention_decode::{Drawn, recorded};
 use crate::testing::parity::Case;
 
-/// A row behind others that the states hold, as models record it: no key before it, some of each quarter of those taken at a time, all, one more, and
-/// as many as the kernel takes; normed or not, in whole states and in rings, with and without keys of its own; and what the states hold then.
+/// A row after others in the states, as models record it: after no key, some of each quarter of the
+/// keys taken at a time, all, one more, and as many as the kernel takes; normed or not, in whole
+/// states and in rings, with and without a key and value of its own; and the contents of the states
+/// afterwards.
 pub fn case(g: &mut Gen) -> Case {
     let (heads, dim, group) = (g.pick(&[1, 2, 3]), g.pick(&[256, 512]), g.pick(&[1, 2, 3]));
     let position = g.pick(&[0, 1, 2, 7, 8, 20, 31, 32, 33, 130, 400, 511, 1024]);

@@ -12,8 +12,10 @@ use cpu_ref::{KvType, Mask};
 
 pub(crate) const HEAD_DIM: u32 = 128;
 
-/// Rows of sequences of their own behind others that the states hold, as models record them: no key before them, some of each quarter of those
-/// taken at a time, all, one more, and many; normed or not, heads so small that eps counts; two of one sequence, which the other form serves; and what the states hold then.
+/// Rows of separate sequences after others in the states, as models record them: after no key, some
+/// of each quarter of the keys taken at a time, all, one more, and many; normed or not, heads so
+/// small that eps counts; two rows of one sequence, which the form for long contexts serves; and
+/// the contents of the states afterwards.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (rows, heads, group) = (g.pick(&[2, 3, 4, 5]), g.pick(&[1, 2, 3]), g.pick(&[1, 2, 3, 4]));
@@ -43,7 +45,8 @@ pub fn case(g: &mut Gen) -> Case {
     let y = attention(&mut case.rec, q, kv, heads, attend);
     let y = pack_q8(&mut case.rec, y);
     case.expect_as(y, Compare::Packed { k: group * width });
-    // What a later step finds: each row's value, and by a score of its key how much that counts beside the one before.
+    // A later step reads each row's value, and the score of its key shows how much the value counts
+    // relative to the one before.
     let later = case.uniform(g, width, 1.0).heads(heads);
     let found = attention(&mut case.rec, later, kv, heads, Attend { mask: Mask::Window(2), scale: 0.1, softcap: None });
     case.expect(found);

@@ -11,12 +11,13 @@ use cpu_ref::{KvType, Mask};
 
 const HEAD_DIM: u32 = 128;
 
-/// Rows of sequences of their own behind others that the states hold, as models record them: no key before them, some of each quarter of those
-/// taken at a time, all, one more, and many; normed or not, heads so small that eps counts; two of one sequence, which the other form serves; for
-/// every number of heads that a workgroup takes; and what the states hold then.
+/// Rows of separate sequences after others in the states, as models record them: after no key, some
+/// of each quarter of the keys taken at a time, all, one more, and many; normed or not, heads so
+/// small that eps counts; two rows of one sequence, which the form for long contexts serves; every
+/// number of heads that a workgroup takes; and the contents of the states afterwards.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
-    // Four heads together where there are many.
+    // Four heads go together if there are many.
     let (rows, heads, group) = g.pick(&[(2, 1, 1), (3, 2, 2), (4, 1, 3), (5, 3, 4), (2, 3, 6), (17, 3, 16), (25, 4, 8)]);
     let width = heads * HEAD_DIM;
     let mut case = Case::with_states(rows, &[StateKind::Kv { ty, width, ring: None }; 2], rows + 1, 512);
@@ -48,8 +49,10 @@ pub fn case(g: &mut Gen) -> Case {
     let (scales, halves) = pack_f16_as_is(&mut case.rec, y.flat());
     case.expect_as(scales, Compare::Exact);
     case.expect_as(halves, Compare::Halves);
-    // What a later step finds: each row's value, and by a score of its key how much that counts beside the one before. An element of a key that the state
-    // rounds the other way, as it may where its last bit before rounding differs, moves a score by 2^-11 of the element: scores must stay near 1.
+    // A later step reads each row's value, and the score of its key shows how much the value counts
+    // relative to the one before. The state may round an element of a key the other way if its last
+    // bit before rounding differs. That moves a score by 2^-11 of the element, so scores must stay
+    // near 1.
     let later = case.uniform(g, width, 1.0).heads(heads);
     let found = attention(&mut case.rec, later, kv, heads, Attend { mask: Mask::Window(2), scale: 0.1 / largest, softcap: None });
     case.expect(found);
@@ -77,7 +80,8 @@ mod tests {
         ..Caps::WEBGPU
     };
 
-    /// The kernels of a fast plan for so many rows of an attention with 8 heads of 4 queries over such states, and of the product that reads it.
+    /// The kernels of a fast plan of `rows` rows: an attention with 8 heads of 4 queries over such
+    /// states, and the product that reads it.
     fn kernels(caps: &Caps, rows: u32, ty: KvType) -> Vec<(&'static str, When)> {
         let (width, q_width) = (8 * HEAD_DIM, 32 * HEAD_DIM);
         let mut rec = Recorder::new(Counts { step: rows, out: 0 }, &[StateKind::Kv { ty, width, ring: None }; 2]);

@@ -4,8 +4,8 @@ use crate::kernel::random::Gen;
 use crate::testing::cases::attention_decode::Drawn;
 use crate::testing::parity::Case;
 
-/// Rows past those that take one workgroup per head: parts that are whole and one key more and less, with windows that end within them or
-/// before their start, in whole states and in rings.
+/// Contexts longer than one workgroup per head serves: whole parts, and one key more and less;
+/// windows that end within parts or before their start; whole states and rings.
 pub fn case(g: &mut Gen) -> Case {
     let position = g.pick(&[512, 541, 542, 543, 575, 900, 2046]);
     let window = g.coin().then(|| g.pick(&[513, 600, 1024]));
@@ -13,7 +13,7 @@ pub fn case(g: &mut Gen) -> Case {
     let heads = g.pick(&[1, 2]);
     let (capped, whole) = (g.coin(), g.coin());
     let mut case = crate::testing::cases::attention_decode::recorded(g, Drawn { heads, dim: 128, group, position, window, capped, whole });
-    // Parts of one tile of keys and of several.
+    // Parts of one tile of keys and of several tiles.
     case.split_workgroups = g.pick(&[None, Some(8)]);
     case
 }

@@ -6,7 +6,8 @@ use crate::testing::cases::attention::{Drawn, appended_as};
 use crate::testing::parity::Case;
 use cpu_ref::KvType;
 
-/// Tiles partly filled, by rows and by heads that do not divide them, of one sequence and of two, every mask, softcaps, every KV type.
+/// Tiles partly filled, because rows or heads do not divide them; one sequence and two, every mask,
+/// softcaps, every KV type.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let head = g.pick(&[64, 128, 256, 512]);

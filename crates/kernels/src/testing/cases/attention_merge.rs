@@ -5,7 +5,8 @@ use crate::testing::cases::attention::{Drawn, appended_as};
 use crate::testing::parity::Case;
 use cpu_ref::KvType;
 
-/// As the case of the split, read as floats or in 8 bits; windows of one key, and as many parts as there can be.
+/// The case of the split, read as f32 or in 8 bits; windows of one key, and the largest number of
+/// parts.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (rows, dim) = (g.pick(&[1, 2, 5]), g.pick(&[32, 64, 128, 256, 512]));

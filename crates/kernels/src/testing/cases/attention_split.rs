@@ -6,11 +6,11 @@ use crate::testing::cases::attention::{Drawn, appended_as};
 use crate::testing::parity::Case;
 use cpu_ref::KvType;
 
-/// Few rows over keys in one part and in as many as there can be, as the planner splits them.
+/// Few rows over keys in one part and in the largest number of parts, as the planner splits them.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (rows, dim) = (g.pick(&[1, 1, 2, 5, 64]), g.pick(&[16, 64, 128, 256, 512]));
-    // Two long heads are taken together here, four by `attention_split_512`.
+    // Two long heads are taken together here; `attention_split_512` takes four.
     let group = (dim > LONG).then(|| g.pick(&[1, 2]));
     appended_as(g, Drawn { ty, rows, dim, group, ..Drawn::default() })
 }

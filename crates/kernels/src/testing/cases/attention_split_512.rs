@@ -5,7 +5,7 @@ use crate::testing::cases::attention::{Drawn, appended_as};
 use crate::testing::parity::Case;
 use cpu_ref::KvType;
 
-/// A row over keys in one part and in as many as there can be, as the planner splits them.
+/// A row over keys in one part and in the largest number of parts, as the planner splits them.
 pub fn case(g: &mut Gen) -> Case {
     let (ty, group) = (g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]), Some(g.pick(&[4, 8])));
     appended_as(g, Drawn { ty, dim: 512, group, ..Drawn::default() })

@@ -8,14 +8,15 @@ use crate::ops::kv_append;
 use crate::testing::parity::Case;
 use cpu_ref::{KvType, Mask};
 
-/// Several documents in a step, of one row and more, with every mask; windows that end inside a document and beyond its first row.
+/// Several documents in a step, of one row and more, with every mask; windows that end inside a
+/// document and beyond its first row.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.pick(&[1, 3, 33, 129, 260]), g.pick(&[4, 64, 80, 128, 256, 512]));
     let (kv_heads, group) = (g.pick(&[1, 2]), g.pick(&[1, 2, 3]));
     let width = kv_heads * dim;
     let mut case = Case::with_states(rows, &[StateKind::kv(KvType::F16, width); 2], 1, 1);
     case.rec = Recorder::of_documents(case.rec.capacity(), &[StateKind::kv(KvType::F16, width); 2]);
-    // Where documents begin.
+    // First rows of the documents.
     let mut begins = [0, g.pick(&[0, 1, rows / 2, rows - 1]), g.pick(&[0, rows / 3, rows - 1])];
     begins.sort_unstable();
     let first = |t: u32| *begins.iter().rfind(|&&begin| begin <= t).unwrap_or(&0);

@@ -4,7 +4,7 @@ use crate::kernel::random::Gen;
 use crate::ops::combine_experts::combine_experts;
 use crate::testing::parity::Case;
 
-/// One to sixty-four choices, rows at the workgroup's edges.
+/// One to sixty-four choices, rows with sizes around the workgroup's.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim, k) = (g.small(), g.dim(), g.pick(&[1, 2, 4, 8, 64]));
     let mut case = Case::new(rows);

@@ -5,7 +5,8 @@ use crate::kernel::random::Gen;
 use crate::ops::gaussian_top_k::gaussian_top_k;
 use crate::testing::parity::Case;
 
-/// Rows at the workgroup's edges, each with an element far above its cut-off: differences of near numbers have no bound.
+/// Rows with sizes around the workgroup's, each with an element far above its cut-off: a difference
+/// of nearly equal numbers has no error bound.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim, offset) = (g.small(), g.dim(), g.pick(&[0.0, -3.0, 1.5]));
     let mut case = Case::new(rows);

@@ -5,7 +5,8 @@ use crate::kernel::random::Gen;
 use crate::ops::geglu::geglu_columns;
 use crate::testing::parity::Case;
 
-/// Gates from strongly negative to strongly positive, with all of `up` or some columns; the first is positive, as in [`crate::ops::gelu()`].
+/// Gates from strongly negative to strongly positive, with all of `up` or some columns. The first
+/// is positive, as in [`crate::ops::gelu()`].
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), g.dim());
     let mut case = Case::new(rows);

@@ -5,8 +5,8 @@ use crate::kernel::random::Gen;
 use crate::ops::gelu::gelu;
 use crate::testing::parity::Case;
 
-/// From strongly negative to strongly positive; the first is positive, since far on the left all but the absolute error
-/// depends on how a driver rounds the argument of exp.
+/// From strongly negative to strongly positive. The first is positive: for strongly negative
+/// values, only the absolute error does not depend on how a driver rounds the argument of exp.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), g.dim());
     let mut case = Case::new(rows);

@@ -6,8 +6,8 @@ use crate::lower::pack::pack_q8::pack_q8;
 use crate::ops::geglu_columns;
 use crate::testing::parity::Case;
 
-/// The parts as a model records them, of some columns of a wider factor; rows of few threads and of as many as there may be, odd and even
-/// numbers of rows of weights on both sides of a workgroup's.
+/// The parts as a model records them, with some columns of a wider factor; rows of few threads and
+/// of the largest number, odd and even numbers of weight rows around the workgroup's.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let cols = ty.block_size() as u32 * if ty.block_size() == 32 { g.pick(&[1, 2, 3, 8, 11, 32]) } else { g.pick(&[1, 2, 3, 4]) };

@@ -6,7 +6,8 @@ use crate::ops::{geglu, swiglu};
 use crate::testing::compare::Compare;
 use crate::testing::parity::Case;
 
-/// The parts as a model records them, for both activations; rows of few quads, and of more than threads hold.
+/// The parts as a model records them, for both activations; rows of few quads, and of more than the
+/// threads hold.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), 4 * g.pick(&[1, 5, 255, 1024, 1025, 3072, 4000, 8000]));
     let mut case = Case::new(rows);

@@ -6,7 +6,8 @@ use crate::ops::{geglu_columns, swiglu};
 use crate::testing::compare::Compare;
 use crate::testing::parity::Case;
 
-/// The parts as a model records them, for both activations; of a wider `up` the columns that are meant.
+/// The parts as a model records them, for both activations; with a wider `up`, only its selected
+/// columns.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, k) = (g.small(), BLOCK * g.pick(&[1, 2, 31, 32, 33]));
     let mut case = Case::new(rows);

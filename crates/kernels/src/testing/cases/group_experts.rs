@@ -7,7 +7,7 @@ use crate::ops::route;
 use crate::testing::compare::Compare;
 use crate::testing::parity::Case;
 
-/// Distinct experts for every row: any of all, of a few, or always the first.
+/// Distinct experts for every row: any of all, any of a few, or always the first.
 pub(crate) fn choices(g: &mut Gen, rows: u32, count: u32, k: u32) -> Vec<f32> {
     let busy = g.pick(&[count, count, k]);
     let from = g.bits() as u32 % (count - busy + 1);
@@ -20,7 +20,8 @@ pub(crate) fn choices(g: &mut Gen, rows: u32, count: u32, k: u32) -> Vec<f32> {
     (0..rows).flat_map(|_| row(g)).map(f32::from_bits).collect()
 }
 
-/// Choices among 1 to 1024 experts: many that serve nothing, or one that serves all; full and partial tiles.
+/// Choices among 1 to 1024 experts: many experts without slots, or one with all; full and partial
+/// tiles.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, count) = (g.pick(&[1, 2, 9, 32, 33, 65, 258]), g.pick(&[1, 2, 8, 60, 128, 257, route::MAX_EXPERTS]));
     let k = g.pick(&[1, 2, 8, count]).min(count).min(64);
@@ -45,7 +46,7 @@ mod tests {
             let mut rec: crate::Recorder = crate::Recorder::new(Counts { step: rows, out: rows }, &[]);
             let experts = rec.host_input(0, Shape::new(Lead::Step, rows, k));
             let planned = group_experts(&mut rec, experts, count).tiles.shape.rows;
-            // All experts but one serve one slot each, as far as there are slots.
+            // All experts except one serve one slot each, as far as there are slots.
             let slots = rows * k;
             let alone = (count - 1).min(slots - 1);
             let worst = alone + (slots - alone).div_ceil(TILE);

@@ -7,7 +7,8 @@ use crate::lower::pack::pack_f16::pack_f16;
 use crate::testing::compare::Compare;
 use crate::testing::parity::Case;
 
-/// Parts whose tops are equal, apart by less and by more than f16 reaches, and zeros; rows of zeros; more parts than threads.
+/// Parts with equal tops, with tops that differ by less and by more than f16 covers, and with
+/// zeros; rows of zeros; more parts than threads.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, parts, each) = (g.small(), g.pick(&[1, 2, 5, 255, 257]), g.pick(&[4, 12, 32]));
     let mut case = Case::new(rows);

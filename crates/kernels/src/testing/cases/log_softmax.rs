@@ -4,7 +4,7 @@ use crate::kernel::random::Gen;
 use crate::ops::log_softmax::log_softmax;
 use crate::testing::parity::Case;
 
-/// Rows at the workgroup's edges, flat, peaked and all equal; per head too.
+/// Rows with sizes around the workgroup's, flat, peaked and all equal; also per head.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, heads, dim) = (g.small(), g.pick(&[1, 1, 3]), g.dim());
     let mut case = Case::new(rows);

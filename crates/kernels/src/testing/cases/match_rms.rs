@@ -4,7 +4,8 @@ use crate::kernel::random::Gen;
 use crate::ops::match_rms::match_rms;
 use crate::testing::parity::Case;
 
-/// Rows at the workgroup's edges, of like and unlike sizes, above the least and below it; per head too.
+/// Rows with sizes around the workgroup's, of similar and of different magnitudes, above and below
+/// the smallest mean; also per head.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, heads, dim) = (g.small(), g.pick(&[1, 1, 3]), g.dim());
     let mut case = Case::new(rows);

@@ -7,7 +7,8 @@ use crate::ops::matmul::matmul;
 use crate::ops::rms_norm;
 use crate::testing::parity::Case;
 
-/// Every format, tile edges in all three dimensions, row lengths that are no multiple of 4, weights in pieces.
+/// Every format, tile edges in all three dimensions, row lengths that are not a multiple of 4,
+/// weights in pieces.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, ty) = (g.dim().min(130) + 1, g.format());
     let (cols, n) = (g.cols(ty), g.dim().min(300));
@@ -21,7 +22,8 @@ pub fn case(g: &mut Gen) -> Case {
     case
 }
 
-/// Products with, norms by and biases of what states hold as plain words, in every rounding that a plan may choose.
+/// Products, norms and biases with weights that states hold as plain words, in every rounding that
+/// a plan may choose.
 pub fn state_case(g: &mut Gen) -> Case {
     let (rows, cols, n) = (g.dim().min(130) + 1, 4 * g.pick(&[1, 8, 33, 64]), g.dim().min(300));
     let mut case = Case::with_states(rows, &[StateKind::Words(n * cols), StateKind::Words(cols), StateKind::Words(n)], 2, 3);

@@ -7,7 +7,7 @@ use crate::ops::route::Routes;
 use crate::testing::cases::group_experts::choices;
 use crate::testing::parity::Case;
 
-/// A product of `rows` rows with experts' matrices, all of their rows or one half.
+/// A product of `rows` rows with experts' matrices, with all of their rows or one half.
 pub(crate) fn product(g: &mut Gen, rows: u32) -> Case {
     let ty = g.format();
     let block = ty.block_size() as u32;
@@ -26,8 +26,9 @@ pub(crate) fn product(g: &mut Gen, rows: u32) -> Case {
     case
 }
 
-/// Every format; one to all of one to five experts, some idle or one busy; a row of x per slot or shared; tile edges in all three
-/// dimensions, a half of every expert's rows, row lengths that are no multiple of 4, weights in pieces that cut an expert.
+/// Every format; one to all of one to five experts, some idle or one busy; a row of x per slot or a
+/// shared row; tile edges in all three dimensions, half of every expert's rows, row lengths that
+/// are not a multiple of 4, weights split within an expert.
 pub fn case(g: &mut Gen) -> Case {
     let rows = g.pick(&[9, 10, 33, 70, 130]);
     product(g, rows)

@@ -9,11 +9,13 @@ use crate::ops::add::add_bias;
 use crate::ops::rms_norm;
 use crate::testing::parity::Case;
 
-/// Workgroups that eight rows should have.
+/// Number of workgroups that a case of eight rows should have.
 const MANY: u32 = WORKGROUPS[2] * USUAL_WORKGROUPS;
 
-/// Every format with units, rows at the workgroup's edges on both sides, columns of one subgroup's lanes, of four's, and of more; weights of so many
-/// rows that a workgroup takes more than four, and all that it can; blocks of zeros, and activations whose norm's factor is left to the product.
+/// Every format with units, rows around the workgroup's on both sides, columns for the lanes of one
+/// subgroup, of four, and more; weights with so many rows that a workgroup takes more than four,
+/// and the most that it can; blocks of zeros, and activations whose product applies the norm's
+/// factor.
 pub fn case(g: &mut Gen) -> Case {
     let (ty, rows) = (g.format_with(|f| f.units.is_some()), g.pick(&[2, 2, 3, 4, 4, 4, 5, 8, 9, 17]));
     let cols = g.cols(ty) + g.pick(&[0, 0, SHORT, 4 * SHORT]);

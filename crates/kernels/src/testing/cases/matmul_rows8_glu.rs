@@ -7,7 +7,8 @@ use crate::ops::{geglu, rms_norm, swiglu};
 use crate::testing::compare::Compare;
 use crate::testing::parity::Case;
 
-/// The parts as a model records them, for both activations, with and without a norm whose factor is left to them.
+/// The parts as a model records them, for both activations, with and without a norm whose factor
+/// the products apply.
 pub fn case(g: &mut Gen) -> Case {
     let (ty, rows) = (g.format_with(|f| f.units.is_some()), g.pick(&[2, 2, 4, 4, 5, 8, 9]));
     let (cols, n) = (256 * g.pick(&[5, 6, 17]), BLOCK * g.pick(&[1, 2, 3, 7]));

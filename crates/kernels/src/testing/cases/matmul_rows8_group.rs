@@ -6,9 +6,10 @@ use crate::lower::pack::pack_q8::pack_q8;
 use crate::ops::{add_bias, rms_norm};
 use crate::testing::parity::Case;
 
-/// Two and three products of a few rows, of formats of their own, odd and even numbers of rows, of few columns so many that a workgroup meets more
-/// than one four of them, columns that go round the lanes more than once, rows behind whose last scale the next begins, with and without biases and a
-/// norm whose factor is left to them.
+/// Two and three products of a few rows, with different formats, odd and even numbers of rows, so
+/// many rows of few columns that a workgroup takes several groups of four, columns that take the
+/// lanes several rounds, rows whose last scale is directly followed by the next row, with and
+/// without biases and a norm whose factor the products apply.
 pub fn case(g: &mut Gen) -> Case {
     let (ty, rows) = (g.format_with(|f| f.units.is_some()), g.pick(&[2, 2, 4, 4, 5, 8, 9]));
     let (superblocks, most) = g.pick(&[(5, 3 * 1025), (8, 1025), (24, 257)]);

@@ -7,8 +7,10 @@ use crate::ops::matmul::matmul;
 use crate::plan::Precision;
 use crate::testing::parity::Case;
 
-/// Every format, tile edges in all three dimensions, activations far outside the range of f16, weights in pieces; as the planner makes it of a
-/// plain product, of more rows than go in 8 bits. A single row of weights never meets activations that are all alike: its sum may be next to nothing.
+/// Every format, tile edges in all three dimensions, activations far outside the range of f16,
+/// weights in pieces; the planner makes it from a plain product of more rows than go in 8 bits. A
+/// single row of weights never has activations that are all equal, because its sum may be almost
+/// zero.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, ty) = (g.pick(&[33, 64, 127, 128, 129, 300]), g.format());
     let (cols, n) = (g.cols(ty).next_multiple_of(DEPTH), g.pick(&[1, 15, 16, 64, 127, 128, 129, 300]));

@@ -8,15 +8,15 @@ use crate::ops::{geglu, swiglu};
 use crate::plan::Precision;
 use crate::testing::parity::Case;
 
-/// Rows far outside the range of f16, neighbours of different sizes.
+/// Rows far outside the range of f16, with neighbours of different magnitudes.
 pub(crate) fn uneven(case: &mut Case, g: &mut Gen, cols: u32) -> Tensor {
     let rows = case.input.positions.len() as u32;
     let values = (0..rows * cols).map(|i| g.unit() * [1e6, 2.5e5, 6.25e4][(i / cols % 3) as usize]).collect();
     case.given(Shape::new(Lead::Step, rows, cols), values)
 }
 
-/// The parts as a model records them, with the product that reads them: every format, tile edges, activations far outside the range of f16, and
-/// parts of a row of very different sizes.
+/// The parts as a model records them, with the product that reads them: every format, tile edges,
+/// activations far outside the range of f16, and parts of a row with very different magnitudes.
 pub fn case(g: &mut Gen) -> Case {
     // The last row of a full plan is one of every eight that a subgroup has.
     let (rows, ty) = (g.pick(&[65, 127, 128, 129, 130, 138, 146, 154, 162, 178, 300]), g.format_with(|f| f.units.is_some()));

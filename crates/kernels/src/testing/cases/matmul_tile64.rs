@@ -10,8 +10,9 @@ use crate::ops::rms_norm;
 use crate::plan::Precision;
 use crate::testing::parity::Case;
 
-/// Activations far outside the range of f16, of ordinary ones, or all alike, which adds up what a block's scale and least lose; these never meet a
-/// single row of weights, where there is a weight of so few, whose sum may be next to nothing beside what halves lose of it.
+/// Activations far outside the range of f16, ordinary, or all equal, which adds up the rounding
+/// errors of a block's scale and minimum. Equal activations are not used with a single row of
+/// weights, because its sum may be almost zero compared with the rounding to f16.
 pub(crate) fn activations(case: &mut Case, g: &mut Gen, cols: u32, fewest: u32) -> Tensor {
     let rows = case.input.positions.len() as u32;
     match g.pick(&[0, 1, 2]) {
@@ -21,12 +22,13 @@ pub(crate) fn activations(case: &mut Case, g: &mut Gen, cols: u32, fewest: u32) 
     }
 }
 
-/// Every format with units, rows at the edges of bands, columns of which subgroups have none, some, and some twice, activations far outside the range
-/// of f16, all alike, or a norm's; as the planner makes it of a plain product.
+/// Every format with units, rows around the edges of bands, columns such that a subgroup has none,
+/// some, or several rounds; activations far outside the range of f16, all equal, or normed; the
+/// planner makes it from a plain product.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, ty) = (g.pick(&[9, 16, 17, 32, 33, 64]), g.format_with(|f| f.units.is_some()));
     let few = [1, 15, 16, 17, 31, 33, 97];
-    // Of each form as many: of few columns, of many columns by few rows, and by more.
+    // Equal shares of all forms: few columns, many columns by few rows, and by more rows.
     let (n, cols) = match g.pick(&[0, 1, 2]) {
         0 => (g.pick(&few), (g.cols(ty) + g.pick(&[0, LONG_COLUMNS / 2])).min(LONG_COLUMNS - ty.block_size() as u32)),
         1 => (g.pick(&few), g.cols(ty) + LONG_COLUMNS),

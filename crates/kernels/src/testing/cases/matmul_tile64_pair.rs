@@ -11,8 +11,8 @@ use crate::testing::cases::matmul_tile64::activations;
 use crate::testing::parity::Case;
 use gguf::GgmlType;
 
-/// Two products of the same rows, of every format with units, whose last tiles are partly filled, with and without biases, of activations as
-/// [`crate::lower::matmul::matmul_tile64`] meets them.
+/// Two products of the same rows, of every format with units, with partly filled last tiles, with
+/// and without biases, and the activations of [`crate::lower::matmul::matmul_tile64`].
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let (n, other_n) = g.pick(&[
@@ -20,12 +20,13 @@ pub fn case(g: &mut Gen) -> Case {
         (31, TILE * least_workgroups(USUAL_WORKGROUPS)),
         (TILE * 72 + 1, TILE * 72),
     ]);
-    // Subgroups have units once and twice.
+    // Subgroups have units for one round and for two.
     let cols = g.cols(ty) + g.pick(&[0, 512]);
     recorded(g, cols, &[(n, ty), (other_n, ty)])
 }
 
-/// Products of the same rows, of so many rows of weights of a format each, whose last tiles are partly filled, with and without biases.
+/// Products of the same rows with weights of these formats and numbers of rows, with partly filled
+/// last tiles, with and without biases.
 pub(crate) fn recorded(g: &mut Gen, cols: u32, weights: &[(u32, GgmlType)]) -> Case {
     let mut case = Case::new(g.pick(&[9, 16, 17, 32, 33, 64]));
     case.options = case.options.precision(Precision::Fast);

@@ -5,8 +5,9 @@ use crate::lower::matmul::matmul_tile64::TILE;
 use crate::testing::cases::matmul_tile64_pair::recorded;
 use crate::testing::parity::Case;
 
-/// Three products of the same rows, the third of the same format or another, whose last tiles are partly filled, a single row of weights among them, with and
-/// without biases, of activations as [`crate::lower::matmul::matmul_tile64`] meets them.
+/// Three products of the same rows, the third of the same format or another, with partly filled
+/// last tiles, also of a single row of weights, with and without biases, and the activations of
+/// [`crate::lower::matmul::matmul_tile64`].
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let third = if g.coin() { ty } else { g.format_with(|f| f.units.is_some()) };

@@ -5,8 +5,9 @@ use crate::ops::add::add_bias;
 use crate::ops::matmul::matmul;
 use crate::testing::parity::Case;
 
-/// Every format, row counts at the workgroup's edges, row lengths that are no multiple of 4. A lone result has a bias as large as its terms together: where they
-/// cancel, nothing else of the output would say how large an error may be.
+/// Every format, row counts around the workgroup's, row lengths that are not a multiple of 4. A
+/// single result has a bias as large as all its terms together: if the terms cancel, no other part
+/// of the output shows how large an error may be.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format();
     let (cols, n) = (g.cols(ty), g.dim());

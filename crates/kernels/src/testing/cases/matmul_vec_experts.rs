@@ -5,7 +5,7 @@ use crate::ops::matmul_vec_experts::MAX_ROWS;
 use crate::testing::cases::matmul_experts::product;
 use crate::testing::parity::Case;
 
-/// As `matmul_experts`, of up to eight rows.
+/// Same as `matmul_experts`, with up to eight rows.
 pub fn case(g: &mut Gen) -> Case {
     let rows = g.pick(&[1, 1, 2, 3, 5, MAX_ROWS]);
     product(g, rows)

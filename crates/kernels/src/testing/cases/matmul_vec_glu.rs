@@ -8,7 +8,8 @@ use crate::testing::cases::pack_q8::activations;
 use crate::testing::compare::Compare;
 use crate::testing::parity::Case;
 
-/// The parts as a model records them, for both activations, with and without a norm whose factor is left to them.
+/// The parts as a model records them, for both activations, with and without a norm whose factor
+/// the products apply.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let (cols, n) = (256 * g.pick(&[1, 2, 5, 9]), BLOCK * g.pick(&[1, 2, 3, 7]));

@@ -5,8 +5,9 @@ use crate::ops::add_bias;
 use crate::testing::cases::pack_q8::activations;
 use crate::testing::parity::Case;
 
-/// Two and three products of a row, of formats of their own, odd and even numbers of rows (never one, whose result could cancel to
-/// nothing), with and without biases and a norm whose factor is left to them.
+/// Two and three products of a row, with different formats, odd and even numbers of rows (never
+/// one, whose result could cancel to zero), with and without biases and a norm whose factor the
+/// products apply.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let cols = 256 * g.pick(&[1, 2, 5, 9]);

@@ -9,8 +9,8 @@ use crate::testing::cases::pack_q8::activations;
 use crate::testing::compare::Compare;
 use crate::testing::parity::Case;
 
-/// The parts as a model records them, with and without a weight of the norm and a norm before them whose factor is left to
-/// them; sums so small that eps counts.
+/// The parts as a model records them, with and without a weight of the norm, and with an earlier
+/// norm whose factor the product applies; sums so small that eps counts.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let (cols, n) = if g.pick(&[false, false, true]) {

@@ -9,8 +9,10 @@ use crate::ops::{add, rms_norm};
 use crate::testing::cases::pack_q8::activations;
 use crate::testing::parity::Case;
 
-/// Every format with units, rows of less and of more than the lanes read at a time, and of so many that more lanes read them, row counts at the workgroup's edges, blocks of zeros, and activations whose norm's factor is left to the
-/// product: a single result of these could cancel to nothing, where a relative error tells nothing.
+/// Every format with units, rows shorter and longer than the lanes read at a time, and so long that
+/// more lanes read them, row counts around the workgroup's, blocks of zeros, and activations whose
+/// product applies the norm's factor. A single result of those could cancel to zero, where a
+/// relative error means nothing.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let long = g.pick(&[false, false, true]);
@@ -28,7 +30,8 @@ pub fn case(g: &mut Gen) -> Case {
     case
 }
 
-/// A sum with a product whose norm two other products read, so that they pack it; the product on either side of the sum.
+/// A sum with a product. Two other products read its norm, so that they pack it. The product is on
+/// either side of the sum.
 pub fn sum_case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let (cols, n) = (256 * g.pick(&[1, 2, 5]), 256 * g.pick(&[1, 2]));

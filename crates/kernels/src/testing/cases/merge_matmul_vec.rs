@@ -5,8 +5,9 @@ use crate::lower::matmul::matmul_vec_q8::matmul_q8;
 use crate::testing::cases::attention_decode::{Drawn, recorded_for};
 use crate::testing::parity::Case;
 
-/// Attention as models record it, over windows that end in each of the parts and before their positions or not, whole and in rings, with and without keys of its
-/// own, and a product of it: rows of weights on both sides of a workgroup's.
+/// Attention as models record it, over windows that end in each of the parts, before their
+/// positions or not, in whole states and in rings, with and without a key and value of its own, and
+/// a product of it: rows of weights around the workgroup's.
 pub fn case(g: &mut Gen) -> Case {
     let (heads, group) = (g.pick(&[1, 2, 3]), g.pick(&[1, 2, 3]));
     let position = g.pick(&[128, 129, 190, 191, 192, 255, 300, 511, 512, 1024]);

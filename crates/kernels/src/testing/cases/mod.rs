@@ -1,4 +1,4 @@
-//! The parity cases, a file for each operation and for each kernel that has shapes of its own.
+//! The parity cases: a file for each operation, and for each kernel with its own shapes.
 
 pub mod add;
 pub mod add_rms_norm;

@@ -4,7 +4,7 @@ use crate::kernel::random::Gen;
 use crate::ops::mul::{mul, mul_row};
 use crate::testing::parity::Case;
 
-/// Gates, factors per channel and single factors at the workgroup's edges.
+/// Gates, factors per channel and single factors with sizes around the workgroup's.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), g.dim());
     let mut case = Case::new(rows);

@@ -4,7 +4,8 @@ use crate::kernel::random::Gen;
 use crate::ops::mul_sigmoid::mul_sigmoid;
 use crate::testing::parity::Case;
 
-/// Gates from shut (as far as normal numbers go) to open, rows at the workgroup's edges.
+/// Gates from closed (as far as normal numbers reach) to open, rows with sizes around the
+/// workgroup's.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim, amplitude) = (g.small(), g.dim(), g.pick(&[1.0, 10.0, 60.0]));
     let mut case = Case::new(rows);

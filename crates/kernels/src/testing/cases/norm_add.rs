@@ -8,8 +8,8 @@ use crate::ops::{add, mul_row, rms_norm};
 use crate::testing::compare::Compare;
 use crate::testing::parity::Case;
 
-/// A sum with a norm of rows of `heads` heads, with and without a weight and a factor; of rows beside which epsilon counts, and of some whose last
-/// elements do most.
+/// A sum with a norm of rows of `heads` heads, with and without a weight and a factor; rows so
+/// small that eps counts, and rows whose last elements dominate.
 pub(crate) fn sum(case: &mut Case, g: &mut Gen, dim: u32, heads: u32) -> Tensor {
     let a = case.tensor(g, dim);
     let b = match g.pick(&[0, 1, 2, 2]) {
@@ -25,7 +25,8 @@ pub(crate) fn sum(case: &mut Case, g: &mut Gen, dim: u32, heads: u32) -> Tensor 
     factor.map_or(h, |s| mul_row(&mut case.rec, h, s))
 }
 
-/// The parts as a model records them: with and without factors; read as floats (of heads, too), in 8 bits, and normed in 8 bits.
+/// The parts as a model records them: with and without factors; read as f32 (also of heads), in 8
+/// bits, and normed in 8 bits.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), 32 * g.pick(&[1, 3, 33, 65, 97, 128, 129]));
     let mut case = Case::new(rows);

@@ -6,7 +6,8 @@ use crate::lower::matmul::matmul_vec_q8::matmul_q8;
 use crate::testing::cases::norm_add::sum;
 use crate::testing::parity::Case;
 
-/// A row that products of this kernel make: a packed sum, normed or not, of `cols` columns, expected as floats too.
+/// A row that products of this kernel make: a packed sum of `cols` columns, normed or not, which is
+/// also compared as f32.
 pub(crate) fn row(case: &mut Case, g: &mut Gen, cols: u32) -> Tensor {
     let h = sum(case, g, cols, 1);
     case.expect(h);
@@ -16,8 +17,9 @@ pub(crate) fn row(case: &mut Case, g: &mut Gen, cols: u32) -> Tensor {
     crate::lower::pack::pack_q8::pack_q8(&mut case.rec, x)
 }
 
-/// One to three products, of formats of their own, odd and even numbers of rows on both sides of a workgroup's, one workgroup's alone among them;
-/// rows of one block of weights and as long as may be, whole and other numbers of subgroups' elements.
+/// One to three products, with different formats, odd and even numbers of rows around the
+/// workgroup's, also exactly one workgroup's; rows from one block of weights to the longest, in
+/// whole and partial subgroups of elements.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let of_32 = ty.block_size() == 32 && g.coin();

@@ -8,7 +8,8 @@ use crate::testing::cases::norm_add_matmul_vec::row;
 use crate::testing::compare::Compare;
 use crate::testing::parity::Case;
 
-/// The parts as a model records them; blocks of results on both sides of a workgroup's, rows of one block of weights and as long as may be.
+/// The parts as a model records them; blocks of results around the workgroup's, rows from one block
+/// of weights to the longest.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let (cols, n) = (256 * g.pick(&[1, 2, 5, 9, 10]), BLOCK * g.pick(&[1, 2, 3, 6]));

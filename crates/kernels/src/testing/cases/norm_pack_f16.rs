@@ -6,9 +6,11 @@ use crate::ops::{add, rms_norm};
 use crate::testing::compare::Compare;
 use crate::testing::parity::Case;
 
-/// The parts as a model records them, with and without the sum and the weight; rows of few quads and of more than threads, of any size.
+/// The parts as a model records them, with and without the sum and the weight; rows of few quads
+/// and of more than the threads, with any magnitude.
 pub fn case(g: &mut Gen) -> Case {
-    // Rows of one to two quads per thread, of two, and somewhat longer ones take ways of their own.
+    // Rows of one to two quads per thread, of two, and slightly longer ones each have code of their
+    // own.
     let (rows, usual) = (g.small(), g.dim());
     let dim = 4 * g.pick(&[usual, usual, usual, usual, usual, 640, 1024, 1281]);
     let mut case = Case::new(rows);

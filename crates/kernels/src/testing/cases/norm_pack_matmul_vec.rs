@@ -7,7 +7,7 @@ use crate::lower::pack::pack_q8::pack_q8;
 use crate::ops::{add_bias, rms_norm};
 use crate::testing::parity::Case;
 
-/// A row that is normed, with and without a weight, or not, and which of both.
+/// A row that is normed, with and without a weight, or not; and which of both.
 pub(crate) fn normed(case: &mut Case, g: &mut Gen, cols: u32) -> (Tensor, bool) {
     if g.pick(&[false, false, true]) {
         return (case.tensor(g, cols), false);
@@ -17,8 +17,8 @@ pub(crate) fn normed(case: &mut Case, g: &mut Gen, cols: u32) -> (Tensor, bool) 
     (rms_norm(&mut case.rec, h, u, g.pick(&[1e-6_f32, 1e-5])), true)
 }
 
-/// Two and three products of a row that is normed or not, one of a row that is not, of formats of their own, odd and even numbers of rows on both
-/// sides of a workgroup's, with and without biases.
+/// Two and three products of a row that is normed or not, one of a row that is not, with different
+/// formats, odd and even numbers of rows around the workgroup's, with and without biases.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let cols = 256 * g.pick(&[1, 2, 5, 6]);

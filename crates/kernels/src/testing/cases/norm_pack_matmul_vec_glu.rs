@@ -8,8 +8,8 @@ use crate::testing::cases::norm_pack_matmul_vec::normed;
 use crate::testing::compare::Compare;
 use crate::testing::parity::Case;
 
-/// The parts as a model records them, for both activations, of a row that is normed with and without a weight or not at all, of whole and half
-/// eights of blocks.
+/// The parts as a model records them, for both activations, of a row that is normed with and
+/// without a weight or not at all, with blocks in whole and half groups of eight.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let cols = if ty.block_size() == 32 { 32 * g.pick(&[1, 4, 8, 11, 24, 32]) } else { 256 * g.pick(&[1, 2, 3, 4]) };

@@ -6,7 +6,8 @@ use crate::ops::{add, rms_norm};
 use crate::testing::compare::Compare;
 use crate::testing::parity::Case;
 
-/// The parts as a model records them, with and without the sum; rows of few blocks and of more than threads, of any size.
+/// The parts as a model records them, with and without the sum; rows of few blocks and of more than
+/// the threads, with any magnitude.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), 32 * g.pick(&[1, 3, 64, 127, 128, 129]));
     let mut case = Case::new(rows);

@@ -8,9 +8,9 @@ use crate::testing::parity::Case;
 use cpu_ref::{KvType, Mask};
 use half::f16;
 
-/// Whether f32 rounds every one of these elements, which start a block of a state, as f64 does: none is within an error of f32
-/// of the middle between two that the state can hold. An element that was rotated has the error of its whole pair, `apart` elements
-/// from it.
+/// Whether f32 rounds each of these elements, which start a block of a state, as f64 does: no
+/// element is within an f32 error of the middle between two values that the state can hold. A
+/// rotated element has the error of its whole pair, whose other element is `apart` elements away.
 pub(crate) fn settled(ty: KvType, row: &[f32], apart: usize) -> bool {
     const ERROR: f32 = 4e-7;
     let size = |i: usize| match i {
@@ -29,7 +29,7 @@ pub(crate) fn settled(ty: KvType, row: &[f32], apart: usize) -> bool {
     }
 }
 
-/// A head that is drawn until what `finish` makes of it is settled in a state of this type.
+/// A head that is drawn until its value after `finish` is settled in a state of this type.
 pub(crate) fn head(ty: KvType, apart: usize, draw: impl FnMut() -> Vec<f32>, finish: impl Fn(Vec<f32>) -> Vec<f32>) -> Vec<f32> {
     std::iter::repeat_with(draw).find(|head| settled(ty, &finish(head.clone()), apart)).expect("an endless supply")
 }
@@ -42,7 +42,7 @@ pub(crate) fn normed(x: &[f32], w: Option<&[f32]>) -> Vec<f32> {
     y
 }
 
-/// A head as it is at a position.
+/// A head at a position.
 pub(crate) fn rotated(x: &[f32], table: &RopeTable, position: u32) -> Vec<f32> {
     let (mut rows, mut y) = (vec![0.0; table.dim as usize], vec![0.0; x.len()]);
     let spec = cpu_ref::RopeSpec { dim: table.dim as usize, base: table.base, scale: 1.0, factors: None, magnitude: 1.0 };
@@ -51,12 +51,13 @@ pub(crate) fn rotated(x: &[f32], table: &RopeTable, position: u32) -> Vec<f32> {
     y
 }
 
-/// The parts as models record them, then what attention with a window of one finds in the state.
+/// The parts as models record them, then the contents of the state, read by attention with a window
+/// of one.
 pub fn case(g: &mut Gen) -> Case {
     recorded(g, false)
 }
 
-/// The same, perhaps with queries that are rotated by the same table.
+/// The same, optionally with queries that are rotated by the same table.
 pub(crate) fn recorded(g: &mut Gen, queries: bool) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (rows, heads, dim) = (g.pick(&[1, 3, 26]), g.pick(&[1, 2, 5]), g.pick(&[32, 64, 96, 128, 256, 512]));
@@ -65,13 +66,14 @@ pub(crate) fn recorded(g: &mut Gen, queries: bool) -> Case {
     let mut case = Case::with_states(rows, &kinds, 2, 30);
     case.input.sequences = (0..rows).map(|t| t % 2).collect();
     let table = RopeTable::new(g.pick(&[dim, dim, dim / 2, 8]), 1e4);
-    // Where scores count, weights are of ordinary size: large scores hang on the last bits of what they are made of.
+    // If scores count, weights have ordinary magnitudes: a large score depends on the last bits of
+    // its terms.
     let alone = g.coin();
     let weight = |g: &mut Gen| if alone { g.values(dim as usize) } else { (0..dim).map(|_| 2.0 * g.unit()).collect() };
     let (w, norm_v) = (g.coin().then(|| weight(g)), g.coin());
     let finish_k = |t, k: Vec<f32>| rotated(&w.as_ref().map_or(k.clone(), |w| normed(&k, Some(w))), &table, t);
     let finish_v = |v: Vec<f32>| if norm_v { normed(&v, None) } else { v };
-    // The norm of small keys is that of eps.
+    // The norm of small keys is determined by eps.
     let size = if w.is_some() { g.pick(&[3.0, 1e-3]) } else { 3.0 };
     let (mut k, mut v) = (vec![], vec![]);
     for n in 0..rows * heads {

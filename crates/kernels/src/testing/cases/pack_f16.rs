@@ -6,10 +6,11 @@ use crate::lower::pack::pack_f16::packed;
 use crate::testing::compare::Compare;
 use crate::testing::parity::Case;
 
-/// Magnitudes below it count as zeros.
+/// Magnitudes below this count as zeros.
 pub(crate) const LEAST: f32 = 7.9e-31;
 
-/// Rows of ordinary, tiny and huge values, of zeros, and of the least that have a scale and the most that have none, by a value in any column.
+/// Rows of ordinary, tiny and huge values, of zeros, of the smallest values with a scale and the
+/// largest without one, set by a value in any column.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), 4 * g.dim());
     let mut case = Case::new(rows);

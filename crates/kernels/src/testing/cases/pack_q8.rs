@@ -5,7 +5,8 @@ use crate::kernel::random::Gen;
 use crate::lower::pack::pack_q8::{BLOCK, pack_q8};
 use crate::testing::parity::Case;
 
-/// `x` [1, cols] in 8 bits for a product; `normed`, by the kernel that leaves the norm's factor to the product.
+/// `x` [1, cols] in 8 bits for a product. If `normed`, the kernel packs it that leaves the norm's
+/// factor to the product.
 pub(crate) fn activations(case: &mut Case, g: &mut Gen, cols: u32, normed: bool) -> Tensor {
     let x = case.tensor(g, cols);
     let x = if normed { crate::ops::rms_norm(&mut case.rec, x, None, 1e-6) } else { x };
@@ -23,11 +24,11 @@ pub(crate) fn between(g: &mut Gen) -> Vec<f32> {
     (0..BLOCK).map(|i| if i == 0 { largest } else { value(g) }).collect()
 }
 
-/// Blocks that count as zeros start below it.
+/// Blocks below this magnitude count as zeros.
 pub(crate) const LEAST: f32 = 1e-30;
 
-/// Rows of one block and of many, of every character, with blocks of zeros, of the least that are none and of values between two
-/// quants; the words must be equal.
+/// Rows of one block and of many, of every kind of values, with blocks of zeros, of the smallest
+/// magnitudes that are not zeros, and of values between two quants; the words must be equal.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, blocks) = (g.small(), g.pick(&[1, 2, 3, 63, 64, 65]));
     let mut case = Case::new(rows);

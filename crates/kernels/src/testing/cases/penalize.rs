@@ -6,7 +6,8 @@ use crate::kernel::random::Gen;
 use crate::ops::penalize::penalize;
 use crate::testing::parity::Case;
 
-/// Vocabularies at the edges of blocks, no history, one longer than the window, repeated ids, each penalty alone and all.
+/// Vocabularies with sizes around the blocks', no history, a history longer than the window,
+/// repeated ids, each penalty alone and all together.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, vocab, capacity) = (g.small(), g.pick(&[1, 7, 2047, 2048, 2049, 5003]), g.pick(&[1, 64, 700]));
     let mut case = Case::with_states(rows, &[StateKind::Tokens], 3, capacity);

@@ -4,7 +4,8 @@ use crate::kernel::random::Gen;
 use crate::ops::rms_norm::rms_norm;
 use crate::testing::parity::Case;
 
-/// Rows at the workgroup's edges, near epsilon, near overflow of the square, and all equal; per head too.
+/// Rows with sizes around the workgroup's, with values near epsilon, near overflow of the square,
+/// and all equal; also per head.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, heads, dim, eps) = (g.small(), g.pick(&[1, 1, 3]), g.dim(), g.pick(&[1e-6_f32, 1e-5]));
     let mut case = Case::new(rows);

@@ -5,7 +5,8 @@ use crate::kernel::random::Gen;
 use crate::ops::rope::rope;
 use crate::testing::parity::Case;
 
-/// Whole and partial rotations, with and without divisors and magnitude, at positions up to 131,072.
+/// Whole and partial rotations, with and without divisors and magnitude, at positions up to
+/// 131,072.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, heads, head_dim) = (g.small(), g.pick(&[1, 2, 5]), g.pick(&[4, 64, 80, 128, 256]));
     let dim = if g.coin() { head_dim } else { head_dim / 2 };

@@ -6,8 +6,8 @@ use crate::ops::route::{MAX_EXPERTS, route};
 use crate::testing::compare::Compare;
 use crate::testing::parity::Case;
 
-/// One to all of one to 1024 experts, ties, both zeros, logits whose exponentials overflow, normalized or not, with a factor
-/// per expert or none.
+/// One to all of 1 to 1024 experts, ties, both zeros, logits whose exponentials overflow,
+/// normalized or not, with and without a factor per expert.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, count) = (g.small(), g.pick(&[1, 2, 8, 60, 127, 128, 129, 256, MAX_EXPERTS]));
     let k = g.pick(&[1, 2, 8, count]).min(count);

@@ -7,14 +7,14 @@ use crate::ops::sample::sample;
 use crate::testing::compare::Compare;
 use crate::testing::parity::Case;
 
-/// The noise that the draw adds to an id's logit, in f64.
+/// The noise that the draw adds to the logit of an id, in f64.
 pub(crate) fn noise(spec: &cpu_ref::SampleSpec, position: u32, id: u32) -> f64 {
     let key = [spec.seed[0] ^ spec.sequence.wrapping_mul(0x9e37_79b9), spec.seed[1]];
     let u = (f64::from(cpu_ref::threefry2x32(key, [position, id])[0] >> 8) + 0.5) / f64::from(1 << 24);
     -(-u.ln()).ln()
 }
 
-/// Whether f32 decides as f64 does: no filter and no score is within rounding of another outcome.
+/// Whether f32 and f64 decide alike: no filter and no score is within rounding of another result.
 pub(crate) fn decided(logits: &[f32], spec: &cpu_ref::SampleSpec, position: u32) -> bool {
     if spec.temperature <= 0.0 {
         return true;
@@ -33,8 +33,9 @@ pub(crate) fn decided(logits: &[f32], spec: &cpu_ref::SampleSpec, position: u32)
     apart && kept(1.0 - 1e-5).count() == scores.len() && kept(1.0 + 1e-5).count() == scores.len()
 }
 
-/// Moves the largest of the logits that the filters drop to the id with the most noise, and the smallest that they keep
-/// to the next: at a high temperature a threshold that is off by one draws another id.
+/// Gives the largest logit that the filters drop to the id with the most noise, and the smallest
+/// logit that they keep to the next id. At a high temperature, a threshold that is off by one then
+/// draws another id.
 pub(crate) fn to_the_edge(logits: &mut [f32], spec: &cpu_ref::SampleSpec, position: u32) {
     let mut ids: Vec<usize> = (0..logits.len()).collect();
     let threshold = cpu_ref::sample_threshold(logits, spec);
@@ -47,10 +48,10 @@ pub(crate) fn to_the_edge(logits: &mut [f32], spec: &cpu_ref::SampleSpec, positi
     ids.iter().zip(edge.chain(others)).for_each(|(&id, &logit)| logits[id] = logit);
 }
 
-/// The kind of logits of which half are the largest.
+/// The kind of logits where half of the ids have the largest logit.
 pub(crate) const CROWDED: u32 = 4;
 
-/// Logits of every character, with ties that overflow the list of candidates, and masked ones.
+/// Logits of every kind, with ties that overflow the list of candidates, and masked logits.
 pub(crate) fn logits_of(g: &mut Gen, vocab: u32, kind: u32) -> Vec<f32> {
     let value = |g: &mut Gen| match kind {
         1 => 8.0 * g.unit(),
@@ -71,14 +72,16 @@ pub(crate) fn logits_of(g: &mut Gen, vocab: u32, kind: u32) -> Vec<f32> {
     logits
 }
 
-/// A temperature that leaves the choice to the noise.
+/// A temperature at which the noise decides.
 pub(crate) const FLAT: f32 = 1e6;
 
-/// Vocabularies of more strips than threads, the last thread's strips missing, and of more than threads read in a turn.
+/// Vocabularies with more strips than threads, without the last thread's strips, and with more
+/// strips than the threads read in one round.
 pub(crate) const WHOLE: [u32; 2] = [200_001, 300_001];
 
 pub(crate) fn params_of(g: &mut Gen, kind: u32) -> SampleParams {
-    // Among crowds it shows whether the few that were asked for are taken to be all that are kept, if nothing else filters.
+    // With many equal logits and no other filter, this shows whether the requested few ids are
+    // treated as all ids that are kept.
     let crowded = kind == CROWDED;
     SampleParams {
         top_k: if crowded { g.pick(&[1, 2, 256]) } else { g.pick(&[0, 0, 1, 1, 2, 2, 40, 256, 257, 1500, u32::MAX]) },
@@ -91,7 +94,8 @@ pub(crate) fn params_of(g: &mut Gen, kind: u32) -> SampleParams {
     }
 }
 
-/// Every filter off and on, alone and together, at vocabularies around the sizes of slices and of the list; of whole ones the largest.
+/// Every filter off and on, alone and together, at vocabularies around the sizes of slices and of
+/// the list, and of whole vocabularies the largest.
 pub fn case(g: &mut Gen) -> Case {
     let [middling, large] = WHOLE;
     let vocab = g.pick(&[1, 200, 255, 512, 513, 800, 1024, 1025, 2500, 5003, 9001, middling, large]);
@@ -110,7 +114,7 @@ pub fn case(g: &mut Gen) -> Case {
                 to_the_edge(&mut row, &params.spec(), position);
             }
             if g.coin() {
-                // The largest last, where strips end early.
+                // The largest logit is last, where strips end early.
                 let largest = cpu_ref::argmax(&row) as usize;
                 row.swap(largest, vocab as usize - 1);
             }

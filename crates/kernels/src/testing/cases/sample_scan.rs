@@ -3,7 +3,7 @@
 use crate::kernel::random::Gen;
 use crate::testing::parity::Case;
 
-/// As the case of the draw, of which this is a part.
+/// The case of the draw, of which this kernel is a part.
 pub fn case(g: &mut Gen) -> Case {
     crate::testing::cases::sample::case(g)
 }

@@ -4,7 +4,7 @@ use crate::kernel::random::Gen;
 use crate::ops::scale::scale;
 use crate::testing::parity::Case;
 
-/// Factors of either sign, none, and ones that are no power of two.
+/// Factors of either sign, zero, and factors that are not a power of two.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), g.dim());
     let mut case = Case::new(rows);

@@ -7,7 +7,8 @@ use crate::testing::cases::argmax::hard_order;
 use crate::testing::compare::Compare;
 use crate::testing::parity::Case;
 
-/// From one element to the most, in rows shorter and longer than that, with ties beyond the list, infinities and NaN.
+/// From one element to the largest `k`, in rows shorter and longer than `k`, with ties beyond the
+/// list, infinities and NaN.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), g.pick(&[1, 8, 128, 511, 513, 1024, 1025, 5003]));
     let mut case = Case::new(rows);
