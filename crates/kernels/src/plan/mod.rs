@@ -24,19 +24,6 @@ pub use options::{PlanOptions, Precision};
 pub use place::Placement;
 use std::sync::Arc;
 
-/// Options of a plan.
-/// Names of taps to read back. A requested tap ends a fusion there.
-/// Run every operation as recorded.
-/// Use portable shaders only, even if the device supports others.
-/// Round activations where that is faster: to 8 bits for products of a few rows with quantized
-/// weights, and to f16 (with a scale per row) for products of many rows on devices with
-/// cooperative matrices.
-/// Compile the kernels of a plan of few rows with their params as constants, and for one
-/// sequence if the states hold one. This makes more pipelines, with less code in each, and
-/// kernels compute addresses without waiting for a uniform.
-/// Sequences that the states hold; 0 if the plan is for any number.
-/// Leave room after every intermediate tensor, so that [`crate::Plan::overrun`] detects writes
-/// past its end.
 /// A dispatch at its place in the plan.
 #[derive(Clone, Debug)]
 pub struct Step {
