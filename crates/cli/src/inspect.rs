@@ -6,6 +6,7 @@ pub mod verify;
 
 use crate::args::{Context, Kv, Source};
 use crate::executor::Choice;
+use crate::text;
 use anyhow::{Result, anyhow};
 use outlook::Outlook;
 pub use report::{millions, types};
@@ -53,9 +54,13 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         object = report::json(&args.source.name(), &file);
         object["memory"] = outlook.memory_json();
+        object["chat_template_error"] = json!(outlook.template());
     } else {
         report::print(&mut out, &args.source.name(), &file)?;
         writeln!(out, "\n{}", outlook.memory())?;
+        if let Some(reason) = outlook.template() {
+            writeln!(out, "chat template: {}", text::printable(reason))?;
+        }
     }
     if args.plan {
         let plans = outlook.plans()?;

@@ -14,20 +14,29 @@
 
 pub mod answer;
 mod builtin;
+mod charge;
+mod compile;
 mod environment;
 mod error;
 mod guard;
 mod json;
+mod limits;
 mod message;
+mod shape;
 mod strftime;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use gguf::Gguf;
-use minijinja::Environment;
+use minijinja::AutoEscape;
+use minijinja::machinery::{self, make_string_output};
 use minijinja::value::Serde;
 use serde_json::{Map, Value};
 
 use crate::tokenizer::{Special, Tokenizer};
 use guard::Guard;
+use limits::Budget;
 
 pub use answer::{Event, Format, Parser, Reply, ToolCall};
 pub use error::ChatError;
@@ -37,28 +46,46 @@ const NAME: &str = "chat";
 /// Tokens at the end of a prompt that tell whether it has begun the thinking.
 const TAIL: usize = 32;
 
-/// A chat template, compiled.
+/// A chat template. It is compiled when something is to be rendered, so that a file opens, lists and completes raw text whatever
+/// its template is.
 pub struct ChatTemplate {
-    environment: Environment<'static>,
-    source: String,
+    /// The text, or why the file has none.
+    source: Result<String, String>,
     format: Format,
     /// `bos_token` and its like, which every template may use.
     tokens: Map<String, Value>,
 }
 
+/// What a rendering took of what it may: thousandths of each limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Of the levels of blocks, brackets and operators.
+    pub levels: u64,
+    /// Of the bytes of the template's text.
+    pub text: u64,
+    /// Of the bytes of values.
+    pub values: u64,
+    /// Of the bytes of output.
+    pub output: u64,
+    /// Of the elements visited.
+    pub work: u64,
+    /// Of the instructions.
+    pub instructions: u64,
+}
+
 impl ChatTemplate {
     /// The file's `tokenizer.chat_template`, or the built-in one for the turns that its vocabulary knows: Gemma 4's, Gemma's,
     /// else ChatML.
-    pub fn from_gguf(gguf: &Gguf, tokenizer: &Tokenizer) -> Result<Self, ChatError> {
-        match gguf.get_opt::<&str>("tokenizer.chat_template")? {
-            Some(source) => Self::new(source, tokenizer),
-            None => Self::new(builtin::for_vocabulary(tokenizer), tokenizer),
+    pub fn from_gguf(gguf: &Gguf, tokenizer: &Tokenizer) -> Self {
+        match gguf.get_opt::<&str>("tokenizer.chat_template") {
+            Ok(Some(source)) => Self::new(source, tokenizer),
+            Ok(None) => Self::new(builtin::for_vocabulary(tokenizer), tokenizer),
+            Err(error) => Self { source: Err(error.to_string()), ..Self::new("", tokenizer) },
         }
     }
 
-    /// Compiles `source`; `tokenizer` gives it `bos_token`, `eos_token`, `unk_token` and `pad_token`.
-    pub fn new(source: &str, tokenizer: &Tokenizer) -> Result<Self, ChatError> {
-        let environment = environment::compile(NAME, source)?;
+    /// The template `source`; `tokenizer` gives it `bos_token`, `eos_token`, `unk_token` and `pad_token`.
+    pub fn new(source: &str, tokenizer: &Tokenizer) -> Self {
         let ids = [
             ("bos_token", tokenizer.bos()),
             ("eos_token", tokenizer.eos()),
@@ -66,12 +93,27 @@ impl ChatTemplate {
             ("pad_token", tokenizer.padding()),
         ];
         let named = ids.into_iter().filter_map(|(name, id)| Some((name.to_owned(), tokenizer.id_to_token(id?)?.into())));
-        Ok(ChatTemplate { environment, source: source.to_owned(), format: Format::of(source, tokenizer), tokens: named.collect() })
+        ChatTemplate { source: Ok(source.to_owned()), format: Format::of(source, tokenizer), tokens: named.collect() }
+    }
+
+    /// Compiles the template and renders nothing.
+    ///
+    /// # Errors
+    /// What is wrong with it: [`ChatError::Metadata`], [`ChatError::Syntax`], [`ChatError::Limit`], [`ChatError::Unbounded`].
+    pub fn check(&self) -> Result<(), ChatError> {
+        compile::compile(NAME, &self.text()?, &environment::syntax()?).map(drop)
+    }
+
+    /// The text that is compiled; what is too long to compile is not copied.
+    fn text(&self) -> Result<String, ChatError> {
+        let source = self.source.as_ref().map_err(|reason| ChatError::Metadata { reason: reason.clone() })?;
+        limits::check_length(source)?;
+        Ok(environment::without_generation_tags(source))
     }
 
     /// The template's text.
     pub fn source(&self) -> &str {
-        &self.source
+        self.source.as_deref().unwrap_or_default()
     }
 
     /// How answers to its prompts mark thinking and calls of tools.
@@ -81,12 +123,12 @@ impl ChatTemplate {
 
     /// Whether the template looks at `tools`.
     pub fn knows_tools(&self) -> bool {
-        self.source.contains("tools")
+        self.source().contains("tools")
     }
 
     /// Whether the template looks at `enable_thinking`.
     pub fn knows_thinking(&self) -> bool {
-        self.source.contains("enable_thinking")
+        self.source().contains("enable_thinking")
     }
 
     /// The prompt as text, the same as Hugging Face's. To feed a model use [`encode`](Self::encode): in this text a control token
@@ -105,7 +147,7 @@ impl ChatTemplate {
     /// messages, tools and extra values spell is encoded as plain text.
     pub fn encode(&self, tokenizer: &Tokenizer, messages: &[Message], options: &RenderOptions) -> Result<Vec<u32>, ChatError> {
         let mut values = message::values(messages, options)?;
-        let mut guard = Guard::new(tokenizer, &values, &self.source)?;
+        let mut guard = Guard::new(tokenizer, &values, self.source())?;
         guard.protect(&mut values)?;
         let text = self.render_values(values, options)?;
         let mut ids = Vec::new();
@@ -119,11 +161,44 @@ impl ChatTemplate {
     }
 
     fn render_values(&self, values: Map<String, Value>, options: &RenderOptions) -> Result<String, ChatError> {
+        self.measured(values, options).map(|(text, _)| text)
+    }
+
+    /// What rendering takes of each limit.
+    ///
+    /// # Errors
+    /// As [`render`](Self::render).
+    pub fn taken(&self, messages: &[Message], options: &RenderOptions) -> Result<Taken, ChatError> {
+        self.measured(message::values(messages, options)?, options).map(|(_, taken)| taken)
+    }
+
+    fn measured(&self, values: Map<String, Value>, options: &RenderOptions) -> Result<(String, Taken), ChatError> {
         let mut context = self.tokens.clone();
         context.extend(values);
         let now = options.now_unix_s;
         context.insert(environment::NOW.to_owned(), now.or_else(strftime::now_unix_s).into());
-        let template = self.environment.get_template(NAME).map_err(ChatError::from_template)?;
-        template.render(minijinja::Value::from(Serde(&context))).map_err(ChatError::from_template)
+        let (source, syntax) = (self.text()?, environment::syntax()?);
+        let code = compile::compile(NAME, &source, &syntax)?;
+        let budget = Arc::new(Budget::default());
+        let environment = environment::environment(&budget);
+        let (mut text, blocks) = (String::new(), BTreeMap::new());
+        let root = minijinja::Value::from(Serde(&context));
+        let mut out = make_string_output(&mut text);
+        let end = machinery::eval(&environment, &code, root, &blocks, &mut out, AutoEscape::None);
+        let (_, state) = end.map_err(ChatError::from_template)?;
+        let instructions = state.fuel_levels().map_or(0, |(taken, _)| taken);
+        drop((state, out));
+        let [values, output, work] = budget.thousandths();
+        let levels = shape::check(&source, &syntax)?;
+        let thousandths = |taken: usize, most: usize| (taken * 1000 / most) as u64;
+        let taken = Taken {
+            levels: thousandths(levels, limits::LEVELS),
+            text: thousandths(source.len(), limits::TEMPLATE_BYTES),
+            values,
+            output,
+            work,
+            instructions: instructions * 1000 / limits::INSTRUCTIONS,
+        };
+        Ok((text, taken))
     }
 }

@@ -41,14 +41,14 @@ struct Loaded {
 }
 
 impl ModelFile {
-    /// Takes an open GGUF file whose tokenizer and template it reads.
+    /// Takes an open GGUF file whose tokenizer it reads. The template is compiled when something is to be rendered.
     ///
     /// # Errors
     /// Unknown architectures and broken tokenizers.
     pub fn new(file: Gguf) -> Result<Self, Error> {
         arch::find(&file)?;
         let tokenizer = Arc::new(Tokenizer::from_gguf(&file)?);
-        let template = ChatTemplate::from_gguf(&file, &tokenizer)?;
+        let template = ChatTemplate::from_gguf(&file, &tokenizer);
         Ok(Self { file: Arc::new(file), tokenizer, template })
     }
 
@@ -69,12 +69,10 @@ impl ModelFile {
     }
 
     /// The same with another chat template in Jinja, for files that bring none.
-    ///
-    /// # Errors
-    /// [`Error::Chat`] for one that cannot be read.
-    pub fn with_template(self, source: &str) -> Result<Self, Error> {
-        let template = ChatTemplate::new(source, &self.tokenizer)?;
-        Ok(Self { template, ..self })
+    #[must_use]
+    pub fn with_template(self, source: &str) -> Self {
+        let template = ChatTemplate::new(source, &self.tokenizer);
+        Self { template, ..self }
     }
 
     /// Checks every tensor that the architecture needs and tells the sizes, loading nothing.

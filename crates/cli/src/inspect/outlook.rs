@@ -13,6 +13,7 @@ pub struct Outlook {
     executor: Executor,
     options: SessionOptions,
     fit: Result<Fit, String>,
+    template: Option<String>,
 }
 
 struct Fit {
@@ -34,14 +35,15 @@ impl Outlook {
     /// is opened for it.
     pub fn new(args: &Args) -> Result<Self> {
         let options = args.session();
-        let unsupported = |reason: String| Ok(Self { executor: Executor::Cpu, options: args.session(), fit: Err(reason) });
+        let unsupported = |reason: String| Ok(Self { executor: Executor::Cpu, options: args.session(), fit: Err(reason), template: None });
         let file = match args.source.model_file() {
             Ok(file) => file,
             Err(error) => return unsupported(format!("{error:#}")),
         };
+        let template = file.template().check().err().map(|error| error.to_string());
         // Damage is reported before any device is opened for the file.
         if let Err(error) = file.check(&Executor::Cpu) {
-            return unsupported(error.to_string());
+            return unsupported(error.to_string()).map(|outlook| Self { template, ..outlook });
         }
         let executor = args.source.located(args.device().open(&file, &options))?;
         let fit = match file.check(&executor) {
@@ -53,12 +55,17 @@ impl Outlook {
                 Ok(Fit { checked, needs, context })
             }
         };
-        Ok(Self { executor, options, fit })
+        Ok(Self { executor, options, fit, template })
     }
 
     /// Why the file cannot run.
     pub fn unsupported(&self) -> Option<&str> {
         self.fit.as_ref().err().map(String::as_str)
+    }
+
+    /// What is wrong with the chat template, which only conversations need.
+    pub fn template(&self) -> Option<&str> {
+        self.template.as_deref()
     }
 
     /// The sizes for people.

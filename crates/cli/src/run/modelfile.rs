@@ -55,7 +55,7 @@ impl Modelfile {
         let template = self.entry.as_ref().and_then(|entry| entry.template.as_deref());
         match template.filter(|_| !own).map(jinja) {
             None => Ok(file),
-            Some(Ok(source)) => file.with_template(&source),
+            Some(Ok(source)) => Ok(file.with_template(&source)),
             Some(Err(reason)) => {
                 note(&format!("{name}: Ollama's chat template is ignored; the usual one for the tokens is used: {reason}"));
                 Ok(file)

@@ -25,6 +25,30 @@ fn json_holds_metadata_tensors_and_memory() {
     assert_eq!(json["memory"]["context"], 100);
 }
 
+/// Templates that no engine reads: broken, and too deep to parse.
+fn broken_templates() -> [(String, &'static str); 3] {
+    let deep = format!("{{{{ {}1 }}}}", "not ".repeat(200_000));
+    [("{% if %}".to_string(), "line 1"), (deep, "64 nested"), ("x".repeat(2 << 20), "1 MiB of text")]
+}
+
+#[test]
+fn a_broken_template_keeps_no_file_from_raw_text_and_inspect_says_what_is_wrong() {
+    for (template, reason) in broken_templates() {
+        let model = Model::new(&tiny::builder(0.1).set("tokenizer.chat_template", template));
+        let text = run(&["inspect", model.path()]).good();
+        assert!(text.lines().any(|line| line.starts_with("chat template: ") && line.contains(reason)), "{reason}: {text}");
+        let json = run(&["inspect", model.path(), "--json"]).json();
+        assert!(json["chat_template_error"].as_str().unwrap().contains(reason));
+        assert!(run(&["list", model.folder.path().to_str().unwrap()]).good().contains("tiny"));
+        run(&["run", model.path(), "--raw", "-p", "x", "-n", "1", "--device", "cpu"]).good();
+        run(&["logits", model.path(), "--device", "cpu", "--tokens", "1", "-o", &model.beside("x.npy")]).good();
+        let line = run(&["run", model.path(), "-p", "x", "-n", "1", "--device", "cpu"]).failed(1);
+        assert!(line.contains(reason), "{line}");
+    }
+    let model = Model::new(&tiny::builder(0.1).set("tokenizer.chat_template", "{{ messages[0].content }}"));
+    assert!(!run(&["inspect", model.path()]).good().contains("chat template:"));
+}
+
 #[test]
 fn plans_list_every_dispatch_of_both_steps() {
     let text = run(&["inspect", "--plan"]).good();

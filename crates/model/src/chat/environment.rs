@@ -1,40 +1,97 @@
 //! Jinja as `transformers` sets it up.
 
-use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, ValueKind, from_args};
-use minijinja::{Environment, Error, ErrorKind, State, Value};
+use std::sync::Arc;
 
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs, from_args};
+use minijinja::{Environment, Error, ErrorKind, State, Value, escape_formatter};
+
+use super::compile::{CHECK, WHOLE};
 use super::error::{ChatError, Raised};
-use super::{json, strftime};
+use super::limits::{Budget, INSTRUCTIONS};
+use super::{charge, json, strftime};
 
 /// The variable in which `strftime_now` finds the time.
 pub(super) const NOW: &str = "__now_unix_s";
 
-/// Instructions that one rendering may take: thousands of messages, but no endless loop.
-const FUEL: u64 = 20_000_000;
+/// Frames of loops, blocks and macros at most; a macro takes about five.
+const FRAMES: usize = 320;
 
-pub(super) fn compile(name: &'static str, source: &str) -> Result<Environment<'static>, ChatError> {
+/// How `transformers` reads tags.
+pub(super) fn syntax() -> Result<SyntaxConfig, ChatError> {
+    SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().map_err(ChatError::from_syntax)
+}
+
+/// The filters, tests and functions of one rendering, which take from its budget.
+pub(super) fn environment<'s>(budget: &Arc<Budget>) -> Environment<'s> {
     let mut environment = Environment::new();
-    environment.set_fuel(Some(FUEL));
-    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().map_err(ChatError::from_syntax)?;
-    environment.set_syntax(syntax);
+    environment.set_fuel(Some(INSTRUCTIONS));
+    environment.set_recursion_limit(FRAMES);
     environment.set_unknown_method_callback(method);
     environment.add_function("raise_exception", raise_exception);
-    environment.add_function("strftime_now", strftime_now);
-    environment.add_filter("tojson", tojson);
+    // A template may call functions by other names, so each counts by itself.
+    let own = Arc::clone(budget);
+    environment.add_function("strftime_now", move |state: &State, format: &str| {
+        // No directive becomes more than ten times as long.
+        own.value(format.len() as u64 * 10)?;
+        strftime_now(state, format)
+    });
+    let own = Arc::clone(budget);
+    environment.add_function("range", move |first: i64, end: Option<i64>, step: Option<i64>| range(&own, first, end, step));
+    environment.add_function("debug", |_: Rest<ValueOrKwargs>| Err::<Value, _>(charge::refused("debug()")));
+    environment.add_test("divisibleby", divisible);
+    let own = Arc::clone(budget);
+    environment.add_filter("tojson", move |value: &Value, ascii: Option<bool>, kwargs: Kwargs| tojson(&own, value, ascii, kwargs));
+    let own = Arc::clone(budget);
+    environment.add_filter(CHECK, move |operands: Rest<ValueOrKwargs>| charge::check(&own, &operands.into_values()));
+    let own = Arc::clone(budget);
+    environment.add_filter(WHOLE, move |value: Value| charge::whole(&own, value));
+    let own = Arc::clone(budget);
+    environment.set_formatter(move |out, state, value| {
+        own.output(charge::size(&own, value)?.bytes)?;
+        escape_formatter(out, state, value)
+    });
     // In Jinja whatever has a length and can be indexed is a sequence, and whatever has elements is iterable.
     environment.add_test("sequence", |value: &Value| matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::String));
     environment.add_test("iterable", |value: &Value| {
         use ValueKind::{Iterable, Map, Seq, String, Undefined};
         matches!(value.kind(), Seq | Map | String | Iterable | Undefined)
     });
-    environment.add_template_owned(name, without_generation_tags(source)).map_err(ChatError::from_syntax)?;
-    Ok(environment)
+    environment
+}
+
+/// Elements of a range at most, as the engine has it.
+const RANGE: i128 = 100_000;
+
+/// Jinja's `range`: the engine's own overflows.
+fn range(budget: &Budget, first: i64, end: Option<i64>, step: Option<i64>) -> Result<Value, Error> {
+    let (first, end) = end.map_or((0, first), |end| (first, end));
+    let (first, end, step) = (i128::from(first), i128::from(end), i128::from(step.unwrap_or(1)));
+    if step == 0 {
+        return Err(Error::new(ErrorKind::InvalidOperation, "cannot create range with step of 0"));
+    }
+    let (distance, stride) = if step > 0 { (end - first, step) } else { (first - end, -step) };
+    let count = (distance.max(0) + stride - 1) / stride;
+    if count > RANGE {
+        return Err(Error::new(ErrorKind::InvalidOperation, "range has too many elements"));
+    }
+    budget.value(count as u64 * size_of::<Value>() as u64)?;
+    let number = |at: i128| i64::try_from(first + at * step).ok().map(Value::from);
+    Ok((0..count).filter_map(number).collect::<Vec<_>>().into())
+}
+
+/// Jinja's `divisibleby`: the engine's own divides by 0.
+fn divisible(value: &Value, by: &Value) -> Result<bool, Error> {
+    let whole = |value: &Value| i128::try_from(value.clone()).ok();
+    match (whole(value), whole(by)) {
+        (Some(value), Some(by)) => Ok(value.checked_rem(by) == Some(0)),
+        _ => Ok(f64::try_from(value.clone())? % f64::try_from(by.clone())? == 0.0),
+    }
 }
 
 /// `{% generation %}` marks what the assistant said, for training masks. As a condition that always holds it keeps its
 /// white-space control and changes nothing else.
-fn without_generation_tags(source: &str) -> String {
+pub(super) fn without_generation_tags(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut rest = source;
     while let Some(at) = rest.find("{%") {
@@ -80,7 +137,7 @@ fn strftime_now(state: &State, format: &str) -> Result<String, Error> {
 }
 
 /// `json.dumps` with `ensure_ascii=False` as its default.
-fn tojson(value: &Value, ensure_ascii: Option<bool>, kwargs: Kwargs) -> Result<String, Error> {
+fn tojson(budget: &Budget, value: &Value, ensure_ascii: Option<bool>, kwargs: Kwargs) -> Result<String, Error> {
     if value.is_undefined() {
         return Err(Error::new(ErrorKind::UndefinedError, "tojson of an undefined value"));
     }
@@ -93,6 +150,12 @@ fn tojson(value: &Value, ensure_ascii: Option<bool>, kwargs: Kwargs) -> Result<S
         sort_keys: kwargs.get::<Option<bool>>("sort_keys")?.unwrap_or(false),
     };
     kwargs.assert_all_used()?;
+    let size = charge::size(budget, value)?;
+    // Each element stands on a line of its own, behind its indent, and has a separator on either side.
+    let separators = style.separators.as_ref().map_or(4, |pair| pair[0].len() + pair[1].len());
+    let line = style.indent.unwrap_or(0).saturating_mul(usize::try_from(size.levels + 1).unwrap_or(usize::MAX));
+    let lines = size.nodes.saturating_mul(2).saturating_mul(separators.saturating_add(line).saturating_add(3) as u64);
+    budget.value(size.bytes.saturating_mul(if style.ensure_ascii { 2 } else { 1 }).saturating_add(lines))?;
     let value = serde_json::to_value(value).map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))?;
     Ok(json::dumps(&value, &style))
 }

@@ -2,13 +2,21 @@
 
 use std::fmt;
 
+use super::limits::{Exceeded, TOO_SLOW};
+
+/// Characters of a template's own words at most.
+const MOST_OF_REASON: usize = 2000;
+
 /// Why a template could not be compiled or rendered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChatError {
     /// The file's template has the wrong type.
-    #[error(transparent)]
-    Metadata(#[from] gguf::Error),
+    #[error("{reason}")]
+    Metadata {
+        /// The container's own words.
+        reason: String,
+    },
     /// The template is no Jinja that we can read.
     #[error("tokenizer.chat_template, line {line}: {reason}")]
     Syntax {
@@ -30,6 +38,18 @@ pub enum ChatError {
         line: usize,
         /// What is wrong there.
         reason: String,
+    },
+    /// The template takes more than templates may.
+    #[error("the chat template takes more than {limit}; give another template, or complete raw text")]
+    Limit {
+        /// The limit.
+        limit: &'static str,
+    },
+    /// The template uses what cannot be bounded.
+    #[error("the chat template uses {what}, which is refused; give another template, or complete raw text")]
+    Unbounded {
+        /// What it uses.
+        what: &'static str,
     },
     /// The messages cannot be handed to a template.
     #[error("the messages cannot be handed to the chat template: {0}")]
@@ -59,10 +79,16 @@ impl std::error::Error for Raised {}
 
 impl ChatError {
     pub(super) fn from_template(error: minijinja::Error) -> Self {
+        if error.kind() == minijinja::ErrorKind::OutOfFuel {
+            return ChatError::from(TOO_SLOW);
+        }
         let mut cause = std::error::Error::source(&error);
         while let Some(inner) = cause {
             if let Some(Raised(message)) = inner.downcast_ref() {
-                return ChatError::Refused { message: message.clone() };
+                return ChatError::Refused { message: shortened(message) };
+            }
+            if let Some(exceeded) = inner.downcast_ref::<Exceeded>() {
+                return ChatError::from(*exceeded);
             }
             cause = inner.source();
         }
@@ -76,5 +102,10 @@ impl ChatError {
 
 fn reason(error: &minijinja::Error) -> String {
     let kind = error.kind().to_string();
-    error.detail().map_or_else(|| kind.clone(), |detail| format!("{kind}: {detail}"))
+    error.detail().map_or_else(|| kind.clone(), |detail| shortened(&format!("{kind}: {detail}")))
+}
+
+/// The beginning of what a template says: templates may quote whole conversations.
+fn shortened(text: &str) -> String {
+    text.char_indices().nth(MOST_OF_REASON).map_or_else(|| text.to_owned(), |(end, _)| format!("{}..", &text[..end]))
 }

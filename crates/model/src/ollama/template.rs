@@ -12,6 +12,11 @@ const SYSTEM: &str = "{% set ns.System = messages | selectattr('role', 'equalto'
 /// Where the old style's last answer begins; no text has it.
 const CUT: &str = "'\\u0000response\\u0000'";
 
+/// Bytes of a template's text, and of the Jinja that an expression becomes: `eq` repeats its first argument.
+const MOST_BYTES: usize = 1 << 20;
+/// Parentheses within parentheses; the translator recurses over them.
+const MOST_LEVELS: usize = 64;
+
 /// A piece of a template: text, or what stands between braces.
 pub(super) enum Piece {
     Text(String),
@@ -23,6 +28,9 @@ pub(super) enum Piece {
 /// # Errors
 /// What it uses that is not understood, for people.
 pub fn jinja(go: &str) -> Result<String, String> {
+    if go.len() > MOST_BYTES {
+        return Err("the template has more than 1 MiB of text".to_string());
+    }
     let pieces = actions(go)?;
     let uses = |field: &str| pieces.iter().any(|piece| matches!(piece, Piece::Action(code) if code.contains(field)));
     let mut writer = Writer { out: String::new(), blocks: vec![], dots: vec![], loops: 0 };
@@ -76,6 +84,9 @@ impl Writer {
             Piece::Action(code) => code,
         };
         let words = words(code)?;
+        if deepest(&words) > MOST_LEVELS {
+            return Err("the template nests more than 64 parentheses".to_string());
+        }
         let refused = || format!("{{{{ {code} }}}} is not understood");
         let written = match words.as_slice() {
             [] => String::new(),
@@ -153,6 +164,11 @@ impl Writer {
             arguments.push(self.operand(rest)?);
         }
         let infix = |operator: &str| (arguments.len() > 1).then(|| format!("({})", arguments.join(operator)));
+        // What is joined below repeats its arguments once for each of them.
+        let bytes: usize = arguments.iter().map(String::len).sum();
+        if bytes.saturating_mul(arguments.len()) > MOST_BYTES {
+            return None;
+        }
         match (name.as_str(), arguments.as_slice()) {
             ("and", _) => infix(" and "),
             ("or", _) => infix(" or "),
@@ -202,6 +218,20 @@ impl Writer {
             _ => None,
         }
     }
+}
+
+/// How deep parentheses stand within each other.
+fn deepest(words: &[Word]) -> usize {
+    let mut level = 0_usize;
+    let levels = words.iter().map(|word| {
+        match word {
+            Word::Open => level += 1,
+            Word::Close => level = level.saturating_sub(1),
+            _ => {}
+        }
+        level
+    });
+    levels.max().unwrap_or(0)
 }
 
 /// What Ollama gives every template.

@@ -34,8 +34,8 @@ fn tokenizer() -> Tokenizer {
     tokenizer_with(&CONTROL)
 }
 
-/// Turns, tools and thinking, as in Qwen's templates.
-const QWEN: &str = r#"{%- if tools %}
+/// Turns, tools and thinking, as Qwen's templates have them.
+pub const QWEN: &str = r#"{%- if tools %}
     {{- '<|im_start|>system\n' }}
     {%- for tool in tools %}
         {{- tool | tojson + '\n' }}
@@ -67,7 +67,7 @@ const QWEN: &str = r#"{%- if tools %}
 {%- endif %}"#;
 
 fn render(source: &str, messages: &[Message], options: &RenderOptions) -> Result<String, ChatError> {
-    ChatTemplate::new(source, &tokenizer())?.render(messages, options)
+    ChatTemplate::new(source, &tokenizer()).render(messages, options)
 }
 
 fn closed() -> RenderOptions {
@@ -77,7 +77,7 @@ fn closed() -> RenderOptions {
 /// The number of control tokens, and the whole text.
 fn encoded(source: &str, messages: &[Message], options: &RenderOptions) -> (usize, String) {
     let tokenizer = tokenizer();
-    let ids = ChatTemplate::new(source, &tokenizer).unwrap().encode(&tokenizer, messages, options).unwrap();
+    let ids = ChatTemplate::new(source, &tokenizer).encode(&tokenizer, messages, options).unwrap();
     let controls = ids.iter().filter(|&&id| tokenizer.kind(id).unwrap().is_control()).count();
     (controls, tokenizer.decode(&ids))
 }
@@ -107,7 +107,7 @@ fn tools_and_calls_keep_their_order_and_pythons_spacing() {
 #[test]
 fn harmless_conversations_encode_as_their_parsed_text() {
     let tokenizer = tokenizer();
-    let template = ChatTemplate::new(QWEN, &tokenizer).unwrap();
+    let template = ChatTemplate::new(QWEN, &tokenizer);
     let messages = [Message::user("a < b || c"), Message::assistant("<think>\nhm\n</think>\n\nyes é e\u{301}")];
     let text = template.render(&messages, &RenderOptions::default()).unwrap();
     let ids = template.encode(&tokenizer, &messages, &RenderOptions::default()).unwrap();
@@ -150,7 +150,7 @@ fn private_characters_of_the_users_own_survive() {
     assert_eq!((controls, all), (2, format!("<|im_start|>user\n{text}<|im_end|>\n")));
     let every: String = ('\u{F0000}'..='\u{FFFFD}').chain("<|im_end|>".chars()).collect();
     let tokenizer = tokenizer();
-    let template = ChatTemplate::new(QWEN, &tokenizer).unwrap();
+    let template = ChatTemplate::new(QWEN, &tokenizer);
     let error = template.encode(&tokenizer, &[Message::user(every)], &closed()).unwrap_err();
     assert!(matches!(error, ChatError::NoPrivateCharacter), "{error}");
 }
@@ -168,7 +168,7 @@ fn templates_still_see_what_contents_begin_and_end_with() {
 #[test]
 fn a_control_token_of_one_character_is_guarded_too() {
     let tokenizer = tokenizer_with(&["<s>", "※", "<|im_end|>"]);
-    let template = ChatTemplate::new("※{{ messages[0].content }}", &tokenizer).unwrap();
+    let template = ChatTemplate::new("※{{ messages[0].content }}", &tokenizer);
     let ids = template.encode(&tokenizer, &[Message::user("※<s>")], &closed()).unwrap();
     assert_eq!(ids.iter().filter(|&&id| id == 257).count(), 1);
     assert_eq!(ids.iter().filter(|&&id| id == 256).count(), 0);
@@ -187,7 +187,7 @@ fn failures_say_where_and_why() {
 #[test]
 fn an_endless_template_is_stopped() {
     let endless = "{% for a in range(99999) %}{% for b in range(99999) %}{{ a * b }}{% endfor %}{% endfor %}";
-    assert!(matches!(render(endless, &[], &closed()), Err(ChatError::Render { .. })));
+    assert!(matches!(render(endless, &[], &closed()), Err(ChatError::Limit { .. })));
 }
 
 #[test]

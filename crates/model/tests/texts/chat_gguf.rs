@@ -32,7 +32,7 @@ fn open(file: &GgufBuilder) -> Gguf {
 fn builtin(controls: &[&str], messages: &[Message], options: &RenderOptions) -> String {
     let gguf = open(&file(controls));
     let tokenizer = Tokenizer::from_gguf(&gguf).unwrap();
-    ChatTemplate::from_gguf(&gguf, &tokenizer).unwrap().render(messages, options).unwrap()
+    ChatTemplate::from_gguf(&gguf, &tokenizer).render(messages, options).unwrap()
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_file_brings_its_tokenizer_and_its_template() {
     let gguf = open(&file(&["<s>", "</s>"]).set("tokenizer.chat_template", "{{ bos_token }}{{ messages[0].content }}"));
     let tokenizer = Tokenizer::from_gguf(&gguf).unwrap();
     assert_eq!(tokenizer.encode("ab</s>", Special::Parse), [256, 258]);
-    let template = ChatTemplate::from_gguf(&gguf, &tokenizer).unwrap();
+    let template = ChatTemplate::from_gguf(&gguf, &tokenizer);
     let ids = template.encode(&tokenizer, &[Message::user("ab</s>")], &RenderOptions::default()).unwrap();
     assert_eq!(ids[..2], [257, 256]);
     assert_eq!((ids.len(), tokenizer.decode(&ids).as_str()), (6, "<s>ab</s>"));
@@ -56,7 +56,7 @@ fn keys_of_the_wrong_type_or_missing_are_named() {
     assert!(error(good().set("tokenizer.ggml.eos_token_id", "258")).contains("tokenizer.ggml.eos_token_id"));
     assert!(error(good().set("tokenizer.ggml.eos_token_id", -1i32)).contains("tokenizer.ggml.eos_token_id"));
     let gguf = open(&good().set("tokenizer.chat_template", 1u32));
-    let error = ChatTemplate::from_gguf(&gguf, &Tokenizer::from_gguf(&gguf).unwrap()).err().unwrap().to_string();
+    let error = ChatTemplate::from_gguf(&gguf, &Tokenizer::from_gguf(&gguf).unwrap()).check().unwrap_err().to_string();
     assert!(error.contains("tokenizer.chat_template"), "{error}");
 }
 

@@ -17,7 +17,7 @@ fn tokenizer() -> Tokenizer {
 }
 
 fn render(go: &str, messages: &[Message], options: &RenderOptions) -> String {
-    ChatTemplate::new(&jinja(go).unwrap(), &tokenizer()).unwrap().render(messages, options).unwrap()
+    ChatTemplate::new(&jinja(go).unwrap(), &tokenizer()).render(messages, options).unwrap()
 }
 
 fn turns() -> Vec<Message> {
@@ -118,7 +118,8 @@ fn mutated_templates_are_translated_to_sound_ones_or_refused() {
         let text: String = text.into_iter().collect();
         if let Ok(jinja) = jinja(&text) {
             taken += 1;
-            let template = ChatTemplate::new(&jinja, &tokenizer).unwrap_or_else(|error| panic!("{text}: {error}\n{jinja}"));
+            let template = ChatTemplate::new(&jinja, &tokenizer);
+            template.check().unwrap_or_else(|error| panic!("{text}: {error}\n{jinja}"));
             let _ = template.render(&turns(), &RenderOptions::default());
         }
     }
