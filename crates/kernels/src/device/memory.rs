@@ -39,11 +39,11 @@ mod vulkan {
 
     /// The largest device-local heap. A smaller one is only the part that the host can access.
     pub fn memory(device: &wgpu::Device) -> Option<Memory> {
-        // SAFETY: wgpu keeps the device alive while the guard lives, and nothing is destroyed through it.
+        // SAFETY: the guard keeps the device alive, and nothing is destroyed through it.
         let hal = unsafe { device.as_hal::<wgpu::hal::api::Vulkan>() }?;
         let (instance, physical) = (hal.shared_instance(), hal.raw_physical_device());
         let raw = instance.raw_instance();
-        // SAFETY: the instance and its physical device are alive; the core function takes no pointer.
+        // SAFETY: the instance and its physical device are alive; the function takes no pointer.
         let version = unsafe { raw.get_physical_device_properties(physical) }.api_version.min(instance.instance_api_version());
         // SAFETY: as above.
         let plain = unsafe { raw.get_physical_device_memory_properties(physical) };
@@ -70,7 +70,7 @@ mod dxgi {
 
     /// The adapter's local segment: the budget of this process and its current usage.
     pub fn memory(device: &wgpu::Device) -> Option<Memory> {
-        // SAFETY: wgpu keeps the device alive while the guard lives, and nothing is released through it.
+        // SAFETY: the guard keeps the device alive, and nothing is released through it.
         let hal = unsafe { device.as_hal::<wgpu::hal::api::Dx12>() }?;
         let mut info = Dxgi::DXGI_QUERY_VIDEO_MEMORY_INFO::default();
         // SAFETY: calls on live COM objects; `info` outlives the call that fills it.
@@ -90,7 +90,7 @@ mod metal {
 
     /// The working set that Metal recommends, less the bytes that this process has allocated.
     pub fn memory(device: &wgpu::Device) -> Option<Memory> {
-        // SAFETY: wgpu keeps the device alive while the guard lives, and nothing is released through it.
+        // SAFETY: the guard keeps the device alive, and nothing is released through it.
         let hal = unsafe { device.as_hal::<wgpu::hal::api::Metal>() }?;
         let total_bytes = hal.raw_device().recommendedMaxWorkingSetSize();
         let used = hal.raw_device().currentAllocatedSize() as u64;

@@ -1,4 +1,4 @@
-//! Reads results back from the device, asynchronously. Its buffers come from a pool and return to it.
+//! Reads results back from the device, asynchronously. The buffers are pooled.
 
 use super::Outputs;
 use crate::device::Device;

@@ -77,8 +77,8 @@ impl Device {
         }
         let data = saved.and_then(|bytes| unseal(&self.key(), bytes));
         let descriptor = wgpu::PipelineCacheDescriptor { label: Some("weft"), data, fallback: true };
-        // SAFETY: the checksum shows that `saved_pipelines` made these bytes, and the key shows that
-        // it made them for this adapter and driver. wgpu and the driver check the latter again.
+        // SAFETY: the checksum shows that `saved_pipelines` made these bytes. The key shows that it
+        // made them for this adapter and driver, which wgpu and the driver check again.
         let cache = unsafe { self.0.device.create_pipeline_cache(&descriptor) };
         let restored = data.map_or(0, <[u8]>::len);
         *self.0.cache.lock().unwrap_or_else(PoisonError::into_inner) = Some(Kept { cache, restored });
