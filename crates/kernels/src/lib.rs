@@ -1,5 +1,5 @@
-//! Transformer kernels in WGSL. Kernels are declared once. Operations are recorded as data, planned,
-//! and run on a GPU or by the oracles on the CPU.
+//! Transformer kernels in WGSL. Kernels are declared once. Operations are recorded as data,
+//! planned, and run on a GPU or by the oracles on the CPU.
 //!
 //! Unsafe code is in four modules: `memory` reads numbers of the driver through wgpu's native
 //! handles, `device` requests an experimental feature, `pipelines` builds shaders without loop
