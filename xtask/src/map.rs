@@ -64,23 +64,23 @@ pub fn run(check: bool) -> anyhow::Result<bool> {
 
 fn render() -> anyhow::Result<String> {
     let mut text = HEAD.to_string();
-    table(&mut text, "Attention, heads of 128 (32 heads over 8), cache of f16", |rows| {
+    table(&mut text, "Attention: 32 query heads of 128, 8 KV heads, f16 cache", |rows| {
         Attending { rows, dim: 128, heads: 32, kv_heads: 8, ty: KvType::F16, window: None }.record()
     })?;
     table(&mut text, "Products with a weight of 4096 x 4096", |rows| product(rows, GgmlType::Q4_K, 4096, 4096))?;
     for (dim, heads, kv_heads) in [(64, 14, 2), (256, 8, 1), (512, 8, 1)] {
-        let title = format!("Attention, heads of {dim} ({heads} heads over {kv_heads}), cache of f16");
+        let title = format!("Attention: {heads} query heads of {dim}, {kv_heads} KV head(s), f16 cache");
         table(&mut text, &title, |rows| Attending { rows, dim, heads, kv_heads, ty: KvType::F16, window: None }.record())?;
     }
-    table(&mut text, "Attention, heads of 256 (8 heads over 1), a window of 512", |rows| {
+    table(&mut text, "Attention: 8 query heads of 256, 1 KV head, f16 cache, window of 512", |rows| {
         Attending { rows, dim: 256, heads: 8, kv_heads: 1, ty: KvType::F16, window: Some(512) }.record()
     })?;
-    table(&mut text, "Attention, heads of 128 (32 heads over 8), cache of q8_0", |rows| {
+    table(&mut text, "Attention: 32 query heads of 128, 8 KV heads, q8_0 cache", |rows| {
         Attending { rows, dim: 128, heads: 32, kv_heads: 8, ty: KvType::Q8_0, window: None }.record()
     })?;
     table(&mut text, "Products with a weight of 1024 x 4096", |rows| product(rows, GgmlType::Q4_K, 4096, 1024))?;
     table(&mut text, "Products with a weight of 4096 x 4096 in F16", |rows| product(rows, GgmlType::F16, 4096, 4096))?;
-    table(&mut text, "A gated pair of products of 12288 x 4096, and the product that reads it", gated)?;
+    table(&mut text, "A gated pair of products with weights of 12288 x 4096, and the product that reads it", gated)?;
     text.push_str(
         "\n## The ladder of products\n\nA product takes the first rung that serves it (`crates/kernels/src/lower/matmul/ladder.rs`).\n\n",
     );

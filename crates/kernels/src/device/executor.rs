@@ -2,7 +2,7 @@
 
 use crate::device::Device;
 
-/// The place where recordings run.
+/// Runs recordings, on a GPU or on the CPU.
 #[derive(Clone, Debug)]
 pub enum Executor {
     Gpu(Device),

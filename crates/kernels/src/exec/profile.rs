@@ -62,8 +62,8 @@ impl Roof {
     }
 }
 
-/// Subtracts the same cost from every span, so that the spans sum up to `whole`. Shorter spans
-/// become 0. Returns the cost, which is 0 if the sum is not above `whole`.
+/// Subtracts the same cost from every span, so that the spans sum up to `whole`. Spans shorter than
+/// the cost become 0. Returns the cost, which is 0 if the sum is not above `whole`.
 fn take_out(spans: &mut [f64], whole: f64) -> f64 {
     let mut sorted = spans.to_vec();
     sorted.sort_by(|a, b| b.total_cmp(a));

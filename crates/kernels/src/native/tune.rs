@@ -1,4 +1,4 @@
-//! Measures on a device where one kernel becomes faster than another, and makes its own [`Table`].
+//! Measures on a device where one kernel becomes faster than another, and makes a [`Table`] for it.
 
 mod probe;
 #[cfg(test)]

@@ -25,7 +25,8 @@ pub fn route(on: impl Into<Executor>, logits: &[f32], experts: usize, k: u32, no
 }
 
 /// y[t, j, n] = sum_k w[choices[t, j], n, k] x[t, k]. `x` has rows of `w.cols` elements. `w` has
-/// the matrices of all experts one after the other. `choices` has as many experts for every row.
+/// the matrices of all experts one after the other. `choices` has the same number of experts for
+/// every row of `x`.
 ///
 /// # Errors
 /// [`Error::Argument`] for a choice outside 0..experts, or if `experts` does not divide `w.rows`,
