@@ -1,4 +1,4 @@
-//! `contracts`: docs/contracts.md, written from the kernels.
+//! `contracts`: writes docs/contracts.md from the declarations of the kernels.
 
 use crate::{read, root};
 use anyhow::Context as _;
@@ -13,19 +13,22 @@ const PATH: &str = "docs/contracts.md";
 
 const HEAD: &str = "# Contracts of the kernels
 
-Written by `cargo xtask contracts` from the kernels in `crates/kernels/src/ops/` and `crates/kernels/src/lower/`; do not edit.
+`cargo xtask contracts` writes this file from the kernels in `crates/kernels/src/ops/` and
+`crates/kernels/src/lower/`; do not edit it.
 
-A kernel has one or more variants, of other constants or pieces. A shader is a variant with the formats, state types and subgroup form of its
-bindings chosen. What a variant needs is the most that one of its shaders takes: `crates/kernels/tests/contract.rs` holds the two equal.
+A kernel has one or more variants with different constants or pieces. A shader is a variant with
+chosen formats, state types and subgroup form. The needs of a variant are the largest needs of its
+shaders. `crates/kernels/tests/contract.rs` checks them.
 
-Every kernel computes what its oracle in `cpu-ref` computes, to the bound of the normalised mean squared error given here,
-on any input of the domain that its parity case draws from. Tensors are f32 and row-major unless the equation's lines say
-otherwise. Weights are read in the type of their file through a piece of `shaders/quant/`, KV states through one of
-`shaders/kv/`. Variants keep WebGPU's default limits (256 threads, 16 KiB of workgroup memory, 8 storage buffers) but for the few that the
-planner takes only where a device has more.
+Every kernel computes the same as its oracle in `cpu-ref`. The bound is the largest allowed
+normalised mean squared error (NMSE), for any input of the domain that its parity case tests.
+Tensors are f32 and row-major, unless the text with the equation says otherwise. Weights are read
+in the type of the file through a piece of `shaders/quant/`, and KV states through a piece of
+`shaders/kv/`. Variants fit WebGPU's default limits (256 threads, 16 KiB of workgroup memory, 8
+storage buffers), except a few variants that the planner uses only if the device has more.
 ";
 
-/// Writes or checks the file. Returns true if it is up to date.
+/// Writes the file, or checks it. Returns true if it is up to date.
 pub fn run(check: bool) -> anyhow::Result<bool> {
     let text = render()?;
     if !check {
@@ -55,7 +58,7 @@ fn section(kernel: &Kernel, text: &mut String) -> anyhow::Result<()> {
     anyhow::ensure!(!head.is_empty(), "{path} has no comment at its head");
     write!(text, "\n## {}\n\n```text\n{}\n```\n\n", kernel.name, head.join("\n"))?;
     let stem = Path::new(kernel.file).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    // A kernel that is only tested by another kernel's cases has no file of cases.
+    // A kernel that only another kernel's cases test has no file of cases.
     let source = read(&format!("crates/kernels/src/testing/cases/{stem}.rs")).unwrap_or_default();
     if let Some(domain) = doc(&source, "pub fn case(") {
         writeln!(text, "- Domain tested: {domain}")?;
@@ -67,7 +70,7 @@ fn section(kernel: &Kernel, text: &mut String) -> anyhow::Result<()> {
     writeln!(text, "- Bindings: {}", listed(bindings))?;
     let parts = kernel.wgsl.iter().map(|part| match part {
         Part::Piece((path, _)) => format!("`shaders/{path}`"),
-        Part::Slot(slot) => format!("the slot {slot}"),
+        Part::Slot(slot) => format!("slot {slot}"),
     });
     writeln!(text, "- Source: `{}`; {}", kernel.file.replace('\\', "/"), listed(parts))?;
     if kernel.variants.iter().all(|variant| variant.fill.is_empty()) {
@@ -78,7 +81,7 @@ fn section(kernel: &Kernel, text: &mut String) -> anyhow::Result<()> {
     for variant in kernel.variants {
         let fills = variant.fill.iter().map(|(slot, fill)| match fill {
             Fill::Vary(constants) => listed(constants.iter().map(|(name, value)| format!("`{name} = {value}`"))),
-            Fill::Choose(pieces) => format!("{slot} by {}", listed(pieces.iter().map(|(path, _)| format!("`{path}`")))),
+            Fill::Choose(pieces) => format!("{slot} from {}", listed(pieces.iter().map(|(path, _)| format!("`{path}`")))),
         });
         writeln!(text, "  - `{}`: {}; {}", variant.name, listed(fills), needs(variant))?;
     }
@@ -111,11 +114,11 @@ fn needs(variant: &'static Variant) -> String {
     if !kv.is_empty() {
         text.push_str(&format!("; KV states of {}", listed(kv.into_iter())));
     }
-    text.push_str(if subgroups { "; portable, and with subgroups" } else { "; portable" });
+    text.push_str(if subgroups { "; portable form and subgroup form" } else { "; portable form" });
     text
 }
 
-/// The doc comment of an item, in one line.
+/// The doc comment of an item, joined into one line.
 fn doc(source: &str, item: &str) -> Option<String> {
     let above: Vec<_> = source[..source.find(&format!("\n{item}"))? + 1].lines().collect();
     let mut lines: Vec<_> = above.iter().rev().map_while(|line| line.strip_prefix("/// ")).collect();
@@ -135,7 +138,7 @@ fn access_name(access: Access) -> &'static str {
         Access::Read => "read",
         Access::Write => "written",
         Access::Weight => "weight",
-        Access::Units | Access::Groups | Access::Rows | Access::Tiles | Access::Second => "a weight in units",
+        Access::Units | Access::Groups | Access::Rows | Access::Tiles | Access::Second => "weight in units",
         Access::Kv => "KV state, read",
         Access::KvMut => "KV state, written",
         Access::KvBoth => "KV state, read and written",

@@ -1,4 +1,4 @@
-//! `map`: writes docs/kernels.md, the table of which kernels run when, from plans.
+//! `map`: makes plans, and writes the kernels that they run as tables to docs/kernels.md.
 
 use crate::{read, root};
 use anyhow::Context as _;
@@ -18,16 +18,19 @@ const PATH: &str = "docs/kernels.md";
 
 const HEAD: &str = "# Which kernel runs when
 
-Written by `cargo xtask map` from plans; do not edit. The plans are those that `weft run` makes: activations may be rounded, the cache is of f16 where
-nothing else is said, weights are Q4_K. A cell names the kernels of a step in order. \"below N\" and \"from N\" are positions: an operation may have one
-kernel for short contexts and others for long ones. The three columns are a browser (WebGPU's default limits), a discrete card with subgroups of 32
+`cargo xtask map` writes this file from plans; do not edit it. The plans have the options of
+`weft run`: activations may be rounded. The KV cache is f16 and the weights are Q4_K, unless the
+title says otherwise. A cell names the kernels of a step in order. \"below N\" and \"from N\" are
+positions: an operation may have one kernel for short contexts and other kernels for long ones.
+
+There are three columns: a browser (WebGPU's default limits), a discrete card with subgroups of 32
 threads, and the same card with cooperative matrices (tensor cores).
 ";
 
-/// The numbers of rows of a step.
+/// The rows per step in the tables.
 const STEP_ROWS: [u32; 9] = [1, 2, 8, 9, 12, 17, 33, 65, 512];
 
-/// The devices of the columns.
+/// The devices of the table columns.
 fn devices() -> [(&'static str, Caps); 3] {
     let card = |cooperative| Caps {
         subgroups: true,
@@ -44,7 +47,7 @@ fn devices() -> [(&'static str, Caps); 3] {
     [("browser", Caps::WEBGPU), ("card", card(false)), ("card with tensor cores", card(true))]
 }
 
-/// Writes or checks the file. Returns true if it is up to date.
+/// Writes the file, or checks it. Returns true if it is up to date.
 pub fn run(check: bool) -> anyhow::Result<bool> {
     let text = render()?;
     if check {
@@ -61,44 +64,45 @@ pub fn run(check: bool) -> anyhow::Result<bool> {
 
 fn render() -> anyhow::Result<String> {
     let mut text = HEAD.to_string();
-    table(&mut text, "Attention, heads of 128 (32 heads over 8), cache of f16", |rows| {
+    table(&mut text, "Attention: 32 query heads of 128, 8 KV heads, f16 cache", |rows| {
         Attending { rows, dim: 128, heads: 32, kv_heads: 8, ty: KvType::F16, window: None }.record()
     })?;
     table(&mut text, "Products with a weight of 4096 x 4096", |rows| product(rows, GgmlType::Q4_K, 4096, 4096))?;
     for (dim, heads, kv_heads) in [(64, 14, 2), (256, 8, 1), (512, 8, 1)] {
-        let title = format!("Attention, heads of {dim} ({heads} heads over {kv_heads}), cache of f16");
+        let title = format!("Attention: {heads} query heads of {dim}, {kv_heads} KV head(s), f16 cache");
         table(&mut text, &title, |rows| Attending { rows, dim, heads, kv_heads, ty: KvType::F16, window: None }.record())?;
     }
-    table(&mut text, "Attention, heads of 256 (8 heads over 1), a window of 512", |rows| {
+    table(&mut text, "Attention: 8 query heads of 256, 1 KV head, f16 cache, window of 512", |rows| {
         Attending { rows, dim: 256, heads: 8, kv_heads: 1, ty: KvType::F16, window: Some(512) }.record()
     })?;
-    table(&mut text, "Attention, heads of 128 (32 heads over 8), cache of q8_0", |rows| {
+    table(&mut text, "Attention: 32 query heads of 128, 8 KV heads, q8_0 cache", |rows| {
         Attending { rows, dim: 128, heads: 32, kv_heads: 8, ty: KvType::Q8_0, window: None }.record()
     })?;
     table(&mut text, "Products with a weight of 1024 x 4096", |rows| product(rows, GgmlType::Q4_K, 4096, 1024))?;
     table(&mut text, "Products with a weight of 4096 x 4096 in F16", |rows| product(rows, GgmlType::F16, 4096, 4096))?;
-    table(&mut text, "A gated pair of products of 12288 x 4096, and the product that reads it", gated)?;
+    table(&mut text, "A gated pair of products with weights of 12288 x 4096, and the product that reads it", gated)?;
     text.push_str(
-        "\n## The ladder of products\n\nThe first rung that serves a product takes it (`crates/kernels/src/lower/matmul/ladder.rs`).\n\n",
+        "\n## The ladder of products\n\nA product takes the first rung that serves it (`crates/kernels/src/lower/matmul/ladder.rs`).\n\n",
     );
-    text.push_str("| kernel | domain | operand | needs | why it stands here |\n| --- | --- | --- | --- | --- |\n");
+    text.push_str("| kernel | domain | operand | needs | reason for its place |\n| --- | --- | --- | --- | --- |\n");
     for rung in &matmul::ladder::LADDER {
         writeln!(text, "| `{}` | {} | {:?} | {} | {} |", rung.kernel.name, rung.domain, rung.rounding, needs(rung.kernel), rung.beats)?;
     }
     text.push_str(
-        "\n## The ladder of attention\n\nThe first rung that takes a problem has it (`crates/kernels/src/lower/attention/ladder.rs`).\n\n",
+        "\n## The ladder of attention\n\nAn attention takes the first rung that serves it \
+         (`crates/kernels/src/lower/attention/ladder.rs`).\n\n",
     );
-    text.push_str("| kernel | domain | needs | why it stands here |\n| --- | --- | --- | --- |\n");
+    text.push_str("| kernel | domain | needs | reason for its place |\n| --- | --- | --- | --- |\n");
     for rung in &attention::ladder::LADDER {
         writeln!(text, "| `{}` | {} | {} | {} |", rung.kernel.name, rung.domain, needs(rung.kernel), rung.beats)?;
     }
-    text.push_str("\n## The rules by which operations merge\n\nIn the order of the passes (`crates/kernels/src/plan/merge/rules.rs`).\n\n");
-    text.push_str("| makes | of | how | needs | what that gains |\n| --- | --- | --- | --- | --- |\n");
+    text.push_str("\n## The rules that merge operations\n\nIn the order of the passes (`crates/kernels/src/plan/merge/rules.rs`).\n\n");
+    text.push_str("| result | merged operations | how | needs | gain |\n| --- | --- | --- | --- | --- |\n");
     let kernels = kernels();
     for [name, merges, direction, beats] in merge_rules() {
         // An operation without a kernel of the same name uses the kernel of one of its parts.
         let kernel = kernels.iter().find(|kernel| kernel.name == name);
-        let needs = kernel.map_or_else(|| "what its parts need".to_string(), |kernel| needs(kernel));
+        let needs = kernel.map_or_else(|| "the needs of its parts".to_string(), |kernel| needs(kernel));
         writeln!(text, "| `{name}` | {merges} | {direction} | {needs} | {beats} |")?;
     }
     Ok(text)

@@ -1,49 +1,49 @@
-//! What can go wrong between a device and a caller.
+//! The errors of this crate.
 
-/// The errors of this crate. A wrong shape inside a recorded dispatcher is a bug and asserts instead.
+/// The errors of this crate. A wrong shape in a recorded operation is a bug and panics instead.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No adapter answers to the request.
+    /// No adapter matches the request.
     #[error("no {wanted}; adapters here: {}", list(.found))]
     NoAdapter { wanted: String, found: Vec<String> },
     /// The driver refused a device with the limits it advertised.
-    #[error("adapter {adapter} gave no device: {reason}")]
+    #[error("the driver of {adapter} refused to open a device: {reason}")]
     NoDevice { adapter: String, reason: String },
-    /// The device went away (driver reset, unplugged, watchdog); it must be opened again.
+    /// The device was lost (driver reset, unplugged, watchdog). It must be opened again.
     #[error("the GPU device was lost: {reason}; open it again or use --device cpu")]
     DeviceLost { reason: String },
-    /// An allocation failed; what was allocated for the same purpose has been freed.
+    /// An allocation failed. Other allocations for the same purpose have been freed.
     #[error("out of memory while allocating {bytes} bytes for {what}")]
     OutOfMemory { what: String, bytes: u64 },
-    /// A buffer is larger than this device can bind or allocate, and cannot be split.
-    #[error("{what} needs {bytes} bytes in one binding, this device allows {limit}")]
+    /// A buffer is larger than this device can bind or allocate, and it cannot be split.
+    #[error("{what} needs {bytes} bytes in one binding; this device allows {limit}")]
     BindingTooLarge { what: String, bytes: u64, limit: u64 },
-    /// A stand-alone operation was called with slices that do not fit each other.
+    /// A stand-alone operation was called with slices whose lengths do not match.
     #[error("{operation}: {name} has {found} elements, expected {expected}")]
     Shape { operation: &'static str, name: &'static str, expected: usize, found: usize },
-    /// A stand-alone operation was called with bytes that are not those of its matrix.
+    /// A stand-alone operation was called with the wrong number of bytes for its matrix.
     #[error("{operation}: {name} has {found} bytes, expected {expected}")]
     Bytes { operation: &'static str, name: &'static str, expected: usize, found: usize },
-    /// A stand-alone operation was called with a size or a number that it does not take.
+    /// A stand-alone operation was called with an argument out of range.
     #[error("{operation}: {problem}")]
     Argument { operation: &'static str, problem: &'static str },
-    /// A step or a session asks for more positions than its states hold.
-    #[error("the context of {capacity} positions is full, {needed} are needed")]
+    /// A step or a session needs more positions than its states hold.
+    #[error("the context length of {capacity} is too short: {needed} positions are needed")]
     ContextOverflow { needed: usize, capacity: usize },
-    /// The caller's flag asked to stop.
+    /// The caller set the flag that cancels a run.
     #[error("cancelled")]
     Cancelled,
-    /// A weight format that no kernel reads.
-    #[error("tensor {tensor}: type {ty} is not a weight format that kernels read")]
+    /// No kernel reads this weight format.
+    #[error("tensor {tensor}: no kernel reads weights of type {ty}")]
     Format { tensor: String, ty: &'static str },
-    /// A profile was asked for where dispatches cannot be timed.
-    #[error("{adapter} gives no timestamps between dispatches, which a profile needs")]
+    /// A profile was requested on a device that cannot time dispatches.
+    #[error("{adapter} has no timestamps between dispatches; a profile needs them")]
     NoTimestamps { adapter: String },
     /// The file behind a weight could not be read.
     #[error(transparent)]
     Read(#[from] gguf::Error),
-    /// The driver or the validation layer rejected our work: a bug in this crate.
+    /// The driver or the validation layer rejected a call. This is a bug in this crate.
     #[error("device error in {what}: {reason}")]
     Device { what: String, reason: String },
 }

@@ -1,8 +1,9 @@
-//! Transformer kernels in WGSL: declared once, recorded as data, planned, and run on a GPU or on the oracles.
+//! Transformer kernels in WGSL. Kernels are declared once. Operations are recorded as data,
+//! planned, and run on a GPU or by the oracles on the CPU.
 //!
-//! Unsafe code is in `memory`, where numbers of the driver are read through wgpu's native handles, and where devices and shaders ask for
-//! less checking than foreign code would need (`device`, `pipelines`), and where threads share staging memory
-//! (`upload`).
+//! Unsafe code is in four modules: `memory` reads numbers of the driver through wgpu's native
+//! handles, `device` requests an experimental feature, `pipelines` builds shaders without loop
+//! bounds and restores saved pipelines, and `upload` shares staging memory between threads.
 
 pub mod caps;
 pub mod graph;
@@ -16,7 +17,7 @@ pub mod lower;
 pub mod native;
 pub mod ops;
 pub mod plan;
-/// Behind the feature `testing`.
+/// Test support. Requires the feature `testing`.
 #[cfg(feature = "testing")]
 pub mod testing;
 

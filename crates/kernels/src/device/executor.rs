@@ -1,8 +1,8 @@
-//! Where recordings run: a device, or the oracles.
+//! The executor of recordings: a GPU device, or the oracles on the CPU.
 
 use crate::device::Device;
 
-/// Where recordings run.
+/// Runs recordings, on a GPU or on the CPU.
 #[derive(Clone, Debug)]
 pub enum Executor {
     Gpu(Device),
@@ -22,7 +22,7 @@ impl From<&Self> for Executor {
 }
 
 impl Executor {
-    /// The name people know it by.
+    /// The name of the adapter, or `CPU`.
     #[must_use]
     pub fn name(&self) -> String {
         match self {

@@ -1,18 +1,19 @@
-//! What the driver says about a device's memory. `unsafe` only here, to read numbers through wgpu's native handles.
+//! The memory sizes that the driver reports. The `unsafe` code reads numbers through wgpu's native
+//! handles.
 
 use crate::device::Device;
 use crate::device::executor::Executor;
 
-/// The memory that a device computes in: its own, or the part of the host's that it may use.
+/// The memory that a device uses: its own, or its part of the host's memory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
     pub total_bytes: u64,
-    /// What this process may still allocate, where the driver tells what others use; else all of it.
+    /// Bytes that this process can still allocate, or the total if the driver does not tell.
     pub available_bytes: u64,
 }
 
 impl Device {
-    /// Memory as Vulkan (VK_EXT_memory_budget), DXGI or Metal reports it; `None` in a browser.
+    /// Memory as reported by Vulkan (VK_EXT_memory_budget), DXGI or Metal; `None` in a browser.
     #[must_use]
     pub fn memory(&self) -> Option<Memory> {
         native(&self.0.device)
@@ -20,7 +21,8 @@ impl Device {
 }
 
 impl Executor {
-    /// What may still be allocated on a GPU, bytes; `None` where the driver does not say, and on the CPU.
+    /// Bytes that can still be allocated on a GPU; `None` if the driver does not tell, and on the
+    /// CPU.
     #[must_use]
     pub fn available_bytes(&self) -> Option<u64> {
         match self {
@@ -35,13 +37,13 @@ mod vulkan {
     use super::Memory;
     use ash::{ext::memory_budget, vk};
 
-    /// The largest heap that is local to the device: a smaller one is the host's window into it.
+    /// The largest device-local heap. A smaller one is only the part that the host can access.
     pub fn memory(device: &wgpu::Device) -> Option<Memory> {
-        // SAFETY: wgpu keeps the device alive while the guard lives, and nothing is destroyed through it.
+        // SAFETY: the guard keeps the device alive, and nothing is destroyed through it.
         let hal = unsafe { device.as_hal::<wgpu::hal::api::Vulkan>() }?;
         let (instance, physical) = (hal.shared_instance(), hal.raw_physical_device());
         let raw = instance.raw_instance();
-        // SAFETY: the instance and its physical device are alive; a core function that takes no pointer.
+        // SAFETY: the instance and its physical device are alive; the function takes no pointer.
         let version = unsafe { raw.get_physical_device_properties(physical) }.api_version.min(instance.instance_api_version());
         // SAFETY: as above.
         let plain = unsafe { raw.get_physical_device_memory_properties(physical) };
@@ -52,7 +54,8 @@ mod vulkan {
         if version >= vk::API_VERSION_1_1 && hal.enabled_device_extensions().contains(&memory_budget::NAME) {
             let mut budget = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
             let mut extended = vk::PhysicalDeviceMemoryProperties2::default().push_next(&mut budget);
-            // SAFETY: core since 1.1, which both instance and device have; the extension makes the chained structure known.
+            // SAFETY: the function is core since 1.1, which instance and device both have. The
+            // enabled extension defines the chained structure.
             unsafe { raw.get_physical_device_memory_properties2(physical, &mut extended) };
             memory.available_bytes = budget.heap_budget[n].saturating_sub(budget.heap_usage[n]);
         }
@@ -65,9 +68,9 @@ mod dxgi {
     use super::Memory;
     use windows::Win32::Graphics::Dxgi;
 
-    /// The adapter's local segment: its budget for this process, and what of it is used.
+    /// The adapter's local segment: the budget of this process and its current usage.
     pub fn memory(device: &wgpu::Device) -> Option<Memory> {
-        // SAFETY: wgpu keeps the device alive while the guard lives, and nothing is released through it.
+        // SAFETY: the guard keeps the device alive, and nothing is released through it.
         let hal = unsafe { device.as_hal::<wgpu::hal::api::Dx12>() }?;
         let mut info = Dxgi::DXGI_QUERY_VIDEO_MEMORY_INFO::default();
         // SAFETY: calls on live COM objects; `info` outlives the call that fills it.
@@ -85,9 +88,9 @@ mod metal {
     use super::Memory;
     use objc2_metal::MTLDevice as _;
 
-    /// The working set that Metal recommends, and what of it this process has allocated.
+    /// The working set that Metal recommends, less the bytes that this process has allocated.
     pub fn memory(device: &wgpu::Device) -> Option<Memory> {
-        // SAFETY: wgpu keeps the device alive while the guard lives, and nothing is released through it.
+        // SAFETY: the guard keeps the device alive, and nothing is released through it.
         let hal = unsafe { device.as_hal::<wgpu::hal::api::Metal>() }?;
         let total_bytes = hal.raw_device().recommendedMaxWorkingSetSize();
         let used = hal.raw_device().currentAllocatedSize() as u64;

@@ -1,4 +1,4 @@
-//! A GPU device: adapter choice, limits, capabilities and the pipelines built on it.
+//! A GPU device: choice of the adapter, limits, capabilities and pipelines.
 
 pub mod executor;
 #[cfg(feature = "interop")]
@@ -28,18 +28,18 @@ pub enum Select {
     Name(String),
 }
 
-/// How much of the adapter to ask for.
+/// The limits and features to request from the adapter.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Limits {
     /// Every limit and every useful feature of the adapter.
     #[default]
     Adapter,
-    /// WebGPU's default limits and no optional feature, as a browser would give (`WEFT_LIMITS=webgpu`).
+    /// WebGPU's default limits and no optional feature, as in a browser (`WEFT_LIMITS=webgpu`).
     WebGpu,
 }
 
 impl Limits {
-    /// Reads the environment variable `WEFT_LIMITS`; anything but `webgpu` means all.
+    /// Reads the environment variable `WEFT_LIMITS`. Any value except `webgpu` means all limits.
     #[must_use]
     pub fn from_env() -> Self {
         match std::env::var("WEFT_LIMITS") {
@@ -49,7 +49,7 @@ impl Limits {
     }
 }
 
-/// One adapter as the instance lists it.
+/// The description of one adapter.
 #[derive(Clone, Debug)]
 pub struct AdapterSummary {
     pub name: String,
@@ -58,8 +58,9 @@ pub struct AdapterSummary {
     pub driver: String,
 }
 
-/// Memory is taken from the driver in blocks of so many bytes; larger buffers have memory of their own, exactly as much as they need. Of blocks of
-/// 64 MB the weights of Qwen3-8B would leave 655 MB empty: few of its matrices fit behind another.
+/// Size of the memory blocks that small buffers share; a larger buffer gets its own allocation of
+/// its exact size. Blocks of 64 MB would waste 655 MB with the weights of Qwen3-8B, because few of
+/// its matrices fit into the rest of a block.
 const BLOCK_BYTES: Range<u64> = 8 << 20..8 << 20;
 
 pub(crate) struct Inner {
@@ -71,19 +72,19 @@ pub(crate) struct Inner {
     pub features: wgpu::Features,
     pub lost: Arc<OnceLock<String>>,
     pub failed: Arc<Mutex<Option<String>>>,
-    /// Vendor and device as the bus knows them.
+    /// PCI ids of vendor and device.
     pub ids: (u32, u32),
     pub pipelines: Arc<Pipelines>,
-    /// What the driver remembers of pipelines, where that is kept.
+    /// The driver's pipeline cache, if it was asked for.
     pub cache: Arc<Mutex<Option<Kept>>>,
     pub clock: Arc<Clock>,
     /// Buffers, bind groups and pipelines made so far.
     pub created: Arc<AtomicU64>,
-    /// Text that replaces one kernel's own.
+    /// WGSL text that replaces the source of one shader (for tests).
     pub source: Option<(Shader, String)>,
 }
 
-/// An open GPU device; cheap to clone and shared between threads.
+/// An open GPU device. It is cheap to clone and can be shared between threads.
 #[derive(Clone)]
 pub struct Device(pub(crate) Arc<Inner>);
 
@@ -95,7 +96,8 @@ impl std::fmt::Debug for Device {
 
 fn instance(limits: Limits) -> wgpu::Instance {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
-    // The GL backend writes to stderr on machines without a display and offers nothing the others lack.
+    // Without the GL backend: it writes to stderr on machines without a display, and it has no
+    // advantage over the others.
     descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12 | wgpu::Backends::BROWSER_WEBGPU;
     if limits == Limits::WebGpu {
         descriptor.flags |= wgpu::InstanceFlags::VALIDATION_INDIRECT_CALL;
@@ -143,7 +145,8 @@ pub fn list() -> Vec<AdapterSummary> {
     pollster::block_on(list_async())
 }
 
-/// The feature of cooperative matrices, where they have the shape and the subgroups that the kernels are written for.
+/// The feature flag of cooperative matrices, if the adapter has the matrix shape and the subgroup
+/// size that the kernels need.
 fn cooperative(adapter: &wgpu::Adapter) -> wgpu::Features {
     let info = adapter.get_info();
     let ours = |p: &wgpu::CooperativeMatrixProperties| {
@@ -161,7 +164,7 @@ impl Device {
     /// Opens the adapter that `select` names.
     ///
     /// # Errors
-    /// [`Error::NoAdapter`] when none answers, [`Error::NoDevice`] when the driver refuses.
+    /// [`Error::NoAdapter`] if no adapter matches, [`Error::NoDevice`] if the driver refuses.
     pub async fn open_async(select: &Select, limits: Limits) -> Result<Self, Error> {
         let found = adapters(limits).await;
         let chosen = match select {
@@ -190,7 +193,7 @@ impl Device {
         Ok(device)
     }
 
-    /// The best adapter of this machine, under the limits that `WEFT_LIMITS` asks for.
+    /// Opens the best adapter of this machine, with the limits from `WEFT_LIMITS`.
     ///
     /// # Errors
     /// As [`Device::open_async`].
@@ -213,8 +216,9 @@ impl Device {
             Limits::WebGpu => (wgpu::Features::empty(), wgpu::Limits::default()),
         };
         let experimental_features = match features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) {
-            // SAFETY: the one experimental feature that is asked for is cooperative matrices; every kernel that uses them is
-            // compared with its oracle, within the bounds of its buffers, on each device that `verify-shaders` runs on.
+            // SAFETY: cooperative matrices are the only experimental feature requested. On each
+            // device, `verify-shaders` compares every kernel that uses them with its oracle and
+            // checks that it stays within its buffers.
             true => unsafe { wgpu::ExperimentalFeatures::enabled() },
             false => wgpu::ExperimentalFeatures::disabled(),
         };
@@ -275,13 +279,13 @@ impl Device {
         }));
     }
 
-    /// The same device as if it could do less, or with another table: tests force splits and fallbacks with it.
+    /// The same device with lower capabilities or another table. Tests force splits and fallbacks.
     #[must_use]
     pub fn with_caps(&self, caps: Caps) -> Self {
         self.altered(caps, self.0.source.clone(), Arc::clone(&self.0.pipelines))
     }
 
-    /// The same device with one kernel built from other text: tests plant faults with it.
+    /// The same device with one shader built from other text. Tests insert faults with it.
     #[must_use]
     pub fn with_source(&self, shader: &Shader, text: String) -> Self {
         let pipelines = Arc::new(self.0.pipelines.without(shader));
@@ -308,14 +312,15 @@ impl Device {
         }))
     }
 
-    /// Buffers, bind groups and pipelines made on this device so far. Plans make theirs when they are made or bound, never per run.
+    /// Number of buffers, bind groups and pipelines created so far. A plan creates objects when it
+    /// is made or bound to states, never per run.
     #[must_use]
     pub fn created(&self) -> u64 {
         self.0.created.load(Ordering::Relaxed)
     }
 
-    /// Bytes of device memory that buffers take, those waited for that only finished work holds; none where the backend does not count
-    /// them (Vulkan and DX12 do).
+    /// Bytes of device memory allocated for buffers. Waits for submitted work first, so that its
+    /// buffers are freed. None if the backend does not count them (Vulkan and DX12 do).
     #[cfg(not(target_arch = "wasm32"))]
     #[must_use]
     pub fn allocated_bytes(&self) -> Option<u64> {
@@ -323,18 +328,18 @@ impl Device {
         self.0.device.generate_allocator_report().map(|report| report.total_allocated_bytes)
     }
 
-    /// Where the time went until now.
+    /// The time spent so far on opening, planning and building.
     #[must_use]
     pub fn spent(&self) -> Spent {
         self.0.clock.spent()
     }
 
-    /// Counts an object that is about to be made.
+    /// Counts an object that is about to be created.
     pub(crate) fn count(&self) {
         self.0.created.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What this device can do.
+    /// The capabilities of this device.
     #[must_use]
     pub fn caps(&self) -> &Caps {
         &self.0.caps
@@ -346,18 +351,18 @@ impl Device {
         &self.0.summary
     }
 
-    /// Names of the optional features that were granted, and the limits, for people.
+    /// The names of the granted optional features, and the limits as text.
     #[must_use]
     pub fn describe(&self) -> (Vec<String>, String) {
         (self.0.features.iter_names().map(|(n, _)| n.to_lowercase()).collect(), format!("{:#?}", self.0.limits))
     }
 
-    /// Turns a lost device or a rejected call into an error; called before and after work is submitted.
+    /// Returns an error if the device was lost or rejected a call. Called before and after submits.
     pub(crate) fn check(&self, what: &str) -> Result<(), Error> {
         let failed = self.0.failed.lock().unwrap_or_else(|p| p.into_inner()).take();
         #[cfg(not(target_arch = "wasm32"))]
         if failed.is_some() {
-            // Calls on a lost device fail before its loss is told, which happens while it is polled.
+            // Calls on a lost device fail before wgpu reports the loss. Polling makes it report.
             let _ = self.0.device.poll(wgpu::PollType::Poll);
         }
         if let Some(reason) = self.0.lost.get() {
@@ -369,12 +374,12 @@ impl Device {
         }
     }
 
-    /// A zeroed buffer, or the error that names what it was for.
+    /// A zeroed buffer, or an error that names its purpose `what`.
     pub(crate) fn buffer(&self, what: &str, bytes: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer, Error> {
         self.create(what, bytes, usage, false)
     }
 
-    /// A buffer that is mapped for writing, to copy from.
+    /// A staging buffer: mapped for writing, and a source of copies.
     pub(crate) fn staging(&self, bytes: u64) -> Result<wgpu::Buffer, Error> {
         self.create("the upload of weights", bytes, wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC, true)
     }
@@ -396,7 +401,7 @@ impl Device {
         Ok(buffer)
     }
 
-    /// What a dispatch reads and writes.
+    /// A bind group: the buffers that a dispatch reads and writes.
     pub(crate) fn bind_group(&self, what: &str, layout: &wgpu::BindGroupLayout, entries: &[wgpu::BindGroupEntry<'_>]) -> wgpu::BindGroup {
         self.count();
         self.0.device.create_bind_group(&wgpu::BindGroupDescriptor { label: Some(what), layout, entries })
@@ -410,7 +415,8 @@ impl Device {
         self.with_caps(Caps { table, ..self.caps().clone() })
     }
 
-    /// [`Device::key`], and what of a device decides which kernels there are to choose from: a table is good for no other.
+    /// [`Device::key`] with the capabilities that decide which kernels are available. A table is
+    /// valid for one such key only.
     #[must_use]
     pub fn table_key(&self) -> String {
         let caps = self.caps();
@@ -419,7 +425,7 @@ impl Device {
         format!("{}{cooperative}{subgroups}, {} threads, {} buffers", self.key(), caps.max_workgroup, caps.max_storage_buffers)
     }
 
-    /// [`Device::table_key`] as a short name for files.
+    /// [`Device::table_key`] as a short file name.
     #[must_use]
     pub fn table_name(&self) -> String {
         self.short_name(&self.table_key())

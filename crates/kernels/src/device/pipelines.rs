@@ -1,4 +1,5 @@
-//! Pipelines: built once per kernel and device, each by one thread and many at once, ahead of their use where that is asked for.
+//! Builds pipelines, once per shader and device, on several threads. They can be built before
+//! their first use.
 
 pub mod clock;
 mod saved;
@@ -14,13 +15,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// A pipeline with its layout, built once per kernel.
+/// A pipeline and its bind group layout.
 pub(crate) struct Pipeline {
     pub layout: wgpu::BindGroupLayout,
     pub pipeline: wgpu::ComputePipeline,
 }
 
-/// Where a kernel's pipeline is or will be: who comes first builds it, who comes meanwhile waits.
+/// The place of a shader's pipeline. The first caller builds it; concurrent callers block until it
+/// is ready.
 type Slot = Arc<OnceLock<Arc<Pipeline>>>;
 
 /// The pipelines of a device.
@@ -37,7 +39,7 @@ impl Pipelines {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(shader);
     }
 
-    /// The same pipelines, without that of one kernel.
+    /// The same pipelines, except the pipeline of one shader.
     pub fn without(&self, shader: &Shader) -> Self {
         let others = Self(Mutex::new(self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()));
         others.forget(shader);
@@ -45,7 +47,8 @@ impl Pipelines {
     }
 }
 
-/// Pipelines that are built while other work goes on. Dropping it leaves out what was not begun, and waits for the rest.
+/// Pipelines that are being built in the background. Dropping it waits for the pipelines that were
+/// begun and skips the others.
 #[must_use]
 #[derive(Debug, Default)]
 pub struct Preparing {
@@ -55,7 +58,7 @@ pub struct Preparing {
 }
 
 impl Preparing {
-    /// Waits until all are built.
+    /// Waits until all pipelines are built.
     pub fn finish(mut self) {
         self.wait();
     }
@@ -76,15 +79,15 @@ impl Drop for Preparing {
 }
 
 impl Device {
-    /// Begins to build the pipelines of these kernels, in this order, on threads of their own; a plan that needs one before it is
-    /// done waits for it alone. In a browser this does nothing.
+    /// Starts to build the pipelines of these shaders in the background, in this order. A plan that
+    /// needs some of them waits only for those. In a browser this does nothing.
     pub fn prepare(&self, shaders: Vec<Shader>) -> Preparing {
         let preparing = Preparing::default();
         #[cfg(not(target_arch = "wasm32"))]
         let preparing = {
             let (device, stop) = (self.clone(), Arc::clone(&preparing.stop));
             let work = move || device.build_missing(&device.missing(shaders.iter()), &stop);
-            // Without another thread, plans build what they need themselves.
+            // If no thread can be started, plans build their pipelines themselves.
             let thread = std::thread::Builder::new().name("pipelines".to_string()).spawn(work).ok();
             let mut preparing = preparing;
             preparing.thread = thread;
@@ -95,7 +98,7 @@ impl Device {
         preparing
     }
 
-    /// The pipelines of these kernels, of which those that this device has not seen are built.
+    /// The pipelines of these shaders. Missing ones are built.
     pub(crate) fn pipelines<'a>(&self, shaders: impl Iterator<Item = &'a Shader>) -> Result<Vec<Arc<Pipeline>>, Error> {
         let shaders: Vec<&Shader> = shaders.collect();
         let slots: Vec<Slot> = shaders.iter().map(|shader| self.0.pipelines.slot(shader)).collect();
@@ -110,7 +113,7 @@ impl Device {
         Ok(slots.iter().map(|slot| Arc::clone(slot.get().expect("just built"))).collect())
     }
 
-    /// Those whose slots are empty, once each.
+    /// The shaders without a built pipeline, each once.
     fn missing<'a>(&self, shaders: impl Iterator<Item = &'a Shader>) -> Vec<(&'a Shader, Slot)> {
         let mut missing: Vec<(&Shader, Slot)> = vec![];
         for shader in shaders {
@@ -140,8 +143,9 @@ impl Device {
         let source = wgpu::ShaderSource::Wgsl(source.into());
         let descriptor = wgpu::ShaderModuleDescriptor { label: Some(&label), source };
         let checks = wgpu::ShaderRuntimeChecks { force_loop_bounding: false, ..wgpu::ShaderRuntimeChecks::checked() };
-        // SAFETY: accesses stay checked; what is left out is a counter in every loop, which keeps drivers from unrolling (five times
-        // slower products on an H200). Loops of ours end: their bounds are parameters and lengths, and mutations are run bounded.
+        // SAFETY: buffer accesses stay checked. Only the counter that naga adds to every loop is
+        // off: it prevents unrolling and made products five times slower on an H200. Our loops end,
+        // because parameters and lengths bound them. Replaced source (`planted`) keeps the counter.
         let module = match planted {
             Some(_) => device.create_shader_module(descriptor),
             None => unsafe { device.create_shader_module_trusted(descriptor, checks) },
@@ -164,7 +168,7 @@ impl Device {
         Pipeline { layout, pipeline }
     }
 
-    /// Binding 0 is the params, the others are the kernel's.
+    /// Binding 0 has the params; the kernel's own bindings follow.
     fn layout(&self, shader: &Shader, label: &str) -> wgpu::BindGroupLayout {
         let entry = |binding, ty| wgpu::BindGroupLayoutEntry {
             binding,
@@ -179,8 +183,9 @@ impl Device {
     }
 }
 
-/// Does this for all items, on threads of their own: compilers of drivers take long, and a pool that others use would make them
-/// wait. Those who cannot be started leave their work to this thread.
+/// Runs `work` for all items on new threads. It does not use the shared thread pool, because a
+/// driver's compiler is slow and would block other tasks. This thread takes part, so the work is
+/// done even if no thread can be started.
 fn in_parallel<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     let take = || {

@@ -1,4 +1,4 @@
-//! What a device does when it is asked for too much, and when it goes away.
+//! Tests of requests that are too large for a device, and of a lost device.
 
 use super::Class;
 use super::Device;
@@ -11,12 +11,13 @@ use std::sync::OnceLock;
 
 const STORAGE: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE;
 
-/// A device of its own, for a test that ruins it.
+/// A new device, for a test that makes its device unusable.
 fn own() -> Device {
     Device::auto().expect("an adapter, if only the software one")
 }
 
-/// One device for all tests of a process: drivers have hung where many were made and destroyed at once.
+/// One device for all tests of a process. Drivers have hung when many devices were opened and
+/// closed at once.
 pub fn device() -> Device {
     static SHARED: OnceLock<Device> = OnceLock::new();
     SHARED.get_or_init(own).clone()
@@ -39,7 +40,7 @@ fn a_buffer_past_the_limit_is_refused_with_its_name() {
     assert!(works(&device));
 }
 
-/// Takes buffers of the largest size until there is no more, none of them ever touched.
+/// Allocates buffers of the largest size, without using them, until an allocation fails.
 fn hoard() {
     let (device, mut taken) = (own(), vec![]);
     let refused = (0..1 << 16).find_map(|_| match device.buffer("a hoard", device.caps().max_buffer_bytes, STORAGE) {
@@ -55,7 +56,8 @@ fn hoard() {
     assert!(works(&device));
 }
 
-/// A software adapter takes what the operating system promises, which is boundless: a child process with little to promise stands in.
+/// A software adapter can allocate almost without limit, because the operating system promises more
+/// memory than it has. So this test runs in a child process with a memory limit.
 #[test]
 fn memory_that_is_not_there_is_an_error_and_what_was_taken_comes_back() {
     const CHILD: &str = "WEFT_TEST_HOARD";

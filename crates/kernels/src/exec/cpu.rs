@@ -1,4 +1,4 @@
-//! The CPU executor: a recording as it was made, through the oracles, rows in parallel.
+//! The CPU executor: runs a recording's operations by their oracles, with rows in parallel.
 
 use super::{Outputs, Watch};
 use crate::error::Error;
@@ -13,7 +13,7 @@ use crate::lower::primitive::Primitive;
 use crate::plan::{PlanOptions, Planned, requested};
 use std::sync::Arc;
 
-/// Operations with the last reader of every value, so that memory is given back as early as on the GPU.
+/// Operations with the last use of every value. The value's memory is freed after it.
 pub struct CpuPlan {
     capacity: Counts,
     nodes: Vec<Node<Primitive>>,
@@ -21,12 +21,12 @@ pub struct CpuPlan {
     ropes: Vec<RopeTable>,
     weights: Arc<Weights>,
     read_back: Vec<Tensor>,
-    /// Values whose last reader is the n-th node.
+    /// For each node, the values that it uses last.
     ends: Vec<Vec<u32>>,
 }
 
 impl CpuPlan {
-    /// A recording as it was made.
+    /// A plan over the operations as they were recorded, without lowering.
     pub(super) fn new<O: Into<Primitive>>(rec: Recorder<O>, weights: Arc<Weights>, options: &PlanOptions) -> Self {
         let mut read_back = rec.outputs.clone();
         read_back.extend(requested(&rec, options).iter().map(|t| t.tensor));
@@ -34,7 +34,7 @@ impl CpuPlan {
         Self::over(rec.capacity, nodes, rec.origins, rec.ropes, read_back, weights)
     }
 
-    /// A plan as it was lowered for a device, which rounds where the device's kernels round.
+    /// A plan over the operations as lowered for a device. It rounds where the kernels round.
     pub(super) fn reference(planned: &Planned, weights: Arc<Weights>) -> Self {
         let Planned { capacity, parts, origins, ropes, read_back, .. } = planned.clone();
         Self::over(capacity, parts, origins, ropes, read_back, weights)
@@ -90,10 +90,10 @@ impl CpuPlan {
     }
 }
 
-/// Rows of cosines and sines that one thread makes.
+/// Rows of cosines and sines that one task computes.
 const ROPE_ROWS: usize = 64;
 
-/// The words of a step input, at the counts of this step.
+/// The words of one input for this step's row counts.
 pub(crate) fn input_words(kind: Input, shape: Shape, input: &StepInput, ropes: &[RopeTable]) -> Vec<u32> {
     let exact = |words: &[u32]| {
         let expected = shape.rows_at(input.counts()) as usize * shape.width() as usize;

@@ -18,7 +18,7 @@ use crate::plan::{PlanOptions, Planned, Step, plan};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A plan with everything it needs on its device. Nothing is created per run.
+/// A plan with all its pipelines and buffers on its device. A run creates no new ones.
 pub struct GpuPlan {
     device: Device,
     planned: Planned,
@@ -36,12 +36,12 @@ pub struct GpuPlan {
     pool: Arc<Pool>,
 }
 
-/// Room behind the intermediates of guarded plans: a workgroup of 256 threads that write a vector each.
+/// Extra bytes after each intermediate of a guarded plan: 256 threads that write a vector each.
 const GUARD_BYTES: u64 = 4096;
 
 struct Bound {
     generation: u64,
-    /// Of every dispatch one, or one for each slot of the inputs that it reads.
+    /// The bind groups of every dispatch: one, or one per input slot if the dispatch reads inputs.
     groups: Vec<Vec<wgpu::BindGroup>>,
 }
 
@@ -99,7 +99,8 @@ impl GpuPlan {
     }
 
     #[cfg(not(target_arch = "wasm32"))]
-    /// Whether a kernel wrote behind an intermediate of a guarded plan, after [`GpuPlan::poison`] with this word and a run.
+    /// Whether a kernel wrote past the end of an intermediate. The plan must be guarded. Call it
+    /// after [`GpuPlan::poison`] with this word and a run.
     pub(super) fn overrun(&self, poison: u32) -> Result<bool, Error> {
         let pool = Pool::new(&self.device, GUARD_BYTES * self.buffers.len() as u64);
         let target = pool.take()?;
@@ -120,7 +121,8 @@ impl GpuPlan {
         self.finish(encoder, input.counts())
     }
 
-    /// Encodes every dispatch that is for this step; `mark` sees every pass when it begins, without a number, and after each dispatch, with its own.
+    /// Encodes every dispatch of this step. `mark` is called at the start of each pass with `None`,
+    /// and after each dispatch with the index of the dispatch.
     pub(crate) fn encode(
         &mut self,
         states: &States,
@@ -163,7 +165,7 @@ impl GpuPlan {
         self.passes.iter().filter_map(|(steps, _)| steps.clone().rev().find(runs)).collect()
     }
 
-    /// Copies what is read back, submits, and starts the mapping.
+    /// Encodes the copies for the read-back, submits, and starts the mapping.
     pub(crate) fn finish(&self, mut encoder: wgpu::CommandEncoder, counts: Counts) -> Result<Read, Error> {
         let target = self.pool.take()?;
         let (mut ranges, mut offset) = (vec![], 0);
@@ -180,7 +182,7 @@ impl GpuPlan {
         Ok(Read::start(&self.pool, target, submission, ranges))
     }
 
-    /// Sees to the step's inputs, and binds anew when the states' buffers were swapped.
+    /// Writes the step's inputs, and makes new bind groups if the buffers of the states changed.
     fn prepare(&mut self, states: &States, input: &StepInput) -> Result<(), Error> {
         if self.bound.as_ref().is_none_or(|b| b.generation != states.generation) {
             self.bound = Some(Bound { generation: states.generation, groups: self.bind(states)? });
@@ -203,7 +205,7 @@ impl GpuPlan {
             let start = params.len();
             params.extend_from_slice(&step.dispatch.params);
             if let Some((_, at)) = step.dispatch.variant.kernel.bound_late() {
-                // Of values, which are in no state, the lowering has said it.
+                // Without a state among the arguments, the lowering has already set this parameter.
                 let bound = step.dispatch.args.iter().find_map(|arg| if let Arg::State(s) = arg { Some(states.rows(*s)) } else { None });
                 bound.into_iter().for_each(|rows| params[start + at..start + at + 4].copy_from_slice(&rows.to_le_bytes()));
             }
@@ -230,7 +232,7 @@ impl GpuPlan {
         Ok(groups)
     }
 
-    /// Offset and capacity in bytes of a value that the host gives.
+    /// Offset and size in bytes of an input, if this value is one.
     fn input(&self, id: u32) -> Option<(u64, u64)> {
         self.planned.placement.inputs.iter().find(|i| i.0 == id).map(|i| (i.2, i.3))
     }
@@ -255,7 +257,8 @@ impl GpuPlan {
     }
 }
 
-/// Where the watchdog is strict (integrated and unknown adapters drive a display), a submit holds few layers.
+/// Layers per submit; none for no limit. Integrated and unknown adapters may drive a display, and
+/// their watchdog stops long submits.
 fn layers_per_submit(class: Class) -> Option<u32> {
     match class {
         Class::Discrete | Class::Virtual | Class::Software => None,
@@ -263,7 +266,8 @@ fn layers_per_submit(class: Class) -> Option<u32> {
     }
 }
 
-/// The steps of each pass, and the layer that the next one begins with: there a submit ends and a run may be stopped.
+/// The steps of each pass, and the first layer of the next pass. Each pass except the last ends
+/// with a submit, after which a run can be cancelled.
 fn passes(steps: &[Step], class: Class) -> Vec<(Range<usize>, Option<u32>)> {
     let (mut passes, mut first, mut last_cut) = (vec![], 0, 0);
     for (at, step) in steps.iter().enumerate() {
@@ -279,7 +283,7 @@ fn passes(steps: &[Step], class: Class) -> Vec<(Range<usize>, Option<u32>)> {
 }
 
 impl Device {
-    /// Submits these commands and starts to read a buffer, as many bytes as the pool's have.
+    /// Submits these commands, then starts to read `pool.bytes` bytes of a buffer.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn read(&self, pool: &Arc<Pool>, mut encoder: wgpu::CommandEncoder, source: &wgpu::Buffer) -> Result<super::Pending, Error> {
         let target = pool.take()?;
@@ -288,7 +292,8 @@ impl Device {
         Ok(super::Pending::Gpu(Read::start(pool, target, submission, vec![(0, pool.bytes)])))
     }
 
-    /// Waits for the end of a submission; nowhere to wait in a browser, where memory goes back by itself.
+    /// Waits for the end of a submission. In a browser it does not wait, because the browser frees
+    /// the memory itself.
     pub(crate) fn wait_for(&self, submission: wgpu::SubmissionIndex, what: &str) -> Result<(), Error> {
         #[cfg(not(target_arch = "wasm32"))]
         if let Err(e) = self.0.device.poll(wgpu::PollType::Wait { submission_index: Some(submission), timeout: None }) {
@@ -300,7 +305,7 @@ impl Device {
         self.check(what)
     }
 
-    /// Submits what is queued and waits, so that staging memory is given back.
+    /// Submits all queued writes and waits for them, so that their staging memory is freed.
     pub(crate) fn flush(&self) -> Result<(), Error> {
         self.0.queue.submit([]);
         #[cfg(not(target_arch = "wasm32"))]

@@ -1,4 +1,5 @@
-//! What steps read of the host. A write makes the device wait for longer than a dispatch does, so it holds the steps that most likely follow as well.
+//! The inputs that the host writes for each step. One write costs more than a dispatch, so a write
+//! also contains the inputs of the most likely next steps.
 
 use super::cpu::input_words;
 use crate::device::Device;
@@ -8,19 +9,21 @@ use crate::graph::record::RopeTable;
 use crate::graph::tensor::Shape;
 use crate::plan::Placement;
 
-/// As many steps are foreseen, of so many bytes in all: above that, writing takes longer than the wait.
+/// Number of steps that one write holds, at most.
 const STEPS: u64 = 8;
 
+/// Bytes of one write, at most (one step always fits). A larger write costs more than it saves.
 const BYTES: u64 = 64 << 10;
 
-/// The step buffer: slots that each hold the inputs of a step, written together.
+/// The step buffer. Each slot holds the inputs of one step; all slots are written together.
 pub(super) struct Inputs {
     buffer: wgpu::Buffer,
-    /// What the slots hold.
+    /// The bytes of all slots, as on the device.
     written: Vec<u8>,
     slot_bytes: usize,
-    /// The slot of the step, and the steps that lie behind it, the next one last.
+    /// The slot of the current step.
     slot: usize,
+    /// The predicted steps in the slots after it, in reverse order: the next step is last.
     foreseen: Vec<StepInput>,
 }
 
@@ -31,23 +34,24 @@ impl Inputs {
         Ok(Self { buffer, written: vec![0; all as usize], slot_bytes: bytes as usize, slot: 0, foreseen: vec![] })
     }
 
-    /// How many steps have room.
+    /// How many steps fit.
     pub fn slots(&self) -> usize {
         self.written.len().checked_div(self.slot_bytes).unwrap_or(1)
     }
 
-    /// The slot that holds the step of the last [`Inputs::prepare`].
+    /// The slot of the step that was given to the last [`Inputs::prepare`].
     pub fn slot(&self) -> usize {
         self.slot
     }
 
-    /// A slot's part that begins at this offset and has room for as many bytes.
+    /// The binding of `bytes` bytes at `offset` in a slot.
     pub fn binding(&self, slot: usize, offset: u64, bytes: u64) -> wgpu::BufferBinding<'_> {
         let size = std::num::NonZeroU64::new(bytes.max(16).next_multiple_of(16));
         wgpu::BufferBinding { buffer: &self.buffer, offset: (slot * self.slot_bytes) as u64 + offset, size }
     }
 
-    /// Sees to it that a slot holds this step: the next one, if it was foreseen as it is, else the first, and those behind it hold what follows.
+    /// Makes a slot hold this step. If the step equals the predicted one, the next slot holds it
+    /// already. Otherwise the first slot gets it, and the other slots get the predicted steps.
     pub fn prepare(&mut self, device: &Device, input: &StepInput, of: &Sources<'_>) {
         if self.foreseen.pop().as_ref() == Some(input) {
             self.slot += 1;
@@ -70,7 +74,7 @@ impl Inputs {
     }
 }
 
-/// Where the words of a step's inputs come from.
+/// The data of a plan that the words of a step's inputs are made from.
 pub(super) struct Sources<'a> {
     pub placement: &'a Placement,
     pub origins: &'a [Shape],
@@ -78,7 +82,7 @@ pub(super) struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Every input's offset in its slot, with its words.
+    /// The offset in the slot and the words of every input.
     fn words(&self, input: &StepInput) -> Vec<(usize, Vec<u32>)> {
         let words = |&(id, kind, offset, _): &_| (offset as usize, input_words(kind, self.origins[id as usize], input, self.ropes));
         self.placement.inputs.iter().map(words).collect()
@@ -86,7 +90,8 @@ impl Sources<'_> {
 }
 
 impl StepInput {
-    /// The step in which every row goes on by one position: what follows a step that draws, as a rule. None where more is the host's to say.
+    /// The predicted next step: every row advances by one position, as in text generation. None if
+    /// the step has inputs that cannot be predicted.
     fn next(&self) -> Option<Self> {
         let goes_on = self.ends.is_empty() && self.ids.is_empty() && self.firsts.is_empty() && self.host.is_empty();
         goes_on.then(|| Self { positions: self.positions.iter().map(|p| p.saturating_add(1)).collect(), ..self.clone() })
@@ -102,7 +107,8 @@ mod tests {
         StepInput { positions: positions.to_vec(), sequences: sequences.to_vec(), ..StepInput::default() }
     }
 
-    /// A slot a step while positions go on, and the first one again after the last; whatever was not foreseen is written.
+    /// While positions advance by one, each step takes the next slot, and the first slot follows
+    /// the last. A step that was not predicted is written.
     #[test]
     fn what_was_foreseen_is_not_written_again() {
         let device = Device::auto().expect("an adapter, if only the software one");

@@ -25,10 +25,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 impl Executor {
-    /// Begins to build the pipelines of these recordings, the first one's first, while the caller does something else.
+    /// Starts to build the pipelines of these recordings in the background, in this order.
     ///
     /// # Errors
-    /// Limits of the device. A pipeline that cannot be built is an error of the plan that needs it.
+    /// A limit of the device. A failed pipeline is reported by the plan that needs it.
     pub fn prepare<O: Clone + Into<Primitive>>(&self, recordings: &[Recorder<O>], options: &PlanOptions) -> Result<Preparing, Error> {
         let Self::Gpu(device) = self else { return Ok(Preparing::default()) };
         let mut shaders = vec![];
@@ -38,10 +38,10 @@ impl Executor {
         Ok(device.prepare(shaders))
     }
 
-    /// Compiles a recording and allocates what it needs besides weights and states.
+    /// Compiles a recording and allocates its buffers, except weights and states.
     ///
     /// # Errors
-    /// Allocation errors and limits of the device.
+    /// A failed allocation, or a limit of the device.
     pub fn plan<O: Clone + Into<Primitive>>(&self, rec: Recorder<O>, weights: &Arc<Weights>, options: &PlanOptions) -> Result<Plan, Error> {
         Ok(match self {
             Self::Gpu(device) => Plan::Gpu(Box::new(gpu::GpuPlan::new(device, rec, Arc::clone(weights), options)?)),
@@ -50,11 +50,11 @@ impl Executor {
     }
 }
 
-/// What watches a run: a flag that stops it at the next cut, and a report of layers done.
+/// Observes a run: a flag that cancels it at the next submit, and a callback for progress.
 #[derive(Clone, Copy, Default)]
 pub struct Watch<'a> {
     pub cancel: Option<&'a AtomicBool>,
-    /// Called with (layer, layers) at each cut.
+    /// Called with (layer, layers) at the start and after each submit.
     pub progress: Option<&'a (dyn Fn(u32, u32) + Sync)>,
 }
 
@@ -76,19 +76,19 @@ pub enum Plan {
     Cpu(Box<cpu::CpuPlan>),
 }
 
-/// What a run reads back: words of every output and requested tap, in order.
+/// The results of a run: the words of every output and requested tap, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Outputs(pub Vec<Vec<u32>>);
 
 impl Outputs {
-    /// The n-th as f32.
+    /// The n-th result as f32.
     #[must_use]
     pub fn f32(&self, n: usize) -> &[f32] {
         bytemuck::cast_slice(&self.0[n])
     }
 }
 
-/// A run under way; [`Pending::wait`] gives its outputs.
+/// A run in progress; [`Pending::wait`] returns its outputs.
 #[must_use]
 pub enum Pending {
     Gpu(readback::Read),
@@ -118,14 +118,14 @@ impl Pending {
 }
 
 impl Plan {
-    /// A plan as it was lowered for a device, to be run on the host: through the oracles of its parts, which round where its kernels round.
-    /// The weights and the states are those of [`Executor::Cpu`].
+    /// A plan lowered for a device, run on the host by the oracles of its parts. They round where
+    /// the device's kernels round. Weights and states must belong to [`Executor::Cpu`].
     #[must_use]
     pub fn reference(planned: &Planned, weights: &Arc<Weights>) -> Self {
         Self::Cpu(Box::new(cpu::CpuPlan::reference(planned, Arc::clone(weights))))
     }
 
-    /// Starts a run. States are written in place; the outputs come from [`Pending`].
+    /// Starts a run. States are written in place; [`Pending`] returns the outputs.
     ///
     /// # Errors
     /// [`Error::ContextOverflow`] before anything runs, [`Error::Cancelled`], device errors.
@@ -139,7 +139,7 @@ impl Plan {
         }
     }
 
-    /// The capacities the plan was made for.
+    /// The largest row counts that the plan accepts.
     #[must_use]
     pub fn capacity(&self) -> Counts {
         match self {
@@ -148,15 +148,16 @@ impl Plan {
         }
     }
 
-    /// Fills every intermediate, and what is bound in the place of operands that there are not, with this word, so that a value
-    /// nobody wrote shows.
+    /// Fills every intermediate, and the buffer bound for absent operands, with this word. A read
+    /// of unwritten memory then shows in the results.
     pub fn poison(&mut self, word: u32) {
         if let Self::Gpu(plan) = self {
             plan.poison(word);
         }
     }
 
-    /// Whether a run of a guarded plan that was poisoned with this word wrote behind an intermediate.
+    /// Whether a run wrote past the end of an intermediate. The plan must be guarded, and poisoned
+    /// with this word before the run.
     ///
     /// # Errors
     /// Device errors.
@@ -168,7 +169,7 @@ impl Plan {
         }
     }
 
-    /// The compiled plan, where there is one.
+    /// The compiled plan; none on the CPU.
     #[must_use]
     pub fn planned(&self) -> Option<&Planned> {
         match self {

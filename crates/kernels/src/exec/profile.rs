@@ -1,4 +1,4 @@
-//! The profiler: the time of every dispatch of a run, beside the bytes and the arithmetic that it stands for.
+//! The profiler: the time of every dispatch of a run, with the bytes and arithmetic it needs.
 
 use crate::exec::states::States;
 use crate::graph::input::StepInput;
@@ -15,12 +15,12 @@ use std::fmt;
 /// One dispatch of a run.
 #[derive(Clone, Debug)]
 pub struct Timed {
-    /// The kernel with its pieces, as in a printed plan.
+    /// The kernel and its pieces, written as in a printed plan.
     pub label: String,
     pub layer: Option<u32>,
-    /// From the end of the dispatch before it to its own, less what timestamps cost.
+    /// From the end of the previous dispatch to the end of this one, less the cost of a timestamp.
     pub nanoseconds: f64,
-    /// What it had to move and compute at this step's rows and positions.
+    /// The bytes and arithmetic that this step's rows and positions require.
     pub work: Work,
 }
 
@@ -30,23 +30,23 @@ pub struct Total {
     pub label: String,
     pub count: usize,
     pub nanoseconds: f64,
-    /// Of the whole profile's time, 0 to 1.
+    /// Share of the time of the whole profile, 0 to 1.
     pub share: f64,
     pub work: Work,
 }
 
-/// The dispatches of one run, or of several.
+/// The dispatches of one or more runs.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     /// In the order of the run.
     pub dispatches: Vec<Timed>,
-    /// What the device took for the whole step where nothing was timed between its dispatches.
+    /// Device time of the whole step, measured without timestamps between its dispatches.
     pub step_nanoseconds: f64,
-    /// What each timestamp adds to the step, taken out of every dispatch.
+    /// Time that each timestamp adds to the step. It is subtracted from every dispatch.
     pub stamp_nanoseconds: f64,
 }
 
-/// The most that a device does, to hold operations against.
+/// The measured limit of a device, which operations are compared with.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Roof {
     pub gb_per_s: f64,
@@ -54,7 +54,7 @@ pub struct Roof {
 }
 
 impl Roof {
-    /// The least time in which the device could do this, as a share of the time it took.
+    /// The shortest possible time for this work, as a share of the time it took.
     #[must_use]
     pub fn share(&self, work: Work, nanoseconds: f64) -> f64 {
         let least = (work.bytes as f64 / self.gb_per_s).max(work.flops as f64 / (self.tflop_per_s * 1e3));
@@ -62,13 +62,14 @@ impl Roof {
     }
 }
 
-/// Takes the same from every span, none below 0, so that they sum up to the whole; tells how much. Spans that are less already stay.
+/// Subtracts the same cost from every span, so that the spans sum up to `whole`. Spans shorter than
+/// the cost become 0. Returns the cost, which is 0 if the sum is not above `whole`.
 fn take_out(spans: &mut [f64], whole: f64) -> f64 {
     let mut sorted = spans.to_vec();
     sorted.sort_by(|a, b| b.total_cmp(a));
     let (mut sum, mut cost) = (0.0, 0.0);
     for (n, span) in sorted.iter().enumerate() {
-        // With this one in, if it is long enough to give its part.
+        // The cost if this span is included. Spans shorter than the cost become 0.
         let each = (sum + span - whole) / (n + 1) as f64;
         if each >= *span {
             break;
@@ -84,13 +85,13 @@ fn rate(amount: u64, nanoseconds: f64) -> f64 {
 }
 
 impl Timed {
-    /// Gigabytes per second, of the fewest bytes that the operation must move.
+    /// Gigabytes per second, counting only the bytes that the operation must move.
     #[must_use]
     pub fn gb_per_s(&self) -> f64 {
         rate(self.work.bytes, self.nanoseconds)
     }
 
-    /// Tera-operations per second.
+    /// Floating-point operations per second, in units of 10^12.
     #[must_use]
     pub fn tflop_per_s(&self) -> f64 {
         rate(self.work.flops, self.nanoseconds) / 1e3
@@ -98,13 +99,13 @@ impl Timed {
 }
 
 impl Total {
-    /// As [`Timed::gb_per_s`].
+    /// See [`Timed::gb_per_s`].
     #[must_use]
     pub fn gb_per_s(&self) -> f64 {
         rate(self.work.bytes, self.nanoseconds)
     }
 
-    /// As [`Timed::tflop_per_s`].
+    /// See [`Timed::tflop_per_s`].
     #[must_use]
     pub fn tflop_per_s(&self) -> f64 {
         rate(self.work.flops, self.nanoseconds) / 1e3
@@ -112,13 +113,13 @@ impl Total {
 }
 
 impl Profile {
-    /// The time of all dispatches.
+    /// The sum of the times of all dispatches.
     #[must_use]
     pub fn nanoseconds(&self) -> f64 {
         self.dispatches.iter().map(|d| d.nanoseconds).sum()
     }
 
-    /// The work of all dispatches.
+    /// The sum of the work of all dispatches.
     #[must_use]
     pub fn work(&self) -> Work {
         self.dispatches.iter().map(|d| d.work).fold(Work::default(), Work::plus)
@@ -158,7 +159,8 @@ impl Profile {
         if self.step_nanoseconds > 0.0 { self.nanoseconds() / self.step_nanoseconds } else { 0.0 }
     }
 
-    /// A line for every kernel, the sum, and how the times were found; each as a share of the roof, if that is known.
+    /// A table with one line per kernel, a line of sums, and a line about the measurement. If the
+    /// roof is known, each line has its share of the roof.
     #[must_use]
     pub fn table(&self, roof: Option<&Roof>) -> String {
         let totals = self.by_kernel();
@@ -174,9 +176,7 @@ impl Profile {
         totals.iter().for_each(|t| text.push_str(&line(&t.label, t.count, t.nanoseconds, t.share, t.work)));
         text.push_str(&line("all", self.dispatches.len(), self.nanoseconds(), self.attributed(), self.work()));
         let (step, stamp) = (self.step_nanoseconds / 1e3, self.stamp_nanoseconds / 1e3);
-        text + &format!(
-            "the step takes {step:.1} us where nothing is timed inside it; a timestamp costs {stamp:.2} us, which are taken out"
-        )
+        text + &format!("the step takes {step:.1} us without timestamps inside it; each timestamp costs {stamp:.2} us, already subtracted")
     }
 }
 
@@ -186,8 +186,8 @@ impl fmt::Display for Profile {
     }
 }
 
-/// The work of one dispatch of a run. To what its operation counts this adds the rows of KV states: keys and values that
-/// several rows of a sequence see are moved once.
+/// The work of one dispatch of a run: the work of its operation, plus the rows of KV states that it
+/// reads or writes. Keys and values that several rows of a sequence see are counted once.
 #[must_use]
 pub fn work(step: &Step, states: &States, input: &StepInput) -> Work {
     let mut work = step.work(input.counts());
@@ -215,7 +215,7 @@ pub fn work(step: &Step, states: &States, input: &StepInput) -> Work {
     work
 }
 
-/// Pairs of a row and a key that it sees, and keys that some row sees.
+/// The number of visible (row, key) pairs, and the number of keys that at least one row sees.
 fn seen(mask: Mask, capacity: u32, input: &StepInput) -> (u64, u64) {
     let (mut pairs, mut spans) = (0, HashMap::<u32, (usize, usize)>::new());
     for (t, (&position, &sequence)) in input.positions.iter().zip(&input.sequences).enumerate() {
@@ -240,7 +240,7 @@ mod stamps {
     use crate::exec::{Pending, Plan, Watch};
     use std::time::{Duration, Instant};
 
-    /// Timestamps written so far, and after which dispatch each was.
+    /// The timestamps written so far. `after` names the dispatch before each; none at a pass start.
     struct Stamps {
         device: wgpu::Device,
         sets: Vec<wgpu::QuerySet>,
@@ -261,7 +261,7 @@ mod stamps {
             self.after.push(after);
         }
 
-        /// The nanosecond of every stamp.
+        /// The time of every timestamp in nanoseconds.
         fn read(&self, device: &Device) -> Result<Vec<f64>, Error> {
             let bytes = SET_BYTES * self.sets.len() as u64;
             let usage = wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC;
@@ -279,13 +279,16 @@ mod stamps {
     }
 
     impl Plan {
-        /// Runs a step as [`Plan::run`] does, states included, several times, and gives the time of every dispatch.
+        /// Runs a step several times, as [`Plan::run`] does, and returns the time of every
+        /// dispatch. The states are written in every run.
         ///
-        /// A timestamp between two dispatches makes the second wait, so the step is also run without them; what they add together is
-        /// taken out of all dispatches alike. Times are medians, and the first run, which pays for what drivers do late, is left out.
+        /// A timestamp between two dispatches delays the second. So the step also runs without
+        /// these timestamps, and the difference is subtracted from all dispatches equally. Times
+        /// are medians. The first run is not counted, because drivers do extra work in it.
         ///
         /// # Errors
-        /// [`Error::NoTimestamps`] on the CPU and on devices without timestamps inside passes, and those of [`Plan::run`].
+        /// [`Error::NoTimestamps`] on the CPU and on devices without timestamps inside passes, and
+        /// the errors of [`Plan::run`].
         pub fn profile(&mut self, states: &mut States, input: &StepInput) -> Result<Profile, Error> {
             let plan = match self {
                 Self::Cpu(_) => return Err(Error::NoTimestamps { adapter: "CPU".to_string() }),
@@ -313,7 +316,7 @@ mod stamps {
         }
     }
 
-    /// Runs of which the median counts, unless they take too long.
+    /// Number of timed runs. Fewer are made if they take longer than [`PATIENCE`].
     const RUNS: usize = 5;
     const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -322,7 +325,7 @@ mod stamps {
         times[times.len() / 2]
     }
 
-    /// One run; the times of its dispatches, or those of its passes as wholes.
+    /// One run. Returns the times of its dispatches if `each`, else the times of its passes.
     fn stamped(plan: &mut GpuPlan, states: &States, input: &StepInput, each: bool) -> Result<Vec<f64>, Error> {
         let device = plan.device().clone();
         let mut stamps = Stamps { device: device.0.device.clone(), sets: vec![], after: vec![] };
@@ -334,7 +337,7 @@ mod stamps {
         })?;
         Pending::Gpu(plan.finish(encoder, input.counts())?).wait()?;
         let times = stamps.read(&device)?;
-        // A stamp without a number begins a pass: what came before it is no dispatch's time.
+        // A timestamp without a dispatch starts a pass. The time before it belongs to no dispatch.
         let spans = stamps.after.iter().skip(1).zip(times.windows(2));
         Ok(spans.filter_map(|(after, span)| after.map(|_| (span[1] - span[0]).max(0.0))).collect())
     }

@@ -1,4 +1,4 @@
-//! Reading results back: the only asynchronous part. Buffers come from a pool and return to it.
+//! Reads results back from the device, asynchronously. The buffers are pooled.
 
 use super::Outputs;
 use crate::device::Device;
@@ -20,7 +20,7 @@ impl Pool {
         Arc::new(Self { device: device.clone(), bytes, free: Mutex::default() })
     }
 
-    /// A free buffer, made when all are in flight.
+    /// A free buffer. A new one is made when all are in use.
     pub fn take(&self) -> Result<wgpu::Buffer, Error> {
         match self.free.lock().unwrap_or_else(PoisonError::into_inner).pop() {
             Some(buffer) => Ok(buffer),
@@ -35,7 +35,7 @@ struct Mapping {
     waker: Option<Waker>,
 }
 
-/// A read under way. Dropping it unread waits for nothing and keeps the buffer out of the pool.
+/// A read in progress. Dropping it does not wait, and its buffer does not return to the pool.
 pub struct Read {
     pool: Arc<Pool>,
     buffer: wgpu::Buffer,
@@ -77,7 +77,7 @@ impl Read {
         let view = self.buffer.slice(..).get_mapped_range().map_err(failed)?;
         let words = |&(offset, bytes): &(u64, u64)| {
             let bytes = &view[offset as usize..(offset + bytes) as usize];
-            // Mapped memory is aligned as a rule: then one copy is enough.
+            // Mapped memory is usually aligned to words, and a plain copy is enough.
             bytemuck::try_cast_slice(bytes).map_or_else(|_| bytemuck::pod_collect_to_vec(bytes), <[u32]>::to_vec)
         };
         let outputs = Outputs(self.ranges.iter().map(words).collect());

@@ -1,4 +1,4 @@
-//! State that outlives a step: KV caches and the ids said so far, per sequence and position.
+//! State that outlives a step: KV caches and token ids, per sequence and position.
 
 mod rows;
 #[cfg(test)]
@@ -15,7 +15,7 @@ pub(crate) enum Store {
     Cpu(Vec<Memory>),
 }
 
-/// Bytes of the host that are words as well.
+/// Host memory that can be read as bytes and as words.
 pub(crate) struct Memory {
     words: Vec<u32>,
     bytes: usize,
@@ -35,12 +35,13 @@ impl DerefMut for Memory {
     }
 }
 
-/// The states of a group of sequences: every kind holds [[`StateKind::sequences`], [`StateKind::rows`]] rows.
+/// The states of a group of sequences. Every state has [`StateKind::rows`] rows for each of
+/// [`StateKind::sequences`] sequences.
 pub struct States {
     kinds: Vec<StateKind>,
     sequences: u32,
     capacity: u32,
-    /// Bumped whenever buffers are swapped, so that plans know to bind anew.
+    /// Changes whenever the buffers are replaced. Plans then make new bind groups.
     pub(crate) generation: u64,
     pub(crate) store: Store,
 }
@@ -54,7 +55,7 @@ impl States {
     /// Zeroed states for `sequences` sequences of up to `capacity` positions.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] or [`Error::BindingTooLarge`]; nothing stays allocated.
+    /// [`Error::OutOfMemory`] or [`Error::BindingTooLarge`]. Nothing stays allocated then.
     pub fn new(executor: &Executor, kinds: &[StateKind], sequences: u32, capacity: u32) -> Result<Self, Error> {
         let store = match executor {
             Executor::Gpu(device) => {
@@ -72,7 +73,7 @@ impl States {
         kinds.iter().map(|k| state_bytes(k, sequences, capacity)).fold(0, u64::saturating_add)
     }
 
-    /// Whether a device can bind states of this size, allocating nothing.
+    /// Checks that a device can bind states of this size. Allocates nothing.
     ///
     /// # Errors
     /// [`Error::BindingTooLarge`].
@@ -84,7 +85,7 @@ impl States {
         }
     }
 
-    /// Positions per sequence; a ring holds the last of them.
+    /// Positions per sequence. A ring holds only the last of them.
     #[must_use]
     pub fn capacity(&self) -> u32 {
         self.capacity
@@ -111,7 +112,7 @@ impl States {
     /// The handle of the n-th state.
     ///
     /// # Panics
-    /// When there are not that many.
+    /// If there are not that many states.
     #[must_use]
     pub fn state(&self, n: usize) -> State {
         assert!(n < self.kinds.len(), "state {n} of {}", self.kinds.len());
@@ -134,7 +135,7 @@ impl States {
         }
     }
 
-    /// The same bytes, to write.
+    /// The bytes of a state of the CPU executor, mutable.
     pub(crate) fn host_mut(&mut self, state: State) -> &mut [u8] {
         match &mut self.store {
             Store::Cpu(all) => &mut all[state.0 as usize],
@@ -142,17 +143,17 @@ impl States {
         }
     }
 
-    /// What the n-th state holds.
+    /// The kind of a state.
     #[must_use]
     pub fn kind(&self, state: State) -> StateKind {
         self.kinds[state.0 as usize]
     }
 
-    /// Makes room for `capacity` positions, moving what is held; rings that are whole stay where they are, and all stays as it was
-    /// if that fails. A ring that wraps has its whole length already, so that a position keeps its row.
+    /// Makes room for `capacity` positions and keeps the contents. A ring at its full length stays
+    /// unchanged. A shorter ring has not wrapped yet, so every position keeps its row.
     ///
     /// # Errors
-    /// As [`States::new`].
+    /// As [`States::new`]. The states are unchanged then.
     pub fn grow(&mut self, capacity: u32) -> Result<(), Error> {
         assert!(capacity >= self.capacity, "states never shrink");
         let grows = |kind: &StateKind| kind.rows(capacity) > kind.rows(self.capacity);
@@ -195,17 +196,17 @@ impl States {
     /// Writes ids into a token state from `position` on.
     ///
     /// # Panics
-    /// When the range leaves the state; callers check the context first.
+    /// If the range is outside the state. Callers check the context length first.
     pub fn write_tokens(&mut self, state: State, sequence: u32, position: u32, ids: &[u32]) {
         assert_eq!(self.kind(state), StateKind::Tokens, "ids belong in a token state");
         assert!(sequence < self.sequences && position as usize + ids.len() <= self.capacity as usize, "ids outside the state");
         self.write_at(state, sequence as usize * self.capacity as usize + position as usize, ids);
     }
 
-    /// Writes words into a state of plain words from the n-th on.
+    /// Writes words into a state of plain words, from index `first` on.
     ///
     /// # Panics
-    /// When the state has not as many, or holds something else.
+    /// If the state has too few words, or is of another kind.
     pub fn write_words(&mut self, state: State, first: u32, words: &[u32]) {
         let StateKind::Words(held) = self.kind(state) else { panic!("words for {:?}", self.kind(state)) };
         assert!(first as usize + words.len() <= held as usize, "words {first}.. of {held}");
@@ -222,7 +223,7 @@ impl States {
     }
 }
 
-/// Bytes of one state; the most that a number holds where there are more.
+/// Bytes of one state, or `u64::MAX` if the number does not fit.
 fn state_bytes(kind: &StateKind, sequences: u32, capacity: u32) -> u64 {
     (kind.row_bytes() as u64).saturating_mul(u64::from(kind.sequences(sequences))).saturating_mul(u64::from(kind.rows(capacity)))
 }
@@ -231,7 +232,7 @@ fn what(capacity: u32) -> String {
     format!("a state of {capacity} positions")
 }
 
-/// Host memory for one state, or the error that says how much there is not.
+/// Zeroed host memory for one state, or an error with the number of bytes.
 fn zeroed(kind: &StateKind, sequences: u32, capacity: u32) -> Result<Memory, Error> {
     let bytes = state_bytes(kind, sequences, capacity);
     let refused = || Error::OutOfMemory { what: what(capacity), bytes };

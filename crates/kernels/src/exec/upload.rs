@@ -1,5 +1,5 @@
-//! Weights on their way to a device: rows are read, re-laid and written by all cores at once, straight into memory that the device
-//! copies from, with a bounded number of bytes under way.
+//! Uploads weights to a device. All cores read rows, convert their layout and write them into
+//! staging memory, which the device copies from. The staging memory in use is bounded.
 
 use crate::device::Device;
 use crate::error::Error;
@@ -11,21 +11,21 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use wgpu::WriteOnly;
 
-/// How a tensor is cut up.
+/// The sizes of the parts that a tensor is uploaded in.
 #[derive(Copy, Clone, Debug)]
 struct Sizes {
-    /// Bytes of one copy on the device: many pieces, so that all cores have some.
+    /// Bytes of one copy on the device. A chunk has many pieces, so that all cores have work.
     chunk: usize,
-    /// Bytes that one core reads, re-lays and writes before it takes others: they stay in its cache.
+    /// Bytes that one core reads, converts and writes at a time. They fit in its cache.
     piece: usize,
-    /// Bytes written and not yet copied, at most; the memory that loading takes beside the weights.
+    /// Limit for the bytes of staging memory: the memory that loading needs besides the weights.
     in_flight: u64,
 }
 
 const SIZES: Sizes = Sizes { chunk: 16 << 20, piece: 256 << 10, in_flight: 96 << 20 };
 
-/// Memory that the device copies from: what is under way, the oldest first, and what may be written again. Drivers take longer to make
-/// such memory than to copy it.
+/// Staging buffers: those being copied, oldest first, and those free for reuse. Buffers are reused
+/// because drivers take longer to create one than to copy it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flight {
     copying: VecDeque<(wgpu::SubmissionIndex, wgpu::Buffer)>,
@@ -33,12 +33,13 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    /// Bytes of all of it.
+    /// Bytes of all staging buffers.
     fn bytes(&self) -> u64 {
         self.copying.iter().map(|(_, buffer)| buffer).chain(&self.free).map(wgpu::Buffer::size).sum()
     }
 
-    /// A mapped buffer of `bytes` at least. Waits for the oldest copies while all of them and this one would be above `limit`.
+    /// A mapped buffer of at least `bytes`. Waits for the oldest copies while the total, with this
+    /// buffer, would exceed `limit`.
     fn take(&mut self, device: &Device, bytes: u64, limit: u64) -> Result<wgpu::Buffer, Error> {
         let size = bytes.next_multiple_of(16);
         loop {
@@ -48,21 +49,21 @@ impl Flight {
             if self.bytes() + size <= limit {
                 return device.staging(size);
             }
-            // None of these is large enough.
+            // No free buffer is large enough, so all are dropped to make room.
             self.free.clear();
             if self.copying.is_empty() {
                 return device.staging(size);
             }
             let (submission, buffer) = self.copying.pop_front().expect("not empty");
             device.wait_for(submission, "uploading")?;
-            // Only where waiting is possible is it mapped again now.
+            // In a browser nothing has waited for the copy, so the buffer cannot be reused.
             if cfg!(not(target_arch = "wasm32")) {
                 self.free.push(buffer);
             }
         }
     }
 
-    /// Copies the first `bytes` of a written buffer.
+    /// Copies the first `bytes` of a staging buffer to the device.
     fn copy(&mut self, device: &Device, staging: wgpu::Buffer, to: &wgpu::Buffer, offset: u64, bytes: u64) {
         staging.unmap();
         let mut encoder = device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
@@ -75,27 +76,28 @@ impl Flight {
     }
 }
 
-/// Rows from one on, and where they go.
+/// Rows from `row` on, and the staging memory that they are written to.
 struct Piece<'a> {
     row: usize,
     into: WriteOnly<'a, [u8]>,
 }
 
-// SAFETY: a piece owns its part of the staging memory as `&mut [u8]` would, which may go to another thread. wgpu says so of sized
-// contents only.
+// SAFETY: a piece has exclusive access to its part of the staging memory, as `&mut [u8]` has, so
+// it may move to another thread. wgpu implements `Send` for sized contents only.
 unsafe impl Send for Piece<'_> {}
 
-/// The rows of a tensor that one buffer holds, and how they are laid there.
+/// The rows of a tensor, with their layout in the file and on the device.
 struct Rows<'a> {
     source: &'a TensorBytes,
     format: &'static Format,
     cols: u32,
-    /// Bytes of a row in the file, and on the device.
+    /// Bytes of a row in the file.
     from: usize,
+    /// Bytes of a row on the device.
     to: usize,
 }
 
-/// A buffer of its own with these rows of a matrix, behind its format's table.
+/// A new buffer with the table of the format, followed by these rows of a matrix.
 pub(crate) fn upload(
     device: &Device,
     name: &str,
@@ -150,7 +152,7 @@ impl<'a> Rows<'a> {
         Self { source, format, cols, from, to: format.row_words(cols) as usize * 4 }
     }
 
-    /// Writes rows from `first` on, as many as `into` holds.
+    /// Writes rows from `first` on until `into` is full.
     fn write(&self, first: usize, piece_bytes: usize, into: WriteOnly<'_, [u8]>) -> Result<(), Error> {
         let per_piece = (piece_bytes / self.to).max(1);
         let (mut pieces, mut rest, mut row) = (vec![], into, first);
@@ -170,7 +172,7 @@ impl<'a> Rows<'a> {
     }
 
     fn write_piece(&self, Piece { row, mut into }: Piece<'_>) -> Result<(), Error> {
-        // One piece of the file and one of the device per thread, made once.
+        // Each thread reuses two scratch buffers: the piece as in the file, and as on the device.
         thread_local! { static SCRATCH: RefCell<(Vec<u8>, Vec<u8>)> = const { RefCell::new((vec![], vec![])) } }
         SCRATCH.with_borrow_mut(|(read, relaid)| {
             let count = into.len() / self.to;
@@ -197,7 +199,7 @@ mod tests {
     use crate::kernel::format::format;
     use gguf::GgmlType;
 
-    /// Chunks of three rows of the widest, pieces of less than a row up to several, and room for two chunks.
+    /// Chunks of three of the widest rows, pieces from below a row to several, room for two chunks.
     const SMALL: Sizes = Sizes { chunk: 2000, piece: 700, in_flight: 4000 };
 
     fn bytes_of(buffer: &wgpu::Buffer) -> Vec<u8> {
@@ -210,7 +212,7 @@ mod tests {
     #[test]
     fn rows_across_chunks_and_pieces_arrive_relaid_and_what_is_under_way_is_bounded() {
         let device = device();
-        // Kept as they are, with planes, with padding at the end of rows, with a table before them.
+        // Layouts in this order: unchanged, in planes, rows with padding, a table before the rows.
         for (ty, cols) in [(GgmlType::Q4_K, 256), (GgmlType::Q8_0, 160), (GgmlType::F16, 17), (GgmlType::IQ2_XS, 512)] {
             let (format, rows) = (format(ty).unwrap(), 3..29_u32);
             let from = ty.row_bytes(cols as usize).unwrap();

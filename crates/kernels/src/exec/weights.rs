@@ -1,4 +1,5 @@
-//! Weights where an executor wants them: relaid in device buffers, or as the file's bytes for the oracles.
+//! The weights of an executor: device buffers in the kernels' layout, or the bytes of the file for
+//! the oracles.
 
 use crate::device::Device;
 use crate::device::executor::Executor;
@@ -15,11 +16,11 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub enum TensorBytes {
     Owned(Arc<[u8]>),
-    /// A tensor of an open file, by its place in [`Gguf::tensors`].
+    /// A tensor of an open file, by its index in [`Gguf::tensors`].
     File(Arc<Gguf>, usize),
-    /// These bytes of a tensor of an open file: one of several matrices.
+    /// A byte range of a tensor of an open file: one of the tensor's several matrices.
     Part(Arc<Gguf>, usize, Range<u64>),
-    /// What a file of another format has from this byte on.
+    /// The bytes of a file in another format, from this offset on.
     At(Arc<dyn Source>, u64),
 }
 
@@ -27,10 +28,10 @@ impl TensorBytes {
     /// Fills `buf` from byte `offset` on.
     ///
     /// # Errors
-    /// [`Error::Read`] for a file that cannot be read, or not so far.
+    /// [`Error::Read`] if the file cannot be read or is too short.
     ///
     /// # Panics
-    /// Beyond the end of owned bytes.
+    /// If owned bytes are too short.
     pub fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), Error> {
         match self {
             Self::Owned(bytes) => buf.copy_from_slice(&bytes[offset as usize..][..buf.len()]),
@@ -44,7 +45,7 @@ impl TensorBytes {
         Ok(())
     }
 
-    /// The bytes, where they are in memory already.
+    /// The bytes, if they are in memory already.
     fn bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Owned(bytes) => Some(bytes),
@@ -68,13 +69,14 @@ pub(crate) enum HostTensor {
 enum Store {
     Gpu(Device, Vec<Vec<wgpu::Buffer>>),
     Cpu(Vec<HostTensor>),
-    /// Nothing: sizes only.
+    /// No data: only sizes are counted.
     Dry {
         on_gpu: bool,
     },
 }
 
-/// The weights of one model on one executor. A clone has the same tensors, not copies of them; the last to go frees them.
+/// The weights of one model on one executor. A clone shares the tensors; dropping the last clone
+/// frees them.
 #[derive(Clone)]
 pub struct Weights {
     list: Vec<(String, Weight)>,
@@ -94,26 +96,26 @@ impl Weights {
         Self { list: vec![], store, bytes: 0, flight: Flight::default() }
     }
 
-    /// A set that only checks and measures: what a model will take before anything is allocated.
+    /// A set that checks types and counts bytes, and allocates nothing.
     #[must_use]
     pub fn dry(executor: &Executor) -> Self {
         let store = Store::Dry { on_gpu: matches!(executor, Executor::Gpu(_)) };
         Self { list: vec![], store, bytes: 0, flight: Flight::default() }
     }
 
-    /// The set once all is loaded: gives back the memory that loading took.
+    /// Call it after loading: frees the staging memory that loading used.
     #[must_use]
     pub fn loaded(self) -> Self {
         Self { flight: Flight::default(), ..self }
     }
 
-    /// Bytes that a matrix takes on the GPU, tables and padding included; what sizes are foretold with.
+    /// Bytes that a matrix takes on the GPU, including tables and padding.
     #[must_use]
     pub fn device_bytes(ty: GgmlType, rows: u32, cols: u32) -> u64 {
         format::format(ty).map_or(0, |f| f.buffer_words(rows, cols) * 4)
     }
 
-    /// Bytes that all weights take here.
+    /// Bytes that all weights take on this executor.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -127,7 +129,7 @@ impl Weights {
     /// Loads a matrix [rows, cols] in its file's type.
     ///
     /// # Errors
-    /// [`Error::Format`] for a type that kernels do not read, allocation and read errors.
+    /// [`Error::Format`] for a type that kernels do not read, and allocation and read errors.
     pub fn matrix(&mut self, name: &str, ty: GgmlType, rows: u32, cols: u32, source: &TensorBytes) -> Result<Weight, Error> {
         let format = format::format(ty).ok_or_else(|| Error::Format { tensor: name.to_string(), ty: ty.name() })?;
         match &mut self.store {
@@ -158,7 +160,7 @@ impl Weights {
         Ok(self.add(name, ty, rows, cols))
     }
 
-    /// Loads a vector (norm, bias, scale), which kernels read as f32 whatever the file stores.
+    /// Loads a vector (norm, bias, scale). Kernels read vectors as f32, whatever the file's type.
     ///
     /// # Errors
     /// Allocation errors.
@@ -178,10 +180,11 @@ impl Weights {
         Ok(self.add(name, GgmlType::F32, 1, cols))
     }
 
-    /// Puts the tensors of another set behind those of this one, and gives their handles here. Nothing is copied.
+    /// Appends the tensors of another set without copying them. Returns a function that maps a
+    /// handle of the other set to a handle of this set.
     ///
     /// # Panics
-    /// When the sets are on different executors, or one of them is dry.
+    /// If the sets are on different executors, or only one of them is dry.
     pub fn append(&mut self, other: &Self) -> impl Fn(Weight) -> Weight + use<> {
         let offset = self.list.len() as u32;
         let moved = move |w: Weight| match w.place {
@@ -222,7 +225,7 @@ impl Weights {
         }
     }
 
-    /// The n-th weight, a vector.
+    /// The n-th weight, which must be a vector.
     pub(crate) fn vector_of(&self, n: u32) -> &[f32] {
         match &self.store {
             Store::Cpu(tensors) => match &tensors[n as usize] {

@@ -1,4 +1,4 @@
-//! Where to run: slices that live on the host by their length, models by what their steps cost.
+//! Chooses between GPU and CPU: for host slices by their length, for models by the cost of a step.
 
 mod crossover;
 mod rates;
@@ -13,30 +13,30 @@ pub use crossover::{Crossover, GPU_MIN_SIZE, should_use_gpu};
 pub use rates::Rates;
 use std::fmt;
 
-/// What a model asks of an executor: one step of one row, and all its weights.
+/// The cost of a model: the work of one step of one row, and the memory of its weights and states.
 #[derive(Copy, Clone, Debug)]
 pub struct Demand {
     pub work: Work,
-    /// Operations of the step, each a dispatch or more.
+    /// Number of operations in the step. Each is one or more dispatches.
     pub operations: usize,
     /// Weights and states that stay allocated.
     pub resident_bytes: u64,
 }
 
 impl Demand {
-    /// Of a recording for one row.
+    /// The demand of a recording for one row.
     #[must_use]
     pub fn of(rec: &Recorder, resident_bytes: u64) -> Self {
         Self { work: rec.work(), operations: rec.nodes.len(), resident_bytes }
     }
 }
 
-/// Why an executor was chosen; printed, a clause for people.
+/// The reason for the choice of an executor. `Display` writes it as a clause for the user.
 #[derive(Debug)]
 pub enum Because {
-    /// The GPU will be done sooner.
+    /// The GPU will finish first.
     Faster,
-    /// The CPU is done before a GPU has started.
+    /// The CPU finishes first, because opening a GPU takes time.
     Small,
     NoAdapter,
     Software {
@@ -53,31 +53,32 @@ impl fmt::Display for Because {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Faster => write!(f, "the GPU is faster for this model"),
-            Self::Small => write!(f, "the model is so small that the CPU is done before a GPU has started"),
+            Self::Small => write!(f, "the model is so small that the CPU finishes before the GPU"),
             Self::NoAdapter => write!(f, "no GPU was found"),
-            Self::Software { adapter } => write!(f, "{adapter} is software, not a GPU"),
+            Self::Software { adapter } => write!(f, "{adapter} is a software adapter, not a GPU"),
             Self::TooLarge { needed_bytes, available_bytes } => {
-                write!(f, "the model needs {needed_bytes} bytes and the GPU has {available_bytes} left")
+                write!(f, "the model needs {needed_bytes} bytes and the GPU has {available_bytes} bytes free")
             }
             Self::Refused(error) => write!(f, "{error}"),
         }
     }
 }
 
-/// An executor with the reason for it.
+/// The chosen executor and the reason for the choice.
 #[derive(Debug)]
 pub struct Chosen {
     pub executor: Executor,
     pub because: Because,
 }
 
-/// Steps of the session that is weighed: a question and its answer.
+/// Steps of the assumed session: a question and its answer.
 const STEPS: f64 = 256.0;
 
-/// Opening a device and compiling pipelines, seconds.
+/// Seconds to open a device and compile pipelines.
 const GPU_START_S: f64 = 0.5;
 
-/// Operations per second of the oracles on one thread: 0.3 to 0.6 10^9 where it was measured, with weights of any type.
+/// Floating-point operations per second of the oracles on one thread. Measured values were 0.3e9 to
+/// 0.6e9, with weights of any type.
 const CPU_FLOP_PER_S: f64 = 0.5e9;
 
 fn cpu_seconds(demand: &Demand, threads: usize) -> f64 {
@@ -89,7 +90,7 @@ fn gpu_seconds(demand: &Demand, rates: &Rates) -> f64 {
     GPU_START_S + STEPS * step
 }
 
-/// The verdict on a device that answers: `Faster`, or why not.
+/// `Faster` if the model should run on this device, else the reason for the CPU.
 fn verdict(demand: &Demand, adapter: &crate::AdapterSummary, rates: &Rates, available_bytes: Option<u64>, threads: usize) -> Because {
     let (needed_bytes, class) = (demand.resident_bytes, adapter.class);
     match available_bytes {
@@ -101,7 +102,8 @@ fn verdict(demand: &Demand, adapter: &crate::AdapterSummary, rates: &Rates, avai
 }
 
 impl Executor {
-    /// The best GPU, or the CPU where none answers or only a software one does: for whoever has no [`Demand`] to weigh.
+    /// The best GPU, or the CPU if there is no GPU or only a software adapter. For callers without
+    /// a [`Demand`].
     #[must_use]
     pub fn best() -> Self {
         match Device::auto() {
@@ -110,14 +112,16 @@ impl Executor {
         }
     }
 
-    /// The executor for a whole session: the best GPU under the limits that `WEFT_LIMITS` asks for, unless none answers, only a
-    /// software one does, the model does not fit, or the CPU is done before a GPU has started.
+    /// The executor for a whole session: the best GPU, with the limits from `WEFT_LIMITS`. It is
+    /// the CPU if there is no GPU or only a software adapter, if the model does not fit, or if the
+    /// CPU finishes first.
     #[must_use]
     pub fn auto(demand: &Demand) -> Chosen {
         Self::auto_with(demand, |_| None)
     }
 
-    /// The same by the rates that were measured of a device, where `known` has any; they count for [`should_use_gpu`] as well.
+    /// As [`Executor::auto`], with the measured rates of the device if `known` returns any. These
+    /// rates then apply to [`should_use_gpu`] too.
     #[must_use]
     pub fn auto_with(demand: &Demand, known: impl FnOnce(&Device) -> Option<Rates>) -> Chosen {
         let threads = rayon::current_num_threads();

@@ -1,4 +1,5 @@
-//! What a device reaches here and now: reading, multiplying, dispatching, and moving bytes to and from the host.
+//! Measures a device: memory reads, matrix products, dispatches, and transfers to and from the
+//! host.
 
 mod chain;
 mod stream;
@@ -9,19 +10,19 @@ use crate::error::Error;
 use crate::exec::readback::Pool;
 use std::time::{Duration, Instant};
 
-/// The rates of one device; the roofs that profiles and benches are held against.
+/// The measured rates of one device. Profiles and benches use them as roofs.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Measured {
     /// Reading memory in long streams, 10^9 bytes per second.
     pub read_gb_per_s: f64,
     /// The matrix product with f16 weights, 10^12 operations per second.
     pub matrix_tflop_per_s: f64,
-    /// A small dispatch that waits for the one before it, microseconds.
+    /// A small dispatch that waits for the previous one, microseconds.
     pub dispatch_us: f64,
     pub transfer: Transfer,
 }
 
-/// Between the host's memory and the device's.
+/// Transfers between host memory and device memory.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Transfer {
     /// From a slice to a buffer, 10^9 bytes per second.
@@ -32,10 +33,10 @@ pub struct Transfer {
     pub round_trip_us: f64,
 }
 
-/// How much is read, multiplied and moved.
+/// The amounts that are read, multiplied and transferred.
 struct Sizes {
     read_bytes: u64,
-    /// Numbers of workgroups to read with, each a divisor of the last.
+    /// Numbers of workgroups to read with. Each divides the last.
     grids: &'static [u32],
     transfer_bytes: u64,
     matrix: u32,
@@ -43,20 +44,20 @@ struct Sizes {
     dispatches: u32,
 }
 
-/// Of any device but a software one: many times its caches, up to a quarter of its memory.
+/// Sizes for all devices except software ones. The bytes read are many times a device's caches.
 const SIZES: Sizes =
     Sizes { read_bytes: 1 << 30, grids: &[2048, 4096, 8192], transfer_bytes: 32 << 20, matrix: 4096, matrix_rows: 2048, dispatches: 1024 };
 const SOFTWARE: Sizes =
     Sizes { read_bytes: 64 << 20, grids: &[64], transfer_bytes: 16 << 20, matrix: 256, matrix_rows: 64, dispatches: 128 };
 
-/// Measurements of which the median counts.
+/// Number of samples of each measurement.
 const SAMPLES: usize = 5;
-/// What one sample should take: long beside the cost of a submission, short beside a person's patience.
+/// Target time of one sample. It is long compared with the cost of a submission.
 const SAMPLE_SECONDS: f64 = 0.02;
-/// Clocks rise under load for about so long.
+/// Time under load after which the clocks of a device have risen.
 pub(crate) const WARM_UP: Duration = Duration::from_millis(100);
 
-/// Measures a device, in one to two seconds and at most a quarter of its free memory.
+/// Measures a device. Takes one to two seconds and at most a quarter of the free memory.
 ///
 /// # Errors
 /// Allocation errors and loss of the device.
@@ -78,17 +79,18 @@ fn median(mut samples: Vec<f64>) -> f64 {
     samples[samples.len() / 2]
 }
 
-/// The median of several, each of which may fail.
+/// The median of [`SAMPLES`] samples, or the first error.
 fn sampled(sample: impl FnMut() -> Result<f64, Error>) -> Result<f64, Error> {
     Ok(median(std::iter::repeat_with(sample).take(SAMPLES).collect::<Result<_, _>>()?))
 }
 
-/// The least of several: what else the machine does adds to a time, and must not turn a difference of two around.
+/// The smallest of [`SAMPLES`] samples. Other work on the machine only adds time, and it must not
+/// reverse the sign of a difference of two times.
 fn least(mut sample: impl FnMut() -> Result<f64, Error>) -> Result<f64, Error> {
     (0..SAMPLES).try_fold(f64::INFINITY, |least, _| Ok(least.min(sample()?)))
 }
 
-/// Seconds from submitting these commands to their end.
+/// Seconds from the submit of these commands to their end.
 pub(crate) fn seconds(device: &Device, commands: wgpu::CommandBuffer) -> Result<f64, Error> {
     device.flush()?;
     let began = Instant::now();

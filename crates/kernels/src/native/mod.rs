@@ -1,4 +1,4 @@
-//! For native hosts: single operations on slices, measuring, tuning, and the choice of an executor.
+//! For native hosts: single operations on slices, measurement, tuning and choice of an executor.
 
 pub mod choose;
 pub mod measure;

@@ -1,8 +1,9 @@
 //! Single operations on slices: no recording, no plan, one call each.
 //!
-//! Every function takes the device (or an executor, [`Executor::Cpu`] for the oracles), slices and sizes, and gives a new
-//! vector; slices that do not fit each other are an [`Error::Shape`]. A call uploads, runs and reads back, and keeps nothing
-//! but the compiled pipeline: to run several operations in a row, record them.
+//! Every function takes the device (or an executor, [`Executor::Cpu`] for the oracles), slices and
+//! sizes, and returns a new vector. Slices whose lengths do not match are an [`Error::Shape`]. A
+//! call uploads, runs and reads back. It keeps only the compiled pipeline, so record several
+//! operations to run them in a row.
 
 mod call;
 mod experts;
@@ -17,12 +18,12 @@ use cpu_ref::{KvType, Mask};
 pub use experts::{matmul_experts, route};
 use gguf::GgmlType;
 
-/// A matrix [rows, cols] in any weight format, as ggml lays its bytes out.
+/// A matrix [rows, cols] in any weight format, with the byte layout of ggml.
 #[derive(Copy, Clone, Debug)]
 pub struct Matrix<'a> {
     pub ty: GgmlType,
     pub rows: usize,
-    /// Whole blocks of the type.
+    /// Every row is a whole number of blocks of the type.
     pub cols: usize,
     pub bytes: &'a [u8],
 }
@@ -35,10 +36,10 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// y = x / sqrt(mean(x^2) + eps) * w over rows of `dim` elements; `w` \[dim\] or none.
+/// y = x / sqrt(mean(x^2) + eps) * w over rows of `dim` elements; `w` is \[dim\] or none.
 ///
 /// # Errors
-/// [`Error::Shape`] and those of the executor.
+/// [`Error::Shape`], and errors of the executor.
 pub fn rms_norm(on: impl Into<Executor>, x: &[f32], w: Option<&[f32]>, dim: usize, eps: f32) -> Result<Vec<f32>, Error> {
     let mut call = Call::rows("rms_norm", on, x, dim)?;
     let (x, w) = (call.tensor("x", x, dim)?, w.map(|w| call.vector("w", w, dim)).transpose()?);
@@ -46,10 +47,11 @@ pub fn rms_norm(on: impl Into<Executor>, x: &[f32], w: Option<&[f32]>, dim: usiz
     call.run(y)
 }
 
-/// y[t, n] = sum_k w[n, k] x[t, k]: `x` rows of `w.cols` elements, y rows of `w.rows`.
+/// y[t, n] = sum_k w[n, k] x[t, k]; `x` has rows of `w.cols` elements, y has rows of `w.rows`.
 ///
 /// # Errors
-/// [`Error::Shape`], [`Error::Format`] for a type that kernels do not read, and those of the executor.
+/// [`Error::Shape`], [`Error::Format`] for a type that kernels do not read, and errors of the
+/// executor.
 pub fn matmul(on: impl Into<Executor>, x: &[f32], w: Matrix<'_>) -> Result<Vec<f32>, Error> {
     let mut call = Call::rows("matmul", on, x, w.cols)?;
     let (x, w) = (call.tensor("x", x, w.cols)?, call.matrix("w", w)?);
@@ -57,10 +59,11 @@ pub fn matmul(on: impl Into<Executor>, x: &[f32], w: Matrix<'_>) -> Result<Vec<f
     call.run(y)
 }
 
-/// The rows of `table` with these numbers, in f32.
+/// The rows of `table` with these indices, in f32.
 ///
 /// # Errors
-/// [`Error::Argument`] for a number past the table, [`Error::Shape`], [`Error::Format`], and those of the executor.
+/// [`Error::Argument`] for an index outside the table, [`Error::Shape`], [`Error::Format`], and
+/// errors of the executor.
 pub fn embed(on: impl Into<Executor>, table: Matrix<'_>, ids: &[u32]) -> Result<Vec<f32>, Error> {
     if ids.iter().any(|&id| id as usize >= table.rows) {
         return Err(argument("embed", "an id is past the end of the table"));
@@ -74,10 +77,10 @@ pub fn embed(on: impl Into<Executor>, table: Matrix<'_>, ids: &[u32]) -> Result<
     call.run_in(&mut states, Some(y)).map(bytemuck::cast_vec)
 }
 
-/// Softmax over rows of `dim` elements; each row has a finite element.
+/// Softmax over rows of `dim` elements. Each row must have a finite element.
 ///
 /// # Errors
-/// [`Error::Shape`] and those of the executor.
+/// [`Error::Shape`], and errors of the executor.
 pub fn softmax(on: impl Into<Executor>, x: &[f32], dim: usize) -> Result<Vec<f32>, Error> {
     let mut call = Call::rows("softmax", on, x, dim)?;
     let x = call.tensor("x", x, dim)?;
@@ -85,10 +88,10 @@ pub fn softmax(on: impl Into<Executor>, x: &[f32], dim: usize) -> Result<Vec<f32
     call.run(y)
 }
 
-/// Logarithms of the softmax over rows of `dim` elements; each row has a finite element.
+/// Logarithm of the softmax over rows of `dim` elements. Each row must have a finite element.
 ///
 /// # Errors
-/// [`Error::Shape`] and those of the executor.
+/// [`Error::Shape`], and errors of the executor.
 pub fn log_softmax(on: impl Into<Executor>, x: &[f32], dim: usize) -> Result<Vec<f32>, Error> {
     let mut call = Call::rows("log_softmax", on, x, dim)?;
     let x = call.tensor("x", x, dim)?;
@@ -99,7 +102,7 @@ pub fn log_softmax(on: impl Into<Executor>, x: &[f32], dim: usize) -> Result<Vec
 /// y = a + b; a shorter `b` is added to every row of its length.
 ///
 /// # Errors
-/// [`Error::Shape`] and those of the executor.
+/// [`Error::Shape`], and errors of the executor.
 pub fn add(on: impl Into<Executor>, a: &[f32], b: &[f32]) -> Result<Vec<f32>, Error> {
     let mut call = Call::rows("add", on, a, b.len())?;
     let (a, b) = (call.tensor("a", a, b.len())?, call.vector("b", b, b.len())?);
@@ -110,7 +113,7 @@ pub fn add(on: impl Into<Executor>, a: &[f32], b: &[f32]) -> Result<Vec<f32>, Er
 /// y = a * b; a shorter `b` is multiplied with every row of its length.
 ///
 /// # Errors
-/// [`Error::Shape`] and those of the executor.
+/// [`Error::Shape`], and errors of the executor.
 pub fn mul(on: impl Into<Executor>, a: &[f32], b: &[f32]) -> Result<Vec<f32>, Error> {
     let mut call = Call::rows("mul", on, a, b.len())?;
     let (a, b) = (call.tensor("a", a, b.len())?, call.vector("b", b, b.len())?);
@@ -121,7 +124,7 @@ pub fn mul(on: impl Into<Executor>, a: &[f32], b: &[f32]) -> Result<Vec<f32>, Er
 /// y = x * s.
 ///
 /// # Errors
-/// Those of the executor.
+/// Errors of the executor.
 pub fn scale(on: impl Into<Executor>, x: &[f32], s: f32) -> Result<Vec<f32>, Error> {
     Call::each("scale", on, x, |rec, x| ops::scale(rec, x, s))
 }
@@ -129,7 +132,7 @@ pub fn scale(on: impl Into<Executor>, x: &[f32], s: f32) -> Result<Vec<f32>, Err
 /// y = cap * tanh(x / cap).
 ///
 /// # Errors
-/// [`Error::Argument`] for a cap that is not above zero, and those of the executor.
+/// [`Error::Argument`] for a cap that is not above zero, and errors of the executor.
 pub fn softcap(on: impl Into<Executor>, x: &[f32], cap: f32) -> Result<Vec<f32>, Error> {
     if cap.is_nan() || cap <= 0.0 {
         return Err(argument("softcap", "the cap is not above zero"));
@@ -140,7 +143,7 @@ pub fn softcap(on: impl Into<Executor>, x: &[f32], cap: f32) -> Result<Vec<f32>,
 /// y = x / (1 + exp(-x)).
 ///
 /// # Errors
-/// Those of the executor.
+/// Errors of the executor.
 pub fn silu(on: impl Into<Executor>, x: &[f32]) -> Result<Vec<f32>, Error> {
     Call::each("silu", on, x, ops::silu)
 }
@@ -148,7 +151,7 @@ pub fn silu(on: impl Into<Executor>, x: &[f32]) -> Result<Vec<f32>, Error> {
 /// The tanh form of the Gaussian error linear unit.
 ///
 /// # Errors
-/// Those of the executor.
+/// Errors of the executor.
 pub fn gelu(on: impl Into<Executor>, x: &[f32]) -> Result<Vec<f32>, Error> {
     Call::each("gelu", on, x, ops::gelu)
 }
@@ -156,7 +159,7 @@ pub fn gelu(on: impl Into<Executor>, x: &[f32]) -> Result<Vec<f32>, Error> {
 /// y = silu(gate) * up.
 ///
 /// # Errors
-/// [`Error::Shape`] and those of the executor.
+/// [`Error::Shape`], and errors of the executor.
 pub fn swiglu(on: impl Into<Executor>, gate: &[f32], up: &[f32]) -> Result<Vec<f32>, Error> {
     Call::pair("swiglu", on, [("gate", gate), ("up", up)], ops::swiglu)
 }
@@ -164,15 +167,16 @@ pub fn swiglu(on: impl Into<Executor>, gate: &[f32], up: &[f32]) -> Result<Vec<f
 /// y = gelu(gate) * up.
 ///
 /// # Errors
-/// [`Error::Shape`] and those of the executor.
+/// [`Error::Shape`], and errors of the executor.
 pub fn geglu(on: impl Into<Executor>, gate: &[f32], up: &[f32]) -> Result<Vec<f32>, Error> {
     Call::pair("geglu", on, [("gate", gate), ("up", up)], ops::geglu)
 }
 
-/// y = max(x - (mean + multiplier * deviation), 0) over rows of `dim` elements, with the biased deviation.
+/// y = max(x - (mean + multiplier * deviation), 0) over rows of `dim` elements, with the biased
+/// standard deviation.
 ///
 /// # Errors
-/// [`Error::Shape`] and those of the executor.
+/// [`Error::Shape`], and errors of the executor.
 pub fn gaussian_top_k(on: impl Into<Executor>, x: &[f32], dim: usize, multiplier: f32) -> Result<Vec<f32>, Error> {
     let mut call = Call::rows("gaussian_top_k", on, x, dim)?;
     let x = call.tensor("x", x, dim)?;
@@ -180,10 +184,11 @@ pub fn gaussian_top_k(on: impl Into<Executor>, x: &[f32], dim: usize, multiplier
     call.run(y)
 }
 
-/// Rows of `dim` elements of `x` in the root mean square of those of `like`; `least` is the smallest mean square divided by.
+/// Scales every row of `dim` elements of `x` to the root mean square of the same row of `like`.
+/// `least` is the smallest mean square that is divided by.
 ///
 /// # Errors
-/// [`Error::Shape`] and those of the executor.
+/// [`Error::Shape`], and errors of the executor.
 pub fn match_rms(on: impl Into<Executor>, x: &[f32], like: &[f32], dim: usize, least: f32) -> Result<Vec<f32>, Error> {
     let mut call = Call::rows("match_rms", on, x, dim)?;
     let (x, like) = (call.tensor("x", x, dim)?, call.tensor("like", like, dim)?);
@@ -191,13 +196,15 @@ pub fn match_rms(on: impl Into<Executor>, x: &[f32], like: &[f32], dim: usize, l
     call.run(y)
 }
 
-/// y\[t\] = base\[t\] + sum_j (c[t, j] + shift) * x_j\[t\] over rows of `dim` elements; `c` has a column for each of `x`.
+/// y\[t\] = base\[t\] + sum_j (c[t, j] + shift) * x_j\[t\] over rows of `dim` elements. `c` has one
+/// column per tensor in `x`.
 ///
 /// # Errors
-/// [`Error::Argument`] for other than one to four tensors, [`Error::Shape`] and those of the executor.
+/// [`Error::Argument`] unless there are one to four tensors, [`Error::Shape`], and errors of the
+/// executor.
 pub fn add_weighted(on: impl Into<Executor>, base: &[f32], x: &[&[f32]], c: &[f32], dim: usize, shift: f32) -> Result<Vec<f32>, Error> {
     if !(1..=ops::add_weighted::MOST).contains(&x.len()) {
-        return Err(argument("add_weighted", "there are not one to four tensors"));
+        return Err(argument("add_weighted", "the number of tensors is outside 1..=4"));
     }
     let mut call = Call::rows("add_weighted", on, base, dim)?;
     let (base, c) = (call.tensor("base", base, dim)?, call.tensor("c", c, x.len())?);
@@ -209,14 +216,15 @@ pub fn add_weighted(on: impl Into<Executor>, base: &[f32], x: &[&[f32]], c: &[f3
 /// Rotates the pairs (i, i + table.dim / 2) of every head of `x` [positions, heads, head_dim].
 ///
 /// # Errors
-/// [`Error::Shape`], [`Error::Argument`] for a table that does not fit the heads, and those of the executor.
+/// [`Error::Shape`], [`Error::Argument`] for a table that does not fit the heads, and errors of the
+/// executor.
 pub fn rope(on: impl Into<Executor>, x: &[f32], positions: &[u32], heads: usize, table: &RopeTable) -> Result<Vec<f32>, Error> {
     let width = x.len() / positions.len().max(1);
     if heads == 0 || !width.is_multiple_of(heads) || table.dim as usize > width / heads || !table.dim.is_multiple_of(2) || table.dim == 0 {
-        return Err(argument("rope", "the rotated elements are not an even number within each head"));
+        return Err(argument("rope", "the number of rotated elements is zero, odd or larger than a head"));
     }
     if table.factors.as_ref().is_some_and(|f| f.len() != table.dim as usize / 2) {
-        return Err(argument("rope", "the table has not one factor per pair"));
+        return Err(argument("rope", "the table does not have one factor per pair"));
     }
     let mut call = Call::new("rope", on, positions.len(), &[])?;
     call.input.positions = positions.to_vec();
@@ -228,7 +236,7 @@ pub fn rope(on: impl Into<Executor>, x: &[f32], positions: &[u32], heads: usize,
 /// Index of the first largest element of every row of `dim`.
 ///
 /// # Errors
-/// [`Error::Shape`] and those of the executor.
+/// [`Error::Shape`], and errors of the executor.
 pub fn argmax(on: impl Into<Executor>, x: &[f32], dim: usize) -> Result<Vec<u32>, Error> {
     let mut call = Call::rows("argmax", on, x, dim)?;
     let x = call.tensor("x", x, dim)?;
@@ -236,10 +244,12 @@ pub fn argmax(on: impl Into<Executor>, x: &[f32], dim: usize) -> Result<Vec<u32>
     call.words(y)
 }
 
-/// The `k` largest elements of every row of `dim`, with their indices, largest first; see [`ops::top_k()`] for rows with fewer.
+/// The `k` largest elements of every row of `dim`, with their indices, largest first. See
+/// [`ops::top_k()`] for rows with fewer elements.
 ///
 /// # Errors
-/// [`Error::Argument`] for a `k` outside 1..=[`ops::top_k::MAX_K`], [`Error::Shape`] and those of the executor.
+/// [`Error::Argument`] for a `k` outside 1..=[`ops::top_k::MAX_K`], [`Error::Shape`], and errors of
+/// the executor.
 pub fn top_k(on: impl Into<Executor>, x: &[f32], dim: usize, k: u32) -> Result<Vec<Vec<(u32, f32)>>, Error> {
     if !(1..=ops::top_k::MAX_K).contains(&k) {
         return Err(argument("top_k", "k is outside 1..=256"));
@@ -252,28 +262,29 @@ pub fn top_k(on: impl Into<Executor>, x: &[f32], dim: usize, k: u32) -> Result<V
     Ok(rows.chunks_exact(2 * k as usize).map(pairs).collect())
 }
 
-/// Query and key heads of an attention, and how they attend.
+/// The heads of an attention, and its mask and scale.
 #[derive(Copy, Clone, Debug)]
 pub struct Heads {
     pub heads: usize,
-    /// Divides `heads`.
+    /// A divisor of `heads`.
     pub kv_heads: usize,
     /// A multiple of 4, at most [`ops::attention::MAX_HEAD_DIM`].
     pub dim: usize,
     pub attend: ops::Attend,
 }
 
-/// y = softmax(scale q k^T) v: `q` [T, heads, dim], `k` and `v` [S, kv_heads, dim], S >= T; the queries are the last T of S.
+/// y = softmax(scale q k^T) v with `q` [T, heads, dim], `k` and `v` [S, kv_heads, dim], and S >= T.
+/// The queries are at the last T of the S positions.
 ///
 /// # Errors
-/// [`Error::Shape`], [`Error::Argument`] for heads that do not fit, and those of the executor.
+/// [`Error::Shape`], [`Error::Argument`] for heads that do not fit, and errors of the executor.
 pub fn attention(on: impl Into<Executor>, q: &[f32], k: &[f32], v: &[f32], heads: Heads) -> Result<Vec<f32>, Error> {
     let Heads { heads, kv_heads, dim, attend } = heads;
     if kv_heads == 0 || heads == 0 || !heads.is_multiple_of(kv_heads) {
         return Err(argument("attention", "the kv heads do not divide the query heads"));
     }
     if dim == 0 || !dim.is_multiple_of(4) || dim > ops::attention::MAX_HEAD_DIM as usize {
-        return Err(argument("attention", "the head is no multiple of 4 up to 512"));
+        return Err(argument("attention", "the head dimension is not a multiple of 4 up to 512"));
     }
     let (on, width) = (on.into(), kv_heads * dim);
     let kinds = [StateKind::kv(KvType::F32, width as u32); 2];

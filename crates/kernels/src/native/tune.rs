@@ -1,4 +1,4 @@
-//! Measures where one kernel takes over from another on the device at hand, for a [`Table`] of its own.
+//! Measures on a device where one kernel becomes faster than another, and makes a [`Table`] for it.
 
 mod probe;
 #[cfg(test)]
@@ -16,32 +16,34 @@ use probe::{Layers, Planned, Probe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// One comparison: with a threshold at `at`, and with what else was tried beside it.
+/// One comparison of two values of a threshold.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Try {
-    /// The number that was tried.
+    /// The value that was tried.
     pub at: u32,
-    /// Seconds of the probe where the threshold is `at`; per row of it where rows are what is chosen.
+    /// Seconds of the probe with the threshold at `at`. If the threshold is a number of rows to
+    /// process at once, seconds per row.
     pub with_s: f64,
-    /// Where it is one less and the next kernel serves; of a number without order, where it is what it was.
+    /// Seconds of the probe with the other value: `at - 1`, so that the next kernel serves, or the
+    /// value in force if values are not ordered.
     pub without_s: f64,
-    /// How far two halves of the runs lie apart, as a part of the time.
+    /// Difference between the two halves of the runs, relative to the time.
     pub noise: f64,
 }
 
-/// What is known of a threshold.
+/// The result for one threshold.
 #[derive(Clone, Debug)]
 pub struct Trial {
     pub threshold: &'static Threshold,
-    /// What the table of the device said.
+    /// The value in the device's table.
     pub was: u32,
     pub chosen: u32,
     pub tries: Vec<Try>,
-    /// Whether all was tried that there was to try.
+    /// Whether every useful point was tried.
     pub whole: bool,
 }
 
-/// What [`tune`] found.
+/// The result of [`tune`].
 #[derive(Clone, Debug)]
 pub struct Tuned {
     pub table: Table,
@@ -49,35 +51,37 @@ pub struct Tuned {
 }
 
 impl Tuned {
-    /// Whether the time sufficed for everything.
+    /// Whether the time was enough for all thresholds.
     #[must_use]
     pub fn whole(&self) -> bool {
         self.trials.iter().all(|trial| trial.whole)
     }
 }
 
-/// What gains less, noise apart, is not worth a change: as much lies between two plans of the same.
+/// A smaller gain, after noise, is ignored: two plans of the same kernels differ by as much.
 const MARGIN: f64 = 0.03;
 
-/// The same for chunks: what a prompt has beside the products of a layer gains from larger ones, too.
+/// The margin for chunks. It is larger because the probe times only the products of a layer, while
+/// the other work of a prompt also gains from larger chunks.
 const CHUNK_MARGIN: f64 = 0.1;
 
-/// Runs of which the fastest counts, since what else a machine does only adds to a time: at least, usually, and where that takes no time.
+/// Number of runs: the minimum, the usual number, and the maximum if runs are short. The fastest
+/// run counts, because other work on the machine only adds time.
 const RUNS: [u32; 3] = [2, 5, 25];
 
-/// What more than the usual runs may take.
+/// Time limit for runs beyond the usual number.
 const LONG: Duration = Duration::from_millis(100);
 
-/// How the number of a threshold is found.
+/// The way to find the value of a threshold.
 #[derive(Copy, Clone)]
 enum How {
-    /// The rising points at which the kernel that it is for is timed beside the next one.
+    /// At these rising points, the threshold's kernel is compared with the next kernel.
     UpTo(&'static [u32], fn(&Shapes, &Caps, u32) -> Probe),
-    /// Numbers that are tried beside the one in force, and the rows that a probe of one has.
+    /// Values to compare with the value in force, the probe, its rows, and the margin.
     Best(&'static [u32], fn(&Shapes, &Caps, u32) -> Probe, fn(u32) -> u32, f64),
 }
 
-/// In the order of what they are worth, should the time not suffice for all.
+/// Ordered by benefit, in case the time is not enough for all.
 const SEARCHES: [(&str, How); 12] = [
     ("q8_rows", How::UpTo(&[1, 2, 4, 8, 16, 32], mlp)),
     ("tile64_rows", How::UpTo(&[16, 32, 48, 64], mlp)),
@@ -95,7 +99,7 @@ const SEARCHES: [(&str, How); 12] = [
     ("prologue_columns", How::UpTo(&[512, 768, 1024, 1536], |_, _, width| Probe::Group { width })),
     ("glu_prologue_columns", How::UpTo(&[512, 768, 1024], |_, _, width| Probe::Mlp { rows: 1, width, hidden: 3 * width })),
     ("workgroups", How::Best(&[32, 64, 256], |shapes, caps, _| mlp(shapes, caps, 32), |_| 1, MARGIN)),
-    // Where a window is attended to by one kernel up to some position, and in parts beyond it.
+    // A window is attended to by one kernel up to a position, and in parts beyond it.
     ("window_keys", How::UpTo(&[64, 128, 256, 512], |_, _, keys| Probe::Attention { keys, window: Some(512) })),
     ("chunk", How::Best(&[512, 1024, 2048], mlp, |rows| rows, CHUNK_MARGIN)),
 ];
@@ -104,11 +108,13 @@ fn mlp(shapes: &Shapes, _: &Caps, rows: u32) -> Probe {
     Probe::Mlp { rows, width: shapes.width, hidden: shapes.hidden }
 }
 
-/// Times candidates of every threshold at these shapes, or at those that suit the device, until `budget` is used up; what is left then, or from
-/// the moment on at which `report` says no, keeps the number of the device's table. `report` gets a name and how much is done, of how much.
+/// Times candidate values of every threshold until `budget` is used up or `report` returns false.
+/// Thresholds that are not measured keep the values of the device's table. Without `shapes`, the
+/// shapes depend on the class of the device.
 ///
-/// Another number than that is chosen only where it was measured to be faster by more than 3%, of `chunk` 10%, and by more than the noise. The last
-/// comparison that begins may take longer than the budget by building its kernels; the first one that begins is finished.
+/// A new value is chosen only if it was measured to be faster by more than 3% (`chunk`: 10%) plus
+/// the noise. The last comparison may exceed the budget while it builds its kernels. The first
+/// comparison always runs to its end.
 ///
 /// # Errors
 /// Allocation errors and loss of the device.
@@ -130,7 +136,7 @@ pub fn tune(device: &Device, shapes: Option<Shapes>, budget: Duration, report: R
     let mut tuned = Tuned { table: device.caps().table, trials: vec![] };
     for (done, (search, points)) in searches.iter().enumerate() {
         let (threshold, was) = (search.threshold, search.threshold.of(tuned.table));
-        // What one leaves of its share, the next ones have.
+        // The remaining time is shared equally, so the next thresholds get what this one leaves.
         timer.until = Instant::now() + deadline.saturating_duration_since(Instant::now()) / left.max(1);
         left -= u32::from(!points.is_empty());
         let mut go_on = || report(threshold.name, done, SEARCHES.len());
@@ -147,10 +153,11 @@ pub fn tune(device: &Device, shapes: Option<Shapes>, budget: Duration, report: R
     Ok(tuned)
 }
 
-/// Hears what is being measured, how much is done and of how much; whether to go on.
+/// Called with the name being measured, the number done and the total. Returns whether to go on.
 pub type Report<'a> = &'a mut dyn FnMut(&str, usize, usize) -> bool;
 
-/// The last point that the kernel serves: the one it was, unless the next kernel was faster there, or this one beyond.
+/// The last point that the kernel serves. This is the old value, unless the next kernel was faster
+/// before it or this kernel was faster beyond it.
 fn last_served(tries: &[Try], was: u32) -> u32 {
     let serves = |tried: &&Try| match tried.gain() {
         gain if tried.surely(gain, MARGIN) => true,
@@ -160,32 +167,32 @@ fn last_served(tries: &[Try], was: u32) -> u32 {
     let served = tries.iter().take_while(serves).count();
     let last = served.checked_sub(1).map(|n| tries[n].at);
     match tries.get(served) {
-        // Somewhere before this point the next kernel took over.
+        // The next kernel was faster at or before the old value.
         Some(next) if next.at <= was => last.unwrap_or(0),
         _ => last.map_or(was, |last| last.max(was)),
     }
 }
 
-/// The number that was fastest beside what it was, if that is worth it.
+/// The value with the largest gain over the old value, or the old value if no gain is sure.
 fn fastest(tries: &[Try], was: u32, margin: f64) -> u32 {
     let best = tries.iter().filter(|tried| tried.surely(tried.gain(), margin)).max_by(|a, b| a.gain().total_cmp(&b.gain()));
     best.map_or(was, |tried| tried.at)
 }
 
 impl Try {
-    /// What of the time is saved by this number, 0 to 1; below 0 for what is lost.
+    /// Share of the time that this value saves, up to 1; negative if it is slower.
     #[must_use]
     pub fn gain(&self) -> f64 {
         (self.without_s - self.with_s) / self.without_s.max(self.with_s)
     }
 
-    /// Whether so much is more than a margin and the noise.
+    /// Whether this gain is above the margin plus the noise.
     fn surely(&self, gain: f64, margin: f64) -> bool {
         gain > margin + self.noise
     }
 }
 
-/// What is timed, planned by which table, and how many rows share the time.
+/// The layers to time, the table to plan with, and the number of rows that share the time.
 type Side = (Layers, Table, u32);
 
 struct Search {
@@ -195,7 +202,7 @@ struct Search {
 }
 
 impl Search {
-    /// What is timed for a point, and beside it.
+    /// The two sides to compare at a point.
     fn sides(&self, at: u32, caps: &Caps) -> [Side; 2] {
         let table = caps.table;
         let side = |probe: Probe, value, rows| (Layers { probe, shapes: self.shapes }, self.threshold.set(table, value), rows);
@@ -207,7 +214,7 @@ impl Search {
         }
     }
 
-    /// The points at which a device has a choice: both sides would run other kernels, or other grids.
+    /// The points at which the two sides run different kernels or grids on this device.
     fn points(&self, device: &Device) -> Result<Vec<u32>, Error> {
         let (How::UpTo(points, _) | How::Best(points, ..)) = self.how;
         let mut differing = vec![];
@@ -225,13 +232,14 @@ struct Timer<'a> {
     device: &'a Device,
     /// The end of the time for this threshold.
     until: Instant,
-    /// Those of the last probe: many probes read the same.
+    /// The weights of the last probe, because many probes use the same ones.
     weights: Option<Arc<Weights>>,
     warm: bool,
 }
 
 impl Timer<'_> {
-    /// The comparisons for one threshold, as far as there is time and leave; none beyond where the next kernel takes over.
+    /// The comparisons for one threshold, until the time is up, `go_on` returns false, or the next
+    /// kernel is faster.
     fn tries(&mut self, search: &Search, points: &[u32], table: Table, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<Try>, Error> {
         let mut tries: Vec<Try> = vec![];
         let caps = Caps { table, ..self.device.caps().clone() };
@@ -258,8 +266,8 @@ impl Timer<'_> {
         Planned::new(self.device, layers, &weights, *table)
     }
 
-    /// The least seconds of both, in turns; none where there is no time for that. The first comparison that begins is finished in any case:
-    /// however slow or busy the machine is, its time shall not have gone for nothing.
+    /// The shortest times of both sides, which run in turns. None if there is no time left. The
+    /// very first comparison always runs to its end, so that a slow machine gets a result too.
     fn race(&mut self, at: u32, with: &Side, without: &Side) -> Result<Option<Try>, Error> {
         if Instant::now() >= self.until {
             return Ok(None);
@@ -276,7 +284,7 @@ impl Timer<'_> {
             return Ok(None);
         }
         let [fewest, usual, most] = RUNS;
-        // The least of every second run, of both sides.
+        // For each side, the shortest even run and the shortest odd run.
         let (mut least, mut runs, began) = ([[f64::INFINITY; 2]; 2], 0, Instant::now());
         let short = |runs| if runs < usual { Instant::now() < self.until } else { runs < most && began.elapsed() < LONG };
         while runs < fewest || short(runs) {

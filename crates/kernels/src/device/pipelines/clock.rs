@@ -1,4 +1,4 @@
-//! Where the time goes until a device computes.
+//! Measures the time that a device needs before it computes.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -6,22 +6,22 @@ use std::time::Duration;
 #[cfg(not(target_arch = "wasm32"))]
 use std::time::Instant;
 
-/// Time spent with a device so far, for people who wait for it.
+/// Time spent on preparing a device so far, to report to the user.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// Finding the adapter and opening the device.
     pub opening: Duration,
     /// Compiling recordings into plans and making their buffers.
     pub planning: Duration,
-    /// While at least one pipeline was built, on however many threads.
+    /// Time during which at least one thread was building a pipeline.
     pub building: Duration,
     /// The part of `building` in which a plan waited for pipelines.
     pub waiting: Duration,
-    /// Pipelines that were built.
+    /// Number of pipelines built.
     pub pipelines: u32,
 }
 
-/// A part of [`Spent`] that several threads may spend at once: what counts is from the first's beginning to the last's end.
+/// A time that several threads may spend at once. Overlapping periods count once.
 #[derive(Debug, Default)]
 struct Span {
     active: u32,
@@ -65,11 +65,11 @@ struct Spans {
     pipelines: u32,
 }
 
-/// Counts the time of one device. In a browser it stands still.
+/// Counts the time of one device. In a browser all times stay zero.
 #[derive(Debug, Default)]
 pub(crate) struct Clock(Mutex<Spans>);
 
-/// Runs until it is dropped.
+/// A running measurement. Dropping it ends the measurement.
 pub(crate) struct Running<'a>(&'a Clock, fn(&mut Spans) -> &mut Span);
 
 impl Drop for Running<'_> {
@@ -100,7 +100,7 @@ impl Clock {
         self.start(|spans| &mut spans.waiting)
     }
 
-    /// One pipeline.
+    /// Starts the time of one pipeline, and counts the pipeline.
     pub fn building(&self) -> Running<'_> {
         self.with(|spans| spans.pipelines += 1);
         self.start(|spans| &mut spans.building)

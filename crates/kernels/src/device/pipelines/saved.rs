@@ -1,24 +1,27 @@
-//! Compiled pipelines as bytes, so that the next process need not compile them. Where the bytes are kept is the caller's matter.
+//! Compiled pipelines as bytes, so that the next process does not compile them again. The caller
+//! stores the bytes.
 
 use crate::device::Device;
 use std::sync::PoisonError;
 
-/// Begins the bytes; then the checksum of what follows, the length of the key, the key, and what the driver gave.
+/// The first bytes of the format. After them: the checksum of the rest, the length of the key, the
+/// key, and the driver's data.
 const MAGIC: &[u8; 8] = b"weftpipe";
 
 const HEADER_BYTES: usize = 8 + 8 + 4;
 
-/// Drivers keep what they no longer need: more than this is begun anew.
+/// Largest size to save or restore. Drivers never remove old entries, so a larger cache starts
+/// empty again.
 const MOST_BYTES: usize = 64 << 20;
 
-/// What a driver remembers of compiled pipelines.
+/// The driver's cache of compiled pipelines.
 pub(crate) struct Kept {
     pub cache: wgpu::PipelineCache,
-    /// Bytes that it began with.
+    /// Number of bytes that the cache was restored from.
     restored: usize,
 }
 
-/// FNV-1a: against files that were cut or damaged, not against people.
+/// FNV-1a. It detects truncated or damaged files, not deliberate changes.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
@@ -30,7 +33,7 @@ fn seal(key: &str, data: &[u8]) -> Vec<u8> {
     [MAGIC.as_slice(), &checksum(&rest).to_le_bytes(), &rest].concat()
 }
 
-/// The driver's part, if the bytes are whole and were made under this key.
+/// The driver's data, if the bytes are complete and were made for this key.
 fn unseal<'a>(key: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
     let rest = bytes.strip_prefix(MAGIC)?;
     let (sum, rest) = rest.split_first_chunk::<8>()?;
@@ -43,7 +46,8 @@ fn unseal<'a>(key: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
 }
 
 impl Device {
-    /// Tells this adapter, its driver and this version from all others: what is kept for one is of no use to another.
+    /// Identifies this adapter, its driver and this version of the crate. Saved data is valid for
+    /// one key only.
     #[must_use]
     pub fn key(&self) -> String {
         let crate::AdapterSummary { name, backend, driver, .. } = self.adapter();
@@ -51,36 +55,38 @@ impl Device {
         format!("weft {} {backend} {vendor:04x}:{device:04x} {name}, {driver}", env!("CARGO_PKG_VERSION"))
     }
 
-    /// The key as a short name for files: the adapter's name and a number.
+    /// The key as a short file name: the adapter's name and a hash.
     #[must_use]
     pub fn key_name(&self) -> String {
         self.short_name(&self.key())
     }
 
-    /// A longer key of this device as such a name.
+    /// Any key of this device as a short file name.
     pub(crate) fn short_name(&self, key: &str) -> String {
         let words = self.adapter().name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
         let name: String = words.collect::<Vec<_>>().join("-").to_lowercase().chars().take(40).collect();
         format!("{name}-{:016x}", checksum(key.as_bytes()))
     }
 
-    /// Makes this device remember the pipelines that it builds from here on, beginning with those that [`Device::saved_pipelines`]
-    /// gave to an earlier process. Tells whether they are used: bytes that are damaged or of another [`Device::key`] are not.
+    /// Starts to cache the pipelines that this device builds. The cache starts with the bytes from
+    /// [`Device::saved_pipelines`] of an earlier process. Returns whether these bytes are used:
+    /// damaged bytes, or bytes of another [`Device::key`], are ignored.
     pub fn restore_pipelines(&self, saved: Option<&[u8]>) -> bool {
         if !self.0.features.contains(wgpu::Features::PIPELINE_CACHE) {
             return false;
         }
         let data = saved.and_then(|bytes| unseal(&self.key(), bytes));
         let descriptor = wgpu::PipelineCacheDescriptor { label: Some("weft"), data, fallback: true };
-        // SAFETY: the checksum says that the bytes are those that `saved_pipelines` made, and the key that it did so for this adapter
-        // under this driver, of which wgpu and the driver make sure again.
+        // SAFETY: the checksum shows that `saved_pipelines` made these bytes. The key shows that it
+        // made them for this adapter and driver, which wgpu and the driver check again.
         let cache = unsafe { self.0.device.create_pipeline_cache(&descriptor) };
         let restored = data.map_or(0, <[u8]>::len);
         *self.0.cache.lock().unwrap_or_else(PoisonError::into_inner) = Some(Kept { cache, restored });
         restored > 0
     }
 
-    /// What to restore next time; none where this device does not remember pipelines, or knows no more than it began with.
+    /// The bytes to restore next time. None if this device has no pipeline cache, or the cache has
+    /// nothing new, or it is too large.
     #[must_use]
     pub fn saved_pipelines(&self) -> Option<Vec<u8>> {
         let kept = self.0.cache.lock().unwrap_or_else(PoisonError::into_inner);

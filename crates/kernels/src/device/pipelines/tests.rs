@@ -1,4 +1,4 @@
-//! Pipelines built at once, ahead, and again from what an earlier device saved.
+//! Tests of pipelines built by several threads, in advance, and from the bytes of another device.
 
 use super::*;
 use crate::device::Limits;
@@ -47,7 +47,7 @@ fn what_was_prepared_is_there_when_a_plan_needs_it_and_what_was_stopped_is_built
 #[test]
 fn a_kernel_that_does_not_compile_is_an_error_each_time_and_spoils_no_other() {
     let shader = few().remove(0);
-    // A device of its own: an error of a shared one reaches whichever test asks next.
+    // Not the shared device: its error would be reported to another test.
     let broken = fresh().with_source(&shader, "fn add(".to_string());
     for _ in 0..2 {
         assert!(matches!(broken.pipelines([&shader].into_iter()), Err(Error::Device { .. })));

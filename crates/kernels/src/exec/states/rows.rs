@@ -1,4 +1,4 @@
-//! Moves rows of states: out to the host and back for snapshots, and from device memory to device memory for forks.
+//! Copies rows of states: to the host and back for snapshots, and within the device for forks.
 
 use super::{States, Store, buffer, next_generation, zeroed};
 use crate::error::Error;
@@ -6,10 +6,11 @@ use crate::exec::readback::{Pool, Read};
 use crate::graph::tensor::State;
 use std::ops::Range;
 
-/// Bytes that go between host and device at a time.
+/// Bytes that are copied between host and device at a time.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// Positions of a state of `rows` rows, cut where the ring starts again, as (first row, count), `most` at a time.
+/// Splits positions of a state of `rows` rows into runs of at most `most` rows, as (first row,
+/// count). A run ends where the ring wraps.
 fn runs(positions: Range<u32>, rows: u32, most: u32) -> impl Iterator<Item = (u32, u32)> {
     let mut at = positions.start;
     std::iter::from_fn(move || {
@@ -21,7 +22,7 @@ fn runs(positions: Range<u32>, rows: u32, most: u32) -> impl Iterator<Item = (u3
 }
 
 impl States {
-    /// Where runs of these positions lie, as (first byte, bytes).
+    /// The runs of these positions in the state's memory, as (first byte, bytes).
     fn places(&self, state: State, sequence: u32, positions: Range<u32>) -> impl Iterator<Item = (usize, usize)> + use<> {
         let (rows, row) = (self.rows(state), self.kind(state).row_bytes());
         assert!(
@@ -33,14 +34,14 @@ impl States {
         runs(positions, rows, most).map(move |(first, count)| ((base + first as usize) * row, count as usize * row))
     }
 
-    /// Gives the rows of one sequence's positions in order, in pieces of some megabytes, each row in [`cpu_ref::KvType`]'s form,
-    /// which both executors keep.
+    /// Calls `each` with the rows of one sequence's positions in order, some megabytes at a time.
+    /// The rows have the layout of [`cpu_ref::KvType`] on both executors.
     ///
     /// # Errors
-    /// What `each` gives, and what the device does.
+    /// Errors of `each` and of the device.
     ///
     /// # Panics
-    /// When the state does not hold these positions.
+    /// If the state does not hold these positions.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn read<E: From<Error>>(
         &self,
@@ -70,13 +71,13 @@ impl States {
         Ok(())
     }
 
-    /// Writes rows as [`States::read`] gives them.
+    /// Writes rows in the layout of [`States::read`].
     ///
     /// # Errors
-    /// What the device gives.
+    /// Errors of the device.
     ///
     /// # Panics
-    /// When the state does not hold these positions, or there are not as many bytes.
+    /// If the state does not hold these positions, or the number of bytes is wrong.
     pub fn write(&mut self, state: State, sequence: u32, positions: Range<u32>, mut bytes: &[u8]) -> Result<(), Error> {
         assert_eq!(bytes.len(), positions.len() * self.kind(state).row_bytes(), "bytes of {positions:?}");
         for (at, len) in self.places(state, sequence, positions) {
@@ -93,8 +94,8 @@ impl States {
         Ok(())
     }
 
-    /// Other states that hold the same at the first `positions` positions of every sequence; rows go from device memory to device
-    /// memory.
+    /// New states with the same contents at the first `positions` positions of every sequence. On
+    /// a GPU, the rows are copied within device memory.
     ///
     /// # Errors
     /// As [`States::new`].
@@ -168,7 +169,7 @@ mod tests {
             assert_eq!(held(&fork, 11..16), bytes[row..], "a fork keeps what it has");
             assert_eq!(held(&states, 10..15), bytes[..5 * row]);
             assert_eq!(held(&states, 15..16), vec![0; row]);
-            // Four positions of a ring that wraps are its first four rows, whatever they hold.
+            // A fork of four positions copies the first four rows, even of a ring that has wrapped.
             assert_eq!(held(&states.fork(4).expect("room"), 14..17)[..row], bytes[4 * row..5 * row]);
         }
     }

@@ -1,4 +1,4 @@
-//! States that do not fit, that grow, and rings that are just long enough.
+//! Tests of states that do not fit, of growth, and of the shortest sufficient ring.
 
 use super::*;
 use crate::Recorder;
@@ -48,7 +48,8 @@ const WINDOW: u32 = 5;
 
 const POSITIONS: u32 = 40;
 
-/// What every position attends to through a window when they are read `step` at a time, the states growing from 4 positions on.
+/// Attention of every position with a window, `step` positions at a time. The states grow from 4
+/// positions on.
 fn windowed(executor: &Executor, ring: Option<u32>, step: u32) -> Vec<f32> {
     let kinds = [StateKind::Kv { ty: KvType::F32, width: 4, ring }; 2];
     let mut rec = Recorder::new(Counts { step, out: 0 }, &kinds);
@@ -81,7 +82,8 @@ fn a_ring_of_a_window_and_a_step_is_as_good_as_all_positions_and_one_row_less_is
                 let ringed = windowed(&executor, Some(ring), step);
                 whole.iter().zip(&ringed).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
             };
-            // The first row of a step sees the keys of a window, and all rows are written before it looks.
+            // All rows of a step are written before attention, and the first row still needs the
+            // keys of its whole window.
             let least = WINDOW + step - 1;
             for ring in [least, least + 1, least + 6] {
                 assert!(apart(ring) < 1e-6, "a ring of {ring}, steps of {step} on {}", executor.kind());
@@ -91,7 +93,8 @@ fn a_ring_of_a_window_and_a_step_is_as_good_as_all_positions_and_one_row_less_is
     }
 }
 
-/// A weight in a state is read as it is when the step runs; words have no sequence and no position, whatever the states have.
+/// A weight in a state is read when the step runs. A state of words has one copy for all sequences
+/// and positions.
 #[test]
 fn words_are_a_weight_that_changes_and_that_growth_and_forks_leave_alone() {
     let kinds = [StateKind::Tokens, StateKind::Words(8)];

@@ -1,4 +1,4 @@
-//! From which length on a slice that lives on the host is worth sending to a GPU.
+//! The slice length from which a GPU is faster than the CPU, transfers included.
 
 use crate::device::Device;
 use crate::device::executor::Executor;
@@ -7,42 +7,44 @@ use crate::native::run;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// Elements from which a slice on the host is worth sending to a GPU, as long as nobody has measured.
+/// Default number of elements from which a GPU is faster for a host slice.
 pub const GPU_MIN_SIZE: usize = 100_000;
 
 static MIN_SIZE: AtomicUsize = AtomicUsize::new(GPU_MIN_SIZE);
 
-/// Whether a GPU finishes an operation on a slice of the host sooner than the CPU, transfers included:
-/// from [`GPU_MIN_SIZE`] elements on, or from what [`Crossover::apply`] has set for this process.
+/// Whether a GPU is faster than the CPU for an operation on a host slice, transfers included. The
+/// limit is [`GPU_MIN_SIZE`], or the value that [`Crossover::apply`] has set for this process.
 #[must_use]
 pub fn should_use_gpu(elements: usize) -> bool {
     elements >= MIN_SIZE.load(Ordering::Relaxed)
 }
 
-/// What one operation on a slice of the host costs on both sides, as measured.
+/// The measured cost of one operation on a host slice, on the GPU and on the CPU.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Crossover {
-    /// A call on the GPU, whatever its size.
+    /// Fixed cost of a call on the GPU.
     pub gpu_call_s: f64,
-    /// And each element, there and back.
+    /// Additional cost of each element on the GPU, with both transfers.
     pub gpu_element_s: f64,
     pub cpu_element_s: f64,
 }
 
-/// Row length of the norm that stands for all operations on slices, and rows of a short and a long slice.
+/// Row length of the measured norm, which represents all operations on slices.
 const DIM: usize = 1024;
 
+/// Rows of the short slice.
 const FEW: usize = 1;
 
+/// Rows of the long slice.
 const MANY: usize = 1024;
 
 const SAMPLES: usize = 5;
 
 impl Crossover {
-    /// Times [`run::rms_norm`] on both sides; under a second.
+    /// Times [`run::rms_norm`] on the GPU and the CPU. Takes less than a second.
     ///
     /// # Errors
-    /// Those of the executors.
+    /// Errors of the executors.
     pub fn measure(device: &Device) -> Result<Self, Error> {
         let on_gpu = Executor::from(device);
         let (few, many) = (seconds(&on_gpu, FEW)?, seconds(&on_gpu, MANY)?);
@@ -51,7 +53,7 @@ impl Crossover {
         Ok(Self { gpu_call_s: few, gpu_element_s: element_s.max(0.0), cpu_element_s })
     }
 
-    /// The length at which both sides take as long; `usize::MAX` where the GPU never catches up.
+    /// The length at which GPU and CPU take the same time; `usize::MAX` if the GPU is never faster.
     #[must_use]
     pub fn elements(&self) -> usize {
         let gain = self.cpu_element_s - self.gpu_element_s;
@@ -59,13 +61,13 @@ impl Crossover {
         if gain > 0.0 { (self.gpu_call_s / gain).ceil() as usize } else { usize::MAX }
     }
 
-    /// Makes [`should_use_gpu`] answer by this in the whole process.
+    /// Makes [`should_use_gpu`] use this crossover in the whole process.
     pub fn apply(&self) {
         MIN_SIZE.store(self.elements(), Ordering::Relaxed);
     }
 }
 
-/// The median time of a norm over so many rows, after one that compiles.
+/// The median time of a norm over `rows` rows, after a first call that compiles the kernel.
 fn seconds(on: &Executor, rows: usize) -> Result<f64, Error> {
     let x = vec![0.5; rows * DIM];
     let mut samples = [0.0; SAMPLES];

@@ -1,27 +1,27 @@
-//! What is known of a device's speed: guesses by its class, or what was measured and kept.
+//! The speed of a device: estimates by its class, or saved measurements.
 
 use super::Crossover;
 use crate::caps::Class;
 use crate::device::Device;
 use crate::native::measure::Measured;
 
-/// Of the bandwidth of long streams, what a product of one row reaches.
+/// Share of the streaming bandwidth that a product of one row reaches.
 const PRODUCT_SHARE: f64 = 0.6;
 
-/// How fast a device reads, starts and answers.
+/// The speed of a device in reading, starting dispatches and returning results.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Rates {
-    /// Reading memory in long streams.
+    /// Bandwidth of reading memory in long streams.
     pub read_bytes_per_s: f64,
-    /// A dispatch that waits for the one before it.
+    /// Time of a dispatch that waits for the previous one.
     pub dispatch_s: f64,
-    /// A submission with its read-back.
+    /// Time of a submission and its read-back.
     pub round_trip_s: f64,
     pub crossover: Crossover,
 }
 
 impl Rates {
-    /// Those of an ordinary device of this class, on the slow side.
+    /// Conservative rates for an ordinary device of this class.
     pub(super) fn modest(class: Class) -> Self {
         let read_bytes_per_s = if class == Class::Discrete { 330e9 } else { 50e9 };
         let crossover = Crossover { gpu_call_s: 1e-3, gpu_element_s: 1e-9, cpu_element_s: 11e-9 };
@@ -43,7 +43,7 @@ impl Rates {
         PRODUCT_SHARE * self.read_bytes_per_s
     }
 
-    /// For a file, to be read by [`Rates::from_bytes`] of the same [`Device::key`].
+    /// The contents of a file, which [`Rates::from_bytes`] reads for the same [`Device::key`].
     #[must_use]
     pub fn to_bytes(&self, key: &str) -> Vec<u8> {
         let Self { read_bytes_per_s, dispatch_s, round_trip_s, crossover } = self;
@@ -51,7 +51,8 @@ impl Rates {
         format!("{key}\n{read_bytes_per_s} {dispatch_s} {round_trip_s} {gpu_call_s} {gpu_element_s} {cpu_element_s} end\n").into_bytes()
     }
 
-    /// What [`Rates::to_bytes`] made for this key; none of bytes that are cut, damaged or of another device.
+    /// The rates that [`Rates::to_bytes`] wrote for this key. None if the bytes are truncated,
+    /// damaged or of another device.
     #[must_use]
     pub fn from_bytes(key: &str, bytes: &[u8]) -> Option<Self> {
         let line = std::str::from_utf8(bytes).ok()?.strip_prefix(key)?.strip_prefix('\n')?.strip_suffix(" end\n")?;
@@ -65,7 +66,7 @@ impl Rates {
 }
 
 impl Device {
-    /// The rates that were kept of this device, if the bytes are whole and of its [`Device::key`].
+    /// The saved rates of this device, if the bytes are complete and of its [`Device::key`].
     #[must_use]
     pub fn kept_rates(&self, bytes: &[u8]) -> Option<Rates> {
         Rates::from_bytes(&self.key(), bytes)

@@ -1,4 +1,4 @@
-//! What one operation of a long chain takes, where each waits for the one before it.
+//! Measures the time of one operation in a long chain, in which each waits for the previous one.
 
 use super::{SAMPLE_SECONDS, Sizes, least, seconds};
 use crate::device::Device;
@@ -17,7 +17,7 @@ use crate::plan::PlanOptions;
 use gguf::GgmlType;
 use std::sync::Arc;
 
-/// A planned chain with what it runs on.
+/// A planned chain with its device and states.
 struct Chain {
     device: Device,
     plan: Box<GpuPlan>,
@@ -46,7 +46,7 @@ impl Chain {
         }
     }
 
-    /// Seconds of one run, without what goes before and comes after.
+    /// Seconds of one run, without its preparation and read-back.
     fn seconds(&mut self, rows: u32) -> Result<f64, Error> {
         let all: Vec<u32> = (0..rows).collect();
         let host = vec![vec![0.5; (rows * self.width) as usize]];
@@ -56,14 +56,14 @@ impl Chain {
     }
 }
 
-/// Seconds per link: what a chain takes longer than one that is shorter by `links`.
+/// Seconds per link: the difference of two chains, divided by the difference in length, `links`.
 fn per_link(one: &mut Chain, many: &mut Chain, rows: u32, links: u32) -> Result<f64, Error> {
     many.seconds(rows)?;
     let (one, many) = (least(|| one.seconds(rows))?, least(|| many.seconds(rows))?);
     Ok(((many - one) / f64::from(links)).max(1e-9))
 }
 
-/// Microseconds.
+/// Microseconds of a dispatch.
 pub fn dispatch(device: &Device, sizes: &Sizes) -> Result<f64, Error> {
     let weights = Arc::new(Weights::new(&Executor::Gpu(device.clone())));
     let shape = Shape::new(Lead::Step, 1, 256);
@@ -74,13 +74,14 @@ pub fn dispatch(device: &Device, sizes: &Sizes) -> Result<f64, Error> {
 /// Matrix products per chain.
 const PRODUCTS: u32 = 4;
 
-/// Rows of the first try, from which a slow device's number follows.
+/// Rows of the first try. Its time limits the rows of the samples on a slow device.
 const FEW_ROWS: u32 = 64;
 
-/// 10^12 operations per second, of square f16 weights and as many rows as a sample has time for.
+/// 10^12 operations per second of a product with square f16 weights. The number of rows is as large
+/// as the time of a sample allows.
 pub fn matrix(device: &Device, sizes: &Sizes) -> Result<f64, Error> {
     let n = sizes.matrix;
-    // Random signs and fractions of 2^-6: the values stay of ordinary size along the chain.
+    // Weights around 2^-6 with random signs and fractions keep the values small along the chain.
     let mut state = 1_u32;
     let mut half = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -1,4 +1,4 @@
-//! Reading memory as fast as it goes.
+//! Measures the read bandwidth of device memory.
 
 use super::{SAMPLE_SECONDS, Sizes, WARM_UP, sampled, seconds};
 use crate::device::Device;
@@ -9,7 +9,7 @@ use crate::kernel::{Access, Kernel, Needs, Part, Scalar, Variant};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// 10^9 bytes per second, of the grid that reads fastest.
+/// 10^9 bytes per second, with the fastest grid.
 pub fn read(device: &Device, sizes: &Sizes) -> Result<f64, Error> {
     let reader = Reader::new(device, sizes.read_bytes, sizes.grids)?;
     let (began, mut once) = (Instant::now(), f64::INFINITY);
@@ -24,7 +24,7 @@ pub fn read(device: &Device, sizes: &Sizes) -> Result<f64, Error> {
     Ok(times as f64 * reader.bytes as f64 / best / 1e9)
 }
 
-/// Not an operation: nothing records it, and what it computes has no other use.
+/// This kernel is not an operation. Only this measurement runs it.
 static BENCH_READ: Kernel = Kernel {
     name: "bench_read",
     entry: "bench_read",
@@ -37,11 +37,11 @@ static BENCH_READ: Kernel = Kernel {
     variants: &[&Variant { kernel: &BENCH_READ, name: "bench_read", fill: &[], needs: Needs { threads: 256, workgroup_bytes: 0 } }],
 };
 
-/// Buffers to read, in pieces that one binding holds, with the sums that reading them leaves.
+/// Buffers to read, each small enough for one binding, and the sums that the kernel writes.
 struct Reader {
     device: Device,
     pipeline: Arc<Pipeline>,
-    /// Workgroups of a grid, and the pieces as it reads them.
+    /// For each grid, its number of workgroups and the bind groups of the buffers.
     grids: Vec<(u32, Vec<wgpu::BindGroup>)>,
     bytes: u64,
     #[cfg(test)]
@@ -49,8 +49,9 @@ struct Reader {
 }
 
 impl Reader {
-    /// Pieces of noise, `bytes` in all, rounded down to whole passes of the last grid, the largest, but at least one; the
-    /// workgroups of every grid divide those of the last.
+    /// Fills buffers of `bytes` in total with noise. The total is rounded down to whole passes of
+    /// the last and largest grid, but is at least one pass. The number of workgroups of every grid
+    /// must divide the last.
     fn new(device: &Device, bytes: u64, workgroups: &[u32]) -> Result<Self, Error> {
         let threads = workgroups.last().expect("a grid") * 256;
         let per_pass = u64::from(threads) * 64;
@@ -94,7 +95,7 @@ impl Reader {
         })
     }
 
-    /// Commands that read everything so many times on one of the grids.
+    /// Commands that read all buffers `times` times with one of the grids.
     fn commands(&self, grid: usize, times: usize) -> wgpu::CommandEncoder {
         let mut encoder = self.device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
@@ -109,10 +110,10 @@ impl Reader {
     }
 }
 
-/// What is made on the host of it, to be repeated: a power of two, as the passes are.
+/// Bytes of noise made on the host, which are then repeated. A power of two, like a pass.
 const NOISE_BYTES: u64 = 16 << 20;
 
-/// Words that do not repeat, which no compression of memory makes smaller.
+/// Pseudo-random words, which memory compression cannot shrink.
 fn noise(count: u64) -> Vec<u32> {
     let mut state = 1_u64;
     let mut next = || {
@@ -131,7 +132,7 @@ mod tests {
     fn every_word_of_every_piece_is_read() {
         let device = crate::device::tests::device();
         let per_pass = 2 * 256 * 64;
-        // Pieces of three passes, so that the last piece alone tells what each thread of a grid read.
+        // Each buffer has three passes, so the sums of the last buffer show what each thread read.
         let caps = crate::caps::Caps { max_binding_bytes: 3 * per_pass, ..device.caps().clone() };
         let reader = Reader::new(&device.with_caps(caps), 7 * per_pass, &[1, 2]).expect("little memory");
         assert_eq!((reader.grids[0].1.len(), reader.bytes), (2, 6 * per_pass));

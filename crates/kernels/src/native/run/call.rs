@@ -1,4 +1,4 @@
-//! A recording of one operation, with everything that it runs on.
+//! A recording of one operation, with its executor, weights and inputs.
 
 use super::Matrix;
 use crate::device::executor::Executor;
@@ -37,17 +37,17 @@ impl Call {
         Ok(Self { operation, executor, rows, kinds: kinds.to_vec(), weights, rec, input })
     }
 
-    /// A call with as many rows as `x` has of `dim` elements.
+    /// A call whose rows are the rows of `dim` elements in `x`.
     pub fn rows(operation: &'static str, on: impl Into<Executor>, x: &[f32], dim: usize) -> Result<Self, Error> {
         Self::rows_in(operation, on, x, dim, &[])
     }
 
-    /// The same over states.
+    /// As [`Call::rows`], with states.
     pub fn rows_in(operation: &'static str, on: impl Into<Executor>, x: &[f32], dim: usize, kinds: &[StateKind]) -> Result<Self, Error> {
         Self::new(operation, on, x.len().checked_div(dim).unwrap_or(0), kinds)
     }
 
-    /// An operation that makes each element from one.
+    /// Runs an elementwise operation with one operand.
     pub fn each(
         operation: &'static str,
         on: impl Into<Executor>,
@@ -60,7 +60,7 @@ impl Call {
         call.run(y)
     }
 
-    /// An operation that makes each element from two.
+    /// Runs an elementwise operation with two operands.
     pub fn pair(
         operation: &'static str,
         on: impl Into<Executor>,
@@ -79,12 +79,12 @@ impl Call {
         if found == expected { Ok(()) } else { Err(Error::Shape { operation, name, expected, found }) }
     }
 
-    /// A dimension as kernels count.
+    /// A dimension as u32, the type of kernel parameters.
     fn dim(&self, n: usize) -> Result<u32, Error> {
         u32::try_from(n).map_err(|_| argument(self.operation, "a row has more than 2^32 elements"))
     }
 
-    /// A tensor [rows, dim] of these values.
+    /// An input tensor [rows, dim] of these values.
     pub fn tensor(&mut self, name: &'static str, values: &[f32], dim: usize) -> Result<Tensor, Error> {
         self.fits(name, values.len(), self.rows * dim)?;
         let shape = Shape::new(Lead::Step, self.rec.capacity().step, self.dim(dim)?);
@@ -98,7 +98,7 @@ impl Call {
         Ok(self.rec.host_input(self.input.host.len() as u32 - 1, shape))
     }
 
-    /// A row that stays the same for all rows.
+    /// A vector weight, the same for all rows.
     pub fn vector(&mut self, name: &'static str, values: &[f32], dim: usize) -> Result<Weight, Error> {
         self.fits(name, values.len(), dim)?;
         self.dim(dim)?;
@@ -110,7 +110,7 @@ impl Call {
         if rows == 0 || cols == 0 {
             return Err(argument(self.operation, "the matrix is empty"));
         }
-        let row_bytes = ty.row_bytes(cols).ok_or_else(|| argument(self.operation, "a row of the matrix is not of whole blocks"))?;
+        let row_bytes = ty.row_bytes(cols).ok_or_else(|| argument(self.operation, "a row of the matrix ends in a partial block"))?;
         let expected = row_bytes.checked_mul(rows).ok_or_else(|| argument(self.operation, "the matrix is larger than memory"))?;
         if bytes.len() != expected {
             return Err(Error::Bytes { operation: self.operation, name, expected, found: bytes.len() });
@@ -131,7 +131,7 @@ impl Call {
         self.run_in(&mut states, Some(y))
     }
 
-    /// Runs and gives the words of two values.
+    /// Runs the call and returns the words of two values.
     pub fn words_of(mut self, values: [Tensor; 2]) -> Result<[Vec<u32>; 2], Error> {
         if self.rows == 0 {
             return Ok([vec![], vec![]]);
@@ -146,7 +146,7 @@ impl Call {
         Ok([outputs.pop().unwrap_or_default(), second])
     }
 
-    /// Runs and gives the words of `y`; nothing runs where there is nothing to compute.
+    /// Runs the call and returns the words of `y`. Nothing runs if the result is empty.
     pub fn run_in(mut self, states: &mut States, y: Option<Tensor>) -> Result<Vec<u32>, Error> {
         if self.rows == 0 || y.is_some_and(|y| y.shape.width() == 0) {
             return Ok(vec![]);

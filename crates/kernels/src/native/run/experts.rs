@@ -6,15 +6,15 @@ use crate::device::executor::Executor;
 use crate::error::Error;
 use crate::ops;
 
-/// The `k` experts of the largest of every row of `experts` logits, largest first, with their weights: shares of the softmax
-/// over all experts, or over the chosen.
+/// For every row of `experts` logits, the `k` experts with the largest logits, largest first, and
+/// their weights. A weight is the softmax over all experts, or over the chosen ones if `normalize`.
 ///
 /// # Errors
-/// [`Error::Argument`] for more experts than [`ops::route::MAX_EXPERTS`] or a `k` beyond them, [`Error::Shape`] and those of the
-/// executor.
+/// [`Error::Argument`] for more than [`ops::route::MAX_EXPERTS`] experts, or for a `k` outside
+/// 1..=experts, [`Error::Shape`], and errors of the executor.
 pub fn route(on: impl Into<Executor>, logits: &[f32], experts: usize, k: u32, normalize: bool) -> Result<Vec<Vec<(u32, f32)>>, Error> {
     if experts > ops::route::MAX_EXPERTS as usize || k == 0 || k as usize > experts {
-        return Err(argument("route", "k is outside 1..=experts, or the experts are more than 1024"));
+        return Err(argument("route", "k is outside 1..=experts, or there are more than 1024 experts"));
     }
     let mut call = Call::rows("route", on, logits, experts)?;
     let logits = call.tensor("logits", logits, experts)?;
@@ -24,19 +24,21 @@ pub fn route(on: impl Into<Executor>, logits: &[f32], experts: usize, k: u32, no
     Ok(pairs.chunks_exact(k as usize).map(<[_]>::to_vec).collect())
 }
 
-/// y[t, j, n] = sum_k w[choices[t, j], n, k] x[t, k]: `x` rows of `w.cols` elements, `w` the matrices of `experts` experts one after
-/// the other, `choices` as many per row of `x`.
+/// y[t, j, n] = sum_k w[choices[t, j], n, k] x[t, k]. `x` has rows of `w.cols` elements. `w` has
+/// the matrices of all experts one after the other. `choices` has the same number of experts for
+/// every row of `x`.
 ///
 /// # Errors
-/// [`Error::Argument`] for choices that are no experts or `w.rows` that they do not divide, [`Error::Shape`], [`Error::Format`] for a
-/// type that kernels do not read, and those of the executor.
+/// [`Error::Argument`] for a choice outside 0..experts, or if `experts` does not divide `w.rows`,
+/// [`Error::Shape`], [`Error::Format`] for a type that kernels do not read, and errors of the
+/// executor.
 pub fn matmul_experts(on: impl Into<Executor>, x: &[f32], w: Matrix<'_>, experts: u32, choices: &[u32]) -> Result<Vec<f32>, Error> {
     const NAME: &str = "matmul_experts";
     if experts == 0 || experts > ops::route::MAX_EXPERTS || !w.rows.is_multiple_of(experts as usize) {
-        return Err(argument(NAME, "the experts are outside 1..=1024 or do not divide the rows of the matrix"));
+        return Err(argument(NAME, "the number of experts is outside 1..=1024, or does not divide the rows of the matrix"));
     }
     if choices.iter().any(|&c| c >= experts) {
-        return Err(argument(NAME, "a choice is no expert"));
+        return Err(argument(NAME, "a choice is not below the number of experts"));
     }
     let each = w.rows / experts as usize;
     let mut call = Call::rows(NAME, on, x, w.cols)?;

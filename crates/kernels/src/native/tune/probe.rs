@@ -1,4 +1,5 @@
-//! What is timed to choose between kernels: layers of the shapes of a model, planned as a model's are.
+//! The layers that are timed to choose between kernels. They have the shapes of a model and are
+//! planned like a model.
 
 use crate::caps::Caps;
 use crate::caps::table::Table;
@@ -23,14 +24,14 @@ use cpu_ref::{KvType, Mask};
 use gguf::GgmlType;
 use std::sync::Arc;
 
-/// The widths of a model, as far as they decide which kernel serves.
+/// The widths of a model that decide which kernel serves.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Shapes {
     /// The type of most weights.
     pub ty: GgmlType,
-    /// Columns of the products at a layer's beginning.
+    /// Columns of the first products of a layer.
     pub width: u32,
-    /// Columns of the one at its end.
+    /// Columns of the last product of a layer.
     pub hidden: u32,
     pub heads: u32,
     pub kv_heads: u32,
@@ -38,14 +39,15 @@ pub struct Shapes {
 }
 
 impl Shapes {
-    /// Those of Qwen3-8B: of what runs on devices with memory of their own.
+    /// Shapes of Qwen3-8B, for discrete devices.
     pub const LARGE: Self = Self { ty: format::USUAL, width: 4096, hidden: 12_288, heads: 32, kv_heads: 8, head_dim: 128 };
-    /// Those of Qwen2.5-1.5B.
+    /// Shapes of Qwen2.5-1.5B.
     pub const SMALL: Self = Self { ty: format::USUAL, width: 1536, hidden: 8960, heads: 12, kv_heads: 2, head_dim: 128 };
-    /// Of no model: what a processor multiplies while somebody waits.
+    /// Shapes of no model, small enough to be timed on a software adapter.
     pub const TINY: Self = Self { ty: format::USUAL, width: 512, hidden: 1536, heads: 4, kv_heads: 2, head_dim: 64 };
 
-    /// Those of a recorded model: of its longest rows of weights and its first attention; none of a recording without them.
+    /// Shapes of a recorded model: its weight with the longest rows, and its first attention. None
+    /// if the recording has no product in a layer or no attention.
     #[must_use]
     pub fn of(rec: &Recorder) -> Option<Self> {
         let products = || {
@@ -64,15 +66,16 @@ impl Shapes {
     }
 }
 
-/// One thing to time.
+/// A sequence of operations to time.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Probe {
-    /// Norm, gate and up, activation, down and sum, of so many rows.
+    /// Norm, gate and up products, activation, down product and sum, for `rows` rows.
     Mlp { rows: u32, width: u32, hidden: u32 },
-    /// Rotations, append and attention of a row that sees so many keys, through a window where there is one, and products behind them which read as much as
-    /// devices keep in their caches: what a layer's keys find there in a model are weights, not the keys of the step before.
+    /// Rotations, append and attention of one row over `keys` keys, perhaps with a window. Products
+    /// follow it, whose weights fill the device's caches: in a model too, the caches hold weights
+    /// when a layer reads its keys, not the keys of the previous step.
     Attention { keys: u32, window: Option<u32> },
-    /// A norm and three products of its row, which are summed.
+    /// A norm of one row, three products with it, and their sum.
     Group { width: u32 },
 }
 
@@ -84,13 +87,13 @@ pub struct Layers {
 }
 
 impl Layers {
-    /// Layers, which wait for one another: enough to be long beside a submission. Steps of many rows are long as they are, and drivers give up on
-    /// submissions that take seconds.
+    /// Number of layers, which run one after the other. Several layers make the cost of the
+    /// submission small. One is enough for many rows, and drivers abort submits that take seconds.
     fn count(&self) -> usize {
         if matches!(self.probe, Probe::Mlp { rows: 65.., .. }) { 1 } else { 4 }
     }
 
-    /// Gate, up and down, or what is between attentions, as rows and columns.
+    /// The weights of a layer as (rows, columns).
     fn matrices(&self) -> Vec<(u32, u32)> {
         match self.probe {
             Probe::Mlp { width, hidden, .. } => vec![(hidden, width), (hidden, width), (width, hidden)],
@@ -107,7 +110,7 @@ impl Layers {
         if matches!(self.probe, Probe::Attention { .. }) { vec![kind; 2 * self.count()] } else { vec![] }
     }
 
-    /// Columns of what its first layer reads.
+    /// Columns of the input of the first layer.
     fn width(&self) -> u32 {
         match self.probe {
             Probe::Mlp { width, .. } | Probe::Group { width } => width,
@@ -115,7 +118,7 @@ impl Layers {
         }
     }
 
-    /// Rows of the step, and positions of its sequence.
+    /// Rows of the step, and number of positions in its sequence.
     fn rows(&self) -> (u32, u32) {
         match self.probe {
             Probe::Mlp { rows, .. } => (rows, rows),
@@ -124,12 +127,12 @@ impl Layers {
         }
     }
 
-    /// Whether these weights are those of this probe.
+    /// Whether these weights have the shapes of this probe.
     pub fn reads(&self, weights: &Weights) -> bool {
         weights.iter().map(|(_, w)| (w.rows, w.cols)).eq(self.matrices())
     }
 
-    /// Its weights: values of ordinary size, a few rows over and over.
+    /// The weights of the probe: a few random rows, repeated.
     pub fn weights(&self, device: &Device) -> Result<Weights, Error> {
         const DRAWN: u32 = 16;
         let (ty, mut weights) = (self.shapes.ty, Weights::new(&Executor::Gpu(device.clone())));
@@ -183,7 +186,8 @@ impl Layers {
         StepInput { sequences: vec![0; rows as usize], positions, out_rows: vec![0], host, ..StepInput::default() }
     }
 
-    /// The kernels that a table takes, with their grids: where two tables take the same, there is nothing to time.
+    /// The shaders that a table selects, with their grids. If two tables select the same, there is
+    /// nothing to compare.
     pub fn shaders(&self, caps: &Caps, table: Table) -> Result<Vec<String>, Error> {
         let mut dry = Weights::dry(&Executor::Cpu);
         for (rows, cols) in self.matrices() {
@@ -213,7 +217,7 @@ fn mlp(rec: &mut Recorder, weights: &[Weight], h: Tensor) -> Tensor {
     ops::add(rec, h, y)
 }
 
-/// A probe planned by one table.
+/// A probe that is planned with one table.
 pub struct Planned {
     plan: Box<GpuPlan>,
     states: States,
@@ -237,7 +241,7 @@ impl Planned {
     }
 }
 
-/// As sessions are planned where nobody asks for precision: elsewhere there is little to choose.
+/// The plan options of a session at the default precision. Other precisions have few choices.
 fn options() -> PlanOptions {
     PlanOptions::plain().precision(Precision::Fast).specialize(true)
 }

@@ -1,8 +1,8 @@
-//! What is chosen from times, and that a search ends when its time does.
+//! Tests of the choice from times, and of the time limit of a search.
 
 use super::*;
 
-/// Tries by (number, seconds with it, seconds without).
+/// Tries from (value, seconds with it, seconds without it).
 fn tries(of: &[(u32, f64, f64)]) -> Vec<Try> {
     of.iter().map(|&(at, with_s, without_s)| Try { at, with_s, without_s, noise: 0.0 }).collect()
 }
@@ -55,7 +55,7 @@ fn the_points_of_a_threshold_rise_and_a_device_that_has_all_kernels_has_most_of_
     let caps = Caps { cooperative: true, max_workgroup: 1024, max_workgroup_bytes, max_storage_buffers, table, ..Caps::WEBGPU };
     let device = device.with_caps(caps);
     let [long, longest] = [256, 512].map(|head_dim| Shapes { head_dim, ..Shapes::LARGE });
-    // A product joins the parts of a window where its rows are short.
+    // Only a product with short rows joins the parts of a window.
     let windowed = Shapes { heads: 8, kv_heads: 1, head_dim: 256, ..Shapes::SMALL };
     let all = [Shapes::LARGE, long, longest].map(|shapes| (shapes, false)).into_iter().chain([(windowed, true)]);
     for ((shapes, has_window), (name, how)) in all.flat_map(|shapes| SEARCHES.map(|search| (shapes, search))) {
@@ -92,7 +92,8 @@ fn a_search_ends_soon_after_its_time_and_what_it_chose_is_within_bounds() {
     let device = crate::device::tests::device();
     let (began, budget) = (Instant::now(), Duration::from_secs(2));
     let tuned = tune(&device, None, budget, &mut |_, _, _| true).expect("a device that works");
-    // One comparison may begin before its end: on the software driver its kernels take seconds to compile.
+    // One comparison may begin just before the deadline. Its kernels take seconds to compile on a
+    // software driver.
     assert!(began.elapsed() < budget + Duration::from_secs(20), "{:?}", began.elapsed());
     assert_eq!(tuned.trials.len(), SEARCHES.len());
     for Trial { threshold, chosen, tries, .. } in &tuned.trials {
