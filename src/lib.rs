@@ -1,4 +1,5 @@
-//! Weft: language models from GGUF files in pure Rust and WGSL. A facade over the crates of the workspace.
+//! Weft: language models from GGUF files in pure Rust and WGSL. A facade over the crates of the
+//! workspace.
 
 pub use cpu_ref;
 pub use gguf;

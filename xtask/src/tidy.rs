@@ -7,6 +7,7 @@ use std::process::Command;
 
 mod circles;
 mod pieces;
+mod prose;
 #[cfg(test)]
 mod tests;
 
@@ -74,6 +75,7 @@ pub fn run() -> anyhow::Result<bool> {
     markdown(&files, &mut found);
     let imports = imports(&files, &mut found);
     pieces::pieces(&files, &mut found);
+    prose::prose(&files, &mut found);
     for finding in &found {
         eprintln!("{finding}");
     }

@@ -86,8 +86,9 @@ pub struct Place {
     /// Precision of activations on a GPU [default: fast; of `weft logits` f32]
     ///
     /// `fast` rounds activations to 8 bits for products of few rows with quantized weights, and to
-    /// f16 for products of many rows on a GPU with cooperative matrices. `f32` rounds nothing: it is
-    /// slower and gives the numbers that other implementations give. The CPU always computes in f32.
+    /// f16 for products of many rows on a GPU with cooperative matrices. `f32` rounds nothing: it
+    /// is slower and gives the numbers that other implementations give. The CPU always computes in
+    /// f32.
     #[arg(long, value_enum, value_name = "PRECISION", hide_default_value = true)]
     pub precision: Option<Activations>,
 

@@ -1,4 +1,5 @@
-//! Chats with a GGUF model from the command line: `cargo run -p model --example generate -- MODEL.gguf [PROMPT]`.
+//! Chats with a GGUF model from the command line: `cargo run -p model --example generate --
+//! MODEL.gguf [PROMPT]`.
 
 use kernels::Executor;
 use model::chat::Message;

@@ -1,16 +1,18 @@
 //! Conversations to prompts, by the Jinja template that the model's file carries.
 //!
-//! Templates are those of Hugging Face: they render here as in `transformers` (`trim_blocks`, `lstrip_blocks`, Python's string
-//! methods, `tojson`, `raise_exception`, `strftime_now`, loop controls).
+//! Templates are those of Hugging Face: they render here as in `transformers` (`trim_blocks`,
+//! `lstrip_blocks`, Python's string methods, `tojson`, `raise_exception`, `strftime_now`, loop
+//! controls).
 //!
 //! # What others wrote stays text
 //!
-//! A template's output mixes its own control tokens with text from users, documents and tools. Parsing the whole would let a
-//! message that contains `<|im_end|>` end its turn and open another. [`ChatTemplate::encode`] keeps the two apart:
-//! before rendering, one character is exchanged for a private one wherever a string from the caller spells a control token, or
-//! could complete one together with what stands beside it; after rendering, only control tokens that are still whole are
-//! parsed; then the private characters are changed back, and the stretches between are encoded as plain text. See `guard.rs`
-//! for the rule and its limit.
+//! A template's output mixes its own control tokens with text from users, documents and tools.
+//! Parsing the whole would let a message that contains `<|im_end|>` end its turn and open another.
+//! [`ChatTemplate::encode`] keeps the two apart: before rendering, one character is exchanged for a
+//! private one wherever a string from the caller spells a control token, or could complete one
+//! together with what stands beside it; after rendering, only control tokens that are still whole
+//! are parsed; then the private characters are changed back, and the stretches between are encoded
+//! as plain text. See `guard.rs` for the rule and its limit.
 
 pub mod answer;
 mod builtin;
@@ -46,8 +48,8 @@ const NAME: &str = "chat";
 /// Tokens at the end of a prompt that tell whether it has begun the thinking.
 const TAIL: usize = 32;
 
-/// A chat template. It is compiled when something is to be rendered, so that a file opens, lists and completes raw text whatever
-/// its template is.
+/// A chat template. It is compiled when something is to be rendered, so that a file opens, lists
+/// and completes raw text whatever its template is.
 pub struct ChatTemplate {
     /// The text, or why the file has none.
     source: Result<String, String>,
@@ -74,8 +76,8 @@ pub struct Taken {
 }
 
 impl ChatTemplate {
-    /// The file's `tokenizer.chat_template`, or the built-in one for the turns that its vocabulary knows: Gemma 4's, Gemma's,
-    /// else ChatML.
+    /// The file's `tokenizer.chat_template`, or the built-in one for the turns that its vocabulary
+    /// knows: Gemma 4's, Gemma's, else ChatML.
     pub fn from_gguf(gguf: &Gguf, tokenizer: &Tokenizer) -> Self {
         match gguf.get_opt::<&str>("tokenizer.chat_template") {
             Ok(Some(source)) => Self::new(source, tokenizer),
@@ -84,7 +86,8 @@ impl ChatTemplate {
         }
     }
 
-    /// The template `source`; `tokenizer` gives it `bos_token`, `eos_token`, `unk_token` and `pad_token`.
+    /// The template `source`; `tokenizer` gives it `bos_token`, `eos_token`, `unk_token` and
+    /// `pad_token`.
     pub fn new(source: &str, tokenizer: &Tokenizer) -> Self {
         let ids = [
             ("bos_token", tokenizer.bos()),
@@ -99,7 +102,8 @@ impl ChatTemplate {
     /// Compiles the template and renders nothing.
     ///
     /// # Errors
-    /// What is wrong with it: [`ChatError::Metadata`], [`ChatError::Syntax`], [`ChatError::Limit`], [`ChatError::Unbounded`].
+    /// What is wrong with it: [`ChatError::Metadata`], [`ChatError::Syntax`], [`ChatError::Limit`],
+    /// [`ChatError::Unbounded`].
     pub fn check(&self) -> Result<(), ChatError> {
         compile::compile(NAME, &self.text()?, &environment::syntax()?).map(drop)
     }
@@ -131,8 +135,9 @@ impl ChatTemplate {
         self.source().contains("enable_thinking")
     }
 
-    /// The prompt as text, the same as Hugging Face's. To feed a model use [`encode`](Self::encode): in this text a control token
-    /// of the template and one that a message spells look alike.
+    /// The prompt as text, the same as Hugging Face's. To feed a model use
+    /// [`encode`](Self::encode): in this text a control token of the template and one that a
+    /// message spells look alike.
     pub fn render(&self, messages: &[Message], options: &RenderOptions) -> Result<String, ChatError> {
         self.render_values(message::values(messages, options)?, options)
     }
@@ -143,8 +148,9 @@ impl ChatTemplate {
         Parser::after(self.format, &tail).with_tokenizer(tokenizer)
     }
 
-    /// The prompt as ids, BOS included where the file asks for one. Control tokens come from the template alone: whatever the
-    /// messages, tools and extra values spell is encoded as plain text.
+    /// The prompt as ids, BOS included where the file asks for one. Control tokens come from the
+    /// template alone: whatever the messages, tools and extra values spell is encoded as plain
+    /// text.
     pub fn encode(&self, tokenizer: &Tokenizer, messages: &[Message], options: &RenderOptions) -> Result<Vec<u32>, ChatError> {
         let mut values = message::values(messages, options)?;
         let mut guard = Guard::new(tokenizer, &values, self.source())?;

@@ -9,8 +9,9 @@ use super::weights::Weights;
 use crate::graph::tensor::{Place, State, Weight};
 
 impl Weights {
-    /// The buffers of a weight on a GPU: several where one binding cannot hold it. Rows are laid out as
-    /// its format's kernels read them, which is the file's layout for F32, F16 and Q4_K among others.
+    /// The buffers of a weight on a GPU: several where one binding cannot hold it. Rows are laid
+    /// out as its format's kernels read them, which is the file's layout for F32, F16 and Q4_K
+    /// among others.
     ///
     /// None on the CPU, and for a weight that is a state.
     #[must_use]
@@ -23,8 +24,8 @@ impl Weights {
 }
 
 impl States {
-    /// The buffer of a state on a GPU: [sequences, rows] rows, in the state's own type. A state that grows
-    /// gets another buffer, so ask again after each step.
+    /// The buffer of a state on a GPU: [sequences, rows] rows, in the state's own type. A state
+    /// that grows gets another buffer, so ask again after each step.
     #[must_use]
     pub fn wgpu_buffer(&self, state: State) -> Option<&wgpu::Buffer> {
         match &self.store {
@@ -35,8 +36,9 @@ impl States {
 }
 
 impl Plan {
-    /// The buffer of the n-th result on a GPU, f32 or u32 words from its first byte on: outputs in their
-    /// order, then the taps that were asked for. Its values are those of the last run that was submitted.
+    /// The buffer of the n-th result on a GPU, f32 or u32 words from its first byte on: outputs in
+    /// their order, then the taps that were asked for. Its values are those of the last run that
+    /// was submitted.
     #[must_use]
     pub fn wgpu_buffer(&self, n: usize) -> Option<&wgpu::Buffer> {
         match self {

@@ -5,8 +5,8 @@
 /// The CPU executor computes in f32 (with f64 sums) whatever is asked.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
-    /// Rounded where that is faster. Products of a few rows with quantized weights read activations of
-    /// 8 bits. Products of many rows read f16 with a scale for each row, where the device has
+    /// Rounded where that is faster. Products of a few rows with quantized weights read activations
+    /// of 8 bits. Products of many rows read f16 with a scale for each row, where the device has
     /// cooperative matrices.
     #[default]
     Fast,
@@ -37,7 +37,8 @@ pub struct PlanOptions {
     pub(crate) unfused: bool,
     /// Use portable shaders only, whatever the device can do.
     pub(crate) portable: bool,
-    /// Leave room behind every intermediate, so that [`crate::Plan::overrun`] shows writes past its end.
+    /// Leave room behind every intermediate, so that [`crate::Plan::overrun`] shows writes past its
+    /// end.
     pub(crate) guarded: bool,
 }
 

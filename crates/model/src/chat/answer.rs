@@ -1,8 +1,9 @@
 //! What a model answers, taken apart while it comes: thinking, text, and calls of tools.
 //!
-//! A [`Parser`] takes the answer in pieces that may be cut anywhere, control tokens included (see [`Format::controls`]), and gives
-//! [`Event`]s as soon as they are certain. Nothing that a model writes is an error: what looks like a call and is none comes as
-//! [`Event::Malformed`], with the reason and every character.
+//! A [`Parser`] takes the answer in pieces that may be cut anywhere, control tokens included (see
+//! [`Format::controls`]), and gives [`Event`]s as soon as they are certain. Nothing that a model
+//! writes is an error: what looks like a call and is none comes as [`Event::Malformed`], with the
+//! reason and every character.
 
 mod format;
 mod gemma;
@@ -80,7 +81,8 @@ impl Parser {
         Self { format, tools: None, state: State::Text, held, scanned: 0, opens: true, skips: false, decoder }
     }
 
-    /// A parser for the answer to a prompt that ends in `tail`: templates may open or close the thinking themselves.
+    /// A parser for the answer to a prompt that ends in `tail`: templates may open or close the
+    /// thinking themselves.
     pub fn after(format: Format, tail: &str) -> Self {
         let mut parser = Self::new(format);
         if format.leaves_thinking_open(tail) {
@@ -89,8 +91,8 @@ impl Parser {
         parser
     }
 
-    /// The same, knowing the tools' schemas: a parameter of type string then stays one, even where it reads like a number. Only
-    /// Qwen3-Coder's calls leave that open.
+    /// The same, knowing the tools' schemas: a parameter of type string then stays one, even where
+    /// it reads like a number. Only Qwen3-Coder's calls leave that open.
     #[must_use]
     pub fn with_tools(self, tools: Option<Value>) -> Self {
         Self { tools, ..self }

@@ -36,8 +36,9 @@ const GEMMA: &str = concat!(
     "{% if add_generation_prompt %}{{ '<start_of_turn>model\\n' }}{% endif %}",
 );
 
-/// Gemma 4 has system turns, which say whether to think and declare the tools; calls and results stay in the model's turn. Values
-/// are written as `answer/gemma.rs` reads them, schemas with their types in capitals.
+/// Gemma 4 has system turns, which say whether to think and declare the tools; calls and results
+/// stay in the model's turn. Values are written as `answer/gemma.rs` reads them, schemas with their
+/// types in capitals.
 const GEMMA4: &str = concat!(
     "{% macro value(v, schema=false) %}",
     "{% if v is string %}{{ '<|\"|>' + v + '<|\"|>' }}",

@@ -1,6 +1,7 @@
 //! What an instruction is about to make, counted from its operands before it runs.
 //!
-//! A bound is exact where it is cheap to have (`+`, `replace`, `split`) and generous elsewhere. What has none is refused by name.
+//! A bound is exact where it is cheap to have (`+`, `replace`, `split`) and generous elsewhere.
+//! What has none is refused by name.
 
 use minijinja::value::{DynObject, ObjectRepr, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
@@ -59,11 +60,12 @@ fn elements(value: &Value) -> u64 {
     value.len().unwrap_or(0) as u64
 }
 
-/// Walks all of a value, as printing, comparing or serializing it would. Every visit is counted, so a list of two lists of two
-/// lists, forty levels deep, ends here and not there.
+/// Walks all of a value, as printing, comparing or serializing it would. Every visit is counted, so
+/// a list of two lists of two lists, forty levels deep, ends here and not there.
 ///
 /// # Errors
-/// Values nested too deep, those that hold themselves among them; a loop where a value stands, which would keep every loop alive.
+/// Values nested too deep, those that hold themselves among them; a loop where a value stands,
+/// which would keep every loop alive.
 pub(super) fn size(budget: &Budget, value: &Value) -> Result<Size, Error> {
     walk(budget, value, 0)
 }
@@ -109,15 +111,16 @@ fn walk(budget: &Budget, value: &Value, level: usize) -> Result<Size, Error> {
     Ok(Size { levels: all.levels + 1, ..all })
 }
 
-/// The filter before every instruction: counts what it will make of its operands, which come with its name behind them, and
-/// gives them back in the order that `UnpackList` wants.
+/// The filter before every instruction: counts what it will make of its operands, which come with
+/// its name behind them, and gives them back in the order that `UnpackList` wants.
 pub(super) fn check(budget: &Budget, operands: &[Value]) -> Result<Value, Error> {
     let Some((what, operands)) = operands.split_last() else { return Ok(Value::UNDEFINED) };
     charge(budget, what.as_str().unwrap_or_default(), operands)?;
     Ok(operands.iter().rev().cloned().collect::<Vec<_>>().into())
 }
 
-/// The filter behind what may be lazy: a list of its elements. Lazy values that wrap each other would recurse when they are read.
+/// The filter behind what may be lazy: a list of its elements. Lazy values that wrap each other
+/// would recurse when they are read.
 pub(super) fn whole(budget: &Budget, value: Value) -> Result<Value, Error> {
     if value.kind() != ValueKind::Iterable {
         return Ok(value);
@@ -261,7 +264,8 @@ fn formatted(format: &str, arguments: &[Value], sizes: Size) -> Result<u64, Erro
     Ok((format.len() as u64).saturating_add(places.saturating_mul(wide.saturating_add(sizes.bytes).saturating_add(16))))
 }
 
-/// `map` calls filters without their checks, so it may call those that make no more than they are given.
+/// `map` calls filters without their checks, so it may call those that make no more than they are
+/// given.
 fn mapped(budget: &Budget, value: Size, others: Size, rest: &[Value]) -> Result<(), Error> {
     const PLAIN: [&str; 20] = [
         "trim",

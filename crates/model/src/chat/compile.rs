@@ -1,9 +1,10 @@
 //! A template's instructions, each with a check before it that counts what it is about to make.
 //!
-//! The engine counts instructions, not bytes: forty times `s ~ s` make a tebibyte. So the engine's own instructions are
-//! rewritten: before each that can make, walk or compare values stand three that hand its operands to [`CHECK`], the filter of
-//! `charge.rs`, and put them back. The engine then computes with its own operators, so a result is what it always was. Behind
-//! an instruction whose result is lazy stands [`WHOLE`], which makes a list of it. Jumps lead to the checks.
+//! The engine counts instructions, not bytes: forty times `s ~ s` make a tebibyte. So the engine's
+//! own instructions are rewritten: before each that can make, walk or compare values stand three
+//! that hand its operands to [`CHECK`], the filter of `charge.rs`, and put them back. The engine
+//! then computes with its own operators, so a result is what it always was. Behind an instruction
+//! whose result is lazy stands [`WHOLE`], which makes a list of it. Jumps lead to the checks.
 
 use minijinja::Value;
 use minijinja::machinery::{CodeGenerator, Instruction, Instructions, parse};
@@ -89,8 +90,9 @@ fn land(code: &mut Instructions, places: &[u32]) {
     }
 }
 
-/// What an instruction is called among the checks, how many operands it has to check (none where it makes nothing), and
-/// whether its result may be lazy. The match is whole: a new instruction of the engine does not compile until it is answered.
+/// What an instruction is called among the checks, how many operands it has to check (none where it
+/// makes nothing), and whether its result may be lazy. The match is whole: a new instruction of the
+/// engine does not compile until it is answered.
 fn operands(instruction: &Instruction) -> Result<(String, usize, bool), ChatError> {
     use Instruction::*;
     let refused = |what| Err(ChatError::Unbounded { what });

@@ -51,7 +51,8 @@ pub(super) fn environment<'s>(budget: &Arc<Budget>) -> Environment<'s> {
         own.output(charge::size(&own, value)?.bytes)?;
         escape_formatter(out, state, value)
     });
-    // In Jinja whatever has a length and can be indexed is a sequence, and whatever has elements is iterable.
+    // In Jinja whatever has a length and can be indexed is a sequence, and whatever has elements is
+    // iterable.
     environment.add_test("sequence", |value: &Value| matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::String));
     environment.add_test("iterable", |value: &Value| {
         use ValueKind::{Iterable, Map, Seq, String, Undefined};
@@ -89,8 +90,8 @@ fn divisible(value: &Value, by: &Value) -> Result<bool, Error> {
     }
 }
 
-/// `{% generation %}` marks what the assistant said, for training masks. As a condition that always holds it keeps its
-/// white-space control and changes nothing else.
+/// `{% generation %}` marks what the assistant said, for training masks. As a condition that always
+/// holds it keeps its white-space control and changes nothing else.
 pub(super) fn without_generation_tags(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut rest = source;
@@ -151,7 +152,8 @@ fn tojson(budget: &Budget, value: &Value, ensure_ascii: Option<bool>, kwargs: Kw
     };
     kwargs.assert_all_used()?;
     let size = charge::size(budget, value)?;
-    // Each element stands on a line of its own, behind its indent, and has a separator on either side.
+    // Each element stands on a line of its own, behind its indent, and has a separator on either
+    // side.
     let separators = style.separators.as_ref().map_or(4, |pair| pair[0].len() + pair[1].len());
     let line = style.indent.unwrap_or(0).saturating_mul(usize::try_from(size.levels + 1).unwrap_or(usize::MAX));
     let lines = size.nodes.saturating_mul(2).saturating_mul(separators.saturating_add(line).saturating_add(3) as u64);

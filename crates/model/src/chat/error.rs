@@ -54,7 +54,8 @@ pub enum ChatError {
     /// The messages cannot be handed to a template.
     #[error("the messages cannot be handed to the chat template: {0}")]
     Json(#[from] serde_json::Error),
-    /// The messages use up every private character, so that none is left to keep them apart from control tokens.
+    /// The messages use up every private character, so that none is left to keep them apart from
+    /// control tokens.
     #[error("the messages use every private character from U+F0000 to U+FFFFD; leave some out")]
     NoPrivateCharacter,
     /// The vocabulary has too many control tokens to search for.

@@ -1,16 +1,19 @@
 //! Keeps control tokens that a message spells from becoming control tokens.
 //!
-//! The *head* of a control token is its shortest beginning, of two characters or more, with which no user-defined token begins
-//! (Qwen's `<|`, not `<`, for templates compare contents with `<think>` and `<tool_response>`). A control token cannot come
-//! out of the template whole unless its head does, so the guard exchanges one character by a private one
+//! The *head* of a control token is its shortest beginning, of two characters or more, with which
+//! no user-defined token begins (Qwen's `<|`, not `<`, for templates compare contents with
+//! `<think>` and `<tool_response>`). A control token cannot come out of the template whole unless
+//! its head does, so the guard exchanges one character by a private one
 //!
 //! - at every head inside a string from the caller,
 //! - where such a string ends in the beginning of a head: the next string may bring the rest,
-//! - where it starts with the rest of a head that does not read as a word, since a template may write `<` in front of it.
+//! - where it starts with the rest of a head that does not read as a word, since a template may
+//!   write `<` in front of it.
 //!
-//! The character is exchanged, not removed, so lengths, slices and comparisons of everything else stay as they were. The limit:
-//! a template that cuts a piece out of the middle of a message and joins the ends, or that writes the whole head itself in
-//! front of a message, can still make a control token. Those are the template's, not the user's, doing.
+//! The character is exchanged, not removed, so lengths, slices and comparisons of everything else
+//! stay as they were. The limit: a template that cuts a piece out of the middle of a message and
+//! joins the ends, or that writes the whole head itself in front of a message, can still make a
+//! control token. Those are the template's, not the user's, doing.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 

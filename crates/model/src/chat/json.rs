@@ -102,7 +102,8 @@ fn write_string(out: &mut String, text: &str, style: &Style) {
     out.push('"');
 }
 
-/// Integers as they are; floats as Python's `repr`: the shortest digits, an exponent below 1e-4 and from 1e16 on.
+/// Integers as they are; floats as Python's `repr`: the shortest digits, an exponent below 1e-4 and
+/// from 1e16 on.
 fn number_text(number: &Number) -> String {
     let Some(value) = number.as_f64().filter(|_| number.is_f64()) else { return number.to_string() };
     if value == 0.0 || (1e-4..1e16).contains(&value.abs()) {

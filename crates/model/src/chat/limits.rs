@@ -1,4 +1,5 @@
-//! What a template may take. A template is a program from a file, so each bound is a count: no clock, thread or signal is needed.
+//! What a template may take. A template is a program from a file, so each bound is a count: no
+//! clock, thread or signal is needed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -14,7 +14,8 @@ pub struct Message {
     /// What the assistant thought before it answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<String>,
-    /// Calls that the assistant made, `{"type": "function", "function": {"name": .., "arguments": {..}}}`.
+    /// Calls that the assistant made, `{"type": "function", "function": {"name": .., "arguments":
+    /// {..}}}`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<Value>,
     /// Anything else that a template may look for, such as `name` or `tool_call_id`.

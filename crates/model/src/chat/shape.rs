@@ -1,4 +1,5 @@
-//! The shape of a template, from its tokens alone: the engine's parser and code generator recurse, so depth is bounded before them.
+//! The shape of a template, from its tokens alone: the engine's parser and code generator recurse,
+//! so depth is bounded before them.
 
 use minijinja::machinery::{Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
@@ -28,7 +29,8 @@ pub(super) fn check(source: &str, syntax: &SyntaxConfig) -> Result<usize, ChatEr
 struct Block {
     /// Whether it is a loop's body.
     loops: bool,
-    /// Whether `break` leaves it as it should: the engine forgets the frames and captures of other blocks.
+    /// Whether `break` leaves it as it should: the engine forgets the frames and captures of other
+    /// blocks.
     left: bool,
     /// Levels that it adds: one, and one more for each `elif`.
     levels: usize,
@@ -36,7 +38,8 @@ struct Block {
 
 #[derive(Default)]
 struct Shape {
-    /// Operators so far in each bracket that is open, since its last comma; the first entry is the tag's.
+    /// Operators so far in each bracket that is open, since its last comma; the first entry is the
+    /// tag's.
     chains: Vec<usize>,
     blocks: Vec<Block>,
     deepest: usize,

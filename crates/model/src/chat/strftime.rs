@@ -13,7 +13,8 @@ pub(super) fn now_unix_s() -> Option<i64> {
     i64::try_from(since.as_secs()).ok()
 }
 
-/// Python's `strftime` for the directives that templates use; others stay as they are. `%-d` and its like drop leading zeros.
+/// Python's `strftime` for the directives that templates use; others stay as they are. `%-d` and
+/// its like drop leading zeros.
 pub(super) fn format(format: &str, unix_s: i64) -> String {
     let (days, second) = (unix_s.div_euclid(86_400), unix_s.rem_euclid(86_400));
     let (year, month, day) = civil(days);
@@ -46,8 +47,8 @@ pub(super) fn format(format: &str, unix_s: i64) -> String {
     out
 }
 
-/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar. Years run from March here, so that the
-/// leap day is the last of its year.
+/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar. Years run from
+/// March here, so that the leap day is the last of its year.
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));

@@ -1,7 +1,8 @@
-//! Ollama's templates as Jinja: of Go's template language what chat templates use, and a reason for everything else.
+//! Ollama's templates as Jinja: of Go's template language what chat templates use, and a reason for
+//! everything else.
 //!
-//! There are two styles. The newer walks `.Messages`; the older is one turn of `.System`, `.Prompt` and `.Response`, repeated for
-//! each answer and cut at the response that is still to come.
+//! There are two styles. The newer walks `.Messages`; the older is one turn of `.System`, `.Prompt`
+//! and `.Response`, repeated for each answer and cut at the response that is still to come.
 
 use super::template_words::{Word, actions, words};
 
@@ -12,7 +13,8 @@ const SYSTEM: &str = "{% set ns.System = messages | selectattr('role', 'equalto'
 /// Where the old style's last answer begins; no text has it.
 const CUT: &str = "'\\u0000response\\u0000'";
 
-/// Bytes of a template's text, and of the Jinja that an expression becomes: `eq` repeats its first argument.
+/// Bytes of a template's text, and of the Jinja that an expression becomes: `eq` repeats its first
+/// argument.
 const MOST_BYTES: usize = 1 << 20;
 /// Parentheses within parentheses; the translator recurses over them.
 const MOST_LEVELS: usize = 64;

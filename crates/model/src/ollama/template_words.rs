@@ -21,7 +21,8 @@ pub(super) enum Word {
     Assign,
 }
 
-/// Text and actions in turn, white space taken away where `{{-` and `-}}` say so. Comments are empty actions.
+/// Text and actions in turn, white space taken away where `{{-` and `-}}` say so. Comments are
+/// empty actions.
 pub(super) fn actions(go: &str) -> Result<Vec<Piece>, String> {
     let (mut pieces, mut rest, mut trims) = (vec![], go, false);
     loop {

@@ -40,7 +40,8 @@ fn gemma_tokenizer() -> Tokenizer {
     tokenizer(&[&names[..], &["<|tool_response>", "<tool_response|>", "<|\"|>"]].concat(), &[])
 }
 
-/// A system turn with the tools; thinking only in the turns behind the last question; results of tools as a user's turn.
+/// A system turn with the tools; thinking only in the turns behind the last question; results of
+/// tools as a user's turn.
 pub const QWEN: &str = r#"{%- macro turn(role, text) %}{{- '<|im_start|>' + role + '\n' + text + '<|im_end|>\n' }}{%- endmacro %}
 {%- set first = messages[0].content if messages[0].role == 'system' else '' %}
 {%- if tools %}
@@ -84,7 +85,8 @@ pub const QWEN: &str = r#"{%- macro turn(role, text) %}{{- '<|im_start|>' + role
     {%- if enable_thinking is defined and enable_thinking is false %}{{- '<think>\n\n</think>\n\n' }}{%- endif %}
 {%- endif %}"#;
 
-/// Declarations of tools, calls and results in Gemma 4's notation; thinking is switched in the system turn.
+/// Declarations of tools, calls and results in Gemma 4's notation; thinking is switched in the
+/// system turn.
 pub const GEMMA: &str = r#"{%- macro value(v) -%}
     {%- if v is string -%}{{ '<|"|>' + v + '<|"|>' }}
     {%- elif v is boolean -%}{{ 'true' if v else 'false' }}

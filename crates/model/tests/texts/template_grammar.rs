@@ -1,4 +1,5 @@
-//! Templates drawn from grammars of Jinja and of Go templates, the same on every run: each renders or is refused in bounded time.
+//! Templates drawn from grammars of Jinja and of Go templates, the same on every run: each renders
+//! or is refused in bounded time.
 
 use crate::template_limits::tokenizer;
 use model::chat::{ChatTemplate, Message, RenderOptions};

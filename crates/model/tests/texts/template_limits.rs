@@ -1,4 +1,5 @@
-//! Templates that would take all memory, all time or all of the stack: each is refused by a limit's name, and in little time.
+//! Templates that would take all memory, all time or all of the stack: each is refused by a limit's
+//! name, and in little time.
 
 use model::chat::{ChatError, ChatTemplate, Message, RenderOptions};
 use model::ollama::jinja;

@@ -6,9 +6,11 @@ use crate::tokenizer::{Kind, Tokenizer};
 /// How a model marks the parts of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Not at all: everything is text. Gemma 1 to 3 are such: they write calls as their prompt asks, and the prompt is the caller's.
+    /// Not at all: everything is text. Gemma 1 to 3 are such: they write calls as their prompt
+    /// asks, and the prompt is the caller's.
     Plain,
-    /// `<think>..</think>` opens the answer, `<tool_call>..</tool_call>` holds JSON, or Qwen3-Coder's `<function=..>`: Qwen2.5 and later.
+    /// `<think>..</think>` opens the answer, `<tool_call>..</tool_call>` holds JSON, or
+    /// Qwen3-Coder's `<function=..>`: Qwen2.5 and later.
     Qwen,
     /// `<|channel>thought ..<channel|>`, `<|tool_call>call:name{..}<tool_call|>`: Gemma 4.
     Gemma4,
@@ -80,8 +82,9 @@ impl Format {
         }
     }
 
-    /// Whether a prompt that ends so has begun the thinking: nothing but the marker (and, for Gemma 4, the channel's name) may
-    /// stand there, for what a user wrote is always followed by the template's own words.
+    /// Whether a prompt that ends so has begun the thinking: nothing but the marker (and, for Gemma
+    /// 4, the channel's name) may stand there, for what a user wrote is always followed by the
+    /// template's own words.
     pub(super) fn leaves_thinking_open(self, tail: &str) -> bool {
         let tail = tail.trim_end();
         match self {

@@ -1,6 +1,7 @@
 //! What stands between Gemma 4's `<|tool_call>` and `<tool_call|>`: `call:name{key:value,..}`.
 //!
-//! Values are JSON's, but for keys without quotation marks and strings between `<|"|>`, in which nothing is escaped.
+//! Values are JSON's, but for keys without quotation marks and strings between `<|"|>`, in which
+//! nothing is escaped.
 
 use super::ToolCall;
 use super::format::GEMMA4_QUOTE;

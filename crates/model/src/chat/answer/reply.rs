@@ -31,7 +31,8 @@ impl Reply {
         }
     }
 
-    /// The answer as the conversation remembers it. Templates decide how much of the thinking they show again.
+    /// The answer as the conversation remembers it. Templates decide how much of the thinking they
+    /// show again.
     #[must_use]
     pub fn to_message(&self) -> Message {
         Message {
@@ -43,7 +44,8 @@ impl Reply {
 }
 
 impl ToolCall {
-    /// The form that messages and templates use: `{"type": "function", "function": {"name": .., "arguments": {..}}}`.
+    /// The form that messages and templates use: `{"type": "function", "function": {"name": ..,
+    /// "arguments": {..}}}`.
     #[must_use]
     pub fn to_json(&self) -> Value {
         json!({ "type": "function", "function": { "name": self.name, "arguments": self.arguments } })
