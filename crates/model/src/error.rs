@@ -37,8 +37,8 @@ pub enum Error {
     TooLarge { device: String, available: Size, needed: Size, weights: Size, kv: Size, intermediates: Size, context: u32 },
     /// The keys of one layer are larger than the largest buffer binding of the device.
     #[error(
-        "the keys of one layer need {bytes} for {context} positions, but this device can bind at most \
-         {limit}; lower --ctx or choose --kv f16 or q8_0"
+        "the keys of one layer need {bytes} for {context} positions, but this device can bind \
+         at most {limit}; lower --ctx or choose --kv f16 or q8_0"
     )]
     CacheTooLarge { context: u32, bytes: Size, limit: Size },
     /// The context length is 0 or more than the limit.

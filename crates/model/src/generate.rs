@@ -133,8 +133,8 @@ impl<'a> Generate<'a> {
     }
 
     fn submit(&mut self) -> Result<(), Error> {
-        // The random numbers depend on position and sequence number. A shift uses positions again, so
-        // the number of dropped tokens is given as the sequence number.
+        // The random numbers depend on position and sequence number. A shift uses positions again,
+        // so the number of dropped tokens is given as the sequence number.
         let params = self.options.sampling.params(self.session.dropped() as u32);
         let head = Head::Sample { penalize: params.penalizes() };
         let session = &mut *self.session;
