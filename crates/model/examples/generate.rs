@@ -1,4 +1,5 @@
-//! Chats with a GGUF model from the command line: `cargo run -p model --example generate -- MODEL.gguf [PROMPT]`.
+//! Answers a prompt with a GGUF model:
+//! `cargo run -p model --example generate -- MODEL.gguf [PROMPT]`.
 
 use kernels::Executor;
 use model::chat::Message;
@@ -11,7 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = arguments.next().ok_or("usage: generate MODEL.gguf [PROMPT]")?;
     let prompt = arguments.next().unwrap_or_else(|| "Hello! Who are you?".to_string());
 
-    // A GPU where there is one, else the CPU.
+    // A GPU if there is one, otherwise the CPU.
     let model = Model::open(path)?.on(Executor::best())?;
     let mut session = model.session(SessionOptions::default())?;
     for token in session.chat(&[Message::user(prompt)])? {
