@@ -1,4 +1,4 @@
-//! A batch: several sequences of unequal lengths whose rows share every step.
+//! A batch: several sequences of different lengths that share every step.
 
 use crate::adapter::Applied;
 use crate::error::Error;
@@ -15,21 +15,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A token that a step drew for one sequence.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Drawn {
-    /// The sequence, which holds the token now.
+    /// The number of the sequence. The token is already appended to it.
     pub sequence: u32,
     pub id: u32,
     /// Natural logarithm of the token's probability before penalties, filters and temperature.
     pub log_prob: f32,
 }
 
-/// Several sequences over one model. Each is fed, rolled back and released by its number, at any time; all that hold tokens
-/// get their next one in every step.
+/// Several sequences of one model. Each is fed, rolled back and released by its number, at any
+/// time. Every step draws the next token of each sequence that is not empty.
 pub struct Batch {
     runner: Runner,
     sequences: Vec<Sequence>,
-    /// Steps that were submitted and not read. Each draws a token for every sequence that has room.
+    /// Steps that are submitted and not read yet. Each draws a token for every sequence that is not
+    /// empty and has room.
     flight: VecDeque<Flight>,
-    /// How many steps may be in flight: one after a change, then one more with every step that follows undisturbed.
+    /// How many steps may be in flight: one after a change, and one more after every step without a
+    /// change, because a change makes steps that ran ahead useless.
     ahead: usize,
     sampling: Vec<Sampling>,
     cancel: Arc<AtomicBool>,
@@ -52,25 +54,26 @@ impl Batch {
         &self.runner.model
     }
 
-    /// How many sequences there are, empty ones included.
+    /// Number of sequences, including empty ones.
     #[must_use]
     pub fn sequences(&self) -> u32 {
         self.sequences.len() as u32
     }
 
-    /// Positions per sequence at most.
+    /// Context length of each sequence, in tokens.
     #[must_use]
     pub fn context(&self) -> usize {
         self.runner.context()
     }
 
-    /// Bytes of KV cache allocated now.
+    /// Bytes of the KV cache that are allocated now.
     #[must_use]
     pub fn state_bytes(&self) -> u64 {
         self.runner.states.bytes()
     }
 
-    /// Set this from any thread to stop a step; it is cleared when that step returns [`Error::Cancelled`].
+    /// A flag that stops a step when any thread sets it. It is cleared when that step returns
+    /// [`Error::Cancelled`].
     #[must_use]
     pub fn cancel_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.cancel)
@@ -79,7 +82,7 @@ impl Batch {
     /// Tokens fed to and drawn for a sequence so far.
     ///
     /// # Panics
-    /// When there is no such sequence, here and in what follows.
+    /// If there is no sequence with this number. The same holds for the functions below.
     #[must_use]
     pub fn tokens(&self, sequence: u32) -> &[u32] {
         &self.sequences[sequence as usize].tokens
@@ -91,10 +94,11 @@ impl Batch {
         self.runner.adapters()
     }
 
-    /// Puts these adapters in force for all sequences, as [`Session::set_adapters`](crate::Session::set_adapters) does for one.
+    /// Replaces the adapters of all sequences, as
+    /// [`Session::set_adapters`](crate::Session::set_adapters) does for a session.
     ///
     /// # Errors
-    /// As there; nothing changes then.
+    /// As [`Session::set_adapters`](crate::Session::set_adapters). Nothing changes after an error.
     pub fn set_adapters(&mut self, adapters: Vec<Applied>) -> Result<(), Error> {
         self.settle();
         if self.runner.set_adapters(adapters)? {
@@ -103,37 +107,38 @@ impl Batch {
         Ok(())
     }
 
-    /// Appends tokens to a sequence; the next step evaluates them.
+    /// Appends tokens to a sequence. The next step evaluates them.
     ///
     /// # Errors
-    /// [`Error::TokenId`], [`Error::ContextOverflow`]; nothing is appended then.
+    /// [`Error::TokenId`], [`Error::ContextOverflow`]. Nothing is appended after an error.
     pub fn feed(&mut self, sequence: u32, ids: &[u32]) -> Result<(), Error> {
         self.settle();
         let vocabulary = self.runner.model.summary().vocabulary;
         self.sequences[sequence as usize].feed(ids, vocabulary, self.runner.context())
     }
 
-    /// Forgets everything of a sequence after its first `tokens` tokens.
+    /// Forgets all tokens of a sequence after the first `tokens`.
     pub fn rollback(&mut self, sequence: u32, tokens: usize) {
         self.settle();
         self.sequences[sequence as usize].rollback(tokens);
     }
 
-    /// Empties a sequence: it takes no part until it is fed again.
+    /// Empties a sequence. It takes part in no step until it is fed again.
     pub fn release(&mut self, sequence: u32) {
         self.rollback(sequence, 0);
     }
 
-    /// Evaluates what was fed, then draws one token for every sequence that holds any and has room for one more.
+    /// Evaluates the fed tokens, then draws one token for every sequence that is not empty and has
+    /// room for one more. If nothing is drawn, all sequences are empty or full.
     ///
-    /// The n-th of `sampling` is for sequence n, the last of them for those beyond. Nothing drawn means that all sequences are
-    /// empty or full.
+    /// The n-th of `sampling` is for sequence n. The last one is also for all sequences behind it.
     ///
     /// # Errors
-    /// [`Error::Cancelled`], [`Error::NonFinite`], what the executor gives. Nothing is drawn then, and a step may be tried again.
+    /// [`Error::Cancelled`], [`Error::NonFinite`], errors of the executor. Nothing is drawn after
+    /// an error, and the step can be tried again.
     ///
     /// # Panics
-    /// When `sampling` is empty.
+    /// If `sampling` is empty.
     pub fn step(&mut self, sampling: &[Sampling]) -> Result<Vec<Drawn>, Error> {
         assert!(!sampling.is_empty(), "a step needs to know how to sample");
         if sampling != self.sampling {
@@ -166,7 +171,7 @@ impl Batch {
         Ok(draws)
     }
 
-    /// Starts one step; false where no sequence takes part.
+    /// Starts one step. Returns false if no sequence takes part.
     fn submit(&mut self) -> Result<bool, Error> {
         let mut spans = vec![];
         let mut ends = vec![0; self.sequences.len()];
@@ -193,12 +198,13 @@ impl Batch {
         Ok(true)
     }
 
-    /// Times every dispatch of the step that evaluates what was fed, or the last token again, and draws a token for every sequence that holds
-    /// any, greedily; the batch stays as it was.
+    /// Times every dispatch of one step. For every sequence that is not empty, the step evaluates
+    /// the fed tokens, or the last token again if there are none, and draws a token greedily. The
+    /// batch does not change.
     ///
     /// # Errors
-    /// [`Error::NothingFed`] when all sequences are empty; more rows than a step has, devices without timestamps, and the
-    /// CPU, say so; what the executor gives.
+    /// [`Error::NothingFed`] if all sequences are empty; an error if the fed tokens are more than
+    /// the rows of a step, on the CPU and on devices without timestamps; errors of the executor.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn profile(&mut self) -> Result<kernels::exec::profile::Profile, Error> {
         self.settle();
@@ -219,8 +225,8 @@ impl Batch {
         self.sampling[slot.min(self.sampling.len() - 1)].params(slot as u32)
     }
 
-    /// Forgets steps that ran ahead, once they are read, so that their buffers return. A device that was lost says so when the
-    /// next step starts.
+    /// Drops the steps that ran ahead. It waits for them, so that their buffers become free. Their
+    /// errors are ignored: if the device is lost, the next step returns that error.
     fn settle(&mut self) {
         self.flight.drain(..).for_each(|flight| drop(flight.pending.wait()));
         self.sequences.iter_mut().for_each(Sequence::settle);

@@ -1,61 +1,68 @@
-//! What can go wrong between a file and its text.
+//! The errors of this crate.
 
-/// The errors of this crate.
+/// An error of loading a model or of running it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The container itself is broken, or a key is missing or of another type.
+    /// The GGUF file is broken, or a key is missing or has another type.
     #[error(transparent)]
     File(#[from] gguf::Error),
-    /// The file's architecture is none of ours.
+    /// The file has an architecture that this version does not run.
     #[error("architecture {name:?} is not supported; this version runs {}", known.join(", "))]
     Architecture { name: String, known: Vec<&'static str> },
-    /// A hyper-parameter is outside what a model can have.
+    /// A hyper-parameter is out of range.
     #[error("key {key}: {found} is not {expected}")]
     Parameter { key: String, expected: String, found: String },
-    /// A scaling of rope that we do not compute.
+    /// The file asks for a rope scaling that this version does not compute.
     #[error("rope scaling {name:?} is not supported; this version computes none, linear and yarn")]
     RopeScaling { name: String },
     /// A tensor that the architecture needs is not in the file.
     #[error("tensor {name} is missing; the file is incomplete or not a {architecture} model")]
     TensorMissing { name: String, architecture: &'static str },
-    /// A tensor disagrees with the hyper-parameters. Shapes are [rows, columns].
-    #[error("tensor {name} is {found:?}, the hyper-parameters say {expected:?}")]
+    /// The shape of a tensor does not match the hyper-parameters. Shapes are [rows, columns].
+    #[error("tensor {name} has the shape {found:?}, but the hyper-parameters need {expected:?}")]
     TensorShape { name: String, expected: Vec<u64>, found: Vec<u64> },
-    /// A tensor holds a number that its meaning excludes.
-    #[error("tensor {name} has a value of {found}; expected are {expected}")]
+    /// A tensor has a value that is not allowed for it.
+    #[error("tensor {name} has the value {found}, but needs {expected}")]
     TensorValue { name: String, expected: &'static str, found: f32 },
-    /// The vocabulary and the embedding disagree.
-    #[error("the vocabulary has {tokens} tokens, token_embd.weight has {rows} rows")]
+    /// The vocabulary and the embedding have different sizes.
+    #[error("the vocabulary has {tokens} tokens, but token_embd.weight has {rows} rows")]
     Vocabulary { tokens: usize, rows: u32 },
-    /// Weights, KV cache and intermediates do not fit.
+    /// Weights, KV cache and intermediates do not fit into memory.
     #[error(
-        "{device} has {available} of memory for {needed}: weights {weights}, KV cache of {context} positions {kv}, \
-         intermediates {intermediates}; {}", smaller(*weights, *available)
+        "not enough memory: {needed} are needed, and {device} has {available} (weights {weights}, \
+         KV cache of {context} positions {kv}, intermediates {intermediates}); {}",
+        smaller(*weights, *available)
     )]
     TooLarge { device: String, available: Size, needed: Size, weights: Size, kv: Size, intermediates: Size, context: u32 },
-    /// The keys of one layer are more than the device binds.
+    /// The keys of one layer are larger than the largest buffer binding of the device.
     #[error(
-        "the keys of one layer take {bytes} at {context} positions, and this device binds {limit} at most; \
-         lower --ctx or choose --kv f16 or q8_0"
+        "the keys of one layer need {bytes} for {context} positions, but this device can bind \
+         at most {limit}; lower --ctx or choose --kv f16 or q8_0"
     )]
     CacheTooLarge { context: u32, bytes: Size, limit: Size },
-    /// More positions than the model was made for or than the session was given.
-    #[error("a context of {asked} positions is more than the {limit} of {of}")]
+    /// The context length is 0 or more than the limit.
+    #[error("the context length {asked} is not between 1 and {limit}, the limit of {of}")]
     Context { asked: usize, limit: usize, of: &'static str },
-    /// The session is full.
-    #[error("the context is full: {needed} positions needed, {limit} given; raise --ctx or start anew")]
+    /// The context is full.
+    #[error(
+        "the context is full: it has {limit} positions, and {needed} are needed; \
+         raise --ctx or start a new chat"
+    )]
     ContextOverflow { needed: usize, limit: usize },
-    /// An id that the vocabulary does not have.
-    #[error("token id {id} is outside the vocabulary of {vocabulary}")]
+    /// A token id is not in the vocabulary.
+    #[error("token id {id} is outside the vocabulary of {vocabulary} tokens")]
     TokenId { id: u32, vocabulary: u32 },
-    /// Generation was asked for before anything was fed.
-    #[error("nothing was fed: generation needs at least one token, such as the beginning-of-text token")]
+    /// Generation needs a token, and none was fed.
+    #[error(
+        "the prompt is empty: generation needs at least one token, such as the \
+         beginning-of-text token"
+    )]
     NothingFed,
-    /// A step made something that is not a number; `sequence` is 0 outside batches.
-    #[error("the logits at position {position} are not finite; the weights or the file are damaged")]
+    /// A step computed logits that are not finite. `sequence` is 0 outside batches.
+    #[error("the logits at position {position} are not finite; the weights are damaged")]
     NonFinite { sequence: u32, position: usize },
-    /// The caller's flag asked to stop; what was generated stays in the session.
+    /// The caller set the cancel flag. Tokens that were generated before stay in the session.
     #[error("cancelled")]
     Cancelled,
     #[error(transparent)]
@@ -74,7 +81,7 @@ pub enum Error {
     Kernels(kernels::Error),
 }
 
-/// What to do about a model that does not fit.
+/// The advice for a model that does not fit into memory.
 fn smaller(weights: Size, available: Size) -> &'static str {
     match weights < available {
         true => "lower --ctx or choose --kv f16 or q8_0",
@@ -82,10 +89,11 @@ fn smaller(weights: Size, available: Size) -> &'static str {
     }
 }
 
-/// Characters of what JSON is wrong for at most.
+/// Largest number of characters of the reason why JSON is wrong.
 const MOST_OF_REASON: usize = 200;
 
-/// What is wrong with JSON. Its own errors quote what they found, however long a hostile file made that; what follows, the place, stays.
+/// The reason why JSON is wrong, shortened. An error of `serde_json` quotes the text that it found,
+/// and a hostile file can make that very long. The line and column stay.
 pub(crate) fn json_reason(error: &serde_json::Error) -> String {
     let reason = error.to_string();
     match reason.char_indices().nth(MOST_OF_REASON) {

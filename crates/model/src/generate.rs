@@ -1,4 +1,5 @@
-//! Generation: steps submitted ahead of the ids that are read, text streamed behind them.
+//! Generation: submits steps ahead of reading their ids, and streams the text of the ids that are
+//! read.
 
 use crate::error::Error;
 use crate::runner::{Head, drawn};
@@ -9,55 +10,57 @@ use kernels::Pending;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-/// What a generation is made with.
+/// The options of a generation.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct GenerateOptions {
     pub sampling: Sampling,
-    /// Tokens at most; none goes on until the model or the context ends.
+    /// Largest number of tokens. With `None` only the end token, a stop string or the end of the
+    /// context ends the answer.
     pub max_tokens: Option<usize>,
-    /// Texts that end the answer; they are not shown.
+    /// Stop strings: texts that end the answer and are not shown.
     pub stops: Vec<String>,
-    /// Go on past end tokens, for benchmarks.
+    /// Continue after end tokens, for benchmarks.
     pub ignore_end: bool,
     /// Show control tokens as text instead of leaving them out.
     pub show_control: bool,
-    /// Control tokens shown although others are left out, such as those that a [`Parser`](crate::chat::Parser) needs.
+    /// Control tokens to show even if `show_control` is false, for example the ones that a
+    /// [`Parser`](crate::chat::Parser) needs.
     pub shown: Vec<u32>,
 }
 
 impl GenerateOptions {
-    /// How tokens are drawn.
+    /// Sets how tokens are drawn.
     #[must_use]
     pub fn sampling(self, sampling: Sampling) -> Self {
         Self { sampling, ..self }
     }
 
-    /// Tokens at most; none goes on until the model or the context ends.
+    /// Sets the largest number of tokens. `None` sets no limit.
     #[must_use]
     pub fn max_tokens(self, tokens: impl Into<Option<usize>>) -> Self {
         Self { max_tokens: tokens.into(), ..self }
     }
 
-    /// Texts that end the answer and are not shown.
+    /// Sets the texts that end the answer and are not shown.
     #[must_use]
     pub fn stops(self, stops: Vec<String>) -> Self {
         Self { stops, ..self }
     }
 
-    /// Whether to go on past end tokens.
+    /// Sets whether to continue after end tokens.
     #[must_use]
     pub fn ignore_end(self, ignore: bool) -> Self {
         Self { ignore_end: ignore, ..self }
     }
 
-    /// Whether control tokens are shown as text.
+    /// Sets whether control tokens are shown as text.
     #[must_use]
     pub fn show_control(self, show: bool) -> Self {
         Self { show_control: show, ..self }
     }
 
-    /// Control tokens that are shown although others are left out.
+    /// Sets the control tokens that are always shown.
     #[must_use]
     pub fn shown(self, ids: Vec<u32>) -> Self {
         Self { shown: ids, ..self }
@@ -68,7 +71,7 @@ impl GenerateOptions {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generated {
     pub id: u32,
-    /// What may be shown now: empty while a character or a possible stop string is incomplete.
+    /// Text to show now. It is empty while a character or a possible stop string is incomplete.
     pub text: String,
     /// Natural logarithm of the token's probability before penalties, filters and temperature.
     pub log_prob: f32,
@@ -79,9 +82,9 @@ pub struct Generated {
 pub enum Finish {
     /// The model ended its turn.
     End,
-    /// A stop string came.
+    /// This stop string was found.
     Stop(String),
-    /// The limit of tokens.
+    /// The limit of tokens was reached.
     Length,
     /// The context is full.
     Context,
@@ -89,15 +92,17 @@ pub enum Finish {
     Cancelled,
 }
 
-/// An answer under way. Dropping it early leaves the session at the last token that was read.
+/// An iterator over the tokens of an answer. If it is dropped early, the session ends at the last
+/// token that was read.
 pub struct Generate<'a> {
     session: &'a mut Session,
     options: GenerateOptions,
-    /// Steps that were submitted and not read; each makes one token.
+    /// Steps that are submitted and not read yet. Each draws one token.
     flight: VecDeque<Pending>,
     depth: usize,
     submitted: usize,
-    /// The next step reads what is not evaluated before it draws: it is the first, or the first after a shift.
+    /// Whether the next step first evaluates tokens of the prompt: the first step does, and the
+    /// first step after a shift.
     fresh: bool,
     decoder: Decoder,
     stops: Stops,
@@ -114,26 +119,27 @@ impl<'a> Generate<'a> {
         Self { session, options, flight: VecDeque::new(), depth, submitted: 0, fresh: true, decoder, stops, finish: None, progress: None }
     }
 
-    /// Reports (tokens done, tokens in all) while the prompt is read.
+    /// Calls `report` with (tokens evaluated, tokens in total) while the prompt is evaluated.
     #[must_use]
     pub fn with_progress(mut self, report: impl Fn(usize, usize) + Sync + 'a) -> Self {
         self.progress = Some(Box::new(report));
         self
     }
 
-    /// Why the answer ended, once the iterator has.
+    /// Why the answer ended. `None` until the iterator has ended.
     #[must_use]
     pub fn finish(&self) -> Option<&Finish> {
         self.finish.as_ref()
     }
 
     fn submit(&mut self) -> Result<(), Error> {
-        // A position that comes again after a shift draws other numbers.
+        // The random numbers depend on position and sequence number. A shift uses positions again,
+        // so the number of dropped tokens is given as the sequence number.
         let params = self.options.sampling.params(self.session.dropped() as u32);
         let head = Head::Sample { penalize: params.penalizes() };
         let session = &mut *self.session;
         let until = if std::mem::take(&mut self.fresh) {
-            // The step that draws first evaluates the rest of the prompt too.
+            // The first step that draws also evaluates the rest of the prompt.
             session.sequence.reread();
             let last = session.tokens().len() - 1;
             let report: Option<PrefillProgress<'_>> = self.progress.as_deref().map(|p| p as PrefillProgress<'_>);
@@ -148,17 +154,19 @@ impl<'a> Generate<'a> {
         Ok(())
     }
 
-    /// Why no further step may start, if none may.
+    /// The reason why no further step may start, or `None` if one may.
     fn bound(&self) -> Option<Finish> {
         if self.options.max_tokens.is_some_and(|limit| self.submitted >= limit) {
             return Some(Finish::Length);
         }
-        // A token is drawn for the position after the last that is evaluated, once the prompt is.
+        // After the prompt, a step evaluates one position and draws the token of the position
+        // behind it.
         let room = self.fresh || self.session.sequence.evaluated + 1 < self.session.context();
         (!room).then_some(Finish::Context)
     }
 
-    /// Starts as many steps as may be in flight; when all are read and the context is full, it is shifted if that is asked for.
+    /// Starts as many steps as may be in flight. If all steps are read and the context is full,
+    /// shifts the context first, if the options ask for it.
     fn fill(&mut self) -> Result<(), Error> {
         if self.flight.is_empty() && self.bound() == Some(Finish::Context) && self.session.runner.options().shift.is_some() {
             self.fresh = self.session.shift()?;
@@ -206,7 +214,7 @@ impl<'a> Generate<'a> {
         Ok(Some(Generated { id, text, log_prob }))
     }
 
-    /// What the decoder and the stop strings still hold.
+    /// The text that the decoder and the search for stop strings still hold back.
     fn rest(&mut self) -> String {
         let tail = self.decoder.finish().to_string();
         let (mut text, stop) = self.stops.push(&tail);
@@ -216,7 +224,8 @@ impl<'a> Generate<'a> {
         text
     }
 
-    /// Ends the answer: steps that ran ahead are read, so that their buffers return, and forgotten.
+    /// Ends the answer. Steps that ran ahead are waited for, so that their buffers become free, and
+    /// their results are dropped.
     fn end(&mut self, finish: Finish) -> Result<(), Error> {
         self.finish.get_or_insert(finish);
         let read: Result<Vec<_>, _> = self.flight.drain(..).map(Pending::wait).collect();

@@ -1,4 +1,4 @@
-//! Gemma and Qwen models: a GGUF file in, text out, on a GPU or on the CPU.
+//! Runs Gemma and Qwen models from GGUF files, on a GPU or on the CPU.
 
 pub mod adapter;
 pub mod arch;
@@ -34,7 +34,7 @@ pub use sampling::Sampling;
 pub use session::{Session, SessionOptions, Tapped};
 pub use snapshot::SnapshotError;
 
-/// The page's example compiles.
+/// Compiles the example of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

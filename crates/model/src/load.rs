@@ -1,14 +1,14 @@
-//! Takes an architecture's tensors out of a file by name, checking every shape.
+//! Loads the tensors of an architecture from a file by name and checks every shape.
 
 use crate::error::Error;
 use gguf::{Gguf, TensorInfo};
 use kernels::{TensorBytes, Weight, Weights};
 use std::sync::Arc;
 
-/// Called with the bytes of the file's tensors that are loaded, and of all.
+/// Gets (bytes loaded, bytes in total) of the tensors of the file.
 pub type Progress<'a> = &'a dyn Fn(u64, u64);
 
-/// Loads tensors into [`Weights`]; over dry weights it only checks and measures.
+/// Loads tensors into [`Weights`]. With dry weights it only checks and measures.
 pub(crate) struct Loader<'a> {
     pub file: &'a Arc<Gguf>,
     pub architecture: &'static str,
@@ -23,7 +23,7 @@ impl Loader<'_> {
         self.file.find_tensor(name).is_some()
     }
 
-    /// Rows of a matrix whose rows the metadata does not tell: the vocabulary.
+    /// Number of rows of a matrix, for the rows that the metadata does not give: the vocabulary.
     pub fn rows(&self, name: &str) -> Result<u32, Error> {
         let tensor = self.find(name)?.1;
         u32::try_from(tensor.rows()).map_err(|_| Error::TensorShape {
@@ -33,7 +33,7 @@ impl Loader<'_> {
         })
     }
 
-    /// A matrix [rows, cols] in its own type.
+    /// Loads a matrix [rows, cols] in its own type.
     pub fn matrix(&mut self, name: &str, rows: u32, cols: u32) -> Result<Weight, Error> {
         let (at, tensor) = self.checked(name, &[u64::from(rows), u64::from(cols)])?;
         let (ty, bytes) = (tensor.ty()?, tensor.bytes);
@@ -42,7 +42,7 @@ impl Loader<'_> {
         Ok(weight)
     }
 
-    /// The first rows of a matrix [at least rows, cols], in its own type.
+    /// Loads the first `rows` rows of a matrix that may have more, in its own type.
     pub fn leading(&mut self, name: &str, rows: u32, cols: u32) -> Result<Weight, Error> {
         let all = self.rows(name)?.max(rows);
         let (at, tensor) = self.checked(name, &[u64::from(all), u64::from(cols)])?;
@@ -53,7 +53,8 @@ impl Loader<'_> {
         Ok(weight)
     }
 
-    /// The matrices of `count` experts, [rows, cols] each, one after the other; a tensor [count, rows, cols] in its own type.
+    /// Loads a tensor [count, rows, cols] as one matrix [count * rows, cols] in its own type: the
+    /// matrices of all experts, one after the other.
     pub fn experts(&mut self, name: &str, count: u32, rows: u32, cols: u32) -> Result<Weight, Error> {
         let (at, tensor) = self.checked(name, &[count, rows, cols].map(u64::from))?;
         let (ty, bytes) = (tensor.ty()?, tensor.bytes);
@@ -62,7 +63,7 @@ impl Loader<'_> {
         Ok(weight)
     }
 
-    /// A tensor [count, rows, cols] as so many matrices, in its own type.
+    /// Loads a tensor [count, rows, cols] as `count` matrices [rows, cols] in its own type.
     pub fn matrices(&mut self, name: &str, count: u32, rows: u32, cols: u32) -> Result<Vec<Weight>, Error> {
         let (at, tensor) = self.checked(name, &[count, rows, cols].map(u64::from))?;
         let (ty, bytes) = (tensor.ty()?, tensor.bytes);
@@ -75,13 +76,13 @@ impl Loader<'_> {
         Ok(weights)
     }
 
-    /// A vector [cols], widened to f32 where the file stores less; its type must be one that a weight may have.
+    /// Loads a vector [cols] and converts it to f32. Its type must be a type that weights may have.
     pub fn vector(&mut self, name: &str, cols: u32) -> Result<Weight, Error> {
         let values = self.values(name, cols)?;
         Ok(self.weights.vector(name, values)?)
     }
 
-    /// The values of a vector [cols], for the host.
+    /// Reads the values of a vector [cols] for use on the host.
     pub fn values(&mut self, name: &str, cols: u32) -> Result<Vec<f32>, Error> {
         let (_, tensor) = self.checked(name, &[u64::from(cols)])?;
         let (ty, bytes) = (tensor.ty()?, tensor.bytes);
@@ -93,7 +94,7 @@ impl Loader<'_> {
         Ok(values)
     }
 
-    /// Divisors of rope's frequencies: the values of a vector [cols], finite and above zero.
+    /// Reads a vector [cols] of divisors of rope's frequencies. They must be finite and above zero.
     pub fn divisors(&mut self, name: &str, cols: u32) -> Result<Vec<f32>, Error> {
         let values = self.values(name, cols)?;
         match values.iter().find(|value| !value.is_finite() || **value <= 0.0) {
@@ -118,7 +119,7 @@ impl Loader<'_> {
     fn checked(&self, name: &str, expected: &[u64]) -> Result<(usize, &TensorInfo), Error> {
         let (at, tensor) = self.find(name)?;
         let found = shape(tensor);
-        // A file may write a row as a vector, and a single expert as a matrix.
+        // A file may store a matrix of one row as a vector, and a single expert as a matrix.
         let leading = expected.iter().take(expected.len() - 1).take_while(|&&n| n == 1).count();
         if found == expected[leading..] {
             return Ok((at, tensor));
@@ -127,7 +128,8 @@ impl Loader<'_> {
     }
 }
 
-/// A tensor's shape slowest dimension first, without the trailing ones that files may write.
+/// The shape of a tensor, slowest dimension first. Dimensions of 1 at the slow end are left out,
+/// because some files store them and others do not.
 fn shape(tensor: &TensorInfo) -> Vec<u64> {
     let mut shape: Vec<u64> = tensor.shape().to_vec();
     while shape.len() > 1 && shape.last() == Some(&1) {

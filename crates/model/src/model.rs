@@ -1,4 +1,4 @@
-//! A model: an opened file, then the same with its weights on an executor.
+//! A model: first an opened file, then the file with its weights on an executor.
 
 use crate::adapter::{self, Adapted, Adapter, AdapterFile};
 use crate::arch::{self, Architecture, Logits, Summary};
@@ -17,19 +17,19 @@ use kernels::{Counts, Executor, Preparing, Recorder, StateKind, Tensor, Weights}
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-/// An opened and checked file: hyper-parameters, tokenizer and template, no weights yet.
+/// An opened file with its tokenizer and chat template. No weights are loaded yet.
 pub struct ModelFile {
     file: Arc<Gguf>,
     tokenizer: Arc<Tokenizer>,
     template: ChatTemplate,
 }
 
-/// A model whose weights are loaded: a handle that is cheap to clone. Sessions keep one, so the weights
-/// are freed with the last of them.
+/// A model with its weights loaded: a handle that is cheap to clone. Every session keeps a handle,
+/// and the weights are freed with the last handle.
 #[derive(Clone)]
 pub struct Model(Arc<Loaded>);
 
-/// What the handles of a model share.
+/// The data that all handles of a model share.
 struct Loaded {
     file: Arc<Gguf>,
     tokenizer: Arc<Tokenizer>,
@@ -41,10 +41,10 @@ struct Loaded {
 }
 
 impl ModelFile {
-    /// Takes an open GGUF file whose tokenizer it reads. The template is compiled when something is to be rendered.
+    /// Reads the tokenizer and the chat template of an open GGUF file.
     ///
     /// # Errors
-    /// Unknown architectures and broken tokenizers.
+    /// An unknown architecture, a broken tokenizer or template.
     pub fn new(file: Gguf) -> Result<Self, Error> {
         arch::find(&file)?;
         let tokenizer = Arc::new(Tokenizer::from_gguf(&file)?);
@@ -52,7 +52,7 @@ impl ModelFile {
         Ok(Self { file: Arc::new(file), tokenizer, template })
     }
 
-    /// The file behind it.
+    /// The GGUF file.
     #[must_use]
     pub fn file(&self) -> &Gguf {
         &self.file
@@ -68,17 +68,21 @@ impl ModelFile {
         &self.template
     }
 
-    /// The same with another chat template in Jinja, for files that bring none.
+    /// Replaces the chat template with this Jinja source, for files that have no template.
+    ///
+    /// # Errors
+    /// [`Error::Chat`] for a template that cannot be parsed.
     #[must_use]
     pub fn with_template(self, source: &str) -> Self {
         let template = ChatTemplate::new(source, &self.tokenizer);
         Self { template, ..self }
     }
 
-    /// Checks every tensor that the architecture needs and tells the sizes, loading nothing.
+    /// Checks every tensor that the architecture needs and measures it. Loads nothing.
     ///
     /// # Errors
-    /// Hyper-parameters out of range; tensors missing, of another shape or of a type that no kernel reads.
+    /// A hyper-parameter that is out of range; a tensor that is missing, has another shape, or has
+    /// a type that no kernel reads.
     pub fn check(&self, executor: &Executor) -> Result<Checked, Error> {
         let (architecture, weights) = self.load(Weights::dry(executor), &|_, _| {})?;
         let summary = architecture.summary().clone();
@@ -95,11 +99,11 @@ impl ModelFile {
         Ok((architecture, loader.weights))
     }
 
-    /// Loads the weights onto an executor, reporting bytes done and in all.
+    /// Loads the weights onto an executor and reports (bytes loaded, bytes in total).
     ///
     /// # Errors
-    /// As [`ModelFile::check`]; [`Error::TooLarge`] when the weights alone do not fit; what allocation and reading give. Nothing
-    /// stays allocated then.
+    /// As [`ModelFile::check`]; [`Error::TooLarge`] if the weights alone do not fit; errors of the
+    /// allocation and of reading the file. Nothing stays allocated after an error.
     pub fn on_with(self, executor: Executor, progress: Progress<'_>) -> Result<Model, Error> {
         let checked = self.check(&executor)?;
         if let Some(available) = needs::available(&executor).filter(|&free| free < checked.adapted.weights.bytes()) {
@@ -121,11 +125,11 @@ impl ModelFile {
     }
 }
 
-/// A file whose tensors were checked for an executor, and what it would take there.
+/// A file whose tensors were checked for an executor. It can tell how much memory the model needs.
 pub struct Checked {
     architecture: Box<dyn Architecture>,
     executor: Executor,
-    /// Dry.
+    /// Dry weights: they have shapes and types, but no data.
     adapted: Adapted,
 }
 
@@ -135,33 +139,38 @@ impl Checked {
         self.architecture.summary()
     }
 
-    /// Holds an adapter against the model and counts it, and what its products take, among the needs; nothing is loaded.
+    /// Checks that an adapter fits the model, and adds the adapter and the intermediates of its
+    /// products to the needs. Loads nothing.
     ///
     /// # Errors
-    /// [`Error::Adapter`]: one for another architecture, over tensors that this model lacks, of other shapes.
+    /// [`Error::Adapter`] if the adapter is for another architecture, names tensors that this model
+    /// does not have, or has other shapes.
     pub fn adapt(&mut self, file: &AdapterFile, scale: f32) -> Result<(), Error> {
         let factors = file.load(&self.adapted.weights, self.summary().architecture, Weights::dry(&self.executor))?;
         Ok(self.adapted.add(&factors, scale)?)
     }
 
-    /// The options that a session made with these has: where [`SessionOptions::chunk`] is 0, 512 rows, and on a discrete GPU 2048 or
-    /// 1024 if their intermediates are small beside the weights and everything fits the memory.
+    /// The options that a session gets from these: a [`SessionOptions::chunk`] of 0 is replaced.
+    ///
+    /// The chunk is then 512 rows. On a discrete GPU it is 2048 or 1024 rows, if the intermediates
+    /// are small compared with the weights and everything fits into memory.
     ///
     /// # Errors
-    /// A context that the model was not made for.
+    /// A context length that the model does not support.
     pub fn settled(&self, options: &SessionOptions) -> Result<SessionOptions, Error> {
         chunk::settled(&*self.architecture, &self.adapted, &self.executor, options, 0)
     }
 
-    /// Sizes for a session with these options.
+    /// The memory that a session with these options needs.
     ///
     /// # Errors
-    /// A context that the model was not made for, limits of the device.
+    /// A context length that the model does not support; a limit of the device.
     pub fn needs(&self, options: &SessionOptions) -> Result<Needs, Error> {
         Needs::of(&*self.architecture, &self.adapted, &self.executor, &self.settled(options)?)
     }
 
-    /// The same, refused where they are more than the options allow or than the executor has free.
+    /// As [`Checked::needs`], and an error if this is more than the options allow, or more than the
+    /// executor has free.
     ///
     /// # Errors
     /// As [`Checked::needs`]; [`Error::TooLarge`].
@@ -172,8 +181,9 @@ impl Checked {
         }
     }
 
-    /// Begins to build what a session with these options runs when it generates, the reading of a prompt first: meant for the time
-    /// in which the weights load. What is not done when a session needs it is built then.
+    /// Starts to build the kernels that a session with these options generates with, those of the
+    /// prompt first. Call it before the weights load, so that both happen at the same time. If a
+    /// kernel is not ready when a session needs it, the session builds it.
     ///
     /// # Errors
     /// As [`Checked::needs`].
@@ -185,7 +195,7 @@ impl Checked {
         Ok(self.executor.prepare(&recordings, &options.planning())?)
     }
 
-    /// Bytes that the executor has free, where that can be known.
+    /// Bytes that the executor has free, if known.
     #[must_use]
     pub fn available_bytes(&self) -> Option<u64> {
         needs::available(&self.executor)
@@ -197,16 +207,16 @@ impl Checked {
         Ok(needs)
     }
 
-    /// The recording of a decode step, for people who want to see the plan.
+    /// The recording of a step of `rows` rows with the logits of one row, to show its plan.
     #[must_use]
     pub fn recording(&self, options: &SessionOptions, rows: u32) -> Recorder {
-        // A context that cannot be is refused elsewhere.
+        // An unsupported context length is an error of `needs` and `fit`, not of this function.
         let kinds = arch::states(self.summary(), &self.settled(options).unwrap_or_else(|_| options.clone()));
         record(&*self.architecture, &self.adapted, Recorder::new(Counts { step: rows, out: 1 }, &kinds), Logits::Rows, false).0
     }
 }
 
-/// Appends a step to an empty recording; returns that and the tensor of its logits.
+/// Appends a step to an empty recording. Returns the recording and the tensor of the logits.
 pub(crate) fn record(
     architecture: &dyn Architecture,
     adapted: &Adapted,
@@ -224,38 +234,42 @@ pub(crate) fn record(
 }
 
 impl Model {
-    /// Opens a file (following its splits), mapped where that is possible.
+    /// Opens a GGUF file and, if it is split, its other parts. The file is memory-mapped if
+    /// possible.
     ///
     /// # Errors
-    /// As [`ModelFile::new`] and for files that cannot be read.
+    /// As [`ModelFile::new`], and for files that cannot be read.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn open(path: impl AsRef<Path>) -> Result<ModelFile, Error> {
         ModelFile::new(Gguf::open(path)?)
     }
 
-    /// A conversation of its own over these weights.
+    /// Starts a conversation. Sessions share the weights and are otherwise independent.
     ///
     /// # Errors
-    /// [`Error::Context`] for one that the model was not made for, [`Error::TooLarge`] for one that does not fit.
+    /// [`Error::Context`] for a context length that the model does not support, [`Error::TooLarge`]
+    /// for a session that does not fit into memory.
     ///
     /// # Panics
-    /// When the options ask for no sequences.
+    /// If [`SessionOptions::sequences`] is 0.
     pub fn session(&self, options: SessionOptions) -> Result<Session, Error> {
         Session::new(self.clone(), options)
     }
 
-    /// Loads an adapter beside the weights, for [`Session::set_adapters`] and [`Batch::set_adapters`].
+    /// Loads an adapter beside the weights, for [`Session::set_adapters`] and
+    /// [`Batch::set_adapters`].
     ///
     /// # Errors
-    /// As [`Checked::adapt`], before anything is allocated; [`AdapterError::TooLarge`](crate::AdapterError::TooLarge); what
-    /// allocation and reading give.
+    /// As [`Checked::adapt`], before anything is allocated;
+    /// [`AdapterError::TooLarge`](crate::AdapterError::TooLarge); errors of the allocation and of
+    /// reading the file.
     pub fn adapter(&self, file: &AdapterFile) -> Result<Arc<Adapter>, Error> {
         let load = |into| file.load(&self.0.weights, self.summary().architecture, into);
         adapter::fit(load(Weights::dry(&self.0.executor))?.weights.bytes(), &self.0.executor)?;
         Ok(Arc::new(Adapter::new(file, load(Weights::new(&self.0.executor))?, &self.0.weights)?))
     }
 
-    /// Several sequences that share their steps, as many as [`SessionOptions::sequences`] says.
+    /// Makes a batch of [`SessionOptions::sequences`] sequences, which share every step.
     ///
     /// # Errors
     /// As [`Model::session`].
@@ -291,27 +305,31 @@ impl Model {
         &self.0.executor
     }
 
-    /// The states that [`Model::documents`] wants: of one sequence and one position, neither written nor read.
+    /// The kinds of states to run [`Model::documents`] with. One sequence and one position suffice,
+    /// because the step neither writes nor reads them.
     #[must_use]
     pub fn document_states(&self) -> Vec<StateKind> {
         arch::states(self.summary(), &SessionOptions { kv: KvType::F32, ..SessionOptions::default() })
     }
 
-    /// The recording of a step of whole documents, one behind the other, which leaves nothing behind, and the tensor of the logits of these rows: what
-    /// training appends to. A step says the `positions`, `ids` and `firsts` of its rows, and its `ends` where the model looks ahead.
+    /// The recording of a step over whole documents, one after the other, and the tensor of the
+    /// logits of `rows`. The step writes no states. Training appends its operations to it.
+    ///
+    /// The input of a step gives the `positions`, `ids` and `firsts` of its rows, and the `ends` if
+    /// the model looks ahead.
     #[must_use]
     pub fn documents(&self, capacity: Counts, rows: Logits) -> (Recorder, Tensor) {
         let rec = Recorder::of_documents(capacity, &self.document_states());
         record(&*self.0.architecture, &Adapted::none(&self.0.weights), rec, rows, true)
     }
 
-    /// Bytes of weights on the executor.
+    /// Bytes of the weights on the executor.
     #[must_use]
     pub fn weight_bytes(&self) -> u64 {
         self.0.weights.bytes()
     }
 
-    /// The digest of the weights, once it was asked for.
+    /// The digest of the weights. It is empty until it is first needed.
     pub(crate) fn kept_digest(&self) -> &OnceLock<[u8; 32]> {
         &self.0.digest
     }
@@ -320,7 +338,7 @@ impl Model {
         &*self.0.architecture
     }
 
-    /// The weights, as recordings name them.
+    /// The weights, with the handles that recordings use.
     #[must_use]
     pub fn weights(&self) -> &Arc<Weights> {
         &self.0.weights

@@ -1,4 +1,5 @@
-//! Runs steps of one model over one group of sequences: plans made once, states that grow.
+//! Runs the steps of one model over a group of sequences. It makes each plan once and grows the
+//! states.
 
 use crate::adapter::{Adapted, Applied};
 use crate::arch::{self, Architecture, Logits};
@@ -13,16 +14,17 @@ use kernels::{Counts, Executor, Outputs, Pending, Plan, Recorder, SampleParams, 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a step ends with.
+/// The output of a step.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Head {
     /// The logits of every row.
     Logits,
-    /// An id and its log-probability per asked row; the id goes to the token state too.
+    /// A drawn id and its log-probability for each row in `out_rows`. The id is also written to the
+    /// token state, where the next step reads it.
     Sample { penalize: bool },
 }
 
-/// Plans differ in capacity and head.
+/// Identifies a plan by its capacity and head.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PlanKey {
     pub rows: u32,
@@ -30,7 +32,8 @@ pub(crate) struct PlanKey {
     pub head: Head,
 }
 
-/// The positions of one sequence, from the first that is not evaluated up to `until`, that a step evaluates.
+/// The positions of one sequence that a step evaluates: from the first position that is not
+/// evaluated up to `until`, exclusive.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Span {
     pub slot: usize,
@@ -48,35 +51,37 @@ pub(crate) struct Runner {
     adapted: Adapted,
 }
 
-/// Positions that states are first made for; they double from there.
+/// Positions that the states have room for at first. The room doubles from there.
 const FIRST_POSITIONS: u32 = 1024;
 
-/// Steps in flight on a GPU: enough to hide a read-back, few enough that a late stop wastes little.
+/// Steps in flight on a GPU. They are enough to hide a read-back, and so few that a late stop
+/// wastes little work.
 const GPU_DEPTH: usize = 4;
 
-/// Keys that a ring's length is a multiple of: the tile of the attention kernel.
+/// The length of a ring is a multiple of this: the keys of one tile of the attention kernel.
 const RING_TILE: u32 = 128;
 
-/// Positions that the ring of a window holds: what the last row of the largest step sees, and steps that ran ahead of what was
-/// read, in whole tiles. The rest is slack for rollbacks.
+/// Positions that the ring of a window holds, in whole tiles. The ring has room for the window, the
+/// rows of the largest step and the steps in flight. Rows that a step does not need are slack for
+/// rollbacks.
 pub(crate) fn ring_rows(window: u32, options: &SessionOptions) -> u32 {
     let ahead = capacities(options)[2].saturating_add(GPU_DEPTH as u32);
     window.saturating_add(ahead).checked_next_multiple_of(RING_TILE).unwrap_or(u32::MAX)
 }
 
-/// Rows that the plans of steps which draw have room for: one, one for each sequence, a chunk.
+/// Rows of the three plans that draw: one row, one row for each sequence, a chunk.
 fn capacities(options: &SessionOptions) -> [u32; 3] {
     [1, options.sequences, options.sequences.max(options.chunk)]
 }
 
-/// The plans that a session which generates makes.
+/// The keys of all plans that a generating session makes.
 pub(crate) fn sampling_keys(options: &SessionOptions) -> Vec<PlanKey> {
     let mut rows = capacities(options).to_vec();
     rows.dedup();
     rows.into_iter().map(|rows| PlanKey { rows, out: options.sequences.min(rows), head: Head::Sample { penalize: true } }).collect()
 }
 
-/// Records the step that a key names.
+/// Records the step of a key.
 pub(crate) fn recording(architecture: &dyn Architecture, adapted: &Adapted, kinds: &[StateKind], key: PlanKey) -> Recorder {
     let capacity = Counts { step: key.rows, out: key.out };
     match key.head {
@@ -92,12 +97,13 @@ pub(crate) fn recording(architecture: &dyn Architecture, adapted: &Adapted, kind
     }
 }
 
-/// What a step drew: (id, log-probability) per asked row.
+/// The results of a step that draws: (id, log-probability) for each row in `out_rows`.
 pub(crate) fn drawn(outputs: &Outputs) -> impl Iterator<Item = (u32, f32)> {
     outputs.0[0].chunks_exact(2).map(|row| (row[0], f32::from_bits(row[1])))
 }
 
-/// Refuses what memory does not hold: as much as the options say, or what is free now and the `held` bytes that are there already.
+/// Returns an error if the needs exceed the memory that the options allow. If they name no limit,
+/// the limit is the free memory plus `held`, the bytes that this model has allocated already.
 fn fit(model: &Model, adapted: &Adapted, options: &SessionOptions, held: u64) -> Result<(), Error> {
     let executor = model.executor();
     let free = || Some(needs::available(executor)?.saturating_add(held));
@@ -123,20 +129,23 @@ impl Runner {
         &self.adapters
     }
 
-    /// Puts these adapters in force and tells whether that changes anything: then whatever the states hold was made with others.
+    /// Puts these adapters in force and returns whether they differ from the adapters before. If
+    /// they differ, the keys and values in the states are no longer valid.
     pub fn set_adapters(&mut self, adapters: Vec<Applied>) -> Result<bool, Error> {
         if adapters == self.adapters {
             return Ok(false);
         }
         let adapted = Adapted::with(self.model.weights(), &adapters)?;
         fit(&self.model, &adapted, &self.options, adapted.weights.bytes().saturating_add(self.states.bytes()))?;
-        // Scales are constants of the plans. Their kernels are built already, and all tokens are to be read again anyway.
+        // The scales are constants of the plans, so the plans are made again. This costs little:
+        // their kernels are built already, and all tokens have to be evaluated again anyway.
         self.plans.clear();
         (self.adapters, self.adapted) = (adapters, adapted);
         Ok(true)
     }
 
-    /// Another over the same model and adapters, whose states hold the same at the first `positions` positions.
+    /// A second runner with the same model and adapters, and with a copy of the first `positions`
+    /// positions of the states.
     pub fn fork(&self, positions: usize) -> Result<Self, Error> {
         let (model, options, context) = (self.model.clone(), self.options.clone(), self.context);
         let adapted = Adapted::with(model.weights(), &self.adapters)?;
@@ -150,18 +159,18 @@ impl Runner {
         &self.options
     }
 
-    /// A sequence that holds nothing yet.
+    /// Makes an empty sequence.
     pub fn sequence(&self) -> Sequence {
         let windows = self.model.summary().caches.iter().flat_map(|cache| [cache.window; 2]);
         Sequence::new(self.kinds.iter().skip(1).copied().zip(windows))
     }
 
-    /// Positions per sequence at most.
+    /// Context length of each sequence, in tokens.
     pub fn context(&self) -> usize {
         self.context as usize
     }
 
-    /// Rows of a step at most.
+    /// Largest number of rows of a step.
     pub fn most_rows(&self) -> usize {
         capacities(&self.options)[2] as usize
     }
@@ -183,7 +192,8 @@ impl Runner {
         Ok(())
     }
 
-    /// The largest step whose logits, of all rows, one binding holds and 64 MB suffice for.
+    /// Largest number of rows of a step that outputs the logits of every row. These logits have to
+    /// fit into one binding and into 64 MiB.
     pub fn rows_with_logits(&self) -> u32 {
         let row = 4 * u64::from(self.model.summary().vocabulary);
         let limit = match self.model.executor() {
@@ -193,7 +203,7 @@ impl Runner {
         ((limit / row) as u32).clamp(1, self.options.chunk)
     }
 
-    /// The plan for steps of this many rows: the smallest of the few that are made.
+    /// The key of the smallest plan that has room for `rows` rows.
     pub fn key(&self, rows: usize, head: Head) -> PlanKey {
         let fitting = |capacities: &[u32]| capacities.iter().copied().find(|&c| c as usize >= rows).unwrap_or(rows as u32);
         match head {
@@ -217,7 +227,8 @@ impl Runner {
         Ok((self.plans.get_mut(&key).expect("just made"), &mut self.states))
     }
 
-    /// Makes room for a step over these spans, writes the ids that the host knows, and gives the step's inputs.
+    /// Makes room for a step over these spans, writes the ids that the host knows to the device,
+    /// and returns the inputs of the step.
     fn input(&mut self, sequences: &mut [Sequence], spans: &[Span], draws: &[SampleParams]) -> Result<StepInput, Error> {
         let end = spans.iter().map(|span| span.until).max().unwrap_or(0);
         self.reserve((end + 1).min(self.context()))?;
@@ -226,7 +237,8 @@ impl Runner {
         for &Span { slot, until } in spans {
             sequences[slot].write(until);
             let Sequence { tokens: ids, evaluated, .. } = &sequences[slot];
-            // Ids past the known ones were drawn by a step still in flight and are on the device already.
+            // The ids behind the known ids are drawn by steps in flight, which write them on the
+            // device.
             let known = *evaluated.min(&ids.len())..until.min(ids.len());
             if !known.is_empty() {
                 self.states.write_tokens(tokens, slot as u32, known.start as u32, &ids[known]);
@@ -240,7 +252,8 @@ impl Runner {
         Ok(input)
     }
 
-    /// Starts a step over these spans. The last row of the n-th is drawn from by the n-th of `draws`, if there are any.
+    /// Starts a step over these spans. If `draws` is not empty, the step draws an id from the last
+    /// row of each span; the n-th of `draws` is for the n-th span.
     pub fn start(
         &mut self,
         sequences: &mut [Sequence],
@@ -256,7 +269,8 @@ impl Runner {
         Ok(pending)
     }
 
-    /// Runs a step over these spans, which draw as in [`Runner::start`], with a timestamp after every dispatch; what it draws is forgotten.
+    /// Runs a step over these spans, with draws as in [`Runner::start`] and a timestamp after every
+    /// dispatch. The drawn ids are dropped.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn profile(
         &mut self,
@@ -270,7 +284,8 @@ impl Runner {
         Ok(plan.profile(states, &input)?)
     }
 
-    /// Evaluates every sequence up to its end in whole chunks, filled from the first on, until `keep` positions or fewer are left.
+    /// Evaluates the sequences up to their `ends` in whole chunks, until at most `keep` positions
+    /// are left in total. A chunk takes rows of the first sequence first, then of the next.
     pub fn prefill(
         &mut self,
         sequences: &mut [Sequence],
@@ -290,7 +305,7 @@ impl Runner {
             }
             Ok::<_, Error>(())
         };
-        // On a GPU one chunk runs while the inputs of the next are made.
+        // On a GPU one chunk runs while the host prepares the inputs of the next chunk.
         let ahead = self.depth() > 1;
         let mut running: Option<(Pending, usize)> = None;
         while left(sequences) > keep {
@@ -317,7 +332,7 @@ impl Runner {
         running.map_or(Ok(()), finish)
     }
 
-    /// The names and layers of what a plan reads back after its outputs.
+    /// The names and layers of the taps that a plan reads back after its output.
     pub fn taps(&self, key: PlanKey) -> Vec<(String, u32)> {
         let rec = recording(self.model.architecture(), &self.adapted, &self.kinds, key);
         kernels::plan::requested(&rec, &self.options.plan).iter().map(|t| (t.name.to_string(), t.layer)).collect()

@@ -1,4 +1,4 @@
-//! A session: one conversation's tokens, its KV cache, and generation from them.
+//! A session: the tokens of one conversation, its KV cache, and generation from them.
 
 use crate::adapter::Applied;
 use crate::arch::Summary;
@@ -16,28 +16,32 @@ use std::slice::from_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a session is made with: by default the fastest on its executor, over 8192 positions.
+/// The options of a session. The default is the fastest way on the executor, with a context length
+/// of 8192.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionOptions {
-    /// Positions at most; none asks for [`DEFAULT_CONTEXT`] or what the model has, if less.
+    /// Context length in tokens. `None` is [`DEFAULT_CONTEXT`], or the model's own context length
+    /// if that is less.
     pub context: Option<u32>,
     /// Type of the KV cache.
     pub kv: KvType,
-    /// Rows of a prefill step at most; 0 leaves it to the executor, as [`Checked::settled`](crate::Checked::settled) tells.
+    /// Largest number of rows of a prefill step. 0 leaves the choice to
+    /// [`Checked::settled`](crate::Checked::settled).
     pub chunk: u32,
-    /// Sequences of a [`Batch`](crate::Batch), which share its steps; a session is one.
+    /// Number of sequences of a [`Batch`](crate::Batch). A session is one sequence.
     pub sequences: u32,
-    /// Where the context is full, forget the oldest half of what follows the first so many tokens (half the context at most), and
-    /// read the rest again; none makes a full context an error. A [`Batch`](crate::Batch) does not shift.
+    /// Number of tokens at the start to keep when the context is full (at most half the context).
+    /// The older half of the tokens behind them is dropped, and the rest is evaluated again. With
+    /// `None` a full context is an error. A [`Batch`](crate::Batch) does not shift.
     pub shift: Option<u32>,
-    /// Bytes that weights, cache and intermediates may take together; none asks the device.
+    /// Bytes that weights, KV cache and intermediates may take together. `None` asks the device.
     pub memory_bytes: Option<u64>,
     /// Precision and taps of the plans.
     pub plan: PlanOptions,
 }
 
-/// Context where none is asked for.
+/// The context length if none is given.
 pub const DEFAULT_CONTEXT: u32 = 8192;
 
 impl Default for SessionOptions {
@@ -47,63 +51,64 @@ impl Default for SessionOptions {
 }
 
 impl SessionOptions {
-    /// Positions at most, or none for [`DEFAULT_CONTEXT`].
+    /// Sets the context length in tokens. `None` is [`DEFAULT_CONTEXT`].
     #[must_use]
     pub fn context(self, positions: impl Into<Option<u32>>) -> Self {
         Self { context: positions.into(), ..self }
     }
 
-    /// Type of the KV cache.
+    /// Sets the type of the KV cache.
     #[must_use]
     pub fn kv(self, kv: KvType) -> Self {
         Self { kv, ..self }
     }
 
-    /// Rows of a prefill step at most; 0 leaves the choice to the executor.
+    /// Sets the largest number of rows of a prefill step. 0 leaves the choice to the executor.
     #[must_use]
     pub fn chunk(self, rows: u32) -> Self {
         Self { chunk: rows, ..self }
     }
 
-    /// Sequences of a [`Batch`](crate::Batch).
+    /// Sets the number of sequences of a [`Batch`](crate::Batch).
     #[must_use]
     pub fn sequences(self, sequences: u32) -> Self {
         Self { sequences, ..self }
     }
 
-    /// Tokens at the start that stay when a full context forgets; none makes a full context an error.
+    /// Sets how many tokens at the start stay when a full context is shifted. With `None` a full
+    /// context is an error.
     #[must_use]
     pub fn shift(self, keep: impl Into<Option<u32>>) -> Self {
         Self { shift: keep.into(), ..self }
     }
 
-    /// Bytes that weights, cache and intermediates may take together; none asks the device.
+    /// Sets the bytes that weights, KV cache and intermediates may take. `None` asks the device.
     #[must_use]
     pub fn memory_bytes(self, bytes: impl Into<Option<u64>>) -> Self {
         Self { memory_bytes: bytes.into(), ..self }
     }
 
-    /// Whether a GPU rounds activations where that is faster; the CPU never does.
+    /// Sets whether a GPU rounds activations if that is faster. The CPU never rounds them.
     #[must_use]
     pub fn precision(self, precision: Precision) -> Self {
         Self { plan: self.plan.precision(precision), ..self }
     }
 
-    /// Precision and taps of the plans.
+    /// Sets the precision and the taps of the plans.
     #[must_use]
     pub fn plan(self, plan: PlanOptions) -> Self {
         Self { plan, ..self }
     }
 
-    /// The options of the plans.
+    /// The options of the plans, with the number of sequences.
     pub(crate) fn planning(&self) -> PlanOptions {
         self.plan.clone().sequences(self.sequences)
     }
 
-    /// The positions that these options mean for a model.
+    /// The context length that these options give with a model.
     ///
     /// # Errors
-    /// More than the model was made for, or none.
+    /// [`Error::Context`] for a length of 0 or more than the model supports.
     pub fn context_for(&self, summary: &Summary) -> Result<u32, Error> {
         let limit = summary.context_length;
         match self.context {
@@ -116,7 +121,7 @@ impl SessionOptions {
     }
 }
 
-/// A value that a tap named: [rows, width], f32.
+/// The values of a tap: [rows, width], f32.
 #[derive(Clone, Debug)]
 pub struct Tapped {
     pub name: String,
@@ -124,18 +129,18 @@ pub struct Tapped {
     pub values: Vec<f32>,
 }
 
-/// What goes with a session's tokens wherever they go.
+/// Data that is saved, loaded and forked with the tokens of a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memo {
     /// How the last answer was sampled.
     pub sampling: Option<Sampling>,
-    /// Tokens that shifts left out.
+    /// Number of tokens that shifts have dropped.
     pub dropped: usize,
-    /// The caller's.
+    /// A note of the caller.
     pub note: Vec<u8>,
 }
 
-/// One conversation. Tokens are fed or generated; the KV cache follows.
+/// One conversation. Tokens are fed or generated, and are evaluated into the KV cache when needed.
 pub struct Session {
     pub(crate) runner: Runner,
     pub(crate) sequence: Sequence,
@@ -143,7 +148,7 @@ pub struct Session {
     pub(crate) cancel: Arc<AtomicBool>,
 }
 
-/// Reports (tokens done, tokens in all) while a prompt is read.
+/// Gets (tokens evaluated, tokens in total) while a prompt is evaluated.
 pub type PrefillProgress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 impl Session {
@@ -164,7 +169,7 @@ impl Session {
         &self.sequence.tokens
     }
 
-    /// How many of them are evaluated: their keys and values are in the cache.
+    /// Number of these tokens whose keys and values are in the cache.
     #[must_use]
     pub fn evaluated(&self) -> usize {
         self.sequence.evaluated
@@ -176,13 +181,13 @@ impl Session {
         self.memo.sampling.as_ref()
     }
 
-    /// Positions at most.
+    /// Context length in tokens.
     #[must_use]
     pub fn context(&self) -> usize {
         self.runner.context()
     }
 
-    /// Whether activations are rounded here: on the CPU they never are.
+    /// Whether this session rounds activations. On the CPU it never does.
     #[must_use]
     pub fn precision(&self) -> Precision {
         match self.model().executor() {
@@ -191,13 +196,14 @@ impl Session {
         }
     }
 
-    /// Bytes of KV cache allocated now.
+    /// Bytes of the KV cache that are allocated now.
     #[must_use]
     pub fn state_bytes(&self) -> u64 {
         self.runner.states.bytes()
     }
 
-    /// Set this from any thread to stop what runs; it is cleared when something starts.
+    /// A flag that stops the running call when any thread sets it. It is cleared when a call
+    /// starts.
     #[must_use]
     pub fn cancel_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.cancel)
@@ -209,13 +215,14 @@ impl Session {
         self.runner.adapters()
     }
 
-    /// Puts these adapters in force, of any number, in place of those that were.
+    /// Replaces the adapters in force with these, of any number.
     ///
-    /// The tokens stay, but keys and values that other weights made are not kept: unless nothing changes, the whole conversation is
-    /// evaluated again before the next token.
+    /// The tokens stay. If the adapters change, the whole conversation is evaluated again before
+    /// the next token, because keys and values depend on the adapters.
     ///
     /// # Errors
-    /// [`Error::Adapter`] for one of another model or a scale that is not finite, [`Error::TooLarge`]; nothing changes then.
+    /// [`Error::Adapter`] for an adapter of another model or a scale that is not finite;
+    /// [`Error::TooLarge`]. Nothing changes after an error.
     pub fn set_adapters(&mut self, adapters: Vec<Applied>) -> Result<(), Error> {
         if self.runner.set_adapters(adapters)? {
             self.sequence.stale();
@@ -223,21 +230,23 @@ impl Session {
         Ok(())
     }
 
-    /// Forgets everything after the first `tokens` tokens.
+    /// Forgets all tokens after the first `tokens`.
     pub fn rollback(&mut self, tokens: usize) {
         self.sequence.rollback(tokens);
     }
 
-    /// Forgets everything.
+    /// Forgets all tokens.
     pub fn reset(&mut self) {
         self.rollback(0);
         self.memo.dropped = 0;
     }
 
-    /// Generates from what was fed; the iterator ends at an end token, a stop string, a limit or a full context.
+    /// Generates tokens after the fed tokens. The iterator ends at an end token, a stop string, the
+    /// limit of tokens or a full context.
     ///
     /// # Errors
-    /// [`Error::NothingFed`]; [`Error::ContextOverflow`] when there is no room for a token and the context does not shift.
+    /// [`Error::NothingFed`]; [`Error::ContextOverflow`] if there is no room for a token and the
+    /// context does not shift.
     pub fn generate_with(&mut self, options: GenerateOptions) -> Result<Generate<'_>, Error> {
         if self.tokens().is_empty() {
             return Err(Error::NothingFed);
@@ -250,19 +259,20 @@ impl Session {
         Ok(Generate::new(self, options))
     }
 
-    /// Answers a conversation: renders these turns by the model's chat template and generates the next.
+    /// Answers a conversation: renders these turns with the model's chat template and generates the
+    /// next turn.
     ///
-    /// What the session has evaluated of the same beginning is kept, so a chat gives its whole
-    /// conversation again with each turn. Text of the turns never becomes a control token.
+    /// Give the whole conversation with each call. Tokens at the start that are evaluated already
+    /// are not evaluated again. Text in the turns never becomes a control token.
     ///
     /// # Errors
-    /// [`Error::Chat`] for turns that the template refuses, and as [`Session::set_prompt`] and
-    /// [`Session::generate_with`].
+    /// [`Error::Chat`] for turns that the template refuses; the errors of [`Session::set_prompt`]
+    /// and [`Session::generate_with`].
     pub fn chat(&mut self, turns: &[Message]) -> Result<Generate<'_>, Error> {
         self.chat_with(turns, &RenderOptions::default(), GenerateOptions::default())
     }
 
-    /// As [`Session::chat`], with tools, thinking and sampling of the caller's choice.
+    /// As [`Session::chat`], with the caller's options for tools, thinking and sampling.
     ///
     /// # Errors
     /// As [`Session::chat`].
@@ -272,10 +282,10 @@ impl Session {
         self.generate_with(generate)
     }
 
-    /// Appends a text as it is, without the chat template, and generates from it.
+    /// Appends a text without the chat template and generates from it.
     ///
-    /// `special` says whether a control token that the text spells becomes that token.
-    /// [`Special::Text`] is for text of others.
+    /// `special` says whether the spelling of a control token in the text becomes that token. Use
+    /// [`Special::Text`] for text that you do not trust.
     ///
     /// # Errors
     /// As [`Session::feed`] and [`Session::generate_with`].
@@ -286,31 +296,34 @@ impl Session {
         self.generate_with(options)
     }
 
-    /// Evaluates what was fed and not yet evaluated, without asking for logits of it.
+    /// Evaluates the tokens that are not evaluated yet, without reading their logits.
     ///
     /// # Errors
-    /// [`Error::Cancelled`] between chunks, what the executor gives; what was evaluated before stays so.
+    /// [`Error::Cancelled`] between chunks; errors of the executor. Chunks that were evaluated
+    /// before stay evaluated.
     pub fn prefill(&mut self, progress: Option<PrefillProgress<'_>>) -> Result<(), Error> {
         self.cancel.store(false, Ordering::Relaxed);
         self.prefill_to(self.sequence.tokens.len(), 0, Head::Sample { penalize: false }, progress)
     }
 
-    /// Evaluates in whole chunks up to position `end`, until `keep` positions or fewer are left.
+    /// Evaluates in whole chunks towards position `end`, until at most `keep` positions are left.
     pub(crate) fn prefill_to(&mut self, end: usize, keep: usize, head: Head, progress: Option<PrefillProgress<'_>>) -> Result<(), Error> {
         self.runner.prefill(from_mut(&mut self.sequence), &[end], keep, head, &self.cancel, progress)
     }
 
-    /// Starts the evaluation of the positions up to `until` (at most a chunk); `draws` asks for an id after the last.
+    /// Starts to evaluate the positions up to `until` (at most a chunk). If `draws` is not empty,
+    /// an id is drawn after the last position.
     pub(crate) fn start(&mut self, until: usize, head: Head, draws: &[SampleParams]) -> Result<Pending, Error> {
         self.runner.start(from_mut(&mut self.sequence), &[Span { slot: 0, until }], head, draws, &self.cancel)
     }
 
-    /// The logits [T, V] of every token that was fed and not yet evaluated, in chunks: `each` gets the first position
-    /// of a chunk, its rows, and the values of the taps that [`SessionOptions::plan`] names.
+    /// Evaluates the tokens that are not evaluated yet and reads the logits [T, V] of each, in
+    /// chunks. `each` gets the first position of a chunk, its rows of logits, and the values of the
+    /// taps that [`SessionOptions::plan`] names.
     ///
     /// # Errors
-    /// What the executor gives; [`Error::NonFinite`] when a logit is not a number, after `each` has seen it and the taps that
-    /// tell where it began.
+    /// Errors of the executor; [`Error::NonFinite`] if a logit is not finite. `each` gets that
+    /// chunk before the error, because its taps show where the value comes from.
     pub fn logits(&mut self, mut each: impl FnMut(usize, &[f32], &[Tapped])) -> Result<(), Error> {
         self.cancel.store(false, Ordering::Relaxed);
         let chunk = self.runner.rows_with_logits() as usize;
@@ -332,11 +345,13 @@ impl Session {
         Ok(())
     }
 
-    /// Times every dispatch of the step that evaluates what was fed and not yet evaluated (at most a chunk) and draws a
-    /// token greedily; the session stays as it was, so that a second call finds everything warm.
+    /// Times every dispatch of one step. The step evaluates the tokens that are not evaluated yet
+    /// (at most a chunk) and draws a token greedily. The session does not change, so a second call
+    /// measures the same step with built kernels.
     ///
     /// # Errors
-    /// [`Error::NothingFed`]; devices without timestamps, and the CPU, say so; what the executor gives.
+    /// [`Error::NothingFed`]; an error on the CPU and on devices without timestamps; errors of the
+    /// executor.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn profile(&mut self) -> Result<kernels::exec::profile::Profile, Error> {
         let from = self.sequence.evaluated;
