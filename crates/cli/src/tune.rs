@@ -24,7 +24,7 @@ use std::time::Duration;
 ///
 /// Weft chooses between kernels by a table of thresholds (numbers of rows, keys, columns). Before
 /// `weft tune` has run, it uses thresholds measured on other devices of the same class. All kernels
-/// are correct, so a choice changes only the speed and, without --precise, the rounding. A
+/// are correct, so a choice changes only the speed and, with --precision fast, the rounding. A
 /// threshold changes only if this gains more than 3%. Thresholds that are not measured in time, or
 /// before Ctrl-C, keep their value. There is one table per adapter, driver and version of Weft.
 #[derive(Debug, clap::Args)]

@@ -44,7 +44,8 @@ impl ModelFile {
     /// Reads the tokenizer and the chat template of an open GGUF file.
     ///
     /// # Errors
-    /// An unknown architecture, a broken tokenizer or template.
+    /// An unknown architecture or a broken tokenizer. The template is compiled when something is
+    /// to be rendered.
     pub fn new(file: Gguf) -> Result<Self, Error> {
         arch::find(&file)?;
         let tokenizer = Arc::new(Tokenizer::from_gguf(&file)?);
@@ -69,9 +70,6 @@ impl ModelFile {
     }
 
     /// Replaces the chat template with this Jinja source, for files that have no template.
-    ///
-    /// # Errors
-    /// [`Error::Chat`] for a template that cannot be parsed.
     #[must_use]
     pub fn with_template(self, source: &str) -> Self {
         let template = ChatTemplate::new(source, &self.tokenizer);

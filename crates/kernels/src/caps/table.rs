@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 
 /// Thresholds at which one kernel takes over from another. With any numbers within their
 /// [`Threshold::within`], every kernel that is chosen is correct. A table changes only the times,
-/// and which of the roundings that [`PlanOptions::fast`](crate::PlanOptions::fast) allows is used.
+/// and which of the roundings that [`Precision::Fast`](crate::Precision::Fast) allows is used.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     /// Rows of activations up to which a product with a quantized weight reads 8-bit activations.

@@ -144,7 +144,7 @@ pub struct Lower<'a> {
     pub caps: &'a Caps,
     /// Largest row counts of the plan.
     pub capacity: Counts,
-    /// Whether values may be rounded; see [`PlanOptions::fast`](crate::PlanOptions::fast).
+    /// Whether values may be rounded; see [`Precision::Fast`](crate::Precision::Fast).
     pub fast: bool,
 }
 

@@ -40,13 +40,13 @@ pub enum ChatError {
         reason: String,
     },
     /// The template takes more than templates may.
-    #[error("the chat template takes more than {limit}; give another template, or complete raw text")]
+    #[error("the chat template takes more than {limit}; give another, or use raw text")]
     Limit {
         /// The limit.
         limit: &'static str,
     },
     /// The template uses what cannot be bounded.
-    #[error("the chat template uses {what}, which is refused; give another template, or complete raw text")]
+    #[error("the chat template uses {what}, which is refused; give another, or use raw text")]
     Unbounded {
         /// What it uses.
         what: &'static str,
