@@ -37,7 +37,7 @@ pub struct Summary {
     pub context_length: u32,
     pub embedding_length: u32,
     pub vocabulary: u32,
-    /// The KV caches of the model. A cache's index here is its index in [`Architecture::forward`].
+    /// The KV caches of the model. A cache's index here is its index in `Architecture::forward`.
     /// Layers that share keys and values use one cache.
     pub caches: Vec<Cache>,
 }
