@@ -207,7 +207,7 @@ fn a_vocabulary_shorter_or_longer_than_the_embedding_is_refused() {
                 }
                 true
             });
-            names(&file, "a vocabulary of 300", &format!("300 tokens, token_embd.weight has {rows} rows"));
+            names(&file, "a vocabulary of 300", &format!("300 tokens, but token_embd.weight has {rows} rows"));
         }
     }
 }
