@@ -1,5 +1,4 @@
-// y[o] = (id, ln p(id)): the id drawn from `logits` at the row's position, and its log-probability
-// under `raw`
+// y[o] = (id, ln p(id)): the id drawn from `logits` at the row's position, and p that of `raw`
 // logits (penalized, read as bits) and raw [rows, vocab] f32; tokens [S, capacity] gets the id at
 // position + 1, if that is inside. Three filters keep logits, in this order. top_k keeps logits at
 // or above the k-th largest. top_p keeps a logit if the larger ones hold less than top_p of the
