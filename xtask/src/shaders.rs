@@ -70,7 +70,8 @@ fn rules(shader: &Shader, source: &str) -> Vec<String> {
         }
     }
     let (path, text) = shader.variant.kernel.main();
-    if !text.lines().take(MAX_HEAD + 1).any(|line| line.starts_with("struct Params")) {
+    let mut lines = text.lines().filter(|line| !line.starts_with("enable ")).take(MAX_HEAD + 1);
+    if !lines.any(|line| line.starts_with("struct Params")) {
         found.push(format!("{path} has no params after a head of at most {MAX_HEAD} lines"));
     }
     let code = source.lines().map(|line| line.split("//").next().unwrap_or_default());
