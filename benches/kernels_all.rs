@@ -10,15 +10,15 @@
 use cpu_ref::{KvType, Mask};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use gguf::GgmlType;
-use kernels::exec::profile::work;
-use kernels::graph::operation::Work;
-use kernels::graph::record;
-use kernels::kernel::format::random_block;
-use kernels::kernel::random::Gen;
-use kernels::lower;
-use kernels::lower::pack::{level_f16, pack_f16, pack_q8};
-use kernels::lower::primitive::Primitive;
+use kernels::Work;
 use kernels::ops::{self, Attend};
+use kernels::testing::exec::profile::work;
+use kernels::testing::graph::record;
+use kernels::testing::kernel::format::random_block;
+use kernels::testing::kernel::random::Gen;
+use kernels::testing::lower;
+use kernels::testing::lower::pack::{level_f16, pack_f16, pack_q8};
+use kernels::testing::lower::primitive::Primitive;
 use kernels::{
     Class, Counts, Device, Executor, KvState, Lead, Plan, PlanOptions, Precision, RopeTable, SampleParams, Shape, StateKind, States,
     StepInput, Tensor, TensorBytes, Watch, Weight, Weights,
@@ -98,7 +98,7 @@ impl Bench {
 
     fn vector(&mut self, cols: u32) -> Weight {
         let values = (0..cols).map(|_| self.g.unit()).collect();
-        self.weights.vector("w", values).expect("room for a vector")
+        self.weights.vector("w", values)
     }
 
     /// Times the operations that `record` appends, `repeats` times in one plan.
@@ -111,7 +111,8 @@ impl Bench {
     fn timed(self, c: &mut Criterion, repeats: u32, options: &PlanOptions) {
         let sequences = self.input.sequences.iter().max().map_or(1, |last| last + 1);
         let mut states = States::new(&self.executor, &self.kinds, sequences, CONTEXT).expect("room for the states");
-        let mut plan = self.executor.plan(self.rec, &Arc::new(self.weights), options).expect("a plan");
+        let mut plan =
+            self.executor.plan(self.rec, &Arc::new(self.weights.load().expect("room for the weights")), options).expect("a plan");
         let steps = plan.planned().map_or(&[][..], |planned| &planned.steps);
         let steps: Vec<_> = steps.iter().filter(|step| step.dispatch.when.holds(&self.input)).collect();
         RUN.lock().expect("no panic").extend(steps.iter().map(|step| step.shader.variant.name));

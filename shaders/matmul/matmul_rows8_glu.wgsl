@@ -14,6 +14,8 @@ struct Params { k: u32, n: u32, rows: u32, exchange: u32 }
 const WG = 128u;
 // Rows of both weights per workgroup.
 const MOST = 64u;
+// Eight threads pack the results of each row of x.
+const_assert 8u * STEPS <= WG;
 // Rows of weights are always taken four at a time.
 const PAIRS = false;
 
@@ -69,12 +71,10 @@ fn matmul_rows8_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
         }
     }
     workgroupBarrier();
-    for (var i = lid; i < max(8u * STEPS, WG); i += WG) { //~ empty: comparison; surplus: minimum
-        let t = min(i >> 3u, STEPS - 1u); //~ dropped: sign
-        let r = 4u * (i & 7u);
-        let gated = activation(vec4<f32>(rows8_result(r, t), rows8_result(r + 1u, t), rows8_result(r + 2u, t), rows8_result(r + 3u, t)));
-        let raised = vec4<f32>(rows8_result(r + 32u, t), rows8_result(r + 33u, t), rows8_result(r + 34u, t), rows8_result(r + 35u, t));
-        let inside = i < 8u * STEPS && t <= last;
-        pack_q8_quad(t0 + t, params.n, (r0 + r) >> 2u, inside, gated * raised, 0.0, lid);
-    }
+    let t = min(lid >> 3u, STEPS - 1u); //~ dropped: sign
+    let r = 4u * (lid & 7u);
+    let gated = activation(vec4<f32>(rows8_result(r, t), rows8_result(r + 1u, t), rows8_result(r + 2u, t), rows8_result(r + 3u, t)));
+    let raised = vec4<f32>(rows8_result(r + 32u, t), rows8_result(r + 33u, t), rows8_result(r + 34u, t), rows8_result(r + 35u, t));
+    let inside = lid < 8u * STEPS && t <= last;
+    pack_q8_quad(t0 + t, params.n, (r0 + r) >> 2u, inside, gated * raised, 0.0, lid);
 }

@@ -20,11 +20,13 @@ const WG = 128u;
 
 @compute @workgroup_size(WG)
 fn norm_rope_append(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
-    let number = workgroup_number(id, extents) * (WG / params.lanes) + lid / params.lanes;
-    let t = number / (2u * params.heads);
+    // All heads of a workgroup are of one row.
+    let first = workgroup_number(id, extents) * (WG / params.lanes);
+    let t = first / (2u * params.heads);
     if (t >= params.rows) { //~ whole: comparison, guard dropped
         return;
     }
+    let number = first + lid / params.lanes;
     let keys = number % (2u * params.heads) < params.heads;
     let n = number % params.heads;
     let quads = params.head_dim >> 2u;
@@ -39,7 +41,7 @@ fn norm_rope_append(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
     if (keys && params.norm_k == 1u) {
         weight = w[quad];
     }
-    if (params.norm_k + params.norm_v > 0u) {
+    if (params.norm_k + params.norm_v > 0u) { //~ unused: comparison, guard dropped
         let normed = head_normed(x, params.head_dim, params.eps, params.lanes, lid) * weight;
         x = select(x, normed, select(params.norm_v, params.norm_k, keys) == 1u);
     }

@@ -24,13 +24,14 @@ const WG = 128u;
 
 @compute @workgroup_size(WG)
 fn norm_rope_heads(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
-    let number = workgroup_number(id, extents) * (WG / params.lanes) + lid / params.lanes;
+    // All heads of a workgroup are of one row.
+    let first = workgroup_number(id, extents) * (WG / params.lanes);
     let each = params.q_heads + 2u * params.heads;
-    let t = number / each;
+    let t = first / each;
     if (t >= params.rows) { //~ whole: comparison, guard dropped
         return;
     }
-    let n = number % each;
+    let n = (first + lid / params.lanes) % each;
     let queries = n < params.q_heads;
     let keys = !queries && n < params.q_heads + params.heads;
     // The number of the head within q, k or v.
@@ -61,7 +62,7 @@ fn norm_rope_heads(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
         x = v[at];
     }
     x = select(vec4<f32>(0.0), x, inside);
-    if (params.norm_q + params.norm_k + params.norm_v > 0u) {
+    if (params.norm_q + params.norm_k + params.norm_v > 0u) { //~ unused: comparison, guard dropped
         x = select(x, head_normed(x, params.head_dim, params.eps, params.lanes, lid) * weight, normed);
     }
     x = select(x, head_turned(x, quad, params.dim, turns, lid), queries || keys);

@@ -10,7 +10,7 @@ fn W_row(r: u32, k: u32) -> u32 {
 
 // Trits of bytes 0 and 2 of x, in the same places. Each byte is computed in 16 bits.
 fn W_trits(x: u32, power: u32) -> u32 {
-    return ((((x & 0x00ff00ffu) * power) & 0x00ff00ffu) * 3u >> 8u) & 0x00030003u;
+    return (((((x & 0x00ff00ffu) * power) & 0x00ff00ffu) * 3u) >> 8u) & 0x00030003u;
 }
 
 fn W_load4(row: u32, k: u32, i: u32) -> vec4<f32> {

@@ -13,7 +13,7 @@ struct Acts {
 
 // `halves`: the numbers of the 16 elements of row `row` that become the low and the high quants.
 fn acts_load(row: u32, k: u32, halves: vec2<u32>) -> Acts {
-    let start = row * (3u * k >> 5u);
+    let start = row * ((3u * k) >> 5u);
     let of_low = bitcast<vec4<f32>>(x[start + (k >> 4u) + (halves.x >> 1u)]);
     let of_high = bitcast<vec4<f32>>(x[start + (k >> 4u) + (halves.y >> 1u)]);
     let sum = vec2<f32>(select(of_low.y, of_low.z, (halves.x & 1u) == 1u), select(of_high.y, of_high.z, (halves.y & 1u) == 1u));

@@ -2,9 +2,9 @@
 
 use crate::{read, root};
 use anyhow::Context as _;
-use kernels::kernel::compose::{Piece, Shader};
-use kernels::kernel::{Access, Fill, Kernel, Needs, Part, Scalar, Variant};
-use kernels::lower::{self, kernels};
+use kernels::testing::kernel::compose::{Piece, Shader};
+use kernels::testing::kernel::{Access, Fill, Kernel, Needs, Part, Scalar, Variant};
+use kernels::testing::lower::{self, kernels};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;

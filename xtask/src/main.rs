@@ -1,12 +1,15 @@
 //! Checks and recipes of the workspace.
 
+mod browser;
 mod contracts;
 mod dump;
+mod files;
 mod golden;
 mod lanes;
 mod map;
 mod mutate;
 mod npy;
+mod packages;
 mod shaders;
 mod tidy;
 mod turns;
@@ -45,6 +48,8 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Package the crates, and run the examples of each README with the package of its crate alone
+    Packages,
     /// Time `weft bench` of two binaries alternately and compare the medians
     Turns(turns::Args),
     /// Compare the results of small models with the results of other implementations
@@ -68,6 +73,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Tidy => tidy::run()?,
         Command::Contracts { check } => contracts::run(check)?,
         Command::Map { check } => map::run(check)?,
+        Command::Packages => packages::run().map(|()| true)?,
         Command::Turns(args) => turns::run(&args)?,
         Command::Golden(args) => golden::run(&args).map(|()| true)?,
     };

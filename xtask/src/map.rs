@@ -5,11 +5,11 @@ use anyhow::Context as _;
 use cpu_ref::{KvType, Mask};
 use gguf::GgmlType;
 use kernels::Precision;
-use kernels::kernel::Kernel;
-use kernels::kernel::dispatch::When;
-use kernels::lower::{attention, kernels, matmul};
 use kernels::ops::{self, Attend};
 use kernels::plan::{PlanOptions, merge_rules, plan};
+use kernels::testing::kernel::Kernel;
+use kernels::testing::kernel::dispatch::When;
+use kernels::testing::lower::{attention, kernels, matmul};
 use kernels::{Caps, Class, Counts, KvState, Lead, Recorder, RopeTable, Shape, StateKind, Table, Tensor, Weight, Weights};
 use kernels::{Executor, TensorBytes};
 use std::fmt::Write as _;
@@ -151,7 +151,7 @@ fn cell(rec: &Recorder, caps: &Caps) -> anyhow::Result<String> {
 }
 
 fn weight(id: usize, ty: GgmlType, rows: u32, cols: u32) -> Weight {
-    let mut weights = Weights::dry(&Executor::Cpu);
+    let mut weights = Weights::new(&Executor::Cpu);
     let empty = TensorBytes::Owned([].into());
     let made = (0..=id).map(|n| weights.matrix(&n.to_string(), ty, rows, cols, &empty)).last();
     made.and_then(Result::ok).expect("a type that has kernels, and a dry set reads nothing")

@@ -1,7 +1,7 @@
 //! Checks of composed shaders without a GPU: our rules, naga's validation, and naga's writers for
 //! all three native backends.
 
-use kernels::kernel::compose::Shader;
+use kernels::testing::kernel::compose::Shader;
 use naga::back::{hlsl, msl, spv};
 use naga::valid::{Capabilities, ModuleInfo, ValidationError, ValidationFlags, Validator};
 use naga::{AddressSpace, Module, WithSpan};

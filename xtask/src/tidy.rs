@@ -8,6 +8,7 @@ use std::process::Command;
 mod circles;
 mod pieces;
 mod prose;
+mod public;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,18 @@ const ORDER: [&str; 6] = ["gguf", "cpu-ref", "kernels", "model", "train", "cli"]
 
 /// Shaders that belong to no operation: (stem, reason).
 const NO_OPERATION: &[(&str, &str)] = &[("bench_read", "reads memory to measure it")];
+
+/// Words that only these files of the libraries may contain: (word, path, reason).
+const ONLY: &[(&str, &str, &str)] = &[
+    (BROWSER, "crates/kernels/src/lib.rs", "leaves out the module of functions that block"),
+    (BROWSER, "crates/kernels/src/platform/mod.rs", "chooses between the two files of the folder"),
+    (BROWSER, "crates/model/src/chat/strftime.rs", "a browser has no clock"),
+    (BROWSER, "crates/model/src/lib.rs", "leaves out the module of functions that block"),
+    ("pollster::", "crates/kernels/src/platform/native.rs", "the one place that blocks on a future"),
+];
+
+/// The condition by which code asks whether it is compiled for a browser.
+const BROWSER: &str = "target_arch = \"wasm32\"";
 
 /// Words that must not occur in a folder's code: (folder, word, reason).
 const NEVER: &[(&str, &str, &str)] = &[
@@ -69,17 +82,22 @@ pub fn run() -> anyhow::Result<bool> {
         words(path, text, &mut found);
     }
     unsafe_code(&files, &mut found);
+    only(&files, &mut found);
+    for (path, text) in files.iter().filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?))) {
+        wrapping(path, text, &mut found);
+    }
     exceptions(&files, &mut found);
     dependencies(&files, &mut found);
     stems(&files, &mut found);
     markdown(&files, &mut found);
     let imports = imports(&files, &mut found);
+    let public = public::public(&files, &mut found);
     pieces::pieces(&files, &mut found);
     prose::prose(&files, &mut found);
     for finding in &found {
         eprintln!("{finding}");
     }
-    println!("{imports}");
+    println!("{imports}\n{public}");
     println!("{} files, {} findings", files.len(), found.len());
     Ok(found.is_empty())
 }
@@ -97,6 +115,49 @@ fn files() -> anyhow::Result<Files> {
     let paths = String::from_utf8(listed.stdout).context("file names")?;
     let paths = paths.split('\0').filter(|path| root().join(path).is_file());
     Ok(paths.map(|path| (path.to_string(), std::fs::read_to_string(root().join(path)).ok())).collect())
+}
+
+/// Finds sums and products of the libraries that become 64 bits wide only after they are computed.
+/// In a browser they have 32 bits before, and the bytes of weights and states do not fit into them.
+fn wrapping(path: &str, text: &str, found: &mut Vec<String>) {
+    let libraries = ["gguf", "cpu-ref", "kernels", "model"].map(|name| format!("crates/{name}/src/"));
+    if !path.ends_with(".rs") || !libraries.iter().any(|folder| path.starts_with(folder)) {
+        return;
+    }
+    for (n, line) in (1..).zip(text.split("#[cfg(test)]").next().unwrap_or_default().lines()) {
+        let code = line.split("//").next().unwrap_or_default();
+        for (end, _) in code.match_indices(") as u64") {
+            let mut depth = 0;
+            let start = code[..=end].char_indices().rev().find(|(_, c)| {
+                depth += i32::from(*c == ')') - i32::from(*c == '(');
+                depth == 0
+            });
+            let Some((start, _)) = start else { continue };
+            let (before, inside) = (code[..start].chars().next_back(), &code[start + 1..end]);
+            let called = before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '>');
+            if !called && [" * ", " + "].iter().any(|sign| inside.contains(sign)) && !inside.contains("u64") {
+                found.push(format!("{path}:{n}: ({inside}) may wrap before it is a u64; convert its parts"));
+            }
+        }
+    }
+}
+
+/// Finds words of [`ONLY`] in other files of the libraries, and files that no longer need theirs.
+fn only(files: &Files, found: &mut Vec<String>) {
+    let mut words: Vec<&str> = ONLY.iter().map(|(word, ..)| *word).collect();
+    words.dedup();
+    for word in words {
+        let may: Vec<&str> = ONLY.iter().filter(|(of, ..)| *of == word).map(|(_, path, _)| *path).collect();
+        let source = |path: &str| path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
+        for (path, text) in files.iter().filter(|(path, _)| source(path)) {
+            let shipped = text.as_deref().unwrap_or_default().split("#[cfg(test)]").next().unwrap_or_default();
+            match (shipped.contains(word), may.contains(&path.as_str())) {
+                (true, false) => found.push(format!("{path}: {word:?}, which only {} may contain", may.join(", "))),
+                (false, true) => found.push(format!("{path}: no longer contains {word:?}; take it off the list")),
+                _ => {}
+            }
+        }
+    }
 }
 
 fn listed(item: &str) -> bool {

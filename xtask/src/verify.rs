@@ -1,13 +1,14 @@
 //! `verify-shaders`: validates every shader with naga, compares it with its oracle on a GPU, and
-//! then plants faults in it.
+//! then plants faults in it. Or gives every shader to a browser.
 
-use crate::{lanes, mutate, shaders};
+use crate::{browser, lanes, mutate, shaders};
 use anyhow::Context as _;
-use kernels::kernel::compose::Shader;
-use kernels::lower;
+use kernels::testing::kernel::compose::Shader;
+use kernels::testing::lower;
 use kernels::testing::sweep::{self, Target};
 use kernels::{Class, Device, Limits, Select};
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Validate every composed shader, then compare each with its oracle on a GPU
@@ -30,10 +31,16 @@ pub struct Args {
     #[arg(long, conflicts_with = "mutate")]
     no_gpu: bool,
     /// Also plant faults in the shaders, one at a time, and check that a case finds each
-    #[arg(long)]
+    #[arg(long, group = "of_files")]
     mutate: bool,
-    /// With --mutate: only faults in shader files whose path contains this
-    #[arg(long, default_value = "", requires = "mutate")]
+    /// Instead of all this, compile every shader in a headless browser: Chromium on $PATH, or the
+    /// Chromium at PATH
+    #[arg(long, value_name = "PATH", group = "of_files", num_args = 0..=1, require_equals = true, default_missing_value = "chromium")]
+    #[arg(conflicts_with_all = ["cases", "seed", "adapter", "no_gpu"])]
+    browser: Option<PathBuf>,
+    /// With --mutate: only faults in shader files whose path contains this; with --browser: only
+    /// shaders with such a file
+    #[arg(long, default_value = "", requires = "of_files")]
     file: String,
     /// With --mutate: only faults in these lines, for example 85, 54- or 54-80
     #[arg(long, default_value = "1-", requires = "mutate", value_parser = lines)]
@@ -53,6 +60,9 @@ fn lines(text: &str) -> Result<RangeInclusive<usize>, String> {
 
 /// Runs the checks and prints their tables. Returns true if all checks passed.
 pub fn run(args: &Args) -> anyhow::Result<bool> {
+    if let Some(browser) = &args.browser {
+        return browser::run(browser, &args.kernel, &args.file);
+    }
     let mut holds = compile(&args.kernel)?;
     if args.no_gpu {
         return Ok(holds);

@@ -61,14 +61,33 @@ pub struct Source {
     #[arg(value_hint = ValueHint::FilePath)]
     pub model: Option<PathBuf>,
 
-    /// Read the file instead of mapping it into memory
-    #[arg(long, display_order = 100)]
-    pub no_mmap: bool,
+    #[command(flatten)]
+    pub mapping: Mapping,
 
     /// Read the whole model first and check it for damage: Ollama's digests, unknown types, NaN and
     /// infinite weights
     #[arg(long, display_order = 101)]
     pub verify: bool,
+}
+
+/// Arguments that say whether the file is read or mapped.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Mapping {
+    /// Map the file into memory instead of reading it. The CPU then holds no copy of the weights.
+    /// If another program cuts the file short meanwhile, weft is killed
+    #[arg(long, display_order = 100)]
+    mmap: bool,
+
+    /// Read the file; this is the default, and wins over --mmap
+    #[arg(long, display_order = 100)]
+    no_mmap: bool,
+}
+
+impl Mapping {
+    /// Whether to map the file.
+    pub fn maps(self) -> bool {
+        self.mmap && !self.no_mmap
+    }
 }
 
 /// Arguments that choose the device, the type of the KV cache and the precision.
@@ -112,7 +131,7 @@ impl Place {
         self.session_or(context, Precision::Fast)
     }
 
-    /// Options of a session here, of this precision where none was asked for.
+    /// The options of a session on this executor. `precision` applies if no flag names one.
     pub fn session_or(&self, context: Option<u32>, precision: Precision) -> SessionOptions {
         let precision = match (self.precision, self.precise) {
             (Some(Activations::Fast), _) => Precision::Fast,

@@ -1,4 +1,4 @@
-//! `weft bench`: tokens per second, with their spread, bandwidth and share of the roof.
+//! `weft bench`: median tokens per second with least and most, bandwidth and share of the roof.
 
 mod engine;
 mod grid;
@@ -17,10 +17,11 @@ use std::io::Write;
 /// Measure the speed of prefill and decode
 ///
 /// Tests have the names of llama-bench: pp512 reads a prompt of 512 tokens, tg128 generates 128
-/// tokens. @d4096 means after 4096 tokens of context; @b8 means 8 sequences at once, all their
-/// tokens counted. Every test runs once unmeasured, then --repetitions times. GB/s counts the
-/// weights once per step, and the KV cache. roof is the shortest possible time of the work, by the
-/// device's measured bandwidth and matrix rate, as a share of the measured time.
+/// tokens. @d4096 means after 4096 tokens of context; @b8 means 8 sequences at once, each with
+/// other tokens, all of them counted. Every test runs once unmeasured, then --repetitions times.
+/// t/s is the median of these runs, with the least and the most. GB/s counts the weights once per
+/// step, and the KV cache. roof is the shortest possible time of the work, by the device's measured
+/// bandwidth and matrix rate, as a share of the measured time.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   weft bench qwen3-8b.gguf

@@ -3,7 +3,7 @@
 
 use crate::exit::{debug, note};
 use anyhow::Result;
-use kernels::native::choose::Rates;
+use kernels::choose::Rates;
 use kernels::{Device, Table};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

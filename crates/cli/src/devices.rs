@@ -5,9 +5,9 @@ use crate::progress::Bar;
 use crate::tune;
 use anyhow::Result;
 use kernels::Class;
-use kernels::device::{self, AdapterSummary, Device, Limits, Select};
-use kernels::native::choose::{Crossover, Rates};
-use kernels::native::measure::{Measured, Transfer, measure};
+use kernels::choose::{Crossover, Rates};
+use kernels::measure::{Measured, Transfer, measure};
+use kernels::{AdapterSummary, Device, Limits, Select};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 
@@ -35,7 +35,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let adapters = device::list();
+    let adapters = Device::list();
     let mut out = std::io::stdout();
     if args.json {
         let all: Vec<Value> = adapters.iter().map(|adapter| adapter_json(args, adapter)).collect();

@@ -3,8 +3,8 @@
 use crate::cache;
 use crate::exit::{note, one_line};
 use anyhow::Result;
-use kernels::native::choose::Because;
-use kernels::{Chosen, Demand, Executor};
+use kernels::Executor;
+use kernels::choose::{Because, Chosen, Demand};
 use kernels::{Class, Device, Limits, Select};
 use model::{ModelFile, SessionOptions};
 use std::convert::Infallible;

@@ -70,7 +70,7 @@ fn closed_pipe(error: &(dyn Error + 'static)) -> bool {
 }
 
 /// An error and its causes on one line, without causes that an outer message already contains.
-fn line(error: &anyhow::Error) -> String {
+pub fn line(error: &anyhow::Error) -> String {
     let mut whole = String::new();
     for cause in error.chain() {
         let message = cause.to_string();
@@ -81,7 +81,25 @@ fn line(error: &anyhow::Error) -> String {
             whole.push_str(&message);
         }
     }
+    if let Some(flags) = error.chain().find_map(flags) {
+        whole.push_str(&format!(" (see {flags})"));
+    }
     one_line(&whole)
+}
+
+/// The flags that change what an error of the libraries names.
+fn flags(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    use model::SnapshotError;
+    match error.downcast_ref::<model::Error>()? {
+        model::Error::TooLarge { weights, available, .. } if weights < available => Some("--ctx and --kv"),
+        model::Error::TooLarge { .. } => Some("--device"),
+        model::Error::CacheTooLarge { .. } => Some("--ctx and --kv"),
+        model::Error::Context { .. } | model::Error::ContextOverflow { .. } => Some("--ctx"),
+        model::Error::Snapshot(SnapshotError::Adapters { .. }) => Some("--lora"),
+        model::Error::Snapshot(SnapshotError::KvType { .. }) => Some("--kv"),
+        model::Error::Kernels(kernels::Error::DeviceLost { .. } | kernels::Error::OutOfMemory { .. }) => Some("--device"),
+        _ => None,
+    }
 }
 
 /// Joins the lines of a text and escapes control characters: files and drivers may contain both.
@@ -100,6 +118,16 @@ mod tests {
         let inner = anyhow::Error::new(cause).context("cannot write: disk\nfull").context("out.npy");
         assert_eq!(line(&inner), "out.npy: cannot write: disk full");
         assert_eq!(one_line("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
+    }
+
+    #[test]
+    fn an_error_of_a_library_gets_the_flags_that_change_it() {
+        let full = anyhow::Error::new(model::Error::ContextOverflow { needed: 9, limit: 8 }).context("m.gguf");
+        let said = line(&full);
+        assert!(said.starts_with("m.gguf: the context is full") && said.ends_with("start a new chat (see --ctx)"), "{said}");
+        let lost = kernels::Error::DeviceLost { what: "a step".to_string(), reason: "reset".to_string() };
+        assert!(line(&model::Error::from(lost).into()).ends_with("or use the CPU (see --device)"));
+        assert!(!line(&model::Error::NothingFed.into()).contains("--"));
     }
 
     #[test]

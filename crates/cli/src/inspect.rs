@@ -55,11 +55,15 @@ pub fn run(args: &Args) -> Result<()> {
         object = report::json(&args.source.name(), &file);
         object["memory"] = outlook.memory_json();
         object["chat_template_error"] = json!(outlook.template());
+        object["notes"] = json!(outlook.notes());
     } else {
         report::print(&mut out, &args.source.name(), &file)?;
         writeln!(out, "\n{}", outlook.memory())?;
         if let Some(reason) = outlook.template() {
             writeln!(out, "chat template: {}", text::printable(reason))?;
+        }
+        for note in outlook.notes() {
+            writeln!(out, "note: {}", text::printable(note))?;
         }
     }
     if args.plan {

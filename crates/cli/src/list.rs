@@ -11,7 +11,7 @@ use anyhow::{Result, anyhow};
 use clap::ValueHint;
 use found::{Fit, Model};
 use kernels::Executor;
-use kernels::device::{Device, Limits, Select};
+use kernels::{Device, Limits, Select};
 use model::{SessionOptions, Size};
 use serde_json::{Value, json};
 use std::io::Write;

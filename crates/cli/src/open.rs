@@ -2,6 +2,7 @@
 
 use crate::args::Source;
 use crate::executor::Choice;
+use crate::exit::note;
 use crate::inspect::verify::verify;
 use crate::lora::Adapters;
 use crate::progress::Bar;
@@ -52,7 +53,7 @@ impl Source {
             Found::File(path) => path,
             Found::Ollama(entry) => entry.model.path,
         };
-        Ok(Gguf::open_with(path, OpenOptions { mmap: !self.no_mmap })?)
+        Ok(Gguf::open_with(path, OpenOptions { mmap: self.mapping.maps() })?)
     }
 
     /// Reads the whole model; returns one line for every damaged tensor.
@@ -81,6 +82,7 @@ impl Source {
             Found::Default | Found::File(_) => vec![],
         };
         opened.extend(adapters.open()?);
+        file.notes().iter().for_each(|said| note(&format!("{}: {said}", self.name())));
         let executor = self.located(device.open(&file, options))?;
         let mut checked = self.named(file.check(&executor))?;
         opened.iter().try_for_each(|(adapter, scale)| checked.adapt(adapter, *scale))?;
@@ -201,7 +203,7 @@ mod tests {
 
     #[test]
     fn the_default_model_opens() {
-        let source = Source { model: None, no_mmap: false, verify: false };
+        let source = Source { model: None, mapping: crate::args::Mapping::default(), verify: false };
         let file = source.model_file().unwrap();
         let checked = file.check(&kernels::Executor::Cpu).unwrap();
         assert_eq!(checked.summary().architecture, "qwen3");

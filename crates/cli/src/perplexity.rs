@@ -1,6 +1,6 @@
 //! `weft perplexity`: how well a model predicts a text.
 
-use crate::args::{Place, Source};
+use crate::args::{Mapping, Place, Source};
 use crate::exit::{Interrupted, usage};
 use crate::interrupt;
 use crate::lora::{self, Adapters};
@@ -58,9 +58,8 @@ pub struct Args {
     #[command(flatten)]
     adapters: Adapters,
 
-    /// Read the file instead of mapping it into memory
-    #[arg(long, display_order = 100)]
-    no_mmap: bool,
+    #[command(flatten)]
+    mapping: Mapping,
 
     /// Read the whole model first and check it for damage: Ollama's digests, unknown types, NaN and
     /// infinite weights
@@ -130,10 +129,10 @@ fn windows(tokens: usize, size: usize, stride: usize) -> Vec<Window> {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let source = Source { model: args.model.clone(), no_mmap: args.no_mmap, verify: args.verify };
+    let source = Source { model: args.model.clone(), mapping: args.mapping, verify: args.verify };
     let file = source.model_file()?;
     let text = if args.file.as_os_str() == "-" { text::stdin()? } else { text::file(&args.file)? };
-    let tokens = file.tokenizer().encode(&text, Special::Text);
+    let tokens = file.tokenizer().encode(&text, Special::Text)?;
     if tokens.len() < 2 {
         return Err(anyhow!("{} has {} tokens; at least 2 are needed", args.file.display(), tokens.len()));
     }

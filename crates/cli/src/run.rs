@@ -12,7 +12,7 @@ mod screen;
 mod tools;
 
 use crate::args::{Context, Place, Source};
-use crate::exit::{Interrupted, note, one_line, usage};
+use crate::exit::{self, Interrupted, note, usage};
 use crate::lora::Adapters;
 use crate::text;
 use answer::{Answer, Sink};
@@ -157,7 +157,7 @@ pub fn run(args: Args) -> Result<()> {
     let context = args.context.ctx.or_else(|| modelfile.context(file.file()));
     let options = args.place.session(context).shift(args.shift_context);
     let sampling = args.sampling.resolve(file.file(), args.source.model.is_none(), modelfile.params())?;
-    let render = RenderOptions { tools, enable_thinking: args.thinking(), ..RenderOptions::default() };
+    let render = RenderOptions::default().tools(tools).enable_thinking(args.thinking());
     let file = if args.raw { file } else { args.source.named(modelfile.fit(file, &args.source.name()))? };
     args.check_template(&file)?;
     let loaded = args.source.load(file, &args.place.device, &options, &args.adapters, true)?;
@@ -181,7 +181,7 @@ pub fn run(args: Args) -> Result<()> {
         (Err(error), Task::Prompt(_)) if !error.is::<Interrupted>() => Err(error),
         // An error that ends a chat, such as a closed terminal, leaves complete turns: save them.
         (Err(error), Task::Chat) if !error.is::<Interrupted>() => {
-            talk.save().unwrap_or_else(|error| note(&one_line(&format!("{error:#}"))));
+            talk.save().unwrap_or_else(|error| note(&exit::line(&error)));
             Err(error)
         }
         (ended, _) => talk.save().and(ended),
@@ -233,10 +233,10 @@ impl Talk {
         let model = self.session.model();
         let (tokenizer, template) = (model.tokenizer(), model.template());
         if self.args.raw {
-            let prompt = message.content.as_str().unwrap_or_default();
+            let prompt = message.content.as_ref().and_then(|content| content.as_str()).unwrap_or_default();
             let ids = match self.args.load_session {
-                Some(_) => [self.session.tokens(), &tokenizer.encode(prompt, Special::Parse)].concat(),
-                None => tokenizer.encode_prompt(prompt, Special::Parse),
+                Some(_) => [self.session.tokens(), &tokenizer.encode(prompt, Special::Parse)?].concat(),
+                None => tokenizer.encode_prompt(prompt, Special::Parse)?,
             };
             return Ok((ids, Parser::new(Format::Plain)));
         }

@@ -1,6 +1,6 @@
 //! `weft tokenize`: text to token ids and back.
 
-use crate::args::Source;
+use crate::args::{Mapping, Source};
 use crate::exit::usage;
 use crate::text;
 use anyhow::Result;
@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> Result<()> {
         (false, [model, text]) => (Some(PathBuf::from(model)), Some(text.as_str())),
         (false, _) => return Err(usage("give one text, and before it a model unless the default model is meant")),
     };
-    let source = Source { model: path, no_mmap: false, verify: false };
+    let source = Source { model: path, mapping: Mapping::default(), verify: false };
     let file = source.gguf()?;
     let tokenizer = source.named(Tokenizer::from_gguf(&file).map_err(model::Error::from))?;
     match (&args.decode, text) {
@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> Result<()> {
 
 fn encode(args: &Args, tokenizer: &Tokenizer, text: &str) -> Result<()> {
     let special = if args.plain { Special::Text } else { Special::Parse };
-    let ids = if args.no_bos { tokenizer.encode(text, special) } else { tokenizer.encode_prompt(text, special) };
+    let ids = if args.no_bos { tokenizer.encode(text, special) } else { tokenizer.encode_prompt(text, special) }?;
     let piece = |id: u32| String::from_utf8_lossy(tokenizer.token_bytes(id)).into_owned();
     let mut out = std::io::stdout().lock();
     if args.json {

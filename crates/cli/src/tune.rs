@@ -1,6 +1,6 @@
 //! `weft tune`: measures which kernels are fastest on this device.
 
-use crate::args::Source;
+use crate::args::{Mapping, Source};
 use crate::cache;
 use crate::executor::Choice;
 use crate::exit::{Interrupted, note, usage};
@@ -8,8 +8,8 @@ use crate::interrupt;
 use crate::progress::Bar;
 use anyhow::{Context, Result, anyhow};
 use clap::ValueHint;
-use kernels::caps::table::THRESHOLDS;
-use kernels::native::tune::{Shapes, Trial, Try, Tuned, tune};
+use kernels::THRESHOLDS;
+use kernels::tune::{Shapes, Trial, Try, Tuned, tune};
 use kernels::{Class, Device, Limits, Select};
 use kernels::{Executor, Table};
 use model::SessionOptions;
@@ -98,7 +98,7 @@ fn open(choice: &Choice) -> Result<Device> {
 
 /// The shapes of a model's layers.
 fn shapes(path: &Path) -> Result<Shapes> {
-    let source = Source { model: Some(path.to_path_buf()), no_mmap: false, verify: false };
+    let source = Source { model: Some(path.to_path_buf()), mapping: Mapping::default(), verify: false };
     let checked = source.named(source.model_file()?.check(&Executor::Cpu))?;
     let shapes = Shapes::of(&checked.recording(&SessionOptions::default(), 1));
     shapes.ok_or_else(|| anyhow!("{}: the model has no layers that can be measured", source.name()))

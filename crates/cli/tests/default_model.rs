@@ -141,7 +141,7 @@ fn rounded_activations_answer_as_well_and_diverge_by_less_than_a_hundredth() {
     let model = load(gpu());
     let log_probs = |question: &Value, plan: PlanOptions| {
         let mut ids = prompt(&model, question);
-        ids.extend(model.tokenizer().encode(question["answers"][0].as_str().unwrap_or(""), Special::Text));
+        ids.extend(model.tokenizer().encode(question["answers"][0].as_str().unwrap_or(""), Special::Text).unwrap());
         let options = SessionOptions::default().chunk(1).plan(plan).context(512);
         let mut session = model.session(options).expect("a session");
         session.feed(&ids).expect("the conversation fits");

@@ -1,4 +1,19 @@
-//! Scalar reference implementations of the operations of transformer language models.
+//! Scalar reference implementations of the operations of transformer language models. They are the
+//! oracles of GPU kernels, and they run whole models on a machine without a GPU.
+//!
+//! ```
+//! use cpu_ref::{AttentionSpec, Mask, attention};
+//!
+//! fn main() {
+//!     // Two keys with scores 0 and ln 3: their values mix one to three.
+//!     let spec = AttentionSpec { heads: 1, kv_heads: 1, head_dim: 1, scale: 1.0, softcap: None };
+//!     let (q, k, v) = ([1.0], [0.0, 3f32.ln()], [4.0, 8.0]);
+//!     let mut y = [0.0];
+//!     attention(&spec, &q, &k, &v, Mask::Causal.visible(1, 2), &mut y);
+//!     println!("{y:?}");
+//!     assert!((y[0] - 7.0).abs() < 1e-6);
+//! }
+//! ```
 //!
 //! Every function takes f32 slices in row-major order, accumulates in f64 and writes its result to
 //! `y`. It is written from the paper or the format definition that its documentation names. There
@@ -8,6 +23,16 @@
 //!
 //! Shape letters: T queries, S keys, D embedding, N query heads, K kv heads, H head dim, F ffn, V
 //! vocabulary.
+//!
+//! In reading order, as a model uses them:
+//!
+//! * [`embed`] reads rows of a table; [`Rows`] is a matrix of any type of GGUF.
+//! * [`rms_norm`], [`matmul`] and [`rope`] come before [`attention`], which reads the keys that
+//!   [`kv_append`] stored as [`KvType`]. [`Mask`] says which keys a row sees.
+//! * [`swiglu`] and [`geglu`] are gated activations. [`route`] chooses experts, and
+//!   [`matmul_experts`] and [`combine_experts`] compute with them.
+//! * [`softmax`], [`top_k`], [`penalize`] and [`sample`] make the next token of logits.
+//! * [`nmse`] is the measure by which results are compared.
 
 mod check;
 mod dot;

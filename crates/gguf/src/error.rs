@@ -22,7 +22,7 @@ pub enum Error {
     #[error("this is {found}, not a regular file; pass the path of a .gguf file")]
     NotAFile { found: &'static str },
     /// The file cannot be mapped into memory.
-    #[error("cannot map the file: {error}; open it with `mmap: false` to read it instead")]
+    #[error("cannot map the file: {error}; open it without mapping to read it instead")]
     Map { error: io::Error },
     /// A positioned read failed although the file was long enough when opened.
     #[error(
@@ -30,6 +30,12 @@ pub enum Error {
          replaced since it was opened"
     )]
     Read { offset: u64, len: usize, error: io::Error },
+    /// The same for the data of a tensor. The offset counts from the start of the tensor.
+    #[error(
+        "cannot read {len} bytes at offset {offset} of tensor `{tensor}`: {error}; the file may \
+         have been cut short or replaced since it was opened"
+    )]
+    ReadTensor { tensor: String, offset: u64, len: usize, error: io::Error },
     /// Writing failed.
     #[error("cannot write: {error}")]
     Write { error: io::Error },

@@ -14,27 +14,19 @@ const CHUNK_BYTES: usize = 256 << 10;
 ///
 /// Opening reads only the header. [`Gguf::read_tensor`] reads tensor data by positioned reads,
 /// which return an error if the file was truncated after opening. [`Gguf::tensor_bytes`] returns
-/// the data in place if the file is in memory or mapped.
+/// the data in place if the file is in memory, or was mapped through [`OpenOptions`].
 pub struct Gguf {
     pub(crate) path: Option<PathBuf>,
     pub(crate) source: Box<dyn Source>,
     pub(crate) header: Header,
 }
 
-/// How to open a file.
-#[derive(Clone, Copy, Debug)]
+/// How to open a file. The default reads it.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct OpenOptions {
-    /// Maps the file, so that [`Gguf::tensor_bytes`] works. Has no effect without the feature
-    /// `mmap`.
+    /// Maps the file, so that [`Gguf::tensor_bytes`] works. If another process truncates a mapped
+    /// file, touching the lost bytes ends this process. Has no effect without the feature `mmap`.
     pub mmap: bool,
-}
-
-// `Default` could be derived only without the feature `mmap`.
-#[allow(clippy::derivable_impls)]
-impl Default for OpenOptions {
-    fn default() -> Self {
-        Self { mmap: cfg!(feature = "mmap") }
-    }
 }
 
 impl OpenOptions {
@@ -50,8 +42,8 @@ impl OpenOptions {
 }
 
 impl Gguf {
-    /// Opens a file, mapped if the feature `mmap` is on. Opening any part of a split file
-    /// (`NAME-00001-of-00003.gguf`) opens all its parts.
+    /// Opens a file for positioned reads. Opening any part of a split file
+    /// (`NAME-00001-of-00003.gguf`) opens all its parts. [`Gguf::open_with`] can map the file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, OpenOptions::default())
     }
@@ -151,7 +143,9 @@ impl Gguf {
             return Err(self.locate(Error::TensorRange { tensor, offset: offset_bytes, len: buf.len(), bytes }));
         }
         let offset = tensor.offset.saturating_add(offset_bytes);
-        self.source.read_at(offset, buf).map_err(|error| self.locate(Error::Read { offset, len: buf.len(), error }))
+        let len = buf.len();
+        let failed = |error| self.locate(Error::ReadTensor { tensor: tensor.name().to_owned(), offset: offset_bytes, len, error });
+        self.source.read_at(offset, buf).map_err(failed)
     }
 
     /// The tensor's data in place, if the file is in memory or mapped and the type is known.

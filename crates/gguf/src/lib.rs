@@ -1,4 +1,30 @@
-//! Reads, checks, dequantizes, quantizes and writes GGUF files.
+//! Reads, checks, dequantizes, quantizes and writes GGUF, the file format of llama.cpp models.
+//!
+//! ```no_run
+//! use gguf::{Array, Gguf};
+//!
+//! fn main() -> gguf::Result<()> {
+//!     let gguf = Gguf::open("model.gguf")?;
+//!     println!("{} has {} tensors", gguf.architecture()?, gguf.tensors().len());
+//!     let embd = gguf.dequantized(gguf.tensor("token_embd.weight")?)?;
+//!     let tokens: Array = gguf.get("tokenizer.ggml.tokens")?;
+//!     println!("{} weights for each of {} tokens", embd.len() / tokens.len(), tokens.len());
+//!     Ok(())
+//! }
+//! ```
+//!
+//! In reading order:
+//!
+//! * [`Gguf`] is an opened file. [`OpenOptions`] and [`Source`] decide how its bytes are read: by
+//!   positioned reads, from memory, or mapped (feature `mmap`, on by default).
+//! * [`Value`], [`Array`] and [`FromValue`] are the metadata, with checked types.
+//! * [`TensorInfo`] describes a tensor. [`GgmlType`] is its type, with the [`Field`]s of a block.
+//! * [`dequantize`] and [`quantize`] convert blocks of every type. [`quants`] has the codebooks.
+//! * [`GgufBuilder`] collects metadata and tensors and writes a file. [`atomic_write`] writes any
+//!   file completely or not at all.
+//! * [`Error`] names the key or tensor, the problem, and often a remedy.
+//!
+//! A file can be made and read in memory:
 //!
 //! ```
 //! let file = gguf::GgufBuilder::new().set("general.architecture", "qwen3").to_bytes()?;

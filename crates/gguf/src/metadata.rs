@@ -121,7 +121,7 @@ fn array(cursor: &mut Cursor<'_>, key: &Range<u32>) -> Result<Stored> {
 /// Moves past the elements of an array that is nested in `depth` arrays.
 fn elements(cursor: &mut Cursor<'_>, key: &Range<u32>, element: ValueType, len: usize, depth: usize) -> Result<()> {
     if let Some(size) = element.size() {
-        let range = cursor.take((len * size) as u64, "array")?;
+        let range = cursor.take(len as u64 * size as u64, "array")?;
         return check_bools(cursor, key, element, range);
     }
     if element == ValueType::Str {

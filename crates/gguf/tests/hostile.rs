@@ -200,6 +200,6 @@ fn reads_outside_a_tensor_are_refused() {
     // A caller may change the public fields. Reads must still stay inside the file.
     let mut wrong = t.clone();
     (wrong.offset, wrong.bytes) = (u64::MAX - 8, u64::MAX);
-    assert!(matches!(gguf.read_tensor(&wrong, 4, &mut [0; 4]), Err(Error::Read { .. })));
+    assert!(matches!(gguf.read_tensor(&wrong, 4, &mut [0; 4]), Err(Error::ReadTensor { .. })));
     assert!(gguf.tensor_bytes(&wrong).is_none());
 }

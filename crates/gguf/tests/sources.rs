@@ -107,8 +107,14 @@ fn a_file_that_shrinks_after_opening_gives_an_error() {
         let len = fs::metadata(file.path()).unwrap().len();
         fs::OpenOptions::new().write(true).open(file.path()).unwrap().set_len(len - 1).unwrap();
         let error = gguf.dequantized(gguf.tensor("t").unwrap()).unwrap_err().to_string();
-        assert!(error.contains("cut short or replaced since it was opened"), "{error}");
+        for words in ["cut short or replaced since it was opened", "tensor `t`", &file.path().display().to_string()] {
+            assert!(error.contains(words), "{error} lacks {words}");
+        }
     }
+    // Only a caller who asks for it gets a map.
+    ones.save(file.path()).unwrap();
+    let gguf = Gguf::open(file.path()).unwrap();
+    assert!(gguf.tensor_bytes(gguf.tensor("t").unwrap()).is_none());
     // The atomic writer replaces the file by a rename, so the open file keeps the old content.
     ones.save(file.path()).unwrap();
     let gguf = Gguf::open(file.path()).unwrap();

@@ -11,8 +11,8 @@ pub enum Error {
     #[error("the driver of {adapter} refused to open a device: {reason}")]
     NoDevice { adapter: String, reason: String },
     /// The device was lost (driver reset, unplugged, watchdog). It must be opened again.
-    #[error("the GPU device was lost: {reason}; open it again or use --device cpu")]
-    DeviceLost { reason: String },
+    #[error("the GPU device was lost in {what}: {reason}; open it again or use the CPU")]
+    DeviceLost { what: String, reason: String },
     /// An allocation failed. Other allocations for the same purpose have been freed.
     #[error("out of memory while allocating {bytes} bytes for {what}")]
     OutOfMemory { what: String, bytes: u64 },
@@ -43,6 +43,9 @@ pub enum Error {
     /// The file behind a weight could not be read.
     #[error(transparent)]
     Read(#[from] gguf::Error),
+    /// The driver refused a pipeline, or the shader compiler refused its shader.
+    #[error("this device refused the kernel {kernel}: {reason}")]
+    Pipeline { kernel: String, reason: String },
     /// The driver or the validation layer rejected a call. This is a bug in this crate.
     #[error("device error in {what}: {reason}")]
     Device { what: String, reason: String },

@@ -1,9 +1,9 @@
 //! The contract between every kernel and its WGSL, without a GPU: every shader that a variant can
 //! become is parsed and compared with the declaration.
 
-use kernels::kernel::compose::Shader;
-use kernels::kernel::{Kernel, Needs, Part, Scalar};
-use kernels::lower::{self, kernels};
+use kernels::testing::kernel::compose::Shader;
+use kernels::testing::kernel::{Kernel, Needs, Part, Scalar};
+use kernels::testing::lower::{self, kernels};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use wgpu::naga::valid::{Capabilities, ValidationFlags, Validator};

@@ -2,7 +2,7 @@
 //! written down in two places.
 
 use gguf::GgmlType;
-use kernels::kernel::format::{FORMATS, Format, format, random_block};
+use kernels::testing::kernel::format::{FORMATS, Format, format, random_block};
 use std::path::{Path, PathBuf};
 use wgpu::naga::{front::wgsl, valid};
 
@@ -108,11 +108,10 @@ fn mentions(text: &str, name: &str) -> bool {
 
 #[test]
 fn adding_a_format_touches_one_piece_and_one_rust_file() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (src, shaders) = (root.join("src"), root.join("../../shaders"));
+    let (src, shaders) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), Path::new(env!("WEFT_SHADERS")));
     let mut all = Vec::new();
     files(&src, &mut all);
-    files(&shaders, &mut all);
+    files(shaders, &mut all);
     all.retain(|path| path.file_name().is_none_or(|name| name != "tests.rs"));
     let texts: Vec<_> = all.iter().map(|path| (path, std::fs::read_to_string(path).expect("UTF-8"))).collect();
     for format in FORMATS.iter().filter(|format| format.ty.is_quantized()) {

@@ -1,7 +1,7 @@
 //! Weight formats on the GPU: every piece reads the same values as `gguf` reads on the CPU.
 
 use gguf::GgmlType;
-use kernels::kernel::format::{FORMATS, Format, set_scales};
+use kernels::testing::kernel::format::{FORMATS, Format, set_scales};
 use wgpu::util::DeviceExt as _;
 
 /// A small generator with a fixed seed per case (splitmix64).

@@ -2,7 +2,7 @@
 //! one.
 
 use gguf::GgmlType;
-use kernels::kernel::random::Gen;
+use kernels::testing::kernel::random::Gen;
 use kernels::{
     Counts, Device, Executor, Lead, LowRank, PlanOptions, Recorder, Shape, States, StepInput, TensorBytes, Watch, Weight, Weights, ops,
 };
@@ -46,7 +46,7 @@ fn product(executor: &Executor, weights: Weights, adapt: &[LowRank], w: Weight, 
     let y = ops::matmul(&mut rec, w, input);
     rec.output(y);
     let mut states = States::new(executor, &[], 1, 1).expect("no states");
-    let mut plan = executor.plan(rec, &Arc::new(weights), &PlanOptions::plain()).expect("a plan");
+    let mut plan = executor.plan(rec, &Arc::new(weights.load().expect("room for the weights")), &PlanOptions::plain()).expect("a plan");
     let input = StepInput { positions: vec![0; STEP_ROWS as usize], host: vec![x.values.clone()], ..StepInput::default() };
     let outputs = plan.run(&mut states, &input, Watch::default()).expect("a step").wait().expect("its outputs");
     outputs.f32(0).to_vec()
@@ -63,7 +63,7 @@ fn products_are_those_with_the_sum_for_any_rank_and_any_number_of_additions() {
     for executor in [Executor::Cpu, Executor::Gpu(device)] {
         let mut base = Weights::new(&executor);
         // Another weight comes first, so that the test detects handles that were not shifted.
-        base.vector("a vector", vec![1.0; 3]).expect("a vector");
+        base.vector("a vector", vec![1.0; 3]);
         let weight = w.load(&mut base);
         let mut all = base.clone();
         let adapt: Vec<LowRank> = scales

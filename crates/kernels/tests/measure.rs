@@ -2,7 +2,7 @@
 //! quick.
 
 use kernels::Device;
-use kernels::native::measure::measure;
+use kernels::measure::measure;
 use std::time::{Duration, Instant};
 
 #[test]

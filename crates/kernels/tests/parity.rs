@@ -3,10 +3,10 @@
 
 use cpu_ref::KvType;
 use gguf::GgmlType;
-use kernels::kernel::compose::Shader;
-use kernels::kernel::random::Gen;
-use kernels::kernel::split::parts;
 use kernels::testing::cases::CASES;
+use kernels::testing::kernel::compose::Shader;
+use kernels::testing::kernel::random::Gen;
+use kernels::testing::kernel::split::parts;
 use kernels::testing::parity::Case;
 use kernels::testing::sweep::{self, Known, Outcome, Target, check};
 use kernels::{Caps, Class, Device, Limits, Select, StateKind, Table, ops};
@@ -177,7 +177,7 @@ fn weights_split_over_several_bindings() {
 fn targets_name_every_format_and_kv_type_of_every_variant() {
     let caps = Caps { subgroups: true, ..DEVICE.caps().clone() };
     let labels: Vec<_> = Target::all(&caps).iter().map(|t| t.shader.label()).collect();
-    for format in kernels::kernel::format::FORMATS {
+    for format in kernels::testing::kernel::format::FORMATS {
         let name = format.ty.name().to_lowercase();
         for variant in ["embed", "matmul", "matmul_vec"] {
             assert!(labels.contains(&format!("{variant} {name}")), "{variant} {name}");

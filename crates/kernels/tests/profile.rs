@@ -2,7 +2,7 @@
 //! positions of the step.
 
 use cpu_ref::{KvType, Mask};
-use kernels::graph::operation::Work;
+use kernels::Work;
 use kernels::ops::{self, Attend};
 use kernels::{
     Counts, Device, Error, Executor, KvState, Lead, Limits, PlanOptions, Recorder, Select, Shape, StateKind, States, StepInput, Watch,
@@ -40,7 +40,7 @@ fn gpu() -> Executor {
 }
 
 /// The dispatches of one kind.
-fn of<'a>(profile: &'a kernels::Profile, stem: &'a str) -> impl Iterator<Item = &'a kernels::exec::profile::Timed> {
+fn of<'a>(profile: &'a kernels::Profile, stem: &'a str) -> impl Iterator<Item = &'a kernels::testing::exec::profile::Timed> {
     profile.dispatches.iter().filter(move |d| d.label.starts_with(stem))
 }
 

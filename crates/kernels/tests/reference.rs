@@ -1,9 +1,9 @@
 //! Plans as lowered for a device, run on the host: they round as the kernels do. Without rounding
 //! they give the same values as the recording.
 
-use kernels::caps::table::Table;
-use kernels::kernel::random::Gen;
+use kernels::Table;
 use kernels::testing::cases::CASES;
+use kernels::testing::kernel::random::Gen;
 use kernels::testing::sweep::Known;
 use kernels::{Caps, Class};
 

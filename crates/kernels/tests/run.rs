@@ -3,9 +3,9 @@
 
 use cpu_ref::Mask;
 use gguf::GgmlType;
-use kernels::kernel::random::Gen;
 use kernels::ops::Attend;
 use kernels::run::{self, Heads, Matrix};
+use kernels::testing::kernel::random::Gen;
 use kernels::{Device, Error, Executor, RopeTable};
 use std::sync::OnceLock;
 

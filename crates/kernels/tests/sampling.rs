@@ -2,9 +2,9 @@
 //! next step.
 
 use gguf::GgmlType;
-use kernels::kernel::random::Gen;
 use kernels::ops::{embed, gather_rows, penalize, rope, sample, scale};
 use kernels::testing::compare::Compare;
+use kernels::testing::kernel::random::Gen;
 use kernels::testing::parity::Case;
 use kernels::testing::sweep::Known;
 use kernels::{
@@ -168,7 +168,7 @@ impl Steps {
         rec.output(said);
         rec.output(next);
         let states = States::new(executor, &[StateKind::Tokens], 2, CAPACITY).expect("states");
-        Self { plan: executor.plan(rec, &Arc::new(weights), &PlanOptions::plain()).expect("a plan"), states }
+        Self { plan: executor.plan(rec, &Arc::new(weights.load().expect("room")), &PlanOptions::plain()).expect("a plan"), states }
     }
 
     /// The ids at the rows' positions, and the drawn ids.

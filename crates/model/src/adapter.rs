@@ -131,7 +131,6 @@ impl AdapterFile {
     ///
     /// # Errors
     /// [`AdapterError::In`] with the path and the reason.
-    #[cfg(not(target_arch = "wasm32"))]
     pub fn open(path: impl AsRef<Path>) -> Result<Self, AdapterError> {
         let path = path.as_ref();
         let opened = Self::open_any(path).map_err(|error| match error {
@@ -142,7 +141,6 @@ impl AdapterFile {
         Ok(Self { path: Some(path.to_path_buf()), ..opened })
     }
 
-    #[cfg(not(target_arch = "wasm32"))]
     fn open_any(path: &Path) -> Result<Self, AdapterError> {
         let file = if path.is_dir() { path.join("adapter_model.safetensors") } else { path.to_path_buf() };
         let source = gguf::FileSource::open(&file)?;
@@ -194,8 +192,7 @@ impl AdapterFile {
         }
     }
 
-    /// Checks every pair against the weights of a model and loads it into the separate set `into`.
-    /// With a dry set it only checks and measures.
+    /// Checks every pair against the weights of a model and lists it in the separate set `into`.
     pub(crate) fn load(&self, base: &Weights, architecture: &'static str, mut into: Weights) -> Result<Factors, Error> {
         if let Some(found) = self.architecture.as_ref().filter(|name| *name != architecture) {
             return Err(self.locate(AdapterError::Architecture { expected: architecture.to_string(), found: found.clone() }));
@@ -212,11 +209,10 @@ impl AdapterFile {
             fits(b, [weight.rows, b.cols])?;
             pairs.push((weight, LowRank { a: a.load(&mut into)?, b: b.load(&mut into)?, scale: a.scale }));
         }
-        Ok(Factors { weights: into.loaded(), pairs })
+        Ok(Factors { weights: into, pairs })
     }
 }
 
-#[cfg(not(target_arch = "wasm32"))]
 fn read_config(path: &Path) -> Result<String, AdapterError> {
     use std::io::Read as _;
     /// Far more than the patterns of a real model need.

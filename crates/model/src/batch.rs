@@ -34,6 +34,8 @@ pub struct Batch {
     /// change, because a change makes steps that ran ahead useless.
     ahead: usize,
     sampling: Vec<Sampling>,
+    /// Whether a step has begun and not ended. It stays set if the future of a step is dropped.
+    busy: bool,
     cancel: Arc<AtomicBool>,
 }
 
@@ -43,10 +45,10 @@ struct Flight {
 }
 
 impl Batch {
-    pub(crate) fn new(model: Model, options: SessionOptions) -> Result<Self, Error> {
-        let runner = Runner::new(model, &options)?;
+    pub(crate) async fn new(model: Model, options: SessionOptions) -> Result<Self, Error> {
+        let runner = Runner::new(model, &options).await?;
         let sequences = vec![runner.sequence(); options.sequences as usize];
-        Ok(Self { runner, sequences, flight: VecDeque::new(), ahead: 1, sampling: vec![], cancel: Arc::default() })
+        Ok(Self { runner, sequences, flight: VecDeque::new(), ahead: 1, sampling: vec![], busy: false, cancel: Arc::default() })
     }
 
     #[must_use]
@@ -139,13 +141,15 @@ impl Batch {
     ///
     /// # Panics
     /// If `sampling` is empty.
-    pub fn step(&mut self, sampling: &[Sampling]) -> Result<Vec<Drawn>, Error> {
+    pub async fn step_async(&mut self, sampling: &[Sampling]) -> Result<Vec<Drawn>, Error> {
         assert!(!sampling.is_empty(), "a step needs to know how to sample");
-        if sampling != self.sampling {
+        if self.busy || sampling != self.sampling {
             self.settle();
             self.sampling = sampling.to_vec();
         }
-        let result = self.advance();
+        self.busy = true;
+        let result = self.advance().await;
+        self.busy = false;
         if result.is_err() {
             self.settle();
             self.cancel.store(false, Ordering::Relaxed);
@@ -153,13 +157,13 @@ impl Batch {
         result
     }
 
-    fn advance(&mut self) -> Result<Vec<Drawn>, Error> {
+    async fn advance(&mut self) -> Result<Vec<Drawn>, Error> {
         if self.cancel.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
-        while self.flight.len() < self.ahead && self.submit()? {}
+        while self.flight.len() < self.ahead && self.submit().await? {}
         let Some(Flight { pending, slots }) = self.flight.pop_front() else { return Ok(vec![]) };
-        let outputs = pending.wait()?;
+        let outputs = pending.wait_async().await?;
         let draws = slots.iter().zip(drawn(&outputs));
         let draws: Vec<Drawn> = draws.map(|(&slot, (id, log_prob))| Drawn { sequence: slot as u32, id, log_prob }).collect();
         if let Some(bad) = draws.iter().find(|draw| !draw.log_prob.is_finite()) {
@@ -172,7 +176,7 @@ impl Batch {
     }
 
     /// Starts one step. Returns false if no sequence takes part.
-    fn submit(&mut self) -> Result<bool, Error> {
+    async fn submit(&mut self) -> Result<bool, Error> {
         let mut spans = vec![];
         let mut ends = vec![0; self.sequences.len()];
         for (slot, sequence) in self.sequences.iter_mut().enumerate() {
@@ -192,8 +196,8 @@ impl Batch {
         let draws: Vec<SampleParams> = spans.iter().map(|span| self.params(span.slot)).collect();
         let head = Head::Sample { penalize: draws.iter().any(SampleParams::penalizes) };
         let keep = self.runner.most_rows() - spans.len();
-        self.runner.prefill(&mut self.sequences, &ends, keep, head, &self.cancel, None)?;
-        let pending = self.runner.start(&mut self.sequences, &spans, head, &draws, &self.cancel)?;
+        self.runner.prefill(&mut self.sequences, &ends, keep, head, &self.cancel, None).await?;
+        let pending = self.runner.start(&mut self.sequences, &spans, head, &draws, &self.cancel).await?;
         self.flight.push_back(Flight { pending, slots: spans.iter().map(|span| span.slot).collect() });
         Ok(true)
     }
@@ -205,8 +209,7 @@ impl Batch {
     /// # Errors
     /// [`Error::NothingFed`] if all sequences are empty; an error if the fed tokens are more than
     /// the rows of a step, on the CPU and on devices without timestamps; errors of the executor.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn profile(&mut self) -> Result<kernels::exec::profile::Profile, Error> {
+    pub async fn profile_async(&mut self) -> Result<kernels::Profile, Error> {
         self.settle();
         let fed = |(slot, sequence): (usize, &mut Sequence)| {
             sequence.reread();
@@ -218,17 +221,16 @@ impl Batch {
             return Err(Error::NothingFed);
         }
         let draws: Vec<SampleParams> = spans.iter().map(|span| Sampling::greedy().params(span.slot as u32)).collect();
-        self.runner.profile(&mut self.sequences, &spans, &draws)
+        self.runner.profile(&mut self.sequences, &spans, &draws).await
     }
 
     fn params(&self, slot: usize) -> SampleParams {
         self.sampling[slot.min(self.sampling.len() - 1)].params(slot as u32)
     }
 
-    /// Drops the steps that ran ahead. It waits for them, so that their buffers become free. Their
-    /// errors are ignored: if the device is lost, the next step returns that error.
+    /// Abandons the steps that ran ahead.
     fn settle(&mut self) {
-        self.flight.drain(..).for_each(|flight| drop(flight.pending.wait()));
+        self.runner.abandon(self.flight.drain(..).map(|flight| flight.pending));
         self.sequences.iter_mut().for_each(Sequence::settle);
         self.ahead = 1;
     }

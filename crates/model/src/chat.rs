@@ -24,6 +24,8 @@ mod guard;
 mod json;
 mod limits;
 mod message;
+mod methods;
+mod python;
 mod shape;
 mod strftime;
 
@@ -120,7 +122,7 @@ impl ChatTemplate {
         self.source.as_deref().unwrap_or_default()
     }
 
-    /// How answers to its prompts mark thinking and calls of tools.
+    /// The marks of thinking and of tool calls in the model's answers.
     pub fn format(&self) -> Format {
         self.format
     }
@@ -153,14 +155,14 @@ impl ChatTemplate {
     /// text.
     pub fn encode(&self, tokenizer: &Tokenizer, messages: &[Message], options: &RenderOptions) -> Result<Vec<u32>, ChatError> {
         let mut values = message::values(messages, options)?;
-        let mut guard = Guard::new(tokenizer, &values, self.source())?;
+        let mut guard = Guard::new(tokenizer, &values, self.source());
         guard.protect(&mut values)?;
         let text = self.render_values(values, options)?;
         let mut ids = Vec::new();
         for piece in tokenizer.split_controls(&text) {
             match piece {
                 Ok(id) => ids.push(id),
-                Err(text) => ids.extend(tokenizer.encode(&guard.restore(text), Special::Text)),
+                Err(text) => ids.extend(tokenizer.encode(&guard.restore(text), Special::Text)?),
             }
         }
         Ok(tokenizer.with_bos(ids))
@@ -196,7 +198,7 @@ impl ChatTemplate {
         drop((state, out));
         let [values, output, work] = budget.thousandths();
         let levels = shape::check(&source, &syntax)?;
-        let thousandths = |taken: usize, most: usize| (taken * 1000 / most) as u64;
+        let thousandths = |taken: usize, most: usize| taken as u64 * 1000 / most as u64;
         let taken = Taken {
             levels: thousandths(levels, limits::LEVELS),
             text: thousandths(source.len(), limits::TEMPLATE_BYTES),

@@ -38,7 +38,7 @@ pub enum Error {
     /// The keys of one layer are larger than the largest buffer binding of the device.
     #[error(
         "the keys of one layer need {bytes} for {context} positions, but this device can bind \
-         at most {limit}; lower --ctx or choose --kv f16 or q8_0"
+         at most {limit}; lower the context length or choose the KV type f16 or q8_0"
     )]
     CacheTooLarge { context: u32, bytes: Size, limit: Size },
     /// The context length is 0 or more than the limit.
@@ -47,7 +47,7 @@ pub enum Error {
     /// The context is full.
     #[error(
         "the context is full: it has {limit} positions, and {needed} are needed; \
-         raise --ctx or start a new chat"
+         raise the context length or start a new chat"
     )]
     ContextOverflow { needed: usize, limit: usize },
     /// A token id is not in the vocabulary.
@@ -65,18 +65,20 @@ pub enum Error {
     /// The caller set the cancel flag. Tokens that were generated before stay in the session.
     #[error("cancelled")]
     Cancelled,
+    #[cfg(feature = "gpu")]
     #[error(transparent)]
     Snapshot(#[from] crate::snapshot::SnapshotError),
     #[error(transparent)]
     Tokenizer(#[from] crate::tokenizer::TokenizerError),
     #[error(transparent)]
     Chat(#[from] crate::chat::ChatError),
-    #[cfg(not(target_arch = "wasm32"))]
     #[error(transparent)]
     Ollama(#[from] crate::ollama::OllamaError),
+    #[cfg(feature = "gpu")]
     #[error(transparent)]
     Adapter(#[from] crate::adapter::AdapterError),
     /// The executor failed.
+    #[cfg(feature = "gpu")]
     #[error(transparent)]
     Kernels(kernels::Error),
 }
@@ -84,8 +86,8 @@ pub enum Error {
 /// The advice for a model that does not fit into memory.
 fn smaller(weights: Size, available: Size) -> &'static str {
     match weights < available {
-        true => "lower --ctx or choose --kv f16 or q8_0",
-        false => "choose a file of a smaller quantization or another --device",
+        true => "lower the context length or choose the KV type f16 or q8_0",
+        false => "choose a file of a smaller quantization or another device",
     }
 }
 
@@ -102,6 +104,7 @@ pub(crate) fn json_reason(error: &serde_json::Error) -> String {
     }
 }
 
+#[cfg(feature = "gpu")]
 impl From<kernels::Error> for Error {
     fn from(error: kernels::Error) -> Self {
         match error {

@@ -100,14 +100,17 @@ pub struct Generate<'a> {
     /// Steps that are submitted and not read yet. Each draws one token.
     flight: VecDeque<Pending>,
     depth: usize,
-    submitted: usize,
+    /// Number of tokens read so far.
+    drawn: usize,
+    /// Whether a token is being computed. It stays set if the future of a token is dropped.
+    busy: bool,
     /// Whether the next step first evaluates tokens of the prompt: the first step does, and the
     /// first step after a shift.
     fresh: bool,
     decoder: Decoder,
     stops: Stops,
     finish: Option<Finish>,
-    progress: Option<Box<dyn Fn(usize, usize) + Sync + 'a>>,
+    progress: Option<Box<dyn Fn(usize, usize) + Send + Sync + 'a>>,
 }
 
 impl<'a> Generate<'a> {
@@ -116,12 +119,24 @@ impl<'a> Generate<'a> {
         let stops = Stops::new(&options.stops);
         let shown = options.shown.iter().copied();
         let decoder = if options.show_control { Decoder::new(Control::Show) } else { Decoder::showing(shown) };
-        Self { session, options, flight: VecDeque::new(), depth, submitted: 0, fresh: true, decoder, stops, finish: None, progress: None }
+        Self {
+            session,
+            options,
+            flight: VecDeque::new(),
+            depth,
+            drawn: 0,
+            busy: false,
+            fresh: true,
+            decoder,
+            stops,
+            finish: None,
+            progress: None,
+        }
     }
 
     /// Calls `report` with (tokens evaluated, tokens in total) while the prompt is evaluated.
     #[must_use]
-    pub fn with_progress(mut self, report: impl Fn(usize, usize) + Sync + 'a) -> Self {
+    pub fn with_progress(mut self, report: impl Fn(usize, usize) + Send + Sync + 'a) -> Self {
         self.progress = Some(Box::new(report));
         self
     }
@@ -132,7 +147,7 @@ impl<'a> Generate<'a> {
         self.finish.as_ref()
     }
 
-    fn submit(&mut self) -> Result<(), Error> {
+    async fn submit(&mut self) -> Result<(), Error> {
         // The random numbers depend on position and sequence number. A shift uses positions again,
         // so the number of dropped tokens is given as the sequence number.
         let params = self.options.sampling.params(self.session.dropped() as u32);
@@ -143,20 +158,20 @@ impl<'a> Generate<'a> {
             session.sequence.reread();
             let last = session.tokens().len() - 1;
             let report: Option<PrefillProgress<'_>> = self.progress.as_deref().map(|p| p as PrefillProgress<'_>);
-            session.prefill_to(last, session.runner.options().chunk as usize - 1, head, report)?;
+            let keep = session.runner.options().chunk as usize - 1;
+            session.prefill_to(last, keep, head, report).await?;
             last + 1
         } else {
             session.sequence.evaluated + 1
         };
-        let pending = session.start(until, head, &[params])?;
-        self.submitted += 1;
+        let pending = session.start(until, head, &[params]).await?;
         self.flight.push_back(pending);
         Ok(())
     }
 
     /// The reason why no further step may start, or `None` if one may.
     fn bound(&self) -> Option<Finish> {
-        if self.options.max_tokens.is_some_and(|limit| self.submitted >= limit) {
+        if self.options.max_tokens.is_some_and(|limit| self.drawn + self.flight.len() >= limit) {
             return Some(Finish::Length);
         }
         // After the prompt, a step evaluates one position and draws the token of the position
@@ -167,45 +182,46 @@ impl<'a> Generate<'a> {
 
     /// Starts as many steps as may be in flight. If all steps are read and the context is full,
     /// shifts the context first, if the options ask for it.
-    fn fill(&mut self) -> Result<(), Error> {
+    async fn fill(&mut self) -> Result<(), Error> {
         if self.flight.is_empty() && self.bound() == Some(Finish::Context) && self.session.runner.options().shift.is_some() {
             self.fresh = self.session.shift()?;
         }
         while self.flight.len() < self.depth && self.bound().is_none() {
-            self.submit()?;
+            self.submit().await?;
         }
         Ok(())
     }
 
-    fn step(&mut self) -> Result<Option<Generated>, Error> {
+    async fn step(&mut self) -> Result<Option<Generated>, Error> {
         if self.session.cancel.load(Ordering::Relaxed) {
-            self.end(Finish::Cancelled)?;
+            self.end(Finish::Cancelled).await?;
             return Ok(None);
         }
-        self.fill()?;
+        self.fill().await?;
         let Some(pending) = self.flight.pop_front() else {
-            self.end(self.bound().unwrap_or(Finish::Context))?;
+            self.end(self.bound().unwrap_or(Finish::Context)).await?;
             return Ok(None);
         };
-        let Some((id, log_prob)) = drawn(&pending.wait()?).next() else { unreachable!("one row was asked for") };
+        let Some((id, log_prob)) = drawn(&pending.wait_async().await?).next() else { unreachable!("one row was asked for") };
         if !log_prob.is_finite() {
             return Err(Error::NonFinite { sequence: 0, position: self.session.tokens().len() - 1 });
         }
         self.session.sequence.tokens.push(id);
+        self.drawn += 1;
         let tokenizer = std::sync::Arc::clone(self.session.model().tokenizer());
         if tokenizer.is_end(id) && !self.options.ignore_end {
-            self.end(Finish::End)?;
+            self.end(Finish::End).await?;
             let text = self.rest();
             return Ok(Some(Generated { id, text, log_prob }));
         }
         let shown = self.decoder.push(&tokenizer, id).to_string();
         let (mut text, stop) = self.stops.push(&shown);
         match stop {
-            Some(stop) => self.end(Finish::Stop(stop))?,
+            Some(stop) => self.end(Finish::Stop(stop)).await?,
             None if self.flight.is_empty() => {
                 let shifts = self.session.runner.options().shift.is_some();
                 if let Some(finish) = self.bound().filter(|finish| *finish != Finish::Context || !shifts) {
-                    self.end(finish)?;
+                    self.end(finish).await?;
                     text.push_str(&self.rest());
                 }
             }
@@ -226,35 +242,46 @@ impl<'a> Generate<'a> {
 
     /// Ends the answer. Steps that ran ahead are waited for, so that their buffers become free, and
     /// their results are dropped.
-    fn end(&mut self, finish: Finish) -> Result<(), Error> {
+    async fn end(&mut self, finish: Finish) -> Result<(), Error> {
         self.finish.get_or_insert(finish);
-        let read: Result<Vec<_>, _> = self.flight.drain(..).map(Pending::wait).collect();
         self.session.sequence.settle();
-        read.map(|_| ()).map_err(Error::from)
+        while let Some(pending) = self.flight.pop_front() {
+            pending.wait_async().await?;
+        }
+        Ok(())
     }
-}
 
-impl Iterator for Generate<'_> {
-    type Item = Result<Generated, Error>;
+    /// Abandons the steps in flight. Later steps continue at the last token that was read.
+    fn abandon(&mut self) {
+        self.session.runner.abandon(self.flight.drain(..));
+        self.session.sequence.settle();
+    }
 
-    fn next(&mut self) -> Option<Self::Item> {
+    /// Computes the next token; `None` after the end. If the future is dropped before it is ready,
+    /// no token is lost: the next call computes the same token.
+    pub async fn next_async(&mut self) -> Option<Result<Generated, Error>> {
         if self.finish.is_some() {
             return None;
         }
-        let result = self.step();
+        if std::mem::replace(&mut self.busy, true) {
+            self.abandon();
+            self.fresh = true;
+        }
+        let result = self.step().await;
         if let Err(error) = &result {
             let finish = if matches!(error, Error::Cancelled) { Finish::Cancelled } else { Finish::End };
-            let _ = self.end(finish);
+            let _ = self.end(finish).await;
             if matches!(error, Error::Cancelled) {
                 return None;
             }
         }
+        self.busy = false;
         result.transpose()
     }
 }
 
 impl Drop for Generate<'_> {
     fn drop(&mut self) {
-        let _ = self.end(Finish::Cancelled);
+        self.abandon();
     }
 }

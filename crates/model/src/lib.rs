@@ -1,40 +1,92 @@
-//! Runs Gemma and Qwen models from GGUF files, on a GPU or on the CPU.
+//! Runs language models of the Gemma and Qwen families from GGUF files, on a GPU or on the CPU.
+//!
+//! ```no_run
+//! use model::{Executor, Model, SessionOptions, chat::Message};
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let model = Model::open("qwen3-8b-q4_k_m.gguf")?.on(Executor::best())?;
+//!     let mut session = model.session(SessionOptions::default())?;
+//!     for token in session.chat(&[Message::user("Why is the sky blue?")])? {
+//!         print!("{}", token?.text);
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
+//! In reading order:
+//!
+//! * [`ModelFile`] is an opened file with its tokenizer and template. [`Checked`] is a file whose
+//!   tensors fit its hyper-parameters. [`Needs`] is the memory that the model takes.
+//! * [`Model`] is the weights on an [`Executor`], shared by any number of sessions.
+//! * [`Session`] is one conversation, with [`SessionOptions`]. It evaluates tokens, saves and loads
+//!   itself, and answers. [`Generate`] is an answer on its way, by [`Sampling`].
+//! * [`Batch`] has several sequences that share every step.
+//! * [`chat`] renders the turns of a conversation by the file's template, and finds thinking and
+//!   tool calls in an answer. [`tokenizer`] turns text into ids and back.
+//! * [`adapter`] reads LoRA adapters. [`ollama`] finds the models that Ollama has pulled.
+//! * [`arch`] has a file for each architecture, to read beside its paper.
+//! * [`Error`] names the key, the tensor or the limit.
 
-pub mod adapter;
-pub mod arch;
-pub mod batch;
 pub mod chat;
-mod chunk;
 pub mod error;
-pub mod generate;
-mod load;
-mod meta;
-pub mod model;
-mod needs;
-#[cfg(not(target_arch = "wasm32"))]
+mod file;
+mod note;
 pub mod ollama;
-mod rope;
-mod runner;
-pub mod sampling;
-mod sequence;
-pub mod session;
-mod shift;
-mod snapshot;
 pub mod tokenizer;
 
-pub use adapter::{Adapter, AdapterError, AdapterFile, Applied};
-pub use batch::{Batch, Drawn};
-pub use cpu_ref::KvType;
 pub use error::{Error, Size};
-pub use generate::{Finish, Generate, GenerateOptions, Generated};
-pub use kernels::{Device, Executor, Precision};
-pub use model::{Checked, Model, ModelFile};
-pub use needs::Needs;
-pub use sampling::Sampling;
-pub use session::{Session, SessionOptions, Tapped};
-pub use snapshot::SnapshotError;
+pub use file::ModelFile;
+pub use note::Note;
 
-/// Compiles the example of the README.
+#[cfg(feature = "gpu")]
+pub mod adapter;
+#[cfg(feature = "gpu")]
+pub mod arch;
+#[cfg(feature = "gpu")]
+pub mod batch;
+#[cfg(all(feature = "gpu", not(target_arch = "wasm32")))]
+mod blocking;
+#[cfg(feature = "gpu")]
+mod chunk;
+#[cfg(feature = "gpu")]
+pub mod generate;
+#[cfg(feature = "gpu")]
+mod load;
+#[cfg(feature = "gpu")]
+mod meta;
+#[cfg(feature = "gpu")]
+pub mod model;
+#[cfg(feature = "gpu")]
+mod needs;
+#[cfg(feature = "gpu")]
+mod rope;
+#[cfg(feature = "gpu")]
+mod runner;
+#[cfg(feature = "gpu")]
+pub mod sampling;
+#[cfg(feature = "gpu")]
+mod sequence;
+#[cfg(feature = "gpu")]
+pub mod session;
+#[cfg(feature = "gpu")]
+mod shift;
+#[cfg(feature = "gpu")]
+mod snapshot;
+
+#[cfg(feature = "gpu")]
+pub use {
+    adapter::{Adapter, AdapterError, AdapterFile, Applied},
+    batch::{Batch, Drawn},
+    cpu_ref::KvType,
+    generate::{Finish, Generate, GenerateOptions, Generated},
+    kernels::{Device, Executor, Precision},
+    model::{Checked, Model},
+    needs::Needs,
+    sampling::Sampling,
+    session::{Session, SessionOptions, Tapped},
+    snapshot::SnapshotError,
+};
+
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! Loads the tensors of an architecture from a file by name and checks every shape.
+//! Finds the tensors of an architecture in a file by name and checks every shape.
 
 use crate::error::Error;
 use gguf::{Gguf, TensorInfo};
@@ -6,15 +6,13 @@ use kernels::{TensorBytes, Weight, Weights};
 use std::sync::Arc;
 
 /// Gets (bytes loaded, bytes in total) of the tensors of the file.
-pub type Progress<'a> = &'a dyn Fn(u64, u64);
+pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
-/// Loads tensors into [`Weights`]. With dry weights it only checks and measures.
+/// Checks tensors and lists them in [`Weights`], which load them later.
 pub(crate) struct Loader<'a> {
     pub file: &'a Arc<Gguf>,
     pub architecture: &'static str,
     pub weights: Weights,
-    pub progress: Progress<'a>,
-    pub done: u64,
 }
 
 impl Loader<'_> {
@@ -33,37 +31,31 @@ impl Loader<'_> {
         })
     }
 
-    /// Loads a matrix [rows, cols] in its own type.
+    /// Lists a matrix [rows, cols] in its own type.
     pub fn matrix(&mut self, name: &str, rows: u32, cols: u32) -> Result<Weight, Error> {
         let (at, tensor) = self.checked(name, &[u64::from(rows), u64::from(cols)])?;
-        let (ty, bytes) = (tensor.ty()?, tensor.bytes);
-        let weight = self.weights.matrix(name, ty, rows, cols, &TensorBytes::File(Arc::clone(self.file), at))?;
-        self.report(bytes);
-        Ok(weight)
+        let ty = tensor.ty()?;
+        Ok(self.weights.matrix(name, ty, rows, cols, &TensorBytes::File(Arc::clone(self.file), at))?)
     }
 
-    /// Loads the first `rows` rows of a matrix that may have more, in its own type.
+    /// Lists the first `rows` rows of a matrix that may have more, in its own type.
     pub fn leading(&mut self, name: &str, rows: u32, cols: u32) -> Result<Weight, Error> {
         let all = self.rows(name)?.max(rows);
         let (at, tensor) = self.checked(name, &[u64::from(all), u64::from(cols)])?;
         let (ty, bytes) = (tensor.ty()?, tensor.bytes);
         let part = TensorBytes::Part(Arc::clone(self.file), at, 0..bytes / u64::from(all) * u64::from(rows));
-        let weight = self.weights.matrix(name, ty, rows, cols, &part)?;
-        self.report(bytes);
-        Ok(weight)
+        Ok(self.weights.matrix(name, ty, rows, cols, &part)?)
     }
 
-    /// Loads a tensor [count, rows, cols] as one matrix [count * rows, cols] in its own type: the
+    /// Lists a tensor [count, rows, cols] as one matrix [count * rows, cols] in its own type: the
     /// matrices of all experts, one after the other.
     pub fn experts(&mut self, name: &str, count: u32, rows: u32, cols: u32) -> Result<Weight, Error> {
         let (at, tensor) = self.checked(name, &[count, rows, cols].map(u64::from))?;
-        let (ty, bytes) = (tensor.ty()?, tensor.bytes);
-        let weight = self.weights.matrix(name, ty, count * rows, cols, &TensorBytes::File(Arc::clone(self.file), at))?;
-        self.report(bytes);
-        Ok(weight)
+        let ty = tensor.ty()?;
+        Ok(self.weights.matrix(name, ty, count * rows, cols, &TensorBytes::File(Arc::clone(self.file), at))?)
     }
 
-    /// Loads a tensor [count, rows, cols] as `count` matrices [rows, cols] in its own type.
+    /// Lists a tensor [count, rows, cols] as `count` matrices [rows, cols] in its own type.
     pub fn matrices(&mut self, name: &str, count: u32, rows: u32, cols: u32) -> Result<Vec<Weight>, Error> {
         let (at, tensor) = self.checked(name, &[count, rows, cols].map(u64::from))?;
         let (ty, bytes) = (tensor.ty()?, tensor.bytes);
@@ -71,27 +63,23 @@ impl Loader<'_> {
         let part = |n: u64| TensorBytes::Part(Arc::clone(self.file), at, n * each..(n + 1) * each);
         let parts: Vec<_> = (0..u64::from(count)).map(part).collect();
         let weights = parts.iter().map(|part| self.weights.matrix(name, ty, rows, cols, part));
-        let weights = weights.collect::<Result<_, _>>()?;
-        self.report(bytes);
-        Ok(weights)
+        Ok(weights.collect::<Result<_, _>>()?)
     }
 
-    /// Loads a vector [cols] and converts it to f32. Its type must be a type that weights may have.
+    /// Lists a vector [cols] and converts it to f32. Its type must be a type that weights may have.
     pub fn vector(&mut self, name: &str, cols: u32) -> Result<Weight, Error> {
         let values = self.values(name, cols)?;
-        Ok(self.weights.vector(name, values)?)
+        Ok(self.weights.vector(name, values))
     }
 
     /// Reads the values of a vector [cols] for use on the host.
     pub fn values(&mut self, name: &str, cols: u32) -> Result<Vec<f32>, Error> {
         let (_, tensor) = self.checked(name, &[u64::from(cols)])?;
-        let (ty, bytes) = (tensor.ty()?, tensor.bytes);
-        if kernels::kernel::format::format(ty).is_none() {
+        let ty = tensor.ty()?;
+        if !kernels::reads(ty) {
             return Err(kernels::Error::Format { tensor: name.to_string(), ty: ty.name() }.into());
         }
-        let values = self.file.dequantized(tensor)?;
-        self.report(bytes);
-        Ok(values)
+        Ok(self.file.dequantized(tensor)?)
     }
 
     /// Reads a vector [cols] of divisors of rope's frequencies. They must be finite and above zero.
@@ -101,12 +89,6 @@ impl Loader<'_> {
             Some(found) => Err(Error::TensorValue { name: name.to_string(), expected: "finite numbers above zero", found: *found }),
             None => Ok(values),
         }
-    }
-
-    fn report(&mut self, bytes: u64) {
-        self.done += bytes;
-        let total = self.file.tensors().iter().map(|t| t.bytes).sum();
-        (self.progress)(self.done, total);
     }
 
     fn find(&self, name: &str) -> Result<(usize, &TensorInfo), Error> {

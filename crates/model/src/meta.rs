@@ -12,7 +12,9 @@ pub(crate) struct Meta<'a> {
 }
 
 /// Allowed numbers of experts per layer.
-pub(crate) const EXPERTS: RangeInclusive<u32> = 1..=kernels::ops::route::MAX_EXPERTS;
+pub(crate) const EXPERTS: RangeInclusive<u32> = 1..=kernels::ops::MAX_EXPERTS;
+/// Allowed context lengths.
+pub(crate) const CONTEXTS: RangeInclusive<u32> = 1..=1 << 24;
 /// Allowed lengths. No published model comes near the upper limit, so a file beyond it is broken.
 pub(crate) const LENGTHS: RangeInclusive<u32> = 1..=1 << 20;
 
@@ -32,6 +34,15 @@ impl Meta<'_> {
     pub fn count_or(&self, key: &str, range: RangeInclusive<u32>, default: u32) -> Result<u32, Error> {
         let key = self.key(key);
         self.file.get_opt::<u64>(&key)?.map_or(Ok(default), |found| within(key, found, range))
+    }
+
+    /// A length, or the rows of a tensor: Ollama's files and old files lack lengths of experts.
+    pub fn length_or_rows(&self, key: &str, tensor: &str) -> Result<u32, Error> {
+        let rows = self.file.find_tensor(tensor).and_then(|tensor| u32::try_from(*tensor.shape().get(1)?).ok());
+        match rows.filter(|rows| LENGTHS.contains(rows)) {
+            Some(rows) => self.count_or(key, LENGTHS, rows),
+            None => self.count(key, LENGTHS),
+        }
     }
 
     /// A boolean, or `default` if the file has none.
@@ -150,7 +161,7 @@ impl Meta<'_> {
 
     /// The same from the keys that end in `suffix`.
     pub fn head_dim_of(&self, suffix: &str, default: u32) -> Result<u32, Error> {
-        let dims = 4..=kernels::ops::attention::MAX_HEAD_DIM;
+        let dims = 4..=kernels::ops::MAX_HEAD_DIM;
         let key = format!("attention.key_length{suffix}");
         let dim = self.count_or(&key, dims.clone(), default)?;
         let value = self.count_or(&format!("attention.value_length{suffix}"), dims.clone(), dim)?;

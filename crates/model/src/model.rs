@@ -1,4 +1,4 @@
-//! A model: first an opened file, then the file with its weights on an executor.
+//! A model: an opened file with its weights on an executor.
 
 use crate::adapter::{self, Adapted, Adapter, AdapterFile};
 use crate::arch::{self, Architecture, Logits, Summary};
@@ -6,8 +6,10 @@ use crate::batch::Batch;
 use crate::chat::ChatTemplate;
 use crate::chunk;
 use crate::error::Error;
+use crate::file::ModelFile;
 use crate::load::{Loader, Progress};
 use crate::needs::{self, Needs};
+use crate::note::Note;
 use crate::runner::{recording, sampling_keys};
 use crate::session::{Session, SessionOptions};
 use crate::tokenizer::Tokenizer;
@@ -16,13 +18,6 @@ use gguf::Gguf;
 use kernels::{Counts, Executor, Preparing, Recorder, StateKind, Tensor, Weights};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-
-/// An opened file with its tokenizer and chat template. No weights are loaded yet.
-pub struct ModelFile {
-    file: Arc<Gguf>,
-    tokenizer: Arc<Tokenizer>,
-    template: ChatTemplate,
-}
 
 /// A model with its weights loaded: a handle that is cheap to clone. Every session keeps a handle,
 /// and the weights are freed with the last handle.
@@ -34,6 +29,7 @@ struct Loaded {
     file: Arc<Gguf>,
     tokenizer: Arc<Tokenizer>,
     template: ChatTemplate,
+    notes: Vec<Note>,
     executor: Executor,
     architecture: Box<dyn Architecture>,
     weights: Arc<Weights>,
@@ -41,48 +37,16 @@ struct Loaded {
 }
 
 impl ModelFile {
-    /// Reads the tokenizer and the chat template of an open GGUF file.
-    ///
-    /// # Errors
-    /// An unknown architecture or a broken tokenizer. The template is compiled when something is
-    /// to be rendered.
-    pub fn new(file: Gguf) -> Result<Self, Error> {
-        arch::find(&file)?;
-        let tokenizer = Arc::new(Tokenizer::from_gguf(&file)?);
-        let template = ChatTemplate::from_gguf(&file, &tokenizer);
-        Ok(Self { file: Arc::new(file), tokenizer, template })
-    }
-
-    /// The GGUF file.
-    #[must_use]
-    pub fn file(&self) -> &Gguf {
-        &self.file
-    }
-
-    #[must_use]
-    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
-        &self.tokenizer
-    }
-
-    #[must_use]
-    pub fn template(&self) -> &ChatTemplate {
-        &self.template
-    }
-
-    /// Replaces the chat template with this Jinja source, for files that have no template.
-    #[must_use]
-    pub fn with_template(self, source: &str) -> Self {
-        let template = ChatTemplate::new(source, &self.tokenizer);
-        Self { template, ..self }
-    }
-
     /// Checks every tensor that the architecture needs and measures it. Loads nothing.
     ///
     /// # Errors
     /// A hyper-parameter that is out of range; a tensor that is missing, has another shape, or has
     /// a type that no kernel reads.
     pub fn check(&self, executor: &Executor) -> Result<Checked, Error> {
-        let (architecture, weights) = self.load(Weights::dry(executor), &|_, _| {})?;
+        let (name, load) = arch::find(&self.file)?;
+        let mut loader = Loader { file: &self.file, architecture: name, weights: Weights::new(executor) };
+        let architecture = load(&self.file, &mut loader)?;
+        let weights = loader.weights;
         let summary = architecture.summary().clone();
         if self.tokenizer.vocab_size() != summary.vocabulary as usize {
             return Err(Error::Vocabulary { tokens: self.tokenizer.vocab_size(), rows: summary.vocabulary });
@@ -90,36 +54,22 @@ impl ModelFile {
         Ok(Checked { adapted: Adapted::none(&Arc::new(weights)), architecture, executor: executor.clone() })
     }
 
-    fn load(&self, weights: Weights, progress: Progress<'_>) -> Result<(Box<dyn Architecture>, Weights), Error> {
-        let (name, load) = arch::find(&self.file)?;
-        let mut loader = Loader { file: &self.file, architecture: name, weights, progress, done: 0 };
-        let architecture = load(&self.file, &mut loader)?;
-        Ok((architecture, loader.weights))
-    }
-
     /// Loads the weights onto an executor and reports (bytes loaded, bytes in total).
     ///
     /// # Errors
     /// As [`ModelFile::check`]; [`Error::TooLarge`] if the weights alone do not fit; errors of the
     /// allocation and of reading the file. Nothing stays allocated after an error.
-    pub fn on_with(self, executor: Executor, progress: Progress<'_>) -> Result<Model, Error> {
+    pub async fn on_async(self, executor: impl Into<Executor>, progress: Progress<'_>) -> Result<Model, Error> {
+        let executor = executor.into();
         let checked = self.check(&executor)?;
         if let Some(available) = needs::available(&executor).filter(|&free| free < checked.adapted.weights.bytes()) {
             checked.fit_within(&SessionOptions::default(), available)?;
         }
-        let (architecture, weights) = self.load(Weights::new(&executor), progress)?;
-        let weights = weights.loaded();
-        let Self { file, tokenizer, template } = self;
+        let Checked { architecture, adapted, .. } = checked;
+        let weights = Weights::clone(&adapted.weights).load_async(progress).await?;
+        let Self { file, tokenizer, template, notes } = self;
         let (weights, digest) = (Arc::new(weights), OnceLock::new());
-        Ok(Model(Arc::new(Loaded { file, tokenizer, template, executor, architecture, weights, digest })))
-    }
-
-    /// Loads the weights onto an executor.
-    ///
-    /// # Errors
-    /// As [`ModelFile::on_with`].
-    pub fn on(self, executor: impl Into<Executor>) -> Result<Model, Error> {
-        self.on_with(executor.into(), &|_, _| {})
+        Ok(Model(Arc::new(Loaded { file, tokenizer, template, notes, executor, architecture, weights, digest })))
     }
 }
 
@@ -127,7 +77,7 @@ impl ModelFile {
 pub struct Checked {
     architecture: Box<dyn Architecture>,
     executor: Executor,
-    /// Dry weights: they have shapes and types, but no data.
+    /// Weights that are listed but not loaded.
     adapted: Adapted,
 }
 
@@ -144,7 +94,7 @@ impl Checked {
     /// [`Error::Adapter`] if the adapter is for another architecture, names tensors that this model
     /// does not have, or has other shapes.
     pub fn adapt(&mut self, file: &AdapterFile, scale: f32) -> Result<(), Error> {
-        let factors = file.load(&self.adapted.weights, self.summary().architecture, Weights::dry(&self.executor))?;
+        let factors = file.load(&self.adapted.weights, self.summary().architecture, Weights::new(&self.executor))?;
         Ok(self.adapted.add(&factors, scale)?)
     }
 
@@ -232,14 +182,12 @@ pub(crate) fn record(
 }
 
 impl Model {
-    /// Opens a GGUF file and, if it is split, its other parts. The file is memory-mapped if
-    /// possible.
+    /// Opens a model file; see [`ModelFile::open`].
     ///
     /// # Errors
-    /// As [`ModelFile::new`], and for files that cannot be read.
-    #[cfg(not(target_arch = "wasm32"))]
+    /// As [`ModelFile::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<ModelFile, Error> {
-        ModelFile::new(Gguf::open(path)?)
+        ModelFile::open(path)
     }
 
     /// Starts a conversation. Sessions share the weights and are otherwise independent.
@@ -250,8 +198,8 @@ impl Model {
     ///
     /// # Panics
     /// If [`SessionOptions::sequences`] is 0.
-    pub fn session(&self, options: SessionOptions) -> Result<Session, Error> {
-        Session::new(self.clone(), options)
+    pub async fn session_async(&self, options: SessionOptions) -> Result<Session, Error> {
+        Session::new(self.clone(), options).await
     }
 
     /// Loads an adapter beside the weights, for [`Session::set_adapters`] and
@@ -261,21 +209,22 @@ impl Model {
     /// As [`Checked::adapt`], before anything is allocated;
     /// [`AdapterError::TooLarge`](crate::AdapterError::TooLarge); errors of the allocation and of
     /// reading the file.
-    pub fn adapter(&self, file: &AdapterFile) -> Result<Arc<Adapter>, Error> {
-        let load = |into| file.load(&self.0.weights, self.summary().architecture, into);
-        adapter::fit(load(Weights::dry(&self.0.executor))?.weights.bytes(), &self.0.executor)?;
-        Ok(Arc::new(Adapter::new(file, load(Weights::new(&self.0.executor))?, &self.0.weights)?))
+    pub async fn adapter_async(&self, file: &AdapterFile) -> Result<Arc<Adapter>, Error> {
+        let mut factors = file.load(&self.0.weights, self.summary().architecture, Weights::new(&self.0.executor))?;
+        adapter::fit(factors.weights.bytes(), &self.0.executor)?;
+        factors.weights = factors.weights.load_async(&|_, _| {}).await?;
+        Ok(Arc::new(Adapter::new(file, factors, &self.0.weights)?))
     }
 
     /// Makes a batch of [`SessionOptions::sequences`] sequences, which share every step.
     ///
     /// # Errors
-    /// As [`Model::session`].
+    /// As [`Model::session_async`].
     ///
     /// # Panics
-    /// As [`Model::session`].
-    pub fn batch(&self, options: SessionOptions) -> Result<Batch, Error> {
-        Batch::new(self.clone(), options)
+    /// As [`Model::session_async`].
+    pub async fn batch_async(&self, options: SessionOptions) -> Result<Batch, Error> {
+        Batch::new(self.clone(), options).await
     }
 
     #[must_use]
@@ -296,6 +245,12 @@ impl Model {
     #[must_use]
     pub fn template(&self) -> &ChatTemplate {
         &self.0.template
+    }
+
+    /// The assumptions that were made to load the file.
+    #[must_use]
+    pub fn notes(&self) -> &[Note] {
+        &self.0.notes
     }
 
     #[must_use]

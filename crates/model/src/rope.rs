@@ -1,7 +1,8 @@
 //! Rope tables from metadata: base, number of rotated elements, and scalings for longer contexts.
 
 use crate::error::Error;
-use crate::meta::Meta;
+use crate::meta::{CONTEXTS, Meta};
+use crate::note::Note;
 use kernels::RopeTable;
 use std::f64::consts::TAU;
 
@@ -30,6 +31,29 @@ impl Meta<'_> {
         self.rope_table("_swa", head_dim, base)
     }
 
+    /// The context length. Some YaRN files still state the length before the scaling: such a length
+    /// is multiplied by the factor.
+    ///
+    /// # Errors
+    /// Numbers out of range.
+    pub fn context_length(&self) -> Result<u32, Error> {
+        let stored = self.count("context_length", CONTEXTS)?;
+        let yarn = self.file.get_opt::<&str>(&self.key("rope.scaling.type"))? == Some("yarn");
+        let original = self.count_or("rope.scaling.original_context_length", CONTEXTS, stored)?;
+        if !yarn || original != stored {
+            return Ok(stored);
+        }
+        let promised = f64::from(stored) * f64::from(self.positive("rope.scaling.factor")?);
+        Ok((promised as u32).clamp(stored, *CONTEXTS.end()))
+    }
+
+    /// Tells that [`Meta::context_length`] is not the file's.
+    pub fn context_note(&self) -> Result<Option<Note>, Error> {
+        let (stored, promised) = (self.count("context_length", CONTEXTS)?, self.context_length()?);
+        let (architecture, factor) = (self.architecture, self.positive_or("rope.scaling.factor", 1.0)?);
+        Ok((promised != stored).then_some(Note::ContextBeforeScaling { architecture, stored, factor, promised }))
+    }
+
     fn rope_table(&self, suffix: &str, head_dim: u32, base: f32) -> Result<RopeTable, Error> {
         let base = self.positive_or(&format!("rope.freq_base{suffix}"), base)?;
         let key = format!("rope.dimension_count{suffix}");
@@ -45,13 +69,13 @@ impl Meta<'_> {
         // Some converters write the two betas without the prefix `yarn_`.
         let (fast, slow) = (number("beta_fast", 32.0)?, number("beta_slow", 1.0)?);
         let factor = f64::from(self.positive("rope.scaling.factor")?);
-        let context = self.count("context_length", 1..=1 << 24)?;
+        let context = self.count("context_length", CONTEXTS)?;
         let log = |scale: f64| if factor > 1.0 { 0.1 * scale * factor.ln() + 1.0 } else { 1.0 };
         let whole = log(1.0) / self.optional_positive("rope.scaling.yarn_log_multiplier")?.map_or(1.0, |k| log(f64::from(k)));
         let attention = self.optional_positive("rope.scaling.yarn_attn_factor")?.map_or(whole, f64::from);
         Ok(Yarn {
             factor,
-            original_context_length: f64::from(self.count_or("rope.scaling.original_context_length", 1..=1 << 24, context)?),
+            original_context_length: f64::from(self.count_or("rope.scaling.original_context_length", CONTEXTS, context)?),
             beta_fast: f64::from(number("yarn_beta_fast", fast)?),
             beta_slow: f64::from(number("yarn_beta_slow", slow)?),
             magnitude: attention * f64::from(number("attn_factor", 1.0)?),
@@ -160,6 +184,24 @@ mod tests {
         for (i, expected) in [(24, 5.375321490790e-3), (33, 4.503235755138e-4), (39, 6.490394320837e-5)] {
             assert!((at(i) / expected - 1.0).abs() < 1e-9, "pair {i}: {:e}", at(i));
         }
+    }
+
+    #[test]
+    fn a_context_length_before_the_scaling_is_multiplied() {
+        let lengths = |edit: &dyn Fn(GgufBuilder<'static>) -> GgufBuilder<'static>| {
+            let file = Gguf::from_bytes(edit(GgufBuilder::new().set("qwen3.context_length", 256_u32)).to_bytes().unwrap()).unwrap();
+            let meta = Meta { file: &file, architecture: "qwen3" };
+            (meta.context_length().unwrap(), meta.context_note().unwrap().map(|note| note.to_string()))
+        };
+        let (promised, note) = lengths(&|file| yarn(file, 4.0, 256));
+        assert_eq!(promised, 1024);
+        assert!(note.unwrap().contains("qwen3.context_length is 256"));
+        assert_eq!(lengths(&|file| yarn(file, 4.0, 256).remove("qwen3.rope.scaling.original_context_length")).0, 1024);
+        assert_eq!(lengths(&|file| yarn(file, 4.0, 64)), (256, None), "the length after the scaling");
+        assert_eq!(lengths(&|file| yarn(file, 0.5, 256)), (256, None));
+        assert_eq!(lengths(&|file| yarn(file, 4.0, 256).set("qwen3.rope.scaling.type", "linear")), (256, None));
+        assert_eq!(lengths(&|file| yarn(file, 1e30, 256)).0, 1 << 24);
+        assert_eq!(lengths(&|file| file), (256, None));
     }
 
     #[test]

@@ -49,6 +49,11 @@ pub(crate) struct Runner {
     context: u32,
     adapters: Vec<Applied>,
     adapted: Adapted,
+    /// Steps in flight whose results nobody reads. The next step waits for them, so that their
+    /// buffers are used again.
+    abandoned: Vec<Pending>,
+    /// The plan of the last step.
+    last: Option<PlanKey>,
 }
 
 /// Positions that the states have room for at first. The room doubles from there.
@@ -113,7 +118,7 @@ fn fit(model: &Model, adapted: &Adapted, options: &SessionOptions, held: u64) ->
 }
 
 impl Runner {
-    pub fn new(model: Model, options: &SessionOptions) -> Result<Self, Error> {
+    pub async fn new(model: Model, options: &SessionOptions) -> Result<Self, Error> {
         assert!(options.sequences > 0, "a session of no sequences");
         let context = options.context_for(model.summary())?;
         let adapted = Adapted::none(model.weights());
@@ -121,8 +126,9 @@ impl Runner {
         fit(&model, &adapted, options, adapted.weights.bytes())?;
         let executor = model.executor();
         let kinds = arch::states(model.summary(), options);
-        let states = States::new(executor, &kinds, options.sequences, FIRST_POSITIONS.min(context))?;
-        Ok(Self { model, states, kinds, plans: HashMap::new(), options: options.clone(), context, adapters: vec![], adapted })
+        let states = States::new_async(executor, &kinds, options.sequences, FIRST_POSITIONS.min(context)).await?;
+        let (plans, options) = (HashMap::new(), options.clone());
+        Ok(Self { model, states, kinds, plans, options, context, adapters: vec![], adapted, abandoned: vec![], last: None })
     }
 
     pub fn adapters(&self) -> &[Applied] {
@@ -146,13 +152,18 @@ impl Runner {
 
     /// A second runner with the same model and adapters, and with a copy of the first `positions`
     /// positions of the states.
-    pub fn fork(&self, positions: usize) -> Result<Self, Error> {
+    pub async fn fork(&self, positions: usize) -> Result<Self, Error> {
         let (model, options, context) = (self.model.clone(), self.options.clone(), self.context);
         let adapted = Adapted::with(model.weights(), &self.adapters)?;
         fit(&model, &adapted, &options, adapted.weights.bytes())?;
-        let states = self.states.fork(positions as u32)?;
+        let states = self.states.fork_async(positions as u32).await?;
         let (kinds, adapters) = (self.kinds.clone(), self.adapters.clone());
-        Ok(Self { model, states, kinds, plans: HashMap::new(), options, context, adapters, adapted })
+        Ok(Self { model, states, kinds, plans: HashMap::new(), options, context, adapters, adapted, abandoned: vec![], last: None })
+    }
+
+    /// The plan of the last step.
+    pub fn last_plan(&self) -> Option<&Plan> {
+        self.plans.get(self.last.as_ref()?)
     }
 
     pub fn options(&self) -> &SessionOptions {
@@ -181,13 +192,13 @@ impl Runner {
     }
 
     /// Makes room for `positions` positions per sequence.
-    pub fn reserve(&mut self, positions: usize) -> Result<(), Error> {
+    pub async fn reserve(&mut self, positions: usize) -> Result<(), Error> {
         if positions > self.context() {
             return Err(Error::ContextOverflow { needed: positions, limit: self.context() });
         }
         let (needed, current) = (positions as u32, self.states.capacity());
         if needed > current {
-            self.states.grow(needed.max(current.saturating_mul(2)).min(self.context))?;
+            self.states.grow_async(needed.max(current.saturating_mul(2)).min(self.context)).await?;
         }
         Ok(())
     }
@@ -218,20 +229,21 @@ impl Runner {
         }
     }
 
-    fn plan(&mut self, key: PlanKey) -> Result<(&mut Plan, &mut States), Error> {
+    async fn plan(&mut self, key: PlanKey) -> Result<(&mut Plan, &mut States), Error> {
         if !self.plans.contains_key(&key) {
             let rec = recording(self.model.architecture(), &self.adapted, &self.kinds, key);
-            let plan = self.model.executor().plan(rec, &self.adapted.weights, &self.options.planning())?;
+            let plan = self.model.executor().plan_async(rec, &self.adapted.weights, &self.options.planning()).await?;
             self.plans.insert(key, plan);
         }
+        self.last = Some(key);
         Ok((self.plans.get_mut(&key).expect("just made"), &mut self.states))
     }
 
     /// Makes room for a step over these spans, writes the ids that the host knows to the device,
     /// and returns the inputs of the step.
-    fn input(&mut self, sequences: &mut [Sequence], spans: &[Span], draws: &[SampleParams]) -> Result<StepInput, Error> {
+    async fn input(&mut self, sequences: &mut [Sequence], spans: &[Span], draws: &[SampleParams]) -> Result<StepInput, Error> {
         let end = spans.iter().map(|span| span.until).max().unwrap_or(0);
-        self.reserve((end + 1).min(self.context()))?;
+        self.reserve((end + 1).min(self.context())).await?;
         let tokens = self.states.state(0);
         let mut input = StepInput { sampling: draws.to_vec(), ..StepInput::default() };
         for &Span { slot, until } in spans {
@@ -254,7 +266,7 @@ impl Runner {
 
     /// Starts a step over these spans. If `draws` is not empty, the step draws an id from the last
     /// row of each span; the n-th of `draws` is for the n-th span.
-    pub fn start(
+    pub async fn start(
         &mut self,
         sequences: &mut [Sequence],
         spans: &[Span],
@@ -262,31 +274,27 @@ impl Runner {
         draws: &[SampleParams],
         cancel: &AtomicBool,
     ) -> Result<Pending, Error> {
-        let input = self.input(sequences, spans, draws)?;
-        let (plan, states) = self.plan(self.key(input.positions.len(), head))?;
-        let pending = plan.run(states, &input, Watch { cancel: Some(cancel), progress: None })?;
+        self.settle().await;
+        let input = self.input(sequences, spans, draws).await?;
+        let (plan, states) = self.plan(self.key(input.positions.len(), head)).await?;
+        let pending = plan.run_async(states, &input, Watch { cancel: Some(cancel), progress: None }).await?;
         spans.iter().for_each(|span| sequences[span.slot].evaluated = span.until);
         Ok(pending)
     }
 
     /// Runs a step over these spans, with draws as in [`Runner::start`] and a timestamp after every
     /// dispatch. The drawn ids are dropped.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn profile(
-        &mut self,
-        sequences: &mut [Sequence],
-        spans: &[Span],
-        draws: &[SampleParams],
-    ) -> Result<kernels::exec::profile::Profile, Error> {
-        let input = self.input(sequences, spans, draws)?;
+    pub async fn profile(&mut self, sequences: &mut [Sequence], spans: &[Span], draws: &[SampleParams]) -> Result<kernels::Profile, Error> {
+        self.settle().await;
+        let input = self.input(sequences, spans, draws).await?;
         let penalize = draws.iter().any(SampleParams::penalizes);
-        let (plan, states) = self.plan(self.key(input.positions.len(), Head::Sample { penalize }))?;
-        Ok(plan.profile(states, &input)?)
+        let (plan, states) = self.plan(self.key(input.positions.len(), Head::Sample { penalize })).await?;
+        Ok(plan.profile_async(states, &input).await?)
     }
 
     /// Evaluates the sequences up to their `ends` in whole chunks, until at most `keep` positions
     /// are left in total. A chunk takes rows of the first sequence first, then of the next.
-    pub fn prefill(
+    pub async fn prefill(
         &mut self,
         sequences: &mut [Sequence],
         ends: &[usize],
@@ -297,8 +305,8 @@ impl Runner {
     ) -> Result<(), Error> {
         let left = |all: &[Sequence]| all.iter().zip(ends).map(|(s, &end)| end.saturating_sub(s.evaluated)).sum::<usize>();
         let (total, mut done) = (left(sequences), 0);
-        let mut finish = |(pending, rows): (Pending, usize)| {
-            pending.wait()?;
+        let mut finish = async |(pending, rows): (Pending, usize)| {
+            pending.wait_async().await?;
             done += rows;
             if let Some(report) = progress {
                 report(done, total);
@@ -321,15 +329,31 @@ impl Runner {
                 }
             }
             let rows = self.options.chunk as usize - room;
-            let started = self.start(sequences, &spans, head, &[], cancel)?;
+            let started = self.start(sequences, &spans, head, &[], cancel).await?;
             if let Some(before) = running.replace((started, rows)) {
-                finish(before)?;
+                finish(before).await?;
             }
             if !ahead && let Some(now) = running.take() {
-                finish(now)?;
+                finish(now).await?;
             }
         }
-        running.map_or(Ok(()), finish)
+        match running {
+            Some(last) => finish(last).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Takes steps in flight whose results nobody reads.
+    pub fn abandon(&mut self, steps: impl IntoIterator<Item = Pending>) {
+        self.abandoned.extend(steps);
+    }
+
+    /// Waits for the abandoned steps. Their errors are ignored: if the device is lost, the next
+    /// step returns that error.
+    async fn settle(&mut self) {
+        while let Some(step) = self.abandoned.pop() {
+            drop(step.wait_async().await);
+        }
     }
 
     /// The names and layers of the taps that a plan reads back after its output.

@@ -11,7 +11,7 @@ use crate::sampling::Sampling;
 use crate::sequence::Sequence;
 use crate::tokenizer::Special;
 use cpu_ref::KvType;
-use kernels::{Executor, Pending, PlanOptions, Precision, SampleParams};
+use kernels::{Executor, Pending, Plan, PlanOptions, Precision, SampleParams, States};
 use std::slice::from_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -152,8 +152,8 @@ pub struct Session {
 pub type PrefillProgress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 impl Session {
-    pub(crate) fn new(model: Model, options: SessionOptions) -> Result<Self, Error> {
-        let runner = Runner::new(model, &options)?;
+    pub(crate) async fn new(model: Model, options: SessionOptions) -> Result<Self, Error> {
+        let runner = Runner::new(model, &options).await?;
         let sequence = runner.sequence();
         Ok(Self { runner, sequence, memo: Memo::default(), cancel: Arc::default() })
     }
@@ -200,6 +200,19 @@ impl Session {
     #[must_use]
     pub fn state_bytes(&self) -> u64 {
         self.runner.states.bytes()
+    }
+
+    /// The token ids, keys and values of this session, on its executor.
+    #[must_use]
+    pub fn states(&self) -> &States {
+        &self.runner.states
+    }
+
+    /// The plan of the last step. Its outputs and taps have the values of that step. With the
+    /// feature `interop` of `kernels`, a program reads their buffers in its own passes.
+    #[must_use]
+    pub fn plan(&self) -> Option<&Plan> {
+        self.runner.last_plan()
     }
 
     /// A flag that stops the running call when any thread sets it. It is cleared when a call
@@ -291,7 +304,7 @@ impl Session {
     /// As [`Session::feed`] and [`Session::generate_with`].
     pub fn generate_raw(&mut self, text: &str, special: Special, options: GenerateOptions) -> Result<Generate<'_>, Error> {
         let tokenizer = self.model().tokenizer();
-        let ids = if self.tokens().is_empty() { tokenizer.encode_prompt(text, special) } else { tokenizer.encode(text, special) };
+        let ids = if self.tokens().is_empty() { tokenizer.encode_prompt(text, special) } else { tokenizer.encode(text, special) }?;
         self.feed(&ids)?;
         self.generate_with(options)
     }
@@ -301,20 +314,26 @@ impl Session {
     /// # Errors
     /// [`Error::Cancelled`] between chunks; errors of the executor. Chunks that were evaluated
     /// before stay evaluated.
-    pub fn prefill(&mut self, progress: Option<PrefillProgress<'_>>) -> Result<(), Error> {
+    pub async fn prefill_async(&mut self, progress: Option<PrefillProgress<'_>>) -> Result<(), Error> {
         self.cancel.store(false, Ordering::Relaxed);
-        self.prefill_to(self.sequence.tokens.len(), 0, Head::Sample { penalize: false }, progress)
+        self.prefill_to(self.sequence.tokens.len(), 0, Head::Sample { penalize: false }, progress).await
     }
 
     /// Evaluates in whole chunks towards position `end`, until at most `keep` positions are left.
-    pub(crate) fn prefill_to(&mut self, end: usize, keep: usize, head: Head, progress: Option<PrefillProgress<'_>>) -> Result<(), Error> {
-        self.runner.prefill(from_mut(&mut self.sequence), &[end], keep, head, &self.cancel, progress)
+    pub(crate) async fn prefill_to(
+        &mut self,
+        end: usize,
+        keep: usize,
+        head: Head,
+        progress: Option<PrefillProgress<'_>>,
+    ) -> Result<(), Error> {
+        self.runner.prefill(from_mut(&mut self.sequence), &[end], keep, head, &self.cancel, progress).await
     }
 
     /// Starts to evaluate the positions up to `until` (at most a chunk). If `draws` is not empty,
     /// an id is drawn after the last position.
-    pub(crate) fn start(&mut self, until: usize, head: Head, draws: &[SampleParams]) -> Result<Pending, Error> {
-        self.runner.start(from_mut(&mut self.sequence), &[Span { slot: 0, until }], head, draws, &self.cancel)
+    pub(crate) async fn start(&mut self, until: usize, head: Head, draws: &[SampleParams]) -> Result<Pending, Error> {
+        self.runner.start(from_mut(&mut self.sequence), &[Span { slot: 0, until }], head, draws, &self.cancel).await
     }
 
     /// Evaluates the tokens that are not evaluated yet and reads the logits [T, V] of each, in
@@ -324,14 +343,14 @@ impl Session {
     /// # Errors
     /// Errors of the executor; [`Error::NonFinite`] if a logit is not finite. `each` gets that
     /// chunk before the error, because its taps show where the value comes from.
-    pub fn logits(&mut self, mut each: impl FnMut(usize, &[f32], &[Tapped])) -> Result<(), Error> {
+    pub async fn logits_async(&mut self, mut each: impl FnMut(usize, &[f32], &[Tapped])) -> Result<(), Error> {
         self.cancel.store(false, Ordering::Relaxed);
         let chunk = self.runner.rows_with_logits() as usize;
         let vocabulary = self.runner.model.summary().vocabulary as usize;
         while self.sequence.evaluated < self.tokens().len() {
             let from = self.sequence.evaluated;
             let until = self.tokens().len().min(from + chunk);
-            let outputs = self.start(until, Head::Logits, &[])?.wait()?;
+            let outputs = self.start(until, Head::Logits, &[]).await?.wait_async().await?;
             let names = self.runner.taps(self.runner.key(until - from, Head::Logits));
             let value = |(n, (name, layer))| Tapped { name, layer, values: outputs.f32(1 + n).to_vec() };
             let tapped: Vec<Tapped> = names.into_iter().enumerate().map(value).collect();
@@ -352,14 +371,13 @@ impl Session {
     /// # Errors
     /// [`Error::NothingFed`]; an error on the CPU and on devices without timestamps; errors of the
     /// executor.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn profile(&mut self) -> Result<kernels::exec::profile::Profile, Error> {
+    pub async fn profile_async(&mut self) -> Result<kernels::Profile, Error> {
         let from = self.sequence.evaluated;
         let until = self.tokens().len().min(from + self.runner.options().chunk as usize);
         if until == from {
             return Err(Error::NothingFed);
         }
         let draws = [Sampling::greedy().params(0)];
-        self.runner.profile(from_mut(&mut self.sequence), &[Span { slot: 0, until }], &draws)
+        self.runner.profile(from_mut(&mut self.sequence), &[Span { slot: 0, until }], &draws).await
     }
 }

@@ -68,8 +68,7 @@ impl Session {
     /// # Errors
     /// [`Error::Snapshot`] if writing fails or the note is too large; errors of the executor and of
     /// the model's file.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn save(&self, out: &mut (impl Write + ?Sized)) -> Result<(), Error> {
+    pub async fn save_async(&self, out: &mut (impl Write + ?Sized)) -> Result<(), Error> {
         let model = self.model();
         let header = Header {
             architecture: model.summary().architecture.to_string(),
@@ -95,7 +94,7 @@ impl Session {
         for (n, cache) in header.caches.iter().enumerate() {
             for state in [1 + 2 * n, 2 + 2 * n] {
                 let live = header.first(cache)..header.evaluated;
-                states.read(states.state(state), 0, live, |rows| Ok::<(), Error>(out.put(rows)?))?;
+                states.read_async(states.state(state), 0, live, |rows| Ok::<(), Error>(out.put(rows)?)).await?;
             }
         }
         Ok(out.seal()?)
@@ -110,7 +109,7 @@ impl Session {
     /// session's context is too short; [`Error::TokenId`]; errors of the executor and of the
     /// model's file. Everything is checked before anything changes, so on an error the session
     /// stays as before.
-    pub fn load(&mut self, input: &mut (impl Read + ?Sized)) -> Result<(), Error> {
+    pub async fn load_async(&mut self, input: &mut (impl Read + ?Sized)) -> Result<(), Error> {
         let mut input = Hashed::new(input);
         let header = self.header(&mut input)?;
         let mut rows = vec![];
@@ -123,13 +122,13 @@ impl Session {
         }
         input.check("cache")?;
         let evaluated = header.evaluated as usize;
-        self.runner.reserve((evaluated + 1).min(self.context()))?;
+        self.runner.reserve((evaluated + 1).min(self.context())).await?;
         // From here on only a lost device can fail. With 0 evaluated positions, rows written in
         // part are not used.
         self.sequence.evaluated = 0;
         let states = &mut self.runner.states;
         for (state, live, bytes) in rows {
-            states.write(states.state(state), 0, live, &bytes)?;
+            states.write_async(states.state(state), 0, live, &bytes).await?;
         }
         states.write_tokens(states.state(0), 0, 0, &header.tokens[..evaluated]);
         let held = |ring: &Ring| Ring { oldest: evaluated.saturating_sub(ring.window), ..*ring };
@@ -186,9 +185,9 @@ impl Session {
     /// device.
     ///
     /// # Errors
-    /// As [`Model::session`].
-    pub fn fork(&self) -> Result<Self, Error> {
-        let runner = self.runner.fork(self.sequence.evaluated)?;
+    /// As [`Model::session_async`].
+    pub async fn fork_async(&self) -> Result<Self, Error> {
+        let runner = self.runner.fork(self.sequence.evaluated).await?;
         Ok(Self { runner, sequence: self.sequence.clone(), memo: self.memo.clone(), cancel: Default::default() })
     }
 }

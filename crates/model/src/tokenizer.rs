@@ -21,6 +21,7 @@ pub mod golden;
 mod load;
 mod merge;
 mod pieces;
+pub(crate) mod prefixes;
 mod pretokenize;
 mod vocab;
 
@@ -33,6 +34,8 @@ use byte_level::ByteLevel;
 use merge::Merger;
 use pieces::Pieces;
 use vocab::Vocab;
+
+use crate::note::Note;
 
 pub use build::Parts;
 pub use decode::{Control, Decoder};
@@ -64,30 +67,43 @@ pub struct Tokenizer {
     padding: Option<u32>,
     adds_bos: bool,
     ends: Vec<u32>,
+    notes: Vec<Note>,
 }
 
 impl Tokenizer {
     /// The ids of `text`, without a leading BOS. User-defined tokens are matched in both modes, as
     /// Hugging Face does with added tokens that are not special.
-    pub fn encode(&self, text: &str, special: Special) -> Vec<u32> {
+    ///
+    /// # Errors
+    /// [`TokenizerError::MissingByte`] if the text needs a byte for which the vocabulary has no
+    /// token.
+    pub fn encode(&self, text: &str, special: Special) -> Result<Vec<u32>, TokenizerError> {
         let mut ids = Vec::with_capacity(text.len() / 4);
         let mut merger = Merger::default();
         for piece in self.added.pieces(text, special) {
             match piece {
                 Piece::Token(id) => ids.push(id),
                 Piece::Text(text) => match &self.model {
-                    Model::ByteLevel(model) => model.encode(&normalized(text), &mut merger, &mut ids),
-                    Model::Pieces(model) => model.encode(&self.vocab, text, &mut merger, &mut ids),
+                    Model::ByteLevel(model) => model.encode(&normalized(text), &mut merger, &mut ids)?,
+                    Model::Pieces(model) => model.encode(&self.vocab, text, &mut merger, &mut ids)?,
                 },
             }
         }
-        ids
+        Ok(ids)
     }
 
     /// The ids of a whole prompt: [`encode`](Self::encode), plus a leading BOS if the file asks for
     /// one and the text does not start with it.
-    pub fn encode_prompt(&self, text: &str, special: Special) -> Vec<u32> {
-        self.with_bos(self.encode(text, special))
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub fn encode_prompt(&self, text: &str, special: Special) -> Result<Vec<u32>, TokenizerError> {
+        self.encode(text, special).map(|ids| self.with_bos(ids))
+    }
+
+    /// The assumptions that were made to build the tokenizer.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
     }
 
     pub(crate) fn with_bos(&self, mut ids: Vec<u32>) -> Vec<u32> {

@@ -12,6 +12,7 @@ use counting::Counting;
 use gguf::GgmlType;
 use kernels::Executor;
 use lora::Lora;
+use model::tokenizer::{Parts, Special, Tokenizer};
 use model::{AdapterFile, Applied, Error, KvType, Sampling, Session, SessionOptions};
 use std::sync::Mutex;
 
@@ -106,7 +107,7 @@ fn a_session_that_does_not_fit_is_refused_with_numbers_and_options_before_it_is_
             let Error::TooLarge { available, needed, weights, kv, context, .. } = &error else { panic!("{error}") };
             assert_eq!((available.0, *needed, *weights, *kv, *context), (48 << 20, needs.total(), needs.weights, needs.kv, 100_000));
             let message = error.to_string();
-            for part in ["50.3 MB", "51.6 MB", "100000 positions", "--ctx", "--kv", &executor.name()] {
+            for part in ["50.3 MB", "51.6 MB", "100000 positions", "context length", "KV type", &executor.name()] {
                 assert!(message.contains(part), "{message} lacks {part}");
             }
         }
@@ -222,6 +223,35 @@ fn a_removed_adapter_gives_its_memory_back() {
             speak(&mut session);
             let left = held().saturating_sub(before);
             assert!(left < bytes / 10, "{left} of {bytes} bytes stay on {}", executor.name());
+        }
+    }
+}
+
+#[test]
+fn a_tokenizer_takes_at_most_sixteen_times_its_vocabulary() {
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    let bytes = (0..256).map(|byte| format!("<0x{byte:02X}>"));
+    let long = |n: usize, len: usize| format!("{n:08}{}", "a".repeat(len - 8));
+    // Number of tokens, their lengths and their types.
+    for (count, len, kind) in [(90, 60_000, 3), (90, 60_000, 4), (9_000, 1_000, 3), (9_000, 1_000, 4), (9_000, 1_000, 1), (500_000, 8, 4)] {
+        let tokens: Vec<String> = bytes.clone().chain((0..count).map(|n| long(n, len))).collect();
+        // A type and a score of 4 bytes each, and the length of the text in 8 bytes.
+        let stored = tokens.iter().map(|text| 16 + text.len()).sum::<usize>();
+        for model in ["llama", "gemma4"] {
+            let make = || {
+                Tokenizer::from_parts(&Parts {
+                    model,
+                    tokens: tokens.iter().map(String::as_bytes).collect(),
+                    token_type: Some((0..tokens.len()).map(|id| if id < 256 { 6 } else { kind }).collect()),
+                    scores: Some(vec![0.0; tokens.len()]),
+                    merges: Some(vec![]),
+                    ..Parts::default()
+                })
+            };
+            let (tokenizer, most) = HEAP.most_during(make);
+            assert!(most <= 16 * stored + (64 << 20), "{most} bytes for {stored} bytes: {count} tokens of {len} bytes, type {kind}");
+            let ids = tokenizer.unwrap().encode(&tokens[300], Special::Parse).unwrap();
+            assert_eq!(ids.contains(&300), len <= 1024 && kind != 1, "{count} tokens of {len} bytes, type {kind}");
         }
     }
 }

@@ -10,7 +10,7 @@ use common::Tiny;
 use counting::Counting;
 use gguf::{Gguf, GgufBuilder};
 use kernels::Executor;
-use kernels::kernel::random::Gen;
+use kernels::testing::kernel::random::Gen;
 use model::{Error, KvType, ModelFile, SessionOptions};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;

@@ -14,7 +14,7 @@ var<workgroup> rows8_shares: array<f32, PARTS * STEPS>;
 
 // `live` is 1, or 0 past the last block.
 fn act_load(t: u32, k: u32, block: u32, turn: u32, live: f32) -> Act {
-    let start = t * (3u * k >> 5u);
+    let start = t * ((3u * k) >> 5u);
     let of_block = live * bitcast<vec4<f32>>(x[start + (k >> 4u) + block]);
     let low = x[start + 2u * block + turn];
     let high = x[start + 2u * block + (turn ^ 1u)];

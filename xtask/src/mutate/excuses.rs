@@ -85,16 +85,15 @@ impl Excuse {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{faults, list};
+    use super::super::faults;
     use super::Excuses;
 
     /// Every excuse must match a fault that no earlier excuse matches. This check needs no device;
     /// a check that the fault survives would need one.
     #[test]
     fn every_excuse_has_a_fault_of_its_line() {
-        let (mut files, mut idle) = (vec![], vec![]);
-        list(&crate::root().join("shaders"), &mut files).unwrap();
-        for path in files {
+        let mut idle = vec![];
+        for path in crate::files::all().unwrap() {
             let text = crate::read(&path).unwrap();
             let (excuses, faults) = (Excuses::of(&path, &text).unwrap(), faults::of(&text));
             let unneeded = |n: &usize| !faults.iter().any(|fault| excuses.find(fault, false) == Some(*n));

@@ -5,18 +5,18 @@ mod excuses;
 mod faults;
 mod reasons;
 
-use crate::{read, root, shaders};
+use crate::files::{self, Place, places, renamed};
+use crate::{read, shaders};
 use anyhow::Context as _;
 use excuses::Excuses;
 use faults::Fault;
 use gguf::GgmlType;
 use kernels::Device;
-use kernels::kernel::compose::{Piece, Shader, instantiate};
+use kernels::testing::kernel::compose::Piece;
 use kernels::testing::parity::Case;
 use kernels::testing::sweep::{Known, Target};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::path::Path;
 
 /// Number of cases that may find a fault, for each kernel that contains the file. Every second case
 /// runs split.
@@ -60,9 +60,6 @@ struct User<'a> {
     further: Box<dyn Iterator<Item = Case> + 'a>,
 }
 
-/// A prefix and the name of the binding that replaces it. `None` if the text is not renamed.
-type Place = Option<(&'static str, &'static str)>;
-
 /// The outcome of the faults of one file.
 #[derive(Default)]
 struct Tally {
@@ -77,8 +74,7 @@ struct Tally {
 /// path contains `only`. Returns true if no fault survived without an excuse and no excuse is
 /// stale.
 pub fn run(device: &Device, targets: &[Target], only: &str, lines: &RangeInclusive<usize>) -> anyhow::Result<bool> {
-    let mut files = vec![];
-    list(&root().join("shaders"), &mut files)?;
+    let mut files = files::all()?;
     files.retain(|path| path.contains(only));
     let row = |name: &str, tally: &Tally| {
         println!("{name:<36} {:>6} {:>7} {:>8} {:>5}", tally.red, tally.excused, tally.survived, tally.stale);
@@ -103,38 +99,6 @@ pub fn run(device: &Device, targets: &[Target], only: &str, lines: &RangeInclusi
     Ok(total.survived == 0 && total.stale == 0)
 }
 
-fn list(dir: &Path, files: &mut Vec<String>) -> anyhow::Result<()> {
-    let mut entries: Vec<_> = std::fs::read_dir(dir).with_context(|| dir.display().to_string())?.collect::<Result<_, _>>()?;
-    entries.sort_by_key(std::fs::DirEntry::path);
-    for entry in entries {
-        if entry.path().is_dir() {
-            list(&entry.path(), files)?;
-        } else if let Some(path) = entry.path().strip_prefix(root()).ok().filter(|path| path.extension().is_some_and(|end| end == "wgsl")) {
-            files.push(path.to_string_lossy().replace('\\', "/"));
-        }
-    }
-    Ok(())
-}
-
-/// The occurrences of a file's text in a shader's text: unchanged, or with its identifiers renamed
-/// for bindings.
-fn places(shader: &Shader, text: &str) -> Vec<Place> {
-    let source = shader.source();
-    if source.contains(text) {
-        return vec![None];
-    }
-    let names = shader.variant.kernel.bindings.iter().flat_map(|(name, _)| [("W", *name), ("S", *name)]);
-    names.filter(|at| source.contains(&renamed(text, Some(*at)))).map(Some).collect()
-}
-
-fn renamed(text: &str, binding: Option<(&str, &str)>) -> String {
-    match binding {
-        // Renaming adds a line end, so the text's own last line end is removed.
-        Some((prefix, name)) => instantiate(text.trim_end(), prefix, name),
-        None => text.to_string(),
-    }
-}
-
 /// The first shader of every variant that contains the file, with and without subgroups and for
 /// every KV type.
 fn users<'a>(device: &'a Device, targets: &'a [Target], path: &str, text: &str) -> anyhow::Result<Vec<User<'a>>> {
@@ -156,7 +120,7 @@ fn users<'a>(device: &'a Device, targets: &'a [Target], path: &str, text: &str) 
         if found.contains_key(&key) {
             continue;
         }
-        let places = places(&target.shader, text);
+        let places = places(&target.shader, &target.shader.source(), text);
         if !places.is_empty() {
             found.insert(key, (target, places));
         }

@@ -37,6 +37,32 @@ fn lengths_of_functions() {
 }
 
 #[test]
+fn words_that_only_some_files_say() {
+    let asks = "#[cfg(not(target_arch = \"wasm32\"))]";
+    let every: Vec<(&str, String)> = ONLY.iter().map(|(word, path, _)| (*path, word.to_string())).collect();
+    let mut files: Vec<(&str, &str)> = every.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    assert_eq!(findings(only, &files), 0);
+    files.push(("crates/model/tests/a.rs", asks));
+    files.push(("crates/model/src/a.rs", "fn f() {}\n#[cfg(test)]\nfn g() { pollster::block_on(h()) }"));
+    assert_eq!(findings(only, &files), 0);
+    files.push(("crates/model/src/b.rs", asks));
+    assert_eq!(findings(only, &files), 1);
+    files.retain(|(path, _)| *path != "crates/model/src/lib.rs");
+    files.push(("crates/model/src/lib.rs", "fn f() {}"));
+    assert_eq!(findings(only, &files), 2, "a file that is no longer an exception");
+}
+
+#[test]
+fn sums_are_64_bits_wide_before_they_are_computed() {
+    let in_kernels = |text| in_file(wrapping, "crates/kernels/src/a.rs", text);
+    assert_eq!(in_kernels("let at = (table.len() + start * to) as u64;"), 1);
+    assert_eq!(in_kernels("f((positions.len() * row) as u64, (a + b) as u64)"), 2);
+    assert_eq!(in_kernels("let at = start as u64 * to as u64 + f(a * b) as u64 + (start) as u64;"), 0);
+    assert_eq!(in_kernels("#[cfg(test)]\nlet at = (a * b) as u64;"), 0);
+    assert_eq!(in_file(wrapping, "xtask/src/a.rs", "let at = (a * b) as u64;"), 0);
+}
+
+#[test]
 fn words_that_a_crate_never_says() {
     assert_eq!(in_file(words, "crates/model/src/a.rs", "use wgpu::Device;\n"), 1);
     assert_eq!(in_file(words, "crates/model/src/a.rs", "// what wgpu does\nlet not_wgpu = 1;\n"), 0);

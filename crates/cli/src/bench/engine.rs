@@ -3,6 +3,9 @@
 use kernels::Profile;
 use model::{Applied, Batch, Error, GenerateOptions, Model, Sampling, Session, SessionOptions};
 
+/// The ids of each sequence, by its number.
+type Ids<'a> = &'a dyn Fn(u32) -> Vec<u32>;
+
 pub enum Engine {
     One(Box<Session>),
     Many(Box<Batch>),
@@ -22,18 +25,18 @@ impl Engine {
         Ok(Self::Many(Box::new(batch)))
     }
 
-    /// Resets every sequence and evaluates `ids` in it.
-    pub fn begin(&mut self, ids: &[u32]) -> Result<(), Error> {
+    /// Resets every sequence and evaluates its `ids`.
+    pub fn begin(&mut self, ids: Ids<'_>) -> Result<(), Error> {
         match self {
             Self::One(session) => {
                 session.reset();
-                session.feed(ids)?;
+                session.feed(&ids(0))?;
                 session.prefill(None)
             }
             Self::Many(batch) => {
                 for sequence in 0..batch.sequences() {
                     batch.release(sequence);
-                    batch.feed(sequence, ids)?;
+                    batch.feed(sequence, &ids(sequence))?;
                 }
                 batch.step(&[Sampling::greedy()]).map(drop)
             }
@@ -41,17 +44,17 @@ impl Engine {
     }
 
     /// Goes back to `depth` tokens in every sequence and times the dispatches of the step that
-    /// reads `ids`.
-    pub fn profile(&mut self, depth: u32, ids: &[u32]) -> Result<Profile, Error> {
+    /// reads their `ids`.
+    pub fn profile(&mut self, depth: u32, ids: Ids<'_>) -> Result<Profile, Error> {
         self.rewind(depth);
         match self {
             Self::One(session) => {
-                session.feed(ids)?;
+                session.feed(&ids(0))?;
                 session.profile()
             }
             Self::Many(batch) => {
                 for sequence in 0..batch.sequences() {
-                    batch.feed(sequence, ids)?;
+                    batch.feed(sequence, &ids(sequence))?;
                 }
                 batch.profile()
             }
@@ -67,18 +70,18 @@ impl Engine {
         }
     }
 
-    /// Reads `prompt` and draws `steps` tokens in every sequence; returns the total number of drawn
-    /// tokens.
-    pub fn run(&mut self, prompt: &[u32], steps: u32) -> Result<usize, Error> {
+    /// Reads the `prompt` of every sequence and draws `steps` tokens in it; returns the total
+    /// number of drawn tokens.
+    pub fn run(&mut self, prompt: Ids<'_>, steps: u32) -> Result<usize, Error> {
         match self {
             Self::One(session) => {
-                session.feed(prompt)?;
+                session.feed(&prompt(0))?;
                 let options = GenerateOptions::default().sampling(Sampling::greedy()).max_tokens(Some(steps as usize)).ignore_end(true);
                 session.generate_with(options)?.try_fold(0, |drawn, token| token.map(|_| drawn + 1))
             }
             Self::Many(batch) => {
                 for sequence in 0..batch.sequences() {
-                    batch.feed(sequence, prompt)?;
+                    batch.feed(sequence, &prompt(sequence))?;
                 }
                 (0..steps).try_fold(0, |drawn, _| Ok(drawn + batch.step(&[Sampling::greedy()])?.len()))
             }

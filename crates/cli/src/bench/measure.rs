@@ -5,8 +5,8 @@ use super::engine::Engine;
 use super::grid::{Kind, Test};
 use crate::open::Loaded;
 use crate::progress::Bar;
-use kernels::graph::operation::Work;
-use kernels::native::measure::{self, Measured as Roof};
+use kernels::Work;
+use kernels::measure::{self, Measured as Roof};
 use kernels::{Executor, Profile};
 use model::{Applied, Checked, Error, Model, SessionOptions};
 use std::time::Instant;
@@ -34,18 +34,17 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Mean tokens per second.
-    pub fn mean(&self) -> f64 {
-        self.rates.iter().sum::<f64>() / self.rates.len() as f64
+    /// Median of the tokens per second. With an even number of repetitions, it is the mean of the
+    /// two in the middle.
+    pub fn median(&self) -> f64 {
+        let mut sorted = self.rates.clone();
+        sorted.sort_unstable_by(f64::total_cmp);
+        f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2])
     }
 
-    /// Sample standard deviation; 0 for one repetition.
-    pub fn deviation(&self) -> f64 {
-        if self.rates.len() < 2 {
-            return 0.0;
-        }
-        let mean = self.mean();
-        (self.rates.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / (self.rates.len() - 1) as f64).sqrt()
+    /// The least and the most tokens per second.
+    pub fn range(&self) -> (f64, f64) {
+        self.rates.iter().fold((f64::INFINITY, 0.0), |(least, most), &rate| (least.min(rate), most.max(rate)))
     }
 }
 
@@ -90,7 +89,7 @@ impl<'a> Bench<'a> {
     /// KV cache of each sequence.
     pub fn gb_per_second(&self, measured: &Measured) -> f64 {
         let step = self.step(measured.test);
-        step.bytes * measured.mean() / step.tokens / 1e9
+        step.bytes * measured.median() / step.tokens / 1e9
     }
 
     /// The shortest possible time of a step, by the device's bandwidth or arithmetic, as a share of
@@ -98,7 +97,7 @@ impl<'a> Bench<'a> {
     pub fn roof_share(&self, measured: &Measured) -> Option<f64> {
         let (step, roof) = (self.step(measured.test), self.roof.as_ref()?);
         let least_s = (step.bytes / (roof.read_gb_per_s * 1e9)).max(step.flops / (roof.matrix_tflop_per_s * 1e12));
-        Some(least_s * measured.mean() / step.tokens)
+        Some(least_s * measured.median() / step.tokens)
     }
 
     /// Runs the test once to warm up, then measures the repetitions.
@@ -107,18 +106,18 @@ impl<'a> Bench<'a> {
         let bar = Bar::count(test.to_string());
         let vocabulary = self.model.summary().vocabulary;
         let (before, steps) = match test.kind {
-            Kind::Prompt(n) => (tokens(n, vocabulary, 2), 1),
+            Kind::Prompt(n) => (n, 1),
             // Generation needs a token to begin from. At a depth it is the last token of the
             // context, evaluated again.
-            Kind::Generate(n) => (tokens(u32::from(test.depth == 0), vocabulary, 2), n),
+            Kind::Generate(n) => (u32::from(test.depth == 0), n),
         };
         let engine = self.engine(test.sequences)?;
-        engine.begin(&tokens(test.depth, vocabulary, 1))?;
+        engine.begin(&|sequence| tokens(test.depth, vocabulary, 1, sequence))?;
         let mut rates = vec![];
         for n in 0..=repetitions {
             engine.rewind(test.depth);
             let began = Instant::now();
-            engine.run(&before, steps)?;
+            engine.run(&|sequence| tokens(before, vocabulary, 2, sequence), steps)?;
             if n > 0 {
                 rates.push(test.tokens() / began.elapsed().as_secs_f64());
             }
@@ -136,14 +135,14 @@ impl<'a> Bench<'a> {
             Kind::Generate(n) => (test.depth + n / 2, 1),
         };
         let engine = self.engine(test.sequences)?;
-        engine.begin(&tokens(depth, vocabulary, 1))?;
-        engine.profile(depth, &tokens(rows, vocabulary, 2))
+        engine.begin(&|sequence| tokens(depth, vocabulary, 1, sequence))?;
+        engine.profile(depth, &|sequence| tokens(rows, vocabulary, 2, sequence))
     }
 
     /// The profile as text, with its share of the time that a step takes by the clock.
     pub fn profiled(&self, profile: &Profile, measured: &Measured) -> String {
         let roof = self.roof.as_ref().map(|roof| kernels::Roof { gb_per_s: roof.read_gb_per_s, tflop_per_s: roof.matrix_tflop_per_s });
-        let clock_us = self.step(measured.test).tokens / measured.mean() * 1e6;
+        let clock_us = self.step(measured.test).tokens / measured.median() * 1e6;
         let share = 100.0 * profile.nanoseconds() / 1e3 / clock_us;
         let rest = "the rest is host time and waiting";
         format!(
@@ -163,8 +162,10 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Pseudo-random ids, the same in every run.
-fn tokens(count: u32, vocabulary: u32, seed: u32) -> Vec<u32> {
+/// Pseudo-random ids, the same in every run. Sequences of a batch have different ids, so that they
+/// choose different experts.
+fn tokens(count: u32, vocabulary: u32, seed: u32, sequence: u32) -> Vec<u32> {
+    let seed = seed ^ sequence.wrapping_mul(0x9E37_79B9);
     let next = |state: &mut u32| {
         *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         Some(((u64::from(*state) * u64::from(vocabulary)) >> 32) as u32)
@@ -179,15 +180,24 @@ mod tests {
     const TEST: Test = Test { kind: Kind::Generate(1), depth: 0, sequences: 1 };
 
     #[test]
-    fn the_spread_is_that_of_a_sample() {
-        let measured = Measured { test: TEST, rates: vec![1.0, 2.0, 3.0] };
-        assert_eq!((measured.mean(), measured.deviation()), (2.0, 1.0));
-        assert_eq!(Measured { test: TEST, rates: vec![5.0] }.deviation(), 0.0);
+    fn the_median_stands_between_the_least_and_the_most() {
+        let measured = |rates: &[f64]| Measured { test: TEST, rates: rates.to_vec() };
+        assert_eq!((measured(&[3.0, 1.0, 9.0]).median(), measured(&[3.0, 1.0, 9.0]).range()), (3.0, (1.0, 9.0)));
+        assert_eq!((measured(&[5.0]).median(), measured(&[5.0]).range()), (5.0, (5.0, 5.0)));
+        assert_eq!(measured(&[4.0, 1.0, 2.0, 9.0]).median(), 3.0);
+    }
+
+    #[test]
+    fn sequences_of_a_batch_hold_different_tokens() {
+        let all: Vec<Vec<u32>> = (0..64).map(|sequence| tokens(8, 150_000, 2, sequence)).collect();
+        for (n, ids) in all.iter().enumerate() {
+            assert!(all[..n].iter().all(|other| other[0] != ids[0] && other != ids), "{n}: {ids:?}");
+        }
     }
 
     #[test]
     fn ids_stay_inside_the_vocabulary() {
-        let ids = tokens(1000, 17, 1);
+        let ids = tokens(1000, 17, 1, 0);
         assert!(ids.len() == 1000 && (0..17).all(|id| ids.contains(&id)) && ids.iter().all(|&id| id < 17));
     }
 }

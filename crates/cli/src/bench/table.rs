@@ -7,19 +7,20 @@ use serde_json::{Value, json};
 
 /// The names and alignments of the columns.
 pub const HEAD: &str = "\
-| model            |      size |    params | device               | test             |                t/s |    GB/s |   roof |
-| ---------------- | --------: | --------: | -------------------- | ---------------- | -----------------: | ------: | -----: |";
+| model            |      size |    params | device               | test             |         t/s (least to most) |    GB/s |   roof |
+| ---------------- | --------: | --------: | -------------------- | ---------------- | --------------------------: | ------: | -----: |";
 
 /// One result as a row.
 pub fn line(bench: &Bench<'_>, measured: &Measured) -> String {
     let model = &bench.model;
     let parameters = millions(model.file().tensors().iter().map(gguf::TensorInfo::elements).sum());
-    let rate = format!("{:.2} ± {:.2}", measured.mean(), measured.deviation());
+    let (least, most) = measured.range();
+    let rate = format!("{:.2} ({least:.2} to {most:.2})", measured.median());
     let bandwidth = bench.gb_per_second(measured);
     let roof = bench.roof_share(measured).map_or_else(|| "-".to_string(), |share| format!("{:.1}%", 100.0 * share));
     let size = Size(model.weight_bytes()).to_string();
     let (name, device, test) = (short(&name(bench), 16), short(&model.executor().name(), 20), measured.test.to_string());
-    format!("| {name:<16} | {size:>9} | {parameters:>9} | {device:<20} | {test:<16} | {rate:>18} | {bandwidth:>7.2} | {roof:>6} |")
+    format!("| {name:<16} | {size:>9} | {parameters:>9} | {device:<20} | {test:<16} | {rate:>27} | {bandwidth:>7.2} | {roof:>6} |")
 }
 
 /// One result as an object.
@@ -33,8 +34,9 @@ pub fn json(bench: &Bench<'_>, measured: &Measured) -> Value {
         "kv": bench.args.place.kv.name(),
         "adapters": crate::lora::report(&bench.adapters),
         "test": measured.test.to_string(),
-        "tokens_per_second": measured.mean(),
-        "stddev": measured.deviation(),
+        "tokens_per_second": measured.median(),
+        "least": measured.range().0,
+        "most": measured.range().1,
         "samples": measured.rates,
         "gb_per_second": bench.gb_per_second(measured),
         "roof_share": bench.roof_share(measured),

@@ -14,6 +14,7 @@ pub struct Outlook {
     options: SessionOptions,
     fit: Result<Fit, String>,
     template: Option<String>,
+    notes: Vec<String>,
 }
 
 struct Fit {
@@ -35,15 +36,17 @@ impl Outlook {
     /// is opened for it.
     pub fn new(args: &Args) -> Result<Self> {
         let options = args.session();
-        let unsupported = |reason: String| Ok(Self { executor: Executor::Cpu, options: args.session(), fit: Err(reason), template: None });
+        let unsupported =
+            |reason: String| Ok(Self { executor: Executor::Cpu, options: args.session(), fit: Err(reason), template: None, notes: vec![] });
         let file = match args.source.model_file() {
             Ok(file) => file,
             Err(error) => return unsupported(format!("{error:#}")),
         };
         let template = file.template().check().err().map(|error| error.to_string());
+        let notes: Vec<String> = file.notes().iter().map(ToString::to_string).collect();
         // Damage is reported before any device is opened for the file.
         if let Err(error) = file.check(&Executor::Cpu) {
-            return unsupported(error.to_string()).map(|outlook| Self { template, ..outlook });
+            return unsupported(error.to_string()).map(|outlook| Self { template, notes, ..outlook });
         }
         let executor = args.source.located(args.device().open(&file, &options))?;
         let fit = match file.check(&executor) {
@@ -55,7 +58,7 @@ impl Outlook {
                 Ok(Fit { checked, needs, context })
             }
         };
-        Ok(Self { executor, options, fit, template })
+        Ok(Self { executor, options, fit, template, notes })
     }
 
     /// Why the file cannot run.
@@ -66,6 +69,11 @@ impl Outlook {
     /// What is wrong with the chat template, which only conversations need.
     pub fn template(&self) -> Option<&str> {
         self.template.as_deref()
+    }
+
+    /// The assumptions that were made to load the file.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// The sizes for people.

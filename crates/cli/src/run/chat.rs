@@ -2,7 +2,7 @@
 
 use super::editor::{Line, LineEditor};
 use super::{Talk, lora, report, tools};
-use crate::exit::{Interrupted, note, one_line};
+use crate::exit::{self, Interrupted, note, one_line};
 use crate::text::printable;
 use anyhow::Result;
 use model::Finish;
@@ -50,7 +50,7 @@ pub fn chat(talk: &mut Talk) -> Result<()> {
             command if command.split_whitespace().next() == Some("/lora") => match lora::command(talk, &command["/lora".len()..]) {
                 Ok(said) => eprintln!("{}", printable(&said)),
                 Err(error) if lasting(&error) => return Err(error),
-                Err(error) => note(&one_line(&format!("{error:#}"))),
+                Err(error) => note(&exit::line(&error)),
             },
             command if command.starts_with('/') && !command.contains(char::is_whitespace) => {
                 eprintln!("no command {command:?}; /help lists the commands");
@@ -76,7 +76,7 @@ fn answer(talk: &mut Talk, message: Message) -> Result<()> {
         }
         Err(error) if lasting(&error) => Err(error),
         Err(error) => {
-            note(&one_line(&format!("{error:#}")));
+            note(&exit::line(&error));
             Ok(())
         }
     }

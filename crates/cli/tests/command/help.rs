@@ -16,6 +16,16 @@ fn every_command_has_help_with_examples() {
 }
 
 #[test]
+fn the_help_of_mmap_says_its_risk() {
+    for command in ["run", "bench", "perplexity"] {
+        let help = run(&[command, "--help"]).good();
+        let (_, mmap) = help.split_once("--mmap").expect("the flag");
+        let words: Vec<&str> = mmap.split("--no-mmap").next().unwrap().split_whitespace().collect();
+        assert!(words.join(" ").contains("cuts the file short meanwhile, weft is killed"), "{help}");
+    }
+}
+
+#[test]
 fn what_cannot_be_meant_exits_with_2_and_prints_no_result() {
     let cases: [&[&str]; 25] = [
         &[],

@@ -50,6 +50,24 @@ fn a_broken_template_keeps_no_file_from_raw_text_and_inspect_says_what_is_wrong(
 }
 
 #[test]
+fn assumptions_about_a_file_are_notes_of_inspect_and_of_loading() {
+    let file = tiny::builder(0.1).remove("tokenizer.ggml.pre");
+    let file = file.set("qwen3.rope.scaling.type", "yarn").set("qwen3.rope.scaling.factor", 4.0_f32);
+    let model = Model::new(&file.set("qwen3.context_length", 100_u32));
+    let text = run(&["inspect", model.path(), "--ctx", "400"]).good();
+    let json = run(&["inspect", model.path(), "--json"]).json();
+    let loaded = run(&["run", model.path(), "-p", "x", "-n", "1", "--device", "cpu", "--ctx", "400"]);
+    assert_eq!((loaded.code, json["notes"].as_array().unwrap().len()), (0, 2), "{}", loaded.err);
+    for note in ["tokenizer.ggml.pre is missing", "the context length is 400: qwen3.context_length is 100"] {
+        assert!(text.lines().any(|line| line.starts_with("note: ") && line.contains(note)), "{text}");
+        assert!(json["notes"].to_string().contains(note) && loaded.err.contains(note), "{json} {}", loaded.err);
+    }
+    run(&["inspect", model.path(), "--ctx", "401"]).failed(1);
+    let sound = Model::new(&tiny::builder(0.1));
+    assert!(!run(&["inspect", sound.path()]).good().contains("note: "));
+}
+
+#[test]
 fn plans_list_every_dispatch_of_both_steps() {
     let text = run(&["inspect", "--plan"]).good();
     assert!(text.contains("decode step, for ") && text.contains("prefill step"), "{text}");

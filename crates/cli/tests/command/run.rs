@@ -100,6 +100,7 @@ fn every_cache_type_and_a_file_that_is_read_run() {
         |words: &[&str]| run(&[&["run", model.path(), "--device", "cpu", "-p", "ab", "-n", "5", "--temp", "0"], words].concat()).good();
     let plain = with(&[]);
     assert_eq!(with(&["--no-mmap"]), plain);
+    assert_eq!(with(&["--mmap"]), plain);
     assert_eq!(with(&["--kv", "f32"]), plain);
     with(&["--kv", "q8_0"]);
 }

@@ -68,7 +68,7 @@ fn a_session_that_cannot_be_used_says_why_in_a_line() {
     assert!(broken(b"").contains("cut short") && broken(b"something else entirely").contains("not a saved session"));
     assert!(broken(&[&bytes[..], b"x"].concat()).contains("more in the file"));
     assert!(with(&other, &["--load-session", &file]).failed(1).contains("another model"));
-    assert!(with(&model, &["--load-session", &file, "--kv", "f32"]).failed(1).contains("--kv f16"));
+    assert!(with(&model, &["--load-session", &file, "--kv", "f32"]).failed(1).contains("choose the KV type f16 (see --kv)"));
     assert!(with(&model, &["--load-session", &file, "--ctx", "4"]).failed(1).contains("--ctx"));
     assert!(with(&model, &["--load-session", &model.beside("missing")]).failed(1).contains("missing"));
     assert!(with(&model, &["--save-session", &model.beside("no/folder")]).failed(1).contains("no folder"));
@@ -92,7 +92,7 @@ fn a_conversation_under_adapters_goes_on_under_the_same() {
     let line = with(&["--load-session", &file]).failed(1);
     assert!(line.contains("saved under a.gguf times 1, this one is under no adapters"), "{line}");
     let line = with(&["--lora", &format!("{adapter}:0.5"), "--load-session", &file]).failed(1);
-    assert!(line.contains("under a.gguf times 0.5; apply the same with --lora"), "{line}");
+    assert!(line.contains("under a.gguf times 0.5; apply the same adapters in the same order (see --lora)"), "{line}");
 }
 
 #[test]

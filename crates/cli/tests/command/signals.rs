@@ -67,7 +67,7 @@ fn ctrl_c_ends_the_tuning_and_tells_what_is_known() {
     let mut out = String::new();
     child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert!(json["whole"] == false && json["measured"].as_array().unwrap().len() == kernels::caps::table::THRESHOLDS.len(), "{out}");
+    assert!(json["whole"] == false && json["measured"].as_array().unwrap().len() == kernels::THRESHOLDS.len(), "{out}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub fn saying(says: &str, template: &str) -> Model {
 }
 
 /// A template that supports tools and the switch for thinking.
-pub const TEMPLATE: &str = "{% for tool in tools %}{{ tool | tojson }}{% endfor %}{{ messages[-1].content }}{% if enable_thinking is false %}<think></think>{% endif %}";
+pub const TEMPLATE: &str = "{% for tool in tools or [] %}{{ tool | tojson }}{% endfor %}{{ messages[-1].content }}{% if enable_thinking is false %}<think></think>{% endif %}";
 
 fn answer(model: &Model, words: &[&str]) -> crate::Run {
     run(&[&["run", model.path(), "-p", "x", "--device", "cpu", "--temp", "0", "-n", "1"], words].concat())

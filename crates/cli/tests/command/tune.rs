@@ -77,7 +77,7 @@ fn a_model_gives_the_shapes_and_one_that_is_none_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let model = crate::tiny::Model::new(&crate::tiny::builder(0.1));
     let json = run(folder.path(), &["tune", model.path(), "--seconds", "1", "--json"]).json();
-    assert_eq!(json["measured"].as_array().unwrap().len(), kernels::caps::table::THRESHOLDS.len(), "{json}");
+    assert_eq!(json["measured"].as_array().unwrap().len(), kernels::THRESHOLDS.len(), "{json}");
     let missing = run(folder.path(), &["tune", "no-such-model.gguf"]).failed(1);
     assert!(missing.contains("no such file"), "{missing}");
 }

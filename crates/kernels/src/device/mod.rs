@@ -1,5 +1,6 @@
 //! A GPU device: choice of the adapter, limits, capabilities and pipelines.
 
+pub(crate) mod buffer;
 pub mod executor;
 #[cfg(feature = "interop")]
 mod interop;
@@ -14,6 +15,7 @@ use crate::device::pipelines::clock::{Clock, Spent};
 use crate::device::pipelines::{Kept, Pipelines};
 use crate::error::Error;
 use crate::kernel::compose::Shader;
+use crate::platform::{Moment, Waiter};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -78,6 +80,7 @@ pub(crate) struct Inner {
     /// The driver's pipeline cache, if it was asked for.
     pub cache: Arc<Mutex<Option<Kept>>>,
     pub clock: Arc<Clock>,
+    pub waiter: Arc<Waiter>,
     /// Buffers, bind groups and pipelines made so far.
     pub created: Arc<AtomicU64>,
     /// WGSL text that replaces the source of one shader (for tests).
@@ -133,18 +136,6 @@ async fn adapters(limits: Limits) -> Vec<wgpu::Adapter> {
     found
 }
 
-/// The adapters of this machine, best first.
-pub async fn list_async() -> Vec<AdapterSummary> {
-    adapters(Limits::Adapter).await.iter().map(|a| summary(&a.get_info())).collect()
-}
-
-/// The adapters of this machine, best first.
-#[cfg(not(target_arch = "wasm32"))]
-#[must_use]
-pub fn list() -> Vec<AdapterSummary> {
-    pollster::block_on(list_async())
-}
-
 /// The feature flag of cooperative matrices, if the adapter has the matrix shape and the subgroup
 /// size that the kernels need.
 fn cooperative(adapter: &wgpu::Adapter) -> wgpu::Features {
@@ -161,11 +152,17 @@ fn cooperative(adapter: &wgpu::Adapter) -> wgpu::Features {
 }
 
 impl Device {
+    /// The adapters of this machine, best first.
+    pub async fn list_async() -> Vec<AdapterSummary> {
+        adapters(Limits::Adapter).await.iter().map(|a| summary(&a.get_info())).collect()
+    }
+
     /// Opens the adapter that `select` names.
     ///
     /// # Errors
     /// [`Error::NoAdapter`] if no adapter matches, [`Error::NoDevice`] if the driver refuses.
     pub async fn open_async(select: &Select, limits: Limits) -> Result<Self, Error> {
+        let began = Moment::now();
         let found = adapters(limits).await;
         let chosen = match select {
             Select::Best => found.first(),
@@ -178,28 +175,9 @@ impl Device {
             };
             return Err(Error::NoAdapter { wanted, found: found.iter().map(|a| a.get_info().name).collect() });
         };
-        Self::request(adapter, limits).await
-    }
-
-    /// Opens the adapter that `select` names, blocking.
-    ///
-    /// # Errors
-    /// As [`Device::open_async`].
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn open(select: &Select, limits: Limits) -> Result<Self, Error> {
-        let began = std::time::Instant::now();
-        let device = pollster::block_on(Self::open_async(select, limits))?;
+        let device = Self::request(adapter, limits).await?;
         device.0.clock.opened(began.elapsed());
         Ok(device)
-    }
-
-    /// Opens the best adapter of this machine, with the limits from `WEFT_LIMITS`.
-    ///
-    /// # Errors
-    /// As [`Device::open_async`].
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn auto() -> Result<Self, Error> {
-        Self::open(&Select::Best, Limits::from_env())
     }
 
     async fn request(adapter: &wgpu::Adapter, limits: Limits) -> Result<Self, Error> {
@@ -262,8 +240,10 @@ impl Device {
             table: Table::usual(summary.class, cooperative),
         };
         let ids = (adapter.get_info().vendor, adapter.get_info().device);
-        let (pipelines, cache, clock, created, source) = (Arc::default(), Arc::default(), Arc::default(), Arc::default(), None);
-        let inner = Inner { device, queue, summary, caps, limits, features, lost, failed, ids, pipelines, cache, clock, created, source };
+        let (pipelines, cache, created, source) = (Arc::default(), Arc::default(), Arc::default(), None);
+        let (clock, waiter) = (Arc::default(), Arc::default());
+        let inner =
+            Inner { device, queue, summary, caps, limits, features, lost, failed, ids, pipelines, cache, clock, waiter, created, source };
         Self(Arc::new(inner))
     }
 
@@ -293,7 +273,7 @@ impl Device {
     }
 
     fn altered(&self, caps: Caps, source: Option<(Shader, String)>, pipelines: Arc<Pipelines>) -> Self {
-        let Inner { device, queue, summary, limits, features, lost, failed, ids, cache, clock, created, .. } = &*self.0;
+        let Inner { device, queue, summary, limits, features, lost, failed, ids, cache, clock, waiter, created, .. } = &*self.0;
         Self(Arc::new(Inner {
             device: device.clone(),
             queue: queue.clone(),
@@ -307,6 +287,7 @@ impl Device {
             pipelines,
             cache: Arc::clone(cache),
             clock: Arc::clone(clock),
+            waiter: Arc::clone(waiter),
             created: Arc::clone(created),
             source,
         }))
@@ -317,15 +298,6 @@ impl Device {
     #[must_use]
     pub fn created(&self) -> u64 {
         self.0.created.load(Ordering::Relaxed)
-    }
-
-    /// Bytes of device memory allocated for buffers. Waits for submitted work first, so that its
-    /// buffers are freed. None if the backend does not count them (Vulkan and DX12 do).
-    #[cfg(not(target_arch = "wasm32"))]
-    #[must_use]
-    pub fn allocated_bytes(&self) -> Option<u64> {
-        let _ = self.0.device.poll(wgpu::PollType::wait_indefinitely());
-        self.0.device.generate_allocator_report().map(|report| report.total_allocated_bytes)
     }
 
     /// The time spent so far on opening, planning and building.
@@ -355,56 +327,6 @@ impl Device {
     #[must_use]
     pub fn describe(&self) -> (Vec<String>, String) {
         (self.0.features.iter_names().map(|(n, _)| n.to_lowercase()).collect(), format!("{:#?}", self.0.limits))
-    }
-
-    /// Returns an error if the device was lost or rejected a call. Called before and after submits.
-    pub(crate) fn check(&self, what: &str) -> Result<(), Error> {
-        let failed = self.0.failed.lock().unwrap_or_else(|p| p.into_inner()).take();
-        #[cfg(not(target_arch = "wasm32"))]
-        if failed.is_some() {
-            // Calls on a lost device fail before wgpu reports the loss. Polling makes it report.
-            let _ = self.0.device.poll(wgpu::PollType::Poll);
-        }
-        if let Some(reason) = self.0.lost.get() {
-            return Err(Error::DeviceLost { reason: reason.clone() });
-        }
-        match failed {
-            Some(reason) => Err(Error::Device { what: what.to_string(), reason }),
-            None => Ok(()),
-        }
-    }
-
-    /// A zeroed buffer, or an error that names its purpose `what`.
-    pub(crate) fn buffer(&self, what: &str, bytes: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer, Error> {
-        self.create(what, bytes, usage, false)
-    }
-
-    /// A staging buffer: mapped for writing, and a source of copies.
-    pub(crate) fn staging(&self, bytes: u64) -> Result<wgpu::Buffer, Error> {
-        self.create("the upload of weights", bytes, wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC, true)
-    }
-
-    fn create(&self, what: &str, bytes: u64, usage: wgpu::BufferUsages, mapped_at_creation: bool) -> Result<wgpu::Buffer, Error> {
-        let bytes = bytes.max(16).next_multiple_of(16);
-        if bytes > self.0.caps.max_buffer_bytes {
-            return Err(Error::BindingTooLarge { what: what.to_string(), bytes, limit: self.0.caps.max_buffer_bytes });
-        }
-        self.count();
-        let scope = self.0.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
-        let buffer = self.0.device.create_buffer(&wgpu::BufferDescriptor { label: Some(what), size: bytes, usage, mapped_at_creation });
-        #[cfg(not(target_arch = "wasm32"))]
-        if pollster::block_on(scope.pop()).is_some() {
-            return Err(Error::OutOfMemory { what: what.to_string(), bytes });
-        }
-        #[cfg(target_arch = "wasm32")]
-        drop(scope);
-        Ok(buffer)
-    }
-
-    /// A bind group: the buffers that a dispatch reads and writes.
-    pub(crate) fn bind_group(&self, what: &str, layout: &wgpu::BindGroupLayout, entries: &[wgpu::BindGroupEntry<'_>]) -> wgpu::BindGroup {
-        self.count();
-        self.0.device.create_bind_group(&wgpu::BindGroupDescriptor { label: Some(what), layout, entries })
     }
 }
 

@@ -7,12 +7,16 @@ mod saved;
 mod tests;
 
 use crate::device::Device;
+use crate::device::buffer::caught;
 use crate::error::Error;
 use crate::kernel::Access;
 use crate::kernel::compose::Shader;
+use crate::platform::{Background, at_once, on_new_threads};
 pub(crate) use saved::Kept;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// A pipeline and its bind group layout.
@@ -21,9 +25,9 @@ pub(crate) struct Pipeline {
     pub pipeline: wgpu::ComputePipeline,
 }
 
-/// The place of a shader's pipeline. The first caller builds it; concurrent callers block until it
-/// is ready.
-type Slot = Arc<OnceLock<Arc<Pipeline>>>;
+/// The place of a shader's pipeline, or of the reason why the device refused it. The first caller
+/// builds it; concurrent callers block until it is ready.
+type Slot = Arc<OnceLock<Result<Arc<Pipeline>, String>>>;
 
 /// The pipelines of a device.
 #[derive(Default)]
@@ -53,64 +57,59 @@ impl Pipelines {
 #[derive(Debug, Default)]
 pub struct Preparing {
     stop: Arc<AtomicBool>,
-    #[cfg(not(target_arch = "wasm32"))]
-    thread: Option<std::thread::JoinHandle<()>>,
+    work: Background,
 }
 
 impl Preparing {
     /// Waits until all pipelines are built.
     pub fn finish(mut self) {
-        self.wait();
-    }
-
-    fn wait(&mut self) {
-        #[cfg(not(target_arch = "wasm32"))]
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.work.wait();
     }
 }
 
 impl Drop for Preparing {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.wait();
+        self.work.wait();
     }
 }
+
+/// A shader whose pipeline is made, with the future of the reason why the device refuses it.
+type Undecided<F> = (Shader, F);
 
 impl Device {
     /// Starts to build the pipelines of these shaders in the background, in this order. A plan that
     /// needs some of them waits only for those. In a browser this does nothing.
     pub fn prepare(&self, shaders: Vec<Shader>) -> Preparing {
-        let preparing = Preparing::default();
-        #[cfg(not(target_arch = "wasm32"))]
-        let preparing = {
-            let (device, stop) = (self.clone(), Arc::clone(&preparing.stop));
-            let work = move || device.build_missing(&device.missing(shaders.iter()), &stop);
-            // If no thread can be started, plans build their pipelines themselves.
-            let thread = std::thread::Builder::new().name("pipelines".to_string()).spawn(work).ok();
-            let mut preparing = preparing;
-            preparing.thread = thread;
-            preparing
-        };
-        #[cfg(target_arch = "wasm32")]
-        let _ = shaders;
-        preparing
+        let stop = Arc::<AtomicBool>::default();
+        let (device, stopped) = (self.clone(), Arc::clone(&stop));
+        // The plan that needs a refused pipeline reports it.
+        let work = move || drop(device.build_missing(&device.missing(shaders.iter()), &stopped));
+        Preparing { stop, work: Background::start("pipelines", work) }
     }
 
     /// The pipelines of these shaders. Missing ones are built.
-    pub(crate) fn pipelines<'a>(&self, shaders: impl Iterator<Item = &'a Shader>) -> Result<Vec<Arc<Pipeline>>, Error> {
+    pub(crate) async fn pipelines<'a>(&self, shaders: impl Iterator<Item = &'a Shader>) -> Result<Vec<Arc<Pipeline>>, Error> {
         let shaders: Vec<&Shader> = shaders.collect();
         let slots: Vec<Slot> = shaders.iter().map(|shader| self.0.pipelines.slot(shader)).collect();
-        let missing = self.missing(shaders.into_iter());
         let waiting = self.0.clock.waiting();
-        self.build_missing(&missing, &AtomicBool::new(false));
+        let undecided = self.build_missing(&self.missing(shaders.iter().copied()), &AtomicBool::new(false));
         drop(waiting);
-        if let Err(error) = self.check("building pipelines") {
-            missing.iter().for_each(|(shader, _)| self.0.pipelines.forget(shader));
-            return Err(error);
+        let refused = |shader: &Shader, reason: String| {
+            self.0.pipelines.forget(shader);
+            Error::Pipeline { kernel: shader.label(), reason }
+        };
+        for (shader, reason) in undecided {
+            if let Some(reason) = reason.await {
+                return Err(refused(&shader, reason));
+            }
         }
-        Ok(slots.iter().map(|slot| Arc::clone(slot.get().expect("just built"))).collect())
+        self.check("building pipelines")?;
+        let built = |(slot, shader): (&Slot, &Shader)| match slot.get().expect("just built") {
+            Ok(pipeline) => Ok(Arc::clone(pipeline)),
+            Err(reason) => Err(refused(shader, reason.clone())),
+        };
+        slots.iter().zip(shaders).map(built).collect()
     }
 
     /// The shaders without a built pipeline, each once.
@@ -125,17 +124,48 @@ impl Device {
         missing
     }
 
-    fn build_missing(&self, missing: &[(&Shader, Slot)], stop: &AtomicBool) {
-        in_parallel(missing, |(shader, slot)| {
+    /// Builds pipelines on several threads, until `stop` is set. Returns the shaders whose errors
+    /// have to be awaited: none natively.
+    fn build_missing(
+        &self,
+        missing: &[(&Shader, Slot)],
+        stop: &AtomicBool,
+    ) -> Vec<Undecided<impl Future<Output = Option<String>> + use<>>> {
+        let undecided = Mutex::new(vec![]);
+        on_new_threads(missing, |(shader, slot)| {
             if !stop.load(Ordering::Relaxed) {
-                slot.get_or_init(|| Arc::new(self.build(shader)));
+                slot.get_or_init(|| {
+                    let (pipeline, refused) = self.build(shader);
+                    match at_once(refused) {
+                        Ok(None) => Ok(Arc::new(pipeline)),
+                        Ok(Some(reason)) => Err(reason),
+                        Err(later) => {
+                            undecided.lock().unwrap_or_else(PoisonError::into_inner).push(((*shader).clone(), later));
+                            Ok(Arc::new(pipeline))
+                        }
+                    }
+                });
             }
         });
+        undecided.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn build(&self, shader: &Shader) -> Pipeline {
+    /// Builds a pipeline. The future gives the reason why the device refuses it, if it does.
+    fn build(&self, shader: &Shader) -> (Pipeline, Pin<Box<impl Future<Output = Option<String>> + use<>>>) {
         let _building = self.0.clock.building();
         self.count();
+        let filters = [wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::OutOfMemory];
+        let scopes = self.scopes(filters);
+        let pipeline = self.make(shader);
+        let [validation, internal, memory] = caught(scopes);
+        let refused = async move {
+            let (validation, internal, memory) = (validation.await, internal.await, memory.await);
+            validation.or(internal).or(memory).map(|error| error.to_string())
+        };
+        (pipeline, Box::pin(refused))
+    }
+
+    fn make(&self, shader: &Shader) -> Pipeline {
         let device = &self.0.device;
         let label = shader.label();
         let planted = self.0.source.as_ref().filter(|(of, _)| of == shader);
@@ -181,26 +211,4 @@ impl Device {
         entries.extend(shader.variant.kernel.bindings.iter().zip(1..).map(|((_, access), n)| entry(n, storage(access))));
         self.0.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: Some(label), entries: &entries })
     }
-}
-
-/// Runs `work` for all items on new threads. It does not use the shared thread pool, because a
-/// driver's compiler is slow and would block other tasks. This thread takes part, so the work is
-/// done even if no thread can be started.
-fn in_parallel<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
-    let next = AtomicUsize::new(0);
-    let take = || {
-        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            work(item);
-        }
-    };
-    #[cfg(not(target_arch = "wasm32"))]
-    std::thread::scope(|scope| {
-        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get).min(items.len());
-        for _ in 1..threads {
-            let _ = std::thread::Builder::new().spawn_scoped(scope, take);
-        }
-        take();
-    });
-    #[cfg(target_arch = "wasm32")]
-    take();
 }

@@ -4,13 +4,14 @@ use super::{Outputs, Watch};
 use crate::error::Error;
 use crate::exec::states::States;
 use crate::exec::weights::Weights;
-use crate::graph::host::{Host, Store, in_parallel};
+use crate::graph::host::{Host, Store};
 use crate::graph::input::StepInput;
 use crate::graph::operation::{Operation, Reference};
 use crate::graph::record::{Node, Origin, Recorder, RopeTable};
 use crate::graph::tensor::{Counts, Input, Place, Shape, State, StateKind, Tensor, Weight};
 use crate::lower::primitive::Primitive;
 use crate::plan::{PlanOptions, Planned, requested};
+use crate::platform::in_parallel;
 use std::sync::Arc;
 
 /// Operations with the last use of every value. The value's memory is freed after it.

@@ -5,6 +5,7 @@ use super::inputs::{Inputs, Sources};
 use super::readback::{Pool, Read};
 use crate::caps::Class;
 use crate::device::Device;
+use crate::device::buffer::Buffer;
 use crate::device::pipelines::Pipeline;
 use crate::error::Error;
 use crate::exec::states::{States, Store};
@@ -28,10 +29,10 @@ pub struct GpuPlan {
     weights: Arc<Weights>,
     pipelines: Vec<Arc<Pipeline>>,
     passes: Vec<(Range<usize>, Option<u32>)>,
-    buffers: Vec<wgpu::Buffer>,
+    buffers: Vec<Buffer>,
     inputs: Inputs,
-    dummy: wgpu::Buffer,
-    spare: wgpu::Buffer,
+    dummy: Buffer,
+    spare: Buffer,
     bound: Option<Bound>,
     pool: Arc<Pool>,
 }
@@ -41,12 +42,14 @@ const GUARD_BYTES: u64 = 4096;
 
 struct Bound {
     generation: u64,
+    /// The parameters of all dispatches.
+    _params: Buffer,
     /// The bind groups of every dispatch: one, or one per input slot if the dispatch reads inputs.
     groups: Vec<Vec<wgpu::BindGroup>>,
 }
 
 impl GpuPlan {
-    pub(super) fn new<O: Clone + Into<Primitive>>(
+    pub(super) async fn new<O: Clone + Into<Primitive>>(
         device: &Device,
         rec: Recorder<O>,
         weights: Arc<Weights>,
@@ -55,15 +58,17 @@ impl GpuPlan {
         let planning = device.0.clock.planning();
         let planned = plan(&rec, device.caps(), options)?;
         drop(planning);
-        let pipelines = device.pipelines(planned.steps.iter().map(|s| &s.shader))?;
+        let pipelines = device.pipelines(planned.steps.iter().map(|s| &s.shader)).await?;
         let _planning = device.0.clock.planning();
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
-        let buffers = planned.placement.buffers.iter();
         let guard = if options.guarded { GUARD_BYTES } else { 0 };
-        let buffers = buffers.map(|&bytes| device.buffer("an intermediate", bytes + guard, usage)).collect::<Result<_, _>>()?;
-        let inputs = Inputs::new(device, planned.placement.input_bytes)?;
-        let dummy = device.buffer("an unused binding", 16, usage)?;
-        let spare = device.buffer("an unused result", 16, usage)?;
+        let mut buffers = vec![];
+        for &bytes in &planned.placement.buffers {
+            buffers.push(device.buffer("an intermediate", bytes + guard, usage).await?);
+        }
+        let inputs = Inputs::new(device, planned.placement.input_bytes).await?;
+        let dummy = device.buffer("an unused binding", 16, usage).await?;
+        let spare = device.buffer("an unused result", 16, usage).await?;
         let bytes = planned.read_back.iter().map(|t| 4 * t.shape.elements()).sum::<u64>();
         let pool = Pool::new(device, bytes);
         let (states, ropes, origins) = (rec.states, rec.ropes, rec.origins.iter().map(|o| o.1).collect());
@@ -82,7 +87,7 @@ impl GpuPlan {
     #[cfg(feature = "interop")]
     pub(super) fn result(&self, n: usize) -> Option<&wgpu::Buffer> {
         let tensor = self.planned.read_back.get(n)?;
-        self.planned.placement.slots.get(&tensor.id).map(|&slot| &self.buffers[slot])
+        self.planned.placement.slots.get(&tensor.id).map(|&slot| &*self.buffers[slot])
     }
 
     /// The device that the plan runs on.
@@ -98,12 +103,11 @@ impl GpuPlan {
         }
     }
 
-    #[cfg(not(target_arch = "wasm32"))]
     /// Whether a kernel wrote past the end of an intermediate. The plan must be guarded. Call it
     /// after [`GpuPlan::poison`] with this word and a run.
-    pub(super) fn overrun(&self, poison: u32) -> Result<bool, Error> {
+    pub(super) async fn overrun(&self, poison: u32) -> Result<bool, Error> {
         let pool = Pool::new(&self.device, GUARD_BYTES * self.buffers.len() as u64);
-        let target = pool.take()?;
+        let target = pool.take().await?;
         let mut encoder = self.device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let mut ranges = vec![];
         for (buffer, &bytes) in self.buffers.iter().zip(&self.planned.placement.buffers) {
@@ -112,32 +116,35 @@ impl GpuPlan {
             ranges.push((at, GUARD_BYTES - 16));
         }
         let submission = self.device.0.queue.submit([encoder.finish()]);
-        let behind = pollster::block_on(Read::start(&pool, target, submission, ranges).wait())?;
+        let behind = Read::start(&pool, target, submission, ranges).wait().await?;
         Ok(behind.0.iter().flatten().any(|&word| word != poison))
     }
 
-    pub(super) fn run(&mut self, states: &mut States, input: &StepInput, watch: Watch<'_>) -> Result<Read, Error> {
-        let encoder = self.encode(states, input, watch, &mut |_, _| {})?;
-        self.finish(encoder, input.counts())
+    pub(super) async fn run(&mut self, states: &mut States, input: &StepInput, watch: Watch<'_>) -> Result<Read, Error> {
+        let encoder = self.encode(states, input, watch, &mut |_, _| {}).await?;
+        self.finish(encoder, input.counts()).await
     }
 
-    /// Encodes every dispatch of this step. `mark` is called at the start of each pass with `None`,
-    /// and after each dispatch with the index of the dispatch.
-    pub(crate) fn encode(
+    /// Encodes every dispatch of this step and submits all passes except the last. At each cut it
+    /// waits for the pass before the one just submitted, so that at most two passes are queued and
+    /// a cancel takes effect soon. `mark` is called at the start of each pass with `None`, and
+    /// after each dispatch with the index of the dispatch.
+    pub(crate) async fn encode(
         &mut self,
         states: &States,
         input: &StepInput,
         watch: Watch<'_>,
-        mark: &mut dyn FnMut(&mut wgpu::ComputePass<'_>, Option<usize>),
+        mark: &mut (dyn FnMut(&mut wgpu::ComputePass<'_>, Option<usize>) + Send),
     ) -> Result<wgpu::CommandEncoder, Error> {
         self.device.check("starting a step")?;
-        self.prepare(states, input)?;
+        self.prepare(states, input).await?;
         let (counts, slot) = (input.counts(), self.inputs.slot());
         let groups = &self.bound.as_ref().expect("prepared").groups;
         let layers = self.planned.steps.iter().filter_map(|s| s.layer).max().map_or(0, |l| l + 1);
         watch.at(0, layers)?;
         let device = &self.device.0;
         let mut encoder = device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let mut queued = None;
         for (steps, next_layer) in &self.passes {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             mark(&mut pass, None);
@@ -150,7 +157,9 @@ impl GpuPlan {
             }
             drop(pass);
             if let Some(layer) = next_layer {
-                device.queue.submit([encoder.finish()]);
+                if let Some(before) = queued.replace(device.queue.submit([encoder.finish()])) {
+                    self.device.done(before, "a step").await?;
+                }
                 watch.at(*layer, layers)?;
                 encoder = device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             }
@@ -159,15 +168,14 @@ impl GpuPlan {
     }
 
     /// The last dispatch of every pass of a step.
-    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn pass_ends(&self, input: &StepInput) -> Vec<usize> {
         let runs = |at: &usize| self.planned.steps[*at].dispatch.when.holds(input);
         self.passes.iter().filter_map(|(steps, _)| steps.clone().rev().find(runs)).collect()
     }
 
     /// Encodes the copies for the read-back, submits, and starts the mapping.
-    pub(crate) fn finish(&self, mut encoder: wgpu::CommandEncoder, counts: Counts) -> Result<Read, Error> {
-        let target = self.pool.take()?;
+    pub(crate) async fn finish(&self, mut encoder: wgpu::CommandEncoder, counts: Counts) -> Result<Read, Error> {
+        let target = self.pool.take().await?;
         let (mut ranges, mut offset) = (vec![], 0);
         for t in &self.planned.read_back {
             let bytes = 4 * u64::from(t.shape.rows_at(counts)) * u64::from(t.shape.width());
@@ -183,16 +191,16 @@ impl GpuPlan {
     }
 
     /// Writes the step's inputs, and makes new bind groups if the buffers of the states changed.
-    fn prepare(&mut self, states: &States, input: &StepInput) -> Result<(), Error> {
+    async fn prepare(&mut self, states: &States, input: &StepInput) -> Result<(), Error> {
         if self.bound.as_ref().is_none_or(|b| b.generation != states.generation) {
-            self.bound = Some(Bound { generation: states.generation, groups: self.bind(states)? });
+            self.bound = Some(self.bind(states).await?);
         }
         let sources = Sources { placement: &self.planned.placement, origins: &self.origins, ropes: &self.ropes };
         self.inputs.prepare(&self.device, input, &sources);
         Ok(())
     }
 
-    fn bind(&self, states: &States) -> Result<Vec<Vec<wgpu::BindGroup>>, Error> {
+    async fn bind(&self, states: &States) -> Result<Bound, Error> {
         let Store::Gpu(_, state_buffers) = &states.store else { unreachable!("a GPU plan over states of the CPU executor") };
         assert!(self.states.iter().zip(0..).all(|(k, n)| states.kind(crate::graph::tensor::State(n)) == *k), "states of another recording");
         assert!([0, states.sequences()].contains(&self.planned.sequences), "states of another number of sequences");
@@ -212,7 +220,7 @@ impl GpuPlan {
         }
         params.resize(params.len().next_multiple_of(16), 0);
         let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
-        let uniform = self.device.buffer("the parameters", params.len() as u64, usage)?;
+        let uniform = self.device.buffer("the parameters", params.len() as u64, usage).await?;
         device.queue.write_buffer(&uniform, 0, &params);
         let groups = self.planned.steps.iter().zip(&self.pipelines).zip(offsets).map(|((step, pipeline), offset)| {
             let size = std::num::NonZeroU64::new(step.dispatch.params.len() as u64);
@@ -229,7 +237,7 @@ impl GpuPlan {
         });
         let groups = groups.collect();
         self.device.check("binding a plan")?;
-        Ok(groups)
+        Ok(Bound { generation: states.generation, groups, _params: uniform })
     }
 
     /// Offset and size in bytes of an input, if this value is one.
@@ -237,7 +245,7 @@ impl GpuPlan {
         self.planned.placement.inputs.iter().find(|i| i.0 == id).map(|i| (i.2, i.3))
     }
 
-    fn resource<'a>(&'a self, arg: &Arg, slot: usize, states: &'a [wgpu::Buffer]) -> wgpu::BindingResource<'a> {
+    fn resource<'a>(&'a self, arg: &Arg, slot: usize, states: &'a [Buffer]) -> wgpu::BindingResource<'a> {
         match arg {
             Arg::None => self.dummy.as_entire_binding(),
             Arg::Spare => self.spare.as_entire_binding(),
@@ -284,32 +292,15 @@ fn passes(steps: &[Step], class: Class) -> Vec<(Range<usize>, Option<u32>)> {
 
 impl Device {
     /// Submits these commands, then starts to read `pool.bytes` bytes of a buffer.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn read(&self, pool: &Arc<Pool>, mut encoder: wgpu::CommandEncoder, source: &wgpu::Buffer) -> Result<super::Pending, Error> {
-        let target = pool.take()?;
+    pub(crate) async fn read(
+        &self,
+        pool: &Arc<Pool>,
+        mut encoder: wgpu::CommandEncoder,
+        source: &wgpu::Buffer,
+    ) -> Result<super::Pending, Error> {
+        let target = pool.take().await?;
         encoder.copy_buffer_to_buffer(source, 0, &target, 0, Some(pool.bytes));
         let submission = self.0.queue.submit([encoder.finish()]);
         Ok(super::Pending::Gpu(Read::start(pool, target, submission, vec![(0, pool.bytes)])))
-    }
-
-    /// Waits for the end of a submission. In a browser it does not wait, because the browser frees
-    /// the memory itself.
-    pub(crate) fn wait_for(&self, submission: wgpu::SubmissionIndex, what: &str) -> Result<(), Error> {
-        #[cfg(not(target_arch = "wasm32"))]
-        if let Err(e) = self.0.device.poll(wgpu::PollType::Wait { submission_index: Some(submission), timeout: None }) {
-            self.check(what)?;
-            return Err(Error::Device { what: what.to_string(), reason: e.to_string() });
-        }
-        #[cfg(target_arch = "wasm32")]
-        let _ = submission;
-        self.check(what)
-    }
-
-    /// Submits all queued writes and waits for them, so that their staging memory is freed.
-    pub(crate) fn flush(&self) -> Result<(), Error> {
-        self.0.queue.submit([]);
-        #[cfg(not(target_arch = "wasm32"))]
-        let _ = self.0.device.poll(wgpu::PollType::wait_indefinitely());
-        self.check("uploading")
     }
 }

@@ -3,6 +3,7 @@
 
 use super::cpu::input_words;
 use crate::device::Device;
+use crate::device::buffer::Buffer;
 use crate::error::Error;
 use crate::graph::input::StepInput;
 use crate::graph::record::RopeTable;
@@ -17,7 +18,7 @@ const BYTES: u64 = 64 << 10;
 
 /// The step buffer. Each slot holds the inputs of one step; all slots are written together.
 pub(super) struct Inputs {
-    buffer: wgpu::Buffer,
+    buffer: Buffer,
     /// The bytes of all slots, as on the device.
     written: Vec<u8>,
     slot_bytes: usize,
@@ -28,9 +29,9 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    pub fn new(device: &Device, bytes: u64) -> Result<Self, Error> {
+    pub async fn new(device: &Device, bytes: u64) -> Result<Self, Error> {
         let all = bytes * (BYTES / bytes.max(1)).clamp(1, STEPS);
-        let buffer = device.buffer("the step inputs", all, wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST)?;
+        let buffer = device.buffer("the step inputs", all, wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST).await?;
         Ok(Self { buffer, written: vec![0; all as usize], slot_bytes: bytes as usize, slot: 0, foreseen: vec![] })
     }
 
@@ -47,7 +48,7 @@ impl Inputs {
     /// The binding of `bytes` bytes at `offset` in a slot.
     pub fn binding(&self, slot: usize, offset: u64, bytes: u64) -> wgpu::BufferBinding<'_> {
         let size = std::num::NonZeroU64::new(bytes.max(16).next_multiple_of(16));
-        wgpu::BufferBinding { buffer: &self.buffer, offset: (slot * self.slot_bytes) as u64 + offset, size }
+        wgpu::BufferBinding { buffer: &self.buffer, offset: slot as u64 * self.slot_bytes as u64 + offset, size }
     }
 
     /// Makes a slot hold this step. If the step equals the predicted one, the next slot holds it
@@ -102,6 +103,7 @@ impl StepInput {
 mod tests {
     use super::*;
     use crate::graph::tensor::{Input, Lead};
+    use crate::platform::block_on;
 
     fn step(positions: &[u32], sequences: &[u32]) -> StepInput {
         StepInput { positions: positions.to_vec(), sequences: sequences.to_vec(), ..StepInput::default() }
@@ -115,7 +117,7 @@ mod tests {
         let inputs = vec![(0, Input::Positions, 0, 8), (1, Input::Sequences, 256, 8)];
         let placement = Placement { inputs, input_bytes: 512, ..Placement::default() };
         let sources = Sources { placement: &placement, origins: &[Shape::new(Lead::Step, 2, 1); 2], ropes: &[] };
-        let mut inputs = Inputs::new(&device, placement.input_bytes).expect("a buffer");
+        let mut inputs = block_on(Inputs::new(&device, placement.input_bytes)).expect("a buffer");
         let mut slot = |input: StepInput| {
             inputs.prepare(&device, &input, &sources);
             for (offset, words) in sources.words(&input) {
@@ -136,7 +138,8 @@ mod tests {
     #[test]
     fn large_inputs_have_one_slot() {
         let device = Device::auto().expect("an adapter, if only the software one");
-        let slots = [256, 8 << 10, 9 << 10, 64 << 10, 65 << 10].map(|bytes| Inputs::new(&device, bytes).expect("a buffer").slots());
+        let slots =
+            [256, 8 << 10, 9 << 10, 64 << 10, 65 << 10].map(|bytes| block_on(Inputs::new(&device, bytes)).expect("a buffer").slots());
         assert_eq!(slots, [8, 8, 7, 1, 1]);
     }
 }

@@ -15,9 +15,9 @@ impl Weights {
     ///
     /// None on the CPU, and for a weight that is a state.
     #[must_use]
-    pub fn wgpu_buffers(&self, weight: Weight) -> Option<&[wgpu::Buffer]> {
+    pub fn wgpu_buffers(&self, weight: Weight) -> Option<Vec<&wgpu::Buffer>> {
         match weight.place {
-            Place::Loaded(n) => self.buffers(n),
+            Place::Loaded(n) => Some(self.buffers(n)?.iter().map(|buffer| &**buffer).collect()),
             Place::State(_) => None,
         }
     }
@@ -29,7 +29,7 @@ impl States {
     #[must_use]
     pub fn wgpu_buffer(&self, state: State) -> Option<&wgpu::Buffer> {
         match &self.store {
-            Store::Gpu(_, buffers) => buffers.get(state.0 as usize),
+            Store::Gpu(_, buffers) => buffers.get(state.0 as usize).map(|buffer| &**buffer),
             Store::Cpu(_) => None,
         }
     }

@@ -42,9 +42,14 @@ impl Executor {
     ///
     /// # Errors
     /// A failed allocation, or a limit of the device.
-    pub fn plan<O: Clone + Into<Primitive>>(&self, rec: Recorder<O>, weights: &Arc<Weights>, options: &PlanOptions) -> Result<Plan, Error> {
+    pub async fn plan_async<O: Clone + Into<Primitive>>(
+        &self,
+        rec: Recorder<O>,
+        weights: &Arc<Weights>,
+        options: &PlanOptions,
+    ) -> Result<Plan, Error> {
         Ok(match self {
-            Self::Gpu(device) => Plan::Gpu(Box::new(gpu::GpuPlan::new(device, rec, Arc::clone(weights), options)?)),
+            Self::Gpu(device) => Plan::Gpu(Box::new(gpu::GpuPlan::new(device, rec, Arc::clone(weights), options).await?)),
             Self::Cpu => Plan::Cpu(Box::new(cpu::CpuPlan::new(rec, Arc::clone(weights), options))),
         })
     }
@@ -106,15 +111,6 @@ impl Pending {
             Self::Cpu(outputs) => Ok(outputs),
         }
     }
-
-    /// Waits for the outputs, blocking.
-    ///
-    /// # Errors
-    /// [`Error::DeviceLost`].
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn wait(self) -> Result<Outputs, Error> {
-        pollster::block_on(self.wait_async())
-    }
 }
 
 impl Plan {
@@ -129,12 +125,12 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::ContextOverflow`] before anything runs, [`Error::Cancelled`], device errors.
-    pub fn run(&mut self, states: &mut States, input: &StepInput, watch: Watch<'_>) -> Result<Pending, Error> {
+    pub async fn run_async(&mut self, states: &mut States, input: &StepInput, watch: Watch<'_>) -> Result<Pending, Error> {
         let capacity = self.capacity();
         let counts = input.counts();
         assert!(counts.step <= capacity.step && counts.out <= capacity.out, "{counts:?} rows in a plan for {capacity:?}");
         match self {
-            Self::Gpu(plan) => plan.run(states, input, watch).map(Pending::Gpu),
+            Self::Gpu(plan) => plan.run(states, input, watch).await.map(Pending::Gpu),
             Self::Cpu(plan) => plan.run(states, input, watch).map(Pending::Cpu),
         }
     }
@@ -161,10 +157,9 @@ impl Plan {
     ///
     /// # Errors
     /// Device errors.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn overrun(&self, poison: u32) -> Result<bool, Error> {
+    pub async fn overrun_async(&self, poison: u32) -> Result<bool, Error> {
         match self {
-            Self::Gpu(plan) => plan.overrun(poison),
+            Self::Gpu(plan) => plan.overrun(poison).await,
             Self::Cpu(_) => Ok(false),
         }
     }

@@ -5,13 +5,14 @@ mod rows;
 mod tests;
 
 use crate::device::Device;
+use crate::device::buffer::Buffer;
 use crate::device::executor::Executor;
 use crate::error::Error;
 use crate::graph::tensor::{State, StateKind};
 use std::ops::{Deref, DerefMut};
 
 pub(crate) enum Store {
-    Gpu(Device, Vec<wgpu::Buffer>),
+    Gpu(Device, Vec<Buffer>),
     Cpu(Vec<Memory>),
 }
 
@@ -56,11 +57,15 @@ impl States {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or [`Error::BindingTooLarge`]. Nothing stays allocated then.
-    pub fn new(executor: &Executor, kinds: &[StateKind], sequences: u32, capacity: u32) -> Result<Self, Error> {
+    pub async fn new_async(executor: &Executor, kinds: &[StateKind], sequences: u32, capacity: u32) -> Result<Self, Error> {
         let store = match executor {
             Executor::Gpu(device) => {
                 Self::fit(device, kinds, sequences, capacity)?;
-                Store::Gpu(device.clone(), kinds.iter().map(|k| buffer(device, k, sequences, capacity)).collect::<Result<_, _>>()?)
+                let mut buffers = vec![];
+                for kind in kinds {
+                    buffers.push(buffer(device, kind, sequences, capacity).await?);
+                }
+                Store::Gpu(device.clone(), buffers)
             }
             Executor::Cpu => Store::Cpu(kinds.iter().map(|k| zeroed(k, sequences, capacity)).collect::<Result<_, _>>()?),
         };
@@ -153,18 +158,17 @@ impl States {
     /// unchanged. A shorter ring has not wrapped yet, so every position keeps its row.
     ///
     /// # Errors
-    /// As [`States::new`]. The states are unchanged then.
-    pub fn grow(&mut self, capacity: u32) -> Result<(), Error> {
+    /// As [`States::new_async`]. The states are unchanged then.
+    pub async fn grow_async(&mut self, capacity: u32) -> Result<(), Error> {
         assert!(capacity >= self.capacity, "states never shrink");
         let grows = |kind: &StateKind| kind.rows(capacity) > kind.rows(self.capacity);
         match &mut self.store {
             Store::Gpu(device, current) => {
                 Self::fit(device, &self.kinds, self.sequences, capacity)?;
-                let moved = |(kind, old): (&StateKind, &wgpu::Buffer)| match grows(kind) {
-                    true => buffer(device, kind, self.sequences, capacity),
-                    false => Ok(old.clone()),
-                };
-                let grown = self.kinds.iter().zip(&*current).map(moved).collect::<Result<Vec<_>, _>>()?;
+                let mut grown = vec![];
+                for (kind, old) in self.kinds.iter().zip(&*current) {
+                    grown.push(if grows(kind) { buffer(device, kind, self.sequences, capacity).await? } else { old.clone() });
+                }
                 let mut encoder = device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
                 for ((kind, from), to) in self.kinds.iter().zip(&*current).zip(&grown).filter(|((kind, _), _)| grows(kind)) {
                     let [old, new] = [self.capacity, capacity].map(|c| u64::from(kind.rows(c)) * kind.row_bytes() as u64);
@@ -200,7 +204,7 @@ impl States {
     pub fn write_tokens(&mut self, state: State, sequence: u32, position: u32, ids: &[u32]) {
         assert_eq!(self.kind(state), StateKind::Tokens, "ids belong in a token state");
         assert!(sequence < self.sequences && position as usize + ids.len() <= self.capacity as usize, "ids outside the state");
-        self.write_at(state, sequence as usize * self.capacity as usize + position as usize, ids);
+        self.write_at(state, u64::from(sequence) * u64::from(self.capacity) + u64::from(position), ids);
     }
 
     /// Writes words into a state of plain words, from index `first` on.
@@ -210,15 +214,16 @@ impl States {
     pub fn write_words(&mut self, state: State, first: u32, words: &[u32]) {
         let StateKind::Words(held) = self.kind(state) else { panic!("words for {:?}", self.kind(state)) };
         assert!(first as usize + words.len() <= held as usize, "words {first}.. of {held}");
-        self.write_at(state, first as usize, words);
+        self.write_at(state, u64::from(first), words);
     }
 
-    fn write_at(&mut self, state: State, first: usize, words: &[u32]) {
+    /// Writes words from index `first` on. The offset in bytes may exceed 32 bits.
+    fn write_at(&mut self, state: State, first: u64, words: &[u32]) {
         let offset = 4 * first;
         let bytes = bytemuck::cast_slice::<u32, u8>(words);
         match &mut self.store {
-            Store::Gpu(device, buffers) => device.0.queue.write_buffer(&buffers[state.0 as usize], offset as u64, bytes),
-            Store::Cpu(all) => all[state.0 as usize][offset..offset + bytes.len()].copy_from_slice(bytes),
+            Store::Gpu(device, buffers) => device.0.queue.write_buffer(&buffers[state.0 as usize], offset, bytes),
+            Store::Cpu(all) => all[state.0 as usize][offset as usize..][..bytes.len()].copy_from_slice(bytes),
         }
     }
 }
@@ -243,7 +248,7 @@ fn zeroed(kind: &StateKind, sequences: u32, capacity: u32) -> Result<Memory, Err
     Ok(Memory { words, bytes: len })
 }
 
-fn buffer(device: &Device, kind: &StateKind, sequences: u32, capacity: u32) -> Result<wgpu::Buffer, Error> {
+async fn buffer(device: &Device, kind: &StateKind, sequences: u32, capacity: u32) -> Result<Buffer, Error> {
     let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
-    device.buffer(&what(capacity), state_bytes(kind, sequences, capacity), usage)
+    device.buffer(&what(capacity), state_bytes(kind, sequences, capacity), usage).await
 }

@@ -2,9 +2,11 @@
 //! staging memory, which the device copies from. The staging memory in use is bounded.
 
 use crate::device::Device;
+use crate::device::buffer::Buffer;
 use crate::error::Error;
 use crate::exec::weights::TensorBytes;
 use crate::kernel::format::Format;
+use crate::platform::{Signal, try_each};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -26,53 +28,57 @@ const SIZES: Sizes = Sizes { chunk: 16 << 20, piece: 256 << 10, in_flight: 96 <<
 
 /// Staging buffers: those being copied, oldest first, and those free for reuse. Buffers are reused
 /// because drivers take longer to create one than to copy it.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Flight {
-    copying: VecDeque<(wgpu::SubmissionIndex, wgpu::Buffer)>,
-    free: Vec<wgpu::Buffer>,
+    copying: VecDeque<Copying>,
+    free: Vec<Buffer>,
+}
+
+/// A staging buffer whose copy was submitted. It is mapped again after the copy.
+struct Copying {
+    submission: wgpu::SubmissionIndex,
+    mapped: Signal<Result<(), wgpu::BufferAsyncError>>,
+    buffer: Buffer,
 }
 
 impl Flight {
     /// Bytes of all staging buffers.
     fn bytes(&self) -> u64 {
-        self.copying.iter().map(|(_, buffer)| buffer).chain(&self.free).map(wgpu::Buffer::size).sum()
+        self.copying.iter().map(|copying| &copying.buffer).chain(&self.free).map(|buffer| buffer.size()).sum()
     }
 
     /// A mapped buffer of at least `bytes`. Waits for the oldest copies while the total, with this
     /// buffer, would exceed `limit`.
-    fn take(&mut self, device: &Device, bytes: u64, limit: u64) -> Result<wgpu::Buffer, Error> {
+    async fn take(&mut self, device: &Device, bytes: u64, limit: u64) -> Result<Buffer, Error> {
         let size = bytes.next_multiple_of(16);
         loop {
             if let Some(at) = self.free.iter().position(|buffer| buffer.size() >= size) {
                 return Ok(self.free.swap_remove(at));
             }
             if self.bytes() + size <= limit {
-                return device.staging(size);
+                return device.staging(size).await;
             }
             // No free buffer is large enough, so all are dropped to make room.
             self.free.clear();
-            if self.copying.is_empty() {
-                return device.staging(size);
-            }
-            let (submission, buffer) = self.copying.pop_front().expect("not empty");
-            device.wait_for(submission, "uploading")?;
-            // In a browser nothing has waited for the copy, so the buffer cannot be reused.
-            if cfg!(not(target_arch = "wasm32")) {
-                self.free.push(buffer);
-            }
+            let Some(Copying { submission, mapped, buffer }) = self.copying.pop_front() else {
+                return device.staging(size).await;
+            };
+            device.done(submission, "the upload of weights").await?;
+            let failed = |e: wgpu::BufferAsyncError| Error::Device { what: "the upload of weights".to_string(), reason: e.to_string() };
+            mapped.await.map_err(failed)?;
+            self.free.push(buffer);
         }
     }
 
     /// Copies the first `bytes` of a staging buffer to the device.
-    fn copy(&mut self, device: &Device, staging: wgpu::Buffer, to: &wgpu::Buffer, offset: u64, bytes: u64) {
-        staging.unmap();
+    fn copy(&mut self, device: &Device, buffer: Buffer, to: &wgpu::Buffer, offset: u64, bytes: u64) {
+        buffer.unmap();
         let mut encoder = device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        encoder.copy_buffer_to_buffer(&staging, 0, to, offset, Some(bytes));
+        encoder.copy_buffer_to_buffer(&buffer, 0, to, offset, Some(bytes));
         let submission = device.0.queue.submit([encoder.finish()]);
-        if cfg!(not(target_arch = "wasm32")) {
-            staging.map_async(wgpu::MapMode::Write, .., |_| {});
-        }
-        self.copying.push_back((submission, staging));
+        let mapped = Signal::new();
+        buffer.map_async(wgpu::MapMode::Write, .., mapped.setter());
+        self.copying.push_back(Copying { submission, mapped, buffer });
     }
 }
 
@@ -98,7 +104,7 @@ struct Rows<'a> {
 }
 
 /// A new buffer with the table of the format, followed by these rows of a matrix.
-pub(crate) fn upload(
+pub(crate) async fn upload(
     device: &Device,
     name: &str,
     format: &'static Format,
@@ -106,25 +112,25 @@ pub(crate) fn upload(
     cols: u32,
     source: &TensorBytes,
     flight: &mut Flight,
-) -> Result<wgpu::Buffer, Error> {
-    upload_in(SIZES, device, name, &Rows::new(format, cols, source), rows, flight)
+) -> Result<Buffer, Error> {
+    upload_in(SIZES, device, name, &Rows::new(format, cols, source), rows, flight).await
 }
 
-fn upload_in(
+async fn upload_in(
     sizes: Sizes,
     device: &Device,
     name: &str,
     all: &Rows<'_>,
     rows: Range<u32>,
     flight: &mut Flight,
-) -> Result<wgpu::Buffer, Error> {
+) -> Result<Buffer, Error> {
     let count = rows.len();
     let bytes = all.format.buffer_words(count as u32, all.cols) * 4;
     if bytes > device.caps().max_binding_bytes {
         return Err(Error::BindingTooLarge { what: format!("one row of {name}"), bytes, limit: device.caps().max_binding_bytes });
     }
     let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
-    let buffer = device.buffer(name, bytes, usage)?;
+    let buffer = device.buffer(name, bytes, usage).await?;
     let queue = &device.0.queue;
     let table = bytemuck::cast_slice::<u32, u8>(all.format.table());
     if !table.is_empty() {
@@ -133,13 +139,14 @@ fn upload_in(
     let per_chunk = (sizes.chunk / all.to.max(1)).max(1);
     for start in (0..count).step_by(per_chunk) {
         let n = per_chunk.min(count - start);
-        let Some(bytes) = NonZeroU64::new((n * all.to) as u64) else { break };
-        let offset = (table.len() + start * all.to) as u64;
-        let staging = flight.take(device, bytes.get(), sizes.in_flight)?;
+        let Some(bytes) = NonZeroU64::new(n as u64 * all.to as u64) else { break };
+        let offset = table.len() as u64 + start as u64 * all.to as u64;
+        let staging = flight.take(device, bytes.get(), sizes.in_flight).await?;
         let lost = |e: wgpu::MapRangeError| Error::Device { what: format!("the upload of {name}"), reason: e.to_string() };
-        let mut view = staging.get_mapped_range_mut(..bytes.get()).map_err(lost)?;
-        all.write(rows.start as usize + start, sizes.piece, view.slice(..))?;
-        drop(view);
+        {
+            let mut view = staging.get_mapped_range_mut(..bytes.get()).map_err(lost)?;
+            all.write(rows.start as usize + start, sizes.piece, view.slice(..))?;
+        }
         flight.copy(device, staging, &buffer, offset, bytes.get());
     }
     device.check(name)?;
@@ -162,13 +169,7 @@ impl<'a> Rows<'a> {
             pieces.push(Piece { row, into: piece });
             (rest, row) = (behind, row + per_piece);
         }
-        #[cfg(not(target_arch = "wasm32"))]
-        {
-            use rayon::prelude::*;
-            pieces.into_par_iter().try_for_each(|piece| self.write_piece(piece))
-        }
-        #[cfg(target_arch = "wasm32")]
-        pieces.into_iter().try_for_each(|piece| self.write_piece(piece))
+        try_each(pieces, |piece| self.write_piece(piece))
     }
 
     fn write_piece(&self, Piece { row, mut into }: Piece<'_>) -> Result<(), Error> {
@@ -177,7 +178,7 @@ impl<'a> Rows<'a> {
         SCRATCH.with_borrow_mut(|(read, relaid)| {
             let count = into.len() / self.to;
             read.resize(count * self.from, 0);
-            self.source.read((row * self.from) as u64, read)?;
+            self.source.read(row as u64 * self.from as u64, read)?;
             if self.format.keeps_rows(self.cols) {
                 into.copy_from_slice(read);
                 return Ok(());
@@ -197,6 +198,7 @@ mod tests {
     use crate::device::tests::device;
     use crate::exec::readback::Pool;
     use crate::kernel::format::format;
+    use crate::platform::block_on;
     use gguf::GgmlType;
 
     /// Chunks of three of the widest rows, pieces from below a row to several, room for two chunks.
@@ -205,7 +207,7 @@ mod tests {
     fn bytes_of(buffer: &wgpu::Buffer) -> Vec<u8> {
         let device = device();
         let encoder = device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        let read = device.read(&Pool::new(&device, buffer.size()), encoder, buffer).unwrap();
+        let read = block_on(device.read(&Pool::new(&device, buffer.size()), encoder, buffer)).unwrap();
         bytemuck::cast_slice(&read.wait().unwrap().0[0]).to_vec()
     }
 
@@ -220,7 +222,7 @@ mod tests {
             let source = TensorBytes::Owned(file.as_slice().into());
             let all = Rows::new(format, cols, &source);
             let mut flight = Flight::default();
-            let buffer = upload_in(SMALL, &device, "rows", &all, rows.clone(), &mut flight).unwrap();
+            let buffer = block_on(upload_in(SMALL, &device, "rows", &all, rows.clone(), &mut flight)).unwrap();
             assert!(flight.bytes() > 0 && flight.bytes() <= SMALL.in_flight, "{ty}: {} bytes of staging memory", flight.bytes());
             let mut expected = bytemuck::cast_slice::<u32, u8>(format.table()).to_vec();
             for row in rows {
@@ -235,10 +237,10 @@ mod tests {
     #[test]
     fn staging_memory_is_used_again_and_a_chunk_above_the_limit_goes_alone() {
         let device = device();
-        let to = device.buffer("target", 256, wgpu::BufferUsages::COPY_DST).unwrap();
+        let to = block_on(device.buffer("target", 256, wgpu::BufferUsages::COPY_DST)).unwrap();
         let mut flight = Flight::default();
         let mut send = |bytes: u64| {
-            let staging = flight.take(&device, bytes, 64).unwrap();
+            let staging = block_on(flight.take(&device, bytes, 64)).unwrap();
             staging.get_mapped_range_mut(..bytes).unwrap().copy_from_slice(&vec![7; bytes as usize]);
             flight.copy(&device, staging, &to, 0, bytes);
             (flight.bytes(), flight.copying.len() + flight.free.len())
@@ -254,7 +256,7 @@ mod tests {
         let device = device();
         let source = TensorBytes::At(std::sync::Arc::new(vec![0_u8; 100]), 0);
         let all = Rows::new(format(GgmlType::F32).unwrap(), 16, &source);
-        let refused = upload_in(SMALL, &device, "cut", &all, 0..2, &mut Flight::default());
+        let refused = block_on(upload_in(SMALL, &device, "cut", &all, 0..2, &mut Flight::default()));
         assert!(matches!(refused, Err(Error::Read(_))), "{refused:?}");
         assert_eq!(crate::native::run::scale(&device, &[1.0], 3.0).unwrap(), [3.0]);
     }

@@ -1,16 +1,21 @@
-//! The weights of an executor: device buffers in the kernels' layout, or the bytes of the file for
-//! the oracles.
+//! The weights of an executor: device buffers in the kernels' layout, or the bytes of the file in
+//! memory for the oracles.
 
 use crate::device::Device;
+use crate::device::buffer::Buffer;
 use crate::device::executor::Executor;
 use crate::error::Error;
 use crate::exec::upload::{Flight, upload};
 use crate::graph::tensor::{Place, Weight};
 use crate::kernel::format;
 use crate::kernel::split::parts;
+use crate::platform::try_each;
 use gguf::{GgmlType, Gguf, Source};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Bytes that one core reads from a file at a time.
+const READ_BYTES: usize = 4 << 20;
 
 /// The bytes of one tensor, as ggml lays them out.
 #[derive(Clone)]
@@ -45,6 +50,18 @@ impl TensorBytes {
         Ok(())
     }
 
+    /// The first `size` bytes, read in parallel if there are threads.
+    fn read_all(&self, size: u64) -> Result<Vec<u8>, Error> {
+        let refused = || Error::OutOfMemory { what: "a weight".to_string(), bytes: size };
+        let len = usize::try_from(size).map_err(|_| refused())?;
+        let mut all = vec![];
+        all.try_reserve_exact(len).map_err(|_| refused())?;
+        all.resize(len, 0);
+        let pieces = all.chunks_mut(READ_BYTES).enumerate().collect();
+        try_each(pieces, |(n, piece)| self.read(n as u64 * READ_BYTES as u64, piece))?;
+        Ok(all)
+    }
+
     /// The bytes, if they are in memory already.
     fn bytes(&self) -> Option<&[u8]> {
         match self {
@@ -59,54 +76,113 @@ impl TensorBytes {
     }
 }
 
+/// Bytes of a tensor in its source, which has its rows one after the other.
+fn source_bytes(weight: Weight) -> u64 {
+    let row = weight.ty.row_bytes(weight.cols as usize).unwrap_or(0) as u64;
+    row.saturating_mul(u64::from(weight.rows))
+}
+
+/// The buffers of one tensor: several if one binding cannot hold it.
+async fn upload_all(device: &Device, name: &str, weight: Weight, tensor: Listed, flight: &mut Flight) -> Result<Vec<Buffer>, Error> {
+    let Weight { ty, rows, cols, .. } = weight;
+    match tensor {
+        Listed::Vector(values) => {
+            let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
+            let buffer = device.buffer(name, 4 * u64::from(cols), usage).await?;
+            device.0.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&values));
+            Ok(vec![buffer])
+        }
+        Listed::Matrix(source) => {
+            let format = format::format(ty).ok_or_else(|| Error::Format { tensor: name.to_string(), ty: ty.name() })?;
+            let mut made = vec![];
+            for range in parts(device.caps(), ty, rows, cols) {
+                made.push(upload(device, name, format, range, cols, &source, flight).await?);
+            }
+            Ok(made)
+        }
+    }
+}
+
 #[derive(Clone)]
 pub(crate) enum HostTensor {
+    Vector(Arc<[f32]>),
+    /// Bytes that were in memory before.
+    Matrix(TensorBytes),
+    /// Bytes that were read from a file.
+    Read(Arc<Vec<u8>>),
+}
+
+/// A tensor that is not loaded yet.
+#[derive(Clone)]
+enum Listed {
     Vector(Arc<[f32]>),
     Matrix(TensorBytes),
 }
 
 #[derive(Clone)]
 enum Store {
-    Gpu(Device, Vec<Vec<wgpu::Buffer>>),
+    Gpu(Device, Vec<Vec<Buffer>>),
     Cpu(Vec<HostTensor>),
-    /// No data: only sizes are counted.
-    Dry {
-        on_gpu: bool,
-    },
+    /// The tensors to load, and the executor to load them onto.
+    Listed(Executor, Vec<Listed>),
 }
 
 /// The weights of one model on one executor. A clone shares the tensors; dropping the last clone
 /// frees them.
+///
+/// A set is made in two steps. [`Weights::matrix`] and [`Weights::vector`] list the tensors; types
+/// are checked and bytes are counted. [`Weights::load`] then loads them all. A plan can be made of
+/// a listed set, but only a loaded set can be run.
 #[derive(Clone)]
 pub struct Weights {
     list: Vec<(String, Weight)>,
     store: Store,
     bytes: u64,
-    flight: Flight,
 }
 
 impl Weights {
     /// An empty set for this executor.
     #[must_use]
     pub fn new(executor: &Executor) -> Self {
-        let store = match executor {
-            Executor::Gpu(device) => Store::Gpu(device.clone(), vec![]),
-            Executor::Cpu => Store::Cpu(vec![]),
+        Self { list: vec![], store: Store::Listed(executor.clone(), vec![]), bytes: 0 }
+    }
+
+    /// Loads all listed tensors. `progress` gets (bytes loaded, bytes in total) as the tensors have
+    /// them in their source.
+    ///
+    /// # Errors
+    /// Errors of the allocation and of reading a source. Nothing stays allocated after an error.
+    pub async fn load_async(self, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Self, Error> {
+        let Self { list, store, bytes } = self;
+        let Store::Listed(executor, listed) = store else { return Ok(Self { list, store, bytes }) };
+        let sizes: Vec<u64> = list.iter().map(|(_, w)| source_bytes(*w)).collect();
+        let (total, mut done) = (sizes.iter().sum(), 0);
+        let (store, bytes) = match executor {
+            Executor::Gpu(device) => {
+                let (mut buffers, mut flight) = (vec![], Flight::default());
+                for (((name, weight), tensor), size) in list.iter().zip(listed).zip(sizes) {
+                    buffers.push(upload_all(&device, name, *weight, tensor, &mut flight).await?);
+                    done += size;
+                    progress(done, total);
+                }
+                let bytes = buffers.iter().flatten().map(|buffer| buffer.size()).sum();
+                (Store::Gpu(device, buffers), bytes)
+            }
+            Executor::Cpu => {
+                let mut tensors = vec![];
+                for ((_, tensor), size) in list.iter().zip(listed).zip(sizes) {
+                    tensors.push(match tensor {
+                        Listed::Vector(values) => HostTensor::Vector(values),
+                        Listed::Matrix(source) if source.bytes().is_some() => HostTensor::Matrix(source),
+                        Listed::Matrix(source) => HostTensor::Read(Arc::new(source.read_all(size)?)),
+                    });
+                    done += size;
+                    progress(done, total);
+                }
+                (Store::Cpu(tensors), bytes)
+            }
         };
-        Self { list: vec![], store, bytes: 0, flight: Flight::default() }
-    }
-
-    /// A set that checks types and counts bytes, and allocates nothing.
-    #[must_use]
-    pub fn dry(executor: &Executor) -> Self {
-        let store = Store::Dry { on_gpu: matches!(executor, Executor::Gpu(_)) };
-        Self { list: vec![], store, bytes: 0, flight: Flight::default() }
-    }
-
-    /// Call it after loading: frees the staging memory that loading used.
-    #[must_use]
-    pub fn loaded(self) -> Self {
-        Self { flight: Flight::default(), ..self }
+        Ok(Self { list, store, bytes })
     }
 
     /// Bytes that a matrix takes on the GPU, including tables and padding.
@@ -126,65 +202,38 @@ impl Weights {
         self.list.iter().map(|(n, w)| (n.as_str(), *w))
     }
 
-    /// Loads a matrix [rows, cols] in its file's type.
+    /// Lists a matrix [rows, cols] in its file's type.
     ///
     /// # Errors
-    /// [`Error::Format`] for a type that kernels do not read, and allocation and read errors.
+    /// [`Error::Format`] for a type that kernels do not read.
+    ///
+    /// # Panics
+    /// If the set is loaded already.
     pub fn matrix(&mut self, name: &str, ty: GgmlType, rows: u32, cols: u32, source: &TensorBytes) -> Result<Weight, Error> {
-        let format = format::format(ty).ok_or_else(|| Error::Format { tensor: name.to_string(), ty: ty.name() })?;
-        match &mut self.store {
-            Store::Gpu(device, buffers) => {
-                let mut made = vec![];
-                for range in parts(device.caps(), ty, rows, cols) {
-                    made.push(upload(device, name, format, range, cols, source, &mut self.flight)?);
-                }
-                self.bytes += made.iter().map(wgpu::Buffer::size).sum::<u64>();
-                buffers.push(made);
-            }
-            Store::Cpu(tensors) => {
-                let row_bytes = ty.row_bytes(cols as usize).unwrap_or(0);
-                let source = match source.bytes() {
-                    Some(_) => source.clone(),
-                    None => {
-                        let mut owned = vec![0; row_bytes * rows as usize];
-                        source.read(0, &mut owned)?;
-                        TensorBytes::Owned(owned.into())
-                    }
-                };
-                self.bytes += row_bytes as u64 * u64::from(rows);
-                tensors.push(HostTensor::Matrix(source));
-            }
-            Store::Dry { on_gpu: true } => self.bytes += Self::device_bytes(ty, rows, cols),
-            Store::Dry { on_gpu: false } => self.bytes += ty.row_bytes(cols as usize).unwrap_or(0) as u64 * u64::from(rows),
+        if format::format(ty).is_none() {
+            return Err(Error::Format { tensor: name.to_string(), ty: ty.name() });
         }
-        Ok(self.add(name, ty, rows, cols))
+        let weight = self.add(name, ty, rows, cols, Listed::Matrix(source.clone()));
+        let bytes = if self.on_gpu() { Self::device_bytes(ty, rows, cols) } else { source_bytes(weight) };
+        self.bytes = self.bytes.saturating_add(bytes);
+        Ok(weight)
     }
 
-    /// Loads a vector (norm, bias, scale). Kernels read vectors as f32, whatever the file's type.
+    /// Lists a vector (norm, bias, scale). Kernels read vectors as f32, whatever the file's type.
     ///
-    /// # Errors
-    /// Allocation errors.
-    pub fn vector(&mut self, name: &str, values: Vec<f32>) -> Result<Weight, Error> {
+    /// # Panics
+    /// If the set is loaded already.
+    pub fn vector(&mut self, name: &str, values: Vec<f32>) -> Weight {
         let cols = values.len() as u32;
         self.bytes += 4 * u64::from(cols);
-        match &mut self.store {
-            Store::Gpu(device, buffers) => {
-                let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
-                let buffer = device.buffer(name, 4 * u64::from(cols), usage)?;
-                device.0.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&values));
-                buffers.push(vec![buffer]);
-            }
-            Store::Cpu(tensors) => tensors.push(HostTensor::Vector(values.into())),
-            Store::Dry { .. } => {}
-        }
-        Ok(self.add(name, GgmlType::F32, 1, cols))
+        self.add(name, GgmlType::F32, 1, cols, Listed::Vector(values.into()))
     }
 
     /// Appends the tensors of another set without copying them. Returns a function that maps a
     /// handle of the other set to a handle of this set.
     ///
     /// # Panics
-    /// If the sets are on different executors, or only one of them is dry.
+    /// If the sets are on different executors, or only one of them is loaded.
     pub fn append(&mut self, other: &Self) -> impl Fn(Weight) -> Weight + use<> {
         let offset = self.list.len() as u32;
         let moved = move |w: Weight| match w.place {
@@ -194,7 +243,7 @@ impl Weights {
         match (&mut self.store, &other.store) {
             (Store::Gpu(here, all), Store::Gpu(there, more)) if Arc::ptr_eq(&here.0, &there.0) => all.extend_from_slice(more),
             (Store::Cpu(all), Store::Cpu(more)) => all.extend_from_slice(more),
-            (Store::Dry { on_gpu: here }, Store::Dry { on_gpu: there }) if here == there => {}
+            (Store::Listed(here, all), Store::Listed(there, more)) if here.kind() == there.kind() => all.extend_from_slice(more),
             _ => panic!("weights of different executors"),
         }
         self.list.extend(other.list.iter().map(|(name, w)| (name.clone(), moved(*w))));
@@ -202,7 +251,13 @@ impl Weights {
         moved
     }
 
-    fn add(&mut self, name: &str, ty: GgmlType, rows: u32, cols: u32) -> Weight {
+    fn on_gpu(&self) -> bool {
+        matches!(self.store, Store::Gpu(..) | Store::Listed(Executor::Gpu(_), _))
+    }
+
+    fn add(&mut self, name: &str, ty: GgmlType, rows: u32, cols: u32, tensor: Listed) -> Weight {
+        let Store::Listed(_, listed) = &mut self.store else { panic!("{name}: the weights are loaded already") };
+        listed.push(tensor);
         let weight = Weight::loaded(self.list.len() as u32, ty, rows, cols);
         self.list.push((name.to_string(), weight));
         weight
@@ -210,18 +265,18 @@ impl Weights {
 
     /// The buffers of the n-th weight, on a GPU.
     #[cfg(feature = "interop")]
-    pub(crate) fn buffers(&self, n: u32) -> Option<&[wgpu::Buffer]> {
+    pub(crate) fn buffers(&self, n: u32) -> Option<&[Buffer]> {
         match &self.store {
             Store::Gpu(_, buffers) => buffers.get(n as usize).map(Vec::as_slice),
-            Store::Cpu(_) | Store::Dry { .. } => None,
+            Store::Cpu(_) | Store::Listed(..) => None,
         }
     }
 
     /// The buffer of one part of the n-th weight.
-    pub(crate) fn buffer(&self, n: u32, part: u32) -> &wgpu::Buffer {
+    pub(crate) fn buffer(&self, n: u32, part: u32) -> &Buffer {
         match &self.store {
             Store::Gpu(_, buffers) => &buffers[n as usize][part as usize],
-            Store::Cpu(_) | Store::Dry { .. } => unreachable!("a GPU plan over weights that are not on the GPU"),
+            Store::Cpu(_) | Store::Listed(..) => panic!("a GPU plan over weights that are not loaded onto the GPU"),
         }
     }
 
@@ -230,17 +285,18 @@ impl Weights {
         match &self.store {
             Store::Cpu(tensors) => match &tensors[n as usize] {
                 HostTensor::Vector(values) => values,
-                HostTensor::Matrix(_) => unreachable!("{} is a matrix", self.list[n as usize].0),
+                HostTensor::Matrix(_) | HostTensor::Read(_) => unreachable!("{} is a matrix", self.list[n as usize].0),
             },
-            Store::Gpu(..) | Store::Dry { .. } => unreachable!("a CPU plan over weights that are not on the CPU"),
+            Store::Gpu(..) | Store::Listed(..) => panic!("a CPU plan over weights that are not loaded onto the CPU"),
         }
     }
 
     /// The n-th weight, in its file's type.
     pub(crate) fn matrix_of(&self, n: u32) -> cpu_ref::Rows<'_> {
-        let Store::Cpu(tensors) = &self.store else { unreachable!("a CPU plan over weights of a GPU") };
+        let Store::Cpu(tensors) = &self.store else { panic!("a CPU plan over weights that are not loaded onto the CPU") };
         let bytes = match &tensors[n as usize] {
-            HostTensor::Matrix(source) => source.bytes().expect("read when it was loaded"),
+            HostTensor::Matrix(source) => source.bytes().expect("in memory when it was loaded"),
+            HostTensor::Read(bytes) => bytes,
             HostTensor::Vector(values) => bytemuck::cast_slice(values),
         };
         let weight = self.list[n as usize].1;

@@ -1,6 +1,7 @@
 //! The values that the oracle of an operation reads and writes.
 
 use crate::graph::tensor::{Counts, Element, State, StateKind, Tensor, Weight};
+use crate::platform::{in_parallel, threads};
 
 /// The weights and states that oracles read, independent of where they are kept.
 pub trait Store: Sync {
@@ -168,28 +169,4 @@ impl<'a> Host<'a> {
             }
         }
     }
-}
-
-/// Calls `f` with the number and the contents of every chunk, in parallel if there are threads.
-pub(crate) fn in_parallel(data: &mut [f32], chunk: usize, f: impl Fn(usize, &mut [f32]) + Sync) {
-    if data.is_empty() {
-        return;
-    }
-    #[cfg(not(target_arch = "wasm32"))]
-    {
-        use rayon::prelude::*;
-        data.par_chunks_mut(chunk).enumerate().for_each(|(n, part)| f(n, part));
-    }
-    #[cfg(target_arch = "wasm32")]
-    data.chunks_mut(chunk).enumerate().for_each(|(n, part)| f(n, part));
-}
-
-/// Number of threads that [`in_parallel`] uses.
-pub(crate) fn threads() -> usize {
-    #[cfg(not(target_arch = "wasm32"))]
-    {
-        rayon::current_num_threads()
-    }
-    #[cfg(target_arch = "wasm32")]
-    1
 }

@@ -47,27 +47,27 @@ const QUADS: &str = "matmul/pieces/tile128_quads.wgsl";
 
 /// Pieces that have a form with subgroup operations.
 const SUBGROUP_FORMS: [(&str, &str); 3] = [
-    ("shared/reduce.wgsl", include_str!("../../../../shaders/shared/reduce_subgroup.wgsl")),
-    ("shared/lanes.wgsl", include_str!("../../../../shaders/shared/lanes_subgroup.wgsl")),
-    ("shared/pack_q8.wgsl", include_str!("../../../../shaders/shared/pack_q8_subgroup.wgsl")),
+    ("shared/reduce.wgsl", wgsl!("shared/reduce_subgroup.wgsl")),
+    ("shared/lanes.wgsl", wgsl!("shared/lanes_subgroup.wgsl")),
+    ("shared/pack_q8.wgsl", wgsl!("shared/pack_q8_subgroup.wgsl")),
 ];
 
 /// Pieces that have a form for subgroups of at least [`WIDE`] threads. The form has no code for
 /// smaller subgroups: unused code is still loaded and takes registers, which cost kernels with a
 /// reduction at the end as much time as the form saves.
 const WIDE_FORMS: [(&str, &str); 4] = [
-    ("shared/lanes_near.wgsl", include_str!("../../../../shaders/shared/lanes_near_wide.wgsl")),
-    ("attention/pieces/part_weights.wgsl", include_str!("../../../../shaders/attention/pieces/part_weights_wide.wgsl")),
-    ("attention/pieces/sixteen.wgsl", include_str!("../../../../shaders/attention/pieces/sixteen_wide.wgsl")),
-    ("attention/pieces/sixteen_share.wgsl", include_str!("../../../../shaders/attention/pieces/sixteen_share_wide.wgsl")),
+    ("shared/lanes_near.wgsl", wgsl!("shared/lanes_near_wide.wgsl")),
+    ("attention/pieces/part_weights.wgsl", wgsl!("attention/pieces/part_weights_wide.wgsl")),
+    ("attention/pieces/sixteen.wgsl", wgsl!("attention/pieces/sixteen_wide.wgsl")),
+    ("attention/pieces/sixteen_share.wgsl", wgsl!("attention/pieces/sixteen_share_wide.wgsl")),
 ];
 
 const WIDE: u32 = 32;
 
 const KV_PIECES: [(KvType, &str, &str); 3] = [
-    (KvType::F32, include_str!("../../../../shaders/kv/f32.wgsl"), include_str!("../../../../shaders/kv/f32_store.wgsl")),
-    (KvType::F16, include_str!("../../../../shaders/kv/f16.wgsl"), include_str!("../../../../shaders/kv/f16_store.wgsl")),
-    (KvType::Q8_0, include_str!("../../../../shaders/kv/q8_0.wgsl"), include_str!("../../../../shaders/kv/q8_0_store.wgsl")),
+    (KvType::F32, wgsl!("kv/f32.wgsl"), wgsl!("kv/f32_store.wgsl")),
+    (KvType::F16, wgsl!("kv/f16.wgsl"), wgsl!("kv/f16_store.wgsl")),
+    (KvType::Q8_0, wgsl!("kv/q8_0.wgsl"), wgsl!("kv/q8_0_store.wgsl")),
 ];
 
 impl Shader {
@@ -185,6 +185,18 @@ impl Shader {
             text.push('\n');
         }
         if self.given.is_empty() { text } else { with_constants(&text, self.variant.kernel, &self.given) }
+    }
+
+    /// The text for a browser's compiler; `None` if no browser can run the kernel, because it needs
+    /// cooperative matrices. naga refuses the directives that a browser needs for subgroup
+    /// operations, so only this text has them. They stand on the first line, so that line numbers
+    /// are those of [`Shader::source`].
+    #[must_use]
+    pub fn browser_source(&self) -> Option<String> {
+        // Conditions around subgroup operations have one value for all threads that exchange
+        // values. A browser cannot prove this, and the second directive makes it accept them.
+        let directives = if self.subgroups { "enable subgroups; diagnostic(off, subgroup_uniformity); " } else { "" };
+        (!self.variant.kernel.cooperative()).then(|| format!("{directives}{}", self.source()))
     }
 
     /// The text of a piece in the form for the shader's subgroups.

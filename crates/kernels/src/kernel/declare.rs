@@ -1,5 +1,10 @@
 //! The declaration of a kernel.
 
+/// The contents of a file under `shaders/`. `build.rs` finds the folder.
+macro_rules! wgsl {
+    ($($path:literal)+) => { include_str!(concat!(env!("WEFT_SHADERS"), "/", $($path),+)) };
+}
+
 /// Declares a kernel: a static [`Kernel`](crate::kernel::Kernel), its typed params and its bindings
 /// by name.
 ///
@@ -13,7 +18,6 @@
 ///
 /// `like: other::KERNEL` takes params, bindings, oracle and bound from another kernel. Its `Bind`
 /// dispatches both kernels.
-#[macro_export]
 macro_rules! kernel {
     // Without slots.
     (
@@ -26,8 +30,8 @@ macro_rules! kernel {
         nmse: $nmse:expr,
         needs: $needs:tt $(,)?
     ) => {
-        $crate::kernel! { @own $kernel: $name [$($entry)?] $wgsl $params $fields $bind $bindings $cpu, $nmse,
-            &[&$crate::kernel::Variant { kernel: &$kernel, name: $name, fill: &[], needs: $crate::kernel!(@needs $needs) }] }
+        kernel! { @own $kernel: $name [$($entry)?] $wgsl $params $fields $bind $bindings $cpu, $nmse,
+            &[&$crate::kernel::Variant { kernel: &$kernel, name: $name, fill: &[], needs: kernel!(@needs $needs) }] }
 
         impl $bind {
             fn dispatch(self, params: $params, grid: $crate::kernel::dispatch::Grid) -> $crate::kernel::dispatch::Dispatch {
@@ -49,8 +53,8 @@ macro_rules! kernel {
             $($variant:ident: $own_name:literal $(needs $own_needs:tt)? { $($slot:ident: $how:ident $what:tt),+ $(,)? }),+ $(,)?
         } $(,)?
     ) => {
-        $crate::kernel! { @own $kernel: $name [$($entry)?] $wgsl $params $fields $bind $bindings $cpu, $nmse, &[$(&$variant),+] }
-        $($crate::kernel! { @variant $kernel $variant: $own_name [$($own_needs)? $needs] { $($slot: $how $what),+ } })+
+        kernel! { @own $kernel: $name [$($entry)?] $wgsl $params $fields $bind $bindings $cpu, $nmse, &[$(&$variant),+] }
+        $(kernel! { @variant $kernel $variant: $own_name [$($own_needs)? $needs] { $($slot: $how $what),+ } })+
 
         impl $bind {
             fn dispatch(self, variant: &'static $crate::kernel::Variant, params: $params, grid: $crate::kernel::dispatch::Grid) -> $crate::kernel::dispatch::Dispatch {
@@ -60,8 +64,8 @@ macro_rules! kernel {
     };
     // Without slots, like another kernel.
     ($kernel:ident: $name:literal, wgsl: $wgsl:tt, like: $like:path, needs: $needs:tt $(,)?) => {
-        $crate::kernel! { @like $kernel: $name $wgsl $like,
-            &[&$crate::kernel::Variant { kernel: &$kernel, name: $name, fill: &[], needs: $crate::kernel!(@needs $needs) }] }
+        kernel! { @like $kernel: $name $wgsl $like,
+            &[&$crate::kernel::Variant { kernel: &$kernel, name: $name, fill: &[], needs: kernel!(@needs $needs) }] }
     };
     // With slots, like another kernel.
     (
@@ -73,8 +77,8 @@ macro_rules! kernel {
             $($variant:ident: $own_name:literal $(needs $own_needs:tt)? { $($slot:ident: $how:ident $what:tt),+ $(,)? }),+ $(,)?
         } $(,)?
     ) => {
-        $crate::kernel! { @like $kernel: $name $wgsl $like, &[$(&$variant),+] }
-        $($crate::kernel! { @variant $kernel $variant: $own_name [$($own_needs)? $needs] { $($slot: $how $what),+ } })+
+        kernel! { @like $kernel: $name $wgsl $like, &[$(&$variant),+] }
+        $(kernel! { @variant $kernel $variant: $own_name [$($own_needs)? $needs] { $($slot: $how $what),+ } })+
     };
     (
         @own $kernel:ident: $name:literal [$($entry:literal)?] [$($part:tt),+ $(,)?]
@@ -88,9 +92,9 @@ macro_rules! kernel {
         #[doc = concat!("The kernel `", $name, "`.")]
         pub static $kernel: $crate::kernel::Kernel = $crate::kernel::Kernel {
             name: $name,
-            entry: $crate::kernel!(@first $($entry)? $name),
-            wgsl: &[$($crate::kernel!(@part $part)),+],
-            params: &[$((stringify!($field), $crate::kernel!(@scalar $ty))),*],
+            entry: kernel!(@first $($entry)? $name),
+            wgsl: &[$(kernel!(@part $part)),+],
+            params: &[$((stringify!($field), kernel!(@scalar $ty))),*],
             bindings: &[$((stringify!($binding), $crate::kernel::Access::$access)),+],
             oracle: stringify!($cpu),
             nmse: $nmse,
@@ -122,7 +126,7 @@ macro_rules! kernel {
         pub static $kernel: $crate::kernel::Kernel = $crate::kernel::Kernel {
             name: $name,
             entry: $name,
-            wgsl: &[$($crate::kernel!(@part $part)),+],
+            wgsl: &[$(kernel!(@part $part)),+],
             params: $like.params,
             bindings: $like.bindings,
             oracle: $like.oracle,
@@ -136,18 +140,18 @@ macro_rules! kernel {
         pub static $variant: $crate::kernel::Variant = $crate::kernel::Variant {
             kernel: &$kernel,
             name: $name,
-            fill: &[$((stringify!($slot), $crate::kernel!(@fill $how $what))),+],
-            needs: $crate::kernel!(@needs $needs),
+            fill: &[$((stringify!($slot), kernel!(@fill $how $what))),+],
+            needs: kernel!(@needs $needs),
         };
     };
     (@needs { threads: $threads:literal, workgroup_bytes: $bytes:literal }) => {
         $crate::kernel::Needs { threads: $threads, workgroup_bytes: $bytes }
     };
     (@fill vary { $($constant:ident: $value:literal),+ $(,)? }) => { $crate::kernel::Fill::Vary(&[$((stringify!($constant), $value)),+]) };
-    (@fill choose [$($file:literal),+ $(,)?]) => { $crate::kernel::Fill::Choose(&[$($crate::kernel!(@piece $file)),+]) };
-    (@part $file:literal) => { $crate::kernel::Part::Piece($crate::kernel!(@piece $file)) };
+    (@fill choose [$($file:literal),+ $(,)?]) => { $crate::kernel::Fill::Choose(&[$(kernel!(@piece $file)),+]) };
+    (@part $file:literal) => { $crate::kernel::Part::Piece(kernel!(@piece $file)) };
     (@part $slot:ident) => { $crate::kernel::Part::Slot(stringify!($slot)) };
-    (@piece $file:literal) => { ($file, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shaders/", $file))) };
+    (@piece $file:literal) => { ($file, wgsl!($file)) };
     (@first $first:literal $($second:literal)?) => { $first };
     (@scalar u32) => { $crate::kernel::Scalar::U32 };
     (@scalar f32) => { $crate::kernel::Scalar::F32 };

@@ -47,8 +47,9 @@ pub struct Units {
     pub ready: &'static str,
 }
 
-macro_rules! wgsl {
-    ($($file:literal)+) => { concat!($(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shaders/quant/", $file, ".wgsl")), "\n"),+) };
+/// The contents of pieces in `shaders/quant/`, one after the other.
+macro_rules! quant {
+    ($($file:literal)+) => { concat!($(wgsl!("quant/" $file ".wgsl"), "\n"),+) };
 }
 
 macro_rules! formats {
@@ -56,7 +57,7 @@ macro_rules! formats {
         /// Every format, by family.
         pub static FORMATS: &[Format] = &[$(Format {
             ty: GgmlType::$ty,
-            wgsl: wgsl!($($file)+),
+            wgsl: quant!($($file)+),
             planes: &$planes,
             table: &$table,
             units: formats!(@units $($($units)+ , $step, $groups $(, rows $rows)? $(, ready $ready)?)?),
@@ -65,15 +66,15 @@ macro_rules! formats {
     (@units) => { None };
     (@units $($units:literal)+ , $step:literal, $groups:literal $(, rows $rows:literal)? $(, ready $ready:literal)?) => {
         Some(Units {
-            unit: wgsl!($($units)+),
-            step: wgsl!($step),
-            groups: wgsl!($groups),
+            unit: quant!($($units)+),
+            step: quant!($step),
+            groups: quant!($groups),
             rows: formats!(@or USUAL_ROWS $(, $rows)?),
             ready: formats!(@or READY $(, $ready)?),
         })
     };
     (@or $usual:ident) => { $usual };
-    (@or $usual:ident, $own:literal) => { wgsl!($own) };
+    (@or $usual:ident, $own:literal) => { quant!($own) };
 }
 
 formats! {
@@ -149,14 +150,20 @@ const fn nibble_table<const ENTRIES: usize>(grid: &[u16; ENTRIES]) -> [u32; ENTR
 
 /// [`Units::rows`] without exchange between threads: for formats whose rows share nothing, and for
 /// all formats if subgroups are smaller than 32.
-pub const USUAL_ROWS: &str = wgsl!("units/rows");
+pub const USUAL_ROWS: &str = quant!("units/rows");
 
 /// [`Units::ready`] of formats without a piece of their own.
-const READY: &str = wgsl!("units/ready");
+const READY: &str = quant!("units/ready");
 
 /// `W_tile64` multiplies up to 64 rows with rows of a weight through cooperative matrices
 /// (`matmul/pieces/tile64_tiles.wgsl`).
-pub const TILE64: &str = wgsl!("units/tile64");
+pub const TILE64: &str = quant!("units/tile64");
+
+/// Whether kernels read weights of this type.
+#[must_use]
+pub fn reads(ty: GgmlType) -> bool {
+    format(ty).is_some()
+}
 
 /// The type of most weights in most files.
 pub const USUAL: GgmlType = GgmlType::Q4_K;

@@ -8,6 +8,7 @@ use crate::caps::Class;
 use crate::device::Device;
 use crate::error::Error;
 use crate::exec::readback::Pool;
+use crate::platform::block_on;
 use std::time::{Duration, Instant};
 
 /// The measured rates of one device. Profiles and benches use them as roofs.
@@ -92,26 +93,24 @@ fn least(mut sample: impl FnMut() -> Result<f64, Error>) -> Result<f64, Error> {
 
 /// Seconds from the submit of these commands to their end.
 pub(crate) fn seconds(device: &Device, commands: wgpu::CommandBuffer) -> Result<f64, Error> {
-    device.flush()?;
+    block_on(device.flush("measuring"))?;
     let began = Instant::now();
     let submission = device.0.queue.submit([commands]);
-    let wait = wgpu::PollType::Wait { submission_index: Some(submission), timeout: None };
-    let waited = device.0.device.poll(wait);
+    let waited = block_on(device.done(submission, "measuring"));
     let seconds = began.elapsed().as_secs_f64();
-    device.check("measuring")?;
-    waited.map_err(|e| Error::Device { what: "measuring".to_string(), reason: e.to_string() })?;
+    waited?;
     Ok(seconds.max(1e-9))
 }
 
 fn transfer(device: &Device, sizes: &Sizes) -> Result<Transfer, Error> {
     let bytes = sizes.transfer_bytes;
     let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
-    let buffer = device.buffer("a transfer", bytes, usage)?;
+    let buffer = block_on(device.buffer("a transfer", bytes, usage))?;
     let host = vec![0x5a_u8; bytes as usize];
     let written = sampled(|| {
         let began = Instant::now();
         device.0.queue.write_buffer(&buffer, 0, &host);
-        device.flush()?;
+        block_on(device.flush("measuring"))?;
         Ok(began.elapsed().as_secs_f64())
     })?;
     let reading = |bytes| {
@@ -119,7 +118,7 @@ fn transfer(device: &Device, sizes: &Sizes) -> Result<Transfer, Error> {
         sampled(|| {
             let began = Instant::now();
             let encoder = device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            device.read(&pool, encoder, &buffer)?.wait()?;
+            block_on(device.read(&pool, encoder, &buffer))?.wait()?;
             Ok(began.elapsed().as_secs_f64())
         })
     };

@@ -248,7 +248,7 @@ pub fn argmax(on: impl Into<Executor>, x: &[f32], dim: usize) -> Result<Vec<u32>
 /// [`ops::top_k()`] for rows with fewer elements.
 ///
 /// # Errors
-/// [`Error::Argument`] for a `k` outside 1..=[`ops::top_k::MAX_K`], [`Error::Shape`], and errors of
+/// [`Error::Argument`] for a `k` outside 1..=[`ops::MAX_K`], [`Error::Shape`], and errors of
 /// the executor.
 pub fn top_k(on: impl Into<Executor>, x: &[f32], dim: usize, k: u32) -> Result<Vec<Vec<(u32, f32)>>, Error> {
     if !(1..=ops::top_k::MAX_K).contains(&k) {

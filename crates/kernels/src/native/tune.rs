@@ -1,6 +1,7 @@
 //! Measures on a device where one kernel becomes faster than another, and makes a [`Table`] for it.
 
 mod probe;
+
 #[cfg(test)]
 mod tests;
 
@@ -9,7 +10,7 @@ use crate::caps::{Caps, Class};
 use crate::device::Device;
 use crate::error::Error;
 use crate::exec::weights::Weights;
-use crate::lower::attention::ladder::reach_of_whole_heads;
+use crate::lower::attention::{attention_decode, attention_decode_256};
 use crate::native::measure::WARM_UP;
 pub use probe::Shapes;
 use probe::{Layers, Planned, Probe};
@@ -297,5 +298,14 @@ impl Timer<'_> {
         let noise = least.iter().map(|[even, odd]| (even - odd).abs() / even.max(*odd)).fold(0.0, f64::max);
         let [with_s, without_s] = [(with, 0), (without, 1)].map(|(side, n)| least[n][0].min(least[n][1]) / f64::from(side.2));
         Ok(Some(Try { at, with_s, without_s, noise }))
+    }
+}
+
+/// Context length up to which attention of one row is one kernel on this device, if the limit for
+/// heads of 128 is `keys`. For heads of `dim` that rotate as a whole, without a softcap.
+fn reach_of_whole_heads(dim: u32, caps: &Caps, keys: u32) -> u32 {
+    match attention_decode_256::variant(dim).filter(|variant| variant.fits(caps)) {
+        Some(_) => attention_decode_256::reach(dim, keys),
+        None => attention_decode::reach(dim, keys),
     }
 }

@@ -1,9 +1,10 @@
 //! Attention of the step's rows over the KV state.
 
-use crate::graph::host::{Host, in_parallel};
+use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Input, KvState, State, StateKind, Tensor};
+use crate::platform::in_parallel;
 use cpu_ref::{AttentionSpec, Mask};
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! Products of every slot with its expert's weights. Many rows go in tiles by expert; few rows go
 //! to `matmul_vec_experts`.
 
-use crate::graph::host::{Host, in_parallel, threads};
+use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Shape, Tensor, Weight};
@@ -10,6 +10,7 @@ use crate::kernel::split::parts;
 use crate::ops::group_experts::Groups;
 use crate::ops::matmul_vec_experts;
 use crate::ops::route::Routes;
+use crate::platform::{in_parallel, threads};
 use std::ops::Range;
 
 kernel! {

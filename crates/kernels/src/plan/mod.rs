@@ -3,7 +3,7 @@
 
 mod merge;
 mod narrow;
-pub mod options;
+mod options;
 mod place;
 mod print;
 mod select;
@@ -19,6 +19,7 @@ use crate::kernel::compose::Shader;
 use crate::kernel::dispatch::{Dispatch, Lower, Lowering, When};
 use crate::lower::primitive::Primitive;
 use crate::lower::{Lowered, Node};
+#[cfg(feature = "testing")]
 pub use merge::described as merge_rules;
 pub use options::{PlanOptions, Precision};
 pub use place::Placement;
@@ -38,7 +39,7 @@ pub struct Step {
 
 impl Step {
     /// This dispatch's part of the work of its operation. It does not depend on the positions:
-    /// [`crate::exec::profile`] counts what attention reads of the states.
+    /// a [`Profile`](crate::Profile) counts what attention reads of the states.
     #[must_use]
     pub fn work(&self, counts: Counts) -> Work {
         self.op.work(counts).divided(self.share)

@@ -3,5 +3,24 @@
 pub mod cases;
 pub mod compare;
 pub mod parity;
-#[cfg(not(target_arch = "wasm32"))]
 pub mod sweep;
+
+/// The kernels: declarations, shaders, formats.
+pub mod kernel {
+    pub use crate::kernel::*;
+}
+
+/// Recordings.
+pub mod graph {
+    pub use crate::graph::*;
+}
+
+/// The operations that plans are made of, and their kernels.
+pub mod lower {
+    pub use crate::lower::*;
+}
+
+/// Plans on a device or on the host.
+pub mod exec {
+    pub use crate::exec::*;
+}

@@ -1,7 +1,5 @@
 //! Parity: random cases of every operation, run on a device and through the oracles.
 
-#![cfg_attr(target_arch = "wasm32", allow(unused))] // cases are run natively
-
 use crate::caps::Caps;
 use crate::device::executor::Executor;
 use crate::error::Error;
@@ -103,7 +101,8 @@ impl Case {
         }
     }
 
-    /// The same, with kernels compiled for their params ([`PlanOptions::specialize`]).
+    /// The same case with kernels that are compiled for their params
+    /// ([`PlanOptions::specialize`]).
     #[must_use]
     pub fn compiled(mut self) -> Self {
         self.options = self.options.specialize(true).sequences(self.sequences);
@@ -299,13 +298,11 @@ impl Case {
     ///
     /// # Errors
     /// Errors of planning and of running.
-    #[cfg(not(target_arch = "wasm32"))]
     pub fn run(&self, executor: &Executor, options: &PlanOptions) -> Result<(Vec<Vec<u32>>, Vec<Shader>), Error> {
         self.ran(executor, options, u32::MAX).map(|ran| (ran.outputs, ran.shaders))
     }
 
     /// Runs on one executor, with intermediates filled with the word `poison`.
-    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn ran(&self, executor: &Executor, options: &PlanOptions, poison: u32) -> Result<Ran, Error> {
         let executor = &match executor {
             Executor::Gpu(device) => Executor::Gpu(device.with_caps(self.caps_on(device.caps()))),
@@ -323,7 +320,6 @@ impl Case {
 
     /// Runs the plan of a device with these capabilities on the host, through the oracles of its
     /// parts.
-    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn referenced(&self, caps: &Caps) -> Result<Ran, Error> {
         let planned = self.planned(caps, false)?;
         let (weights, mut states) = self.loaded(&Executor::Cpu)?;
@@ -333,7 +329,6 @@ impl Case {
     }
 
     /// The case's weights and states on an executor.
-    #[cfg(not(target_arch = "wasm32"))]
     fn loaded(&self, executor: &Executor) -> Result<(Weights, States), Error> {
         let mut weights = Weights::new(executor);
         for (n, w) in self.weights.iter().enumerate() {
@@ -342,7 +337,7 @@ impl Case {
                     let bytes = bytes.get_or_init(|| Gen::new(*seed).weight(*ty, *rows, *cols));
                     weights.matrix(&format!("w{n}"), *ty, *rows, *cols, &TensorBytes::Owned(bytes.as_slice().into()))?
                 }
-                Loaded::Vector(values) => weights.vector(&format!("w{n}"), values.clone())?,
+                Loaded::Vector(values) => weights.vector(&format!("w{n}"), values.clone()),
             };
         }
         let mut states = States::new(executor, &self.kinds, self.sequences, self.capacity)?;
@@ -357,7 +352,7 @@ impl Case {
             let state = self.rec.state(*state);
             states.write(state, *sequence, 0..states.rows(state), bytes)?;
         }
-        Ok((weights, states))
+        Ok((weights.load()?, states))
     }
 }
 

@@ -56,7 +56,7 @@ impl Config {
         let told = file.get_opt::<&str>(&meta.key("rope.scaling.type"))?.is_some();
         Ok(Self {
             block_count,
-            context_length: meta.count("context_length", 1..=1 << 24)?,
+            context_length: meta.context_length()?,
             embedding_length,
             feed_forward_length: meta.per_layer("feed_forward_length", LENGTHS, block_count)?,
             heads,

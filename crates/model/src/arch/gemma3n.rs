@@ -60,10 +60,10 @@ impl Config {
         let slides = meta.sliding(block_count, Some(5))?;
         // Ollama's files use another name for this key. The standard key takes precedence.
         let base_swa = meta.positive_or("rope.freq_base_local", 1e4)?;
-        let altup_num_inputs = meta.count("altup.num_inputs", 2..=add_weighted::MOST as u32)?;
+        let altup_num_inputs = meta.count("altup.num_inputs", 2..=kernels::ops::MAX_WEIGHTED as u32)?;
         Ok(Self {
             block_count,
-            context_length: meta.count("context_length", 1..=1 << 24)?,
+            context_length: meta.context_length()?,
             embedding_length,
             feed_forward_length: meta.per_layer("feed_forward_length", LENGTHS, block_count)?,
             donor: meta.donors(&slides, &heads)?,

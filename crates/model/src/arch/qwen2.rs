@@ -33,7 +33,7 @@ impl Config {
         let key_length = meta.head_dim(embedding_length, heads[0].0)?;
         Ok(Self {
             block_count,
-            context_length: meta.count("context_length", 1..=1 << 24)?,
+            context_length: meta.context_length()?,
             embedding_length,
             feed_forward_length: meta.per_layer("feed_forward_length", LENGTHS, block_count)?,
             heads,

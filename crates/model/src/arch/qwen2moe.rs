@@ -41,12 +41,12 @@ impl Config {
         let expert_count = meta.count("expert_count", EXPERTS)?;
         Ok(Self {
             block_count,
-            context_length: meta.count("context_length", 1..=1 << 24)?,
+            context_length: meta.context_length()?,
             embedding_length,
             expert_count,
             expert_used_count: meta.count("expert_used_count", 1..=expert_count)?,
-            expert_feed_forward_length: meta.count("expert_feed_forward_length", LENGTHS)?,
-            expert_shared_feed_forward_length: meta.count("expert_shared_feed_forward_length", LENGTHS)?,
+            expert_feed_forward_length: meta.length_or_rows("expert_feed_forward_length", "blk.0.ffn_gate_exps.weight")?,
+            expert_shared_feed_forward_length: meta.length_or_rows("expert_shared_feed_forward_length", "blk.0.ffn_gate_shexp.weight")?,
             expert_weights_norm: meta.flag_or("expert_weights_norm", false)?,
             heads,
             key_length,

@@ -37,20 +37,14 @@ impl Config {
         let heads = meta.heads(block_count)?;
         let key_length = meta.head_dim(embedding_length, heads[0].0)?;
         let expert_count = meta.count("expert_count", EXPERTS)?;
-        // Ollama's files lack the length, which then comes from the tensor's shape. They also use
-        // another name for the flag.
-        let rows = file.find_tensor("blk.0.ffn_gate_exps.weight").and_then(|tensor| u32::try_from(*tensor.shape().get(1)?).ok());
-        let length = "expert_feed_forward_length";
+        // Ollama's files have another name for the flag.
         Ok(Self {
             block_count,
-            context_length: meta.count("context_length", 1..=1 << 24)?,
+            context_length: meta.context_length()?,
             embedding_length,
             expert_count,
             expert_used_count: meta.count("expert_used_count", 1..=expert_count)?,
-            expert_feed_forward_length: match rows.filter(|rows| LENGTHS.contains(rows)) {
-                Some(rows) => meta.count_or(length, LENGTHS, rows)?,
-                None => meta.count(length, LENGTHS)?,
-            },
+            expert_feed_forward_length: meta.length_or_rows("expert_feed_forward_length", "blk.0.ffn_gate_exps.weight")?,
             expert_weights_norm: meta.flag_or("expert_weights_norm", meta.flag_or("norm_top_k_prob", true)?)?,
             heads,
             key_length,

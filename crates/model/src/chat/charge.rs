@@ -7,6 +7,7 @@ use minijinja::value::{DynObject, ObjectRepr, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
 use super::limits::{Budget, LEVELS, TOO_NESTED};
+use super::python;
 
 /// Bytes of an element of a list, and of an entry of a mapping.
 const ELEMENT_BYTES: u64 = 96;
@@ -37,6 +38,11 @@ impl Size {
 
 pub(super) fn refused(what: &str) -> Error {
     Error::new(ErrorKind::InvalidOperation, format!("{what} is refused, since nothing bounds it"))
+}
+
+/// In Python, none has no elements; in the engine it is an empty list.
+fn no_elements(what: &str) -> Error {
+    Error::new(ErrorKind::InvalidOperation, format!("{what} over none, which has no elements"))
 }
 
 fn object(value: &Value) -> Option<&DynObject> {
@@ -115,8 +121,24 @@ fn walk(budget: &Budget, value: &Value, level: usize) -> Result<Size, Error> {
 /// its name behind them, and gives them back in the order that `UnpackList` wants.
 pub(super) fn check(budget: &Budget, operands: &[Value]) -> Result<Value, Error> {
     let Some((what, operands)) = operands.split_last() else { return Ok(Value::UNDEFINED) };
-    charge(budget, what.as_str().unwrap_or_default(), operands)?;
-    Ok(operands.iter().rev().cloned().collect::<Vec<_>>().into())
+    let what = what.as_str().unwrap_or_default();
+    charge(budget, what, operands)?;
+    let operands = operands.iter().enumerate().rev().map(|(n, operand)| as_python(what, n, operand.clone()));
+    Ok(operands.collect::<Vec<_>>().into())
+}
+
+/// The n-th operand of an instruction: as text, if the instruction makes text of it and the text
+/// would differ from Python's.
+fn as_python(what: &str, n: usize, operand: Value) -> Value {
+    match (what, n) {
+        ("~", _) => python::text(operand),
+        ("|upper" | "|lower" | "|trim" | "|replace" | "|title" | "|capitalize" | "|center" | "|escape" | "|e" | "|split", 0) => {
+            python::text(operand)
+        }
+        ("|join", 0) | (".join", 1) => python::texts(operand),
+        ("|format" | ".format", 1..) => python::in_format(operand),
+        _ => operand,
+    }
 }
 
 /// The filter behind what may be lazy: a list of its elements. Lazy values that wrap each other
@@ -147,11 +169,20 @@ fn charge(budget: &Budget, what: &str, operands: &[Value]) -> Result<(), Error> 
                 if object(a).is_some() || object(b).is_some() { (elements(a) + elements(b)) * 24 } else { text_bytes(a) + text_bytes(b) };
             budget.value(once.saturating_mul(times))
         }
+        ("%", [a, b]) => match a.as_str() {
+            Some(text) => {
+                let size = size(budget, b)?;
+                budget.value(formatted(text, &[], size)?)
+            }
+            None => budget.work(1),
+        },
+        ("~", operands) => budget.value(all(budget, operands)?.bytes),
         ("[]", [of, at]) => {
             let nested = if is_loop(of) { Size::default() } else { size(budget, at)? };
             budget.bytes_read(text_bytes(of) + nested.bytes)
         }
         ("[:]", [of, from, to, step]) => slice(budget, of, [from, to, step]),
+        ("for", [over]) if over.is_none() => Err(no_elements("a loop")),
         ("for", [over]) => budget.bytes_read(text_bytes(over)),
         // A namespace within a namespace could be a circle, which is never freed.
         ("set", [value, _]) if is(value, "::Namespace") => Err(refused("a namespace within a value")),
@@ -174,6 +205,9 @@ fn charge(budget: &Budget, what: &str, operands: &[Value]) -> Result<(), Error> 
 
 /// The engine counts backwards without a check where the slice is empty.
 fn slice(budget: &Budget, of: &Value, [from, to, step]: [&Value; 3]) -> Result<(), Error> {
+    if of.is_none() || of.is_undefined() {
+        return Err(Error::new(ErrorKind::InvalidOperation, format!("a slice of a value of type {}", of.kind())));
+    }
     let ends = [from, to, step].map(|end| end.as_i64());
     if ends.iter().flatten().any(|end| end.unsigned_abs() > 1 << 40) {
         return Err(refused("a slice with such large ends"));
@@ -205,6 +239,9 @@ fn call(budget: &Budget, name: &str, of: &Value, rest: &[Value]) -> Result<(), E
         all(budget, rest)?;
         return budget.work(1);
     }
+    if of.is_none() && matches!(name, "join" | "sort" | "sum" | "min" | "max" | "reverse" | "list" | "unique" | "batch" | "slice") {
+        return Err(no_elements(name));
+    }
     let (value, others) = (size(budget, of)?, all(budget, rest)?);
     let text = of.as_str().unwrap_or_default();
     let argument = |at: usize| rest.get(at).and_then(Value::as_str).unwrap_or_default();
@@ -213,9 +250,13 @@ fn call(budget: &Budget, name: &str, of: &Value, rest: &[Value]) -> Result<(), E
             let places = if argument(0).is_empty() { text.len() + 1 } else { text.matches(argument(0)).count() };
             value.copy().saturating_add(places as u64 * argument(1).len() as u64)
         }
-        "split" | "splitlines" | "lines" => {
-            let at: &[char] = &[' ', '\n', '\t', '\r'];
-            let parts = if argument(0).is_empty() { text.matches(at).count() } else { text.matches(argument(0)).count() };
+        "split" | "rsplit" | "splitlines" | "lines" => {
+            // The separator may come by name.
+            let parts = match rest.iter().any(Value::is_kwargs) {
+                true => text.len(),
+                false if argument(0).is_empty() => text.matches(char::is_whitespace).count(),
+                false => text.matches(argument(0)).count(),
+            };
             value.bytes + (parts as u64 + 1) * ELEMENT_BYTES
         }
         // The filter joins its operand with its argument, the method its argument with its operand.
@@ -223,7 +264,12 @@ fn call(budget: &Budget, name: &str, of: &Value, rest: &[Value]) -> Result<(), E
             .copy()
             .saturating_add(others.copy())
             .saturating_add(value.nodes.max(others.nodes).saturating_mul(text_bytes(of).max(text_bytes(rest.first().unwrap_or(of))))),
-        "indent" => (text.matches('\n').count() as u64 + 1).saturating_mul(largest(rest)).saturating_add(value.copy()),
+        "indent" => {
+            // Every line may begin with the argument, if that is text.
+            let lines = text.matches(|c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')).count() as u64;
+            (lines + 2).saturating_mul(largest(rest).max(others.bytes)).saturating_add(value.copy())
+        }
+        "ljust" | "rjust" | "center" | "zfill" => value.copy().saturating_add(largest(rest).max(80).saturating_mul(4)),
         "batch" | "slice" => (value.copy()).saturating_add(largest(rest).saturating_mul(ELEMENT_BYTES)),
         "format" => formatted(text, rest, others)?,
         "tojson" => return Ok(()),
@@ -257,7 +303,9 @@ fn largest(arguments: &[Value]) -> u64 {
 fn formatted(format: &str, arguments: &[Value], sizes: Size) -> Result<u64, Error> {
     let widths = format.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
     let wide = widths.map(|digits| digits.parse().unwrap_or(u64::MAX)).max().unwrap_or(0);
-    if wide > 4096 || format.contains('*') || format.split('{').any(|part| part.is_empty()) && largest(arguments) > 4096 {
+    // A width that is an argument itself: `{:{}}`.
+    let nested = format.split('{').skip(1).any(|part| !part.is_empty() && !part.contains('}'));
+    if wide > 4096 || format.contains('*') || nested && largest(arguments) > 4096 {
         return Err(refused("a format wider than 4096 characters"));
     }
     let places = format.matches(['%', '{']).count() as u64;

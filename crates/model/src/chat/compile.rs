@@ -16,6 +16,8 @@ use super::{ChatError, shape};
 pub(super) const CHECK: &str = "\0check";
 /// The filter that makes a list of what is lazy.
 pub(super) const WHOLE: &str = "\0whole";
+/// The filter that stands for the operator `%`, which the engine has for numbers only.
+pub(super) const PERCENT: &str = "\0percent";
 /// Operands of an instruction at most: they become arguments of a filter.
 const MOST_OPERANDS: usize = 60_000;
 /// No place among the filters that the engine remembers.
@@ -61,6 +63,7 @@ fn checked<'s>(name: &'s str, source: &'s str, from: &Instructions<'s>) -> Resul
                 first = Some(add(Instruction::LoadConst(Value::from_safe_string((*text).to_owned()))));
                 add(Instruction::Emit)
             }
+            Instruction::Rem => add(Instruction::ApplyFilter(PERCENT, Some(2), NO_LOCAL)),
             other => add(other.clone()),
         };
         let last = if lazy { add(Instruction::ApplyFilter(WHOLE, Some(1), NO_LOCAL)) } else { own };
@@ -100,6 +103,7 @@ fn operands(instruction: &Instruction) -> Result<(String, usize, bool), ChatErro
     let (what, operands, lazy) = match instruction {
         Add => ("+", 2, true),
         Mul => ("*", 2, true),
+        Rem => ("%", 2, false),
         StringConcat => ("~", 2, false),
         Eq | Ne | Gt | Gte | Lt | Lte | CompareAndPreserve(_) => ("==", 2, false),
         In => ("in", 2, false),
@@ -122,8 +126,8 @@ fn operands(instruction: &Instruction) -> Result<(String, usize, bool), ChatErro
         CallBlock(_) | FastSuper => return refused("blocks of template inheritance"),
         LoadBlocks => return refused("extends"),
         Include(_) | ExportLocals => return refused("include or import"),
-        EmitRaw(_) | Emit | StoreLocal(_) | Lookup(_) | GetAttr(_) | LoadConst(_) | Sub | Div | IntDiv | Rem | Pow | Neg | Not
-        | PushWith | Iterate(_) | PushDidNotIterate | PopFrame | PopLoopFrame | Jump(_) | JumpIfFalse(_) | JumpIfFalseOrPop(_)
+        EmitRaw(_) | Emit | StoreLocal(_) | Lookup(_) | GetAttr(_) | LoadConst(_) | Sub | Div | IntDiv | Pow | Neg | Not | PushWith
+        | Iterate(_) | PushDidNotIterate | PopFrame | PopLoopFrame | Jump(_) | JumpIfFalse(_) | JumpIfFalseOrPop(_)
         | JumpIfTrueOrPop(_) | BeginCapture(_) | EndCapture | DupTop | DiscardTop | Swap | BuildMacro(..) | Return | IsUndefined
         | Enclose(_) | GetClosure => ("", 0, false),
     };

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs, from_args};
+use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value, escape_formatter};
 
-use super::compile::{CHECK, WHOLE};
+use super::compile::{CHECK, PERCENT, WHOLE};
 use super::error::{ChatError, Raised};
 use super::limits::{Budget, INSTRUCTIONS};
-use super::{charge, json, strftime};
+use super::{charge, json, methods, python, strftime};
 
 /// The variable in which `strftime_now` finds the time.
 pub(super) const NOW: &str = "__now_unix_s";
@@ -27,7 +27,8 @@ pub(super) fn environment<'s>(budget: &Arc<Budget>) -> Environment<'s> {
     let mut environment = Environment::new();
     environment.set_fuel(Some(INSTRUCTIONS));
     environment.set_recursion_limit(FRAMES);
-    environment.set_unknown_method_callback(method);
+    environment.set_unknown_method_callback(methods::method);
+    methods::add_filters(&mut environment);
     environment.add_function("raise_exception", raise_exception);
     // A template may call functions by other names, so each counts by itself.
     let own = Arc::clone(budget);
@@ -45,15 +46,18 @@ pub(super) fn environment<'s>(budget: &Arc<Budget>) -> Environment<'s> {
     let own = Arc::clone(budget);
     environment.add_filter(CHECK, move |operands: Rest<ValueOrKwargs>| charge::check(&own, &operands.into_values()));
     let own = Arc::clone(budget);
+    environment.add_filter(PERCENT, |a: &Value, b: &Value| python::percent(a, b));
     environment.add_filter(WHOLE, move |value: Value| charge::whole(&own, value));
     let own = Arc::clone(budget);
     environment.set_formatter(move |out, state, value| {
         own.output(charge::size(&own, value)?.bytes)?;
-        escape_formatter(out, state, value)
+        escape_formatter(out, state, &python::text(value.clone()))
     });
     // In Jinja whatever has a length and can be indexed is a sequence, and whatever has elements is
     // iterable.
-    environment.add_test("sequence", |value: &Value| matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::String));
+    environment.add_test("sequence", |value: &Value| {
+        matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::String | ValueKind::Undefined)
+    });
     environment.add_test("iterable", |value: &Value| {
         use ValueKind::{Iterable, Map, Seq, String, Undefined};
         matches!(value.kind(), Seq | Map | String | Iterable | Undefined)
@@ -110,21 +114,6 @@ pub(super) fn without_generation_tags(source: &str) -> String {
     }
     out.push_str(rest);
     out
-}
-
-/// Python's methods: minijinja-contrib's, and two that it lacks.
-fn method(state: &mut State, value: &Value, method: &str, args: &[Value]) -> Result<Value, Error> {
-    match (method, value.as_str()) {
-        ("removeprefix", Some(text)) => {
-            let (prefix,): (&str,) = from_args(args)?;
-            Ok(text.strip_prefix(prefix).unwrap_or(text).into())
-        }
-        ("removesuffix", Some(text)) => {
-            let (suffix,): (&str,) = from_args(args)?;
-            Ok(text.strip_suffix(suffix).unwrap_or(text).into())
-        }
-        _ => minijinja_contrib::pycompat::unknown_method_callback(state, value, method, args),
-    }
 }
 
 fn raise_exception(message: String) -> Result<Value, Error> {

@@ -51,6 +51,9 @@ pub enum ChatError {
         /// What it uses.
         what: &'static str,
     },
+    /// The vocabulary lacks a byte of the prompt.
+    #[error(transparent)]
+    Tokenizer(#[from] crate::tokenizer::TokenizerError),
     /// The messages cannot be handed to a template.
     #[error("the messages cannot be handed to the chat template: {0}")]
     Json(#[from] serde_json::Error),
@@ -58,12 +61,6 @@ pub enum ChatError {
     /// control tokens.
     #[error("the messages use every private character from U+F0000 to U+FFFFD; leave some out")]
     NoPrivateCharacter,
-    /// The vocabulary has too many control tokens to search for.
-    #[error("too many control tokens to search for: {reason}")]
-    ControlTokens {
-        /// The matcher's own words.
-        reason: String,
-    },
 }
 
 /// What `raise_exception` was called with; travels inside minijinja's error.

@@ -17,11 +17,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use aho_corasick::AhoCorasick;
 use serde_json::{Map, Value};
 
 use super::ChatError;
 use crate::tokenizer::Tokenizer;
+use crate::tokenizer::prefixes::Prefixes;
 
 /// Heads end here at the latest, whatever user-defined tokens begin with.
 const MAX_HEAD_CHARS: usize = 16;
@@ -29,7 +29,7 @@ const FIRST_PRIVATE: char = '\u{F0000}';
 const LAST_PRIVATE: char = '\u{FFFFD}';
 
 pub(super) struct Guard {
-    heads: AhoCorasick,
+    heads: Prefixes,
     /// Proper beginnings of heads.
     openings: HashSet<String>,
     /// Proper endings of heads that do not read as a word.
@@ -42,7 +42,7 @@ pub(super) struct Guard {
 
 impl Guard {
     /// A guard for `values`, to be rendered by the template `source`.
-    pub fn new(tokenizer: &Tokenizer, values: &Map<String, Value>, source: &str) -> Result<Self, ChatError> {
+    pub fn new(tokenizer: &Tokenizer, values: &Map<String, Value>, source: &str) -> Self {
         let user_defined: BTreeSet<&str> = tokenizer.user_defined().map(|(_, name)| name).collect();
         let heads: BTreeSet<&str> = tokenizer.controls().filter_map(|(_, name)| head(name, &user_defined)).collect();
         let (mut openings, mut endings) = (HashSet::new(), BTreeSet::new());
@@ -59,8 +59,8 @@ impl Guard {
         take(source);
         tokenizer.controls().for_each(|(_, name)| take(name));
         values.iter().for_each(|(key, value)| each_text(key, value, &mut take));
-        let heads = AhoCorasick::new(heads).map_err(|error| ChatError::ControlTokens { reason: error.to_string() })?;
-        Ok(Guard { heads, openings, endings, taken, marks: BTreeMap::new() })
+        let heads = Prefixes::new(heads.into_iter().map(|head| (head.as_bytes().into(), 0)).collect());
+        Guard { heads, openings, endings, taken, marks: BTreeMap::new() }
     }
 
     /// Marks every string in `values`, keys of nested objects included.
@@ -84,7 +84,8 @@ impl Guard {
     }
 
     fn protected(&mut self, text: &str) -> Result<String, ChatError> {
-        let mut places: BTreeSet<usize> = self.heads.find_overlapping_iter(text).map(|m| m.start()).collect();
+        let heads = (0..text.len()).filter(|&at| self.heads.longest(&text.as_bytes()[at..]).is_some());
+        let mut places: BTreeSet<usize> = heads.collect();
         let tail = text.char_indices().rev().take(MAX_HEAD_CHARS).map(|(at, _)| at);
         places.extend(tail.filter(|&at| self.openings.contains(&text[at..])));
         if !text.is_empty() && self.endings.iter().any(|ending| text.starts_with(ending) || ending.starts_with(text)) {

@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use serde_json::{Number, Value};
 
+use super::python;
+
 /// The arguments of `json.dumps`.
 #[derive(Default)]
 pub(super) struct Style {
@@ -106,13 +108,7 @@ fn write_string(out: &mut String, text: &str, style: &Style) {
 /// from 1e16 on.
 fn number_text(number: &Number) -> String {
     let Some(value) = number.as_f64().filter(|_| number.is_f64()) else { return number.to_string() };
-    if value == 0.0 || (1e-4..1e16).contains(&value.abs()) {
-        return format!("{value:?}");
-    }
-    let text = format!("{value:e}");
-    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+    python::float(value)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a conversation consists of.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
 /// One message, in the form that Hugging Face and OpenAI use; serializes to it.
@@ -8,9 +8,10 @@ use serde_json::{Map, Value, json};
 pub struct Message {
     /// `system`, `user`, `assistant` or `tool`; templates decide which they take.
     pub role: String,
-    /// Text, a list of parts (`{"type": "text", "text": ..}`), or null beside tool calls.
-    #[serde(default)]
-    pub content: Value,
+    /// Text, a list of parts (`{"type": "text", "text": ..}`), or null beside tool calls. Templates
+    /// print null as `None`, as in transformers, and print nothing for a message without content.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub content: Option<Value>,
     /// What the assistant thought before it answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<String>,
@@ -26,7 +27,7 @@ pub struct Message {
 impl Message {
     /// A message of plain text.
     pub fn new(role: impl Into<String>, content: impl Into<String>) -> Self {
-        Message { role: role.into(), content: Value::String(content.into()), ..Message::default() }
+        Message { role: role.into(), content: Some(Value::String(content.into())), ..Message::default() }
     }
 
     /// What the assistant should be and do.
@@ -45,8 +46,14 @@ impl Message {
     }
 }
 
+/// A value that is there, even if it is null.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
+}
+
 /// How to render a conversation.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct RenderOptions {
     /// Whether the prompt ends where the assistant's answer begins; true by default.
     pub add_generation_prompt: bool,
@@ -63,6 +70,38 @@ pub struct RenderOptions {
 impl Default for RenderOptions {
     fn default() -> Self {
         RenderOptions { add_generation_prompt: true, tools: None, enable_thinking: None, extra: Map::new(), now_unix_s: None }
+    }
+}
+
+impl RenderOptions {
+    /// Sets whether the prompt ends where the assistant's answer begins.
+    #[must_use]
+    pub fn add_generation_prompt(self, add: bool) -> Self {
+        Self { add_generation_prompt: add, ..self }
+    }
+
+    /// Sets the functions that the model may call: a JSON array of schemas. `None` offers none.
+    #[must_use]
+    pub fn tools(self, tools: impl Into<Option<Value>>) -> Self {
+        Self { tools: tools.into(), ..self }
+    }
+
+    /// Asks for thinking or against it. `None` leaves the choice to the template.
+    #[must_use]
+    pub fn enable_thinking(self, thinking: impl Into<Option<bool>>) -> Self {
+        Self { enable_thinking: thinking.into(), ..self }
+    }
+
+    /// Sets further variables of the template.
+    #[must_use]
+    pub fn extra(self, variables: Map<String, Value>) -> Self {
+        Self { extra: variables, ..self }
+    }
+
+    /// Sets the time that `strftime_now` shows, in seconds since 1970, UTC. `None` asks the clock.
+    #[must_use]
+    pub fn now_unix_s(self, seconds: impl Into<Option<i64>>) -> Self {
+        Self { now_unix_s: seconds.into(), ..self }
     }
 }
 

@@ -46,12 +46,12 @@ pub enum SnapshotError {
     /// adapters.
     #[error(
         "the session was saved under {}, this one is under {}{}; \
-         apply the same with --lora, in the same order",
+         apply the same adapters in the same order",
         list(found), list(expected), if found == expected { " of other contents" } else { "" }
     )]
     Adapters { found: Vec<String>, expected: Vec<String> },
     #[error(
-        "the session was saved with a KV cache of {}, this one has {}; choose --kv {}",
+        "the session was saved with a KV cache of {}, this one has {}; choose the KV type {}",
         name(*found), name(*expected), name(*found)
     )]
     KvType { found: KvType, expected: KvType },
@@ -63,7 +63,7 @@ fn list(adapters: &[String]) -> String {
     if adapters.is_empty() { "no adapters".to_string() } else { adapters.join(", ") }
 }
 
-/// The name of the type for `--kv`.
+/// The name of the type.
 fn name(ty: KvType) -> &'static str {
     match ty {
         KvType::F32 => "f32",

@@ -1,9 +1,12 @@
 //! Finds control and user-defined tokens in text: leftmost, then longest, in one pass.
 
-use aho_corasick::{AhoCorasick, MatchKind};
-
+use super::Special;
+use super::prefixes::Prefixes;
 use super::vocab::{Kind, Vocab};
-use super::{Special, TokenizerError};
+
+/// Names of more bytes are not searched for. Real names have less than 100 bytes. The time for a
+/// byte of text is proportional to this limit.
+pub(super) const MAX_NAME_BYTES: usize = 1024;
 
 /// A non-empty stretch of ordinary text, or one token.
 pub(super) enum Piece<'a> {
@@ -11,44 +14,45 @@ pub(super) enum Piece<'a> {
     Token(u32),
 }
 
-struct Matcher {
-    search: AhoCorasick,
-    ids: Vec<u32>,
-}
-
-impl Matcher {
-    fn new(patterns: Vec<(Vec<u8>, u32)>) -> Result<Self, TokenizerError> {
-        let (patterns, ids): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
-        let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(patterns);
-        let search = search.map_err(|error| TokenizerError::AddedTokens { reason: error.to_string() })?;
-        Ok(Matcher { search, ids })
-    }
-
-    fn pieces<'a>(&'a self, text: &'a str, wanted: impl Fn(u32) -> bool + 'a) -> impl Iterator<Item = Piece<'a>> + 'a {
-        let mut at = 0;
-        let found = self.search.find_iter(text).map(|m| (m.range(), self.ids[m.pattern().as_usize()]));
-        let found = found.filter(move |&(_, id)| wanted(id)).map(|(range, id)| (range, Some(id)));
-        found.chain([(text.len()..text.len(), None)]).flat_map(move |(range, id)| {
-            let before = &text[at..range.start];
-            at = range.end;
-            let before = (!before.is_empty()).then_some(Piece::Text(before));
-            before.into_iter().chain(id.map(Piece::Token))
-        })
-    }
+/// Cuts `text` at the leftmost and then longest names whose id is wanted.
+fn pieces<'a>(names: &'a Prefixes, text: &'a str, wanted: impl Fn(u32) -> bool + 'a) -> impl Iterator<Item = Piece<'a>> + 'a {
+    let (mut at, mut next) = (0, 0);
+    let found = std::iter::from_fn(move || {
+        while next < text.len() {
+            let start = next;
+            match names.longest(&text.as_bytes()[start..]) {
+                Some((len, id)) => {
+                    next += len;
+                    return Some((start..next, id));
+                }
+                None => next += 1,
+            }
+        }
+        None
+    });
+    let found = found.filter(move |&(_, id)| wanted(id)).map(|(range, id)| (range, Some(id)));
+    found.chain([(text.len()..text.len(), None)]).flat_map(move |(range, id)| {
+        let before = &text[at..range.start];
+        at = range.end;
+        let before = (!before.is_empty()).then_some(Piece::Text(before));
+        before.into_iter().chain(id.map(Piece::Token))
+    })
 }
 
 pub(super) struct Added {
     /// Matches control and user-defined tokens.
-    all: Matcher,
+    all: Prefixes,
     /// Matches user-defined tokens only.
-    user_defined: Matcher,
+    user_defined: Prefixes,
+    /// Number of tokens with longer names than are searched for.
+    unsearched: usize,
 }
 
 impl Added {
     /// `user_text(token)` is the text to search for a user-defined token. It may differ from the
     /// spelling.
-    pub fn new(vocab: &Vocab, user_text: impl Fn(&[u8]) -> Vec<u8>) -> Result<Self, TokenizerError> {
-        let (mut all, mut user_defined) = (Vec::new(), Vec::new());
+    pub fn new(vocab: &Vocab, user_text: impl Fn(&[u8]) -> Vec<u8>) -> Self {
+        let (mut all, mut user_defined, mut unsearched) = (Vec::new(), Vec::new(), 0);
         for id in 0..vocab.len() as u32 {
             let (Some(kind), Some(text)) = (vocab.kind(id), vocab.text(id)) else { continue };
             // Only valid UTF-8 can match on character boundaries. An empty name would match
@@ -56,26 +60,78 @@ impl Added {
             if text.is_empty() || std::str::from_utf8(text).is_err() {
                 continue;
             }
-            if kind.is_control() {
-                all.push((text.to_vec(), id));
+            if text.len() > MAX_NAME_BYTES {
+                unsearched += usize::from(kind.is_control() || kind == Kind::UserDefined);
+            } else if kind.is_control() {
+                all.push((text.into(), id));
             } else if kind == Kind::UserDefined {
-                all.push((user_text(text), id));
-                user_defined.push((user_text(text), id));
+                all.push((user_text(text).into(), id));
+                user_defined.push((user_text(text).into(), id));
             }
         }
-        Ok(Added { all: Matcher::new(all)?, user_defined: Matcher::new(user_defined)? })
+        Added { all: Prefixes::new(all), user_defined: Prefixes::new(user_defined), unsearched }
+    }
+
+    /// Number of tokens whose names are too long to be searched for.
+    pub fn unsearched(&self) -> usize {
+        self.unsearched
     }
 
     pub fn pieces<'a>(&'a self, text: &'a str, special: Special) -> impl Iterator<Item = Piece<'a>> + 'a {
-        let matcher = match special {
+        let names = match special {
             Special::Parse => &self.all,
             Special::Text => &self.user_defined,
         };
-        matcher.pieces(text, |_| true)
+        pieces(names, text, |_| true)
     }
 
     /// Cuts at control tokens only.
     pub fn controls<'a>(&'a self, text: &'a str, vocab: &'a Vocab) -> impl Iterator<Item = Piece<'a>> + 'a {
-        self.all.pieces(text, |id| vocab.kind(id).is_some_and(Kind::is_control))
+        pieces(&self.all, text, |id| vocab.kind(id).is_some_and(Kind::is_control))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The leftmost and then longest pattern, by trying every pattern at every byte.
+    fn slowly(patterns: &[&str], text: &str) -> Vec<Result<u32, String>> {
+        let (mut found, mut at, mut rest) = (Vec::new(), 0, 0);
+        while at < text.len() {
+            let here = patterns.iter().enumerate().filter(|(_, p)| text.as_bytes()[at..].starts_with(p.as_bytes()));
+            let longest = here.max_by_key(|(n, p)| (p.len(), std::cmp::Reverse(*n)));
+            let Some((n, pattern)) = longest else {
+                at += 1;
+                continue;
+            };
+            found.extend((rest < at).then(|| Err(text[rest..at].to_owned())));
+            found.push(Ok(n as u32));
+            at += pattern.len();
+            rest = at;
+        }
+        found.extend((rest < at).then(|| Err(text[rest..].to_owned())));
+        found
+    }
+
+    fn names(patterns: &[&str]) -> Prefixes {
+        Prefixes::new(patterns.iter().zip(0..).map(|(text, id)| (text.as_bytes().into(), id)).collect())
+    }
+
+    #[test]
+    fn every_set_of_short_words_is_found_as_by_trying_all() {
+        let words = ["a", "b", "ab", "ba", "aa", "aab", "aba", "abab", "bb", "é", "aé", "a", "abba"];
+        let texts = ["", "a", "abababab", "aabaabbaé", "bbbb", "xaxabxé", "aaaaab", "éaéaab", "ababa bba"];
+        for set in 0_u32..1 << words.len() {
+            let chosen: Vec<&str> = words.iter().enumerate().filter(|(n, _)| set >> n & 1 == 1).map(|(_, word)| *word).collect();
+            let names = names(&chosen);
+            for text in texts {
+                let pieces = pieces(&names, text, |_| true).map(|piece| match piece {
+                    Piece::Token(id) => Ok(id),
+                    Piece::Text(text) => Err(text.to_owned()),
+                });
+                assert_eq!(pieces.collect::<Vec<_>>(), slowly(&chosen, text), "{chosen:?} in {text:?}");
+            }
+        }
     }
 }

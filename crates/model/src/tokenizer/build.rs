@@ -1,20 +1,21 @@
 //! Builds a tokenizer from plain data. All data is checked, because files are untrusted.
 
-use super::added::Added;
+use super::added::{Added, MAX_NAME_BYTES};
 use super::alphabet::Alphabet;
 use super::byte_level::{ByteLevel, parse_merges};
 use super::pieces::{self, Order, Pieces};
 use super::pretokenize::PreTokenizer;
 use super::vocab::{Kind, Vocab, parse_byte};
 use super::{Model, Tokenizer, TokenizerError};
+use crate::note::Note;
 
 /// The metadata under `tokenizer.ggml.`; field names are the key names.
 #[derive(Clone, Debug, Default)]
 pub struct Parts<'a> {
     /// `gpt2`, `llama` or `gemma4`.
     pub model: &'a str,
-    /// The pre-tokenizer; `gpt2` needs it. `llama` with `gemma4` here means `gemma4`: Ollama's
-    /// converter writes it so.
+    /// The pre-tokenizer of `gpt2`, by default Qwen2's. `llama` with `gemma4` here means `gemma4`:
+    /// Ollama's converter writes it so.
     pub pre: Option<&'a str>,
     /// The spelling of each token, by id.
     pub tokens: Vec<&'a [u8]>,
@@ -53,8 +54,8 @@ const END_NAMES: [&str; 4] = ["<|im_end|>", "<|endoftext|>", "<turn|>", "<end_of
 const GEMMA4_END_NAME: &str = "<|tool_response>";
 
 impl Tokenizer {
-    /// Builds a tokenizer. Errors name the metadata key. Memory is at most a multiple of the data's
-    /// size.
+    /// Builds a tokenizer. Errors name the metadata key. Memory is at most 16 times the bytes of
+    /// the data as a file stores it, plus 64 MB.
     pub fn from_parts(parts: &Parts) -> Result<Self, TokenizerError> {
         check_ids(parts)?;
         let gemma4 = parts.model == "gemma4" || (parts.model, parts.pre) == ("llama", Some("gemma4"));
@@ -65,6 +66,7 @@ impl Tokenizer {
             found => return Err(TokenizerError::UnknownModel { found: found.to_owned() }),
         };
         let ends = ends(parts, &vocab, gemma4);
+        let notes = notes(parts, &model, added.unsearched());
         Ok(Tokenizer {
             vocab,
             added,
@@ -75,18 +77,19 @@ impl Tokenizer {
             padding: parts.padding_token_id,
             adds_bos: gemma4 || parts.add_bos_token.unwrap_or(parts.model == "llama"),
             ends,
+            notes,
         })
     }
 }
 
 fn byte_level(parts: &Parts) -> Result<(Vocab, Added, Model), TokenizerError> {
     let merges = need(&parts.merges, "tokenizer.ggml.merges", "gpt2")?;
-    let pre = PreTokenizer::from_name(need(&parts.pre, "tokenizer.ggml.pre", "gpt2")?)?;
+    let pre = parts.pre.map_or(Ok(PreTokenizer::Qwen2), PreTokenizer::from_name)?;
     let alphabet = Alphabet::new();
     // User-defined tokens of byte-level files are spelled as plain text.
     let spelled = |kind, token: &[u8]| if kind == Kind::Normal { alphabet.decode(token) } else { token.to_vec() };
     let vocab = Vocab::new(&parts.tokens, kinds(parts)?, spelled)?;
-    let added = Added::new(&vocab, <[u8]>::to_vec)?;
+    let added = Added::new(&vocab, <[u8]>::to_vec);
     let model = Model::ByteLevel(ByteLevel::new(&vocab, pre, merges)?);
     Ok((vocab, added, model))
 }
@@ -115,10 +118,24 @@ fn by_merges(parts: &Parts) -> Result<(Vocab, Added, Model), TokenizerError> {
 }
 
 fn with_pieces(parts: &Parts, vocab: Vocab, order: Order, prefix: bool) -> Result<(Vocab, Added, Model), TokenizerError> {
-    let added = Added::new(&vocab, pieces::user_text)?;
+    let added = Added::new(&vocab, pieces::user_text);
     let prefix = parts.add_space_prefix.unwrap_or(prefix);
-    let model = Model::Pieces(Pieces::new(&vocab, order, parts.unknown_token_id, prefix)?);
+    let model = Model::Pieces(Pieces::new(&vocab, order, parts.unknown_token_id, prefix));
     Ok((vocab, added, model))
+}
+
+fn notes(parts: &Parts, model: &Model, unsearched: usize) -> Vec<Note> {
+    let pre = (parts.model == "gpt2" && parts.pre.is_none()).then_some(Note::MissingPre);
+    let (byte_ids, unknown) = match model {
+        Model::ByteLevel(model) => (model.byte_ids(), None),
+        Model::Pieces(model) => (model.byte_ids(), parts.unknown_token_id),
+    };
+    let missing = (0..=255).filter(|&byte| byte_ids[usize::from(byte)].is_none());
+    let (count, first) = (missing.clone().count(), missing.min());
+    // With an unknown token, every text can be encoded.
+    let bytes = first.filter(|_| unknown.is_none()).map(|first: u8| Note::MissingBytes { count, first });
+    let names = (unsearched > 0).then_some(Note::LongNames { count: unsearched, limit: MAX_NAME_BYTES });
+    pre.into_iter().chain(bytes).chain(names).collect()
 }
 
 fn need<'a, T>(value: &'a Option<T>, key: &'static str, model: &'static str) -> Result<&'a T, TokenizerError> {

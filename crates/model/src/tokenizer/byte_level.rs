@@ -13,27 +13,33 @@ pub(super) type Merges = HashMap<(u32, u32), (u32, u32)>;
 
 pub(super) struct ByteLevel {
     pre: PreTokenizer,
-    byte_ids: [u32; 256],
+    /// The id of each byte, if it has one.
+    byte_ids: [Option<u32>; 256],
     merges: Merges,
 }
 
 impl ByteLevel {
     pub fn new(vocab: &Vocab, pre: PreTokenizer, merges: &[&[u8]]) -> Result<Self, TokenizerError> {
-        let mut byte_ids = [0; 256];
-        for (byte, c) in byte_to_char().into_iter().enumerate() {
-            let id = vocab.find(c.encode_utf8(&mut [0; 4]).as_bytes());
-            byte_ids[byte] = id.ok_or(TokenizerError::MissingByte { byte: byte as u8 })?;
-        }
-        Ok(ByteLevel { pre, byte_ids, merges: parse_merges(vocab, merges, true)? })
+        let byte_ids = byte_to_char().map(|c| vocab.find(c.encode_utf8(&mut [0; 4]).as_bytes()));
+        // Merges of missing bytes have missing tokens.
+        let whole = byte_ids.iter().all(Option::is_some);
+        Ok(ByteLevel { pre, byte_ids, merges: parse_merges(vocab, merges, whole)? })
     }
 
-    pub fn encode(&self, text: &str, merger: &mut Merger, ids: &mut Vec<u32>) {
+    pub fn byte_ids(&self) -> &[Option<u32>; 256] {
+        &self.byte_ids
+    }
+
+    pub fn encode(&self, text: &str, merger: &mut Merger, ids: &mut Vec<u32>) -> Result<(), TokenizerError> {
         for word in self.pre.words(text) {
             merger.clear();
-            word.bytes().enumerate().for_each(|(at, byte)| merger.push(self.byte_ids[byte as usize], at));
+            for (at, byte) in word.bytes().enumerate() {
+                merger.push(self.byte_ids[byte as usize].ok_or(TokenizerError::MissingByte { byte })?, at);
+            }
             merger.run(word.len(), |pair| ranked(&self.merges, pair));
             ids.extend(merger.symbols(word.len()).map(|(id, _)| id));
         }
+        Ok(())
     }
 }
 

@@ -95,8 +95,11 @@ pub enum TokenizerError {
         /// Its spelling.
         token: String,
     },
-    /// No token stands for this byte, so some texts could not be encoded.
-    #[error("tokenizer.ggml.tokens has no token for the byte 0x{byte:02X}")]
+    /// A text needs the token of a byte, and the vocabulary has none.
+    #[error(
+        "the text needs the byte 0x{byte:02X}, and tokenizer.ggml.tokens has no token for it; \
+         leave the character out or use another file of the model"
+    )]
     MissingByte {
         /// The byte.
         byte: u8,
@@ -126,14 +129,5 @@ pub enum TokenizerError {
         index: usize,
         /// The missing piece.
         piece: String,
-    },
-    /// The matcher of added tokens could not be built.
-    #[error(
-        "tokenizer.ggml.tokens has too many control and user-defined tokens to search for: \
-         {reason}"
-    )]
-    AddedTokens {
-        /// The matcher's own message.
-        reason: String,
     },
 }

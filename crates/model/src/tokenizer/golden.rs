@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Special, Tokenizer};
+use super::{Special, Tokenizer, TokenizerError};
 
 #[derive(Deserialize)]
 struct Case {
@@ -17,6 +17,9 @@ pub enum GoldenError {
     /// The recording is not the expected JSON.
     #[error("the recording is not an array of objects with text and hf: {0}")]
     Json(#[from] serde_json::Error),
+    /// A text could not be encoded.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
     /// A text was encoded to other ids.
     #[error("{text:?} was encoded to {found:?}; the recording has {expected:?}")]
     Ids {
@@ -43,7 +46,7 @@ pub enum GoldenError {
 pub fn check(tokenizer: &Tokenizer, json: &str) -> Result<usize, GoldenError> {
     let cases: Vec<Case> = serde_json::from_str(json)?;
     for Case { text, hf } in &cases {
-        let found = tokenizer.encode(text, Special::Parse);
+        let found = tokenizer.encode(text, Special::Parse)?;
         if found != *hf {
             return Err(GoldenError::Ids { text: text.clone(), expected: hf.clone(), found });
         }

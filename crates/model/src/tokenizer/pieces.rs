@@ -19,8 +19,8 @@ pub(super) enum Order {
 
 pub(super) struct Pieces {
     order: Order,
-    /// The id of each byte, if the vocabulary has all of them.
-    byte_ids: Option<[u32; 256]>,
+    /// The id of each byte, if it has one.
+    byte_ids: [Option<u32>; 256],
     unknown: Option<u32>,
     /// `[n]` is the id of a run of n spaces, as a user-defined piece. Files spell it with plain
     /// spaces.
@@ -40,7 +40,7 @@ pub(super) fn by_score(vocab: &Vocab, scores: &[f32]) -> Vec<u32> {
 }
 
 impl Pieces {
-    pub fn new(vocab: &Vocab, order: Order, unknown: Option<u32>, add_space_prefix: bool) -> Result<Self, TokenizerError> {
+    pub fn new(vocab: &Vocab, order: Order, unknown: Option<u32>, add_space_prefix: bool) -> Self {
         let (mut byte_ids, mut space_runs) = ([None; 256], Vec::new());
         for id in 0..vocab.len() as u32 {
             let text = vocab.text(id).unwrap_or_default();
@@ -53,13 +53,11 @@ impl Pieces {
                 _ => {}
             }
         }
-        let missing = byte_ids.iter().position(Option::is_none);
-        let byte_ids = match (missing, unknown) {
-            (None, _) => Some(byte_ids.map(Option::unwrap_or_default)),
-            (Some(_), Some(_)) => None,
-            (Some(byte), None) => return Err(TokenizerError::MissingByte { byte: byte as u8 }),
-        };
-        Ok(Pieces { order, byte_ids, unknown, space_runs, add_space_prefix })
+        Pieces { order, byte_ids, unknown, space_runs, add_space_prefix }
+    }
+
+    pub fn byte_ids(&self) -> &[Option<u32>; 256] {
+        &self.byte_ids
     }
 
     pub fn add_space_prefix(&self) -> bool {
@@ -67,7 +65,7 @@ impl Pieces {
     }
 
     /// Encodes a stretch of text between added tokens.
-    pub fn encode(&self, vocab: &Vocab, text: &str, merger: &mut Merger, ids: &mut Vec<u32>) {
+    pub fn encode(&self, vocab: &Vocab, text: &str, merger: &mut Merger, ids: &mut Vec<u32>) -> Result<(), TokenizerError> {
         let prefix = self.add_space_prefix.then_some(SPACE);
         let whole: String = prefix.into_iter().chain(text.chars().map(|c| if c == ' ' { SPACE } else { c })).collect();
         let lines = matches!(self.order, Order::Merges(_));
@@ -75,14 +73,22 @@ impl Pieces {
         for run in whole.as_bytes().chunk_by(|a, b| !lines || (*a == b'\n') == (*b == b'\n')) {
             let word;
             (word, rest) = rest.split_at(run.len());
-            after_unknown = self.encode_word(vocab, word, merger, ids, after_unknown);
+            after_unknown = self.encode_word(vocab, word, merger, ids, after_unknown)?;
         }
+        Ok(())
     }
 
     /// Encodes a part of the text that does not merge with its surroundings. `after_unknown` tells
     /// whether the preceding part ended in an unknown character; the result tells the same of this
     /// part.
-    fn encode_word(&self, vocab: &Vocab, word: &str, merger: &mut Merger, ids: &mut Vec<u32>, mut after_unknown: bool) -> bool {
+    fn encode_word(
+        &self,
+        vocab: &Vocab,
+        word: &str,
+        merger: &mut Merger,
+        ids: &mut Vec<u32>,
+        mut after_unknown: bool,
+    ) -> Result<bool, TokenizerError> {
         merger.clear();
         for (at, c) in word.char_indices() {
             merger.push(self.piece(vocab, c.encode_utf8(&mut [0; 4])).unwrap_or(NONE), at);
@@ -92,15 +98,18 @@ impl Pieces {
             Order::Scores(places) => self.scored(vocab, places, word, pair),
         });
         for (id, range) in merger.symbols(word.len()) {
-            match (id, &self.byte_ids, self.unknown) {
-                (NONE, Some(byte_ids), _) => ids.extend(word[range].bytes().map(|byte| byte_ids[byte as usize])),
-                (NONE, None, Some(unknown)) if !after_unknown => ids.push(unknown),
-                (NONE, None, _) => {}
-                _ => ids.push(id),
+            let bytes = word[range].bytes();
+            let missing = if id == NONE { bytes.clone().find(|&byte| self.byte_ids[byte as usize].is_none()) } else { None };
+            match (missing, self.unknown) {
+                (Some(byte), None) => return Err(TokenizerError::MissingByte { byte }),
+                // Neighbouring unknown characters are one unknown token.
+                (Some(_), Some(unknown)) => ids.extend((!after_unknown).then_some(unknown)),
+                (None, _) if id == NONE => ids.extend(bytes.filter_map(|byte| self.byte_ids[byte as usize])),
+                (None, _) => ids.push(id),
             }
-            after_unknown = id == NONE;
+            after_unknown = missing.is_some();
         }
-        after_unknown
+        Ok(after_unknown)
     }
 
     /// Merges two pieces if the result is in the vocabulary. If several pairs give the same piece,

@@ -3,7 +3,7 @@
 
 use crate::common::{Spec, Tiny};
 use gguf::{GgmlType, GgufBuilder};
-use kernels::kernel::random::Gen;
+use kernels::testing::kernel::random::Gen;
 use model::AdapterFile;
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;

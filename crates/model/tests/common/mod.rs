@@ -4,7 +4,7 @@
 mod gemma;
 
 use gguf::{GgmlType, Gguf, GgufBuilder};
-use kernels::kernel::random::Gen;
+use kernels::testing::kernel::random::Gen;
 use kernels::{Device, Executor, Limits, Select};
 use model::{Error, GenerateOptions, Generated, KvType, Model, ModelFile, Sampling, Session, SessionOptions, Tapped};
 use std::sync::{Mutex, PoisonError};

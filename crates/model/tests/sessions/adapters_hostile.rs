@@ -5,7 +5,7 @@ use crate::common::{self, Tiny, exact, open};
 use crate::lora::{Lora, safetensors};
 use gguf::{GgmlType, Gguf, GgufBuilder};
 use kernels::Executor;
-use kernels::kernel::random::Gen;
+use kernels::testing::kernel::random::Gen;
 use model::{AdapterError, AdapterFile, Applied, Error};
 use safetensors::Dtype;
 use std::sync::Arc;

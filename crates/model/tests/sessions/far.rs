@@ -3,7 +3,7 @@
 
 use crate::common::{Tiny, drawn, exact, gpu, greedy, ids, run, webgpu, worst};
 use kernels::Executor;
-use kernels::kernel::random::Gen;
+use kernels::testing::kernel::random::Gen;
 use model::{Error, Model, Session};
 use sha2::{Digest, Sha256};
 

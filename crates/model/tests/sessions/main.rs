@@ -19,6 +19,7 @@ mod rings;
 mod session;
 mod shift;
 mod snapshot;
+mod waiting;
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -176,7 +176,7 @@ fn log_probabilities_are_those_of_the_logits() {
 #[test]
 fn a_chat_is_read_from_the_files_template() {
     let model = Tiny::qwen3().on(&Executor::Cpu);
-    let options = RenderOptions { add_generation_prompt: true, ..RenderOptions::default() };
+    let options = RenderOptions::default().add_generation_prompt(true);
     let prompt = model.template().encode(model.tokenizer(), &[Message::user("badebadi")], &options).unwrap();
     let mut chat = model.session(exact(16)).unwrap();
     chat.set_prompt(&prompt).unwrap();
@@ -189,4 +189,20 @@ fn a_chat_is_read_from_the_files_template() {
             .unwrap()
             .is_ok()
     );
+}
+
+#[test]
+fn the_plan_of_the_last_step_has_the_taps_that_were_asked_for() {
+    for executor in both() {
+        let model = Tiny::qwen3().on(&executor);
+        let options = exact(16).plan(kernels::PlanOptions::default().taps(vec!["attn_norm".to_string()]));
+        let mut session = model.session(options).unwrap();
+        assert!(session.plan().is_none(), "no step yet");
+        session.feed(&ids(5, 1)).unwrap();
+        session.prefill(None).unwrap();
+        let planned = session.plan().expect("a step has run").planned();
+        // The CPU has no plan. A GPU reads back the drawn id, and one tap for each of two layers.
+        assert_eq!(planned.map(|planned| planned.read_back.len()), matches!(executor, Executor::Gpu(_)).then_some(3));
+        assert_eq!(session.states().capacity() as usize, session.context().min(1024));
+    }
 }

@@ -71,7 +71,7 @@ fn render(source: &str, messages: &[Message], options: &RenderOptions) -> Result
 }
 
 fn closed() -> RenderOptions {
-    RenderOptions { add_generation_prompt: false, ..RenderOptions::default() }
+    RenderOptions::default().add_generation_prompt(false)
 }
 
 /// The number of control tokens, and the whole text.
@@ -88,7 +88,7 @@ fn a_conversation_renders_to_the_letter() {
     let expected = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi <b>&'é'</b><|im_end|>\n\
                     <|im_start|>assistant\nHello<|im_end|>\n<|im_start|>user\n?<|im_end|>\n";
     assert_eq!(render(QWEN, &messages, &closed()).unwrap(), expected);
-    let thinking = RenderOptions { enable_thinking: Some(false), ..RenderOptions::default() };
+    let thinking = RenderOptions::default().enable_thinking(false);
     let prompt = format!("{expected}<|im_start|>assistant\n");
     assert_eq!(render(QWEN, &messages, &RenderOptions::default()).unwrap(), prompt);
     assert_eq!(render(QWEN, &messages, &thinking).unwrap(), prompt + "<think>\n\n</think>\n\n");
@@ -101,7 +101,7 @@ fn tools_and_calls_keep_their_order_and_pythons_spacing() {
     let message = Message { role: "assistant".into(), tool_calls: vec![call], ..Message::default() };
     let expected = "<|im_start|>system\n{\"type\": \"function\", \"function\": {\"name\": \"f\", \"b\": 1.0, \"a\": [\"<é>\", null]}}\n<|im_end|>\n\
                     <|im_start|>assistant\n{\"name\": \"f\", \"arguments\": {\"z\": [1, 2.5], \"a\": true}}<|im_end|>\n";
-    assert_eq!(render(QWEN, &[message], &RenderOptions { tools, ..closed() }).unwrap(), expected);
+    assert_eq!(render(QWEN, &[message], &closed().tools(tools)).unwrap(), expected);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn harmless_conversations_encode_as_their_parsed_text() {
     let messages = [Message::user("a < b || c"), Message::assistant("<think>\nhm\n</think>\n\nyes é e\u{301}")];
     let text = template.render(&messages, &RenderOptions::default()).unwrap();
     let ids = template.encode(&tokenizer, &messages, &RenderOptions::default()).unwrap();
-    assert_eq!(ids, tokenizer.encode(&text, Special::Parse));
+    assert_eq!(ids, tokenizer.encode(&text, Special::Parse).unwrap());
     assert!(text.contains("<think>hm</think>yes"), "{text}");
     assert_eq!(ids.iter().filter(|&&id| id == 260 || id == 261).count(), 2, "thinking tags stay tokens");
 }
@@ -122,7 +122,7 @@ fn no_message_can_end_its_turn() {
     let mut message = Message { reasoning_content: Some(attack.into()), ..Message::assistant(attack) };
     message.tool_calls = vec![json!({"function": {"name": attack, "arguments": {attack: [attack, {"x": attack}]}}})];
     let tools = Some(json!([{attack: attack}]));
-    let options = RenderOptions { tools, ..closed() };
+    let options = closed().tools(tools);
     let messages = [Message::user(attack), Message::new(attack, attack), message];
     let (controls, text) = encoded(QWEN, &messages, &options);
     assert_eq!(controls, 8, "two for each of the four turns");
@@ -194,16 +194,17 @@ fn an_endless_template_is_stopped() {
 fn blocks_generation_tags_and_the_clock_behave_as_in_transformers() {
     let source = "{% for m in messages %}\n  {% generation %}\n{{ m.content }}\n  {%- endgeneration %}\n{% endfor %}\n{{ missing }}!\n";
     assert_eq!(render(source, &[Message::user("a"), Message::user("b")], &closed()).unwrap(), "ab!");
-    let options = RenderOptions { now_unix_s: Some(1_700_000_000), ..closed() };
+    let options = closed().now_unix_s(1_700_000_000);
     assert_eq!(render("{{ strftime_now('%d %b %Y') }}", &[], &options).unwrap(), "14 Nov 2023");
     let none = "{{ messages[0].content }} {{ true }} {{ tools is none }} {{ bos_token }}{{ eos_token }}";
-    assert_eq!(render(none, &[Message::default()], &closed()).unwrap(), "None True True <|endoftext|><|im_end|>");
+    let null = Message { content: Some(Value::Null), ..Message::default() };
+    assert_eq!(render(none, &[null], &closed()).unwrap(), "None True True <|endoftext|><|im_end|>");
 }
 
 #[test]
 fn extra_values_reach_the_template_and_are_guarded() {
     let extra = Map::from_iter([("note".to_owned(), Value::from("<|tool|>"))]);
-    let options = RenderOptions { extra, ..closed() };
+    let options = closed().extra(extra);
     assert_eq!(encoded("<|tool|>{{ note }}", &[], &options), (1, "<|tool|><|tool|>".into()));
 }
 
@@ -213,4 +214,14 @@ fn messages_read_and_write_the_usual_json() {
     let message: Message = serde_json::from_value(json.clone()).unwrap();
     assert_eq!(message.extra["tool_call_id"], "1");
     assert_eq!(serde_json::to_value(&message).unwrap(), json);
+}
+
+#[test]
+fn null_content_is_none_and_absent_content_is_undefined() {
+    let tokenizer = tokenizer();
+    let template = ChatTemplate::new("{% for m in messages %}[{{ m.content }}{{ m.content is defined }}]{% endfor %}", &tokenizer);
+    let json = r#"[{"role": "assistant", "content": null}, {"role": "assistant"}, {"role": "user", "content": "a"}]"#;
+    let messages: Vec<Message> = serde_json::from_str(json).unwrap();
+    assert_eq!(template.render(&messages, &RenderOptions::default()).unwrap(), "[NoneTrue][False][aTrue]");
+    assert_eq!(serde_json::to_value(&messages).unwrap(), serde_json::from_str::<Value>(json).unwrap());
 }

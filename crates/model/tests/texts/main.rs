@@ -5,6 +5,7 @@ mod chat;
 mod chat_families;
 mod chat_gguf;
 mod hugging_face;
+mod jinja2;
 mod ollama_template;
 mod template_grammar;
 mod template_limits;

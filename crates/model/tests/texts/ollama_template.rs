@@ -60,7 +60,7 @@ fn tools_thinking_and_calls_have_their_fields() {
     let tools = Some(json!([{ "type": "function", "function": { "name": "f", "a": [1] } }]));
     let call = json!({ "type": "function", "function": { "name": "f", "arguments": { "x": "é" } } });
     let messages = [Message::system("s"), Message { tool_calls: vec![call], ..Message::assistant("") }];
-    let options = RenderOptions { tools, enable_thinking: Some(false), ..RenderOptions::default() };
+    let options = RenderOptions::default().tools(tools).enable_thinking(false);
     assert_eq!(render(go, &messages, &options), "{\"name\":\"f\",\"a\":[1]}s|/no[system]{\"name\": \"f\", \"arguments\": {\"x\":\"é\"}}");
 }
 

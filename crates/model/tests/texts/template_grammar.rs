@@ -245,7 +245,7 @@ impl Draw {
 /// Renders; tells whether the template was rendered to its end.
 fn taken(source: &str) -> bool {
     let messages = [Message::user("hello a b"), Message::assistant("a")];
-    let options = RenderOptions { tools: Some(json!([{ "a": { "b": [1, "é"] } }])), ..RenderOptions::default() };
+    let options = RenderOptions::default().tools(json!([{ "a": { "b": [1, "é"] } }]));
     let began = Instant::now();
     let template = ChatTemplate::new(source, &tokenizer());
     let rendered = template.render(&messages, &options);

@@ -69,6 +69,11 @@ fn doubled_texts_and_lists_are_counted_in_bytes() {
         "{% set ns.s = (ns.s ~ 'y') | list | join('xxx') %}",
         "{% set ns.s = '%s%s' | format(ns.s, ns.s) %}",
         "{% set ns.s = '{}{}'.format(ns.s, ns.s) %}",
+        "{% set ns.s = [ns.s, ns.s] ~ '' %}",
+        "{% set ns.s = '%s%s' % (ns.s, ns.s) %}",
+        "{% set ns.s = (ns.s ~ '\n') | indent(ns.s) ~ ns.s %}",
+        "{% set ns.s = (ns.s ~ ',y').rsplit(sep=',')[0] ~ ns.s.title() %}",
+        "{% set ns.s = ns.s ~ ns.s %}{% set ns.l = ns.s.split(sep='x') %}",
         "{% set ns.s = [ns.s, ns.s] | string %}",
         "{% set ns.s = [ns.s, ns.s] | tojson %}",
         "{% set ns.s = (ns.s ~ '\n') | indent(9999) ~ ns.s %}",
@@ -122,6 +127,12 @@ fn widths_indents_and_endless_output_are_bounded() {
     refused("{{ [[1]] | tojson(indent=18446744073709551615) }}", "64 MiB of values");
     refused("{{ 'a\nb' | indent(999999999) }}", "64 MiB of values");
     refused("{{ 'a' | indent(width=999999999, first=true) }}", "64 MiB of values");
+    for pad in ["ljust(999999999)", "rjust(999999999, '.')", "center(999999999)", "zfill(999999999)"] {
+        refused(&format!("{{{{ 'a'.{pad} }}}}"), "64 MiB of values");
+    }
+    refused("{{ 'a' | center(width=999999999) }}", "64 MiB of values");
+    refused("{{ '%999999999d' % 1 }}", "wider than 4096");
+    refused("{{ '%*d' % (999999999, 1) }}", "wider than 4096");
     refused("{{ '%999999999d' | format(1) }}", "wider than 4096");
     refused("{{ '{:>999999999}'.format(1) }}", "wider than 4096");
     refused("{{ '{:>{}}'.format(1, 999999999) }}", "wider than 4096");
@@ -219,7 +230,7 @@ fn published_templates_stay_far_below_every_limit() {
         (0..20).flat_map(|_| [Message::user(long.as_str()), Message::assistant(format!("<think>\n{long}\n</think>\n\n{long}"))]).collect();
     let tool = json!({"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object",
         "properties": {"city": {"type": "string"}, "days": {"type": "array", "items": {"type": "integer"}}}, "required": ["city"]}}});
-    let options = RenderOptions { tools: Some(json!([tool, tool, tool])), ..RenderOptions::default() };
+    let options = RenderOptions::default().tools(json!([tool, tool, tool]));
     for (name, source) in crate::published() {
         let taken = ChatTemplate::new(source, &tokenizer()).taken(&messages, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
         println!("{name}: {taken:?}");

@@ -64,7 +64,7 @@ impl Small {
 }
 
 fn encode(parts: &Parts, text: &str) -> Vec<u32> {
-    Tokenizer::from_parts(parts).unwrap().encode(text, Special::Parse)
+    Tokenizer::from_parts(parts).unwrap().encode(text, Special::Parse).unwrap()
 }
 
 #[test]
@@ -104,18 +104,23 @@ fn unknown_characters_become_their_bytes() {
     assert_eq!(encode(&small.parts(), "aé"), [A, 8 + 0xC3, 8 + 0xA9]);
     let tokenizer = Tokenizer::from_parts(&small.parts()).unwrap();
     assert_eq!(tokenizer.decode(&[A, 8 + 0xC3, 8 + 0xA9, SPACE_A]), "aé a");
-    assert_eq!(tokenizer.decode(&tokenizer.encode("世 🚀\n<0x41>", Special::Text)), "世 🚀\n<0x41>");
+    assert_eq!(tokenizer.decode(&tokenizer.encode("世 🚀\n<0x41>", Special::Text).unwrap()), "世 🚀\n<0x41>");
 }
 
 #[test]
 fn without_bytes_unknown_runs_become_one_unknown() {
     let small = Small::new();
     let mut parts = small.parts();
-    parts.token_type.as_mut().unwrap()[8 + 0x41] = 5;
+    parts.token_type.as_mut().unwrap()[8 + 0xC3] = 5;
     assert_eq!(encode(&parts, "aéübé"), [A, 3, B, 3]);
+    assert_eq!(encode(&parts, "é世"), [3, 8 + 0xE4, 8 + 0xB8, 8 + 0x96], "a character that has all its bytes");
+    assert!(Tokenizer::from_parts(&parts).unwrap().notes().is_empty());
     parts.unknown_token_id = None;
-    let error = Tokenizer::from_parts(&parts).err().unwrap().to_string();
-    assert_eq!(error, "tokenizer.ggml.tokens has no token for the byte 0x41");
+    let tokenizer = Tokenizer::from_parts(&parts).unwrap();
+    assert_eq!(tokenizer.notes().len(), 1);
+    assert_eq!(tokenizer.encode("a世", Special::Text).unwrap(), [A, 8 + 0xE4, 8 + 0xB8, 8 + 0x96]);
+    let error = tokenizer.encode("aé", Special::Text).unwrap_err().to_string();
+    assert!(error.contains("needs the byte 0xC3"), "{error}");
 }
 
 #[test]
@@ -132,10 +137,10 @@ fn user_defined_line_breaks_match_whole_and_spaces_by_merging() {
 fn ordinary_text_never_becomes_a_control_token() {
     let small = Small::new();
     let tokenizer = Tokenizer::from_parts(&small.parts()).unwrap();
-    let ids = tokenizer.encode("<bos><unk><0x41>", Special::Text);
+    let ids = tokenizer.encode("<bos><unk><0x41>", Special::Text).unwrap();
     assert!(ids.iter().all(|&id| !tokenizer.kind(id).unwrap().is_control()), "{ids:?}");
     assert_eq!(ids[0], 8 + u32::from(b'<'));
-    assert_eq!(tokenizer.encode("<bos>", Special::Parse), [2]);
+    assert_eq!(tokenizer.encode("<bos>", Special::Parse).unwrap(), [2]);
 }
 
 #[test]
@@ -143,7 +148,7 @@ fn a_space_prefix_is_added_and_taken_away_again() {
     let small = Small::new();
     let parts = Parts { add_space_prefix: Some(true), ..small.parts() };
     let tokenizer = Tokenizer::from_parts(&parts).unwrap();
-    let ids = tokenizer.encode("a a", Special::Text);
+    let ids = tokenizer.encode("a a", Special::Text).unwrap();
     assert_eq!(ids, [SPACE_A, SPACE_A]);
     assert_eq!(tokenizer.decode(&ids), "a a");
     let mut decoder = Decoder::new(Control::Show);
@@ -172,11 +177,11 @@ fn gemma4_as_ollamas_converter_writes_it_is_gemma4() {
     let parts = Parts { model: "llama", pre: Some("gemma4"), add_bos_token: Some(false), ..small.by_merges(&["▁ a", "a b"]) };
     let theirs = Tokenizer::from_parts(&Parts { add_space_prefix: None, ..parts }).unwrap();
     for text in ["a b ab", " aab\nab", "é<0x41>", "<bos>a<end_of_turn>", "  a"] {
-        let ids = ours.encode(text, Special::Parse);
-        assert_eq!(theirs.encode(text, Special::Parse), ids, "{text:?}");
+        let ids = ours.encode(text, Special::Parse).unwrap();
+        assert_eq!(theirs.encode(text, Special::Parse).unwrap(), ids, "{text:?}");
         assert_eq!(theirs.decode(&ids), ours.decode(&ids), "{text:?}");
     }
-    assert_eq!(theirs.encode_prompt("a", Special::Parse), [2, A]);
+    assert_eq!(theirs.encode_prompt("a", Special::Parse).unwrap(), [2, A]);
     assert_eq!(theirs.ends(), ours.ends());
 }
 

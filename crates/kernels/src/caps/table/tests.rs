@@ -71,7 +71,7 @@ fn the_usual_tables_are_within_their_bounds() {
 
 /// The kernels for a product of `rows` rows with a Q4_K weight.
 fn product(rows: u32, caps: &Caps) -> String {
-    let mut weights = Weights::dry(&Executor::Cpu);
+    let mut weights = Weights::new(&Executor::Cpu);
     let bytes = TensorBytes::Owned(vec![0; 256 * 144].into());
     let w = weights.matrix("w", GgmlType::Q4_K, 256, 256, &bytes).unwrap();
     let mut rec = Recorder::new(Counts { step: rows, out: 1 }, &[]);

@@ -1,10 +1,8 @@
 //! Measures the time that a device needs before it computes.
 
+use crate::platform::Moment;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-
-#[cfg(not(target_arch = "wasm32"))]
-use std::time::Instant;
 
 /// Time spent on preparing a device so far, to report to the user.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -25,33 +23,27 @@ pub struct Spent {
 #[derive(Debug, Default)]
 struct Span {
     active: u32,
-    #[cfg(not(target_arch = "wasm32"))]
-    since: Option<Instant>,
+    since: Option<Moment>,
     total: Duration,
 }
 
 impl Span {
     fn begin(&mut self) {
-        #[cfg(not(target_arch = "wasm32"))]
         if self.active == 0 {
-            self.since = Some(Instant::now());
+            self.since = Some(Moment::now());
         }
         self.active += 1;
     }
 
     fn end(&mut self) {
         self.active -= 1;
-        #[cfg(not(target_arch = "wasm32"))]
         if self.active == 0 {
-            self.total += self.since.take().map_or(Duration::ZERO, |since| since.elapsed());
+            self.total += self.since.take().map_or(Duration::ZERO, Moment::elapsed);
         }
     }
 
     fn so_far(&self) -> Duration {
-        #[cfg(not(target_arch = "wasm32"))]
-        let running = self.since.map_or(Duration::ZERO, |since| since.elapsed());
-        #[cfg(target_arch = "wasm32")]
-        let running = Duration::ZERO;
+        let running = self.since.map_or(Duration::ZERO, Moment::elapsed);
         self.total + running
     }
 }

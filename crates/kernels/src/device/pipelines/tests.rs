@@ -5,6 +5,7 @@ use crate::device::Limits;
 use crate::device::Select;
 use crate::device::tests::device;
 use crate::native::run;
+use crate::platform::block_on;
 
 /// A device that has built nothing.
 fn fresh() -> Device {
@@ -25,7 +26,7 @@ fn a_kernel_is_built_once_however_many_ask() {
     let before = device.created();
     std::thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| device.pipelines(twice.iter().copied()).unwrap().len());
+            scope.spawn(|| block_on(device.pipelines(twice.iter().copied())).unwrap().len());
         }
     });
     assert_eq!((device.created() - before, device.spent().pipelines), (4, 4));
@@ -35,22 +36,24 @@ fn a_kernel_is_built_once_however_many_ask() {
 fn what_was_prepared_is_there_when_a_plan_needs_it_and_what_was_stopped_is_built_then() {
     let device = fresh();
     let preparing = device.prepare(few());
-    device.pipelines(few().iter()).unwrap();
+    block_on(device.pipelines(few().iter())).unwrap();
     drop(preparing);
     assert_eq!(device.spent().pipelines, 4, "nothing twice");
     let other = fresh();
     drop(other.prepare(few()));
-    assert_eq!(other.pipelines(few().iter()).unwrap().len(), 4);
+    assert_eq!(block_on(other.pipelines(few().iter())).unwrap().len(), 4);
     assert_eq!(other.spent().pipelines, 4);
 }
 
 #[test]
 fn a_kernel_that_does_not_compile_is_an_error_each_time_and_spoils_no_other() {
     let shader = few().remove(0);
-    // Not the shared device: its error would be reported to another test.
+    // A device of its own, because the fault belongs to the pipelines of a device.
     let broken = fresh().with_source(&shader, "fn add(".to_string());
     for _ in 0..2 {
-        assert!(matches!(broken.pipelines([&shader].into_iter()), Err(Error::Device { .. })));
+        assert!(
+            matches!(block_on(broken.pipelines([&shader].into_iter())), Err(Error::Pipeline { kernel, .. }) if kernel == shader.label())
+        );
     }
     assert_eq!(run::scale(&broken, &[2.0], 3.0).unwrap(), [6.0]);
 }
@@ -63,11 +66,11 @@ fn saved_pipelines_are_restored_and_damaged_or_foreign_ones_replaced() {
         assert!(first.saved_pipelines().is_none());
         return;
     }
-    first.pipelines(few().iter()).unwrap();
+    block_on(first.pipelines(few().iter())).unwrap();
     let saved = first.saved_pipelines().expect("something new");
     let second = fresh();
     assert!(second.restore_pipelines(Some(&saved)));
-    second.pipelines(few().iter()).unwrap();
+    block_on(second.pipelines(few().iter())).unwrap();
     assert!(second.saved_pipelines().is_none(), "it knows no more than it began with");
     let mut damaged = saved.clone();
     *damaged.last_mut().unwrap() ^= 1;
@@ -82,7 +85,7 @@ fn saved_pipelines_are_restored_and_damaged_or_foreign_ones_replaced() {
 #[test]
 fn a_device_that_was_not_asked_to_remember_saves_nothing() {
     let device = fresh();
-    device.pipelines(few().iter()).unwrap();
+    block_on(device.pipelines(few().iter())).unwrap();
     assert!(device.saved_pipelines().is_none());
 }
 

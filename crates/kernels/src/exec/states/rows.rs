@@ -22,16 +22,17 @@ fn runs(positions: Range<u32>, rows: u32, most: u32) -> impl Iterator<Item = (u3
 }
 
 impl States {
-    /// The runs of these positions in the state's memory, as (first byte, bytes).
-    fn places(&self, state: State, sequence: u32, positions: Range<u32>) -> impl Iterator<Item = (usize, usize)> + use<> {
+    /// The runs of these positions in the state's memory, as (first byte, bytes). The first byte
+    /// may exceed 32 bits.
+    fn places(&self, state: State, sequence: u32, positions: Range<u32>) -> impl Iterator<Item = (u64, usize)> + use<> {
         let (rows, row) = (self.rows(state), self.kind(state).row_bytes());
         assert!(
             sequence < self.kind(state).sequences(self.sequences) && positions.len() <= rows as usize,
             "{positions:?} of a state that holds {rows}"
         );
         let most = (PIECE_BYTES / row).max(1) as u32;
-        let base = sequence as usize * rows as usize;
-        runs(positions, rows, most).map(move |(first, count)| ((base + first as usize) * row, count as usize * row))
+        let base = u64::from(sequence) * u64::from(rows);
+        runs(positions, rows, most).map(move |(first, count)| ((base + u64::from(first)) * row as u64, count as usize * row))
     }
 
     /// Calls `each` with the rows of one sequence's positions in order, some megabytes at a time.
@@ -42,8 +43,7 @@ impl States {
     ///
     /// # Panics
     /// If the state does not hold these positions.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn read<E: From<Error>>(
+    pub async fn read_async<E: From<Error>>(
         &self,
         state: State,
         sequence: u32,
@@ -55,40 +55,40 @@ impl States {
             Store::Gpu(device, buffers) => (device, buffers),
             Store::Cpu(all) => {
                 let bytes = &all[state.0 as usize];
-                return places.into_iter().try_for_each(|(at, len)| each(&bytes[at..at + len]));
+                return places.into_iter().try_for_each(|(at, len)| each(&bytes[at as usize..][..len]));
             }
         };
         let row = self.kind(state).row_bytes();
-        let pool = Pool::new(device, (positions.len() * row).min(PIECE_BYTES).max(row) as u64);
+        let pool = Pool::new(device, (positions.len() as u64 * row as u64).min(PIECE_BYTES as u64).max(row as u64));
         for (at, len) in places {
-            let target = pool.take()?;
+            let target = pool.take().await?;
             let mut encoder = device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            encoder.copy_buffer_to_buffer(&buffers[state.0 as usize], at as u64, &target, 0, Some(len as u64));
+            encoder.copy_buffer_to_buffer(&buffers[state.0 as usize], at, &target, 0, Some(len as u64));
             let submission = device.0.queue.submit([encoder.finish()]);
-            let outputs = pollster::block_on(Read::start(&pool, target, submission, vec![(0, len as u64)]).wait())?;
+            let outputs = Read::start(&pool, target, submission, vec![(0, len as u64)]).wait().await?;
             each(bytemuck::cast_slice(&outputs.0[0]))?;
         }
         Ok(())
     }
 
-    /// Writes rows in the layout of [`States::read`].
+    /// Writes rows in the layout of [`States::read_async`].
     ///
     /// # Errors
     /// Errors of the device.
     ///
     /// # Panics
     /// If the state does not hold these positions, or the number of bytes is wrong.
-    pub fn write(&mut self, state: State, sequence: u32, positions: Range<u32>, mut bytes: &[u8]) -> Result<(), Error> {
-        assert_eq!(bytes.len(), positions.len() * self.kind(state).row_bytes(), "bytes of {positions:?}");
+    pub async fn write_async(&mut self, state: State, sequence: u32, positions: Range<u32>, mut bytes: &[u8]) -> Result<(), Error> {
+        assert_eq!(bytes.len() as u64, positions.len() as u64 * self.kind(state).row_bytes() as u64, "bytes of {positions:?}");
         for (at, len) in self.places(state, sequence, positions) {
             let (piece, rest) = bytes.split_at(len);
             bytes = rest;
             match &mut self.store {
                 Store::Gpu(device, buffers) => {
-                    device.0.queue.write_buffer(&buffers[state.0 as usize], at as u64, piece);
-                    device.flush()?;
+                    device.0.queue.write_buffer(&buffers[state.0 as usize], at, piece);
+                    device.flush("writing rows of a state").await?;
                 }
-                Store::Cpu(all) => all[state.0 as usize][at..at + len].copy_from_slice(piece),
+                Store::Cpu(all) => all[state.0 as usize][at as usize..][..len].copy_from_slice(piece),
             }
         }
         Ok(())
@@ -98,19 +98,22 @@ impl States {
     /// a GPU, the rows are copied within device memory.
     ///
     /// # Errors
-    /// As [`States::new`].
-    pub fn fork(&self, positions: u32) -> Result<Self, Error> {
+    /// As [`States::new_async`].
+    pub async fn fork_async(&self, positions: u32) -> Result<Self, Error> {
         let Self { sequences, capacity, .. } = *self;
-        let bytes = |n: usize, positions: u32| (self.kinds[n].rows(positions) as usize).saturating_mul(self.kinds[n].row_bytes());
+        let bytes = |n: usize, positions: u32| u64::from(self.kinds[n].rows(positions)).saturating_mul(self.kinds[n].row_bytes() as u64);
         let live = |n| bytes(n, positions.min(capacity));
         let store = match &self.store {
             Store::Gpu(device, all) => {
-                let copies = self.kinds.iter().map(|k| buffer(device, k, sequences, capacity)).collect::<Result<Vec<_>, _>>()?;
+                let mut copies = vec![];
+                for kind in &self.kinds {
+                    copies.push(buffer(device, kind, sequences, capacity).await?);
+                }
                 let mut encoder = device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
                 for (n, (from, to)) in all.iter().zip(&copies).enumerate().filter(|(n, _)| live(*n) > 0) {
                     for s in 0..u64::from(self.kinds[n].sequences(sequences)) {
-                        let at = s * bytes(n, capacity) as u64;
-                        encoder.copy_buffer_to_buffer(from, at, to, at, Some(live(n) as u64));
+                        let at = s * bytes(n, capacity);
+                        encoder.copy_buffer_to_buffer(from, at, to, at, Some(live(n)));
                     }
                 }
                 device.0.queue.submit([encoder.finish()]);
@@ -120,8 +123,9 @@ impl States {
             Store::Cpu(all) => {
                 let mut copies = self.kinds.iter().map(|k| zeroed(k, sequences, capacity)).collect::<Result<Vec<_>, _>>()?;
                 for (n, (from, to)) in all.iter().zip(&mut copies).enumerate().filter(|(n, _)| live(*n) > 0) {
-                    let sequences = from.chunks_exact(bytes(n, capacity)).zip(to.chunks_exact_mut(bytes(n, capacity)));
-                    sequences.for_each(|(from, to)| to[..live(n)].copy_from_slice(&from[..live(n)]));
+                    let (each, live) = (bytes(n, capacity) as usize, live(n) as usize);
+                    let sequences = from.chunks_exact(each).zip(to.chunks_exact_mut(each));
+                    sequences.for_each(|(from, to)| to[..live].copy_from_slice(&from[..live]));
                 }
                 Store::Cpu(copies)
             }

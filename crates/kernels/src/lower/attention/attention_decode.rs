@@ -51,7 +51,7 @@ fn threads(dim: u32) -> u32 {
 
 /// Context length up to which one workgroup per head is faster than parts, if the limit for heads
 /// of 128 is `keys`. Longer heads have more elements per thread, so their limit is lower.
-pub(super) fn reach(dim: u32, keys: u32) -> u32 {
+pub(crate) fn reach(dim: u32, keys: u32) -> u32 {
     keys.min(keys * 128 / dim * (threads(dim) / WG))
 }
 

@@ -42,7 +42,7 @@ kernel! {
 const PART: u32 = 64;
 
 /// The variant for heads of `dim`, if it exists.
-pub(super) fn variant(dim: u32) -> Option<&'static Variant> {
+pub(crate) fn variant(dim: u32) -> Option<&'static Variant> {
     match dim {
         256 => Some(&HEAD_256),
         512 => Some(&HEAD_512),
@@ -52,7 +52,7 @@ pub(super) fn variant(dim: u32) -> Option<&'static Variant> {
 
 /// Context length up to which this kernel is faster than parts and their join, if the limit for
 /// heads of 128 is `keys`.
-pub(super) fn reach(dim: u32, keys: u32) -> u32 {
+pub(crate) fn reach(dim: u32, keys: u32) -> u32 {
     keys * 256 / dim
 }
 

@@ -140,15 +140,6 @@ pub(crate) fn found(problem: Problem<'_>, caps: &Caps) -> Option<Dispatch> {
     dispatch(problem, &Lower { caps, capacity: Counts { step: 0, out: 0 }, fast: true })
 }
 
-/// Context length up to which attention of one row is one kernel on this device, if the limit for
-/// heads of 128 is `keys`. For heads of `dim` that rotate as a whole, without a softcap.
-pub(crate) fn reach_of_whole_heads(dim: u32, caps: &Caps, keys: u32) -> u32 {
-    match attention_decode_256::variant(dim).filter(|variant| variant.fits(caps)) {
-        Some(_) => attention_decode_256::reach(dim, keys),
-        None => attention_decode::reach(dim, keys),
-    }
-}
-
 /// The kernel for short contexts, and the context length up to which it is used.
 fn near(problem: Problem<'_>, q: Shape, cx: &Lower<'_>) -> Option<(Dispatch, u32)> {
     let (rung, dispatch) = rung(problem, cx)?;

@@ -14,6 +14,7 @@ use crate::graph::tensor::{Counts, Lead, Shape, Tensor};
 use crate::lower::primitive::Primitive;
 use crate::ops;
 use crate::plan::PlanOptions;
+use crate::platform::block_on;
 use gguf::GgmlType;
 use std::sync::Arc;
 
@@ -51,7 +52,7 @@ impl Chain {
         let all: Vec<u32> = (0..rows).collect();
         let host = vec![vec![0.5; (rows * self.width) as usize]];
         let input = StepInput { positions: all, sequences: vec![0; rows as usize], out_rows: vec![0], host, ..StepInput::default() };
-        let encoder = self.plan.encode(&self.states, &input, Watch::default(), &mut |_, _| {})?;
+        let encoder = block_on(self.plan.encode(&self.states, &input, Watch::default(), &mut |_, _| {}))?;
         seconds(&self.device, encoder.finish())
     }
 }
@@ -90,7 +91,7 @@ pub fn matrix(device: &Device, sizes: &Sizes) -> Result<f64, Error> {
     let bytes: Vec<u8> = (0..n * n).flat_map(|_| half()).collect();
     let mut weights = Weights::new(&Executor::Gpu(device.clone()));
     let w = weights.matrix("a matrix", GgmlType::F16, n, n, &TensorBytes::Owned(bytes.into()))?;
-    let weights = Arc::new(weights);
+    let weights = Arc::new(weights.load()?);
     let shape = Shape::new(Lead::Step, sizes.matrix_rows, n);
     let chain = |links| Chain::new(device, &weights, shape, links, &|rec, x| ops::matmul(rec, w, x));
     let (mut one, mut many) = (chain(1)?, chain(1 + PRODUCTS)?);

@@ -2,10 +2,12 @@
 
 use super::{SAMPLE_SECONDS, Sizes, WARM_UP, sampled, seconds};
 use crate::device::Device;
+use crate::device::buffer::Buffer;
 use crate::device::pipelines::Pipeline;
 use crate::error::Error;
 use crate::kernel::compose::Shader;
 use crate::kernel::{Access, Kernel, Needs, Part, Scalar, Variant};
+use crate::platform::block_on;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -28,7 +30,7 @@ pub fn read(device: &Device, sizes: &Sizes) -> Result<f64, Error> {
 static BENCH_READ: Kernel = Kernel {
     name: "bench_read",
     entry: "bench_read",
-    wgsl: &[Part::Piece(("elementwise/bench_read.wgsl", include_str!("../../../../../shaders/elementwise/bench_read.wgsl")))],
+    wgsl: &[Part::Piece(("elementwise/bench_read.wgsl", wgsl!("elementwise/bench_read.wgsl")))],
     params: &[("passes", Scalar::U32), ("threads", Scalar::U32)],
     bindings: &[("source", Access::Read), ("sums", Access::Write)],
     oracle: "the exclusive or of the source",
@@ -44,8 +46,10 @@ struct Reader {
     /// For each grid, its number of workgroups and the bind groups of the buffers.
     grids: Vec<(u32, Vec<wgpu::BindGroup>)>,
     bytes: u64,
-    #[cfg(test)]
-    sums: wgpu::Buffer,
+    /// The buffers that the bind groups name: a buffer is destroyed with its last handle.
+    _held: Vec<Buffer>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "held for the bind groups"))]
+    sums: Buffer,
 }
 
 impl Reader {
@@ -58,41 +62,37 @@ impl Reader {
         let passes = bytes / per_pass;
         let per_piece = (device.caps().max_binding_bytes / per_pass).clamp(1, passes.max(1));
         let noisy = per_pass.min(NOISE_BYTES);
-        let noise = device.buffer("noise", noisy, wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST)?;
+        let noise = block_on(device.buffer("noise", noisy, wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST))?;
         device.0.queue.write_buffer(&noise, 0, bytemuck::cast_slice(&self::noise(noisy / 4)));
         let shader = Shader { variant: BENCH_READ.only(), pieces: vec![None, None], subgroups: false, wide: false, given: vec![] };
-        let pipeline = device.pipelines(std::iter::once(&shader))?.remove(0);
+        let pipeline = block_on(device.pipelines(std::iter::once(&shader)))?.remove(0);
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
-        let sums = device.buffer("sums", u64::from(threads) * 4, usage)?;
+        let sums = block_on(device.buffer("sums", u64::from(threads) * 4, usage))?;
         let mut encoder = device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let mut pieces = vec![];
         for _ in 0..(passes / per_piece).max(1) {
-            let piece = device.buffer("a stream", per_piece * per_pass, usage)?;
+            let piece = block_on(device.buffer("a stream", per_piece * per_pass, usage))?;
             let copies = per_piece * per_pass / noisy;
             (0..copies).for_each(|n| encoder.copy_buffer_to_buffer(&noise, 0, &piece, n * noisy, Some(noisy)));
             pieces.push(piece);
         }
         device.0.queue.submit([encoder.finish()]);
-        let mut grids = vec![];
+        let (mut grids, mut held) = (vec![], vec![]);
         for &count in workgroups {
-            let params = device.buffer("params", 16, wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST)?;
+            let params = block_on(device.buffer("params", 16, wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST))?;
             let longer = threads / (count * 256);
             device.0.queue.write_buffer(&params, 0, bytemuck::bytes_of(&[per_piece as u32 * longer, count * 256]));
-            let group = |piece: &wgpu::Buffer| {
+            let group = |piece: &Buffer| {
                 let entries = [(0, &params), (1, piece), (2, &sums)]
                     .map(|(binding, buffer)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() });
                 device.bind_group("a stream", &pipeline.layout, &entries)
             };
             grids.push((count, pieces.iter().map(group).collect()));
+            held.push(params);
         }
-        Ok(Self {
-            device: device.clone(),
-            pipeline,
-            grids,
-            bytes: pieces.len() as u64 * per_piece * per_pass,
-            #[cfg(test)]
-            sums,
-        })
+        let bytes = pieces.len() as u64 * per_piece * per_pass;
+        held.append(&mut pieces);
+        Ok(Self { device: device.clone(), pipeline, grids, bytes, _held: held, sums })
     }
 
     /// Commands that read all buffers `times` times with one of the grids.
@@ -139,7 +139,7 @@ mod tests {
         let words = noise(per_pass / 4);
         for (grid, threads) in [256, 512].into_iter().enumerate() {
             let pool = Pool::new(&device, threads as u64 * 4);
-            let sums = device.read(&pool, reader.commands(grid, 1), &reader.sums).expect("a submission").wait().expect("sums");
+            let sums = block_on(device.read(&pool, reader.commands(grid, 1), &reader.sums)).expect("a submission").wait().expect("sums");
             let sum = |t| words.chunks(4).skip(t).step_by(threads).flatten().fold(0, |sum, word| sum ^ word);
             assert_eq!(sums.0[0], (0..threads).map(sum).collect::<Vec<_>>(), "{threads} threads");
         }

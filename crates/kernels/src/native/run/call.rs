@@ -102,7 +102,7 @@ impl Call {
     pub fn vector(&mut self, name: &'static str, values: &[f32], dim: usize) -> Result<Weight, Error> {
         self.fits(name, values.len(), dim)?;
         self.dim(dim)?;
-        self.weights.vector(name, values.to_vec())
+        Ok(self.weights.vector(name, values.to_vec()))
     }
 
     pub fn matrix(&mut self, name: &'static str, matrix: Matrix<'_>) -> Result<Weight, Error> {
@@ -140,7 +140,7 @@ impl Call {
             self.rec.output(value);
         });
         let mut states = self.states(1)?;
-        let mut plan = self.executor.plan(self.rec, &Arc::new(self.weights), &PlanOptions::plain())?;
+        let mut plan = self.executor.plan(self.rec, &Arc::new(self.weights.load()?), &PlanOptions::plain())?;
         let mut outputs = plan.run(&mut states, &self.input, Watch::default())?.wait()?.0;
         let second = outputs.pop().unwrap_or_default();
         Ok([outputs.pop().unwrap_or_default(), second])
@@ -154,7 +154,7 @@ impl Call {
         if let Some(y) = y {
             self.rec.output(y);
         }
-        let mut plan = self.executor.plan(self.rec, &Arc::new(self.weights), &PlanOptions::plain())?;
+        let mut plan = self.executor.plan(self.rec, &Arc::new(self.weights.load()?), &PlanOptions::plain())?;
         let outputs = plan.run(states, &self.input, Watch::default())?.wait()?;
         Ok(outputs.0.into_iter().next().unwrap_or_default())
     }

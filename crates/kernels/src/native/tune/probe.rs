@@ -19,6 +19,7 @@ use crate::native::measure;
 use crate::ops::attention::Attention;
 use crate::ops::{Attend, Op};
 use crate::plan::{PlanOptions, Precision, plan};
+use crate::platform::block_on;
 use crate::{Recorder, ops};
 use cpu_ref::{KvType, Mask};
 use gguf::GgmlType;
@@ -142,7 +143,7 @@ impl Layers {
             whole.truncate(drawn.len() / DRAWN as usize * rows as usize);
             weights.matrix("a matrix", ty, rows, cols, &TensorBytes::Owned(whole.into()))?;
         }
-        Ok(weights.loaded())
+        weights.load()
     }
 
     fn recording(&self, weights: &Weights) -> Recorder {
@@ -189,7 +190,7 @@ impl Layers {
     /// The shaders that a table selects, with their grids. If two tables select the same, there is
     /// nothing to compare.
     pub fn shaders(&self, caps: &Caps, table: Table) -> Result<Vec<String>, Error> {
-        let mut dry = Weights::dry(&Executor::Cpu);
+        let mut dry = Weights::new(&Executor::Cpu);
         for (rows, cols) in self.matrices() {
             dry.matrix("a matrix", self.shapes.ty, rows, cols, &TensorBytes::Owned([].into()))?;
         }
@@ -236,7 +237,7 @@ impl Planned {
 
     /// Seconds of one run.
     pub fn seconds(&mut self) -> Result<f64, Error> {
-        let encoder = self.plan.encode(&self.states, &self.input, Watch::default(), &mut |_, _| {})?;
+        let encoder = block_on(self.plan.encode(&self.states, &self.input, Watch::default(), &mut |_, _| {}))?;
         measure::seconds(self.plan.device(), encoder.finish())
     }
 }
@@ -252,7 +253,7 @@ mod tests {
 
     #[test]
     fn the_shapes_of_a_recording_are_those_of_its_longest_rows_and_its_attention() {
-        let mut dry = Weights::dry(&Executor::Cpu);
+        let mut dry = Weights::new(&Executor::Cpu);
         let of = |probe| Layers { probe, shapes: Shapes::TINY };
         for (rows, cols) in of(Probe::Mlp { rows: 1, width: 512, hidden: 1536 }).matrices() {
             dry.matrix("a matrix", GgmlType::Q4_K, rows, cols, &TensorBytes::Owned([].into())).unwrap();

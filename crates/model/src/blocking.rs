@@ -1,0 +1,137 @@
+//! The functions that wait, as functions that block. Each is one call over its `async` form.
+
+use crate::adapter::{Adapter, AdapterFile};
+use crate::batch::{Batch, Drawn};
+use crate::error::Error;
+use crate::file::ModelFile;
+use crate::generate::{Generate, Generated};
+use crate::load::Progress;
+use crate::model::Model;
+use crate::sampling::Sampling;
+use crate::session::{PrefillProgress, Session, SessionOptions, Tapped};
+use kernels::{Executor, Profile, block_on};
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+impl ModelFile {
+    /// Loads the weights onto an executor and reports (bytes loaded, bytes in total).
+    ///
+    /// # Errors
+    /// As [`ModelFile::on_async`].
+    pub fn on_with(self, executor: impl Into<Executor>, progress: Progress<'_>) -> Result<Model, Error> {
+        block_on(self.on_async(executor, progress))
+    }
+
+    /// Loads the weights onto an executor.
+    ///
+    /// # Errors
+    /// As [`ModelFile::on_async`].
+    pub fn on(self, executor: impl Into<Executor>) -> Result<Model, Error> {
+        self.on_with(executor, &|_, _| {})
+    }
+}
+
+impl Model {
+    /// Starts a conversation. Sessions share the weights and are otherwise independent.
+    ///
+    /// # Errors
+    /// As [`Model::session_async`].
+    pub fn session(&self, options: SessionOptions) -> Result<Session, Error> {
+        block_on(self.session_async(options))
+    }
+
+    /// Makes a batch of [`SessionOptions::sequences`] sequences, which share every step.
+    ///
+    /// # Errors
+    /// As [`Model::batch_async`].
+    pub fn batch(&self, options: SessionOptions) -> Result<Batch, Error> {
+        block_on(self.batch_async(options))
+    }
+
+    /// Loads an adapter beside the weights.
+    ///
+    /// # Errors
+    /// As [`Model::adapter_async`].
+    pub fn adapter(&self, file: &AdapterFile) -> Result<Arc<Adapter>, Error> {
+        block_on(self.adapter_async(file))
+    }
+}
+
+impl Session {
+    /// As [`Session::prefill_async`].
+    ///
+    /// # Errors
+    /// As [`Session::prefill_async`].
+    pub fn prefill(&mut self, progress: Option<PrefillProgress<'_>>) -> Result<(), Error> {
+        block_on(self.prefill_async(progress))
+    }
+
+    /// As [`Session::logits_async`].
+    ///
+    /// # Errors
+    /// As [`Session::logits_async`].
+    pub fn logits(&mut self, each: impl FnMut(usize, &[f32], &[Tapped])) -> Result<(), Error> {
+        block_on(self.logits_async(each))
+    }
+
+    /// As [`Session::profile_async`].
+    ///
+    /// # Errors
+    /// As [`Session::profile_async`].
+    pub fn profile(&mut self) -> Result<Profile, Error> {
+        block_on(self.profile_async())
+    }
+
+    /// As [`Session::save_async`].
+    ///
+    /// # Errors
+    /// As [`Session::save_async`].
+    pub fn save(&self, out: &mut (impl Write + ?Sized)) -> Result<(), Error> {
+        block_on(self.save_async(out))
+    }
+
+    /// As [`Session::load_async`].
+    ///
+    /// # Errors
+    /// As [`Session::load_async`].
+    pub fn load(&mut self, input: &mut (impl Read + ?Sized)) -> Result<(), Error> {
+        block_on(self.load_async(input))
+    }
+
+    /// As [`Session::fork_async`].
+    ///
+    /// # Errors
+    /// As [`Session::fork_async`].
+    pub fn fork(&self) -> Result<Self, Error> {
+        block_on(self.fork_async())
+    }
+}
+
+impl Iterator for Generate<'_> {
+    type Item = Result<Generated, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        block_on(self.next_async())
+    }
+}
+
+impl Batch {
+    /// As [`Batch::step_async`].
+    ///
+    /// # Errors
+    /// As [`Batch::step_async`].
+    ///
+    /// # Panics
+    /// As [`Batch::step_async`].
+    pub fn step(&mut self, sampling: &[Sampling]) -> Result<Vec<Drawn>, Error> {
+        block_on(self.step_async(sampling))
+    }
+
+    /// As [`Batch::profile_async`].
+    ///
+    /// # Errors
+    /// As [`Batch::profile_async`].
+    pub fn profile(&mut self) -> Result<Profile, Error> {
+        block_on(self.profile_async())
+    }
+}

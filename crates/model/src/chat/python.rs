@@ -1,0 +1,164 @@
+//! Values and the operator `%` as Python has them.
+
+use std::fmt::Write;
+
+use minijinja::formatting::{FormatStyle, format};
+use minijinja::value::{ObjectRepr, ValueKind};
+use minijinja::{Error, ErrorKind, Value};
+
+fn invalid(what: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOperation, what.into())
+}
+
+/// A float as `repr` writes it: `1e-07`, `1e+16`, `0.5`.
+pub(super) fn float(value: f64) -> String {
+    // Rust has the same thresholds for exponents, and writes them without sign and padding.
+    let text = format!("{value:?}").to_lowercase();
+    match text.split_once('e') {
+        Some((digits, exponent)) => match exponent.strip_prefix('-') {
+            Some(exponent) => format!("{digits}e-{exponent:0>2}"),
+            None => format!("{digits}e+{exponent:0>2}"),
+        },
+        None => text,
+    }
+}
+
+fn is_float(value: &Value) -> bool {
+    value.is_number() && !value.is_integer()
+}
+
+/// Whether `value` is or holds a float. The engine writes floats in another way than Python.
+fn has_float(value: &Value) -> bool {
+    let Some(object) = value.as_object() else { return is_float(value) };
+    match object.repr() {
+        ObjectRepr::Seq => value.try_iter().is_ok_and(|mut items| items.any(|item| has_float(&item))),
+        ObjectRepr::Map => value.try_iter().is_ok_and(|mut keys| keys.any(|key| value.get_item(&key).is_ok_and(|item| has_float(&item)))),
+        _ => false,
+    }
+}
+
+fn write(out: &mut String, value: &Value) {
+    let items = || value.try_iter().into_iter().flatten().enumerate();
+    let comma = |out: &mut String, n: usize| out.push_str(if n > 0 { ", " } else { "" });
+    match value.as_object().map(|object| object.repr()) {
+        _ if is_float(value) => out.push_str(&float(f64::try_from(value.clone()).unwrap_or(f64::NAN))),
+        Some(ObjectRepr::Seq) => {
+            let [open, close] = if value.is_tuple() { ['(', ')'] } else { ['[', ']'] };
+            out.push(open);
+            items().for_each(|(n, item)| {
+                comma(out, n);
+                write(out, &item);
+            });
+            out.push_str(if value.is_tuple() && value.len() == Some(1) { "," } else { "" });
+            out.push(close);
+        }
+        Some(ObjectRepr::Map) => {
+            out.push('{');
+            items().for_each(|(n, key)| {
+                comma(out, n);
+                write(out, &key);
+                out.push_str(": ");
+                write(out, &value.get_item(&key).unwrap_or_default());
+            });
+            out.push('}');
+        }
+        // The engine's own way for everything else is Python's.
+        _ => {
+            let _ = write!(out, "{value:?}");
+        }
+    }
+}
+
+/// `str(value)` if the engine would write it in another way; otherwise the value itself. The caller
+/// has bounded its size and depth.
+pub(super) fn text(value: Value) -> Value {
+    if !has_float(&value) {
+        return value;
+    }
+    let mut out = String::new();
+    write(&mut out, &value);
+    out.into()
+}
+
+/// `text` of each element of a list.
+pub(super) fn texts(list: Value) -> Value {
+    match list.as_object().map(|object| object.repr()) {
+        Some(ObjectRepr::Seq) if has_float(&list) => list.try_iter().into_iter().flatten().map(text).collect(),
+        _ => list,
+    }
+}
+
+/// `a % b`: formats if `a` is text, else the remainder with the sign of `b`.
+pub(super) fn percent(a: &Value, b: &Value) -> Result<Value, Error> {
+    if let Some(template) = a.as_str() {
+        return formatted(template, b).map(Value::from);
+    }
+    let whole =
+        |value: &Value| (value.is_integer() || value.kind() == ValueKind::Bool).then(|| i128::try_from(value.clone()).ok()).flatten();
+    let number =
+        |value: &Value| whole(value).map(|n| n as f64).or_else(|| is_float(value).then(|| f64::try_from(value.clone()).ok()).flatten());
+    let zero = || invalid("a remainder of a division by zero");
+    if let (Some(a), Some(b)) = (whole(a), whole(b)) {
+        let rest = a.checked_rem(b).ok_or_else(zero)?;
+        let rest = if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest };
+        return Ok(i64::try_from(rest).map_or_else(|_| Value::from(rest), Value::from));
+    }
+    match (number(a), number(b)) {
+        (Some(_), Some(0.0)) => Err(zero()),
+        (Some(a), Some(b)) => {
+            let rest = a % b;
+            Ok(Value::from(match rest {
+                0.0 => 0.0_f64.copysign(b),
+                _ if (rest < 0.0) != (b < 0.0) => rest + b,
+                _ => rest,
+            }))
+        }
+        _ => Err(invalid(format!("tried to use % operator on unsupported types {} and {}", a.kind(), b.kind()))),
+    }
+}
+
+/// `template % arguments`: a tuple has one value for each place, a mapping has named values.
+fn formatted(template: &str, arguments: &Value) -> Result<String, Error> {
+    let places = template.replace("%%", "").matches('%').count();
+    if arguments.kind() == ValueKind::Map && template.contains("%(") {
+        return format(FormatStyle::Printf, template, std::slice::from_ref(arguments));
+    }
+    let values: Vec<Value> = if arguments.is_tuple() { arguments.try_iter()?.collect() } else { vec![arguments.clone()] };
+    // Python lets one list or mapping go unused.
+    if values.len() > places && (arguments.is_tuple() || !matches!(arguments.kind(), ValueKind::Map | ValueKind::Seq)) {
+        return Err(invalid("not all arguments converted during string formatting"));
+    }
+    let values: Vec<Value> = values.into_iter().map(in_format).collect();
+    format(FormatStyle::Printf, template, &values)
+}
+
+/// An argument of a format: numbers stay numbers, because the format may say how to write them.
+pub(super) fn in_format(value: Value) -> Value {
+    if value.as_object().is_some() && !value.is_kwargs() { text(value) } else { value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_are_written_as_in_python() {
+        let cases = [
+            (1e-7, "1e-07"),
+            (1e16, "1e+16"),
+            (1.5e300, "1.5e+300"),
+            (-2.5e-9, "-2.5e-09"),
+            (0.0001, "0.0001"),
+            (0.00001, "1e-05"),
+            (9999999999999998.0, "9999999999999998.0"),
+            (3.0, "3.0"),
+            (-0.0, "-0.0"),
+            (f64::NAN, "nan"),
+            (f64::NEG_INFINITY, "-inf"),
+            (5e-324, "5e-324"),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(float(value), expected);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Notes on a file that loads although it lacks a value or has an odd one: the assumptions made.
+
+/// An assumption that was made to load a file.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Note {
+    /// A byte-level tokenizer without the name of its pre-tokenizer.
+    #[error("tokenizer.ggml.pre is missing; text is cut into words as Qwen2's tokenizer does it")]
+    MissingPre,
+    /// The vocabulary has no token for some bytes.
+    #[error(
+        "tokenizer.ggml.tokens has no token for {count} of the 256 bytes, the first of them \
+         0x{first:02X}; text that needs one of them is refused"
+    )]
+    MissingBytes {
+        /// Number of these bytes.
+        count: usize,
+        /// The lowest of them.
+        first: u8,
+    },
+    /// Control or user-defined tokens that are too long to be searched for.
+    #[error(
+        "{count} control or user-defined tokens have names of more than {limit} bytes; the names \
+         are not found in text"
+    )]
+    LongNames {
+        /// Number of these tokens.
+        count: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A YaRN file whose context length is the length before the scaling.
+    #[error(
+        "the context length is {promised}: {architecture}.context_length is {stored}, the length \
+         before the YaRN scaling by {factor}"
+    )]
+    ContextBeforeScaling {
+        /// The architecture, which begins the name of the key.
+        architecture: &'static str,
+        /// The number in the file.
+        stored: u32,
+        /// The factor of the scaling.
+        factor: f32,
+        /// The context length of the model.
+        promised: u32,
+    },
+}

@@ -1,0 +1,138 @@
+//! `packages`: every crate alone, as somebody who depends on its package has it.
+
+use crate::root;
+use anyhow::{Context as _, Result, ensure};
+use std::env;
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// The crates with a package, each after the crates that it uses.
+const CRATES: [&str; 5] = ["gguf", "cpu-ref", "kernels", "model", "weft"];
+
+/// The members of the workspace without a package.
+const UNPUBLISHED: [&str; 2] = ["cli", "xtask"];
+
+/// The features that an example needs: (crate, number of the example, feature).
+const FEATURES: [(&str, usize, &str); 1] = [("model", 1, "gpu")];
+
+/// The model that the examples open, whatever name they give it.
+const MODEL: &str = "crates/cli/assets/default.gguf";
+
+/// Packages the crates, and builds and runs the examples of each README in a project that depends
+/// on the unpacked package and on nothing else.
+pub fn run() -> Result<()> {
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from).join("packages");
+    // Outside the workspace. A checkout always takes the same folder, so that cargo can reuse it.
+    let mut checkout = DefaultHasher::new();
+    root().hash(&mut checkout);
+    let folder = env::temp_dir().join(format!("weft-packages-{:x}", checkout.finish()));
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;
+    }
+    fs::create_dir_all(&folder)?;
+    package(&target)?;
+    let version = version()?;
+    for name in CRATES {
+        let archive = target.join(format!("package/{name}-{version}.crate"));
+        // Without the times of the archive, which are the same for each version of a file.
+        done(Command::new("tar").arg("-xzmf").arg(archive).current_dir(&folder))?;
+        fs::rename(folder.join(format!("{name}-{version}")), folder.join(name))?;
+    }
+    for (n, name) in CRATES.into_iter().enumerate() {
+        let page = fs::read_to_string(folder.join(name).join("README.md")).with_context(|| format!("the README of {name}"))?;
+        let examples = examples(&page);
+        ensure!(!examples.is_empty(), "the README of {name} has no example in Rust");
+        for (number, example) in (1..).zip(&examples) {
+            let began = Instant::now();
+            let features: Vec<&str> = FEATURES.iter().filter(|of| (of.0, of.1) == (name, number)).map(|of| of.2).collect();
+            let printed = outside(&folder, &target, name, &features, &CRATES[..n], example)?;
+            ensure!(!printed.is_empty(), "example {number} in the README of {name} prints nothing");
+            println!("{name}: example {number} of {} runs ({:.1} s)", examples.len(), began.elapsed().as_secs_f64());
+        }
+    }
+    Ok(())
+}
+
+/// Writes the packages to `target`/package.
+fn package(target: &Path) -> Result<()> {
+    let mut cargo = cargo(target);
+    cargo.args(["package", "--quiet", "--workspace", "--no-verify", "--allow-dirty"]).current_dir(root());
+    for name in UNPUBLISHED {
+        cargo.args(["--exclude", name]);
+    }
+    done(&mut cargo).map(|_| ())
+}
+
+/// Cargo without network: the workspace has been built, so its dependencies are on this machine.
+fn cargo(target: &Path) -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.env("CARGO_TARGET_DIR", target).env("CARGO_NET_OFFLINE", "true");
+    // Nothing here is debugged or built again from parts.
+    cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "0");
+    cargo
+}
+
+/// The version of all packages, as the workspace's manifest has it.
+fn version() -> Result<String> {
+    let manifest = crate::read("Cargo.toml")?;
+    let package = manifest.split("[workspace.package]").nth(1).context("Cargo.toml: no [workspace.package]")?;
+    let line = package.lines().find_map(|line| line.strip_prefix("version = ")).context("Cargo.toml: no version")?;
+    Ok(line.trim_matches('"').to_string())
+}
+
+/// The programs in Rust on a page, in order.
+fn examples(page: &str) -> Vec<String> {
+    let blocks = page.split("\n```rust").skip(1).filter_map(|block| block.split_once('\n'));
+    blocks.map(|(_, code)| code.split("```").next().unwrap_or_default().to_string()).collect()
+}
+
+/// Makes a project with one dependency, runs the example there, and returns what it printed.
+fn outside(folder: &Path, target: &Path, name: &str, features: &[&str], below: &[&str], example: &str) -> Result<String> {
+    let project = folder.join(format!("{name}-alone"));
+    fs::create_dir_all(project.join("src"))?;
+    fs::write(project.join("Cargo.toml"), manifest(folder, name, features, below))?;
+    // The versions that the workspace is tested with.
+    fs::copy(root().join("Cargo.lock"), project.join("Cargo.lock"))?;
+    fs::write(project.join("src/main.rs"), example)?;
+    for file in example.split('"').filter(|text| text.ends_with(".gguf")) {
+        fs::copy(root().join(MODEL), project.join(file))?;
+    }
+    done(cargo(target).args(["run", "--quiet"]).current_dir(&project)).with_context(|| format!("{name} alone, in {}", project.display()))
+}
+
+/// The manifest of the project. Without default features the crates below are the same in every
+/// project, so each is built once.
+fn manifest(folder: &Path, name: &str, features: &[&str], below: &[&str]) -> String {
+    let at = |name: &str| folder.join(name);
+    let mut text = format!("[package]\nname = \"{name}-alone\"\nedition = \"2024\"\n\n");
+    text += &format!(
+        "[dependencies]\n{name} = {{ path = {:?}, default-features = false, features = {features:?} }}\n\n[patch.crates-io]\n",
+        at(name)
+    );
+    text.extend(below.iter().map(|name| format!("{name} = {{ path = {:?} }}\n", at(name))));
+    // Models run on these two crates. Without optimisation an answer takes ten seconds.
+    let slow = ["gguf", "cpu-ref"].iter().filter(|slow| **slow == name || below.contains(slow));
+    text.extend(slow.map(|slow| format!("\n[profile.dev.package.{slow}]\nopt-level = 2\n")));
+    text
+}
+
+/// The output of a command. The command must succeed.
+fn done(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("starting {command:?}"))?;
+    ensure!(output.status.success(), "{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn examples_are_the_blocks_of_rust() {
+        let page = "# A\n\n```sh\nb\n```\n\n```rust,no_run\nfn main() {}\n```\n\n```rust\nfn main() { c() }\n```\n";
+        assert_eq!(examples(page), ["fn main() {}\n", "fn main() { c() }\n"]);
+    }
+}
