@@ -3,11 +3,13 @@
 
 mod adapters;
 mod check;
+mod fast;
+mod nodes;
 
 use crate::{lanes, npy};
 use anyhow::{Context, Result, bail, ensure};
 use check::{Check, same_best};
-use kernels::{Device, Executor, PlanOptions};
+use kernels::{Device, Executor, PlanOptions, Precision};
 use model::{KvType, Model, ModelFile, Sampling, SessionOptions};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -26,6 +28,29 @@ pub struct Args {
     /// Only this executor: cpu or gpu
     #[arg(long)]
     executor: Option<String>,
+    /// f32, or fast: the rounded activations that `weft run` has on a GPU. The CPU is f32 always
+    #[arg(long, value_enum, default_value = "f32")]
+    precision: Activations,
+    /// Instead of logits, compare every operation on the GPU with the host, from the inputs that
+    /// the GPU read: prompts in several chunks, steps at several depths, and batches
+    #[arg(long)]
+    nodes: bool,
+}
+
+/// What `--precision` takes.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Activations {
+    Fast,
+    F32,
+}
+
+impl Args {
+    fn precision(&self) -> Precision {
+        match self.precision {
+            Activations::Fast => Precision::Fast,
+            Activations::F32 => Precision::F32,
+        }
+    }
 }
 
 /// The folders of the fixtures that this version runs.
@@ -74,18 +99,21 @@ enum Job {
 /// device on one thread.
 fn executors(args: &Args) -> Result<Vec<Executor>> {
     let mut executors = vec![];
-    if args.executor.as_deref() != Some("gpu") {
+    if args.executor.as_deref() != Some("gpu") && args.precision == Activations::F32 && !args.nodes {
         executors.push(Executor::Cpu);
     }
     if args.executor.as_deref() != Some("cpu") {
         executors.push(Executor::Gpu(Device::auto()?));
     }
+    ensure!(!executors.is_empty(), "the CPU executor is the reference of --nodes and is f32 whatever is asked: both need --executor gpu");
     Ok(executors)
 }
 
 pub fn run(args: &Args) -> Result<()> {
     println!("{:<26} {:<5} {:<22} {:>10} {:>8}  {:>7}", "file", "on", "mode", "worst", "bound", "seconds");
-    let mut jobs: Vec<Job> = adapters::names(args)?.into_iter().map(Job::Adapter).collect();
+    // What adapters add is compared in f32: how far rounding moves logits is a matter of the model.
+    let adapters = if args.precision == Activations::F32 && !args.nodes { adapters::names(args)? } else { vec![] };
+    let mut jobs: Vec<Job> = adapters.into_iter().map(Job::Adapter).collect();
     jobs.extend(goldens(args)?.into_iter().map(Job::File));
     let tally = Mutex::new(Tally::default());
     let take = |name: &str, executor: &Executor, check: &Check| {
@@ -97,7 +125,7 @@ pub fn run(args: &Args) -> Result<()> {
             Job::File(golden) => {
                 golden.tokenisations()?;
                 for executor in executors {
-                    let checks = golden.run(executor).unwrap_or_else(|error| vec![Check::refused(&error)]);
+                    let checks = golden.run(executor, args).unwrap_or_else(|error| vec![Check::refused(&error)]);
                     checks.iter().for_each(|check| take(&golden.name, executor, check));
                 }
             }
@@ -180,7 +208,12 @@ impl Golden {
         Ok(())
     }
 
-    fn run(&self, executor: &Executor) -> Result<Vec<Check>> {
+    fn run(&self, executor: &Executor, args: &Args) -> Result<Vec<Check>> {
+        match (executor, args.precision()) {
+            (Executor::Gpu(device), precision) if args.nodes => return self.run_nodes(device, precision),
+            (Executor::Gpu(device), Precision::Fast) => return self.run_fast(device),
+            _ => {}
+        }
         let file: ModelFile = Model::open(self.dir.join(&self.name))?;
         let model = file.on(executor.clone())?;
         let exact = if matches!(executor, Executor::Cpu) { self.bounds.cpu_logits } else { self.bounds.gpu_logits };
@@ -214,19 +247,25 @@ impl Golden {
         Ok(checks)
     }
 
-    fn logits(&self, model: &Model, mode: &str, options: SessionOptions, bound: f64) -> Result<Check> {
-        let start = Instant::now();
+    /// The logits of the whole prompt.
+    fn evaluate(&self, model: &Model, options: SessionOptions) -> Result<Vec<f32>> {
         let mut session = model.session(options)?;
         session.feed(&ids(&self.meta["ids"])?)?;
         let mut got = vec![];
         session.logits(|_, rows, _| got.extend_from_slice(rows))?;
         ensure!(got.len() == self.reference.values.len(), "got {} logits, the reference has {}", got.len(), self.reference.values.len());
+        Ok(got)
+    }
+
+    fn logits(&self, model: &Model, mode: &str, options: SessionOptions, bound: f64) -> Result<Check> {
+        let start = Instant::now();
+        let got = self.evaluate(model, options)?;
         let pairs = got.iter().zip(&self.reference.values);
         let worst = pairs.map(|(a, b)| f64::from((a - b).abs())).fold(0.0, f64::max);
         let vocabulary = self.reference.shape[1];
         let mut rows = got.chunks_exact(vocabulary).zip(self.reference.values.chunks_exact(vocabulary));
         let agrees = rows.all(|(got, expected)| same_best(got, expected, bound, self.bounds.gpu_logits));
-        Ok(Check { mode: mode.to_string(), worst, bound, agrees, seconds: start.elapsed().as_secs_f64() })
+        Ok(Check { mode: mode.to_string(), worst, bound, agrees, kl: None, seconds: start.elapsed().as_secs_f64() })
     }
 
     /// Entry 0 is the embedding, entry i the output of layer i - 1, and the last entry the output
@@ -255,7 +294,14 @@ impl Golden {
             ensure!(got.len() == expected.len(), "a tap has {} values, the reference has {}", got.len(), expected.len());
             worst = worst.max(cpu_ref::nmse(expected, got).sqrt());
         }
-        Ok(Check { mode: "hidden states".into(), worst, bound: self.bounds.hidden, agrees: true, seconds: start.elapsed().as_secs_f64() })
+        Ok(Check {
+            mode: "hidden states".into(),
+            worst,
+            bound: self.bounds.hidden,
+            agrees: true,
+            kl: None,
+            seconds: start.elapsed().as_secs_f64(),
+        })
     }
 
     fn greedy(&self, model: &Model, options: SessionOptions) -> Result<Check> {
@@ -267,6 +313,6 @@ impl Golden {
         let generate = model::GenerateOptions::default().sampling(Sampling::greedy()).max_tokens(Some(expected.len())).ignore_end(true);
         let got = session.generate_with(generate)?.map(|t| t.map(|t| t.id)).collect::<Result<Vec<_>, _>>()?;
         let agrees = got == expected;
-        Ok(Check { mode: "greedy continuation".into(), worst: 0.0, bound: 0.0, agrees, seconds: start.elapsed().as_secs_f64() })
+        Ok(Check { mode: "greedy continuation".into(), worst: 0.0, bound: 0.0, agrees, kl: None, seconds: start.elapsed().as_secs_f64() })
     }
 }

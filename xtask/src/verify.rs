@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::lower;
 use kernels::testing::sweep::{self, Target};
-use kernels::{Class, Device, Limits, Select};
+use kernels::{Agreement, Class, Device, Limits, Select};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -99,18 +99,19 @@ fn compile(wanted: &str) -> anyhow::Result<bool> {
 }
 
 fn parity(args: &Args, select: &Select, device: &Device, targets: &[Target]) -> anyhow::Result<bool> {
-    println!("{:<44} {:>5} {:>10} {:>8}", "kernel", "cases", "worst NMSE", "bound");
+    println!("{:<44} {:>5} {:>10} {:>8} {:>8}", "kernel", "cases", "worst row", "bound", "peak");
     let beyond = AtomicUsize::new(0);
     let work = |device: &mut Device, target: &Target| {
         let label = target.shader.label();
         let cases = if target.format().is_some() { args.cases.div_ceil(4) } else { args.cases };
         let worst = target.run(device, args.seed, cases.max(1)).with_context(|| label.clone())?;
         let verdict = match worst.overrun {
-            true => "  WRITES PAST ITS END",
-            false if worst.holds() => "",
-            false => "  EXCEEDS",
+            true => "  WRITES PAST ITS END".to_string(),
+            false if worst.holds() => String::new(),
+            false => format!("  EXCEEDS: {:?}", worst.worst),
         };
-        println!("{label:<44} {cases:>5} {:>10.1e} {:>8.0e}{verdict}", worst.nmse, worst.bound);
+        let Agreement { difference, bound, .. } = &worst.worst;
+        println!("{label:<44} {cases:>5} {:>10.1e} {:>8.0e} {:>8.0e}{verdict}", difference.nmse, bound, difference.peak);
         beyond.fetch_add(usize::from(!worst.holds()), Ordering::Relaxed);
         Ok(())
     };

@@ -32,7 +32,7 @@
 //! * [`swiglu`] and [`geglu`] are gated activations. [`route`] chooses experts, and
 //!   [`matmul_experts`] and [`combine_experts`] compute with them.
 //! * [`softmax`], [`top_k`], [`penalize`] and [`sample`] make the next token of logits.
-//! * [`nmse`] is the measure by which results are compared.
+//! * [`nmse`] is the measure by which results are compared; [`worst_row`] takes it of every row.
 
 mod check;
 mod dot;
@@ -40,7 +40,7 @@ mod metric;
 pub mod ops;
 mod rows;
 
-pub use metric::nmse;
+pub use metric::{RowError, nmse, worst_row};
 pub use ops::*;
 pub use rows::Rows;
 

@@ -36,6 +36,8 @@
 //!   [`PlanOptions`] chooses the [`Precision`] and the values to tap.
 //! * [`Executor::plan`] makes a [`Plan`] that runs. [`StepInput`] is what changes with every step,
 //!   [`Pending`] a step on its way, and [`Outputs`] its results.
+//! * [`Plan::agree_async`] runs a step on the device and on the host, and says for each operation
+//!   how far both agree.
 //! * [`Profile`] has the time of every kernel. [`measure`] measures a device, [`tune`] finds its
 //!   thresholds, and [`choose`] decides between a device and the CPU.
 //! * [`Error`] names the limit, the shape or the device that failed.
@@ -82,6 +84,8 @@ pub use device::pipelines::Preparing;
 pub use device::pipelines::clock::Spent;
 pub use device::{AdapterSummary, Device, Limits, Select};
 pub use error::Error;
+pub use exec::agree::rows::Difference;
+pub use exec::agree::{Agreement, Mirror};
 pub use exec::profile::{Profile, Roof, Timed, Total};
 pub use exec::states::States;
 pub use exec::weights::{TensorBytes, Weights};

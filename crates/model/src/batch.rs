@@ -7,7 +7,7 @@ use crate::runner::{Head, Runner, Span, drawn};
 use crate::sampling::Sampling;
 use crate::sequence::Sequence;
 use crate::session::SessionOptions;
-use kernels::{Pending, SampleParams};
+use kernels::{Agreement, Mirror, Pending, SampleParams};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -210,6 +210,28 @@ impl Batch {
     /// [`Error::NothingFed`] if all sequences are empty; an error if the fed tokens are more than
     /// the rows of a step, on the CPU and on devices without timestamps; errors of the executor.
     pub async fn profile_async(&mut self) -> Result<kernels::Profile, Error> {
+        let (spans, draws) = self.whole_step()?;
+        self.runner.profile(&mut self.sequences, &spans, &draws).await
+    }
+
+    /// Runs one step as [`Session::agree_async`](crate::Session::agree_async) does: for every
+    /// sequence that is not empty, it evaluates the fed tokens, or the last token again if there
+    /// are none, and draws a token greedily, which is dropped.
+    ///
+    /// # Errors
+    /// [`Error::NothingFed`] if all sequences are empty; an error if the fed tokens are more than
+    /// the rows of a step; errors of the executor.
+    ///
+    /// # Panics
+    /// As [`Session::agree_async`](crate::Session::agree_async).
+    pub async fn agree_async(&mut self, mirror: &mut Mirror) -> Result<Vec<Agreement>, Error> {
+        assert!(self.adapters().is_empty(), "the mirror has no adapters");
+        let (spans, draws) = self.whole_step()?;
+        self.runner.agree(mirror, &mut self.sequences, &spans, &draws).await
+    }
+
+    /// The spans of a step over every sequence that is not empty, which draws greedily.
+    fn whole_step(&mut self) -> Result<(Vec<Span>, Vec<SampleParams>), Error> {
         self.settle();
         let fed = |(slot, sequence): (usize, &mut Sequence)| {
             sequence.reread();
@@ -220,8 +242,8 @@ impl Batch {
         if spans.is_empty() {
             return Err(Error::NothingFed);
         }
-        let draws: Vec<SampleParams> = spans.iter().map(|span| Sampling::greedy().params(span.slot as u32)).collect();
-        self.runner.profile(&mut self.sequences, &spans, &draws).await
+        let draws = spans.iter().map(|span| Sampling::greedy().params(span.slot as u32)).collect();
+        Ok((spans, draws))
     }
 
     fn params(&self, slot: usize) -> SampleParams {

@@ -9,7 +9,7 @@ use crate::load::Progress;
 use crate::model::Model;
 use crate::sampling::Sampling;
 use crate::session::{PrefillProgress, Session, SessionOptions, Tapped};
-use kernels::{Executor, Profile, block_on};
+use kernels::{Agreement, Executor, Mirror, Profile, block_on};
 use std::io::{Read, Write};
 use std::sync::Arc;
 
@@ -82,6 +82,17 @@ impl Session {
         block_on(self.profile_async())
     }
 
+    /// As [`Session::agree_async`].
+    ///
+    /// # Errors
+    /// As [`Session::agree_async`].
+    ///
+    /// # Panics
+    /// As [`Session::agree_async`].
+    pub fn agree(&mut self, mirror: &mut Mirror) -> Result<Vec<Agreement>, Error> {
+        block_on(self.agree_async(mirror))
+    }
+
     /// As [`Session::save_async`].
     ///
     /// # Errors
@@ -125,6 +136,17 @@ impl Batch {
     /// As [`Batch::step_async`].
     pub fn step(&mut self, sampling: &[Sampling]) -> Result<Vec<Drawn>, Error> {
         block_on(self.step_async(sampling))
+    }
+
+    /// As [`Batch::agree_async`].
+    ///
+    /// # Errors
+    /// As [`Batch::agree_async`].
+    ///
+    /// # Panics
+    /// As [`Batch::agree_async`].
+    pub fn agree(&mut self, mirror: &mut Mirror) -> Result<Vec<Agreement>, Error> {
+        block_on(self.agree_async(mirror))
     }
 
     /// As [`Batch::profile_async`].

@@ -10,7 +10,7 @@ use crate::needs::{self, Needs};
 use crate::sequence::Sequence;
 use crate::session::{PrefillProgress, SessionOptions};
 use kernels::ops::{penalize, sample};
-use kernels::{Counts, Executor, Outputs, Pending, Plan, Recorder, SampleParams, StateKind, States, StepInput, Watch};
+use kernels::{Agreement, Counts, Executor, Mirror, Outputs, Pending, Plan, Recorder, SampleParams, StateKind, States, StepInput, Watch};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -290,6 +290,23 @@ impl Runner {
         let penalize = draws.iter().any(SampleParams::penalizes);
         let (plan, states) = self.plan(self.key(input.positions.len(), Head::Sample { penalize })).await?;
         Ok(plan.profile_async(states, &input).await?)
+    }
+
+    /// Runs a step over these spans as [`Runner::start`] does, one operation at a time on the device
+    /// and on the host.
+    pub async fn agree(
+        &mut self,
+        mirror: &mut Mirror,
+        sequences: &mut [Sequence],
+        spans: &[Span],
+        draws: &[SampleParams],
+    ) -> Result<Vec<Agreement>, Error> {
+        self.settle().await;
+        let input = self.input(sequences, spans, draws).await?;
+        let (plan, states) = self.plan(self.key(input.positions.len(), Head::Sample { penalize: false })).await?;
+        let (_, agreements) = plan.agree_async(mirror, states, &input).await?;
+        spans.iter().for_each(|span| sequences[span.slot].evaluated = span.until);
+        Ok(agreements)
     }
 
     /// Evaluates the sequences up to their `ends` in whole chunks, until at most `keep` positions

@@ -11,7 +11,7 @@ use crate::sampling::Sampling;
 use crate::sequence::Sequence;
 use crate::tokenizer::Special;
 use cpu_ref::KvType;
-use kernels::{Executor, Pending, Plan, PlanOptions, Precision, SampleParams, States};
+use kernels::{Agreement, Executor, Mirror, Pending, Plan, PlanOptions, Precision, SampleParams, States};
 use std::slice::from_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -379,5 +379,31 @@ impl Session {
         }
         let draws = [Sampling::greedy().params(0)];
         self.runner.profile(from_mut(&mut self.sequence), &[Span { slot: 0, until }], &draws).await
+    }
+
+    /// Evaluates the tokens that are not evaluated yet in chunks, one operation at a time, on the
+    /// device and on the host, and returns how each operation of each chunk agrees. The last chunk
+    /// draws a token greedily, which is dropped. `mirror` has the weights of the same file on the
+    /// CPU. A session on the CPU has nothing to compare.
+    ///
+    /// # Errors
+    /// [`Error::NothingFed`]; errors of the executor.
+    ///
+    /// # Panics
+    /// If the weights of `mirror` are of another model, or an adapter is in force.
+    pub async fn agree_async(&mut self, mirror: &mut Mirror) -> Result<Vec<Agreement>, Error> {
+        assert!(self.adapters().is_empty(), "the mirror has no adapters");
+        let (chunk, end) = (self.runner.options().chunk as usize, self.tokens().len());
+        if self.sequence.evaluated == end {
+            return Err(Error::NothingFed);
+        }
+        let mut agreements = vec![];
+        while self.sequence.evaluated < end {
+            let until = end.min(self.sequence.evaluated + chunk);
+            let draws = [Sampling::greedy().params(0)];
+            let draws = if until == end { &draws[..] } else { &[] };
+            agreements.extend(self.runner.agree(mirror, from_mut(&mut self.sequence), &[Span { slot: 0, until }], draws).await?);
+        }
+        Ok(agreements)
     }
 }

@@ -108,6 +108,6 @@ impl Golden<'_> {
         let agrees = rows.all(|(got, expected)| cpu_ref::argmax(got) == cpu_ref::argmax(expected));
         let name = self.folder.file_name().unwrap_or_default().to_string_lossy();
         let bound = BOUNDS.iter().find(|(start, _)| name.starts_with(start)).map_or(0.0, |(_, bound)| *bound);
-        Ok(Check { mode: mode.to_string(), worst, bound, agrees, seconds: start.elapsed().as_secs_f64() })
+        Ok(Check { mode: mode.to_string(), worst, bound, agrees, kl: None, seconds: start.elapsed().as_secs_f64() })
     }
 }

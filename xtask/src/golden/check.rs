@@ -6,13 +6,15 @@ pub struct Check {
     pub worst: f64,
     pub bound: f64,
     pub agrees: bool,
+    /// Mean Kullback-Leibler divergence from the reference, in nats, where it is measured.
+    pub kl: Option<f64>,
     pub seconds: f64,
 }
 
 impl Check {
     /// The result for a model that did not run.
     pub fn refused(error: &anyhow::Error) -> Self {
-        Self { mode: format!("{error:#}"), worst: f64::INFINITY, bound: 0.0, agrees: true, seconds: 0.0 }
+        Self { mode: format!("{error:#}"), worst: f64::INFINITY, bound: 0.0, agrees: true, kl: None, seconds: 0.0 }
     }
 
     pub fn passes(&self) -> bool {
@@ -27,7 +29,11 @@ impl std::fmt::Display for Check {
             (_, false) => "  FAILED: other best tokens",
             _ => "  FAILED",
         };
-        write!(f, "{:<22} {:>10.2e} {:>8.0e}  {:>7.2}{verdict}", self.mode, self.worst, self.bound, self.seconds)
+        write!(f, "{:<22} {:>10.2e} {:>8.0e}  {:>7.2}", self.mode, self.worst, self.bound, self.seconds)?;
+        if let Some(kl) = self.kl {
+            write!(f, "  KL {kl:.2e}")?;
+        }
+        f.write_str(verdict)
     }
 }
 

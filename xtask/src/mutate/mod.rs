@@ -14,7 +14,7 @@ use gguf::GgmlType;
 use kernels::Device;
 use kernels::testing::kernel::compose::Piece;
 use kernels::testing::parity::Case;
-use kernels::testing::sweep::{Known, Target};
+use kernels::testing::sweep::Target;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
@@ -55,7 +55,7 @@ struct User<'a> {
     places: Vec<Place>,
     /// The cases so far, each with a flag for running split. The case that failed last comes first,
     /// because the same case often finds neighbouring faults.
-    known: Vec<(Known, bool)>,
+    known: Vec<(Case, bool)>,
     /// The cases that have not run yet.
     further: Box<dyn Iterator<Item = Case> + 'a>,
 }
@@ -189,15 +189,15 @@ impl User<'_> {
     /// True if any case fails on `faulty`, which is `device` with a fault planted.
     fn red(&mut self, device: &Device, faulty: &Device) -> anyhow::Result<bool> {
         let label = self.target.shader.label();
-        let holds = |device: &Device, (case, split): &(Known, bool)| {
-            let compare = if *split { Known::compare_split } else { Known::compare };
+        let holds = |device: &Device, (case, split): &(Case, bool)| {
+            let compare = if *split { Case::compare_split } else { Case::compare };
             Ok::<_, kernels::Error>(compare(case, device, !self.target.shader.subgroups)?.holds())
         };
         let mut n = 0;
         loop {
             if n == self.known.len() {
                 let Some(case) = self.further.next() else { return Ok(false) };
-                let known = (Known::new(case).with_context(|| label.clone())?, n % 2 == 1);
+                let known = (case, n % 2 == 1);
                 anyhow::ensure!(holds(device, &known).with_context(|| label.clone())?, "{label} fails before any fault is planted");
                 self.known.push(known);
             }

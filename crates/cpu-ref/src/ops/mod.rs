@@ -71,7 +71,7 @@ pub use matmul_vec_experts::matmul_vec_experts;
 pub use mul::mul;
 pub use mul_sigmoid::mul_sigmoid;
 pub use pack_f16::{pack_f16, pack_f16_as_is, unpack_f16};
-pub use pack_q8::{pack_q8, unpack_q8};
+pub use pack_q8::{near_ties, norm_pack_q8, pack_q8, unpack_q8};
 pub use penalize::penalize;
 pub use rms_norm::rms_norm;
 pub use rope::{RopeSpec, rope, rope_rows};

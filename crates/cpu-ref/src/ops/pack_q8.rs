@@ -42,6 +42,50 @@ fn block(x: &[f32], quants: &mut [u32], scale: &mut [u32]) {
     scale.copy_from_slice(&[d.to_bits(), sum(0), sum(1), 0]);
 }
 
+/// Packs rows `h` times `w` as [`pack_q8`] does, as the input of a norm whose factor readers apply:
+/// the last word of every block is its share of s = 2^-64 (mean of squares of the row of `h` +
+/// eps).
+pub fn norm_pack_q8(h: &[f32], w: Option<&[f32]>, k: usize, eps: f32, words: &mut [u32]) {
+    crate::check::rows("norm_pack_q8: h", h.len(), k);
+    let mut x = h.to_vec();
+    if let Some(w) = w {
+        crate::check::len("norm_pack_q8: w", w.len(), k);
+        x.chunks_exact_mut(k).for_each(|x| x.iter_mut().zip(w).for_each(|(x, w)| *x *= w));
+    }
+    pack_q8(&x, k, words);
+    for (h, words) in h.chunks_exact(k).zip(words.chunks_exact_mut(k / 8 * 3)) {
+        for (h, scale) in h.chunks_exact(BLOCK).zip(words[k / 4..].chunks_exact_mut(4)) {
+            let squares: f64 = h.iter().map(|h| (f64::from(*h) * SMALLER).powi(2)).sum();
+            let share = (squares + BLOCK as f64 * f64::from(eps) * SMALLER.powi(2)) / k as f64;
+            scale[3] = (share as f32).to_bits();
+        }
+    }
+}
+
+/// The number of elements of rows of `k` that [`pack_q8`] may round to a neighbour if `x` has the
+/// error of an f32 computation: those half way between two quants, and those of a block whose scale
+/// is close to a step of its 16 bits that are less far from half way than such a step moves them.
+pub fn near_ties(x: &[f32], k: usize) -> usize {
+    crate::check::rows("near_ties: x", x.len(), k);
+    let near = |x: &[f32]| {
+        let largest = x.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
+        if largest < 1e-30 {
+            return 0;
+        }
+        let bits = (largest * (1.0 / 127.0)).to_bits();
+        let d = f64::from(f32::from_bits(bits.wrapping_add(255) & !255));
+        let distance = if (8..=248).contains(&(bits & 255)) { CLOSE } else { CLOSE_TO_A_STEP };
+        x.iter().filter(|&&x| ((f64::from(x) / d).rem_euclid(1.0) - 0.5).abs() < distance).count()
+    };
+    x.chunks_exact(BLOCK).map(near).sum()
+}
+
+/// Distance from half way, in quants: 127 times the error of an f32 computation.
+const CLOSE: f64 = 5e-4;
+
+/// The same in a block whose scale may be a step of 2^-16 larger or smaller.
+const CLOSE_TO_A_STEP: f64 = 3e-3;
+
 /// Converts packed rows of `k` elements back to f32.
 ///
 /// If the last words of a row's blocks are not zero, the row is the output of a norm whose factor
@@ -105,5 +149,31 @@ mod tests {
         let mut words = [7; 12];
         pack_q8(&[1e-31; 32], 32, &mut words);
         assert_eq!(words, [0; 12]);
+    }
+
+    #[test]
+    fn a_row_packed_before_its_norm_comes_back_normed() {
+        let (k, eps) = (96, 1e-5);
+        let h: Vec<f32> = (0..2 * k).map(|i| ((i * i) as f32 * 0.37).sin() * if i < k { 3.0 } else { 1e-3 }).collect();
+        let w: Vec<f32> = (0..k).map(|i| 1.0 + i as f32 / 50.0).collect();
+        let (mut words, mut x, mut normed) = (vec![0; 2 * k / 8 * 3], vec![0.0; 2 * k], vec![0.0; 2 * k]);
+        norm_pack_q8(&h, Some(&w), k, eps, &mut words);
+        unpack_q8(&words, k, &mut x);
+        crate::rms_norm(&h, Some(&w), k, f64::from(eps), &mut normed);
+        assert!(crate::worst_row(&normed, &x, k).nmse < 1e-4);
+        let share = |block: usize| f64::from(f32::from_bits(words[k / 4 + 4 * block + 3]));
+        let s = h[..k].iter().map(|h| f64::from(*h).powi(2)).sum::<f64>() / k as f64 + f64::from(eps);
+        assert!(((0..3).map(share).sum::<f64>() / SMALLER.powi(2) / s - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn elements_half_way_are_near_and_others_are_not() {
+        let mut x = [0.25_f32; BLOCK];
+        x[0] = 127.0;
+        assert_eq!(near_ties(&x, BLOCK), 0);
+        x[3] = 20.500_1;
+        x[9] = -7.499_9;
+        assert_eq!(near_ties(&x, BLOCK), 2);
+        assert_eq!(near_ties(&[0.0; BLOCK], BLOCK), 0);
     }
 }

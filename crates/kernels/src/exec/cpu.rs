@@ -17,13 +17,13 @@ use std::sync::Arc;
 /// Operations with the last use of every value. The value's memory is freed after it.
 pub struct CpuPlan {
     capacity: Counts,
-    nodes: Vec<Node<Primitive>>,
-    origins: Vec<(Origin, Shape)>,
-    ropes: Vec<RopeTable>,
+    pub(super) nodes: Vec<Node<Primitive>>,
+    pub(super) origins: Vec<(Origin, Shape)>,
+    pub(super) ropes: Vec<RopeTable>,
     weights: Arc<Weights>,
-    read_back: Vec<Tensor>,
+    pub(super) read_back: Vec<Tensor>,
     /// For each node, the values that it uses last.
-    ends: Vec<Vec<u32>>,
+    pub(super) ends: Vec<Vec<u32>>,
 }
 
 impl CpuPlan {
@@ -129,9 +129,9 @@ pub(crate) fn input_words(kind: Input, shape: Shape, input: &StepInput, ropes: &
 }
 
 /// Weights and states of the CPU executor.
-struct OnHost<'a> {
-    weights: &'a Weights,
-    states: &'a mut States,
+pub(super) struct OnHost<'a> {
+    pub weights: &'a Weights,
+    pub states: &'a mut States,
 }
 
 impl Store for OnHost<'_> {

@@ -12,7 +12,7 @@ use crate::exec::states::{States, Store};
 use crate::exec::weights::Weights;
 use crate::graph::input::StepInput;
 use crate::graph::record::{Recorder, RopeTable};
-use crate::graph::tensor::{Counts, Place, Shape, StateKind};
+use crate::graph::tensor::{Counts, Place, Shape, StateKind, Tensor};
 use crate::kernel::dispatch::Arg;
 use crate::lower::primitive::Primitive;
 use crate::plan::{PlanOptions, Planned, Step, plan};
@@ -174,10 +174,15 @@ impl GpuPlan {
     }
 
     /// Encodes the copies for the read-back, submits, and starts the mapping.
-    pub(crate) async fn finish(&self, mut encoder: wgpu::CommandEncoder, counts: Counts) -> Result<Read, Error> {
-        let target = self.pool.take().await?;
+    pub(crate) async fn finish(&self, encoder: wgpu::CommandEncoder, counts: Counts) -> Result<Read, Error> {
+        self.read(&self.pool, encoder, &self.planned.read_back, counts).await
+    }
+
+    /// The same for these values.
+    async fn read(&self, pool: &Arc<Pool>, mut encoder: wgpu::CommandEncoder, values: &[Tensor], counts: Counts) -> Result<Read, Error> {
+        let target = pool.take().await?;
         let (mut ranges, mut offset) = (vec![], 0);
-        for t in &self.planned.read_back {
+        for t in values {
             let bytes = 4 * u64::from(t.shape.rows_at(counts)) * u64::from(t.shape.width());
             if bytes > 0 {
                 let source = &self.buffers[self.planned.placement.slots[&t.id]];
@@ -187,11 +192,28 @@ impl GpuPlan {
             offset += bytes;
         }
         let submission = self.device.0.queue.submit([encoder.finish()]);
-        Ok(Read::start(&self.pool, target, submission, ranges))
+        Ok(Read::start(pool, target, submission, ranges))
+    }
+
+    /// Runs these dispatches alone, then reads these values. The step must be prepared.
+    pub(super) async fn run_steps(&self, steps: &[usize], input: &StepInput, values: &[Tensor]) -> Result<Vec<Vec<u32>>, Error> {
+        let (counts, slot) = (input.counts(), self.inputs.slot());
+        let groups = &self.bound.as_ref().expect("prepared").groups;
+        let mut encoder = self.device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+        for &at in steps {
+            let [x, y, z] = self.planned.steps[at].dispatch.grid.at(counts, self.planned.max_grid);
+            pass.set_pipeline(&self.pipelines[at].pipeline);
+            pass.set_bind_group(0, &groups[at][slot % groups[at].len()], &[]);
+            pass.dispatch_workgroups(x, y, z);
+        }
+        drop(pass);
+        let bytes = values.iter().map(|t| 4 * t.shape.elements()).sum::<u64>();
+        Ok(self.read(&Pool::new(&self.device, bytes.max(4)), encoder, values, counts).await?.wait().await?.0)
     }
 
     /// Writes the step's inputs, and makes new bind groups if the buffers of the states changed.
-    async fn prepare(&mut self, states: &States, input: &StepInput) -> Result<(), Error> {
+    pub(super) async fn prepare(&mut self, states: &States, input: &StepInput) -> Result<(), Error> {
         if self.bound.as_ref().is_none_or(|b| b.generation != states.generation) {
             self.bound = Some(self.bind(states).await?);
         }

@@ -1,5 +1,6 @@
 //! The two executors: a GPU that encodes plans, and the oracles on the CPU.
 
+pub mod agree;
 pub mod cpu;
 pub mod gpu;
 mod inputs;

@@ -114,6 +114,11 @@ impl States {
         Self::bytes_for(&self.kinds, self.sequences, self.capacity)
     }
 
+    /// Number of states.
+    pub(crate) fn len(&self) -> usize {
+        self.kinds.len()
+    }
+
     /// The handle of the n-th state.
     ///
     /// # Panics

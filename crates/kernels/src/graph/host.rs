@@ -2,9 +2,10 @@
 
 use crate::graph::tensor::{Counts, Element, State, StateKind, Tensor, Weight};
 use crate::platform::{in_parallel, threads};
+use std::collections::HashMap;
 
 /// The weights and states that oracles read, independent of where they are kept.
-pub trait Store: Sync {
+pub trait Store: Send + Sync {
     /// A vector weight.
     fn vector(&self, weight: Weight) -> &[f32];
     /// A matrix weight.
@@ -24,17 +25,29 @@ pub struct Host<'a> {
     counts: Counts,
     store: &'a mut dyn Store,
     values: Vec<Vec<u32>>,
+    /// For values in 8 bits, the number of elements that an f32 error can move to a neighbour.
+    near: HashMap<u32, usize>,
 }
 
 impl<'a> Host<'a> {
     /// A host for `values` values, none of which is set yet.
     pub(crate) fn new(counts: Counts, store: &'a mut dyn Store, values: usize) -> Self {
-        Self { counts, store, values: vec![vec![]; values] }
+        Self { counts, store, values: vec![vec![]; values], near: HashMap::new() }
     }
 
     /// The words of a value.
     pub(crate) fn words(&mut self, id: u32) -> &mut Vec<u32> {
         &mut self.values[id as usize]
+    }
+
+    /// Notes how many elements of a rounded tensor are close to half way.
+    pub(crate) fn count_near(&mut self, t: Tensor, elements: usize) {
+        self.near.insert(t.id, elements);
+    }
+
+    /// The number that was noted for a tensor.
+    pub(crate) fn near(&self, t: Tensor) -> usize {
+        self.near.get(&t.id).copied().unwrap_or(0)
     }
 
     /// The row counts of this run.

@@ -3,6 +3,7 @@
 use crate::device::executor::Executor;
 use crate::device::{AdapterSummary, Device, Limits, Select};
 use crate::error::Error;
+use crate::exec::agree::{Agreement, Mirror};
 use crate::exec::profile::Profile;
 use crate::exec::states::States;
 use crate::exec::weights::Weights;
@@ -140,6 +141,14 @@ impl Plan {
         block_on(self.profile_async(states, input))
     }
 
+    /// As [`Plan::agree_async`].
+    ///
+    /// # Errors
+    /// As [`Plan::agree_async`].
+    pub fn agree(&mut self, mirror: &mut Mirror, states: &mut States, input: &StepInput) -> Result<(Outputs, Vec<Agreement>), Error> {
+        block_on(self.agree_async(mirror, states, input))
+    }
+
     /// As [`Plan::overrun_async`].
     ///
     /// # Errors
@@ -184,6 +193,8 @@ mod tests {
         let mut plan = executor.plan(rec(), &weights, &options).expect("a plan");
         let input = StepInput { positions: vec![0], sequences: vec![0], ..StepInput::default() };
         sends(plan.profile_async(&mut states, &input));
+        let mut mirror = Mirror::new(Arc::clone(&weights));
+        sends(plan.agree_async(&mut mirror, &mut states, &input));
         sends(plan.run_async(&mut states, &input, Watch::default()));
         sends(plan.run(&mut states, &input, Watch::default()).expect("an empty step").wait_async());
     }

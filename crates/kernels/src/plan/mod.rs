@@ -19,10 +19,14 @@ use crate::kernel::compose::Shader;
 use crate::kernel::dispatch::{Dispatch, Lower, Lowering, When};
 use crate::lower::primitive::Primitive;
 use crate::lower::{Lowered, Node};
+use crate::ops::Op;
+use crate::ops::rms_norm::RmsNorm;
 #[cfg(feature = "testing")]
 pub use merge::described as merge_rules;
 pub use options::{PlanOptions, Precision};
 pub use place::Placement;
+use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A dispatch at its place in the plan.
@@ -46,6 +50,14 @@ impl Step {
     }
 }
 
+/// The dispatches and the parts of one operation of a plan.
+#[derive(Clone, Debug)]
+pub(crate) struct Span {
+    pub steps: Range<usize>,
+    pub parts: Range<usize>,
+    pub layer: Option<u32>,
+}
+
 /// A compiled plan: dispatches, buffers, and the tensors that are read back. It is plain data until
 /// an executor binds it.
 #[derive(Clone, Debug)]
@@ -58,6 +70,8 @@ pub struct Planned {
     pub steps: Vec<Step>,
     /// The operations that the steps compute, in order, including the operations that round.
     pub(crate) parts: Vec<record::Node<Primitive>>,
+    /// The operations in order, as ranges of `steps` and of `parts`.
+    pub(crate) nodes: Vec<Span>,
     pub(crate) origins: Vec<(Origin, Shape)>,
     pub(crate) ropes: Vec<RopeTable>,
     pub placement: Placement,
@@ -92,17 +106,19 @@ pub fn plan<O: Clone + Into<Primitive>>(rec: &Recorder<O>, caps: &Caps, options:
     };
     let of = |node: &Node| {
         let layer = node.layer;
-        node.parts.clone().into_iter().map(move |op| record::Node { op, layer })
+        factors_left(node.parts.clone()).into_iter().map(move |op| record::Node { op, layer })
     };
     let parts = nodes.iter().flat_map(of).collect();
     let cx = Lower { caps, capacity: rec.capacity, fast: options.fast() };
     let threads = if options.portable { 0 } else { caps.subgroup_threads() };
-    let mut steps = vec![];
+    let (mut steps, mut spans, mut part) = (vec![], vec![], 0);
     for node in &nodes {
         let lowered = node.op.lower(&cx);
         let op = Arc::new(node.op.clone());
         let together = |when: When| lowered.iter().filter(|d| d.when == when).count() as u64;
         let shares: Vec<u64> = lowered.iter().map(|d| together(d.when)).collect();
+        spans.push(Span { steps: steps.len()..steps.len() + lowered.len(), parts: part..part + node.parts.len(), layer: node.layer });
+        part += node.parts.len();
         for (dispatch, share) in lowered.into_iter().zip(shares) {
             let shader = select::shader(&dispatch, &rec.states, threads);
             steps.push(Step { dispatch, shader, layer: node.layer, op: Arc::clone(&op), share });
@@ -123,11 +139,30 @@ pub fn plan<O: Clone + Into<Primitive>>(rec: &Recorder<O>, caps: &Caps, options:
         max_grid: caps.max_grid,
         steps,
         parts,
+        nodes: spans,
         origins,
         ropes: rec.ropes.clone(),
         placement,
         read_back,
     })
+}
+
+/// The parts of one operation, where the packing of a norm of whole rows leaves the norm's factor to
+/// the readers, as every kernel that does both leaves it.
+fn factors_left(mut parts: Vec<Primitive>) -> Vec<Primitive> {
+    let norms: HashMap<u32, RmsNorm> = parts
+        .iter()
+        .filter_map(|part| match part {
+            Primitive::Op(Op::RmsNorm(norm)) if norm.x.shape.heads == 1 => Some((norm.y.id, norm.clone())),
+            _ => None,
+        })
+        .collect();
+    for part in &mut parts {
+        if let Primitive::PackQ8(pack) = part {
+            pack.norm = norms.get(&pack.x.id).cloned();
+        }
+    }
+    parts
 }
 
 impl Planned {

@@ -39,7 +39,7 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: &Caps)
             Rounding::Q8 => {
                 let packed = *made.packed.entry(x.id).or_insert_with(|| {
                     let packed = new(origins, Element::Q8, packed_shape(x.shape));
-                    out.push(Node::of(PackQ8 { x, packed }, layer));
+                    out.push(Node::of(PackQ8 { x, packed, norm: None }, layer));
                     packed
                 });
                 Product { x: packed, operand: Operand::Q8, ..product.clone() }

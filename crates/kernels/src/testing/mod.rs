@@ -1,7 +1,6 @@
-//! Parity cases of every operation, the sweep that draws them, and the comparison of results.
+//! Parity cases of every operation, and the sweep that draws and compares them.
 
 pub mod cases;
-pub mod compare;
 pub mod parity;
 pub mod sweep;
 

@@ -1,8 +1,10 @@
 //! Parity: random cases of every operation, run on a device and through the oracles.
 
 use crate::caps::Caps;
+use crate::device::Device;
 use crate::device::executor::Executor;
 use crate::error::Error;
+use crate::exec::agree::{Agreement, Mirror};
 use crate::exec::states::States;
 use crate::exec::weights::{TensorBytes, Weights};
 use crate::exec::{Plan, Watch};
@@ -13,7 +15,6 @@ use crate::kernel::compose::Shader;
 use crate::kernel::random::Gen;
 use crate::lower::primitive::Primitive;
 use crate::plan::{PlanOptions, Planned, Precision, Step};
-use crate::testing::compare::Compare;
 use gguf::GgmlType;
 use std::sync::{Arc, OnceLock};
 
@@ -53,8 +54,6 @@ pub struct Case {
     words: Vec<(State, Vec<f32>)>,
     held: Option<Held>,
     weights: Vec<Loaded>,
-    /// How each output is compared.
-    pub compare: Vec<Compare>,
 }
 
 impl Case {
@@ -97,7 +96,6 @@ impl Case {
             words: vec![],
             held: None,
             weights: vec![],
-            compare: vec![],
         }
     }
 
@@ -253,15 +251,9 @@ impl Case {
         })
     }
 
-    /// Compares this value between the executors.
+    /// Makes this value an output.
     pub fn expect(&mut self, t: Tensor) {
-        self.expect_as(t, Compare::Error);
-    }
-
-    /// Compares this value between the executors, as words or draws.
-    pub fn expect_as(&mut self, t: Tensor, compare: Compare) {
         self.rec.output(t);
-        self.compare.push(compare);
     }
 
     /// The options of the plan on a device with these capabilities.
@@ -299,33 +291,45 @@ impl Case {
     /// # Errors
     /// Errors of planning and of running.
     pub fn run(&self, executor: &Executor, options: &PlanOptions) -> Result<(Vec<Vec<u32>>, Vec<Shader>), Error> {
-        self.ran(executor, options, u32::MAX).map(|ran| (ran.outputs, ran.shaders))
+        let (mut plan, mut states) = self.plan_on(executor, options)?;
+        let outputs = plan.run(&mut states, &self.input, Watch::default())?.wait()?;
+        Ok((outputs.0, self.shaders_of(&plan)))
     }
 
-    /// Runs on one executor, with intermediates filled with the word `poison`.
-    pub(crate) fn ran(&self, executor: &Executor, options: &PlanOptions, poison: u32) -> Result<Ran, Error> {
+    /// Runs on a device, with intermediates filled with the word `poison`, and compares every
+    /// operation with the host.
+    pub(crate) fn agreed(&self, device: &Device, options: &PlanOptions, poison: u32) -> Result<Agreed, Error> {
+        let (mut plan, mut states) = self.plan_on(&Executor::Gpu(device.clone()), options)?;
+        let mut mirror = Mirror::new(Arc::new(self.loaded(&Executor::Cpu)?.0));
+        plan.poison(poison);
+        let (_, agreements) = plan.agree(&mut mirror, &mut states, &self.input)?;
+        let overrun = options.guarded && plan.overrun(poison)?;
+        Ok(Agreed { agreements, shaders: self.shaders_of(&plan), overrun })
+    }
+
+    fn plan_on(&self, executor: &Executor, options: &PlanOptions) -> Result<(Plan, States), Error> {
         let executor = &match executor {
             Executor::Gpu(device) => Executor::Gpu(device.with_caps(self.caps_on(device.caps()))),
             Executor::Cpu => Executor::Cpu,
         };
-        let (weights, mut states) = self.loaded(executor)?;
-        let mut plan = executor.plan(self.rec.clone(), &Arc::new(weights), options)?;
+        let (weights, states) = self.loaded(executor)?;
+        Ok((executor.plan(self.rec.clone(), &Arc::new(weights), options)?, states))
+    }
+
+    /// The shaders that a run of the plan dispatches.
+    fn shaders_of(&self, plan: &Plan) -> Vec<Shader> {
         let ran = |s: &&Step| s.dispatch.when.holds(&self.input);
-        let shaders = plan.planned().map_or_else(Vec::new, |p| p.steps.iter().filter(ran).map(|s| s.shader.clone()).collect());
-        plan.poison(poison);
-        let outputs = plan.run(&mut states, &self.input, Watch::default())?.wait()?;
-        let overrun = options.guarded && plan.overrun(poison)?;
-        Ok(Ran { outputs: outputs.0, shaders, overrun })
+        plan.planned().map_or_else(Vec::new, |p| p.steps.iter().filter(ran).map(|s| s.shader.clone()).collect())
     }
 
     /// Runs the plan of a device with these capabilities on the host, through the oracles of its
     /// parts.
-    pub(crate) fn referenced(&self, caps: &Caps) -> Result<Ran, Error> {
+    pub(crate) fn referenced(&self, caps: &Caps) -> Result<(Vec<Vec<u32>>, Planned), Error> {
         let planned = self.planned(caps, false)?;
         let (weights, mut states) = self.loaded(&Executor::Cpu)?;
         let mut plan = Plan::reference(&planned, &Arc::new(weights));
         let outputs = plan.run(&mut states, &self.input, Watch::default())?.wait()?;
-        Ok(Ran { outputs: outputs.0, shaders: planned.steps.into_iter().map(|step| step.shader).collect(), overrun: false })
+        Ok((outputs.0, planned))
     }
 
     /// The case's weights and states on an executor.
@@ -356,10 +360,9 @@ impl Case {
     }
 }
 
-/// The result of a case on one executor.
-pub(crate) struct Ran {
-    /// The words of every output.
-    pub outputs: Vec<Vec<u32>>,
+/// A case on a device, compared with the host.
+pub(crate) struct Agreed {
+    pub agreements: Vec<Agreement>,
     pub shaders: Vec<Shader>,
     /// Whether a kernel wrote past the end of an intermediate.
     pub overrun: bool,

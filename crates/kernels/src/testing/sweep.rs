@@ -6,13 +6,17 @@ use crate::caps::{Caps, Class};
 use crate::device::executor::Executor;
 use crate::device::{Device, Limits, Select};
 use crate::error::Error;
+use crate::exec::agree::rows::Difference;
+use crate::exec::agree::{Agreement, ROUNDED, compared};
+use crate::graph::record::Node;
 use crate::kernel::Access;
 use crate::kernel::compose::{Piece, Shader};
 use crate::kernel::random::Gen;
 use crate::lower;
+use crate::lower::primitive::Primitive;
+use crate::ops::Op;
 use crate::testing::cases::CASES;
-use crate::testing::compare::Compare;
-use crate::testing::parity::{Case, MakeCase, Ran};
+use crate::testing::parity::{Agreed, Case, MakeCase};
 use gguf::GgmlType;
 use std::path::Path;
 
@@ -30,91 +34,87 @@ pub fn open(select: &Select, limits: Limits) -> Result<Device, Error> {
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub shaders: Vec<Shader>,
-    /// Largest normalised mean squared error of the outputs.
-    pub nmse: f64,
-    /// The largest bound among the kernels that ran.
-    pub bound: f64,
+    /// The operation that agrees worst with its oracle, by the ratio of error to bound.
+    pub worst: Agreement,
     /// Whether a kernel wrote past the end of an output.
     pub overrun: bool,
 }
 
 impl Outcome {
-    /// Whether the error is within the bound (NaN is not), and nothing was written past an end.
+    fn new(shaders: Vec<Shader>, agreements: Vec<Agreement>, overrun: bool) -> Self {
+        let worst = agreements.into_iter().max_by(|a, b| badness(a).total_cmp(&badness(b)));
+        Self { shaders, worst: worst.expect("a case has operations"), overrun }
+    }
+
+    /// Whether every operation agrees with its oracle, and nothing was written past an end.
     #[must_use]
     pub fn holds(&self) -> bool {
-        self.nmse <= self.bound && !self.overrun
+        self.worst.holds() && !self.overrun
     }
 
     /// The ratio by which outcomes are compared; larger is worse.
     fn badness(&self) -> f64 {
-        if self.overrun { f64::INFINITY } else { self.nmse / self.bound }
+        if self.overrun { f64::INFINITY } else { badness(&self.worst) }
     }
 }
 
-/// A case with the results of its oracles, which can be compared any number of times.
-pub struct Known {
-    case: Case,
-    expected: Vec<Vec<u32>>,
+/// The ratio of error to bound; infinite for an operation that does not agree.
+fn badness(of: &Agreement) -> f64 {
+    if of.holds() { of.difference.nmse / of.bound.max(f64::MIN_POSITIVE) } else { f64::INFINITY }
 }
 
-impl Known {
-    /// Runs the oracles.
+impl Case {
+    /// Runs the kernels, and compares every operation of the plan with its oracles, from the inputs
+    /// that the device read.
     ///
     /// # Errors
-    /// Errors of the CPU executor.
-    pub fn new(case: Case) -> Result<Self, Error> {
-        let expected = case.run(&Executor::Cpu, &case.options)?.0;
-        Ok(Self { case, expected })
-    }
-
-    /// Runs the kernels and compares.
-    ///
-    /// # Errors
-    /// Errors of the GPU executor.
+    /// Errors of either executor.
     pub fn compare(&self, device: &Device, portable: bool) -> Result<Outcome, Error> {
         self.compare_over(u32::MAX, device, portable)
     }
 
     fn compare_over(&self, poison: u32, device: &Device, portable: bool) -> Result<Outcome, Error> {
-        let options = self.case.options_on(device.caps()).portable(portable).guarded(true);
-        Ok(self.outcome(self.case.ran(&Executor::Gpu(device.clone()), &options, poison)?))
+        let options = self.options_on(device.caps()).portable(portable).guarded(true);
+        let Agreed { agreements, shaders, overrun } = self.agreed(device, &options, poison)?;
+        Ok(Outcome::new(shaders, agreements, overrun))
     }
 
-    /// Compares with the plan of a device with these capabilities, run on the host through the
-    /// oracles of its parts.
+    /// Runs the plan of a device with these capabilities on the host, through the oracles of its
+    /// parts, and compares with the oracles of what was recorded. They do not round, so plans that
+    /// round have the bound of rounding.
     ///
     /// # Errors
     /// Errors of planning and of the CPU executor.
     pub fn compare_reference(&self, caps: &Caps) -> Result<Outcome, Error> {
-        Ok(self.outcome(self.case.referenced(caps)?))
-    }
-
-    fn outcome(&self, Ran { outputs, shaders, overrun }: Ran) -> Outcome {
-        assert_eq!(outputs.len(), self.expected.len(), "another number of outputs");
-        let mut nmse = 0.0_f64;
-        let compares = self.case.compare.iter().copied().chain(std::iter::repeat(Compare::Error));
-        for ((got, expected), compare) in outputs.iter().zip(&self.expected).zip(compares) {
-            nmse = nmse.max(compare.error(expected, got));
+        let (got, planned) = self.referenced(caps)?;
+        let expected = self.run(&Executor::Cpu, &self.options)?.0;
+        let mut difference = Difference::default();
+        for ((t, expected), got) in planned.read_back.iter().zip(&expected).zip(&got) {
+            let sample = |part: &Node<Primitive>| matches!(part.op, Primitive::Op(Op::Sample(_)));
+            difference.worsen(compared(*t, planned.parts.iter().any(sample), expected, got));
         }
-        let bound = shaders.iter().map(|k| k.variant.kernel.nmse).fold(0.0, f64::max);
-        Outcome { shaders, nmse, bound, overrun }
+        let shaders: Vec<Shader> = planned.steps.into_iter().map(|step| step.shader).collect();
+        let kernels = shaders.iter().map(Shader::label).collect();
+        let bound = shaders.iter().map(|shader| shader.variant.kernel.nmse).fold(ROUNDED, f64::max);
+        let worst = Agreement { kernels, layer: None, worst: "outputs".to_string(), difference, near: 1, bound };
+        Ok(Outcome { shaders, worst, overrun: false })
     }
 
-    /// The same on a device whose limits are so small that everything that can be split is split,
-    /// although the same kernels run: grids in two dimensions, and weights in several bindings.
-    /// Unwritten memory is filled with a large finite value instead of NaN, because some operations
-    /// skip NaN.
+    /// The same as [`Case::compare`] on a device whose limits are so small that everything that can
+    /// be split is split, although the same kernels run: grids in two dimensions, and weights in
+    /// several bindings. Unwritten memory is filled with a large finite value instead of NaN,
+    /// because some operations skip NaN.
     ///
     /// # Errors
-    /// Errors of the GPU executor.
+    /// Errors of either executor.
     pub fn compare_split(&self, device: &Device, portable: bool) -> Result<Outcome, Error> {
         let whole = device.caps();
-        let wanted = self.case.shaders(whole, portable)?;
+        let wanted = self.shaders(whole, portable)?;
         for max_grid in [self.split_grid(device, portable)?, whole.max_grid] {
             let mut caps = Caps { max_grid, max_binding_bytes: SPLIT_BYTES, ..whole.clone() };
             loop {
                 let same = |got: Vec<Shader>| wanted.iter().all(|k| got.contains(k)) && got.iter().all(|k| wanted.contains(k));
-                if self.case.shaders(&caps, portable).is_ok_and(same) {
+                if self.shaders(&caps, portable).is_ok_and(same) {
                     match self.compare_over(LARGE, &device.with_caps(caps.clone()), portable) {
                         // Intermediates and single rows must fit in a binding; longer weights are
                         // split.
@@ -130,19 +130,17 @@ impl Known {
         }
         self.compare_over(LARGE, device, portable)
     }
-}
 
-impl Known {
     /// Largest dimension of a grid, chosen so that grids have two dimensions. A kernel that writes
     /// a state has one workgroup per row of the step, never more than one dimension holds, so its
     /// grid must have no spare workgroups.
     fn split_grid(&self, device: &Device, portable: bool) -> Result<u32, Error> {
-        let shaders = self.case.shaders(device.caps(), portable)?;
+        let shaders = self.shaders(device.caps(), portable)?;
         let writes_state = |access: &Access| matches!(access, Access::KvMut | Access::KvBoth | Access::StateMut);
         if !shaders.iter().any(|shader| shader.variant.kernel.bindings.iter().any(|(_, access)| writes_state(access))) {
             return Ok(SPLIT_GRID);
         }
-        let rows = self.case.input.positions.len() as u32;
+        let rows = self.input.positions.len() as u32;
         let divisor = (2..rows).find(|d| rows.is_multiple_of(*d));
         Ok(rows / divisor.unwrap_or(1))
     }
@@ -162,7 +160,7 @@ const SPLIT_BYTES: u64 = 256;
 /// # Errors
 /// Errors of either executor.
 pub fn check(device: &Device, make: MakeCase, seed: u64, portable: bool) -> Result<Outcome, Error> {
-    Known::new(make(&mut Gen::new(seed)))?.compare(device, portable)
+    make(&mut Gen::new(seed)).compare(device, portable)
 }
 
 /// A shader that must be covered, and the cases that reach it.
@@ -232,9 +230,8 @@ impl Target {
     pub fn run(&self, device: &Device, seed: u64, wanted: usize) -> Result<Outcome, Error> {
         let mut worst: Option<Outcome> = None;
         for (n, case) in self.cases(device.caps(), seed, wanted).enumerate() {
-            let known = Known::new(case)?;
-            let compare = if n % 2 == 1 { Known::compare_split } else { Known::compare };
-            let outcome = compare(&known, device, !self.shader.subgroups)?;
+            let compare = if n % 2 == 1 { Case::compare_split } else { Case::compare };
+            let outcome = compare(&case, device, !self.shader.subgroups)?;
             if worst.as_ref().is_none_or(|w| outcome.badness() > w.badness()) {
                 worst = Some(outcome);
             }

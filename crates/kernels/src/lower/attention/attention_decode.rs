@@ -21,7 +21,7 @@ kernel! {
         packed: Write
     },
     cpu: cpu_ref::attention,
-    nmse: 1e-4,
+    nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 15872 },
     variants: {
         // Heads of q, k and v of 256 quads or less.

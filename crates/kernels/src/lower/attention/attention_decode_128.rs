@@ -20,7 +20,7 @@ kernel! {
         packed: Write
     },
     cpu: cpu_ref::attention,
-    nmse: 1e-4,
+    nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 11328 },
 }
 

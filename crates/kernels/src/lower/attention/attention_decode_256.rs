@@ -23,7 +23,7 @@ kernel! {
         packed: Write
     },
     cpu: cpu_ref::attention,
-    nmse: 1e-4,
+    nmse: 1e-10,
     needs: { threads: 512, workgroup_bytes: 18560 },
     variants: {
         // Threads of a workgroup, and elements of a thread.

@@ -17,7 +17,7 @@ kernel! {
         packed: Write
     },
     cpu: cpu_ref::attention,
-    nmse: 1e-4,
+    nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 11392 },
     variants: {
         // Heads with the same keys that one workgroup takes.

@@ -22,7 +22,7 @@ kernel! {
         partial: Write
     },
     cpu: cpu_ref::attention,
-    nmse: 1e-4,
+    nmse: 1e-10,
     needs: { threads: 128, workgroup_bytes: 10848 },
     variants: {
         // Heads with the same keys that one workgroup takes.

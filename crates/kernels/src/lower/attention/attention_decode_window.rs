@@ -21,7 +21,7 @@ kernel! {
         partial: Write
     },
     cpu: cpu_ref::attention,
-    nmse: 1e-4,
+    nmse: 1e-10,
     needs: { threads: 512, workgroup_bytes: 24708 },
 }
 

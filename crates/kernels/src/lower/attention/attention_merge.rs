@@ -29,7 +29,7 @@ kernel! {
     params: PackedParams { heads: u32, head_dim: u32, rows: u32, causal: u32, window: u32, splits: u32 },
     bindings: PackedBind { partial: Read, positions: Read, ends: Read, packed: Write },
     cpu: cpu_ref::attention,
-    nmse: 1e-4,
+    nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 7936 },
 }
 

@@ -17,7 +17,7 @@ kernel! {
     params: Params { k: u32, n: u32, head_dim: u32, splits: u32, exchange: u32 },
     bindings: Bind { partial: Read, w: Units, y: Write },
     cpu: cpu_ref::matmul_vec,
-    nmse: 1e-4,
+    nmse: 1e-10,
     needs: { threads: 512, workgroup_bytes: 18176 },
 }
 

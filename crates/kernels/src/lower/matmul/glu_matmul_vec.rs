@@ -16,7 +16,7 @@ kernel! {
     params: Params { k: u32, n: u32, start: u32, lanes: u32, exchange: u32 },
     bindings: Bind { gate: Read, up: Read, w: Units, y: Write },
     cpu: cpu_ref::matmul_vec,
-    nmse: 1e-4,
+    nmse: 1e-10,
     needs: { threads: 128, workgroup_bytes: 7424 },
 }
 

@@ -16,7 +16,7 @@ kernel! {
     params: Params { k: u32, n: u32, rows: u32, exchange: u32 },
     bindings: Bind { x: Read, gate: Rows, up: Rows, packed: Write },
     cpu: cpu_ref::swiglu,
-    nmse: 1e-4,
+    nmse: 1e-10,
     needs: { threads: 128, workgroup_bytes: 5664 },
     variants: {
         ROWS_2_SILU: "matmul_rows8_glu_2_silu" {

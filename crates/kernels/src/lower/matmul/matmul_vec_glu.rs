@@ -17,7 +17,7 @@ kernel! {
     params: Params { k: u32, n: u32, exchange: u32 },
     bindings: Bind { x: Read, gate: Units, up: Units, packed: Write },
     cpu: cpu_ref::swiglu,
-    nmse: 1e-4,
+    nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 7296 },
     variants: {
         SILU: "matmul_vec_glu_silu" { activation: choose ["shared/silu4.wgsl"] },

@@ -22,7 +22,7 @@ kernel! {
         a: Read, b: Read, w: Read, s: Read, u: Read, h: Write, wa: Units, wb: Units, wc: Units, ya: Write, yb: Write, yc: Write
     },
     cpu: cpu_ref::matmul_vec,
-    nmse: 1e-4,
+    nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 11040 },
 }
 

@@ -20,7 +20,7 @@ kernel! {
     },
     bindings: Bind { a: Read, b: Read, w: Read, s: Read, u: Read, h: Write, gate: Units, up: Units, packed: Write },
     cpu: cpu_ref::geglu,
-    nmse: 1e-4,
+    nmse: 1e-10,
     needs: { threads: 512, workgroup_bytes: 18496 },
 }
 

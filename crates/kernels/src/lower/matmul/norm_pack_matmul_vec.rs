@@ -18,7 +18,7 @@ kernel! {
         h: Read, u: Read, wa: Units, wb: Units, wc: Units, bias_a: Read, bias_b: Read, bias_c: Read, ya: Write, yb: Write, yc: Write
     },
     cpu: cpu_ref::matmul_vec,
-    nmse: 1e-4,
+    nmse: 1e-10,
     needs: { threads: 512, workgroup_bytes: 18176 },
 }
 

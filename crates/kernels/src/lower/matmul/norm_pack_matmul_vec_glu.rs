@@ -18,7 +18,7 @@ kernel! {
     params: Params { k: u32, n: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 },
     bindings: Bind { h: Read, u: Read, gate: Units, up: Units, packed: Write },
     cpu: cpu_ref::swiglu,
-    nmse: 1e-4,
+    nmse: 1e-10,
     needs: { threads: 512, workgroup_bytes: 18304 },
     variants: {
         SILU: "norm_pack_matmul_vec_glu_silu" { activation: choose ["shared/silu4.wgsl"] },

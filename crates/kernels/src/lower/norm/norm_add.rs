@@ -25,7 +25,7 @@ kernel! {
     params: PackedParams { dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32, scale: f32 },
     bindings: PackedBind { a: Read, b: Read, w: Read, s: Read, h: Write, u: Read, packed: Write },
     cpu: cpu_ref::rms_norm,
-    nmse: 1e-4,
+    nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 8192 },
 }
 

@@ -14,7 +14,7 @@ kernel! {
     params: Params { dim: u32, rows: u32, has_add: u32, has_weight: u32, eps: f32 },
     bindings: Bind { a: Read, b: Read, w: Read, h: Write, packed: Write },
     cpu: cpu_ref::rms_norm,
-    nmse: 1e-4,
+    nmse: 1e-10,
     needs: { threads: 64, workgroup_bytes: 768 },
 }
 

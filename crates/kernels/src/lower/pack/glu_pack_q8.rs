@@ -10,7 +10,7 @@ kernel! {
     params: Params { k: u32, rows: u32, up_k: u32, start: u32 },
     bindings: Bind { gate: Read, up: Read, packed: Write },
     cpu: cpu_ref::swiglu,
-    nmse: 1e-4,
+    nmse: 1e-10,
     needs: { threads: 128, workgroup_bytes: 1536 },
     variants: {
         SILU: "glu_pack_q8_silu" { activation: choose ["shared/silu4.wgsl"] },

@@ -6,6 +6,7 @@ use crate::graph::operation::{Io, Operation, Reference};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Element, Shape, Tensor};
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
+use crate::ops::rms_norm::RmsNorm;
 
 kernel! {
     PACK_Q8: "pack_q8",
@@ -27,6 +28,8 @@ pub const BLOCK: u32 = 32;
 pub struct PackQ8 {
     pub x: Tensor,
     pub packed: Tensor,
+    /// The norm that made `x`, if the factor of the norm is left to the readers.
+    pub norm: Option<RmsNorm>,
 }
 
 /// The shape, in words, of the packed rows of `x`.
@@ -40,7 +43,7 @@ pub fn packed_shape(x: Shape) -> Shape {
 pub fn pack_q8(rec: &mut Recorder<impl From<PackQ8>>, x: Tensor) -> Tensor {
     assert!(x.shape.width().is_multiple_of(BLOCK), "pack_q8 of rows of {}", x.shape.width());
     let packed = rec.make_of(Element::Q8, packed_shape(x.shape));
-    rec.push(PackQ8 { x, packed });
+    rec.push(PackQ8 { x, packed, norm: None });
     packed
 }
 
@@ -63,7 +66,18 @@ impl Reference for PackQ8 {
     fn reference(&self, host: &mut Host<'_>) {
         let rows = self.x.shape.rows_at(host.counts()) as usize;
         let mut words = vec![0; rows * self.packed.shape.dim as usize];
-        cpu_ref::pack_q8(host.f32(self.x), self.x.shape.width() as usize, &mut words);
+        let k = self.x.shape.width() as usize;
+        let near = match &self.norm {
+            Some(RmsNorm { x: h, w, eps, .. }) => {
+                cpu_ref::norm_pack_q8(host.f32(*h), w.map(|w| host.vector(w)), k, *eps, &mut words);
+                cpu_ref::near_ties(host.f32(self.x), k)
+            }
+            None => {
+                cpu_ref::pack_q8(host.f32(self.x), k, &mut words);
+                cpu_ref::near_ties(host.f32(self.x), k)
+            }
+        };
         host.put_u32(self.packed, words);
+        host.count_near(self.packed, near);
     }
 }

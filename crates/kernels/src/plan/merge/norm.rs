@@ -61,7 +61,7 @@ pub(super) fn norm_add(op: &Lowered, producers: &Producers<'_>) -> Option<Merged
             let op = NormAdd { scale: sum.scale * s, h: *y, ..sum.clone() };
             sum.packed.is_none().then(|| Merged { op: op.into(), of: vec![*x], early: false })
         }
-        Lowered::PackQ8(PackQ8 { x, packed }) => {
+        Lowered::PackQ8(PackQ8 { x, packed, .. }) => {
             let sum = unpacked(*x, producers)?;
             let op = NormAdd { packed: Some(Packed { to: *packed, norm: None }), ..sum.clone() };
             Some(Merged { op: op.into(), of: vec![*x], early: true })

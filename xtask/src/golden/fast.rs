@@ -1,0 +1,97 @@
+//! Goldens of the mode that people run: rounded activations and kernels compiled for their params.
+//!
+//! Random weights amplify rounding far more than trained weights do, so an error has no bound of
+//! its own: each file is held at twice the error that was measured when it was first compared.
+
+use super::{Check, Golden};
+use anyhow::{Result, ensure};
+use kernels::{Device, Precision};
+use model::{KvType, Model, SessionOptions};
+use std::time::Instant;
+
+/// The first measurements: file, relative L2 on a device without and with cooperative matrices.
+const MEASURED: &str = include_str!("fast.txt");
+
+/// What an error may grow to, relative to its first measurement.
+const GROWTH: f64 = 2.0;
+
+/// The bound of a file on this device; NaN if the file was never measured there.
+fn bound(path: &str, cooperative: bool) -> f64 {
+    let line = MEASURED.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).find(|words| words.first() == Some(&path));
+    let measured = line.and_then(|words| words.get(1 + usize::from(cooperative))?.parse::<f64>().ok());
+    measured.map_or(f64::NAN, |measured| GROWTH * measured)
+}
+
+/// The difference of logits from their reference.
+struct Difference {
+    /// L2 of the difference over L2 of the reference, all rows together.
+    l2: f64,
+    /// Mean Kullback-Leibler divergence of a row from the reference's row, in nats.
+    kl: f64,
+}
+
+impl Difference {
+    fn of(got: &[f32], expected: &[f32], vocabulary: usize) -> Self {
+        let kl = |(got, expected): (&[f32], &[f32])| {
+            let (mut p, mut q) = (vec![0.0; vocabulary], vec![0.0; vocabulary]);
+            cpu_ref::log_softmax(expected, vocabulary, &mut p);
+            cpu_ref::log_softmax(got, vocabulary, &mut q);
+            p.iter().zip(&q).map(|(p, q)| f64::from(*p).exp() * (f64::from(*p) - f64::from(*q))).sum::<f64>()
+        };
+        let rows = got.chunks_exact(vocabulary).zip(expected.chunks_exact(vocabulary));
+        let kl = rows.map(kl).sum::<f64>() * vocabulary as f64 / got.len() as f64;
+        Self { l2: cpu_ref::nmse(expected, got).sqrt(), kl }
+    }
+}
+
+impl Golden {
+    /// Every way through the plans of the fast mode.
+    pub(super) fn run_fast(&self, device: &Device) -> Result<Vec<Check>> {
+        let model = Model::open(self.dir.join(&self.name))?.on(device)?;
+        let modes: [(&str, u32, KvType); 4] = [
+            ("one prefill", 512, KvType::F16),
+            ("chunks of 29", 29, KvType::F16),
+            ("token by token", 1, KvType::F16),
+            ("q8_0 KV", 64, KvType::Q8_0),
+        ];
+        let folder = self.dir.file_name().unwrap_or_default().to_string_lossy();
+        let bound = bound(&format!("{folder}/{}", self.name), device.caps().cooperative);
+        modes.into_iter().map(|(mode, chunk, kv)| self.fast(&model, mode, SessionOptions::default().chunk(chunk).kv(kv), bound)).collect()
+    }
+
+    fn fast(&self, model: &Model, mode: &str, options: SessionOptions, bound: f64) -> Result<Check> {
+        let start = Instant::now();
+        let got = self.evaluate(model, options.precision(Precision::Fast))?;
+        ensure!(got.iter().all(|x| x.is_finite()), "{mode}: logits that are no numbers");
+        let Difference { l2, kl } = Difference::of(&got, &self.reference.values, self.reference.shape[1]);
+        let mode = format!("fast, {mode}");
+        Ok(Check { mode, worst: l2, bound, agrees: true, kl: Some(kl), seconds: start.elapsed().as_secs_f64() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Difference, bound};
+
+    #[test]
+    fn equal_logits_have_no_difference() {
+        let logits = [1.0, -2.0, 0.5, 3.0, 0.0, -1.0];
+        let Difference { l2, kl } = Difference::of(&logits, &logits, 3);
+        assert_eq!((l2, kl), (0.0, 0.0));
+    }
+
+    #[test]
+    fn a_divergence_is_the_mean_of_the_rows() {
+        // Probabilities 1/2, 1/2 against 3/4, 1/4, and one row that is equal.
+        let expected = [0.0, 0.0, 0.0, 0.0];
+        let got = [3.0_f32.ln(), 0.0, 0.0, 0.0];
+        let row = 0.5 * (0.5_f64 / 0.75).ln() + 0.5 * (0.5_f64 / 0.25).ln();
+        assert!((Difference::of(&got, &expected, 2).kl - row / 2.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_file_that_was_never_measured_has_no_bound() {
+        assert!(bound("none/none.gguf", false).is_nan());
+        assert!(bound("qwen3/qwen3-Q8_0.gguf", false) > 0.0);
+    }
+}
