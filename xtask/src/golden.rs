@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(long)]
     fixtures: PathBuf,
     /// Only folders and files whose path contains this
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", allow_hyphen_values = true)]
     only: String,
     /// Only this executor: cpu or gpu
     #[arg(long)]
@@ -35,6 +35,9 @@ pub struct Args {
     /// the GPU read: prompts in several chunks, steps at several depths, and batches
     #[arg(long)]
     nodes: bool,
+    /// With --nodes, the longest prompt and the deepest step
+    #[arg(long, value_name = "N", default_value_t = 2048)]
+    longest: usize,
 }
 
 /// What `--precision` takes.
@@ -210,7 +213,7 @@ impl Golden {
 
     fn run(&self, executor: &Executor, args: &Args) -> Result<Vec<Check>> {
         match (executor, args.precision()) {
-            (Executor::Gpu(device), precision) if args.nodes => return self.run_nodes(device, precision),
+            (Executor::Gpu(device), precision) if args.nodes => return self.run_nodes(device, precision, args.longest),
             (Executor::Gpu(device), Precision::Fast) => return self.run_fast(device),
             _ => {}
         }

@@ -8,6 +8,7 @@ mod bench;
 mod cache;
 mod completions;
 mod devices;
+mod doctor;
 mod executor;
 mod exit;
 mod inspect;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Command::Perplexity(args) => perplexity::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Devices(args) => devices::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Tune(args) => tune::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

@@ -7,7 +7,7 @@ use crate::runner::{Head, Runner, Span, drawn};
 use crate::sampling::Sampling;
 use crate::sequence::Sequence;
 use crate::session::SessionOptions;
-use kernels::{Agreement, Mirror, Pending, SampleParams};
+use kernels::{Agreement, Mirror, Pending, SampleParams, Watch};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -227,7 +227,7 @@ impl Batch {
     pub async fn agree_async(&mut self, mirror: &mut Mirror) -> Result<Vec<Agreement>, Error> {
         assert!(self.adapters().is_empty(), "the mirror has no adapters");
         let (spans, draws) = self.whole_step()?;
-        self.runner.agree(mirror, &mut self.sequences, &spans, &draws).await
+        self.runner.agree(mirror, &mut self.sequences, &spans, &draws, Watch::default()).await
     }
 
     /// The spans of a step over every sequence that is not empty, which draws greedily.

@@ -8,7 +8,7 @@ use crate::generate::{Generate, Generated};
 use crate::load::Progress;
 use crate::model::Model;
 use crate::sampling::Sampling;
-use crate::session::{PrefillProgress, Session, SessionOptions, Tapped};
+use crate::session::{Operations, PrefillProgress, Session, SessionOptions, Tapped};
 use kernels::{Agreement, Executor, Mirror, Profile, block_on};
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -89,8 +89,8 @@ impl Session {
     ///
     /// # Panics
     /// As [`Session::agree_async`].
-    pub fn agree(&mut self, mirror: &mut Mirror) -> Result<Vec<Agreement>, Error> {
-        block_on(self.agree_async(mirror))
+    pub fn agree(&mut self, mirror: &mut Mirror, progress: Option<Operations<'_>>) -> Result<Vec<Agreement>, Error> {
+        block_on(self.agree_async(mirror, progress))
     }
 
     /// As [`Session::save_async`].

@@ -292,19 +292,20 @@ impl Runner {
         Ok(plan.profile_async(states, &input).await?)
     }
 
-    /// Runs a step over these spans as [`Runner::start`] does, one operation at a time on the device
-    /// and on the host.
+    /// Runs a step over these spans as [`Runner::start`] does, one operation at a time on the
+    /// device and on the host.
     pub async fn agree(
         &mut self,
         mirror: &mut Mirror,
         sequences: &mut [Sequence],
         spans: &[Span],
         draws: &[SampleParams],
+        watch: Watch<'_>,
     ) -> Result<Vec<Agreement>, Error> {
         self.settle().await;
         let input = self.input(sequences, spans, draws).await?;
         let (plan, states) = self.plan(self.key(input.positions.len(), Head::Sample { penalize: false })).await?;
-        let (_, agreements) = plan.agree_async(mirror, states, &input).await?;
+        let (_, agreements) = plan.agree_async(mirror, states, &input, watch).await?;
         spans.iter().for_each(|span| sequences[span.slot].evaluated = span.until);
         Ok(agreements)
     }

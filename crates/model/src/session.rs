@@ -11,7 +11,7 @@ use crate::sampling::Sampling;
 use crate::sequence::Sequence;
 use crate::tokenizer::Special;
 use cpu_ref::KvType;
-use kernels::{Agreement, Executor, Mirror, Pending, Plan, PlanOptions, Precision, SampleParams, States};
+use kernels::{Agreement, Executor, Mirror, Pending, Plan, PlanOptions, Precision, SampleParams, States, Watch};
 use std::slice::from_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -150,6 +150,9 @@ pub struct Session {
 
 /// Gets (tokens evaluated, tokens in total) while a prompt is evaluated.
 pub type PrefillProgress<'a> = &'a (dyn Fn(usize, usize) + Sync);
+
+/// Gets (operations done, operations) of a chunk that is compared.
+pub type Operations<'a> = &'a (dyn Fn(u32, u32) + Sync);
 
 impl Session {
     pub(crate) async fn new(model: Model, options: SessionOptions) -> Result<Self, Error> {
@@ -384,25 +387,29 @@ impl Session {
     /// Evaluates the tokens that are not evaluated yet in chunks, one operation at a time, on the
     /// device and on the host, and returns how each operation of each chunk agrees. The last chunk
     /// draws a token greedily, which is dropped. `mirror` has the weights of the same file on the
-    /// CPU. A session on the CPU has nothing to compare.
+    /// CPU. `progress` gets (operations done, operations) of each chunk. A session on the CPU has
+    /// nothing to compare.
     ///
     /// # Errors
-    /// [`Error::NothingFed`]; errors of the executor.
+    /// [`Error::NothingFed`]; [`Error::Cancelled`]; errors of the executor.
     ///
     /// # Panics
     /// If the weights of `mirror` are of another model, or an adapter is in force.
-    pub async fn agree_async(&mut self, mirror: &mut Mirror) -> Result<Vec<Agreement>, Error> {
+    pub async fn agree_async(&mut self, mirror: &mut Mirror, progress: Option<Operations<'_>>) -> Result<Vec<Agreement>, Error> {
         assert!(self.adapters().is_empty(), "the mirror has no adapters");
         let (chunk, end) = (self.runner.options().chunk as usize, self.tokens().len());
         if self.sequence.evaluated == end {
             return Err(Error::NothingFed);
         }
+        self.cancel.store(false, Ordering::Relaxed);
+        let watch = Watch { cancel: Some(&*self.cancel), progress };
         let mut agreements = vec![];
         while self.sequence.evaluated < end {
             let until = end.min(self.sequence.evaluated + chunk);
             let draws = [Sampling::greedy().params(0)];
             let draws = if until == end { &draws[..] } else { &[] };
-            agreements.extend(self.runner.agree(mirror, from_mut(&mut self.sequence), &[Span { slot: 0, until }], draws).await?);
+            let spans = [Span { slot: 0, until }];
+            agreements.extend(self.runner.agree(mirror, from_mut(&mut self.sequence), &spans, draws, watch).await?);
         }
         Ok(agreements)
     }

@@ -16,34 +16,34 @@ const BATCHES: [usize; 6] = [2, 4, 8, 16, 32, 64];
 
 impl Golden {
     /// Prompts, steps at depths and batches, with the KV types that are rounded.
-    pub(super) fn run_nodes(&self, device: &Device, precision: Precision) -> Result<Vec<Check>> {
+    pub(super) fn run_nodes(&self, device: &Device, precision: Precision, longest: usize) -> Result<Vec<Check>> {
         let open = || Model::open(self.dir.join(&self.name));
         let (model, host) = (open()?.on(device)?, open()?.on(&Executor::Cpu)?);
         let pattern = ids(&self.meta["ids"])?;
         let prompt = |from: usize, rows: usize| -> Vec<u32> { pattern.iter().copied().cycle().skip(from).take(rows).collect() };
-        let longest = model.summary().context_length as usize;
+        let longest = longest.min(model.summary().context_length as usize - 1);
         let mut checks = vec![];
         for (kv, name) in [(KvType::F16, "f16"), (KvType::Q8_0, "q8_0")] {
             let options = || SessionOptions::default().kv(kv).precision(precision);
-            for (rows, chunk) in PROMPTS.into_iter().filter(|(rows, _)| *rows < longest) {
+            for (rows, chunk) in PROMPTS.into_iter().filter(|(rows, _)| *rows <= longest) {
                 let start = Instant::now();
                 let mut session = model.session(options().chunk(chunk))?;
                 session.feed(&prompt(0, rows))?;
-                let all = session.agree(&mut mirror(&host))?;
+                let all = session.agree(&mut mirror(&host), None)?;
                 checks.push(check(format!("{rows} rows by {chunk}, {name}"), &all, start));
             }
-            for depth in DEPTHS.into_iter().filter(|depth| *depth < longest) {
+            for depth in DEPTHS.into_iter().filter(|depth| *depth <= longest) {
                 let start = Instant::now();
                 let mut session = model.session(options().chunk(512))?;
                 session.feed(&prompt(0, depth))?;
                 session.prefill(None)?;
                 session.feed(&prompt(depth, 1))?;
-                let all = session.agree(&mut mirror(&host))?;
+                let all = session.agree(&mut mirror(&host), None)?;
                 checks.push(check(format!("a row at {depth}, {name}"), &all, start));
             }
             for sequences in BATCHES {
                 let start = Instant::now();
-                let mut batch = model.batch(options().chunk(512).sequences(sequences as u32).context(256))?;
+                let mut batch = model.batch(options().chunk(512).sequences(sequences as u32).context(longest.min(256) as u32))?;
                 for n in 0..sequences {
                     batch.feed(n as u32, &prompt(n, 1 + n % 7))?;
                 }

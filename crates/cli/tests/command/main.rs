@@ -3,6 +3,7 @@
 mod cache;
 #[cfg(unix)]
 mod chat;
+mod doctor;
 #[cfg(unix)]
 mod examples;
 mod files;

@@ -145,8 +145,14 @@ impl Plan {
     ///
     /// # Errors
     /// As [`Plan::agree_async`].
-    pub fn agree(&mut self, mirror: &mut Mirror, states: &mut States, input: &StepInput) -> Result<(Outputs, Vec<Agreement>), Error> {
-        block_on(self.agree_async(mirror, states, input))
+    pub fn agree(
+        &mut self,
+        mirror: &mut Mirror,
+        states: &mut States,
+        input: &StepInput,
+        watch: Watch<'_>,
+    ) -> Result<(Outputs, Vec<Agreement>), Error> {
+        block_on(self.agree_async(mirror, states, input, watch))
     }
 
     /// As [`Plan::overrun_async`].
@@ -194,7 +200,7 @@ mod tests {
         let input = StepInput { positions: vec![0], sequences: vec![0], ..StepInput::default() };
         sends(plan.profile_async(&mut states, &input));
         let mut mirror = Mirror::new(Arc::clone(&weights));
-        sends(plan.agree_async(&mut mirror, &mut states, &input));
+        sends(plan.agree_async(&mut mirror, &mut states, &input, Watch::default()));
         sends(plan.run_async(&mut states, &input, Watch::default()));
         sends(plan.run(&mut states, &input, Watch::default()).expect("an empty step").wait_async());
     }

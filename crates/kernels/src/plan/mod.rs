@@ -147,8 +147,8 @@ pub fn plan<O: Clone + Into<Primitive>>(rec: &Recorder<O>, caps: &Caps, options:
     })
 }
 
-/// The parts of one operation, where the packing of a norm of whole rows leaves the norm's factor to
-/// the readers, as every kernel that does both leaves it.
+/// The parts of one operation, where the packing of a norm of whole rows leaves the norm's factor
+/// to the readers, as every kernel that does both leaves it.
 fn factors_left(mut parts: Vec<Primitive>) -> Vec<Primitive> {
     let norms: HashMap<u32, RmsNorm> = parts
         .iter()

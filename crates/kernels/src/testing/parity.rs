@@ -302,7 +302,7 @@ impl Case {
         let (mut plan, mut states) = self.plan_on(&Executor::Gpu(device.clone()), options)?;
         let mut mirror = Mirror::new(Arc::new(self.loaded(&Executor::Cpu)?.0));
         plan.poison(poison);
-        let (_, agreements) = plan.agree(&mut mirror, &mut states, &self.input)?;
+        let (_, agreements) = plan.agree(&mut mirror, &mut states, &self.input, Watch::default())?;
         let overrun = options.guarded && plan.overrun(poison)?;
         Ok(Agreed { agreements, shaders: self.shaders_of(&plan), overrun })
     }

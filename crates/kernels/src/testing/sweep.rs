@@ -6,7 +6,7 @@ use crate::caps::{Caps, Class};
 use crate::device::executor::Executor;
 use crate::device::{Device, Limits, Select};
 use crate::error::Error;
-use crate::exec::agree::rows::Difference;
+use crate::exec::agree::rows::{Difference, of_draws};
 use crate::exec::agree::{Agreement, ROUNDED, compared};
 use crate::graph::record::Node;
 use crate::kernel::Access;
@@ -90,8 +90,9 @@ impl Case {
         let expected = self.run(&Executor::Cpu, &self.options)?.0;
         let mut difference = Difference::default();
         for ((t, expected), got) in planned.read_back.iter().zip(&expected).zip(&got) {
-            let sample = |part: &Node<Primitive>| matches!(part.op, Primitive::Op(Op::Sample(_)));
-            difference.worsen(compared(*t, planned.parts.iter().any(sample), expected, got));
+            let draws = |part: &Node<Primitive>| matches!(&part.op, Primitive::Op(Op::Sample(sample)) if sample.y.id == t.id);
+            let drawn = planned.parts.iter().any(draws);
+            difference.worsen(if drawn { of_draws(expected, got) } else { compared(*t, expected, got) });
         }
         let shaders: Vec<Shader> = planned.steps.into_iter().map(|step| step.shader).collect();
         let kernels = shaders.iter().map(Shader::label).collect();

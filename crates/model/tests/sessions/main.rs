@@ -2,6 +2,7 @@
 
 mod adapters;
 mod adapters_hostile;
+mod agree;
 mod batch;
 mod executors;
 mod far;

@@ -109,6 +109,17 @@ pub fn of_halves(width: usize, expected: &[u32], got: &[u32]) -> Difference {
     of_f16(2 * width, &halves(expected), &halves(got))
 }
 
+/// Compares rows of `k` f32 that are f16 values times the scale of their row, a power of two. The
+/// scales may differ where the largest element of a row is next to a power of two.
+#[must_use]
+pub fn of_scaled_halves(k: usize, scales: &[f32], expected: &[f32], got: &[f32]) -> Difference {
+    let bits = |values: &[f32]| -> Vec<u16> {
+        let rows = values.chunks(k).zip(scales);
+        rows.flat_map(|(row, scale)| row.iter().map(move |x| f16::from_f32(x / scale).to_bits())).collect()
+    };
+    of_f16(k, &bits(expected), &bits(got))
+}
+
 /// Compares rows of `width` f16, given by their bits.
 fn of_f16(width: usize, expected: &[u16], got: &[u16]) -> Difference {
     assert_eq!(got.len(), expected.len(), "a result of another size");
@@ -132,9 +143,9 @@ fn order(bits: u16) -> i32 {
     if bits & 0x8000 == 0 { i32::from(bits) } else { -i32::from(bits & 0x7fff) }
 }
 
-/// Compares packed rows of `k` elements. The f32 values of the quants are compared. The last bits of
-/// a value half way between two quants decide its quant, and those of the largest value of a block
-/// its scale, which is rounded up to a step of 16 bits. So neighbours count as equal.
+/// Compares packed rows of `k` elements. The f32 values of the quants are compared. The last bits
+/// of a value half way between two quants decide its quant, and those of the largest value of a
+/// block its scale, which is rounded up to a step of 16 bits. So neighbours count as equal.
 #[must_use]
 pub fn of_packed(k: usize, expected: &[u32], got: &[u32]) -> Difference {
     let (mut back, mut turned) = (got.to_vec(), 0);
@@ -156,7 +167,7 @@ pub fn of_packed(k: usize, expected: &[u32], got: &[u32]) -> Difference {
         floats
     };
     let difference: Difference = worst_row(&floats(expected), &floats(&back), k).into();
-    Difference { rounded: (got.len() / 3 * 8) as u64, turned, ..difference }
+    Difference { rounded: got.len() as u64 / 3 * 8, turned, ..difference }
 }
 
 /// Replaces four quants by the expected ones, if all are at most their neighbours. Returns how many
@@ -205,7 +216,7 @@ fn of_q8_0(width: usize, expected: &[u8], got: &[u8]) -> Difference {
         floats
     };
     let difference: Difference = worst_row(&floats(expected), &floats(&back), width).into();
-    Difference { rounded: (got.len() / row * width) as u64, turned, ..difference }
+    Difference { rounded: (got.len() / row) as u64 * width as u64, turned, ..difference }
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ kernel! {
         scales: Write, halves: Write
     },
     cpu: cpu_ref::attention,
-    nmse: 1e-6,
+    nmse: 1e-9,
     needs: { threads: 256, workgroup_bytes: 13568 },
     variants: {
         // Heads with the same keys that one workgroup takes.

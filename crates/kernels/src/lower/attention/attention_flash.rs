@@ -17,7 +17,9 @@ kernel! {
     },
     bindings: Bind { q: Read, positions: Read, ends: Read, sequences: Read, k_state: Kv, v_state: Kv, y: Write },
     cpu: cpu_ref::attention,
-    nmse: 1e-5,
+    // Of one row. Queries, keys and weights are rounded to f16 for the products, so a score of 30
+    // has an error of 30 / 2^12, and its weight the same relative error.
+    nmse: 1e-4,
     needs: { threads: 128, workgroup_bytes: 19216 },
     variants: {
         // The division of heads: queries of a workgroup and of a subgroup, columns of a subgroup,

@@ -12,7 +12,7 @@ kernel! {
     params: Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32, has_add: u32, has_weight: u32, eps: f32 },
     bindings: Bind { a: Read, b: Read, w: Read, h: Write, scales: Write, halves: Write },
     cpu: cpu_ref::rms_norm,
-    nmse: 1e-6,
+    nmse: 1e-10,
     needs: { threads: 512, workgroup_bytes: 10240 },
 }
 

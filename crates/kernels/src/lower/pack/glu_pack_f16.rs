@@ -11,7 +11,7 @@ kernel! {
     params: Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32 },
     bindings: Bind { gate: Read, up: Read, scales: Write, halves: Write },
     cpu: cpu_ref::swiglu,
-    nmse: 1e-6,
+    nmse: 1e-10,
     needs: { threads: 1024, workgroup_bytes: 20480 },
     variants: {
         SILU: "glu_pack_f16_silu" { activation: choose ["shared/silu4.wgsl"] },

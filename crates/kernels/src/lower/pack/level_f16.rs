@@ -13,7 +13,7 @@ kernel! {
     params: Params { dim: u32, rows: u32, each: u32 },
     bindings: Bind { tops: Read, scales: Write, halves: Write },
     cpu: cpu_ref::level_f16,
-    nmse: 1e-6,
+    nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 5120 },
 }
 

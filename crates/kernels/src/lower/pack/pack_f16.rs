@@ -13,7 +13,7 @@ kernel! {
     params: Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32, scaled: u32 },
     bindings: Bind { x: Read, scales: Write, halves: Write },
     cpu: cpu_ref::pack_f16,
-    nmse: 1e-6,
+    nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 5120 },
 }
 
