@@ -159,8 +159,8 @@ impl GpuPlan {
         self.prepare(states, input).await?;
         let weights = Arc::clone(&mirror.weights);
         let host = CpuPlan::reference(self.planned(), Arc::clone(&weights));
-        let mut of_states = mirror.states.take().expect("copied");
-        let mut store = OnHost { weights: &weights, states: &mut of_states };
+        let mut mirrored = mirror.states.take().expect("copied");
+        let mut store = OnHost { weights: &weights, states: &mut mirrored };
         let mut values = Host::new(input.counts(), &mut store, host.origins.len());
         for (id, (origin, shape)) in host.origins.iter().enumerate() {
             if let Origin::Input(kind) = origin {
@@ -189,6 +189,19 @@ impl GpuPlan {
             let compares = finished && mirror.wants(&of);
             if compares {
                 parts.iter().for_each(|Node { op, .. }| op.reference(&mut values));
+            }
+            let mut of_states = vec![];
+            for state in self.written_states(&steps) {
+                let got = whole(states, state).await?;
+                if compares {
+                    of_states.push((state, compared_states(states.kind(state), values.state(state), &got)));
+                }
+                values.state_mut(state).copy_from_slice(&got);
+            }
+            // Attention in the same operation reads the elements that the state holds as neighbours.
+            if of_states.iter().any(|(_, of)| of.turned > 0) {
+                let again = parts.iter().filter(|part| !matches!(part.op, Primitive::Op(Op::KvAppend(_))));
+                again.for_each(|Node { op, .. }| op.reference(&mut values));
             }
             let (mut difference, mut worst) = (Difference::default(), String::new());
             let mut take = |name: String, of: Difference| {
@@ -219,13 +232,7 @@ impl GpuPlan {
                 take(format!("output {n}"), of);
             }
             got.into_iter().for_each(|(id, words)| *values.words(id) = words);
-            for state in self.written_states(&steps) {
-                let got = whole(states, state).await?;
-                if compares {
-                    take(format!("state {}", state.0), compared_states(states.kind(state), values.state(state), &got));
-                }
-                values.state_mut(state).copy_from_slice(&got);
-            }
+            of_states.into_iter().for_each(|(state, of)| take(format!("state {}", state.0), of));
             for &id in &host.ends[node.parts.clone()].concat() {
                 *values.words(id) = vec![];
             }
@@ -241,7 +248,7 @@ impl GpuPlan {
             }
         }
         let outputs = host.read_back.iter().map(|t| values.words(t.id).clone()).collect();
-        mirror.states = Some(of_states);
+        mirror.states = Some(mirrored);
         Ok((Outputs(outputs), agreements))
     }
 

@@ -2,6 +2,8 @@
 
 use crate::graph::tensor::{Counts, Element, State, StateKind, Tensor, Weight};
 use crate::platform::{in_parallel, threads};
+use gguf::GgmlType;
+use half::f16;
 use std::collections::HashMap;
 
 /// The weights and states that oracles read, independent of where they are kept.
@@ -162,7 +164,24 @@ impl<'a> Host<'a> {
 
     /// y [T, N] = x [T, K] w^T, in parallel over the rows of the weight.
     pub fn matmul(&self, w: Weight, x: &[f32], y: &mut [f32]) {
-        let (w, n) = (self.matrix(w), w.rows as usize);
+        self.product(self.matrix(w), w.rows as usize, x, y);
+    }
+
+    /// The same with every element of the weight rounded to f16.
+    pub fn matmul_f16(&self, w: Weight, x: &[f32], y: &mut [f32]) {
+        let (exact, k) = (self.matrix(w), w.cols as usize);
+        let mut rounded = vec![0.0_f32; w.rows as usize * k];
+        let per_chunk = (w.rows as usize).div_ceil(4 * threads()).max(1);
+        in_parallel(&mut rounded, per_chunk * k, |c, part| {
+            for (n, row) in part.chunks_exact_mut(k).enumerate() {
+                exact.dequantize_row(c * per_chunk + n, row);
+                row.iter_mut().for_each(|x| *x = f16::from_f32(*x).to_f32());
+            }
+        });
+        self.product(cpu_ref::Rows::new(GgmlType::F32, k, bytemuck::cast_slice(&rounded)), w.rows as usize, x, y);
+    }
+
+    fn product(&self, w: cpu_ref::Rows<'_>, n: usize, x: &[f32], y: &mut [f32]) {
         let rows = x.len() / w.cols;
         if rows == 0 {
             return; // a step that asks for no logits

@@ -75,7 +75,11 @@ impl Reference for Product {
             Operand::F16 { scales } => unpacked(host.f32(scales), host.u32(self.x), k, 0),
             Operand::Slabs { scales } => unpacked(host.f32(scales), host.u32(self.x), k, self.x.shape.rows),
         };
-        host.matmul(self.w, &x, &mut y);
+        match self.operand {
+            // The tiles of this operand round the weights as well.
+            Operand::F16 { .. } => host.matmul_f16(self.w, &x, &mut y),
+            Operand::F32 | Operand::Q8 | Operand::Slabs { .. } => host.matmul(self.w, &x, &mut y),
+        }
         if let Some(bias) = self.bias {
             let sum = |y: &mut [f32]| y.iter_mut().zip(host.vector(bias)).for_each(|(y, b)| *y += b);
             y.chunks_exact_mut(self.w.rows as usize).for_each(sum);

@@ -35,7 +35,12 @@ pub fn case(g: &mut Gen) -> Case {
     let (k, v) = (case.uniform(g, width, size).heads(heads), case.tensor(g, width).heads(heads));
     let normed = g.coin();
     let [q, k] = [q, k].map(|x| {
-        let w = normed.then(|| case.vector(g, HEAD_DIM));
+        // A large weight makes a score of the element of a key that the state may round the other
+        // way.
+        let w = normed.then(|| match ty {
+            KvType::F32 => case.vector(g, HEAD_DIM),
+            KvType::F16 | KvType::Q8_0 => case.given_vector((0..HEAD_DIM).map(|_| 2.0 * g.unit()).collect()),
+        });
         let x = w.map_or(x, |w| rms_norm(&mut case.rec, x, Some(w), 1e-6));
         rope(&mut case.rec, x, table)
     });
