@@ -89,7 +89,7 @@ pub use exec::agree::{Agreement, Mirror};
 pub use exec::profile::{Profile, Roof, Timed, Total};
 pub use exec::states::States;
 pub use exec::weights::{TensorBytes, Weights};
-pub use exec::{Outputs, Pending, Plan, Watch};
+pub use exec::{NotFinite, Outputs, Pending, Plan, Watch};
 pub use graph::input::StepInput;
 pub use graph::operation::Work;
 pub use graph::record::{LowRank, Recorder as RecorderOf, RopeTable, Tap};

@@ -167,8 +167,8 @@ impl Batch {
         let draws = slots.iter().zip(drawn(&outputs));
         let draws: Vec<Drawn> = draws.map(|(&slot, (id, log_prob))| Drawn { sequence: slot as u32, id, log_prob }).collect();
         if let Some(bad) = draws.iter().find(|draw| !draw.log_prob.is_finite()) {
-            let position = self.tokens(bad.sequence).len() - 1;
-            return Err(Error::NonFinite { sequence: bad.sequence, position });
+            let (slot, position) = (bad.sequence as usize, self.tokens(bad.sequence).len() - 1);
+            return Err(self.runner.not_finite(&mut self.sequences, slot, position).await);
         }
         draws.iter().for_each(|draw| self.sequences[draw.sequence as usize].tokens.push(draw.id));
         self.ahead = (self.ahead + 1).min(self.runner.depth());

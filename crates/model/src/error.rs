@@ -59,9 +59,11 @@ pub enum Error {
          beginning-of-text token"
     )]
     NothingFed,
-    /// A step computed logits that are not finite. `sequence` is 0 outside batches.
-    #[error("the logits at position {position} are not finite; the weights are damaged")]
-    NonFinite { sequence: u32, position: usize },
+    /// A step computed logits that are not finite. `sequence` is 0 outside batches. `cause` is the
+    /// operation whose results are the first that are not finite.
+    #[cfg(feature = "gpu")]
+    #[error("the logits at position {position} are not finite{}; the weights or the device are damaged", began(cause.as_deref()))]
+    NonFinite { sequence: u32, position: usize, cause: Option<Box<kernels::NotFinite>> },
     /// The caller set the cancel flag. Tokens that were generated before stay in the session.
     #[error("cancelled")]
     Cancelled,
@@ -130,4 +132,10 @@ impl std::fmt::Display for Size {
             _ => write!(f, "{:.2} GB", bytes / 1e9),
         }
     }
+}
+
+/// Where the first value that is not finite comes from, as a part of a sentence.
+#[cfg(feature = "gpu")]
+fn began(cause: Option<&kernels::NotFinite>) -> String {
+    cause.map_or_else(String::new, |cause| format!(": it begins in {cause}"))
 }

@@ -8,6 +8,7 @@ use crate::session::{PrefillProgress, Session};
 use crate::tokenizer::{Control, Decoder};
 use kernels::Pending;
 use std::collections::VecDeque;
+use std::slice::from_mut;
 use std::sync::atomic::Ordering;
 
 /// The options of a generation.
@@ -204,7 +205,8 @@ impl<'a> Generate<'a> {
         };
         let Some((id, log_prob)) = drawn(&pending.wait_async().await?).next() else { unreachable!("one row was asked for") };
         if !log_prob.is_finite() {
-            return Err(Error::NonFinite { sequence: 0, position: self.session.tokens().len() - 1 });
+            let position = self.session.tokens().len() - 1;
+            return Err(self.session.runner.not_finite(from_mut(&mut self.session.sequence), 0, position).await);
         }
         self.session.sequence.tokens.push(id);
         self.drawn += 1;

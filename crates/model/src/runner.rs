@@ -7,10 +7,13 @@ use crate::chunk;
 use crate::error::Error;
 use crate::model::{Model, record};
 use crate::needs::{self, Needs};
+use crate::sampling::Sampling;
 use crate::sequence::Sequence;
 use crate::session::{PrefillProgress, SessionOptions};
 use kernels::ops::{penalize, sample};
-use kernels::{Agreement, Counts, Executor, Mirror, Outputs, Pending, Plan, Recorder, SampleParams, StateKind, States, StepInput, Watch};
+use kernels::{
+    Agreement, Counts, Executor, Mirror, NotFinite, Outputs, Pending, Plan, Recorder, SampleParams, StateKind, States, StepInput, Watch,
+};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -308,6 +311,35 @@ impl Runner {
         let (_, agreements) = plan.agree_async(mirror, states, &input, watch).await?;
         spans.iter().for_each(|span| sequences[span.slot].evaluated = span.until);
         Ok(agreements)
+    }
+
+    /// The error of a sequence whose logits at `position` are not finite. The positions up to there
+    /// are evaluated again, one operation at a time, to find the operation where it begins.
+    pub async fn not_finite(&mut self, sequences: &mut [Sequence], slot: usize, position: usize) -> Error {
+        let before = sequences[slot].clone();
+        // Without a cause the error is still the right one.
+        let cause = self.cause(sequences, slot, position).await.ok().flatten().map(Box::new);
+        // The states hold what they held, up to this position.
+        sequences[slot] = Sequence { evaluated: before.evaluated.min(position + 1), ..before };
+        Error::NonFinite { sequence: slot as u32, position, cause }
+    }
+
+    async fn cause(&mut self, sequences: &mut [Sequence], slot: usize, position: usize) -> Result<Option<NotFinite>, Error> {
+        self.settle().await;
+        sequences[slot].stale();
+        while sequences[slot].evaluated <= position {
+            let until = (sequences[slot].evaluated + self.most_rows()).min(position + 1);
+            let draws = [Sampling::greedy().params(slot as u32)];
+            let draws = if until > position { &draws[..] } else { &[] };
+            let input = self.input(sequences, &[Span { slot, until }], draws).await?;
+            let (plan, states) = self.plan(self.key(input.positions.len(), Head::Sample { penalize: false })).await?;
+            let found = plan.first_not_finite_async(states, &input).await?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            sequences[slot].evaluated = until;
+        }
+        Ok(None)
     }
 
     /// Evaluates the sequences up to their `ends` in whole chunks, until at most `keep` positions

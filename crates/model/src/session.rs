@@ -361,7 +361,7 @@ impl Session {
             let bad = logits.iter().position(|v| !v.is_finite());
             each(from, logits, &tapped);
             if let Some(bad) = bad {
-                return Err(Error::NonFinite { sequence: 0, position: from + bad / vocabulary });
+                return Err(self.runner.not_finite(from_mut(&mut self.sequence), 0, from + bad / vocabulary).await);
             }
         }
         Ok(())

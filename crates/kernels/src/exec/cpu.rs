@@ -69,6 +69,17 @@ impl CpuPlan {
     }
 
     pub(super) fn run(&mut self, states: &mut States, input: &StepInput, watch: Watch<'_>) -> Result<Outputs, Error> {
+        self.run_each(states, input, watch, &mut |_, _| {})
+    }
+
+    /// Runs a step. `after` is called after every operation.
+    pub(super) fn run_each(
+        &mut self,
+        states: &mut States,
+        input: &StepInput,
+        watch: Watch<'_>,
+        after: &mut dyn FnMut(&Host<'_>, &Node<Primitive>),
+    ) -> Result<Outputs, Error> {
         let mut store = OnHost { weights: &self.weights, states };
         let mut host = Host::new(input.counts(), &mut store, self.origins.len());
         for (id, (origin, shape)) in self.origins.iter().enumerate() {
@@ -79,12 +90,13 @@ impl CpuPlan {
         let layers = self.nodes.iter().filter_map(|n| n.layer).max().map_or(0, |l| l + 1);
         let mut layer = None;
         watch.at(0, layers)?;
-        for (Node { op, layer: at }, ends) in self.nodes.iter().zip(&self.ends) {
-            if *at != layer {
-                layer = *at;
+        for (node, ends) in self.nodes.iter().zip(&self.ends) {
+            if node.layer != layer {
+                layer = node.layer;
                 watch.at(layer.unwrap_or(layers), layers)?;
             }
-            op.reference(&mut host);
+            node.op.reference(&mut host);
+            after(&host, node);
             ends.iter().for_each(|&id| *host.words(id) = vec![]);
         }
         Ok(Outputs(self.read_back.iter().map(|t| host.words(t.id).clone()).collect()))

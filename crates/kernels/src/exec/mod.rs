@@ -2,6 +2,7 @@
 
 pub mod agree;
 pub mod cpu;
+mod finite;
 pub mod gpu;
 mod inputs;
 #[cfg(feature = "interop")]
@@ -11,6 +12,8 @@ pub(crate) mod readback;
 pub mod states;
 mod upload;
 pub mod weights;
+
+pub use finite::NotFinite;
 
 use crate::device::executor::Executor;
 use crate::device::pipelines::Preparing;

@@ -20,6 +20,19 @@ pub enum Primitive {
     LevelF16(LevelF16),
 }
 
+impl Primitive {
+    /// The name of the function that records the operation.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Op(op) => op.name(),
+            Self::Product(_) => "matmul",
+            Self::PackQ8(_) => "pack_q8",
+            Self::PackF16(_) => "pack_f16",
+            Self::LevelF16(_) => "level_f16",
+        }
+    }
+}
+
 impl Operation for Primitive {
     fn io(&self) -> Io {
         match self {

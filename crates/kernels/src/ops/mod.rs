@@ -116,6 +116,12 @@ macro_rules! language {
             fn from(op: $file::$name) -> Self { Self::$name(op) }
         })*
 
+        impl Op {
+            /// The name of the function that records the operation.
+            #[must_use]
+            pub fn name(&self) -> &'static str { match self { $(Self::$name(_) => stringify!($file)),* } }
+        }
+
         impl Operation for Op {
             fn io(&self) -> Io { match self { $(Self::$name(op) => op.io()),* } }
             fn work(&self, counts: Counts) -> Work { match self { $(Self::$name(op) => op.work(counts)),* } }

@@ -19,19 +19,26 @@ fn damaged(executor: &Executor, tensor: &str, at: usize, value: f32) -> Model {
 
 #[test]
 fn a_weight_that_is_no_number_stops_generation_at_its_position() {
-    let places = [("blk.1.ffn_down.weight", 5), ("output.weight", 70 * 64), ("blk.0.attn_norm.weight", 3), ("blk.1.attn_v.weight", 9)];
+    let places = [
+        ("blk.1.ffn_down.weight", 5, Some(1)),
+        ("output.weight", 70 * 64, None),
+        ("blk.0.attn_norm.weight", 3, Some(0)),
+        ("blk.1.attn_v.weight", 9, Some(1)),
+    ];
     // An infinite row of the output matrix may give a logit of minus infinity. This is not an
     // error: such a token is never sampled.
     let harmless = |tensor: &str, value: f32| tensor == "output.weight" && value.is_infinite();
     for executor in both() {
-        for (tensor, at) in places {
+        for (tensor, at, layer) in places {
             for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY].into_iter().filter(|&value| !harmless(tensor, value)) {
                 let mut session = damaged(&executor, tensor, at, value).session(exact(16)).unwrap();
                 session.feed(&ids(21, 1)).unwrap();
                 let mut tokens = session.generate_with(greedy(5)).unwrap();
                 let error = tokens.next().unwrap().err();
-                let named = matches!(error, Some(Error::NonFinite { position: 20, .. }));
-                assert!(named, "{tensor} = {value} on {}: {error:?}", executor.kind());
+                let Some(Error::NonFinite { position: 20, cause: Some(cause), .. }) = error else {
+                    panic!("{tensor} = {value} on {}: {error:?}", executor.kind())
+                };
+                assert_eq!(cause.layer, layer, "{tensor} = {value} on {}: {cause}", executor.kind());
                 assert!(tokens.next().is_none(), "an error ends it");
                 drop(tokens);
                 assert_eq!(session.tokens(), ids(21, 1));
@@ -87,7 +94,7 @@ fn one_damaged_sequence_of_a_batch_is_named_and_the_others_go_on() {
         batch.feed(1, &[1, 2, 65]).unwrap();
         batch.feed(2, &good[..5]).unwrap();
         let error = batch.step(&[Sampling::greedy()]).unwrap_err();
-        assert!(matches!(error, Error::NonFinite { sequence: 1, position: 2 }), "{error}");
+        assert!(matches!(error, Error::NonFinite { sequence: 1, position: 2, .. }), "{error}");
         assert_eq!((batch.tokens(0), batch.tokens(2)), (&good[..], &good[..5]));
         batch.release(1);
         for _ in 0..4 {
