@@ -62,7 +62,10 @@ pub enum Error {
     /// A step computed logits that are not finite. `sequence` is 0 outside batches. `cause` is the
     /// operation whose results are the first that are not finite.
     #[cfg(feature = "gpu")]
-    #[error("the logits at position {position} are not finite{}; the weights or the device are damaged", began(cause.as_deref()))]
+    #[error(
+        "the logits at position {position} are not finite{}; the weights or the device are damaged",
+        began(cause.as_deref())
+    )]
     NonFinite { sequence: u32, position: usize, cause: Option<Box<kernels::NotFinite>> },
     /// The caller set the cancel flag. Tokens that were generated before stay in the session.
     #[error("cancelled")]

@@ -198,7 +198,7 @@ impl GpuPlan {
                 }
                 values.state_mut(state).copy_from_slice(&got);
             }
-            // Attention in the same operation reads the elements that the state holds as neighbours.
+            // Attention in the same operation reads what the state holds, neighbours included.
             if of_states.iter().any(|(_, of)| of.turned > 0) {
                 let again = parts.iter().filter(|part| !matches!(part.op, Primitive::Op(Op::KvAppend(_))));
                 again.for_each(|Node { op, .. }| op.reference(&mut values));
