@@ -2,7 +2,7 @@
 
 use crate::args::{Activations, Kv, Source};
 use crate::executor::Choice;
-use crate::exit::Interrupted;
+use crate::exit::{Interrupted, usage};
 use crate::interrupt;
 use crate::lora::Adapters;
 use crate::progress::Bar;
@@ -65,7 +65,11 @@ pub fn run(args: &Args) -> Result<()> {
     let Executor::Gpu(device) = args.source.located(args.device.open(&file, &options))? else {
         return Err(anyhow!("the CPU is what a GPU is compared with; name a GPU (see --device and `weft devices`)"));
     };
-    let loaded = args.source.load(file, &args.device, &options, &Adapters::default(), false)?;
+    let loaded =
+        args.source.load(file, &args.device, &options, &Adapters::default(), false).map_err(|error| match error.downcast_ref() {
+            Some(Error::Context { .. }) => usage(format!("--tokens {} and one more do not fit: {error:#}", args.tokens)),
+            _ => error,
+        })?;
     let host = reference(args)?;
     let mut session = args.source.named(loaded.model.session(options))?;
     let mirror = Mirror::new(Arc::clone(host.weights()));

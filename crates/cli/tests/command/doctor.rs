@@ -29,10 +29,16 @@ fn a_report_has_every_kernel_with_its_error_and_its_bound() {
 }
 
 #[test]
-fn the_cpu_cannot_be_compared_with_itself() {
+fn what_cannot_be_compared_is_one_line_with_the_way_out() {
     let run = doctor(&["--device", "cpu"]);
     assert_eq!(run.code, 1);
     assert!(run.err.contains("the CPU is what a GPU is compared with") && run.err.contains("--device"), "{}", run.err);
+    let run = Run::from(weft(&["doctor", "--tokens", "100000"]).output().unwrap());
+    assert!(
+        run.code == 2 && run.err.contains("--tokens 100000") && run.err.contains("between 1 and") && !run.err.contains("--ctx"),
+        "{}",
+        run.err
+    );
     let run = doctor(&["no-such.gguf"]);
     assert!(run.code == 1 && run.err.contains("no-such.gguf"), "{}", run.err);
 }

@@ -107,7 +107,7 @@ pub struct Kernel {
     pub bindings: &'static [(&'static str, Access)],
     /// Path of the oracle in `cpu-ref`.
     pub oracle: &'static str,
-    /// Bound of the normalised mean squared error against the oracle.
+    /// Bound of the normalised mean squared error of each row against the oracle.
     pub nmse: f64,
     /// File that declares the kernel.
     pub file: &'static str,
