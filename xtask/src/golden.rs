@@ -4,6 +4,7 @@
 mod adapters;
 mod check;
 mod fast;
+mod gradients;
 mod nodes;
 
 use crate::{lanes, npy};
@@ -95,6 +96,8 @@ fn folders(fixtures: &Path) -> Result<Vec<PathBuf>> {
 enum Job {
     /// A model of `train` with its adapter.
     Adapter(String),
+    /// A model of `train` with its gradients.
+    Gradients(String),
     File(Golden),
 }
 
@@ -116,7 +119,8 @@ pub fn run(args: &Args) -> Result<()> {
     println!("{:<26} {:<5} {:<22} {:>10} {:>8}  {:>7}", "file", "on", "mode", "worst", "bound", "seconds");
     // What adapters add is compared in f32: how far rounding moves logits is a matter of the model.
     let adapters = if args.precision == Activations::F32 && !args.nodes { adapters::names(args)? } else { vec![] };
-    let mut jobs: Vec<Job> = adapters.into_iter().map(Job::Adapter).collect();
+    let mut jobs: Vec<Job> = adapters.iter().cloned().map(Job::Adapter).collect();
+    jobs.extend(adapters.into_iter().map(Job::Gradients));
     jobs.extend(goldens(args)?.into_iter().map(Job::File));
     let tally = Mutex::new(Tally::default());
     let take = |name: &str, executor: &Executor, check: &Check| {
@@ -125,6 +129,7 @@ pub fn run(args: &Args) -> Result<()> {
     let work = |executors: &mut Vec<Executor>, job: &Job| -> Result<()> {
         match job {
             Job::Adapter(name) => adapters::run(args, name, executors, take)?,
+            Job::Gradients(name) => gradients::run(args, name, executors, take)?,
             Job::File(golden) => {
                 golden.tokenisations()?;
                 for executor in executors {

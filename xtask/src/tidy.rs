@@ -33,6 +33,7 @@ const ONLY: &[(&str, &str, &str)] = &[
     (BROWSER, "crates/kernels/src/platform/mod.rs", "chooses between the two files of the folder"),
     (BROWSER, "crates/model/src/chat/strftime.rs", "a browser has no clock"),
     (BROWSER, "crates/model/src/lib.rs", "leaves out the module of functions that block"),
+    (BROWSER, "crates/train/src/lib.rs", "leaves out the module of functions that block"),
     ("pollster::", "crates/kernels/src/platform/native.rs", "the one place that blocks on a future"),
 ];
 
@@ -300,7 +301,7 @@ fn dependencies(files: &Files, found: &mut Vec<String>) {
 const KERNELS: [&str; 2] = ["crates/kernels/src/ops/", "crates/kernels/src/lower/"];
 
 /// Folders of kernels by family. Their pieces are in the subfolder `pieces`.
-const FAMILIES: [&str; 7] = ["attention", "matmul", "norm", "pack", "experts", "sampling", "elementwise"];
+const FAMILIES: [&str; 8] = ["attention", "matmul", "norm", "pack", "experts", "sampling", "elementwise", "training"];
 
 /// The files of kernels as (family, stem). Adds a finding for every shader in a wrong folder.
 fn shaders<'a>(files: &'a Files, found: &mut Vec<String>) -> Vec<(&'a str, &'a str)> {
@@ -352,8 +353,9 @@ fn stems(files: &Files, found: &mut Vec<String>) {
             found.push(format!("{path}: declares no kernel with an oracle"));
         }
         for oracle in oracles.iter().map(|rest| rest.trim_end_matches(',')) {
-            if !files.contains_key(&format!("crates/cpu-ref/src/ops/{oracle}.rs")) {
-                found.push(format!("{path}: no crates/cpu-ref/src/ops/{oracle}.rs"));
+            let folder = if path.contains("/backward/") { "crates/cpu-ref/src/ops/backward" } else { "crates/cpu-ref/src/ops" };
+            if !files.contains_key(&format!("{folder}/{oracle}.rs")) {
+                found.push(format!("{path}: no {folder}/{oracle}.rs"));
             }
         }
     }

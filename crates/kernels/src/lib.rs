@@ -91,10 +91,10 @@ pub use exec::states::States;
 pub use exec::weights::{TensorBytes, Weights};
 pub use exec::{NotFinite, Outputs, Pending, Plan, Watch};
 pub use graph::input::StepInput;
-pub use graph::operation::Work;
-pub use graph::record::{LowRank, Recorder as RecorderOf, RopeTable, Tap};
+pub use graph::operation::{Io, Operation, Work};
+pub use graph::record::{LowRank, Node, Recorder as RecorderOf, RopeTable, Tap};
 pub use graph::sampling::SampleParams;
-pub use graph::tensor::{Counts, Element, Input, KvState, Lead, Shape, State, StateKind, Tensor, Weight};
+pub use graph::tensor::{Counts, Element, Input, KvState, Lead, PART_ROWS, Shape, State, StateKind, Tensor, Weight};
 pub use kernel::format::reads;
 #[cfg(not(target_arch = "wasm32"))]
 pub use native::{blocking::block_on, choose, choose::should_use_gpu, measure, run, tune};

@@ -117,6 +117,30 @@ fn pair_up(factors: Vec<Factor>) -> Result<Vec<Pair>, AdapterError> {
     sides.into_values().map(pair).collect()
 }
 
+/// The factors B A of one weight [N, K], which becomes W + scale B A.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FactorPair {
+    /// The name of the weight in the model's file.
+    pub target: String,
+    pub rank: u32,
+    /// Alpha divided by the rank or by its square root.
+    pub scale: f32,
+    /// [rank, K], row by row.
+    pub a: Vec<f32>,
+    /// [N, rank], row by row.
+    pub b: Vec<f32>,
+}
+
+impl FactorPair {
+    /// The names of A and B in PEFT's files; `None` for a weight that PEFT knows by no such name.
+    #[must_use]
+    pub fn peft_names(&self) -> Option<[String; 2]> {
+        let (layer, linear) = self.target.strip_prefix("blk.")?.strip_suffix(".weight")?.split_once('.')?;
+        let (_, theirs) = LINEARS.iter().find(|(ours, _)| *ours == linear)?;
+        Some(["A", "B"].map(|side| format!("base_model.model.model.layers.{layer}.{theirs}.lora_{side}.weight")))
+    }
+}
+
 /// An opened adapter. Its container, names and ranks are checked; no factor is loaded yet.
 pub struct AdapterFile {
     path: Option<PathBuf>,
@@ -171,6 +195,26 @@ impl AdapterFile {
     /// The reason why the files are refused.
     pub fn from_peft(config: &str, tensors: Box<dyn Source>) -> Result<Self, AdapterError> {
         Ok(Self { path: None, architecture: None, pairs: peft::read(config, tensors)? })
+    }
+
+    /// The factors of every pair, in f32, by the name of the weight that they are added to.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn factors(&self) -> Result<Vec<FactorPair>, Error> {
+        let values = |factor: &Factor| -> Result<Vec<f32>, Error> {
+            let (rows, cols) = (factor.rows as usize, factor.cols as usize);
+            let mut bytes = vec![0; rows * factor.ty.row_bytes(cols).unwrap_or(0)];
+            factor.bytes.read(0, &mut bytes)?;
+            let mut all = vec![0.0; rows * cols];
+            let matrix = cpu_ref::Rows::new(factor.ty, cols, &bytes);
+            all.chunks_exact_mut(cols).enumerate().for_each(|(n, row)| matrix.dequantize_row(n, row));
+            Ok(all)
+        };
+        let pair = |Pair { a, b }: &Pair| {
+            Ok(FactorPair { target: a.target.clone(), rank: a.rank(), scale: a.scale, a: values(a)?, b: values(b)? })
+        };
+        self.pairs.iter().map(pair).collect()
     }
 
     /// The digest by which a snapshot identifies the adapter.

@@ -75,7 +75,7 @@ mod snapshot;
 
 #[cfg(feature = "gpu")]
 pub use {
-    adapter::{Adapter, AdapterError, AdapterFile, Applied},
+    adapter::{Adapter, AdapterError, AdapterFile, Applied, FactorPair},
     batch::{Batch, Drawn},
     cpu_ref::KvType,
     generate::{Finish, Generate, GenerateOptions, Generated},

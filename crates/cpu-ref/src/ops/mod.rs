@@ -48,10 +48,13 @@ mod sample;
 mod sample_threshold;
 mod threefry;
 
+mod backward;
+
 pub use add::add;
 pub use add_weighted::{RowWeights, add_weighted};
 pub use argmax::argmax;
 pub use attention::{AttentionSpec, Mask, attention};
+pub use backward::*;
 pub use combine_experts::combine_experts;
 pub use embed::embed;
 pub use gather_rows::gather_rows;

@@ -121,7 +121,10 @@ pub(crate) fn input_words(kind: Input, shape: Shape, input: &StepInput, ropes: &
         Input::Firsts => exact(&input.firsts),
         Input::Numbers => (0..input.counts().step).collect(),
         Input::OutRows => exact(&input.out_rows),
-        Input::Rows => exact(&[input.counts().step]),
+        Input::Spans => exact(&input.spans()),
+        Input::Rows => exact(&[input.counts().step, input.counts().out]),
+        Input::Targets => exact(&input.targets),
+        Input::LossWeights => exact(bytemuck::cast_slice(&input.loss_weights)),
         Input::Sampling => exact(bytemuck::cast_slice(&input.sampling)),
         Input::Host(n) => exact(bytemuck::cast_slice(&input.host[n as usize])),
         Input::Rope(n) => {

@@ -186,7 +186,7 @@ impl GpuPlan {
             let bytes = 4 * u64::from(t.shape.rows_at(counts)) * u64::from(t.shape.width());
             if bytes > 0 {
                 let source = &self.buffers[self.planned.placement.slots[&t.id]];
-                encoder.copy_buffer_to_buffer(source, 0, &target, offset, Some(bytes));
+                encoder.copy_buffer_to_buffer(source, t.offset_bytes(), &target, offset, Some(bytes));
             }
             ranges.push((offset, bytes));
             offset += bytes;
@@ -277,10 +277,15 @@ impl GpuPlan {
             },
             Arg::State(s) => states[s.0 as usize].as_entire_binding(),
             Arg::Value(t) => match self.planned.placement.slots.get(&t.id) {
-                Some(&at) => self.buffers[at].as_entire_binding(),
+                Some(&at) if t.first == 0 => self.buffers[at].as_entire_binding(),
+                Some(&at) => {
+                    let size = std::num::NonZeroU64::new(4 * t.shape.elements());
+                    wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer: &self.buffers[at], offset: t.offset_bytes(), size })
+                }
                 None => {
                     let (offset, bytes) = self.input(t.id).unwrap_or_else(|| panic!("value {} is read before it is made", t.id));
-                    wgpu::BindingResource::Buffer(self.inputs.binding(slot, offset, bytes))
+                    let bytes = if t.first == 0 { bytes } else { 4 * t.shape.elements() };
+                    wgpu::BindingResource::Buffer(self.inputs.binding(slot, offset + t.offset_bytes(), bytes))
                 }
             },
         }

@@ -94,7 +94,8 @@ impl StepInput {
     /// The predicted next step: every row advances by one position, as in text generation. None if
     /// the step has inputs that cannot be predicted.
     fn next(&self) -> Option<Self> {
-        let goes_on = self.ends.is_empty() && self.ids.is_empty() && self.firsts.is_empty() && self.host.is_empty();
+        let goes_on =
+            self.ends.is_empty() && self.ids.is_empty() && self.firsts.is_empty() && self.targets.is_empty() && self.host.is_empty();
         goes_on.then(|| Self { positions: self.positions.iter().map(|p| p.saturating_add(1)).collect(), ..self.clone() })
     }
 }

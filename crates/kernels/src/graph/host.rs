@@ -1,6 +1,6 @@
 //! The values that the oracle of an operation reads and writes.
 
-use crate::graph::tensor::{Counts, Element, State, StateKind, Tensor, Weight};
+use crate::graph::tensor::{Counts, Element, Lead, State, StateKind, Tensor, Weight};
 use crate::platform::{in_parallel, threads};
 use gguf::GgmlType;
 use half::f16;
@@ -71,13 +71,22 @@ impl<'a> Host<'a> {
     #[must_use]
     pub fn f32(&self, t: Tensor) -> &[f32] {
         assert_eq!(t.element, Element::F32, "value {} read as f32", t.id);
-        bytemuck::cast_slice(&self.values[t.id as usize])
+        bytemuck::cast_slice(self.u32(t))
     }
 
     /// A tensor's elements as words, whatever their type.
     #[must_use]
     pub fn u32(&self, t: Tensor) -> &[u32] {
-        &self.values[t.id as usize]
+        let words = &self.values[t.id as usize];
+        match t.shape.lead {
+            // Perhaps a part of the value.
+            Lead::OutFrom(_) => {
+                let width = t.shape.width() as usize;
+                let start = words.len().min(t.first as usize * width);
+                &words[start..words.len().min(start + t.shape.rows_at(self.counts) as usize * width)]
+            }
+            Lead::Step | Lead::Out | Lead::Fixed => words,
+        }
     }
 
     /// A vector for a tensor that is about to be made.

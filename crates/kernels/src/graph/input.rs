@@ -19,6 +19,11 @@ pub struct StepInput {
     pub firsts: Vec<u32>,
     /// The rows that get logits.
     pub out_rows: Vec<u32>,
+    /// The id that each of these rows should have given; from the vocabulary on: no loss. Only for
+    /// recordings of a loss.
+    pub targets: Vec<u32>,
+    /// The factor on the loss of each of these rows. Only for recordings of a loss.
+    pub loss_weights: Vec<f32>,
     /// How the next id is drawn, per row of logits. Only for recordings that sample.
     pub sampling: Vec<SampleParams>,
     /// The free inputs, by number.
@@ -28,5 +33,17 @@ pub struct StepInput {
 impl StepInput {
     pub(crate) fn counts(&self) -> Counts {
         Counts { step: self.positions.len() as u32, out: self.out_rows.len() as u32 }
+    }
+
+    /// The words of [`Input::Spans`](crate::Input::Spans). Without `ends`, a row does not see the
+    /// rows behind it.
+    pub(crate) fn spans(&self) -> Vec<u32> {
+        let mut after = vec![0; self.firsts.len()];
+        for t in (0..self.firsts.len()).rev() {
+            let last = t + 1 == self.firsts.len() || self.firsts[t + 1] != self.firsts[t];
+            after[t] = if last { t as u32 + 1 } else { after[t + 1] };
+        }
+        let end = |t: usize| self.ends.get(t).copied().unwrap_or(t as u32 + 1);
+        (0..self.firsts.len()).flat_map(|t| [self.firsts[t], after[t], end(t)]).collect()
     }
 }

@@ -3,7 +3,7 @@
 use crate::graph::operation::{Operation, Work};
 use crate::graph::tensor::{Counts, Element, Input, KvState, Lead, Place, Shape, State, StateKind, Tensor, Weight};
 use gguf::GgmlType;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// How the cosines and sines of a rope table are computed from a position; see
@@ -52,7 +52,7 @@ pub(crate) enum Origin {
 /// A new value among `origins`.
 pub(crate) fn new_value(origins: &mut Vec<(Origin, Shape)>, element: Element, shape: Shape) -> Tensor {
     origins.push((Origin::Made, shape));
-    Tensor { id: origins.len() as u32 - 1, shape, element }
+    Tensor { id: origins.len() as u32 - 1, shape, element, first: 0 }
 }
 
 /// A named value that may be read back on request.
@@ -197,20 +197,21 @@ impl<O> Recorder<O> {
 
     fn value(&mut self, origin: Origin, shape: Shape, element: Element) -> Tensor {
         self.origins.push((origin, shape));
-        Tensor { id: self.origins.len() as u32 - 1, shape, element }
+        Tensor { id: self.origins.len() as u32 - 1, shape, element, first: 0 }
     }
 
     /// A value that the host provides for every step. A second call with the same input returns the
     /// same tensor.
     pub fn input(&mut self, input: Input) -> Tensor {
         if let Some(id) = self.origins.iter().position(|(o, _)| *o == Origin::Input(input)) {
-            return Tensor { id: id as u32, shape: self.origins[id].1, element: input.element() };
+            return Tensor { id: id as u32, shape: self.origins[id].1, element: input.element(), first: 0 };
         }
         let (t, out) = (self.capacity.step, self.capacity.out);
         let shape = match input {
             Input::Positions | Input::Ends | Input::Sequences | Input::Ids | Input::Firsts | Input::Numbers => Shape::new(Lead::Step, t, 1),
-            Input::OutRows => Shape::new(Lead::Out, out, 1),
-            Input::Rows => Shape::new(Lead::Fixed, 1, 1),
+            Input::Spans => Shape::new(Lead::Step, t, 3),
+            Input::OutRows | Input::Targets | Input::LossWeights => Shape::new(Lead::Out, out, 1),
+            Input::Rows => Shape::new(Lead::Fixed, 1, 2),
             Input::Rope(n) => Shape::new(Lead::Step, t, self.ropes[n as usize].dim),
             Input::Sampling => Shape::new(Lead::Out, out, crate::graph::sampling::PARAM_WORDS),
             Input::Host(_) => panic!("host inputs have a shape of their own: use host_input"),
@@ -270,6 +271,35 @@ impl<O> Recorder<O> {
     #[must_use]
     pub fn nodes(&self) -> &[Node<O>] {
         &self.nodes
+    }
+
+    /// Keeps the first `count` operations only, and the names of values that they make.
+    pub fn truncate(&mut self, count: usize)
+    where
+        O: Operation,
+    {
+        let dropped: Vec<u32> = self.nodes.drain(count..).flat_map(|n| n.op.io().writes).map(|t| t.id).collect();
+        self.taps.retain(|tap| !dropped.contains(&tap.tensor.id));
+    }
+
+    /// Drops the operations whose results nobody reads: no operation, no output, and no state. Taps
+    /// are dropped.
+    pub fn prune(&mut self)
+    where
+        O: Operation,
+    {
+        self.taps.clear();
+        let mut read: HashSet<u32> = self.outputs.iter().map(|t| t.id).collect();
+        let needed = |node: &Node<O>| {
+            let io = node.op.io();
+            let needed = io.writes.is_empty() || io.writes.iter().any(|t| read.contains(&t.id));
+            if needed {
+                read.extend(io.reads.iter().map(|t| t.id));
+            }
+            needed
+        };
+        let mut keep: Vec<bool> = self.nodes.iter().rev().map(needed).collect();
+        self.nodes.retain(|_| keep.pop().unwrap_or(true));
     }
 
     /// The cost of one run at capacity. `--device auto` is based on it.

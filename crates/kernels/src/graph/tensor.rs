@@ -10,6 +10,8 @@ pub enum Lead {
     Step,
     /// The rows whose logits are requested.
     Out,
+    /// The rows whose logits are requested, from this one on, up to the capacity.
+    OutFrom(u32),
     /// Fixed: always the capacity.
     Fixed,
 }
@@ -58,6 +60,7 @@ impl Shape {
         match self.lead {
             Lead::Step => counts.step,
             Lead::Out => counts.out,
+            Lead::OutFrom(first) => counts.out.saturating_sub(first).min(self.rows),
             Lead::Fixed => self.rows,
         }
     }
@@ -82,7 +85,13 @@ pub struct Tensor {
     pub(crate) id: u32,
     pub shape: Shape,
     pub element: Element,
+    /// The row of the value with which this tensor begins; see [`Tensor::rows_from`].
+    pub(crate) first: u32,
 }
+
+/// Rows at which a part of a tensor may begin are a multiple of this number: so each part begins at
+/// a multiple of 256 bytes, as WebGPU asks of bindings.
+pub const PART_ROWS: u32 = 64;
 
 impl Tensor {
     /// The number of the value in its recording. Two tensors with the same number are views of one
@@ -101,6 +110,26 @@ impl Tensor {
         let width = self.shape.width();
         assert!(heads > 0 && width.is_multiple_of(heads), "{heads} heads do not divide a row of {width}");
         Self { shape: Shape { heads, dim: width / heads, ..self.shape }, ..self }
+    }
+
+    /// A view of the rows from `first` on, `rows` at most, of a tensor of requested rows.
+    ///
+    /// # Panics
+    /// When the tensor is not of requested rows, or `first` is no multiple of [`PART_ROWS`].
+    #[must_use]
+    pub fn rows_from(self, first: u32, rows: u32) -> Self {
+        assert!(
+            self.shape.lead == Lead::Out && first.is_multiple_of(PART_ROWS) && first < self.shape.rows,
+            "rows from {first} of {:?}",
+            self.shape
+        );
+        let rows = rows.min(self.shape.rows - first);
+        Self { shape: Shape { lead: Lead::OutFrom(first), rows, ..self.shape }, first, ..self }
+    }
+
+    /// Bytes of the value before the first row of this tensor.
+    pub(crate) fn offset_bytes(self) -> u64 {
+        4 * u64::from(self.first) * u64::from(self.shape.width())
     }
 
     /// A view of the same values as [rows, width].
@@ -209,12 +238,19 @@ pub enum Input {
     Ids,
     /// u32 \[T\]: the first row of each row's document; only in recordings of documents.
     Firsts,
+    /// u32 [T, 3]: the first row of each row's document, the row after its last, and the first row
+    /// that the row does not see if attention is bidirectional; only in recordings of documents.
+    Spans,
     /// u32 \[T\]: 0, 1, 2 and so on.
     Numbers,
     /// u32 \[Out\]: the rows that get logits.
     OutRows,
-    /// u32 \[1\]: number of rows of the step (T).
+    /// u32 \[2\]: number of rows of the step (T), and of rows that get logits (Out).
     Rows,
+    /// u32 \[Out\]: the id that each row should have given; from the vocabulary on: no loss.
+    Targets,
+    /// f32 \[Out\]: the factor on the loss of each row.
+    LossWeights,
     /// f32 [T, dim / 2, 2]: cosines and sines of the rope table with this index.
     Rope(u32),
     /// u32 [Out, 12]: a [`crate::graph::sampling::SampleParams`] per row.
@@ -228,9 +264,9 @@ impl Input {
     #[must_use]
     pub fn element(self) -> Element {
         match self {
-            Self::Positions | Self::Ends | Self::Sequences | Self::Ids | Self::Firsts | Self::Numbers => Element::U32,
-            Self::OutRows | Self::Rows | Self::Sampling => Element::U32,
-            Self::Rope(_) | Self::Host(_) => Element::F32,
+            Self::Positions | Self::Ends | Self::Sequences | Self::Ids | Self::Firsts | Self::Spans | Self::Numbers => Element::U32,
+            Self::OutRows | Self::Rows | Self::Targets | Self::Sampling => Element::U32,
+            Self::LossWeights | Self::Rope(_) | Self::Host(_) => Element::F32,
         }
     }
 }

@@ -9,6 +9,10 @@ use super::matmul::{
 use super::norm::{add_rms_norm, norm_add, norm_pack_f16, norm_pack_q8, norm_rope, norm_rope_append, norm_rope_heads};
 use super::pack::{glu_pack_f16, glu_pack_q8, level_f16, pack_f16, pack_q8};
 use crate::kernel::{Kernel, Variant};
+use crate::ops::backward::{
+    attention_backward_kv, attention_backward_q, attention_delta, attention_lse, cross_entropy, cross_entropy_backward,
+    gather_rows_backward, matmul_input, matmul_weight, rms_norm_backward, rope_backward, swiglu_backward,
+};
 use crate::ops::{
     add, add_weighted, argmax, combine_experts, embed, gather_rows, gaussian_top_k, geglu, gelu, group_experts, kv_append, log_softmax,
     match_rms, matmul_experts, matmul_vec_experts, mul, mul_sigmoid, penalize, rms_norm, rope, route, sample, sample_scan, scale, silu,
@@ -21,11 +25,18 @@ static OTHERS: &[&Kernel] = &[
     &add_rms_norm::ADD_RMS_NORM,
     &add_weighted::ADD_WEIGHTED,
     &argmax::ARGMAX,
+    &attention_backward_kv::ATTENTION_BACKWARD_KV,
+    &attention_backward_q::ATTENTION_BACKWARD_Q,
+    &attention_delta::ATTENTION_DELTA,
+    &attention_lse::ATTENTION_LSE,
     &combine_experts::COMBINE_EXPERTS,
     &attention_merge::ATTENTION_MERGE,
     &attention_merge::ATTENTION_MERGE_Q8,
+    &cross_entropy::CROSS_ENTROPY,
+    &cross_entropy_backward::CROSS_ENTROPY_BACKWARD,
     &embed::EMBED,
     &gather_rows::GATHER_ROWS,
+    &gather_rows_backward::GATHER_ROWS_BACKWARD,
     &gaussian_top_k::GAUSSIAN_TOP_K,
     &geglu::GEGLU,
     &gelu::GELU,
@@ -40,6 +51,8 @@ static OTHERS: &[&Kernel] = &[
     &matmul_tile128::MATMUL_TILE128_GROUPS,
     &matmul_tile128_glu::MATMUL_TILE128_GLU,
     &matmul_experts::MATMUL_EXPERTS,
+    &matmul_input::MATMUL_INPUT,
+    &matmul_weight::MATMUL_WEIGHT,
     &matmul_vec_experts::MATMUL_VEC_EXPERTS,
     &matmul_tile64_pair::MATMUL_TILE64_PAIR,
     &matmul_tile64_triple::MATMUL_TILE64_TRIPLE,
@@ -66,7 +79,9 @@ static OTHERS: &[&Kernel] = &[
     &pack_q8::PACK_Q8,
     &penalize::PENALIZE,
     &rms_norm::RMS_NORM,
+    &rms_norm_backward::RMS_NORM_BACKWARD,
     &rope::ROPE,
+    &rope_backward::ROPE_BACKWARD,
     &route::ROUTE,
     &sample::SAMPLE,
     &sample_scan::SAMPLE_SCAN,
@@ -75,6 +90,7 @@ static OTHERS: &[&Kernel] = &[
     &softcap::SOFTCAP,
     &softmax::SOFTMAX,
     &swiglu::SWIGLU,
+    &swiglu_backward::SWIGLU_BACKWARD,
     &top_k::TOP_K,
 ];
 

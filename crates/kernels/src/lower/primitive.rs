@@ -8,6 +8,7 @@ use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};
 use crate::graph::tensor::Counts;
 use crate::ops;
+use crate::ops::backward::{self, each_backward};
 use crate::ops::{Op, each_op};
 
 /// An operation with an oracle. Plans are made of these, and parity cases record any of them.
@@ -84,6 +85,18 @@ macro_rules! from_ops {
 }
 
 each_op!(from_ops);
+
+macro_rules! from_backward {
+    ($($file:ident :: $name:ident,)*) => {
+        $(impl From<backward::$file::$name> for Primitive {
+            fn from(op: backward::$file::$name) -> Self {
+                Self::Op(op.into())
+            }
+        })*
+    };
+}
+
+each_backward!(from_backward);
 
 macro_rules! from {
     ($($name:ident),*) => {

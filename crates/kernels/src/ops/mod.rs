@@ -5,6 +5,7 @@ pub(crate) mod add;
 pub(crate) mod add_weighted;
 pub(crate) mod argmax;
 pub(crate) mod attention;
+pub mod backward;
 pub(crate) mod combine_experts;
 pub(crate) mod embed;
 pub(crate) mod gather_rows;
@@ -32,17 +33,18 @@ pub(crate) mod softcap;
 pub(crate) mod softmax;
 pub(crate) mod swiglu;
 pub(crate) mod top_k;
+mod values;
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};
 use crate::graph::record;
 use crate::graph::tensor::Counts;
-pub use add::{add, add_bias};
+pub use add::{Term, add, add_bias};
 pub use add_weighted::{MOST as MAX_WEIGHTED, RowWeights, add_weighted};
 pub use argmax::argmax;
-pub use attention::{Attend, MAX_HEAD_DIM, attention};
+pub use attention::{Attend, Keys, MAX_HEAD_DIM, attention};
 pub use combine_experts::combine_experts;
-pub use embed::embed;
+pub use embed::{Ids, embed};
 pub use gather_rows::gather_rows;
 pub use gaussian_top_k::gaussian_top_k;
 pub use geglu::{geglu, geglu_columns};
@@ -53,7 +55,7 @@ pub use log_softmax::log_softmax;
 pub use match_rms::match_rms;
 pub use matmul::{matmul, matmul_exact};
 pub use matmul_experts::matmul_experts;
-pub use mul::{mul, mul_row};
+pub use mul::{Factor, mul, mul_row};
 pub use mul_sigmoid::mul_sigmoid;
 pub use penalize::penalize;
 pub use rms_norm::rms_norm;
@@ -110,25 +112,31 @@ macro_rules! language {
     ($($file:ident :: $name:ident,)*) => {
         /// Every operation that may be recorded.
         #[derive(Clone, Debug)]
-        pub enum Op { $($name($file::$name)),* }
+        pub enum Op {
+            $($name($file::$name),)*
+            /// An operation of a derivative.
+            Backward(backward::Backward),
+        }
 
-        $(impl From<$file::$name> for Op {
+        $(pub use $file::$name;
+
+        impl From<$file::$name> for Op {
             fn from(op: $file::$name) -> Self { Self::$name(op) }
         })*
 
         impl Op {
             /// The name of the function that records the operation.
             #[must_use]
-            pub fn name(&self) -> &'static str { match self { $(Self::$name(_) => stringify!($file)),* } }
+            pub fn name(&self) -> &'static str { match self { $(Self::$name(_) => stringify!($file),)* Self::Backward(op) => op.name() } }
         }
 
         impl Operation for Op {
-            fn io(&self) -> Io { match self { $(Self::$name(op) => op.io()),* } }
-            fn work(&self, counts: Counts) -> Work { match self { $(Self::$name(op) => op.work(counts)),* } }
+            fn io(&self) -> Io { match self { $(Self::$name(op) => op.io(),)* Self::Backward(op) => op.io() } }
+            fn work(&self, counts: Counts) -> Work { match self { $(Self::$name(op) => op.work(counts),)* Self::Backward(op) => op.work(counts) } }
         }
 
         impl Reference for Op {
-            fn reference(&self, host: &mut Host<'_>) { match self { $(Self::$name(op) => op.reference(host)),* } }
+            fn reference(&self, host: &mut Host<'_>) { match self { $(Self::$name(op) => op.reference(host),)* Self::Backward(op) => op.reference(host) } }
         }
     };
 }

@@ -39,10 +39,14 @@ impl Operation for Scale {
 
 impl Lowering for Scale {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
-        let n = self.y.shape.elements() as u32;
-        let grid = Grid::Elements { lead: self.y.shape, workgroup: 256, per_thread: 1 };
-        vec![Bind { x: self.x.into(), y: self.y.into() }.dispatch(Params { n, s: self.s }, grid)]
+        vec![dispatch(self.x, self.s, self.y)]
     }
+}
+
+/// The kernel call of y = x * s.
+pub(crate) fn dispatch(x: Tensor, s: f32, y: Tensor) -> Dispatch {
+    let grid = Grid::Elements { lead: y.shape, workgroup: 256, per_thread: 1 };
+    Bind { x: x.into(), y: y.into() }.dispatch(Params { n: y.shape.elements() as u32, s }, grid)
 }
 
 impl Reference for Scale {

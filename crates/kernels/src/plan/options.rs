@@ -67,6 +67,14 @@ impl PlanOptions {
         Self { sequences, ..self }
     }
 
+    /// Exact plans for training: activations are never rounded, and every operation runs as it was
+    /// recorded. So a value has the same bits whoever reads it, and computing it again changes
+    /// nothing.
+    #[must_use]
+    pub fn training() -> Self {
+        Self { precision: Precision::F32, specialize: false, unfused: true, ..Self::default() }
+    }
+
     pub(crate) fn fast(&self) -> bool {
         self.precision == Precision::Fast
     }

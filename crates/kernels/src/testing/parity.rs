@@ -162,7 +162,7 @@ impl Case {
         let rows = match shape.lead {
             Lead::Step => step,
             Lead::Out => out,
-            Lead::Fixed => shape.rows,
+            Lead::OutFrom(_) | Lead::Fixed => shape.rows,
         };
         let shape = Shape { rows, ..shape };
         self.input.host.push(values);
@@ -178,8 +178,13 @@ impl Case {
 
     /// A random matrix, or a vector of one row, kept in a state of plain words.
     pub fn state_weight(&mut self, g: &mut Gen, state: State, rows: u32, cols: u32) -> Weight {
-        self.words.push((state, g.values(rows as usize * cols as usize)));
+        self.words(g, state, rows * cols);
         self.rec.weight(state, rows, cols)
+    }
+
+    /// Fills a state of plain words with random f32.
+    pub fn words(&mut self, g: &mut Gen, state: State, words: u32) {
+        self.words.push((state, g.values(words as usize)));
     }
 
     /// A random vector weight.

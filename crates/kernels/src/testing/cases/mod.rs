@@ -12,14 +12,17 @@ pub mod attention_decode_rows;
 pub mod attention_decode_rows_f16;
 pub mod attention_decode_split;
 pub mod attention_flash;
+pub mod attention_lse;
 pub mod attention_merge;
 pub mod attention_split;
 pub mod attention_split_128;
 pub mod attention_split_512;
 pub mod attention_step;
 pub mod combine_experts;
+pub mod cross_entropy;
 pub mod embed;
 pub mod gather_rows;
+pub mod gather_rows_backward;
 pub mod gaussian_top_k;
 pub mod geglu;
 pub mod gelu;
@@ -33,6 +36,7 @@ pub mod log_softmax;
 pub mod match_rms;
 pub mod matmul;
 pub mod matmul_experts;
+pub mod matmul_input;
 pub mod matmul_rows8;
 pub mod matmul_rows8_glu;
 pub mod matmul_rows8_group;
@@ -47,6 +51,7 @@ pub mod matmul_vec_glu;
 pub mod matmul_vec_group;
 pub mod matmul_vec_norm;
 pub mod matmul_vec_q8;
+pub mod matmul_weight;
 pub mod merge_matmul_vec;
 pub mod mul;
 pub mod mul_sigmoid;
@@ -64,7 +69,9 @@ pub mod pack_f16;
 pub mod pack_q8;
 pub mod penalize;
 pub mod rms_norm;
+pub mod rms_norm_backward;
 pub mod rope;
+pub mod rope_backward;
 pub mod route;
 pub mod sample;
 pub mod sample_scan;
@@ -73,6 +80,7 @@ pub mod silu;
 pub mod softcap;
 pub mod softmax;
 pub mod swiglu;
+pub mod swiglu_backward;
 pub mod top_k;
 
 use super::parity::MakeCase;
@@ -157,4 +165,16 @@ pub static CASES: &[(&str, MakeCase)] = &[
     ("matmul_rows8_group", matmul_rows8_group::case),
     ("matmul_vec_add", matmul_vec_q8::sum_case),
     ("sample_scan", sample_scan::case),
+    ("matmul_input", matmul_input::case),
+    ("matmul_weight", matmul_weight::case),
+    ("rms_norm_backward", rms_norm_backward::case),
+    ("rope_backward", rope_backward::case),
+    ("swiglu_backward", swiglu_backward::case),
+    ("gather_rows_backward", gather_rows_backward::case),
+    ("cross_entropy", cross_entropy::case),
+    ("cross_entropy_backward", cross_entropy::backward_case),
+    ("attention_lse", attention_lse::case),
+    ("attention_delta", attention_lse::delta_case),
+    ("attention_backward_q", attention_lse::q_case),
+    ("attention_backward_kv", attention_lse::kv_case),
 ];

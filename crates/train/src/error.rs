@@ -1,0 +1,34 @@
+//! The errors of this crate.
+
+/// Reasons why gradients cannot be computed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A discrete operation lies between the loss and a trained weight.
+    #[error("the loss has no derivative through {operation}, which makes a discrete choice")]
+    NotDifferentiable { operation: &'static str },
+    /// The derivative of an operation is not known yet.
+    #[error("the derivative of {operation} is not written yet: this model cannot be trained")]
+    NoDerivative { operation: &'static str },
+    /// A factor does not fit the weight that it is added to.
+    #[error("{target}: the factors are {a:?} and {b:?}, but the weight is {weight:?}")]
+    Factors { target: String, a: [u32; 2], b: [u32; 2], weight: [u32; 2] },
+    /// The model has no such weight.
+    #[error("the model has no weight {target}")]
+    NoTarget { target: String },
+    /// A document is longer than a step.
+    #[error("document {document} has {rows} tokens, a step has room for {capacity}; cut it, or make steps longer")]
+    TooLong { document: usize, rows: usize, capacity: u32 },
+    /// A document has an id outside the vocabulary.
+    #[error("document {document} has the id {id}, but the vocabulary has {vocabulary} ids")]
+    Id { document: usize, id: u32, vocabulary: u32 },
+    /// A document lacks ids, or has more or fewer targets or weights than ids.
+    #[error("document {document} has {ids} ids, {targets} targets and {weights} weights")]
+    Lengths { document: usize, ids: usize, targets: usize, weights: usize },
+    /// Errors of kernels and devices.
+    #[error(transparent)]
+    Kernels(#[from] kernels::Error),
+    /// Errors of models and adapters.
+    #[error(transparent)]
+    Model(#[from] model::Error),
+}
