@@ -194,7 +194,8 @@ fn through_head(
     let mut tape = Tape::new(rec, &nodes, trained, &values);
     tape.add(logits, |_| derivative);
     tape.walk(&nodes)?;
-    Ok((losses, tape.of(part)))
+    let derivative = tape.of(part);
+    Ok((losses, derivative))
 }
 
 /// Walks the body of a model in reverse, and records every layer again before its derivatives.

@@ -2,9 +2,10 @@
 
 use crate::error::Error;
 use crate::vjp;
+use kernels::ops::backward::join_columns;
 use kernels::ops::{self, Op};
 use kernels::{Node, Operation as _, Recorder, State, Tensor, Weight};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The derivatives that are known so far, by the values of a recording.
 pub struct Tape<'a> {
@@ -15,6 +16,8 @@ pub struct Tape<'a> {
     wanted: HashSet<u32>,
     /// The derivative by each value, summed over its readers in the reverse of their order.
     known: HashMap<u32, Tensor>,
+    /// Derivatives by columns of a value that several operations read in parts, by first column.
+    columns: HashMap<u32, BTreeMap<u32, Tensor>>,
 }
 
 impl<'a> Tape<'a> {
@@ -29,7 +32,7 @@ impl<'a> Tape<'a> {
                 wanted.extend(io.writes.iter().map(|t| t.id()));
             }
         }
-        Self { rec, trained, wanted, known: HashMap::new() }
+        Self { rec, trained, wanted, known: HashMap::new(), columns: HashMap::new() }
     }
 
     /// Whether a derivative by this value is needed.
@@ -42,8 +45,35 @@ impl<'a> Tape<'a> {
         self.trained.get(&w).copied()
     }
 
+    /// Adds a contribution to the derivative by the columns of `t` from `start` on.
+    pub fn add_columns(&mut self, t: Tensor, start: u32, contribution: Tensor) {
+        if contribution.shape.width() == t.shape.width() {
+            self.add(t, |_| contribution);
+        } else if self.wants(t) {
+            let parts = self.columns.entry(t.id()).or_default();
+            let sum = match parts.get(&start) {
+                Some(&known) => ops::add(self.rec, known, contribution.flat()),
+                None => contribution.flat(),
+            };
+            parts.insert(start, sum);
+        }
+    }
+
     /// The derivative by a value so far, in the shape of `t`.
-    pub fn of(&self, t: Tensor) -> Option<Tensor> {
+    ///
+    /// # Panics
+    /// When nobody reads some of its columns, or some columns in different parts: no model does.
+    pub fn of(&mut self, t: Tensor) -> Option<Tensor> {
+        if let Some(parts) = self.columns.remove(&t.id()) {
+            let mut next = 0;
+            for (&start, part) in &parts {
+                assert_eq!(start, next, "columns of a value of {}", t.shape.width());
+                next += part.shape.width();
+            }
+            assert_eq!(next, t.shape.width(), "columns that nobody reads");
+            let joined = join_columns(self.rec, parts.into_values().collect());
+            self.add(t, |_| joined);
+        }
         self.known.get(&t.id()).map(|known| known.heads(t.shape.heads))
     }
 
@@ -60,6 +90,11 @@ impl<'a> Tape<'a> {
         self.known.insert(t.id(), sum);
     }
 
+    /// Whether some derivative by a value is known, and needed.
+    fn reached(&self, t: Tensor) -> bool {
+        (self.known.contains_key(&t.id()) || self.columns.contains_key(&t.id())) && self.wants(t)
+    }
+
     /// Walks these operations in reverse, and appends their derivatives.
     ///
     /// # Errors
@@ -67,7 +102,7 @@ impl<'a> Tape<'a> {
     pub fn walk(&mut self, nodes: &[Node<Op>]) -> Result<(), Error> {
         for Node { op, layer } in nodes.iter().rev() {
             let writes = op.io().writes;
-            if writes.iter().any(|t| self.known.contains_key(&t.id()) && self.wants(*t)) {
+            if writes.iter().any(|t| self.reached(*t)) {
                 self.rec.layer(*layer);
                 vjp::append(self, op)?;
             }
@@ -80,6 +115,9 @@ impl<'a> Tape<'a> {
         for (old, new) in map {
             if let Some(known) = self.known.remove(old) {
                 self.known.insert(new.id(), known);
+            }
+            if let Some(columns) = self.columns.remove(old) {
+                self.columns.insert(new.id(), columns);
             }
             if self.wanted.contains(old) {
                 self.wanted.insert(new.id());

@@ -11,7 +11,8 @@ use super::pack::{glu_pack_f16, glu_pack_q8, level_f16, pack_f16, pack_q8};
 use crate::kernel::{Kernel, Variant};
 use crate::ops::backward::{
     attention_backward_kv, attention_backward_q, attention_delta, attention_lse, cross_entropy, cross_entropy_backward,
-    gather_rows_backward, matmul_input, matmul_weight, rms_norm_backward, rope_backward, swiglu_backward,
+    gather_rows_backward, geglu_backward, join_columns, matmul_input, matmul_weight, rms_norm_backward, rope_backward, softcap_backward,
+    swiglu_backward,
 };
 use crate::ops::{
     add, add_weighted, argmax, combine_experts, embed, gather_rows, gaussian_top_k, geglu, gelu, group_experts, kv_append, log_softmax,
@@ -39,6 +40,8 @@ static OTHERS: &[&Kernel] = &[
     &gather_rows_backward::GATHER_ROWS_BACKWARD,
     &gaussian_top_k::GAUSSIAN_TOP_K,
     &geglu::GEGLU,
+    &geglu_backward::GEGLU_BACKWARD,
+    &join_columns::JOIN_COLUMNS,
     &gelu::GELU,
     &group_experts::GROUP_EXPERTS,
     &glu_matmul_vec::GLU_MATMUL_VEC,
@@ -88,6 +91,7 @@ static OTHERS: &[&Kernel] = &[
     &scale::SCALE,
     &silu::SILU,
     &softcap::SOFTCAP,
+    &softcap_backward::SOFTCAP_BACKWARD,
     &softmax::SOFTMAX,
     &swiglu::SWIGLU,
     &swiglu_backward::SWIGLU_BACKWARD,

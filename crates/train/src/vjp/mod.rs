@@ -26,16 +26,16 @@ pub fn append(tape: &mut Tape<'_>, op: &Op) -> Result<(), Error> {
         Op::Add(op) => elementwise::add(tape, op),
         Op::Scale(op) => elementwise::scale(tape, op),
         Op::Swiglu(op) => elementwise::swiglu(tape, op),
+        Op::Geglu(op) => elementwise::geglu(tape, op),
+        Op::Mul(op) => elementwise::mul(tape, op),
+        Op::Softcap(op) => elementwise::softcap(tape, op),
         // Ids lead to no value, and keys stay with the step.
         Op::Embed(_) | Op::KvAppend(_) => {}
         Op::AddWeighted(_)
         | Op::MatchRms(_)
         | Op::GaussianTopK(_)
-        | Op::Mul(_)
-        | Op::Softcap(_)
         | Op::Silu(_)
         | Op::Gelu(_)
-        | Op::Geglu(_)
         | Op::Softmax(_)
         | Op::LogSoftmax(_)
         | Op::Route(_)

@@ -8,10 +8,13 @@ mod attention_lse;
 mod cross_entropy;
 mod cross_entropy_backward;
 mod gather_rows_backward;
+mod geglu_backward;
+mod join_columns;
 mod matmul_input;
 mod matmul_weight;
 mod rms_norm_backward;
 mod rope_backward;
+mod softcap_backward;
 mod swiglu_backward;
 
 #[cfg(test)]
@@ -24,8 +27,11 @@ pub use attention_lse::attention_lse;
 pub use cross_entropy::cross_entropy;
 pub use cross_entropy_backward::cross_entropy_backward;
 pub use gather_rows_backward::gather_rows_backward;
+pub use geglu_backward::geglu_backward;
+pub use join_columns::join_columns;
 pub use matmul_input::matmul_input;
 pub use matmul_weight::matmul_weight;
 pub use rms_norm_backward::rms_norm_backward;
 pub use rope_backward::rope_backward;
+pub use softcap_backward::softcap_backward;
 pub use swiglu_backward::swiglu_backward;

@@ -9,11 +9,14 @@ pub(crate) mod attention_lse;
 pub(crate) mod cross_entropy;
 pub(crate) mod cross_entropy_backward;
 pub(crate) mod gather_rows_backward;
+pub(crate) mod geglu_backward;
+pub(crate) mod join_columns;
 pub(crate) mod join_rows;
 pub(crate) mod matmul_input;
 pub(crate) mod matmul_weight;
 pub(crate) mod rms_norm_backward;
 pub(crate) mod rope_backward;
+pub(crate) mod softcap_backward;
 pub(crate) mod swiglu_backward;
 
 use super::Op;
@@ -28,11 +31,14 @@ pub use attention_lse::{Attended, attention_lse};
 pub use cross_entropy::cross_entropy;
 pub use cross_entropy_backward::cross_entropy_backward;
 pub use gather_rows_backward::gather_rows_backward;
+pub use geglu_backward::geglu_backward;
+pub use join_columns::join_columns;
 pub use join_rows::join_rows;
 pub use matmul_input::matmul_input;
 pub use matmul_weight::matmul_weight;
 pub use rms_norm_backward::rms_norm_backward;
 pub use rope_backward::rope_backward;
+pub use softcap_backward::softcap_backward;
 pub use swiglu_backward::swiglu_backward;
 
 /// Passes the operations of derivatives, as `file::Name, ..`, to a macro.
@@ -46,11 +52,14 @@ macro_rules! each_backward {
             cross_entropy::CrossEntropy,
             cross_entropy_backward::CrossEntropyBackward,
             gather_rows_backward::GatherRowsBackward,
+            geglu_backward::GegluBackward,
+            join_columns::JoinColumns,
             join_rows::JoinRows,
             matmul_input::MatmulInput,
             matmul_weight::MatmulWeight,
             rms_norm_backward::RmsNormBackward,
             rope_backward::RopeBackward,
+            softcap_backward::SoftcapBackward,
             swiglu_backward::SwigluBackward,
         }
     };

@@ -25,11 +25,13 @@ pub mod gather_rows;
 pub mod gather_rows_backward;
 pub mod gaussian_top_k;
 pub mod geglu;
+pub mod geglu_backward;
 pub mod gelu;
 pub mod glu_matmul_vec;
 pub mod glu_pack_f16;
 pub mod glu_pack_q8;
 pub mod group_experts;
+pub mod join_columns;
 pub mod kv_append;
 pub mod level_f16;
 pub mod log_softmax;
@@ -78,6 +80,7 @@ pub mod sample_scan;
 pub mod scale;
 pub mod silu;
 pub mod softcap;
+pub mod softcap_backward;
 pub mod softmax;
 pub mod swiglu;
 pub mod swiglu_backward;
@@ -171,6 +174,9 @@ pub static CASES: &[(&str, MakeCase)] = &[
     ("rope_backward", rope_backward::case),
     ("swiglu_backward", swiglu_backward::case),
     ("gather_rows_backward", gather_rows_backward::case),
+    ("geglu_backward", geglu_backward::case),
+    ("softcap_backward", softcap_backward::case),
+    ("join_columns", join_columns::case),
     ("cross_entropy", cross_entropy::case),
     ("cross_entropy_backward", cross_entropy::backward_case),
     ("attention_lse", attention_lse::case),
