@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Instant;
 
 /// The crates with a package, each after the crates that it uses.
-const CRATES: [&str; 5] = ["gguf", "cpu-ref", "kernels", "model", "weft"];
+const CRATES: [&str; 6] = ["gguf", "cpu-ref", "kernels", "model", "train", "weft"];
 
 /// The members of the workspace without a package.
 const UNPUBLISHED: [&str; 2] = ["cli", "xtask"];

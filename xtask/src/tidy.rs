@@ -121,7 +121,7 @@ fn files() -> anyhow::Result<Files> {
 /// Finds sums and products of the libraries that become 64 bits wide only after they are computed.
 /// In a browser they have 32 bits before, and the bytes of weights and states do not fit into them.
 fn wrapping(path: &str, text: &str, found: &mut Vec<String>) {
-    let libraries = ["gguf", "cpu-ref", "kernels", "model"].map(|name| format!("crates/{name}/src/"));
+    let libraries = ["gguf", "cpu-ref", "kernels", "model", "train"].map(|name| format!("crates/{name}/src/"));
     if !path.ends_with(".rs") || !libraries.iter().any(|folder| path.starts_with(folder)) {
         return;
     }

@@ -23,3 +23,7 @@ pub use batch::{Document, NO_TARGET};
 pub use error::Error;
 pub use gradients::{Checkpointing, GradientOptions, Gradients, Loss};
 pub use model::FactorPair;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
