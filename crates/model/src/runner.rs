@@ -164,6 +164,17 @@ impl Runner {
         Ok(Self { model, states, kinds, plans: HashMap::new(), options, context, adapters, adapted, abandoned: vec![], last: None })
     }
 
+    /// A runner with the same options for other weights of the same file, and with these adapters.
+    /// Its states are empty.
+    pub async fn moved(&self, model: &Model, adapters: Vec<Applied>) -> Result<Self, Error> {
+        if model.digest()? != self.model.digest()? {
+            return Err(Error::OtherModel);
+        }
+        let mut moved = Self::new(model.clone(), &self.options).await?;
+        moved.set_adapters(adapters)?;
+        Ok(moved)
+    }
+
     /// The plan of the last step.
     pub fn last_plan(&self) -> Option<&Plan> {
         self.plans.get(self.last.as_ref()?)

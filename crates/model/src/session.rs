@@ -246,6 +246,23 @@ impl Session {
         Ok(())
     }
 
+    /// Continues with another handle of the same model: on another executor, or on a device that
+    /// was opened again after it was lost. Then `adapters`, loaded beside the new weights, are in
+    /// force.
+    ///
+    /// Tokens, sampling and note stay. The whole conversation is evaluated again before the next
+    /// token. Until then the old weights and the new weights are both held, unless the old device
+    /// was lost.
+    ///
+    /// # Errors
+    /// [`Error::OtherModel`] for weights of another file; the errors of [`Model::session_async`]
+    /// and [`Session::set_adapters`]. Nothing changes after an error.
+    pub async fn move_to_async(&mut self, model: &Model, adapters: Vec<Applied>) -> Result<(), Error> {
+        self.runner = self.runner.moved(model, adapters).await?;
+        self.sequence.stale();
+        Ok(())
+    }
+
     /// Forgets all tokens after the first `tokens`.
     pub fn rollback(&mut self, tokens: usize) {
         self.sequence.rollback(tokens);
