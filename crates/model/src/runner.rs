@@ -12,7 +12,8 @@ use crate::sequence::Sequence;
 use crate::session::{PrefillProgress, SessionOptions};
 use kernels::ops::{penalize, sample};
 use kernels::{
-    Agreement, Counts, Executor, Mirror, NotFinite, Outputs, Pending, Plan, Recorder, SampleParams, StateKind, States, StepInput, Watch,
+    Agreement, Counts, Executor, Mirror, NotFinite, Outputs, Pending, Plan, Recorder, SampleParams, StateKind, States, StepInput, Tap,
+    Watch,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -417,9 +418,9 @@ impl Runner {
         }
     }
 
-    /// The names and layers of the taps that a plan reads back after its output.
-    pub fn taps(&self, key: PlanKey) -> Vec<(String, u32)> {
+    /// The taps that a plan reads back after its output.
+    pub fn taps(&self, key: PlanKey) -> Vec<Tap> {
         let rec = recording(self.model.architecture(), &self.adapted, &self.kinds, key);
-        kernels::plan::requested(&rec, &self.options.plan).iter().map(|t| (t.name.to_string(), t.layer)).collect()
+        kernels::plan::requested(&rec, &self.options.plan).into_iter().cloned().collect()
     }
 }

@@ -11,7 +11,7 @@ use crate::sampling::Sampling;
 use crate::sequence::Sequence;
 use crate::tokenizer::Special;
 use cpu_ref::KvType;
-use kernels::{Agreement, Executor, Mirror, Pending, Plan, PlanOptions, Precision, SampleParams, States, Watch};
+use kernels::{Agreement, Element, Executor, Mirror, Pending, Plan, PlanOptions, Precision, SampleParams, States, Tap, Watch};
 use std::slice::from_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -121,7 +121,8 @@ impl SessionOptions {
     }
 }
 
-/// The values of a tap: [rows, width], f32.
+/// The values of a tap: [rows, width]. Whole numbers, such as the experts that rows chose, are
+/// converted to f32.
 #[derive(Clone, Debug)]
 pub struct Tapped {
     pub name: String,
@@ -371,9 +372,15 @@ impl Session {
             let from = self.sequence.evaluated;
             let until = self.tokens().len().min(from + chunk);
             let outputs = self.start(until, Head::Logits, &[]).await?.wait_async().await?;
-            let names = self.runner.taps(self.runner.key(until - from, Head::Logits));
-            let value = |(n, (name, layer))| Tapped { name, layer, values: outputs.f32(1 + n).to_vec() };
-            let tapped: Vec<Tapped> = names.into_iter().enumerate().map(value).collect();
+            let taps = self.runner.taps(self.runner.key(until - from, Head::Logits));
+            let value = |(n, tap): (usize, &Tap)| {
+                let values = match tap.tensor.element {
+                    Element::U32 => outputs.0[1 + n].iter().map(|&number| number as f32).collect(),
+                    Element::F32 | Element::F16 | Element::Q8 => outputs.f32(1 + n).to_vec(),
+                };
+                Tapped { name: tap.name.to_string(), layer: tap.layer, values }
+            };
+            let tapped: Vec<Tapped> = taps.iter().enumerate().map(value).collect();
             let logits = outputs.f32(0);
             let bad = logits.iter().position(|v| !v.is_finite());
             each(from, logits, &tapped);
