@@ -11,7 +11,7 @@ use crate::{lanes, npy};
 use anyhow::{Context, Result, bail, ensure};
 use check::{Check, same_best};
 use kernels::{Device, Executor, PlanOptions, Precision};
-use model::{KvType, Model, ModelFile, Sampling, SessionOptions};
+use model::{KvType, Model, ModelFile, Sampling, SessionOptions, Tapped};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,8 +21,11 @@ use std::time::Instant;
 #[derive(clap::Args)]
 pub struct Args {
     /// The folder of fixtures; the fixtures of this repository, tests/goldens, also run
-    #[arg(long)]
-    fixtures: PathBuf,
+    #[arg(long, required_unless_present = "model")]
+    fixtures: Option<PathBuf>,
+    /// With --nodes, instead of fixtures: this GGUF file, with random tokens. It needs no reference
+    #[arg(long, value_name = "FILE", requires = "nodes", conflicts_with = "fixtures")]
+    model: Option<PathBuf>,
     /// Only folders and files whose path contains this
     #[arg(long, default_value = "", allow_hyphen_values = true)]
     only: String,
@@ -37,7 +40,7 @@ pub struct Args {
     #[arg(long)]
     nodes: bool,
     /// With --nodes, the longest prompt and the deepest step
-    #[arg(long, value_name = "N", default_value_t = 2048)]
+    #[arg(long, value_name = "N", default_value_t = 1920)]
     longest: usize,
 }
 
@@ -54,6 +57,10 @@ impl Args {
             Activations::Fast => Precision::Fast,
             Activations::F32 => Precision::F32,
         }
+    }
+
+    fn fixtures(&self) -> Result<&Path> {
+        self.fixtures.as_deref().context("--fixtures DIR names the folder of fixtures")
     }
 }
 
@@ -99,6 +106,8 @@ enum Job {
     /// A model of `train` with its gradients.
     Gradients(String),
     File(Golden),
+    /// A file without references, whose operations are compared.
+    Model(PathBuf),
 }
 
 /// The requested executors. Each thread opens its own device, because a software driver runs one
@@ -121,7 +130,10 @@ pub fn run(args: &Args) -> Result<()> {
     let adapters = if args.precision == Activations::F32 && !args.nodes { adapters::names(args)? } else { vec![] };
     let mut jobs: Vec<Job> = adapters.iter().cloned().map(Job::Adapter).collect();
     jobs.extend(adapters.into_iter().map(Job::Gradients));
-    jobs.extend(goldens(args)?.into_iter().map(Job::File));
+    match &args.model {
+        Some(path) => jobs.push(Job::Model(path.clone())),
+        None => jobs.extend(goldens(args)?.into_iter().map(Job::File)),
+    }
     let tally = Mutex::new(Tally::default());
     let take = |name: &str, executor: &Executor, check: &Check| {
         tally.lock().unwrap_or_else(PoisonError::into_inner).take(name, executor, check);
@@ -137,12 +149,19 @@ pub fn run(args: &Args) -> Result<()> {
                     checks.iter().for_each(|check| take(&golden.name, executor, check));
                 }
             }
+            Job::Model(path) => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                for executor in executors.iter() {
+                    let Executor::Gpu(device) = executor else { unreachable!("--nodes compares a GPU") };
+                    nodes::Nodes::random(path, args)?.each(device, &mut |check| take(&name, executor, &check))?;
+                }
+            }
         }
         Ok(())
     };
     lanes::each(lanes::cores(), &jobs, || executors(args), work)?;
     let Tally { rows, failed } = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
-    ensure!(rows > 0, "no fixture matches {:?} in {}", args.only, args.fixtures.display());
+    ensure!(rows > 0, "no fixture matches {:?} in {}", args.only, args.fixtures()?.display());
     println!("{} passed, {failed} failed", rows - failed);
     if failed > 0 {
         bail!("{failed} goldens failed");
@@ -168,7 +187,7 @@ impl Tally {
 /// The requested files, with their references.
 fn goldens(args: &Args) -> Result<Vec<Golden>> {
     let mut all = vec![];
-    for dir in folders(&args.fixtures)? {
+    for dir in folders(args.fixtures()?)? {
         let folder = dir.file_name().and_then(|name| name.to_str()).context("a folder without a name")?;
         let meta = Arc::new(json(&dir.join("meta.json"))?);
         let bounds = WIDER.iter().find(|(name, _)| folder.starts_with(name)).map_or(BOUNDS, |(_, bounds)| *bounds);
@@ -218,7 +237,11 @@ impl Golden {
 
     fn run(&self, executor: &Executor, args: &Args) -> Result<Vec<Check>> {
         match (executor, args.precision()) {
-            (Executor::Gpu(device), precision) if args.nodes => return self.run_nodes(device, precision, args.longest),
+            (Executor::Gpu(device), _) if args.nodes => {
+                let (path, pattern, mut checks) = (self.dir.join(&self.name), ids(&self.meta["ids"])?, vec![]);
+                nodes::Nodes::of(&path, pattern, args).each(device, &mut |check| checks.push(check))?;
+                return Ok(checks);
+            }
             (Executor::Gpu(device), Precision::Fast) => return self.run_fast(device),
             _ => {}
         }
@@ -257,10 +280,18 @@ impl Golden {
 
     /// The logits of the whole prompt.
     fn evaluate(&self, model: &Model, options: SessionOptions) -> Result<Vec<f32>> {
+        self.evaluate_tapped(model, options, |_, _| {})
+    }
+
+    /// The same. `each` gets the number of rows of a chunk with every tap of it.
+    fn evaluate_tapped(&self, model: &Model, options: SessionOptions, mut each: impl FnMut(usize, &Tapped)) -> Result<Vec<f32>> {
         let mut session = model.session(options)?;
         session.feed(&ids(&self.meta["ids"])?)?;
-        let mut got = vec![];
-        session.logits(|_, rows, _| got.extend_from_slice(rows))?;
+        let (mut got, vocabulary) = (vec![], model.summary().vocabulary as usize);
+        session.logits(|_, rows, taps| {
+            taps.iter().for_each(|tap| each(rows.len() / vocabulary, tap));
+            got.extend_from_slice(rows);
+        })?;
         ensure!(got.len() == self.reference.values.len(), "got {} logits, the reference has {}", got.len(), self.reference.values.len());
         Ok(got)
     }
@@ -273,7 +304,7 @@ impl Golden {
         let vocabulary = self.reference.shape[1];
         let mut rows = got.chunks_exact(vocabulary).zip(self.reference.values.chunks_exact(vocabulary));
         let agrees = rows.all(|(got, expected)| same_best(got, expected, bound, self.bounds.gpu_logits));
-        Ok(Check { mode: mode.to_string(), worst, bound, agrees, kl: None, seconds: start.elapsed().as_secs_f64() })
+        Ok(Check { mode: mode.to_string(), worst, bound, agrees, kl: None, flips: None, seconds: start.elapsed().as_secs_f64() })
     }
 
     /// Entry 0 is the embedding, entry i the output of layer i - 1, and the last entry the output
@@ -308,6 +339,7 @@ impl Golden {
             bound: self.bounds.hidden,
             agrees: true,
             kl: None,
+            flips: None,
             seconds: start.elapsed().as_secs_f64(),
         })
     }
@@ -321,6 +353,14 @@ impl Golden {
         let generate = model::GenerateOptions::default().sampling(Sampling::greedy()).max_tokens(Some(expected.len())).ignore_end(true);
         let got = session.generate_with(generate)?.map(|t| t.map(|t| t.id)).collect::<Result<Vec<_>, _>>()?;
         let agrees = got == expected;
-        Ok(Check { mode: "greedy continuation".into(), worst: 0.0, bound: 0.0, agrees, kl: None, seconds: start.elapsed().as_secs_f64() })
+        Ok(Check {
+            mode: "greedy continuation".into(),
+            worst: 0.0,
+            bound: 0.0,
+            agrees,
+            kl: None,
+            flips: None,
+            seconds: start.elapsed().as_secs_f64(),
+        })
     }
 }

@@ -25,7 +25,7 @@ const LONG: &[(&str, &str)] = &[];
 const ORDER: [&str; 6] = ["gguf", "cpu-ref", "kernels", "model", "train", "cli"];
 
 /// Shaders that belong to no operation: (stem, reason).
-const NO_OPERATION: &[(&str, &str)] = &[("bench_read", "reads memory to measure it")];
+const NO_OPERATION: &[(&str, &str)] = &[("bench_products", "multiplies to measure it"), ("bench_read", "reads memory to measure it")];
 
 /// Words that only these files of the libraries may contain: (word, path, reason).
 const ONLY: &[(&str, &str, &str)] = &[

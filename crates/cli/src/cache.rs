@@ -56,7 +56,9 @@ fn attach_pipelines(device: &Device) {
     if !device.restore_pipelines(saved.as_deref()) && saved.is_some() {
         debug(&format!("{} is damaged or of another driver; it will be replaced", path.display()));
     }
-    ATTACHED.lock().unwrap_or_else(PoisonError::into_inner).push((device.clone(), path));
+    let mut attached = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);
+    attached.retain(|(device, _)| !device.is_lost());
+    attached.push((device.clone(), path));
 }
 
 /// Saves new pipelines of all devices. A failure is ignored: it only makes the next start slower.

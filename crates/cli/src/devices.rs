@@ -73,9 +73,12 @@ fn print(out: &mut impl Write, device: &Device, args: &Args) -> Result<()> {
     match measured(args, device) {
         None => {}
         Some(Err(error)) => writeln!(out, "  cannot be measured: {error}")?,
-        Some(Ok((Measured { read_gb_per_s, matrix_tflop_per_s, dispatch_us, transfer }, crossover))) => {
+        Some(Ok((Measured { read_gb_per_s, matrix_tflop_per_s, cooperative_tflop_per_s, dispatch_us, transfer }, crossover))) => {
             let Transfer { write_gb_per_s: to, read_gb_per_s: from, round_trip_us } = transfer;
             writeln!(out, "  reads {read_gb_per_s:.1} GB/s, multiplies matrices at {matrix_tflop_per_s:.3} TFLOP/s")?;
+            if let Some(rate) = cooperative_tflop_per_s {
+                writeln!(out, "  multiplies f16 matrices through tensor cores at up to {rate:.1} TFLOP/s")?;
+            }
             writeln!(out, "  takes {dispatch_us:.1} us for a dispatch, {round_trip_us:.1} us for a round trip")?;
             writeln!(out, "  {}", worth(crossover.elements()))?;
             writeln!(out, "  copies {to:.2} GB/s from the host, {from:.2} GB/s to the host")?;
@@ -109,6 +112,7 @@ fn adapter_json(args: &Args, adapter: &AdapterSummary) -> Value {
                     object["measured"] = json!({
                         "read_gb_per_second": m.read_gb_per_s,
                         "matrix_tflop_per_second": m.matrix_tflop_per_s,
+                        "cooperative_tflop_per_second": m.cooperative_tflop_per_s,
                         "dispatch_us": m.dispatch_us,
                         "host_to_device_gb_per_second": m.transfer.write_gb_per_s,
                         "device_to_host_gb_per_second": m.transfer.read_gb_per_s,

@@ -97,7 +97,8 @@ fn flags(error: &(dyn Error + 'static)) -> Option<&'static str> {
         model::Error::Context { .. } | model::Error::ContextOverflow { .. } => Some("--ctx"),
         model::Error::Snapshot(SnapshotError::Adapters { .. }) => Some("--lora"),
         model::Error::Snapshot(SnapshotError::KvType { .. }) => Some("--kv"),
-        model::Error::Kernels(kernels::Error::DeviceLost { .. } | kernels::Error::OutOfMemory { .. }) => Some("--device"),
+        model::Error::Kernels(kernels::Error::DeviceLost { .. }) => Some("--device"),
+        model::Error::Kernels(kernels::Error::OutOfMemory { .. }) => Some("--ctx, --kv and --device"),
         _ => None,
     }
 }

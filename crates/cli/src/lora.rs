@@ -1,6 +1,6 @@
 //! `--lora FILE[:SCALE]`: LoRA adapters on the command line.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
 use model::{AdapterFile, Applied, Model};
 use serde_json::{Value, json};
@@ -52,6 +52,12 @@ impl Adapters {
     pub fn open(&self) -> Result<Vec<(AdapterFile, f32)>> {
         self.choices.iter().map(|choice| Ok((AdapterFile::open(&choice.path)?, choice.scale))).collect()
     }
+}
+
+/// The same adapter, loaded beside other weights of its model.
+pub fn again(applied: &Applied, model: &Model) -> Result<Applied> {
+    let path = applied.adapter.path().context("an adapter without a file")?.to_path_buf();
+    Choice { path, scale: applied.scale }.load(model)
 }
 
 /// The path of an adapter's file.

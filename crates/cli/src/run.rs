@@ -5,6 +5,7 @@ mod chat;
 mod editor;
 mod lora;
 mod modelfile;
+mod reopen;
 mod report;
 mod sampling;
 mod saved;
@@ -20,7 +21,7 @@ use anyhow::{Result, anyhow};
 use clap::ValueHint;
 use model::chat::{Format, Message, Parser, RenderOptions};
 use model::tokenizer::Special;
-use model::{Finish, GenerateOptions, ModelFile, Session};
+use model::{Finish, GenerateOptions, ModelFile, Session, SessionOptions};
 use modelfile::Modelfile;
 use screen::Screen;
 use std::io::{IsTerminal, Write};
@@ -155,13 +156,13 @@ pub fn run(args: Args) -> Result<()> {
     let file = args.source.model_file()?;
     let modelfile = Modelfile::of(args.source.find()?);
     let context = args.context.ctx.or_else(|| modelfile.context(file.file()));
-    let options = args.place.session(context).shift(args.shift_context);
+    let opening = args.place.session(context).shift(args.shift_context);
     let sampling = args.sampling.resolve(file.file(), args.source.model.is_none(), modelfile.params())?;
     let render = RenderOptions::default().tools(tools).enable_thinking(args.thinking());
     let file = if args.raw { file } else { args.source.named(modelfile.fit(file, &args.source.name()))? };
     args.check_template(&file)?;
-    let loaded = args.source.load(file, &args.place.device, &options, &args.adapters, true)?;
-    let mut session = args.source.named(loaded.session(options))?;
+    let loaded = args.source.load(file, &args.place.device, &opening, &args.adapters, true)?;
+    let mut session = args.source.named(loaded.session(opening.clone()))?;
     let messages = before.map_or(Ok(vec![]), |before| before.load(&mut session, args.raw))?;
     let sampling = session.sampling().map_or(sampling, |saved| args.sampling.over(saved));
     let model = session.model();
@@ -172,7 +173,10 @@ pub fn run(args: Args) -> Result<()> {
         .stops(if args.stop.is_empty() && !args.raw { modelfile.stops() } else { args.stop.clone() })
         .shown(format.controls(model.tokenizer()));
     let system = args.system.clone().or_else(|| modelfile.system()).filter(|_| !args.raw);
-    let mut talk = Talk { args, session, options, render, system, messages, load: began.elapsed(), weights: loaded.weights };
+    let (load, weights, _preparing) = (began.elapsed(), loaded.weights, loaded.preparing);
+    // From here on the session alone holds the model, so that a lost device can be closed.
+    drop((loaded.model, loaded.checked, loaded.adapters));
+    let mut talk = Talk { args, session, opening, options, render, system, messages, load, weights };
     let result = match &task {
         Task::Prompt(prompt) => talk.once(prompt),
         Task::Chat => chat::chat(&mut talk),
@@ -217,6 +221,8 @@ impl Args {
 struct Talk {
     args: Args,
     session: Session,
+    /// The options of the session, to choose a device again.
+    opening: SessionOptions,
     options: GenerateOptions,
     render: RenderOptions,
     /// The text of the system message.
@@ -250,8 +256,9 @@ impl Talk {
     }
 
     /// Answers a message. The conversation keeps the message and the answer, or neither after an
-    /// error.
+    /// error. If the device was lost before, it is opened again first.
     fn answer(&mut self, message: Message, sink: Sink<'_>) -> Result<Answer> {
+        self.reopen()?;
         let before = self.messages.len();
         let encoded = self.encode(message);
         let answer = encoded.and_then(|(ids, parser)| answer::answer(&mut self.session, &ids, self.options.clone(), parser, sink));
@@ -279,7 +286,12 @@ impl Talk {
     /// Saves the conversation to the file of --save-session, if there is one.
     fn save(&mut self) -> Result<()> {
         let Some(path) = &self.args.save_session else { return Ok(()) };
-        saved::save(&mut self.session, &self.messages, path)
+        let lost = self.session.model().executor().is_lost();
+        match saved::save(&mut self.session, &self.messages, path) {
+            // The device was lost while the cache was read: the tokens are saved without it.
+            Err(_) if !lost && self.session.model().executor().is_lost() => saved::save(&mut self.session, &self.messages, path),
+            saved => saved,
+        }
     }
 
     /// Answers one prompt.

@@ -188,6 +188,32 @@ fn entries(folder: &Path) -> Vec<String> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
+/// A writer that was killed leaves its temporary file without a lock.
+#[test]
+fn the_next_write_removes_what_a_killed_writer_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cache.bin");
+    let names = |count: usize| {
+        let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names.len(), count, "{names:?}");
+    };
+    for left in [".cache.bin.0123456789abcdef.tmp", ".cache.bin.0123456789abcde.tmp", ".cache.bin2.0123456789abcdef.tmp", ".cache.bin.tmp"]
+    {
+        fs::write(folder.path().join(left), "part").unwrap();
+    }
+    atomic_write(&path, |out| {
+        // Another writer of the same file leaves the file of this one.
+        names(4);
+        atomic_write(&path, |inner| inner.write_all(b"inner")).unwrap();
+        names(5);
+        out.write_all(b"outer")
+    })
+    .unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"outer");
+    // The others are not files of this kind, or belong to another file.
+    names(4);
+}
+
 #[test]
 fn atomic_writes_replace_whole_files_or_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -109,6 +109,18 @@ impl Batch {
         Ok(())
     }
 
+    /// Continues with another handle of the same model, as
+    /// [`Session::move_to_async`](crate::Session::move_to_async) does for a session.
+    ///
+    /// # Errors
+    /// As [`Session::move_to_async`](crate::Session::move_to_async). An error changes nothing.
+    pub async fn move_to_async(&mut self, model: &Model, adapters: Vec<Applied>) -> Result<(), Error> {
+        self.settle();
+        self.runner = self.runner.moved(model, adapters).await?;
+        self.sequences.iter_mut().for_each(Sequence::stale);
+        Ok(())
+    }
+
     /// Appends tokens to a sequence. The next step evaluates them.
     ///
     /// # Errors

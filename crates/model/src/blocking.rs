@@ -1,6 +1,6 @@
 //! The functions that wait, as functions that block. Each is one call over its `async` form.
 
-use crate::adapter::{Adapter, AdapterFile};
+use crate::adapter::{Adapter, AdapterFile, Applied};
 use crate::batch::{Batch, Drawn};
 use crate::error::Error;
 use crate::file::ModelFile;
@@ -109,6 +109,14 @@ impl Session {
         block_on(self.load_async(input))
     }
 
+    /// As [`Session::move_to_async`].
+    ///
+    /// # Errors
+    /// As [`Session::move_to_async`].
+    pub fn move_to(&mut self, model: &Model, adapters: Vec<Applied>) -> Result<(), Error> {
+        block_on(self.move_to_async(model, adapters))
+    }
+
     /// As [`Session::fork_async`].
     ///
     /// # Errors
@@ -136,6 +144,14 @@ impl Batch {
     /// As [`Batch::step_async`].
     pub fn step(&mut self, sampling: &[Sampling]) -> Result<Vec<Drawn>, Error> {
         block_on(self.step_async(sampling))
+    }
+
+    /// As [`Batch::move_to_async`].
+    ///
+    /// # Errors
+    /// As [`Batch::move_to_async`].
+    pub fn move_to(&mut self, model: &Model, adapters: Vec<Applied>) -> Result<(), Error> {
+        block_on(self.move_to_async(model, adapters))
     }
 
     /// As [`Batch::agree_async`].

@@ -52,6 +52,7 @@ const TAIL: usize = 32;
 
 /// A chat template. It is compiled when something is to be rendered, so that a file opens, lists
 /// and completes raw text whatever its template is.
+#[derive(Clone)]
 pub struct ChatTemplate {
     /// The text, or why the file has none.
     source: Result<String, String>,

@@ -67,6 +67,10 @@ pub enum Error {
         began(cause.as_deref())
     )]
     NonFinite { sequence: u32, position: usize, cause: Option<Box<kernels::NotFinite>> },
+    /// A session or batch was to continue with the weights of another file.
+    #[cfg(feature = "gpu")]
+    #[error("the weights are of another model than the tokens of this conversation")]
+    OtherModel,
     /// The caller set the cancel flag. Tokens that were generated before stay in the session.
     #[error("cancelled")]
     Cancelled,

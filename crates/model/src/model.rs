@@ -190,6 +190,15 @@ impl Model {
         ModelFile::open(path)
     }
 
+    /// The opened file of this model, with tokenizer and template, to load its weights again: onto
+    /// another executor, or onto a device that was opened again. The file is not read again.
+    #[must_use]
+    pub fn to_file(&self) -> ModelFile {
+        let Loaded { file, tokenizer, template, notes, .. } = &*self.0;
+        let (file, tokenizer) = (Arc::clone(file), Arc::clone(tokenizer));
+        ModelFile { file, tokenizer, template: template.clone(), notes: notes.clone() }
+    }
+
     /// Starts a conversation. Sessions share the weights and are otherwise independent.
     ///
     /// # Errors

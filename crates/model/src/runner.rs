@@ -12,7 +12,8 @@ use crate::sequence::Sequence;
 use crate::session::{PrefillProgress, SessionOptions};
 use kernels::ops::{penalize, sample};
 use kernels::{
-    Agreement, Counts, Executor, Mirror, NotFinite, Outputs, Pending, Plan, Recorder, SampleParams, StateKind, States, StepInput, Watch,
+    Agreement, Counts, Executor, Mirror, NotFinite, Outputs, Pending, Plan, Recorder, SampleParams, StateKind, States, StepInput, Tap,
+    Watch,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -162,6 +163,17 @@ impl Runner {
         let states = self.states.fork_async(positions as u32).await?;
         let (kinds, adapters) = (self.kinds.clone(), self.adapters.clone());
         Ok(Self { model, states, kinds, plans: HashMap::new(), options, context, adapters, adapted, abandoned: vec![], last: None })
+    }
+
+    /// A runner with the same options for other weights of the same file, and with these adapters.
+    /// Its states are empty.
+    pub async fn moved(&self, model: &Model, adapters: Vec<Applied>) -> Result<Self, Error> {
+        if model.digest()? != self.model.digest()? {
+            return Err(Error::OtherModel);
+        }
+        let mut moved = Self::new(model.clone(), &self.options).await?;
+        moved.set_adapters(adapters)?;
+        Ok(moved)
     }
 
     /// The plan of the last step.
@@ -406,9 +418,9 @@ impl Runner {
         }
     }
 
-    /// The names and layers of the taps that a plan reads back after its output.
-    pub fn taps(&self, key: PlanKey) -> Vec<(String, u32)> {
+    /// The taps that a plan reads back after its output.
+    pub fn taps(&self, key: PlanKey) -> Vec<Tap> {
         let rec = recording(self.model.architecture(), &self.adapted, &self.kinds, key);
-        kernels::plan::requested(&rec, &self.options.plan).iter().map(|t| (t.name.to_string(), t.layer)).collect()
+        kernels::plan::requested(&rec, &self.options.plan).into_iter().cloned().collect()
     }
 }

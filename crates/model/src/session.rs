@@ -11,7 +11,7 @@ use crate::sampling::Sampling;
 use crate::sequence::Sequence;
 use crate::tokenizer::Special;
 use cpu_ref::KvType;
-use kernels::{Agreement, Executor, Mirror, Pending, Plan, PlanOptions, Precision, SampleParams, States, Watch};
+use kernels::{Agreement, Element, Executor, Mirror, Pending, Plan, PlanOptions, Precision, SampleParams, States, Tap, Watch};
 use std::slice::from_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -121,7 +121,8 @@ impl SessionOptions {
     }
 }
 
-/// The values of a tap: [rows, width], f32.
+/// The values of a tap: [rows, width]. Whole numbers, such as the experts that rows chose, are
+/// converted to f32.
 #[derive(Clone, Debug)]
 pub struct Tapped {
     pub name: String,
@@ -246,6 +247,23 @@ impl Session {
         Ok(())
     }
 
+    /// Continues with another handle of the same model: on another executor, or on a device that
+    /// was opened again after it was lost. Then `adapters`, loaded beside the new weights, are in
+    /// force.
+    ///
+    /// Tokens, sampling and note stay. The whole conversation is evaluated again before the next
+    /// token. Until then the old weights and the new weights are both held, unless the old device
+    /// was lost.
+    ///
+    /// # Errors
+    /// [`Error::OtherModel`] for weights of another file; the errors of [`Model::session_async`]
+    /// and [`Session::set_adapters`]. Nothing changes after an error.
+    pub async fn move_to_async(&mut self, model: &Model, adapters: Vec<Applied>) -> Result<(), Error> {
+        self.runner = self.runner.moved(model, adapters).await?;
+        self.sequence.stale();
+        Ok(())
+    }
+
     /// Forgets all tokens after the first `tokens`.
     pub fn rollback(&mut self, tokens: usize) {
         self.sequence.rollback(tokens);
@@ -354,9 +372,15 @@ impl Session {
             let from = self.sequence.evaluated;
             let until = self.tokens().len().min(from + chunk);
             let outputs = self.start(until, Head::Logits, &[]).await?.wait_async().await?;
-            let names = self.runner.taps(self.runner.key(until - from, Head::Logits));
-            let value = |(n, (name, layer))| Tapped { name, layer, values: outputs.f32(1 + n).to_vec() };
-            let tapped: Vec<Tapped> = names.into_iter().enumerate().map(value).collect();
+            let taps = self.runner.taps(self.runner.key(until - from, Head::Logits));
+            let value = |(n, tap): (usize, &Tap)| {
+                let values = match tap.tensor.element {
+                    Element::U32 => outputs.0[1 + n].iter().map(|&number| number as f32).collect(),
+                    Element::F32 | Element::F16 | Element::Q8 => outputs.f32(1 + n).to_vec(),
+                };
+                Tapped { name: tap.name.to_string(), layer: tap.layer, values }
+            };
+            let tapped: Vec<Tapped> = taps.iter().enumerate().map(value).collect();
             let logits = outputs.f32(0);
             let bad = logits.iter().position(|v| !v.is_finite());
             each(from, logits, &tapped);

@@ -59,7 +59,8 @@ impl Session {
 
     /// Writes the state of the session: tokens, keys and values, the last sampling parameters, the
     /// note, and digests of the model and of the active adapters. The session that loads it must
-    /// have the same model and adapters.
+    /// have the same model and adapters. If the device was lost, the snapshot has no keys and
+    /// values, and the session that loads it evaluates the tokens again.
     ///
     /// The random generator is keyed by seed and position. So a loaded session that continues with
     /// the same parameters gives the same answer as this one. For a file, pass the writer of
@@ -70,13 +71,14 @@ impl Session {
     /// the model's file.
     pub async fn save_async(&self, out: &mut (impl Write + ?Sized)) -> Result<(), Error> {
         let model = self.model();
+        let evaluated = if model.executor().is_lost() { 0 } else { self.sequence.evaluated };
         let header = Header {
             architecture: model.summary().architecture.to_string(),
             model: model.digest()?,
             adapters: self.saved_adapters(),
             kv: self.runner.options().kv,
             caches: model.summary().caches.clone(),
-            evaluated: self.sequence.evaluated as u32,
+            evaluated: evaluated as u32,
             dropped: self.memo.dropped as u32,
             tokens: self.tokens().to_vec(),
             sampling: self.memo.sampling.clone(),

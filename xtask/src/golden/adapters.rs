@@ -15,7 +15,7 @@ const BOUNDS: [(&str, f64); 2] = [("gemma4", 2e-3), ("", 5e-4)];
 
 /// The folders of `train` whose models this version can run.
 pub fn names(args: &Args) -> Result<Vec<String>> {
-    let train = args.fixtures.join("train");
+    let train = args.fixtures()?.join("train");
     let mut names = vec![];
     for entry in std::fs::read_dir(&train).with_context(|| format!("cannot read {}", train.display()))? {
         names.extend(entry?.file_name().into_string());
@@ -35,8 +35,8 @@ pub fn folder_and_file(name: &str) -> (&str, String) {
 
 /// Runs one of [`names`] with both file formats of its adapter.
 pub fn run(args: &Args, name: &str, executors: &[Executor], report: impl Fn(&str, &Executor, &Check)) -> Result<()> {
-    let (train, (folder, file)) = (args.fixtures.join("train"), folder_and_file(name));
-    let (base, own) = (args.fixtures.join(folder), train.join(folder));
+    let (train, (folder, file)) = (args.fixtures()?.join("train"), folder_and_file(name));
+    let (base, own) = (args.fixtures()?.join(folder), train.join(folder));
     let forms = [("peft", own.join("adapter_init")), ("gguf", own.join(format!("{folder}-adapter-f32.gguf")))];
     for executor in executors {
         let model = Model::open(base.join(&file))?.on(executor.clone())?;
@@ -108,6 +108,6 @@ impl Golden<'_> {
         let agrees = rows.all(|(got, expected)| cpu_ref::argmax(got) == cpu_ref::argmax(expected));
         let name = self.folder.file_name().unwrap_or_default().to_string_lossy();
         let bound = BOUNDS.iter().find(|(start, _)| name.starts_with(start)).map_or(0.0, |(_, bound)| *bound);
-        Ok(Check { mode: mode.to_string(), worst, bound, agrees, kl: None, seconds: start.elapsed().as_secs_f64() })
+        Ok(Check { mode: mode.to_string(), worst, bound, agrees, kl: None, flips: None, seconds: start.elapsed().as_secs_f64() })
     }
 }

@@ -8,13 +8,15 @@ pub struct Check {
     pub agrees: bool,
     /// Mean Kullback-Leibler divergence from the reference, in nats, where it is measured.
     pub kl: Option<f64>,
+    /// How many experts are chosen that f32 does not choose, and how many are chosen.
+    pub flips: Option<(usize, usize)>,
     pub seconds: f64,
 }
 
 impl Check {
     /// The result for a model that did not run.
     pub fn refused(error: &anyhow::Error) -> Self {
-        Self { mode: format!("{error:#}"), worst: f64::INFINITY, bound: 0.0, agrees: true, kl: None, seconds: 0.0 }
+        Self { mode: format!("{error:#}"), worst: f64::INFINITY, bound: 0.0, agrees: true, kl: None, flips: None, seconds: 0.0 }
     }
 
     pub fn passes(&self) -> bool {
@@ -33,6 +35,9 @@ impl std::fmt::Display for Check {
         write!(f, "{:<22} {:>10.2e} {:>8.0e}  {:>7.2}", self.mode, self.worst, self.bound, self.seconds)?;
         if let Some(kl) = self.kl {
             write!(f, "  KL {kl:.2e}")?;
+        }
+        if let Some((flips, all)) = self.flips {
+            write!(f, "  other experts {flips} of {all}")?;
         }
         f.write_str(verdict)
     }

@@ -5,8 +5,9 @@
 
 use super::{Check, Golden};
 use anyhow::{Result, ensure};
-use kernels::{Device, Precision};
+use kernels::{Device, PlanOptions};
 use model::{KvType, Model, SessionOptions};
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// The first measurements.
@@ -68,17 +69,53 @@ impl Golden {
 
     fn fast(&self, model: &Model, mode: &str, options: SessionOptions, bound: f64) -> Result<Check> {
         let start = Instant::now();
-        let got = self.evaluate(model, options.precision(Precision::Fast))?;
+        let (got, fast) = self.choosing(model, options.clone().plan(PlanOptions::default()))?;
+        // Models without experts have nothing to compare.
+        let flips = match fast.is_empty() {
+            true => None,
+            false => Some(flipped(&self.choosing(model, options.plan(PlanOptions::plain()))?.1, &fast)),
+        };
         ensure!(got.iter().all(|x| x.is_finite()), "{mode}: logits that are no numbers");
         let Difference { l2, kl } = Difference::of(&got, &self.reference.values, self.reference.shape[1]);
         let mode = format!("fast, {mode}");
-        Ok(Check { mode, worst: l2, bound, agrees: true, kl: Some(kl), seconds: start.elapsed().as_secs_f64() })
+        Ok(Check { mode, worst: l2, bound, agrees: true, kl: Some(kl), flips, seconds: start.elapsed().as_secs_f64() })
+    }
+}
+
+/// The experts that each row of the prompt chose, by layer: for each row, its k experts.
+type Choices = BTreeMap<u32, Vec<Vec<u32>>>;
+
+/// How many experts of `fast` their rows do not choose in `exact`, and how many there are. The
+/// order of a row's experts does not count.
+fn flipped(exact: &Choices, fast: &Choices) -> (usize, usize) {
+    let rows = || fast.iter().flat_map(|(layer, rows)| rows.iter().zip(&exact[layer]));
+    let other = |(fast, exact): (&Vec<u32>, &Vec<u32>)| fast.iter().filter(|expert| !exact.contains(expert)).count();
+    (rows().map(other).sum(), rows().map(|(fast, _)| fast.len()).sum())
+}
+
+impl Golden {
+    /// The logits of the whole prompt, and the experts that were chosen.
+    fn choosing(&self, model: &Model, options: SessionOptions) -> Result<(Vec<f32>, Choices)> {
+        let plan = options.plan.clone().taps(vec!["experts".to_string()]);
+        let mut choices = Choices::new();
+        let logits = self.evaluate_tapped(model, options.plan(plan), |rows, tap| {
+            let each = tap.values.chunks_exact(tap.values.len() / rows).map(|row| row.iter().map(|&id| id as u32).collect());
+            choices.entry(tap.layer).or_default().extend(each);
+        })?;
+        Ok((logits, choices))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Difference, MODES, bound};
+    use super::{Choices, Difference, MODES, bound, flipped};
+
+    #[test]
+    fn an_expert_that_f32_does_not_choose_is_a_flip_and_another_order_is_none() {
+        let exact = Choices::from([(0, vec![vec![1, 2], vec![3, 4]]), (1, vec![vec![0, 5], vec![6, 7]])]);
+        let fast = Choices::from([(0, vec![vec![2, 1], vec![3, 5]]), (1, vec![vec![0, 5], vec![0, 1]])]);
+        assert_eq!((flipped(&exact, &exact), flipped(&exact, &fast)), ((0, 8), (3, 8)));
+    }
 
     #[test]
     fn equal_logits_have_no_difference() {

@@ -1,36 +1,62 @@
 //! Every operation of a model's plans, on a device and on the host.
 
-use super::{Check, Golden, ids};
+use super::{Args, Check};
 use anyhow::Result;
 use kernels::{Agreement, Device, Executor, Mirror, Precision};
 use model::{KvType, Model, SessionOptions};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// Prompts: rows, and the largest number of rows of a step.
-const PROMPTS: [(usize, u32); 6] = [(9, 512), (33, 512), (64, 24), (200, 64), (512, 512), (1536, 512)];
+const PROMPTS: [(usize, u32); 7] = [(9, 512), (33, 512), (64, 24), (200, 64), (512, 512), (1536, 512), (2048, 512)];
 /// Positions before a step of one row.
-const DEPTHS: [usize; 3] = [128, 512, 1920];
+const DEPTHS: [usize; 4] = [128, 512, 1920, 4096];
 /// Sequences of batches.
 const BATCHES: [usize; 6] = [2, 4, 8, 16, 32, 64];
 
-impl Golden {
+/// A model file whose operations are compared.
+pub(super) struct Nodes<'a> {
+    path: &'a Path,
+    /// The tokens of the prompts, repeated.
+    pattern: Vec<u32>,
+    precision: Precision,
+    longest: usize,
+}
+
+/// Tokens of a pattern that no fixture gives.
+const RANDOM: usize = 4099;
+
+impl<'a> Nodes<'a> {
+    pub fn of(path: &'a Path, pattern: Vec<u32>, args: &Args) -> Self {
+        Self { path, pattern, precision: args.precision(), longest: args.longest }
+    }
+
+    /// The same with random tokens, equal in every run.
+    pub fn random(path: &'a Path, args: &Args) -> Result<Self> {
+        let vocabulary = Model::open(path)?.tokenizer().vocab_size() as u32;
+        let mut state = 1_u32;
+        let mut token = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) % vocabulary
+        };
+        Ok(Self::of(path, (0..RANDOM).map(|_| token()).collect(), args))
+    }
+
     /// Prompts, steps at depths and batches, with the KV types that are rounded.
-    pub(super) fn run_nodes(&self, device: &Device, precision: Precision, longest: usize) -> Result<Vec<Check>> {
-        let open = || Model::open(self.dir.join(&self.name));
+    pub fn each(&self, device: &Device, take: &mut dyn FnMut(Check)) -> Result<()> {
+        let open = || Model::open(self.path);
         let (model, host) = (open()?.on(device)?, open()?.on(&Executor::Cpu)?);
-        let pattern = ids(&self.meta["ids"])?;
-        let prompt = |from: usize, rows: usize| -> Vec<u32> { pattern.iter().copied().cycle().skip(from).take(rows).collect() };
-        let longest = longest.min(model.summary().context_length as usize - 1);
-        let mut checks = vec![];
+        let prompt = |from: usize, rows: usize| -> Vec<u32> { self.pattern.iter().copied().cycle().skip(from).take(rows).collect() };
+        let longest = self.longest.min(model.summary().context_length as usize - 1);
         for (kv, name) in [(KvType::F16, "f16"), (KvType::Q8_0, "q8_0")] {
-            let options = || SessionOptions::default().kv(kv).precision(precision);
+            let options = || SessionOptions::default().kv(kv).precision(self.precision);
             for (rows, chunk) in PROMPTS.into_iter().filter(|(rows, _)| *rows <= longest) {
                 let start = Instant::now();
                 let mut session = model.session(options().chunk(chunk))?;
                 session.feed(&prompt(0, rows))?;
                 let all = session.agree(&mut mirror(&host), None)?;
-                checks.push(check(format!("{rows} rows by {chunk}, {name}"), &all, start));
+                take(check(format!("{rows} rows by {chunk}, {name}"), &all, start));
             }
             for depth in DEPTHS.into_iter().filter(|depth| *depth <= longest) {
                 let start = Instant::now();
@@ -39,7 +65,7 @@ impl Golden {
                 session.prefill(None)?;
                 session.feed(&prompt(depth, 1))?;
                 let all = session.agree(&mut mirror(&host), None)?;
-                checks.push(check(format!("a row at {depth}, {name}"), &all, start));
+                take(check(format!("a row at {depth}, {name}"), &all, start));
             }
             for sequences in BATCHES {
                 let start = Instant::now();
@@ -50,10 +76,10 @@ impl Golden {
                 let mut all = batch.agree(&mut mirror(&host))?;
                 // Now one row of each sequence, at different positions.
                 all.extend(batch.agree(&mut mirror(&host))?);
-                checks.push(check(format!("{sequences} sequences, {name}"), &all, start));
+                take(check(format!("{sequences} sequences, {name}"), &all, start));
             }
         }
-        Ok(checks)
+        Ok(())
     }
 }
 
@@ -80,5 +106,5 @@ fn check(mode: String, all: &[Agreement], start: Instant) -> Check {
         ),
         None => mode,
     };
-    Check { mode, worst: error, bound, agrees: failed.is_empty(), kl: None, seconds: start.elapsed().as_secs_f64() }
+    Check { mode, worst: error, bound, agrees: failed.is_empty(), kl: None, flips: None, seconds: start.elapsed().as_secs_f64() }
 }

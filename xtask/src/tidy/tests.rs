@@ -102,6 +102,7 @@ fn operations_without_one_of_their_files() {
     let all = [
         ("shaders/elementwise/add.wgsl", "// a"),
         ("shaders/elementwise/bench_read.wgsl", "// a"),
+        ("shaders/matmul/bench_products.wgsl", "// a"),
         ("crates/kernels/src/ops/add.rs", "//! A.\n\nkernel! {\n    cpu: cpu_ref::add,\n}\n"),
         ("crates/cpu-ref/src/ops/add.rs", "//! A.\n"),
     ];

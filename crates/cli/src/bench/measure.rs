@@ -7,7 +7,7 @@ use crate::open::Loaded;
 use crate::progress::Bar;
 use kernels::Work;
 use kernels::measure::{self, Measured as Roof};
-use kernels::{Executor, Profile};
+use kernels::{Executor, Precision, Profile};
 use model::{Applied, Checked, Error, Model, SessionOptions};
 use std::time::Instant;
 
@@ -93,10 +93,11 @@ impl<'a> Bench<'a> {
     }
 
     /// The shortest possible time of a step, by the device's bandwidth or arithmetic, as a share of
-    /// the measured time.
+    /// the measured time. In plans that round, products may go through cooperative matrices.
     pub fn roof_share(&self, measured: &Measured) -> Option<f64> {
         let (step, roof) = (self.step(measured.test), self.roof.as_ref()?);
-        let least_s = (step.bytes / (roof.read_gb_per_s * 1e9)).max(step.flops / (roof.matrix_tflop_per_s * 1e12));
+        let fast = self.options.plan.precision == Precision::Fast;
+        let least_s = roof.roof().nanoseconds(step.bytes, step.flops, fast) / 1e9;
         Some(least_s * measured.median() / step.tokens)
     }
 
@@ -141,7 +142,7 @@ impl<'a> Bench<'a> {
 
     /// The profile as text, with its share of the time that a step takes by the clock.
     pub fn profiled(&self, profile: &Profile, measured: &Measured) -> String {
-        let roof = self.roof.as_ref().map(|roof| kernels::Roof { gb_per_s: roof.read_gb_per_s, tflop_per_s: roof.matrix_tflop_per_s });
+        let roof = self.roof.as_ref().map(Roof::roof);
         let clock_us = self.step(measured.test).tokens / measured.median() * 1e6;
         let share = 100.0 * profile.nanoseconds() / 1e3 / clock_us;
         let rest = "the rest is host time and waiting";

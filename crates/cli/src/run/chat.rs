@@ -1,8 +1,8 @@
 //! A conversation at a terminal.
 
 use super::editor::{Line, LineEditor};
-use super::{Talk, lora, report, tools};
-use crate::exit::{self, Interrupted, note, one_line};
+use super::{Talk, lora, reopen, report, tools};
+use crate::exit::{Interrupted, note, one_line};
 use crate::text::printable;
 use anyhow::Result;
 use model::Finish;
@@ -50,7 +50,7 @@ pub fn chat(talk: &mut Talk) -> Result<()> {
             command if command.split_whitespace().next() == Some("/lora") => match lora::command(talk, &command["/lora".len()..]) {
                 Ok(said) => eprintln!("{}", printable(&said)),
                 Err(error) if lasting(&error) => return Err(error),
-                Err(error) => note(&exit::line(&error)),
+                Err(error) => note(&reopen::told(&error)),
             },
             command if command.starts_with('/') && !command.contains(char::is_whitespace) => {
                 eprintln!("no command {command:?}; /help lists the commands");
@@ -76,16 +76,15 @@ fn answer(talk: &mut Talk, message: Message) -> Result<()> {
         }
         Err(error) if lasting(&error) => Err(error),
         Err(error) => {
-            note(&exit::line(&error));
+            note(&reopen::told(&error));
             Ok(())
         }
     }
 }
 
-/// Whether the next turn would fail too: a lost device, or an I/O error.
+/// Whether the next turn would fail too: an I/O error of the terminal.
 fn lasting(error: &anyhow::Error) -> bool {
-    let lost = |e: &model::Error| matches!(e, model::Error::Kernels(kernels::Error::DeviceLost { .. }));
-    error.is::<std::io::Error>() || error.downcast_ref().is_some_and(lost)
+    error.is::<std::io::Error>()
 }
 
 fn greeting(talk: &Talk) -> String {

@@ -7,6 +7,7 @@ use model::{Applied, Size};
 
 /// Runs `/lora` with these words; returns the list of adapters afterwards.
 pub fn command(talk: &mut Talk, words: &str) -> Result<String> {
+    talk.reopen()?;
     let (verb, rest) = words.trim().split_once(char::is_whitespace).unwrap_or((words.trim(), ""));
     let mut adapters = talk.session.adapters().to_vec();
     match (verb, rest.trim()) {

@@ -26,6 +26,11 @@ struct Terminal {
 
 impl Terminal {
     fn start(words: &[&str]) -> Self {
+        Self::start_with(words, &[])
+    }
+
+    /// The same with these environment variables.
+    fn start_with(words: &[&str], environment: &[(&str, &str)]) -> Self {
         let size = Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(Some(&size), None).unwrap();
         // These copies are closed on exec. Otherwise the program would keep its own terminal open.
@@ -35,6 +40,7 @@ impl Terminal {
         let state = tempfile::tempdir().unwrap();
         let mut command = weft(words);
         command.stdin(end()).stdout(end()).stderr(end()).env("TERM", "xterm").env("XDG_STATE_HOME", state.path());
+        command.envs(environment.iter().copied());
         let child = command.spawn().unwrap();
         drop(command);
         drop(slave);
@@ -176,6 +182,40 @@ fn an_error_ends_the_turn_and_not_the_chat() {
     chat.expect("3 + 4 = 7.");
     chat.keys("/exit\r");
     assert_eq!(chat.exit(), Some(0));
+}
+
+/// A chat of two questions on a GPU, which loses its device in the answer to the second. Returns
+/// the answer that the saved conversation gives to a third question.
+fn lost_and_found(lose_at: Option<&str>) -> serde_json::Value {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("talk.weft").to_str().unwrap().to_string();
+    let environment: Vec<_> = lose_at.iter().map(|step| ("WEFT_TEST_LOSE_AT_STEP", *step)).collect();
+    let mut chat = Terminal::start_with(&["run", "--device", "gpu", "--temp", "0", "--save-session", &file], &environment);
+    chat.expect("> ");
+    chat.keys("What is 3 + 4?\r");
+    chat.expect("3 + 4 = 7.");
+    chat.expect("> ");
+    if lose_at.is_some() {
+        chat.keys("Where does Wren live?\r");
+        chat.expect("weft: the GPU device was lost in ");
+        chat.expect("; the answer is dropped: ask again, and the device is opened again\r\n");
+        chat.expect("> ");
+    }
+    chat.keys("Where does Wren live?\r");
+    chat.expect("Wren lives in Windle.");
+    chat.expect("> ");
+    chat.keys("/exit\r");
+    assert_eq!(chat.exit(), Some(0));
+    let next = ["run", "--device", "cpu", "--temp", "0", "--json", "--load-session", &file, "-p", "What is 2 + 6?"];
+    crate::run(&next).json()
+}
+
+#[test]
+fn a_lost_device_is_opened_again_and_the_conversation_goes_on() {
+    let answers = [None, Some("16")].map(lost_and_found);
+    for field in ["text", "prompt_tokens"] {
+        assert_eq!(answers[0][field], answers[1][field], "{field}");
+    }
 }
 
 #[test]

@@ -45,6 +45,14 @@ impl Device {
         }
     }
 
+    /// Whether the device was lost (driver reset, unplugged, watchdog) and must be opened again.
+    /// A device that the caller shares (feature `interop`) reports its loss to the caller alone.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        platform::poll(&self.0.device);
+        self.0.lost.get().is_some()
+    }
+
     /// A zeroed buffer, or an error that names its purpose `what`.
     pub(crate) async fn buffer(&self, what: &str, bytes: u64, usage: wgpu::BufferUsages) -> Result<Buffer, Error> {
         self.create(what, bytes, usage, false).await

@@ -31,6 +31,15 @@ impl Executor {
         }
     }
 
+    /// Whether the device was lost, so that its weights and states are gone. The CPU never is.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        match self {
+            Self::Gpu(device) => device.is_lost(),
+            Self::Cpu => false,
+        }
+    }
+
     /// `gpu` or `cpu`.
     #[must_use]
     pub fn kind(&self) -> &'static str {

@@ -4,6 +4,8 @@ pub(crate) mod buffer;
 pub mod executor;
 #[cfg(feature = "interop")]
 mod interop;
+#[cfg(feature = "testing")]
+mod lose;
 pub mod memory;
 pub mod pipelines;
 #[cfg(test)]

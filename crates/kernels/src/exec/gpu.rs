@@ -136,6 +136,8 @@ impl GpuPlan {
         watch: Watch<'_>,
         mark: &mut (dyn FnMut(&mut wgpu::ComputePass<'_>, Option<usize>) + Send),
     ) -> Result<wgpu::CommandEncoder, Error> {
+        #[cfg(feature = "testing")]
+        self.device.lose_if_asked();
         self.device.check("starting a step")?;
         self.prepare(states, input).await?;
         let (counts, slot) = (input.counts(), self.inputs.slot());

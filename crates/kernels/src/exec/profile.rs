@@ -20,6 +20,8 @@ pub struct Timed {
     /// The kernel and its pieces, written as in a printed plan.
     pub label: String,
     pub layer: Option<u32>,
+    /// Whether the kernel multiplies through cooperative matrices.
+    pub cooperative: bool,
     /// From the end of the previous dispatch to the end of this one, less the cost of a timestamp.
     pub nanoseconds: f64,
     /// The bytes and arithmetic that this step's rows and positions require.
@@ -30,6 +32,8 @@ pub struct Timed {
 #[derive(Clone, Debug)]
 pub struct Total {
     pub label: String,
+    /// See [`Timed::cooperative`].
+    pub cooperative: bool,
     pub count: usize,
     pub nanoseconds: f64,
     /// Share of the time of the whole profile, 0 to 1.
@@ -53,14 +57,24 @@ pub struct Profile {
 pub struct Roof {
     pub gb_per_s: f64,
     pub tflop_per_s: f64,
+    /// The limit of kernels with cooperative matrices; `None` on a device without them.
+    pub cooperative_tflop_per_s: Option<f64>,
 }
 
 impl Roof {
-    /// The shortest possible time for this work, as a share of the time it took.
+    /// The shortest possible time for these bytes and operations, in nanoseconds. `cooperative`
+    /// says whether cooperative matrices multiply.
     #[must_use]
-    pub fn share(&self, work: Work, nanoseconds: f64) -> f64 {
-        let least = (work.bytes as f64 / self.gb_per_s).max(work.flops as f64 / (self.tflop_per_s * 1e3));
-        if nanoseconds > 0.0 { least / nanoseconds } else { 0.0 }
+    pub fn nanoseconds(&self, bytes: f64, flops: f64, cooperative: bool) -> f64 {
+        let matrices = self.cooperative_tflop_per_s.filter(|_| cooperative);
+        (bytes / self.gb_per_s).max(flops / (matrices.unwrap_or(self.tflop_per_s) * 1e3))
+    }
+}
+
+impl Total {
+    /// The shortest possible time under this roof, in nanoseconds.
+    fn least(&self, roof: &Roof) -> f64 {
+        roof.nanoseconds(self.work.bytes as f64, self.work.flops as f64, self.cooperative)
     }
 }
 
@@ -134,7 +148,7 @@ impl Profile {
         for d in &self.dispatches {
             let at = *places.entry(&d.label).or_insert_with(|| {
                 let (label, work) = (d.label.clone(), Work::default());
-                totals.push(Total { label, count: 0, nanoseconds: 0.0, share: 0.0, work });
+                totals.push(Total { label, cooperative: d.cooperative, count: 0, nanoseconds: 0.0, share: 0.0, work });
                 totals.len() - 1
             });
             let total = &mut totals[at];
@@ -162,21 +176,24 @@ impl Profile {
     }
 
     /// A table with one line per kernel, a line of sums, and a line about the measurement. If the
-    /// roof is known, each line has its share of the roof.
+    /// roof is known, each line has its share of the roof: the shortest possible time of its work,
+    /// as a share of its time.
     #[must_use]
     pub fn table(&self, roof: Option<&Roof>) -> String {
         let totals = self.by_kernel();
         let width = totals.iter().map(|t| t.label.len()).max().unwrap_or(0).max("kernel".len());
-        let line = |label: &str, count: usize, ns: f64, share: f64, work: Work| {
-            let of_roof = roof.map_or_else(|| "-".to_string(), |roof| format!("{:.1}%", 100.0 * roof.share(work, ns)));
+        let line = |label: &str, count: usize, ns: f64, share: f64, work: Work, least: Option<f64>| {
+            let of_roof = least.map_or_else(|| "-".to_string(), |least| format!("{:.1}%", 100.0 * if ns > 0.0 { least / ns } else { 0.0 }));
             let (us, gb_per_s, tflop_per_s) = (ns / 1e3, rate(work.bytes, ns), rate(work.flops, ns) / 1e3);
             let share = 100.0 * share;
             format!("{label:<width$} {count:>6} {us:>9.1} us {share:>6.1}% {gb_per_s:>8.1} {tflop_per_s:>8.2} {of_roof:>6}\n")
         };
         let mut text =
             format!("{:<width$} {:>6} {:>12} {:>7} {:>8} {:>8} {:>6}\n", "kernel", "count", "time", "share", "GB/s", "TFLOP/s", "roof");
-        totals.iter().for_each(|t| text.push_str(&line(&t.label, t.count, t.nanoseconds, t.share, t.work)));
-        text.push_str(&line("all", self.dispatches.len(), self.nanoseconds(), self.attributed(), self.work()));
+        let least = |total: &Total| roof.map(|roof| total.least(roof));
+        totals.iter().for_each(|t| text.push_str(&line(&t.label, t.count, t.nanoseconds, t.share, t.work, least(t))));
+        let all = roof.map(|roof| totals.iter().map(|total| total.least(roof)).sum());
+        text.push_str(&line("all", self.dispatches.len(), self.nanoseconds(), self.attributed(), self.work(), all));
         let (step, stamp) = (self.step_nanoseconds / 1e3, self.stamp_nanoseconds / 1e3);
         text + &format!("the step takes {step:.1} us without timestamps inside it; each timestamp costs {stamp:.2} us, already subtracted")
     }
@@ -261,10 +278,24 @@ mod tests {
 
     #[test]
     fn the_roof_is_the_slower_of_reading_and_computing() {
-        let roof = Roof { gb_per_s: 100.0, tflop_per_s: 1.0 };
-        let work = |bytes, flops| Work { bytes, flops, ..Work::default() };
-        assert_eq!(roof.share(work(1000, 0), 20.0), 0.5);
-        assert_eq!(roof.share(work(1000, 100_000), 200.0), 0.5);
-        assert_eq!(roof.share(work(1000, 0), 0.0), 0.0);
+        let roof = Roof { gb_per_s: 100.0, tflop_per_s: 1.0, cooperative_tflop_per_s: Some(8.0) };
+        assert_eq!(roof.nanoseconds(1000.0, 0.0, false), 10.0);
+        assert_eq!(roof.nanoseconds(1000.0, 100_000.0, false), 100.0);
+        assert_eq!(roof.nanoseconds(1000.0, 100_000.0, true), 12.5);
+        let none = Roof { cooperative_tflop_per_s: None, ..roof };
+        assert_eq!(none.nanoseconds(0.0, 100_000.0, true), 100.0, "no such matrices");
+    }
+
+    #[test]
+    fn each_kernel_has_the_roof_of_its_own_products() {
+        let roof = Roof { gb_per_s: 100.0, tflop_per_s: 1.0, cooperative_tflop_per_s: Some(10.0) };
+        let work = Work { flops: 100_000, ..Work::default() };
+        let timed = |label: &str, cooperative| Timed { label: label.to_string(), layer: None, cooperative, nanoseconds: 200.0, work };
+        let profile = Profile { dispatches: vec![timed("plain", false), timed("tiles", true)], ..Profile::default() };
+        let table = profile.table(Some(&roof));
+        let share = |name: &str| {
+            table.lines().find(|line| line.starts_with(name)).and_then(|line| line.split_whitespace().last()).map(String::from)
+        };
+        assert_eq!(["plain", "tiles", "all"].map(share), ["50.0%", "5.0%", "27.5%"].map(|share| Some(share.to_string())), "{table}");
     }
 }

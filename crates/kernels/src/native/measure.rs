@@ -2,11 +2,13 @@
 //! host.
 
 mod chain;
+mod products;
 mod stream;
 
 use crate::caps::Class;
 use crate::device::Device;
 use crate::error::Error;
+use crate::exec::profile::Roof;
 use crate::exec::readback::Pool;
 use crate::platform::block_on;
 use std::time::{Duration, Instant};
@@ -18,9 +20,21 @@ pub struct Measured {
     pub read_gb_per_s: f64,
     /// The matrix product with f16 weights, 10^12 operations per second.
     pub matrix_tflop_per_s: f64,
+    /// Products of f16 with f32 sums through cooperative matrices (tensor cores), from registers,
+    /// 10^12 operations per second. `None` on a device without them.
+    pub cooperative_tflop_per_s: Option<f64>,
     /// A small dispatch that waits for the previous one, microseconds.
     pub dispatch_us: f64,
     pub transfer: Transfer,
+}
+
+impl Measured {
+    /// The roof of kernels on this device.
+    #[must_use]
+    pub fn roof(&self) -> Roof {
+        let Self { read_gb_per_s, matrix_tflop_per_s, cooperative_tflop_per_s, .. } = *self;
+        Roof { gb_per_s: read_gb_per_s, tflop_per_s: matrix_tflop_per_s, cooperative_tflop_per_s }
+    }
 }
 
 /// Transfers between host memory and device memory.
@@ -70,6 +84,7 @@ pub fn measure(device: &Device) -> Result<Measured, Error> {
     Ok(Measured {
         read_gb_per_s: stream::read(device, &sizes)?,
         matrix_tflop_per_s: chain::matrix(device, &sizes)?,
+        cooperative_tflop_per_s: products::cooperative(device)?,
         dispatch_us: chain::dispatch(device, &sizes)?,
         transfer: transfer(device, &sizes)?,
     })

@@ -271,7 +271,7 @@ fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, l: u32, h:
     let y = geglu(rec, gate, up);
     let mut y = matmul(rec, w.ffn_down, y);
     if let (Some(experts), Some(of)) = (&w.experts, &c.experts) {
-        y = experts.record(rec, of, eps, h, y);
+        y = experts.record(rec, of, l, eps, h, y);
     }
     let y = rms_norm(rec, y, Some(w.post_ffw_norm), eps);
     let mut h = add(rec, h, y);

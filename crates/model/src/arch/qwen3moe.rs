@@ -130,10 +130,11 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
 }
 
 /// [T, D]: the weighted sum of the chosen experts' SwiGLUs.
-fn experts(rec: &mut Recorder, c: &Config, w: &Layer, x: Tensor) -> Tensor {
+fn experts(rec: &mut Recorder, c: &Config, w: &Layer, l: u32, x: Tensor) -> Tensor {
     let (d, f) = (c.embedding_length, c.expert_feed_forward_length);
     let logits = matmul_exact(rec, w.ffn_gate_inp, x); // [T, E]
     let routes = route(rec, logits, c.expert_used_count, c.expert_weights_norm, None);
+    rec.tap("experts", l, routes.experts);
     let gate = matmul_experts(rec, w.ffn_gate_exps, 0..f, x, &routes); // [T, k, F]
     let up = matmul_experts(rec, w.ffn_up_exps, 0..f, x, &routes);
     let y = swiglu(rec, gate, up);
@@ -161,7 +162,7 @@ fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: KvState, l: u32, h: Tens
     let h = add(rec, h, a);
     let x = rms_norm(rec, h, Some(w.ffn_norm), c.layer_norm_rms_epsilon);
     rec.tap("ffn_norm", l, x);
-    let y = experts(rec, c, w, x);
+    let y = experts(rec, c, w, l, x);
     rec.tap("ffn_out", l, y);
     let h = add(rec, h, y);
     rec.tap("layer_out", l, h);

@@ -151,3 +151,23 @@ fn taps_are_found_by_name_and_agree_between_executors() {
         }
     }
 }
+
+#[test]
+fn the_experts_of_every_row_are_tapped_as_whole_numbers() {
+    let (tokens, plan) = (ids(11, 6), PlanOptions::plain().taps(vec!["experts".into()]));
+    for tiny in [Tiny::qwen3moe(), Tiny::qwen2moe(), Tiny::gemma4_experts()] {
+        let tapped = [Executor::Cpu, gpu()].map(|executor| {
+            let mut session = tiny.on(&executor).session(exact(16).plan(plan.clone())).unwrap();
+            session.feed(&tokens).unwrap();
+            logits(&mut session).1
+        });
+        let layers: Vec<u32> = tapped[0].iter().map(|tap| tap.layer).collect();
+        assert_eq!(layers, (0..tiny.layers).collect::<Vec<_>>(), "{}", tiny.architecture);
+        for (host, device) in tapped[0].iter().zip(&tapped[1]) {
+            assert_eq!(host.values, device.values, "{} layer {}", tiny.architecture, host.layer);
+            assert_eq!(host.values.len() % tokens.len(), 0);
+            assert!(host.values.iter().all(|id| id.fract() == 0.0 && (0.0..tiny.experts as f32).contains(id)), "{:?}", host.values);
+            assert!(host.values.iter().any(|id| *id != host.values[0]));
+        }
+    }
+}

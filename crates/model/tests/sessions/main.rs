@@ -10,6 +10,7 @@ mod forms;
 mod interrupted;
 mod long;
 mod long_windows;
+mod lost;
 mod nonfinite;
 mod ollama;
 mod ollama_files;

@@ -82,7 +82,8 @@ impl Plan {
         let ran = plan.planned().steps.iter().filter(|step| step.dispatch.when.holds(input));
         let timed = ran.zip(spans).map(|(step, nanoseconds)| {
             let (label, layer) = (step.shader.label(), step.layer);
-            Timed { label, layer, nanoseconds, work: work(step, states, input) }
+            let cooperative = step.dispatch.variant.kernel.cooperative();
+            Timed { label, layer, cooperative, nanoseconds, work: work(step, states, input) }
         });
         Ok(Profile { dispatches: timed.collect(), step_nanoseconds, stamp_nanoseconds })
     }

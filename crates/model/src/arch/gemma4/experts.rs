@@ -75,13 +75,14 @@ impl Experts {
 
     /// The normed `dense` output plus the normed weighted sum of the experts' outputs. The experts'
     /// input is the residual `h`. All tensors are [T, D].
-    pub fn record(&self, rec: &mut Recorder, c: &Config, eps: f32, h: Tensor, dense: Tensor) -> Tensor {
+    pub fn record(&self, rec: &mut Recorder, c: &Config, l: u32, eps: f32, h: Tensor, dense: Tensor) -> Tensor {
         let d = h.shape.width();
         let dense = rms_norm(rec, dense, Some(self.post_ffw_norm_1), eps);
         let s = rms_norm(rec, h, Some(self.ffn_gate_inp_scale), eps);
         let logits = matmul_exact(rec, self.ffn_gate_inp, s);
         let logits = scale(rec, logits, 1.0 / (d as f32).sqrt()); // [T, E]
         let routes = route(rec, logits, c.expert_used_count, true, Some(self.ffn_down_exps_scale));
+        rec.tap("experts", l, routes.experts);
         let x = rms_norm(rec, h, Some(self.pre_ffw_norm_2), eps);
         let mut part = |(weight, rows): &(Weight, Range<u32>)| matmul_experts(rec, *weight, rows.clone(), x, &routes);
         let (gate, up) = (part(&self.ffn_gate_exps), part(&self.ffn_up_exps)); // [T, k, F]

@@ -1,0 +1,45 @@
+//! A hundred loads of the default model leave the memory of the process as it was.
+#![cfg(target_os = "linux")]
+
+use gguf::Gguf;
+use kernels::{Device, Executor};
+use model::{GenerateOptions, ModelFile, Sampling, SessionOptions, chat::Message};
+
+/// Bytes that may come until the hundredth load after the twentieth: less than a tenth of the
+/// weights of one load.
+const MOST_BYTES: u64 = 512 << 10;
+
+fn resident_bytes() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = pages.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * rustix::param::page_size() as u64
+}
+
+/// Loads the model, answers with a few tokens and drops everything. Returns the answer.
+fn load(executor: &Executor) -> String {
+    let file = Gguf::open(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/default.gguf")).unwrap();
+    let model = ModelFile::new(file).unwrap().on(executor).unwrap();
+    let mut session = model.session(SessionOptions::default()).unwrap();
+    let options = GenerateOptions::default().sampling(Sampling::greedy()).max_tokens(4);
+    let answer = session.chat_with(&[Message::user("What is 3 + 4?")], &Default::default(), options).unwrap();
+    answer.map(|token| token.unwrap().text).collect()
+}
+
+/// One test, because memory is counted for the whole process.
+#[test]
+fn a_hundred_loads_leave_memory_flat() {
+    for executor in [Executor::Cpu, Executor::from(&Device::auto().expect("an adapter, if only the software one"))] {
+        let mut after = vec![];
+        for _ in 0..100 {
+            assert_eq!(load(&executor), "3 + 4");
+            after.push(resident_bytes());
+        }
+        let (early, late) = (after[19], after[99]);
+        assert!(
+            late.saturating_sub(early) < MOST_BYTES,
+            "{early} bytes after 20 loads on {}, {late} after 100: {after:?}",
+            executor.kind()
+        );
+        println!("{}: {early} bytes after 20 loads, {late} after 100", executor.kind());
+    }
+}
