@@ -1,14 +1,17 @@
 //! `verify-shaders`: validates every shader with naga, compares it with its oracle on a GPU, and
 //! then plants faults in it. Or gives every shader to a browser.
 
+use crate::records::{self, Digest, Records};
 use crate::{browser, lanes, mutate, shaders};
 use anyhow::Context as _;
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::lower;
 use kernels::testing::sweep::{self, Target};
 use kernels::{Agreement, Class, Device, Limits, Select};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Validate every composed shader, then compare each with its oracle on a GPU
@@ -30,13 +33,23 @@ pub struct Args {
     /// Run only the checks that need no GPU
     #[arg(long, conflicts_with = "mutate")]
     no_gpu: bool,
-    /// Also plant faults in the shaders, one at a time, and check that a case finds each
+    /// Instead of the cases of right kernels, plant faults in the shaders and give operations wrong
+    /// parameters, one at a time, and check that a case finds each; results go to docs/faults.tsv
     #[arg(long, group = "of_files")]
     mutate: bool,
+    /// With --mutate: leave out what docs/faults.tsv has with the same kernels and cases
+    #[arg(long, requires = "mutate")]
+    resume: bool,
+    /// With --mutate: only wrong parameters of operations
+    #[arg(long, requires = "mutate", conflicts_with_all = ["file", "lines"])]
+    parameters: bool,
+    /// Write the results of kernels that hold to docs/parity.tsv, with the hash of their shaders
+    #[arg(long, conflicts_with_all = ["mutate", "no_gpu"])]
+    record: bool,
     /// Instead of all this, compile every shader in a headless browser: Chromium on $PATH, or the
     /// Chromium at PATH
     #[arg(long, value_name = "PATH", group = "of_files", num_args = 0..=1, require_equals = true, default_missing_value = "chromium")]
-    #[arg(conflicts_with_all = ["cases", "seed", "adapter", "no_gpu"])]
+    #[arg(conflicts_with_all = ["cases", "seed", "adapter", "no_gpu", "record"])]
     browser: Option<PathBuf>,
     /// With --mutate: only faults in shader files whose path contains this; with --browser: only
     /// shaders with such a file
@@ -73,7 +86,10 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
     println!("\n{} ({:?}, {}, {})", adapter.name, adapter.class, adapter.backend, adapter.driver);
     let targets: Vec<_> = Target::all(device.caps()).into_iter().filter(|t| t.shader.variant.name.contains(&args.kernel)).collect();
     if args.mutate {
-        holds &= mutate::run(&device, &targets, &args.file, &args.lines)?;
+        let Args { file, lines, resume, parameters, .. } = args;
+        let partial = !args.kernel.is_empty() || *lines != (1..=usize::MAX);
+        holds &=
+            mutate::run(&device, &select, &targets, &mutate::Wanted { file, lines, parameters: *parameters, partial, resume: *resume })?;
     } else {
         holds &= parity(args, &select, &device, &targets)?;
     }
@@ -100,11 +116,11 @@ fn compile(wanted: &str) -> anyhow::Result<bool> {
 
 fn parity(args: &Args, select: &Select, device: &Device, targets: &[Target]) -> anyhow::Result<bool> {
     println!("{:<44} {:>5} {:>10} {:>8} {:>8}", "kernel", "cases", "worst row", "bound", "peak");
-    let beyond = AtomicUsize::new(0);
+    let (beyond, passed) = (AtomicUsize::new(0), Mutex::new(vec![]));
     let work = |device: &mut Device, target: &Target| {
         let label = target.shader.label();
-        let cases = if target.format().is_some() { args.cases.div_ceil(4) } else { args.cases };
-        let worst = target.run(device, args.seed, cases.max(1)).with_context(|| label.clone())?;
+        let cases = if target.format().is_some() { args.cases.div_ceil(4) } else { args.cases }.max(1);
+        let worst = target.run(device, args.seed, cases).with_context(|| label.clone())?;
         let verdict = match worst.overrun {
             true => "  WRITES PAST ITS END".to_string(),
             false if worst.holds() => String::new(),
@@ -112,6 +128,11 @@ fn parity(args: &Args, select: &Select, device: &Device, targets: &[Target]) -> 
         };
         let Agreement { difference, bound, .. } = &worst.worst;
         println!("{label:<44} {cases:>5} {:>10.1e} {:>8.0e} {:>8.0e}{verdict}", difference.nmse, bound, difference.peak);
+        if let Some(smallest) = &worst.smallest {
+            println!("its smallest case, for crates/kernels/tests/parity/once_red.rs:\n{smallest:?}");
+        }
+        let share = difference.nmse / bound;
+        passed.lock().expect("no panic").push(Passed { target: target.clone(), cases, share, holds: worst.holds() });
         beyond.fetch_add(usize::from(!worst.holds()), Ordering::Relaxed);
         Ok(())
     };
@@ -121,7 +142,43 @@ fn parity(args: &Args, select: &Select, device: &Device, targets: &[Target]) -> 
     lanes::each(threads, targets, || Ok(sweep::open(select, Limits::from_env())?), work)?;
     let beyond = beyond.into_inner();
     println!("{} kernels, {beyond} beyond their bound", targets.len());
+    if args.record {
+        record(device, targets, passed.into_inner().expect("no panic"))?;
+    }
     Ok(beyond == 0)
+}
+
+/// The results of kernels, by variant.
+const RECORDS: records::File = ("docs/parity.tsv", "kernel\tadapter\thash\tshaders\tcases\tlargest share of the bound");
+
+/// A shader that was compared with its oracle.
+struct Passed {
+    target: Target,
+    cases: usize,
+    /// The largest error, relative to the bound.
+    share: f64,
+    holds: bool,
+}
+
+/// Writes a line for every variant whose shaders all hold, and drops the line of any other.
+fn record(device: &Device, targets: &[Target], passed: Vec<Passed>) -> anyhow::Result<()> {
+    let (cases, adapter) = (records::cases(targets), records::adapter(device));
+    let mut variants: BTreeMap<&str, Vec<Passed>> = BTreeMap::new();
+    passed.into_iter().for_each(|of| variants.entry(of.target.shader.variant.name).or_default().push(of));
+    let mut records = Records::read(RECORDS)?;
+    for (name, mut shaders) in variants {
+        shaders.sort_by_key(|of| of.target.shader.label());
+        let mut digest = Digest::default();
+        shaders.iter().for_each(|of| digest.shader(&of.target, &of.target.shader.source(), &cases));
+        let share = shaders.iter().map(|of| of.share).fold(0.0, f64::max);
+        let result = format!("{}\t{}\t{share:.2}", shaders.len(), shaders.iter().map(|of| of.cases).sum::<usize>());
+        if shaders.iter().all(|of| of.holds) {
+            records.put(name, &adapter, &digest.text(), result);
+        } else {
+            records.keep(&adapter, |of| of != name);
+        }
+    }
+    records.write()
 }
 
 #[cfg(test)]

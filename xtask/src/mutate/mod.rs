@@ -1,68 +1,43 @@
-//! Plants faults in the shaders, one at a time. Every fault that compiles must make a parity case
-//! fail.
+//! Plants faults, one at a time: changed lines of shaders, and wrong parameters of operations.
+//! Every fault that compiles must make a parity case fail. Results are recorded with the hash of
+//! what they are about.
 
 mod excuses;
 mod faults;
+mod lines;
+mod params;
 mod reasons;
 
-use crate::files::{self, Place, places, renamed};
-use crate::{read, shaders};
-use anyhow::Context as _;
-use excuses::Excuses;
-use faults::Fault;
-use gguf::GgmlType;
-use kernels::Device;
+use crate::records::{self, Records};
+use crate::{files, lanes, read};
 use kernels::testing::kernel::compose::Piece;
-use kernels::testing::parity::Case;
-use kernels::testing::sweep::Target;
-use std::collections::BTreeMap;
+use kernels::testing::sweep::{self, Target};
+use kernels::{Class, Device, Limits, Select};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
+use std::sync::Mutex;
 
-/// Number of cases that may find a fault, for each kernel that contains the file. Every second case
-/// runs split.
-const CASES: usize = 32;
-/// Number of cases of all kernels that contain a file. If there are many kernels, each has fewer
-/// cases, but at least [`FEW`].
-const ENOUGH: usize = 192;
-const FEW: usize = 4;
-/// Like [`CASES`], for the pieces of weight formats. Every case reads the whole format.
-const FORMAT_CASES: usize = 12;
-/// Files of kernels with many code paths, each taken by few cases, and the number of cases for
-/// their faults.
-const BRANCHING: ([&str; 4], usize) =
-    (["sampling/sample.wgsl", "sampling/sample_scan.wgsl", "sampling/top_k.wgsl", "sampling/pieces/strips.wgsl"], 120);
+/// The results, by file of a shader or by kernel.
+const RECORDS: records::File = ("docs/faults.tsv", "subject\tadapter\thash\tred\texcused\tsurvived\tstale");
 
-/// Files with parts that only some weight formats use, and the formats with separate cases, a few
-/// each. `None` means every format. Otherwise it is a format with two scales per block or unit of
-/// the file, or with rows that neighbouring threads share.
-const BY_FORMAT: [(&str, Option<GgmlType>); 9] = [
-    ("shaders/matmul/matmul_rows8.wgsl", Some(GgmlType::Q6_K)),
-    ("shaders/matmul/matmul_rows8_glu.wgsl", Some(GgmlType::Q6_K)),
-    ("shaders/matmul/matmul_rows8_group.wgsl", Some(GgmlType::Q6_K)),
-    ("shaders/matmul/pieces/tile128_groups.wgsl", Some(GgmlType::Q6_K)),
-    ("shaders/shared/dot_q8.wgsl", None),
-    ("shaders/matmul/pieces/rows8_sums.wgsl", Some(GgmlType::Q6_K)),
-    ("shaders/matmul/pieces/rows8_steps_8.wgsl", Some(GgmlType::Q6_K)),
-    ("shaders/matmul/pieces/tile64_tiles.wgsl", Some(GgmlType::Q4_K)),
-    ("shaders/quant/units/ready.wgsl", Some(GgmlType::Q5_K)),
-];
-
-/// A shader that a file is part of, with its cases.
-struct User<'a> {
-    target: &'a Target,
-    /// The renaming of the file's identifiers in the shader's text, one for each binding that uses
-    /// the piece.
-    places: Vec<Place>,
-    /// The cases so far, each with a flag for running split. The case that failed last comes first,
-    /// because the same case often finds neighbouring faults.
-    known: Vec<(Case, bool)>,
-    /// The cases that have not run yet.
-    further: Box<dyn Iterator<Item = Case> + 'a>,
+/// What is planted.
+pub struct Wanted<'a> {
+    /// Only faults in shader files whose path contains this, if it is not empty, and then no wrong
+    /// parameters.
+    pub file: &'a str,
+    /// Only faults in these lines.
+    pub lines: &'a RangeInclusive<usize>,
+    /// Whether only wrong parameters are planted.
+    pub parameters: bool,
+    /// Whether some kernels are left out.
+    pub partial: bool,
+    /// Whether to leave out what is recorded with the same hash.
+    pub resume: bool,
 }
 
-/// The outcome of the faults of one file.
-#[derive(Default)]
-struct Tally {
+/// The outcome of the faults of one file or of one kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
     red: usize,
     excused: usize,
     survived: usize,
@@ -70,142 +45,152 @@ struct Tally {
     stale: usize,
 }
 
-/// Plants every fault in these lines of the files under `shaders/` that `targets` use and whose
-/// path contains `only`. Returns true if no fault survived without an excuse and no excuse is
-/// stale.
-pub fn run(device: &Device, targets: &[Target], only: &str, lines: &RangeInclusive<usize>) -> anyhow::Result<bool> {
-    let mut files = files::all()?;
-    files.retain(|path| path.contains(only));
-    let row = |name: &str, tally: &Tally| {
-        println!("{name:<36} {:>6} {:>7} {:>8} {:>5}", tally.red, tally.excused, tally.survived, tally.stale);
+impl Tally {
+    fn plus(&mut self, other: &Self) {
+        self.red += other.red;
+        self.excused += other.excused;
+        self.survived += other.survived;
+        self.stale += other.stale;
+    }
+
+    fn planted(&self) -> usize {
+        self.red + self.excused + self.survived
+    }
+
+    fn holds(&self) -> bool {
+        self.survived == 0 && self.stale == 0
+    }
+
+    fn text(&self) -> String {
+        let Self { red, excused, survived, stale } = self;
+        format!("{red}\t{excused}\t{survived}\t{stale}")
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let numbers: Vec<usize> = text.split('\t').map(|number| number.parse().ok()).collect::<Option<_>>()?;
+        let [red, excused, survived, stale] = numbers[..] else { return None };
+        Some(Self { red, excused, survived, stale })
+    }
+}
+
+/// A shader with its text.
+pub struct Composed<'a> {
+    target: &'a Target,
+    source: String,
+}
+
+/// What faults are planted in together.
+enum Unit<'a> {
+    File { path: String, text: String },
+    Kernel { name: &'static str, users: Vec<&'a Composed<'a>> },
+}
+
+impl Unit<'_> {
+    fn name(&self) -> String {
+        match self {
+            Self::File { path, .. } => path.clone(),
+            Self::Kernel { name, .. } => format!("parameters of {name}"),
+        }
+    }
+}
+
+/// Plants every fault in what is wanted of the shaders of `targets`. Returns true if no fault
+/// survived without an excuse and no excuse is stale.
+pub fn run(device: &Device, select: &Select, targets: &[Target], wanted: &Wanted<'_>) -> anyhow::Result<bool> {
+    let composed: Vec<_> = targets.iter().map(|target| Composed { target, source: target.shader.source() }).collect();
+    let units = units(&composed, wanted)?;
+    let cases = records::cases(targets);
+    let adapter = records::adapter(device);
+    let records = Mutex::new(Records::read(RECORDS)?);
+    let total = Mutex::new(Tally::default());
+    println!("{:<44} {:>6} {:>7} {:>8} {:>5}", "file or kernel", "red", "excused", "survived", "stale");
+    let row = |name: &str, tally: &Tally, note: &str| {
+        println!("{name:<44} {:>6} {:>7} {:>8} {:>5}{note}", tally.red, tally.excused, tally.survived, tally.stale);
     };
-    println!("{:<36} {:>6} {:>7} {:>8} {:>5}", "file", "red", "excused", "survived", "stale");
-    let mut total = Tally::default();
-    for path in files {
-        let text = read(&path)?;
-        let users = users(device, targets, &path, &text)?;
-        if users.is_empty() {
-            continue;
-        }
-        let tally = file(device, &path, &text, lines, users)?;
-        row(&path, &tally);
-        total.red += tally.red;
-        total.excused += tally.excused;
-        total.survived += tally.survived;
-        total.stale += tally.stale;
-    }
-    row("all", &total);
-    anyhow::ensure!(total.red + total.excused + total.survived > 0, "no fault was planted");
-    Ok(total.survived == 0 && total.stale == 0)
-}
-
-/// The first shader of every variant that contains the file, with and without subgroups and for
-/// every KV type.
-fn users<'a>(device: &'a Device, targets: &'a [Target], path: &str, text: &str) -> anyhow::Result<Vec<User<'a>>> {
-    let by_format = BY_FORMAT.iter().find(|(file, _)| *file == path).map(|(_, alone)| *alone);
-    let wanted = match path.starts_with("shaders/quant/") {
-        true => FORMAT_CASES,
-        false if by_format.is_some() => FORMAT_CASES,
-        false if BRANCHING.0.iter().any(|file| path == format!("shaders/{file}")) => BRANCHING.1,
-        false => CASES,
-    };
-    let mut found = BTreeMap::new();
-    for target in targets {
-        // One weight format represents the others. KV types need separate shaders, because they
-        // read and write differently.
-        let kv =
-            target.shader.pieces.iter().flatten().find_map(|piece| if let Piece::Kv(ty) = piece { Some(format!("{ty:?}")) } else { None });
-        let format = target.format().filter(|ty| by_format.is_some_and(|alone| alone.is_none_or(|alone| alone == *ty))).map(|ty| ty.name());
-        let key = (target.shader.variant.name, target.shader.subgroups, kv, format);
-        if found.contains_key(&key) {
-            continue;
-        }
-        let places = places(&target.shader, &target.shader.source(), text);
-        if !places.is_empty() {
-            found.insert(key, (target, places));
-        }
-    }
-    let wanted = (ENOUGH / found.len().max(1)).clamp(FEW, wanted);
-    let mut users = vec![];
-    for (target, places) in found.into_values() {
-        users.push(User { target, places, known: vec![], further: Box::new(target.cases(device.caps(), 0, wanted)) });
-    }
-    Ok(users)
-}
-
-fn file(device: &Device, path: &str, text: &str, lines: &RangeInclusive<usize>, mut users: Vec<User<'_>>) -> anyhow::Result<Tally> {
-    let mut tally = Tally::default();
-    let mut excuses = Excuses::of(path, text)?;
-    let wide = device.caps().subgroup_size >= 32;
-    for fault in faults::of(text).into_iter().filter(|fault| lines.contains(&(fault.line + 1))) {
-        let excuse = excuses.find(&fault, wide);
-        let planted = excuse.is_none_or(|found| excuses.plants(found));
-        let red = if planted { red(device, text, &fault.plant(text), &mut users)? } else { Some(false) };
-        match (red, excuse) {
-            (None, _) => {}
-            (Some(true), _) => tally.red += 1,
-            (Some(false), Some(found)) => {
-                excuses.note(found);
-                tally.excused += 1;
-            }
-            (Some(false), None) => {
-                report(path, &fault);
-                tally.survived += 1;
-            }
-        }
-    }
-    tally.stale = excuses.report_stale(path, lines);
-    Ok(tally)
-}
-
-fn report(path: &str, fault: &Fault) {
-    println!("{path}:{}: survived: {}\n    {}\n    {}", fault.line + 1, fault.kind, fault.before.trim(), fault.after.trim());
-}
-
-/// True if a case of some shader fails with the fault. `None` if the result is not a valid shader.
-fn red(device: &Device, text: &str, mutant: &str, users: &mut [User<'_>]) -> anyhow::Result<Option<bool>> {
-    let mut valid = false;
-    for n in 0..users.len() {
-        let user = &mut users[n];
-        let shader = &user.target.shader;
-        let mut source = shader.source();
-        for place in &user.places {
-            source = source.replacen(&renamed(text, *place), &renamed(mutant, *place), 1);
-        }
-        anyhow::ensure!(source != shader.source(), "a fault changed nothing in {}", shader.label());
-        if shaders::validate(&source, shader).is_err() {
-            continue;
-        }
-        valid = true;
-        if user.red(device, &device.with_source(shader, source))? {
-            users[..=n].rotate_right(1);
-            return Ok(Some(true));
-        }
-    }
-    Ok(valid.then_some(false))
-}
-
-impl User<'_> {
-    /// True if any case fails on `faulty`, which is `device` with a fault planted.
-    fn red(&mut self, device: &Device, faulty: &Device) -> anyhow::Result<bool> {
-        let label = self.target.shader.label();
-        let holds = |device: &Device, (case, split): &(Case, bool)| {
-            let compare = if *split { Case::compare_split } else { Case::compare };
-            Ok::<_, kernels::Error>(compare(case, device, !self.target.shader.subgroups)?.holds())
+    let work = |device: &mut Device, unit: &Unit<'_>| {
+        let name = unit.name();
+        let hash = match unit {
+            Unit::File { path, text } => lines::hash(path, text, &composed, &cases),
+            Unit::Kernel { users, .. } => params::hash(users, &cases),
         };
-        let mut n = 0;
-        loop {
-            if n == self.known.len() {
-                let Some(case) = self.further.next() else { return Ok(false) };
-                let known = (case, n % 2 == 1);
-                anyhow::ensure!(holds(device, &known).with_context(|| label.clone())?, "{label} fails before any fault is planted");
-                self.known.push(known);
-            }
-            if !holds(faulty, &self.known[n]).with_context(|| label.clone())? {
-                self.known[..=n].rotate_right(1);
-                return Ok(true);
-            }
-            n += 1;
+        let known = records.lock().expect("no panic").of(&name, &adapter, &hash).and_then(Tally::read).filter(|_| wanted.resume);
+        let tally = match (&known, unit) {
+            (Some(known), _) => known.clone(),
+            (None, Unit::File { path, text }) => lines::run(device, path, text, wanted.lines, &composed)?,
+            (None, Unit::Kernel { name, users }) => params::run(device, name, users)?,
+        };
+        if tally != Tally::default() {
+            row(&name, &tally, if known.is_some() { "  recorded" } else { "" });
+            total.lock().expect("no panic").plus(&tally);
         }
+        if known.is_none() && !wanted.partial && tally.planted() > 0 {
+            let mut records = records.lock().expect("no panic");
+            records.put(&name, &adapter, &hash, tally.text());
+            records.write()?;
+        }
+        Ok(())
+    };
+    // As in the parity of `verify-shaders`.
+    let threads = if device.adapter().class == Class::Software { lanes::cores() } else { 1 };
+    lanes::each(threads, &units, || Ok(sweep::open(select, Limits::from_env())?), work)?;
+    if !wanted.partial && !wanted.parameters && wanted.file.is_empty() {
+        let names: BTreeSet<_> = units.iter().map(Unit::name).collect();
+        let mut records = records.lock().expect("no panic");
+        records.keep(&adapter, |name| names.contains(name));
+        records.write()?;
+    }
+    let total = total.into_inner().expect("no panic");
+    row("all", &total, "");
+    anyhow::ensure!(total.planted() > 0, "no fault was planted");
+    Ok(total.holds())
+}
+
+/// The files and the kernels that are wanted.
+fn units<'a>(composed: &'a [Composed<'a>], wanted: &Wanted<'_>) -> anyhow::Result<Vec<Unit<'a>>> {
+    let mut units = vec![];
+    let files = if wanted.parameters { vec![] } else { files::all()? };
+    for path in files.into_iter().filter(|path| path.contains(wanted.file)) {
+        let text = read(&path)?;
+        units.push(Unit::File { path, text });
+    }
+    if wanted.file.is_empty() && *wanted.lines == (1..=usize::MAX) {
+        let mut kernels: BTreeMap<&'static str, Vec<&Composed<'_>>> = BTreeMap::new();
+        for user in first_of_each(composed, |_| None).into_values() {
+            kernels.entry(user.target.shader.variant.name).or_default().push(user);
+        }
+        units.extend(kernels.into_iter().map(|(name, users)| Unit::Kernel { name, users }));
+    }
+    Ok(units)
+}
+
+/// What shaders of one kernel differ in: its variant, its subgroup form, the type of its states,
+/// and sometimes its weight format.
+type Form = (&'static str, bool, Option<String>, Option<&'static str>);
+
+/// The first shader of every form. KV types need separate shaders, because they read and write
+/// differently. One weight format represents the others, unless `format` gives a name for it.
+fn first_of_each<'a>(
+    composed: impl IntoIterator<Item = &'a Composed<'a>>,
+    format: impl Fn(&Target) -> Option<&'static str>,
+) -> BTreeMap<Form, &'a Composed<'a>> {
+    let mut found = BTreeMap::new();
+    for user in composed {
+        let shader = &user.target.shader;
+        let kv = shader.pieces.iter().flatten().find_map(|piece| if let Piece::Kv(ty) = piece { Some(format!("{ty:?}")) } else { None });
+        found.entry((shader.variant.name, shader.subgroups, kv, format(user.target))).or_insert(user);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tally_is_read_as_it_is_written() {
+        let tally = Tally { red: 31, excused: 4, survived: 0, stale: 1 };
+        assert_eq!(Tally::read(&tally.text()), Some(tally));
+        assert_eq!(Tally::read("31\t4\t0"), None);
+        assert_eq!(Tally::read("31\t4\t0\tx"), None);
     }
 }

@@ -1,5 +1,5 @@
 //! The reasons for which a fault may leave every result unchanged. Shaders name them by tag, beside
-//! their lines (`excuses.rs`).
+//! their lines (`excuses.rs`); excuses for wrong parameters are in `params.rs`.
 
 /// A reason. Lines refer to it by its tag.
 pub struct Reason {

@@ -19,7 +19,7 @@ use crate::kernel::dispatch::Arg;
 use crate::lower::pack::pack_f16::unpacked;
 use crate::lower::primitive::Primitive;
 use crate::ops::Op;
-use crate::plan::Step;
+use crate::plan::{Planned, Step};
 use cpu_ref::KvType;
 use rows::Difference;
 use std::collections::{HashMap, HashSet};
@@ -32,6 +32,8 @@ pub struct Mirror {
     states: Option<States>,
     /// The kernels and params that were compared, if none is compared twice.
     once: Option<HashSet<Vec<u8>>>,
+    /// The plan whose operations are the oracles, if it is not the device's own.
+    expected: Option<Planned>,
 }
 
 /// How the outputs of one operation of a plan on the device agree with its oracles on the host.
@@ -76,7 +78,7 @@ impl Mirror {
     /// A mirror of a model whose weights are listed in the same order as those of the plan.
     #[must_use]
     pub fn new(weights: Arc<Weights>) -> Self {
-        Self { weights, states: None, once: None }
+        Self { weights, states: None, once: None, expected: None }
     }
 
     /// The same, where an operation is compared only if no operation with the same kernels and
@@ -84,6 +86,12 @@ impl Mirror {
     #[must_use]
     pub fn once(self) -> Self {
         Self { once: Some(HashSet::new()), ..self }
+    }
+
+    /// The same with the operations of another plan of the same shape as oracles.
+    #[cfg(feature = "testing")]
+    pub(crate) fn expecting(self, expected: Option<Planned>) -> Self {
+        Self { expected, ..self }
     }
 
     /// Whether to compare these dispatches.
@@ -158,7 +166,7 @@ impl GpuPlan {
         mirror.copy(states).await?;
         self.prepare(states, input).await?;
         let weights = Arc::clone(&mirror.weights);
-        let host = CpuPlan::reference(self.planned(), Arc::clone(&weights));
+        let host = CpuPlan::reference(mirror.expected.as_ref().unwrap_or(self.planned()), Arc::clone(&weights));
         let mut mirrored = mirror.states.take().expect("copied");
         let mut store = OnHost { weights: &weights, states: &mut mirrored };
         let mut values = Host::new(input.counts(), &mut store, host.origins.len());

@@ -2,23 +2,89 @@
 
 use super::format::{FORMATS, Format};
 use gguf::GgmlType;
+use std::fmt::Debug;
+
+/// The form of one block of values.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Fill {
+    /// Random values.
+    #[default]
+    Any,
+    /// Random values, rounded to quarters.
+    Quarters,
+    /// A half everywhere.
+    Equal,
+    /// A half from the first place to the place before the second, zero elsewhere.
+    Only(u32, u32),
+    /// Zeros. Words are also zero, for example ids and the codes of weights.
+    Zero,
+}
+
+/// Uniform in [-1, 1).
+fn uniform(bits: u64) -> f32 {
+    (bits >> 40) as f32 / (1 << 23) as f32 - 1.0
+}
 
 /// A seeded source of shapes and values that prefers edge cases.
+///
+/// It draws choices (shapes, rows, kinds) and values. Choices are numbers below a count, and 0 is
+/// the simplest. They may be given instead of drawn, and so may the form of each block of values.
+/// The random bits advance in the same way in both cases, so a source that is given the choices
+/// that it drew makes the same case.
+#[derive(Clone, Debug)]
 pub struct Gen {
     state: u64,
     only: Option<GgmlType>,
+    given: Vec<u32>,
+    fills: Vec<Fill>,
+    taken: Vec<u32>,
+    /// Numbers of values in each block so far.
+    blocks: Vec<u32>,
+    fill: Fill,
+    notes: Option<Vec<String>>,
 }
 
 impl Gen {
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { state: seed ^ 0x9e37_79b9_7f4a_7c15, only: None }
+        Self::given(seed, &[], &[])
+    }
+
+    /// The same source, whose first choices and blocks are given.
+    #[must_use]
+    pub fn given(seed: u64, choices: &[u32], fills: &[Fill]) -> Self {
+        let (given, fills, state) = (choices.to_vec(), fills.to_vec(), seed ^ 0x9e37_79b9_7f4a_7c15);
+        Self { state, only: None, given, fills, taken: vec![], blocks: vec![], fill: Fill::Any, notes: None }
     }
 
     /// The same source, whose [`Gen::format`] always returns this format.
     #[must_use]
     pub fn only(self, format: Option<GgmlType>) -> Self {
         Self { only: format, ..self }
+    }
+
+    /// The same source, which also writes down the value of each choice.
+    #[must_use]
+    pub fn noted(self) -> Self {
+        Self { notes: Some(vec![]), ..self }
+    }
+
+    /// The choices so far.
+    #[must_use]
+    pub fn taken(&self) -> &[u32] {
+        &self.taken
+    }
+
+    /// The numbers of values in the blocks so far; 0 for blocks whose values are drawn later.
+    #[must_use]
+    pub fn blocks(&self) -> &[u32] {
+        &self.blocks
+    }
+
+    /// The values of the choices so far, if they are noted.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        self.notes.as_deref().unwrap_or_default()
     }
 
     /// 64 random bits (SplitMix64, Steele et al. 2014).
@@ -29,13 +95,35 @@ impl Gen {
         z ^ (z >> 31)
     }
 
+    /// A choice below `count`.
+    fn choice<T: Debug>(&mut self, count: usize, value: impl Fn(usize) -> T) -> T {
+        let drawn = (self.bits() % count as u64) as usize;
+        self.choose(drawn, count, value)
+    }
+
+    /// The given choice, otherwise the one that was drawn.
+    fn choose<T: Debug>(&mut self, drawn: usize, count: usize, value: impl Fn(usize) -> T) -> T {
+        let at = self.given.get(self.taken.len()).map_or(drawn, |&given| (given as usize).min(count - 1));
+        self.taken.push(at as u32);
+        let value = value(at);
+        if let Some(notes) = &mut self.notes {
+            notes.push(format!("{value:?}"));
+        }
+        value
+    }
+
     pub fn coin(&mut self) -> bool {
-        self.bits() & 1 == 1
+        self.choice(2, |n| n == 1)
     }
 
     /// One of these values.
-    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[(self.bits() % from.len() as u64) as usize]
+    pub fn pick<T: Copy + Debug>(&mut self, from: &[T]) -> T {
+        self.choice(from.len(), |n| from[n])
+    }
+
+    /// A number below `end`.
+    pub fn below(&mut self, end: u32) -> u32 {
+        self.choice(end as usize, |n| n as u32)
     }
 
     /// A length at the edges of workgroups: 1, WG - 1, WG, WG + 1, a prime, a large one.
@@ -50,15 +138,16 @@ impl Gen {
 
     /// Any weight format.
     pub fn format(&mut self) -> GgmlType {
-        let n = self.bits() as usize % FORMATS.len();
-        self.only.unwrap_or(FORMATS[n].ty)
+        self.format_with(|_| true)
     }
 
     /// Any weight format that satisfies `wanted`.
     pub fn format_with(&mut self, wanted: impl Fn(&Format) -> bool) -> GgmlType {
-        let among: Vec<_> = FORMATS.iter().filter(|f| wanted(f)).map(|f| f.ty).collect();
-        let any = self.pick(&among);
-        self.only.unwrap_or(any)
+        let (mut among, others): (Vec<_>, Vec<_>) = FORMATS.iter().partition(|f| wanted(f));
+        let drawn = (self.bits() % among.len() as u64) as usize;
+        among.extend(others);
+        let drawn = self.only.map_or(drawn, |only| among.iter().position(|f| f.ty == only).unwrap_or(drawn));
+        self.choose(drawn, among.len(), |n| among[n].ty)
     }
 
     /// A row length that this format can have: whole blocks, or any length for formats without
@@ -68,15 +157,62 @@ impl Gen {
         if block == 1 { self.dim() } else { block * self.pick(&[1, 2, 3, 5, 8, if block == 32 { 16 } else { 8 }]) }
     }
 
-    /// Uniform in [-1, 1).
-    pub fn unit(&mut self) -> f32 {
-        (self.bits() >> 40) as f32 / (1 << 23) as f32 - 1.0
+    /// Begins a block of values.
+    pub fn block(&mut self) {
+        self.fill = self.fills.get(self.blocks.len()).copied().unwrap_or_default();
+        self.blocks.push(0);
     }
 
-    /// Values of one of several kinds: ordinary, tiny, large, all equal, with outliers.
+    /// A source of one block of values, which may be drawn later.
+    pub fn apart(&mut self) -> Self {
+        self.block();
+        let mut apart = Self::given(self.bits(), &[], &[self.fill]);
+        apart.block();
+        apart
+    }
+
+    /// Uniform in [-1, 1), or as the block's form says.
+    pub fn unit(&mut self) -> f32 {
+        let any = uniform(self.bits());
+        let Some(values) = self.blocks.last_mut() else { return any };
+        *values += 1;
+        let at = *values - 1;
+        match self.fill {
+            Fill::Any => any,
+            Fill::Quarters => (4.0 * any).round() / 4.0,
+            Fill::Only(from, to) if !(from..to).contains(&at) => 0.0,
+            Fill::Equal | Fill::Only(..) => 0.5,
+            Fill::Zero => 0.0,
+        }
+    }
+
+    /// 64 bits that are a value and no choice.
+    fn word(&mut self) -> u64 {
+        let any = self.bits();
+        if self.fill == Fill::Zero { 0 } else { any }
+    }
+
+    /// A number below `end` that is a value and no choice, such as an id of many.
+    pub fn id(&mut self, end: u32) -> u32 {
+        (self.word() % u64::from(end)) as u32
+    }
+
+    /// One of these values, where so many are drawn that they are no choices.
+    pub fn any_of<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.id(from.len() as u32) as usize]
+    }
+
+    /// A block of values in [-amplitude, amplitude).
+    pub fn units(&mut self, n: u32, amplitude: f32) -> Vec<f32> {
+        self.block();
+        (0..n).map(|_| amplitude * self.unit()).collect()
+    }
+
+    /// A block of values of one of several kinds: ordinary, tiny, large, all equal, with outliers.
     pub fn values(&mut self, n: usize) -> Vec<f32> {
         let kind = self.pick(&[0, 0, 0, 1, 2, 3, 4]);
-        let equal = self.unit();
+        let equal = uniform(self.bits());
+        self.block();
         let value = |g: &mut Self| match kind {
             0 => 2.0 * g.unit(),
             1 => 1e-4 * g.unit(),
@@ -91,7 +227,7 @@ impl Gen {
     pub fn weight(&mut self, ty: GgmlType, rows: u32, cols: u32) -> Vec<u8> {
         let n = rows as usize * cols as usize;
         if ty.is_quantized() {
-            return (0..n / ty.block_size()).flat_map(|_| crate::kernel::format::random_block(ty, &mut || self.bits())).collect();
+            return (0..n / ty.block_size()).flat_map(|_| crate::kernel::format::random_block(ty, &mut || self.word())).collect();
         }
         let values: Vec<f32> = (0..n).map(|_| self.unit()).collect();
         gguf::quantize(ty, &values, cols as usize).expect("finite values")

@@ -1,8 +1,11 @@
 //! Parity cases of every operation, and the sweep that draws and compares them.
 
 pub mod cases;
+pub mod drawn;
 pub mod parity;
+mod shrinking;
 pub mod sweep;
+pub mod wrong;
 
 /// The kernels: declarations, shaders, formats.
 pub mod kernel {

@@ -21,13 +21,13 @@ use std::sync::{Arc, OnceLock};
 /// A weight. The bytes of a matrix and the contents of KV states are made when the case runs,
 /// because many cases are made only to see which kernels they reach.
 enum Loaded {
-    Matrix { w: Weight, seed: u64, bytes: OnceLock<Vec<u8>> },
+    Matrix { w: Weight, g: Gen, bytes: OnceLock<Vec<u8>> },
     Vector(Vec<f32>),
 }
 
 /// The contents of the KV states before a case runs.
 struct Held {
-    seed: u64,
+    g: Gen,
     key: Option<Vec<f32>>,
     /// The row that has `key`; `None` if all rows have it.
     alone: Option<usize>,
@@ -118,7 +118,7 @@ impl Case {
     /// conditioning depends on the magnitude.
     pub fn uniform(&mut self, g: &mut Gen, width: u32, amplitude: f32) -> Tensor {
         let rows = self.input.positions.len() as u32;
-        let values = (0..rows * width).map(|_| amplitude * g.unit()).collect();
+        let values = g.units(rows * width, amplitude);
         self.given(Shape::new(Lead::Step, rows, width), values)
     }
 
@@ -130,6 +130,7 @@ impl Case {
         }
         let rows = self.input.positions.len();
         let sizes: Vec<f32> = (0..rows).map(|_| g.pick(&[1e-3, 1.0, 1e25])).collect();
+        g.block();
         let values = sizes.iter().flat_map(|size| vec![*size; width as usize]).map(|size| size * g.unit()).collect();
         let capacity = self.rec.capacity().step;
         self.given(Shape::new(Lead::Step, capacity, width), values)
@@ -140,6 +141,7 @@ impl Case {
     pub fn rising(&mut self, g: &mut Gen, width: u32) -> Tensor {
         let rows = self.input.positions.len() as u32;
         let size = |i: u32| ((i as f32 - width as f32) / 32.0).exp2().max(1e-3);
+        g.block();
         let values = (0..rows * width).map(|i| size(i % width) * g.unit()).collect();
         self.given(Shape::new(Lead::Step, rows, width), values)
     }
@@ -148,9 +150,9 @@ impl Case {
     /// any.
     pub fn alone(&mut self, g: &mut Gen, width: u32) -> Tensor {
         let rows = self.input.positions.len();
-        let mut values: Vec<f32> = (0..rows * width as usize).map(|_| 0.1 * g.unit()).collect();
+        let mut values: Vec<f32> = g.units(rows as u32 * width, 0.1);
         for row in values.chunks_mut(width as usize) {
-            let any = (g.bits() % u64::from(width)) as usize;
+            let any = g.id(width) as usize;
             row[g.pick(&[any, width as usize - 1])] = 5.0;
         }
         self.given(Shape::new(Lead::Step, rows as u32, width), values)
@@ -172,7 +174,7 @@ impl Case {
     /// A random matrix weight.
     pub fn weight(&mut self, g: &mut Gen, ty: GgmlType, rows: u32, cols: u32) -> Weight {
         let w = Weight::loaded(self.weights.len() as u32, ty, rows, cols);
-        self.weights.push(Loaded::Matrix { w, seed: g.bits(), bytes: OnceLock::new() });
+        self.weights.push(Loaded::Matrix { w, g: g.apart(), bytes: OnceLock::new() });
         w
     }
 
@@ -202,21 +204,22 @@ impl Case {
     /// Puts the rows at random sequences and positions below `positions`.
     pub fn place(&mut self, g: &mut Gen, positions: u32) {
         let (n, s) = (self.input.positions.len(), self.sequences);
-        self.input.positions = (0..n).map(|_| (g.bits() % u64::from(positions)) as u32).collect();
-        self.input.sequences = (0..n).map(|_| (g.bits() % u64::from(s)) as u32).collect();
+        self.input.positions = (0..n).map(|_| g.below(positions)).collect();
+        self.input.sequences = (0..n).map(|_| g.below(s)).collect();
     }
 
     /// Fills state 0 with ids below `vocab`.
     pub fn tokens(&mut self, g: &mut Gen, vocab: u32) {
         for s in 0..self.sequences {
-            let ids = (0..self.capacity).map(|_| (g.bits() % u64::from(vocab)) as u32).collect();
+            g.block();
+            let ids = (0..self.capacity).map(|_| g.id(vocab)).collect();
             self.tokens.push((s, ids));
         }
     }
 
     /// Fills every row of the KV states, and the first state with `key` if it is given.
     pub fn hold(&mut self, g: &mut Gen, key: Option<Vec<f32>>) {
-        self.held = Some(Held { seed: g.bits(), key, alone: None, rows: OnceLock::new() });
+        self.held = Some(Held { g: g.apart(), key, alone: None, rows: OnceLock::new() });
     }
 
     /// Sets the key of one row in the first KV state.
@@ -232,7 +235,7 @@ impl Case {
     fn held(&self) -> &[(usize, u32, Vec<u8>)] {
         let Some(held) = &self.held else { return &[] };
         held.rows.get_or_init(|| {
-            let mut g = Gen::new(held.seed);
+            let mut g = held.g.clone();
             let kv = |(state, kind): (usize, &StateKind)| {
                 if let StateKind::Kv { ty, width, .. } = *kind { Some((state, ty, width)) } else { None }
             };
@@ -267,7 +270,7 @@ impl Case {
         self.options.clone().precision(if fast { Precision::Fast } else { Precision::F32 })
     }
 
-    fn caps_on(&self, caps: &Caps) -> Caps {
+    pub(crate) fn caps_on(&self, caps: &Caps) -> Caps {
         let mut caps = caps.clone();
         caps.table.split_workgroups = self.split_workgroups.unwrap_or(caps.table.split_workgroups);
         caps
@@ -296,29 +299,37 @@ impl Case {
     /// # Errors
     /// Errors of planning and of running.
     pub fn run(&self, executor: &Executor, options: &PlanOptions) -> Result<(Vec<Vec<u32>>, Vec<Shader>), Error> {
-        let (mut plan, mut states) = self.plan_on(executor, options)?;
+        let (mut plan, mut states) = self.plan_on(&self.rec, executor, options)?;
         let outputs = plan.run(&mut states, &self.input, Watch::default())?.wait()?;
         Ok((outputs.0, self.shaders_of(&plan)))
     }
 
-    /// Runs on a device, with intermediates filled with the word `poison`, and compares every
-    /// operation with the host.
-    pub(crate) fn agreed(&self, device: &Device, options: &PlanOptions, poison: u32) -> Result<Agreed, Error> {
-        let (mut plan, mut states) = self.plan_on(&Executor::Gpu(device.clone()), options)?;
-        let mut mirror = Mirror::new(Arc::new(self.loaded(&Executor::Cpu)?.0));
+    /// Runs a recording on a device, with intermediates filled with the word `poison`, and compares
+    /// every operation with the host: with the recording's own operations, or with those of a plan
+    /// that has the same shape.
+    pub(crate) fn agreed(
+        &self,
+        rec: &Recorder<Primitive>,
+        expected: Option<Planned>,
+        device: &Device,
+        options: &PlanOptions,
+        poison: u32,
+    ) -> Result<Agreed, Error> {
+        let (mut plan, mut states) = self.plan_on(rec, &Executor::Gpu(device.clone()), options)?;
+        let mut mirror = Mirror::new(Arc::new(self.loaded(&Executor::Cpu)?.0)).expecting(expected);
         plan.poison(poison);
         let (_, agreements) = plan.agree(&mut mirror, &mut states, &self.input, Watch::default())?;
         let overrun = options.guarded && plan.overrun(poison)?;
         Ok(Agreed { agreements, shaders: self.shaders_of(&plan), overrun })
     }
 
-    fn plan_on(&self, executor: &Executor, options: &PlanOptions) -> Result<(Plan, States), Error> {
+    fn plan_on(&self, rec: &Recorder<Primitive>, executor: &Executor, options: &PlanOptions) -> Result<(Plan, States), Error> {
         let executor = &match executor {
             Executor::Gpu(device) => Executor::Gpu(device.with_caps(self.caps_on(device.caps()))),
             Executor::Cpu => Executor::Cpu,
         };
         let (weights, states) = self.loaded(executor)?;
-        Ok((executor.plan(self.rec.clone(), &Arc::new(weights), options)?, states))
+        Ok((executor.plan(rec.clone(), &Arc::new(weights), options)?, states))
     }
 
     /// The shaders that a run of the plan dispatches.
@@ -337,13 +348,36 @@ impl Case {
         Ok((outputs.0, planned))
     }
 
+    /// Gives out the whole content of the case, piece by piece: two cases with the same content
+    /// compute the same.
+    pub fn content(&self, take: &mut dyn FnMut(&[u8])) {
+        let Self { rec, input, options, halves, split_workgroups, kinds, sequences, capacity, tokens, words, held, weights } = self;
+        let Recorder { capacity: rows, nodes, origins, ropes, outputs, .. } = rec;
+        take(format!("{rows:?} {nodes:?} {origins:?} {ropes:?} {outputs:?}").as_bytes());
+        take(format!("{options:?} {halves} {split_workgroups:?} {kinds:?} {sequences} {capacity} {tokens:?}").as_bytes());
+        let StepInput { positions, sequences, ends, ids, firsts, out_rows, sampling, host } = input;
+        [positions, sequences, ends, ids, firsts, out_rows].into_iter().for_each(|words| take(bytemuck::cast_slice(words)));
+        take(bytemuck::cast_slice(sampling));
+        host.iter().chain(words.iter().map(|(_, words)| words)).for_each(|values| take(bytemuck::cast_slice(values)));
+        if let Some(Held { g, key, alone, .. }) = held {
+            take(format!("{g:?} {alone:?}").as_bytes());
+            take(bytemuck::cast_slice(key.as_deref().unwrap_or_default()));
+        }
+        for weight in weights {
+            match weight {
+                Loaded::Matrix { w, g, .. } => take(format!("{w:?} {g:?}").as_bytes()),
+                Loaded::Vector(values) => take(bytemuck::cast_slice(values)),
+            }
+        }
+    }
+
     /// The case's weights and states on an executor.
     fn loaded(&self, executor: &Executor) -> Result<(Weights, States), Error> {
         let mut weights = Weights::new(executor);
         for (n, w) in self.weights.iter().enumerate() {
             match w {
-                Loaded::Matrix { w: Weight { ty, rows, cols, .. }, seed, bytes } => {
-                    let bytes = bytes.get_or_init(|| Gen::new(*seed).weight(*ty, *rows, *cols));
+                Loaded::Matrix { w: Weight { ty, rows, cols, .. }, g, bytes } => {
+                    let bytes = bytes.get_or_init(|| g.clone().weight(*ty, *rows, *cols));
                     weights.matrix(&format!("w{n}"), *ty, *rows, *cols, &TensorBytes::Owned(bytes.as_slice().into()))?
                 }
                 Loaded::Vector(values) => weights.vector(&format!("w{n}"), values.clone()),

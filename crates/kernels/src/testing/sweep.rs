@@ -16,8 +16,10 @@ use crate::lower;
 use crate::lower::primitive::Primitive;
 use crate::ops::Op;
 use crate::testing::cases::CASES;
+use crate::testing::drawn::{Drawn, holds};
 use crate::testing::parity::{Agreed, Case, MakeCase};
 use gguf::GgmlType;
+use proptest::test_runner::TestCaseError;
 use std::path::Path;
 
 /// A device with the table of a discrete GPU. A software device then also splits few keys into many
@@ -38,14 +40,18 @@ pub struct Outcome {
     pub worst: Agreement,
     /// Whether a kernel wrote past the end of an output.
     pub overrun: bool,
+    /// The smallest case that fails in the same way, if one was looked for.
+    pub smallest: Option<Drawn>,
+}
+
+impl From<Agreed> for Outcome {
+    fn from(Agreed { agreements, shaders, overrun }: Agreed) -> Self {
+        let worst = agreements.into_iter().max_by(|a, b| badness(a).total_cmp(&badness(b)));
+        Self { shaders, worst: worst.expect("a case has operations"), overrun, smallest: None }
+    }
 }
 
 impl Outcome {
-    fn new(shaders: Vec<Shader>, agreements: Vec<Agreement>, overrun: bool) -> Self {
-        let worst = agreements.into_iter().max_by(|a, b| badness(a).total_cmp(&badness(b)));
-        Self { shaders, worst: worst.expect("a case has operations"), overrun }
-    }
-
     /// Whether every operation agrees with its oracle, and nothing was written past an end.
     #[must_use]
     pub fn holds(&self) -> bool {
@@ -75,8 +81,7 @@ impl Case {
 
     fn compare_over(&self, poison: u32, device: &Device, portable: bool) -> Result<Outcome, Error> {
         let options = self.options_on(device.caps()).portable(portable).guarded(true);
-        let Agreed { agreements, shaders, overrun } = self.agreed(device, &options, poison)?;
-        Ok(Outcome::new(shaders, agreements, overrun))
+        Ok(self.agreed(&self.rec, None, device, &options, poison)?.into())
     }
 
     /// Runs the plan of a device with these capabilities on the host, through the oracles of its
@@ -98,7 +103,7 @@ impl Case {
         let kernels = shaders.iter().map(Shader::label).collect();
         let bound = shaders.iter().map(|shader| shader.variant.kernel.nmse).fold(ROUNDED, f64::max);
         let worst = Agreement { kernels, layer: None, worst: "outputs".to_string(), difference, near: 1, bound };
-        Ok(Outcome { shaders, worst, overrun: false })
+        Ok(Outcome { shaders, worst, overrun: false, smallest: None })
     }
 
     /// The same as [`Case::compare`] on a device whose limits are so small that everything that can
@@ -168,6 +173,8 @@ pub fn check(device: &Device, make: MakeCase, seed: u64, portable: bool) -> Resu
 #[derive(Clone, Debug)]
 pub struct Target {
     pub shader: Shader,
+    /// The stem of its cases.
+    pub stem: &'static str,
     make: MakeCase,
 }
 
@@ -189,8 +196,8 @@ impl Target {
             let named = |wanted: &str| cases.iter().find(|(name, _)| *name == wanted);
             let family = Path::new(file).parent().and_then(Path::file_name).and_then(|s| s.to_str()).unwrap_or_default();
             let case = named(variant.name).or_else(|| named(stem)).or_else(|| named(family));
-            let make = case.unwrap_or_else(|| panic!("{file} has no parity case")).1;
-            Shader::all(variant, &[0, caps.subgroup_threads()]).into_iter().map(move |shader| Self { shader, make })
+            let &(stem, make) = case.unwrap_or_else(|| panic!("{file} has no parity case"));
+            Shader::all(variant, &[0, caps.subgroup_threads()]).into_iter().map(move |shader| Self { shader, stem, make })
         });
         targets.collect()
     }
@@ -206,16 +213,26 @@ impl Target {
     }
 
     /// The first case of these seeds that reaches the shader.
-    pub fn find(&self, caps: &Caps, seeds: &mut impl Iterator<Item = u64>) -> Option<Case> {
-        let mut cases = seeds.map(|seed| (self.make)(&mut Gen::new(seed).only(self.format())));
-        cases.find(|case| case.shaders(caps, !self.shader.subgroups).is_ok_and(|shaders| shaders.contains(&self.shader)))
+    pub fn find(&self, caps: &Caps, seeds: &mut impl Iterator<Item = u64>) -> Option<(Drawn, Case)> {
+        seeds.find_map(|seed| {
+            let mut g = Gen::new(seed).only(self.format());
+            let case = (self.make)(&mut g);
+            let portable = !self.shader.subgroups;
+            let drawn = || Drawn { stem: self.stem, portable, split: false, seed, choices: g.taken().to_vec(), fills: vec![] };
+            self.reached(&case, caps).then(|| (drawn(), case))
+        })
+    }
+
+    /// Whether a case runs the shader.
+    fn reached(&self, case: &Case, caps: &Caps) -> bool {
+        case.shaders(caps, !self.shader.subgroups).is_ok_and(|shaders| shaders.contains(&self.shader))
     }
 
     /// The first `wanted` cases that reach the shader, from `seed` on.
     ///
     /// # Panics
     /// When there are too few: a shader that the cases never run is not tested.
-    pub fn cases(&self, caps: &Caps, seed: u64, wanted: usize) -> impl Iterator<Item = Case> {
+    pub fn cases(&self, caps: &Caps, seed: u64, wanted: usize) -> impl Iterator<Item = (Drawn, Case)> {
         let mut seeds = seed..seed + PATIENCE * wanted as u64;
         (0..wanted).map(move |n| {
             let found = self.find(caps, &mut seeds);
@@ -224,19 +241,33 @@ impl Target {
     }
 
     /// Runs `wanted` cases from `seed` on, every second one split. Returns the worst outcome, by
-    /// the ratio of error to bound.
+    /// the ratio of error to bound. If a case fails, the outcome has the smallest that does.
     ///
     /// # Errors
     /// Errors of either executor.
     pub fn run(&self, device: &Device, seed: u64, wanted: usize) -> Result<Outcome, Error> {
-        let mut worst: Option<Outcome> = None;
-        for (n, case) in self.cases(device.caps(), seed, wanted).enumerate() {
-            let compare = if n % 2 == 1 { Case::compare_split } else { Case::compare };
+        let mut worst: Option<(Outcome, Drawn)> = None;
+        for (n, (drawn, case)) in self.cases(device.caps(), seed, wanted).enumerate() {
+            let split = n % 2 == 1;
+            let compare = if split { Case::compare_split } else { Case::compare };
             let outcome = compare(&case, device, !self.shader.subgroups)?;
-            if worst.as_ref().is_none_or(|w| outcome.badness() > w.badness()) {
-                worst = Some(outcome);
+            if worst.as_ref().is_none_or(|(w, _)| outcome.badness() > w.badness()) {
+                worst = Some((outcome, Drawn { split, ..drawn }));
             }
         }
-        Ok(worst.expect("at least one case"))
+        let (mut outcome, drawn) = worst.expect("at least one case");
+        if !outcome.holds() {
+            outcome.smallest = self.smallest(device, drawn);
+        }
+        Ok(outcome)
+    }
+
+    /// The smallest case that reaches the shader and fails as this one does.
+    #[must_use]
+    pub fn smallest(&self, device: &Device, drawn: Drawn) -> Option<Drawn> {
+        drawn.smallest(|drawn| match self.reached(&drawn.case(), device.caps()) {
+            true => holds(drawn, device),
+            false => Err(TestCaseError::reject("does not reach the shader")),
+        })
     }
 }

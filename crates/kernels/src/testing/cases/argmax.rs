@@ -14,12 +14,13 @@ pub(crate) fn hard_order(g: &mut Gen, n: usize) -> Vec<f32> {
     let value = |g: &mut Gen| match kind {
         0 => 50.0 * g.unit(),
         1 => (levels * g.unit()).floor(),
-        2 => g.pick(&EDGES),
+        2 => g.any_of(&EDGES),
         3 if g.bits().is_multiple_of(3) => nan(g),
         3 => -(g.unit().abs() + 1.0),
-        4 => g.pick(&[-0.0, 0.0, -1.0]),
+        4 => g.any_of(&[-0.0, 0.0, -1.0]),
         _ => nan(g),
     };
+    g.block();
     (0..n).map(|_| value(g)).collect()
 }
 

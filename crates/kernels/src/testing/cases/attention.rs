@@ -39,7 +39,7 @@ pub(crate) fn settle(row: &mut [f32]) {
 }
 
 /// The kinds of keys in a case.
-#[derive(Copy, Clone, PartialEq)]
+#[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) enum Keys {
     Any,
     Equal,
@@ -73,7 +73,7 @@ pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
     // Equal keys have equal scores, however large. Sums must be relative to the largest score.
     // A key with a far larger score must be found at any place.
     let keys = g.pick(if late { &[Keys::Outlier, Keys::Equal] } else { &[Keys::Any, Keys::Outlier, Keys::Equal] });
-    let mut key: Option<Vec<f32>> = (keys == Keys::Equal).then(|| (0..width).map(|_| 100.0 * g.unit()).collect());
+    let mut key: Option<Vec<f32>> = (keys == Keys::Equal).then(|| g.units(width, 100.0));
     if ty == KvType::Q8_0 {
         key.as_deref_mut().into_iter().for_each(settle);
     }
@@ -82,7 +82,7 @@ pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
     let split = g.pick(&[rows, rows / 2, 1, rows - 1]);
     case.input.sequences = (0..rows).map(|t| u32::from(t >= split)).collect();
     // At the start of the state, or around its end.
-    let somewhere = (g.bits() % u64::from(capacity)) as u32;
+    let somewhere = g.below(capacity);
     let before = if late { 1100 } else { 0 };
     let first = g.pick(&[before, before, capacity - 10, capacity - 2, capacity + 7, somewhere]);
     case.input.positions = (0..rows).map(|t| first + if t >= split { t - split } else { t }).collect();
@@ -102,13 +102,13 @@ pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
     if ty == KvType::Q8_0 {
         case.input.host.iter_mut().flat_map(|values| values.chunks_mut(width as usize)).for_each(settle);
     }
-    let mut q: Vec<f32> = (0..rows * width * group).map(|_| 3.0 * g.unit()).collect();
+    let mut q: Vec<f32> = g.units(rows * width * group, 3.0);
     if outlier {
         // Its scores are about 200; other scores are seldom above 30.
-        let key: Vec<f32> = (0..width).map(|_| (600.0 / (dim as f32).sqrt()).sqrt() * g.unit()).collect();
+        let key: Vec<f32> = g.units(width, (600.0 / (dim as f32).sqrt()).sqrt());
         let heads = (0..kv_heads * group).flat_map(|head| &key[(head / group * dim) as usize..][..dim as usize]);
         q.iter_mut().zip(heads.cycle()).for_each(|(q, k)| *q += k);
-        let anywhere = (g.bits() % u64::from(first.min(capacity))) as u32;
+        let anywhere = g.below(first.min(capacity));
         case.hold_alone(key, g.pick(&[0, anywhere]));
     }
     let q = case.given(Shape::new(Lead::Step, rows, width * group), q).heads(kv_heads * group);

@@ -39,7 +39,7 @@ pub fn case(g: &mut Gen) -> Case {
         // way.
         let w = normed.then(|| match ty {
             KvType::F32 => case.vector(g, HEAD_DIM),
-            KvType::F16 | KvType::Q8_0 => case.given_vector((0..HEAD_DIM).map(|_| 2.0 * g.unit()).collect()),
+            KvType::F16 | KvType::Q8_0 => case.given_vector(g.units(HEAD_DIM, 2.0)),
         });
         let x = w.map_or(x, |w| rms_norm(&mut case.rec, x, Some(w), 1e-6));
         rope(&mut case.rec, x, table)

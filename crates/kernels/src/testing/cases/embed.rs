@@ -27,7 +27,7 @@ pub fn ids_case(g: &mut Gen) -> Case {
     let (cols, vocab) = (g.cols(ty), 7);
     let mut case = Case::with_states(rows, &[StateKind::Tokens], 1, 1);
     case.rec = Recorder::of_documents(case.rec.capacity(), &[StateKind::Tokens]);
-    case.input.ids = (0..rows).map(|_| (g.bits() % u64::from(vocab)) as u32).collect();
+    case.input.ids = (0..rows).map(|_| g.below(vocab)).collect();
     let table = case.weight(g, ty, vocab, cols);
     let tokens = case.rec.state(0);
     let y = embed(&mut case.rec, table, tokens);

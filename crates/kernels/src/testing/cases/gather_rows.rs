@@ -8,7 +8,7 @@ use crate::testing::parity::Case;
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), g.dim());
     let mut case = Case::new(rows);
-    case.input.out_rows = (0..rows).map(|_| (g.bits() % u64::from(rows)) as u32).collect();
+    case.input.out_rows = (0..rows).map(|_| g.below(rows)).collect();
     let x = case.tensor(g, dim);
     let y = gather_rows(&mut case.rec, x);
     case.expect(y);

@@ -10,7 +10,7 @@ use crate::testing::parity::Case;
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim, offset) = (g.small(), g.dim(), g.pick(&[0.0, -3.0, 1.5]));
     let mut case = Case::new(rows);
-    let mut values: Vec<f32> = (0..rows * dim).map(|_| offset + 2.0 * g.unit()).collect();
+    let mut values: Vec<f32> = g.units(rows * dim, 2.0).into_iter().map(|x| offset + x).collect();
     values.iter_mut().step_by(dim as usize).for_each(|x| *x = offset + 9.0);
     let x = case.given(Shape::new(Lead::Step, rows, dim), values);
     let multiplier = g.pick(if dim < 31 { &[0.0, -0.5, 0.8] } else { &[0.0, -0.5, 0.84, 1.6448] });

@@ -12,10 +12,11 @@ pub(crate) fn choices(g: &mut Gen, rows: u32, count: u32, k: u32) -> Vec<f32> {
     let from = g.bits() as u32 % (count - busy + 1);
     let row = |g: &mut Gen| {
         let mut all: Vec<u32> = (from..from + busy).collect();
-        (0..k as usize).for_each(|j| all.swap(j, j + g.bits() as usize % (busy as usize - j)));
+        (0..k as usize).for_each(|j| all.swap(j, j + g.id(busy - j as u32) as usize));
         all.truncate(k as usize);
         all
     };
+    g.block();
     (0..rows).flat_map(|_| row(g)).map(f32::from_bits).collect()
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn activations(case: &mut Case, g: &mut Gen, cols: u32, fewest: u32) 
     match g.pick(&[0, 1, 2]) {
         kind if kind == 0 || fewest == 1 => case.uniform(g, cols, 1e6),
         1 => case.tensor(g, cols),
-        _ => case.given(Shape::new(Lead::Step, rows, cols), vec![g.unit(); (rows * cols) as usize]),
+        _ => case.given(Shape::new(Lead::Step, rows, cols), vec![g.units(1, 1.0)[0]; (rows * cols) as usize]),
     }
 }
 

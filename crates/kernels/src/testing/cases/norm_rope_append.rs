@@ -69,7 +69,7 @@ pub(crate) fn recorded(g: &mut Gen, queries: bool) -> Case {
     // If scores count, weights have ordinary magnitudes: a large score depends on the last bits of
     // its terms.
     let alone = g.coin();
-    let weight = |g: &mut Gen| if alone { g.values(dim as usize) } else { (0..dim).map(|_| 2.0 * g.unit()).collect() };
+    let weight = |g: &mut Gen| if alone { g.values(dim as usize) } else { g.units(dim, 2.0) };
     let (w, norm_v) = (g.coin().then(|| weight(g)), g.coin());
     let finish_k = |t, k: Vec<f32>| rotated(&w.as_ref().map_or(k.clone(), |w| normed(&k, Some(w))), &table, t);
     let finish_v = |v: Vec<f32>| if norm_v { normed(&v, None) } else { v };
@@ -77,7 +77,7 @@ pub(crate) fn recorded(g: &mut Gen, queries: bool) -> Case {
     let size = if w.is_some() { g.pick(&[3.0, 1e-3]) } else { 3.0 };
     let (mut k, mut v) = (vec![], vec![]);
     for n in 0..rows * heads {
-        k.extend(head(ty, table.dim as usize / 2, || (0..dim).map(|_| size * g.unit()).collect(), |k| finish_k(n / heads, k)));
+        k.extend(head(ty, table.dim as usize / 2, || g.units(dim, size), |k| finish_k(n / heads, k)));
         v.extend(head(ty, 0, || g.values(dim as usize), finish_v));
     }
     let shape = Shape::new(Lead::Step, rows, width);

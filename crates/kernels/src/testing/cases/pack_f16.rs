@@ -19,7 +19,8 @@ pub fn case(g: &mut Gen) -> Case {
     } else if g.coin() {
         case.squared(g, dim)
     } else {
-        let (size, largest) = (g.pick(&[LEAST, LEAST.next_down()]), (g.bits() % u64::from(dim)) as u32);
+        let (size, largest) = (g.pick(&[LEAST, LEAST.next_down()]), g.below(dim));
+        g.block();
         let values = (0..rows * dim).map(|n| if n % dim == largest { size } else { size * g.unit() }).collect();
         case.given(Shape::new(Lead::Step, rows, dim), values)
     };

@@ -15,11 +15,12 @@ pub(crate) fn activations(case: &mut Case, g: &mut Gen, cols: u32, normed: bool)
 
 /// A block whose other values lie in the middle between two quants, or next to it.
 pub(crate) fn between(g: &mut Gen) -> Vec<f32> {
+    g.block();
     let largest = g.pick(&[1.0, 1e-3, 1e6]) * (g.unit().abs() + 0.5);
     let scale = f32::from_bits(((largest * (1.0 / 127.0)).to_bits() + 255) & !255);
     let value = |g: &mut Gen| {
         let middle = ((126.0 * g.unit()).floor() + 0.5) * scale;
-        g.pick(&[middle, middle.next_up(), middle.next_down()])
+        g.any_of(&[middle, middle.next_up(), middle.next_down()])
     };
     (0..BLOCK).map(|i| if i == 0 { largest } else { value(g) }).collect()
 }

@@ -13,6 +13,7 @@ pub fn case(g: &mut Gen) -> Case {
     let (ties, spread) = (g.coin(), g.pick(&[1.0, 8.0, 200.0]));
     let logit = |g: &mut Gen| if ties { (4.0 * g.unit()).trunc() } else { spread * g.unit() };
     let mut case = Case::new(rows);
+    g.block();
     let values = (0..rows * count).map(|_| logit(g)).collect();
     let logits = case.given(Shape::new(Lead::Step, rows, count), values);
     let scale = g.coin().then(|| case.vector(g, count));

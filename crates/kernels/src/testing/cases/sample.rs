@@ -56,17 +56,18 @@ pub(crate) fn logits_of(g: &mut Gen, vocab: u32, kind: u32) -> Vec<f32> {
         1 => 8.0 * g.unit(),
         2 => (3.0 * g.unit()).round(),
         CROWDED => {
-            if g.coin() {
+            if g.any_of(&[false, true]) {
                 2.0
             } else {
                 g.unit()
             }
         }
-        _ if g.coin() => f32::NEG_INFINITY,
+        _ if g.any_of(&[false, true]) => f32::NEG_INFINITY,
         _ => 5.0 * g.unit(),
     };
+    g.block();
     let mut logits = if kind == 0 { g.values(vocab as usize) } else { (0..vocab).map(|_| value(g)).collect() };
-    let sure = g.bits() as usize % logits.len();
+    let sure = g.id(vocab) as usize;
     logits[sure] = logits[sure].max(0.0);
     logits
 }
@@ -121,6 +122,7 @@ pub fn case(g: &mut Gen) -> Case {
                 break (row, params);
             }
         };
+        g.block();
         raw.extend(row.iter().map(|v| v.max(-100.0) + g.unit()));
         logits.extend(row);
         case.input.sampling.push(params);

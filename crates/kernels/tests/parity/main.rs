@@ -1,19 +1,25 @@
 //! Parity of every kernel with its oracle on this machine's adapter, which must exist, under its
 //! own limits and under WebGPU's.
 
+mod once_red;
+mod shrinks;
+mod wrongs;
+
 use cpu_ref::KvType;
 use gguf::GgmlType;
 use kernels::testing::cases::CASES;
+use kernels::testing::drawn::{self, Drawn, Draws};
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::kernel::random::Gen;
 use kernels::testing::kernel::split::parts;
 use kernels::testing::parity::Case;
-use kernels::testing::sweep::{self, Outcome, Target, check};
+use kernels::testing::sweep::{self, Outcome, Target};
 use kernels::{Caps, Class, Device, Limits, Select, StateKind, Table, ops};
-use proptest::prelude::*;
+use once_red::once_red;
+use proptest::test_runner::{TestError, TestRunner};
 use std::collections::HashSet;
 use std::num::NonZero;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex};
 
 static DEVICE: LazyLock<Device> = LazyLock::new(|| open(Limits::from_env()));
 
@@ -23,8 +29,9 @@ fn open(limits: Limits) -> Device {
 
 fn hold(what: &str, outcome: &Outcome) {
     let ran: Vec<_> = outcome.shaders.iter().map(Shader::label).collect();
-    let Outcome { worst, overrun, .. } = outcome;
-    assert!(outcome.holds(), "{what} ({}): {worst:?}, wrote past an end: {overrun}", ran.join(", "));
+    let Outcome { worst, overrun, smallest, .. } = outcome;
+    smallest.iter().for_each(keep);
+    assert!(outcome.holds(), "{what} ({}): {worst:?}, wrote past an end: {overrun}; the smallest case: {smallest:?}", ran.join(", "));
 }
 
 fn compare(device: &Device, what: &str, case: Case) -> Outcome {
@@ -60,34 +67,32 @@ fn every_portable_kernel_matches_its_oracle_under_webgpus_default_limits() {
     cover(Limits::WebGpu, 2);
 }
 
-/// Cases that failed once: the stem of the operation, the seed, and whether kernels were portable.
-/// Stems stay valid when operations are added or removed; the files of proptest use numbers.
-const ONCE_RED: [(&str, u64, bool); 4] = [
-    ("attention_merge", 10661897264367146770, false),
-    ("matmul_tile128", 9965122180202307740, true),
-    ("matmul_tile128", 6653796974641584263, true),
-    ("mul_sigmoid", 6653796974641584263, true),
-];
+/// The list of cases that once failed.
+const ONCE_RED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/parity/once_red.rs");
 
-/// Runs one case of an operation. A failure prints its line of [`ONCE_RED`].
-fn hold_case(stem: &str, seed: u64, portable: bool) {
-    let line = format!("({stem:?}, {seed}, {portable}),");
-    let (_, make) = CASES.iter().find(|(name, _)| *name == stem).unwrap_or_else(|| panic!("{line} no operation has this stem"));
-    let outcome = check(&DEVICE, *make, seed, portable).unwrap_or_else(|e| panic!("{line} {e}"));
-    hold(&line, &outcome);
+/// Adds a failing case to the list, so that the next run of the tests begins with it.
+fn keep(drawn: &Drawn) {
+    static KEEPING: Mutex<()> = Mutex::new(());
+    let _guard = KEEPING.lock();
+    let list = std::fs::read_to_string(ONCE_RED).expect("the list beside this file");
+    if let Some(list) = drawn.added_to(&list) {
+        std::fs::write(ONCE_RED, list).unwrap_or_else(|e| eprintln!("{ONCE_RED}: {e}; add this case:\n{drawn:?}"));
+    }
 }
 
+/// Runs the cases that once failed, then random cases of every operation. The first test that a
+/// case fails shrinks it and adds it to the list.
 #[test]
-fn cases_that_once_failed_match_their_oracles() {
-    ONCE_RED.iter().for_each(|&(stem, seed, portable)| hold_case(stem, seed, portable));
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(40), max_shrink_iters: 0, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn random_cases_match_their_oracles(stem in prop::sample::select(CASES.iter().map(|(stem, _)| *stem).collect::<Vec<_>>()), seed: u64, portable: bool) {
-        hold_case(stem, seed, portable);
+fn cases_that_once_failed_and_random_cases_match_their_oracles() {
+    for drawn in once_red() {
+        drawn::holds(&drawn, &DEVICE).unwrap_or_else(|e| panic!("{e}\n{drawn:?}"));
+    }
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(40);
+    if let Err(e) = TestRunner::new(drawn::config(cases)).run(&Draws::all(), |drawn| drawn::holds(&drawn, &DEVICE)) {
+        if let TestError::Fail(_, drawn) = &e {
+            keep(drawn);
+        }
+        panic!("{e}");
     }
 }
 

@@ -1,0 +1,190 @@
+//! Wrong parameters: the device gets another scale, window, epsilon or rotation than the oracles.
+
+use crate::caps::Caps;
+use crate::device::Device;
+use crate::error::Error;
+use crate::graph::operation::Operation;
+use crate::graph::record::{Origin, Recorder, RopeTable};
+use crate::graph::tensor::Input;
+use crate::kernel::compose::Shader;
+use crate::lower::primitive::Primitive;
+use crate::ops::Op;
+use crate::ops::add_weighted::{AddWeighted, RowWeights};
+use crate::ops::attention::{Attend, Attention};
+use crate::ops::embed::Embed;
+use crate::ops::gaussian_top_k::GaussianTopK;
+use crate::ops::geglu::Geglu;
+use crate::ops::match_rms::MatchRms;
+use crate::ops::matmul_experts::MatmulExperts;
+use crate::ops::rms_norm::RmsNorm;
+use crate::ops::route::Route;
+use crate::ops::scale::Scale;
+use crate::ops::softcap::Softcap;
+use crate::plan::{Planned, plan};
+use crate::testing::parity::Case;
+use crate::testing::sweep::Outcome;
+use cpu_ref::Mask;
+use std::collections::HashSet;
+
+/// A parameter of a recorded operation, or a constant of a rope table, with a wrong value.
+#[derive(Clone, Debug)]
+pub struct Wrong {
+    /// The operation and the parameter, such as `attention.window`.
+    pub name: String,
+    place: Place,
+}
+
+/// Where a recording changes, with the operation or the table that it then has.
+#[derive(Clone, Debug)]
+enum Place {
+    Node(usize, Primitive),
+    Rope(usize, RopeTable),
+}
+
+impl Case {
+    /// The parameters, with a wrong value each, of the operations that this shader takes part in.
+    ///
+    /// # Errors
+    /// Errors of planning.
+    pub fn wrongs(&self, caps: &Caps, shader: &Shader) -> Result<Vec<Wrong>, Error> {
+        let planned = self.planned(caps, !shader.subgroups)?;
+        let (mut made, mut tables, mut runs) = (HashSet::new(), HashSet::new(), false);
+        for span in &planned.nodes {
+            runs |= planned.steps[span.steps.clone()].iter().any(|step| step.dispatch.when.holds(&self.input) && step.shader == *shader);
+            let parts = &planned.parts[span.parts.clone()];
+            // The last node of an operation has its parts.
+            if parts.is_empty() {
+                continue;
+            }
+            if std::mem::take(&mut runs) {
+                made.extend(parts.iter().flat_map(|part| part.op.io().writes).map(|t| t.id));
+                let rotations = parts.iter().filter(|part| matches!(part.op, Primitive::Op(Op::Rope(_))));
+                tables.extend(rotations.flat_map(|part| part.op.io().reads).filter_map(|t| self.table(t.id)));
+            }
+        }
+        let mut found = vec![];
+        for (at, node) in self.rec.nodes().iter().enumerate().filter(|(_, node)| node.op.io().writes.iter().any(|t| made.contains(&t.id))) {
+            let wrong = |(name, op)| Wrong { name: format!("{}.{name}", node.op.name()), place: Place::Node(at, op) };
+            found.extend(of_op(&node.op).into_iter().map(wrong));
+        }
+        for (at, table) in self.rec.ropes.iter().enumerate().filter(|(at, _)| tables.contains(at)) {
+            let wrong = |(name, table)| Wrong { name: format!("rope.{name}"), place: Place::Rope(at, table) };
+            found.extend(of_table(table).into_iter().map(wrong));
+        }
+        Ok(found)
+    }
+
+    /// The rope table that a value has the rows of.
+    fn table(&self, id: u32) -> Option<usize> {
+        match self.rec.origins[id as usize].0 {
+            Origin::Input(Input::Rope(n)) => Some(n as usize),
+            _ => None,
+        }
+    }
+
+    /// Runs the case with a wrong parameter, and compares with the oracles, which have the right
+    /// one. `None` if the device would run other kernels then.
+    ///
+    /// # Errors
+    /// Errors of either executor.
+    pub fn compare_wrong(&self, wrong: &Wrong, device: &Device, portable: bool) -> Result<Option<Outcome>, Error> {
+        let options = self.options_on(device.caps()).portable(portable).guarded(true);
+        let caps = self.caps_on(device.caps());
+        let rec = wrong.planted(&self.rec);
+        let (right, other) = (plan(&self.rec, &caps, &options)?, plan(&rec, &caps, &options)?);
+        if !alike(&right, &other) {
+            return Ok(None);
+        }
+        Ok(Some(self.agreed(&rec, Some(right), device, &options, u32::MAX)?.into()))
+    }
+}
+
+impl Wrong {
+    /// The recording with the wrong value.
+    fn planted(&self, rec: &Recorder<Primitive>) -> Recorder<Primitive> {
+        let mut rec = rec.clone();
+        match &self.place {
+            Place::Node(at, op) => rec.nodes[*at].op = op.clone(),
+            Place::Rope(at, table) => rec.ropes[*at] = table.clone(),
+        }
+        rec
+    }
+}
+
+/// Whether two plans run the same shaders on the same values.
+fn alike(a: &Planned, b: &Planned) -> bool {
+    let steps = |of: &Planned| -> Vec<(Shader, Vec<u32>)> {
+        of.steps.iter().map(|step| (step.shader.clone(), step.dispatch.tensors(true).map(|t| t.id).collect())).collect()
+    };
+    let nodes = |of: &Planned| -> Vec<_> { of.nodes.iter().map(|node| (node.steps.clone(), node.parts.clone())).collect() };
+    steps(a) == steps(b) && nodes(a) == nodes(b)
+}
+
+/// One percent more; from zero, a hundredth.
+fn more(value: f32) -> f32 {
+    if value == 0.0 { 0.01 } else { 1.01 * value }
+}
+
+/// The operation with each of its parameters changed. Shapes and forms of results are not
+/// parameters. An operation without parameters is named, so that nobody forgets a new one.
+fn of_op(op: &Primitive) -> Vec<(&'static str, Primitive)> {
+    let op = match op {
+        Primitive::Op(op) => op,
+        Primitive::Product(_) | Primitive::PackQ8(_) | Primitive::PackF16(_) | Primitive::LevelF16(_) => return vec![],
+    };
+    match op {
+        Op::RmsNorm(of) => vec![("eps", RmsNorm { eps: more(of.eps), ..of.clone() }.into())],
+        Op::Attention(of) => {
+            let changed = |(name, attend)| (name, Attention { attend, ..of.clone() }.into());
+            of_attend(of.attend).into_iter().map(changed).collect()
+        }
+        Op::AddWeighted(of) => {
+            let changed = |weights| AddWeighted { weights, ..of.clone() }.into();
+            let RowWeights { first, shift, .. } = of.weights;
+            let mut all = vec![("shift", changed(RowWeights { shift: more(shift), ..of.weights }))];
+            all.extend(first.checked_sub(1).map(|first| ("first", changed(RowWeights { first, ..of.weights }))));
+            all
+        }
+        Op::MatchRms(of) => vec![("least", MatchRms { least: more(of.least), ..of.clone() }.into())],
+        Op::GaussianTopK(of) => vec![("multiplier", GaussianTopK { multiplier: more(of.multiplier), ..of.clone() }.into())],
+        Op::Scale(of) => vec![("factor", Scale { s: more(of.s), ..of.clone() }.into())],
+        Op::Softcap(of) => vec![("cap", Softcap { cap: more(of.cap), ..of.clone() }.into())],
+        Op::Embed(of) => vec![("scale", Embed { scale: more(of.scale), ..of.clone() }.into())],
+        Op::Route(of) => vec![("normalize", Route { normalize: !of.normalize, ..of.clone() }.into())],
+        Op::Geglu(of) => of.start.checked_sub(1).map(|start| ("start", Geglu { start, ..of.clone() }.into())).into_iter().collect(),
+        Op::MatmulExperts(of) => {
+            of.first.checked_sub(1).map(|first| ("first", MatmulExperts { first, ..of.clone() }.into())).into_iter().collect()
+        }
+        Op::Matmul(_) | Op::Rope(_) | Op::KvAppend(_) | Op::Add(_) | Op::Mul(_) | Op::Silu(_) | Op::Gelu(_) | Op::Swiglu(_) => vec![],
+        Op::Softmax(_) | Op::LogSoftmax(_) | Op::GatherRows(_) | Op::Argmax(_) | Op::TopK(_) | Op::GroupExperts(_) => vec![],
+        Op::CombineExperts(_) | Op::MulSigmoid(_) | Op::Penalize(_) | Op::Sample(_) => vec![],
+    }
+}
+
+fn of_attend(of: Attend) -> Vec<(&'static str, Attend)> {
+    let mut all = vec![("scale", Attend { scale: more(of.scale), ..of })];
+    if let Some(cap) = of.softcap {
+        all.push(("softcap", Attend { softcap: Some(more(cap)), ..of }));
+        all.push(("softcap lost", Attend { softcap: None, ..of }));
+    }
+    // Other changes of the mask are not valid recordings: a ring has only the rows of its window,
+    // and only bidirectional recordings have the ends of rows.
+    match of.mask {
+        Mask::Window(n) => all.push(("window", Attend { mask: Mask::Window(n + 1), ..of })),
+        Mask::Bidirectional => all.push(("mask", Attend { mask: Mask::Causal, ..of })),
+        Mask::Causal => {}
+    }
+    all
+}
+
+fn of_table(of: &RopeTable) -> Vec<(&'static str, RopeTable)> {
+    let mut all = vec![
+        ("theta", RopeTable { base: 1.01 * of.base, ..of.clone() }),
+        ("scale", RopeTable { scale: 1.01 * of.scale, ..of.clone() }),
+        ("magnitude", RopeTable { magnitude: 1.01 * of.magnitude, ..of.clone() }),
+    ];
+    if of.factors.is_some() {
+        all.push(("factors lost", RopeTable { factors: None, ..of.clone() }));
+    }
+    all
+}

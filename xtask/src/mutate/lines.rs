@@ -1,0 +1,178 @@
+//! Faults in the lines of shader files.
+
+use super::excuses::Excuses;
+use super::faults::{self, Fault};
+use super::{Composed, Tally, first_of_each};
+use crate::files::{Place, places, renamed};
+use crate::records::Digest;
+use crate::shaders;
+use anyhow::Context as _;
+use gguf::GgmlType;
+use kernels::Device;
+use kernels::testing::parity::Case;
+use kernels::testing::sweep::Target;
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+
+/// Number of cases that may find a fault, for each kernel that contains the file. Every second case
+/// runs split.
+const CASES: usize = 32;
+/// Number of cases of all kernels that contain a file. If there are many kernels, each has fewer
+/// cases, but at least [`FEW`].
+const ENOUGH: usize = 192;
+const FEW: usize = 4;
+/// Like [`CASES`], for the pieces of weight formats. Every case reads the whole format.
+const FORMAT_CASES: usize = 12;
+/// Files of kernels with many code paths, each taken by few cases, and the number of cases for
+/// their faults.
+const BRANCHING: ([&str; 4], usize) =
+    (["sampling/sample.wgsl", "sampling/sample_scan.wgsl", "sampling/top_k.wgsl", "sampling/pieces/strips.wgsl"], 120);
+
+/// Files with parts that only some weight formats use, and the formats with separate cases, a few
+/// each. `None` means every format. Otherwise it is a format with two scales per block or unit of
+/// the file, or with rows that neighbouring threads share.
+const BY_FORMAT: [(&str, Option<GgmlType>); 9] = [
+    ("shaders/matmul/matmul_rows8.wgsl", Some(GgmlType::Q6_K)),
+    ("shaders/matmul/matmul_rows8_glu.wgsl", Some(GgmlType::Q6_K)),
+    ("shaders/matmul/matmul_rows8_group.wgsl", Some(GgmlType::Q6_K)),
+    ("shaders/matmul/pieces/tile128_groups.wgsl", Some(GgmlType::Q6_K)),
+    ("shaders/shared/dot_q8.wgsl", None),
+    ("shaders/matmul/pieces/rows8_sums.wgsl", Some(GgmlType::Q6_K)),
+    ("shaders/matmul/pieces/rows8_steps_8.wgsl", Some(GgmlType::Q6_K)),
+    ("shaders/matmul/pieces/tile64_tiles.wgsl", Some(GgmlType::Q4_K)),
+    ("shaders/quant/units/ready.wgsl", Some(GgmlType::Q5_K)),
+];
+
+/// A shader that a file is part of, with its cases.
+struct User<'a> {
+    of: &'a Composed<'a>,
+    /// The renaming of the file's identifiers in the shader's text, one for each binding that uses
+    /// the piece.
+    places: Vec<Place>,
+    /// The cases so far, each with a flag for running split. The case that failed last comes first,
+    /// because the same case often finds neighbouring faults.
+    known: Vec<(Case, bool)>,
+    /// The cases that have not run yet.
+    further: Box<dyn Iterator<Item = Case> + 'a>,
+}
+
+/// The first shader of every form that contains the file, with the file's places in it, and the
+/// number of cases of each. For some files every weight format has a shader of its own.
+fn users<'a>(path: &str, text: &str, composed: &'a [Composed<'a>]) -> (Vec<(&'a Composed<'a>, Vec<Place>)>, usize) {
+    let by_format = BY_FORMAT.iter().find(|(file, _)| *file == path).map(|(_, alone)| *alone);
+    let wanted = match path.starts_with("shaders/quant/") {
+        true => FORMAT_CASES,
+        false if by_format.is_some() => FORMAT_CASES,
+        false if BRANCHING.0.iter().any(|file| path == format!("shaders/{file}")) => BRANCHING.1,
+        false => CASES,
+    };
+    let format = |target: &Target| {
+        target.format().filter(|ty| by_format.is_some_and(|alone| alone.is_none_or(|alone| alone == *ty))).map(|ty| ty.name())
+    };
+    let places = |of: &Composed<'_>| places(&of.target.shader, &of.source, text);
+    let found = first_of_each(composed.iter().filter(|of| !places(of).is_empty()), format);
+    let found: Vec<_> = found.into_values().map(|of| (of, places(of))).collect();
+    let wanted = (ENOUGH / found.len().max(1)).clamp(FEW, wanted);
+    (found, wanted)
+}
+
+/// The hash of what decides the outcome of a file: its faults, and the kernels that contain it with
+/// their cases.
+pub fn hash(path: &str, text: &str, composed: &[Composed<'_>], cases: &HashMap<&'static str, String>) -> String {
+    let (users, wanted) = users(path, text, composed);
+    let mut digest = Digest::default();
+    digest.add(&wanted.to_le_bytes());
+    faults::of(text).iter().for_each(|fault| digest.add(fault.after.as_bytes()));
+    users.iter().for_each(|(of, _)| digest.shader(of.target, &of.source, cases));
+    digest.text()
+}
+
+/// Plants every fault in these lines of a file. Nothing is planted in a file that no shader has.
+pub fn run(device: &Device, path: &str, text: &str, lines: &RangeInclusive<usize>, composed: &[Composed<'_>]) -> anyhow::Result<Tally> {
+    let (users, wanted) = users(path, text, composed);
+    if users.is_empty() {
+        return Ok(Tally::default());
+    }
+    let user = |(of, places): (_, _)| {
+        let of: &Composed<'_> = of;
+        User { of, places, known: vec![], further: Box::new(of.target.cases(device.caps(), 0, wanted).map(|(_, case)| case)) }
+    };
+    file(device, path, text, lines, users.into_iter().map(user).collect())
+}
+
+fn file(device: &Device, path: &str, text: &str, lines: &RangeInclusive<usize>, mut users: Vec<User<'_>>) -> anyhow::Result<Tally> {
+    let mut tally = Tally::default();
+    let mut excuses = Excuses::of(path, text)?;
+    let wide = device.caps().subgroup_size >= 32;
+    for fault in faults::of(text).into_iter().filter(|fault| lines.contains(&(fault.line + 1))) {
+        let excuse = excuses.find(&fault, wide);
+        let planted = excuse.is_none_or(|found| excuses.plants(found));
+        let red = if planted { red(device, text, &fault.plant(text), &mut users)? } else { Some(false) };
+        match (red, excuse) {
+            (None, _) => {}
+            (Some(true), _) => tally.red += 1,
+            (Some(false), Some(found)) => {
+                excuses.note(found);
+                tally.excused += 1;
+            }
+            (Some(false), None) => {
+                report(path, &fault);
+                tally.survived += 1;
+            }
+        }
+    }
+    tally.stale = excuses.report_stale(path, lines);
+    Ok(tally)
+}
+
+fn report(path: &str, fault: &Fault) {
+    println!("{path}:{}: survived: {}\n    {}\n    {}", fault.line + 1, fault.kind, fault.before.trim(), fault.after.trim());
+}
+
+/// True if a case of some shader fails with the fault. `None` if the result is not a valid shader.
+fn red(device: &Device, text: &str, mutant: &str, users: &mut [User<'_>]) -> anyhow::Result<Option<bool>> {
+    let mut valid = false;
+    for n in 0..users.len() {
+        let user = &mut users[n];
+        let shader = &user.of.target.shader;
+        let mut source = user.of.source.clone();
+        for place in &user.places {
+            source = source.replacen(&renamed(text, *place), &renamed(mutant, *place), 1);
+        }
+        anyhow::ensure!(source != user.of.source, "a fault changed nothing in {}", shader.label());
+        if shaders::validate(&source, shader).is_err() {
+            continue;
+        }
+        valid = true;
+        if user.red(device, &device.with_source(shader, source))? {
+            users[..=n].rotate_right(1);
+            return Ok(Some(true));
+        }
+    }
+    Ok(valid.then_some(false))
+}
+
+impl User<'_> {
+    /// True if any case fails on `faulty`, which is `device` with a fault planted.
+    fn red(&mut self, device: &Device, faulty: &Device) -> anyhow::Result<bool> {
+        let label = self.of.target.shader.label();
+        let holds = |device: &Device, (case, split): &(Case, bool)| {
+            let compare = if *split { Case::compare_split } else { Case::compare };
+            Ok::<_, kernels::Error>(compare(case, device, !self.of.target.shader.subgroups)?.holds())
+        };
+        let mut n = 0;
+        loop {
+            if n == self.known.len() {
+                let Some(case) = self.further.next() else { return Ok(false) };
+                let known = (case, n % 2 == 1);
+                anyhow::ensure!(holds(device, &known).with_context(|| label.clone())?, "{label} fails before any fault is planted");
+                self.known.push(known);
+            }
+            if !holds(faulty, &self.known[n]).with_context(|| label.clone())? {
+                self.known[..=n].rotate_right(1);
+                return Ok(true);
+            }
+            n += 1;
+        }
+    }
+}
