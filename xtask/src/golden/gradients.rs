@@ -28,11 +28,11 @@ const MODES: [(&str, u32, Checkpointing); 3] = [
 
 /// Runs one folder of `train` on these executors.
 pub fn run(args: &Args, name: &str, executors: &[Executor], report: impl Fn(&str, &Executor, &Check)) -> Result<()> {
-    let (train, (folder, file)) = (args.fixtures.join("train"), folder_and_file(name));
+    let (train, (folder, file)) = (args.fixtures()?.join("train"), folder_and_file(name));
     let adapter = AdapterFile::open(train.join(folder).join("adapter_init"))?.factors()?;
     let golden = Golden { own: &train.join(name), batch: &train.join(folder).join("batch.json"), adapter };
     for executor in executors {
-        let model = Model::open(args.fixtures.join(folder).join(&file))?.on(executor.clone())?;
+        let model = Model::open(args.fixtures()?.join(folder).join(&file))?.on(executor.clone())?;
         for check in golden.checks(&model)? {
             report(&format!("train/{name}"), executor, &check);
         }
@@ -60,7 +60,7 @@ impl Golden<'_> {
             let got = gradients.gradients()?;
             let seconds = start.elapsed().as_secs_f64();
             let mut take = |what: &str, worst: f64, bound: f64| {
-                checks.push(Check { mode: format!("{mode}{what}"), worst, bound, agrees: true, kl: None, seconds });
+                checks.push(Check { mode: format!("{mode}{what}"), worst, bound, agrees: true, kl: None, flips: None, seconds });
             };
             take(": loss", relative(loss.loss, expected["loss"].as_f64().context("golden.json has no loss")?), LOSS);
             let norm = squares(got.iter().flat_map(|pair| pair.a.iter().chain(&pair.b)).copied()).sqrt();

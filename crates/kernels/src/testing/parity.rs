@@ -355,8 +355,9 @@ impl Case {
         let Recorder { capacity: rows, nodes, origins, ropes, outputs, .. } = rec;
         take(format!("{rows:?} {nodes:?} {origins:?} {ropes:?} {outputs:?}").as_bytes());
         take(format!("{options:?} {halves} {split_workgroups:?} {kinds:?} {sequences} {capacity} {tokens:?}").as_bytes());
-        let StepInput { positions, sequences, ends, ids, firsts, out_rows, sampling, host } = input;
-        [positions, sequences, ends, ids, firsts, out_rows].into_iter().for_each(|words| take(bytemuck::cast_slice(words)));
+        let StepInput { positions, sequences, ends, ids, firsts, out_rows, targets, loss_weights, sampling, host } = input;
+        [positions, sequences, ends, ids, firsts, out_rows, targets].into_iter().for_each(|words| take(bytemuck::cast_slice(words)));
+        take(bytemuck::cast_slice(loss_weights));
         take(bytemuck::cast_slice(sampling));
         host.iter().chain(words.iter().map(|(_, words)| words)).for_each(|values| take(bytemuck::cast_slice(values)));
         if let Some(Held { g, key, alone, .. }) = held {

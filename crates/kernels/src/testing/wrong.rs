@@ -11,6 +11,7 @@ use crate::lower::primitive::Primitive;
 use crate::ops::Op;
 use crate::ops::add_weighted::{AddWeighted, RowWeights};
 use crate::ops::attention::{Attend, Attention};
+use crate::ops::backward::{Attended, AttentionBackwardKv, AttentionBackwardQ, AttentionLse, Backward, RmsNormBackward, SoftcapBackward};
 use crate::ops::embed::Embed;
 use crate::ops::gaussian_top_k::GaussianTopK;
 use crate::ops::geglu::Geglu;
@@ -58,7 +59,8 @@ impl Case {
             }
             if std::mem::take(&mut runs) {
                 made.extend(parts.iter().flat_map(|part| part.op.io().writes).map(|t| t.id));
-                let rotations = parts.iter().filter(|part| matches!(part.op, Primitive::Op(Op::Rope(_))));
+                let rotations =
+                    parts.iter().filter(|part| matches!(part.op, Primitive::Op(Op::Rope(_) | Op::Backward(Backward::RopeBackward(_)))));
                 tables.extend(rotations.flat_map(|part| part.op.io().reads).filter_map(|t| self.table(t.id)));
             }
         }
@@ -158,6 +160,31 @@ fn of_op(op: &Primitive) -> Vec<(&'static str, Primitive)> {
         Op::Matmul(_) | Op::Rope(_) | Op::KvAppend(_) | Op::Add(_) | Op::Mul(_) | Op::Silu(_) | Op::Gelu(_) | Op::Swiglu(_) => vec![],
         Op::Softmax(_) | Op::LogSoftmax(_) | Op::GatherRows(_) | Op::Argmax(_) | Op::TopK(_) | Op::GroupExperts(_) => vec![],
         Op::CombineExperts(_) | Op::MulSigmoid(_) | Op::Penalize(_) | Op::Sample(_) => vec![],
+        Op::Backward(op) => of_derivative(op).into_iter().map(|(name, op)| (name, Primitive::Op(op))).collect(),
+    }
+}
+
+/// The same for the operations of derivatives.
+fn of_derivative(op: &Backward) -> Vec<(&'static str, Op)> {
+    let attended =
+        |of: &Attended| of_attend(of.attend).into_iter().map(|(name, attend)| (name, Attended { attend, ..*of })).collect::<Vec<_>>();
+    match op {
+        Backward::RmsNormBackward(of) => vec![("eps", RmsNormBackward { eps: more(of.eps), ..of.clone() }.into())],
+        Backward::SoftcapBackward(of) => vec![("cap", SoftcapBackward { cap: more(of.cap), ..of.clone() }.into())],
+        Backward::AttentionLse(lse) => {
+            attended(&lse.of).into_iter().map(|(name, of)| (name, AttentionLse { of, ..lse.clone() }.into())).collect()
+        }
+        Backward::AttentionBackwardQ(back) => {
+            attended(&back.of).into_iter().map(|(name, of)| (name, AttentionBackwardQ { of, ..back.clone() }.into())).collect()
+        }
+        Backward::AttentionBackwardKv(back) => {
+            attended(&back.of).into_iter().map(|(name, of)| (name, AttentionBackwardKv { of, ..back.clone() }.into())).collect()
+        }
+        Backward::AttentionDelta(_) | Backward::CrossEntropy(_) | Backward::CrossEntropyBackward(_) => vec![],
+        Backward::GatherRowsBackward(_) | Backward::GegluBackward(_) | Backward::SwigluBackward(_) => vec![],
+        Backward::JoinColumns(_) | Backward::JoinRows(_) | Backward::MatmulInput(_) | Backward::MatmulWeight(_) => vec![],
+        // The constants of its table are changed.
+        Backward::RopeBackward(_) => vec![],
     }
 }
 
