@@ -38,7 +38,7 @@ pub struct Wrong {
 /// Where a recording changes, with the operation or the table that it then has.
 #[derive(Clone, Debug)]
 enum Place {
-    Node(usize, Primitive),
+    Node(usize, Box<Primitive>),
     Rope(usize, RopeTable),
 }
 
@@ -66,7 +66,7 @@ impl Case {
         }
         let mut found = vec![];
         for (at, node) in self.rec.nodes().iter().enumerate().filter(|(_, node)| node.op.io().writes.iter().any(|t| made.contains(&t.id))) {
-            let wrong = |(name, op)| Wrong { name: format!("{}.{name}", node.op.name()), place: Place::Node(at, op) };
+            let wrong = |(name, op)| Wrong { name: format!("{}.{name}", node.op.name()), place: Place::Node(at, Box::new(op)) };
             found.extend(of_op(&node.op).into_iter().map(wrong));
         }
         for (at, table) in self.rec.ropes.iter().enumerate().filter(|(at, _)| tables.contains(at)) {
@@ -106,7 +106,7 @@ impl Wrong {
     fn planted(&self, rec: &Recorder<Primitive>) -> Recorder<Primitive> {
         let mut rec = rec.clone();
         match &self.place {
-            Place::Node(at, op) => rec.nodes[*at].op = op.clone(),
+            Place::Node(at, op) => rec.nodes[*at].op = (**op).clone(),
             Place::Rope(at, table) => rec.ropes[*at] = table.clone(),
         }
         rec
