@@ -11,8 +11,19 @@ use std::collections::{BTreeMap, HashMap};
 /// Number of cases of each shader that may show a wrong parameter.
 const CASES: usize = 32;
 
-/// Parameters that no case shows: the kernel, the parameter and the tag of the reason.
-const EXCUSES: &[(&str, &str, &str)] = &[];
+/// Parameters that no case shows: the shader without its subgroup form, the parameter and the tag of
+/// the reason.
+///
+/// One percent of epsilon is at most half a percent of a norm, which is an NMSE of 2.5e-5. Kernels
+/// that append to a state of 8 bits and attend have the bound 1e-4.
+const EXCUSES: &[(&str, &str, &str)] = &[
+    ("attention_decode_128 kv-q8_0 kv-q8_0", "rms_norm.eps", "small"),
+    ("attention_decode_rows kv-q8_0 kv-q8_0", "rms_norm.eps", "small"),
+    ("attention_decode_rows_2 kv-q8_0 kv-q8_0", "rms_norm.eps", "small"),
+    ("attention_decode_rows_f16 kv-q8_0 kv-q8_0", "rms_norm.eps", "small"),
+    ("attention_decode_rows_f16_2 kv-q8_0 kv-q8_0", "rms_norm.eps", "small"),
+    ("attention_decode_rows_f16_4 kv-q8_0 kv-q8_0", "rms_norm.eps", "small"),
+];
 
 /// What is changed in a recording.
 const CHANGES: &str = include_str!("../../../crates/kernels/src/testing/wrong.rs");
@@ -33,7 +44,7 @@ pub fn run(device: &Device, kernel: &str, users: &[&Composed<'_>]) -> anyhow::Re
     for of in users {
         let label = of.target.shader.label();
         for (name, red) in shown(device, of).with_context(|| label.clone())? {
-            match (red, excuse(kernel, &name)) {
+            match (red, excuse(&label, &name)) {
                 (true, _) => tally.red += 1,
                 (false, Some(found)) => {
                     needed.push(found);
@@ -46,18 +57,20 @@ pub fn run(device: &Device, kernel: &str, users: &[&Composed<'_>]) -> anyhow::Re
             }
         }
     }
-    for (n, (_, name, tag)) in EXCUSES.iter().enumerate().filter(|(_, (of, ..))| *of == kernel) {
+    for (n, (label, name, tag)) in EXCUSES.iter().enumerate().filter(|(_, (of, ..))| of.split(' ').next() == Some(kernel)) {
         let reason = reasons::of(tag).with_context(|| format!("{tag:?} is not a tag of reasons.rs"))?;
         if !needed.contains(&n) && reason.holds == Holds::Always {
-            println!("{kernel}: stale: {name}: {tag}\n    {}", reason.why);
+            println!("{label}: stale: {name}: {tag}\n    {}", reason.why);
             tally.stale += 1;
         }
     }
     Ok(tally)
 }
 
-fn excuse(kernel: &str, name: &str) -> Option<usize> {
-    EXCUSES.iter().position(|(of, parameter, _)| *of == kernel && *parameter == name)
+/// The index of the excuse for a parameter of a shader.
+fn excuse(label: &str, name: &str) -> Option<usize> {
+    let form = label.split(" +").next().unwrap_or(label);
+    EXCUSES.iter().position(|(of, parameter, _)| *of == form && *parameter == name)
 }
 
 /// The parameters of the operations that a shader computes. True if a case shows the wrong value.
@@ -84,13 +97,17 @@ fn shown(device: &Device, of: &Composed<'_>) -> anyhow::Result<BTreeMap<String, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kernels::testing::kernel::compose::Shader;
 
     #[test]
-    fn every_excuse_has_a_reason_and_a_kernel() {
-        let kernels: Vec<_> = kernels::testing::lower::variants().map(|variant| variant.name).collect();
-        for (n, (kernel, name, tag)) in EXCUSES.iter().enumerate() {
-            assert!(reasons::of(tag).is_some() && kernels.contains(kernel), "{kernel} {name} {tag}");
-            assert_eq!(excuse(kernel, name), Some(n), "{kernel} {name} stands here twice");
+    fn every_excuse_has_a_reason_and_a_shader() {
+        let shaders = kernels::testing::lower::variants().flat_map(|variant| Shader::all(variant, &[0]));
+        let labels: Vec<_> = shaders.map(|shader| shader.label()).collect();
+        for (n, (label, name, tag)) in EXCUSES.iter().enumerate() {
+            assert!(reasons::of(tag).is_some() && labels.iter().any(|known| known == label), "{label} {name} {tag}");
+            assert_eq!(excuse(label, name), Some(n), "{label} {name} stands here twice");
+            assert_eq!(excuse(&format!("{label} +subgroups"), name), Some(n));
+            assert_eq!(excuse(&label.replace("kv-q8_0", "kv-f32"), name), None);
         }
     }
 }

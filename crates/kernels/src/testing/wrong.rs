@@ -25,7 +25,7 @@ use crate::plan::{Planned, plan};
 use crate::testing::parity::Case;
 use crate::testing::sweep::Outcome;
 use cpu_ref::Mask;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 /// A parameter of a recorded operation, or a constant of a rope table, with a wrong value.
 #[derive(Clone, Debug)]
@@ -35,10 +35,10 @@ pub struct Wrong {
     place: Place,
 }
 
-/// Where a recording changes, with the operation or the table that it then has.
+/// Where a recording changes, with the operations or the table that it then has.
 #[derive(Clone, Debug)]
 enum Place {
-    Node(usize, Box<Primitive>),
+    Nodes(Vec<(usize, Primitive)>),
     Rope(usize, RopeTable),
 }
 
@@ -66,9 +66,10 @@ impl Case {
         }
         let mut found = vec![];
         for (at, node) in self.rec.nodes().iter().enumerate().filter(|(_, node)| node.op.io().writes.iter().any(|t| made.contains(&t.id))) {
-            let wrong = |(name, op)| Wrong { name: format!("{}.{name}", node.op.name()), place: Place::Node(at, Box::new(op)) };
+            let wrong = |(name, op)| Wrong { name: format!("{}.{name}", node.op.name()), place: Place::Nodes(vec![(at, op)]) };
             found.extend(of_op(&node.op).into_iter().map(wrong));
         }
+        found.extend(together(&found));
         for (at, table) in self.rec.ropes.iter().enumerate().filter(|(at, _)| tables.contains(at)) {
             let wrong = |(name, table)| Wrong { name: format!("rope.{name}"), place: Place::Rope(at, table) };
             found.extend(of_table(table).into_iter().map(wrong));
@@ -101,12 +102,25 @@ impl Case {
     }
 }
 
+/// The same parameter wrong in all operations that have it: one kernel computes several norms only
+/// if their epsilons are equal.
+fn together(found: &[Wrong]) -> Vec<Wrong> {
+    let mut all: BTreeMap<&str, Vec<(usize, Primitive)>> = BTreeMap::new();
+    for Wrong { name, place } in found {
+        if let Place::Nodes(nodes) = place {
+            all.entry(name).or_default().extend(nodes.iter().cloned());
+        }
+    }
+    all.retain(|_, nodes| nodes.len() > 1);
+    all.into_iter().map(|(name, nodes)| Wrong { name: name.to_string(), place: Place::Nodes(nodes) }).collect()
+}
+
 impl Wrong {
     /// The recording with the wrong value.
     fn planted(&self, rec: &Recorder<Primitive>) -> Recorder<Primitive> {
         let mut rec = rec.clone();
         match &self.place {
-            Place::Node(at, op) => rec.nodes[*at].op = (**op).clone(),
+            Place::Nodes(nodes) => nodes.iter().for_each(|(at, op)| rec.nodes[*at].op = op.clone()),
             Place::Rope(at, table) => rec.ropes[*at] = table.clone(),
         }
         rec
