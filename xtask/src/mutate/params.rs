@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, HashMap};
 /// Number of cases of each shader that may show a wrong parameter.
 const CASES: usize = 32;
 
-/// Parameters that no case shows: the shader without its subgroup form, the parameter and the tag of
-/// the reason.
+/// Parameters that no case shows: the shader without its subgroup form, the parameter and the tag
+/// of the reason.
 ///
 /// One percent of epsilon is at most half a percent of a norm, which is an NMSE of 2.5e-5. Kernels
 /// that append to a state of 8 bits and attend have the bound 1e-4.
