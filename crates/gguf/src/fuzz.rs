@@ -1,5 +1,5 @@
-//! The fuzz body: opens a file and calls every operation on it. Called by `cargo fuzz` and by
-//! `tests/mutations.rs`.
+//! The fuzz body: opens a file and calls every operation on it. Called by the target `parse` of
+//! `fuzz/` and by `tests/mutations.rs`.
 
 use std::io;
 

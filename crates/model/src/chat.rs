@@ -18,6 +18,7 @@ pub mod answer;
 mod builtin;
 mod charge;
 mod compile;
+mod constants;
 mod environment;
 mod error;
 mod guard;
@@ -115,7 +116,7 @@ impl ChatTemplate {
     fn text(&self) -> Result<String, ChatError> {
         let source = self.source.as_ref().map_err(|reason| ChatError::Metadata { reason: reason.clone() })?;
         limits::check_length(source)?;
-        Ok(environment::without_generation_tags(source))
+        Ok(constants::unfolded(environment::without_generation_tags(source), &environment::syntax()?))
     }
 
     /// The template's text.

@@ -42,6 +42,7 @@ fn a_broken_template_keeps_no_file_from_raw_text_and_inspect_says_what_is_wrong(
         assert!(run(&["list", model.folder.path().to_str().unwrap()]).good().contains("tiny"));
         run(&["run", model.path(), "--raw", "-p", "x", "-n", "1", "--device", "cpu"]).good();
         run(&["logits", model.path(), "--device", "cpu", "--tokens", "1", "-o", &model.beside("x.npy")]).good();
+        run(&["bench", model.path(), "--device", "cpu", "-p", "4", "-n", "2", "-r", "1"]).good();
         let line = run(&["run", model.path(), "-p", "x", "-n", "1", "--device", "cpu"]).failed(1);
         assert!(line.contains(reason), "{line}");
     }

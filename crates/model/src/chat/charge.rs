@@ -6,6 +6,7 @@
 use minijinja::value::{DynObject, ObjectRepr, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
+use super::error::WAY_OUT;
 use super::limits::{Budget, LEVELS, TOO_NESTED};
 use super::python;
 
@@ -15,6 +16,45 @@ const ELEMENT_BYTES: u64 = 96;
 const QUOTED: u64 = 6;
 /// Levels that a filter may put around its operand, as `groupby` does.
 const WRAPS: usize = 2;
+
+/// Filters and methods that take a text for a list of its characters.
+const TAKE_APART: [&str; 18] = [
+    "batch",
+    "chain",
+    "groupby",
+    "join",
+    "list",
+    "map",
+    "max",
+    "min",
+    "reject",
+    "rejectattr",
+    "select",
+    "selectattr",
+    "slice",
+    "sort",
+    "sum",
+    "unique",
+    "zip",
+    "reverse",
+];
+/// Methods that make nothing of the text that they read.
+const READ: [&str; 14] = [
+    "startswith",
+    "endswith",
+    "find",
+    "rfind",
+    "count",
+    "index",
+    "isdigit",
+    "isnumeric",
+    "isalnum",
+    "isalpha",
+    "isascii",
+    "islower",
+    "isupper",
+    "isspace",
+];
 
 /// What a value takes when it is printed or copied.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,7 +77,7 @@ impl Size {
 }
 
 pub(super) fn refused(what: &str) -> Error {
-    Error::new(ErrorKind::InvalidOperation, format!("{what} is refused, since nothing bounds it"))
+    Error::new(ErrorKind::InvalidOperation, format!("{what} is refused, since nothing bounds it; {WAY_OUT}"))
 }
 
 /// In Python, none has no elements; in the engine it is an empty list.
@@ -93,6 +133,8 @@ fn walk(budget: &Budget, value: &Value, level: usize) -> Result<Size, Error> {
     if is_loop(value) {
         return Err(refused("the variable loop as a value"));
     }
+    // A namespace alone can change after it was counted. Within a value it could come to hold that
+    // value: a circle, which is never freed.
     if level > 0 && is(value, "::Namespace") {
         return Err(refused("a namespace within a value"));
     }
@@ -106,8 +148,12 @@ fn walk(budget: &Budget, value: &Value, level: usize) -> Result<Size, Error> {
         }
         ObjectRepr::Map => {
             for key in value.try_iter()? {
+                // The engine hashes a key to find its item, and recurses over it without a bound. So
+                // the key is walked first, and counts again for each map that it is a key of.
+                let size = walk(budget, &key, level + 1)?;
+                budget.work(size.nodes)?;
                 let item = value.get_item(&key)?;
-                all = all.and(walk(budget, &key, level + 1)?).and(walk(budget, &item, level + 1)?);
+                all = all.and(size).and(walk(budget, &item, level + 1)?);
                 all.bytes = all.bytes.saturating_add(4);
             }
         }
@@ -197,8 +243,11 @@ fn charge(budget: &Budget, what: &str, operands: &[Value]) -> Result<(), Error> 
         (name, [of, rest @ ..]) if name.starts_with("is ") => test(budget, &name[3..], of, rest),
         // A list, and what a function makes, share what they hold.
         (_, operands) => {
-            all(budget, operands)?;
-            budget.value(operands.iter().map(|value| (elements(value) + 1) * ELEMENT_BYTES).sum())
+            // Keys among them are hashed.
+            let bytes = all(budget, operands)?.bytes;
+            budget.bytes_read(bytes.saturating_mul(2))?;
+            let held = |value: &Value| if object(value).is_some() { elements(value) + 1 } else { 1 };
+            budget.value(operands.iter().map(|value| held(value) * ELEMENT_BYTES).sum())
         }
     }
 }
@@ -226,38 +275,55 @@ fn test(budget: &Budget, name: &str, of: &Value, rest: &[Value]) -> Result<(), E
         return Ok(());
     }
     let (of, rest) = (size(budget, of)?, all(budget, rest)?);
-    budget.bytes_read(of.bytes.saturating_add(rest.bytes).saturating_mul(of.nodes.min(rest.nodes).max(1)))
+    // Case is looked up for each character.
+    let times = if matches!(name, "lower" | "upper") { 4 } else { 1 };
+    budget.bytes_read(of.bytes.saturating_mul(times).saturating_add(rest.bytes).saturating_mul(of.nodes.min(rest.nodes).max(1)))
 }
 
 /// Filters and Python's methods, which make the same things where they share a name.
 fn call(budget: &Budget, name: &str, of: &Value, rest: &[Value]) -> Result<(), Error> {
     // Of these only the top is looked at.
-    if matches!(name, "length" | "count" | "first" | "last" | "d" | "default" | "bool" | "get" | "attr" | "safe") && of.as_str().is_none() {
+    let counts = name == "count" && rest.is_empty();
+    if (counts || matches!(name, "length" | "first" | "last" | "d" | "default" | "bool" | "get" | "attr")) && of.as_str().is_none() {
         if is_loop(of) {
             return Err(refused("the variable loop as a value"));
         }
-        all(budget, rest)?;
-        return budget.work(1);
+        // What is looked up is hashed.
+        let bytes = all(budget, rest)?.bytes;
+        budget.work(1)?;
+        return budget.bytes_read(bytes.saturating_mul(2));
     }
     if of.is_none() && matches!(name, "join" | "sort" | "sum" | "min" | "max" | "reverse" | "list" | "unique" | "batch" | "slice") {
         return Err(no_elements(name));
     }
-    let (value, others) = (size(budget, of)?, all(budget, rest)?);
+    let (mut value, mut others) = (size(budget, of)?, all(budget, rest)?);
     let text = of.as_str().unwrap_or_default();
+    if READ.contains(&name) {
+        return budget.bytes_read(value.bytes.saturating_add(others.bytes).saturating_mul(2));
+    }
+    if TAKE_APART.contains(&name) {
+        value.nodes = value.nodes.saturating_add(text_bytes(of));
+        others.nodes = rest.iter().fold(others.nodes, |nodes, value| nodes.saturating_add(text_bytes(value)));
+    }
     let argument = |at: usize| rest.get(at).and_then(Value::as_str).unwrap_or_default();
     let made = match name {
         "replace" => {
-            let places = if argument(0).is_empty() { text.len() + 1 } else { text.matches(argument(0)).count() };
-            value.copy().saturating_add(places as u64 * argument(1).len() as u64)
+            let places = match of.as_str() {
+                Some(text) if !argument(0).is_empty() => text.matches(argument(0)).count() as u64,
+                // Anything else is printed first.
+                _ => value.bytes.saturating_add(1),
+            };
+            value.copy().saturating_add(places.saturating_mul(argument(1).len() as u64))
         }
         "split" | "rsplit" | "splitlines" | "lines" => {
             // The separator may come by name.
             let parts = match rest.iter().any(Value::is_kwargs) {
                 true => text.len(),
+                _ if of.as_str().is_none() => usize::try_from(value.bytes).unwrap_or(usize::MAX),
                 false if argument(0).is_empty() => text.matches(char::is_whitespace).count(),
                 false => text.matches(argument(0)).count(),
             };
-            value.bytes + (parts as u64 + 1) * ELEMENT_BYTES
+            value.bytes.saturating_add((parts as u64).saturating_add(1).saturating_mul(ELEMENT_BYTES))
         }
         // The filter joins its operand with its argument, the method its argument with its operand.
         "join" => value
@@ -271,6 +337,7 @@ fn call(budget: &Budget, name: &str, of: &Value, rest: &[Value]) -> Result<(), E
         }
         "ljust" | "rjust" | "center" | "zfill" => value.copy().saturating_add(largest(rest).max(80).saturating_mul(4)),
         "batch" | "slice" => (value.copy()).saturating_add(largest(rest).saturating_mul(ELEMENT_BYTES)),
+        "format" if of.as_str().is_none() => return Err(refused("a format that is no text")),
         "format" => formatted(text, rest, others)?,
         "tojson" => return Ok(()),
         "map" => return mapped(budget, value, others, rest),
@@ -343,4 +410,44 @@ fn mapped(budget: &Budget, value: Size, others: Size, rest: &[Value]) -> Result<
     }
     budget.work(value.nodes.saturating_mul(1 + others.bytes / 64))?;
     budget.value(value.copy().saturating_mul(QUOTED).saturating_add(value.nodes.saturating_mul(others.bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use minijinja::value::{Enumerator, Object};
+    use std::sync::{Arc, Mutex};
+
+    /// A map whose keys change after it was made, as those of no template's value do.
+    #[derive(Debug)]
+    struct Changing(Mutex<Vec<Value>>);
+
+    impl Object for Changing {
+        fn get_value(self: &Arc<Self>, _key: &Value) -> Option<Value> {
+            Some(Value::from(1))
+        }
+
+        fn enumerate(self: &Arc<Self>) -> Enumerator {
+            Enumerator::Values(self.0.lock().unwrap().clone())
+        }
+    }
+
+    #[test]
+    fn a_map_that_is_a_key_of_its_own_key_is_refused_before_it_is_hashed() {
+        let inner = Arc::new(Changing(Mutex::new(vec![])));
+        let outer: Value = [(Value::from_dyn_object(inner.clone()), Value::from(1))].into_iter().collect();
+        assert!(size(&Budget::default(), &outer).is_ok());
+        inner.0.lock().unwrap().push(outer.clone());
+        let error = size(&Budget::default(), &outer).unwrap_err();
+        assert!(error.to_string().contains("64 levels"), "{error}");
+    }
+
+    #[test]
+    fn a_key_counts_again_for_its_hash() {
+        let map: Value = (0..100_000).map(|n| (Value::from(n), Value::from(1))).collect();
+        let budget = Budget::default();
+        size(&budget, &map).unwrap();
+        // The map, and a key, its hash and an item for each entry: of 8 million.
+        assert_eq!(budget.thousandths()[2], 300_001 * 1000 / 8_000_000);
+    }
 }

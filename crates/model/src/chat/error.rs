@@ -7,6 +7,9 @@ use super::limits::{Exceeded, TOO_SLOW};
 /// Characters of a template's own words at most.
 const MOST_OF_REASON: usize = 2000;
 
+/// What remains when a template is refused.
+pub(super) const WAY_OUT: &str = "complete raw text (--raw), or take a file with another template";
+
 /// Why a template could not be compiled or rendered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -40,13 +43,13 @@ pub enum ChatError {
         reason: String,
     },
     /// The template takes more than templates may.
-    #[error("the chat template takes more than {limit}; give another, or use raw text")]
+    #[error("the chat template takes more than {limit}; {WAY_OUT}")]
     Limit {
         /// The limit.
         limit: &'static str,
     },
     /// The template uses what cannot be bounded.
-    #[error("the chat template uses {what}, which is refused; give another, or use raw text")]
+    #[error("the chat template uses {what}, which is refused; {WAY_OUT}")]
     Unbounded {
         /// What it uses.
         what: &'static str,

@@ -7,7 +7,6 @@ mod chat_gguf;
 mod hugging_face;
 mod jinja2;
 mod ollama_template;
-mod template_grammar;
 mod template_limits;
 mod texts;
 mod tokenizer;

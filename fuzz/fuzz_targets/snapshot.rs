@@ -1,22 +1,21 @@
-//! Run `cargo +nightly fuzz run snapshot` in the folder of the crate. The input is the header's
-//! length in two bytes, a header and rows. The target adds valid checksums.
+//! A saved session: the header's length in two bytes, a header and rows. The target adds valid
+//! checksums.
 
 #![no_main]
 
-use gguf::Gguf;
+#[path = "../../crates/model/tests/common/mod.rs"]
+mod common;
+
+use common::Tiny;
 use kernels::Executor;
-use model::{KvType, ModelFile, Session, SessionOptions};
+use model::{KvType, Session, SessionOptions};
 use sha2::{Digest, Sha256};
 use std::cell::RefCell;
-use std::sync::Arc;
-
-const MODEL: &[u8] = include_bytes!("../../../../tests/goldens/qwen3yarn/qwen3yarn-F16.gguf");
 
 thread_local! {
     static SESSION: RefCell<Session> = {
-        let file = ModelFile::new(Gguf::from_bytes(MODEL.to_vec()).expect("a good file")).expect("a model");
-        let model = file.on(Executor::Cpu).expect("loads");
-        RefCell::new(model.session(SessionOptions::default().kv(KvType::F32).context(32)).expect("room"))
+        let options = SessionOptions::default().kv(KvType::F32).context(32);
+        RefCell::new(Tiny::narrow().on(&Executor::Cpu).session(options).expect("room"))
     };
 }
 

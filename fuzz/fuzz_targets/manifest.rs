@@ -1,4 +1,4 @@
-//! Run `cargo +nightly fuzz run manifest` in the folder of the crate.
+//! A manifest of Ollama's store.
 
 #![no_main]
 

@@ -1,18 +1,19 @@
-//! Run `cargo +nightly fuzz run adapter` in the folder of the crate. The input is a GGUF file, or a
-//! configuration, a zero byte and a safetensors file.
+//! A LoRA adapter: a GGUF file, or a configuration, a zero byte and a safetensors file.
 
 #![no_main]
 
+#[path = "../../crates/model/tests/common/mod.rs"]
+mod common;
+
+use common::{Tiny, open};
 use gguf::Gguf;
 use kernels::Executor;
-use model::{AdapterFile, Checked, ModelFile};
+use model::{AdapterFile, Checked};
 use std::cell::RefCell;
-
-const MODEL: &[u8] = include_bytes!("../../../../tests/goldens/qwen3yarn/qwen3yarn-F16.gguf");
 
 thread_local! {
     static BASE: RefCell<Checked> = {
-        let file = ModelFile::new(Gguf::from_bytes(MODEL.to_vec()).expect("a good file")).expect("a model");
+        let file = open(&Tiny::narrow().file()).expect("a good model");
         RefCell::new(file.check(&Executor::Cpu).expect("a good model"))
     };
 }

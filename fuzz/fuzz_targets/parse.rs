@@ -1,4 +1,4 @@
-//! `cargo +nightly fuzz run parse` in the folder of the crate.
+//! A GGUF file: opened in memory and by positioned reads, and written again.
 
 #![no_main]
 
