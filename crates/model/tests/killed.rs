@@ -122,7 +122,7 @@ fn a_killed_process_leaves_the_old_file_or_the_new_one() {
         while kill == 0 && !written() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        std::thread::sleep(Duration::from_micros(u64::from(random.bits() % 30_000)));
+        std::thread::sleep(Duration::from_micros(random.bits() % 30_000));
         child.kill().unwrap();
         child.wait().unwrap();
         // The next writer of a file removes what a killed one left of it.

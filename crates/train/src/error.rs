@@ -17,7 +17,10 @@ pub enum Error {
     #[error("the model has no weight {target}")]
     NoTarget { target: String },
     /// A document is longer than a step.
-    #[error("document {document} has {rows} tokens, a step has room for {capacity}; cut it, or make steps longer")]
+    #[error(
+        "document {document} has {rows} tokens, a step has room for {capacity}; cut it, or make \
+         steps longer"
+    )]
     TooLong { document: usize, rows: usize, capacity: u32 },
     /// A document has an id outside the vocabulary.
     #[error("document {document} has the id {id}, but the vocabulary has {vocabulary} ids")]
