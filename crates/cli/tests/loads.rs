@@ -19,7 +19,7 @@ fn resident_bytes() -> u64 {
 fn load(executor: &Executor) -> String {
     let file = Gguf::open(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/default.gguf")).unwrap();
     let model = ModelFile::new(file).unwrap().on(executor).unwrap();
-    let mut session = model.session(SessionOptions::default()).unwrap();
+    let mut session = model.session(SessionOptions::default().context(256).chunk(32)).unwrap();
     let options = GenerateOptions::default().sampling(Sampling::greedy()).max_tokens(4);
     let answer = session.chat_with(&[Message::user("What is 3 + 4?")], &Default::default(), options).unwrap();
     answer.map(|token| token.unwrap().text).collect()

@@ -20,7 +20,7 @@ fn starved<T>(f: impl FnOnce() -> T) -> T {
     let pages: usize = size.split(' ').next().unwrap().parse().unwrap();
     let before = getrlimit(Resource::As);
     let current = Some((pages * rustix::param::page_size() + 2 * SLACK_BYTES) as u64);
-    setrlimit(Resource::As, Rlimit { current, ..before.clone() }).unwrap();
+    setrlimit(Resource::As, Rlimit { current, ..before }).unwrap();
     let mut taken: Vec<Vec<u8>> = Vec::with_capacity(1 << 16);
     let block = || {
         let mut block = vec![];
