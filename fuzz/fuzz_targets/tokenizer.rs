@@ -18,7 +18,8 @@ static BYTES: std::sync::LazyLock<[Vec<String>; 2]> = std::sync::LazyLock::new(|
         true => char::from_u32(0x100 + (0..byte).filter(|&b| hidden(b)).count() as u32).unwrap(),
         false => byte as char,
     };
-    // Without a piece for it, a space would be encoded as the bytes of U+2581, and come back as them.
+    // Without a piece for it, a space would be encoded as the bytes of U+2581, and come back as
+    // them.
     let pieces = (0..=255).map(|byte| format!("<0x{byte:02X}>")).chain(["▁".to_string()]);
     [(0..=255).map(|byte| spell(byte).to_string()).collect(), pieces.collect()]
 });

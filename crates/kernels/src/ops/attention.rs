@@ -61,7 +61,7 @@ pub struct Cached {
 }
 
 impl Attention {
-    /// This attention as [`Cached`], if its keys and values are in a cache.
+    /// This attention as `Cached`, if its keys and values are in a cache.
     #[must_use]
     pub fn cached(&self) -> Option<Cached> {
         let Self { q, keys, kv_heads, attend, positions, ends, y } = *self;

@@ -148,8 +148,8 @@ fn walk(budget: &Budget, value: &Value, level: usize) -> Result<Size, Error> {
         }
         ObjectRepr::Map => {
             for key in value.try_iter()? {
-                // The engine hashes a key to find its item, and recurses over it without a bound. So
-                // the key is walked first, and counts again for each map that it is a key of.
+                // The engine hashes a key to find its item, and recurses over it without a bound.
+                // So the key is walked first, and counts again for each map that it is a key of.
                 let size = walk(budget, &key, level + 1)?;
                 budget.work(size.nodes)?;
                 let item = value.get_item(&key)?;

@@ -9,7 +9,7 @@ use std::ops::Range;
 /// `visible`, with `ds = p (dy[n] . v[s, g] - delta[n]) score'` and `p = exp(score - lse[n])`.
 ///
 /// `q`, `dy` and `dq [heads, head_dim]`; `k` and `v [S, kv_heads, head_dim]`; `stats [heads, 2]` as
-/// [`attention_delta`] made them.
+/// [`attention_delta`](super::attention_delta::attention_delta) made them.
 pub fn attention_backward_q(spec: &AttentionSpec, [q, k, v, dy, stats]: [&[f32]; 5], visible: Range<usize>, dq: &mut [f32]) {
     let (dim, width) = (spec.head_dim, spec.kv_heads * spec.head_dim);
     let group = check::rows("attention_backward_q: heads", spec.heads, spec.kv_heads);
