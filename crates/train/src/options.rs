@@ -87,6 +87,18 @@ impl Capture {
     }
 }
 
+impl Capture {
+    /// The name of a layer's capture in files.
+    #[must_use]
+    pub fn tensor_name(&self, layer: u32) -> String {
+        let prefix = if self.what == Captured::Gradient { "grad." } else { "" };
+        match self.name.as_str() {
+            name @ "embed" => format!("{prefix}{name}"),
+            name => format!("{prefix}blk.{layer}.{name}"),
+        }
+    }
+}
+
 impl std::fmt::Display for Capture {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.what {
