@@ -5,8 +5,8 @@ use crate::error::Error;
 use crate::parameters::Parameters;
 use crate::replay::replay;
 use crate::tape::Tape;
+use kernels::ops::Op;
 use kernels::ops::backward::{CrossEntropy, cross_entropy, cross_entropy_backward, join_rows};
-use kernels::ops::{GatherRows, Op};
 use kernels::{Counts, Input, Lead, Node, Plan, PlanOptions, Recorder, Shape, States, Tensor, Watch};
 use model::arch::Logits;
 use model::{FactorPair, Model};
@@ -77,7 +77,7 @@ impl Gradients {
     ///
     /// # Errors
     /// [`Error::NoTarget`] and [`Error::Factors`] for factors that do not fit,
-    /// [`Error::NoDerivative`] and [`Error::NotDifferentiable`] for the model, and errors of the
+    /// [`Error::NoGradient`] and [`Error::NotDifferentiable`] for the model, and errors of the
     /// device.
     pub async fn new_async(model: &Model, factors: &[FactorPair], options: &GradientOptions) -> Result<Self, Error> {
         let parameters = Parameters::new(model.weights(), factors, &model.document_states())?;
@@ -88,25 +88,27 @@ impl Gradients {
         let embedding = rec.taps().iter().find(|tap| tap.name == "embed").map(|tap| tap.tensor);
         let values: Vec<Tensor> = embedding.filter(|_| options.embedding).into_iter().collect();
         let nodes = rec.nodes().to_vec();
-        let chosen = nodes.iter().rposition(|node| matches!(node.op, Op::GatherRows(_))).expect("logits of chosen rows");
-        let (body, head) = nodes.split_at(chosen + 1);
+        let last = nodes.iter().rposition(|node| matches!(node.op, Op::GatherRows(_))).expect("logits of chosen rows");
+        let (body, head) = nodes.split_at(last + 1);
         rec.truncate(body.len());
-        let Op::GatherRows(GatherRows { y: h, .. }) = body[chosen].op else { unreachable!("found above") };
+        // One value, or one per stream of Gemma 3n.
+        let chosen: Vec<Tensor> =
+            body.iter().filter_map(|node| if let Op::GatherRows(op) = &node.op { Some(op.y) } else { None }).collect();
         let vocabulary = model.summary().vocabulary;
 
         let mut tape = Tape::new(&mut rec, body, &trained, &values);
-        let wanted = tape.wants(h);
-        let (mut losses, mut derivatives) = (vec![], vec![]);
+        let wanted: Vec<Tensor> = chosen.iter().copied().filter(|h| tape.wants(*h)).collect();
+        let (mut losses, mut derivatives) = (vec![], vec![vec![]; wanted.len()]);
         for first in (0..rows).step_by(head_rows(vocabulary) as usize) {
-            let part = h.rows_from(first, head_rows(vocabulary));
-            let (loss, derivative) = through_head(tape.rec, head, [h, part, logits], &trained, wanted)?;
+            let part = |h: Tensor| h.rows_from(first, head_rows(vocabulary));
+            let (loss, of_part) = through_head(tape.rec, head, [&chosen, &wanted], part, logits, &trained)?;
             losses.push(loss);
-            derivatives.extend(derivative);
+            derivatives.iter_mut().zip(of_part).for_each(|(all, one)| all.push(one));
         }
         let all = join_rows(tape.rec, losses);
         tape.rec.output(all);
-        if wanted {
-            let joined = join_rows(tape.rec, derivatives);
+        for (h, parts) in wanted.into_iter().zip(derivatives) {
+            let joined = join_rows(tape.rec, parts);
             tape.add(h, |_| joined);
         }
         match options.checkpointing {
@@ -167,35 +169,34 @@ impl Gradients {
     }
 }
 
-/// Records the head, the loss and their derivatives for `part` of the chosen rows `h`. Returns the
-/// losses, and the derivative by the part if it is wanted.
+/// Records the head, the loss and their derivatives for the `part` of the `chosen` rows. Returns the
+/// losses, and the derivatives by the parts of the `wanted` values.
 fn through_head(
     rec: &mut Recorder,
     head: &[Node<Op>],
-    [h, part, logits]: [Tensor; 3],
+    [chosen, wanted]: [&[Tensor]; 2],
+    part: impl Fn(Tensor) -> Tensor,
+    logits: Tensor,
     trained: &HashMap<kernels::Weight, kernels::State>,
-    wanted: bool,
-) -> Result<(Tensor, Option<Tensor>), Error> {
-    let mut map = HashMap::from([(h.id(), part)]);
+) -> Result<(Tensor, Vec<Tensor>), Error> {
+    let mut map: HashMap<u32, Tensor> = chosen.iter().map(|&h| (h.id(), part(h))).collect();
+    let Shape { lead, rows, .. } = part(chosen[0]).shape;
     let of_part = |shape: Shape| match shape.lead {
-        Lead::Out => Shape { lead: part.shape.lead, rows: part.shape.rows, ..shape },
+        Lead::Out => Shape { lead, rows, ..shape },
         _ => shape,
     };
     let nodes = replay(rec, head, &mut map, of_part);
     rec.layer(None);
     let logits = map[&logits.id()];
-    let [targets, weights] = [Input::Targets, Input::LossWeights].map(|input| {
-        let Lead::OutFrom(first) = part.shape.lead else { unreachable!("a part of the chosen rows") };
-        rec.input(input).rows_from(first, part.shape.rows)
-    });
+    let [targets, weights] = [Input::Targets, Input::LossWeights].map(|input| part(rec.input(input)));
     let losses = cross_entropy(rec, logits, targets);
     let derivative = cross_entropy_backward(rec, &CrossEntropy { logits, targets, y: losses }, weights);
-    let values: Vec<Tensor> = Some(part).filter(|_| wanted).into_iter().collect();
-    let mut tape = Tape::new(rec, &nodes, trained, &values);
+    let parts: Vec<Tensor> = wanted.iter().map(|&h| part(h)).collect();
+    let mut tape = Tape::new(rec, &nodes, trained, &parts);
     tape.add(logits, |_| derivative);
     tape.walk(&nodes)?;
-    let derivative = tape.of(part);
-    Ok((losses, derivative))
+    let derivatives = parts.iter().map(|&part| tape.of(part).expect("a derivative by what the head reads")).collect();
+    Ok((losses, derivatives))
 }
 
 /// Walks the body of a model in reverse, and records every layer again before its derivatives.
