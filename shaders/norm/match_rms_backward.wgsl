@@ -29,7 +29,7 @@ fn match_rms_backward(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgro
     let means = reduce_add4(sums, lid) / f32(params.dim);
     let own = max(means.x, params.least);
     let factor = sqrt(means.y / own);
-    let back = select(0.0, means.z / own, means.x > params.least);
+    let back = select(0.0, means.z / own, means.x > params.least); //~ never: comparison
     let gain = select(0.0, means.z / (sqrt(means.y) * sqrt(own)), means.y > 0.0);
     for (var d = lid; d < params.dim; d += WG) {
         dx[base + d] = factor * (dy[base + d] - x[base + d] * back);

@@ -88,7 +88,7 @@ fn holds(name: &str, model: &Model) {
         };
         let direction: Vec<FactorPair> = gradient.iter().enumerate().map(direction).collect();
         let got = product(&gradient, &direction);
-        let step = 0.002 / got;
+        let step = 0.001 / got;
         let along = |by: f64| computed(model, &moved(&start, &direction, by), Checkpointing::None).0;
         let difference = |by: f64| (along(by) - along(-by)) / (2.0 * by);
         let expected = (4.0 * difference(step) - difference(2.0 * step)) / 3.0;

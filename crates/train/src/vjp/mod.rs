@@ -8,6 +8,8 @@ mod elementwise;
 mod experts;
 mod matmul;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use crate::error::Error;
 use crate::tape::Tape;
