@@ -18,7 +18,7 @@ const LOWEST = -3.4028234e38;
 // The place of an expert among the choices of a row; k if it was not chosen.
 fn place(row: u32, expert: u32) -> u32 {
     var j = 0u;
-    while (j < params.k && experts[row * params.k + j] != expert) {
+    while (j < params.k && experts[row * params.k + j] != expert) { //~ alike: comparison
         j++;
     }
     return j;
@@ -39,8 +39,8 @@ fn route_backward(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
     }
     let base = row * params.dim;
     var most = LOWEST;
-    for (var e = lid; e < params.dim; e += WG) {
-        most = max(most, logits[base + e]);
+    for (var e = lid; e < params.dim; e += WG) { //~ cancels: comparison
+        most = max(most, logits[base + e]); //~ cancels: sign
     }
     let largest = reduce_max(most, lid);
     // The sums of the powers of chosen experts and of all others.
@@ -55,7 +55,7 @@ fn route_backward(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
     for (var e = lid; e < params.dim; e += WG) {
         let own = place(row, e);
         let chosen = own < params.k;
-        let q = select(0.0, wanted(row, min(own, params.k - 1u)), chosen);
+        let q = select(0.0, wanted(row, min(own, params.k - 1u)), chosen); //~ dropped: sign
         var sum = others * q;
         for (var j = 0u; j < params.k; j++) {
             let power = exp(logits[base + experts[row * params.k + j]] - largest);

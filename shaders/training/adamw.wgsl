@@ -18,12 +18,12 @@ const WG = 256u;
 @compute @workgroup_size(WG)
 fn adamw(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let i = workgroup_number(id, extents) * WG + lid;
-    if (i >= params.n || !is_number(squares[0])) {
+    if (i >= params.n || !is_number(squares[0])) { //~ surplus: comparison
         return;
     }
     let rate = step[0];
-    let norm = sqrt(squares[0]) + 1e-6;
-    let gradient = g[i] * select(1.0, step[1] / norm, norm > step[1]);
+    let norm = sqrt(squares[0]) + 1e-6; //~ small: sign
+    let gradient = g[i] * select(1.0, step[1] / norm, norm > step[1]); //~ meet: comparison
     let first = params.keep1 * m[i] + params.gain1 * gradient;
     let second = params.keep2 * v[i] + params.gain2 * gradient * gradient;
     let moved = rate * first / step[2] / (sqrt(second / step[3]) + params.eps);

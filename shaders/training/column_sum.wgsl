@@ -18,7 +18,7 @@ fn column_sum(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) ext
     let column = workgroup_number(id, extents) * params.columns + lid % params.columns;
     let rows = rows_that_count() * params.each;
     var sum = 0.0;
-    for (var r = lid / params.columns; r < rows && column < params.dim; r += WG / params.columns) {
+    for (var r = lid / params.columns; r < rows && column < params.dim; r += WG / params.columns) { //~ unowned: comparison
         let at = r * params.dim + column;
         var v = a[at];
         if (params.has_b == 1u) {
@@ -28,7 +28,7 @@ fn column_sum(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) ext
     }
     sums[lid] = sum;
     workgroupBarrier();
-    if (lid < params.columns && column < params.dim) {
+    if (lid < params.columns && column < params.dim) { //~ surplus: comparison
         var total = 0.0;
         for (var i = lid; i < WG; i += params.columns) {
             total += sums[i];

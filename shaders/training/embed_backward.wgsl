@@ -16,7 +16,7 @@ const WG = 256u;
 fn embed_backward(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let row = workgroup_number(id, extents);
     let rows = min(step_rows[0], params.rows);
-    if (row >= rows) {
+    if (row >= rows) { //~ whole: comparison, guard dropped
         return;
     }
     let own = ids[row];

@@ -131,13 +131,39 @@ pub struct FactorPair {
     pub b: Vec<f32>,
 }
 
-impl FactorPair {
-    /// The names of A and B in PEFT's files; `None` for a weight that PEFT knows by no such name.
-    #[must_use]
-    pub fn peft_names(&self) -> Option<[String; 2]> {
-        let (layer, linear) = self.target.strip_prefix("blk.")?.strip_suffix(".weight")?.split_once('.')?;
-        let (_, theirs) = LINEARS.iter().find(|(ours, _)| *ours == linear)?;
-        Some(["A", "B"].map(|side| format!("base_model.model.model.layers.{layer}.{theirs}.lora_{side}.weight")))
+/// The name of a tensor of ours in files of PEFT and of transformers: of a factor
+/// (`blk.0.attn_q.weight.lora_a`), or of a weight of this architecture. `None` for a tensor that
+/// has no such name.
+#[must_use]
+pub fn peft_name(architecture: &str, name: &str) -> Option<String> {
+    let module = |tensor: &str| {
+        let (layer, rest) = tensor.strip_prefix("blk.")?.split_once('.')?;
+        let (ours, kind) = rest.rsplit_once('.')?;
+        let gemma = architecture.starts_with("gemma");
+        let norm = || match ours {
+            "attn_norm" => Some("input_layernorm"),
+            "ffn_norm" if gemma => Some("pre_feedforward_layernorm"),
+            "ffn_norm" => Some("post_attention_layernorm"),
+            "post_attention_norm" if gemma => Some("post_attention_layernorm"),
+            "post_ffw_norm" if gemma => Some("post_feedforward_layernorm"),
+            "attn_q_norm" => Some("self_attn.q_norm"),
+            "attn_k_norm" => Some("self_attn.k_norm"),
+            _ => None,
+        };
+        let theirs = LINEARS.iter().find(|(known, _)| *known == ours).map(|(_, theirs)| *theirs).or_else(norm)?;
+        Some((format!("model.layers.{layer}.{theirs}"), kind.to_string()))
+    };
+    for (ours, theirs) in [(".lora_a", "lora_A"), (".lora_b", "lora_B")] {
+        if let Some(target) = name.strip_suffix(ours) {
+            let (module, _) = module(target).filter(|(_, kind)| kind == "weight")?;
+            return Some(format!("base_model.model.{module}.{theirs}.weight"));
+        }
+    }
+    match name {
+        "token_embd.weight" => Some("model.embed_tokens.weight".to_string()),
+        "output_norm.weight" => Some("model.norm.weight".to_string()),
+        "output.weight" => Some("lm_head.weight".to_string()),
+        _ => module(name).map(|(module, kind)| format!("{module}.{kind}")),
     }
 }
 

@@ -13,7 +13,6 @@ use crate::note::Note;
 use crate::runner::{recording, sampling_keys};
 use crate::session::{Session, SessionOptions};
 use crate::tokenizer::Tokenizer;
-use cpu_ref::KvType;
 use gguf::Gguf;
 use kernels::{Counts, Executor, Preparing, Recorder, StateKind, Tensor, Weights};
 use std::path::Path;
@@ -155,6 +154,29 @@ impl Checked {
         Ok(needs)
     }
 
+    /// As [`Model::document_states`].
+    #[must_use]
+    pub fn document_states(&self) -> Vec<StateKind> {
+        arch::document_states(self.summary())
+    }
+
+    /// As [`Model::documents_in`], before the weights are loaded: to plan what will run.
+    #[must_use]
+    pub fn documents_in(&self, rec: Recorder, rows: Logits) -> (Recorder, Tensor) {
+        record(&*self.architecture, &self.adapted, rec, rows, true)
+    }
+
+    /// The weights, listed and not loaded, with the handles that recordings use.
+    #[must_use]
+    pub fn weights(&self) -> &Arc<Weights> {
+        &self.adapted.weights
+    }
+
+    #[must_use]
+    pub fn executor(&self) -> &Executor {
+        &self.executor
+    }
+
     /// The recording of a step of `rows` rows with the logits of one row, to show its plan.
     #[must_use]
     pub fn recording(&self, options: &SessionOptions, rows: u32) -> Recorder {
@@ -271,7 +293,7 @@ impl Model {
     /// because the step neither writes nor reads them.
     #[must_use]
     pub fn document_states(&self) -> Vec<StateKind> {
-        arch::states(self.summary(), &SessionOptions { kv: KvType::F32, ..SessionOptions::default() })
+        arch::document_states(self.summary())
     }
 
     /// The recording of a step over whole documents, one after the other, and the tensor of the
@@ -289,6 +311,12 @@ impl Model {
     #[must_use]
     pub fn documents_in(&self, rec: Recorder, rows: Logits) -> (Recorder, Tensor) {
         record(&*self.0.architecture, &Adapted::none(&self.0.weights), rec, rows, true)
+    }
+
+    /// Bytes that the executor has free, if known.
+    #[must_use]
+    pub fn available_bytes(&self) -> Option<u64> {
+        needs::available(&self.0.executor)
     }
 
     /// Bytes of the weights on the executor.

@@ -426,7 +426,9 @@ impl Session {
             return Err(Error::NothingFed);
         }
         self.cancel.store(false, Ordering::Relaxed);
-        let watch = Watch { cancel: Some(&*self.cancel), progress };
+        let report = |progress: kernels::Progress, each: Operations<'_>| each(progress.done, progress.total);
+        let report = progress.map(|each| move |progress| report(progress, each));
+        let watch = Watch { cancel: Some(&*self.cancel), progress: report.as_ref().map(|each| each as _) };
         let mut agreements = vec![];
         while self.sequence.evaluated < end {
             let until = end.min(self.sequence.evaluated + chunk);

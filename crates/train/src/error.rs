@@ -1,5 +1,13 @@
 //! The errors of this crate.
 
+use crate::memory::Memory;
+
+/// What would need less.
+fn smaller(rows: u32, layers: bool) -> String {
+    let steps = format!("take steps of {} rows, and shorter documents", rows / 2);
+    if layers { steps } else { format!("checkpoint layers, or {steps}") }
+}
+
 /// Reasons why gradients cannot be computed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -13,6 +21,20 @@ pub enum Error {
     /// A factor does not fit the weight that it is added to.
     #[error("{target}: the factors are {a:?} and {b:?}, but the weight is {weight:?}")]
     Factors { target: String, a: [u32; 2], b: [u32; 2], weight: [u32; 2] },
+    /// A weight cannot be trained.
+    #[error("{target} cannot be trained: {reason}")]
+    NotTrained { target: String, reason: &'static str },
+    /// Weights, trained parameters and values do not fit into memory.
+    #[error(
+        "not enough memory: {memory} are needed for steps of {rows} rows, and {device} has {} \
+         MB free beside the weights; {}",
+        *available / 1_000_000,
+        smaller(*rows, *layers)
+    )]
+    TooLarge { device: String, memory: Memory, available: u64, rows: u32, layers: bool },
+    /// No value of the model has this name, or no derivative reaches it.
+    #[error("no {name} can be captured{}", if known.is_empty() { ": no loss depends on it".to_string() } else { format!("; the model names {known}") })]
+    Capture { name: String, known: String },
     /// The model has no such weight.
     #[error("the model has no weight {target}")]
     NoTarget { target: String },

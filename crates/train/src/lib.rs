@@ -6,23 +6,31 @@
 //! In reading order:
 //!
 //! * [`Document`] is an example as token ids.
-//! * [`FactorPair`] has the trained low-rank factors of a weight, and their gradients.
-//! * [`Gradients`] computes the [`Loss`] of a batch and its gradients.
+//! * [`Trained`] says what is trained: low-rank factors ([`FactorPair`]), or weights of the model.
+//! * [`Gradients`] computes the [`Loss`] of a batch and its gradients ([`Parameter`]).
+//! * [`GradientOptions`] has the rows of a step, the [`Checkpointing`], and what is captured.
+//! * [`Memory`] is what all this needs, known before anything is allocated.
 
 mod batch;
 #[cfg(not(target_arch = "wasm32"))]
 mod blocking;
 mod error;
 mod gradients;
+mod memory;
+mod options;
 mod parameters;
+mod recorded;
 mod replay;
 mod tape;
 mod vjp;
 
 pub use batch::{Document, NO_TARGET};
 pub use error::Error;
-pub use gradients::{Checkpointing, GradientOptions, Gradients, Loss};
+pub use gradients::{CapturedRows, Gradients, Loss};
+pub use memory::Memory;
 pub use model::FactorPair;
+pub use options::{Capture, Captured, Checkpointing, GradientOptions};
+pub use parameters::{Parameter, Trained};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -18,9 +18,9 @@ pub fn replay(rec: &mut Recorder, nodes: &[Node<Op>], map: &mut HashMap<u32, Ten
                 *t = new.heads(t.shape.heads);
             }
         });
-        rec.layer(node.layer);
+        rec.layer(node.stage.layer);
         rec.push(op.clone());
-        Node { op, layer: node.layer }
+        Node { op, stage: node.stage }
     };
     nodes.iter().map(again).collect()
 }

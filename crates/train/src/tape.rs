@@ -18,6 +18,8 @@ pub struct Tape<'a> {
     known: HashMap<u32, Tensor>,
     /// Derivatives by columns of a value that several operations read in parts, by first column.
     columns: HashMap<u32, BTreeMap<u32, Tensor>>,
+    /// The values that replaced others.
+    renamed: HashMap<u32, Tensor>,
 }
 
 impl<'a> Tape<'a> {
@@ -32,7 +34,7 @@ impl<'a> Tape<'a> {
                 wanted.extend(io.writes.iter().map(|t| t.id()));
             }
         }
-        Self { rec, trained, wanted, known: HashMap::new(), columns: HashMap::new() }
+        Self { rec, trained, wanted, known: HashMap::new(), columns: HashMap::new(), renamed: HashMap::new() }
     }
 
     /// Whether a derivative by this value is needed.
@@ -64,6 +66,7 @@ impl<'a> Tape<'a> {
     /// # Panics
     /// When nobody reads some of its columns, or some columns in different parts: no model does.
     pub fn of(&mut self, t: Tensor) -> Option<Tensor> {
+        let t = self.renamed.get(&t.id()).map_or(t, |new| new.heads(t.shape.heads));
         if let Some(parts) = self.columns.remove(&t.id()) {
             let mut next = 0;
             for (&start, part) in &parts {
@@ -100,10 +103,10 @@ impl<'a> Tape<'a> {
     /// # Errors
     /// [`Error::NotDifferentiable`] for a discrete operation on a path that is needed.
     pub fn walk(&mut self, nodes: &[Node<Op>]) -> Result<(), Error> {
-        for Node { op, layer } in nodes.iter().rev() {
+        for Node { op, stage } in nodes.iter().rev() {
             let writes = op.io().writes;
             if writes.iter().any(|t| self.reached(*t)) {
-                self.rec.layer(*layer);
+                self.rec.layer(stage.layer);
                 vjp::append(self, op)?;
             }
         }
@@ -113,6 +116,7 @@ impl<'a> Tape<'a> {
     /// Renames values: their derivatives belong to the values that replace them.
     pub fn rename(&mut self, map: &HashMap<u32, Tensor>) {
         for (old, new) in map {
+            self.renamed.insert(*old, *new);
             if let Some(known) = self.known.remove(old) {
                 self.known.insert(new.id(), known);
             }

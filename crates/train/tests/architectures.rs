@@ -9,7 +9,7 @@ use kernels::{Executor, Watch};
 use model::Model;
 use std::collections::BTreeMap;
 use std::path::Path;
-use train::{Checkpointing, Document, FactorPair, GradientOptions, Gradients, NO_TARGET};
+use train::{Checkpointing, Document, FactorPair, GradientOptions, Gradients, NO_TARGET, Parameter, Trained};
 
 /// `len` numbers between -size and size that repeat nowhere.
 fn numbers(len: usize, seed: u32, size: f64) -> Vec<f32> {
@@ -40,12 +40,22 @@ fn documents() -> Vec<Document> {
     vec![document(&[10, 99, 45, 99, 7, 200, 31, 64, 5, 99, 120]), document(&[77, 8, 150])]
 }
 
-fn computed(model: &Model, factors: &[FactorPair], checkpointing: Checkpointing) -> (f64, Vec<FactorPair>) {
-    let options = GradientOptions { rows: 64, checkpointing, ..GradientOptions::default() };
-    let mut gradients = Gradients::new(model, factors, &options).expect("gradients");
+fn options(checkpointing: Checkpointing) -> GradientOptions {
+    GradientOptions::default().rows(64).checkpointing(checkpointing)
+}
+
+fn all(model: &Model, trained: &Trained, checkpointing: Checkpointing) -> (f64, Vec<Parameter>) {
+    let mut gradients = Gradients::new(model, trained, &options(checkpointing)).expect("gradients");
     gradients.poison(u32::MAX);
     let loss = gradients.compute(&documents(), Watch::default()).expect("a loss");
     (loss.loss, gradients.gradients().expect("gradients"))
+}
+
+/// The loss, and the gradients in the form of the factors.
+fn computed(model: &Model, factors: &[FactorPair], checkpointing: Checkpointing) -> (f64, Vec<FactorPair>) {
+    let (loss, gradients) = all(model, &Trained::Factors(factors.to_vec()), checkpointing);
+    let pair = |(pair, of): (&FactorPair, &[Parameter])| FactorPair { a: of[0].values.clone(), b: of[1].values.clone(), ..pair.clone() };
+    (loss, factors.iter().zip(gradients.chunks_exact(2)).map(pair).collect())
 }
 
 /// The factors moved along a direction, which has the form of the factors.

@@ -1,10 +1,12 @@
 //! Gradients of the default model: against finite differences, across executors, steps and
 //! checkpointing, and what is refused.
 
-use kernels::{Device, Executor, Watch};
+use kernels::{Device, Executor, Phase, Progress, Watch};
 use model::Model;
 use std::path::Path;
-use train::{Checkpointing, Document, Error, FactorPair, GradientOptions, Gradients, NO_TARGET};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use train::{Capture, Checkpointing, Document, Error, FactorPair, GradientOptions, Gradients, NO_TARGET, Parameter, Trained};
 
 fn model(executor: Executor) -> Model {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/assets/default.gguf");
@@ -42,16 +44,25 @@ fn documents() -> Vec<Document> {
     vec![document(10..31, 3), document(50..60, 0), document(70..71, 0)]
 }
 
-fn computed(model: &Model, factors: &[FactorPair], options: &GradientOptions) -> (f64, Vec<f32>, Vec<FactorPair>) {
-    let mut gradients = Gradients::new(model, factors, options).expect("gradients");
+/// A loss, the captures one after the other, and the gradients.
+type Computed = (f64, Vec<f32>, Vec<Parameter>);
+
+fn computed(model: &Model, trained: &Trained, options: &GradientOptions) -> Computed {
+    let mut gradients = Gradients::new(model, trained, options).expect("gradients");
     gradients.poison(u32::MAX);
     let loss = gradients.compute(&documents(), Watch::default()).expect("a loss");
     assert_eq!((loss.targets, loss.each.len()), (29, 29));
-    (loss.loss, loss.embedding, gradients.gradients().expect("gradients"))
+    let captures = loss.captures.iter().flat_map(|captured| captured.values.clone()).collect();
+    (loss.loss, captures, gradients.gradients().expect("gradients"))
 }
 
-fn flat(pairs: &[FactorPair]) -> Vec<f32> {
-    pairs.iter().flat_map(|pair| pair.a.iter().chain(&pair.b)).copied().collect()
+fn flat(gradients: &[Parameter]) -> Vec<f32> {
+    gradients.iter().flat_map(|parameter| parameter.values.iter().copied()).collect()
+}
+
+/// Steps of 64 rows with the derivatives by the input of the first layer.
+fn options() -> GradientOptions {
+    GradientOptions::default().rows(64).captures(vec![Capture::gradient("embed")])
 }
 
 /// The relative L2 difference.
@@ -64,8 +75,8 @@ fn apart(got: &[f32], expected: &[f32]) -> f64 {
 #[test]
 fn finite_differences_along_random_directions() {
     let model = model(Executor::Cpu);
-    let (start, options) = (factors(&model), GradientOptions { rows: 64, ..GradientOptions::default() });
-    let (_, _, gradient) = computed(&model, &start, &options);
+    let (start, options) = (factors(&model), GradientOptions::default().rows(64));
+    let (_, _, gradient) = computed(&model, &Trained::Factors(start.clone()), &options);
     for seed in [100, 200] {
         let directions: Vec<Vec<f32>> = (0..).zip(&start).map(|(n, pair)| numbers(pair.a.len() + pair.b.len(), seed + n, 0.05)).collect();
         let along = |by: f64| {
@@ -75,7 +86,7 @@ fn finite_differences_along_random_directions() {
                     |values: &[f32], of: &[f32]| values.iter().zip(of).map(|(v, d)| (f64::from(*v) + by * f64::from(*d)) as f32).collect();
                 FactorPair { a: add(&pair.a, of_a), b: add(&pair.b, of_b), ..pair.clone() }
             });
-            computed(&model, &moved.collect::<Vec<_>>(), &options).0
+            computed(&model, &Trained::Factors(moved.collect()), &options).0
         };
         let difference = |by: f64| (along(by) - along(-by)) / (2.0 * by);
         let expected = (4.0 * difference(0.02) - difference(0.04)) / 3.0;
@@ -90,10 +101,10 @@ fn steps_and_layers_recorded_again_give_the_same_gradients() {
     for executor in [Executor::Cpu, gpu()] {
         let kind = executor.kind();
         let model = model(executor);
-        let factors = factors(&model);
-        let options = GradientOptions { rows: 64, checkpointing: Checkpointing::None, embedding: true };
+        let factors = Trained::Factors(factors(&model));
+        let options = options().captures(["grad.embed", "layer_out", "grad.ffn_norm"].map(|name| name.parse().expect("a name")).to_vec());
         let (loss, embedding, whole) = computed(&model, &factors, &options);
-        let again = computed(&model, &factors, &GradientOptions { checkpointing: Checkpointing::Layer, ..options.clone() });
+        let again = computed(&model, &factors, &options.clone().checkpointing(Checkpointing::Layer));
         assert_eq!((again.0.to_bits(), &again.1, &again.2), (loss.to_bits(), &embedding, &whole), "{kind}: layers recorded again");
         // The documents one after the other in shorter steps.
         let mut gradients = Gradients::new(&model, &factors, &options).expect("gradients");
@@ -113,25 +124,119 @@ fn steps_and_layers_recorded_again_give_the_same_gradients() {
 
 #[test]
 fn both_executors_agree() {
-    let options = GradientOptions { rows: 64, checkpointing: Checkpointing::None, embedding: true };
+    let options = options();
     let [(cpu, cpu_embedding, expected), (gpu, embedding, got)] = [Executor::Cpu, gpu()].map(|executor| {
         let model = model(executor);
-        computed(&model, &factors(&model), &options)
+        computed(&model, &Trained::Factors(factors(&model)), &options)
     });
     assert!((cpu - gpu).abs() <= 1e-5 * cpu, "{cpu} and {gpu}");
     assert!(apart(&embedding, &cpu_embedding) <= 1e-4);
     for (got, expected) in got.iter().zip(&expected) {
-        assert!(apart(&got.a, &expected.a) <= 1e-4 && apart(&got.b, &expected.b) <= 1e-4, "{}", got.target);
+        assert!(apart(&got.values, &expected.values) <= 1e-4, "{}", got.name);
     }
 }
 
 #[test]
 fn what_does_not_fit_is_named() {
     let model = model(Executor::Cpu);
-    let refused = |factors: &[FactorPair]| Gradients::new(&model, factors, &GradientOptions::default()).map(|_| ()).expect_err("refused");
+    let refused = |factors: &[FactorPair]| {
+        let trained = Trained::Factors(factors.to_vec());
+        Gradients::new(&model, &trained, &GradientOptions::default()).map(|_| ()).expect_err("refused")
+    };
     let good = factors(&model).remove(0);
     let error = refused(&[FactorPair { target: "blk.99.attn_q.weight".to_string(), ..good.clone() }]);
     assert!(matches!(&error, Error::NoTarget { target } if target == "blk.99.attn_q.weight"), "{error}");
     let error = refused(&[FactorPair { rank: 5, ..good }]);
     assert!(matches!(&error, Error::Factors { target, .. } if target == "blk.0.attn_q.weight"), "{error}");
+}
+
+#[test]
+fn a_cancelled_batch_runs_again_with_the_same_bits_and_tells_how_far_it_is() {
+    for executor in [Executor::Cpu, gpu()] {
+        let (kind, model) = (executor.kind(), model(executor));
+        let mut gradients = Gradients::new(&model, &Trained::Factors(factors(&model)), &options()).expect("gradients");
+        let told = Mutex::new(vec![]);
+        let note = |progress: Progress| told.lock().expect("a list").push(progress);
+        let mut loss = |watch: Watch<'_>| gradients.compute(&documents(), watch).map(|loss| (loss.loss.to_bits(), gradients.gradients()));
+        let whole = loss(Watch { cancel: None, progress: Some(&note) }).expect("a loss");
+        let whole = (whole.0, whole.1.expect("gradients"));
+        let told = told.into_inner().expect("a list");
+        let layers = model.summary().block_count;
+        for phase in [Phase::Forward, Phase::Backward] {
+            let done: Vec<u32> = told.iter().filter(|p| p.phase == phase && p.total == layers).map(|p| p.done).collect();
+            assert!(done.is_sorted() && (0..layers).all(|layer| done.contains(&layer)), "{kind}: {phase:?} {done:?}");
+        }
+        // Cancelled at every cut in turn, the last one included.
+        for at in 0..told.len() {
+            let (cancel, left) = (AtomicBool::new(false), AtomicUsize::new(at));
+            let count = |_: Progress| {
+                if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_err() {
+                    cancel.store(true, Ordering::Relaxed);
+                }
+            };
+            let error = loss(Watch { cancel: Some(&cancel), progress: Some(&count) }).expect_err("cancelled");
+            assert!(matches!(error, Error::Kernels(kernels::Error::Cancelled)), "{kind}: {error}");
+        }
+        let again = loss(Watch::default()).expect("a loss");
+        assert_eq!((again.0, again.1.expect("gradients")), whole, "{kind}: after {} cancelled runs", told.len());
+    }
+}
+
+#[test]
+fn the_estimate_is_what_is_allocated() {
+    let device = Device::auto().expect("an adapter, if only the software one");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/assets/default.gguf");
+    for checkpointing in [Checkpointing::None, Checkpointing::Layer] {
+        let options = options().rows(256).checkpointing(checkpointing);
+        let checked = Model::open(&file).expect("the default model").check(&Executor::Gpu(device.clone())).expect("its tensors");
+        let model = Model::open(&file).expect("the default model").on(&device).expect("a model");
+        let trained = Trained::Factors(factors(&model));
+        let estimate = Gradients::memory_of(&checked, &trained, &options).expect("an estimate");
+        let before = device.buffer_bytes() - model.weight_bytes();
+        let mut gradients = Gradients::new(&model, &trained, &options).expect("gradients");
+        gradients.compute(&documents(), Watch::default()).expect("a loss");
+        let allocated = (device.buffer_bytes() - before) as f64;
+        assert_eq!(gradients.memory(), estimate);
+        let total = estimate.total() as f64;
+        assert!((total - allocated).abs() <= 0.1 * allocated, "{checkpointing:?}: {estimate}, allocated {allocated}");
+    }
+}
+
+#[test]
+fn what_is_too_large_is_refused_before_anything_is_allocated() {
+    let model = model(gpu());
+    let trained = Trained::Factors(factors(&model));
+    let need = |checkpointing| {
+        let options = options().rows(256).checkpointing(checkpointing);
+        Gradients::new(&model, &trained, &options).expect("gradients").memory()
+    };
+    let [whole, layers] = [Checkpointing::None, Checkpointing::Layer].map(need);
+    assert!(layers.saved * 2 < whole.saved && layers.total() < whole.total(), "{whole} and {layers}");
+    let within = |bytes: u64, checkpointing| {
+        let options = options().rows(256).checkpointing(checkpointing).memory_bytes(Some(bytes - whole.weights));
+        Gradients::new(&model, &trained, &options).map(|gradients| gradients.checkpointing())
+    };
+    assert_eq!(within(whole.total(), Checkpointing::Auto).expect("fits"), Checkpointing::None);
+    assert_eq!(within(whole.total() - 1, Checkpointing::Auto).expect("fits"), Checkpointing::Layer);
+    let error = within(layers.total() - 1, Checkpointing::Auto).expect_err("too large");
+    assert!(error.to_string().contains("take steps of 128 rows"), "{error}");
+    let error = within(whole.total() - 1, Checkpointing::None).expect_err("too large");
+    assert!(error.to_string().contains("checkpoint layers"), "{error}");
+}
+
+#[test]
+fn captures_have_names_values_and_gradients() {
+    let model = model(Executor::Cpu);
+    let trained = Trained::Factors(factors(&model));
+    let options = options().captures(vec![Capture::value("layer_out"), Capture::gradient("layer_out")]);
+    let mut gradients = Gradients::new(&model, &trained, &options).expect("gradients");
+    let loss = gradients.compute(&documents(), Watch::default()).expect("a loss");
+    assert_eq!(loss.captures.len() as u32, 2 * model.summary().block_count);
+    for captured in &loss.captures {
+        assert_eq!((captured.width, captured.values.len()), (model.summary().embedding_length, 32 * captured.width as usize));
+        assert!(captured.values.iter().any(|v| *v != 0.0), "{} in layer {}", captured.capture, captured.layer);
+    }
+    let unknown = GradientOptions::default().captures(vec![Capture::value("no_such")]);
+    let error = Gradients::new(&model, &trained, &unknown).map(|_| ()).expect_err("refused");
+    assert!(matches!(&error, Error::Capture { name, known } if name == "no_such" && known.contains("layer_out")), "{error}");
 }

@@ -10,7 +10,7 @@ use model::{AdapterFile, FactorPair, Model};
 use safetensors::SafeTensors;
 use std::path::Path;
 use std::time::Instant;
-use train::{Checkpointing, Document, GradientOptions, Gradients, Loss};
+use train::{Capture, Checkpointing, Document, GradientOptions, Gradients, Loss, Parameter, Trained};
 
 /// The largest relative difference of the loss, and of the norm of all gradients.
 const LOSS: f64 = 1e-5;
@@ -49,11 +49,11 @@ struct Golden<'a> {
 impl Golden<'_> {
     fn checks(&self, model: &Model) -> Result<Vec<Check>> {
         let (documents, expected) = (self.documents()?, json(&self.own.join("golden.json"))?);
-        let (mut checks, mut first): (_, Option<(Loss, Vec<FactorPair>)>) = (vec![], None);
+        let (mut checks, mut first): (_, Option<(Loss, Vec<Parameter>)>) = (vec![], None);
         for (mode, rows, checkpointing) in MODES {
             let start = Instant::now();
-            let options = GradientOptions { rows, checkpointing, embedding: true };
-            let mut gradients = Gradients::new(model, &self.adapter, &options)?;
+            let options = GradientOptions::default().rows(rows).checkpointing(checkpointing).captures(vec![Capture::gradient("embed")]);
+            let mut gradients = Gradients::new(model, &Trained::Factors(self.adapter.clone()), &options)?;
             // Rows behind the step, and values that nobody made yet, must not change any result.
             gradients.poison(u32::MAX);
             let loss = gradients.compute(&documents, Watch::default())?;
@@ -63,9 +63,9 @@ impl Golden<'_> {
                 checks.push(Check { mode: format!("{mode}{what}"), worst, bound, agrees: true, kl: None, flips: None, seconds });
             };
             take(": loss", relative(loss.loss, expected["loss"].as_f64().context("golden.json has no loss")?), LOSS);
-            let norm = squares(got.iter().flat_map(|pair| pair.a.iter().chain(&pair.b)).copied()).sqrt();
+            let norm = squares(got.iter().flat_map(|parameter| parameter.values.iter().copied())).sqrt();
             take(": norm", relative(norm, expected["grad_global_norm"].as_f64().context("golden.json has no norm")?), NORM);
-            take(": worst", self.worst(&got)?, GRADIENT);
+            take(": worst", self.worst(model.summary().architecture, &got)?, GRADIENT);
             take(": h0", self.embedding(&loss, documents.len())?, GRADIENT);
             match &first {
                 None => first = Some((loss, got)),
@@ -89,19 +89,17 @@ impl Golden<'_> {
     }
 
     /// The largest relative L2 difference of a tensor.
-    fn worst(&self, got: &[FactorPair]) -> Result<f64> {
+    fn worst(&self, architecture: &str, got: &[Parameter]) -> Result<f64> {
         let bytes = std::fs::read(self.own.join("grads.safetensors"))?;
         let file = SafeTensors::deserialize(&bytes)?;
-        let (mut worst, mut count) = (0.0f64, 0);
-        for pair in got {
-            for (name, values) in pair.peft_names().context("a target without a name in PEFT")?.iter().zip([&pair.a, &pair.b]) {
-                let tensor = file.tensor(name)?;
-                let expected: Vec<f32> = tensor.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
-                worst = worst.max(apart(values, &expected)?);
-                count += 1;
-            }
+        let mut worst = 0.0f64;
+        for parameter in got {
+            let name = parameter.peft_name(architecture).with_context(|| format!("{} has no name in PEFT", parameter.name))?;
+            let tensor = file.tensor(&name)?;
+            let expected: Vec<f32> = tensor.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+            worst = worst.max(apart(&parameter.values, &expected)?);
         }
-        ensure!(count == file.len(), "{count} gradients, the reference has {}", file.len());
+        ensure!(got.len() == file.len(), "{} gradients, the reference has {}", got.len(), file.len());
         Ok(worst)
     }
 
@@ -110,7 +108,7 @@ impl Golden<'_> {
         for n in 0..documents {
             expected.extend(npy::read_f32(&self.own.join(format!("grad_h0_{n}.npy")))?.values);
         }
-        apart(&loss.embedding, &expected)
+        apart(embedding(loss), &expected)
     }
 }
 
@@ -130,10 +128,15 @@ fn apart(got: &[f32], expected: &[f32]) -> Result<f64> {
     Ok(if apart.is_finite() { apart } else { f64::INFINITY })
 }
 
-fn same_bits(a: &(Loss, Vec<FactorPair>), b: &(Loss, Vec<FactorPair>)) -> bool {
-    let bits = |(loss, pairs): &(Loss, Vec<FactorPair>)| -> Vec<u32> {
-        let factors = pairs.iter().flat_map(|pair| pair.a.iter().chain(&pair.b));
-        loss.each.iter().chain(&loss.embedding).chain(factors).map(|v| v.to_bits()).collect()
+/// The derivatives by the input of the first layer.
+fn embedding(loss: &Loss) -> &[f32] {
+    &loss.captures[0].values
+}
+
+fn same_bits(a: &(Loss, Vec<Parameter>), b: &(Loss, Vec<Parameter>)) -> bool {
+    let bits = |(loss, gradients): &(Loss, Vec<Parameter>)| -> Vec<u32> {
+        let values = gradients.iter().flat_map(|parameter| &parameter.values);
+        loss.each.iter().chain(embedding(loss)).chain(values).map(|v| v.to_bits()).collect()
     };
     bits(a) == bits(b)
 }

@@ -5,17 +5,20 @@ use crate::error::Error;
 use crate::platform;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A buffer whose memory is freed with its last handle. The handles of wgpu alone free nothing in a
 /// browser, so the buffer is destroyed. Work that was submitted before still finishes.
 #[derive(Clone, Debug)]
 pub(crate) struct Buffer(Arc<Owned>);
 
+/// A buffer, and the bytes of all buffers of its device.
 #[derive(Debug)]
-struct Owned(wgpu::Buffer);
+struct Owned(wgpu::Buffer, Arc<AtomicU64>);
 
 impl Drop for Owned {
     fn drop(&mut self) {
+        self.1.fetch_sub(self.0.size(), Ordering::Relaxed);
         self.0.destroy();
     }
 }
@@ -72,12 +75,19 @@ impl Device {
         let descriptor = wgpu::BufferDescriptor { label: Some(what), size: bytes, usage, mapped_at_creation };
         let (buffer, [refused]) = {
             let scopes = self.scopes([wgpu::ErrorFilter::OutOfMemory]);
-            (Buffer(Arc::new(Owned(self.0.device.create_buffer(&descriptor)))), caught(scopes))
+            self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
+            (Buffer(Arc::new(Owned(self.0.device.create_buffer(&descriptor), Arc::clone(&self.0.bytes)))), caught(scopes))
         };
         match refused.await {
             Some(_) => Err(Error::OutOfMemory { what: what.to_string(), bytes }),
             None => Ok(buffer),
         }
+    }
+
+    /// Bytes of all buffers that exist on the device.
+    #[must_use]
+    pub fn buffer_bytes(&self) -> u64 {
+        self.0.bytes.load(Ordering::Relaxed)
     }
 
     /// Begins an error scope for each filter. [`caught`] ends them.

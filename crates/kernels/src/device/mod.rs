@@ -85,6 +85,8 @@ pub(crate) struct Inner {
     pub waiter: Arc<Waiter>,
     /// Buffers, bind groups and pipelines made so far.
     pub created: Arc<AtomicU64>,
+    /// Bytes of all buffers that exist.
+    pub bytes: Arc<AtomicU64>,
     /// WGSL text that replaces the source of one shader (for tests).
     pub source: Option<(Shader, String)>,
 }
@@ -244,8 +246,24 @@ impl Device {
         let ids = (adapter.get_info().vendor, adapter.get_info().device);
         let (pipelines, cache, created, source) = (Arc::default(), Arc::default(), Arc::default(), None);
         let (clock, waiter) = (Arc::default(), Arc::default());
-        let inner =
-            Inner { device, queue, summary, caps, limits, features, lost, failed, ids, pipelines, cache, clock, waiter, created, source };
+        let inner = Inner {
+            device,
+            queue,
+            summary,
+            caps,
+            limits,
+            features,
+            lost,
+            failed,
+            ids,
+            pipelines,
+            cache,
+            clock,
+            waiter,
+            created,
+            bytes: Arc::default(),
+            source,
+        };
         Self(Arc::new(inner))
     }
 
@@ -275,7 +293,7 @@ impl Device {
     }
 
     fn altered(&self, caps: Caps, source: Option<(Shader, String)>, pipelines: Arc<Pipelines>) -> Self {
-        let Inner { device, queue, summary, limits, features, lost, failed, ids, cache, clock, waiter, created, .. } = &*self.0;
+        let Inner { device, queue, summary, limits, features, lost, failed, ids, cache, clock, waiter, created, bytes, .. } = &*self.0;
         Self(Arc::new(Inner {
             device: device.clone(),
             queue: queue.clone(),
@@ -291,6 +309,7 @@ impl Device {
             clock: Arc::clone(clock),
             waiter: Arc::clone(waiter),
             created: Arc::clone(created),
+            bytes: Arc::clone(bytes),
             source,
         }))
     }

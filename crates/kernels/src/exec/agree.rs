@@ -5,7 +5,7 @@ pub mod rows;
 
 use super::cpu::{CpuPlan, OnHost, input_words};
 use super::gpu::GpuPlan;
-use super::{Outputs, Plan, Watch};
+use super::{Outputs, Plan, Progress, Watch};
 use crate::device::executor::Executor;
 use crate::error::Error;
 use crate::exec::states::States;
@@ -13,7 +13,7 @@ use crate::exec::weights::Weights;
 use crate::graph::host::Host;
 use crate::graph::input::StepInput;
 use crate::graph::operation::{Operation, Reference};
-use crate::graph::record::{Node, Origin};
+use crate::graph::record::{Node, Origin, Phase};
 use crate::graph::tensor::{Element, State, StateKind, Tensor};
 use crate::kernel::dispatch::Arg;
 use crate::lower::pack::pack_f16::unpacked;
@@ -179,7 +179,7 @@ impl GpuPlan {
         let (mut agreements, mut unfinished) = (vec![], vec![]);
         let operations = self.planned().nodes.len() as u32;
         for (done, node) in (0..).zip(self.planned().nodes.clone()) {
-            watch.at(done, operations)?;
+            watch.at(Progress { phase: Phase::Forward, done, total: operations })?;
             let steps: Vec<usize> = node.steps.clone().filter(|&at| self.planned().steps[at].dispatch.when.holds(input)).collect();
             let parts = &host.nodes[node.parts.clone()];
             let made: HashMap<u32, &Primitive> =
@@ -249,7 +249,7 @@ impl GpuPlan {
                 let near = unseen(parts, &written).map(|t| values.near(t)).sum();
                 let bounds = of.iter().map(|step| step.dispatch.variant.kernel.nmse);
                 let bound = bounds.fold(if near > 0 { ROUNDED } else { read_again(parts, states) }, f64::max);
-                agreements.push(Agreement { kernels, layer: node.layer, worst, difference, near, bound });
+                agreements.push(Agreement { kernels, layer: node.stage.layer, worst, difference, near, bound });
             }
             if finished {
                 unfinished.clear();

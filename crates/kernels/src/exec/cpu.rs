@@ -1,5 +1,6 @@
 //! The CPU executor: runs a recording's operations by their oracles, with rows in parallel.
 
+use super::cuts::Far;
 use super::{Outputs, Watch};
 use crate::error::Error;
 use crate::exec::states::States;
@@ -7,7 +8,7 @@ use crate::exec::weights::Weights;
 use crate::graph::host::{Host, Store};
 use crate::graph::input::StepInput;
 use crate::graph::operation::{Operation, Reference};
-use crate::graph::record::{Node, Origin, Recorder, RopeTable};
+use crate::graph::record::{Node, Origin, Recorder, RopeTable, Stage};
 use crate::graph::tensor::{Counts, Input, Place, Shape, State, StateKind, Tensor, Weight};
 use crate::lower::primitive::Primitive;
 use crate::plan::{PlanOptions, Planned, requested};
@@ -31,7 +32,7 @@ impl CpuPlan {
     pub(super) fn new<O: Into<Primitive>>(rec: Recorder<O>, weights: Arc<Weights>, options: &PlanOptions) -> Self {
         let mut read_back = rec.outputs.clone();
         read_back.extend(requested(&rec, options).iter().map(|t| t.tensor));
-        let nodes = rec.nodes.into_iter().map(|node| Node { op: node.op.into(), layer: node.layer }).collect();
+        let nodes = rec.nodes.into_iter().map(|node| Node { op: node.op.into(), stage: node.stage }).collect();
         Self::over(rec.capacity, nodes, rec.origins, rec.ropes, read_back, weights)
     }
 
@@ -87,13 +88,13 @@ impl CpuPlan {
                 *host.words(id as u32) = input_words(*kind, *shape, input, &self.ropes);
             }
         }
-        let layers = self.nodes.iter().filter_map(|n| n.layer).max().map_or(0, |l| l + 1);
-        let mut layer = None;
-        watch.at(0, layers)?;
+        let mut far = Far::over(self.nodes.iter().map(|node| node.stage));
+        watch.at(far.now())?;
+        let mut stage = Stage::default();
         for (node, ends) in self.nodes.iter().zip(&self.ends) {
-            if node.layer != layer {
-                layer = node.layer;
-                watch.at(layer.unwrap_or(layers), layers)?;
+            if node.stage != stage {
+                stage = node.stage;
+                watch.at(far.at(stage))?;
             }
             node.op.reference(&mut host);
             after(&host, node);

@@ -51,7 +51,7 @@ impl GpuPlan {
             let values = self.run_steps(&steps, input, &results).await?;
             if results.iter().zip(&values).any(|(t, words)| !finite(*t, words)) {
                 let kernels: Vec<String> = steps.iter().map(|&at| self.planned().steps[at].shader.label()).collect();
-                return Ok(Some(NotFinite { operation: kernels.join(" + "), layer: node.layer }));
+                return Ok(Some(NotFinite { operation: kernels.join(" + "), layer: node.stage.layer }));
             }
         }
         Ok(None)
@@ -64,7 +64,7 @@ impl CpuPlan {
         self.run_each(states, input, Watch::default(), &mut |host, node| {
             let results = node.op.io().writes;
             if first.is_none() && results.iter().any(|t| !finite(*t, host.u32(*t))) {
-                first = Some(NotFinite { operation: node.op.name().to_string(), layer: node.layer });
+                first = Some(NotFinite { operation: node.op.name().to_string(), layer: node.stage.layer });
             }
         })?;
         Ok(first)

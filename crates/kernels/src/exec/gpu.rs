@@ -1,9 +1,9 @@
 //! The GPU executor: binds a plan once, then encodes and submits it.
 
-use super::Watch;
+use super::cuts::{Far, passes};
 use super::inputs::{Inputs, Sources};
 use super::readback::{Pool, Read};
-use crate::caps::Class;
+use super::{Progress, Watch};
 use crate::device::Device;
 use crate::device::buffer::Buffer;
 use crate::device::pipelines::Pipeline;
@@ -15,7 +15,7 @@ use crate::graph::record::{Recorder, RopeTable};
 use crate::graph::tensor::{Counts, Place, Shape, StateKind, Tensor};
 use crate::kernel::dispatch::Arg;
 use crate::lower::primitive::Primitive;
-use crate::plan::{PlanOptions, Planned, Step, plan};
+use crate::plan::{PlanOptions, Planned, plan};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub struct GpuPlan {
     origins: Vec<Shape>,
     weights: Arc<Weights>,
     pipelines: Vec<Arc<Pipeline>>,
-    passes: Vec<(Range<usize>, Option<u32>)>,
+    passes: Vec<(Range<usize>, Option<Progress>)>,
     buffers: Vec<Buffer>,
     inputs: Inputs,
     dummy: Buffer,
@@ -72,7 +72,7 @@ impl GpuPlan {
         let bytes = planned.read_back.iter().map(|t| 4 * t.shape.elements()).sum::<u64>();
         let pool = Pool::new(device, bytes);
         let (states, ropes, origins) = (rec.states, rec.ropes, rec.origins.iter().map(|o| o.1).collect());
-        let passes = passes(&planned.steps, device.adapter().class);
+        let passes = passes(&planned.steps, planned.capacity, device.adapter().class, options.every_layer);
         let device = device.clone();
         Ok(Self { device, planned, states, ropes, origins, weights, pipelines, passes, buffers, inputs, dummy, spare, bound: None, pool })
     }
@@ -142,12 +142,11 @@ impl GpuPlan {
         self.prepare(states, input).await?;
         let (counts, slot) = (input.counts(), self.inputs.slot());
         let groups = &self.bound.as_ref().expect("prepared").groups;
-        let layers = self.planned.steps.iter().filter_map(|s| s.layer).max().map_or(0, |l| l + 1);
-        watch.at(0, layers)?;
+        watch.at(Far::over(self.planned.steps.iter().map(|step| step.stage)).now())?;
         let device = &self.device.0;
         let mut encoder = device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let mut queued = None;
-        for (steps, next_layer) in &self.passes {
+        for (steps, progress) in &self.passes {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             mark(&mut pass, None);
             for at in steps.clone().filter(|&at| self.planned.steps[at].dispatch.when.holds(input)) {
@@ -158,11 +157,11 @@ impl GpuPlan {
                 mark(&mut pass, Some(at));
             }
             drop(pass);
-            if let Some(layer) = next_layer {
+            if let Some(progress) = progress {
                 if let Some(before) = queued.replace(device.queue.submit([encoder.finish()])) {
                     self.device.done(before, "a step").await?;
                 }
-                watch.at(*layer, layers)?;
+                watch.at(*progress)?;
                 encoder = device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             }
         }
@@ -292,31 +291,6 @@ impl GpuPlan {
             },
         }
     }
-}
-
-/// Layers per submit; none for no limit. Integrated and unknown adapters may drive a display, and
-/// their watchdog stops long submits.
-fn layers_per_submit(class: Class) -> Option<u32> {
-    match class {
-        Class::Discrete | Class::Virtual | Class::Software => None,
-        Class::Integrated | Class::Unknown => Some(8),
-    }
-}
-
-/// The steps of each pass, and the first layer of the next pass. Each pass except the last ends
-/// with a submit, after which a run can be cancelled.
-fn passes(steps: &[Step], class: Class) -> Vec<(Range<usize>, Option<u32>)> {
-    let (mut passes, mut first, mut last_cut) = (vec![], 0, 0);
-    for (at, step) in steps.iter().enumerate() {
-        if let (Some(every), Some(layer)) = (layers_per_submit(class), step.layer)
-            && layer >= last_cut + every
-        {
-            passes.push((first..at, Some(layer)));
-            (first, last_cut) = (at, layer);
-        }
-    }
-    passes.push((first..steps.len(), None));
-    passes
 }
 
 impl Device {

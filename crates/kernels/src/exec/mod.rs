@@ -2,6 +2,7 @@
 
 pub mod agree;
 pub mod cpu;
+mod cuts;
 mod finite;
 pub mod gpu;
 mod inputs;
@@ -21,12 +22,12 @@ use crate::error::Error;
 use crate::exec::states::States;
 use crate::exec::weights::Weights;
 use crate::graph::input::StepInput;
-use crate::graph::record::Recorder;
+use crate::graph::record::{Phase, Recorder};
 use crate::graph::tensor::Counts;
 use crate::lower::primitive::Primitive;
 use crate::plan::{PlanOptions, Planned, plan};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 impl Executor {
     /// Starts to build the pipelines of these recordings in the background, in this order.
@@ -59,24 +60,21 @@ impl Executor {
     }
 }
 
+/// How far a run is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub phase: Phase,
+    /// Layers of this phase that are done; operations where each is compared by itself.
+    pub done: u32,
+    pub total: u32,
+}
+
 /// Observes a run: a flag that cancels it at the next submit, and a callback for progress.
 #[derive(Clone, Copy, Default)]
 pub struct Watch<'a> {
     pub cancel: Option<&'a AtomicBool>,
-    /// Called with (layer, layers) at the start and after each submit.
-    pub progress: Option<&'a (dyn Fn(u32, u32) + Sync)>,
-}
-
-impl Watch<'_> {
-    pub(crate) fn at(&self, layer: u32, layers: u32) -> Result<(), Error> {
-        if let Some(report) = self.progress {
-            report(layer, layers);
-        }
-        match self.cancel {
-            Some(flag) if flag.load(Ordering::Relaxed) => Err(Error::Cancelled),
-            _ => Ok(()),
-        }
-    }
+    /// Called at the start and after each submit.
+    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
 
 /// A recording compiled for an executor.

@@ -63,11 +63,29 @@ pub struct Tap {
     pub tensor: Tensor,
 }
 
-/// One appended operation, with the layer of which it is a part.
+/// A pass over the layers of a model.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// From the first layer to the last.
+    #[default]
+    Forward,
+    /// From the last layer to the first.
+    Backward,
+}
+
+/// The place of an operation in a model.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Stage {
+    pub phase: Phase,
+    /// None before and after the layers.
+    pub layer: Option<u32>,
+}
+
+/// One appended operation, with the phase and the layer of which it is a part.
 #[derive(Clone, Debug)]
 pub struct Node<O> {
     pub op: O,
-    pub layer: Option<u32>,
+    pub stage: Stage,
 }
 
 /// A low-rank addition to a weight W [N, K]: W + scale B A, which is never computed as a matrix.
@@ -95,7 +113,7 @@ pub struct Recorder<O> {
     adapters: HashMap<Weight, Vec<LowRank>>,
     /// The keys and values appended to every KV state, if they stay with the step.
     values: Option<HashMap<KvState, [Tensor; 2]>>,
-    layer: Option<u32>,
+    stage: Stage,
 }
 
 impl<O> Recorder<O> {
@@ -104,7 +122,7 @@ impl<O> Recorder<O> {
     pub fn new(capacity: Counts, states: &[StateKind]) -> Self {
         let states = states.to_vec();
         let (nodes, origins, ropes, taps, outputs) = (vec![], vec![], vec![], vec![], vec![]);
-        Self { capacity, states, nodes, origins, ropes, taps, outputs, adapters: HashMap::new(), values: None, layer: None }
+        Self { capacity, states, nodes, origins, ropes, taps, outputs, adapters: HashMap::new(), values: None, stage: Stage::default() }
     }
 
     /// An empty recording of steps that hold whole documents and keep no state: for training and
@@ -192,7 +210,12 @@ impl<O> Recorder<O> {
     /// Marks the operations that follow as belonging to a layer, for profiles, plans and submit
     /// cuts.
     pub fn layer(&mut self, layer: Option<u32>) {
-        self.layer = layer;
+        self.stage.layer = layer;
+    }
+
+    /// Marks the operations that follow as belonging to a phase, for submit cuts and progress.
+    pub fn phase(&mut self, phase: Phase) {
+        self.stage.phase = phase;
     }
 
     fn value(&mut self, origin: Origin, shape: Shape, element: Element) -> Tensor {
@@ -247,7 +270,7 @@ impl<O> Recorder<O> {
 
     /// Appends an operation. Its dispatcher in [`ops`](crate::ops) checks the shapes first.
     pub fn push(&mut self, op: impl Into<O>) {
-        self.nodes.push(Node { op: op.into(), layer: self.layer });
+        self.nodes.push(Node { op: op.into(), stage: self.stage });
     }
 
     /// Names a value. This costs nothing unless a plan requests the name.
@@ -280,6 +303,11 @@ impl<O> Recorder<O> {
     {
         let dropped: Vec<u32> = self.nodes.drain(count..).flat_map(|n| n.op.io().writes).map(|t| t.id).collect();
         self.taps.retain(|tap| !dropped.contains(&tap.tensor.id));
+    }
+
+    /// Passes every operation to `f`, which may change it.
+    pub fn each_operation(&mut self, f: impl FnMut(&mut O)) {
+        self.nodes.iter_mut().map(|node| &mut node.op).for_each(f);
     }
 
     /// Drops the operations whose results nobody reads: no operation, no output, and no state. Taps

@@ -10,6 +10,7 @@ pub mod primitive;
 mod recorded;
 
 use crate::graph::operation::{Io, Operation, Work};
+use crate::graph::record::Stage;
 use crate::graph::tensor::Counts;
 use crate::kernel::dispatch::{Dispatch, Lower, Lowering};
 use crate::ops::Op;
@@ -25,14 +26,14 @@ pub struct Node {
     /// The operations whose work it does, in order. Their oracles, run in this order, are its
     /// oracle: they round where it rounds.
     pub parts: Vec<Primitive>,
-    pub layer: Option<u32>,
+    pub stage: Stage,
 }
 
 impl Node {
     /// An operation with a single part.
-    pub fn of(part: impl Into<Primitive>, layer: Option<u32>) -> Self {
+    pub fn of(part: impl Into<Primitive>, stage: Stage) -> Self {
         let part = part.into();
-        Self { op: part.clone().into(), parts: vec![part], layer }
+        Self { op: part.clone().into(), parts: vec![part], stage }
     }
 }
 

@@ -131,30 +131,34 @@ values! {
 }
 
 impl Op {
-    /// The weights that the operation reads, except those of derivatives.
-    #[must_use]
-    pub fn weights(&self) -> Vec<Weight> {
+    /// Passes every weight that the operation reads to `f`, which may replace it; weights of
+    /// derivatives are left out.
+    pub fn each_weight(&mut self, f: &mut dyn FnMut(&mut Weight)) {
         match self {
-            Self::Embed(op) => vec![op.table],
-            Self::RmsNorm(op) => op.w.into_iter().collect(),
-            Self::Matmul(op) => vec![op.w],
+            Self::Embed(op) => f(&mut op.table),
+            Self::RmsNorm(op) => op.w.iter_mut().for_each(f),
+            Self::Matmul(op) => f(&mut op.w),
             Self::Add(op) => {
-                if let Term::Row(w) = op.b {
-                    vec![w]
-                } else {
-                    vec![]
+                if let Term::Row(w) = &mut op.b {
+                    f(w);
                 }
             }
             Self::Mul(op) => {
-                if let Factor::Row(w) = op.b {
-                    vec![w]
-                } else {
-                    vec![]
+                if let Factor::Row(w) = &mut op.b {
+                    f(w);
                 }
             }
-            Self::Route(op) => op.scale.into_iter().collect(),
-            Self::MatmulExperts(op) => vec![op.w],
-            _ => vec![],
+            Self::Route(op) => op.scale.iter_mut().for_each(f),
+            Self::MatmulExperts(op) => f(&mut op.w),
+            _ => {}
         }
+    }
+
+    /// The weights that the operation reads, except those of derivatives.
+    #[must_use]
+    pub fn weights(&self) -> Vec<Weight> {
+        let mut weights = vec![];
+        self.clone().each_weight(&mut |w| weights.push(*w));
+        weights
     }
 }

@@ -13,7 +13,7 @@ use crate::caps::Caps;
 use crate::error::Error;
 use crate::graph::operation::{Operation, Work};
 use crate::graph::record;
-use crate::graph::record::{Origin, Recorder, RopeTable};
+use crate::graph::record::{Origin, Phase, Recorder, RopeTable, Stage};
 use crate::graph::tensor::{Counts, Shape, Tensor};
 use crate::kernel::compose::Shader;
 use crate::kernel::dispatch::{Dispatch, Lower, Lowering, When};
@@ -25,7 +25,7 @@ use crate::ops::rms_norm::RmsNorm;
 pub use merge::described as merge_rules;
 pub use options::{PlanOptions, Precision};
 pub use place::Placement;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ use std::sync::Arc;
 pub struct Step {
     pub dispatch: Dispatch,
     pub shader: Shader,
-    pub layer: Option<u32>,
+    pub stage: Stage,
     /// The operation that the dispatch computes.
     pub op: Arc<Lowered>,
     /// Number of dispatches of the operation that run in the same steps.
@@ -55,7 +55,7 @@ impl Step {
 pub(crate) struct Span {
     pub steps: Range<usize>,
     pub parts: Range<usize>,
-    pub layer: Option<u32>,
+    pub stage: Stage,
 }
 
 /// A compiled plan: dispatches, buffers, and the tensors that are read back. It is plain data until
@@ -92,7 +92,7 @@ pub fn requested<'a, O>(rec: &'a Recorder<O>, options: &'a PlanOptions) -> Vec<&
 pub fn plan<O: Clone + Into<Primitive>>(rec: &Recorder<O>, caps: &Caps, options: &PlanOptions) -> Result<Planned, Error> {
     let mut read_back = rec.outputs.clone();
     read_back.extend(requested(rec, options).iter().map(|t| t.tensor));
-    let recorded = rec.nodes.iter().map(|node| Node::of(node.op.clone(), node.layer)).collect();
+    let recorded = rec.nodes.iter().map(|node| Node::of(node.op.clone(), node.stage)).collect();
     let nodes = if options.unfused { recorded } else { merge::runs(recorded, &read_back, caps) };
     let mut origins = rec.origins.clone();
     let nodes = if options.fast() { narrow::narrow(nodes, &mut origins, caps) } else { nodes };
@@ -105,8 +105,8 @@ pub fn plan<O: Clone + Into<Primitive>>(rec: &Recorder<O>, caps: &Caps, options:
         }
     };
     let of = |node: &Node| {
-        let layer = node.layer;
-        factors_left(node.parts.clone()).into_iter().map(move |op| record::Node { op, layer })
+        let stage = node.stage;
+        factors_left(node.parts.clone()).into_iter().map(move |op| record::Node { op, stage })
     };
     let parts = nodes.iter().flat_map(of).collect();
     let cx = Lower { caps, capacity: rec.capacity, fast: options.fast() };
@@ -117,11 +117,11 @@ pub fn plan<O: Clone + Into<Primitive>>(rec: &Recorder<O>, caps: &Caps, options:
         let op = Arc::new(node.op.clone());
         let together = |when: When| lowered.iter().filter(|d| d.when == when).count() as u64;
         let shares: Vec<u64> = lowered.iter().map(|d| together(d.when)).collect();
-        spans.push(Span { steps: steps.len()..steps.len() + lowered.len(), parts: part..part + node.parts.len(), layer: node.layer });
+        spans.push(Span { steps: steps.len()..steps.len() + lowered.len(), parts: part..part + node.parts.len(), stage: node.stage });
         part += node.parts.len();
         for (dispatch, share) in lowered.into_iter().zip(shares) {
             let shader = select::shader(&dispatch, &rec.states, threads);
-            steps.push(Step { dispatch, shader, layer: node.layer, op: Arc::clone(&op), share });
+            steps.push(Step { dispatch, shader, stage: node.stage, op: Arc::clone(&op), share });
         }
     }
     if options.specialize && rec.capacity.step <= specialize::MOST_ROWS {
@@ -171,4 +171,60 @@ impl Planned {
     pub fn intermediate_bytes(&self) -> u64 {
         self.placement.buffers.iter().sum()
     }
+
+    /// Bytes of the inputs of a step, and of its results on their way to the host.
+    #[must_use]
+    pub fn exchange_bytes(&self) -> u64 {
+        self.placement.input_bytes + self.read_back.iter().map(|t| 4 * t.shape.elements()).sum::<u64>()
+    }
+
+    /// The part of [`Planned::intermediate_bytes`] that holds values of the forward pass for the
+    /// backward pass, and results.
+    #[must_use]
+    pub fn kept_bytes(&self) -> u64 {
+        let mut made = HashMap::new();
+        let mut kept: HashSet<usize> = self.read_back.iter().filter_map(|t| self.placement.slots.get(&t.id).copied()).collect();
+        for step in &self.steps {
+            for t in step.dispatch.tensors(true) {
+                made.entry(t.id).or_insert(step.stage.phase);
+            }
+            let crosses = |t: &Tensor| made.get(&t.id).is_some_and(|phase| *phase != step.stage.phase);
+            kept.extend(step.dispatch.tensors(false).filter(crosses).filter_map(|t| self.placement.slots.get(&t.id).copied()));
+        }
+        kept.into_iter().map(|slot| self.placement.buffers[slot]).sum()
+    }
+}
+
+/// The largest number of bytes of the values that exist at a time when the CPU runs a recording at
+/// capacity, and the part of them that the forward pass keeps for the backward pass, results
+/// included.
+#[must_use]
+pub fn host_bytes<O: Operation>(rec: &Recorder<O>) -> [u64; 2] {
+    let bytes = |id: u32| 4 * rec.origins[id as usize].1.elements();
+    let mut last: HashMap<u32, usize> = HashMap::new();
+    for (at, node) in rec.nodes.iter().enumerate() {
+        let io = node.op.io();
+        last.extend(io.reads.iter().chain(&io.writes).map(|t| (t.id, at)));
+    }
+    last.extend(rec.outputs.iter().map(|t| (t.id, usize::MAX)));
+    let mut live: HashSet<u32> = (0..rec.origins.len() as u32).filter(|id| rec.origins[*id as usize].0 != Origin::Made).collect();
+    let mut now: u64 = live.iter().map(|id| bytes(*id)).sum();
+    let (mut most, mut kept) = (now, None);
+    for (at, node) in rec.nodes.iter().enumerate() {
+        if node.stage.phase == Phase::Backward && kept.is_none() {
+            kept = Some(now);
+        }
+        let io = node.op.io();
+        for t in io.writes.iter().filter(|t| live.insert(t.id)).collect::<Vec<_>>() {
+            now += bytes(t.id);
+        }
+        most = most.max(now);
+        let ends = io.reads.iter().chain(&io.writes).filter(|t| rec.origins[t.id as usize].0 == Origin::Made);
+        for t in ends.filter(|t| last[&t.id] == at) {
+            if live.remove(&t.id) {
+                now -= bytes(t.id);
+            }
+        }
+    }
+    [most, kept.unwrap_or(now)]
 }

@@ -30,7 +30,7 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: &Caps)
             out.push(node);
             continue;
         };
-        let (x, layer) = (product.x.flat(), node.layer);
+        let (x, stage) = (product.x.flat(), node.stage);
         let op = match ladder::rung(problem(product), caps).rounding {
             Rounding::F32 => {
                 out.push(node);
@@ -39,7 +39,7 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: &Caps)
             Rounding::Q8 => {
                 let packed = *made.packed.entry(x.id).or_insert_with(|| {
                     let packed = new(origins, Element::Q8, packed_shape(x.shape));
-                    out.push(Node::of(PackQ8 { x, packed, norm: None }, layer));
+                    out.push(Node::of(PackQ8 { x, packed, norm: None }, stage));
                     packed
                 });
                 Product { x: packed, operand: Operand::Q8, ..product.clone() }
@@ -48,7 +48,7 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: &Caps)
                 let (scales, halves) = *made.halves.entry(x.id).or_insert_with(|| {
                     let [of_scales, of_halves] = packed_shapes(x.shape);
                     let (scales, halves) = (new(origins, Element::F32, of_scales), new(origins, Element::F16, of_halves));
-                    out.push(Node::of(PackF16 { x, scales, halves, slab: 0, scaled: true }, layer));
+                    out.push(Node::of(PackF16 { x, scales, halves, slab: 0, scaled: true }, stage));
                     (scales, halves)
                 });
                 Product { x: halves, operand: Operand::F16 { scales }, ..product.clone() }
@@ -58,13 +58,13 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: &Caps)
                     let scales = new(origins, Element::F32, packed_shapes(x.shape)[0]);
                     let (shape, slab) = matmul_tile64::slabs(x.shape);
                     let halves = new(origins, Element::F16, shape);
-                    out.push(Node::of(PackF16 { x, scales, halves, slab, scaled: true }, layer));
+                    out.push(Node::of(PackF16 { x, scales, halves, slab, scaled: true }, stage));
                     (scales, halves)
                 });
                 Product { x: halves, operand: Operand::Slabs { scales }, ..product.clone() }
             }
         };
-        out.push(Node::of(op, layer));
+        out.push(Node::of(op, stage));
     }
     out
 }

@@ -35,6 +35,8 @@ pub struct PlanOptions {
     pub(crate) specialize: bool,
     /// Run every operation as it was recorded.
     pub(crate) unfused: bool,
+    /// Submit every layer by itself, so that a run can be cancelled between any two.
+    pub(crate) every_layer: bool,
     /// Use portable shaders only, whatever the device can do.
     pub(crate) portable: bool,
     /// Leave room behind every intermediate, so that [`crate::Plan::overrun`] shows writes past its
@@ -44,7 +46,16 @@ pub struct PlanOptions {
 
 impl Default for PlanOptions {
     fn default() -> Self {
-        Self { taps: vec![], precision: Precision::Fast, sequences: 0, specialize: true, unfused: false, portable: false, guarded: false }
+        Self {
+            taps: vec![],
+            precision: Precision::Fast,
+            sequences: 0,
+            specialize: true,
+            unfused: false,
+            every_layer: false,
+            portable: false,
+            guarded: false,
+        }
     }
 }
 
@@ -69,10 +80,10 @@ impl PlanOptions {
 
     /// Exact plans for training: activations are never rounded, and every operation runs as it was
     /// recorded. So a value has the same bits whoever reads it, and computing it again changes
-    /// nothing.
+    /// nothing. Every layer is a submit.
     #[must_use]
     pub fn training() -> Self {
-        Self { precision: Precision::F32, specialize: false, unfused: true, ..Self::default() }
+        Self { precision: Precision::F32, specialize: false, unfused: true, every_layer: true, ..Self::default() }
     }
 
     pub(crate) fn fast(&self) -> bool {

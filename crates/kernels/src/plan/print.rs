@@ -10,7 +10,7 @@ impl fmt::Display for Planned {
         writeln!(f, "{:<6} {:<44} {:<28} {:<16} grid at {} rows", "layer", "kernel", "reads", "writes", self.capacity.step)?;
         for step in &self.steps {
             let [x, y, z] = step.dispatch.grid.at(self.capacity, self.max_grid);
-            let layer = step.layer.map_or_else(String::new, |l| l.to_string());
+            let layer = step.stage.layer.map_or_else(String::new, |l| l.to_string());
             let grid = if (y, z) == (1, 1) { x.to_string() } else { format!("{x} x {y} x {z}") };
             let (reads, writes) = (self.names(step, false), self.names(step, true));
             let when = match step.dispatch.when {

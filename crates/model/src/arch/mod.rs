@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::load::Loader;
 use crate::runner::ring_rows;
 use crate::session::SessionOptions;
+use cpu_ref::KvType;
 use gguf::Gguf;
 use kernels::{KvState, Recorder, StateKind, Tensor};
 
@@ -96,6 +97,11 @@ pub fn states(summary: &Summary, options: &SessionOptions) -> Vec<StateKind> {
     let ring = |cache: &Cache| cache.window.map(|window| ring_rows(window, options));
     let kv = |cache: &Cache| [StateKind::Kv { ty: options.kv, width: cache.width, ring: ring(cache) }; 2];
     std::iter::once(StateKind::Tokens).chain(summary.caches.iter().flat_map(kv)).collect()
+}
+
+/// The states of a model in recordings of documents, which neither write nor read them.
+pub(crate) fn document_states(summary: &Summary) -> Vec<StateKind> {
+    states(summary, &SessionOptions { kv: KvType::F32, ..SessionOptions::default() })
 }
 
 /// The handles of the keys and values in [`states`], one pair per cache.

@@ -81,7 +81,7 @@ impl Plan {
         let stamp_nanoseconds = take_out(&mut spans, step_nanoseconds);
         let ran = plan.planned().steps.iter().filter(|step| step.dispatch.when.holds(input));
         let timed = ran.zip(spans).map(|(step, nanoseconds)| {
-            let (label, layer) = (step.shader.label(), step.layer);
+            let (label, layer) = (step.shader.label(), step.stage.layer);
             let cooperative = step.dispatch.variant.kernel.cooperative();
             Timed { label, layer, cooperative, nanoseconds, work: work(step, states, input) }
         });

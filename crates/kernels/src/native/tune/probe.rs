@@ -54,7 +54,7 @@ impl Shapes {
         let products = || {
             rec.nodes
                 .iter()
-                .filter(|node| node.layer.is_some())
+                .filter(|node| node.stage.layer.is_some())
                 .filter_map(|node| if let Op::Matmul(m) = &node.op { Some(m.w) } else { None })
         };
         let longest = products().max_by_key(|w| w.cols)?;

@@ -118,7 +118,7 @@ pub(super) fn attention_split(nodes: Vec<Node>, origins: &mut Origins, _: &[Tens
         let merge = AttentionMerge::of(&of, splits, partial);
         // The parts are not a tensor of the recording. The oracle of the join computes both
         // operations.
-        out.push(Node { op: AttentionSplit { of, splits, partial }.into(), parts: vec![], layer: node.layer });
+        out.push(Node { op: AttentionSplit { of, splits, partial }.into(), parts: vec![], stage: node.stage });
         out.push(Node { op: merge.into(), ..node });
     }
     out

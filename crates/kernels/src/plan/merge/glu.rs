@@ -68,7 +68,7 @@ pub(super) fn matmul_tile128_glu(nodes: Vec<Node>, origins: &mut Origins, read_b
     let uses = Uses::of(&nodes, read_back);
     let mut producers: HashMap<u32, usize> = HashMap::new();
     let mut out: Vec<Option<Node>> = Vec::with_capacity(nodes.len());
-    for Node { op, parts, layer } in nodes {
+    for Node { op, parts, stage } in nodes {
         let made = |t: Tensor| producers.get(&t.id).copied().filter(|_| uses.once(t));
         let found = joined(&op, caps, |t| Some((made(t)?, &out[made(t)?].as_ref()?.op)));
         if let (Some((mut glu, of)), Lowered::PackF16(pack)) = (found, &op) {
@@ -81,14 +81,14 @@ pub(super) fn matmul_tile128_glu(nodes: Vec<Node>, origins: &mut Origins, read_b
             let level = LevelF16 { tops: glu.tops, scales: pack.scales, halves: pack.halves };
             // Only the second operation reads the result of the first. The oracle of the second
             // computes both.
-            out.push(Some(Node { op: glu.into(), parts: vec![], layer }));
-            out.push(Some(Node { op: Primitive::from(level).into(), parts, layer }));
+            out.push(Some(Node { op: glu.into(), parts: vec![], stage }));
+            out.push(Some(Node { op: Primitive::from(level).into(), parts, stage }));
             continue;
         }
         for t in op.io().writes {
             producers.insert(t.id, out.len());
         }
-        out.push(Some(Node { op, parts, layer }));
+        out.push(Some(Node { op, parts, stage }));
     }
     out.into_iter().flatten().collect()
 }

@@ -15,7 +15,7 @@ pub fn producers(nodes: Vec<Node>, read_back: &[Tensor], states: &[StateKind], c
     let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
     let mut producers: HashMap<u32, usize> = HashMap::new();
     for at in 0..nodes.len() {
-        let Some(Node { mut op, mut parts, layer }) = nodes[at].take() else { continue };
+        let Some(Node { mut op, mut parts, stage }) = nodes[at].take() else { continue };
         let mut place = at;
         loop {
             let seen = Producers { nodes: &nodes, producers: &producers, uses: &uses, at: place, states, caps };
@@ -34,7 +34,7 @@ pub fn producers(nodes: Vec<Node>, read_back: &[Tensor], states: &[StateKind], c
         for t in op.io().writes {
             producers.insert(t.id, place);
         }
-        nodes[place] = Some(Node { op, parts, layer });
+        nodes[place] = Some(Node { op, parts, stage });
     }
     nodes.into_iter().flatten().collect()
 }

@@ -29,7 +29,7 @@ fn replaced(nodes: &[Node], uses: &Uses, caps: &Caps, rules: &[OfRun]) -> Vec<No
         let found: Option<(usize, Lowered)> = rules.iter().find_map(|rule| rule(rest, uses, caps));
         let (taken, op) = found.unwrap_or_else(|| (1, rest[0].op.clone()));
         let parts = rest[..taken].iter().flat_map(|node| node.parts.clone()).collect();
-        out.push(Node { op, parts, layer: rest[0].layer });
+        out.push(Node { op, parts, stage: rest[0].stage });
         at += taken;
     }
     out

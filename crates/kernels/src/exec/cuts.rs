@@ -1,0 +1,143 @@
+//! Where a plan is cut into submits, and how far a run is at each cut.
+
+use super::{Progress, Watch};
+use crate::caps::Class;
+use crate::error::Error;
+use crate::graph::operation::Work;
+use crate::graph::record::{Phase, Stage};
+use crate::graph::tensor::Counts;
+use crate::plan::Step;
+use std::ops::Range;
+
+/// The longest submit of a class of adapters, in seconds, at the rates of a slow adapter of that
+/// class. Windows resets a device after two seconds; a display that the adapter drives stands still
+/// meanwhile.
+struct Watchdog {
+    seconds: f64,
+    flops_per_s: f64,
+    bytes_per_s: f64,
+}
+
+impl Watchdog {
+    /// None where nobody stops a long submit.
+    fn of(class: Class) -> Option<Self> {
+        match class {
+            Class::Discrete | Class::Virtual => Some(Self { seconds: 1.0, flops_per_s: 2e12, bytes_per_s: 1e11 }),
+            Class::Integrated | Class::Unknown => Some(Self { seconds: 0.5, flops_per_s: 1e11, bytes_per_s: 1e10 }),
+            Class::Software => None,
+        }
+    }
+
+    fn seconds(&self, work: Work) -> f64 {
+        (work.flops as f64 / self.flops_per_s).max(work.bytes as f64 / self.bytes_per_s)
+    }
+}
+
+/// The steps of each pass, and how far a run is at its end. Each pass except the last ends with a
+/// submit, after which a run can be cancelled. A pass ends where its work would exceed the longest
+/// submit, and with `every_layer` at every layer.
+pub(super) fn passes(steps: &[Step], capacity: Counts, class: Class, every_layer: bool) -> Vec<(Range<usize>, Option<Progress>)> {
+    let works: Vec<(Stage, Work)> = steps.iter().map(|step| (step.stage, step.work(capacity))).collect();
+    cut(&works, class, every_layer)
+}
+
+fn cut(works: &[(Stage, Work)], class: Class, every_layer: bool) -> Vec<(Range<usize>, Option<Progress>)> {
+    let watchdog = Watchdog::of(class);
+    let mut far = Far::over(works.iter().map(|(stage, _)| *stage));
+    let (mut passes, mut first, mut seconds) = (vec![], 0, 0.0);
+    for (at, (stage, work)) in works.iter().enumerate() {
+        let own = watchdog.as_ref().map_or(0.0, |w| w.seconds(*work));
+        let full = watchdog.as_ref().is_some_and(|w| seconds + own > w.seconds);
+        let next = every_layer && at > 0 && works[at - 1].0 != *stage;
+        let progress = far.at(*stage);
+        if at > first && (full || next) {
+            passes.push((first..at, Some(progress)));
+            (first, seconds) = (at, 0.0);
+        }
+        seconds += own;
+    }
+    passes.push((first..works.len(), None));
+    passes
+}
+
+/// How far a run is: counts the layers of each phase.
+pub(super) struct Far {
+    layers: u32,
+    now: Progress,
+}
+
+impl Far {
+    /// Before the first of these stages.
+    pub fn over(stages: impl Iterator<Item = Stage>) -> Self {
+        let layers = stages.filter_map(|stage| stage.layer).max().map_or(0, |l| l + 1);
+        Self { layers, now: Progress { phase: Phase::Forward, done: 0, total: layers } }
+    }
+
+    /// Before an operation of this stage. Stages without a layer, in front of the layers of a phase
+    /// or behind them, do not count.
+    pub fn at(&mut self, stage: Stage) -> Progress {
+        let done = match (stage.phase, stage.layer) {
+            (Phase::Forward, Some(layer)) => layer,
+            (Phase::Backward, Some(layer)) => self.layers - 1 - layer,
+            (phase, None) if phase == self.now.phase => self.now.done,
+            (_, None) => 0,
+        };
+        self.now = Progress { phase: stage.phase, done, total: self.layers };
+        self.now
+    }
+
+    pub fn now(&self) -> Progress {
+        self.now
+    }
+}
+
+impl Watch<'_> {
+    /// Reports how far a run is, and looks whether it is cancelled.
+    pub(crate) fn at(&self, progress: Progress) -> Result<(), Error> {
+        if let Some(report) = self.progress {
+            report(progress);
+        }
+        match self.cancel {
+            Some(flag) if flag.load(std::sync::atomic::Ordering::Relaxed) => Err(Error::Cancelled),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two layers forward, a head, and the layers back. Each operation takes this many flops.
+    fn there_and_back(flops: u64) -> Vec<(Stage, Work)> {
+        let (forward, backward) = (Phase::Forward, Phase::Backward);
+        let stages = [(forward, None), (forward, Some(0)), (forward, Some(0)), (forward, Some(1)), (backward, None)];
+        let back = [(backward, Some(1)), (backward, Some(0)), (backward, Some(0)), (backward, None)];
+        let work = Work { flops, ..Work::default() };
+        stages.into_iter().chain(back).map(|(phase, layer)| (Stage { phase, layer }, work)).collect()
+    }
+
+    fn ends(passes: &[(Range<usize>, Option<Progress>)]) -> Vec<usize> {
+        passes.iter().map(|(range, _)| range.end).collect()
+    }
+
+    #[test]
+    fn layers_that_fall_are_cut_like_layers_that_rise() {
+        let passes = cut(&there_and_back(1), Class::Software, true);
+        assert_eq!(ends(&passes), [1, 3, 4, 5, 6, 8, 9]);
+        let told: Vec<_> = passes.iter().filter_map(|(_, p)| p.map(|p| (p.phase, p.done, p.total))).collect();
+        let (forward, backward) = (Phase::Forward, Phase::Backward);
+        assert_eq!(told, [(forward, 0, 2), (forward, 1, 2), (backward, 0, 2), (backward, 0, 2), (backward, 1, 2), (backward, 1, 2)]);
+    }
+
+    #[test]
+    fn a_submit_ends_before_its_work_is_too_long() {
+        let uncut = [9];
+        assert_eq!(ends(&cut(&there_and_back(1_000_000_000), Class::Discrete, false)), uncut);
+        // 0.4 s each at the rates of a slow discrete adapter: two fit.
+        assert_eq!(ends(&cut(&there_and_back(800_000_000_000), Class::Discrete, false)), [2, 4, 6, 8, 9]);
+        // An operation that is too long alone has a submit of its own.
+        assert_eq!(ends(&cut(&there_and_back(800_000_000_000), Class::Integrated, false)), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(ends(&cut(&there_and_back(800_000_000_000), Class::Software, false)), uncut);
+    }
+}

@@ -1,0 +1,109 @@
+//! How gradients are computed, and what is read back beside them.
+
+/// Which values of the forward pass are kept for the derivatives.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Checkpointing {
+    /// All.
+    #[default]
+    None,
+    /// The values between layers. Every layer is computed again before its derivatives, with the
+    /// same bits.
+    Layer,
+    /// All if they fit into the free memory, else the values between layers.
+    Auto,
+}
+
+/// How gradients are computed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct GradientOptions {
+    /// Rows of a step: whole documents are packed into it.
+    pub rows: u32,
+    pub checkpointing: Checkpointing,
+    /// What is read back beside losses and gradients.
+    pub captures: Vec<Capture>,
+    /// Bytes that may be allocated; `None` for what the executor has free.
+    pub memory_bytes: Option<u64>,
+}
+
+impl Default for GradientOptions {
+    fn default() -> Self {
+        Self { rows: 1024, checkpointing: Checkpointing::None, captures: vec![], memory_bytes: None }
+    }
+}
+
+impl GradientOptions {
+    /// Rows of a step.
+    #[must_use]
+    pub fn rows(self, rows: u32) -> Self {
+        Self { rows, ..self }
+    }
+
+    /// Which values are kept.
+    #[must_use]
+    pub fn checkpointing(self, checkpointing: Checkpointing) -> Self {
+        Self { checkpointing, ..self }
+    }
+
+    /// What is read back beside losses and gradients.
+    #[must_use]
+    pub fn captures(self, captures: Vec<Capture>) -> Self {
+        Self { captures, ..self }
+    }
+
+    /// Bytes that may be allocated; `None` for what the executor has free.
+    #[must_use]
+    pub fn memory_bytes(self, bytes: Option<u64>) -> Self {
+        Self { memory_bytes: bytes, ..self }
+    }
+}
+
+/// A named value of the forward pass, or the derivative of the loss by it, in every layer that has
+/// a value of this name. The README lists the names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capture {
+    pub name: String,
+    pub what: Captured,
+}
+
+/// What is captured of a value.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Captured {
+    Value,
+    Gradient,
+}
+
+impl Capture {
+    /// The value of this name.
+    #[must_use]
+    pub fn value(name: impl Into<String>) -> Self {
+        Self { name: name.into(), what: Captured::Value }
+    }
+
+    /// The derivative by the value of this name.
+    #[must_use]
+    pub fn gradient(name: impl Into<String>) -> Self {
+        Self { name: name.into(), what: Captured::Gradient }
+    }
+}
+
+impl std::fmt::Display for Capture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.what {
+            Captured::Value => write!(f, "{}", self.name),
+            Captured::Gradient => write!(f, "grad.{}", self.name),
+        }
+    }
+}
+
+impl std::str::FromStr for Capture {
+    type Err = std::convert::Infallible;
+
+    /// `NAME` for the value, `grad.NAME` for the derivative by it.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text.strip_prefix("grad.") {
+            Some(name) => Self::gradient(name),
+            None => Self::value(text),
+        })
+    }
+}
