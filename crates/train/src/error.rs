@@ -15,9 +15,9 @@ pub enum Error {
     /// A discrete operation lies between the loss and a trained weight.
     #[error("the loss has no derivative through {operation}, which makes a discrete choice")]
     NotDifferentiable { operation: &'static str },
-    /// The derivative of an operation is not known yet.
-    #[error("the derivative of {operation} is not written yet: this model cannot be trained")]
-    NoDerivative { operation: &'static str },
+    /// A weight cannot be trained: its operation has only the derivative by its rows.
+    #[error("the weight of {operation} cannot be trained, because it has only the derivative by its rows")]
+    NoGradient { operation: &'static str },
     /// A factor does not fit the weight that it is added to.
     #[error("{target}: the factors are {a:?} and {b:?}, but the weight is {weight:?}")]
     Factors { target: String, a: [u32; 2], b: [u32; 2], weight: [u32; 2] },

@@ -36,10 +36,10 @@ pub use error::Error;
 pub use files::{save_captures, save_parameters};
 pub use gradients::{CapturedRows, Gradients, Loss};
 pub use memory::Memory;
+pub use model::FactorPair;
 pub use options::{Capture, Captured, Checkpointing, GradientOptions};
 pub use parameters::{Parameter, Trained};
 pub use targets::Targets;
-pub use model::FactorPair;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

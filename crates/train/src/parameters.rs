@@ -3,7 +3,7 @@
 use crate::error::Error;
 use kernels::{LowRank, Recorder, State, StateKind, States, Weight, Weights};
 use model::{FactorPair, Model};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// What is trained.
 #[derive(Clone, Debug)]
@@ -91,7 +91,10 @@ impl Parameters {
             Trained::Weights(names) => {
                 for target in names {
                     let &[weight] = &find(target)?[..] else {
-                        return Err(Error::NotTrained { target: target.clone(), reason: "the model reads parts of it as separate weights" });
+                        return Err(Error::NotTrained {
+                            target: target.clone(),
+                            reason: "the model reads parts of it as separate weights",
+                        });
                     };
                     if weight.rows > 1 && !weight.cols.is_multiple_of(4) {
                         let reason = "the number of its columns is not a multiple of 4";
@@ -167,6 +170,18 @@ impl Parameters {
             };
             if let Some((_, n)) = node.op.weights().iter().find_map(|w| replaced.get(w)) {
                 return Err(Error::NotTrained { target: self.held[*n].name.clone(), reason });
+            }
+        }
+        let read: HashSet<Weight> = rec.nodes().iter().flat_map(|node| node.op.weights()).collect();
+        for of in &self.reads {
+            let (Read::Factors { a: n, .. } | Read::Weight { n, .. }) = *of;
+            let found = match of {
+                Read::Factors { .. } => read.contains(&self.weight(rec, n).0),
+                Read::Weight { weight, .. } => read.contains(weight),
+            };
+            if !found {
+                let reason = "no product of the model takes factors there, or no operation reads it";
+                return Err(Error::NotTrained { target: self.held[n].name.clone(), reason });
             }
         }
         rec.each_operation(|op| {

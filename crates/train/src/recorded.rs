@@ -6,8 +6,8 @@ use crate::options::{Capture, Captured, Checkpointing, GradientOptions};
 use crate::parameters::{Parameters, Trained};
 use crate::replay::replay;
 use crate::tape::Tape;
+use kernels::ops::Op;
 use kernels::ops::backward::{CrossEntropy, cross_entropy, cross_entropy_backward, join_rows};
-use kernels::ops::{GatherRows, Op};
 use kernels::{Counts, Executor, Input, Lead, Node, Phase, Recorder, Shape, State, StateKind, Tap, Tensor, Weight, Weights};
 use model::arch::{Logits, Summary};
 use model::{Checked, Model};
@@ -86,29 +86,31 @@ impl Recorded {
         let (mut rec, logits) = (subject.documents)(rec);
         gradients.extend(parameters.replace(&mut rec)?);
         let nodes = rec.nodes().to_vec();
-        let chosen = nodes.iter().rposition(|node| matches!(node.op, Op::GatherRows(_))).expect("logits of chosen rows");
-        let (body, head) = nodes.split_at(chosen + 1);
+        let last = nodes.iter().rposition(|node| matches!(node.op, Op::GatherRows(_))).expect("logits of chosen rows");
+        let (body, head) = nodes.split_at(last + 1);
         rec.truncate(body.len());
-        let Op::GatherRows(GatherRows { y: h, .. }) = body[chosen].op else { unreachable!("found above") };
+        // One value, or one per stream of Gemma 3n.
+        let gathered = |node: &Node<Op>| if let Op::GatherRows(op) = &node.op { Some(op.y) } else { None };
+        let chosen: Vec<Tensor> = body.iter().filter_map(gathered).collect();
 
         let taps = asked_for(&rec, &options.captures)?;
         let values: Vec<Tensor> =
             taps.iter().filter(|(capture, _)| capture.what == Captured::Gradient).map(|(_, tap)| tap.tensor).collect();
         rec.phase(Phase::Backward);
         let mut tape = Tape::new(&mut rec, body, &gradients, &values);
-        let wanted = tape.wants(h);
-        let (mut losses, mut derivatives) = (vec![], vec![]);
+        let wanted: Vec<Tensor> = chosen.iter().copied().filter(|h| tape.wants(*h)).collect();
+        let (mut losses, mut derivatives) = (vec![], vec![vec![]; wanted.len()]);
         let part_rows = head_rows(subject.summary.vocabulary);
         for first in (0..rows).step_by(part_rows as usize) {
-            let part = h.rows_from(first, part_rows.min(rows - first));
-            let (loss, derivative) = through_head(tape.rec, head, [h, part, logits], &gradients, wanted)?;
+            let part = |h: Tensor| h.rows_from(first, part_rows);
+            let (loss, of_part) = through_head(tape.rec, head, [&chosen, &wanted], part, logits, &gradients)?;
             losses.push(loss);
-            derivatives.extend(derivative);
+            derivatives.iter_mut().zip(of_part).for_each(|(all, one)| all.push(one));
         }
         let all = join_rows(tape.rec, losses);
         tape.rec.output(all);
-        if wanted {
-            let joined = join_rows(tape.rec, derivatives);
+        for (h, parts) in wanted.into_iter().zip(derivatives) {
+            let joined = join_rows(tape.rec, parts);
             tape.add(h, |_| joined);
         }
         match checkpointing {
@@ -119,7 +121,9 @@ impl Recorded {
             let value = match capture.what {
                 Captured::Value => tap.tensor,
                 // Nothing that has a loss reads the value.
-                Captured::Gradient => tape.of(tap.tensor).ok_or_else(|| Error::Capture { name: capture.to_string(), known: String::new() })?,
+                Captured::Gradient => {
+                    tape.of(tap.tensor).ok_or_else(|| Error::Capture { name: capture.to_string(), known: String::new() })?
+                }
             };
             tape.rec.output(value);
         }
@@ -153,35 +157,34 @@ fn head_rows(vocabulary: u32) -> u32 {
     (fit as u32 / kernels::PART_ROWS * kernels::PART_ROWS).clamp(kernels::PART_ROWS, 512)
 }
 
-/// Records the head, the loss and their derivatives for `part` of the chosen rows `h`. Returns the
-/// losses, and the derivative by the part if it is wanted.
+/// Records the head, the loss and their derivatives for the `part` of the `chosen` rows. Returns the
+/// losses, and the derivatives by the parts of the `wanted` values.
 fn through_head(
     rec: &mut Recorder,
     head: &[Node<Op>],
-    [h, part, logits]: [Tensor; 3],
+    [chosen, wanted]: [&[Tensor]; 2],
+    part: impl Fn(Tensor) -> Tensor,
+    logits: Tensor,
     gradients: &HashMap<Weight, State>,
-    wanted: bool,
-) -> Result<(Tensor, Option<Tensor>), Error> {
-    let mut map = HashMap::from([(h.id(), part)]);
+) -> Result<(Tensor, Vec<Tensor>), Error> {
+    let mut map: HashMap<u32, Tensor> = chosen.iter().map(|&h| (h.id(), part(h))).collect();
+    let Shape { lead, rows, .. } = part(chosen[0]).shape;
     let of_part = |shape: Shape| match shape.lead {
-        Lead::Out => Shape { lead: part.shape.lead, rows: part.shape.rows, ..shape },
+        Lead::Out => Shape { lead, rows, ..shape },
         _ => shape,
     };
     let nodes = replay(rec, head, &mut map, of_part);
     rec.layer(None);
     let logits = map[&logits.id()];
-    let [targets, weights] = [Input::Targets, Input::LossWeights].map(|input| {
-        let Lead::OutFrom(first) = part.shape.lead else { unreachable!("a part of the chosen rows") };
-        rec.input(input).rows_from(first, part.shape.rows)
-    });
+    let [targets, weights] = [Input::Targets, Input::LossWeights].map(|input| part(rec.input(input)));
     let losses = cross_entropy(rec, logits, targets);
     let derivative = cross_entropy_backward(rec, &CrossEntropy { logits, targets, y: losses }, weights);
-    let values: Vec<Tensor> = Some(part).filter(|_| wanted).into_iter().collect();
-    let mut tape = Tape::new(rec, &nodes, gradients, &values);
+    let parts: Vec<Tensor> = wanted.iter().map(|&h| part(h)).collect();
+    let mut tape = Tape::new(rec, &nodes, gradients, &parts);
     tape.add(logits, |_| derivative);
     tape.walk(&nodes)?;
-    let derivative = tape.of(part);
-    Ok((losses, derivative))
+    let derivatives = parts.iter().map(|&part| tape.of(part).expect("a derivative by what the head reads")).collect();
+    Ok((losses, derivatives))
 }
 
 /// Walks the body of a model in reverse, and records every layer again before its derivatives.

@@ -7,15 +7,8 @@ use model::FactorPair;
 use std::str::FromStr;
 
 /// The linear layers that adapters are added to: our short name, and the tensor's in a layer.
-const LINEARS: [(&str, &str); 7] = [
-    ("q", "attn_q"),
-    ("k", "attn_k"),
-    ("v", "attn_v"),
-    ("o", "attn_output"),
-    ("gate", "ffn_gate"),
-    ("up", "ffn_up"),
-    ("down", "ffn_down"),
-];
+const LINEARS: [(&str, &str); 7] =
+    [("q", "attn_q"), ("k", "attn_k"), ("v", "attn_v"), ("o", "attn_output"), ("gate", "ffn_gate"), ("up", "ffn_up"), ("down", "ffn_down")];
 
 /// The weights that get factors: names of linear layers, groups of them, or patterns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +80,8 @@ impl Targets {
                 let is_pattern = target.contains(['*', '.']);
                 let meant = if is_pattern { matches(target, name) } else { linear(name).is_some_and(group) };
                 if meant && linear(name).is_none() {
-                    let reason = if name.contains("_exps") { "experts get no adapters" } else { "adapters go over linear layers of the blocks" };
+                    let reason =
+                        if name.contains("_exps") { "experts get no adapters" } else { "adapters go over linear layers of the blocks" };
                     return Err(Error::NotTrained { target: (*name).to_string(), reason });
                 }
                 found |= meant;

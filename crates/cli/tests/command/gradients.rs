@@ -30,7 +30,9 @@ fn a_batch_gives_a_report_and_gradients_under_pefts_names() {
     let at = |name: &str| folder.path().join(name).display().to_string();
     let (model, data) = (at("tiny.gguf"), at("facts.jsonl"));
     let mut first: Option<(Value, Vec<_>)> = None;
-    for (n, more) in [&["--device", "cpu"][..], &["--device", "cpu", "--checkpointing", "layer"], &["--device", "gpu"]].into_iter().enumerate() {
+    for (n, more) in
+        [&["--device", "cpu"][..], &["--device", "cpu", "--checkpointing", "layer"], &["--device", "gpu"]].into_iter().enumerate()
+    {
         let out = at(&format!("{n}.safetensors"));
         let words = [&["gradients", &model, "--data", &data, "-o", &out, "--rank", "3", "--json"], more].concat();
         let run = run(&words);
@@ -40,7 +42,8 @@ fn a_batch_gives_a_report_and_gradients_under_pefts_names() {
         assert_eq!((report["targets"].as_u64(), report["tokens"].as_u64()), (Some(6), Some(8)));
         let got = tensors(Path::new(&out));
         assert_eq!(report["tensors"].as_u64(), Some(got.len() as u64));
-        let (name, shape, values) = got.iter().find(|(name, ..)| name.ends_with("layers.0.self_attn.q_proj.lora_B.weight")).expect("a gradient");
+        let (name, shape, values) =
+            got.iter().find(|(name, ..)| name.ends_with("layers.0.self_attn.q_proj.lora_B.weight")).expect("a gradient");
         assert!(name.starts_with("base_model.model.model.layers.0") && shape[1] == 3, "{name} {shape:?}");
         assert!(values.iter().any(|v| *v != 0.0), "B is zero, its gradient is not");
         match &first {

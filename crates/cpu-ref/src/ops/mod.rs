@@ -33,6 +33,7 @@ mod gelu;
 mod rope;
 
 mod attention;
+mod dropout;
 mod gather_rows;
 mod kv_append;
 
@@ -56,6 +57,7 @@ pub use argmax::argmax;
 pub use attention::{AttentionSpec, Mask, attention};
 pub use backward::*;
 pub use combine_experts::combine_experts;
+pub use dropout::dropout;
 pub use embed::embed;
 pub use gather_rows::gather_rows;
 pub use gaussian_top_k::gaussian_top_k;

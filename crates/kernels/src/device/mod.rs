@@ -246,8 +246,24 @@ impl Device {
         let ids = (adapter.get_info().vendor, adapter.get_info().device);
         let (pipelines, cache, created, source) = (Arc::default(), Arc::default(), Arc::default(), None);
         let (clock, waiter) = (Arc::default(), Arc::default());
-        let inner =
-            Inner { device, queue, summary, caps, limits, features, lost, failed, ids, pipelines, cache, clock, waiter, created, bytes: Arc::default(), source };
+        let inner = Inner {
+            device,
+            queue,
+            summary,
+            caps,
+            limits,
+            features,
+            lost,
+            failed,
+            ids,
+            pipelines,
+            cache,
+            clock,
+            waiter,
+            created,
+            bytes: Arc::default(),
+            source,
+        };
         Self(Arc::new(inner))
     }
 

@@ -1,9 +1,9 @@
 //! The GPU executor: binds a plan once, then encodes and submits it.
 
 use super::cuts::{Far, passes};
-use super::{Progress, Watch};
 use super::inputs::{Inputs, Sources};
 use super::readback::{Pool, Read};
+use super::{Progress, Watch};
 use crate::device::Device;
 use crate::device::buffer::Buffer;
 use crate::device::pipelines::Pipeline;

@@ -136,6 +136,17 @@ impl<'a> Host<'a> {
         self.store.state_mut(state)
     }
 
+    /// The words of a state, as f32.
+    #[must_use]
+    pub fn state_f32(&self, state: State) -> Vec<f32> {
+        bytemuck::pod_collect_to_vec(self.state(state))
+    }
+
+    /// Replaces the words of a state.
+    pub fn put_state(&mut self, state: State, words: &[f32]) {
+        self.state_mut(state).copy_from_slice(bytemuck::cast_slice(words));
+    }
+
     /// The kind of a state.
     #[must_use]
     pub fn kind(&self, state: State) -> StateKind {

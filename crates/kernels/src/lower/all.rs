@@ -10,14 +10,16 @@ use super::norm::{add_rms_norm, norm_add, norm_pack_f16, norm_pack_q8, norm_rope
 use super::pack::{glu_pack_f16, glu_pack_q8, level_f16, pack_f16, pack_q8};
 use crate::kernel::{Kernel, Variant};
 use crate::ops::backward::{
-    attention_backward_kv, attention_backward_q, attention_delta, attention_lse, cross_entropy, cross_entropy_backward,
-    gather_rows_backward, geglu_backward, join_columns, matmul_input, matmul_weight, rms_norm_backward, rope_backward, softcap_backward,
-    swiglu_backward,
+    adamw, add_weighted_backward, add_weighted_backward_c, attention_backward_kv, attention_backward_q, attention_delta, attention_lse,
+    column_sum, combine_experts_backward, count_step, cross_entropy, cross_entropy_backward, embed_backward, gather_rows_backward,
+    gaussian_top_k_backward, geglu_backward, gelu_backward, join_columns, log_softmax_backward, match_rms_backward, matmul_experts_input,
+    matmul_input, matmul_vec_experts_input, matmul_weight, mul_sigmoid_backward, rms_norm_backward, rms_norm_weight_backward,
+    rope_backward, route_backward, silu_backward, softcap_backward, softmax_backward, sum_slots, sum_squares, swiglu_backward,
 };
 use crate::ops::{
-    add, add_weighted, argmax, combine_experts, embed, gather_rows, gaussian_top_k, geglu, gelu, group_experts, kv_append, log_softmax,
-    match_rms, matmul_experts, matmul_vec_experts, mul, mul_sigmoid, penalize, rms_norm, rope, route, sample, sample_scan, scale, silu,
-    softcap, softmax, swiglu, top_k,
+    add, add_weighted, argmax, combine_experts, dropout, embed, gather_rows, gaussian_top_k, geglu, gelu, group_experts, kv_append,
+    log_softmax, match_rms, matmul_experts, matmul_vec_experts, mul, mul_sigmoid, penalize, rms_norm, rope, route, sample, sample_scan,
+    scale, silu, softcap, softmax, swiglu, top_k,
 };
 
 /// The kernels that are in no ladder, by the file that declares them.
@@ -95,6 +97,27 @@ static OTHERS: &[&Kernel] = &[
     &softmax::SOFTMAX,
     &swiglu::SWIGLU,
     &swiglu_backward::SWIGLU_BACKWARD,
+    &adamw::ADAMW,
+    &add_weighted_backward::ADD_WEIGHTED_BACKWARD,
+    &add_weighted_backward_c::ADD_WEIGHTED_BACKWARD_C,
+    &column_sum::COLUMN_SUM,
+    &combine_experts_backward::COMBINE_EXPERTS_BACKWARD,
+    &count_step::COUNT_STEP,
+    &embed_backward::EMBED_BACKWARD,
+    &gaussian_top_k_backward::GAUSSIAN_TOP_K_BACKWARD,
+    &gelu_backward::GELU_BACKWARD,
+    &log_softmax_backward::LOG_SOFTMAX_BACKWARD,
+    &match_rms_backward::MATCH_RMS_BACKWARD,
+    &matmul_experts_input::MATMUL_EXPERTS_INPUT,
+    &mul_sigmoid_backward::MUL_SIGMOID_BACKWARD,
+    &rms_norm_weight_backward::RMS_NORM_WEIGHT_BACKWARD,
+    &route_backward::ROUTE_BACKWARD,
+    &silu_backward::SILU_BACKWARD,
+    &softmax_backward::SOFTMAX_BACKWARD,
+    &sum_slots::SUM_SLOTS,
+    &sum_squares::SUM_SQUARES,
+    &matmul_vec_experts_input::MATMUL_VEC_EXPERTS_INPUT,
+    &dropout::DROPOUT,
     &top_k::TOP_K,
 ];
 

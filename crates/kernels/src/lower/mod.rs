@@ -10,9 +10,9 @@ pub mod primitive;
 mod recorded;
 
 use crate::graph::operation::{Io, Operation, Work};
+use crate::graph::record::Stage;
 use crate::graph::tensor::Counts;
 use crate::kernel::dispatch::{Dispatch, Lower, Lowering};
-use crate::graph::record::Stage;
 use crate::ops::Op;
 pub use all::{kernels, variants};
 use matmul::product::Product;

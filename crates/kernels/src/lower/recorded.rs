@@ -36,6 +36,7 @@ impl Lowering for Op {
             Self::MulSigmoid(op) => op.lower(cx),
             Self::Penalize(op) => op.lower(cx),
             Self::Sample(op) => op.lower(cx),
+            Self::Dropout(op) => op.lower(cx),
             Self::Backward(op) => op.lower(cx),
         }
     }

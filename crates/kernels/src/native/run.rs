@@ -5,18 +5,26 @@
 //! call uploads, runs and reads back. It keeps only the compiled pipeline, so record several
 //! operations to run them in a row.
 
+mod backward;
 mod call;
 mod experts;
+mod training;
 
 use crate::device::executor::Executor;
 use crate::error::Error;
 use crate::graph::record::RopeTable;
-use crate::graph::tensor::{KvState, StateKind};
+use crate::graph::tensor::{KvState, StateKind, Tensor};
 use crate::ops;
+pub use backward::{
+    add_weighted_backward, attention_backward, column_sum, gaussian_top_k_backward, geglu_backward, gelu_backward, log_softmax_backward,
+    match_rms_backward, matmul_input, matmul_weight, mul_sigmoid_backward, rms_norm_backward, rms_norm_weight_backward, rope_backward,
+    silu_backward, softcap_backward, softmax_backward, swiglu_backward,
+};
 use call::{Call, argument};
 use cpu_ref::{KvType, Mask};
-pub use experts::{matmul_experts, route};
+pub use experts::{combine_experts_backward, matmul_experts, matmul_experts_input, route, route_backward};
 use gguf::GgmlType;
+pub use training::{adamw, cross_entropy, cross_entropy_backward, dropout, embed_backward, gather_rows_backward, sum_squares};
 
 /// A matrix [rows, cols] in any weight format, with the byte layout of ggml.
 #[derive(Copy, Clone, Debug)]
@@ -219,18 +227,31 @@ pub fn add_weighted(on: impl Into<Executor>, base: &[f32], x: &[&[f32]], c: &[f3
 /// [`Error::Shape`], [`Error::Argument`] for a table that does not fit the heads, and errors of the
 /// executor.
 pub fn rope(on: impl Into<Executor>, x: &[f32], positions: &[u32], heads: usize, table: &RopeTable) -> Result<Vec<f32>, Error> {
-    let width = x.len() / positions.len().max(1);
-    if heads == 0 || !width.is_multiple_of(heads) || table.dim as usize > width / heads || !table.dim.is_multiple_of(2) || table.dim == 0 {
-        return Err(argument("rope", "the number of rotated elements is zero, odd or larger than a head"));
-    }
-    if table.factors.as_ref().is_some_and(|f| f.len() != table.dim as usize / 2) {
-        return Err(argument("rope", "the table does not have one factor per pair"));
-    }
-    let mut call = Call::new("rope", on, positions.len(), &[])?;
-    call.input.positions = positions.to_vec();
-    let (x, rows) = (call.tensor("x", x, width)?.heads(heads as u32), call.rec.rope_rows(table));
+    let (mut call, x, rows) = rotation("rope", on, ("x", x), positions, heads, table)?;
     let y = ops::rope(&mut call.rec, x, rows);
     call.run(y)
+}
+
+/// A call over heads that rotate by their positions, with the heads and the rows of the table.
+fn rotation(
+    operation: &'static str,
+    on: impl Into<Executor>,
+    (name, x): (&'static str, &[f32]),
+    positions: &[u32],
+    heads: usize,
+    table: &RopeTable,
+) -> Result<(Call, Tensor, Tensor), Error> {
+    let width = x.len() / positions.len().max(1);
+    if heads == 0 || !width.is_multiple_of(heads) || table.dim as usize > width / heads || !table.dim.is_multiple_of(2) || table.dim == 0 {
+        return Err(argument(operation, "the number of rotated elements is zero, odd or larger than a head"));
+    }
+    if table.factors.as_ref().is_some_and(|f| f.len() != table.dim as usize / 2) {
+        return Err(argument(operation, "the table does not have one factor per pair"));
+    }
+    let mut call = Call::new(operation, on, positions.len(), &[])?;
+    call.input.positions = positions.to_vec();
+    let (x, rows) = (call.tensor(name, x, width)?.heads(heads as u32), call.rec.rope_rows(table));
+    Ok((call, x, rows))
 }
 
 /// Index of the first largest element of every row of `dim`.
@@ -273,19 +294,26 @@ pub struct Heads {
     pub attend: ops::Attend,
 }
 
+impl Heads {
+    fn check(&self, operation: &'static str) -> Result<(), Error> {
+        if self.kv_heads == 0 || self.heads == 0 || !self.heads.is_multiple_of(self.kv_heads) {
+            return Err(argument(operation, "the kv heads do not divide the query heads"));
+        }
+        if self.dim == 0 || !self.dim.is_multiple_of(4) || self.dim > ops::attention::MAX_HEAD_DIM as usize {
+            return Err(argument(operation, "the head dimension is not a multiple of 4 up to 512"));
+        }
+        Ok(())
+    }
+}
+
 /// y = softmax(scale q k^T) v with `q` [T, heads, dim], `k` and `v` [S, kv_heads, dim], and S >= T.
 /// The queries are at the last T of the S positions.
 ///
 /// # Errors
 /// [`Error::Shape`], [`Error::Argument`] for heads that do not fit, and errors of the executor.
 pub fn attention(on: impl Into<Executor>, q: &[f32], k: &[f32], v: &[f32], heads: Heads) -> Result<Vec<f32>, Error> {
+    heads.check("attention")?;
     let Heads { heads, kv_heads, dim, attend } = heads;
-    if kv_heads == 0 || heads == 0 || !heads.is_multiple_of(kv_heads) {
-        return Err(argument("attention", "the kv heads do not divide the query heads"));
-    }
-    if dim == 0 || !dim.is_multiple_of(4) || dim > ops::attention::MAX_HEAD_DIM as usize {
-        return Err(argument("attention", "the head dimension is not a multiple of 4 up to 512"));
-    }
     let (on, width) = (on.into(), kv_heads * dim);
     let kinds = [StateKind::kv(KvType::F32, width as u32); 2];
     let mut keys = Call::rows_in("attention", on.clone(), k, width, &kinds)?;

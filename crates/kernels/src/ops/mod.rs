@@ -7,6 +7,7 @@ pub(crate) mod argmax;
 pub(crate) mod attention;
 pub mod backward;
 pub(crate) mod combine_experts;
+pub(crate) mod dropout;
 pub(crate) mod embed;
 pub(crate) mod gather_rows;
 pub(crate) mod gaussian_top_k;
@@ -44,6 +45,7 @@ pub use add_weighted::{MOST as MAX_WEIGHTED, RowWeights, add_weighted};
 pub use argmax::argmax;
 pub use attention::{Attend, Keys, MAX_HEAD_DIM, attention};
 pub use combine_experts::combine_experts;
+pub use dropout::dropout;
 pub use embed::{Ids, embed};
 pub use gather_rows::gather_rows;
 pub use gaussian_top_k::gaussian_top_k;
@@ -102,6 +104,7 @@ macro_rules! each_op {
             mul_sigmoid::MulSigmoid,
             penalize::Penalize,
             sample::Sample,
+            dropout::Dropout,
         }
     };
 }

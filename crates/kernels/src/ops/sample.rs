@@ -12,7 +12,7 @@ kernel! {
     SAMPLE: "sample",
     wgsl: [
         "sampling/sample.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl", "shared/order.wgsl", "sampling/pieces/largest.wgsl",
-        "sampling/pieces/strips.wgsl", "sampling/pieces/sampling.wgsl", "sampling/pieces/threefry.wgsl"
+        "sampling/pieces/strips.wgsl", "sampling/pieces/sampling.wgsl", "shared/threefry.wgsl"
     ],
     params: Params { vocab: u32, rows: u32, capacity: u32, strips: u32, per_thread: u32 },
     bindings: Bind { logits: Read, raw: Read, sampling: Read, strips: Read, tokens: StateMut, y: Write },

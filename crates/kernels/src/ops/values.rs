@@ -127,6 +127,7 @@ values! {
     MulSigmoid { x, gate, y }
     Penalize { logits, sampling, out_rows, positions, sequences, y }
     Sample { logits, raw, sampling, out_rows, positions, sequences, strips, y }
+    Dropout { x, key, y }
 }
 
 impl Op {

@@ -46,7 +46,16 @@ pub struct PlanOptions {
 
 impl Default for PlanOptions {
     fn default() -> Self {
-        Self { taps: vec![], precision: Precision::Fast, sequences: 0, specialize: true, unfused: false, every_layer: false, portable: false, guarded: false }
+        Self {
+            taps: vec![],
+            precision: Precision::Fast,
+            sequences: 0,
+            specialize: true,
+            unfused: false,
+            every_layer: false,
+            portable: false,
+            guarded: false,
+        }
     }
 }
 

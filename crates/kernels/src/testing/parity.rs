@@ -56,6 +56,11 @@ pub struct Case {
     weights: Vec<Loaded>,
 }
 
+/// A block of values in [1/8, 2 + 1/8).
+fn above_zero(g: &mut Gen, n: u32) -> Vec<f32> {
+    g.units(n, 1.0).into_iter().map(|x| x + 1.125).collect()
+}
+
 impl Case {
     /// A case of `rows` rows without states.
     #[must_use]
@@ -119,6 +124,14 @@ impl Case {
     pub fn uniform(&mut self, g: &mut Gen, width: u32, amplitude: f32) -> Tensor {
         let rows = self.input.positions.len() as u32;
         let values = g.units(rows * width, amplitude);
+        self.given(Shape::new(Lead::Step, rows, width), values)
+    }
+
+    /// A random input [rows, width] of ordinary values above zero, for sums that must not be small by
+    /// cancellation.
+    pub fn positive(&mut self, g: &mut Gen, width: u32) -> Tensor {
+        let rows = self.input.positions.len() as u32;
+        let values = above_zero(g, rows * width);
         self.given(Shape::new(Lead::Step, rows, width), values)
     }
 
@@ -186,7 +199,17 @@ impl Case {
 
     /// Fills a state of plain words with random f32.
     pub fn words(&mut self, g: &mut Gen, state: State, words: u32) {
-        self.words.push((state, g.values(words as usize)));
+        self.given_words(state, g.values(words as usize));
+    }
+
+    /// Fills a state of plain words with random f32 above zero.
+    pub fn positive_words(&mut self, g: &mut Gen, state: State, words: u32) {
+        self.given_words(state, above_zero(g, words));
+    }
+
+    /// Fills a state of plain words.
+    pub fn given_words(&mut self, state: State, words: Vec<f32>) {
+        self.words.push((state, words));
     }
 
     /// A random vector weight.

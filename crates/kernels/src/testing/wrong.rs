@@ -11,7 +11,11 @@ use crate::lower::primitive::Primitive;
 use crate::ops::Op;
 use crate::ops::add_weighted::{AddWeighted, RowWeights};
 use crate::ops::attention::{Attend, Attention};
-use crate::ops::backward::{Attended, AttentionBackwardKv, AttentionBackwardQ, AttentionLse, Backward, RmsNormBackward, SoftcapBackward};
+use crate::ops::backward::{
+    Adamw, AdamwSpec, AddWeightedBackward, Attended, AttentionBackwardKv, AttentionBackwardQ, AttentionLse, Backward, GaussianTopKBackward,
+    MatchRmsBackward, MatmulExpertsInput, RmsNormBackward, RmsNormWeightBackward, RouteBackward, SoftcapBackward,
+};
+use crate::ops::dropout::Dropout;
 use crate::ops::embed::Embed;
 use crate::ops::gaussian_top_k::GaussianTopK;
 use crate::ops::geglu::Geglu;
@@ -174,6 +178,10 @@ fn of_op(op: &Primitive) -> Vec<(&'static str, Primitive)> {
         Op::Matmul(_) | Op::Rope(_) | Op::KvAppend(_) | Op::Add(_) | Op::Mul(_) | Op::Silu(_) | Op::Gelu(_) | Op::Swiglu(_) => vec![],
         Op::Softmax(_) | Op::LogSoftmax(_) | Op::GatherRows(_) | Op::Argmax(_) | Op::TopK(_) | Op::GroupExperts(_) => vec![],
         Op::CombineExperts(_) | Op::MulSigmoid(_) | Op::Penalize(_) | Op::Sample(_) => vec![],
+        Op::Dropout(of) => vec![
+            ("rate", Dropout { rate: more(of.rate), ..of.clone() }.into()),
+            ("tensor", Dropout { tensor: of.tensor + 1, ..of.clone() }.into()),
+        ],
         Op::Backward(op) => of_derivative(op).into_iter().map(|(name, op)| (name, Primitive::Op(op))).collect(),
     }
 }
@@ -194,12 +202,44 @@ fn of_derivative(op: &Backward) -> Vec<(&'static str, Op)> {
         Backward::AttentionBackwardKv(back) => {
             attended(&back.of).into_iter().map(|(name, of)| (name, AttentionBackwardKv { of, ..back.clone() }.into())).collect()
         }
+        Backward::RmsNormWeightBackward(of) => vec![("eps", RmsNormWeightBackward { eps: more(of.eps), ..of.clone() }.into())],
+        Backward::AddWeightedBackward(of) => {
+            let RowWeights { first, shift, .. } = of.weights;
+            let changed = |weights| AddWeightedBackward { weights, ..of.clone() }.into();
+            let mut all = vec![("shift", changed(RowWeights { shift: more(shift), ..of.weights }))];
+            all.extend(first.checked_sub(1).map(|first| ("first", changed(RowWeights { first, ..of.weights }))));
+            all
+        }
+        Backward::MatchRmsBackward(of) => vec![("least", MatchRmsBackward { least: more(of.least), ..of.clone() }.into())],
+        Backward::GaussianTopKBackward(of) => {
+            vec![("multiplier", GaussianTopKBackward { multiplier: more(of.multiplier), ..of.clone() }.into())]
+        }
+        Backward::RouteBackward(of) => vec![("normalize", RouteBackward { normalize: !of.normalize, ..of.clone() }.into())],
+        Backward::MatmulExpertsInput(of) => {
+            of.first.checked_sub(1).map(|first| ("first", MatmulExpertsInput { first, ..of.clone() }.into())).into_iter().collect()
+        }
+        Backward::Adamw(of) => of_adamw(of),
         Backward::AttentionDelta(_) | Backward::CrossEntropy(_) | Backward::CrossEntropyBackward(_) => vec![],
         Backward::GatherRowsBackward(_) | Backward::GegluBackward(_) | Backward::SwigluBackward(_) => vec![],
         Backward::JoinColumns(_) | Backward::JoinRows(_) | Backward::MatmulInput(_) | Backward::MatmulWeight(_) => vec![],
+        Backward::SiluBackward(_) | Backward::GeluBackward(_) | Backward::MulSigmoidBackward(_) => vec![],
+        Backward::SoftmaxBackward(_) | Backward::LogSoftmaxBackward(_) | Backward::AddWeightedBackwardC(_) => vec![],
+        Backward::CombineExpertsBackward(_) | Backward::SumSlots(_) | Backward::ColumnSum(_) | Backward::EmbedBackward(_) => vec![],
+        Backward::SumSquares(_) | Backward::CountStep(_) => vec![],
         // The constants of its table are changed.
         Backward::RopeBackward(_) => vec![],
     }
+}
+
+fn of_adamw(of: &Adamw) -> Vec<(&'static str, Op)> {
+    let AdamwSpec { beta1, beta2, eps, decay } = of.spec;
+    let changed = |name, spec| (name, Adamw { spec, ..of.clone() }.into());
+    vec![
+        changed("beta1", AdamwSpec { beta1: 0.99 * beta1, ..of.spec }),
+        changed("beta2", AdamwSpec { beta2: 0.99 * beta2, ..of.spec }),
+        changed("eps", AdamwSpec { eps: 1.01 * eps, ..of.spec }),
+        changed("decay", AdamwSpec { decay: 1.01 * decay, ..of.spec }),
+    ]
 }
 
 fn of_attend(of: Attend) -> Vec<(&'static str, Attend)> {

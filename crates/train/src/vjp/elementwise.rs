@@ -1,20 +1,35 @@
 //! Sums, factors and activations.
 
 use crate::tape::Tape;
-use kernels::ops::backward::{geglu_backward, softcap_backward, swiglu_backward};
-use kernels::ops::{self, Add, Factor, Geglu, Mul, Scale, Softcap, Swiglu, Term};
+use kernels::ops::backward::{column_sum, geglu_backward, gelu_backward, silu_backward, softcap_backward, swiglu_backward};
+use kernels::ops::{self, Add, Dropout, Factor, Geglu, Gelu, Mul, Scale, Silu, Softcap, Swiglu, Term};
 
 pub fn add(tape: &mut Tape<'_>, op: &Add) {
     let Some(dy) = tape.of(op.y) else { return };
     tape.add(op.a, |_| dy);
-    if let Term::Tensor(b) = op.b {
-        tape.add(b, |_| dy);
+    match op.b {
+        Term::Tensor(b) => tape.add(b, |_| dy),
+        Term::Row(w) => {
+            if let Some(gradient) = tape.gradient_of(w) {
+                column_sum(tape.rec, dy, None, gradient);
+            }
+        }
     }
 }
 
 pub fn scale(tape: &mut Tape<'_>, op: &Scale) {
     let Some(dy) = tape.of(op.y) else { return };
     tape.add(op.x, |rec| ops::scale(rec, dy, op.s));
+}
+
+pub fn silu(tape: &mut Tape<'_>, op: &Silu) {
+    let Some(dy) = tape.of(op.y) else { return };
+    tape.add(op.x, |rec| silu_backward(rec, op.x, dy));
+}
+
+pub fn gelu(tape: &mut Tape<'_>, op: &Gelu) {
+    let Some(dy) = tape.of(op.y) else { return };
+    tape.add(op.x, |rec| gelu_backward(rec, op.x, dy));
 }
 
 pub fn swiglu(tape: &mut Tape<'_>, op: &Swiglu) {
@@ -47,6 +62,17 @@ pub fn mul(tape: &mut Tape<'_>, op: &Mul) {
             tape.add(op.a, |rec| ops::mul(rec, dy, b));
             tape.add(b, |rec| ops::mul(rec, dy, op.a));
         }
-        Factor::Row(w) => tape.add(op.a, |rec| ops::mul_row(rec, dy, w)),
+        Factor::Row(w) => {
+            if let Some(gradient) = tape.gradient_of(w) {
+                column_sum(tape.rec, dy, Some(op.a), gradient);
+            }
+            tape.add(op.a, |rec| ops::mul_row(rec, dy, w));
+        }
     }
+}
+
+/// The same elements are dropped.
+pub fn dropout(tape: &mut Tape<'_>, op: &Dropout) {
+    let Some(dy) = tape.of(op.y) else { return };
+    tape.add(op.x, |rec| ops::dropout(rec, dy, op.key, op.tensor, op.rate));
 }

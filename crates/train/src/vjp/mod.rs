@@ -2,10 +2,14 @@
 //! derivatives by its operands. One table, by exhaustive match: an operation without a row does not
 //! compile.
 
+mod altup;
 mod attention;
 mod elementwise;
+mod experts;
 mod matmul;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use crate::error::Error;
 use crate::tape::Tape;
@@ -15,34 +19,38 @@ use kernels::ops::Op;
 /// adds them to the tape.
 ///
 /// # Errors
-/// [`Error::NotDifferentiable`] for a discrete operation.
+/// [`Error::NotDifferentiable`] for a discrete operation, and [`Error::NoGradient`] for a trained
+/// weight of an operation that has only the derivative by its rows.
 pub fn append(tape: &mut Tape<'_>, op: &Op) -> Result<(), Error> {
     match op {
+        Op::Embed(op) => rows::embed(tape, op),
         Op::Matmul(op) => matmul::matmul(tape, op),
         Op::RmsNorm(op) => rows::rms_norm(tape, op),
         Op::Rope(op) => rows::rope(tape, op),
         Op::GatherRows(op) => rows::gather_rows(tape, op),
+        Op::Softmax(op) => rows::softmax(tape, op),
+        Op::LogSoftmax(op) => rows::log_softmax(tape, op),
         Op::Attention(op) => attention::attention(tape, op),
         Op::Add(op) => elementwise::add(tape, op),
         Op::Scale(op) => elementwise::scale(tape, op),
+        Op::Silu(op) => elementwise::silu(tape, op),
+        Op::Gelu(op) => elementwise::gelu(tape, op),
         Op::Swiglu(op) => elementwise::swiglu(tape, op),
         Op::Geglu(op) => elementwise::geglu(tape, op),
         Op::Mul(op) => elementwise::mul(tape, op),
         Op::Softcap(op) => elementwise::softcap(tape, op),
-        // Ids lead to no value, and keys stay with the step.
-        Op::Embed(_) | Op::KvAppend(_) => {}
-        Op::AddWeighted(_)
-        | Op::MatchRms(_)
-        | Op::GaussianTopK(_)
-        | Op::Silu(_)
-        | Op::Gelu(_)
-        | Op::Softmax(_)
-        | Op::LogSoftmax(_)
-        | Op::Route(_)
-        | Op::MatmulExperts(_)
-        | Op::CombineExperts(_)
-        | Op::MulSigmoid(_) => return Err(Error::NoDerivative { operation: op.name() }),
-        Op::Argmax(_) | Op::TopK(_) | Op::GroupExperts(_) | Op::Penalize(_) | Op::Sample(_) | Op::Backward(_) => {
+        Op::Dropout(op) => elementwise::dropout(tape, op),
+        Op::AddWeighted(op) => altup::add_weighted(tape, op),
+        Op::MatchRms(op) => altup::match_rms(tape, op),
+        Op::GaussianTopK(op) => altup::gaussian_top_k(tape, op),
+        Op::Route(op) => experts::route(tape, op)?,
+        Op::MatmulExperts(op) => experts::matmul_experts(tape, op)?,
+        Op::CombineExperts(op) => experts::combine_experts(tape, op),
+        Op::MulSigmoid(op) => experts::mul_sigmoid(tape, op),
+        // Keys stay with the step, and the order of slots is discrete and has no other readers than
+        // products.
+        Op::KvAppend(_) | Op::GroupExperts(_) => {}
+        Op::Argmax(_) | Op::TopK(_) | Op::Penalize(_) | Op::Sample(_) | Op::Backward(_) => {
             return Err(Error::NotDifferentiable { operation: op.name() });
         }
     }

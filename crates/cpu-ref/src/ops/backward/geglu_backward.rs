@@ -4,7 +4,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
 /// The tanh form of GELU, x s, and its derivative, s + x s (1 - s) 2 z', with `z = sqrt(2 / pi) (x
 /// + 0.044715 x^3)` and `s = 1 / (1 + exp(-2 z))`.
-fn gelu_slope(x: f64) -> (f64, f64) {
+pub(super) fn gelu_slope(x: f64) -> (f64, f64) {
     let c = FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
     let z = c * (x + 0.044715 * x * x * x);
     let (s, other) = (1.0 / (1.0 + (-2.0 * z).exp()), 1.0 / (1.0 + (2.0 * z).exp()));

@@ -27,6 +27,22 @@ pub fn argument(operation: &'static str, problem: &'static str) -> Error {
     Error::Argument { operation, problem }
 }
 
+/// Writes the words of a state.
+pub fn write_state(states: &mut States, n: usize, words: &[f32]) {
+    states.write_words(states.state(n), 0, bytemuck::cast_slice(words));
+}
+
+/// Reads the words of a state.
+pub fn read_state(states: &States, n: usize) -> Result<Vec<f32>, Error> {
+    let (state, mut bytes) = (states.state(n), vec![]);
+    let each = |piece: &[u8]| -> Result<(), Error> {
+        bytes.extend_from_slice(piece);
+        Ok(())
+    };
+    states.read(state, 0, 0..states.rows(state), each)?;
+    Ok(bytemuck::pod_collect_to_vec(&bytes))
+}
+
 impl Call {
     /// A call of `rows` rows, at positions 0, 1, 2, .. of one sequence.
     pub fn new(operation: &'static str, on: impl Into<Executor>, rows: usize, kinds: &[StateKind]) -> Result<Self, Error> {
@@ -94,8 +110,7 @@ impl Call {
                 return Err(Error::BindingTooLarge { what: name.to_string(), bytes, limit });
             }
         }
-        self.input.host.push(values.to_vec());
-        Ok(self.rec.host_input(self.input.host.len() as u32 - 1, shape))
+        Ok(self.host(shape, values))
     }
 
     /// A vector weight, the same for all rows.
@@ -131,19 +146,88 @@ impl Call {
         self.run_in(&mut states, Some(y))
     }
 
-    /// Runs the call and returns the words of two values.
-    pub fn words_of(mut self, values: [Tensor; 2]) -> Result<[Vec<u32>; 2], Error> {
+    /// Runs the call and returns the words of several values.
+    pub fn all(mut self, values: Vec<Tensor>) -> Result<Vec<Vec<u32>>, Error> {
         if self.rows == 0 {
-            return Ok([vec![], vec![]]);
+            return Ok(vec![vec![]; values.len()]);
         }
         values.iter().for_each(|&value| {
             self.rec.output(value);
         });
         let mut states = self.states(1)?;
         let mut plan = self.executor.plan(self.rec, &Arc::new(self.weights.load()?), &PlanOptions::plain())?;
-        let mut outputs = plan.run(&mut states, &self.input, Watch::default())?.wait()?.0;
-        let second = outputs.pop().unwrap_or_default();
-        Ok([outputs.pop().unwrap_or_default(), second])
+        Ok(plan.run(&mut states, &self.input, Watch::default())?.wait()?.0)
+    }
+
+    /// The same for a fixed number of values.
+    pub fn words_of<const N: usize>(self, values: [Tensor; N]) -> Result<[Vec<u32>; N], Error> {
+        let mut all = self.all(values.to_vec())?.into_iter();
+        Ok(std::array::from_fn(|_| all.next().unwrap_or_default()))
+    }
+
+    /// The same as f32.
+    pub fn floats_of<const N: usize>(self, values: [Tensor; N]) -> Result<[Vec<f32>; N], Error> {
+        Ok(self.words_of(values)?.map(bytemuck::cast_vec))
+    }
+
+    /// A call over the rows of `dim` elements of `x`, with one state of `words` plain words, which
+    /// begin as zeros.
+    pub fn sums(operation: &'static str, on: impl Into<Executor>, x: &[f32], dim: usize, words: usize) -> Result<Self, Error> {
+        let words = u32::try_from(words).map_err(|_| argument(operation, "the result has more than 2^32 elements"))?;
+        if words == 0 {
+            return Err(argument(operation, "the result is empty"));
+        }
+        Self::rows_in(operation, on, x, dim, &[StateKind::Words(words)])
+    }
+
+    /// Runs a call of [`Call::sums`] and returns the words of its state.
+    pub fn sum(self) -> Result<Vec<f32>, Error> {
+        let mut states = self.states(1)?;
+        self.run_in(&mut states, None)?;
+        read_state(&states, 0)
+    }
+
+    /// The same call, in which these rows are chosen.
+    pub fn choosing(mut self, rows: &[u32]) -> Result<Self, Error> {
+        let counts = Counts { out: self.dim(rows.len())?, ..self.rec.capacity() };
+        self.rec = Recorder::new(counts, &self.kinds);
+        self.input.out_rows = rows.to_vec();
+        Ok(self)
+    }
+
+    /// An input tensor [chosen rows, dim] of these values.
+    pub fn chosen(&mut self, name: &'static str, values: &[f32], dim: usize) -> Result<Tensor, Error> {
+        let rows = self.rec.capacity().out;
+        self.fits(name, values.len(), rows as usize * dim)?;
+        Ok(self.host(Shape::new(Lead::Out, rows, self.dim(dim)?), values))
+    }
+
+    /// An input tensor [rows, 1] of these words.
+    pub fn ids(&mut self, name: &'static str, ids: &[u32]) -> Result<Tensor, Error> {
+        let bits: Vec<f32> = ids.iter().copied().map(f32::from_bits).collect();
+        self.tensor(name, &bits, 1)
+    }
+
+    /// An input tensor [1, n] of these values, whatever the number of rows.
+    pub fn given(&mut self, values: &[f32]) -> Tensor {
+        self.host(Shape::new(Lead::Fixed, 1, values.len() as u32), values)
+    }
+
+    fn host(&mut self, shape: Shape, values: &[f32]) -> Tensor {
+        self.input.host.push(values.to_vec());
+        self.rec.host_input(self.input.host.len() as u32 - 1, shape)
+    }
+
+    /// Input tensors [rows, dim] of these values.
+    pub fn tensors<const N: usize>(&mut self, all: [(&'static str, &[f32]); N], dim: usize) -> Result<[Tensor; N], Error> {
+        for (name, values) in all {
+            self.fits(name, values.len(), self.rows * dim)?;
+        }
+        let mut made = vec![];
+        for (name, values) in all {
+            made.push(self.tensor(name, values, dim)?);
+        }
+        Ok(std::array::from_fn(|n| made[n]))
     }
 
     /// Runs the call and returns the words of `y`. Nothing runs if the result is empty.

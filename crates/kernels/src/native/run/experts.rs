@@ -5,6 +5,7 @@ use super::call::{Call, argument};
 use crate::device::executor::Executor;
 use crate::error::Error;
 use crate::ops;
+use crate::ops::backward;
 
 /// For every row of `experts` logits, the `k` experts with the largest logits, largest first, and
 /// their weights. A weight is the softmax over all experts, or over the chosen ones if `normalize`.
@@ -56,4 +57,91 @@ pub fn matmul_experts(on: impl Into<Executor>, x: &[f32], w: Matrix<'_>, experts
     let routes = ops::Routes::of(&mut call.rec, ids, ids, experts);
     let y = ops::matmul_experts(&mut call.rec, w, 0..each as u32, x, &routes);
     call.run(y)
+}
+
+/// The derivative of the weights of [`route`] by the logits, while the choice stays: `choices` and
+/// the derivatives `dweights` by their weights have `k` elements for each row of `experts` logits.
+///
+/// # Errors
+/// [`Error::Argument`] for more than [`ops::route::MAX_EXPERTS`] experts, for a `k` outside
+/// 1..=experts, or for a choice outside 0..experts, [`Error::Shape`], and errors of the executor.
+pub fn route_backward(
+    on: impl Into<Executor>,
+    logits: &[f32],
+    experts: usize,
+    choices: &[u32],
+    dweights: &[f32],
+    k: u32,
+    normalize: bool,
+) -> Result<Vec<f32>, Error> {
+    const NAME: &str = "route_backward";
+    if experts > ops::route::MAX_EXPERTS as usize || k == 0 || k as usize > experts {
+        return Err(argument(NAME, "k is outside 1..=experts, or there are more than 1024 experts"));
+    }
+    if choices.iter().any(|&c| c as usize >= experts) {
+        return Err(argument(NAME, "a choice is not below the number of experts"));
+    }
+    let mut call = Call::rows(NAME, on, logits, experts)?;
+    let bits: Vec<f32> = choices.iter().copied().map(f32::from_bits).collect();
+    let logits = call.tensor("logits", logits, experts)?;
+    let [chosen, dweights] = call.tensors([("choices", &bits), ("dweights", dweights)], k as usize)?;
+    let of = ops::Route { logits, normalize, scale: None, experts: chosen, weights: dweights };
+    let dlogits = backward::route_backward(&mut call.rec, &of, dweights);
+    call.run(dlogits)
+}
+
+/// The derivative of [`matmul_experts`] by the rows of `x`: `dy` has `w.rows / experts` elements for
+/// each of `choices`, of which there are `k` for each row.
+///
+/// # Errors
+/// As [`matmul_experts`].
+pub fn matmul_experts_input(
+    on: impl Into<Executor>,
+    dy: &[f32],
+    w: Matrix<'_>,
+    experts: u32,
+    choices: &[u32],
+    k: usize,
+) -> Result<Vec<f32>, Error> {
+    const NAME: &str = "matmul_experts_input";
+    if experts == 0 || experts > ops::route::MAX_EXPERTS || !w.rows.is_multiple_of(experts as usize) || k == 0 {
+        return Err(argument(NAME, "the number of experts is outside 1..=1024 or does not divide the rows of the matrix, or k is 0"));
+    }
+    if choices.iter().any(|&c| c >= experts) {
+        return Err(argument(NAME, "a choice is not below the number of experts"));
+    }
+    let each = w.rows / experts as usize;
+    let mut call = Call::rows(NAME, on, dy, k * each)?;
+    let (dy, w) = (call.tensor("dy", dy, k * each)?.heads(k as u32), call.matrix("w", w)?);
+    let bits: Vec<f32> = choices.iter().copied().map(f32::from_bits).collect();
+    let ids = call.tensor("choices", &bits, k)?;
+    let routes = ops::Routes::of(&mut call.rec, ids, ids, experts);
+    let product = ops::MatmulExperts { w, first: 0, x: dy, routes, y: dy };
+    let slots = backward::matmul_experts_input(&mut call.rec, &product, dy);
+    let dx = backward::sum_slots(&mut call.rec, slots);
+    call.run(dx)
+}
+
+/// The derivatives of the weighted sum of `k` rows of `dim` elements, by the rows `x` and by the
+/// weights; `dy` has one row of `dim` elements for each `k` of `x`.
+///
+/// # Errors
+/// [`Error::Argument`] for a `k` of 0, [`Error::Shape`], and errors of the executor.
+pub fn combine_experts_backward(
+    on: impl Into<Executor>,
+    x: &[f32],
+    weights: &[f32],
+    dy: &[f32],
+    k: usize,
+    dim: usize,
+) -> Result<[Vec<f32>; 2], Error> {
+    const NAME: &str = "combine_experts_backward";
+    if k == 0 {
+        return Err(argument(NAME, "k is 0"));
+    }
+    let mut call = Call::rows(NAME, on, dy, dim)?;
+    let (dy, x) = (call.tensor("dy", dy, dim)?, call.tensor("x", x, k * dim)?.heads(k as u32));
+    let weights = call.tensor("weights", weights, k)?;
+    let results = backward::combine_experts_backward(&mut call.rec, &ops::CombineExperts { x, weights, y: dy }, dy);
+    call.floats_of(results)
 }

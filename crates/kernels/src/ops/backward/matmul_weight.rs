@@ -65,7 +65,7 @@ impl Lowering for MatmulWeight {
 impl Reference for MatmulWeight {
     fn reference(&self, host: &mut Host<'_>) {
         let (n, k) = (self.dy.shape.width() as usize, self.x.shape.width() as usize);
-        let mut g: Vec<f32> = bytemuck::pod_collect_to_vec(host.state(self.g));
+        let mut g = host.state_f32(self.g);
         let (dy, x) = (host.f32(self.dy), host.f32(self.x));
         let per_chunk = n.div_ceil(4 * threads()).max(1);
         in_parallel(&mut g, per_chunk * k, |c, g| {
@@ -74,6 +74,6 @@ impl Reference for MatmulWeight {
             let own: Vec<f32> = dy.chunks_exact(n).flat_map(|row| row[from..from + count].iter().copied()).collect();
             cpu_ref::matmul_weight(&own, x, count, k, g);
         });
-        host.state_mut(self.g).copy_from_slice(bytemuck::cast_slice(&g));
+        host.put_state(self.g, &g);
     }
 }

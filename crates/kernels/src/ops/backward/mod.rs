@@ -1,22 +1,42 @@
-//! The operations of derivatives: a loss, and for an operation of the forward pass the derivative
-//! of the loss by its operands, from the derivative by its result. Like those of the forward pass,
-//! each has a file with its dispatcher, its oracle and its kernel.
+//! The operations of training: a loss, for an operation of the forward pass the derivative of the
+//! loss by its operands, from the derivative by its result, and the step of an optimizer. Like those
+//! of the forward pass, each has a file with its dispatcher, its oracle and its kernel.
 
+pub(crate) mod adamw;
+pub(crate) mod add_weighted_backward;
+pub(crate) mod add_weighted_backward_c;
 pub(crate) mod attention_backward_kv;
 pub(crate) mod attention_backward_q;
 pub(crate) mod attention_delta;
 pub(crate) mod attention_lse;
+pub(crate) mod column_sum;
+pub(crate) mod combine_experts_backward;
+pub(crate) mod count_step;
 pub(crate) mod cross_entropy;
 pub(crate) mod cross_entropy_backward;
+pub(crate) mod embed_backward;
 pub(crate) mod gather_rows_backward;
+pub(crate) mod gaussian_top_k_backward;
 pub(crate) mod geglu_backward;
+pub(crate) mod gelu_backward;
 pub(crate) mod join_columns;
 pub(crate) mod join_rows;
+pub(crate) mod log_softmax_backward;
+pub(crate) mod match_rms_backward;
+pub(crate) mod matmul_experts_input;
 pub(crate) mod matmul_input;
+pub(crate) mod matmul_vec_experts_input;
 pub(crate) mod matmul_weight;
+pub(crate) mod mul_sigmoid_backward;
 pub(crate) mod rms_norm_backward;
+pub(crate) mod rms_norm_weight_backward;
 pub(crate) mod rope_backward;
+pub(crate) mod route_backward;
+pub(crate) mod silu_backward;
 pub(crate) mod softcap_backward;
+pub(crate) mod softmax_backward;
+pub(crate) mod sum_slots;
+pub(crate) mod sum_squares;
 pub(crate) mod swiglu_backward;
 
 use super::Op;
@@ -24,42 +44,81 @@ use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};
 use crate::graph::tensor::{Counts, Lead, Shape};
 use crate::kernel::dispatch::{Dispatch, Lower, Lowering};
+pub use adamw::{Moments, adamw, adamw_step};
+pub use add_weighted_backward::add_weighted_backward;
+pub use add_weighted_backward_c::add_weighted_backward_c;
 pub use attention_backward_kv::attention_backward_kv;
 pub use attention_backward_q::attention_backward_q;
 pub use attention_delta::attention_delta;
 pub use attention_lse::{Attended, attention_lse};
+pub use column_sum::column_sum;
+pub use combine_experts_backward::combine_experts_backward;
+pub use count_step::count_step;
+pub use cpu_ref::AdamwSpec;
 pub use cross_entropy::cross_entropy;
 pub use cross_entropy_backward::cross_entropy_backward;
+pub use embed_backward::embed_backward;
 pub use gather_rows_backward::gather_rows_backward;
+pub use gaussian_top_k_backward::gaussian_top_k_backward;
 pub use geglu_backward::geglu_backward;
+pub use gelu_backward::gelu_backward;
 pub use join_columns::join_columns;
 pub use join_rows::join_rows;
+pub use log_softmax_backward::log_softmax_backward;
+pub use match_rms_backward::match_rms_backward;
+pub use matmul_experts_input::matmul_experts_input;
 pub use matmul_input::matmul_input;
 pub use matmul_weight::matmul_weight;
+pub use mul_sigmoid_backward::mul_sigmoid_backward;
 pub use rms_norm_backward::rms_norm_backward;
+pub use rms_norm_weight_backward::rms_norm_weight_backward;
 pub use rope_backward::rope_backward;
+pub use route_backward::route_backward;
+pub use silu_backward::silu_backward;
 pub use softcap_backward::softcap_backward;
+pub use softmax_backward::softmax_backward;
+pub use sum_slots::sum_slots;
+pub use sum_squares::sum_squares;
 pub use swiglu_backward::swiglu_backward;
 
 /// Passes the operations of derivatives, as `file::Name, ..`, to a macro.
 macro_rules! each_backward {
     ($macro:ident) => {
         $macro! {
+            adamw::Adamw,
+            add_weighted_backward::AddWeightedBackward,
+            add_weighted_backward_c::AddWeightedBackwardC,
             attention_backward_kv::AttentionBackwardKv,
             attention_backward_q::AttentionBackwardQ,
             attention_delta::AttentionDelta,
             attention_lse::AttentionLse,
+            column_sum::ColumnSum,
+            combine_experts_backward::CombineExpertsBackward,
+            count_step::CountStep,
             cross_entropy::CrossEntropy,
             cross_entropy_backward::CrossEntropyBackward,
+            embed_backward::EmbedBackward,
             gather_rows_backward::GatherRowsBackward,
+            gaussian_top_k_backward::GaussianTopKBackward,
             geglu_backward::GegluBackward,
+            gelu_backward::GeluBackward,
             join_columns::JoinColumns,
             join_rows::JoinRows,
+            log_softmax_backward::LogSoftmaxBackward,
+            match_rms_backward::MatchRmsBackward,
+            matmul_experts_input::MatmulExpertsInput,
             matmul_input::MatmulInput,
             matmul_weight::MatmulWeight,
+            mul_sigmoid_backward::MulSigmoidBackward,
             rms_norm_backward::RmsNormBackward,
+            rms_norm_weight_backward::RmsNormWeightBackward,
             rope_backward::RopeBackward,
+            route_backward::RouteBackward,
+            silu_backward::SiluBackward,
             softcap_backward::SoftcapBackward,
+            softmax_backward::SoftmaxBackward,
+            sum_slots::SumSlots,
+            sum_squares::SumSquares,
             swiglu_backward::SwigluBackward,
         }
     };

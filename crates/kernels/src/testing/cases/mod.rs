@@ -1,8 +1,10 @@
 //! The parity cases: a file for each operation, and for each kernel with its own shapes.
 
+pub mod adamw;
 pub mod add;
 pub mod add_rms_norm;
 pub mod add_weighted;
+pub mod add_weighted_backward;
 pub mod argmax;
 pub mod attention;
 pub mod attention_decode;
@@ -18,15 +20,21 @@ pub mod attention_split;
 pub mod attention_split_128;
 pub mod attention_split_512;
 pub mod attention_step;
+pub mod column_sum;
 pub mod combine_experts;
+pub mod combine_experts_backward;
 pub mod cross_entropy;
+pub mod dropout;
 pub mod embed;
+pub mod embed_backward;
 pub mod gather_rows;
 pub mod gather_rows_backward;
 pub mod gaussian_top_k;
+pub mod gaussian_top_k_backward;
 pub mod geglu;
 pub mod geglu_backward;
 pub mod gelu;
+pub mod gelu_backward;
 pub mod glu_matmul_vec;
 pub mod glu_pack_f16;
 pub mod glu_pack_q8;
@@ -35,9 +43,12 @@ pub mod join_columns;
 pub mod kv_append;
 pub mod level_f16;
 pub mod log_softmax;
+pub mod log_softmax_backward;
 pub mod match_rms;
+pub mod match_rms_backward;
 pub mod matmul;
 pub mod matmul_experts;
+pub mod matmul_experts_input;
 pub mod matmul_input;
 pub mod matmul_rows8;
 pub mod matmul_rows8_glu;
@@ -57,6 +68,7 @@ pub mod matmul_weight;
 pub mod merge_matmul_vec;
 pub mod mul;
 pub mod mul_sigmoid;
+pub mod mul_sigmoid_backward;
 pub mod norm_add;
 pub mod norm_add_matmul_vec;
 pub mod norm_add_matmul_vec_glu;
@@ -72,16 +84,22 @@ pub mod pack_q8;
 pub mod penalize;
 pub mod rms_norm;
 pub mod rms_norm_backward;
+pub mod rms_norm_weight_backward;
 pub mod rope;
 pub mod rope_backward;
 pub mod route;
+pub mod route_backward;
 pub mod sample;
 pub mod sample_scan;
 pub mod scale;
 pub mod silu;
+pub mod silu_backward;
 pub mod softcap;
 pub mod softcap_backward;
 pub mod softmax;
+pub mod softmax_backward;
+pub mod sum_slots;
+pub mod sum_squares;
 pub mod swiglu;
 pub mod swiglu_backward;
 pub mod top_k;
@@ -183,4 +201,25 @@ pub static CASES: &[(&str, MakeCase)] = &[
     ("attention_delta", attention_lse::delta_case),
     ("attention_backward_q", attention_lse::q_case),
     ("attention_backward_kv", attention_lse::kv_case),
+    ("silu_backward", silu_backward::case),
+    ("gelu_backward", gelu_backward::case),
+    ("mul_sigmoid_backward", mul_sigmoid_backward::case),
+    ("softmax_backward", softmax_backward::case),
+    ("log_softmax_backward", log_softmax_backward::case),
+    ("add_weighted_backward", add_weighted_backward::case),
+    ("match_rms_backward", match_rms_backward::case),
+    ("gaussian_top_k_backward", gaussian_top_k_backward::case),
+    ("route_backward", route_backward::case),
+    ("matmul_experts_input", matmul_experts_input::case),
+    ("combine_experts_backward", combine_experts_backward::case),
+    ("sum_slots", sum_slots::case),
+    ("rms_norm_weight_backward", rms_norm_weight_backward::case),
+    ("column_sum", column_sum::case),
+    ("embed_backward", embed_backward::case),
+    ("sum_squares", sum_squares::case),
+    ("adamw", adamw::case),
+    ("dropout", dropout::case),
+    ("add_weighted_backward_c", add_weighted_backward::weights_case),
+    ("matmul_vec_experts_input", matmul_experts_input::vec_case),
+    ("count_step", adamw::count_case),
 ];

@@ -1,0 +1,14 @@
+// count[0] += by, unless `squares` is infinite or no number: the steps of adamw.wgsl that changed
+// something
+// squares [1] f32, count [1] f32. One workgroup.
+struct Params { by: f32 }
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> squares: array<f32>;
+@group(0) @binding(2) var<storage, read_write> count: array<f32>;
+
+@compute @workgroup_size(1)
+fn count_step(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>) {
+    if (workgroup_number(id, extents) == 0u && is_number(squares[0])) {
+        count[0] += params.by;
+    }
+}
