@@ -13,8 +13,16 @@ PREFIX, CONTINUATION = 48, 24
 @contextlib.contextmanager
 def wide():
     """Within it, all that transformers casts to float32 (in norms, rope and softmax) is cast to float64 instead."""
-    types = {"float32": torch.float64, "float": torch.float64}
-    with mock.patch.multiple(torch, **types), mock.patch.object(torch.Tensor, "float", torch.Tensor.double):
+    types, narrow = {"float32": torch.float64, "float": torch.float64}, torch.float32
+    normal = torch.distributions.normal.Normal
+    icdf = normal.icdf
+
+    def rounded(self, value):
+        """A quantile as gemma3n's files state it."""
+        return icdf(self, value.to(narrow)).to(value.dtype)
+
+    floats = mock.patch.object(torch.Tensor, "float", torch.Tensor.double)
+    with mock.patch.multiple(torch, **types), floats, mock.patch.object(normal, "icdf", rounded):
         yield
 
 

@@ -19,8 +19,12 @@ from torch.nn import functional
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 DENSE = ["gate_proj", "up_proj", "down_proj"]
 STEPS, RATE, BETAS, EPS, DECAY = 10, 2e-3, (0.9, 0.999), 1e-8, 0.01
+# The norm that gradients are cut to, by the name of the trajectory; 0 for none.
+CLIPS = {"adamw": 0, "adamw_clip1": 1.0}
 # What rounding must not change: an expert's choice, the sign of a gate.
 ROUTER_MARGIN, CUTOFF_MARGIN = 1e-4, 1e-5
+# How far float32 may be from float64, in relative L2 of a tensor: a tenth of the bound for implementations.
+ROUNDING = 1e-5
 # No fault of an implementation is as small as this difference from finite differences.
 DIFFERENCE = 1e-7
 
@@ -200,6 +204,25 @@ def measured(model, data, reference):
     }
 
 
+def measured_steps(model, data, how, clip, reference):
+    """The same of a trajectory: how far losses are, and the parameters behind it, relatively to how far they moved."""
+    kept, final = trajectory(model, data, clip)
+    expected_kept, expected = reference
+    start = trained(model)
+    wrong = torch.cat([(final[n].double() - p).flatten() for n, p in expected.items()])
+    moved = torch.cat([(p - start[n].detach().double()).flatten() for n, p in expected.items()])
+    return {
+        f"losses_{how}_max_rel": max(abs(a / b - 1) for a, b in zip(kept["losses"], expected_kept["losses"])),
+        f"final_{how}": {
+            "max_abs": wrong.abs().max().item(),
+            "rms": norm([wrong]) / wrong.numel() ** 0.5,
+            "rel_l2_of_update": norm([wrong]) / norm([moved]),
+            # Adam turns the sign of a gradient near zero into a whole step.
+            "rel_l2_of_update_without_worst_8": norm([wrong.abs().sort().values[:-8]]) / norm([moved]),
+        },
+    }
+
+
 # The files.
 
 
@@ -247,18 +270,21 @@ def save(path, tensors):
 
 
 def find(model, training, data):
-    """The first seed whose adapter leaves every choice clear, on the whole trajectory: (seed, float32 model, float64
-    model, trajectories by name)."""
+    """The first seed whose adapter leaves every choice clear, on the whole trajectory, and whose gradients float32 can
+    hold: (seed, float32 model, float64 model, its gradients, trajectories by name)."""
     for seed in range(training.first_seed, training.first_seed + 500):
         narrow = adapted(model, training, seed)
         with wide():
             exact = widened(narrow)
             if not clear(margins(exact, data)):
                 continue
-            clips = {"adamw": 0, "adamw_clip1": 1.0} if training.trajectories else {}
-            steps = {name: trajectory(exact, data, clip) for name, clip in clips.items()}
+            reference = gradients(exact, data)
+        if measured(narrow, data, reference)["grad_max_rel_l2_per_tensor"] > ROUNDING:
+            continue
+        with wide():
+            steps = {how: trajectory(exact, data, clip) for how, clip in CLIPS.items() if training.trajectories}
         if all(clear(found) for found, _ in steps.values()):
-            return seed, narrow, exact, steps
+            return seed, narrow, exact, reference, steps
     raise SystemExit("no seed makes clear choices")
 
 
@@ -266,10 +292,9 @@ def make(name, training, model, data, root):
     """Writes the folder of one training golden."""
     folder = root / name
     folder.mkdir(parents=True, exist_ok=True)
-    seed, narrow, exact, steps = find(model, training, data)
+    seed, narrow, exact, reference, steps = find(model, training, data)
+    loss, each, found, inputs = reference
     with wide():
-        reference = gradients(exact, data)
-        loss, each, found, inputs = reference
         choices = margins(exact, data)
         # No direction may cross the point where a choice changes.
         finite = differences(exact, data, found, inputs, 1e-6 if choices else 3e-5)
@@ -291,6 +316,8 @@ def make(name, training, model, data, root):
         **{f"trajectory_{how}": kept for how, (kept, _) in steps.items()},
         "measured_f32_vs_f64": measured(narrow, data, reference),
     }
+    for how, step in steps.items():
+        golden["measured_f32_vs_f64"].update(measured_steps(narrow, data, how, CLIPS[how], step))
     if training.rank:
         save_adapter(narrow, training, folder / "adapter_init")
     save(folder / "grads.safetensors", found)
@@ -316,7 +343,7 @@ def validate(folder, model):
     with wide():
         exact = widened(narrow)
         loss, each, found, inputs = gradients(exact, data)
-        steps = {how: trajectory(exact, data, clip) for how, clip in [("adamw", 0), ("adamw_clip1", 1.0)]}
+        steps = {how: trajectory(exact, data, clip) for how, clip in CLIPS.items()}
     stored = safetensors.torch.load_file(folder / "grads.safetensors")
     assert stored.keys() == found.keys(), "other gradients"
     yield "loss, relative", abs(loss / golden["loss"] - 1), 1e-10
