@@ -26,7 +26,7 @@ const MODES: [(&str, u32, Checkpointing); 3] = [
 ];
 
 /// Folders of this repository that this version cannot differentiate, and the reason.
-const LATER: [(&str, &str); 5] = [
+const LATER: &[(&str, &str)] = &[
     ("gemma3n", "add_weighted, match_rms and gaussian_top_k have no derivative yet"),
     ("gemma4experts", "routes and experts have no derivative yet"),
     ("qwen2moe", "routes and experts have no derivative yet"),
