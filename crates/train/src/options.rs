@@ -87,7 +87,15 @@ impl Capture {
     }
 }
 
+/// Names of values that the backward pass makes.
+const MADE_BACKWARD: [&str; 1] = ["attn_lse"];
+
 impl Capture {
+    /// Whether the backward pass makes the value, not the model.
+    pub(crate) fn is_made_backward(&self) -> bool {
+        self.what == Captured::Value && MADE_BACKWARD.contains(&self.name.as_str())
+    }
+
     /// The name of a layer's capture in files.
     #[must_use]
     pub fn tensor_name(&self, layer: u32) -> String {
