@@ -702,7 +702,9 @@ def gemma2caps():
             "the cap of logits": (dict(final_logit_softcapping=None), None),
             "the window (one less)": (dict(sliding_window=9), None),
             "the full layers": (dict(layer_types=["sliding_attention"] * 4), None),
-            "the sliding layers' place (full first instead)": (dict(layer_types=["full_attention", "sliding_attention"] * 2), None),
+            "the sliding layers' place (full first instead)": (
+                dict(layer_types=["full_attention", "sliding_attention"] * 2), None,
+            ),
         },
     )
 

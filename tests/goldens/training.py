@@ -187,7 +187,7 @@ def trajectory(model, data, clip):
 
 def apart(got, expected):
     """The relative L2 difference."""
-    return (norm([got.double() - expected.double()]) / norm([expected.double()])) if expected.abs().max() > 0 else norm([got.double()])
+    return norm([got.double() - expected.double()]) / norm([expected.double()])
 
 
 def measured(model, data, reference):
@@ -327,10 +327,12 @@ def make(name, training, model, data, root):
         np.save(folder / f"grad_h0_{n}.npy", h.to(torch.float).numpy())
     (folder / "batch.json").write_text(json.dumps(data) + "\n")
     (folder / "golden.json").write_text(json.dumps(golden, indent=1) + "\n")
-    print(f"train/{name}: seed {seed}, loss {loss:.6f}, norm {golden['grad_global_norm']:.4f}, {len(found)} gradients, {finite} {choices}")
+    size = golden["grad_global_norm"]
+    print(f"train/{name}: seed {seed}, loss {loss:.6f}, norm {size:.4f}, {len(found)} gradients, {finite} {choices}")
     print("   float32:", golden["measured_f32_vs_f64"])
     for how, (kept, _) in steps.items():
-        print(f"   {how}: {kept['losses'][0]:.4f} to {kept['loss_after']:.4f}, margins {[v for k, v in kept.items() if k.startswith('min')]}")
+        margin = [value for key, value in kept.items() if key.startswith("min")]
+        print(f"   {how}: {kept['losses'][0]:.4f} to {kept['loss_after']:.4f}, margins {margin}")
 
 
 # The check of the method.
