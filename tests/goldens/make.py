@@ -2,11 +2,16 @@
 """Makes the reference checkpoints of this folder: tiny seeded models, run by transformers in float32 on the CPU.
 
     make.py [NAME ...] [--out DIR]
+    make.py train/NAME ... [--out DIR]
+    make.py --validate DIR
 
-Needs torch, transformers 5.23, numpy and gguf 0.19.0. Each function under `MODELS` describes one model; everything
-else is shared: weights that F16 and BF16 both hold exactly, the GGUF as llama.cpp's converter names its keys and
-tensors, the logits and hidden states, the greedy continuation, and how far the logits move when a feature is left out.
-Seeds are tried from the model's first one until the router's choices and the greedy ones are clear.
+Needs torch, transformers 5.23, peft, numpy and gguf 0.19.0. Each function under `MODELS` describes one model;
+everything else is shared: weights that F16 and BF16 both hold exactly, the GGUF as llama.cpp's converter names its keys
+and tensors, the logits and hidden states, the greedy continuation, and how far the logits move when a feature is left
+out. Seeds are tried from the model's first one until the router's choices and the greedy ones are clear.
+
+Each entry of `TRAININGS` is a folder of `train`: gradients that `training.py` computes in float64 with the weights of a
+model's F16 file. `--validate` compares this method with a folder of the same form that others made with qwen3.
 """
 
 import argparse
@@ -15,15 +20,16 @@ import dataclasses
 import json
 import pathlib
 import typing
-from unittest import mock
 
 import gguf
 import numpy as np
 import torch
+import training
 import transformers
 from gguf import GGMLQuantizationType as Type
+from runs import PREFIX, greedy, hidden, logits, logits_f64, router_margin
+from training import ATTENTION, Training
 
-PREFIX, CONTINUATION = 48, 24
 ROUTER_MARGIN, GREEDY_MARGIN = 2e-4, 2e-2
 PROMPT = "fn the_hat(n: u8) {\n    // in the café, naïve 你好 🚀\n    n + 1\n}\nThen the cat sat on 3.14 mats."
 
@@ -39,6 +45,8 @@ class Golden:
     tokenizer: typing.Callable
     # What must show in the logits: label -> (changes of the config, change of the model or None).
     without: dict
+    kv_heads: typing.Callable = lambda config: config.num_key_value_heads  # a number, or a list by layer
+    extra: typing.Callable = lambda config: {}  # tensors of the file that are no parameters: name -> float32 values
     quantized: bool = False
     unit_offset: bool = False  # norms are stored as 1 + w
     unscaled: bool = False  # attention scores are not divided: the q/k norms keep them small
@@ -128,6 +136,44 @@ class GemmaTokenizer:
         out.add_add_space_prefix(False)
 
 
+class Gemma4Tokenizer(GemmaTokenizer):
+    """Three merges over single characters, and bytes for all others."""
+
+    SPECIAL = ["<pad>", "<eos>", "<bos>", "<unk>", "<|turn>", "<turn|>"]
+    MERGES = ["\u2581 t", "h e", "\u2581t he"]
+    TEMPLATE = (
+        "{{ bos_token }}{% for m in messages %}<|turn>{{ m['role'] }}\n{{ m['content'] }}<turn|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|turn>model\n{% endif %}"
+    )
+
+    def __init__(self):
+        super().__init__()
+        first = next(i for i, t in enumerate(self.tokens) if t.startswith("<unused"))
+        self.tokens[first : first + len(self.MERGES)] = [m.replace(" ", "") for m in self.MERGES]
+
+    def encode(self, text):
+        from tokenizers import Tokenizer, models
+
+        merges = [tuple(m.split()) for m in self.MERGES]
+        vocabulary = {t: i for i, t in enumerate(self.tokens)}
+        bpe = Tokenizer(models.BPE(vocabulary, merges, byte_fallback=True, unk_token="<unk>"))
+        return [2] + bpe.encode(text.replace(" ", "\u2581")).ids
+
+    def write(self, out):
+        out.add_tokenizer_model("gemma4")
+        out.add_token_list(self.tokens)
+        out.add_token_scores([-1000.0] * len(self.tokens))
+        out.add_token_types([self.kind(t) for t in self.tokens])
+        out.add_token_merges(self.MERGES)
+        out.add_bos_token_id(2)
+        out.add_eos_token_id(1)
+        out.add_unk_token_id(3)
+        out.add_pad_token_id(0)
+        out.add_add_bos_token(True)
+        out.add_chat_template(self.TEMPLATE)
+        out.add_add_space_prefix(False)
+
+
 # Weights.
 
 
@@ -137,10 +183,16 @@ def exact(values):
     return torch.where(values.abs() < 2.0**-14, 0.0, values)
 
 
+def weights(model):
+    """(name, values) of every parameter, and of gemma4's factors by layer, which are buffers."""
+    yield from model.named_parameters()
+    yield from ((name, values) for name, values in model.named_buffers() if name.endswith("layer_scalar"))
+
+
 def fill(model, golden, seed):
     """Draws every weight, by name in alphabetical order."""
     draw = np.random.default_rng(seed)
-    for name, p in sorted(model.named_parameters()):
+    for name, p in sorted(weights(model)):
         shape = tuple(p.shape)
         if "norm" in name and p.ndim == 1:
             steps = draw.integers(-64, 65, shape) / 128  # 1 + w is exact too
@@ -157,6 +209,8 @@ def fill(model, golden, seed):
             values = draw.normal(0, 0.6 * shape[-1] ** 0.5, shape)
         elif name.endswith("_coefs.weight"):  # AltUp's, small enough that the streams stay near each other
             values = draw.normal(0, 0.3, shape)
+        elif name.endswith("router.proj.weight"):  # its input is divided by the root of the width
+            values = draw.normal(0, 1.2, shape)
         elif name.endswith("gate.weight"):  # a router, or the shared expert's gate
             values = draw.normal(0, 2 / shape[-1] ** 0.5, shape)
         else:
@@ -164,34 +218,59 @@ def fill(model, golden, seed):
         p.data.copy_(exact(values))
 
 
+# What llama.cpp's converter calls gemma4's factors of the router and of its experts.
+SCALES = {"router.scale": "router.proj.scale", "router.per_expert_scale": "experts.down_proj.scale"}
+
+
 def stack(model, first):
-    """The matrices of a list as one tensor: gemma3n's projections to and from its other streams."""
-    count = model.config.altup_num_inputs - 1
-    return torch.stack([model.get_parameter(first.replace(".0.", f".{i}.")).data for i in range(count)])
+    """The matrices of a list, which the file has as one tensor: gemma3n's projections to and from its other streams."""
+    return [model.get_parameter(first.replace(".0.", f".{i}.")).data for i in range(model.config.altup_num_inputs - 1)]
 
 
 def tensors(model, golden):
-    """(name in GGUF, values as stored, the parameter's own memory) of every weight; experts' gate and up come apart."""
+    """(name in GGUF, values as stored, the parameters' own memory) of every weight; the experts' gate and up of Qwen
+    come apart."""
     config = model.config
     names = gguf.get_tensor_name_map(golden.arch, config.num_hidden_layers)
-    for name, p in model.named_parameters():
+    for name, p in weights(model):
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
         if ".0." in name and name.startswith("model.altup"):
             parts = [(name.replace(".0.", "."), stack(model, name))]
         elif ".altup_" in name:
             continue
-        elif name.endswith("gate_up_proj"):
+        elif name.endswith("mlp.experts.gate_up_proj"):
             half = p.shape[1] // 2
-            parts = [(name.replace("gate_up", "gate"), p.data[:, :half]), (name.replace("gate_up", "up"), p.data[:, half:])]
+            parts = [(name.replace("gate_up", "gate"), [p.data[:, :half]]), (name.replace("gate_up", "up"), [p.data[:, half:]])]
         else:
-            parts = [(name, p.data)]
-        for name, data in parts:
-            name = name if name.endswith((".weight", ".bias")) else name + ".weight"
-            stored = names.get_name(name, try_suffixes=(".weight", ".bias"))
+            suffix = next((suffix for suffix in SCALES if name.endswith(suffix)), "")
+            parts = [(name.removesuffix(suffix) + SCALES.get(suffix, ""), [p.data])]
+        for name, memory in parts:
+            name = name if name.endswith((".weight", ".bias", ".scale")) else name + ".weight"
+            stored = names.get_name(name, try_suffixes=(".weight", ".bias", ".scale"))
             assert stored, name
-            offset = 1 if golden.unit_offset and "norm" in name else 0
-            yield stored, data + offset, data
+            yield stored, (torch.stack(memory) if len(memory) > 1 else memory[0]) + offset(golden, name), memory
+
+
+def offset(golden, name):
+    """What the file adds to a weight."""
+    return 1 if golden.unit_offset and "norm" in name else 0
+
+
+def restore(golden, name, memory, values):
+    """Puts a stored tensor back into the parameters that it came from."""
+    values = torch.from_numpy(values.copy()) - offset(golden, name)
+    for target, part in zip(memory, values.unbind() if len(memory) > 1 else [values]):
+        target.copy_(part.reshape(target.shape))
+
+
+def load(path, golden):
+    """The model with the weights of a file."""
+    model = built(golden, golden.config)
+    stored = {t.name: gguf.quants.dequantize(t.data, t.tensor_type) for t in gguf.GGUFReader(path).tensors}
+    for name, _, memory in tensors(model, golden):
+        restore(golden, name, memory, stored[name])
+    return model
 
 
 def stays_f32(name, values):
@@ -214,19 +293,22 @@ def write(path, golden, model, ty):
     out.add_context_length(config.max_position_embeddings)
     out.add_embedding_length(config.hidden_size)
     out.add_head_count(config.num_attention_heads)
-    out.add_head_count_kv(config.num_key_value_heads)
+    out.add_head_count_kv(golden.kv_heads(config))
     out.add_layer_norm_rms_eps(config.rms_norm_eps)
     golden.keys(out, config)
     out.add_file_type({Type.F16: 1, Type.Q8_0: 7}[ty])
     golden.tokenizer().write(out)
     out.add_quantization_version(2)
-    for (stored, values, _), (_, _, target) in zip(tensors(model, golden), tensors(read, golden)):
+    for (stored, values, _), (_, _, memory) in zip(tensors(model, golden), tensors(read, golden)):
         kind = Type.F32 if stays_f32(stored, values) else ty
         blocks = gguf.quants.quantize(values.contiguous().numpy(), kind)
         if kind != Type.F32:
-            target.copy_(torch.from_numpy(gguf.quants.dequantize(blocks, kind).copy()).reshape(target.shape))
+            restore(golden, stored, memory, gguf.quants.dequantize(blocks, kind))
         types[kind.name] = types.get(kind.name, 0) + 1
         out.add_tensor(stored, blocks, raw_dtype=kind)
+    for stored, values in golden.extra(config).items():
+        types[Type.F32.name] += 1
+        out.add_tensor(stored, np.array(values, dtype=np.float32))
     out.write_header_to_file()
     out.write_kv_data_to_file()
     out.write_tensors_to_file()
@@ -245,64 +327,6 @@ def rope_keys(out, parameters):
             out.add_rope_scaling_yarn_beta_fast(parameters["beta_fast"])
             out.add_rope_scaling_yarn_beta_slow(parameters["beta_slow"])
     out.add_rope_freq_base(parameters["rope_theta"])
-
-
-# Runs.
-
-
-def logits(model, ids):
-    with torch.no_grad():
-        return model(torch.tensor([ids]), use_cache=False).logits[0].numpy()
-
-
-def logits_f64(model, ids):
-    """The logits of the same model computed in float64 throughout, what transformers casts to float32 included."""
-    wide = {"float32": torch.float64, "float": torch.float64}
-    with mock.patch.multiple(torch, **wide), mock.patch.object(torch.Tensor, "float", torch.Tensor.double):
-        return logits(copy.deepcopy(model).double(), ids)
-
-
-def hidden(model, ids):
-    """The scaled embedding, every layer's output but the last's, and what follows the final norm: [L + 1, T, D]. Of
-    gemma3n's streams, the active one."""
-    found = []
-
-    def look(_, inputs, output):
-        output = output[0] if isinstance(output, tuple) else output
-        found.append(output[getattr(model.config, "altup_active_idx", 0)] if output.ndim == 4 else output[0])
-
-    inner = model.model
-    hooks = [m.register_forward_hook(look) for m in [inner.embed_tokens, *inner.layers[:-1], inner.norm]]
-    logits(model, ids)
-    for hook in hooks:
-        hook.remove()
-    return torch.stack([h.reshape(len(ids), -1) for h in found]).numpy()
-
-
-def router_margin(model, ids):
-    """The smallest gap, over tokens and layers, between the last expert chosen and the first one left out."""
-    smallest = []
-
-    def look(router, _, found):
-        best = torch.softmax(found[0].double(), -1).sort(-1, descending=True).values
-        smallest.append((best[:, router.top_k - 1] - best[:, router.top_k]).min().item())
-
-    routers = [m for m in model.modules() if type(m).__name__.endswith("TopKRouter")]
-    hooks = [router.register_forward_hook(look) for router in routers]
-    logits(model, ids)
-    for hook in hooks:
-        hook.remove()
-    return min(smallest, default=None)
-
-
-def greedy(model, ids):
-    """The ids that follow the prefix, and the smallest gap between the two best logits on the way."""
-    ids, gaps = ids[:PREFIX], []
-    for _ in range(CONTINUATION):
-        second, best = np.sort(logits(model, ids)[-1])[-2:]
-        gaps.append(float(best - second))
-        ids = ids + [int(logits(model, ids)[-1].argmax())]
-    return ids[PREFIX:], min(gaps)
 
 
 def built(golden, config):
@@ -393,7 +417,7 @@ def ones(suffix):
     """A change that sets the weights whose names end so to one."""
 
     def change(model):
-        for name, p in model.named_parameters():
+        for name, p in weights(model):
             if name.endswith(suffix):
                 p.fill_(1)
 
@@ -649,18 +673,252 @@ def gemma3n():
     )
 
 
-MODELS = [qwen3moe, qwen2moe, qwen3yarn, qwen2yarn, gemma3linear, gemma3n]
+def gemma2caps():
+    """One key head for three queries, a width that is no power of two, soft caps so low that they bend most scores."""
+
+    def keys(out, config):
+        out.add_feed_forward_length(config.intermediate_size)
+        out.add_key_length(config.head_dim)
+        out.add_value_length(config.head_dim)
+        out.add_attn_logit_softcapping(config.attn_logit_softcapping)
+        out.add_final_logit_softcapping(config.final_logit_softcapping)
+        out.add_sliding_window(config.sliding_window)
+
+    return Golden(
+        arch=gguf.MODEL_ARCH.GEMMA2,
+        config=dict(
+            vocab_size=384, hidden_size=96, intermediate_size=160, num_hidden_layers=4, num_attention_heads=3,
+            num_key_value_heads=1, head_dim=32, query_pre_attn_scalar=32, max_position_embeddings=1024, sliding_window=10,
+            rms_norm_eps=1e-6, tie_word_embeddings=True, attn_logit_softcapping=3.0, final_logit_softcapping=3.0,
+            rope_parameters=rope("default", 1e4),
+        ),
+        build=lambda c: transformers.Gemma2ForCausalLM(transformers.Gemma2Config(**c)),
+        keys=keys,
+        tokenizer=GemmaTokenizer,
+        unit_offset=True,
+        embedding=0.08,
+        without={
+            "the cap of scores": (dict(attn_logit_softcapping=None), None),
+            "the cap of logits": (dict(final_logit_softcapping=None), None),
+            "the window (one less)": (dict(sliding_window=9), None),
+            "the full layers": (dict(layer_types=["sliding_attention"] * 4), None),
+            "the sliding layers' place (full first instead)": (dict(layer_types=["full_attention", "sliding_attention"] * 2), None),
+        },
+    )
+
+
+def gemma4(**config):
+    """The config that both models of Gemma 4 share: keys that are values too, in full layers with a length and a number of
+    heads of their own."""
+    full, sliding = rope("proportional", 1e6, partial_rotary_factor=0.25), rope("default", 1e4)
+    return dict(
+        vocab_size=384, hidden_size=64, num_attention_heads=4, num_key_value_heads=2, head_dim=16, global_head_dim=32,
+        num_global_key_value_heads=1, attention_k_eq_v=True, max_position_embeddings=1024, sliding_window=12, rms_norm_eps=1e-6,
+        tie_word_embeddings=True, rope_parameters=dict(full_attention=full, sliding_attention=sliding),
+        hidden_size_per_layer_input=0, vocab_size_per_layer_input=384, **config,
+    )
+
+
+def gemma4_keys(out, config):
+    full, sliding = "full_attention", "sliding_attention"
+    of = {kind: config.per_layer_config[kind].head_dim for kind in (full, sliding)}
+    out.add_feed_forward_length(config.intermediate_size)
+    out.add_rope_freq_base(config.rope_parameters[full]["rope_theta"])
+    out.add_rope_freq_base_swa(config.rope_parameters[sliding]["rope_theta"])
+    out.add_key_length(of[full])
+    out.add_value_length(of[full])
+    out.add_key_length_swa(of[sliding])
+    out.add_value_length_swa(of[sliding])
+    out.add_rope_dimension_count(of[full])
+    out.add_rope_dimension_count_swa(of[sliding])
+    out.add_final_logit_softcapping(config.final_logit_softcapping)
+    out.add_sliding_window(config.sliding_window)
+    out.add_sliding_window_pattern([t == sliding for t in config.layer_types])
+    out.add_shared_kv_layers(config.num_kv_shared_layers)
+    out.add_embedding_length_per_layer_input(config.hidden_size_per_layer_input)
+
+
+def gemma4_model(config, keys, **more):
+    """What both models of Gemma 4 share besides the config."""
+
+    def kv_heads(config):
+        return [config.per_layer_config[l].num_key_value_heads for l in range(config.num_hidden_layers)]
+
+    def divisors(config):
+        """Pairs of a full layer's head that turn, and pairs that do not."""
+        pairs = config.per_layer_config["full_attention"].head_dim // 2
+        turned = int(config.rope_parameters["full_attention"]["partial_rotary_factor"] * pairs)
+        return {"rope_freqs.weight": [1.0] * turned + [1e30] * (pairs - turned)}
+
+    return Golden(
+        arch=gguf.MODEL_ARCH.GEMMA4,
+        config=config,
+        build=lambda c: transformers.Gemma4ForCausalLM(transformers.Gemma4TextConfig(**c)),
+        keys=keys,
+        tokenizer=Gemma4Tokenizer,
+        kv_heads=kv_heads,
+        extra=divisors,
+        unscaled=True,
+        embedding=0.1,
+        **more,
+    )
+
+
+def unnormed_values(model):
+    for layer in model.model.layers:
+        if not layer.self_attn.is_kv_shared_layer:
+            layer.self_attn.v_norm = torch.nn.Identity()
+
+
+def gemma4keys():
+    """Gemma 4 without experts: the last two layers use the keys and values of layers 3 and 4; in layer 4 these are the
+    same product."""
+    sliding, full = "sliding_attention", "full_attention"
+
+    def earlier_donor(model):
+        model.model.layers[4].self_attn.store_full_length_kv = False
+        model.model.layers[2].self_attn.store_full_length_kv = True
+
+    config = gemma4(
+        intermediate_size=96, num_hidden_layers=7, layer_types=[sliding, sliding, full, sliding, full, sliding, full],
+        num_kv_shared_layers=2, final_logit_softcapping=5.0,
+        # transformers cuts rows off before layers without keys, and fails where there are no embeddings by layer to cut.
+        output_hidden_states=True,
+    )
+    whole = {**config["rope_parameters"], full: rope("default", 1e6)}
+    return gemma4_model(
+        config,
+        gemma4_keys,
+        without={
+            "the window (one less)": (dict(sliding_window=11), None),
+            "the softcap": (dict(final_logit_softcapping=None), None),
+            "the part of a head that does not turn": (dict(rope_parameters=whole), None),
+            "the last layer's donor (an earlier one instead)": ({}, earlier_donor),
+            "the norm of values": ({}, unnormed_values),
+            "q/k norm weights": ({}, ones(("q_norm.weight", "k_norm.weight"))),
+            "the factors by layer": ({}, ones("layer_scalar")),
+        },
+    )
+
+
+def gemma4experts():
+    """Gemma 4 with experts: the best 2 of 6 beside a dense network, a factor for each expert."""
+    sliding, full = "sliding_attention", "full_attention"
+
+    def keys(out, config):
+        gemma4_keys(out, config)
+        out.add_expert_count(config.num_experts)
+        out.add_expert_used_count(config.top_k_experts)
+        out.add_expert_feed_forward_length(config.moe_intermediate_size)
+
+    config = gemma4(
+        intermediate_size=96, num_hidden_layers=3, layer_types=[sliding, sliding, full], enable_moe_block=True,
+        num_experts=6, top_k_experts=2, moe_intermediate_size=32, final_logit_softcapping=5.0,
+    )
+    return gemma4_model(
+        config,
+        keys,
+        without={
+            "the second expert": (dict(top_k_experts=1), None),
+            "the right experts (neighbours instead)": ({}, next_expert),
+            "the factor of each expert": ({}, ones("per_expert_scale")),
+            "the router's scale": ({}, ones("router.scale")),
+            "the experts": ({}, zeros("experts.down_proj")),
+            "the dense network": ({}, zeros("mlp.down_proj.weight")),
+            "the window (one less)": (dict(sliding_window=11), None),
+            "the softcap": (dict(final_logit_softcapping=None), None),
+        },
+    )
+
+
+def qwen3tied():
+    """qwen3 whose heads together are wider than the model, with a tied head: the model of which all parameters are
+    trained."""
+
+    def keys(out, config):
+        out.add_feed_forward_length(config.intermediate_size)
+        out.add_rope_freq_base(config.rope_parameters["rope_theta"])
+        out.add_key_length(config.head_dim)
+        out.add_value_length(config.head_dim)
+
+    return Golden(
+        arch=gguf.MODEL_ARCH.QWEN3,
+        config=dict(
+            vocab_size=288, hidden_size=64, intermediate_size=96, num_hidden_layers=3, num_attention_heads=4,
+            num_key_value_heads=2, head_dim=32, max_position_embeddings=512, rms_norm_eps=1e-6, tie_word_embeddings=True,
+            rope_parameters=rope("default", 1e6),
+        ),
+        build=lambda c: transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**c)),
+        keys=keys,
+        tokenizer=QwenTokenizer,
+        without={
+            "q/k norm weights": ({}, ones(("q_norm.weight", "k_norm.weight"))),
+            "the base": (dict(rope_parameters=rope("default", 1e4)), None),
+        },
+    )
+
+
+MODELS = [
+    qwen3moe, qwen2moe, qwen3yarn, qwen2yarn, gemma3linear, gemma3n, gemma2caps, gemma4keys, gemma4experts, qwen3tied,
+]
+
+# The folders of `train`. Experts get no adapter.
+TRAININGS = {
+    "gemma2caps": Training("gemma2caps"),
+    "gemma3n": Training("gemma3n"),
+    "gemma4experts": Training("gemma4experts"),
+    "gemma4keys": Training("gemma4keys"),
+    "qwen2moe": Training("qwen2moe", targets=ATTENTION),
+    "qwen3moe": Training("qwen3moe", targets=ATTENTION, trajectories=True),
+    "qwen3tied-all": Training("qwen3tied", rank=0, trajectories=True),
+    "qwen3tied-rslora": Training("qwen3tied", rank=6, alpha=5, rank_stabilized=True, weighted=True, trajectories=True),
+}
+
+
+def train(name, root):
+    """Makes one folder of `train` with the weights of a model's file."""
+    chosen = TRAININGS[name]
+    golden = next(model for model in MODELS if model.__name__ == chosen.base)()
+    ids = golden.tokenizer().encode(PROMPT)
+    data = training.batch(ids, [i for i in ids[:1] if i == 2 and "gemma" in chosen.base], chosen.weighted)
+    training.make(name, chosen, load(root / chosen.base / f"{chosen.base}-F16.gguf", golden), data, root / "train")
+
+
+def validate(folder):
+    """Compares losses, gradients and trajectories with those of a folder about qwen3."""
+    path = folder.parent.parent / json.loads((folder / "golden.json").read_text())["base_gguf"]
+    file = gguf.GGUFReader(path)
+    key = {name.removeprefix("qwen3."): field.contents() for name, field in file.fields.items()}
+    assert key["general.architecture"] == "qwen3", "only models of qwen3 are compared"
+    config = dict(
+        vocab_size=len(key["tokenizer.ggml.tokens"]), hidden_size=key["embedding_length"], head_dim=key["attention.key_length"],
+        intermediate_size=key["feed_forward_length"], num_hidden_layers=key["block_count"],
+        num_attention_heads=key["attention.head_count"], num_key_value_heads=key["attention.head_count_kv"],
+        max_position_embeddings=key["context_length"], rms_norm_eps=round(key["attention.layer_norm_rms_epsilon"], 9),
+        tie_word_embeddings=all(t.name != "output.weight" for t in file.tensors),
+        rope_parameters=rope("default", key["rope.freq_base"]),
+    )
+    apart = list(training.validate(folder, load(path, dataclasses.replace(qwen3tied(), config=config))))
+    for what, far, bound in apart:
+        print(f"{what:<36} {far:9.2e} {bound:9.0e}{'' if far <= bound else '  FAILED'}")
+    return all(far <= bound for _, far, bound in apart)
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("names", nargs="*", help="which models; all without")
+    parser.add_argument("names", nargs="*", help="which models and folders of train/; all without")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent)
+    parser.add_argument("--validate", type=pathlib.Path, help="make nothing; compare with this folder of training goldens")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
+    if chosen.validate:
+        raise SystemExit(not validate(chosen.validate))
     for model in MODELS:
         if not chosen.names or model.__name__ in chosen.names:
             make(model.__name__, model(), chosen.out)
+    for name in TRAININGS:
+        if not chosen.names or f"train/{name}" in chosen.names:
+            train(name, chosen.out)
 
 
 if __name__ == "__main__":

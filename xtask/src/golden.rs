@@ -103,8 +103,7 @@ fn folders(fixtures: &Path) -> Result<Vec<PathBuf>> {
 enum Job {
     /// A model of `train` with its adapter.
     Adapter(String),
-    /// A model of `train` with its gradients.
-    Gradients(String),
+    Gradients(gradients::Golden),
     File(Golden),
     /// A file without references, whose operations are compared.
     Model(PathBuf),
@@ -127,9 +126,11 @@ fn executors(args: &Args) -> Result<Vec<Executor>> {
 pub fn run(args: &Args) -> Result<()> {
     println!("{:<26} {:<5} {:<22} {:>10} {:>8}  {:>7}", "file", "on", "mode", "worst", "bound", "seconds");
     // What adapters add is compared in f32: how far rounding moves logits is a matter of the model.
-    let adapters = if args.precision == Activations::F32 && !args.nodes { adapters::names(args)? } else { vec![] };
-    let mut jobs: Vec<Job> = adapters.iter().cloned().map(Job::Adapter).collect();
-    jobs.extend(adapters.into_iter().map(Job::Gradients));
+    let mut jobs = vec![];
+    if args.precision == Activations::F32 && !args.nodes {
+        jobs.extend(adapters::names(args)?.into_iter().map(Job::Adapter));
+        jobs.extend(gradients::goldens(args)?.into_iter().map(Job::Gradients));
+    }
     match &args.model {
         Some(path) => jobs.push(Job::Model(path.clone())),
         None => jobs.extend(goldens(args)?.into_iter().map(Job::File)),
@@ -141,7 +142,7 @@ pub fn run(args: &Args) -> Result<()> {
     let work = |executors: &mut Vec<Executor>, job: &Job| -> Result<()> {
         match job {
             Job::Adapter(name) => adapters::run(args, name, executors, take)?,
-            Job::Gradients(name) => gradients::run(args, name, executors, take)?,
+            Job::Gradients(golden) => golden.run(executors, take)?,
             Job::File(golden) => {
                 golden.tokenisations()?;
                 for executor in executors {

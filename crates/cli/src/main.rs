@@ -11,6 +11,7 @@ mod devices;
 mod doctor;
 mod executor;
 mod exit;
+mod gradients;
 mod inspect;
 mod interrupt;
 mod list;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Gradients(args) => gradients::run(&args),
         Command::Tune(args) => tune::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

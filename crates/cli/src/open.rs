@@ -8,7 +8,7 @@ use crate::lora::Adapters;
 use crate::progress::Bar;
 use anyhow::{Context, Result, anyhow};
 use gguf::{Gguf, OpenOptions};
-use kernels::Preparing;
+use kernels::{Executor, Preparing};
 use model::ollama::{Entry, Name, OllamaError, Stores};
 use model::{AdapterFile, Applied, Checked, Model, ModelFile, Session, SessionOptions};
 use std::io::ErrorKind;
@@ -82,23 +82,37 @@ impl Source {
             Found::Default | Found::File(_) => vec![],
         };
         opened.extend(adapters.open()?);
-        file.notes().iter().for_each(|said| note(&format!("{}: {said}", self.name())));
+        self.say_notes(&file);
         let executor = self.located(device.open(&file, options))?;
         let mut checked = self.named(file.check(&executor))?;
         opened.iter().try_for_each(|(adapter, scale)| checked.adapt(adapter, *scale))?;
         self.named(checked.fit(options))?;
-        if self.verify
-            && let Some(first) = self.damage(file.file())?.first()
-        {
-            return Err(anyhow!("{}: {first}", self.name()));
-        }
+        self.verify_if_asked(&file)?;
         let preparing = if generate { self.named(checked.prepare(options))? } else { Preparing::default() };
         let began = Instant::now();
-        let bar = Bar::bytes(format!("loading onto {}", executor.name()));
-        let model = self.named(file.on_with(executor, &|done, total| bar.set(done, total)))?;
+        let model = self.weights(file, executor)?;
         let load = |(adapter, scale): &(_, f32)| Ok(Applied { adapter: model.adapter(adapter)?, scale: *scale });
         let adapters = opened.iter().map(load).collect::<Result<_>>()?;
         Ok(Loaded { model, checked, adapters, weights: began.elapsed(), preparing })
+    }
+
+    /// Prints what was assumed to open the file.
+    pub fn say_notes(&self, file: &ModelFile) {
+        file.notes().iter().for_each(|said| note(&format!("{}: {said}", self.name())));
+    }
+
+    /// Reads the whole file first and checks it, if --verify is given.
+    pub fn verify_if_asked(&self, file: &ModelFile) -> Result<()> {
+        match self.verify.then(|| self.damage(file.file())).transpose()?.as_deref() {
+            Some([first, ..]) => Err(anyhow!("{}: {first}", self.name())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Loads the weights onto an executor, with progress.
+    pub fn weights(&self, file: ModelFile, executor: Executor) -> Result<Model> {
+        let bar = Bar::bytes(format!("loading onto {}", executor.name()));
+        self.named(file.on_with(executor, &|done, total| bar.set(done, total)))
     }
 
     /// Adds the file's name to an error that does not mention it.
@@ -205,7 +219,7 @@ mod tests {
     fn the_default_model_opens() {
         let source = Source { model: None, mapping: crate::args::Mapping::default(), verify: false };
         let file = source.model_file().unwrap();
-        let checked = file.check(&kernels::Executor::Cpu).unwrap();
+        let checked = file.check(&Executor::Cpu).unwrap();
         assert_eq!(checked.summary().architecture, "qwen3");
         assert!(DEFAULT.len() <= 8 << 20, "{} bytes ship in the binary", DEFAULT.len());
     }

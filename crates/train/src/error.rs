@@ -38,6 +38,15 @@ pub enum Error {
     /// The model has no such weight.
     #[error("the model has no weight {target}")]
     NoTarget { target: String },
+    /// A line of a file of examples cannot be used.
+    #[error("{file}, line {line}: {reason}")]
+    Data { file: String, line: u64, reason: String },
+    /// A file of examples cannot be read.
+    #[error("{file}: {reason}")]
+    Read { file: String, reason: String },
+    /// A file of results cannot be written.
+    #[error("{file}: {reason}")]
+    Write { file: String, reason: String },
     /// A document is longer than a step.
     #[error(
         "document {document} has {rows} tokens, a step has room for {capacity}; cut it, or make \

@@ -60,7 +60,7 @@ impl Gradients {
         let executor = model.executor();
         let mut states = States::new_async(executor, parameters.kinds(), 1, 1).await?;
         parameters.write(&mut states, trained, model)?;
-        let (vocabulary, rows) = (model.summary().vocabulary, rec.capacity().step);
+        let (vocabulary, rows) = (model.summary().vocabulary, options.rows);
         let plan = executor.plan_async(rec, model.weights(), &PlanOptions::training()).await?;
         Ok(Self { plan, states, parameters, vocabulary, rows, captures, checkpointing, memory })
     }

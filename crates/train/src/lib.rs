@@ -7,6 +7,7 @@
 //!
 //! * [`Document`] is an example as token ids.
 //! * [`Trained`] says what is trained: low-rank factors ([`FactorPair`]), or weights of the model.
+//! * [`Targets`] chooses the weights that get factors, and makes new factors.
 //! * [`Gradients`] computes the [`Loss`] of a batch and its gradients ([`Parameter`]).
 //! * [`GradientOptions`] has the rows of a step, the [`Checkpointing`], and what is captured.
 //! * [`Memory`] is what all this needs, known before anything is allocated.
@@ -14,7 +15,10 @@
 mod batch;
 #[cfg(not(target_arch = "wasm32"))]
 mod blocking;
+mod data;
 mod error;
+#[cfg(not(target_arch = "wasm32"))]
+mod files;
 mod gradients;
 mod memory;
 mod options;
@@ -22,15 +26,20 @@ mod parameters;
 mod recorded;
 mod replay;
 mod tape;
+mod targets;
 mod vjp;
 
 pub use batch::{Document, NO_TARGET};
+pub use data::read_documents;
 pub use error::Error;
+#[cfg(not(target_arch = "wasm32"))]
+pub use files::{save_captures, save_parameters};
 pub use gradients::{CapturedRows, Gradients, Loss};
 pub use memory::Memory;
 pub use model::FactorPair;
 pub use options::{Capture, Captured, Checkpointing, GradientOptions};
 pub use parameters::{Parameter, Trained};
+pub use targets::Targets;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

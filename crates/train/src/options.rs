@@ -87,6 +87,26 @@ impl Capture {
     }
 }
 
+/// Names of values that the backward pass makes.
+const MADE_BACKWARD: [&str; 1] = ["attn_lse"];
+
+impl Capture {
+    /// Whether the backward pass makes the value, not the model.
+    pub(crate) fn is_made_backward(&self) -> bool {
+        self.what == Captured::Value && MADE_BACKWARD.contains(&self.name.as_str())
+    }
+
+    /// The name of a layer's capture in files.
+    #[must_use]
+    pub fn tensor_name(&self, layer: u32) -> String {
+        let prefix = if self.what == Captured::Gradient { "grad." } else { "" };
+        match self.name.as_str() {
+            name @ "embed" => format!("{prefix}{name}"),
+            name => format!("{prefix}blk.{layer}.{name}"),
+        }
+    }
+}
+
 impl std::fmt::Display for Capture {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.what {

@@ -59,7 +59,7 @@ impl Recorded {
         };
         let mut last = None;
         for checkpointing in choices {
-            let mut recorded = Self::with(subject, trained, options, checkpointing)?;
+            let mut recorded = Self::with(subject, trained, options, checkpointing, free)?;
             let (weights, parameters) = (subject.weights.bytes(), recorded.parameters.bytes());
             recorded.memory = Memory::of(&recorded.rec, subject.executor, weights, parameters)?;
             let fits = free.is_none_or(|free| recorded.memory.total() - weights <= free);
@@ -78,7 +78,13 @@ impl Recorded {
         })
     }
 
-    fn with(subject: &Subject<'_>, trained: &Trained, options: &GradientOptions, checkpointing: Checkpointing) -> Result<Self, Error> {
+    fn with(
+        subject: &Subject<'_>,
+        trained: &Trained,
+        options: &GradientOptions,
+        checkpointing: Checkpointing,
+        free: Option<u64>,
+    ) -> Result<Self, Error> {
         let parameters = Parameters::new(subject.weights, trained, &subject.states)?;
         let rows = options.rows.next_multiple_of(kernels::PART_ROWS);
         let mut rec = Recorder::of_documents(Counts { step: rows, out: rows }, parameters.kinds());
@@ -93,14 +99,14 @@ impl Recorded {
         let gathered = |node: &Node<Op>| if let Op::GatherRows(op) = &node.op { Some(op.y) } else { None };
         let chosen: Vec<Tensor> = body.iter().filter_map(gathered).collect();
 
-        let taps = asked_for(&rec, &options.captures)?;
-        let values: Vec<Tensor> =
-            taps.iter().filter(|(capture, _)| capture.what == Captured::Gradient).map(|(_, tap)| tap.tensor).collect();
+        let recorded = asked_for(&rec, options.captures.iter().filter(|capture| !capture.is_made_backward()))?;
+        let gradient = |(capture, tap): &(Capture, Tap)| Some(tap.tensor).filter(|_| capture.what == Captured::Gradient);
+        let values: Vec<Tensor> = recorded.iter().filter_map(gradient).collect();
         rec.phase(Phase::Backward);
         let mut tape = Tape::new(&mut rec, body, &gradients, &values);
         let wanted: Vec<Tensor> = chosen.iter().copied().filter(|h| tape.wants(*h)).collect();
         let (mut losses, mut derivatives) = (vec![], vec![vec![]; wanted.len()]);
-        let part_rows = head_rows(subject.summary.vocabulary);
+        let part_rows = head_rows(subject.summary.vocabulary, free);
         for first in (0..rows).step_by(part_rows as usize) {
             let part = |h: Tensor| h.rows_from(first, part_rows);
             let (loss, of_part) = through_head(tape.rec, head, [&chosen, &wanted], part, logits, &gradients)?;
@@ -117,6 +123,7 @@ impl Recorded {
             Checkpointing::Layer => by_layers(&mut tape, body)?,
             Checkpointing::None | Checkpointing::Auto => tape.walk(body)?,
         }
+        let taps = asked_for(tape.rec, options.captures.iter())?;
         for (capture, tap) in &taps {
             let value = match capture.what {
                 Captured::Value => tap.tensor,
@@ -133,13 +140,15 @@ impl Recorded {
     }
 }
 
-/// The named values that captures ask for.
-fn asked_for(rec: &Recorder, captures: &[Capture]) -> Result<Vec<(Capture, Tap)>, Error> {
+/// The named values that captures ask for, of each name by rising layers.
+fn asked_for<'a>(rec: &Recorder, captures: impl Iterator<Item = &'a Capture>) -> Result<Vec<(Capture, Tap)>, Error> {
     let mut all = vec![];
     for capture in captures {
-        let before = all.len();
-        all.extend(rec.taps().iter().filter(|tap| tap.name == capture.name).map(|tap| (capture.clone(), tap.clone())));
-        if all.len() == before {
+        let mut taps: Vec<Tap> = rec.taps().iter().filter(|tap| tap.name == capture.name).cloned().collect();
+        taps.sort_by_key(|tap| tap.layer);
+        let found = !taps.is_empty();
+        all.extend(taps.into_iter().map(|tap| (capture.clone(), tap)));
+        if !found {
             let known: BTreeSet<&str> = rec.taps().iter().map(|tap| tap.name).collect();
             let known = known.into_iter().collect::<Vec<_>>().join(", ");
             return Err(Error::Capture { name: capture.name.clone(), known });
@@ -148,12 +157,14 @@ fn asked_for(rec: &Recorder, captures: &[Capture]) -> Result<Vec<(Capture, Tap)>
     Ok(all)
 }
 
-/// Bytes of logits and of their derivatives that exist at a time, at most.
+/// Bytes of logits and of their derivatives that exist at a time, at most: this many, and a quarter
+/// of the free memory.
 const HEAD_BYTES: u64 = 1 << 30;
 
 /// Rows that go through the head at a time: three values of `vocabulary` elements for each row.
-fn head_rows(vocabulary: u32) -> u32 {
-    let fit = HEAD_BYTES / (12 * u64::from(vocabulary));
+fn head_rows(vocabulary: u32, free: Option<u64>) -> u32 {
+    let most = free.map_or(HEAD_BYTES, |free| HEAD_BYTES.min(free / 4));
+    let fit = most / (12 * u64::from(vocabulary));
     (fit as u32 / kernels::PART_ROWS * kernels::PART_ROWS).clamp(kernels::PART_ROWS, 512)
 }
 
@@ -200,4 +211,18 @@ fn by_layers(tape: &mut Tape<'_>, body: &[Node<Op>]) -> Result<(), Error> {
         tape.walk(&again)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::head_rows;
+
+    #[test]
+    fn logits_take_a_gigabyte_at_most_and_a_quarter_of_what_is_free() {
+        assert_eq!(head_rows(1024, None), 512);
+        assert_eq!(head_rows(262_144, None), 320);
+        assert!(12 * 262_144 * 320 <= 1 << 30);
+        assert_eq!(head_rows(262_144, Some(2 << 30)), 128);
+        assert_eq!(head_rows(262_144, Some(0)), 64);
+    }
 }

@@ -20,6 +20,8 @@ pub struct Tape<'a> {
     columns: HashMap<u32, BTreeMap<u32, Tensor>>,
     /// The values that replaced others.
     renamed: HashMap<u32, Tensor>,
+    /// The layer whose operations are walked.
+    layer: Option<u32>,
 }
 
 impl<'a> Tape<'a> {
@@ -34,7 +36,7 @@ impl<'a> Tape<'a> {
                 wanted.extend(io.writes.iter().map(|t| t.id()));
             }
         }
-        Self { rec, trained, wanted, known: HashMap::new(), columns: HashMap::new(), renamed: HashMap::new() }
+        Self { rec, trained, wanted, known: HashMap::new(), columns: HashMap::new(), renamed: HashMap::new(), layer: None }
     }
 
     /// Whether a derivative by this value is needed.
@@ -93,6 +95,11 @@ impl<'a> Tape<'a> {
         self.known.insert(t.id(), sum);
     }
 
+    /// Names a value of the layer that is walked, so that it can be captured.
+    pub fn tap(&mut self, name: &'static str, t: Tensor) {
+        self.rec.tap(name, self.layer.unwrap_or(0), t);
+    }
+
     /// Whether some derivative by a value is known, and needed.
     fn reached(&self, t: Tensor) -> bool {
         (self.known.contains_key(&t.id()) || self.columns.contains_key(&t.id())) && self.wants(t)
@@ -107,6 +114,7 @@ impl<'a> Tape<'a> {
             let writes = op.io().writes;
             if writes.iter().any(|t| self.reached(*t)) {
                 self.rec.layer(stage.layer);
+                self.layer = stage.layer;
                 vjp::append(self, op)?;
             }
         }

@@ -26,7 +26,7 @@ pub fn names(args: &Args) -> Result<Vec<String>> {
 }
 
 /// The folder and the file of the model that a folder of `train` adapts.
-pub fn folder_and_file(name: &str) -> (&str, String) {
+fn folder_and_file(name: &str) -> (&str, String) {
     match name.split_once('-') {
         Some((folder, _)) => (folder, format!("{name}.gguf")),
         None => (name, format!("{name}-F16.gguf")),

@@ -1,14 +1,13 @@
 //! Goldens of gradients: the losses and derivatives that PyTorch computed in float64 for models
-//! with low-rank factors.
+//! with low-rank factors, and for all weights of a model.
 
-use super::adapters::folder_and_file;
-use super::{Args, Check, ids, json};
+use super::{Args, Check, FOLDERS, ids, json};
 use crate::npy;
 use anyhow::{Context, Result, ensure};
 use kernels::{Executor, Watch};
-use model::{AdapterFile, FactorPair, Model};
+use model::{AdapterFile, Model};
 use safetensors::SafeTensors;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Instant;
 use train::{Capture, Checkpointing, Document, GradientOptions, Gradients, Loss, Parameter, Trained};
 
@@ -26,34 +25,66 @@ const MODES: [(&str, u32, Checkpointing); 3] = [
     ("gradients, by layers", 128, Checkpointing::Layer),
 ];
 
-/// Runs one folder of `train` on these executors.
-pub fn run(args: &Args, name: &str, executors: &[Executor], report: impl Fn(&str, &Executor, &Check)) -> Result<()> {
-    let (train, (folder, file)) = (args.fixtures()?.join("train"), folder_and_file(name));
-    let adapter = AdapterFile::open(train.join(folder).join("adapter_init"))?.factors()?;
-    let golden = Golden { own: &train.join(name), batch: &train.join(folder).join("batch.json"), adapter };
-    for executor in executors {
-        let model = Model::open(args.fixtures()?.join(folder).join(&file))?.on(executor.clone())?;
-        for check in golden.checks(&model)? {
-            report(&format!("train/{name}"), executor, &check);
+/// One folder of `train`: a loss and its gradients.
+pub struct Golden {
+    folder: PathBuf,
+    name: String,
+    /// The folder with the adapter and the batch: this one, or that of the same model in F16.
+    shared: PathBuf,
+    model: PathBuf,
+    /// True for a folder of this repository.
+    own: bool,
+}
+
+/// The requested folders: those of the fixtures whose models this version runs, then those of this
+/// repository.
+pub fn goldens(args: &Args) -> Result<Vec<Golden>> {
+    let mut all = vec![];
+    for (root, own) in [(args.fixtures()?.to_path_buf(), false), (crate::root().join("tests/goldens"), true)] {
+        let train = root.join("train");
+        let entries = std::fs::read_dir(&train).with_context(|| format!("cannot read {}", train.display()))?;
+        let mut folders = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+        folders.retain(|folder| folder.join("golden.json").exists());
+        folders.sort();
+        for folder in folders {
+            let name = folder.file_name().and_then(|name| name.to_str()).context("a folder without a name")?.to_string();
+            let base = json(&folder.join("golden.json"))?["base_gguf"].as_str().context("golden.json has no base_gguf")?.to_string();
+            let runs = own || FOLDERS.iter().any(|known| base.starts_with(&format!("{known}/")));
+            if !runs || !format!("train/{name}").contains(&args.only) {
+                continue;
+            }
+            let shared = match folder.join("batch.json").exists() {
+                true => folder.clone(),
+                false => train.join(name.split('-').next().unwrap_or_default()),
+            };
+            all.push(Golden { folder, name, shared, model: root.join(base), own });
         }
     }
-    Ok(())
+    Ok(all)
 }
 
-struct Golden<'a> {
-    own: &'a Path,
-    batch: &'a Path,
-    adapter: Vec<FactorPair>,
-}
+impl Golden {
+    /// Compares on these executors.
+    pub fn run(&self, executors: &[Executor], report: impl Fn(&str, &Executor, &Check)) -> Result<()> {
+        for executor in executors {
+            let model = Model::open(&self.model)?.on(executor.clone())?;
+            // Of this repository's folders a GPU runs the first mode only: the fixtures run the
+            // others there.
+            let modes = if self.own && matches!(executor, Executor::Gpu(_)) { 1 } else { MODES.len() };
+            for check in self.checks(&model, &MODES[..modes])? {
+                report(&format!("train/{}", self.name), executor, &check);
+            }
+        }
+        Ok(())
+    }
 
-impl Golden<'_> {
-    fn checks(&self, model: &Model) -> Result<Vec<Check>> {
-        let (documents, expected) = (self.documents()?, json(&self.own.join("golden.json"))?);
-        let (mut checks, mut first): (_, Option<(Loss, Vec<Parameter>)>) = (vec![], None);
-        for (mode, rows, checkpointing) in MODES {
+    fn checks(&self, model: &Model, modes: &[(&str, u32, Checkpointing)]) -> Result<Vec<Check>> {
+        let (documents, expected) = (self.documents()?, json(&self.folder.join("golden.json"))?);
+        let (trained, mut checks, mut first): (_, _, Option<(Loss, Vec<Parameter>)>) = (self.trained(model)?, vec![], None);
+        for &(mode, rows, checkpointing) in modes {
             let start = Instant::now();
             let options = GradientOptions::default().rows(rows).checkpointing(checkpointing).captures(vec![Capture::gradient("embed")]);
-            let mut gradients = Gradients::new(model, &Trained::Factors(self.adapter.clone()), &options)?;
+            let mut gradients = Gradients::new(model, &trained, &options)?;
             // Rows behind the step, and values that nobody made yet, must not change any result.
             gradients.poison(u32::MAX);
             let loss = gradients.compute(&documents, Watch::default())?;
@@ -77,20 +108,32 @@ impl Golden<'_> {
         Ok(checks)
     }
 
+    /// The factors of the adapter, or all weights for a folder without one.
+    fn trained(&self, model: &Model) -> Result<Trained> {
+        let adapter = self.shared.join("adapter_init");
+        Ok(match adapter.exists() {
+            true => Trained::Factors(AdapterFile::open(adapter)?.factors()?),
+            false => Trained::all_weights(model),
+        })
+    }
+
     fn documents(&self) -> Result<Vec<Document>> {
-        let batch = json(self.batch)?;
-        let lists = |name: &str| batch[name].as_array().with_context(|| format!("batch.json has no {name}"));
-        let document = |(sequence, targets): (_, &serde_json::Value)| -> Result<Document> {
-            let targets = targets.as_array().context("targets are no list")?;
+        let batch = json(&self.shared.join("batch.json"))?;
+        let count = batch["sequences"].as_array().context("batch.json has no sequences")?.len();
+        let document = |n: usize| -> Result<Document> {
+            let targets = batch["targets"][n].as_array().context("targets are no list")?;
             let targets = targets.iter().map(|t| t.as_u64().map_or(train::NO_TARGET, |t| t as u32)).collect();
-            Ok(Document { ids: ids(sequence)?, targets, weights: vec![] })
+            // Without weights, each target has the weight 1.
+            let weights = batch["weights"][n].as_array().into_iter().flatten();
+            let weights = weights.map(|w| Ok(w.as_f64().context("a weight is no number")? as f32)).collect::<Result<_>>()?;
+            Ok(Document { ids: ids(&batch["sequences"][n])?, targets, weights })
         };
-        lists("sequences")?.iter().zip(lists("targets")?).map(document).collect()
+        (0..count).map(document).collect()
     }
 
     /// The largest relative L2 difference of a tensor.
     fn worst(&self, architecture: &str, got: &[Parameter]) -> Result<f64> {
-        let bytes = std::fs::read(self.own.join("grads.safetensors"))?;
+        let bytes = std::fs::read(self.folder.join("grads.safetensors"))?;
         let file = SafeTensors::deserialize(&bytes)?;
         let mut worst = 0.0f64;
         for parameter in got {
@@ -106,7 +149,7 @@ impl Golden<'_> {
     fn embedding(&self, loss: &Loss, documents: usize) -> Result<f64> {
         let mut expected = vec![];
         for n in 0..documents {
-            expected.extend(npy::read_f32(&self.own.join(format!("grad_h0_{n}.npy")))?.values);
+            expected.extend(npy::read_f32(&self.folder.join(format!("grad_h0_{n}.npy")))?.values);
         }
         apart(embedding(loss), &expected)
     }

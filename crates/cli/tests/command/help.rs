@@ -2,8 +2,8 @@
 
 use crate::{run, weft};
 
-const COMMANDS: [&str; 11] =
-    ["run", "list", "inspect", "tokenize", "logits", "perplexity", "bench", "devices", "tune", "completions", "man"];
+const COMMANDS: [&str; 13] =
+    ["run", "list", "inspect", "tokenize", "logits", "perplexity", "bench", "devices", "doctor", "gradients", "tune", "completions", "man"];
 
 #[test]
 fn every_command_has_help_with_examples() {

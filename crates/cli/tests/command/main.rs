@@ -7,6 +7,7 @@ mod doctor;
 #[cfg(unix)]
 mod examples;
 mod files;
+mod gradients;
 mod help;
 mod inspect;
 mod list;

@@ -246,17 +246,22 @@ fn correct(rec: &mut Recorder, c: &Config, w: &Layer, predicted: &[Tensor], made
 
 /// Attention with normed queries and without a scale. A layer with its own keys and values appends
 /// them first; other layers use the cache of their donor.
-fn attend(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, x: Tensor) -> Tensor {
+fn attend(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, l: u32, x: Tensor) -> Tensor {
     let eps = c.layer_norm_rms_epsilon;
     let rows = rec.rope_rows(if w.window.is_some() { &c.rope_swa } else { &c.rope });
     let q = matmul(rec, w.attn_q, x).heads(w.head_count); // [T, N, H]
+    rec.tap("attn_q", l, q);
     let q = rms_norm(rec, q, Some(w.attn_q_norm), eps);
     let q = rope(rec, q, rows);
+    rec.tap("attn_q_rope", l, q);
     if let Some(own) = &w.own {
         let k = matmul(rec, own.attn_k, x).heads(w.head_count_kv); // [T, K, H]
         let v = matmul(rec, own.attn_v, x).heads(w.head_count_kv);
+        rec.tap("attn_k", l, k);
+        rec.tap("attn_v", l, v);
         let k = rms_norm(rec, k, Some(own.attn_k_norm), eps);
         let k = rope(rec, k, rows);
+        rec.tap("attn_k_rope", l, k);
         let v = rms_norm(rec, v, None, eps);
         *kv = kv_append(rec, *kv, k, v);
     }
@@ -268,25 +273,32 @@ fn attend(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, x: Tensor
 /// the other streams afterwards.
 fn block(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, l: u32, h: Tensor) -> Tensor {
     let eps = c.layer_norm_rms_epsilon;
+    rec.tap("layer_in", l, h);
     let x = rms_norm(rec, h, Some(w.attn_norm), eps);
     rec.tap("attn_norm", l, x);
     let low = matmul(rec, w.laurel_l, x);
     let low = matmul(rec, w.laurel_r, low);
     let low = rms_norm(rec, low, Some(w.laurel_post_norm), eps);
     let laurel = add(rec, x, low);
-    let a = attend(rec, c, w, kv, x);
+    let a = attend(rec, c, w, kv, l, x);
     rec.tap("attn_out", l, a);
     let a = matmul(rec, w.attn_output, a);
+    rec.tap("attn_proj", l, a);
     let a = rms_norm(rec, a, Some(w.post_attention_norm), eps);
     let h = add(rec, h, a);
     let h = add(rec, h, laurel);
     let h = scale(rec, h, FRAC_1_SQRT_2);
+    rec.tap("ffn_in", l, h);
     let x = rms_norm(rec, h, Some(w.ffn_norm), eps);
     rec.tap("ffn_norm", l, x);
     let (gate, up) = (matmul(rec, w.ffn_gate, x), matmul(rec, w.ffn_up, x));
+    rec.tap("ffn_gate", l, gate);
+    rec.tap("ffn_up", l, up);
     let gate = w.sparsity.map_or(gate, |deviations| gaussian_top_k(rec, gate, deviations));
     let y = geglu(rec, gate, up);
+    rec.tap("ffn_act", l, y);
     let y = matmul(rec, w.ffn_down, y);
+    rec.tap("ffn_out", l, y);
     let y = rms_norm(rec, y, Some(w.post_ffw_norm), eps);
     add(rec, h, y)
 }
@@ -297,8 +309,11 @@ fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, l: u32, st
     let mut streams = correct(rec, c, w, &predicted, made);
     let x = mul_row(rec, streams[c.altup_active_idx], w.altup_correct_scale);
     let gate = matmul(rec, w.inp_gate, x);
+    rec.tap("inp_gate", l, gate);
     let y = geglu_columns(rec, gate, per_layer, l * c.embedding_length_per_layer_input);
+    rec.tap("per_layer_act", l, y);
     let y = matmul(rec, w.proj, y);
+    rec.tap("per_layer_proj", l, y);
     let y = rms_norm(rec, y, Some(w.post_norm), c.layer_norm_rms_epsilon);
     // The reference adds to all streams except the first, even where another stream is active.
     for h in &mut streams[1..] {

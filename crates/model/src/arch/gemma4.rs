@@ -238,17 +238,22 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
 
 /// Attention with normed queries and without a scale. A layer with its own keys and values appends
 /// them first; other layers use the cache of their donor.
-fn attend(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, x: Tensor) -> Tensor {
+fn attend(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, l: u32, x: Tensor) -> Tensor {
     let eps = c.layer_norm_rms_epsilon;
     let rows = rec.rope_rows(if w.window.is_some() { &c.rope_swa } else { &c.rope });
     let q = matmul(rec, w.attn_q, x).heads(w.head_count); // [T, N, H]
+    rec.tap("attn_q", l, q);
     let q = rms_norm(rec, q, Some(w.attn_q_norm), eps);
     let q = rope(rec, q, rows);
+    rec.tap("attn_q_rope", l, q);
     if let Some(own) = &w.own {
         let k = matmul(rec, own.attn_k, x).heads(w.head_count_kv); // [T, K, H]
         let v = own.attn_v.map_or(k, |attn_v| matmul(rec, attn_v, x).heads(w.head_count_kv));
+        rec.tap("attn_k", l, k);
+        rec.tap("attn_v", l, v);
         let k = rms_norm(rec, k, Some(own.attn_k_norm), eps);
         let k = rope(rec, k, rows);
+        rec.tap("attn_k_rope", l, k);
         let v = rms_norm(rec, v, None, eps);
         *kv = kv_append(rec, *kv, k, v);
     }
@@ -258,18 +263,25 @@ fn attend(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, x: Tensor
 
 fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, l: u32, h: Tensor, per_layer: Option<Tensor>) -> Tensor {
     let eps = c.layer_norm_rms_epsilon;
+    rec.tap("layer_in", l, h);
     let x = rms_norm(rec, h, Some(w.attn_norm), eps);
     rec.tap("attn_norm", l, x);
-    let a = attend(rec, c, w, kv, x);
+    let a = attend(rec, c, w, kv, l, x);
     rec.tap("attn_out", l, a);
     let a = matmul(rec, w.attn_output, a);
+    rec.tap("attn_proj", l, a);
     let a = rms_norm(rec, a, Some(w.post_attention_norm), eps);
     let h = add(rec, h, a);
+    rec.tap("ffn_in", l, h);
     let x = rms_norm(rec, h, Some(w.ffn_norm), eps);
     rec.tap("ffn_norm", l, x);
     let (gate, up) = (matmul(rec, w.ffn_gate, x), matmul(rec, w.ffn_up, x));
+    rec.tap("ffn_gate", l, gate);
+    rec.tap("ffn_up", l, up);
     let y = geglu(rec, gate, up);
+    rec.tap("ffn_act", l, y);
     let mut y = matmul(rec, w.ffn_down, y);
+    rec.tap("ffn_out", l, y);
     if let (Some(experts), Some(of)) = (&w.experts, &c.experts) {
         y = experts.record(rec, of, l, eps, h, y);
     }
@@ -277,8 +289,11 @@ fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, l: u32, h:
     let mut h = add(rec, h, y);
     if let (Some(ple), Some(all)) = (&w.per_layer, per_layer) {
         let gate = matmul(rec, ple.inp_gate, h);
+        rec.tap("inp_gate", l, gate);
         let y = geglu_columns(rec, gate, all, l * c.embedding_length_per_layer_input);
+        rec.tap("per_layer_act", l, y);
         let y = matmul(rec, ple.proj, y);
+        rec.tap("per_layer_proj", l, y);
         let y = rms_norm(rec, y, Some(ple.post_norm), eps);
         h = add(rec, h, y);
     }

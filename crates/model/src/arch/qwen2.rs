@@ -121,6 +121,7 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
 
 fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: KvState, l: u32, h: Tensor) -> Tensor {
     let rows = rec.rope_rows(&c.rope);
+    rec.tap("layer_in", l, h);
     let x = rms_norm(rec, h, Some(w.attn_norm), c.layer_norm_rms_epsilon);
     rec.tap("attn_norm", l, x);
     let q = matmul(rec, w.attn_q, x);
@@ -129,17 +130,28 @@ fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: KvState, l: u32, h: Tens
     let k = add_bias(rec, k, w.attn_k_bias).heads(w.head_count_kv); // [T, K, H]
     let v = matmul(rec, w.attn_v, x);
     let v = add_bias(rec, v, w.attn_v_bias).heads(w.head_count_kv);
+    rec.tap("attn_q", l, q);
+    rec.tap("attn_k", l, k);
+    rec.tap("attn_v", l, v);
     let (q, k) = (rope(rec, q, rows), rope(rec, k, rows));
+    rec.tap("attn_q_rope", l, q);
+    rec.tap("attn_k_rope", l, k);
     let kv = kv_append(rec, kv, k, v);
     let a = attention(rec, q, kv, w.head_count_kv, c.attend()).flat();
     rec.tap("attn_out", l, a);
     let a = matmul(rec, w.attn_output, a);
+    rec.tap("attn_proj", l, a);
     let h = add(rec, h, a);
+    rec.tap("ffn_in", l, h);
     let x = rms_norm(rec, h, Some(w.ffn_norm), c.layer_norm_rms_epsilon);
     rec.tap("ffn_norm", l, x);
     let (gate, up) = (matmul(rec, w.ffn_gate, x), matmul(rec, w.ffn_up, x));
+    rec.tap("ffn_gate", l, gate);
+    rec.tap("ffn_up", l, up);
     let y = swiglu(rec, gate, up);
+    rec.tap("ffn_act", l, y);
     let y = matmul(rec, w.ffn_down, y);
+    rec.tap("ffn_out", l, y);
     let h = add(rec, h, y);
     rec.tap("layer_out", l, h);
     h

@@ -118,6 +118,7 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
 
 fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: KvState, l: u32, h: Tensor) -> Tensor {
     let rows = rec.rope_rows(&c.rope);
+    rec.tap("layer_in", l, h);
     let x = rms_norm(rec, h, Some(w.attn_norm), c.layer_norm_rms_epsilon);
     rec.tap("attn_norm", l, x);
     let q = matmul(rec, w.attn_q, x).heads(w.head_count); // [T, N, H]
@@ -129,16 +130,24 @@ fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: KvState, l: u32, h: Tens
     let q = rms_norm(rec, q, Some(w.attn_q_norm), c.layer_norm_rms_epsilon); // per head, before rope
     let k = rms_norm(rec, k, Some(w.attn_k_norm), c.layer_norm_rms_epsilon);
     let (q, k) = (rope(rec, q, rows), rope(rec, k, rows));
+    rec.tap("attn_q_rope", l, q);
+    rec.tap("attn_k_rope", l, k);
     let kv = kv_append(rec, kv, k, v);
     let a = attention(rec, q, kv, w.head_count_kv, c.attend()).flat();
     rec.tap("attn_out", l, a);
     let a = matmul(rec, w.attn_output, a);
+    rec.tap("attn_proj", l, a);
     let h = add(rec, h, a);
+    rec.tap("ffn_in", l, h);
     let x = rms_norm(rec, h, Some(w.ffn_norm), c.layer_norm_rms_epsilon);
     rec.tap("ffn_norm", l, x);
     let (gate, up) = (matmul(rec, w.ffn_gate, x), matmul(rec, w.ffn_up, x));
+    rec.tap("ffn_gate", l, gate);
+    rec.tap("ffn_up", l, up);
     let y = swiglu(rec, gate, up);
+    rec.tap("ffn_act", l, y);
     let y = matmul(rec, w.ffn_down, y);
+    rec.tap("ffn_out", l, y);
     let h = add(rec, h, y);
     rec.tap("layer_out", l, h);
     h

@@ -9,6 +9,7 @@ pub fn attention(tape: &mut Tape<'_>, op: &Attention) {
     let Keys::Step { k, v, .. } = op.keys else { unreachable!("recordings of documents have no cache") };
     let of = Attended::of(tape.rec, op);
     let lse = attention_lse(tape.rec, of);
+    tape.tap("attn_lse", lse);
     let stats = attention_delta(tape.rec, op.y, dy, lse);
     tape.add(op.q, |rec| attention_backward_q(rec, of, dy, stats));
     if tape.wants(k) || tape.wants(v) {

@@ -70,7 +70,13 @@ impl Reference for PackQ8 {
         let near = match &self.norm {
             Some(RmsNorm { x: h, w, eps, .. }) => {
                 cpu_ref::norm_pack_q8(host.f32(*h), w.map(|w| host.vector(w)), k, *eps, &mut words);
-                cpu_ref::near_ties(host.f32(self.x), k)
+                // The factor of the norm is left to the readers: what is rounded is h w.
+                let mut rows = host.f32(*h).to_vec();
+                if let Some(w) = w {
+                    let w = host.vector(*w);
+                    rows.chunks_exact_mut(k).for_each(|row| row.iter_mut().zip(w).for_each(|(h, w)| *h *= w));
+                }
+                cpu_ref::near_ties(&rows, k)
             }
             None => {
                 cpu_ref::pack_q8(host.f32(self.x), k, &mut words);

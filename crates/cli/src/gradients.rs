@@ -1,0 +1,251 @@
+//! `weft gradients`: loss and gradients of a batch, for comparing implementations.
+
+use crate::args::{Activations, Source};
+use crate::executor::Choice;
+use crate::exit::{Interrupted, note, usage};
+use crate::interrupt;
+use crate::progress::Bar;
+use anyhow::{Context, Result, anyhow};
+use clap::{ValueEnum, ValueHint};
+use kernels::{Phase, Progress, Watch};
+use model::{AdapterFile, Checked, FactorPair, KvType, SessionOptions};
+use serde_json::json;
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use train::{Capture, Checkpointing, Document, GradientOptions, Gradients, Loss, Memory, Parameter, Targets, Trained};
+
+/// Write the gradients of a batch by the factors of an adapter, for comparing implementations
+///
+/// The loss is the mean cross-entropy over all targets of the batch, in nats. The gradients are
+/// those by the factors A and B of low-rank adapters, f32, under PEFT's names. The weights of the
+/// model stay as they are in the file. Nothing is rounded.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  weft gradients model.gguf --data facts.jsonl -o grads.safetensors
+  weft gradients model.gguf --data facts.jsonl -o grads.safetensors --init adapter/
+  weft gradients model.gguf --data facts.jsonl -o g.safetensors --targets q,v --rank 8 --seed 1
+  weft gradients model.gguf --data facts.jsonl -o g.safetensors --checkpointing layer
+  weft gradients model.gguf --data facts.jsonl -o g.safetensors --capture layer_out:h.safetensors
+  weft gradients model.gguf --data facts.jsonl -o g.safetensors --json | jq .loss
+
+A line of --data is an object: {\"ids\": [1, 2, 3], \"targets\": [-100, 3, 4], \"weights\": [0, 1, 1]}.
+targets[i] is the id that should follow ids[i]; -100 asks for no loss. Without targets, each target
+is the following id. weights are optional.")]
+pub struct Args {
+    #[command(flatten)]
+    source: Source,
+
+    /// Examples, one JSON object a line; `-` for stdin
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    data: PathBuf,
+
+    /// File to write the gradients to, as safetensors
+    #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    output: PathBuf,
+
+    /// Adapter with the values of the factors: PEFT's folder, or a GGUF file
+    #[arg(long, value_name = "ADAPTER", value_hint = ValueHint::AnyPath, conflicts_with_all = ["targets", "rank", "alpha", "rslora", "seed"])]
+    init: Option<PathBuf>,
+
+    /// Linear layers that get new factors: all, attn, mlp, a list of q,k,v,o,gate,up,down, or
+    /// patterns over tensor names, such as 'blk.3.*'
+    #[arg(long, value_name = "TARGETS", default_value = "all")]
+    targets: Targets,
+
+    /// Rank of new factors
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    rank: u32,
+
+    /// Alpha of new factors: their scale is alpha / rank
+    #[arg(long, value_name = "X", default_value_t = 32.0, value_parser = |text: &str| crate::args::number(text, 0.0, f32::MAX))]
+    alpha: f32,
+
+    /// Scale new factors by alpha / sqrt(rank)
+    #[arg(long)]
+    rslora: bool,
+
+    /// Seed of new factors: A is random, B is zero
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Lines of --data that make the batch
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    batch: u32,
+
+    /// Most tokens that are computed together, in whole lines [default: 1024, or the longest line]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    micro: Option<u32>,
+
+    /// Values of the forward pass that are kept: all (none), those between layers (layer), or all
+    /// if they fit into memory (auto). Gradients have the same bits
+    #[arg(long, value_enum, value_name = "MODE", default_value = "auto")]
+    checkpointing: Kept,
+
+    /// Write values of the model too: NAMES are a list such as `layer_out,grad.attn_out`, where
+    /// `grad.` is the derivative of the loss
+    #[arg(long, value_name = "NAMES:FILE")]
+    capture: Option<Captures>,
+
+    /// auto (a GPU if it is faster, else the CPU), gpu, cpu, or part of an adapter's name as
+    /// `weft devices` lists it
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    device: Choice,
+
+    /// Precision of activations and gradients. Only f32 is there yet
+    #[arg(long, value_enum, value_name = "PRECISION", default_value = "f32")]
+    precision: Activations,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--checkpointing` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kept {
+    None,
+    Layer,
+    Auto,
+}
+
+/// What `--capture` takes.
+#[derive(Clone, Debug)]
+struct Captures {
+    names: Vec<Capture>,
+    file: PathBuf,
+}
+
+impl FromStr for Captures {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            Some((names, file)) if !names.is_empty() && !file.is_empty() => {
+                let names = names.split(',').map(|name| name.trim().parse()).collect::<Result<_, _>>();
+                Ok(Self { names: names.unwrap_or_else(|never| match never {}), file: PathBuf::from(file) })
+            }
+            _ => Err("must be NAMES:FILE, for example layer_out:layers.safetensors".to_string()),
+        }
+    }
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    if args.precision == Activations::Fast {
+        return Err(usage("gradients are computed in f32; --precision fast is not there yet"));
+    }
+    let files = [Some(&args.output), args.capture.as_ref().map(|capture| &capture.file)];
+    if let Some(folder) = files.into_iter().flatten().find(|path| path.is_dir()) {
+        return Err(anyhow!("{} is a directory; name a file", folder.display()));
+    }
+    let documents = documents(args)?;
+    let longest = documents.iter().map(|document| document.ids.len() as u32).max().unwrap_or(0);
+    let all: usize = documents.iter().map(|document| document.ids.len()).sum();
+    let rows = args.micro.unwrap_or_else(|| longest.max(1024).min(u32::try_from(all).unwrap_or(u32::MAX)));
+
+    let file = args.source.model_file()?;
+    let session = SessionOptions::default().context(1).kv(KvType::F32);
+    let executor = args.source.located(args.device.open(&file, &session))?;
+    let checked = args.source.named(file.check(&executor))?;
+    let trained = trained(args, &checked)?;
+    let mut options = GradientOptions::default().rows(rows).checkpointing(match args.checkpointing {
+        Kept::None => Checkpointing::None,
+        Kept::Layer => Checkpointing::Layer,
+        Kept::Auto => Checkpointing::Auto,
+    });
+    if let Some(capture) = &args.capture {
+        options = options.captures(capture.names.clone());
+    }
+    // Before the weights are loaded.
+    named(args, Gradients::memory_of(&checked, &trained, &options))?;
+    args.source.say_notes(&file);
+    args.source.verify_if_asked(&file)?;
+    let model = args.source.weights(file, executor)?;
+    let mut gradients = named(args, Gradients::new(&model, &trained, &options))?;
+    let loss = computed(args, &mut gradients, &documents)?;
+    let by = named(args, gradients.gradients())?;
+    train::save_parameters(&args.output, model.summary().architecture, &by)?;
+    if let Some(capture) = &args.capture {
+        train::save_captures(&capture.file, &loss.captures)?;
+    }
+    report(args, &loss, &by, gradients.memory(), all, model.executor().name())
+}
+
+fn documents(args: &Args) -> Result<Vec<Document>> {
+    let name = args.data.display().to_string();
+    let mut from: Box<dyn BufRead> = match args.data == Path::new("-") {
+        true => Box::new(std::io::stdin().lock()),
+        false => Box::new(std::io::BufReader::new(std::fs::File::open(&args.data).with_context(|| format!("cannot read {name}"))?)),
+    };
+    let documents = train::read_documents(&name, &mut *from, args.batch as usize)?;
+    if documents.is_empty() {
+        return Err(anyhow!("{name} has no examples; a line is an object such as {{\"ids\": [1, 2, 3]}}"));
+    }
+    Ok(documents)
+}
+
+/// The factors of the adapter, or new ones.
+fn trained(args: &Args, checked: &Checked) -> Result<Trained> {
+    let factors: Vec<FactorPair> = match &args.init {
+        Some(path) => AdapterFile::open(path)?.factors().with_context(|| path.display().to_string())?,
+        None => {
+            let rank = args.rank as f32;
+            let scale = args.alpha / if args.rslora { rank.sqrt() } else { rank };
+            named(args, args.targets.factors(checked.weights(), args.rank, scale, args.seed))?
+        }
+    };
+    Ok(Trained::Factors(factors))
+}
+
+/// Computes the loss, with progress, until Ctrl-C.
+fn computed(args: &Args, gradients: &mut Gradients, documents: &[Document]) -> Result<Loss> {
+    let cancel = Arc::new(AtomicBool::new(false));
+    let guard = interrupt::stops(Arc::clone(&cancel));
+    let bar = Bar::count("computing gradients");
+    let report = bar.reporter();
+    let progress = |progress: Progress| {
+        let before = if progress.phase == Phase::Backward { progress.total } else { 0 };
+        report((before + progress.done) as usize, 2 * progress.total as usize);
+    };
+    let result = gradients.compute(documents, Watch { cancel: Some(&cancel), progress: Some(&progress) });
+    drop(guard);
+    match result {
+        Err(train::Error::Kernels(kernels::Error::Cancelled)) => Err(Interrupted.into()),
+        other => named(args, other),
+    }
+}
+
+fn report(args: &Args, loss: &Loss, by: &[Parameter], memory: Memory, tokens: usize, device: String) -> Result<()> {
+    let square: f64 = by.iter().flat_map(|parameter| &parameter.values).map(|v| f64::from(*v).powi(2)).sum();
+    let norm = square.sqrt();
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        let parts = json!({
+            "weights": memory.weights, "parameters": memory.parameters, "gradients": memory.gradients,
+            "saved": memory.saved, "scratch": memory.scratch,
+        });
+        let object = json!({
+            "loss": loss.loss, "norm": norm, "targets": loss.targets, "tokens": tokens, "tensors": by.len(),
+            "losses": loss.each, "memory_bytes": parts, "device": device,
+        });
+        writeln!(out, "{object}")?;
+    } else {
+        writeln!(out, "loss     {:.9} over {} targets of {tokens} tokens", loss.loss, loss.targets)?;
+        writeln!(out, "norm     {norm:.9e} of the gradients of {} tensors, in {}", by.len(), args.output.display())?;
+        writeln!(out, "memory   {memory}")?;
+    }
+    if loss.targets == 0 {
+        note("no target asks for a loss, so all gradients are zero");
+    }
+    Ok(())
+}
+
+/// Adds the name of the model to an error that names no file.
+fn named<T>(args: &Args, result: Result<T, train::Error>) -> Result<T> {
+    result.map_err(|error| match error {
+        train::Error::Model(error) => args.source.named::<()>(Err(error)).expect_err("an error"),
+        other => anyhow::Error::new(other).context(args.source.name()),
+    })
+}

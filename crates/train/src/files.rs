@@ -1,0 +1,53 @@
+//! Files of results, in the form of safetensors.
+
+use crate::error::Error;
+use crate::gradients::CapturedRows;
+use crate::parameters::Parameter;
+use safetensors::tensor::{Dtype, TensorView};
+use std::path::Path;
+
+/// Writes parameters or gradients as safetensors, f32, under the names that PEFT and transformers
+/// use for this architecture ([`Parameter::peft_name`]), else under their own. The file is written
+/// whole or not at all.
+///
+/// # Errors
+/// [`Error::Write`].
+pub fn save_parameters(path: &Path, architecture: &str, parameters: &[Parameter]) -> Result<(), Error> {
+    let tensor = |parameter: &Parameter| {
+        let name = parameter.peft_name(architecture).unwrap_or_else(|| parameter.name.clone());
+        let Parameter { rows, cols, .. } = *parameter;
+        let is_factor = [".lora_a", ".lora_b"].iter().any(|side| parameter.name.ends_with(side));
+        let shape = if rows == 1 && !is_factor { vec![cols] } else { vec![rows, cols] };
+        (name, shape, bytes(&parameter.values))
+    };
+    save(path, parameters.iter().map(tensor).collect())
+}
+
+/// Writes captures as safetensors, f32 [rows, width]: `blk.3.attn_norm` for a value of a layer,
+/// `grad.blk.3.attn_norm` for the derivative by it, `embed` for the input of the first layer.
+///
+/// # Errors
+/// [`Error::Write`].
+pub fn save_captures(path: &Path, captures: &[CapturedRows]) -> Result<(), Error> {
+    let tensor = |captured: &CapturedRows| {
+        let CapturedRows { layer, width, values, .. } = captured;
+        let shape = vec![values.len() as u32 / (*width).max(1), *width];
+        (captured.capture.tensor_name(*layer), shape, bytes(values))
+    };
+    save(path, captures.iter().map(tensor).collect())
+}
+
+fn bytes(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|v| v.to_le_bytes()).collect()
+}
+
+fn save(path: &Path, tensors: Vec<(String, Vec<u32>, Vec<u8>)>) -> Result<(), Error> {
+    let failed = |reason: String| Error::Write { file: path.display().to_string(), reason };
+    let mut views = vec![];
+    for (name, shape, bytes) in &tensors {
+        let shape = shape.iter().map(|n| *n as usize).collect();
+        views.push((name, TensorView::new(Dtype::F32, shape, bytes).map_err(|error| failed(error.to_string()))?));
+    }
+    let bytes = safetensors::serialize(views, None).map_err(|error| failed(error.to_string()))?;
+    gguf::atomic_write(path, |out| out.write_all(&bytes)).map_err(|error| failed(error.to_string()))
+}

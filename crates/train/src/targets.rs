@@ -1,0 +1,173 @@
+//! Which weights get low-rank factors, and the first values of the factors.
+
+use crate::error::Error;
+use kernels::cpu_ref::threefry2x32;
+use kernels::{Weight, Weights};
+use model::FactorPair;
+use std::str::FromStr;
+
+/// The linear layers that adapters are added to: our short name, and the tensor's in a layer.
+const LINEARS: [(&str, &str); 7] =
+    [("q", "attn_q"), ("k", "attn_k"), ("v", "attn_v"), ("o", "attn_output"), ("gate", "ffn_gate"), ("up", "ffn_up"), ("down", "ffn_down")];
+
+/// The weights that get factors: names of linear layers, groups of them, or patterns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Targets(Vec<String>);
+
+impl Default for Targets {
+    /// All linear layers.
+    fn default() -> Self {
+        Self(vec!["all".to_string()])
+    }
+}
+
+impl FromStr for Targets {
+    type Err = String;
+
+    /// A list with commas of `all`, `attn`, `mlp`, `q`, `k`, `v`, `o`, `gate`, `up`, `down`, and
+    /// patterns over tensor names in which `*` stands for any text: `blk.3.*`, `*attn_q*`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let names: Vec<String> = text.split(',').map(|name| name.trim().to_string()).collect();
+        let known = |name: &str| ["all", "attn", "mlp"].contains(&name) || LINEARS.iter().any(|(short, _)| *short == name);
+        match names.iter().find(|name| !known(name) && !name.contains(['*', '.'])) {
+            Some(name) => Err(format!("{name:?} is none of all, attn, mlp, q, k, v, o, gate, up, down, and no pattern with * or .")),
+            None => Ok(Self(names)),
+        }
+    }
+}
+
+/// The position of a tensor among [`LINEARS`], if it is one of a layer.
+fn linear(tensor: &str) -> Option<usize> {
+    let (_, name) = tensor.strip_prefix("blk.")?.strip_suffix(".weight")?.split_once('.')?;
+    LINEARS.iter().position(|(_, ours)| *ours == name)
+}
+
+/// Whether `text` matches `pattern`, in which `*` stands for any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let mut last = None;
+    for part in parts {
+        if let Some(before) = last.replace(part) {
+            match rest.find(before) {
+                Some(at) => rest = &rest[at + before.len()..],
+                None => return false,
+            }
+        }
+    }
+    last.map_or(rest.is_empty(), |last| rest.ends_with(last))
+}
+
+impl Targets {
+    /// The weights of a model that are meant, in the order of its file.
+    ///
+    /// # Errors
+    /// [`Error::NotTrained`] for a pattern that names experts or another tensor that is no linear
+    /// layer, [`Error::NoTarget`] for one that names nothing.
+    pub fn resolve(&self, weights: &Weights) -> Result<Vec<(String, Weight)>, Error> {
+        let all: Vec<(&str, Weight)> = weights.iter().collect();
+        let mut chosen = vec![false; all.len()];
+        for target in &self.0 {
+            let group = |n: usize| match target.as_str() {
+                "all" => true,
+                "attn" => n < 4,
+                "mlp" => n >= 4,
+                short => LINEARS[n].0 == short,
+            };
+            let mut found = false;
+            for (chosen, (name, _)) in chosen.iter_mut().zip(&all) {
+                let is_pattern = target.contains(['*', '.']);
+                let meant = if is_pattern { matches(target, name) } else { linear(name).is_some_and(group) };
+                if meant && linear(name).is_none() {
+                    let reason =
+                        if name.contains("_exps") { "experts get no adapters" } else { "adapters go over linear layers of the blocks" };
+                    return Err(Error::NotTrained { target: (*name).to_string(), reason });
+                }
+                found |= meant;
+                *chosen |= meant;
+            }
+            if !found {
+                return Err(Error::NoTarget { target: target.clone() });
+            }
+        }
+        Ok(all.into_iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|((name, weight), _)| (name.to_string(), weight)).collect())
+    }
+
+    /// New factors for these weights as PEFT makes them: A uniform between -1/sqrt(K) and 1/sqrt(K)
+    /// (Kaiming's bound for a slope of sqrt(5)), B zero. Each element depends on the seed, the name
+    /// of the tensor and its index only.
+    ///
+    /// # Errors
+    /// As [`Targets::resolve`].
+    pub fn factors(&self, weights: &Weights, rank: u32, scale: f32, seed: u64) -> Result<Vec<FactorPair>, Error> {
+        let pair = |(target, weight): (String, Weight)| {
+            let bound = 1.0 / f64::from(weight.cols).sqrt();
+            let a = (0..rank * weight.cols).map(|i| (bound * uniform(seed, &target, i)) as f32).collect();
+            FactorPair { rank, scale, a, b: vec![0.0; (weight.rows * rank) as usize], target }
+        };
+        Ok(self.resolve(weights)?.into_iter().map(pair).collect())
+    }
+}
+
+/// A number between -1 and 1 for an element of a tensor.
+fn uniform(seed: u64, tensor: &str, element: u32) -> f64 {
+    // FNV-1a, so that a tensor's numbers do not depend on the other targets.
+    let name = tensor.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let [word, _] = threefry2x32([seed as u32, (seed >> 32) as u32], [name, element]);
+    (f64::from(word) + 0.5) / f64::from(1u32 << 31) - 1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernels::Executor;
+
+    fn weights() -> Weights {
+        let mut weights = Weights::new(&Executor::Cpu);
+        for name in ["token_embd", "blk.0.attn_q", "blk.0.attn_output", "blk.0.ffn_up_exps", "blk.1.attn_q", "blk.1.ffn_down"] {
+            weights.vector(&format!("{name}.weight"), vec![0.0; 8]);
+        }
+        weights
+    }
+
+    fn names(targets: &str) -> Result<String, String> {
+        let found = targets.parse::<Targets>()?.resolve(&weights()).map_err(|error| error.to_string())?;
+        Ok(found.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn groups_names_and_patterns_choose_linear_layers() {
+        let all = "blk.0.attn_q.weight blk.0.attn_output.weight blk.1.attn_q.weight blk.1.ffn_down.weight";
+        assert_eq!(names("all").as_deref(), Ok(all));
+        assert_eq!(names("attn").as_deref(), Ok("blk.0.attn_q.weight blk.0.attn_output.weight blk.1.attn_q.weight"));
+        assert_eq!(names("down,o").as_deref(), Ok("blk.0.attn_output.weight blk.1.ffn_down.weight"));
+        assert_eq!(names("blk.1.*").as_deref(), Ok("blk.1.attn_q.weight blk.1.ffn_down.weight"));
+        assert_eq!(names("*.attn_q.*t").as_deref(), Ok("blk.0.attn_q.weight blk.1.attn_q.weight"));
+    }
+
+    #[test]
+    fn what_is_no_target_is_refused_by_name() {
+        assert_eq!(names("blk.0.*"), Err("blk.0.ffn_up_exps.weight cannot be trained: experts get no adapters".to_string()));
+        assert!(names("token_embd.weight").unwrap_err().contains("go over linear layers"));
+        assert_eq!(names("blk.7.*"), Err("the model has no weight blk.7.*".to_string()));
+        assert!(names("k").unwrap_err().contains("no weight k"));
+        assert!(names("qq").unwrap_err().contains("none of all, attn"));
+    }
+
+    #[test]
+    fn factors_are_uniform_and_depend_on_name_and_seed_only() {
+        let targets: Targets = "attn".parse().expect("a group");
+        let made = |targets: &Targets, seed| targets.factors(&weights(), 64, 2.0, seed).expect("factors");
+        let all = made(&targets, 1);
+        let bound = 1.0 / 8.0f32.sqrt();
+        let a = &all[0].a;
+        assert!(a.len() == 512 && a.iter().all(|v| v.abs() <= bound), "{a:?}");
+        let mean = a.iter().sum::<f32>() / 512.0;
+        let square = a.iter().map(|v| v * v).sum::<f32>() / 512.0;
+        assert!(mean.abs() < 0.03 && (square / (bound * bound / 3.0) - 1.0).abs() < 0.15, "{mean} {square}");
+        assert!(all[0].b.iter().all(|v| *v == 0.0) && all[0].a != all[1].a);
+        assert_ne!(made(&targets, 2)[0].a, all[0].a);
+        assert_eq!(made(&"blk.1.attn_q.weight".parse().expect("a name"), 1)[0], all[2]);
+    }
+}
