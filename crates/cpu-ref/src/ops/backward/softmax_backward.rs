@@ -10,8 +10,8 @@ pub fn softmax_backward(y: &[f32], dy: &[f32], dim: usize, dx: &mut [f32]) {
     crate::check::len("softmax_backward: dy", dy.len(), y.len());
     crate::check::len("softmax_backward: dx", dx.len(), y.len());
     for ((y, dy), dx) in y.chunks_exact(dim).zip(dy.chunks_exact(dim)).zip(dx.chunks_exact_mut(dim)) {
-        // Where one element has nearly all the weight, its own derivative cancels in the difference.
-        // So the differences to it are taken first.
+        // Where one element has nearly all the weight, its own derivative cancels in the
+        // difference. So the differences to it are taken first.
         let largest = (0..dim).fold(0, |most, d| if y[d] > y[most] { d } else { most });
         let apart = |d: usize| f64::from(dy[d]) - f64::from(dy[largest]);
         let all: f64 = y.iter().map(|&y| f64::from(y)).sum();
