@@ -20,7 +20,10 @@ fn matmul_vec_experts_input(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_w
     let number = workgroup_number(id, extents);
     let slot = number / groups;
     let i = number % groups * WG + lid;
-    if (slot >= params.slots || 4u * i >= k) {
+    if (slot >= params.slots) { //~ whole: comparison, guard dropped
+        return;
+    }
+    if (4u * i >= k) { //~ exit: comparison, guard dropped
         return;
     }
     let range = rows_in_part(experts[slot]);

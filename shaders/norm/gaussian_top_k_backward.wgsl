@@ -1,5 +1,5 @@
-// dx[r, d] = g[d] - mean(g) (1 + multiplier (x[r, d] - mean_r) / deviation_r) with g = dy where y is
-// above 0, and else 0: the derivative of gaussian_top_k.wgsl, whose cut-off moves with mean and
+// dx[r, d] = g[d] - mean(g) (1 + multiplier (x[r, d] - mean_r) / deviation_r) with g = dy where y
+// is above 0, and else 0: the derivative of gaussian_top_k.wgsl, whose cut-off moves with mean and
 // deviation
 // x, y, dy, dx [rows, dim] f32. One workgroup per row: the means, then the deviation, then the
 // differences. A row of equal elements has no deviation.

@@ -12,7 +12,7 @@ const WG = 256u;
 @compute @workgroup_size(WG)
 fn rms_norm_weight_backward(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let row = workgroup_number(id, extents);
-    if (row >= params.rows) {
+    if (row >= params.rows) { //~ whole: comparison, guard dropped
         return;
     }
     let base = row * params.dim;

@@ -12,13 +12,13 @@ const WG = 256u;
 fn sum_squares(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let stretch = workgroup_number(id, extents);
     let start = stretch * params.each;
-    if (start >= params.n) {
+    if (start >= params.n) { //~ whole: comparison, guard dropped
         return;
     }
-    let end = min(start + params.each, params.n);
+    let end = min(start + params.each, params.n); //~ free: sign
     var sum = 0.0;
     for (var i = start + lid; i < end; i += WG) {
-        sum += select(x[i] * x[i], x[i], params.plain == 1u);
+        sum += select(x[i] * x[i], x[i], params.plain == 1u); //~ paired: sign
     }
     let total = reduce_add(sum, lid);
     if (lid == 0u) { //~ twice: off by one, guard dropped

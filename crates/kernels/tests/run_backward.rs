@@ -1,5 +1,5 @@
-//! Derivatives on slices: results equal the oracles' on this adapter, and slices that do not fit are
-//! errors.
+//! Derivatives on slices: results equal the oracles' on this adapter, and slices that do not fit
+//! are errors.
 
 use cpu_ref::{AdamwSpec, AdamwStep, Adapted, Mask};
 use gguf::GgmlType;

@@ -16,7 +16,7 @@ pub enum Error {
     #[error("the loss has no derivative through {operation}, which makes a discrete choice")]
     NotDifferentiable { operation: &'static str },
     /// A weight cannot be trained: its operation has only the derivative by its rows.
-    #[error("the weight of {operation} cannot be trained, because it has only the derivative by its rows")]
+    #[error("the weight of {operation} cannot be trained: only the derivative by its rows exists")]
     NoGradient { operation: &'static str },
     /// A factor does not fit the weight that it is added to.
     #[error("{target}: the factors are {a:?} and {b:?}, but the weight is {weight:?}")]

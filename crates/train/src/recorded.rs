@@ -168,8 +168,8 @@ fn head_rows(vocabulary: u32, free: Option<u64>) -> u32 {
     (fit as u32 / kernels::PART_ROWS * kernels::PART_ROWS).clamp(kernels::PART_ROWS, 512)
 }
 
-/// Records the head, the loss and their derivatives for the `part` of the `chosen` rows. Returns the
-/// losses, and the derivatives by the parts of the `wanted` values.
+/// Records the head, the loss and their derivatives for the `part` of the `chosen` rows. Returns
+/// the losses, and the derivatives by the parts of the `wanted` values.
 fn through_head(
     rec: &mut Recorder,
     head: &[Node<Op>],

@@ -5,11 +5,12 @@
 mod common;
 
 use common::{Tiny, gpu};
+use gguf::GgmlType;
 use kernels::{Executor, Watch};
 use model::Model;
 use std::collections::BTreeMap;
 use std::path::Path;
-use train::{Checkpointing, Document, FactorPair, GradientOptions, Gradients, NO_TARGET, Parameter, Trained};
+use train::{Checkpointing, Document, Error, FactorPair, GradientOptions, Gradients, NO_TARGET, Parameter, Trained};
 
 /// `len` numbers between -size and size that repeat nowhere.
 fn numbers(len: usize, seed: u32, size: f64) -> Vec<f32> {
@@ -79,9 +80,9 @@ fn kinds(factors: &[FactorPair]) -> BTreeMap<String, Vec<usize>> {
     kinds
 }
 
-/// Compares the gradient with central differences along a direction for each kind of weight. Half of
-/// the direction is random, half is the gradient, so that a short step changes the loss by more than
-/// its rounding: neither curvature nor another choice of an expert then decides.
+/// Compares the gradient with central differences along a direction for each kind of weight. Half
+/// of the direction is random, half is the gradient, so that a short step changes the loss by more
+/// than its rounding: neither curvature nor another choice of an expert then decides.
 fn holds(name: &str, model: &Model) {
     let start = factors(model);
     let (_, gradient) = computed(model, &start, Checkpointing::None);
@@ -105,6 +106,77 @@ fn holds(name: &str, model: &Model) {
         let error = (got - expected).abs() / expected.abs();
         println!("{name} {kind}: {got:e}, by differences {expected:e}, {error:e}");
         assert!(error <= 1e-3, "{name} {kind}: {got}, by differences {expected}");
+    }
+}
+
+/// Training of the weights themselves: norms, biases, tables, matrices. The loss at a moved weight
+/// is that of a file with the moved weight, which is f32 already.
+fn weights_hold(tiny: &Tiny) {
+    let name = tiny.architecture;
+    let exact = Tiny { types: &[GgmlType::F32], ..tiny.clone() };
+    let trainable = |name: &str| !["exps", "rope_freqs"].iter().any(|part| name.contains(part));
+    let mut names = vec![];
+    exact.edited(exact.metadata(), |name, _| {
+        names.extend(trainable(name).then(|| name.to_string()));
+        true
+    });
+    let model = exact.on(&Executor::Cpu);
+    let trained = Trained::Weights(names);
+    let (_, gradients) = all(&model, &trained, Checkpointing::None);
+    assert_eq!(all(&model, &trained, Checkpointing::Layer).1, gradients, "{name}: layers recorded again");
+    let loss = |moved: &str, direction: &[f32], by: f64| {
+        let file = exact.edited(exact.metadata(), |name, spec| {
+            if name == moved {
+                spec.values.iter_mut().zip(direction).for_each(|(v, d)| *v = (f64::from(*v) + by * f64::from(*d)) as f32);
+            }
+            true
+        });
+        let model = common::open(&file).expect("a good file").on(Executor::Cpu).expect("loads");
+        all(&model, &Trained::Weights(vec!["output_norm.weight".to_string()]), Checkpointing::None).0
+    };
+    let size = |values: &[f32]| values.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>().sqrt();
+    let last = format!("blk.{}.", exact.layers - 1);
+    let inner = |target: &str| target.starts_with("blk.") && !target.starts_with("blk.0.") && !target.starts_with(&last);
+    for (seed, Parameter { name: target, values, .. }) in (0..).zip(&gradients).filter(|(_, of)| !inner(&of.name)) {
+        let random = numbers(values.len(), seed, 1.0);
+        let share = (size(values) / size(&random)) as f32;
+        let direction: Vec<f32> = values.iter().zip(random).map(|(g, r)| g + share * r).collect();
+        let got: f64 = values.iter().zip(&direction).map(|(g, d)| f64::from(*g) * f64::from(*d)).sum();
+        let step = 0.001 / got;
+        let difference = |by: f64| (loss(target, &direction, by) - loss(target, &direction, -by)) / (2.0 * by);
+        let expected = (4.0 * difference(step) - difference(2.0 * step)) / 3.0;
+        let error = (got - expected).abs() / expected.abs();
+        println!("{name} {target}: {got:e}, by differences {expected:e}, {error:e}");
+        assert!(error <= 1e-3, "{name} {target}: {got}, by differences {expected}");
+    }
+}
+
+#[test]
+fn weights_of_qwen2_with_biases_and_experts() {
+    weights_hold(&Tiny::qwen2moe());
+}
+
+#[test]
+fn weights_of_qwen3_with_an_output_matrix() {
+    weights_hold(&Tiny::qwen3());
+}
+
+#[test]
+fn weights_of_gemma4_with_embeddings_for_each_layer() {
+    weights_hold(&Tiny::gemma4());
+}
+
+#[test]
+fn what_no_product_reads_is_named() {
+    let model = Tiny::qwen3moe().on(&Executor::Cpu);
+    let refused = |trained: Trained| Gradients::new(&model, &trained, &options(Checkpointing::None)).map(drop).expect_err("refused");
+    let experts = "blk.0.ffn_down_exps.weight";
+    let (_, weight) = model.weights().iter().find(|(name, _)| *name == experts).expect("a weight");
+    let (a, b) = (vec![0.0; weight.cols as usize], vec![0.0; weight.rows as usize]);
+    let pair = FactorPair { target: experts.to_string(), rank: 1, scale: 1.0, a, b };
+    for trained in [Trained::Factors(vec![pair]), Trained::Weights(vec![experts.to_string()])] {
+        let error = refused(trained);
+        assert!(matches!(&error, Error::NotTrained { target, .. } if target.starts_with(experts)), "{error}");
     }
 }
 

@@ -48,6 +48,7 @@ const REASONS: &[Reason] = &[
     always("neutral", "The operation changes nothing, as with a factor of one, a sum of zero or a filter that keeps everything."),
     always("never", "The plan or the data never reach the value at which the results differ."),
     chance("order", "Lavapipe runs lanes in step and subgroups in order; on hardware chance decides."),
+    always("paired", "The second pass has it again, and undoes it."),
     chance("race", "Several threads write one place, and chance decides whose value stays."),
     always("rounded", "The number is rounded down to a whole unit, which one more does not change."),
     always("small", "The difference is too small to show in the result."),

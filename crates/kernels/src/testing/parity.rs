@@ -127,8 +127,8 @@ impl Case {
         self.given(Shape::new(Lead::Step, rows, width), values)
     }
 
-    /// A random input [rows, width] of ordinary values above zero, for sums that must not be small by
-    /// cancellation.
+    /// A random input [rows, width] of ordinary values above zero, for sums that must not be small
+    /// by cancellation.
     pub fn positive(&mut self, g: &mut Gen, width: u32) -> Tensor {
         let rows = self.input.positions.len() as u32;
         let values = above_zero(g, rows * width);

@@ -53,7 +53,8 @@ impl Case {
     /// Errors of planning.
     pub fn wrongs(&self, caps: &Caps, shader: &Shader) -> Result<Vec<Wrong>, Error> {
         let planned = self.planned(caps, !shader.subgroups)?;
-        let (mut made, mut tables, mut runs) = (HashSet::new(), HashSet::new(), false);
+        // The values that these operations make, and the names of those that only write states.
+        let (mut made, mut silent, mut tables, mut runs) = (HashSet::new(), HashSet::new(), HashSet::new(), false);
         for span in &planned.nodes {
             runs |= planned.steps[span.steps.clone()].iter().any(|step| step.dispatch.when.holds(&self.input) && step.shader == *shader);
             let parts = &planned.parts[span.parts.clone()];
@@ -63,13 +64,18 @@ impl Case {
             }
             if std::mem::take(&mut runs) {
                 made.extend(parts.iter().flat_map(|part| part.op.io().writes).map(|t| t.id));
+                silent.extend(parts.iter().filter(|part| part.op.io().writes.is_empty()).map(|part| part.op.name()));
                 let rotations =
                     parts.iter().filter(|part| matches!(part.op, Primitive::Op(Op::Rope(_) | Op::Backward(Backward::RopeBackward(_)))));
                 tables.extend(rotations.flat_map(|part| part.op.io().reads).filter_map(|t| self.table(t.id)));
             }
         }
         let mut found = vec![];
-        for (at, node) in self.rec.nodes().iter().enumerate().filter(|(_, node)| node.op.io().writes.iter().any(|t| made.contains(&t.id))) {
+        let taken = |op: &Primitive| {
+            let writes = op.io().writes;
+            writes.iter().any(|t| made.contains(&t.id)) || writes.is_empty() && silent.contains(op.name())
+        };
+        for (at, node) in self.rec.nodes().iter().enumerate().filter(|(_, node)| taken(&node.op)) {
             let wrong = |(name, op)| Wrong { name: format!("{}.{name}", node.op.name()), place: Place::Nodes(vec![(at, op)]) };
             found.extend(of_op(&node.op).into_iter().map(wrong));
         }

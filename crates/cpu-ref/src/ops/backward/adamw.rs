@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn two_steps_by_hand() {
-        // m = 0.9 0.1 + 0.1 3 = 0.39, v = 0.999 0.001 + 0.001 9 = 0.009999; corrected 0.39 / 0.19 and
-        // 0.009999 / 0.001999. The first step leaves 1 - 0.001 - 0.01 = 0.989.
+        // m = 0.9 0.1 + 0.1 3 = 0.39, v = 0.999 0.001 + 0.001 9 = 0.009999; corrected 0.39 / 0.19
+        // and 0.009999 / 0.001999. The first step leaves 1 - 0.001 - 0.01 = 0.989.
         let [p, m, v] = stepped(&[1.0, 3.0], 0.01, f32::INFINITY);
         let moved = 0.01 * (0.39 / 0.19) / (0.009_999_f64 / 0.001_999).sqrt();
         assert!((f64::from(p) - (0.989 * 0.999 - moved)).abs() < 1e-6, "{p}");

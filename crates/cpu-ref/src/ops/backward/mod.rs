@@ -1,5 +1,6 @@
 //! Derivatives and the step of an optimizer: one file per operation. A derivative takes the
-//! derivative of a loss by the result of an operation, `dy`, and gives the derivative by an operand.
+//! derivative of a loss by the result of an operation, `dy`, and gives the derivative by an
+//! operand.
 
 mod adamw;
 mod add_weighted_backward;

@@ -10,10 +10,14 @@ pub fn softmax_backward(y: &[f32], dy: &[f32], dim: usize, dx: &mut [f32]) {
     crate::check::len("softmax_backward: dy", dy.len(), y.len());
     crate::check::len("softmax_backward: dx", dx.len(), y.len());
     for ((y, dy), dx) in y.chunks_exact(dim).zip(dy.chunks_exact(dim)).zip(dx.chunks_exact_mut(dim)) {
+        // Where one element has nearly all the weight, its own derivative cancels in the
+        // difference. So the differences to it are taken first.
+        let largest = (0..dim).fold(0, |most, d| if y[d] > y[most] { d } else { most });
+        let apart = |d: usize| f64::from(dy[d]) - f64::from(dy[largest]);
         let all: f64 = y.iter().map(|&y| f64::from(y)).sum();
-        let mean = crate::dot::dot(y, dy) / all;
-        for ((&y, &dy), dx) in y.iter().zip(dy).zip(dx) {
-            *dx = (f64::from(y) * (f64::from(dy) - mean)) as f32;
+        let mean = (0..dim).map(|d| f64::from(y[d]) * apart(d)).sum::<f64>() / all;
+        for (d, dx) in dx.iter_mut().enumerate() {
+            *dx = (f64::from(y[d]) * (apart(d) - mean)) as f32;
         }
     }
 }
@@ -36,6 +40,14 @@ mod tests {
         let mut dx = vec![f32::NAN; rows * dim];
         softmax_backward(&softmax(&x), &dy, dim, &mut dx);
         holds(softmax, &x, &dy, &dx);
+    }
+
+    #[test]
+    fn one_element_with_nearly_all_the_weight() {
+        // dx[1] = y[0] y[1] (dy[1] - dy[0]), and dx[0] is its negative.
+        let (y, dy, mut dx) = ([1.0, 1e-14], [3.0, 5.0], [f32::NAN; 2]);
+        softmax_backward(&y, &dy, 2, &mut dx);
+        assert!((dx[1] / 2e-14 - 1.0).abs() < 1e-6 && (dx[0] / -2e-14 - 1.0).abs() < 1e-6, "{dx:?}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Derivatives on slices: from the derivative `dy` by the result of an operation, the derivatives by
-//! its operands.
+//! Derivatives on slices: from the derivative `dy` by the result of an operation, the derivatives
+//! by its operands.
 
 use super::call::{Call, argument};
 use super::{Heads, Matrix};

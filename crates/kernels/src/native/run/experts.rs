@@ -90,8 +90,8 @@ pub fn route_backward(
     call.run(dlogits)
 }
 
-/// The derivative of [`matmul_experts`] by the rows of `x`: `dy` has `w.rows / experts` elements for
-/// each of `choices`, of which there are `k` for each row.
+/// The derivative of [`matmul_experts`] by the rows of `x`: `dy` has `w.rows / experts` elements
+/// for each of `choices`, of which there are `k` for each row.
 ///
 /// # Errors
 /// As [`matmul_experts`].

@@ -23,8 +23,9 @@ pub struct CountStep {
     pub count: State,
 }
 
-/// Adds 1 to `count`, a state of one word that holds an f32, unless `squares` \[1\] is infinite or no
-/// number: then [`adamw`](super::adamw()) changes nothing either. (f32 counts exactly up to 2^24.)
+/// Adds 1 to `count`, a state of one word that holds an f32, unless `squares` \[1\] is infinite or
+/// no number: then [`adamw`](super::adamw()) changes nothing either. (f32 counts exactly up to
+/// 2^24.)
 pub fn count_step(rec: &mut Recorder<impl From<CountStep>>, squares: Tensor, count: State) {
     assert_eq!((squares.shape.elements(), rec.kind(count)), (1, StateKind::Words(1)), "count_step: one norm and one count");
     rec.push(CountStep { squares, count });

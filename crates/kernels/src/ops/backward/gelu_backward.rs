@@ -24,8 +24,8 @@ pub struct GeluBackward {
     pub dx: Tensor,
 }
 
-/// The derivative of [`gelu`](crate::ops::gelu()) by `x`, from the derivative `dy` by its result; both
-/// [T, D], f32.
+/// The derivative of [`gelu`](crate::ops::gelu()) by `x`, from the derivative `dy` by its result;
+/// both [T, D], f32.
 pub fn gelu_backward(rec: &mut Recorder<impl From<GeluBackward>>, x: Tensor, dy: Tensor) -> Tensor {
     assert_eq!((dy.shape.rows, dy.shape.width()), (x.shape.rows, x.shape.width()), "gelu_backward of unequal shapes");
     let dx = rec.make(x.shape);

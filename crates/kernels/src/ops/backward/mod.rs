@@ -1,6 +1,6 @@
 //! The operations of training: a loss, for an operation of the forward pass the derivative of the
-//! loss by its operands, from the derivative by its result, and the step of an optimizer. Like those
-//! of the forward pass, each has a file with its dispatcher, its oracle and its kernel.
+//! loss by its operands, from the derivative by its result, and the step of an optimizer. Like
+//! those of the forward pass, each has a file with its dispatcher, its oracle and its kernel.
 
 pub(crate) mod adamw;
 pub(crate) mod add_weighted_backward;

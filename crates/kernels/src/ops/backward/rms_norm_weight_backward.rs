@@ -30,9 +30,9 @@ pub struct RmsNormWeightBackward {
     pub g: State,
 }
 
-/// g\[d\] += sum_r dy[r, d] x[r, d] / sqrt(mean_e x[r, e]^2 + eps) over the rows of the step, or over
-/// their heads: the derivative of `norm` by its weight, from the derivative `dy` by its result; `g`
-/// holds \[D\] as plain words of f32.
+/// g\[d\] += sum_r dy[r, d] x[r, d] / sqrt(mean_e x[r, e]^2 + eps) over the rows of the step, or
+/// over their heads: the derivative of `norm` by its weight, from the derivative `dy` by its
+/// result; `g` holds \[D\] as plain words of f32.
 pub fn rms_norm_weight_backward(rec: &mut Recorder<impl From<RmsNormWeightBackward>>, norm: &RmsNorm, dy: Tensor, g: State) {
     let &RmsNorm { x, eps, .. } = norm;
     assert_eq!((dy.shape.rows, dy.shape.width()), (x.shape.rows, x.shape.width()), "rms_norm_weight_backward of unequal shapes");

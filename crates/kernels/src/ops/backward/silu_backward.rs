@@ -24,8 +24,8 @@ pub struct SiluBackward {
     pub dx: Tensor,
 }
 
-/// The derivative of [`silu`](crate::ops::silu()) by `x`, from the derivative `dy` by its result; both
-/// [T, D], f32.
+/// The derivative of [`silu`](crate::ops::silu()) by `x`, from the derivative `dy` by its result;
+/// both [T, D], f32.
 pub fn silu_backward(rec: &mut Recorder<impl From<SiluBackward>>, x: Tensor, dy: Tensor) -> Tensor {
     assert_eq!((dy.shape.rows, dy.shape.width()), (x.shape.rows, x.shape.width()), "silu_backward of unequal shapes");
     let dx = rec.make(x.shape);

@@ -5,8 +5,8 @@ use crate::ops::backward::combine_experts_backward;
 use crate::ops::combine_experts::CombineExperts;
 use crate::testing::parity::Case;
 
-/// One to sixty-four choices, rows with sizes around the workgroup's. Values of one sign, so that no
-/// sum is small by cancellation.
+/// One to sixty-four choices, rows with sizes around the workgroup's. Values of one sign, so that
+/// no sum is small by cancellation.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim, k) = (g.small(), g.dim(), g.pick(&[1, 2, 4, 8, 64]));
     let mut case = Case::new(rows);

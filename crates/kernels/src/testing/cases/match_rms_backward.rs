@@ -6,8 +6,8 @@ use crate::ops::backward::match_rms_backward;
 use crate::ops::match_rms::MatchRms;
 use crate::testing::parity::Case;
 
-/// Rows of similar and of different magnitudes, above and below the smallest mean, and a row of zeros
-/// that gives the size; also per head.
+/// Rows of similar and of different magnitudes, above and below the smallest mean, and a row of
+/// zeros that gives the size; also per head.
 /// The derivative of a row of one element is what rounding leaves of 1 - 1.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, heads, dim) = (g.small(), g.pick(&[1, 1, 3]), g.dim().max(4));

@@ -6,8 +6,8 @@ use crate::ops::backward::softmax_backward;
 use crate::ops::softmax;
 use crate::testing::parity::Case;
 
-/// Rows with sizes around the workgroup's, flat, and with one element that has nearly all the weight;
-/// also per head. Rows of one element have no derivative.
+/// Rows with sizes around the workgroup's, flat, and with one element that has nearly all the
+/// weight; also per head. Rows of one element have no derivative.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, heads, dim, size) = (g.small(), g.pick(&[1, 1, 3]), g.dim().max(2), g.pick(&[1.0, 8.0]));
     let mut case = Case::new(rows);
