@@ -38,12 +38,14 @@ fn taken(tokenizer: &Tokenizer, source: &str) -> (bool, usize) {
     let (rendered, most) = HEAP.most_during(render);
     assert!(most <= MOST_BYTES, "{most} bytes, {:?}: {source}", rendered.err());
     let rendered = rendered.is_ok_and(|length| length <= 16 << 20);
-    let after = HEAP.live_bytes();
-    if after != before {
-        // Tables of the engine are made once. What a circle of values holds stays again.
+    // Tables of the engine are made once, and threads of the test's own harness take memory at any
+    // time. What a circle of values holds stays each time.
+    let flat = || {
+        let before = HEAP.live_bytes();
         let _ = render();
-        assert_eq!(HEAP.live_bytes(), after, "bytes stay: {source}");
-    }
+        HEAP.live_bytes() == before
+    };
+    assert!(HEAP.live_bytes() == before || (0..4).any(|_| flat()), "bytes stay: {source}");
     (rendered, most)
 }
 
