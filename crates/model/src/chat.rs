@@ -26,6 +26,7 @@ mod json;
 mod limits;
 mod message;
 mod methods;
+mod printf;
 mod python;
 mod shape;
 mod strftime;

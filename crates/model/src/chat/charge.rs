@@ -169,8 +169,18 @@ pub(super) fn check(budget: &Budget, operands: &[Value]) -> Result<Value, Error>
     let Some((what, operands)) = operands.split_last() else { return Ok(Value::UNDEFINED) };
     let what = what.as_str().unwrap_or_default();
     charge(budget, what, operands)?;
-    let operands = operands.iter().enumerate().rev().map(|(n, operand)| as_python(what, n, operand.clone()));
+    let forwards = what == "[:]" && runs_over_nothing(operands);
+    let operands = operands.iter().enumerate().rev().map(|(n, operand)| match n {
+        3 if forwards => Value::from(1),
+        _ => as_python(what, n, operand.clone()),
+    });
     Ok(operands.collect::<Vec<_>>().into())
+}
+
+/// A slice backwards over nothing, where the engine's count would overflow. It is empty in either
+/// direction.
+fn runs_over_nothing(operands: &[Value]) -> bool {
+    matches!(operands, [of, _, _, step] if elements(of) == 0 && step.as_i64().is_some_and(|step| step < 0))
 }
 
 /// The n-th operand of an instruction: as text, if the instruction makes text of it and the text
@@ -182,7 +192,9 @@ fn as_python(what: &str, n: usize, operand: Value) -> Value {
             python::text(operand)
         }
         ("|join", 0) | (".join", 1) => python::texts(operand),
-        ("|format" | ".format", 1..) => python::in_format(operand),
+        (".format", 1..) => python::in_format(operand),
+        // The engine knows no length of a text, which `loop.last` needs.
+        ("for", 0) => operand.as_str().map_or_else(|| operand.clone(), |text| text.chars().map(Value::from).collect()),
         _ => operand,
     }
 }
@@ -229,7 +241,8 @@ fn charge(budget: &Budget, what: &str, operands: &[Value]) -> Result<(), Error> 
         }
         ("[:]", [of, from, to, step]) => slice(budget, of, [from, to, step]),
         ("for", [over]) if over.is_none() => Err(no_elements("a loop")),
-        ("for", [over]) => budget.bytes_read(text_bytes(over)),
+        // A text becomes a list of its characters.
+        ("for", [over]) => budget.value(text_bytes(over) * size_of::<Value>() as u64),
         // A namespace within a namespace could be a circle, which is never freed.
         ("set", [value, _]) if is(value, "::Namespace") => Err(refused("a namespace within a value")),
         ("in", [a, b]) => {
@@ -262,8 +275,8 @@ fn slice(budget: &Budget, of: &Value, [from, to, step]: [&Value; 3]) -> Result<(
         return Err(refused("a slice with such large ends"));
     }
     let backwards = ends[2].is_some_and(|step| step < 0);
-    if backwards && (elements(of) == 0 || ends[0].is_some() || ends[1].is_some()) {
-        return Err(refused("a slice that runs backwards over nothing or between given ends"));
+    if backwards && elements(of) > 0 && (ends[0].is_some() || ends[1].is_some()) {
+        return Err(refused("a slice that runs backwards between given ends"));
     }
     // Characters are collected before they are turned around.
     budget.value(text_bytes(of) * if backwards { 5 } else { 1 } + elements(of) * 24)
@@ -376,7 +389,9 @@ fn formatted(format: &str, arguments: &[Value], sizes: Size) -> Result<u64, Erro
         return Err(refused("a format wider than 4096 characters"));
     }
     let places = format.matches(['%', '{']).count() as u64;
-    Ok((format.len() as u64).saturating_add(places.saturating_mul(wide.saturating_add(sizes.bytes).saturating_add(16))))
+    // `%r` quotes its argument.
+    let argument = sizes.bytes.saturating_mul(if format.contains('r') { QUOTED } else { 1 });
+    Ok((format.len() as u64).saturating_add(places.saturating_mul(wide.saturating_add(argument).saturating_add(16))))
 }
 
 /// `map` calls filters without their checks, so it may call those that make no more than they are

@@ -3,7 +3,7 @@
 use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs, from_args};
 use minijinja::{Environment, Error, ErrorKind, State, Value, filters};
 
-use super::python;
+use super::{printf, python};
 
 fn invalid(what: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, what.into())
@@ -28,8 +28,61 @@ pub(super) fn add_filters(environment: &mut Environment) {
     for name in ["length", "count"] {
         environment.add_filter(name, |value: &Value| if value.is_undefined() { Ok(0) } else { filters::length(value) });
     }
+    environment.add_filter("format", printf::filter);
+    environment.add_filter("replace", replace);
+    environment.add_filter("round", round);
+    environment.add_filter("capitalize", |text: Value| {
+        let text = written(text);
+        let first = text.chars().next().map_or(0, char::len_utf8);
+        title(&text[..first]) + &text[first..].to_lowercase()
+    });
+    for name in ["escape", "e"] {
+        environment.add_filter(name, escape);
+    }
     environment.add_filter("first", |value: &Value| if value.is_undefined() { Ok(Value::UNDEFINED) } else { filters::first(value) });
     environment.add_filter("last", |value: Value| if value.is_undefined() { Ok(Value::UNDEFINED) } else { filters::last(value) });
+}
+
+/// `str(value)`.
+fn written(value: Value) -> String {
+    python::text(value).to_string()
+}
+
+/// `replace`, which may name how many places.
+fn replace(text: Value, from: &str, to: &str, count: Option<i64>, kwargs: Kwargs) -> Result<String, Error> {
+    let count = count.map_or_else(|| kwargs.get::<Option<i64>>("count"), |count| Ok(Some(count)))?;
+    kwargs.assert_all_used()?;
+    // Every place for a negative number, as in Python.
+    let count = count.and_then(|count| usize::try_from(count).ok());
+    let text = written(text);
+    Ok(count.map_or_else(|| text.replace(from, to), |count| text.replacen(from, to, count)))
+}
+
+/// `round`, whose methods `ceil` and `floor` make a float of every number.
+fn round(value: Value, precision: Option<i32>, method: Option<&str>, kwargs: Kwargs) -> Result<Value, Error> {
+    let named: Option<&str> = kwargs.get("method")?;
+    let float = matches!(method.or(named), Some("ceil" | "floor"));
+    let rounded = filters::round(value, precision, method, kwargs)?;
+    if float { f64::try_from(rounded).map(Value::from) } else { Ok(rounded) }
+}
+
+/// Markup as Python writes it.
+fn escape(value: Value) -> Value {
+    if value.is_safe() {
+        return value;
+    }
+    let mut out = String::new();
+    for c in value.to_string().chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '\'' => out.push_str("&#39;"),
+            '"' => out.push_str("&#34;"),
+            c => out.push(c),
+        }
+    }
+    Value::from_safe_string(out)
 }
 
 /// Python's methods: ours, else those of minijinja-contrib.

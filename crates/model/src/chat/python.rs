@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use minijinja::formatting::{FormatStyle, format};
 use minijinja::value::{ObjectRepr, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
+
+use super::printf;
 
 fn invalid(what: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, what.into())
@@ -23,18 +24,27 @@ pub(super) fn float(value: f64) -> String {
     }
 }
 
-fn is_float(value: &Value) -> bool {
+pub(super) fn is_float(value: &Value) -> bool {
     value.is_number() && !value.is_integer()
 }
 
-/// Whether `value` is or holds a float. The engine writes floats in another way than Python.
-fn has_float(value: &Value) -> bool {
+/// Whether `value` is or holds what the engine writes in another way than Python: a float, or an
+/// undefined value in a list.
+fn differs(value: &Value) -> bool {
     let Some(object) = value.as_object() else { return is_float(value) };
+    let within = |item: &Value| item.is_undefined() || differs(item);
     match object.repr() {
-        ObjectRepr::Seq => value.try_iter().is_ok_and(|mut items| items.any(|item| has_float(&item))),
-        ObjectRepr::Map => value.try_iter().is_ok_and(|mut keys| keys.any(|key| value.get_item(&key).is_ok_and(|item| has_float(&item)))),
+        ObjectRepr::Seq => value.try_iter().is_ok_and(|mut items| items.any(|item| within(&item))),
+        ObjectRepr::Map => value.try_iter().is_ok_and(|mut keys| keys.any(|key| value.get_item(&key).is_ok_and(|item| within(&item)))),
         _ => false,
     }
+}
+
+/// `repr(value)`. The caller has bounded its size and depth.
+pub(super) fn repr(value: &Value) -> String {
+    let mut out = String::new();
+    write(&mut out, value);
+    out
 }
 
 fn write(out: &mut String, value: &Value) {
@@ -62,6 +72,7 @@ fn write(out: &mut String, value: &Value) {
             });
             out.push('}');
         }
+        _ if value.is_undefined() => out.push_str("Undefined"),
         // The engine's own way for everything else is Python's.
         _ => {
             let _ = write!(out, "{value:?}");
@@ -72,18 +83,16 @@ fn write(out: &mut String, value: &Value) {
 /// `str(value)` if the engine would write it in another way; otherwise the value itself. The caller
 /// has bounded its size and depth.
 pub(super) fn text(value: Value) -> Value {
-    if !has_float(&value) {
+    if !differs(&value) {
         return value;
     }
-    let mut out = String::new();
-    write(&mut out, &value);
-    out.into()
+    repr(&value).into()
 }
 
 /// `text` of each element of a list.
 pub(super) fn texts(list: Value) -> Value {
     match list.as_object().map(|object| object.repr()) {
-        Some(ObjectRepr::Seq) if has_float(&list) => list.try_iter().into_iter().flatten().map(text).collect(),
+        Some(ObjectRepr::Seq) if differs(&list) => list.try_iter().into_iter().flatten().map(text).collect(),
         _ => list,
     }
 }
@@ -91,7 +100,7 @@ pub(super) fn texts(list: Value) -> Value {
 /// `a % b`: formats if `a` is text, else the remainder with the sign of `b`.
 pub(super) fn percent(a: &Value, b: &Value) -> Result<Value, Error> {
     if let Some(template) = a.as_str() {
-        return formatted(template, b).map(Value::from);
+        return printf::formatted(template, b).map(Value::from);
     }
     let whole =
         |value: &Value| (value.is_integer() || value.kind() == ValueKind::Bool).then(|| i128::try_from(value.clone()).ok()).flatten();
@@ -115,21 +124,6 @@ pub(super) fn percent(a: &Value, b: &Value) -> Result<Value, Error> {
         }
         _ => Err(invalid(format!("tried to use % operator on unsupported types {} and {}", a.kind(), b.kind()))),
     }
-}
-
-/// `template % arguments`: a tuple has one value for each place, a mapping has named values.
-fn formatted(template: &str, arguments: &Value) -> Result<String, Error> {
-    let places = template.replace("%%", "").matches('%').count();
-    if arguments.kind() == ValueKind::Map && template.contains("%(") {
-        return format(FormatStyle::Printf, template, std::slice::from_ref(arguments));
-    }
-    let values: Vec<Value> = if arguments.is_tuple() { arguments.try_iter()?.collect() } else { vec![arguments.clone()] };
-    // Python lets one list or mapping go unused.
-    if values.len() > places && (arguments.is_tuple() || !matches!(arguments.kind(), ValueKind::Map | ValueKind::Seq)) {
-        return Err(invalid("not all arguments converted during string formatting"));
-    }
-    let values: Vec<Value> = values.into_iter().map(in_format).collect();
-    format(FormatStyle::Printf, template, &values)
 }
 
 /// An argument of a format: numbers stay numbers, because the format may say how to write them.

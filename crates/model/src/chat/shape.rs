@@ -59,9 +59,29 @@ struct Constants {
     largest: u64,
     products: u32,
     powers: bool,
+    /// Whether the last token may end a constant.
+    ended: bool,
+    /// Whether the last token multiplies what may be a constant, or raises it to a power.
+    multiplies: bool,
+    raises: bool,
 }
 
 impl Constants {
+    /// Counts products whose two sides may be constants: the engine computes no other while it
+    /// compiles.
+    fn take(&mut self, token: &Token) {
+        use Token::*;
+        let word = matches!(token, Ident("true" | "false" | "none" | "True" | "False" | "None"));
+        let value = word || matches!(token, Int(_) | Int128(_) | Float(_) | Str(_) | String(_));
+        let begins = value || matches!(token, ParenOpen | BracketOpen | BraceOpen | Minus | Plus);
+        let (multiplies, raises) = (std::mem::take(&mut self.multiplies), std::mem::take(&mut self.raises));
+        self.products += u32::from(begins && (multiplies || raises));
+        self.powers |= begins && raises;
+        let ended = std::mem::replace(&mut self.ended, value || matches!(token, ParenClose | BracketClose | BraceClose));
+        self.multiplies = ended && matches!(token, Mul);
+        self.raises = ended && matches!(token, Pow);
+    }
+
     fn check(&self) -> Result<(), ChatError> {
         // Up to 64 terms are added to a factor.
         let factor = self.largest.saturating_mul(LEVELS as u64).max(1).saturating_pow(self.products);
@@ -75,6 +95,7 @@ impl Shape {
         use Token::*;
         let operand = std::mem::take(&mut self.operand);
         let opens = std::mem::take(&mut self.opens);
+        self.constants.take(token);
         match token {
             TemplateData(_) => {}
             VariableStart | BlockStart => {
@@ -113,12 +134,7 @@ impl Shape {
             Int(number) => self.number(*number),
             Int128(_) => self.number(u64::MAX),
             Float(_) => self.operand = true,
-            Mul | Pow => {
-                self.constants.products += 1;
-                self.constants.powers |= matches!(token, Pow);
-                self.chain(1);
-            }
-            Plus | Minus | Div | FloorDiv | Mod | Dot | Tilde | Pipe | Eq | Ne | Gt | Gte | Lt | Lte => self.chain(1),
+            Mul | Pow | Plus | Minus | Div | FloorDiv | Mod | Dot | Tilde | Pipe | Eq | Ne | Gt | Gte | Lt | Lte => self.chain(1),
         }
         let depth = self.blocks.iter().map(|block| block.levels).chain(self.chains.iter().copied()).sum();
         self.deepest = self.deepest.max(depth);

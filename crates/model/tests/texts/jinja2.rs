@@ -1,13 +1,13 @@
 //! Expressions with the text that Python's jinja2 3.1.6 gives for them, set up as transformers
-//! does: `jinja2.json` has values, then each template with its text, or with null and the error.
+//! does. A file has values, then each template with its text, or with null and the error.
 
 use crate::template_limits::tokenizer;
 use model::chat::{ChatTemplate, RenderOptions};
 use serde_json::{Map, Value};
 
-#[test]
-fn expressions_print_as_in_python() {
-    let all: Value = serde_json::from_str(include_str!("jinja2.json")).unwrap();
+/// Renders the templates of a file and compares their texts with Python's.
+fn compare(file: &str) {
+    let all: Value = serde_json::from_str(file).unwrap();
     let options = RenderOptions::default().extra(all["values"].as_object().cloned().unwrap_or_else(Map::new));
     let tokenizer = tokenizer();
     let mut different = vec![];
@@ -21,4 +21,18 @@ fn expressions_print_as_in_python() {
         }
     }
     assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
+}
+
+#[test]
+fn expressions_print_as_in_python() {
+    compare(include_str!("jinja2.json"));
+}
+
+/// `jinja2_drawn.py` draws them, and more for the file that `WEFT_JINJA2` names.
+#[test]
+fn drawn_expressions_print_as_in_python() {
+    compare(include_str!("jinja2_drawn.json"));
+    if let Some(file) = std::env::var_os("WEFT_JINJA2") {
+        compare(&std::fs::read_to_string(file).unwrap());
+    }
 }
