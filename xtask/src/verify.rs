@@ -2,7 +2,7 @@
 //! then plants faults in it. Or gives every shader to a browser.
 
 use crate::records::{self, Digest, Records};
-use crate::{browser, lanes, mutate, shaders};
+use crate::{browser, lanes, mutate, races, shaders};
 use anyhow::Context as _;
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::lower;
@@ -51,6 +51,9 @@ pub struct Args {
     #[arg(long, value_name = "PATH", group = "of_files", num_args = 0..=1, require_equals = true, default_missing_value = "chromium")]
     #[arg(conflicts_with_all = ["cases", "seed", "adapter", "no_gpu", "record"])]
     browser: Option<PathBuf>,
+    /// Instead of all this, without a GPU
+    #[arg(long, group = "of_files", conflicts_with_all = ["cases", "seed", "adapter", "no_gpu", "record"])]
+    races: bool,
     /// With --mutate: only faults in shader files whose path contains this; with --browser: only
     /// shaders with such a file
     #[arg(long, default_value = "", requires = "of_files")]
@@ -75,6 +78,9 @@ fn lines(text: &str) -> Result<RangeInclusive<usize>, String> {
 pub fn run(args: &Args) -> anyhow::Result<bool> {
     if let Some(browser) = &args.browser {
         return browser::run(browser, &args.kernel, &args.file);
+    }
+    if args.races {
+        return races::run(&args.kernel, &args.file);
     }
     let mut holds = compile(&args.kernel)?;
     if args.no_gpu {
