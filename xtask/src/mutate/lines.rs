@@ -109,7 +109,7 @@ fn file(device: &Device, path: &str, text: &str, lines: &RangeInclusive<usize>, 
     for fault in faults::of(text).into_iter().filter(|fault| lines.contains(&(fault.line + 1))) {
         let excuse = excuses.find(&fault, wide);
         let planted = excuse.is_none_or(|found| excuses.plants(found));
-        let red = match fault.kind == BARRIER && races::shows(text, &fault, &mut analysed)? == Some(true) {
+        let red = match fault.kind == BARRIER && races::shows(text, &fault, &mut analysed, races::FEW)? == Some(true) {
             true => Some(true),
             false if planted => red(device, text, &fault.plant(text), &mut users)?,
             false => Some(false),

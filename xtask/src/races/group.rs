@@ -149,7 +149,7 @@ impl<'a> Machine<'a> {
             let (a, b, c) = (floats(a, rows * inner), floats(b, inner * columns), floats(c, rows * columns));
             for element in 0..rows * columns {
                 let (row, column) = (element / columns, element % columns);
-                let sum = (0..inner).fold(c[element], |sum, n| a[row * inner + n].mul_add(b[n * columns + column], sum));
+                let sum = (0..inner).fold(c[element], |sum, n| sum + a[row * inner + n] * b[n * columns + column]);
                 result.words[element / size * lanes + subgroup * size + element % size] = kind.rounded(sum);
             }
         }

@@ -188,7 +188,7 @@ fn of_two(fun: Math, kind: Kind, a: &Value, b: &Value) -> anyhow::Result<Value> 
 fn of_three(fun: Math, kind: Kind, a: &Value, b: &Value, c: &Value) -> anyhow::Result<Value> {
     match (fun, kind) {
         (Math::Clamp, _) => of_two(Math::Min, kind, &of_two(Math::Max, kind, a, b)?, c),
-        (Math::Fma, _) => Ok(a.zip3(b, c, |a, b, c| kind.rounded(f(a).mul_add(f(b), f(c))))),
+        (Math::Fma, _) => Ok(a.zip3(b, c, |a, b, c| kind.rounded(f(a) * f(b) + f(c)))),
         (Math::Mix, _) => Ok(a.zip3(b, c, |a, b, c| kind.rounded(f(a) * (1.0 - f(c)) + f(b) * f(c)))),
         (Math::ExtractBits, Kind::U32 | Kind::I32) => Ok(a.zip3(b, c, |a, b, c| {
             let (offset, count) = (b.min(32), c.min(32 - b.min(32)));

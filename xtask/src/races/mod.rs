@@ -27,8 +27,12 @@ use std::time::Instant;
 /// Dispatches on which every shader is analysed.
 const SCENES: usize = 2;
 
-/// Dispatches of each shader on which a dropped barrier may show, at most.
-const FAULTY_SCENES: usize = 8;
+/// Dispatches of all shaders on which a dropped barrier may show. If many shaders have it, each has
+/// fewer dispatches, but at least [`FEW`].
+const ENOUGH: usize = 64;
+pub const FEW: usize = 3;
+/// Dispatches of each shader on which it may show, at most.
+const MOST: usize = 16;
 
 /// The barriers of one file: dropped ones that race, that do not and are excused, that do not, and
 /// excuses of others.
@@ -86,12 +90,8 @@ pub fn run(kernel: &str, file: &str) -> anyhow::Result<bool> {
 fn shipped(texts: &[(String, String)], subjects: &[&Subject], begin: Instant) -> anyhow::Result<bool> {
     let (scenes, racy, equal) = (Mutex::new(0), Mutex::new(0), Mutex::new(BTreeSet::new()));
     let work = |_: &mut (), of: &&Subject| {
-        let t = Instant::now();
         let verdict = of.verdict(SCENES)?;
         let label = of.target.shader.label();
-        if t.elapsed().as_secs_f64() > 1.0 {
-            eprintln!("SLOW {label} {:.1}", t.elapsed().as_secs_f64());
-        }
         anyhow::ensure!(verdict.scenes > 0, "{label}: no case is small enough for the analysis");
         *scenes.lock().expect("no panic") += verdict.scenes;
         equal.lock().expect("no panic").extend(verdict.equal.iter().map(|&at| place(texts, of, at)));
@@ -128,7 +128,9 @@ fn dropped(path: &str, text: &str, mut users: Vec<&Subject>) -> anyhow::Result<O
     let (mut tally, mut excuses) = (Tally::default(), Excuses::of(path, text)?);
     for fault in faults::of(text).into_iter().filter(|fault| fault.kind == BARRIER) {
         let excuse = excuses.find(&fault, false);
-        match (shows(text, &fault, &mut users)?, excuse) {
+        // A search for what cannot be found takes long.
+        let scenes = if excuse.is_some() { 1 } else { (ENOUGH / users.len().max(1)).clamp(FEW, MOST) };
+        match (shows(text, &fault, &mut users, scenes)?, excuse) {
             (None, _) => {}
             (Some(true), _) => tally.shown += 1,
             (Some(false), Some(found)) => {
@@ -148,9 +150,9 @@ fn dropped(path: &str, text: &str, mut users: Vec<&Subject>) -> anyhow::Result<O
     Ok(Some(tally))
 }
 
-/// Whether a shader of these races with the fault. `None` if no text with the fault is a valid
+/// Whether a shader of these races with the fault, on so many dispatches of each. `None` if no text with the fault is a valid
 /// shader. The shader that races comes first for the next fault.
-pub fn shows(text: &str, fault: &Fault, users: &mut [&Subject]) -> anyhow::Result<Option<bool>> {
+pub fn shows(text: &str, fault: &Fault, users: &mut [&Subject], scenes: usize) -> anyhow::Result<Option<bool>> {
     let (mutant, mut valid) = (fault.plant(text), false);
     for n in 0..users.len() {
         let source = files::replaced(&users[n].source, text, &mutant, &files::places(&users[n].target.shader, &users[n].source, text));
@@ -158,7 +160,7 @@ pub fn shows(text: &str, fault: &Fault, users: &mut [&Subject]) -> anyhow::Resul
             continue;
         }
         valid = true;
-        if users[n].shown(&source, FAULTY_SCENES)?.is_some() {
+        if users[n].shown(&source, scenes)?.is_some() {
             users[..=n].rotate_right(1);
             return Ok(Some(true));
         }

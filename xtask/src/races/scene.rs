@@ -9,20 +9,25 @@ use kernels::testing::parity::Case;
 use kernels::testing::parity::calls::Call;
 use kernels::testing::sweep::Target;
 use kernels::{Caps, Class, Table};
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 /// Steps of all workgroups of a dispatch, at most. Cases with more are left out.
 const STEPS: u64 = 1_000_000;
 
+/// The same for the dispatches before the shader's own, whose results it reads.
+const STEPS_BEFORE: u64 = 6_000_000;
+
 /// Workgroups of the shader's own dispatch that are run, at most.
 const GROUPS: u32 = 4;
 
-/// Cases that reach a shader, of which the smallest are taken.
-const DRAWN: usize = 10;
+/// Cases that reach a shader, of which the smallest are taken first.
+const DRAWN: usize = 8;
 
-/// Seeds that are tried for these cases.
-const SEEDS: u64 = 250;
+/// Seeds that are tried for these cases, and for as many further ones of any size.
+const SEEDS: u64 = 200;
 
 /// A shader with the dispatches on which it is analysed.
 pub struct Subject {
@@ -33,8 +38,10 @@ pub struct Subject {
 
 #[derive(Default)]
 struct Scenes {
-    /// Cases that were not run yet, the smallest last. `None` before they are drawn.
-    cases: Option<Vec<Case>>,
+    /// Cases that were not run yet, the next one last.
+    cases: Vec<Case>,
+    /// Seeds that were tried.
+    seeds: u64,
     known: Vec<Arc<Scene>>,
 }
 
@@ -101,7 +108,7 @@ impl Subject {
 
     /// The device for whose plans the shader is analysed: without cooperative matrices, if it
     /// needs none, because devices with them choose other kernels.
-    fn caps(&self) -> Caps {
+    pub(super) fn caps(&self) -> Caps {
         let Shader { wide, variant, .. } = &self.target.shader;
         let cooperative = variant.kernel.cooperative();
         device(if *wide || cooperative { 32 } else { 8 }, cooperative)
@@ -140,7 +147,7 @@ impl Subject {
             let Some(scene) = self.scene(n)? else { break };
             for &subgroup in self.sizes() {
                 let mut space = Space { buffers: scene.buffers.clone(), ..Space::default() };
-                match analysed(source, &scene.call, &mut space, subgroup, GROUPS)?.0 {
+                match analysed(source, &scene.call, &mut space, subgroup, (STEPS, GROUPS))?.0 {
                     None | Some(Finding::Endless) => {}
                     Some(finding) => return Ok(Some(Shown { finding, subgroup })),
                 }
@@ -153,21 +160,24 @@ impl Subject {
     fn scene(&self, n: usize) -> anyhow::Result<Option<Arc<Scene>>> {
         let mut scenes = self.scenes.lock().expect("no panic");
         while scenes.known.len() <= n {
-            let cases = scenes.cases.get_or_insert_with(|| self.draw());
-            let Some(case) = cases.pop() else { return Ok(None) };
+            if scenes.cases.is_empty() {
+                let tried = scenes.seeds..SEEDS * (1 + u64::from(scenes.seeds > 0));
+                (scenes.cases, scenes.seeds) = self.draw(tried);
+            }
+            let Some(case) = scenes.cases.pop() else { return Ok(None) };
             let scene = self.prepare(&case).with_context(|| self.target.shader.label())?;
             scenes.known.extend(scene.map(Arc::new));
         }
         Ok(Some(Arc::clone(&scenes.known[n])))
     }
 
-    /// The smallest cases that reach the shader, the smallest last.
-    fn draw(&self) -> Vec<Case> {
-        let (mut seeds, portable, caps) = (0..SEEDS, !self.target.shader.subgroups, self.caps());
+    /// The first cases of these seeds that reach the shader, the smallest last, and the next seed.
+    pub(super) fn draw(&self, mut seeds: Range<u64>) -> (Vec<Case>, u64) {
+        let (portable, caps) = (!self.target.shader.subgroups, self.caps());
         let found = std::iter::from_fn(|| self.target.find(&caps, &mut seeds)).take(DRAWN);
         let mut found: Vec<_> = found.filter_map(|(_, case)| Some((case.invocations(&caps, portable).ok()?, case))).collect();
-        found.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
-        found.into_iter().map(|(_, case)| case).collect()
+        found.sort_by_key(|(size, _)| Reverse(*size));
+        (found.into_iter().map(|(_, case)| case).collect(), seeds.start)
     }
 
     /// Runs the dispatches of a case up to the shader's own. `None` if that takes too long.
@@ -179,7 +189,7 @@ impl Subject {
             if call.shader == self.target.shader {
                 return self.own(call, space.buffers);
             }
-            match analysed(&call.shader.source(), &call, &mut space, caps.subgroup_size as usize, u32::MAX)?.0 {
+            match analysed(&call.shader.source(), &call, &mut space, caps.subgroup_size as usize, (STEPS_BEFORE, u32::MAX))?.0 {
                 None => {}
                 Some(Finding::Endless) => return Ok(None),
                 Some(other) => return Err(anyhow::Error::from(other).context(call.shader.label())),
@@ -192,7 +202,7 @@ impl Subject {
         let mut scene = Scene { call, buffers, shown: None, equal: BTreeSet::new() };
         for &subgroup in self.sizes() {
             let mut space = Space { buffers: scene.buffers.clone(), ..Space::default() };
-            let (finding, equal) = analysed(&self.source, &scene.call, &mut space, subgroup, GROUPS)?;
+            let (finding, equal) = analysed(&self.source, &scene.call, &mut space, subgroup, (STEPS, GROUPS))?;
             if finding == Some(Finding::Endless) {
                 return Ok(None);
             }
@@ -203,19 +213,19 @@ impl Subject {
     }
 }
 
-/// Runs so many workgroups of a dispatch with this text. Returns what is wrong with it, and the
+/// Runs a dispatch with this text: so many steps and so many workgroups, at most. Returns what is wrong with it, and the
 /// places where several invocations write equal words.
-fn analysed(
+pub(super) fn analysed(
     source: &str,
     call: &Call,
     space: &mut Space,
     subgroup: usize,
-    groups: u32,
+    (steps, groups): (u64, u32),
 ) -> anyhow::Result<(Option<Finding>, BTreeSet<u32>)> {
     let (module, info) = shaders::validate(source, &call.shader).map_err(|e| anyhow!("{e}"))?;
     let program = Program::new(&module, &info, subgroup)?;
     let mut before = Space { buffers: space.buffers.clone(), ..Space::default() };
-    let mut machine = Machine::new(&program, call, space, STEPS);
+    let mut machine = Machine::new(&program, call, space, steps);
     let ended = machine.run(groups);
     let (equal, unsure) = (machine.equal(), std::mem::take(&mut machine.unsure));
     if let Err(error) = ended {
@@ -223,7 +233,7 @@ fn analysed(
     }
     // A read that races with a write is no finding where the value that it reads changes nothing.
     let Some(race) = unsure.values().next().cloned() else { return Ok((None, equal)) };
-    let mut machine = Machine::new(&program, call, &mut before, STEPS);
+    let mut machine = Machine::new(&program, call, &mut before, steps);
     machine.changed = unsure.into_keys().collect();
     let same = machine.run(groups).is_ok() && before.buffers == space.buffers;
     Ok((Some(race).filter(|_| !same), equal))
