@@ -1,6 +1,7 @@
 //! Operations of a whole subgroup: exchanges of values, and cooperative matrices.
 
-use super::machine::{Finding, Frame, Machine};
+use super::finding::Finding;
+use super::machine::{Frame, Machine};
 use super::math;
 use super::memory::{By, Pointer, Root};
 use super::types::Kind;
@@ -147,9 +148,9 @@ impl<'a> Machine<'a> {
                 (0..count).map(|element| f32::from_bits(self.element(value, subgroup, element))).collect()
             };
             let (a, b, c) = (floats(a, rows * inner), floats(b, inner * columns), floats(c, rows * columns));
-            for element in 0..rows * columns {
+            for (element, start) in c.into_iter().enumerate() {
                 let (row, column) = (element / columns, element % columns);
-                let sum = (0..inner).fold(c[element], |sum, n| sum + a[row * inner + n] * b[n * columns + column]);
+                let sum = (0..inner).fold(start, |sum, n| sum + a[row * inner + n] * b[n * columns + column]);
                 result.words[element / size * lanes + subgroup * size + element % size] = kind.rounded(sum);
             }
         }

@@ -1,57 +1,16 @@
 //! A workgroup whose invocations run in step.
 
+use super::finding::Finding;
 use super::memory::{Pointer, Root};
 use super::program::{Body, Program};
-use super::shadow::{Mark, Shadow, WHOLE};
+use super::shadow::Shadow;
 use super::value::{Mask, Value};
 use anyhow::{Context as _, bail, ensure};
 use kernels::testing::parity::calls::Call;
 use naga::{Binding, BuiltIn, Expression, Handle};
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 use std::rc::Rc;
-
-/// What is wrong with a shader, at places in its text: offsets in bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
-    /// Two accesses that nothing orders.
-    Race { what: String, first: Mark, second: Mark },
-    /// A barrier that only some invocations reach.
-    Apart { at: u32 },
-    /// An access past an end.
-    Outside { what: String, at: u32 },
-    /// More steps than the analysis takes.
-    Endless,
-}
-
-impl Finding {
-    /// The places in the text.
-    pub fn places(&self) -> Vec<u32> {
-        match self {
-            Self::Race { first, second, .. } => vec![first.at, second.at],
-            Self::Apart { at } | Self::Outside { at, .. } => vec![*at],
-            Self::Endless => vec![],
-        }
-    }
-}
-
-impl Display for Finding {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let who = |mark: &Mark| match mark.who & WHOLE {
-            0 => format!("invocation {}", mark.who),
-            _ => format!("subgroup {}", mark.subgroup),
-        };
-        match self {
-            Self::Race { what, first, second } => write!(f, "race on {what} between {} and {}", who(first), who(second)),
-            Self::Apart { .. } => f.write_str("a barrier that only some invocations reach"),
-            Self::Outside { what, .. } => write!(f, "an access past the end of {what}"),
-            Self::Endless => f.write_str("more steps than the analysis takes"),
-        }
-    }
-}
-
-impl std::error::Error for Finding {}
 
 /// The buffers of a device, and who accessed the buffers that the current dispatch writes.
 #[derive(Default)]

@@ -1,6 +1,7 @@
 //! Loads and stores of a workgroup, with a note of who accesses each word.
 
-use super::machine::{Finding, Machine};
+use super::finding::Finding;
+use super::machine::Machine;
 use super::program::Of;
 use super::shadow::{Act, Mark, WHOLE};
 use super::value::{Mask, Value};

@@ -3,6 +3,7 @@
 //! the barriers.
 
 mod eval;
+mod finding;
 mod group;
 mod machine;
 mod math;
@@ -150,8 +151,8 @@ fn dropped(path: &str, text: &str, mut users: Vec<&Subject>) -> anyhow::Result<O
     Ok(Some(tally))
 }
 
-/// Whether a shader of these races with the fault, on so many dispatches of each. `None` if no text with the fault is a valid
-/// shader. The shader that races comes first for the next fault.
+/// Whether a shader of these races with the fault, on so many dispatches of each. `None` if no text
+/// with the fault is a valid shader. The shader that races comes first for the next fault.
 pub fn shows(text: &str, fault: &Fault, users: &mut [&Subject], scenes: usize) -> anyhow::Result<Option<bool>> {
     let (mutant, mut valid) = (fault.plant(text), false);
     for n in 0..users.len() {

@@ -1,6 +1,7 @@
 //! The dispatches on which a shader is analysed: those of the smallest parity cases that reach it.
 
-use super::machine::{Finding, Machine, Space};
+use super::finding::Finding;
+use super::machine::{Machine, Space};
 use super::program::Program;
 use crate::shaders;
 use anyhow::{Context as _, anyhow};
@@ -213,8 +214,8 @@ impl Subject {
     }
 }
 
-/// Runs a dispatch with this text: so many steps and so many workgroups, at most. Returns what is wrong with it, and the
-/// places where several invocations write equal words.
+/// Runs a dispatch with this text: so many steps and so many workgroups, at most. Returns what is
+/// wrong with it, and the places where several invocations write equal words.
 pub(super) fn analysed(
     source: &str,
     call: &Call,

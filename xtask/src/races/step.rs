@@ -1,6 +1,7 @@
 //! Statements: invocations that take another way wait, as in hardware with masks.
 
-use super::machine::{Finding, Frame, Item, Machine};
+use super::finding::Finding;
+use super::machine::{Frame, Item, Machine};
 use super::shadow::Act;
 use super::value::{Mask, Value};
 use anyhow::{bail, ensure};

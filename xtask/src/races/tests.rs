@@ -1,6 +1,7 @@
 //! Tests of the analysis on small texts.
 
-use super::machine::{Finding, Machine, Space};
+use super::finding::Finding;
+use super::machine::{Machine, Space};
 use super::program::Program;
 use super::scene::{analysed, subjects};
 use kernels::Executor;
@@ -15,12 +16,10 @@ const SUBGROUP: usize = 4;
 /// Runs an entry point's body in workgroups of 16 invocations, 4 to a subgroup, over a buffer `y`
 /// of 64 words with the numbers from 0. Returns what is wrong, and the buffer.
 fn run(declared: &str, body: &str) -> (Option<Finding>, Vec<u32>) {
-    let text = format!(
-        "{declared}
-        @group(0) @binding(1) var<storage, read_write> y: array<u32>;
-        @compute @workgroup_size({INVOCATIONS})
-        fn main(@builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {{ {body} }}"
-    );
+    let arguments = "@builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32";
+    let buffer = "@group(0) @binding(1) var<storage, read_write> y: array<u32>;";
+    let entry = format!("@compute @workgroup_size({INVOCATIONS}) fn main({arguments}) {{ {body} }}");
+    let text = [declared, buffer, &entry].join("\n");
     let module = naga::front::wgsl::parse_str(&text).unwrap_or_else(|e| panic!("{}", e.emit_to_string(&text)));
     let info = Validator::new(ValidationFlags::all(), Capabilities::all()).validate(&module);
     let info = info.unwrap_or_else(|e| panic!("{}", e.emit_to_string(&text)));
