@@ -125,7 +125,7 @@ impl Subject {
         if *subgroups && !wide && !variant.kernel.cooperative() { &[8, 32] } else { &[32] }
     }
 
-    /// Analyses the shader on so many dispatches.
+    /// Analyses the shader on so many dispatches, and keeps none of them.
     pub fn verdict(&self, scenes: usize) -> anyhow::Result<Verdict> {
         let mut verdict = Verdict::default();
         for n in 0..scenes {
@@ -134,6 +134,7 @@ impl Subject {
             verdict.equal.extend(&scene.equal);
             verdict.shown = verdict.shown.or_else(|| scene.shown.clone());
         }
+        *self.scenes.lock().expect("no panic") = Scenes::default();
         Ok(verdict)
     }
 
