@@ -95,7 +95,7 @@ fn finish_heads(n: u32, kv_head: u32, quads: u32, slot: u32, stores: bool, lid: 
     if (part < 3u) { //~ surplus
         gathered[lid] = x;
     }
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     let half = params.dim >> 3u;
     if (part < 2u && quad < 2u * half) {
         let upper = quad >= half;
@@ -105,11 +105,11 @@ fn finish_heads(n: u32, kv_head: u32, quads: u32, slot: u32, stores: bool, lid: 
     // Attention uses the key and the value as the state stores them.
     var most = vec4<f32>(0.0);
     if (k_state_scaled) { //~ unused: guard dropped
-        workgroupBarrier(); //~ step: barrier dropped
+        workgroupBarrier();
         if (part < 3u) { //~ surplus
             gathered[lid] = abs(x);
         }
-        workgroupBarrier(); //~ step: barrier dropped
+        workgroupBarrier();
         for (var i = 0u; i < 8u; i++) {
             most = max(most, gathered[(lid & ~7u) + i]);
         }
@@ -129,7 +129,7 @@ fn finish_heads(n: u32, kv_head: u32, quads: u32, slot: u32, stores: bool, lid: 
     if (part < 3u) { //~ surplus
         gathered[FINISHED + lid] = x;
     }
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
 }
 
 @compute @workgroup_size(WG)
@@ -188,10 +188,10 @@ fn attention_decode(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
     let near_most = groups_max4(vec4<f32>(most), lanes).x; //~ alike: component
     let factor = exp(most - near_most);
     let near_total = groups_add4(vec4<f32>(total * factor), lanes).x; //~ alike: component
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     slice_gather(acc * factor, lid % near < lanes, lanes, lid); //~ surplus: comparison
     weighed[lid / near] = vec2<f32>(near_most, near_total);
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     let quad = min(lid, quads - 1u); //~ dropped: sign
     let column = slice_column(quad, lanes);
     var all = LOWEST;

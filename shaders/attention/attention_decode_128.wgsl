@@ -153,7 +153,7 @@ fn attention_decode_128(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     }
     let most = max(seen.most, lanes_other(seen.most, LANES, lid));
     mosts[sub / 4u][sub % 4u] = most; //~ free: off by one
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     var highest = mosts[0];
     for (var g = 1u; g < SUBS / 4u; g++) { //~ clamped: comparison
         highest = max(highest, mosts[g]);
@@ -169,7 +169,7 @@ fn attention_decode_128(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
         gathered[32u * sub + 2u * lane] = part[0] + other[0];
         totals[sub / 4u][sub % 4u] = both; //~ free: off by one
     }
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     var joined = vec4<f32>(0.0);
     if (lid < 32u) { //~ surplus
         var weights = totals[0];

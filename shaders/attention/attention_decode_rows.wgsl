@@ -175,7 +175,7 @@ fn attention_decode_rows(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     }
     let most = vec2<f32>(seen_a.most, seen_b.most);
     mosts[lid / 32u] = max(most, lanes_other2(most, LANES, lid));
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     var highest = mosts[0];
     for (var g = 1u; g < SUBS; g++) { //~ clamped: comparison
         highest = max(highest, mosts[g]);
@@ -186,7 +186,7 @@ fn attention_decode_rows(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     if (HEADS > 1u) { //~ surplus
         gather(seen_b, highest.y, 1u, lid);
     }
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     var joined = vec4<f32>(0.0);
     let head = lid / 32u;
     if (head < HEADS) { //~ surplus: comparison, guard dropped

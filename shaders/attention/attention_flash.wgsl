@@ -108,12 +108,12 @@ fn attention_flash(
         var slot = key_start % params.capacity;
         var ahead = load_k(base, slot, last - min(key_start, last), id.x, lid); //~ weightless: sign
         for (var key0 = key_start; key0 < to_key; key0 += KEYS) { //~ empty: comparison
-            workgroupBarrier(); //~ unseen: barrier dropped
+            workgroupBarrier();
             stage_k(ahead, lid);
             if (lid < QUERIES / BAND) { //~ clamped
                 raised[lid] = 0u; //~ neutral: off by one
             }
-            workgroupBarrier(); //~ unseen: barrier dropped
+            workgroupBarrier();
             let values = load_v(base, slot, last - key0, id.x, lid); //~ weightless: sign
             var s = Scores();
             s = score(s, q0, column);
@@ -127,13 +127,13 @@ fn attention_flash(
                 s = score(s, q7, column + 28u); //~ rounded: off by one
             }
             leave_scores(s, part);
-            workgroupBarrier(); //~ unseen: barrier dropped
+            workgroupBarrier();
             stage_v(values, lid);
             slot += KEYS;
             slot -= select(0u, params.capacity, slot >= params.capacity); //~ meet: comparison
             ahead = load_k(base, slot, max(last, key0 + KEYS) - (key0 + KEYS), id.x, lid); //~ weightless: sign
             softmax = weigh(softmax, row, lid % PER_ROW, key0, mine);
-            workgroupBarrier(); //~ unseen: barrier dropped
+            workgroupBarrier();
             // The body runs once or not at all, for a whole subgroup. It is a loop because naga
             // accepts the condition of a loop as uniform, but not the condition of a branch on a
             // variable. Drivers do not know the count either, so they do not unroll the outer loop.
@@ -165,9 +165,9 @@ fn attention_flash(
         }
         first = max(past, first + 1u); //~ twice: minimum
     }
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     totals(softmax, row);
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     let upper = band0 + (lane >> 1u);
     let at = vec2<u32>(place(upper, t0, group, id.x), place(upper + 16u, t0, group, id.x)) + column + 2u * (lane & 1u);
     let within = vec2<bool>(is_row(upper, t0, group, tokens), is_row(upper + 16u, t0, group, tokens));

@@ -58,7 +58,7 @@ fn attention_merge(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     if (lid % beside < chunk) { //~ apart: comparison, guard dropped
         gathered[lid / beside * chunk + lid % beside] = together;
     }
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     if (parts_done(chunk, lid)) { //~ exit: guard dropped
         return;
     }

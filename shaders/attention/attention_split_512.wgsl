@@ -167,7 +167,7 @@ fn attention_split_512(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
         if (slot < 4u && (lane & 1u) == 0u) { //~ twice: off by one, mask; race: guard dropped
             mosts[SUBS / 4u * slot + sub / 4u][sub & 3u] = highest;
         }
-        workgroupBarrier(); //~ unseen: barrier dropped
+        workgroupBarrier();
         let raised = max(most, highest_of(head));
         let shrink = exp(most - raised);
         most = raised;
@@ -181,7 +181,7 @@ fn attention_split_512(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
             gathered[key][head] = p;
             total += p;
         }
-        workgroupBarrier(); //~ unseen: barrier dropped
+        workgroupBarrier();
         if (tile > part.x) { //~ neutral: comparison, guard dropped
             acc = scaled(acc, shrinks);
         }
@@ -193,7 +193,7 @@ fn attention_split_512(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
             acc = added(acc, values.c, gathered[key + 2u * BANDS]);
             acc = added(acc, values.d, gathered[key + 3u * BANDS]);
         }
-        workgroupBarrier(); //~ unseen: barrier dropped
+        workgroupBarrier();
     }
     // Each eight lanes have sums over different keys. After the exchange, each eight lanes have the
     // head of their number. Then the first half of the threads adds the sums of the second half.
@@ -211,7 +211,7 @@ fn attention_split_512(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
         gathered[lid - HALF] = near;
         gathered[lid] = far;
     }
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     let pitch = select(params.splits * (quads + 1u), quads, params.splits == 1u);
     let start = first_head * pitch + split * (quads + 1u);
     if (lid < HALF) {

@@ -55,12 +55,12 @@ fn matmul_tile128(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocatio
     var c32 = coop_mat16x16<f32, C>();
     var c33 = coop_mat16x16<f32, C>();
     for (var k0 = 0u; k0 < k; k0 += DEPTH) { //~ rounded: off by one
-        workgroupBarrier(); //~ unseen: barrier dropped
+        workgroupBarrier();
         for (var j = 0u; j < 8u; j++) { //~ clamped: comparison
             xs[(row + 16u * j) * PITCH + quad] = xv[j];
         }
         ahead_store(ahead, k0, lid);
-        workgroupBarrier(); //~ unseen: barrier dropped
+        workgroupBarrier();
         let next = min(k0 + DEPTH, k - DEPTH); //~ dropped: sign
         for (var j = 0u; j < 8u; j++) { //~ clamped: comparison
             xv[j] = x[x_at[j] + (next >> 2u)];
@@ -98,7 +98,6 @@ fn matmul_tile128(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocatio
     let base = subgroup * 256u;
     let lane = lid & 31u;
     let pitch = 16u;
-    workgroupBarrier(); //~ unseen: barrier dropped
     let v00 = c00;
     coopStoreT(v00, &ys[base], pitch);
     finish(t0 + 0u, r0 + 0u, base, lane);

@@ -44,9 +44,9 @@ fn result_quad(at: u32) -> vec4<f32> {
 // A lane's two quads of the 16 x 16 results that its subgroup left at ys[base..]: in row lane / 4
 // and in the row 8 further.
 fn taken(base: u32, lane: u32) -> mat2x4<f32> {
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     let quads = mat2x4<f32>(result_quad(base + 4u * lane), result_quad(base + 128u + 4u * lane));
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     return quads;
 }
 
@@ -105,12 +105,12 @@ fn matmul_tile128_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invoc
     var c32 = coop_mat16x16<f32, C>();
     var c33 = coop_mat16x16<f32, C>();
     for (var k0 = 0u; k0 < k; k0 += DEPTH) { //~ rounded: off by one
-        workgroupBarrier(); //~ unseen: barrier dropped
+        workgroupBarrier();
         for (var j = 0u; j < 8u; j++) { //~ clamped: comparison
             xs[(row + 16u * j) * PITCH + quad] = xv[j];
         }
         ahead_store(ahead, k0, lid);
-        workgroupBarrier(); //~ unseen: barrier dropped
+        workgroupBarrier();
         let next = min(k0 + DEPTH, k - DEPTH); //~ dropped: sign
         for (var j = 0u; j < 8u; j++) { //~ clamped: comparison
             xv[j] = x[x_at[j] + (next >> 2u)];
@@ -148,7 +148,6 @@ fn matmul_tile128_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invoc
     let lane = lid & 31u;
     let first = id.y * TILE + m0 + (lane >> 2u);
     let pitch = 16u;
-    workgroupBarrier(); //~ unseen: barrier dropped
     let t0 = first + 0u;
     let s0 = vec2<f32>(scales[min(t0, params.rows - 1u)], scales[min(t0 + 8u, params.rows - 1u)]); //~ unowned: sign
     let v00 = c00;

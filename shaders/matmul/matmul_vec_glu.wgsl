@@ -40,6 +40,6 @@ fn matmul_vec_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
     if (lane < 2u) {
         block[(local + lane) >> 2u][(local + lane) & 3u] = glu[lane];
     }
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     pack_q8_quad(0u, params.n, 8u * number + lid, lid < 8u, block[min(lid, 7u)], 0.0, lid); //~ dropped: off by one
 }

@@ -8,9 +8,8 @@ var<workgroup> pack_sums: array<vec2<f32>, WG>;
 
 fn q8_quad(inside: bool, v: vec4<f32>, share: f32, lid: u32) -> Q8Part {
     let size = max(max(abs(v.x), abs(v.y)), max(abs(v.z), abs(v.w)));
-    workgroupBarrier(); //~ step: barrier dropped
     pack_most[lid] = select(0.0, size, inside);
-    workgroupBarrier(); //~ step: barrier dropped
+    workgroupBarrier();
     let first = lid & ~7u;
     var largest = 0.0;
     for (var i = 0u; i < 8u; i++) {
@@ -19,7 +18,7 @@ fn q8_quad(inside: bool, v: vec4<f32>, share: f32, lid: u32) -> Q8Part {
     let scale = q8_scale(largest);
     let q = q8_quants(v, scale);
     pack_sums[lid] = vec2<f32>(q.x + q.y + q.z + q.w, share);
-    workgroupBarrier(); //~ step: barrier dropped
+    workgroupBarrier();
     let low = pack_sums[first] + pack_sums[first + 1u] + (pack_sums[first + 2u] + pack_sums[first + 3u]);
     let high = pack_sums[first + 4u] + pack_sums[first + 5u] + (pack_sums[first + 6u] + pack_sums[first + 7u]);
     return q8_part(q, scale, low, high, lid);

@@ -54,6 +54,11 @@ pub fn renamed(text: &str, place: Place) -> String {
     }
 }
 
+/// The text of a shader with another text in all places of a file.
+pub fn replaced(source: &str, text: &str, by: &str, places: &[Place]) -> String {
+    places.iter().fold(source.to_string(), |source, place| source.replacen(&renamed(text, *place), &renamed(by, *place), 1))
+}
+
 /// The file and the line that a line of a shader's text comes from. `None` for lines that no file
 /// has, such as constants of variants. Lines count from 1.
 pub fn origin<'a>(files: &'a [(String, String)], shader: &Shader, source: &str, line: usize) -> Option<(&'a str, usize)> {

@@ -10,6 +10,7 @@ mod map;
 mod mutate;
 mod npy;
 mod packages;
+mod races;
 mod records;
 mod shaders;
 mod tidy;

@@ -1,8 +1,8 @@
 //! `verify-shaders`: validates every shader with naga, compares it with its oracle on a GPU, and
-//! then plants faults in it. Or gives every shader to a browser.
+//! then plants faults in it. Or gives every shader to a browser, or looks for races.
 
 use crate::records::{self, Digest, Records};
-use crate::{browser, lanes, mutate, shaders};
+use crate::{browser, lanes, mutate, races, shaders};
 use anyhow::Context as _;
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::lower;
@@ -51,8 +51,12 @@ pub struct Args {
     #[arg(long, value_name = "PATH", group = "of_files", num_args = 0..=1, require_equals = true, default_missing_value = "chromium")]
     #[arg(conflicts_with_all = ["cases", "seed", "adapter", "no_gpu", "record"])]
     browser: Option<PathBuf>,
-    /// With --mutate: only faults in shader files whose path contains this; with --browser: only
-    /// shaders with such a file
+    /// Instead of all this, interpret every shader that has a barrier, without a GPU: check that no
+    /// two accesses race, and that two race without each of the barriers
+    #[arg(long, group = "of_files", conflicts_with_all = ["cases", "seed", "adapter", "no_gpu", "record"])]
+    races: bool,
+    /// With --mutate: only faults in shader files whose path contains this; with --browser or
+    /// --races: only shaders with such a file
     #[arg(long, default_value = "", requires = "of_files")]
     file: String,
     /// With --mutate: only faults in these lines, for example 85, 54- or 54-80
@@ -75,6 +79,9 @@ fn lines(text: &str) -> Result<RangeInclusive<usize>, String> {
 pub fn run(args: &Args) -> anyhow::Result<bool> {
     if let Some(browser) = &args.browser {
         return browser::run(browser, &args.kernel, &args.file);
+    }
+    if args.races {
+        return races::run(&args.kernel, &args.file);
     }
     let mut holds = compile(&args.kernel)?;
     if args.no_gpu {

@@ -19,9 +19,9 @@ fn sixteen_add(a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>, lanes: u3
 
 // The largest number of this thread's head over the four keys.
 fn sixteen_max(v: f32, lanes: u32, lid: u32) -> f32 {
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     sixteen[lid] = v;
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     let apart = lanes / 16u;
     let first = lid - lid % lanes + (sixteen_slot(lanes, lid) & 3u) * apart;
     return max(max(sixteen[first], sixteen[first + 4u * apart]), max(sixteen[first + 8u * apart], sixteen[first + 12u * apart]));

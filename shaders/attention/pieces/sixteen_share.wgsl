@@ -8,9 +8,9 @@ fn sixteen_here(lid: u32) -> u32 {
 
 // Publishes this thread's number for sixteen_of.
 fn sixteen_share(v: f32, lid: u32) {
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     sixteen[lid] = v;
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
 }
 
 // The numbers of HEADS heads for one key, as this group of lanes published them.

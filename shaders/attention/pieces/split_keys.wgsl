@@ -163,7 +163,7 @@ fn attend(number: u32, lid: u32) {
         if (lid % 32u < 4u) { //~ twice
             of_heads[lid / 32u * 4u + head] = highest;
         }
-        workgroupBarrier(); //~ unseen: barrier dropped
+        workgroupBarrier();
         var raised = max(most, own_scores[head]);
         for (var g = 0u; g < WG / 32u; g++) {
             raised = max(raised, of_heads[4u * g + head]);
@@ -180,7 +180,7 @@ fn attend(number: u32, lid: u32) {
             gathered[key][head] = p;
             total += p;
         }
-        workgroupBarrier(); //~ unseen: barrier dropped
+        workgroupBarrier();
         if (tile > part.x) { //~ neutral
             acc = Heads(acc.a * factors.x, acc.b * factors.y, acc.c * factors.z, acc.d * factors.w);
         }
@@ -192,7 +192,7 @@ fn attend(number: u32, lid: u32) {
             acc = added(acc, value_open(four.c), gathered[key + 2u * GROUPS]);
             acc = added(acc, value_open(four.d), gathered[key + 3u * GROUPS]);
         }
-        workgroupBarrier(); //~ unseen: barrier dropped
+        workgroupBarrier();
         if (tile + TILE >= past) { //~ empty: comparison
             break;
         }
@@ -210,7 +210,7 @@ fn attend(number: u32, lid: u32) {
     if (lid % 32u < 4u) { //~ twice
         of_heads[lid / 32u * 4u + head] = total;
     }
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     if (own && group == 0u) { //~ free: off by one
         acc = added(acc, finished(HEADS + 1u, lane), factors);
     }
@@ -218,13 +218,13 @@ fn attend(number: u32, lid: u32) {
     let upper = (lid & 16u) != 0u;
     let a = Slice(halved(acc.a[0], acc.c[0], upper, lid), halved(acc.a[1], acc.c[1], upper, lid));
     let b = Slice(halved(acc.b[0], acc.d[0], upper, lid), halved(acc.b[1], acc.d[1], upper, lid));
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     let at = 128u * (lid / 32u) + select(0u, 64u, upper) + lane;
     gathered[at] = a[0];
     gathered[at + 16u] = a[1];
     gathered[at + 32u] = b[0];
     gathered[at + 48u] = b[1];
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     let pitch = select(params.splits * (quads + 1u), quads, params.splits == 1u);
     let start = first_head * pitch + split * (quads + 1u);
     if (lid < 32u * HEADS) {

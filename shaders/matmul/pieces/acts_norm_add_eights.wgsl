@@ -94,7 +94,7 @@ fn acts_make(number: u32, lid: u32) {
         }
         norm_leave(share, lid);
     }
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     if (busy) { //~ surplus: guard dropped
         let factor = norm_factor(eights);
         let h0 = (near.a[0] + near.b[0] * factor * near.w[0]) * scale;
@@ -112,5 +112,5 @@ fn acts_make(number: u32, lid: u32) {
             acts_more(number, eights, factor, scale, lid);
         }
     }
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
 }

@@ -66,7 +66,7 @@ fn multiply(x: Slabs, base: u32, sums: Sums) -> Sums {
 // Adds the subgroups' parts of 16 x 16 results and writes the results.
 fn finish_band(sums: OfY, t0: u32, r0: u32, which: u32, lid: u32, subgroup: u32) {
     coopStoreT(sums, &ys[subgroup * 256u], 16u);
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     for (var i = lid; i < 256u; i += WG) { //~ later: comparison
         let t = t0 + (i >> 4u);
         let r = r0 + (i & 15u);
@@ -78,7 +78,7 @@ fn finish_band(sums: OfY, t0: u32, r0: u32, which: u32, lid: u32, subgroup: u32)
             tile64_store(t, r, which, sum * scales[t]);
         }
     }
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
 }
 
 fn finish(sums: Sums, r0: u32, which: u32, lid: u32, subgroup: u32) {

@@ -2,9 +2,9 @@
 // (heads_quads.wgsl). Every thread calls.
 // Needs: head. Gives: head_most.
 fn head_most(v: vec4<f32>, lid: u32) -> f32 {
-    workgroupBarrier(); //~ step: barrier dropped
+    workgroupBarrier();
     head[lid] = abs(v);
-    workgroupBarrier(); //~ step: barrier dropped
+    workgroupBarrier();
     var most = vec4<f32>(0.0);
     for (var i = 0u; i < 8u; i++) {
         most = max(most, head[(lid & ~7u) + i]);

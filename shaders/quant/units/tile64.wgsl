@@ -45,7 +45,7 @@ fn W_tile64(r0: u32, which: u32, lid: u32, subgroup: u32) {
         // Runs once. Drivers do not know that, so they do not unroll the outer loop. The unrolled
         // code would no longer fit the instruction cache.
         for (var once = 0u; once < min(k, 1u); once++) { //~ free
-            subgroupBarrier();
+            subgroupBarrier(); //~ hint: barrier dropped
         }
         let early = W_slabs_of(first, last, false);
         let a = W_ready(held.a, unit, live);

@@ -36,7 +36,7 @@ fn list_largest(base: u32, n: u32, k: u32, strip: vec2<u32>, lid: u32) -> u32 {
     if (n > WG) { //~ list: comparison, guard dropped
         rank_strips(k, strip, lid);
     }
-    workgroupBarrier(); //~ order: barrier dropped
+    workgroupBarrier();
     let bound = max(found_bound, NAN_KEY + 1u); //~ list: off by one
     for (var i = lid; i < n; i += WG) {
         let key = key_at(base + i);
@@ -47,7 +47,7 @@ fn list_largest(base: u32, n: u32, k: u32, strip: vec2<u32>, lid: u32) -> u32 {
             }
         }
     }
-    workgroupBarrier(); //~ order: barrier dropped
+    workgroupBarrier();
     if (lid == 0u) { //~ twice: off by one, guard dropped
         found_count = atomicLoad(&found_slots);
     }
@@ -62,7 +62,7 @@ fn list_largest(base: u32, n: u32, k: u32, strip: vec2<u32>, lid: u32) -> u32 {
 // like elements.
 fn rank_strips(k: u32, strip: vec2<u32>, lid: u32) {
     best_scratch[lid] = strip;
-    workgroupBarrier(); //~ order: barrier dropped
+    workgroupBarrier();
     let mine_x = vec2<u32>(strip.x, 2u * lid); //~ list: off by one
     let mine_y = vec2<u32>(strip.y, 2u * lid + 1u); //~ list: sign
     var rank = vec2<u32>(0u);
@@ -90,9 +90,9 @@ fn sort_found(count: u32, lid: u32) {
             places[j] += u32(precedes(found[i], mine[j]));
         }
     }
-    workgroupBarrier(); //~ order: barrier dropped
+    workgroupBarrier();
     for (var j = 0u; j < ROOM / WG && lid + j * WG < count; j++) {
         found[places[j]] = mine[j];
     }
-    workgroupBarrier(); //~ order: barrier dropped
+    workgroupBarrier();
 }

@@ -25,14 +25,14 @@ fn strip_bound(row: u32, k: u32, lid: u32) -> u32 {
         if (lid < 16u) { //~ surplus
             atomicStore(&bins[lid], 0u);
         }
-        workgroupBarrier(); //~ order: barrier dropped
+        workgroupBarrier();
         for (var s = lid; s < params.strips; s += WG) { //~ list: comparison
             let digit = (strip(row, s).x ^ key) >> shift; //~ list: component
             if (digit < 16u) {
                 atomicAdd(&bins[digit], 1u);
             }
         }
-        workgroupBarrier(); //~ order: barrier dropped
+        workgroupBarrier();
         if (lid < 16u) { //~ surplus
             var above = 0u;
             for (var d = lid + 1u; d < 16u; d++) { //~ zeros: comparison
@@ -61,14 +61,14 @@ fn list_from_strips(row: u32, base: u32, k: u32, lid: u32) -> u32 {
         if (lid == 0u) { //~ twice: off by one, guard dropped
             atomicStore(&chosen_slots, 0u);
         }
-        workgroupBarrier(); //~ order: barrier dropped
+        workgroupBarrier();
         let s = first + lid;
         if (s < params.strips && strip(row, s).x >= bound) {
             best_scratch[atomicAdd(&chosen_slots, 1u)] = vec2<u32>(s, 0u);
         }
-        workgroupBarrier(); //~ order: barrier dropped
+        workgroupBarrier();
         list_chosen(base, bound, lid);
-        workgroupBarrier(); //~ order: barrier dropped
+        workgroupBarrier();
     }
     if (lid == 0u) { //~ twice: off by one, guard dropped
         found_count = atomicLoad(&found_slots);

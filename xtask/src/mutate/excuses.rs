@@ -69,6 +69,12 @@ impl Excuses {
         stale.map(|excuse| println!("{path}:{}: stale: {}\n    {}", excuse.line + 1, excuse.name(), excuse.reason.why)).count()
     }
 
+    /// The same for the excuses of one kind of fault, whether it is found by chance or not.
+    pub fn report_stale_of(&self, path: &str, kind: &str) -> usize {
+        let stale = self.0.iter().filter(|excuse| !excuse.used && excuse.kind.as_deref() == Some(kind));
+        stale.map(|excuse| println!("{path}:{}: stale: {}", excuse.line + 1, excuse.name())).count()
+    }
+
     /// The tag of each excuse.
     #[cfg(test)]
     pub fn tags(&self) -> impl Iterator<Item = &'static str> {

@@ -19,9 +19,17 @@ impl Fault {
     }
 }
 
+/// The kind of a dropped barrier. The analysis of `--races` judges it, because drivers may run
+/// invocations in an order in which the barrier is not missed.
+pub const BARRIER: &str = "barrier dropped";
+
 /// Text replacements: (kind, original, replacement, true if also made in loop headers).
 const SWAPS: &[(&str, &str, &str, bool)] = &[
-    ("barrier dropped", "workgroupBarrier();", "", false),
+    (BARRIER, "workgroupBarrier();", "", false),
+    (BARRIER, "subgroupBarrier();", "", false),
+    // Two barriers around a load.
+    (BARRIER, "workgroupUniformLoad(&", "atomicLoad(&", false),
+    (BARRIER, "workgroupUniformLoad(&", "(*&", false),
     ("epsilon lost", "params.eps", "0.0", false),
     ("sign", " + ", " - ", false),
     ("sign", " - ", " + ", false),

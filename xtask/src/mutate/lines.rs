@@ -1,9 +1,10 @@
 //! Faults in the lines of shader files.
 
 use super::excuses::Excuses;
-use super::faults::{self, Fault};
-use super::{Composed, Tally, first_of_each};
-use crate::files::{Place, places, renamed};
+use super::faults::{self, BARRIER, Fault};
+use super::{Tally, first_of_each};
+use crate::files::{Place, places, replaced};
+use crate::races::{self, Subject};
 use crate::records::Digest;
 use crate::shaders;
 use anyhow::Context as _;
@@ -45,7 +46,7 @@ const BY_FORMAT: [(&str, Option<GgmlType>); 9] = [
 
 /// A shader that a file is part of, with its cases.
 struct User<'a> {
-    of: &'a Composed<'a>,
+    of: &'a Subject,
     /// The renaming of the file's identifiers in the shader's text, one for each binding that uses
     /// the piece.
     places: Vec<Place>,
@@ -58,7 +59,7 @@ struct User<'a> {
 
 /// The first shader of every form that contains the file, with the file's places in it, and the
 /// number of cases of each. For some files every weight format has a shader of its own.
-fn users<'a>(path: &str, text: &str, composed: &'a [Composed<'a>]) -> (Vec<(&'a Composed<'a>, Vec<Place>)>, usize) {
+fn users<'a>(path: &str, text: &str, composed: &'a [Subject]) -> (Vec<(&'a Subject, Vec<Place>)>, usize) {
     let by_format = BY_FORMAT.iter().find(|(file, _)| *file == path).map(|(_, alone)| *alone);
     let wanted = match path.starts_with("shaders/quant/") {
         true => FORMAT_CASES,
@@ -69,7 +70,7 @@ fn users<'a>(path: &str, text: &str, composed: &'a [Composed<'a>]) -> (Vec<(&'a 
     let format = |target: &Target| {
         target.format().filter(|ty| by_format.is_some_and(|alone| alone.is_none_or(|alone| alone == *ty))).map(|ty| ty.name())
     };
-    let places = |of: &Composed<'_>| places(&of.target.shader, &of.source, text);
+    let places = |of: &Subject| places(&of.target.shader, &of.source, text);
     let found = first_of_each(composed.iter().filter(|of| !places(of).is_empty()), format);
     let found: Vec<_> = found.into_values().map(|of| (of, places(of))).collect();
     let wanted = (ENOUGH / found.len().max(1)).clamp(FEW, wanted);
@@ -78,23 +79,23 @@ fn users<'a>(path: &str, text: &str, composed: &'a [Composed<'a>]) -> (Vec<(&'a 
 
 /// The hash of what decides the outcome of a file: its faults, and the kernels that contain it with
 /// their cases.
-pub fn hash(path: &str, text: &str, composed: &[Composed<'_>], cases: &HashMap<&'static str, String>) -> String {
+pub fn hash(path: &str, text: &str, composed: &[Subject], cases: &HashMap<&'static str, String>) -> String {
     let (users, wanted) = users(path, text, composed);
     let mut digest = Digest::default();
     digest.add(&wanted.to_le_bytes());
     faults::of(text).iter().for_each(|fault| digest.add(fault.after.as_bytes()));
-    users.iter().for_each(|(of, _)| digest.shader(of.target, &of.source, cases));
+    users.iter().for_each(|(of, _)| digest.shader(&of.target, &of.source, cases));
     digest.text()
 }
 
 /// Plants every fault in these lines of a file. Nothing is planted in a file that no shader has.
-pub fn run(device: &Device, path: &str, text: &str, lines: &RangeInclusive<usize>, composed: &[Composed<'_>]) -> anyhow::Result<Tally> {
+pub fn run(device: &Device, path: &str, text: &str, lines: &RangeInclusive<usize>, composed: &[Subject]) -> anyhow::Result<Tally> {
     let (users, wanted) = users(path, text, composed);
     if users.is_empty() {
         return Ok(Tally::default());
     }
     let user = |(of, places): (_, _)| {
-        let of: &Composed<'_> = of;
+        let of: &Subject = of;
         User { of, places, known: vec![], further: Box::new(of.target.cases(device.caps(), 0, wanted).map(|(_, case)| case)) }
     };
     file(device, path, text, lines, users.into_iter().map(user).collect())
@@ -104,10 +105,15 @@ fn file(device: &Device, path: &str, text: &str, lines: &RangeInclusive<usize>, 
     let mut tally = Tally::default();
     let mut excuses = Excuses::of(path, text)?;
     let wide = device.caps().subgroup_size >= 32;
+    let mut analysed: Vec<_> = users.iter().map(|user| user.of).collect();
     for fault in faults::of(text).into_iter().filter(|fault| lines.contains(&(fault.line + 1))) {
         let excuse = excuses.find(&fault, wide);
         let planted = excuse.is_none_or(|found| excuses.plants(found));
-        let red = if planted { red(device, text, &fault.plant(text), &mut users)? } else { Some(false) };
+        let red = match fault.kind == BARRIER && races::shows(text, &fault, &mut analysed, races::FEW)? == Some(true) {
+            true => Some(true),
+            false if planted => red(device, text, &fault.plant(text), &mut users)?,
+            false => Some(false),
+        };
         match (red, excuse) {
             (None, _) => {}
             (Some(true), _) => tally.red += 1,
@@ -135,10 +141,7 @@ fn red(device: &Device, text: &str, mutant: &str, users: &mut [User<'_>]) -> any
     for n in 0..users.len() {
         let user = &mut users[n];
         let shader = &user.of.target.shader;
-        let mut source = user.of.source.clone();
-        for place in &user.places {
-            source = source.replacen(&renamed(text, *place), &renamed(mutant, *place), 1);
-        }
+        let source = replaced(&user.of.source, text, mutant, &user.places);
         anyhow::ensure!(source != user.of.source, "a fault changed nothing in {}", shader.label());
         if shaders::validate(&source, shader).is_err() {
             continue;

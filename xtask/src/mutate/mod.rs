@@ -2,12 +2,13 @@
 //! Every fault that compiles must make a parity case fail. Results are recorded with the hash of
 //! what they are about.
 
-mod excuses;
-mod faults;
+pub mod excuses;
+pub mod faults;
 mod lines;
 mod params;
 mod reasons;
 
+use crate::races::Subject;
 use crate::records::{self, Records};
 use crate::{files, lanes, read};
 use kernels::testing::kernel::compose::Piece;
@@ -73,16 +74,10 @@ impl Tally {
     }
 }
 
-/// A shader with its text.
-pub struct Composed<'a> {
-    target: &'a Target,
-    source: String,
-}
-
 /// What faults are planted in together.
 enum Unit<'a> {
     File { path: String, text: String },
-    Kernel { name: &'static str, users: Vec<&'a Composed<'a>> },
+    Kernel { name: &'static str, users: Vec<&'a Subject> },
 }
 
 impl Unit<'_> {
@@ -97,7 +92,7 @@ impl Unit<'_> {
 /// Plants every fault in what is wanted of the shaders of `targets`. Returns true if no fault
 /// survived without an excuse and no excuse is stale.
 pub fn run(device: &Device, select: &Select, targets: &[Target], wanted: &Wanted<'_>) -> anyhow::Result<bool> {
-    let composed: Vec<_> = targets.iter().map(|target| Composed { target, source: target.shader.source() }).collect();
+    let composed: Vec<_> = targets.iter().cloned().map(Subject::of).collect();
     let units = units(&composed, wanted)?;
     let cases = records::cases(targets);
     let adapter = records::adapter(device);
@@ -146,7 +141,7 @@ pub fn run(device: &Device, select: &Select, targets: &[Target], wanted: &Wanted
 }
 
 /// The files and the kernels that are wanted.
-fn units<'a>(composed: &'a [Composed<'a>], wanted: &Wanted<'_>) -> anyhow::Result<Vec<Unit<'a>>> {
+fn units<'a>(composed: &'a [Subject], wanted: &Wanted<'_>) -> anyhow::Result<Vec<Unit<'a>>> {
     let mut units = vec![];
     let files = if wanted.parameters { vec![] } else { files::all()? };
     for path in files.into_iter().filter(|path| path.contains(wanted.file)) {
@@ -154,7 +149,7 @@ fn units<'a>(composed: &'a [Composed<'a>], wanted: &Wanted<'_>) -> anyhow::Resul
         units.push(Unit::File { path, text });
     }
     if wanted.file.is_empty() && *wanted.lines == (1..=usize::MAX) {
-        let mut kernels: BTreeMap<&'static str, Vec<&Composed<'_>>> = BTreeMap::new();
+        let mut kernels: BTreeMap<&'static str, Vec<&Subject>> = BTreeMap::new();
         for user in first_of_each(composed, |_| None).into_values() {
             kernels.entry(user.target.shader.variant.name).or_default().push(user);
         }
@@ -165,19 +160,19 @@ fn units<'a>(composed: &'a [Composed<'a>], wanted: &Wanted<'_>) -> anyhow::Resul
 
 /// What shaders of one kernel differ in: its variant, its subgroup form, the type of its states,
 /// and sometimes its weight format.
-type Form = (&'static str, bool, Option<String>, Option<&'static str>);
+pub type Form = (&'static str, bool, Option<String>, Option<&'static str>);
 
 /// The first shader of every form. KV types need separate shaders, because they read and write
 /// differently. One weight format represents the others, unless `format` gives a name for it.
-fn first_of_each<'a>(
-    composed: impl IntoIterator<Item = &'a Composed<'a>>,
+pub fn first_of_each<'a>(
+    composed: impl IntoIterator<Item = &'a Subject>,
     format: impl Fn(&Target) -> Option<&'static str>,
-) -> BTreeMap<Form, &'a Composed<'a>> {
+) -> BTreeMap<Form, &'a Subject> {
     let mut found = BTreeMap::new();
     for user in composed {
         let shader = &user.target.shader;
         let kv = shader.pieces.iter().flatten().find_map(|piece| if let Piece::Kv(ty) = piece { Some(format!("{ty:?}")) } else { None });
-        found.entry((shader.variant.name, shader.subgroups, kv, format(user.target))).or_insert(user);
+        found.entry((shader.variant.name, shader.subgroups, kv, format(&user.target))).or_insert(user);
     }
     found
 }

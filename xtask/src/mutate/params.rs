@@ -1,8 +1,9 @@
 //! Wrong parameters: the device gets one percent more of a factor, a window of one key more, or
 //! another rotation. The oracles keep the right values, and the comparison must see it.
 
+use super::Tally;
 use super::reasons::{self, Holds};
-use super::{Composed, Tally};
+use crate::races::Subject;
 use crate::records::Digest;
 use anyhow::Context as _;
 use kernels::Device;
@@ -29,17 +30,17 @@ const EXCUSES: &[(&str, &str, &str)] = &[
 const CHANGES: &str = include_str!("../../../crates/kernels/src/testing/wrong.rs");
 
 /// The hash of what decides the outcome of a kernel.
-pub fn hash(users: &[&Composed<'_>], cases: &HashMap<&'static str, String>) -> String {
+pub fn hash(users: &[&Subject], cases: &HashMap<&'static str, String>) -> String {
     let mut digest = Digest::default();
     digest.add(&CASES.to_le_bytes());
     digest.add(format!("{EXCUSES:?}").as_bytes());
     digest.add(CHANGES.as_bytes());
-    users.iter().for_each(|of| digest.shader(of.target, &of.source, cases));
+    users.iter().for_each(|of| digest.shader(&of.target, &of.source, cases));
     digest.text()
 }
 
 /// Runs the cases of every shader of a kernel with each of their parameters wrong.
-pub fn run(device: &Device, kernel: &str, users: &[&Composed<'_>]) -> anyhow::Result<Tally> {
+pub fn run(device: &Device, kernel: &str, users: &[&Subject]) -> anyhow::Result<Tally> {
     let (mut tally, mut needed) = (Tally::default(), vec![]);
     for of in users {
         let label = of.target.shader.label();
@@ -74,7 +75,7 @@ fn excuse(label: &str, name: &str) -> Option<usize> {
 }
 
 /// The parameters of the operations that a shader computes. True if a case shows the wrong value.
-fn shown(device: &Device, of: &Composed<'_>) -> anyhow::Result<BTreeMap<String, bool>> {
+fn shown(device: &Device, of: &Subject) -> anyhow::Result<BTreeMap<String, bool>> {
     let (shader, mut shown) = (&of.target.shader, BTreeMap::new());
     let portable = !shader.subgroups;
     for (drawn, case) in of.target.cases(device.caps(), 0, CASES) {

@@ -1,5 +1,7 @@
 //! Parity: random cases of every operation, run on a device and through the oracles.
 
+pub mod calls;
+
 use crate::caps::Caps;
 use crate::device::Device;
 use crate::device::executor::Executor;
