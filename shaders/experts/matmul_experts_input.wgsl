@@ -23,15 +23,15 @@ var<workgroup> ws: array<vec4<f32>, DEPTH * COLUMNS / 4u>;
 fn matmul_experts_input(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let place = tiles[3u * id.y + 1u];
     let count = tiles[3u * id.y + 2u];
-    if (count == 0u) {
+    if (count == 0u) { //~ exit: guard dropped
         return;
     }
     let k = params.k;
     let range = rows_in_part(tiles[3u * id.y]);
     // Staging of dy: thread (row = lid / 4, quad = lid mod 4) loads four columns of a slot.
     let quad = lid & 3u;
-    let row = lid >> 2u;
-    let dy_start = slots[place + min(row, count - 1u)] * params.n;
+    let row = lid >> 2u; //~ twice: shift
+    let dy_start = slots[place + min(row, count - 1u)] * params.n; //~ dropped: sign
     // Staging of w: thread (depth = lid / 16, lid mod 16) loads eight columns of a row.
     let depth = lid >> 4u;
     let near = id.x * (COLUMNS / 4u) + (lid & 15u);
@@ -40,22 +40,22 @@ fn matmul_experts_input(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_inv
     let m = lid >> 5u;
     let j = lid & 31u;
     var acc = array<vec4<f32>, 4>();
-    for (var r0 = range.x; r0 < range.y; r0 += DEPTH) {
+    for (var r0 = range.x; r0 < range.y; r0 += DEPTH) { //~ zeros: comparison
         var dv = vec4<f32>(0.0);
         for (var c = 0u; c < 4u; c++) {
             let r = r0 + 4u * quad + c;
-            if (r < range.y) {
+            if (r < range.y) { //~ zeros: comparison, guard dropped
                 dv[c] = dy[dy_start + r];
             }
         }
         var nv = vec4<f32>(0.0);
         var fv = vec4<f32>(0.0);
-        if (r0 + depth < range.y) {
+        if (r0 + depth < range.y) { //~ zeros: comparison, guard dropped
             let at = w_row(range.z + r0 + depth, k);
-            if (4u * near < k) {
+            if (4u * near < k) { //~ dropped: comparison, guard dropped
                 nv = w_load4(at, k, near);
             }
-            if (4u * far < k) {
+            if (4u * far < k) { //~ dropped: comparison, guard dropped
                 fv = w_load4(at, k, far);
             }
         }

@@ -221,6 +221,7 @@ mod tests {
     fn logits_take_a_gigabyte_at_most_and_a_quarter_of_what_is_free() {
         assert_eq!(head_rows(1024, None), 512);
         assert_eq!(head_rows(262_144, None), 320);
+        assert!(12 * 262_144 * head_rows(262_144, None) <= 1 << 30);
         assert_eq!(head_rows(262_144, Some(2 << 30)), 128);
         assert_eq!(head_rows(262_144, Some(0)), 64);
     }

@@ -1,6 +1,6 @@
 //! Derivative of the sparsity by a cut-off from mean and deviation.
 
-/// With g = dy where the result `y` is above 0 and else 0, G = sum_d g[d], and the mean and the
+/// With g = dy where the result `y` is above 0 and else 0, `G = sum_d g[d]`, and the mean and the
 /// biased deviation of the row: `dx[d] = g[d] - G (1 + multiplier (x[d] - mean) / deviation) / D`:
 /// the derivative of [`gaussian_top_k`](crate::gaussian_top_k()). The cut-off moves with the mean
 /// and with the deviation. A row of equal elements has no second term.

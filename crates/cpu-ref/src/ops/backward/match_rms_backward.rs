@@ -2,10 +2,11 @@
 
 use crate::dot::dot;
 
-/// With the mean squares X of a row of `x` and L of the row of `like`, f = sqrt(L / max(X, least))
-/// and p = sum_d dy[d] x[d]: `dx[d] = f (dy[d] - x[d] p / (X D))`, without the second term where X
-/// is not above `least`, and `dlike[d] = p like[d] / (D sqrt(L max(X, least)))`: the derivatives of
-/// [`match_rms`](crate::match_rms()). A row of `like` that is zero has the derivative zero.
+/// With the mean squares X of a row of `x` and L of the row of `like`, `f = sqrt(L / max(X,
+/// least))` and `p = sum_d dy[d] x[d]`: `dx[d] = f (dy[d] - x[d] p / (X D))`, without the second
+/// term where X is not above `least`, and `dlike[d] = p like[d] / (D sqrt(L max(X, least)))`: the
+/// derivatives of [`match_rms`](crate::match_rms()). A row of `like` that is zero has the
+/// derivative zero.
 ///
 /// All `[T, D]` with D = `dim`.
 pub fn match_rms_backward(x: &[f32], like: &[f32], dy: &[f32], dim: usize, least: f64, dx: &mut [f32], dlike: &mut [f32]) {
