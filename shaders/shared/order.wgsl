@@ -40,6 +40,6 @@ fn best_of(mine: vec2<u32>, lid: u32) -> vec2<u32> {
         workgroupBarrier();
     }
     let best = best_scratch[0];
-    workgroupBarrier();
+    workgroupBarrier(); //~ rare: barrier dropped
     return best;
 }

@@ -51,6 +51,7 @@ const REASONS: &[Reason] = &[
     chance("order", "Lavapipe runs lanes in step and subgroups in order; on hardware chance decides."),
     always("paired", "The second pass has it again, and undoes it."),
     chance("race", "Several threads write one place, and chance decides whose value stays."),
+    chance("rare", "Only few cases take the path on which the barrier matters."),
     always("rounded", "The number is rounded down to a whole unit, which one more does not change."),
     always("small", "The difference is too small to show in the result."),
     always("surplus", "Nothing reads the results of threads, heads or columns beyond their number."),
