@@ -8,6 +8,11 @@ fn smaller(rows: u32, layers: bool) -> String {
     if layers { steps } else { format!("checkpoint layers, or {steps}") }
 }
 
+/// Why a name gives nothing, where the model knows these names.
+fn why(known: &str) -> String {
+    if known.is_empty() { "no loss depends on it".to_string() } else { format!("the model names {known}") }
+}
+
 /// Reasons why gradients cannot be computed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -33,7 +38,7 @@ pub enum Error {
     )]
     TooLarge { device: String, memory: Memory, available: u64, rows: u32, layers: bool },
     /// No value of the model has this name, or no derivative reaches it.
-    #[error("no {name} can be captured{}", if known.is_empty() { ": no loss depends on it".to_string() } else { format!("; the model names {known}") })]
+    #[error("no {name} can be captured: {}", why(known))]
     Capture { name: String, known: String },
     /// The model has no such weight.
     #[error("the model has no weight {target}")]

@@ -92,7 +92,7 @@ fn what_cannot_be_computed_is_one_line_with_the_way_out() {
         (&["--data", &at("facts.jsonl"), "--micro", "4"], 1, "document 0 has 5 tokens, a step has room for 4"),
         (&["--data", &at("facts.jsonl"), "--targets", "qq"], 2, "none of all, attn, mlp"),
         (&["--data", &at("facts.jsonl"), "--targets", "blk.9.*"], 1, "the model has no weight blk.9.*"),
-        (&["--data", &at("facts.jsonl"), "--capture", &format!("nothing:{}", at("c"))], 1, "no nothing can be captured; the model names"),
+        (&["--data", &at("facts.jsonl"), "--capture", &format!("nothing:{}", at("c"))], 1, "no nothing can be captured: the model names"),
         (&["--data", &at("facts.jsonl"), "--precision", "fast"], 2, "not there yet"),
     ];
     for (more, code, said) in cases {
