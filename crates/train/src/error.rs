@@ -50,6 +50,9 @@ pub enum Error {
     #[error("{file}: {reason}")]
     Read { file: String, reason: String },
     /// A file of results cannot be written.
+    #[error(transparent)]
+    File(#[from] gguf::Error),
+    /// Results have no form as a file.
     #[error("{file}: {reason}")]
     Write { file: String, reason: String },
     /// A document is longer than a step.

@@ -11,7 +11,7 @@ use std::path::Path;
 /// whole or not at all.
 ///
 /// # Errors
-/// [`Error::Write`].
+/// [`Error::Write`] and [`Error::File`].
 pub fn save_parameters(path: &Path, architecture: &str, parameters: &[Parameter]) -> Result<(), Error> {
     let tensor = |parameter: &Parameter| {
         let name = parameter.peft_name(architecture).unwrap_or_else(|| parameter.name.clone());
@@ -27,7 +27,7 @@ pub fn save_parameters(path: &Path, architecture: &str, parameters: &[Parameter]
 /// `grad.blk.3.attn_norm` for the derivative by it, `embed` for the input of the first layer.
 ///
 /// # Errors
-/// [`Error::Write`].
+/// As [`save_parameters`].
 pub fn save_captures(path: &Path, captures: &[CapturedRows]) -> Result<(), Error> {
     let tensor = |captured: &CapturedRows| {
         let CapturedRows { layer, width, values, .. } = captured;
@@ -49,5 +49,5 @@ fn save(path: &Path, tensors: Vec<(String, Vec<u32>, Vec<u8>)>) -> Result<(), Er
         views.push((name, TensorView::new(Dtype::F32, shape, bytes).map_err(|error| failed(error.to_string()))?));
     }
     let bytes = safetensors::serialize(views, None).map_err(|error| failed(error.to_string()))?;
-    gguf::atomic_write(path, |out| out.write_all(&bytes)).map_err(|error| failed(error.to_string()))
+    Ok(gguf::atomic_write(path, |out| out.write_all(&bytes))?)
 }

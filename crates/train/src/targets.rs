@@ -25,7 +25,8 @@ impl FromStr for Targets {
     type Err = String;
 
     /// A list with commas of `all`, `attn`, `mlp`, `q`, `k`, `v`, `o`, `gate`, `up`, `down`, and
-    /// patterns over tensor names in which `*` stands for any text: `blk.3.*`, `*attn_q*`.
+    /// patterns over tensor names in which `*` stands for any text: `blk.3.*`, `*attn_q*`. Of what
+    /// a pattern names, only linear layers of the blocks count.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let names: Vec<String> = text.split(',').map(|name| name.trim().to_string()).collect();
         let known = |name: &str| ["all", "attn", "mlp"].contains(&name) || LINEARS.iter().any(|(short, _)| *short == name);
@@ -63,8 +64,8 @@ impl Targets {
     /// The weights of a model that are meant, in the order of its file.
     ///
     /// # Errors
-    /// [`Error::NotTrained`] for a pattern that names experts or another tensor that is no linear
-    /// layer, [`Error::NoTarget`] for one that names nothing.
+    /// [`Error::NotTrained`] for a pattern that names experts, or no linear layer among other
+    /// tensors; [`Error::NoTarget`] for one that names nothing.
     pub fn resolve(&self, weights: &Weights) -> Result<Vec<(String, Weight)>, Error> {
         let all: Vec<(&str, Weight)> = weights.iter().collect();
         let mut chosen = vec![false; all.len()];
@@ -75,20 +76,25 @@ impl Targets {
                 "mlp" => n >= 4,
                 short => LINEARS[n].0 == short,
             };
-            let mut found = false;
+            let (mut found, mut other) = (false, None);
             for (chosen, (name, _)) in chosen.iter_mut().zip(&all) {
                 let is_pattern = target.contains(['*', '.']);
                 let meant = if is_pattern { matches(target, name) } else { linear(name).is_some_and(group) };
-                if meant && linear(name).is_none() {
-                    let reason =
-                        if name.contains("_exps") { "experts get no adapters" } else { "adapters go over linear layers of the blocks" };
+                let meant_linear = meant && linear(name).is_some();
+                if meant && name.contains("_exps") {
+                    return Err(Error::NotTrained { target: (*name).to_string(), reason: "experts get no adapters" });
+                }
+                other = other.or((meant && !meant_linear).then_some(name));
+                found |= meant_linear;
+                *chosen |= meant_linear;
+            }
+            match other {
+                _ if found => {}
+                Some(name) => {
+                    let reason = "adapters go over linear layers of the blocks";
                     return Err(Error::NotTrained { target: (*name).to_string(), reason });
                 }
-                found |= meant;
-                *chosen |= meant;
-            }
-            if !found {
-                return Err(Error::NoTarget { target: target.clone() });
+                None => return Err(Error::NoTarget { target: target.clone() }),
             }
         }
         Ok(all.into_iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|((name, weight), _)| (name.to_string(), weight)).collect())
@@ -125,7 +131,9 @@ mod tests {
 
     fn weights() -> Weights {
         let mut weights = Weights::new(&Executor::Cpu);
-        for name in ["token_embd", "blk.0.attn_q", "blk.0.attn_output", "blk.0.ffn_up_exps", "blk.1.attn_q", "blk.1.ffn_down"] {
+        for name in
+            ["token_embd", "blk.0.attn_q", "blk.0.attn_output", "blk.0.ffn_up_exps", "blk.1.attn_norm", "blk.1.attn_q", "blk.1.ffn_down"]
+        {
             weights.vector(&format!("{name}.weight"), vec![0.0; 8]);
         }
         weights

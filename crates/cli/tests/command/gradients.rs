@@ -102,6 +102,11 @@ fn what_cannot_be_computed_is_one_line_with_the_way_out() {
         assert!(run.err.contains(said) && (code == 2 || run.err.trim_end().lines().count() == 1), "{more:?}: {}", run.err);
         assert!(!Path::new(&out).exists(), "{more:?} wrote a file");
     }
+    #[cfg(target_os = "linux")]
+    {
+        let full = run(&["gradients", &model, "--data", &at("facts.jsonl"), "-o", "/dev/full", "--device", "cpu"]);
+        assert!(full.code == 1 && full.err.starts_with("weft: /dev/full: cannot write: No space left"), "{}", full.err);
+    }
     let into = run(&["gradients", &model, "--data", &at("facts.jsonl"), "-o", &at(".")]);
     assert!(into.code == 1 && into.err.contains("is a directory; name a file"), "{}", into.err);
 }
