@@ -3,7 +3,8 @@
 use crate::{device, numbers, within};
 use gguf::GgmlType;
 use kernels::{
-    Counts, Device, Executor, Lead, Plan, PlanOptions, Recorder, Shape, StateKind, States, StepInput, TensorBytes, Watch, Weight, Weights, ops,
+    Counts, Device, Executor, Lead, Plan, PlanOptions, Recorder, Shape, StateKind, States, StepInput, TensorBytes, Watch, Weight, Weights,
+    ops,
 };
 use std::collections::HashSet;
 use std::sync::Arc;

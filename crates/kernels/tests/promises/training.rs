@@ -73,7 +73,10 @@ fn sums_of_squares_of_any_number_of_elements() {
 }
 
 /// Rows, inputs, hidden units and classes of the network below.
-const [T, K, H, N]: [usize; 4] = [16, 8, 24, 5];
+const T: usize = 16;
+const K: usize = 8;
+const H: usize = 24;
+const N: usize = 5;
 
 /// The loss of W2 silu(W1 x), and its derivatives by W1 and W2, in f64.
 fn exact(x: &[f32], targets: &[u32], w1: &[f64], w2: &[f64]) -> (f64, [Vec<f64>; 2]) {
