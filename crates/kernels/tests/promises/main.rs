@@ -8,6 +8,7 @@ mod forward;
 mod losses;
 mod training;
 
+use kernels::testing::kernel::random::Gen;
 use kernels::{Device, Error};
 use std::sync::OnceLock;
 
@@ -17,9 +18,10 @@ fn device() -> Device {
     SHARED.get_or_init(|| Device::auto().expect("an adapter, if only the software one")).clone()
 }
 
-/// `len` numbers between -size and size that repeat nowhere.
-fn numbers(len: usize, seed: u32, size: f64) -> Vec<f32> {
-    (0..len).map(|i| (size * ((i as f64 * 0.7391 + f64::from(seed) * 2.113).sin() * 1.7).sin()) as f32).collect()
+/// `len` numbers between -size and size.
+fn numbers(len: usize, seed: u32, size: f32) -> Vec<f32> {
+    let mut g = Gen::new(seed.into());
+    (0..len).map(|_| size * g.unit()).collect()
 }
 
 /// Checks that no element is further than `bound` from what is expected.

@@ -47,7 +47,7 @@ fn ten_steps_of_adamw() {
         let [mut p, mut m, mut v] = [start.clone(), vec![0.0; n], vec![0.0; n]];
         let mut exact = Exact::new(&start);
         for t in 1..=10 {
-            let gradient = numbers(n, 10 + t, 1e-3 * f64::from(t));
+            let gradient = numbers(n, 10 + t, 1e-3 * t as f32);
             let to = Adapted { p: &mut p, m: &mut m, v: &mut v };
             run::adamw(&device(), SPEC, (1e-3, f32::MAX, t), 1.0, &gradient, to).expect("fits");
             exact.step(f64::from(1e-3_f32), t, &gradient.iter().map(|&g| f64::from(g)).collect::<Vec<_>>());
