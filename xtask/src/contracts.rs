@@ -1,4 +1,5 @@
-//! `contracts`: writes docs/contracts.md from the declarations of the kernels and the list of promises.
+//! `contracts`: writes docs/contracts.md from the declarations of the kernels and the list of
+//! promises.
 
 mod promises;
 
