@@ -77,7 +77,7 @@ fn missing(promise: &Promise, read: &impl Fn(&str) -> anyhow::Result<String>) ->
         Proof::Test((file, function)) | Proof::Rejected { test: (file, function), reason: _ } if !has_test(&text(file), function) => {
             Some(format!("no test {function} in {file}"))
         }
-        Proof::Rejected { reason, .. } if reason.is_empty() => Some("no reason".to_string()),
+        Proof::Rejected { reason: "", .. } => Some("no reason".to_string()),
         Proof::Bench { command, line, .. } | Proof::Card { command, line } => {
             [*command, *line].into_iter().find(|part| !recorded(part)).map(|part| format!("benches/RESULTS.md does not have `{part}`"))
         }

@@ -70,8 +70,8 @@ fn weights_serve_every_operation_and_outlive_the_plan_that_used_them_first() {
     let (loaded, handles) = weights(&executor);
     let mut states = States::new(&executor, &[], 1, 1).expect("no states");
     let first = run(&mut layers(&executor, &loaded, handles), &mut states);
-    // The plan above is gone. A product, a look-up of rows, and a norm read the same buffers; then the
-    // caller's handle goes before the run.
+    // The plan above is gone. Products, norms and a look-up of rows read the same buffers. The
+    // caller's handle goes before they run.
     let mut second = layers(&executor, &loaded, handles);
     let mut rec = Recorder::of_documents(Counts { step: ROWS, out: 0 }, &[StateKind::Tokens]);
     let tokens = rec.state(0);

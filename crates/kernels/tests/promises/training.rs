@@ -87,11 +87,11 @@ fn exact(x: &[f32], targets: &[u32], w1: &[f64], w2: &[f64]) -> (f64, [Vec<f64>;
         let logits: Vec<f64> = (0..N).map(|n| (0..H).map(|j| w2[n * H + j] * h[j] * sigmoid[j]).sum()).collect();
         let sum: f64 = logits.iter().map(|y| y.exp()).sum();
         loss += (sum.ln() - logits[target as usize]) / T as f64;
-        for n in 0..N {
-            let dy = (logits[n].exp() / sum - f64::from(u8::from(n == target as usize))) / T as f64;
-            for j in 0..H {
-                d2[n * H + j] += dy * h[j] * sigmoid[j];
-                let dh = dy * w2[n * H + j] * sigmoid[j] * (1.0 + h[j] * (1.0 - sigmoid[j]));
+        for (n, y) in logits.iter().enumerate() {
+            let dy = (y.exp() / sum - f64::from(u8::from(n == target as usize))) / T as f64;
+            for (j, (h, s)) in h.iter().zip(&sigmoid).enumerate() {
+                d2[n * H + j] += dy * h * s;
+                let dh = dy * w2[n * H + j] * s * (1.0 + h * (1.0 - s));
                 (0..K).for_each(|k| d1[j * K + k] += dh * f64::from(x[k]));
             }
         }
