@@ -1,4 +1,7 @@
-//! `contracts`: writes docs/contracts.md from the declarations of the kernels.
+//! `contracts`: writes docs/contracts.md from the declarations of the kernels and the list of
+//! promises.
+
+mod promises;
 
 use crate::{read, root};
 use anyhow::Context as _;
@@ -14,7 +17,7 @@ const PATH: &str = "docs/contracts.md";
 const HEAD: &str = "# Contracts of the kernels
 
 `cargo xtask contracts` writes this file from the kernels in `crates/kernels/src/ops/` and
-`crates/kernels/src/lower/`; do not edit it.
+`crates/kernels/src/lower/`, and the promises at its end from a list; do not edit it.
 
 A kernel has one or more variants with different constants or pieces. A shader is a variant with
 chosen formats, state types and subgroup form. The needs of a variant are the largest needs of its
@@ -49,6 +52,7 @@ fn render() -> anyhow::Result<String> {
     for kernel in kernels() {
         section(kernel, &mut text).with_context(|| kernel.name)?;
     }
+    text.push_str(&promises::table(read)?);
     Ok(text)
 }
 

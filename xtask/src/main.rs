@@ -38,7 +38,7 @@ enum Command {
     Shaders(dump::Args),
     /// Check file layout, dependencies and the other rules of this project
     Tidy,
-    /// Write docs/contracts.md from the kernels
+    /// Write docs/contracts.md from the kernels, with what holds the promises of other projects
     Contracts {
         /// Write nothing; fail if the file is not up to date
         #[arg(long)]

@@ -1,5 +1,5 @@
 //! Memory of sessions: too large a session is refused before allocation, and memory stays constant
-//! during generation.
+//! during generation. GPU objects and submits per token.
 
 mod common;
 #[path = "common/counting.rs"]
@@ -25,6 +25,11 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// Buffers, bind groups and pipelines created so far.
 fn created(executor: &Executor) -> u64 {
     if let Executor::Gpu(device) = executor { device.created() } else { 0 }
+}
+
+/// Submits of commands so far.
+fn submitted(executor: &Executor) -> u64 {
+    if let Executor::Gpu(device) = executor { device.submitted() } else { 0 }
 }
 
 /// Bytes of GPU memory in use; 0 without a GPU or without a count.
@@ -86,6 +91,24 @@ fn no_gpu_object_is_made_per_token() {
     steps(64);
     assert_eq!(created(&executor) - before, 0);
     assert!(before > 0, "what is made is counted");
+}
+
+#[test]
+fn a_token_of_any_number_of_layers_is_one_submit() {
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    let executor = common::gpu();
+    for tiny in [Tiny { layers: 1, ..Tiny::qwen3() }, Tiny { layers: 5, ..Tiny::qwen3() }, Tiny::gemma4()] {
+        let model = tiny.on(&executor);
+        let mut batch = model.batch(exact(16).sequences(2)).unwrap();
+        (0..2).for_each(|n| batch.feed(n, &ids(9, n.into())).unwrap());
+        // The first steps read the prompts and run ahead.
+        (0..8).for_each(|_| drop(batch.step(&[Sampling::greedy()]).unwrap()));
+        for _ in 0..8 {
+            let before = submitted(&executor);
+            drop(batch.step(&[Sampling::greedy()]).unwrap());
+            assert_eq!(submitted(&executor) - before, 1, "{}", tiny.architecture);
+        }
+    }
 }
 
 #[test]

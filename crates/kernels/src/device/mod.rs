@@ -85,6 +85,8 @@ pub(crate) struct Inner {
     pub waiter: Arc<Waiter>,
     /// Buffers, bind groups and pipelines made so far.
     pub created: Arc<AtomicU64>,
+    /// Submits of commands so far.
+    pub submitted: Arc<AtomicU64>,
     /// Bytes of all buffers that exist.
     pub bytes: Arc<AtomicU64>,
     /// WGSL text that replaces the source of one shader (for tests).
@@ -261,6 +263,7 @@ impl Device {
             clock,
             waiter,
             created,
+            submitted: Arc::default(),
             bytes: Arc::default(),
             source,
         };
@@ -293,7 +296,8 @@ impl Device {
     }
 
     fn altered(&self, caps: Caps, source: Option<(Shader, String)>, pipelines: Arc<Pipelines>) -> Self {
-        let Inner { device, queue, summary, limits, features, lost, failed, ids, cache, clock, waiter, created, bytes, .. } = &*self.0;
+        let Inner { device, queue, summary, limits, features, lost, failed, ids, cache, clock, waiter, created, submitted, bytes, .. } =
+            &*self.0;
         Self(Arc::new(Inner {
             device: device.clone(),
             queue: queue.clone(),
@@ -309,6 +313,7 @@ impl Device {
             clock: Arc::clone(clock),
             waiter: Arc::clone(waiter),
             created: Arc::clone(created),
+            submitted: Arc::clone(submitted),
             bytes: Arc::clone(bytes),
             source,
         }))
@@ -319,6 +324,19 @@ impl Device {
     #[must_use]
     pub fn created(&self) -> u64 {
         self.0.created.load(Ordering::Relaxed)
+    }
+
+    /// Number of submits of commands so far. A run submits once, and once more at each cut of its
+    /// plan.
+    #[must_use]
+    pub fn submitted(&self) -> u64 {
+        self.0.submitted.load(Ordering::Relaxed)
+    }
+
+    /// Submits these commands.
+    pub(crate) fn submit(&self, encoder: wgpu::CommandEncoder) -> wgpu::SubmissionIndex {
+        self.0.submitted.fetch_add(1, Ordering::Relaxed);
+        self.0.queue.submit([encoder.finish()])
     }
 
     /// The time spent so far on opening, planning and building.

@@ -115,7 +115,7 @@ impl GpuPlan {
             encoder.copy_buffer_to_buffer(buffer, bytes, &target, at, Some(GUARD_BYTES - 16));
             ranges.push((at, GUARD_BYTES - 16));
         }
-        let submission = self.device.0.queue.submit([encoder.finish()]);
+        let submission = self.device.submit(encoder);
         let behind = Read::start(&pool, target, submission, ranges).wait().await?;
         Ok(behind.0.iter().flatten().any(|&word| word != poison))
     }
@@ -158,7 +158,7 @@ impl GpuPlan {
             }
             drop(pass);
             if let Some(progress) = progress {
-                if let Some(before) = queued.replace(device.queue.submit([encoder.finish()])) {
+                if let Some(before) = queued.replace(self.device.submit(encoder)) {
                     self.device.done(before, "a step").await?;
                 }
                 watch.at(*progress)?;
@@ -192,7 +192,7 @@ impl GpuPlan {
             ranges.push((offset, bytes));
             offset += bytes;
         }
-        let submission = self.device.0.queue.submit([encoder.finish()]);
+        let submission = self.device.submit(encoder);
         Ok(Read::start(pool, target, submission, ranges))
     }
 
@@ -303,7 +303,7 @@ impl Device {
     ) -> Result<super::Pending, Error> {
         let target = pool.take().await?;
         encoder.copy_buffer_to_buffer(source, 0, &target, 0, Some(pool.bytes));
-        let submission = self.0.queue.submit([encoder.finish()]);
+        let submission = self.submit(encoder);
         Ok(super::Pending::Gpu(Read::start(pool, target, submission, vec![(0, pool.bytes)])))
     }
 }

@@ -181,7 +181,7 @@ impl States {
                         encoder.copy_buffer_to_buffer(from, s * old, to, s * new, Some(old));
                     }
                 }
-                device.0.queue.submit([encoder.finish()]);
+                device.submit(encoder);
                 *current = grown;
             }
             Store::Cpu(all) => {

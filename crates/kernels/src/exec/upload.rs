@@ -75,7 +75,7 @@ impl Flight {
         buffer.unmap();
         let mut encoder = device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         encoder.copy_buffer_to_buffer(&buffer, 0, to, offset, Some(bytes));
-        let submission = device.0.queue.submit([encoder.finish()]);
+        let submission = device.submit(encoder);
         let mapped = Signal::new();
         buffer.map_async(wgpu::MapMode::Write, .., mapped.setter());
         self.copying.push_back(Copying { submission, mapped, buffer });

@@ -64,7 +64,7 @@ impl States {
             let target = pool.take().await?;
             let mut encoder = device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             encoder.copy_buffer_to_buffer(&buffers[state.0 as usize], at, &target, 0, Some(len as u64));
-            let submission = device.0.queue.submit([encoder.finish()]);
+            let submission = device.submit(encoder);
             let outputs = Read::start(&pool, target, submission, vec![(0, len as u64)]).wait().await?;
             each(bytemuck::cast_slice(&outputs.0[0]))?;
         }
@@ -116,7 +116,7 @@ impl States {
                         encoder.copy_buffer_to_buffer(from, at, to, at, Some(live(n)));
                     }
                 }
-                device.0.queue.submit([encoder.finish()]);
+                device.submit(encoder);
                 device.check("copying states")?;
                 Store::Gpu(device.clone(), copies)
             }
