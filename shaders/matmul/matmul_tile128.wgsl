@@ -24,6 +24,15 @@ var<workgroup> ws: array<vec4<f16>, TILE * PITCH>;
 // 16 x 16 results of each subgroup.
 var<workgroup> ys: array<f32, 1024>;
 
+// A slot of the staged weights is a row.
+fn slot_row(first: u32, slot: u32) -> u32 {
+    return min(first + slot, params.row_count - 1u); //~ unowned: sign
+}
+
+fn slot_column(k0: u32, slot: u32) -> u32 {
+    return k0;
+}
+
 @compute @workgroup_size(128)
 fn matmul_tile128(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {
     let k = params.k;

@@ -29,6 +29,11 @@ var<workgroup> ws: array<vec4<f16>, TILE * PITCH>;
 // 16 x 16 results of each subgroup.
 var<workgroup> ys: array<f32, 1024>;
 
+// A slot of the staged weights is a row of either weight.
+fn slot_column(k0: u32, slot: u32) -> u32 {
+    return k0;
+}
+
 // The upper half of the workgroup reads `up`. Its rows start at the same places as the rows of w.
 fn ahead_load(row: u32, k: u32, k0: u32, lid: u32) -> Ahead {
     if (lid >= COLUMNS) {

@@ -85,7 +85,7 @@ fn norm_pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
     let factor = inverseSqrt(both.x / f32(params.dim) + params.eps * SIZE * SIZE);
     let scale = half_scale(both.y * factor);
     if (lid == 0u) { //~ twice: off by one, guard dropped
-        scales[row] = scale;
+        scales[row] = kept_scale(both.y * factor);
     }
     let by = factor / scale;
     if (has_near) { //~ clamped: guard dropped

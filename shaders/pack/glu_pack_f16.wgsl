@@ -49,9 +49,10 @@ fn glu_pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) e
     for (var quad = lid + 4u * WG; quad < quads; quad += WG) { //~ clamped: comparison
         most = max(most, abs(made(row, quad)));
     }
-    let scale = half_scale(reduce_max(max(max(most.x, most.y), max(most.z, most.w)), lid));
+    let largest = reduce_max(max(max(most.x, most.y), max(most.z, most.w)), lid);
+    let scale = half_scale(largest);
     if (lid == 0u) { //~ twice: off by one, guard dropped
-        scales[row] = scale;
+        scales[row] = kept_scale(largest);
     }
     store(row, lid, a / scale);
     store(row, lid + WG, b / scale);

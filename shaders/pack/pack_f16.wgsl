@@ -1,5 +1,5 @@
-// scales[t] = the power of two 2^e for which 2^13 <= max_d |x[t, d]| / 2^e < 2^14, 1 for a row of
-// zeros or unless `scaled`; halves[t] = x[t] / scales[t] in f16
+// scales[t] = the power of two 2^e for which 2^13 <= max_d |x[t, d]| / 2^e < 2^14, 0 for a row of
+// zeros, 1 unless `scaled`; halves[t] = x[t] / scales[t] in f16
 // x [rows, dim] f32, dim a multiple of 4, scales [rows] f32, halves [rows, dim / 2] words, either
 // row by row, or 16 columns of all rows together. The pitches decide the order: the distances, in
 // vectors of four, from row to row and from 16 columns to the next 16. half_scale.wgsl gives the
@@ -26,7 +26,7 @@ fn pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exten
     let largest = reduce_max(max(max(most.x, most.y), max(most.z, most.w)), lid);
     let scale = select(1.0, half_scale(largest), params.scaled == 1u);
     if (lid == 0u) { //~ twice: off by one, guard dropped
-        scales[row] = scale;
+        scales[row] = select(1.0, kept_scale(largest), params.scaled == 1u);
     }
     for (var quad = lid; quad < quads; quad += WG) {
         halves[row * params.row_pitch + (quad >> 2u) * params.slab_pitch + (quad & 3u)] = halves_of_quad(x[row * quads + quad] / scale);

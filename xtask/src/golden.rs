@@ -32,7 +32,8 @@ pub struct Args {
     /// Only this executor: cpu or gpu
     #[arg(long)]
     executor: Option<String>,
-    /// f32, or fast: the rounded activations that `weft run` has on a GPU. The CPU is f32 always
+    /// f32, or fast: the rounded activations that `weft run` has on a GPU, and gradients with
+    /// operands in f16 where it has cooperative matrices. The CPU is f32 always
     #[arg(long, value_enum, default_value = "f32")]
     precision: Activations,
     /// Instead of logits, compare every operation on the GPU with the host, from the inputs that
@@ -125,10 +126,12 @@ fn executors(args: &Args) -> Result<Vec<Executor>> {
 
 pub fn run(args: &Args) -> Result<()> {
     println!("{:<26} {:<5} {:<22} {:>10} {:>8}  {:>7}", "file", "on", "mode", "worst", "bound", "seconds");
-    // What adapters add is compared in f32: how far rounding moves logits is a matter of the model.
     let mut jobs = vec![];
+    // What adapters add is compared in f32: how far rounding moves logits is a matter of the model.
     if args.precision == Activations::F32 && !args.nodes {
         jobs.extend(adapters::names(args)?.into_iter().map(Job::Adapter));
+    }
+    if !args.nodes {
         jobs.extend(gradients::goldens(args)?.into_iter().map(Job::Gradients));
     }
     match &args.model {
@@ -142,7 +145,7 @@ pub fn run(args: &Args) -> Result<()> {
     let work = |executors: &mut Vec<Executor>, job: &Job| -> Result<()> {
         match job {
             Job::Adapter(name) => adapters::run(args, name, executors, take)?,
-            Job::Gradients(golden) => golden.run(executors, take)?,
+            Job::Gradients(golden) => golden.run(executors, args.precision(), take)?,
             Job::File(golden) => {
                 golden.tokenisations()?;
                 for executor in executors {
@@ -162,7 +165,7 @@ pub fn run(args: &Args) -> Result<()> {
     };
     lanes::each(lanes::cores(), &jobs, || executors(args), work)?;
     let Tally { rows, failed } = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
-    ensure!(rows > 0, "no fixture matches {:?} in {}", args.only, args.fixtures()?.display());
+    ensure!(rows > 0, "nothing to compare: no fixture matches {:?}, or this device rounds no gradients", args.only);
     println!("{} passed, {failed} failed", rows - failed);
     if failed > 0 {
         bail!("{failed} goldens failed");

@@ -137,8 +137,8 @@ impl Place {
     /// The options of a session on this executor. `precision` applies if no flag names one.
     pub fn session_or(&self, context: Option<u32>, precision: Precision) -> SessionOptions {
         let precision = match (self.precision, self.precise) {
-            (Some(Activations::Fast), _) => Precision::Fast,
-            (Some(Activations::F32), _) | (None, true) => Precision::F32,
+            (Some(activations), _) => activations.into(),
+            (None, true) => Precision::F32,
             (None, false) => precision,
         };
         SessionOptions::default().context(context).kv(self.kv.into()).precision(precision)
@@ -150,6 +150,15 @@ impl Place {
 pub enum Activations {
     Fast,
     F32,
+}
+
+impl From<Activations> for Precision {
+    fn from(activations: Activations) -> Self {
+        match activations {
+            Activations::Fast => Self::Fast,
+            Activations::F32 => Self::F32,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -2,7 +2,7 @@
 
 use crate::args::{Activations, Source};
 use crate::executor::Choice;
-use crate::exit::{Interrupted, note, usage};
+use crate::exit::{Interrupted, note};
 use crate::interrupt;
 use crate::progress::Bar;
 use anyhow::{Context, Result, anyhow};
@@ -21,7 +21,7 @@ use train::{Capture, Checkpointing, Document, GradientOptions, Gradients, Loss, 
 ///
 /// The loss is the mean cross-entropy over all targets of the batch, in nats. The gradients are
 /// those by the factors A and B of low-rank adapters, f32, under PEFT's names. The weights of the
-/// model stay as they are in the file. Nothing is rounded.
+/// model stay as they are in the file. Nothing is rounded unless --precision is fast.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   weft gradients model.gguf --data facts.jsonl -o grads.safetensors
@@ -94,7 +94,7 @@ pub struct Args {
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     device: Choice,
 
-    /// Precision of activations and gradients. Only f32 is there yet
+    /// f32, or fast: products read f16 on devices with cooperative matrices (tensor cores)
     #[arg(long, value_enum, value_name = "PRECISION", default_value = "f32")]
     precision: Activations,
 
@@ -133,9 +133,6 @@ impl FromStr for Captures {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    if args.precision == Activations::Fast {
-        return Err(usage("gradients are computed in f32; --precision fast is not there yet"));
-    }
     let files = [Some(&args.output), args.capture.as_ref().map(|capture| &capture.file)];
     if let Some(folder) = files.into_iter().flatten().find(|path| path.is_dir()) {
         return Err(anyhow!("{} is a directory; name a file", folder.display()));
@@ -150,7 +147,7 @@ pub fn run(args: &Args) -> Result<()> {
     let executor = args.source.located(args.device.open(&file, &session))?;
     let checked = args.source.named(file.check(&executor))?;
     let trained = trained(args, &checked)?;
-    let mut options = GradientOptions::default().rows(rows).checkpointing(match args.checkpointing {
+    let mut options = GradientOptions::default().rows(rows).precision(args.precision.into()).checkpointing(match args.checkpointing {
         Kept::None => Checkpointing::None,
         Kept::Layer => Checkpointing::Layer,
         Kept::Auto => Checkpointing::Auto,

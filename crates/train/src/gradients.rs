@@ -6,7 +6,7 @@ use crate::memory::Memory;
 use crate::options::{Capture, Checkpointing, GradientOptions};
 use crate::parameters::{Parameter, Parameters, Trained};
 use crate::recorded::{Recorded, Subject};
-use kernels::{Plan, PlanOptions, States, Watch};
+use kernels::{Plan, States, Watch};
 use model::{Checked, Model};
 
 /// The loss of a batch.
@@ -61,7 +61,7 @@ impl Gradients {
         let mut states = States::new_async(executor, parameters.kinds(), 1, 1).await?;
         parameters.write(&mut states, trained, model)?;
         let (vocabulary, rows) = (model.summary().vocabulary, options.rows);
-        let plan = executor.plan_async(rec, model.weights(), &PlanOptions::training()).await?;
+        let plan = executor.plan_async(rec, model.weights(), &options.plan()).await?;
         Ok(Self { plan, states, parameters, vocabulary, rows, captures, checkpointing, memory })
     }
 

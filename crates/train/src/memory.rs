@@ -27,14 +27,14 @@ impl Memory {
     }
 
     /// The need for a recording, whose values are as large as its capacity.
-    pub(crate) fn of(rec: &Recorder, executor: &Executor, weights: u64, parameters: u64) -> Result<Self, Error> {
+    pub(crate) fn of(rec: &Recorder, executor: &Executor, weights: u64, parameters: u64, options: &PlanOptions) -> Result<Self, Error> {
         let (saved, scratch) = match executor {
             Executor::Cpu => {
                 let [most, saved] = host_bytes(rec);
                 (saved, most - saved)
             }
             Executor::Gpu(device) => {
-                let planned = plan(rec, device.caps(), &PlanOptions::training())?;
+                let planned = plan(rec, device.caps(), options)?;
                 let saved = planned.kept_bytes();
                 (saved, planned.intermediate_bytes() - saved + planned.exchange_bytes())
             }

@@ -1,5 +1,7 @@
 //! How gradients are computed, and what is read back beside them.
 
+use kernels::{PlanOptions, Precision};
+
 /// Which values of the forward pass are kept for the derivatives.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Checkpointing {
@@ -20,6 +22,8 @@ pub struct GradientOptions {
     /// Rows of a step: whole documents are packed into it.
     pub rows: u32,
     pub checkpointing: Checkpointing,
+    /// Whether products round their operands.
+    pub precision: Precision,
     /// What is read back beside losses and gradients.
     pub captures: Vec<Capture>,
     /// Bytes that may be allocated; `None` for what the executor has free.
@@ -28,7 +32,8 @@ pub struct GradientOptions {
 
 impl Default for GradientOptions {
     fn default() -> Self {
-        Self { rows: 1024, checkpointing: Checkpointing::None, captures: vec![], memory_bytes: None }
+        let (checkpointing, precision) = (Checkpointing::None, Precision::F32);
+        Self { rows: 1024, checkpointing, precision, captures: vec![], memory_bytes: None }
     }
 }
 
@@ -43,6 +48,20 @@ impl GradientOptions {
     #[must_use]
     pub fn checkpointing(self, checkpointing: Checkpointing) -> Self {
         Self { checkpointing, ..self }
+    }
+
+    /// Whether products round their operands: by default never. With [`Precision::Fast`], products
+    /// of 16 rows and more and their derivatives read f16 with a power of two for each row, where
+    /// the device has cooperative matrices. Values between operations, the sums of products and all
+    /// gradients stay f32. On other devices, and on the CPU, nothing is rounded.
+    #[must_use]
+    pub fn precision(self, precision: Precision) -> Self {
+        Self { precision, ..self }
+    }
+
+    /// The options of the plan.
+    pub(crate) fn plan(&self) -> PlanOptions {
+        PlanOptions::training().precision(self.precision)
     }
 
     /// What is read back beside losses and gradients.

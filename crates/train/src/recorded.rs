@@ -61,7 +61,7 @@ impl Recorded {
         for checkpointing in choices {
             let mut recorded = Self::with(subject, trained, options, checkpointing, free)?;
             let (weights, parameters) = (subject.weights.bytes(), recorded.parameters.bytes());
-            recorded.memory = Memory::of(&recorded.rec, subject.executor, weights, parameters)?;
+            recorded.memory = Memory::of(&recorded.rec, subject.executor, weights, parameters, &options.plan())?;
             let fits = free.is_none_or(|free| recorded.memory.total() - weights <= free);
             if fits {
                 return Ok(recorded);

@@ -1,7 +1,7 @@
 // The 32 columns of weights that a workgroup stages for cooperative matrices, in a format with
-// units, a row per thread. Scales of 32 columns are unpacked once. A byte in the significand of an
+// units, a slot per thread. Scales of 32 columns are unpacked once. A byte in the significand of an
 // f16 reads as 1024 + byte, so bytes need no conversion to floats.
-// Needs: w_Raw, ws, w_groups, PITCH. Gives: Ahead, ahead_store.
+// Needs: w_Raw, ws, w_groups, slot_column, PITCH. Gives: Ahead, ahead_store.
 alias Ahead = w_Raw;
 
 fn halves_of(bytes: u32, scale: f32, less: f32) -> vec4<f16> {
@@ -19,7 +19,7 @@ fn group_store(at: u32, bytes: vec4<u32>, scale: f32, least: f32) {
 }
 
 fn ahead_store(raw: Ahead, k0: u32, lid: u32) {
-    let groups = w_groups(raw, k0 >> 4u);
+    let groups = w_groups(raw, slot_column(k0, lid) >> 4u);
     group_store(lid * PITCH, groups.first, groups.scale.x, groups.least.x);
     group_store(lid * PITCH + 4u, groups.second, groups.scale.y, groups.least.y);
 }

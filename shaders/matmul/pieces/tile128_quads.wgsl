@@ -1,20 +1,20 @@
-// The 128 x 32 weights that a workgroup of matmul_tile128.wgsl stages, in any format: a quad of
-// eight rows per thread. Neighbouring threads read neighbouring quads. Every quad is dequantized by
-// itself.
-// Needs: w_load4, w_row, params.row_count, PITCH, ws. Gives: Ahead, ahead_load, ahead_store.
+// The 128 slots of 32 weights that a workgroup stages for cooperative matrices, in any format: a
+// quad of eight slots per thread. Neighbouring threads read neighbouring quads. Every quad is
+// dequantized by itself.
+// Needs: w_load4, w_row, slot_row, slot_column, PITCH, ws. Gives: Ahead, ahead_load, ahead_store.
 struct Ahead { a: vec4<f16>, b: vec4<f16>, c: vec4<f16>, d: vec4<f16>, e: vec4<f16>, f: vec4<f16>, g: vec4<f16>, h: vec4<f16> }
 
-fn ahead_quad(r: u32, k: u32, quad: u32) -> vec4<f16> {
-    return vec4<f16>(w_load4(w_row(min(r, params.row_count - 1u), k), k, quad)); //~ unowned: sign
+fn ahead_quad(first: u32, slot: u32, k: u32, quad: u32) -> vec4<f16> {
+    return vec4<f16>(w_load4(w_row(slot_row(first, slot), k), k, quad));
 }
 
 // Columns k0.. of the rows from `first` on.
 fn ahead_load(first: u32, k: u32, k0: u32, lid: u32) -> Ahead {
-    let r = first + (lid >> 3u);
-    let quad = (k0 >> 2u) + (lid & 7u);
+    let s = lid >> 3u;
+    let quad = (slot_column(k0, s) >> 2u) + (lid & 7u);
     return Ahead(
-        ahead_quad(r, k, quad), ahead_quad(r + 16u, k, quad), ahead_quad(r + 32u, k, quad), ahead_quad(r + 48u, k, quad),
-        ahead_quad(r + 64u, k, quad), ahead_quad(r + 80u, k, quad), ahead_quad(r + 96u, k, quad), ahead_quad(r + 112u, k, quad));
+        ahead_quad(first, s, k, quad), ahead_quad(first, s + 16u, k, quad), ahead_quad(first, s + 32u, k, quad), ahead_quad(first, s + 48u, k, quad),
+        ahead_quad(first, s + 64u, k, quad), ahead_quad(first, s + 80u, k, quad), ahead_quad(first, s + 96u, k, quad), ahead_quad(first, s + 112u, k, quad));
 }
 
 fn ahead_store(v: Ahead, k0: u32, lid: u32) {

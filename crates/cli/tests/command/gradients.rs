@@ -31,7 +31,9 @@ fn a_batch_gives_a_report_and_gradients_under_pefts_names() {
     let (model, data) = (at("tiny.gguf"), at("facts.jsonl"));
     let mut first: Option<(Value, Vec<_>)> = None;
     for (n, more) in
-        [&["--device", "cpu"][..], &["--device", "cpu", "--checkpointing", "layer"], &["--device", "gpu"]].into_iter().enumerate()
+        [&["--device", "cpu"][..], &["--device", "cpu", "--checkpointing", "layer", "--precision", "fast"], &["--device", "gpu"]]
+            .into_iter()
+            .enumerate()
     {
         let out = at(&format!("{n}.safetensors"));
         let words = [&["gradients", &model, "--data", &data, "-o", &out, "--rank", "3", "--json"], more].concat();
@@ -51,7 +53,7 @@ fn a_batch_gives_a_report_and_gradients_under_pefts_names() {
             Some((before, of)) => {
                 let [a, b] = [&report, before].map(|report| report["loss"].as_f64().expect("a loss"));
                 assert!((a - b).abs() <= 1e-5 * b, "{a} and {b}");
-                assert!(n != 1 || *of == got, "layers that are computed again change no bit");
+                assert!(n != 1 || *of == got, "layers that are computed again, and the fast mode of a CPU, change no bit");
             }
         }
     }
@@ -84,7 +86,7 @@ fn what_cannot_be_computed_is_one_line_with_the_way_out() {
     std::fs::write(at("far.jsonl"), "{\"ids\": [999999]}\n").expect("room");
     std::fs::write(at("empty.jsonl"), "\n").expect("room");
     let (model, out) = (at("tiny.gguf"), at("grads.safetensors"));
-    let cases: [(&[&str], i32, &str); 9] = [
+    let cases: [(&[&str], i32, &str); 8] = [
         (&["--data", &at("bad.jsonl")], 1, "bad.jsonl, line 2: \"x\" is no token id"),
         (&["--data", &at("far.jsonl")], 1, "has the id 999999, but the vocabulary has"),
         (&["--data", &at("empty.jsonl")], 1, "empty.jsonl has no examples"),
@@ -93,7 +95,6 @@ fn what_cannot_be_computed_is_one_line_with_the_way_out() {
         (&["--data", &at("facts.jsonl"), "--targets", "qq"], 2, "none of all, attn, mlp"),
         (&["--data", &at("facts.jsonl"), "--targets", "blk.9.*"], 1, "the model has no weight blk.9.*"),
         (&["--data", &at("facts.jsonl"), "--capture", &format!("nothing:{}", at("c"))], 1, "no nothing can be captured: the model names"),
-        (&["--data", &at("facts.jsonl"), "--precision", "fast"], 2, "not there yet"),
     ];
     for (more, code, said) in cases {
         let words = [&["gradients", &model, "-o", &out, "--device", "cpu"], more].concat();

@@ -4,16 +4,19 @@
 use half::f16;
 
 /// Packs rows of `k` elements, k even. `scales[t]` is 2^e with 2^13 <= max_d |x[t, d]| / 2^e <
-/// 2^14, or 1 if all magnitudes of the row are below 7.9e-31. `words [T, k / 2]` holds x / scale in
-/// f16, rounded to the nearest, two values per word, the first in the low half.
+/// 2^14, or 0 if all magnitudes of the row are below 7.9e-31, which count as zeros. `words`
+/// [T, k / 2] holds x / scale in f16, rounded to the nearest, two values per word, the first in the
+/// low half.
 pub fn pack_f16(x: &[f32], k: usize, scales: &mut [f32], words: &mut [u32]) {
     crate::check::len("pack_f16: x", x.len(), scales.len() * k);
     crate::check::len("pack_f16: words", words.len(), x.len() / 2);
     for ((x, scale), words) in x.chunks_exact(k).zip(scales).zip(words.chunks_exact_mut(k / 2)) {
         let largest = x.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
-        *scale = if largest < 7.9e-31 { 1.0 } else { f32::from_bits(((largest.to_bits() >> 23) - 13) << 23) };
+        let zeros = largest < 7.9e-31;
+        let by = if zeros { 1.0 } else { f32::from_bits(((largest.to_bits() >> 23) - 13) << 23) };
+        *scale = if zeros { 0.0 } else { by };
         for (pair, word) in x.chunks_exact(2).zip(words) {
-            let half = |v: f32| u32::from(f16::from_f32(v / *scale).to_bits());
+            let half = |v: f32| u32::from(f16::from_f32(v / by).to_bits());
             *word = half(pair[0]) | half(pair[1]) << 16;
         }
     }
@@ -50,7 +53,7 @@ mod tests {
         for (scale, largest) in scales.iter().zip([3e7_f32, 1e-20, 16383.9]) {
             assert!((8192.0..16384.0).contains(&(largest / scale)), "{largest} / {scale}");
         }
-        assert_eq!(scales[3], 1.0);
+        assert_eq!(scales[3], 0.0);
         unpack_f16(&scales, &words, 2, &mut back);
         for (pair, back) in x.chunks(2).zip(back.chunks(2)) {
             let step = pair[0].abs().max(pair[1].abs()) / 2048.0;

@@ -189,6 +189,23 @@ impl<'a> Host<'a> {
 
     /// The same with every element of the weight rounded to f16.
     pub fn matmul_f16(&self, w: Weight, x: &[f32], y: &mut [f32]) {
+        let rounded = self.rounded(w);
+        self.product(f32_rows(&rounded, w), w.rows as usize, x, y);
+    }
+
+    /// dx [T, K] = dy [T, N] w, in parallel over the rows of dy.
+    pub fn matmul_input(&self, w: Weight, dy: &[f32], dx: &mut [f32]) {
+        input(&self.matrix(w), w, dy, dx);
+    }
+
+    /// The same with every element of the weight rounded to f16.
+    pub fn matmul_input_f16(&self, w: Weight, dy: &[f32], dx: &mut [f32]) {
+        let rounded = self.rounded(w);
+        input(&f32_rows(&rounded, w), w, dy, dx);
+    }
+
+    /// The elements of a weight, rounded to f16.
+    fn rounded(&self, w: Weight) -> Vec<f32> {
         let (exact, k) = (self.matrix(w), w.cols as usize);
         let mut rounded = vec![0.0_f32; w.rows as usize * k];
         let per_chunk = (w.rows as usize).div_ceil(4 * threads()).max(1);
@@ -198,7 +215,7 @@ impl<'a> Host<'a> {
                 row.iter_mut().for_each(|x| *x = f16::from_f32(*x).to_f32());
             }
         });
-        self.product(cpu_ref::Rows::new(GgmlType::F32, k, bytemuck::cast_slice(&rounded)), w.rows as usize, x, y);
+        rounded
     }
 
     fn product(&self, w: cpu_ref::Rows<'_>, n: usize, x: &[f32], y: &mut [f32]) {
@@ -221,4 +238,15 @@ impl<'a> Host<'a> {
             }
         }
     }
+}
+
+/// The elements of a weight as rows.
+fn f32_rows(values: &[f32], w: Weight) -> cpu_ref::Rows<'_> {
+    cpu_ref::Rows::new(GgmlType::F32, w.cols as usize, bytemuck::cast_slice(values))
+}
+
+fn input(rows: &cpu_ref::Rows<'_>, w: Weight, dy: &[f32], dx: &mut [f32]) {
+    let (n, k) = (w.rows as usize, w.cols as usize);
+    let per_chunk = (dx.len() / k).div_ceil(threads()).max(1);
+    in_parallel(dx, per_chunk * k, |c, dx| cpu_ref::matmul_input(rows, &dy[c * per_chunk * n..][..dx.len() / k * n], dx));
 }

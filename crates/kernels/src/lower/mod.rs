@@ -15,6 +15,8 @@ use crate::graph::tensor::Counts;
 use crate::kernel::dispatch::{Dispatch, Lower, Lowering};
 use crate::ops::Op;
 pub use all::{kernels, variants};
+use matmul::matmul_input_tile128::MatmulInputTile128;
+use matmul::matmul_weight_tile128::MatmulWeightTile128;
 use matmul::product::Product;
 use pack::{level_f16::LevelF16, pack_f16::PackF16, pack_q8::PackQ8};
 use primitive::Primitive;
@@ -47,6 +49,8 @@ macro_rules! lowered {
             PackQ8(PackQ8),
             PackF16(PackF16),
             LevelF16(LevelF16),
+            MatmulInputTile128(MatmulInputTile128),
+            MatmulWeightTile128(MatmulWeightTile128),
             $($name($family::$file::$name)),*
         }
 
@@ -62,6 +66,8 @@ macro_rules! lowered {
                     Self::PackQ8(op) => op.io(),
                     Self::PackF16(op) => op.io(),
                     Self::LevelF16(op) => op.io(),
+                    Self::MatmulInputTile128(op) => op.io(),
+                    Self::MatmulWeightTile128(op) => op.io(),
                     $(Self::$name(op) => op.io()),*
                 }
             }
@@ -73,6 +79,8 @@ macro_rules! lowered {
                     Self::PackQ8(op) => op.work(counts),
                     Self::PackF16(op) => op.work(counts),
                     Self::LevelF16(op) => op.work(counts),
+                    Self::MatmulInputTile128(op) => op.work(counts),
+                    Self::MatmulWeightTile128(op) => op.work(counts),
                     $(Self::$name(op) => op.work(counts)),*
                 }
             }
@@ -86,6 +94,8 @@ macro_rules! lowered {
                     Self::PackQ8(op) => op.lower(cx),
                     Self::PackF16(op) => op.lower(cx),
                     Self::LevelF16(op) => op.lower(cx),
+                    Self::MatmulInputTile128(op) => op.lower(cx),
+                    Self::MatmulWeightTile128(op) => op.lower(cx),
                     $(Self::$name(op) => op.lower(cx)),*
                 }
             }
@@ -137,6 +147,8 @@ impl From<Primitive> for Lowered {
             Primitive::PackQ8(op) => Self::PackQ8(op),
             Primitive::PackF16(op) => Self::PackF16(op),
             Primitive::LevelF16(op) => Self::LevelF16(op),
+            Primitive::MatmulInputTile128(op) => Self::MatmulInputTile128(op),
+            Primitive::MatmulWeightTile128(op) => Self::MatmulWeightTile128(op),
         }
     }
 }

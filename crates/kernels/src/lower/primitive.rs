@@ -1,5 +1,7 @@
 //! Operations with an oracle: the recorded ones, and those that plans add to round activations.
 
+use super::matmul::matmul_input_tile128::MatmulInputTile128;
+use super::matmul::matmul_weight_tile128::MatmulWeightTile128;
 use super::matmul::product::Product;
 use super::pack::level_f16::LevelF16;
 use super::pack::pack_f16::PackF16;
@@ -19,6 +21,8 @@ pub enum Primitive {
     PackQ8(PackQ8),
     PackF16(PackF16),
     LevelF16(LevelF16),
+    MatmulInputTile128(MatmulInputTile128),
+    MatmulWeightTile128(MatmulWeightTile128),
 }
 
 impl Primitive {
@@ -30,6 +34,8 @@ impl Primitive {
             Self::PackQ8(_) => "pack_q8",
             Self::PackF16(_) => "pack_f16",
             Self::LevelF16(_) => "level_f16",
+            Self::MatmulInputTile128(_) => "matmul_input",
+            Self::MatmulWeightTile128(_) => "matmul_weight",
         }
     }
 }
@@ -42,6 +48,8 @@ impl Operation for Primitive {
             Self::PackQ8(op) => op.io(),
             Self::PackF16(op) => op.io(),
             Self::LevelF16(op) => op.io(),
+            Self::MatmulInputTile128(op) => op.io(),
+            Self::MatmulWeightTile128(op) => op.io(),
         }
     }
 
@@ -52,6 +60,8 @@ impl Operation for Primitive {
             Self::PackQ8(op) => op.work(counts),
             Self::PackF16(op) => op.work(counts),
             Self::LevelF16(op) => op.work(counts),
+            Self::MatmulInputTile128(op) => op.work(counts),
+            Self::MatmulWeightTile128(op) => op.work(counts),
         }
     }
 }
@@ -64,6 +74,8 @@ impl Reference for Primitive {
             Self::PackQ8(op) => op.reference(host),
             Self::PackF16(op) => op.reference(host),
             Self::LevelF16(op) => op.reference(host),
+            Self::MatmulInputTile128(op) => op.reference(host),
+            Self::MatmulWeightTile128(op) => op.reference(host),
         }
     }
 }
@@ -108,4 +120,4 @@ macro_rules! from {
     };
 }
 
-from!(Product, PackQ8, PackF16, LevelF16);
+from!(Product, PackQ8, PackF16, LevelF16, MatmulInputTile128, MatmulWeightTile128);

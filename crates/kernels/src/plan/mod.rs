@@ -17,6 +17,7 @@ use crate::graph::record::{Origin, Phase, Recorder, RopeTable, Stage};
 use crate::graph::tensor::{Counts, Shape, Tensor};
 use crate::kernel::compose::Shader;
 use crate::kernel::dispatch::{Dispatch, Lower, Lowering, When};
+use crate::lower::matmul::ladder::Rounds;
 use crate::lower::primitive::Primitive;
 use crate::lower::{Lowered, Node};
 use crate::ops::Op;
@@ -95,7 +96,7 @@ pub fn plan<O: Clone + Into<Primitive>>(rec: &Recorder<O>, caps: &Caps, options:
     let recorded = rec.nodes.iter().map(|node| Node::of(node.op.clone(), node.stage)).collect();
     let nodes = if options.unfused { recorded } else { merge::runs(recorded, &read_back, caps) };
     let mut origins = rec.origins.clone();
-    let nodes = if options.fast() { narrow::narrow(nodes, &mut origins, caps) } else { nodes };
+    let nodes = if options.fast() { narrow::narrow(nodes, &mut origins, options.rounds(), caps) } else { nodes };
     let nodes = match options.unfused {
         true => nodes,
         false => {
@@ -109,7 +110,7 @@ pub fn plan<O: Clone + Into<Primitive>>(rec: &Recorder<O>, caps: &Caps, options:
         factors_left(node.parts.clone()).into_iter().map(move |op| record::Node { op, stage })
     };
     let parts = nodes.iter().flat_map(of).collect();
-    let cx = Lower { caps, capacity: rec.capacity, fast: options.fast() };
+    let cx = Lower { caps, capacity: rec.capacity, fast: options.rounds() == Rounds::Freely };
     let threads = if options.portable { 0 } else { caps.subgroup_threads() };
     let (mut steps, mut spans, mut part) = (vec![], vec![], 0);
     for node in &nodes {

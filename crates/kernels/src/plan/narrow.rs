@@ -1,43 +1,73 @@
-//! Gives products the operands that their rung of the ladder reads: in 8 bits, in f16, or
-//! unchanged.
+//! Gives products, and their derivatives by the rows, the operands that their kernels read: in 8
+//! bits, in f16, or unchanged.
 
 use crate::caps::Caps;
-use crate::graph::record::{Origin, new_value as new};
+use crate::graph::record::{Origin, Stage, new_value as new};
 use crate::graph::tensor::{Element, Shape, Tensor};
-use crate::lower::matmul::ladder::{self, Problem, Rounding};
+use crate::lower::matmul::ladder::{self, Problem, Rounding, Rounds};
+use crate::lower::matmul::matmul_input_tile128::{self, MatmulInputTile128};
 use crate::lower::matmul::matmul_tile64;
+use crate::lower::matmul::matmul_weight_tile128::{self, MatmulWeightTile128};
 use crate::lower::matmul::product::{Operand, Product};
 use crate::lower::pack::pack_f16::{PackF16, packed_shapes};
 use crate::lower::pack::pack_q8::{PackQ8, packed_shape};
 use crate::lower::{Lowered, Node};
+use crate::ops::Op;
+use crate::ops::backward::Backward;
 use std::collections::HashMap;
 
-/// Rounded copies of tensors that were made already.
+/// Rounded copies of tensors that were made already, by value and first row.
 #[derive(Default)]
 struct Made {
-    packed: HashMap<u32, Tensor>,
-    halves: HashMap<u32, (Tensor, Tensor)>,
-    slabs: HashMap<u32, (Tensor, Tensor)>,
+    packed: HashMap<(u32, u32), Tensor>,
+    halves: HashMap<(u32, u32), (Tensor, Tensor)>,
+    slabs: HashMap<(u32, u32), (Tensor, Tensor)>,
 }
 
-/// Rewrites the products of `nodes`, and inserts the packing of an operand before its first
-/// product. New values are added to `origins`.
-pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: &Caps) -> Vec<Node> {
+impl Made {
+    /// The scales and the halves of `x`, which are made here unless they exist.
+    fn halves(&mut self, x: Tensor, stage: Stage, origins: &mut Vec<(Origin, Shape)>, out: &mut Vec<Node>) -> (Tensor, Tensor) {
+        *self.halves.entry((x.id, x.first)).or_insert_with(|| {
+            let [of_scales, of_halves] = packed_shapes(x.shape);
+            let (scales, halves) = (new(origins, Element::F32, of_scales), new(origins, Element::F16, of_halves));
+            out.push(Node::of(PackF16 { x, scales, halves, slab: 0, scaled: true }, stage));
+            (scales, halves)
+        })
+    }
+}
+
+/// Rewrites the products of `nodes` and their derivatives, and inserts the packing of an operand
+/// before its first reader. New values are added to `origins`.
+pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, rounds: Rounds, caps: &Caps) -> Vec<Node> {
     let mut made = Made::default();
     let mut out = Vec::with_capacity(nodes.len());
     for node in nodes {
-        let Lowered::Product(product) = &node.op else {
-            out.push(node);
-            continue;
+        let stage = node.stage;
+        let product = match &node.op {
+            Lowered::Product(product) => product,
+            Lowered::Op(Op::Backward(Backward::MatmulInput(op))) if matmul_input_tile128::serves(op, caps) => {
+                let (scales, dy) = made.halves(op.dy.flat(), stage, origins, &mut out);
+                out.push(Node::of(MatmulInputTile128 { w: op.w, dy, scales, dx: op.dx }, stage));
+                continue;
+            }
+            Lowered::Op(Op::Backward(Backward::MatmulWeight(op))) if matmul_weight_tile128::serves(op, caps) => {
+                let [(dy_scales, dy), (x_scales, x)] = [op.dy, op.x].map(|t| made.halves(t.flat(), stage, origins, &mut out));
+                out.push(Node::of(MatmulWeightTile128 { dy, dy_scales, x, x_scales, step_rows: op.step_rows, g: op.g }, stage));
+                continue;
+            }
+            _ => {
+                out.push(node);
+                continue;
+            }
         };
-        let (x, stage) = (product.x.flat(), node.stage);
-        let op = match ladder::rung(problem(product), caps).rounding {
+        let x = product.x.flat();
+        let op = match ladder::rung(problem(product, rounds), caps).rounding {
             Rounding::F32 => {
                 out.push(node);
                 continue;
             }
             Rounding::Q8 => {
-                let packed = *made.packed.entry(x.id).or_insert_with(|| {
+                let packed = *made.packed.entry((x.id, x.first)).or_insert_with(|| {
                     let packed = new(origins, Element::Q8, packed_shape(x.shape));
                     out.push(Node::of(PackQ8 { x, packed, norm: None }, stage));
                     packed
@@ -45,16 +75,11 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: &Caps)
                 Product { x: packed, operand: Operand::Q8, ..product.clone() }
             }
             Rounding::F16 => {
-                let (scales, halves) = *made.halves.entry(x.id).or_insert_with(|| {
-                    let [of_scales, of_halves] = packed_shapes(x.shape);
-                    let (scales, halves) = (new(origins, Element::F32, of_scales), new(origins, Element::F16, of_halves));
-                    out.push(Node::of(PackF16 { x, scales, halves, slab: 0, scaled: true }, stage));
-                    (scales, halves)
-                });
+                let (scales, halves) = made.halves(x, stage, origins, &mut out);
                 Product { x: halves, operand: Operand::F16 { scales }, ..product.clone() }
             }
             Rounding::Slabs => {
-                let (scales, halves) = *made.slabs.entry(x.id).or_insert_with(|| {
+                let (scales, halves) = *made.slabs.entry((x.id, x.first)).or_insert_with(|| {
                     let scales = new(origins, Element::F32, packed_shapes(x.shape)[0]);
                     let (shape, slab) = matmul_tile64::slabs(x.shape);
                     let halves = new(origins, Element::F16, shape);
@@ -70,6 +95,7 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, caps: &Caps)
 }
 
 /// The problem for the ladder. A product whose operand is packed already is not rounded again.
-fn problem(product: &Product) -> Problem {
-    Problem { w: product.w, rows: product.x.shape.rows, rounds: !product.exact && product.operand == Operand::F32 }
+fn problem(product: &Product, rounds: Rounds) -> Problem {
+    let rounds = if product.exact || product.operand != Operand::F32 { Rounds::Never } else { rounds };
+    Problem { w: product.w, rows: product.x.shape.rows, rounds }
 }

@@ -1,5 +1,7 @@
 //! What a plan is asked for.
 
+use crate::lower::matmul::ladder::Rounds;
+
 /// How activations are kept on the way through a model on a GPU.
 ///
 /// The CPU executor computes in f32 (with f64 sums) whatever is asked.
@@ -35,6 +37,8 @@ pub struct PlanOptions {
     pub(crate) specialize: bool,
     /// Run every operation as it was recorded.
     pub(crate) unfused: bool,
+    /// Where activations are rounded, round them to f16 only, for tiles of 16 rows and more.
+    pub(crate) halves: bool,
     /// Submit every layer by itself, so that a run can be cancelled between any two.
     pub(crate) every_layer: bool,
     /// Use portable shaders only, whatever the device can do.
@@ -52,6 +56,7 @@ impl Default for PlanOptions {
             sequences: 0,
             specialize: true,
             unfused: false,
+            halves: false,
             every_layer: false,
             portable: false,
             guarded: false,
@@ -81,13 +86,27 @@ impl PlanOptions {
     /// Exact plans for training: activations are never rounded, and every operation runs as it was
     /// recorded. So a value has the same bits whoever reads it, and computing it again changes
     /// nothing. Every layer is a submit.
+    ///
+    /// With [`Precision::Fast`], products of 16 rows and more and their derivatives read f16 with a
+    /// power of two for each row, where the device has cooperative matrices. Values between
+    /// operations stay f32, and their bits still do not depend on their readers. Nothing is rounded
+    /// on other devices: training never rounds to 8 bits.
     #[must_use]
     pub fn training() -> Self {
-        Self { precision: Precision::F32, specialize: false, unfused: true, every_layer: true, ..Self::default() }
+        Self { precision: Precision::F32, specialize: false, unfused: true, halves: true, every_layer: true, ..Self::default() }
     }
 
     pub(crate) fn fast(&self) -> bool {
         self.precision == Precision::Fast
+    }
+
+    /// How far products round their operands.
+    pub(crate) fn rounds(&self) -> Rounds {
+        match (self.precision, self.halves) {
+            (Precision::F32, _) => Rounds::Never,
+            (Precision::Fast, true) => Rounds::Halves,
+            (Precision::Fast, false) => Rounds::Freely,
+        }
     }
 }
 

@@ -156,7 +156,12 @@ fn more(value: f32) -> f32 {
 fn of_op(op: &Primitive) -> Vec<(&'static str, Primitive)> {
     let op = match op {
         Primitive::Op(op) => op,
-        Primitive::Product(_) | Primitive::PackQ8(_) | Primitive::PackF16(_) | Primitive::LevelF16(_) => return vec![],
+        Primitive::Product(_)
+        | Primitive::PackQ8(_)
+        | Primitive::PackF16(_)
+        | Primitive::LevelF16(_)
+        | Primitive::MatmulInputTile128(_)
+        | Primitive::MatmulWeightTile128(_) => return vec![],
     };
     match op {
         Op::RmsNorm(of) => vec![("eps", RmsNorm { eps: more(of.eps), ..of.clone() }.into())],

@@ -110,11 +110,12 @@ pub fn of_halves(width: usize, expected: &[u32], got: &[u32]) -> Difference {
 }
 
 /// Compares rows of `k` f32 that are f16 values times the scale of their row, a power of two. The
-/// scales may differ where the largest element of a row is next to a power of two.
+/// scales may differ where the largest element of a row is next to a power of two. A row of zeros
+/// has the scale 0.
 #[must_use]
 pub fn of_scaled_halves(k: usize, scales: &[f32], expected: &[f32], got: &[f32]) -> Difference {
     let bits = |values: &[f32]| -> Vec<u16> {
-        let rows = values.chunks(k).zip(scales);
+        let rows = values.chunks(k).zip(scales.iter().map(|scale| if *scale == 0.0 { 1.0 } else { *scale }));
         rows.flat_map(|(row, scale)| row.iter().map(move |x| f16::from_f32(x / scale).to_bits())).collect()
     };
     of_f16(k, &bits(expected), &bits(got))

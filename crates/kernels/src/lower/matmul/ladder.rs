@@ -15,8 +15,19 @@ pub struct Problem {
     pub w: Weight,
     /// Rows of activations.
     pub rows: u32,
-    /// Whether the operand may be rounded.
-    pub rounds: bool,
+    /// How far the operand may be rounded.
+    pub rounds: Rounds,
+}
+
+/// How far operands may be rounded.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Rounds {
+    Never,
+    /// To f16 with a power of two for each row. The kernels are the same for 16 rows and for any
+    /// more, so that a row has the same bits in steps of any length.
+    Halves,
+    /// As the fastest rung reads them.
+    Freely,
 }
 
 /// The form in which a rung reads its operand.
@@ -48,7 +59,7 @@ pub struct Rung {
 }
 
 /// Smallest number of rows: a cooperative matrix has 16.
-const TILE128_ROWS: u32 = 16;
+pub(crate) const TILE128_ROWS: u32 = 16;
 
 /// The rungs. The first rung that serves a product takes it. The last rung serves every
 /// product.
@@ -60,7 +71,7 @@ pub static LADDER: [Rung; 6] = [
         one: true,
         serves: |problem, caps| {
             let Problem { w, rows, rounds } = problem;
-            rounds && rows == 1 && rows <= caps.table.q8_rows && matmul_vec_q8::serves(w)
+            rounds == Rounds::Freely && rows == 1 && rows <= caps.table.q8_rows && matmul_vec_q8::serves(w)
         },
         lower: matmul_vec_q8::lower,
         beats: "packed activations take 48 bytes for 32 elements instead of 128, and a dot product of four is one instruction",
@@ -72,7 +83,7 @@ pub static LADDER: [Rung; 6] = [
         one: false,
         serves: |problem, caps| {
             let Problem { w, rows, rounds } = problem;
-            rounds && rows <= caps.table.q8_rows && matmul_vec_q8::serves(w)
+            rounds == Rounds::Freely && rows <= caps.table.q8_rows && matmul_vec_q8::serves(w)
         },
         lower: matmul_rows8::lower,
         beats: "up to the table's `q8_rows`; 8 rows of 4096 x 12288 take 36 us, in tiles of 16 rows 35, 32 rows 123 (NVIDIA H200)",
@@ -84,7 +95,7 @@ pub static LADDER: [Rung; 6] = [
         one: false,
         serves: |problem, caps| {
             let Problem { w, rows, rounds } = problem;
-            rounds && caps.cooperative && rows <= caps.table.tile64_rows && matmul_tile64::serves(w)
+            rounds == Rounds::Freely && caps.cooperative && rows <= caps.table.tile64_rows && matmul_tile64::serves(w)
         },
         lower: matmul_tile64::lower,
         beats: "up to the table's `tile64_rows`; 32 rows of 4096 x 12288 take 44 us, in tiles of 128 rows 127 (NVIDIA H200)",
@@ -96,7 +107,7 @@ pub static LADDER: [Rung; 6] = [
         one: false,
         serves: |problem, caps| {
             let Problem { w, rows, rounds } = problem;
-            rounds && caps.cooperative && rows >= TILE128_ROWS && matmul_tile128::serves(w)
+            rounds != Rounds::Never && caps.cooperative && rows >= TILE128_ROWS && matmul_tile128::serves(w)
         },
         lower: matmul_tile128::lower,
         beats: "tiles of 128 rows through tensor cores: gate and up of 4096 columns multiply at 200 TFLOP/s (NVIDIA H200)",

@@ -2,6 +2,7 @@
 
 pub mod glu_matmul_vec;
 pub mod ladder;
+pub mod matmul_input_tile128;
 pub mod matmul_rows8;
 pub mod matmul_rows8_glu;
 pub mod matmul_rows8_group;
@@ -15,6 +16,7 @@ pub mod matmul_vec_glu;
 pub mod matmul_vec_group;
 pub mod matmul_vec_norm;
 pub mod matmul_vec_q8;
+pub mod matmul_weight_tile128;
 pub mod norm_add_matmul_vec;
 pub mod norm_add_matmul_vec_glu;
 pub mod norm_pack_matmul_vec;

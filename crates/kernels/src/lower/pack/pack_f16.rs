@@ -17,8 +17,8 @@ kernel! {
     needs: { threads: 256, workgroup_bytes: 5120 },
 }
 
-/// scales = the power of two of each row's largest magnitude, or ones; halves = the rows divided by
-/// the scales.
+/// scales = the power of two of each row's largest magnitude, 0 for a row of zeros, or ones;
+/// halves = the rows divided by the scales.
 #[derive(Clone, Debug)]
 pub struct PackF16 {
     pub x: Tensor,

@@ -6,7 +6,6 @@ use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Shape, Tensor, Weight};
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
 use crate::kernel::split::parts;
-use crate::platform::{in_parallel, threads};
 
 kernel! {
     MATMUL_INPUT: "matmul_input",
@@ -65,12 +64,7 @@ impl Lowering for MatmulInput {
 impl Reference for MatmulInput {
     fn reference(&self, host: &mut Host<'_>) {
         let mut dx = host.take(self.dx);
-        let (n, k) = (self.w.rows as usize, self.w.cols as usize);
-        let (w, dy) = (host.matrix(self.w), host.f32(self.dy));
-        let per_chunk = (dx.len() / k).div_ceil(threads()).max(1);
-        in_parallel(&mut dx, per_chunk * k, |c, dx| {
-            cpu_ref::matmul_input(&w, &dy[c * per_chunk * n..][..dx.len() / k * n], dx);
-        });
+        host.matmul_input(self.w, host.f32(self.dy), &mut dx);
         host.put(self.dx, dx);
     }
 }

@@ -47,9 +47,14 @@ impl Operation for MatmulWeight {
     }
 
     fn work(&self, counts: Counts) -> Work {
-        let [t, n, k] = [self.x.shape.rows_at(counts), self.dy.shape.width(), self.x.shape.width()].map(u64::from);
-        Work { flops: 2 * t * n * k, bytes: 4 * (t * (n + k) + 2 * n * k), weight_bytes: 0 }
+        work(self.x.shape.rows_at(counts), [self.dy, self.x].map(|t| t.shape.width()))
     }
+}
+
+/// The work of adding the products of `rows` rows to a result of these extents.
+pub(crate) fn work(rows: u32, extents: [u32; 2]) -> Work {
+    let ([n, k], t) = (extents.map(u64::from), u64::from(rows));
+    Work { flops: 2 * t * n * k, bytes: 4 * (t * (n + k) + 2 * n * k), weight_bytes: 0 }
 }
 
 impl Lowering for MatmulWeight {
@@ -64,16 +69,20 @@ impl Lowering for MatmulWeight {
 
 impl Reference for MatmulWeight {
     fn reference(&self, host: &mut Host<'_>) {
-        let (n, k) = (self.dy.shape.width() as usize, self.x.shape.width() as usize);
+        let extents = [self.dy, self.x].map(|t| t.shape.width() as usize);
         let mut g = host.state_f32(self.g);
-        let (dy, x) = (host.f32(self.dy), host.f32(self.x));
-        let per_chunk = n.div_ceil(4 * threads()).max(1);
-        in_parallel(&mut g, per_chunk * k, |c, g| {
-            // The columns of dy that make these rows of g.
-            let (from, count) = (c * per_chunk, g.len() / k);
-            let own: Vec<f32> = dy.chunks_exact(n).flat_map(|row| row[from..from + count].iter().copied()).collect();
-            cpu_ref::matmul_weight(&own, x, count, k, g);
-        });
+        add_products(host.f32(self.dy), host.f32(self.x), extents, &mut g);
         host.put_state(self.g, &g);
     }
+}
+
+/// g [N, K] += dy^T x, in parallel over the rows of g.
+pub(crate) fn add_products(dy: &[f32], x: &[f32], [n, k]: [usize; 2], g: &mut [f32]) {
+    let per_chunk = n.div_ceil(4 * threads()).max(1);
+    in_parallel(g, per_chunk * k, |c, g| {
+        // The columns of dy that make these rows of g.
+        let (from, count) = (c * per_chunk, g.len() / k);
+        let own: Vec<f32> = dy.chunks_exact(n).flat_map(|row| row[from..from + count].iter().copied()).collect();
+        cpu_ref::matmul_weight(&own, x, count, k, g);
+    });
 }

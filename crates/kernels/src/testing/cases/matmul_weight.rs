@@ -1,6 +1,6 @@
 //! Parity cases of `matmul_weight`.
 
-use crate::graph::tensor::StateKind;
+use crate::graph::tensor::{StateKind, Tensor};
 use crate::kernel::random::Gen;
 use crate::ops::backward::matmul_weight;
 use crate::ops::{gather_rows, scale};
@@ -14,16 +14,22 @@ pub fn case(g: &mut Gen) -> Case {
     let state = case.rec.state(0);
     case.words(g, state, n * k);
     let (dy, x) = (case.tensor(g, n), case.tensor(g, k));
+    recorded(g, &mut case, dy, x);
+    case
+}
+
+/// Records the derivative over the rows of the step, or over some of them.
+pub fn recorded(g: &mut Gen, case: &mut Case, dy: Tensor, x: Tensor) {
+    let (state, rows) = (case.rec.state(0), case.input.positions.len());
     let chosen = g.coin();
     if chosen {
-        case.input.out_rows.truncate(rows as usize / 2 + 1);
-        let rows = [dy, x].map(|t| gather_rows(&mut case.rec, t));
-        let [dy, x] = rows.map(|t| if t.shape.rows > 64 { t.rows_from(64, 64) } else { t });
+        case.input.out_rows.truncate(rows / 2 + 1);
+        let chosen = [dy, x].map(|t| gather_rows(&mut case.rec, t));
+        let [dy, x] = chosen.map(|t| if t.shape.rows > 64 { t.rows_from(64, 64) } else { t });
         matmul_weight(&mut case.rec, dy, x, state);
     } else {
         // Values that a kernel made hold anything in the rows behind the step.
         let [dy, x] = [dy, x].map(|t| scale(&mut case.rec, t, 0.5));
         matmul_weight(&mut case.rec, dy, x, state);
     }
-    case
 }

@@ -50,6 +50,7 @@ pub mod matmul;
 pub mod matmul_experts;
 pub mod matmul_experts_input;
 pub mod matmul_input;
+pub mod matmul_input_tile128;
 pub mod matmul_rows8;
 pub mod matmul_rows8_glu;
 pub mod matmul_rows8_group;
@@ -65,6 +66,7 @@ pub mod matmul_vec_group;
 pub mod matmul_vec_norm;
 pub mod matmul_vec_q8;
 pub mod matmul_weight;
+pub mod matmul_weight_tile128;
 pub mod merge_matmul_vec;
 pub mod mul;
 pub mod mul_sigmoid;
@@ -187,7 +189,9 @@ pub static CASES: &[(&str, MakeCase)] = &[
     ("matmul_vec_add", matmul_vec_q8::sum_case),
     ("sample_scan", sample_scan::case),
     ("matmul_input", matmul_input::case),
+    ("matmul_input_tile128", matmul_input_tile128::case),
     ("matmul_weight", matmul_weight::case),
+    ("matmul_weight_tile128", matmul_weight_tile128::case),
     ("rms_norm_backward", rms_norm_backward::case),
     ("rope_backward", rope_backward::case),
     ("swiglu_backward", swiglu_backward::case),

@@ -1,0 +1,66 @@
+//! Plans of training that round: which products read f16, and from which copy.
+
+use kernels::ops::backward::{matmul_input, matmul_weight};
+use kernels::ops::{matmul, matmul_exact};
+use kernels::plan::plan;
+use kernels::{Caps, Class, Counts, Lead, PlanOptions, Precision, Recorder, Shape, StateKind, Table};
+
+/// A card with cooperative matrices, or without.
+fn card(cooperative: bool) -> Caps {
+    Caps {
+        cooperative,
+        max_workgroup: 1024,
+        max_workgroup_bytes: 48 << 10,
+        table: Table::usual(Class::Discrete, cooperative),
+        ..Caps::WEBGPU
+    }
+}
+
+fn kernels_of(rec: &Recorder, options: &PlanOptions, caps: &Caps) -> Vec<&'static str> {
+    plan(rec, caps, options).expect("a plan").steps.iter().map(|step| step.dispatch.variant.name).collect()
+}
+
+/// Two products of the same rows, the product of a router, and the derivatives.
+fn recorded(rows: u32) -> Recorder {
+    let mut rec = Recorder::new(Counts { step: rows, out: 0 }, &[StateKind::Words(32 * 64); 2]);
+    let (w, gradient) = (rec.weight(rec.state(0), 32, 64), rec.state(1));
+    let [x, dy] = [(0, 64), (1, 32)].map(|(n, width)| rec.host_input(n, Shape::new(Lead::Step, rows, width)));
+    let results = [matmul(&mut rec, w, x), matmul(&mut rec, w, x), matmul_exact(&mut rec, w, x), matmul_input(&mut rec, w, dy)];
+    for y in results {
+        rec.output(y);
+    }
+    matmul_weight(&mut rec, dy, x, gradient);
+    rec
+}
+
+#[test]
+fn products_of_sixteen_rows_and_their_derivatives_read_f16() {
+    let fast = PlanOptions::training().precision(Precision::Fast);
+    let rounded = ["pack_f16", "matmul_tile128", "matmul_tile128", "matmul", "pack_f16", "matmul_input_tile128", "matmul_weight_tile128"];
+    for rows in [16, 64, 1024] {
+        assert_eq!(kernels_of(&recorded(rows), &fast, &card(true)), rounded, "{rows} rows");
+    }
+}
+
+#[test]
+fn nothing_is_rounded_to_8_bits_and_nothing_in_f32() {
+    let exact = ["matmul", "matmul", "matmul", "matmul_input", "matmul_weight"];
+    let (f32, fast) = (PlanOptions::training(), PlanOptions::training().precision(Precision::Fast));
+    for (rows, options, cooperative) in [(8, &fast, true), (8, &fast, false), (32, &fast, false), (64, &f32, true)] {
+        assert_eq!(kernels_of(&recorded(rows), options, &card(cooperative)), exact, "{rows} rows, cooperative: {cooperative}");
+    }
+}
+
+/// Parts of a value are views with its number.
+#[test]
+fn each_part_of_a_value_has_its_own_copy() {
+    let mut rec = Recorder::new(Counts { step: 128, out: 128 }, &[StateKind::Words(32 * 64)]);
+    let w = rec.weight(rec.state(0), 32, 64);
+    let x = rec.host_input(0, Shape::new(Lead::Out, 128, 64));
+    for first in [0, 64] {
+        let y = matmul(&mut rec, w, x.rows_from(first, 64));
+        rec.output(y);
+    }
+    let fast = PlanOptions::training().precision(Precision::Fast);
+    assert_eq!(kernels_of(&rec, &fast, &card(true)), ["pack_f16", "matmul_tile128", "pack_f16", "matmul_tile128"]);
+}

@@ -1,0 +1,94 @@
+// dx[t, k] = sum_r dy[t, row_base + r] w[r, k], added to dx if onto = 1, with cooperative matrices
+// of f16 and f32 sums
+// dy [rows, n] f16 divided by scales [rows] f32 (pack_f16.wgsl), w [row_count, k], k a multiple of
+// 32, n, row_base and row_count of 4, dx [rows, k] f32. One workgroup makes 128 x 128 results
+// (tile128_sums.wgsl). It sums over the rows of w, 32 at a time, 128 columns of each, which it
+// stages as they lie. tile128_quads.wgsl and tile128_groups.wgsl dequantize. The derivative of
+// matmul_tile128.wgsl by x.
+enable f16;
+enable wgpu_cooperative_matrix;
+struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, onto: u32 }
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> dy: array<vec4<f16>>;
+@group(0) @binding(2) var<storage, read> scales: array<f32>;
+@group(0) @binding(3) var<storage, read> w: array<vec4<u32>>;
+@group(0) @binding(4) var<storage, read_write> dx: array<vec4<f32>>;
+
+const TILE = 128u;
+const DEPTH = 32u;
+const QUADS = DEPTH / 4u;
+// Pitch of rows of dy, and of 32 columns of w, in vectors of four, padded so that they start on
+// different banks.
+const PITCH = QUADS + 2u;
+// Pitch of rows of w.
+const ROW = 4u * PITCH;
+var<workgroup> ds: array<vec4<f16>, TILE * PITCH>;
+var<workgroup> ws: array<vec4<f16>, DEPTH * ROW>;
+// 16 x 16 results of each subgroup.
+var<workgroup> ys: array<f32, 1024>;
+
+// A slot of the staged weights is 32 columns of a row, four slots to a row.
+fn slot_row(first: u32, slot: u32) -> u32 {
+    return min(first + (slot >> 2u), params.row_count - 1u);
+}
+
+fn slot_column(k0: u32, slot: u32) -> u32 {
+    return min(k0 + DEPTH * (slot & 3u), params.k - DEPTH);
+}
+
+// Four derivatives of a row that starts at `start`, by the results from `r` on; zeros behind the
+// last, where rows of w repeat.
+fn dy_quad(start: u32, r: u32) -> vec4<f16> {
+    let last = params.row_count - 4u;
+    return select(vec4<f16>(), dy[start + (min(r, last) >> 2u)], r <= last);
+}
+
+struct Operands { dy: array<vec4<f16>, 8>, w: Ahead }
+
+// Loads the sums' rows from `r0` on: a quad of eight rows of dy per thread, and slots of w.
+fn operands_load(id: vec3<u32>, r0: u32, lid: u32) -> Operands {
+    var ahead: Operands;
+    for (var j = 0u; j < 8u; j++) { //~ clamped: comparison
+        let t = min(id.y * TILE + (lid >> 3u) + 16u * j, params.rows - 1u); //~ unowned: sign
+        ahead.dy[j] = dy_quad((t * params.n + params.row_base) >> 2u, r0 + 4u * (lid & 7u));
+    }
+    ahead.w = ahead_load(r0, params.k, id.x * TILE, lid);
+    return ahead;
+}
+
+fn operands_store(ahead: Operands, id: vec3<u32>, lid: u32) {
+    var quads = ahead.dy;
+    for (var j = 0u; j < 8u; j++) { //~ clamped: comparison
+        ds[((lid >> 3u) + 16u * j) * PITCH + (lid & 7u)] = quads[j];
+    }
+    ahead_store(ahead.w, id.x * TILE, lid);
+}
+
+fn a_tile(m: u32, depth: u32) -> coop_mat16x16<f16, A> {
+    return coopLoadT<coop_mat16x16<f16, A>>(&ds[m * PITCH + (depth >> 2u)], PITCH);
+}
+
+fn b_tile(n: u32, depth: u32) -> coop_mat16x16<f16, B> {
+    return coopLoadT<coop_mat16x16<f16, B>>(&ws[depth * ROW + (n >> 5u) * PITCH + ((n & 31u) >> 2u)], ROW);
+}
+
+// Writes the 16 x 16 results that a subgroup left at ys[base..].
+fn finish(t0: u32, c0: u32, base: u32, lane: u32) {
+    workgroupBarrier(); //~ unseen: barrier dropped
+    for (var i = lane; i < 64u; i += 32u) {
+        let t = t0 + (i >> 2u);
+        let c = c0 + ((i & 3u) << 2u);
+        if (t < params.rows && c < params.k) {
+            let first = base + 4u * i;
+            let at = (t * params.k + c) >> 2u;
+            let v = vec4<f32>(ys[first], ys[first + 1u], ys[first + 2u], ys[first + 3u]) * scales[t];
+            dx[at] = select(v, v + dx[at], params.onto == 1u);
+        }
+    }
+    workgroupBarrier(); //~ unseen: barrier dropped
+}
+
+@compute @workgroup_size(128)
+fn matmul_input_tile128(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {
+    sum_tile(id, params.row_count, subgroup, lid);
+}
