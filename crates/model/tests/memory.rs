@@ -112,6 +112,21 @@ fn a_token_of_any_number_of_layers_is_one_submit() {
 }
 
 #[test]
+fn a_step_reads_back_what_was_drawn_and_no_hidden_state() {
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    let executor = common::gpu();
+    for tiny in [Tiny::qwen2(), Tiny::qwen3(), Tiny::gemma2(), Tiny::gemma4()] {
+        let mut session = tiny.on(&executor).session(exact(16)).unwrap();
+        session.feed(&ids(20, 1)).unwrap();
+        run(&mut session, greedy(4));
+        let planned = session.plan().and_then(|plan| plan.planned()).expect("a step has run on a GPU");
+        // An id and the logarithm of its probability.
+        let widths: Vec<_> = planned.read_back.iter().map(|t| t.shape.width()).collect();
+        assert_eq!(widths, [2], "{}", tiny.architecture);
+    }
+}
+
+#[test]
 fn a_session_that_does_not_fit_is_refused_with_numbers_and_options_before_it_is_allocated() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
     let tiny = Tiny { context: 1 << 20, ..Tiny::qwen3() };

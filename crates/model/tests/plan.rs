@@ -125,19 +125,6 @@ fn unfused_is_longer_and_a_tap_ends_a_fusion() {
 }
 
 #[test]
-fn a_step_reads_back_what_was_drawn_and_no_hidden_state() {
-    for tiny in [Tiny::qwen2(), Tiny::qwen3(), Tiny::gemma2(), Tiny::gemma4()] {
-        for rows in [1, 64] {
-            let checked = open(&tiny.file()).expect("a good file").check(&Executor::Cpu).expect("a model");
-            let rec = checked.recording(&SessionOptions::default(), rows);
-            let plan = kernels::plan::plan(&rec, &CAPS, &PlanOptions::plain()).expect("plans");
-            let widths: Vec<_> = plan.read_back.iter().map(|t| t.shape.width()).collect();
-            assert_eq!(widths, [2], "{}, {rows} rows: an id and its logarithm", tiny.architecture);
-        }
-    }
-}
-
-#[test]
 fn a_batch_goes_through_small_tiles_where_matrices_cooperate_and_a_smaller_one_in_8_bits() {
     let options = PlanOptions::plain().precision(Precision::Fast);
     let caps = Caps { cooperative: true, table: Table::usual(Class::Discrete, true), ..CAPS };

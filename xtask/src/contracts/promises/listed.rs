@@ -24,7 +24,7 @@ const VOCABULARIES: Proof = Proof::Test((LOSSES, "losses_over_4096_and_262144_lo
 const BEHIND_A_SOFTCAP: Proof = Proof::Test((LOSSES, "losses_behind_a_softcap"));
 const ONE_SUBMIT: Proof = Proof::Test((COUNTS, "a_step_is_one_submit_and_a_shader_is_compiled_once"));
 const ONE_SUBMIT_PER_TOKEN: Proof = Proof::Test(("crates/model/tests/memory.rs", "a_token_of_any_number_of_layers_is_one_submit"));
-const READS_BACK: Proof = Proof::Test(("crates/model/tests/plan.rs", "a_step_reads_back_what_was_drawn_and_no_hidden_state"));
+const READS_BACK: Proof = Proof::Test(("crates/model/tests/memory.rs", "a_step_reads_back_what_was_drawn_and_no_hidden_state"));
 const OVERFIT: Proof =
     Proof::Test(("crates/train/tests/overfit.rs", "the_loss_of_one_text_falls_by_30_percent_in_3_steps_and_by_half_in_20"));
 const CHUNKS: Proof = Proof::Test(("crates/model/tests/sessions/executors.rs", "prefill_in_any_chunking_equals_token_by_token_decode"));
