@@ -173,8 +173,8 @@ fn refusal(file: Gguf, what: &str) -> String {
 fn every_tensor_that_is_missing_is_named() {
     for path in goldens().into_iter().filter(|path| path.to_string_lossy().ends_with("-F16.gguf")) {
         let file = Gguf::from_bytes(std::fs::read(&path).expect("reads")).expect("a good file");
-        // Two tensors are optional: the embedding replaces the output matrix, and the keys of Gemma 4
-        // replace the values.
+        // Two tensors are optional: the embedding replaces the output matrix, and the keys of
+        // Gemma 4 replace the values.
         let keys_suffice = path.to_string_lossy().contains("gemma4");
         let optional = |name: &str| name == "output.weight" || (keys_suffice && name.ends_with("attn_v.weight"));
         for tensor in file.tensors().iter().filter(|tensor| !optional(tensor.name())) {
