@@ -74,7 +74,7 @@ fn b_tile(n: u32, depth: u32) -> coop_mat16x16<f16, B> {
 
 // Writes the 16 x 16 results that a subgroup left at ys[base..].
 fn finish(t0: u32, c0: u32, base: u32, lane: u32) {
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     for (var i = lane; i < 64u; i += 32u) {
         let t = t0 + (i >> 2u);
         let c = c0 + ((i & 3u) << 2u);
@@ -85,7 +85,7 @@ fn finish(t0: u32, c0: u32, base: u32, lane: u32) {
             dx[at] = select(v, v + dx[at], params.onto == 1u);
         }
     }
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
 }
 
 @compute @workgroup_size(128)

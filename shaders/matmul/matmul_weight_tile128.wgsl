@@ -70,7 +70,7 @@ fn b_tile(n: u32, depth: u32) -> coop_mat16x16<f16, B> {
 
 // Adds the 16 x 16 results that a subgroup left at ys[base..].
 fn finish(n0: u32, k0: u32, base: u32, lane: u32) {
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     for (var i = lane; i < 64u; i += 32u) {
         let n = n0 + (i >> 2u);
         let k = k0 + ((i & 3u) << 2u);
@@ -79,7 +79,7 @@ fn finish(n0: u32, k0: u32, base: u32, lane: u32) {
             g[(n * params.k + k) >> 2u] += vec4<f32>(ys[first], ys[first + 1u], ys[first + 2u], ys[first + 3u]) * most;
         }
     }
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
 }
 
 @compute @workgroup_size(128)
@@ -90,7 +90,7 @@ fn matmul_weight_tile128(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_in
         largest = max(largest, dy_scales[t] * x_scales[t]);
     }
     ys[lid] = largest;
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     for (var i = 0u; i < 128u; i++) {
         largest = max(largest, ys[i]);
     }

@@ -24,9 +24,9 @@ fn sum_tile(id: vec3<u32>, rows: u32, subgroup: u32, lid: u32) {
     var c32 = coop_mat16x16<f32, C>();
     var c33 = coop_mat16x16<f32, C>();
     for (var r0 = 0u; r0 < rows; r0 += DEPTH) { //~ rounded: off by one
-        workgroupBarrier(); //~ unseen: barrier dropped
+        workgroupBarrier();
         operands_store(ahead, id, lid);
-        workgroupBarrier(); //~ unseen: barrier dropped
+        workgroupBarrier();
         ahead = operands_load(id, r0 + DEPTH, lid);
         for (var depth = 0u; depth < DEPTH; depth += 16u) { //~ rounded: off by one
             let a0 = a_tile(m0 + 0u, depth);
@@ -60,7 +60,7 @@ fn sum_tile(id: vec3<u32>, rows: u32, subgroup: u32, lid: u32) {
     let base = subgroup * 256u;
     let lane = lid & 31u;
     let pitch = 16u;
-    workgroupBarrier(); //~ unseen: barrier dropped
+    workgroupBarrier();
     let v00 = c00;
     coopStoreT(v00, &ys[base], pitch);
     finish(y0 + 0u, x0 + 0u, base, lane);
