@@ -1,7 +1,7 @@
 //! The loss of a sentence, and its gradients by new low-rank factors: `gradients MODEL.gguf`.
 
-use kernels::{Executor, Watch};
-use model::{Model, tokenizer::Special};
+use train::kernels::{Executor, Watch};
+use train::model::{Model, tokenizer::Special};
 use train::{Document, GradientOptions, Gradients, NO_TARGET, Targets, Trained};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

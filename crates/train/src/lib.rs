@@ -29,6 +29,9 @@ mod tape;
 mod targets;
 mod vjp;
 
+/// The crates whose types this crate takes: executors and models.
+pub use {kernels, model};
+
 pub use batch::{Document, NO_TARGET};
 pub use data::read_documents;
 pub use error::Error;
