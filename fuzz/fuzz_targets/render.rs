@@ -10,6 +10,9 @@ use std::sync::LazyLock;
 /// Bytes of values and of output, and what the engine takes besides.
 const MOST_BYTES: usize = 128 << 20;
 
+/// Bytes that the tokenizer needs for each byte of a text.
+const BYTES_OF_A_BYTE: usize = 48;
+
 pub static TOKENIZER: LazyLock<Tokenizer> = LazyLock::new(|| {
     let tokenizer = draw::tokenizer();
     // The engine makes tables that it keeps.
@@ -30,9 +33,10 @@ pub fn rendered(heap: &Counting, source: &str, messages: &[Message], options: &R
     let before = heap.live_bytes();
     let (length, most) = heap.most_during(render);
     assert!(length <= 16 << 20, "{length} bytes of output: {source}");
-    // The ids of 16 MiB of text take 64 MiB, and three times as much while their list grows.
-    let most_bytes = MOST_BYTES + if whole { 16 * length } else { 0 };
-    assert!(most <= most_bytes, "{most} bytes for {length} of output: {source}");
+    // The tokenizer needs memory for each byte of a long word, and for the ids.
+    let text = || ChatTemplate::new(source, tokenizer).render(messages, options).map_or(0, |text| text.len());
+    let most_bytes = MOST_BYTES + if whole && most > MOST_BYTES { BYTES_OF_A_BYTE * text() } else { 0 };
+    assert!(most <= most_bytes, "{most} bytes, {most_bytes} allowed: {source}");
     let after = heap.live_bytes();
     if after != before {
         // What the engine keeps, it makes once.
