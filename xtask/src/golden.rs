@@ -6,6 +6,7 @@ mod check;
 mod fast;
 mod gradients;
 mod nodes;
+mod trajectories;
 
 use crate::{lanes, npy};
 use anyhow::{Context, Result, bail, ensure};

@@ -1,9 +1,9 @@
 //! Functions that block, for native hosts: each is one call of `block_on` over the function of the
 //! same name that ends in `_async`.
 
-use crate::{Document, Error, GradientOptions, Gradients, Loss, Parameter, Trained};
+use crate::{Document, Error, GradientOptions, Gradients, Loss, Method, Parameter, Step, Trained, Trainer, TrainerOptions};
 use kernels::{Watch, block_on};
-use model::Model;
+use model::{FactorPair, Model};
 
 impl Gradients {
     /// As [`Gradients::new_async`].
@@ -28,5 +28,55 @@ impl Gradients {
     /// As [`Gradients::gradients_async`].
     pub fn gradients(&self) -> Result<Vec<Parameter>, Error> {
         block_on(self.gradients_async())
+    }
+}
+
+impl Trainer {
+    /// As [`Trainer::new_async`].
+    ///
+    /// # Errors
+    /// As [`Trainer::new_async`].
+    pub fn new(model: &Model, method: impl Into<Method>, options: &TrainerOptions) -> Result<Self, Error> {
+        block_on(Self::new_async(model, method, options))
+    }
+
+    /// As [`Trainer::step_async`].
+    ///
+    /// # Errors
+    /// As [`Trainer::step_async`].
+    pub fn step(&mut self, documents: &[Document], watch: Watch<'_>) -> Result<Step, Error> {
+        block_on(self.step_async(documents, watch))
+    }
+
+    /// As [`Trainer::evaluate_async`].
+    ///
+    /// # Errors
+    /// As [`Trainer::evaluate_async`].
+    pub fn evaluate(&mut self, documents: &[Document], watch: Watch<'_>) -> Result<Loss, Error> {
+        block_on(self.evaluate_async(documents, watch))
+    }
+
+    /// As [`Trainer::parameters_async`].
+    ///
+    /// # Errors
+    /// As [`Trainer::parameters_async`].
+    pub fn parameters(&self) -> Result<Vec<Parameter>, Error> {
+        block_on(self.parameters_async())
+    }
+
+    /// As [`Trainer::gradients_async`].
+    ///
+    /// # Errors
+    /// As [`Trainer::gradients_async`].
+    pub fn gradients(&self) -> Result<Vec<Parameter>, Error> {
+        block_on(self.gradients_async())
+    }
+
+    /// As [`Trainer::factors_async`].
+    ///
+    /// # Errors
+    /// As [`Trainer::factors_async`].
+    pub fn factors(&self) -> Result<Vec<FactorPair>, Error> {
+        block_on(self.factors_async())
     }
 }

@@ -2,10 +2,13 @@
 
 use crate::memory::Memory;
 
-/// What would need less.
-fn smaller(rows: u32, layers: bool) -> String {
-    let steps = format!("take steps of {} rows, and shorter documents", rows / 2);
-    if layers { steps } else { format!("checkpoint layers, or {steps}") }
+/// What would fit.
+fn smaller(rows: u32, layers: bool, fit: Option<u32>) -> String {
+    let layers = if layers { format!("; steps of {rows} rows fit if layers are computed again (checkpointing)") } else { String::new() };
+    match fit {
+        Some(fit) => format!("steps of {fit} rows fit, and documents of as many tokens{layers}"),
+        None => format!("steps of fewer rows do not fit either{layers}"),
+    }
 }
 
 /// Why a name gives nothing, where the model knows these names.
@@ -34,9 +37,18 @@ pub enum Error {
         "not enough memory: {memory} are needed for steps of {rows} rows, and {device} has {} \
          MB free beside the weights; {}",
         *available / 1_000_000,
-        smaller(*rows, *layers)
+        smaller(*rows, *layers, *fit)
     )]
-    TooLarge { device: String, memory: Memory, available: u64, rows: u32, layers: bool },
+    TooLarge {
+        device: String,
+        memory: Memory,
+        available: u64,
+        rows: u32,
+        /// Whether steps of this size fit if layers are computed again.
+        layers: bool,
+        /// The largest tried number of rows that fits.
+        fit: Option<u32>,
+    },
     /// No value of the model has this name, or no derivative reaches it.
     #[error("no {name} can be captured: {}", why(known))]
     Capture { name: String, known: String },
@@ -55,6 +67,12 @@ pub enum Error {
     /// Results have no form as a file.
     #[error("{file}: {reason}")]
     Write { file: String, reason: String },
+    /// Training makes no progress.
+    #[error(
+        "step {step} is the last of {steps} in a row whose loss or norm is no finite number, first \
+         in {first}; the parameters are those before these steps"
+    )]
+    NotFinite { step: u64, steps: u32, first: String },
     /// A document is longer than a step.
     #[error(
         "document {document} has {rows} tokens, a step has room for {capacity}; cut it, or make \

@@ -1,12 +1,12 @@
 //! Gradients of a loss by the trained parameters of a model.
 
-use crate::batch::{Document, pack};
+use crate::batch::{Document, Packed, pack};
 use crate::error::Error;
 use crate::memory::Memory;
 use crate::options::{Capture, Checkpointing, GradientOptions};
-use crate::parameters::{Parameter, Parameters, Trained};
-use crate::recorded::{Recorded, Subject};
-use kernels::{Plan, States, Watch};
+use crate::parameters::{Parameter, Parameters, Trained, Use};
+use crate::recorded::{Asked, Recorded, Subject};
+use kernels::{NotFinite, Plan, States, Watch};
 use model::{Checked, Model};
 
 /// The loss of a batch.
@@ -36,14 +36,17 @@ pub struct CapturedRows {
 /// Computes gradients by the trained parameters of a model, on the model's executor.
 pub struct Gradients {
     plan: Plan,
-    states: States,
-    parameters: Parameters,
+    pub(crate) states: States,
+    pub(crate) parameters: Parameters,
     vocabulary: u32,
     rows: u32,
     captures: Vec<(Capture, u32)>,
     checkpointing: Checkpointing,
     memory: Memory,
 }
+
+/// Gives the two words that decide about dropout in the n-th step of a batch.
+pub(crate) type Keys<'a> = &'a (dyn Fn(u32) -> [u32; 2] + Sync);
 
 impl Gradients {
     /// Plans the gradients of `model` by what is `trained`.
@@ -54,8 +57,13 @@ impl Gradients {
     /// model does not have, [`Error::TooLarge`] before anything is allocated, and errors of the
     /// device.
     pub async fn new_async(model: &Model, trained: &Trained, options: &GradientOptions) -> Result<Self, Error> {
+        Self::made(model, trained, options, Use::default()).await
+    }
+
+    /// The same, where the parameters serve a trainer.
+    pub(crate) async fn made(model: &Model, trained: &Trained, options: &GradientOptions, of: Use) -> Result<Self, Error> {
         let free = options.memory_bytes.or_else(|| model.available_bytes());
-        let recorded = Recorded::new(&Subject::from(model), trained, options, free)?;
+        let recorded = Recorded::new(&Subject::from(model), &Asked { trained, options, parameters: of, free })?;
         let Recorded { rec, parameters, captures, checkpointing, memory } = recorded;
         let executor = model.executor();
         let mut states = States::new_async(executor, parameters.kinds(), 1, 1).await?;
@@ -70,10 +78,15 @@ impl Gradients {
     /// # Errors
     /// As [`Gradients::new_async`], except for errors of allocation.
     pub fn memory_of(file: &Checked, trained: &Trained, options: &GradientOptions) -> Result<Memory, Error> {
+        Self::memory_for(file, trained, options, Use::default())
+    }
+
+    /// The same, where the parameters serve a trainer.
+    pub(crate) fn memory_for(file: &Checked, trained: &Trained, options: &GradientOptions, of: Use) -> Result<Memory, Error> {
         let available = options.memory_bytes.or_else(|| file.available_bytes());
         // These weights are not loaded yet.
         let free = available.map(|bytes| bytes.saturating_sub(file.weights().bytes()));
-        Ok(Recorded::new(&Subject::from(file), trained, options, free)?.memory)
+        Ok(Recorded::new(&Subject::from(file), &Asked { trained, options, parameters: of, free })?.memory)
     }
 
     /// The memory that was estimated before anything was allocated.
@@ -95,15 +108,18 @@ impl Gradients {
     /// device. After `kernels::Error::Cancelled` the same call gives the same bits as if nothing
     /// had been cancelled.
     pub async fn compute_async(&mut self, documents: &[Document], watch: Watch<'_>) -> Result<Loss, Error> {
-        let packed = pack(documents, self.vocabulary, self.rows)?;
+        self.compute_with(documents, &|_| [0; 2], watch).await
+    }
+
+    /// The same with dropout, if the parameters have it.
+    pub(crate) async fn compute_with(&mut self, documents: &[Document], keys: Keys<'_>, watch: Watch<'_>) -> Result<Loss, Error> {
+        let packed = self.packed(documents, keys)?;
         self.parameters.clear(&mut self.states);
         let mut sum = Loss { targets: packed.targets, ..Loss::default() };
         sum.captures = self.captures.iter().map(|(capture, layer)| CapturedRows::of(capture, *layer)).collect();
         for step in &packed.steps {
             let outputs = self.plan.run_async(&mut self.states, step, watch).await?.wait_async().await?;
-            let each = outputs.f32(0).chunks_exact(2).map(|row| row[0]);
-            sum.loss += each.clone().zip(&step.loss_weights).map(|(loss, &w)| f64::from(loss) * f64::from(w)).sum::<f64>();
-            sum.each.extend(each);
+            sum.add(outputs.f32(0), &step.loss_weights);
             for (n, captured) in sum.captures.iter_mut().enumerate() {
                 let values = outputs.f32(n + 1);
                 captured.width = (values.len() / step.ids.len()) as u32;
@@ -111,6 +127,26 @@ impl Gradients {
             }
         }
         Ok(sum)
+    }
+
+    /// The inputs of the steps for a batch.
+    pub(crate) fn packed(&self, documents: &[Document], keys: Keys<'_>) -> Result<Packed, Error> {
+        let mut packed = pack(documents, self.vocabulary, self.rows)?;
+        for (n, step) in (0..).zip(&mut packed.steps) {
+            step.host = self.parameters.host_inputs(keys(n));
+        }
+        Ok(packed)
+    }
+
+    /// The first operation of a batch that makes a value that is no finite number.
+    pub(crate) async fn first_not_finite(&mut self, documents: &[Document], keys: Keys<'_>) -> Result<Option<NotFinite>, Error> {
+        for step in &self.packed(documents, keys)?.steps {
+            let found = self.plan.first_not_finite_async(&mut self.states, step).await?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
     }
 
     /// The gradients of the last batch, in the order of the trained parameters.
@@ -135,6 +171,13 @@ impl CapturedRows {
 }
 
 impl Loss {
+    /// Adds the losses of a step: pairs of a loss and a logarithm of a sum, with their shares.
+    pub(crate) fn add(&mut self, rows: &[f32], shares: &[f32]) {
+        let each = rows.chunks_exact(2).map(|row| row[0]);
+        self.loss += each.clone().zip(shares).map(|(loss, &share)| f64::from(loss) * f64::from(share)).sum::<f64>();
+        self.each.extend(each);
+    }
+
     /// The rows of a capture in a layer.
     #[must_use]
     pub fn captured(&self, capture: &Capture, layer: u32) -> Option<&CapturedRows> {

@@ -21,12 +21,17 @@ mod error;
 mod files;
 mod gradients;
 mod memory;
+mod method;
+mod optimizer;
 mod options;
 mod parameters;
+mod random;
 mod recorded;
 mod replay;
+mod schedule;
 mod tape;
 mod targets;
+mod trainer;
 mod vjp;
 
 /// The crates whose types this crate takes: executors and models.
@@ -39,10 +44,13 @@ pub use error::Error;
 pub use files::{save_captures, save_parameters};
 pub use gradients::{CapturedRows, Gradients, Loss};
 pub use memory::Memory;
+pub use method::{Full, Lora, Method};
 pub use model::FactorPair;
 pub use options::{Capture, Captured, Checkpointing, GradientOptions};
 pub use parameters::{Parameter, Trained};
+pub use schedule::{Rate, Schedule};
 pub use targets::Targets;
+pub use trainer::{SKIPS, Step, Tally, Trainer, TrainerOptions};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,8 +1,9 @@
 //! The memory that gradients need, computed before anything is allocated.
 
 use crate::error::Error;
+use crate::recorded::Recorded;
 use kernels::plan::{host_bytes, plan};
-use kernels::{Executor, PlanOptions, Recorder};
+use kernels::{Executor, PlanOptions};
 
 /// Bytes in parts.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub struct Memory {
     pub parameters: u64,
     /// The gradients of trained tensors.
     pub gradients: u64,
+    /// The moments of gradients that an optimizer keeps.
+    pub moments: u64,
     /// Values of the forward pass that wait for the backward pass, and results.
     pub saved: u64,
     /// Other values between operations, and the inputs of steps.
@@ -23,11 +26,12 @@ impl Memory {
     /// The sum.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.weights + self.parameters + self.gradients + self.saved + self.scratch
+        self.weights + self.parameters + self.gradients + self.moments + self.saved + self.scratch
     }
 
     /// The need for a recording, whose values are as large as its capacity.
-    pub(crate) fn of(rec: &Recorder, executor: &Executor, weights: u64, parameters: u64, options: &PlanOptions) -> Result<Self, Error> {
+    pub(crate) fn of(recorded: &Recorded, executor: &Executor, weights: u64, options: &PlanOptions) -> Result<Self, Error> {
+        let Recorded { rec, parameters, .. } = recorded;
         let (saved, scratch) = match executor {
             Executor::Cpu => {
                 let [most, saved] = host_bytes(rec);
@@ -39,23 +43,20 @@ impl Memory {
                 (saved, planned.intermediate_bytes() - saved + planned.exchange_bytes())
             }
         };
-        Ok(Self { weights, parameters, gradients: parameters, saved, scratch })
+        let (moments, parameters) = (parameters.moment_bytes(), parameters.bytes());
+        Ok(Self { weights, parameters, gradients: parameters, moments, saved, scratch })
     }
 }
 
 impl std::fmt::Display for Memory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mb = |bytes: u64| bytes as f64 / 1e6;
-        let Self { weights, parameters, gradients, saved, scratch } = *self;
-        write!(
-            f,
-            "{:.1} MB: weights {:.1}, trained {:.1}, gradients {:.1}, saved values {:.1}, scratch {:.1}",
-            mb(self.total()),
-            mb(weights),
-            mb(parameters),
-            mb(gradients),
-            mb(saved),
-            mb(scratch)
-        )
+        let Self { weights, parameters, gradients, moments, saved, scratch } = *self;
+        let [all, weights, parameters, gradients] = [self.total(), weights, parameters, gradients].map(mb);
+        write!(f, "{all:.1} MB: weights {weights:.1}, trained {parameters:.1}, gradients {gradients:.1}, ")?;
+        if moments > 0 {
+            write!(f, "moments {:.1}, ", mb(moments))?;
+        }
+        write!(f, "saved values {:.1}, scratch {:.1}", mb(saved), mb(scratch))
     }
 }

@@ -1,7 +1,9 @@
 //! Trained parameters and their gradients, as states of a recording.
 
 use crate::error::Error;
-use kernels::{LowRank, Recorder, State, StateKind, States, Weight, Weights};
+use crate::random;
+use kernels::ops::backward::Moments;
+use kernels::{Dropped, Lead, LowRank, Recorder, Shape, State, StateKind, States, Weight, Weights};
 use model::{FactorPair, Model};
 use std::collections::{HashMap, HashSet};
 
@@ -12,15 +14,23 @@ pub enum Trained {
     Factors(Vec<FactorPair>),
     /// Weights of the model, by the names of its file. They become f32.
     Weights(Vec<String>),
+    /// The same, but they start from random numbers: matrices normal with a deviation of 0.02,
+    /// norms one, biases zero.
+    Fresh { weights: Vec<String>, seed: u64 },
 }
 
 impl Trained {
     /// Every weight of the model that can be trained: matrices, norms, biases, tied embeddings.
     #[must_use]
     pub fn all_weights(model: &Model) -> Self {
-        let mut names: Vec<String> = model.weights().iter().map(|(name, _)| name.to_string()).collect();
+        Self::Weights(Self::names_of(model.weights()))
+    }
+
+    /// The names of the weights of a model.
+    pub(crate) fn names_of(weights: &Weights) -> Vec<String> {
+        let mut names: Vec<String> = weights.iter().map(|(name, _)| name.to_string()).collect();
         names.dedup();
-        Self::Weights(names)
+        names
     }
 }
 
@@ -46,15 +56,19 @@ impl Parameter {
 /// A trained tensor in its states. Rows of states end on 16 bytes, so a rank is rounded up to a
 /// multiple of 4: `held` is the shape in the states. The additional elements are zero, and so are
 /// their gradients.
+#[derive(Clone)]
 struct Held {
     name: String,
     shape: [u32; 2],
     held: [u32; 2],
     /// The states of the tensor and of its gradient.
     states: [usize; 2],
+    /// The states of the moments of its gradient, if an optimizer keeps them.
+    moments: Option<[usize; 2]>,
 }
 
 /// How the model reads trained tensors.
+#[derive(Clone)]
 enum Read {
     /// As factors of a weight: the numbers of A and of B.
     Factors { weight: Weight, scale: f32, a: usize, b: usize },
@@ -63,17 +77,34 @@ enum Read {
 }
 
 /// All trained parameters.
+#[derive(Clone)]
 pub(crate) struct Parameters {
     held: Vec<Held>,
     reads: Vec<Read>,
     kinds: Vec<StateKind>,
-    of_model: usize,
+    /// The probability that an element of the rows that factors read becomes zero.
+    dropout: f32,
 }
+
+/// What parameters are held for.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct Use {
+    /// Whether an optimizer keeps moments of the gradients.
+    pub moments: bool,
+    /// The probability that an element of the rows that factors read becomes zero.
+    pub dropout: f32,
+}
+
+/// The standard deviation of matrices that start from random numbers, as transformers' default.
+const FRESH_DEVIATION: f64 = 0.02;
+
+/// The number of the free input that decides which elements dropout sets to zero.
+const DROPOUT_KEY: u32 = 0;
 
 impl Parameters {
     /// The parameters, in states behind those of the model.
-    pub fn new(weights: &Weights, trained: &Trained, model: &[StateKind]) -> Result<Self, Error> {
-        let mut all = Self { held: vec![], reads: vec![], kinds: model.to_vec(), of_model: model.len() };
+    pub fn new(weights: &Weights, trained: &Trained, model: &[StateKind], of: Use) -> Result<Self, Error> {
+        let mut all = Self { held: vec![], reads: vec![], kinds: model.to_vec(), dropout: of.dropout };
         let mut known: HashMap<&str, Vec<Weight>> = HashMap::new();
         weights.iter().for_each(|(name, weight)| known.entry(name).or_default().push(weight));
         let find = |target: &str| known.get(target).ok_or_else(|| Error::NoTarget { target: target.to_string() });
@@ -88,7 +119,7 @@ impl Parameters {
                     all.reads.push(Read::Factors { weight, scale: pair.scale, a, b });
                 }
             }
-            Trained::Weights(names) => {
+            Trained::Weights(names) | Trained::Fresh { weights: names, .. } => {
                 for target in names {
                     let &[weight] = &find(target)?[..] else {
                         return Err(Error::NotTrained {
@@ -106,6 +137,12 @@ impl Parameters {
                 }
             }
         }
+        if of.moments {
+            for held in &mut all.held {
+                held.moments = Some([all.kinds.len(), all.kinds.len() + 1]);
+                all.kinds.extend([StateKind::Words(held.words()); 2]);
+            }
+        }
         Ok(all)
     }
 
@@ -114,7 +151,7 @@ impl Parameters {
         let words = words.ok_or_else(|| Error::NotTrained { target: name.clone(), reason: "in f32 it is larger than a buffer" })?;
         let states = [self.kinds.len(), self.kinds.len() + 1];
         self.kinds.extend([StateKind::Words(words); 2]);
-        self.held.push(Held { name, shape, held, states });
+        self.held.push(Held { name, shape, held, states, moments: None });
         Ok(self.held.len() - 1)
     }
 
@@ -125,7 +162,38 @@ impl Parameters {
 
     /// Bytes of the tensors, and the same number for their gradients.
     pub fn bytes(&self) -> u64 {
-        States::bytes_for(&self.kinds[self.of_model..], 1, 1) / 2
+        let kinds: Vec<StateKind> = self.held.iter().map(|held| StateKind::Words(held.words())).collect();
+        States::bytes_for(&kinds, 1, 1)
+    }
+
+    /// The same without dropout.
+    pub fn without_dropout(&self) -> Self {
+        Self { dropout: 0.0, ..self.clone() }
+    }
+
+    /// Number of trained elements.
+    pub fn elements(&self) -> u64 {
+        self.held.iter().map(|held| u64::from(held.shape[0]) * u64::from(held.shape[1])).sum()
+    }
+
+    /// Bytes of the moments of all gradients.
+    pub fn moment_bytes(&self) -> u64 {
+        if self.held.iter().any(|held| held.moments.is_some()) { 2 * self.bytes() } else { 0 }
+    }
+
+    /// The free inputs of a step, where `key` decides which elements dropout sets to zero.
+    pub fn host_inputs(&self, key: [u32; 2]) -> Vec<Vec<f32>> {
+        if self.dropout > 0.0 { vec![key.map(f32::from_bits).to_vec()] } else { vec![] }
+    }
+
+    /// Every parameter with its gradient and its moments in a recording, and whether it is a vector
+    /// of the model.
+    pub fn moments<'a>(&'a self, rec: &'a Recorder) -> impl Iterator<Item = (Moments, bool)> + 'a {
+        self.held.iter().map(|held| {
+            let ([p, gradient], [m, v]) = (held.states, held.moments.expect("parameters with moments"));
+            let [p, gradient, m, v] = [p, gradient, m, v].map(|n| rec.state(n));
+            (Moments { p, gradient, m, v }, held.is_vector())
+        })
     }
 
     fn weight(&self, rec: &Recorder, n: usize) -> (Weight, State) {
@@ -137,10 +205,12 @@ impl Parameters {
     /// gradients.
     pub fn adapt(&self, rec: &mut Recorder) -> HashMap<Weight, State> {
         let mut gradients = HashMap::new();
-        for read in &self.reads {
+        let key = (self.dropout > 0.0).then(|| rec.host_input(DROPOUT_KEY, Shape::new(Lead::Fixed, 1, 2)));
+        for (tensor, read) in (0..).zip(&self.reads) {
             if let Read::Factors { weight, scale, a, b } = *read {
                 let [a, b] = [a, b].map(|n| self.weight(rec, n));
-                rec.adapt(weight, LowRank { a: a.0, b: b.0, scale });
+                let dropped = key.map(|key| Dropped { rate: self.dropout, key, tensor });
+                rec.adapt_dropped(weight, LowRank { a: a.0, b: b.0, scale }, dropped);
                 gradients.extend([a, b]);
             }
         }
@@ -208,24 +278,42 @@ impl Parameters {
                     held.write(states, &file.dequantized(tensor).map_err(model::Error::from)?);
                 }
             }
+            Trained::Fresh { seed, .. } => self.held.iter().for_each(|held| held.write(states, &held.fresh(*seed))),
         }
         Ok(())
     }
 
     /// Sets all gradients to zero.
     pub fn clear(&self, states: &mut States) {
-        for Held { held: [rows, cols], states: [_, gradient], .. } in &self.held {
-            states.write_words(states.state(*gradient), 0, &vec![0; (rows * cols) as usize]);
-        }
+        self.held.iter().for_each(|held| states.clear(states.state(held.states[1])));
     }
 
     /// Reads the gradients.
     pub async fn gradients(&self, states: &States) -> Result<Vec<Parameter>, Error> {
+        self.read(states, |held| held.states[1]).await
+    }
+
+    /// Reads the parameters.
+    pub async fn values(&self, states: &States) -> Result<Vec<Parameter>, Error> {
+        self.read(states, |held| held.states[0]).await
+    }
+
+    async fn read(&self, states: &States, which: impl Fn(&Held) -> usize) -> Result<Vec<Parameter>, Error> {
         let mut all = vec![];
         for held in &self.held {
-            all.push(held.read(states, held.states[1]).await?);
+            all.push(held.read(states, which(held)).await?);
         }
         Ok(all)
+    }
+
+    /// The tensors that a checkpoint keeps: the name and the state of every parameter and of its
+    /// moments, with the number of its words.
+    pub fn kept(&self) -> Vec<(String, usize, u32)> {
+        let of = |held: &Held| {
+            let [m, v] = held.moments.expect("parameters with moments");
+            [("p", held.states[0]), ("m", m), ("v", v)].map(|(what, n)| (format!("{what}.{}", held.name), n, held.words()))
+        };
+        self.held.iter().flat_map(of).collect()
     }
 }
 
@@ -243,6 +331,25 @@ fn check_factors(pair: &FactorPair, weight: Weight) -> Result<(), Error> {
 }
 
 impl Held {
+    fn words(&self) -> u32 {
+        self.held[0] * self.held[1]
+    }
+
+    /// Whether this is a norm, a bias or another vector of a model.
+    fn is_vector(&self) -> bool {
+        self.shape[0] == 1 && ![".lora_a", ".lora_b"].iter().any(|side| self.name.ends_with(side))
+    }
+
+    /// The first values of a weight that is trained from nothing.
+    fn fresh(&self, seed: u64) -> Vec<f32> {
+        let len = self.shape[0] * self.shape[1];
+        match () {
+            () if self.name.ends_with(".bias") => vec![0.0; len as usize],
+            () if self.is_vector() => vec![1.0; len as usize],
+            () => (0..len).map(|i| (FRESH_DEVIATION * random::normal(seed, &self.name, i)) as f32).collect(),
+        }
+    }
+
     fn write(&self, states: &mut States, values: &[f32]) {
         let ([rows, cols], [_, wide]) = (self.shape, self.held);
         let mut words = vec![0; (self.held[0] * wide) as usize];

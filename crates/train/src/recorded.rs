@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::memory::Memory;
 use crate::options::{Capture, Captured, Checkpointing, GradientOptions};
-use crate::parameters::{Parameters, Trained};
+use crate::parameters::{Parameters, Trained, Use};
 use crate::replay::replay;
 use crate::tape::Tape;
 use kernels::ops::Op;
@@ -49,67 +49,78 @@ pub struct Recorded {
     pub memory: Memory,
 }
 
+/// The steps that a recording is asked for.
+pub struct Asked<'a> {
+    pub trained: &'a Trained,
+    pub options: &'a GradientOptions,
+    pub parameters: Use,
+    /// Bytes that can be allocated beside the weights, if they are known.
+    pub free: Option<u64>,
+}
+
 impl Recorded {
-    /// Records a step. `free` is the number of bytes that can be allocated beside the weights, if
-    /// it is known.
-    pub fn new(subject: &Subject<'_>, trained: &Trained, options: &GradientOptions, free: Option<u64>) -> Result<Self, Error> {
-        let choices = match options.checkpointing {
+    /// Records a step.
+    pub fn new(subject: &Subject<'_>, asked: &Asked<'_>) -> Result<Self, Error> {
+        let rows = asked.options.rows;
+        let memory = match Self::fitting(subject, asked, rows)? {
+            Ok(recorded) => return Ok(recorded),
+            Err(memory) => memory,
+        };
+        // Fewer rows, down to the fewest that steps have.
+        let mut fewer = rows / 2;
+        let fit = loop {
+            if fewer < kernels::PART_ROWS {
+                break None;
+            }
+            if Self::fitting(subject, asked, fewer)?.is_ok() {
+                break Some(fewer);
+            }
+            fewer /= 2;
+        };
+        let layers = asked.options.checkpointing == Checkpointing::None && Self::fits_by_layers(subject, asked)?;
+        let (device, available) = (subject.executor.name(), asked.free.unwrap_or(0));
+        Err(Error::TooLarge { device, memory, available, rows, layers, fit })
+    }
+
+    /// Whether steps fit if layers are computed again.
+    fn fits_by_layers(subject: &Subject<'_>, asked: &Asked<'_>) -> Result<bool, Error> {
+        let options = &asked.options.clone().checkpointing(Checkpointing::Layer);
+        Ok(Self::fitting(subject, &Asked { options, ..*asked }, options.rows)?.is_ok())
+    }
+
+    /// A step of `rows` rows, or the memory that it needs if this is too much.
+    fn fitting(subject: &Subject<'_>, asked: &Asked<'_>, rows: u32) -> Result<Result<Self, Memory>, Error> {
+        let choices = match asked.options.checkpointing {
             Checkpointing::Auto => vec![Checkpointing::None, Checkpointing::Layer],
             one => vec![one],
         };
-        let mut last = None;
+        let mut needed = Memory::default();
         for checkpointing in choices {
-            let mut recorded = Self::with(subject, trained, options, checkpointing, free)?;
-            let (weights, parameters) = (subject.weights.bytes(), recorded.parameters.bytes());
-            recorded.memory = Memory::of(&recorded.rec, subject.executor, weights, parameters, &options.plan())?;
-            let fits = free.is_none_or(|free| recorded.memory.total() - weights <= free);
-            if fits {
-                return Ok(recorded);
+            let mut recorded = Self::with(subject, asked, rows, checkpointing)?;
+            let weights = subject.weights.bytes();
+            needed = Memory::of(&recorded, subject.executor, weights, &asked.options.plan())?;
+            if asked.free.is_none_or(|free| needed.total() - weights <= free) {
+                recorded.memory = needed;
+                return Ok(Ok(recorded));
             }
-            last = Some(recorded);
         }
-        let Recorded { memory, checkpointing, .. } = last.expect("at least one choice");
-        Err(Error::TooLarge {
-            device: subject.executor.name(),
-            memory,
-            available: free.unwrap_or(0),
-            rows: options.rows,
-            layers: checkpointing == Checkpointing::Layer,
-        })
+        Ok(Err(needed))
     }
 
-    fn with(
-        subject: &Subject<'_>,
-        trained: &Trained,
-        options: &GradientOptions,
-        checkpointing: Checkpointing,
-        free: Option<u64>,
-    ) -> Result<Self, Error> {
-        let parameters = Parameters::new(subject.weights, trained, &subject.states)?;
-        let rows = options.rows.next_multiple_of(kernels::PART_ROWS);
-        let mut rec = Recorder::of_documents(Counts { step: rows, out: rows }, parameters.kinds());
-        let mut gradients = parameters.adapt(&mut rec);
-        let (mut rec, logits) = (subject.documents)(rec);
-        gradients.extend(parameters.replace(&mut rec)?);
-        let nodes = rec.nodes().to_vec();
-        let last = nodes.iter().rposition(|node| matches!(node.op, Op::GatherRows(_))).expect("logits of chosen rows");
-        let (body, head) = nodes.split_at(last + 1);
-        rec.truncate(body.len());
-        // One value, or one per stream of Gemma 3n.
-        let gathered = |node: &Node<Op>| if let Op::GatherRows(op) = &node.op { Some(op.y) } else { None };
-        let chosen: Vec<Tensor> = body.iter().filter_map(gathered).collect();
+    fn with(subject: &Subject<'_>, asked: &Asked<'_>, rows: u32, checkpointing: Checkpointing) -> Result<Self, Error> {
+        let Asked { trained, options, free, .. } = *asked;
+        let parameters = Parameters::new(subject.weights, trained, &subject.states, asked.parameters)?;
+        let Forward { mut rec, gradients, body, head, chosen, logits } = Forward::new(subject, &parameters, rows)?;
 
         let recorded = asked_for(&rec, options.captures.iter().filter(|capture| !capture.is_made_backward()))?;
         let gradient = |(capture, tap): &(Capture, Tap)| Some(tap.tensor).filter(|_| capture.what == Captured::Gradient);
         let values: Vec<Tensor> = recorded.iter().filter_map(gradient).collect();
         rec.phase(Phase::Backward);
-        let mut tape = Tape::new(&mut rec, body, &gradients, &values);
+        let mut tape = Tape::new(&mut rec, &body, &gradients, &values);
         let wanted: Vec<Tensor> = chosen.iter().copied().filter(|h| tape.wants(*h)).collect();
         let (mut losses, mut derivatives) = (vec![], vec![vec![]; wanted.len()]);
-        let part_rows = head_rows(subject.summary.vocabulary, free);
-        for first in (0..rows).step_by(part_rows as usize) {
-            let part = |h: Tensor| h.rows_from(first, part_rows);
-            let (loss, of_part) = through_head(tape.rec, head, [&chosen, &wanted], part, logits, &gradients)?;
+        for part in parts(&tape.rec, subject, free) {
+            let (loss, of_part) = through_head(tape.rec, &head, [&chosen, &wanted], &part, logits, &gradients)?;
             losses.push(loss);
             derivatives.iter_mut().zip(of_part).for_each(|(all, one)| all.push(one));
         }
@@ -120,8 +131,8 @@ impl Recorded {
             tape.add(h, |_| joined);
         }
         match checkpointing {
-            Checkpointing::Layer => by_layers(&mut tape, body)?,
-            Checkpointing::None | Checkpointing::Auto => tape.walk(body)?,
+            Checkpointing::Layer => by_layers(&mut tape, &body)?,
+            Checkpointing::None | Checkpointing::Auto => tape.walk(&body)?,
         }
         let taps = asked_for(tape.rec, options.captures.iter())?;
         for (capture, tap) in &taps {
@@ -138,6 +149,68 @@ impl Recorded {
         let captures = taps.into_iter().map(|(capture, tap)| (capture, tap.layer)).collect();
         Ok(Self { rec, parameters, captures, checkpointing, memory: Memory::default() })
     }
+}
+
+/// A step that computes losses and no gradients, without dropout. Its output is the losses.
+pub fn losses(subject: &Subject<'_>, parameters: &Parameters, rows: u32, free: Option<u64>) -> Result<Recorder, Error> {
+    let Forward { mut rec, head, chosen, logits, .. } = Forward::new(subject, &parameters.without_dropout(), rows)?;
+    let mut all = vec![];
+    for part in parts(&rec, subject, free) {
+        all.push(loss_of_part(&mut rec, &head, &chosen, &part, logits).1.y);
+    }
+    let all = join_rows(&mut rec, all);
+    rec.output(all);
+    rec.prune();
+    Ok(rec)
+}
+
+/// The forward pass of a step, recorded up to the chosen rows of the last layer.
+struct Forward {
+    rec: Recorder,
+    /// The states of the gradients of trained weights.
+    gradients: HashMap<Weight, State>,
+    /// The operations up to the chosen rows, which are recorded.
+    body: Vec<Node<Op>>,
+    /// The operations from the chosen rows to the logits, which are not.
+    head: Vec<Node<Op>>,
+    /// The chosen rows: one value, or one per stream of Gemma 3n.
+    chosen: Vec<Tensor>,
+    logits: Tensor,
+}
+
+impl Forward {
+    fn new(subject: &Subject<'_>, parameters: &Parameters, rows: u32) -> Result<Self, Error> {
+        let rows = rows.next_multiple_of(kernels::PART_ROWS);
+        let mut rec = Recorder::of_documents(Counts { step: rows, out: rows }, parameters.kinds());
+        let mut gradients = parameters.adapt(&mut rec);
+        let (mut rec, logits) = (subject.documents)(rec);
+        gradients.extend(parameters.replace(&mut rec)?);
+        let mut body = rec.nodes().to_vec();
+        let last = body.iter().rposition(|node| matches!(node.op, Op::GatherRows(_))).expect("logits of chosen rows");
+        let head = body.split_off(last + 1);
+        rec.truncate(body.len());
+        let gathered = |node: &Node<Op>| if let Op::GatherRows(op) = &node.op { Some(op.y) } else { None };
+        let chosen = body.iter().filter_map(gathered).collect();
+        Ok(Self { rec, gradients, body, head, chosen, logits })
+    }
+}
+
+/// Some of the chosen rows: the first one, and their number.
+struct Part {
+    first: u32,
+    rows: u32,
+}
+
+impl Part {
+    fn of(&self, h: Tensor) -> Tensor {
+        h.rows_from(self.first, self.rows)
+    }
+}
+
+/// The parts in which the chosen rows of a recording go through the head.
+fn parts(rec: &Recorder, subject: &Subject<'_>, free: Option<u64>) -> impl Iterator<Item = Part> + use<> {
+    let rows = head_rows(subject.summary.vocabulary, free);
+    (0..rec.capacity().out).step_by(rows as usize).map(move |first| Part { first, rows })
 }
 
 /// The named values that captures ask for, of each name by rising layers.
@@ -168,18 +241,11 @@ fn head_rows(vocabulary: u32, free: Option<u64>) -> u32 {
     (fit as u32 / kernels::PART_ROWS * kernels::PART_ROWS).clamp(kernels::PART_ROWS, 512)
 }
 
-/// Records the head, the loss and their derivatives for the `part` of the `chosen` rows. Returns
-/// the losses, and the derivatives by the parts of the `wanted` values.
-fn through_head(
-    rec: &mut Recorder,
-    head: &[Node<Op>],
-    [chosen, wanted]: [&[Tensor]; 2],
-    part: impl Fn(Tensor) -> Tensor,
-    logits: Tensor,
-    gradients: &HashMap<Weight, State>,
-) -> Result<(Tensor, Vec<Tensor>), Error> {
-    let mut map: HashMap<u32, Tensor> = chosen.iter().map(|&h| (h.id(), part(h))).collect();
-    let Shape { lead, rows, .. } = part(chosen[0]).shape;
+/// Records the head and the loss for a part of the `chosen` rows. Returns the operations of the
+/// head, and the loss.
+fn loss_of_part(rec: &mut Recorder, head: &[Node<Op>], chosen: &[Tensor], part: &Part, logits: Tensor) -> (Vec<Node<Op>>, CrossEntropy) {
+    let mut map: HashMap<u32, Tensor> = chosen.iter().map(|&h| (h.id(), part.of(h))).collect();
+    let Shape { lead, rows, .. } = part.of(chosen[0]).shape;
     let of_part = |shape: Shape| match shape.lead {
         Lead::Out => Shape { lead, rows, ..shape },
         _ => shape,
@@ -187,15 +253,30 @@ fn through_head(
     let nodes = replay(rec, head, &mut map, of_part);
     rec.layer(None);
     let logits = map[&logits.id()];
-    let [targets, weights] = [Input::Targets, Input::LossWeights].map(|input| part(rec.input(input)));
-    let losses = cross_entropy(rec, logits, targets);
-    let derivative = cross_entropy_backward(rec, &CrossEntropy { logits, targets, y: losses }, weights);
-    let parts: Vec<Tensor> = wanted.iter().map(|&h| part(h)).collect();
+    let targets = part.of(rec.input(Input::Targets));
+    let y = cross_entropy(rec, logits, targets);
+    (nodes, CrossEntropy { logits, targets, y })
+}
+
+/// Records the head, the loss and their derivatives for a part of the `chosen` rows. Returns the
+/// losses, and the derivatives by the parts of the `wanted` values.
+fn through_head(
+    rec: &mut Recorder,
+    head: &[Node<Op>],
+    [chosen, wanted]: [&[Tensor]; 2],
+    part: &Part,
+    logits: Tensor,
+    gradients: &HashMap<Weight, State>,
+) -> Result<(Tensor, Vec<Tensor>), Error> {
+    let (nodes, loss) = loss_of_part(rec, head, chosen, part, logits);
+    let weights = part.of(rec.input(Input::LossWeights));
+    let derivative = cross_entropy_backward(rec, &loss, weights);
+    let parts: Vec<Tensor> = wanted.iter().map(|&h| part.of(h)).collect();
     let mut tape = Tape::new(rec, &nodes, gradients, &parts);
-    tape.add(logits, |_| derivative);
+    tape.add(loss.logits, |_| derivative);
     tape.walk(&nodes)?;
     let derivatives = parts.iter().map(|&part| tape.of(part).expect("a derivative by what the head reads")).collect();
-    Ok((losses, derivatives))
+    Ok((loss.y, derivatives))
 }
 
 /// Walks the body of a model in reverse, and records every layer again before its derivatives.

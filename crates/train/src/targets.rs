@@ -1,7 +1,7 @@
 //! Which weights get low-rank factors, and the first values of the factors.
 
 use crate::error::Error;
-use kernels::cpu_ref::threefry2x32;
+use crate::random::uniform;
 use kernels::{Weight, Weights};
 use model::FactorPair;
 use std::str::FromStr;
@@ -114,14 +114,6 @@ impl Targets {
         };
         Ok(self.resolve(weights)?.into_iter().map(pair).collect())
     }
-}
-
-/// A number between -1 and 1 for an element of a tensor.
-fn uniform(seed: u64, tensor: &str, element: u32) -> f64 {
-    // FNV-1a, so that a tensor's numbers do not depend on the other targets.
-    let name = tensor.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    let [word, _] = threefry2x32([seed as u32, (seed >> 32) as u32], [name, element]);
-    (f64::from(word) + 0.5) / f64::from(1u32 << 31) - 1.0
 }
 
 #[cfg(test)]

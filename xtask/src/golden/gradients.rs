@@ -1,7 +1,7 @@
 //! Goldens of gradients: the losses and derivatives that PyTorch computed in float64 for models
 //! with low-rank factors, and for all weights of a model.
 
-use super::{Args, Check, FOLDERS, ids, json};
+use super::{Args, Check, FOLDERS, ids, json, trajectories};
 use crate::npy;
 use anyhow::{Context, Result, ensure};
 use kernels::{Executor, Precision, Watch};
@@ -55,7 +55,7 @@ const MODES: [(&str, u32, Checkpointing); 3] = [
 
 /// One folder of `train`: a loss and its gradients.
 pub struct Golden {
-    folder: PathBuf,
+    pub folder: PathBuf,
     name: String,
     /// The folder with the adapter and the batch: this one, or that of the same model in F16.
     shared: PathBuf,
@@ -104,9 +104,11 @@ impl Golden {
             // Of this repository's folders a GPU runs the first mode only: the fixtures run the
             // others there.
             let modes = if self.own && matches!(executor, Executor::Gpu(_)) { 1 } else { MODES.len() };
-            for check in self.checks(&model, precision, &MODES[..modes])? {
-                report(&format!("train/{}", self.name), executor, &check);
+            let mut checks = self.checks(&model, precision, &MODES[..modes])?;
+            if precision == Precision::F32 {
+                checks.extend(trajectories::checks(self, &model)?);
             }
+            checks.iter().for_each(|check| report(&format!("train/{}", self.name), executor, check));
         }
         Ok(())
     }
@@ -144,7 +146,7 @@ impl Golden {
     }
 
     /// The factors of the adapter, or all weights for a folder without one.
-    fn trained(&self, model: &Model) -> Result<Trained> {
+    pub fn trained(&self, model: &Model) -> Result<Trained> {
         let adapter = self.shared.join("adapter_init");
         Ok(match adapter.exists() {
             true => Trained::Factors(AdapterFile::open(adapter)?.factors()?),
@@ -152,7 +154,7 @@ impl Golden {
         })
     }
 
-    fn documents(&self) -> Result<Vec<Document>> {
+    pub fn documents(&self) -> Result<Vec<Document>> {
         let batch = json(&self.shared.join("batch.json"))?;
         let count = batch["sequences"].as_array().context("batch.json has no sequences")?.len();
         let document = |n: usize| -> Result<Document> {
@@ -190,7 +192,7 @@ impl Golden {
     }
 }
 
-fn relative(got: f64, expected: f64) -> f64 {
+pub fn relative(got: f64, expected: f64) -> f64 {
     (got - expected).abs() / expected.abs()
 }
 

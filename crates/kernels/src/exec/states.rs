@@ -222,6 +222,18 @@ impl States {
         self.write_at(state, u64::from(first), words);
     }
 
+    /// Sets every word of a state to zero.
+    pub fn clear(&mut self, state: State) {
+        match &mut self.store {
+            Store::Gpu(device, buffers) => {
+                let mut encoder = device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+                encoder.clear_buffer(&buffers[state.0 as usize], 0, None);
+                device.submit(encoder);
+            }
+            Store::Cpu(all) => all[state.0 as usize].fill(0),
+        }
+    }
+
     /// Writes words from index `first` on. The offset in bytes may exceed 32 bits.
     fn write_at(&mut self, state: State, first: u64, words: &[u32]) {
         let offset = 4 * first;

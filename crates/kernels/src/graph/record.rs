@@ -99,6 +99,18 @@ pub struct LowRank {
     pub scale: f32,
 }
 
+/// Dropout of the rows that low-rank factors read, in training; see
+/// [`dropout`](crate::ops::dropout()).
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Dropped {
+    /// The probability that an element becomes zero, from 0 to below 1.
+    pub rate: f32,
+    /// u32 [1, 2]: an input of the step that decides which elements become zero.
+    pub key: Tensor,
+    /// A number that no other dropout of the recording has.
+    pub tensor: u32,
+}
+
 /// A recording of operations, usually of type [`Op`](crate::ops::Op): append them, then pass it to
 /// an executor.
 #[derive(Clone, Debug)]
@@ -110,7 +122,7 @@ pub struct Recorder<O> {
     pub(crate) ropes: Vec<RopeTable>,
     pub(crate) taps: Vec<Tap>,
     pub(crate) outputs: Vec<Tensor>,
-    adapters: HashMap<Weight, Vec<LowRank>>,
+    adapters: HashMap<Weight, Vec<(LowRank, Option<Dropped>)>>,
     /// The keys and values appended to every KV state, if they stay with the step.
     values: Option<HashMap<KvState, [Tensor; 2]>>,
     stage: Stage,
@@ -196,14 +208,22 @@ impl<O> Recorder<O> {
     /// # Panics
     /// When the shapes do not fit.
     pub fn adapt(&mut self, weight: Weight, with: LowRank) {
+        self.adapt_dropped(weight, with, None);
+    }
+
+    /// As [`Recorder::adapt`], with dropout of the rows that the factor A reads.
+    ///
+    /// # Panics
+    /// When the shapes do not fit.
+    pub fn adapt_dropped(&mut self, weight: Weight, with: LowRank, dropped: Option<Dropped>) {
         let LowRank { a, b, .. } = with;
         let fits = (a.cols, a.rows, b.rows) == (weight.cols, b.cols, weight.rows);
         assert!(fits, "[{}, {}] x [{}, {}] added to [{}, {}]", b.rows, b.cols, a.rows, a.cols, weight.rows, weight.cols);
-        self.adapters.entry(weight).or_default().push(with);
+        self.adapters.entry(weight).or_default().push((with, dropped));
     }
 
-    /// The low-rank additions to a weight.
-    pub(crate) fn added_to(&self, weight: Weight) -> Vec<LowRank> {
+    /// The low-rank additions to a weight, with the dropout of the rows that they read.
+    pub(crate) fn added_to(&self, weight: Weight) -> Vec<(LowRank, Option<Dropped>)> {
         self.adapters.get(&weight).cloned().unwrap_or_default()
     }
 

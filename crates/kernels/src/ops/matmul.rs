@@ -2,9 +2,10 @@
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};
-use crate::graph::record::{LowRank, Recorder};
+use crate::graph::record::{Dropped, LowRank, Recorder};
 use crate::graph::tensor::{Counts, Shape, Tensor, Weight};
 use crate::ops::add::{Add, add};
+use crate::ops::dropout::{Dropout, dropout};
 use crate::ops::scale::{Scale, scale};
 
 /// y = x w^T.
@@ -20,9 +21,12 @@ pub struct Matmul {
 /// y[t, n] = sum_k w[n, k] x[t, k]; `w` [N, K] in any weight format, `x` [T, K]; returns [T, N],
 /// f32. If [`Recorder::adapt`] added low-rank factors to `w`, y also gets their part: y + s (x A^T)
 /// B^T.
-pub fn matmul(rec: &mut Recorder<impl From<Matmul> + From<Scale> + From<Add>>, w: Weight, x: Tensor) -> Tensor {
+///
+/// With dropout ([`Recorder::adapt_dropped`]) the factors read x with some elements set to zero.
+pub fn matmul(rec: &mut Recorder<impl From<Matmul> + From<Scale> + From<Add> + From<Dropout>>, w: Weight, x: Tensor) -> Tensor {
     let y = product(rec, w, x, false);
-    rec.added_to(w).into_iter().fold(y, |y, LowRank { a, b, scale: s }| {
+    rec.added_to(w).into_iter().fold(y, |y, (LowRank { a, b, scale: s }, dropped)| {
+        let x = dropped.map_or(x, |Dropped { rate, key, tensor }| dropout(rec, x, key, tensor, rate));
         let low = product(rec, a, x, false); // [T, r]
         let low = scale(rec, low, s);
         let part = product(rec, b, low, false);

@@ -1,0 +1,267 @@
+//! Trains low-rank factors or all weights of a model, batch by batch.
+
+use crate::batch::Document;
+use crate::error::Error;
+use crate::gradients::{Gradients, Loss};
+use crate::memory::Memory;
+use crate::method::Method;
+use crate::optimizer::Optimizer;
+use crate::options::{Checkpointing, GradientOptions};
+use crate::parameters::{Parameter, Trained, Use};
+use crate::random;
+use crate::recorded::{Subject, losses};
+use crate::schedule::Rate;
+use kernels::cpu_ref::AdamwSpec;
+use kernels::{Plan, Watch};
+use model::{Checked, FactorPair, Model};
+
+/// How a trainer changes parameters.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TrainerOptions {
+    /// How gradients are computed.
+    pub gradients: GradientOptions,
+    /// The learning rate of every step.
+    pub rate: Rate,
+    /// The constants of AdamW.
+    pub adamw: AdamwSpec,
+    /// Whether norms, biases and other vectors of a model decay as matrices do.
+    pub decay_vectors: bool,
+    /// The largest norm of all gradients together: larger gradients are scaled down to it.
+    pub clip: Option<f64>,
+    /// Decides about dropout.
+    pub seed: u64,
+}
+
+impl Default for TrainerOptions {
+    /// A constant rate of 2e-4, betas 0.9 and 0.999, eps 1e-8, a decay of 0.01 of matrices,
+    /// gradients clipped to a norm of 1.
+    fn default() -> Self {
+        let adamw = AdamwSpec { beta1: 0.9, beta2: 0.999, eps: 1e-8, decay: 0.01 };
+        let (gradients, rate) = (GradientOptions::default(), Rate::constant(2e-4));
+        Self { gradients, rate, adamw, decay_vectors: false, clip: Some(1.0), seed: 0 }
+    }
+}
+
+impl TrainerOptions {
+    /// How gradients are computed.
+    #[must_use]
+    pub fn gradients(self, gradients: GradientOptions) -> Self {
+        Self { gradients, ..self }
+    }
+
+    /// The learning rate of every step.
+    #[must_use]
+    pub fn rate(self, rate: Rate) -> Self {
+        Self { rate, ..self }
+    }
+
+    /// The constants of AdamW.
+    #[must_use]
+    pub fn adamw(self, adamw: AdamwSpec) -> Self {
+        Self { adamw, ..self }
+    }
+
+    /// Whether norms, biases and other vectors of a model decay as matrices do.
+    #[must_use]
+    pub fn decay_vectors(self, decay_vectors: bool) -> Self {
+        Self { decay_vectors, ..self }
+    }
+
+    /// The largest norm of all gradients together.
+    #[must_use]
+    pub fn clip(self, clip: Option<f64>) -> Self {
+        Self { clip, ..self }
+    }
+
+    /// Decides about dropout.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+}
+
+/// Steps in a row without a change after which a trainer gives up.
+pub const SKIPS: u32 = 10;
+
+/// What a trainer has counted.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Steps, those without a change among them.
+    pub steps: u64,
+    /// Steps that changed the parameters.
+    pub updates: u32,
+    /// Steps without a change, since their loss or norm was no finite number.
+    pub skipped: u64,
+    /// The last of them that came one after the other.
+    pub skipped_in_a_row: u32,
+}
+
+/// A step of training.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The number of the step; the first one is 1.
+    pub number: u64,
+    /// The loss of the batch before the step, in nats.
+    pub loss: Loss,
+    /// The norm of all gradients together, before clipping.
+    pub norm: f64,
+    /// The learning rate.
+    pub rate: f64,
+    /// If the loss or the norm was no finite number: where that began. The step changed nothing.
+    pub skipped: Option<String>,
+}
+
+/// Trains a model with AdamW, on the model's executor. The weights of the model are shared with its
+/// sessions.
+pub struct Trainer {
+    pub(crate) model: Model,
+    pub(crate) method: Method,
+    pub(crate) options: TrainerOptions,
+    pub(crate) gradients: Gradients,
+    optimizer: Optimizer,
+    /// Made when it is first needed.
+    evaluation: Option<Plan>,
+    pub(crate) trained: Trained,
+    pub(crate) tally: Tally,
+}
+
+impl Method {
+    /// What its parameters are held for.
+    fn parameters(&self) -> Use {
+        Use { moments: true, dropout: self.dropout() }
+    }
+}
+
+impl Trainer {
+    /// Plans the training of `model`.
+    ///
+    /// # Errors
+    /// As [`Gradients::new_async`].
+    pub async fn new_async(model: &Model, method: impl Into<Method>, options: &TrainerOptions) -> Result<Self, Error> {
+        let (method, options) = (method.into(), options.clone());
+        let mut trained = method.trained(model.weights())?;
+        let gradients = Gradients::made(model, &trained, &options.gradients, method.parameters()).await?;
+        let optimizer = Optimizer::new(model, &gradients.parameters, &options).await?;
+        if let Trained::Factors(factors) = &mut trained {
+            // The states hold the values.
+            factors.iter_mut().for_each(|pair| (pair.a, pair.b) = (vec![], vec![]));
+        }
+        let (model, tally) = (model.clone(), Tally::default());
+        Ok(Self { model, method, options, gradients, optimizer, evaluation: None, trained, tally })
+    }
+
+    /// The memory that training of a checked file needs, before its weights are loaded.
+    ///
+    /// # Errors
+    /// As [`Gradients::memory_of`].
+    pub fn memory_of(file: &Checked, method: &Method, options: &TrainerOptions) -> Result<Memory, Error> {
+        Gradients::memory_for(file, &method.trained(file.weights())?, &options.gradients, method.parameters())
+    }
+
+    /// The memory that was estimated before anything was allocated.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
+        self.gradients.memory()
+    }
+
+    /// How values are kept: what [`Checkpointing::Auto`] chose.
+    #[must_use]
+    pub fn checkpointing(&self) -> Checkpointing {
+        self.gradients.checkpointing()
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Number of trained elements.
+    #[must_use]
+    pub fn elements(&self) -> u64 {
+        self.gradients.parameters.elements()
+    }
+
+    /// Changes the parameters by the gradients of the loss of a batch.
+    ///
+    /// # Errors
+    /// As [`Gradients::compute_async`]. A step that fails or is cancelled changes no parameter, no
+    /// moment and no count. [`Error::NotFinite`] after [`SKIPS`] steps in a row without a change.
+    pub async fn step_async(&mut self, documents: &[Document], watch: Watch<'_>) -> Result<Step, Error> {
+        let (seed, number) = (self.options.seed, self.tally.steps + 1);
+        let keys = move |n: u32| random::key(seed, number, n);
+        let loss = self.gradients.compute_with(documents, &keys, watch).await?;
+        let rate = self.options.rate.at(self.tally.steps);
+        let update = self.tally.updates + 1;
+        let squares = match loss.loss.is_finite() {
+            true => self.optimizer.step(&mut self.gradients.states, rate, self.options.clip, update).await?,
+            false => f32::NAN,
+        };
+        self.tally.steps = number;
+        let mut skipped = None;
+        if squares.is_finite() {
+            (self.tally.updates, self.tally.skipped_in_a_row) = (update, 0);
+        } else {
+            self.tally.skipped += 1;
+            self.tally.skipped_in_a_row += 1;
+            let first = self.gradients.first_not_finite(documents, &keys).await?;
+            let first = first.map_or_else(|| "the norm of all gradients".to_string(), |first| first.to_string());
+            if self.tally.skipped_in_a_row >= SKIPS {
+                return Err(Error::NotFinite { step: number, steps: SKIPS, first });
+            }
+            skipped = Some(first);
+        }
+        Ok(Step { number, loss, norm: f64::from(squares).sqrt(), rate, skipped })
+    }
+
+    /// The loss of documents, without dropout and without changing anything.
+    ///
+    /// # Errors
+    /// As [`Gradients::compute_async`].
+    pub async fn evaluate_async(&mut self, documents: &[Document], watch: Watch<'_>) -> Result<Loss, Error> {
+        let packed = self.gradients.packed(documents, &|_| [0; 2])?;
+        if self.evaluation.is_none() {
+            let options = &self.options.gradients;
+            let free = options.memory_bytes.or_else(|| self.model.available_bytes());
+            let rec = losses(&Subject::from(&self.model), &self.gradients.parameters, options.rows, free)?;
+            let plan = self.model.executor().plan_async(rec, self.model.weights(), &options.plan()).await?;
+            self.evaluation = Some(plan);
+        }
+        let Some(plan) = &mut self.evaluation else { unreachable!("made above") };
+        let mut sum = Loss { targets: packed.targets, ..Loss::default() };
+        for step in &packed.steps {
+            let outputs = plan.run_async(&mut self.gradients.states, step, watch).await?.wait_async().await?;
+            sum.add(outputs.f32(0), &step.loss_weights);
+        }
+        Ok(sum)
+    }
+
+    /// The parameters: factors, or weights of the model.
+    ///
+    /// # Errors
+    /// Errors of the device.
+    pub async fn parameters_async(&self) -> Result<Vec<Parameter>, Error> {
+        self.gradients.parameters.values(&self.gradients.states).await
+    }
+
+    /// The gradients of the last batch, before clipping.
+    ///
+    /// # Errors
+    /// Errors of the device.
+    pub async fn gradients_async(&self) -> Result<Vec<Parameter>, Error> {
+        self.gradients.gradients_async().await
+    }
+
+    /// The trained factors; none if the weights of the model are trained.
+    ///
+    /// # Errors
+    /// Errors of the device.
+    pub async fn factors_async(&self) -> Result<Vec<FactorPair>, Error> {
+        let Trained::Factors(factors) = &self.trained else { return Ok(vec![]) };
+        let values: Vec<Parameter> = self.parameters_async().await?;
+        let mut sides = values.into_iter().map(|parameter| parameter.values);
+        let mut next = || sides.next().expect("two sides for each pair");
+        Ok(factors.iter().map(|pair| FactorPair { a: next(), b: next(), ..pair.clone() }).collect())
+    }
+}
