@@ -1,5 +1,6 @@
 //! The errors of this crate.
 
+use crate::checkpoint::CheckpointError;
 use crate::memory::Memory;
 
 /// What would fit.
@@ -73,6 +74,13 @@ pub enum Error {
          in {first}; the parameters are those before these steps"
     )]
     NotFinite { step: u64, steps: u32, first: String },
+    /// A checkpoint is refused.
+    #[error("{file}: {reason}")]
+    Checkpoint {
+        file: String,
+        #[source]
+        reason: CheckpointError,
+    },
     /// A document is longer than a step.
     #[error(
         "document {document} has {rows} tokens, a step has room for {capacity}; cut it, or make \

@@ -15,6 +15,7 @@
 mod batch;
 #[cfg(not(target_arch = "wasm32"))]
 mod blocking;
+mod checkpoint;
 mod data;
 mod error;
 #[cfg(not(target_arch = "wasm32"))]
@@ -38,6 +39,7 @@ mod vjp;
 pub use {kernels, model};
 
 pub use batch::{Document, NO_TARGET};
+pub use checkpoint::{CheckpointError, Difference, Facts};
 pub use data::read_documents;
 pub use error::Error;
 #[cfg(not(target_arch = "wasm32"))]

@@ -14,9 +14,13 @@ pub enum Schedule {
     #[default]
     Cosine,
     /// Falls to zero as half a cosine, and begins again, so many times in all.
-    CosineRestarts { cycles: u32 },
+    CosineRestarts {
+        cycles: u32,
+    },
     /// Stays for this share of the run, then falls to zero as half a cosine.
-    FlatCosine { flat: f64 },
+    FlatCosine {
+        flat: f64,
+    },
 }
 
 /// The rate of every step of a run.

@@ -1,0 +1,203 @@
+//! Checkpoints: the whole state of a trainer in one file, to go on with the same bits.
+//!
+//! The file is of safetensors. Its tensors are `p.NAME`, `m.NAME` and `v.NAME` for every parameter
+//! and its moments, f32, as they lie in memory, and at the end `sha256`, the digest of all bytes
+//! before it. The key `weft` of its metadata is a JSON object.
+
+mod error;
+mod layout;
+
+pub use error::{CheckpointError, Difference};
+
+use crate::error::Error;
+use crate::method::Method;
+use crate::parameters::Trained;
+use crate::trainer::{Tally, Trainer};
+use layout::{DIGEST_BYTES, Head, Layout};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// What must be the same when a run goes on, by name.
+pub type Facts = BTreeMap<String, String>;
+
+/// Bytes that are read and hashed at a time.
+const CHUNK_BYTES: usize = 1 << 20;
+
+impl Trainer {
+    /// What this trainer's results depend on, besides its data: the model, the trained tensors, the
+    /// optimizer.
+    fn facts(&self) -> Result<Facts, Error> {
+        let gradients = &self.options.gradients;
+        let mut facts = Facts::new();
+        let mut fact = |name: &str, value: String| facts.insert(name.to_string(), value);
+        fact("base", hex(&self.model.digest()?));
+        fact("trained", trained(&self.trained));
+        if let Method::Lora(lora) = &self.method {
+            fact("dropout", lora.dropout.to_string());
+        }
+        fact("adamw", format!("{:?}, decay of vectors {}", self.options.adamw, self.options.decay_vectors));
+        fact("clip", format!("{:?}", self.options.clip));
+        fact("rate", format!("{:?}", self.options.rate));
+        fact("seed", self.options.seed.to_string());
+        fact("rows", gradients.rows.to_string());
+        fact("precision", format!("{:?}", gradients.precision));
+        Ok(facts)
+    }
+
+    /// Passes the bytes of a checkpoint to `each`, in order. `facts` must be the same when the run
+    /// goes on; `position` is kept for the caller.
+    ///
+    /// # Errors
+    /// Errors of `each` and of the device.
+    pub async fn checkpoint_async(
+        &self,
+        facts: &Facts,
+        position: &str,
+        mut each: impl FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut all = self.facts()?;
+        all.extend(facts.clone());
+        let head = Head { tally: self.tally, facts: all, position: position.to_string() };
+        let (states, kept) = (&self.gradients.states, self.gradients.parameters.kept());
+        let header = Layout::of(&kept).header(&head);
+        let mut hash = Sha256::new();
+        let mut write = |bytes: &[u8]| {
+            hash.update(bytes);
+            each(bytes)
+        };
+        write(&header)?;
+        for (_, n, words) in &kept {
+            let (state, mut left) = (states.state(*n), 4 * *words as usize);
+            let of_tensor = |piece: &[u8]| {
+                let piece = &piece[..piece.len().min(left)];
+                left -= piece.len();
+                write(piece)
+            };
+            states.read_async(state, 0, 0..states.rows(state), of_tensor).await?;
+        }
+        let digest: [u8; DIGEST_BYTES] = hash.finalize().into();
+        each(&digest)
+    }
+
+    /// Takes the state of a checkpoint. Returns the caller's position. A checkpoint that is refused
+    /// changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`] with the reason: a file that was cut short or altered, that is no
+    /// checkpoint or one of a newer version, or whose facts differ.
+    pub fn restore(&mut self, from: &dyn gguf::Source, facts: &Facts) -> Result<String, CheckpointError> {
+        let mut expected = self.facts().map_err(|error| CheckpointError::Base { reason: error.to_string() })?;
+        expected.extend(facts.clone());
+        let kept = self.gradients.parameters.kept();
+        let (data, head) = Layout::of(&kept).read(from)?;
+        let differences = error::differences(&head.facts, &expected);
+        if !differences.is_empty() {
+            return Err(CheckpointError::Differs { differences });
+        }
+        check_digest(from)?;
+        let (states, mut at) = (&mut self.gradients.states, data);
+        let mut bytes = vec![0; CHUNK_BYTES];
+        for (_, n, words) in &kept {
+            let state = states.state(*n);
+            for first in (0..*words).step_by(CHUNK_BYTES / 4) {
+                let piece = &mut bytes[..4 * (*words - first).min(CHUNK_BYTES as u32 / 4) as usize];
+                from.read_at(at, piece).map_err(|error| CheckpointError::Read { error })?;
+                let words: Vec<u32> = piece.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+                states.write_words(state, first, &words);
+                at += piece.len() as u64;
+            }
+        }
+        self.tally = head.tally;
+        Ok(head.position)
+    }
+}
+
+/// Compares the digest at the end of a file with its bytes.
+fn check_digest(from: &dyn gguf::Source) -> Result<(), CheckpointError> {
+    let end = from.len_bytes() - DIGEST_BYTES as u64;
+    let (mut hash, mut bytes) = (Sha256::new(), vec![0; CHUNK_BYTES]);
+    let read = |at: u64, bytes: &mut [u8]| from.read_at(at, bytes).map_err(|error| CheckpointError::Read { error });
+    for at in (0..end).step_by(CHUNK_BYTES) {
+        let piece = &mut bytes[..(end - at).min(CHUNK_BYTES as u64) as usize];
+        read(at, piece)?;
+        hash.update(&*piece);
+    }
+    let mut kept = [0; DIGEST_BYTES];
+    read(end, &mut kept)?;
+    if hash.finalize().as_slice() == kept { Ok(()) } else { Err(CheckpointError::Altered) }
+}
+
+/// The names and shapes of what is trained, in few words.
+fn trained(trained: &Trained) -> String {
+    let mut hash = Sha256::new();
+    let (what, count) = match trained {
+        Trained::Factors(factors) => {
+            factors.iter().for_each(|pair| hash.update(format!("{} {} {}\n", pair.target, pair.rank, pair.scale)));
+            ("low-rank factors", factors.len())
+        }
+        Trained::Weights(names) | Trained::Fresh { weights: names, .. } => {
+            names.iter().for_each(|name| hash.update(format!("{name}\n")));
+            ("weights", names.len())
+        }
+    };
+    format!("{what} of {count} tensors, {}", &hex(&hash.finalize())[..16])
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Trainer {
+    /// Writes a checkpoint, whole or not at all; see [`Trainer::checkpoint_async`].
+    ///
+    /// # Errors
+    /// Errors of the device and of the file.
+    pub fn save_checkpoint(&self, path: &Path, facts: &Facts, position: &str) -> Result<(), Error> {
+        // The error of a device, which the writer of files does not know.
+        let mut failed = None;
+        let written = gguf::atomic_write(path, |out| {
+            let each = |bytes: &[u8]| out.write_all(bytes).map_err(|error| Error::File(gguf::Error::Write { error }));
+            match kernels::block_on(self.checkpoint_async(facts, position, each)) {
+                Err(Error::File(gguf::Error::Write { error })) => Err(error),
+                Err(error) => {
+                    failed = Some(error);
+                    Err(std::io::Error::other("the device failed"))
+                }
+                Ok(()) => Ok(()),
+            }
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(written?),
+        }
+    }
+
+    /// Takes the state of a checkpoint file; see [`Trainer::restore`].
+    ///
+    /// # Errors
+    /// As [`Trainer::restore`].
+    pub fn load_checkpoint(&mut self, path: &Path, facts: &Facts) -> Result<String, Error> {
+        let file = gguf::FileSource::open(path)?;
+        self.restore(&file, facts).map_err(|reason| Error::Checkpoint { file: path.display().to_string(), reason })
+    }
+}
+
+impl Tally {
+    fn to_json(self) -> serde_json::Value {
+        let Self { steps, updates, skipped, skipped_in_a_row } = self;
+        serde_json::json!({ "steps": steps, "updates": updates, "skipped": skipped, "skipped_in_a_row": skipped_in_a_row })
+    }
+
+    fn from_json(value: &serde_json::Value) -> Option<Self> {
+        let number = |key: &str| value[key].as_u64();
+        let small = |key: &str| number(key).and_then(|n| u32::try_from(n).ok());
+        let (updates, skipped_in_a_row) = (small("updates")?, small("skipped_in_a_row")?);
+        Some(Self { steps: number("steps")?, updates, skipped: number("skipped")?, skipped_in_a_row })
+    }
+}
