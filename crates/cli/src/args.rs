@@ -1,7 +1,7 @@
 //! The command line: the commands, and the arguments that several commands share.
 
 use crate::executor::Choice;
-use crate::{bench, completions, devices, doctor, gradients, inspect, list, logits, man, perplexity, run, tokenize, tune};
+use crate::{bench, completions, devices, doctor, gradients, inspect, list, logits, man, perplexity, run, tokenize, train, tune};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use kernels::Precision;
 use model::{KvType, SessionOptions};
@@ -34,6 +34,7 @@ const EXAMPLES: &str = "Examples:
   weft list                                list the models on this machine
   weft inspect qwen3-8b-Q4_K_M.gguf        show the contents of a file, and the memory it needs
   weft devices                             list the GPUs of this machine
+  weft train --data facts.jsonl -o facts   train an adapter on examples
   weft doctor                              check that this GPU computes what it should
   weft tune                                measure which kernels are fastest on this GPU
 
@@ -51,6 +52,7 @@ pub enum Command {
     Devices(devices::Args),
     Doctor(doctor::Args),
     Gradients(gradients::Args),
+    Train(train::Args),
     Tune(tune::Args),
     Completions(completions::Args),
     Man(man::Args),

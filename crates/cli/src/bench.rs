@@ -4,12 +4,14 @@ mod engine;
 mod grid;
 mod measure;
 mod table;
+mod training;
 
 use crate::args::{Place, Source};
 use crate::exit::usage;
 use crate::lora::Adapters;
 use anyhow::Result;
 use grid::Test;
+use kernels::Precision;
 use measure::Bench;
 use serde_json::Value;
 use std::io::Write;
@@ -29,6 +31,7 @@ use std::io::Write;
   weft bench qwen3-8b.gguf -p 0 -n 64 --device cpu     measure decode only
   weft bench qwen3-8b.gguf --lora adapter.gguf          measure the cost of an adapter
   weft bench qwen3-8b.gguf -p 0 -n 64 --profile        show the time of each kernel
+  weft bench qwen3-8b.gguf --train -p 1024 -b 2         measure a step of training
   weft bench qwen3-8b.gguf --json | jq '.[] | {test, tokens_per_second}'")]
 pub struct Args {
     #[command(flatten)]
@@ -66,6 +69,11 @@ pub struct Args {
     #[command(flatten)]
     adapters: Adapters,
 
+    /// Measure steps of training, in place of prompts and generation: new factors of rank 16 on all
+    /// linear layers, --batch examples of --prompt tokens, --precision f32 if none is given
+    #[arg(long, conflicts_with_all = ["depths", "generate", "choices"])]
+    train: bool,
+
     /// Also time every dispatch of a step of each test, by kernel (needs a GPU with timestamps)
     #[arg(long, conflicts_with = "json")]
     profile: bool,
@@ -81,9 +89,11 @@ pub fn run(args: &Args) -> Result<()> {
         return Err(usage("nothing to measure: -p and -n are both 0"));
     };
     let file = args.source.model_file()?;
-    let options = args.place.session(Some(longest)).chunk(args.chunk.unwrap_or(0));
+    let precision = if args.train { Precision::F32 } else { Precision::Fast };
+    let options = args.place.session_or(Some(longest), precision).chunk(args.chunk.unwrap_or(0));
     let most = args.batch.iter().copied().max().unwrap_or(1);
-    let loaded = args.source.load(file, &args.place.device, &options.clone().sequences(most), &args.adapters, true)?;
+    let sequences = options.clone().sequences(if args.train { 1 } else { most });
+    let loaded = args.source.load(file, &args.place.device, &sequences, &args.adapters, !args.train)?;
     let options = args.source.named(loaded.checked.settled(&options))?;
     let mut bench = args.source.named(Bench::new(args, loaded, options))?;
     let mut out = std::io::stdout();
@@ -92,14 +102,14 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let mut all = vec![];
     for test in tests {
-        let result = args.source.named(bench.measure(test))?;
+        let result = bench.measure(test)?;
         if args.json {
             all.push(table::json(&bench, &result));
         } else {
             writeln!(out, "{}", table::line(&bench, &result))?;
         }
         if args.profile {
-            let profile = args.source.named(bench.profile(test))?;
+            let profile = bench.profile(test)?;
             writeln!(out, "\n{}\n", bench.profiled(&profile, &result))?;
         }
     }

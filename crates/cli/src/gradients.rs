@@ -1,21 +1,21 @@
 //! `weft gradients`: loss and gradients of a batch, for comparing implementations.
 
-use crate::args::{Activations, Source};
-use crate::executor::Choice;
+use crate::args::Source;
 use crate::exit::{Interrupted, note};
+use crate::factors::Factors;
 use crate::interrupt;
 use crate::progress::Bar;
+use crate::steps::{Steps, both_ways};
 use anyhow::{Context, Result, anyhow};
-use clap::{ValueEnum, ValueHint};
-use kernels::{Phase, Progress, Watch};
-use model::{AdapterFile, Checked, FactorPair, KvType, SessionOptions};
+use clap::ValueHint;
+use kernels::{Progress, Watch};
+use model::{KvType, SessionOptions};
 use serde_json::json;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use train::{Capture, Checkpointing, Document, GradientOptions, Gradients, Loss, Memory, Parameter, Targets, Trained};
+use train::{Document, Gradients, Loss, Memory, Method, Parameter};
 
 /// Write the gradients of a batch by the factors of an adapter, for comparing implementations
 ///
@@ -46,26 +46,8 @@ pub struct Args {
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     output: PathBuf,
 
-    /// Adapter with the values of the factors: PEFT's folder, or a GGUF file
-    #[arg(long, value_name = "ADAPTER", value_hint = ValueHint::AnyPath, conflicts_with_all = ["targets", "rank", "alpha", "rslora", "seed"])]
-    init: Option<PathBuf>,
-
-    /// Linear layers that get new factors: all, attn, mlp, a list of q,k,v,o,gate,up,down, or
-    /// patterns over tensor names, such as 'blk.3.*'
-    #[arg(long, value_name = "TARGETS", default_value = "all")]
-    targets: Targets,
-
-    /// Rank of new factors
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    rank: u32,
-
-    /// Alpha of new factors: their scale is alpha / rank
-    #[arg(long, value_name = "X", default_value_t = 32.0, value_parser = |text: &str| crate::args::number(text, 0.0, f32::MAX))]
-    alpha: f32,
-
-    /// Scale new factors by alpha / sqrt(rank)
-    #[arg(long)]
-    rslora: bool,
+    #[command(flatten)]
+    factors: Factors,
 
     /// Seed of new factors: A is random, B is zero
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -75,86 +57,30 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
 
-    /// Most tokens that are computed together, in whole lines [default: 1024, or the longest line]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    micro: Option<u32>,
-
-    /// Values of the forward pass that are kept: all (none), those between layers (layer), or all
-    /// if they fit into memory (auto). Gradients have the same bits
-    #[arg(long, value_enum, value_name = "MODE", default_value = "auto")]
-    checkpointing: Kept,
-
-    /// Write values of the model too: NAMES are a list such as `layer_out,grad.attn_out`, where
-    /// `grad.` is the derivative of the loss
-    #[arg(long, value_name = "NAMES:FILE")]
-    capture: Option<Captures>,
-
-    /// auto (a GPU if it is faster, else the CPU), gpu, cpu, or part of an adapter's name as
-    /// `weft devices` lists it
-    #[arg(long, value_name = "DEVICE", default_value = "auto")]
-    device: Choice,
-
-    /// f32, or fast: products read f16 on devices with cooperative matrices (tensor cores)
-    #[arg(long, value_enum, value_name = "PRECISION", default_value = "f32")]
-    precision: Activations,
+    #[command(flatten)]
+    steps: Steps,
 
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// What `--checkpointing` takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kept {
-    None,
-    Layer,
-    Auto,
-}
-
-/// What `--capture` takes.
-#[derive(Clone, Debug)]
-struct Captures {
-    names: Vec<Capture>,
-    file: PathBuf,
-}
-
-impl FromStr for Captures {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once(':') {
-            Some((names, file)) if !names.is_empty() && !file.is_empty() => {
-                let names = names.split(',').map(|name| name.trim().parse()).collect::<Result<_, _>>();
-                Ok(Self { names: names.unwrap_or_else(|never| match never {}), file: PathBuf::from(file) })
-            }
-            _ => Err("must be NAMES:FILE, for example layer_out:layers.safetensors".to_string()),
-        }
-    }
-}
-
 pub fn run(args: &Args) -> Result<()> {
-    let files = [Some(&args.output), args.capture.as_ref().map(|capture| &capture.file)];
+    let files = [Some(&args.output), args.steps.capture.as_ref().map(|capture| &capture.file)];
     if let Some(folder) = files.into_iter().flatten().find(|path| path.is_dir()) {
         return Err(anyhow!("{} is a directory; name a file", folder.display()));
     }
     let documents = documents(args)?;
     let longest = documents.iter().map(|document| document.ids.len() as u32).max().unwrap_or(0);
     let all: usize = documents.iter().map(|document| document.ids.len()).sum();
-    let rows = args.micro.unwrap_or_else(|| longest.max(1024).min(u32::try_from(all).unwrap_or(u32::MAX)));
+    let rows = args.steps.micro.unwrap_or_else(|| longest.max(1024).min(u32::try_from(all).unwrap_or(u32::MAX)));
 
     let file = args.source.model_file()?;
     let session = SessionOptions::default().context(1).kv(KvType::F32);
-    let executor = args.source.located(args.device.open(&file, &session))?;
+    let executor = args.source.located(args.steps.device.open(&file, &session))?;
     let checked = args.source.named(file.check(&executor))?;
-    let trained = trained(args, &checked)?;
-    let mut options = GradientOptions::default().rows(rows).precision(args.precision.into()).checkpointing(match args.checkpointing {
-        Kept::None => Checkpointing::None,
-        Kept::Layer => Checkpointing::Layer,
-        Kept::Auto => Checkpointing::Auto,
-    });
-    if let Some(capture) = &args.capture {
-        options = options.captures(capture.names.clone());
-    }
+    let trained = named(args, Method::from(args.factors.lora(args.seed)?).trained(checked.weights()))?;
+    let options = args.steps.options(rows).captures(args.steps.captures());
     // Before the weights are loaded.
     named(args, Gradients::memory_of(&checked, &trained, &options))?;
     args.source.say_notes(&file);
@@ -164,7 +90,7 @@ pub fn run(args: &Args) -> Result<()> {
     let loss = computed(args, &mut gradients, &documents)?;
     let by = named(args, gradients.gradients())?;
     train::save_parameters(&args.output, model.summary().architecture, &by)?;
-    if let Some(capture) = &args.capture {
+    if let Some(capture) = &args.steps.capture {
         train::save_captures(&capture.file, &loss.captures)?;
     }
     report(args, &loss, &by, gradients.memory(), all, model.executor().name())
@@ -183,19 +109,6 @@ fn documents(args: &Args) -> Result<Vec<Document>> {
     Ok(documents)
 }
 
-/// The factors of the adapter, or new ones.
-fn trained(args: &Args, checked: &Checked) -> Result<Trained> {
-    let factors: Vec<FactorPair> = match &args.init {
-        Some(path) => AdapterFile::open(path)?.factors().with_context(|| path.display().to_string())?,
-        None => {
-            let rank = args.rank as f32;
-            let scale = args.alpha / if args.rslora { rank.sqrt() } else { rank };
-            named(args, args.targets.factors(checked.weights(), args.rank, scale, args.seed))?
-        }
-    };
-    Ok(Trained::Factors(factors))
-}
-
 /// Computes the loss, with progress, until Ctrl-C.
 fn computed(args: &Args, gradients: &mut Gradients, documents: &[Document]) -> Result<Loss> {
     let cancel = Arc::new(AtomicBool::new(false));
@@ -203,8 +116,8 @@ fn computed(args: &Args, gradients: &mut Gradients, documents: &[Document]) -> R
     let bar = Bar::count("computing gradients");
     let report = bar.reporter();
     let progress = |progress: Progress| {
-        let before = if progress.phase == Phase::Backward { progress.total } else { 0 };
-        report((before + progress.done) as usize, 2 * progress.total as usize);
+        let (done, total) = both_ways(progress);
+        report(done as usize, total as usize);
     };
     let result = gradients.compute(documents, Watch { cancel: Some(&cancel), progress: Some(&progress) });
     drop(guard);

@@ -11,6 +11,7 @@ mod devices;
 mod doctor;
 mod executor;
 mod exit;
+mod factors;
 mod gradients;
 mod inspect;
 mod interrupt;
@@ -23,8 +24,10 @@ mod open;
 mod perplexity;
 mod progress;
 mod run;
+mod steps;
 mod text;
 mod tokenize;
+mod train;
 mod tune;
 
 use args::{Cli, Command};
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Command::Devices(args) => devices::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Gradients(args) => gradients::run(&args),
+        Command::Train(args) => train::run(&args),
         Command::Tune(args) => tune::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

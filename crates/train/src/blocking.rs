@@ -56,6 +56,14 @@ impl Trainer {
         block_on(self.evaluate_async(documents, watch))
     }
 
+    /// As [`Trainer::profile_async`].
+    ///
+    /// # Errors
+    /// As [`Trainer::profile_async`].
+    pub fn profile(&mut self, documents: &[Document]) -> Result<kernels::Profile, Error> {
+        block_on(self.profile_async(documents))
+    }
+
     /// As [`Trainer::parameters_async`].
     ///
     /// # Errors

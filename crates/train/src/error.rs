@@ -81,6 +81,14 @@ pub enum Error {
         #[source]
         reason: CheckpointError,
     },
+    /// A folder cannot hold a run.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[error("{}: {reason}", folder.display())]
+    Folder {
+        folder: std::path::PathBuf,
+        #[source]
+        reason: crate::folder::FolderError,
+    },
     /// A document is longer than a step.
     #[error(
         "document {document} has {rows} tokens, a step has room for {capacity}; cut it, or make \
@@ -99,4 +107,18 @@ pub enum Error {
     /// Errors of models and adapters.
     #[error(transparent)]
     Model(#[from] model::Error),
+}
+
+impl Error {
+    /// Whether the message begins with the name of a file or a folder.
+    #[must_use]
+    pub fn names_a_file(&self) -> bool {
+        match self {
+            Self::Data { .. } | Self::Read { .. } | Self::Write { .. } | Self::Checkpoint { .. } => true,
+            Self::File(error) => matches!(error, gguf::Error::InFile { .. }),
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::Folder { .. } => true,
+            _ => false,
+        }
+    }
 }

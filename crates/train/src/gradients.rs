@@ -6,7 +6,7 @@ use crate::memory::Memory;
 use crate::options::{Capture, Checkpointing, GradientOptions};
 use crate::parameters::{Parameter, Parameters, Trained, Use};
 use crate::recorded::{Asked, Recorded, Subject};
-use kernels::{NotFinite, Plan, States, Watch};
+use kernels::{NotFinite, Plan, Profile, States, Watch, Work};
 use model::{Checked, Model};
 
 /// The loss of a batch.
@@ -20,6 +20,21 @@ pub struct Loss {
     pub each: Vec<f32>,
     /// The captures that were asked for, in their order and by layers.
     pub captures: Vec<CapturedRows>,
+    /// What was traced, by layers, if that was asked for.
+    pub traced: Vec<Traced>,
+}
+
+/// A named value of a layer, or the derivative by it, in few numbers: over all rows of a batch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Traced {
+    pub capture: Capture,
+    pub layer: u32,
+    /// The root of the sum of the squares of all finite elements.
+    pub norm: f64,
+    /// The largest magnitude of a finite element.
+    pub largest: f32,
+    /// Number of elements that are not finite.
+    pub not_finite: u64,
 }
 
 /// The rows of a captured value or gradient, of all documents one after the other.
@@ -41,8 +56,10 @@ pub struct Gradients {
     vocabulary: u32,
     rows: u32,
     captures: Vec<(Capture, u32)>,
+    traced: Vec<(Capture, u32)>,
     checkpointing: Checkpointing,
     memory: Memory,
+    work: Work,
 }
 
 /// Gives the two words that decide about dropout in the n-th step of a batch.
@@ -64,13 +81,13 @@ impl Gradients {
     pub(crate) async fn made(model: &Model, trained: &Trained, options: &GradientOptions, of: Use) -> Result<Self, Error> {
         let free = options.memory_bytes.or_else(|| model.available_bytes());
         let recorded = Recorded::new(&Subject::from(model), &Asked { trained, options, parameters: of, free })?;
-        let Recorded { rec, parameters, captures, checkpointing, memory } = recorded;
-        let executor = model.executor();
+        let Recorded { rec, parameters, captures, traced, checkpointing, memory } = recorded;
+        let (executor, work) = (model.executor(), rec.work());
         let mut states = States::new_async(executor, parameters.kinds(), 1, 1).await?;
         parameters.write(&mut states, trained, model)?;
         let (vocabulary, rows) = (model.summary().vocabulary, options.rows);
         let plan = executor.plan_async(rec, model.weights(), &options.plan()).await?;
-        Ok(Self { plan, states, parameters, vocabulary, rows, captures, checkpointing, memory })
+        Ok(Self { plan, states, parameters, vocabulary, rows, captures, traced, checkpointing, memory, work })
     }
 
     /// The memory that gradients of a checked file need, before its weights are loaded.
@@ -95,6 +112,12 @@ impl Gradients {
         self.memory
     }
 
+    /// The work of a step whose rows are all used, forward and backward.
+    #[must_use]
+    pub fn work(&self) -> Work {
+        self.work
+    }
+
     /// How values are kept: what [`Checkpointing::Auto`] chose.
     #[must_use]
     pub fn checkpointing(&self) -> Checkpointing {
@@ -117,6 +140,7 @@ impl Gradients {
         self.parameters.clear(&mut self.states);
         let mut sum = Loss { targets: packed.targets, ..Loss::default() };
         sum.captures = self.captures.iter().map(|(capture, layer)| CapturedRows::of(capture, *layer)).collect();
+        sum.traced = self.traced.iter().map(|(capture, layer)| Traced::of(capture, *layer)).collect();
         for step in &packed.steps {
             let outputs = self.plan.run_async(&mut self.states, step, watch).await?.wait_async().await?;
             sum.add(outputs.f32(0), &step.loss_weights);
@@ -124,6 +148,9 @@ impl Gradients {
                 let values = outputs.f32(n + 1);
                 captured.width = (values.len() / step.ids.len()) as u32;
                 captured.values.extend(values);
+            }
+            for (n, traced) in sum.traced.iter_mut().enumerate() {
+                traced.add(outputs.f32(1 + self.captures.len() + n));
             }
         }
         Ok(sum)
@@ -136,6 +163,21 @@ impl Gradients {
             step.host = self.parameters.host_inputs(keys(n));
         }
         Ok(packed)
+    }
+
+    /// Times the dispatches of the first step of a batch; needs a GPU with timestamps. The gradients
+    /// are those of that step afterwards.
+    ///
+    /// # Errors
+    /// As [`Gradients::compute_async`], and `kernels::Error::NoTimestamps`.
+    pub async fn profile_async(&mut self, documents: &[Document]) -> Result<Profile, Error> {
+        let packed = self.packed(documents, &|_| [0; 2])?;
+        self.parameters.clear(&mut self.states);
+        let mut profile = Profile::default();
+        if let Some(step) = packed.steps.first() {
+            profile = self.plan.profile_async(&mut self.states, step).await?;
+        }
+        Ok(profile)
     }
 
     /// The first operation of a batch that makes a value that is no finite number.
@@ -167,6 +209,21 @@ impl Gradients {
 impl CapturedRows {
     fn of(capture: &Capture, layer: u32) -> Self {
         Self { capture: capture.clone(), layer, width: 0, values: vec![] }
+    }
+}
+
+impl Traced {
+    fn of(capture: &Capture, layer: u32) -> Self {
+        Self { capture: capture.clone(), layer, norm: 0.0, largest: 0.0, not_finite: 0 }
+    }
+
+    /// Adds the elements of a step.
+    fn add(&mut self, values: &[f32]) {
+        let finite = || values.iter().filter(|v| v.is_finite());
+        let square = finite().map(|v| f64::from(*v).powi(2)).sum::<f64>();
+        self.norm = (self.norm.powi(2) + square).sqrt();
+        self.largest = finite().fold(self.largest, |most, v| most.max(v.abs()));
+        self.not_finite += (values.len() - finite().count()) as u64;
     }
 }
 

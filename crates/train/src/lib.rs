@@ -20,7 +20,11 @@ mod data;
 mod error;
 #[cfg(not(target_arch = "wasm32"))]
 mod files;
+#[cfg(not(target_arch = "wasm32"))]
+mod folder;
 mod gradients;
+#[cfg(not(target_arch = "wasm32"))]
+mod log;
 mod memory;
 mod method;
 mod optimizer;
@@ -44,7 +48,11 @@ pub use data::read_documents;
 pub use error::Error;
 #[cfg(not(target_arch = "wasm32"))]
 pub use files::{save_captures, save_parameters};
-pub use gradients::{CapturedRows, Gradients, Loss};
+#[cfg(not(target_arch = "wasm32"))]
+pub use folder::{Begin, Folder, FolderError};
+pub use gradients::{CapturedRows, Gradients, Loss, Traced};
+#[cfg(not(target_arch = "wasm32"))]
+pub use log::Record;
 pub use memory::Memory;
 pub use method::{Full, Lora, Method};
 pub use model::FactorPair;

@@ -26,6 +26,8 @@ pub struct GradientOptions {
     pub precision: Precision,
     /// What is read back beside losses and gradients.
     pub captures: Vec<Capture>,
+    /// Whether every named value and the derivative by it are told in few numbers ([`crate::Traced`]).
+    pub trace: bool,
     /// Bytes that may be allocated; `None` for what the executor has free.
     pub memory_bytes: Option<u64>,
 }
@@ -33,7 +35,7 @@ pub struct GradientOptions {
 impl Default for GradientOptions {
     fn default() -> Self {
         let (checkpointing, precision) = (Checkpointing::None, Precision::F32);
-        Self { rows: 1024, checkpointing, precision, captures: vec![], memory_bytes: None }
+        Self { rows: 1024, checkpointing, precision, captures: vec![], trace: false, memory_bytes: None }
     }
 }
 
@@ -68,6 +70,12 @@ impl GradientOptions {
     #[must_use]
     pub fn captures(self, captures: Vec<Capture>) -> Self {
         Self { captures, ..self }
+    }
+
+    /// Whether every named value and the derivative by it are told in few numbers.
+    #[must_use]
+    pub fn trace(self, trace: bool) -> Self {
+        Self { trace, ..self }
     }
 
     /// Bytes that may be allocated; `None` for what the executor has free.

@@ -45,6 +45,8 @@ pub struct Recorded {
     pub parameters: Parameters,
     /// What the outputs after the losses are: a capture, and its layer.
     pub captures: Vec<(Capture, u32)>,
+    /// The same of the outputs after these: what is traced.
+    pub traced: Vec<(Capture, u32)>,
     pub checkpointing: Checkpointing,
     pub memory: Memory,
 }
@@ -114,7 +116,10 @@ impl Recorded {
 
         let recorded = asked_for(&rec, options.captures.iter().filter(|capture| !capture.is_made_backward()))?;
         let gradient = |(capture, tap): &(Capture, Tap)| Some(tap.tensor).filter(|_| capture.what == Captured::Gradient);
-        let values: Vec<Tensor> = recorded.iter().filter_map(gradient).collect();
+        let mut values: Vec<Tensor> = recorded.iter().filter_map(gradient).collect();
+        if options.trace {
+            values.extend(rec.taps().iter().map(|tap| tap.tensor));
+        }
         rec.phase(Phase::Backward);
         let mut tape = Tape::new(&mut rec, &body, &gradients, &values);
         let wanted: Vec<Tensor> = chosen.iter().copied().filter(|h| tape.wants(*h)).collect();
@@ -145,9 +150,10 @@ impl Recorded {
             };
             tape.rec.output(value);
         }
+        let traced = if options.trace { trace(&mut tape) } else { vec![] };
         rec.prune();
         let captures = taps.into_iter().map(|(capture, tap)| (capture, tap.layer)).collect();
-        Ok(Self { rec, parameters, captures, checkpointing, memory: Memory::default() })
+        Ok(Self { rec, parameters, captures, traced, checkpointing, memory: Memory::default() })
     }
 }
 
@@ -228,6 +234,23 @@ fn asked_for<'a>(rec: &Recorder, captures: impl Iterator<Item = &'a Capture>) ->
         }
     }
     Ok(all)
+}
+
+/// Makes outputs of every named value, and of the derivatives by them that are known. Returns what
+/// they are, layer by layer.
+fn trace(tape: &mut Tape<'_>) -> Vec<(Capture, u32)> {
+    let mut taps = tape.rec.taps().to_vec();
+    taps.sort_by_key(|tap| tap.layer);
+    let mut traced = vec![];
+    for tap in taps {
+        tape.rec.output(tap.tensor);
+        traced.push((Capture::value(tap.name), tap.layer));
+        if let Some(derivative) = tape.of(tap.tensor) {
+            tape.rec.output(derivative);
+            traced.push((Capture::gradient(tap.name), tap.layer));
+        }
+    }
+    traced
 }
 
 /// Bytes of logits and of their derivatives that exist at a time, at most: this many, and a quarter

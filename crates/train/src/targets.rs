@@ -37,6 +37,12 @@ impl FromStr for Targets {
     }
 }
 
+impl std::fmt::Display for Targets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.join(","))
+    }
+}
+
 /// The position of a tensor among [`LINEARS`], if it is one of a layer.
 fn linear(tensor: &str) -> Option<usize> {
     let (_, name) = tensor.strip_prefix("blk.")?.strip_suffix(".weight")?.split_once('.')?;

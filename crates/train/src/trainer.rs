@@ -165,6 +165,12 @@ impl Trainer {
         self.gradients.memory()
     }
 
+    /// The work of the gradients of a step whose rows are all used, forward and backward.
+    #[must_use]
+    pub fn work(&self) -> kernels::Work {
+        self.gradients.work()
+    }
+
     /// How values are kept: what [`Checkpointing::Auto`] chose.
     #[must_use]
     pub fn checkpointing(&self) -> Checkpointing {
@@ -235,6 +241,15 @@ impl Trainer {
             sum.add(outputs.f32(0), &step.loss_weights);
         }
         Ok(sum)
+    }
+
+    /// Times the dispatches of the first step of a batch, without a change; needs a GPU with
+    /// timestamps.
+    ///
+    /// # Errors
+    /// As [`Gradients::profile_async`].
+    pub async fn profile_async(&mut self, documents: &[Document]) -> Result<kernels::Profile, Error> {
+        self.gradients.profile_async(documents).await
     }
 
     /// The parameters: factors, or weights of the model.

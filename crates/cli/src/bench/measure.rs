@@ -7,18 +7,22 @@ use crate::open::Loaded;
 use crate::progress::Bar;
 use kernels::Work;
 use kernels::measure::{self, Measured as Roof};
+use anyhow::Result;
 use kernels::{Executor, Precision, Profile};
 use model::{Applied, Checked, Error, Model, SessionOptions};
 use std::time::Instant;
+use train::Trainer;
 
 /// The loaded model and the options of the tests.
 pub struct Bench<'a> {
     pub args: &'a Args,
     pub model: Model,
     pub adapters: Vec<Applied>,
-    options: SessionOptions,
+    pub(super) options: SessionOptions,
     /// The number of sequences of the last test, and its engine.
     engine: Option<(u32, Engine)>,
+    /// The last test of training, and its trainer.
+    pub(super) trainer: Option<(Test, Trainer)>,
     checked: Checked,
     /// Bytes of KV cache per position.
     position_bytes: f64,
@@ -49,10 +53,10 @@ impl Measured {
 }
 
 /// The work of one step.
-struct Step {
-    tokens: f64,
-    bytes: f64,
-    flops: f64,
+pub struct Step {
+    pub tokens: f64,
+    pub bytes: f64,
+    pub flops: f64,
 }
 
 impl<'a> Bench<'a> {
@@ -70,7 +74,7 @@ impl<'a> Bench<'a> {
                 Some(measure::measure(device)?)
             }
         };
-        Ok(Self { args, model, adapters, options, engine: None, checked, position_bytes, roof })
+        Ok(Self { args, model, adapters, options, engine: None, trainer: None, checked, position_bytes, roof })
     }
 
     /// The bytes and operations of one step of a test, and the number of tokens it counts for.
@@ -79,6 +83,7 @@ impl<'a> Bench<'a> {
         let (rows, length, flops) = match test.kind {
             Kind::Prompt(n) => (n.min(self.options.chunk), n, work(n.min(self.options.chunk)).flops as f64),
             Kind::Generate(n) => (test.sequences, n, work(1).flops as f64 * f64::from(test.sequences)),
+            Kind::Train(_) => return self.training_step(test),
         };
         let positions = f64::from(test.sequences) * (f64::from(test.depth) + f64::from(length) / 2.0);
         let bytes = work(1).weight_bytes as f64 + positions * self.position_bytes;
@@ -102,7 +107,15 @@ impl<'a> Bench<'a> {
     }
 
     /// Runs the test once to warm up, then measures the repetitions.
-    pub fn measure(&mut self, test: Test) -> Result<Measured, Error> {
+    pub fn measure(&mut self, test: Test) -> Result<Measured> {
+        let rates = match test.kind {
+            Kind::Train(n) => self.training_rates(test, n)?,
+            _ => self.args.source.named(self.rates(test))?,
+        };
+        Ok(Measured { test, rates })
+    }
+
+    fn rates(&mut self, test: Test) -> Result<Vec<f64>, Error> {
         let repetitions = self.args.repetitions;
         let bar = Bar::count(test.to_string());
         let vocabulary = self.model.summary().vocabulary;
@@ -110,7 +123,7 @@ impl<'a> Bench<'a> {
             Kind::Prompt(n) => (n, 1),
             // Generation needs a token to begin from. At a depth it is the last token of the
             // context, evaluated again.
-            Kind::Generate(n) => (u32::from(test.depth == 0), n),
+            Kind::Generate(n) | Kind::Train(n) => (u32::from(test.depth == 0), n),
         };
         let engine = self.engine(test.sequences)?;
         engine.begin(&|sequence| tokens(test.depth, vocabulary, 1, sequence))?;
@@ -124,18 +137,24 @@ impl<'a> Bench<'a> {
             }
             bar.set(u64::from(n) + 1, u64::from(repetitions) + 1);
         }
-        Ok(Measured { test, rates })
+        Ok(rates)
     }
 
     /// Times the dispatches of one step: of the first chunk of a prompt, or of the middle token of
     /// a generation, because its context has the average length.
-    pub fn profile(&mut self, test: Test) -> Result<Profile, Error> {
-        let vocabulary = self.model.summary().vocabulary;
+    pub fn profile(&mut self, test: Test) -> Result<Profile> {
         let (depth, rows) = match test.kind {
             Kind::Prompt(n) => (test.depth, n),
             Kind::Generate(n) => (test.depth + n / 2, 1),
+            Kind::Train(n) => return self.training_profile(test, n),
         };
-        let engine = self.engine(test.sequences)?;
+        let profile = self.profile_of(test.sequences, depth, rows);
+        self.args.source.named(profile)
+    }
+
+    fn profile_of(&mut self, sequences: u32, depth: u32, rows: u32) -> Result<Profile, Error> {
+        let vocabulary = self.model.summary().vocabulary;
+        let engine = self.engine(sequences)?;
         engine.begin(&|sequence| tokens(depth, vocabulary, 1, sequence))?;
         engine.profile(depth, &|sequence| tokens(rows, vocabulary, 2, sequence))
     }
@@ -165,7 +184,7 @@ impl<'a> Bench<'a> {
 
 /// Pseudo-random ids, the same in every run. Sequences of a batch have different ids, so that they
 /// choose different experts.
-fn tokens(count: u32, vocabulary: u32, seed: u32, sequence: u32) -> Vec<u32> {
+pub(super) fn tokens(count: u32, vocabulary: u32, seed: u32, sequence: u32) -> Vec<u32> {
     let seed = seed ^ sequence.wrapping_mul(0x9E37_79B9);
     let next = |state: &mut u32| {
         *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -1,0 +1,44 @@
+//! The flags about low-rank factors that several commands share.
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueHint};
+use model::{AdapterFile, FactorPair};
+use std::path::PathBuf;
+use train::{Lora, Targets};
+
+/// Which linear layers get low-rank factors, and of which form.
+#[derive(Args, Clone, Debug)]
+pub struct Factors {
+    /// Adapter to go on from, in place of new factors: PEFT's folder, or a GGUF file
+    #[arg(long, value_name = "ADAPTER", value_hint = ValueHint::AnyPath, conflicts_with_all = ["targets", "rank", "alpha", "rslora"])]
+    pub init: Option<PathBuf>,
+
+    /// Linear layers that get new factors: all, attn, mlp, a list of q,k,v,o,gate,up,down, or
+    /// patterns over tensor names, such as 'blk.3.*'
+    #[arg(long, value_name = "TARGETS", default_value = "all")]
+    pub targets: Targets,
+
+    /// Rank of new factors
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub rank: u32,
+
+    /// Alpha of new factors: their scale is alpha / rank
+    #[arg(long, value_name = "X", default_value_t = 32.0, value_parser = |text: &str| crate::args::number(text, 0.0, f32::MAX))]
+    pub alpha: f32,
+
+    /// Scale new factors by alpha / sqrt(rank)
+    #[arg(long)]
+    pub rslora: bool,
+}
+
+impl Factors {
+    /// The adapter that is trained: the given one, or a new one whose values `seed` decides.
+    pub fn lora(&self, seed: u64) -> Result<Lora> {
+        let lora = Lora::new(self.rank).targets(self.targets.clone()).alpha(self.alpha).rslora(self.rslora).seed(seed);
+        let read = |path: &PathBuf| -> Result<Vec<FactorPair>> { AdapterFile::open(path)?.factors().with_context(|| path.display().to_string()) };
+        Ok(match self.init.as_ref().map(read).transpose()? {
+            Some(factors) => lora.init(factors),
+            None => lora,
+        })
+    }
+}

@@ -1,0 +1,99 @@
+//! The curve of the loss, as a picture and in the terminal.
+
+use kuva::backend::svg::SvgBackend;
+use kuva::backend::terminal::TerminalBackend;
+use kuva::prelude::{Layout, LinePlot, Plot, render_multiple};
+use train::Record;
+
+/// Points of a curve, at most. More steps are drawn as the means of equal parts of them.
+const POINTS: usize = 400;
+
+type Points = Vec<(f64, f64)>;
+
+/// The losses of the steps, and of the held-out examples.
+fn points(records: &[Record]) -> [Points; 2] {
+    let finite = |(step, loss): (u64, f64)| loss.is_finite().then_some((step as f64, loss));
+    let learnt: Points = records.iter().filter_map(|record| finite((record.step, record.loss))).collect();
+    let held = records.iter().filter_map(|record| finite((record.step, record.validation?))).collect();
+    let mean = |part: &[(f64, f64)]| {
+        let sum = part.iter().fold((0.0, 0.0), |sum, point| (sum.0 + point.0, sum.1 + point.1));
+        (sum.0 / part.len() as f64, sum.1 / part.len() as f64)
+    };
+    [learnt.chunks(learnt.len().div_ceil(POINTS).max(1)).map(mean).collect(), held]
+}
+
+/// The drawing of a curve; `None` for fewer than two steps.
+fn drawn(records: &[Record], grid: bool) -> Option<(Vec<Plot>, Layout)> {
+    let [learnt, held] = points(records);
+    if learnt.len() < 2 {
+        return None;
+    }
+    let mut plots: Vec<Plot> = vec![LinePlot::new().with_data(learnt).with_color("steelblue").with_legend("train").into()];
+    if !held.is_empty() {
+        plots.push(LinePlot::new().with_data(held).with_color("darkorange").with_legend("val").into());
+    }
+    let layout = Layout::auto_from_plots(&plots).with_show_grid(grid).with_x_label("step").with_y_label("loss, nats");
+    Some((plots, layout))
+}
+
+/// The curve as an SVG file.
+pub fn svg(records: &[Record]) -> Option<String> {
+    let (plots, layout) = drawn(records, true)?;
+    Some(SvgBackend::default().render_scene(&render_multiple(plots, layout.with_title("Loss of a batch"))))
+}
+
+/// The curve as lines of a terminal of so many columns. Without `color` it is text alone.
+pub fn lines(records: &[Record], columns: usize, color: bool) -> Option<String> {
+    /// Lines of a terminal that a curve takes.
+    const ROWS: usize = 16;
+    let (plots, layout) = drawn(records, false)?;
+    let drawn = TerminalBackend::new(columns, ROWS).render_scene(&render_multiple(plots, layout));
+    Some(in_own_colors(&drawn, color))
+}
+
+/// Writes axes in the color of the terminal's text: a color that is meant for white paper cannot be
+/// seen on a black ground. Without `color` all colors are left out.
+fn in_own_colors(drawn: &str, color: bool) -> String {
+    let (mut text, mut rest) = (String::new(), drawn);
+    while let Some((before, behind)) = rest.split_once("\u{1b}[") {
+        text.push_str(before);
+        let (code, after) = behind.split_once('m').unwrap_or((behind, ""));
+        let parts: Vec<&str> = code.split(';').collect();
+        let is_gray = parts.len() == 5 && parts[2] == parts[3] && parts[3] == parts[4];
+        if color {
+            text.push_str(&if is_gray { "\u{1b}[39m".to_string() } else { format!("\u{1b}[{code}m") });
+        }
+        rest = after;
+    }
+    text.push_str(rest);
+    text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records(steps: u64) -> Vec<Record> {
+        let record = |step: u64| Record { step, loss: 4.0 / step as f64, validation: (step % 10 == 0).then_some(1.0), ..Record::default() };
+        (1..=steps).map(record).collect()
+    }
+
+    #[test]
+    fn a_long_run_is_drawn_in_few_points_and_gaps_are_left_out() {
+        let mut all = records(100_000);
+        all[7].loss = f64::NAN;
+        let [learnt, held] = points(&all);
+        assert!(learnt.len() <= POINTS && learnt.iter().all(|point| point.1.is_finite()), "{}", learnt.len());
+        assert_eq!(held.len(), 10_000);
+        assert!(svg(&records(1)).is_none() && lines(&[], 80, true).is_none());
+    }
+
+    #[test]
+    fn a_terminal_gets_axes_in_its_own_color_or_text_alone() {
+        let [colored, plain] = [true, false].map(|color| lines(&records(50), 72, color).expect("a curve"));
+        assert!(colored.contains("\u{1b}[39m") && colored.contains("\u{1b}[38;2;70;130;180m") && !colored.contains("38;2;0;0;0"), "{colored}");
+        assert!(!plain.contains('\u{1b}') && plain.contains("train") && plain.contains("step"), "{plain}");
+        assert!(plain.lines().all(|line| line.chars().count() <= 72) && plain.lines().count() <= 17, "{plain}");
+        assert!(svg(&records(50)).expect("a curve").contains("</svg>"));
+    }
+}

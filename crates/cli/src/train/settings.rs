@@ -1,0 +1,76 @@
+//! From the flags to the options of a trainer, with defaults that depend on the model and the data.
+
+use super::examples::Examples;
+use super::{Args, Betas};
+use anyhow::Result;
+use kernels::Weights;
+use train::{Facts, Full, Method, Rate, Schedule, TrainerOptions};
+
+/// How a run trains.
+pub struct Settings {
+    pub method: Method,
+    pub options: TrainerOptions,
+    /// The number of steps; `None` if only the end of stdin tells it.
+    pub steps: Option<u64>,
+    /// What must be the same when the run goes on, besides what the trainer knows itself.
+    pub facts: Facts,
+}
+
+impl Settings {
+    /// The settings for a model with these weights, and for these examples.
+    pub fn new(args: &Args, weights: &Weights, examples: &Examples) -> Result<Self> {
+        let method: Method = match (args.full, args.from_config) {
+            (true, true) => Full::default().fresh(args.seed).into(),
+            (true, false) => Full::default().into(),
+            (false, _) => args.factors.lora(args.seed)?.dropout(args.dropout).into(),
+        };
+        let steps = args.number.or_else(|| Some(examples.batches()? * args.epochs.unwrap_or(EPOCHS)));
+        let usual = if steps.is_some() { Schedule::Cosine } else { Schedule::Constant };
+        let rate = Rate {
+            peak: args.lr.unwrap_or_else(|| usual_rate(args, weights)),
+            schedule: args.schedule.unwrap_or(usual),
+            warmup: args.warmup.unwrap_or_else(|| steps.map_or(0, |steps| steps * 3 / 100)),
+            steps: steps.unwrap_or(u64::MAX),
+        };
+        let Betas([beta1, beta2]) = args.betas;
+        let adamw = kernels::cpu_ref::AdamwSpec { beta1, beta2, eps: args.eps, decay: f64::from(args.decay) };
+        let rows = args.steps.micro.unwrap_or_else(|| examples.rows(args.batch));
+        let gradients = args.steps.options(rows).captures(args.steps.captures()).trace(args.trace);
+        let clip = (args.clip > 0.0).then_some(f64::from(args.clip));
+        let options = TrainerOptions::default().gradients(gradients).rate(rate).adamw(adamw).clip(clip).seed(args.seed);
+        Ok(Self { method, options, steps, facts: examples.facts() })
+    }
+
+    /// The settings in a few words, for people.
+    pub fn lines(&self, args: &Args) -> Vec<[String; 2]> {
+        let TrainerOptions { rate, .. } = &self.options;
+        let what = match &self.method {
+            Method::Lora(lora) if lora.init.is_some() => "the factors of the given adapter".to_string(),
+            Method::Lora(lora) => format!("new factors of rank {}, alpha {}, on {}", lora.rank, lora.alpha, lora.targets),
+            Method::Full(Full { fresh: None, .. }) => "all weights".to_string(),
+            Method::Full(_) => "all weights, from random ones".to_string(),
+        };
+        let steps = self.steps.map_or_else(|| "until stdin ends".to_string(), |steps| format!("{steps} of {} examples", args.batch));
+        let warmup = if rate.warmup > 0 { format!(" after {} steps of warmup", rate.warmup) } else { String::new() };
+        vec![
+            ["trained".to_string(), what],
+            ["steps".to_string(), steps],
+            ["rate".to_string(), format!("{:e}, {}{warmup}", rate.peak, rate.schedule)],
+        ]
+    }
+}
+
+/// How often examples are learnt.
+const EPOCHS: u64 = 3;
+
+/// The usual rate: small models and factors take larger ones. 2e-4 for factors and 2e-5 for weights
+/// are what most published recipes have for models of a billion weights and more.
+fn usual_rate(args: &Args, weights: &Weights) -> f64 {
+    let elements: f64 = weights.iter().map(|(_, weight)| f64::from(weight.rows) * f64::from(weight.cols)).sum();
+    let larger = match elements {
+        0.0..3e7 => 10.0,
+        3e7..3e8 => 3.0,
+        _ => 1.0,
+    };
+    larger * if args.full { 2e-5 } else { 2e-4 }
+}
