@@ -62,6 +62,12 @@ pub enum Error {
     /// A file of examples cannot be read.
     #[error("{file}: {reason}")]
     Read { file: String, reason: String },
+    /// Examples cannot be split so.
+    #[error("{examples} examples cannot give a share of {share} for validation: {reason}")]
+    Split { share: f64, examples: u64, reason: &'static str },
+    /// A place is not one between batches of this data.
+    #[error("no batch begins at {position:?}: {reason}")]
+    Position { position: String, reason: &'static str },
     /// A file of results cannot be written.
     #[error(transparent)]
     File(#[from] gguf::Error),

@@ -44,7 +44,7 @@ pub use {kernels, model};
 
 pub use batch::{Document, NO_TARGET};
 pub use checkpoint::{CheckpointError, Difference, Facts};
-pub use data::read_documents;
+pub use data::{Batches, Counts, Data, DataOptions, Learn, Longer, Order, Piece, Position, Stream, Texts, read_documents};
 pub use error::Error;
 #[cfg(not(target_arch = "wasm32"))]
 pub use files::{save_captures, save_parameters};

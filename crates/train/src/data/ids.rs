@@ -1,0 +1,110 @@
+//! Examples from JSON lines.
+
+use crate::batch::{Document, NO_TARGET};
+use crate::error::Error;
+use serde_json::Value;
+use std::io::BufRead;
+
+/// Reads up to `count` documents from JSON lines, and leaves the rest unread. A line is an object
+/// with `ids`, and optionally `targets` and `weights` of the same length. Without `targets` each
+/// target is the following id; the last id has none. A target below zero (-100 by custom) or
+/// outside the vocabulary asks for no loss. Empty lines are skipped. `name` is the file in errors.
+///
+/// # Errors
+/// [`Error::Data`] with the file, the line and the reason; [`Error::Read`].
+pub fn read_documents(name: &str, from: &mut dyn BufRead, count: usize) -> Result<Vec<Document>, Error> {
+    let (mut documents, mut text, mut number) = (vec![], String::new(), 0);
+    while documents.len() < count {
+        text.clear();
+        number += 1;
+        let read = from.read_line(&mut text).map_err(|error| Error::Read { file: name.to_string(), reason: error.to_string() })?;
+        if read == 0 {
+            break;
+        }
+        if !text.trim().is_empty() {
+            let refused = |reason| Error::Data { file: name.to_string(), line: number, reason };
+            documents.push(document(&text).map_err(refused)?);
+        }
+    }
+    Ok(documents)
+}
+
+fn document(line: &str) -> Result<Document, String> {
+    let value: Value = serde_json::from_str(line).map_err(|error| format!("no JSON: {error}"))?;
+    let Value::Object(object) = value else { return Err("not an object with ids".to_string()) };
+    if let Some(key) = object.keys().find(|key| !["ids", "targets", "weights"].contains(&key.as_str())) {
+        return Err(format!("the key {key:?} is none of ids, targets, weights"));
+    }
+    let list = |key: &str| match object.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Array(items)) => Ok(Some(items)),
+        Some(_) => Err(format!("{key} is no list")),
+    };
+    let ids = list("ids")?.ok_or("it has no ids")?;
+    let id = |v: &Value| v.as_u64().and_then(|id| u32::try_from(id).ok()).ok_or_else(|| format!("{} is no token id", short(v)));
+    let ids: Vec<u32> = ids.iter().map(id).collect::<Result<_, _>>()?;
+    if ids.is_empty() {
+        return Err("ids is empty".to_string());
+    }
+    let target = |v: &Value| {
+        let target = v.as_i64().ok_or_else(|| format!("{} is no target id", short(v)))?;
+        Ok::<_, String>(u32::try_from(target).unwrap_or(NO_TARGET))
+    };
+    let targets: Vec<u32> = match list("targets")? {
+        Some(targets) => targets.iter().map(target).collect::<Result<_, _>>()?,
+        None => ids[1..].iter().copied().chain([NO_TARGET]).collect(),
+    };
+    let weight = |v: &Value| match v.as_f64().map(|w| w as f32) {
+        Some(w) if w.is_finite() && w >= 0.0 => Ok(w),
+        _ => Err(format!("{} is no weight of 0 or more", short(v))),
+    };
+    let weights: Vec<f32> = list("weights")?.map_or(Ok(vec![]), |weights| weights.iter().map(weight).collect())?;
+    for (what, len) in [("targets", targets.len()), ("weights", weights.len())] {
+        if len != ids.len() && (what == "targets" || len > 0) {
+            return Err(format!("{} ids, but {len} {what}", ids.len()));
+        }
+    }
+    Ok(Document { ids, targets, weights })
+}
+
+/// A value for a message.
+fn short(value: &Value) -> String {
+    value.to_string().chars().take(40).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<Document>, String> {
+        read_documents("facts.jsonl", &mut text.as_bytes(), 2).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn lines_become_documents() {
+        let text = "{\"ids\": [1, 2, 3]}\n\n{\"ids\": [4, 5], \"targets\": [-100, 6], \"weights\": [0, 0.5]}\nnot read";
+        let [first, second] = &read(text).expect("two documents")[..] else { panic!("two documents") };
+        assert_eq!((&first.ids[..], &first.targets[..], first.weights.len()), (&[1, 2, 3][..], &[2, 3, NO_TARGET][..], 0));
+        assert_eq!((&second.targets[..], &second.weights[..]), (&[NO_TARGET, 6][..], &[0.0, 0.5][..]));
+        assert_eq!(read("").map(|all| all.len()), Ok(0));
+    }
+
+    #[test]
+    fn a_bad_line_is_named_with_its_reason() {
+        for (line, reason) in [
+            ("x", "facts.jsonl, line 2: no JSON: expected value at line 1 column 1"),
+            ("[1]", "facts.jsonl, line 2: not an object with ids"),
+            ("{}", "facts.jsonl, line 2: it has no ids"),
+            ("{\"ids\": []}", "facts.jsonl, line 2: ids is empty"),
+            ("{\"ids\": 1}", "facts.jsonl, line 2: ids is no list"),
+            ("{\"ids\": [-1]}", "facts.jsonl, line 2: -1 is no token id"),
+            ("{\"ids\": [1], \"targets\": [1, 2]}", "facts.jsonl, line 2: 1 ids, but 2 targets"),
+            ("{\"ids\": [1], \"targets\": [\"a\"]}", "facts.jsonl, line 2: \"a\" is no target id"),
+            ("{\"ids\": [1], \"weights\": [1, 2]}", "facts.jsonl, line 2: 1 ids, but 2 weights"),
+            ("{\"ids\": [1], \"weights\": [-1]}", "facts.jsonl, line 2: -1 is no weight of 0 or more"),
+            ("{\"ids\": [1], \"label\": 1}", "facts.jsonl, line 2: the key \"label\" is none of ids, targets, weights"),
+        ] {
+            assert_eq!(read(&format!("{{\"ids\": [7]}}\n{line}\n")), Err(reason.to_string()));
+        }
+    }
+}
