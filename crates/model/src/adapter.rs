@@ -131,6 +131,16 @@ pub struct FactorPair {
     pub b: Vec<f32>,
 }
 
+/// The module of transformers that a weight of ours belongs to, where `prefix` is the text model's:
+/// `model.layers.0.self_attn.q_proj` for `blk.0.attn_q.weight`. `None` for a weight that takes no
+/// factors.
+#[must_use]
+pub fn peft_module(prefix: &str, target: &str) -> Option<String> {
+    let (layer, ours) = target.strip_prefix("blk.")?.strip_suffix(".weight")?.split_once('.')?;
+    let (_, theirs) = LINEARS.iter().find(|(known, _)| *known == ours)?;
+    Some(format!("{prefix}.layers.{layer}.{theirs}"))
+}
+
 /// The name of a tensor of ours in files of PEFT and of transformers: of a factor
 /// (`blk.0.attn_q.weight.lora_a`), or of a weight of this architecture. `None` for a tensor that
 /// has no such name.
@@ -151,19 +161,18 @@ pub fn peft_name(architecture: &str, name: &str) -> Option<String> {
             _ => None,
         };
         let theirs = LINEARS.iter().find(|(known, _)| *known == ours).map(|(_, theirs)| *theirs).or_else(norm)?;
-        Some((format!("model.layers.{layer}.{theirs}"), kind.to_string()))
+        Some(format!("model.layers.{layer}.{theirs}.{kind}"))
     };
     for (ours, theirs) in [(".lora_a", "lora_A"), (".lora_b", "lora_B")] {
         if let Some(target) = name.strip_suffix(ours) {
-            let (module, _) = module(target).filter(|(_, kind)| kind == "weight")?;
-            return Some(format!("base_model.model.{module}.{theirs}.weight"));
+            return Some(format!("base_model.model.{}.{theirs}.weight", peft_module("model", target)?));
         }
     }
     match name {
         "token_embd.weight" => Some("model.embed_tokens.weight".to_string()),
         "output_norm.weight" => Some("model.norm.weight".to_string()),
         "output.weight" => Some("lm_head.weight".to_string()),
-        _ => module(name).map(|(module, kind)| format!("{module}.{kind}")),
+        _ => module(name),
     }
 }
 

@@ -75,7 +75,7 @@ mod snapshot;
 
 #[cfg(feature = "gpu")]
 pub use {
-    adapter::{Adapter, AdapterError, AdapterFile, Applied, FactorPair, peft_name},
+    adapter::{Adapter, AdapterError, AdapterFile, Applied, FactorPair, peft_module, peft_name},
     batch::{Batch, Drawn},
     cpu_ref::KvType,
     generate::{Finish, Generate, GenerateOptions, Generated},

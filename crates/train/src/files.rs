@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::gradients::CapturedRows;
 use crate::parameters::Parameter;
 use safetensors::tensor::{Dtype, TensorView};
+use std::io;
 use std::path::Path;
 
 /// Writes parameters or gradients as safetensors, f32, under the names that PEFT and transformers
@@ -18,9 +19,9 @@ pub fn save_parameters(path: &Path, architecture: &str, parameters: &[Parameter]
         let Parameter { rows, cols, .. } = *parameter;
         let is_factor = [".lora_a", ".lora_b"].iter().any(|side| parameter.name.ends_with(side));
         let shape = if rows == 1 && !is_factor { vec![cols] } else { vec![rows, cols] };
-        (name, shape, bytes(&parameter.values))
+        TensorF32::new(name, shape, &parameter.values)
     };
-    save(path, parameters.iter().map(tensor).collect())
+    save_then(path, parameters.iter().map(tensor).collect(), || Ok(()))
 }
 
 /// Writes captures as safetensors, f32 [rows, width]: `blk.3.attn_norm` for a value of a layer,
@@ -32,22 +33,38 @@ pub fn save_captures(path: &Path, captures: &[CapturedRows]) -> Result<(), Error
     let tensor = |captured: &CapturedRows| {
         let CapturedRows { layer, width, values, .. } = captured;
         let shape = vec![values.len() as u32 / (*width).max(1), *width];
-        (captured.capture.tensor_name(*layer), shape, bytes(values))
+        TensorF32::new(captured.capture.tensor_name(*layer), shape, values)
     };
-    save(path, captures.iter().map(tensor).collect())
+    save_then(path, captures.iter().map(tensor).collect(), || Ok(()))
 }
 
-fn bytes(values: &[f32]) -> Vec<u8> {
-    values.iter().flat_map(|v| v.to_le_bytes()).collect()
+/// A tensor for [`save_then`].
+pub(crate) struct TensorF32 {
+    name: String,
+    shape: Vec<u32>,
+    bytes: Vec<u8>,
 }
 
-fn save(path: &Path, tensors: Vec<(String, Vec<u32>, Vec<u8>)>) -> Result<(), Error> {
+impl TensorF32 {
+    pub(crate) fn new(name: String, shape: Vec<u32>, values: &[f32]) -> Self {
+        Self { name, shape, bytes: values.iter().flat_map(|v| v.to_le_bytes()).collect() }
+    }
+}
+
+/// Writes tensors, and calls `then` when their bytes are written, but before the file has its name.
+pub(crate) fn save_then(path: &Path, tensors: Vec<TensorF32>, then: impl FnOnce() -> io::Result<()>) -> Result<(), Error> {
     let failed = |reason: String| Error::Write { file: path.display().to_string(), reason };
     let mut views = vec![];
-    for (name, shape, bytes) in &tensors {
+    for TensorF32 { name, shape, bytes } in &tensors {
         let shape = shape.iter().map(|n| *n as usize).collect();
         views.push((name, TensorView::new(Dtype::F32, shape, bytes).map_err(|error| failed(error.to_string()))?));
     }
-    let bytes = safetensors::serialize(views, None).map_err(|error| failed(error.to_string()))?;
-    Ok(gguf::atomic_write(path, |out| out.write_all(&bytes))?)
+    // Transformers refuses files that do not say whose tensors they are.
+    let origin = Some([("format".to_string(), "pt".to_string())].into_iter().collect());
+    let bytes = safetensors::serialize(views, origin).map_err(|error| failed(error.to_string()))?;
+    Ok(gguf::atomic_write(path, |out| {
+        out.write_all(&bytes)?;
+        out.flush()?;
+        then()
+    })?)
 }

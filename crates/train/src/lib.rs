@@ -12,6 +12,8 @@
 //! * [`GradientOptions`] has the rows of a step, the [`Checkpointing`], and what is captured.
 //! * [`Memory`] is what all this needs, known before anything is allocated.
 
+#[cfg(not(target_arch = "wasm32"))]
+mod adapter;
 mod batch;
 #[cfg(not(target_arch = "wasm32"))]
 mod blocking;
@@ -42,6 +44,8 @@ mod vjp;
 /// The crates whose types this crate takes: executors and models.
 pub use {kernels, model};
 
+#[cfg(not(target_arch = "wasm32"))]
+pub use adapter::{PeftOptions, save_gguf, save_peft};
 pub use batch::{Document, NO_TARGET};
 pub use checkpoint::{CheckpointError, Difference, Facts};
 pub use data::{Batches, Counts, Data, DataOptions, Learn, Longer, Order, Piece, Position, Stream, Texts, read_documents};

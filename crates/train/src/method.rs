@@ -81,10 +81,11 @@ impl Lora {
         Self { init: Some(factors), ..self }
     }
 
-    /// The factor on B A.
+    /// The factor on B A. It is computed in f64, as PEFT does.
     #[must_use]
     pub fn scale(&self) -> f32 {
-        self.alpha / if self.rslora { (self.rank as f32).sqrt() } else { self.rank as f32 }
+        let rank = f64::from(self.rank);
+        (f64::from(self.alpha) / if self.rslora { rank.sqrt() } else { rank }) as f32
     }
 }
 

@@ -1,0 +1,46 @@
+//! llama.cpp's form of an adapter: a GGUF file.
+
+use crate::error::Error;
+use gguf::GgufBuilder;
+use model::FactorPair;
+use std::path::Path;
+
+/// Writes factors as llama.cpp's GGUF, f32, whole or not at all.
+///
+/// The form has one alpha for all pairs, and a pair's scale is alpha / rank. It is the alpha of the
+/// first pair. A pair with another scale than this gets the quotient of the two multiplied into
+/// its factor B, which is rounded to f32 once.
+///
+/// # Errors
+/// [`Error::Write`] if there are no factors, and [`Error::File`].
+pub fn save_gguf(path: impl AsRef<Path>, architecture: &str, factors: &[FactorPair]) -> Result<(), Error> {
+    let path = path.as_ref();
+    let Some(first) = factors.first() else {
+        return Err(Error::Write { file: path.display().to_string(), reason: "there are no factors".to_string() });
+    };
+    let alpha = first.scale * first.rank as f32;
+    // Readers take an alpha of zero for a scale of one.
+    let alpha = if alpha == 0.0 { first.rank as f32 } else { alpha };
+    let file = GgufBuilder::new()
+        .set("general.type", "adapter")
+        .set("general.architecture", architecture)
+        .set("adapter.type", "lora")
+        .set("adapter.lora.alpha", alpha);
+    let file = factors.iter().fold(file, |file, pair| {
+        let rank = u64::from(pair.rank);
+        let dims = |values: &[f32]| values.len() as u64 / rank;
+        let name = |side: &str| format!("{}.lora_{side}", pair.target);
+        file.tensor_f32(name("a"), &[dims(&pair.a), rank], &pair.a).tensor_f32(name("b"), &[rank, dims(&pair.b)], &scaled(pair, alpha))
+    });
+    Ok(file.save(path)?)
+}
+
+/// The factor B for readers whose scale is alpha / rank.
+fn scaled(pair: &FactorPair, alpha: f32) -> Vec<f32> {
+    let stated = alpha / pair.rank as f32;
+    if stated == pair.scale {
+        return pair.b.clone();
+    }
+    let by = f64::from(pair.scale) / f64::from(stated);
+    pair.b.iter().map(|v| (f64::from(*v) * by) as f32).collect()
+}

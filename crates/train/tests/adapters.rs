@@ -1,0 +1,155 @@
+//! Files of trained factors: what is written is read back with the same bits.
+
+use gguf::Gguf;
+use kernels::{Executor, Watch};
+use model::{AdapterFile, FactorPair, Model};
+use std::fs;
+use std::path::Path;
+use train::{Document, Error, Full, Lora, NO_TARGET, PeftOptions, Trainer, TrainerOptions, save_gguf, save_peft};
+
+fn model() -> Model {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/assets/default.gguf");
+    Model::open(file).expect("the default model").on(Executor::Cpu).expect("a model")
+}
+
+fn trained(lora: Lora) -> Trainer {
+    let ids: Vec<u32> = (0..12).map(|t| 7 * t + 20).collect();
+    let targets = ids[1..].iter().copied().chain([NO_TARGET]).collect();
+    let mut trainer = Trainer::new(&model(), lora, &TrainerOptions::default()).expect("a trainer");
+    trainer.step(&[Document { ids, targets, weights: vec![] }], Watch::default()).expect("a step");
+    trainer
+}
+
+fn pair(target: &str, rank: u32, scale: f32) -> FactorPair {
+    let values = |len: u32, step: f32| (0..len).map(|i| (step * i as f32).sin() / 3.0).collect();
+    FactorPair { target: target.to_string(), rank, scale, a: values(rank * 8, 0.7), b: values(12 * rank, 1.3) }
+}
+
+/// The factors in a file, in the order of `like`.
+fn read(path: &Path, like: &[FactorPair]) -> Vec<FactorPair> {
+    let all = AdapterFile::open(path).expect("an adapter").factors().expect("factors");
+    assert_eq!(all.len(), like.len());
+    like.iter().map(|pair| all.iter().find(|found| found.target == pair.target).expect("the target").clone()).collect()
+}
+
+fn config(folder: &Path) -> serde_json::Value {
+    serde_json::from_str(&fs::read_to_string(folder.join("adapter_config.json")).expect("a config")).expect("JSON")
+}
+
+#[test]
+fn a_trainer_writes_both_forms_with_the_bits_of_its_factors() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (peft, gguf) = (folder.path().join("run/adapter"), folder.path().join("adapter.gguf"));
+    for lora in [Lora::new(6), Lora::new(6).rslora(true).targets("blk.1.*,q".parse().expect("targets")).dropout(0.25)] {
+        let trainer = trained(lora.clone());
+        let factors = trainer.factors().expect("factors");
+        assert!(factors.iter().all(|pair| pair.b.iter().any(|v| *v != 0.0)));
+        trainer.save_peft(&peft).expect("written");
+        assert_eq!(read(&peft, &factors), factors);
+        trainer.save_gguf(&gguf).expect("written");
+        let read = read(&gguf, &factors);
+        if lora.rslora {
+            // 12 / sqrt(6) is no f32 that divides: the factor B has the rest.
+            let apart = |(a, b): (&f32, &f32), by: f32| (a * by - b).abs() <= 2e-7 * b.abs();
+            let close = |(a, b): (&FactorPair, &FactorPair)| a.b.iter().zip(&b.b).all(|both| apart(both, a.scale / b.scale));
+            assert!(read.iter().zip(&factors).all(close));
+        } else {
+            assert_eq!(read, factors);
+        }
+        let (config, modules) = (config(&peft), config(&peft)["target_modules"].clone());
+        assert_eq!((&config["r"], &config["lora_alpha"], &config["use_rslora"]), (&6.into(), &12.into(), &lora.rslora.into()));
+        assert_eq!(config["lora_dropout"], if lora.rslora { 0.25 } else { 0.0 });
+        let all = ["down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj"];
+        let some = |kind: &str| if kind == "q_proj" { kind.to_string() } else { format!("model.layers.1.{}.{kind}", place(kind)) };
+        let mut expected: Vec<String> = all.iter().map(|kind| if lora.rslora { some(kind) } else { (*kind).to_string() }).collect();
+        expected.sort();
+        assert_eq!(modules, serde_json::json!(expected));
+    }
+}
+
+fn place(kind: &str) -> &'static str {
+    if ["gate_proj", "up_proj", "down_proj"].contains(&kind) { "mlp" } else { "self_attn" }
+}
+
+#[test]
+fn ranks_scales_and_a_prefix_of_their_own_are_stated() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    let factors = [
+        pair("blk.0.attn_q.weight", 4, 2.0),
+        pair("blk.0.ffn_up.weight", 2, 4.0),
+        pair("blk.11.attn_q.weight", 4, 0.3),
+        pair("blk.1.attn_q.weight", 3, -0.1),
+    ];
+    for options in [PeftOptions::default().prefix("model.language_model").base("you/model"), PeftOptions::default().rslora(true)] {
+        save_peft(at, &factors, &options).expect("written");
+        assert_eq!(read(at, &factors), factors);
+    }
+    save_peft(at, &factors, &PeftOptions::default().prefix("model.language_model").base("you/model")).expect("written");
+    let config = config(at);
+    assert_eq!((&config["r"], &config["lora_alpha"], &config["base_model_name_or_path"]), (&4.into(), &8.into(), &"you/model".into()));
+    let name = |module: &str| format!("model.language_model.layers.{module}");
+    assert_eq!(config["rank_pattern"], serde_json::json!({ name("0.mlp.up_proj"): 2, name("1.self_attn.q_proj"): 3 }));
+    let patterns = config["alpha_pattern"].as_object().expect("patterns");
+    assert_eq!(patterns.keys().collect::<Vec<_>>(), [&name("11.self_attn.q_proj"), &name("1.self_attn.q_proj")]);
+    let names: Vec<String> = ["0.mlp.up_proj", "0.self_attn.q_proj", "1.self_attn.q_proj", "11.self_attn.q_proj"].map(name).to_vec();
+    assert_eq!(config["target_modules"], serde_json::json!(names), "the number of layers is unknown");
+
+    // One alpha serves the first two; the others' factors take the quotient.
+    let file = at.join("a.gguf");
+    save_gguf(&file, "qwen3", &factors).expect("written");
+    let found = read(&file, &factors);
+    assert_eq!(found[..2], factors[..2]);
+    for (found, pair) in found[2..].iter().zip(&factors[2..]) {
+        assert_eq!(found.a, pair.a);
+        let same = |(a, b): (&f32, &f32)| (a * found.scale - b * pair.scale).abs() <= 2e-7 * (b * pair.scale).abs();
+        assert!(found.b.iter().zip(&pair.b).all(same));
+    }
+    // A scale of nothing stays nothing.
+    save_gguf(&file, "qwen3", &[pair("blk.0.attn_q.weight", 4, 0.0)]).expect("written");
+    assert!(read(&file, &factors[..1])[0].b.iter().all(|v| *v == 0.0));
+    assert_eq!(Gguf::open(&file).expect("a file").get::<f32>("adapter.lora.alpha").expect("alpha"), 4.0);
+}
+
+#[test]
+fn a_folder_never_has_factors_beside_the_configuration_of_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    let (config, tensors) = (at.join("adapter_config.json"), at.join("adapter_model.safetensors"));
+    let save = |scale: f32| save_peft(at, &[pair("blk.0.attn_q.weight", 4, scale)], &PeftOptions::default());
+    save(2.0).expect("written");
+    // The configuration of the same run is not touched.
+    let written = fs::metadata(&config).expect("a file").modified().expect("a time");
+    save(2.0).expect("written");
+    assert_eq!(fs::metadata(&config).expect("a file").modified().expect("a time"), written);
+    // The configuration cannot be replaced: the new factors stand alone, and are refused.
+    fs::remove_file(&config).expect("removed");
+    fs::create_dir(&config).expect("a folder in its place");
+    assert!(matches!(save(1.0), Err(Error::File(_))));
+    assert!(AdapterFile::open(at).is_err());
+    fs::remove_dir(&config).expect("removed");
+    fs::remove_file(&tensors).expect("removed");
+    // The factors cannot be replaced: the old configuration stays with the old factors.
+    save(2.0).expect("written");
+    fs::rename(&tensors, at.join("kept")).expect("moved");
+    fs::create_dir(&tensors).expect("a folder in its place");
+    assert!(save(1.0).is_err());
+}
+
+#[test]
+fn what_has_no_form_as_an_adapter_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trainer = Trainer::new(&model(), Full::default(), &TrainerOptions::default()).expect("a trainer");
+    for result in [trainer.save_peft(folder.path()), trainer.save_gguf(folder.path().join("a.gguf"))] {
+        assert!(result.expect_err("no factors").to_string().contains("the weights of the model are trained"));
+    }
+    assert!(save_peft(folder.path(), &[], &PeftOptions::default()).expect_err("none").to_string().contains("no factors"));
+    assert!(save_gguf(folder.path().join("a.gguf"), "qwen3", &[]).expect_err("none").to_string().contains("no factors"));
+    let strange = save_peft(folder.path(), &[pair("blk.0.ffn_gate_inp.weight", 4, 1.0)], &PeftOptions::default());
+    assert!(strange.expect_err("no name").to_string().contains("PEFT has no name for factors of blk.0.ffn_gate_inp.weight"));
+    let file = folder.path().join("file");
+    fs::write(&file, "").expect("written");
+    let under = save_peft(file.join("adapter"), &[pair("blk.0.attn_q.weight", 4, 1.0)], &PeftOptions::default());
+    assert!(under.expect_err("a file").to_string().contains("adapter: cannot write"));
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing is left behind");
+}
