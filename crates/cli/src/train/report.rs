@@ -3,11 +3,12 @@
 use super::curve;
 use crate::progress::Bar;
 use anyhow::Result;
-use indicatif::{HumanDuration, ProgressDrawTarget};
+use indicatif::HumanDuration;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
+use terminal_size::{Width, terminal_size};
 use train::Record;
 
 /// Steps whose time tells the speed.
@@ -99,7 +100,7 @@ impl Report {
             return Ok(());
         }
         let color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        let columns = ProgressDrawTarget::stdout().width().map_or(80, usize::from).clamp(40, 100);
+        let columns = terminal_size().map_or(80, |(Width(columns), _)| usize::from(columns)).clamp(40, 100);
         if let Some(lines) = curve::lines(records, columns, color) {
             writeln!(out, "\n{lines}")?;
         }

@@ -9,11 +9,15 @@ pub fn save(args: &Args, trainer: &Trainer, folder: &Folder) -> Result<String, E
     let (model, output) = (args.source.model.as_ref(), folder.path().display());
     if args.full {
         let path = folder.file("model.gguf");
-        trainer.save_model(&path, args.file_type.unwrap_or_default())?;
+        // trainer.save_model(&path, args.file_type.unwrap_or_default())?;
         return Ok(format!("the model is in {output}; try: weft run {}", path.display()));
     }
-    trainer.save_peft(folder.path(), args.peft_prefix.as_deref())?;
-    trainer.save_gguf(&folder.file("adapter.gguf"))?;
+    let mut options = trainer.peft_options();
+    if let Some(prefix) = &args.peft_prefix {
+        options = options.prefix(prefix);
+    }
+    train::save_peft(folder.path(), &trainer.factors()?, &options)?;
+    trainer.save_gguf(folder.file("adapter.gguf"))?;
     let model = model.map_or_else(String::new, |path| format!("{} ", path.display()));
     Ok(format!("the adapter is in {output}; try: weft run {model}--lora {output}"))
 }

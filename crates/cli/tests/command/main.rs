@@ -21,6 +21,7 @@ mod signals;
 mod tiny;
 mod tokenize;
 mod tools;
+mod train;
 mod tune;
 
 use std::io::Write;

@@ -1,0 +1,270 @@
+//! `weft train`: what it makes, how it goes on, and what it refuses.
+
+use crate::tiny::{self, Model};
+use crate::{Run, piped, run, weft};
+use serde_json::Value;
+use std::path::Path;
+
+/// Twelve examples, each as text of bytes that the tiny model knows.
+fn data() -> String {
+    (0..12).map(|n| format!("{{\"text\": \"the number {n} is followed by {}\"}}\n", n + 1)).collect()
+}
+
+/// A folder with a small model and examples.
+fn model() -> Model {
+    let model = Model::new(&tiny::builder(0.3));
+    std::fs::write(model.beside("facts.jsonl"), data()).expect("room");
+    model
+}
+
+/// Trains the tiny model on the CPU, with more flags.
+fn train(model: &Model, output: &str, more: &[&str]) -> Run {
+    run(&words(model, output, "cpu", more))
+}
+
+fn words<'a>(model: &'a Model, output: &'a str, device: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let data: &str = Box::leak(model.beside("facts.jsonl").into_boxed_str());
+    let words = ["train", model.path(), "--data", data, "-o", output, "--device", device, "--batch", "4", "--rank", "4", "--json"];
+    [&words[..], more].concat()
+}
+
+/// The JSON objects that a run printed.
+fn objects(out: &str) -> Vec<Value> {
+    out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+fn bytes(folder: &str, name: &str) -> Vec<u8> {
+    std::fs::read(Path::new(folder).join(name)).unwrap_or_else(|error| panic!("{folder}/{name}: {error}"))
+}
+
+#[test]
+fn a_run_makes_an_adapter_a_log_and_a_curve() {
+    let model = model();
+    let out = model.beside("out");
+    let held = ["--val", "0.25", "--epochs", "4", "--lr", "5e-3", "--dropout", "0.05"];
+    let lines = objects(&train(&model, &out, &held).good());
+    let (last, steps) = lines.split_last().expect("lines");
+    assert_eq!((last["done"].as_bool(), last["steps"].as_u64(), steps.len()), (Some(true), Some(12), 12));
+    let loss = |n: usize| steps[n]["loss"].as_f64().expect("a loss");
+    assert!(loss(11) < loss(0) - 0.3, "{} {}", loss(0), loss(11));
+    assert!(steps.iter().filter(|step| step["validation"].is_number()).count() >= 6);
+    let log = String::from_utf8(bytes(&out, "log.jsonl")).expect("text");
+    assert_eq!(objects(&log), steps, "the log has the printed numbers");
+    assert!(String::from_utf8(bytes(&out, "loss.svg")).expect("text").contains("</svg>"));
+    // The adapter changes what the model says, in either form alike.
+    let logits = |more: &[&str]| {
+        let npy = model.beside("logits.npy");
+        run(&[&["logits", model.path(), "--tokens", "5,6,7", "-o", &npy, "--device", "cpu"], more].concat()).good();
+        std::fs::read(npy).expect("logits")
+    };
+    let (plain, peft, ggml) = (logits(&[]), logits(&["--lora", &out]), logits(&["--lora", &format!("{out}/adapter.gguf")]));
+    assert!(peft == ggml && peft != plain);
+}
+
+#[test]
+fn a_folder_that_holds_a_run_is_refused_and_a_run_goes_on() {
+    let model = model();
+    let (whole, parts) = (model.beside("whole"), model.beside("parts"));
+    let steps = ["--steps", "7", "--schedule", "constant"];
+    train(&model, &whole, &steps).good();
+    train(&model, &parts, &[&steps[..], &["--save-every", "1", "--keep", "9"]].concat()).good();
+    let refused = train(&model, &parts, &steps).failed(1);
+    assert!(refused.contains("the folder holds a run (checkpoint-00000007.safetensors and"), "{refused}");
+    // As after a kill behind step 3.
+    for n in 4..8 {
+        std::fs::remove_file(format!("{parts}/checkpoint-{n:08}.safetensors")).expect("a checkpoint");
+    }
+    let on = train(&model, &parts, &[&steps[..], &["--resume"]].concat());
+    assert_eq!((on.code, on.err.as_str()), (0, ""));
+    assert_eq!(objects(&on.out).first().map(|line| line["step"].as_u64()), Some(Some(4)));
+    for name in ["adapter_model.safetensors", "log.jsonl", "adapter.gguf"] {
+        assert!(bytes(&whole, name) == bytes(&parts, name), "{name} differs");
+    }
+    // Other settings, and other data, are named.
+    let other = train(&model, &parts, &["--resume", "--steps", "7", "--schedule", "constant", "--seed", "5"]).failed(1);
+    assert!(other.contains("cannot go on with other settings") && other.contains("seed was 0, now 5"), "{other}");
+    std::fs::write(model.beside("facts.jsonl"), data() + "{\"text\": \"one more\"}\n").expect("room");
+    let other = train(&model, &parts, &[&steps[..], &["--resume"]].concat()).failed(1);
+    assert!(other.contains("cannot go on with other settings"), "{other}");
+    let again = train(&model, &parts, &[&steps[..], &["--force"]].concat()).good();
+    assert_eq!(objects(&again).len(), 8);
+}
+
+#[test]
+fn stdin_is_learnt_once_and_in_order() {
+    let model = model();
+    let out = model.beside("out");
+    let of = |output: &'static str| ["train", "--data", "-", "--device", "cpu", "--batch", "4", "--json", "-o", output];
+    let streamed = model.beside("streamed");
+    let words = ["train", model.path(), "--data", "-", "-o", &streamed, "--device", "cpu", "--batch", "4", "--rank", "4", "--json"];
+    let lines = objects(&piped(&words, &data()).good());
+    assert_eq!(lines.len(), 4);
+    train(&model, &out, &["--epochs", "1", "--no-shuffle", "--schedule", "constant", "--warmup", "0"]).good();
+    assert!(bytes(&out, "adapter_model.safetensors") == bytes(&streamed, "adapter_model.safetensors"));
+    for (more, said) in [("--resume", "--resume needs"), ("--dry-run", "--dry-run needs"), ("--val=0.1", "--val takes a share")] {
+        let refused = run(&[&of("x")[..], &[more]].concat()).failed(2);
+        assert!(refused.contains(said), "{refused}");
+    }
+}
+
+#[test]
+fn a_dry_run_tells_memory_time_and_examples_and_trains_nothing() {
+    let model = model();
+    let data = model.beside("facts.jsonl");
+    let words = ["train", model.path(), "--data", &data, "--device", "cpu", "--dry-run"];
+    let text = run(&words).good();
+    for said in ["memory    ", "trained ", "s for one step", "example 5", "⟦the number"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    let object = objects(&run(&[&words[..], &["--json"]].concat()).good()).remove(0);
+    assert_eq!(object["examples"].as_array().map(Vec::len), Some(5));
+    assert!(object["memory_bytes"].as_u64() > Some(10_000) && object["seconds_per_step"].as_f64() > Some(0.0), "{object}");
+}
+
+#[test]
+fn gradients_captures_and_traces_of_a_run() {
+    let model = model();
+    let [out, grads, captures] = ["out", "grads.safetensors", "captures.safetensors"].map(|name| model.beside(name));
+    let capture = format!("layer_out,grad.attn_out:{captures}");
+    train(&model, &out, &["--steps", "2", "--grads", &grads, "--capture", &capture, "--trace"]).good();
+    let names = |path: &str| -> Vec<String> {
+        let bytes = std::fs::read(path).expect("a file");
+        let file = safetensors::SafeTensors::deserialize(&bytes).expect("safetensors");
+        file.names().iter().map(ToString::to_string).collect()
+    };
+    assert!(names(&captures).contains(&"grad.blk.1.attn_out".to_string()));
+    assert!(names(&grads).iter().any(|name| name.ends_with("layers.1.mlp.up_proj.lora_B.weight")));
+    let trace = objects(&String::from_utf8(bytes(&out, "trace.jsonl")).expect("text"));
+    for (step, name) in [(1, "layer_out"), (2, "grad.layer_out")] {
+        let line = trace.iter().find(|line| line["step"] == step && line["layer"] == 1 && line["name"] == name).expect("a line");
+        assert!(line["norm"].as_f64() > Some(0.0) && line["largest"].as_f64() > Some(0.0) && line["not_finite"] == 0, "{line}");
+    }
+}
+
+#[test]
+fn what_cannot_be_trained_is_one_line_with_the_way_out() {
+    let model = model();
+    let out = model.beside("out");
+    std::fs::write(model.beside("bad.jsonl"), "{\"text\": \"a\"}\n{\"prompt\": 1}\n").expect("room");
+    std::fs::write(model.beside("empty.jsonl"), "\n").expect("room");
+    let [bad, empty, none] = ["bad.jsonl", "empty.jsonl", "none.jsonl"].map(|name| model.beside(name));
+    let cases: [(&str, &[&str], i32, &str); 6] = [
+        (&bad, &[], 1, "bad.jsonl, line 2: "),
+        (&empty, &[], 1, "empty.jsonl"),
+        (&none, &[], 1, "none.jsonl"),
+        ("", &["--targets", "qq"], 2, "none of all, attn, mlp"),
+        ("", &["--targets", "blk.9.*"], 1, "the model has no weight blk.9.*"),
+        ("", &["--micro", "4"], 1, "a step has room for 4"),
+    ];
+    let facts = model.beside("facts.jsonl");
+    for (data, more, code, said) in cases {
+        let data = if data.is_empty() { &facts } else { data };
+        let words = ["train", model.path(), "--data", data, "-o", &out, "--device", "cpu"];
+        let run = run(&[&words[..], more].concat());
+        assert_eq!(run.code, code, "{more:?}: {}", run.err);
+        assert!(run.err.contains(said) && (code == 2 || run.err.trim_end().lines().count() == 1), "{more:?}: {}", run.err);
+    }
+    let into = train(&model, &facts, &[]).failed(1);
+    assert!(into.contains("facts.jsonl"), "{into}");
+}
+
+#[cfg(unix)]
+mod killed {
+    use super::*;
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+    use std::os::unix::process::CommandExt;
+    use std::process::Stdio;
+    use std::time::Duration;
+
+    const LONG: [&str; 6] = ["--steps", "30", "--save-every", "1", "--dropout", "0.1"];
+
+    /// A run that is killed again and again, some of it while it saves, ends with the bits of one
+    /// that was not.
+    #[test]
+    fn a_killed_run_ends_with_the_bits_of_one_that_was_not() {
+        for device in ["cpu", "gpu"] {
+            let model = model();
+            let [whole, killed] = ["whole", "killed"].map(|name| model.beside(name));
+            let began = std::time::Instant::now();
+            let first = run(&words(&model, &whole, device, &LONG));
+            assert_eq!(first.code, 0, "{}", first.err);
+            let took = began.elapsed();
+            let (mut kills, mut state) = (0, 7u32);
+            loop {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let more = [&LONG[..], &["--resume"]].concat();
+                let mut child = weft(&words(&model, &killed, device, &more)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("weft");
+                // The start of a process takes a part of the time; kills are spread over all of it.
+                std::thread::sleep(took.mul_f64(f64::from(state >> 8) / f64::from(1 << 24)).max(Duration::from_millis(1)));
+                if kills >= 10 || child.try_wait().expect("a state").is_some() {
+                    assert!(child.wait().expect("an end").success());
+                    break;
+                }
+                kill(Pid::from_raw(child.id() as i32), Signal::SIGKILL).expect("a process");
+                child.wait().expect("an end");
+                kills += 1;
+            }
+            assert!(kills >= 3, "{device}: only {kills} kills before the run ended");
+            for name in ["adapter_model.safetensors", "log.jsonl"] {
+                assert!(bytes(&whole, name) == bytes(&killed, name), "{device}: {name} differs after {kills} kills");
+            }
+        }
+    }
+
+    #[test]
+    fn ctrl_c_saves_and_the_run_goes_on() {
+        let model = model();
+        let [whole, stopped] = ["whole", "stopped"].map(|name| model.beside(name));
+        let steps = ["--steps", "400", "--schedule", "constant"];
+        train(&model, &whole, &steps).good();
+        let child = weft(&words(&model, &stopped, "cpu", &steps)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("weft");
+        while !Path::new(&stopped).join("log.jsonl").metadata().is_ok_and(|log| log.len() > 0) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).expect("a process");
+        let ended = Run::from(child.wait_with_output().expect("an end"));
+        assert_eq!(ended.code, 130, "{}", ended.err);
+        assert!(ended.err.contains("stopped after step ") && ended.err.contains("--resume goes on"), "{}", ended.err);
+        assert!(Path::new(&stopped).join("adapter.gguf").exists());
+        let on = train(&model, &stopped, &[&steps[..], &["--resume"]].concat());
+        assert_eq!(on.code, 0, "{}", on.err);
+        assert!(bytes(&whole, "adapter_model.safetensors") == bytes(&stopped, "adapter_model.safetensors"));
+    }
+
+    /// Files that may not grow over 40 kB stand for a disk that is full.
+    #[test]
+    fn a_full_disk_loses_no_checkpoint() {
+        let model = model();
+        let [whole, full] = ["whole", "full"].map(|name| model.beside(name));
+        let steps = ["--steps", "6", "--save-every", "1", "--keep", "9"];
+        train(&model, &whole, &steps).good();
+        train(&model, &full, &steps).good();
+        for n in 3..7 {
+            std::fs::remove_file(format!("{full}/checkpoint-{n:08}.safetensors")).expect("a checkpoint");
+        }
+        let resumed = words(&model, &full, "cpu", &[&steps[..], &["--resume"]].concat()).iter().map(ToString::to_string).collect::<Vec<_>>();
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "trap '' XFSZ; ulimit -f 20; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_weft")]).args(&resumed).process_group(0);
+        let run = Run::from(shell.output().expect("a shell"));
+        assert_eq!(run.code, 1, "{}", run.err);
+        assert!(run.err.contains("the run goes on without this checkpoint"), "{}", run.err);
+        assert!(Path::new(&full).join("checkpoint-00000002.safetensors").exists());
+        let on = train(&model, &full, &[&steps[..], &["--resume"]].concat());
+        assert_eq!(on.code, 0, "{}", on.err);
+        assert!(bytes(&whole, "adapter_model.safetensors") == bytes(&full, "adapter_model.safetensors"));
+    }
+
+    #[test]
+    fn a_lost_device_is_opened_again() {
+        let model = model();
+        let [whole, lost] = ["whole", "lost"].map(|name| model.beside(name));
+        let steps = ["--steps", "8", "--save-every", "2"];
+        let first = run(&words(&model, &whole, "gpu", &steps));
+        assert_eq!(first.code, 0, "{}", first.err);
+        let run = Run::from(weft(&words(&model, &lost, "gpu", &steps)).env("WEFT_TEST_LOSE_AT_STEP", "9").output().expect("weft"));
+        assert_eq!(run.code, 0, "{}", run.err);
+        assert!(run.err.contains("the device is opened again"), "{}", run.err);
+        assert!(bytes(&whole, "adapter_model.safetensors") == bytes(&lost, "adapter_model.safetensors"));
+    }
+}
