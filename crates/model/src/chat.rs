@@ -15,6 +15,7 @@
 //! as plain text. See `guard.rs` for the rule and its limit.
 
 pub mod answer;
+mod answered;
 mod builtin;
 mod charge;
 mod compile;
@@ -40,7 +41,7 @@ use minijinja::machinery::{self, make_string_output};
 use minijinja::value::Serde;
 use serde_json::{Map, Value};
 
-use crate::tokenizer::{Special, Tokenizer};
+use crate::tokenizer::Tokenizer;
 use guard::Guard;
 use limits::Budget;
 
@@ -161,14 +162,7 @@ impl ChatTemplate {
         let mut guard = Guard::new(tokenizer, &values, self.source());
         guard.protect(&mut values)?;
         let text = self.render_values(values, options)?;
-        let mut ids = Vec::new();
-        for piece in tokenizer.split_controls(&text) {
-            match piece {
-                Ok(id) => ids.push(id),
-                Err(text) => ids.extend(tokenizer.encode(&guard.restore(text), Special::Text)?),
-            }
-        }
-        Ok(tokenizer.with_bos(ids))
+        Ok(tokenizer.with_bos(guard.ids(tokenizer, &text)?))
     }
 
     fn render_values(&self, values: Map<String, Value>, options: &RenderOptions) -> Result<String, ChatError> {

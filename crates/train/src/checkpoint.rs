@@ -145,7 +145,7 @@ fn trained(trained: &Trained) -> String {
     format!("{what} of {count} tensors, {}", &hex(&hash.finalize())[..16])
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

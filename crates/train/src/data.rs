@@ -4,8 +4,13 @@ mod batches;
 mod example;
 mod files;
 mod ids;
+mod index;
+mod line;
 mod order;
+mod reader;
+mod split;
 mod stream;
+mod text;
 mod texts;
 
 pub use batches::{Batches, Position};
@@ -94,7 +99,8 @@ pub struct Counts {
     pub targets: u64,
     /// Documents that were cut.
     pub cut: u64,
-    /// Examples without a document that is short enough.
+    /// Documents that were left out: longer ones, and those with nothing to learn in their first
+    /// [`DataOptions::length`] tokens.
     pub dropped: u64,
     /// Bad lines that were left out.
     pub bad: u64,

@@ -62,6 +62,9 @@ pub enum Error {
     /// A file of examples cannot be read.
     #[error("{file}: {reason}")]
     Read { file: String, reason: String },
+    /// Files of examples have none that can be learnt.
+    #[error("{files}: no example that can be learnt; {bad} bad lines were skipped, and {dropped} documents are too long")]
+    NoExample { files: String, bad: u64, dropped: u64 },
     /// Examples cannot be split so.
     #[error("{examples} examples cannot give a share of {share} for validation: {reason}")]
     Split { share: f64, examples: u64, reason: &'static str },

@@ -60,6 +60,12 @@ pub enum ChatError {
     /// The messages cannot be handed to a template.
     #[error("the messages cannot be handed to the chat template: {0}")]
     Json(#[from] serde_json::Error),
+    /// The template renders an answer otherwise than behind its prompt.
+    #[error(
+        "the chat template does not render this answer behind the prompt for it, so that a model \
+         never learns to give it; use a text that is already rendered"
+    )]
+    NoPrompt,
     /// The messages use up every private character, so that none is left to keep them apart from
     /// control tokens.
     #[error("the messages use every private character from U+F0000 to U+FFFFD; leave some out")]

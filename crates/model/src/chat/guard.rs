@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use serde_json::{Map, Value};
 
 use super::ChatError;
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{Special, Tokenizer, TokenizerError};
 use crate::tokenizer::prefixes::Prefixes;
 
 /// Heads end here at the latest, whatever user-defined tokens begin with.
@@ -118,6 +118,19 @@ impl Guard {
     pub fn restore(&self, text: &str) -> String {
         let originals: BTreeMap<char, char> = self.marks.iter().map(|(&c, &mark)| (mark, c)).collect();
         text.chars().map(|c| originals.get(&c).copied().unwrap_or(c)).collect()
+    }
+
+    /// The ids of a rendering of what was protected, without BOS: control tokens that are still
+    /// whole are parsed, the stretches between are plain text.
+    pub fn ids(&self, tokenizer: &Tokenizer, rendered: &str) -> Result<Vec<u32>, TokenizerError> {
+        let mut ids = Vec::new();
+        for piece in tokenizer.split_controls(rendered) {
+            match piece {
+                Ok(id) => ids.push(id),
+                Err(text) => ids.extend(tokenizer.encode(&self.restore(text), Special::Text)?),
+            }
+        }
+        Ok(ids)
     }
 }
 

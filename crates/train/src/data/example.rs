@@ -1,7 +1,97 @@
-//! Documents and the texts that they stand for.
+//! Examples as documents of bounded length, and the texts that documents stand for.
 
-use super::Texts;
-use crate::batch::Document;
+use super::line::Line;
+use super::{DataOptions, Learn, Longer, Texts};
+use crate::batch::{Document, NO_TARGET};
+
+/// The documents of an example that fit.
+#[derive(Debug, Default)]
+pub(super) struct Example {
+    /// Empty if none fits.
+    pub documents: Vec<Document>,
+    /// The ids that are learnt.
+    pub targets: u64,
+    /// Documents that were cut.
+    pub cut: u64,
+    /// Documents that do not fit.
+    pub dropped: u64,
+}
+
+/// A text as ids, each with the mark of whether it is learnt.
+#[derive(Debug, Default)]
+pub(super) struct Marked {
+    pub ids: Vec<u32>,
+    pub learnt: Vec<bool>,
+}
+
+impl Marked {
+    pub fn extend(&mut self, ids: &[u32], learnt: bool) {
+        self.ids.extend_from_slice(ids);
+        self.learnt.resize(self.ids.len(), learnt);
+    }
+
+    /// The document in which the learnt ids are targets, up to the last of them.
+    pub fn document(mut self, learn: Learn) -> Document {
+        let learnt = |t: usize| learn == Learn::All || self.learnt[t];
+        let rows = (1..self.ids.len()).rev().find(|&t| learnt(t)).unwrap_or(0);
+        let targets = (0..rows).map(|t| if learnt(t + 1) { self.ids[t + 1] } else { NO_TARGET }).collect();
+        self.ids.truncate(rows);
+        Document { ids: self.ids, targets, weights: vec![] }
+    }
+}
+
+impl Texts {
+    /// The example in a line. The error is the reason why the line is bad.
+    pub(super) fn example(&self, line: &[u8], options: &DataOptions) -> Result<Example, String> {
+        let marked = match Line::read(line)? {
+            Line::Ids(document) => return self.fitted(vec![document], options),
+            Line::Messages(messages, tools) => self.conversation(&messages, tools, options)?,
+            Line::Completion { prompt, completion } => self.completion(&prompt, &completion, options)?,
+            Line::Text(text) => vec![self.text(&text, true)?],
+        };
+        self.fitted(marked.into_iter().map(|marked| marked.document(options.learn)).collect(), options)
+    }
+
+    /// A stretch of a file of text. An end token follows the last one.
+    pub(super) fn stretch(&self, text: &str, last: bool, options: &DataOptions) -> Result<Example, String> {
+        self.fitted(vec![self.text(text, last)?.document(options.learn)], options)
+    }
+
+    fn fitted(&self, documents: Vec<Document>, options: &DataOptions) -> Result<Example, String> {
+        let vocabulary = self.vocabulary();
+        if let Some(id) = documents.iter().flat_map(|document| &document.ids).find(|&&id| id >= vocabulary) {
+            return Err(format!("the id {id} is outside the vocabulary of {vocabulary} ids"));
+        }
+        let learns = |document: &Document| (0..document.ids.len()).any(|t| learnt(document, t, vocabulary));
+        if !documents.iter().any(learns) {
+            return Err("nothing to learn".to_string());
+        }
+        let (mut example, length) = (Example::default(), options.length as usize);
+        for mut document in documents {
+            let longer = document.ids.len() > length;
+            document.ids.truncate(length);
+            document.targets.truncate(length);
+            document.weights.truncate(length);
+            if longer && options.longer == Longer::Drop || !learns(&document) {
+                example.dropped += 1;
+                continue;
+            }
+            example.cut += u64::from(longer);
+            example.targets += (0..document.ids.len()).filter(|&t| learnt(&document, t, vocabulary)).count() as u64;
+            example.documents.push(document);
+        }
+        Ok(example)
+    }
+
+    pub(super) fn vocabulary(&self) -> u32 {
+        u32::try_from(self.tokenizer.vocab_size()).unwrap_or(u32::MAX)
+    }
+}
+
+/// Whether a row has a loss.
+pub(super) fn learnt(document: &Document, t: usize, vocabulary: u32) -> bool {
+    document.targets[t] < vocabulary && document.weights.get(t).is_none_or(|weight| *weight > 0.0)
+}
 
 /// A stretch of a document's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,10 +103,24 @@ pub struct Piece {
 }
 
 impl Texts {
-    /// The text of a document in pieces that are learnt and pieces that are not, in turn.
+    /// The text of a document in pieces that are learnt and pieces that are not, in turn. The last
+    /// target is a part of it.
     #[must_use]
     pub fn pieces(&self, document: &Document) -> Vec<Piece> {
-        let _ = document;
-        todo!()
+        let vocabulary = self.vocabulary();
+        let after = (0..document.ids.len()).filter_map(|t| {
+            let learnt = learnt(document, t, vocabulary);
+            let id = document.ids.get(t + 1).copied().or_else(|| learnt.then_some(document.targets[t]))?;
+            Some((id, learnt))
+        });
+        let mut pieces: Vec<(Vec<u8>, bool)> = vec![];
+        for (id, learnt) in document.ids.first().map(|&id| (id, false)).into_iter().chain(after) {
+            let bytes = self.tokenizer.token_bytes(id);
+            match pieces.last_mut() {
+                Some((text, same)) if *same == learnt => text.extend_from_slice(bytes),
+                _ => pieces.push((bytes.to_vec(), learnt)),
+            }
+        }
+        pieces.into_iter().map(|(text, learnt)| Piece { text: String::from_utf8_lossy(&text).into_owned(), learnt }).collect()
     }
 }

@@ -1,45 +1,161 @@
 //! Files of examples, by an index.
 
+use super::index::Index;
+use super::reader::{Kind, Place, Read, Reader};
+use super::split::{Part, Split};
 use super::{Counts, DataOptions, Texts};
 use crate::batch::Document;
-use crate::checkpoint::Facts;
+use crate::checkpoint::{Facts, hex};
 use crate::error::Error;
 use gguf::Source;
+use sha2::{Digest, Sha256};
+use std::io::{self, BufReader};
+#[cfg(not(target_arch = "wasm32"))]
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Examples in files, in any order. Memory does not grow with the number of examples. Clones share
 /// the files.
 #[derive(Clone)]
-pub struct Data {}
+pub struct Data {
+    files: Arc<Files>,
+    part: Part,
+}
 
-/// Called with the bytes that were checked and all bytes.
-pub(super) type Checked<'a> = &'a dyn Fn(u64, u64);
+struct Files {
+    files: Vec<File>,
+    texts: Texts,
+    options: DataOptions,
+    index: Index,
+    counts: Counts,
+    digest: String,
+}
+
+struct File {
+    name: String,
+    source: Box<dyn Source>,
+    kind: Kind,
+}
+
+/// The bytes of a source from a place on. `seen` takes what was read.
+struct Bytes<'a, F> {
+    source: &'a dyn Source,
+    at: u64,
+    seen: F,
+}
+
+/// Bytes that are read at a time.
+const CHUNK_BYTES: usize = 64 << 10;
+
+impl<F: FnMut(&[u8])> io::Read for Bytes<'_, F> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = self.source.len_bytes().saturating_sub(self.at);
+        let len = into.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        self.source.read_at(self.at, &mut into[..len])?;
+        self.at += len as u64;
+        (self.seen)(&into[..len]);
+        Ok(len)
+    }
+}
+
+impl File {
+    fn open(name: String, source: Box<dyn Source>) -> Result<Self, Error> {
+        let mut begins = vec![0; CHUNK_BYTES.min(usize::try_from(source.len_bytes()).unwrap_or(CHUNK_BYTES))];
+        source.read_at(0, &mut begins).map_err(|error| Error::Read { file: name.clone(), reason: error.to_string() })?;
+        let kind = Kind::of(&name, &begins);
+        Ok(Self { name, source, kind })
+    }
+
+    fn read(&self, place: Place, seen: impl FnMut(&[u8])) -> Reader<BufReader<Bytes<'_, impl FnMut(&[u8])>>> {
+        let bytes = Bytes { source: &*self.source, at: place.at, seen };
+        Reader::new(BufReader::with_capacity(CHUNK_BYTES, bytes), self.kind, place)
+    }
+
+    fn unread(&self, reason: impl ToString) -> Error {
+        Error::Read { file: self.name.clone(), reason: reason.to_string() }
+    }
+}
+
+impl Counts {
+    /// Counts what was read. Returns its documents, or the error of a bad line.
+    pub(super) fn take(&mut self, name: &str, read: Read, skip_bad: bool) -> Result<Vec<Document>, Error> {
+        match read.example {
+            Ok(example) => {
+                self.cut += example.cut;
+                self.dropped += example.dropped;
+                self.examples += u64::from(!example.documents.is_empty());
+                self.documents += example.documents.len() as u64;
+                self.tokens += example.documents.iter().map(|document| document.ids.len() as u64).sum::<u64>();
+                self.targets += example.targets;
+                Ok(example.documents)
+            }
+            Err(_) if skip_bad => {
+                self.bad += 1;
+                Ok(vec![])
+            }
+            Err(reason) => Err(Error::Data { file: name.to_string(), line: read.place.line, reason }),
+        }
+    }
+}
 
 impl Data {
     /// Reads files once: checks every line, counts, and keeps an index. Files whose name ends in
     /// `.jsonl` or `.json`, and others that begin with `{`, have an example in each line. Other
-    /// files are text, cut into documents of [`DataOptions::length`] tokens.
+    /// files are text, cut into documents of [`DataOptions::length`] tokens. `progress` is called
+    /// with the bytes that were checked and the bytes of all files.
     ///
     /// # Errors
-    /// [`Error::Data`] with the file, the line and the reason; [`Error::Read`].
+    /// [`Error::Data`] with the file, the line and the reason; [`Error::NoExample`]; [`Error::Read`].
     #[cfg(not(target_arch = "wasm32"))]
-    pub fn open(files: &[PathBuf], texts: Texts, options: &DataOptions, progress: Checked<'_>) -> Result<Self, Error> {
-        todo!("{}", files.len())
+    pub fn open(files: &[PathBuf], texts: Texts, options: &DataOptions, progress: &dyn Fn(u64, u64)) -> Result<Self, Error> {
+        let open = |path: &PathBuf| {
+            let name = path.display().to_string();
+            let source = gguf::FileSource::open(path).map_err(|error| Error::Read { file: name.clone(), reason: error.to_string() })?;
+            Ok((name, Box::new(source) as Box<dyn Source>))
+        };
+        Self::new(files.iter().map(open).collect::<Result<_, Error>>()?, texts, options, progress)
     }
 
-    /// As [`Data::open`], for bytes from elsewhere, with the names of files.
+    /// As `open`, for bytes from elsewhere, each with the name of a file.
     ///
     /// # Errors
-    /// As [`Data::open`].
-    pub fn new(files: Vec<(String, Box<dyn Source>)>, texts: Texts, options: &DataOptions, progress: Checked<'_>) -> Result<Self, Error> {
-        todo!()
+    /// As `open`.
+    pub fn new(
+        files: Vec<(String, Box<dyn Source>)>,
+        texts: Texts,
+        options: &DataOptions,
+        progress: &dyn Fn(u64, u64),
+    ) -> Result<Self, Error> {
+        let files: Vec<File> = files.into_iter().map(|(name, source)| File::open(name, source)).collect::<Result<_, _>>()?;
+        let all = files.iter().map(|file| file.source.len_bytes()).sum();
+        let (mut done, mut hash, mut counts, mut index) = (0, Sha256::new(), Counts::default(), Index::new());
+        for (n, file) in (0..).zip(&files) {
+            hash.update(file.source.len_bytes().to_le_bytes());
+            let mut reader = file.read(Place::START, |bytes| {
+                hash.update(bytes);
+                done += bytes.len() as u64;
+                progress(done, all);
+            });
+            while let Some(read) = reader.next(&texts, options).map_err(|error| file.unread(error))? {
+                let place = read.place;
+                if !counts.take(&file.name, read, options.skip_bad)?.is_empty() {
+                    index.push(n, place);
+                }
+            }
+        }
+        if index.len() == 0 {
+            let files = files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ");
+            return Err(Error::NoExample { files, bad: counts.bad, dropped: counts.dropped });
+        }
+        let (part, digest, options) = (Part::All { len: index.len() }, hex(&hash.finalize()), options.clone());
+        Ok(Self { files: Arc::new(Files { files, texts, options, index, counts, digest }), part })
     }
 
     /// Number of examples; at least 1.
     #[must_use]
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> u64 {
-        todo!()
+        self.part.len()
     }
 
     /// The documents of the n-th example; at least one.
@@ -50,40 +166,82 @@ impl Data {
     /// # Panics
     /// If `n` is not below [`Data::len`].
     pub fn documents(&self, n: u64) -> Result<Vec<Document>, Error> {
-        todo!()
+        assert!(n < self.len(), "example {n} of {}", self.len());
+        let Files { files, texts, options, index, counts, .. } = &*self.files;
+        let (first, mut place, mut passed) = index.find(self.part.example(n));
+        let all_usable = counts.bad == 0 && counts.dropped == 0;
+        for file in &files[first as usize..] {
+            let mut reader = file.read(place, |_| ());
+            let unread = |error| file.unread(error);
+            // Where every example can be used, those that are passed are not read as such.
+            while all_usable && passed > 0 && reader.pass(texts, options).map_err(unread)? {
+                passed -= 1;
+            }
+            while let Some(read) = reader.next(texts, options).map_err(unread)? {
+                let example = match read.example {
+                    Err(_) if !options.skip_bad => break,
+                    example => example.unwrap_or_default(),
+                };
+                match (example.documents.is_empty(), passed) {
+                    (true, _) => {}
+                    (false, 0) => return Ok(example.documents),
+                    (false, _) => passed -= 1,
+                }
+            }
+            place = Place::START;
+        }
+        Err(files[first as usize].unread("the file has changed since it was checked"))
     }
 
-    /// What the files have, whole.
+    /// What the files have, in all parts together.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        todo!()
+        self.files.counts
     }
 
     /// How texts become ids.
     #[must_use]
     pub fn texts(&self) -> &Texts {
-        todo!()
+        &self.files.texts
     }
 
-    /// SHA-256 of the bytes of all files, in hexadecimal digits.
+    /// SHA-256 of the lengths and the bytes of all files, in hexadecimal digits.
     #[must_use]
     pub fn digest(&self) -> &str {
-        todo!()
+        &self.files.digest
     }
 
-    /// What the documents depend on, for checkpoints: the bytes, the options, the split.
+    /// What the documents depend on, for checkpoints: bytes, options, template, and the part.
     #[must_use]
     pub fn facts(&self) -> Facts {
-        todo!()
+        let DataOptions { length, longer, learn, skip_bad } = self.files.options;
+        let examples = format!("length {length}, longer {longer:?}, learnt {learn:?}, bad lines skipped {skip_bad}");
+        let part = match self.part {
+            Part::All { .. } => "all".to_string(),
+            Part::Training(Split { chosen, seed, .. }) => format!("all but {chosen} by seed {seed}"),
+            Part::Validation(Split { chosen, seed, .. }) => format!("{chosen} by seed {seed}"),
+        };
+        let facts = [("data", self.digest().to_string()), ("documents", examples), ("part", part), ("texts", self.texts().fact())];
+        facts.into_iter().map(|(name, fact)| (name.to_string(), fact)).collect()
     }
 
-    /// Two parts: for training, and `share` of the examples for validation, at least one. Each
-    /// stretch of 1 / `share` examples gives one that `seed` chooses, so that both parts keep the
-    /// order.
+    /// Two parts: for training, and a `share` of the examples for validation, at least one. One of
+    /// every 1 / `share` neighbours is for validation, chosen by `seed`. Both parts keep the order.
     ///
     /// # Errors
-    /// [`Error::Split`] if `share` is not above 0 and at most 0.5, or there is one example only.
+    /// [`Error::Split`] if `share` is not above 0 and at most 0.5, or if there is only one example.
     pub fn split(&self, share: f64, seed: u64) -> Result<(Self, Self), Error> {
-        todo!()
+        let len = self.len();
+        let refused = |reason| Err(Error::Split { share, examples: len, reason });
+        if !(share > 0.0 && share <= 0.5) {
+            return refused("it is above 0 and at most 0.5");
+        }
+        let Part::All { .. } = self.part else { return refused("they are a share already") };
+        if len < 2 {
+            return refused("two examples are needed");
+        }
+        let split = Split { len, chosen: ((len as f64 * share).round() as u64).clamp(1, len / 2), seed };
+        let part = |part| Self { files: self.files.clone(), part };
+        Ok((part(Part::Training(split)), part(Part::Validation(split))))
     }
 }

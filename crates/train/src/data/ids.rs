@@ -1,9 +1,14 @@
-//! Examples from JSON lines.
+//! Lines of ids, with the targets and weights of each.
 
+use super::line::{object, only, short};
+use super::reader::{Bounded, read_line, too_long};
 use crate::batch::{Document, NO_TARGET};
 use crate::error::Error;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::io::BufRead;
+
+/// What is read of a line.
+pub(super) const KEYS: [&str; 3] = ["ids", "targets", "weights"];
 
 /// Reads up to `count` documents from JSON lines, and leaves the rest unread. A line is an object
 /// with `ids`, and optionally `targets` and `weights` of the same length. Without `targets` each
@@ -13,28 +18,27 @@ use std::io::BufRead;
 /// # Errors
 /// [`Error::Data`] with the file, the line and the reason; [`Error::Read`].
 pub fn read_documents(name: &str, from: &mut dyn BufRead, count: usize) -> Result<Vec<Document>, Error> {
-    let (mut documents, mut text, mut number) = (vec![], String::new(), 0);
+    let (mut documents, mut line, mut number) = (vec![], vec![], 0);
     while documents.len() < count {
-        text.clear();
+        line.clear();
         number += 1;
-        let read = from.read_line(&mut text).map_err(|error| Error::Read { file: name.to_string(), reason: error.to_string() })?;
+        let (read, bounded) =
+            read_line(from, &mut line).map_err(|error| Error::Read { file: name.to_string(), reason: error.to_string() })?;
         if read == 0 {
             break;
         }
-        if !text.trim().is_empty() {
+        if !line.trim_ascii().is_empty() {
             let refused = |reason| Error::Data { file: name.to_string(), line: number, reason };
-            documents.push(document(&text).map_err(refused)?);
+            let object = if bounded == Bounded::Whole { object(&line) } else { Err(too_long()) };
+            let read = object.and_then(|object| only(&object, &KEYS).and_then(|()| document(&object)));
+            documents.push(read.map_err(refused)?);
         }
     }
     Ok(documents)
 }
 
-fn document(line: &str) -> Result<Document, String> {
-    let value: Value = serde_json::from_str(line).map_err(|error| format!("no JSON: {error}"))?;
-    let Value::Object(object) = value else { return Err("not an object with ids".to_string()) };
-    if let Some(key) = object.keys().find(|key| !["ids", "targets", "weights"].contains(&key.as_str())) {
-        return Err(format!("the key {key:?} is none of ids, targets, weights"));
-    }
+/// The document of a line with these keys. The error is the reason.
+pub(super) fn document(object: &Map<String, Value>) -> Result<Document, String> {
     let list = |key: &str| match object.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Array(items)) => Ok(Some(items)),
@@ -67,11 +71,6 @@ fn document(line: &str) -> Result<Document, String> {
     Ok(Document { ids, targets, weights })
 }
 
-/// A value for a message.
-fn short(value: &Value) -> String {
-    value.to_string().chars().take(40).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,7 +92,7 @@ mod tests {
     fn a_bad_line_is_named_with_its_reason() {
         for (line, reason) in [
             ("x", "facts.jsonl, line 2: no JSON: expected value at line 1 column 1"),
-            ("[1]", "facts.jsonl, line 2: not an object with ids"),
+            ("[1]", "facts.jsonl, line 2: [1] is no object"),
             ("{}", "facts.jsonl, line 2: it has no ids"),
             ("{\"ids\": []}", "facts.jsonl, line 2: ids is empty"),
             ("{\"ids\": 1}", "facts.jsonl, line 2: ids is no list"),

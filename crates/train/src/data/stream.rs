@@ -1,31 +1,58 @@
 //! Examples from a stream, once and in the order given.
 
+use super::reader::{Kind, Place, Reader, fill};
 use super::{Counts, DataOptions, Texts};
 use crate::batch::Document;
 use crate::error::Error;
 use std::io::BufRead;
 
 /// Examples that are read once, such as those of stdin.
-pub struct Stream {}
+pub struct Stream {
+    name: String,
+    from: From,
+    texts: Texts,
+    options: DataOptions,
+    counts: Counts,
+}
+
+/// A stream, before and after its first bytes were seen.
+enum From {
+    New(Option<Box<dyn BufRead + Send>>),
+    Begun(Reader<Box<dyn BufRead + Send>>),
+}
 
 impl Stream {
     /// Reads examples as [`Data::open`](super::Data::open) does; `name` is the file in errors.
     #[must_use]
     pub fn new(name: &str, from: Box<dyn BufRead + Send>, texts: Texts, options: &DataOptions) -> Self {
-        todo!()
+        let (name, from, options) = (name.to_string(), From::New(Some(from)), options.clone());
+        Self { name, from, texts, options, counts: Counts::default() }
     }
 
-    /// The documents of the next `examples` examples; fewer at the end, then none.
+    /// The documents of the next `examples` examples; of fewer at the end, then none.
     ///
     /// # Errors
     /// [`Error::Data`] and [`Error::Read`].
     pub fn next(&mut self, examples: u32) -> Result<Vec<Document>, Error> {
-        todo!()
+        let unread = |error: std::io::Error| Error::Read { file: self.name.clone(), reason: error.to_string() };
+        if let From::New(from) = &mut self.from
+            && let Some(mut from) = from.take()
+        {
+            let kind = Kind::of(&self.name, fill(&mut from).map_err(unread)?);
+            self.from = From::Begun(Reader::new(from, kind, Place::START));
+        }
+        let From::Begun(reader) = &mut self.from else { return Ok(vec![]) };
+        let (mut documents, end) = (vec![], self.counts.examples + u64::from(examples));
+        while self.counts.examples < end {
+            let Some(read) = reader.next(&self.texts, &self.options).map_err(unread)? else { break };
+            documents.extend(self.counts.take(&self.name, read, self.options.skip_bad)?);
+        }
+        Ok(documents)
     }
 
     /// What was read so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        todo!()
+        self.counts
     }
 }

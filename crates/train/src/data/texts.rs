@@ -1,8 +1,13 @@
 //! How text becomes ids: a tokenizer, a chat template, and what the template is told.
 
-use model::chat::{ChatTemplate, RenderOptions};
-use model::tokenizer::Tokenizer;
+use super::example::Marked;
+use super::{DataOptions, Learn};
+use crate::checkpoint::hex;
+use model::chat::{ChatTemplate, Message, RenderOptions};
+use model::tokenizer::{Special, Tokenizer};
 use model::{Model, ModelFile};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 /// How the texts of examples become ids: as `weft run` renders its prompts for this model.
@@ -42,4 +47,92 @@ impl Texts {
     pub fn render(self, render: RenderOptions) -> Self {
         Self { render, ..self }
     }
+
+    /// What renderings depend on besides the tokenizer.
+    pub(super) fn fact(&self) -> String {
+        let source = self.template.as_ref().map_or("none", ChatTemplate::source);
+        let digest = hex(&Sha256::digest(format!("{source} {:?}", self.render)));
+        format!("chat template and its options {}", &digest[..16])
+    }
+}
+
+impl Texts {
+    /// A text, all of it learnt, with the token that ends texts if the text `ends` without one.
+    pub(super) fn text(&self, text: &str, ends: bool) -> Result<Marked, String> {
+        let mut marked = Marked::default();
+        marked.extend(&self.tokenizer.encode_prompt(text, Special::Parse).map_err(reason)?, true);
+        if ends && !text.is_empty() {
+            self.end(&mut marked);
+        }
+        Ok(marked)
+    }
+
+    fn end(&self, marked: &mut Marked) {
+        let ended = marked.ids.last().is_some_and(|&id| self.tokenizer.is_end(id));
+        marked.extend(self.tokenizer.eos().filter(|_| !ended).as_slice(), true);
+    }
+
+    /// An answer to a prompt.
+    pub(super) fn completion(&self, prompt: &str, completion: &str, options: &DataOptions) -> Result<Vec<Marked>, String> {
+        if completion.is_empty() {
+            return Err("nothing to learn: the completion is empty".to_string());
+        }
+        if self.template.is_some() {
+            return self.conversation(&[Message::user(prompt), Message::assistant(completion)], None, options);
+        }
+        let mut marked = Marked::default();
+        marked.extend(&self.tokenizer.encode_prompt(prompt, Special::Parse).map_err(reason)?, false);
+        marked.extend(&self.tokenizer.encode(completion, Special::Parse).map_err(reason)?, true);
+        self.end(&mut marked);
+        Ok(vec![marked])
+    }
+
+    /// The turns of the assistant, each behind the prompt that `weft run` has for it. A turn
+    /// continues the document of the turns before it if its prompt begins with this document; where
+    /// the template renders earlier turns otherwise later on, it begins another one. A prompt that
+    /// is too long is the last one that is rendered.
+    pub(super) fn conversation(&self, messages: &[Message], tools: Option<Value>, options: &DataOptions) -> Result<Vec<Marked>, String> {
+        let template = self.template.as_ref().ok_or("messages need a chat template, but none is used")?;
+        let mut render = self.render.clone();
+        render.tools = tools.or(render.tools);
+        if !messages.iter().any(|message| message.role == ASSISTANT) {
+            return Err("nothing to learn: no message has the role assistant".to_string());
+        }
+        if options.learn == Learn::All {
+            let mut marked = Marked::default();
+            marked.extend(&template.encode(&self.tokenizer, messages, &render.add_generation_prompt(false)).map_err(reason)?, true);
+            return Ok(vec![marked]);
+        }
+        let mut documents: Vec<Marked> = vec![];
+        for turn in (0..messages.len()).filter(|&n| messages[n].role == ASSISTANT) {
+            let (prompt, rest) = template.encode_answer(&self.tokenizer, &messages[..=turn], &render).map_err(reason)?;
+            let before = documents.pop_if(|before| prompt.starts_with(&before.ids));
+            let mut document = before.unwrap_or_default();
+            self.turn(&mut document, &prompt, &rest);
+            documents.push(document);
+            if prompt.len() > options.length as usize {
+                break;
+            }
+        }
+        Ok(documents)
+    }
+
+    /// Adds a turn: it is learnt up to the token that ends it.
+    fn turn(&self, document: &mut Marked, prompt: &[u32], rest: &[u32]) {
+        let (known, is_end) = (document.ids.len(), |id: &u32| self.tokenizer.is_end(*id));
+        document.extend(&prompt[known..], false);
+        // A turn without an end, such as a call of a tool, ends with the first token behind it.
+        if known > 0 && document.learnt[known - 1] && !is_end(&prompt[known - 1]) && prompt.get(known).is_some_and(is_end) {
+            document.learnt[known] = true;
+        }
+        let learnt = rest.iter().position(is_end).map_or(rest.len(), |end| end + 1);
+        document.extend(&rest[..learnt], true);
+        document.extend(&rest[learnt..], false);
+    }
+}
+
+const ASSISTANT: &str = "assistant";
+
+fn reason(error: impl std::fmt::Display) -> String {
+    error.to_string()
 }

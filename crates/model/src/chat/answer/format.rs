@@ -82,15 +82,30 @@ impl Format {
         }
     }
 
+    /// What opens and closes thinking.
+    fn thinking(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Plain => None,
+            Self::Qwen => Some(("<think>", "</think>")),
+            Self::Gemma4 => Some(("<|channel>thought", "<channel|>")),
+        }
+    }
+
     /// Whether a prompt that ends so has begun the thinking: nothing but the marker (and, for Gemma
     /// 4, the channel's name) may stand there, for what a user wrote is always followed by the
     /// template's own words.
     pub(super) fn leaves_thinking_open(self, tail: &str) -> bool {
-        let tail = tail.trim_end();
-        match self {
-            Self::Plain => false,
-            Self::Qwen => tail.ends_with("<think>"),
-            Self::Gemma4 => tail.ends_with("<|channel>thought"),
-        }
+        self.thinking().is_some_and(|(open, _)| tail.trim_end().ends_with(open))
+    }
+
+    /// Whether an answer begins with thinking.
+    pub(crate) fn opens_thinking(self, answer: &str) -> bool {
+        self.thinking().is_some_and(|(open, _)| answer.trim_start().starts_with(open))
+    }
+
+    /// A prompt without the empty thinking at its end, if it ends so.
+    pub(crate) fn without_empty_thinking(self, prompt: &str) -> Option<&str> {
+        let (open, close) = self.thinking()?;
+        prompt.trim_end().strip_suffix(close)?.trim_end().strip_suffix(open)
     }
 }

@@ -1,0 +1,228 @@
+//! Reads examples one after the other, in bounded memory.
+
+use super::example::Example;
+use super::{DataOptions, Texts, text};
+use std::io::{self, BufRead};
+
+/// Bytes of a line at most.
+pub(super) const LINE_BYTES: usize = 16 << 20;
+
+/// What the bytes are.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// An object of JSON in each line.
+    Lines,
+    /// Text, which is cut into documents.
+    Text,
+}
+
+impl Kind {
+    /// Of a file with this name and beginning.
+    pub fn of(name: &str, begins: &[u8]) -> Self {
+        let named = [".jsonl", ".json"].iter().any(|end| name.ends_with(end));
+        let first = begins.strip_prefix(BOM).unwrap_or(begins).trim_ascii_start().first();
+        if named || first == Some(&b'{') { Self::Lines } else { Self::Text }
+    }
+}
+
+/// The mark with which some editors begin UTF-8.
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// Where an example begins.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// In bytes from the beginning.
+    pub at: u64,
+    /// From 1.
+    pub line: u64,
+}
+
+impl Place {
+    pub const START: Self = Self { at: 0, line: 1 };
+
+    fn pass(&mut self, bytes: &[u8]) {
+        self.at += bytes.len() as u64;
+        self.line += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+    }
+}
+
+/// What was read.
+pub(super) struct Read {
+    pub place: Place,
+    /// The example, or why it cannot be used.
+    pub example: Result<Example, String>,
+}
+
+/// Reads examples from a place on.
+pub(super) struct Reader<R> {
+    from: R,
+    kind: Kind,
+    /// The place of the first byte of `held`.
+    place: Place,
+    /// Bytes that are read and not passed yet: of a line, or of text ahead.
+    held: Vec<u8>,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// Reads from the bytes at `place` on.
+    pub fn new(from: R, kind: Kind, place: Place) -> Self {
+        Self { from, kind, place, held: vec![] }
+    }
+
+    /// The next example; `None` at the end.
+    pub fn next(&mut self, texts: &Texts, options: &DataOptions) -> io::Result<Option<Read>> {
+        self.pass_bom()?;
+        match self.kind {
+            Kind::Lines => {
+                let Some((place, line)) = self.line()? else { return Ok(None) };
+                let example = match line {
+                    Bounded::Whole => texts.example(&self.held, options),
+                    Bounded::Longer => Err(too_long()),
+                };
+                Ok(Some(Read { place, example }))
+            }
+            Kind::Text => self.text(texts, options),
+        }
+    }
+
+    /// Passes an example that can be used, where every one can. Returns whether there was one.
+    pub fn pass(&mut self, texts: &Texts, options: &DataOptions) -> io::Result<bool> {
+        match self.kind {
+            Kind::Lines => Ok(self.line()?.is_some()),
+            Kind::Text => Ok(self.next(texts, options)?.is_some()),
+        }
+    }
+
+    fn pass_bom(&mut self) -> io::Result<()> {
+        if self.place.at == 0 && self.held.is_empty() && fill(&mut self.from)?.starts_with(BOM) {
+            self.from.consume(BOM.len());
+            self.place.pass(BOM);
+        }
+        Ok(())
+    }
+
+    /// Holds the next line that is not blank.
+    fn line(&mut self) -> io::Result<Option<(Place, Bounded)>> {
+        loop {
+            let place = self.place;
+            self.held.clear();
+            let (read, bounded) = read_line(&mut self.from, &mut self.held)?;
+            if read == 0 {
+                return Ok(None);
+            }
+            self.place = Place { at: place.at + read, line: place.line + 1 };
+            if !self.held.trim_ascii().is_empty() {
+                return Ok(Some((place, bounded)));
+            }
+        }
+    }
+
+    /// The next document of a text.
+    fn text(&mut self, texts: &Texts, options: &DataOptions) -> io::Result<Option<Read>> {
+        let place = self.place;
+        let mut window = text::window(options.length);
+        loop {
+            let ended = self.hold(window)?;
+            if self.held.is_empty() {
+                return Ok(None);
+            }
+            let valid = match std::str::from_utf8(&self.held) {
+                Ok(valid) => valid,
+                Err(error) if error.valid_up_to() == 0 && (ended || error.error_len().is_some()) => {
+                    self.pass_line()?;
+                    return Ok(Some(Read { place, example: Err("not UTF-8".to_string()) }));
+                }
+                Err(error) => std::str::from_utf8(&self.held[..error.valid_up_to()]).unwrap_or_default(),
+            };
+            // A text ends at its end, and before what is no text.
+            let last = ended && valid.len() == self.held.len();
+            let whole = last || valid.len() + 4 <= self.held.len();
+            match texts.first(valid, options.length, whole || window >= LINE_BYTES) {
+                Ok(Some(len)) => {
+                    let example = texts.stretch(&valid[..len], last && len == valid.len(), options);
+                    self.place.pass(&self.held[..len]);
+                    self.held.drain(..len);
+                    return Ok(Some(Read { place, example }));
+                }
+                Ok(None) => window *= 2,
+                Err(reason) => {
+                    self.pass_line()?;
+                    return Ok(Some(Read { place, example: Err(reason) }));
+                }
+            }
+        }
+    }
+
+    /// Holds `bytes` bytes, or all that are left. Returns whether these are all.
+    fn hold(&mut self, bytes: usize) -> io::Result<bool> {
+        while self.held.len() < bytes {
+            let more = fill(&mut self.from)?;
+            if more.is_empty() {
+                return Ok(true);
+            }
+            let taken = more.len().min(bytes - self.held.len());
+            self.held.extend_from_slice(&more[..taken]);
+            self.from.consume(taken);
+        }
+        Ok(fill(&mut self.from)?.is_empty())
+    }
+
+    /// Passes what is left of a line.
+    fn pass_line(&mut self) -> io::Result<()> {
+        if let Some(end) = self.held.iter().position(|byte| *byte == b'\n') {
+            self.place.pass(&self.held[..=end]);
+            self.held.drain(..=end);
+            return Ok(());
+        }
+        self.place.pass(&self.held);
+        self.held.clear();
+        let mut rest = vec![];
+        let (read, _) = read_line(&mut self.from, &mut rest)?;
+        self.place = Place { at: self.place.at + read, line: self.place.line + 1 };
+        Ok(())
+    }
+}
+
+/// Whether a line was kept whole.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Bounded {
+    Whole,
+    /// It has more than [`LINE_BYTES`], and only its beginning was kept.
+    Longer,
+}
+
+/// Reads a line, its end among it, and keeps up to [`LINE_BYTES`]. Returns the bytes that were
+/// read.
+pub(super) fn read_line(from: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<(u64, Bounded)> {
+    let (mut read, mut bounded) = (0, Bounded::Whole);
+    loop {
+        let bytes = fill(from)?;
+        let end = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+        let taken = end.unwrap_or(bytes.len());
+        let kept = taken.min(LINE_BYTES - line.len());
+        line.extend_from_slice(&bytes[..kept]);
+        if kept < taken {
+            bounded = Bounded::Longer;
+        }
+        from.consume(taken);
+        read += taken as u64;
+        if end.is_some() || taken == 0 {
+            return Ok((read, bounded));
+        }
+    }
+}
+
+/// The bytes that were read ahead, or the next ones; none at the end.
+pub(super) fn fill(from: &mut dyn BufRead) -> io::Result<&[u8]> {
+    while let Err(error) = from.fill_buf() {
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    from.fill_buf()
+}
+
+/// The reason against a line with more than [`LINE_BYTES`].
+pub(super) fn too_long() -> String {
+    format!("the line has more than {} MiB", LINE_BYTES >> 20)
+}
