@@ -35,7 +35,8 @@ impl Factors {
     /// The adapter that is trained: the given one, or a new one whose values `seed` decides.
     pub fn lora(&self, seed: u64) -> Result<Lora> {
         let lora = Lora::new(self.rank).targets(self.targets.clone()).alpha(self.alpha).rslora(self.rslora).seed(seed);
-        let read = |path: &PathBuf| -> Result<Vec<FactorPair>> { AdapterFile::open(path)?.factors().with_context(|| path.display().to_string()) };
+        let read =
+            |path: &PathBuf| -> Result<Vec<FactorPair>> { AdapterFile::open(path)?.factors().with_context(|| path.display().to_string()) };
         Ok(match self.init.as_ref().map(read).transpose()? {
             Some(factors) => lora.init(factors),
             None => lora,

@@ -98,7 +98,8 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "WHAT", default_value = "cut")]
     longer: Longer,
 
-    /// How often all examples are learnt [default: 3, of stdin 1]
+    /// How often all examples are learnt [default: 3; few examples up to 30 times, for 100 steps; stdin
+    /// once]
     #[arg(long, value_name = "N", conflicts_with = "steps", value_parser = clap::value_parser!(u64).range(1..))]
     epochs: Option<u64>,
 
@@ -115,7 +116,8 @@ pub struct Args {
     #[arg(long, value_name = "SCHEDULE")]
     schedule: Option<Schedule>,
 
-    /// Steps in which the rate rises to its height [default: 3% of all]
+    /// Steps in which the rate rises to its height [default: 3% of all; of few steps
+    /// 10%]
     #[arg(long, value_name = "N")]
     warmup: Option<u64>,
 

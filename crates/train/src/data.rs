@@ -97,6 +97,8 @@ pub struct Counts {
     pub tokens: u64,
     /// The ids that are learnt.
     pub targets: u64,
+    /// The ids of the longest document.
+    pub longest: u32,
     /// Documents that were cut.
     pub cut: u64,
     /// Documents that were left out: longer ones, and those with nothing to learn in their first

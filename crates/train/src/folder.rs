@@ -137,7 +137,8 @@ impl Folder {
     pub fn log(&mut self, record: Record) -> Result<(), Error> {
         let line = format!("{}\n", record.to_json());
         let end = self.ends.last().copied().unwrap_or(0) + line.len() as u64;
-        let written = self.log.write_all(line.as_bytes()).map_err(|error| FolderError::Io { action: "its log.jsonl cannot be written", error });
+        let written =
+            self.log.write_all(line.as_bytes()).map_err(|error| FolderError::Io { action: "its log.jsonl cannot be written", error });
         if let Err(reason) = written {
             // A part of the line would spoil the lines behind it.
             let _ = self.cut(u64::MAX);

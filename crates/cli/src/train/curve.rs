@@ -91,7 +91,10 @@ mod tests {
     #[test]
     fn a_terminal_gets_axes_in_its_own_color_or_text_alone() {
         let [colored, plain] = [true, false].map(|color| lines(&records(50), 72, color).expect("a curve"));
-        assert!(colored.contains("\u{1b}[39m") && colored.contains("\u{1b}[38;2;70;130;180m") && !colored.contains("38;2;0;0;0"), "{colored}");
+        assert!(
+            colored.contains("\u{1b}[39m") && colored.contains("\u{1b}[38;2;70;130;180m") && !colored.contains("38;2;0;0;0"),
+            "{colored}"
+        );
         assert!(!plain.contains('\u{1b}') && plain.contains("train") && plain.contains("step"), "{plain}");
         assert!(plain.lines().all(|line| line.chars().count() <= 72) && plain.lines().count() <= 17, "{plain}");
         assert!(svg(&records(50)).expect("a curve").contains("</svg>"));

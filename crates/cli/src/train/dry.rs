@@ -1,7 +1,7 @@
 //! `--dry-run`: what a run would take, and what it would learn.
 
-use super::run::{Start, named};
 use super::Args;
+use super::run::{Start, named};
 use crate::progress::Bar;
 use anyhow::Result;
 use indicatif::HumanDuration;

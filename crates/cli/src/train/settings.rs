@@ -24,12 +24,13 @@ impl Settings {
             (true, false) => Full::default().into(),
             (false, _) => args.factors.lora(args.seed)?.dropout(args.dropout).into(),
         };
-        let steps = args.number.or_else(|| Some(examples.batches()? * args.epochs.unwrap_or(EPOCHS)));
+        let epochs = |batches: u64| args.epochs.unwrap_or_else(|| STEPS.div_ceil(batches).clamp(EPOCHS, MOST_EPOCHS));
+        let steps = args.number.or_else(|| examples.batches().map(|batches| batches * epochs(batches)));
         let usual = if steps.is_some() { Schedule::Cosine } else { Schedule::Constant };
         let rate = Rate {
             peak: args.lr.unwrap_or_else(|| usual_rate(args, weights)),
             schedule: args.schedule.unwrap_or(usual),
-            warmup: args.warmup.unwrap_or_else(|| steps.map_or(0, |steps| steps * 3 / 100)),
+            warmup: args.warmup.unwrap_or_else(|| steps.map_or(0, |steps| (steps * 3 / 100).max(steps.min(100) / 10))),
             steps: steps.unwrap_or(u64::MAX),
         };
         let Betas([beta1, beta2]) = args.betas;
@@ -60,16 +61,18 @@ impl Settings {
     }
 }
 
-/// How often examples are learnt.
+/// How often examples are learnt, at least and at most: few examples as often as gives these steps.
 const EPOCHS: u64 = 3;
+const MOST_EPOCHS: u64 = 30;
+const STEPS: u64 = 100;
 
 /// The usual rate: small models and factors take larger ones. 2e-4 for factors and 2e-5 for weights
 /// are what most published recipes have for models of a billion weights and more.
 fn usual_rate(args: &Args, weights: &Weights) -> f64 {
     let elements: f64 = weights.iter().map(|(_, weight)| f64::from(weight.rows) * f64::from(weight.cols)).sum();
     let larger = match elements {
-        0.0..3e7 => 10.0,
-        3e7..3e8 => 3.0,
+        0.0..3e7 => 20.0,
+        3e7..3e8 => 5.0,
         _ => 1.0,
     };
     larger * if args.full { 2e-5 } else { 2e-4 }

@@ -194,7 +194,8 @@ mod killed {
             loop {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 let more = [&LONG[..], &["--resume"]].concat();
-                let mut child = weft(&words(&model, &killed, device, &more)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("weft");
+                let mut child =
+                    weft(&words(&model, &killed, device, &more)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("weft");
                 // The start of a process takes a part of the time; kills are spread over all of it.
                 std::thread::sleep(took.mul_f64(f64::from(state >> 8) / f64::from(1 << 24)).max(Duration::from_millis(1)));
                 if kills >= 10 || child.try_wait().expect("a state").is_some() {
@@ -243,7 +244,8 @@ mod killed {
         for n in 3..7 {
             std::fs::remove_file(format!("{full}/checkpoint-{n:08}.safetensors")).expect("a checkpoint");
         }
-        let resumed = words(&model, &full, "cpu", &[&steps[..], &["--resume"]].concat()).iter().map(ToString::to_string).collect::<Vec<_>>();
+        let resumed =
+            words(&model, &full, "cpu", &[&steps[..], &["--resume"]].concat()).iter().map(ToString::to_string).collect::<Vec<_>>();
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", "trap '' XFSZ; ulimit -f 20; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_weft")]).args(&resumed).process_group(0);
         let run = Run::from(shell.output().expect("a shell"));

@@ -20,8 +20,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use serde_json::{Map, Value};
 
 use super::ChatError;
-use crate::tokenizer::{Special, Tokenizer, TokenizerError};
 use crate::tokenizer::prefixes::Prefixes;
+use crate::tokenizer::{Special, Tokenizer, TokenizerError};
 
 /// Heads end here at the latest, whatever user-defined tokens begin with.
 const MAX_HEAD_CHARS: usize = 16;

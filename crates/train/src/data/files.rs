@@ -87,6 +87,7 @@ impl Counts {
                 self.documents += example.documents.len() as u64;
                 self.tokens += example.documents.iter().map(|document| document.ids.len() as u64).sum::<u64>();
                 self.targets += example.targets;
+                self.longest = example.documents.iter().fold(self.longest, |most, document| most.max(document.ids.len() as u32));
                 Ok(example.documents)
             }
             Err(_) if skip_bad => {
