@@ -89,6 +89,14 @@ pub fn line(error: &anyhow::Error) -> String {
 
 /// The flags that change what an error of the libraries names.
 fn flags(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    if let Some(reason) = error.downcast_ref::<train::FolderError>() {
+        return matches!(reason, train::FolderError::HoldsRun { .. }).then_some("--resume and --force");
+    }
+    match error.downcast_ref::<train::Error>() {
+        Some(train::Error::TooLarge { .. }) => return Some("--micro, --checkpointing and --length"),
+        Some(train::Error::TooLong { .. }) => return Some("--micro"),
+        _ => {}
+    }
     use model::SnapshotError;
     match error.downcast_ref::<model::Error>()? {
         model::Error::TooLarge { weights, available, .. } if weights < available => Some("--ctx and --kv"),

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The commands whose help examples are run.
-const COMMANDS: [&str; 10] = ["run", "tokenize", "logits", "perplexity", "bench", "gradients", "inspect", "devices", "tune", "list"];
+const COMMANDS: [&str; 12] =
+    ["run", "tokenize", "logits", "perplexity", "bench", "gradients", "train", "merge", "inspect", "devices", "tune", "list"];
 
 /// Names in examples that the test does not have: a model in Ollama, a GPU.
 const ABSENT: [&str; 2] = ["gemma4:e2b", "RTX 4090"];
@@ -45,6 +46,8 @@ fn folder() -> tempfile::TempDir {
     let tool = r#"[{"type": "function", "function": {"name": "weather", "description": "now", "parameters": {"type": "object", "properties": {}}}}]"#;
     std::fs::write(at("tools.json"), tool).expect("room");
     std::fs::write(at("facts.jsonl"), "{\"ids\": [5, 6, 7, 8]}\n{\"ids\": [9, 10], \"targets\": [-100, 3]}\n").expect("room");
+    let chat = r#"{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}]}"#;
+    std::fs::write(at("chats.jsonl"), format!("{chat}\n{chat}\n")).expect("room");
     std::fs::create_dir(at("models")).expect("room");
     // A git repository with a change, for the example with `git diff`.
     let git = |words: &[&str]| assert!(Command::new("git").args(words).current_dir(folder.path()).output().expect("git").status.success());
@@ -55,7 +58,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 /// Lines with these words use a tiny model: the default model lacks the feature or takes minutes.
-const SMALL: [&str; 8] = ["--lora", "--init", "--tools", "--no-think", "weft bench", "weft perplexity", "weft tune ", "--ctx"];
+const SMALL: [&str; 9] = ["--lora", "--init", "--tools", "--no-think", "weft bench", "weft perplexity", "weft tune ", "weft train", "--ctx"];
 
 /// Runs a line in the folder. The tiny model never ends an answer, so `-n` limits its tokens.
 fn runs(line: &str, folder: &Path) {
