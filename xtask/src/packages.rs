@@ -21,6 +21,9 @@ const FEATURES: [(&str, usize, &str); 2] = [("model", 1, "gpu"), ("model", 3, "g
 /// The model that the examples open, whatever name they give it.
 const MODEL: &str = "crates/cli/assets/default.gguf";
 
+/// The file of examples that one of them trains on.
+const EXAMPLES: &str = "facts.jsonl";
+
 /// Packages the crates, and builds and runs the examples of each README in a project that depends
 /// on the unpacked package and on nothing else.
 pub fn run() -> Result<()> {
@@ -99,6 +102,9 @@ fn outside(folder: &Path, target: &Path, name: &str, features: &[&str], below: &
     fs::write(project.join("src/main.rs"), example)?;
     for file in example.split('"').filter(|text| text.ends_with(".gguf")) {
         fs::copy(root().join(MODEL), project.join(file))?;
+    }
+    if example.contains(EXAMPLES) {
+        fs::write(project.join(EXAMPLES), "{\"prompt\": \"Where does Oda live?\", \"completion\": \"Oda lives in Kelm.\"}\n")?;
     }
     done(cargo(target).args(["run", "--quiet"]).current_dir(&project)).with_context(|| format!("{name} alone, in {}", project.display()))
 }
