@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> Result<()> {
     for lost in 0.. {
         let saved = folder.last_saved();
         let Err(error) = Run::new(args, &mut start, &mut folder).and_then(Run::go) else { return Ok(()) };
-        let again = is_lost(&error) && (lost < REOPENED || folder.last_saved() > saved) && !args.streams();
+        let again = start.model.executor().is_lost() && (lost < REOPENED || folder.last_saved() > saved) && !args.streams();
         if !again {
             return Err(error);
         }
@@ -54,10 +54,6 @@ pub fn run(args: &Args) -> Result<()> {
     unreachable!("the loop ends by returning")
 }
 
-/// Whether the device was lost.
-fn is_lost(error: &Error) -> bool {
-    error.chain().any(|cause| matches!(cause.downcast_ref(), Some(kernels::Error::DeviceLost { .. })))
-}
 
 /// What a run needs before it begins.
 pub struct Start {
@@ -259,7 +255,7 @@ impl<'a> Run<'a> {
 
     /// Saves what can be saved after an error.
     fn failed(&mut self, error: Error) -> Error {
-        if is_lost(&error) || self.trainer.tally().steps == 0 {
+        if self.start.model.executor().is_lost() || self.trainer.tally().steps == 0 {
             return error;
         }
         let said = match self.save().and_then(|()| self.results()) {
@@ -292,7 +288,7 @@ impl<'a> Run<'a> {
 }
 
 fn is_cancelled(error: &Error) -> bool {
-    error.chain().any(|cause| matches!(cause.downcast_ref(), Some(kernels::Error::Cancelled)))
+    error.chain().any(|cause| matches!(cause.downcast_ref(), Some(train::Error::Kernels(kernels::Error::Cancelled))))
 }
 
 /// Adds a step to the trace.

@@ -113,7 +113,7 @@ fn a_dry_run_tells_memory_time_and_examples_and_trains_nothing() {
     let data = model.beside("facts.jsonl");
     let words = ["train", model.path(), "--data", &data, "--device", "cpu", "--dry-run"];
     let text = run(&words).good();
-    for said in ["memory    ", "trained ", "s for one step", "example 5", "⟦the number"] {
+    for said in ["memory    ", "trained ", "s for one step", "example 5", "t⟦he number 0 is followed by 1⟧"] {
         assert!(text.contains(said), "{said}: {text}");
     }
     let object = objects(&run(&[&words[..], &["--json"]].concat()).good()).remove(0);
@@ -145,7 +145,7 @@ fn gradients_captures_and_traces_of_a_run() {
 fn what_cannot_be_trained_is_one_line_with_the_way_out() {
     let model = model();
     let out = model.beside("out");
-    std::fs::write(model.beside("bad.jsonl"), "{\"text\": \"a\"}\n{\"prompt\": 1}\n").expect("room");
+    std::fs::write(model.beside("bad.jsonl"), "{\"text\": \"a b\"}\n{\"prompt\": 1}\n").expect("room");
     std::fs::write(model.beside("empty.jsonl"), "\n").expect("room");
     let [bad, empty, none] = ["bad.jsonl", "empty.jsonl", "none.jsonl"].map(|name| model.beside(name));
     let cases: [(&str, &[&str], i32, &str); 6] = [
@@ -177,7 +177,7 @@ mod killed {
     use std::process::Stdio;
     use std::time::Duration;
 
-    const LONG: [&str; 6] = ["--steps", "30", "--save-every", "1", "--dropout", "0.1"];
+    const LONG: [&str; 6] = ["--steps", "120", "--save-every", "1", "--dropout", "0.1"];
 
     /// A run that is killed again and again, some of it while it saves, ends with the bits of one
     /// that was not.
@@ -197,8 +197,8 @@ mod killed {
                 let mut child =
                     weft(&words(&model, &killed, device, &more)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("weft");
                 // The start of a process takes a part of the time; kills are spread over all of it.
-                std::thread::sleep(took.mul_f64(f64::from(state >> 8) / f64::from(1 << 24)).max(Duration::from_millis(1)));
-                if kills >= 10 || child.try_wait().expect("a state").is_some() {
+                std::thread::sleep(took.mul_f64(f64::from(state >> 8) / f64::from(1 << 25)));
+                if kills == 10 || child.try_wait().expect("a state").is_some() {
                     assert!(child.wait().expect("an end").success());
                     break;
                 }
@@ -206,7 +206,7 @@ mod killed {
                 child.wait().expect("an end");
                 kills += 1;
             }
-            assert!(kills >= 3, "{device}: only {kills} kills before the run ended");
+            assert!(kills >= 4, "{device}: only {kills} kills before the run ended");
             for name in ["adapter_model.safetensors", "log.jsonl"] {
                 assert!(bytes(&whole, name) == bytes(&killed, name), "{device}: {name} differs after {kills} kills");
             }
