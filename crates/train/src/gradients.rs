@@ -12,7 +12,7 @@ use model::{Checked, Model};
 /// The loss of a batch.
 #[derive(Clone, Debug, Default)]
 pub struct Loss {
-    /// The mean over the targets of the batch, weighted, in nats.
+    /// The mean that [`GradientOptions::normalize`] says, over the targets of the batch, in nats.
     pub loss: f64,
     /// Number of targets with a loss.
     pub targets: u64,
@@ -39,7 +39,7 @@ pub struct Gradients {
     pub(crate) states: States,
     pub(crate) parameters: Parameters,
     vocabulary: u32,
-    rows: u32,
+    options: GradientOptions,
     captures: Vec<(Capture, u32)>,
     checkpointing: Checkpointing,
     memory: Memory,
@@ -68,9 +68,9 @@ impl Gradients {
         let executor = model.executor();
         let mut states = States::new_async(executor, parameters.kinds(), 1, 1).await?;
         parameters.write(&mut states, trained, model)?;
-        let (vocabulary, rows) = (model.summary().vocabulary, options.rows);
+        let (vocabulary, options) = (model.summary().vocabulary, options.clone());
         let plan = executor.plan_async(rec, model.weights(), &options.plan()).await?;
-        Ok(Self { plan, states, parameters, vocabulary, rows, captures, checkpointing, memory })
+        Ok(Self { plan, states, parameters, vocabulary, options, captures, checkpointing, memory })
     }
 
     /// The memory that gradients of a checked file need, before its weights are loaded.
@@ -131,7 +131,7 @@ impl Gradients {
 
     /// The inputs of the steps for a batch.
     pub(crate) fn packed(&self, documents: &[Document], keys: Keys<'_>) -> Result<Packed, Error> {
-        let mut packed = pack(documents, self.vocabulary, self.rows)?;
+        let mut packed = pack(documents, self.vocabulary, &self.options)?;
         for (n, step) in (0..).zip(&mut packed.steps) {
             step.host = self.parameters.host_inputs(keys(n));
         }
