@@ -97,7 +97,7 @@ fn tokenizer() -> Vec<Vec<u8>> {
 }
 
 /// Files of examples, each with the bytes that choose texts and options.
-fn examples() -> Vec<Vec<u8>> {
+fn dataset() -> Vec<Vec<u8>> {
     let call = json!({ "type": "function", "function": { "name": "sun", "arguments": { "in": "Lodz" } } });
     let talk = json!([
         { "role": "system", "content": "Be brief." },
@@ -138,7 +138,7 @@ fn write(folder: &str) -> std::io::Result<()> {
         ("snapshot", snapshot()),
         ("adapter", adapter()),
         ("manifest", manifest()),
-        ("examples", examples()),
+        ("dataset", dataset()),
     ];
     for (target, inputs) in all {
         let folder = Path::new(folder).join(target);

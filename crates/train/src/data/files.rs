@@ -170,6 +170,7 @@ impl Data {
         let Files { files, texts, options, index, counts, .. } = &*self.files;
         let (first, mut place, mut passed) = index.find(self.part.example(n));
         let all_usable = counts.bad == 0 && counts.dropped == 0;
+        let changed = |file: &File| file.unread("the file has changed since it was checked");
         for file in &files[first as usize..] {
             let mut reader = file.read(place, |_| ());
             let unread = |error| file.unread(error);
@@ -179,7 +180,7 @@ impl Data {
             }
             while let Some(read) = reader.next(texts, options).map_err(unread)? {
                 let example = match read.example {
-                    Err(_) if !options.skip_bad => break,
+                    Err(_) if !options.skip_bad => return Err(changed(file)),
                     example => example.unwrap_or_default(),
                 };
                 match (example.documents.is_empty(), passed) {
@@ -190,7 +191,7 @@ impl Data {
             }
             place = Place::START;
         }
-        Err(files[first as usize].unread("the file has changed since it was checked"))
+        Err(changed(&files[first as usize]))
     }
 
     /// What the files have, in all parts together.

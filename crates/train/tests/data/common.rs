@@ -23,6 +23,7 @@ pub fn tokenizer(controls: &[&str], user_defined: &[&str]) -> Arc<Tokenizer> {
         merges: Some(vec!["Ċ Ċ".as_bytes()]),
         bos_token_id: Some(257),
         eos_token_id: Some(258),
+        eom_token_id: controls.iter().position(|name| *name == "<|tool_response>").map(|at| 257 + at as u32),
         add_bos_token: Some(controls[0] == "<bos>"),
         ..Parts::default()
     };

@@ -55,12 +55,13 @@ fn a_file_that_changes_is_told() {
     let path = folder.path().join("facts.jsonl");
     std::fs::write(&path, "{\"text\": \"ab\"}\n".repeat(3)).expect("written");
     let data = Data::open(std::slice::from_ref(&path), qwen2(), &options(), &|_, _| ()).expect("a good file");
-    std::fs::write(&path, "{\"text\": \"ab\"}\nnothing\n").expect("written");
-    for n in [1, 2] {
-        let error = data.documents(n).expect_err("another file").to_string();
-        assert!(error.starts_with(&format!("{}: ", path.display())), "{error}");
-    }
+    std::fs::write(&path, "{\"text\": \"ab\"}\n{\"text\": \"ab\"]\n{\"text\": \"ab\"}\n").expect("written");
+    let error = data.documents(1).expect_err("another line").to_string();
+    assert_eq!(error, format!("{}: the file has changed since it was checked", path.display()));
     assert_eq!(data.documents(0).expect("as before").len(), 1);
+    std::fs::write(&path, "{\"text\": \"ab\"}\n").expect("written");
+    let error = data.documents(2).expect_err("a shorter file").to_string();
+    assert!(error.starts_with(&format!("{}: ", path.display())), "{error}");
 }
 
 #[test]
@@ -130,7 +131,8 @@ proptest! {
                 let ids: Vec<u32> = document.targets.iter().copied().filter(|id| !tokenizer.is_end(*id)).collect();
                 tokenizer.decode(&ids)
             }).collect();
-            prop_assert_eq!(texts.concat(), tokenizer.normalize(&text));
+            // A mark may be cut off from its letter.
+            prop_assert_eq!(tokenizer.normalize(&texts.concat()), tokenizer.normalize(&text));
             prop_assert_eq!(stream.counts().cut, 0);
         }
         if !documents.is_empty() {

@@ -149,11 +149,11 @@ fn what_training_renders_weft_run_renders() {
 #[test]
 fn turns_behind_the_length_are_cut_off() {
     let (line, texts) = (line(&talk()), qwen2());
-    // 18 rows lead to the first answer, whose end is the 21st token.
+    // The 24th token is the first one of the answer, its end is the 26th, which the 25th leads to.
     let shown = |length: u32| marked(&line, &texts, &options().length(length));
-    assert_eq!(shown(21), ["<|im_start|>user\nOne?<|im_end|>\n<|im_start|>assistant\n⟦1.⟧"]);
-    assert_eq!(shown(22), ["<|im_start|>user\nOne?<|im_end|>\n<|im_start|>assistant\n⟦1.<|im_end|>⟧"]);
-    assert!(documents(&line, texts.clone(), &options().length(22).longer(Longer::Drop)).is_empty());
+    assert_eq!(shown(24), ["<|im_start|>user\nOne?<|im_end|>\n<|im_start|>assistant\n⟦1.⟧"]);
+    assert_eq!(shown(25), ["<|im_start|>user\nOne?<|im_end|>\n<|im_start|>assistant\n⟦1.<|im_end|>⟧"]);
+    assert!(documents(&line, texts.clone(), &options().length(25).longer(Longer::Drop)).is_empty());
     // Qwen3's documents are cut each by itself.
     let empty = "<think>\n\n</think>\n\n";
     let first = format!("<|im_start|>user\nOne?<|im_end|>\n<|im_start|>assistant\n⟦{empty}1.<|im_end|>⟧");
