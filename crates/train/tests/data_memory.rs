@@ -1,10 +1,10 @@
 //! Memory while examples are read: it does not grow with the number of lines.
 
-#[path = "../../model/tests/common/counting.rs"]
-mod counting;
 #[path = "data/common.rs"]
 #[allow(dead_code)]
 mod common;
+#[path = "../../model/tests/common/counting.rs"]
+mod counting;
 
 use common::{options, qwen2};
 use counting::Counting;

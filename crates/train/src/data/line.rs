@@ -9,8 +9,7 @@ use serde_json::{Map, Value};
 const MESSAGES: usize = 1024;
 
 /// The keys of each form. The first one of a form tells it from the others.
-const FORMS: [&[&str]; 5] =
-    [&ids::KEYS, &["messages", "tools"], &["prompt", "completion"], &["instruction", "input", "output"], &["text"]];
+const FORMS: [&[&str]; 5] = [&ids::KEYS, &["messages", "tools"], &["prompt", "completion"], &["instruction", "input", "output"], &["text"]];
 
 /// What a line has.
 pub(super) enum Line {
