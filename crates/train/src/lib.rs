@@ -5,8 +5,8 @@
 //!
 //! In reading order:
 //!
-//! * [`Document`] is an example as token ids. [`Data`] reads examples from files and [`Stream`] once,
-//!   by the [`Texts`] of a model; [`Batches`] puts them in an [`Order`].
+//! * [`Document`] is an example as token ids. [`Data`] reads examples from files, [`Stream`] reads
+//!   them once, both by the [`Texts`] of a model; [`Batches`] puts them in an [`Order`].
 //! * [`Trained`] says what is trained: low-rank factors ([`FactorPair`]), or weights of the model.
 //! * [`Targets`] chooses the weights that get factors, and makes new factors.
 //! * [`Gradients`] computes the [`Loss`] of a batch and its gradients ([`Parameter`]).
@@ -24,6 +24,8 @@ mod files;
 mod gradients;
 mod memory;
 mod method;
+#[cfg(not(target_arch = "wasm32"))]
+mod open;
 mod optimizer;
 mod options;
 mod parameters;

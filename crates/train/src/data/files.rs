@@ -10,8 +10,6 @@ use crate::error::Error;
 use gguf::Source;
 use sha2::{Digest, Sha256};
 use std::io::{self, BufReader};
-#[cfg(not(target_arch = "wasm32"))]
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Examples in files, in any order. Memory does not grow with the number of examples. Clones share
@@ -99,27 +97,14 @@ impl Counts {
 }
 
 impl Data {
-    /// Reads files once: checks every line, counts, and keeps an index. Files whose name ends in
-    /// `.jsonl` or `.json`, and others that begin with `{`, have an example in each line. Other
+    /// Reads named files once: checks every line, counts, and keeps an index. Files whose name ends
+    /// in `.jsonl` or `.json`, and others that begin with `{`, have an example in each line. Other
     /// files are text, cut into documents of [`DataOptions::length`] tokens. `progress` is called
     /// with the bytes that were checked and the bytes of all files.
     ///
     /// # Errors
-    /// [`Error::Data`] with the file, the line and the reason; [`Error::NoExample`]; [`Error::Read`].
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn open(files: &[PathBuf], texts: Texts, options: &DataOptions, progress: &dyn Fn(u64, u64)) -> Result<Self, Error> {
-        let open = |path: &PathBuf| {
-            let name = path.display().to_string();
-            let source = gguf::FileSource::open(path).map_err(|error| Error::Read { file: name.clone(), reason: error.to_string() })?;
-            Ok((name, Box::new(source) as Box<dyn Source>))
-        };
-        Self::new(files.iter().map(open).collect::<Result<_, Error>>()?, texts, options, progress)
-    }
-
-    /// As `open`, for bytes from elsewhere, each with the name of a file.
-    ///
-    /// # Errors
-    /// As `open`.
+    /// [`Error::Data`] with the file, the line and the reason; [`Error::NoExample`];
+    /// [`Error::Read`].
     pub fn new(
         files: Vec<(String, Box<dyn Source>)>,
         texts: Texts,
