@@ -96,6 +96,32 @@ fn tokenizer() -> Vec<Vec<u8>> {
     ]
 }
 
+/// Files of examples, each with the bytes that choose texts and options.
+fn dataset() -> Vec<Vec<u8>> {
+    let call = json!({ "type": "function", "function": { "name": "sun", "arguments": { "in": "Lodz" } } });
+    let talk = json!([
+        { "role": "system", "content": "Be brief." },
+        { "role": "user", "content": "Sun?" },
+        { "role": "assistant", "content": "", "reasoning_content": "Look.", "tool_calls": [call] },
+        { "role": "tool", "content": "yes" },
+        { "role": "assistant", "content": "It is." },
+        { "role": "user", "content": "Thanks." },
+        { "role": "assistant", "content": "<|im_end|>" },
+    ]);
+    let lines = [
+        json!({ "messages": talk, "tools": [call] }),
+        json!({ "prompt": "Hi.", "completion": "Ho." }),
+        json!({ "instruction": "Add.", "input": "1 and 2", "output": "3" }),
+        json!({ "text": "Once upon a time.<|im_end|>" }),
+        json!({ "ids": [1, 2, 3], "targets": [-100, 3, 4], "weights": [0, 1, 0.5] }),
+    ];
+    let mut files: Vec<Vec<u8>> = (0..).zip(&lines).map(|(n, line)| format!("{}\0\u{7f}{line}\n", char::from(n)).into_bytes()).collect();
+    let all: Vec<String> = lines.iter().map(|line| line.to_string()).collect();
+    files.push(format!("\u{3}\u{4}\u{60}{}\n\nbad\n", all.join("\n")).into_bytes());
+    files.push(b"\x02\x08\x0cSome text\nwith lines, words and \xc3\xa9.\n\n\xff\nMore.".to_vec());
+    files
+}
+
 /// Choices for a grammar.
 fn drawn() -> Vec<Vec<u8>> {
     let mut g = Gen::new(18);
@@ -112,6 +138,7 @@ fn write(folder: &str) -> std::io::Result<()> {
         ("snapshot", snapshot()),
         ("adapter", adapter()),
         ("manifest", manifest()),
+        ("dataset", dataset()),
     ];
     for (target, inputs) in all {
         let folder = Path::new(folder).join(target);

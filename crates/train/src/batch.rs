@@ -1,6 +1,7 @@
 //! Examples as token ids, and their packing into steps.
 
 use crate::error::Error;
+use crate::options::{GradientOptions, Normalize};
 use kernels::StepInput;
 
 /// A target that asks for no loss.
@@ -32,7 +33,13 @@ impl Document {
         Ok(())
     }
 
-    fn weight(&self, t: usize) -> f32 {
+    /// The rows with a loss, and the target of each.
+    pub(crate) fn learnt(&self, vocabulary: u32) -> impl Iterator<Item = (usize, u32)> {
+        self.targets.iter().copied().enumerate().filter(move |(_, target)| *target < vocabulary)
+    }
+
+    /// The factor on the loss of a row.
+    pub(crate) fn weight(&self, t: usize) -> f32 {
         self.weights.get(t).copied().unwrap_or(1.0)
     }
 }
@@ -44,48 +51,66 @@ pub(crate) struct Packed {
     pub targets: u64,
 }
 
-/// Packs whole documents into steps of up to `capacity` rows, in order. The loss is the mean over
-/// all targets of the batch, weighted.
-pub(crate) fn pack(documents: &[Document], vocabulary: u32, capacity: u32) -> Result<Packed, Error> {
-    let (mut steps, mut step) = (vec![], StepInput::default());
-    let (mut targets, mut total) = (0, 0.0f64);
-    for (n, document) in documents.iter().enumerate() {
-        document.check(n, vocabulary, capacity)?;
-        if step.ids.len() + document.ids.len() > capacity as usize {
+/// Puts whole documents into steps of up to [`GradientOptions::rows`] rows, in order. The weights
+/// of the losses of all steps make the mean that [`GradientOptions::normalize`] says.
+pub(crate) fn pack(documents: &[Document], vocabulary: u32, options: &GradientOptions) -> Result<Packed, Error> {
+    let (mut steps, mut step, mut targets) = (vec![], StepInput::default(), 0);
+    let shares = shares(documents, vocabulary, options.normalize);
+    for ((n, document), share) in documents.iter().enumerate().zip(shares) {
+        document.check(n, vocabulary, options.rows)?;
+        let full = !options.packing || step.ids.len() + document.ids.len() > options.rows as usize;
+        if full && !step.ids.is_empty() {
             steps.push(std::mem::take(&mut step));
         }
         let first = step.ids.len() as u32;
         step.ids.extend(&document.ids);
         step.positions.extend(0..document.ids.len() as u32);
         step.firsts.extend(document.ids.iter().map(|_| first));
-        for (t, &target) in document.targets.iter().enumerate().filter(|(_, target)| **target < vocabulary) {
+        for (t, target) in document.learnt(vocabulary) {
             step.out_rows.push(first + t as u32);
             step.targets.push(target);
-            step.loss_weights.push(document.weight(t));
+            step.loss_weights.push((f64::from(document.weight(t)) * share) as f32);
             targets += 1;
-            total += f64::from(document.weight(t));
         }
     }
     if !step.ids.is_empty() {
         steps.push(step);
     }
-    let share = if total > 0.0 { total.recip() } else { 0.0 };
-    steps.iter_mut().flat_map(|step| &mut step.loss_weights).for_each(|w| *w = (f64::from(*w) * share) as f32);
     Ok(Packed { steps, targets })
+}
+
+/// The factor on the weights of each document's targets.
+fn shares(documents: &[Document], vocabulary: u32, normalize: Normalize) -> Vec<f64> {
+    let share = |weights: f64| if weights > 0.0 { weights.recip() } else { 0.0 };
+    let of = |document: &Document| document.learnt(vocabulary).map(|(t, _)| f64::from(document.weight(t))).sum::<f64>();
+    let weights: Vec<f64> = documents.iter().map(of).collect();
+    match normalize {
+        Normalize::Tokens => vec![share(weights.iter().sum()); weights.len()],
+        Normalize::Sequences => {
+            let learning = weights.iter().filter(|of| **of > 0.0).count();
+            weights.iter().map(|of| share(of * learning as f64)).collect()
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     fn document(ids: &[u32], targets: &[u32]) -> Document {
         Document { ids: ids.to_vec(), targets: targets.to_vec(), weights: vec![] }
     }
 
+    fn rows(rows: u32) -> GradientOptions {
+        GradientOptions::default().rows(rows)
+    }
+
     #[test]
     fn whole_documents_share_steps_and_one_mean() {
         let documents = [document(&[1, 2], &[2, NO_TARGET]), document(&[3], &[4]), document(&[5, 6, 7], &[99, 6, 7])];
-        let Packed { steps, targets } = pack(&documents, 10, 4).expect("documents that fit");
+        let Packed { steps, targets } = pack(&documents, 10, &rows(4)).expect("documents that fit");
         assert_eq!((steps.len(), targets), (2, 4));
         assert_eq!(steps[0].ids, [1, 2, 3]);
         assert_eq!(steps[0].positions, [0, 1, 0]);
@@ -96,19 +121,76 @@ mod tests {
     }
 
     #[test]
+    fn without_packing_a_step_has_one_document() {
+        let documents = [document(&[1], &[2]), document(&[3], &[4])];
+        let packed = pack(&documents, 10, &rows(4).packing(false)).expect("documents that fit");
+        assert_eq!(packed.steps.iter().map(|step| &step.ids[..]).collect::<Vec<_>>(), [[1], [3]]);
+        assert_eq!(packed.steps[1].loss_weights, [0.5]);
+    }
+
+    #[test]
     fn weights_are_part_of_the_mean() {
         let weighted = Document { weights: vec![3.0, 1.0], ..document(&[1, 2], &[2, 3]) };
-        assert_eq!(pack(&[weighted], 10, 4).expect("fits").steps[0].loss_weights, [0.75, 0.25]);
+        assert_eq!(pack(&[weighted], 10, &rows(4)).expect("fits").steps[0].loss_weights, [0.75, 0.25]);
+    }
+
+    #[test]
+    fn a_mean_of_means_leaves_out_documents_without_targets() {
+        let weighted = Document { weights: vec![3.0, 1.0], ..document(&[1, 2], &[2, 3]) };
+        let documents = [weighted, document(&[1], &[NO_TARGET]), document(&[4], &[5])];
+        let packed = pack(&documents, 10, &rows(4).normalize(Normalize::Sequences)).expect("fits");
+        assert_eq!(packed.steps[0].loss_weights, [0.375, 0.125, 0.5]);
     }
 
     #[test]
     fn what_does_not_fit_is_named() {
-        let refused = |documents: &[Document]| pack(documents, 10, 2).map(|_| ()).expect_err("refused").to_string();
+        let refused = |documents: &[Document]| pack(documents, 10, &rows(2)).map(|_| ()).expect_err("refused").to_string();
         assert_eq!(
             refused(&[document(&[1], &[2]), document(&[1, 2, 3], &[2, 3, 4])]),
             "document 1 has 3 tokens, a step has room for 2; cut it, or make steps longer"
         );
         assert_eq!(refused(&[document(&[10], &[2])]), "document 0 has the id 10, but the vocabulary has 10 ids");
         assert_eq!(refused(&[document(&[1], &[])]), "document 0 has 1 ids, 0 targets and 0 weights");
+    }
+
+    /// A document of a vocabulary of 10, with targets outside it and weights of 0.
+    fn any_document() -> impl Strategy<Value = Document> {
+        vec((0..10u32, prop_oneof![0..10u32, Just(NO_TARGET), Just(10)], 0..3u8), 1..9).prop_map(|rows| Document {
+            ids: rows.iter().map(|row| row.0).collect(),
+            targets: rows.iter().map(|row| row.1).collect(),
+            weights: if rows[0].2 == 2 { vec![] } else { rows.iter().map(|row| f32::from(row.2)).collect() },
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn steps_have_every_row_and_every_loss_once_and_in_order(
+            documents in vec(any_document(), 0..12),
+            room in 8..30u32,
+            packing: bool,
+            sequences: bool,
+        ) {
+            let normalize = if sequences { Normalize::Sequences } else { Normalize::Tokens };
+            let packed = pack(&documents, 10, &rows(room).packing(packing).normalize(normalize)).expect("documents that fit");
+            let (mut found, mut losses, mut mean) = (vec![], vec![], 0.0);
+            for step in &packed.steps {
+                prop_assert!(!step.ids.is_empty() && step.ids.len() <= room as usize);
+                prop_assert!(packing || step.firsts.iter().all(|first| *first == 0));
+                for (t, (&first, &position)) in step.firsts.iter().zip(&step.positions).enumerate() {
+                    // A row sees its own document only.
+                    prop_assert_eq!((first + position) as usize, t);
+                }
+                found.extend(step.ids.iter().copied().zip(step.positions.iter().copied()));
+                losses.extend(step.out_rows.iter().zip(&step.targets).map(|(&row, &target)| (step.ids[row as usize], target)));
+                mean += step.loss_weights.iter().map(|weight| f64::from(*weight)).sum::<f64>();
+            }
+            let rows = documents.iter().flat_map(|document| document.ids.iter().copied().zip(0..));
+            prop_assert_eq!(found, rows.collect::<Vec<_>>());
+            let of = |document: &Document| document.learnt(10).map(|(t, target)| (document.ids[t], target)).collect::<Vec<_>>();
+            prop_assert_eq!(&losses, &documents.iter().flat_map(of).collect::<Vec<_>>());
+            prop_assert_eq!(packed.targets, losses.len() as u64);
+            let learns = documents.iter().any(|document| document.learnt(10).any(|(t, _)| document.weight(t) > 0.0));
+            prop_assert!((mean - f64::from(u8::from(learns))).abs() < 1e-6, "{}", mean);
+        }
     }
 }

@@ -41,7 +41,8 @@ impl Trainer {
         fact("clip", format!("{:?}", self.options.clip));
         fact("rate", format!("{:?}", self.options.rate));
         fact("seed", self.options.seed.to_string());
-        fact("rows", gradients.rows.to_string());
+        fact("rows", format!("{}, packing {}", gradients.rows, gradients.packing));
+        fact("normalize", format!("{:?}", gradients.normalize));
         fact("precision", format!("{:?}", gradients.precision));
         Ok(facts)
     }

@@ -63,7 +63,10 @@ pub enum Error {
     #[error("{file}: {reason}")]
     Read { file: String, reason: String },
     /// Files of examples have none that can be learnt.
-    #[error("{files}: no example that can be learnt; {bad} bad lines were skipped, and {dropped} documents are too long")]
+    #[error(
+        "{files}: no example that can be learnt; {bad} bad lines were skipped, and {dropped} \
+         documents are too long"
+    )]
     NoExample { files: String, bad: u64, dropped: u64 },
     /// Examples cannot be split so.
     #[error("{examples} examples cannot give a share of {share} for validation: {reason}")]

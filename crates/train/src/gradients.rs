@@ -12,7 +12,7 @@ use model::{Checked, Model};
 /// The loss of a batch.
 #[derive(Clone, Debug, Default)]
 pub struct Loss {
-    /// The mean over the targets of the batch, weighted, in nats.
+    /// The mean that [`GradientOptions::normalize`] says, over the targets of the batch, in nats.
     pub loss: f64,
     /// Number of targets with a loss.
     pub targets: u64,
@@ -54,7 +54,7 @@ pub struct Gradients {
     pub(crate) states: States,
     pub(crate) parameters: Parameters,
     vocabulary: u32,
-    rows: u32,
+    options: GradientOptions,
     captures: Vec<(Capture, u32)>,
     traced: Vec<(Capture, u32)>,
     checkpointing: Checkpointing,
@@ -85,9 +85,9 @@ impl Gradients {
         let (executor, work) = (model.executor(), rec.work());
         let mut states = States::new_async(executor, parameters.kinds(), 1, 1).await?;
         parameters.write(&mut states, trained, model)?;
-        let (vocabulary, rows) = (model.summary().vocabulary, options.rows);
+        let (vocabulary, options) = (model.summary().vocabulary, options.clone());
         let plan = executor.plan_async(rec, model.weights(), &options.plan()).await?;
-        Ok(Self { plan, states, parameters, vocabulary, rows, captures, traced, checkpointing, memory, work })
+        Ok(Self { plan, states, parameters, vocabulary, options, captures, traced, checkpointing, memory, work })
     }
 
     /// The memory that gradients of a checked file need, before its weights are loaded.
@@ -158,7 +158,7 @@ impl Gradients {
 
     /// The inputs of the steps for a batch.
     pub(crate) fn packed(&self, documents: &[Document], keys: Keys<'_>) -> Result<Packed, Error> {
-        let mut packed = pack(documents, self.vocabulary, self.rows)?;
+        let mut packed = pack(documents, self.vocabulary, &self.options)?;
         for (n, step) in (0..).zip(&mut packed.steps) {
             step.host = self.parameters.host_inputs(keys(n));
         }

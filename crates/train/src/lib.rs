@@ -5,7 +5,8 @@
 //!
 //! In reading order:
 //!
-//! * [`Document`] is an example as token ids.
+//! * [`Document`] is an example as token ids. [`Data`] reads examples from files, [`Stream`] reads
+//!   them once, both by the [`Texts`] of a model; [`Batches`] puts them in an [`Order`].
 //! * [`Trained`] says what is trained: low-rank factors ([`FactorPair`]), or weights of the model.
 //! * [`Targets`] chooses the weights that get factors, and makes new factors.
 //! * [`Gradients`] computes the [`Loss`] of a batch and its gradients ([`Parameter`]).
@@ -29,6 +30,8 @@ mod gradients;
 mod log;
 mod memory;
 mod method;
+#[cfg(not(target_arch = "wasm32"))]
+mod open;
 mod optimizer;
 mod options;
 mod parameters;
@@ -60,7 +63,7 @@ pub use log::Record;
 pub use memory::Memory;
 pub use method::{Full, Lora, Method};
 pub use model::FactorPair;
-pub use options::{Capture, Captured, Checkpointing, GradientOptions};
+pub use options::{Capture, Captured, Checkpointing, GradientOptions, Normalize};
 pub use parameters::{Parameter, Trained};
 pub use schedule::{Rate, Schedule};
 pub use targets::Targets;

@@ -15,12 +15,26 @@ pub enum Checkpointing {
     Auto,
 }
 
+/// What the loss of a batch is the mean of.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Normalize {
+    /// All targets of the batch, weighted.
+    #[default]
+    Tokens,
+    /// The means of the documents that have targets: a short document counts as much as a long one.
+    Sequences,
+}
+
 /// How gradients are computed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct GradientOptions {
-    /// Rows of a step: whole documents are packed into it.
+    /// Rows of a step.
     pub rows: u32,
+    /// Whether a step has as many whole documents as it has room for, or only one.
+    pub packing: bool,
+    /// What the loss of a batch is the mean of.
+    pub normalize: Normalize,
     pub checkpointing: Checkpointing,
     /// Whether products round their operands.
     pub precision: Precision,
@@ -34,8 +48,8 @@ pub struct GradientOptions {
 
 impl Default for GradientOptions {
     fn default() -> Self {
-        let (checkpointing, precision) = (Checkpointing::None, Precision::F32);
-        Self { rows: 1024, checkpointing, precision, captures: vec![], trace: false, memory_bytes: None }
+        let (checkpointing, precision, normalize) = (Checkpointing::None, Precision::F32, Normalize::Tokens);
+        Self { rows: 1024, packing: true, normalize, checkpointing, precision, captures: vec![], trace: false, memory_bytes: None }
     }
 }
 
@@ -44,6 +58,19 @@ impl GradientOptions {
     #[must_use]
     pub fn rows(self, rows: u32) -> Self {
         Self { rows, ..self }
+    }
+
+    /// Whether a step has as many whole documents as it has room for; true by default. No document
+    /// attends to another, so the loss is the same to rounding.
+    #[must_use]
+    pub fn packing(self, packing: bool) -> Self {
+        Self { packing, ..self }
+    }
+
+    /// What the loss of a batch is the mean of.
+    #[must_use]
+    pub fn normalize(self, normalize: Normalize) -> Self {
+        Self { normalize, ..self }
     }
 
     /// Which values are kept.

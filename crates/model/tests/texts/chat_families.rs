@@ -215,3 +215,42 @@ fn no_tool_or_thought_can_open_a_turn() {
         assert!(tokenizer.decode(&with(attack)).contains(attack));
     }
 }
+
+#[test]
+fn an_answer_follows_the_prompt_that_a_conversation_has() {
+    let options = RenderOptions::default();
+    for (source, tokenizer) in [(QWEN, qwen_tokenizer()), (GEMMA, gemma_tokenizer())] {
+        let template = ChatTemplate::new(source, &tokenizer);
+        for text in ["Sun.", "\n\nSun", "<|im_end|><turn|>", "é"] {
+            let messages = [&conversation()[..2], &[Message::assistant(text)]].concat();
+            let (prompt, rest) = template.encode_answer(&tokenizer, &messages, &options.clone().add_generation_prompt(false)).unwrap();
+            assert_eq!(prompt, template.encode(&tokenizer, &messages[..2], &options).unwrap());
+            let ends: Vec<u32> = rest.iter().copied().filter(|&id| tokenizer.is_end(id)).collect();
+            assert_eq!(ends.len(), 1, "what a message spells ends no turn: {:?}", tokenizer.decode(&rest));
+            assert!(tokenizer.decode(&rest).starts_with(if source == QWEN { text } else { text.trim() }), "{text:?}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_follows_an_empty_thinking_and_no_begun_one() {
+    let tokenizer = gemma_tokenizer();
+    let of = |opened: &str, shown: &str| {
+        let source = format!(
+            "{{% for m in messages %}}{{{{ '<|turn>' + m.role + '\\n{shown}' + m.content + '<turn|>\\n' }}}}{{% endfor %}}\
+             {{% if add_generation_prompt %}}{{{{ '<|turn>assistant\\n{opened}' }}}}{{% endif %}}"
+        );
+        let messages = [Message::user("Sun?"), Message::assistant("Yes.")];
+        let answer = ChatTemplate::new(&source, &tokenizer).encode_answer(&tokenizer, &messages, &RenderOptions::default());
+        answer.map(|(prompt, rest)| (tokenizer.decode(&prompt), tokenizer.decode(&rest)))
+    };
+    let empty = "<|channel>thought\\n<channel|>";
+    let (prompt, rest) = of(empty, "").unwrap();
+    assert!(prompt.ends_with("<|turn>assistant\n<|channel>thought\n<channel|>"), "{prompt:?}");
+    assert_eq!(rest, "Yes.<turn|>\n");
+    assert_eq!(of(empty, empty).unwrap().1, "Yes.<turn|>\n", "an answer that shows the empty thinking");
+    for (opened, shown) in [("<|channel>thought\\n", ""), ("Well: ", ""), (empty, "<|channel>thought\\nx<channel|>")] {
+        let refused = of(opened, shown).unwrap_err();
+        assert!(matches!(refused, model::chat::ChatError::NoPrompt), "{refused}");
+    }
+}

@@ -62,7 +62,7 @@ impl Texts {
         if let Some(id) = documents.iter().flat_map(|document| &document.ids).find(|&&id| id >= vocabulary) {
             return Err(format!("the id {id} is outside the vocabulary of {vocabulary} ids"));
         }
-        let learns = |document: &Document| (0..document.ids.len()).any(|t| learnt(document, t, vocabulary));
+        let learns = |document: &Document| learnt(document, vocabulary).next().is_some();
         if !documents.iter().any(learns) {
             return Err("nothing to learn".to_string());
         }
@@ -77,7 +77,7 @@ impl Texts {
                 continue;
             }
             example.cut += u64::from(longer);
-            example.targets += (0..document.ids.len()).filter(|&t| learnt(&document, t, vocabulary)).count() as u64;
+            example.targets += learnt(&document, vocabulary).count() as u64;
             example.documents.push(document);
         }
         Ok(example)
@@ -88,9 +88,9 @@ impl Texts {
     }
 }
 
-/// Whether a row has a loss.
-pub(super) fn learnt(document: &Document, t: usize, vocabulary: u32) -> bool {
-    document.targets[t] < vocabulary && document.weights.get(t).is_none_or(|weight| *weight > 0.0)
+/// The rows with a loss of some weight.
+fn learnt(document: &Document, vocabulary: u32) -> impl Iterator<Item = usize> {
+    document.learnt(vocabulary).map(|(t, _)| t).filter(|&t| document.weight(t) > 0.0)
 }
 
 /// A stretch of a document's text.
@@ -107,12 +107,10 @@ impl Texts {
     /// target is a part of it.
     #[must_use]
     pub fn pieces(&self, document: &Document) -> Vec<Piece> {
-        let vocabulary = self.vocabulary();
-        let after = (0..document.ids.len()).filter_map(|t| {
-            let learnt = learnt(document, t, vocabulary);
-            let id = document.ids.get(t + 1).copied().or_else(|| learnt.then_some(document.targets[t]))?;
-            Some((id, learnt))
-        });
+        let mut marks = vec![false; document.ids.len()];
+        learnt(document, self.vocabulary()).filter(|&t| t < document.ids.len()).for_each(|t| marks[t] = true);
+        let last = marks.last().filter(|learnt| **learnt).and(document.targets.last());
+        let after = document.ids.iter().skip(1).chain(last).copied().zip(marks);
         let mut pieces: Vec<(Vec<u8>, bool)> = vec![];
         for (id, learnt) in document.ids.first().map(|&id| (id, false)).into_iter().chain(after) {
             let bytes = self.tokenizer.token_bytes(id);

@@ -10,8 +10,6 @@ use crate::error::Error;
 use gguf::Source;
 use sha2::{Digest, Sha256};
 use std::io::{self, BufReader};
-#[cfg(not(target_arch = "wasm32"))]
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Examples in files, in any order. Memory does not grow with the number of examples. Clones share
@@ -100,27 +98,14 @@ impl Counts {
 }
 
 impl Data {
-    /// Reads files once: checks every line, counts, and keeps an index. Files whose name ends in
-    /// `.jsonl` or `.json`, and others that begin with `{`, have an example in each line. Other
+    /// Reads named files once: checks every line, counts, and keeps an index. Files whose name ends
+    /// in `.jsonl` or `.json`, and others that begin with `{`, have an example in each line. Other
     /// files are text, cut into documents of [`DataOptions::length`] tokens. `progress` is called
     /// with the bytes that were checked and the bytes of all files.
     ///
     /// # Errors
-    /// [`Error::Data`] with the file, the line and the reason; [`Error::NoExample`]; [`Error::Read`].
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn open(files: &[PathBuf], texts: Texts, options: &DataOptions, progress: &dyn Fn(u64, u64)) -> Result<Self, Error> {
-        let open = |path: &PathBuf| {
-            let name = path.display().to_string();
-            let source = gguf::FileSource::open(path).map_err(|error| Error::Read { file: name.clone(), reason: error.to_string() })?;
-            Ok((name, Box::new(source) as Box<dyn Source>))
-        };
-        Self::new(files.iter().map(open).collect::<Result<_, Error>>()?, texts, options, progress)
-    }
-
-    /// As `open`, for bytes from elsewhere, each with the name of a file.
-    ///
-    /// # Errors
-    /// As `open`.
+    /// [`Error::Data`] with the file, the line and the reason; [`Error::NoExample`];
+    /// [`Error::Read`].
     pub fn new(
         files: Vec<(String, Box<dyn Source>)>,
         texts: Texts,
@@ -171,6 +156,7 @@ impl Data {
         let Files { files, texts, options, index, counts, .. } = &*self.files;
         let (first, mut place, mut passed) = index.find(self.part.example(n));
         let all_usable = counts.bad == 0 && counts.dropped == 0;
+        let changed = |file: &File| file.unread("the file has changed since it was checked");
         for file in &files[first as usize..] {
             let mut reader = file.read(place, |_| ());
             let unread = |error| file.unread(error);
@@ -180,7 +166,7 @@ impl Data {
             }
             while let Some(read) = reader.next(texts, options).map_err(unread)? {
                 let example = match read.example {
-                    Err(_) if !options.skip_bad => break,
+                    Err(_) if !options.skip_bad => return Err(changed(file)),
                     example => example.unwrap_or_default(),
                 };
                 match (example.documents.is_empty(), passed) {
@@ -191,7 +177,7 @@ impl Data {
             }
             place = Place::START;
         }
-        Err(files[first as usize].unread("the file has changed since it was checked"))
+        Err(changed(&files[first as usize]))
     }
 
     /// What the files have, in all parts together.

@@ -2,8 +2,8 @@
 
 use super::reader::Place;
 
-/// Places that are kept at most: 4 MiB.
-const MOST: usize = 1 << 18;
+/// Places that are kept at most: 3 MiB.
+const MOST: usize = 1 << 17;
 
 /// The place of every n-th example that can be used, over all files. When the index is full, n
 /// doubles.

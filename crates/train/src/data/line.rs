@@ -42,7 +42,7 @@ impl Line {
 
 /// The object of a line.
 pub(super) fn object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
-    match serde_json::from_slice(bytes).map_err(|error| format!("no JSON: {error}"))? {
+    match serde_json::from_slice(bytes.trim_ascii_end()).map_err(|error| format!("no JSON: {error}"))? {
         Value::Object(object) => Ok(object),
         other => Err(format!("{} is no object", short(&other))),
     }

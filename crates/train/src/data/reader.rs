@@ -136,7 +136,7 @@ impl<R: BufRead> Reader<R> {
             };
             // A text ends at its end, and before what is no text.
             let last = ended && valid.len() == self.held.len();
-            let whole = last || valid.len() + 4 <= self.held.len();
+            let whole = ended || valid.len() + 4 <= self.held.len();
             match texts.first(valid, options.length, whole || window >= LINE_BYTES) {
                 Ok(Some(len)) => {
                     let example = texts.stretch(&valid[..len], last && len == valid.len(), options);

@@ -10,7 +10,8 @@ pub(super) enum Part {
     Validation(Split),
 }
 
-/// Of each of `chosen` stretches of `len` examples, as equal as can be, one is for validation.
+/// Of each of `chosen` stretches of `len` examples, one is for validation. The first stretches may
+/// be an example longer than the others.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Split {
     pub len: u64,
@@ -22,7 +23,7 @@ pub(super) struct Split {
 impl Split {
     /// The first example of a stretch.
     fn first(&self, stretch: u64) -> u64 {
-        (u128::from(stretch) * u128::from(self.len) / u128::from(self.chosen)) as u64
+        stretch * (self.len / self.chosen) + stretch.min(self.len % self.chosen)
     }
 
     /// The example of a stretch that is for validation.

@@ -9,24 +9,24 @@ use std::io::BufRead;
 /// Examples that are read once, such as those of stdin.
 pub struct Stream {
     name: String,
-    from: From,
+    input: Input,
     texts: Texts,
     options: DataOptions,
     counts: Counts,
 }
 
-/// A stream, before and after its first bytes were seen.
-enum From {
+/// Bytes, before and after the first of them told what they are.
+enum Input {
     New(Option<Box<dyn BufRead + Send>>),
     Begun(Reader<Box<dyn BufRead + Send>>),
 }
 
 impl Stream {
-    /// Reads examples as [`Data::open`](super::Data::open) does; `name` is the file in errors.
+    /// Reads examples as [`Data::new`](super::Data::new) does; `name` is the file in errors.
     #[must_use]
     pub fn new(name: &str, from: Box<dyn BufRead + Send>, texts: Texts, options: &DataOptions) -> Self {
-        let (name, from, options) = (name.to_string(), From::New(Some(from)), options.clone());
-        Self { name, from, texts, options, counts: Counts::default() }
+        let (name, input, options) = (name.to_string(), Input::New(Some(from)), options.clone());
+        Self { name, input, texts, options, counts: Counts::default() }
     }
 
     /// The documents of the next `examples` examples; of fewer at the end, then none.
@@ -35,13 +35,12 @@ impl Stream {
     /// [`Error::Data`] and [`Error::Read`].
     pub fn next(&mut self, examples: u32) -> Result<Vec<Document>, Error> {
         let unread = |error: std::io::Error| Error::Read { file: self.name.clone(), reason: error.to_string() };
-        if let From::New(from) = &mut self.from
-            && let Some(mut from) = from.take()
-        {
-            let kind = Kind::of(&self.name, fill(&mut from).map_err(unread)?);
-            self.from = From::Begun(Reader::new(from, kind, Place::START));
+        if let Input::New(from) = &mut self.input {
+            let kind = from.as_mut().map(|from| fill(from).map(|begins| Kind::of(&self.name, begins)));
+            let Some((kind, from)) = kind.transpose().map_err(unread)?.zip(from.take()) else { return Ok(vec![]) };
+            self.input = Input::Begun(Reader::new(from, kind, Place::START));
         }
-        let From::Begun(reader) = &mut self.from else { return Ok(vec![]) };
+        let Input::Begun(reader) = &mut self.input else { return Ok(vec![]) };
         let (mut documents, end) = (vec![], self.counts.examples + u64::from(examples));
         while self.counts.examples < end {
             let Some(read) = reader.next(&self.texts, &self.options).map_err(unread)? else { break };

@@ -21,19 +21,23 @@ pub struct Texts {
 
 impl From<&ModelFile> for Texts {
     fn from(file: &ModelFile) -> Self {
-        let (tokenizer, template) = (file.tokenizer().clone(), Some(file.template().clone()));
-        Self { tokenizer, template, render: RenderOptions::default() }
+        Self::new(file.tokenizer().clone(), file.template().clone())
     }
 }
 
 impl From<&Model> for Texts {
     fn from(model: &Model) -> Self {
-        let (tokenizer, template) = (model.tokenizer().clone(), Some(model.template().clone()));
-        Self { tokenizer, template, render: RenderOptions::default() }
+        Self::new(model.tokenizer().clone(), model.template().clone())
     }
 }
 
 impl Texts {
+    /// By a tokenizer, and a chat template for prompts and conversations.
+    #[must_use]
+    pub fn new(tokenizer: Arc<Tokenizer>, template: ChatTemplate) -> Self {
+        Self { tokenizer, template: Some(template), render: RenderOptions::default() }
+    }
+
     /// The same without the chat template, as `weft run --raw`: a prompt and its completion are one
     /// text, and conversations are refused.
     #[must_use]
@@ -46,6 +50,18 @@ impl Texts {
     #[must_use]
     pub fn render(self, render: RenderOptions) -> Self {
         Self { render, ..self }
+    }
+
+    /// The tokenizer.
+    #[must_use]
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.tokenizer
+    }
+
+    /// The chat template, if one is used.
+    #[must_use]
+    pub fn template(&self) -> Option<&ChatTemplate> {
+        self.template.as_ref()
     }
 
     /// What renderings depend on besides the tokenizer.

@@ -1,0 +1,21 @@
+//! Opens files of examples.
+
+use crate::data::{Data, DataOptions, Texts};
+use crate::error::Error;
+use gguf::{FileSource, Source};
+use std::path::PathBuf;
+
+impl Data {
+    /// As [`Data::new`], by paths. Files are read where they are needed, not mapped.
+    ///
+    /// # Errors
+    /// As [`Data::new`].
+    pub fn open(files: &[PathBuf], texts: Texts, options: &DataOptions, progress: &dyn Fn(u64, u64)) -> Result<Self, Error> {
+        let open = |path: &PathBuf| {
+            let name = path.display().to_string();
+            let source = FileSource::open(path).map_err(|error| Error::Read { file: name.clone(), reason: error.to_string() })?;
+            Ok((name, Box::new(source) as Box<dyn Source>))
+        };
+        Self::new(files.iter().map(open).collect::<Result<_, Error>>()?, texts, options, progress)
+    }
+}
