@@ -1,7 +1,7 @@
 //! The command line: the commands, and the arguments that several commands share.
 
 use crate::executor::Choice;
-use crate::{bench, completions, devices, doctor, gradients, inspect, list, logits, man, perplexity, run, tokenize, tune};
+use crate::{bench, completions, devices, doctor, gradients, inspect, list, logits, man, merge, perplexity, run, tokenize, tune};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use kernels::Precision;
 use model::{KvType, SessionOptions};
@@ -51,6 +51,7 @@ pub enum Command {
     Devices(devices::Args),
     Doctor(doctor::Args),
     Gradients(gradients::Args),
+    Merge(merge::Args),
     Tune(tune::Args),
     Completions(completions::Args),
     Man(man::Args),

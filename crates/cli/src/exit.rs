@@ -90,6 +90,9 @@ pub fn line(error: &anyhow::Error) -> String {
 /// The flags that change what an error of the libraries names.
 fn flags(error: &(dyn Error + 'static)) -> Option<&'static str> {
     use model::SnapshotError;
+    if let Some(train::Error::Unwritable { .. }) = error.downcast_ref() {
+        return Some("--type");
+    }
     match error.downcast_ref::<model::Error>()? {
         model::Error::TooLarge { weights, available, .. } if weights < available => Some("--ctx and --kv"),
         model::Error::TooLarge { .. } => Some("--device"),

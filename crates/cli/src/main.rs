@@ -18,6 +18,7 @@ mod list;
 mod logits;
 mod lora;
 mod man;
+mod merge;
 mod npy;
 mod open;
 mod perplexity;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Command::Devices(args) => devices::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Gradients(args) => gradients::run(&args),
+        Command::Merge(args) => merge::run(&args),
         Command::Tune(args) => tune::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

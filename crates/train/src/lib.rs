@@ -24,6 +24,8 @@ mod error;
 mod files;
 mod gradients;
 mod memory;
+#[cfg(not(target_arch = "wasm32"))]
+mod merge;
 mod method;
 mod optimizer;
 mod options;
@@ -31,6 +33,8 @@ mod parameters;
 mod random;
 mod recorded;
 mod replay;
+#[cfg(not(target_arch = "wasm32"))]
+mod rewrite;
 mod schedule;
 mod tape;
 mod targets;
@@ -50,10 +54,14 @@ pub use error::Error;
 pub use files::{save_captures, save_parameters};
 pub use gradients::{CapturedRows, Gradients, Loss};
 pub use memory::Memory;
+#[cfg(not(target_arch = "wasm32"))]
+pub use merge::{Merged, merge, save_model};
 pub use method::{Full, Lora, Method};
 pub use model::FactorPair;
 pub use options::{Capture, Captured, Checkpointing, GradientOptions};
 pub use parameters::{Parameter, Trained};
+#[cfg(not(target_arch = "wasm32"))]
+pub use rewrite::Writing;
 pub use schedule::{Rate, Schedule};
 pub use targets::Targets;
 pub use trainer::{SKIPS, Step, Tally, Trainer, TrainerOptions};

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The commands whose help examples are run.
-const COMMANDS: [&str; 10] = ["run", "tokenize", "logits", "perplexity", "bench", "gradients", "inspect", "devices", "tune", "list"];
+const COMMANDS: [&str; 11] =
+    ["run", "tokenize", "logits", "perplexity", "bench", "gradients", "merge", "inspect", "devices", "tune", "list"];
 
 /// Names in examples that the test does not have: a model in Ollama, a GPU.
 const ABSENT: [&str; 2] = ["gemma4:e2b", "RTX 4090"];
@@ -55,7 +56,8 @@ fn folder() -> tempfile::TempDir {
 }
 
 /// Lines with these words use a tiny model: the default model lacks the feature or takes minutes.
-const SMALL: [&str; 8] = ["--lora", "--init", "--tools", "--no-think", "weft bench", "weft perplexity", "weft tune ", "--ctx"];
+const SMALL: [&str; 9] =
+    ["--lora", "--init", "weft merge", "--tools", "--no-think", "weft bench", "weft perplexity", "weft tune ", "--ctx"];
 
 /// Runs a line in the folder. The tiny model never ends an answer, so `-n` limits its tokens.
 fn runs(line: &str, folder: &Path) {

@@ -110,10 +110,7 @@ pub fn save_peft(folder: impl AsRef<Path>, factors: &[FactorPair], options: &Pef
 fn tensors(pair: &FactorPair, module: &str) -> [TensorF32; 2] {
     let rows = |values: &[f32]| (values.len() / pair.rank as usize) as u32;
     let name = |side: &str| format!("base_model.model.{module}.lora_{side}.weight");
-    [
-        TensorF32::new(name("A"), vec![pair.rank, rows(&pair.a)], &pair.a),
-        TensorF32::new(name("B"), vec![rows(&pair.b), pair.rank], &pair.b),
-    ]
+    [TensorF32::new(name("A"), vec![pair.rank, rows(&pair.a)], &pair.a), TensorF32::new(name("B"), vec![rows(&pair.b), pair.rank], &pair.b)]
 }
 
 /// The configuration, with the keys that PEFT writes for every adapter of this kind.
