@@ -7,7 +7,7 @@ use crate::rewrite::{Fill, Rewrite, Writing, refuse_input};
 use crate::trainer::Trainer;
 use gguf::{GgmlType, Gguf, TensorInfo};
 use kernels::Executor;
-use model::{AdapterFile, FactorPair, ModelFile};
+use model::{AdapterFile, EMBEDDING, FactorPair, ModelFile, OUTPUT};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -19,11 +19,6 @@ pub struct Merged {
     /// The size of the file.
     pub bytes: u64,
 }
-
-/// The name of the embedding table, and of the output matrix that a file may leave out: the model
-/// then reads the table in its place.
-const EMBEDDING: &str = "token_embd.weight";
-const OUTPUT: &str = "output.weight";
 
 /// Writes a model with adapters added to its weights: W + scale B A for every pair, where the
 /// number beside an adapter multiplies its scales. Sums are computed in f64 and rounded once to
