@@ -20,8 +20,8 @@ use train::{Merged, Writing};
 /// Write a model with adapters added to its weights
 ///
 /// Every weight that an adapter changes becomes W + scale B A, where SCALE multiplies the adapter's
-/// own scale. All other tensors, the metadata and the tokenizer stay as they are in the file. Memory
-/// does not grow with the model.
+/// own scale. All other tensors, the metadata and the tokenizer stay as they are in the file. The
+/// need for memory does not grow with the model.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   weft merge model.gguf adapter/ -o merged.gguf                    keep the type of each tensor

@@ -1,5 +1,5 @@
-//! LoRA adapters: low-rank additions to a model's linear layers. They stay beside the weights and
-//! are never merged into them.
+//! LoRA adapters: low-rank additions to a model's linear layers, embedding and head. They stay beside
+//! the weights.
 
 mod applied;
 mod config;

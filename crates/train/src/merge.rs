@@ -44,8 +44,9 @@ pub fn merge(
     let mut pairs: BTreeMap<String, Vec<FactorPair>> = BTreeMap::new();
     for (adapter, scale) in adapters {
         checked.adapt(adapter, *scale)?;
-        let files = ["", "adapter_model.safetensors", "adapter_config.json"];
-        refuse_input(path, adapter.path().into_iter().flat_map(|path| files.map(|name| path.join(name))))?;
+        let files = ["adapter_model.safetensors", "adapter_config.json"];
+        let inputs = |path: &Path| [path.to_path_buf()].into_iter().chain(files.map(|name| path.join(name)));
+        refuse_input(path, adapter.path().into_iter().flat_map(inputs))?;
         for pair in adapter.factors()? {
             pairs.entry(pair.target.clone()).or_default().push(FactorPair { scale: pair.scale * scale, ..pair });
         }

@@ -217,7 +217,8 @@ fn the_estimate_is_what_is_allocated() {
 #[test]
 fn what_is_too_large_is_refused_before_anything_is_allocated() {
     let model = model(gpu());
-    let trained = Trained::Factors(factors(&model));
+    // The head's factors need the same memory whatever the rows, so they stay out.
+    let trained = Trained::Factors(factors(&model)[..7].to_vec());
     let need = |checkpointing| {
         let options = options().rows(256).checkpointing(checkpointing);
         Gradients::new(&model, &trained, &options).expect("gradients").memory()
@@ -233,9 +234,9 @@ fn what_is_too_large_is_refused_before_anything_is_allocated() {
     let between = (whole.total() + layers.total()) / 2;
     assert_eq!(within(between, Checkpointing::Auto).expect("fits"), Checkpointing::Layer);
     let error = within(whole.weights + layers.saved, Checkpointing::Auto).expect_err("too large");
-    assert!(error.to_string().contains("take steps of 128 rows"), "{error}");
+    assert!(error.to_string().contains("steps of 128 rows fit"), "{error}");
     let error = within(between, Checkpointing::None).expect_err("too large");
-    assert!(error.to_string().contains("checkpoint layers"), "{error}");
+    assert!(error.to_string().contains("fit if layers are computed again"), "{error}");
 }
 
 #[test]

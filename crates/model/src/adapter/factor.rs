@@ -35,7 +35,8 @@ impl Factor {
         Ok(Self { name, target, side, ty, rows, cols, bytes, scale: 1.0 })
     }
 
-    /// The factor A of a table that is looked up lies transposed: its rows are those of the product.
+    /// Whether the factor lies transposed, as the factor A of a table that is looked up does: its
+    /// rows are the columns of the table.
     pub fn is_transposed(&self) -> bool {
         self.side == Side::A && self.target == EMBEDDING
     }
@@ -108,8 +109,11 @@ pub(super) fn pair_up(factors: Vec<Factor>) -> Result<Vec<Pair>, AdapterError> {
             let pair = Pair { a, b };
             pair.b.expect([pair.b.rows, pair.a.rank()], "but its partner requires").map(|()| pair)
         }
-        [Some(Factor { name, target, .. }), None] => Err(AdapterError::Partner { name, missing: "B", target }),
-        [None, Some(Factor { name, target, .. })] => Err(AdapterError::Partner { name, missing: "A", target }),
+        [Some(alone), None] | [None, Some(alone)] => {
+            // Files swap the letters of a table's factors.
+            let missing = if (alone.side == Side::A) == (alone.target == EMBEDDING) { "A" } else { "B" };
+            Err(AdapterError::Partner { name: alone.name, missing, target: alone.target })
+        }
         [None, None] => unreachable!("an entry is made for a factor"),
     };
     sides.into_values().map(pair).collect()
