@@ -47,7 +47,7 @@ fn config(folder: &Path) -> serde_json::Value {
 fn a_trainer_writes_both_forms_with_the_bits_of_its_factors() {
     let folder = tempfile::tempdir().expect("a folder");
     let (peft, gguf) = (folder.path().join("run/adapter"), folder.path().join("adapter.gguf"));
-    for lora in [Lora::new(6), Lora::new(6).rslora(true).targets("blk.1.*,q".parse().expect("targets")).dropout(0.25)] {
+    for lora in [Lora::new(6), Lora::new(6).rslora(true).targets("blk.1.*,q".parse().expect("targets")).dropout(0.1)] {
         let trainer = trained(lora.clone());
         let factors = trainer.factors().expect("factors");
         assert!(factors.iter().all(|pair| pair.b.iter().any(|v| *v != 0.0)));
@@ -65,7 +65,7 @@ fn a_trainer_writes_both_forms_with_the_bits_of_its_factors() {
         }
         let (config, modules) = (config(&peft), config(&peft)["target_modules"].clone());
         assert_eq!((&config["r"], &config["lora_alpha"], &config["use_rslora"]), (&6.into(), &12.into(), &lora.rslora.into()));
-        assert_eq!(config["lora_dropout"], if lora.rslora { 0.25 } else { 0.0 });
+        assert_eq!(config["lora_dropout"], if lora.rslora { 0.1 } else { 0.0 });
         let all = ["down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj"];
         let some = |kind: &str| if kind == "q_proj" { kind.to_string() } else { format!("model.layers.1.{}.{kind}", place(kind)) };
         let mut expected: Vec<String> = all.iter().map(|kind| if lora.rslora { some(kind) } else { (*kind).to_string() }).collect();

@@ -144,7 +144,7 @@ fn config(factors: &[FactorPair], modules: &[String], options: &PeftOptions) -> 
         "layers_pattern": null,
         "layers_to_transform": null,
         "lora_alpha": number(alpha),
-        "lora_dropout": options.dropout,
+        "lora_dropout": shortest(options.dropout),
         "modules_to_save": null,
         "peft_type": "LORA",
         "r": rank,
@@ -185,6 +185,11 @@ fn alpha(pair: &FactorPair, rslora: bool) -> f64 {
     let exact = f64::from(pair.scale) * by;
     let same = |alpha: &f64| (alpha / by) as f32 == pair.scale;
     [exact.round(), f64::from(exact as f32)].into_iter().find(same).unwrap_or(exact)
+}
+
+/// The shortest decimal that reads as this f32.
+fn shortest(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or(f64::from(value))
 }
 
 /// An integer without a fraction, as PEFT's alphas are by type.
