@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that PEFT loads an adapter that this project wrote, and gives the logits of `weft logits --lora
---kv f32`.
+"""Checks that PEFT loads an adapter that this project wrote, and gives the logits of `weft logits --kv f32`.
 
     peft_loads.py BASE.gguf ADAPTER LOGITS.npy ID,ID,..
 

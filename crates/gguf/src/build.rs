@@ -95,7 +95,7 @@ impl<'a> GgufBuilder<'a> {
     }
 
     /// Adds a tensor whose data does not have to be in memory: `write` writes it, in the layout of
-    /// `ty`, whenever the file is written. The file is refused if the size is not that of the shape.
+    /// `ty`, whenever the file is written. Writing fails if the size is not that of the shape.
     pub fn tensor_written(
         mut self,
         name: impl Into<String>,

@@ -1,5 +1,5 @@
-//! LoRA adapters: low-rank additions to a model's linear layers, embedding and head. They stay beside
-//! the weights.
+//! LoRA adapters: low-rank additions to a model's linear layers, embedding and head. They stay
+//! beside the weights.
 
 mod applied;
 mod config;
@@ -92,8 +92,8 @@ impl AdapterFile {
         Ok(Self { path: None, architecture: Some(architecture), pairs })
     }
 
-    /// Takes the text of `adapter_config.json` and its safetensors file. The text is not read if the
-    /// tensors are of `rullama-lora-v0`.
+    /// Takes the text of `adapter_config.json` and its safetensors file. Tensors of
+    /// `rullama-lora-v0` do not need the text.
     ///
     /// # Errors
     /// The reason why the files are refused.

@@ -89,7 +89,7 @@ fn base_rows(file: &Gguf, weight: &TensorInfo, first: usize, out: &mut [f32]) ->
     let (ty, cols) = (weight.ty()?, weight.cols() as usize);
     let row_bytes = ty.row_bytes(cols).ok_or(gguf::Error::RowLength { ty, cols })?;
     let mut bytes = vec![0; out.len() / cols * row_bytes];
-    file.read_tensor(weight, (first * row_bytes) as u64, &mut bytes)?;
+    file.read_tensor(weight, first as u64 * row_bytes as u64, &mut bytes)?;
     gguf::dequantize(ty, &bytes, out)
 }
 

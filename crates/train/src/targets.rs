@@ -27,8 +27,8 @@ impl Default for Targets {
 impl FromStr for Targets {
     type Err = String;
 
-    /// A list with commas of `all`, `attn`, `mlp`, `q`, `k`, `v`, `o`, `gate`, `up`, `down`, `embed`,
-    /// `head`, and patterns over tensor names in which `*` stands for any text: `blk.3.*`,
+    /// A list with commas of `all`, `attn`, `mlp`, `q`, `k`, `v`, `o`, `gate`, `up`, `down`,
+    /// `embed`, `head`, and patterns over tensor names in which `*` stands for any text: `blk.3.*`,
     /// `*attn_q*`. Of what a pattern names, only linear layers of the blocks count. `all` does not
     /// contain `embed` (what ids become) and `head` (logits), which are two targets also where one
     /// tensor serves both.
@@ -68,8 +68,8 @@ fn matches(pattern: &str, text: &str) -> bool {
 }
 
 impl Targets {
-    /// The weights of a model that are meant, in the order of its file; then `output.weight`, which is
-    /// the embedding table where the two are one, and `token_embd.weight`.
+    /// The weights of a model that are meant, in the order of its file; then `output.weight`, which
+    /// is the embedding table where the two are one, and `token_embd.weight`.
     ///
     /// # Errors
     /// [`Error::NotTrained`] for a pattern that names experts, or no linear layer among other
@@ -120,8 +120,8 @@ impl Targets {
     }
 
     /// New factors for these weights as PEFT makes them: A uniform between -1/sqrt(K) and 1/sqrt(K)
-    /// (Kaiming's bound for a slope of sqrt(5)), or normal for `embed`; B zero. Each element depends on the seed, the name
-    /// of the tensor and its index only.
+    /// (Kaiming's bound for a slope of sqrt(5)), or normal for `embed`; B zero. Each element depends
+    /// on the seed, the name of the tensor and its index only.
     ///
     /// # Errors
     /// As [`Targets::resolve`].

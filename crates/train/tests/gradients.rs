@@ -22,8 +22,8 @@ fn numbers(len: usize, seed: u32, size: f64) -> Vec<f32> {
     (0..len).map(|i| (size * ((i as f64 * 0.7391 + f64::from(seed) * 2.113).sin() * 1.7).sin()) as f32).collect()
 }
 
-/// Factors of rank 3, which states hold as rank 4, on a few weights of the first and last layer, and
-/// on the two uses of the tied embeddings.
+/// Factors of rank 3, which states hold as rank 4, on a few weights of the first and last layer,
+/// and on the two uses of the tied embeddings.
 fn factors(model: &Model) -> Vec<FactorPair> {
     let last = model.summary().block_count - 1;
     let names = ["attn_q", "attn_v", "attn_output", "ffn_down"].map(|name| format!("blk.0.{name}.weight"));
