@@ -120,8 +120,8 @@ impl Targets {
     }
 
     /// New factors for these weights as PEFT makes them: A uniform between -1/sqrt(K) and 1/sqrt(K)
-    /// (Kaiming's bound for a slope of sqrt(5)), or normal for `embed`; B zero. Each element depends
-    /// on the seed, the name of the tensor and its index only.
+    /// (Kaiming's bound for a slope of sqrt(5)), or normal for `embed`; B zero. Each element
+    /// depends on the seed, the name of the tensor and its index only.
     ///
     /// # Errors
     /// As [`Targets::resolve`].

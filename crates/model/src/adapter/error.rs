@@ -33,7 +33,11 @@ pub enum AdapterError {
     )]
     Feature { key: String, value: String },
     /// A tensor that is not a factor of a supported layer.
-    #[error("tensor {name} is not supported: adapters may change token_embd, output, and {} of any layer", super::names())]
+    #[error(
+        "tensor {name} is not supported: adapters may change token_embd, output, and {} of any \
+         layer",
+        super::names()
+    )]
     Target { name: String },
     /// The tensor's type is not a type of factors.
     #[error("tensor {name} has the type {ty}; factors must be F32, F16 or BF16")]
