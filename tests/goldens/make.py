@@ -886,9 +886,8 @@ def train(name, root):
     training.make(name, chosen, load(root / chosen.base / f"{chosen.base}-F16.gguf", golden), data, root / "train")
 
 
-def validate(folder):
-    """Compares losses, gradients and trajectories with those of a folder about qwen3."""
-    path = folder.parent.parent / json.loads((folder / "golden.json").read_text())["base_gguf"]
+def of_qwen3(path):
+    """A model of qwen3 that another file describes, with the file's weights."""
     file = gguf.GGUFReader(path)
     key = {name.removeprefix("qwen3."): field.contents() for name, field in file.fields.items()}
     assert key["general.architecture"] == "qwen3", "only models of qwen3 are compared"
@@ -900,7 +899,13 @@ def validate(folder):
         tie_word_embeddings=all(t.name != "output.weight" for t in file.tensors),
         rope_parameters=rope("default", key["rope.freq_base"]),
     )
-    apart = list(training.validate(folder, load(path, dataclasses.replace(qwen3tied(), config=config))))
+    return load(path, dataclasses.replace(qwen3tied(), config=config))
+
+
+def validate(folder):
+    """Compares losses, gradients and trajectories with those of a folder about qwen3."""
+    path = folder.parent.parent / json.loads((folder / "golden.json").read_text())["base_gguf"]
+    apart = list(training.validate(folder, of_qwen3(path)))
     for what, far, bound in apart:
         print(f"{what:<36} {far:9.2e} {bound:9.0e}{'' if far <= bound else '  FAILED'}")
     return all(far <= bound for _, far, bound in apart)

@@ -1,7 +1,7 @@
 //! The command line: the commands, and the arguments that several commands share.
 
 use crate::executor::Choice;
-use crate::{bench, completions, devices, doctor, gradients, inspect, list, logits, man, perplexity, run, tokenize, train, tune};
+use crate::{bench, completions, devices, doctor, gradients, inspect, list, logits, man, merge, perplexity, run, tokenize, train, tune};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use kernels::Precision;
 use model::{KvType, SessionOptions};
@@ -53,6 +53,7 @@ pub enum Command {
     Doctor(doctor::Args),
     Gradients(gradients::Args),
     Train(train::Args),
+    Merge(merge::Args),
     Tune(tune::Args),
     Completions(completions::Args),
     Man(man::Args),

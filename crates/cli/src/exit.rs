@@ -98,6 +98,9 @@ fn flags(error: &(dyn Error + 'static)) -> Option<&'static str> {
         _ => {}
     }
     use model::SnapshotError;
+    if let Some(train::Error::Unwritable { .. }) = error.downcast_ref() {
+        return Some("--type");
+    }
     match error.downcast_ref::<model::Error>()? {
         model::Error::TooLarge { weights, available, .. } if weights < available => Some("--ctx and --kv"),
         model::Error::TooLarge { .. } => Some("--device"),

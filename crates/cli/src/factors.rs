@@ -13,8 +13,8 @@ pub struct Factors {
     #[arg(long, value_name = "ADAPTER", value_hint = ValueHint::AnyPath, conflicts_with_all = ["targets", "rank", "alpha", "rslora"])]
     pub init: Option<PathBuf>,
 
-    /// Linear layers that get new factors: all, attn, mlp, a list of q,k,v,o,gate,up,down, or
-    /// patterns over tensor names, such as 'blk.3.*'
+    /// What gets new factors: all (linear layers), attn, mlp, a list of
+    /// q,k,v,o,gate,up,down,embed,head, or patterns over tensor names, such as 'blk.3.*'
     #[arg(long, value_name = "TARGETS", default_value = "all")]
     pub targets: Targets,
 

@@ -19,6 +19,7 @@ mod list;
 mod logits;
 mod lora;
 mod man;
+mod merge;
 mod npy;
 mod open;
 mod perplexity;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args),
         Command::Gradients(args) => gradients::run(&args),
         Command::Train(args) => train::run(&args),
+        Command::Merge(args) => merge::run(&args),
         Command::Tune(args) => tune::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

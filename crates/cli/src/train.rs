@@ -14,6 +14,7 @@ use crate::factors::Factors;
 use crate::steps::Steps;
 use anyhow::Result;
 use clap::{ValueEnum, ValueHint};
+use gguf::GgmlType;
 use std::path::PathBuf;
 use std::str::FromStr;
 use train::Schedule;
@@ -74,9 +75,9 @@ pub struct Args {
     #[arg(long, requires = "full")]
     from_config: bool,
 
-    /// Type of the matrices in the GGUF file of --full [default: F16]
-    #[arg(long = "type", value_name = "TYPE", requires = "full")]
-    file_type: Option<String>,
+    /// Type of the matrices in the GGUF file of --full
+    #[arg(long = "type", value_name = "TYPE", requires = "full", default_value = "F16", value_parser = crate::merge::written)]
+    file_type: GgmlType,
 
     /// Store the linear layers of an F16, BF16 or F32 model in 4 bits while training (QLoRA)
     #[arg(long, value_enum, value_name = "TYPE")]

@@ -1,8 +1,10 @@
 //! Writing files: takes metadata and tensors and writes a checked GGUF file of version 3.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::header::{DEFAULT_ALIGNMENT, MAX_ALIGNMENT};
 use crate::meta_value::put_string;
@@ -25,7 +27,26 @@ struct Tensor<'a> {
     name: String,
     dims: Vec<u64>,
     ty_number: u32,
-    data: Cow<'a, [u8]>,
+    data: Data<'a>,
+}
+
+/// The data of a tensor.
+#[derive(Clone)]
+enum Data<'a> {
+    Bytes(Cow<'a, [u8]>),
+    /// Produced while the file is written.
+    Written(Arc<WriteData<'a>>),
+}
+
+type WriteData<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a;
+
+impl fmt::Debug for Data<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Data::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
+            Data::Written(_) => f.write_str("a function"),
+        }
+    }
 }
 
 impl<'a> GgufBuilder<'a> {
@@ -69,7 +90,20 @@ impl<'a> GgufBuilder<'a> {
     /// Adds a tensor with any type number, known or unknown. The data size of an unknown type is
     /// not checked.
     pub fn tensor_of_number(mut self, name: impl Into<String>, dims: &[u64], ty_number: u32, data: impl Into<Cow<'a, [u8]>>) -> Self {
-        self.tensors.push(Tensor { name: name.into(), dims: dims.into(), ty_number, data: data.into() });
+        self.tensors.push(Tensor { name: name.into(), dims: dims.into(), ty_number, data: Data::Bytes(data.into()) });
+        self
+    }
+
+    /// Adds a tensor whose data does not have to be in memory: `write` writes it, in the layout of
+    /// `ty`, whenever the file is written. Writing fails if the size is not that of the shape.
+    pub fn tensor_written(
+        mut self,
+        name: impl Into<String>,
+        dims: &[u64],
+        ty: GgmlType,
+        write: impl Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a,
+    ) -> Self {
+        self.tensors.push(Tensor { name: name.into(), dims: dims.into(), ty_number: ty as u32, data: Data::Written(Arc::new(write)) });
         self
     }
 
@@ -86,8 +120,8 @@ impl<'a> GgufBuilder<'a> {
         let write = |out: &mut dyn Write| -> io::Result<()> {
             out.write_all(&header)?;
             for tensor in &self.tensors {
-                out.write_all(&tensor.data)?;
-                out.write_all(&vec![0; padded(tensor.data.len(), alignment) - tensor.data.len()])?;
+                let bytes = tensor.write(out)?;
+                out.write_all(&vec![0; (padded(bytes, alignment) - bytes) as usize])?;
             }
             out.flush()
         };
@@ -109,7 +143,7 @@ impl<'a> GgufBuilder<'a> {
         atomic_write(path, |out| Ok(self.write_to(out)?))
     }
 
-    fn header(&self, alignment: usize) -> Result<Vec<u8>> {
+    fn header(&self, alignment: u64) -> Result<Vec<u8>> {
         self.check_names()?;
         let mut out = b"GGUF".to_vec();
         out.extend(3u32.to_le_bytes());
@@ -120,24 +154,24 @@ impl<'a> GgufBuilder<'a> {
             out.extend((value.ty() as u32).to_le_bytes());
             value.encode(key, &mut out)?;
         }
-        let mut offset = 0;
+        let mut offset = 0u64;
         for tensor in &self.tensors {
-            tensor.check()?;
+            let bytes = tensor.checked_bytes()?;
             put_string(&mut out, tensor.name.as_bytes());
             out.extend((tensor.dims.len() as u32).to_le_bytes());
             tensor.dims.iter().for_each(|dim| out.extend(dim.to_le_bytes()));
             out.extend(tensor.ty_number.to_le_bytes());
-            out.extend((offset as u64).to_le_bytes());
-            offset += padded(tensor.data.len(), alignment);
+            out.extend(offset.to_le_bytes());
+            offset += padded(bytes, alignment);
         }
-        out.resize(padded(out.len(), alignment), 0);
+        out.resize(padded(out.len() as u64, alignment) as usize, 0);
         Ok(out)
     }
 
-    fn checked_alignment(&self) -> Result<usize> {
+    fn checked_alignment(&self) -> Result<u64> {
         match self.metadata.iter().find(|(key, _)| key == "general.alignment") {
-            None => Ok(DEFAULT_ALIGNMENT as usize),
-            Some((_, MetaValue::U32(alignment))) if alignment.is_power_of_two() && *alignment <= MAX_ALIGNMENT => Ok(*alignment as usize),
+            None => Ok(DEFAULT_ALIGNMENT.into()),
+            Some((_, MetaValue::U32(alignment))) if alignment.is_power_of_two() && *alignment <= MAX_ALIGNMENT => Ok((*alignment).into()),
             Some((_, other)) => Err(Error::Alignment { found: format!("{other:?}"), limit: MAX_ALIGNMENT }),
         }
     }
@@ -164,7 +198,8 @@ impl<'a> GgufBuilder<'a> {
 }
 
 impl Tensor<'_> {
-    fn check(&self) -> Result<()> {
+    /// The size of the data, checked against the shape.
+    fn checked_bytes(&self) -> Result<u64> {
         let (tensor, found) = (self.name.clone(), self.dims.len() as u32);
         if found == 0 || found > MAX_DIMS {
             return Err(Error::DimensionCount { tensor, found });
@@ -172,14 +207,52 @@ impl Tensor<'_> {
         let mut dims = [1; 4];
         dims[..self.dims.len()].copy_from_slice(&self.dims);
         let expected = data_bytes(&self.name, dims, self.dims.len(), self.ty_number)?;
-        let found = self.data.len() as u64;
+        let found = match &self.data {
+            Data::Bytes(bytes) => bytes.len() as u64,
+            Data::Written(_) => expected,
+        };
         if found == expected || GgmlType::from_u32(self.ty_number).is_none() && found > 0 {
-            return Ok(());
+            return Ok(found);
         }
         Err(Error::DataSize { tensor, expected, found })
     }
+
+    /// Writes the data and returns its size.
+    fn write(&self, out: &mut dyn Write) -> io::Result<u64> {
+        let expected = self.checked_bytes()?;
+        match &self.data {
+            Data::Bytes(bytes) => out.write_all(bytes)?,
+            Data::Written(write) => {
+                let mut counted = Counted { out, bytes: 0 };
+                write(&mut counted)?;
+                let found = counted.bytes;
+                if found != expected {
+                    return Err(Error::DataSize { tensor: self.name.clone(), expected, found }.into());
+                }
+            }
+        }
+        Ok(expected)
+    }
 }
 
-fn padded(len: usize, alignment: usize) -> usize {
+/// Counts the bytes that it passes on.
+struct Counted<'a> {
+    out: &'a mut dyn Write,
+    bytes: u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+fn padded(len: u64, alignment: u64) -> u64 {
     len.next_multiple_of(alignment)
 }

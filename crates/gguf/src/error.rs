@@ -184,8 +184,8 @@ pub enum Error {
     ScaleRange { ty: GgmlType, index: usize },
     /// A type that this crate can read but not write.
     #[error(
-        "{ty} can be read but not written; quantize to F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, \
-         Q8_0, Q4_K, Q5_K or Q6_K"
+        "{ty} can be read but not written; quantize to one of {}",
+        crate::quants::WRITTEN.map(|ty| ty.name()).join(", ")
     )]
     NoQuantizer { ty: GgmlType },
 

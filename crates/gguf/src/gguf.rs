@@ -78,6 +78,13 @@ impl Gguf {
         self.path.as_deref()
     }
 
+    /// The paths of all parts; one path for a file that is not split, none for a file in memory.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let count = self.get_opt("split.count").ok().flatten().filter(|&count: &usize| count > 1);
+        let parts = |path: &Path| count.and_then(|count| split::part_paths(path, count));
+        self.path.as_deref().map_or_else(Vec::new, |path| parts(path).unwrap_or_else(|| vec![path.to_owned()]))
+    }
+
     /// The source of all bytes. Tensor offsets count from its start.
     pub fn source(&self) -> &dyn Source {
         self.source.as_ref()

@@ -110,7 +110,7 @@ fn split_value<T: for<'a> FromValue<'a>>(header: &Header, source: &dyn Source, k
 }
 
 /// The paths of all parts, if the file name has the form of a part's name.
-fn part_paths(path: &Path, count: usize) -> Option<Vec<PathBuf>> {
+pub fn part_paths(path: &Path, count: usize) -> Option<Vec<PathBuf>> {
     let name = path.file_name()?.to_str()?;
     let rest = name.strip_suffix(".gguf")?.strip_suffix(&format!("-of-{count:05}"))?;
     let (stem, number) = rest.rsplit_once('-')?;

@@ -109,5 +109,8 @@ fn partial_rows_and_types_without_quantizer_are_refused() {
     assert!(matches!(quantize(GgmlType::Q4_K, &[0.0; 512], 128), Err(Error::RowLength { cols: 128, .. })));
     assert!(matches!(quantize(GgmlType::Q8_0, &[0.0; 48], 32), Err(Error::RowCount { elements: 48, cols: 32 })));
     assert!(matches!(quantize(GgmlType::F32, &[], 0), Err(Error::RowCount { .. })));
+    for &ty in GgmlType::ALL {
+        assert_eq!(quantize(ty, &[0.0; 256], 256).is_ok(), gguf::quants::WRITTEN.contains(&ty), "{ty}");
+    }
     assert!(matches!(quantize(GgmlType::IQ3_S, &[0.0; 256], 256), Err(Error::NoQuantizer { .. })));
 }

@@ -41,6 +41,21 @@ fn the_writer_makes_the_bytes_of_the_python_package() {
 }
 
 #[test]
+fn data_that_is_produced_while_writing_gives_the_same_bytes_and_must_have_its_size() {
+    let (first, second): (Vec<u8>, Vec<u8>) = ((0..40).collect(), (0..136).collect());
+    let whole = GgufBuilder::new().tensor("a", &[10], GgmlType::F32, &first[..]).tensor("b", &[64, 2], GgmlType::Q8_0, &second[..]);
+    let produced = |short: usize| {
+        let first = |out: &mut dyn std::io::Write| first.chunks(7).try_for_each(|part| out.write_all(part));
+        let (second, first) = (&second[..136 - short], first);
+        let file = GgufBuilder::new().tensor_written("a", &[10], GgmlType::F32, first);
+        file.tensor_written("b", &[64, 2], GgmlType::Q8_0, move |out| out.write_all(second)).to_bytes()
+    };
+    assert_eq!(produced(0).unwrap(), whole.to_bytes().unwrap());
+    let error = produced(1).unwrap_err().to_string();
+    assert!(error.contains("tensor `b` has 135 bytes of data, its shape and type need 136"), "{error}");
+}
+
+#[test]
 fn values_of_a_python_file_read_as_their_types() {
     let gguf = Gguf::from_bytes(&include_bytes!("files/python.gguf")[..]).unwrap();
     assert_eq!((gguf.version(), gguf.alignment(), gguf.architecture().unwrap()), (3, 64, "qwen3"));

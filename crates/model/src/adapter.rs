@@ -1,123 +1,35 @@
-//! LoRA adapters: low-rank additions to a model's linear layers. They stay beside the weights and
-//! are never merged into them.
+//! LoRA adapters: low-rank additions to a model's linear layers, embedding and head. They stay
+//! beside the weights.
 
 mod applied;
 mod config;
+mod container;
 mod digest;
 mod error;
+mod factor;
 mod ggml;
+mod names;
 mod peft;
+mod seed;
 
-pub(crate) use applied::{Adapted, Factors, fit};
+pub(crate) use applied::{Adapted, Added, Factors, fit};
 pub use applied::{Adapter, Applied};
 pub use error::AdapterError;
+pub use factor::transpose;
+pub use names::{EMBEDDING, OUTPUT, peft_module, peft_name};
 
 use crate::error::Error;
-use gguf::{GgmlType, Gguf, Source};
-use kernels::{LowRank, TensorBytes, Weight, Weights};
-use std::collections::{BTreeMap, HashMap};
+use container::Container;
+use factor::{Factor, Pair, Side, pair_up};
+use gguf::{Gguf, Source};
+use kernels::{LowRank, Weight, Weights};
+use names::{LINEARS, layer, names};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// The linear layers that adapters may change: our names and PEFT's.
-const LINEARS: [(&str, &str); 7] = [
-    ("attn_q", "self_attn.q_proj"),
-    ("attn_k", "self_attn.k_proj"),
-    ("attn_v", "self_attn.v_proj"),
-    ("attn_output", "self_attn.o_proj"),
-    ("ffn_gate", "mlp.gate_proj"),
-    ("ffn_up", "mlp.up_proj"),
-    ("ffn_down", "mlp.down_proj"),
-];
-
-/// The names of [`LINEARS`], for messages.
-fn names() -> String {
-    LINEARS.map(|(ours, _)| ours).join(", ")
-}
-
-/// The number of a layer; `None` for other spellings, such as leading zeros.
-fn layer(text: &str) -> Option<u32> {
-    text.parse().ok().filter(|n: &u32| n.to_string() == text)
-}
-
-/// The two factors of the product B A.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Side {
-    A,
-    B,
-}
-
-/// One factor, as stored in its file.
-struct Factor {
-    name: String,
-    /// The model's tensor to which the product is added.
-    target: String,
-    side: Side,
-    ty: GgmlType,
-    rows: u32,
-    cols: u32,
-    bytes: TensorBytes,
-    /// Alpha divided by the rank or by its square root.
-    scale: f32,
-}
-
-impl Factor {
-    fn new(name: String, target: String, side: Side, ty: GgmlType, shape: [u64; 2], bytes: TensorBytes) -> Result<Self, AdapterError> {
-        let [rows, cols] = shape.map(|n| u32::try_from(n).unwrap_or(0));
-        if rows == 0 || cols == 0 {
-            return Err(AdapterError::Dimensions { name, found: shape.to_vec() });
-        }
-        Ok(Self { name, target, side, ty, rows, cols, bytes, scale: 1.0 })
-    }
-
-    fn rank(&self) -> u32 {
-        if self.side == Side::A { self.rows } else { self.cols }
-    }
-
-    fn expect(&self, expected: [u32; 2], wanted: &'static str) -> Result<(), AdapterError> {
-        let found = [self.rows, self.cols];
-        if found == expected {
-            return Ok(());
-        }
-        Err(AdapterError::Shape { name: self.name.clone(), expected, found, wanted })
-    }
-
-    fn load(&self, into: &mut Weights) -> Result<Weight, kernels::Error> {
-        into.matrix(&self.name, self.ty, self.rows, self.cols, &self.bytes)
-    }
-}
-
-/// The two factors for one tensor, with equal ranks.
-struct Pair {
-    a: Factor,
-    b: Factor,
-}
-
-/// Pairs the factors by target. A factor without a partner is an error.
-fn pair_up(factors: Vec<Factor>) -> Result<Vec<Pair>, AdapterError> {
-    let mut sides: BTreeMap<String, [Option<Factor>; 2]> = BTreeMap::new();
-    for factor in factors {
-        let place = &mut sides.entry(factor.target.clone()).or_default()[factor.side as usize];
-        if place.is_some() {
-            return Err(AdapterError::Duplicate { name: factor.name, target: factor.target });
-        }
-        *place = Some(factor);
-    }
-    if sides.is_empty() {
-        return Err(AdapterError::Empty);
-    }
-    let pair = |sides: [Option<Factor>; 2]| match sides {
-        [Some(a), Some(b)] => {
-            let pair = Pair { a, b };
-            pair.b.expect([pair.b.rows, pair.a.rows], "but its partner requires").map(|()| pair)
-        }
-        [Some(Factor { name, target, .. }), None] => Err(AdapterError::Partner { name, missing: "B", target }),
-        [None, Some(Factor { name, target, .. })] => Err(AdapterError::Partner { name, missing: "A", target }),
-        [None, None] => unreachable!("an entry is made for a factor"),
-    };
-    sides.into_values().map(pair).collect()
-}
-
-/// The factors B A of one weight [N, K], which becomes W + scale B A.
+/// The factors B A of one weight [N, K], which becomes W + scale B A. Factors of
+/// `token_embd.weight` change what ids become, those of `output.weight` change logits, also where
+/// the two are one tensor of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FactorPair {
     /// The name of the weight in the model's file.
@@ -131,51 +43,6 @@ pub struct FactorPair {
     pub b: Vec<f32>,
 }
 
-/// The module of transformers that a weight of ours belongs to, where `prefix` is the text model's:
-/// `model.layers.0.self_attn.q_proj` for `blk.0.attn_q.weight`. `None` for a weight that takes no
-/// factors.
-#[must_use]
-pub fn peft_module(prefix: &str, target: &str) -> Option<String> {
-    let (layer, ours) = target.strip_prefix("blk.")?.strip_suffix(".weight")?.split_once('.')?;
-    let (_, theirs) = LINEARS.iter().find(|(known, _)| *known == ours)?;
-    Some(format!("{prefix}.layers.{layer}.{theirs}"))
-}
-
-/// The name of a tensor of ours in files of PEFT and of transformers: of a factor
-/// (`blk.0.attn_q.weight.lora_a`), or of a weight of this architecture. `None` for a tensor that
-/// has no such name.
-#[must_use]
-pub fn peft_name(architecture: &str, name: &str) -> Option<String> {
-    let module = |tensor: &str| {
-        let (layer, rest) = tensor.strip_prefix("blk.")?.split_once('.')?;
-        let (ours, kind) = rest.rsplit_once('.')?;
-        let gemma = architecture.starts_with("gemma");
-        let norm = || match ours {
-            "attn_norm" => Some("input_layernorm"),
-            "ffn_norm" if gemma => Some("pre_feedforward_layernorm"),
-            "ffn_norm" => Some("post_attention_layernorm"),
-            "post_attention_norm" if gemma => Some("post_attention_layernorm"),
-            "post_ffw_norm" if gemma => Some("post_feedforward_layernorm"),
-            "attn_q_norm" => Some("self_attn.q_norm"),
-            "attn_k_norm" => Some("self_attn.k_norm"),
-            _ => None,
-        };
-        let theirs = LINEARS.iter().find(|(known, _)| *known == ours).map(|(_, theirs)| *theirs).or_else(norm)?;
-        Some(format!("model.layers.{layer}.{theirs}.{kind}"))
-    };
-    for (ours, theirs) in [(".lora_a", "lora_A"), (".lora_b", "lora_B")] {
-        if let Some(target) = name.strip_suffix(ours) {
-            return Some(format!("base_model.model.{}.{theirs}.weight", peft_module("model", target)?));
-        }
-    }
-    match name {
-        "token_embd.weight" => Some("model.embed_tokens.weight".to_string()),
-        "output_norm.weight" => Some("model.norm.weight".to_string()),
-        "output.weight" => Some("lm_head.weight".to_string()),
-        _ => module(name),
-    }
-}
-
 /// An opened adapter. Its container, names and ranks are checked; no factor is loaded yet.
 pub struct AdapterFile {
     path: Option<PathBuf>,
@@ -186,7 +53,8 @@ pub struct AdapterFile {
 
 impl AdapterFile {
     /// Opens an adapter: a GGUF file; PEFT's folder with `adapter_config.json` and
-    /// `adapter_model.safetensors`; or a safetensors file with the config beside it.
+    /// `adapter_model.safetensors`; a safetensors file with the config beside it; or a safetensors
+    /// file of `rullama-lora-v0`, with tensors such as `lora.blk.0.q.A`, which needs no config.
     ///
     /// # Errors
     /// [`AdapterError::In`] with the path and the reason.
@@ -212,7 +80,7 @@ impl AdapterFile {
             return Err(AdapterError::Header { reason: "its header is not a JSON object".to_string() });
         }
         let config = file.with_file_name("adapter_config.json");
-        Self::from_peft(&read_config(&config).map_err(|error| error.at(config))?, Box::new(source))
+        Self::from_safetensors(Box::new(source), || read_config(&config).map_err(|error| error.at(config)))
     }
 
     /// Takes an open file in llama.cpp's form.
@@ -224,12 +92,20 @@ impl AdapterFile {
         Ok(Self { path: None, architecture: Some(architecture), pairs })
     }
 
-    /// Takes the text of `adapter_config.json` and its safetensors file.
+    /// Takes the text of `adapter_config.json` and its safetensors file. Tensors of
+    /// `rullama-lora-v0` do not need the text.
     ///
     /// # Errors
     /// The reason why the files are refused.
     pub fn from_peft(config: &str, tensors: Box<dyn Source>) -> Result<Self, AdapterError> {
-        Ok(Self { path: None, architecture: None, pairs: peft::read(config, tensors)? })
+        Self::from_safetensors(tensors, || Ok(config.to_string()))
+    }
+
+    /// Takes a safetensors file, and the configuration if its form has one.
+    fn from_safetensors(tensors: Box<dyn Source>, config: impl FnOnce() -> Result<String, AdapterError>) -> Result<Self, AdapterError> {
+        let tensors = Container::read(tensors)?;
+        let pairs = if seed::is(&tensors) { seed::read(tensors)? } else { peft::read(&config()?, tensors)? };
+        Ok(Self { path: None, architecture: None, pairs })
     }
 
     /// The factors of every pair, in f32, by the name of the weight that they are added to.
@@ -237,17 +113,9 @@ impl AdapterFile {
     /// # Errors
     /// A file that cannot be read.
     pub fn factors(&self) -> Result<Vec<FactorPair>, Error> {
-        let values = |factor: &Factor| -> Result<Vec<f32>, Error> {
-            let (rows, cols) = (factor.rows as usize, factor.cols as usize);
-            let mut bytes = vec![0; rows * factor.ty.row_bytes(cols).unwrap_or(0)];
-            factor.bytes.read(0, &mut bytes)?;
-            let mut all = vec![0.0; rows * cols];
-            let matrix = cpu_ref::Rows::new(factor.ty, cols, &bytes);
-            all.chunks_exact_mut(cols).enumerate().for_each(|(n, row)| matrix.dequantize_row(n, row));
-            Ok(all)
-        };
         let pair = |Pair { a, b }: &Pair| {
-            Ok(FactorPair { target: a.target.clone(), rank: a.rank(), scale: a.scale, a: values(a)?, b: values(b)? })
+            let of_a = if a.is_transposed() { transpose(&a.values()?, a.cols as usize) } else { a.values()? };
+            Ok(FactorPair { target: a.target.clone(), rank: a.rank(), scale: a.scale, a: of_a, b: b.values()? })
         };
         self.pairs.iter().map(pair).collect()
     }
@@ -280,13 +148,15 @@ impl AdapterFile {
         let mut pairs = vec![];
         for Pair { a, b } in &self.pairs {
             let (name, target) = (a.name.clone(), a.target.clone());
-            let Some(&weight) = targets.get(target.as_str()) else {
+            let tied = (target == OUTPUT).then_some(EMBEDDING);
+            let Some(&weight) = targets.get(target.as_str()).or_else(|| targets.get(tied?)) else {
                 return Err(self.locate(AdapterError::NoTarget { name, target, architecture }));
             };
             let fits = |factor: &Factor, shape| factor.expect(shape, "but this model requires").map_err(|error| self.locate(error));
-            fits(a, [a.rows, weight.cols])?;
+            fits(a, if a.is_transposed() { [weight.cols, a.cols] } else { [a.rows, weight.cols] })?;
             fits(b, [weight.rows, b.cols])?;
-            pairs.push((weight, LowRank { a: a.load(&mut into)?, b: b.load(&mut into)?, scale: a.scale }));
+            let added = if target == EMBEDDING { Added::ToRows } else { Added::ToProducts };
+            pairs.push((weight, added, LowRank { a: a.load(&mut into)?, b: b.load(&mut into)?, scale: a.scale }));
         }
         Ok(Factors { weights: into, pairs })
     }

@@ -75,7 +75,7 @@ mod snapshot;
 
 #[cfg(feature = "gpu")]
 pub use {
-    adapter::{Adapter, AdapterError, AdapterFile, Applied, FactorPair, peft_module, peft_name},
+    adapter::{Adapter, AdapterError, AdapterFile, Applied, EMBEDDING, FactorPair, OUTPUT, peft_module, peft_name, transpose},
     batch::{Batch, Drawn},
     cpu_ref::KvType,
     generate::{Finish, Generate, GenerateOptions, Generated},

@@ -194,7 +194,7 @@ pub(crate) fn record(
     logits: Logits,
     sample: bool,
 ) -> (Recorder, Tensor) {
-    adapted.additions.iter().for_each(|(weight, with)| rec.adapt(*weight, *with));
+    adapted.additions.iter().for_each(|(weight, added, with)| added.adapt(&mut rec, *weight, *with));
     let kv = arch::kv_states(&rec, architecture.summary().caches.len());
     let logits = architecture.forward(&mut rec, &kv, logits);
     if !sample {

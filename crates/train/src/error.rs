@@ -80,6 +80,16 @@ pub enum Error {
     /// Results have no form as a file.
     #[error("{file}: {reason}")]
     Write { file: String, reason: String },
+    /// A tensor would have a type that can be read but not written.
+    #[error(
+        "{tensor} is {ty}, which can be read but not written; choose one type for all changed \
+         tensors: {}",
+        gguf::quants::WRITTEN.map(|ty| ty.name()).join(", ")
+    )]
+    Unwritable { tensor: String, ty: &'static str },
+    /// The result would replace a file that it is made from.
+    #[error("{file} is also an input; name another file for the result")]
+    Overwrites { file: String },
     /// Training makes no progress.
     #[error(
         "step {step} is the last of {steps} in a row whose loss or norm is no finite number, first \

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::gradients::CapturedRows;
 use crate::parameters::Parameter;
+use model::{EMBEDDING, transpose};
 use safetensors::tensor::{Dtype, TensorView};
 use std::io;
 use std::path::Path;
@@ -17,6 +18,10 @@ pub fn save_parameters(path: &Path, architecture: &str, parameters: &[Parameter]
     let tensor = |parameter: &Parameter| {
         let name = parameter.peft_name(architecture).unwrap_or_else(|| parameter.name.clone());
         let Parameter { rows, cols, .. } = *parameter;
+        // PEFT keeps the factor that ids choose rows of with its rows as columns.
+        if parameter.name.strip_suffix(".lora_b") == Some(EMBEDDING) {
+            return TensorF32::new(name, vec![cols, rows], &transpose(&parameter.values, cols as usize));
+        }
         let is_factor = [".lora_a", ".lora_b"].iter().any(|side| parameter.name.ends_with(side));
         let shape = if rows == 1 && !is_factor { vec![cols] } else { vec![rows, cols] };
         TensorF32::new(name, shape, &parameter.values)

@@ -29,6 +29,8 @@ mod gradients;
 #[cfg(not(target_arch = "wasm32"))]
 mod log;
 mod memory;
+#[cfg(not(target_arch = "wasm32"))]
+mod merge;
 mod method;
 #[cfg(not(target_arch = "wasm32"))]
 mod open;
@@ -38,6 +40,8 @@ mod parameters;
 mod random;
 mod recorded;
 mod replay;
+#[cfg(not(target_arch = "wasm32"))]
+mod rewrite;
 mod schedule;
 mod tape;
 mod targets;
@@ -61,10 +65,14 @@ pub use gradients::{CapturedRows, Gradients, Loss, Traced};
 #[cfg(not(target_arch = "wasm32"))]
 pub use log::Record;
 pub use memory::Memory;
+#[cfg(not(target_arch = "wasm32"))]
+pub use merge::{Merged, merge, save_model};
 pub use method::{Full, Lora, Method};
 pub use model::FactorPair;
 pub use options::{Capture, Captured, Checkpointing, GradientOptions, Normalize};
 pub use parameters::{Parameter, Trained};
+#[cfg(not(target_arch = "wasm32"))]
+pub use rewrite::Writing;
 pub use schedule::{Rate, Schedule};
 pub use targets::Targets;
 pub use trainer::{SKIPS, Step, Tally, Trainer, TrainerOptions};

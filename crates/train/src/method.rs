@@ -23,7 +23,8 @@ pub struct Lora {
     pub alpha: f32,
     /// Whether the scale of B A is alpha / sqrt(rank), not alpha / rank (arXiv 2312.03732).
     pub rslora: bool,
-    /// The probability that an element of the rows that A reads becomes zero while training.
+    /// The probability that an element of the rows that A reads becomes zero while training. It
+    /// does not apply to factors of the embedding and of the head.
     pub dropout: f32,
     /// Decides the first values of A. B starts as zero.
     pub seed: u64,

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::random;
 use kernels::ops::backward::Moments;
 use kernels::{Dropped, Lead, LowRank, Recorder, Shape, State, StateKind, States, Weight, Weights};
-use model::{FactorPair, Model};
+use model::{EMBEDDING, FactorPair, Model, OUTPUT, transpose};
 use std::collections::{HashMap, HashSet};
 
 /// What is trained.
@@ -71,9 +71,20 @@ struct Held {
 #[derive(Clone)]
 enum Read {
     /// As factors of a weight: the numbers of A and of B.
-    Factors { weight: Weight, scale: f32, a: usize, b: usize },
+    Factors { weight: Weight, scale: f32, a: usize, b: usize, of: Added },
     /// In place of a weight.
     Weight { weight: Weight, n: usize },
+}
+
+/// The use of a weight that its factors change.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Added {
+    /// Products of a layer, with dropout.
+    Layer,
+    /// The product that gives logits. It is recorded in parts, so dropout would repeat.
+    Head,
+    /// Rows that are looked up. PEFT has no dropout there.
+    Rows,
 }
 
 /// All trained parameters.
@@ -111,12 +122,21 @@ impl Parameters {
         match trained {
             Trained::Factors(factors) => {
                 for pair in factors {
-                    let weight = find(&pair.target)?[0];
+                    let of = match pair.target.as_str() {
+                        EMBEDDING => Added::Rows,
+                        OUTPUT => Added::Head,
+                        _ => Added::Layer,
+                    };
+                    let weight = find(&pair.target).or_else(|none| if of == Added::Head { find(EMBEDDING) } else { Err(none) })?[0];
                     check_factors(pair, weight)?;
                     let (target, rank, held) = (&pair.target, pair.rank, pair.rank.next_multiple_of(4));
-                    let a = all.hold(format!("{target}.lora_a"), [rank, weight.cols], [held, weight.cols])?;
+                    let [shape, wide] = match of {
+                        Added::Rows => [[weight.cols, rank], [weight.cols, held]],
+                        _ => [[rank, weight.cols], [held, weight.cols]],
+                    };
+                    let a = all.hold(format!("{target}.lora_a"), shape, wide)?;
                     let b = all.hold(format!("{target}.lora_b"), [weight.rows, rank], [weight.rows, held])?;
-                    all.reads.push(Read::Factors { weight, scale: pair.scale, a, b });
+                    all.reads.push(Read::Factors { weight, scale: pair.scale, a, b, of });
                 }
             }
             Trained::Weights(names) | Trained::Fresh { weights: names, .. } => {
@@ -207,10 +227,15 @@ impl Parameters {
         let mut gradients = HashMap::new();
         let key = (self.dropout > 0.0).then(|| rec.host_input(DROPOUT_KEY, Shape::new(Lead::Fixed, 1, 2)));
         for (tensor, read) in (0..).zip(&self.reads) {
-            if let Read::Factors { weight, scale, a, b } = *read {
+            if let Read::Factors { weight, scale, a, b, of } = *read {
                 let [a, b] = [a, b].map(|n| self.weight(rec, n));
+                let with = LowRank { a: a.0, b: b.0, scale };
                 let dropped = key.map(|key| Dropped { rate: self.dropout, key, tensor });
-                rec.adapt_dropped(weight, LowRank { a: a.0, b: b.0, scale }, dropped);
+                match of {
+                    Added::Layer => rec.adapt_dropped(weight, with, dropped),
+                    Added::Head => rec.adapt(weight, with),
+                    Added::Rows => rec.adapt_rows(weight, with),
+                }
                 gradients.extend([a, b]);
             }
         }
@@ -268,8 +293,13 @@ impl Parameters {
     pub fn write(&self, states: &mut States, trained: &Trained, model: &Model) -> Result<(), Error> {
         match trained {
             Trained::Factors(factors) => {
-                let values = factors.iter().flat_map(|pair| [&pair.a, &pair.b]);
-                self.held.iter().zip(values).for_each(|(held, values)| held.write(states, values));
+                for (pair, held) in factors.iter().zip(self.held.chunks_exact(2)) {
+                    held[0].write(
+                        states,
+                        &if pair.target == EMBEDDING { transpose(&pair.a, held[0].shape[0] as usize) } else { pair.a.clone() },
+                    );
+                    held[1].write(states, &pair.b);
+                }
             }
             Trained::Weights(_) => {
                 for held in &self.held {

@@ -1,14 +1,17 @@
 //! Which weights get low-rank factors, and the first values of the factors.
 
 use crate::error::Error;
-use crate::random::uniform;
+use crate::random::{normal, uniform};
 use kernels::{Weight, Weights};
-use model::FactorPair;
+use model::{EMBEDDING, FactorPair, OUTPUT};
 use std::str::FromStr;
 
 /// The linear layers that adapters are added to: our short name, and the tensor's in a layer.
 const LINEARS: [(&str, &str); 7] =
     [("q", "attn_q"), ("k", "attn_k"), ("v", "attn_v"), ("o", "attn_output"), ("gate", "ffn_gate"), ("up", "ffn_up"), ("down", "ffn_down")];
+
+/// The two ends of a model, which only their own names choose: our short name, and the tensor's.
+const ENDS: [(&str, &str); 2] = [("embed", EMBEDDING), ("head", OUTPUT)];
 
 /// The weights that get factors: names of linear layers, groups of them, or patterns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,14 +27,18 @@ impl Default for Targets {
 impl FromStr for Targets {
     type Err = String;
 
-    /// A list with commas of `all`, `attn`, `mlp`, `q`, `k`, `v`, `o`, `gate`, `up`, `down`, and
-    /// patterns over tensor names in which `*` stands for any text: `blk.3.*`, `*attn_q*`. Of what
-    /// a pattern names, only linear layers of the blocks count.
+    /// A list with commas of `all`, `attn`, `mlp`, `q`, `k`, `v`, `o`, `gate`, `up`, `down`,
+    /// `embed`, `head`, and patterns over tensor names in which `*` stands for any text: `blk.3.*`,
+    /// `*attn_q*`. Of what a pattern names, only linear layers of the blocks count. `all` does not
+    /// contain `embed` (what ids become) and `head` (logits), which are two targets also where one
+    /// tensor serves both.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let names: Vec<String> = text.split(',').map(|name| name.trim().to_string()).collect();
-        let known = |name: &str| ["all", "attn", "mlp"].contains(&name) || LINEARS.iter().any(|(short, _)| *short == name);
+        let known = |name: &str| ["all", "attn", "mlp"].contains(&name) || LINEARS.iter().chain(&ENDS).any(|(short, _)| *short == name);
         match names.iter().find(|name| !known(name) && !name.contains(['*', '.'])) {
-            Some(name) => Err(format!("{name:?} is none of all, attn, mlp, q, k, v, o, gate, up, down, and no pattern with * or .")),
+            Some(name) => {
+                Err(format!("{name:?} is none of all, attn, mlp, q, k, v, o, gate, up, down, embed, head, and no pattern with * or ."))
+            }
             None => Ok(Self(names)),
         }
     }
@@ -67,7 +74,8 @@ fn matches(pattern: &str, text: &str) -> bool {
 }
 
 impl Targets {
-    /// The weights of a model that are meant, in the order of its file.
+    /// The weights of a model that are meant, in the order of its file; then `output.weight`, which
+    /// is the embedding table where the two are one, and `token_embd.weight`.
     ///
     /// # Errors
     /// [`Error::NotTrained`] for a pattern that names experts, or no linear layer among other
@@ -75,7 +83,15 @@ impl Targets {
     pub fn resolve(&self, weights: &Weights) -> Result<Vec<(String, Weight)>, Error> {
         let all: Vec<(&str, Weight)> = weights.iter().collect();
         let mut chosen = vec![false; all.len()];
+        let mut ends = vec![];
         for target in &self.0 {
+            if let Some((_, name)) = ENDS.iter().find(|(short, _)| short == target) {
+                let weight = |name: &str| all.iter().find(|(known, _)| *known == name).map(|(_, weight)| *weight);
+                let tied = if *name == OUTPUT { weight(EMBEDDING) } else { None };
+                let weight = weight(name).or(tied).ok_or_else(|| Error::NoTarget { target: target.clone() })?;
+                ends.push(((*name).to_string(), weight));
+                continue;
+            }
             let group = |n: usize| match target.as_str() {
                 "all" => true,
                 "attn" => n < 4,
@@ -103,19 +119,23 @@ impl Targets {
                 None => return Err(Error::NoTarget { target: target.clone() }),
             }
         }
-        Ok(all.into_iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|((name, weight), _)| (name.to_string(), weight)).collect())
+        let chosen = all.into_iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|((name, weight), _)| (name.to_string(), weight));
+        ends.sort_by(|a, b| a.0.cmp(&b.0));
+        ends.dedup();
+        Ok(chosen.chain(ends).collect())
     }
 
     /// New factors for these weights as PEFT makes them: A uniform between -1/sqrt(K) and 1/sqrt(K)
-    /// (Kaiming's bound for a slope of sqrt(5)), B zero. Each element depends on the seed, the name
-    /// of the tensor and its index only.
+    /// (Kaiming's bound for a slope of sqrt(5)), or normal for `embed`; B zero. Each element
+    /// depends on the seed, the name of the tensor and its index only.
     ///
     /// # Errors
     /// As [`Targets::resolve`].
     pub fn factors(&self, weights: &Weights, rank: u32, scale: f32, seed: u64) -> Result<Vec<FactorPair>, Error> {
         let pair = |(target, weight): (String, Weight)| {
             let bound = 1.0 / f64::from(weight.cols).sqrt();
-            let a = (0..rank * weight.cols).map(|i| (bound * uniform(seed, &target, i)) as f32).collect();
+            let draw = |i| if target == EMBEDDING { normal(seed, &target, i) } else { bound * uniform(seed, &target, i) };
+            let a = (0..rank * weight.cols).map(|i| draw(i) as f32).collect();
             FactorPair { rank, scale, a, b: vec![0.0; (weight.rows * rank) as usize], target }
         };
         Ok(self.resolve(weights)?.into_iter().map(pair).collect())
@@ -150,6 +170,13 @@ mod tests {
         assert_eq!(names("down,o").as_deref(), Ok("blk.0.attn_output.weight blk.1.ffn_down.weight"));
         assert_eq!(names("blk.1.*").as_deref(), Ok("blk.1.attn_q.weight blk.1.ffn_down.weight"));
         assert_eq!(names("*.attn_q.*t").as_deref(), Ok("blk.0.attn_q.weight blk.1.attn_q.weight"));
+    }
+
+    #[test]
+    fn the_two_ends_are_chosen_by_their_names_and_may_share_a_tensor() {
+        assert_eq!(names("embed,blk.1.attn_q.weight,head,embed").as_deref(), Ok("blk.1.attn_q.weight output.weight token_embd.weight"));
+        let factors = "head,embed".parse::<Targets>().expect("names").factors(&weights(), 4, 1.0, 3).expect("factors");
+        assert!(factors[0].a.iter().all(|v| v.abs() <= 1.0 / 8.0f32.sqrt()) && factors[1].a.iter().any(|v| v.abs() > 1.0));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::recorded::{Subject, losses};
 use crate::schedule::Rate;
 use kernels::cpu_ref::AdamwSpec;
 use kernels::{Plan, Watch};
-use model::{Checked, FactorPair, Model};
+use model::{Checked, EMBEDDING, FactorPair, Model, transpose};
 
 /// How a trainer changes parameters.
 #[derive(Clone, Debug)]
@@ -274,9 +274,13 @@ impl Trainer {
     /// Errors of the device.
     pub async fn factors_async(&self) -> Result<Vec<FactorPair>, Error> {
         let Trained::Factors(factors) = &self.trained else { return Ok(vec![]) };
-        let values: Vec<Parameter> = self.parameters_async().await?;
-        let mut sides = values.into_iter().map(|parameter| parameter.values);
+        let mut sides = self.parameters_async().await?.into_iter();
         let mut next = || sides.next().expect("two sides for each pair");
-        Ok(factors.iter().map(|pair| FactorPair { a: next(), b: next(), ..pair.clone() }).collect())
+        let pair = |pair: &FactorPair| {
+            let (a, b) = (next(), next().values);
+            let a = if pair.target == EMBEDDING { transpose(&a.values, a.cols as usize) } else { a.values };
+            FactorPair { a, b, ..pair.clone() }
+        };
+        Ok(factors.iter().map(pair).collect())
     }
 }

@@ -1,11 +1,15 @@
 //! Files of trained factors: what is written is read back with the same bits.
 
-use gguf::Gguf;
-use kernels::{Executor, Watch};
+use gguf::{GgmlType, Gguf};
+use kernels::{Device, Executor, Watch};
 use model::{AdapterFile, FactorPair, Model};
 use std::fs;
 use std::path::Path;
-use train::{Document, Error, Full, Lora, NO_TARGET, PeftOptions, Trainer, TrainerOptions, save_gguf, save_peft};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use train::{
+    Document, Error, Full, Lora, NO_TARGET, Parameter, PeftOptions, Rate, Trainer, TrainerOptions, Writing, save_gguf, save_model,
+    save_peft,
+};
 
 fn model() -> Model {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/assets/default.gguf");
@@ -13,16 +17,19 @@ fn model() -> Model {
 }
 
 fn trained(lora: Lora) -> Trainer {
-    let ids: Vec<u32> = (0..12).map(|t| 7 * t + 20).collect();
-    let targets = ids[1..].iter().copied().chain([NO_TARGET]).collect();
     let mut trainer = Trainer::new(&model(), lora, &TrainerOptions::default()).expect("a trainer");
-    trainer.step(&[Document { ids, targets, weights: vec![] }], Watch::default()).expect("a step");
+    trainer.step(&documents(), Watch::default()).expect("a step");
     trainer
 }
 
 fn pair(target: &str, rank: u32, scale: f32) -> FactorPair {
     let values = |len: u32, step: f32| (0..len).map(|i| (step * i as f32).sin() / 3.0).collect();
     FactorPair { target: target.to_string(), rank, scale, a: values(rank * 8, 0.7), b: values(12 * rank, 1.3) }
+}
+
+fn documents() -> [Document; 1] {
+    let ids: Vec<u32> = (0..12).map(|t| 7 * t + 20).collect();
+    [Document { targets: ids[1..].iter().copied().chain([NO_TARGET]).collect(), ids, weights: vec![] }]
 }
 
 /// The factors in a file, in the order of `like`.
@@ -40,7 +47,7 @@ fn config(folder: &Path) -> serde_json::Value {
 fn a_trainer_writes_both_forms_with_the_bits_of_its_factors() {
     let folder = tempfile::tempdir().expect("a folder");
     let (peft, gguf) = (folder.path().join("run/adapter"), folder.path().join("adapter.gguf"));
-    for lora in [Lora::new(6), Lora::new(6).rslora(true).targets("blk.1.*,q".parse().expect("targets")).dropout(0.25)] {
+    for lora in [Lora::new(6), Lora::new(6).rslora(true).targets("blk.1.*,q".parse().expect("targets")).dropout(0.1)] {
         let trainer = trained(lora.clone());
         let factors = trainer.factors().expect("factors");
         assert!(factors.iter().all(|pair| pair.b.iter().any(|v| *v != 0.0)));
@@ -58,7 +65,7 @@ fn a_trainer_writes_both_forms_with_the_bits_of_its_factors() {
         }
         let (config, modules) = (config(&peft), config(&peft)["target_modules"].clone());
         assert_eq!((&config["r"], &config["lora_alpha"], &config["use_rslora"]), (&6.into(), &12.into(), &lora.rslora.into()));
-        assert_eq!(config["lora_dropout"], if lora.rslora { 0.25 } else { 0.0 });
+        assert_eq!(config["lora_dropout"], if lora.rslora { 0.1 } else { 0.0 });
         let all = ["down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj"];
         let some = |kind: &str| if kind == "q_proj" { kind.to_string() } else { format!("model.layers.1.{}.{kind}", place(kind)) };
         let mut expected: Vec<String> = all.iter().map(|kind| if lora.rslora { some(kind) } else { (*kind).to_string() }).collect();
@@ -152,4 +159,115 @@ fn what_has_no_form_as_an_adapter_is_refused() {
     let under = save_peft(file.join("adapter"), &[pair("blk.0.attn_q.weight", 4, 1.0)], &PeftOptions::default());
     assert!(under.expect_err("a file").to_string().contains("adapter: cannot write"));
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing is left behind");
+}
+
+#[test]
+fn trained_weights_become_a_model_that_computes_what_was_trained() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("model.gguf");
+    let base = model();
+    for (full, ty) in [(Full::default(), GgmlType::F16), (Full::default().fresh(3), GgmlType::F32)] {
+        let mut trainer = Trainer::new(&base, full, &TrainerOptions::default()).expect("a trainer");
+        let documents = documents();
+        trainer.step(&documents, Watch::default()).expect("a step");
+        let loss = trainer.evaluate(&documents, Watch::default()).expect("a loss").loss;
+        trainer.save_model(&path, ty).expect("written");
+        let read = Model::open(&path).expect("the model").on(Executor::Cpu).expect("a model");
+        let mut again = Trainer::new(&read, Lora::new(4), &TrainerOptions::default()).expect("a trainer");
+        let found = again.evaluate(&documents, Watch::default()).expect("a loss").loss;
+        let bound = if ty == GgmlType::F32 { 1e-6 } else { 2e-3 };
+        assert!((found - loss).abs() <= bound * loss, "{ty}: {found} {loss}");
+        let (file, old) = (read.file(), base.file());
+        assert_eq!(file.tensors().len(), old.tensors().len());
+        for (new, old) in file.tensors().iter().zip(old.tensors()) {
+            let expected = if old.n_dims == 1 { GgmlType::F32 } else { ty };
+            assert_eq!((new.name(), new.shape(), new.ty().expect("a type")), (old.name(), old.shape(), expected));
+        }
+        assert_eq!(file.get::<u32>("general.file_type").expect("a number"), u32::from(ty == GgmlType::F16));
+        let others = |file: &Gguf| {
+            file.metadata().filter(|(key, _)| *key != "general.file_type").map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>()
+        };
+        assert_eq!(others(file), others(old));
+    }
+    let trainer = Trainer::new(&base, Lora::new(4), &TrainerOptions::default()).expect("a trainer");
+    assert!(trainer.save_model(&path, GgmlType::F16).expect_err("factors").to_string().contains("factors are trained"));
+    let mut parameter = Parameter { name: "blk.99.attn_q.weight".to_string(), rows: 1, cols: 1, values: vec![0.0] };
+    let error = save_model(&path, base.file(), std::slice::from_ref(&parameter), GgmlType::F16).expect_err("no tensor");
+    assert!(matches!(error, Error::NoTarget { .. }), "{error}");
+    parameter.name = "token_embd.weight".to_string();
+    let error = save_model(&path, base.file(), &[parameter], GgmlType::IQ3_S).expect_err("no quantizer");
+    assert!(error.to_string().starts_with("token_embd.weight is IQ3_S, which can be read but not written"), "{error}");
+}
+
+#[test]
+fn a_cancelled_merge_leaves_the_old_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (adapter, out) = (folder.path().join("a.gguf"), folder.path().join("out.gguf"));
+    trained(Lora::new(4)).save_gguf(&adapter).expect("written");
+    fs::write(&out, "old").expect("written");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/assets/default.gguf");
+    let file = model::ModelFile::open(file).expect("the default model");
+    let adapters = [(AdapterFile::open(&adapter).expect("an adapter"), 1.0)];
+    let (cancel, last) = (AtomicBool::new(false), AtomicU64::new(0));
+    let progress = |done, total: u64| {
+        last.fetch_max(done, Ordering::Relaxed);
+        cancel.store(done > total / 2, Ordering::Relaxed);
+    };
+    let merge = |watch: Writing<'_>| train::merge(&file, &adapters, Some(GgmlType::Q8_0), &out, watch);
+    let error = merge(Writing { cancel: Some(&cancel), progress: Some(&progress) }).expect_err("cancelled");
+    assert!(matches!(error, Error::Kernels(kernels::Error::Cancelled)), "{error}");
+    assert_eq!(fs::read(&out).expect("a file"), b"old");
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2);
+    let whole: u64 = file.file().tensors().iter().map(|tensor| tensor.bytes).sum();
+    merge(Writing { cancel: None, progress: Some(&progress) }).expect("merged");
+    assert_eq!(last.into_inner(), whole);
+}
+
+/// The default model has tied embeddings: one tensor is looked up and gives logits.
+#[test]
+fn the_two_ends_of_a_model_train_and_leave_through_every_door() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    for executor in [Executor::Cpu, Executor::Gpu(Device::auto().expect("an adapter, if only the software one"))] {
+        let (kind, base) = (executor.kind(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/assets/default.gguf"));
+        let base = Model::open(base).expect("the default model").on(executor.clone()).expect("a model");
+        let lora = Lora::new(6).targets("embed,head,v".parse().expect("targets")).dropout(0.1);
+        let mut trainer = Trainer::new(&base, lora, &TrainerOptions::default().rate(Rate::constant(1e-2))).expect("a trainer");
+        let untrained = trainer.evaluate(&documents(), Watch::default()).expect("a loss").loss;
+        (0..3).for_each(|_| drop(trainer.step(&documents(), Watch::default()).expect("a step")));
+        let loss = trainer.evaluate(&documents(), Watch::default()).expect("a loss").loss;
+        assert!(loss < untrained - 0.01, "{kind}: {loss} after {untrained}");
+        let factors = trainer.factors().expect("factors");
+        assert!(factors.iter().all(|pair| pair.b.iter().any(|v| *v != 0.0)), "{kind}");
+        trainer.save_peft(at("peft")).expect("written");
+        trainer.save_gguf(at("a.gguf")).expect("written");
+        for path in [at("peft"), at("a.gguf")] {
+            let read = read(&path, &factors);
+            assert_eq!(read, factors);
+            let on = Trainer::new(&base, Lora::new(1).init(read), &TrainerOptions::default());
+            let again = on.expect("a trainer").evaluate(&documents(), Watch::default()).expect("a loss").loss;
+            assert_eq!(again.to_bits(), loss.to_bits(), "{kind}");
+        }
+        // The merged file has two tensors in the place of one.
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/assets/default.gguf");
+        let file = model::ModelFile::open(file).expect("the default model");
+        let adapters = [(AdapterFile::open(at("peft")).expect("an adapter"), 1.0)];
+        train::merge(&file, &adapters, Some(GgmlType::F32), at("merged.gguf"), Writing::default()).expect("merged");
+        let merged = Model::open(at("merged.gguf")).expect("a model").on(executor).expect("a model");
+        assert!(merged.file().find_tensor("output.weight").is_some());
+        let plain = Trainer::new(&merged, Lora::new(1), &TrainerOptions::default());
+        let found = plain.expect("a trainer").evaluate(&documents(), Watch::default()).expect("a loss").loss;
+        assert!((found - loss).abs() <= 1e-5 * loss, "{kind}: merged {found}, trained {loss}");
+    }
+    let names = config(&at("peft"))["target_modules"].clone();
+    assert_eq!(names, serde_json::json!(["embed_tokens", "lm_head", "v_proj"]));
+    let bytes = fs::read(at("peft/adapter_model.safetensors")).expect("a file");
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).expect("tensors");
+    let vocabulary = model().summary().vocabulary as usize;
+    let shape = |name: &str| tensors.tensor(&format!("base_model.model.{name}")).expect("a tensor").shape().to_vec();
+    assert_eq!(shape("model.embed_tokens.lora_embedding_A"), [6, vocabulary]);
+    assert_eq!(shape("lm_head.lora_B.weight"), [vocabulary, 6]);
+    let file = Gguf::open(at("a.gguf")).expect("a file");
+    assert_eq!(file.tensor("token_embd.weight.lora_a").expect("a tensor").shape(), [6, vocabulary as u64]);
+    assert_eq!(file.tensor("output.weight.lora_b").expect("a tensor").shape(), [6, vocabulary as u64]);
 }

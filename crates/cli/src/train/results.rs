@@ -9,7 +9,7 @@ pub fn save(args: &Args, trainer: &Trainer, folder: &Folder) -> Result<String, E
     let (model, output) = (args.source.model.as_ref(), folder.path().display());
     if args.full {
         let path = folder.file("model.gguf");
-        // trainer.save_model(&path, args.file_type.unwrap_or_default())?;
+        trainer.save_model(&path, args.file_type)?;
         return Ok(format!("the model is in {output}; try: weft run {}", path.display()));
     }
     let mut options = trainer.peft_options();

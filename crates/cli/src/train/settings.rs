@@ -1,10 +1,10 @@
 //! From the flags to the options of a trainer, with defaults that depend on the model and the data.
 
 use super::examples::Examples;
-use super::{Args, Betas};
+use super::{Args, Betas, Mean};
 use anyhow::Result;
 use kernels::Weights;
-use train::{Facts, Full, Method, Rate, Schedule, TrainerOptions};
+use train::{Facts, Full, Method, Normalize, Rate, Schedule, TrainerOptions};
 
 /// How a run trains.
 pub struct Settings {
@@ -35,8 +35,12 @@ impl Settings {
         };
         let Betas([beta1, beta2]) = args.betas;
         let adamw = kernels::cpu_ref::AdamwSpec { beta1, beta2, eps: args.eps, decay: f64::from(args.decay) };
+        let normalize = match args.mean {
+            Mean::Tokens => Normalize::Tokens,
+            Mean::Examples => Normalize::Sequences,
+        };
         let rows = args.steps.micro.unwrap_or_else(|| examples.rows(args.batch));
-        let gradients = args.steps.options(rows).captures(args.steps.captures()).trace(args.trace);
+        let gradients = args.steps.options(rows).captures(args.steps.captures()).trace(args.trace).normalize(normalize).packing(!args.no_pack);
         let clip = (args.clip > 0.0).then_some(f64::from(args.clip));
         let options = TrainerOptions::default().gradients(gradients).rate(rate).adamw(adamw).clip(clip).seed(args.seed);
         Ok(Self { method, options, steps, facts: examples.facts() })

@@ -58,7 +58,8 @@ fn folder() -> tempfile::TempDir {
 }
 
 /// Lines with these words use a tiny model: the default model lacks the feature or takes minutes.
-const SMALL: [&str; 9] = ["--lora", "--init", "--tools", "--no-think", "weft bench", "weft perplexity", "weft tune ", "weft train", "--ctx"];
+const SMALL: [&str; 10] =
+    ["--lora", "--init", "weft merge", "--tools", "--no-think", "weft bench", "weft perplexity", "weft tune ", "weft train", "--ctx"];
 
 /// Runs a line in the folder. The tiny model never ends an answer, so `-n` limits its tokens.
 fn runs(line: &str, folder: &Path) {

@@ -32,6 +32,21 @@ pub fn gguf(model: &Model, name: &str, cols: u64) -> String {
     path
 }
 
+/// The same factors as safetensors under these names.
+fn safetensors(name: impl Fn(&str) -> String) -> Vec<u8> {
+    let [a, b] = factors();
+    let header = serde_json::json!({
+        "__metadata__": { "alpha": "4" },
+        name("A"): { "dtype": "F32", "shape": [RANK, 32], "data_offsets": [0, 256] },
+        name("B"): { "dtype": "F32", "shape": [32, RANK], "data_offsets": [256, 512] },
+    })
+    .to_string();
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(header.as_bytes());
+    bytes.extend(a.iter().chain(&b).flat_map(|v| v.to_le_bytes()));
+    bytes
+}
+
 /// Writes the same adapter in PEFT's format, in a folder beside a model.
 fn peft(model: &Model) -> String {
     let folder = model.beside("peft");
@@ -42,24 +57,16 @@ fn peft(model: &Model) -> String {
 /// Writes the same adapter in PEFT's format, in a new folder.
 pub fn write_peft(folder: &Path) {
     std::fs::create_dir(folder).unwrap();
-    let [a, b] = factors();
-    let name = |side: &str| format!("base_model.model.model.layers.0.self_attn.q_proj.lora_{side}.weight");
-    let header = serde_json::json!({
-        name("A"): { "dtype": "F32", "shape": [RANK, 32], "data_offsets": [0, 256] },
-        name("B"): { "dtype": "F32", "shape": [32, RANK], "data_offsets": [256, 512] },
-    })
-    .to_string();
-    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
-    bytes.extend(header.as_bytes());
-    bytes.extend(a.iter().chain(&b).flat_map(|v| v.to_le_bytes()));
+    let bytes = safetensors(|side| format!("base_model.model.model.layers.0.self_attn.q_proj.lora_{side}.weight"));
     std::fs::write(folder.join("adapter_model.safetensors"), bytes).unwrap();
     std::fs::write(folder.join("adapter_config.json"), r#"{"peft_type": "LORA", "r": 2, "lora_alpha": 4, "bias": "none"}"#).unwrap();
 }
 
 #[test]
-fn both_forms_change_the_logits_alike_and_a_scale_of_0_does_not() {
+fn all_forms_change_the_logits_alike_and_a_scale_of_0_does_not() {
     let model = Model::new(&tiny::builder(0.5));
-    let (gguf, peft) = (gguf(&model, "a.gguf", 32), peft(&model));
+    let (gguf, peft, seed) = (gguf(&model, "a.gguf", 32), peft(&model), model.beside("seed.safetensors"));
+    std::fs::write(&seed, safetensors(|side| format!("lora.blk.0.q.{side}"))).unwrap();
     let out = model.beside("out.npy");
     let with = |adapters: &[&str]| {
         let words = ["logits", model.path(), "--device", "cpu", "--tokens", "1,2,3", "-o", &out];
@@ -70,6 +77,7 @@ fn both_forms_change_the_logits_alike_and_a_scale_of_0_does_not() {
     let (plain, adapted) = (with(&[]), with(&[&gguf]));
     assert_ne!(plain, adapted);
     assert_eq!(with(&[&peft]), adapted);
+    assert_eq!(with(&[&seed]), adapted);
     assert_eq!(with(&[&format!("{peft}/adapter_model.safetensors")]), adapted);
     assert_eq!(with(&[&format!("{gguf}:0")]), plain);
     assert_ne!(with(&[&format!("{gguf}:0.5")]), adapted);

@@ -12,6 +12,7 @@ mod help;
 mod inspect;
 mod list;
 mod lora;
+mod merge;
 mod numbers;
 mod ollama;
 mod run;

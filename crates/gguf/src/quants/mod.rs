@@ -62,8 +62,14 @@ pub fn dequantize(ty: GgmlType, bytes: &[u8], out: &mut [f32]) -> Result<()> {
     Ok(())
 }
 
-/// Quantizes rows of `cols` elements each, with ggml's search for scales, to F32, F16, BF16, Q4_0,
-/// Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K or Q6_K.
+/// The types that [`quantize`] writes.
+pub const WRITTEN: [GgmlType; 11] = {
+    use GgmlType::*;
+    [F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K]
+};
+
+/// Quantizes rows of `cols` elements each to one of the types of [`WRITTEN`], with ggml's search
+/// for scales.
 ///
 /// Fails for any other type, for a row that is not a whole number of blocks, and for a `src` that
 /// is not a whole number of rows. Types with scales also fail for values that are not finite or

@@ -123,6 +123,7 @@ pub struct Recorder<O> {
     pub(crate) taps: Vec<Tap>,
     pub(crate) outputs: Vec<Tensor>,
     adapters: HashMap<Weight, Vec<(LowRank, Option<Dropped>)>>,
+    row_adapters: HashMap<Weight, Vec<LowRank>>,
     /// The keys and values appended to every KV state, if they stay with the step.
     values: Option<HashMap<KvState, [Tensor; 2]>>,
     stage: Stage,
@@ -134,7 +135,19 @@ impl<O> Recorder<O> {
     pub fn new(capacity: Counts, states: &[StateKind]) -> Self {
         let states = states.to_vec();
         let (nodes, origins, ropes, taps, outputs) = (vec![], vec![], vec![], vec![], vec![]);
-        Self { capacity, states, nodes, origins, ropes, taps, outputs, adapters: HashMap::new(), values: None, stage: Stage::default() }
+        Self {
+            capacity,
+            states,
+            nodes,
+            origins,
+            ropes,
+            taps,
+            outputs,
+            adapters: HashMap::new(),
+            row_adapters: HashMap::new(),
+            values: None,
+            stage: Stage::default(),
+        }
     }
 
     /// An empty recording of steps that hold whole documents and keep no state: for training and
@@ -220,6 +233,24 @@ impl<O> Recorder<O> {
         let fits = (a.cols, a.rows, b.rows) == (weight.cols, b.cols, weight.rows);
         assert!(fits, "[{}, {}] x [{}, {}] added to [{}, {}]", b.rows, b.cols, a.rows, a.cols, weight.rows, weight.cols);
         self.adapters.entry(weight).or_default().push((with, dropped));
+    }
+
+    /// Adds `with` to the rows that are looked up in `table` from here on, in addition to earlier
+    /// additions. The factor A is transposed: `with.a` [D, r], `with.b` [V, r] for a table [V, D].
+    /// Products with the table stay as they are.
+    ///
+    /// # Panics
+    /// When the shapes do not fit.
+    pub fn adapt_rows(&mut self, table: Weight, with: LowRank) {
+        let LowRank { a, b, .. } = with;
+        let fits = (a.rows, a.cols, b.rows) == (table.cols, b.cols, table.rows);
+        assert!(fits, "[{}, {}] and [{}, {}] added to [{}, {}]", b.rows, b.cols, a.rows, a.cols, table.rows, table.cols);
+        self.row_adapters.entry(table).or_default().push(with);
+    }
+
+    /// The low-rank additions to the rows of a table.
+    pub(crate) fn added_to_rows(&self, table: Weight) -> Vec<LowRank> {
+        self.row_adapters.get(&table).cloned().unwrap_or_default()
     }
 
     /// The low-rank additions to a weight, with the dropout of the rows that they read.

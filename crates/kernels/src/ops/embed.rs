@@ -2,10 +2,13 @@
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};
-use crate::graph::record::Recorder;
+use crate::graph::record::{LowRank, Recorder};
 use crate::graph::tensor::{Counts, Input, Lead, Shape, State, Tensor, Weight};
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
 use crate::kernel::split::parts;
+use crate::ops::add::{Add, add};
+use crate::ops::matmul::{Matmul, product};
+use crate::ops::scale::{Scale, scale};
 
 kernel! {
     EMBED: "embed",
@@ -38,7 +41,20 @@ pub struct Embed {
 /// The rows of `table` [V, D] for the ids that the token state holds at the step's positions;
 /// returns [T, D], f32. In a recording [of documents](Recorder::of_documents) the ids are the step
 /// input `ids`.
-pub fn embed(rec: &mut Recorder<impl From<Embed>>, table: Weight, tokens: State) -> Tensor {
+///
+/// If [`Recorder::adapt_rows`] added low-rank factors to the table, rows also get their part: y + s
+/// B\[id\] A^T.
+pub fn embed(rec: &mut Recorder<impl From<Embed> + From<Matmul> + From<Scale> + From<Add>>, table: Weight, tokens: State) -> Tensor {
+    let y = look_up(rec, table, tokens);
+    rec.added_to_rows(table).into_iter().fold(y, |y, LowRank { a, b, scale: s }| {
+        let low = look_up(rec, b, tokens); // [T, r]
+        let low = scale(rec, low, s);
+        let part = product(rec, a, low, false);
+        add(rec, y, part)
+    })
+}
+
+fn look_up(rec: &mut Recorder<impl From<Embed>>, table: Weight, tokens: State) -> Tensor {
     let ids = if rec.is_of_documents() {
         Ids::Step { ids: rec.input(Input::Ids), numbers: rec.input(Input::Numbers) }
     } else {

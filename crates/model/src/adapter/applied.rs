@@ -2,15 +2,34 @@
 
 use super::{AdapterError, AdapterFile};
 use crate::error::{Error, Size};
-use kernels::{LowRank, Weight, Weights};
+use kernels::{LowRank, Recorder, Weight, Weights};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
+
+/// The use of a weight that factors change.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Added {
+    /// To products with the weight.
+    ToProducts,
+    /// To rows that are looked up in it. The factor A is transposed.
+    ToRows,
+}
+
+impl Added {
+    /// Adds factors to a weight in the operations that follow in a recording.
+    pub fn adapt(self, rec: &mut Recorder, weight: Weight, with: LowRank) {
+        match self {
+            Self::ToProducts => rec.adapt(weight, with),
+            Self::ToRows => rec.adapt_rows(weight, with),
+        }
+    }
+}
 
 /// The pairs of an adapter on an executor. The factors' handles belong to `weights`, the targets'
 /// handles to the model's weights.
 pub(crate) struct Factors {
     pub weights: Weights,
-    pub pairs: Vec<(Weight, LowRank)>,
+    pub pairs: Vec<(Weight, Added, LowRank)>,
 }
 
 /// An adapter that is loaded for a [`Model`](crate::Model). Any of the model's sessions can apply
@@ -72,7 +91,7 @@ impl PartialEq for Applied {
 #[derive(Clone)]
 pub(crate) struct Adapted {
     pub weights: Arc<Weights>,
-    pub additions: Vec<(Weight, LowRank)>,
+    pub additions: Vec<(Weight, Added, LowRank)>,
 }
 
 impl Adapted {
@@ -101,12 +120,14 @@ impl Adapted {
         if scale == 0.0 {
             return Ok(());
         }
-        let found = factors.pairs.iter().map(|(_, with)| with.scale * scale).find(|product| !product.is_finite());
+        let found = factors.pairs.iter().map(|(_, _, with)| with.scale * scale).find(|product| !product.is_finite());
         if let Some(found) = found {
             return Err(AdapterError::Scale { found });
         }
         let moved = Arc::make_mut(&mut self.weights).append(&factors.weights);
-        let added = |&(w, LowRank { a, b, scale: own }): &(Weight, LowRank)| (w, LowRank { a: moved(a), b: moved(b), scale: own * scale });
+        let added = |&(w, to, LowRank { a, b, scale: own }): &(Weight, Added, LowRank)| {
+            (w, to, LowRank { a: moved(a), b: moved(b), scale: own * scale })
+        };
         self.additions.extend(factors.pairs.iter().map(added));
         Ok(())
     }

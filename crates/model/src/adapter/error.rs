@@ -33,7 +33,11 @@ pub enum AdapterError {
     )]
     Feature { key: String, value: String },
     /// A tensor that is not a factor of a supported layer.
-    #[error("tensor {name} is not supported: adapters may change {} of any layer", super::names())]
+    #[error(
+        "tensor {name} is not supported: adapters may change token_embd, output, and {} of any \
+         layer",
+        super::names()
+    )]
     Target { name: String },
     /// The tensor's type is not a type of factors.
     #[error("tensor {name} has the type {ty}; factors must be F32, F16 or BF16")]
@@ -41,6 +45,9 @@ pub enum AdapterError {
     /// The file ends inside a tensor.
     #[error("tensor {name} ends at byte {end}, but the file has {bytes} bytes; it is cut short")]
     Truncated { name: String, end: u64, bytes: u64 },
+    /// The values of a factor cannot be read.
+    #[error("tensor {name}: {error}")]
+    Values { name: String, error: kernels::Error },
     /// Two tensors for the same factor.
     #[error("tensor {name} is a second one for the same factor of {target}")]
     Duplicate { name: String, target: String },

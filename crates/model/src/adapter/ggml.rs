@@ -1,6 +1,6 @@
 //! llama.cpp's form of an adapter: a GGUF file.
 
-use super::{AdapterError, Factor, LINEARS, Pair, Side, pair_up};
+use super::{AdapterError, EMBEDDING, Factor, LINEARS, OUTPUT, Pair, Side, pair_up};
 use gguf::{Gguf, TensorInfo};
 use kernels::TensorBytes;
 use std::sync::Arc;
@@ -47,6 +47,12 @@ fn parse(name: &str) -> Option<(String, Side)> {
         (_, Some(target)) => (target, Side::B),
         _ => return None,
     };
+    match target {
+        OUTPUT => return Some((OUTPUT.to_string(), side)),
+        // llama.cpp looks rows up in its factor A, so it is our factor B.
+        EMBEDDING => return Some((EMBEDDING.to_string(), if side == Side::A { Side::B } else { Side::A })),
+        _ => {}
+    }
     let (layer, linear) = target.strip_prefix("blk.")?.strip_suffix(".weight")?.split_once('.')?;
     let known = super::layer(layer).is_some() && LINEARS.iter().any(|(ours, _)| *ours == linear);
     known.then(|| (target.to_string(), side))

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use gguf::GgufBuilder;
-use model::FactorPair;
+use model::{EMBEDDING, FactorPair, transpose};
 use std::path::Path;
 
 /// Writes factors as llama.cpp's GGUF, f32, whole or not at all.
@@ -30,7 +30,13 @@ pub fn save_gguf(path: impl AsRef<Path>, architecture: &str, factors: &[FactorPa
         let rank = u64::from(pair.rank);
         let dims = |values: &[f32]| values.len() as u64 / rank;
         let name = |side: &str| format!("{}.lora_{side}", pair.target);
-        file.tensor_f32(name("a"), &[dims(&pair.a), rank], &pair.a).tensor_f32(name("b"), &[rank, dims(&pair.b)], &scaled(pair, alpha))
+        let b = scaled(pair, alpha);
+        if pair.target == EMBEDDING {
+            // llama.cpp looks rows up in its factor A, and its factor B lies transposed.
+            let a = transpose(&pair.a, dims(&pair.a) as usize);
+            return file.tensor_f32(name("a"), &[rank, dims(&b)], &b).tensor_f32(name("b"), &[rank, dims(&a)], &a);
+        }
+        file.tensor_f32(name("a"), &[dims(&pair.a), rank], &pair.a).tensor_f32(name("b"), &[rank, dims(&b)], &b)
     });
     Ok(file.save(path)?)
 }

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::files::{TensorF32, save_then};
-use model::{FactorPair, Model, peft_module};
+use model::{EMBEDDING, FactorPair, Model, peft_module, transpose};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -108,7 +108,14 @@ pub fn save_peft(folder: impl AsRef<Path>, factors: &[FactorPair], options: &Pef
 }
 
 fn tensors(pair: &FactorPair, module: &str) -> [TensorF32; 2] {
-    let rows = |values: &[f32]| (values.len() / pair.rank as usize) as u32;
+    let rank = pair.rank as usize;
+    let rows = |values: &[f32]| (values.len() / rank) as u32;
+    if pair.target == EMBEDDING {
+        // PEFT looks ids up in the columns of its factor A.
+        let name = |side: &str| format!("base_model.model.{module}.lora_embedding_{side}");
+        let [a, b] = [transpose(&pair.b, rank), transpose(&pair.a, pair.a.len() / rank)];
+        return [TensorF32::new(name("A"), vec![pair.rank, rows(&a)], &a), TensorF32::new(name("B"), vec![rows(&b), pair.rank], &b)];
+    }
     let name = |side: &str| format!("base_model.model.{module}.lora_{side}.weight");
     [TensorF32::new(name("A"), vec![pair.rank, rows(&pair.a)], &pair.a), TensorF32::new(name("B"), vec![rows(&pair.b), pair.rank], &pair.b)]
 }
@@ -137,7 +144,7 @@ fn config(factors: &[FactorPair], modules: &[String], options: &PeftOptions) -> 
         "layers_pattern": null,
         "layers_to_transform": null,
         "lora_alpha": number(alpha),
-        "lora_dropout": options.dropout,
+        "lora_dropout": shortest(options.dropout),
         "modules_to_save": null,
         "peft_type": "LORA",
         "r": rank,
@@ -159,8 +166,11 @@ fn target_modules(modules: &[String], options: &PeftOptions) -> BTreeSet<String>
         let (_, kind) = module.rsplit_once('.').unwrap_or(("", module));
         kinds.entry(kind).or_default().push(module);
     }
-    let everywhere = |found: usize| options.prefix == TEXT && options.layers == Some(found as u32);
-    let names = |(kind, all): (&str, Vec<&String>)| match everywhere(all.len()) {
+    let everywhere = |all: &[&String]| {
+        let one = !all[0].contains(".layers.");
+        one || options.prefix == TEXT && options.layers == Some(all.len() as u32)
+    };
+    let names = |(kind, all): (&str, Vec<&String>)| match everywhere(&all) {
         true => vec![kind.to_string()],
         false => all.into_iter().cloned().collect(),
     };
@@ -175,6 +185,11 @@ fn alpha(pair: &FactorPair, rslora: bool) -> f64 {
     let exact = f64::from(pair.scale) * by;
     let same = |alpha: &f64| (alpha / by) as f32 == pair.scale;
     [exact.round(), f64::from(exact as f32)].into_iter().find(same).unwrap_or(exact)
+}
+
+/// The shortest decimal that reads as this f32.
+fn shortest(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or(f64::from(value))
 }
 
 /// An integer without a fraction, as PEFT's alphas are by type.

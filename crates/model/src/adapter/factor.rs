@@ -1,0 +1,120 @@
+//! Factors as they lie in a file, and their pairs.
+
+use super::{AdapterError, EMBEDDING};
+use gguf::GgmlType;
+use kernels::{TensorBytes, Weight, Weights};
+use std::collections::BTreeMap;
+
+/// The two factors of the product B A.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    A,
+    B,
+}
+
+/// One factor, as stored in its file.
+pub(super) struct Factor {
+    pub name: String,
+    /// The model's tensor to which the product is added.
+    pub target: String,
+    pub side: Side,
+    pub ty: GgmlType,
+    pub rows: u32,
+    pub cols: u32,
+    pub bytes: TensorBytes,
+    /// Alpha divided by the rank or by its square root.
+    pub scale: f32,
+}
+
+impl Factor {
+    pub fn new(name: String, target: String, side: Side, ty: GgmlType, shape: [u64; 2], bytes: TensorBytes) -> Result<Self, AdapterError> {
+        let [rows, cols] = shape.map(|n| u32::try_from(n).unwrap_or(0));
+        if rows == 0 || cols == 0 {
+            return Err(AdapterError::Dimensions { name, found: shape.to_vec() });
+        }
+        Ok(Self { name, target, side, ty, rows, cols, bytes, scale: 1.0 })
+    }
+
+    /// Whether the factor lies transposed, as the factor A of a table that is looked up does: its
+    /// rows are the columns of the table.
+    pub fn is_transposed(&self) -> bool {
+        self.side == Side::A && self.target == EMBEDDING
+    }
+
+    pub fn rank(&self) -> u32 {
+        if self.side == Side::A && !self.is_transposed() { self.rows } else { self.cols }
+    }
+
+    /// The values, in f32.
+    pub fn values(&self) -> Result<Vec<f32>, kernels::Error> {
+        let (rows, cols) = (self.rows as usize, self.cols as usize);
+        let mut bytes = vec![0; rows * self.ty.row_bytes(cols).unwrap_or(0)];
+        self.bytes.read(0, &mut bytes)?;
+        let mut all = vec![0.0; rows * cols];
+        let matrix = cpu_ref::Rows::new(self.ty, cols, &bytes);
+        all.chunks_exact_mut(cols).enumerate().for_each(|(n, row)| matrix.dequantize_row(n, row));
+        Ok(all)
+    }
+
+    /// The same factor with its rows as columns, in f32.
+    pub fn transposed(self) -> Result<Self, AdapterError> {
+        let values = self.values().map_err(|error| AdapterError::Values { name: self.name.clone(), error })?;
+        let values = transpose(&values, self.cols as usize);
+        let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
+        let (rows, cols) = (self.cols, self.rows);
+        Ok(Self { ty: GgmlType::F32, rows, cols, bytes: TensorBytes::Owned(bytes.into()), ..self })
+    }
+
+    pub fn expect(&self, expected: [u32; 2], wanted: &'static str) -> Result<(), AdapterError> {
+        let found = [self.rows, self.cols];
+        if found == expected {
+            return Ok(());
+        }
+        Err(AdapterError::Shape { name: self.name.clone(), expected, found, wanted })
+    }
+
+    pub fn load(&self, into: &mut Weights) -> Result<Weight, kernels::Error> {
+        into.matrix(&self.name, self.ty, self.rows, self.cols, &self.bytes)
+    }
+}
+
+/// A matrix of rows of `cols` elements with its rows as columns.
+#[must_use]
+pub fn transpose(values: &[f32], cols: usize) -> Vec<f32> {
+    let column = |n: usize| values.iter().skip(n).step_by(cols.max(1)).copied();
+    (0..cols).flat_map(column).collect()
+}
+
+/// The two factors for one tensor, with equal ranks.
+pub(super) struct Pair {
+    pub a: Factor,
+    pub b: Factor,
+}
+
+/// Pairs the factors by target. A factor without a partner is an error.
+pub(super) fn pair_up(factors: Vec<Factor>) -> Result<Vec<Pair>, AdapterError> {
+    let mut sides: BTreeMap<String, [Option<Factor>; 2]> = BTreeMap::new();
+    for factor in factors {
+        let place = &mut sides.entry(factor.target.clone()).or_default()[factor.side as usize];
+        if place.is_some() {
+            return Err(AdapterError::Duplicate { name: factor.name, target: factor.target });
+        }
+        *place = Some(factor);
+    }
+    if sides.is_empty() {
+        return Err(AdapterError::Empty);
+    }
+    let pair = |sides: [Option<Factor>; 2]| match sides {
+        [Some(a), Some(b)] => {
+            let pair = Pair { a, b };
+            pair.b.expect([pair.b.rows, pair.a.rank()], "but its partner requires").map(|()| pair)
+        }
+        [Some(alone), None] | [None, Some(alone)] => {
+            // Files swap the letters of a table's factors.
+            let missing = if (alone.side == Side::A) == (alone.target == EMBEDDING) { "A" } else { "B" };
+            Err(AdapterError::Partner { name: alone.name, missing, target: alone.target })
+        }
+        [None, None] => unreachable!("an entry is made for a factor"),
+    };
+    sides.into_values().map(pair).collect()
+}
