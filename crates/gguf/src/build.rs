@@ -24,7 +24,8 @@ pub struct GgufBuilder<'a> {
 struct Tensor<'a> {
     name: String,
     dims: Vec<u64>,
-    ty_number: u32,
+    /// The number of the type, or the type if it has none.
+    ty_number: Result<u32, GgmlType>,
     data: Cow<'a, [u8]>,
 }
 
@@ -61,16 +62,16 @@ impl<'a> GgufBuilder<'a> {
         self.set("general.alignment", alignment)
     }
 
-    /// Adds a tensor. `dims` has the fastest dimension first; `data` is in the layout of `ty`.
+    /// Adds a tensor. `dims` has the fastest dimension first; `data` is in the layout of `ty`, which
+    /// is a type that files have.
     pub fn tensor(self, name: impl Into<String>, dims: &[u64], ty: GgmlType, data: impl Into<Cow<'a, [u8]>>) -> Self {
-        self.tensor_of_number(name, dims, ty as u32, data)
+        self.add(name.into(), dims, ty.number().ok_or(ty), data.into())
     }
 
     /// Adds a tensor with any type number, known or unknown. The data size of an unknown type is
     /// not checked.
-    pub fn tensor_of_number(mut self, name: impl Into<String>, dims: &[u64], ty_number: u32, data: impl Into<Cow<'a, [u8]>>) -> Self {
-        self.tensors.push(Tensor { name: name.into(), dims: dims.into(), ty_number, data: data.into() });
-        self
+    pub fn tensor_of_number(self, name: impl Into<String>, dims: &[u64], ty_number: u32, data: impl Into<Cow<'a, [u8]>>) -> Self {
+        self.add(name.into(), dims, Ok(ty_number), data.into())
     }
 
     /// Adds a tensor of type F32.
@@ -109,6 +110,11 @@ impl<'a> GgufBuilder<'a> {
         atomic_write(path, |out| Ok(self.write_to(out)?))
     }
 
+    fn add(mut self, name: String, dims: &[u64], ty_number: Result<u32, GgmlType>, data: Cow<'a, [u8]>) -> Self {
+        self.tensors.push(Tensor { name, dims: dims.into(), ty_number, data });
+        self
+    }
+
     fn header(&self, alignment: usize) -> Result<Vec<u8>> {
         self.check_names()?;
         let mut out = b"GGUF".to_vec();
@@ -122,11 +128,11 @@ impl<'a> GgufBuilder<'a> {
         }
         let mut offset = 0;
         for tensor in &self.tensors {
-            tensor.check()?;
+            let ty_number = tensor.check()?;
             put_string(&mut out, tensor.name.as_bytes());
             out.extend((tensor.dims.len() as u32).to_le_bytes());
             tensor.dims.iter().for_each(|dim| out.extend(dim.to_le_bytes()));
-            out.extend(tensor.ty_number.to_le_bytes());
+            out.extend(ty_number.to_le_bytes());
             out.extend((offset as u64).to_le_bytes());
             offset += padded(tensor.data.len(), alignment);
         }
@@ -164,17 +170,19 @@ impl<'a> GgufBuilder<'a> {
 }
 
 impl Tensor<'_> {
-    fn check(&self) -> Result<()> {
+    /// Checks everything about the tensor and returns the number of its type.
+    fn check(&self) -> Result<u32> {
         let (tensor, found) = (self.name.clone(), self.dims.len() as u32);
+        let ty_number = self.ty_number.map_err(|ty| Error::NotInFiles { tensor: self.name.clone(), ty })?;
         if found == 0 || found > MAX_DIMS {
             return Err(Error::DimensionCount { tensor, found });
         }
         let mut dims = [1; 4];
         dims[..self.dims.len()].copy_from_slice(&self.dims);
-        let expected = data_bytes(&self.name, dims, self.dims.len(), self.ty_number)?;
+        let expected = data_bytes(&self.name, dims, self.dims.len(), ty_number)?;
         let found = self.data.len() as u64;
-        if found == expected || GgmlType::from_u32(self.ty_number).is_none() && found > 0 {
-            return Ok(());
+        if found == expected || GgmlType::from_u32(ty_number).is_none() && found > 0 {
+            return Ok(ty_number);
         }
         Err(Error::DataSize { tensor, expected, found })
     }
