@@ -3,6 +3,7 @@
 mod adapters;
 mod adapters_hostile;
 mod agree;
+mod base;
 mod batch;
 mod executors;
 mod far;
