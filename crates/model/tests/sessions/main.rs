@@ -28,3 +28,5 @@ mod waiting;
 mod common;
 #[path = "../common/lora.rs"]
 mod lora;
+#[path = "../common/nf4.rs"]
+mod nf4;
