@@ -27,7 +27,8 @@ fn documents() -> Vec<Document> {
 /// Factors over all linear layers that take them. B is not zero, so that A has gradients too.
 fn factors(model: &Model) -> Vec<FactorPair> {
     let new = Targets::default().factors(model.weights(), 4, 1.5, 1).expect("linear layers");
-    new.into_iter().map(|pair| FactorPair { b: pair.b.iter().zip(&pair.a).map(|(_, a)| 0.5 * a).collect(), ..pair }).collect()
+    let b = |pair: &FactorPair| (0..pair.b.len()).map(|i| 0.5 * pair.a[i % pair.a.len()]).collect();
+    new.into_iter().map(|pair| FactorPair { b: b(&pair), ..pair }).collect()
 }
 
 fn gradients(model: &Model, checkpointing: Checkpointing) -> (u64, Vec<Parameter>) {
