@@ -11,7 +11,7 @@ use kernels::{Executor, Watch};
 use model::Model;
 use nf4::{dequantized, in_blocks, nf4};
 use train::{
-    CheckpointError, Checkpointing, Document, Error, Facts, FactorPair, GradientOptions, Gradients, Lora, NO_TARGET, Parameter, Rate,
+    CheckpointError, Checkpointing, Document, Error, FactorPair, Facts, GradientOptions, Gradients, Lora, NO_TARGET, Parameter, Rate,
     Targets, Trained, Trainer, TrainerOptions,
 };
 

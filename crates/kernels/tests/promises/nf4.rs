@@ -51,7 +51,8 @@ fn products_and_their_derivatives_by_the_input() {
         let bytes = blocks(&numbers(n * k, 5, 1.0));
         let mut w = vec![0.0; n * k];
         gguf::dequantize(GgmlType::NF4, &bytes, &mut w).expect("whole blocks");
-        let (x, dy, of) = (numbers(rows * k, 3, 0.1), numbers(rows * n, 4, 1.0), Matrix { ty: GgmlType::NF4, rows: n, cols: k, bytes: &bytes });
+        let (x, dy, of) =
+            (numbers(rows * k, 3, 0.1), numbers(rows * n, 4, 1.0), Matrix { ty: GgmlType::NF4, rows: n, cols: k, bytes: &bytes });
         let y = run::matmul(&on, &x, of).expect("fits");
         within(&format!("{rows} rows of {k}"), 1e-5, &y, &product([rows, n, k], |i, l| x[i * k + l], |l, j| w[j * k + l]));
         let dx = run::matmul_input(&on, &dy, of).expect("fits");
