@@ -32,7 +32,10 @@ pub enum Error {
     )]
     BaseType { name: String, ty: gguf::GgmlType },
     /// A linear layer has rows that are not whole blocks of NF4.
-    #[error("tensor {name} has rows of {cols} elements, and blocks of NF4 have 64; load this file without an NF4 base")]
+    #[error(
+        "tensor {name} has rows of {cols} elements, and blocks of NF4 have 64; load this file \
+         without an NF4 base"
+    )]
     BaseRow { name: String, cols: u32 },
     /// The vocabulary and the embedding have different sizes.
     #[error("the vocabulary has {tokens} tokens, but token_embd.weight has {rows} rows")]

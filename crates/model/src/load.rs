@@ -121,8 +121,8 @@ impl Loader<'_> {
     }
 }
 
-/// Whether a matrix is one of attention or of a feed-forward network, also of experts. Routers are
-/// not: few wrong bits in them choose other experts.
+/// Whether a matrix is one of attention or of a feed-forward network, also of experts. A router is
+/// not: with a rounded router, tokens would go to other experts.
 fn is_linear(name: &str) -> bool {
     let in_layer = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.')).map(|(_, name)| name);
     in_layer.is_some_and(|name| (name.starts_with("attn_") || name.starts_with("ffn_")) && !name.starts_with("ffn_gate_inp"))

@@ -31,8 +31,8 @@ const VERSION: u32 = 2;
 const HEADER_BYTES: u32 = 64 << 20;
 
 impl Model {
-    /// SHA-256 of the file's header, of its tensors' names and shapes, of samples of their data, and
-    /// of the base if it is not as stored. A snapshot identifies the model by it.
+    /// SHA-256 of the file's header, of its tensors' names and shapes, and of samples of their
+    /// data; also of the base if it is not as stored. A snapshot identifies the model by it.
     ///
     /// # Errors
     /// The file can no longer be read.

@@ -16,8 +16,8 @@ use crate::{Error, Field, GgmlType, Result};
 /// Dequantizes whole blocks of `ty` into f32, in the order of the file.
 ///
 /// The values equal `quants.py` of the Python package `gguf` 0.19.0 for every type that it has; the
-/// others (Q1_0, Q8_1, Q8_K) follow ggml's structs, and NF4 follows bitsandbytes. Fails if `bytes` is not a whole number of
-/// blocks or if the length of `out` is not their number of elements.
+/// others (Q1_0, Q8_1, Q8_K) follow ggml's structs, and NF4 follows bitsandbytes. Fails if `bytes`
+/// is not a whole number of blocks or if the length of `out` is not their number of elements.
 pub fn dequantize(ty: GgmlType, bytes: &[u8], out: &mut [f32]) -> Result<()> {
     let whole = bytes.len().is_multiple_of(ty.block_bytes());
     if !whole || (bytes.len() / ty.block_bytes()).checked_mul(ty.block_size()) != Some(out.len()) {
