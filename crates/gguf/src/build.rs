@@ -62,8 +62,8 @@ impl<'a> GgufBuilder<'a> {
         self.set("general.alignment", alignment)
     }
 
-    /// Adds a tensor of a type that files have. `dims` has the fastest dimension first; `data` is in
-    /// the layout of `ty`.
+    /// Adds a tensor of a type that files have. `dims` has the fastest dimension first; `data` is
+    /// in the layout of `ty`.
     pub fn tensor(self, name: impl Into<String>, dims: &[u64], ty: GgmlType, data: impl Into<Cow<'a, [u8]>>) -> Self {
         self.add(name.into(), dims, ty.number().ok_or(ty), data.into())
     }
