@@ -26,7 +26,8 @@ pub struct GgufBuilder<'a> {
 struct Tensor<'a> {
     name: String,
     dims: Vec<u64>,
-    ty_number: u32,
+    /// The number of the type, or the type if it has none.
+    ty_number: Result<u32, GgmlType>,
     data: Data<'a>,
 }
 
@@ -82,29 +83,28 @@ impl<'a> GgufBuilder<'a> {
         self.set("general.alignment", alignment)
     }
 
-    /// Adds a tensor. `dims` has the fastest dimension first; `data` is in the layout of `ty`.
+    /// Adds a tensor of a type that files have. `dims` has the fastest dimension first; `data` is
+    /// in the layout of `ty`.
     pub fn tensor(self, name: impl Into<String>, dims: &[u64], ty: GgmlType, data: impl Into<Cow<'a, [u8]>>) -> Self {
-        self.tensor_of_number(name, dims, ty as u32, data)
+        self.add(name.into(), dims, ty.number().ok_or(ty), Data::Bytes(data.into()))
     }
 
     /// Adds a tensor with any type number, known or unknown. The data size of an unknown type is
     /// not checked.
-    pub fn tensor_of_number(mut self, name: impl Into<String>, dims: &[u64], ty_number: u32, data: impl Into<Cow<'a, [u8]>>) -> Self {
-        self.tensors.push(Tensor { name: name.into(), dims: dims.into(), ty_number, data: Data::Bytes(data.into()) });
-        self
+    pub fn tensor_of_number(self, name: impl Into<String>, dims: &[u64], ty_number: u32, data: impl Into<Cow<'a, [u8]>>) -> Self {
+        self.add(name.into(), dims, Ok(ty_number), Data::Bytes(data.into()))
     }
 
     /// Adds a tensor whose data does not have to be in memory: `write` writes it, in the layout of
     /// `ty`, whenever the file is written. Writing fails if the size is not that of the shape.
     pub fn tensor_written(
-        mut self,
+        self,
         name: impl Into<String>,
         dims: &[u64],
         ty: GgmlType,
         write: impl Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a,
     ) -> Self {
-        self.tensors.push(Tensor { name: name.into(), dims: dims.into(), ty_number: ty as u32, data: Data::Written(Arc::new(write)) });
-        self
+        self.add(name.into(), dims, ty.number().ok_or(ty), Data::Written(Arc::new(write)))
     }
 
     /// Adds a tensor of type F32.
@@ -143,6 +143,11 @@ impl<'a> GgufBuilder<'a> {
         atomic_write(path, |out| Ok(self.write_to(out)?))
     }
 
+    fn add(mut self, name: String, dims: &[u64], ty_number: Result<u32, GgmlType>, data: Data<'a>) -> Self {
+        self.tensors.push(Tensor { name, dims: dims.into(), ty_number, data });
+        self
+    }
+
     fn header(&self, alignment: u64) -> Result<Vec<u8>> {
         self.check_names()?;
         let mut out = b"GGUF".to_vec();
@@ -156,11 +161,11 @@ impl<'a> GgufBuilder<'a> {
         }
         let mut offset = 0u64;
         for tensor in &self.tensors {
-            let bytes = tensor.checked_bytes()?;
+            let (ty_number, bytes) = tensor.check()?;
             put_string(&mut out, tensor.name.as_bytes());
             out.extend((tensor.dims.len() as u32).to_le_bytes());
             tensor.dims.iter().for_each(|dim| out.extend(dim.to_le_bytes()));
-            out.extend(tensor.ty_number.to_le_bytes());
+            out.extend(ty_number.to_le_bytes());
             out.extend(offset.to_le_bytes());
             offset += padded(bytes, alignment);
         }
@@ -198,28 +203,30 @@ impl<'a> GgufBuilder<'a> {
 }
 
 impl Tensor<'_> {
-    /// The size of the data, checked against the shape.
-    fn checked_bytes(&self) -> Result<u64> {
+    /// Checks everything about the tensor and returns the number of its type and the size of its
+    /// data.
+    fn check(&self) -> Result<(u32, u64)> {
         let (tensor, found) = (self.name.clone(), self.dims.len() as u32);
+        let ty_number = self.ty_number.map_err(|ty| Error::NotInFiles { tensor: self.name.clone(), ty })?;
         if found == 0 || found > MAX_DIMS {
             return Err(Error::DimensionCount { tensor, found });
         }
         let mut dims = [1; 4];
         dims[..self.dims.len()].copy_from_slice(&self.dims);
-        let expected = data_bytes(&self.name, dims, self.dims.len(), self.ty_number)?;
+        let expected = data_bytes(&self.name, dims, self.dims.len(), ty_number)?;
         let found = match &self.data {
             Data::Bytes(bytes) => bytes.len() as u64,
             Data::Written(_) => expected,
         };
-        if found == expected || GgmlType::from_u32(self.ty_number).is_none() && found > 0 {
-            return Ok(found);
+        if found == expected || GgmlType::from_u32(ty_number).is_none() && found > 0 {
+            return Ok((ty_number, found));
         }
         Err(Error::DataSize { tensor, expected, found })
     }
 
     /// Writes the data and returns its size.
     fn write(&self, out: &mut dyn Write) -> io::Result<u64> {
-        let expected = self.checked_bytes()?;
+        let expected = self.check()?.1;
         match &self.data {
             Data::Bytes(bytes) => out.write_all(bytes)?,
             Data::Written(write) => {

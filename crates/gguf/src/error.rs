@@ -192,6 +192,9 @@ pub enum Error {
     /// The size of a tensor's data does not match its shape and type.
     #[error("tensor `{tensor}` has {found} bytes of data, its shape and type need {expected}")]
     DataSize { tensor: String, expected: u64, found: u64 },
+    /// A tensor of a type that only memory has.
+    #[error("tensor `{tensor}` is {ty}, which has no number in gguf files; write it as F16 or F32")]
+    NotInFiles { tensor: String, ty: GgmlType },
     /// A metadata array whose elements differ in type.
     #[error("`{key}` mixes {expected} and {found} in one array")]
     MixedArray { key: String, expected: ValueType, found: ValueType },

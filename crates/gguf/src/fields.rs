@@ -67,6 +67,7 @@ impl GgmlType {
             TQ2_0 => members!(qs: 64, d: 2),
             MXFP4 => members!(e: 1, qs: 16),
             NVFP4 => members!(d: 4, qs: 32),
+            NF4 => members!(d: 4, qs: 32),
         }
     }
 }
@@ -77,7 +78,7 @@ mod tests {
 
     #[test]
     fn fields_fill_every_block_exactly() {
-        for &ty in GgmlType::ALL {
+        for &ty in GgmlType::ALL.iter().chain([&GgmlType::NF4]) {
             let filled: usize = ty.fields().iter().map(|field| field.bytes).sum();
             assert_eq!(filled, if ty.is_quantized() { ty.block_bytes() } else { 0 }, "{ty}");
         }

@@ -3,9 +3,12 @@
 use std::fmt;
 
 macro_rules! ggml_types {
-    ($($variant:ident = $number:literal, $name:literal, $block:literal elements in $bytes:literal;)*) => {
+    (
+        $($variant:ident = $number:literal, $name:literal, $block:literal elements in $bytes:literal;)*
+        @in_memory $memory:ident, $memory_name:literal, $memory_block:literal elements in $memory_bytes:literal;
+    ) => {
         /// The storage type of a tensor's elements. The numbers are the values of `ggml_type` in
-        /// `ggml.h`.
+        /// `ggml.h`; NF4, which no file has, is not among them.
         #[allow(non_camel_case_types)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u32)]
@@ -14,10 +17,12 @@ macro_rules! ggml_types {
                 #[doc = concat!("`", $name, "`: ", stringify!($block), " elements in ", stringify!($bytes), " bytes.")]
                 $variant = $number,
             )*
+            #[doc = concat!("`", $memory_name, "`: ", stringify!($memory_block), " elements in ", stringify!($memory_bytes), " bytes, in memory only.")]
+            $memory = u32::MAX,
         }
 
         impl GgmlType {
-            /// Every type, in order of its number.
+            /// Every type that a file can have, in order of its number.
             pub const ALL: &'static [GgmlType] = &[$(GgmlType::$variant),*];
 
             /// The type with this number. `None` if ggml removed the number or if it is newer than
@@ -29,10 +34,19 @@ macro_rules! ggml_types {
                 }
             }
 
+            /// The number in files. `None` for NF4, which no file has.
+            pub const fn number(self) -> Option<u32> {
+                match self {
+                    GgmlType::$memory => None,
+                    ty => Some(ty as u32),
+                }
+            }
+
             /// The name that ggml prints, such as `Q4_K`.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(GgmlType::$variant => $name,)*
+                    GgmlType::$memory => $memory_name,
                 }
             }
 
@@ -40,6 +54,7 @@ macro_rules! ggml_types {
             pub const fn block_size(self) -> usize {
                 match self {
                     $(GgmlType::$variant => $block,)*
+                    GgmlType::$memory => $memory_block,
                 }
             }
 
@@ -47,6 +62,7 @@ macro_rules! ggml_types {
             pub const fn block_bytes(self) -> usize {
                 match self {
                     $(GgmlType::$variant => $bytes,)*
+                    GgmlType::$memory => $memory_bytes,
                 }
             }
         }
@@ -88,6 +104,7 @@ ggml_types! {
     MXFP4 = 39, "MXFP4", 32 elements in 17;
     NVFP4 = 40, "NVFP4", 64 elements in 36;
     Q1_0 = 41, "Q1_0", 128 elements in 18;
+    @in_memory NF4, "NF4", 64 elements in 36;
 }
 
 impl GgmlType {
@@ -100,7 +117,7 @@ impl GgmlType {
         (cols / self.block_size()).checked_mul(self.block_bytes())
     }
 
-    /// The type with this name; upper and lower case are equal.
+    /// The type of files with this name; upper and lower case are equal.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|ty| ty.name().eq_ignore_ascii_case(name))
     }
@@ -124,12 +141,20 @@ mod tests {
     #[test]
     fn every_number_finds_its_type_and_the_gaps_find_none() {
         for &ty in GgmlType::ALL {
-            assert_eq!(GgmlType::from_u32(ty as u32), Some(ty));
+            assert_eq!(ty.number().and_then(GgmlType::from_u32), Some(ty));
             assert_eq!(GgmlType::from_name(&ty.name().to_lowercase()), Some(ty));
         }
         for gap in [4, 5, 31, 32, 33, 36, 37, 38, 42, u32::MAX] {
             assert_eq!(GgmlType::from_u32(gap), None);
         }
+    }
+
+    #[test]
+    fn no_number_and_no_name_in_a_file_is_nf4() {
+        assert_eq!(GgmlType::NF4.number(), None);
+        assert_eq!(GgmlType::from_u32(GgmlType::NF4 as u32), None);
+        assert_eq!(GgmlType::from_name("NF4"), None);
+        assert!(!GgmlType::ALL.contains(&GgmlType::NF4));
     }
 
     #[test]

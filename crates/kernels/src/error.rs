@@ -43,6 +43,9 @@ pub enum Error {
     /// The file behind a weight could not be read.
     #[error(transparent)]
     Read(#[from] gguf::Error),
+    /// A weight cannot be quantized while it loads.
+    #[error("tensor {tensor} cannot become {ty}: {error}")]
+    Quantize { tensor: String, ty: &'static str, error: gguf::Error },
     /// The driver refused a pipeline, or the shader compiler refused its shader.
     #[error("this device refused the kernel {kernel}: {reason}")]
     Pipeline { kernel: String, reason: String },

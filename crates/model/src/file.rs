@@ -8,12 +8,26 @@ use gguf::Gguf;
 use std::path::Path;
 use std::sync::Arc;
 
+/// The types that the weights of the linear layers have in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Base {
+    /// The types of the file.
+    #[default]
+    AsStored,
+    /// NF4, made of F16, BF16 or F32 while the weights load: blocks of 64 elements with an f32
+    /// absmax, 0.5625 bytes per weight (Dettmers et al. 2023, arXiv 2305.14314). The embedding, the
+    /// output matrix, norms and routers keep the types of the file.
+    Nf4,
+}
+
 /// An opened file with its tokenizer and chat template. No weights are loaded yet.
 pub struct ModelFile {
     pub(crate) file: Arc<Gguf>,
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) template: ChatTemplate,
     pub(crate) notes: Vec<Note>,
+    pub(crate) base: Base,
 }
 
 impl ModelFile {
@@ -41,7 +55,7 @@ impl ModelFile {
         #[cfg(feature = "gpu")]
         notes.extend(crate::meta::Meta { file: &file, architecture }.context_note().unwrap_or_default());
         notes.shrink_to_fit();
-        Ok(Self { file: Arc::new(file), tokenizer, template, notes })
+        Ok(Self { file: Arc::new(file), tokenizer, template, notes, base: Base::default() })
     }
 
     /// The GGUF file.
@@ -64,6 +78,19 @@ impl ModelFile {
     #[must_use]
     pub fn notes(&self) -> &[Note] {
         &self.notes
+    }
+
+    /// The types that the weights of the linear layers get.
+    #[must_use]
+    pub fn base(&self) -> Base {
+        self.base
+    }
+
+    /// Chooses the types that the weights of the linear layers get. Checks of the file, its needs
+    /// of memory and its digest are those of this choice.
+    #[must_use]
+    pub fn with_base(self, base: Base) -> Self {
+        Self { base, ..self }
     }
 
     /// Replaces the chat template with this Jinja source, for files that have no template.

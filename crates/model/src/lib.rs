@@ -15,7 +15,8 @@
 //!
 //! In reading order:
 //!
-//! * [`ModelFile`] is an opened file with its tokenizer and template. [`Checked`] is a file whose
+//! * [`ModelFile`] is an opened file with its tokenizer and template. [`Base`] chooses the types of
+//!   its linear layers in memory. [`Checked`] is a file whose
 //!   tensors fit its hyper-parameters. [`Needs`] is the memory that the model takes.
 //! * [`Model`] is the weights on an [`Executor`], shared by any number of sessions.
 //! * [`Session`] is one conversation, with [`SessionOptions`]. It evaluates tokens, saves and loads
@@ -35,7 +36,7 @@ pub mod ollama;
 pub mod tokenizer;
 
 pub use error::{Error, Size};
-pub use file::ModelFile;
+pub use file::{Base, ModelFile};
 pub use note::Note;
 
 #[cfg(feature = "gpu")]

@@ -1,7 +1,8 @@
 //! Finds the tensors of an architecture in a file by name and checks every shape.
 
 use crate::error::Error;
-use gguf::{Gguf, TensorInfo};
+use crate::file::Base;
+use gguf::{GgmlType, Gguf, TensorInfo};
 use kernels::{TensorBytes, Weight, Weights};
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 pub(crate) struct Loader<'a> {
     pub file: &'a Arc<Gguf>,
     pub architecture: &'static str,
+    pub base: Base,
     pub weights: Weights,
 }
 
@@ -31,11 +33,11 @@ impl Loader<'_> {
         })
     }
 
-    /// Lists a matrix [rows, cols] in its own type.
+    /// Lists a matrix [rows, cols] in its own type, or in the type of the base.
     pub fn matrix(&mut self, name: &str, rows: u32, cols: u32) -> Result<Weight, Error> {
         let (at, tensor) = self.checked(name, &[u64::from(rows), u64::from(cols)])?;
         let ty = tensor.ty()?;
-        Ok(self.weights.matrix(name, ty, rows, cols, &TensorBytes::File(Arc::clone(self.file), at))?)
+        self.list(name, ty, rows, cols, TensorBytes::File(Arc::clone(self.file), at))
     }
 
     /// Lists the first `rows` rows of a matrix that may have more, in its own type.
@@ -47,12 +49,12 @@ impl Loader<'_> {
         Ok(self.weights.matrix(name, ty, rows, cols, &part)?)
     }
 
-    /// Lists a tensor [count, rows, cols] as one matrix [count * rows, cols] in its own type: the
-    /// matrices of all experts, one after the other.
+    /// Lists a tensor [count, rows, cols] as one matrix [count * rows, cols], with the type as of
+    /// [`Loader::matrix`]: the matrices of all experts, one after the other.
     pub fn experts(&mut self, name: &str, count: u32, rows: u32, cols: u32) -> Result<Weight, Error> {
         let (at, tensor) = self.checked(name, &[count, rows, cols].map(u64::from))?;
         let ty = tensor.ty()?;
-        Ok(self.weights.matrix(name, ty, count * rows, cols, &TensorBytes::File(Arc::clone(self.file), at))?)
+        self.list(name, ty, count * rows, cols, TensorBytes::File(Arc::clone(self.file), at))
     }
 
     /// Lists a tensor [count, rows, cols] as `count` matrices [rows, cols] in its own type.
@@ -91,6 +93,15 @@ impl Loader<'_> {
         }
     }
 
+    /// Lists a matrix in its own type, or in the type of the base if it is one of a linear layer.
+    fn list(&mut self, name: &str, ty: GgmlType, rows: u32, cols: u32, source: TensorBytes) -> Result<Weight, Error> {
+        let (ty, source) = match self.base {
+            Base::Nf4 if is_linear(name) => (GgmlType::NF4, nf4(name, ty, cols, source)?),
+            Base::Nf4 | Base::AsStored => (ty, source),
+        };
+        Ok(self.weights.matrix(name, ty, rows, cols, &source)?)
+    }
+
     fn find(&self, name: &str) -> Result<(usize, &TensorInfo), Error> {
         let tensor = self.file.find_tensor(name);
         let tensor = tensor.ok_or_else(|| Error::TensorMissing { name: name.to_string(), architecture: self.architecture })?;
@@ -108,6 +119,24 @@ impl Loader<'_> {
         }
         Err(Error::TensorShape { name: name.to_string(), expected: expected.to_vec(), found })
     }
+}
+
+/// Whether a matrix is one of attention or of a feed-forward network, also of experts. A router is
+/// not: with a rounded router, tokens would go to other experts.
+fn is_linear(name: &str) -> bool {
+    let in_layer = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.')).map(|(_, name)| name);
+    in_layer.is_some_and(|name| (name.starts_with("attn_") || name.starts_with("ffn_")) && !name.starts_with("ffn_gate_inp"))
+}
+
+/// The NF4 blocks of a matrix.
+fn nf4(name: &str, ty: GgmlType, cols: u32, source: TensorBytes) -> Result<TensorBytes, Error> {
+    if !matches!(ty, GgmlType::F32 | GgmlType::F16 | GgmlType::BF16) {
+        return Err(Error::BaseType { name: name.to_string(), ty });
+    }
+    if !cols.is_multiple_of(GgmlType::NF4.block_size() as u32) {
+        return Err(Error::BaseRow { name: name.to_string(), cols });
+    }
+    Ok(source.quantized(name, ty, GgmlType::NF4))
 }
 
 /// The shape of a tensor, slowest dimension first. Dimensions of 1 at the slow end are left out,

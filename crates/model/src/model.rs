@@ -6,7 +6,7 @@ use crate::batch::Batch;
 use crate::chat::ChatTemplate;
 use crate::chunk;
 use crate::error::Error;
-use crate::file::ModelFile;
+use crate::file::{Base, ModelFile};
 use crate::load::{Loader, Progress};
 use crate::needs::{self, Needs};
 use crate::note::Note;
@@ -29,6 +29,7 @@ struct Loaded {
     tokenizer: Arc<Tokenizer>,
     template: ChatTemplate,
     notes: Vec<Note>,
+    base: Base,
     executor: Executor,
     architecture: Box<dyn Architecture>,
     weights: Arc<Weights>,
@@ -40,10 +41,10 @@ impl ModelFile {
     ///
     /// # Errors
     /// A hyper-parameter that is out of range; a tensor that is missing, has another shape, or has
-    /// a type that no kernel reads.
+    /// a type that no kernel reads; [`Error::BaseType`] and [`Error::BaseRow`].
     pub fn check(&self, executor: &Executor) -> Result<Checked, Error> {
         let (name, load) = arch::find(&self.file)?;
-        let mut loader = Loader { file: &self.file, architecture: name, weights: Weights::new(executor) };
+        let mut loader = Loader { file: &self.file, architecture: name, base: self.base, weights: Weights::new(executor) };
         let architecture = load(&self.file, &mut loader)?;
         let weights = loader.weights;
         let summary = architecture.summary().clone();
@@ -66,9 +67,9 @@ impl ModelFile {
         }
         let Checked { architecture, adapted, .. } = checked;
         let weights = Weights::clone(&adapted.weights).load_async(progress).await?;
-        let Self { file, tokenizer, template, notes } = self;
+        let Self { file, tokenizer, template, notes, base } = self;
         let (weights, digest) = (Arc::new(weights), OnceLock::new());
-        Ok(Model(Arc::new(Loaded { file, tokenizer, template, notes, executor, architecture, weights, digest })))
+        Ok(Model(Arc::new(Loaded { file, tokenizer, template, notes, base, executor, architecture, weights, digest })))
     }
 }
 
@@ -216,9 +217,9 @@ impl Model {
     /// another executor, or onto a device that was opened again. The file is not read again.
     #[must_use]
     pub fn to_file(&self) -> ModelFile {
-        let Loaded { file, tokenizer, template, notes, .. } = &*self.0;
+        let Loaded { file, tokenizer, template, notes, base, .. } = &*self.0;
         let (file, tokenizer) = (Arc::clone(file), Arc::clone(tokenizer));
-        ModelFile { file, tokenizer, template: template.clone(), notes: notes.clone() }
+        ModelFile { file, tokenizer, template: template.clone(), notes: notes.clone(), base: *base }
     }
 
     /// Starts a conversation. Sessions share the weights and are otherwise independent.
@@ -282,6 +283,12 @@ impl Model {
     #[must_use]
     pub fn notes(&self) -> &[Note] {
         &self.0.notes
+    }
+
+    /// The types that the weights of the linear layers have.
+    #[must_use]
+    pub fn base(&self) -> Base {
+        self.0.base
     }
 
     #[must_use]

@@ -32,7 +32,7 @@ const HEADER_BYTES: u32 = 64 << 20;
 
 impl Model {
     /// SHA-256 of the file's header, of its tensors' names and shapes, and of samples of their
-    /// data. A snapshot identifies the model by it.
+    /// data; also of the base if it is not as stored. A snapshot identifies the model by it.
     ///
     /// # Errors
     /// The file can no longer be read.
@@ -40,7 +40,7 @@ impl Model {
         if let Some(known) = self.kept_digest().get() {
             return Ok(*known);
         }
-        let digest = digest::digest(self.file())?;
+        let digest = digest::digest(self.file(), self.base())?;
         Ok(*self.kept_digest().get_or_init(|| digest))
     }
 }

@@ -10,11 +10,12 @@ mod lora;
 use common::{Tiny, both, exact, greedy, ids, run};
 use counting::Counting;
 use gguf::GgmlType;
-use kernels::Executor;
+use kernels::{Executor, TensorBytes, Weights};
 use lora::Lora;
 use model::tokenizer::{Parts, Special, Tokenizer};
 use model::{AdapterFile, Applied, Error, KvType, Sampling, Session, SessionOptions};
-use std::sync::Mutex;
+use std::io;
+use std::sync::{Arc, Mutex};
 
 #[global_allocator]
 static HEAP: Counting = Counting::new();
@@ -231,6 +232,34 @@ fn sizes_in_an_adapter_that_lie_cost_no_memory() {
         let (result, most) = HEAP.most_during(|| AdapterFile::from_peft(&lora.config(""), Box::new(bytes)));
         assert!(result.is_err() && most < 4 << 20, "{most} bytes");
     }
+}
+
+/// A file of F16 values that is never whole in memory.
+struct Halves;
+
+impl gguf::Source for Halves {
+    fn len_bytes(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        (offset / 2..).zip(buf.chunks_exact_mut(2)).for_each(|(i, half)| half.copy_from_slice(&[i as u8, 0x38 + (i / 256 % 4) as u8]));
+        Ok(())
+    }
+}
+
+#[test]
+fn weights_become_nf4_in_parts() {
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    let (rows, cols) = (4096, 4096);
+    let mut weights = Weights::new(&Executor::Cpu);
+    let source = TensorBytes::At(Arc::new(Halves), 0).quantized("w", GgmlType::F16, GgmlType::NF4);
+    weights.matrix("w", GgmlType::NF4, rows, cols, &source).unwrap();
+    let (loaded, most) = HEAP.most_during(|| weights.load().unwrap());
+    // The F16 values are 32 MiB, and 64 MiB in f32. Each core has parts of half a MiB.
+    let (bytes, cores) = (loaded.bytes(), std::thread::available_parallelism().map_or(1, usize::from));
+    assert_eq!(bytes, u64::from(rows * cols / 64 * 36));
+    assert!(most < bytes as usize + cores * (1 << 20) + (1 << 20), "{most} bytes for {bytes} and {cores} cores");
 }
 
 #[test]

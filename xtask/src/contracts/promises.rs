@@ -9,8 +9,7 @@ const HEAD: &str = "
 
 Two other projects compute forward and backward of transformers with WGSL: `trueno` (T) and `rullama`
 (R). The table has each promise that they make about it, under their name, and what holds it here, no
-looser. Errors are the largest absolute ones unless the text says otherwise. Promises about NF4
-weights are not listed, because no file that we read has this format; they come with NF4.
+looser. Errors are the largest absolute ones unless the text says otherwise.
 
 `cargo xtask contracts` writes the table from `xtask/src/contracts/promises/listed.rs`. It fails if a
 promise has nothing that holds it, if a test is not there, and if `benches/RESULTS.md` does not have

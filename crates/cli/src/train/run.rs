@@ -3,7 +3,7 @@
 use super::examples::Examples;
 use super::report::Report;
 use super::settings::Settings;
-use super::{Args, curve, dry, results};
+use super::{Args, Base, curve, dry, results};
 use crate::exit::{Interrupted, line, note};
 use crate::interrupt::{self, Guard};
 use crate::steps::both_ways;
@@ -33,7 +33,10 @@ pub fn run(args: &Args) -> Result<()> {
     };
     // Before a file of examples is read, which may take long.
     args.output.as_deref().map_or(Ok(()), |output| Folder::check(output, begin))?;
-    let file = args.source.model_file()?;
+    let file = args.source.model_file()?.with_base(match args.base {
+        Some(Base::Nf4) => model::Base::Nf4,
+        None => model::Base::AsStored,
+    });
     args.source.say_notes(&file);
     let examples = Examples::open(args, &file)?;
     examples.say_counts();

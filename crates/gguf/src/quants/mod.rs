@@ -6,17 +6,18 @@ mod iq;
 mod k;
 mod k_quantize;
 mod legacy;
+mod nf4;
 mod plain;
 pub mod tables;
 mod ternary;
 
-use crate::{Error, GgmlType, Result};
+use crate::{Error, Field, GgmlType, Result};
 
 /// Dequantizes whole blocks of `ty` into f32, in the order of the file.
 ///
 /// The values equal `quants.py` of the Python package `gguf` 0.19.0 for every type that it has; the
-/// others (Q1_0, Q8_1, Q8_K) follow ggml's structs. Fails if `bytes` is not a whole number of
-/// blocks or if the length of `out` is not their number of elements.
+/// others (Q1_0, Q8_1, Q8_K) follow ggml's structs, and NF4 follows bitsandbytes. Fails if `bytes`
+/// is not a whole number of blocks or if the length of `out` is not their number of elements.
 pub fn dequantize(ty: GgmlType, bytes: &[u8], out: &mut [f32]) -> Result<()> {
     let whole = bytes.len().is_multiple_of(ty.block_bytes());
     if !whole || (bytes.len() / ty.block_bytes()).checked_mul(ty.block_size()) != Some(out.len()) {
@@ -58,6 +59,7 @@ pub fn dequantize(ty: GgmlType, bytes: &[u8], out: &mut [f32]) -> Result<()> {
         TQ2_0 => blocks(bytes, out, ternary::tq2_0),
         MXFP4 => blocks(bytes, out, fp4::mxfp4),
         NVFP4 => blocks(bytes, out, fp4::nvfp4),
+        NF4 => blocks(bytes, out, nf4::nf4),
     }
     Ok(())
 }
@@ -69,11 +71,11 @@ pub const WRITTEN: [GgmlType; 11] = {
 };
 
 /// Quantizes rows of `cols` elements each to one of the types of [`WRITTEN`], with ggml's search
-/// for scales.
+/// for scales; or as bitsandbytes does to NF4, for use in memory.
 ///
 /// Fails for any other type, for a row that is not a whole number of blocks, and for a `src` that
-/// is not a whole number of rows. Types with scales also fail for values that are not finite or
-/// whose scale exceeds the range of f16 (65,504).
+/// is not a whole number of rows. Types with scales also fail for values that are not finite, and
+/// those with f16 scales for values whose scale exceeds the range of f16 (65,504).
 pub fn quantize(ty: GgmlType, src: &[f32], cols: usize) -> Result<Vec<u8>> {
     let row_bytes = ty.row_bytes(cols).ok_or(Error::RowLength { ty, cols })?;
     if cols == 0 || !src.len().is_multiple_of(cols) {
@@ -96,6 +98,7 @@ pub fn quantize(ty: GgmlType, src: &[f32], cols: usize) -> Result<Vec<u8>> {
         Q4_K => encode(src, &mut bytes, k_quantize::q4_k),
         Q5_K => encode(src, &mut bytes, k_quantize::q5_k),
         Q6_K => encode(src, &mut bytes, k_quantize::q6_k),
+        NF4 => encode(src, &mut bytes, nf4::quantize_nf4),
         _ => return Err(Error::NoQuantizer { ty }),
     }
     check_scales(ty, &bytes)?;
@@ -107,7 +110,8 @@ pub fn quantize(ty: GgmlType, src: &[f32], cols: usize) -> Result<Vec<u8>> {
 const LARGEST: f32 = 1e9;
 
 fn check_values(ty: GgmlType, src: &[f32]) -> Result<()> {
-    match src.iter().position(|x| x.is_nan() || x.abs() > LARGEST) {
+    let largest = if half_scales(ty).next().is_some() { LARGEST } else { f32::MAX };
+    match src.iter().position(|x| x.is_nan() || x.abs() > largest) {
         Some(index) if src[index].is_finite() => Err(Error::ScaleRange { ty, index: index - index % ty.block_size() }),
         Some(index) => Err(Error::NotFinite { index, value: src[index] }),
         None => Ok(()),
@@ -116,12 +120,16 @@ fn check_values(ty: GgmlType, src: &[f32]) -> Result<()> {
 
 /// Fails if the f16 scale or minimum of a block is infinite.
 fn check_scales(ty: GgmlType, bytes: &[u8]) -> Result<()> {
-    let scales = || ty.fields().iter().filter(|field| matches!(field.name, "d" | "m" | "dmin"));
-    let lost = |block: &[u8]| scales().any(|field| !f16(block, field.offset_bytes).is_finite());
+    let lost = |block: &[u8]| half_scales(ty).any(|field| !f16(block, field.offset_bytes).is_finite());
     match bytes.chunks_exact(ty.block_bytes()).position(lost) {
         Some(block) => Err(Error::ScaleRange { ty, index: block * ty.block_size() }),
         None => Ok(()),
     }
+}
+
+/// The scales and minimums of a block that are f16.
+fn half_scales(ty: GgmlType) -> impl Iterator<Item = &'static Field> {
+    ty.fields().iter().filter(|field| field.bytes == 2 && matches!(field.name, "d" | "m" | "dmin"))
 }
 
 fn blocks<const B: usize, const N: usize>(bytes: &[u8], out: &mut [f32], decode: impl Fn(&[u8; B], &mut [f32; N])) {

@@ -9,6 +9,7 @@ mod inputs;
 #[cfg(feature = "interop")]
 mod interop;
 pub mod profile;
+mod quantized;
 pub(crate) mod readback;
 pub mod states;
 mod upload;

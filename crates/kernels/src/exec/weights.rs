@@ -5,6 +5,7 @@ use crate::device::Device;
 use crate::device::buffer::Buffer;
 use crate::device::executor::Executor;
 use crate::error::Error;
+use crate::exec::quantized::Quantized;
 use crate::exec::upload::{Flight, upload};
 use crate::graph::tensor::{Place, Weight};
 use crate::kernel::format;
@@ -27,13 +28,15 @@ pub enum TensorBytes {
     Part(Arc<Gguf>, usize, Range<u64>),
     /// The bytes of a file in another format, from this offset on.
     At(Arc<dyn Source>, u64),
+    /// A tensor that becomes another type while it is read ([`TensorBytes::quantized`]).
+    Quantized(Arc<Quantized>),
 }
 
 impl TensorBytes {
     /// Fills `buf` from byte `offset` on.
     ///
     /// # Errors
-    /// [`Error::Read`] if the file cannot be read or is too short.
+    /// [`Error::Read`] if the file cannot be read or is too short; [`Error::Quantize`].
     ///
     /// # Panics
     /// If owned bytes are too short.
@@ -46,6 +49,7 @@ impl TensorBytes {
                 let (offset, len) = (start + offset, buf.len());
                 source.read_at(offset, buf).map_err(|error| gguf::Error::Read { offset, len, error })?;
             }
+            Self::Quantized(tensor) => tensor.read(offset, buf)?,
         }
         Ok(())
     }
@@ -71,7 +75,7 @@ impl TensorBytes {
                 let all = file.tensor_bytes(&file.tensors()[*n])?;
                 all.get(usize::try_from(part.start).ok()?..usize::try_from(part.end).ok()?)
             }
-            Self::At(..) => None,
+            Self::At(..) | Self::Quantized(_) => None,
         }
     }
 }
@@ -147,11 +151,12 @@ impl Weights {
         Self { list: vec![], store: Store::Listed(executor.clone(), vec![]), bytes: 0 }
     }
 
-    /// Loads all listed tensors. `progress` gets (bytes loaded, bytes in total) as the tensors have
-    /// them in their source.
+    /// Loads all listed tensors. `progress` gets (bytes loaded, bytes in total) of the tensors in
+    /// the types that they are listed with.
     ///
     /// # Errors
-    /// Errors of the allocation and of reading a source. Nothing stays allocated after an error.
+    /// Errors of the allocation and of reading a source; [`Error::Quantize`]. Nothing stays
+    /// allocated after an error.
     pub async fn load_async(self, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Self, Error> {
         let Self { list, store, bytes } = self;
         let Store::Listed(executor, listed) = store else { return Ok(Self { list, store, bytes }) };
@@ -202,7 +207,7 @@ impl Weights {
         self.list.iter().map(|(n, w)| (n.as_str(), *w))
     }
 
-    /// Lists a matrix [rows, cols] in its file's type.
+    /// Lists a matrix [rows, cols] in the type of its source.
     ///
     /// # Errors
     /// [`Error::Format`] for a type that kernels do not read.

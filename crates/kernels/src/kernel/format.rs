@@ -9,13 +9,15 @@
 
 use crate::kernel::compose;
 use gguf::GgmlType;
-use gguf::quants::tables::{IQ1_GRID, IQ2_S_GRID, IQ2_VALUES, IQ2_XS_GRID, IQ2_XXS_GRID, IQ3_S_GRID, IQ3_XXS_GRID, IQ3_XXS_VALUES};
+use gguf::quants::tables::{
+    IQ1_GRID, IQ2_S_GRID, IQ2_VALUES, IQ2_XS_GRID, IQ2_XXS_GRID, IQ3_S_GRID, IQ3_XXS_GRID, IQ3_XXS_VALUES, NF4_VALUES,
+};
 use half::f16;
 
 /// The layout of a weight type in a GPU buffer, and the WGSL that reads it.
 #[derive(Debug)]
 pub struct Format {
-    /// The type in the file.
+    /// The type in the file, or NF4, which is made of plain numbers while they load.
     pub ty: GgmlType,
     /// The piece: WGSL that defines `W_row` and `W_load4` over a binding `W: array<vec4<u32>>`.
     pub wgsl: &'static str,
@@ -107,7 +109,10 @@ formats! {
     TQ2_0: ["tq2_0" "shared/word"], planes [(0, 64), (64, 2)], table [];
     MXFP4: ["mxfp4" "shared/word" "shared/e2m1"], planes [(1, 16), (0, 1)], table [];
     NVFP4: ["nvfp4" "shared/word" "shared/e2m1"], planes [(4, 32), (0, 4)], table [];
+    NF4: ["nf4" "shared/word"], planes [(4, 32), (0, 4)], table NF4_TABLE;
 }
+
+static NF4_TABLE: [u32; 16] = float_table(&NF4_VALUES);
 
 static IQ1_TABLE: [u32; 2048] = nibble_table(&IQ1_GRID);
 
@@ -120,6 +125,16 @@ static IQ2_S_TABLE: [u32; 2048] = byte_table(&IQ2_S_GRID, 2, &IQ2_VALUES);
 static IQ3_XXS_TABLE: [u32; 256] = byte_table(&IQ3_XXS_GRID, 4, &IQ3_XXS_VALUES);
 
 static IQ3_S_TABLE: [u32; 512] = byte_table(&IQ3_S_GRID, 4, &[1, 3, 5, 7, 9, 11, 13, 15]);
+
+/// The bits of floats.
+const fn float_table<const N: usize>(values: &[f32; N]) -> [u32; N] {
+    let (mut words, mut i) = ([0; N], 0);
+    while i < N {
+        words[i] = values[i].to_bits();
+        i += 1;
+    }
+    words
+}
 
 /// The values of the codes of a codebook, one byte each, in the order of its entries.
 const fn byte_table<const ENTRIES: usize, const WORDS: usize>(grid: &[u16; ENTRIES], code_bits: usize, values: &[u8]) -> [u32; WORDS] {
@@ -236,7 +251,7 @@ impl Format {
 /// The integer scales and codes stay.
 pub fn set_scales(ty: GgmlType, block: &mut [u8], mut next: impl FnMut() -> f32) {
     match ty {
-        GgmlType::Q8_K => block[..4].copy_from_slice(&next().to_le_bytes()),
+        GgmlType::Q8_K | GgmlType::NF4 => block[..4].copy_from_slice(&next().to_le_bytes()),
         GgmlType::MXFP4 => block[0] = (next().to_bits() >> 23) as u8,
         GgmlType::NVFP4 => block[..4].fill_with(|| (f16::from_f32(next() / 256.0).to_bits() >> 7) as u8 & 0x7f),
         GgmlType::IQ1_M => {

@@ -6,6 +6,7 @@ mod backward;
 mod counts;
 mod forward;
 mod losses;
+mod nf4;
 mod training;
 
 use kernels::testing::kernel::random::Gen;

@@ -1,5 +1,6 @@
 //! A digest that tells model files apart without reading all their data.
 
+use crate::file::Base;
 use gguf::{Error, Gguf};
 use sha2::{Digest, Sha256};
 
@@ -10,8 +11,8 @@ const SAMPLE_BYTES: u64 = 256;
 const CHUNK_BYTES: u64 = 256 << 10;
 
 /// SHA-256 of the file's header bytes (of a split file, of its first part), of every tensor's name,
-/// shape, type and size, and of three samples of its data.
-pub(super) fn digest(file: &Gguf) -> Result<[u8; 32], Error> {
+/// shape, type and size, and of three samples of its data; and of a base that is not as stored.
+pub(super) fn digest(file: &Gguf, base: Base) -> Result<[u8; 32], Error> {
     let mut hash = Sha256::new();
     let end = file.tensors().iter().map(|tensor| tensor.offset).min().unwrap_or(0);
     let mut buffer = vec![0; CHUNK_BYTES as usize];
@@ -29,6 +30,10 @@ pub(super) fn digest(file: &Gguf) -> Result<[u8; 32], Error> {
         if tensor.ty().is_ok() {
             sample(&mut hash, tensor.bytes, |offset, bytes| file.read_tensor(tensor, offset, bytes))?;
         }
+    }
+    match base {
+        Base::AsStored => {}
+        Base::Nf4 => hash.update("base NF4"),
     }
     Ok(hash.finalize().into())
 }
@@ -51,7 +56,7 @@ mod tests {
     fn of(name: &str, data: &[u8]) -> [u8; 32] {
         let file = GgufBuilder::new().set("general.architecture", "x").set("general.name", name);
         let file = file.tensor("t", &[data.len() as u64], GgmlType::I8, data.to_vec());
-        digest(&Gguf::from_bytes(file.to_bytes().expect("writes")).expect("opens")).expect("reads")
+        digest(&Gguf::from_bytes(file.to_bytes().expect("writes")).expect("opens"), Base::AsStored).expect("reads")
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod adapters;
 mod adapters_hostile;
 mod agree;
+mod base;
 mod batch;
 mod executors;
 mod far;
@@ -27,3 +28,5 @@ mod waiting;
 mod common;
 #[path = "../common/lora.rs"]
 mod lora;
+#[path = "../common/nf4.rs"]
+mod nf4;

@@ -7,6 +7,8 @@ const FORWARD: &str = "crates/kernels/tests/promises/forward.rs";
 const LOSSES: &str = "crates/kernels/tests/promises/losses.rs";
 const TRAINING: &str = "crates/kernels/tests/promises/training.rs";
 const COUNTS: &str = "crates/kernels/tests/promises/counts.rs";
+const NF4: &str = "crates/kernels/tests/promises/nf4.rs";
+const NF4_BLOCKS: &str = "crates/gguf/tests/nf4.rs";
 const PARITY: &str = "crates/kernels/tests/parity/main.rs";
 const GRADIENTS: &str = "crates/train/tests/gradients.rs";
 const ARCHITECTURES: &str = "crates/train/tests/architectures.rs";
@@ -29,6 +31,8 @@ const OVERFIT: Proof =
     Proof::Test(("crates/train/tests/overfit.rs", "the_loss_of_one_text_falls_by_30_percent_in_3_steps_and_by_half_in_20"));
 const CHUNKS: Proof = Proof::Test(("crates/model/tests/sessions/executors.rs", "prefill_in_any_chunking_equals_token_by_token_decode"));
 const TRANSFORMERS: Proof = Proof::Test(("crates/model/tests/sessions/references.rs", "the_first_rows_are_those_of_transformers"));
+const NF4_BYTES: Proof = Proof::Test((NF4, "every_byte_that_the_cpu_packs_is_unpacked_in_the_order_of_its_elements"));
+const NF4_MILLION: Proof = Proof::Test((NF4, "a_million_values_are_those_of_the_cpu"));
 const NO_CLAMP: Test = (BACKWARD, "geglu_backward_has_the_slope_of_gelu_beyond_10_as_well");
 
 /// The promises of T, then of R.
@@ -74,6 +78,44 @@ pub const PROMISES: &[Promise] = &[
         says: "a toy loss falls by half in 100 steps, or by a tenth in 50, with finite gradients. Ours by half in 50, each loss within \
                1e-4 of the same network in f64",
         held: &[Proof::Test((TRAINING, "the_losses_of_a_network_fall_as_in_f64"))],
+    },
+    Promise {
+        name: "T FALSIFY-WGPU-003 nf4_dequant",
+        says: "8 values in blocks of 4, packed by hand, within 1e-6. Ours packed by the CPU: all 256 bytes in blocks of 64, rows whose planes \
+               end within 16 bytes, also bit for bit",
+        held: &[NF4_BYTES, Proof::Test(("crates/kernels/tests/format_parity.rs", "pieces_read_exactly_what_gguf_reads"))],
+    },
+    Promise {
+        name: "T FALSIFY-NF4-001 (`nf4-dequantization-v1`)",
+        says: "16 codes rise, with -1, 0 and 1 at 0, 7 and 15",
+        held: &[Proof::Test((NF4_BLOCKS, "the_16_codes_rise_from_minus_1_over_0_to_1"))],
+    },
+    Promise {
+        name: "T FALSIFY-NF4-002",
+        says: "a code comes back exactly. Ours also beside each of the 15 thresholds, and all blocks are those of bitsandbytes",
+        held: &[
+            Proof::Test((NF4_BLOCKS, "every_code_comes_back_and_every_threshold_parts_two_codes")),
+            Proof::Test((NF4_BLOCKS, "blocks_are_those_of_bitsandbytes")),
+        ],
+    },
+    Promise {
+        name: "T FALSIFY-NF4-003",
+        says: "256 values in blocks of 64 within 0.28 of the absmax and 1e-6. Ours within 0.152, half of the widest gap; random, zero and \
+               extreme blocks",
+        held: &[Proof::Test((NF4_BLOCKS, "the_error_is_at_most_half_of_the_widest_gap")), NF4_MILLION],
+    },
+    Promise {
+        name: "T FALSIFY-NF4-004",
+        says: "a million values of the GPU within 1e-6 of the CPU (without a test)",
+        held: &[NF4_MILLION],
+    },
+    Promise {
+        name: "T FALSIFY-NF4-006",
+        says: "the high nibble is the earlier element, on a GPU alone: its CPU packs the low nibble first",
+        held: &[Proof::Rejected {
+            reason: "the low nibble is the earlier element on both sides, as the CPU packs it",
+            test: (NF4, "every_byte_that_the_cpu_packs_is_unpacked_in_the_order_of_its_elements"),
+        }],
     },
     Promise {
         name: "T FALSIFY-COOP-001 (`cooperative-matrix-gemm-v1`)",

@@ -21,6 +21,14 @@ pub const IQ4_VALUES: [i8; 16] = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 1
 /// Twice the 16 values of an E2M1 code, as MXFP4 and NVFP4 use them (ggml's `kvalues_mxfp4`).
 pub const FP4_VALUES: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
 
+/// The 16 values of NF4: quantiles of the normal distribution, scaled to [-1, 1] so that one is 0
+/// (bitsandbytes' `get_4bit_type("nf4")`).
+#[rustfmt::skip]
+pub const NF4_VALUES: [f32; 16] = [
+    -1.0, -0.696_192_8, -0.525_073_05, -0.394_917_5, -0.284_441_38, -0.184_773_43, -0.091_050_036, 0.0,
+    0.079_580_3, 0.160_930_2, 0.246_112_3, 0.337_915_24, 0.440_709_83, 0.562_617, 0.722_956_84, 1.0,
+];
+
 /// The shift that IQ1_S and IQ1_M add to or subtract from every grid value.
 pub const IQ1_DELTA: f32 = 0.125;
 
