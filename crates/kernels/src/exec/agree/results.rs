@@ -91,7 +91,7 @@ impl Results {
                 let written = self.tensors.iter().find(|(other, _)| other.id == scales.id);
                 let got_scales = written.map_or(of_scales, |(_, words)| bytemuck::cast_slice(words));
                 let floats = |scales: &[f32], words: &[u32]| unpacked(scales, words, k, slab);
-                Some(rows::of_scaled_halves(k, of_scales, &floats(of_scales, expected), &floats(got_scales, got)))
+                Some(rows::of_scaled_halves(k, [of_scales, got_scales], &floats(of_scales, expected), &floats(got_scales, got)))
             }
             (None, Primitive::Op(Op::Sample(_))) => Some(rows::of_draws(expected, got)),
             (None, _) => Some(of_tensor(t, expected, got)),

@@ -122,11 +122,15 @@ pub fn of_halves(width: usize, expected: &[u32], got: &[u32]) -> Difference {
     of_f16(2 * width, &halves(expected), &halves(got))
 }
 
-/// Compares rows of `k` f32 that are f16 values times the scale of their row, a power of two. The
-/// scales may differ where the largest element of a row is next to a power of two. A row of zeros
-/// has the scale 0.
+/// Compares rows of `k` f32 that are f16 values times the scale of their row, a power of two:
+/// `scales` has the expected ones and the others. The other scale may be the next power of two,
+/// because the largest element of a row may be next to one. A row of zeros has the scale 0.
 #[must_use]
-pub fn of_scaled_halves(k: usize, scales: &[f32], expected: &[f32], got: &[f32]) -> Difference {
+pub fn of_scaled_halves(k: usize, [scales, others]: [&[f32]; 2], expected: &[f32], got: &[f32]) -> Difference {
+    let near = |(scale, other): (&f32, &f32)| [*scale, scale / 2.0, scale * 2.0].contains(other);
+    if let Some(row) = scales.iter().zip(others).position(|pair| !near(pair)) {
+        return Difference::exact(Some(row));
+    }
     let bits = |values: &[f32]| -> Vec<u16> {
         let rows = values.chunks(k).zip(scales.iter().map(|scale| if *scale == 0.0 { 1.0 } else { *scale }));
         rows.flat_map(|(row, scale)| row.iter().map(move |x| f16::from_f32(x / scale).to_bits())).collect()
@@ -322,6 +326,19 @@ mod tests {
         let large = f16::from_f32(100.0).to_bits();
         let small = of_f16(2, &[below, large], &[zero, large]);
         assert!(small.turned == 0 && small.within(1e-10));
+    }
+
+    #[test]
+    fn a_row_in_f16_may_have_the_next_scale_and_no_other() {
+        let x = [1.5, -0.25, 100.0, 3.0];
+        let with = |scale: f32| of_scaled_halves(2, [&[1.0, 64.0], &[1.0, scale]], &x, &x);
+        for scale in [32.0, 64.0, 128.0] {
+            assert!(with(scale).within(0.0), "{scale}");
+        }
+        for scale in [0.0, 16.0, 65.0, 256.0, f32::NAN] {
+            assert_eq!((with(scale).row, with(scale).nmse), (1, f64::INFINITY), "{scale}");
+        }
+        assert!(!of_scaled_halves(2, [&[0.0], &[1.0]], &[0.0; 2], &[0.0; 2]).within(1.0));
     }
 
     #[test]
