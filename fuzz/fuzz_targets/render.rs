@@ -1,4 +1,4 @@
-//! What holds of every chat template: it renders or is refused within its limits, and leaves
+//! The check of every chat template: it renders or is refused within its limits, and it leaves
 //! nothing in memory.
 
 use crate::counting::Counting;

@@ -57,7 +57,7 @@ fn adapter() -> Vec<Vec<u8>> {
     vec![peft(&few, GgmlType::F32), peft(&few, GgmlType::BF16), peft(&lora, GgmlType::F16), gguf(&few), gguf(&lora)]
 }
 
-/// Sessions without their magic number, version and sums, as the target reads them.
+/// Saved sessions as the target reads them: without magic number, version and checksums.
 fn snapshot() -> Vec<Vec<u8>> {
     let model = Tiny::narrow().on(&Executor::Cpu);
     let saved = |tokens: u32| {

@@ -6,7 +6,7 @@ mod promises;
 use crate::{read, root};
 use anyhow::Context as _;
 use kernels::testing::kernel::compose::{Piece, Shader};
-use kernels::testing::kernel::{Access, Fill, Kernel, Needs, Part, Scalar, Variant};
+use kernels::testing::kernel::{Access, Fill, Kernel, Needs, PEAK, Part, Scalar, Variant};
 use kernels::testing::lower::{self, kernels};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,6 +14,7 @@ use std::path::Path;
 
 const PATH: &str = "docs/contracts.md";
 
+/// The text before the kernels; `PEAK` stands for its number.
 const HEAD: &str = "# Contracts of the kernels
 
 `cargo xtask contracts` writes this file from the kernels in `crates/kernels/src/ops/` and
@@ -24,7 +25,9 @@ chosen formats, state types and subgroup form. The needs of a variant are the la
 shaders. `crates/kernels/tests/contract.rs` checks them.
 
 Every kernel computes the same as its oracle in `cpu-ref`. The bound is the largest allowed
-normalised mean squared error (NMSE), for any input of the domain that its parity case tests.
+normalised mean squared error (NMSE) of a row, for any input of the domain that its parity case
+tests. No element of the row differs by more than PEAK times the root of the bound, times the RMS of
+the row.
 Tensors are f32 and row-major, unless the text with the equation says otherwise. Weights are read
 in the type of the file through a piece of `shaders/quant/`, and KV states through a piece of
 `shaders/kv/`. Variants fit WebGPU's default limits (256 threads, 16 KiB of workgroup memory, 8
@@ -48,7 +51,7 @@ pub fn run(check: bool) -> anyhow::Result<bool> {
 }
 
 fn render() -> anyhow::Result<String> {
-    let mut text = HEAD.to_string();
+    let mut text = HEAD.replace("PEAK", &PEAK.to_string());
     for kernel in kernels() {
         section(kernel, &mut text).with_context(|| kernel.name)?;
     }

@@ -90,9 +90,8 @@ fn mirror(host: &Model) -> Mirror {
 /// The operation that is worst, by the ratio of its error to its bound; with an operation that does
 /// not hold, its kernels.
 fn check(mode: String, all: &[Agreement], start: Instant) -> Check {
-    let badness = |a: &&Agreement| if a.holds() { a.difference.nmse / a.bound.max(f64::MIN_POSITIVE) } else { f64::INFINITY };
-    let worst = all.iter().max_by(|a, b| badness(a).total_cmp(&badness(b)));
-    let (error, bound) = worst.map_or((f64::INFINITY, 0.0), |worst| (worst.difference.nmse, worst.bound));
+    let worst = all.iter().max_by(|a, b| a.share().total_cmp(&b.share()));
+    let (error, bound) = worst.map_or((f64::INFINITY, 0.0), |worst| (worst.difference.error(), worst.bound));
     let failed: Vec<&Agreement> = all.iter().filter(|a| !a.holds()).collect();
     let mode = match failed.first() {
         Some(first) => format!(

@@ -74,7 +74,8 @@ fn excuse(label: &str, name: &str) -> Option<usize> {
     EXCUSES.iter().position(|(of, parameter, _)| *of == form && *parameter == name)
 }
 
-/// The parameters of the operations that a shader computes. True if a case shows the wrong value.
+/// The parameters of the operations that a shader computes, each with whether a case failed when
+/// the parameter was wrong.
 fn shown(device: &Device, of: &Subject) -> anyhow::Result<BTreeMap<String, bool>> {
     let (shader, mut shown) = (&of.target.shader, BTreeMap::new());
     let portable = !shader.subgroups;

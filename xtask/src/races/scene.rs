@@ -107,8 +107,8 @@ impl Subject {
         Self { source: target.shader.source(), target, scenes: Mutex::default() }
     }
 
-    /// The device for whose plans the shader is analysed: without cooperative matrices, if it
-    /// needs none, because devices with them choose other kernels.
+    /// The device for whose plans the shader is analysed. It has cooperative matrices only if the
+    /// shader needs them: devices that have them choose other kernels.
     pub(super) fn caps(&self) -> Caps {
         let Shader { wide, variant, .. } = &self.target.shader;
         let cooperative = variant.kernel.cooperative();
@@ -143,7 +143,8 @@ impl Subject {
         shaders::validate(source, &self.target.shader).is_ok()
     }
 
-    /// What is wrong with a valid text in place of the shader's own, on so many dispatches.
+    /// Runs a valid text in place of the shader's own, on at most `scenes` dispatches. Returns the
+    /// first finding.
     pub fn shown(&self, source: &str, scenes: usize) -> anyhow::Result<Option<Shown>> {
         for n in 0..scenes {
             let Some(scene) = self.scene(n)? else { break };

@@ -52,6 +52,24 @@ pub struct AttentionSpec {
 /// sums are f64. A query that sees no key gives zeros. Source: Vaswani et al. 2017, arXiv
 /// 1706.03762, equation 1.
 pub fn attention(spec: &AttentionSpec, q: &[f32], k: &[f32], v: &[f32], visible: Range<usize>, y: &mut [f32]) {
+    attend(spec, q, k, v, visible, y, |scores| {
+        let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        scores.iter_mut().for_each(|score| *score = (*score - max).exp());
+        scores.iter().sum()
+    });
+}
+
+/// The attention whose weights `weigh` makes: it replaces the scores of all keys by their weights
+/// and returns the sum that divides them.
+pub(super) fn attend(
+    spec: &AttentionSpec,
+    q: &[f32],
+    k: &[f32],
+    v: &[f32],
+    visible: Range<usize>,
+    y: &mut [f32],
+    weigh: impl Fn(&mut [f64]) -> f64,
+) {
     let (dim, kv_width) = (spec.head_dim, spec.kv_heads * spec.head_dim);
     let group = check::rows("attention: heads", spec.heads, spec.kv_heads);
     check::len("attention: q", q.len(), spec.heads * dim);
@@ -59,23 +77,19 @@ pub fn attention(spec: &AttentionSpec, q: &[f32], k: &[f32], v: &[f32], visible:
     check::len("attention: v", v.len(), k.len());
     let len = check::rows("attention: k", k.len(), kv_width);
     assert!(visible.start <= visible.end && visible.end <= len, "attention: keys {visible:?} of {len}");
-    let mut probabilities = vec![0.0f64; visible.len()];
+    let mut weights = vec![0.0f64; visible.len()];
     let mut sums = vec![0.0f64; dim];
     for (head, (q, y)) in q.chunks_exact(dim).zip(y.chunks_exact_mut(dim)).enumerate() {
         let at = |s: usize| s * kv_width + head / group * dim..s * kv_width + (head / group + 1) * dim;
-        let mut max = f64::NEG_INFINITY;
-        for (p, s) in probabilities.iter_mut().zip(visible.clone()) {
+        for (weight, s) in weights.iter_mut().zip(visible.clone()) {
             let score = spec.scale * dot(q, &k[at(s)]);
-            *p = spec.softcap.map_or(score, |cap| softcap_f64(score, cap));
-            max = max.max(*p);
+            *weight = spec.softcap.map_or(score, |cap| softcap_f64(score, cap));
         }
+        let total = weigh(&mut weights);
         sums.fill(0.0);
-        let mut total = 0.0;
-        for (p, s) in probabilities.iter().zip(visible.clone()) {
-            let p = (p - max).exp();
-            total += p;
+        for (weight, s) in weights.iter().zip(visible.clone()) {
             for (sum, &v) in sums.iter_mut().zip(&v[at(s)]) {
-                *sum += p * v as f64;
+                *sum += weight * v as f64;
             }
         }
         for (y, sum) in y.iter_mut().zip(&sums) {

@@ -33,6 +33,7 @@ mod gelu;
 mod rope;
 
 mod attention;
+mod attention_flash;
 mod dropout;
 mod gather_rows;
 mod kv_append;
@@ -55,6 +56,7 @@ pub use add::add;
 pub use add_weighted::{RowWeights, add_weighted};
 pub use argmax::argmax;
 pub use attention::{AttentionSpec, Mask, attention};
+pub use attention_flash::{FlashTiles, attention_flash, round_f16};
 pub use backward::*;
 pub use combine_experts::combine_experts;
 pub use dropout::dropout;

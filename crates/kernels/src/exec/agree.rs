@@ -1,6 +1,7 @@
 //! Agreement of a plan with the host: every operation runs on the device, then by its oracle on
 //! the host, from the inputs that the device read.
 
+pub(crate) mod results;
 pub mod rows;
 
 use super::cpu::{CpuPlan, OnHost, input_words};
@@ -12,17 +13,17 @@ use crate::exec::states::States;
 use crate::exec::weights::Weights;
 use crate::graph::host::Host;
 use crate::graph::input::StepInput;
-use crate::graph::operation::{Operation, Reference};
+use crate::graph::operation::Operation;
 use crate::graph::record::{Node, Origin, Phase};
-use crate::graph::tensor::{Element, State, StateKind, Tensor};
+use crate::graph::tensor::{State, StateKind, Tensor};
 use crate::kernel::dispatch::Arg;
-use crate::lower::pack::pack_f16::unpacked;
 use crate::lower::primitive::Primitive;
 use crate::ops::Op;
 use crate::plan::{Planned, Step};
 use cpu_ref::KvType;
+use results::Results;
 use rows::Difference;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The host's side of a comparison: the weights of the same model on [`Executor::Cpu`], and a copy
@@ -67,10 +68,17 @@ const ROUNDED_F16: f64 = 1e-6;
 const FINER: f64 = 1e-9;
 
 impl Agreement {
-    /// Whether every row is within the bound, and few values were rounded to a neighbour.
+    /// Whether every row and every element is within the bound, and few values were rounded to a
+    /// neighbour.
     #[must_use]
     pub fn holds(&self) -> bool {
-        if self.bound > FINER { self.difference.nmse <= self.bound } else { self.difference.within(self.bound) }
+        self.difference.within(self.bound) && (self.bound > FINER || self.difference.few_turned())
+    }
+
+    /// The ratio of the error to the bound; infinite if the operation does not agree.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        if self.holds() { self.difference.error() / self.bound.max(f64::MIN_POSITIVE) } else { f64::INFINITY }
     }
 }
 
@@ -182,74 +190,28 @@ impl GpuPlan {
             watch.at(Progress { phase: Phase::Forward, done, total: operations })?;
             let steps: Vec<usize> = node.steps.clone().filter(|&at| self.planned().steps[at].dispatch.when.holds(input)).collect();
             let parts = &host.nodes[node.parts.clone()];
-            let made: HashMap<u32, &Primitive> =
-                parts.iter().flat_map(|part| part.op.io().writes.into_iter().map(|t| (t.id, &part.op))).collect();
-            let mut written: Vec<Tensor> = steps.iter().flat_map(|&at| self.planned().steps[at].dispatch.tensors(true)).collect();
-            // Values between the dispatches of an operation are gone at its end.
-            let results: Vec<u32> = steps.iter().flat_map(|&at| self.planned().steps[at].op.io().writes).map(|t| t.id).collect();
-            written.retain(|t| made.contains_key(&t.id) && results.contains(&t.id));
-            written.sort_by_key(|t| t.id);
-            written.dedup_by_key(|t| t.id);
-            let got = self.run_steps(&steps, input, &written).await?;
+            let written = self.written(&steps, parts);
+            let words = self.run_steps(&steps, input, &written).await?;
+            let mut of_states = vec![];
+            for state in self.written_states(&steps) {
+                of_states.push((state, whole(states, state).await?));
+            }
+            let got = Results { tensors: written.iter().copied().zip(words).collect(), states: of_states };
             unfinished.extend(steps.iter().copied());
             let of: Vec<&Step> = unfinished.iter().map(|&at| &self.planned().steps[at]).collect();
             let finished = !parts.is_empty();
-            let compares = finished && mirror.wants(&of);
-            if compares {
-                parts.iter().for_each(|Node { op, .. }| op.reference(&mut values));
-            }
-            let mut of_states = vec![];
-            for state in self.written_states(&steps) {
-                let got = whole(states, state).await?;
-                if compares {
-                    of_states.push((state, compared_states(states.kind(state), values.state(state), &got)));
-                }
-                values.state_mut(state).copy_from_slice(&got);
-            }
-            // Attention in the same operation reads what the state holds, neighbours included.
-            if of_states.iter().any(|(_, of)| of.turned > 0) {
-                let again = parts.iter().filter(|part| !matches!(part.op, Primitive::Op(Op::KvAppend(_))));
-                again.for_each(|Node { op, .. }| op.reference(&mut values));
-            }
-            let (mut difference, mut worst) = (Difference::default(), String::new());
-            let mut take = |name: String, of: Difference| {
-                if of.nmse >= difference.nmse {
-                    worst = name;
-                }
-                difference.worsen(of);
-            };
-            let got: HashMap<u32, Vec<u32>> = written.iter().map(|t| t.id).zip(got).collect();
-            for (n, t) in written.iter().enumerate().filter(|_| compares) {
-                let (expected, got_words) = (values.u32(*t), &got[&t.id]);
-                // Memory that the dispatches of one operation share is no result of it.
-                if expected.is_empty() && !got_words.is_empty() {
-                    continue;
-                }
-                let of = match (halves_of(parts, *t), made[&t.id]) {
-                    // Compared with the halves.
-                    (Some(halves), _) if halves.scales.id == t.id => continue,
-                    (Some(Halves { scales, k, slab, .. }), _) => {
-                        let scale_words = got.get(&scales.id).map_or_else(|| values.u32(scales), Vec::as_slice);
-                        let floats = |scales: &[u32], words: &[u32]| unpacked(bytemuck::cast_slice(scales), words, k, slab);
-                        let scales = values.f32(scales);
-                        rows::of_scaled_halves(k, scales, &floats(bytemuck::cast_slice(scales), expected), &floats(scale_words, got_words))
-                    }
-                    (None, Primitive::Op(Op::Sample(_))) => rows::of_draws(expected, got_words),
-                    (None, _) => compared(*t, expected, got_words),
-                };
-                take(format!("output {n}"), of);
-            }
-            got.into_iter().for_each(|(id, words)| *values.words(id) = words);
-            of_states.into_iter().for_each(|(state, of)| take(format!("state {}", state.0), of));
-            for &id in &host.ends[node.parts.clone()].concat() {
-                *values.words(id) = vec![];
-            }
-            if compares {
+            if finished && mirror.wants(&of) {
+                let (worst, difference) = got.compare(parts, &mut values);
                 let kernels = of.iter().map(|step| step.shader.label()).collect();
                 let near = unseen(parts, &written).map(|t| values.near(t)).sum();
                 let bounds = of.iter().map(|step| step.dispatch.variant.kernel.nmse);
                 let bound = bounds.fold(if near > 0 { ROUNDED } else { read_again(parts, states) }, f64::max);
                 agreements.push(Agreement { kernels, layer: node.stage.layer, worst, difference, near, bound });
+            } else {
+                got.take_over(&mut values);
+            }
+            for &id in &host.ends[node.parts.clone()].concat() {
+                *values.words(id) = vec![];
             }
             if finished {
                 unfinished.clear();
@@ -258,6 +220,19 @@ impl GpuPlan {
         let outputs = host.read_back.iter().map(|t| values.words(t.id).clone()).collect();
         mirror.states = Some(mirrored);
         Ok((Outputs(outputs), agreements))
+    }
+
+    /// The values that these dispatches write and that a part makes. Values between the dispatches
+    /// of an operation are gone at its end.
+    fn written(&self, steps: &[usize], parts: &[Node<Primitive>]) -> Vec<Tensor> {
+        let steps = || steps.iter().map(|&at| &self.planned().steps[at]);
+        let results: HashSet<u32> = steps().flat_map(|step| step.op.io().writes).map(|t| t.id).collect();
+        let made: HashSet<u32> = parts.iter().flat_map(|part| part.op.io().writes).map(|t| t.id).collect();
+        let mut written: Vec<Tensor> = steps().flat_map(|step| step.dispatch.tensors(true)).collect();
+        written.retain(|t| made.contains(&t.id) && results.contains(&t.id));
+        written.sort_by_key(|t| t.id);
+        written.dedup_by_key(|t| t.id);
+        written
     }
 
     /// The states that these dispatches write.
@@ -277,13 +252,14 @@ impl GpuPlan {
 }
 
 /// The packed activations that no dispatch writes, and whose f32 values the host computes with
-/// other errors than the device: a sum of two values and the product with a vector have none.
+/// other errors than the device: values that a dispatch writes are the device's own, and a sum of
+/// two of them and their product with a vector are exact.
 fn unseen<'a>(parts: &'a [Node<Primitive>], written: &'a [Tensor]) -> impl Iterator<Item = Tensor> + 'a {
     let maker = |t: Tensor| parts.iter().find(|part| part.op.io().writes.iter().any(|made| made.id == t.id));
+    let seen = move |t: Tensor| maker(t).is_none() || written.iter().any(|of| of.id == t.id);
     let exact = move |t: Tensor| match maker(t).map(|part| &part.op) {
-        None => true,
-        Some(Primitive::Op(Op::Add(sum))) => sum.io().reads.iter().all(|t| maker(*t).is_none()),
-        Some(_) => false,
+        Some(Primitive::Op(Op::Add(sum))) => seen(t) || sum.io().reads.into_iter().all(seen),
+        _ => seen(t),
     };
     parts.iter().filter_map(move |part| match &part.op {
         Primitive::PackQ8(pack) if !exact(pack.norm.as_ref().map_or(pack.x, |norm| norm.x)) => {
@@ -291,16 +267,6 @@ fn unseen<'a>(parts: &'a [Node<Primitive>], written: &'a [Tensor]) -> impl Itera
         }
         _ => None,
     })
-}
-
-/// Compares a state row by row. Words are ids, or f32 that training keeps.
-fn compared_states(kind: StateKind, expected: &[u8], got: &[u8]) -> Difference {
-    let words = |bytes: &[u8]| -> Vec<u32> { bytemuck::pod_collect_to_vec(bytes) };
-    match kind {
-        StateKind::Kv { ty, width, .. } => rows::of_state(ty, width as usize, expected, got),
-        StateKind::Tokens => rows::of_words(1, &words(expected), &words(got)),
-        StateKind::Words(all) => rows::of_floats(all as usize, bytemuck::cast_slice(&words(expected)), bytemuck::cast_slice(&words(got))),
-    }
 }
 
 /// The bound of rounding of the states that these parts append to, if they also attend; else 0.
@@ -317,35 +283,4 @@ fn read_again(parts: &[Node<Primitive>], states: &States) -> f64 {
         _ => 0.0,
     };
     parts.iter().map(bound).fold(0.0, f64::max)
-}
-
-/// Rows of `k` elements in f16 with scales, whole or in slabs.
-struct Halves {
-    scales: Tensor,
-    k: usize,
-    slab: u32,
-}
-
-/// The scales and halves that a part makes, if `t` is one of the two.
-fn halves_of(parts: &[Node<Primitive>], t: Tensor) -> Option<Halves> {
-    parts.iter().rev().find_map(|part| match &part.op {
-        Primitive::PackF16(pack) if [pack.scales.id, pack.halves.id].contains(&t.id) => {
-            Some(Halves { scales: pack.scales, k: pack.x.shape.width() as usize, slab: pack.slab })
-        }
-        Primitive::LevelF16(level) if [level.scales.id, level.halves.id].contains(&t.id) => {
-            Some(Halves { scales: level.scales, k: 2 * level.halves.shape.width() as usize, slab: 0 })
-        }
-        _ => None,
-    })
-}
-
-/// Compares a tensor row by row.
-pub(crate) fn compared(t: Tensor, expected: &[u32], got: &[u32]) -> Difference {
-    let width = t.shape.width() as usize;
-    match t.element {
-        Element::F32 => rows::of_floats(width, bytemuck::cast_slice(expected), bytemuck::cast_slice(got)),
-        Element::U32 => rows::of_words(width, expected, got),
-        Element::F16 => rows::of_halves(width, expected, got),
-        Element::Q8 => rows::of_packed(width / 3 * 8, expected, got),
-    }
 }

@@ -42,7 +42,7 @@ impl<'a> Host<'a> {
         &mut self.values[id as usize]
     }
 
-    /// Notes how many elements of a rounded tensor are close to half way.
+    /// Notes how many elements of a rounded tensor are close to half way between two quants.
     pub(crate) fn count_near(&mut self, t: Tensor, elements: usize) {
         self.near.insert(t.id, elements);
     }

@@ -247,7 +247,8 @@ pub enum Input {
     OutRows,
     /// u32 \[2\]: number of rows of the step (T), and of rows that get logits (Out).
     Rows,
-    /// u32 \[Out\]: the id that each row should have given; from the vocabulary on: no loss.
+    /// u32 \[Out\]: the id that each row should predict. A row whose id is not in the vocabulary
+    /// has no loss.
     Targets,
     /// f32 \[Out\]: the factor on the loss of each row.
     LossWeights,

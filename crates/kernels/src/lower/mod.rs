@@ -149,6 +149,7 @@ impl From<Primitive> for Lowered {
             Primitive::LevelF16(op) => Self::LevelF16(op),
             Primitive::MatmulInputTile128(op) => Self::MatmulInputTile128(op),
             Primitive::MatmulWeightTile128(op) => Self::MatmulWeightTile128(op),
+            Primitive::AttentionFlash(flash) => Self::Op(flash.of.into()),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Operations with an oracle: the recorded ones, and those that plans add to round activations.
 
+use super::attention::attention_flash::AttentionFlash;
 use super::matmul::matmul_input_tile128::MatmulInputTile128;
 use super::matmul::matmul_weight_tile128::MatmulWeightTile128;
 use super::matmul::product::Product;
@@ -23,6 +24,7 @@ pub enum Primitive {
     LevelF16(LevelF16),
     MatmulInputTile128(MatmulInputTile128),
     MatmulWeightTile128(MatmulWeightTile128),
+    AttentionFlash(AttentionFlash),
 }
 
 impl Primitive {
@@ -36,6 +38,7 @@ impl Primitive {
             Self::LevelF16(_) => "level_f16",
             Self::MatmulInputTile128(_) => "matmul_input",
             Self::MatmulWeightTile128(_) => "matmul_weight",
+            Self::AttentionFlash(_) => "attention",
         }
     }
 }
@@ -50,6 +53,7 @@ impl Operation for Primitive {
             Self::LevelF16(op) => op.io(),
             Self::MatmulInputTile128(op) => op.io(),
             Self::MatmulWeightTile128(op) => op.io(),
+            Self::AttentionFlash(op) => op.io(),
         }
     }
 
@@ -62,6 +66,7 @@ impl Operation for Primitive {
             Self::LevelF16(op) => op.work(counts),
             Self::MatmulInputTile128(op) => op.work(counts),
             Self::MatmulWeightTile128(op) => op.work(counts),
+            Self::AttentionFlash(op) => op.work(counts),
         }
     }
 }
@@ -76,6 +81,7 @@ impl Reference for Primitive {
             Self::LevelF16(op) => op.reference(host),
             Self::MatmulInputTile128(op) => op.reference(host),
             Self::MatmulWeightTile128(op) => op.reference(host),
+            Self::AttentionFlash(op) => op.reference(host),
         }
     }
 }
@@ -120,4 +126,4 @@ macro_rules! from {
     };
 }
 
-from!(Product, PackQ8, PackF16, LevelF16, MatmulInputTile128, MatmulWeightTile128);
+from!(Product, PackQ8, PackF16, LevelF16, MatmulInputTile128, MatmulWeightTile128, AttentionFlash);

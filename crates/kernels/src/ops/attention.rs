@@ -133,6 +133,19 @@ impl Operation for Attention {
 
 impl Reference for Attention {
     fn reference(&self, host: &mut Host<'_>) {
+        self.by(host, |_| {}, |spec, _, q, k, v, visible, y| cpu_ref::attention(spec, q, k, v, visible, y));
+    }
+}
+
+impl Attention {
+    /// Computes every row by `attend`, from keys and values that `round` rounded. `attend` also
+    /// gets the position of the first row of its keys.
+    pub(crate) fn by(
+        &self,
+        host: &mut Host<'_>,
+        round: impl Fn(&mut [f32]),
+        attend: impl Fn(&AttentionSpec, usize, &[f32], &[f32], &[f32], Range<usize>, &mut [f32]) + Sync,
+    ) {
         let spec = AttentionSpec {
             heads: self.q.shape.heads as usize,
             kv_heads: self.kv_heads as usize,
@@ -165,18 +178,19 @@ impl Reference for Attention {
             let rows = || visible.iter().filter(|v| v.0 == group);
             let first = rows().map(|v| v.1.start).min().unwrap_or(0);
             let last = rows().map(|v| v.1.end).max().unwrap_or(0);
-            let [k, v] = match self.keys {
+            let mut of_keys = match self.keys {
                 Keys::Cache { kv, .. } => [kv.k, kv.v].map(|state| read(host, state, group, first, last)),
                 Keys::Step { k, v, .. } => [k, v].map(|t| {
                     let width = t.shape.width() as usize;
                     host.f32(t)[first * width..last * width].to_vec()
                 }),
             };
-            let q = host.f32(self.q);
+            of_keys.iter_mut().for_each(|rows| round(rows));
+            let ([k, v], q) = (&of_keys, host.f32(self.q));
             in_parallel(&mut y, width, |t, y| {
                 let (of, range) = &visible[t];
                 if *of == group {
-                    cpu_ref::attention(&spec, &q[t * width..][..width], &k, &v, range.start - first..range.end - first, y);
+                    attend(&spec, first, &q[t * width..][..width], k, v, range.start - first..range.end - first, y);
                 }
             });
         }

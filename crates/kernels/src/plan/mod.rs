@@ -17,6 +17,7 @@ use crate::graph::record::{Origin, Phase, Recorder, RopeTable, Stage};
 use crate::graph::tensor::{Counts, Shape, Tensor};
 use crate::kernel::compose::Shader;
 use crate::kernel::dispatch::{Dispatch, Lower, Lowering, When};
+use crate::lower::attention::attention_flash::AttentionFlash;
 use crate::lower::matmul::ladder::Rounds;
 use crate::lower::primitive::Primitive;
 use crate::lower::{Lowered, Node};
@@ -105,12 +106,12 @@ pub fn plan<O: Clone + Into<Primitive>>(rec: &Recorder<O>, caps: &Caps, options:
             merge::packing(merge::consumers(nodes, caps), &read_back, caps)
         }
     };
+    let cx = Lower { caps, capacity: rec.capacity, fast: options.rounds() == Rounds::Freely };
     let of = |node: &Node| {
         let stage = node.stage;
-        factors_left(node.parts.clone()).into_iter().map(move |op| record::Node { op, stage })
+        rounded(node, &cx).into_iter().map(move |op| record::Node { op, stage })
     };
     let parts = nodes.iter().flat_map(of).collect();
-    let cx = Lower { caps, capacity: rec.capacity, fast: options.rounds() == Rounds::Freely };
     let threads = if options.portable { 0 } else { caps.subgroup_threads() };
     let (mut steps, mut spans, mut part) = (vec![], vec![], 0);
     for node in &nodes {
@@ -146,6 +147,16 @@ pub fn plan<O: Clone + Into<Primitive>>(rec: &Recorder<O>, caps: &Caps, options:
         placement,
         read_back,
     })
+}
+
+/// The parts of one operation, which round where its kernels round.
+fn rounded(node: &Node, cx: &Lower<'_>) -> Vec<Primitive> {
+    if let Lowered::Op(Op::Attention(op)) = &node.op
+        && let Some(flash) = AttentionFlash::found(op, cx)
+    {
+        return vec![flash.into()];
+    }
+    factors_left(node.parts.clone())
 }
 
 /// The parts of one operation, where the packing of a norm of whole rows leaves the norm's factor

@@ -365,8 +365,8 @@ impl Case {
 
     /// Runs the plan of a device with these capabilities on the host, through the oracles of its
     /// parts.
-    pub(crate) fn referenced(&self, caps: &Caps) -> Result<(Vec<Vec<u32>>, Planned), Error> {
-        let planned = self.planned(caps, false)?;
+    pub(crate) fn referenced(&self, caps: &Caps, portable: bool) -> Result<(Vec<Vec<u32>>, Planned), Error> {
+        let planned = self.planned(caps, portable)?;
         let (weights, mut states) = self.loaded(&Executor::Cpu)?;
         let mut plan = Plan::reference(&planned, &Arc::new(weights));
         let outputs = plan.run(&mut states, &self.input, Watch::default())?.wait()?;

@@ -6,8 +6,9 @@ use crate::caps::{Caps, Class};
 use crate::device::executor::Executor;
 use crate::device::{Device, Limits, Select};
 use crate::error::Error;
+use crate::exec::agree::results::of_tensor;
 use crate::exec::agree::rows::{Difference, of_draws};
-use crate::exec::agree::{Agreement, ROUNDED, compared};
+use crate::exec::agree::{Agreement, ROUNDED};
 use crate::graph::record::Node;
 use crate::kernel::Access;
 use crate::kernel::compose::{Piece, Shader};
@@ -15,6 +16,7 @@ use crate::kernel::random::Gen;
 use crate::lower;
 use crate::lower::primitive::Primitive;
 use crate::ops::Op;
+use crate::plan::Planned;
 use crate::testing::cases::CASES;
 use crate::testing::drawn::{Drawn, holds};
 use crate::testing::parity::{Agreed, Case, MakeCase};
@@ -46,12 +48,28 @@ pub struct Outcome {
 
 impl From<Agreed> for Outcome {
     fn from(Agreed { agreements, shaders, overrun }: Agreed) -> Self {
-        let worst = agreements.into_iter().max_by(|a, b| badness(a).total_cmp(&badness(b)));
+        let worst = agreements.into_iter().max_by(|a, b| a.share().total_cmp(&b.share()));
         Self { shaders, worst: worst.expect("a case has operations"), overrun, smallest: None }
     }
 }
 
 impl Outcome {
+    /// The outcome of a plan with these results, by the loosest bound of its kernels, or by `bound`
+    /// if that is looser.
+    fn of(planned: Planned, expected: &[Vec<u32>], got: &[Vec<u32>], bound: f64) -> Self {
+        let mut difference = Difference::default();
+        for ((t, expected), got) in planned.read_back.iter().zip(expected).zip(got) {
+            let draws = |part: &Node<Primitive>| matches!(&part.op, Primitive::Op(Op::Sample(sample)) if sample.y.id == t.id);
+            let drawn = planned.parts.iter().any(draws);
+            difference.worsen(if drawn { of_draws(expected, got) } else { of_tensor(*t, expected, got) });
+        }
+        let shaders: Vec<Shader> = planned.steps.into_iter().map(|step| step.shader).collect();
+        let kernels = shaders.iter().map(Shader::label).collect();
+        let bound = shaders.iter().map(|shader| shader.variant.kernel.nmse).fold(bound, f64::max);
+        let worst = Agreement { kernels, layer: None, worst: "outputs".to_string(), difference, near: 0, bound };
+        Self { shaders, worst, overrun: false, smallest: None }
+    }
+
     /// Whether every operation agrees with its oracle, and nothing was written past an end.
     #[must_use]
     pub fn holds(&self) -> bool {
@@ -60,13 +78,8 @@ impl Outcome {
 
     /// The ratio by which outcomes are compared; larger is worse.
     fn badness(&self) -> f64 {
-        if self.overrun { f64::INFINITY } else { badness(&self.worst) }
+        if self.overrun { f64::INFINITY } else { self.worst.share() }
     }
-}
-
-/// The ratio of error to bound; infinite for an operation that does not agree.
-fn badness(of: &Agreement) -> f64 {
-    if of.holds() { of.difference.nmse / of.bound.max(f64::MIN_POSITIVE) } else { f64::INFINITY }
 }
 
 impl Case {
@@ -91,19 +104,19 @@ impl Case {
     /// # Errors
     /// Errors of planning and of the CPU executor.
     pub fn compare_reference(&self, caps: &Caps) -> Result<Outcome, Error> {
-        let (got, planned) = self.referenced(caps)?;
+        let (got, planned) = self.referenced(caps, false)?;
         let expected = self.run(&Executor::Cpu, &self.options)?.0;
-        let mut difference = Difference::default();
-        for ((t, expected), got) in planned.read_back.iter().zip(&expected).zip(&got) {
-            let draws = |part: &Node<Primitive>| matches!(&part.op, Primitive::Op(Op::Sample(sample)) if sample.y.id == t.id);
-            let drawn = planned.parts.iter().any(draws);
-            difference.worsen(if drawn { of_draws(expected, got) } else { compared(*t, expected, got) });
-        }
-        let shaders: Vec<Shader> = planned.steps.into_iter().map(|step| step.shader).collect();
-        let kernels = shaders.iter().map(Shader::label).collect();
-        let bound = shaders.iter().map(|shader| shader.variant.kernel.nmse).fold(ROUNDED, f64::max);
-        let worst = Agreement { kernels, layer: None, worst: "outputs".to_string(), difference, near: 1, bound };
-        Ok(Outcome { shaders, worst, overrun: false, smallest: None })
+        Ok(Outcome::of(planned, &expected, &got, ROUNDED))
+    }
+
+    /// Compares results that no device computed, such as those of an interpreter, with the oracles
+    /// of the parts of the plan, which round as its kernels do.
+    ///
+    /// # Errors
+    /// Errors of planning and of the CPU executor.
+    pub fn compare_computed(&self, caps: &Caps, portable: bool, got: &[Vec<u32>]) -> Result<Outcome, Error> {
+        let (expected, planned) = self.referenced(caps, portable)?;
+        Ok(Outcome::of(planned, &expected, got, 0.0))
     }
 
     /// The same as [`Case::compare`] on a device whose limits are so small that everything that can

@@ -112,8 +112,8 @@ impl Case {
     }
 }
 
-/// The same parameter wrong in all operations that have it: one kernel computes several norms only
-/// if their epsilons are equal.
+/// Joins the faults of the same parameter, so that all operations have the same wrong value. One
+/// kernel computes several norms only if their epsilons are equal.
 fn together(found: &[Wrong]) -> Vec<Wrong> {
     let mut all: BTreeMap<&str, Vec<(usize, Primitive)>> = BTreeMap::new();
     for Wrong { name, place } in found {
@@ -161,7 +161,8 @@ fn of_op(op: &Primitive) -> Vec<(&'static str, Primitive)> {
         | Primitive::PackF16(_)
         | Primitive::LevelF16(_)
         | Primitive::MatmulInputTile128(_)
-        | Primitive::MatmulWeightTile128(_) => return vec![],
+        | Primitive::MatmulWeightTile128(_)
+        | Primitive::AttentionFlash(_) => return vec![],
     };
     match op {
         Op::RmsNorm(of) => vec![("eps", RmsNorm { eps: more(of.eps), ..of.clone() }.into())],

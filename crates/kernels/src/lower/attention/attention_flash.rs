@@ -1,10 +1,14 @@
 //! Attention of many rows through cooperative matrices (tensor cores).
 
+use crate::graph::host::Host;
+use crate::graph::operation::{Io, Operation, Reference, Work};
+use crate::graph::tensor::Counts;
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower};
 use crate::lower::attention::fused::{Problem, window};
-use crate::ops::attention::{Attend, Cached};
-use cpu_ref::Mask;
+use crate::lower::attention::ladder;
+use crate::ops::attention::{Attend, Attention, Cached};
+use cpu_ref::{FlashTiles, Mask};
 
 kernel! {
     ATTENTION_FLASH: "attention_flash",
@@ -16,10 +20,10 @@ kernel! {
         heads: u32, kv_heads: u32, rows: u32, capacity: u32, causal: u32, window: u32, scale: f32, softcap: f32
     },
     bindings: Bind { q: Read, positions: Read, ends: Read, sequences: Read, k_state: Kv, v_state: Kv, y: Write },
-    cpu: cpu_ref::attention,
-    // Of one row. Queries, keys and weights are rounded to f16 for the products, so a score of 30
-    // has an error of 30 / 2^12, and its weight the same relative error.
-    nmse: 1e-4,
+    cpu: cpu_ref::attention_flash,
+    // The last bits of a score, which is computed in f32, may decide how its weight is rounded to
+    // f16. All weights that are rounded the other way together differ by at most a step of 2^-10.
+    nmse: 1e-6,
     needs: { threads: 128, workgroup_bytes: 19216 },
     variants: {
         // The division of heads: queries of a workgroup and of a subgroup, columns of a subgroup,
@@ -42,15 +46,56 @@ pub(crate) struct Tile {
     pub head: u32,
     /// Queries of a workgroup: rows of the step times the heads that share a kv head.
     pub queries: u32,
+    /// Keys taken at a time.
+    pub keys: u32,
     pub variant: &'static Variant,
 }
 
 pub(crate) static TILES: [Tile; 4] = [
-    Tile { head: 64, queries: 64, variant: &HEAD_64 },
-    Tile { head: 128, queries: 64, variant: &HEAD_128 },
-    Tile { head: 256, queries: 64, variant: &HEAD_256 },
-    Tile { head: 512, queries: 64, variant: &HEAD_512 },
+    Tile { head: 64, queries: 64, keys: 32, variant: &HEAD_64 },
+    Tile { head: 128, queries: 64, keys: 32, variant: &HEAD_128 },
+    Tile { head: 256, queries: 64, keys: 32, variant: &HEAD_256 },
+    Tile { head: 512, queries: 64, keys: 16, variant: &HEAD_512 },
 ];
+
+/// The constant of the shader with this name: [`FlashTiles::raise`].
+pub(crate) const RAISE: f64 = 10.0;
+
+/// An attention that this kernel computes, as its oracle.
+#[derive(Clone, Debug)]
+pub struct AttentionFlash {
+    pub of: Attention,
+    /// Keys taken at a time.
+    pub keys: u32,
+}
+
+impl AttentionFlash {
+    /// This attention, if the ladder gives it to this kernel.
+    pub(crate) fn found(of: &Attention, cx: &Lower<'_>) -> Option<Self> {
+        let dispatch = ladder::dispatch(Problem::Recorded(of), cx)?;
+        let tile = TILES.iter().find(|tile| std::ptr::eq(tile.variant, dispatch.variant))?;
+        Some(Self { of: of.clone(), keys: tile.keys })
+    }
+}
+
+impl Operation for AttentionFlash {
+    fn io(&self) -> Io {
+        self.of.io()
+    }
+
+    fn work(&self, counts: Counts) -> Work {
+        self.of.work(counts)
+    }
+}
+
+impl Reference for AttentionFlash {
+    fn reference(&self, host: &mut Host<'_>) {
+        let tiles = |first| FlashTiles { first, keys: self.keys as usize, raise: RAISE };
+        self.of.by(host, cpu_ref::round_f16, |spec, first, q, k, v, visible, y| {
+            cpu_ref::attention_flash(spec, tiles(first), q, k, v, visible, y);
+        });
+    }
+}
 
 /// Smallest number of rows: a cooperative matrix has 16.
 const LEAST_ROWS: u32 = 16;

@@ -73,8 +73,8 @@ pub(super) fn attention_decode(op: &Lowered, producers: &Producers<'_>) -> Optio
     Some(Merged { op: op.into(), of: vec![merge.partial, q], early: false })
 }
 
-/// Rows up to which keys are split: 65 rows of 8 heads already have more workgroups than tables
-/// split keys among.
+/// The largest number of rows whose keys are split. 65 rows of 8 heads already have more workgroups
+/// than any table splits keys among.
 const MAX_ROWS: u32 = 64;
 
 /// Smallest number of keys in a part, for windows, whose length is known: two groups of 16, the

@@ -19,14 +19,17 @@ pub fn case(g: &mut Gen) -> Case {
 
 #[cfg(test)]
 mod tests {
-    use crate::lower::attention::attention_flash::TILES;
+    use crate::kernel::compose::Shader;
+    use crate::lower::attention::attention_flash::{RAISE, TILES};
 
     #[test]
     fn tiles_say_what_their_constants_say() {
         for tile in &TILES {
-            for constant in [("HEAD", tile.head), ("QUERIES", tile.queries)] {
+            for constant in [("HEAD", tile.head), ("QUERIES", tile.queries), ("KEYS", tile.keys)] {
                 assert!(tile.variant.constants().any(|found| found == constant), "{}: not {constant:?}", tile.variant.name);
             }
+            let source = Shader::all(tile.variant, &[32])[0].source();
+            assert!(source.contains(&format!("const RAISE = {RAISE:?};")), "{}: not {RAISE}", tile.variant.name);
         }
     }
 }
