@@ -1,6 +1,6 @@
 //! Plans of training that round: which products read f16, and from which copy.
 
-use kernels::ops::backward::{matmul_input, matmul_weight};
+use kernels::ops::backward::{matmul_input, matmul_input_exact, matmul_weight, matmul_weight_exact};
 use kernels::ops::{matmul, matmul_exact};
 use kernels::plan::plan;
 use kernels::{Caps, Class, Counts, Lead, PlanOptions, Precision, Recorder, Shape, StateKind, Table};
@@ -31,6 +31,20 @@ fn recorded(rows: u32) -> Recorder {
     }
     matmul_weight(&mut rec, dy, x, gradient);
     rec
+}
+
+/// A router's scores decide which experts a row has, so they are never rounded, nor is what flows
+/// back through them.
+#[test]
+fn derivatives_of_an_exact_product_are_exact() {
+    let mut rec = Recorder::new(Counts { step: 128, out: 0 }, &[StateKind::Words(32 * 64); 2]);
+    let (w, gradient) = (rec.weight(rec.state(0), 32, 64), rec.state(1));
+    let [x, dy] = [(0, 64), (1, 32)].map(|(n, width)| rec.host_input(n, Shape::new(Lead::Step, 128, width)));
+    let dx = matmul_input_exact(&mut rec, w, dy);
+    rec.output(dx);
+    matmul_weight_exact(&mut rec, dy, x, gradient);
+    let fast = PlanOptions::training().precision(Precision::Fast);
+    assert_eq!(kernels_of(&rec, &fast, &card(true)), ["matmul_input", "matmul_weight"]);
 }
 
 #[test]

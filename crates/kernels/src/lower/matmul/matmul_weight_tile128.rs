@@ -40,7 +40,7 @@ pub struct MatmulWeightTile128 {
 #[must_use]
 pub fn serves(op: &MatmulWeight, caps: &Caps) -> bool {
     let in_quads = [op.dy, op.x].iter().all(|t| t.shape.width().is_multiple_of(QUAD));
-    caps.cooperative && op.x.shape.rows >= TILE128_ROWS && in_quads
+    !op.exact && caps.cooperative && op.x.shape.rows >= TILE128_ROWS && in_quads
 }
 
 impl MatmulWeightTile128 {

@@ -1,0 +1,72 @@
+// A tile of 32 queries and a tile of KEYS keys in f16, SLICE columns of the head at a time, with
+// zeros for rows that do not exist: rows past the step hold anything. A query is a row with one of
+// the query heads that share a kv head. A workgroup numbers its queries by row, then by head.
+// Needs: KINDS, KEYS, SLICE, HEAD, params.heads, params.kv_heads, q, k, keys_seen. Gives: SUBGROUPS,
+// WG, QUERIES, PER_ROW, SLICES, QUADS, WIDE, LARGEST, qs, ks, Queries, exists, row_of, place, halves,
+// stage_q, stage_k, keys_of_rows.
+const QUERIES = 32u;
+const SUBGROUPS = SLICE / 16u;
+const WG = 32u * SUBGROUPS;
+// Threads of a query where scores become weights.
+const PER_ROW = WG / QUERIES;
+const SLICES = HEAD / SLICE;
+const QUADS = SLICE / 4u;
+// Pitch of rows in vectors of four, padded against bank conflicts.
+const WIDE = QUADS + 2u;
+const LARGEST = vec4<f32>(65504.0);
+// With two kinds of products: queries, then their derivatives; keys, then values.
+var<workgroup> qs: array<vec4<f16>, KINDS * QUERIES * WIDE>;
+var<workgroup> ks: array<vec4<f16>, KINDS * KEYS * WIDE>;
+
+// The queries from number `first` on, of `count` whose rows begin at `origin`.
+struct Queries { origin: u32, first: u32, count: u32, kv_head: u32 }
+
+// Whether the i-th query exists.
+fn exists(of: Queries, i: u32) -> bool {
+    return of.first + i < of.count;
+}
+
+// The row of the i-th query, or of the last.
+fn row_of(of: Queries, i: u32) -> u32 {
+    return of.origin + min(of.first + i, of.count - 1u) / (params.heads / params.kv_heads);
+}
+
+// The place of the i-th query, or of the last, among the heads of all rows.
+fn place(of: Queries, i: u32) -> u32 {
+    let group = params.heads / params.kv_heads;
+    return row_of(of, i) * params.heads + of.kv_head * group + min(of.first + i, of.count - 1u) % group;
+}
+
+fn halves(v: vec4<f32>) -> vec4<f16> {
+    return vec4<f16>(clamp(v, -LARGEST, LARGEST));
+}
+
+// Stages a slice of the queries.
+fn stage_q(of: Queries, slice: u32, lid: u32) {
+    for (var i = lid; i < QUERIES * QUADS; i += WG) {
+        let row = i / QUADS;
+        let quad = i % QUADS;
+        let v = halves(q[place(of, row) * (HEAD / 4u) + slice * QUADS + quad]);
+        qs[row * WIDE + quad] = select(vec4<f16>(), v, exists(of, row));
+    }
+}
+
+// Stages a slice of the keys from `key0` on, which exist below `end`.
+fn stage_k(key0: u32, end: u32, kv_head: u32, slice: u32, lid: u32) {
+    for (var i = lid; i < KEYS * QUADS; i += WG) {
+        let row = i / QUADS;
+        let quad = i % QUADS;
+        let at = (min(key0 + row, end - 1u) * params.kv_heads + kv_head) * (HEAD / 4u);
+        ks[row * WIDE + quad] = select(vec4<f16>(), halves(k[at + slice * QUADS + quad]), key0 + row < end);
+    }
+}
+
+// The first key that any of `count` rows from `t0` on sees, and one past the last.
+fn keys_of_rows(t0: u32, count: u32) -> vec2<u32> {
+    var all = keys_seen(t0);
+    for (var t = t0 + 1u; t < t0 + count; t++) {
+        let seen = keys_seen(t);
+        all = vec2<u32>(min(all.x, seen.x), max(all.y, seen.y));
+    }
+    return all;
+}
