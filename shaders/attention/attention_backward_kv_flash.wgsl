@@ -82,11 +82,11 @@ fn finish_slice(sums: Both, s0: u32, rows: u32, kv_head: u32, slice: u32, most: 
 }
 
 // Waits for ds and p, and stages the slice again where the head has several.
-fn restage(of: Queries, slice: u32, lid: u32) {
+fn restage(tile: Queries, slice: u32, lid: u32) {
     workgroupBarrier();
     if (SLICES > 1u) {
-        stage_q(of, slice, lid);
-        stage_dy(of, slice, lid);
+        stage_q(tile, slice, lid);
+        stage_dy(tile, slice, lid);
         workgroupBarrier();
     }
 }
@@ -109,12 +109,12 @@ fn attention_backward_kv_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(lo
     var c2 = Both();
     var c3 = Both();
     for (var first = 0u; first < count; first += QUERIES) {
-        let of = Queries(start, first, count, id.x);
+        let tile = Queries(start, first, count, id.x);
         var sums = Products();
         for (var slice = 0u; slice < SLICES; slice++) {
             workgroupBarrier();
-            stage_q(of, slice, lid);
-            stage_dy(of, slice, lid);
+            stage_q(tile, slice, lid);
+            stage_dy(tile, slice, lid);
             if (SLICES > 1u || first == 0u) {
                 stage_k(s0, rows, id.x, slice, lid);
                 stage_v(s0, rows, id.x, slice, lid);
@@ -123,23 +123,23 @@ fn attention_backward_kv_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(lo
             sums = multiply(sums, subgroup);
         }
         leave_products(sums, subgroup);
-        let query = query_of(of, row, most);
+        let query = query_of(tile, row, most);
         workgroupBarrier();
         for (var quad = lid % PER_ROW; quad < KEYS / 4u; quad += PER_ROW) {
             let found = slopes(query, row, quad, s0 + 4u * quad);
             weights[row * PITCH + quad] = found.ds;
             weights[(QUERIES + row) * PITCH + quad] = found.p;
         }
-        restage(of, 0u, lid);
+        restage(tile, 0u, lid);
         c0 = add_both(c0, subgroup);
         if (SLICES > 1u) {
-            restage(of, 1u, lid);
+            restage(tile, 1u, lid);
             c1 = add_both(c1, subgroup);
         }
         if (SLICES > 2u) {
-            restage(of, 2u, lid);
+            restage(tile, 2u, lid);
             c2 = add_both(c2, subgroup);
-            restage(of, 3u, lid);
+            restage(tile, 3u, lid);
             c3 = add_both(c3, subgroup);
         }
     }

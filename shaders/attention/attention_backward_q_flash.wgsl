@@ -40,19 +40,19 @@ fn add(before: Column, subgroup: u32) -> Column {
 }
 
 // Writes the sums of 16 queries from `first` on, in column `column` in vectors of four.
-fn finish(sums: Sums, of: Queries, first: u32, column: u32, subgroup: u32, lane: u32) {
+fn finish(sums: Sums, tile: Queries, first: u32, column: u32, subgroup: u32, lane: u32) {
     leave(sums, subgroup);
     for (var i = lane; i < 64u; i += 32u) {
         let row = first + (i >> 2u);
-        if (exists(of, row)) {
-            dq[place(of, row) * (HEAD / 4u) + column + (i & 3u)] = scores[64u * subgroup + i] * (SLOPE * scale_of(row_of(of, row)));
+        if (exists(tile, row)) {
+            dq[place(tile, row) * (HEAD / 4u) + column + (i & 3u)] = scores[64u * subgroup + i] * (SLOPE * scale_of(row_of(tile, row)));
         }
     }
 }
 
-fn finish_slice(sums: Column, of: Queries, slice: u32, subgroup: u32, lane: u32) {
-    finish(sums.upper, of, 0u, slice * QUADS + 4u * subgroup, subgroup, lane);
-    finish(sums.lower, of, 16u, slice * QUADS + 4u * subgroup, subgroup, lane);
+fn finish_slice(sums: Column, tile: Queries, slice: u32, subgroup: u32, lane: u32) {
+    finish(sums.upper, tile, 0u, slice * QUADS + 4u * subgroup, subgroup, lane);
+    finish(sums.lower, tile, 16u, slice * QUADS + 4u * subgroup, subgroup, lane);
 }
 
 // Waits for the derivatives by the scores, and stages the slice again where the head has several.
@@ -70,10 +70,10 @@ fn attention_backward_q_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(loc
     let tokens = QUERIES / group;
     let t0 = id.y * tokens;
     let count = min(tokens, step_rows[0] - t0);
-    let of = Queries(t0, 0u, count * group, id.x);
+    let tile = Queries(t0, 0u, count * group, id.x);
     let keys = keys_of_rows(t0, count);
     let row = lid / PER_ROW;
-    let query = query_of(of, row, scale_of(row_of(of, row)));
+    let query = query_of(tile, row, scale_of(row_of(tile, row)));
     var c0 = Column();
     var c1 = Column();
     var c2 = Column();
@@ -83,8 +83,8 @@ fn attention_backward_q_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(loc
         for (var slice = 0u; slice < SLICES; slice++) {
             workgroupBarrier();
             if (SLICES > 1u || key0 == keys.x) {
-                stage_q(of, slice, lid);
-                stage_dy(of, slice, lid);
+                stage_q(tile, slice, lid);
+                stage_dy(tile, slice, lid);
             }
             stage_k(key0, keys.y, id.x, slice, lid);
             stage_v(key0, keys.y, id.x, slice, lid);
@@ -110,12 +110,12 @@ fn attention_backward_q_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(loc
         }
     }
     let lane = lid & 31u;
-    finish_slice(c0, of, 0u, subgroup, lane);
+    finish_slice(c0, tile, 0u, subgroup, lane);
     if (SLICES > 1u) {
-        finish_slice(c1, of, 1u, subgroup, lane);
+        finish_slice(c1, tile, 1u, subgroup, lane);
     }
     if (SLICES > 2u) {
-        finish_slice(c2, of, 2u, subgroup, lane);
-        finish_slice(c3, of, 3u, subgroup, lane);
+        finish_slice(c2, tile, 2u, subgroup, lane);
+        finish_slice(c3, tile, 3u, subgroup, lane);
     }
 }

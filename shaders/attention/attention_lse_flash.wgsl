@@ -40,17 +40,17 @@ fn attention_lse_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invo
     let tokens = QUERIES / group;
     let t0 = id.y * tokens;
     let count = min(tokens, step_rows[0] - t0);
-    let of = Queries(t0, 0u, count * group, id.x);
+    let tile = Queries(t0, 0u, count * group, id.x);
     let keys = keys_of_rows(t0, count);
     let row = lid / PER_ROW;
-    let seen = keys_seen(row_of(of, row));
+    let seen = keys_seen(row_of(tile, row));
     var softmax = Softmax(LOWEST, 0.0);
     for (var key0 = keys.x; key0 < keys.y; key0 += KEYS) {
         var sums = Products();
         for (var slice = 0u; slice < SLICES; slice++) {
             workgroupBarrier();
             if (SLICES > 1u || key0 == keys.x) {
-                stage_q(of, slice, lid);
+                stage_q(tile, slice, lid);
             }
             stage_k(key0, keys.y, id.x, slice, lid);
             workgroupBarrier();
@@ -68,7 +68,7 @@ fn attention_lse_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invo
         let other = Softmax(subgroupShuffleXor(softmax.most, across), subgroupShuffleXor(softmax.total, across));
         softmax = joined(softmax, other);
     }
-    if (lid % PER_ROW == 0u && exists(of, row)) {
-        y[place(of, row)] = select(0.0, softmax.most + log(softmax.total), seen.x < seen.y);
+    if (lid % PER_ROW == 0u && exists(tile, row)) {
+        y[place(tile, row)] = select(0.0, softmax.most + log(softmax.total), seen.x < seen.y);
     }
 }

@@ -22,19 +22,19 @@ var<workgroup> ks: array<vec4<f16>, KINDS * KEYS * WIDE>;
 struct Queries { origin: u32, first: u32, count: u32, kv_head: u32 }
 
 // Whether the i-th query exists.
-fn exists(of: Queries, i: u32) -> bool {
-    return of.first + i < of.count;
+fn exists(tile: Queries, i: u32) -> bool {
+    return tile.first + i < tile.count;
 }
 
 // The row of the i-th query, or of the last.
-fn row_of(of: Queries, i: u32) -> u32 {
-    return of.origin + min(of.first + i, of.count - 1u) / (params.heads / params.kv_heads);
+fn row_of(tile: Queries, i: u32) -> u32 {
+    return tile.origin + min(tile.first + i, tile.count - 1u) / (params.heads / params.kv_heads);
 }
 
 // The place of the i-th query, or of the last, among the heads of all rows.
-fn place(of: Queries, i: u32) -> u32 {
+fn place(tile: Queries, i: u32) -> u32 {
     let group = params.heads / params.kv_heads;
-    return row_of(of, i) * params.heads + of.kv_head * group + min(of.first + i, of.count - 1u) % group;
+    return row_of(tile, i) * params.heads + tile.kv_head * group + min(tile.first + i, tile.count - 1u) % group;
 }
 
 fn halves(v: vec4<f32>) -> vec4<f16> {
@@ -42,12 +42,12 @@ fn halves(v: vec4<f32>) -> vec4<f16> {
 }
 
 // Stages a slice of the queries.
-fn stage_q(of: Queries, slice: u32, lid: u32) {
+fn stage_q(tile: Queries, slice: u32, lid: u32) {
     for (var i = lid; i < QUERIES * QUADS; i += WG) {
         let row = i / QUADS;
         let quad = i % QUADS;
-        let v = halves(q[place(of, row) * (HEAD / 4u) + slice * QUADS + quad]);
-        qs[row * WIDE + quad] = select(vec4<f16>(), v, exists(of, row));
+        let v = halves(q[place(tile, row) * (HEAD / 4u) + slice * QUADS + quad]);
+        qs[row * WIDE + quad] = select(vec4<f16>(), v, exists(tile, row));
     }
 }
 

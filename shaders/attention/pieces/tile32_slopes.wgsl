@@ -15,10 +15,10 @@ const PITCH = KEYS / 4u + 2u;
 struct Query { seen: vec2<u32>, unit: f32, lse: f32, delta: f32 }
 struct Slopes { ds: vec4<f16>, p: vec4<f16> }
 
-fn query_of(of: Queries, i: u32, most: f32) -> Query {
-    let at = place(of, i);
-    let t = row_of(of, i);
-    let seen = select(vec2<u32>(), keys_seen(t), exists(of, i));
+fn query_of(tile: Queries, i: u32, most: f32) -> Query {
+    let at = place(tile, i);
+    let t = row_of(tile, i);
+    let seen = select(vec2<u32>(), keys_seen(t), exists(tile, i));
     return Query(seen, dy_scales[t] / most, stats[2u * at], stats[2u * at + 1u] / most);
 }
 
@@ -37,12 +37,12 @@ fn slopes(query: Query, row: u32, quad: u32, key: u32) -> Slopes {
     return Slopes(halves(select(vec4<f32>(0.0), ds, seen) / SLOPE), halves(p * query.unit / WEIGHT));
 }
 
-fn stage_dy(of: Queries, slice: u32, lid: u32) {
+fn stage_dy(tile: Queries, slice: u32, lid: u32) {
     for (var i = lid; i < QUERIES * QUADS; i += WG) {
         let row = i / QUADS;
         let quad = i % QUADS;
-        let value = dy[place(of, row) * (HEAD / 4u) + slice * QUADS + quad];
-        qs[(QUERIES + row) * WIDE + quad] = select(vec4<f16>(), value, exists(of, row));
+        let value = dy[place(tile, row) * (HEAD / 4u) + slice * QUADS + quad];
+        qs[(QUERIES + row) * WIDE + quad] = select(vec4<f16>(), value, exists(tile, row));
     }
 }
 
