@@ -34,7 +34,7 @@ fn largest_scale(rows: u32, lid: u32) -> f32 {
     }
     scores[lid].x = largest;
     workgroupBarrier();
-    for (var i = 0u; i < WG; i++) {
+    for (var i = 0u; i < WG; i++) { //~ neutral: comparison
         largest = max(largest, scores[i].x);
     }
     return select(largest, 1.0, largest == 0.0);
@@ -46,7 +46,7 @@ fn add(before: Column, kind: u32, subgroup: u32) -> Column {
     for (var query = kind * QUERIES; query < kind * QUERIES + QUERIES; query += 16u) {
         let right = coopLoadT<Right>(&qs[query * WIDE + 4u * subgroup], WIDE);
         sums.upper = coopMultiplyAdd(coopLoad<Left>(&weights[query * PITCH], PITCH), right, sums.upper);
-        sums.lower = coopMultiplyAdd(coopLoad<Left>(&weights[query * PITCH + 4u], PITCH), right, sums.lower);
+        sums.lower = coopMultiplyAdd(coopLoad<Left>(&weights[query * PITCH + 4u], PITCH), right, sums.lower); //~ rounded: off by one
     }
     return sums;
 }
@@ -60,13 +60,13 @@ fn add_both(before: Both, subgroup: u32) -> Both {
 fn finish(of_k: Sums, of_v: Sums, at: u32, count: u32, most: f32, subgroup: u32, lane: u32) {
     let pitch = params.kv_heads * (HEAD / 4u);
     leave(of_k, subgroup);
-    for (var i = lane; i < 64u; i += 32u) {
+    for (var i = lane; i < 64u; i += 32u) { //~ later: comparison
         if ((i >> 2u) < count) {
             dk[at + (i >> 2u) * pitch + (i & 3u)] = scores[64u * subgroup + i] * (SLOPE * most);
         }
     }
     leave(of_v, subgroup);
-    for (var i = lane; i < 64u; i += 32u) {
+    for (var i = lane; i < 64u; i += 32u) { //~ later: comparison
         if ((i >> 2u) < count) {
             dv[at + (i >> 2u) * pitch + (i & 3u)] = scores[64u * subgroup + i] * (WEIGHT * most);
         }
@@ -84,7 +84,7 @@ fn finish_slice(sums: Both, s0: u32, rows: u32, kv_head: u32, slice: u32, most: 
 // Waits for ds and p, and stages the slice again where the head has several.
 fn restage(tile: Queries, slice: u32, lid: u32) {
     workgroupBarrier();
-    if (SLICES > 1u) {
+    if (SLICES > 1u) { //~ twice: comparison, guard dropped
         stage_q(tile, slice, lid);
         stage_dy(tile, slice, lid);
         workgroupBarrier();
@@ -97,10 +97,10 @@ fn attention_backward_kv_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(lo
     let s0 = id.y * KEYS;
     // The rows that may see a key lie from its own on unless attention is bidirectional. Both ends
     // rise from key to key.
-    let start = select(spans[3u * s0], s0, params.causal == 1u);
+    let start = select(spans[3u * s0], s0, params.causal == 1u); //~ weightless: off by one
     let last = min(s0 + KEYS, rows) - 1u;
     let document = spans[3u * last + 1u];
-    let end = select(document, min(document, last + params.window), params.window > 0u);
+    let end = select(document, min(document, last + params.window), params.window > 0u); //~ weightless: off by one
     let count = (max(end, start) - start) * (params.heads / params.kv_heads);
     let most = largest_scale(rows, lid);
     let row = lid / PER_ROW;
@@ -108,14 +108,14 @@ fn attention_backward_kv_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(lo
     var c1 = Both();
     var c2 = Both();
     var c3 = Both();
-    for (var first = 0u; first < count; first += QUERIES) {
+    for (var first = 0u; first < count; first += QUERIES) { //~ empty: comparison
         let tile = Queries(start, first, count, id.x);
         var sums = Products();
         for (var slice = 0u; slice < SLICES; slice++) {
             workgroupBarrier();
             stage_q(tile, slice, lid);
             stage_dy(tile, slice, lid);
-            if (SLICES > 1u || first == 0u) {
+            if (SLICES > 1u || first == 0u) { //~ twice: comparison, guard dropped
                 stage_k(s0, rows, id.x, slice, lid);
                 stage_v(s0, rows, id.x, slice, lid);
             }
@@ -125,18 +125,18 @@ fn attention_backward_kv_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(lo
         leave_products(sums, subgroup);
         let query = query_of(tile, row, most);
         workgroupBarrier();
-        for (var quad = lid % PER_ROW; quad < KEYS / 4u; quad += PER_ROW) {
+        for (var quad = lid % PER_ROW; quad < KEYS / 4u; quad += PER_ROW) { //~ surplus: comparison
             let found = slopes(query, row, quad, s0 + 4u * quad);
             weights[row * PITCH + quad] = found.ds;
             weights[(QUERIES + row) * PITCH + quad] = found.p;
         }
         restage(tile, 0u, lid);
         c0 = add_both(c0, subgroup);
-        if (SLICES > 1u) {
+        if (SLICES > 1u) { //~ surplus: comparison, guard dropped
             restage(tile, 1u, lid);
             c1 = add_both(c1, subgroup);
         }
-        if (SLICES > 2u) {
+        if (SLICES > 2u) { //~ surplus: comparison, guard dropped; never: off by one
             restage(tile, 2u, lid);
             c2 = add_both(c2, subgroup);
             restage(tile, 3u, lid);
@@ -148,7 +148,7 @@ fn attention_backward_kv_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(lo
     if (SLICES > 1u) {
         finish_slice(c1, s0, rows, id.x, 1u, most, subgroup, lane);
     }
-    if (SLICES > 2u) {
+    if (SLICES > 2u) { //~ never: off by one
         finish_slice(c2, s0, rows, id.x, 2u, most, subgroup, lane);
         finish_slice(c3, s0, rows, id.x, 3u, most, subgroup, lane);
     }

@@ -42,7 +42,7 @@ fn add(before: Column, subgroup: u32) -> Column {
 // Writes the sums of 16 queries from `first` on, in column `column` in vectors of four.
 fn finish(sums: Sums, tile: Queries, first: u32, column: u32, subgroup: u32, lane: u32) {
     leave(sums, subgroup);
-    for (var i = lane; i < 64u; i += 32u) {
+    for (var i = lane; i < 64u; i += 32u) { //~ later: comparison
         let row = first + (i >> 2u);
         if (exists(tile, row)) {
             dq[place(tile, row) * (HEAD / 4u) + column + (i & 3u)] = scores[64u * subgroup + i] * (SLOPE * scale_of(row_of(tile, row)));
@@ -58,7 +58,7 @@ fn finish_slice(sums: Column, tile: Queries, slice: u32, subgroup: u32, lane: u3
 // Waits for the derivatives by the scores, and stages the slice again where the head has several.
 fn restage(key0: u32, end: u32, kv_head: u32, slice: u32, lid: u32) {
     workgroupBarrier();
-    if (SLICES > 1u) {
+    if (SLICES > 1u) { //~ twice: comparison, guard dropped
         stage_k(key0, end, kv_head, slice, lid);
         workgroupBarrier();
     }
@@ -78,11 +78,11 @@ fn attention_backward_q_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(loc
     var c1 = Column();
     var c2 = Column();
     var c3 = Column();
-    for (var key0 = keys.x; key0 < keys.y; key0 += KEYS) {
+    for (var key0 = keys.x; key0 < keys.y; key0 += KEYS) { //~ empty: comparison
         var sums = Products();
         for (var slice = 0u; slice < SLICES; slice++) {
             workgroupBarrier();
-            if (SLICES > 1u || key0 == keys.x) {
+            if (SLICES > 1u || key0 == keys.x) { //~ twice: comparison, guard dropped
                 stage_q(tile, slice, lid);
                 stage_dy(tile, slice, lid);
             }
@@ -93,16 +93,16 @@ fn attention_backward_q_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(loc
         }
         leave_products(sums, subgroup);
         workgroupBarrier();
-        for (var quad = lid % PER_ROW; quad < KEYS / 4u; quad += PER_ROW) {
+        for (var quad = lid % PER_ROW; quad < KEYS / 4u; quad += PER_ROW) { //~ surplus: comparison
             ds[row * PITCH + quad] = slopes(query, row, quad, key0 + 4u * quad).ds;
         }
         restage(key0, keys.y, id.x, 0u, lid);
         c0 = add(c0, subgroup);
-        if (SLICES > 1u) {
+        if (SLICES > 1u) { //~ surplus: comparison, guard dropped
             restage(key0, keys.y, id.x, 1u, lid);
             c1 = add(c1, subgroup);
         }
-        if (SLICES > 2u) {
+        if (SLICES > 2u) { //~ surplus: comparison, guard dropped; never: off by one
             restage(key0, keys.y, id.x, 2u, lid);
             c2 = add(c2, subgroup);
             restage(key0, keys.y, id.x, 3u, lid);
@@ -114,7 +114,7 @@ fn attention_backward_q_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(loc
     if (SLICES > 1u) {
         finish_slice(c1, tile, 1u, subgroup, lane);
     }
-    if (SLICES > 2u) {
+    if (SLICES > 2u) { //~ never: off by one
         finish_slice(c2, tile, 2u, subgroup, lane);
         finish_slice(c3, tile, 3u, subgroup, lane);
     }

@@ -45,11 +45,11 @@ fn attention_lse_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invo
     let row = lid / PER_ROW;
     let seen = keys_seen(row_of(tile, row));
     var softmax = Softmax(LOWEST, 0.0);
-    for (var key0 = keys.x; key0 < keys.y; key0 += KEYS) {
+    for (var key0 = keys.x; key0 < keys.y; key0 += KEYS) { //~ empty: comparison
         var sums = Products();
         for (var slice = 0u; slice < SLICES; slice++) {
             workgroupBarrier();
-            if (SLICES > 1u || key0 == keys.x) {
+            if (SLICES > 1u || key0 == keys.x) { //~ twice: comparison, guard dropped
                 stage_q(tile, slice, lid);
             }
             stage_k(key0, keys.y, id.x, slice, lid);
@@ -68,7 +68,7 @@ fn attention_lse_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invo
         let other = Softmax(subgroupShuffleXor(softmax.most, across), subgroupShuffleXor(softmax.total, across));
         softmax = joined(softmax, other);
     }
-    if (lid % PER_ROW == 0u && exists(tile, row)) {
-        y[place(tile, row)] = select(0.0, softmax.most + log(softmax.total), seen.x < seen.y);
+    if (lid % PER_ROW == 0u && exists(tile, row)) { //~ free: off by one
+        y[place(tile, row)] = select(0.0, softmax.most + log(softmax.total), seen.x < seen.y); //~ never: comparison
     }
 }

@@ -28,13 +28,13 @@ fn exists(tile: Queries, i: u32) -> bool {
 
 // The row of the i-th query, or of the last.
 fn row_of(tile: Queries, i: u32) -> u32 {
-    return tile.origin + min(tile.first + i, tile.count - 1u) / (params.heads / params.kv_heads);
+    return tile.origin + min(tile.first + i, tile.count - 1u) / (params.heads / params.kv_heads); //~ dropped: sign
 }
 
 // The place of the i-th query, or of the last, among the heads of all rows.
 fn place(tile: Queries, i: u32) -> u32 {
     let group = params.heads / params.kv_heads;
-    return row_of(tile, i) * params.heads + tile.kv_head * group + min(tile.first + i, tile.count - 1u) % group;
+    return row_of(tile, i) * params.heads + tile.kv_head * group + min(tile.first + i, tile.count - 1u) % group; //~ dropped: sign
 }
 
 fn halves(v: vec4<f32>) -> vec4<f16> {
@@ -43,7 +43,7 @@ fn halves(v: vec4<f32>) -> vec4<f16> {
 
 // Stages a slice of the queries.
 fn stage_q(tile: Queries, slice: u32, lid: u32) {
-    for (var i = lid; i < QUERIES * QUADS; i += WG) {
+    for (var i = lid; i < QUERIES * QUADS; i += WG) { //~ later: comparison
         let row = i / QUADS;
         let quad = i % QUADS;
         let v = halves(q[place(tile, row) * (HEAD / 4u) + slice * QUADS + quad]);
@@ -53,20 +53,21 @@ fn stage_q(tile: Queries, slice: u32, lid: u32) {
 
 // Stages a slice of the keys from `key0` on, which exist below `end`.
 fn stage_k(key0: u32, end: u32, kv_head: u32, slice: u32, lid: u32) {
-    for (var i = lid; i < KEYS * QUADS; i += WG) {
+    for (var i = lid; i < KEYS * QUADS; i += WG) { //~ later: comparison
         let row = i / QUADS;
         let quad = i % QUADS;
-        let at = (min(key0 + row, end - 1u) * params.kv_heads + kv_head) * (HEAD / 4u);
-        ks[row * WIDE + quad] = select(vec4<f16>(), halves(k[at + slice * QUADS + quad]), key0 + row < end);
+        let at = (min(key0 + row, end - 1u) * params.kv_heads + kv_head) * (HEAD / 4u); //~ dropped: sign
+        ks[row * WIDE + quad] = select(vec4<f16>(), halves(k[at + slice * QUADS + quad]), key0 + row < end); //~ weightless: comparison
     }
 }
 
-// The first key that any of `count` rows from `t0` on sees, and one past the last.
+// The first key that any of `count` rows from `t0` on sees, which is that of the first row, and one
+// past the last.
 fn keys_of_rows(t0: u32, count: u32) -> vec2<u32> {
-    var all = keys_seen(t0);
-    for (var t = t0 + 1u; t < t0 + count; t++) {
-        let seen = keys_seen(t);
-        all = vec2<u32>(min(all.x, seen.x), max(all.y, seen.y));
+    let first = keys_seen(t0);
+    var end = first.y;
+    for (var t = t0 + 1u; t < t0 + count; t++) { //~ weightless: comparison
+        end = max(end, keys_seen(t).y);
     }
-    return all;
+    return vec2<u32>(first.x, end);
 }

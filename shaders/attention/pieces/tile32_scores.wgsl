@@ -19,9 +19,9 @@ struct Column { upper: Sums, lower: Sums }
 // Adds the products of the staged columns.
 fn multiply(before: Products, subgroup: u32) -> Products {
     var sums = before;
-    for (var column = 0u; column < QUADS; column += 4u) {
+    for (var column = 0u; column < QUADS; column += 4u) { //~ rounded: off by one
         sums.first = product(sums.first, subgroup, column);
-        if (TURNS > 1u) {
+        if (TURNS > 1u) { //~ surplus: comparison, guard dropped
             sums.second = product(sums.second, subgroup + SUBGROUPS, column);
         }
     }

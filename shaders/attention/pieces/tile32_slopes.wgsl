@@ -38,7 +38,7 @@ fn slopes(query: Query, row: u32, quad: u32, key: u32) -> Slopes {
 }
 
 fn stage_dy(tile: Queries, slice: u32, lid: u32) {
-    for (var i = lid; i < QUERIES * QUADS; i += WG) {
+    for (var i = lid; i < QUERIES * QUADS; i += WG) { //~ surplus: comparison
         let row = i / QUADS;
         let quad = i % QUADS;
         let value = dy[place(tile, row) * (HEAD / 4u) + slice * QUADS + quad];
@@ -47,10 +47,10 @@ fn stage_dy(tile: Queries, slice: u32, lid: u32) {
 }
 
 fn stage_v(key0: u32, end: u32, kv_head: u32, slice: u32, lid: u32) {
-    for (var i = lid; i < KEYS * QUADS; i += WG) {
+    for (var i = lid; i < KEYS * QUADS; i += WG) { //~ surplus: comparison
         let row = i / QUADS;
         let quad = i % QUADS;
-        let at = (min(key0 + row, end - 1u) * params.kv_heads + kv_head) * (HEAD / 4u);
-        ks[(KEYS + row) * WIDE + quad] = select(vec4<f16>(), halves(v[at + slice * QUADS + quad]), key0 + row < end);
+        let at = (min(key0 + row, end - 1u) * params.kv_heads + kv_head) * (HEAD / 4u); //~ dropped: sign
+        ks[(KEYS + row) * WIDE + quad] = select(vec4<f16>(), halves(v[at + slice * QUADS + quad]), key0 + row < end); //~ weightless: comparison
     }
 }

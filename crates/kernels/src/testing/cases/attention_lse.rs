@@ -45,9 +45,9 @@ fn attended(g: &mut Gen, of: &Choices) -> (Case, Attended, u32) {
     case.input.firsts = (0..rows).map(first).collect();
     let mask = g.pick(&[Mask::Causal, Mask::Bidirectional, Mask::Window(1), Mask::Window(7), Mask::Window(90)]);
     if mask == Mask::Bidirectional {
-        // Rows see all of their document, or not beyond themselves.
-        let whole = g.coin();
-        case.input.ends = (0..rows).map(|t| if whole { end(t) } else { t + 1 }).collect();
+        // Rows see all of their document, or not beyond themselves, or every third sees all.
+        let whole = g.pick(&[1, rows + 1, 3]);
+        case.input.ends = (0..rows).map(|t| if (t + 1) % whole == 0 { end(t) } else { t + 1 }).collect();
     }
     let attend = Attend { mask, scale: 1.0 / (dim as f32).sqrt(), softcap: g.coin().then_some(50.0) };
     let (k, v) = (case.uniform(g, width, 3.0).heads(kv_heads), case.tensor(g, width).heads(kv_heads));
@@ -90,7 +90,9 @@ fn uneven(case: &mut Case, g: &mut Gen, width: u32) -> Tensor {
     let rows = case.input.positions.len() as u32;
     let mut dy = g.units(rows * width, 1e-9);
     for (t, row) in dy.chunks_exact_mut(width as usize).enumerate() {
-        row.iter_mut().for_each(|v| *v *= [1.0, 0.0, 1.0 / 1024.0, 1e-4][t % 4]);
+        // The largest is that of one row alone.
+        let by = if t == 0 { 64.0 } else { [1.0, 0.0, 1.0 / 1024.0, 1e-4][t % 4] };
+        row.iter_mut().for_each(|v| *v *= by);
     }
     case.given(Shape::new(Lead::Step, rows, width), dy)
 }
