@@ -29,11 +29,11 @@ var<workgroup> ys: array<f32, 1024>;
 
 // A slot of the staged weights is 32 columns of a row, four slots to a row.
 fn slot_row(first: u32, slot: u32) -> u32 {
-    return min(first + (slot >> 2u), params.row_count - 1u);
+    return min(first + (slot >> 2u), params.row_count - 1u); //~ zeros: sign
 }
 
 fn slot_column(k0: u32, slot: u32) -> u32 {
-    return min(k0 + DEPTH * (slot & 3u), params.k - DEPTH);
+    return min(k0 + DEPTH * (slot & 3u), params.k - DEPTH); //~ unowned: sign
 }
 
 // Four derivatives of a row that starts at `start`, by the results from `r` on; zeros behind the
@@ -48,7 +48,7 @@ struct Operands { dy: array<vec4<f16>, 8>, w: Ahead }
 // Loads the sums' rows from `r0` on: a quad of eight rows of dy per thread, and slots of w.
 fn operands_load(id: vec3<u32>, r0: u32, lid: u32) -> Operands {
     var ahead: Operands;
-    for (var j = 0u; j < 8u; j++) { //~ clamped: comparison
+    for (var j = 0u; j < 8u; j++) {
         let t = min(id.y * TILE + (lid >> 3u) + 16u * j, params.rows - 1u); //~ unowned: sign
         ahead.dy[j] = dy_quad((t * params.n + params.row_base) >> 2u, r0 + 4u * (lid & 7u));
     }

@@ -25,8 +25,8 @@ var<workgroup> xs: array<vec4<f16>, DEPTH * ROW>;
 // 16 x 16 results of each subgroup; before, the largest product of scales that a thread saw.
 var<workgroup> ys: array<f32, 1024>;
 // Rows that count, and the largest product of their scales, 1 if all are rows of zeros.
-var<private> rows: u32;
-var<private> most: f32;
+var<workgroup> rows: u32;
+var<workgroup> most: f32;
 
 struct Operands { dy: array<vec4<f16>, 8>, x: array<vec4<f16>, 8> }
 
@@ -41,11 +41,11 @@ fn operands_load(id: vec3<u32>, t0: u32, lid: u32) -> Operands {
     var ahead: Operands;
     for (var j = 0u; j < 8u; j++) { //~ clamped: comparison
         let t = t0 + (lid >> 5u) + 4u * j;
-        let row = min(t, params.rows - 1u);
+        let row = min(t, params.rows - 1u); //~ dropped: sign
         let by = dy_scales[row] * x_scales[row] / most;
-        let of_dy = vec4<f16>(vec4<f32>(dy[row * wide + min(n, wide - 1u)]) * by);
-        ahead.dy[j] = select(vec4<f16>(), of_dy, t < rows && n < wide);
-        ahead.x[j] = select(vec4<f16>(), x[row * deep + min(k, deep - 1u)], t < rows && k < deep);
+        let of_dy = vec4<f16>(vec4<f32>(dy[row * wide + min(n, wide - 1u)]) * by); //~ dropped: sign
+        ahead.dy[j] = select(vec4<f16>(), of_dy, t < rows && n < wide); //~ unowned: comparison
+        ahead.x[j] = select(vec4<f16>(), x[row * deep + min(k, deep - 1u)], t < rows && k < deep); //~ dropped: sign; unowned: comparison
     }
     return ahead;
 }
@@ -84,9 +84,9 @@ fn finish(n0: u32, k0: u32, base: u32, lane: u32) {
 
 @compute @workgroup_size(128)
 fn matmul_weight_tile128(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {
-    rows = rows_that_count();
+    let count = rows_that_count();
     var largest = 0.0;
-    for (var t = lid; t < rows; t += 128u) {
+    for (var t = lid; t < count; t += 128u) {
         largest = max(largest, dy_scales[t] * x_scales[t]);
     }
     ys[lid] = largest;
@@ -94,6 +94,10 @@ fn matmul_weight_tile128(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_in
     for (var i = 0u; i < 128u; i++) {
         largest = max(largest, ys[i]);
     }
-    most = select(largest, 1.0, largest == 0.0);
-    sum_tile(id, rows, subgroup, lid);
+    if (lid == 0u) { //~ twice: off by one, guard dropped
+        rows = count;
+        most = select(largest, 1.0, largest == 0.0);
+    }
+    workgroupBarrier();
+    sum_tile(id, count, subgroup, lid);
 }

@@ -5,7 +5,7 @@
 // Needs: operands_load, DEPTH, operands_store, a_tile, b_tile, TILE, ys, finish. Gives: sum_tile.
 fn sum_tile(id: vec3<u32>, rows: u32, subgroup: u32, lid: u32) {
     let m0 = (subgroup >> 1u) * 64u;
-    let n0 = (subgroup & 1u) * 64u;
+    let n0 = (subgroup & 1u) * 64u; //~ rounded: off by one
     var ahead = operands_load(id, 0u, lid);
     var c00 = coop_mat16x16<f32, C>();
     var c01 = coop_mat16x16<f32, C>();
@@ -23,7 +23,7 @@ fn sum_tile(id: vec3<u32>, rows: u32, subgroup: u32, lid: u32) {
     var c31 = coop_mat16x16<f32, C>();
     var c32 = coop_mat16x16<f32, C>();
     var c33 = coop_mat16x16<f32, C>();
-    for (var r0 = 0u; r0 < rows; r0 += DEPTH) { //~ rounded: off by one
+    for (var r0 = 0u; r0 < rows; r0 += DEPTH) { //~ rounded: off by one; empty: comparison
         workgroupBarrier();
         operands_store(ahead, id, lid);
         workgroupBarrier();
@@ -33,22 +33,22 @@ fn sum_tile(id: vec3<u32>, rows: u32, subgroup: u32, lid: u32) {
             let a1 = a_tile(m0 + 16u, depth);
             let a2 = a_tile(m0 + 32u, depth);
             let a3 = a_tile(m0 + 48u, depth);
-            let b0 = b_tile(n0 + 0u, depth);
+            let b0 = b_tile(n0 + 0u, depth); //~ rounded: off by one
             c00 = coopMultiplyAdd(a0, b0, c00);
             c10 = coopMultiplyAdd(a1, b0, c10);
             c20 = coopMultiplyAdd(a2, b0, c20);
             c30 = coopMultiplyAdd(a3, b0, c30);
-            let b1 = b_tile(n0 + 16u, depth);
+            let b1 = b_tile(n0 + 16u, depth); //~ rounded: off by one
             c01 = coopMultiplyAdd(a0, b1, c01);
             c11 = coopMultiplyAdd(a1, b1, c11);
             c21 = coopMultiplyAdd(a2, b1, c21);
             c31 = coopMultiplyAdd(a3, b1, c31);
-            let b2 = b_tile(n0 + 32u, depth);
+            let b2 = b_tile(n0 + 32u, depth); //~ rounded: off by one
             c02 = coopMultiplyAdd(a0, b2, c02);
             c12 = coopMultiplyAdd(a1, b2, c12);
             c22 = coopMultiplyAdd(a2, b2, c22);
             c32 = coopMultiplyAdd(a3, b2, c32);
-            let b3 = b_tile(n0 + 48u, depth);
+            let b3 = b_tile(n0 + 48u, depth); //~ rounded: off by one
             c03 = coopMultiplyAdd(a0, b3, c03);
             c13 = coopMultiplyAdd(a1, b3, c13);
             c23 = coopMultiplyAdd(a2, b3, c23);

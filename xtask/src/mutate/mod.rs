@@ -11,7 +11,9 @@ mod reasons;
 use crate::races::Subject;
 use crate::records::{self, Records};
 use crate::{files, lanes, read};
+use kernels::testing::kernel::Variant;
 use kernels::testing::kernel::compose::Piece;
+use kernels::testing::lower;
 use kernels::testing::sweep::{self, Target};
 use kernels::{Class, Device, Limits, Select};
 use std::collections::{BTreeMap, BTreeSet};
@@ -136,7 +138,7 @@ pub fn run(device: &Device, select: &Select, targets: &[Target], wanted: &Wanted
     }
     let total = total.into_inner().expect("no panic");
     row("all", &total, "");
-    anyhow::ensure!(total.planted() > 0, "no fault was planted");
+    anyhow::ensure!(total.planted() > 0, "no fault was planted: no kernel that {adapter} runs has what was asked for");
     Ok(total.holds())
 }
 
@@ -146,6 +148,7 @@ fn units<'a>(composed: &'a [Subject], wanted: &Wanted<'_>) -> anyhow::Result<Vec
     let files = if wanted.parameters { vec![] } else { files::all()? };
     for path in files.into_iter().filter(|path| path.contains(wanted.file)) {
         let text = read(&path)?;
+        as_built(&path, &text)?;
         units.push(Unit::File { path, text });
     }
     if wanted.file.is_empty() && *wanted.lines == (1..=usize::MAX) {
@@ -156,6 +159,14 @@ fn units<'a>(composed: &'a [Subject], wanted: &Wanted<'_>) -> anyhow::Result<Vec
         units.extend(kernels.into_iter().map(|(name, users)| Unit::Kernel { name, users }));
     }
     Ok(units)
+}
+
+/// Fails if a shader file is not the text that this program was built with. Faults are planted in the
+/// built text, so in another text none would be found to plant.
+fn as_built(path: &str, text: &str) -> anyhow::Result<()> {
+    let mut built = lower::variants().flat_map(Variant::pieces).filter(|(of, _)| path.strip_prefix("shaders/") == Some(of));
+    anyhow::ensure!(built.all(|(_, built)| *built == text), "{path} is not the text that this program was built with: build it again");
+    Ok(())
 }
 
 /// What shaders of one kernel differ in: its variant, its subgroup form, the type of its states,
@@ -180,6 +191,15 @@ pub fn first_of_each<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_was_changed_after_the_build_is_named() {
+        let path = "shaders/matmul/matmul_weight_tile128.wgsl";
+        let text = read(path).unwrap();
+        as_built(path, &text).unwrap();
+        let error = as_built(path, &format!("{text}// more\n")).unwrap_err().to_string();
+        assert!(error.starts_with(path) && error.contains("build it again"), "{error}");
+    }
 
     #[test]
     fn a_tally_is_read_as_it_is_written() {

@@ -1,6 +1,8 @@
 //! The list of all kernels.
 
-use super::attention::{attention_merge, ladder as of_attention, merge_matmul_vec};
+use super::attention::{
+    attention_backward_kv_flash, attention_backward_q_flash, attention_lse_flash, attention_merge, ladder as of_attention, merge_matmul_vec,
+};
 use super::matmul::{
     glu_matmul_vec, ladder as of_products, matmul_input_tile128, matmul_rows8_glu, matmul_rows8_group, matmul_tile64_pair,
     matmul_tile64_triple, matmul_tile128, matmul_tile128_glu, matmul_vec_glu, matmul_vec_group, matmul_vec_norm, matmul_weight_tile128,
@@ -30,6 +32,9 @@ static OTHERS: &[&Kernel] = &[
     &argmax::ARGMAX,
     &attention_backward_kv::ATTENTION_BACKWARD_KV,
     &attention_backward_q::ATTENTION_BACKWARD_Q,
+    &attention_backward_kv_flash::ATTENTION_BACKWARD_KV_FLASH,
+    &attention_backward_q_flash::ATTENTION_BACKWARD_Q_FLASH,
+    &attention_lse_flash::ATTENTION_LSE_FLASH,
     &attention_delta::ATTENTION_DELTA,
     &attention_lse::ATTENTION_LSE,
     &combine_experts::COMBINE_EXPERTS,

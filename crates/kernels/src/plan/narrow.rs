@@ -4,6 +4,7 @@
 use crate::caps::Caps;
 use crate::graph::record::{Origin, Stage, new_value as new};
 use crate::graph::tensor::{Element, Shape, Tensor};
+use crate::lower::attention::{attention_backward_kv_flash, attention_backward_q_flash, attention_lse_flash};
 use crate::lower::matmul::ladder::{self, Problem, Rounding, Rounds};
 use crate::lower::matmul::matmul_input_tile128::{self, MatmulInputTile128};
 use crate::lower::matmul::matmul_tile64;
@@ -13,7 +14,7 @@ use crate::lower::pack::pack_f16::{PackF16, packed_shapes};
 use crate::lower::pack::pack_q8::{PackQ8, packed_shape};
 use crate::lower::{Lowered, Node};
 use crate::ops::Op;
-use crate::ops::backward::Backward;
+use crate::ops::backward::{AttentionBackwardKv, AttentionBackwardQ, AttentionLse, Backward};
 use std::collections::HashMap;
 
 /// Rounded copies of tensors that were made already, by value and first row.
@@ -45,6 +46,20 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, rounds: Roun
         let stage = node.stage;
         let product = match &node.op {
             Lowered::Product(product) => product,
+            Lowered::Op(Op::Backward(Backward::AttentionLse(op))) if attention_lse_flash::variant(&op.of, caps).is_some() => {
+                out.push(Node::of(AttentionLse { rounded: true, ..op.clone() }, stage));
+                continue;
+            }
+            Lowered::Op(Op::Backward(Backward::AttentionBackwardQ(op))) if attention_backward_q_flash::variant(&op.of, caps).is_some() => {
+                let (scales, dy) = made.halves(op.dy.flat(), stage, origins, &mut out);
+                out.push(Node::of(AttentionBackwardQ { dy, dy_scales: Some(scales), ..op.clone() }, stage));
+                continue;
+            }
+            Lowered::Op(Op::Backward(Backward::AttentionBackwardKv(op))) if attention_backward_kv_flash::variant(&op.of, caps).is_some() => {
+                let (scales, dy) = made.halves(op.dy.flat(), stage, origins, &mut out);
+                out.push(Node::of(AttentionBackwardKv { dy, dy_scales: Some(scales), ..op.clone() }, stage));
+                continue;
+            }
             Lowered::Op(Op::Backward(Backward::MatmulInput(op))) if matmul_input_tile128::serves(op, caps) => {
                 let (scales, dy) = made.halves(op.dy.flat(), stage, origins, &mut out);
                 out.push(Node::of(MatmulInputTile128 { w: op.w, dy, scales, dx: op.dx }, stage));

@@ -87,8 +87,9 @@ impl PlanOptions {
     /// recorded. So a value has the same bits whoever reads it, and computing it again changes
     /// nothing. Every layer is a submit.
     ///
-    /// With [`Precision::Fast`], products of 16 rows and more and their derivatives read f16 with a
-    /// power of two for each row, where the device has cooperative matrices. Values between
+    /// With [`Precision::Fast`], products of 16 rows and more, their derivatives and those of
+    /// attention read f16, gradients with a power of two for each row, where the device has
+    /// cooperative matrices. Exact products and their derivatives are not rounded. Values between
     /// operations stay f32, and their bits still do not depend on their readers. Nothing is rounded
     /// on other devices: training never rounds to 8 bits.
     #[must_use]

@@ -12,8 +12,20 @@ use crate::{check, dot::dot};
 /// heads, 2]`.
 pub fn attention_backward_kv(
     spec: &AttentionSpec,
+    operands: [&[f32]; 5],
+    seen_by: impl Iterator<Item = usize> + Clone,
+    results: [&mut [f32]; 2],
+) {
+    attention_backward_kv_rounded(spec, operands, seen_by, |_, of| of, results);
+}
+
+/// The same with `round(t, [ds, p])` instead of each `ds` and `p` of row t, for kernels that multiply
+/// them in f16.
+pub fn attention_backward_kv_rounded(
+    spec: &AttentionSpec,
     [q, k, v, dy, stats]: [&[f32]; 5],
     seen_by: impl Iterator<Item = usize> + Clone,
+    round: impl Fn(usize, [f64; 2]) -> [f64; 2],
     [dk, dv]: [&mut [f32]; 2],
 ) {
     let dim = spec.head_dim;
@@ -31,6 +43,7 @@ pub fn attention_backward_kv(
                 let (score, slope) = score(spec, q, &k[own.clone()]);
                 let p = (score - f64::from(stats[2 * row])).exp();
                 let ds = p * (dot(dy, &v[own.clone()]) - f64::from(stats[2 * row + 1])) * slope;
+                let [ds, p] = round(t, [ds, p]);
                 sums_k.iter_mut().zip(q).for_each(|(sum, &q)| *sum += ds * f64::from(q));
                 sums_v.iter_mut().zip(dy).for_each(|(sum, &dy)| *sum += p * f64::from(dy));
             }

@@ -58,7 +58,7 @@ pub fn serves(op: &MatmulInput, caps: &Caps) -> bool {
     let Weight { ty, rows: n, cols: k, .. } = op.w;
     let in_quads = || parts(caps, ty, n, k).iter().all(|part| part.start.is_multiple_of(QUAD));
     let rows = op.dy.shape.rows >= TILE128_ROWS;
-    caps.cooperative && rows && k.is_multiple_of(DEPTH) && n.is_multiple_of(QUAD) && in_quads()
+    !op.exact && caps.cooperative && rows && k.is_multiple_of(DEPTH) && n.is_multiple_of(QUAD) && in_quads()
 }
 
 impl Operation for MatmulInputTile128 {

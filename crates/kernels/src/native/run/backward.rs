@@ -259,11 +259,12 @@ pub fn attention_backward(on: impl Into<Executor>, [q, k, v, dy]: [&[f32]; 4], h
         call.input.ends = vec![rows as u32; rows];
     }
     let (rec, kv_heads) = (&mut call.rec, kv_heads as u32);
-    let [positions, firsts, spans] = [Input::Numbers, Input::Firsts, Input::Spans].map(|input| rec.input(input));
+    let [positions, firsts, spans, step_rows] =
+        [Input::Numbers, Input::Firsts, Input::Spans, Input::Rows].map(|input| rec.input(input));
     let ends = if attend.mask == Mask::Bidirectional { rec.input(Input::Ends) } else { positions };
     let y = rec.make(q.shape);
     rec.push(ops::Attention { q, keys: ops::Keys::Step { k, v, firsts }, kv_heads, attend, positions, ends, y });
-    let of = Attended { q, k, v, kv_heads, attend, spans };
+    let of = Attended { q, k, v, kv_heads, attend, spans, step_rows };
     let lse = backward::attention_lse(rec, of);
     let stats = backward::attention_delta(rec, y, dy, lse);
     let dq = backward::attention_backward_q(rec, of, dy, stats);

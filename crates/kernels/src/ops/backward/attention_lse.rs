@@ -5,9 +5,12 @@ use crate::graph::operation::{Io, Operation, Reference};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Input, Shape, Tensor};
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
+use crate::lower::attention::attention_lse_flash as flash;
+use crate::lower::attention::tile32::halves;
 use crate::ops::attention::{Attend, Attention, Keys};
 use crate::platform::in_parallel;
 use cpu_ref::{AttentionSpec, Mask};
+use std::borrow::Cow;
 use std::ops::Range;
 
 kernel! {
@@ -33,6 +36,8 @@ pub struct Attended {
     pub attend: Attend,
     /// The step input [`Input::Spans`].
     pub spans: Tensor,
+    /// The step input [`Input::Rows`], for kernels whose workgroups take several rows.
+    pub step_rows: Tensor,
 }
 
 impl Attended {
@@ -43,8 +48,8 @@ impl Attended {
     #[must_use]
     pub fn of<O>(rec: &mut Recorder<O>, attention: &Attention) -> Self {
         let Keys::Step { k, v, .. } = attention.keys else { panic!("derivatives of attention over a cache") };
-        let spans = rec.input(Input::Spans);
-        Self { q: attention.q, k, v, kv_heads: attention.kv_heads, attend: attention.attend, spans }
+        let [spans, step_rows] = [Input::Spans, Input::Rows].map(|input| rec.input(input));
+        Self { q: attention.q, k, v, kv_heads: attention.kv_heads, attend: attention.attend, spans, step_rows }
     }
 
     /// The shape and scalars, for oracles.
@@ -70,17 +75,29 @@ impl Attended {
     }
 
     /// The params of all kernels over it: heads, kv_heads, head_dim, rows, causal, window.
-    pub(super) fn words(&self) -> [u32; 6] {
+    pub(crate) fn words(&self) -> [u32; 6] {
         let (mask, shape) = (self.attend.mask, self.q.shape);
         let window = if let Mask::Window(n) = mask { n as u32 } else { 0 };
         [shape.heads, self.kv_heads, shape.dim, shape.rows, u32::from(mask != Mask::Bidirectional), window]
     }
+
+    /// Further params of all kernels over it: scale, and softcap or 0.
+    pub(crate) fn factors(&self) -> [f32; 2] {
+        [self.attend.scale, self.attend.softcap.unwrap_or(0.0)]
+    }
+}
+
+/// Rows as kernels multiply them: unchanged, or rounded to f16.
+pub(super) fn of_precision(rows: &[f32], rounded: bool) -> Cow<'_, [f32]> {
+    if rounded { halves(rows).into() } else { rows.into() }
 }
 
 /// y[t, n] = ln sum_s exp(score of q[t, n] and k\[s\]).
 #[derive(Clone, Debug)]
 pub struct AttentionLse {
     pub of: Attended,
+    /// Whether queries and keys are rounded to f16. The planner sets it.
+    pub rounded: bool,
     pub y: Tensor,
 }
 
@@ -88,23 +105,26 @@ pub struct AttentionLse {
 /// f32.
 pub fn attention_lse(rec: &mut Recorder<impl From<AttentionLse>>, of: Attended) -> Tensor {
     let y = rec.make(Shape { heads: 1, dim: of.q.shape.heads, ..of.q.shape });
-    rec.push(AttentionLse { of, y });
+    rec.push(AttentionLse { of, rounded: false, y });
     y
 }
 
 impl Operation for AttentionLse {
     fn io(&self) -> Io {
-        Io { reads: vec![self.of.q, self.of.k, self.of.spans], writes: vec![self.y] }
+        Io { reads: vec![self.of.q, self.of.k, self.of.spans, self.of.step_rows], writes: vec![self.y] }
     }
 }
 
 impl Lowering for AttentionLse {
-    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
+        if self.rounded {
+            return vec![flash::dispatch(self, flash::variant(&self.of, cx.caps).expect("rounded for this device"))];
+        }
         let [q, k, spans, y] = [self.of.q, self.of.k, self.of.spans, self.y].map(Into::into);
         let grid = Grid::PerRow { lead: self.of.q.shape, per_row: self.of.q.shape.heads };
         let [heads, kv_heads, head_dim, rows, causal, window] = self.of.words();
-        let Attend { scale, softcap, .. } = self.of.attend;
-        let params = Params { heads, kv_heads, head_dim, rows, causal, window, scale, softcap: softcap.unwrap_or(0.0) };
+        let [scale, softcap] = self.of.factors();
+        let params = Params { heads, kv_heads, head_dim, rows, causal, window, scale, softcap };
         vec![Bind { q, k, spans, y }.dispatch(params, grid)]
     }
 }
@@ -113,8 +133,8 @@ impl Reference for AttentionLse {
     fn reference(&self, host: &mut Host<'_>) {
         let mut y = host.take(self.y);
         let (spec, seen, width) = (self.of.spec(), self.of.seen(host.u32(self.of.spans)), self.of.q.shape.width() as usize);
-        let (q, k) = (host.f32(self.of.q), host.f32(self.of.k));
-        in_parallel(&mut y, spec.heads, |t, y| cpu_ref::attention_lse(&spec, &q[t * width..][..width], k, seen[t].clone(), y));
+        let [q, k] = [self.of.q, self.of.k].map(|t| of_precision(host.f32(t), self.rounded));
+        in_parallel(&mut y, spec.heads, |t, y| cpu_ref::attention_lse(&spec, &q[t * width..][..width], &k, seen[t].clone(), y));
         host.put(self.y, y);
     }
 }

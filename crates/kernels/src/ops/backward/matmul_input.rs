@@ -25,15 +25,26 @@ const TILE: u32 = 64;
 pub struct MatmulInput {
     pub w: Weight,
     pub dy: Tensor,
+    /// Whether rows are never rounded, as in a product that is [exact](crate::ops::matmul_exact()).
+    pub exact: bool,
     pub dx: Tensor,
 }
 
 /// dx[t, k] = sum_n dy[t, n] w[n, k], the derivative of [`matmul`](crate::ops::matmul()) by its
 /// rows; `w` [N, K] in any weight format, read as it lies, `dy` [T, N]; returns [T, K], f32.
 pub fn matmul_input(rec: &mut Recorder<impl From<MatmulInput>>, w: Weight, dy: Tensor) -> Tensor {
+    derivative(rec, w, dy, false)
+}
+
+/// The same for [`matmul_exact`](crate::ops::matmul_exact()): `dy` is never rounded.
+pub fn matmul_input_exact(rec: &mut Recorder<impl From<MatmulInput>>, w: Weight, dy: Tensor) -> Tensor {
+    derivative(rec, w, dy, true)
+}
+
+fn derivative(rec: &mut Recorder<impl From<MatmulInput>>, w: Weight, dy: Tensor, exact: bool) -> Tensor {
     assert_eq!(dy.shape.width(), w.rows, "matmul_input: rows of {} with a weight of {} rows", dy.shape.width(), w.rows);
     let dx = rec.make(Shape { heads: 1, dim: w.cols, ..dy.shape });
-    rec.push(MatmulInput { w, dy, dx });
+    rec.push(MatmulInput { w, dy, exact, dx });
     dx
 }
 

@@ -26,6 +26,8 @@ const TILE: u32 = 64;
 pub struct MatmulWeight {
     pub dy: Tensor,
     pub x: Tensor,
+    /// Whether rows are never rounded, as in a product that is [exact](crate::ops::matmul_exact()).
+    pub exact: bool,
     pub step_rows: Tensor,
     pub g: State,
 }
@@ -34,11 +36,20 @@ pub struct MatmulWeight {
 /// weight, over the rows of the step; `dy` [T, N], `x` [T, K], f32; `g` holds [N, K] as plain words
 /// of f32.
 pub fn matmul_weight(rec: &mut Recorder<impl From<MatmulWeight>>, dy: Tensor, x: Tensor, g: State) {
+    derivative(rec, [dy, x], false, g);
+}
+
+/// The same for [`matmul_exact`](crate::ops::matmul_exact()): `dy` and `x` are never rounded.
+pub fn matmul_weight_exact(rec: &mut Recorder<impl From<MatmulWeight>>, dy: Tensor, x: Tensor, g: State) {
+    derivative(rec, [dy, x], true, g);
+}
+
+fn derivative(rec: &mut Recorder<impl From<MatmulWeight>>, [dy, x]: [Tensor; 2], exact: bool, g: State) {
     let words = dy.shape.width() * x.shape.width();
     assert_eq!(rec.kind(g), StateKind::Words(words), "matmul_weight: [{}, {}]", dy.shape.width(), x.shape.width());
     assert_eq!((dy.shape.lead, dy.shape.rows), (x.shape.lead, x.shape.rows), "matmul_weight: operands of the same rows");
     let step_rows = rec.input(Input::Rows);
-    rec.push(MatmulWeight { dy, x, step_rows, g });
+    rec.push(MatmulWeight { dy, x, exact, step_rows, g });
 }
 
 impl Operation for MatmulWeight {

@@ -1,19 +1,42 @@
 //! Parity cases of the derivatives of attention.
 
-use crate::graph::tensor::{Input, Tensor};
+use crate::graph::tensor::{Input, Lead, Shape, Tensor};
 use crate::kernel::random::Gen;
 use crate::ops::attention::Attend;
 use crate::ops::backward::{Attended, attention_backward_kv, attention_backward_q, attention_delta, attention_lse};
+use crate::plan::{PlanOptions, Precision};
 use crate::testing::parity::Case;
 use cpu_ref::Mask;
 
+/// What a case draws from.
+struct Choices {
+    rows: &'static [u32],
+    dims: &'static [u32],
+    groups: &'static [u32],
+    options: fn() -> PlanOptions,
+}
+
+/// For kernels that take any rows.
+const PLAIN: Choices =
+    Choices { rows: &[1, 3, 33, 129, 200], dims: &[4, 64, 80, 128, 256, 512], groups: &[1, 2, 3], options: PlanOptions::plain };
+
+/// For kernels of tiles of 32 queries: tiles partly filled, because rows or heads do not divide them.
+const TILES: Choices = Choices {
+    rows: &[16, 17, 33, 64, 130],
+    dims: &[64, 128, 256, 512],
+    groups: &[1, 2, 3, 5, 32],
+    options: || PlanOptions::training().precision(Precision::Fast),
+};
+
 /// Several documents in a step, of one row and more, with every mask; windows that end inside a
 /// document and beyond its first row; grouped heads of every size.
-fn attended(g: &mut Gen) -> (Case, Attended, u32) {
-    let (rows, dim) = (g.pick(&[1, 3, 33, 129, 200]), g.pick(&[4, 64, 80, 128, 256, 512]));
-    let (kv_heads, group) = (g.pick(&[1, 2]), g.pick(&[1, 2, 3]));
+fn attended(g: &mut Gen, of: &Choices) -> (Case, Attended, u32) {
+    let (rows, dim) = (g.pick(of.rows), g.pick(of.dims));
+    // Oracles take long for many long heads.
+    let (kv_heads, group) = (g.pick(&[1, 2]), g.pick(if dim > 64 { &of.groups[..3] } else { of.groups }));
     let width = kv_heads * dim;
     let mut case = Case::new(rows);
+    case.options = (of.options)();
     // First rows of the documents.
     let mut begins = [0, g.pick(&[0, 1, rows / 2, rows - 1]), g.pick(&[0, rows / 3, rows - 1])];
     begins.sort_unstable();
@@ -22,49 +45,88 @@ fn attended(g: &mut Gen) -> (Case, Attended, u32) {
     case.input.firsts = (0..rows).map(first).collect();
     let mask = g.pick(&[Mask::Causal, Mask::Bidirectional, Mask::Window(1), Mask::Window(7), Mask::Window(90)]);
     if mask == Mask::Bidirectional {
-        // Rows see all of their document, or not beyond themselves.
-        let whole = g.coin();
-        case.input.ends = (0..rows).map(|t| if whole { end(t) } else { t + 1 }).collect();
+        // Rows see all of their document, or not beyond themselves, or every third sees all.
+        let whole = g.pick(&[1, rows + 1, 3]);
+        case.input.ends = (0..rows).map(|t| if (t + 1) % whole == 0 { end(t) } else { t + 1 }).collect();
     }
     let attend = Attend { mask, scale: 1.0 / (dim as f32).sqrt(), softcap: g.coin().then_some(50.0) };
     let (k, v) = (case.uniform(g, width, 3.0).heads(kv_heads), case.tensor(g, width).heads(kv_heads));
     let q = case.uniform(g, width * group, 3.0).heads(kv_heads * group);
-    let spans = case.rec.input(Input::Spans);
-    (case, Attended { q, k, v, kv_heads, attend, spans }, width * group)
+    let [spans, step_rows] = [Input::Spans, Input::Rows].map(|input| case.rec.input(input));
+    (case, Attended { q, k, v, kv_heads, attend, spans, step_rows }, width * group)
 }
 
-pub fn case(g: &mut Gen) -> Case {
-    let (mut case, of, _) = attended(g);
+fn lse_of(g: &mut Gen, of: &Choices) -> Case {
+    let (mut case, of, _) = attended(g, of);
     let y = attention_lse(&mut case.rec, of);
     case.expect(y);
     case
 }
 
-/// What the derivatives read, of any result and its derivative.
-fn with_stats(g: &mut Gen) -> (Case, Attended, [Tensor; 2]) {
-    let (mut case, of, width) = attended(g);
-    let [y, dy] = [0, 1].map(|_| case.uniform(g, width, 1.0).heads(of.q.shape.heads));
+pub fn case(g: &mut Gen) -> Case {
+    lse_of(g, &PLAIN)
+}
+
+pub fn flash_case(g: &mut Gen) -> Case {
+    lse_of(g, &TILES)
+}
+
+/// What the derivatives read, of any result and its derivative `dy`, which `dy` makes of a width.
+fn with_stats(g: &mut Gen, of: &Choices, dy: fn(&mut Case, &mut Gen, u32) -> Tensor) -> (Case, Attended, [Tensor; 2]) {
+    let (mut case, of, width) = attended(g, of);
+    let y = case.uniform(g, width, 1.0).heads(of.q.shape.heads);
+    let dy = dy(&mut case, g, width).heads(of.q.shape.heads);
     let lse = attention_lse(&mut case.rec, of);
     let stats = attention_delta(&mut case.rec, y, dy, lse);
     (case, of, [dy, stats])
 }
 
+fn ordinary(case: &mut Case, g: &mut Gen, width: u32) -> Tensor {
+    case.uniform(g, width, 1.0)
+}
+
+/// Rows of very different magnitudes, far below those of f16, and rows of zeros.
+fn uneven(case: &mut Case, g: &mut Gen, width: u32) -> Tensor {
+    let rows = case.input.positions.len() as u32;
+    let mut dy = g.units(rows * width, 1e-9);
+    for (t, row) in dy.chunks_exact_mut(width as usize).enumerate() {
+        // The largest is that of one row alone.
+        let by = if t == 0 { 64.0 } else { [1.0, 0.0, 1.0 / 1024.0, 1e-4][t % 4] };
+        row.iter_mut().for_each(|v| *v *= by);
+    }
+    case.given(Shape::new(Lead::Step, rows, width), dy)
+}
+
 pub fn delta_case(g: &mut Gen) -> Case {
-    let (mut case, _, [_, stats]) = with_stats(g);
+    let (mut case, _, [_, stats]) = with_stats(g, &PLAIN, ordinary);
     case.expect(stats);
     case
 }
 
-pub fn q_case(g: &mut Gen) -> Case {
-    let (mut case, of, [dy, stats]) = with_stats(g);
+fn q_of((mut case, of, [dy, stats]): (Case, Attended, [Tensor; 2])) -> Case {
     let dq = attention_backward_q(&mut case.rec, of, dy, stats);
     case.expect(dq);
     case
 }
 
-pub fn kv_case(g: &mut Gen) -> Case {
-    let (mut case, of, [dy, stats]) = with_stats(g);
+fn kv_of((mut case, of, [dy, stats]): (Case, Attended, [Tensor; 2])) -> Case {
     let results = attention_backward_kv(&mut case.rec, of, dy, stats);
     results.into_iter().for_each(|t| case.expect(t));
     case
+}
+
+pub fn q_case(g: &mut Gen) -> Case {
+    q_of(with_stats(g, &PLAIN, ordinary))
+}
+
+pub fn q_flash_case(g: &mut Gen) -> Case {
+    q_of(with_stats(g, &TILES, uneven))
+}
+
+pub fn kv_case(g: &mut Gen) -> Case {
+    kv_of(with_stats(g, &PLAIN, ordinary))
+}
+
+pub fn kv_flash_case(g: &mut Gen) -> Case {
+    kv_of(with_stats(g, &TILES, uneven))
 }
