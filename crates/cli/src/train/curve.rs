@@ -31,7 +31,9 @@ fn drawn(records: &[Record], grid: bool) -> Option<(Vec<Plot>, Layout)> {
     let learnt = LinePlot::new().with_data(learnt).with_color("steelblue");
     let plots: Vec<Plot> = match held.is_empty() {
         true => vec![learnt.into()],
-        false => vec![learnt.with_legend("train").into(), LinePlot::new().with_data(held).with_color("darkorange").with_legend("val").into()],
+        false => {
+            vec![learnt.with_legend("train").into(), LinePlot::new().with_data(held).with_color("darkorange").with_legend("val").into()]
+        }
     };
     let layout = Layout::auto_from_plots(&plots).with_show_grid(grid).with_x_label("step").with_y_label("loss, nats");
     Some((plots, layout))

@@ -57,7 +57,6 @@ pub fn run(args: &Args) -> Result<()> {
     unreachable!("the loop ends by returning")
 }
 
-
 /// What a run needs before it begins.
 pub struct Start {
     pub model: Model,
