@@ -17,7 +17,6 @@ use layout::{DIGEST_BYTES, Head, Layout};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
 
 /// What must be the same when a run goes on, by name.
 pub type Facts = BTreeMap<String, String>;
@@ -151,42 +150,6 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
-}
-
-#[cfg(not(target_arch = "wasm32"))]
-impl Trainer {
-    /// Writes a checkpoint, whole or not at all; see [`Trainer::checkpoint_async`].
-    ///
-    /// # Errors
-    /// Errors of the device and of the file.
-    pub fn save_checkpoint(&self, path: &Path, facts: &Facts, position: &str) -> Result<(), Error> {
-        // The error of a device, which the writer of files does not know.
-        let mut failed = None;
-        let written = gguf::atomic_write(path, |out| {
-            let each = |bytes: &[u8]| out.write_all(bytes).map_err(|error| Error::File(gguf::Error::Write { error }));
-            match kernels::block_on(self.checkpoint_async(facts, position, each)) {
-                Err(Error::File(gguf::Error::Write { error })) => Err(error),
-                Err(error) => {
-                    failed = Some(error);
-                    Err(std::io::Error::other("the device failed"))
-                }
-                Ok(()) => Ok(()),
-            }
-        });
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(written?),
-        }
-    }
-
-    /// Takes the state of a checkpoint file; see [`Trainer::restore`].
-    ///
-    /// # Errors
-    /// As [`Trainer::restore`].
-    pub fn load_checkpoint(&mut self, path: &Path, facts: &Facts) -> Result<String, Error> {
-        let file = gguf::FileSource::open(path)?;
-        self.restore(&file, facts).map_err(|reason| Error::Checkpoint { file: path.display().to_string(), reason })
-    }
 }
 
 impl Tally {

@@ -104,12 +104,11 @@ pub enum Error {
         reason: CheckpointError,
     },
     /// A folder cannot hold a run.
-    #[cfg(not(target_arch = "wasm32"))]
     #[error("{}: {reason}", folder.display())]
     Folder {
         folder: std::path::PathBuf,
         #[source]
-        reason: crate::folder::FolderError,
+        reason: FolderError,
     },
     /// A document is longer than a step.
     #[error(
@@ -138,9 +137,24 @@ impl Error {
         match self {
             Self::Data { .. } | Self::Read { .. } | Self::Write { .. } | Self::Checkpoint { .. } => true,
             Self::File(error) => matches!(error, gguf::Error::InFile { .. }),
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Folder { .. } => true,
             _ => false,
         }
     }
+}
+
+/// Reasons why a folder cannot hold a run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FolderError {
+    #[error("the folder holds a run ({files}); go on with that run, or delete it")]
+    HoldsRun { files: String },
+    #[error("another process trains in this folder")]
+    Busy,
+    #[error("{action}")]
+    Io {
+        action: &'static str,
+        #[source]
+        error: std::io::Error,
+    },
 }

@@ -1,8 +1,10 @@
 //! Files of results, in the form of safetensors.
 
+use crate::checkpoint::Facts;
 use crate::error::Error;
 use crate::gradients::CapturedRows;
 use crate::parameters::Parameter;
+use crate::trainer::Trainer;
 use model::{EMBEDDING, transpose};
 use safetensors::tensor::{Dtype, TensorView};
 use std::io;
@@ -72,4 +74,39 @@ pub(crate) fn save_then(path: &Path, tensors: Vec<TensorF32>, then: impl FnOnce(
         out.flush()?;
         then()
     })?)
+}
+
+impl Trainer {
+    /// Writes a checkpoint, whole or not at all; see [`Trainer::checkpoint_async`].
+    ///
+    /// # Errors
+    /// Errors of the device and of the file.
+    pub fn save_checkpoint(&self, path: &Path, facts: &Facts, position: &str) -> Result<(), Error> {
+        // The error of a device, which the writer of files does not know.
+        let mut failed = None;
+        let written = gguf::atomic_write(path, |out| {
+            let each = |bytes: &[u8]| out.write_all(bytes).map_err(|error| Error::File(gguf::Error::Write { error }));
+            match kernels::block_on(self.checkpoint_async(facts, position, each)) {
+                Err(Error::File(gguf::Error::Write { error })) => Err(error),
+                Err(error) => {
+                    failed = Some(error);
+                    Err(io::Error::other("the device failed"))
+                }
+                Ok(()) => Ok(()),
+            }
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(written?),
+        }
+    }
+
+    /// Takes the state of a checkpoint file; see [`Trainer::restore`].
+    ///
+    /// # Errors
+    /// As [`Trainer::restore`].
+    pub fn load_checkpoint(&mut self, path: &Path, facts: &Facts) -> Result<String, Error> {
+        let file = gguf::FileSource::open(path)?;
+        self.restore(&file, facts).map_err(|reason| Error::Checkpoint { file: path.display().to_string(), reason })
+    }
 }

@@ -10,7 +10,7 @@
 //! ```
 
 use crate::checkpoint::Facts;
-use crate::error::Error;
+use crate::error::{Error, FolderError};
 use crate::log::{self, Record};
 use crate::trainer::Trainer;
 use std::fs::{self, File, TryLockError};
@@ -27,22 +27,6 @@ pub enum Begin {
     Resume,
     /// The run is deleted.
     Force,
-}
-
-/// Reasons why a folder cannot hold a run.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FolderError {
-    #[error("the folder holds a run ({files}); go on with that run, or delete it")]
-    HoldsRun { files: String },
-    #[error("another process trains in this folder")]
-    Busy,
-    #[error("{action}")]
-    Io {
-        action: &'static str,
-        #[source]
-        error: io::Error,
-    },
 }
 
 /// The file of the log.

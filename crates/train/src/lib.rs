@@ -56,11 +56,11 @@ pub use adapter::{PeftOptions, save_gguf, save_peft};
 pub use batch::{Document, NO_TARGET};
 pub use checkpoint::{CheckpointError, Difference, Facts};
 pub use data::{Batches, Counts, Data, DataOptions, Learn, Longer, Order, Piece, Position, Stream, Texts, read_documents};
-pub use error::Error;
+pub use error::{Error, FolderError};
 #[cfg(not(target_arch = "wasm32"))]
 pub use files::{save_captures, save_parameters};
 #[cfg(not(target_arch = "wasm32"))]
-pub use folder::{Begin, Folder, FolderError};
+pub use folder::{Begin, Folder};
 pub use gradients::{CapturedRows, Gradients, Loss, Traced};
 #[cfg(not(target_arch = "wasm32"))]
 pub use log::Record;

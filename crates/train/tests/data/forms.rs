@@ -131,10 +131,10 @@ fn longer_documents_are_cut_or_dropped_and_counted() {
     };
     let data = data_of(&cut);
     assert_eq!(shown(&data), ["a⟦bcde⟧", "a⟦b<|im_end|>⟧"]);
-    assert_eq!(data.counts(), Counts { examples: 2, documents: 2, tokens: 6, targets: 6, cut: 1, dropped: 1, bad: 0 });
+    assert_eq!(data.counts(), Counts { examples: 2, documents: 2, tokens: 6, targets: 6, longest: 4, cut: 1, dropped: 1, bad: 0 });
     let data = data_of(&cut.clone().longer(Longer::Drop));
     assert_eq!(shown(&data), ["a⟦b<|im_end|>⟧"]);
-    assert_eq!(data.counts(), Counts { examples: 1, documents: 1, tokens: 2, targets: 2, cut: 0, dropped: 2, bad: 0 });
+    assert_eq!(data.counts(), Counts { examples: 1, documents: 1, tokens: 2, targets: 2, longest: 2, cut: 0, dropped: 2, bad: 0 });
 }
 
 #[test]
