@@ -219,11 +219,11 @@ fn what_is_too_large_is_refused_before_anything_is_allocated() {
     let model = model(gpu());
     // The head's factors need the same memory whatever the rows, so they stay out.
     let trained = Trained::Factors(factors(&model)[..7].to_vec());
-    let need = |checkpointing| {
-        let options = options().rows(256).checkpointing(checkpointing);
+    let need = |rows, checkpointing| {
+        let options = options().rows(rows).checkpointing(checkpointing);
         Gradients::new(&model, &trained, &options).expect("gradients").memory()
     };
-    let [whole, layers] = [Checkpointing::None, Checkpointing::Layer].map(need);
+    let [whole, layers] = [Checkpointing::None, Checkpointing::Layer].map(|checkpointing| need(256, checkpointing));
     assert!(layers.saved * 2 < whole.saved && layers.total() < whole.total(), "{whole} and {layers}");
     let within = |bytes: u64, checkpointing| {
         let options = options().rows(256).checkpointing(checkpointing).memory_bytes(Some(bytes - whole.weights));
@@ -233,7 +233,7 @@ fn what_is_too_large_is_refused_before_anything_is_allocated() {
     // With less free memory, the head goes in smaller parts as well.
     let between = (whole.total() + layers.total()) / 2;
     assert_eq!(within(between, Checkpointing::Auto).expect("fits"), Checkpointing::Layer);
-    let error = within(whole.weights + layers.saved, Checkpointing::Auto).expect_err("too large");
+    let error = within(need(128, Checkpointing::Layer).total(), Checkpointing::Auto).expect_err("too large");
     assert!(error.to_string().contains("steps of 128 rows fit"), "{error}");
     let error = within(between, Checkpointing::None).expect_err("too large");
     assert!(error.to_string().contains("fit if layers are computed again"), "{error}");
