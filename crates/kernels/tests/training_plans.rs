@@ -2,7 +2,8 @@
 
 use kernels::cpu_ref::Mask;
 use kernels::ops::backward::{
-    Attended, attention_backward_kv, attention_backward_q, attention_delta, attention_lse, matmul_input, matmul_input_exact, matmul_weight, matmul_weight_exact,
+    Attended, attention_backward_kv, attention_backward_q, attention_delta, attention_lse, matmul_input, matmul_input_exact, matmul_weight,
+    matmul_weight_exact,
 };
 use kernels::ops::{Attend, matmul, matmul_exact};
 use kernels::plan::plan;
@@ -94,7 +95,8 @@ fn attention_of_sixteen_rows_goes_through_tiles() {
     let plain = ["attention_lse", "attention_delta", "attention_backward_q", "attention_backward_kv"];
     let card = |cooperative| Caps { max_storage_buffers: 16, ..card(cooperative) };
     for head in [64, 128, 256, 512] {
-        let tiles = ["attention_lse_flash", "attention_backward_q_flash", "attention_backward_kv_flash"].map(|name| format!("{name}_{head}"));
+        let tiles =
+            ["attention_lse_flash", "attention_backward_q_flash", "attention_backward_kv_flash"].map(|name| format!("{name}_{head}"));
         let tiles = [&*tiles[0], "attention_delta", "pack_f16", &*tiles[1], &*tiles[2]];
         for (rows, heads) in [(16, 32), (130, 1)] {
             assert_eq!(kernels_of(&attended(rows, head, heads), &fast, &card(true)), tiles);

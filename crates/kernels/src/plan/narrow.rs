@@ -55,7 +55,9 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, rounds: Roun
                 out.push(Node::of(AttentionBackwardQ { dy, dy_scales: Some(scales), ..op.clone() }, stage));
                 continue;
             }
-            Lowered::Op(Op::Backward(Backward::AttentionBackwardKv(op))) if attention_backward_kv_flash::variant(&op.of, caps).is_some() => {
+            Lowered::Op(Op::Backward(Backward::AttentionBackwardKv(op)))
+                if attention_backward_kv_flash::variant(&op.of, caps).is_some() =>
+            {
                 let (scales, dy) = made.halves(op.dy.flat(), stage, origins, &mut out);
                 out.push(Node::of(AttentionBackwardKv { dy, dy_scales: Some(scales), ..op.clone() }, stage));
                 continue;

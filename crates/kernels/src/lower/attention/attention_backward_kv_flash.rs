@@ -6,7 +6,7 @@ use crate::caps::Caps;
 use crate::graph::tensor::Tensor;
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Dispatch, Grid};
-use crate::ops::backward::{AttentionBackwardKv, Attended};
+use crate::ops::backward::{Attended, AttentionBackwardKv};
 
 kernel! {
     ATTENTION_BACKWARD_KV_FLASH: "attention_backward_kv_flash",

@@ -6,7 +6,7 @@ use crate::caps::Caps;
 use crate::graph::tensor::Tensor;
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Dispatch, Grid};
-use crate::ops::backward::{AttentionBackwardQ, Attended};
+use crate::ops::backward::{Attended, AttentionBackwardQ};
 
 kernel! {
     ATTENTION_BACKWARD_Q_FLASH: "attention_backward_q_flash",

@@ -4,7 +4,7 @@ use super::tile32::{self, ByHead, QUERIES};
 use crate::caps::Caps;
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Dispatch, Grid};
-use crate::ops::backward::{AttentionLse, Attended};
+use crate::ops::backward::{Attended, AttentionLse};
 
 kernel! {
     ATTENTION_LSE_FLASH: "attention_lse_flash",

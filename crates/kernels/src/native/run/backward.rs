@@ -259,8 +259,7 @@ pub fn attention_backward(on: impl Into<Executor>, [q, k, v, dy]: [&[f32]; 4], h
         call.input.ends = vec![rows as u32; rows];
     }
     let (rec, kv_heads) = (&mut call.rec, kv_heads as u32);
-    let [positions, firsts, spans, step_rows] =
-        [Input::Numbers, Input::Firsts, Input::Spans, Input::Rows].map(|input| rec.input(input));
+    let [positions, firsts, spans, step_rows] = [Input::Numbers, Input::Firsts, Input::Spans, Input::Rows].map(|input| rec.input(input));
     let ends = if attend.mask == Mask::Bidirectional { rec.input(Input::Ends) } else { positions };
     let y = rec.make(q.shape);
     rec.push(ops::Attention { q, keys: ops::Keys::Step { k, v, firsts }, kv_heads, attend, positions, ends, y });

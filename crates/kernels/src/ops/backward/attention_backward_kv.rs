@@ -51,7 +51,10 @@ pub fn attention_backward_kv(rec: &mut Recorder<impl From<AttentionBackwardKv>>,
 impl Operation for AttentionBackwardKv {
     fn io(&self) -> Io {
         let Attended { q, k, v, spans, step_rows, .. } = self.of;
-        Io { reads: [q, k, v, self.dy, self.stats, spans, step_rows].into_iter().chain(self.dy_scales).collect(), writes: vec![self.dk, self.dv] }
+        Io {
+            reads: [q, k, v, self.dy, self.stats, spans, step_rows].into_iter().chain(self.dy_scales).collect(),
+            writes: vec![self.dk, self.dv],
+        }
     }
 }
 
