@@ -25,8 +25,8 @@ var<workgroup> xs: array<vec4<f16>, DEPTH * ROW>;
 // 16 x 16 results of each subgroup; before, the largest product of scales that a thread saw.
 var<workgroup> ys: array<f32, 1024>;
 // Rows that count, and the largest product of their scales, 1 if all are rows of zeros.
-var<workgroup> rows: u32;
-var<workgroup> most: f32;
+var<private> rows: u32;
+var<private> most: f32;
 
 struct Operands { dy: array<vec4<f16>, 8>, x: array<vec4<f16>, 8> }
 
@@ -84,9 +84,9 @@ fn finish(n0: u32, k0: u32, base: u32, lane: u32) {
 
 @compute @workgroup_size(128)
 fn matmul_weight_tile128(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {
-    let count = rows_that_count();
+    rows = rows_that_count();
     var largest = 0.0;
-    for (var t = lid; t < count; t += 128u) {
+    for (var t = lid; t < rows; t += 128u) {
         largest = max(largest, dy_scales[t] * x_scales[t]);
     }
     ys[lid] = largest;
@@ -94,10 +94,6 @@ fn matmul_weight_tile128(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_in
     for (var i = 0u; i < 128u; i++) {
         largest = max(largest, ys[i]);
     }
-    if (lid == 0u) { //~ twice: off by one, guard dropped
-        rows = count;
-        most = select(largest, 1.0, largest == 0.0);
-    }
-    workgroupBarrier();
-    sum_tile(id, count, subgroup, lid);
+    most = select(largest, 1.0, largest == 0.0);
+    sum_tile(id, rows, subgroup, lid);
 }

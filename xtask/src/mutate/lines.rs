@@ -32,11 +32,10 @@ const BRANCHING: ([&str; 4], usize) =
 /// Files with parts that only some weight formats use, and the formats with separate cases, a few
 /// each. `None` means every format. Otherwise it is a format with two scales per block or unit of
 /// the file, or with rows that neighbouring threads share.
-const BY_FORMAT: [(&str, Option<GgmlType>); 10] = [
+const BY_FORMAT: [(&str, Option<GgmlType>); 9] = [
     ("shaders/matmul/matmul_rows8.wgsl", Some(GgmlType::Q6_K)),
     ("shaders/matmul/matmul_rows8_glu.wgsl", Some(GgmlType::Q6_K)),
     ("shaders/matmul/matmul_rows8_group.wgsl", Some(GgmlType::Q6_K)),
-    ("shaders/matmul/matmul_input_tile128.wgsl", Some(GgmlType::Q6_K)),
     ("shaders/matmul/pieces/tile128_groups.wgsl", Some(GgmlType::Q6_K)),
     ("shaders/shared/dot_q8.wgsl", None),
     ("shaders/matmul/pieces/rows8_sums.wgsl", Some(GgmlType::Q6_K)),

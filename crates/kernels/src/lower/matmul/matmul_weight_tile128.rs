@@ -21,7 +21,7 @@ kernel! {
     bindings: Bind { dy: Read, dy_scales: Read, x: Read, x_scales: Read, step_rows: Read, g: StateMut },
     cpu: cpu_ref::matmul_weight,
     nmse: 1e-10,
-    needs: { threads: 128, workgroup_bytes: 21512 },
+    needs: { threads: 128, workgroup_bytes: 21504 },
 }
 
 /// g += dy^T x, of rows in f16.
