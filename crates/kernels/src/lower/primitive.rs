@@ -1,5 +1,6 @@
 //! Operations with an oracle: the recorded ones, and those that plans add to round activations.
 
+use super::attention::tile32::Tile32;
 use super::matmul::matmul_input_tile128::MatmulInputTile128;
 use super::matmul::matmul_weight_tile128::MatmulWeightTile128;
 use super::matmul::product::Product;
@@ -23,6 +24,7 @@ pub enum Primitive {
     LevelF16(LevelF16),
     MatmulInputTile128(MatmulInputTile128),
     MatmulWeightTile128(MatmulWeightTile128),
+    Tile32(Tile32),
 }
 
 impl Primitive {
@@ -36,6 +38,7 @@ impl Primitive {
             Self::LevelF16(_) => "level_f16",
             Self::MatmulInputTile128(_) => "matmul_input",
             Self::MatmulWeightTile128(_) => "matmul_weight",
+            Self::Tile32(op) => op.name(),
         }
     }
 }
@@ -50,6 +53,7 @@ impl Operation for Primitive {
             Self::LevelF16(op) => op.io(),
             Self::MatmulInputTile128(op) => op.io(),
             Self::MatmulWeightTile128(op) => op.io(),
+            Self::Tile32(op) => op.io(),
         }
     }
 
@@ -62,6 +66,7 @@ impl Operation for Primitive {
             Self::LevelF16(op) => op.work(counts),
             Self::MatmulInputTile128(op) => op.work(counts),
             Self::MatmulWeightTile128(op) => op.work(counts),
+            Self::Tile32(op) => op.work(counts),
         }
     }
 }
@@ -76,6 +81,7 @@ impl Reference for Primitive {
             Self::LevelF16(op) => op.reference(host),
             Self::MatmulInputTile128(op) => op.reference(host),
             Self::MatmulWeightTile128(op) => op.reference(host),
+            Self::Tile32(op) => op.reference(host),
         }
     }
 }
@@ -120,4 +126,4 @@ macro_rules! from {
     };
 }
 
-from!(Product, PackQ8, PackF16, LevelF16, MatmulInputTile128, MatmulWeightTile128);
+from!(Product, PackQ8, PackF16, LevelF16, MatmulInputTile128, MatmulWeightTile128, Tile32);

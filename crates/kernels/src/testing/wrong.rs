@@ -161,7 +161,8 @@ fn of_op(op: &Primitive) -> Vec<(&'static str, Primitive)> {
         | Primitive::PackF16(_)
         | Primitive::LevelF16(_)
         | Primitive::MatmulInputTile128(_)
-        | Primitive::MatmulWeightTile128(_) => return vec![],
+        | Primitive::MatmulWeightTile128(_)
+        | Primitive::Tile32(_) => return vec![],
     };
     match op {
         Op::RmsNorm(of) => vec![("eps", RmsNorm { eps: more(of.eps), ..of.clone() }.into())],
