@@ -1,10 +1,11 @@
 // dk[s, g] = sum_t,n ds q[t, n], dv[s, g] = sum_t,n p dy[t, n] with p and ds as in
 // attention_backward_kv.wgsl, with cooperative matrices of f16 and f32 sums
-// q [rows, heads, HEAD], k, v, dk, dv [rows, kv_heads, HEAD] f32, dy [rows, heads, HEAD] f16 divided
-// by dy_scales [rows] f32 (pack_f16.wgsl), stats [rows, heads, 2] f32 (lse, delta), spans [rows, 3]
-// u32. One workgroup per 32 keys and kv head walks the queries that may see them, 32 at a time. A
-// subgroup has 16 columns of each slice of both results. The scale of a row cannot leave a sum over
-// rows. Its share of the largest, a power of two, is in p and ds, and the largest leaves the sum.
+// q [rows, heads, HEAD], k, v, dk, dv [rows, kv_heads, HEAD] f32, dy [rows, heads, HEAD] f16
+// divided by dy_scales [rows] f32 (pack_f16.wgsl), stats [rows, heads, 2] f32 (lse, delta), spans
+// [rows, 3] u32. One workgroup per 32 keys and kv head walks the queries that may see them, 32 at a
+// time. A subgroup has 16 columns of each slice of both results. The scale of a row cannot leave a
+// sum over rows. Its share of the largest, a power of two, is in p and ds, and the largest leaves
+// the sum.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { heads: u32, kv_heads: u32, causal: u32, window: u32, scale: f32, softcap: f32 }
@@ -55,8 +56,8 @@ fn add_both(before: Both, subgroup: u32) -> Both {
     return Both(add(before.k, 0u, subgroup), add(before.v, 1u, subgroup));
 }
 
-// Writes both results of 16 keys. `at`: the place of the first in vectors of four. `count`: how many
-// of the keys exist.
+// Writes both results of 16 keys. `at`: the place of the first in vectors of four. `count`: the
+// number of keys that exist.
 fn finish(of_k: Sums, of_v: Sums, at: u32, count: u32, most: f32, subgroup: u32, lane: u32) {
     let pitch = params.kv_heads * (HEAD / 4u);
     leave(of_k, subgroup);

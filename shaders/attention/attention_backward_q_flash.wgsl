@@ -1,10 +1,10 @@
 // dq[t, n] = sum_s ds k[s] with ds as in attention_backward_q.wgsl, with cooperative matrices of
 // f16 and f32 sums
 // q, dq [rows, heads, HEAD], k, v [rows, kv_heads, HEAD] f32, dy [rows, heads, HEAD] f16 divided by
-// dy_scales [rows] f32 (pack_f16.wgsl), stats [rows, heads, 2] f32 (lse, delta), spans [rows, 3] u32.
-// One workgroup has up to 32 queries: neighbouring rows with all heads that share a kv head. It
-// walks their keys, 32 at a time. A subgroup has 16 columns of each slice of the results. The scale
-// of a row leaves its sums.
+// dy_scales [rows] f32 (pack_f16.wgsl), stats [rows, heads, 2] f32 (lse, delta), spans [rows, 3]
+// u32. One workgroup has up to 32 queries: neighbouring rows with all heads that share a kv head.
+// It walks their keys, 32 at a time. A subgroup has 16 columns of each slice of the results. The
+// scale of a row leaves its sums.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { heads: u32, kv_heads: u32, causal: u32, window: u32, scale: f32, softcap: f32 }

@@ -2,8 +2,9 @@
 // cooperative matrices of f16 and f32 sums
 // q [rows, heads, HEAD], k [rows, kv_heads, HEAD] f32, spans [rows, 3] u32, y [rows, heads] f32.
 // One workgroup has up to 32 queries: neighbouring rows with all heads that share a kv head. It
-// walks their keys, KEYS at a time (tile32_rows.wgsl, tile32_scores.wgsl). Each of a query's threads
-// keeps the largest score of its own keys and its own sum (Dao et al. 2022, arXiv 2205.14135).
+// walks their keys, KEYS at a time (tile32_rows.wgsl, tile32_scores.wgsl). Each of a query's
+// threads keeps the largest score of its own keys and its own sum (Dao et al. 2022, arXiv
+// 2205.14135).
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { heads: u32, kv_heads: u32, causal: u32, window: u32, scale: f32, softcap: f32 }

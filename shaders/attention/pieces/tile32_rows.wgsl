@@ -1,9 +1,9 @@
 // A tile of 32 queries and a tile of KEYS keys in f16, SLICE columns of the head at a time, with
 // zeros for rows that do not exist: rows past the step hold anything. A query is a row with one of
 // the query heads that share a kv head. A workgroup numbers its queries by row, then by head.
-// Needs: KINDS, KEYS, SLICE, HEAD, params.heads, params.kv_heads, q, k, keys_seen. Gives: SUBGROUPS,
-// WG, QUERIES, PER_ROW, SLICES, QUADS, WIDE, LARGEST, qs, ks, Queries, exists, row_of, place, halves,
-// stage_q, stage_k, keys_of_rows.
+// Needs: SLICE, HEAD, KINDS, KEYS, params.heads, params.kv_heads, q, k, keys_seen. Gives: QUERIES,
+// SUBGROUPS, WG, PER_ROW, SLICES, QUADS, WIDE, LARGEST, qs, ks, Queries, exists, row_of, place,
+// halves, stage_q, stage_k, keys_of_rows.
 const QUERIES = 32u;
 const SUBGROUPS = SLICE / 16u;
 const WG = 32u * SUBGROUPS;

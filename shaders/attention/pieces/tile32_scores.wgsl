@@ -1,6 +1,6 @@
 // The products of a tile's queries with its keys, and of their derivatives with the values, as
 // tile32_rows.wgsl staged them: 16 x 16 products a matrix, TURNS matrices a subgroup.
-// Needs: KINDS, KEYS, SUBGROUPS, QUERIES, QUADS, WIDE, qs, ks. Gives: Left, Right, Sums, SCORES,
+// Needs: KEYS, KINDS, SUBGROUPS, QUERIES, QUADS, qs, WIDE, ks. Gives: Left, Right, Sums, SCORES,
 // scores, Products, Column, multiply, leave_products, leave.
 alias Left = coop_mat16x16<f16, A>;
 alias Right = coop_mat16x16<f16, B>;

@@ -1,10 +1,10 @@
 // The derivatives of attention by the scores of a tile, and the weights of its keys, from the
-// products that tile32_scores.wgsl left; and the rows of dy and of v for these products.
-// dy is in f16, divided by dy_scales by row. A derivative is relative to a power of two, `most`, and
-// to SLOPE, a weight to WEIGHT: then f16 holds both. (Dao 2023, arXiv 2307.08691, algorithm 2.)
-// Needs: QUERIES, QUADS, WG, WIDE, HEAD, KEYS, LARGEST, qs, ks, scores, SCORES, Queries, exists,
-// row_of, place, halves, dy, v, dy_scales, stats, keys_seen, score_slope, params.kv_heads. Gives:
-// SLOPE, WEIGHT, PITCH, Query, Slopes, query_of, slopes, stage_dy, stage_v.
+// products that tile32_scores.wgsl left; and the rows of dy and of v for these products. dy is in
+// f16, divided by dy_scales by row. A derivative is relative to a power of two, `most`, and to
+// SLOPE, a weight to WEIGHT: then f16 holds both. (Dao 2023, arXiv 2307.08691, algorithm 2.)
+// Needs: KEYS, Queries, place, row_of, keys_seen, exists, dy_scales, stats, scores, SCORES,
+// QUERIES, score_slope, halves, QUADS, WG, dy, HEAD, qs, WIDE, params.kv_heads, ks, v. Gives:
+// SLOPE, WEIGHT, PITCH, query_of, slopes, stage_dy, stage_v.
 const SLOPE = 1024.0;
 const WEIGHT = 1.0 / 32768.0;
 // Pitch of rows of what is made here in vectors of four, padded against bank conflicts.

@@ -161,8 +161,8 @@ fn units<'a>(composed: &'a [Subject], wanted: &Wanted<'_>) -> anyhow::Result<Vec
     Ok(units)
 }
 
-/// Fails if a shader file is not the text that this program was built with. Faults are planted in the
-/// built text, so in another text none would be found to plant.
+/// Fails if a shader file is not the text that this program was built with. Faults are planted in
+/// the built text, where no line of another text would be found.
 fn as_built(path: &str, text: &str) -> anyhow::Result<()> {
     let mut built = lower::variants().flat_map(Variant::pieces).filter(|(of, _)| path.strip_prefix("shaders/") == Some(of));
     anyhow::ensure!(built.all(|(_, built)| *built == text), "{path} is not the text that this program was built with: build it again");

@@ -15,6 +15,7 @@ use crate::graph::tensor::Counts;
 use crate::kernel::dispatch::{Dispatch, Lower, Lowering};
 use crate::ops::Op;
 pub use all::{kernels, variants};
+use attention::tile32::Tile32;
 use matmul::matmul_input_tile128::MatmulInputTile128;
 use matmul::matmul_weight_tile128::MatmulWeightTile128;
 use matmul::product::Product;
@@ -51,6 +52,7 @@ macro_rules! lowered {
             LevelF16(LevelF16),
             MatmulInputTile128(MatmulInputTile128),
             MatmulWeightTile128(MatmulWeightTile128),
+            Tile32(Tile32),
             $($name($family::$file::$name)),*
         }
 
@@ -68,6 +70,7 @@ macro_rules! lowered {
                     Self::LevelF16(op) => op.io(),
                     Self::MatmulInputTile128(op) => op.io(),
                     Self::MatmulWeightTile128(op) => op.io(),
+                    Self::Tile32(op) => op.io(),
                     $(Self::$name(op) => op.io()),*
                 }
             }
@@ -81,6 +84,7 @@ macro_rules! lowered {
                     Self::LevelF16(op) => op.work(counts),
                     Self::MatmulInputTile128(op) => op.work(counts),
                     Self::MatmulWeightTile128(op) => op.work(counts),
+                    Self::Tile32(op) => op.work(counts),
                     $(Self::$name(op) => op.work(counts)),*
                 }
             }
@@ -96,6 +100,7 @@ macro_rules! lowered {
                     Self::LevelF16(op) => op.lower(cx),
                     Self::MatmulInputTile128(op) => op.lower(cx),
                     Self::MatmulWeightTile128(op) => op.lower(cx),
+                    Self::Tile32(op) => op.lower(cx),
                     $(Self::$name(op) => op.lower(cx)),*
                 }
             }
@@ -150,6 +155,7 @@ impl From<Primitive> for Lowered {
             Primitive::MatmulInputTile128(op) => Self::MatmulInputTile128(op),
             Primitive::MatmulWeightTile128(op) => Self::MatmulWeightTile128(op),
             Primitive::AttentionFlash(flash) => Self::Op(flash.of.into()),
+            Primitive::Tile32(op) => Self::Tile32(op),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Operations with an oracle: the recorded ones, and those that plans add to round activations.
 
 use super::attention::attention_flash::AttentionFlash;
+use super::attention::tile32::Tile32;
 use super::matmul::matmul_input_tile128::MatmulInputTile128;
 use super::matmul::matmul_weight_tile128::MatmulWeightTile128;
 use super::matmul::product::Product;
@@ -25,6 +26,7 @@ pub enum Primitive {
     MatmulInputTile128(MatmulInputTile128),
     MatmulWeightTile128(MatmulWeightTile128),
     AttentionFlash(AttentionFlash),
+    Tile32(Tile32),
 }
 
 impl Primitive {
@@ -39,6 +41,7 @@ impl Primitive {
             Self::MatmulInputTile128(_) => "matmul_input",
             Self::MatmulWeightTile128(_) => "matmul_weight",
             Self::AttentionFlash(_) => "attention",
+            Self::Tile32(op) => op.name(),
         }
     }
 }
@@ -54,6 +57,7 @@ impl Operation for Primitive {
             Self::MatmulInputTile128(op) => op.io(),
             Self::MatmulWeightTile128(op) => op.io(),
             Self::AttentionFlash(op) => op.io(),
+            Self::Tile32(op) => op.io(),
         }
     }
 
@@ -67,6 +71,7 @@ impl Operation for Primitive {
             Self::MatmulInputTile128(op) => op.work(counts),
             Self::MatmulWeightTile128(op) => op.work(counts),
             Self::AttentionFlash(op) => op.work(counts),
+            Self::Tile32(op) => op.work(counts),
         }
     }
 }
@@ -82,6 +87,7 @@ impl Reference for Primitive {
             Self::MatmulInputTile128(op) => op.reference(host),
             Self::MatmulWeightTile128(op) => op.reference(host),
             Self::AttentionFlash(op) => op.reference(host),
+            Self::Tile32(op) => op.reference(host),
         }
     }
 }
@@ -126,4 +132,4 @@ macro_rules! from {
     };
 }
 
-from!(Product, PackQ8, PackF16, LevelF16, MatmulInputTile128, MatmulWeightTile128, AttentionFlash);
+from!(Product, PackQ8, PackF16, LevelF16, MatmulInputTile128, MatmulWeightTile128, AttentionFlash, Tile32);

@@ -4,7 +4,7 @@
 use crate::caps::Caps;
 use crate::graph::record::{Origin, Stage, new_value as new};
 use crate::graph::tensor::{Element, Shape, Tensor};
-use crate::lower::attention::{attention_backward_kv_flash, attention_backward_q_flash, attention_lse_flash};
+use crate::lower::attention::tile32;
 use crate::lower::matmul::ladder::{self, Problem, Rounding, Rounds};
 use crate::lower::matmul::matmul_input_tile128::{self, MatmulInputTile128};
 use crate::lower::matmul::matmul_tile64;
@@ -14,7 +14,7 @@ use crate::lower::pack::pack_f16::{PackF16, packed_shapes};
 use crate::lower::pack::pack_q8::{PackQ8, packed_shape};
 use crate::lower::{Lowered, Node};
 use crate::ops::Op;
-use crate::ops::backward::{AttentionBackwardKv, AttentionBackwardQ, AttentionLse, Backward};
+use crate::ops::backward::Backward;
 use std::collections::HashMap;
 
 /// Rounded copies of tensors that were made already, by value and first row.
@@ -46,22 +46,6 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, rounds: Roun
         let stage = node.stage;
         let product = match &node.op {
             Lowered::Product(product) => product,
-            Lowered::Op(Op::Backward(Backward::AttentionLse(op))) if attention_lse_flash::variant(&op.of, caps).is_some() => {
-                out.push(Node::of(AttentionLse { rounded: true, ..op.clone() }, stage));
-                continue;
-            }
-            Lowered::Op(Op::Backward(Backward::AttentionBackwardQ(op))) if attention_backward_q_flash::variant(&op.of, caps).is_some() => {
-                let (scales, dy) = made.halves(op.dy.flat(), stage, origins, &mut out);
-                out.push(Node::of(AttentionBackwardQ { dy, dy_scales: Some(scales), ..op.clone() }, stage));
-                continue;
-            }
-            Lowered::Op(Op::Backward(Backward::AttentionBackwardKv(op)))
-                if attention_backward_kv_flash::variant(&op.of, caps).is_some() =>
-            {
-                let (scales, dy) = made.halves(op.dy.flat(), stage, origins, &mut out);
-                out.push(Node::of(AttentionBackwardKv { dy, dy_scales: Some(scales), ..op.clone() }, stage));
-                continue;
-            }
             Lowered::Op(Op::Backward(Backward::MatmulInput(op))) if matmul_input_tile128::serves(op, caps) => {
                 let (scales, dy) = made.halves(op.dy.flat(), stage, origins, &mut out);
                 out.push(Node::of(MatmulInputTile128 { w: op.w, dy, scales, dx: op.dx }, stage));
@@ -70,6 +54,11 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, rounds: Roun
             Lowered::Op(Op::Backward(Backward::MatmulWeight(op))) if matmul_weight_tile128::serves(op, caps) => {
                 let [(dy_scales, dy), (x_scales, x)] = [op.dy, op.x].map(|t| made.halves(t.flat(), stage, origins, &mut out));
                 out.push(Node::of(MatmulWeightTile128 { dy, dy_scales, x, x_scales, step_rows: op.step_rows, g: op.g }, stage));
+                continue;
+            }
+            Lowered::Op(Op::Backward(op)) => {
+                let tiled = tile32::tiled(op, caps, |dy| made.halves(dy, stage, origins, &mut out));
+                out.push(tiled.map_or(node, |tiled| Node::of(tiled, stage)));
                 continue;
             }
             _ => {

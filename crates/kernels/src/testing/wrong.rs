@@ -162,7 +162,8 @@ fn of_op(op: &Primitive) -> Vec<(&'static str, Primitive)> {
         | Primitive::LevelF16(_)
         | Primitive::MatmulInputTile128(_)
         | Primitive::MatmulWeightTile128(_)
-        | Primitive::AttentionFlash(_) => return vec![],
+        | Primitive::AttentionFlash(_)
+        | Primitive::Tile32(_) => return vec![],
     };
     match op {
         Op::RmsNorm(of) => vec![("eps", RmsNorm { eps: more(of.eps), ..of.clone() }.into())],

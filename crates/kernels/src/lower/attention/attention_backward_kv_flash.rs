@@ -5,7 +5,7 @@ use super::tile32::{self, ByHead};
 use crate::caps::Caps;
 use crate::graph::tensor::Tensor;
 use crate::kernel::Variant;
-use crate::kernel::dispatch::{Dispatch, Grid};
+use crate::kernel::dispatch::{Dispatch, Grid, Lower};
 use crate::ops::backward::{Attended, AttentionBackwardKv};
 
 kernel! {
@@ -19,7 +19,7 @@ kernel! {
     bindings: Bind {
         q: Read, k: Read, v: Read, dy: Read, dy_scales: Read, stats: Read, spans: Read, step_rows: Read, dk: Write, dv: Write,
     },
-    cpu: cpu_ref::attention_backward_kv_rounded,
+    cpu: cpu_ref::attention_backward_kv,
     // f32 before a weight or a derivative by a score is rounded to f16 may decide it either way.
     nmse: 1e-6,
     needs: { threads: 128, workgroup_bytes: 32768 },
@@ -38,13 +38,13 @@ static BY_HEAD: ByHead = [(64, &HEAD_64), (128, &HEAD_128), (256, &HEAD_256), (5
 const KEYS: u32 = 32;
 
 /// The variant that takes the operation on this device, if any does.
-#[must_use]
-pub fn variant(of: &Attended, caps: &Caps) -> Option<&'static Variant> {
+pub(super) fn variant(of: &Attended, caps: &Caps) -> Option<&'static Variant> {
     tile32::variant(of, &BY_HEAD, caps)
 }
 
-/// The operation's dispatch of this variant, with `dy` in f16 divided by `dy_scales`.
-pub(crate) fn dispatch(op: &AttentionBackwardKv, dy_scales: Tensor, variant: &'static Variant) -> Dispatch {
+/// The operation's dispatch, with `dy` in f16 divided by `dy_scales`.
+pub(super) fn lower(op: &AttentionBackwardKv, dy_scales: Tensor, cx: &Lower<'_>) -> Dispatch {
+    let variant = variant(&op.of, cx.caps).expect("tiled for this device");
     let [heads, kv_heads, _, _, causal, window] = op.of.words();
     let [scale, softcap] = op.of.factors();
     let [q, k, v, spans, step_rows] = [op.of.q, op.of.k, op.of.v, op.of.spans, op.of.step_rows].map(Into::into);

@@ -5,7 +5,7 @@ use super::tile32::{self, ByHead, QUERIES};
 use crate::caps::Caps;
 use crate::graph::tensor::Tensor;
 use crate::kernel::Variant;
-use crate::kernel::dispatch::{Dispatch, Grid};
+use crate::kernel::dispatch::{Dispatch, Grid, Lower};
 use crate::ops::backward::{Attended, AttentionBackwardQ};
 
 kernel! {
@@ -19,7 +19,7 @@ kernel! {
     bindings: Bind {
         q: Read, k: Read, v: Read, dy: Read, dy_scales: Read, stats: Read, spans: Read, step_rows: Read, dq: Write,
     },
-    cpu: cpu_ref::attention_backward_q_rounded,
+    cpu: cpu_ref::attention_backward_q,
     // f32 before the derivative by a score is rounded to f16 may decide it either way.
     nmse: 1e-6,
     needs: { threads: 128, workgroup_bytes: 30208 },
@@ -35,13 +35,13 @@ kernel! {
 static BY_HEAD: ByHead = [(64, &HEAD_64), (128, &HEAD_128), (256, &HEAD_256), (512, &HEAD_512)];
 
 /// The variant that takes the operation on this device, if any does.
-#[must_use]
-pub fn variant(of: &Attended, caps: &Caps) -> Option<&'static Variant> {
+pub(super) fn variant(of: &Attended, caps: &Caps) -> Option<&'static Variant> {
     tile32::variant(of, &BY_HEAD, caps)
 }
 
-/// The operation's dispatch of this variant, with `dy` in f16 divided by `dy_scales`.
-pub(crate) fn dispatch(op: &AttentionBackwardQ, dy_scales: Tensor, variant: &'static Variant) -> Dispatch {
+/// The operation's dispatch, with `dy` in f16 divided by `dy_scales`.
+pub(super) fn lower(op: &AttentionBackwardQ, dy_scales: Tensor, cx: &Lower<'_>) -> Dispatch {
+    let variant = variant(&op.of, cx.caps).expect("tiled for this device");
     let Attended { q, kv_heads, .. } = op.of;
     let [heads, _, _, _, causal, window] = op.of.words();
     let [scale, softcap] = op.of.factors();

@@ -1,9 +1,10 @@
-//! The log-sum-exp of attention's scores, of many rows, through cooperative matrices (tensor cores).
+//! The log-sum-exp of attention's scores, of many rows, through cooperative matrices (tensor
+//! cores).
 
 use super::tile32::{self, ByHead, QUERIES};
 use crate::caps::Caps;
 use crate::kernel::Variant;
-use crate::kernel::dispatch::{Dispatch, Grid};
+use crate::kernel::dispatch::{Dispatch, Grid, Lower};
 use crate::ops::backward::{Attended, AttentionLse};
 
 kernel! {
@@ -29,13 +30,13 @@ kernel! {
 static BY_HEAD: ByHead = [(64, &HEAD_64), (128, &HEAD_128), (256, &HEAD_256), (512, &HEAD_512)];
 
 /// The variant that takes the operation on this device, if any does.
-#[must_use]
-pub fn variant(of: &Attended, caps: &Caps) -> Option<&'static Variant> {
+pub(super) fn variant(of: &Attended, caps: &Caps) -> Option<&'static Variant> {
     tile32::variant(of, &BY_HEAD, caps)
 }
 
-/// The operation's dispatch of this variant.
-pub(crate) fn dispatch(op: &AttentionLse, variant: &'static Variant) -> Dispatch {
+/// The operation's dispatch.
+pub(super) fn lower(op: &AttentionLse, cx: &Lower<'_>) -> Dispatch {
+    let variant = variant(&op.of, cx.caps).expect("tiled for this device");
     let Attended { q, k, kv_heads, spans, step_rows, .. } = op.of;
     let [heads, _, _, _, causal, window] = op.of.words();
     let [scale, softcap] = op.of.factors();

@@ -18,7 +18,7 @@ pub mod attention_split_512;
 pub mod fused;
 pub mod ladder;
 pub mod merge_matmul_vec;
-pub(crate) mod tile32;
+pub mod tile32;
 
 #[allow(clippy::module_inception)] // A kernel has its file's name.
 pub mod attention;

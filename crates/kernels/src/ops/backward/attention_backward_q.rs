@@ -1,16 +1,12 @@
 //! Derivative of attention by its queries.
 
-use super::attention_lse::{Attended, of_precision};
+use super::attention_lse::Attended;
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::Tensor;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
-use crate::lower::attention::attention_backward_q_flash as flash;
-use crate::lower::attention::tile32::{SLOPE, rounded};
-use crate::lower::pack::pack_f16::unpacked;
 use crate::platform::in_parallel;
-use std::borrow::Cow;
 
 kernel! {
     ATTENTION_BACKWARD_Q: "attention_backward_q",
@@ -30,9 +26,6 @@ kernel! {
 pub struct AttentionBackwardQ {
     pub of: Attended,
     pub dy: Tensor,
-    /// If `dy` is in f16, the scales of its rows. The planner packs it, as
-    /// [`pack_f16`](crate::lower::pack::pack_f16) does.
-    pub dy_scales: Option<Tensor>,
     pub stats: Tensor,
     pub dq: Tensor,
 }
@@ -44,22 +37,19 @@ pub struct AttentionBackwardQ {
 pub fn attention_backward_q(rec: &mut Recorder<impl From<AttentionBackwardQ>>, of: Attended, dy: Tensor, stats: Tensor) -> Tensor {
     assert_eq!((dy.shape, stats.shape.heads), (of.q.shape, of.q.shape.heads), "attention_backward_q of unequal shapes");
     let dq = rec.make(of.q.shape);
-    rec.push(AttentionBackwardQ { of, dy, dy_scales: None, stats, dq });
+    rec.push(AttentionBackwardQ { of, dy, stats, dq });
     dq
 }
 
 impl Operation for AttentionBackwardQ {
     fn io(&self) -> Io {
-        let Attended { q, k, v, spans, step_rows, .. } = self.of;
-        Io { reads: [q, k, v, self.dy, self.stats, spans, step_rows].into_iter().chain(self.dy_scales).collect(), writes: vec![self.dq] }
+        let Attended { q, k, v, spans, .. } = self.of;
+        Io { reads: vec![q, k, v, self.dy, self.stats, spans], writes: vec![self.dq] }
     }
 }
 
 impl Lowering for AttentionBackwardQ {
-    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
-        if let Some(scales) = self.dy_scales {
-            return vec![flash::dispatch(self, scales, flash::variant(&self.of, cx.caps).expect("packed for this device"))];
-        }
+    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let [q, k, v, spans] = [self.of.q, self.of.k, self.of.v, self.of.spans].map(Into::into);
         let [heads, kv_heads, head_dim, rows, causal, window] = self.of.words();
         let [scale, softcap] = self.of.factors();
@@ -71,19 +61,20 @@ impl Lowering for AttentionBackwardQ {
 
 impl Reference for AttentionBackwardQ {
     fn reference(&self, host: &mut Host<'_>) {
-        let mut dq = host.take(self.dq);
-        let (spec, seen, width) = (self.of.spec(), self.of.seen(host.u32(self.of.spans)), self.of.q.shape.width() as usize);
-        let [q, k, v] = [self.of.q, self.of.k, self.of.v].map(|t| of_precision(host.f32(t), self.dy_scales.is_some()));
-        let scales = self.dy_scales.map(|scales| host.f32(scales));
-        let dy = scales.map_or_else(|| host.f32(self.dy).into(), |scales| Cow::from(unpacked(scales, host.u32(self.dy), width, 0)));
-        let stats = host.f32(self.stats);
-        in_parallel(&mut dq, width, |t, dq| {
-            let of = [&q[t * width..][..width], &k, &v, &dy[t * width..][..width], &stats[2 * t * spec.heads..][..2 * spec.heads]];
-            match scales.map(|scales| if scales[t] == 0.0 { 1.0 } else { f64::from(scales[t]) }) {
-                None => cpu_ref::attention_backward_q(&spec, of, seen[t].clone(), dq),
-                Some(scale) => cpu_ref::attention_backward_q_rounded(&spec, of, seen[t].clone(), |ds| rounded(ds, SLOPE * scale), dq),
-            }
-        });
+        let dq = self.of_operands(host, [self.of.q, self.of.k, self.of.v, self.dy].map(|t| host.f32(t)), |_, ds| ds);
         host.put(self.dq, dq);
+    }
+}
+
+impl AttentionBackwardQ {
+    /// The derivative, from these q, k, v and dy, with `round(t, ds)` instead of each ds of row t.
+    pub(crate) fn of_operands(&self, host: &Host<'_>, [q, k, v, dy]: [&[f32]; 4], round: impl Fn(usize, f64) -> f64 + Sync) -> Vec<f32> {
+        let (spec, seen, width) = (self.of.spec(), self.of.seen(host.u32(self.of.spans)), self.of.q.shape.width() as usize);
+        let (stats, mut dq) = (host.f32(self.stats), vec![0.0; q.len()]);
+        in_parallel(&mut dq, width, |t, dq| {
+            let of = [&q[t * width..][..width], k, v, &dy[t * width..][..width], &stats[2 * t * spec.heads..][..2 * spec.heads]];
+            cpu_ref::attention_backward_q_rounded(&spec, of, seen[t].clone(), |ds| round(t, ds), dq);
+        });
+        dq
     }
 }

@@ -5,12 +5,9 @@ use crate::graph::operation::{Io, Operation, Reference};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Input, Shape, Tensor};
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
-use crate::lower::attention::attention_lse_flash as flash;
-use crate::lower::attention::tile32::halves;
 use crate::ops::attention::{Attend, Attention, Keys};
 use crate::platform::in_parallel;
 use cpu_ref::{AttentionSpec, Mask};
-use std::borrow::Cow;
 use std::ops::Range;
 
 kernel! {
@@ -87,17 +84,10 @@ impl Attended {
     }
 }
 
-/// Rows as kernels multiply them: unchanged, or rounded to f16.
-pub(super) fn of_precision(rows: &[f32], rounded: bool) -> Cow<'_, [f32]> {
-    if rounded { halves(rows).into() } else { rows.into() }
-}
-
 /// y[t, n] = ln sum_s exp(score of q[t, n] and k\[s\]).
 #[derive(Clone, Debug)]
 pub struct AttentionLse {
     pub of: Attended,
-    /// Whether queries and keys are rounded to f16. The planner sets it.
-    pub rounded: bool,
     pub y: Tensor,
 }
 
@@ -105,21 +95,18 @@ pub struct AttentionLse {
 /// f32.
 pub fn attention_lse(rec: &mut Recorder<impl From<AttentionLse>>, of: Attended) -> Tensor {
     let y = rec.make(Shape { heads: 1, dim: of.q.shape.heads, ..of.q.shape });
-    rec.push(AttentionLse { of, rounded: false, y });
+    rec.push(AttentionLse { of, y });
     y
 }
 
 impl Operation for AttentionLse {
     fn io(&self) -> Io {
-        Io { reads: vec![self.of.q, self.of.k, self.of.spans, self.of.step_rows], writes: vec![self.y] }
+        Io { reads: vec![self.of.q, self.of.k, self.of.spans], writes: vec![self.y] }
     }
 }
 
 impl Lowering for AttentionLse {
-    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
-        if self.rounded {
-            return vec![flash::dispatch(self, flash::variant(&self.of, cx.caps).expect("rounded for this device"))];
-        }
+    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let [q, k, spans, y] = [self.of.q, self.of.k, self.of.spans, self.y].map(Into::into);
         let grid = Grid::PerRow { lead: self.of.q.shape, per_row: self.of.q.shape.heads };
         let [heads, kv_heads, head_dim, rows, causal, window] = self.of.words();
@@ -131,10 +118,17 @@ impl Lowering for AttentionLse {
 
 impl Reference for AttentionLse {
     fn reference(&self, host: &mut Host<'_>) {
-        let mut y = host.take(self.y);
-        let (spec, seen, width) = (self.of.spec(), self.of.seen(host.u32(self.of.spans)), self.of.q.shape.width() as usize);
-        let [q, k] = [self.of.q, self.of.k].map(|t| of_precision(host.f32(t), self.rounded));
-        in_parallel(&mut y, spec.heads, |t, y| cpu_ref::attention_lse(&spec, &q[t * width..][..width], &k, seen[t].clone(), y));
+        let y = self.of_operands(host, [self.of.q, self.of.k].map(|t| host.f32(t)));
         host.put(self.y, y);
+    }
+}
+
+impl AttentionLse {
+    /// The results, from these queries and keys.
+    pub(crate) fn of_operands(&self, host: &Host<'_>, [q, k]: [&[f32]; 2]) -> Vec<f32> {
+        let (spec, seen, width) = (self.of.spec(), self.of.seen(host.u32(self.of.spans)), self.of.q.shape.width() as usize);
+        let mut y = vec![0.0; seen.len() * spec.heads];
+        in_parallel(&mut y, spec.heads, |t, y| cpu_ref::attention_lse(&spec, &q[t * width..][..width], k, seen[t].clone(), y));
+        y
     }
 }

@@ -20,7 +20,8 @@ struct Choices {
 const PLAIN: Choices =
     Choices { rows: &[1, 3, 33, 129, 200], dims: &[4, 64, 80, 128, 256, 512], groups: &[1, 2, 3], options: PlanOptions::plain };
 
-/// For kernels of tiles of 32 queries: tiles partly filled, because rows or heads do not divide them.
+/// For kernels of tiles of 32 queries: tiles partly filled, because rows or heads do not divide
+/// them.
 const TILES: Choices = Choices {
     rows: &[16, 17, 33, 64, 130],
     dims: &[64, 128, 256, 512],
