@@ -67,7 +67,7 @@ fn misshapen_and_missing_factors_are_named_with_both_shapes() {
             tensors.insert(to.to_string(), tensor);
         })
     };
-    for name in ["base_model.model.lm_head.lora_B.weight", "base_model.model.model.layers.1.mlp.gate_proj.lora_B.bias", "x"] {
+    for name in ["base_model.model.lm_head.lora_embedding_B", "base_model.model.model.layers.1.mlp.gate_proj.lora_B.bias", "x"] {
         names(renamed(name), &[name, "ffn_down"]);
     }
     names(renamed(&GATE.replace("model.model.model", "model.model.language_model").replace("gate", "up")), &["second", "ffn_up"]);
@@ -108,13 +108,20 @@ fn gguf_files_that_are_no_lora_adapters_say_by_which_key() {
     names(with(good().set("adapter.lora.alpha", "8")), &["adapter.lora.alpha"]);
     names(with(good().set("adapter.alora.invocation_tokens", vec![1u32])), &["adapter.alora.invocation_tokens"]);
     for name in [
-        "token_embd.weight.lora_a",
-        "output.weight.lora_b",
+        "per_layer_token_embd.weight.lora_a",
+        "output_norm.weight.lora_b",
         "blk.0.attn_norm.weight",
         "blk.0.attn_q.bias.lora_a",
         "blk.01.attn_q.weight.lora_a",
     ] {
         names(with(good().tensor_f32(name, &[4, 4], &[0.0; 16])), &[name, "ffn_down"]);
+    }
+    for (name, missing) in [
+        ("token_embd.weight.lora_a", "the factor B of token_embd.weight"),
+        ("token_embd.weight.lora_b", "the factor A of token_embd.weight"),
+        ("output.weight.lora_b", "the factor A of output.weight"),
+    ] {
+        names(with(good().tensor_f32(name, &[4, 4], &[0.0; 16])), &[name, missing]);
     }
     names(with(good().tensor("blk.5.attn_q.weight.lora_a", &[4, 4], GgmlType::I8, vec![0; 16])), &["blk.5.attn_q.weight.lora_a"]);
     names(with(good().tensor_f32("blk.5.attn_q.weight.lora_a", &[4, 2, 2], &[0.0; 16])), &["blk.5.attn_q.weight.lora_a", "[2, 2, 4]"]);
