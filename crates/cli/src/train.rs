@@ -21,10 +21,11 @@ use train::Schedule;
 
 /// Train an adapter, or a whole model, from a file of examples
 ///
-/// The result is a LoRA adapter in the folder -o: in PEFT's form and as a GGUF file. The model stays
-/// as it is, whatever its type. The folder also has the log, the curve of the loss, and checkpoints:
-/// a run that was stopped or killed goes on with --resume, and ends with the bits of a run that was
-/// not. With --full the weights of the model are trained, and the result is a GGUF file.
+/// The result is a LoRA adapter in the folder -o: in PEFT's form and as a GGUF file. The model
+/// stays as it is, whatever its type. The folder also has the log, the curve of the loss, and
+/// checkpoints: a run that was stopped or killed goes on with --resume, and ends with the bits of a
+/// run that was not. With --full the weights of the model are trained, and the result is a GGUF
+/// file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   weft train model.gguf --data facts.jsonl -o facts
@@ -47,7 +48,8 @@ pub struct Args {
     #[command(flatten)]
     source: Source,
 
-    /// Examples: JSON lines or plain text; may be given several times; `-` for stdin, once, in order
+    /// Examples: JSON lines or plain text; may be given several times; `-` for stdin, once, in
+    /// order
     #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     data: Vec<PathBuf>,
 
@@ -55,8 +57,8 @@ pub struct Args {
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "dry_run")]
     output: Option<PathBuf>,
 
-    /// Examples that are not learnt and show how well others are: a file, or a share of --data, such
-    /// as 0.05
+    /// Examples that are not learnt and show how well others are: a file, or a share of --data,
+    /// such as 0.05
     #[arg(long, value_name = "FILE|SHARE")]
     val: Option<Held>,
 
@@ -99,8 +101,8 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "WHAT", default_value = "cut")]
     longer: Longer,
 
-    /// How often all examples are learnt [default: 3; few examples up to 30 times, for 100 steps; stdin
-    /// once]
+    /// How often all examples are learnt [default: 3; few examples up to 30 times, for 100 steps;
+    /// stdin once]
     #[arg(long, value_name = "N", conflicts_with = "steps", value_parser = clap::value_parser!(u64).range(1..))]
     epochs: Option<u64>,
 
@@ -146,7 +148,8 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "WHAT", default_value = "tokens")]
     mean: Mean,
 
-    /// Compute every example by itself; by default short examples share a step, and none sees another
+    /// Compute every example by itself; by default short examples share a step, and none sees
+    /// another
     #[arg(long)]
     no_pack: bool,
 
@@ -189,8 +192,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     grads: Option<PathBuf>,
 
-    /// Write trace.jsonl into the folder: of every named value and of its gradient, in every step, the
-    /// norm, the largest element, and the number of elements that are not finite
+    /// Write trace.jsonl into the folder: of every named value and of its gradient, in every step,
+    /// the norm, the largest element, and the number of elements that are not finite
     #[arg(long)]
     trace: bool,
 

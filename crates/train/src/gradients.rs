@@ -165,8 +165,8 @@ impl Gradients {
         Ok(packed)
     }
 
-    /// Times the dispatches of the first step of a batch; needs a GPU with timestamps. The gradients
-    /// are those of that step afterwards.
+    /// Times the dispatches of the first step of a batch; needs a GPU with timestamps. The
+    /// gradients are those of that step afterwards.
     ///
     /// # Errors
     /// As [`Gradients::compute_async`], and `kernels::Error::NoTimestamps`.

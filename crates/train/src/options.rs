@@ -40,7 +40,8 @@ pub struct GradientOptions {
     pub precision: Precision,
     /// What is read back beside losses and gradients.
     pub captures: Vec<Capture>,
-    /// Whether every named value and the derivative by it are told in few numbers ([`crate::Traced`]).
+    /// Whether every named value and the derivative by it are told in few numbers
+    /// ([`crate::Traced`]).
     pub trace: bool,
     /// Bytes that may be allocated; `None` for what the executor has free.
     pub memory_bytes: Option<u64>,

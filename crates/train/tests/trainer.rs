@@ -154,8 +154,8 @@ fn micro_batches_give_the_loss_and_the_update_of_one_batch() {
         assert!((loss - micro).abs() <= 1e-6 * loss, "{kind}: {loss} {micro}");
         let square = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>();
         let mut apart: Vec<f64> = update.iter().zip(&parts).map(|(a, b)| a - b).collect();
-        // The first step of AdamW moves every element by the rate: an element whose gradient is near zero may move
-        // the other way.
+        // The first step of AdamW moves every element by the rate: an element whose gradient is
+        // near zero may move the other way.
         apart.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
         apart.truncate(apart.len() - 8);
         let relative = (square(&mut apart.iter().copied()) / square(&mut update.iter().copied())).sqrt();

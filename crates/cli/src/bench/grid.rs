@@ -3,8 +3,8 @@
 use super::Args;
 use std::fmt;
 
-/// One test: reading a prompt or generating tokens, at a depth, in a number of sequences at once; or
-/// training on a number of examples at once.
+/// One test: reading a prompt or generating tokens, at a depth, in a number of sequences at once;
+/// or training on a number of examples at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Test {
     pub kind: Kind,

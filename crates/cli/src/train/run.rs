@@ -223,7 +223,8 @@ impl<'a> Run<'a> {
         Ok((targets > 0).then(|| sum / targets as f64))
     }
 
-    /// What is written beside the parameters: gradients and captures of the first step, traces of all.
+    /// What is written beside the parameters: gradients and captures of the first step, traces of
+    /// all.
     fn side_results(&mut self, is_first: bool, step: u64, loss: &Loss) -> Result<()> {
         if let (true, Some(path)) = (is_first, &self.args.grads) {
             let gradients = named(self.args, self.trainer.gradients())?;
