@@ -64,7 +64,7 @@ impl File {
         Ok(Self { name, source, kind })
     }
 
-    fn read(&self, place: Place, seen: impl FnMut(&[u8])) -> Reader<BufReader<Bytes<'_, impl FnMut(&[u8])>>> {
+    fn read<F: FnMut(&[u8])>(&self, place: Place, seen: F) -> Reader<BufReader<Bytes<'_, F>>> {
         let bytes = Bytes { source: &*self.source, at: place.at, seen };
         Reader::new(BufReader::with_capacity(CHUNK_BYTES, bytes), self.kind, place)
     }

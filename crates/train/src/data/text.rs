@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn lines_go_before_words_and_words_before_characters() {
-        assert_eq!(border("one two\nthree four", 16), 8);
+        assert_eq!(border("one two three\nfo ur", 18), 14);
         assert_eq!(border("one two three", 10), 7);
         assert_eq!(border("one\ntwothreefour", 12), 12, "a line that is too short");
         assert_eq!(border("wörter", 2), 1);

@@ -1,6 +1,6 @@
 //! Small tokenizers, templates of both families, and examples in memory.
 
-use gguf::Source;
+use gguf::{Gguf, GgufBuilder, Source};
 use model::chat::ChatTemplate;
 use model::tokenizer::{Parts, Tokenizer};
 use std::sync::Arc;
@@ -37,6 +37,10 @@ fn texts(tokenizer: Arc<Tokenizer>, template: &str) -> Texts {
 
 fn qwen_tokenizer() -> Arc<Tokenizer> {
     tokenizer(&["<|endoftext|>", "<|im_end|>", "<|im_start|>"], &["<think>", "</think>", "<tool_call>", "</tool_call>"])
+}
+
+fn gemma3_tokenizer() -> Arc<Tokenizer> {
+    tokenizer(&["<bos>", "<end_of_turn>", "<start_of_turn>"], &[])
 }
 
 fn gemma4_tokenizer() -> Arc<Tokenizer> {
@@ -80,6 +84,18 @@ pub const GEMMA4: &str = "{{ bos_token }}{% set ns = namespace(open=false) %}{% 
     {% if add_generation_prompt %}{% if not ns.open %}{{ '<|turn>model\\n' }}{% endif %}\
     {% if not enable_thinking | default(false) %}{{ '<|channel>thought\\n<channel|>' }}{% endif %}{% endif %}";
 
+/// The template that a model has whose file brings none.
+fn built_in(tokenizer: Arc<Tokenizer>) -> Texts {
+    let file = Gguf::from_bytes(GgufBuilder::new().to_bytes().expect("written")).expect("a file");
+    let template = ChatTemplate::from_gguf(&file, &tokenizer);
+    Texts::new(tokenizer, template)
+}
+
+/// ChatML, Gemma's template and Gemma 4's, as built in.
+pub fn built_ins() -> [Texts; 3] {
+    [qwen_tokenizer(), gemma3_tokenizer(), gemma4_tokenizer()].map(built_in)
+}
+
 pub fn qwen2() -> Texts {
     texts(qwen_tokenizer(), QWEN2)
 }
@@ -93,7 +109,7 @@ pub fn qwq() -> Texts {
 }
 
 pub fn gemma3() -> Texts {
-    texts(tokenizer(&["<bos>", "<end_of_turn>", "<start_of_turn>"], &[]), GEMMA3)
+    texts(gemma3_tokenizer(), GEMMA3)
 }
 
 pub fn gemma4() -> Texts {

@@ -1,6 +1,6 @@
 //! Conversations: every turn of the assistant is learnt behind the prompt that `weft run` has.
 
-use crate::common::{documents, gemma3, gemma4, marked, options, qwen2, qwen3, qwq, refused};
+use crate::common::{built_ins, documents, gemma3, gemma4, marked, options, qwen2, qwen3, qwq, refused};
 use model::chat::{ChatTemplate, Message, RenderOptions};
 use serde_json::{Value, json};
 use train::{Document, Longer, NO_TARGET, Texts};
@@ -124,7 +124,10 @@ fn stretches(documents: &[Document]) -> Vec<(Vec<u32>, Vec<u32>)> {
 #[test]
 fn what_training_renders_weft_run_renders() {
     let contents = ["1.", "\n\nindented", "<think>x</think>y", "é", "<|im_end|>", "trailing \n"];
-    for (name, texts) in [("qwen2", qwen2()), ("qwen3", qwen3()), ("gemma3", gemma3()), ("gemma4", gemma4())] {
+    let [chatml, gemma, gemma_4] = built_ins();
+    let published = [("qwen2", qwen2()), ("qwen3", qwen3()), ("gemma3", gemma3()), ("gemma4", gemma4())];
+    let built_in = [("built-in ChatML", chatml), ("built-in Gemma", gemma), ("built-in Gemma 4", gemma_4)];
+    for (name, texts) in published.into_iter().chain(built_in) {
         for first in contents {
             for second in contents {
                 let mut messages = talk();
