@@ -124,7 +124,7 @@ impl Recorded {
         let mut tape = Tape::new(&mut rec, &body, &gradients, &values);
         let wanted: Vec<Tensor> = chosen.iter().copied().filter(|h| tape.wants(*h)).collect();
         let (mut losses, mut derivatives) = (vec![], vec![vec![]; wanted.len()]);
-        for part in parts(&tape.rec, subject, free) {
+        for part in parts(tape.rec, subject, free) {
             let (loss, of_part) = through_head(tape.rec, &head, [&chosen, &wanted], &part, logits, &gradients)?;
             losses.push(loss);
             derivatives.iter_mut().zip(of_part).for_each(|(all, one)| all.push(one));
