@@ -45,7 +45,7 @@ pub enum Error {
     Read(#[from] gguf::Error),
     /// A weight cannot be quantized while it loads.
     #[error("tensor {tensor} cannot become {ty}: {error}")]
-    Quantize { tensor: String, ty: &'static str, error: gguf::Error },
+    Quantize { tensor: String, ty: &'static str, error: Box<gguf::Error> },
     /// The driver refused a pipeline, or the shader compiler refused its shader.
     #[error("this device refused the kernel {kernel}: {reason}")]
     Pipeline { kernel: String, reason: String },

@@ -64,7 +64,7 @@ impl Quantized {
             gguf::Error::NotFinite { index, value } => gguf::Error::NotFinite { index: index + first as usize, value },
             error => error,
         };
-        Error::Quantize { tensor: self.tensor.clone(), ty: self.to.name(), error }
+        Error::Quantize { tensor: self.tensor.clone(), ty: self.to.name(), error: Box::new(error) }
     }
 }
 

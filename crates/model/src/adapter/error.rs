@@ -47,7 +47,7 @@ pub enum AdapterError {
     Truncated { name: String, end: u64, bytes: u64 },
     /// The values of a factor cannot be read.
     #[error("tensor {name}: {error}")]
-    Values { name: String, error: kernels::Error },
+    Values { name: String, error: Box<kernels::Error> },
     /// Two tensors for the same factor.
     #[error("tensor {name} is a second one for the same factor of {target}")]
     Duplicate { name: String, target: String },

@@ -58,7 +58,7 @@ impl Factor {
 
     /// The same factor with its rows as columns, in f32.
     pub fn transposed(self) -> Result<Self, AdapterError> {
-        let values = self.values().map_err(|error| AdapterError::Values { name: self.name.clone(), error })?;
+        let values = self.values().map_err(|error| AdapterError::Values { name: self.name.clone(), error: Box::new(error) })?;
         let values = transpose(&values, self.cols as usize);
         let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
         let (rows, cols) = (self.cols, self.rows);
