@@ -77,7 +77,8 @@ mod tests {
     use super::*;
 
     fn records(steps: u64) -> Vec<Record> {
-        let record = |step: u64| Record { step, loss: 4.0 / step as f64, validation: (step % 10 == 0).then_some(1.0), ..Record::default() };
+        let record =
+            |step: u64| Record { step, loss: 4.0 / step as f64, validation: step.is_multiple_of(10).then_some(1.0), ..Record::default() };
         (1..=steps).map(record).collect()
     }
 

@@ -17,7 +17,7 @@ const ROWS: u64 = 1024;
 
 enum From {
     Files { data: Data, batches: Batches, before: Position },
-    Stdin(Stream),
+    Stdin(Box<Stream>),
 }
 
 /// What a run learns, and what it is judged by.
@@ -45,7 +45,7 @@ impl Examples {
             _ => None,
         };
         if args.streams() {
-            let from = From::Stdin(Stream::new("stdin", Box::new(BufReader::new(stdin())), texts, &options));
+            let from = From::Stdin(Box::new(Stream::new("stdin", Box::new(BufReader::new(stdin())), texts, &options)));
             return Ok(Self { from, held, length });
         }
         let data = read(&args.data)?;

@@ -181,7 +181,7 @@ impl<'a> Run<'a> {
         self.report.ended(&record)?;
         self.folder.log(record)?;
         let due = match self.args.save_every {
-            Some(every) => step % every == 0,
+            Some(every) => step.is_multiple_of(every),
             None => self.saved.elapsed() >= SAVE_EVERY,
         };
         if due && Some(step) != self.start.settings.steps {
@@ -207,7 +207,7 @@ impl<'a> Run<'a> {
 
     fn is_validated(&self, step: u64) -> bool {
         let every = self.start.settings.steps.map_or(100, |steps| steps.div_ceil(VALIDATIONS));
-        step % every == 0 || Some(step) == self.start.settings.steps
+        step.is_multiple_of(every) || Some(step) == self.start.settings.steps
     }
 
     /// The loss of the held-out examples, if there are any.
