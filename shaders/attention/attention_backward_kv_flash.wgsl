@@ -45,9 +45,9 @@ fn largest_scale(rows: u32, lid: u32) -> f32 {
 fn add(before: Column, kind: u32, subgroup: u32) -> Column {
     var sums = before;
     for (var query = kind * QUERIES; query < kind * QUERIES + QUERIES; query += 16u) {
-        let right = coopLoadT<Right>(&qs[query * WIDE + 4u * subgroup], WIDE);
-        sums.upper = coopMultiplyAdd(coopLoad<Left>(&weights[query * PITCH], PITCH), right, sums.upper);
-        sums.lower = coopMultiplyAdd(coopLoad<Left>(&weights[query * PITCH + 4u], PITCH), right, sums.lower); //~ rounded: off by one
+        let right = coopLoadT<Rhs>(&qs[query * WIDE + 4u * subgroup], WIDE);
+        sums.upper = coopMultiplyAdd(coopLoad<Lhs>(&weights[query * PITCH], PITCH), right, sums.upper);
+        sums.lower = coopMultiplyAdd(coopLoad<Lhs>(&weights[query * PITCH + 4u], PITCH), right, sums.lower); //~ rounded: off by one
     }
     return sums;
 }

@@ -32,9 +32,9 @@ fn scale_of(t: u32) -> f32 {
 fn add(before: Column, subgroup: u32) -> Column {
     var sums = before;
     for (var key = 0u; key < KEYS; key += 16u) {
-        let right = coopLoadT<Right>(&ks[key * WIDE + 4u * subgroup], WIDE);
-        sums.upper = coopMultiplyAdd(coopLoadT<Left>(&ds[key / 4u], PITCH), right, sums.upper);
-        sums.lower = coopMultiplyAdd(coopLoadT<Left>(&ds[16u * PITCH + key / 4u], PITCH), right, sums.lower);
+        let right = coopLoadT<Rhs>(&ks[key * WIDE + 4u * subgroup], WIDE);
+        sums.upper = coopMultiplyAdd(coopLoadT<Lhs>(&ds[key / 4u], PITCH), right, sums.upper);
+        sums.lower = coopMultiplyAdd(coopLoadT<Lhs>(&ds[16u * PITCH + key / 4u], PITCH), right, sums.lower);
     }
     return sums;
 }
