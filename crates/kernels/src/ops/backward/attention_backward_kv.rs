@@ -70,8 +70,8 @@ impl Reference for AttentionBackwardKv {
 }
 
 impl AttentionBackwardKv {
-    /// Both derivatives, from these q, k, v and dy, with `round(t, [ds, p])` instead of each ds and p
-    /// of row t.
+    /// Both derivatives, from these q, k, v and dy, with `round(t, [ds, p])` instead of each ds and
+    /// p of row t.
     pub(crate) fn of_operands(
         &self,
         host: &Host<'_>,
