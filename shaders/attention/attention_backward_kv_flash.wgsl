@@ -1,25 +1,26 @@
 // dk[s, g] = sum_t,n ds q[t, n], dv[s, g] = sum_t,n p dy[t, n] with p and ds as in
 // attention_backward_kv.wgsl, with cooperative matrices of f16 and f32 sums
-// q [rows, heads, HEAD], k, v, dk, dv [rows, kv_heads, HEAD] f32, dy [rows, heads, HEAD] f16
-// divided by dy_scales [rows] f32 (pack_f16.wgsl), stats [rows, heads, 2] f32 (lse, delta), spans
-// [rows, 3] u32. One workgroup per 32 keys and kv head walks the queries that may see them, 32 at a
-// time. A subgroup has 16 columns of each slice of both results. The scale of a row cannot leave a
-// sum over rows. Its share of the largest, a power of two, is in p and ds, and the largest leaves
-// the sum.
+// q [rows, heads, HEAD], k, dk, dv [rows, kv_heads, HEAD] f32, v [rows, kv_heads, HEAD], dy [rows,
+// heads, HEAD] f16 divided by v_scales, dy_scales [rows] f32 (pack_f16.wgsl), stats [rows, heads,
+// 2] f32 (lse, delta), spans [rows, 3] u32. One workgroup per 32 keys and kv head walks the queries
+// that may see them, 32 at a time. A subgroup has 16 columns of each slice of both results. The
+// scale of a row cannot leave a sum over rows. Its share of the largest, a power of two, is in p
+// and ds, and the largest leaves the sum.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { heads: u32, kv_heads: u32, causal: u32, window: u32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> k: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> v: array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> dy: array<vec4<f16>>;
-@group(0) @binding(5) var<storage, read> dy_scales: array<f32>;
-@group(0) @binding(6) var<storage, read> stats: array<f32>;
-@group(0) @binding(7) var<storage, read> spans: array<u32>;
-@group(0) @binding(8) var<storage, read> step_rows: array<u32>;
-@group(0) @binding(9) var<storage, read_write> dk: array<vec4<f32>>;
-@group(0) @binding(10) var<storage, read_write> dv: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> v: array<vec4<f16>>;
+@group(0) @binding(4) var<storage, read> v_scales: array<f32>;
+@group(0) @binding(5) var<storage, read> dy: array<vec4<f16>>;
+@group(0) @binding(6) var<storage, read> dy_scales: array<f32>;
+@group(0) @binding(7) var<storage, read> stats: array<f32>;
+@group(0) @binding(8) var<storage, read> spans: array<u32>;
+@group(0) @binding(9) var<storage, read> step_rows: array<u32>;
+@group(0) @binding(10) var<storage, read_write> dk: array<vec4<f32>>;
+@group(0) @binding(11) var<storage, read_write> dv: array<vec4<f32>>;
 
 const KINDS = 2u;
 const KEYS = 32u;
@@ -27,27 +28,13 @@ const KEYS = 32u;
 var<workgroup> weights: array<vec4<f16>, 2u * QUERIES * PITCH>;
 struct Both { k: Column, v: Column }
 
-// The largest scale of a row of the step, 1 if all are rows of zeros.
-fn largest_scale(rows: u32, lid: u32) -> f32 {
-    var largest = 0.0;
-    for (var t = lid; t < rows; t += WG) {
-        largest = max(largest, dy_scales[t]);
-    }
-    scores[lid].x = largest;
-    workgroupBarrier();
-    for (var i = 0u; i < WG; i++) { //~ neutral: comparison
-        largest = max(largest, scores[i].x);
-    }
-    return select(largest, 1.0, largest == 0.0);
-}
-
 // Adds the products with 16 columns of the staged queries (kind 0) or of their derivatives.
 fn add(before: Column, kind: u32, subgroup: u32) -> Column {
     var sums = before;
     for (var query = kind * QUERIES; query < kind * QUERIES + QUERIES; query += 16u) {
-        let right = coopLoadT<Right>(&qs[query * WIDE + 4u * subgroup], WIDE);
-        sums.upper = coopMultiplyAdd(coopLoad<Left>(&weights[query * PITCH], PITCH), right, sums.upper);
-        sums.lower = coopMultiplyAdd(coopLoad<Left>(&weights[query * PITCH + 4u], PITCH), right, sums.lower); //~ rounded: off by one
+        let right = coopLoadT<Rhs>(&qs[query * WIDE + 4u * subgroup], WIDE);
+        sums.upper = coopMultiplyAdd(coopLoad<Lhs>(&weights[query * PITCH], PITCH), right, sums.upper);
+        sums.lower = coopMultiplyAdd(coopLoad<Lhs>(&weights[query * PITCH + 4u], PITCH), right, sums.lower); //~ rounded: off by one
     }
     return sums;
 }
@@ -58,23 +45,23 @@ fn add_both(before: Both, subgroup: u32) -> Both {
 
 // Writes both results of 16 keys. `at`: the place of the first in vectors of four. `count`: the
 // number of keys that exist.
-fn finish(of_k: Sums, of_v: Sums, at: u32, count: u32, most: f32, subgroup: u32, lane: u32) {
+fn finish(of_k: Sums, of_v: Sums, at: u32, count: u32, most: Most, subgroup: u32, lane: u32) {
     let pitch = params.kv_heads * (HEAD / 4u);
     leave(of_k, subgroup);
     for (var i = lane; i < 64u; i += 32u) { //~ later: comparison
         if ((i >> 2u) < count) {
-            dk[at + (i >> 2u) * pitch + (i & 3u)] = scores[64u * subgroup + i] * (SLOPE * most);
+            dk[at + (i >> 2u) * pitch + (i & 3u)] = scores[64u * subgroup + i] * (SLOPE * params.scale * most.v * most.dy);
         }
     }
     leave(of_v, subgroup);
     for (var i = lane; i < 64u; i += 32u) { //~ later: comparison
         if ((i >> 2u) < count) {
-            dv[at + (i >> 2u) * pitch + (i & 3u)] = scores[64u * subgroup + i] * (WEIGHT * most);
+            dv[at + (i >> 2u) * pitch + (i & 3u)] = scores[64u * subgroup + i] * (WEIGHT * most.dy);
         }
     }
 }
 
-fn finish_slice(sums: Both, s0: u32, rows: u32, kv_head: u32, slice: u32, most: f32, subgroup: u32, lane: u32) {
+fn finish_slice(sums: Both, s0: u32, rows: u32, kv_head: u32, slice: u32, most: Most, subgroup: u32, lane: u32) {
     let at = (s0 * params.kv_heads + kv_head) * (HEAD / 4u) + slice * QUADS + 4u * subgroup;
     let count = min(rows - s0, KEYS);
     finish(sums.k.upper, sums.v.upper, at, count, most, subgroup, lane);
@@ -103,7 +90,7 @@ fn attention_backward_kv_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(lo
     let document = spans[3u * last + 1u];
     let end = select(document, min(document, last + params.window), params.window > 0u); //~ weightless: off by one
     let count = (max(end, start) - start) * (params.heads / params.kv_heads);
-    let most = largest_scale(rows, lid);
+    let most = largest_scales(lid);
     let row = lid / PER_ROW;
     var c0 = Both();
     var c1 = Both();

@@ -1,29 +1,31 @@
 // dq[t, n] = sum_s ds k[s] with ds as in attention_backward_q.wgsl, with cooperative matrices of
 // f16 and f32 sums
-// q, dq [rows, heads, HEAD], k, v [rows, kv_heads, HEAD] f32, dy [rows, heads, HEAD] f16 divided by
-// dy_scales [rows] f32 (pack_f16.wgsl), stats [rows, heads, 2] f32 (lse, delta), spans [rows, 3]
-// u32. One workgroup has up to 32 queries: neighbouring rows with all heads that share a kv head.
-// It walks their keys, 32 at a time. A subgroup has 16 columns of each slice of the results. The
-// scale of a row leaves its sums.
+// q, dq [rows, heads, HEAD], k [rows, kv_heads, HEAD] f32, v [rows, kv_heads, HEAD], dy [rows,
+// heads, HEAD] f16 divided by v_scales, dy_scales [rows] f32 (pack_f16.wgsl), stats [rows, heads,
+// 2] f32 (lse, delta), spans [rows, 3] u32. One workgroup has up to 32 queries: neighbouring rows
+// with all heads that share a kv head. It walks their keys, 32 at a time. A subgroup has 16 columns
+// of each slice of the results. The scale of a row of dy leaves its sums, and the largest of v all
+// sums.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { heads: u32, kv_heads: u32, causal: u32, window: u32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> k: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> v: array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> dy: array<vec4<f16>>;
-@group(0) @binding(5) var<storage, read> dy_scales: array<f32>;
-@group(0) @binding(6) var<storage, read> stats: array<f32>;
-@group(0) @binding(7) var<storage, read> spans: array<u32>;
-@group(0) @binding(8) var<storage, read> step_rows: array<u32>;
-@group(0) @binding(9) var<storage, read_write> dq: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> v: array<vec4<f16>>;
+@group(0) @binding(4) var<storage, read> v_scales: array<f32>;
+@group(0) @binding(5) var<storage, read> dy: array<vec4<f16>>;
+@group(0) @binding(6) var<storage, read> dy_scales: array<f32>;
+@group(0) @binding(7) var<storage, read> stats: array<f32>;
+@group(0) @binding(8) var<storage, read> spans: array<u32>;
+@group(0) @binding(9) var<storage, read> step_rows: array<u32>;
+@group(0) @binding(10) var<storage, read_write> dq: array<vec4<f32>>;
 
 const KINDS = 2u;
 const KEYS = 32u;
 var<workgroup> ds: array<vec4<f16>, QUERIES * PITCH>;
 
-// The power of two that the scale of a row and its delta are relative to.
+// The power of two that the derivatives by the scores of a row are relative to.
 fn scale_of(t: u32) -> f32 {
     return select(dy_scales[t], 1.0, dy_scales[t] == 0.0);
 }
@@ -32,27 +34,28 @@ fn scale_of(t: u32) -> f32 {
 fn add(before: Column, subgroup: u32) -> Column {
     var sums = before;
     for (var key = 0u; key < KEYS; key += 16u) {
-        let right = coopLoadT<Right>(&ks[key * WIDE + 4u * subgroup], WIDE);
-        sums.upper = coopMultiplyAdd(coopLoadT<Left>(&ds[key / 4u], PITCH), right, sums.upper);
-        sums.lower = coopMultiplyAdd(coopLoadT<Left>(&ds[16u * PITCH + key / 4u], PITCH), right, sums.lower);
+        let right = coopLoadT<Rhs>(&ks[key * WIDE + 4u * subgroup], WIDE);
+        sums.upper = coopMultiplyAdd(coopLoadT<Lhs>(&ds[key / 4u], PITCH), right, sums.upper);
+        sums.lower = coopMultiplyAdd(coopLoadT<Lhs>(&ds[16u * PITCH + key / 4u], PITCH), right, sums.lower);
     }
     return sums;
 }
 
-// Writes the sums of 16 queries from `first` on, in column `column` in vectors of four.
-fn finish(sums: Sums, tile: Queries, first: u32, column: u32, subgroup: u32, lane: u32) {
+// Writes the sums of 16 queries from `first` on, in column `column` in vectors of four. `unit`: the
+// number that they are relative to, beside the scale of their row.
+fn finish(sums: Sums, tile: Queries, first: u32, column: u32, unit: f32, subgroup: u32, lane: u32) {
     leave(sums, subgroup);
     for (var i = lane; i < 64u; i += 32u) { //~ later: comparison
         let row = first + (i >> 2u);
         if (exists(tile, row)) {
-            dq[place(tile, row) * (HEAD / 4u) + column + (i & 3u)] = scores[64u * subgroup + i] * (SLOPE * scale_of(row_of(tile, row)));
+            dq[place(tile, row) * (HEAD / 4u) + column + (i & 3u)] = scores[64u * subgroup + i] * (unit * scale_of(row_of(tile, row)));
         }
     }
 }
 
-fn finish_slice(sums: Column, tile: Queries, slice: u32, subgroup: u32, lane: u32) {
-    finish(sums.upper, tile, 0u, slice * QUADS + 4u * subgroup, subgroup, lane);
-    finish(sums.lower, tile, 16u, slice * QUADS + 4u * subgroup, subgroup, lane);
+fn finish_slice(sums: Column, tile: Queries, slice: u32, unit: f32, subgroup: u32, lane: u32) {
+    finish(sums.upper, tile, 0u, slice * QUADS + 4u * subgroup, unit, subgroup, lane);
+    finish(sums.lower, tile, 16u, slice * QUADS + 4u * subgroup, unit, subgroup, lane);
 }
 
 // Waits for the derivatives by the scores, and stages the slice again where the head has several.
@@ -73,7 +76,8 @@ fn attention_backward_q_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(loc
     let tile = Queries(t0, 0u, count * group, id.x);
     let keys = keys_of_rows(t0, count);
     let row = lid / PER_ROW;
-    let query = query_of(tile, row, scale_of(row_of(tile, row)));
+    let most_v = largest_scales(lid).v;
+    let query = query_of(tile, row, Most(scale_of(row_of(tile, row)), most_v));
     var c0 = Column();
     var c1 = Column();
     var c2 = Column();
@@ -110,12 +114,13 @@ fn attention_backward_q_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(loc
         }
     }
     let lane = lid & 31u;
-    finish_slice(c0, tile, 0u, subgroup, lane);
+    let unit = SLOPE * params.scale * most_v;
+    finish_slice(c0, tile, 0u, unit, subgroup, lane);
     if (SLICES > 1u) {
-        finish_slice(c1, tile, 1u, subgroup, lane);
+        finish_slice(c1, tile, 1u, unit, subgroup, lane);
     }
     if (SLICES > 2u) { //~ never: off by one
-        finish_slice(c2, tile, 2u, subgroup, lane);
-        finish_slice(c3, tile, 3u, subgroup, lane);
+        finish_slice(c2, tile, 2u, unit, subgroup, lane);
+        finish_slice(c3, tile, 3u, unit, subgroup, lane);
     }
 }

@@ -39,7 +39,7 @@ fn operands_load(id: vec3<u32>, t0: u32, lid: u32) -> Operands {
     let wide = params.n >> 2u;
     let deep = params.k >> 2u;
     var ahead: Operands;
-    for (var j = 0u; j < 8u; j++) { //~ clamped: comparison
+    for (var j = 0u; j < 8u; j++) {
         let t = t0 + (lid >> 5u) + 4u * j;
         let row = min(t, params.rows - 1u); //~ dropped: sign
         let by = dy_scales[row] * x_scales[row] / most;
@@ -74,7 +74,7 @@ fn finish(n0: u32, k0: u32, base: u32, lane: u32) {
     for (var i = lane; i < 64u; i += 32u) {
         let n = n0 + (i >> 2u);
         let k = k0 + ((i & 3u) << 2u);
-        if (n < params.n && k < params.k) {
+        if (n < params.n && k < params.k) { //~ surplus: comparison
             let first = base + 4u * i;
             g[(n * params.k + k) >> 2u] += vec4<f32>(ys[first], ys[first + 1u], ys[first + 2u], ys[first + 3u]) * most;
         }
@@ -91,7 +91,7 @@ fn matmul_weight_tile128(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_in
     }
     ys[lid] = largest;
     workgroupBarrier();
-    for (var i = 0u; i < 128u; i++) {
+    for (var i = 0u; i < 128u; i++) { //~ zeros: comparison
         largest = max(largest, ys[i]);
     }
     most = select(largest, 1.0, largest == 0.0);

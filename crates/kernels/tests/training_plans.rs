@@ -87,8 +87,8 @@ fn attended(rows: u32, head: u32, heads: u32) -> Recorder {
     rec
 }
 
-/// Both derivatives read one copy of dy. A tile holds 32 heads of a row; there are kernels for four
-/// lengths of a head.
+/// Both derivatives read one copy of v and one of dy. A tile holds 32 heads of a row. There are
+/// kernels for four lengths of a head.
 #[test]
 fn attention_of_sixteen_rows_goes_through_tiles() {
     let fast = PlanOptions::training().precision(Precision::Fast);
@@ -97,7 +97,7 @@ fn attention_of_sixteen_rows_goes_through_tiles() {
     for head in [64, 128, 256, 512] {
         let tiles =
             ["attention_lse_flash", "attention_backward_q_flash", "attention_backward_kv_flash"].map(|name| format!("{name}_{head}"));
-        let tiles = [&*tiles[0], "attention_delta", "pack_f16", &*tiles[1], &*tiles[2]];
+        let tiles = [&*tiles[0], "attention_delta", "pack_f16", "pack_f16", &*tiles[1], &*tiles[2]];
         for (rows, heads) in [(16, 32), (130, 1)] {
             assert_eq!(kernels_of(&attended(rows, head, heads), &fast, &card(true)), tiles);
         }

@@ -1,9 +1,9 @@
 // The products of a tile's queries with its keys, and of their derivatives with the values, as
 // tile32_rows.wgsl staged them: 16 x 16 products a matrix, TURNS matrices a subgroup.
-// Needs: KEYS, KINDS, SUBGROUPS, QUERIES, QUADS, qs, WIDE, ks. Gives: Left, Right, Sums, SCORES,
+// Needs: KEYS, KINDS, SUBGROUPS, QUERIES, QUADS, qs, WIDE, ks. Gives: Lhs, Rhs, Sums, SCORES,
 // scores, Products, Column, multiply, leave_products, leave.
-alias Left = coop_mat16x16<f16, A>;
-alias Right = coop_mat16x16<f16, B>;
+alias Lhs = coop_mat16x16<f16, A>;
+alias Rhs = coop_mat16x16<f16, B>;
 alias Sums = coop_mat16x16<f32, C>;
 const KEY_BANDS = KEYS / 16u;
 const TURNS = KINDS * 2u * KEY_BANDS / SUBGROUPS;
@@ -32,8 +32,8 @@ fn multiply(before: Products, subgroup: u32) -> Products {
 fn product(sum: Sums, number: u32, column: u32) -> Sums {
     let query = number / KEY_BANDS * 16u;
     let key = number / (2u * KEY_BANDS) * KEYS + number % KEY_BANDS * 16u;
-    let left = coopLoadT<Left>(&qs[query * WIDE + column], WIDE);
-    let right = coopLoad<Right>(&ks[key * WIDE + column], WIDE);
+    let left = coopLoadT<Lhs>(&qs[query * WIDE + column], WIDE);
+    let right = coopLoad<Rhs>(&ks[key * WIDE + column], WIDE);
     return coopMultiplyAdd(left, right, sum);
 }
 

@@ -31,8 +31,9 @@ const BRANCHING: ([&str; 4], usize) =
 
 /// Files with parts that only some weight formats use, and the formats with separate cases, a few
 /// each. `None` means every format. Otherwise it is a format with two scales per block or unit of
-/// the file, or with rows that neighbouring threads share.
-const BY_FORMAT: [(&str, Option<GgmlType>); 9] = [
+/// the file, with blocks longer than a tile, or with rows that neighbouring threads share.
+const BY_FORMAT: [(&str, Option<GgmlType>); 10] = [
+    ("shaders/matmul/matmul_input_tile128.wgsl", Some(GgmlType::Q4_K)),
     ("shaders/matmul/matmul_rows8.wgsl", Some(GgmlType::Q6_K)),
     ("shaders/matmul/matmul_rows8_glu.wgsl", Some(GgmlType::Q6_K)),
     ("shaders/matmul/matmul_rows8_group.wgsl", Some(GgmlType::Q6_K)),

@@ -100,6 +100,16 @@ impl<'a> Machine<'a> {
         })
     }
 
+    /// The values that private variables begin with.
+    pub fn private(&self) -> anyhow::Result<Vec<Value>> {
+        let module = self.program.module;
+        let value = |of: &Handle<GlobalVariable>| match &module.global_variables[*of] {
+            GlobalVariable { init: Some(init), .. } => self.constant(*init),
+            GlobalVariable { ty, .. } => Ok(Value::zeros(self.scalars(&module.types[*ty].inner)?)),
+        };
+        self.program.private.iter().map(value).collect()
+    }
+
     fn global(&self, global: Handle<GlobalVariable>) -> anyhow::Result<Item> {
         let variable = &self.program.module.global_variables[global];
         match (variable.space, &variable.binding) {
@@ -109,6 +119,10 @@ impl<'a> Machine<'a> {
                 Ok(Self::start(Root::Words(first + scalars), first))
             }
             (AddressSpace::Uniform | AddressSpace::Storage { .. }, Some(at)) => Ok(Self::start(Root::Buffer(at.binding as usize), 0)),
+            (AddressSpace::Private, _) => {
+                let n = self.program.private.iter().position(|of| *of == global).context("a private variable")?;
+                Ok(Self::start(Root::Local(n), 0))
+            }
             (space, _) => bail!("variables in {space:?} are not interpreted"),
         }
     }

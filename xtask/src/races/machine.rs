@@ -99,6 +99,7 @@ impl<'a> Machine<'a> {
             }
             (self.group, self.id) = (group as usize, [group % x, group / x % y, group / x / y]);
             self.words.fill(0);
+            self.locals = self.private()?;
             self.era += 1;
             let arguments = self.builtins()?;
             let mut mask = Mask::full(self.program.lanes);

@@ -11,7 +11,8 @@ use std::rc::Rc;
 /// Memory that a pointer points into.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Root {
-    /// A variable of a function, by its index among all that live. Offsets are in scalars.
+    /// A variable of an invocation, by its index among all that live: private ones, then those of
+    /// functions. Offsets are in scalars.
     Local(usize),
     /// Workgroup memory, up to this word. Offsets are in scalars.
     Words(usize),
@@ -135,7 +136,7 @@ impl Machine<'_> {
                 word.copy_from_slice(&of(before).to_le_bytes());
                 Ok(before)
             }
-            Root::Local(_) => bail!("an atomic variable of a function"),
+            Root::Local(_) => bail!("an atomic variable of an invocation"),
         }
     }
 

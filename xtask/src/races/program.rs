@@ -38,6 +38,8 @@ pub struct Program<'a> {
     pub words: HashMap<Handle<GlobalVariable>, usize>,
     /// Words of workgroup memory.
     pub all_words: usize,
+    /// The variables that each invocation has outside functions, in the order of their values.
+    pub private: Vec<Handle<GlobalVariable>>,
     pub lanes: usize,
 }
 
@@ -60,7 +62,9 @@ impl<'a> Program<'a> {
             words.insert(handle, all_words);
             all_words += types.scalars(module, &module.types[variable.ty].inner)?;
         }
-        Ok(Self { module, types, entry, functions, words, all_words, lanes })
+        let private = module.global_variables.iter().filter(|(_, var)| var.space == AddressSpace::Private).map(|(handle, _)| handle);
+        let private = private.collect();
+        Ok(Self { module, types, entry, functions, words, all_words, private, lanes })
     }
 
     /// The scalars of the value that a pointer points to, in a buffer.

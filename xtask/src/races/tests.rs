@@ -68,6 +68,15 @@ fn a_reduction_is_computed_and_needs_each_of_its_barriers() {
 }
 
 #[test]
+fn each_invocation_has_its_own_private_variables() {
+    let declared = "var<private> p: u32; var<private> q = 5u; fn next() { p += 1u; q += p; }";
+    let (found, words) = run(declared, "p = lid; next(); next(); y[lid] = p + 100u * q;");
+    assert_eq!(found, None);
+    // q = 5 + (lid + 1) + (lid + 2)
+    assert!((0..16).all(|lid| words[lid as usize] == lid + 2 + 100 * (2 * lid + 8)), "{words:?}");
+}
+
+#[test]
 fn a_barrier_of_a_subgroup_orders_no_other_subgroup() {
     let body = |other: u32| format!("s[lid] = lid; subgroupBarrier(); y[lid] = s[lid ^ {other}u];");
     assert_eq!(shared(&body(1)), None);

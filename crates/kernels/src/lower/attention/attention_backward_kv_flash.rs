@@ -17,7 +17,7 @@ kernel! {
     ],
     params: Params { heads: u32, kv_heads: u32, causal: u32, window: u32, scale: f32, softcap: f32 },
     bindings: Bind {
-        q: Read, k: Read, v: Read, dy: Read, dy_scales: Read, stats: Read, spans: Read, step_rows: Read, dk: Write, dv: Write,
+        q: Read, k: Read, v: Read, v_scales: Read, dy: Read, dy_scales: Read, stats: Read, spans: Read, step_rows: Read, dk: Write, dv: Write,
     },
     cpu: cpu_ref::attention_backward_kv,
     // f32 before a weight or a derivative by a score is rounded to f16 may decide it either way.
@@ -42,14 +42,14 @@ pub(super) fn variant(of: &Attended, caps: &Caps) -> Option<&'static Variant> {
     tile32::variant(of, &BY_HEAD, caps)
 }
 
-/// The operation's dispatch, with `dy` in f16 divided by `dy_scales`.
-pub(super) fn lower(op: &AttentionBackwardKv, dy_scales: Tensor, cx: &Lower<'_>) -> Dispatch {
+/// The operation's dispatch, with `v` and `dy` in f16 divided by `scales`.
+pub(super) fn lower(op: &AttentionBackwardKv, [v_scales, dy_scales]: [Tensor; 2], cx: &Lower<'_>) -> Dispatch {
     let variant = variant(&op.of, cx.caps).expect("tiled for this device");
     let [heads, kv_heads, _, _, causal, window] = op.of.words();
     let [scale, softcap] = op.of.factors();
     let [q, k, v, spans, step_rows] = [op.of.q, op.of.k, op.of.v, op.of.spans, op.of.step_rows].map(Into::into);
-    let [dy, dy_scales, stats, dk, dv] = [op.dy, dy_scales, op.stats, op.dk, op.dv].map(Into::into);
+    let [v_scales, dy, dy_scales, stats, dk, dv] = [v_scales, op.dy, dy_scales, op.stats, op.dk, op.dv].map(Into::into);
     let grid = Grid::Tiles { lead: op.of.k.shape, tile: KEYS, x: kv_heads };
-    let bind = Bind { q, k, v, dy, dy_scales, stats, spans, step_rows, dk, dv };
+    let bind = Bind { q, k, v, v_scales, dy, dy_scales, stats, spans, step_rows, dk, dv };
     bind.dispatch(variant, Params { heads, kv_heads, causal, window, scale, softcap }, grid)
 }

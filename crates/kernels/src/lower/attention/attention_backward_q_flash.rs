@@ -17,7 +17,7 @@ kernel! {
     ],
     params: Params { heads: u32, kv_heads: u32, causal: u32, window: u32, scale: f32, softcap: f32 },
     bindings: Bind {
-        q: Read, k: Read, v: Read, dy: Read, dy_scales: Read, stats: Read, spans: Read, step_rows: Read, dq: Write,
+        q: Read, k: Read, v: Read, v_scales: Read, dy: Read, dy_scales: Read, stats: Read, spans: Read, step_rows: Read, dq: Write,
     },
     cpu: cpu_ref::attention_backward_q,
     // f32 before the derivative by a score is rounded to f16 may decide it either way.
@@ -39,15 +39,15 @@ pub(super) fn variant(of: &Attended, caps: &Caps) -> Option<&'static Variant> {
     tile32::variant(of, &BY_HEAD, caps)
 }
 
-/// The operation's dispatch, with `dy` in f16 divided by `dy_scales`.
-pub(super) fn lower(op: &AttentionBackwardQ, dy_scales: Tensor, cx: &Lower<'_>) -> Dispatch {
+/// The operation's dispatch, with `v` and `dy` in f16 divided by `scales`.
+pub(super) fn lower(op: &AttentionBackwardQ, [v_scales, dy_scales]: [Tensor; 2], cx: &Lower<'_>) -> Dispatch {
     let variant = variant(&op.of, cx.caps).expect("tiled for this device");
     let Attended { q, kv_heads, .. } = op.of;
     let [heads, _, _, _, causal, window] = op.of.words();
     let [scale, softcap] = op.of.factors();
     let [q_arg, k, v, spans, step_rows] = [q, op.of.k, op.of.v, op.of.spans, op.of.step_rows].map(Into::into);
-    let [dy, dy_scales, stats, dq] = [op.dy, dy_scales, op.stats, op.dq].map(Into::into);
+    let [v_scales, dy, dy_scales, stats, dq] = [v_scales, op.dy, dy_scales, op.stats, op.dq].map(Into::into);
     let grid = Grid::Tiles { lead: q.shape, tile: QUERIES / (heads / kv_heads), x: kv_heads };
-    let bind = Bind { q: q_arg, k, v, dy, dy_scales, stats, spans, step_rows, dq };
+    let bind = Bind { q: q_arg, k, v, v_scales, dy, dy_scales, stats, spans, step_rows, dq };
     bind.dispatch(variant, Params { heads, kv_heads, causal, window, scale, softcap }, grid)
 }

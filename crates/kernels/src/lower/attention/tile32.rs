@@ -12,29 +12,29 @@ use crate::lower::pack::pack_f16::unpacked;
 use crate::ops::backward::{Attended, AttentionBackwardKv, AttentionBackwardQ, AttentionLse, Backward};
 use half::f16;
 
-/// An operation in tiles. The `dy` of a derivative is in f16, divided by the scales of its rows, as
-/// [`pack_f16`](crate::lower::pack::pack_f16) packs it.
+/// An operation in tiles. The `v` and the `dy` of a derivative are in f16, divided by the scales of
+/// their rows, as [`pack_f16`](crate::lower::pack::pack_f16) packs them.
 #[derive(Clone, Debug)]
 pub enum Tile32 {
     Lse(AttentionLse),
-    Q { op: AttentionBackwardQ, dy_scales: Tensor },
-    Kv { op: AttentionBackwardKv, dy_scales: Tensor },
+    Q { op: AttentionBackwardQ, scales: [Tensor; 2] },
+    Kv { op: AttentionBackwardKv, scales: [Tensor; 2] },
 }
 
 /// The operation in tiles, if a kernel takes it on this device. `pack` gives the scales and the
 /// halves of a value.
-pub fn tiled(op: &Backward, caps: &Caps, pack: impl FnOnce(Tensor) -> (Tensor, Tensor)) -> Option<Tile32> {
+pub fn tiled(op: &Backward, caps: &Caps, mut pack: impl FnMut(Tensor) -> (Tensor, Tensor)) -> Option<Tile32> {
     Some(match op {
         Backward::AttentionLse(op) => attention_lse_flash::variant(&op.of, caps).map(|_| Tile32::Lse(op.clone()))?,
         Backward::AttentionBackwardQ(op) => {
             attention_backward_q_flash::variant(&op.of, caps)?;
-            let (dy_scales, dy) = pack(op.dy.flat());
-            Tile32::Q { op: AttentionBackwardQ { dy, ..op.clone() }, dy_scales }
+            let [(v_scales, v), (dy_scales, dy)] = [op.of.v, op.dy].map(|t| pack(t.flat()));
+            Tile32::Q { op: AttentionBackwardQ { of: Attended { v, ..op.of }, dy, ..op.clone() }, scales: [v_scales, dy_scales] }
         }
         Backward::AttentionBackwardKv(op) => {
             attention_backward_kv_flash::variant(&op.of, caps)?;
-            let (dy_scales, dy) = pack(op.dy.flat());
-            Tile32::Kv { op: AttentionBackwardKv { dy, ..op.clone() }, dy_scales }
+            let [(v_scales, v), (dy_scales, dy)] = [op.of.v, op.dy].map(|t| pack(t.flat()));
+            Tile32::Kv { op: AttentionBackwardKv { of: Attended { v, ..op.of }, dy, ..op.clone() }, scales: [v_scales, dy_scales] }
         }
         _ => return None,
     })
@@ -55,8 +55,8 @@ impl Operation for Tile32 {
     fn io(&self) -> Io {
         let (Io { mut reads, writes }, more) = match self {
             Self::Lse(op) => (op.io(), vec![op.of.step_rows]),
-            Self::Q { op, dy_scales } => (op.io(), vec![*dy_scales, op.of.step_rows]),
-            Self::Kv { op, dy_scales } => (op.io(), vec![*dy_scales, op.of.step_rows]),
+            Self::Q { op, scales: [v, dy] } => (op.io(), vec![*v, *dy, op.of.step_rows]),
+            Self::Kv { op, scales: [v, dy] } => (op.io(), vec![*v, *dy, op.of.step_rows]),
         };
         reads.extend(more);
         Io { reads, writes }
@@ -75,8 +75,8 @@ impl Lowering for Tile32 {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let dispatch = match self {
             Self::Lse(op) => attention_lse_flash::lower(op, cx),
-            Self::Q { op, dy_scales } => attention_backward_q_flash::lower(op, *dy_scales, cx),
-            Self::Kv { op, dy_scales } => attention_backward_kv_flash::lower(op, *dy_scales, cx),
+            Self::Q { op, scales } => attention_backward_q_flash::lower(op, *scales, cx),
+            Self::Kv { op, scales } => attention_backward_kv_flash::lower(op, *scales, cx),
         };
         vec![dispatch]
     }
@@ -91,18 +91,19 @@ impl Reference for Tile32 {
                 let y = op.of_operands(host, [&q, &k]);
                 host.put(op.y, y);
             }
-            Self::Q { op, dy_scales } => {
-                let (of, scales) = (operands(host, &op.of, op.dy, *dy_scales), host.f32(*dy_scales));
+            Self::Q { op, scales } => {
+                let (of, unit) = (operands(host, &op.of, op.dy, *scales), SLOPE * f64::from(op.of.attend.scale) * most(host, scales[0]));
+                let scales = host.f32(scales[1]);
                 let scale = |t: usize| if scales[t] == 0.0 { 1.0 } else { f64::from(scales[t]) };
-                let dq = op.of_operands(host, of.each_ref().map(Vec::as_slice), |t, ds| rounded(ds, SLOPE * scale(t)));
+                let dq = op.of_operands(host, of.each_ref().map(Vec::as_slice), |t, ds| rounded(ds, unit * scale(t)));
                 host.put(op.dq, dq);
             }
-            Self::Kv { op, dy_scales } => {
-                let (of, scales) = (operands(host, &op.of, op.dy, *dy_scales), host.f32(*dy_scales));
-                let most = Some(scales.iter().copied().fold(0.0, f32::max)).filter(|most| *most > 0.0).map_or(1.0, f64::from);
+            Self::Kv { op, scales } => {
+                let (of, unit) = (operands(host, &op.of, op.dy, *scales), SLOPE * f64::from(op.of.attend.scale) * most(host, scales[0]));
+                let (scales, most) = (host.f32(scales[1]), most(host, scales[1]));
                 // A row of zeros has no weight.
                 let weight = |t: usize, p| if scales[t] == 0.0 { 0.0 } else { rounded(p, WEIGHT * most / f64::from(scales[t])) };
-                let round = |t, [ds, p]: [f64; 2]| [rounded(ds, SLOPE * most), weight(t, p)];
+                let round = |t, [ds, p]: [f64; 2]| [rounded(ds, unit * most), weight(t, p)];
                 let [dk, dv] = op.of_operands(host, of.each_ref().map(Vec::as_slice), round);
                 host.put(op.dk, dk);
                 host.put(op.dv, dv);
@@ -112,14 +113,21 @@ impl Reference for Tile32 {
 }
 
 /// q, k, v and dy as the kernels multiply them.
-fn operands(host: &Host<'_>, of: &Attended, dy: Tensor, dy_scales: Tensor) -> [Vec<f32>; 4] {
-    let [q, k, v] = [of.q, of.k, of.v].map(|t| halves(host.f32(t)));
-    [q, k, v, unpacked(host.f32(dy_scales), host.u32(dy), of.q.shape.width() as usize, 0)]
+fn operands(host: &Host<'_>, of: &Attended, dy: Tensor, [v_scales, dy_scales]: [Tensor; 2]) -> [Vec<f32>; 4] {
+    let [q, k] = [of.q, of.k].map(|t| halves(host.f32(t)));
+    let packed = |scales, t, width| unpacked(host.f32(scales), host.u32(t), width as usize, 0);
+    [q, k, packed(v_scales, of.v, of.k.shape.width()), packed(dy_scales, dy, of.q.shape.width())]
 }
 
-/// The powers of two that kernels divide derivatives by scores and weights by, beside the scale of
-/// their row, before they round them to f16.
-const SLOPE: f64 = 1024.0;
+/// The largest scale of a row, 1 if all are rows of zeros.
+fn most(host: &Host<'_>, scales: Tensor) -> f64 {
+    let largest = host.f32(scales).iter().copied().fold(0.0, f32::max);
+    if largest == 0.0 { 1.0 } else { f64::from(largest) }
+}
+
+/// The powers of two that kernels divide derivatives by scores and weights by, beside the scales of
+/// rows, before they round them to f16.
+const SLOPE: f64 = 4_194_304.0;
 const WEIGHT: f64 = 1.0 / 32768.0;
 
 /// Queries of a tile: rows of the step times the heads that share a kv head.
