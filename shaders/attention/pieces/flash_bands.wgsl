@@ -1,8 +1,7 @@
 // The matrices of a subgroup of attention_flash.wgsl: 16 or 32 queries (BAND), by 16 columns of the
 // head, by 16 or 32 keys (KEYS). Each subgroup uses its own region of workgroup memory here.
 // Needs: BAND, KEYS, kv, q, params.scale, LARGEST, WIDE, SCORES, scores, ps, PITCH, shrinks, y.
-// Gives: Left, Sums, Queries, Column, Scores, queries, score, leave_scores, weights, add, shrunk,
-// finish.
+// Gives: Sums, Queries, Column, Scores, queries, score, leave_scores, weights, add, shrunk, finish.
 const_assert BAND == 16u || KEYS == 16u;
 alias Left = coop_mat16x16<f16, A>;
 alias Sums = coop_mat16x16<f32, C>;
