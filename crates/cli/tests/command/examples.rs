@@ -32,7 +32,9 @@ fn folder() -> tempfile::TempDir {
     for name in ["qwen3-8b.gguf", "model.gguf", "qwen3-8b-Q4_K_M.gguf", "qwen3-8b-q4_k_m.gguf"] {
         std::fs::copy(&chatty, at(name)).expect("room");
     }
-    tiny::builder(0.1).set("tokenizer.chat_template", tools::TEMPLATE).save(at("tiny.gguf")).expect("room");
+    // Answers stand behind their prompts, as training needs it.
+    let template = tools::TEMPLATE.replace("{{ messages[-1].content }}", "{% for m in messages %}{{ m.content }}{% endfor %}");
+    tiny::builder(0.1).set("tokenizer.chat_template", template).save(at("tiny.gguf")).expect("room");
     for name in ["adapter.gguf", "terse.gguf"] {
         lora::builder(32).save(at(name)).expect("room");
     }

@@ -177,7 +177,7 @@ mod killed {
     use std::process::Stdio;
     use std::time::Duration;
 
-    const LONG: [&str; 6] = ["--steps", "120", "--save-every", "1", "--dropout", "0.1"];
+    const LONG: [&str; 6] = ["--steps", "200", "--save-every", "1", "--dropout", "0.1"];
 
     /// A run that is killed again and again, some of it while it saves, ends with the bits of one
     /// that was not.
@@ -197,7 +197,7 @@ mod killed {
                 let mut child =
                     weft(&words(&model, &killed, device, &more)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("weft");
                 // The start of a process takes a part of the time; kills are spread over all of it.
-                std::thread::sleep(took.mul_f64(f64::from(state >> 8) / f64::from(1 << 25)));
+                std::thread::sleep(took.mul_f64(f64::from(state >> 8) / f64::from(1 << 26)));
                 if kills == 10 || child.try_wait().expect("a state").is_some() {
                     assert!(child.wait().expect("an end").success());
                     break;
