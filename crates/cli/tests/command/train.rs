@@ -177,23 +177,22 @@ mod killed {
     use std::process::Stdio;
     use std::time::Duration;
 
-    const LONG: [&str; 6] = ["--steps", "200", "--save-every", "1", "--dropout", "0.1"];
-
     /// A run that is killed again and again, some of it while it saves, ends with the bits of one
     /// that was not.
     #[test]
     fn a_killed_run_ends_with_the_bits_of_one_that_was_not() {
-        for device in ["cpu", "gpu"] {
+        for (device, steps) in [("cpu", "200"), ("gpu", "50")] {
+            let long = ["--steps", steps, "--save-every", "1", "--dropout", "0.1"];
             let model = model();
             let [whole, killed] = ["whole", "killed"].map(|name| model.beside(name));
             let began = std::time::Instant::now();
-            let first = run(&words(&model, &whole, device, &LONG));
+            let first = run(&words(&model, &whole, device, &long));
             assert_eq!(first.code, 0, "{}", first.err);
             let took = began.elapsed();
             let (mut kills, mut state) = (0, 7u32);
             loop {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                let more = [&LONG[..], &["--resume"]].concat();
+                let more = [&long[..], &["--resume"]].concat();
                 let mut child =
                     weft(&words(&model, &killed, device, &more)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("weft");
                 // The start of a process takes a part of the time; kills are spread over all of it.
