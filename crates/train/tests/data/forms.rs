@@ -53,7 +53,7 @@ fn ids_are_taken_as_they_are() {
     assert_eq!((&document.ids[..], &document.targets[..]), (&[4, 5, 6][..], &[NO_TARGET, 6, 999][..]));
     assert_eq!(document.weights, [1.0, 0.5, 1.0]);
     let counts = data("x", line.as_bytes(), qwen2(), &options()).expect("a good line").counts();
-    assert_eq!(counts, Counts { examples: 1, documents: 1, tokens: 3, targets: 1, ..Counts::default() });
+    assert_eq!(counts, Counts { examples: 1, documents: 1, tokens: 3, targets: 1, longest: 3, ..Counts::default() });
 }
 
 #[test]
