@@ -104,7 +104,8 @@ fn outside(folder: &Path, target: &Path, name: &str, features: &[&str], below: &
         fs::copy(root().join(MODEL), project.join(file))?;
     }
     if example.contains(EXAMPLES) {
-        fs::write(project.join(EXAMPLES), "{\"prompt\": \"Where does Oda live?\", \"completion\": \"Oda lives in Kelm.\"}\n")?;
+        // A share of the examples is for validation: more than one is needed.
+        fs::write(project.join(EXAMPLES), "{\"prompt\": \"Where does Oda live?\", \"completion\": \"Oda lives in Kelm.\"}\n".repeat(2))?;
     }
     done(cargo(target).args(["run", "--quiet"]).current_dir(&project)).with_context(|| format!("{name} alone, in {}", project.display()))
 }
