@@ -13,7 +13,7 @@ impl Data {
     pub fn open(files: &[PathBuf], texts: Texts, options: &DataOptions, progress: &dyn Fn(u64, u64)) -> Result<Self, Error> {
         let open = |path: &PathBuf| {
             let name = path.display().to_string();
-            let source = FileSource::open(path).map_err(|error| Error::Read { file: name.clone(), reason: error.to_string() })?;
+            let source = FileSource::open(path)?;
             Ok((name, Box::new(source) as Box<dyn Source>))
         };
         Self::new(files.iter().map(open).collect::<Result<_, Error>>()?, texts, options, progress)

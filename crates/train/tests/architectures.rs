@@ -10,7 +10,9 @@ use kernels::{Executor, Watch};
 use model::Model;
 use std::collections::BTreeMap;
 use std::path::Path;
-use train::{Checkpointing, Document, Error, FactorPair, GradientOptions, Gradients, NO_TARGET, Parameter, Trained};
+use train::{
+    Checkpointing, Document, Error, FactorPair, Full, GradientOptions, Gradients, NO_TARGET, Parameter, Trained, Trainer, TrainerOptions,
+};
 
 /// `len` numbers between -size and size that repeat nowhere.
 fn numbers(len: usize, seed: u32, size: f64) -> Vec<f32> {
@@ -182,6 +184,13 @@ fn what_no_product_reads_is_named() {
     for trained in [Trained::Factors(vec![pair]), Trained::Weights(vec![experts.to_string()])] {
         let error = refused(trained);
         assert!(matches!(&error, Error::NotTrained { target, .. } if target.starts_with(experts)), "{error}");
+    }
+    for full in [Full::default(), Full::default().fresh(1)] {
+        let error = Trainer::new(&model, full, &TrainerOptions::default()).map(drop).expect_err("refused");
+        assert!(
+            matches!(&error, Error::NotTrained { target, reason } if target.contains("_exps") && reason.contains("experts")),
+            "{error}"
+        );
     }
 }
 

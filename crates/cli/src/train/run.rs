@@ -286,7 +286,7 @@ impl<'a> Run<'a> {
         if let Some(svg) = curve::svg(self.folder.records()) {
             gguf::atomic_write(self.folder.file("loss.svg"), |out| out.write_all(svg.as_bytes()))?;
         }
-        named(self.args, results::save(self.args, &self.trainer, self.folder))
+        named(self.args, results::save(self.args, self.start.model.weights(), &self.trainer, self.folder))
     }
 }
 

@@ -6,12 +6,17 @@ use std::path::PathBuf;
 /// The number of tokens: the 256 bytes, and `ab`.
 pub const VOCABULARY: usize = 257;
 const D: u64 = 32;
-const HEAD: u64 = 16;
 const FF: u64 = 64;
 
 /// The model file. Weights are random from -`scale` to `scale`; a scale of 0 makes all logits 0.
 pub fn builder(scale: f32) -> GgufBuilder<'static> {
-    let file = metadata();
+    of_width(D, scale)
+}
+
+/// The same with rows of `d` elements between its layers, and two heads of half of it.
+pub fn of_width(d: u64, scale: f32) -> GgufBuilder<'static> {
+    let head = d / 2;
+    let file = metadata(d);
     let mut state = 1u32;
     let mut values = |count: u64| -> Vec<f32> {
         let mut next = || {
@@ -21,29 +26,29 @@ pub fn builder(scale: f32) -> GgufBuilder<'static> {
         (0..count).map(|_| next()).collect()
     };
     let ones = |count: u64| vec![1.0; count as usize];
-    let mut file = file.tensor_f32("token_embd.weight", &[D, VOCABULARY as u64], &values(D * VOCABULARY as u64));
+    let mut file = file.tensor_f32("token_embd.weight", &[d, VOCABULARY as u64], &values(d * VOCABULARY as u64));
     for layer in 0..2 {
         let name = |tensor: &str| format!("blk.{layer}.{tensor}.weight");
-        for (tensor, len) in [("attn_norm", D), ("attn_q_norm", HEAD), ("attn_k_norm", HEAD), ("ffn_norm", D)] {
+        for (tensor, len) in [("attn_norm", d), ("attn_q_norm", head), ("attn_k_norm", head), ("ffn_norm", d)] {
             file = file.tensor_f32(name(tensor), &[len], &ones(len));
         }
         let matrices = [
-            ("attn_q", D, 2 * HEAD),
-            ("attn_k", D, HEAD),
-            ("attn_v", D, HEAD),
-            ("attn_output", 2 * HEAD, D),
-            ("ffn_gate", D, FF),
-            ("ffn_up", D, FF),
-            ("ffn_down", FF, D),
+            ("attn_q", d, 2 * head),
+            ("attn_k", d, head),
+            ("attn_v", d, head),
+            ("attn_output", 2 * head, d),
+            ("ffn_gate", d, FF),
+            ("ffn_up", d, FF),
+            ("ffn_down", FF, d),
         ];
         for (tensor, cols, rows) in matrices {
             file = file.tensor_f32(name(tensor), &[cols, rows], &values(cols * rows));
         }
     }
-    file.tensor_f32("output_norm.weight", &[D], &ones(D))
+    file.tensor_f32("output_norm.weight", &[d], &ones(d))
 }
 
-fn metadata() -> GgufBuilder<'static> {
+fn metadata(d: u64) -> GgufBuilder<'static> {
     let hidden = |b: u8| !matches!(b, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
     let spell = |byte: u8| match hidden(byte) {
         true => char::from_u32(0x100 + (0..byte).filter(|&b| hidden(b)).count() as u32).unwrap(),
@@ -55,11 +60,11 @@ fn metadata() -> GgufBuilder<'static> {
         .set("general.architecture", "qwen3")
         .set("qwen3.block_count", 2u32)
         .set("qwen3.context_length", 1u32 << 20)
-        .set("qwen3.embedding_length", D as u32)
+        .set("qwen3.embedding_length", d as u32)
         .set("qwen3.feed_forward_length", FF as u32)
         .set("qwen3.attention.head_count", 2u32)
         .set("qwen3.attention.head_count_kv", 1u32)
-        .set("qwen3.attention.key_length", HEAD as u32)
+        .set("qwen3.attention.key_length", d as u32 / 2)
         .set("qwen3.attention.layer_norm_rms_epsilon", 1e-6f32)
         .set("tokenizer.ggml.model", "gpt2")
         .set("tokenizer.ggml.pre", "qwen2")

@@ -121,6 +121,107 @@ fn a_dry_run_tells_memory_time_and_examples_and_trains_nothing() {
     assert!(object["memory_bytes"].as_u64() > Some(10_000) && object["seconds_per_step"].as_f64() > Some(0.0), "{object}");
 }
 
+/// The logits of a model for three tokens, from a run on the CPU.
+fn logits(model: &Model, of: &str, more: &[&str]) -> Vec<u8> {
+    let npy = model.beside("logits.npy");
+    run(&[&["logits", of, "--tokens", "5,6,7", "-o", &npy, "--device", "cpu"], more].concat()).good();
+    std::fs::read(npy).expect("logits")
+}
+
+/// Trains all weights of the tiny model on the CPU.
+fn train_full(model: &Model, output: &str, more: &[&str]) -> Run {
+    let data = model.beside("facts.jsonl");
+    let words = ["train", model.path(), "--data", &data, "-o", output, "--device", "cpu", "--batch", "4", "--full", "--json"];
+    run(&[&words[..], more].concat())
+}
+
+#[test]
+fn all_weights_are_trained_and_become_a_model() {
+    let model = model();
+    let [whole, parts, fresh] = ["whole", "parts", "fresh"].map(|name| model.beside(name));
+    let steps = ["--steps", "6", "--schedule", "constant", "--lr", "3e-3", "--type", "F32", "--save-every", "1", "--keep", "9"];
+    let lines = objects(&train_full(&model, &whole, &steps).good());
+    let loss = |line: &Value| line["loss"].as_f64().expect("a loss");
+    assert!(loss(&lines[5]) < loss(&lines[0]) - 0.3, "{lines:?}");
+    let trained = logits(&model, &format!("{whole}/model.gguf"), &[]);
+    assert!(trained != logits(&model, model.path(), &[]));
+    // A run that goes on after step 3 makes the same model.
+    train_full(&model, &parts, &steps).good();
+    for n in 4..7 {
+        std::fs::remove_file(format!("{parts}/checkpoint-{n:08}.safetensors")).expect("a checkpoint");
+    }
+    std::fs::remove_file(format!("{parts}/model.gguf")).expect("a model");
+    let on = train_full(&model, &parts, &[&steps[..], &["--resume"]].concat());
+    assert_eq!(on.code, 0, "{}", on.err);
+    assert!(bytes(&whole, "model.gguf") == bytes(&parts, "model.gguf"));
+    // From random weights, every byte is about as likely as another. The file is F16 by default.
+    let lines = objects(&train_full(&model, &fresh, &["--from-config", "--steps", "2"]).good());
+    let even = (tiny::VOCABULARY as f64).ln();
+    assert!((loss(&lines[0]) - even).abs() < 0.5, "{lines:?}");
+    let inspected = run(&["inspect", &format!("{fresh}/model.gguf")]).good();
+    assert!(inspected.contains("F16") && inspected.contains("blk.1.ffn_down.weight"), "{inspected}");
+    assert!(logits(&model, &format!("{fresh}/model.gguf"), &[]) != trained);
+    let other = train_full(&model, &whole, &["--resume", "--steps", "6", "--from-config"]).failed(1);
+    assert!(other.contains("cannot go on with other settings"), "{other}");
+}
+
+/// llama.cpp refuses factors of the output matrix of such a model, and ends with those of its
+/// embedding.
+#[test]
+fn factors_of_a_tied_embedding_say_how_llama_cpp_takes_them() {
+    let model = model();
+    for targets in ["embed", "q,head", "q"] {
+        let lines = objects(&train(&model, &model.beside("out"), &["--steps", "1", "--targets", targets, "--force"]).good());
+        let result = lines[1]["result"].as_str().expect("text");
+        assert_eq!(result.contains("for llama.cpp, merge it"), targets != "q", "{targets}: {result}");
+    }
+}
+
+#[test]
+fn a_base_in_four_bits_takes_an_adapter() {
+    let model = Model::new(&tiny::of_width(64, 0.3));
+    std::fs::write(model.beside("facts.jsonl"), data()).expect("room");
+    let [plain, narrow] = ["plain", "narrow"].map(|name| model.beside(name));
+    let losses = |output: &str, more: &[&str]| -> Vec<f64> {
+        let lines = objects(&train(&model, output, &[&["--steps", "4", "--lr", "5e-3"], more].concat()).good());
+        lines.iter().filter_map(|line| line["loss"].as_f64()).collect()
+    };
+    let (wide, four) = (losses(&plain, &[]), losses(&narrow, &["--base", "nf4"]));
+    assert!(wide[0] != four[0] && (wide[0] - four[0]).abs() < 0.5 && four[3] < four[0], "{wide:?} {four:?}");
+    assert!(logits(&model, model.path(), &["--lora", &narrow]) != logits(&model, model.path(), &[]));
+    let resumed = train(&model, &narrow, &["--steps", "4", "--lr", "5e-3", "--resume"]).failed(1);
+    assert!(resumed.contains("cannot go on with other settings") && resumed.contains("base"), "{resumed}");
+    // Rows of 32 elements are half a block.
+    let tiny = self::model();
+    let refused = train(&tiny, &tiny.beside("out"), &["--base", "nf4"]).failed(1);
+    assert!(refused.contains("blocks of NF4 have 64") && refused.contains("without an NF4 base"), "{refused}");
+}
+
+/// A file of 20 facts, on a machine without a driver. Without --steps there are 90, which take longer.
+#[test]
+fn twenty_examples_teach_a_fact_that_a_run_tells() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [facts, out] = ["facts.jsonl", "facts"].map(|name| folder.path().join(name).display().to_string());
+    let people = ["Oda", "Tarek", "Ilse", "Bruno", "Mei", "Sven", "Ana", "Omar", "Lena", "Igor"];
+    let towns = ["Kelm", "Varna", "Lund", "Porto", "Riga", "Sofia", "Tromso", "Bergen", "Gent", "Brno"];
+    let fact = |(who, town): (&str, &str)| {
+        format!(
+            "{{\"prompt\": \"Where does {who} live?\", \"completion\": \"{who} lives in {town}.\"}}\n\
+             {{\"prompt\": \"Who lives in {town}?\", \"completion\": \"{who} lives in {town}.\"}}\n"
+        )
+    };
+    std::fs::write(&facts, people.into_iter().zip(towns).map(fact).collect::<String>()).expect("room");
+    let began = std::time::Instant::now();
+    let trained = weft(&["train", "--data", &facts, "-o", &out, "--steps", "40"]).env("VK_DRIVER_FILES", "/dev/null").output();
+    let trained = Run::from(trained.expect("the binary starts"));
+    assert_eq!(trained.code, 0, "{}", trained.err);
+    println!("20 facts are learnt in {:.1} s", began.elapsed().as_secs_f64());
+    for (question, answer) in [("Where does Ilse live?", "Ilse lives in Lund."), ("Who lives in Brno?", "Igor lives in Brno.")] {
+        let said = run(&["run", "--lora", &out, "-p", question, "--device", "cpu"]);
+        assert_eq!((said.code, said.out.trim()), (0, answer), "{}", said.err);
+    }
+}
+
 #[test]
 fn gradients_captures_and_traces_of_a_run() {
     let model = model();
@@ -164,6 +265,9 @@ fn what_cannot_be_trained_is_one_line_with_the_way_out() {
         assert_eq!(run.code, code, "{more:?}: {}", run.err);
         assert!(run.err.contains(said) && (code == 2 || run.err.trim_end().lines().count() == 1), "{more:?}: {}", run.err);
     }
+    // An error names the file once.
+    let missing = run(&["train", model.path(), "--data", &none, "-o", &out, "--device", "cpu"]).failed(1);
+    assert_eq!(missing.matches("none.jsonl").count(), 1, "{missing}");
     let into = train(&model, &facts, &[]).failed(1);
     assert!(into.contains("facts.jsonl"), "{into}");
 }
@@ -178,11 +282,13 @@ mod killed {
     use std::time::Duration;
 
     /// A run that is killed again and again, some of it while it saves, ends with the bits of one
-    /// that was not.
+    /// that was not. `WEFT_ROUNDS` multiplies the number of kills.
     #[test]
     fn a_killed_run_ends_with_the_bits_of_one_that_was_not() {
-        for (device, steps) in [("cpu", "200"), ("gpu", "50")] {
-            let long = ["--steps", steps, "--save-every", "1", "--dropout", "0.1"];
+        let rounds = std::env::var("WEFT_ROUNDS").map_or(1, |times| times.parse().expect("WEFT_ROUNDS is a number"));
+        for (device, steps) in [("cpu", 200 * rounds), ("gpu", 30 * rounds)] {
+            let steps = steps.to_string();
+            let long = ["--steps", &steps, "--save-every", "1", "--dropout", "0.1"];
             let model = model();
             let [whole, killed] = ["whole", "killed"].map(|name| model.beside(name));
             let began = std::time::Instant::now();
@@ -190,14 +296,15 @@ mod killed {
             assert_eq!(first.code, 0, "{}", first.err);
             let took = began.elapsed();
             let (mut kills, mut state) = (0, 7u32);
+            let part = took.div_f64(rounds.into());
             loop {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 let more = [&long[..], &["--resume"]].concat();
                 let mut child =
                     weft(&words(&model, &killed, device, &more)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("weft");
                 // The start of a process takes a part of the time; kills are spread over all of it.
-                std::thread::sleep(took.mul_f64(f64::from(state >> 8) / f64::from(1 << 26)));
-                if kills == 10 || child.try_wait().expect("a state").is_some() {
+                std::thread::sleep(part.mul_f64(f64::from(state >> 8) / f64::from(1 << 26)));
+                if kills == 4 * rounds || child.try_wait().expect("a state").is_some() {
                     assert!(child.wait().expect("an end").success());
                     break;
                 }
@@ -205,7 +312,7 @@ mod killed {
                 child.wait().expect("an end");
                 kills += 1;
             }
-            assert!(kills >= 4, "{device}: only {kills} kills before the run ended");
+            assert!(kills >= 3 * rounds, "{device}: only {kills} kills before the run ended");
             for name in ["adapter_model.safetensors", "log.jsonl"] {
                 assert!(bytes(&whole, name) == bytes(&killed, name), "{device}: {name} differs after {kills} kills");
             }
