@@ -37,6 +37,10 @@ pub struct Args {
     /// operands in f16 where it has cooperative matrices. The CPU is f32 always
     #[arg(long, value_enum, default_value = "f32")]
     precision: Activations,
+    /// On a software driver, too, train ten steps of each model of the fixtures, which takes it
+    /// minutes for each. Other executors, and the models of this repository, do so always
+    #[arg(long)]
+    trajectories: bool,
     /// Instead of logits, compare every operation on the GPU with the host, from the inputs that
     /// the GPU read: prompts in several chunks, steps at several depths, and batches
     #[arg(long)]
@@ -146,7 +150,7 @@ pub fn run(args: &Args) -> Result<()> {
     let work = |executors: &mut Vec<Executor>, job: &Job| -> Result<()> {
         match job {
             Job::Adapter(name) => adapters::run(args, name, executors, take)?,
-            Job::Gradients(golden) => golden.run(executors, args.precision(), take)?,
+            Job::Gradients(golden) => golden.run(executors, args, take)?,
             Job::File(golden) => {
                 golden.tokenisations()?;
                 for executor in executors {
