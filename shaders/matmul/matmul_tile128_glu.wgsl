@@ -87,7 +87,7 @@ fn matmul_tile128_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invoc
     let n0 = (subgroup & 1u) * 32u;
     var x_at: array<u32, 8>;
     var xv: array<vec4<f16>, 8>;
-    for (var j = 0u; j < 8u; j++) { //~ clamped: comparison
+    for (var j = 0u; j < 8u; j++) {
         x_at[j] = min(id.y * TILE + row + 16u * j, params.rows - 1u) * (k >> 2u) + quad; //~ unowned: sign
         xv[j] = x[x_at[j]];
     }

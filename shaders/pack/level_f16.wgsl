@@ -1,5 +1,5 @@
-// scales[t] = max_b tops[t, b], or 1 where all are 0; halves[t, b] = halves[t, b] tops[t, b] /
-// scales[t]
+// scales[t] = max_b tops[t, b]; halves[t, b] = halves[t, b] tops[t, b] / scales[t], and 0 where all
+// tops are 0
 // tops [rows, dim / each] f32, powers of two and zeros, scales [rows] f32, halves [rows, dim / 2]
 // words of two f16, in place. Before, parts of `each` elements of a row are divided by tops of
 // their own, as in matmul_tile128_glu.wgsl. Afterwards, whole rows are divided by scales, as in
@@ -24,10 +24,10 @@ fn level_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exte
         most = max(most, tops[row * parts + part]);
     }
     most = reduce_max(most, lid);
-    let scale = select(most, 1.0, most == 0.0);
     if (lid == 0u) { //~ twice: off by one, guard dropped
-        scales[row] = scale;
+        scales[row] = most;
     }
+    let scale = select(most, 1.0, most == 0.0);
     let quads = params.dim >> 2u;
     for (var quad = lid; quad < quads; quad += WG) {
         let top = tops[row * parts + (quad << 2u) / params.each];

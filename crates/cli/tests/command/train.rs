@@ -197,7 +197,7 @@ fn a_base_in_four_bits_takes_an_adapter() {
     assert!(refused.contains("blocks of NF4 have 64") && refused.contains("without an NF4 base"), "{refused}");
 }
 
-/// A file of 20 facts, on a machine without a driver. Without --steps there are 90, which take longer.
+/// A file of 20 facts, on a machine without a driver. The 90 steps without --steps take longer.
 #[test]
 fn twenty_examples_teach_a_fact_that_a_run_tells() {
     let folder = tempfile::tempdir().expect("a folder");

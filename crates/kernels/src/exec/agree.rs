@@ -17,6 +17,7 @@ use crate::graph::operation::Operation;
 use crate::graph::record::{Node, Origin, Phase};
 use crate::graph::tensor::{State, StateKind, Tensor};
 use crate::kernel::dispatch::Arg;
+use crate::lower::pack::level_f16::{COARSER, LEVEL_F16};
 use crate::lower::primitive::Primitive;
 use crate::ops::Op;
 use crate::plan::{Planned, Step};
@@ -196,9 +197,11 @@ impl GpuPlan {
             for state in self.written_states(&steps) {
                 of_states.push((state, whole(states, state).await?));
             }
-            let got = Results { tensors: written.iter().copied().zip(words).collect(), states: of_states };
             unfinished.extend(steps.iter().copied());
             let of: Vec<&Step> = unfinished.iter().map(|&at| &self.planned().steps[at]).collect();
+            let levels = of.iter().any(|step| std::ptr::eq(step.dispatch.variant.kernel, &LEVEL_F16));
+            let larger = if levels { COARSER } else { 2.0 };
+            let got = Results { tensors: written.iter().copied().zip(words).collect(), larger, states: of_states };
             let finished = !parts.is_empty();
             if finished && mirror.wants(&of) {
                 let (worst, difference) = got.compare(parts, &mut values);

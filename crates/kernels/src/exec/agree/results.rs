@@ -13,6 +13,8 @@ use crate::ops::Op;
 pub(super) struct Results {
     /// The values, with their words.
     pub tensors: Vec<(Tensor, Vec<u32>)>,
+    /// How many times as large as that of the oracle the scale of a row in f16 may be.
+    pub larger: f32,
     /// The states, with the bytes of all their sequences.
     pub states: Vec<(State, Vec<u8>)>,
 }
@@ -90,8 +92,8 @@ impl Results {
                 let of_scales = values.f32(scales);
                 let written = self.tensors.iter().find(|(other, _)| other.id == scales.id);
                 let got_scales = written.map_or(of_scales, |(_, words)| bytemuck::cast_slice(words));
-                let floats = |scales: &[f32], words: &[u32]| unpacked(scales, words, k, slab);
-                Some(rows::of_scaled_halves(k, [of_scales, got_scales], &floats(of_scales, expected), &floats(got_scales, got)))
+                let [of, got] = [(of_scales, expected), (got_scales, got)].map(|(scales, words)| unpacked(scales, words, k, slab));
+                Some(rows::of_scaled_halves(k, [of_scales, got_scales], self.larger, &of, &got))
             }
             (None, Primitive::Op(Op::Sample(_))) => Some(rows::of_draws(expected, got)),
             (None, _) => Some(of_tensor(t, expected, got)),
@@ -197,7 +199,7 @@ mod tests {
         for (t, values) in [(a, of_a), (b, of_b)] {
             *host.words(t.id) = bytemuck::cast_vec(values);
         }
-        let got = Results { tensors: vec![(h, bytemuck::cast_vec(of_h)), (packed, words)], states: vec![] };
+        let got = Results { tensors: vec![(h, bytemuck::cast_vec(of_h)), (packed, words)], larger: 2.0, states: vec![] };
         let (name, difference) = got.compare(&rec.nodes, &mut host);
         assert_eq!((name.as_str(), difference.turned), ("output 0", 0));
         assert!(difference.nmse > 1e-12 && difference.within(1e-10), "{difference:?}");

@@ -124,10 +124,15 @@ pub fn of_halves(width: usize, expected: &[u32], got: &[u32]) -> Difference {
 
 /// Compares rows of `k` f32 that are f16 values times the scale of their row, a power of two:
 /// `scales` has the expected ones and the others. The other scale may be the next power of two,
-/// because the largest element of a row may be next to one. A row of zeros has the scale 0.
+/// because the largest element of a row may be next to one, or a power up to `larger` times as
+/// large. A row of zeros has the scale 0.
 #[must_use]
-pub fn of_scaled_halves(k: usize, [scales, others]: [&[f32]; 2], expected: &[f32], got: &[f32]) -> Difference {
-    let near = |(scale, other): (&f32, &f32)| [*scale, scale / 2.0, scale * 2.0].contains(other);
+pub fn of_scaled_halves(k: usize, [scales, others]: [&[f32]; 2], larger: f32, expected: &[f32], got: &[f32]) -> Difference {
+    let near = |(scale, other): (&f32, &f32)| {
+        let times = other / scale;
+        let is_power = times.to_bits() & 0x007f_ffff == 0;
+        other == scale || is_power && (0.5..=larger).contains(&times)
+    };
     if let Some(row) = scales.iter().zip(others).position(|pair| !near(pair)) {
         return Difference::exact(Some(row));
     }
@@ -329,16 +334,22 @@ mod tests {
     }
 
     #[test]
-    fn a_row_in_f16_may_have_the_next_scale_and_no_other() {
+    fn a_row_in_f16_may_have_the_next_scale_or_a_coarser_one_and_no_other() {
         let x = [1.5, -0.25, 100.0, 3.0];
-        let with = |scale: f32| of_scaled_halves(2, [&[1.0, 64.0], &[1.0, scale]], &x, &x);
+        let with = |scale: f32| of_scaled_halves(2, [&[1.0, 64.0], &[1.0, scale]], 2.0, &x, &x);
         for scale in [32.0, 64.0, 128.0] {
             assert!(with(scale).within(0.0), "{scale}");
         }
         for scale in [0.0, 16.0, 65.0, 256.0, f32::NAN] {
             assert_eq!((with(scale).row, with(scale).nmse), (1, f64::INFINITY), "{scale}");
         }
-        assert!(!of_scaled_halves(2, [&[0.0], &[1.0]], &[0.0; 2], &[0.0; 2]).within(1.0));
+        let coarse = |scale: f32| of_scaled_halves(2, [&[1.0, 64.0], &[1.0, scale]], 256.0, &x, &x);
+        assert!(coarse(64.0 * 256.0).within(0.0) && coarse(32.0).within(0.0));
+        for scale in [16.0, 96.0, 64.0 * 512.0, -128.0] {
+            assert_eq!(coarse(scale).row, 1, "{scale}");
+        }
+        assert!(of_scaled_halves(2, [&[0.0], &[0.0]], 256.0, &[0.0; 2], &[0.0; 2]).within(0.0));
+        assert!(!of_scaled_halves(2, [&[0.0], &[1.0]], 256.0, &[0.0; 2], &[0.0; 2]).within(1.0));
     }
 
     #[test]

@@ -17,6 +17,10 @@ kernel! {
     needs: { threads: 256, workgroup_bytes: 5120 },
 }
 
+/// The scale of a row is at most this many times that of `pack_f16`: the parts have scales in steps
+/// of 2^8 (coarse_scale.wgsl), and their largest element may be next to a power of two.
+pub(crate) const COARSER: f32 = 256.0;
+
 /// scales = the largest top of each row; halves = halves times (top of the part / scale). It works
 /// in place, because the halves have no other readers.
 #[derive(Clone, Debug)]
