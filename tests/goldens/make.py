@@ -902,6 +902,39 @@ def of_qwen3(path):
     return load(path, dataclasses.replace(qwen3tied(), config=config))
 
 
+def of_gemma4(path):
+    """A model of Gemma 4 with embeddings by layer that another file describes, with the file's weights."""
+    file = gguf.GGUFReader(path)
+    key = {name.removeprefix("gemma4."): field.contents() for name, field in file.fields.items()}
+    assert key["general.architecture"] == "gemma4" and "expert_count" not in key, "only models without experts are compared"
+    full, sliding, widths = "full_attention", "sliding_attention", key["feed_forward_length"]
+    turned = next(t.data for t in file.tensors if t.name == "rope_freqs.weight") == 1
+    config = gemma4(
+        intermediate_size=min(widths), use_double_wide_mlp=max(widths) > min(widths), num_hidden_layers=key["block_count"],
+        layer_types=[sliding if slides else full for slides in key["attention.sliding_window_pattern"]],
+        num_kv_shared_layers=key["attention.shared_kv_layers"], final_logit_softcapping=key["final_logit_softcapping"],
+    )
+    vocabulary, wide = len(key["tokenizer.ggml.tokens"]), rope("proportional", key["rope.freq_base"], partial_rotary_factor=float(turned.mean()))
+    config |= dict(
+        vocab_size=vocabulary, vocab_size_per_layer_input=vocabulary, hidden_size=key["embedding_length"],
+        num_attention_heads=key["attention.head_count"], num_key_value_heads=key["attention.head_count_kv"],
+        num_global_key_value_heads=key["attention.head_count_kv"], head_dim=key["attention.key_length_swa"],
+        global_head_dim=key["attention.key_length"], attention_k_eq_v=False, max_position_embeddings=key["context_length"],
+        sliding_window=key["attention.sliding_window"], hidden_size_per_layer_input=key["embedding_length_per_layer_input"],
+        rope_parameters=dict(full_attention=wide, sliding_attention=rope("default", key["rope.freq_base_swa"])),
+    )
+    return load(path, gemma4_model(config, gemma4_keys, without={}))
+
+
+# Models of other files, by architecture.
+OTHERS = {"qwen3": of_qwen3, "gemma4": of_gemma4}
+
+
+def of_file(path):
+    """The model of a file of one of these architectures."""
+    return OTHERS[gguf.GGUFReader(path).fields["general.architecture"].contents()](path)
+
+
 def validate(folder):
     """Compares losses, gradients and trajectories with those of a folder about qwen3."""
     path = folder.parent.parent / json.loads((folder / "golden.json").read_text())["base_gguf"]

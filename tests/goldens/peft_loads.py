@@ -3,7 +3,7 @@
 
     peft_loads.py BASE.gguf ADAPTER LOGITS.npy ID,ID,..
 
-BASE is a file of a qwen3 model. PEFT takes the folder ADAPTER as it is, on top of transformers with the weights of
+BASE is a file of a model of qwen3, or of gemma4 without experts, in any type. PEFT takes the folder ADAPTER as it is, on top of transformers with the weights of
 BASE, in float32 on the CPU. Needs what `make.py` needs.
 """
 
@@ -13,7 +13,7 @@ import warnings
 
 import numpy as np
 import peft
-from make import of_qwen3
+from make import of_file
 from runs import logits
 
 # Two float32 computations of the same logits differ by less.
@@ -23,7 +23,7 @@ BOUND = 2e-4
 def main():
     base, adapter, ours, ids = sys.argv[1:]
     ids = [int(n) for n in ids.split(",")]
-    model = of_qwen3(pathlib.Path(base)).eval()
+    model = of_file(pathlib.Path(base)).eval()
     plain = logits(model, ids)
     with warnings.catch_warnings():
         # A missing or an unexpected tensor is a warning of PEFT's.

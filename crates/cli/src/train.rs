@@ -243,7 +243,10 @@ impl FromStr for Betas {
 /// What `--base` takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Base {
+    /// 4.5 bits: blocks of 64 with an f32 scale.
     Nf4,
+    /// 4.25 bits: the scales of four blocks in 8 bits each (double quantization).
+    Nf4Dq,
 }
 
 /// What `--longer` takes.

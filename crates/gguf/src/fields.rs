@@ -68,6 +68,7 @@ impl GgmlType {
             MXFP4 => members!(e: 1, qs: 16),
             NVFP4 => members!(d: 4, qs: 32),
             NF4 => members!(d: 4, qs: 32),
+            NF4_DQ => members!(d: 4, scales: 4, qs: 128),
         }
     }
 }
@@ -78,7 +79,7 @@ mod tests {
 
     #[test]
     fn fields_fill_every_block_exactly() {
-        for &ty in GgmlType::ALL.iter().chain([&GgmlType::NF4]) {
+        for &ty in GgmlType::ALL.iter().chain(GgmlType::IN_MEMORY) {
             let filled: usize = ty.fields().iter().map(|field| field.bytes).sum();
             assert_eq!(filled, if ty.is_quantized() { ty.block_bytes() } else { 0 }, "{ty}");
         }

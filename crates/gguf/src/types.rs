@@ -5,10 +5,11 @@ use std::fmt;
 macro_rules! ggml_types {
     (
         $($variant:ident = $number:literal, $name:literal, $block:literal elements in $bytes:literal;)*
-        @in_memory $memory:ident, $memory_name:literal, $memory_block:literal elements in $memory_bytes:literal;
+        @in_memory
+        $($memory:ident = $code:literal, $memory_name:literal, $memory_block:literal elements in $memory_bytes:literal;)*
     ) => {
         /// The storage type of a tensor's elements. The numbers are the values of `ggml_type` in
-        /// `ggml.h`; NF4, which no file has, is not among them.
+        /// `ggml.h`. NF4 and NF4_DQ, which no file has, are not among them.
         #[allow(non_camel_case_types)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u32)]
@@ -17,13 +18,18 @@ macro_rules! ggml_types {
                 #[doc = concat!("`", $name, "`: ", stringify!($block), " elements in ", stringify!($bytes), " bytes.")]
                 $variant = $number,
             )*
-            #[doc = concat!("`", $memory_name, "`: ", stringify!($memory_block), " elements in ", stringify!($memory_bytes), " bytes, in memory only.")]
-            $memory = u32::MAX,
+            $(
+                #[doc = concat!("`", $memory_name, "`: ", stringify!($memory_block), " elements in ", stringify!($memory_bytes), " bytes, in memory only.")]
+                $memory = $code,
+            )*
         }
 
         impl GgmlType {
             /// Every type that a file can have, in order of its number.
             pub const ALL: &'static [GgmlType] = &[$(GgmlType::$variant),*];
+
+            /// The types that weights have in memory only.
+            pub const IN_MEMORY: &'static [GgmlType] = &[$(GgmlType::$memory),*];
 
             /// The type with this number. `None` if ggml removed the number or if it is newer than
             /// this crate.
@@ -34,10 +40,10 @@ macro_rules! ggml_types {
                 }
             }
 
-            /// The number in files. `None` for NF4, which no file has.
+            /// The number in files. `None` for the types of [`GgmlType::IN_MEMORY`].
             pub const fn number(self) -> Option<u32> {
                 match self {
-                    GgmlType::$memory => None,
+                    $(GgmlType::$memory => None,)*
                     ty => Some(ty as u32),
                 }
             }
@@ -46,7 +52,7 @@ macro_rules! ggml_types {
             pub const fn name(self) -> &'static str {
                 match self {
                     $(GgmlType::$variant => $name,)*
-                    GgmlType::$memory => $memory_name,
+                    $(GgmlType::$memory => $memory_name,)*
                 }
             }
 
@@ -54,7 +60,7 @@ macro_rules! ggml_types {
             pub const fn block_size(self) -> usize {
                 match self {
                     $(GgmlType::$variant => $block,)*
-                    GgmlType::$memory => $memory_block,
+                    $(GgmlType::$memory => $memory_block,)*
                 }
             }
 
@@ -62,7 +68,7 @@ macro_rules! ggml_types {
             pub const fn block_bytes(self) -> usize {
                 match self {
                     $(GgmlType::$variant => $bytes,)*
-                    GgmlType::$memory => $memory_bytes,
+                    $(GgmlType::$memory => $memory_bytes,)*
                 }
             }
         }
@@ -104,7 +110,9 @@ ggml_types! {
     MXFP4 = 39, "MXFP4", 32 elements in 17;
     NVFP4 = 40, "NVFP4", 64 elements in 36;
     Q1_0 = 41, "Q1_0", 128 elements in 18;
-    @in_memory NF4, "NF4", 64 elements in 36;
+    @in_memory
+    NF4 = 0xffff_ffff, "NF4", 64 elements in 36;
+    NF4_DQ = 0xffff_fffe, "NF4_DQ", 256 elements in 136;
 }
 
 impl GgmlType {
@@ -150,11 +158,13 @@ mod tests {
     }
 
     #[test]
-    fn no_number_and_no_name_in_a_file_is_nf4() {
-        assert_eq!(GgmlType::NF4.number(), None);
-        assert_eq!(GgmlType::from_u32(GgmlType::NF4 as u32), None);
-        assert_eq!(GgmlType::from_name("NF4"), None);
-        assert!(!GgmlType::ALL.contains(&GgmlType::NF4));
+    fn no_number_and_no_name_in_a_file_is_of_a_type_in_memory() {
+        for &ty in GgmlType::IN_MEMORY {
+            assert_eq!(ty.number(), None);
+            assert_eq!(GgmlType::from_u32(ty as u32), None);
+            assert_eq!(GgmlType::from_name(ty.name()), None);
+            assert!(!GgmlType::ALL.contains(&ty));
+        }
     }
 
     #[test]

@@ -37,6 +37,32 @@ fn uniform(count: usize) -> Vec<f32> {
     (0..count).map(|i| (1e3 * (i as f64 * 0.7391).sin()).sin() as f32).collect()
 }
 
+/// The scale of 64 elements is off by half of 1/255 of the largest of four, and the codes of an
+/// element by what NF4 allows.
+#[test]
+fn scales_that_are_quantized_again_cost_half_a_step() {
+    let sizes = [1.0, 0.37, 0.004, 0.0];
+    let values: Vec<f32> = uniform(512).iter().enumerate().map(|(i, value)| sizes[i / 64 % 4] * value).collect();
+    let (bytes, mut back) = (quantize(GgmlType::NF4_DQ, &values, 256).expect("finite values"), vec![f32::NAN; 512]);
+    assert_eq!(bytes.len(), 2 * 136);
+    dequantize(GgmlType::NF4_DQ, &bytes, &mut back).expect("whole blocks");
+    for (n, (values, back)) in values.chunks(64).zip(back.chunks(64)).enumerate() {
+        let absmax = |values: &[f32]| values.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+        let (block, most) = (&bytes[136 * (n / 4)..][..136], absmax(&uniform(512)[256 * (n / 4)..][..64]));
+        let (d, scale) = (f32::from_le_bytes(block[..4].try_into().expect("four bytes")), f32::from(block[4 + n % 4]));
+        assert!((d * 255.0 - most).abs() < 1e-6 && (scale * d - absmax(values)).abs() <= 0.501 * d, "{n}: {d} {scale}");
+        // Beyond the scale there is no code: half a step more.
+        let largest = values.iter().zip(back).fold(0.0f32, |most, (a, b)| most.max((a - b).abs()));
+        assert!(largest <= LARGEST_ERROR * scale * d + 0.501 * d, "{n}: {largest}");
+        assert!(back.iter().all(|value| scale > 0.0 || *value == 0.0), "{n}");
+    }
+    // Where four blocks have one magnitude, the codes are those of NF4.
+    let alike: Vec<f32> = (0..256).map(|i| if i % 64 == 0 { 1.0 } else { uniform(256)[i] }).collect();
+    let (twice, once) = (quantize(GgmlType::NF4_DQ, &alike, 256).expect("finite"), blocks(&alike));
+    let once: Vec<u8> = once.chunks(36).flat_map(|block| block[4..].to_vec()).collect();
+    assert_eq!((&twice[4..8], &twice[8..]), (&[255; 4][..], &once[..]));
+}
+
 #[test]
 fn the_16_codes_rise_from_minus_1_over_0_to_1() {
     assert!(NF4_VALUES.is_sorted_by(|a, b| a < b), "{NF4_VALUES:?}");
@@ -103,6 +129,7 @@ fn values_that_are_not_finite_and_partial_blocks_are_refused() {
     assert!(matches!(quantize(GgmlType::NF4, &[0.0; 96], 96), Err(Error::RowLength { cols: 96, .. })));
     assert!(dequantize(GgmlType::NF4, &[0; 35], &mut [0.0; BLOCK]).is_err());
     assert!(dequantize(GgmlType::NF4, &[0; 36], &mut [0.0; 63]).is_err());
+    assert!(matches!(quantize(GgmlType::NF4_DQ, &[0.0; 64], 64), Err(Error::RowLength { cols: 64, .. })));
 }
 
 #[test]

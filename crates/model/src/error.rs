@@ -25,18 +25,20 @@ pub enum Error {
     /// A tensor has a value that is not allowed for it.
     #[error("tensor {name} has the value {found}, but needs {expected}")]
     TensorValue { name: String, expected: &'static str, found: f32 },
-    /// A linear layer has a type that cannot become NF4.
+    /// A linear layer has a type that cannot become that of the base.
     #[error(
-        "tensor {name} is {ty}, and NF4 is made of F16, BF16 or F32; load this file without an NF4 \
-         base, or take a file that is not quantized"
+        "tensor {name} is {ty}, and {base} is made of F16, BF16 or F32; load this file without an \
+         NF4 base, or take a file that is not quantized"
     )]
-    BaseType { name: String, ty: gguf::GgmlType },
-    /// A linear layer has rows that are not whole blocks of NF4.
+    BaseType { name: String, ty: gguf::GgmlType, base: gguf::GgmlType },
+    /// A linear layer has rows that are not whole blocks of the base's type.
     #[error(
-        "tensor {name} has rows of {cols} elements, and blocks of NF4 have 64; load this file \
-         without an NF4 base"
+        "tensor {name} has rows of {cols} elements, and blocks of {base} have {}; load this file \
+         {}",
+        base.block_size(),
+        if *base == gguf::GgmlType::NF4 { "without an NF4 base" } else { "with an NF4 base, or without one" }
     )]
-    BaseRow { name: String, cols: u32 },
+    BaseRow { name: String, cols: u32, base: gguf::GgmlType },
     /// The vocabulary and the embedding have different sizes.
     #[error("the vocabulary has {tokens} tokens, but token_embd.weight has {rows} rows")]
     Vocabulary { tokens: usize, rows: u32 },

@@ -4,7 +4,7 @@ use crate::chat::ChatTemplate;
 use crate::error::Error;
 use crate::note::Note;
 use crate::tokenizer::Tokenizer;
-use gguf::Gguf;
+use gguf::{GgmlType, Gguf};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,6 +19,20 @@ pub enum Base {
     /// absmax, 0.5625 bytes per weight (Dettmers et al. 2023, arXiv 2305.14314). The embedding, the
     /// output matrix, norms and routers keep the types of the file.
     Nf4,
+    /// NF4_DQ: the same, with the absmax of each block in 8 bits, 0.53125 bytes per weight (double
+    /// quantization, section 3 of the same paper). Rows are multiples of 256.
+    Nf4Dq,
+}
+
+impl Base {
+    /// The type of the matrices that are converted.
+    pub(crate) fn ty(self) -> Option<GgmlType> {
+        match self {
+            Self::AsStored => None,
+            Self::Nf4 => Some(GgmlType::NF4),
+            Self::Nf4Dq => Some(GgmlType::NF4_DQ),
+        }
+    }
 }
 
 /// An opened file with its tokenizer and chat template. No weights are loaded yet.

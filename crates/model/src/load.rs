@@ -95,9 +95,9 @@ impl Loader<'_> {
 
     /// Lists a matrix in its own type, or in the type of the base if it is one of a linear layer.
     fn list(&mut self, name: &str, ty: GgmlType, rows: u32, cols: u32, source: TensorBytes) -> Result<Weight, Error> {
-        let (ty, source) = match self.base {
-            Base::Nf4 if is_linear(name) => (GgmlType::NF4, nf4(name, ty, cols, source)?),
-            Base::Nf4 | Base::AsStored => (ty, source),
+        let (ty, source) = match self.base.ty().filter(|_| is_linear(name)) {
+            Some(base) => (base, quantized(name, ty, base, cols, source)?),
+            None => (ty, source),
         };
         Ok(self.weights.matrix(name, ty, rows, cols, &source)?)
     }
@@ -128,15 +128,15 @@ fn is_linear(name: &str) -> bool {
     in_layer.is_some_and(|name| (name.starts_with("attn_") || name.starts_with("ffn_")) && !name.starts_with("ffn_gate_inp"))
 }
 
-/// The NF4 blocks of a matrix.
-fn nf4(name: &str, ty: GgmlType, cols: u32, source: TensorBytes) -> Result<TensorBytes, Error> {
+/// The blocks of a matrix in the type of the base.
+fn quantized(name: &str, ty: GgmlType, base: GgmlType, cols: u32, source: TensorBytes) -> Result<TensorBytes, Error> {
     if !matches!(ty, GgmlType::F32 | GgmlType::F16 | GgmlType::BF16) {
-        return Err(Error::BaseType { name: name.to_string(), ty });
+        return Err(Error::BaseType { name: name.to_string(), ty, base });
     }
-    if !cols.is_multiple_of(GgmlType::NF4.block_size() as u32) {
-        return Err(Error::BaseRow { name: name.to_string(), cols });
+    if !cols.is_multiple_of(base.block_size() as u32) {
+        return Err(Error::BaseRow { name: name.to_string(), cols, base });
     }
-    Ok(source.quantized(name, ty, GgmlType::NF4))
+    Ok(source.quantized(name, ty, base))
 }
 
 /// The shape of a tensor, slowest dimension first. Dimensions of 1 at the slow end are left out,

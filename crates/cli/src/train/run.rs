@@ -35,6 +35,7 @@ pub fn run(args: &Args) -> Result<()> {
     args.output.as_deref().map_or(Ok(()), |output| Folder::check(output, begin))?;
     let file = args.source.model_file()?.with_base(match args.base {
         Some(Base::Nf4) => model::Base::Nf4,
+        Some(Base::Nf4Dq) => model::Base::Nf4Dq,
         None => model::Base::AsStored,
     });
     args.source.say_notes(&file);

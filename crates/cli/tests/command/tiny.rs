@@ -6,16 +6,16 @@ use std::path::PathBuf;
 /// The number of tokens: the 256 bytes, and `ab`.
 pub const VOCABULARY: usize = 257;
 const D: u64 = 32;
-const FF: u64 = 64;
 
 /// The model file. Weights are random from -`scale` to `scale`; a scale of 0 makes all logits 0.
 pub fn builder(scale: f32) -> GgufBuilder<'static> {
     of_width(D, scale)
 }
 
-/// The same with rows of `d` elements between its layers, and two heads of half of it.
+/// The same with rows of `d` elements between its layers, two heads of half of it, and twice as
+/// many in the feed-forward network.
 pub fn of_width(d: u64, scale: f32) -> GgufBuilder<'static> {
-    let head = d / 2;
+    let (head, ff) = (d / 2, 2 * d);
     let file = metadata(d);
     let mut state = 1u32;
     let mut values = |count: u64| -> Vec<f32> {
@@ -37,9 +37,9 @@ pub fn of_width(d: u64, scale: f32) -> GgufBuilder<'static> {
             ("attn_k", d, head),
             ("attn_v", d, head),
             ("attn_output", 2 * head, d),
-            ("ffn_gate", d, FF),
-            ("ffn_up", d, FF),
-            ("ffn_down", FF, d),
+            ("ffn_gate", d, ff),
+            ("ffn_up", d, ff),
+            ("ffn_down", ff, d),
         ];
         for (tensor, cols, rows) in matrices {
             file = file.tensor_f32(name(tensor), &[cols, rows], &values(cols * rows));
@@ -61,7 +61,7 @@ fn metadata(d: u64) -> GgufBuilder<'static> {
         .set("qwen3.block_count", 2u32)
         .set("qwen3.context_length", 1u32 << 20)
         .set("qwen3.embedding_length", d as u32)
-        .set("qwen3.feed_forward_length", FF as u32)
+        .set("qwen3.feed_forward_length", 2 * d as u32)
         .set("qwen3.attention.head_count", 2u32)
         .set("qwen3.attention.head_count_kv", 1u32)
         .set("qwen3.attention.key_length", d as u32 / 2)

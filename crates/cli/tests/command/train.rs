@@ -191,6 +191,17 @@ fn a_base_in_four_bits_takes_an_adapter() {
     assert!(logits(&model, model.path(), &["--lora", &narrow]) != logits(&model, model.path(), &[]));
     let resumed = train(&model, &narrow, &["--steps", "4", "--lr", "5e-3", "--resume"]).failed(1);
     assert!(resumed.contains("cannot go on with other settings") && resumed.contains("base"), "{resumed}");
+    let refused = train(&model, &model.beside("double"), &["--base", "nf4-dq"]).failed(1);
+    assert!(refused.contains("blocks of NF4_DQ have 256") && refused.contains("with an NF4 base"), "{refused}");
+    let wide = Model::new(&tiny::of_width(256, 0.1));
+    std::fs::write(wide.beside("facts.jsonl"), data()).expect("room");
+    let first = |output: &str, base: &[&str]| {
+        let lines = objects(&train(&wide, &wide.beside(output), &[&["--steps", "1"], base].concat()).good());
+        lines[0]["loss"].as_f64().expect("a loss")
+    };
+    let [plain, four, double] =
+        [&[][..], &["--base", "nf4"], &["--base", "nf4-dq"]].map(|base| first(&format!("wide{}", base.concat()), base));
+    assert!(plain != four && four != double && (four - plain).abs() < 0.5 && (double - four).abs() < 0.1, "{plain} {four} {double}");
     // Rows of 32 elements are half a block.
     let tiny = self::model();
     let refused = train(&tiny, &tiny.beside("out"), &["--base", "nf4"]).failed(1);

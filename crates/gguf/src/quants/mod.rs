@@ -60,6 +60,7 @@ pub fn dequantize(ty: GgmlType, bytes: &[u8], out: &mut [f32]) -> Result<()> {
         MXFP4 => blocks(bytes, out, fp4::mxfp4),
         NVFP4 => blocks(bytes, out, fp4::nvfp4),
         NF4 => blocks(bytes, out, nf4::nf4),
+        NF4_DQ => blocks(bytes, out, nf4::nf4_dq),
     }
     Ok(())
 }
@@ -71,7 +72,7 @@ pub const WRITTEN: [GgmlType; 11] = {
 };
 
 /// Quantizes rows of `cols` elements each to one of the types of [`WRITTEN`], with ggml's search
-/// for scales; or as bitsandbytes does to NF4, for use in memory.
+/// for scales; or, for use in memory, to NF4 as bitsandbytes does, or to NF4_DQ.
 ///
 /// Fails for any other type, for a row that is not a whole number of blocks, and for a `src` that
 /// is not a whole number of rows. Types with scales also fail for values that are not finite, and
@@ -99,6 +100,7 @@ pub fn quantize(ty: GgmlType, src: &[f32], cols: usize) -> Result<Vec<u8>> {
         Q5_K => encode(src, &mut bytes, k_quantize::q5_k),
         Q6_K => encode(src, &mut bytes, k_quantize::q6_k),
         NF4 => encode(src, &mut bytes, nf4::quantize_nf4),
+        NF4_DQ => encode(src, &mut bytes, nf4::quantize_nf4_dq),
         _ => return Err(Error::NoQuantizer { ty }),
     }
     check_scales(ty, &bytes)?;

@@ -17,7 +17,7 @@ use half::f16;
 /// The layout of a weight type in a GPU buffer, and the WGSL that reads it.
 #[derive(Debug)]
 pub struct Format {
-    /// The type in the file, or NF4, which is made of plain numbers while they load.
+    /// The type in the file, or one in memory, which is made of plain numbers while they load.
     pub ty: GgmlType,
     /// The piece: WGSL that defines `W_row` and `W_load4` over a binding `W: array<vec4<u32>>`.
     pub wgsl: &'static str,
@@ -110,6 +110,7 @@ formats! {
     MXFP4: ["mxfp4" "shared/word" "shared/e2m1"], planes [(1, 16), (0, 1)], table [];
     NVFP4: ["nvfp4" "shared/word" "shared/e2m1"], planes [(4, 32), (0, 4)], table [];
     NF4: ["nf4" "shared/word"], planes [(4, 32), (0, 4)], table NF4_TABLE;
+    NF4_DQ: ["nf4_dq" "shared/word"], planes [(8, 128), (4, 4), (0, 4)], table NF4_TABLE;
 }
 
 static NF4_TABLE: [u32; 16] = float_table(&NF4_VALUES);
@@ -251,7 +252,7 @@ impl Format {
 /// The integer scales and codes stay.
 pub fn set_scales(ty: GgmlType, block: &mut [u8], mut next: impl FnMut() -> f32) {
     match ty {
-        GgmlType::Q8_K | GgmlType::NF4 => block[..4].copy_from_slice(&next().to_le_bytes()),
+        GgmlType::Q8_K | GgmlType::NF4 | GgmlType::NF4_DQ => block[..4].copy_from_slice(&next().to_le_bytes()),
         GgmlType::MXFP4 => block[0] = (next().to_bits() >> 23) as u8,
         GgmlType::NVFP4 => block[..4].fill_with(|| (f16::from_f32(next() / 256.0).to_bits() >> 7) as u8 & 0x7f),
         GgmlType::IQ1_M => {

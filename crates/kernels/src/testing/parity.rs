@@ -18,6 +18,7 @@ use crate::kernel::random::Gen;
 use crate::lower::primitive::Primitive;
 use crate::plan::{PlanOptions, Planned, Precision, Step};
 use gguf::GgmlType;
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 /// A weight. The bytes of a matrix and the contents of KV states are made when the case runs,
@@ -226,11 +227,22 @@ impl Case {
         Weight::loaded(self.weights.len() as u32 - 1, GgmlType::F32, 1, cols)
     }
 
-    /// Puts the rows at random sequences and positions below `positions`.
+    /// Puts the rows at random sequences and positions below `positions`. No two are at one place,
+    /// since workgroups write states in any order, unless there are more rows than places.
     pub fn place(&mut self, g: &mut Gen, positions: u32) {
         let (n, s) = (self.input.positions.len(), self.sequences);
         self.input.positions = (0..n).map(|_| g.below(positions)).collect();
         self.input.sequences = (0..n).map(|_| g.below(s)).collect();
+        if n as u64 > u64::from(positions) * u64::from(s) {
+            return;
+        }
+        let mut taken = HashSet::new();
+        for (position, sequence) in self.input.positions.iter_mut().zip(&mut self.input.sequences) {
+            while !taken.insert((*position, *sequence)) {
+                *position = (*position + 1) % positions;
+                *sequence = if *position == 0 { (*sequence + 1) % s } else { *sequence };
+            }
+        }
     }
 
     /// Fills state 0 with ids below `vocab`.

@@ -31,9 +31,8 @@ pub(super) fn digest(file: &Gguf, base: Base) -> Result<[u8; 32], Error> {
             sample(&mut hash, tensor.bytes, |offset, bytes| file.read_tensor(tensor, offset, bytes))?;
         }
     }
-    match base {
-        Base::AsStored => {}
-        Base::Nf4 => hash.update("base NF4"),
+    if let Some(ty) = base.ty() {
+        hash.update(format!("base {ty}"));
     }
     Ok(hash.finalize().into())
 }
