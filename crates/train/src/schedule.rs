@@ -101,6 +101,7 @@ impl FromStr for Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn rates(schedule: &str, warmup: u64) -> Vec<f64> {
         let rate = Rate { peak: 2.0, schedule: schedule.parse().expect("a schedule"), warmup, steps: 8 };
@@ -115,6 +116,33 @@ mod tests {
         assert_eq!(rates("cosine", 0), [2.0, 1.924, 1.707, 1.383, 1.0, 0.617, 0.293, 0.076, 0.0]);
         assert_eq!(rates("cosine-restarts:2", 0), [2.0, 1.707, 1.0, 0.293, 2.0, 1.707, 1.0, 0.293, 0.0]);
         assert_eq!(rates("flat-cosine:0.5", 0), [2.0, 2.0, 2.0, 2.0, 2.0, 1.707, 1.0, 0.293, 0.0]);
+    }
+
+    proptest! {
+        #[test]
+        fn rates_rise_in_the_warmup_and_then_fall_to_zero(
+            (kind, cycles, flat) in (0..5, 1_u32..6, 0.0..0.99),
+            (warmup, steps, peak) in (0_u64..200, 1_u64..2000, 1e-6..10.0),
+        ) {
+            let schedule = match kind {
+                0 => Schedule::Constant,
+                1 => Schedule::Linear,
+                2 => Schedule::Cosine,
+                3 => Schedule::CosineRestarts { cycles },
+                _ => Schedule::FlatCosine { flat },
+            };
+            prop_assert_eq!(schedule.to_string().parse(), Ok(schedule));
+            let rate = Rate { peak, schedule, warmup, steps };
+            let rates: Vec<f64> = (0..steps.max(warmup + 1) + 3).map(|step| rate.at(step)).collect();
+            let near = |rate: f64, expected: f64| (rate - expected).abs() <= 1e-15 * peak;
+            prop_assert!(rates.iter().all(|rate| (0.0..=peak).contains(rate) || near(*rate, peak)));
+            let (rising, falling) = rates.split_at(warmup as usize);
+            prop_assert!(rising.is_sorted_by(|a, b| a < b) && rising.last().is_none_or(|last| near(*last, peak)));
+            let rises = falling.windows(2).filter(|pair| pair[1] > pair[0]).count();
+            prop_assert!(rises < if kind == 3 { cycles as usize } else { 1 }, "rises {} times", rises);
+            let end = if kind == 0 { peak } else { 0.0 };
+            prop_assert!(falling[0] == peak && near(rates[rates.len() - 1], end));
+        }
     }
 
     #[test]

@@ -2,11 +2,14 @@
 //! checkpointing, and what is refused.
 
 use kernels::{Device, Executor, Phase, Progress, Watch};
-use model::Model;
+use model::{Model, SessionOptions};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use train::{Capture, Checkpointing, Document, Error, FactorPair, GradientOptions, Gradients, NO_TARGET, Parameter, Trained};
+use train::{
+    Capture, Checkpointing, Document, Error, FactorPair, GradientOptions, Gradients, Lora, NO_TARGET, Parameter, Trained, Trainer,
+    TrainerOptions,
+};
 
 fn model(executor: Executor) -> Model {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/assets/default.gguf");
@@ -212,6 +215,25 @@ fn the_estimate_is_what_is_allocated() {
         let total = estimate.total() as f64;
         assert!((total - allocated).abs() <= 0.1 * allocated, "{checkpointing:?}: {estimate}, allocated {allocated}");
     }
+}
+
+#[test]
+fn a_session_and_a_trainer_share_one_base() {
+    let device = Device::auto().expect("an adapter, if only the software one");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/assets/default.gguf");
+    let model = Model::open(file).expect("the default model").on(&device).expect("a model");
+    let before = device.buffer_bytes();
+    let mut session = model.session(SessionOptions::default().context(64).chunk(16)).expect("a session");
+    session.feed(&[1, 2, 3]).expect("room");
+    session.prefill(None).expect("a step");
+    let of_session = device.buffer_bytes() - before;
+    assert!(of_session < model.weight_bytes(), "{of_session} bytes, the weights are {}", model.weight_bytes());
+    let options = TrainerOptions::default().gradients(options().rows(64));
+    let mut trainer = Trainer::new(&model, Lora::new(2), &options).expect("a trainer");
+    trainer.step(&documents(), Watch::default()).expect("a step");
+    let own = trainer.memory().total() - trainer.memory().weights;
+    let grown = device.buffer_bytes() - before - of_session;
+    assert!(grown < own + model.weight_bytes() / 2, "{grown} bytes, {own} of them the trainer's own");
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub fn run(args: &Args, mut start: Start) -> Result<()> {
         let examples: Vec<_> = shown.iter().map(pieces).collect();
         let object = json!({
             "steps": start.settings.steps, "seconds_per_step": each.as_secs_f64(), "seconds": all.map(|all| all.as_secs_f64()),
-            "memory_bytes": start.memory.total(), "examples": examples,
+            "memory_bytes": start.memory.total(), "free_bytes": start.free, "examples": examples,
         });
         return Ok(writeln!(out, "{object}")?);
     }

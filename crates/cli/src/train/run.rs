@@ -64,6 +64,8 @@ pub struct Start {
     pub examples: Examples,
     pub settings: Settings,
     pub memory: train::Memory,
+    /// Bytes that were free before the weights were loaded, if anything tells.
+    pub free: Option<u64>,
 }
 
 impl Start {
@@ -72,10 +74,11 @@ impl Start {
         let executor = open(args, &file)?;
         let checked = args.source.named(file.check(&executor))?;
         let settings = Settings::new(args, checked.weights(), &examples)?;
+        let free = checked.available_bytes();
         let memory = named(args, Trainer::memory_of(&checked, &settings.method, &settings.options))?;
         args.source.verify_if_asked(&file)?;
         let model = args.source.weights(file, executor)?;
-        Ok(Self { model, examples, settings, memory })
+        Ok(Self { model, examples, settings, memory, free })
     }
 
     /// Loads the weights onto a device that is opened again.
@@ -94,7 +97,8 @@ impl Start {
         let model = format!("{} on {}", args.source.name(), self.model.executor().name());
         let mut lines = vec![["model".to_string(), model], ["examples".to_string(), self.examples.to_string()]];
         lines.extend(self.settings.lines(args));
-        lines.push(["memory".to_string(), self.memory.to_string()]);
+        let free = self.free.map_or_else(String::new, |bytes| format!("; {} MB are free", bytes / 1_000_000));
+        lines.push(["memory".to_string(), format!("{}{free}", self.memory)]);
         let mut out = std::io::stdout().lock();
         for [what, how] in lines {
             writeln!(out, "{what:<10}{how}")?;
