@@ -26,7 +26,7 @@ var<workgroup> partial_v: array<vec4<f32>, WG>;
 @compute @workgroup_size(WG)
 fn attention_backward_kv(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let number = workgroup_number(id, extents);
-    if (number >= params.rows * params.kv_heads) {
+    if (number >= params.rows * params.kv_heads) { //~ whole: comparison, guard dropped
         return;
     }
     let s = number / params.kv_heads;
@@ -38,7 +38,7 @@ fn attention_backward_kv(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     let last = spans[3u * s + 1u];
     let end = select(last, min(last, s + params.window), params.window > 0u);
     let pairs = (max(end, start) - start) * per_kv;
-    if (lid < quads) {
+    if (lid < quads) { //~ surplus: comparison, guard dropped
         key[lid] = k[number * quads + lid];
         value[lid] = v[number * quads + lid];
     }
@@ -48,9 +48,9 @@ fn attention_backward_kv(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     let quad = lid % quads;
     var acc_k = vec4<f32>(0.0);
     var acc_v = vec4<f32>(0.0);
-    for (var tile = 0u; tile < pairs; tile += WG) {
+    for (var tile = 0u; tile < pairs; tile += WG) { //~ empty: comparison
         let pair = tile + lid;
-        if (pair < pairs) {
+        if (pair < pairs) { //~ surplus: comparison, guard dropped
             let t = start + pair / per_kv;
             let row = t * params.heads + head + pair % per_kv;
             var product = 0.0;
@@ -64,7 +64,7 @@ fn attention_backward_kv(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
             weights[lid] = vec2<f32>(p, p * (dp - stats[2u * row + 1u]) * score.y);
         }
         workgroupBarrier();
-        if (group < groups) {
+        if (group < groups) { //~ surplus: comparison, guard dropped
             for (var j = group; j < min(WG, pairs - tile); j += groups) {
                 let row = (start + (tile + j) / per_kv) * params.heads + head + (tile + j) % per_kv;
                 acc_k += weights[j].y * q[row * quads + quad];

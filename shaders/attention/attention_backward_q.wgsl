@@ -23,7 +23,7 @@ var<workgroup> partial: array<vec4<f32>, WG>;
 @compute @workgroup_size(WG)
 fn attention_backward_q(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let number = workgroup_number(id, extents);
-    if (number >= params.rows * params.heads) {
+    if (number >= params.rows * params.heads) { //~ whole: comparison, guard dropped
         return;
     }
     let t = number / params.heads;
@@ -32,7 +32,7 @@ fn attention_backward_q(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     let seen = keys_seen(t);
     let lse = stats[2u * number];
     let delta = stats[2u * number + 1u];
-    if (lid < quads) {
+    if (lid < quads) { //~ surplus: comparison, guard dropped
         query[lid] = q[number * quads + lid];
         slope[lid] = dy[number * quads + lid];
     }
@@ -41,9 +41,9 @@ fn attention_backward_q(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     let group = lid / quads;
     let quad = lid % quads;
     var acc = vec4<f32>(0.0);
-    for (var tile = seen.x; tile < seen.y; tile += WG) {
+    for (var tile = seen.x; tile < seen.y; tile += WG) { //~ empty: comparison
         let key = tile + lid;
-        if (key < seen.y) {
+        if (key < seen.y) { //~ surplus: comparison, guard dropped
             let base = (key * params.kv_heads + kv_head) * quads;
             var product = 0.0;
             var dp = 0.0;
@@ -55,7 +55,7 @@ fn attention_backward_q(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
             weights[lid] = exp(score.x - lse) * (dp - delta) * score.y;
         }
         workgroupBarrier();
-        if (group < groups) {
+        if (group < groups) { //~ surplus: comparison, guard dropped
             for (var j = group; j < min(WG, seen.y - tile); j += groups) {
                 acc += weights[j] * k[((tile + j) * params.kv_heads + kv_head) * quads + quad];
             }

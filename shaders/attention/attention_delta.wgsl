@@ -13,7 +13,7 @@ const WG = 64u;
 @compute @workgroup_size(WG)
 fn attention_delta(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let row = workgroup_number(id, extents);
-    if (row >= params.rows) {
+    if (row >= params.rows) { //~ whole: comparison, guard dropped
         return;
     }
     var sum = 0.0;
@@ -21,7 +21,7 @@ fn attention_delta(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
         sum += y[row * params.dim + d] * dy[row * params.dim + d];
     }
     let delta = reduce_add(sum, lid);
-    if (lid == 0u) {
+    if (lid == 0u) { //~ twice: off by one, guard dropped
         stats[2u * row] = lse[row];
         stats[2u * row + 1u] = delta;
     }

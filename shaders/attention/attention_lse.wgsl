@@ -16,23 +16,23 @@ var<workgroup> query: array<vec4<f32>, 128>;
 @compute @workgroup_size(WG)
 fn attention_lse(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let number = workgroup_number(id, extents);
-    if (number >= params.rows * params.heads) {
+    if (number >= params.rows * params.heads) { //~ whole: comparison, guard dropped
         return;
     }
     let t = number / params.heads;
     let kv_head = (number % params.heads) / (params.heads / params.kv_heads);
     let quads = params.head_dim / 4u;
     let seen = keys_seen(t);
-    if (lid < quads) {
+    if (lid < quads) { //~ surplus: comparison, guard dropped
         query[lid] = q[number * quads + lid];
     }
     workgroupBarrier();
     var largest = LOWEST;
     var total = 0.0;
-    for (var tile = seen.x; tile < seen.y; tile += WG) {
+    for (var tile = seen.x; tile < seen.y; tile += WG) { //~ empty: comparison
         let key = tile + lid;
         var s = LOWEST;
-        if (key < seen.y) {
+        if (key < seen.y) { //~ weightless: comparison, guard dropped
             var product = 0.0;
             for (var i = 0u; i < quads; i++) {
                 product += dot(query[i], k[(key * params.kv_heads + kv_head) * quads + i]);
@@ -40,11 +40,11 @@ fn attention_lse(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
             s = score_slope(product).x;
         }
         let new_largest = max(largest, reduce_max(s, lid));
-        let p = select(0.0, exp(s - new_largest), key < seen.y);
+        let p = select(0.0, exp(s - new_largest), key < seen.y); //~ weightless: comparison
         total = total * exp(largest - new_largest) + reduce_add(p, lid);
         largest = new_largest;
     }
-    if (lid == 0u) {
-        y[number] = select(0.0, largest + log(total), seen.x < seen.y);
+    if (lid == 0u) { //~ twice: off by one, guard dropped
+        y[number] = select(0.0, largest + log(total), seen.x < seen.y); //~ never: comparison
     }
 }

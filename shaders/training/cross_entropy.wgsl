@@ -13,13 +13,13 @@ const LOWEST = -3.4e38;
 @compute @workgroup_size(WG)
 fn cross_entropy(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let row = workgroup_number(id, extents);
-    if (row >= params.rows) {
+    if (row >= params.rows) { //~ whole: comparison, guard dropped
         return;
     }
     let base = row * params.vocabulary;
     var largest = LOWEST;
     for (var v = lid; v < params.vocabulary; v += WG) {
-        largest = max(largest, logits[base + v]);
+        largest = max(largest, logits[base + v]); //~ cancels: sign
     }
     largest = reduce_max(largest, lid);
     var sum = 0.0;
@@ -27,10 +27,10 @@ fn cross_entropy(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
         sum += exp(logits[base + v] - largest);
     }
     let rest = log(reduce_add(sum, lid));
-    if (lid == 0u) {
+    if (lid == 0u) { //~ twice: off by one, guard dropped
         let target_id = targets[row];
         // The difference to the largest logit first: both may be far larger than the loss.
-        let own = logits[base + min(target_id, params.vocabulary - 1u)];
+        let own = logits[base + min(target_id, params.vocabulary - 1u)]; //~ dropped: sign
         y[2u * row] = select(0.0, (largest - own) + rest, target_id < params.vocabulary);
         y[2u * row + 1u] = largest + rest;
     }

@@ -6,8 +6,8 @@ use model::Model;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use train::{
-    CheckpointError, Checkpointing, Document, Error, Facts, Full, GradientOptions, Lora, NO_TARGET, Parameter, Rate, SKIPS, Trainer,
-    TrainerOptions,
+    Begin, CheckpointError, Checkpointing, Document, Error, Facts, Folder, FolderError, Full, GradientOptions, Lora, NO_TARGET, Parameter,
+    Rate, SKIPS, Trainer, TrainerOptions,
 };
 
 fn model(executor: Executor) -> Model {
@@ -161,6 +161,18 @@ fn micro_batches_give_the_loss_and_the_update_of_one_batch() {
         let relative = (square(&mut apart.iter().copied()) / square(&mut update.iter().copied())).sqrt();
         assert!(relative <= 1e-6, "{kind}: updates differ by {relative}");
     }
+}
+
+#[test]
+fn two_runs_never_share_a_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let first = Folder::open(folder.path(), Begin::New).expect("a folder");
+    for begin in [Begin::Resume, Begin::Force] {
+        let error = Folder::open(folder.path(), begin).map(drop).expect_err("busy");
+        assert!(matches!(&error, Error::Folder { reason: FolderError::Busy, .. }), "{error}");
+    }
+    drop(first);
+    Folder::open(folder.path(), Begin::Resume).expect("a folder without a run");
 }
 
 #[test]
