@@ -23,17 +23,17 @@ fn matmul_weight(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation
     let n0 = id.y * TILE;
     let k0 = id.x * TILE;
     var acc = array<vec4<f32>, 4>();
-    for (var t0 = 0u; t0 < rows; t0 += DEPTH) {
+    for (var t0 = 0u; t0 < rows; t0 += DEPTH) { //~ empty: comparison
         let t = t0 + depth;
         var dv = vec4<f32>(0.0);
         var xv = vec4<f32>(0.0);
         for (var c = 0u; c < 4u; c++) {
             let n = n0 + 4u * quad + c;
             let k = k0 + 4u * quad + c;
-            if (t < rows && n < params.n) {
+            if (t < rows && n < params.n) { //~ unowned: comparison
                 dv[c] = dy[t * params.n + n];
             }
-            if (t < rows && k < params.k) {
+            if (t < rows && k < params.k) { //~ unowned: comparison
                 xv[c] = x[t * params.k + k];
             }
         }
@@ -54,7 +54,7 @@ fn matmul_weight(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation
         let n = n0 + 4u * depth + a;
         for (var b = 0u; b < 4u; b++) {
             let k = k0 + 4u * quad + b;
-            if (n < params.n && k < params.k) {
+            if (n < params.n && k < params.k) { //~ race: comparison, guard dropped
                 g[n * params.k + k] += acc[a][b];
             }
         }
