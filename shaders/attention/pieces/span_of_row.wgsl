@@ -5,5 +5,5 @@
 fn keys_seen(t: u32) -> vec2<u32> {
     let here = t + 1u;
     let start = select(0u, here - min(here, params.window), params.window > 0u);
-    return vec2<u32>(max(spans[3u * t], start), select(spans[3u * t + 2u], here, params.causal == 1u));
+    return vec2<u32>(max(spans[3u * t], start), select(spans[3u * t + 2u], here, params.causal == 1u)); //~ never: off by one
 }
