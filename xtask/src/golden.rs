@@ -37,8 +37,8 @@ pub struct Args {
     /// operands in f16 where it has cooperative matrices. The CPU is f32 always
     #[arg(long, value_enum, default_value = "f32")]
     precision: Activations,
-    /// On a software driver, too, train ten steps of each model of the fixtures, which takes it
-    /// minutes for each. Other executors, and the models of this repository, do so always
+    /// Train the models of the fixtures for ten steps on a software driver, too. Each model takes
+    /// minutes there. Other executors train all models without this flag
     #[arg(long)]
     trajectories: bool,
     /// Instead of logits, compare every operation on the GPU with the host, from the inputs that

@@ -20,7 +20,8 @@ pub fn save(args: &Args, weights: &Weights, trainer: &Trainer, folder: &Folder) 
     let factors = trainer.factors()?;
     train::save_peft(folder.path(), &factors, &options)?;
     trainer.save_gguf(folder.file("adapter.gguf"))?;
-    // llama.cpp finds factors by the name of the tensor, and takes those of one use for the other.
+    // llama.cpp finds factors by the name of a tensor. A table with two uses has one name, so
+    // llama.cpp takes the factors of one use for the other use, too.
     let is_end = |name: &str| ["token_embd.weight", "output.weight"].contains(&name);
     let tied = weights.iter().all(|(name, _)| name != "output.weight");
     let merge = match tied && factors.iter().any(|pair| is_end(&pair.target)) {
