@@ -1,11 +1,11 @@
-// y[t, row_base + r] = sum_k w[r, k] x[t, k] + bias[row_base + r] for up to 64 rows of x, with
-// cooperative matrices of f16 and f32 sums
-// x [k / 16, 16 BANDS, 16] f16, 16 columns of all rows together, divided by scales [rows] f32
-// (pack_f16.wgsl), w [row_count, k] in a format with units, k a multiple of 32, bias f32 (if
-// has_bias), y [rows, n] f32. One workgroup makes 16 BANDS x 16 GROUPS results. Each of its PARTS
-// subgroups takes every PARTS-th 4 units of the rows of w; a thread has a unit of two rows of each
-// group. The subgroup stages half of them at a time, group after group, so fragments of x are
-// loaded once for all groups. Sums of subgroups are added at the end.
+// y[t, row_base + r] = sum_k w[r, k] x[t, k] + bias[row_base + r], with cooperative matrices of f16
+// and f32 sums
+// x [k / 16, M, 16] f16, 16 columns of all rows together, M the rows in whole tiles of 16 BANDS,
+// divided by scales [rows] f32 (pack_f16.wgsl), w [row_count, k] in a format with units, k a
+// multiple of 32, bias f32 (if has_bias), y [rows, n] f32. One workgroup makes 16 BANDS x 16 GROUPS
+// results. Each of its PARTS subgroups takes every PARTS-th 4 units of the rows of w; a thread has
+// a unit of two rows of each group. The subgroup stages half of them at a time, group after group,
+// so fragments of x are loaded once for all groups. Sums of subgroups are added at the end.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 }
@@ -30,6 +30,6 @@ fn tile64_store(t: u32, r: u32, which: u32, v: f32) {
 }
 
 @compute @workgroup_size(WG)
-fn matmul_tile64(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {
-    w_tile64(workgroup_number(id, extents) * (TILE * GROUPS), 0u, lid, subgroup);
+fn matmul_tile64(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {
+    w_tile64(id.x * (TILE * GROUPS), id.y, 0u, lid, subgroup);
 }

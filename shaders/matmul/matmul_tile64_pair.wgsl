@@ -37,10 +37,9 @@ fn tile64_store(t: u32, r: u32, which: u32, v: f32) {
 }
 
 @compute @workgroup_size(WG)
-fn matmul_tile64_pair(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {
+fn matmul_tile64_pair(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {
     let tile = TILE * GROUPS;
     let tiles = (params.n + tile - 1u) / tile;
-    let number = workgroup_number(id, extents);
-    let second = number >= tiles;
-    w_tile64((number - select(0u, tiles, second)) * tile, select(0u, 1u, second), lid, subgroup);
+    let second = id.x >= tiles;
+    w_tile64((id.x - select(0u, tiles, second)) * tile, id.y, select(0u, 1u, second), lid, subgroup);
 }

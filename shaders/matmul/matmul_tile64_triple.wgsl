@@ -46,15 +46,14 @@ fn tile64_store(t: u32, r: u32, which: u32, v: f32) {
 }
 
 @compute @workgroup_size(WG)
-fn matmul_tile64_triple(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {
+fn matmul_tile64_triple(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {
     let tile = TILE * GROUPS;
     let before_other = (params.n + tile - 1u) / tile;
     let before_third = before_other + (params.other_n + tile - 1u) / tile;
-    let number = workgroup_number(id, extents);
-    if (number < before_third) {
-        let second = number >= before_other;
-        w_tile64((number - select(0u, before_other, second)) * tile, select(0u, 1u, second), lid, subgroup);
+    if (id.x < before_third) {
+        let second = id.x >= before_other;
+        w_tile64((id.x - select(0u, before_other, second)) * tile, id.y, select(0u, 1u, second), lid, subgroup);
     } else {
-        third_tile64((number - before_third) * tile, 2u, lid, subgroup);
+        third_tile64((id.x - before_third) * tile, id.y, 2u, lid, subgroup);
     }
 }

@@ -2,6 +2,7 @@
 
 mod browser;
 mod contracts;
+mod curve;
 mod dump;
 mod files;
 mod golden;
@@ -54,6 +55,8 @@ enum Command {
     Packages,
     /// Time `weft bench` of two binaries alternately and compare the medians
     Turns(turns::Args),
+    /// Measure the speed of models over lengths of prompts, depths and batches, beside a peer
+    Curve(curve::Args),
     /// Compare the results of small models with the results of other implementations
     Golden(golden::Args),
 }
@@ -77,6 +80,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Map { check } => map::run(check)?,
         Command::Packages => packages::run().map(|()| true)?,
         Command::Turns(args) => turns::run(&args)?,
+        Command::Curve(args) => curve::run(&args).map(|()| true)?,
         Command::Golden(args) => golden::run(&args).map(|()| true)?,
     };
     Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -3,7 +3,7 @@
 use crate::executor::Choice;
 use crate::{bench, completions, devices, doctor, gradients, inspect, list, logits, man, merge, perplexity, run, tokenize, train, tune};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use kernels::Precision;
+use kernels::{Precision, Without};
 use model::{KvType, SessionOptions};
 use std::path::PathBuf;
 
@@ -25,6 +25,14 @@ pub struct Cli {
     /// Ignore what `weft tune` measured: choose kernels by the defaults of the device class
     #[arg(long, global = true, display_order = 201)]
     pub no_tune: bool,
+
+    /// Leave out features of the GPU, as if it lacked them: coop (cooperative matrices), subgroups,
+    /// f16, with commas between them
+    ///
+    /// To see how fast other hardware would be, or to go around a fault of a driver. `weft tune`
+    /// keeps a table for each set of features.
+    #[arg(long, global = true, value_name = "FEATURES", env = "WEFT_WITHOUT", hide_env_values = true, display_order = 202)]
+    pub without: Option<Without>,
 }
 
 const EXAMPLES: &str = "Examples:

@@ -1,13 +1,14 @@
 //! `weft devices`: the adapters of this machine.
 
 use crate::cache;
+use crate::executor::limits;
 use crate::progress::Bar;
 use crate::tune;
 use anyhow::Result;
 use kernels::Class;
 use kernels::choose::{Crossover, Rates};
 use kernels::measure::{Measured, Transfer, measure};
-use kernels::{AdapterSummary, Device, Limits, Select};
+use kernels::{AdapterSummary, Device, Select};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 
@@ -51,7 +52,7 @@ pub fn run(args: &Args) -> Result<()> {
         }
         let AdapterSummary { name, backend, driver, .. } = adapter;
         writeln!(out, "{name}\n  {}, {backend}, driver {driver}", class(adapter.class))?;
-        match Device::open(&Select::Name(name.clone()), Limits::from_env()) {
+        match Device::open(&Select::Name(name.clone()), limits()) {
             Err(error) => writeln!(out, "  cannot be used: {error}")?,
             Ok(device) => print(&mut out, &device, args)?,
         }
@@ -101,7 +102,7 @@ fn adapter_json(args: &Args, adapter: &AdapterSummary) -> Value {
     let mut object = json!({
         "name": adapter.name, "class": kind(adapter.class), "backend": adapter.backend, "driver": adapter.driver,
     });
-    match Device::open(&Select::Name(adapter.name.clone()), Limits::from_env()) {
+    match Device::open(&Select::Name(adapter.name.clone()), limits()) {
         Err(error) => object["error"] = json!(error.to_string()),
         Ok(device) => {
             let (features, limits) = device.describe();

@@ -5,10 +5,23 @@ use crate::exit::{note, one_line};
 use anyhow::Result;
 use kernels::Executor;
 use kernels::choose::{Because, Chosen, Demand};
-use kernels::{Class, Device, Limits, Select};
+use kernels::{Class, Device, Limits, Select, Without};
 use model::{ModelFile, SessionOptions};
 use std::convert::Infallible;
 use std::str::FromStr;
+use std::sync::OnceLock;
+
+static WITHOUT: OnceLock<Without> = OnceLock::new();
+
+/// From this call on, devices are opened without these features.
+pub fn leave_out(features: Without) {
+    WITHOUT.get_or_init(|| features);
+}
+
+/// The limits with which every command opens its device.
+pub fn limits() -> Limits {
+    Limits::from_env().without(WITHOUT.get().copied().unwrap_or_default())
+}
 
 /// The value of `--device`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +62,7 @@ impl Choice {
             Self::Gpu => Select::Best,
             Self::Name(name) => Select::Name(name.clone()),
         };
-        let device = Device::open(&select, Limits::from_env())?;
+        let device = Device::open(&select, limits())?;
         let device = cache::attach(&device);
         if device.adapter().class == Class::Software {
             note(&format!("software adapter {}; this is not a GPU", device.adapter().name));
@@ -63,7 +76,7 @@ fn auto(file: &ModelFile, options: &SessionOptions) -> Result<Executor> {
     let needs = checked.needs(options)?;
     let resident_bytes = needs.weights.0.saturating_add(needs.kv.0);
     let demand = Demand::of(&checked.recording(options, 1), resident_bytes);
-    let Chosen { executor, because } = Executor::auto_with(&demand, cache::rates);
+    let Chosen { executor, because } = Executor::auto_with(&demand, limits(), cache::rates);
     let executor = match executor {
         Executor::Gpu(device) => Executor::Gpu(cache::attach(&device)),
         Executor::Cpu => Executor::Cpu,

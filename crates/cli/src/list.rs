@@ -4,14 +4,14 @@ mod found;
 mod quantization;
 
 use crate::args::{Context, Kv};
-use crate::executor::Choice;
+use crate::executor::{Choice, limits};
 use crate::exit::one_line;
 use crate::progress::Bar;
 use anyhow::{Result, anyhow};
 use clap::ValueHint;
 use found::{Fit, Model};
 use kernels::Executor;
-use kernels::{Device, Limits, Select};
+use kernels::{Device, Select};
 use model::{SessionOptions, Size};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -76,8 +76,8 @@ fn executor(choice: &Choice) -> Result<Executor> {
     match choice {
         Choice::Auto => Ok(Executor::best()),
         Choice::Cpu => Ok(Executor::Cpu),
-        Choice::Gpu => Ok(Executor::Gpu(Device::open(&Select::Best, Limits::from_env())?)),
-        Choice::Name(name) => Ok(Executor::Gpu(Device::open(&Select::Name(name.clone()), Limits::from_env())?)),
+        Choice::Gpu => Ok(Executor::Gpu(Device::open(&Select::Best, limits())?)),
+        Choice::Name(name) => Ok(Executor::Gpu(Device::open(&Select::Name(name.clone()), limits())?)),
     }
 }
 

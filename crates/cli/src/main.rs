@@ -45,6 +45,7 @@ fn main() -> ExitCode {
     if cli.no_tune {
         cache::choose_as_usual();
     }
+    cli.without.into_iter().for_each(executor::leave_out);
     let saves = matches!(&cli.command, Command::Run(args) if args.saves());
     let held = if saves { interrupt::outlive_terminal() } else { Ok(()) };
     let result = held.and_then(|()| interrupt::install()).and_then(|()| match cli.command {

@@ -2,7 +2,7 @@
 
 use crate::args::{Mapping, Source};
 use crate::cache;
-use crate::executor::Choice;
+use crate::executor::{Choice, limits};
 use crate::exit::{Interrupted, note, usage};
 use crate::interrupt;
 use crate::progress::Bar;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::ValueHint;
 use kernels::THRESHOLDS;
 use kernels::tune::{Shapes, Trial, Try, Tuned, tune};
-use kernels::{Class, Device, Limits, Select};
+use kernels::{Class, Device, Select};
 use kernels::{Executor, Table};
 use model::SessionOptions;
 use serde_json::{Map, Value, json};
@@ -93,7 +93,7 @@ fn open(choice: &Choice) -> Result<Device> {
         Choice::Auto | Choice::Gpu => Select::Best,
         Choice::Name(name) => Select::Name(name.clone()),
     };
-    Ok(Device::open(&select, Limits::from_env())?)
+    Ok(Device::open(&select, limits())?)
 }
 
 /// The shapes of a model's layers.

@@ -5,7 +5,7 @@ use gguf::Gguf;
 use kernels::{Class, Device, Executor};
 use model::{GenerateOptions, ModelFile, Sampling, SessionOptions, chat::Message};
 
-/// Bytes that may come until the last load after the twentieth: less than a tenth of the weights of
+/// Bytes that may come between the two loads that are compared: less than a tenth of the weights of
 /// one load.
 const MOST_BYTES: u64 = 512 << 10;
 
@@ -31,19 +31,20 @@ fn a_hundred_loads_leave_memory_flat() {
     let device = Device::auto().expect("an adapter, if only the software one");
     // A software driver compiles shaders for seconds at each load. WEFT_ROUNDS multiplies.
     let times = std::env::var("WEFT_ROUNDS").map_or(1, |times| times.parse().expect("WEFT_ROUNDS is a number"));
-    let on_device = if device.adapter().class == Class::Software { 40 * times } else { 100 * times };
+    let on_device: usize = if device.adapter().class == Class::Software { 16 * times } else { 100 * times };
     for (executor, loads) in [(Executor::Cpu, 100 * times), (Executor::from(&device), on_device)] {
         let mut after = vec![];
         for _ in 0..loads {
             assert_eq!(load(&executor), "3 + 4");
             after.push(resident_bytes());
         }
-        let (early, late) = (after[19], after[loads - 1]);
+        let first = loads.div_ceil(5).max(8);
+        let (early, late) = (after[first - 1], after[loads - 1]);
         assert!(
             late.saturating_sub(early) < MOST_BYTES,
-            "{early} bytes after 20 loads on {}, {late} after {loads}: {after:?}",
+            "{early} bytes after {first} loads on {}, {late} after {loads}: {after:?}",
             executor.kind()
         );
-        println!("{}: {early} bytes after 20 loads, {late} after {loads}", executor.kind());
+        println!("{}: {early} bytes after {first} loads, {late} after {loads}", executor.kind());
     }
 }

@@ -138,7 +138,7 @@ impl Checked {
     pub fn prepare(&self, options: &SessionOptions) -> Result<Preparing, Error> {
         let options = &self.settled(options)?;
         let kinds = arch::states(self.summary(), options);
-        let keys = sampling_keys(options).into_iter().rev();
+        let keys = sampling_keys(&self.executor, options).into_iter().rev();
         let recordings: Vec<_> = keys.map(|key| recording(&*self.architecture, &self.adapted, &kinds, key)).collect();
         Ok(self.executor.prepare(&recordings, &options.planning())?)
     }

@@ -5,7 +5,7 @@ use crate::arch::{self, Architecture};
 use crate::error::{Error, Size};
 use crate::runner::{recording, sampling_keys};
 use crate::session::SessionOptions;
-use kernels::{Class, Executor, StateKind, States};
+use kernels::{Class, Executor, Room, StateKind, States};
 
 /// The memory that a model needs on an executor, computed before anything is allocated.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ fn bindable(device: &kernels::Device, kinds: &[StateKind], sequences: u32, conte
     })
 }
 
-/// Bytes of the buffers of all plans that a generating session makes.
+/// Bytes of the buffers of all plans that a generating session makes. They share a room.
 fn planned(
     architecture: &dyn Architecture,
     adapted: &Adapted,
@@ -83,12 +83,12 @@ fn planned(
     device: &kernels::Device,
     options: &SessionOptions,
 ) -> Result<u64, Error> {
-    let mut bytes = 0;
-    for key in sampling_keys(options) {
-        let plan = kernels::plan::plan(&recording(architecture, adapted, kinds, key), device.caps(), &options.planning())?;
-        bytes += plan.intermediate_bytes() + plan.placement.input_bytes;
+    let mut plans = vec![];
+    for key in sampling_keys(&Executor::Gpu(device.clone()), options) {
+        plans.push(kernels::plan::plan(&recording(architecture, adapted, kinds, key), device.caps(), &options.planning())?);
     }
-    Ok(bytes)
+    let inputs: u64 = plans.iter().map(|plan| plan.placement.input_bytes).sum();
+    Ok(Room::sizes(&plans).iter().sum::<u64>() + inputs)
 }
 
 /// Free bytes of an executor, if known. A software adapter uses the host's memory.

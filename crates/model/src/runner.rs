@@ -12,8 +12,8 @@ use crate::sequence::Sequence;
 use crate::session::{PrefillProgress, SessionOptions};
 use kernels::ops::{penalize, sample};
 use kernels::{
-    Agreement, Counts, Executor, Mirror, NotFinite, Outputs, Pending, Plan, Recorder, SampleParams, StateKind, States, StepInput, Tap,
-    Watch,
+    Agreement, Class, Counts, Executor, Mirror, NotFinite, Outputs, Pending, Plan, Recorder, Room, SampleParams, StateKind, States,
+    StepInput, Tap, Watch,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,6 +49,10 @@ pub(crate) struct Runner {
     pub states: States,
     kinds: Vec<StateKind>,
     plans: HashMap<PlanKey, Plan>,
+    /// The intermediates of all plans, whose steps run one after another.
+    room: Room,
+    /// Rows of the plans that draw, rising.
+    capacities: Vec<u32>,
     options: SessionOptions,
     context: u32,
     adapters: Vec<Applied>,
@@ -74,20 +78,39 @@ const RING_TILE: u32 = 128;
 /// rows of the largest step and the steps in flight. Rows that a step does not need are slack for
 /// rollbacks.
 pub(crate) fn ring_rows(window: u32, options: &SessionOptions) -> u32 {
-    let ahead = capacities(options)[2].saturating_add(GPU_DEPTH as u32);
+    let ahead = most_rows(options).saturating_add(GPU_DEPTH as u32);
     window.saturating_add(ahead).checked_next_multiple_of(RING_TILE).unwrap_or(u32::MAX)
 }
 
-/// Rows of the three plans that draw: one row, one row for each sequence, a chunk.
-fn capacities(options: &SessionOptions) -> [u32; 3] {
-    [1, options.sequences, options.sequences.max(options.chunk)]
+/// The largest number of rows of a step.
+fn most_rows(options: &SessionOptions) -> u32 {
+    options.sequences.max(options.chunk)
+}
+
+/// Rows of the smallest plan between one row and a chunk.
+const LEAST_ROWS: u32 = 4;
+
+/// The rows of the plans that draw, rising: one row, one row for each sequence, a chunk, and the
+/// powers of two between. A step takes the smallest plan that holds its rows, so a short prompt
+/// gets the kernels of few rows. Software drivers take seconds to build the kernels of a plan, so
+/// they have no plans between unless the options ask for them. On the CPU all plans are alike.
+pub(crate) fn capacities(executor: &Executor, options: &SessionOptions) -> Vec<u32> {
+    let usual = match executor {
+        Executor::Gpu(device) if device.adapter().class != Class::Software => Some(LEAST_ROWS),
+        _ => None,
+    };
+    let least = options.least_rows.or(usual).map(u32::next_power_of_two);
+    let doubled = std::iter::successors(least, |rows| rows.checked_mul(2)).take_while(|&rows| rows < most_rows(options));
+    let mut rows: Vec<u32> = doubled.chain([1, options.sequences, most_rows(options)]).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    rows
 }
 
 /// The keys of all plans that a generating session makes.
-pub(crate) fn sampling_keys(options: &SessionOptions) -> Vec<PlanKey> {
-    let mut rows = capacities(options).to_vec();
-    rows.dedup();
-    rows.into_iter().map(|rows| PlanKey { rows, out: options.sequences.min(rows), head: Head::Sample { penalize: true } }).collect()
+pub(crate) fn sampling_keys(executor: &Executor, options: &SessionOptions) -> Vec<PlanKey> {
+    let key = |rows| PlanKey { rows, out: options.sequences.min(rows), head: Head::Sample { penalize: true } };
+    capacities(executor, options).into_iter().map(key).collect()
 }
 
 /// Records the step of a key.
@@ -131,8 +154,9 @@ impl Runner {
         let executor = model.executor();
         let kinds = arch::states(model.summary(), options);
         let states = States::new_async(executor, &kinds, options.sequences, FIRST_POSITIONS.min(context)).await?;
-        let (plans, options) = (HashMap::new(), options.clone());
-        Ok(Self { model, states, kinds, plans, options, context, adapters: vec![], adapted, abandoned: vec![], last: None })
+        let (plans, room, capacities) = (HashMap::new(), Room::default(), capacities(executor, options));
+        let (options, adapters, abandoned) = (options.clone(), vec![], vec![]);
+        Ok(Self { model, states, kinds, plans, room, capacities, options, context, adapters, adapted, abandoned, last: None })
     }
 
     pub fn adapters(&self) -> &[Applied] {
@@ -161,8 +185,9 @@ impl Runner {
         let adapted = Adapted::with(model.weights(), &self.adapters)?;
         fit(&model, &adapted, &options, adapted.weights.bytes())?;
         let states = self.states.fork_async(positions as u32).await?;
-        let (kinds, adapters) = (self.kinds.clone(), self.adapters.clone());
-        Ok(Self { model, states, kinds, plans: HashMap::new(), options, context, adapters, adapted, abandoned: vec![], last: None })
+        let (kinds, capacities, adapters) = (self.kinds.clone(), self.capacities.clone(), self.adapters.clone());
+        let (plans, room, abandoned) = (HashMap::new(), Room::default(), vec![]);
+        Ok(Self { model, states, kinds, plans, room, capacities, options, context, adapters, adapted, abandoned, last: None })
     }
 
     /// A runner with the same options for other weights of the same file, and with these adapters.
@@ -198,7 +223,7 @@ impl Runner {
 
     /// Largest number of rows of a step.
     pub fn most_rows(&self) -> usize {
-        capacities(&self.options)[2] as usize
+        most_rows(&self.options) as usize
     }
 
     /// Steps that may be in flight.
@@ -231,23 +256,23 @@ impl Runner {
 
     /// The key of the smallest plan that has room for `rows` rows.
     pub fn key(&self, rows: usize, head: Head) -> PlanKey {
-        let fitting = |capacities: &[u32]| capacities.iter().copied().find(|&c| c as usize >= rows).unwrap_or(rows as u32);
-        match head {
-            Head::Logits => {
-                let rows = fitting(&[1, self.rows_with_logits()]);
-                PlanKey { rows, out: rows, head }
-            }
-            Head::Sample { .. } => {
-                let rows = fitting(&capacities(&self.options));
-                PlanKey { rows, out: self.options.sequences.min(rows), head }
-            }
-        }
+        let most = if head == Head::Logits { self.rows_with_logits() } else { u32::MAX };
+        let fitting = self.capacities.iter().map(|&capacity| capacity.min(most)).find(|&capacity| capacity as usize >= rows);
+        let rows = fitting.unwrap_or(rows as u32);
+        let out = if head == Head::Logits { rows } else { self.options.sequences.min(rows) };
+        PlanKey { rows, out, head }
     }
 
     async fn plan(&mut self, key: PlanKey) -> Result<(&mut Plan, &mut States), Error> {
         if !self.plans.contains_key(&key) {
+            // A plan of more rows needs a larger room. The plans before it are made again, in that
+            // room, so that the memory of theirs is freed.
+            if self.plans.keys().all(|before| before.rows < key.rows) {
+                self.plans.clear();
+                self.room = Room::default();
+            }
             let rec = recording(self.model.architecture(), &self.adapted, &self.kinds, key);
-            let plan = self.model.executor().plan_async(rec, &self.adapted.weights, &self.options.planning()).await?;
+            let plan = self.model.executor().plan_in_async(rec, &self.adapted.weights, &self.options.planning(), &mut self.room).await?;
             self.plans.insert(key, plan);
         }
         self.last = Some(key);

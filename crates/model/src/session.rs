@@ -39,6 +39,8 @@ pub struct SessionOptions {
     pub memory_bytes: Option<u64>,
     /// Precision and taps of the plans.
     pub plan: PlanOptions,
+    /// Rows of the smallest plan between one row and a chunk. `None` leaves it to the executor.
+    pub(crate) least_rows: Option<u32>,
 }
 
 /// The context length if none is given.
@@ -46,7 +48,8 @@ pub const DEFAULT_CONTEXT: u32 = 8192;
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        Self { context: None, kv: KvType::F16, chunk: 0, sequences: 1, shift: None, memory_bytes: None, plan: PlanOptions::default() }
+        let plan = PlanOptions::default();
+        Self { context: None, kv: KvType::F16, chunk: 0, sequences: 1, shift: None, memory_bytes: None, plan, least_rows: None }
     }
 }
 
@@ -98,6 +101,14 @@ impl SessionOptions {
     #[must_use]
     pub fn plan(self, plan: PlanOptions) -> Self {
         Self { plan, ..self }
+    }
+
+    /// Sets the rows of the smallest plan between one row and a chunk; larger plans double from
+    /// there. For tests: software drivers have no plans between.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn least_rows(self, rows: u32) -> Self {
+        Self { least_rows: Some(rows), ..self }
     }
 
     /// The options of the plans, with the number of sequences.

@@ -1,4 +1,4 @@
-//! Losses of a batch of the default model, packed and not: no document sees another.
+//! Losses of a batch of a small model, packed and not: no document sees another.
 
 use kernels::{Device, Executor, Watch};
 use model::Model;
@@ -6,8 +6,8 @@ use std::path::Path;
 use train::{Document, GradientOptions, Gradients, Loss, NO_TARGET, Normalize, Parameter, Targets, Trained};
 
 fn model(executor: Executor) -> Model {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/assets/default.gguf");
-    Model::open(file).expect("the default model").on(executor).expect("a model")
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens/qwen3tied/qwen3tied-F16.gguf");
+    Model::open(file).expect("a file").on(executor).expect("a model")
 }
 
 /// Documents of several lengths, one without targets, some with weights.

@@ -1,4 +1,4 @@
-//! Training of the default model: going on from a checkpoint, micro-batches, cancelled steps, steps
+//! Training of a small model: going on from a checkpoint, micro-batches, cancelled steps, steps
 //! that are skipped.
 
 use kernels::{Device, Executor, Progress, Watch};
@@ -11,8 +11,8 @@ use train::{
 };
 
 fn model(executor: Executor) -> Model {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/assets/default.gguf");
-    Model::open(file).expect("the default model").on(executor).expect("a model")
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens/qwen3tied/qwen3tied-F16.gguf");
+    Model::open(file).expect("a file").on(executor).expect("a model")
 }
 
 fn gpu() -> Executor {

@@ -1,7 +1,8 @@
 // The parts of matmul_tile64.wgsl's tiles of 16 BANDS x 16 GROUPS results that do not depend on the
 // weights' format (quant/units/tile64.wgsl has the others).
-// Needs: PARTS, GROUPS, BANDS, x, params.rows, rows_of, tile64_store, scales. Gives: Slabs, Sums,
-// WG, TILE, AHEAD, UNITS, PITCH, BAND, ws, ys, four_of_pairs, band_of, add, multiply, finish.
+// Needs: PARTS, GROUPS, BANDS, params.rows, x, rows_of, tile64_store, scales. Gives: Slabs, Sums,
+// WG, TILE, AHEAD, UNITS, PITCH, BAND, ws, ys, four_of_pairs, slabs_at, band_of, add, multiply,
+// finish.
 alias OfX = coop_mat16x16<f16, A>;
 alias OfW = coop_mat16x16<f16, B>;
 alias OfY = coop_mat16x16<f32, C>;
@@ -21,7 +22,7 @@ const UNITS = 4u;
 // rows start on different banks.
 const PITCH = 2u * UNITS + 1u;
 const ROW = 2u * PITCH;
-// Vectors of four in a fragment of x (BAND) and in 16 columns of all rows (SLAB).
+// Vectors of four in a fragment of x (BAND) and in 16 columns of one tile of rows (SLAB).
 const BAND = 64u;
 const SLAB = BAND * BANDS;
 var<workgroup> ws: array<mat2x4<f16>, PARTS * TILE * PITCH>;
@@ -36,8 +37,14 @@ fn four_of_pairs(even: vec2<f16>, odd: vec2<f16>, scale: f16, least: f16) -> vec
     return vec4<f16>(a.x, b.x, a.y, b.y);
 }
 
+// Where these groups of 16 columns begin in x, for a tile of rows.
+fn slabs_at(columns: vec4<u32>, tile: u32) -> vec4<u32> {
+    let tiles = (params.rows + 16u * BANDS - 1u) / (16u * BANDS);
+    return (columns * tiles + tile) * SLAB;
+}
+
 fn band_of(slabs: vec4<u32>, band: u32) -> Slab {
-    let at = slabs * SLAB + BAND * min(band, BANDS - 1u); //~ surplus: sign
+    let at = slabs + BAND * min(band, BANDS - 1u); //~ surplus: sign
     return Slab(coopLoadT<OfX>(&x[at.x], 4u), coopLoadT<OfX>(&x[at.y], 4u), coopLoadT<OfX>(&x[at.z], 4u), coopLoadT<OfX>(&x[at.w], 4u));
 }
 
@@ -81,13 +88,14 @@ fn finish_band(sums: OfY, t0: u32, r0: u32, which: u32, lid: u32, subgroup: u32)
     workgroupBarrier();
 }
 
-fn finish(sums: Sums, r0: u32, which: u32, lid: u32, subgroup: u32) {
-    finish_band(sums.t0, 0u, r0, which, lid, subgroup);
+fn finish(sums: Sums, tile: u32, r0: u32, which: u32, lid: u32, subgroup: u32) {
+    let t0 = tile * (16u * BANDS);
+    finish_band(sums.t0, t0, r0, which, lid, subgroup);
     if (BANDS > 1u) { //~ surplus
-        finish_band(sums.t1, 16u, r0, which, lid, subgroup);
+        finish_band(sums.t1, t0 + 16u, r0, which, lid, subgroup);
     }
     if (BANDS > 2u) { //~ surplus
-        finish_band(sums.t2, 32u, r0, which, lid, subgroup);
-        finish_band(sums.t3, 48u, r0, which, lid, subgroup);
+        finish_band(sums.t2, t0 + 32u, r0, which, lid, subgroup);
+        finish_band(sums.t3, t0 + 48u, r0, which, lid, subgroup);
     }
 }

@@ -10,20 +10,21 @@ fn W_stage(at: u32, a: W_Ready, b: W_Ready, unit: u32, late: bool) {
     subgroupBarrier();
 }
 
-fn W_slabs_of(first: u32, last: u32, late: bool) -> Slabs {
+fn W_slabs_of(first: u32, last: u32, late: bool, tile: u32) -> Slabs {
     let a = W_halves(first);
     let b = W_halves(min(first + 1u, last));
     let c = W_halves(min(first + 2u, last));
     let d = W_halves(min(first + 3u, last));
-    let at = select(vec4<u32>(a.x, b.x, c.x, d.x), vec4<u32>(a.y, b.y, c.y, d.y), late);
+    let at = slabs_at(select(vec4<u32>(a.x, b.x, c.x, d.x), vec4<u32>(a.y, b.y, c.y, d.y), late), tile);
     return Slabs(band_of(at, 0u), band_of(at, 1u), band_of(at, 2u), band_of(at, 3u)); //~ clamped: off by one
 }
 
 // Units of four rows.
 struct W_Four { a: W_Held, b: W_Held, c: W_Held, d: W_Held }
 
-// Makes the results of the 16 GROUPS rows of weights from r0 on, of weight `which`.
-fn W_tile64(r0: u32, which: u32, lid: u32, subgroup: u32) {
+// Makes the results of one tile of rows of x and the 16 GROUPS rows of weights from r0 on, of
+// weight `which`.
+fn W_tile64(r0: u32, tile: u32, which: u32, lid: u32, subgroup: u32) {
     let k = params.k;
     let last = (k >> 5u) - 1u;
     let lane = lid & (UNITS - 1u);
@@ -47,7 +48,7 @@ fn W_tile64(r0: u32, which: u32, lid: u32, subgroup: u32) {
         for (var once = 0u; once < min(k, 1u); once++) { //~ free
             subgroupBarrier(); //~ hint: barrier dropped
         }
-        let early = W_slabs_of(first, last, false);
+        let early = W_slabs_of(first, last, false, tile);
         let a = W_ready(held.a, unit, live);
         let b = W_ready(held.b, unit, live);
         let c = W_ready(held.c, unit, live);
@@ -58,7 +59,7 @@ fn W_tile64(r0: u32, which: u32, lid: u32, subgroup: u32) {
             W_stage(to, c, d, unit, false);
             sums_1 = multiply(early, base, sums_1);
         }
-        let late = W_slabs_of(first, last, true);
+        let late = W_slabs_of(first, last, true, tile);
         W_stage(to, a, b, unit, true);
         sums_0 = multiply(late, base, sums_0);
         if (GROUPS > 1u) { //~ surplus
@@ -69,8 +70,8 @@ fn W_tile64(r0: u32, which: u32, lid: u32, subgroup: u32) {
             sums_1 = multiply(late, base, sums_1);
         }
     }
-    finish(sums_0, r0, which, lid, subgroup);
+    finish(sums_0, tile, r0, which, lid, subgroup);
     if (GROUPS > 1u) {
-        finish(sums_1, r0 + TILE, which, lid, subgroup);
+        finish(sums_1, tile, r0 + TILE, which, lid, subgroup);
     }
 }

@@ -16,7 +16,8 @@ pub struct Table {
     /// Rows of activations up to which a product with a quantized weight reads 8-bit activations.
     pub q8_rows: u32,
     /// Rows up to which cooperative matrices multiply in tiles of 16, 32 or 64 rows
-    /// (`matmul_tile64`). More rows are multiplied in tiles of 128 (`matmul_tile128`).
+    /// (`matmul_tile64`). More rows are multiplied in tiles of 128 (`matmul_tile128`), if these are
+    /// at least as many as `workgroups`.
     pub tile64_rows: u32,
     /// Context length up to which attention of one row is a single kernel (`attention_decode`).
     /// Longer contexts are split into parts that a second kernel joins (`attention_split`). The
@@ -68,7 +69,12 @@ pub(crate) const USUAL_VEC_COLUMNS: u32 = 4096;
 /// Every number of a table, in the order in which the file lists them.
 pub static THRESHOLDS: [Threshold; 12] = [
     Threshold { name: "q8_rows", about: "rows up to which products read 8-bit activations", within: 0..=32, field: |t| &mut t.q8_rows },
-    Threshold { name: "tile64_rows", about: "rows up to which cooperative tiles are small", within: 0..=64, field: |t| &mut t.tile64_rows },
+    Threshold {
+        name: "tile64_rows",
+        about: "rows up to which cooperative tiles are small",
+        within: 0..=512,
+        field: |t| &mut t.tile64_rows,
+    },
     Threshold {
         name: "decode_keys",
         about: "context length up to which attention of one row is one kernel (heads of 128)",
@@ -182,7 +188,7 @@ impl Table {
     pub const fn usual(class: Class, cooperative: bool) -> Self {
         Self {
             q8_rows: if cooperative { 8 } else { 32 },
-            tile64_rows: 64,
+            tile64_rows: 256,
             decode_keys: 512,
             split_workgroups: if matches!(class, Class::Software) { 16 } else { 512 },
             norm_columns: 4,

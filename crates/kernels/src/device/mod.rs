@@ -38,18 +38,78 @@ pub enum Limits {
     /// Every limit and every useful feature of the adapter.
     #[default]
     Adapter,
+    /// Every limit of the adapter, and every useful feature except these
+    /// (`WEFT_WITHOUT=coop,subgroups,f16`).
+    Without(Without),
     /// WebGPU's default limits and no optional feature, as in a browser (`WEFT_LIMITS=webgpu`).
     WebGpu,
 }
 
 impl Limits {
-    /// Reads the environment variable `WEFT_LIMITS`. Any value except `webgpu` means all limits.
+    /// Reads the environment variables `WEFT_LIMITS` and `WEFT_WITHOUT`. Any value of the first
+    /// except `webgpu` means all limits. Features that the second does not spell right are kept.
     #[must_use]
     pub fn from_env() -> Self {
         match std::env::var("WEFT_LIMITS") {
             Ok(v) if v.eq_ignore_ascii_case("webgpu") => Self::WebGpu,
-            _ => Self::Adapter,
+            _ => Self::Adapter.without(std::env::var("WEFT_WITHOUT").ok().and_then(|names| names.parse().ok()).unwrap_or_default()),
         }
+    }
+
+    /// The same limits without these features too. WebGPU's defaults have none of them.
+    #[must_use]
+    pub fn without(self, features: Without) -> Self {
+        match self {
+            Self::Adapter if features == Without::default() => Self::Adapter,
+            Self::Adapter => Self::Without(features),
+            Self::Without(before) => Self::Without(before.and(features)),
+            Self::WebGpu => Self::WebGpu,
+        }
+    }
+}
+
+/// Optional features of an adapter that a device is opened without, as if the hardware lacked them:
+/// to see how other hardware runs, or to go around a driver's fault.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Without {
+    /// Cooperative matrices.
+    pub coop: bool,
+    /// Subgroup operations. Cooperative matrices need them.
+    pub subgroups: bool,
+    /// f16 in shaders. Cooperative matrices need it.
+    pub f16: bool,
+}
+
+impl Without {
+    /// The features left out by either.
+    fn and(self, other: Self) -> Self {
+        Self { coop: self.coop || other.coop, subgroups: self.subgroups || other.subgroups, f16: self.f16 || other.f16 }
+    }
+
+    fn features(self) -> wgpu::Features {
+        let of = |left_out: bool, features: wgpu::Features| if left_out { features } else { wgpu::Features::empty() };
+        of(self.coop || self.subgroups || self.f16, wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
+            | of(self.subgroups, wgpu::Features::SUBGROUP | wgpu::Features::SUBGROUP_BARRIER)
+            | of(self.f16, wgpu::Features::SHADER_F16)
+    }
+}
+
+/// Names with commas between them, such as `coop,f16`.
+impl std::str::FromStr for Without {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut without = Self::default();
+        for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            match name {
+                "coop" => without.coop = true,
+                "subgroups" => without.subgroups = true,
+                "f16" => without.f16 = true,
+                other => return Err(format!("{other:?} is not coop, subgroups or f16")),
+            }
+        }
+        Ok(without)
     }
 }
 
@@ -197,6 +257,7 @@ impl Device {
             | cooperative(adapter);
         let (features, limits) = match limits {
             Limits::Adapter => (adapter.features() & useful, adapter.limits()),
+            Limits::Without(left_out) => ((adapter.features() & useful).difference(left_out.features()), adapter.limits()),
             Limits::WebGpu => (wgpu::Features::empty(), wgpu::Limits::default()),
         };
         let experimental_features = match features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) {

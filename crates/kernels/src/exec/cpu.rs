@@ -105,7 +105,7 @@ impl CpuPlan {
 }
 
 /// Rows of cosines and sines that one task computes.
-const ROPE_ROWS: usize = 64;
+const ROPE_ROWS: usize = 16;
 
 /// The words of one input for this step's row counts.
 pub(crate) fn input_words(kind: Input, shape: Shape, input: &StepInput, ropes: &[RopeTable]) -> Vec<u32> {

@@ -8,6 +8,7 @@ use crate::device::Device;
 use crate::device::buffer::Buffer;
 use crate::device::pipelines::Pipeline;
 use crate::error::Error;
+use crate::exec::room::Room;
 use crate::exec::states::{States, Store};
 use crate::exec::weights::Weights;
 use crate::graph::input::StepInput;
@@ -54,6 +55,7 @@ impl GpuPlan {
         rec: Recorder<O>,
         weights: Arc<Weights>,
         options: &PlanOptions,
+        room: &mut Room,
     ) -> Result<Self, Error> {
         let planning = device.0.clock.planning();
         let planned = plan(&rec, device.caps(), options)?;
@@ -62,10 +64,8 @@ impl GpuPlan {
         let _planning = device.0.clock.planning();
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         let guard = if options.guarded { GUARD_BYTES } else { 0 };
-        let mut buffers = vec![];
-        for &bytes in &planned.placement.buffers {
-            buffers.push(device.buffer("an intermediate", bytes + guard, usage).await?);
-        }
+        let sizes: Vec<u64> = planned.placement.buffers.iter().map(|bytes| bytes + guard).collect();
+        let buffers = room.buffers(device, &sizes).await?;
         let inputs = Inputs::new(device, planned.placement.input_bytes).await?;
         let dummy = device.buffer("an unused binding", 16, usage).await?;
         let spare = device.buffer("an unused result", 16, usage).await?;

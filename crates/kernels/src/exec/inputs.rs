@@ -92,10 +92,14 @@ impl Sources<'_> {
 
 impl StepInput {
     /// The predicted next step: every row advances by one position, as in text generation. None if
-    /// the step has inputs that cannot be predicted.
+    /// the step has inputs that cannot be predicted, or rows of one sequence, which are a prompt.
     fn next(&self) -> Option<Self> {
-        let goes_on =
-            self.ends.is_empty() && self.ids.is_empty() && self.firsts.is_empty() && self.targets.is_empty() && self.host.is_empty();
+        let goes_on = self.ends.is_empty()
+            && self.ids.is_empty()
+            && self.firsts.is_empty()
+            && self.targets.is_empty()
+            && self.host.is_empty()
+            && self.sequences.windows(2).all(|two| two[0] != two[1]);
         goes_on.then(|| Self { positions: self.positions.iter().map(|p| p.saturating_add(1)).collect(), ..self.clone() })
     }
 }
@@ -132,6 +136,7 @@ mod tests {
         assert_eq!([slot(step(&[9, 16], &[0, 1])), slot(step(&[10, 17], &[0, 1]))], [0, 1], "the same position again");
         assert_eq!([slot(step(&[11, 18], &[1, 0])), slot(step(&[12, 19], &[1, 0]))], [0, 1], "other sequences");
         assert_eq!([slot(step(&[13], &[1])), slot(step(&[u32::MAX], &[1])), slot(step(&[u32::MAX], &[1]))], [0, 0, 1], "another row");
+        assert_eq!([slot(step(&[3, 4], &[0, 0])), slot(step(&[4, 5], &[0, 0]))], [0, 0], "two rows of a prompt");
         let ends = || StepInput { ends: vec![4], ..step(&[3], &[1]) };
         assert_eq!([slot(ends()), slot(step(&[4], &[1]))], [0, 0], "what has ends is not foreseen");
     }

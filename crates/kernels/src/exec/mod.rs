@@ -11,11 +11,13 @@ mod interop;
 pub mod profile;
 mod quantized;
 pub(crate) mod readback;
+mod room;
 pub mod states;
 mod upload;
 pub mod weights;
 
 pub use finite::NotFinite;
+pub use room::Room;
 
 use crate::device::executor::Executor;
 use crate::device::pipelines::Preparing;
@@ -54,8 +56,22 @@ impl Executor {
         weights: &Arc<Weights>,
         options: &PlanOptions,
     ) -> Result<Plan, Error> {
+        self.plan_in_async(rec, weights, options, &mut Room::default()).await
+    }
+
+    /// As [`Executor::plan_async`], with the intermediates in this room.
+    ///
+    /// # Errors
+    /// As [`Executor::plan_async`].
+    pub async fn plan_in_async<O: Clone + Into<Primitive>>(
+        &self,
+        rec: Recorder<O>,
+        weights: &Arc<Weights>,
+        options: &PlanOptions,
+        room: &mut Room,
+    ) -> Result<Plan, Error> {
         Ok(match self {
-            Self::Gpu(device) => Plan::Gpu(Box::new(gpu::GpuPlan::new(device, rec, Arc::clone(weights), options).await?)),
+            Self::Gpu(device) => Plan::Gpu(Box::new(gpu::GpuPlan::new(device, rec, Arc::clone(weights), options, room).await?)),
             Self::Cpu => Plan::Cpu(Box::new(cpu::CpuPlan::new(rec, Arc::clone(weights), options))),
         })
     }

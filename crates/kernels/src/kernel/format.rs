@@ -171,7 +171,7 @@ pub const USUAL_ROWS: &str = quant!("units/rows");
 /// [`Units::ready`] of formats without a piece of their own.
 const READY: &str = quant!("units/ready");
 
-/// `W_tile64` multiplies up to 64 rows with rows of a weight through cooperative matrices
+/// `W_tile64` multiplies a tile of rows with rows of a weight through cooperative matrices
 /// (`matmul/pieces/tile64_tiles.wgsl`).
 pub const TILE64: &str = quant!("units/tile64");
 

@@ -5,8 +5,8 @@ mod rates;
 
 use crate::Recorder;
 use crate::caps::Class;
-use crate::device::Device;
 use crate::device::executor::Executor;
+use crate::device::{Device, Limits, Select};
 use crate::error::Error;
 use crate::graph::operation::Work;
 pub use crossover::{Crossover, GPU_MIN_SIZE, should_use_gpu};
@@ -117,19 +117,19 @@ impl Executor {
     /// CPU finishes first.
     #[must_use]
     pub fn auto(demand: &Demand) -> Chosen {
-        Self::auto_with(demand, |_| None)
+        Self::auto_with(demand, Limits::from_env(), |_| None)
     }
 
-    /// As [`Executor::auto`], with the measured rates of the device if `known` returns any. These
-    /// rates then apply to [`should_use_gpu`] too.
+    /// As [`Executor::auto`], with these limits, and with the measured rates of the device if
+    /// `known` returns any. These rates then apply to [`should_use_gpu`] too.
     #[must_use]
-    pub fn auto_with(demand: &Demand, known: impl FnOnce(&Device) -> Option<Rates>) -> Chosen {
+    pub fn auto_with(demand: &Demand, limits: Limits, known: impl FnOnce(&Device) -> Option<Rates>) -> Chosen {
         let threads = rayon::current_num_threads();
         let cpu = |because| Chosen { executor: Self::Cpu, because };
         if cpu_seconds(demand, threads) <= GPU_START_S {
             return cpu(Because::Small);
         }
-        match Device::auto() {
+        match Device::open(&Select::Best, limits) {
             Err(Error::NoAdapter { .. }) => cpu(Because::NoAdapter),
             Err(error) => cpu(Because::Refused(error)),
             Ok(device) => {

@@ -48,6 +48,28 @@ fn prefill_in_any_chunking_takes_a_token_to_the_same_experts() {
     }
 }
 
+/// A prompt takes the plan with room for its rows, and its last chunk another one.
+#[test]
+fn plans_for_any_number_of_rows_give_the_same() {
+    for tiny in [Tiny::qwen3(), Tiny::qwen3moe(), Tiny::gemma4()] {
+        let wider = if tiny.architecture == "gemma4" { 5.0 } else { 1.0 };
+        let tokens = ids(41, 9);
+        let reference = all_of(&tiny, &Executor::Cpu, exact(1), &tokens);
+        let model = tiny.on(&gpu());
+        let mut session = model.session(exact(32).least_rows(2)).unwrap();
+        // Also back from a plan of many rows to plans of few.
+        for rows in [3, 1, 41, 2, 16, 17, 33, 5] {
+            session.reset();
+            session.feed(&tokens[..rows]).unwrap();
+            let apart = worst(&reference[..rows * VOCABULARY as usize], &logits(&mut session).0);
+            assert!(apart <= wider * EXECUTORS, "{} {rows} rows: {apart:e}", tiny.architecture);
+            let capacity = session.plan().unwrap().capacity().step as usize;
+            let last = (rows - 1) % 32 + 1;
+            assert!((last..=2.max(last.next_power_of_two())).contains(&capacity), "{rows} rows in a plan for {capacity}");
+        }
+    }
+}
+
 #[test]
 fn windows_that_end_within_and_between_chunks_change_nothing() {
     same_in_chunks(&Tiny::gemma2(), &[7], 1.0);

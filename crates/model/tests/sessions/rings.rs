@@ -91,7 +91,7 @@ fn rollbacks_within_the_slack_and_beyond_it_are_right_and_only_the_latter_read_a
                 session.feed(&other).unwrap();
                 let got = logits(&mut session).0;
                 // In one chunk, so nothing wraps.
-                let whole = logits_of(&model, exact(512), &[&tokens[..to], &other].concat());
+                let whole = logits_of(&tiny.on(&Executor::Cpu), exact(512), &[&tokens[..to], &other].concat());
                 let apart = worst(&whole[whole.len() - 60 * VOCABULARY as usize..], &got[got.len() - 60 * VOCABULARY as usize..]);
                 assert!(apart <= tiny.rounding(), "{} on {} back to {to}: {apart:e}", tiny.architecture, executor.kind());
             }
@@ -105,7 +105,7 @@ fn a_kept_prefix_a_late_stop_and_a_reset_are_right_over_rings() {
         for executor in both() {
             let model = tiny.on(&executor);
             // In one chunk, whose ring is too long to wrap.
-            let alone = |prompt: &[u32], n| drawn(&run(&mut fed(&model, exact(512), prompt), greedy(n)));
+            let alone = |prompt: &[u32], n| drawn(&run(&mut fed(&tiny.on(&Executor::Cpu), exact(512), prompt), greedy(n)));
             let prompt = ids(240, 5);
             let mut session = fed(&model, exact(64), &prompt);
             let whole = alone(&prompt, 30);
@@ -147,7 +147,7 @@ fn sequences_of_a_batch_turn_in_their_rings_each_at_its_own_place() {
                 batch.step(&[Sampling::greedy()]).unwrap();
             }
             // In one chunk, whose ring is too long to wrap.
-            let alone = |prompt: &[u32], n| drawn(&run(&mut fed(&model, exact(512), prompt), greedy(n)));
+            let alone = |prompt: &[u32], n| drawn(&run(&mut fed(&tiny.on(&Executor::Cpu), exact(512), prompt), greedy(n)));
             assert_eq!(batch.tokens(1)[126..], alone(&prompts[1], 16), "{}", executor.kind());
             assert_eq!(batch.tokens(2)[250..], alone(&prompts[2][..250], 6), "{}", executor.kind());
             assert_eq!(batch.tokens(3)[10..], alone(&prompts[3][..10], 6), "{}", executor.kind());

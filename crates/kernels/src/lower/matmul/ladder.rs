@@ -90,12 +90,13 @@ pub static LADDER: [Rung; 6] = [
     },
     Rung {
         kernel: &matmul_tile64::MATMUL_TILE64,
-        domain: "rows up to the table's `tile64_rows`; a weight with units, in plans that round, through cooperative matrices",
+        domain: "rows up to the table's `tile64_rows`, and up to 1024 where larger tiles would be few; a weight with units, in plans that \
+                 round, through cooperative matrices",
         rounding: Rounding::Slabs,
         one: false,
         serves: |problem, caps| {
             let Problem { w, rows, rounds } = problem;
-            rounds == Rounds::Freely && caps.cooperative && rows <= caps.table.tile64_rows && matmul_tile64::serves(w)
+            rounds == Rounds::Freely && caps.cooperative && matmul_tile64::serves(w, rows, caps)
         },
         lower: matmul_tile64::lower,
         beats: "up to the table's `tile64_rows`; 32 rows of 4096 x 12288 take 44 us, in tiles of 128 rows 127 (NVIDIA H200)",

@@ -1,18 +1,18 @@
-//! Two products of up to 64 rows through cooperative matrices in one kernel. The planner makes it;
+//! Two products of some rows through cooperative matrices in one kernel. The planner makes it;
 //! it is never recorded.
 
 use crate::caps::Caps;
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::Counts;
 use crate::kernel::Variant;
-use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering, fixed};
+use crate::kernel::dispatch::{Arg, Dispatch, Lower, Lowering};
 use crate::kernel::split::parts;
-use crate::lower::matmul::matmul_tile64::{TILE, bands};
+use crate::lower::matmul::matmul_tile64::{TILE, bands, grid, row_tiles};
 use crate::lower::matmul::product::{Operand, Product};
 
 kernel! {
     MATMUL_TILE64_PAIR: "matmul_tile64_pair",
-    wgsl: ["matmul/matmul_tile64_pair.wgsl", "matmul/pieces/tile64_tiles.wgsl", tile, "shared/unit.wgsl", "shared/grid.wgsl"],
+    wgsl: ["matmul/matmul_tile64_pair.wgsl", "matmul/pieces/tile64_tiles.wgsl", tile, "shared/unit.wgsl"],
     params: Params { k: u32, rows: u32, n: u32, other_n: u32, biases: u32 },
     bindings: Bind { x: Read, scales: Read, w: Tiles, other: Second, bias: Read, other_bias: Read, y: Write, other_y: Write },
     cpu: cpu_ref::matmul,
@@ -49,8 +49,14 @@ pub(crate) fn joins(product: &Product, caps: &Caps) -> bool {
     matches!(product.operand, Operand::Slabs { .. }) && parts(caps, w.ty, w.rows, w.cols).len() == 1
 }
 
+/// Tiles of rows of a product's weight.
 pub(crate) fn tiles(product: &Product) -> u32 {
     product.w.rows.div_ceil(TILE)
+}
+
+/// Workgroups of two products together.
+pub(crate) fn workgroups(a: &Product, b: &Product) -> u32 {
+    row_tiles(a.y.shape.rows) * (tiles(a) + tiles(b))
 }
 
 impl Operation for MatmulTile64Pair {
@@ -79,7 +85,6 @@ impl Lowering for MatmulTile64Pair {
             y: a.y.into(),
             other_y: b.y.into(),
         };
-        let grid = Grid::PerRow { lead: fixed(1, 1), per_row: tiles(a) + tiles(b) };
-        vec![bind.dispatch(VARIANTS[bands(a.y.shape.rows).ilog2() as usize], params, grid)]
+        vec![bind.dispatch(VARIANTS[bands(a.y.shape.rows).ilog2() as usize], params, grid(a.y.shape, tiles(a) + tiles(b)))]
     }
 }

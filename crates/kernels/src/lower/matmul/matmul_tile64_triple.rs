@@ -1,17 +1,17 @@
-//! A third product in the kernel of two products of up to 64 rows, through cooperative matrices.
+//! A third product in the kernel of two products of some rows, through cooperative matrices.
 //! The planner makes it; it is never recorded.
 
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::Counts;
 use crate::kernel::Variant;
-use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering, fixed};
-use crate::lower::matmul::matmul_tile64::bands;
+use crate::kernel::dispatch::{Arg, Dispatch, Lower, Lowering};
+use crate::lower::matmul::matmul_tile64::{bands, grid};
 use crate::lower::matmul::matmul_tile64_pair::{MatmulTile64Pair, tiles};
 use crate::lower::matmul::product::Product;
 
 kernel! {
     MATMUL_TILE64_TRIPLE: "matmul_tile64_triple",
-    wgsl: ["matmul/matmul_tile64_triple.wgsl", "matmul/pieces/tile64_tiles.wgsl", tile, "shared/unit.wgsl", "shared/grid.wgsl"],
+    wgsl: ["matmul/matmul_tile64_triple.wgsl", "matmul/pieces/tile64_tiles.wgsl", tile, "shared/unit.wgsl"],
     params: Params { k: u32, rows: u32, n: u32, other_n: u32, third_n: u32, biases: u32 },
     bindings: Bind {
         x: Read, scales: Read, w: Tiles, other: Second, third: Tiles, bias: Read, other_bias: Read, third_bias: Read, y: Write, other_y: Write,
@@ -76,7 +76,7 @@ impl Lowering for MatmulTile64Triple {
             other_y: b.y.into(),
             third_y: c.y.into(),
         };
-        let grid = Grid::PerRow { lead: fixed(1, 1), per_row: tiles(a) + tiles(b) + tiles(c) };
+        let grid = grid(a.y.shape, tiles(a) + tiles(b) + tiles(c));
         vec![bind.dispatch(VARIANTS[bands(a.y.shape.rows).ilog2() as usize], params, grid)]
     }
 }
