@@ -17,6 +17,7 @@ use crate::ops::Op;
 pub use all::{kernels, variants};
 use attention::tile32::Tile32;
 use matmul::matmul_input_tile128::MatmulInputTile128;
+use matmul::matmul_vec_q8_experts::MatmulVecQ8Experts;
 use matmul::matmul_weight_tile128::MatmulWeightTile128;
 use matmul::product::Product;
 use pack::{level_f16::LevelF16, pack_f16::PackF16, pack_q8::PackQ8};
@@ -52,6 +53,7 @@ macro_rules! lowered {
             LevelF16(LevelF16),
             MatmulInputTile128(MatmulInputTile128),
             MatmulWeightTile128(MatmulWeightTile128),
+            MatmulVecQ8Experts(MatmulVecQ8Experts),
             Tile32(Tile32),
             $($name($family::$file::$name)),*
         }
@@ -70,6 +72,7 @@ macro_rules! lowered {
                     Self::LevelF16(op) => op.io(),
                     Self::MatmulInputTile128(op) => op.io(),
                     Self::MatmulWeightTile128(op) => op.io(),
+                    Self::MatmulVecQ8Experts(op) => op.io(),
                     Self::Tile32(op) => op.io(),
                     $(Self::$name(op) => op.io()),*
                 }
@@ -84,6 +87,7 @@ macro_rules! lowered {
                     Self::LevelF16(op) => op.work(counts),
                     Self::MatmulInputTile128(op) => op.work(counts),
                     Self::MatmulWeightTile128(op) => op.work(counts),
+                    Self::MatmulVecQ8Experts(op) => op.work(counts),
                     Self::Tile32(op) => op.work(counts),
                     $(Self::$name(op) => op.work(counts)),*
                 }
@@ -100,6 +104,7 @@ macro_rules! lowered {
                     Self::LevelF16(op) => op.lower(cx),
                     Self::MatmulInputTile128(op) => op.lower(cx),
                     Self::MatmulWeightTile128(op) => op.lower(cx),
+                    Self::MatmulVecQ8Experts(op) => op.lower(cx),
                     Self::Tile32(op) => op.lower(cx),
                     $(Self::$name(op) => op.lower(cx)),*
                 }
@@ -154,6 +159,7 @@ impl From<Primitive> for Lowered {
             Primitive::LevelF16(op) => Self::LevelF16(op),
             Primitive::MatmulInputTile128(op) => Self::MatmulInputTile128(op),
             Primitive::MatmulWeightTile128(op) => Self::MatmulWeightTile128(op),
+            Primitive::MatmulVecQ8Experts(op) => Self::MatmulVecQ8Experts(op),
             Primitive::AttentionFlash(flash) => Self::Op(flash.of.into()),
             Primitive::Tile32(op) => Self::Tile32(op),
         }

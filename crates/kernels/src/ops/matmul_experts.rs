@@ -109,8 +109,16 @@ impl Lowering for MatmulExperts {
 
 impl Reference for MatmulExperts {
     fn reference(&self, host: &mut Host<'_>) {
+        let x = host.f32(self.x).to_vec();
+        self.compute(host, &x);
+    }
+}
+
+impl MatmulExperts {
+    /// The product with these rows.
+    pub(crate) fn compute(&self, host: &mut Host<'_>, x: &[f32]) {
         let mut y = host.take(self.y);
-        let (w, experts, x) = (host.matrix(self.w), host.u32(self.routes.experts), host.f32(self.x));
+        let (w, experts) = (host.matrix(self.w), host.u32(self.routes.experts));
         let (n, k, per) = (self.y.shape.dim as usize, self.w.cols as usize, self.per() as usize);
         let (stride, rows) = (self.stride() as usize, self.first as usize..(self.first + self.y.shape.dim) as usize);
         // Slots that read the same row of `x` stay in one chunk, except when there are few slots.

@@ -156,6 +156,11 @@ fn rounded(node: &Node, cx: &Lower<'_>) -> Vec<Primitive> {
     {
         return vec![flash.into()];
     }
+    if let Lowered::AttentionDecodeRowsF16(op) = &node.op {
+        // It packs without scales what the recording packs with them.
+        let unscaled = |part| if let Primitive::PackF16(_) = part { op.pack.clone().into() } else { part };
+        return node.parts.iter().cloned().map(unscaled).collect();
+    }
     factors_left(node.parts.clone())
 }
 

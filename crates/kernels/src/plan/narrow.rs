@@ -8,6 +8,7 @@ use crate::lower::attention::tile32;
 use crate::lower::matmul::ladder::{self, Problem, Rounding, Rounds};
 use crate::lower::matmul::matmul_input_tile128::{self, MatmulInputTile128};
 use crate::lower::matmul::matmul_tile64;
+use crate::lower::matmul::matmul_vec_q8_experts::{self, MatmulVecQ8Experts};
 use crate::lower::matmul::matmul_weight_tile128::{self, MatmulWeightTile128};
 use crate::lower::matmul::product::{Operand, Product};
 use crate::lower::pack::pack_f16::{PackF16, packed_shapes};
@@ -26,6 +27,15 @@ struct Made {
 }
 
 impl Made {
+    /// `x` in 8 bits, which is made here unless it exists.
+    fn packed(&mut self, x: Tensor, stage: Stage, origins: &mut Vec<(Origin, Shape)>, out: &mut Vec<Node>) -> Tensor {
+        *self.packed.entry((x.id, x.first)).or_insert_with(|| {
+            let packed = new(origins, Element::Q8, packed_shape(x.shape));
+            out.push(Node::of(PackQ8 { x, packed, norm: None }, stage));
+            packed
+        })
+    }
+
     /// The scales and the halves of `x`, which are made here unless they exist.
     fn halves(&mut self, x: Tensor, stage: Stage, origins: &mut Vec<(Origin, Shape)>, out: &mut Vec<Node>) -> (Tensor, Tensor) {
         *self.halves.entry((x.id, x.first)).or_insert_with(|| {
@@ -56,6 +66,11 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, rounds: Roun
                 out.push(Node::of(MatmulWeightTile128 { dy, dy_scales, x, x_scales, step_rows: op.step_rows, g: op.g }, stage));
                 continue;
             }
+            Lowered::Op(Op::MatmulExperts(op)) if matmul_vec_q8_experts::serves(op, rounds, caps) => {
+                let packed = made.packed(op.x.flat(), stage, origins, &mut out);
+                out.push(Node::of(MatmulVecQ8Experts { of: op.clone(), packed }, stage));
+                continue;
+            }
             Lowered::Op(Op::Backward(op)) => {
                 let tiled = tile32::tiled(op, caps, |dy| made.halves(dy, stage, origins, &mut out));
                 out.push(tiled.map_or(node, |tiled| Node::of(tiled, stage)));
@@ -73,11 +88,7 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, rounds: Roun
                 continue;
             }
             Rounding::Q8 => {
-                let packed = *made.packed.entry((x.id, x.first)).or_insert_with(|| {
-                    let packed = new(origins, Element::Q8, packed_shape(x.shape));
-                    out.push(Node::of(PackQ8 { x, packed, norm: None }, stage));
-                    packed
-                });
+                let packed = made.packed(x, stage, origins, &mut out);
                 Product { x: packed, operand: Operand::Q8, ..product.clone() }
             }
             Rounding::F16 => {

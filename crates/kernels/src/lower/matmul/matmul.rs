@@ -21,7 +21,7 @@ kernel! {
 }
 
 /// Rows of activations and of weights per workgroup.
-const TILE: u32 = 64;
+pub(crate) const TILE: u32 = 64;
 
 /// The dispatches of a product of several rows, one for each part of the weight.
 pub(crate) fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {

@@ -16,6 +16,7 @@ pub mod matmul_vec_glu;
 pub mod matmul_vec_group;
 pub mod matmul_vec_norm;
 pub mod matmul_vec_q8;
+pub mod matmul_vec_q8_experts;
 pub mod matmul_weight_tile128;
 pub mod norm_add_matmul_vec;
 pub mod norm_add_matmul_vec_glu;

@@ -4,14 +4,15 @@ use crate::kernel::random::Gen;
 use crate::ops::add::add_bias;
 use crate::ops::matmul::matmul;
 use crate::testing::parity::Case;
+use gguf::GgmlType;
 
-/// Every format, row counts around the workgroup's, row lengths that are not a multiple of 4. A
-/// single result has a bias as large as all its terms together: if the terms cancel, no other part
-/// of the output shows how large an error may be.
+/// Every format, with several rows in f32; row counts around the workgroup's, row lengths that are
+/// not a multiple of 4. A single result has a bias as large as all its terms together: if the terms
+/// cancel, no other part of the output shows how large an error may be.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format();
     let (cols, n) = (g.cols(ty), g.dim());
-    let mut case = Case::new(1);
+    let mut case = Case::new(if ty == GgmlType::F32 { g.pick(&[1, 2, 9, 64]) } else { 1 });
     let w = case.weight(g, ty, n, cols);
     let x = case.tensor(g, cols);
     let length = case.input.host[0].iter().map(|x| x * x).sum::<f32>().sqrt();

@@ -65,6 +65,7 @@ pub mod matmul_vec_glu;
 pub mod matmul_vec_group;
 pub mod matmul_vec_norm;
 pub mod matmul_vec_q8;
+pub mod matmul_vec_q8_experts;
 pub mod matmul_weight;
 pub mod matmul_weight_tile128;
 pub mod merge_matmul_vec;
@@ -182,6 +183,7 @@ pub static CASES: &[(&str, MakeCase)] = &[
     ("matmul_tile128", matmul_tile128::case),
     ("matmul_vec", matmul_vec::case),
     ("matmul_vec_experts", matmul_vec_experts::case),
+    ("matmul_vec_q8_experts", matmul_vec_q8_experts::case),
     ("matmul_tile64", matmul_tile64::case),
     ("matmul_rows8", matmul_rows8::case),
     ("matmul_rows8_glu", matmul_rows8_glu::case),
