@@ -49,7 +49,7 @@ fn routers_stay_in_f32_where_other_products_are_narrowed() {
     let caps = Caps { cooperative: true, table: Table::usual(Class::Discrete, true), ..CAPS };
     for tiny in [Tiny::qwen3moe(), Tiny::qwen2moe()] {
         let plan = planned_for(&Tiny { layers: 1, ..tiny }, 64, &caps, &options);
-        assert!(plan.contains("matmul_tile128 f16") && plan.contains(" matmul f32 ") && !plan.contains("matmul_tile128 f32"), "{plan}");
+        assert!(plan.contains("matmul_tile128 f16") && plan.contains(" matmul_vec f32 ") && !plan.contains("matmul_tile128 f32"), "{plan}");
     }
 }
 
@@ -136,7 +136,8 @@ fn a_batch_goes_through_small_tiles_where_matrices_cooperate_and_a_smaller_one_i
         (16, "matmul_tile16 "),
         (17, "matmul_tile32 "),
         (64, "matmul_tile64 "),
-        (65, "matmul_tile128_groups "),
+        (65, "matmul_tile64 "),
+        (1025, "matmul_tile128_groups "),
     ] {
         let plan = kernels(rows);
         assert!(plan.contains(kernel), "{rows} rows:\n{plan}");

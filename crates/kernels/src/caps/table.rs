@@ -68,7 +68,7 @@ pub(crate) const USUAL_VEC_COLUMNS: u32 = 4096;
 
 /// Every number of a table, in the order in which the file lists them.
 pub static THRESHOLDS: [Threshold; 12] = [
-    Threshold { name: "q8_rows", about: "rows up to which products read 8-bit activations", within: 0..=32, field: |t| &mut t.q8_rows },
+    Threshold { name: "q8_rows", about: "rows up to which products read 8-bit activations", within: 0..=1024, field: |t| &mut t.q8_rows },
     Threshold {
         name: "tile64_rows",
         about: "rows up to which cooperative tiles are small",

@@ -84,7 +84,7 @@ enum How {
 
 /// Ordered by benefit, in case the time is not enough for all.
 const SEARCHES: [(&str, How); 12] = [
-    ("q8_rows", How::UpTo(&[1, 2, 4, 8, 16, 32], mlp)),
+    ("q8_rows", How::UpTo(&[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024], mlp)),
     ("tile64_rows", How::UpTo(&[128, 256, 384, 512], mlp)),
     (
         "decode_keys",

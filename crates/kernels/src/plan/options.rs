@@ -125,6 +125,12 @@ impl PlanOptions {
         Self { specialize, ..self }
     }
 
+    /// Rounds to f16 only, where activations are rounded.
+    #[must_use]
+    pub fn halves(self) -> Self {
+        Self { halves: true, ..self }
+    }
+
     #[must_use]
     pub fn unfused(self, unfused: bool) -> Self {
         Self { unfused, ..self }

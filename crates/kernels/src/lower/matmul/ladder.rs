@@ -115,12 +115,12 @@ pub static LADDER: [Rung; 6] = [
     },
     Rung {
         kernel: &matmul_vec::MATMUL_VEC,
-        domain: "one row of any weight; up to 64 rows of an f32 weight where tiles would be few",
+        domain: "one row of any weight; in plans that round, up to 64 rows of an f32 weight where tiles would be few",
         rounding: Rounding::F32,
-        one: false,
-        serves: |problem, caps| {
-            let Problem { w, rows, rounds: _ } = problem;
-            matmul_vec::serves(w, rows, caps)
+        one: true,
+        serves: |problem, _| {
+            let Problem { w: _, rows, rounds: _ } = problem;
+            rows == 1
         },
         lower: matmul_vec::lower,
         beats: "a workgroup takes four rows of the weight; a tile would hold one row of activations and 63 empty ones",
@@ -152,10 +152,10 @@ impl Lowering for Product {
     /// The dispatches of the rung that reads this operand.
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let rounding = match self.operand {
-            Operand::F32 => {
-                let exact = Problem { w: self.w, rows: self.x.shape.rows, rounds: Rounds::Never };
-                return (rung(exact, cx.caps).lower)(self, cx);
-            }
+            // The bits of a row then depend on the rows of the plan, as they do where rows are
+            // rounded.
+            Operand::F32 if cx.fast && matmul_vec::few(self.w, self.x.shape.rows, cx.caps) => return matmul_vec::lower(self, cx),
+            Operand::F32 => Rounding::F32,
             Operand::Q8 => Rounding::Q8,
             Operand::F16 { .. } => Rounding::F16,
             Operand::Slabs { .. } => Rounding::Slabs,

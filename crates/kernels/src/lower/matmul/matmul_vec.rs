@@ -29,14 +29,14 @@ const WEIGHT_ROWS: u32 = 4;
 /// Largest number of rows, each of which reads the weight.
 const MOST_ROWS: u32 = 64;
 
-/// Whether these kernels take some rows and a weight on this device: one row, or a few with an f32
-/// weight if tiles of 64 x 64 results would keep less than an eighth of the device busy. The router
+/// Whether these kernels take some rows with an f32 weight on this device: a few rows, if tiles of
+/// 64 x 64 results would keep less than an eighth of the device busy. The router
 /// of Qwen3-30B-A3B has 128 rows: 64 rows of activations take 154 us in two such tiles (NVIDIA
 /// H200). Other types would be dequantized again for every row.
 #[must_use]
-pub fn serves(w: Weight, rows: u32, caps: &Caps) -> bool {
+pub fn few(w: Weight, rows: u32, caps: &Caps) -> bool {
     let tiles = rows.div_ceil(matmul::TILE) * w.rows.div_ceil(matmul::TILE);
-    rows == 1 || w.ty == GgmlType::F32 && rows <= MOST_ROWS && 8 * tiles < caps.table.workgroups
+    w.ty == GgmlType::F32 && rows <= MOST_ROWS && 8 * tiles < caps.table.workgroups
 }
 
 /// The dispatches, one for each part of the weight.

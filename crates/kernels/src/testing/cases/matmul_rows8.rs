@@ -17,7 +17,7 @@ const MANY: u32 = WORKGROUPS[2] * USUAL_WORKGROUPS;
 /// and the most that it can; blocks of zeros, and activations whose product applies the norm's
 /// factor.
 pub fn case(g: &mut Gen) -> Case {
-    let (ty, rows) = (g.format_with(|f| f.units.is_some()), g.pick(&[2, 2, 3, 4, 4, 4, 5, 8, 9, 17]));
+    let (ty, rows) = (g.format_with(|f| f.units.is_some()), g.pick(&[2, 2, 3, 4, 4, 4, 5, 8, 9, 17, 70]));
     let cols = g.cols(ty) + g.pick(&[0, 0, SHORT, 4 * SHORT]);
     let most = if cols > 64 { 1 } else { (TILE - 4) * MANY + 1 };
     let n = if cols < 512 { g.pick(&[1, 2 * 4 * MANY + 3, most]) } else { g.dim() };

@@ -2,7 +2,8 @@
 
 use crate::kernel::random::Gen;
 use crate::ops::add::add_bias;
-use crate::ops::matmul::matmul;
+use crate::ops::matmul::matmul_exact;
+use crate::plan::Precision;
 use crate::testing::parity::Case;
 use gguf::GgmlType;
 
@@ -13,12 +14,13 @@ pub fn case(g: &mut Gen) -> Case {
     let ty = g.format();
     let (cols, n) = (g.cols(ty), g.dim());
     let mut case = Case::new(if ty == GgmlType::F32 { g.pick(&[1, 2, 9, 64]) } else { 1 });
+    case.options = case.options.precision(Precision::Fast);
     let w = case.weight(g, ty, n, cols);
     let x = case.tensor(g, cols);
     let length = case.input.host[0].iter().map(|x| x * x).sum::<f32>().sqrt();
     let bias = g.coin().then(|| g.values(n as usize));
     let bias = if n == 1 { Some(vec![length]) } else { bias }.map(|values| case.given_vector(values));
-    let y = matmul(&mut case.rec, w, x);
+    let y = matmul_exact(&mut case.rec, w, x);
     let y = bias.map_or(y, |b| add_bias(&mut case.rec, y, b));
     case.expect(y);
     case

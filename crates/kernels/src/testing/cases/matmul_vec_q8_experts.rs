@@ -15,7 +15,7 @@ use crate::testing::parity::Case;
 /// it from a plain product.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, ty) = (g.pick(&[1, 1, 2, 5, 8]), g.format_with(|f| f.units.is_some()));
-    let (count, cols) = (g.pick(&[1, 2, 5]), g.cols(ty).max(32));
+    let (count, cols) = (g.pick(&[1, 2, 5]), g.cols(ty).max(128));
     // A single result could cancel to zero, where a relative error means nothing.
     let (n, halves, k) = (g.pick(&[31, 32, 65]), g.pick(&[1, 2]), g.pick(&[1, 2, count]).min(count));
     let mut case = Case::new(rows);
