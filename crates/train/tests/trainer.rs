@@ -182,7 +182,7 @@ fn a_cancelled_step_leaves_nothing_behind() {
         let mut trainer = Trainer::new(&model, lora(), &options()).expect("a trainer");
         steps(&mut trainer, 0, 1);
         let (before, tally) = (bits(&trainer.parameters().expect("parameters")), trainer.tally());
-        for after in [0, 3, 9] {
+        for after in [0, 2, 5] {
             let (cancel, seen) = (AtomicBool::new(false), AtomicUsize::new(0));
             let progress = |_: Progress| {
                 if seen.fetch_add(1, Ordering::Relaxed) == after {
