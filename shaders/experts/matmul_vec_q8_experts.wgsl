@@ -26,11 +26,11 @@ fn matmul_vec_q8_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     // The rows within this part of w. Rows before this part wrap around to large numbers.
     let local = r + (experts[slot] * params.stride + params.first - params.row_base);
     let owned = (r < vec2<u32>(params.n)) & (local < vec2<u32>(params.row_count));
-    if (!any(owned)) {
+    if (!any(owned)) { //~ exit: guard dropped
         return;
     }
     let k = params.k;
-    let rows = select(vec2<u32>(0u), local, owned);
+    let rows = select(vec2<u32>(0u), local, owned); //~ unowned: off by one
     let first = w_row(rows.x, k);
     let second = w_row(rows.y, k);
     // The packed row, and the place of the slot's row in it.
@@ -44,8 +44,8 @@ fn matmul_vec_q8_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
         let acts = acts_load(packed, params.heads * k, w_lane_halves(k, j) + place);
         sums += vec3<f32>(w_lane_dot(a, acts), w_lane_dot(b, acts), acts.share);
     }
-    let total = lanes_add4(sums.xyzz, WG, lid);
-    if (lid < WEIGHT_ROWS && owned[lid & 1u]) {
-        y[slot * params.n + r[lid & 1u]] = total[lid & 1u] * acts_factor(total.z);
+    let total = lanes_add4(vec4<f32>(sums, 0.0), WG, lid);
+    if (lid < WEIGHT_ROWS && owned[lid]) {
+        y[slot * params.n + r[lid]] = total[lid] * acts_factor(total.z);
     }
 }

@@ -16,7 +16,7 @@ fn matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) ext
     let groups = (params.row_count + WEIGHT_ROWS - 1u) / WEIGHT_ROWS;
     let number = workgroup_number(id, extents);
     let t = number / groups;
-    if (t >= params.rows) { //~ exit: comparison, guard dropped
+    if (t >= params.rows) {
         return;
     }
     let r = number % groups * WEIGHT_ROWS;
@@ -24,7 +24,7 @@ fn matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) ext
     let k = params.k;
     let at = array<u32, WEIGHT_ROWS>(w_row(r, k), w_row(min(r + 1u, last), k), w_row(min(r + 2u, last), k), w_row(min(r + 3u, last), k));
     var sums = vec4<f32>(0.0);
-    for (var i = lid; i < (k + 3u) / 4u; i += WG) { //~ zeros: comparison
+    for (var i = lid; i < (k + 3u) / 4u; i += WG) {
         let v = x_load4(t, k, i);
         sums += vec4<f32>(
             dot(w_load4(at[0], k, i), v), dot(w_load4(at[1], k, i), v),

@@ -281,6 +281,7 @@ fn commit() -> Result<String> {
 
 /// The name of the best adapter.
 fn device(weft: &Path) -> Result<String> {
+    ensure!(weft.is_file(), "there is no {}: build it with cargo build --release, or name it with --weft", weft.display());
     let all = output(Command::new(weft).args(["devices", "--json"]))?;
     Ok(all[0]["name"].as_str().with_context(|| format!("{} finds no device", weft.display()))?.to_string())
 }

@@ -118,8 +118,9 @@ pub struct Place {
 
     /// Precision of activations on a GPU [default: fast; of `weft logits` f32]
     ///
-    /// `fast` rounds activations to 8 bits for products of few rows with quantized weights, and to
-    /// f16 for products of many rows on a GPU with cooperative matrices. `f32` rounds nothing: it
+    /// `fast` rounds activations to 8 bits for products of few rows with quantized weights. For
+    /// products of many rows it rounds to f16 on a GPU with cooperative matrices, and to 8 bits on
+    /// other GPUs. `f32` rounds nothing: it
     /// is slower and gives the numbers that other implementations give. The CPU always computes in
     /// f32.
     #[arg(long, value_enum, value_name = "PRECISION", hide_default_value = true)]

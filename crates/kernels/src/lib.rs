@@ -94,7 +94,7 @@ pub use graph::input::StepInput;
 pub use graph::operation::{Io, Operation, Work};
 pub use graph::record::{Dropped, LowRank, Node, Phase, Recorder as RecorderOf, RopeTable, Stage, Tap};
 pub use graph::sampling::SampleParams;
-pub use graph::tensor::{Counts, Element, Input, KvState, Lead, PART_ROWS, Shape, State, StateKind, Tensor, Weight};
+pub use graph::tensor::{Counts, Element, Input, KvState, Lead, Shape, State, StateKind, Tensor, Weight};
 pub use kernel::format::reads;
 #[cfg(not(target_arch = "wasm32"))]
 pub use native::{blocking::block_on, choose, choose::should_use_gpu, measure, run, tune};

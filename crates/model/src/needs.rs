@@ -3,7 +3,7 @@
 use crate::adapter::Adapted;
 use crate::arch::{self, Architecture};
 use crate::error::{Error, Size};
-use crate::runner::{recording, sampling_keys};
+use crate::runner::{PlanKey, recording, sampling_keys};
 use crate::session::SessionOptions;
 use kernels::{Class, Executor, Room, StateKind, States};
 
@@ -32,7 +32,7 @@ impl Needs {
             Executor::Cpu => widened(&kinds, context),
             Executor::Gpu(device) => {
                 bindable(device, &kinds, options.sequences, context)?;
-                planned(architecture, adapted, &kinds, device, options)?
+                planned(architecture, adapted, &kinds, device, options, sampling_keys(executor, options))?
             }
         };
         let kv = States::bytes_for(&kinds, options.sequences, context);
@@ -75,16 +75,17 @@ fn bindable(device: &kernels::Device, kinds: &[StateKind], sequences: u32, conte
     })
 }
 
-/// Bytes of the buffers of all plans that a generating session makes. They share a room.
+/// Bytes of the buffers of all plans with these keys, which share a room.
 fn planned(
     architecture: &dyn Architecture,
     adapted: &Adapted,
     kinds: &[StateKind],
     device: &kernels::Device,
     options: &SessionOptions,
+    keys: Vec<PlanKey>,
 ) -> Result<u64, Error> {
     let mut plans = vec![];
-    for key in sampling_keys(&Executor::Gpu(device.clone()), options) {
+    for key in keys {
         plans.push(kernels::plan::plan(&recording(architecture, adapted, kinds, key), device.caps(), &options.planning())?);
     }
     let inputs: u64 = plans.iter().map(|plan| plan.placement.input_bytes).sum();

@@ -71,7 +71,7 @@ impl Recorded {
         // Fewer rows, down to the fewest that steps have.
         let mut fewer = rows / 2;
         let fit = loop {
-            if fewer < kernels::PART_ROWS {
+            if fewer < Tensor::PART_ROWS {
                 break None;
             }
             if Self::fitting(subject, asked, fewer)?.is_ok() {
@@ -186,7 +186,7 @@ struct Forward {
 
 impl Forward {
     fn new(subject: &Subject<'_>, parameters: &Parameters, rows: u32) -> Result<Self, Error> {
-        let rows = rows.next_multiple_of(kernels::PART_ROWS);
+        let rows = rows.next_multiple_of(Tensor::PART_ROWS);
         let mut rec = Recorder::of_documents(Counts { step: rows, out: rows }, parameters.kinds());
         let mut gradients = parameters.adapt(&mut rec);
         let (mut rec, logits) = (subject.documents)(rec);
@@ -261,7 +261,7 @@ const HEAD_BYTES: u64 = 1 << 30;
 fn head_rows(vocabulary: u32, free: Option<u64>) -> u32 {
     let most = free.map_or(HEAD_BYTES, |free| HEAD_BYTES.min(free / 4));
     let fit = most / (12 * u64::from(vocabulary));
-    (fit as u32 / kernels::PART_ROWS * kernels::PART_ROWS).clamp(kernels::PART_ROWS, 512)
+    (fit as u32 / Tensor::PART_ROWS * Tensor::PART_ROWS).clamp(Tensor::PART_ROWS, 512)
 }
 
 /// Records the head and the loss for a part of the `chosen` rows. Returns the operations of the

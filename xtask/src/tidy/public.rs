@@ -6,7 +6,7 @@ use super::Files;
 const ROOT: &str = "crates/kernels/src/";
 
 /// The largest number of public items without the feature `testing`.
-const MOST: usize = 166;
+const MOST: usize = 165;
 
 const ITEMS: [&str; 9] = ["fn", "async", "unsafe", "struct", "enum", "trait", "type", "const", "static"];
 

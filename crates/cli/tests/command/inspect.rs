@@ -121,6 +121,18 @@ fn devices_are_listed_with_features_and_limits() {
 }
 
 #[test]
+fn features_that_are_left_out_are_gone_and_unknown_ones_are_named() {
+    let features = |words: &[&str]| run(&[&["devices", "--json", "--no-measure"], words].concat()).json()[0]["features"].to_string();
+    assert!(features(&[]).contains("\"subgroup\""), "the software driver has subgroups");
+    assert!(!features(&["--without", "coop,subgroups"]).contains("subgroup"));
+    assert!(!features(&["--without", "f16"]).contains("f16"));
+    let refused = run(&["devices", "--without", "coop,tensor"]);
+    assert!(refused.code == 2 && refused.err.contains("\"tensor\" is not coop, subgroups or f16"), "{}", refused.err);
+    let answer = run(&["run", "--device", "gpu", "--without", "subgroups", "--temp", "0", "-n", "4", "-p", "Where does Wren live?"]);
+    assert!(answer.code == 0 && answer.out.starts_with("Wren lives"), "{}{}", answer.out, answer.err);
+}
+
+#[test]
 fn what_is_measured_is_kept_for_the_next_run_and_damage_is_no_obstacle() {
     let folder = tempfile::tempdir().unwrap();
     let weft = |words: &[&str]| -> crate::Run {

@@ -64,7 +64,7 @@ fn commands_choose_by_what_was_kept_and_as_usual_where_that_is_damaged_or_not_wa
     assert!(!said.contains("table-"), "{said}");
     assert_eq!(plan(folder, &["--no-tune"]).0, usual);
     let of_another = text.replace("weft 0", "weft 9");
-    for damaged in ["", &text[..text.len() - 1], &text.replace(line, "q8_rows 1000"), &of_another] {
+    for damaged in ["", &text[..text.len() - 1], &text.replace(line, "q8_rows 3000"), &of_another] {
         fs::write(&file, damaged).unwrap();
         let (again, said) = plan(folder, &[]);
         assert!(said.lines().filter(|line| line.contains("is damaged")).count() == 1, "{said}");

@@ -47,7 +47,7 @@ pub enum Limits {
 
 impl Limits {
     /// Reads the environment variables `WEFT_LIMITS` and `WEFT_WITHOUT`. Any value of the first
-    /// except `webgpu` means all limits. Features that the second does not spell right are kept.
+    /// except `webgpu` means all limits. If the second has an unknown name, no feature is left out.
     #[must_use]
     pub fn from_env() -> Self {
         match std::env::var("WEFT_LIMITS") {

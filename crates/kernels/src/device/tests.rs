@@ -2,6 +2,7 @@
 
 use super::Class;
 use super::Device;
+use super::{Limits, Select, Without};
 use crate::device::executor::Executor;
 use crate::error::Error;
 use crate::exec::states::States;
@@ -39,6 +40,19 @@ fn a_buffer_past_the_limit_is_refused_with_its_name() {
         other => panic!("{other:?}"),
     }
     assert!(works(&device));
+}
+
+#[test]
+fn features_that_are_left_out_make_another_device() {
+    let open = |limits| Device::open(&Select::Best, limits).expect("an adapter, if only the software one");
+    let without = |names: &str| Limits::Adapter.without(names.parse().expect("names"));
+    let (all, fewer) = (open(Limits::Adapter), open(without("coop,subgroups")));
+    assert!(all.caps().subgroups && !fewer.caps().subgroups && fewer.caps().subgroup_size == 0);
+    assert_ne!(all.table_key(), fewer.table_key());
+    assert!(works(&fewer));
+    assert_eq!(without(" f16 ,coop"), without("coop").without("f16".parse().expect("a name")));
+    assert_eq!((without(""), Limits::WebGpu.without("f16".parse().expect("a name"))), (Limits::Adapter, Limits::WebGpu));
+    assert_eq!("coop,matrices".parse::<Without>(), Err("\"matrices\" is not coop, subgroups or f16".to_string()));
 }
 
 /// A browser frees a buffer only when it is destroyed, so the last handle destroys it, even if

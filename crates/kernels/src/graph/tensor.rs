@@ -89,11 +89,11 @@ pub struct Tensor {
     pub(crate) first: u32,
 }
 
-/// Rows at which a part of a tensor may begin are a multiple of this number: so each part begins at
-/// a multiple of 256 bytes, as WebGPU asks of bindings.
-pub const PART_ROWS: u32 = 64;
-
 impl Tensor {
+    /// Rows at which a part of a tensor may begin are a multiple of this number: so each part
+    /// begins at a multiple of 256 bytes, as WebGPU asks of bindings.
+    pub const PART_ROWS: u32 = 64;
+
     /// The number of the value in its recording. Two tensors with the same number are views of one
     /// value.
     #[must_use]
@@ -115,11 +115,12 @@ impl Tensor {
     /// A view of the rows from `first` on, `rows` at most, of a tensor of requested rows.
     ///
     /// # Panics
-    /// When the tensor is not of requested rows, or `first` is no multiple of [`PART_ROWS`].
+    /// When the tensor is not of requested rows, or `first` is no multiple of
+    /// [`Tensor::PART_ROWS`].
     #[must_use]
     pub fn rows_from(self, first: u32, rows: u32) -> Self {
         assert!(
-            self.shape.lead == Lead::Out && first.is_multiple_of(PART_ROWS) && first < self.shape.rows,
+            self.shape.lead == Lead::Out && first.is_multiple_of(Self::PART_ROWS) && first < self.shape.rows,
             "rows from {first} of {:?}",
             self.shape
         );

@@ -8,8 +8,8 @@ use crate::lower::matmul::ladder::Rounds;
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
     /// Rounded where that is faster. Products of a few rows with quantized weights read activations
-    /// of 8 bits. Products of many rows read f16 with a scale for each row, where the device has
-    /// cooperative matrices.
+    /// of 8 bits. Products of many rows read f16 with a scale for each row where the device has
+    /// cooperative matrices, and 8 bits on other hardware.
     #[default]
     Fast,
     /// Never rounded: the numbers that other implementations give.

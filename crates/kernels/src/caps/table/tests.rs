@@ -43,7 +43,7 @@ fn numbers_out_of_bounds_lines_too_many_and_other_forms_are_refused() {
     let text = String::from_utf8(USUAL.to_bytes("k")).unwrap();
     assert!(Table::from_bytes("k", text.as_bytes()).is_some());
     let replaced = [
-        ("q8_rows 8", "q8_rows 1025"),
+        ("q8_rows 8", "q8_rows 2049"),
         ("q8_rows 8", "q8_rows -1"),
         ("q8_rows 8", "q8_rows "),
         ("q8_rows 8\n", ""),
