@@ -2,7 +2,7 @@
 // the step and one of its choices)
 // x [T k / per, k] f32, w [row_count, k] in any weight format (rows row_base.. of all experts'
 // rows), slots [T k] u32 and tiles [M, 3] u32 of group_experts.wgsl, y [T k, n] f32. One workgroup
-// makes a tile of 32 slots of one expert by 128 rows. It stages both operands, 16 columns at a
+// makes 32 slots of one expert by 128 rows. It stages both operands, 16 columns at a
 // time, k-major. Every thread accumulates 4 x 4 results. Results of rows in other parts of w are
 // not written.
 struct Params { k: u32, n: u32, stride: u32, first: u32, per: u32, row_base: u32, row_count: u32 }
@@ -20,12 +20,15 @@ var<workgroup> ws: array<vec4<f32>, DEPTH * WEIGHT_ROWS / 4u>;
 
 @compute @workgroup_size(256)
 fn matmul_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
-    let place = tiles[3u * id.y + 1u];
-    let count = tiles[3u * id.y + 2u];
+    // Two workgroups share a tile of 64 slots.
+    let tile = 3u * (id.y >> 1u);
+    let before = min(SLOTS * (id.y & 1u), tiles[tile + 2u]);
+    let place = tiles[tile + 1u] + before;
+    let count = min(tiles[tile + 2u] - before, SLOTS);
     // `top`: first row of this tile within the expert. `local`: the same row within this part of w.
     // Rows before this part wrap around to large numbers.
     let top = id.x * WEIGHT_ROWS;
-    let local = tiles[3u * id.y] * params.stride + params.first + top - params.row_base;
+    let local = tiles[tile] * params.stride + params.first + top - params.row_base;
     if (count == 0u || (local >= params.row_count && local + WEIGHT_ROWS > local)) { //~ exit
         return;
     }

@@ -3,7 +3,7 @@
 // by the row of a slot
 // dy [T k, n] f32, w [row_count, k] in any weight format (rows row_base.. of all experts' rows),
 // slots [T k] u32 and tiles [M, 3] u32 of group_experts.wgsl, dx [T k, k] f32. One workgroup makes
-// a tile of 32 slots of one expert by 128 columns. It stages 16 rows of w, 128 columns of each, as
+// 32 slots of one expert by 128 columns. It stages 16 rows of w, 128 columns of each, as
 // they lie, and 16 columns of dy. Every thread accumulates 4 x 4 results.
 struct Params { k: u32, n: u32, stride: u32, first: u32, row_base: u32, row_count: u32, onto: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
@@ -21,13 +21,16 @@ var<workgroup> ws: array<vec4<f32>, DEPTH * COLUMNS / 4u>;
 
 @compute @workgroup_size(256)
 fn matmul_experts_input(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
-    let place = tiles[3u * id.y + 1u];
-    let count = tiles[3u * id.y + 2u];
+    // Two workgroups share a tile of 64 slots.
+    let tile = 3u * (id.y >> 1u);
+    let before = min(SLOTS * (id.y & 1u), tiles[tile + 2u]);
+    let place = tiles[tile + 1u] + before;
+    let count = min(tiles[tile + 2u] - before, SLOTS);
     if (count == 0u) { //~ exit: guard dropped
         return;
     }
     let k = params.k;
-    let range = rows_in_part(tiles[3u * id.y]);
+    let range = rows_in_part(tiles[tile]);
     // Staging of dy: thread (row = lid / 4, quad = lid mod 4) loads four columns of a slot.
     let quad = lid & 3u;
     let row = lid >> 2u; //~ twice: shift

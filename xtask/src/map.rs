@@ -81,6 +81,7 @@ fn render() -> anyhow::Result<String> {
     table(&mut text, "Products with a weight of 1024 x 4096", |rows| product(rows, GgmlType::Q4_K, 4096, 1024))?;
     table(&mut text, "Products with a weight of 4096 x 4096 in F16", |rows| product(rows, GgmlType::F16, 4096, 4096))?;
     table(&mut text, "A gated pair of products with weights of 12288 x 4096, and the product that reads it", gated)?;
+    table(&mut text, "Experts: 8 of 128, each of 768 x 2048, between two sums with the norms and the router that read them", experts)?;
     text.push_str(
         "\n## The ladder of products\n\nA product takes the first rung that serves it (`crates/kernels/src/lower/matmul/ladder.rs`).\n\n",
     );
@@ -175,6 +176,28 @@ fn gated(rows: u32) -> Recorder {
     let [gate, up] = [0, 1].map(|id| ops::matmul(&mut rec, weight(id, GgmlType::Q4_K, 12_288, 4096), x));
     let y = ops::swiglu(&mut rec, gate, up);
     let y = ops::matmul(&mut rec, weight(2, GgmlType::Q4_K, 4096, 12_288), y);
+    rec.output(y);
+    rec
+}
+
+/// Experts as Qwen3 records them: from the sum after attention to the product after the next norm.
+fn experts(rows: u32) -> Recorder {
+    const COUNT: u32 = 128;
+    let mut rec = Recorder::new(Counts { step: rows, out: 0 }, &[]);
+    let [h, a] = [0, 1].map(|number| rows_of(&mut rec, number, rows, 2048));
+    let of = |id, ty, rows, cols| weight(id, ty, rows, cols);
+    let h = ops::add(&mut rec, h, a);
+    let x = ops::rms_norm(&mut rec, h, Some(of(0, GgmlType::F32, 1, 2048)), 1e-6);
+    let logits = ops::matmul_exact(&mut rec, of(1, GgmlType::F32, COUNT, 2048), x);
+    let routes = ops::route(&mut rec, logits, 8, true, None);
+    let [gate, up] = [2, 3].map(|id| ops::matmul_experts(&mut rec, of(id, GgmlType::Q4_K, COUNT * 768, 2048), 0..768, x, &routes));
+    let y = ops::swiglu(&mut rec, gate, up);
+    let y = ops::matmul_experts(&mut rec, of(4, GgmlType::Q4_K, COUNT * 2048, 768), 0..2048, y, &routes);
+    let y = ops::combine_experts(&mut rec, y, routes.weights);
+    let h = ops::add(&mut rec, h, y);
+    let x = ops::rms_norm(&mut rec, h, Some(of(5, GgmlType::F32, 1, 2048)), 1e-6);
+    let y = ops::matmul(&mut rec, of(6, GgmlType::Q4_K, 4096, 2048), x);
+    rec.output(h);
     rec.output(y);
     rec
 }

@@ -188,7 +188,7 @@ fn subgroups_exchange_values() {
 
 /// Kernels of every kind: reductions, products in f32 and in 8 bits, attention, experts, samplers,
 /// and cooperative matrices, which no software driver can run.
-const COMPUTED: [&str; 12] = [
+const COMPUTED: [&str; 14] = [
     "rms_norm +subgroups",
     "softmax",
     "matmul q4_k",
@@ -201,6 +201,8 @@ const COMPUTED: [&str; 12] = [
     "attention_flash_256 kv-f16 kv-f16",
     "attention_flash_512 kv-f16 kv-f16",
     "matmul_tile64_long q4_0",
+    "matmul_tile64_experts f16",
+    "matmul_tile64_experts_groups q4_k",
 ];
 
 #[test]

@@ -33,15 +33,51 @@ impl Watchdog {
     }
 }
 
-/// The steps of each pass, and how far a run is at its end. Each pass except the last ends with a
-/// submit, after which a run can be cancelled. A pass ends where its work would exceed the longest
-/// submit, and with `every_layer` at every layer.
-pub(super) fn passes(steps: &[Step], capacity: Counts, class: Class, every_layer: bool) -> Vec<(Range<usize>, Option<Progress>)> {
-    let works: Vec<(Stage, Work)> = steps.iter().map(|step| (step.stage, step.work(capacity))).collect();
-    cut(&works, class, every_layer)
+/// What follows the last dispatch of a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// A submit, so that the device begins while the host encodes the next pass.
+    Early,
+    /// A submit, after which a run can be cancelled, and how far the run is.
+    Cut(Progress),
+    /// The copies for the read-back.
+    Last,
 }
 
-fn cut(works: &[(Stage, Work)], class: Class, every_layer: bool) -> Vec<(Range<usize>, Option<Progress>)> {
+/// Dispatches before the first early submit. The host encodes so many in a fifth of a millisecond;
+/// a submit takes about as long as six of them. Each pass after it has twice as many.
+const EARLY: usize = 32;
+
+/// Largest number of rows of a plan without early submits. The host encodes such steps while the
+/// device still runs the step before.
+const FEW_ROWS: u32 = 8;
+
+/// The steps of each pass, and what follows it. A cut is where the work would exceed the longest
+/// submit, and with `every_layer` at every layer. Steps of prompts, which the host does not
+/// foresee, also have early submits.
+pub(super) fn passes(steps: &[Step], capacity: Counts, class: Class, every_layer: bool) -> Vec<(Range<usize>, End)> {
+    let works: Vec<(Stage, Work)> = steps.iter().map(|step| (step.stage, step.work(capacity))).collect();
+    let passes = cut(&works, class, every_layer);
+    let awaited = capacity.step > FEW_ROWS && capacity.out < capacity.step && class != Class::Software;
+    if awaited { early(passes) } else { passes }
+}
+
+/// Divides long passes.
+fn early(passes: Vec<(Range<usize>, End)>) -> Vec<(Range<usize>, End)> {
+    let mut divided = vec![];
+    for (Range { mut start, end }, then) in passes {
+        let mut size = EARLY;
+        while end - start >= 2 * size {
+            divided.push((start..start + size, End::Early));
+            start += size;
+            size *= 2;
+        }
+        divided.push((start..end, then));
+    }
+    divided
+}
+
+fn cut(works: &[(Stage, Work)], class: Class, every_layer: bool) -> Vec<(Range<usize>, End)> {
     let watchdog = Watchdog::of(class);
     let mut far = Far::over(works.iter().map(|(stage, _)| *stage));
     let (mut passes, mut first, mut seconds) = (vec![], 0, 0.0);
@@ -51,12 +87,12 @@ fn cut(works: &[(Stage, Work)], class: Class, every_layer: bool) -> Vec<(Range<u
         let next = every_layer && at > 0 && works[at - 1].0 != *stage;
         let progress = far.at(*stage);
         if at > first && (full || next) {
-            passes.push((first..at, Some(progress)));
+            passes.push((first..at, End::Cut(progress)));
             (first, seconds) = (at, 0.0);
         }
         seconds += own;
     }
-    passes.push((first..works.len(), None));
+    passes.push((first..works.len(), End::Last));
     passes
 }
 
@@ -117,7 +153,7 @@ mod tests {
         stages.into_iter().chain(back).map(|(phase, layer)| (Stage { phase, layer }, work)).collect()
     }
 
-    fn ends(passes: &[(Range<usize>, Option<Progress>)]) -> Vec<usize> {
+    fn ends(passes: &[(Range<usize>, End)]) -> Vec<usize> {
         passes.iter().map(|(range, _)| range.end).collect()
     }
 
@@ -125,9 +161,26 @@ mod tests {
     fn layers_that_fall_are_cut_like_layers_that_rise() {
         let passes = cut(&there_and_back(1), Class::Software, true);
         assert_eq!(ends(&passes), [1, 3, 4, 5, 6, 8, 9]);
-        let told: Vec<_> = passes.iter().filter_map(|(_, p)| p.map(|p| (p.phase, p.done, p.total))).collect();
+        let told: Vec<_> = passes
+            .iter()
+            .filter_map(|(_, end)| match end {
+                End::Cut(p) => Some((p.phase, p.done, p.total)),
+                End::Early | End::Last => None,
+            })
+            .collect();
         let (forward, backward) = (Phase::Forward, Phase::Backward);
         assert_eq!(told, [(forward, 0, 2), (forward, 1, 2), (backward, 0, 2), (backward, 0, 2), (backward, 1, 2), (backward, 1, 2)]);
+    }
+
+    #[test]
+    fn a_long_pass_begins_early() {
+        let passes = |n: usize| early(vec![(0..n, End::Last)]);
+        assert_eq!(passes(63), [(0..63, End::Last)]);
+        assert_eq!(passes(64), [(0..32, End::Early), (32..64, End::Last)]);
+        assert_eq!(ends(&passes(727)), [32, 96, 224, 727]);
+        let far = Progress { phase: Phase::Forward, done: 1, total: 2 };
+        let cut = early(vec![(0..70, End::Cut(far)), (70..80, End::Last)]);
+        assert_eq!(cut, [(0..32, End::Early), (32..70, End::Cut(far)), (70..80, End::Last)]);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The GPU executor: binds a plan once, then encodes and submits it.
 
-use super::cuts::{Far, passes};
+use super::Watch;
+use super::cuts::{End, Far, passes};
 use super::inputs::{Inputs, Sources};
 use super::readback::{Pool, Read};
-use super::{Progress, Watch};
 use crate::device::Device;
 use crate::device::buffer::Buffer;
 use crate::device::pipelines::Pipeline;
@@ -29,7 +29,7 @@ pub struct GpuPlan {
     origins: Vec<Shape>,
     weights: Arc<Weights>,
     pipelines: Vec<Arc<Pipeline>>,
-    passes: Vec<(Range<usize>, Option<Progress>)>,
+    passes: Vec<(Range<usize>, End)>,
     buffers: Vec<Buffer>,
     inputs: Inputs,
     dummy: Buffer,
@@ -146,7 +146,7 @@ impl GpuPlan {
         let device = &self.device.0;
         let mut encoder = device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let mut queued = None;
-        for (steps, progress) in &self.passes {
+        for (steps, end) in &self.passes {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             mark(&mut pass, None);
             for at in steps.clone().filter(|&at| self.planned.steps[at].dispatch.when.holds(input)) {
@@ -157,13 +157,17 @@ impl GpuPlan {
                 mark(&mut pass, Some(at));
             }
             drop(pass);
-            if let Some(progress) = progress {
-                if let Some(before) = queued.replace(self.device.submit(encoder)) {
-                    self.device.done(before, "a step").await?;
+            match end {
+                End::Last => break,
+                End::Early => drop(self.device.submit(encoder)),
+                End::Cut(progress) => {
+                    if let Some(before) = queued.replace(self.device.submit(encoder)) {
+                        self.device.done(before, "a step").await?;
+                    }
+                    watch.at(*progress)?;
                 }
-                watch.at(*progress)?;
-                encoder = device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             }
+            encoder = device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         }
         Ok(encoder)
     }

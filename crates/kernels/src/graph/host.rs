@@ -205,7 +205,7 @@ impl<'a> Host<'a> {
     }
 
     /// The elements of a weight, rounded to f16.
-    fn rounded(&self, w: Weight) -> Vec<f32> {
+    pub(crate) fn rounded(&self, w: Weight) -> Vec<f32> {
         let (exact, k) = (self.matrix(w), w.cols as usize);
         let mut rounded = vec![0.0_f32; w.rows as usize * k];
         let per_chunk = (w.rows as usize).div_ceil(4 * threads()).max(1);
@@ -241,7 +241,7 @@ impl<'a> Host<'a> {
 }
 
 /// The elements of a weight as rows.
-fn f32_rows(values: &[f32], w: Weight) -> cpu_ref::Rows<'_> {
+pub(crate) fn f32_rows(values: &[f32], w: Weight) -> cpu_ref::Rows<'_> {
     cpu_ref::Rows::new(GgmlType::F32, w.cols as usize, bytemuck::cast_slice(values))
 }
 

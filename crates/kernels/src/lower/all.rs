@@ -4,9 +4,10 @@ use super::attention::{
     attention_backward_kv_flash, attention_backward_q_flash, attention_lse_flash, attention_merge, ladder as of_attention, merge_matmul_vec,
 };
 use super::matmul::{
-    glu_matmul_vec, ladder as of_products, matmul_input_tile128, matmul_rows8_glu, matmul_rows8_group, matmul_tile64_pair,
-    matmul_tile64_triple, matmul_tile128, matmul_tile128_glu, matmul_vec_glu, matmul_vec_group, matmul_vec_norm, matmul_vec_q8_experts,
-    matmul_weight_tile128, norm_add_matmul_vec, norm_add_matmul_vec_glu, norm_pack_matmul_vec, norm_pack_matmul_vec_glu,
+    glu_matmul_vec, ladder as of_products, matmul_input_tile128, matmul_narrow, matmul_rows8_glu, matmul_rows8_group,
+    matmul_tile64_experts, matmul_tile64_pair, matmul_tile64_triple, matmul_tile128, matmul_tile128_glu, matmul_vec_glu, matmul_vec_group,
+    matmul_vec_norm, matmul_vec_q8_experts, matmul_vec_q8_experts_glu, matmul_vec_q8_experts_sum, matmul_weight_tile128,
+    norm_add_matmul_vec, norm_add_matmul_vec_glu, norm_matmul_vec, norm_pack_matmul_vec, norm_pack_matmul_vec_glu,
 };
 use super::norm::{add_rms_norm, norm_add, norm_pack_f16, norm_pack_q8, norm_rope, norm_rope_append, norm_rope_heads};
 use super::pack::{glu_pack_f16, glu_pack_q8, level_f16, pack_f16, pack_q8};
@@ -68,6 +69,12 @@ static OTHERS: &[&Kernel] = &[
     &matmul_weight_tile128::MATMUL_WEIGHT_TILE128,
     &matmul_vec_experts::MATMUL_VEC_EXPERTS,
     &matmul_vec_q8_experts::MATMUL_VEC_Q8_EXPERTS,
+    &matmul_vec_q8_experts_glu::MATMUL_VEC_Q8_EXPERTS_GLU,
+    &matmul_vec_q8_experts_sum::MATMUL_VEC_Q8_EXPERTS_SUM,
+    &norm_matmul_vec::NORM_MATMUL_VEC,
+    &matmul_narrow::MATMUL_NARROW,
+    &matmul_tile64_experts::MATMUL_TILE64_EXPERTS,
+    &matmul_tile64_experts::MATMUL_TILE64_EXPERTS_GROUPS,
     &matmul_tile64_pair::MATMUL_TILE64_PAIR,
     &matmul_tile64_triple::MATMUL_TILE64_TRIPLE,
     &matmul_rows8_group::MATMUL_ROWS8_GROUP,

@@ -17,6 +17,7 @@ use crate::ops::Op;
 pub use all::{kernels, variants};
 use attention::tile32::Tile32;
 use matmul::matmul_input_tile128::MatmulInputTile128;
+use matmul::matmul_tile64_experts::MatmulTile64Experts;
 use matmul::matmul_vec_q8_experts::MatmulVecQ8Experts;
 use matmul::matmul_weight_tile128::MatmulWeightTile128;
 use matmul::product::Product;
@@ -53,6 +54,7 @@ macro_rules! lowered {
             LevelF16(LevelF16),
             MatmulInputTile128(MatmulInputTile128),
             MatmulWeightTile128(MatmulWeightTile128),
+            MatmulTile64Experts(MatmulTile64Experts),
             MatmulVecQ8Experts(MatmulVecQ8Experts),
             Tile32(Tile32),
             $($name($family::$file::$name)),*
@@ -72,6 +74,7 @@ macro_rules! lowered {
                     Self::LevelF16(op) => op.io(),
                     Self::MatmulInputTile128(op) => op.io(),
                     Self::MatmulWeightTile128(op) => op.io(),
+                    Self::MatmulTile64Experts(op) => op.io(),
                     Self::MatmulVecQ8Experts(op) => op.io(),
                     Self::Tile32(op) => op.io(),
                     $(Self::$name(op) => op.io()),*
@@ -87,6 +90,7 @@ macro_rules! lowered {
                     Self::LevelF16(op) => op.work(counts),
                     Self::MatmulInputTile128(op) => op.work(counts),
                     Self::MatmulWeightTile128(op) => op.work(counts),
+                    Self::MatmulTile64Experts(op) => op.work(counts),
                     Self::MatmulVecQ8Experts(op) => op.work(counts),
                     Self::Tile32(op) => op.work(counts),
                     $(Self::$name(op) => op.work(counts)),*
@@ -104,6 +108,7 @@ macro_rules! lowered {
                     Self::LevelF16(op) => op.lower(cx),
                     Self::MatmulInputTile128(op) => op.lower(cx),
                     Self::MatmulWeightTile128(op) => op.lower(cx),
+                    Self::MatmulTile64Experts(op) => op.lower(cx),
                     Self::MatmulVecQ8Experts(op) => op.lower(cx),
                     Self::Tile32(op) => op.lower(cx),
                     $(Self::$name(op) => op.lower(cx)),*
@@ -128,6 +133,9 @@ lowered! {
     matmul::matmul_vec_group::MatmulGroup,
     matmul::matmul_vec_glu::MatmulGlu,
     matmul::matmul_vec_norm::MatmulVecNorm,
+    matmul::matmul_vec_q8_experts_glu::MatmulExpertsGlu,
+    matmul::matmul_vec_q8_experts_sum::MatmulExpertsSum,
+    matmul::norm_matmul_vec::NormMatmulVec,
     matmul::matmul_vec_q8::MatmulVecAdd,
     matmul::norm_pack_matmul_vec::NormPackMatmulVec,
     matmul::norm_pack_matmul_vec_glu::NormPackMatmulVecGlu,
@@ -159,6 +167,7 @@ impl From<Primitive> for Lowered {
             Primitive::LevelF16(op) => Self::LevelF16(op),
             Primitive::MatmulInputTile128(op) => Self::MatmulInputTile128(op),
             Primitive::MatmulWeightTile128(op) => Self::MatmulWeightTile128(op),
+            Primitive::MatmulTile64Experts(op) => Self::MatmulTile64Experts(op),
             Primitive::MatmulVecQ8Experts(op) => Self::MatmulVecQ8Experts(op),
             Primitive::AttentionFlash(flash) => Self::Op(flash.of.into()),
             Primitive::Tile32(op) => Self::Tile32(op),

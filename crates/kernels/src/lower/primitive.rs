@@ -3,6 +3,7 @@
 use super::attention::attention_flash::AttentionFlash;
 use super::attention::tile32::Tile32;
 use super::matmul::matmul_input_tile128::MatmulInputTile128;
+use super::matmul::matmul_tile64_experts::MatmulTile64Experts;
 use super::matmul::matmul_vec_q8_experts::MatmulVecQ8Experts;
 use super::matmul::matmul_weight_tile128::MatmulWeightTile128;
 use super::matmul::product::Product;
@@ -26,6 +27,7 @@ pub enum Primitive {
     LevelF16(LevelF16),
     MatmulInputTile128(MatmulInputTile128),
     MatmulWeightTile128(MatmulWeightTile128),
+    MatmulTile64Experts(MatmulTile64Experts),
     MatmulVecQ8Experts(MatmulVecQ8Experts),
     AttentionFlash(AttentionFlash),
     Tile32(Tile32),
@@ -42,7 +44,7 @@ impl Primitive {
             Self::LevelF16(_) => "level_f16",
             Self::MatmulInputTile128(_) => "matmul_input",
             Self::MatmulWeightTile128(_) => "matmul_weight",
-            Self::MatmulVecQ8Experts(_) => "matmul_experts",
+            Self::MatmulTile64Experts(_) | Self::MatmulVecQ8Experts(_) => "matmul_experts",
             Self::AttentionFlash(_) => "attention",
             Self::Tile32(op) => op.name(),
         }
@@ -59,6 +61,7 @@ impl Operation for Primitive {
             Self::LevelF16(op) => op.io(),
             Self::MatmulInputTile128(op) => op.io(),
             Self::MatmulWeightTile128(op) => op.io(),
+            Self::MatmulTile64Experts(op) => op.io(),
             Self::MatmulVecQ8Experts(op) => op.io(),
             Self::AttentionFlash(op) => op.io(),
             Self::Tile32(op) => op.io(),
@@ -74,6 +77,7 @@ impl Operation for Primitive {
             Self::LevelF16(op) => op.work(counts),
             Self::MatmulInputTile128(op) => op.work(counts),
             Self::MatmulWeightTile128(op) => op.work(counts),
+            Self::MatmulTile64Experts(op) => op.work(counts),
             Self::MatmulVecQ8Experts(op) => op.work(counts),
             Self::AttentionFlash(op) => op.work(counts),
             Self::Tile32(op) => op.work(counts),
@@ -91,6 +95,7 @@ impl Reference for Primitive {
             Self::LevelF16(op) => op.reference(host),
             Self::MatmulInputTile128(op) => op.reference(host),
             Self::MatmulWeightTile128(op) => op.reference(host),
+            Self::MatmulTile64Experts(op) => op.reference(host),
             Self::MatmulVecQ8Experts(op) => op.reference(host),
             Self::AttentionFlash(op) => op.reference(host),
             Self::Tile32(op) => op.reference(host),
@@ -138,4 +143,15 @@ macro_rules! from {
     };
 }
 
-from!(Product, PackQ8, PackF16, LevelF16, MatmulInputTile128, MatmulWeightTile128, MatmulVecQ8Experts, AttentionFlash, Tile32);
+from!(
+    Product,
+    PackQ8,
+    PackF16,
+    LevelF16,
+    MatmulInputTile128,
+    MatmulWeightTile128,
+    MatmulTile64Experts,
+    MatmulVecQ8Experts,
+    AttentionFlash,
+    Tile32
+);

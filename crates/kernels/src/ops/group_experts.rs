@@ -17,8 +17,12 @@ kernel! {
     needs: { threads: 256, workgroup_bytes: 5120 },
 }
 
-/// Slots per tile: `SLOTS` in `matmul_experts.wgsl`.
-pub const TILE: u32 = 32;
+/// Slots per tile: `BANDS * BAND` in `matmul_tile64_experts.wgsl`.
+pub const TILE: u32 = 64;
+
+/// Workgroups that share a tile where each takes 32 slots: `SLOTS` in `matmul_experts.wgsl` and
+/// `matmul_experts_input.wgsl`.
+pub(crate) const SHARES: u32 = 2;
 
 /// The slots of a step, sorted by expert and cut into tiles.
 #[derive(Copy, Clone, Debug)]

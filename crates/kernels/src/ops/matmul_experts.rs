@@ -1,13 +1,13 @@
 //! Products of every slot with its expert's weights. Many rows go in tiles by expert; few rows go
 //! to `matmul_vec_experts`.
 
-use crate::graph::host::Host;
+use crate::graph::host::{Host, f32_rows};
 use crate::graph::operation::{Io, Operation, Reference, Work};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Shape, Tensor, Weight};
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering, fixed};
 use crate::kernel::split::parts;
-use crate::ops::group_experts::Groups;
+use crate::ops::group_experts::{Groups, SHARES};
 use crate::ops::matmul_vec_experts;
 use crate::ops::route::Routes;
 use crate::platform::{in_parallel, threads};
@@ -100,7 +100,7 @@ impl Lowering for MatmulExperts {
             let bind = Bind { x: self.x.into(), w, slots: slots.into(), tiles: tiles.into(), y: self.y.into() };
             let (row_base, row_count) = (range.start, range.len() as u32);
             let params = Params { k, n, stride: self.stride(), first: self.first, per: self.per(), row_base, row_count };
-            let grid = Grid::Tiles { lead: fixed(tiles.shape.rows, 1), tile: 1, x: n.div_ceil(WEIGHT_ROWS) };
+            let grid = Grid::Tiles { lead: fixed(SHARES * tiles.shape.rows, 1), tile: 1, x: n.div_ceil(WEIGHT_ROWS) };
             bind.dispatch(if k % 4 == 0 { &QUADS } else { &TAIL }, params, grid)
         };
         parts(cx.caps, ty, rows, k).into_iter().enumerate().map(one).collect()
@@ -110,15 +110,18 @@ impl Lowering for MatmulExperts {
 impl Reference for MatmulExperts {
     fn reference(&self, host: &mut Host<'_>) {
         let x = host.f32(self.x).to_vec();
-        self.compute(host, &x);
+        self.compute(host, &x, false);
     }
 }
 
 impl MatmulExperts {
-    /// The product with these rows.
-    pub(crate) fn compute(&self, host: &mut Host<'_>, x: &[f32]) {
+    /// The product with these rows, and with every element of the weight rounded to f16 if
+    /// `rounded`.
+    pub(crate) fn compute(&self, host: &mut Host<'_>, x: &[f32], rounded: bool) {
         let mut y = host.take(self.y);
-        let (w, experts) = (host.matrix(self.w), host.u32(self.routes.experts));
+        let halves = rounded.then(|| host.rounded(self.w));
+        let w = halves.as_ref().map_or_else(|| host.matrix(self.w), |halves| f32_rows(halves, self.w));
+        let experts = host.u32(self.routes.experts);
         let (n, k, per) = (self.y.shape.dim as usize, self.w.cols as usize, self.per() as usize);
         let (stride, rows) = (self.stride() as usize, self.first as usize..(self.first + self.y.shape.dim) as usize);
         // Slots that read the same row of `x` stay in one chunk, except when there are few slots.

@@ -15,7 +15,7 @@ kernel! {
     bindings: Bind { logits: Read, scale: Read, experts: Write, weights: Write },
     cpu: cpu_ref::route,
     nmse: 1e-10,
-    needs: { threads: 128, workgroup_bytes: 3584 },
+    needs: { threads: 128, workgroup_bytes: 7680 },
 }
 
 /// Largest number of experts in a layer: `EACH * WG` in `route.wgsl` and `MOST` in

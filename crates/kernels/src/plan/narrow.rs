@@ -8,6 +8,7 @@ use crate::lower::attention::tile32;
 use crate::lower::matmul::ladder::{self, Problem, Rounding, Rounds};
 use crate::lower::matmul::matmul_input_tile128::{self, MatmulInputTile128};
 use crate::lower::matmul::matmul_tile64;
+use crate::lower::matmul::matmul_tile64_experts::{self, MatmulTile64Experts};
 use crate::lower::matmul::matmul_vec_q8_experts::{self, MatmulVecQ8Experts};
 use crate::lower::matmul::matmul_weight_tile128::{self, MatmulWeightTile128};
 use crate::lower::matmul::product::{Operand, Product};
@@ -69,6 +70,11 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, rounds: Roun
             Lowered::Op(Op::MatmulExperts(op)) if matmul_vec_q8_experts::serves(op, rounds, caps) => {
                 let packed = made.packed(op.x.flat(), stage, origins, &mut out);
                 out.push(Node::of(MatmulVecQ8Experts { of: op.clone(), packed }, stage));
+                continue;
+            }
+            Lowered::Op(Op::MatmulExperts(op)) if matmul_tile64_experts::serves(op, rounds, caps) => {
+                let (scales, halves) = made.halves(op.x.flat(), stage, origins, &mut out);
+                out.push(Node::of(MatmulTile64Experts { of: op.clone(), scales, halves }, stage));
                 continue;
             }
             Lowered::Op(Op::Backward(op)) => {

@@ -192,7 +192,7 @@ pub struct Target {
 }
 
 /// Seeds that are tried for each wanted case that reaches a shader.
-const PATIENCE: u64 = 64;
+const PATIENCE: u64 = 256;
 
 impl Target {
     /// Every shader that a device with these capabilities may run, with the cases of its variant's

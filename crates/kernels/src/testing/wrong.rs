@@ -162,6 +162,7 @@ fn of_op(op: &Primitive) -> Vec<(&'static str, Primitive)> {
         | Primitive::LevelF16(_)
         | Primitive::MatmulInputTile128(_)
         | Primitive::MatmulWeightTile128(_)
+        | Primitive::MatmulTile64Experts(_)
         | Primitive::MatmulVecQ8Experts(_)
         | Primitive::AttentionFlash(_)
         | Primitive::Tile32(_) => return vec![],

@@ -2,7 +2,7 @@
 //! fastest to the portable one.
 
 use super::product::{Operand, Product};
-use super::{matmul, matmul_rows8, matmul_tile64, matmul_tile128, matmul_vec, matmul_vec_q8};
+use super::{matmul, matmul_narrow, matmul_rows8, matmul_tile64, matmul_tile128, matmul_vec, matmul_vec_q8};
 use crate::caps::Caps;
 use crate::graph::tensor::Weight;
 use crate::kernel::Kernel;
@@ -115,7 +115,7 @@ pub static LADDER: [Rung; 6] = [
     },
     Rung {
         kernel: &matmul_vec::MATMUL_VEC,
-        domain: "one row of any weight; in plans that round, up to 64 rows of an f32 weight where tiles would be few",
+        domain: "one row of any weight; in plans that round, up to 8 rows of an f32 weight where tiles would be few",
         rounding: Rounding::F32,
         one: true,
         serves: |problem, _| {
@@ -127,7 +127,7 @@ pub static LADDER: [Rung; 6] = [
     },
     Rung {
         kernel: &matmul::MATMUL,
-        domain: "any rows; any weight",
+        domain: "any rows; any weight; in plans that round, an f32 weight of few rows goes to `matmul_narrow`",
         rounding: Rounding::F32,
         one: false,
         serves: |problem, _| {
@@ -151,10 +151,14 @@ pub fn rung(problem: Problem, caps: &Caps) -> &'static Rung {
 impl Lowering for Product {
     /// The dispatches of the rung that reads this operand.
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
+        let rows = self.x.shape.rows;
         let rounding = match self.operand {
             // The bits of a row then depend on the rows of the plan, as they do where rows are
             // rounded.
-            Operand::F32 if cx.fast && matmul_vec::few(self.w, self.x.shape.rows, cx.caps) => return matmul_vec::lower(self, cx),
+            Operand::F32 if cx.fast && matmul_vec::few(self.w, rows, cx.caps) => return matmul_vec::lower(self, cx),
+            Operand::F32 if cx.fast && rows > 1 && self.bias.is_none() && matmul_narrow::serves(self.w, rows, cx.caps) => {
+                return vec![matmul_narrow::lower(self)];
+            }
             Operand::F32 => Rounding::F32,
             Operand::Q8 => Rounding::Q8,
             Operand::F16 { .. } => Rounding::F16,

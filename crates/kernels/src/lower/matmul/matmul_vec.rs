@@ -27,12 +27,11 @@ kernel! {
 const WEIGHT_ROWS: u32 = 4;
 
 /// Largest number of rows, each of which reads the weight.
-const MOST_ROWS: u32 = 64;
+const MOST_ROWS: u32 = 8;
 
-/// Whether these kernels take some rows with an f32 weight on this device: a few rows, if tiles of
-/// 64 x 64 results would keep less than an eighth of the device busy. The router
-/// of Qwen3-30B-A3B has 128 rows: 64 rows of activations take 154 us in two such tiles (NVIDIA
-/// H200). Other types would be dequantized again for every row.
+/// Whether these kernels take a few rows with an f32 weight on this device, if tiles of 64 x 64
+/// results would keep less than an eighth of the device busy. Other types would be dequantized
+/// again for every row.
 #[must_use]
 pub fn few(w: Weight, rows: u32, caps: &Caps) -> bool {
     let tiles = rows.div_ceil(matmul::TILE) * w.rows.div_ceil(matmul::TILE);

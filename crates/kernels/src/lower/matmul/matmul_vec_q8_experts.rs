@@ -86,6 +86,6 @@ impl Reference for MatmulVecQ8Experts {
         let words = host.u32(self.packed);
         let mut x = vec![0.0; words.len() / 3 * 8];
         cpu_ref::unpack_q8(words, self.of.x.shape.width() as usize, &mut x);
-        self.of.compute(host, &x);
+        self.of.compute(host, &x, false);
     }
 }

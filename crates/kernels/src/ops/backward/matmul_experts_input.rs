@@ -8,7 +8,7 @@ use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Shape, Tensor, Weight};
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering, fixed};
 use crate::kernel::split::parts;
-use crate::ops::group_experts::Groups;
+use crate::ops::group_experts::{Groups, SHARES};
 use crate::ops::matmul_experts::MatmulExperts;
 use crate::ops::route::Routes;
 use crate::platform::{in_parallel, threads};
@@ -85,7 +85,7 @@ impl Lowering for MatmulExpertsInput {
             let bind = Bind { dy: self.dy.into(), w, slots: slots.into(), tiles: tiles.into(), dx: self.dx.into() };
             let (row_base, row_count, onto) = (range.start, range.len() as u32, u32::from(part > 0));
             let params = Params { k, n: self.dy.shape.dim, stride: self.stride(), first: self.first, row_base, row_count, onto };
-            let grid = Grid::Tiles { lead: fixed(tiles.shape.rows, 1), tile: 1, x: k.div_ceil(COLUMNS) };
+            let grid = Grid::Tiles { lead: fixed(SHARES * tiles.shape.rows, 1), tile: 1, x: k.div_ceil(COLUMNS) };
             bind.dispatch(params, grid)
         };
         parts(cx.caps, ty, rows, k).into_iter().enumerate().map(one).collect()

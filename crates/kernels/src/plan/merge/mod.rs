@@ -4,6 +4,7 @@
 mod attention;
 mod consumers;
 mod embed;
+mod experts;
 mod glu;
 mod heads;
 mod matmul;

@@ -2,7 +2,7 @@
 //! direction and the order.
 
 use super::view::{Merged, Producers, Uses};
-use super::{attention, embed, glu, heads, matmul, norm, prologue};
+use super::{attention, embed, experts, glu, heads, matmul, norm, prologue};
 use crate::caps::Caps;
 use crate::graph::record::Origin;
 use crate::graph::tensor::{Shape, Tensor};
@@ -70,7 +70,7 @@ pub fn described() -> impl Iterator<Item = [&'static str; 4]> {
 }
 
 /// The rules. Rules of one direction are tried in this order.
-pub(super) static RULES: [Rule; 28] = [
+pub(super) static RULES: [Rule; 32] = [
     rule(
         "gather_rows",
         "a gather of the only row with the sum or product that makes it",
@@ -92,6 +92,13 @@ pub(super) static RULES: [Rule; 28] = [
         Direction::Values(attention::attention_split),
         "parts up to the table's `split_workgroups`; with one workgroup per head, most of a device is idle over many keys",
     ),
+    rule(
+        "norm_matmul_vec",
+        "a router with the norm before it, if other readers of the norm pack it",
+        Direction::Values(experts::norm_matmul_vec),
+        "packing takes in the norm and the sum before it, so one dispatch less",
+    ),
+    rule("norm_matmul_vec", "a factor with the router before it", Direction::Producers(experts::scaled_router), ONE_LESS),
     rule("norm_pack_q8", "8-bit packing with the norm before it", Direction::Producers(norm::norm_pack_q8), ONE_LESS),
     rule("norm_pack_f16", "f16 packing with the norm before it", Direction::Producers(norm::norm_pack_f16), ONE_LESS),
     rule(
@@ -113,6 +120,18 @@ pub(super) static RULES: [Rule; 28] = [
         "a packed gated activation with its two products",
         Direction::Producers(glu::matmul_vec_glu),
         "two products and their activation read one row once; two dispatches less",
+    ),
+    rule(
+        "matmul_vec_q8_experts_glu",
+        "a packed gated activation with the experts' two products",
+        Direction::Producers(experts::matmul_vec_q8_experts_glu),
+        "two dispatches less",
+    ),
+    rule(
+        "matmul_vec_q8_experts_sum",
+        "the weighted sum of experts with the product before it",
+        Direction::Producers(experts::matmul_vec_q8_experts_sum),
+        ONE_LESS,
     ),
     rule("norm_rope", "a rotation with the norm of its heads", Direction::Producers(heads::norm_rope), ONE_LESS),
     rule(

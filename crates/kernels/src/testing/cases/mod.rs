@@ -57,6 +57,7 @@ pub mod matmul_rows8_group;
 pub mod matmul_tile128;
 pub mod matmul_tile128_glu;
 pub mod matmul_tile64;
+pub mod matmul_tile64_experts;
 pub mod matmul_tile64_pair;
 pub mod matmul_tile64_triple;
 pub mod matmul_vec;
@@ -66,6 +67,7 @@ pub mod matmul_vec_group;
 pub mod matmul_vec_norm;
 pub mod matmul_vec_q8;
 pub mod matmul_vec_q8_experts;
+pub mod matmul_vec_q8_experts_glu;
 pub mod matmul_weight;
 pub mod matmul_weight_tile128;
 pub mod merge_matmul_vec;
@@ -75,6 +77,7 @@ pub mod mul_sigmoid_backward;
 pub mod norm_add;
 pub mod norm_add_matmul_vec;
 pub mod norm_add_matmul_vec_glu;
+pub mod norm_matmul_vec;
 pub mod norm_pack_f16;
 pub mod norm_pack_matmul_vec;
 pub mod norm_pack_matmul_vec_glu;
@@ -128,6 +131,7 @@ pub static CASES: &[(&str, MakeCase)] = &[
     ("norm_rope", norm_rope::case),
     ("norm_rope_append", norm_rope_append::case),
     ("norm_rope_heads", norm_rope_heads::case),
+    ("matmul_tile64_experts", matmul_tile64_experts::case),
     ("matmul_tile64_pair", matmul_tile64_pair::case),
     ("matmul_tile64_triple", matmul_tile64_triple::case),
     ("matmul_vec_group", matmul_vec_group::case),
@@ -184,6 +188,10 @@ pub static CASES: &[(&str, MakeCase)] = &[
     ("matmul_vec", matmul_vec::case),
     ("matmul_vec_experts", matmul_vec_experts::case),
     ("matmul_vec_q8_experts", matmul_vec_q8_experts::case),
+    ("matmul_vec_q8_experts_glu", matmul_vec_q8_experts_glu::case),
+    ("matmul_vec_q8_experts_sum", matmul_vec_q8_experts_glu::sum_case),
+    ("norm_matmul_vec", norm_matmul_vec::case),
+    ("matmul_narrow", norm_matmul_vec::rows_case),
     ("matmul_tile64", matmul_tile64::case),
     ("matmul_rows8", matmul_rows8::case),
     ("matmul_rows8_glu", matmul_rows8_glu::case),

@@ -1,0 +1,111 @@
+//! Rules of experts: the router with the norm before it, and the products of few rows with the
+//! operations after them.
+
+use super::rules::Origins;
+use super::view::{Merged, Producers};
+use crate::caps::Caps;
+use crate::graph::operation::Operation;
+use crate::graph::tensor::{Tensor, Weight};
+use crate::kernel::split::parts;
+use crate::lower::matmul::matmul_vec_q8_experts::MatmulVecQ8Experts;
+use crate::lower::matmul::matmul_vec_q8_experts_glu::{MATMUL_VEC_Q8_EXPERTS_GLU, MatmulExpertsGlu};
+use crate::lower::matmul::matmul_vec_q8_experts_sum::{MATMUL_VEC_Q8_EXPERTS_SUM, MatmulExpertsSum};
+use crate::lower::matmul::norm_matmul_vec::{self, NormMatmulVec};
+use crate::lower::matmul::product::{Operand, Product};
+use crate::lower::pack::glu_pack_q8::GluPackQ8;
+use crate::lower::pack::pack_q8::BLOCK;
+use crate::lower::{Lowered, Node};
+use crate::ops::Op;
+use crate::ops::combine_experts::CombineExperts;
+use crate::ops::rms_norm::RmsNorm;
+use crate::ops::scale::Scale;
+
+/// Gives every router the norm before it, if another reader of the normed rows packs them: the norm
+/// then merges with the packing. Only plans that round freely have it, because the result depends
+/// on the number of rows.
+pub(super) fn norm_matmul_vec(nodes: Vec<Node>, _: &mut Origins, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {
+    let rounded = |node: &Node| matches!(node.op, Lowered::MatmulVecQ8Experts(_) | Lowered::MatmulTile64Experts(_));
+    if !nodes.iter().any(rounded) {
+        return nodes;
+    }
+    let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
+    for at in 0..nodes.len() {
+        let Some((op, norm, of)) = router(&nodes, at, read_back, caps) else { continue };
+        if let Some(node) = &mut nodes[at] {
+            node.op = op.into();
+            node.parts.insert(0, norm.into());
+        }
+        if let Some(of) = of {
+            nodes[of] = None;
+        }
+    }
+    nodes.into_iter().flatten().collect()
+}
+
+/// The operation that replaces the product at `at`, the norm that it takes in, and the place of the
+/// norm if the product is its only reader.
+fn router(nodes: &[Option<Node>], at: usize, read_back: &[Tensor], caps: &Caps) -> Option<(NormMatmulVec, RmsNorm, Option<usize>)> {
+    let Lowered::Product(Product { w, x, operand: Operand::F32, exact: true, bias: None, y }) = nodes[at].as_ref()?.op else {
+        return None;
+    };
+    if !norm_matmul_vec::serves(w, x.shape.rows, caps) || read_back.iter().any(|t| t.id == x.id) {
+        return None;
+    }
+    let op = |place: usize| nodes[place].as_ref().map(|node| &node.op);
+    let place = (0..at).find(|&place| op(place).is_some_and(|op| op.io().writes.iter().any(|t| t.id == x.id)))?;
+    let (norm, alone) = match op(place)? {
+        Lowered::Op(Op::RmsNorm(norm)) if norm.x.shape.heads == 1 => (norm.clone(), Some(place)),
+        Lowered::AddRmsNorm(sum) => (RmsNorm { x: sum.h, w: sum.w, eps: sum.eps, y: sum.x }, None),
+        _ => return None,
+    };
+    let others: Vec<&Lowered> =
+        (0..nodes.len()).filter(|&other| other != at).filter_map(op).filter(|op| op.io().reads.iter().any(|t| t.id == x.id)).collect();
+    let gone = match others[..] {
+        [] => Some(alone?),
+        [Lowered::PackQ8(_) | Lowered::PackF16(_)] => None,
+        _ => return None,
+    };
+    Some((NormMatmulVec { w, h: norm.x, u: norm.w, eps: norm.eps, scale: 1.0, y }, norm, gone))
+}
+
+/// Whether one binding holds the weight.
+fn whole(w: Weight, caps: &Caps) -> bool {
+    parts(caps, w.ty, w.rows, w.cols).len() == 1
+}
+
+/// A factor on a router's result that has no other reader.
+pub(super) fn scaled_router(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    let Lowered::Op(Op::Scale(Scale { x, s, y })) = op else { return None };
+    let Lowered::NormMatmulVec(router) = producers.alone(*x)? else { return None };
+    let op = NormMatmulVec { scale: router.scale * s, y: *y, ..router.clone() };
+    Some(Merged { op: op.into(), of: vec![*x], early: false })
+}
+
+/// The product of experts that makes this value alone.
+fn product<'a>(t: Tensor, producers: &'a Producers<'_>) -> Option<&'a MatmulVecQ8Experts> {
+    let Lowered::MatmulVecQ8Experts(product) = producers.alone(t)? else { return None };
+    whole(product.of.w, producers.caps).then_some(product)
+}
+
+/// A packed gated activation of the experts' two products, which have no other reader.
+pub(super) fn matmul_vec_q8_experts_glu(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    let Lowered::GluPackQ8(GluPackQ8 { gate, up, start: 0, gelu, packed }) = op else { return None };
+    let (gate, up) = (product(*gate, producers)?, product(*up, producers)?);
+    let experts = |of: &MatmulVecQ8Experts| (of.packed.id, of.of.w.ty, of.of.y.shape, of.of.routes.experts.id);
+    let alike = experts(gate) == experts(up) && gate.of.x.shape.heads == 1;
+    if !alike || !gate.of.y.shape.dim.is_multiple_of(BLOCK) || !MATMUL_VEC_Q8_EXPERTS_GLU.fits(producers.caps) {
+        return None;
+    }
+    let op = MatmulExpertsGlu { gate: gate.clone(), up: up.clone(), gelu: *gelu, packed: *packed };
+    Some(Merged { of: vec![gate.of.y, up.of.y], op: op.into(), early: false })
+}
+
+/// The weighted sum of the results of a product that have no other reader.
+pub(super) fn matmul_vec_q8_experts_sum(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    let Lowered::Op(Op::CombineExperts(CombineExperts { x, weights, y })) = op else { return None };
+    let product = product(*x, producers)?;
+    if product.of.per() != 1 || !MATMUL_VEC_Q8_EXPERTS_SUM.fits(producers.caps) {
+        return None;
+    }
+    Some(Merged { op: MatmulExpertsSum { product: product.clone(), weights: *weights, y: *y }.into(), of: vec![*x], early: false })
+}

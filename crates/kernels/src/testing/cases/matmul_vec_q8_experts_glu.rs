@@ -1,0 +1,72 @@
+//! Parity cases of `matmul_vec_q8_experts_glu` and `matmul_vec_q8_experts_sum`.
+
+use crate::graph::tensor::{Lead, Shape, Tensor, Weight};
+use crate::kernel::random::Gen;
+use crate::lower::matmul::matmul_vec_q8_experts::MatmulVecQ8Experts;
+use crate::lower::pack::pack_q8::pack_q8;
+use crate::ops::matmul_experts::MatmulExperts;
+use crate::ops::route::Routes;
+use crate::ops::{combine_experts, geglu, rms_norm, swiglu};
+use crate::testing::cases::group_experts::choices;
+use crate::testing::parity::Case;
+use std::ops::Range;
+
+/// A case with the routes of `rows` rows to one to all of one to five experts.
+fn routed(g: &mut Gen) -> (Case, Routes, u32) {
+    let (rows, count) = (g.pick(&[1, 1, 2, 5, 8]), g.pick(&[1, 2, 5]));
+    let k = g.pick(&[1, 2, count]).min(count);
+    let mut case = Case::new(rows);
+    let values = choices(g, rows, count, k);
+    let experts = case.given(Shape::new(Lead::Step, rows, k), values);
+    let routes = Routes::of(&mut case.rec, experts, experts, count);
+    (case, routes, rows)
+}
+
+/// The product with rows that are packed already: its oracle rounds as well.
+fn product(case: &mut Case, w: Weight, rows: Range<u32>, x: Tensor, packed: Tensor, routes: &Routes) -> Tensor {
+    let y = case.rec.make(Shape { heads: routes.chosen(), dim: rows.len() as u32, ..x.shape });
+    let of = MatmulExperts { w, first: rows.start, x, routes: *routes, y };
+    case.rec.push(MatmulVecQ8Experts { of, packed });
+    y
+}
+
+/// The gated products as a model records them: gate and up in two tensors or in the halves of one,
+/// for both activations, a row of x normed or not, rows shorter and longer than the lanes read at a
+/// time.
+pub fn case(g: &mut Gen) -> Case {
+    let ty = g.format_with(|f| f.units.is_some());
+    let (cols, n) = (g.cols(ty).max(128).next_multiple_of(32), 32 * g.pick(&[1, 2, 3]));
+    let (mut case, routes, _) = routed(g);
+    let x = case.tensor(g, cols);
+    let x = if g.coin() { rms_norm(&mut case.rec, x, None, 1e-6) } else { x };
+    let packed = pack_q8(&mut case.rec, x);
+    let weights = if g.coin() {
+        let both = case.weight(g, ty, routes.count * 2 * n, cols);
+        [(both, 0), (both, n)]
+    } else {
+        [0, 0].map(|first| (case.weight(g, ty, routes.count * n, cols), first))
+    };
+    let [gate, up] = weights.map(|(w, first)| product(&mut case, w, first..first + n, x, packed, &routes));
+    let y = if g.coin() { geglu(&mut case.rec, gate, up) } else { swiglu(&mut case.rec, gate, up) };
+    let packed = pack_q8(&mut case.rec, y);
+    case.expect(packed);
+    case
+}
+
+/// Every format with units, any of its rows, an even and an odd number of results, rows with fewer
+/// and with more units than a workgroup has threads.
+pub fn sum_case(g: &mut Gen) -> Case {
+    let ty = g.format_with(|f| f.units.is_some());
+    let (cols, n, halves) = (g.cols(ty).max(128), g.pick(&[31, 32, 65]), g.pick(&[1, 2]));
+    let (mut case, routes, rows) = routed(g);
+    let chosen = routes.chosen();
+    let w = case.weight(g, ty, routes.count * halves * n, cols);
+    let x: Tensor = case.tensor(g, chosen * cols);
+    let packed = pack_q8(&mut case.rec, x);
+    let y = product(&mut case, w, (halves - 1) * n..halves * n, x.heads(chosen), packed, &routes);
+    let shares = g.units((rows * chosen) as u32, 1.0);
+    let weights = case.given(Shape::new(Lead::Step, rows, chosen), shares);
+    let y = combine_experts(&mut case.rec, y, weights);
+    case.expect(y);
+    case
+}

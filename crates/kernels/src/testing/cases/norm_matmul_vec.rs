@@ -1,0 +1,59 @@
+//! Parity cases of `norm_matmul_vec` and `matmul_narrow`.
+
+use crate::graph::tensor::{Lead, Shape};
+use crate::kernel::format::FORMATS;
+use crate::kernel::random::Gen;
+use crate::ops::matmul::matmul_exact;
+use crate::ops::matmul_experts::matmul_experts;
+use crate::ops::route::Routes;
+use crate::ops::{add, rms_norm, scale};
+use crate::plan::Precision;
+use crate::testing::cases::group_experts::choices;
+use crate::testing::parity::Case;
+use gguf::GgmlType;
+
+/// One row with a weight of any format, up to eight with an f32 weight.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, ty) = (g.pick(&[1, 1, 2, 5, 8]), g.format());
+    router(g, rows, if rows == 1 { ty } else { GgmlType::F32 })
+}
+
+/// Rows around the edges of tiles, with an f32 weight. Where products of experts are rounded to
+/// f16, the product norms the rows.
+pub fn rows_case(g: &mut Gen) -> Case {
+    let rows = g.pick(&[9, 15, 16, 17, 33, 64, 130]);
+    router(g, rows, GgmlType::F32)
+}
+
+/// A router as models record it, with the sum before the norm or without it, with the experts'
+/// product that packs the same rows or rows of another norm, with and without a factor; rows of any
+/// magnitude, numbers of experts around those of a workgroup.
+fn router(g: &mut Gen, rows: u32, ty: GgmlType) -> Case {
+    let (cols, count) = (g.cols(ty).next_multiple_of(256), g.pick(&[1, 2, 5, 31, 33]));
+    let mut case = Case::new(rows);
+    case.options = case.options.precision(Precision::Fast);
+    let u = g.coin().then(|| case.vector(g, cols));
+    let a = case.squared(g, cols);
+    let h = if g.coin() {
+        let b = case.tensor(g, cols);
+        let h = add(&mut case.rec, a, b);
+        case.expect(h);
+        h
+    } else {
+        a
+    };
+    let x = rms_norm(&mut case.rec, h, u, 1e-6);
+    let w = case.weight(g, ty, count, cols);
+    let logits = matmul_exact(&mut case.rec, w, x);
+    let logits = if g.coin() { scale(&mut case.rec, logits, 0.25) } else { logits };
+    case.expect(logits);
+    let values = choices(g, rows, count, 1);
+    let experts = case.given(Shape::new(Lead::Step, rows, 1), values);
+    let routes = Routes::of(&mut case.rec, experts, experts, count);
+    let x = if g.coin() { x } else { rms_norm(&mut case.rec, h, None, 1e-6) };
+    let ty = FORMATS.iter().find(|f| f.units.is_some() && f.ty.block_size() == 32).expect("a format with units").ty;
+    let product = case.weight(g, ty, count * 31, cols);
+    let y = matmul_experts(&mut case.rec, product, 0..31, x, &routes);
+    case.expect(y);
+    case
+}
