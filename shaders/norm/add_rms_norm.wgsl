@@ -1,16 +1,16 @@
 // h[r, d] = a[r, d] + b[r, d]; x[r, d] = h[r, d] / sqrt(mean_d h[r, d]^2 + eps) * w[d]
 // a, b, h, x [rows, dim] f32, w [dim] f32 (not read when has_weight = 0): the residual sum and the
-// norm that follows it (Zhang & Sennrich 2019, arXiv 1910.07467). One workgroup per row, four
-// elements per thread at a time (pieces/add_norm_quads.wgsl or pieces/add_norm_tail.wgsl). Rows of
-// up to 4096 elements stay in registers; longer rows are read again.
+// norm that follows it (Zhang & Sennrich 2019, arXiv 1910.07467). One workgroup per row. A row is
+// divided by its largest element first if that is above 1, so that squares do not overflow.
 struct Params { dim: u32, rows: u32, has_weight: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> a: array<f32>;
+@group(0) @binding(2) var<storage, read> b: array<f32>;
+@group(0) @binding(3) var<storage, read> w: array<f32>;
+@group(0) @binding(4) var<storage, read_write> h: array<f32>;
+@group(0) @binding(5) var<storage, read_write> x: array<f32>;
 
 const WG = 256u;
-
-fn finish(row: u32, quad: u32, v: vec4<f32>, w: vec4<f32>, factors: vec2<f32>) {
-    x_store(row, quad, v * factors.x * factors.y * w);
-}
 
 @compute @workgroup_size(WG)
 fn add_rms_norm(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
@@ -18,31 +18,23 @@ fn add_rms_norm(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) e
     if (row >= params.rows) {
         return;
     }
-    let quads = (params.dim + 3u) >> 2u;
-    // One variable per quad: an array that a loop indexes would not stay in registers.
-    let v0 = sum_own(row, lid);
-    let v1 = sum_own(row, WG + lid);
-    let v2 = sum_own(row, 2u * WG + lid);
-    let v3 = sum_own(row, 3u * WG + lid);
-    // Loaded while the row is summed.
-    let w0 = weight(lid);
-    let w1 = weight(WG + lid);
-    var sums = squares4(squares4(squares4(squares4(vec2<f32>(0.0), v0), v1), v2), v3);
-    for (var quad = 4u * WG + lid; quad < quads; quad += WG) { //~ zeros: comparison
-        sums = squares4(sums, sum_own(row, quad));
+    let base = row * params.dim;
+    var largest = 0.0;
+    for (var d = lid; d < params.dim; d += WG) {
+        let sum = a[base + d] + b[base + d];
+        h[base + d] = sum;
+        largest = max(largest, abs(sum));
     }
-    h_store(row, lid, v0);
-    h_store(row, WG + lid, v1);
-    h_store(row, 2u * WG + lid, v2);
-    h_store(row, 3u * WG + lid, v3);
-    let factors = inverse_root(reduce_add2(sums, lid), f32(params.dim), params.eps);
-    finish(row, lid, v0, w0, factors);
-    finish(row, WG + lid, v1, w1, factors);
-    finish(row, 2u * WG + lid, v2, weight(2u * WG + lid), factors);
-    finish(row, 3u * WG + lid, v3, weight(3u * WG + lid), factors);
-    for (var quad = 4u * WG + lid; quad < quads; quad += WG) { //~ dropped: comparison
-        let v = sum_own(row, quad);
-        h_store(row, quad, v);
-        finish(row, quad, v, weight(quad), factors);
+    let unit = max(reduce_max(largest, lid), 1.0);
+    var squares = 0.0;
+    for (var d = lid; d < params.dim; d += WG) {
+        let v = h[base + d] / unit;
+        squares += v * v;
+    }
+    let mean = reduce_add(squares, lid) / f32(params.dim);
+    let scale = inverseSqrt(mean + params.eps / (unit * unit));
+    for (var d = lid; d < params.dim; d += WG) {
+        let v = h[base + d] / unit * scale;
+        x[base + d] = select(v, v * w[d], params.has_weight == 1u);
     }
 }

@@ -2,7 +2,7 @@
 // of a tile's keys.
 // Needs: KEYS, PER_ROW, WG, QUERIES, params.rows, positions, params.window, ends, params.causal,
 // LOWEST, SCORES, scores, SLICES, params.softcap, ps, PITCH, RAISE, raised, BAND, shrinks. Gives:
-// Softmax, is_row, limits, weight, weigh, totals.
+// Softmax, is_row, limits, weigh, totals.
 const TURNS = KEYS / 4u / PER_ROW;
 const_assert TURNS <= 4u && (PER_ROW == 2u || PER_ROW == 4u) && WG == PER_ROW * QUERIES;
 // most: the reference score of a query's weights. total: the sum of a thread's weights.

@@ -8,17 +8,12 @@ use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
 
 kernel! {
     RMS_NORM: "rms_norm",
-    wgsl: ["norm/rms_norm.wgsl", quads, "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
+    wgsl: ["norm/rms_norm.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
     params: Params { dim: u32, rows: u32, has_weight: u32, eps: f32 },
     bindings: Bind { x: Read, w: Read, y: Write },
     cpu: cpu_ref::rms_norm,
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 5120 },
-    variants: {
-        // Row lengths that are a multiple of 4, and other lengths.
-        QUADS: "rms_norm" { quads: choose ["norm/pieces/norm_quads.wgsl"] },
-        TAIL: "rms_norm_tail" { quads: choose ["norm/pieces/norm_tail.wgsl"] },
-    },
 }
 
 /// y = x / sqrt(mean(x^2) + eps) * w over the last axis.
@@ -50,8 +45,7 @@ impl Lowering for RmsNorm {
         let shape = self.x.shape;
         let params = Params { dim: shape.dim, rows: shape.rows * shape.heads, has_weight: u32::from(self.w.is_some()), eps: self.eps };
         let grid = Grid::PerRow { lead: shape, per_row: shape.heads };
-        let variant = if shape.dim.is_multiple_of(4) { &QUADS } else { &TAIL };
-        vec![Bind { x: self.x.into(), w: Arg::from(self.w), y: self.y.into() }.dispatch(variant, params, grid)]
+        vec![Bind { x: self.x.into(), w: Arg::from(self.w), y: self.y.into() }.dispatch(params, grid)]
     }
 }
 

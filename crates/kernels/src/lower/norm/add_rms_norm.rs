@@ -7,17 +7,12 @@ use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
 
 kernel! {
     ADD_RMS_NORM: "add_rms_norm",
-    wgsl: ["norm/add_rms_norm.wgsl", quads, "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
+    wgsl: ["norm/add_rms_norm.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
     params: Params { dim: u32, rows: u32, has_weight: u32, eps: f32 },
     bindings: Bind { a: Read, b: Read, w: Read, h: Write, x: Write },
     cpu: cpu_ref::rms_norm,
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 5120 },
-    variants: {
-        // Row lengths that are a multiple of 4, and other lengths.
-        QUADS: "add_rms_norm" { quads: choose ["norm/pieces/add_norm_quads.wgsl"] },
-        TAIL: "add_rms_norm_tail" { quads: choose ["norm/pieces/add_norm_tail.wgsl"] },
-    },
 }
 
 /// h = a + b; x = h / sqrt(mean(h^2) + eps) * w. Both are written, so h may have other readers and
@@ -43,7 +38,6 @@ impl Lowering for AddRmsNorm {
         let shape = self.x.shape;
         let params = Params { dim: shape.dim, rows: shape.rows, has_weight: u32::from(self.w.is_some()), eps: self.eps };
         let bind = Bind { a: self.a.into(), b: self.b.into(), w: Arg::from(self.w), h: self.h.into(), x: self.x.into() };
-        let variant = if shape.dim.is_multiple_of(4) { &QUADS } else { &TAIL };
-        vec![bind.dispatch(variant, params, Grid::PerRow { lead: shape, per_row: 1 })]
+        vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: 1 })]
     }
 }
