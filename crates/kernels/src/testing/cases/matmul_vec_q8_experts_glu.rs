@@ -64,7 +64,7 @@ pub fn sum_case(g: &mut Gen) -> Case {
     let x: Tensor = case.tensor(g, chosen * cols);
     let packed = pack_q8(&mut case.rec, x);
     let y = product(&mut case, w, (halves - 1) * n..halves * n, x.heads(chosen), packed, &routes);
-    let shares = g.units((rows * chosen) as u32, 1.0);
+    let shares = g.units(rows * chosen, 1.0);
     let weights = case.given(Shape::new(Lead::Step, rows, chosen), shares);
     let y = combine_experts(&mut case.rec, y, weights);
     case.expect(y);
