@@ -24,7 +24,7 @@ kernel! {
 const WEIGHT_ROWS: u32 = 4;
 
 /// Largest number of rows, each of which reads the weight.
-pub(crate) const MOST_ROWS: u32 = 8;
+const MOST_ROWS: u32 = 8;
 
 /// Whether these kernels take `rows` rows with the weight on this device. Types other than f32
 /// would be dequantized again for every row.
