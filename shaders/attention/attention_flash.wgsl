@@ -6,10 +6,11 @@
 // subgroup has SLICE columns of the head for BAND queries: their part of the scores, and these
 // columns of the results. Weights are relative to a reference score of the query. The reference is
 // raised only where a score exceeds it by RAISE, so sums are rarely scaled (as in
-// FlashAttention-4).
+// FlashAttention-4). flash_whole.wgsl writes results; flash_part.wgsl gives a workgroup one of
+// params.splits parts of the keys, and attention_merge_parts.wgsl joins the parts.
 enable f16;
 enable wgpu_cooperative_matrix;
-struct Params { heads: u32, kv_heads: u32, rows: u32, capacity: u32, causal: u32, window: u32, scale: f32, softcap: f32 }
+struct Params { heads: u32, kv_heads: u32, rows: u32, capacity: u32, causal: u32, window: u32, splits: u32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> positions: array<u32>;
@@ -52,17 +53,19 @@ fn attention_flash(
     let lane = lid & 31u;
     let group = params.heads / params.kv_heads;
     let tokens = QUERIES / group;
+    let kv_head = id.x / params.splits;
+    let split = id.x % params.splits;
     // Rows that see the most keys start first.
     let t0 = (extents.y - 1u - id.y) * tokens;
     let band0 = subgroup / SLICES * BAND;
     let column = subgroup % SLICES * (SLICE / 4u);
-    let part = (subgroup % SLICES * QUERIES + band0) * SCORES;
+    let region_of_scores = (subgroup % SLICES * QUERIES + band0) * SCORES;
     // This thread's query in the softmax, which has PER_ROW threads per query.
     let row = lid / PER_ROW;
     let seen = limits(row, t0, group, tokens);
     let starts = vec4<u32>(
-        place(band0 + (lane >> 2u), t0, group, id.x), place(band0 + 8u + (lane >> 2u), t0, group, id.x),
-        place(band0 + 16u + (lane >> 2u), t0, group, id.x), place(band0 + 24u + (lane >> 2u), t0, group, id.x)) + column + (lane & 3u);
+        place(band0 + (lane >> 2u), t0, group, kv_head), place(band0 + 8u + (lane >> 2u), t0, group, kv_head),
+        place(band0 + 16u + (lane >> 2u), t0, group, kv_head), place(band0 + 24u + (lane >> 2u), t0, group, kv_head)) + column + (lane & 3u);
     let region = subgroup * BAND * 4u; //~ free: off by one
     let q0 = queries(starts, region, lane);
     let q1 = queries(starts + 4u, region, lane);
@@ -104,17 +107,17 @@ fn attention_flash(
         let mine = vec2<u32>(seen.x, select(0u, seen.y, row / group >= first && row / group < past));
         let base = owner * params.capacity;
         let last = max(to_key, 1u) - 1u; //~ weightless
-        let key_start = min(from_key, to_key) / KEYS * KEYS;
-        var slot = key_start % params.capacity;
-        var ahead = load_k(base, slot, last - min(key_start, last), id.x, lid); //~ weightless: sign
-        for (var key0 = key_start; key0 < to_key; key0 += KEYS) { //~ empty: comparison
+        let part = keys_of_part(min(from_key, to_key), to_key, split);
+        var slot = part.x % params.capacity;
+        var ahead = load_k(base, slot, last - min(part.x, last), kv_head, lid); //~ weightless: sign
+        for (var key0 = part.x; key0 < part.y; key0 += KEYS) { //~ empty: comparison
             workgroupBarrier();
             stage_k(ahead, lid);
             if (lid < QUERIES / BAND) { //~ clamped
                 raised[lid] = 0u; //~ neutral: off by one
             }
             workgroupBarrier();
-            let values = load_v(base, slot, last - key0, id.x, lid); //~ weightless: sign
+            let values = load_v(base, slot, last - key0, kv_head, lid); //~ weightless: sign
             var s = Scores();
             s = score(s, q0, column);
             s = score(s, q1, column + 4u); //~ rounded: off by one
@@ -126,12 +129,12 @@ fn attention_flash(
                 s = score(s, q6, column + 24u); //~ rounded: off by one
                 s = score(s, q7, column + 28u); //~ rounded: off by one
             }
-            leave_scores(s, part);
+            leave_scores(s, region_of_scores);
             workgroupBarrier();
             stage_v(values, lid);
             slot += KEYS;
             slot -= select(0u, params.capacity, slot >= params.capacity); //~ meet: comparison
-            ahead = load_k(base, slot, max(last, key0 + KEYS) - (key0 + KEYS), id.x, lid); //~ weightless: sign
+            ahead = load_k(base, slot, max(last, key0 + KEYS) - (key0 + KEYS), kv_head, lid); //~ weightless: sign
             softmax = weigh(softmax, row, lid % PER_ROW, key0, mine);
             workgroupBarrier();
             // The body runs once or not at all, for a whole subgroup. It is a loop because naga
@@ -140,15 +143,15 @@ fn attention_flash(
             // The unrolled code would no longer fit the instruction cache.
             let changed = raised[band0 / BAND];
             for (var times = 0u; times < changed; times++) {
-                o0 = shrunk(o0, part, band0, lane);
-                o1 = shrunk(o1, part, band0, lane);
-                o2 = shrunk(o2, part, band0, lane);
-                o3 = shrunk(o3, part, band0, lane);
+                o0 = shrunk(o0, region_of_scores, band0, lane);
+                o1 = shrunk(o1, region_of_scores, band0, lane);
+                o2 = shrunk(o2, region_of_scores, band0, lane);
+                o3 = shrunk(o3, region_of_scores, band0, lane);
                 if (SLICE > 64u) { //~ surplus
-                    o4 = shrunk(o4, part, band0, lane);
-                    o5 = shrunk(o5, part, band0, lane);
-                    o6 = shrunk(o6, part, band0, lane);
-                    o7 = shrunk(o7, part, band0, lane);
+                    o4 = shrunk(o4, region_of_scores, band0, lane);
+                    o5 = shrunk(o5, region_of_scores, band0, lane);
+                    o6 = shrunk(o6, region_of_scores, band0, lane);
+                    o7 = shrunk(o7, region_of_scores, band0, lane);
                 }
             }
             let p = weights(band0);
@@ -166,19 +169,21 @@ fn attention_flash(
         first = max(past, first + 1u); //~ twice: minimum
     }
     workgroupBarrier();
-    totals(softmax, row);
+    totals(softmax, row, lid % PER_ROW, is_row(row, t0, group, tokens), result_place(place(row, t0, group, kv_head), split));
     workgroupBarrier();
     let upper = band0 + (lane >> 1u);
-    let at = vec2<u32>(place(upper, t0, group, id.x), place(upper + 16u, t0, group, id.x)) + column + 2u * (lane & 1u);
+    let places = vec2<u32>(
+        result_place(place(upper, t0, group, kv_head), split), result_place(place(upper + 16u, t0, group, kv_head), split));
+    let at = places + column + 2u * (lane & 1u);
     let within = vec2<bool>(is_row(upper, t0, group, tokens), is_row(upper + 16u, t0, group, tokens));
-    finish(o0, part, band0, lane, at, within);
-    finish(o1, part, band0, lane, at + 4u, within);
-    finish(o2, part, band0, lane, at + 8u, within);
-    finish(o3, part, band0, lane, at + 12u, within);
+    finish(o0, region_of_scores, band0, lane, at, within);
+    finish(o1, region_of_scores, band0, lane, at + 4u, within);
+    finish(o2, region_of_scores, band0, lane, at + 8u, within);
+    finish(o3, region_of_scores, band0, lane, at + 12u, within);
     if (SLICE > 64u) { //~ surplus
-        finish(o4, part, band0, lane, at + 16u, within);
-        finish(o5, part, band0, lane, at + 20u, within);
-        finish(o6, part, band0, lane, at + 24u, within);
-        finish(o7, part, band0, lane, at + 28u, within);
+        finish(o4, region_of_scores, band0, lane, at + 16u, within);
+        finish(o5, region_of_scores, band0, lane, at + 20u, within);
+        finish(o6, region_of_scores, band0, lane, at + 24u, within);
+        finish(o7, region_of_scores, band0, lane, at + 28u, within);
     }
 }

@@ -77,6 +77,10 @@ fn attention_split(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     let base = sequences[t] * params.capacity;
     let part = attention_part(ends[t] + params.causal, positions[t] + 1u, params.window, params.splits, split);
     if (part.x >= part.y) { //~ weightless
+        // attention_merge_parts.wgsl reads every part.
+        if (lid < HEADS) {
+            partial[((first_head + lid) * params.splits + split) * (quads + 1u) + quads] = vec4<f32>(LOWEST, 0.0, 0.0, 0.0);
+        }
         return;
     }
     let start_quad = (first_head - t * params.heads) / (params.heads / params.kv_heads) * quads;

@@ -145,7 +145,10 @@ fn cell(rec: &Recorder, caps: &Caps) -> anyhow::Result<String> {
         match when {
             When::Always => names,
             When::Near(end) => format!("below {end}: {names}"),
-            When::Far(end) => format!("from {end}: {names}"),
+            When::Deep(from) => format!("of sequences from {from}: {names}"),
+            When::Far { near, deep: u32::MAX } => format!("from {near}: {names}"),
+            When::Far { near: 0, deep } => format!("of sequences below {deep}: {names}"),
+            When::Far { near, deep } => format!("from {near}, of sequences below {deep}: {names}"),
         }
     };
     Ok(groups.iter().map(of).collect::<Vec<_>>().join("; "))

@@ -1,7 +1,8 @@
 // The softmax of attention_flash.wgsl: PER_ROW threads per query, each with every PER_ROW-th quad
 // of a tile's keys.
 // Needs: KEYS, PER_ROW, WG, QUERIES, params.rows, positions, params.window, ends, params.causal,
-// LOWEST, SCORES, scores, SLICES, params.softcap, ps, PITCH, RAISE, raised, BAND, shrinks. Gives:
+// LOWEST, SCORES, scores, SLICES, params.softcap, ps, PITCH, RAISE, raised, BAND, shrinks,
+// result_factor, leave_total. Gives:
 // Softmax, is_row, limits, weigh, totals.
 const TURNS = KEYS / 4u / PER_ROW;
 const_assert TURNS <= 4u && (PER_ROW == 2u || PER_ROW == 4u) && WG == PER_ROW * QUERIES;
@@ -77,12 +78,13 @@ fn weigh(before: Softmax, row: u32, lane: u32, key0: u32, seen: vec2<u32>) -> So
     return Softmax(most, before.total * shrink + (near + far));
 }
 
-// Stores the factor of the results: one over the sum of weights.
-fn totals(softmax: Softmax, row: u32) {
+// Stores the factor of the results of a query. `place`: where its results begin.
+fn totals(softmax: Softmax, row: u32, lane: u32, within: bool, place: u32) {
     var total = softmax.total;
     total += subgroupShuffleXor(total, 1u);
     if (PER_ROW > 2u) { //~ never: off by one
         total += subgroupShuffleXor(total, 2u); //~ alike: off by one
     }
-    shrinks[row] = 1.0 / total;
+    shrinks[row] = result_factor(total);
+    leave_total(softmax.most, total, lane, within, place);
 }

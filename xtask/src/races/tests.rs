@@ -188,7 +188,7 @@ fn subgroups_exchange_values() {
 
 /// Kernels of every kind: reductions, products in f32 and in 8 bits, attention, experts, samplers,
 /// and cooperative matrices, which no software driver can run.
-const COMPUTED: [&str; 14] = [
+const COMPUTED: [&str; 18] = [
     "rms_norm +subgroups",
     "softmax",
     "matmul q4_k",
@@ -200,6 +200,10 @@ const COMPUTED: [&str; 14] = [
     "attention_flash_128 kv-q8_0 kv-q8_0",
     "attention_flash_256 kv-f16 kv-f16",
     "attention_flash_512 kv-f16 kv-f16",
+    "attention_flash_64_parts kv-f16 kv-f16",
+    "attention_flash_128_parts kv-q8_0 kv-q8_0",
+    "attention_flash_256_parts kv-f32 kv-f32",
+    "attention_flash_512_parts kv-f16 kv-f16",
     "matmul_tile64_long q4_0",
     "matmul_tile64_experts f16",
     "matmul_tile64_experts_groups q4_k",

@@ -274,7 +274,7 @@ fn unseen<'a>(parts: &'a [Node<Primitive>], written: &'a [Tensor]) -> impl Itera
 
 /// The bound of rounding of the states that these parts append to, if they also attend; else 0.
 fn read_again(parts: &[Node<Primitive>], states: &States) -> f64 {
-    if !parts.iter().any(|part| matches!(part.op, Primitive::Op(Op::Attention(_)))) {
+    if !parts.iter().any(|part| matches!(part.op, Primitive::Op(Op::Attention(_)) | Primitive::AttentionFlash(_))) {
         return 0.0;
     }
     let bound = |part: &Node<Primitive>| match &part.op {

@@ -216,6 +216,7 @@ pub fn work(step: &Step, states: &States, input: &StepInput) -> Work {
         let attention = match &*step.op {
             Lowered::Op(Op::Attention(attention)) => attention.cached(),
             Lowered::AttentionSplit(split) => Some(split.of),
+            Lowered::AttentionTurn(turn) => Some(turn.of),
             Lowered::AttentionDecode(decode) => Some(decode.split.of),
             Lowered::MergeMatmulVec(merge) => Some(merge.attention.split.of),
             Lowered::AttentionDecodeRowsF16(batch) => Some(batch.split.of),

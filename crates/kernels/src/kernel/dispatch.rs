@@ -102,24 +102,45 @@ pub enum When {
     /// Steps whose rows are each of another sequence, all at positions below this one. Of the keys
     /// of the step, such a row sees only its own.
     Near(u32),
-    /// All other steps.
-    Far(u32),
+    /// Steps with several rows of a sequence, all rows at or after this position.
+    Deep(u32),
+    /// Steps that are not near and not deep. 0 and `u32::MAX` are the ends of forms that do not
+    /// exist.
+    Far {
+        near: u32,
+        deep: u32,
+    },
 }
 
 impl When {
     /// Whether the dispatch runs in this step.
     #[must_use]
     pub fn holds(self, input: &StepInput) -> bool {
-        let near = |end| {
-            let (positions, sequences) = (&input.positions, &input.sequences);
-            positions.iter().all(|&at| at < end) && sequences.iter().enumerate().all(|(row, of)| !sequences[..row].contains(of))
-        };
+        let near = |end| input.positions.iter().all(|&at| at < end) && apart(&input.sequences);
+        let deep = |from| is_deep(from, &input.positions, &input.sequences);
         match self {
             Self::Always => true,
             Self::Near(end) => near(end),
-            Self::Far(end) => !near(end),
+            Self::Deep(from) => deep(from),
+            Self::Far { near: end, deep: from } => !near(end) && !deep(from),
         }
     }
+
+    /// Steps that are not near.
+    #[must_use]
+    pub const fn far(near: u32) -> Self {
+        Self::Far { near, deep: u32::MAX }
+    }
+}
+
+/// Whether rows are each of another sequence.
+fn apart(sequences: &[u32]) -> bool {
+    sequences.iter().enumerate().all(|(row, of)| !sequences[..row].contains(of))
+}
+
+/// Whether rows of these positions and sequences are a step of [`When::Deep`].
+pub(crate) fn is_deep(from: u32, positions: &[u32], sequences: &[u32]) -> bool {
+    positions.iter().all(|&at| at >= from) && !apart(sequences)
 }
 
 impl Dispatch {
@@ -179,7 +200,25 @@ mod tests {
             (step(&[4, 5], &[1, 1]), false),
             (step(&[4, 5, 6], &[1, 2, 1]), false),
         ] {
-            assert_eq!((When::Near(100).holds(&step), When::Far(100).holds(&step), When::Always.holds(&step)), (near, !near, true));
+            assert_eq!((When::Near(100).holds(&step), When::far(100).holds(&step), When::Always.holds(&step)), (near, !near, true));
+        }
+    }
+
+    #[test]
+    fn a_step_is_deep_where_rows_share_a_sequence_and_every_position_is_far() {
+        let step = |positions: &[u32], sequences: &[u32]| StepInput {
+            positions: positions.to_vec(),
+            sequences: sequences.to_vec(),
+            ..StepInput::default()
+        };
+        let far = When::Far { near: 0, deep: 100 };
+        for (step, deep) in [
+            (step(&[100, 101], &[1, 1]), true),
+            (step(&[99, 100], &[1, 1]), false),
+            (step(&[100, 101], &[1, 2]), false),
+            (step(&[200, 100, 201], &[1, 2, 1]), true),
+        ] {
+            assert_eq!((When::Deep(100).holds(&step), far.holds(&step)), (deep, !deep));
         }
     }
 }

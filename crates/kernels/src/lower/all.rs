@@ -1,7 +1,8 @@
 //! The list of all kernels.
 
 use super::attention::{
-    attention_backward_kv_flash, attention_backward_q_flash, attention_lse_flash, attention_merge, ladder as of_attention, merge_matmul_vec,
+    attention_backward_kv_flash, attention_backward_q_flash, attention_lse_flash, attention_merge, attention_merge_parts,
+    ladder as of_attention, merge_matmul_vec,
 };
 use super::matmul::{
     glu_matmul_vec, ladder as of_products, matmul_input_tile128, matmul_narrow, matmul_rows8_glu, matmul_rows8_group,
@@ -41,6 +42,7 @@ static OTHERS: &[&Kernel] = &[
     &combine_experts::COMBINE_EXPERTS,
     &attention_merge::ATTENTION_MERGE,
     &attention_merge::ATTENTION_MERGE_Q8,
+    &attention_merge_parts::ATTENTION_MERGE_PARTS,
     &cross_entropy::CROSS_ENTROPY,
     &cross_entropy_backward::CROSS_ENTROPY_BACKWARD,
     &embed::EMBED,

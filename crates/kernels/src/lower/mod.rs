@@ -147,6 +147,7 @@ lowered! {
     attention::attention_merge::AttentionMerge,
     attention::fused::AttentionDecode,
     attention::fused::AttentionDecodeRowsF16,
+    attention::fused::AttentionTurn,
     norm::add_rms_norm::AddRmsNorm,
 }
 

@@ -18,6 +18,7 @@ use crate::graph::tensor::{Counts, Shape, Tensor};
 use crate::kernel::compose::Shader;
 use crate::kernel::dispatch::{Dispatch, Lower, Lowering, When};
 use crate::lower::attention::attention_flash::AttentionFlash;
+use crate::lower::attention::fused::{AttentionTurn, Rows, TURN_KEYS};
 use crate::lower::matmul::ladder::Rounds;
 use crate::lower::primitive::Primitive;
 use crate::lower::{Lowered, Node};
@@ -97,16 +98,16 @@ pub fn plan<O: Clone + Into<Primitive>>(rec: &Recorder<O>, caps: &Caps, options:
     let recorded = rec.nodes.iter().map(|node| Node::of(node.op.clone(), node.stage)).collect();
     let nodes = if options.unfused { recorded } else { merge::runs(recorded, &read_back, caps) };
     let mut origins = rec.origins.clone();
+    let cx = Lower { caps, capacity: rec.capacity, fast: options.rounds() == Rounds::Freely };
     let nodes = if options.fast() { narrow::narrow(nodes, &mut origins, options.rounds(), caps) } else { nodes };
     let nodes = match options.unfused {
         true => nodes,
         false => {
-            let nodes = merge::values(nodes, &mut origins, &read_back, caps);
+            let nodes = merge::values(nodes, &mut origins, &read_back, &cx);
             let nodes = merge::producers(nodes, &read_back, &rec.states, caps);
             merge::packing(merge::consumers(nodes, caps), &read_back, caps)
         }
     };
-    let cx = Lower { caps, capacity: rec.capacity, fast: options.rounds() == Rounds::Freely };
     let of = |node: &Node| {
         let stage = node.stage;
         rounded(node, &cx).into_iter().map(move |op| record::Node { op, stage })
@@ -156,12 +157,25 @@ fn rounded(node: &Node, cx: &Lower<'_>) -> Vec<Primitive> {
     {
         return vec![flash.into()];
     }
+    if let Lowered::AttentionTurn(turn) = &node.op {
+        return node.parts.iter().cloned().map(|part| of_turn(part, turn, cx)).collect();
+    }
     if let Lowered::AttentionDecodeRowsF16(op) = &node.op {
         // It packs without scales what the recording packs with them.
-        let unscaled = |part| if let Primitive::PackF16(_) = part { op.pack.clone().into() } else { part };
+        let turn = op.attention();
+        let unscaled = |part| if let Primitive::PackF16(_) = part { op.pack.clone().into() } else { of_turn(part, &turn, cx) };
         return node.parts.iter().cloned().map(unscaled).collect();
     }
     factors_left(node.parts.clone())
+}
+
+/// A part of an attention that has two forms.
+fn of_turn(part: Primitive, turn: &AttentionTurn, cx: &Lower<'_>) -> Primitive {
+    let Primitive::Op(Op::Attention(of)) = part else { return part };
+    let Some(keys) = turn.tiles.as_ref().and_then(|tiles| tiles.keys(cx)) else { return of.into() };
+    // Rows of whole tiles round, too.
+    let from = matches!(turn.rows, Rows::Split(..)).then_some(TURN_KEYS);
+    AttentionFlash { of, keys, from }.into()
 }
 
 /// The parts of one operation, where the packing of a norm of whole rows leaves the norm's factor

@@ -16,7 +16,10 @@ impl fmt::Display for Planned {
             let when = match step.dispatch.when {
                 When::Always => String::new(),
                 When::Near(end) => format!(" below position {end}"),
-                When::Far(end) => format!(" from position {end}"),
+                When::Deep(from) => format!(" of sequences from position {from}"),
+                When::Far { near, deep: u32::MAX } => format!(" from position {near}"),
+                When::Far { near: 0, deep } => format!(" of sequences below position {deep}"),
+                When::Far { near, deep } => format!(" from position {near}, of sequences below {deep}"),
             };
             writeln!(f, "{layer:<6} {:<44} {reads:<28} {writes:<16} {grid}{when}", step.shader.label())?;
         }

@@ -2,11 +2,12 @@
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};
-use crate::graph::tensor::Counts;
+use crate::graph::tensor::{Counts, Shape, Tensor};
 use crate::kernel::Variant;
-use crate::kernel::dispatch::{Dispatch, Grid, Lower};
-use crate::lower::attention::fused::{Problem, window};
-use crate::lower::attention::ladder;
+use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering, is_deep};
+use crate::lower::attention::attention_split::PART_WORDS;
+use crate::lower::attention::fused::{FlashParts, Problem, window};
+use crate::lower::attention::{attention_merge_parts, ladder};
 use crate::ops::attention::{Attend, Attention, Cached};
 use cpu_ref::{FlashTiles, Mask};
 
@@ -14,10 +15,10 @@ kernel! {
     ATTENTION_FLASH: "attention_flash",
     wgsl: [
         "attention/attention_flash.wgsl", head, "attention/pieces/flash_bands.wgsl", "attention/pieces/flash_keys.wgsl",
-        "attention/pieces/flash_scores.wgsl"
+        "attention/pieces/flash_scores.wgsl", keys
     ],
     params: Params {
-        heads: u32, kv_heads: u32, rows: u32, capacity: u32, causal: u32, window: u32, scale: f32, softcap: f32
+        heads: u32, kv_heads: u32, rows: u32, capacity: u32, causal: u32, window: u32, splits: u32, scale: f32, softcap: f32
     },
     bindings: Bind { q: Read, positions: Read, ends: Read, sequences: Read, k_state: Kv, v_state: Kv, y: Write },
     cpu: cpu_ref::attention_flash,
@@ -28,15 +29,38 @@ kernel! {
     variants: {
         // The division of heads: queries of a workgroup and of a subgroup, columns of a subgroup,
         // and keys taken at a time.
-        HEAD_64: "attention_flash_64" { head: vary { HEAD: 64, QUERIES: 64, BAND: 16, SLICE: 64, KEYS: 32 } },
+        HEAD_64: "attention_flash_64" {
+            head: vary { HEAD: 64, QUERIES: 64, BAND: 16, SLICE: 64, KEYS: 32 },
+            keys: choose ["attention/pieces/flash_whole.wgsl"],
+        },
         HEAD_128: "attention_flash_128" needs { threads: 128, workgroup_bytes: 23312 } {
             head: vary { HEAD: 128, QUERIES: 64, BAND: 16, SLICE: 128, KEYS: 32 },
+            keys: choose ["attention/pieces/flash_whole.wgsl"],
         },
         HEAD_256: "attention_flash_256" needs { threads: 256, workgroup_bytes: 40720 } {
             head: vary { HEAD: 256, QUERIES: 64, BAND: 16, SLICE: 128, KEYS: 32 },
+            keys: choose ["attention/pieces/flash_whole.wgsl"],
         },
         HEAD_512: "attention_flash_512" needs { threads: 256, workgroup_bytes: 40456 } {
             head: vary { HEAD: 512, QUERIES: 64, BAND: 32, SLICE: 128, KEYS: 16 },
+            keys: choose ["attention/pieces/flash_whole.wgsl"],
+        },
+        // The same over parts of the keys.
+        PARTS_64: "attention_flash_64_parts" {
+            head: vary { HEAD: 64, QUERIES: 64, BAND: 16, SLICE: 64, KEYS: 32 },
+            keys: choose ["attention/pieces/flash_part.wgsl"],
+        },
+        PARTS_128: "attention_flash_128_parts" needs { threads: 128, workgroup_bytes: 23312 } {
+            head: vary { HEAD: 128, QUERIES: 64, BAND: 16, SLICE: 128, KEYS: 32 },
+            keys: choose ["attention/pieces/flash_part.wgsl"],
+        },
+        PARTS_256: "attention_flash_256_parts" needs { threads: 256, workgroup_bytes: 40720 } {
+            head: vary { HEAD: 256, QUERIES: 64, BAND: 16, SLICE: 128, KEYS: 32 },
+            keys: choose ["attention/pieces/flash_part.wgsl"],
+        },
+        PARTS_512: "attention_flash_512_parts" needs { threads: 256, workgroup_bytes: 40456 } {
+            head: vary { HEAD: 512, QUERIES: 64, BAND: 32, SLICE: 128, KEYS: 16 },
+            keys: choose ["attention/pieces/flash_part.wgsl"],
         },
     },
 }
@@ -49,13 +73,15 @@ pub(crate) struct Tile {
     /// Keys taken at a time.
     pub keys: u32,
     pub variant: &'static Variant,
+    /// The variant over parts of the keys.
+    pub parts: &'static Variant,
 }
 
 pub(crate) static TILES: [Tile; 4] = [
-    Tile { head: 64, queries: 64, keys: 32, variant: &HEAD_64 },
-    Tile { head: 128, queries: 64, keys: 32, variant: &HEAD_128 },
-    Tile { head: 256, queries: 64, keys: 32, variant: &HEAD_256 },
-    Tile { head: 512, queries: 64, keys: 16, variant: &HEAD_512 },
+    Tile { head: 64, queries: 64, keys: 32, variant: &HEAD_64, parts: &PARTS_64 },
+    Tile { head: 128, queries: 64, keys: 32, variant: &HEAD_128, parts: &PARTS_128 },
+    Tile { head: 256, queries: 64, keys: 32, variant: &HEAD_256, parts: &PARTS_256 },
+    Tile { head: 512, queries: 64, keys: 16, variant: &HEAD_512, parts: &PARTS_512 },
 ];
 
 /// The constant of the shader with this name: [`FlashTiles::raise`].
@@ -67,6 +93,9 @@ pub struct AttentionFlash {
     pub of: Attention,
     /// Keys taken at a time.
     pub keys: u32,
+    /// Context length below which rows are computed in f32, each by itself, as rows of separate
+    /// sequences are at any length: see [`AttentionTurn`](super::fused::AttentionTurn).
+    pub from: Option<u32>,
 }
 
 impl AttentionFlash {
@@ -74,7 +103,7 @@ impl AttentionFlash {
     pub(crate) fn found(of: &Attention, cx: &Lower<'_>) -> Option<Self> {
         let dispatch = ladder::dispatch(Problem::Recorded(of), cx)?;
         let tile = TILES.iter().find(|tile| std::ptr::eq(tile.variant, dispatch.variant))?;
-        Some(Self { of: of.clone(), keys: tile.keys })
+        Some(Self { of: of.clone(), keys: tile.keys, from: None })
     }
 }
 
@@ -90,6 +119,11 @@ impl Operation for AttentionFlash {
 
 impl Reference for AttentionFlash {
     fn reference(&self, host: &mut Host<'_>) {
+        if let (Some(from), Some(of)) = (self.from, self.of.cached())
+            && !is_deep(from, host.u32(of.positions), host.u32(of.sequences))
+        {
+            return self.of.reference(host);
+        }
         let tiles = |first| FlashTiles { first, keys: self.keys as usize, raise: RAISE };
         self.of.by(host, cpu_ref::round_f16, |spec, first, q, k, v, visible, y| {
             cpu_ref::attention_flash(spec, tiles(first), q, k, v, visible, y);
@@ -103,13 +137,22 @@ const LEAST_ROWS: u32 = 16;
 /// The dispatch of this rung, if the plan allows rounding to f16 and the keys are in a cache.
 pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
     let Problem::Recorded(op) = problem else { return None };
-    let Cached { q, kv, kv_heads, attend, positions, ends, sequences, y } = op.cached()?;
+    let of = op.cached()?;
+    let tile = tile(&of, cx)?;
+    Some(dispatch(&of, tile, (tile.variant, of.y), 1))
+}
+
+/// The tile for an attention, if the plan allows rounding to f16.
+fn tile(of: &Cached, cx: &Lower<'_>) -> Option<&'static Tile> {
+    let (shape, group) = (of.q.shape, of.q.shape.heads / of.kv_heads);
+    let tile = TILES.iter().find(|t| t.head == shape.dim && group <= t.queries && t.variant.fits(cx.caps));
+    tile.filter(|_| cx.fast && shape.rows >= LEAST_ROWS)
+}
+
+/// The dispatch of a variant that writes `y`, with the keys in `splits` parts.
+fn dispatch(of: &Cached, tile: &Tile, (variant, y): (&'static Variant, Tensor), splits: u32) -> Dispatch {
+    let Cached { q, kv, kv_heads, attend, positions, ends, sequences, y: _ } = *of;
     let Attend { mask, scale, softcap } = attend;
-    let group = q.shape.heads / kv_heads;
-    let tile = TILES.iter().find(|t| t.head == q.shape.dim && group <= t.queries && t.variant.fits(cx.caps))?;
-    if !cx.fast || q.shape.rows < LEAST_ROWS {
-        return None;
-    }
     let params = Params {
         heads: q.shape.heads,
         kv_heads,
@@ -117,6 +160,7 @@ pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
         capacity: 0,
         causal: u32::from(mask != Mask::Bidirectional),
         window: window(mask),
+        splits,
         scale,
         softcap: softcap.unwrap_or(0.0),
     };
@@ -129,6 +173,43 @@ pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
         v_state: kv.v.into(),
         y: y.into(),
     };
-    let grid = Grid::Tiles { lead: q.shape, tile: tile.queries / group, x: kv_heads };
-    Some(bind.dispatch(tile.variant, params, grid))
+    let group = q.shape.heads / kv_heads;
+    bind.dispatch(variant, params, Grid::Tiles { lead: q.shape, tile: tile.queries / group, x: kv_heads * splits })
+}
+
+/// Fewest keys of a part.
+const LEAST_KEYS: u32 = 64;
+
+impl FlashParts {
+    /// The parts that fill a device, at most `most`, if tiles of whole rows leave it half empty.
+    /// `partial` makes a value of a shape.
+    pub(crate) fn found(of: &Cached, most: u32, cx: &Lower<'_>, partial: impl FnOnce(Shape) -> Tensor) -> Option<Self> {
+        let tile = tile(of, cx)?;
+        let shape = of.q.shape;
+        let tokens = tile.queries / (shape.heads / of.kv_heads);
+        let workgroups = shape.rows.div_ceil(tokens) * of.kv_heads;
+        // Half as many as rows by themselves have: a tile has more work for each key.
+        let splits = (cx.caps.table.split_workgroups / 2 / workgroups).min(most);
+        let splits = match of.attend.mask {
+            Mask::Window(n) => splits.min((n as u32).saturating_add(shape.rows) / LEAST_KEYS),
+            Mask::Causal | Mask::Bidirectional => splits,
+        };
+        (splits > 1).then(|| {
+            let partial = partial(Shape { heads: shape.heads * splits, dim: shape.dim + PART_WORDS, ..shape });
+            Self { of: *of, splits, partial }
+        })
+    }
+
+    /// Keys taken at a time.
+    pub(crate) fn keys(&self, cx: &Lower<'_>) -> Option<u32> {
+        tile(&self.of, cx).map(|tile| tile.keys)
+    }
+}
+
+impl Lowering for FlashParts {
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
+        let tile = tile(&self.of, cx).expect("an attention that has tiles");
+        let parts = dispatch(&self.of, tile, (tile.parts, self.partial), self.splits);
+        vec![parts, attention_merge_parts::dispatch(self.of.q.shape, self.splits, [self.partial, self.of.y])]
+    }
 }

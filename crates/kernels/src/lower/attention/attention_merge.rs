@@ -3,6 +3,7 @@
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::{Counts, Shape, Tensor};
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
+use crate::lower::attention::attention_merge_parts;
 use crate::ops::attention::{Attend, Cached};
 use cpu_ref::Mask;
 
@@ -83,6 +84,9 @@ impl Operation for AttentionMerge {
 impl Lowering for AttentionMerge {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let Shape { heads, dim: head_dim, rows, .. } = self.shape;
+        if rows > 1 && !self.packed {
+            return vec![attention_merge_parts::dispatch(self.shape, self.splits, [self.partial, self.y])];
+        }
         let causal = u32::from(self.mask != Mask::Bidirectional);
         let window = if let Mask::Window(n) = self.mask { n as u32 } else { 0 };
         let splits = self.splits;

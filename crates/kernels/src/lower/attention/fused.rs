@@ -30,6 +30,37 @@ pub struct AttentionDecode {
     pub merge: AttentionMerge,
 }
 
+/// y = an attention in one of two forms. A step chooses between them.
+#[derive(Clone, Debug)]
+pub struct AttentionTurn {
+    pub of: Cached,
+    pub rows: Rows,
+    /// Tiles of rows, with their keys in parts: for rows that share many keys, as a turn of a long
+    /// conversation does.
+    pub tiles: Option<FlashParts>,
+}
+
+/// The form for other steps.
+#[derive(Clone, Debug)]
+pub enum Rows {
+    /// Every row by itself, with the join of its parts if there are several.
+    Split(AttentionSplit, Option<AttentionMerge>),
+    /// All keys of a row, or of a tile of rows, in one workgroup.
+    Whole(Attention),
+}
+
+/// An attention in tiles of rows, with the keys in parts, and their join.
+#[derive(Clone, Debug)]
+pub struct FlashParts {
+    pub of: Cached,
+    pub splits: u32,
+    /// [T, N, splits, H + 4].
+    pub partial: Tensor,
+}
+
+/// Context length from which rows of a sequence take the tiles of [`AttentionTurn`].
+pub(crate) const TURN_KEYS: u32 = 512;
+
 /// scales, halves = the attention in f16, of rows that are each of another sequence.
 #[derive(Clone, Debug)]
 pub struct AttentionDecodeRowsF16 {
@@ -37,7 +68,17 @@ pub struct AttentionDecodeRowsF16 {
     pub split: Box<AttentionSplit>,
     /// The join of the parts, if there are several.
     pub merge: Option<AttentionMerge>,
+    /// The form for rows that share many keys.
+    pub tiles: Option<FlashParts>,
     pub pack: PackF16,
+}
+
+impl AttentionDecodeRowsF16 {
+    /// The attention without the operations before and after it.
+    pub(crate) fn attention(&self) -> AttentionTurn {
+        let rows = Rows::Split((*self.split).clone(), self.merge.clone());
+        AttentionTurn { of: self.split.of, rows, tiles: self.tiles.clone() }
+    }
 }
 
 /// What a plan asks of the ladder. A rung destructures [`Attend`] completely, so that a new field
@@ -184,6 +225,16 @@ pub(crate) fn heads_of_128(heads: &NormRopeHeads, attend: Attend) -> Option<&Nor
 impl Operation for AttentionSplit {
     fn io(&self) -> Io {
         Io { writes: vec![self.partial], ..self.of.io() }
+    }
+
+    fn work(&self, counts: Counts) -> Work {
+        self.of.work(counts)
+    }
+}
+
+impl Operation for AttentionTurn {
+    fn io(&self) -> Io {
+        self.of.io()
     }
 
     fn work(&self, counts: Counts) -> Work {

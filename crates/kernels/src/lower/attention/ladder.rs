@@ -1,10 +1,11 @@
 //! The ladder of attention: the kernels that compute attention, from the fastest to the portable
 //! one.
 
-use super::fused::{AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, Heads, Problem, window};
+use super::fused::{AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, AttentionTurn, Heads, Problem, Rows, TURN_KEYS, window};
 use super::{
     attention, attention_decode, attention_decode_128, attention_decode_256, attention_decode_rows, attention_decode_rows_f16,
     attention_decode_split, attention_decode_window, attention_flash, attention_split, attention_split_128, attention_split_512,
+    attention_tile,
 };
 use crate::caps::Caps;
 use crate::graph::tensor::{Counts, Shape};
@@ -38,7 +39,7 @@ fn of_rows(q: Shape, keys: u32) -> u32 {
 
 /// The rungs. The first rung that takes a problem serves it; the last rung takes every recorded
 /// attention.
-pub static LADDER: [Rung; 12] = [
+pub static LADDER: [Rung; 13] = [
     Rung {
         kernel: &attention_decode_rows::ATTENTION_DECODE_ROWS,
         take: attention_decode_rows::take,
@@ -117,6 +118,13 @@ pub static LADDER: [Rung; 12] = [
         beats: "tensor cores, keys and values staged once for all heads of a tile: 128 TFLOP/s for 2048 rows of 32 heads of 128 (NVIDIA H200)",
     },
     Rung {
+        kernel: &attention_tile::ATTENTION_TILE,
+        take: attention_tile::take,
+        domain: "at least 16 rows, heads of 64, 128, 256 or 512, also over keys of the step",
+        reach: None,
+        beats: "64 queries read a key once, in registers four by four; not measured yet",
+    },
+    Rung {
         kernel: &attention::ATTENTION,
         take: attention::take,
         domain: "every attention, also over keys of the step",
@@ -151,7 +159,14 @@ fn near(problem: Problem<'_>, q: Shape, cx: &Lower<'_>) -> Option<(Dispatch, u32
 /// contexts.
 fn near_or(near: Option<(Dispatch, u32)>, far: Vec<Dispatch>) -> Vec<Dispatch> {
     let Some((near, keys)) = near else { return far };
-    let far = far.into_iter().map(|dispatch| Dispatch { when: When::Far(keys), ..dispatch });
+    let far = far.into_iter().map(|dispatch| {
+        let when = match dispatch.when {
+            When::Far { deep, .. } => When::Far { near: keys, deep },
+            When::Deep(from) => When::Deep(from),
+            When::Always | When::Near(_) => When::far(keys),
+        };
+        Dispatch { when, ..dispatch }
+    });
     std::iter::once(Dispatch { when: When::Near(keys), ..near }).chain(far).collect()
 }
 
@@ -179,8 +194,7 @@ impl Lowering for AttentionDecode {
 
 impl Lowering for AttentionDecodeRowsF16 {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
-        let merge = self.merge.as_ref().map_or_else(Vec::new, |merge| merge.lower(cx));
-        let far = [self.heads.lower(cx), self.split.lower(cx), merge, self.pack.lower(cx)].concat();
+        let far = [self.heads.lower(cx), self.attention().lower(cx), self.pack.lower(cx)].concat();
         near_or(near(Problem::DecodeF16(self), self.heads.q.shape, cx), far)
     }
 }
@@ -189,6 +203,19 @@ impl Lowering for AttentionSplit {
     /// Attention is split only if a rung serves the parts.
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         vec![dispatch(Problem::Split(self), cx).expect("a rung that has the parts")]
+    }
+}
+
+impl Lowering for AttentionTurn {
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
+        let rows = match &self.rows {
+            Rows::Split(split, merge) => [split.lower(cx), merge.as_ref().map_or_else(Vec::new, |merge| merge.lower(cx))].concat(),
+            Rows::Whole(of) => of.lower(cx),
+        };
+        let Some(tiles) = &self.tiles else { return rows };
+        let others = When::Far { near: 0, deep: TURN_KEYS };
+        let rows = rows.into_iter().map(|dispatch| Dispatch { when: others, ..dispatch });
+        rows.chain(tiles.lower(cx).into_iter().map(|dispatch| Dispatch { when: When::Deep(TURN_KEYS), ..dispatch })).collect()
     }
 }
 

@@ -52,6 +52,6 @@ impl Lowering for MergeMatmulVec {
         let merged = bind.dispatch(params, Grid::PerRow { lead: self.product.x.shape, per_row: w.rows.div_ceil(WEIGHT_ROWS) });
         let keys = cx.caps.table.window_keys;
         let near = near.into_iter().map(|dispatch| Dispatch { when: When::Near(keys), ..dispatch });
-        near.chain([parts, merged].map(|dispatch| Dispatch { when: When::Far(keys), ..dispatch })).collect()
+        near.chain([parts, merged].map(|dispatch| Dispatch { when: When::far(keys), ..dispatch })).collect()
     }
 }

@@ -5,15 +5,18 @@ use super::view::{Merged, Producers};
 use crate::caps::Caps;
 use crate::graph::record::new_value;
 use crate::graph::tensor::{Counts, Element, Shape, StateKind, Tensor};
+use crate::kernel::dispatch::Lower;
 use crate::lower::attention::attention_merge::AttentionMerge;
 use crate::lower::attention::attention_split::PART_WORDS;
-use crate::lower::attention::fused::{AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, Heads, Problem};
+use crate::lower::attention::fused::{
+    AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, AttentionTurn, FlashParts, Heads, Problem, Rows,
+};
 use crate::lower::attention::ladder;
 use crate::lower::pack::pack_f16::PackF16;
 use crate::lower::pack::pack_q8::BLOCK;
 use crate::lower::{Lowered, Node};
 use crate::ops::Op;
-use crate::ops::attention::Attend;
+use crate::ops::attention::{Attend, Cached};
 use cpu_ref::{KvType, Mask};
 
 /// Packing to f16 of the attention of rows that have no other reader, with the operations before
@@ -22,12 +25,16 @@ use cpu_ref::{KvType, Mask};
 /// lost already.
 pub(super) fn attention_decode_rows_f16(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::PackF16(pack) = op else { return None };
-    let (split, merge) = match producers.alone(pack.x)? {
+    let (split, merge, tiles) = match producers.alone(pack.x)? {
         Lowered::AttentionMerge(merge) if !merge.packed => match producers.alone(merge.partial)? {
-            Lowered::AttentionSplit(split) => (split, Some(merge)),
+            Lowered::AttentionSplit(split) => (split, Some(merge), &None),
             _ => return None,
         },
-        Lowered::AttentionSplit(split) => (split, None),
+        Lowered::AttentionSplit(split) => (split, None, &None),
+        Lowered::AttentionTurn(turn) => match &turn.rows {
+            Rows::Split(split, merge) => (split, merge.as_ref(), &turn.tiles),
+            Rows::Whole(_) => return None,
+        },
         _ => return None,
     };
     let q = split.of.q;
@@ -36,9 +43,16 @@ pub(super) fn attention_decode_rows_f16(op: &Lowered, producers: &Producers<'_>)
         _ => return None,
     };
     let held = !pack.scaled || matches!(producers.kind(split.of.kv.v), StateKind::Kv { ty: KvType::F16, .. });
-    let of = std::iter::once(pack.x).chain(merge.map(|merge| merge.partial)).chain([q]).collect();
+    let partial = merge.map(|merge| merge.partial).filter(|_| tiles.is_none());
+    let of = std::iter::once(pack.x).chain(partial).chain([q]).collect();
     let pack = PackF16 { scaled: false, ..pack.clone() };
-    let op = AttentionDecodeRowsF16 { heads: heads.clone().into(), split: split.clone().into(), merge: merge.cloned(), pack };
+    let op = AttentionDecodeRowsF16 {
+        heads: heads.clone().into(),
+        split: split.clone().into(),
+        merge: merge.cloned(),
+        tiles: tiles.clone(),
+        pack,
+    };
     if heads.q.shape != q.shape || !held || ladder::found(Problem::DecodeF16(&op), producers.caps).is_none() {
         return None;
     }
@@ -85,41 +99,55 @@ const LEAST_KEYS: u32 = 32;
 const MAX_SPLITS: u32 = 64;
 
 /// Splits the attention of few rows. [`crate::lower::attention::attention_merge`] joins the
-/// results.
-pub(super) fn attention_split(nodes: Vec<Node>, origins: &mut Origins, _: &[Tensor], caps: &Caps) -> Vec<Node> {
+/// results. Rows that share many keys also get tiles with their keys in parts, where whole tiles
+/// leave a device half empty.
+pub(super) fn attention_split(nodes: Vec<Node>, origins: &mut Origins, _: &[Tensor], cx: &Lower<'_>) -> Vec<Node> {
     let mut out = Vec::with_capacity(nodes.len());
     for node in nodes {
-        let cached = if let Lowered::Op(Op::Attention(of)) = &node.op { of.cached() } else { None };
-        let Some(of) = cached else {
+        let cached = if let Lowered::Op(Op::Attention(of)) = &node.op { of.cached().map(|cached| (of.clone(), cached)) } else { None };
+        let Some((whole, of)) = cached else {
             out.push(node);
             continue;
         };
         let Shape { rows, heads, dim, .. } = of.q.shape;
-        let whole = ladder::found(Problem::Split(&AttentionSplit { of, splits: 1, partial: of.y }), caps);
-        let Some(whole) = whole.filter(|_| rows <= MAX_ROWS) else {
-            out.push(node);
-            continue;
-        };
-        let sets = whole.grid.at(Counts { step: rows, out: rows }, u32::MAX)[0];
-        let fitting = caps.max_binding_bytes / (4 * u64::from(rows) * u64::from(heads) * u64::from(dim + PART_WORDS));
-        let Attend { mask, scale: _, softcap: _ } = of.attend;
-        let filled = if let Mask::Window(n) = mask { (n as u32).div_ceil(LEAST_KEYS).max(2) } else { MAX_SPLITS };
-        let splits = (caps.table.split_workgroups / sets).clamp(1, MAX_SPLITS).min(u32::try_from(fitting).unwrap_or(u32::MAX)).min(filled);
-        if splits == 0 {
-            out.push(node);
+        let fitting = cx.caps.max_binding_bytes / (4 * u64::from(rows) * u64::from(heads) * u64::from(dim + PART_WORDS));
+        let most = u32::try_from(fitting).unwrap_or(u32::MAX).min(MAX_SPLITS);
+        let split = split(&of, most, origins, cx.caps);
+        if let Some(tiles) = FlashParts::found(&of, most, cx, |shape| new_value(origins, Element::F32, shape)) {
+            let rows = split.map_or_else(|| Rows::Whole(whole), |(split, merge)| Rows::Split(split, merge));
+            out.push(Node { op: AttentionTurn { of, rows, tiles: Some(tiles) }.into(), ..node });
             continue;
         }
-        if splits == 1 {
-            out.push(Node { op: AttentionSplit { of, splits, partial: of.y }.into(), ..node });
-            continue;
+        // The parts of the keys are not a tensor of the recording. The oracle of the join computes
+        // both operations.
+        match split {
+            Some((split, Some(merge))) => {
+                out.push(Node { op: split.into(), parts: vec![], stage: node.stage });
+                out.push(Node { op: merge.into(), ..node });
+            }
+            Some((split, None)) => out.push(Node { op: split.into(), ..node }),
+            None => out.push(node),
         }
-        let shape = Shape { heads: heads * splits, dim: dim + PART_WORDS, ..of.q.shape };
-        let partial = new_value(origins, Element::F32, shape);
-        let merge = AttentionMerge::of(&of, splits, partial);
-        // The parts are not a tensor of the recording. The oracle of the join computes both
-        // operations.
-        out.push(Node { op: AttentionSplit { of, splits, partial }.into(), parts: vec![], stage: node.stage });
-        out.push(Node { op: merge.into(), ..node });
     }
     out
+}
+
+/// The attention of few rows in at most `most` parts of the keys, with the join if there are
+/// several.
+fn split(of: &Cached, most: u32, origins: &mut Origins, caps: &Caps) -> Option<(AttentionSplit, Option<AttentionMerge>)> {
+    let Shape { rows, heads, dim, .. } = of.q.shape;
+    let whole = ladder::found(Problem::Split(&AttentionSplit { of: *of, splits: 1, partial: of.y }), caps)?;
+    if rows > MAX_ROWS || most == 0 {
+        return None;
+    }
+    let sets = whole.grid.at(Counts { step: rows, out: rows }, u32::MAX)[0];
+    let Attend { mask, scale: _, softcap: _ } = of.attend;
+    let filled = if let Mask::Window(n) = mask { (n as u32).div_ceil(LEAST_KEYS).max(2) } else { MAX_SPLITS };
+    let splits = (caps.table.split_workgroups / sets).clamp(1, most).min(filled);
+    if splits == 1 {
+        return Some((AttentionSplit { of: *of, splits, partial: of.y }, None));
+    }
+    let partial = new_value(origins, Element::F32, Shape { heads: heads * splits, dim: dim + PART_WORDS, ..of.q.shape });
+    let merge = AttentionMerge::of(of, splits, partial);
+    Some((AttentionSplit { of: *of, splits, partial }, Some(merge)))
 }

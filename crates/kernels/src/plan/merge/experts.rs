@@ -6,6 +6,7 @@ use super::view::{Merged, Producers};
 use crate::caps::Caps;
 use crate::graph::operation::Operation;
 use crate::graph::tensor::{Tensor, Weight};
+use crate::kernel::dispatch::Lower;
 use crate::kernel::split::parts;
 use crate::lower::matmul::matmul_vec_q8_experts::MatmulVecQ8Experts;
 use crate::lower::matmul::matmul_vec_q8_experts_glu::{MATMUL_VEC_Q8_EXPERTS_GLU, MatmulExpertsGlu};
@@ -23,14 +24,14 @@ use crate::ops::scale::Scale;
 /// Gives every router the norm before it, if another reader of the normed rows packs them: the norm
 /// then merges with the packing. Only plans that round freely have it, because the result depends
 /// on the number of rows.
-pub(super) fn norm_matmul_vec(nodes: Vec<Node>, _: &mut Origins, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {
+pub(super) fn norm_matmul_vec(nodes: Vec<Node>, _: &mut Origins, read_back: &[Tensor], cx: &Lower<'_>) -> Vec<Node> {
     let rounded = |node: &Node| matches!(node.op, Lowered::MatmulVecQ8Experts(_) | Lowered::MatmulTile64Experts(_));
     if !nodes.iter().any(rounded) {
         return nodes;
     }
     let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
     for at in 0..nodes.len() {
-        let Some((op, norm, of)) = router(&nodes, at, read_back, caps) else { continue };
+        let Some((op, norm, of)) = router(&nodes, at, read_back, cx.caps) else { continue };
         if let Some(node) = &mut nodes[at] {
             node.op = op.into();
             node.parts.insert(0, norm.into());

@@ -6,6 +6,7 @@ use crate::caps::Caps;
 use crate::graph::operation::Operation;
 use crate::graph::record::new_value;
 use crate::graph::tensor::{Element, Shape, Tensor, Weight};
+use crate::kernel::dispatch::Lower;
 use crate::kernel::format;
 use crate::kernel::split::parts;
 use crate::lower::matmul::matmul_tile128::DEPTH;
@@ -64,13 +65,13 @@ pub(super) fn serves(gate: Weight, up: Weight, caps: &Caps) -> bool {
 
 /// Joins every packing of a gated activation with the activation and its two products, if none of
 /// them has another reader.
-pub(super) fn matmul_tile128_glu(nodes: Vec<Node>, origins: &mut Origins, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {
+pub(super) fn matmul_tile128_glu(nodes: Vec<Node>, origins: &mut Origins, read_back: &[Tensor], cx: &Lower<'_>) -> Vec<Node> {
     let uses = Uses::of(&nodes, read_back);
     let mut producers: HashMap<u32, usize> = HashMap::new();
     let mut out: Vec<Option<Node>> = Vec::with_capacity(nodes.len());
     for Node { op, parts, stage } in nodes {
         let made = |t: Tensor| producers.get(&t.id).copied().filter(|_| uses.once(t));
-        let found = joined(&op, caps, |t| Some((made(t)?, &out[made(t)?].as_ref()?.op)));
+        let found = joined(&op, cx.caps, |t| Some((made(t)?, &out[made(t)?].as_ref()?.op)));
         if let (Some((mut glu, of)), Lowered::PackF16(pack)) = (found, &op) {
             let mut of = of;
             of.sort_unstable();

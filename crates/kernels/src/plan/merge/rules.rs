@@ -6,6 +6,7 @@ use super::{attention, embed, experts, glu, heads, matmul, norm, prologue};
 use crate::caps::Caps;
 use crate::graph::record::Origin;
 use crate::graph::tensor::{Shape, Tensor};
+use crate::kernel::dispatch::Lower;
 use crate::lower::matmul::norm_pack_matmul_vec::Normed;
 use crate::lower::{Lowered, Node};
 
@@ -24,7 +25,7 @@ pub(super) enum Direction {
     /// Operations are replaced by others that have new values between them: parts that a second
     /// operation joins, or results that one kernel leaves for the next. These rules run after the
     /// products have their operands, and before all rules below.
-    Values(fn(Vec<Node>, &mut Origins, &[Tensor], &Caps) -> Vec<Node>),
+    Values(fn(Vec<Node>, &mut Origins, &[Tensor], &Lower<'_>) -> Vec<Node>),
     /// Neighbours become one operation.
     Run(OfRun),
     /// An operation takes in the producers of values that only it reads, wherever they are.

@@ -5,6 +5,7 @@ use super::rules::{Direction, OfRun, Origins, RULES};
 use super::view::Uses;
 use crate::caps::Caps;
 use crate::graph::tensor::Tensor;
+use crate::kernel::dispatch::Lower;
 use crate::lower::{Lowered, Node};
 
 /// Applies the rules of gathers, then the rules of other neighbours, each once, front to back.
@@ -17,9 +18,9 @@ pub fn runs(nodes: Vec<Node>, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {
 }
 
 /// Applies the rules that make new values, each over all operations.
-pub fn values(nodes: Vec<Node>, origins: &mut Origins, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {
+pub fn values(nodes: Vec<Node>, origins: &mut Origins, read_back: &[Tensor], cx: &Lower<'_>) -> Vec<Node> {
     let rules = RULES.iter().filter_map(|rule| if let Direction::Values(of) = rule.direction { Some(of) } else { None });
-    rules.fold(nodes, |nodes, rule| rule(nodes, origins, read_back, caps))
+    rules.fold(nodes, |nodes, rule| rule(nodes, origins, read_back, cx))
 }
 
 fn replaced(nodes: &[Node], uses: &Uses, caps: &Caps, rules: &[OfRun]) -> Vec<Node> {

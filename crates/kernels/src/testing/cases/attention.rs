@@ -17,8 +17,8 @@ pub(crate) struct Drawn {
     pub group: Option<u32>,
     /// Whether the result is in 8 bits.
     pub packed: bool,
-    /// For few rows: the rows come after more keys than the threads of a quad join parts of at
-    /// once.
+    /// The rows come after more keys than the threads of a quad join parts of at once, and than
+    /// rows of a sequence need for parts.
     pub late: bool,
 }
 
@@ -62,10 +62,10 @@ pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
     let width = kv_heads * dim;
     let kinds = [StateKind::kv(ty, width); 2];
     // Few rows see enough keys to fill every part, also in a split attention.
-    let capacity = if rows > 5 {
-        300
-    } else if late {
+    let capacity = if late {
         2040
+    } else if rows > 5 {
+        300
     } else {
         g.pick(&[300, 2040])
     };

@@ -67,6 +67,7 @@ mod tests {
     use crate::graph::tensor::Counts;
     use crate::graph::tensor::{Lead, Shape, Weight};
     use crate::kernel::dispatch::When;
+    use crate::lower::attention::fused::TURN_KEYS;
     use crate::plan::{PlanOptions, Precision, plan};
     use crate::{Class, ops};
     use gguf::GgmlType;
@@ -98,11 +99,16 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_over_values_in_f16_is_one_kernel_near_and_four_far() {
-        let (near, far, product) = (When::Near(2048), When::Far(2048), ("matmul_tile32_narrow", When::Always));
-        let others = [("norm_rope_heads", far), ("attention_split_4", far), ("attention_merge", far), ("pack_f16", far), product];
-        assert_eq!(kernels(&CAPS, 32, KvType::F16), [vec![("attention_decode_rows_f16_4", near)], others.to_vec()].concat());
-        let apart = others.map(|(kernel, _)| (kernel, When::Always));
+    fn a_batch_over_values_in_f16_is_one_kernel_near_and_four_far_and_rows_of_a_sequence_take_tiles() {
+        let product = ("matmul_tile32_narrow", When::Always);
+        let others = |around, rows| {
+            let [split, parts, merge] = ["attention_split_4", "attention_flash_128_parts", "attention_merge_parts"];
+            let tiles = [(parts, When::Deep(TURN_KEYS)), (merge, When::Deep(TURN_KEYS))];
+            [vec![("norm_rope_heads", around), (split, rows), (merge, rows)], tiles.to_vec(), vec![("pack_f16", around), product]].concat()
+        };
+        let (near, far) = (When::Near(2048), others(When::far(2048), When::Far { near: 2048, deep: TURN_KEYS }));
+        assert_eq!(kernels(&CAPS, 32, KvType::F16), [vec![("attention_decode_rows_f16_4", near)], far].concat());
+        let apart = others(When::Always, When::Far { near: 0, deep: TURN_KEYS });
         assert_eq!(kernels(&CAPS, 32, KvType::Q8_0), apart);
         assert_eq!(kernels(&Caps { max_storage_buffers: 11, ..CAPS }, 32, KvType::F16), apart);
     }
@@ -111,6 +117,8 @@ mod tests {
     fn few_rows_take_two_heads_to_a_workgroup_and_many_need_no_join() {
         assert_eq!(kernels(&CAPS, 16, KvType::F16)[0].0, "attention_decode_rows_f16_2");
         let names: Vec<_> = kernels(&CAPS, 64, KvType::F16).iter().map(|kernel| kernel.0).collect();
-        assert_eq!(names, ["attention_decode_rows_f16_4", "norm_rope_heads", "attention_split_4", "pack_f16", "matmul_tile64_narrow"]);
+        let tiles = ["attention_flash_128_parts", "attention_merge_parts"];
+        let rows = ["attention_decode_rows_f16_4", "norm_rope_heads", "attention_split_4"];
+        assert_eq!(names, [rows.as_slice(), &tiles, &["pack_f16", "matmul_tile64_narrow"]].concat());
     }
 }

@@ -7,10 +7,16 @@ use crate::testing::parity::Case;
 use cpu_ref::KvType;
 
 /// Tiles partly filled, because rows or heads do not divide them; one sequence and two, every mask,
-/// softcaps, every KV type.
+/// softcaps, every KV type; over few keys, and rows of a sequence over many, in parts.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let head = g.pick(&[64, 128, 256, 512]);
+    if g.coin() {
+        let (rows, group) = g.pick(&[(17, 1), (24, 3), (33, 8), (64, 2), (70, 4)]);
+        let mut case = appended_as(g, Drawn { ty, rows, dim: head, group: Some(group), late: true, ..Drawn::default() });
+        case.options = case.options.precision(Precision::Fast);
+        return case;
+    }
     let (rows, group) = g.pick(&[(64, 7), (65, 2), (65, 3), (65, 8), (66, 16), (67, 4), (68, 1), (130, 1), (130, 4), (260, 1), (260, 2)]);
     let mut case = appended_as(g, Drawn { ty, rows, dim: head, group: Some(group), ..Drawn::default() });
     case.options = case.options.precision(Precision::Fast);

@@ -11,8 +11,13 @@ use cpu_ref::{KvType, Mask};
 /// Several documents in a step, of one row and more, with every mask; windows that end inside a
 /// document and beyond its first row.
 pub fn case(g: &mut Gen) -> Case {
-    let (rows, dim) = (g.pick(&[1, 3, 33, 129, 260]), g.pick(&[4, 64, 80, 128, 256, 512]));
-    let (kv_heads, group) = (g.pick(&[1, 2]), g.pick(&[1, 2, 3]));
+    let (rows, dim, group) = (g.pick(&[1, 3, 33, 129, 260]), g.pick(&[4, 64, 80, 128, 256, 512]), g.pick(&[1, 2, 3]));
+    of_documents(g, rows, dim, group)
+}
+
+/// The same with rows, length of a head, and heads that share a kv head given.
+pub(crate) fn of_documents(g: &mut Gen, rows: u32, dim: u32, group: u32) -> Case {
+    let kv_heads = g.pick(&[1, 2]);
     let width = kv_heads * dim;
     let mut case = Case::with_states(rows, &[StateKind::kv(KvType::F16, width); 2], 1, 1);
     case.rec = Recorder::of_documents(case.rec.capacity(), &[StateKind::kv(KvType::F16, width); 2]);

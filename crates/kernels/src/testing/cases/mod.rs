@@ -20,6 +20,7 @@ pub mod attention_split;
 pub mod attention_split_128;
 pub mod attention_split_512;
 pub mod attention_step;
+pub mod attention_tile;
 pub mod column_sum;
 pub mod combine_experts;
 pub mod combine_experts_backward;
@@ -177,6 +178,8 @@ pub static CASES: &[(&str, MakeCase)] = &[
     ("penalize", penalize::case),
     ("sample", sample::case),
     ("attention_flash", attention_flash::case),
+    ("attention_merge_parts", attention_split::case),
+    ("attention_tile", attention_tile::case),
     ("attention_split_128", attention_split_128::case),
     ("attention_split_512", attention_split_512::case),
     ("attention_decode_split", attention_decode_split::case),
