@@ -2,11 +2,11 @@
 // if has_norm, otherwise x = h
 // h, x [rows, k] f32, k a multiple of 4, w [n, k] f32, u [k] f32 (not read when has_weight = 0), y
 // [rows, n] f32: several rows with a weight of few rows, such as a router, normed here or not. One
-// workgroup makes 16 rows by 32 results. It stages 64 columns of both operands while its 4 groups
-// of 32 threads multiply the 64 columns before them. The groups share the columns, because such
-// products have few results; a thread has 4 x 4 of them. The sums of all groups are added at the
+// workgroup makes 8 rows by 8 results. Its threads share the columns, because such products have
+// few results: a thread loads four columns of all 16 rows at once and has a part of all 64 sums.
+// Every 32 threads exchange halves of their sums, and the parts of these groups are added at the
 // end, where the factor of the norm is applied.
-struct Params { k: u32, n: u32, rows: u32, has_norm: u32, has_weight: u32, eps: f32, scale: f32 }
+struct Params { k: u32, n: u32, rows: u32, has_norm: u32, has_weight: u32, eps: f32, scale: f32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> h: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> w: array<vec4<f32>>;
@@ -15,113 +15,118 @@ struct Params { k: u32, n: u32, rows: u32, has_norm: u32, has_weight: u32, eps: 
 
 const WG = 128u;
 const LANES = 32u;
-const PARTS = WG / LANES;
-const ROWS = 16u;
-const WEIGHT_ROWS = 32u;
-// Results of a row, in fours.
-const FOURS = WEIGHT_ROWS / 4u;
-// Quads of columns that are staged at a time, and the pitch of a staged row. It is odd, so that
-// eight rows start on different banks.
-const DEPTH = 16u;
-const PITCH = DEPTH + 1u;
-// The rows of h, then those of w; at the end the sums, four results of a row by part, row and
-// place.
-var<workgroup> staged: array<vec4<f32>, (ROWS + WEIGHT_ROWS) * PITCH>;
-// The shares of the norm by row and thread.
-var<workgroup> shares: array<f32, ROWS * DEPTH>;
+const ROWS = 8u;
+const WEIGHT_ROWS = 8u;
+// Two sums of each thread, and the share of the norm of their row.
+var<workgroup> sums: array<vec3<f32>, WG>;
 
-// Staged rows: a thread has every eighth one, in one column.
-struct Ahead { a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>, e: vec4<f32>, f: vec4<f32> }
-
-fn of_h(row: u32, quad: u32) -> vec4<f32> {
+// Four columns of four rows from row t on; the last row again past the end.
+fn of_h(t: u32, quad: u32) -> mat4x4<f32> {
     let quads = params.k >> 2u;
-    return select(vec4<f32>(0.0), h[min(row, params.rows - 1u) * quads + min(quad, quads - 1u)], quad < quads);
+    let last = params.rows - 1u; //~ dropped: sign
+    return mat4x4<f32>(
+        h[min(t, last) * quads + quad], h[min(t + 1u, last) * quads + quad],
+        h[min(t + 2u, last) * quads + quad], h[min(t + 3u, last) * quads + quad]);
 }
 
-fn of_w(row: u32, quad: u32) -> vec4<f32> {
+// The same columns of four rows of the weight, column by column.
+fn of_w(r: u32, quad: u32) -> mat4x4<f32> {
     let quads = params.k >> 2u;
-    return select(vec4<f32>(0.0), w[min(row, params.n - 1u) * quads + min(quad, quads - 1u)], quad < quads);
+    let last = params.n - 1u; //~ unowned: sign
+    let a = w[min(r, last) * quads + quad];
+    let b = w[min(r + 1u, last) * quads + quad];
+    let c = w[min(r + 2u, last) * quads + quad];
+    let d = w[min(r + 3u, last) * quads + quad];
+    return mat4x4<f32>(
+        vec4<f32>(a.x, b.x, c.x, d.x), vec4<f32>(a.y, b.y, c.y, d.y), vec4<f32>(a.z, b.z, c.z, d.z), vec4<f32>(a.w, b.w, c.w, d.w));
 }
 
-fn ahead_load(t: u32, r: u32, quad: u32) -> Ahead {
-    return Ahead(of_h(t, quad), of_h(t + 8u, quad), of_w(r, quad), of_w(r + 8u, quad), of_w(r + 16u, quad), of_w(r + 24u, quad));
+// The squares of four rows, small enough to stay finite (norm_share.wgsl).
+fn squares(v: mat4x4<f32>) -> vec4<f32> {
+    let small = v * TWO_POW_MINUS_32;
+    return vec4<f32>(dot(small[0], small[0]), dot(small[1], small[1]), dot(small[2], small[2]), dot(small[3], small[3]));
+}
+
+// Four sums of one row, with the products of four columns.
+fn row_sums(sum: vec4<f32>, x: vec4<f32>, columns: mat4x4<f32>) -> vec4<f32> {
+    return sum + x.x * columns[0] + x.y * columns[1] + x.z * columns[2] + x.w * columns[3];
+}
+
+fn tile_sums(sum: mat4x4<f32>, x: mat4x4<f32>, columns: mat4x4<f32>) -> mat4x4<f32> {
+    return mat4x4<f32>(
+        row_sums(sum[0], x[0], columns), row_sums(sum[1], x[1], columns),
+        row_sums(sum[2], x[2], columns), row_sums(sum[3], x[3], columns));
+}
+
+// The sums of a, or of b in the thread with this bit, of two threads.
+fn own4(a: vec4<f32>, b: vec4<f32>, bit: u32, lid: u32) -> vec4<f32> {
+    let upper = (lid & bit) != 0u;
+    return select(a, b, upper) + lanes_other4(select(b, a, upper), bit, lid);
+}
+
+fn own_tile(a: mat4x4<f32>, b: mat4x4<f32>, bit: u32, lid: u32) -> mat4x4<f32> {
+    return mat4x4<f32>(own4(a[0], b[0], bit, lid), own4(a[1], b[1], bit, lid), own4(a[2], b[2], bit, lid), own4(a[3], b[3], bit, lid));
+}
+
+fn own2(v: vec4<f32>, bit: u32, lid: u32) -> vec2<f32> {
+    let upper = (lid & bit) != 0u;
+    return select(v.xy, v.zw, upper) + lanes_other2(select(v.zw, v.xy, upper), bit, lid);
 }
 
 @compute @workgroup_size(WG)
 fn matmul_narrow(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
-    let quads = params.k >> 2u;
     let t0 = id.y * ROWS;
     let r0 = id.x * WEIGHT_ROWS;
-    // Staging: row `own` and every eighth row after it, column `column`.
-    let own = lid / DEPTH;
-    let column = lid % DEPTH;
-    // Results: rows m.. of the tile by weights 4 n ..
-    let part = lid / LANES;
-    let m = 4u * ((lid % LANES) / FOURS);
-    let n = lid % FOURS;
-    var first = vec4<f32>(0.0);
-    var second = vec4<f32>(0.0);
-    var third = vec4<f32>(0.0);
-    var fourth = vec4<f32>(0.0);
-    var share = vec2<f32>(0.0);
-    var ahead = ahead_load(t0 + own, r0 + own, column);
-    for (var q0 = 0u; q0 < quads; q0 += DEPTH) {
-        let quad = q0 + column;
-        if (quad < quads) {
-            share += vec2<f32>(norm_share(ahead.a, params.k, params.eps), norm_share(ahead.b, params.k, params.eps));
-            if (params.has_weight == 1u) {
-                ahead.a *= u[quad];
-                ahead.b *= u[quad];
-            }
+    // Rows 0 to 3 and 4 to 7, by results 0 to 3 (a, c) and 4 to 7 (b, d).
+    var a = mat4x4<f32>();
+    var b = mat4x4<f32>();
+    var c = mat4x4<f32>();
+    var d = mat4x4<f32>();
+    var early_share = vec4<f32>(0.0);
+    var late_share = vec4<f32>(0.0);
+    for (var quad = lid; quad < (params.k >> 2u); quad += WG) {
+        var early = of_h(t0, quad);
+        var late = of_h(t0 + 4u, quad);
+        let low = of_w(r0, quad);
+        let high = of_w(r0 + 4u, quad);
+        if (params.has_norm == 1u) { //~ unused: guard dropped
+            early_share += squares(early);
+            late_share += squares(late);
         }
-        workgroupBarrier();
-        let at = own * PITCH + column;
-        staged[at] = ahead.a;
-        staged[at + 8u * PITCH] = ahead.b;
-        staged[at + 16u * PITCH] = ahead.c;
-        staged[at + 24u * PITCH] = ahead.d;
-        staged[at + 32u * PITCH] = ahead.e;
-        staged[at + 40u * PITCH] = ahead.f;
-        workgroupBarrier();
-        ahead = ahead_load(t0 + own, r0 + own, quad + DEPTH);
-        for (var s = part; s < DEPTH; s += PARTS) {
-            let a = staged[m * PITCH + s];
-            let b = staged[(m + 1u) * PITCH + s];
-            let c = staged[(m + 2u) * PITCH + s];
-            let d = staged[(m + 3u) * PITCH + s];
-            let p = staged[(ROWS + 4u * n) * PITCH + s];
-            let q = staged[(ROWS + 4u * n + 1u) * PITCH + s];
-            let r = staged[(ROWS + 4u * n + 2u) * PITCH + s];
-            let v = staged[(ROWS + 4u * n + 3u) * PITCH + s];
-            first += vec4<f32>(dot(p, a), dot(q, a), dot(r, a), dot(v, a));
-            second += vec4<f32>(dot(p, b), dot(q, b), dot(r, b), dot(v, b));
-            third += vec4<f32>(dot(p, c), dot(q, c), dot(r, c), dot(v, c));
-            fourth += vec4<f32>(dot(p, d), dot(q, d), dot(r, d), dot(v, d));
+        if (params.has_weight == 1u) {
+            let factor = u[quad];
+            early = mat4x4<f32>(early[0] * factor, early[1] * factor, early[2] * factor, early[3] * factor);
+            late = mat4x4<f32>(late[0] * factor, late[1] * factor, late[2] * factor, late[3] * factor);
         }
+        a = tile_sums(a, early, low);
+        b = tile_sums(b, early, high);
+        c = tile_sums(c, late, low);
+        d = tile_sums(d, late, high);
     }
+    // Bits 16, 4 and 2 of a thread's number choose its row; bits 8 and 1 its two results.
+    let four = own_tile(own_tile(a, c, 16u, lid), own_tile(b, d, 16u, lid), 8u, lid);
+    let two = own2(own4(own4(four[0], four[2], 4u, lid), own4(four[1], four[3], 4u, lid), 2u, lid), 1u, lid);
+    let shares = own2(own4(early_share, late_share, 16u, lid), 4u, lid);
+    let odd = (lid & 2u) != 0u;
+    var share = select(shares.x, shares.y, odd) + lanes_other(select(shares.y, shares.x, odd), 2u, lid); //~ free: off by one
+    share += lanes_other(share, 8u, lid); //~ free: off by one
+    share += lanes_other(share, 1u, lid);
+    sums[lid] = vec3<f32>(two, share);
     workgroupBarrier();
-    let slot = (part * ROWS + m) * FOURS + n;
-    staged[slot] = first;
-    staged[slot + FOURS] = second;
-    staged[slot + 2u * FOURS] = third;
-    staged[slot + 3u * FOURS] = fourth;
-    shares[own * DEPTH + column] = share.x;
-    shares[(own + 8u) * DEPTH + column] = share.y;
-    workgroupBarrier();
-    let row = lid / FOURS;
-    var total = vec4<f32>(0.0);
-    for (var p = 0u; p < PARTS; p++) {
-        total += staged[p * ROWS * FOURS + lid];
-    }
-    var whole = 0.0;
-    for (var p = 0u; p < DEPTH; p++) {
-        whole += shares[row * DEPTH + p];
-    }
-    total *= params.scale * select(1.0, TWO_POW_MINUS_32 * inverseSqrt(whole), params.has_norm == 1u);
-    for (var c = 0u; c < 4u; c++) {
-        let r = r0 + 4u * n + c;
-        if (t0 + row < params.rows && r < params.n) {
-            y[(t0 + row) * params.n + r] = total[c];
+    let t = t0 + (((lid & 16u) >> 2u) | ((lid & 6u) >> 1u));
+    let r = r0 + (((lid & 8u) >> 1u) | ((lid & 1u) << 1u));
+    if (lid < LANES && t < params.rows) {
+        var total = vec3<f32>(0.0);
+        for (var part = 0u; part < WG; part += LANES) {
+            total += sums[part + lid];
+        }
+        let mean = total.z / f32(params.k) + params.eps * TWO_POW_MINUS_64;
+        let factor = params.scale * select(1.0, TWO_POW_MINUS_32 * inverseSqrt(mean), params.has_norm == 1u);
+        if (r < params.n) {
+            y[t * params.n + r] = total.x * factor;
+        }
+        if (r + 1u < params.n) {
+            y[t * params.n + r + 1u] = total.y * factor;
         }
     }
 }

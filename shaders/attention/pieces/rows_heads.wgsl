@@ -3,7 +3,7 @@
 // Needs: gathered, params.heads, head_turns, HEADS, SUBS, q, params.q_heads, params.normed, wq, k,
 // wk, v, lanes_add, params.eps, lanes_other4, k_state_scaled, lanes_other, params.scale,
 // k_state_store4, k_state_rounded, v_state_store4, v_state_rounded. Gives: TWO_POW_MINUS_32,
-// gathered_eight, finish_heads.
+// TWO_POW_MINUS_64, gathered_eight, finish_heads.
 const TWO_POW_MINUS_32 = 2.3283064365386963e-10;
 const TWO_POW_MINUS_64 = 5.421010862427522e-20;
 

@@ -157,7 +157,7 @@ impl Lowering for Product {
             // rounded.
             Operand::F32 if cx.fast && matmul_vec::few(self.w, rows, cx.caps) => return matmul_vec::lower(self, cx),
             Operand::F32 if cx.fast && rows > 1 && self.bias.is_none() && matmul_narrow::serves(self.w, rows, cx.caps) => {
-                return vec![matmul_narrow::lower(self)];
+                return vec![matmul_narrow::lower(self, cx.caps)];
             }
             Operand::F32 => Rounding::F32,
             Operand::Q8 => Rounding::Q8,

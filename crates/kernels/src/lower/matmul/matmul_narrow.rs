@@ -11,19 +11,19 @@ use gguf::GgmlType;
 
 kernel! {
     MATMUL_NARROW: "matmul_narrow",
-    wgsl: ["matmul/matmul_narrow.wgsl", "shared/norm_share.wgsl"],
-    params: Params { k: u32, n: u32, rows: u32, has_norm: u32, has_weight: u32, eps: f32, scale: f32 },
+    wgsl: ["matmul/matmul_narrow.wgsl", "shared/norm_share.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl"],
+    params: Params { k: u32, n: u32, rows: u32, has_norm: u32, has_weight: u32, eps: f32, scale: f32, exchange: u32 },
     bindings: Bind { h: Read, w: Read, u: Read, y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-10,
-    needs: { threads: 128, workgroup_bytes: 14080 },
+    needs: { threads: 128, workgroup_bytes: 4096 },
 }
 
 /// Rows of activations per workgroup.
-const ROWS: u32 = 16;
+const ROWS: u32 = 8;
 
 /// Weight rows per workgroup.
-const WEIGHT_ROWS: u32 = 32;
+const WEIGHT_ROWS: u32 = 8;
 
 /// Whether the kernel takes `rows` rows with the weight on this device: where tiles of 64 x 64
 /// results would not keep the device busy. The router of Qwen3-30B-A3B has 128 rows: 64 rows of
@@ -36,16 +36,16 @@ pub fn serves(w: Weight, rows: u32, caps: &Caps) -> bool {
 }
 
 /// The dispatch of a plain product.
-pub fn lower(op: &Product) -> Dispatch {
-    let params = Params { k: op.w.cols, n: op.w.rows, rows: op.x.shape.rows, has_norm: 0, has_weight: 0, eps: 0.0, scale: 1.0 };
-    dispatch(op.x, op.w, None, op.y, params)
+pub fn lower(op: &Product, caps: &Caps) -> Dispatch {
+    let (k, n, rows, exchange) = (op.w.cols, op.w.rows, op.x.shape.rows, caps.subgroup_size);
+    dispatch(op.x, op.w, None, op.y, Params { k, n, rows, has_norm: 0, has_weight: 0, eps: 0.0, scale: 1.0, exchange })
 }
 
 /// The dispatch of a product that norms its rows.
-pub fn lower_normed(op: &NormMatmulVec) -> Dispatch {
-    let (k, n, rows) = (op.w.cols, op.w.rows, op.h.shape.rows);
-    let params = Params { k, n, rows, has_norm: 1, has_weight: u32::from(op.u.is_some()), eps: op.eps, scale: op.scale };
-    dispatch(op.h, op.w, op.u, op.y, params)
+pub fn lower_normed(op: &NormMatmulVec, caps: &Caps) -> Dispatch {
+    let (k, n, rows, exchange) = (op.w.cols, op.w.rows, op.h.shape.rows, caps.subgroup_size);
+    let has_weight = u32::from(op.u.is_some());
+    dispatch(op.h, op.w, op.u, op.y, Params { k, n, rows, has_norm: 1, has_weight, eps: op.eps, scale: op.scale, exchange })
 }
 
 fn dispatch(h: Tensor, w: Weight, u: Option<Weight>, y: Tensor, params: Params) -> Dispatch {

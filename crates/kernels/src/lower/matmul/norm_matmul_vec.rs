@@ -56,10 +56,10 @@ impl Operation for NormMatmulVec {
 }
 
 impl Lowering for NormMatmulVec {
-    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let (k, n, rows) = (self.w.cols, self.w.rows, self.h.shape.rows);
         if rows > MOST_ROWS {
-            return vec![matmul_narrow::lower_normed(self)];
+            return vec![matmul_narrow::lower_normed(self, cx.caps)];
         }
         let bind = Bind { h: self.h.into(), w: self.w.into(), u: Arg::from(self.u), y: self.y.into() };
         let params = Params { k, n, rows, has_weight: u32::from(self.u.is_some()), eps: self.eps, scale: self.scale };

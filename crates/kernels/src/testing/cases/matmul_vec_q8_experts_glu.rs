@@ -23,7 +23,7 @@ fn routed(g: &mut Gen) -> (Case, Routes, u32) {
 }
 
 /// The product with rows that are packed already: its oracle rounds as well.
-fn product(case: &mut Case, w: Weight, rows: Range<u32>, x: Tensor, packed: Tensor, routes: &Routes) -> Tensor {
+pub(super) fn product(case: &mut Case, w: Weight, rows: Range<u32>, x: Tensor, packed: Tensor, routes: &Routes) -> Tensor {
     let y = case.rec.make(Shape { heads: routes.chosen(), dim: rows.len() as u32, ..x.shape });
     let of = MatmulExperts { w, first: rows.start, x, routes: *routes, y };
     case.rec.push(MatmulVecQ8Experts { of, packed });

@@ -3,12 +3,14 @@
 use crate::graph::tensor::{Lead, Shape};
 use crate::kernel::format::FORMATS;
 use crate::kernel::random::Gen;
+use crate::lower::pack::pack_q8::pack_q8;
 use crate::ops::matmul::matmul_exact;
 use crate::ops::matmul_experts::matmul_experts;
 use crate::ops::route::Routes;
 use crate::ops::{add, rms_norm, scale};
 use crate::plan::Precision;
 use crate::testing::cases::group_experts::choices;
+use crate::testing::cases::matmul_vec_q8_experts_glu::product as rounded;
 use crate::testing::parity::Case;
 use gguf::GgmlType;
 
@@ -18,8 +20,8 @@ pub fn case(g: &mut Gen) -> Case {
     router(g, rows, if rows == 1 { ty } else { GgmlType::F32 })
 }
 
-/// Rows around the edges of tiles, with an f32 weight. Where products of experts are rounded to
-/// f16, the product norms the rows.
+/// Rows around the edges of tiles, with an f32 weight. Where products of experts are rounded, the
+/// product norms the rows.
 pub fn rows_case(g: &mut Gen) -> Case {
     let rows = g.pick(&[9, 15, 16, 17, 33, 64, 130]);
     router(g, rows, GgmlType::F32)
@@ -29,7 +31,7 @@ pub fn rows_case(g: &mut Gen) -> Case {
 /// product that packs the same rows or rows of another norm, with and without a factor; rows of any
 /// magnitude, numbers of experts around those of a workgroup.
 fn router(g: &mut Gen, rows: u32, ty: GgmlType) -> Case {
-    let (cols, count) = (g.cols(ty).next_multiple_of(256), g.pick(&[1, 2, 5, 31, 33]));
+    let (cols, count) = (g.cols(ty).next_multiple_of(256), g.pick(&[1, 2, 5, 8, 31, 33]));
     let mut case = Case::new(rows);
     case.options = case.options.precision(Precision::Fast);
     let u = g.coin().then(|| case.vector(g, cols));
@@ -53,7 +55,13 @@ fn router(g: &mut Gen, rows: u32, ty: GgmlType) -> Case {
     let x = if g.coin() { x } else { rms_norm(&mut case.rec, h, None, 1e-6) };
     let ty = FORMATS.iter().find(|f| f.units.is_some() && f.ty.block_size() == 32).expect("a format with units").ty;
     let product = case.weight(g, ty, count * 31, cols);
-    let y = matmul_experts(&mut case.rec, product, 0..31, x, &routes);
+    // Plans of more than eight rows round these products only on devices with cooperative matrices.
+    let y = if rows > 8 && g.coin() {
+        let packed = pack_q8(&mut case.rec, x);
+        rounded(&mut case, product, 0..31, x, packed, &routes)
+    } else {
+        matmul_experts(&mut case.rec, product, 0..31, x, &routes)
+    };
     case.expect(y);
     case
 }
