@@ -205,6 +205,10 @@ const COMPUTED: [&str; 18] = [
     "attention_flash_256_parts kv-f32 kv-f32",
     "attention_flash_512_parts kv-f16 kv-f16",
     "matmul_tile64_long q4_0",
+    "matmul_tile16 f16",
+    "matmul_tile64_narrow bf16",
+    "matmul_tile32_pair bf16 bf16",
+    "matmul_tile64_triple f16 f16 f16",
     "matmul_tile64_experts f16",
     "matmul_tile64_experts_groups q4_k",
 ];

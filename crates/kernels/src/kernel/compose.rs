@@ -93,11 +93,11 @@ impl Shader {
         let bindings = variant.kernel.bindings;
         let binds = |wanted: &[Access]| bindings.iter().any(|(_, access)| wanted.contains(access));
         let blocks = !variant.includes(X4_TAIL);
-        let in_units = binds(&[Access::Units, Access::Groups, Access::Rows, Access::Tiles]);
+        let (in_units, tiles) = (binds(&[Access::Units, Access::Groups, Access::Rows]), binds(&[Access::Tiles]));
         let quads = variant.includes(QUADS);
-        let formats = FORMATS.iter().filter(|f| !quads || f.units.is_none());
+        let formats = FORMATS.iter().filter(|f| (!quads || f.units.is_none()) && (!tiles || f.tiles().is_some()));
         let formats = formats.filter(|f| (blocks || f.ty.block_size() == 1) && (!in_units || f.units.is_some())).map(|f| f.ty);
-        let formats: Vec<_> = if in_units || binds(&[Access::Weight]) { formats.map(Some).collect() } else { vec![None] };
+        let formats: Vec<_> = if in_units || tiles || binds(&[Access::Weight]) { formats.map(Some).collect() } else { vec![None] };
         let values = variant.includes(KEYS_OF_STEP);
         let kv = KV_PIECES.iter().map(|(ty, ..)| Some(*ty)).filter(|ty| !values || *ty == Some(KvType::F32));
         let kv: Vec<_> = if binds(&[Access::Kv, Access::KvMut, Access::KvBoth]) { kv.collect() } else { vec![None] };
@@ -151,9 +151,12 @@ impl Shader {
         for ((name, access), piece) in self.variant.kernel.bindings.iter().zip(&self.pieces) {
             match piece {
                 Some(Piece::Groups(ty)) if *access == Access::Second => {
-                    let units = of(*ty).units.unwrap_or_else(|| panic!("{} has no units", ty.name()));
-                    let pieces = [of(*ty).wgsl, units.unit, units.groups].concat();
+                    let pieces = of(*ty).second().unwrap_or_else(|| panic!("{} is not read in tiles", ty.name()));
                     text.push_str(&second(&pieces, "W", name, before));
+                }
+                Some(Piece::Groups(ty)) if *access == Access::Tiles => {
+                    let pieces = of(*ty).tiles().unwrap_or_else(|| panic!("{} is not read in tiles", ty.name()));
+                    text.push_str(&instantiate(&pieces, "W", name));
                 }
                 Some(Piece::Format(ty)) => text.push_str(&of(*ty).instantiate(name)),
                 Some(Piece::Units(ty) | Piece::Groups(ty)) => {
@@ -162,7 +165,6 @@ impl Shader {
                     let reading = match access {
                         Access::Units => units.step.to_string(),
                         Access::Rows => [units.groups, rows].concat(),
-                        Access::Tiles => [units.groups, units.ready, format::TILE64].concat(),
                         _ => units.groups.to_string(),
                     };
                     text.push_str(&of(*ty).instantiate(name));

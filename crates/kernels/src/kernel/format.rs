@@ -27,6 +27,9 @@ pub struct Format {
     table: &'static [u32],
     /// The pieces that read many elements at once.
     pub units: Option<Units>,
+    /// The pieces that read 32 weights of 16 bits for tiles of up to 64 rows (`units/tile64.wgsl`).
+    /// Such formats need no units, because their weights are floats already.
+    halves: Option<&'static str>,
 }
 
 /// The pieces of a format with units, over a binding `W`.
@@ -55,7 +58,7 @@ macro_rules! quant {
 }
 
 macro_rules! formats {
-    ($($ty:ident: [$($file:literal)+], planes $planes:expr, table $table:expr $(, units [$($units:literal)+], steps [$step:literal], groups [$groups:literal] $(, rows [$rows:literal])? $(, ready [$ready:literal])?)?;)+) => {
+    ($($ty:ident: [$($file:literal)+], planes $planes:expr, table $table:expr $(, halves [$($halves:literal)+])? $(, units [$($units:literal)+], steps [$step:literal], groups [$groups:literal] $(, rows [$rows:literal])? $(, ready [$ready:literal])?)?;)+) => {
         /// Every format, by family.
         pub static FORMATS: &[Format] = &[$(Format {
             ty: GgmlType::$ty,
@@ -63,8 +66,11 @@ macro_rules! formats {
             planes: &$planes,
             table: &$table,
             units: formats!(@units $($($units)+ , $step, $groups $(, rows $rows)? $(, ready $ready)?)?),
+            halves: formats!(@halves $($($halves)+)?),
         }),+];
     };
+    (@halves) => { None };
+    (@halves $($halves:literal)+) => { Some(quant!($($halves)+)) };
     (@units) => { None };
     (@units $($units:literal)+ , $step:literal, $groups:literal $(, rows $rows:literal)? $(, ready $ready:literal)?) => {
         Some(Units {
@@ -81,8 +87,8 @@ macro_rules! formats {
 
 formats! {
     F32: ["f32"], planes [], table [];
-    F16: ["f16"], planes [], table [];
-    BF16: ["bf16"], planes [], table [];
+    F16: ["f16"], planes [], table [], halves ["units/f16" "units/halves"];
+    BF16: ["bf16"], planes [], table [], halves ["units/bf16" "units/halves"];
     Q1_0: ["q1_0" "shared/word"], planes [(2, 16), (0, 2)], table [];
     Q4_0: ["q4_0" "shared/word"], planes [(2, 16), (0, 2)], table [], units ["units/q4_0"], steps ["units/step"], groups ["units/groups"];
     Q4_1: ["q4_1" "shared/word"], planes [(4, 16), (0, 4)], table [], units ["units/q4_1"], steps ["units/step"], groups ["units/groups"];
@@ -173,7 +179,7 @@ const READY: &str = quant!("units/ready");
 
 /// `W_tile64` multiplies a tile of rows with rows of a weight through cooperative matrices
 /// (`matmul/pieces/tile64_tiles.wgsl`).
-pub const TILE64: &str = quant!("units/tile64");
+const TILE64: &str = quant!("units/tile64");
 
 /// Whether kernels read weights of this type.
 #[must_use]
@@ -191,6 +197,20 @@ pub fn format(ty: GgmlType) -> Option<&'static Format> {
 }
 
 impl Format {
+    /// The pieces of the second of two weights of this format, whose types are those of the first:
+    /// `W_raw` for tiles of 128 and `W_held` for smaller ones. `None` if the format has neither.
+    #[must_use]
+    pub fn second(&self) -> Option<String> {
+        let units = self.units.map(|units| [units.unit, units.groups].concat());
+        Some(self.wgsl.to_string() + &units.or(self.halves.map(str::to_string))?)
+    }
+
+    /// The pieces that multiply tiles of up to 64 rows, or `None` if none reads the format.
+    #[must_use]
+    pub fn tiles(&self) -> Option<String> {
+        Some(self.second()? + self.units.map_or("", |units| units.ready) + TILE64)
+    }
+
     /// Words at the start of every buffer of this type: its codebook, or nothing. Their number is a
     /// multiple of 4.
     #[must_use]

@@ -90,8 +90,8 @@ pub static LADDER: [Rung; 6] = [
     },
     Rung {
         kernel: &matmul_tile64::MATMUL_TILE64,
-        domain: "rows up to the table's `tile64_rows`, and up to 1024 where larger tiles would be few; a weight with units, in plans that \
-                 round, through cooperative matrices",
+        domain: "rows up to the table's `tile64_rows`, and up to 1024 where larger tiles would be few; a weight with units or of 16 \
+                 bits, in plans that round, through cooperative matrices",
         rounding: Rounding::Slabs,
         one: false,
         serves: |problem, caps| {

@@ -1,10 +1,11 @@
-//! Product of some rows with a quantized weight matrix through cooperative matrices, in tiles of
-//! 16, 32 or 64 rows.
+//! Product of some rows with a weight matrix, quantized or of 16 bits, through cooperative
+//! matrices, in tiles of 16, 32 or 64 rows.
 
 use crate::caps::Caps;
 use crate::graph::tensor::{Shape, Weight};
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, fixed};
+use crate::kernel::format;
 use crate::kernel::split::parts;
 use crate::lower::matmul::product::Product;
 use crate::lower::matmul::{matmul_tile128, matmul_vec_q8};
@@ -68,10 +69,16 @@ const MOST_ROWS: u32 = 1024;
 /// Measured on an NVIDIA H200: Qwen3-8B reads 9,285 tokens a second of a prompt of 512 if only the
 /// products of keys and values take small tiles, and 10,329 if all products do. Qwen2.5-1.5B, whose
 /// gate and up have 280 large tiles of 1536 columns, reads 34,517 and 33,904.
+///
+/// A single row of activations comes here only if its weight could be multiplied in 8 bits and the
+/// table forbids it.
 #[must_use]
 pub fn serves(w: Weight, rows: u32, caps: &Caps) -> bool {
     let large = rows.div_ceil(matmul_tile128::TILE) * w.rows.div_ceil(matmul_tile128::TILE);
-    matmul_vec_q8::serves(w) && (rows <= caps.table.tile64_rows || rows <= MOST_ROWS && 2 * large < 3 * caps.table.workgroups)
+    let tiled = matmul_tile128::serves(w) && format::format(w.ty).is_some_and(|f| f.tiles().is_some());
+    tiled
+        && (rows > 1 || matmul_vec_q8::serves(w))
+        && (rows <= caps.table.tile64_rows || rows <= MOST_ROWS && 2 * large < 3 * caps.table.workgroups)
 }
 
 /// Groups of 16 rows that a workgroup multiplies in a step of `rows` rows: 1, 2 or 4.

@@ -4,11 +4,18 @@ use crate::caps::table::USUAL_WORKGROUPS;
 use crate::graph::tensor::{Lead, Shape, Tensor};
 use crate::kernel::random::Gen;
 use crate::lower::matmul::matmul_tile64::{LONG_COLUMNS, TILE};
+use crate::lower::matmul::matmul_tile128::DEPTH;
 use crate::ops::add::add_bias;
 use crate::ops::matmul::matmul;
 use crate::ops::rms_norm;
 use crate::plan::Precision;
 use crate::testing::parity::Case;
+use gguf::GgmlType;
+
+/// A number of columns in whole units.
+pub(crate) fn columns(g: &mut Gen, ty: GgmlType) -> u32 {
+    g.cols(ty).next_multiple_of(DEPTH)
+}
 
 /// Activations far outside the range of f16, ordinary, or all equal, which adds up the rounding
 /// errors of a block's scale and minimum. Equal activations are not used with a single row of
@@ -22,16 +29,16 @@ pub(crate) fn activations(case: &mut Case, g: &mut Gen, cols: u32, fewest: u32) 
     }
 }
 
-/// Every format with units, rows around the edges of bands and of tiles, columns such that a
-/// subgroup has none, some, or several rounds; activations far outside the range of f16, all equal,
-/// or normed; the planner makes it from a plain product.
+/// Every format with units or of 16 bits, rows around the edges of bands and of tiles, columns such
+/// that a subgroup has none, some, or several rounds; activations far outside the range of f16, all
+/// equal, or normed; the planner makes it from a plain product.
 pub fn case(g: &mut Gen) -> Case {
-    let (rows, ty) = (g.pick(&[9, 16, 17, 32, 33, 64, 65, 130]), g.format_with(|f| f.units.is_some()));
+    let (rows, ty) = (g.pick(&[9, 16, 17, 32, 33, 64, 65, 130]), g.format_with(|f| f.tiles().is_some()));
     let few = [1, 15, 16, 17, 31, 33, 97];
     // Equal shares of all forms: few columns, many columns by few rows, and by more rows.
     let (n, cols) = match g.pick(&[0, 1, 2]) {
-        0 => (g.pick(&few), (g.cols(ty) + g.pick(&[0, LONG_COLUMNS / 2])).min(LONG_COLUMNS - ty.block_size() as u32)),
-        1 => (g.pick(&few), g.cols(ty) + LONG_COLUMNS),
+        0 => (g.pick(&few), (columns(g, ty) + g.pick(&[0, LONG_COLUMNS / 2])).min(LONG_COLUMNS - DEPTH.max(ty.block_size() as u32))),
+        1 => (g.pick(&few), columns(g, ty) + LONG_COLUMNS),
         _ => (TILE * USUAL_WORKGROUPS + 1, LONG_COLUMNS),
     };
     let mut case = Case::new(rows);

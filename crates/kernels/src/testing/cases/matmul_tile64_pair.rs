@@ -7,21 +7,21 @@ use crate::lower::matmul::matmul_tile64_pair::least_workgroups;
 use crate::ops::add_bias;
 use crate::ops::matmul::matmul;
 use crate::plan::Precision;
-use crate::testing::cases::matmul_tile64::activations;
+use crate::testing::cases::matmul_tile64::{activations, columns};
 use crate::testing::parity::Case;
 use gguf::GgmlType;
 
-/// Two products of the same rows, of every format with units, with partly filled last tiles, with
-/// and without biases, and the activations of [`crate::lower::matmul::matmul_tile64`].
+/// Two products of the same rows, of every format with units or of 16 bits, with partly filled last
+/// tiles, with and without biases, and the activations of [`crate::lower::matmul::matmul_tile64`].
 pub fn case(g: &mut Gen) -> Case {
-    let ty = g.format_with(|f| f.units.is_some());
+    let ty = g.format_with(|f| f.tiles().is_some());
     let (n, other_n) = g.pick(&[
         (TILE * least_workgroups(USUAL_WORKGROUPS) - 97, 97),
         (31, TILE * least_workgroups(USUAL_WORKGROUPS)),
         (TILE * 72 + 1, TILE * 72),
     ]);
     // Subgroups have units for one round and for two.
-    let cols = g.cols(ty) + g.pick(&[0, 512]);
+    let cols = columns(g, ty) + g.pick(&[0, 512]);
     recorded(g, cols, &[(n, ty), (other_n, ty)])
 }
 

@@ -9,8 +9,8 @@ use crate::testing::parity::Case;
 /// last tiles, also of a single row of weights, with and without biases, and the activations of
 /// [`crate::lower::matmul::matmul_tile64`].
 pub fn case(g: &mut Gen) -> Case {
-    let ty = g.format_with(|f| f.units.is_some());
-    let third = if g.coin() { ty } else { g.format_with(|f| f.units.is_some()) };
+    let ty = g.format_with(|f| f.tiles().is_some());
+    let third = if g.coin() { ty } else { g.format_with(|f| f.tiles().is_some()) };
     let [n, other_n, third_n] = g.pick(&[[TILE * 144 - 97, 97, 33], [31, TILE * 144, 1], [TILE * 72 + 1, TILE * 72, 97]]);
     let cols = 256 * g.pick(&[1, 2, 5]);
     recorded(g, cols, &[(n, ty), (other_n, ty), (third_n, third)])
@@ -25,7 +25,8 @@ mod tests {
     use crate::graph::tensor::{Lead, Shape, Weight};
     use crate::ops::matmul;
     use crate::plan::{PlanOptions, Precision, plan};
-    use gguf::GgmlType::{Q4_K, Q6_K};
+    use gguf::GgmlType;
+    use gguf::GgmlType::{BF16, F16, Q4_K, Q6_K};
 
     #[test]
     fn a_third_of_any_format_joins_two_of_one_where_bindings_suffice() {
@@ -37,22 +38,24 @@ mod tests {
             table: Table::usual(Class::Discrete, true),
             ..Caps::WEBGPU
         };
-        let kernels = |caps: &Caps, third| {
-            let mut rec = Recorder::new(Counts { step: 32, out: 0 }, &[]);
-            let x = rec.host_input(0, Shape::new(Lead::Step, 32, 4096));
-            for (id, (ty, rows)) in (0..).zip([(Q4_K, 4096), (Q4_K, 1024), (third, 1024)]) {
+        let kernels = |caps: &Caps, step: u32, [ty, third]: [GgmlType; 2]| {
+            let mut rec = Recorder::new(Counts { step, out: 0 }, &[]);
+            let x = rec.host_input(0, Shape::new(Lead::Step, step, 4096));
+            for (id, (ty, rows)) in (0..).zip([(ty, 4096), (ty, 1024), (third, 1024)]) {
                 let y = matmul(&mut rec, Weight::loaded(id, ty, rows, 4096), x);
                 rec.output(y);
             }
             let options = PlanOptions::plain().precision(Precision::Fast);
             plan(&rec, caps, &options).unwrap().steps.iter().map(|step| step.dispatch.variant.name).collect::<Vec<_>>()
         };
-        for third in [Q4_K, Q6_K] {
-            assert_eq!(kernels(&caps, third), ["pack_f16", "matmul_tile32_triple"]);
+        for types in [[Q4_K, Q4_K], [Q4_K, Q6_K], [F16, F16], [BF16, F16], [F16, Q4_K]] {
+            assert_eq!(kernels(&caps, 32, types), ["pack_f16", "matmul_tile32_triple"]);
             assert_eq!(
-                kernels(&Caps { max_storage_buffers: 8, ..caps.clone() }, third),
+                kernels(&Caps { max_storage_buffers: 8, ..caps.clone() }, 32, types),
                 ["pack_f16", "matmul_tile32_pair", "matmul_tile32_narrow"]
             );
         }
+        assert_eq!(kernels(&caps, 2, [F16, F16]), ["pack_f16", "matmul_tile16_triple"]);
+        assert_eq!(kernels(&caps, 1, [F16, F16]), ["matmul_vec"; 3]);
     }
 }
