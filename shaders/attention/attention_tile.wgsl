@@ -51,7 +51,7 @@ fn stage(base: u32, key0: u32, last: u32, slice: u32, kv_head: u32, lid: u32) {
         let key = i / (SLICE / 8u);
         let unit = i % (SLICE / 8u);
         let row = row_of_key(base, min(key0 + key, last));
-        let eight = k_state_open8(k_state_fetch8(row, params.kv_heads * HEAD, (kv_head * HEAD + slice) / 8u + unit));
+        let eight = k_state_read8(k_state_fetch8(row, params.kv_heads * HEAD, (kv_head * HEAD + slice) / 8u + unit));
         let at = (QUERIES + key / 4u + key % 4u * COLUMNS) * PITCH + 2u * unit;
         tile[at] = eight[0];
         tile[at + 1u] = eight[1];
@@ -177,7 +177,7 @@ fn attention_tile(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
             for (var deep = 0u; deep < KEYS; deep += DEEP) {
                 workgroupBarrier();
                 let row = row_of_key(base, min(key0 + deep + lid / (HEAD / 8u), last));
-                let eight = v_state_open8(v_state_fetch8(row, params.kv_heads * HEAD, id.x * (HEAD / 8u) + lid % (HEAD / 8u)));
+                let eight = v_state_read8(v_state_fetch8(row, params.kv_heads * HEAD, id.x * (HEAD / 8u) + lid % (HEAD / 8u)));
                 tile[VALUES + 2u * lid] = eight[0];
                 tile[VALUES + 2u * lid + 1u] = eight[1];
                 workgroupBarrier();
