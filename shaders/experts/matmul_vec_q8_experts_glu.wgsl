@@ -2,18 +2,18 @@
 // of its choices), with g[s, r] = sum_k gate[experts[s] * stride + gate_first + r, k] x[s / chosen,
 // k], u alike from up, and f the factor of the norm that readers of x apply, or 1; activation is
 // silu or gelu (tanh form)
-// x [T, k] in 8 bits (pack_q8.wgsl), gate, up [E stride, k] in one format with units, experts [T
-// chosen] u32, packed [T, chosen n] in 8 bits, n a multiple of 32. One workgroup for a block of 32
-// results of one slot: 16 lanes for two rows of each weight.
+// x [T, k] in 8 bits (pack_q8.wgsl), gate, up [E stride, k] in one format with units, packed [T,
+// chosen n] in 8 bits, n a multiple of 32. An earlier kernel chose the experts, or this one does
+// (pieces/chosen_before.wgsl, pieces/chosen_here.wgsl). One workgroup for a block of 32 results of
+// one slot: 16 lanes for two rows of each weight.
 struct Params {
-    k: u32, n: u32, gate_stride: u32, gate_first: u32, up_stride: u32, up_first: u32, chosen: u32, slots: u32, exchange: u32
+    k: u32, n: u32, gate_stride: u32, gate_first: u32, up_stride: u32, up_first: u32, chosen: u32, rows: u32, exchange: u32,
+    count: u32, normalize: u32, has_scale: u32
 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> gate: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read> up: array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read> experts: array<u32>;
-@group(0) @binding(5) var<storage, read_write> packed: array<u32>;
 
 const WG = 256u;
 const LANES = 16u;
@@ -23,20 +23,27 @@ var<workgroup> block: array<vec4<f32>, 8>;
 fn matmul_vec_q8_experts_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let number = workgroup_number(id, extents);
     let blocks = params.n >> 5u;
-    let slot = number / blocks;
-    if (slot >= params.slots) {
+    let products = params.chosen * blocks;
+    let row = number / (products + ROUTERS);
+    if (row >= params.rows) {
         return;
     }
+    let place = number % (products + ROUTERS);
+    if (place == products) {
+        route_row(row, lid);
+        return;
+    }
+    let choice = place / blocks;
+    let top = 32u * (place % blocks);
     let k = params.k;
     let lane = lid % LANES;
     let local = 2u * (lid / LANES);
-    let r = 32u * (number % blocks) + local;
-    let expert = experts[slot];
+    let r = top + local;
+    let expert = expert_of(row, choice, lid);
     let gate_r = expert * params.gate_stride + params.gate_first + r;
     let up_r = expert * params.up_stride + params.up_first + r;
     let gate_at = vec2<u32>(gate_row(gate_r, k), gate_row(gate_r + 1u, k));
     let up_at = vec2<u32>(up_row(up_r, k), up_row(up_r + 1u, k));
-    let row = slot / params.chosen;
     var sums = vec4<f32>(0.0);
     var share = 0.0;
     for (var j = lane; j < (k >> 5u); j += LANES) {
@@ -56,6 +63,6 @@ fn matmul_vec_q8_experts_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_
         block[(local + lane) >> 2u][(local + lane) & 3u] = glu[lane];
     }
     workgroupBarrier();
-    let first = (slot % params.chosen * params.n + 32u * (number % blocks)) >> 2u;
+    let first = (choice * params.n + top) >> 2u;
     pack_q8_quad(row, params.chosen * params.n, first + lid, lid < 8u, block[min(lid, 7u)], 0.0, lid); //~ dropped: off by one
 }

@@ -72,6 +72,7 @@ static OTHERS: &[&Kernel] = &[
     &matmul_vec_experts::MATMUL_VEC_EXPERTS,
     &matmul_vec_q8_experts::MATMUL_VEC_Q8_EXPERTS,
     &matmul_vec_q8_experts_glu::MATMUL_VEC_Q8_EXPERTS_GLU,
+    &matmul_vec_q8_experts_glu::ROUTE_MATMUL_VEC_Q8_EXPERTS_GLU,
     &matmul_vec_q8_experts_sum::MATMUL_VEC_Q8_EXPERTS_SUM,
     &norm_matmul_vec::NORM_MATMUL_VEC,
     &matmul_narrow::MATMUL_NARROW,

@@ -10,16 +10,15 @@ use crate::ops::matmul_vec_experts::MAX_ROWS;
 
 kernel! {
     ROUTE: "route",
-    wgsl: ["experts/route.wgsl", "shared/grid.wgsl", "shared/order.wgsl", "shared/reduce.wgsl"],
-    params: Params { dim: u32, rows: u32, k: u32, normalize: u32, has_scale: u32 },
+    wgsl: ["experts/route.wgsl", "experts/pieces/choose.wgsl", "shared/grid.wgsl", "shared/order.wgsl", "shared/reduce.wgsl"],
+    params: Params { count: u32, rows: u32, chosen: u32, normalize: u32, has_scale: u32 },
     bindings: Bind { logits: Read, scale: Read, experts: Write, weights: Write },
     cpu: cpu_ref::route,
     nmse: 1e-10,
-    needs: { threads: 128, workgroup_bytes: 7680 },
+    needs: { threads: 128, workgroup_bytes: 11776 },
 }
 
-/// Largest number of experts in a layer: `EACH * WG` in `route.wgsl` and `MOST` in
-/// `group_experts.wgsl`.
+/// Largest number of experts in a layer: `MOST` in `route.wgsl` and in `group_experts.wgsl`.
 pub const MAX_EXPERTS: u32 = 1024;
 
 /// The experts of every row of the step. A slot is a pair of a row and one of its choices.
@@ -90,9 +89,9 @@ impl Operation for Route {
 impl Lowering for Route {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let params = Params {
-            dim: self.logits.shape.width(),
+            count: self.logits.shape.width(),
             rows: self.logits.shape.rows,
-            k: self.experts.shape.dim,
+            chosen: self.experts.shape.dim,
             normalize: u32::from(self.normalize),
             has_scale: u32::from(self.scale.is_some()),
         };

@@ -1,20 +1,23 @@
 //! Both products of few rows with their experts' weights, the gated activation and its packing in
-//! one kernel. The planner makes it; it is never recorded.
+//! one kernel, with the choice of the experts or after it. The planner makes it; it is never
+//! recorded.
 
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::{Counts, Tensor};
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
 use crate::lower::matmul::matmul_vec_q8_experts::MatmulVecQ8Experts;
 use crate::lower::pack::pack_q8::BLOCK;
+use crate::ops::route::Route;
 
 kernel! {
     MATMUL_VEC_Q8_EXPERTS_GLU: "matmul_vec_q8_experts_glu",
     wgsl: [
-        "experts/matmul_vec_q8_experts_glu.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", activation, "shared/pack_q8.wgsl",
-        "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"
+        "experts/matmul_vec_q8_experts_glu.wgsl", "experts/pieces/chosen_before.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", activation,
+        "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"
     ],
     params: Params {
-        k: u32, n: u32, gate_stride: u32, gate_first: u32, up_stride: u32, up_first: u32, chosen: u32, slots: u32, exchange: u32
+        k: u32, n: u32, gate_stride: u32, gate_first: u32, up_stride: u32, up_first: u32, chosen: u32, rows: u32, exchange: u32,
+        count: u32, normalize: u32, has_scale: u32
     },
     bindings: Bind { x: Read, gate: Units, up: Units, experts: Read, packed: Write },
     cpu: cpu_ref::swiglu,
@@ -26,6 +29,31 @@ kernel! {
     },
 }
 
+kernel! {
+    ROUTE_MATMUL_VEC_Q8_EXPERTS_GLU: "route_matmul_vec_q8_experts_glu",
+    entry: "matmul_vec_q8_experts_glu",
+    wgsl: [
+        "experts/matmul_vec_q8_experts_glu.wgsl", "experts/pieces/chosen_here.wgsl", "experts/pieces/choose.wgsl", "shared/unit.wgsl",
+        "shared/dot_q8.wgsl", activation, "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl",
+        "shared/grid.wgsl", "shared/order.wgsl"
+    ],
+    params: RoutedParams {
+        k: u32, n: u32, gate_stride: u32, gate_first: u32, up_stride: u32, up_first: u32, chosen: u32, rows: u32, exchange: u32,
+        count: u32, normalize: u32, has_scale: u32
+    },
+    bindings: RoutedBind { x: Read, gate: Units, up: Units, logits: Read, scale: Read, experts: Write, weights: Write, packed: Write },
+    cpu: cpu_ref::swiglu,
+    nmse: 1e-10,
+    needs: { threads: 256, workgroup_bytes: 11392 },
+    variants: {
+        ROUTE_SILU: "route_matmul_vec_q8_experts_glu_silu" { activation: choose ["shared/silu4.wgsl"] },
+        ROUTE_GELU: "route_matmul_vec_q8_experts_glu_gelu" { activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"] },
+    },
+}
+
+/// Largest number of experts among which the kernel chooses: `MOST` in `chosen_here.wgsl`.
+pub const MOST_EXPERTS: u32 = 256;
+
 /// packed = 8 bits of activation(gate x) * (up x) for the experts of every row. Each row has the
 /// results of all its experts.
 #[derive(Clone, Debug)]
@@ -35,11 +63,17 @@ pub struct MatmulExpertsGlu {
     /// gelu (tanh form) if true, otherwise silu.
     pub gelu: bool,
     pub packed: Tensor,
+    /// The choice of the experts, if no kernel before this one makes it.
+    pub route: Option<Route>,
 }
 
 impl Operation for MatmulExpertsGlu {
     fn io(&self) -> Io {
-        Io { reads: vec![self.gate.packed, self.gate.of.routes.experts], writes: vec![self.packed] }
+        let (packed, experts) = (self.gate.packed, self.gate.of.routes.experts);
+        match &self.route {
+            None => Io { reads: vec![packed, experts], writes: vec![self.packed] },
+            Some(Route { logits, weights, .. }) => Io { reads: vec![packed, *logits], writes: vec![experts, *weights, self.packed] },
+        }
     }
 
     fn work(&self, counts: Counts) -> Work {
@@ -49,22 +83,44 @@ impl Operation for MatmulExpertsGlu {
 
 impl Lowering for MatmulExpertsGlu {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
-        let (gate, up) = (&self.gate.of, &self.up.of);
-        let (experts, n) = (gate.routes.experts, gate.y.shape.dim);
-        let bind =
-            Bind { x: self.gate.packed.into(), gate: gate.w.into(), up: up.w.into(), experts: experts.into(), packed: self.packed.into() };
-        let params = Params {
-            k: gate.w.cols,
-            n,
-            gate_stride: gate.stride(),
-            gate_first: gate.first,
-            up_stride: up.stride(),
-            up_first: up.first,
-            chosen: experts.shape.dim,
-            slots: experts.shape.elements() as u32,
-            exchange: cx.caps.subgroup_size,
-        };
-        let grid = Grid::PerRow { lead: experts.shape, per_row: experts.shape.dim * (n / BLOCK) };
-        vec![bind.dispatch(if self.gelu { &GELU } else { &SILU }, params, grid)]
+        let (of, other) = (&self.gate.of, &self.up.of);
+        let (k, n, slots) = (of.w.cols, of.y.shape.dim, of.routes.experts.shape);
+        let (gate_stride, gate_first, up_stride, up_first) = (of.stride(), of.first, other.stride(), other.first);
+        let (chosen, rows, exchange) = (slots.dim, slots.rows, cx.caps.subgroup_size);
+        let (x, gate, up, experts) = (self.gate.packed.into(), of.w.into(), other.w.into(), of.routes.experts.into());
+        let (packed, products) = (self.packed.into(), chosen * (n / BLOCK));
+        vec![match &self.route {
+            None => {
+                let (count, normalize, has_scale) = (of.routes.count, 0, 0);
+                let params =
+                    Params { k, n, gate_stride, gate_first, up_stride, up_first, chosen, rows, exchange, count, normalize, has_scale };
+                let grid = Grid::PerRow { lead: slots, per_row: products };
+                Bind { x, gate, up, experts, packed }.dispatch(if self.gelu { &GELU } else { &SILU }, params, grid)
+            }
+            Some(Route { logits, normalize, scale, weights, .. }) => {
+                let (count, normalize, has_scale) = (of.routes.count, u32::from(*normalize), u32::from(scale.is_some()));
+                let params = RoutedParams {
+                    k,
+                    n,
+                    gate_stride,
+                    gate_first,
+                    up_stride,
+                    up_first,
+                    chosen,
+                    rows,
+                    exchange,
+                    count,
+                    normalize,
+                    has_scale,
+                };
+                let (logits, scale, weights) = ((*logits).into(), (*scale).into(), (*weights).into());
+                let bind = RoutedBind { x, gate, up, logits, scale, experts, weights, packed };
+                bind.dispatch(
+                    if self.gelu { &ROUTE_GELU } else { &ROUTE_SILU },
+                    params,
+                    Grid::PerRow { lead: slots, per_row: products + 1 },
+                )
+            }
+        }]
     }
 }

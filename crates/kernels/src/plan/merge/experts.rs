@@ -9,7 +9,9 @@ use crate::graph::tensor::{Tensor, Weight};
 use crate::kernel::dispatch::Lower;
 use crate::kernel::split::parts;
 use crate::lower::matmul::matmul_vec_q8_experts::MatmulVecQ8Experts;
-use crate::lower::matmul::matmul_vec_q8_experts_glu::{MATMUL_VEC_Q8_EXPERTS_GLU, MatmulExpertsGlu};
+use crate::lower::matmul::matmul_vec_q8_experts_glu::{
+    MATMUL_VEC_Q8_EXPERTS_GLU, MOST_EXPERTS, MatmulExpertsGlu, ROUTE_MATMUL_VEC_Q8_EXPERTS_GLU,
+};
 use crate::lower::matmul::matmul_vec_q8_experts_sum::{MATMUL_VEC_Q8_EXPERTS_SUM, MatmulExpertsSum};
 use crate::lower::matmul::norm_matmul_vec::{self, NormMatmulVec};
 use crate::lower::matmul::product::{Operand, Product};
@@ -97,8 +99,21 @@ pub(super) fn matmul_vec_q8_experts_glu(op: &Lowered, producers: &Producers<'_>)
     if !alike || !gate.of.y.shape.dim.is_multiple_of(BLOCK) || !MATMUL_VEC_Q8_EXPERTS_GLU.fits(producers.caps) {
         return None;
     }
-    let op = MatmulExpertsGlu { gate: gate.clone(), up: up.clone(), gelu: *gelu, packed: *packed };
+    let op = MatmulExpertsGlu { gate: gate.clone(), up: up.clone(), gelu: *gelu, packed: *packed, route: None };
     Some(Merged { of: vec![gate.of.y, up.of.y], op: op.into(), early: false })
+}
+
+/// The gated products of experts with the choice of the experts, which no operation between them
+/// reads.
+pub(super) fn route_matmul_vec_q8_experts_glu(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    let Lowered::MatmulExpertsGlu(glu @ MatmulExpertsGlu { route: None, .. }) = op else { return None };
+    let Lowered::Op(Op::Route(route)) = producers.of(glu.gate.of.routes.experts)? else { return None };
+    let read = producers.read_since(route.experts) || producers.read_since(route.weights);
+    if read || route.logits.shape.width() > MOST_EXPERTS || !ROUTE_MATMUL_VEC_Q8_EXPERTS_GLU.fits(producers.caps) {
+        return None;
+    }
+    let op = MatmulExpertsGlu { route: Some(route.clone()), ..glu.clone() };
+    Some(Merged { op: op.into(), of: vec![route.experts], early: false })
 }
 
 /// The weighted sum of the results of a product that have no other reader.

@@ -1,4 +1,5 @@
-//! Parity cases of `matmul_vec_q8_experts_glu` and `matmul_vec_q8_experts_sum`.
+//! Parity cases of `matmul_vec_q8_experts_glu`, with and without the choice of the experts, and of
+//! `matmul_vec_q8_experts_sum`.
 
 use crate::graph::tensor::{Lead, Shape, Tensor, Weight};
 use crate::kernel::random::Gen;
@@ -8,6 +9,7 @@ use crate::ops::matmul_experts::MatmulExperts;
 use crate::ops::route::Routes;
 use crate::ops::{combine_experts, geglu, rms_norm, swiglu};
 use crate::testing::cases::group_experts::choices;
+use crate::testing::cases::route;
 use crate::testing::parity::Case;
 use std::ops::Range;
 
@@ -30,13 +32,21 @@ pub(super) fn product(case: &mut Case, w: Weight, rows: Range<u32>, x: Tensor, p
     y
 }
 
-/// The gated products as a model records them: gate and up in two tensors or in the halves of one,
-/// for both activations, a row of x normed or not, rows shorter and longer than the lanes read at a
-/// time.
+/// The gated products as a model records them: after the choice of one to all of up to 256 experts,
+/// or with given choices; gate and up in two tensors or in the halves of one, for both activations,
+/// a row of x normed or not, rows shorter and longer than the lanes read at a time.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let (cols, n) = (g.cols(ty).max(128).next_multiple_of(32), 32 * g.pick(&[1, 2, 3]));
-    let (mut case, routes, _) = routed(g);
+    let (mut case, routes) = if g.coin() {
+        let (rows, count) = (g.pick(&[1, 1, 2, 5, 8]), g.pick(&[1, 2, 5, 33, 129, 256]));
+        let mut case = Case::new(rows);
+        let routes = route::routes(&mut case, g, rows, count);
+        (case, routes)
+    } else {
+        let (case, routes, _) = routed(g);
+        (case, routes)
+    };
     let x = case.tensor(g, cols);
     let x = if g.coin() { rms_norm(&mut case.rec, x, None, 1e-6) } else { x };
     let packed = pack_q8(&mut case.rec, x);
