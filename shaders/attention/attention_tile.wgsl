@@ -64,8 +64,13 @@ fn multiply(column: u32, band: u32) -> Four {
     var s = Four();
     for (var i = 0u; i < SLICE / 4u; i++) {
         let keys = (QUERIES + column) * PITCH + i;
-        let k = transpose(mat4x4<f32>(
-            tile[keys], tile[keys + COLUMNS * PITCH], tile[keys + 2u * COLUMNS * PITCH], tile[keys + 3u * COLUMNS * PITCH]));
+        let e = tile[keys];
+        let f = tile[keys + COLUMNS * PITCH];
+        let g = tile[keys + 2u * COLUMNS * PITCH];
+        let h = tile[keys + 3u * COLUMNS * PITCH];
+        // Column by column of the four keys.
+        let k = mat4x4<f32>(
+            vec4<f32>(e.x, f.x, g.x, h.x), vec4<f32>(e.y, f.y, g.y, h.y), vec4<f32>(e.z, f.z, g.z, h.z), vec4<f32>(e.w, f.w, g.w, h.w));
         let queries = band * PITCH + i;
         let a = tile[queries];
         let b = tile[queries + BANDS * PITCH];
