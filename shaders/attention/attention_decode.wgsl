@@ -1,6 +1,6 @@
-// packed = attention.wgsl in 8 bits (layout: pack_q8.wgsl) for one row over few keys, with the
-// steps before it: the norms and rotations of norm_rope_heads.wgsl, and the append of this row's
-// key and value
+// packed = attention.wgsl in 8 bits (decode_q8.wgsl) or as f32 (decode_f32.wgsl) for one row over
+// few keys, with the steps before it: the norms and rotations of norm_rope_heads.wgsl, and the
+// append of this row's key and value
 // q [q_heads, head_dim], k, v [heads, head_dim] f32; head_dim is 32, 64, 128 or 256, or 512 with
 // 512 threads. The other operands are as in norm_rope_heads.wgsl. Without append the states hold
 // this row already. One workgroup per head of q; `lanes` threads share a key, each with a slice of
@@ -17,7 +17,6 @@ struct Params { q_heads: u32, heads: u32, head_dim: u32, dim: u32, capacity: u32
 @group(0) @binding(8) var<storage, read> sequences: array<u32>;
 @group(0) @binding(9) var<storage, read_write> k_state: array<vec4<u32>>;
 @group(0) @binding(10) var<storage, read_write> v_state: array<vec4<u32>>;
-@group(0) @binding(11) var<storage, read_write> packed: array<u32>;
 
 const LOWEST = -3.0e38;
 // Heads of q, k and v, `quads` each: before their rotation, and from FINISHED on after it. Later
@@ -205,5 +204,5 @@ fn attention_decode(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
         sum += weighed[g].y * share;
         joined += gathered[column + g * near] * share;
     }
-    pack_q8_quad(0u, params.q_heads * params.head_dim, n * quads + quad, lid < quads, joined / sum, 0.0, lid);
+    decode_store(params.q_heads * params.head_dim, n * quads + quad, lid < quads, joined / sum, lid);
 }

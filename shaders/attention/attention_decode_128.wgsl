@@ -1,6 +1,6 @@
-// packed = attention.wgsl in 8 bits (layout: pack_q8.wgsl) for one row over few keys and heads of
-// 128, with the steps before it: norms of q and k (if normed), their rotation as a whole, and the
-// append of this row's key and value, which is one of the keys
+// packed = attention.wgsl in 8 bits (decode_q8.wgsl) or as f32 (decode_f32.wgsl) for one row over
+// few keys and heads of 128, with the steps before it: norms of q and k (if normed), their rotation
+// as a whole, and the append of this row's key and value, which is one of the keys
 // q [q_heads, 128], k, v [heads, 128] f32; the other operands are as in norm_rope_heads.wgsl. One
 // workgroup per head of q, 16 threads per key. Every 32 threads finish the heads for themselves
 // while their first keys and values are loaded. So they do not wait for other threads before the
@@ -17,7 +17,6 @@ struct Params { q_heads: u32, heads: u32, group: u32, rows_apart: u32, normed: u
 @group(0) @binding(8) var<storage, read> sequences: array<u32>;
 @group(0) @binding(9) var<storage, read_write> k_state: array<vec4<u32>>;
 @group(0) @binding(10) var<storage, read_write> v_state: array<vec4<u32>>;
-@group(0) @binding(11) var<storage, read_write> packed: array<u32>;
 
 const WG = 256u;
 const LANES = 16u;
@@ -181,5 +180,5 @@ fn attention_decode_128(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
         }
         joined *= 1.0 / dot(weights, vec4<f32>(1.0));
     }
-    pack_q8_quad(0u, 128u * params.q_heads, 32u * n + lid, lid < 32u, joined, 0.0, lid);
+    decode_store(128u * params.q_heads, 32u * n + lid, lid < 32u, joined, lid);
 }

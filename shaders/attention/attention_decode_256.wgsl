@@ -1,6 +1,7 @@
-// packed = attention.wgsl in 8 bits (layout: pack_q8.wgsl) for one row over few keys and heads of
-// 256 or 512 that rotate as a whole, with the steps before it: norms (bits of `norms`: 1 q, 2 k, 4
-// v), rotations, and with append this row's key and value, which then take part in the attention
+// packed = attention.wgsl in 8 bits (decode_q8.wgsl) or as f32 (decode_f32.wgsl) for one row over
+// few keys and heads of 256 or 512 that rotate as a whole, with the steps before it: norms (bits of
+// `norms`: 1 q, 2 k, 4 v), rotations, and with append this row's key and value, which then take
+// part in the attention
 // q [q_heads, HEAD], k, v [heads, HEAD] f32; the other operands are as in norm_rope_heads.wgsl.
 // Without append the states hold this row already. One workgroup for 64 elements of a head of q.
 // For a score 32 threads share a key, each with a slice of it (head_256.wgsl, head_512.wgsl). For
@@ -18,7 +19,6 @@ struct Params { q_heads: u32, heads: u32, group: u32, capacity: u32, window: u32
 @group(0) @binding(8) var<storage, read> sequences: array<u32>;
 @group(0) @binding(9) var<storage, read_write> k_state: array<vec4<u32>>;
 @group(0) @binding(10) var<storage, read_write> v_state: array<vec4<u32>>;
-@group(0) @binding(11) var<storage, read_write> packed: array<u32>;
 
 const LANES = 32u;
 const QUADS = HEAD / 4u;
@@ -188,5 +188,5 @@ fn attention_decode_256(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
         }
         joined *= 1.0 / dot(weights, vec4<f32>(1.0));
     }
-    pack_q8_quad(0u, HEAD * params.q_heads, PART_QUADS * number + lid, lid < PART_QUADS, joined, 0.0, lid);
+    decode_store(HEAD * params.q_heads, PART_QUADS * number + lid, lid < PART_QUADS, joined, lid);
 }

@@ -144,7 +144,7 @@ fn access_name(access: Access) -> &'static str {
     match access {
         Access::Read => "read",
         Access::Write => "written",
-        Access::Weight => "weight",
+        Access::Weight | Access::Eights => "weight",
         Access::Units | Access::Groups | Access::Rows => "weight in units",
         Access::Tiles => "weight in units or of 16 bits",
         Access::Second => "weight as the one before",

@@ -94,7 +94,7 @@ mod tests {
             assert_eq!(text.lines().nth(number - 1).unwrap().replace("W_", "w_"), line, "{path}:{number}");
             seen.push(path);
         }
-        for path in ["matmul/matmul_vec", "shared/x4_tail", "shared/reduce", "quant/f16"] {
+        for path in ["matmul/matmul_vec", "shared/x4_tail", "matmul/pieces/vec_sums", "quant/f16"] {
             assert!(seen.iter().any(|seen| *seen == format!("shaders/{path}.wgsl")), "{path} is not among {seen:?}");
         }
         assert!(origin(&files, &shader, &source, source.lines().count() + 1).is_none());

@@ -79,7 +79,7 @@ fn render() -> anyhow::Result<String> {
         Attending { rows, dim: 128, heads: 32, kv_heads: 8, ty: KvType::Q8_0, window: None }.record()
     })?;
     table(&mut text, "Products with a weight of 1024 x 4096", |rows| product(rows, GgmlType::Q4_K, 4096, 1024))?;
-    table(&mut text, "Products with a weight of 4096 x 4096 in F16", |rows| product(rows, GgmlType::F16, 4096, 4096))?;
+    table(&mut text, "Products with a weight of 12288 x 4096 in F16", |rows| product(rows, GgmlType::F16, 4096, 12_288))?;
     table(&mut text, "A gated pair of products with weights of 12288 x 4096, and the product that reads it", gated)?;
     table(&mut text, "Experts: 8 of 128, each of 768 x 2048, between two sums with the norms and the router that read them", experts)?;
     text.push_str(

@@ -33,6 +33,13 @@ fn qwen2_with_its_biases_in_the_products() {
     insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::qwen2() }, &CAPS, &PlanOptions::plain()));
 }
 
+/// Five kernels a layer over few keys, and the three of attention over many.
+#[test]
+fn qwen2_of_16_bits_where_bindings_suffice() {
+    let caps = Caps { max_storage_buffers: 16, ..CAPS };
+    insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::qwen2() }, &caps, &PlanOptions::plain().precision(Precision::Fast)));
+}
+
 #[test]
 fn qwen3moe_reads_each_choice_alone_in_a_decode_step() {
     insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::qwen3moe() }, &CAPS, &PlanOptions::plain()));
@@ -91,7 +98,7 @@ fn a_weight_past_the_binding_limit_is_split_by_rows() {
 }
 
 #[test]
-fn an_adapter_costs_two_products_a_scale_and_a_sum_for_each_layer_that_it_is_over_and_no_fusion() {
+fn an_adapter_costs_two_products_a_scale_and_a_sum_for_each_layer_that_it_is_over() {
     let tiny = Tiny { layers: 1, ..Tiny::qwen3() };
     let dispatches = |linears: &[&str], rows: u32, options: &PlanOptions| {
         let mut checked = open(&tiny.file()).expect("a good file").check(&Executor::Cpu).expect("a model");
@@ -104,7 +111,8 @@ fn an_adapter_costs_two_products_a_scale_and_a_sum_for_each_layer_that_it_is_ove
         count.expect("the plan counts its dispatches")
     };
     for rows in [1, 64] {
-        let options = PlanOptions::plain();
+        // Products of one row merge with operations before and after them. An adapter parts them.
+        let options = PlanOptions::plain().unfused(rows == 1);
         let plain = dispatches(&[], rows, &options);
         for (linear, _) in LINEARS {
             assert_eq!(dispatches(&[linear], rows, &options) - plain, 4, "{linear}, {rows} rows");

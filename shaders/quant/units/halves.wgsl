@@ -26,5 +26,6 @@ fn W_ready(held: W_Held, u: u32, live: f32) -> W_Ready {
 
 // Eight weights of the low or the high half of a unit: the first or the second eight.
 fn W_eight(ready: W_Ready, u: u32, late: bool, second: bool) -> mat2x4<f16> {
-    return W_eight_of(select(select(ready.a, ready.b, second), select(ready.c, ready.d, second), late));
+    let eight = W_eight_of(select(select(ready.a, ready.b, second), select(ready.c, ready.d, second), late));
+    return mat2x4<f16>(vec4<f16>(eight[0]), vec4<f16>(eight[1]));
 }

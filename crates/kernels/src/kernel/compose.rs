@@ -97,7 +97,8 @@ impl Shader {
         let quads = variant.includes(QUADS);
         let formats = FORMATS.iter().filter(|f| (!quads || f.units.is_none()) && (!tiles || f.tiles().is_some()));
         let formats = formats.filter(|f| (blocks || f.ty.block_size() == 1) && (!in_units || f.units.is_some())).map(|f| f.ty);
-        let formats: Vec<_> = if in_units || tiles || binds(&[Access::Weight]) { formats.map(Some).collect() } else { vec![None] };
+        let formats: Vec<_> =
+            if in_units || tiles || binds(&[Access::Weight, Access::Eights]) { formats.map(Some).collect() } else { vec![None] };
         let values = variant.includes(KEYS_OF_STEP);
         let kv = KV_PIECES.iter().map(|(ty, ..)| Some(*ty)).filter(|ty| !values || *ty == Some(KvType::F32));
         let kv: Vec<_> = if binds(&[Access::Kv, Access::KvMut, Access::KvBoth]) { kv.collect() } else { vec![None] };
@@ -109,7 +110,7 @@ impl Shader {
             formats.iter().flat_map(|f| kv.iter().flat_map(move |k| forms.iter().map(move |s| (f, k, s))))
         {
             let piece = |(_, access): &(&str, Access)| match access {
-                Access::Weight => format.map(Piece::Format),
+                Access::Weight | Access::Eights => format.map(Piece::Format),
                 Access::Units => format.map(Piece::Units),
                 Access::Groups | Access::Rows | Access::Tiles | Access::Second => format.map(Piece::Groups),
                 Access::Kv | Access::KvMut | Access::KvBoth => kv.map(Piece::Kv),
@@ -158,6 +159,7 @@ impl Shader {
                     let pieces = of(*ty).tiles().unwrap_or_else(|| panic!("{} is not read in tiles", ty.name()));
                     text.push_str(&instantiate(&pieces, "W", name));
                 }
+                Some(Piece::Format(ty)) if *access == Access::Eights => text.push_str(&instantiate(&of(*ty).eights(), "W", name)),
                 Some(Piece::Format(ty)) => text.push_str(&of(*ty).instantiate(name)),
                 Some(Piece::Units(ty) | Piece::Groups(ty)) => {
                     let units = of(*ty).units.unwrap_or_else(|| panic!("{} has no units", ty.name()));

@@ -30,6 +30,8 @@ pub struct Format {
     /// The pieces that read 32 weights of 16 bits for tiles of up to 64 rows (`units/tile64.wgsl`).
     /// Such formats need no units, because their weights are floats already.
     halves: Option<&'static str>,
+    /// `W_load8` reads eight elements as floats.
+    eights: &'static str,
 }
 
 /// The pieces of a format with units, over a binding `W`.
@@ -58,7 +60,7 @@ macro_rules! quant {
 }
 
 macro_rules! formats {
-    ($($ty:ident: [$($file:literal)+], planes $planes:expr, table $table:expr $(, halves [$($halves:literal)+])? $(, units [$($units:literal)+], steps [$step:literal], groups [$groups:literal] $(, rows [$rows:literal])? $(, ready [$ready:literal])?)?;)+) => {
+    ($($ty:ident: [$($file:literal)+], planes $planes:expr, table $table:expr $(, eights [$($eight:literal)+])? $(, units [$($units:literal)+], steps [$step:literal], groups [$groups:literal] $(, rows [$rows:literal])? $(, ready [$ready:literal])?)?;)+) => {
         /// Every format, by family.
         pub static FORMATS: &[Format] = &[$(Format {
             ty: GgmlType::$ty,
@@ -66,11 +68,14 @@ macro_rules! formats {
             planes: &$planes,
             table: &$table,
             units: formats!(@units $($($units)+ , $step, $groups $(, rows $rows)? $(, ready $ready)?)?),
-            halves: formats!(@halves $($($halves)+)?),
+            halves: formats!(@halves $($($eight)+)?),
+            eights: formats!(@eights $($($eight)+)?),
         }),+];
     };
     (@halves) => { None };
-    (@halves $($halves:literal)+) => { Some(quant!($($halves)+)) };
+    (@halves $($eight:literal)+) => { Some(quant!($($eight)+ "units/halves")) };
+    (@eights) => { quant!("eights/quads") };
+    (@eights $($eight:literal)+) => { quant!($($eight)+ "eights/stored") };
     (@units) => { None };
     (@units $($units:literal)+ , $step:literal, $groups:literal $(, rows $rows:literal)? $(, ready $ready:literal)?) => {
         Some(Units {
@@ -87,8 +92,8 @@ macro_rules! formats {
 
 formats! {
     F32: ["f32"], planes [], table [];
-    F16: ["f16"], planes [], table [], halves ["units/f16" "units/halves"];
-    BF16: ["bf16"], planes [], table [], halves ["units/bf16" "units/halves"];
+    F16: ["f16"], planes [], table [], eights ["eights/f16"];
+    BF16: ["bf16"], planes [], table [], eights ["eights/bf16"];
     Q1_0: ["q1_0" "shared/word"], planes [(2, 16), (0, 2)], table [];
     Q4_0: ["q4_0" "shared/word"], planes [(2, 16), (0, 2)], table [], units ["units/q4_0"], steps ["units/step"], groups ["units/groups"];
     Q4_1: ["q4_1" "shared/word"], planes [(4, 16), (0, 4)], table [], units ["units/q4_1"], steps ["units/step"], groups ["units/groups"];
@@ -203,6 +208,12 @@ impl Format {
     pub fn second(&self) -> Option<String> {
         let units = self.units.map(|units| [units.unit, units.groups].concat());
         Some(self.wgsl.to_string() + &units.or(self.halves.map(str::to_string))?)
+    }
+
+    /// The pieces that multiply one row of f32 activations, four rows of the weight at a time.
+    #[must_use]
+    pub fn eights(&self) -> String {
+        [self.wgsl, self.eights, quant!("eights/rows")].concat()
     }
 
     /// The pieces that multiply tiles of up to 64 rows, or `None` if none reads the format.

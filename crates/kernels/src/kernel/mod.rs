@@ -24,6 +24,9 @@ pub enum Access {
     Write,
     /// A weight in its file's type, read through a format piece.
     Weight,
+    /// A weight in its file's type, four rows of which are multiplied with f32 activations, eight
+    /// columns at a time.
+    Eights,
     /// A weight whose format has units, read through the pieces for 8-bit activations.
     Units,
     /// A weight whose format has units, read through the pieces for tiles.

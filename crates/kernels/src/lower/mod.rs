@@ -136,6 +136,8 @@ lowered! {
     matmul::matmul_vec_q8_experts_glu::MatmulExpertsGlu,
     matmul::matmul_vec_q8_experts_sum::MatmulExpertsSum,
     matmul::norm_matmul_vec::NormMatmulVec,
+    matmul::norm_matmul_vec_group::NormMatmulVecGroup,
+    matmul::norm_matmul_vec_glu::NormMatmulVecGlu,
     matmul::matmul_vec_q8::MatmulVecAdd,
     matmul::norm_pack_matmul_vec::NormPackMatmulVec,
     matmul::norm_pack_matmul_vec_glu::NormPackMatmulVecGlu,

@@ -304,7 +304,7 @@ impl Timer<'_> {
 /// Context length up to which attention of one row is one kernel on this device, if the limit for
 /// heads of 128 is `keys`. For heads of `dim` that rotate as a whole, without a softcap.
 fn reach_of_whole_heads(dim: u32, caps: &Caps, keys: u32) -> u32 {
-    match attention_decode_256::variant(dim).filter(|variant| variant.fits(caps)) {
+    match attention_decode_256::variant(dim, true).filter(|variant| variant.fits(caps)) {
         Some(_) => attention_decode_256::reach(dim, keys),
         None => attention_decode::reach(dim, keys),
     }

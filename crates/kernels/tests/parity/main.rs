@@ -102,7 +102,7 @@ fn cases_that_once_failed_and_random_cases_match_their_oracles() {
 fn kernels_compiled_for_their_params_match_their_oracles() {
     let mut compiled = HashSet::new();
     for &(stem, make) in CASES {
-        for seed in 0..4 {
+        for seed in 0..8 {
             let case = make(&mut Gen::new(seed)).compiled();
             let of = |shaders: Vec<Shader>| shaders.into_iter().filter(|shader| !shader.given.is_empty()).collect::<Vec<_>>();
             let shaders = of(case.shaders(DEVICE.caps(), false).unwrap_or_else(|e| panic!("{stem}: {e}")));

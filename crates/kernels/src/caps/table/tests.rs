@@ -99,9 +99,10 @@ fn rows_follow_the_table_at_each_threshold() {
 }
 
 /// Holds the kernel to its oracle for every seed and every table. Where the device can run
-/// `kernel`, the first two tables must choose different kernels.
+/// `kernel`, the first two tables must choose different kernels for some seed.
 fn holds(kernel: &Kernel, make: crate::testing::parity::MakeCase, seeds: std::ops::Range<u64>, tables: &[Table]) {
     let device = crate::device::tests::device();
+    let mut differ = !kernel.fits(device.caps());
     for seed in seeds {
         let mut labels = vec![];
         for table in tables {
@@ -109,8 +110,9 @@ fn holds(kernel: &Kernel, make: crate::testing::parity::MakeCase, seeds: std::op
             assert!(outcome.holds(), "seed {seed} by {table:?}: {outcome:?}");
             labels.push(outcome.shaders.iter().map(crate::kernel::compose::Shader::label).collect::<Vec<_>>());
         }
-        assert!(seed > 0 || labels[0] != labels[1] || !kernel.fits(device.caps()), "both tables take {:?}", labels[0]);
+        differ |= labels[0] != labels[1];
     }
+    assert!(differ, "both tables take the same kernels for every seed");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Attention of one row over few keys, with the norms, rotations and the append before it and the
-//! packing after it. One kernel does what three do for long contexts.
+//! packing after it, if the result is packed. One kernel does what three do for long contexts.
 
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, fixed};
 use crate::lower::attention::fused::{Problem, bind_finished, window};
@@ -10,7 +10,7 @@ kernel! {
     ATTENTION_DECODE: "attention_decode",
     wgsl: [
         "attention/attention_decode.wgsl", threads, "attention/pieces/slice_8.wgsl", "shared/head_turns.wgsl", "shared/square_sums.wgsl",
-        "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"
+        result, "shared/lanes.wgsl", "shared/grid.wgsl"
     ],
     params: Params {
         q_heads: u32, heads: u32, head_dim: u32, dim: u32, capacity: u32, window: u32, append: u32, norm_q: u32, norm_k: u32, norm_v: u32,
@@ -25,9 +25,24 @@ kernel! {
     needs: { threads: 256, workgroup_bytes: 15872 },
     variants: {
         // Heads of q, k and v of 256 quads or less.
-        THREADS_256: "attention_decode" { threads: vary { WG: 256 } },
+        THREADS_256: "attention_decode" {
+            threads: vary { WG: 256 },
+            result: choose ["attention/pieces/decode_q8.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl"],
+        },
         // Heads of q, k and v of more than 256 quads.
-        THREADS_512: "attention_decode_wide" needs { threads: 512, workgroup_bytes: 31744 } { threads: vary { WG: 512 } },
+        THREADS_512: "attention_decode_wide" needs { threads: 512, workgroup_bytes: 31744 } {
+            threads: vary { WG: 512 },
+            result: choose ["attention/pieces/decode_q8.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl"],
+        },
+        // Both with results as f32.
+        THREADS_256_F32: "attention_decode_f32" needs { threads: 256, workgroup_bytes: 12800 } {
+            threads: vary { WG: 256 },
+            result: choose ["attention/pieces/decode_f32.wgsl"],
+        },
+        THREADS_512_F32: "attention_decode_wide_f32" needs { threads: 512, workgroup_bytes: 25600 } {
+            threads: vary { WG: 512 },
+            result: choose ["attention/pieces/decode_f32.wgsl"],
+        },
     },
 }
 
@@ -82,6 +97,11 @@ pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
         softcap: softcap.unwrap_or(0.0),
     };
     let bind = bind_finished!(Bind, &finished, of, packed: op.merge.y);
-    let variant = if shape.dim > WG { &THREADS_512 } else { &THREADS_256 };
+    let variant = match (shape.dim > WG, op.merge.packed) {
+        (false, true) => &THREADS_256,
+        (false, false) => &THREADS_256_F32,
+        (true, true) => &THREADS_512,
+        (true, false) => &THREADS_512_F32,
+    };
     Some(bind.dispatch(variant, params, Grid::PerRow { lead: fixed(1, 1), per_row: shape.heads }))
 }

@@ -9,8 +9,8 @@ use crate::ops::attention::Attend;
 kernel! {
     ATTENTION_DECODE_128: "attention_decode_128",
     wgsl: [
-        "attention/attention_decode_128.wgsl", "attention/pieces/decode_keys.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl",
-        "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
+        "attention/attention_decode_128.wgsl", "attention/pieces/decode_keys.wgsl", result, "shared/lanes.wgsl", "shared/lanes_near.wgsl",
+        "shared/grid.wgsl"
     ],
     params: Params {
         q_heads: u32, heads: u32, group: u32, rows_apart: u32, normed: u32, exchange: u32, kv_heads_per_head: f32, eps: f32, scale: f32
@@ -22,6 +22,14 @@ kernel! {
     cpu: cpu_ref::attention,
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 11328 },
+    variants: {
+        PACKED: "attention_decode_128" {
+            result: choose ["attention/pieces/decode_q8.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl"],
+        },
+        F32: "attention_decode_128_f32" needs { threads: 256, workgroup_bytes: 8256 } {
+            result: choose ["attention/pieces/decode_f32.wgsl"],
+        },
+    },
 }
 
 /// The dispatch of this rung.
@@ -45,5 +53,5 @@ pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
         scale: scale * std::f32::consts::LOG2_E,
     };
     let bind = bind_finished!(Bind, &finished, of, packed: op.merge.y);
-    Some(bind.dispatch(params, Grid::PerRow { lead: fixed(1, 1), per_row: q_heads }))
+    Some(bind.dispatch(if op.merge.packed { &PACKED } else { &F32 }, params, Grid::PerRow { lead: fixed(1, 1), per_row: q_heads }))
 }

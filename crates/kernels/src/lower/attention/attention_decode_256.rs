@@ -11,8 +11,8 @@ use crate::ops::attention::Attend;
 kernel! {
     ATTENTION_DECODE_256: "attention_decode_256",
     wgsl: [
-        "attention/attention_decode_256.wgsl", threads, "attention/pieces/decode_range.wgsl", keys, "shared/pack_q8.wgsl",
-        "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
+        "attention/attention_decode_256.wgsl", threads, "attention/pieces/decode_range.wgsl", keys, result, "shared/lanes.wgsl",
+        "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params {
         q_heads: u32, heads: u32, group: u32, capacity: u32, window: u32, append: u32, norms: u32, exchange: u32, kv_heads_per_head: f32, eps: f32,
@@ -30,10 +30,23 @@ kernel! {
         HEAD_256: "attention_decode_256" {
             threads: vary { WG: 512 },
             keys: choose ["attention/pieces/head_256.wgsl", "attention/pieces/eights_1.wgsl"],
+            result: choose ["attention/pieces/decode_q8.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl"],
         },
         HEAD_512: "attention_decode_512" needs { threads: 256, workgroup_bytes: 13376 } {
             threads: vary { WG: 256 },
             keys: choose ["attention/pieces/head_512.wgsl", "attention/pieces/eights_2.wgsl"],
+            result: choose ["attention/pieces/decode_q8.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl"],
+        },
+        // Both with results as f32.
+        HEAD_256_F32: "attention_decode_256_f32" needs { threads: 512, workgroup_bytes: 12416 } {
+            threads: vary { WG: 512 },
+            keys: choose ["attention/pieces/head_256.wgsl", "attention/pieces/eights_1.wgsl"],
+            result: choose ["attention/pieces/decode_f32.wgsl"],
+        },
+        HEAD_512_F32: "attention_decode_512_f32" needs { threads: 256, workgroup_bytes: 10304 } {
+            threads: vary { WG: 256 },
+            keys: choose ["attention/pieces/head_512.wgsl", "attention/pieces/eights_2.wgsl"],
+            result: choose ["attention/pieces/decode_f32.wgsl"],
         },
     },
 }
@@ -41,11 +54,13 @@ kernel! {
 /// Elements of a head that one workgroup computes.
 const PART: u32 = 64;
 
-/// The variant for heads of `dim`, if it exists.
-pub(crate) fn variant(dim: u32) -> Option<&'static Variant> {
-    match dim {
-        256 => Some(&HEAD_256),
-        512 => Some(&HEAD_512),
+/// The variant for heads of `dim` with a packed result or one in f32, if it exists.
+pub(crate) fn variant(dim: u32, packed: bool) -> Option<&'static Variant> {
+    match (dim, packed) {
+        (256, true) => Some(&HEAD_256),
+        (256, false) => Some(&HEAD_256_F32),
+        (512, true) => Some(&HEAD_512),
+        (512, false) => Some(&HEAD_512_F32),
         _ => None,
     }
 }
@@ -70,7 +85,7 @@ pub(super) fn finished(op: &AttentionDecode) -> Option<Finished> {
 pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
     let Problem::Decode(op) = problem else { return None };
     let of = &op.split.of;
-    let (variant, finished) = (variant(of.q.shape.dim)?, finished(op)?);
+    let (variant, finished) = (variant(of.q.shape.dim, op.merge.packed)?, finished(op)?);
     // The masks are causal, with or without a window. `finished` checks the softcap.
     let Attend { mask, scale, softcap: _ } = of.attend;
     let (q_heads, kv_heads) = (of.q.shape.heads, of.kv_heads);

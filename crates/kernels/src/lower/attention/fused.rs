@@ -22,7 +22,8 @@ pub struct AttentionSplit {
     pub partial: Tensor,
 }
 
-/// packed = the attention in 8 bits, of one row or of rows that are each of another sequence.
+/// The attention in 8 bits of one row or of rows that are each of another sequence, or the
+/// attention in f32 of one row.
 #[derive(Clone, Debug)]
 pub struct AttentionDecode {
     pub heads: Box<Heads>,
@@ -85,7 +86,7 @@ impl AttentionDecodeRowsF16 {
 /// does not compile until every rung handles it.
 #[derive(Copy, Clone)]
 pub enum Problem<'a> {
-    /// Few keys, with the operations before the attention and the packing to 8 bits.
+    /// Few keys, with the operations before the attention and the packing to 8 bits, if any.
     Decode(&'a AttentionDecode),
     /// The same with packing to f16.
     DecodeF16(&'a AttentionDecodeRowsF16),

@@ -6,6 +6,7 @@ use crate::graph::tensor::{Counts, Shape, Tensor, Weight};
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
 use crate::kernel::format;
 use crate::kernel::split::parts;
+use crate::lower::matmul::matmul_vec;
 use crate::lower::matmul::product::{Operand, Product};
 use crate::lower::pack::pack_q8::BLOCK;
 
@@ -88,8 +89,8 @@ pub(crate) fn summed(op: &Product, bias: Option<Arg>, to: Tensor, cx: &Lower<'_>
     parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
 }
 
-/// h = a + product. It uses the kernel of the product, with `a` as the bias. The planner makes it;
-/// it is never recorded.
+/// h = a + product, of one row. It uses the kernel of the product, with `a` as the bias. The
+/// planner makes it; it is never recorded.
 #[derive(Clone, Debug)]
 pub struct MatmulVecAdd {
     pub product: Product,
@@ -109,6 +110,7 @@ impl Operation for MatmulVecAdd {
 
 impl Lowering for MatmulVecAdd {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
-        summed(&self.product, Some(self.a.into()), self.h, cx)
+        let sum = if self.product.operand == Operand::Q8 { summed } else { matmul_vec::summed };
+        sum(&self.product, Some(self.a.into()), self.h, cx)
     }
 }

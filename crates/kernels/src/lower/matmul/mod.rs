@@ -25,6 +25,8 @@ pub mod matmul_weight_tile128;
 pub mod norm_add_matmul_vec;
 pub mod norm_add_matmul_vec_glu;
 pub mod norm_matmul_vec;
+pub mod norm_matmul_vec_glu;
+pub mod norm_matmul_vec_group;
 pub mod norm_pack_matmul_vec;
 pub mod norm_pack_matmul_vec_glu;
 pub mod product;

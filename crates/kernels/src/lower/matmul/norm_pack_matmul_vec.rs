@@ -25,13 +25,19 @@ kernel! {
 /// Weight rows per workgroup.
 const WEIGHT_ROWS: u32 = 16;
 
-/// A row and its norm, if it has one. Readers of h u in 8 bits apply the factor of the norm
-/// themselves.
+/// A row and its norm, if it has one. Readers of h u apply the factor of the norm themselves.
 #[derive(Clone, Debug)]
 pub struct Normed {
     pub h: Tensor,
     pub u: Option<Weight>,
     pub eps: Option<f32>,
+}
+
+impl Normed {
+    /// A row without a norm.
+    pub(crate) fn plain(h: Tensor) -> Self {
+        Self { h, u: None, eps: None }
+    }
 }
 
 /// y = w norm(h) u for every product.

@@ -59,17 +59,22 @@ pub(super) fn attention_decode_rows_f16(op: &Lowered, producers: &Producers<'_>)
     Some(Merged { op: op.into(), of, early: false })
 }
 
-/// Packing of a join that has no other reader.
+/// Packing of a join that has no other reader, perhaps of a join with the operations before it.
 pub(super) fn attention_merge(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::PackQ8(pack) = op else { return None };
-    let Lowered::AttentionMerge(merge) = producers.alone(pack.x)? else { return None };
-    if !merge.shape.dim.is_multiple_of(BLOCK) {
-        return None;
-    }
-    Some(Merged { op: AttentionMerge { y: pack.packed, packed: true, ..merge.clone() }.into(), of: vec![pack.x], early: false })
+    let packed = |merge: &AttentionMerge| AttentionMerge { y: pack.packed, packed: true, ..merge.clone() };
+    let (op, merge, early): (Lowered, _, _) = match producers.alone(pack.x)? {
+        Lowered::AttentionMerge(merge) => (packed(merge).into(), merge, false),
+        // It also writes the states, so it stays where it is.
+        Lowered::AttentionDecode(decode) => {
+            (AttentionDecode { merge: packed(&decode.merge), ..decode.clone() }.into(), &decode.merge, true)
+        }
+        _ => return None,
+    };
+    (!merge.packed && merge.shape.dim.is_multiple_of(BLOCK)).then_some(Merged { op, of: vec![pack.x], early })
 }
 
-/// A packed join of one row, with the split and the rotations before it.
+/// A join of one row, or a packed join of several, with the split and the rotations before it.
 pub(super) fn attention_decode(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::AttentionMerge(merge) = op else { return None };
     let Lowered::AttentionSplit(split) = producers.alone(merge.partial)? else { return None };
@@ -81,7 +86,7 @@ pub(super) fn attention_decode(op: &Lowered, producers: &Producers<'_>) -> Optio
     };
     let shaped = heads.queries().shape == q.shape;
     let op = AttentionDecode { heads: heads.into(), split: split.clone().into(), merge: merge.clone() };
-    if !merge.packed || !shaped || ladder::found(Problem::Decode(&op), producers.caps).is_none() {
+    if !(merge.packed || q.shape.rows == 1) || !shaped || ladder::found(Problem::Decode(&op), producers.caps).is_none() {
         return None;
     }
     Some(Merged { op: op.into(), of: vec![merge.partial, q], early: false })

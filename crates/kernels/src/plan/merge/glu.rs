@@ -13,6 +13,9 @@ use crate::lower::matmul::matmul_tile128::DEPTH;
 use crate::lower::matmul::matmul_tile128_glu::{COLUMNS, MATMUL_TILE128_GLU, MatmulTile128Glu};
 use crate::lower::matmul::matmul_vec_glu::MatmulGlu;
 use crate::lower::matmul::matmul_vec_group::joins;
+use crate::lower::matmul::norm_matmul_vec_glu::{NORM_MATMUL_VEC_GLU, NormMatmulVecGlu};
+use crate::lower::matmul::norm_matmul_vec_group;
+use crate::lower::matmul::norm_pack_matmul_vec::Normed;
 use crate::lower::matmul::product::{Operand, Product};
 use crate::lower::pack::glu_pack_f16::{GLU_PACK_F16, GluPackF16};
 use crate::lower::pack::glu_pack_q8::GluPackQ8;
@@ -22,6 +25,8 @@ use crate::lower::pack::pack_q8::BLOCK;
 use crate::lower::primitive::Primitive;
 use crate::lower::{Lowered, Node};
 use crate::ops::Op;
+use crate::ops::geglu::Geglu;
+use crate::ops::swiglu::Swiglu;
 use std::collections::HashMap;
 
 /// Packing of a gated activation that has no other reader.
@@ -116,6 +121,28 @@ pub(super) fn joined<'a>(
     let ((gate_at, x, scales, gate), (up_at, same_x, _, up)) = (product(gate)?, product(up)?);
     let glu = MatmulTile128Glu { gate, up, x, scales, gelu, tops: scales, halves: pack.halves };
     (x == same_x && serves(gate, up, caps)).then_some((glu, [at, gate_at, up_at]))
+}
+
+/// A gated activation of two products in f32 of one row that have no other reader.
+pub(super) fn norm_matmul_vec_glu(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    let (of_gate, of_up, gelu, y) = match op {
+        Lowered::Op(Op::Swiglu(Swiglu { gate, up, y })) => (*gate, *up, false, *y),
+        Lowered::Op(Op::Geglu(Geglu { gate, up, start: 0, y })) => (*gate, *up, true, *y),
+        _ => return None,
+    };
+    let product = |t: Tensor| match producers.alone(t)? {
+        Lowered::Product(product) => Some(product),
+        Lowered::NormMatmulVecGroup(group) if group.products.len() == 2 => group.products.iter().find(|product| product.y.id == t.id),
+        _ => None,
+    };
+    let (gate, up) = (product(of_gate)?, product(of_up)?);
+    let alike = gate.x == up.x && gate.w.rows == up.w.rows && gate.bias.is_none() && up.bias.is_none();
+    let joined = [gate, up].iter().all(|product| norm_matmul_vec_group::joins(product, producers.caps));
+    if !alike || !joined || !NORM_MATMUL_VEC_GLU.fits(producers.caps) {
+        return None;
+    }
+    let op = NormMatmulVecGlu { row: Normed::plain(gate.x), gate: gate.clone(), up: up.clone(), gelu, y };
+    Some(Merged { of: vec![gate.y, up.y], op: op.into(), early: false })
 }
 
 /// A packed gated activation of two products that have no other reader.

@@ -7,6 +7,8 @@ use crate::lower::matmul::matmul_tile64_pair::{self as tile64_pair, MATMUL_TILE6
 use crate::lower::matmul::matmul_tile64_triple::{MATMUL_TILE64_TRIPLE, MatmulTile64Triple};
 use crate::lower::matmul::matmul_vec_group::{MATMUL_VEC_GROUP, MatmulGroup, joins};
 use crate::lower::matmul::matmul_vec_norm::{LANES_32, MatmulVecNorm};
+use crate::lower::matmul::norm_matmul_vec_group::{self as norm_group, NORM_MATMUL_VEC_GROUP, NormMatmulVecGroup};
+use crate::lower::matmul::norm_pack_matmul_vec::Normed;
 use crate::lower::matmul::product::Product;
 use crate::lower::norm::norm_pack_q8::NormPackQ8;
 use crate::lower::pack::pack_q8::BLOCK;
@@ -79,6 +81,29 @@ pub(super) fn matmul_vec_group(op: &Lowered, producers: &Producers<'_>) -> Optio
     let of = products.iter().map(|product| product.y).collect();
     products.push(product.clone());
     Some(Merged { op: MatmulGroup { products }.into(), of, early: true })
+}
+
+/// A product in f32 of the same row as earlier products: it moves to them. A rule of packed rows
+/// (`prologue`) adds the norm of the row.
+pub(super) fn norm_matmul_vec_group(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    let Lowered::Product(product) = op else { return None };
+    if !norm_group::joins(product, producers.caps) || !NORM_MATMUL_VEC_GROUP.fits(producers.caps) {
+        return None;
+    }
+    let row = product.x;
+    let before = |op: &Lowered| match op {
+        Lowered::Product(other) => other.x == row && norm_group::joins(other, producers.caps),
+        Lowered::NormMatmulVecGroup(group) => group.row.h == row && group.products.len() < norm_group::MOST,
+        _ => false,
+    };
+    let mut products = match producers.latest(before)? {
+        Lowered::Product(other) => vec![other.clone()],
+        Lowered::NormMatmulVecGroup(group) => group.products.clone(),
+        _ => return None,
+    };
+    let of = products.iter().map(|product| product.y).collect();
+    products.push(product.clone());
+    Some(Merged { op: NormMatmulVecGroup { row: Normed::plain(row), products }.into(), of, early: true })
 }
 
 /// A norm of a sum with a product that has no other reader.

@@ -1,6 +1,6 @@
-//! Lets products of one short normed row pack the row themselves. The row is then made by a product
-//! and a sum in any number of workgroups, because one workgroup no longer has to make a whole block
-//! of 32 packed elements.
+//! Lets products of one normed row norm and pack the row themselves. The row is then made by a
+//! product and a sum in any number of workgroups, because no workgroup has to know the whole row,
+//! or a block of 32 packed elements of it.
 
 use super::rules::{Direction, RULES};
 use crate::caps::Caps;
@@ -8,16 +8,20 @@ use crate::graph::operation::Operation;
 use crate::graph::tensor::Tensor;
 use crate::lower::matmul::matmul_vec_q8::MatmulVecAdd;
 use crate::lower::matmul::norm_pack_matmul_vec::Normed;
-use crate::lower::matmul::product::{Operand, Product};
+use crate::lower::matmul::product::Operand;
+use crate::lower::norm::add_rms_norm::AddRmsNorm;
+use crate::lower::norm::norm_add::NormAdd;
 use crate::lower::primitive::Primitive;
 use crate::lower::{Lowered, Node};
+use crate::ops::Op;
+use crate::ops::add::{Add, Term};
 use std::collections::HashSet;
 
-/// Applies the rules to every packed row whose only consumer can pack it.
+/// Applies the rules to every normed or packed row whose only consumer can make it.
 pub fn packing(nodes: Vec<Node>, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {
     let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
     for at in 0..nodes.len() {
-        let Some((consumer, op)) = consumer(&nodes, at, caps) else { continue };
+        let Some((consumer, op)) = consumer(&nodes, at, read_back, caps) else { continue };
         let Some((of, producer)) = producer(&nodes, at, read_back) else { continue };
         let parts = [of, Some(at)].into_iter().flatten().filter_map(|place| Some(nodes[place].as_ref()?.parts.clone())).flatten().collect();
         if let Some(of) = of {
@@ -56,24 +60,29 @@ fn reads(node: &Option<Node>, t: Tensor) -> bool {
     node.as_ref().is_some_and(|node| node.op.io().reads.iter().any(|read| read.id == t.id))
 }
 
-/// The index of the only consumer of the row that the operation at `at` packs, and the operation
-/// that replaces the consumer when it packs the row.
-fn consumer(nodes: &[Option<Node>], at: usize, caps: &Caps) -> Option<(usize, Lowered)> {
-    let (row, packed) = match &nodes[at].as_ref()?.op {
+/// The index of the only consumer of the row that the operation at `at` norms or packs, and the
+/// operation that replaces the consumer when it does so.
+fn consumer(nodes: &[Option<Node>], at: usize, read_back: &[Tensor], caps: &Caps) -> Option<(usize, Lowered)> {
+    let (row, made) = match &nodes[at].as_ref()?.op {
         Lowered::MatmulVecNorm(norm) => (Normed { h: norm.h, u: norm.u, eps: Some(norm.eps) }, norm.packed),
         Lowered::NormPackQ8(norm) => (Normed { h: norm.sum.map_or(norm.a, |(_, h)| h), u: norm.w, eps: Some(norm.eps) }, norm.packed),
-        Lowered::PackQ8(pack) => (Normed { h: pack.x, u: None, eps: None }, pack.packed),
+        Lowered::PackQ8(pack) => (Normed::plain(pack.x), pack.packed),
+        Lowered::Op(Op::RmsNorm(norm)) if norm.x.shape.heads == 1 => (Normed { h: norm.x, u: norm.w, eps: Some(norm.eps) }, norm.y),
+        Lowered::AddRmsNorm(sum) => (Normed { h: sum.h, u: sum.w, eps: Some(sum.eps) }, sum.x),
         _ => return None,
     };
-    let mut consumers = (at + 1..nodes.len()).filter(|&later| reads(&nodes[later], packed));
+    if read_back.iter().any(|t| t.id == made.id) {
+        return None;
+    }
+    let mut consumers = (at + 1..nodes.len()).filter(|&later| reads(&nodes[later], made));
     let (consumer, None) = (consumers.next()?, consumers.next()) else { return None };
     let op = &nodes[consumer].as_ref()?.op;
     let op = RULES.iter().find_map(|rule| if let Direction::Packing(of) = rule.direction { of(&row, op, caps) } else { None });
     Some((consumer, op?))
 }
 
-/// What remains of the operation at `at` when it no longer packs, if anything, and the index of the
-/// product that moves there.
+/// What remains of the operation at `at` when it no longer norms and packs, if anything, and the
+/// index of the operation that moves there.
 fn producer(nodes: &[Option<Node>], at: usize, read_back: &[Tensor]) -> Option<(Option<usize>, Option<Lowered>)> {
     match &nodes[at].as_ref()?.op {
         Lowered::MatmulVecNorm(norm) => {
@@ -82,23 +91,45 @@ fn producer(nodes: &[Option<Node>], at: usize, read_back: &[Tensor]) -> Option<(
         }
         Lowered::NormPackQ8(norm) => {
             let Some((b, h)) = norm.sum else { return Some((None, None)) };
-            let of = |y: Tensor, a: Tensor| {
-                let (place, product) = product(nodes, at, y, read_back)?;
-                Some((Some(place), Some(MatmulVecAdd { product, a, h }.into())))
-            };
-            of(b, norm.a).or_else(|| of(norm.a, b))
+            let (place, op) = product_added(nodes, at, [norm.a, b], h, read_back)?;
+            Some((Some(place), Some(op)))
         }
-        Lowered::PackQ8(_) => Some((None, None)),
+        Lowered::AddRmsNorm(AddRmsNorm { a, b, h, .. }) => Some(sum(nodes, at, [*a, *b], *h, read_back)),
+        Lowered::PackQ8(_) | Lowered::Op(Op::RmsNorm(_)) => Some((None, None)),
         _ => None,
     }
 }
 
-/// The product that makes `y`, if only the operation at `at` reads it.
-fn product(nodes: &[Option<Node>], at: usize, y: Tensor, read_back: &[Tensor]) -> Option<(usize, Product)> {
+/// The operation that makes h = a + b for the one at `at`, and the index of the operation that
+/// moves there: a product with the sum after it, a norm with the sum after it, or a plain sum.
+fn sum(nodes: &[Option<Node>], at: usize, [a, b]: [Tensor; 2], h: Tensor, read_back: &[Tensor]) -> (Option<usize>, Option<Lowered>) {
+    let normed = |y: Tensor, a: Tensor| match alone(nodes, at, y, read_back)? {
+        (place, Lowered::Op(Op::RmsNorm(norm))) if norm.x.shape.dim.is_multiple_of(4) => {
+            let sum = NormAdd { a, b: norm.x, w: norm.w, eps: norm.eps, factor: None, scale: 1.0, h, packed: None };
+            Some((place, sum.into()))
+        }
+        _ => None,
+    };
+    let found = product_added(nodes, at, [a, b], h, read_back).or_else(|| normed(b, a)).or_else(|| normed(a, b));
+    found.map_or_else(|| (None, Some(Lowered::Op(Add { a, b: Term::Tensor(b), y: h }.into()))), |(place, op)| (Some(place), Some(op)))
+}
+
+/// The same, if one of both is made by a product.
+fn product_added(nodes: &[Option<Node>], at: usize, [a, b]: [Tensor; 2], h: Tensor, read_back: &[Tensor]) -> Option<(usize, Lowered)> {
+    let of = |y: Tensor, a: Tensor| match alone(nodes, at, y, read_back)? {
+        (place, Lowered::Product(product)) if matches!(product.operand, Operand::F32 | Operand::Q8) && product.bias.is_none() => {
+            Some((place, MatmulVecAdd { product: product.clone(), a, h }.into()))
+        }
+        _ => None,
+    };
+    of(b, a).or_else(|| of(a, b))
+}
+
+/// The operation that makes `y`, with its index, if only the operation at `at` reads `y`.
+fn alone<'a>(nodes: &'a [Option<Node>], at: usize, y: Tensor, read_back: &[Tensor]) -> Option<(usize, &'a Lowered)> {
     let place = (0..at).find(|&place| nodes[place].as_ref().is_some_and(|node| node.op.io().writes.iter().any(|made| made.id == y.id)))?;
-    let Lowered::Product(product) = &nodes[place].as_ref()?.op else { return None };
     let alone = !read_back.iter().any(|t| t.id == y.id) && nodes.iter().filter(|node| reads(node, y)).count() == 1;
-    (alone && product.operand == Operand::Q8 && product.bias.is_none()).then(|| (place, product.clone()))
+    alone.then_some((place, &nodes[place].as_ref()?.op))
 }
 
 #[cfg(test)]

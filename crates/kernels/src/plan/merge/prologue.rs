@@ -9,6 +9,8 @@ use crate::lower::matmul::glu_matmul_vec::{GLU_MATMUL_VEC, GluMatmulVec, MOST_CO
 use crate::lower::matmul::matmul_vec_group::joins;
 use crate::lower::matmul::norm_add_matmul_vec::{NORM_ADD_MATMUL_VEC, NormAddMatmulVec, in_every_workgroup, makes};
 use crate::lower::matmul::norm_add_matmul_vec_glu::{NORM_ADD_MATMUL_VEC_GLU, NormAddMatmulVecGlu};
+use crate::lower::matmul::norm_matmul_vec_glu::NormMatmulVecGlu;
+use crate::lower::matmul::norm_matmul_vec_group::{self, NORM_MATMUL_VEC_GROUP, NormMatmulVecGroup};
 use crate::lower::matmul::norm_pack_matmul_vec::{NORM_PACK_MATMUL_VEC, NormPackMatmulVec, Normed};
 use crate::lower::matmul::norm_pack_matmul_vec_glu::{NORM_PACK_MATMUL_VEC_GLU, NormPackMatmulVecGlu};
 
@@ -71,4 +73,20 @@ pub(super) fn norm_pack_matmul_vec_glu(row: &Normed, consumer: &Lowered, caps: &
     let Lowered::MatmulGlu(glu) = consumer else { return None };
     let fits = row.h.shape.rows == 1 && row.h.shape.width() <= caps.table.glu_prologue_columns && NORM_PACK_MATMUL_VEC_GLU.fits(caps);
     fits.then(|| NormPackMatmulVecGlu { row: row.clone(), glu: glu.clone() }.into())
+}
+
+/// Products in f32 of a normed row that norm it themselves.
+pub(super) fn norm_matmul_vec_group(row: &Normed, consumer: &Lowered, caps: &Caps) -> Option<Lowered> {
+    let products = match consumer {
+        Lowered::NormMatmulVecGroup(group) if group.row.eps.is_none() => group.products.clone(),
+        Lowered::Product(product) if norm_matmul_vec_group::joins(product, caps) => vec![product.clone()],
+        _ => return None,
+    };
+    NORM_MATMUL_VEC_GROUP.fits(caps).then(|| NormMatmulVecGroup { row: row.clone(), products }.into())
+}
+
+/// A gated activation in f32 of a normed row that norms the row itself.
+pub(super) fn norm_matmul_vec_glu(row: &Normed, consumer: &Lowered, _: &Caps) -> Option<Lowered> {
+    let Lowered::NormMatmulVecGlu(glu) = consumer else { return None };
+    glu.row.eps.is_none().then(|| NormMatmulVecGlu { row: row.clone(), ..glu.clone() }.into())
 }

@@ -32,8 +32,8 @@ pub(super) enum Direction {
     Producers(fn(&Lowered, &Producers<'_>) -> Option<Merged>),
     /// The producer of a packed row moves into the only consumer of that row.
     Consumer(fn(&Lowered, &Lowered, &Caps) -> Option<Lowered>),
-    /// The packing of a row moves into the only consumer of that row; the rest of its producer
-    /// stays.
+    /// The norm or the packing of a row moves into the only consumer of that row; the rest of its
+    /// producer stays.
     Packing(fn(&Normed, &Lowered, &Caps) -> Option<Lowered>),
 }
 
@@ -64,14 +64,14 @@ pub fn described() -> impl Iterator<Item = [&'static str; 4]> {
             Direction::Values(_) => "several, with values between them",
             Direction::Producers(_) => "takes in its producers",
             Direction::Consumer(_) => "moves into its consumer",
-            Direction::Packing(_) => "packing moves into its consumer",
+            Direction::Packing(_) => "norm or packing moves into its consumer",
         };
         [rule.name, rule.merges, direction, rule.beats]
     })
 }
 
 /// The rules. Rules of one direction are tried in this order.
-pub(super) static RULES: [Rule; 33] = [
+pub(super) static RULES: [Rule; 37] = [
     rule(
         "gather_rows",
         "a gather of the only row with the sum or product that makes it",
@@ -123,6 +123,18 @@ pub(super) static RULES: [Rule; 33] = [
         "two products and their activation read one row once; two dispatches less",
     ),
     rule(
+        "norm_matmul_vec_group",
+        "a product in f32 of one row with others of the same row",
+        Direction::Producers(matmul::norm_matmul_vec_group),
+        ONE_LESS,
+    ),
+    rule(
+        "norm_matmul_vec_glu",
+        "a gated activation of one row in f32 with its two products",
+        Direction::Producers(glu::norm_matmul_vec_glu),
+        "two dispatches less",
+    ),
+    rule(
         "matmul_vec_q8_experts_glu",
         "a packed gated activation with the experts' two products",
         Direction::Producers(experts::matmul_vec_q8_experts_glu),
@@ -151,7 +163,7 @@ pub(super) static RULES: [Rule; 33] = [
     rule("attention_merge", "8-bit packing with the join of split attention", Direction::Producers(attention::attention_merge), ONE_LESS),
     rule(
         "attention_decode",
-        "attention of few keys with the operations before it and its packing",
+        "attention of few keys with the operations before it and its packing, if any",
         Direction::Producers(attention::attention_decode),
         "7.2 us as one kernel at 128 keys of 8 heads of 128; heads, parts and join take 14 us (NVIDIA H200)",
     ),
@@ -209,5 +221,17 @@ pub(super) static RULES: [Rule; 33] = [
         "packing with the products that read a row",
         Direction::Packing(prologue::norm_pack_matmul_vec),
         "up to 1536 columns: three products gain 1.7 us of 32 at 1024, 2.2 of 36 at 1536, and lose at 4096 (NVIDIA H200)",
+    ),
+    rule(
+        "norm_matmul_vec_group",
+        "a norm in f32 with the products of one row that read it",
+        Direction::Packing(prologue::norm_matmul_vec_group),
+        "no separate norm; the sum before it moves to the product before that",
+    ),
+    rule(
+        "norm_matmul_vec_glu",
+        "a norm in f32 with the gated products that read it",
+        Direction::Packing(prologue::norm_matmul_vec_glu),
+        ONE_LESS,
     ),
 ];

@@ -14,7 +14,7 @@ use cpu_ref::{KvType, Mask};
 /// the kernel takes; normed or not, so small that eps counts; in whole states and in rings; with
 /// and without a key and value of its own; and the contents of the states afterwards.
 pub fn case(g: &mut Gen) -> Case {
-    let (heads, dim, group) = (g.pick(&[1, 2, 3]), g.pick(&[32, 64, 128, 256, 512]), g.pick(&[1, 2, 3]));
+    let (heads, dim, group) = (g.pick(&[1, 2, 3]), g.pick(&[32, 64, 128, 256, 512, 512]), g.pick(&[1, 2, 3]));
     let position = g.pick(&[0, 1, 2, 16, 63, 64, 65, 130, 400, 511, KEYS - 1]);
     let window = g.coin().then(|| g.pick(&[1, 2, 40, 64, 300]));
     let (capped, whole) = (g.coin(), g.coin());
@@ -36,10 +36,18 @@ pub(crate) struct Drawn {
 
 /// The same with these properties given.
 pub(crate) fn recorded(g: &mut Gen, drawn: Drawn) -> Case {
-    recorded_for(g, drawn, |case, _, packed| case.expect(packed))
+    recorded_for(g, drawn, |case, g, y| {
+        let y = packed(case, g, y);
+        case.expect(y);
+    })
 }
 
-/// The same with an operation that reads the packed attention.
+/// An attention, in 8 bits or as it is.
+pub(crate) fn packed(case: &mut Case, g: &mut Gen, y: Tensor) -> Tensor {
+    if g.coin() { pack_q8(&mut case.rec, y) } else { y }
+}
+
+/// The same with an operation that reads the attention.
 pub(crate) fn recorded_for(
     g: &mut Gen,
     Drawn { heads, dim, group, position, window, capped, whole }: Drawn,
@@ -76,7 +84,6 @@ pub(crate) fn recorded_for(
         kv = kv_append(&mut case.rec, kv, k, v);
     }
     let y = attention(&mut case.rec, q, kv, heads, attend);
-    let y = pack_q8(&mut case.rec, y);
     read(&mut case, g, y);
     // A later step reads this row's value, and the score of its key shows how much the value counts
     // relative to the one before.

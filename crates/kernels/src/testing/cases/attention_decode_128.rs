@@ -4,9 +4,9 @@ use crate::graph::record::RopeTable;
 use crate::graph::tensor::{KvState, StateKind};
 use crate::kernel::random::Gen;
 use crate::lower::attention::fused::HEAD_DIM;
-use crate::lower::pack::pack_q8::pack_q8;
 use crate::ops::{Attend, attention, kv_append, rms_norm, rope};
 use crate::plan::Precision;
+use crate::testing::cases::attention_decode::packed;
 use crate::testing::parity::Case;
 use cpu_ref::{KvType, Mask};
 
@@ -37,7 +37,7 @@ pub fn case(g: &mut Gen) -> Case {
     let states = KvState::new(case.rec.state(0), case.rec.state(1));
     let kv = kv_append(&mut case.rec, states, k, v);
     let y = attention(&mut case.rec, q, kv, heads, attend);
-    let y = pack_q8(&mut case.rec, y);
+    let y = packed(&mut case, g, y);
     case.expect(y);
     // A later step reads this row's value, and the score of its key shows how much the value counts
     // relative to the one before.

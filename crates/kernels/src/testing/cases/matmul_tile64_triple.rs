@@ -56,6 +56,6 @@ mod tests {
             );
         }
         assert_eq!(kernels(&caps, 2, [F16, F16]), ["pack_f16", "matmul_tile16_triple"]);
-        assert_eq!(kernels(&caps, 1, [F16, F16]), ["matmul_vec"; 3]);
+        assert_eq!(kernels(&caps, 1, [F16, F16]), ["norm_matmul_vec_group"]);
     }
 }

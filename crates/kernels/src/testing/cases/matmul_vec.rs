@@ -7,12 +7,16 @@ use crate::plan::Precision;
 use crate::testing::parity::Case;
 use gguf::GgmlType;
 
+/// Columns of rows that more threads share.
+pub(crate) const LONG: u32 = 1024;
+
 /// Every format, with several rows in f32; row counts around the workgroup's, row lengths that are
-/// not a multiple of 4. A single result has a bias as large as all its terms together: if the terms
-/// cancel, no other part of the output shows how large an error may be.
+/// not a multiple of 4 or of 8, short and long. A single result has a bias as large as all its
+/// terms together: if the terms cancel, no other part of the output shows how large an error may
+/// be.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format();
-    let (cols, n) = (g.cols(ty), g.dim());
+    let (cols, n) = (g.cols(ty) + g.pick(&[0, 0, LONG]), g.dim());
     let mut case = Case::new(if ty == GgmlType::F32 { g.pick(&[1, 2, 9, 64]) } else { 1 });
     case.options = case.options.precision(Precision::Fast);
     let w = case.weight(g, ty, n, cols);

@@ -2,6 +2,7 @@
 
 use crate::kernel::random::Gen;
 use crate::lower::matmul::matmul_vec_q8::matmul_q8;
+use crate::lower::pack::pack_q8::pack_q8;
 use crate::testing::cases::attention_decode::{Drawn, recorded_for};
 use crate::testing::parity::Case;
 
@@ -13,7 +14,8 @@ pub fn case(g: &mut Gen) -> Case {
     let position = g.pick(&[128, 129, 190, 191, 192, 255, 300, 511, 512, 1024]);
     let window = Some(g.pick(&[129, 192, 193, 256, 257, 300, 449, 511, 512]));
     let drawn = Drawn { heads, dim: 256, group, position, window, capped: false, whole: true };
-    recorded_for(g, drawn, |case, g, packed| {
+    recorded_for(g, drawn, |case, g, y| {
+        let packed = pack_q8(&mut case.rec, y);
         let ty = g.format_with(|f| f.units.is_some());
         let n = g.pick(&[31, 32, 33, 64, 97]);
         let w = case.weight(g, ty, n, heads * group * 256);

@@ -79,6 +79,8 @@ pub mod norm_add;
 pub mod norm_add_matmul_vec;
 pub mod norm_add_matmul_vec_glu;
 pub mod norm_matmul_vec;
+pub mod norm_matmul_vec_glu;
+pub mod norm_matmul_vec_group;
 pub mod norm_pack_f16;
 pub mod norm_pack_matmul_vec;
 pub mod norm_pack_matmul_vec_glu;
@@ -195,6 +197,8 @@ pub static CASES: &[(&str, MakeCase)] = &[
     ("matmul_vec_q8_experts_sum", matmul_vec_q8_experts_glu::sum_case),
     ("norm_matmul_vec", norm_matmul_vec::case),
     ("matmul_narrow", norm_matmul_vec::rows_case),
+    ("norm_matmul_vec_group", norm_matmul_vec_group::case),
+    ("norm_matmul_vec_glu", norm_matmul_vec_glu::case),
     ("matmul_tile64", matmul_tile64::case),
     ("matmul_rows8", matmul_rows8::case),
     ("matmul_rows8_glu", matmul_rows8_glu::case),
