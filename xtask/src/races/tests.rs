@@ -188,7 +188,7 @@ fn subgroups_exchange_values() {
 
 /// Kernels of every kind: reductions, products in f32 and in 8 bits, attention, experts, samplers,
 /// and cooperative matrices, which no software driver can run.
-const COMPUTED: [&str; 18] = [
+const COMPUTED: [&str; 22] = [
     "rms_norm +subgroups",
     "softmax",
     "matmul q4_k",
