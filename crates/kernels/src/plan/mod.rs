@@ -174,7 +174,7 @@ fn of_turn(part: Primitive, turn: &AttentionTurn, cx: &Lower<'_>) -> Primitive {
     let Primitive::Op(Op::Attention(of)) = part else { return part };
     let Some(keys) = turn.tiles.as_ref().and_then(|tiles| tiles.keys(cx)) else { return of.into() };
     // Rows of whole tiles round, too.
-    let from = matches!(turn.rows, Rows::Split(..)).then_some(TURN_KEYS);
+    let from = matches!(*turn.rows, Rows::Split(..)).then_some(TURN_KEYS);
     AttentionFlash { of, keys, from }.into()
 }
 

@@ -35,10 +35,10 @@ pub struct AttentionDecode {
 #[derive(Clone, Debug)]
 pub struct AttentionTurn {
     pub of: Cached,
-    pub rows: Rows,
+    pub rows: Box<Rows>,
     /// Tiles of rows, with their keys in parts: for rows that share many keys, as a turn of a long
     /// conversation does.
-    pub tiles: Option<FlashParts>,
+    pub tiles: Option<Box<FlashParts>>,
 }
 
 /// The form for other steps.
@@ -70,7 +70,7 @@ pub struct AttentionDecodeRowsF16 {
     /// The join of the parts, if there are several.
     pub merge: Option<AttentionMerge>,
     /// The form for rows that share many keys.
-    pub tiles: Option<FlashParts>,
+    pub tiles: Option<Box<FlashParts>>,
     pub pack: PackF16,
 }
 
@@ -78,7 +78,7 @@ impl AttentionDecodeRowsF16 {
     /// The attention without the operations before and after it.
     pub(crate) fn attention(&self) -> AttentionTurn {
         let rows = Rows::Split((*self.split).clone(), self.merge.clone());
-        AttentionTurn { of: self.split.of, rows, tiles: self.tiles.clone() }
+        AttentionTurn { of: self.split.of, rows: rows.into(), tiles: self.tiles.clone() }
     }
 }
 

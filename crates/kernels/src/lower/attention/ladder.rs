@@ -208,7 +208,7 @@ impl Lowering for AttentionSplit {
 
 impl Lowering for AttentionTurn {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
-        let rows = match &self.rows {
+        let rows = match &*self.rows {
             Rows::Split(split, merge) => [split.lower(cx), merge.as_ref().map_or_else(Vec::new, |merge| merge.lower(cx))].concat(),
             Rows::Whole(of) => of.lower(cx),
         };

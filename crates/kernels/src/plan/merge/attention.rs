@@ -31,7 +31,7 @@ pub(super) fn attention_decode_rows_f16(op: &Lowered, producers: &Producers<'_>)
             _ => return None,
         },
         Lowered::AttentionSplit(split) => (split, None, &None),
-        Lowered::AttentionTurn(turn) => match &turn.rows {
+        Lowered::AttentionTurn(turn) => match &*turn.rows {
             Rows::Split(split, merge) => (split, merge.as_ref(), &turn.tiles),
             Rows::Whole(_) => return None,
         },
@@ -120,7 +120,7 @@ pub(super) fn attention_split(nodes: Vec<Node>, origins: &mut Origins, _: &[Tens
         let split = split(&of, most, origins, cx.caps);
         if let Some(tiles) = FlashParts::found(&of, most, cx, |shape| new_value(origins, Element::F32, shape)) {
             let rows = split.map_or_else(|| Rows::Whole(whole), |(split, merge)| Rows::Split(split, merge));
-            out.push(Node { op: AttentionTurn { of, rows, tiles: Some(tiles) }.into(), ..node });
+            out.push(Node { op: AttentionTurn { of, rows: rows.into(), tiles: Some(tiles.into()) }.into(), ..node });
             continue;
         }
         // The parts of the keys are not a tensor of the recording. The oracle of the join computes
