@@ -179,6 +179,11 @@ fn attention_tile(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
             leave(s.d, band + 3u * BANDS, column, key0);
             workgroupBarrier();
             softmax = weigh(softmax, lid);
+            // The sums of a tile's values are apart, because two levels of sums lose less than one.
+            var e0 = mat4x4<f32>();
+            var e1 = mat4x4<f32>();
+            var e2 = mat4x4<f32>();
+            var e3 = mat4x4<f32>();
             for (var deep = 0u; deep < KEYS; deep += DEEP) {
                 workgroupBarrier();
                 let row = row_of_key(base, min(key0 + deep + lid / (HEAD / 8u), last));
@@ -199,16 +204,20 @@ fn attention_tile(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
                     let b = weights_of(band + BANDS, deep + i);
                     let c = weights_of(band + 2u * BANDS, deep + i);
                     let d = weights_of(band + 3u * BANDS, deep + i);
-                    o0 += a.x * near;
-                    o1 += b.x * near;
-                    o2 += c.x * near;
-                    o3 += d.x * near;
-                    o0 += a.y * far;
-                    o1 += b.y * far;
-                    o2 += c.y * far;
-                    o3 += d.y * far;
+                    e0 += a.x * near;
+                    e1 += b.x * near;
+                    e2 += c.x * near;
+                    e3 += d.x * near;
+                    e0 += a.y * far;
+                    e1 += b.y * far;
+                    e2 += c.y * far;
+                    e3 += d.y * far;
                 }
             }
+            o0 += e0;
+            o1 += e1;
+            o2 += e2;
+            o3 += e3;
         }
         first = max(past, first + 1u);
     }

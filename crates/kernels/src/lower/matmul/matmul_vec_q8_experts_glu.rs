@@ -30,7 +30,7 @@ kernel! {
 }
 
 kernel! {
-    ROUTE_MATMUL_VEC_Q8_EXPERTS_GLU: "route_matmul_vec_q8_experts_glu",
+    ROUTE_MATMUL_VEC_Q8_EXPERTS_GLU: "matmul_vec_q8_experts_glu_route",
     entry: "matmul_vec_q8_experts_glu",
     wgsl: [
         "experts/matmul_vec_q8_experts_glu.wgsl", "experts/pieces/chosen_here.wgsl", "experts/pieces/choose.wgsl", "shared/unit.wgsl",
@@ -46,8 +46,8 @@ kernel! {
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 11392 },
     variants: {
-        ROUTE_SILU: "route_matmul_vec_q8_experts_glu_silu" { activation: choose ["shared/silu4.wgsl"] },
-        ROUTE_GELU: "route_matmul_vec_q8_experts_glu_gelu" { activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"] },
+        ROUTE_SILU: "matmul_vec_q8_experts_glu_route_silu" { activation: choose ["shared/silu4.wgsl"] },
+        ROUTE_GELU: "matmul_vec_q8_experts_glu_route_gelu" { activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"] },
     },
 }
 

@@ -105,7 +105,7 @@ pub(super) fn matmul_vec_q8_experts_glu(op: &Lowered, producers: &Producers<'_>)
 
 /// The gated products of experts with the choice of the experts, which no operation between them
 /// reads.
-pub(super) fn route_matmul_vec_q8_experts_glu(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+pub(super) fn matmul_vec_q8_experts_glu_route(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::MatmulExpertsGlu(glu @ MatmulExpertsGlu { route: None, .. }) = op else { return None };
     let Lowered::Op(Op::Route(route)) = producers.of(glu.gate.of.routes.experts)? else { return None };
     let read = producers.read_since(route.experts) || producers.read_since(route.weights);
