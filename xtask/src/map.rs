@@ -68,7 +68,7 @@ fn render() -> anyhow::Result<String> {
         Attending { rows, dim: 128, heads: 32, kv_heads: 8, ty: KvType::F16, window: None }.record()
     })?;
     table(&mut text, "Products with a weight of 4096 x 4096", |rows| product(rows, GgmlType::Q4_K, 4096, 4096))?;
-    for (dim, heads, kv_heads) in [(64, 14, 2), (256, 8, 1), (512, 8, 1)] {
+    for (dim, heads, kv_heads) in [(64, 14, 2), (80, 16, 16), (256, 8, 1), (512, 8, 1)] {
         let title = format!("Attention: {heads} query heads of {dim}, {kv_heads} KV head(s), f16 cache");
         table(&mut text, &title, |rows| Attending { rows, dim, heads, kv_heads, ty: KvType::F16, window: None }.record())?;
     }

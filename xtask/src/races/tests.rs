@@ -219,7 +219,7 @@ fn results_are_those_of_the_oracles() {
     for label in COMPUTED {
         let subject = subjects.iter().find(|of| of.target.shader.label() == label).unwrap_or_else(|| panic!("{label} has no barrier"));
         let (caps, portable) = (subject.caps(), !subject.target.shader.subgroups);
-        let case = subject.draw(0..100).0.pop().unwrap();
+        let case = subject.draw(0..1000).0.pop().unwrap_or_else(|| panic!("{label}: no case"));
         let calls = case.calls(&caps, portable).unwrap();
         let mut space = Space { buffers: calls.buffers, ..Space::default() };
         for call in &calls.calls {
