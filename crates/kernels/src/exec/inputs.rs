@@ -7,7 +7,7 @@ use crate::device::buffer::Buffer;
 use crate::error::Error;
 use crate::graph::input::StepInput;
 use crate::graph::record::RopeTable;
-use crate::graph::tensor::Shape;
+use crate::graph::tensor::{Input, Shape};
 use crate::plan::Placement;
 
 /// Number of steps that one write holds, at most.
@@ -83,9 +83,19 @@ pub(super) struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// The offset in the slot and the words of every input.
+    /// The offset in the slot and the words of every input. Kernels that take tiles of rows look at
+    /// the places of rows past the step: these repeat the last row, because a place that an earlier
+    /// step left there may be that of a key that does not exist.
     fn words(&self, input: &StepInput) -> Vec<(usize, Vec<u32>)> {
-        let words = |&(id, kind, offset, _): &_| (offset as usize, input_words(kind, self.origins[id as usize], input, self.ropes));
+        let words = |&(id, kind, offset, _): &_| {
+            let shape = self.origins[id as usize];
+            let mut words = input_words(kind, shape, input, self.ropes);
+            if let (Input::Positions | Input::Ends | Input::Sequences | Input::Firsts | Input::Numbers, Some(&last)) = (kind, words.last())
+            {
+                words.resize(shape.rows as usize, last);
+            }
+            (offset as usize, words)
+        };
         self.placement.inputs.iter().map(words).collect()
     }
 }
@@ -107,7 +117,7 @@ impl StepInput {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::tensor::{Input, Lead};
+    use crate::graph::tensor::Lead;
     use crate::platform::block_on;
 
     fn step(positions: &[u32], sequences: &[u32]) -> StepInput {
@@ -139,6 +149,14 @@ mod tests {
         assert_eq!([slot(step(&[3, 4], &[0, 0])), slot(step(&[4, 5], &[0, 0]))], [0, 0], "two rows of a prompt");
         let ends = || StepInput { ends: vec![4], ..step(&[3], &[1]) };
         assert_eq!([slot(ends()), slot(step(&[4], &[1]))], [0, 0], "what has ends is not foreseen");
+    }
+
+    #[test]
+    fn rows_past_the_step_repeat_the_last_row() {
+        let inputs = vec![(0, Input::Positions, 0, 16), (1, Input::Sequences, 256, 16)];
+        let placement = Placement { inputs, input_bytes: 512, ..Placement::default() };
+        let sources = Sources { placement: &placement, origins: &[Shape::new(Lead::Step, 4, 1); 2], ropes: &[] };
+        assert_eq!(sources.words(&step(&[7, 8], &[3, 1])), [(0, vec![7, 8, 8, 8]), (256, vec![3, 1, 1, 1])]);
     }
 
     #[test]
