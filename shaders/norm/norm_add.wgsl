@@ -1,20 +1,18 @@
 // h[r] = scale s (a[r] + b[r, d] / sqrt(mean_d b[r, d]^2 + eps) * w[d])
 // a, b, h [rows, dim] f32, w [dim] f32 (not read when has_weight = 0), s one f32 (1 when has_factor
-// = 0), dim a multiple of 4. One workgroup per row, four elements per thread at a time. Rows of up
+// = 0), dim a multiple of 4; b lies in memory or is a sum of two norms (pieces/norm_add_one.wgsl,
+// pieces/norm_add_pair.wgsl). One workgroup per row, four elements per thread at a time. Rows of up
 // to 4096 elements stay in registers; longer rows are read again.
-struct Params { dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32, scale: f32 }
+struct Params {
+    dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32, scale: f32, c_eps: f32, d_eps: f32
+}
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> a: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> b: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> w: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read> s: array<f32>;
 @group(0) @binding(5) var<storage, read_write> h: array<vec4<f32>>;
 
 const WG = 256u;
-
-fn own(base: u32, quad: u32, quads: u32) -> vec4<f32> {
-    return select(vec4<f32>(0.0), b[base + min(quad, quads - 1u)], quad < quads); //~ dropped: sign
-}
 
 // Operands of a quad: `a` is added to it, `w` is its weight, `u` is the weight of the norm that
 // follows.
@@ -45,22 +43,26 @@ fn norm_add(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exten
         return;
     }
     let quads = params.dim >> 2u;
-    let base = row * quads;
     var factor = params.scale;
     if (params.has_factor == 1u) {
         factor *= s[0];
     }
     // One variable per quad: an array that a loop indexes would not stay in registers.
-    let v0 = own(base, lid, quads);
-    let v1 = own(base, WG + lid, quads);
-    let v2 = own(base, 2u * WG + lid, quads);
-    let v3 = own(base, 3u * WG + lid, quads);
+    let p0 = part_load(row, lid, quads);
+    let p1 = part_load(row, WG + lid, quads);
+    let p2 = part_load(row, 2u * WG + lid, quads);
+    let p3 = part_load(row, 3u * WG + lid, quads);
     // Loaded while the row is summed.
     let near0 = beside(row, lid, quads);
     let near1 = beside(row, WG + lid, quads);
+    let parts = part_factors(row, quads, p0, p1, p2, p3, lid);
+    let v0 = part_value(p0, parts);
+    let v1 = part_value(p1, parts);
+    let v2 = part_value(p2, parts);
+    let v3 = part_value(p3, parts);
     var sums = squares4(squares4(squares4(squares4(vec2<f32>(0.0), v0), v1), v2), v3);
     for (var quad = 4u * WG + lid; quad < quads; quad += WG) { //~ zeros: comparison
-        sums = squares4(sums, own(base, quad, quads));
+        sums = squares4(sums, part_value(part_load(row, quad, quads), parts));
     }
     let total = reduce_add2(sums, lid);
     let factors = inverse_root(total, f32(params.dim), params.eps);
@@ -75,6 +77,7 @@ fn norm_add(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exten
         finish(row, 3u * WG + lid, quads, v3, beside(row, 3u * WG + lid, quads), factors, factor, lid);
     }
     for (var first = 4u * WG; first < quads; first += WG) { //~ exit: comparison
-        finish(row, first + lid, quads, own(base, first + lid, quads), beside(row, first + lid, quads), factors, factor, lid);
+        let v = part_value(part_load(row, first + lid, quads), parts);
+        finish(row, first + lid, quads, v, beside(row, first + lid, quads), factors, factor, lid);
     }
 }

@@ -93,6 +93,7 @@ static OTHERS: &[&Kernel] = &[
     &mul_sigmoid::MUL_SIGMOID,
     &norm_add::NORM_ADD,
     &norm_add::NORM_ADD_Q8,
+    &norm_add::NORM_ADD_PAIR,
     &norm_add_matmul_vec::NORM_ADD_MATMUL_VEC,
     &norm_add_matmul_vec_glu::NORM_ADD_MATMUL_VEC_GLU,
     &norm_pack_matmul_vec::NORM_PACK_MATMUL_VEC,

@@ -1,14 +1,21 @@
 //! A residual sum with the norm of one summand and the packing of the sum, in one kernel. The
-//! planner makes it; it is never recorded.
+//! summand may be a sum of two norms. The planner makes it; it is never recorded.
 
 use crate::graph::operation::{Io, Operation};
 use crate::graph::tensor::{Shape, Tensor, Weight};
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
+use crate::ops::rms_norm::RmsNorm;
 
 kernel! {
     NORM_ADD: "norm_add",
-    wgsl: ["norm/norm_add.wgsl", "norm/pieces/norm_add_end.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
-    params: Params { dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32, scale: f32 },
+    wgsl: [
+        "norm/norm_add.wgsl", "norm/pieces/norm_add_one.wgsl", "norm/pieces/norm_add_end.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl",
+        "shared/reduce.wgsl"
+    ],
+    params: Params {
+        dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32, scale: f32, c_eps: f32,
+        d_eps: f32
+    },
     bindings: Bind { a: Read, b: Read, w: Read, s: Read, h: Write },
     cpu: cpu_ref::rms_norm,
     nmse: 1e-10,
@@ -19,11 +26,33 @@ kernel! {
     NORM_ADD_Q8: "norm_add_q8",
     entry: "norm_add",
     wgsl: [
-        "norm/norm_add.wgsl", "norm/pieces/norm_add_q8.wgsl", "shared/norm_share.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl",
+        "norm/norm_add.wgsl", "norm/pieces/norm_add_one.wgsl", "norm/pieces/norm_add_q8.wgsl", "shared/norm_share.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl",
         "shared/q8_store.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"
     ],
-    params: PackedParams { dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32, scale: f32 },
+    params: PackedParams {
+        dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32, scale: f32, c_eps: f32,
+        d_eps: f32
+    },
     bindings: PackedBind { a: Read, b: Read, w: Read, s: Read, h: Write, u: Read, packed: Write },
+    cpu: cpu_ref::rms_norm,
+    nmse: 1e-10,
+    needs: { threads: 256, workgroup_bytes: 8192 },
+}
+
+kernel! {
+    NORM_ADD_PAIR: "norm_add_pair",
+    entry: "norm_add",
+    wgsl: [
+        "norm/norm_add.wgsl", "norm/pieces/norm_add_pair.wgsl", "norm/pieces/norm_add_q8.wgsl", "shared/norm_share.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl",
+        "shared/q8_store.wgsl", "shared/square_sums.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"
+    ],
+    params: PairParams {
+        dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32, scale: f32, c_eps: f32,
+        d_eps: f32
+    },
+    bindings: PairBind {
+        a: Read, c: Read, w: Read, s: Read, h: Write, u: Read, packed: Write, d: Read, c_weight: Read, d_weight: Read
+    },
     cpu: cpu_ref::rms_norm,
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 8192 },
@@ -38,7 +67,7 @@ pub struct Packed {
 }
 
 /// h = scale factor (a + b / sqrt(mean(b^2) + eps) w), with means over the heads of `b`; and h in 8
-/// bits.
+/// bits. With `pair`, `b` is the sum of these norms and is not made.
 #[derive(Clone, Debug)]
 pub struct NormAdd {
     pub a: Tensor,
@@ -49,6 +78,8 @@ pub struct NormAdd {
     pub scale: f32,
     pub h: Tensor,
     pub packed: Option<Packed>,
+    /// Norms of whole rows, with weights.
+    pub pair: Option<[RmsNorm; 2]>,
 }
 
 /// Params that describe a sum and its packing.
@@ -62,6 +93,11 @@ pub(crate) struct Flags {
 }
 
 impl NormAdd {
+    /// h = a + norm(x), of whole rows or of heads.
+    pub(crate) fn new(a: Tensor, norm: &RmsNorm, h: Tensor) -> Self {
+        NormAdd { a, b: norm.x, w: norm.w, eps: norm.eps, factor: None, scale: 1.0, h, packed: None, pair: None }
+    }
+
     pub(crate) fn flags(&self) -> Flags {
         let norm = self.packed.and_then(|packed| packed.norm);
         let (u, next_eps) = norm.map_or((None, 0.0), |(u, eps)| (u, eps));
@@ -78,7 +114,11 @@ impl NormAdd {
 
 impl Operation for NormAdd {
     fn io(&self) -> Io {
-        Io { reads: vec![self.a, self.b], writes: std::iter::once(self.h).chain(self.packed.map(|packed| packed.to)).collect() }
+        let summands = self.pair.as_ref().map_or_else(|| vec![self.b], |pair| pair.iter().map(|norm| norm.x).collect());
+        Io {
+            reads: [vec![self.a], summands].concat(),
+            writes: std::iter::once(self.h).chain(self.packed.map(|packed| packed.to)).collect(),
+        }
     }
 }
 
@@ -90,13 +130,22 @@ impl Lowering for NormAdd {
         let [a, b, h] = [self.a, self.b, self.h].map(Arg::from);
         let (w, s, eps, scale) = (Arg::from(self.w), Arg::from(self.factor), self.eps, self.scale);
         let grid = Grid::PerRow { lead: self.h.shape, per_row: heads };
+        if let Some([c, d]) = &self.pair {
+            let (c_eps, d_eps) = (c.eps, d.eps);
+            let params = PairParams { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps, scale, c_eps, d_eps };
+            let packed = self.packed.map_or(Arg::Spare, |packed| packed.to.into());
+            let (c_weight, d_weight) = (Arg::from(c.w), Arg::from(d.w));
+            let bind = PairBind { a, c: c.x.into(), w, s, h, u: u.into(), packed, d: d.x.into(), c_weight, d_weight };
+            return vec![bind.dispatch(params, grid)];
+        }
+        let (c_eps, d_eps) = (0.0, 0.0);
         vec![match self.packed {
             None => {
-                let params = Params { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps, scale };
+                let params = Params { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps, scale, c_eps, d_eps };
                 Bind { a, b, w, s, h }.dispatch(params, grid)
             }
             Some(Packed { to, .. }) => {
-                let params = PackedParams { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps, scale };
+                let params = PackedParams { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps, scale, c_eps, d_eps };
                 PackedBind { a, b, w, s, h, u: u.into(), packed: to.into() }.dispatch(params, grid)
             }
         }]

@@ -4,7 +4,7 @@ use super::view::{Merged, Producers, Uses};
 use crate::caps::Caps;
 use crate::graph::tensor::Tensor;
 use crate::lower::norm::add_rms_norm::AddRmsNorm;
-use crate::lower::norm::norm_add::{NormAdd, Packed};
+use crate::lower::norm::norm_add::{NORM_ADD_PAIR, NormAdd, Packed};
 use crate::lower::norm::norm_pack_f16::{NORM_PACK_F16, NormPackF16};
 use crate::lower::norm::norm_pack_q8::NormPackQ8;
 use crate::lower::pack::pack_f16::PackF16;
@@ -42,13 +42,34 @@ pub(super) fn unpacked<'a>(t: Tensor, producers: &'a Producers<'_>) -> Option<&'
     (sum.packed.is_none() && sum.b.shape.heads == 1 && sum.h.shape.width().is_multiple_of(BLOCK)).then_some(sum)
 }
 
+/// The sum of two tensors, one of which is the norm of the sum of two norms, none of them with
+/// another reader: the experts' layer of Gemma 4, with its dense branch.
+fn norm_add_pair(a: Tensor, b: Tensor, h: Tensor, producers: &Producers<'_>) -> Option<Merged> {
+    let sum = |t: Tensor| match producers.alone(t)? {
+        Lowered::AddRmsNorm(sum) if producers.unread(sum.h) && sum.h.shape.dim.is_multiple_of(4) => Some(sum),
+        _ => None,
+    };
+    let (sum, a) = sum(b).map(|sum| (sum, a)).or_else(|| sum(a).map(|sum| (sum, b)))?;
+    let norm = |t: Tensor| match producers.alone(t)? {
+        Lowered::Op(Op::RmsNorm(norm)) if norm.x.shape.heads == 1 && norm.w.is_some() => Some(norm.clone()),
+        _ => None,
+    };
+    let pair = [norm(sum.a)?, norm(sum.b)?];
+    if !NORM_ADD_PAIR.fits(producers.caps) {
+        return None;
+    }
+    let of = vec![pair[0].y, pair[1].y, sum.x];
+    let (w, eps, pair) = (sum.w, sum.eps, Some(pair));
+    let op = NormAdd { a, b: sum.h, w, eps, factor: None, scale: 1.0, h, packed: None, pair };
+    Some(Merged { op: op.into(), of, early: false })
+}
+
 /// Sums with a norm, their factors, and their packing.
 pub(super) fn norm_add(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     match op {
         Lowered::Op(Op::Add(Add { a, b: Term::Tensor(b), y })) => {
-            let (norm, a) = normed(*a, *b, producers)?;
-            let sum = NormAdd { a, b: norm.x, w: norm.w, eps: norm.eps, factor: None, scale: 1.0, h: *y, packed: None };
-            Some(Merged { of: vec![norm.y], op: sum.into(), early: false })
+            let Some((norm, a)) = normed(*a, *b, producers) else { return norm_add_pair(*a, *b, *y, producers) };
+            Some(Merged { of: vec![norm.y], op: NormAdd::new(a, norm, *y).into(), early: false })
         }
         Lowered::Op(Op::Mul(Mul { a, b: Factor::Row(factor), y })) if factor.cols == 1 => {
             let Lowered::NormAdd(sum) = producers.alone(*a)? else { return None };
@@ -74,7 +95,7 @@ pub(super) fn norm_add(op: &Lowered, producers: &Producers<'_>) -> Option<Merged
         Lowered::NormPackQ8(NormPackQ8 { a, sum: Some((b, h)), w, eps, packed }) => {
             let (norm, a) = normed(*a, *b, producers).filter(|(norm, _)| norm.x.shape.heads == 1)?;
             let packed = Some(Packed { to: *packed, norm: Some((*w, *eps)) });
-            let sum = NormAdd { a, b: norm.x, w: norm.w, eps: norm.eps, factor: None, scale: 1.0, h: *h, packed };
+            let sum = NormAdd { packed, ..NormAdd::new(a, norm, *h) };
             Some(Merged { of: vec![norm.y], op: sum.into(), early: false })
         }
         _ => None,

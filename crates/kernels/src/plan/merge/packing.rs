@@ -105,8 +105,7 @@ fn producer(nodes: &[Option<Node>], at: usize, read_back: &[Tensor]) -> Option<(
 fn sum(nodes: &[Option<Node>], at: usize, [a, b]: [Tensor; 2], h: Tensor, read_back: &[Tensor]) -> (Option<usize>, Option<Lowered>) {
     let normed = |y: Tensor, a: Tensor| match alone(nodes, at, y, read_back)? {
         (place, Lowered::Op(Op::RmsNorm(norm))) if norm.x.shape.dim.is_multiple_of(4) => {
-            let sum = NormAdd { a, b: norm.x, w: norm.w, eps: norm.eps, factor: None, scale: 1.0, h, packed: None };
-            Some((place, sum.into()))
+            Some((place, NormAdd::new(a, norm, h).into()))
         }
         _ => None,
     };

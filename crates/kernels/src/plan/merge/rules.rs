@@ -110,7 +110,7 @@ pub(super) static RULES: [Rule; 37] = [
     ),
     rule(
         "norm_add",
-        "a residual sum with the norm of one summand, its factors and its packing",
+        "a residual sum with the norm of one summand or of a sum of two norms, its factors and its packing",
         Direction::Producers(norm::norm_add),
         "sum, norm, factor and packing are one kernel instead of up to five",
     ),

@@ -23,6 +23,11 @@ impl Uses {
     pub(crate) fn once(&self, t: Tensor) -> bool {
         self.0.get(&t.id) == Some(&1)
     }
+
+    /// Whether no operation reads this value and it is not read back.
+    pub(crate) fn never(&self, t: Tensor) -> bool {
+        !self.0.contains_key(&t.id)
+    }
 }
 
 /// An operation that does the work of its consumer and of the producers of some values.
@@ -50,6 +55,11 @@ impl Producers<'_> {
     pub fn alone(&self, t: Tensor) -> Option<&Lowered> {
         let made = self.producers.get(&t.id).filter(|_| self.uses.once(t))?;
         self.nodes[*made].as_ref().map(|node| &node.op)
+    }
+
+    /// Whether this value has no reader.
+    pub fn unread(&self, t: Tensor) -> bool {
+        self.uses.never(t)
     }
 
     /// The operation that made this value, whatever else reads it.
