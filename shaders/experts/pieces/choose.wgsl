@@ -1,24 +1,21 @@
 // The experts of a row and their weights (route.wgsl). A thread ranks every WG-th expert: the rank
 // is the number of experts before it. Keys are integers, so every driver finds the same order.
-// Needs: MOST, params.count, WG, order_key, logits, params.chosen, key_value, params.normalize,
+// Needs: MOST, params.count, WG, order_key, logits, key_value, params.chosen, params.normalize,
 // reduce_add, experts, weights, scale, params.has_scale. Gives: order, order_load, choose.
 
 // The keys of a row's logits plus one, four at a time. Without an expert they are zero, the lowest,
 // because workgroup memory starts as zeros.
 var<workgroup> keys: array<vec4<u32>, MOST / 4u>;
-// The chosen experts, in their order.
+// The experts in their order.
 var<workgroup> order: array<u32, MOST>;
 
 fn order_load(row: u32, lid: u32) {
     for (var e = lid; e < params.count; e += WG) {
-        keys[e >> 2u][e & 3u] = order_key(bitcast<u32>(logits[row * params.count + e])) + 1u; //~ small: sign
+        keys[e >> 2u][e & 3u] = order_key(bitcast<u32>(logits[row * params.count + e])) + 1u; //~ small: sign, off by one
     }
     workgroupBarrier();
     for (var e = lid; e < params.count; e += WG) {
-        let place = rank(e);
-        if (place < params.chosen) {
-            order[place] = e;
-        }
+        order[rank(e)] = e;
     }
     workgroupBarrier();
 }
@@ -27,7 +24,7 @@ fn order_load(row: u32, lid: u32) {
 fn rank(expert: u32) -> u32 {
     let own = expert >> 2u;
     let mine = keys[own][expert & 3u];
-    let earlier = vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(expert & 3u);
+    let earlier = vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(expert & 3u); //~ never: off by one
     var before = vec4<u32>((keys[own] == vec4<u32>(mine)) & earlier);
     for (var q = 0u; 4u * q < params.count; q++) {
         before += vec4<u32>(keys[q] > vec4<u32>(mine - u32(q < own)));
@@ -36,7 +33,7 @@ fn rank(expert: u32) -> u32 {
 }
 
 fn logit(expert: u32) -> f32 {
-    return key_value(keys[expert >> 2u][expert & 3u] - 1u);
+    return key_value(keys[expert >> 2u][expert & 3u] - 1u); //~ small: sign, off by one
 }
 
 fn choose(row: u32, lid: u32) {
