@@ -1,5 +1,5 @@
 // The summand of norm_add.wgsl as it lies in memory: b [rows, dim] f32.
-// Needs: nothing. Gives: b, part_load, part_factors, part_value.
+// Needs: nothing. Gives: b, Part, part_load, part_factors, part_value.
 @group(0) @binding(2) var<storage, read> b: array<vec4<f32>>;
 alias Part = vec4<f32>;
 

@@ -2,7 +2,7 @@
 // c_eps) * c_weight[d] + d[r, d] / sqrt(mean_d d[r, d]^2 + d_eps) * d_weight[d]
 // c, d [rows, dim] f32, c_weight, d_weight [dim] f32.
 // Needs: squares4, WG, reduce_add4, inverse_root, params.dim, params.c_eps, params.d_eps. Gives:
-// part_load, part_factors, part_value.
+// Part, part_load, part_factors, part_value.
 @group(0) @binding(2) var<storage, read> c: array<vec4<f32>>;
 @group(0) @binding(8) var<storage, read> d: array<vec4<f32>>;
 @group(0) @binding(9) var<storage, read> c_weight: array<vec4<f32>>;

@@ -104,9 +104,7 @@ fn producer(nodes: &[Option<Node>], at: usize, read_back: &[Tensor]) -> Option<(
 /// moves there: a product with the sum after it, a norm with the sum after it, or a plain sum.
 fn sum(nodes: &[Option<Node>], at: usize, [a, b]: [Tensor; 2], h: Tensor, read_back: &[Tensor]) -> (Option<usize>, Option<Lowered>) {
     let normed = |y: Tensor, a: Tensor| match alone(nodes, at, y, read_back)? {
-        (place, Lowered::Op(Op::RmsNorm(norm))) if norm.x.shape.dim.is_multiple_of(4) => {
-            Some((place, NormAdd::new(a, norm, h).into()))
-        }
+        (place, Lowered::Op(Op::RmsNorm(norm))) if norm.x.shape.dim.is_multiple_of(4) => Some((place, NormAdd::new(a, norm, h).into())),
         _ => None,
     };
     let found = product_added(nodes, at, [a, b], h, read_back).or_else(|| normed(b, a)).or_else(|| normed(a, b));
