@@ -47,19 +47,20 @@ pub(super) enum End {
 /// Dispatches before the first early submit. The host encodes the 727 of a step of 64 rows of
 /// Qwen3-30B-A3B in 3.9 ms (16 cores beside an NVIDIA H100). Each pass has twice as many as the
 /// pass before it, so that submits stay few.
-const EARLY: usize = 32;
+const EARLY: usize = 16;
 
-/// Largest number of rows of a plan without early submits. The host encodes such steps while the
-/// device still runs the step before.
-const FEW_ROWS: u32 = 8;
+/// Largest number of dispatches of an early pass. Where the host is slower than the device, the
+/// step ends when the device has run the last pass.
+const MOST: usize = 128;
 
 /// The steps of each pass, and what follows it. A cut is where the work would exceed the longest
-/// submit, and with `every_layer` at every layer. Steps of prompts, which the host does not
-/// foresee, also have early submits.
+/// submit, and with `every_layer` at every layer. Steps of prompts also have early submits. Other
+/// steps give a result for each row, and the host encodes them while the device still runs the step
+/// before.
 pub(super) fn passes(steps: &[Step], capacity: Counts, class: Class, every_layer: bool) -> Vec<(Range<usize>, End)> {
     let works: Vec<(Stage, Work)> = steps.iter().map(|step| (step.stage, step.work(capacity))).collect();
     let passes = cut(&works, class, every_layer);
-    let awaited = capacity.step > FEW_ROWS && capacity.out < capacity.step && class != Class::Software;
+    let awaited = capacity.out < capacity.step && class != Class::Software;
     if awaited { early(passes) } else { passes }
 }
 
@@ -71,7 +72,7 @@ fn early(passes: Vec<(Range<usize>, End)>) -> Vec<(Range<usize>, End)> {
         while end - start >= 2 * size {
             divided.push((start..start + size, End::Early));
             start += size;
-            size *= 2;
+            size = MOST.min(2 * size);
         }
         divided.push((start..end, then));
     }
@@ -176,12 +177,12 @@ mod tests {
     #[test]
     fn a_long_pass_begins_early() {
         let passes = |n: usize| early(vec![(0..n, End::Last)]);
-        assert_eq!(passes(63), [(0..63, End::Last)]);
-        assert_eq!(passes(64), [(0..32, End::Early), (32..64, End::Last)]);
-        assert_eq!(ends(&passes(727)), [32, 96, 224, 727]);
+        assert_eq!(passes(31), [(0..31, End::Last)]);
+        assert_eq!(passes(32), [(0..16, End::Early), (16..32, End::Last)]);
+        assert_eq!(ends(&passes(727)), [16, 48, 112, 240, 368, 496, 727]);
         let far = Progress { phase: Phase::Forward, done: 1, total: 2 };
         let cut = early(vec![(0..70, End::Cut(far)), (70..80, End::Last)]);
-        assert_eq!(cut, [(0..32, End::Early), (32..70, End::Cut(far)), (70..80, End::Last)]);
+        assert_eq!(cut, [(0..16, End::Early), (16..70, End::Cut(far)), (70..80, End::Last)]);
     }
 
     #[test]
