@@ -5,7 +5,7 @@
 // makes 32 slots of one expert by 128 rows. It stages both operands, 16 columns at a
 // time, k-major. Every thread accumulates 4 x 4 results. Results of rows in other parts of w are
 // not written.
-struct Params { k: u32, n: u32, stride: u32, first: u32, per: u32, row_base: u32, row_count: u32 }
+struct Params { k: u32, n: u32, stride: u32, first: u32, per: u32, row_base: u32, row_count: u32, shares: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(2) var<storage, read> w: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read> slots: array<u32>;
@@ -20,9 +20,9 @@ var<workgroup> ws: array<vec4<f32>, DEPTH * WEIGHT_ROWS / 4u>;
 
 @compute @workgroup_size(256)
 fn matmul_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
-    // Two workgroups share a tile of 64 slots.
-    let tile = 3u * (id.y >> 1u);
-    let before = min(SLOTS * (id.y & 1u), tiles[tile + 2u]);
+    // `shares` workgroups share a tile.
+    let tile = 3u * (id.y / params.shares);
+    let before = min(SLOTS * (id.y % params.shares), tiles[tile + 2u]);
     let place = tiles[tile + 1u] + before;
     let count = min(tiles[tile + 2u] - before, SLOTS);
     // `top`: first row of this tile within the expert. `local`: the same row within this part of w.

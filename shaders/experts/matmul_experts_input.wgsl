@@ -5,7 +5,7 @@
 // slots [T k] u32 and tiles [M, 3] u32 of group_experts.wgsl, dx [T k, k] f32. One workgroup makes
 // 32 slots of one expert by 128 columns. It stages 16 rows of w, 128 columns of each, as
 // they lie, and 16 columns of dy. Every thread accumulates 4 x 4 results.
-struct Params { k: u32, n: u32, stride: u32, first: u32, row_base: u32, row_count: u32, onto: u32 }
+struct Params { k: u32, n: u32, stride: u32, first: u32, row_base: u32, row_count: u32, onto: u32, shares: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> dy: array<f32>;
 @group(0) @binding(2) var<storage, read> w: array<vec4<u32>>;
@@ -21,9 +21,9 @@ var<workgroup> ws: array<vec4<f32>, DEPTH * COLUMNS / 4u>;
 
 @compute @workgroup_size(256)
 fn matmul_experts_input(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
-    // Two workgroups share a tile of 64 slots.
-    let tile = 3u * (id.y >> 1u);
-    let before = min(SLOTS * (id.y & 1u), tiles[tile + 2u]);
+    // `shares` workgroups share a tile.
+    let tile = 3u * (id.y / params.shares);
+    let before = min(SLOTS * (id.y % params.shares), tiles[tile + 2u]);
     let place = tiles[tile + 1u] + before;
     let count = min(tiles[tile + 2u] - before, SLOTS);
     if (count == 0u) { //~ exit: guard dropped

@@ -2,12 +2,12 @@
 // the step and one of its choices), with cooperative matrices of f16 and f32 sums
 // x [T k / per, k] f16, `heads` of its rows divided by one of scales [T] f32 (pack_f16.wgsl), w
 // [row_count, k] (rows row_base.. of all experts' rows), k a multiple of 32, slots [T k] u32 and
-// tiles [M, 3] u32 of group_experts.wgsl, y [T k, n] f32. One workgroup makes a tile of 64 slots of
-// one expert by 128 rows. It loads 32 columns of both operands while its four subgroups multiply
-// the 32 columns before them. Each subgroup makes 64 x 32 results in 4 x 2 matrices, but only the
-// bands of 16 slots that the tile has. Each matrix is a variable, because an array of matrices
-// would not stay in registers. tile128_quads.wgsl and tile128_groups.wgsl dequantize. Results of
-// rows in other parts of w are not written.
+// tiles [M, 3] u32 of group_experts.wgsl, y [T k, n] f32. One workgroup makes a tile of 64 or 128
+// slots (4 or 8 BANDS) of one expert by 128 rows. It loads 32 columns of both operands while its
+// four subgroups multiply the 32 columns before them. Each subgroup makes 4 x 2 matrices of 16 x 16
+// results, or 4 x 4 of every second band, but only the bands that the tile has. Each matrix is a
+// variable, because an array of matrices would not stay in registers. tile128_quads.wgsl and
+// tile128_groups.wgsl dequantize. Results of rows in other parts of w are not written.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, n: u32, stride: u32, first: u32, per: u32, heads: u32, row_base: u32, row_count: u32 }
@@ -20,7 +20,10 @@ struct Params { k: u32, n: u32, stride: u32, first: u32, per: u32, heads: u32, r
 @group(0) @binding(6) var<storage, read_write> y: array<f32>;
 
 const BAND = 16u;
-const BANDS = 4u;
+// Of so many bands a subgroup has one, and twice as many matrices in a row.
+const EVERY = BANDS / 4u;
+// From a subgroup's first rows to its third matrix in a row.
+const BEHIND = 32u * (EVERY - 1u);
 const WEIGHT_ROWS = 128u;
 const DEPTH = 32u;
 const QUADS = DEPTH / 4u;
@@ -56,7 +59,8 @@ fn matmul_tile64_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_in
     let bands = (count + BAND - 1u) / BAND;
     let row = lid >> 3u;
     let quad = lid & 7u;
-    let n0 = subgroup * 32u;
+    let own = subgroup % EVERY;
+    let n0 = subgroup / EVERY * (32u * EVERY);
     var x_at: array<u32, BANDS>;
     var xv: array<vec4<f16>, BANDS>;
     for (var b = 0u; b < BANDS; b++) {
@@ -68,12 +72,20 @@ fn matmul_tile64_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_in
     var ahead = ahead_load(local, k, 0u, lid);
     var c00 = coop_mat16x16<f32, C>();
     var c01 = coop_mat16x16<f32, C>();
+    var c02 = coop_mat16x16<f32, C>();
+    var c03 = coop_mat16x16<f32, C>();
     var c10 = coop_mat16x16<f32, C>();
     var c11 = coop_mat16x16<f32, C>();
+    var c12 = coop_mat16x16<f32, C>();
+    var c13 = coop_mat16x16<f32, C>();
     var c20 = coop_mat16x16<f32, C>();
     var c21 = coop_mat16x16<f32, C>();
+    var c22 = coop_mat16x16<f32, C>();
+    var c23 = coop_mat16x16<f32, C>();
     var c30 = coop_mat16x16<f32, C>();
     var c31 = coop_mat16x16<f32, C>();
+    var c32 = coop_mat16x16<f32, C>();
+    var c33 = coop_mat16x16<f32, C>();
     for (var k0 = 0u; k0 < k; k0 += DEPTH) {
         workgroupBarrier();
         for (var b = 0u; b < BANDS; b++) {
@@ -91,21 +103,37 @@ fn matmul_tile64_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_in
         for (var q = 0u; q < QUADS; q += 4u) {
             let b0 = coopLoad<coop_mat16x16<f16, B>>(&ws[n0 * PITCH + q], PITCH);
             let b1 = coopLoad<coop_mat16x16<f16, B>>(&ws[(n0 + 16u) * PITCH + q], PITCH);
-            let a0 = coopLoadT<coop_mat16x16<f16, A>>(&xs[q], PITCH);
+            let b2 = coopLoad<coop_mat16x16<f16, B>>(&ws[(n0 + BEHIND) * PITCH + q], PITCH);
+            let b3 = coopLoad<coop_mat16x16<f16, B>>(&ws[(n0 + BEHIND + 16u) * PITCH + q], PITCH);
+            let a0 = coopLoadT<coop_mat16x16<f16, A>>(&xs[own * BAND * PITCH + q], PITCH);
             c00 = coopMultiplyAdd(a0, b0, c00);
             c01 = coopMultiplyAdd(a0, b1, c01);
-            if (bands > 1u) {
-                let a1 = coopLoadT<coop_mat16x16<f16, A>>(&xs[BAND * PITCH + q], PITCH);
+            if (EVERY > 1u) {
+                c02 = coopMultiplyAdd(a0, b2, c02);
+                c03 = coopMultiplyAdd(a0, b3, c03);
+            }
+            if (bands > EVERY) {
+                let a1 = coopLoadT<coop_mat16x16<f16, A>>(&xs[(own + EVERY) * BAND * PITCH + q], PITCH);
                 c10 = coopMultiplyAdd(a1, b0, c10);
                 c11 = coopMultiplyAdd(a1, b1, c11);
+                if (EVERY > 1u) {
+                    c12 = coopMultiplyAdd(a1, b2, c12);
+                    c13 = coopMultiplyAdd(a1, b3, c13);
+                }
             }
-            if (bands > 2u) {
-                let a2 = coopLoadT<coop_mat16x16<f16, A>>(&xs[2u * BAND * PITCH + q], PITCH);
-                let a3 = coopLoadT<coop_mat16x16<f16, A>>(&xs[3u * BAND * PITCH + q], PITCH);
+            if (bands > 2u * EVERY) {
+                let a2 = coopLoadT<coop_mat16x16<f16, A>>(&xs[(own + 2u * EVERY) * BAND * PITCH + q], PITCH);
+                let a3 = coopLoadT<coop_mat16x16<f16, A>>(&xs[(own + 3u * EVERY) * BAND * PITCH + q], PITCH);
                 c20 = coopMultiplyAdd(a2, b0, c20);
                 c21 = coopMultiplyAdd(a2, b1, c21);
                 c30 = coopMultiplyAdd(a3, b0, c30);
                 c31 = coopMultiplyAdd(a3, b1, c31);
+                if (EVERY > 1u) {
+                    c22 = coopMultiplyAdd(a2, b2, c22);
+                    c23 = coopMultiplyAdd(a2, b3, c23);
+                    c32 = coopMultiplyAdd(a3, b2, c32);
+                    c33 = coopMultiplyAdd(a3, b3, c33);
+                }
             }
         }
     }
@@ -115,28 +143,60 @@ fn matmul_tile64_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_in
     let pitch = 16u;
     let v00 = c00;
     coopStoreT(v00, &ys[base], pitch);
-    finish(tile, 0u, 0u, base, lane);
+    finish(tile, own * BAND, 0u, base, lane);
     let v01 = c01;
     coopStoreT(v01, &ys[base], pitch);
-    finish(tile, 0u, 16u, base, lane);
+    finish(tile, own * BAND, 16u, base, lane);
+    if (EVERY > 1u) {
+        let v02 = c02;
+        coopStoreT(v02, &ys[base], pitch);
+        finish(tile, own * BAND, 32u, base, lane);
+        let v03 = c03;
+        coopStoreT(v03, &ys[base], pitch);
+        finish(tile, own * BAND, 48u, base, lane);
+    }
     let v10 = c10;
     coopStoreT(v10, &ys[base], pitch);
-    finish(tile, BAND, 0u, base, lane);
+    finish(tile, (own + EVERY) * BAND, 0u, base, lane);
     let v11 = c11;
     coopStoreT(v11, &ys[base], pitch);
-    finish(tile, BAND, 16u, base, lane);
+    finish(tile, (own + EVERY) * BAND, 16u, base, lane);
+    if (EVERY > 1u) {
+        let v12 = c12;
+        coopStoreT(v12, &ys[base], pitch);
+        finish(tile, (own + EVERY) * BAND, 32u, base, lane);
+        let v13 = c13;
+        coopStoreT(v13, &ys[base], pitch);
+        finish(tile, (own + EVERY) * BAND, 48u, base, lane);
+    }
     let v20 = c20;
     coopStoreT(v20, &ys[base], pitch);
-    finish(tile, 2u * BAND, 0u, base, lane);
+    finish(tile, (own + 2u * EVERY) * BAND, 0u, base, lane);
     let v21 = c21;
     coopStoreT(v21, &ys[base], pitch);
-    finish(tile, 2u * BAND, 16u, base, lane);
+    finish(tile, (own + 2u * EVERY) * BAND, 16u, base, lane);
+    if (EVERY > 1u) {
+        let v22 = c22;
+        coopStoreT(v22, &ys[base], pitch);
+        finish(tile, (own + 2u * EVERY) * BAND, 32u, base, lane);
+        let v23 = c23;
+        coopStoreT(v23, &ys[base], pitch);
+        finish(tile, (own + 2u * EVERY) * BAND, 48u, base, lane);
+    }
     let v30 = c30;
     coopStoreT(v30, &ys[base], pitch);
-    finish(tile, 3u * BAND, 0u, base, lane);
+    finish(tile, (own + 3u * EVERY) * BAND, 0u, base, lane);
     let v31 = c31;
     coopStoreT(v31, &ys[base], pitch);
-    finish(tile, 3u * BAND, 16u, base, lane);
+    finish(tile, (own + 3u * EVERY) * BAND, 16u, base, lane);
+    if (EVERY > 1u) {
+        let v32 = c32;
+        coopStoreT(v32, &ys[base], pitch);
+        finish(tile, (own + 3u * EVERY) * BAND, 32u, base, lane);
+        let v33 = c33;
+        coopStoreT(v33, &ys[base], pitch);
+        finish(tile, (own + 3u * EVERY) * BAND, 48u, base, lane);
+    }
 }
 
 // The slots of a tile, and the first row of a subgroup within the expert and within this part of w.
@@ -145,7 +205,7 @@ struct Tile { place: u32, count: u32, top: u32, local: u32 }
 // Writes the 16 x 16 results that a subgroup left at ys[base..]: slots t0.. by rows r0.. of the
 // tile.
 fn finish(tile: Tile, t0: u32, r0: u32, base: u32, lane: u32) {
-    workgroupBarrier();
+    subgroupBarrier();
     for (var i = lane; i < 256u; i += 32u) {
         let t = t0 + (i >> 4u);
         let r = r0 + (i & 15u);
@@ -154,5 +214,5 @@ fn finish(tile: Tile, t0: u32, r0: u32, base: u32, lane: u32) {
             y[slot * params.n + tile.top + r] = ys[base + i] * scales[slot / params.per / params.heads];
         }
     }
-    workgroupBarrier();
+    subgroupBarrier();
 }

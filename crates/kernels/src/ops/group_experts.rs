@@ -17,12 +17,16 @@ kernel! {
     needs: { threads: 256, workgroup_bytes: 5120 },
 }
 
-/// Slots per tile: `BANDS * BAND` in `matmul_tile64_experts.wgsl`.
-pub const TILE: u32 = 64;
+/// Slots per tile: `BANDS` bands of 16 in the pieces of `matmul_tile64_experts.wgsl`. A large tile
+/// reads the weights of an expert with many slots less often.
+pub(crate) const TILES: [u32; 2] = [64, 128];
 
-/// Workgroups that share a tile where each takes 32 slots: `SLOTS` in `matmul_experts.wgsl` and
+/// Slots per expert, on average, from which on tiles are large.
+const MANY: u32 = 32;
+
+/// Slots that one workgroup takes: `SLOTS` in `matmul_experts.wgsl` and
 /// `matmul_experts_input.wgsl`.
-pub(crate) const SHARES: u32 = 2;
+const SHARE: u32 = 32;
 
 /// The slots of a step, sorted by expert and cut into tiles.
 #[derive(Copy, Clone, Debug)]
@@ -32,6 +36,15 @@ pub struct Groups {
     /// u32 [M, 3]: expert, place of its first slot, number of slots; all zero after the last tile.
     /// M is the largest number of tiles that T rows can need.
     pub tiles: Tensor,
+    /// Largest number of slots of a tile: 64 or 128.
+    pub most: u32,
+}
+
+impl Groups {
+    /// Workgroups that share a tile where each takes 32 slots.
+    pub(crate) fn shares(&self) -> u32 {
+        self.most / SHARE
+    }
 }
 
 /// slots, tiles = the numbers 0 .. T k, sorted by `experts`.
@@ -47,10 +60,12 @@ pub struct GroupExperts {
 pub fn group_experts(rec: &mut Recorder<impl From<GroupExperts>>, experts: Tensor, count: u32) -> Groups {
     assert!(experts.shape.lead == Lead::Step && (1..=route::MAX_EXPERTS).contains(&count), "group_experts: {count} experts");
     let step_rows = rec.input(Input::Rows);
-    // Every expert with at least one slot leaves at most TILE - 1 places of its last tile empty.
     let (slots, serving) = (experts.shape.elements(), u64::from(count).min(experts.shape.elements()));
-    let tiles = (slots + serving * u64::from(TILE - 1)) / u64::from(TILE);
-    let groups = Groups { slots: rec.make_of(Element::U32, experts.shape), tiles: rec.make_of(Element::U32, fixed(tiles as u32, 3)) };
+    let most = TILES[usize::from(slots >= u64::from(MANY * count))];
+    // Every expert with at least one slot leaves at most `most` - 1 places of its last tile empty.
+    let tiles = (slots + serving * u64::from(most - 1)) / u64::from(most);
+    let (slots, tiles) = (rec.make_of(Element::U32, experts.shape), rec.make_of(Element::U32, fixed(tiles as u32, 3)));
+    let groups = Groups { slots, tiles, most };
     rec.push(GroupExperts { experts, count, step_rows, groups });
     groups
 }
@@ -63,8 +78,8 @@ impl Operation for GroupExperts {
 
 impl Lowering for GroupExperts {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
-        let Groups { slots, tiles } = self.groups;
-        let params = Params { experts: self.count, k: self.experts.shape.dim, tile: TILE, tiles: tiles.shape.rows };
+        let Groups { slots, tiles, most } = self.groups;
+        let params = Params { experts: self.count, k: self.experts.shape.dim, tile: most, tiles: tiles.shape.rows };
         let (step_rows, experts) = (self.step_rows.into(), self.experts.into());
         let grid = Grid::PerRow { lead: fixed(self.count, 1), per_row: 1 };
         vec![Bind { step_rows, experts, slots: slots.into(), tiles: tiles.into() }.dispatch(params, grid)]
@@ -75,7 +90,7 @@ impl Reference for GroupExperts {
     fn reference(&self, host: &mut Host<'_>) {
         let experts = host.u32(self.experts);
         let mut slots = vec![0; experts.len()];
-        let mut tiles = cpu_ref::group_experts(experts, TILE as usize, &mut slots);
+        let mut tiles = cpu_ref::group_experts(experts, self.groups.most as usize, &mut slots);
         tiles.resize(self.groups.tiles.shape.rows_at(host.counts()) as usize, [0; 3]);
         host.put_u32(self.groups.slots, slots);
         host.put_u32(self.groups.tiles, tiles.into_flattened());

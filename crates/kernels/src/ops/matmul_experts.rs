@@ -7,7 +7,6 @@ use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Shape, Tensor, Weight};
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering, fixed};
 use crate::kernel::split::parts;
-use crate::ops::group_experts::{Groups, SHARES};
 use crate::ops::matmul_vec_experts;
 use crate::ops::route::Routes;
 use crate::platform::{in_parallel, threads};
@@ -16,7 +15,7 @@ use std::ops::Range;
 kernel! {
     MATMUL_EXPERTS: "matmul_experts",
     wgsl: ["experts/matmul_experts.wgsl", quads],
-    params: Params { k: u32, n: u32, stride: u32, first: u32, per: u32, row_base: u32, row_count: u32 },
+    params: Params { k: u32, n: u32, stride: u32, first: u32, per: u32, row_base: u32, row_count: u32, shares: u32 },
     bindings: Bind { x: Read, w: Weight, slots: Read, tiles: Read, y: Write },
     cpu: cpu_ref::matmul_experts,
     nmse: 1e-10,
@@ -92,15 +91,16 @@ impl Operation for MatmulExperts {
 
 impl Lowering for MatmulExperts {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
-        let Some(Groups { slots, tiles }) = self.routes.groups else { return matmul_vec_experts::lower(self, cx) };
+        let Some(groups) = self.routes.groups else { return matmul_vec_experts::lower(self, cx) };
+        let (slots, tiles, shares) = (groups.slots, groups.tiles, groups.shares());
         let Weight { ty, rows, cols: k, .. } = self.w;
         let n = self.y.shape.dim;
         let one = |(part, range): (usize, Range<u32>)| {
             let w = Arg::Weight(self.w, part as u32);
             let bind = Bind { x: self.x.into(), w, slots: slots.into(), tiles: tiles.into(), y: self.y.into() };
             let (row_base, row_count) = (range.start, range.len() as u32);
-            let params = Params { k, n, stride: self.stride(), first: self.first, per: self.per(), row_base, row_count };
-            let grid = Grid::Tiles { lead: fixed(SHARES * tiles.shape.rows, 1), tile: 1, x: n.div_ceil(WEIGHT_ROWS) };
+            let params = Params { k, n, stride: self.stride(), first: self.first, per: self.per(), row_base, row_count, shares };
+            let grid = Grid::Tiles { lead: fixed(shares * tiles.shape.rows, 1), tile: 1, x: n.div_ceil(WEIGHT_ROWS) };
             bind.dispatch(if k % 4 == 0 { &QUADS } else { &TAIL }, params, grid)
         };
         parts(cx.caps, ty, rows, k).into_iter().enumerate().map(one).collect()

@@ -8,7 +8,6 @@ use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Shape, Tensor, Weight};
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering, fixed};
 use crate::kernel::split::parts;
-use crate::ops::group_experts::{Groups, SHARES};
 use crate::ops::matmul_experts::MatmulExperts;
 use crate::ops::route::Routes;
 use crate::platform::{in_parallel, threads};
@@ -16,7 +15,7 @@ use crate::platform::{in_parallel, threads};
 kernel! {
     MATMUL_EXPERTS_INPUT: "matmul_experts_input",
     wgsl: ["experts/matmul_experts_input.wgsl", "experts/pieces/rows_in_part.wgsl"],
-    params: Params { k: u32, n: u32, stride: u32, first: u32, row_base: u32, row_count: u32, onto: u32 },
+    params: Params { k: u32, n: u32, stride: u32, first: u32, row_base: u32, row_count: u32, onto: u32, shares: u32 },
     bindings: Bind { dy: Read, w: Weight, slots: Read, tiles: Read, dx: Write },
     cpu: cpu_ref::matmul_experts_input,
     nmse: 1e-10,
@@ -77,15 +76,16 @@ impl Operation for MatmulExpertsInput {
 
 impl Lowering for MatmulExpertsInput {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
-        let Some(Groups { slots, tiles }) = self.routes.groups else { return matmul_vec_experts_input::lower(self, cx) };
+        let Some(groups) = self.routes.groups else { return matmul_vec_experts_input::lower(self, cx) };
+        let (slots, tiles, shares) = (groups.slots, groups.tiles, groups.shares());
         let Weight { ty, rows, cols: k, .. } = self.w;
         // The parts of a weight add up, in order.
         let one = |(part, range): (usize, std::ops::Range<u32>)| {
             let w = Arg::Weight(self.w, part as u32);
             let bind = Bind { dy: self.dy.into(), w, slots: slots.into(), tiles: tiles.into(), dx: self.dx.into() };
             let (row_base, row_count, onto) = (range.start, range.len() as u32, u32::from(part > 0));
-            let params = Params { k, n: self.dy.shape.dim, stride: self.stride(), first: self.first, row_base, row_count, onto };
-            let grid = Grid::Tiles { lead: fixed(SHARES * tiles.shape.rows, 1), tile: 1, x: k.div_ceil(COLUMNS) };
+            let params = Params { k, n: self.dy.shape.dim, stride: self.stride(), first: self.first, row_base, row_count, onto, shares };
+            let grid = Grid::Tiles { lead: fixed(shares * tiles.shape.rows, 1), tile: 1, x: k.div_ceil(COLUMNS) };
             bind.dispatch(params, grid)
         };
         parts(cx.caps, ty, rows, k).into_iter().enumerate().map(one).collect()
