@@ -1,6 +1,6 @@
 //! JSON as Python's `json.dumps` writes it: models were trained on that spacing.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use serde_json::{Number, Value};
 
@@ -20,20 +20,34 @@ pub(super) struct Style {
 }
 
 pub(super) fn dumps(value: &Value, style: &Style) -> String {
-    let mut out = String::new();
-    write_value(&mut out, value, style, 0);
+    // A string that grows takes up to three times its length for a moment, so the length is counted
+    // first. Neither writing fails.
+    let mut length = Length(0);
+    let _ = write_value(&mut length, value, style, 0);
+    let mut out = String::with_capacity(length.0);
+    let _ = write_value(&mut out, value, style, 0);
     out
 }
 
-fn write_value(out: &mut String, value: &Value, style: &Style, depth: usize) {
+/// The number of bytes written so far.
+struct Length(usize);
+
+impl Write for Length {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0 += text.len();
+        Ok(())
+    }
+}
+
+fn write_value<W: Write>(out: &mut W, value: &Value, style: &Style, depth: usize) -> fmt::Result {
     match value {
-        Value::Null => out.push_str("null"),
-        Value::Bool(on) => out.push_str(if *on { "true" } else { "false" }),
-        Value::Number(number) => out.push_str(&number_text(number)),
+        Value::Null => out.write_str("null"),
+        Value::Bool(on) => out.write_str(if *on { "true" } else { "false" }),
+        Value::Number(number) => out.write_str(&number_text(number)),
         Value::String(text) => write_string(out, text, style),
         Value::Array(items) => {
-            let write = |out: &mut String, item: &Value| write_value(out, item, style, depth + 1);
-            write_items(out, ['[', ']'], items.iter(), style, depth, write);
+            let write = |out: &mut W, item: &Value| write_value(out, item, style, depth + 1);
+            write_items(out, ['[', ']'], items.iter(), style, depth, write)
         }
         Value::Object(map) => {
             let mut entries: Vec<_> = map.iter().collect();
@@ -41,67 +55,65 @@ fn write_value(out: &mut String, value: &Value, style: &Style, depth: usize) {
                 entries.sort_by_key(|entry| entry.0);
             }
             let colon = style.separators.as_ref().map_or(": ", |pair| &pair[1]);
-            let write = |out: &mut String, (key, value): (&String, &Value)| {
-                write_string(out, key, style);
-                out.push_str(colon);
-                write_value(out, value, style, depth + 1);
+            let write = |out: &mut W, (key, value): (&String, &Value)| {
+                write_string(out, key, style)?;
+                out.write_str(colon)?;
+                write_value(out, value, style, depth + 1)
             };
-            write_items(out, ['{', '}'], entries.into_iter(), style, depth, write);
+            write_items(out, ['{', '}'], entries.into_iter(), style, depth, write)
         }
     }
 }
 
-fn write_items<T>(
-    out: &mut String,
+fn write_items<W: Write, T>(
+    out: &mut W,
     brackets: [char; 2],
     items: impl ExactSizeIterator<Item = T>,
     style: &Style,
     depth: usize,
-    write: impl Fn(&mut String, T),
-) {
+    write: impl Fn(&mut W, T) -> fmt::Result,
+) -> fmt::Result {
     let empty = items.len() == 0;
     let comma = style.separators.as_ref().map_or(if style.indent.is_some() { "," } else { ", " }, |pair| &pair[0]);
-    let line = |out: &mut String, depth: usize| {
-        if let Some(indent) = style.indent {
-            out.push('\n');
-            out.extend(std::iter::repeat_n(' ', indent.saturating_mul(depth)));
-        }
+    let line = |out: &mut W, depth: usize| {
+        let Some(indent) = style.indent else { return Ok(()) };
+        out.write_char('\n')?;
+        (0..indent.saturating_mul(depth)).try_for_each(|_| out.write_char(' '))
     };
-    out.push(brackets[0]);
+    out.write_char(brackets[0])?;
     for (i, item) in items.enumerate() {
         if i > 0 {
-            out.push_str(comma);
+            out.write_str(comma)?;
         }
-        line(out, depth + 1);
-        write(out, item);
+        line(out, depth + 1)?;
+        write(out, item)?;
     }
     if !empty {
-        line(out, depth);
+        line(out, depth)?;
     }
-    out.push(brackets[1]);
+    out.write_char(brackets[1])
 }
 
-fn write_string(out: &mut String, text: &str, style: &Style) {
-    out.push('"');
+fn write_string(out: &mut impl Write, text: &str, style: &Style) -> fmt::Result {
+    out.write_char('"')?;
     for c in text.chars() {
         match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
+            '"' => out.write_str("\\\"")?,
+            '\\' => out.write_str("\\\\")?,
+            '\n' => out.write_str("\\n")?,
+            '\r' => out.write_str("\\r")?,
+            '\t' => out.write_str("\\t")?,
+            '\u{8}' => out.write_str("\\b")?,
+            '\u{c}' => out.write_str("\\f")?,
             _ if c < ' ' || (style.ensure_ascii && c > '~') => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
-                    // Writing to a string cannot fail.
-                    let _ = write!(out, "\\u{unit:04x}");
+                    write!(out, "\\u{unit:04x}")?;
                 }
             }
-            _ => out.push(c),
+            _ => out.write_char(c)?,
         }
     }
-    out.push('"');
+    out.write_char('"')
 }
 
 /// Integers as they are; floats as Python's `repr`: the shortest digits, an exponent below 1e-4 and
@@ -124,6 +136,12 @@ mod tests {
     fn one_line_has_python_spacing_and_the_given_order() {
         let value = json!({"b": [1, 2.5, null, true], "a": {}, "é<'>": "\u{7f}\u{1}\"\\\n"});
         assert_eq!(plain(value), "{\"b\": [1, 2.5, null, true], \"a\": {}, \"é<'>\": \"\u{7f}\\u0001\\\"\\\\\\n\"}");
+    }
+
+    #[test]
+    fn a_text_takes_no_more_bytes_than_it_has() {
+        let text = plain(json!({"a": ["\"\\".repeat(1000), 1.5], "é": "\u{1}🚀"}));
+        assert_eq!(text.capacity(), text.len());
     }
 
     #[test]
