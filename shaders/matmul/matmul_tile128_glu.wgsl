@@ -49,9 +49,9 @@ fn result_quad(at: u32) -> vec4<f32> {
 // A lane's two quads of the 16 x 16 results that its subgroup left at ys[base..]: in row lane / 4
 // and in the row 8 further.
 fn taken(base: u32, lane: u32) -> mat2x4<f32> {
-    workgroupBarrier();
+    subgroupBarrier();
     let quads = mat2x4<f32>(result_quad(base + 4u * lane), result_quad(base + 128u + 4u * lane));
-    workgroupBarrier();
+    subgroupBarrier();
     return quads;
 }
 

@@ -6,7 +6,7 @@
 
 // Writes the 16 x 16 results that a subgroup left at ys[base..].
 fn finish(t0: u32, r0: u32, base: u32, lane: u32) {
-    workgroupBarrier();
+    subgroupBarrier();
     for (var i = lane; i < 256u; i += 32u) {
         let t = t0 + (i >> 4u);
         let r = r0 + (i & 15u);
@@ -16,5 +16,5 @@ fn finish(t0: u32, r0: u32, base: u32, lane: u32) {
             y[t * params.n + at] = select(v, v + bias[at], params.has_bias == 1u);
         }
     }
-    workgroupBarrier();
+    subgroupBarrier();
 }

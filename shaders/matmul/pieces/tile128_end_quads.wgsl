@@ -7,7 +7,7 @@
 
 // Writes the 16 x 16 results that a subgroup left at ys[base..].
 fn finish(t0: u32, r0: u32, base: u32, lane: u32) {
-    workgroupBarrier();
+    subgroupBarrier();
     for (var i = lane; i < 64u; i += 32u) {
         let t = t0 + (i >> 2u);
         let r = r0 + ((i & 3u) << 2u);
@@ -18,5 +18,5 @@ fn finish(t0: u32, r0: u32, base: u32, lane: u32) {
             y[(t * params.n + at) >> 2u] = select(v, v + bias[at >> 2u], params.has_bias == 1u);
         }
     }
-    workgroupBarrier();
+    subgroupBarrier();
 }

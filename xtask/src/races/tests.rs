@@ -188,7 +188,7 @@ fn subgroups_exchange_values() {
 
 /// Kernels of every kind: reductions, products in f32 and in 8 bits, attention, experts, samplers,
 /// and cooperative matrices, which no software driver can run.
-const COMPUTED: [&str; 22] = [
+const COMPUTED: [&str; 25] = [
     "rms_norm +subgroups",
     "softmax",
     "matmul q4_k",
@@ -211,6 +211,9 @@ const COMPUTED: [&str; 22] = [
     "matmul_tile64_triple f16 f16 f16",
     "matmul_tile64_experts f16",
     "matmul_tile64_experts_groups q4_k",
+    "matmul_tile128_pair q4_k q4_k",
+    "matmul_tile128_experts f16",
+    "matmul_tile128_experts_groups q6_k",
 ];
 
 #[test]

@@ -128,7 +128,7 @@ lowered! {
     norm::norm_rope::NormRope,
     norm::norm_rope_append::NormRopeAppend,
     norm::norm_rope_heads::NormRopeHeads,
-    matmul::matmul_tile64_pair::MatmulTile64Pair,
+    matmul::product::ProductPair,
     matmul::matmul_tile64_triple::MatmulTile64Triple,
     matmul::matmul_vec_group::MatmulGroup,
     matmul::matmul_vec_glu::MatmulGlu,

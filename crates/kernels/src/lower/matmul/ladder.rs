@@ -1,8 +1,9 @@
 //! The ladder of products: which kernel multiplies how many rows with which weight, from the
 //! fastest to the portable one.
 
-use super::product::{Operand, Product};
-use super::{matmul, matmul_narrow, matmul_rows8, matmul_tile64, matmul_tile128, matmul_vec, matmul_vec_q8};
+use super::product::{Operand, Product, ProductPair};
+use super::{matmul, matmul_narrow, matmul_rows8, matmul_tile64, matmul_tile64_pair, matmul_tile128};
+use super::{matmul_vec, matmul_vec_q8};
 use crate::caps::Caps;
 use crate::graph::tensor::Weight;
 use crate::kernel::Kernel;
@@ -167,5 +168,13 @@ impl Lowering for Product {
         let one = self.y.shape.rows == 1;
         let rung = LADDER.iter().find(|rung| rung.rounding == rounding && (one || !rung.one));
         (rung.expect("every rounding has a rung for several rows").lower)(self, cx)
+    }
+}
+
+impl Lowering for ProductPair {
+    /// The dispatch of the kernel that reads this operand.
+    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+        let slabs = matches!(self.products[0].operand, Operand::Slabs { .. });
+        vec![if slabs { matmul_tile64_pair::lower(&self.products) } else { matmul_tile128::lower_pair(&self.products) }]
     }
 }

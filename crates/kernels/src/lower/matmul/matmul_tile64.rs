@@ -61,6 +61,10 @@ pub(crate) const LONG_COLUMNS: u32 = 1024;
 /// Largest number of rows that a weight of few rows multiplies in small tiles.
 const MOST_ROWS: u32 = 1024;
 
+/// Columns from which on the table's number of rows is 7/4 as large: adding the subgroups' parts
+/// takes a smaller share of the time of a tile with many columns.
+const MANY_COLUMNS: u32 = 4096;
+
 /// Whether these kernels multiply `rows` rows with the weight on devices with cooperative matrices:
 /// up to the table's number of rows, and more rows if tiles of 128 x 128 would be too few to keep
 /// the device busy: fewer than 3/2 times as many as it runs at the same time. A small tile divides
@@ -68,17 +72,21 @@ const MOST_ROWS: u32 = 1024;
 ///
 /// Measured on an NVIDIA H200: Qwen3-8B reads 9,285 tokens a second of a prompt of 512 if only the
 /// products of keys and values take small tiles, and 10,329 if all products do. Qwen2.5-1.5B, whose
-/// gate and up have 280 large tiles of 1536 columns, reads 34,517 and 33,904.
+/// gate and up have 280 large tiles of 1536 columns, reads 34,517 and 33,904. On an NVIDIA H100,
+/// Qwen3-8B reads 8,105, 9,647, 9,307 and 10,462 tokens a second of prompts of 320, 384, 448 and
+/// 512 if gate and up, with 4096 columns, take large tiles, and 9,480, 10,277, 9,830 and 10,383 if
+/// they take small ones. Qwen2.5-1.5B reads 36,034, 38,768, 33,701 and 37,976 tokens a second with
+/// large tiles, and 33,653, 33,891, 34,551 and 36,939 with small ones.
 ///
 /// A single row of activations comes here only if its weight could be multiplied in 8 bits and the
 /// table forbids it.
 #[must_use]
 pub fn serves(w: Weight, rows: u32, caps: &Caps) -> bool {
     let large = rows.div_ceil(matmul_tile128::TILE) * w.rows.div_ceil(matmul_tile128::TILE);
+    let most = caps.table.tile64_rows;
+    let most = if w.cols < MANY_COLUMNS { most } else { most + most / 4 * 3 };
     let tiled = matmul_tile128::serves(w) && format::format(w.ty).is_some_and(|f| f.tiles().is_some());
-    tiled
-        && (rows > 1 || matmul_vec_q8::serves(w))
-        && (rows <= caps.table.tile64_rows || rows <= MOST_ROWS && 2 * large < 3 * caps.table.workgroups)
+    tiled && (rows > 1 || matmul_vec_q8::serves(w)) && (rows <= most || rows <= MOST_ROWS && 2 * large < 3 * caps.table.workgroups)
 }
 
 /// Groups of 16 rows that a workgroup multiplies in a step of `rows` rows: 1, 2 or 4.

@@ -1,11 +1,8 @@
-//! Two products of some rows through cooperative matrices in one kernel. The planner makes it;
-//! it is never recorded.
+//! Two products of some rows through cooperative matrices in one kernel.
 
 use crate::caps::Caps;
-use crate::graph::operation::{Io, Operation, Work};
-use crate::graph::tensor::Counts;
 use crate::kernel::Variant;
-use crate::kernel::dispatch::{Arg, Dispatch, Lower, Lowering};
+use crate::kernel::dispatch::{Arg, Dispatch};
 use crate::kernel::split::parts;
 use crate::lower::matmul::matmul_tile64::{TILE, bands, grid, row_tiles};
 use crate::lower::matmul::product::{Operand, Product};
@@ -36,12 +33,6 @@ pub(crate) const fn least_workgroups(at_once: u32) -> u32 {
     at_once + at_once / 8
 }
 
-/// Two products of the same rows.
-#[derive(Clone, Debug)]
-pub struct MatmulTile64Pair {
-    pub products: [Product; 2],
-}
-
 /// Whether this product can share a kernel with another: its rows are in slabs, and one binding
 /// holds the weight.
 pub(crate) fn joins(product: &Product, caps: &Caps) -> bool {
@@ -59,32 +50,20 @@ pub(crate) fn workgroups(a: &Product, b: &Product) -> u32 {
     row_tiles(a.y.shape.rows) * (tiles(a) + tiles(b))
 }
 
-impl Operation for MatmulTile64Pair {
-    fn io(&self) -> Io {
-        Io { reads: self.products[0].io().reads, writes: self.products.iter().map(|product| product.y).collect() }
-    }
-
-    fn work(&self, counts: Counts) -> Work {
-        self.products.iter().fold(Work::default(), |sum, product| sum.plus(product.work(counts)))
-    }
-}
-
-impl Lowering for MatmulTile64Pair {
-    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
-        let [a, b] = &self.products;
-        let scales = a.scales().map_or(Arg::None, Arg::from);
-        let biases = u32::from(a.bias.is_some()) | u32::from(b.bias.is_some()) << 1;
-        let params = Params { k: a.w.cols, rows: a.y.shape.rows, n: a.w.rows, other_n: b.w.rows, biases };
-        let bind = Bind {
-            x: a.x.into(),
-            scales,
-            w: a.w.into(),
-            other: b.w.into(),
-            bias: a.bias.into(),
-            other_bias: b.bias.into(),
-            y: a.y.into(),
-            other_y: b.y.into(),
-        };
-        vec![bind.dispatch(VARIANTS[bands(a.y.shape.rows).ilog2() as usize], params, grid(a.y.shape, tiles(a) + tiles(b)))]
-    }
+/// The dispatch.
+pub(crate) fn lower([a, b]: &[Product; 2]) -> Dispatch {
+    let scales = a.scales().map_or(Arg::None, Arg::from);
+    let biases = u32::from(a.bias.is_some()) | u32::from(b.bias.is_some()) << 1;
+    let params = Params { k: a.w.cols, rows: a.y.shape.rows, n: a.w.rows, other_n: b.w.rows, biases };
+    let bind = Bind {
+        x: a.x.into(),
+        scales,
+        w: a.w.into(),
+        other: b.w.into(),
+        bias: a.bias.into(),
+        other_bias: b.bias.into(),
+        y: a.y.into(),
+        other_y: b.y.into(),
+    };
+    bind.dispatch(VARIANTS[bands(a.y.shape.rows).ilog2() as usize], params, grid(a.y.shape, tiles(a) + tiles(b)))
 }

@@ -6,8 +6,8 @@ use crate::graph::tensor::Counts;
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Arg, Dispatch, Lower, Lowering};
 use crate::lower::matmul::matmul_tile64::{bands, grid};
-use crate::lower::matmul::matmul_tile64_pair::{MatmulTile64Pair, tiles};
-use crate::lower::matmul::product::Product;
+use crate::lower::matmul::matmul_tile64_pair::tiles;
+use crate::lower::matmul::product::{Product, ProductPair};
 
 kernel! {
     MATMUL_TILE64_TRIPLE: "matmul_tile64_triple",
@@ -36,7 +36,7 @@ const VARIANTS: [&Variant; 3] = [&ROWS_16, &ROWS_32, &ROWS_64];
 /// format.
 #[derive(Clone, Debug)]
 pub struct MatmulTile64Triple {
-    pub pair: MatmulTile64Pair,
+    pub pair: ProductPair,
     pub third: Product,
 }
 

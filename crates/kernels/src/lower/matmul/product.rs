@@ -1,5 +1,5 @@
-//! A product in a plan: its operand may be rounded, and it may have a bias. The planner makes it;
-//! parity cases record it.
+//! A product in a plan: its operand may be rounded, and it may have a bias. The planner makes it
+//! and pairs of it; parity cases record it.
 
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};
@@ -56,6 +56,22 @@ impl Operation for Product {
 
     fn work(&self, counts: Counts) -> Work {
         crate::ops::matmul::work(self.w, self.y, counts)
+    }
+}
+
+/// Two products of the same rows in one kernel.
+#[derive(Clone, Debug)]
+pub struct ProductPair {
+    pub products: [Product; 2],
+}
+
+impl Operation for ProductPair {
+    fn io(&self) -> Io {
+        Io { reads: self.products[0].io().reads, writes: self.products.iter().map(|product| product.y).collect() }
+    }
+
+    fn work(&self, counts: Counts) -> Work {
+        self.products.iter().fold(Work::default(), |sum, product| sum.plus(product.work(counts)))
     }
 }
 

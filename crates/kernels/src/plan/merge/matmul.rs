@@ -3,13 +3,14 @@
 use super::view::{Merged, Producers, Uses};
 use crate::caps::Caps;
 use crate::graph::tensor::Tensor;
-use crate::lower::matmul::matmul_tile64_pair::{self as tile64_pair, MATMUL_TILE64_PAIR, MatmulTile64Pair, least_workgroups, workgroups};
+use crate::lower::matmul::matmul_tile64_pair::{self as tile64_pair, MATMUL_TILE64_PAIR, least_workgroups, workgroups};
 use crate::lower::matmul::matmul_tile64_triple::{MATMUL_TILE64_TRIPLE, MatmulTile64Triple};
+use crate::lower::matmul::matmul_tile128::{self, MATMUL_TILE128_PAIR};
 use crate::lower::matmul::matmul_vec_group::{MATMUL_VEC_GROUP, MatmulGroup, joins};
 use crate::lower::matmul::matmul_vec_norm::{LANES_32, MatmulVecNorm};
 use crate::lower::matmul::norm_matmul_vec_group::{self as norm_group, NORM_MATMUL_VEC_GROUP, NormMatmulVecGroup};
 use crate::lower::matmul::norm_pack_matmul_vec::Normed;
-use crate::lower::matmul::product::Product;
+use crate::lower::matmul::product::{Product, ProductPair};
 use crate::lower::norm::norm_pack_q8::NormPackQ8;
 use crate::lower::pack::pack_q8::BLOCK;
 use crate::lower::{Lowered, Node};
@@ -40,7 +41,19 @@ pub(super) fn matmul_tile64_pair(op: &Lowered, producers: &Producers<'_>) -> Opt
     else {
         return None;
     };
-    Some(Merged { op: MatmulTile64Pair { products: [other.clone(), product.clone()] }.into(), of: vec![other.y], early: true })
+    Some(Merged { op: ProductPair { products: [other.clone(), product.clone()] }.into(), of: vec![other.y], early: true })
+}
+
+/// A product of many rows with the earlier product of the same rows, with a weight of the same
+/// format and shape.
+pub(super) fn matmul_tile128_pair(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    let Lowered::Product(product) = op else { return None };
+    if !MATMUL_TILE128_PAIR.fits(producers.caps) {
+        return None;
+    }
+    let before = |op: &Lowered| matches!(op, Lowered::Product(other) if matmul_tile128::pairs(other, product, producers.caps));
+    let Lowered::Product(other) = producers.latest(before)? else { return None };
+    Some(Merged { op: ProductPair { products: [other.clone(), product.clone()] }.into(), of: vec![other.y], early: true })
 }
 
 /// A product of the same rows as two earlier products. It moves to them, because alone it has few
@@ -50,8 +63,8 @@ pub(super) fn matmul_tile64_triple(op: &Lowered, producers: &Producers<'_>) -> O
     if !tile64_pair::joins(product, producers.caps) || !MATMUL_TILE64_TRIPLE.fits(producers.caps) {
         return None;
     }
-    let Lowered::MatmulTile64Pair(pair) =
-        producers.latest(|op| matches!(op, Lowered::MatmulTile64Pair(pair) if pair.products[0].x.id == product.x.id))?
+    let Lowered::ProductPair(pair) =
+        producers.latest(|op| matches!(op, Lowered::ProductPair(pair) if pair.products[0].x.id == product.x.id))?
     else {
         return None;
     };

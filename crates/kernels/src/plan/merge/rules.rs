@@ -71,7 +71,7 @@ pub fn described() -> impl Iterator<Item = [&'static str; 4]> {
 }
 
 /// The rules. Rules of one direction are tried in this order.
-pub(super) static RULES: [Rule; 37] = [
+pub(super) static RULES: [Rule; 38] = [
     rule(
         "gather_rows",
         "a gather of the only row with the sum or product that makes it",
@@ -185,6 +185,12 @@ pub(super) static RULES: [Rule; 37] = [
         "a product in small tiles with another of the same rows",
         Direction::Producers(matmul::matmul_tile64_pair),
         ONE_LESS,
+    ),
+    rule(
+        "matmul_tile128_pair",
+        "a product in large tiles with another of the same rows",
+        Direction::Producers(matmul::matmul_tile128_pair),
+        "the tiles of the second weight begin while the last tiles of the first one end",
     ),
     rule(
         "norm_add_matmul_vec",

@@ -57,6 +57,7 @@ pub mod matmul_rows8_glu;
 pub mod matmul_rows8_group;
 pub mod matmul_tile128;
 pub mod matmul_tile128_glu;
+pub mod matmul_tile128_pair;
 pub mod matmul_tile64;
 pub mod matmul_tile64_experts;
 pub mod matmul_tile64_pair;
@@ -128,6 +129,7 @@ pub static CASES: &[(&str, MakeCase)] = &[
     ("norm_pack_f16", norm_pack_f16::case),
     ("level_f16", level_f16::case),
     ("matmul_tile128_glu", matmul_tile128_glu::case),
+    ("matmul_tile128_pair", matmul_tile128_pair::case),
     ("norm_add", norm_add::case),
     ("glu_pack_q8", glu_pack_q8::case),
     ("glu_pack_f16", glu_pack_f16::case),

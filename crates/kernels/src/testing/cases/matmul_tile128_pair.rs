@@ -1,0 +1,24 @@
+//! Parity cases of `matmul_tile128_pair`.
+
+use crate::kernel::random::Gen;
+use crate::lower::matmul::matmul_tile128::DEPTH;
+use crate::ops::matmul::matmul;
+use crate::plan::Precision;
+use crate::testing::parity::Case;
+
+/// Two products of the same rows, of every format with units, tile edges in all three dimensions,
+/// activations far outside the range of f16.
+pub fn case(g: &mut Gen) -> Case {
+    let (rows, ty) = (g.pick(&[33, 64, 127, 128, 129, 300]), g.format_with(|f| f.units.is_some()));
+    let (cols, n) = (g.cols(ty).next_multiple_of(DEPTH), g.pick(&[4, 60, 124, 128, 132, 300]));
+    let mut case = Case::new(rows);
+    // Small tiles take so few results where more may be rounded.
+    case.options = case.options.precision(Precision::Fast).halves();
+    let weights = [(); 2].map(|()| case.weight(g, ty, n, cols));
+    let x = if g.coin() { case.uniform(g, cols, 1e6) } else { case.tensor(g, cols) };
+    for w in weights {
+        let y = matmul(&mut case.rec, w, x);
+        case.expect(y);
+    }
+    case
+}
