@@ -65,6 +65,12 @@ const MOST_ROWS: u32 = 1024;
 /// takes a smaller share of the time of a tile with many columns.
 const MANY_COLUMNS: u32 = 4096;
 
+/// Largest number of rows that a weight of `cols` columns multiplies in small tiles, for the
+/// table's `tile64_rows`, however many large tiles there would be.
+pub(crate) fn most_rows(cols: u32, tile64_rows: u32) -> u32 {
+    if cols < MANY_COLUMNS { tile64_rows } else { tile64_rows + tile64_rows / 4 * 3 }
+}
+
 /// Whether these kernels multiply `rows` rows with the weight on devices with cooperative matrices:
 /// up to the table's number of rows, and more rows if tiles of 128 x 128 would be too few to keep
 /// the device busy: fewer than 3/2 times as many as it runs at the same time. A small tile divides
@@ -83,8 +89,7 @@ const MANY_COLUMNS: u32 = 4096;
 #[must_use]
 pub fn serves(w: Weight, rows: u32, caps: &Caps) -> bool {
     let large = rows.div_ceil(matmul_tile128::TILE) * w.rows.div_ceil(matmul_tile128::TILE);
-    let most = caps.table.tile64_rows;
-    let most = if w.cols < MANY_COLUMNS { most } else { most + most / 4 * 3 };
+    let most = most_rows(w.cols, caps.table.tile64_rows);
     let tiled = matmul_tile128::serves(w) && format::format(w.ty).is_some_and(|f| f.tiles().is_some());
     tiled && (rows > 1 || matmul_vec_q8::serves(w)) && (rows <= most || rows <= MOST_ROWS && 2 * large < 3 * caps.table.workgroups)
 }
