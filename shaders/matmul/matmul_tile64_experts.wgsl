@@ -20,9 +20,9 @@ struct Params { k: u32, n: u32, stride: u32, first: u32, per: u32, heads: u32, r
 @group(0) @binding(6) var<storage, read_write> y: array<f32>;
 
 const BAND = 16u;
-// Of so many bands a subgroup has one, and twice as many matrices in a row.
+// A subgroup has every EVERY-th band, and 2 EVERY matrices of each of its bands.
 const EVERY = BANDS / 4u;
-// From a subgroup's first rows to its third matrix in a row.
+// Rows of weights between the first and the third matrix of a band.
 const BEHIND = 32u * (EVERY - 1u);
 const WEIGHT_ROWS = 128u;
 const DEPTH = 32u;

@@ -50,7 +50,7 @@ pub(crate) fn workgroups(a: &Product, b: &Product) -> u32 {
     row_tiles(a.y.shape.rows) * (tiles(a) + tiles(b))
 }
 
-/// The dispatch.
+/// The dispatch of a pair.
 pub(crate) fn lower([a, b]: &[Product; 2]) -> Dispatch {
     let scales = a.scales().map_or(Arg::None, Arg::from);
     let biases = u32::from(a.bias.is_some()) | u32::from(b.bias.is_some()) << 1;
