@@ -16,14 +16,13 @@ struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, onto: 
 
 const TILE = 128u;
 const DEPTH = 32u;
-const QUADS = DEPTH / 4u;
-// Pitch of rows of dy, and of 32 columns of w, in vectors of four, padded so that they start on
-// different banks.
-const PITCH = QUADS + 2u;
-// Pitch of rows of w.
-const ROW = 4u * PITCH;
-var<workgroup> ds: array<vec4<f16>, TILE * PITCH>;
-var<workgroup> ws: array<vec4<f16>, DEPTH * ROW>;
+// Pitch of 32 columns of w in eights of columns. It is odd, so that slots start on different banks.
+const PITCH = DEPTH / 8u + 1u;
+// Pitches of rows of dy (DY_ROW) and of w (W_ROW) in vectors of four.
+const DY_ROW = 2u * PITCH;
+const W_ROW = 8u * PITCH;
+var<workgroup> ds: array<vec4<f16>, TILE * DY_ROW>;
+var<workgroup> ws: array<mat2x4<f16>, 4u * DEPTH * PITCH>;
 // 16 x 16 results of each subgroup.
 var<workgroup> ys: array<f32, 1024>;
 
@@ -34,6 +33,14 @@ fn slot_row(first: u32, slot: u32) -> u32 {
 
 fn slot_column(k0: u32, slot: u32) -> u32 {
     return min(k0 + DEPTH * (slot & 3u), params.k - DEPTH); //~ unowned: sign
+}
+
+fn slot_at(slot: u32) -> u32 {
+    return slot * PITCH;
+}
+
+fn slot_live(k0: u32, slot: u32) -> bool {
+    return true;
 }
 
 // Four derivatives of a row that starts at `start`, by the results from `r` on; zeros behind the
@@ -59,17 +66,17 @@ fn operands_load(id: vec3<u32>, r0: u32, lid: u32) -> Operands {
 fn operands_store(ahead: Operands, id: vec3<u32>, lid: u32) {
     var quads = ahead.dy;
     for (var j = 0u; j < 8u; j++) { //~ clamped: comparison
-        ds[((lid >> 3u) + 16u * j) * PITCH + (lid & 7u)] = quads[j];
+        ds[((lid >> 3u) + 16u * j) * DY_ROW + (lid & 7u)] = quads[j];
     }
     ahead_store(ahead.w, id.x * TILE, lid);
 }
 
 fn a_tile(m: u32, depth: u32) -> coop_mat16x16<f16, A> {
-    return coopLoadT<coop_mat16x16<f16, A>>(&ds[m * PITCH + (depth >> 2u)], PITCH);
+    return coopLoadT<coop_mat16x16<f16, A>>(&ds[m * DY_ROW + (depth >> 2u)], DY_ROW);
 }
 
 fn b_tile(n: u32, depth: u32) -> coop_mat16x16<f16, B> {
-    return coopLoadT<coop_mat16x16<f16, B>>(&ws[depth * ROW + (n >> 5u) * PITCH + ((n & 31u) >> 2u)], ROW);
+    return coopLoadT<coop_mat16x16<f16, B>>(&ws[(4u * depth + (n >> 5u)) * PITCH + ((n & 31u) >> 3u)][0], W_ROW);
 }
 
 // Writes the 16 x 16 results that a subgroup left at ys[base..].

@@ -27,10 +27,12 @@ const BEHIND = 32u * (EVERY - 1u);
 const WEIGHT_ROWS = 128u;
 const DEPTH = 32u;
 const QUADS = DEPTH / 4u;
-// Row pitch of the tiles in vectors of four, padded so that rows start on different banks.
-const PITCH = QUADS + 2u;
-var<workgroup> xs: array<vec4<f16>, BANDS * BAND * PITCH>;
-var<workgroup> ws: array<vec4<f16>, WEIGHT_ROWS * PITCH>;
+// Row pitch of the tiles in eights of columns (PITCH) and in vectors of four (ROW). PITCH is odd,
+// so that eight rows start on different banks.
+const PITCH = DEPTH / 8u + 1u;
+const ROW = 2u * PITCH;
+var<workgroup> xs: array<vec4<f16>, BANDS * BAND * ROW>;
+var<workgroup> ws: array<mat2x4<f16>, WEIGHT_ROWS * PITCH>;
 // 16 x 16 results of each subgroup.
 var<workgroup> ys: array<f32, 1024>;
 
@@ -41,6 +43,14 @@ fn slot_row(first: u32, slot: u32) -> u32 {
 
 fn slot_column(k0: u32, slot: u32) -> u32 {
     return k0;
+}
+
+fn slot_at(slot: u32) -> u32 {
+    return slot * PITCH;
+}
+
+fn slot_live(k0: u32, slot: u32) -> bool {
+    return true;
 }
 
 @compute @workgroup_size(128)
@@ -89,7 +99,7 @@ fn matmul_tile64_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_in
     for (var k0 = 0u; k0 < k; k0 += DEPTH) {
         workgroupBarrier();
         for (var b = 0u; b < BANDS; b++) {
-            xs[(BAND * b + row) * PITCH + quad] = xv[b];
+            xs[(BAND * b + row) * ROW + quad] = xv[b];
         }
         ahead_store(ahead, k0, lid);
         workgroupBarrier();
@@ -101,11 +111,11 @@ fn matmul_tile64_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_in
         }
         ahead = ahead_load(local, k, next, lid);
         for (var q = 0u; q < QUADS; q += 4u) {
-            let b0 = coopLoad<coop_mat16x16<f16, B>>(&ws[n0 * PITCH + q], PITCH);
-            let b1 = coopLoad<coop_mat16x16<f16, B>>(&ws[(n0 + 16u) * PITCH + q], PITCH);
-            let b2 = coopLoad<coop_mat16x16<f16, B>>(&ws[(n0 + BEHIND) * PITCH + q], PITCH);
-            let b3 = coopLoad<coop_mat16x16<f16, B>>(&ws[(n0 + BEHIND + 16u) * PITCH + q], PITCH);
-            let a0 = coopLoadT<coop_mat16x16<f16, A>>(&xs[own * BAND * PITCH + q], PITCH);
+            let b0 = coopLoad<coop_mat16x16<f16, B>>(&ws[n0 * PITCH + q / 2u][0], ROW);
+            let b1 = coopLoad<coop_mat16x16<f16, B>>(&ws[(n0 + 16u) * PITCH + q / 2u][0], ROW);
+            let b2 = coopLoad<coop_mat16x16<f16, B>>(&ws[(n0 + BEHIND) * PITCH + q / 2u][0], ROW);
+            let b3 = coopLoad<coop_mat16x16<f16, B>>(&ws[(n0 + BEHIND + 16u) * PITCH + q / 2u][0], ROW);
+            let a0 = coopLoadT<coop_mat16x16<f16, A>>(&xs[own * BAND * ROW + q], ROW);
             c00 = coopMultiplyAdd(a0, b0, c00);
             c01 = coopMultiplyAdd(a0, b1, c01);
             if (EVERY > 1u) {
@@ -113,7 +123,7 @@ fn matmul_tile64_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_in
                 c03 = coopMultiplyAdd(a0, b3, c03);
             }
             if (bands > EVERY) {
-                let a1 = coopLoadT<coop_mat16x16<f16, A>>(&xs[(own + EVERY) * BAND * PITCH + q], PITCH);
+                let a1 = coopLoadT<coop_mat16x16<f16, A>>(&xs[(own + EVERY) * BAND * ROW + q], ROW);
                 c10 = coopMultiplyAdd(a1, b0, c10);
                 c11 = coopMultiplyAdd(a1, b1, c11);
                 if (EVERY > 1u) {
@@ -122,8 +132,8 @@ fn matmul_tile64_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_in
                 }
             }
             if (bands > 2u * EVERY) {
-                let a2 = coopLoadT<coop_mat16x16<f16, A>>(&xs[(own + 2u * EVERY) * BAND * PITCH + q], PITCH);
-                let a3 = coopLoadT<coop_mat16x16<f16, A>>(&xs[(own + 3u * EVERY) * BAND * PITCH + q], PITCH);
+                let a2 = coopLoadT<coop_mat16x16<f16, A>>(&xs[(own + 2u * EVERY) * BAND * ROW + q], ROW);
+                let a3 = coopLoadT<coop_mat16x16<f16, A>>(&xs[(own + 3u * EVERY) * BAND * ROW + q], ROW);
                 c20 = coopMultiplyAdd(a2, b0, c20);
                 c21 = coopMultiplyAdd(a2, b1, c21);
                 c30 = coopMultiplyAdd(a3, b0, c30);

@@ -1,13 +1,14 @@
 // g[n, k] += sum_t dy[t, n] x[t, k] over the rows t that count, with cooperative matrices of f16
 // and f32 sums
 // dy [rows, n] and x [rows, k] f16 divided by dy_scales and x_scales [rows] f32 (pack_f16.wgsl), n
-// and k multiples of 4, g [n, k] f32. One workgroup makes 128 x 128 results (tile128_sums.wgsl).
-// The scales of a row cannot leave a sum over rows. The product of a row's scales over the largest
-// product is a power of two of at most 1, and dy is multiplied by it while it is staged. The
-// largest leaves the sum. So rows lose precision below 2^-28 of the largest.
+// and k multiples of 4, x with pitches as in pack_f16.wgsl, g [n, k] f32. One workgroup makes 128 x
+// 128 results (tile128_sums.wgsl). The scales of a row cannot leave a sum over rows. The product of
+// a row's scales over the largest product is a power of two of at most 1, and dy is multiplied by
+// it while it is staged. The largest leaves the sum. So rows lose precision below 2^-28 of the
+// largest.
 enable f16;
 enable wgpu_cooperative_matrix;
-struct Params { k: u32, n: u32, rows: u32, counted: u32, first: u32 }
+struct Params { k: u32, n: u32, rows: u32, counted: u32, first: u32, row_pitch: u32, slab_pitch: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> dy: array<vec4<f16>>;
 @group(0) @binding(2) var<storage, read> dy_scales: array<f32>;
@@ -38,6 +39,7 @@ fn operands_load(id: vec3<u32>, t0: u32, lid: u32) -> Operands {
     let k = id.x * (TILE / 4u) + quad;
     let wide = params.n >> 2u;
     let deep = params.k >> 2u;
+    let column = min(k, deep - 1u); //~ dropped: sign
     var ahead: Operands;
     for (var j = 0u; j < 8u; j++) {
         let t = t0 + (lid >> 5u) + 4u * j;
@@ -45,7 +47,7 @@ fn operands_load(id: vec3<u32>, t0: u32, lid: u32) -> Operands {
         let by = dy_scales[row] * x_scales[row] / most;
         let of_dy = vec4<f16>(vec4<f32>(dy[row * wide + min(n, wide - 1u)]) * by); //~ dropped: sign
         ahead.dy[j] = select(vec4<f16>(), of_dy, t < rows && n < wide); //~ unowned: comparison
-        ahead.x[j] = select(vec4<f16>(), x[row * deep + min(k, deep - 1u)], t < rows && k < deep); //~ dropped: sign; unowned: comparison
+        ahead.x[j] = select(vec4<f16>(), x[row * params.row_pitch + (column >> 2u) * params.slab_pitch + (column & 3u)], t < rows && k < deep); //~ unowned: comparison
     }
     return ahead;
 }

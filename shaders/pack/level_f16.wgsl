@@ -1,10 +1,10 @@
 // scales[t] = max_b tops[t, b]; halves[t, b] = halves[t, b] tops[t, b] / scales[t], and 0 where all
 // tops are 0
 // tops [rows, dim / each] f32, powers of two and zeros, scales [rows] f32, halves [rows, dim / 2]
-// words of two f16, in place. Before, parts of `each` elements of a row are divided by tops of
-// their own, as in matmul_tile128_glu.wgsl. Afterwards, whole rows are divided by scales, as in
-// pack_f16.wgsl. dim and each are multiples of 4. One workgroup per row.
-struct Params { dim: u32, rows: u32, each: u32 }
+// words of two f16, in place, with pitches as in pack_f16.wgsl. Before, parts of `each` elements of
+// a row are divided by tops of their own, as in matmul_tile128_glu.wgsl. Afterwards, whole rows are
+// divided by scales, as in pack_f16.wgsl. dim and each are multiples of 4. One workgroup per row.
+struct Params { dim: u32, rows: u32, each: u32, row_pitch: u32, slab_pitch: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> tops: array<f32>;
 @group(0) @binding(2) var<storage, read_write> scales: array<f32>;
@@ -32,7 +32,7 @@ fn level_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exte
     for (var quad = lid; quad < quads; quad += WG) {
         let top = tops[row * parts + (quad << 2u) / params.each];
         if (top != scale) { //~ neutral: guard dropped
-            let at = row * quads + quad;
+            let at = row * params.row_pitch + (quad >> 2u) * params.slab_pitch + (quad & 3u);
             let less = top / scale;
             halves[at] = vec2<u32>(pack2x16float(unpack2x16float(halves[at].x) * less), pack2x16float(unpack2x16float(halves[at].y) * less));
         }

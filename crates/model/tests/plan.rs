@@ -145,7 +145,7 @@ fn a_batch_goes_through_small_tiles_where_matrices_cooperate_and_a_smaller_one_i
         (17, "matmul_tile32 "),
         (64, "matmul_tile64 "),
         (65, "matmul_tile64 "),
-        (1025, "matmul_tile128_groups "),
+        (1025, "matmul_tile128_groups_narrow "),
     ] {
         let plan = kernels(rows);
         assert!(plan.contains(kernel), "{rows} rows:\n{plan}");

@@ -1,30 +1,40 @@
-// The 128 slots of 32 weights that a workgroup stages for cooperative matrices, in any format: a
-// quad of eight slots per thread. Neighbouring threads read neighbouring quads. Every quad is
-// dequantized by itself.
-// Needs: w_load4, w_row, slot_row, slot_column, PITCH, ws. Gives: Ahead, ahead_load, ahead_store.
-struct Ahead { a: vec4<f16>, b: vec4<f16>, c: vec4<f16>, d: vec4<f16>, e: vec4<f16>, f: vec4<f16>, g: vec4<f16>, h: vec4<f16> }
+// 128 slots of 32 columns of weights that 128 threads stage for cooperative matrices, in any
+// format. A thread stages eight columns of four slots, so that four neighbouring threads read
+// neighbouring columns. Every quad is dequantized by itself.
+// Needs: w_row, slot_row, slot_column, w_load4, slot_live, ws, slot_at. Gives: Ahead, ahead_load,
+// ahead_store.
+struct Ahead { a: mat2x4<f16>, b: mat2x4<f16>, c: mat2x4<f16>, d: mat2x4<f16> }
 
-fn ahead_quad(first: u32, slot: u32, k: u32, quad: u32) -> vec4<f16> {
-    return vec4<f16>(w_load4(w_row(slot_row(first, slot), k), k, quad));
+// The first slot of the thread whose number among the slots is `slot`.
+fn first_slot(slot: u32) -> u32 {
+    return slot - (slot & 127u) + ((slot & 127u) >> 2u);
 }
 
-// Columns k0.. of the rows from `first` on.
-fn ahead_load(first: u32, k: u32, k0: u32, lid: u32) -> Ahead {
-    let s = lid >> 3u;
-    let quad = (slot_column(k0, s) >> 2u) + (lid & 7u);
+fn ahead_eight(first: u32, slot: u32, k: u32, k0: u32, eight: u32) -> mat2x4<f16> {
+    let row = w_row(slot_row(first, slot), k);
+    let quad = (slot_column(k0, slot) >> 2u) + 2u * eight;
+    return mat2x4<f16>(vec4<f16>(w_load4(row, k, quad)), vec4<f16>(w_load4(row, k, quad + 1u)));
+}
+
+// The slots of columns k0.. of the rows from `first` on.
+fn ahead_load(first: u32, k: u32, k0: u32, slot: u32) -> Ahead {
+    let s = first_slot(slot);
+    let eight = slot & 3u;
     return Ahead(
-        ahead_quad(first, s, k, quad), ahead_quad(first, s + 16u, k, quad), ahead_quad(first, s + 32u, k, quad), ahead_quad(first, s + 48u, k, quad),
-        ahead_quad(first, s + 64u, k, quad), ahead_quad(first, s + 80u, k, quad), ahead_quad(first, s + 96u, k, quad), ahead_quad(first, s + 112u, k, quad));
+        ahead_eight(first, s, k, k0, eight), ahead_eight(first, s + 32u, k, k0, eight),
+        ahead_eight(first, s + 64u, k, k0, eight), ahead_eight(first, s + 96u, k, k0, eight));
 }
 
-fn ahead_store(v: Ahead, k0: u32, lid: u32) {
-    let at = (lid >> 3u) * PITCH + (lid & 7u);
-    ws[at] = v.a;
-    ws[at + 16u * PITCH] = v.b;
-    ws[at + 32u * PITCH] = v.c;
-    ws[at + 48u * PITCH] = v.d;
-    ws[at + 64u * PITCH] = v.e;
-    ws[at + 80u * PITCH] = v.f;
-    ws[at + 96u * PITCH] = v.g;
-    ws[at + 112u * PITCH] = v.h;
+fn eight_store(v: mat2x4<f16>, k0: u32, slot: u32, eight: u32) {
+    let live = vec4<bool>(slot_live(k0, slot));
+    ws[slot_at(slot) + eight] = mat2x4<f16>(select(vec4<f16>(), v[0], live), select(vec4<f16>(), v[1], live));
+}
+
+fn ahead_store(v: Ahead, k0: u32, slot: u32) {
+    let s = first_slot(slot);
+    let eight = slot & 3u;
+    eight_store(v.a, k0, s, eight);
+    eight_store(v.b, k0, s + 32u, eight);
+    eight_store(v.c, k0, s + 64u, eight);
+    eight_store(v.d, k0, s + 96u, eight);
 }

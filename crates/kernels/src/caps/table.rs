@@ -197,7 +197,7 @@ impl Table {
                 Class::Software => 32,
                 _ => 2048,
             },
-            tile64_rows: 256,
+            tile64_rows: 64,
             decode_keys: 512,
             split_workgroups: if matches!(class, Class::Software) { 16 } else { 512 },
             norm_columns: 4,

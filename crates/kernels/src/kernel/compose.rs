@@ -45,6 +45,11 @@ const KEYS_OF_STEP: &str = "attention/pieces/keys_of_step.wgsl";
 /// The piece of kernels that leave formats with units to another kernel.
 const QUADS: &str = "matmul/pieces/tile128_quads.wgsl";
 
+/// The piece of kernels for formats of 16 bits alone, and of kernels some of which have it: the
+/// others leave these formats to them.
+const HALVES: &str = "matmul/pieces/tile128_halves.wgsl";
+const WITH_HALVES: &str = "matmul/pieces/tile128_loop.wgsl";
+
 /// Pieces that have a form with subgroup operations.
 const SUBGROUP_FORMS: [(&str, &str); 3] = [
     ("shared/reduce.wgsl", wgsl!("shared/reduce_subgroup.wgsl")),
@@ -93,12 +98,15 @@ impl Shader {
         let bindings = variant.kernel.bindings;
         let binds = |wanted: &[Access]| bindings.iter().any(|(_, access)| wanted.contains(access));
         let blocks = !variant.includes(X4_TAIL);
-        let (in_units, tiles) = (binds(&[Access::Units, Access::Groups, Access::Rows]), binds(&[Access::Tiles]));
+        let halves = variant.includes(HALVES);
+        let (in_units, tiles) = (!halves && binds(&[Access::Units, Access::Groups, Access::Rows]), binds(&[Access::Tiles]));
         let quads = variant.includes(QUADS);
+        let without_halves = quads && variant.includes(WITH_HALVES);
         let formats = FORMATS.iter().filter(|f| (!quads || f.units.is_none()) && (!tiles || f.tiles().is_some()));
+        let formats = formats.filter(|f| (!halves || f.is_halves()) && !(without_halves && f.is_halves()));
         let formats = formats.filter(|f| (blocks || f.ty.block_size() == 1) && (!in_units || f.units.is_some())).map(|f| f.ty);
         let formats: Vec<_> =
-            if in_units || tiles || binds(&[Access::Weight, Access::Eights]) { formats.map(Some).collect() } else { vec![None] };
+            if in_units || halves || tiles || binds(&[Access::Weight, Access::Eights]) { formats.map(Some).collect() } else { vec![None] };
         let values = variant.includes(KEYS_OF_STEP);
         let kv = KV_PIECES.iter().map(|(ty, ..)| Some(*ty)).filter(|ty| !values || *ty == Some(KvType::F32));
         let kv: Vec<_> = if binds(&[Access::Kv, Access::KvMut, Access::KvBoth]) { kv.collect() } else { vec![None] };
@@ -161,6 +169,10 @@ impl Shader {
                 }
                 Some(Piece::Format(ty)) if *access == Access::Eights => text.push_str(&instantiate(&of(*ty).eights(), "W", name)),
                 Some(Piece::Format(ty)) => text.push_str(&of(*ty).instantiate(name)),
+                Some(Piece::Groups(ty)) if self.variant.includes(HALVES) => {
+                    let pieces = of(*ty).second().unwrap_or_else(|| panic!("{} is not of 16 bits", ty.name()));
+                    text.push_str(&instantiate(&pieces, "W", name));
+                }
                 Some(Piece::Units(ty) | Piece::Groups(ty)) => {
                     let units = of(*ty).units.unwrap_or_else(|| panic!("{} has no units", ty.name()));
                     let rows = if self.wide { units.rows } else { format::USUAL_ROWS };

@@ -216,6 +216,11 @@ impl Format {
         [self.wgsl, self.eights, quant!("eights/rows")].concat()
     }
 
+    /// Whether the format has floats of 16 bits.
+    pub fn is_halves(&self) -> bool {
+        self.units.is_none() && self.tiles().is_some()
+    }
+
     /// The pieces that multiply tiles of up to 64 rows, or `None` if none reads the format.
     #[must_use]
     pub fn tiles(&self) -> Option<String> {

@@ -63,6 +63,7 @@ static OTHERS: &[&Kernel] = &[
     &log_softmax::LOG_SOFTMAX,
     &match_rms::MATCH_RMS,
     &matmul_tile128::MATMUL_TILE128_GROUPS,
+    &matmul_tile128::MATMUL_TILE128_HALVES,
     &matmul_tile128_glu::MATMUL_TILE128_GLU,
     &matmul_experts::MATMUL_EXPERTS,
     &matmul_input::MATMUL_INPUT,

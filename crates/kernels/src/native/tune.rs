@@ -11,7 +11,6 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::exec::weights::Weights;
 use crate::lower::attention::{attention_decode, attention_decode_256};
-use crate::lower::matmul::matmul_tile64::most_rows;
 use crate::native::measure::WARM_UP;
 pub use probe::Shapes;
 use probe::{Layers, Planned, Probe};
@@ -86,7 +85,7 @@ enum How {
 /// Ordered by benefit, in case the time is not enough for all.
 const SEARCHES: [(&str, How); 12] = [
     ("q8_rows", How::UpTo(&[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024], mlp)),
-    ("tile64_rows", How::UpTo(&[128, 256, 384, 512], |shapes, caps, rows| mlp(shapes, caps, most_rows(shapes.width, rows)))),
+    ("tile64_rows", How::UpTo(&[64, 128, 256, 384, 512], mlp)),
     (
         "decode_keys",
         How::UpTo(&[64, 128, 256, 512, 768, 1024, 1536, 2048], |shapes, caps, keys| Probe::Attention {

@@ -46,6 +46,17 @@ impl Made {
             (scales, halves)
         })
     }
+
+    /// The scales of `x` and its halves in slabs, which are made here unless they exist.
+    fn slabs(&mut self, x: Tensor, stage: Stage, origins: &mut Vec<(Origin, Shape)>, out: &mut Vec<Node>) -> (Tensor, Tensor) {
+        *self.slabs.entry((x.id, x.first)).or_insert_with(|| {
+            let scales = new(origins, Element::F32, packed_shapes(x.shape)[0]);
+            let (shape, slab) = matmul_tile64::slabs(x.shape);
+            let halves = new(origins, Element::F16, shape);
+            out.push(Node::of(PackF16 { x, scales, halves, slab, scaled: true }, stage));
+            (scales, halves)
+        })
+    }
 }
 
 /// Rewrites the products of `nodes` and their derivatives, and inserts the packing of an operand
@@ -63,8 +74,13 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, rounds: Roun
                 continue;
             }
             Lowered::Op(Op::Backward(Backward::MatmulWeight(op))) if matmul_weight_tile128::serves(op, caps) => {
-                let [(dy_scales, dy), (x_scales, x)] = [op.dy, op.x].map(|t| made.halves(t.flat(), stage, origins, &mut out));
-                out.push(Node::of(MatmulWeightTile128 { dy, dy_scales, x, x_scales, step_rows: op.step_rows, g: op.g }, stage));
+                let (dy_scales, dy) = made.halves(op.dy.flat(), stage, origins, &mut out);
+                let x = op.x.flat();
+                let (x_slab, (x_scales, x)) = match made.slabs.get(&(x.id, x.first)) {
+                    Some(&made) => (made.1.shape.rows, made),
+                    None => (0, made.halves(x, stage, origins, &mut out)),
+                };
+                out.push(Node::of(MatmulWeightTile128 { dy, dy_scales, x, x_slab, x_scales, step_rows: op.step_rows, g: op.g }, stage));
                 continue;
             }
             Lowered::Op(Op::MatmulExperts(op)) if matmul_vec_q8_experts::serves(op, rounds, caps) => {
@@ -98,17 +114,11 @@ pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, rounds: Roun
                 Product { x: packed, operand: Operand::Q8, ..product.clone() }
             }
             Rounding::F16 => {
-                let (scales, halves) = made.halves(x, stage, origins, &mut out);
+                let (scales, halves) = made.slabs(x, stage, origins, &mut out);
                 Product { x: halves, operand: Operand::F16 { scales }, ..product.clone() }
             }
             Rounding::Slabs => {
-                let (scales, halves) = *made.slabs.entry((x.id, x.first)).or_insert_with(|| {
-                    let scales = new(origins, Element::F32, packed_shapes(x.shape)[0]);
-                    let (shape, slab) = matmul_tile64::slabs(x.shape);
-                    let halves = new(origins, Element::F16, shape);
-                    out.push(Node::of(PackF16 { x, scales, halves, slab, scaled: true }, stage));
-                    (scales, halves)
-                });
+                let (scales, halves) = made.slabs(x, stage, origins, &mut out);
                 Product { x: halves, operand: Operand::Slabs { scales }, ..product.clone() }
             }
         };

@@ -50,6 +50,8 @@ pub struct Case {
     pub halves: bool,
     /// Workgroups that share long contexts, if given instead of the device table's number.
     pub split_workgroups: Option<u32>,
+    /// The table's `workgroups`, if not that of the device.
+    pub workgroups: Option<u32>,
     kinds: Vec<StateKind>,
     sequences: u32,
     capacity: u32,
@@ -97,6 +99,7 @@ impl Case {
             options: PlanOptions::plain(),
             halves: false,
             split_workgroups: None,
+            workgroups: None,
             kinds: kinds.to_vec(),
             sequences,
             capacity,
@@ -310,6 +313,7 @@ impl Case {
     pub(crate) fn caps_on(&self, caps: &Caps) -> Caps {
         let mut caps = caps.clone();
         caps.table.split_workgroups = self.split_workgroups.unwrap_or(caps.table.split_workgroups);
+        caps.table.workgroups = self.workgroups.unwrap_or(caps.table.workgroups);
         caps
     }
 
@@ -388,10 +392,11 @@ impl Case {
     /// Gives out the whole content of the case, piece by piece: two cases with the same content
     /// compute the same.
     pub fn content(&self, take: &mut dyn FnMut(&[u8])) {
-        let Self { rec, input, options, halves, split_workgroups, kinds, sequences, capacity, tokens, words, held, weights } = self;
+        let Self { rec, input, options, halves, split_workgroups, workgroups, kinds, sequences, capacity, tokens, words, held, weights } =
+            self;
         let Recorder { capacity: rows, nodes, origins, ropes, outputs, .. } = rec;
         take(format!("{rows:?} {nodes:?} {origins:?} {ropes:?} {outputs:?}").as_bytes());
-        take(format!("{options:?} {halves} {split_workgroups:?} {kinds:?} {sequences} {capacity} {tokens:?}").as_bytes());
+        take(format!("{options:?} {halves} {split_workgroups:?} {workgroups:?} {kinds:?} {sequences} {capacity} {tokens:?}").as_bytes());
         let StepInput { positions, sequences, ends, ids, firsts, out_rows, targets, loss_weights, sampling, host } = input;
         [positions, sequences, ends, ids, firsts, out_rows, targets].into_iter().for_each(|words| take(bytemuck::cast_slice(words)));
         take(bytemuck::cast_slice(loss_weights));

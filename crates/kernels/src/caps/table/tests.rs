@@ -87,7 +87,7 @@ fn rows_follow_the_table_at_each_threshold() {
     let table = Table { q8_rows: 5, tile64_rows: 30, workgroups: 1, ..USUAL };
     let caps = Caps { cooperative: true, max_workgroup_bytes: 48 << 10, table, ..Caps::WEBGPU };
     for (rows, kernel) in
-        [(1, "matmul_vec_q8 "), (5, "matmul_rows8_8_short "), (6, "matmul_tile16"), (30, "matmul_tile32"), (31, "matmul_tile128_groups ")]
+        [(1, "matmul_vec_q8 "), (5, "matmul_rows8_8_short "), (6, "matmul_tile16"), (30, "matmul_tile32"), (31, "matmul_tile128_groups")]
     {
         assert!(product(rows, &caps).contains(kernel), "{rows} rows: {}", product(rows, &caps));
     }

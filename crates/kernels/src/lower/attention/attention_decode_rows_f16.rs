@@ -49,7 +49,7 @@ pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
         _ if group.is_multiple_of(2) => (&HEADS_2, 2),
         _ => (&HEADS_1, 1),
     };
-    let (row_pitch, slab_pitch) = pitches(op.pack.x.shape, op.pack.slab);
+    let (row_pitch, slab_pitch) = pitches(op.pack.x.shape.width(), op.pack.slab);
     let params = Params {
         q_heads: shape.heads,
         heads: of.kv_heads,

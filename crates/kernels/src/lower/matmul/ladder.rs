@@ -37,9 +37,9 @@ pub enum Rounding {
     F32,
     /// 8 bits, as [`pack_q8`](crate::lower::pack::pack_q8) packs rows.
     Q8,
-    /// f16 in whole rows, as [`pack_f16`](crate::lower::pack::pack_f16) packs them.
+    /// f16 in slabs, as [`pack_f16`](crate::lower::pack::pack_f16) packs them, for large tiles.
     F16,
-    /// f16 in slabs of 16, 32 or 64 rows.
+    /// The same for tiles of 16, 32 or 64 rows.
     Slabs,
 }
 
@@ -91,7 +91,7 @@ pub static LADDER: [Rung; 6] = [
     },
     Rung {
         kernel: &matmul_tile64::MATMUL_TILE64,
-        domain: "rows up to the table's `tile64_rows`, and up to 1024 where larger tiles would be few; a weight with units or of 16 \
+        domain: "rows up to the table's `tile64_rows`, and up to 1024 where larger tiles would be few or sparse; a weight with units or of 16 \
                  bits, in plans that round, through cooperative matrices",
         rounding: Rounding::Slabs,
         one: false,
@@ -103,7 +103,7 @@ pub static LADDER: [Rung; 6] = [
         beats: "up to the table's `tile64_rows`; 32 rows of 4096 x 12288 take 44 us, in tiles of 128 rows 127 (NVIDIA H200)",
     },
     Rung {
-        kernel: &matmul_tile128::MATMUL_TILE128,
+        kernel: &matmul_tile128::MATMUL_TILE128_GROUPS,
         domain: "at least 16 rows; columns a multiple of 32, in plans that round, through cooperative matrices",
         rounding: Rounding::F16,
         one: false,
@@ -112,7 +112,7 @@ pub static LADDER: [Rung; 6] = [
             rounds != Rounds::Never && caps.cooperative && rows >= TILE128_ROWS && matmul_tile128::serves(w)
         },
         lower: matmul_tile128::lower,
-        beats: "tiles of 128 rows through tensor cores: gate and up of 4096 columns multiply at 200 TFLOP/s (NVIDIA H200)",
+        beats: "tiles of 128 rows through tensor cores: 2048 rows of 4096 x 4096 multiply at 229 TFLOP/s (NVIDIA H200)",
     },
     Rung {
         kernel: &matmul_vec::MATMUL_VEC,
@@ -173,8 +173,8 @@ impl Lowering for Product {
 
 impl Lowering for ProductPair {
     /// The dispatch of the kernel that reads this operand.
-    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let slabs = matches!(self.products[0].operand, Operand::Slabs { .. });
-        vec![if slabs { matmul_tile64_pair::lower(&self.products) } else { matmul_tile128::lower_pair(&self.products) }]
+        vec![if slabs { matmul_tile64_pair::lower(&self.products) } else { matmul_tile128::lower_pair(&self.products, cx.caps) }]
     }
 }

@@ -9,17 +9,17 @@ use crate::lower::matmul::matmul_tile128::TILE;
 kernel! {
     MATMUL_TILE128_GLU: "matmul_tile128_glu",
     wgsl: [
-        "matmul/matmul_tile128_glu.wgsl", "shared/unit.wgsl", "matmul/pieces/tile128_groups.wgsl", "shared/half_scale.wgsl",
+        "matmul/matmul_tile128_glu.wgsl", groups, "matmul/pieces/tile128_slots.wgsl", "matmul/pieces/tile128_loop.wgsl", "shared/unit.wgsl", "matmul/pieces/tile128_groups.wgsl", "shared/half_scale.wgsl",
         "matmul/pieces/coarse_scale.wgsl", activation
     ],
-    params: Params { k: u32, n: u32, rows: u32 },
+    params: Params { k: u32, n: u32, rows: u32, slab: u32 },
     bindings: Bind { x: Read, scales: Read, w: Groups, up: Second, tops: Write, halves: Write },
     cpu: cpu_ref::swiglu,
     nmse: 1e-6,
-    needs: { threads: 128, workgroup_bytes: 24576 },
+    needs: { threads: 128, workgroup_bytes: 22528 },
     variants: {
-        SILU: "matmul_tile128_glu_silu" { activation: choose ["shared/silu4.wgsl"] },
-        GELU: "matmul_tile128_glu_gelu" { activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"] },
+        SILU: "matmul_tile128_glu_silu" { groups: vary { GROUPS: 8 }, activation: choose ["shared/silu4.wgsl"] },
+        GELU: "matmul_tile128_glu_gelu" { groups: vary { GROUPS: 8 }, activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"] },
     },
 }
 
@@ -46,7 +46,7 @@ impl Operation for MatmulTile128Glu {
     }
 
     fn work(&self, counts: Counts) -> Work {
-        let (t, n, k) = (u64::from(self.x.shape.rows_at(counts)), u64::from(self.gate.rows), u64::from(self.gate.cols));
+        let (t, n, k) = (u64::from(self.tops.shape.rows_at(counts)), u64::from(self.gate.rows), u64::from(self.gate.cols));
         let weight_bytes = 2 * n * self.gate.ty.row_bytes(self.gate.cols as usize).unwrap_or(0) as u64;
         Work { flops: 4 * t * n * k, bytes: weight_bytes + 2 * t * (n + k), weight_bytes }
     }
@@ -54,10 +54,10 @@ impl Operation for MatmulTile128Glu {
 
 impl Lowering for MatmulTile128Glu {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
-        let params = Params { k: self.gate.cols, n: self.gate.rows, rows: self.x.shape.rows };
+        let params = Params { k: self.gate.cols, n: self.gate.rows, rows: self.tops.shape.rows, slab: self.x.shape.rows };
         let [x, scales, tops, halves] = [self.x, self.scales, self.tops, self.halves].map(Into::into);
         let bind = Bind { x, scales, w: self.gate.into(), up: self.up.into(), tops, halves };
-        let grid = Grid::Tiles { lead: self.x.shape, tile: TILE, x: self.gate.rows / COLUMNS };
+        let grid = Grid::Tiles { lead: self.tops.shape, tile: TILE, x: self.gate.rows / COLUMNS };
         vec![bind.dispatch(if self.gelu { &GELU } else { &SILU }, params, grid)]
     }
 }

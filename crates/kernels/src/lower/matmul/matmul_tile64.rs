@@ -61,37 +61,31 @@ pub(crate) const LONG_COLUMNS: u32 = 1024;
 /// Largest number of rows that a weight of few rows multiplies in small tiles.
 const MOST_ROWS: u32 = 1024;
 
-/// Columns from which on the table's number of rows is 7/4 as large: adding the subgroups' parts
-/// takes a smaller share of the time of a tile with many columns.
-const MANY_COLUMNS: u32 = 4096;
-
-/// Largest number of rows that a weight of `cols` columns multiplies in small tiles, for the
-/// table's `tile64_rows`, however many large tiles there would be.
-pub(crate) fn most_rows(cols: u32, tile64_rows: u32) -> u32 {
-    if cols < MANY_COLUMNS { tile64_rows } else { tile64_rows + tile64_rows / 4 * 3 }
-}
-
 /// Whether these kernels multiply `rows` rows with the weight on devices with cooperative matrices:
-/// up to the table's number of rows, and more rows if tiles of 128 x 128 would be too few to keep
-/// the device busy: fewer than 3/2 times as many as it runs at the same time. A small tile divides
-/// the columns among its subgroups, so it takes less time.
+/// up to the table's number of rows, and more rows if narrow tiles of 128 x 64 would be fewer than
+/// twice the table's `workgroups` or would have many empty rows. A small tile divides the columns
+/// among its subgroups, so it takes less time.
 ///
-/// Measured on an NVIDIA H200: Qwen3-8B reads 9,285 tokens a second of a prompt of 512 if only the
-/// products of keys and values take small tiles, and 10,329 if all products do. Qwen2.5-1.5B, whose
-/// gate and up have 280 large tiles of 1536 columns, reads 34,517 and 33,904. On an NVIDIA H100,
-/// Qwen3-8B reads 8,105, 9,647, 9,307 and 10,462 tokens a second of prompts of 320, 384, 448 and
-/// 512 if gate and up, with 4096 columns, take large tiles, and 9,480, 10,277, 9,830 and 10,383 if
-/// they take small ones. Qwen2.5-1.5B reads 36,034, 38,768, 33,701 and 37,976 tokens a second with
-/// large tiles, and 33,653, 33,891, 34,551 and 36,939 with small ones.
+/// Measured on an NVIDIA H200, tokens a second if small tiles stop at fewer tiles than 1, 3/2 and 2
+/// times the `workgroups` (128): Qwen3-8B reads prompts of 384 at 10,408, 10,462 and 11,701,
+/// Gemma 4 E2B prompts of 1024 at 33,515, 33,762 and 35,219, Qwen2.5-1.5B at 51,848, 51,059 and
+/// 53,333.
 ///
 /// A single row of activations comes here only if its weight could be multiplied in 8 bits and the
 /// table forbids it.
 #[must_use]
 pub fn serves(w: Weight, rows: u32, caps: &Caps) -> bool {
-    let large = rows.div_ceil(matmul_tile128::TILE) * w.rows.div_ceil(matmul_tile128::TILE);
-    let most = most_rows(w.cols, caps.table.tile64_rows);
-    let tiled = matmul_tile128::serves(w) && format::format(w.ty).is_some_and(|f| f.tiles().is_some());
-    tiled && (rows > 1 || matmul_vec_q8::serves(w)) && (rows <= most || rows <= MOST_ROWS && 2 * large < 3 * caps.table.workgroups)
+    let format = format::format(w.ty);
+    // A weight with many more rows than columns is usually one of a pair in one dispatch.
+    let paired = w.rows >= 3 * w.cols && format.is_some_and(|f| f.units.is_some());
+    let count = rows.div_ceil(matmul_tile128::TILE) * w.rows.div_ceil(matmul_tile128::NARROW);
+    let large = if paired { 2 * count } else { count };
+    // Rows past the step fill a quarter of the large tiles.
+    let sparse = rows > matmul_tile128::TILE && 4 * rows.next_multiple_of(4 * BAND) <= 3 * rows.next_multiple_of(matmul_tile128::TILE);
+    let tiled = matmul_tile128::serves(w) && format.is_some_and(|f| f.tiles().is_some());
+    tiled
+        && (rows > 1 || matmul_vec_q8::serves(w))
+        && (rows <= caps.table.tile64_rows || rows <= MOST_ROWS && (sparse || large < 2 * caps.table.workgroups))
 }
 
 /// Groups of 16 rows that a workgroup multiplies in a step of `rows` rows: 1, 2 or 4.

@@ -9,7 +9,7 @@ use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering, fixed};
 use crate::lower::matmul::ladder::TILE128_ROWS;
 use crate::lower::matmul::matmul_input_tile128::QUAD;
 use crate::lower::matmul::matmul_tile128::TILE;
-use crate::lower::pack::pack_f16::unpacked;
+use crate::lower::pack::pack_f16::{pitches, unpacked};
 use crate::ops::backward::matmul_weight::{add_products, work};
 use crate::ops::backward::{MatmulWeight, counted};
 use half::f16;
@@ -17,7 +17,7 @@ use half::f16;
 kernel! {
     MATMUL_WEIGHT_TILE128: "matmul_weight_tile128",
     wgsl: ["matmul/matmul_weight_tile128.wgsl", "matmul/pieces/tile128_sums.wgsl", "shared/step_rows.wgsl"],
-    params: Params { k: u32, n: u32, rows: u32, counted: u32, first: u32 },
+    params: Params { k: u32, n: u32, rows: u32, counted: u32, first: u32, row_pitch: u32, slab_pitch: u32 },
     bindings: Bind { dy: Read, dy_scales: Read, x: Read, x_scales: Read, step_rows: Read, g: StateMut },
     cpu: cpu_ref::matmul_weight,
     nmse: 1e-10,
@@ -31,6 +31,8 @@ pub struct MatmulWeightTile128 {
     pub dy: Tensor,
     pub dy_scales: Tensor,
     pub x: Tensor,
+    /// Rows of a slab of x, which a product of the same rows may have packed; 0 for whole rows.
+    pub x_slab: u32,
     pub x_scales: Tensor,
     pub step_rows: Tensor,
     pub g: State,
@@ -56,14 +58,14 @@ impl Operation for MatmulWeightTile128 {
     }
 
     fn work(&self, counts: Counts) -> Work {
-        work(self.x.shape.rows_at(counts), self.extents())
+        work(self.dy.shape.rows_at(counts), self.extents())
     }
 }
 
 impl Lowering for MatmulWeightTile128 {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let [n, k] = self.extents();
-        let (counted, first) = counted(self.x.shape);
+        let (counted, first) = counted(self.dy.shape);
         let bind = Bind {
             dy: self.dy.into(),
             dy_scales: self.dy_scales.into(),
@@ -72,7 +74,8 @@ impl Lowering for MatmulWeightTile128 {
             step_rows: self.step_rows.into(),
             g: self.g.into(),
         };
-        let params = Params { k, n, rows: self.x.shape.rows, counted, first };
+        let (row_pitch, slab_pitch) = pitches(k, self.x_slab);
+        let params = Params { k, n, rows: self.dy.shape.rows, counted, first, row_pitch, slab_pitch };
         vec![bind.dispatch(params, Grid::Tiles { lead: fixed(n, k), tile: TILE, x: k.div_ceil(TILE) })]
     }
 }
@@ -90,7 +93,7 @@ impl Reference for MatmulWeightTile128 {
         for (row, scale) in dy.chunks_exact_mut(n).zip(&scales) {
             row.iter_mut().for_each(|v| *v = f16::from_f32(*v * (scale / most)).to_f32() * most);
         }
-        add_products(&dy, &unpacked(&ones, host.u32(self.x), k, 0), [n, k], &mut g);
+        add_products(&dy, &unpacked(&ones, host.u32(self.x), k, self.x_slab), [n, k], &mut g);
         host.put_state(self.g, &g);
     }
 }

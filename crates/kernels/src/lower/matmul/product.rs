@@ -13,12 +13,12 @@ pub enum Operand {
     F32,
     /// `x` as packed by [`pack_q8`](crate::lower::pack::pack_q8::pack_q8).
     Q8,
-    /// `x` as packed by [`pack_f16`](crate::lower::pack::pack_f16::pack_f16), with the scales of
-    /// its rows.
+    /// `x` in slabs as packed by [`PackF16`](crate::lower::pack::pack_f16::PackF16), with the
+    /// scales of its rows, for tiles of 128 rows.
     F16 {
         scales: Tensor,
     },
-    /// The same in slabs of 16, 32 or 64 rows.
+    /// The same for tiles of 16, 32 or 64 rows.
     Slabs {
         scales: Tensor,
     },
@@ -88,8 +88,7 @@ impl Reference for Product {
                 cpu_ref::unpack_q8(words, k, &mut x);
                 x
             }
-            Operand::F16 { scales } => unpacked(host.f32(scales), host.u32(self.x), k, 0),
-            Operand::Slabs { scales } => unpacked(host.f32(scales), host.u32(self.x), k, self.x.shape.rows),
+            Operand::F16 { scales } | Operand::Slabs { scales } => unpacked(host.f32(scales), host.u32(self.x), k, self.x.shape.rows),
         };
         match self.operand {
             // The tiles of this operand round the weights as well.

@@ -41,7 +41,7 @@ impl Operation for NormPackF16 {
 impl Lowering for NormPackF16 {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let shape = self.a.shape;
-        let (row_pitch, slab_pitch) = pitches(shape, self.slab);
+        let (row_pitch, slab_pitch) = pitches(shape.width(), self.slab);
         let params = Params {
             dim: shape.width(),
             rows: shape.rows,

@@ -38,7 +38,7 @@ impl Operation for GluPackF16 {
 impl Lowering for GluPackF16 {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let shape = self.gate.shape;
-        let (row_pitch, slab_pitch) = pitches(shape, self.pack.slab);
+        let (row_pitch, slab_pitch) = pitches(shape.width(), self.pack.slab);
         let [gate, up, scales, halves] = [self.gate, self.up, self.pack.scales, self.pack.halves].map(Into::into);
         let params = Params { dim: shape.width(), rows: shape.rows, row_pitch, slab_pitch };
         let variant = if self.gelu { &GELU } else { &SILU };

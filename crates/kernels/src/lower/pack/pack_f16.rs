@@ -40,10 +40,10 @@ pub fn packed_shapes(x: Shape) -> [Shape; 2] {
     [Shape { heads: 1, dim: 1, ..x }, Shape { heads: 1, dim: x.width() / 2, ..x }]
 }
 
-/// Distances in the halves of `x`, in vectors of four: from row to row, and from one group of 16
-/// columns to the next. `slab` is the rows of a slab, 0 for whole rows.
-pub(crate) fn pitches(x: Shape, slab: u32) -> (u32, u32) {
-    if slab > 0 { (COLUMNS / 4, slab * COLUMNS / 4) } else { (x.width() / 4, COLUMNS / 4) }
+/// Distances in the halves of rows of `width` elements, in vectors of four: from row to row, and
+/// from one group of 16 columns to the next. `slab` is the rows of a slab, 0 for whole rows.
+pub(crate) fn pitches(width: u32, slab: u32) -> (u32, u32) {
+    if slab > 0 { (COLUMNS / 4, slab * COLUMNS / 4) } else { (width / 4, COLUMNS / 4) }
 }
 
 /// Packs `x` [T, D] as [`cpu_ref::pack_f16`] does; D is a multiple of 4. Returns the scales [T, 1]
@@ -74,7 +74,7 @@ impl Operation for PackF16 {
 impl Lowering for PackF16 {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let shape = self.x.shape;
-        let (row_pitch, slab_pitch) = pitches(shape, self.slab);
+        let (row_pitch, slab_pitch) = pitches(shape.width(), self.slab);
         let params = Params { dim: shape.width(), rows: shape.rows, row_pitch, slab_pitch, scaled: u32::from(self.scaled) };
         let bind = Bind { x: self.x.into(), scales: self.scales.into(), halves: self.halves.into() };
         vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: 1 })]
@@ -94,7 +94,7 @@ impl Reference for PackF16 {
         }
         if self.slab > 0 {
             let mut slabs = vec![0; self.slab as usize * k / 2];
-            words.iter().enumerate().for_each(|(n, word)| slabs[place(n / (k / 2), n % (k / 2), k, self.slab)] = *word);
+            put_rows(&words, &mut slabs, k, self.slab);
             words = slabs;
         }
         host.put(self.scales, scales);
@@ -109,12 +109,19 @@ fn place(t: usize, pair: usize, k: usize, slab: u32) -> usize {
     if slab > 0 { pair / columns * slab * columns + t * columns + pair % columns } else { t * k / 2 + pair }
 }
 
+/// Copies `rows` whole rows out of `words`, which are in slabs of `slab` rows or in whole rows.
+pub(crate) fn in_rows(words: &[u32], rows: usize, k: usize, slab: u32) -> Vec<u32> {
+    (0..rows * k / 2).map(|n| words[place(n / (k / 2), n % (k / 2), k, slab)]).collect()
+}
+
+/// Copies whole rows to their places in `words`.
+pub(crate) fn put_rows(rows: &[u32], words: &mut [u32], k: usize, slab: u32) {
+    rows.iter().enumerate().for_each(|(n, word)| words[place(n / (k / 2), n % (k / 2), k, slab)] = *word);
+}
+
 /// The values of packed rows, [T, k], in whole rows or in slabs of `slab` rows.
 pub(crate) fn unpacked(scales: &[f32], words: &[u32], k: usize, slab: u32) -> Vec<f32> {
-    let rows = scales.len();
-    let word = |n: usize| words[place(n / (k / 2), n % (k / 2), k, slab)];
-    let ordered: Vec<u32> = (0..rows * k / 2).map(word).collect();
-    let mut x = vec![0.0; rows * k];
-    cpu_ref::unpack_f16(scales, &ordered, k, &mut x);
+    let mut x = vec![0.0; scales.len() * k];
+    cpu_ref::unpack_f16(scales, &in_rows(words, scales.len(), k, slab), k, &mut x);
     x
 }

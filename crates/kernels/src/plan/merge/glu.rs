@@ -82,9 +82,9 @@ pub(super) fn matmul_tile128_glu(nodes: Vec<Node>, origins: &mut Origins, read_b
             of.sort_unstable();
             let before = of.into_iter().filter_map(|at| out[at].take()).flat_map(|node| node.parts);
             let parts = before.chain(parts).collect();
-            let shape = Shape { heads: 1, dim: glu.gate.rows / PART, ..pack.halves.shape };
+            let shape = Shape { heads: 1, dim: glu.gate.rows / PART, ..pack.scales.shape };
             glu.tops = new_value(origins, Element::F32, shape);
-            let level = LevelF16 { tops: glu.tops, scales: pack.scales, halves: pack.halves };
+            let level = LevelF16 { tops: glu.tops, scales: pack.scales, halves: pack.halves, slab: pack.slab };
             // Only the second operation reads the result of the first. The oracle of the second
             // computes both.
             out.push(Some(Node { op: glu.into(), parts: vec![], stage }));
@@ -106,7 +106,7 @@ pub(super) fn joined<'a>(
     caps: &Caps,
     made: impl Fn(Tensor) -> Option<(usize, &'a Lowered)>,
 ) -> Option<(MatmulTile128Glu, [usize; 3])> {
-    let Lowered::PackF16(pack @ PackF16 { slab: 0, scaled: true, .. }) = op else { return None };
+    let Lowered::PackF16(pack @ PackF16 { slab: 1.., scaled: true, .. }) = op else { return None };
     let (at, gate, up, gelu) = match made(pack.x)? {
         (at, Lowered::Op(Op::Swiglu(glu))) => (at, glu.gate, glu.up, false),
         (at, Lowered::Op(Op::Geglu(glu))) if glu.up.shape == glu.gate.shape => (at, glu.gate, glu.up, true),

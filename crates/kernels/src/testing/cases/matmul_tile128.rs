@@ -13,10 +13,12 @@ use crate::testing::parity::Case;
 /// zero.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, ty) = (g.pick(&[33, 64, 127, 128, 129, 300]), g.format());
-    let (cols, n) = (g.cols(ty).next_multiple_of(DEPTH), g.pick(&[1, 15, 16, 64, 127, 128, 129, 300]));
+    let (cols, n) = (g.cols(ty).next_multiple_of(DEPTH), g.pick(&[1, 15, 16, 64, 127, 128, 129, 254, 256, 300]));
     let mut case = Case::new(rows);
     // Small tiles take so few results where more may be rounded.
     case.options = case.options.precision(Precision::Fast).halves();
+    // Then some cases have so many tiles that wide ones take less time.
+    case.workgroups = g.pick(&[None, Some(1)]);
     let w = case.weight(g, ty, n, cols);
     let x = if g.coin() || n == 1 { case.uniform(g, cols, 1e6) } else { case.tensor(g, cols) };
     let bias = g.coin().then(|| case.vector(g, n));
