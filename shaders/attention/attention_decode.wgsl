@@ -119,7 +119,7 @@ fn finish_heads(n: u32, kv_head: u32, quads: u32, slot: u32, stores: bool, lid: 
             k_state_store4(slot, params.heads * params.head_dim, kv_head * quads + quad, x, largest);
         }
         x = k_state_rounded(x, largest);
-    } else if (part == 2u && params.append == 1u) { //~ surplus: guard dropped
+    } else if (part == 2u && params.append == 1u) {
         if (stores) { //~ twice: guard dropped
             v_state_store4(slot, params.heads * params.head_dim, kv_head * quads + quad, x, largest);
         }
@@ -163,7 +163,7 @@ fn attention_decode(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
     if (params.append == 1u) {
         let s = scores(vec4<f32>(slice_dot(query, finished(quads, lane))), lanes, lid).x; //~ alike: component
         // Only the first group counts this row's own key.
-        most = select(LOWEST, s, lid < lanes); //~ cancels: comparison
+        most = select(LOWEST, s, lid < lanes);
         total = select(0.0, 1.0, lid < lanes); //~ weightless: comparison
         acc = finished(2u * quads, lane) * total;
     }
@@ -172,7 +172,7 @@ fn attention_decode(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
         let inside = vec4<u32>(near, near + groups, near + 2u * groups, near + 3u * groups) < vec4<u32>(end);
         let sums = vec4<f32>(slice_dot(query, key.a), slice_dot(query, key.b), slice_dot(query, key.c), slice_dot(query, key.d));
         let s = select(vec4<f32>(LOWEST), scores(sums, lanes, lid), inside);
-        let new_most = max(most, max(max(s.x, s.y), max(s.z, s.w)));
+        let new_most = max(most, max(max(s.x, s.y), max(s.z, s.w))); //~ cancels: component
         let shrink = exp(most - new_most);
         let p = select(vec4<f32>(0.0), exp(s - new_most), inside);
         most = new_most;

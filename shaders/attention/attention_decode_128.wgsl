@@ -105,7 +105,7 @@ fn attention_decode_128(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
         // Runs once, while the first keys and values are loaded. Loads before the loop would
         // duplicate the code of the loads.
         for (var first = tile; first == 0u; first = 1u) { //~ free: off by one
-            if (params.normed == 1u) { //~ unused: guard dropped
+            if (params.normed == 1u) {
                 let small = x * TWO_POW_MINUS_32;
                 let squares = lanes_add(dot8(small, small), LANES, lid);
                 let factor = TWO_POW_MINUS_32 * inverseSqrt(squares / 128.0 + params.eps * TWO_POW_MINUS_64);
@@ -172,7 +172,7 @@ fn attention_decode_128(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     var joined = vec4<f32>(0.0);
     if (lid < 32u) { //~ surplus
         var weights = totals[0];
-        for (var g = 1u; g < SUBS / 4u; g++) { //~ clamped: comparison
+        for (var g = 1u; g < SUBS / 4u; g++) {
             weights += totals[g];
         }
         for (var g = 0u; g < SUBS; g++) {

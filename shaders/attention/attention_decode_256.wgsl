@@ -180,7 +180,7 @@ fn attention_decode_256(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     var joined = vec4<f32>(0.0);
     if (lid < PART_QUADS) { //~ surplus: comparison, guard dropped
         var weights = totals[0];
-        for (var g = 1u; g < SUBS / 4u; g++) { //~ clamped: comparison
+        for (var g = 1u; g < SUBS / 4u; g++) {
             weights += totals[g];
         }
         for (var g = 0u; g < SUBS; g++) {

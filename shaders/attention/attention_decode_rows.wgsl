@@ -45,7 +45,7 @@ fn largest32(v: mat2x4<f32>, lid: u32) -> f32 {
 // elements that are 64 apart.
 fn finished(raw: mat2x4<f32>, weight: mat2x4<f32>, turns: mat4x4<f32>, lid: u32) -> mat2x4<f32> {
     var x = raw;
-    if (params.normed == 1u) { //~ unused: guard dropped
+    if (params.normed == 1u) {
         let small = x * TWO_POW_MINUS_32;
         let squares = lanes_add(dot8(small, small), LANES, lid);
         let factor = TWO_POW_MINUS_32 * inverseSqrt(squares / 128.0 + params.eps * TWO_POW_MINUS_64);
@@ -183,7 +183,7 @@ fn attention_decode_rows(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     let total = vec2<f32>(seen_a.total, seen_b.total) * exp2(most - highest);
     totals[lid / 32u] = total + lanes_other2(total, LANES, lid);
     gather(seen_a, highest.x, 0u, lid);
-    if (HEADS > 1u) { //~ surplus
+    if (HEADS > 1u) {
         gather(seen_b, highest.y, 1u, lid);
     }
     workgroupBarrier();
@@ -191,7 +191,7 @@ fn attention_decode_rows(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     let head = lid / 32u;
     if (head < HEADS) { //~ surplus: comparison, guard dropped
         var weights = totals[0];
-        for (var g = 1u; g < SUBS; g++) { //~ clamped: comparison
+        for (var g = 1u; g < SUBS; g++) {
             weights += totals[g];
         }
         for (var g = 0u; g < SUBS; g++) {

@@ -94,9 +94,9 @@ fn leave(a: mat2x4<f32>, b: mat2x4<f32>, weights: vec2<f32>, t: u32, first_head:
     }
     workgroupBarrier();
     let head = lid / 32u;
-    if (head < min(HEADS, 2u)) {
+    if (head < min(HEADS, 2u)) { //~ never: off by one
         var joined = gathered[32u * SUBS * head + lid % 32u];
-        for (var g = 1u; g < SUBS; g++) { //~ clamped: comparison
+        for (var g = 1u; g < SUBS; g++) {
             joined += gathered[32u * (SUBS * head + g) + lid % 32u];
         }
         joined *= 1.0 / weights[head];
@@ -182,11 +182,11 @@ fn attention_decode_rows_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_
     acc = scaled(acc, factor);
     workgroupBarrier();
     var all = totals[0];
-    for (var g = 1u; g < SUBS; g++) { //~ clamped: comparison
+    for (var g = 1u; g < SUBS; g++) {
         all += totals[g];
     }
     leave(acc.a, acc.b, all.xy, t, first_head, lid);
-    if (HEADS > 2u) { //~ surplus: comparison, guard dropped; never: off by one
+    if (HEADS > 2u) { //~ never: off by one
         leave(acc.c, acc.d, all.zw, t, first_head + 2u, lid);
     }
     if (first_head == 0u && lid == 0u) { //~ twice: off by one, guard dropped

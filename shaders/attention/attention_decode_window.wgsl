@@ -95,13 +95,13 @@ fn attention_decode_window(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
     // The factor of q's norm multiplies the scores instead of q.
     var query = raw;
     var scale = params.scale;
-    if ((params.norms & 1u) == 1u) { //~ unused: guard dropped
+    if ((params.norms & 1u) == 1u) {
         let small = raw * TWO_POW_MINUS_32;
         query = slice_times(small, weight);
         scale *= inverseSqrt(small_mean(small, lid));
     }
     query = slice_turned(query, turns, lane, lid);
-    if (own) { //~ cancels: guard dropped
+    if (own) {
         let factor = TWO_POW_MINUS_32 * inverseSqrt(small_mean(x * TWO_POW_MINUS_32, lid));
         x = slice_times(x, of_x) * select(1.0, factor, (params.norms & select(4u, 2u, sub == 0u)) != 0u);
         let turned = slice_turned(x, turns, lane, lid);
@@ -179,7 +179,7 @@ fn attention_decode_window(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
     }
     if (lid == WG - 1u) { //~ twice
         var all = totals[0];
-        for (var g = 1u; g < SUBS / 4u; g++) { //~ clamped: comparison
+        for (var g = 1u; g < SUBS / 4u; g++) {
             all += totals[g];
         }
         partial[place + HEAD] = highest;

@@ -32,7 +32,8 @@ const LOWEST = -3.0e38;
 // A weight is at most e^10. Rounded to f16 it is still below the largest f16.
 const RAISE = 10.0;
 const LARGEST = vec4<f32>(65504.0);
-var<workgroup> kv: array<vec4<f16>, max(KEYS * WIDE, WG * BAND / 8u)>;
+// In eights, so that stores have 16 bytes.
+var<workgroup> kv: array<mat2x4<f16>, max(KEYS * WIDE, WG * BAND / 8u) / 2u>;
 var<workgroup> ps: array<vec4<f16>, QUERIES * PITCH>;
 // Every slice's part of the scores; later sums that are scaled or written.
 var<workgroup> scores: array<vec4<f32>, SLICES * QUERIES * SCORES>;

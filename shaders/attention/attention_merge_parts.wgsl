@@ -14,7 +14,7 @@ const LOWEST = -3.0e38;
 fn attention_merge_parts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let at = workgroup_number(id, extents) * WG + lid;
     let quads = params.head_dim >> 2u;
-    if (at >= params.rows * params.heads * quads) { //~ whole: comparison, guard dropped
+    if (at >= params.rows * params.heads * quads) {
         return;
     }
     let start = at / quads * params.splits * (quads + 1u);

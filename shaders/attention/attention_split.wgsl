@@ -54,7 +54,7 @@ fn finish(acc: Slice, start: u32, most: f32, total: f32, lanes: u32, lid: u32) {
         }
         partial[start + lid] = select(value, value / total, params.splits == 1u);
     }
-    if (lid == 0u && params.splits > 1u) { //~ twice: off by one, guard dropped
+    if (lid == 0u && params.splits > 1u) { //~ twice: off by one
         partial[start + quads] = vec4<f32>(most, total, 0.0, 0.0);
     }
 }
@@ -144,10 +144,10 @@ fn attention_split(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     let pitch = select(params.splits * (quads + 1u), quads, params.splits == 1u);
     let start = first_head * pitch + split * (quads + 1u);
     finish(acc0 * factor.x, start, all.x, sum.x, lanes, lid);
-    if (HEADS > 1u) { //~ surplus: comparison, guard dropped
+    if (HEADS > 1u) {
         finish(acc1 * factor.y, start + pitch, all.y, sum.y, lanes, lid);
     }
-    if (HEADS > 2u) { //~ surplus: comparison, guard dropped; never: off by one
+    if (HEADS > 2u) { //~ never: off by one
         finish(acc2 * factor.z, start + 2u * pitch, all.z, sum.z, lanes, lid);
         finish(acc3 * factor.w, start + 3u * pitch, all.w, sum.w, lanes, lid);
     }

@@ -15,17 +15,17 @@ struct Weights { upper: Left, lower: Left, upper_far: Left }
 // 16 columns of the scaled queries, as f16. `starts`: this lane's quad of every eighth query.
 fn queries(starts: vec4<u32>, region: u32, lane: u32) -> Queries {
     subgroupBarrier();
-    kv[region + lane] = vec4<f16>(clamp(q[starts.x] * params.scale, -LARGEST, LARGEST));
-    kv[region + lane + 32u] = vec4<f16>(clamp(q[starts.y] * params.scale, -LARGEST, LARGEST));
+    kv[(region + lane) >> 1u][lane & 1u] = vec4<f16>(clamp(q[starts.x] * params.scale, -LARGEST, LARGEST));
+    kv[(region + lane + 32u) >> 1u][lane & 1u] = vec4<f16>(clamp(q[starts.y] * params.scale, -LARGEST, LARGEST));
     if (BAND > 16u) { //~ surplus
-        kv[region + lane + 64u] = vec4<f16>(clamp(q[starts.z] * params.scale, -LARGEST, LARGEST));
-        kv[region + lane + 96u] = vec4<f16>(clamp(q[starts.w] * params.scale, -LARGEST, LARGEST));
+        kv[(region + lane + 64u) >> 1u][lane & 1u] = vec4<f16>(clamp(q[starts.z] * params.scale, -LARGEST, LARGEST));
+        kv[(region + lane + 96u) >> 1u][lane & 1u] = vec4<f16>(clamp(q[starts.w] * params.scale, -LARGEST, LARGEST));
     }
     subgroupBarrier();
     var both: Queries;
-    both.upper = coopLoadT<Left>(&kv[region], 4u);
+    both.upper = coopLoadT<Left>(&kv[region >> 1u][0], 4u);
     if (BAND > 16u) { //~ surplus
-        both.lower = coopLoadT<Left>(&kv[region + 64u], 4u); //~ rounded: off by one
+        both.lower = coopLoadT<Left>(&kv[(region + 64u) >> 1u][0], 4u); //~ rounded: off by one
     }
     return both;
 }
@@ -33,13 +33,13 @@ fn queries(starts: vec4<u32>, region: u32, lane: u32) -> Queries {
 // Adds the products of 16 columns to the scores.
 fn score(sums: Scores, left: Queries, column: u32) -> Scores {
     var s = sums;
-    let near = coopLoad<coop_mat16x16<f16, B>>(&kv[column], WIDE);
+    let near = coopLoad<coop_mat16x16<f16, B>>(&kv[column >> 1u][0], WIDE);
     s.upper = coopMultiplyAdd(left.upper, near, s.upper);
     if (BAND > 16u) { //~ surplus
         s.lower = coopMultiplyAdd(left.lower, near, s.lower);
     }
     if (KEYS > 16u) { //~ surplus
-        let far = coopLoad<coop_mat16x16<f16, B>>(&kv[16u * WIDE + column], WIDE);
+        let far = coopLoad<coop_mat16x16<f16, B>>(&kv[(16u * WIDE + column) >> 1u][0], WIDE);
         s.upper_far = coopMultiplyAdd(left.upper, far, s.upper_far);
     }
     return s;
@@ -79,13 +79,13 @@ fn weights(band0: u32) -> Weights {
 // Adds the weighted values of 16 columns.
 fn add(sums: Column, p: Weights, column: u32) -> Column {
     var o = sums;
-    let near = coopLoadT<coop_mat16x16<f16, B>>(&kv[column], WIDE);
+    let near = coopLoadT<coop_mat16x16<f16, B>>(&kv[column >> 1u][0], WIDE);
     o.upper = coopMultiplyAdd(p.upper, near, o.upper);
     if (BAND > 16u) { //~ surplus
         o.lower = coopMultiplyAdd(p.lower, near, o.lower);
     }
     if (KEYS > 16u) { //~ surplus
-        let far = coopLoadT<coop_mat16x16<f16, B>>(&kv[16u * WIDE + column], WIDE);
+        let far = coopLoadT<coop_mat16x16<f16, B>>(&kv[(16u * WIDE + column) >> 1u][0], WIDE);
         o.upper = coopMultiplyAdd(p.upper_far, far, o.upper);
     }
     return o;

@@ -2,7 +2,7 @@
 // Units are eight elements. A thread loads LOADS units, one of every STEP-th key. They stay in
 // stored form in registers, so no thread waits for a load before the data is needed.
 // Needs: HEAD, WG, KEYS, k_state_Stored, v_state_Stored, params.capacity, params.kv_heads,
-// k_state_fetch8, v_state_fetch8, k_state_open8, v_state_open8, WIDE, kv. Gives: UNITS, Keys,
+// k_state_fetch8, v_state_fetch8, k_state_open8, v_state_open8, kv, WIDE. Gives: UNITS, Keys,
 // Values, load_k, load_v, stage_k, stage_v.
 const UNITS = HEAD / 8u;
 const STEP = WG / UNITS;
@@ -64,7 +64,5 @@ fn stage_v(values: Values, lid: u32) {
 }
 
 fn stage(eight: mat2x4<f32>, turn: u32, lid: u32) {
-    let at = (lid / UNITS + turn * STEP) * WIDE + 2u * (lid % UNITS);
-    kv[at] = vec4<f16>(eight[0]);
-    kv[at + 1u] = vec4<f16>(eight[1]);
+    kv[(lid / UNITS + turn * STEP) * (WIDE / 2u) + lid % UNITS] = mat2x4<f16>(vec4<f16>(eight[0]), vec4<f16>(eight[1]));
 }

@@ -30,7 +30,7 @@ fn eight_store(eight: vec4<u32>, at: u32, live: bool) {
 }
 
 fn ahead_store(v: Ahead, k0: u32, slot: u32) {
-    let live = k0 + 8u * (slot & 7u) < params.k;
+    let live = k0 + 8u * (slot & 7u) < params.k; //~ rounded: off by one
     let at = first_row(slot) * PITCH + (slot & 7u);
     eight_store(v.a, at, live);
     eight_store(v.b, at + 16u * PITCH, live);

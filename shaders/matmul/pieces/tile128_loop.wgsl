@@ -63,16 +63,16 @@ fn sums_of(r0: u32, t0: u32, lid: u32) -> Sums {
     let next_slab = params.slab * QUADS;
     let last_slab = (k >> 4u) * next_slab - next_slab;
     // The bands of rows; rows past the slab repeat its last band.
-    let first = min(t0, params.slab - 16u) * QUADS;
-    let second = min(t0 + 16u, params.slab - 16u) * QUADS;
-    var early = ahead_load(r0, k, 0u, lid);
+    let first = min(t0, params.slab - 16u) * QUADS; //~ unowned: sign, off by one
+    let second = min(t0 + 16u, params.slab - 16u) * QUADS; //~ unowned: sign
+    var early = ahead_load(r0, k, 0u, lid); //~ rounded: off by one
     var late = early;
-    if (SLOTS > 1u) {
-        late = ahead_load(r0, k, 0u, lid + 128u);
+    if (SLOTS > 1u) { //~ surplus
+        late = ahead_load(r0, k, 0u, lid + 128u); //~ rounded: off by one
     }
     var sums = Sums();
     var slab = 0u;
-    for (var k0 = 0u; k0 < k; k0 += DEPTH) {
+    for (var k0 = 0u; k0 < k; k0 += DEPTH) { //~ empty: comparison; rounded: off by one
         workgroupBarrier();
         ahead_store(early, k0, lid);
         if (SLOTS > 1u) {

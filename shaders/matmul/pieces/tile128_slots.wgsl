@@ -11,7 +11,7 @@ const PITCH = DEPTH / 8u + 1u;
 var<workgroup> ws: array<mat2x4<f16>, COLUMNS * PITCH>;
 
 fn slot_column(k0: u32, slot: u32) -> u32 {
-    return min(k0 + 32u * (slot / COLUMNS), params.k - 32u); //~ unowned: sign
+    return min(k0 + 32u * (slot / COLUMNS), params.k - 32u); //~ unowned: sign; rounded: off by one
 }
 
 fn slot_at(slot: u32) -> u32 {
@@ -20,5 +20,5 @@ fn slot_at(slot: u32) -> u32 {
 
 // Whether the row has these columns. Slots past its end are staged as zeros.
 fn slot_live(k0: u32, slot: u32) -> bool {
-    return k0 + 32u * (slot / COLUMNS) < params.k;
+    return k0 + 32u * (slot / COLUMNS) < params.k; //~ rounded: off by one
 }

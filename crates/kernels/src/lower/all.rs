@@ -62,7 +62,7 @@ static OTHERS: &[&Kernel] = &[
     &level_f16::LEVEL_F16,
     &log_softmax::LOG_SOFTMAX,
     &match_rms::MATCH_RMS,
-    &matmul_tile128::MATMUL_TILE128_GROUPS,
+    &matmul_tile128::MATMUL_TILE128,
     &matmul_tile128::MATMUL_TILE128_HALVES,
     &matmul_tile128_glu::MATMUL_TILE128_GLU,
     &matmul_experts::MATMUL_EXPERTS,
