@@ -85,8 +85,8 @@ fn finish_band(sums: Band, t0: u32, r0: u32, base: u32, lane: u32) {
     finish(t + 8u, r0, lane, a[1], b[1]);
     let c = gated_sums(sums.c, sums.g, base, lane, scale);
     let d = gated_sums(sums.d, sums.h, base, lane, scale);
-    finish(t, r0 + 32u, lane, c[0], d[0]);
-    finish(t + 8u, r0 + 32u, lane, c[1], d[1]);
+    finish(t, r0 + 32u, lane, c[0], d[0]); //~ rounded: off by one
+    finish(t + 8u, r0 + 32u, lane, c[1], d[1]); //~ rounded: off by one
 }
 
 @compute @workgroup_size(128)

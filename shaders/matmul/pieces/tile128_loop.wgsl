@@ -80,7 +80,7 @@ fn sums_of(r0: u32, t0: u32, lid: u32) -> Sums {
         }
         workgroupBarrier();
         early = ahead_load(r0, k, k0 + DEPTH, lid);
-        if (SLOTS > 1u) {
+        if (SLOTS > 1u) { //~ surplus
             late = ahead_load(r0, k, k0 + DEPTH, lid + 128u);
         }
         // A loop over these steps would keep the sums in memory.

@@ -9,7 +9,7 @@
 
 // Rows in the tiles of w.
 fn tiled_rows() -> u32 {
-    return (params.row_count + COLUMNS - 1u) / COLUMNS * COLUMNS;
+    return (params.row_count + COLUMNS - 1u) / COLUMNS * COLUMNS; //~ never: off by one
 }
 
 fn ahead_load(first: u32, k: u32, k0: u32, slot: u32) -> Ahead {
