@@ -396,7 +396,10 @@ impl Case {
             self;
         let Recorder { capacity: rows, nodes, origins, ropes, outputs, .. } = rec;
         take(format!("{rows:?} {nodes:?} {origins:?} {ropes:?} {outputs:?}").as_bytes());
-        take(format!("{options:?} {halves} {split_workgroups:?} {workgroups:?} {kinds:?} {sequences} {capacity} {tokens:?}").as_bytes());
+        take(format!("{options:?} {halves} {split_workgroups:?} {kinds:?} {sequences} {capacity} {tokens:?}").as_bytes());
+        if let Some(workgroups) = workgroups {
+            take(&workgroups.to_le_bytes());
+        }
         let StepInput { positions, sequences, ends, ids, firsts, out_rows, targets, loss_weights, sampling, host } = input;
         [positions, sequences, ends, ids, firsts, out_rows, targets].into_iter().for_each(|words| take(bytemuck::cast_slice(words)));
         take(bytemuck::cast_slice(loss_weights));
