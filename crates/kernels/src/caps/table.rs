@@ -16,9 +16,8 @@ pub struct Table {
     /// Rows of activations up to which a product with a quantized weight reads 8-bit activations.
     pub q8_rows: u32,
     /// Rows up to which cooperative matrices multiply in tiles of 16, 32 or 64 rows
-    /// (`matmul_tile64`); 7/4 as many with weights of 4096 or more columns. More rows are
-    /// multiplied in tiles of 128 (`matmul_tile128`), if these are at least as many as
-    /// `workgroups`.
+    /// (`matmul_tile64`). More rows are multiplied in tiles of 128 (`matmul_tile128`), if narrow
+    /// ones are at least twice as many as `workgroups`.
     pub tile64_rows: u32,
     /// Context length up to which attention of one row is a single kernel (`attention_decode`).
     /// Longer contexts are split into parts that a second kernel joins (`attention_split`). The
