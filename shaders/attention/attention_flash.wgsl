@@ -2,10 +2,10 @@
 // many rows, with cooperative matrices
 // The operands are as in attention.wgsl. Products are of f16 with f32 sums. One workgroup has up to
 // QUERIES queries: neighbouring rows with all heads that share a kv head. It walks their keys, KEYS
-// at a time, and loads the next keys meanwhile. The keys of several sequences follow one another. A
-// subgroup has SLICE columns of the head for BAND queries: their part of the scores, and these
-// columns of the results. Weights are relative to a reference score of the query. The reference is
-// raised only where a score exceeds it by RAISE, so sums are rarely scaled (as in
+// at a time, and loads the next keys (if EARLY, their values, too) meanwhile. The keys of several
+// sequences follow one another. A subgroup has SLICE columns of the head for BAND queries: their
+// part of the scores, and these columns of the results. Weights are relative to a reference score
+// of the query, raised only where a score exceeds it by RAISE, so sums are rarely scaled (as in
 // FlashAttention-4). flash_whole.wgsl writes results; flash_part.wgsl gives a workgroup one of
 // params.splits parts of the keys, and attention_merge_parts.wgsl joins the parts.
 enable f16;
@@ -27,7 +27,7 @@ const PER_ROW = min(WG / QUERIES, KEYS / 4u);
 // Pitches of rows in workgroup memory, in vectors of four, padded against bank conflicts.
 const WIDE = HEAD / 4u + 2u;
 const PITCH = KEYS / 4u + 2u;
-const SCORES = KEYS / 4u + 1u;
+const SCORES = KEYS / 4u + GAP;
 const LOWEST = -3.0e38;
 // A weight is at most e^10. Rounded to f16 it is still below the largest f16.
 const RAISE = 10.0;
@@ -37,7 +37,8 @@ var<workgroup> kv: array<mat2x4<f16>, max(KEYS * WIDE, WG * BAND / 8u) / 2u>;
 var<workgroup> ps: array<vec4<f16>, QUERIES * PITCH>;
 // Every slice's part of the scores; later sums that are scaled or written.
 var<workgroup> scores: array<vec4<f32>, SLICES * QUERIES * SCORES>;
-// shrinks: factors of the queries' sums. raised: whether a band has sums that must be scaled.
+// shrinks: factors of the queries' sums. raised: whether a band has sums that must be scaled, if it
+// is spread over several subgroups.
 var<workgroup> shrinks: array<f32, QUERIES>;
 var<workgroup> raised: array<u32, QUERIES / BAND>;
 
@@ -82,7 +83,7 @@ fn attention_flash(
         q6 = queries(starts + 24u, region, lane);
         q7 = queries(starts + 28u, region, lane);
     }
-    var softmax = Softmax(LOWEST, 0.0);
+    var softmax = Softmax(LOWEST, 0.0, false);
     var o0 = Column();
     var o1 = Column();
     var o2 = Column();
@@ -110,15 +111,26 @@ fn attention_flash(
         let last = max(to_key, 1u) - 1u; //~ weightless
         let part = keys_of_part(min(from_key, to_key), to_key, split);
         var slot = part.x % params.capacity;
-        var ahead = load_k(base, slot, last - min(part.x, last), kv_head, lid); //~ weightless: sign
+        var keys = load_k(base, slot, last - min(part.x, last), kv_head, lid); //~ weightless: sign
+        var values: Values;
+        if (EARLY > 0u) {
+            values = load_v(base, slot, last - min(part.x, last), kv_head, lid); //~ weightless: sign
+        }
         for (var key0 = part.x; key0 < part.y; key0 += KEYS) { //~ empty: comparison
             workgroupBarrier();
-            stage_k(ahead, lid);
-            if (lid < QUERIES / BAND) { //~ clamped
+            stage_k(keys, lid);
+            if (SLICES > 1u && lid < QUERIES / BAND) { //~ clamped
                 raised[lid] = 0u; //~ neutral: off by one
             }
             workgroupBarrier();
-            let values = load_v(base, slot, last - key0, kv_head, lid); //~ weightless: sign
+            let next = slot + KEYS;
+            let after = next - select(0u, params.capacity, next >= params.capacity); //~ meet: comparison
+            let rest = max(last, key0 + KEYS) - (key0 + KEYS); //~ weightless: sign
+            if (EARLY > 0u) {
+                keys = load_k(base, after, rest, kv_head, lid);
+            } else {
+                values = load_v(base, slot, last - key0, kv_head, lid); //~ weightless: sign
+            }
             var s = Scores();
             s = score(s, q0, column);
             s = score(s, q1, column + 4u); //~ rounded: off by one
@@ -133,16 +145,19 @@ fn attention_flash(
             leave_scores(s, region_of_scores);
             workgroupBarrier();
             stage_v(values, lid);
-            slot += KEYS;
-            slot -= select(0u, params.capacity, slot >= params.capacity); //~ meet: comparison
-            ahead = load_k(base, slot, max(last, key0 + KEYS) - (key0 + KEYS), kv_head, lid); //~ weightless: sign
+            if (EARLY > 0u) {
+                values = load_v(base, after, rest, kv_head, lid);
+            } else {
+                keys = load_k(base, after, rest, kv_head, lid);
+            }
+            slot = after;
             softmax = weigh(softmax, row, lid % PER_ROW, key0, mine);
             workgroupBarrier();
             // The body runs once or not at all, for a whole subgroup. It is a loop because naga
             // accepts the condition of a loop as uniform, but not the condition of a branch on a
             // variable. Drivers do not know the count either, so they do not unroll the outer loop.
             // The unrolled code would no longer fit the instruction cache.
-            let changed = raised[band0 / BAND];
+            let changed = is_raised(softmax, band0 / BAND);
             for (var times = 0u; times < changed; times++) {
                 o0 = shrunk(o0, region_of_scores, band0, lane);
                 o1 = shrunk(o1, region_of_scores, band0, lane);

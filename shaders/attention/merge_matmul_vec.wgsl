@@ -61,7 +61,7 @@ fn merge_matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
     let row = w_row(min(r, params.n - 1u), k); //~ unowned: sign
     var sum = 0.0;
     for (var j = lane; j < w_steps(k); j += LANES) {
-        sum += w_step(row, row, k, j).x; //~ alike: component
+        sum += w_step(row, row, k, j, acts_row(0u, k)).x; //~ alike: component
     }
     let total = lanes_add(sum, LANES, lid);
     if (lane == 0u && r < params.n) { //~ twice: off by one

@@ -33,16 +33,12 @@ fn matmul_vec_q8_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     let rows = select(vec2<u32>(0u), local, owned); //~ unowned: off by one
     let first = w_row(rows.x, k);
     let second = w_row(rows.y, k);
-    // The packed row, and the place of the slot's row in it.
+    // The slot's row begins within a packed row.
     let row = slot / params.per;
-    let packed = row / params.heads;
-    let place = row % params.heads * (k >> 4u);
+    let at = acts_row(row / params.heads, params.heads * k) + row % params.heads * vec2<u32>(k >> 4u, k >> 5u);
     var sums = vec3<f32>(0.0);
-    for (var j = lid; j < (k >> 5u); j += WG) {
-        let a = w_lane_unit(first, k, j);
-        let b = w_lane_unit(second, k, j);
-        let acts = acts_load(packed, params.heads * k, w_lane_halves(k, j) + place);
-        sums += vec3<f32>(w_lane_dot(a, acts), w_lane_dot(b, acts), acts.share);
+    for (var j = lid; j < w_steps(k); j += WG) {
+        sums += w_step(first, second, k, j, at);
     }
     let total = lanes_add4(vec4<f32>(sums, 0.0), WG, lid);
     if (lid < WEIGHT_ROWS && owned[lid]) {

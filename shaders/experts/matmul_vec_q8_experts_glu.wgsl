@@ -5,7 +5,7 @@
 // x [T, k] in 8 bits (pack_q8.wgsl), gate, up [E stride, k] in one format with units, packed [T,
 // chosen n] in 8 bits, n a multiple of 32. An earlier kernel chose the experts, or this one does
 // (pieces/chosen_before.wgsl, pieces/chosen_here.wgsl). One workgroup for a block of 32 results of
-// one slot: 16 lanes for two rows of each weight.
+// one slot: ROW_LANES lanes for two rows of each weight.
 struct Params {
     k: u32, n: u32, gate_stride: u32, gate_first: u32, up_stride: u32, up_first: u32, chosen: u32, rows: u32, exchange: u32,
     count: u32, normalize: u32, has_scale: u32
@@ -15,8 +15,7 @@ struct Params {
 @group(0) @binding(2) var<storage, read> gate: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read> up: array<vec4<u32>>;
 
-const WG = 256u;
-const LANES = 16u;
+const WG = 16u * ROW_LANES;
 var<workgroup> block: array<vec4<f32>, 8>;
 
 @compute @workgroup_size(WG)
@@ -36,27 +35,23 @@ fn matmul_vec_q8_experts_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_
     let choice = place / blocks;
     let top = 32u * (place % blocks);
     let k = params.k;
-    let lane = lid % LANES;
-    let local = 2u * (lid / LANES);
+    let lane = lid % ROW_LANES;
+    let local = 2u * (lid / ROW_LANES);
     let r = top + local;
     let expert = expert_of(row, choice, lid);
     let gate_r = expert * params.gate_stride + params.gate_first + r;
     let up_r = expert * params.up_stride + params.up_first + r;
     let gate_at = vec2<u32>(gate_row(gate_r, k), gate_row(gate_r + 1u, k));
     let up_at = vec2<u32>(up_row(up_r, k), up_row(up_r + 1u, k));
-    var sums = vec4<f32>(0.0);
-    var share = 0.0;
-    for (var j = lane; j < (k >> 5u); j += LANES) {
-        let a = gate_lane_unit(gate_at.x, k, j);
-        let b = gate_lane_unit(gate_at.y, k, j);
-        let c = up_lane_unit(up_at.x, k, j);
-        let d = up_lane_unit(up_at.y, k, j);
-        let acts = acts_load(row, k, gate_lane_halves(k, j));
-        sums += vec4<f32>(gate_lane_dot(a, acts), gate_lane_dot(b, acts), up_lane_dot(c, acts), up_lane_dot(d, acts));
-        share += acts.share;
+    let at = acts_row(row, k);
+    var gates = vec3<f32>(0.0);
+    var ups = vec2<f32>(0.0);
+    for (var j = lane; j < gate_steps(k); j += ROW_LANES) {
+        gates += gate_step(gate_at.x, gate_at.y, k, j, at);
+        ups += up_step(up_at.x, up_at.y, k, j, at).xy;
     }
-    let total = lanes_add4(sums, LANES, lid);
-    let shares = lanes_add4(vec4<f32>(share, 0.0, 0.0, 0.0), LANES, lid);
+    let total = lanes_add4(vec4<f32>(gates.xy, ups), ROW_LANES, lid);
+    let shares = lanes_add4(vec4<f32>(gates.z, 0.0, 0.0, 0.0), ROW_LANES, lid);
     let both = total * acts_factor(shares.x);
     let glu = activation(vec4<f32>(both.xy, 0.0, 0.0)).xy * both.zw;
     if (lane < 2u) {

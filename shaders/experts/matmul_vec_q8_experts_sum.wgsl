@@ -23,18 +23,17 @@ fn matmul_vec_q8_experts_sum(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_
         return;
     }
     let k = params.k;
-    let units = k >> 5u;
+    let steps = w_steps(k);
+    let start = acts_row(t, params.chosen * k);
     let r = number % groups * WEIGHT_ROWS;
     let next = min(r + 1u, params.n - 1u); //~ unowned: sign
     var sums = vec2<f32>(0.0);
-    for (var i = lid; i < params.chosen * units; i += WG) {
-        let slot = t * params.chosen + i / units;
-        let j = i % units;
+    for (var i = lid; i < params.chosen * steps; i += WG) {
+        let choice = i / steps;
+        let slot = t * params.chosen + choice;
         let top = experts[slot] * params.stride + params.first;
-        let a = w_lane_unit(w_row(top + r, k), k, j);
-        let b = w_lane_unit(w_row(top + next, k), k, j);
-        let acts = acts_load(t, params.chosen * k, w_lane_halves(k, j) + (i / units) * (k >> 4u));
-        sums += weights[slot] * vec2<f32>(w_lane_dot(a, acts), w_lane_dot(b, acts));
+        let at = start + choice * vec2<u32>(k >> 4u, k >> 5u);
+        sums += weights[slot] * w_step(w_row(top + r, k), w_row(top + next, k), k, i % steps, at).xy;
     }
     let total = lanes_add4(vec4<f32>(sums, 0.0, 0.0), WG, lid);
     if (lid < WEIGHT_ROWS && r + lid < params.n) { //~ race: comparison

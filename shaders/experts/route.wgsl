@@ -15,6 +15,12 @@ struct Params { count: u32, rows: u32, chosen: u32, normalize: u32, has_scale: u
 const WG = 128u;
 // The same as ops::route::MAX_EXPERTS.
 const MOST = 1024u;
+// A thread ranks an expert by itself.
+const PARTS = 1u;
+
+fn parts_add(v: u32, lid: u32) -> u32 {
+    return v;
+}
 
 @compute @workgroup_size(WG)
 fn route(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {

@@ -33,7 +33,7 @@ fn glu_matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
         acts_quad(k, start + lid, start + lid < quads, activation(gate[at]) * up[(params.start >> 2u) + at], 0.0, lid);
     }
     workgroupBarrier();
-    let acts = acts_load(0u, k, w_halves(unit));
+    let acts = acts_load(acts_row(0u, k), w_halves(unit));
     let dots = select(vec2<f32>(0.0), vec2<f32>(dot_unit(first, acts), dot_unit(second, acts)), lane < units);
     let total = lanes_add4(vec4<f32>(dots, 0.0, 0.0), lanes, lid);
     if (lane < 2u && r + lane < params.n) { //~ race: comparison, off by one

@@ -30,8 +30,8 @@ fn matmul_vec_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
     var gates = vec3<f32>(0.0);
     var ups = vec2<f32>(0.0);
     for (var j = lane; j < gate_steps(k); j += LANES) {
-        gates += gate_step(gate_first, gate_second, k, j);
-        ups += up_step(up_first, up_second, k, j).xy;
+        gates += gate_step(gate_first, gate_second, k, j, acts_row(0u, k));
+        ups += up_step(up_first, up_second, k, j, acts_row(0u, k)).xy;
     }
     let total = lanes_add4(vec4<f32>(gates.xy, ups), LANES, lid);
     let shares = lanes_add4(vec4<f32>(gates.z, 0.0, 0.0, 0.0), LANES, lid);

@@ -31,7 +31,7 @@ fn matmul_vec_norm(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     let second = w_row(r + 1u, k);
     var sums = vec3<f32>(0.0);
     for (var j = part % PARTS * LANES + lane; j < w_steps(k); j += PARTS * LANES) {
-        sums += w_step(first, second, k, j);
+        sums += w_step(first, second, k, j, acts_row(0u, k));
     }
     // The first eight threads load here what they add at the end, so that the loads overlap the
     // sums. Loads before the loop would take registers from the loop.

@@ -34,8 +34,8 @@ fn norm_add_matmul_vec_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
     // extents.z is 1, but drivers do not know that, so they do not unroll the loop. They would read
     // the code of the unrolled steps from memory in every layer.
     for (var j = lane; j < gate_steps(k); j += LANES * extents.z) {
-        let gated = gate_step(of_gate, of_gate, k, j);
-        sums += vec3<f32>(gated.x, up_step(of_up, of_up, k, j).x, gated.z); //~ alike: component
+        let gated = gate_step(of_gate, of_gate, k, j, acts_row(0u, k));
+        sums += vec3<f32>(gated.x, up_step(of_up, of_up, k, j, acts_row(0u, k)).x, gated.z); //~ alike: component
     }
     let total = lanes_add4(vec4<f32>(sums, 0.0), LANES, lid);
     let both = total.xy * acts_factor(total.z);

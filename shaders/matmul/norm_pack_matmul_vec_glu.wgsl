@@ -33,7 +33,7 @@ fn norm_pack_matmul_vec_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_w
     let up_first = up_lane_unit(up_row(r, k), k, j);
     let up_second = up_lane_unit(up_row(r + 1u, k), k, j);
     acts_make(lid);
-    let acts = acts_load(0u, k, gate_lane_halves(k, j));
+    let acts = acts_load(acts_row(0u, k), gate_lane_halves(k, j));
     let gates = vec2<f32>(gate_lane_dot(gate_first, acts), gate_lane_dot(gate_second, acts));
     let ups = vec2<f32>(up_lane_dot(up_first, acts), up_lane_dot(up_second, acts));
     let factor = acts_factor(lanes_add(select(0.0, acts.share, inside), LANES, lid));

@@ -1,5 +1,5 @@
 // Dot products of weights, in units of 32, with activations of pack_q8.wgsl from the binding `x`.
-// Needs: x, Unit. Gives: Acts, acts_load, dot_16, dot_unit, acts_factor.
+// Needs: x, Unit. Gives: Acts, acts_row, acts_load, dot_16, dot_unit, acts_factor.
 
 // The activations that are multiplied with one unit of a row.
 struct Acts {
@@ -11,13 +11,19 @@ struct Acts {
     share: f32,
 }
 
-// `halves`: the numbers of the 16 elements of row `row` that become the low and the high quants.
-fn acts_load(row: u32, k: u32, halves: vec2<u32>) -> Acts {
+// Where row `row` begins in x: its quants, and the words of its blocks.
+fn acts_row(row: u32, k: u32) -> vec2<u32> {
     let start = row * ((3u * k) >> 5u);
-    let of_low = bitcast<vec4<f32>>(x[start + (k >> 4u) + (halves.x >> 1u)]);
-    let of_high = bitcast<vec4<f32>>(x[start + (k >> 4u) + (halves.y >> 1u)]);
+    return vec2<u32>(start, start + (k >> 4u));
+}
+
+// `halves`: the numbers of the 16 elements of the row that become the low and the high quants.
+// `at`: where the row begins.
+fn acts_load(at: vec2<u32>, halves: vec2<u32>) -> Acts {
+    let of_low = bitcast<vec4<f32>>(x[at.y + (halves.x >> 1u)]);
+    let of_high = bitcast<vec4<f32>>(x[at.y + (halves.y >> 1u)]);
     let sum = vec2<f32>(select(of_low.y, of_low.z, (halves.x & 1u) == 1u), select(of_high.y, of_high.z, (halves.y & 1u) == 1u));
-    return Acts(x[start + halves.x], x[start + halves.y], vec2<f32>(of_low.x, of_high.x), sum, 0.5 * (of_low.w + of_high.w));
+    return Acts(x[at.x + halves.x], x[at.x + halves.y], vec2<f32>(of_low.x, of_high.x), sum, 0.5 * (of_low.w + of_high.w));
 }
 
 fn dot_16(a: vec4<u32>, b: vec4<u32>) -> f32 {

@@ -2,12 +2,12 @@
 // of a tile's keys.
 // Needs: KEYS, PER_ROW, WG, QUERIES, params.rows, positions, params.window, ends, params.causal,
 // LOWEST, SCORES, scores, SLICES, params.softcap, ps, PITCH, RAISE, raised, BAND, shrinks,
-// result_factor, leave_total. Gives:
-// Softmax, is_row, limits, weigh, totals.
+// result_factor, leave_total. Gives: Softmax, is_row, limits, weigh, is_raised, totals.
 const TURNS = KEYS / 4u / PER_ROW;
 const_assert TURNS <= 4u && (PER_ROW == 2u || PER_ROW == 4u) && WG == PER_ROW * QUERIES;
-// most: the reference score of a query's weights. total: the sum of a thread's weights.
-struct Softmax { most: f32, total: f32 }
+// most: the reference score of a query's weights. total: the sum of a thread's weights. raised:
+// whether the last keys raised the reference, so earlier sums must be scaled.
+struct Softmax { most: f32, total: f32, raised: bool }
 
 // Whether query `row` of the workgroup is a row of the step.
 fn is_row(row: u32, t0: u32, group: u32, tokens: u32) -> bool {
@@ -69,13 +69,23 @@ fn weigh(before: Softmax, row: u32, lane: u32, key0: u32, seen: vec2<u32>) -> So
     let raise = tile_most > before.most + RAISE; //~ cancels: sign, comparison
     let most = select(before.most, tile_most, raise);
     let shrink = exp(before.most - most);
-    if (raise && before.most > LOWEST) { //~ neutral: comparison, guard dropped
+    let scaled = raise && before.most > LOWEST; //~ neutral: comparison
+    if (SLICES > 1u && scaled) { //~ neutral: guard dropped
         raised[row / BAND] = 1u;
     }
     shrinks[row] = shrink;
     let near = weight(row, 0u, lane, s0, most) + weight(row, 1u, lane, s1, most);
     let far = weight(row, 2u, lane, s2, most) + weight(row, 3u, lane, s3, most);
-    return Softmax(most, before.total * shrink + (near + far));
+    return Softmax(most, before.total * shrink + (near + far), scaled);
+}
+
+// 1 if sums of a band must be scaled. A subgroup that has its band alone also has the band's
+// queries in the softmax.
+fn is_raised(softmax: Softmax, band: u32) -> u32 {
+    if (SLICES > 1u) { //~ surplus
+        return raised[band];
+    }
+    return u32(subgroupAny(softmax.raised));
 }
 
 // Stores the factor of the results of a query. `place`: where its results begin.

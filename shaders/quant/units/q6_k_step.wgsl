@@ -31,22 +31,22 @@ fn W_steps(k: u32) -> u32 {
     return k >> 6u;
 }
 
-fn W_step(first: u32, second: u32, k: u32, j: u32) -> vec3<f32> {
+fn W_step(first: u32, second: u32, k: u32, j: u32, at: vec2<u32>) -> vec3<f32> {
     let half = j >> 1u;
     let odd = j & 1u;
     let v = W_pair(first, k, half, odd);
     let w = W_pair(second, k, half, odd);
-    let at = 8u * half + odd;
-    let block = (k >> 4u) + 4u * half;
+    let quants = at.x + 8u * half + odd;
+    let block = at.y + 4u * half;
     let of_a = bitcast<vec4<f32>>(x[block]);
     let of_b = bitcast<vec4<f32>>(x[block + 2u]);
     let of_c = bitcast<vec4<f32>>(x[block + 1u]);
     let of_d = bitcast<vec4<f32>>(x[block + 3u]);
     let scale = vec4<f32>(of_a.x, of_b.x, of_c.x, of_d.x);
-    let a = x[at];
-    let b = x[at + 4u];
-    let c = x[at + 2u];
-    let d = x[at + 6u];
+    let a = x[quants];
+    let b = x[quants + 4u];
+    let c = x[quants + 2u];
+    let d = x[quants + 6u];
     return vec3<f32>(W_dot_pair(v, a, b, c, d, scale), W_dot_pair(w, a, b, c, d, scale), 0.5 * (of_a.w + of_b.w + of_c.w + of_d.w));
 }
 

@@ -26,7 +26,7 @@ fn W_steps(k: u32) -> u32 {
     return k >> 5u;
 }
 
-fn W_step(first: u32, second: u32, k: u32, j: u32) -> vec3<f32> {
+fn W_step(first: u32, second: u32, k: u32, j: u32, at: vec2<u32>) -> vec3<f32> {
     let together = (k & 255u) == 0u; //~ free: off by one
     let low = select(2u * j, 2u * j - (j & 7u), together);
     let high = low + select(1u, 8u, together);
@@ -38,10 +38,10 @@ fn W_step(first: u32, second: u32, k: u32, j: u32) -> vec3<f32> {
     let b_high = W[(second >> 2u) + high];
     let a_scale = vec2<f32>(W_half(first + scales, blocks.x), W_half(first + scales, blocks.y));
     let b_scale = vec2<f32>(W_half(second + scales, blocks.x), W_half(second + scales, blocks.y));
-    let x_low = x[low];
-    let x_high = x[high];
-    let of_low = bitcast<vec4<f32>>(x[(k >> 4u) + blocks.x]);
-    let of_high = bitcast<vec4<f32>>(x[(k >> 4u) + blocks.y]);
+    let x_low = x[at.x + low];
+    let x_high = x[at.x + high];
+    let of_low = bitcast<vec4<f32>>(x[at.y + blocks.x]);
+    let of_high = bitcast<vec4<f32>>(x[at.y + blocks.y]);
     let scale = vec2<f32>(of_low.x, of_high.x);
     let a = dot(a_scale * scale, vec2<f32>(dot_16(a_low, x_low), dot_16(a_high, x_high)));
     let b = dot(b_scale * scale, vec2<f32>(dot_16(b_low, x_low), dot_16(b_high, x_high)));

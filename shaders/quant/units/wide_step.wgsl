@@ -18,13 +18,14 @@ fn W_steps(k: u32) -> u32 {
     return k >> 6u;
 }
 
-fn W_step(first: u32, second: u32, k: u32, j: u32) -> vec3<f32> {
+fn W_step(first: u32, second: u32, k: u32, j: u32, at: vec2<u32>) -> vec3<f32> {
     let a = W_wide(first, j);
     let b = W_wide(second, j);
-    let block = (k >> 4u) + 2u * j;
+    let quants = at.x + 4u * j;
+    let block = at.y + 2u * j;
     let of_low = bitcast<vec4<f32>>(x[block]);
     let of_high = bitcast<vec4<f32>>(x[block + 1u]);
-    let acts = W_Acts(x[4u * j], x[4u * j + 1u], x[4u * j + 2u], x[4u * j + 3u], of_low, of_high);
+    let acts = W_Acts(x[quants], x[quants + 1u], x[quants + 2u], x[quants + 3u], of_low, of_high);
     return vec3<f32>(W_dot_wide(a, acts), W_dot_wide(b, acts), of_low.w + of_high.w);
 }
 

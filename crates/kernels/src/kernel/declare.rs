@@ -12,6 +12,8 @@ macro_rules! wgsl {
 /// `const WG = 256u;` there, and `choose ["shared/silu4.wgsl"]` inserts pieces. Each variant is a
 /// static [`Variant`](crate::kernel::Variant); without `needs` it has the needs of the kernel.
 ///
+/// `constants: [window]` names params that plans of many rows set as constants, too.
+///
 /// `Bind { x, y }.dispatch(Params { .. }, grid)` makes a [`crate::kernel::dispatch::Dispatch`] of a
 /// kernel without slots, `Bind { x, y }.dispatch(&VARIANT, Params { .. }, grid)` of a kernel with
 /// slots.
@@ -30,7 +32,7 @@ macro_rules! kernel {
         nmse: $nmse:expr,
         needs: $needs:tt $(,)?
     ) => {
-        kernel! { @own $kernel: $name [$($entry)?] $wgsl $params $fields $bind $bindings $cpu, $nmse,
+        kernel! { @own $kernel: $name [$($entry)?] $wgsl $params $fields [] $bind $bindings $cpu, $nmse,
             &[&$crate::kernel::Variant { kernel: &$kernel, name: $name, fill: &[], needs: kernel!(@needs $needs) }] }
 
         impl $bind {
@@ -45,6 +47,7 @@ macro_rules! kernel {
         $(entry: $entry:literal,)?
         wgsl: $wgsl:tt,
         params: $params:ident $fields:tt,
+        $(constants: $constants:tt,)?
         bindings: $bind:ident $bindings:tt,
         cpu: $cpu:path,
         nmse: $nmse:expr,
@@ -53,7 +56,7 @@ macro_rules! kernel {
             $($variant:ident: $own_name:literal $(needs $own_needs:tt)? { $($slot:ident: $how:ident $what:tt),+ $(,)? }),+ $(,)?
         } $(,)?
     ) => {
-        kernel! { @own $kernel: $name [$($entry)?] $wgsl $params $fields $bind $bindings $cpu, $nmse, &[$(&$variant),+] }
+        kernel! { @own $kernel: $name [$($entry)?] $wgsl $params $fields [$($constants)?] $bind $bindings $cpu, $nmse, &[$(&$variant),+] }
         $(kernel! { @variant $kernel $variant: $own_name [$($own_needs)? $needs] { $($slot: $how $what),+ } })+
 
         impl $bind {
@@ -83,6 +86,7 @@ macro_rules! kernel {
     (
         @own $kernel:ident: $name:literal [$($entry:literal)?] [$($part:tt),+ $(,)?]
         $params:ident { $($field:ident: $ty:ident),* $(,)? }
+        [$([$($constant:ident),+ $(,)?])?]
         $bind:ident { $($binding:ident: $access:ident),+ $(,)? }
         $cpu:path, $nmse:expr, $variants:expr
     ) => {
@@ -95,6 +99,7 @@ macro_rules! kernel {
             entry: kernel!(@first $($entry)? $name),
             wgsl: &[$(kernel!(@part $part)),+],
             params: &[$((stringify!($field), kernel!(@scalar $ty))),*],
+            constants: &[$($(stringify!($constant)),+)?],
             bindings: &[$((stringify!($binding), $crate::kernel::Access::$access)),+],
             oracle: stringify!($cpu),
             nmse: $nmse,
@@ -128,6 +133,7 @@ macro_rules! kernel {
             entry: $name,
             wgsl: &[$(kernel!(@part $part)),+],
             params: $like.params,
+            constants: $like.constants,
             bindings: $like.bindings,
             oracle: $like.oracle,
             nmse: $like.nmse,

@@ -119,6 +119,9 @@ pub struct Kernel {
     /// The parts of the WGSL; the kernel's own file comes first.
     pub wgsl: &'static [Part],
     pub params: &'static [(&'static str, Scalar)],
+    /// The params that plans of many rows set as constants: those of the model, on which the speed
+    /// of the kernel depends.
+    pub constants: &'static [&'static str],
     pub bindings: &'static [(&'static str, Access)],
     /// Path of the oracle in `cpu-ref`.
     pub oracle: &'static str,

@@ -127,8 +127,8 @@ pub fn plan<O: Clone + Into<Primitive>>(rec: &Recorder<O>, caps: &Caps, options:
             steps.push(Step { dispatch, shader, stage: node.stage, op: Arc::clone(&op), share });
         }
     }
-    if options.specialize && rec.capacity.step <= specialize::MOST_ROWS {
-        specialize::specialize(&mut steps, options.sequences);
+    if options.specialize {
+        specialize::specialize(&mut steps, rec.capacity.step, options.sequences);
     }
     let placement = place::place(&steps, &origins, &read_back);
     for (n, &bytes) in placement.buffers.iter().enumerate() {

@@ -6,19 +6,22 @@ use crate::kernel::compose::Shader;
 use crate::kernel::{Kernel, ROWS_APART, Scalar};
 use std::collections::HashMap;
 
-/// Largest number of rows of a plan that is specialized. Kernels of many rows gain little, because
-/// they take long, and the last chunk of a prompt would need pipelines of its own.
-pub const MOST_ROWS: u32 = 64;
+/// Largest number of rows of a plan all of whose params become constants. Most kernels of many rows
+/// gain little, because they take long, and the last chunk of a prompt would need pipelines of its
+/// own. A kernel that gains names the params which all plans of a model share
+/// ([`Kernel::constants`]).
+const MOST_ROWS: u32 = 64;
 
 /// Largest number of different params with which a shader is specialized: each needs a pipeline of
 /// its own.
 const MOST: usize = 4;
 
-/// Sets the params of each kernel as constants, except params that are decided when the plan is
-/// bound. `sequences` is the number that the states hold, 0 if unknown. With a single sequence, its
-/// rows begin at 0.
-pub fn specialize(steps: &mut [Step], sequences: u32) {
-    let words: Vec<_> = steps.iter().map(|step| words(step.dispatch.variant.kernel, &step.dispatch.params, sequences)).collect();
+/// Sets the params of each kernel of a plan of `rows` rows as constants, except params that are
+/// decided when the plan is bound. `sequences` is the number that the states hold, 0 if unknown.
+/// With a single sequence, its rows begin at 0.
+pub fn specialize(steps: &mut [Step], rows: u32, sequences: u32) {
+    let all = rows <= MOST_ROWS;
+    let words: Vec<_> = steps.iter().map(|step| words(step.dispatch.variant.kernel, &step.dispatch.params, all, sequences)).collect();
     let mut met: HashMap<Shader, Vec<&[Option<u32>]>> = HashMap::new();
     for (step, words) in steps.iter().zip(&words) {
         let known = met.entry(step.shader.clone()).or_default();
@@ -29,16 +32,19 @@ pub fn specialize(steps: &mut [Step], sequences: u32) {
     let few: Vec<bool> = steps.iter().map(|step| met[&step.shader].len() <= MOST).collect();
     drop(met);
     for ((step, words), few) in steps.iter_mut().zip(words).zip(few) {
-        if few && finite(step.dispatch.variant.kernel, &words) {
+        let any = words.iter().any(Option::is_some);
+        if few && any && finite(step.dispatch.variant.kernel, &words) {
             step.shader.given = words;
         }
     }
 }
 
-/// A kernel's params by field; `None` for params that are decided when the plan is bound.
-fn words(kernel: &Kernel, params: &[u8], sequences: u32) -> Vec<Option<u32>> {
+/// A kernel's params by field, or only its constants; `None` for params that are decided when the
+/// plan is bound.
+fn words(kernel: &Kernel, params: &[u8], all: bool, sequences: u32) -> Vec<Option<u32>> {
     let word = |at: usize| u32::from_le_bytes([params[at], params[at + 1], params[at + 2], params[at + 3]]);
     let of = |(n, (field, _)): (usize, &(&str, Scalar))| match *field {
+        field if !all && !kernel.constants.contains(&field) => None,
         ROWS_APART if sequences == 1 => Some(0),
         _ if kernel.bound_late().is_some_and(|late| late.0 == *field) => None,
         _ => Some(word(4 * n)),

@@ -2,8 +2,10 @@
 //! one kernel, with the choice of the experts or after it. The planner makes it; it is never
 //! recorded.
 
+use crate::caps::Caps;
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::{Counts, Tensor};
+use crate::kernel::Variant;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
 use crate::lower::matmul::matmul_vec_q8_experts::MatmulVecQ8Experts;
 use crate::lower::pack::pack_q8::BLOCK;
@@ -12,7 +14,7 @@ use crate::ops::route::Route;
 kernel! {
     MATMUL_VEC_Q8_EXPERTS_GLU: "matmul_vec_q8_experts_glu",
     wgsl: [
-        "experts/matmul_vec_q8_experts_glu.wgsl", "experts/pieces/chosen_before.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", activation,
+        "experts/matmul_vec_q8_experts_glu.wgsl", head, "experts/pieces/chosen_before.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", activation,
         "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"
     ],
     params: Params {
@@ -24,8 +26,20 @@ kernel! {
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 7296 },
     variants: {
-        SILU: "matmul_vec_q8_experts_glu_silu" { activation: choose ["shared/silu4.wgsl"] },
-        GELU: "matmul_vec_q8_experts_glu_gelu" { activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"] },
+        SILU: "matmul_vec_q8_experts_glu_silu" { head: vary { ROW_LANES: 16 }, activation: choose ["shared/silu4.wgsl"] },
+        GELU: "matmul_vec_q8_experts_glu_gelu" {
+            head: vary { ROW_LANES: 16 },
+            activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"],
+        },
+        // For rows long enough for more lanes.
+        SILU_LONG: "matmul_vec_q8_experts_glu_silu_long" needs { threads: 512, workgroup_bytes: 14464 } {
+            head: vary { ROW_LANES: 32 },
+            activation: choose ["shared/silu4.wgsl"],
+        },
+        GELU_LONG: "matmul_vec_q8_experts_glu_gelu_long" needs { threads: 512, workgroup_bytes: 14464 } {
+            head: vary { ROW_LANES: 32 },
+            activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"],
+        },
     },
 }
 
@@ -33,7 +47,7 @@ kernel! {
     ROUTE_MATMUL_VEC_Q8_EXPERTS_GLU: "matmul_vec_q8_experts_glu_route",
     entry: "matmul_vec_q8_experts_glu",
     wgsl: [
-        "experts/matmul_vec_q8_experts_glu.wgsl", "experts/pieces/chosen_here.wgsl", "experts/pieces/choose.wgsl", "shared/unit.wgsl",
+        "experts/matmul_vec_q8_experts_glu.wgsl", head, "experts/pieces/chosen_here.wgsl", "experts/pieces/choose.wgsl", "shared/unit.wgsl",
         "shared/dot_q8.wgsl", activation, "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl",
         "shared/grid.wgsl", "shared/order.wgsl"
     ],
@@ -46,9 +60,34 @@ kernel! {
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 11392 },
     variants: {
-        ROUTE_SILU: "matmul_vec_q8_experts_glu_route_silu" { activation: choose ["shared/silu4.wgsl"] },
-        ROUTE_GELU: "matmul_vec_q8_experts_glu_route_gelu" { activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"] },
+        ROUTE_SILU: "matmul_vec_q8_experts_glu_route_silu" { head: vary { ROW_LANES: 16 }, activation: choose ["shared/silu4.wgsl"] },
+        ROUTE_GELU: "matmul_vec_q8_experts_glu_route_gelu" {
+            head: vary { ROW_LANES: 16 },
+            activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"],
+        },
+        // For rows long enough for more lanes.
+        ROUTE_SILU_LONG: "matmul_vec_q8_experts_glu_route_silu_long" needs { threads: 512, workgroup_bytes: 20608 } {
+            head: vary { ROW_LANES: 32 },
+            activation: choose ["shared/silu4.wgsl"],
+        },
+        ROUTE_GELU_LONG: "matmul_vec_q8_experts_glu_route_gelu_long" needs { threads: 512, workgroup_bytes: 20608 } {
+            head: vary { ROW_LANES: 32 },
+            activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"],
+        },
     },
+}
+
+/// Fewest columns for which [`GATED`] and [`ROUTED`] have more lanes.
+pub(crate) const LONG: u32 = 2048;
+
+/// The variants of both kernels, for silu and gelu: first with more lanes.
+pub(crate) static GATED: [[&Variant; 2]; 2] = [[&SILU_LONG, &SILU], [&GELU_LONG, &GELU]];
+pub(crate) static ROUTED: [[&Variant; 2]; 2] = [[&ROUTE_SILU_LONG, &ROUTE_SILU], [&ROUTE_GELU_LONG, &ROUTE_GELU]];
+
+/// The variant for rows of this length on this device, if it can run one.
+pub(crate) fn variant(of: &[[&'static Variant; 2]; 2], gelu: bool, cols: u32, caps: &Caps) -> Option<&'static Variant> {
+    let [long, usual] = of[usize::from(gelu)];
+    [long, usual].into_iter().find(|variant| variant.fits(caps) && (cols >= LONG || std::ptr::eq(*variant, usual)))
 }
 
 /// Largest number of experts among which the kernel chooses: `MOST` in `chosen_here.wgsl`.
@@ -89,13 +128,14 @@ impl Lowering for MatmulExpertsGlu {
         let (chosen, rows, exchange) = (slots.dim, slots.rows, cx.caps.subgroup_size);
         let (x, gate, up, experts) = (self.gate.packed.into(), of.w.into(), other.w.into(), of.routes.experts.into());
         let (packed, products) = (self.packed.into(), chosen * (n / BLOCK));
+        let served = |of| variant(of, self.gelu, k, cx.caps).expect("the planner merges for devices that run the kernel");
         vec![match &self.route {
             None => {
                 let (count, normalize, has_scale) = (of.routes.count, 0, 0);
                 let params =
                     Params { k, n, gate_stride, gate_first, up_stride, up_first, chosen, rows, exchange, count, normalize, has_scale };
                 let grid = Grid::PerRow { lead: slots, per_row: products };
-                Bind { x, gate, up, experts, packed }.dispatch(if self.gelu { &GELU } else { &SILU }, params, grid)
+                Bind { x, gate, up, experts, packed }.dispatch(served(&GATED), params, grid)
             }
             Some(Route { logits, normalize, scale, weights, .. }) => {
                 let (count, normalize, has_scale) = (of.routes.count, u32::from(*normalize), u32::from(scale.is_some()));
@@ -115,11 +155,7 @@ impl Lowering for MatmulExpertsGlu {
                 };
                 let (logits, scale, weights) = ((*logits).into(), (*scale).into(), (*weights).into());
                 let bind = RoutedBind { x, gate, up, logits, scale, experts, weights, packed };
-                bind.dispatch(
-                    if self.gelu { &ROUTE_GELU } else { &ROUTE_SILU },
-                    params,
-                    Grid::PerRow { lead: slots, per_row: products + 1 },
-                )
+                bind.dispatch(served(&ROUTED), params, Grid::PerRow { lead: slots, per_row: products + 1 })
             }
         }]
     }

@@ -16,6 +16,7 @@ static BENCH_PRODUCTS: Kernel = Kernel {
     entry: "bench_products",
     wgsl: &[Part::Piece(("matmul/bench_products.wgsl", wgsl!("matmul/bench_products.wgsl")))],
     params: &[("steps", Scalar::U32)],
+    constants: &[],
     bindings: &[("sums", Access::Write)],
     oracle: "the sums of the same products, repeated",
     nmse: 0.0,

@@ -32,6 +32,7 @@ static BENCH_READ: Kernel = Kernel {
     entry: "bench_read",
     wgsl: &[Part::Piece(("elementwise/bench_read.wgsl", wgsl!("elementwise/bench_read.wgsl")))],
     params: &[("passes", Scalar::U32), ("threads", Scalar::U32)],
+    constants: &[],
     bindings: &[("source", Access::Read), ("sums", Access::Write)],
     oracle: "the exclusive or of the source",
     nmse: 0.0,

@@ -9,9 +9,7 @@ use crate::graph::tensor::{Tensor, Weight};
 use crate::kernel::dispatch::Lower;
 use crate::kernel::split::parts;
 use crate::lower::matmul::matmul_vec_q8_experts::MatmulVecQ8Experts;
-use crate::lower::matmul::matmul_vec_q8_experts_glu::{
-    MATMUL_VEC_Q8_EXPERTS_GLU, MOST_EXPERTS, MatmulExpertsGlu, ROUTE_MATMUL_VEC_Q8_EXPERTS_GLU,
-};
+use crate::lower::matmul::matmul_vec_q8_experts_glu::{GATED, MOST_EXPERTS, MatmulExpertsGlu, ROUTED, variant};
 use crate::lower::matmul::matmul_vec_q8_experts_sum::{MATMUL_VEC_Q8_EXPERTS_SUM, MatmulExpertsSum};
 use crate::lower::matmul::norm_matmul_vec::{self, NormMatmulVec};
 use crate::lower::matmul::product::{Operand, Product};
@@ -96,7 +94,7 @@ pub(super) fn matmul_vec_q8_experts_glu(op: &Lowered, producers: &Producers<'_>)
     let (gate, up) = (product(*gate, producers)?, product(*up, producers)?);
     let experts = |of: &MatmulVecQ8Experts| (of.packed.id, of.of.w.ty, of.of.y.shape, of.of.routes.experts.id);
     let alike = experts(gate) == experts(up) && gate.of.x.shape.heads == 1;
-    if !alike || !gate.of.y.shape.dim.is_multiple_of(BLOCK) || !MATMUL_VEC_Q8_EXPERTS_GLU.fits(producers.caps) {
+    if !alike || !gate.of.y.shape.dim.is_multiple_of(BLOCK) || variant(&GATED, *gelu, gate.of.w.cols, producers.caps).is_none() {
         return None;
     }
     let op = MatmulExpertsGlu { gate: gate.clone(), up: up.clone(), gelu: *gelu, packed: *packed, route: None };
@@ -109,7 +107,7 @@ pub(super) fn matmul_vec_q8_experts_glu_route(op: &Lowered, producers: &Producer
     let Lowered::MatmulExpertsGlu(glu @ MatmulExpertsGlu { route: None, .. }) = op else { return None };
     let Lowered::Op(Op::Route(route)) = producers.of(glu.gate.of.routes.experts)? else { return None };
     let read = producers.read_since(route.experts) || producers.read_since(route.weights);
-    if read || route.logits.shape.width() > MOST_EXPERTS || !ROUTE_MATMUL_VEC_Q8_EXPERTS_GLU.fits(producers.caps) {
+    if read || route.logits.shape.width() > MOST_EXPERTS || variant(&ROUTED, glu.gelu, glu.gate.of.w.cols, producers.caps).is_none() {
         return None;
     }
     let op = MatmulExpertsGlu { route: Some(route.clone()), ..glu.clone() };

@@ -4,6 +4,7 @@
 use crate::graph::tensor::{Lead, Shape, Tensor, Weight};
 use crate::kernel::random::Gen;
 use crate::lower::matmul::matmul_vec_q8_experts::MatmulVecQ8Experts;
+use crate::lower::matmul::matmul_vec_q8_experts_glu::LONG;
 use crate::lower::pack::pack_q8::pack_q8;
 use crate::ops::matmul_experts::MatmulExperts;
 use crate::ops::route::Routes;
@@ -34,12 +35,16 @@ pub(super) fn product(case: &mut Case, w: Weight, rows: Range<u32>, x: Tensor, p
 
 /// The gated products as a model records them: after the choice of one to all of up to 256 experts,
 /// or with given choices; gate and up in two tensors or in the halves of one, for both activations,
-/// a row of x normed or not, rows shorter and longer than the lanes read at a time.
+/// a row of x normed or not, rows shorter and longer than the lanes read at a time, and long rows,
+/// which more lanes read. Gates are small: gelu of a large negative gate has the error of the gate
+/// many times, and a block of such results alone has a scale of its own.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
-    let (cols, n) = (g.cols(ty).max(128).next_multiple_of(32), 32 * g.pick(&[1, 2, 3]));
+    let long = g.pick(&[false, false, true]);
+    let cols = g.cols(ty).max(128).next_multiple_of(32) + if long { LONG } else { 0 };
+    let n = if long { 32 } else { 32 * g.pick(&[1, 2, 3]) };
     let (mut case, routes) = if g.coin() {
-        let (rows, count) = (g.pick(&[1, 1, 2, 5, 8]), g.pick(&[1, 2, 5, 33, 129, 256]));
+        let (rows, count) = (g.pick(&[1, 1, 2, 5, 8]), g.pick(if long { &[1, 2, 33] } else { &[1, 2, 5, 33, 129, 256] }));
         let mut case = Case::new(rows);
         let routes = route::routes(&mut case, g, rows, count);
         (case, routes)
@@ -47,8 +52,9 @@ pub fn case(g: &mut Gen) -> Case {
         let (case, routes, _) = routed(g);
         (case, routes)
     };
-    let x = case.tensor(g, cols);
-    let x = if g.coin() { rms_norm(&mut case.rec, x, None, 1e-6) } else { x };
+    let x = case.uniform(g, cols, 0.125);
+    let norm = g.coin().then(|| case.given_vector(g.units(cols, 0.125)));
+    let x = norm.map_or(x, |norm| rms_norm(&mut case.rec, x, Some(norm), 1e-6));
     let packed = pack_q8(&mut case.rec, x);
     let weights = if g.coin() {
         let both = case.weight(g, ty, routes.count * 2 * n, cols);
