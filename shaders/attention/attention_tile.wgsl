@@ -152,7 +152,6 @@ fn attention_tile(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
             past++;
         }
         let base = keys_of(t0 + first);
-        workgroupBarrier();
         if (lid < QUERIES) {
             let next = positions[own] + 1u;
             let start = max(first_key(own), select(0u, next - min(next, params.window), params.window > 0u));

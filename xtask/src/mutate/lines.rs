@@ -110,7 +110,10 @@ fn file(device: &Device, path: &str, text: &str, lines: &RangeInclusive<usize>, 
     for fault in faults::of(text).into_iter().filter(|fault| lines.contains(&(fault.line + 1))) {
         let excuse = excuses.find(&fault, wide);
         let planted = excuse.is_none_or(|found| excuses.plants(found));
-        let red = match fault.kind == BARRIER && races::shows(text, &fault, &mut analysed, races::FEW)? == Some(true) {
+        let races = fault.kind == BARRIER
+            && (races::shows(text, &fault, &mut analysed, races::FEW)? == Some(true)
+                || (excuse.is_none() && races::shows_anywhere(text, &fault)?));
+        let red = match races {
             true => Some(true),
             false if planted => red(device, text, &fault.plant(text), &mut users)?,
             false => Some(false),
