@@ -107,7 +107,7 @@ pub fn run(device: &Device, select: &Select, targets: &[Target], wanted: &Wanted
     let work = |device: &mut Device, unit: &Unit<'_>| {
         let name = unit.name();
         let hash = match unit {
-            Unit::File { path, text } => lines::hash(path, text, &composed, &cases),
+            Unit::File { path, text } => lines::hash(path, text, &composed, &cases)?,
             Unit::Kernel { users, .. } => params::hash(users, &cases),
         };
         let known = records.lock().expect("no panic").of(&name, &adapter, &hash).and_then(Tally::read).filter(|_| wanted.resume);
