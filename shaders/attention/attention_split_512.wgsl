@@ -193,7 +193,7 @@ fn attention_split_512(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
             acc = added(acc, values.c, gathered[key + 2u * BANDS]);
             acc = added(acc, values.d, gathered[key + 3u * BANDS]);
         }
-        workgroupBarrier(); //~ rare: barrier dropped
+        workgroupBarrier();
     }
     // Each eight lanes have sums over different keys. After the exchange, each eight lanes have the
     // head of their number. Then the first half of the threads adds the sums of the second half.

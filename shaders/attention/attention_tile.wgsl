@@ -126,11 +126,11 @@ fn attention_tile(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
     let tokens = QUERIES / group;
     // Rows that see the most keys start first.
     let t0 = (extents.y - 1u - id.y) * tokens;
-    let count = min(tokens, params.rows - t0);
+    let count = min(tokens, params.rows - t0); //~ clamped: sign; twice: minimum
     let column = lid % COLUMNS;
     let band = lid / COLUMNS;
     // This thread's query, for the tables of queries.
-    let own = min(t0 + lid / group, params.rows - 1u);
+    let own = min(t0 + lid / group, params.rows - 1u); //~ unowned: sign
     if (lid < QUERIES) {
         places[lid] = (own * params.heads + id.x * group + lid % group) * (HEAD / 4u);
     }
@@ -140,29 +140,29 @@ fn attention_tile(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
     var o2 = mat4x4<f32>();
     var o3 = mat4x4<f32>();
     // The bounds are read from the operands, because then they are known to be uniform.
-    for (var first = 0u; first < count;) {
+    for (var first = 0u; first < count;) { //~ empty: comparison
         let owner = sequences[t0 + first];
         var past = first;
         var from_key = 0xffffffffu;
-        var to_key = 0u;
-        while (past < count && sequences[min(t0 + past, params.rows - 1u)] == owner) {
+        var to_key = 0u; //~ never: off by one
+        while (past < count && sequences[min(t0 + past, params.rows - 1u)] == owner) { //~ never: sign; weightless: comparison
             let next = positions[t0 + past] + 1u;
+            //~ weightless: sign, minimum, off by one
             from_key = min(from_key, max(first_key(t0 + past), select(0u, next - min(next, params.window), params.window > 0u)));
             to_key = max(to_key, ends[t0 + past] + params.causal);
             past++;
         }
         let base = keys_of(t0 + first);
-        workgroupBarrier();
         if (lid < QUERIES) {
             let next = positions[own] + 1u;
             let start = max(first_key(own), select(0u, next - min(next, params.window), params.window > 0u));
             let mine = lid / group >= first && lid / group < past;
             seen[lid] = vec2<u32>(start, select(0u, ends[own] + params.causal, mine));
         }
-        let last = max(to_key, 1u) - 1u;
-        for (var key0 = from_key; key0 < to_key; key0 += KEYS) {
+        let last = max(to_key, 1u) - 1u; //~ weightless: sign, off by one
+        for (var key0 = from_key; key0 < to_key; key0 += KEYS) { //~ empty: comparison
             var s = Four();
-            for (var slice = 0u; slice < HEAD; slice += SLICE) {
+            for (var slice = 0u; slice < HEAD; slice += SLICE) { //~ rounded: off by one
                 workgroupBarrier();
                 stage(base, key0, last, slice, id.x, lid);
                 workgroupBarrier();

@@ -9,7 +9,7 @@ fn S_store32(row: u32, width: u32, block: u32, v: array<vec4<f32>, 8>) {
     }
     let scale = max(max(most.x, most.y), max(most.z, most.w)) / 127.0;
     let unit = select(scale, 1.0, scale == 0.0);
-    for (var j = 0u; j < 8u; j++) { //~ clamped: comparison
+    for (var j = 0u; j < 8u; j++) {
         let q = v[j] / unit;
         S[start + 2u * block + (j >> 2u)][j & 3u] = pack4xI8Clamp(vec4<i32>(trunc(q + 0.5 * sign(q))));
     }
@@ -27,7 +27,7 @@ fn S_store4(row: u32, width: u32, i: u32, v: vec4<f32>, most: f32) {
     let scale = most / 127.0;
     let q = v / select(scale, 1.0, scale == 0.0);
     S[start + (i >> 2u)][i & 3u] = pack4xI8Clamp(vec4<i32>(trunc(q + 0.5 * sign(q))));
-    if ((i & 7u) == 0u) {
+    if ((i & 7u) == 0u) { //~ twice: mask, guard dropped; free: off by one
         let at = 8u * blocks + (i >> 3u);
         S[start + (at >> 2u)][at & 3u] = bitcast<u32>(scale);
     }

@@ -43,7 +43,7 @@ fn reduce_add4(v: vec4<f32>, lid: u32) -> vec4<f32> {
         workgroupBarrier();
     }
     let sum = reduce_scratch4[0];
-    workgroupBarrier(); //~ rare: barrier dropped
+    workgroupBarrier();
     return sum;
 }
 

@@ -50,7 +50,7 @@ fn reduce_add4(v: vec4<f32>, lid: u32) -> vec4<f32> {
     for (var i = 0u; i < (WG >> shift); i++) { //~ zeros: comparison
         sum += reduce_scratch4[i];
     }
-    workgroupBarrier(); //~ rare: barrier dropped
+    workgroupBarrier();
     return sum;
 }
 

@@ -31,6 +31,16 @@ pub fn valid(module: &Module, shader: &Shader) -> Result<ModuleInfo, Box<WithSpa
     Validator::new(ValidationFlags::all(), capabilities).validate(module).map_err(Box::new)
 }
 
+/// The SPIR-V of what the entry point of a valid shader reaches.
+pub fn reached(module: &Module, shader: &Shader) -> Result<Vec<u32>, String> {
+    let mut module = module.clone();
+    naga::compact::compact(&mut module, naga::compact::KeepUnused::No);
+    let info = valid(&module, shader).map_err(|e| e.to_string())?;
+    let pipeline = spv::PipelineOptions { shader_stage: naga::ShaderStage::Compute, entry_point: shader.variant.kernel.entry.to_string() };
+    let options = spv::Options { lang_version: (1, 3), ..spv::Options::default() };
+    spv::write_vec(&module, &info, &options, Some(&pipeline)).map_err(|e| e.to_string())
+}
+
 /// The resources that a validated shader uses.
 pub fn measure(module: &Module) -> Result<Use, String> {
     let entry = module.entry_points.first().ok_or("no entry point")?;

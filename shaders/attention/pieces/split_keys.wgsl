@@ -210,7 +210,7 @@ fn attend(number: u32, lid: u32) {
     if (lid % 32u < 4u) { //~ twice
         of_heads[lid / 32u * 4u + head] = total;
     }
-    workgroupBarrier(); //~ rare: barrier dropped
+    workgroupBarrier();
     if (own && group == 0u) { //~ free: off by one
         acc = added(acc, finished(HEADS + 1u, lane), factors);
     }
@@ -218,7 +218,7 @@ fn attend(number: u32, lid: u32) {
     let upper = (lid & 16u) != 0u;
     let a = Slice(halved(acc.a[0], acc.c[0], upper, lid), halved(acc.a[1], acc.c[1], upper, lid));
     let b = Slice(halved(acc.b[0], acc.d[0], upper, lid), halved(acc.b[1], acc.d[1], upper, lid));
-    workgroupBarrier(); //~ rare: barrier dropped
+    workgroupBarrier();
     let at = 128u * (lid / 32u) + select(0u, 64u, upper) + lane;
     gathered[at] = a[0];
     gathered[at + 16u] = a[1];

@@ -33,9 +33,9 @@ fn strip_bound(row: u32, k: u32, lid: u32) -> u32 {
             }
         }
         workgroupBarrier();
-        if (lid < 16u) { //~ surplus
+        if (lid < 16u) {
             var above = 0u;
-            for (var d = lid + 1u; d < 16u; d++) { //~ zeros: comparison
+            for (var d = lid + 1u; d < 16u; d++) {
                 above += atomicLoad(&bins[d]);
             }
             if (above < rank && (above + atomicLoad(&bins[lid]) >= rank || lid == 0u)) { //~ list: comparison
@@ -43,8 +43,8 @@ fn strip_bound(row: u32, k: u32, lid: u32) -> u32 {
             }
         }
         let reached = workgroupUniformLoad(&bin);
-        key |= reached.x << shift; //~ list: component
-        rank -= reached.y; //~ list: component
+        key |= reached.x << shift;
+        rank -= reached.y;
     }
     return key;
 }
@@ -63,8 +63,8 @@ fn list_from_strips(row: u32, base: u32, k: u32, lid: u32) -> u32 {
         }
         workgroupBarrier();
         let s = first + lid;
-        if (s < params.strips && strip(row, s).x >= bound) {
-            best_scratch[atomicAdd(&chosen_slots, 1u)] = vec2<u32>(s, 0u);
+        if (s < params.strips && strip(row, s).x >= bound) { //~ dropped: comparison; exit: guard dropped
+            best_scratch[atomicAdd(&chosen_slots, 1u)] = vec2<u32>(s, 0u); //~ unused: off by one
         }
         workgroupBarrier();
         list_chosen(base, bound, lid);
@@ -74,7 +74,7 @@ fn list_from_strips(row: u32, base: u32, k: u32, lid: u32) -> u32 {
         found_count = atomicLoad(&found_slots);
     }
     let count = workgroupUniformLoad(&found_count);
-    if (count <= ROOM) {
+    if (count <= ROOM) { //~ list: guard dropped
         sort_found(count, lid);
     }
     return count;
@@ -84,9 +84,9 @@ fn list_from_strips(row: u32, base: u32, k: u32, lid: u32) -> u32 {
 // time.
 fn list_chosen(base: u32, bound: u32, lid: u32) {
     let count = atomicLoad(&chosen_slots) * LANES * params.per_thread;
-    for (var e = lid; e < count; e += 4u * WG) {
+    for (var e = lid; e < count; e += 4u * WG) { //~ empty: comparison
         let v = vec4<u32>(element(e, count), element(e + WG, count), element(e + 2u * WG, count), element(e + 3u * WG, count));
-        let at = base + min(v, vec4<u32>(params.vocab - 1u));
+        let at = base + min(v, vec4<u32>(params.vocab - 1u)); //~ dropped: sign
         let keys = vec4<u32>(key_at(at.x), key_at(at.y), key_at(at.z), key_at(at.w));
         push(keys.x, v.x, bound);
         push(keys.y, v.y, bound);
@@ -98,7 +98,7 @@ fn list_chosen(base: u32, bound: u32, lid: u32) {
 // The index in the row of element e of the chosen strips, or params.vocab past their last element.
 fn element(e: u32, count: u32) -> u32 {
     let width = LANES * params.per_thread;
-    let s = best_scratch[min(e, count - 1u) / width].x;
+    let s = best_scratch[min(e, count - 1u) / width].x; //~ dropped: sign; rounded: off by one
     let slice = s / (WG / LANES);
     let turn = slice * params.per_thread + e % width / LANES;
     return select(params.vocab, turn * WG + s % (WG / LANES) * LANES + e % LANES, e < count);
@@ -107,7 +107,7 @@ fn element(e: u32, count: u32) -> u32 {
 fn push(key: u32, v: u32, bound: u32) {
     if (key >= bound && v < params.vocab) {
         let slot = atomicAdd(&found_slots, 1u);
-        if (slot < ROOM) {
+        if (slot < ROOM) { //~ list: comparison, guard dropped
             found[slot] = vec2<u32>(key, v);
         }
     }

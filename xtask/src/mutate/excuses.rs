@@ -43,6 +43,11 @@ impl Excuses {
         Ok(Self(found))
     }
 
+    /// Each excuse with its line.
+    pub fn lines(&self) -> impl Iterator<Item = (usize, String)> {
+        self.0.iter().map(|excuse| (excuse.line, excuse.name()))
+    }
+
     /// The index of the first excuse for a fault. `wide`: subgroups have at least 32 threads.
     pub fn find(&self, fault: &Fault, wide: bool) -> Option<usize> {
         self.0.iter().position(|excuse| {

@@ -48,12 +48,17 @@ const SWAPS: &[(&str, &str, &str, bool)] = &[
     ("component", ".w", ".z", false),
 ];
 
+/// A line without its comment.
+pub fn code(line: &str) -> &str {
+    line.split("//").next().unwrap_or_default().trim_end()
+}
+
 /// Every fault of a file.
 pub fn of(text: &str) -> Vec<Fault> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = vec![];
     for (n, line) in lines.iter().enumerate() {
-        let code = line.split("//").next().unwrap_or_default().trim_end();
+        let code = code(line);
         let declares = ["struct ", "@", "const ", "const_assert ", "var<", "fn ", "}"].iter().any(|start| line.starts_with(start));
         if code.is_empty() || declares {
             continue;

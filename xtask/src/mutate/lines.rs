@@ -51,6 +51,8 @@ struct User<'a> {
     /// The renaming of the file's identifiers in the shader's text, one for each binding that uses
     /// the piece.
     places: Vec<Place>,
+    /// What its entry point reaches.
+    reached: Vec<u32>,
     /// The cases so far, each with a flag for running split. The case that failed last comes first,
     /// because the same case often finds neighbouring faults.
     known: Vec<(Case, bool)>,
@@ -78,15 +80,26 @@ fn users<'a>(path: &str, text: &str, composed: &'a [Subject]) -> (Vec<(&'a Subje
     (found, wanted)
 }
 
-/// The hash of what decides the outcome of a file: its faults, and the kernels that contain it with
-/// their cases.
-pub fn hash(path: &str, text: &str, composed: &[Subject], cases: &HashMap<&'static str, String>) -> String {
+/// The hash of what decides the outcome of a file: its faults, their excuses, and the kernels that
+/// contain it with their cases. Comments decide nothing, and excuses of other files neither.
+pub fn hash(path: &str, text: &str, composed: &[Subject], cases: &HashMap<&'static str, String>) -> anyhow::Result<String> {
     let (users, wanted) = users(path, text, composed);
     let mut digest = Digest::default();
     digest.add(&wanted.to_le_bytes());
     faults::of(text).iter().for_each(|fault| digest.add(fault.after.as_bytes()));
-    users.iter().for_each(|(of, _)| digest.shader(&of.target, &of.source, cases));
-    digest.text()
+    let lines: Vec<&str> = text.lines().collect();
+    for (line, excuse) in Excuses::of(path, text)?.lines() {
+        digest.add(faults::code(lines.get(line).unwrap_or(&"")).as_bytes());
+        digest.add(excuse.as_bytes());
+    }
+    users.iter().for_each(|(of, _)| digest.shader(&of.target, &code(&of.source), cases));
+    Ok(digest.text())
+}
+
+/// A shader without comments.
+pub fn code(source: &str) -> String {
+    let lines: Vec<&str> = source.lines().map(faults::code).filter(|line| !line.is_empty()).collect();
+    lines.join("\n")
 }
 
 /// Plants every fault in these lines of a file. Nothing is planted in a file that no shader has.
@@ -97,9 +110,11 @@ pub fn run(device: &Device, path: &str, text: &str, lines: &RangeInclusive<usize
     }
     let user = |(of, places): (_, _)| {
         let of: &Subject = of;
-        User { of, places, known: vec![], further: Box::new(of.target.cases(device.caps(), 0, wanted).map(|(_, case)| case)) }
+        let reached = reached(&of.source, of)?.with_context(|| of.target.shader.label())?;
+        let further = Box::new(of.target.cases(device.caps(), 0, wanted).map(|(_, case)| case));
+        Ok(User { of, places, reached, known: vec![], further })
     };
-    file(device, path, text, lines, users.into_iter().map(user).collect())
+    file(device, path, text, lines, users.into_iter().map(user).collect::<anyhow::Result<_>>()?)
 }
 
 fn file(device: &Device, path: &str, text: &str, lines: &RangeInclusive<usize>, mut users: Vec<User<'_>>) -> anyhow::Result<Tally> {
@@ -110,7 +125,10 @@ fn file(device: &Device, path: &str, text: &str, lines: &RangeInclusive<usize>, 
     for fault in faults::of(text).into_iter().filter(|fault| lines.contains(&(fault.line + 1))) {
         let excuse = excuses.find(&fault, wide);
         let planted = excuse.is_none_or(|found| excuses.plants(found));
-        let red = match fault.kind == BARRIER && races::shows(text, &fault, &mut analysed, races::FEW)? == Some(true) {
+        let races = fault.kind == BARRIER
+            && (races::shows(text, &fault, &mut analysed, races::FEW)? == Some(true)
+                || (excuse.is_none() && races::shows_anywhere(text, &fault)?));
+        let red = match races {
             true => Some(true),
             false if planted => red(device, text, &fault.plant(text), &mut users)?,
             false => Some(false),
@@ -136,7 +154,15 @@ fn report(path: &str, fault: &Fault) {
     println!("{path}:{}: survived: {}\n    {}\n    {}", fault.line + 1, fault.kind, fault.before.trim(), fault.after.trim());
 }
 
-/// True if a case of some shader fails with the fault. `None` if the result is not a valid shader.
+/// What the entry point of a text reaches. `None` if the text is no valid shader of this kind.
+fn reached(source: &str, of: &Subject) -> anyhow::Result<Option<Vec<u32>>> {
+    let shader = &of.target.shader;
+    let Ok((module, _)) = shaders::validate(source, shader) else { return Ok(None) };
+    shaders::reached(&module, shader).map(Some).map_err(anyhow::Error::msg)
+}
+
+/// True if a case of some shader fails with the fault. `None` if the fault makes no valid shader,
+/// or changes only functions that no shader calls.
 fn red(device: &Device, text: &str, mutant: &str, users: &mut [User<'_>]) -> anyhow::Result<Option<bool>> {
     let mut valid = false;
     for n in 0..users.len() {
@@ -144,7 +170,7 @@ fn red(device: &Device, text: &str, mutant: &str, users: &mut [User<'_>]) -> any
         let shader = &user.of.target.shader;
         let source = replaced(&user.of.source, text, mutant, &user.places);
         anyhow::ensure!(source != user.of.source, "a fault changed nothing in {}", shader.label());
-        if shaders::validate(&source, shader).is_err() {
+        if reached(&source, user.of)?.is_none_or(|reached| reached == user.reached) {
             continue;
         }
         valid = true;
@@ -178,5 +204,27 @@ impl User<'_> {
             }
             n += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{code, reached};
+    use crate::races::Subject;
+    use kernels::testing::sweep::Target;
+
+    #[test]
+    fn what_a_shader_reaches_is_neither_comments_nor_functions_that_it_does_not_call() {
+        let targets = Target::all(&kernels::Caps::WEBGPU).into_iter();
+        let of = targets.map(Subject::of).find(|of| of.target.shader.label() == "attention_tile_64 kv-f32 kv-f32").unwrap();
+        let whole = reached(&of.source, &of).unwrap().unwrap();
+        assert_eq!(reached(&code(&of.source), &of).unwrap().unwrap(), whole);
+        let planted = |right: &str, wrong: &str| {
+            assert!(of.source.contains(right), "{right}");
+            reached(&of.source.replacen(right, wrong, 1), &of).unwrap().unwrap() != whole
+        };
+        assert!(!planted("(-65504.0)", "(65504.0)"), "of the range of f16, which only other kernels need");
+        assert!(planted("product * params.scale", "product / params.scale"));
+        assert_eq!(reached("not a shader", &of).unwrap(), None);
     }
 }

@@ -107,7 +107,7 @@ pub fn run(device: &Device, select: &Select, targets: &[Target], wanted: &Wanted
     let work = |device: &mut Device, unit: &Unit<'_>| {
         let name = unit.name();
         let hash = match unit {
-            Unit::File { path, text } => lines::hash(path, text, &composed, &cases),
+            Unit::File { path, text } => lines::hash(path, text, &composed, &cases)?,
             Unit::Kernel { users, .. } => params::hash(users, &cases),
         };
         let known = records.lock().expect("no panic").of(&name, &adapter, &hash).and_then(Tally::read).filter(|_| wanted.resume);
@@ -169,9 +169,9 @@ fn as_built(path: &str, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What shaders of one kernel differ in: its variant, its subgroup form, the type of its states,
-/// and sometimes its weight format.
-pub type Form = (&'static str, bool, Option<String>, Option<&'static str>);
+/// What shaders of one kernel differ in: its variant, its subgroup form and the threads of a
+/// subgroup, the type of its states, and sometimes its weight format.
+pub type Form = (&'static str, bool, u32, Option<String>, Option<&'static str>);
 
 /// The first shader of every form. KV types need separate shaders, because they read and write
 /// differently. One weight format represents the others, unless `format` gives a name for it.
@@ -183,7 +183,7 @@ pub fn first_of_each<'a>(
     for user in composed {
         let shader = &user.target.shader;
         let kv = shader.pieces.iter().flatten().find_map(|piece| if let Piece::Kv(ty) = piece { Some(format!("{ty:?}")) } else { None });
-        found.entry((shader.variant.name, shader.subgroups, kv, format(&user.target))).or_insert(user);
+        found.entry((shader.variant.name, shader.subgroups, user.threads, kv, format(&user.target))).or_insert(user);
     }
     found
 }

@@ -2,6 +2,7 @@
 //! another rotation. The oracles keep the right values, and the comparison must see it.
 
 use super::Tally;
+use super::lines::code;
 use super::reasons::{self, Holds};
 use crate::races::Subject;
 use crate::records::Digest;
@@ -35,7 +36,7 @@ pub fn hash(users: &[&Subject], cases: &HashMap<&'static str, String>) -> String
     digest.add(&CASES.to_le_bytes());
     digest.add(format!("{EXCUSES:?}").as_bytes());
     digest.add(CHANGES.as_bytes());
-    users.iter().for_each(|of| digest.shader(&of.target, &of.source, cases));
+    users.iter().for_each(|of| digest.shader(&of.target, &code(&of.source), cases));
     digest.text()
 }
 

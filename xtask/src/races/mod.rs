@@ -22,7 +22,7 @@ use crate::mutate::faults::{self, BARRIER, Fault};
 use crate::{files, lanes, mutate};
 pub use scene::{Shown, Subject};
 use std::collections::BTreeSet;
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 use std::time::Instant;
 
 /// Dispatches on which a shader is analysed: the first of its variant, subgroup form and type of
@@ -133,7 +133,7 @@ fn dropped(path: &str, text: &str, mut users: Vec<&Subject>) -> anyhow::Result<O
     for fault in faults::of(text).into_iter().filter(|fault| fault.kind == BARRIER) {
         let excuse = excuses.find(&fault, false);
         // A search for what cannot be found takes long.
-        let scenes = if excuse.is_some() { 1 } else { (ENOUGH / users.len().max(1)).clamp(FEW, MOST) };
+        let scenes = if excuse.is_some() { 1 } else { scenes_of(&users) };
         match (shows(text, &fault, &mut users, scenes)?, excuse) {
             (None, _) => {}
             (Some(true), _) => tally.shown += 1,
@@ -152,6 +152,21 @@ fn dropped(path: &str, text: &str, mut users: Vec<&Subject>) -> anyhow::Result<O
     }
     tally.stale = excuses.report_stale_of(path, BARRIER);
     Ok(Some(tally))
+}
+
+/// Whether a shader of any device races with the fault. The form of a shader for other subgroups
+/// may be the one that needs the barrier.
+pub fn shows_anywhere(text: &str, fault: &Fault) -> anyhow::Result<bool> {
+    static ALL: LazyLock<Vec<Subject>> = LazyLock::new(scene::subjects);
+    let having = ALL.iter().filter(|of| !files::places(&of.target.shader, &of.source, text).is_empty());
+    let mut users: Vec<_> = mutate::first_of_each(having, |_| None).into_values().collect();
+    let scenes = scenes_of(&users);
+    Ok(shows(text, fault, &mut users, scenes)? == Some(true))
+}
+
+/// Dispatches of each of these shaders on which a dropped barrier may show.
+fn scenes_of(users: &[&Subject]) -> usize {
+    (ENOUGH / users.len().max(1)).clamp(FEW, MOST)
 }
 
 /// Whether a shader of these races with the fault, on so many dispatches of each. `None` if no text

@@ -3,9 +3,8 @@
 use super::finding::Finding;
 use super::machine::{Machine, Space};
 use super::program::Program;
-use crate::shaders;
+use crate::{mutate, shaders};
 use anyhow::{Context as _, anyhow};
-use kernels::testing::kernel::compose::Shader;
 use kernels::testing::parity::Case;
 use kernels::testing::parity::calls::Call;
 use kernels::testing::sweep::Target;
@@ -34,6 +33,8 @@ const SEEDS: u64 = 200;
 pub struct Subject {
     pub target: Target,
     pub source: String,
+    /// Threads per subgroup of the device for whose plans the shader is analysed.
+    pub threads: u32,
     scenes: Mutex<Scenes>,
 }
 
@@ -99,20 +100,30 @@ pub fn subjects() -> Vec<Subject> {
             }
         }
     }
+    found.extend(exchanging());
     found
+}
+
+/// Shaders that are told how many threads a subgroup has, again for plans of a device with 16: then
+/// their groups of 16 threads have no barriers. The weight format does not matter, so one of each.
+fn exchanging() -> Vec<Subject> {
+    let told = |of: &Subject| of.target.shader.subgroups && !of.target.shader.wide && of.source.contains("params.exchange");
+    let all: Vec<_> = Target::all(&device(16, false)).into_iter().map(Subject::of).filter(told).collect();
+    let firsts: BTreeSet<_> = mutate::first_of_each(&all, |_| None).into_values().map(|of| of.target.shader.label()).collect();
+    let firsts = all.into_iter().filter(|of| firsts.contains(&of.target.shader.label()));
+    firsts.map(|of| Subject { threads: 16, ..of }).collect()
 }
 
 impl Subject {
     pub fn of(target: Target) -> Self {
-        Self { source: target.shader.source(), target, scenes: Mutex::default() }
+        let threads = if target.shader.wide || target.shader.variant.kernel.cooperative() { 32 } else { 8 };
+        Self { source: target.shader.source(), target, threads, scenes: Mutex::default() }
     }
 
     /// The device for whose plans the shader is analysed. It has cooperative matrices only if the
     /// shader needs them: devices that have them choose other kernels.
     pub(super) fn caps(&self) -> Caps {
-        let Shader { wide, variant, .. } = &self.target.shader;
-        let cooperative = variant.kernel.cooperative();
-        device(if *wide || cooperative { 32 } else { 8 }, cooperative)
+        device(self.threads, self.target.shader.variant.kernel.cooperative())
     }
 
     fn has_barrier(&self) -> bool {
@@ -121,8 +132,11 @@ impl Subject {
 
     /// The numbers of threads per subgroup with which the shader is analysed.
     fn sizes(&self) -> &'static [usize] {
-        let Shader { subgroups, wide, variant, .. } = &self.target.shader;
-        if *subgroups && !wide && !variant.kernel.cooperative() { &[8, 32] } else { &[32] }
+        match self.threads {
+            8 if self.target.shader.subgroups => &[8, 32],
+            16 => &[16],
+            _ => &[32],
+        }
     }
 
     /// Analyses the shader on so many dispatches, and keeps none of them.
