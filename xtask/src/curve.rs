@@ -1,23 +1,23 @@
 //! `curve`: the speed of models over lengths of prompts, depths and numbers of sequences, beside a
 //! peer.
 
+mod report;
+
 use crate::root;
 use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
-use kuva::backend::svg::SvgBackend;
-use kuva::prelude::{Layout, LinePlot, Plot, render_multiple};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Measure whole curves of models with `weft bench`: prompts of many lengths, depths, batches
 ///
 /// Every point is kept in OUT/curve.json as soon as it is measured. A point of the same commit,
-/// device, file and mode is not measured again, so an interrupted curve is continued. The table is
-/// printed and written to OUT/curve.md; each file and mode gets a picture, OUT/FILE-MODE.svg.
+/// device, file and mode is not measured again, so an interrupted curve is continued. The tables of
+/// all points of this commit and device are printed and written to OUT/curve.md; each file and mode
+/// gets a picture, OUT/FILE-MODE.svg.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   cargo xtask curve qwen3-8b.gguf
@@ -217,6 +217,26 @@ impl Points {
         self.all.iter().filter(|point| subject.has(point)).filter_map(|point| Some(point["test"].as_str()?.to_string())).collect()
     }
 
+    /// The files and modes with points of weft's binary, in the order in which they were measured.
+    fn measured(&self, commit: &str, device: &str) -> Vec<(String, Mode)> {
+        let mut found = vec![];
+        for point in self.all.iter().filter(|p| p["who"] == Who::Weft.name() && p["commit"] == commit && p["device"] == device) {
+            let mode = point["mode"].as_str().and_then(|name| Mode::from_str(name, false).ok());
+            if let (Some(file), Some(mode)) = (point["file"].as_str(), mode)
+                && !found.contains(&(file.to_string(), mode))
+            {
+                found.push((file.to_string(), mode));
+            }
+        }
+        found
+    }
+
+    /// The peer's binary that was measured last.
+    fn peer(&self, device: &str, file: &str, mode: Mode) -> Option<String> {
+        let is_peer = |p: &&Value| p["who"] == Who::Peer.name() && p["device"] == device && p["file"] == file && p["mode"] == mode.name();
+        Some(self.all.iter().rev().find(is_peer)?["commit"].as_str()?.to_string())
+    }
+
     /// Adds points and writes all of them, completely or not at all.
     fn add(&mut self, points: Vec<Value>) -> Result<()> {
         self.all.extend(points);
@@ -233,7 +253,6 @@ pub fn run(args: &Args) -> Result<()> {
     let commit = args.commit.clone().map_or_else(commit, Ok)?;
     let device = device(&args.weft)?;
     let peer = args.beside.as_ref().map(|path| fingerprint(path)).transpose()?;
-    let mut tables = String::new();
     for file in &args.files {
         for &mode in &args.mode {
             let of = |who| {
@@ -255,11 +274,18 @@ pub fn run(args: &Args) -> Result<()> {
                     points.add(measured.iter().map(|(test, rates)| subject.point(test, rates)).collect())?;
                 }
             }
-            let _ = write!(tables, "{}", table(args, &points, &subjects));
-            let picture = args.out.join(format!("{}-{}.svg", subjects[0].file, mode.name()));
-            if let Some(svg) = picture_of(args, &points, &subjects) {
-                std::fs::write(&picture, svg).with_context(|| format!("writing {}", picture.display()))?;
-            }
+        }
+    }
+    let mut tables = String::new();
+    for (file, mode) in points.measured(&commit, &device) {
+        let peer = peer.clone().or_else(|| points.peer(&device, &file, mode));
+        let of = |who, commit| Subject { who, commit, device: &device, file: file.clone(), mode };
+        let mut subjects = vec![of(Who::Weft, &commit)];
+        subjects.extend(peer.iter().map(|peer| of(Who::Peer, peer)));
+        tables += &report::table(&points, &subjects);
+        if let Some(svg) = report::picture(&points, &subjects) {
+            let picture = args.out.join(format!("{file}-{}.svg", mode.name()));
+            std::fs::write(&picture, svg).with_context(|| format!("writing {}", picture.display()))?;
         }
     }
     print!("{tables}");
@@ -336,40 +362,6 @@ fn complete(ask: &Ask, rates: Rates, binary: &Path) -> Result<Rates> {
         ensure!(has, "{} does not print the rates of {test}", binary.display());
     }
     Ok(rates)
-}
-
-/// The points of a file and mode, a line each.
-fn table(args: &Args, points: &Points, subjects: &[Subject<'_>]) -> String {
-    let of = &subjects[0];
-    let mut text = format!("### {}, {} ({}, {})\n\n", of.file, of.mode.name(), of.device, of.commit);
-    let _ = writeln!(text, "| test | weft | llama.cpp | ratio |\n| --- | ---: | ---: | ---: |");
-    for test in asks(args).iter().flat_map(Ask::tests) {
-        let rates: Vec<Option<f64>> = subjects.iter().map(|subject| points.rate(subject, &test)).collect();
-        let (ours, theirs) = (rates[0], rates.get(1).copied().flatten());
-        let shown = |rate: Option<f64>| rate.map_or_else(String::new, |rate| format!("{rate:.0}"));
-        let ratio = ours.zip(theirs).map_or_else(String::new, |(ours, theirs)| format!("{:.2}", ours / theirs));
-        let _ = writeln!(text, "| {test} | {} | {} | {ratio} |", shown(ours), shown(theirs));
-    }
-    text + "\n"
-}
-
-/// The rates over the length of the prompt.
-fn picture_of(args: &Args, points: &Points, subjects: &[Subject<'_>]) -> Option<String> {
-    const COLORS: [&str; 2] = ["steelblue", "darkorange"];
-    let mut plots: Vec<Plot> = vec![];
-    for (subject, color) in subjects.iter().zip(COLORS) {
-        let rate = |&n: &u32| Some((f64::from(n), points.rate(subject, &format!("pp{n}"))?));
-        let line: Vec<(f64, f64)> = args.prompts.iter().filter_map(rate).collect();
-        if line.len() > 1 {
-            plots.push(LinePlot::new().with_data(line).with_color(color).with_legend(subject.who.name()).into());
-        }
-    }
-    if plots.is_empty() {
-        return None;
-    }
-    let title = format!("{}, {}", subjects[0].file, subjects[0].mode.name());
-    let layout = Layout::auto_from_plots(&plots).with_log_scale().with_x_label("tokens of the prompt").with_y_label("tokens per second");
-    Some(SvgBackend::default().render_scene(&render_multiple(plots, layout.with_title(title))))
 }
 
 #[cfg(test)]
