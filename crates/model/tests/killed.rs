@@ -113,7 +113,10 @@ fn a_killed_process_leaves_the_old_file_or_the_new_one() {
     let model = Tiny::qwen3().on(&Executor::Cpu);
     let expected = [0, 1].map(|side| session(&model, side));
     let (mut random, kills, mut within, mut left) = (Gen::new(7), rounds(24), 0, HashSet::new());
-    for kill in 0..kills {
+    // On a busy machine a child often waits between two writes, so more kills are needed.
+    let mut kill = 0;
+    while kill < kills || within <= kills / 4 {
+        assert!(kill < 8 * kills, "only {within} of {kill} kills came while a file was written");
         let mut child = start(folder);
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         assert!(lines.any(|line| line.unwrap() == "ready"), "the child ended");
@@ -127,17 +130,17 @@ fn a_killed_process_leaves_the_old_file_or_the_new_one() {
         child.wait().unwrap();
         // The next writer of a file removes what a killed one left of it.
         let now = unfinished(folder);
+        kill += 1;
         assert!(now.len() <= 3, "{now:?} after {kill} kills");
         within += u64::from(!now.is_subset(&left));
         left = now;
         check(folder, &device, &expected);
     }
-    assert!(within > kills / 4, "only {within} of {kills} kills came while a file was written");
     // One whole write of each file leaves nothing else.
     for name in [SNAPSHOT, PIPELINES, TABLE] {
         let bytes = std::fs::read(folder.join(name)).unwrap();
         atomic_write(folder.join(name), |out| out.write_all(&bytes)).unwrap();
     }
     assert_eq!(unfinished(folder), HashSet::new());
-    println!("{kills} kills, {within} while a file was written, nothing lost");
+    println!("{kill} kills, {within} while a file was written, nothing lost");
 }
