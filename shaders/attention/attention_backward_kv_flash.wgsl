@@ -124,7 +124,7 @@ fn attention_backward_kv_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(lo
             restage(tile, 1u, lid);
             c1 = add_both(c1, subgroup);
         }
-        if (SLICES > 2u) { //~ surplus: comparison, guard dropped; never: off by one
+        if (SLICES > 2u) { //~ surplus: comparison, guard dropped
             restage(tile, 2u, lid);
             c2 = add_both(c2, subgroup);
             restage(tile, 3u, lid);
@@ -136,7 +136,7 @@ fn attention_backward_kv_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(lo
     if (SLICES > 1u) {
         finish_slice(c1, s0, rows, id.x, 1u, most, subgroup, lane);
     }
-    if (SLICES > 2u) { //~ never: off by one
+    if (SLICES > 2u) {
         finish_slice(c2, s0, rows, id.x, 2u, most, subgroup, lane);
         finish_slice(c3, s0, rows, id.x, 3u, most, subgroup, lane);
     }

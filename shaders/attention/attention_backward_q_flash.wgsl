@@ -106,7 +106,7 @@ fn attention_backward_q_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(loc
             restage(key0, keys.y, id.x, 1u, lid);
             c1 = add(c1, subgroup);
         }
-        if (SLICES > 2u) { //~ surplus: comparison, guard dropped; never: off by one
+        if (SLICES > 2u) { //~ surplus: comparison, guard dropped
             restage(key0, keys.y, id.x, 2u, lid);
             c2 = add(c2, subgroup);
             restage(key0, keys.y, id.x, 3u, lid);
@@ -119,7 +119,7 @@ fn attention_backward_q_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(loc
     if (SLICES > 1u) {
         finish_slice(c1, tile, 1u, unit, subgroup, lane);
     }
-    if (SLICES > 2u) { //~ never: off by one
+    if (SLICES > 2u) {
         finish_slice(c2, tile, 2u, unit, subgroup, lane);
         finish_slice(c3, tile, 3u, unit, subgroup, lane);
     }

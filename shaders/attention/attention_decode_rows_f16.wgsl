@@ -45,7 +45,7 @@ fn shares(queries: Heads, key: mat2x4<f32>) -> vec4<f32> {
     if (HEADS > 1u) { //~ surplus: comparison, guard dropped
         sums.y = dot8(queries.b, key);
     }
-    if (HEADS > 2u) { //~ surplus: comparison, guard dropped; never: off by one
+    if (HEADS > 2u) { //~ surplus: comparison, guard dropped
         sums.z = dot8(queries.c, key);
         sums.w = dot8(queries.d, key);
     }
@@ -58,7 +58,7 @@ fn scaled(sums: Heads, by: vec4<f32>) -> Heads {
     if (HEADS > 1u) { //~ surplus: comparison, guard dropped
         s.b *= by.y;
     }
-    if (HEADS > 2u) { //~ surplus: comparison, guard dropped; never: off by one
+    if (HEADS > 2u) { //~ surplus: comparison, guard dropped
         s.c *= by.z;
         s.d *= by.w;
     }
@@ -71,7 +71,7 @@ fn added(sums: Heads, value: mat2x4<f32>, weight: vec4<f32>) -> Heads {
     if (HEADS > 1u) { //~ surplus: comparison, guard dropped
         s.b += value * weight.y;
     }
-    if (HEADS > 2u) { //~ surplus: comparison, guard dropped; never: off by one
+    if (HEADS > 2u) { //~ surplus: comparison, guard dropped
         s.c += value * weight.z;
         s.d += value * weight.w;
     }
@@ -128,7 +128,7 @@ fn attention_decode_rows_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_
     if (HEADS > 1u) { //~ surplus: comparison, guard dropped
         queries.b = gathered_eight(1u, lane);
     }
-    if (HEADS > 2u) { //~ surplus: comparison, guard dropped; never: off by one
+    if (HEADS > 2u) { //~ surplus: comparison, guard dropped
         queries.c = gathered_eight(2u, lane);
         queries.d = gathered_eight(3u, lane);
     }
@@ -186,7 +186,7 @@ fn attention_decode_rows_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_
         all += totals[g];
     }
     leave(acc.a, acc.b, all.xy, t, first_head, lid);
-    if (HEADS > 2u) { //~ never: off by one
+    if (HEADS > 2u) {
         leave(acc.c, acc.d, all.zw, t, first_head + 2u, lid);
     }
     if (first_head == 0u && lid == 0u) { //~ twice: off by one, guard dropped

@@ -27,7 +27,7 @@ fn scores(q: Queries, key: Slice, inside: bool, lanes: u32, lid: u32) -> vec4<f3
     if (HEADS > 1u) { //~ surplus: comparison, guard dropped
         sums.y = slice_dot(q.b, key);
     }
-    if (HEADS > 2u) { //~ surplus: comparison, guard dropped; never: off by one
+    if (HEADS > 2u) { //~ surplus: comparison, guard dropped
         sums.z = slice_dot(q.c, key);
         sums.w = slice_dot(q.d, key);
     }
@@ -120,7 +120,7 @@ fn attention_split(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
         if (HEADS > 1u) { //~ surplus: comparison, guard dropped
             acc1 = acc1 * shrink.y + near_value * p.y + far_value * r.y;
         }
-        if (HEADS > 2u) { //~ surplus: comparison, guard dropped; never: off by one
+        if (HEADS > 2u) { //~ surplus: comparison, guard dropped
             acc2 = acc2 * shrink.z + near_value * p.z + far_value * r.z;
             acc3 = acc3 * shrink.w + near_value * p.w + far_value * r.w;
         }
@@ -147,7 +147,7 @@ fn attention_split(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     if (HEADS > 1u) {
         finish(acc1 * factor.y, start + pitch, all.y, sum.y, lanes, lid);
     }
-    if (HEADS > 2u) { //~ never: off by one
+    if (HEADS > 2u) {
         finish(acc2 * factor.z, start + 2u * pitch, all.z, sum.z, lanes, lid);
         finish(acc3 * factor.w, start + 3u * pitch, all.w, sum.w, lanes, lid);
     }

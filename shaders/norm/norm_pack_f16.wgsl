@@ -18,7 +18,7 @@ const SIZE = 2.3283064365386963e-10; // 2^-32
 
 fn summed(row: u32, quad: u32) -> vec4<f32> {
     let at = row * (params.dim >> 2u) + quad;
-    if (params.has_add == 1u) { //~ unused: guard dropped
+    if (params.has_add == 1u) {
         return a[at] + b[at];
     }
     return a[at];
@@ -88,10 +88,10 @@ fn norm_pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
         scales[row] = kept_scale(both.y * factor);
     }
     let by = factor / scale;
-    if (has_near) { //~ clamped: guard dropped
+    if (has_near) {
         store(row, near, first * by);
     }
-    if (has_far) { //~ clamped: guard dropped
+    if (has_far) {
         store(row, far, second * by);
     }
     if (quads > 2u * WG) { //~ meet: comparison, guard dropped

@@ -132,7 +132,7 @@ fn finish(o: Column, part: u32, band0: u32, lane: u32, at: vec2<u32>, within: ve
         y[at.x] = scores[source] * factor;
         y[at.x + 1u] = scores[source + 1u] * factor;
     }
-    if (BAND > 16u && within.y) { //~ surplus: off by one
+    if (BAND > 16u && within.y) {
         let factor = shrinks[band0 + 16u + (lane >> 1u)];
         y[at.y] = scores[source + 16u * SCORES] * factor;
         y[at.y + 1u] = scores[source + 16u * SCORES + 1u] * factor;

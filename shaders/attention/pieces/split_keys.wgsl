@@ -53,7 +53,7 @@ struct Heads { a: Slice, b: Slice, c: Slice, d: Slice }
 fn shares(q: Heads, stored: StoredKey) -> vec4<f32> {
     let key = key_open(stored);
     var sums = vec4<f32>(slice_dot(q.a, key), slice_dot(q.b, key), 0.0, 0.0);
-    if (HEADS > 2u) { //~ surplus: comparison, off by one, guard dropped
+    if (HEADS > 2u) { //~ surplus: comparison, guard dropped
         sums.z = slice_dot(q.c, key);
         sums.w = slice_dot(q.d, key);
     }
@@ -72,7 +72,7 @@ fn added(sums: Heads, value: Slice, weight: vec4<f32>) -> Heads {
     var s = sums;
     s.a += value * weight.x;
     s.b += value * weight.y;
-    if (HEADS > 2u) { //~ surplus: comparison, off by one, guard dropped
+    if (HEADS > 2u) { //~ surplus: comparison, guard dropped
         s.c += value * weight.z;
         s.d += value * weight.w;
     }

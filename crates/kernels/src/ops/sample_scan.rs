@@ -28,6 +28,12 @@ pub(crate) fn strips(vocab: u32) -> (u32, u32) {
     (per_thread, vocab.div_ceil(WG * per_thread) * (WG / LANES))
 }
 
+/// The first id of the strip of an id, in a row of `vocab` ids.
+pub(crate) fn first_of_strip(vocab: u32, id: u32) -> u32 {
+    let slice = WG * strips(vocab).0;
+    id / slice * slice + id % WG / LANES * LANES
+}
+
 /// The first of the two dispatches of a draw.
 pub(crate) fn dispatch(of: &Sample) -> Dispatch {
     let shape = of.logits.shape;

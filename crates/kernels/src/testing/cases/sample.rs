@@ -4,6 +4,7 @@ use crate::graph::sampling::SampleParams;
 use crate::graph::tensor::{Lead, Shape, StateKind};
 use crate::kernel::random::Gen;
 use crate::ops::sample::sample;
+use crate::ops::sample_scan::first_of_strip;
 use crate::testing::parity::Case;
 
 /// The noise that the draw adds to the logit of an id, in f64.
@@ -113,10 +114,13 @@ pub fn case(g: &mut Gen) -> Case {
             if params.temperature == FLAT {
                 to_the_edge(&mut row, &params.spec(), position);
             }
-            if g.coin() {
-                // The largest logit is last, where strips end early.
+            // The largest logit is anywhere; last, where strips end early; or first of a strip: a
+            // list that is one element too long has it twice.
+            let last = vocab - 1;
+            let to = g.pick(&[None, Some(last), Some(first_of_strip(vocab, last))]);
+            if let Some(to) = to {
                 let largest = cpu_ref::argmax(&row) as usize;
-                row.swap(largest, vocab as usize - 1);
+                row.swap(largest, to as usize);
             }
             if decided(&row, &params.spec(), position) {
                 break (row, params);
