@@ -35,16 +35,21 @@ impl Device {
     /// Returns an error if the device was lost or rejected a call. Called before and after submits.
     pub(crate) fn check(&self, what: &str) -> Result<(), Error> {
         let failed = self.0.failed.lock().unwrap_or_else(|p| p.into_inner()).take();
-        if failed.is_some() {
-            // Calls on a lost device fail before wgpu reports the loss. Polling makes it report.
-            platform::poll(&self.0.device);
+        match (failed, self.0.lost.get()) {
+            (Some(reason), _) => Err(self.failure(reason, what)),
+            (None, Some(reason)) => Err(Error::DeviceLost { what: what.to_string(), reason: reason.clone() }),
+            (None, None) => Ok(()),
         }
-        if let Some(reason) = self.0.lost.get() {
-            return Err(Error::DeviceLost { what: what.to_string(), reason: reason.clone() });
-        }
-        match failed {
-            Some(reason) => Err(Error::Device { what: what.to_string(), reason }),
-            None => Ok(()),
+    }
+
+    /// The error of a call that failed for this reason. Calls on a lost device fail in many ways
+    /// before wgpu reports the loss.
+    pub(crate) fn failure(&self, reason: String, what: &str) -> Error {
+        platform::settle(&self.0.device, || self.0.lost.get().is_some());
+        let what = what.to_string();
+        match self.0.lost.get() {
+            Some(reason) => Error::DeviceLost { what, reason: reason.clone() },
+            None => Error::Device { what, reason },
         }
     }
 
@@ -104,8 +109,10 @@ impl Device {
     /// Waits until a submission is done.
     pub(crate) async fn done(&self, submission: wgpu::SubmissionIndex, what: &str) -> Result<(), Error> {
         let waited = self.0.waiter.wait(&self.0.device, &self.0.queue, submission).await;
-        self.check(what)?;
-        waited.map_err(|reason| Error::Device { what: what.to_string(), reason })
+        match waited {
+            Ok(()) => self.check(what),
+            Err(reason) => Err(self.failure(reason, what)),
+        }
     }
 
     /// Submits all queued writes and waits for them, so that their staging memory is freed.

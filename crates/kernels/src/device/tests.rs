@@ -127,3 +127,28 @@ fn a_device_that_went_away_says_so_in_every_call() {
     }
     assert!(works(&own()), "another device of the same adapter opens");
 }
+
+/// wgpu reports a loss only when no work is in flight any more. Until then calls fail in other ways.
+#[test]
+fn a_device_that_goes_away_in_the_middle_of_work_says_so_too() {
+    let values = vec![1.0; 1 << 20];
+    for wait in 0..24 {
+        let device = own();
+        assert!(works(&device));
+        let work = || loop {
+            if let Err(error) = run::silu(&device, &values) {
+                return error;
+            }
+        };
+        let ended = std::thread::scope(|scope| {
+            let working = [(); 4].map(|()| scope.spawn(work));
+            std::thread::sleep(std::time::Duration::from_millis(wait));
+            device.0.device.destroy();
+            working.map(|thread| thread.join().expect("no panic"))
+        });
+        for error in ended {
+            assert!(matches!(&error, Error::DeviceLost { .. }), "after {wait} ms: {error:?}");
+        }
+        assert!(device.is_lost());
+    }
+}

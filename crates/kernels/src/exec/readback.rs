@@ -49,13 +49,13 @@ impl Read {
 
     pub(crate) async fn wait(self) -> Result<Outputs, Error> {
         let Self { pool, buffer, mapped, submission, ranges } = self;
-        let failed = |reason: String| Error::Device { what: "reading results back".to_string(), reason };
+        let what = "reading results back";
         pool.device.done(submission, "a step").await?;
         let mapped = mapped.await;
-        pool.device.check("reading results back")?;
-        mapped.map_err(|e| failed(e.to_string()))?;
+        mapped.map_err(|e| pool.device.failure(e.to_string(), what))?;
+        pool.device.check(what)?;
         let outputs = {
-            let view = buffer.slice(..).get_mapped_range().map_err(|e| failed(e.to_string()))?;
+            let view = buffer.slice(..).get_mapped_range().map_err(|e| pool.device.failure(e.to_string(), what))?;
             let words = |&(offset, bytes): &(u64, u64)| {
                 let bytes = &view[offset as usize..(offset + bytes) as usize];
                 // Mapped memory is usually aligned to words, and a plain copy is enough.

@@ -64,7 +64,7 @@ impl Flight {
                 return device.staging(size).await;
             };
             device.done(submission, "the upload of weights").await?;
-            let failed = |e: wgpu::BufferAsyncError| Error::Device { what: "the upload of weights".to_string(), reason: e.to_string() };
+            let failed = |e: wgpu::BufferAsyncError| device.failure(e.to_string(), "the upload of weights");
             mapped.await.map_err(failed)?;
             self.free.push(buffer);
         }
@@ -142,7 +142,7 @@ async fn upload_in(
         let Some(bytes) = NonZeroU64::new(n as u64 * all.to as u64) else { break };
         let offset = table.len() as u64 + start as u64 * all.to as u64;
         let staging = flight.take(device, bytes.get(), sizes.in_flight).await?;
-        let lost = |e: wgpu::MapRangeError| Error::Device { what: format!("the upload of {name}"), reason: e.to_string() };
+        let lost = |e: wgpu::MapRangeError| device.failure(e.to_string(), &format!("the upload of {name}"));
         {
             let mut view = staging.get_mapped_range_mut(..bytes.get()).map_err(lost)?;
             all.write(rows.start as usize + start, sizes.piece, view.slice(..))?;

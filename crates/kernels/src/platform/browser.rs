@@ -65,5 +65,8 @@ impl Waiter {
     }
 }
 
+/// A browser reports errors and losses by itself.
+pub(crate) fn settle(_device: &wgpu::Device, _reported: impl Fn() -> bool) {}
+
 /// A browser reports errors by itself.
 pub(crate) fn poll(_device: &wgpu::Device) {}
