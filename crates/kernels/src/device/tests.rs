@@ -128,7 +128,7 @@ fn a_device_that_went_away_says_so_in_every_call() {
     assert!(works(&own()), "another device of the same adapter opens");
 }
 
-/// wgpu reports a loss only when no work is in flight any more. Until then calls fail in other ways.
+/// wgpu reports a loss only when no work is in flight any more. Calls fail in other ways before.
 #[test]
 fn a_device_that_goes_away_in_the_middle_of_work_says_so_too() {
     let values = vec![1.0; 1 << 20];
