@@ -25,7 +25,7 @@ fn matmul_vec_q8_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     let r = vec2<u32>(0u, 1u) + number % groups * WEIGHT_ROWS;
     // The rows within this part of w. Rows before this part wrap around to large numbers.
     let local = r + (experts[slot] * params.stride + params.first - params.row_base);
-    let owned = (r < vec2<u32>(params.n)) & (local < vec2<u32>(params.row_count));
+    let owned = (r < vec2<u32>(params.n)) & (local < vec2<u32>(params.row_count)); //~ later: comparison
     if (!any(owned)) { //~ exit: guard dropped
         return;
     }

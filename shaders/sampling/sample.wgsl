@@ -72,9 +72,9 @@ fn sample(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents
         best = draw(s, row, best, place.x, lid);
     }
     if (lid == 0u) { //~ twice: off by one, guard dropped
-        let next = place.x + 1u; //~ tested
-        if (next < params.capacity) { //~ tested: comparison, guard dropped
-            tokens[place.y * params.capacity + next] = best.y; //~ tested: sign, component
+        let next = place.x + 1u;
+        if (next < params.capacity) {
+            tokens[place.y * params.capacity + next] = best.y;
         }
         y[2u * row] = best.y;
         y[2u * row + 1u] = bitcast<u32>((raw[base + best.y] - top) - log(sum));

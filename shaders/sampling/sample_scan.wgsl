@@ -63,7 +63,7 @@ fn read_slice(base: u32, first: u32, lid: u32) {
         best = first_of(best, vec2<u32>(select(NAN_KEY, order_key(bits.x), inside.x), v.x));
         best = first_of(best, vec2<u32>(select(NAN_KEY, order_key(bits.y), inside.y), v.y));
         best = first_of(best, vec2<u32>(select(NAN_KEY, order_key(bits.z), inside.z), v.z));
-        best = first_of(best, vec2<u32>(select(NAN_KEY, order_key(bits.w), inside.w), v.w));
+        best = first_of(best, vec2<u32>(select(NAN_KEY, order_key(bits.w), inside.w), v.w)); //~ clamped: component
         let higher = max(top, max(max(values.x, values.y), max(values.z, values.w)));
         sum = sum * exp(top - higher) + dot(select(vec4<f32>(0.0), exp(values - higher), inside), vec4<f32>(1.0));
         top = higher;

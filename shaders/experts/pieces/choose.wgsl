@@ -16,9 +16,10 @@ fn order_load(row: u32, lid: u32) {
         keys[e >> 2u][e & 3u] = order_key(bitcast<u32>(logits[row * params.count + e])) + 1u; //~ small: sign, off by one
     }
     workgroupBarrier();
-    for (var first = 0u; first < params.count; first += WG / PARTS) {
+    // A place that nobody writes holds zero, the number of the first expert.
+    for (var first = 0u; first < params.count; first += WG / PARTS) { //~ empty: comparison; alike: off by one
         let e = first + lid / PARTS;
-        let before = parts_add(rank(min(e, params.count - 1u), lid % PARTS), lid);
+        let before = parts_add(rank(min(e, params.count - 1u), lid % PARTS), lid); //~ surplus: sign
         if (e < params.count && lid % PARTS == 0u) {
             order[before] = e;
         }

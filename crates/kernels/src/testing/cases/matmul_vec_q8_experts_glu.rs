@@ -58,7 +58,8 @@ pub fn case(g: &mut Gen) -> Case {
     let packed = pack_q8(&mut case.rec, x);
     let weights = if g.coin() {
         let both = case.weight(g, ty, routes.count * 2 * n, cols);
-        [(both, 0), (both, n)]
+        let first = if g.coin() { [0, n] } else { [n, 0] };
+        first.map(|first| (both, first))
     } else {
         [0, 0].map(|first| (case.weight(g, ty, routes.count * n, cols), first))
     };
