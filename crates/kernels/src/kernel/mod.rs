@@ -119,8 +119,8 @@ pub struct Kernel {
     /// The parts of the WGSL; the kernel's own file comes first.
     pub wgsl: &'static [Part],
     pub params: &'static [(&'static str, Scalar)],
-    /// The params that plans of many rows set as constants: those of the model, on which the speed
-    /// of the kernel depends.
+    /// The params that plans of many rows set as constants, too. The speed of the kernel depends on
+    /// them, and most plans of a model have the same values.
     pub constants: &'static [&'static str],
     pub bindings: &'static [(&'static str, Access)],
     /// Path of the oracle in `cpu-ref`.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 /// Largest number of rows of a plan all of whose params become constants. Most kernels of many rows
 /// gain little, because they take long, and the last chunk of a prompt would need pipelines of its
-/// own. A kernel that gains names the params which all plans of a model share
+/// own. A kernel that gains names its params that most plans of a model share
 /// ([`Kernel::constants`]).
 const MOST_ROWS: u32 = 64;
 

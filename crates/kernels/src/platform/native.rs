@@ -135,11 +135,11 @@ impl Waiter {
 /// Longest wait for the work of a device that fails.
 const SETTLES: Duration = Duration::from_secs(5);
 
-/// How often, and for how long at a time, a thread looks whether another one has reported a loss.
+/// How often a thread looks whether another thread has reported a loss, and the time between looks.
 const LOOKS: (u32, Duration) = (40, Duration::from_millis(5));
 
-/// Waits for the report of a loss, of a device whose calls fail. wgpu makes it when no work is in
-/// flight any more, on the thread that polls then, which may be another one.
+/// Waits until a device whose calls fail has reported its loss, if it was lost. wgpu reports a loss
+/// when no work is in flight any more. The thread that polls then makes the report.
 pub(crate) fn settle(device: &wgpu::Device, reported: impl Fn() -> bool) {
     let _ = device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(SETTLES) });
     for _ in 0..LOOKS.0 {

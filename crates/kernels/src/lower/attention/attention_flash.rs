@@ -20,7 +20,7 @@ kernel! {
     params: Params {
         heads: u32, kv_heads: u32, rows: u32, capacity: u32, causal: u32, window: u32, splits: u32, scale: f32, softcap: f32
     },
-    // With them the kernel takes 6% less time.
+    // With them 512 rows of heads of 128 after 16,384 keys take 6% less time (NVIDIA H200).
     constants: [heads, kv_heads, causal, window, splits, scale, softcap],
     bindings: Bind { q: Read, positions: Read, ends: Read, sequences: Read, k_state: Kv, v_state: Kv, y: Write },
     cpu: cpu_ref::attention_flash,

@@ -80,8 +80,9 @@ kernel! {
 /// Fewest columns for which [`GATED`] and [`ROUTED`] have more lanes.
 pub(crate) const LONG: u32 = 2048;
 
-/// The variants of both kernels, for silu and gelu: first with more lanes.
+/// The variants of the first kernel: for silu and for gelu, each with more lanes and with fewer.
 pub(crate) static GATED: [[&Variant; 2]; 2] = [[&SILU_LONG, &SILU], [&GELU_LONG, &GELU]];
+/// The same of the second kernel.
 pub(crate) static ROUTED: [[&Variant; 2]; 2] = [[&ROUTE_SILU_LONG, &ROUTE_SILU], [&ROUTE_GELU_LONG, &ROUTE_GELU]];
 
 /// The variant for rows of this length on this device, if it can run one.
