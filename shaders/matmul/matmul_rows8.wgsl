@@ -28,41 +28,10 @@ fn matmul_rows8(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) e
         return;
     }
     let k = params.k;
-    let blocks = k >> 5u;
     let last = params.rows - 1u - t0;
     let final_row = params.row_count - 1u; //~ unowned: sign
     let count = min(params.tile, params.row_count - r0);
-    let lane = w_lane(lid);
-    let pairs = in_pairs(w_near);
-    let step = select(4u, 2u, pairs); //~ apart: off by one
-    var ab = w_ab(r0, final_row, k, min(lane, blocks - 1u), lid); //~ apart
-    var cd = w_cd(r0, final_row, k, min(lane, blocks - 1u), lid); //~ dropped: sign; apart: minimum, off by one
-    for (var first = 0u; first < blocks; first += WG) { //~ empty: comparison
-        let block = min(first + lane, blocks - 1u);
-        let held = held_load(t0, last, k, block, select(0u, lid & 1u, w_near), select(0.0, 1.0, first + lane < blocks)); //~ apart: mask
-        rows8_add_share(first, held_share(held, w_near, lid), w_near, lid);
-        for (var r = 0u; r < count; r += step) {
-            // Loads the next rows, or the first rows of the next blocks.
-            let ends = r + step >= count;
-            let next = r0 + select(r + step, 0u, ends);
-            let there = select(block, min(first + WG + lane, blocks - 1u), ends); //~ apart
-            let now = ab;
-            if (pairs) { //~ twice: guard dropped
-                ab = w_ab(next, final_row, k, there, lid);
-            }
-            let a = held_dots(held, w_of_a(now, k, block), w_alike);
-            let b = held_dots(held, w_of_b(now, k, block), w_alike);
-            var sums = held_pair(a, b, rows_bit(w_near), lid);
-            if (!pairs) { //~ apart: guard dropped
-                ab = w_ab(next, final_row, k, there, lid);
-                let c = held_dots(held, w_of_c(now, cd, k, block), w_alike);
-                let d = held_dots(held, w_of_d(now, cd, k, block), w_alike);
-                sums = held_pair(sums, held_pair(c, d, rows_bit(w_near), lid), 2u * rows_bit(w_near), lid);
-                cd = w_cd(next, final_row, k, there, lid);
-            }
-            rows8_add(first, r, held_own(sums, w_near, lid), w_near, lid);
-        }
-    }
+    w_rows8(t0, last, r0, final_row, count, k, lid);
     workgroupBarrier();
     for (var i = lid; i < MOST * STEPS; i += WG) {
         let r = i & (MOST - 1u);

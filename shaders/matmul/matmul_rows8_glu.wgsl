@@ -10,8 +10,6 @@ struct Params { k: u32, n: u32, rows: u32, exchange: u32 }
 @group(0) @binding(3) var<storage, read> up: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read_write> packed: array<u32>;
 
-// Threads; also the blocks of 32 columns that a workgroup has at a time.
-const WG = 128u;
 // Rows of both weights per workgroup.
 const MOST = 64u;
 // Eight threads pack the results of each row of x.
@@ -34,41 +32,11 @@ fn matmul_rows8_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
     // Always 32. A driver that knew this would unroll the loops.
     let count = min(32u, params.n - r0); //~ never: sign
     let final_row = params.n - 1u; //~ unowned: sign
-    let lane = gate_lane(lid);
     for (var first = 0u; first < blocks; first += WG) { //~ empty: comparison
-        let block = min(first + lane, blocks - 1u);
-        let held = held_load(t0, last, k, block, select(0u, lid & 1u, gate_near), select(0.0, 1.0, first + lane < blocks)); //~ apart: mask
-        rows8_add_share(first, held_share(held, gate_near, lid), gate_near, lid);
-        var ab = gate_ab(r0, final_row, k, block, lid);
-        var cd = gate_cd(r0, final_row, k, block, lid);
-        for (var r = 0u; r < count; r += 4u) {
-            let next = r0 + min(r + 4u, count - 4u); //~ unowned: sign
-            let now = ab;
-            let a = held_dots(held, gate_of_a(now, k, block), gate_alike);
-            let b = held_dots(held, gate_of_b(now, k, block), gate_alike);
-            var sums = held_pair(a, b, rows_bit(gate_near), lid);
-            ab = gate_ab(next, final_row, k, block, lid);
-            let c = held_dots(held, gate_of_c(now, cd, k, block), gate_alike);
-            let d = held_dots(held, gate_of_d(now, cd, k, block), gate_alike);
-            sums = held_pair(sums, held_pair(c, d, rows_bit(gate_near), lid), 2u * rows_bit(gate_near), lid);
-            cd = gate_cd(next, final_row, k, block, lid);
-            rows8_add(first, r, held_own(sums, gate_near, lid), gate_near, lid);
-        }
-        var more_ab = up_ab(r0, final_row, k, block, lid);
-        var more_cd = up_cd(r0, final_row, k, block, lid);
-        for (var r = 0u; r < count; r += 4u) {
-            let next = r0 + min(r + 4u, count - 4u); //~ unowned: sign
-            let now = more_ab;
-            let a = held_dots(held, up_of_a(now, k, block), up_alike);
-            let b = held_dots(held, up_of_b(now, k, block), up_alike);
-            var sums = held_pair(a, b, rows_bit(up_near), lid);
-            more_ab = up_ab(next, final_row, k, block, lid);
-            let c = held_dots(held, up_of_c(now, more_cd, k, block), up_alike);
-            let d = held_dots(held, up_of_d(now, more_cd, k, block), up_alike);
-            sums = held_pair(sums, held_pair(c, d, rows_bit(up_near), lid), 2u * rows_bit(up_near), lid);
-            more_cd = up_cd(next, final_row, k, block, lid);
-            rows8_add(first, 32u + r, held_own(sums, up_near, lid), up_near, lid);
-        }
+        let held = gate_hold(t0, last, k, first, lid);
+        let block = min(first + gate_lane(lid), blocks - 1u);
+        _ = gate_add(held, gate_ahead(r0, final_row, k, block, lid), r0, final_row, count, 0u, k, first, lid);
+        _ = up_add(held, up_ahead(r0, final_row, k, block, lid), r0, final_row, count, 32u, k, first, lid);
     }
     workgroupBarrier();
     let t = min(lid >> 3u, STEPS - 1u); //~ dropped: sign

@@ -1,7 +1,7 @@
 // Two rows of activations in 8 bits, and their sums with rows of weights. A lane holds one block of
 // 32 of each row at a time (rows8_sums.wgsl).
 // Needs: Act, act_load, Unit, dot_block, lanes_other2, steps_bit, lanes_other, rows_bit. Gives:
-// STEPS, Sums, held_load, held_dots, held_pair, held_own, held_share.
+// STEPS, Sums, Held, held_load, held_dots, held_pair, held_own, held_share.
 const STEPS = 2u;
 alias Sums = vec2<f32>;
 struct Held { x0: Act, x1: Act }

@@ -1,7 +1,8 @@
 // Eight rows of activations in 8 bits, and their sums with rows of weights. A lane holds one block
 // of 32 of each row at a time (rows8_sums.wgsl).
 // Needs: Act, act_load, Unit, dot_block, lanes_other4, steps_bit, lanes_other2, lanes_other,
-// in_pairs, rows_bit. Gives: STEPS, Sums, held_load, held_dots, held_pair, held_own, held_share.
+// in_pairs, rows_bit. Gives: STEPS, Sums, Held, held_load, held_dots, held_pair, held_own,
+// held_share.
 const STEPS = 8u;
 alias Sums = mat2x4<f32>;
 struct Held { x0: Act, x1: Act, x2: Act, x3: Act, x4: Act, x5: Act, x6: Act, x7: Act }

@@ -1,7 +1,7 @@
 // Sums of products of up to 8 rows (matmul_rows8.wgsl) in workgroup memory, and their blocks of
 // activations. A lane has one block of 32 at a time.
-// Needs: WG, MOST, STEPS, x, Unit, PAIRS. Gives: Act, PARTS, act_load, dot_block, rows_bit,
-// steps_bit, in_pairs, held_order, rows8_add, rows8_add_share, rows8_result, acts_factor.
+// Needs: WG, MOST, STEPS, acts_place, x, Unit, PAIRS. Gives: Act, PARTS, act_load, dot_block,
+// rows_bit, steps_bit, in_pairs, held_order, rows8_add, rows8_add_share, rows8_result, acts_factor.
 
 // A block of 32 activations of one row, and their sum. `low` is the half that the lane uses first.
 struct Act { low: vec4<u32>, high: vec4<u32>, scale: f32, sum: f32, share: f32 }
@@ -14,10 +14,10 @@ var<workgroup> rows8_shares: array<f32, PARTS * STEPS>;
 
 // `live` is 1, or 0 past the last block.
 fn act_load(t: u32, k: u32, block: u32, turn: u32, live: f32) -> Act {
-    let start = t * ((3u * k) >> 5u);
-    let of_block = live * bitcast<vec4<f32>>(x[start + (k >> 4u) + block]);
-    let low = x[start + 2u * block + turn];
-    let high = x[start + 2u * block + (turn ^ 1u)];
+    let at = acts_place(t, k);
+    let of_block = live * bitcast<vec4<f32>>(x[at.y + block]);
+    let low = x[at.x + 2u * block + turn];
+    let high = x[at.x + 2u * block + (turn ^ 1u)];
     return Act(low, high, of_block.x, of_block.y + of_block.z, of_block.w);
 }
 

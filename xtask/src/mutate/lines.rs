@@ -32,7 +32,7 @@ const BRANCHING: ([&str; 4], usize) =
 /// Files with parts that only some weight formats use, and the formats with separate cases, a few
 /// each. `None` means every format. Otherwise it is a format with two scales per block or unit of
 /// the file, with blocks longer than a tile, or with rows that neighbouring threads share.
-const BY_FORMAT: [(&str, Option<GgmlType>); 10] = [
+const BY_FORMAT: [(&str, Option<GgmlType>); 11] = [
     ("shaders/matmul/matmul_input_tile128.wgsl", Some(GgmlType::Q4_K)),
     ("shaders/matmul/matmul_rows8.wgsl", Some(GgmlType::Q6_K)),
     ("shaders/matmul/matmul_rows8_glu.wgsl", Some(GgmlType::Q6_K)),
@@ -43,6 +43,7 @@ const BY_FORMAT: [(&str, Option<GgmlType>); 10] = [
     ("shaders/matmul/pieces/rows8_steps_8.wgsl", Some(GgmlType::Q6_K)),
     ("shaders/matmul/pieces/tile64_tiles.wgsl", Some(GgmlType::Q4_K)),
     ("shaders/quant/units/ready.wgsl", Some(GgmlType::Q5_K)),
+    ("shaders/quant/units/rows_sums.wgsl", Some(GgmlType::Q6_K)),
 ];
 
 /// A shader that a file is part of, with its cases.

@@ -178,7 +178,7 @@ impl Shader {
                     let rows = if self.wide { units.rows } else { format::USUAL_ROWS };
                     let reading = match access {
                         Access::Units => units.step.to_string(),
-                        Access::Rows => [units.groups, rows].concat(),
+                        Access::Rows => [units.groups, rows, format::ROWS_SUMS].concat(),
                         _ => units.groups.to_string(),
                     };
                     text.push_str(&of(*ty).instantiate(name));

@@ -179,6 +179,9 @@ const fn nibble_table<const ENTRIES: usize>(grid: &[u16; ENTRIES]) -> [u32; ENTR
 /// all formats if subgroups are smaller than 32.
 pub const USUAL_ROWS: &str = quant!("units/rows");
 
+/// The sums of a workgroup with the rows of a weight, for every format.
+pub const ROWS_SUMS: &str = quant!("units/rows_sums");
+
 /// [`Units::ready`] of formats without a piece of their own.
 const READY: &str = quant!("units/ready");
 

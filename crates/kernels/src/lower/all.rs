@@ -5,11 +5,11 @@ use super::attention::{
     ladder as of_attention, merge_matmul_vec,
 };
 use super::matmul::{
-    glu_matmul_vec, ladder as of_products, matmul_input_tile128, matmul_narrow, matmul_rows8_glu, matmul_rows8_group,
-    matmul_tile64_experts, matmul_tile64_pair, matmul_tile64_triple, matmul_tile128, matmul_tile128_glu, matmul_vec_glu, matmul_vec_group,
-    matmul_vec_norm, matmul_vec_q8_experts, matmul_vec_q8_experts_glu, matmul_vec_q8_experts_sum, matmul_weight_tile128,
-    norm_add_matmul_vec, norm_add_matmul_vec_glu, norm_matmul_vec, norm_matmul_vec_glu, norm_matmul_vec_group, norm_pack_matmul_vec,
-    norm_pack_matmul_vec_glu,
+    glu_matmul_vec, ladder as of_products, matmul_input_tile128, matmul_narrow, matmul_rows8_experts, matmul_rows8_experts_glu,
+    matmul_rows8_glu, matmul_rows8_group, matmul_tile64_experts, matmul_tile64_pair, matmul_tile64_triple, matmul_tile128,
+    matmul_tile128_glu, matmul_vec_glu, matmul_vec_group, matmul_vec_norm, matmul_vec_q8_experts, matmul_vec_q8_experts_glu,
+    matmul_vec_q8_experts_sum, matmul_weight_tile128, norm_add_matmul_vec, norm_add_matmul_vec_glu, norm_matmul_vec, norm_matmul_vec_glu,
+    norm_matmul_vec_group, norm_pack_matmul_vec, norm_pack_matmul_vec_glu,
 };
 use super::norm::{add_rms_norm, norm_add, norm_pack_f16, norm_pack_q8, norm_rope, norm_rope_append, norm_rope_heads};
 use super::pack::{glu_pack_f16, glu_pack_q8, level_f16, pack_f16, pack_q8};
@@ -72,6 +72,8 @@ static OTHERS: &[&Kernel] = &[
     &matmul_weight::MATMUL_WEIGHT,
     &matmul_weight_tile128::MATMUL_WEIGHT_TILE128,
     &matmul_vec_experts::MATMUL_VEC_EXPERTS,
+    &matmul_rows8_experts::MATMUL_ROWS8_EXPERTS,
+    &matmul_rows8_experts_glu::MATMUL_ROWS8_EXPERTS_GLU,
     &matmul_vec_q8_experts::MATMUL_VEC_Q8_EXPERTS,
     &matmul_vec_q8_experts_glu::MATMUL_VEC_Q8_EXPERTS_GLU,
     &matmul_vec_q8_experts_glu::ROUTE_MATMUL_VEC_Q8_EXPERTS_GLU,

@@ -3,7 +3,7 @@
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};
 use crate::graph::record::Recorder;
-use crate::graph::tensor::{Element, Input, Lead, Tensor};
+use crate::graph::tensor::{Element, Input, Lead, Shape, Tensor};
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering, fixed};
 use crate::ops::route;
 
@@ -21,9 +21,15 @@ kernel! {
 /// the weights of an expert with many slots are read less often.
 pub(crate) const TILES: [u32; 2] = [64, 128];
 
-/// Slots per expert, on average, from which on tiles are large. Large tiles were measured with 32,
-/// 64 and 128 slots per expert, and were faster with each (NVIDIA H100).
-const MANY: u32 = 32;
+/// Slots per tile where products take packed rows. An expert with many slots then has many
+/// workgroups: 16 times 4 slots, one after the other, took 204 us where the other experts took 80
+/// (gate and up of Qwen3-30B-A3B, NVIDIA H200).
+const FEW_SLOTS: u32 = 8;
+
+/// Slots per expert, on average, from which on tiles are large. Measured with 128 experts of 2048
+/// columns and 768 rows in Q4_K: with 32 slots per expert, a product takes 252 us in tiles of 64
+/// and 320 us in tiles of 128; with 128 slots it takes 646 and 573 us (NVIDIA H200).
+const MANY: u32 = 96;
 
 /// Slots that one workgroup takes: `SLOTS` in `matmul_experts.wgsl` and
 /// `matmul_experts_input.wgsl`.
@@ -37,15 +43,22 @@ pub struct Groups {
     /// u32 [M, 3]: expert, place of its first slot, number of slots; all zero after the last tile.
     /// M is the largest number of tiles that T rows can need.
     pub tiles: Tensor,
-    /// Largest number of slots of a tile: 64 or 128.
+    /// Largest number of slots of a tile: 8, 64 or 128.
     pub most: u32,
 }
 
 impl Groups {
     /// Workgroups that share a tile where each takes 32 slots.
     pub(crate) fn shares(&self) -> u32 {
-        self.most / SHARE
+        self.most.div_ceil(SHARE)
     }
+}
+
+/// The largest number of tiles that this number of slots can need.
+fn most_tiles(slots: u64, count: u32, most: u32) -> Shape {
+    // Every expert with at least one slot leaves at most `most` - 1 places of its last tile empty.
+    let serving = u64::from(count).min(slots);
+    fixed(((slots + serving * u64::from(most - 1)) / u64::from(most)) as u32, 3)
 }
 
 /// slots, tiles = the numbers 0 .. T k, sorted by `experts`.
@@ -61,14 +74,21 @@ pub struct GroupExperts {
 pub fn group_experts(rec: &mut Recorder<impl From<GroupExperts>>, experts: Tensor, count: u32) -> Groups {
     assert!(experts.shape.lead == Lead::Step && (1..=route::MAX_EXPERTS).contains(&count), "group_experts: {count} experts");
     let step_rows = rec.input(Input::Rows);
-    let (slots, serving) = (experts.shape.elements(), u64::from(count).min(experts.shape.elements()));
+    let slots = experts.shape.elements();
     let most = TILES[usize::from(slots >= u64::from(MANY * count))];
-    // Every expert with at least one slot leaves at most `most` - 1 places of its last tile empty.
-    let tiles = (slots + serving * u64::from(most - 1)) / u64::from(most);
-    let (slots, tiles) = (rec.make_of(Element::U32, experts.shape), rec.make_of(Element::U32, fixed(tiles as u32, 3)));
+    let tiles = most_tiles(slots, count, most);
+    let (slots, tiles) = (rec.make_of(Element::U32, experts.shape), rec.make_of(Element::U32, tiles));
     let groups = Groups { slots, tiles, most };
     rec.push(GroupExperts { experts, count, step_rows, groups });
     groups
+}
+
+impl GroupExperts {
+    /// The same with small tiles, which are a new value.
+    pub(crate) fn in_small_tiles(&self, new: impl FnOnce(Shape) -> Tensor) -> Self {
+        let tiles = new(most_tiles(self.experts.shape.elements(), self.count, FEW_SLOTS));
+        Self { groups: Groups { tiles, most: FEW_SLOTS, ..self.groups }, ..self.clone() }
+    }
 }
 
 impl Operation for GroupExperts {

@@ -2,6 +2,7 @@
 //! bits, in f16, or unchanged.
 
 use crate::caps::Caps;
+use crate::graph::operation::Operation;
 use crate::graph::record::{Origin, Stage, new_value as new};
 use crate::graph::tensor::{Element, Shape, Tensor};
 use crate::lower::attention::tile32;
@@ -17,6 +18,8 @@ use crate::lower::pack::pack_q8::{PackQ8, packed_shape};
 use crate::lower::{Lowered, Node};
 use crate::ops::Op;
 use crate::ops::backward::Backward;
+use crate::ops::matmul_experts::MatmulExperts;
+use crate::ops::route::Routes;
 use std::collections::HashMap;
 
 /// Rounded copies of tensors that were made already, by value and first row.
@@ -59,9 +62,39 @@ impl Made {
     }
 }
 
+/// Cuts the slots of experts into small tiles, where every reader of the tiles takes packed rows.
+fn cut(nodes: &mut [Node], origins: &mut Vec<(Origin, Shape)>, rounds: Rounds, caps: &Caps) {
+    let mut readers: HashMap<u32, Vec<usize>> = HashMap::new();
+    for (at, node) in nodes.iter().enumerate() {
+        if let Lowered::Op(Op::GroupExperts(group)) = &node.op {
+            readers.insert(group.groups.tiles.id, vec![]);
+        } else if !readers.is_empty() {
+            for t in node.op.io().reads {
+                readers.entry(t.id).and_modify(|of| of.push(at));
+            }
+        }
+    }
+    for at in 0..nodes.len() {
+        let Lowered::Op(Op::GroupExperts(group)) = &nodes[at].op else { continue };
+        let readers = &readers[&group.groups.tiles.id];
+        let product = |at: &usize| match &nodes[*at].op {
+            Lowered::Op(Op::MatmulExperts(op)) if matmul_vec_q8_experts::serves(op, rounds, caps) => Some((*at, op.clone())),
+            _ => None,
+        };
+        let Some(products) = readers.iter().map(product).collect::<Option<Vec<_>>>() else { continue };
+        let group = group.in_small_tiles(|shape| new(origins, Element::U32, shape));
+        for (at, op) in products {
+            let routes = Routes { groups: Some(group.groups), ..op.routes };
+            nodes[at] = Node::of(MatmulExperts { routes, ..op }, nodes[at].stage);
+        }
+        nodes[at] = Node::of(group, nodes[at].stage);
+    }
+}
+
 /// Rewrites the products of `nodes` and their derivatives, and inserts the packing of an operand
 /// before its first reader. New values are added to `origins`.
-pub fn narrow(nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, rounds: Rounds, caps: &Caps) -> Vec<Node> {
+pub fn narrow(mut nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, rounds: Rounds, caps: &Caps) -> Vec<Node> {
+    cut(&mut nodes, origins, rounds, caps);
     let mut made = Made::default();
     let mut out = Vec::with_capacity(nodes.len());
     for node in nodes {

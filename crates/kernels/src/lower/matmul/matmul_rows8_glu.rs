@@ -3,14 +3,14 @@
 
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, fixed};
-use crate::lower::matmul::matmul_rows8::steps;
+use crate::lower::matmul::matmul_rows8::{steps, threads};
 use crate::lower::matmul::matmul_vec_glu::MatmulGlu;
 use crate::lower::pack::pack_q8::BLOCK;
 
 kernel! {
     MATMUL_ROWS8_GLU: "matmul_rows8_glu",
     wgsl: [
-        "matmul/matmul_rows8_glu.wgsl", steps, "matmul/pieces/rows8_sums.wgsl", "shared/unit.wgsl", activation, "shared/pack_q8.wgsl",
+        "matmul/matmul_rows8_glu.wgsl", steps, threads, "matmul/pieces/rows8_sums.wgsl", "matmul/pieces/rows8_rows.wgsl", "shared/unit.wgsl", activation, "shared/pack_q8.wgsl",
         "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params { k: u32, n: u32, rows: u32, exchange: u32 },
@@ -21,33 +21,73 @@ kernel! {
     variants: {
         ROWS_2_SILU: "matmul_rows8_glu_2_silu" {
             steps: choose ["matmul/pieces/rows8_steps_2.wgsl"],
+            threads: vary { WG: 128 },
+            activation: choose ["shared/silu4.wgsl"],
+        },
+        ROWS_2_SILU_MEDIUM: "matmul_rows8_glu_2_silu_medium" needs { threads: 64, workgroup_bytes: 2832 } {
+            steps: choose ["matmul/pieces/rows8_steps_2.wgsl"],
+            threads: vary { WG: 64 },
             activation: choose ["shared/silu4.wgsl"],
         },
         ROWS_2_GELU: "matmul_rows8_glu_2_gelu" {
             steps: choose ["matmul/pieces/rows8_steps_2.wgsl"],
+            threads: vary { WG: 128 },
+            activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"],
+        },
+        ROWS_2_GELU_MEDIUM: "matmul_rows8_glu_2_gelu_medium" needs { threads: 64, workgroup_bytes: 2832 } {
+            steps: choose ["matmul/pieces/rows8_steps_2.wgsl"],
+            threads: vary { WG: 64 },
             activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"],
         },
         ROWS_4_SILU: "matmul_rows8_glu_4_silu" needs { threads: 128, workgroup_bytes: 7744 } {
             steps: choose ["matmul/pieces/rows8_steps_4.wgsl"],
+            threads: vary { WG: 128 },
+            activation: choose ["shared/silu4.wgsl"],
+        },
+        ROWS_4_SILU_MEDIUM: "matmul_rows8_glu_4_silu_medium" needs { threads: 64, workgroup_bytes: 3872 } {
+            steps: choose ["matmul/pieces/rows8_steps_4.wgsl"],
+            threads: vary { WG: 64 },
             activation: choose ["shared/silu4.wgsl"],
         },
         ROWS_4_GELU: "matmul_rows8_glu_4_gelu" needs { threads: 128, workgroup_bytes: 7744 } {
             steps: choose ["matmul/pieces/rows8_steps_4.wgsl"],
+            threads: vary { WG: 128 },
+            activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"],
+        },
+        ROWS_4_GELU_MEDIUM: "matmul_rows8_glu_4_gelu_medium" needs { threads: 64, workgroup_bytes: 3872 } {
+            steps: choose ["matmul/pieces/rows8_steps_4.wgsl"],
+            threads: vary { WG: 64 },
             activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"],
         },
         ROWS_8_SILU: "matmul_rows8_glu_8_silu" needs { threads: 128, workgroup_bytes: 11904 } {
             steps: choose ["matmul/pieces/rows8_steps_8.wgsl"],
+            threads: vary { WG: 128 },
+            activation: choose ["shared/silu4.wgsl"],
+        },
+        ROWS_8_SILU_MEDIUM: "matmul_rows8_glu_8_silu_medium" needs { threads: 64, workgroup_bytes: 5952 } {
+            steps: choose ["matmul/pieces/rows8_steps_8.wgsl"],
+            threads: vary { WG: 64 },
             activation: choose ["shared/silu4.wgsl"],
         },
         ROWS_8_GELU: "matmul_rows8_glu_8_gelu" needs { threads: 128, workgroup_bytes: 11904 } {
             steps: choose ["matmul/pieces/rows8_steps_8.wgsl"],
+            threads: vary { WG: 128 },
+            activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"],
+        },
+        ROWS_8_GELU_MEDIUM: "matmul_rows8_glu_8_gelu_medium" needs { threads: 64, workgroup_bytes: 5952 } {
+            steps: choose ["matmul/pieces/rows8_steps_8.wgsl"],
+            threads: vary { WG: 64 },
             activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"],
         },
     },
 }
 
-/// By rows of activations: 2, 4 and 8; each with silu and gelu.
-const VARIANTS: [[&Variant; 2]; 3] = [[&ROWS_2_SILU, &ROWS_2_GELU], [&ROWS_4_SILU, &ROWS_4_GELU], [&ROWS_8_SILU, &ROWS_8_GELU]];
+/// By rows of activations (2, 4 and 8), activation (silu and gelu) and threads (128 and 64).
+const VARIANTS: [[[&Variant; 2]; 2]; 3] = [
+    [[&ROWS_2_SILU, &ROWS_2_SILU_MEDIUM], [&ROWS_2_GELU, &ROWS_2_GELU_MEDIUM]],
+    [[&ROWS_4_SILU, &ROWS_4_SILU_MEDIUM], [&ROWS_4_GELU, &ROWS_4_GELU_MEDIUM]],
+    [[&ROWS_8_SILU, &ROWS_8_SILU_MEDIUM], [&ROWS_8_GELU, &ROWS_8_GELU_MEDIUM]],
+];
 
 /// The dispatch of this kernel.
 pub(crate) fn lower(op: &MatmulGlu, cx: &Lower<'_>) -> Dispatch {
@@ -56,5 +96,5 @@ pub(crate) fn lower(op: &MatmulGlu, cx: &Lower<'_>) -> Dispatch {
     let bind = Bind { x: op.gate.x.into(), gate: w.into(), up: op.up.w.into(), packed: op.packed.into() };
     let params = Params { k: w.cols, n: w.rows, rows, exchange: cx.caps.subgroup_size };
     let grid = Grid::PerRow { lead: fixed(1, 1), per_row: w.rows / BLOCK * rows.div_ceil(steps) };
-    bind.dispatch(VARIANTS[steps.ilog2() as usize - 1][usize::from(op.gelu)], params, grid)
+    bind.dispatch(VARIANTS[steps.ilog2() as usize - 1][usize::from(op.gelu)][threads(w.cols).min(1)], params, grid)
 }

@@ -3,14 +3,14 @@
 
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, fixed};
-use crate::lower::matmul::matmul_rows8::{steps, tile};
+use crate::lower::matmul::matmul_rows8::{steps, threads, tile};
 use crate::lower::matmul::matmul_vec_group::MatmulGroup;
 use crate::lower::matmul::product::Product;
 
 kernel! {
     MATMUL_ROWS8_GROUP: "matmul_rows8_group",
     wgsl: [
-        "matmul/matmul_rows8_group.wgsl", steps, "matmul/pieces/rows8_sums.wgsl", "shared/unit.wgsl", "shared/lanes.wgsl",
+        "matmul/matmul_rows8_group.wgsl", steps, threads, "matmul/pieces/rows8_sums.wgsl", "matmul/pieces/rows8_rows.wgsl", "shared/unit.wgsl", "shared/lanes.wgsl",
         "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params { k: u32, rows: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, tile: u32, exchange: u32 },
@@ -21,14 +21,17 @@ kernel! {
     nmse: 1e-10,
     needs: { threads: 128, workgroup_bytes: 3104 },
     variants: {
-        ROWS_2: "matmul_rows8_group_2" { steps: choose ["matmul/pieces/rows8_steps_2.wgsl"] },
-        ROWS_4: "matmul_rows8_group_4" needs { threads: 128, workgroup_bytes: 4160 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"] },
-        ROWS_8: "matmul_rows8_group_8" needs { threads: 128, workgroup_bytes: 6272 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"] },
+        ROWS_2: "matmul_rows8_group_2" { steps: choose ["matmul/pieces/rows8_steps_2.wgsl"], threads: vary { WG: 128 } },
+        ROWS_2_MEDIUM: "matmul_rows8_group_2_medium" needs { threads: 64, workgroup_bytes: 1552 } { steps: choose ["matmul/pieces/rows8_steps_2.wgsl"], threads: vary { WG: 64 } },
+        ROWS_4: "matmul_rows8_group_4" needs { threads: 128, workgroup_bytes: 4160 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { WG: 128 } },
+        ROWS_4_MEDIUM: "matmul_rows8_group_4_medium" needs { threads: 64, workgroup_bytes: 2080 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { WG: 64 } },
+        ROWS_8: "matmul_rows8_group_8" needs { threads: 128, workgroup_bytes: 6272 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { WG: 128 } },
+        ROWS_8_MEDIUM: "matmul_rows8_group_8_medium" needs { threads: 64, workgroup_bytes: 3136 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { WG: 64 } },
     },
 }
 
-/// By rows of activations: 2, 4 and 8.
-const VARIANTS: [&Variant; 3] = [&ROWS_2, &ROWS_4, &ROWS_8];
+/// By rows of activations (2, 4 and 8) and threads (128 and 64).
+const VARIANTS: [[&Variant; 2]; 3] = [[&ROWS_2, &ROWS_2_MEDIUM], [&ROWS_4, &ROWS_4_MEDIUM], [&ROWS_8, &ROWS_8_MEDIUM]];
 
 /// The dispatch of this kernel.
 pub(crate) fn lower(op: &MatmulGroup, cx: &Lower<'_>) -> Dispatch {
@@ -37,7 +40,7 @@ pub(crate) fn lower(op: &MatmulGroup, cx: &Lower<'_>) -> Dispatch {
     let of_w = |product: &Product| product.w.rows;
     let rows = a.x.shape.rows;
     let steps = steps(rows);
-    let tile = tile(op.products.iter().map(of_w).sum(), steps, cx.caps);
+    let tile = tile(op.products.iter().map(of_w).sum(), a.w.cols, steps, cx.caps);
     let params = Params {
         k: a.w.cols,
         rows,
@@ -63,5 +66,5 @@ pub(crate) fn lower(op: &MatmulGroup, cx: &Lower<'_>) -> Dispatch {
     // Rows past the step are multiplied too. Their results are never read.
     let tiles: u32 = op.products.iter().map(|product| of_w(product).div_ceil(tile)).sum();
     let grid = Grid::PerRow { lead: fixed(1, 1), per_row: tiles * rows.div_ceil(steps) };
-    bind.dispatch(VARIANTS[steps.ilog2() as usize - 1], params, grid)
+    bind.dispatch(VARIANTS[steps.ilog2() as usize - 1][threads(a.w.cols).min(1)], params, grid)
 }

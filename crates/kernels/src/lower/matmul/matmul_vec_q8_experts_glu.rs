@@ -1,12 +1,13 @@
 //! Both products of few rows with their experts' weights, the gated activation and its packing in
-//! one kernel, with the choice of the experts or after it. The planner makes it; it is never
-//! recorded.
+//! one kernel, with the choice of the experts, after it, or with slots that are grouped
+//! (`matmul_rows8_experts_glu`). The planner makes it; it is never recorded.
 
 use crate::caps::Caps;
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::{Counts, Tensor};
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
+use crate::lower::matmul::matmul_rows8_experts_glu;
 use crate::lower::matmul::matmul_vec_q8_experts::MatmulVecQ8Experts;
 use crate::lower::pack::pack_q8::BLOCK;
 use crate::ops::route::Route;
@@ -110,8 +111,9 @@ pub struct MatmulExpertsGlu {
 impl Operation for MatmulExpertsGlu {
     fn io(&self) -> Io {
         let (packed, experts) = (self.gate.packed, self.gate.of.routes.experts);
+        let groups = self.gate.of.routes.groups.iter().flat_map(|groups| [groups.slots, groups.tiles]);
         match &self.route {
-            None => Io { reads: vec![packed, experts], writes: vec![self.packed] },
+            None => Io { reads: [packed, experts].into_iter().chain(groups).collect(), writes: vec![self.packed] },
             Some(Route { logits, weights, .. }) => Io { reads: vec![packed, *logits], writes: vec![experts, *weights, self.packed] },
         }
     }
@@ -124,6 +126,9 @@ impl Operation for MatmulExpertsGlu {
 impl Lowering for MatmulExpertsGlu {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let (of, other) = (&self.gate.of, &self.up.of);
+        if let Some(groups) = &of.routes.groups {
+            return vec![matmul_rows8_experts_glu::lower(self, groups, cx)];
+        }
         let (k, n, slots) = (of.w.cols, of.y.shape.dim, of.routes.experts.shape);
         let (gate_stride, gate_first, up_stride, up_first) = (of.stride(), of.first, other.stride(), other.first);
         let (chosen, rows, exchange) = (slots.dim, slots.rows, cx.caps.subgroup_size);

@@ -5,6 +5,8 @@ pub mod ladder;
 pub mod matmul_input_tile128;
 pub mod matmul_narrow;
 pub mod matmul_rows8;
+pub mod matmul_rows8_experts;
+pub mod matmul_rows8_experts_glu;
 pub mod matmul_rows8_glu;
 pub mod matmul_rows8_group;
 pub mod matmul_tile128;

@@ -94,7 +94,8 @@ pub(super) fn matmul_vec_q8_experts_glu(op: &Lowered, producers: &Producers<'_>)
     let (gate, up) = (product(*gate, producers)?, product(*up, producers)?);
     let experts = |of: &MatmulVecQ8Experts| (of.packed.id, of.of.w.ty, of.of.y.shape, of.of.routes.experts.id);
     let alike = experts(gate) == experts(up) && gate.of.x.shape.heads == 1;
-    if !alike || !gate.of.y.shape.dim.is_multiple_of(BLOCK) || variant(&GATED, *gelu, gate.of.w.cols, producers.caps).is_none() {
+    let runs = gate.of.routes.groups.is_some() || variant(&GATED, *gelu, gate.of.w.cols, producers.caps).is_some();
+    if !alike || !gate.of.y.shape.dim.is_multiple_of(BLOCK) || !runs {
         return None;
     }
     let op = MatmulExpertsGlu { gate: gate.clone(), up: up.clone(), gelu: *gelu, packed: *packed, route: None };
@@ -106,7 +107,7 @@ pub(super) fn matmul_vec_q8_experts_glu(op: &Lowered, producers: &Producers<'_>)
 pub(super) fn matmul_vec_q8_experts_glu_route(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::MatmulExpertsGlu(glu @ MatmulExpertsGlu { route: None, .. }) = op else { return None };
     let Lowered::Op(Op::Route(route)) = producers.of(glu.gate.of.routes.experts)? else { return None };
-    let read = producers.read_since(route.experts) || producers.read_since(route.weights);
+    let read = producers.read_since(route.experts) || producers.read_since(route.weights) || glu.gate.of.routes.groups.is_some();
     if read || route.logits.shape.width() > MOST_EXPERTS || variant(&ROUTED, glu.gelu, glu.gate.of.w.cols, producers.caps).is_none() {
         return None;
     }
@@ -118,7 +119,7 @@ pub(super) fn matmul_vec_q8_experts_glu_route(op: &Lowered, producers: &Producer
 pub(super) fn matmul_vec_q8_experts_sum(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::Op(Op::CombineExperts(CombineExperts { x, weights, y })) = op else { return None };
     let product = product(*x, producers)?;
-    if product.of.per() != 1 || !MATMUL_VEC_Q8_EXPERTS_SUM.fits(producers.caps) {
+    if product.of.per() != 1 || product.of.routes.groups.is_some() || !MATMUL_VEC_Q8_EXPERTS_SUM.fits(producers.caps) {
         return None;
     }
     Some(Merged { op: MatmulExpertsSum { product: product.clone(), weights: *weights, y: *y }.into(), of: vec![*x], early: false })

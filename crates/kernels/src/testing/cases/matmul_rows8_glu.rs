@@ -7,13 +7,14 @@ use crate::ops::{geglu, rms_norm, swiglu};
 use crate::testing::parity::Case;
 
 /// The parts as a model records them, for both activations, with and without a norm whose factor
-/// the products apply.
+/// the products apply. Gates are small, as in `matmul_vec_q8_experts_glu`.
 pub fn case(g: &mut Gen) -> Case {
     let (ty, rows) = (g.format_with(|f| f.units.is_some()), g.pick(&[2, 2, 4, 4, 5, 8, 9]));
     let (cols, n) = (256 * g.pick(&[5, 6, 17]), BLOCK * g.pick(&[1, 2, 3, 7]));
     let mut case = Case::perhaps_full(g, rows);
-    let x = case.tensor(g, cols);
-    let x = if g.coin() { rms_norm(&mut case.rec, x, None, 1e-6) } else { x };
+    let x = case.uniform(g, cols, 0.125);
+    let norm = g.coin().then(|| case.given_vector(g.units(cols, 0.125)));
+    let x = norm.map_or(x, |norm| rms_norm(&mut case.rec, x, Some(norm), 1e-6));
     let packed = pack_q8(&mut case.rec, x);
     let [gate, up] = [0, 1].map(|_| {
         let w = case.weight(g, ty, n, cols);

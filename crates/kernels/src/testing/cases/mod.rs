@@ -53,6 +53,7 @@ pub mod matmul_experts_input;
 pub mod matmul_input;
 pub mod matmul_input_tile128;
 pub mod matmul_rows8;
+pub mod matmul_rows8_experts;
 pub mod matmul_rows8_glu;
 pub mod matmul_rows8_group;
 pub mod matmul_tile128;
@@ -204,6 +205,8 @@ pub static CASES: &[(&str, MakeCase)] = &[
     ("norm_matmul_vec_glu", norm_matmul_vec_glu::case),
     ("matmul_tile64", matmul_tile64::case),
     ("matmul_rows8", matmul_rows8::case),
+    ("matmul_rows8_experts", matmul_rows8_experts::case),
+    ("matmul_rows8_experts_glu", matmul_rows8_experts::glu_case),
     ("matmul_rows8_glu", matmul_rows8_glu::case),
     ("matmul_rows8_group", matmul_rows8_group::case),
     ("matmul_vec_add", matmul_vec_q8::sum_case),

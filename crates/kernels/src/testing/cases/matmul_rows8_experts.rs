@@ -1,0 +1,76 @@
+//! Parity cases of `matmul_rows8_experts` and of `matmul_rows8_experts_glu`.
+
+use crate::graph::tensor::{Lead, Shape};
+use crate::kernel::random::Gen;
+use crate::lower::pack::pack_q8::pack_q8;
+use crate::ops::matmul_experts::matmul_experts;
+use crate::ops::route::Routes;
+use crate::ops::{geglu, rms_norm, swiglu};
+use crate::plan::Precision;
+use crate::testing::cases::group_experts::choices;
+use crate::testing::cases::matmul_vec_q8_experts_glu::product;
+use crate::testing::parity::Case;
+
+/// A case with grouped slots: on average up to 4 slots per expert, or up to 16. Some experts are
+/// idle, or a few have so many slots that their tiles are full.
+fn grouped(g: &mut Gen) -> (Case, Routes) {
+    let few = [(9, 5, 2), (16, 5, 1), (33, 33, 2), (9, 33, 8)];
+    let more = [(9, 1, 1), (16, 1, 1), (12, 2, 2), (16, 5, 5), (40, 5, 2), (65, 33, 8)];
+    let (rows, count, k) = if g.coin() { g.pick(&few) } else { g.pick(&more) };
+    let mut case = Case::new(rows);
+    case.options = case.options.precision(Precision::Fast);
+    let values = choices(g, rows, count, k);
+    let experts = case.given(Shape::new(Lead::Step, rows, k), values);
+    let routes = Routes::of(&mut case.rec, experts, experts, count);
+    (case, routes)
+}
+
+/// Columns of rows with fewer and with more blocks than a workgroup has threads, of which most or
+/// all have a block.
+fn cols(g: &mut Gen, ty: gguf::GgmlType) -> u32 {
+    let long = g.pick(&[0, 0, 1792]);
+    (long + g.cols(ty)).max(128).next_multiple_of(32)
+}
+
+/// Every format with units; a row of x per slot or a shared row, normed or not; a number of rows
+/// that is no multiple of a workgroup's, half of every expert's rows, weights split within an
+/// expert. The planner makes it from a plain product.
+pub fn case(g: &mut Gen) -> Case {
+    let ty = g.format_with(|f| f.units.is_some());
+    let (mut case, routes) = grouped(g);
+    let cols = cols(g, ty);
+    let (n, halves) = (g.pick(&[31, 32, 65]), g.pick(&[1, 2]));
+    let w = case.weight(g, ty, routes.count * halves * n, cols);
+    let each = g.pick(&[1, routes.chosen()]);
+    let x = case.tensor(g, each * cols);
+    let x = if each == 1 && g.coin() { rms_norm(&mut case.rec, x, None, 1e-6) } else { x.heads(each) };
+    let first = if g.coin() { (halves - 1) * n } else { 0 };
+    let y = matmul_experts(&mut case.rec, w, first..first + n, x, &routes);
+    case.expect(y);
+    case
+}
+
+/// Every format with units; gate and up in two tensors or in the halves of one, for both
+/// activations, a row of x normed or not. Gates are small, as in `matmul_vec_q8_experts_glu`.
+pub fn glu_case(g: &mut Gen) -> Case {
+    let ty = g.format_with(|f| f.units.is_some());
+    let (mut case, routes) = grouped(g);
+    let cols = cols(g, ty);
+    let n = 32 * g.pick(&[1, 2, 3]);
+    let x = case.uniform(g, cols, 0.125);
+    let norm = g.coin().then(|| case.given_vector(g.units(cols, 0.125)));
+    let x = norm.map_or(x, |norm| rms_norm(&mut case.rec, x, Some(norm), 1e-6));
+    let packed = pack_q8(&mut case.rec, x);
+    let weights = if g.coin() {
+        let both = case.weight(g, ty, routes.count * 2 * n, cols);
+        let first = if g.coin() { [0, n] } else { [n, 0] };
+        first.map(|first| (both, first))
+    } else {
+        [0, 0].map(|first| (case.weight(g, ty, routes.count * n, cols), first))
+    };
+    let [gate, up] = weights.map(|(w, first)| product(&mut case, w, first..first + n, x, packed, &routes));
+    let y = if g.coin() { geglu(&mut case.rec, gate, up) } else { swiglu(&mut case.rec, gate, up) };
+    let packed = pack_q8(&mut case.rec, y);
+    case.expect(packed);
+    case
+}
