@@ -9,8 +9,8 @@ alias OfY = coop_mat16x16<f32, C>;
 // Fragments of x (16 columns of each of four units) and sums, one member per band. Members past
 // BANDS are unused.
 struct Slab { a: OfX, b: OfX, c: OfX, d: OfX }
-struct Slabs { t0: Slab, t1: Slab, t2: Slab, t3: Slab }
-struct Sums { t0: OfY, t1: OfY, t2: OfY, t3: OfY }
+struct Slabs { t0: Slab, t1: Slab, t2: Slab, t3: Slab, t4: Slab, t5: Slab }
+struct Sums { t0: OfY, t1: OfY, t2: OfY, t3: OfY, t4: OfY, t5: OfY }
 const WG = 32u * PARTS;
 const TILE = 16u;
 // Whether the next weights are loaded as soon as the last ones are staged. It did not help for
@@ -65,7 +65,15 @@ fn multiply(x: Slabs, base: u32, sums: Sums) -> Sums {
     }
     if (BANDS > 2u) { //~ surplus
         to.t2 = add(x.t2, a, b, c, d, to.t2);
+    }
+    if (BANDS > 3u) { //~ surplus
         to.t3 = add(x.t3, a, b, c, d, to.t3);
+    }
+    if (BANDS > 4u) { //~ surplus
+        to.t4 = add(x.t4, a, b, c, d, to.t4);
+    }
+    if (BANDS > 5u) { //~ surplus
+        to.t5 = add(x.t5, a, b, c, d, to.t5);
     }
     return to;
 }
@@ -96,6 +104,14 @@ fn finish(sums: Sums, tile: u32, r0: u32, which: u32, lid: u32, subgroup: u32) {
     }
     if (BANDS > 2u) { //~ surplus
         finish_band(sums.t2, t0 + 32u, r0, which, lid, subgroup);
+    }
+    if (BANDS > 3u) { //~ surplus
         finish_band(sums.t3, t0 + 48u, r0, which, lid, subgroup);
+    }
+    if (BANDS > 4u) { //~ surplus
+        finish_band(sums.t4, t0 + 64u, r0, which, lid, subgroup);
+    }
+    if (BANDS > 5u) { //~ surplus
+        finish_band(sums.t5, t0 + 80u, r0, which, lid, subgroup);
     }
 }

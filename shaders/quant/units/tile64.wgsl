@@ -16,7 +16,7 @@ fn W_slabs_of(first: u32, last: u32, late: bool, tile: u32) -> Slabs {
     let c = W_halves(min(first + 2u, last));
     let d = W_halves(min(first + 3u, last));
     let at = slabs_at(select(vec4<u32>(a.x, b.x, c.x, d.x), vec4<u32>(a.y, b.y, c.y, d.y), late), tile);
-    return Slabs(band_of(at, 0u), band_of(at, 1u), band_of(at, 2u), band_of(at, 3u)); //~ clamped: off by one
+    return Slabs(band_of(at, 0u), band_of(at, 1u), band_of(at, 2u), band_of(at, 3u), band_of(at, 4u), band_of(at, 5u)); //~ clamped: off by one
 }
 
 // Units of four rows.

@@ -15,7 +15,7 @@ use std::ops::RangeInclusive;
 pub struct Table {
     /// Rows of activations up to which a product with a quantized weight reads 8-bit activations.
     pub q8_rows: u32,
-    /// Rows up to which cooperative matrices multiply in tiles of 16, 32 or 64 rows
+    /// Rows up to which cooperative matrices multiply in tiles of 16 to 96 rows
     /// (`matmul_tile64`). More rows are multiplied in tiles of 128 (`matmul_tile128`), if narrow
     /// ones are at least twice as many as `workgroups`.
     pub tile64_rows: u32,

@@ -34,7 +34,7 @@ pub enum Access {
     /// A weight whose format has units, read through the pieces for tiles and those for up to 8
     /// rows of 8-bit activations.
     Rows,
-    /// A weight in units or of 16 bits, multiplied in tiles of 16, 32 or 64 rows of activations.
+    /// A weight in units or of 16 bits, multiplied in tiles of 16 to 96 rows of activations.
     Tiles,
     /// A second weight of the same type. Its pieces share the types of the binding before.
     Second,

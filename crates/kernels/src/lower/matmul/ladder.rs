@@ -39,7 +39,7 @@ pub enum Rounding {
     Q8,
     /// f16 in slabs, as [`pack_f16`](crate::lower::pack::pack_f16) packs them, for large tiles.
     F16,
-    /// The same for tiles of 16, 32 or 64 rows.
+    /// The same for tiles of 16 to 96 rows.
     Slabs,
 }
 

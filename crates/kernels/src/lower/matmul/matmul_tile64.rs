@@ -1,5 +1,5 @@
 //! Product of some rows with a weight matrix, quantized or of 16 bits, through cooperative
-//! matrices, in tiles of 16, 32 or 64 rows.
+//! matrices, in tiles of 16 to 96 rows.
 
 use crate::caps::Caps;
 use crate::graph::tensor::{Shape, Weight};
@@ -31,17 +31,42 @@ kernel! {
         ROWS_32_NARROW: "matmul_tile32_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
             tile: vary { BANDS: 2, PARTS: 8, GROUPS: 1 },
         },
+        ROWS_48: "matmul_tile48" { tile: vary { BANDS: 3, PARTS: 4, GROUPS: 2 } },
+        ROWS_48_LONG: "matmul_tile48_long" needs { threads: 384, workgroup_bytes: 39936 } { tile: vary { BANDS: 3, PARTS: 12, GROUPS: 2 } },
+        ROWS_48_NARROW: "matmul_tile48_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+            tile: vary { BANDS: 3, PARTS: 8, GROUPS: 1 },
+        },
         ROWS_64: "matmul_tile64" { tile: vary { BANDS: 4, PARTS: 4, GROUPS: 2 } },
         ROWS_64_LONG: "matmul_tile64_long" needs { threads: 256, workgroup_bytes: 26624 } { tile: vary { BANDS: 4, PARTS: 8, GROUPS: 2 } },
         ROWS_64_NARROW: "matmul_tile64_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
             tile: vary { BANDS: 4, PARTS: 8, GROUPS: 1 },
         },
+        ROWS_80: "matmul_tile80" { tile: vary { BANDS: 5, PARTS: 4, GROUPS: 2 } },
+        ROWS_80_LONG: "matmul_tile80_long" needs { threads: 256, workgroup_bytes: 26624 } { tile: vary { BANDS: 5, PARTS: 8, GROUPS: 2 } },
+        ROWS_80_NARROW: "matmul_tile80_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+            tile: vary { BANDS: 5, PARTS: 8, GROUPS: 1 },
+        },
+        ROWS_96: "matmul_tile96" { tile: vary { BANDS: 6, PARTS: 4, GROUPS: 2 } },
+        ROWS_96_LONG: "matmul_tile96_long" needs { threads: 256, workgroup_bytes: 26624 } { tile: vary { BANDS: 6, PARTS: 8, GROUPS: 2 } },
+        ROWS_96_NARROW: "matmul_tile96_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+            tile: vary { BANDS: 6, PARTS: 8, GROUPS: 1 },
+        },
     },
 }
 
-/// By groups of 16 rows of activations: 1, 2 and 4.
-const VARIANTS: [[&Variant; 3]; 3] =
-    [[&ROWS_16, &ROWS_16_LONG, &ROWS_16_NARROW], [&ROWS_32, &ROWS_32_LONG, &ROWS_32_NARROW], [&ROWS_64, &ROWS_64_LONG, &ROWS_64_NARROW]];
+/// By groups of 16 rows of activations, from 1 on.
+const VARIANTS: [[&Variant; 3]; MOST_BANDS as usize] = [
+    [&ROWS_16, &ROWS_16_LONG, &ROWS_16_NARROW],
+    [&ROWS_32, &ROWS_32_LONG, &ROWS_32_NARROW],
+    [&ROWS_48, &ROWS_48_LONG, &ROWS_48_NARROW],
+    [&ROWS_64, &ROWS_64_LONG, &ROWS_64_NARROW],
+    [&ROWS_80, &ROWS_80_LONG, &ROWS_80_NARROW],
+    [&ROWS_96, &ROWS_96_LONG, &ROWS_96_NARROW],
+];
+/// Most groups of 16 rows of activations in one workgroup.
+pub(crate) const MOST_BANDS: u32 = 6;
+/// The same where the rows of a step are several tiles.
+const USUAL_BANDS: u32 = 4;
 /// Rows of activations of one cooperative matrix.
 const BAND: u32 = 16;
 /// Weight rows per workgroup; a narrow workgroup has [`NARROW_TILE`].
@@ -85,12 +110,26 @@ pub fn serves(w: Weight, rows: u32, caps: &Caps) -> bool {
     let tiled = matmul_tile128::serves(w) && format.is_some_and(|f| f.tiles().is_some());
     tiled
         && (rows > 1 || matmul_vec_q8::serves(w))
-        && (rows <= caps.table.tile64_rows || rows <= MOST_ROWS && (sparse || large < 2 * caps.table.workgroups))
+        && (rows <= tiled_rows(caps) || rows <= MOST_ROWS && (sparse || large < 2 * caps.table.workgroups))
 }
 
-/// Groups of 16 rows that a workgroup multiplies in a step of `rows` rows: 1, 2 or 4.
+/// Largest number of rows for which small tiles serve every weight: the table's, and a tile of
+/// [`MOST_BANDS`] where the table allows a whole one.
+fn tiled_rows(caps: &Caps) -> u32 {
+    let rows = caps.table.tile64_rows;
+    if rows >= BAND * USUAL_BANDS { rows.max(BAND * MOST_BANDS) } else { rows }
+}
+
+/// Groups of 16 rows that a workgroup multiplies in a step of `rows` rows: all of them, up to
+/// [`MOST_BANDS`].
 pub(crate) fn bands(rows: u32) -> u32 {
-    rows.div_ceil(BAND).next_power_of_two().min(4)
+    let all = rows.div_ceil(BAND);
+    if all <= MOST_BANDS { all } else { USUAL_BANDS }
+}
+
+/// The variant of those by groups of 16 rows of activations.
+pub(crate) fn by_bands<T: Copy>(variants: &[T; MOST_BANDS as usize], rows: u32) -> T {
+    variants[bands(rows) as usize - 1]
 }
 
 /// The number of tiles of rows of activations.
@@ -132,7 +171,7 @@ pub fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
         let bind = Bind { x: op.x.into(), scales, w: Arg::Weight(op.w, part as u32), bias: op.bias.into(), y: op.y.into() };
         let (rows, row_base, row_count, has_bias) = (op.y.shape.rows, range.start, range.len() as u32, u32::from(op.bias.is_some()));
         let params = Params { k, n, rows, row_base, row_count, has_bias };
-        let (variant, tile) = form(VARIANTS[bands(rows).ilog2() as usize], row_tiles(rows), row_count, k, cx.caps);
+        let (variant, tile) = form(by_bands(&VARIANTS, rows), row_tiles(rows), row_count, k, cx.caps);
         bind.dispatch(variant, params, grid(op.y.shape, row_count.div_ceil(tile)))
     };
     parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()

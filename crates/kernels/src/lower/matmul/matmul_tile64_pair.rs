@@ -4,7 +4,7 @@ use crate::caps::Caps;
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Arg, Dispatch};
 use crate::kernel::split::parts;
-use crate::lower::matmul::matmul_tile64::{TILE, bands, grid, row_tiles};
+use crate::lower::matmul::matmul_tile64::{MOST_BANDS, TILE, by_bands, grid, row_tiles};
 use crate::lower::matmul::product::{Operand, Product};
 
 kernel! {
@@ -20,12 +20,15 @@ kernel! {
         // GROUPS: groups of 16 rows of weights.
         ROWS_16: "matmul_tile16_pair" { tile: vary { BANDS: 1, PARTS: 4, GROUPS: 2 } },
         ROWS_32: "matmul_tile32_pair" { tile: vary { BANDS: 2, PARTS: 4, GROUPS: 2 } },
+        ROWS_48: "matmul_tile48_pair" { tile: vary { BANDS: 3, PARTS: 4, GROUPS: 2 } },
         ROWS_64: "matmul_tile64_pair" { tile: vary { BANDS: 4, PARTS: 4, GROUPS: 2 } },
+        ROWS_80: "matmul_tile80_pair" { tile: vary { BANDS: 5, PARTS: 4, GROUPS: 2 } },
+        ROWS_96: "matmul_tile96_pair" { tile: vary { BANDS: 6, PARTS: 4, GROUPS: 2 } },
     },
 }
 
-/// By groups of 16 rows of activations: 1, 2 and 4.
-const VARIANTS: [&Variant; 3] = [&ROWS_16, &ROWS_32, &ROWS_64];
+/// By groups of 16 rows of activations, from 1 on.
+const VARIANTS: [&Variant; MOST_BANDS as usize] = [&ROWS_16, &ROWS_32, &ROWS_48, &ROWS_64, &ROWS_80, &ROWS_96];
 
 /// Smallest number of workgroups of both products together: an eighth more than the device runs at
 /// the same time.
@@ -65,5 +68,5 @@ pub(crate) fn lower([a, b]: &[Product; 2]) -> Dispatch {
         y: a.y.into(),
         other_y: b.y.into(),
     };
-    bind.dispatch(VARIANTS[bands(a.y.shape.rows).ilog2() as usize], params, grid(a.y.shape, tiles(a) + tiles(b)))
+    bind.dispatch(by_bands(&VARIANTS, a.y.shape.rows), params, grid(a.y.shape, tiles(a) + tiles(b)))
 }

@@ -5,7 +5,7 @@ use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::Counts;
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Arg, Dispatch, Lower, Lowering};
-use crate::lower::matmul::matmul_tile64::{bands, grid};
+use crate::lower::matmul::matmul_tile64::{MOST_BANDS, by_bands, grid};
 use crate::lower::matmul::matmul_tile64_pair::tiles;
 use crate::lower::matmul::product::{Product, ProductPair};
 
@@ -25,12 +25,15 @@ kernel! {
         // GROUPS: groups of 16 rows of weights.
         ROWS_16: "matmul_tile16_triple" { tile: vary { BANDS: 1, PARTS: 4, GROUPS: 2 } },
         ROWS_32: "matmul_tile32_triple" needs { threads: 192, workgroup_bytes: 19968 } { tile: vary { BANDS: 2, PARTS: 6, GROUPS: 2 } },
+        ROWS_48: "matmul_tile48_triple" { tile: vary { BANDS: 3, PARTS: 4, GROUPS: 2 } },
         ROWS_64: "matmul_tile64_triple" { tile: vary { BANDS: 4, PARTS: 4, GROUPS: 2 } },
+        ROWS_80: "matmul_tile80_triple" { tile: vary { BANDS: 5, PARTS: 4, GROUPS: 2 } },
+        ROWS_96: "matmul_tile96_triple" { tile: vary { BANDS: 6, PARTS: 4, GROUPS: 2 } },
     },
 }
 
-/// By groups of 16 rows of activations: 1, 2 and 4.
-const VARIANTS: [&Variant; 3] = [&ROWS_16, &ROWS_32, &ROWS_64];
+/// By groups of 16 rows of activations, from 1 on.
+const VARIANTS: [&Variant; MOST_BANDS as usize] = [&ROWS_16, &ROWS_32, &ROWS_48, &ROWS_64, &ROWS_80, &ROWS_96];
 
 /// Two products of the same rows with weights of one format, and a third with a weight of another
 /// format.
@@ -77,6 +80,6 @@ impl Lowering for MatmulTile64Triple {
             third_y: c.y.into(),
         };
         let grid = grid(a.y.shape, tiles(a) + tiles(b) + tiles(c));
-        vec![bind.dispatch(VARIANTS[bands(a.y.shape.rows).ilog2() as usize], params, grid)]
+        vec![bind.dispatch(by_bands(&VARIANTS, a.y.shape.rows), params, grid)]
     }
 }

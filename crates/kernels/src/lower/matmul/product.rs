@@ -18,7 +18,7 @@ pub enum Operand {
     F16 {
         scales: Tensor,
     },
-    /// The same for tiles of 16, 32 or 64 rows.
+    /// The same for tiles of 16 to 96 rows.
     Slabs {
         scales: Tensor,
     },
