@@ -144,7 +144,9 @@ fn a_batch_goes_through_small_tiles_where_matrices_cooperate_and_a_smaller_one_i
         (16, "matmul_tile16 "),
         (17, "matmul_tile32 "),
         (64, "matmul_tile64 "),
-        (65, "matmul_tile64 "),
+        (48, "matmul_tile48 "),
+        (65, "matmul_tile80 "),
+        (96, "matmul_tile96 "),
         (1025, "matmul_tile128_groups_narrow "),
     ] {
         let plan = kernels(rows);

@@ -3,7 +3,7 @@
 struct W_Ahead { ab: W_Ab, cd: W_Cd }
 
 fn W_ahead(r: u32, final_row: u32, k: u32, block: u32, lid: u32) -> W_Ahead {
-    return W_Ahead(W_ab(r, final_row, k, block, lid), W_cd(r, final_row, k, block, lid)); //~ dropped: sign; apart: minimum, off by one
+    return W_Ahead(W_ab(r, final_row, k, block, lid), W_cd(r, final_row, k, block, lid));
 }
 
 // Adds the products of the held blocks with `count` rows of W, from r0 on, to the sums of the

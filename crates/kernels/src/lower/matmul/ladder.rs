@@ -175,6 +175,6 @@ impl Lowering for ProductPair {
     /// The dispatch of the kernel that reads this operand.
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let slabs = matches!(self.products[0].operand, Operand::Slabs { .. });
-        vec![if slabs { matmul_tile64_pair::lower(&self.products) } else { matmul_tile128::lower_pair(&self.products, cx.caps) }]
+        vec![if slabs { matmul_tile64_pair::lower(&self.products, cx.caps) } else { matmul_tile128::lower_pair(&self.products, cx.caps) }]
     }
 }

@@ -71,7 +71,7 @@ const USUAL_BANDS: u32 = 4;
 const BAND: u32 = 16;
 /// Weight rows per workgroup; a narrow workgroup has [`NARROW_TILE`].
 pub(crate) const TILE: u32 = 32;
-const NARROW_TILE: u32 = 16;
+pub(crate) const NARROW_TILE: u32 = 16;
 /// A device is idle part of the time if there are fewer workgroups than this times the number that
 /// it runs at the same time. Such products use workgroups of more subgroups, if there are columns
 /// for each and the device has the workgroup memory. With even fewer workgroups each also has half

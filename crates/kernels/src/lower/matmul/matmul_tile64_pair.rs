@@ -4,7 +4,7 @@ use crate::caps::Caps;
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Arg, Dispatch};
 use crate::kernel::split::parts;
-use crate::lower::matmul::matmul_tile64::{MOST_BANDS, TILE, by_bands, grid, row_tiles};
+use crate::lower::matmul::matmul_tile64::{LONG_COLUMNS, MOST_BANDS, NARROW_TILE, TILE, by_bands, grid, row_tiles};
 use crate::lower::matmul::product::{Operand, Product};
 
 kernel! {
@@ -19,21 +19,65 @@ kernel! {
         // BANDS: groups of 16 rows of x. PARTS: subgroups that each take a part of the columns.
         // GROUPS: groups of 16 rows of weights.
         ROWS_16: "matmul_tile16_pair" { tile: vary { BANDS: 1, PARTS: 4, GROUPS: 2 } },
+        ROWS_16_NARROW: "matmul_tile16_pair_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+            tile: vary { BANDS: 1, PARTS: 8, GROUPS: 1 },
+        },
         ROWS_32: "matmul_tile32_pair" { tile: vary { BANDS: 2, PARTS: 4, GROUPS: 2 } },
+        ROWS_32_NARROW: "matmul_tile32_pair_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+            tile: vary { BANDS: 2, PARTS: 8, GROUPS: 1 },
+        },
         ROWS_48: "matmul_tile48_pair" { tile: vary { BANDS: 3, PARTS: 4, GROUPS: 2 } },
+        ROWS_48_NARROW: "matmul_tile48_pair_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+            tile: vary { BANDS: 3, PARTS: 8, GROUPS: 1 },
+        },
         ROWS_64: "matmul_tile64_pair" { tile: vary { BANDS: 4, PARTS: 4, GROUPS: 2 } },
+        ROWS_64_NARROW: "matmul_tile64_pair_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+            tile: vary { BANDS: 4, PARTS: 8, GROUPS: 1 },
+        },
         ROWS_80: "matmul_tile80_pair" { tile: vary { BANDS: 5, PARTS: 4, GROUPS: 2 } },
+        ROWS_80_NARROW: "matmul_tile80_pair_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+            tile: vary { BANDS: 5, PARTS: 8, GROUPS: 1 },
+        },
         ROWS_96: "matmul_tile96_pair" { tile: vary { BANDS: 6, PARTS: 4, GROUPS: 2 } },
+        ROWS_96_NARROW: "matmul_tile96_pair_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+            tile: vary { BANDS: 6, PARTS: 8, GROUPS: 1 },
+        },
     },
 }
 
-/// By groups of 16 rows of activations, from 1 on.
-const VARIANTS: [&Variant; MOST_BANDS as usize] = [&ROWS_16, &ROWS_32, &ROWS_48, &ROWS_64, &ROWS_80, &ROWS_96];
+/// By groups of 16 rows of activations, from 1 on, each for usual and for narrow workgroups.
+const VARIANTS: [[&Variant; 2]; MOST_BANDS as usize] = [
+    [&ROWS_16, &ROWS_16_NARROW],
+    [&ROWS_32, &ROWS_32_NARROW],
+    [&ROWS_48, &ROWS_48_NARROW],
+    [&ROWS_64, &ROWS_64_NARROW],
+    [&ROWS_80, &ROWS_80_NARROW],
+    [&ROWS_96, &ROWS_96_NARROW],
+];
 
-/// Smallest number of workgroups of both products together: an eighth more than the device runs at
-/// the same time.
+/// Smallest number of usual workgroups of both products together: an eighth more than the device
+/// runs at the same time.
 pub(crate) const fn least_workgroups(at_once: u32) -> u32 {
     at_once + at_once / 8
+}
+
+/// Whether two products of the same rows share a kernel: together they have many workgroups, or so
+/// few that each would have narrow ones.
+pub(crate) fn pairs(a: &Product, b: &Product, caps: &Caps) -> bool {
+    let products = [a, b];
+    workgroups(&products) >= least_workgroups(caps.table.workgroups) || narrow(&products, caps)
+}
+
+/// Whether these products together leave a part of the device idle. They then have narrow
+/// workgroups, as one product has.
+pub(crate) fn narrow(products: &[&Product], caps: &Caps) -> bool {
+    products[0].w.cols >= LONG_COLUMNS && workgroups(products) < caps.table.workgroups
+}
+
+/// The dispatch's tiles of rows of weights.
+pub(crate) fn tiles(products: &[&Product], narrow: bool) -> u32 {
+    let tile = if narrow { NARROW_TILE } else { TILE };
+    products.iter().map(|product| product.w.rows.div_ceil(tile)).sum()
 }
 
 /// Whether this product can share a kernel with another: its rows are in slabs, and one binding
@@ -43,18 +87,14 @@ pub(crate) fn joins(product: &Product, caps: &Caps) -> bool {
     matches!(product.operand, Operand::Slabs { .. }) && parts(caps, w.ty, w.rows, w.cols).len() == 1
 }
 
-/// Tiles of rows of a product's weight.
-pub(crate) fn tiles(product: &Product) -> u32 {
-    product.w.rows.div_ceil(TILE)
-}
-
-/// Workgroups of two products together.
-pub(crate) fn workgroups(a: &Product, b: &Product) -> u32 {
-    row_tiles(a.y.shape.rows) * (tiles(a) + tiles(b))
+/// Usual workgroups of these products together.
+fn workgroups(products: &[&Product]) -> u32 {
+    row_tiles(products[0].y.shape.rows) * tiles(products, false)
 }
 
 /// The dispatch of a pair.
-pub(crate) fn lower([a, b]: &[Product; 2]) -> Dispatch {
+pub(crate) fn lower([a, b]: &[Product; 2], caps: &Caps) -> Dispatch {
+    let narrow = narrow(&[a, b], caps);
     let scales = a.scales().map_or(Arg::None, Arg::from);
     let biases = u32::from(a.bias.is_some()) | u32::from(b.bias.is_some()) << 1;
     let params = Params { k: a.w.cols, rows: a.y.shape.rows, n: a.w.rows, other_n: b.w.rows, biases };
@@ -68,5 +108,6 @@ pub(crate) fn lower([a, b]: &[Product; 2]) -> Dispatch {
         y: a.y.into(),
         other_y: b.y.into(),
     };
-    bind.dispatch(by_bands(&VARIANTS, a.y.shape.rows), params, grid(a.y.shape, tiles(a) + tiles(b)))
+    let variant = by_bands(&VARIANTS, a.y.shape.rows)[usize::from(narrow)];
+    bind.dispatch(variant, params, grid(a.y.shape, tiles(&[a, b], narrow)))
 }

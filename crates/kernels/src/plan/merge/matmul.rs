@@ -3,7 +3,7 @@
 use super::view::{Merged, Producers, Uses};
 use crate::caps::Caps;
 use crate::graph::tensor::Tensor;
-use crate::lower::matmul::matmul_tile64_pair::{self as tile64_pair, MATMUL_TILE64_PAIR, least_workgroups, workgroups};
+use crate::lower::matmul::matmul_tile64_pair::{self as tile64_pair, MATMUL_TILE64_PAIR};
 use crate::lower::matmul::matmul_tile64_triple::{MATMUL_TILE64_TRIPLE, MatmulTile64Triple};
 use crate::lower::matmul::matmul_tile128::{self, MATMUL_TILE128_PAIR};
 use crate::lower::matmul::matmul_vec_group::{MATMUL_VEC_GROUP, MatmulGroup, joins};
@@ -34,7 +34,7 @@ pub(super) fn matmul_tile64_pair(op: &Lowered, producers: &Producers<'_>) -> Opt
     let Lowered::Product(other) = producers.latest(|op| match op {
         Lowered::Product(other) => {
             let alike = other.x.id == product.x.id && other.w.ty == product.w.ty && tile64_pair::joins(other, producers.caps);
-            alike && workgroups(other, product) >= least_workgroups(producers.caps.table.workgroups)
+            alike && tile64_pair::pairs(other, product, producers.caps)
         }
         _ => false,
     })?

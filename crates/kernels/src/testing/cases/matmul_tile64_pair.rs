@@ -2,7 +2,7 @@
 
 use crate::caps::table::USUAL_WORKGROUPS;
 use crate::kernel::random::Gen;
-use crate::lower::matmul::matmul_tile64::TILE;
+use crate::lower::matmul::matmul_tile64::{LONG_COLUMNS, TILE};
 use crate::lower::matmul::matmul_tile64_pair::least_workgroups;
 use crate::ops::add_bias;
 use crate::ops::matmul::matmul;
@@ -15,13 +15,16 @@ use gguf::GgmlType;
 /// tiles, with and without biases, and the activations of [`crate::lower::matmul::matmul_tile64`].
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.tiles().is_some());
-    let (n, other_n) = g.pick(&[
-        (TILE * least_workgroups(USUAL_WORKGROUPS) - 97, 97),
-        (31, TILE * least_workgroups(USUAL_WORKGROUPS)),
-        (TILE * 72 + 1, TILE * 72),
+    let (n, other_n, long) = g.pick(&[
+        (TILE * least_workgroups(USUAL_WORKGROUPS) - 97, 97, 0),
+        (31, TILE * least_workgroups(USUAL_WORKGROUPS), 0),
+        (TILE * 72 + 1, TILE * 72, 0),
+        // Narrow workgroups.
+        (31, 97, LONG_COLUMNS),
+        (129, 17, LONG_COLUMNS),
     ]);
     // Subgroups have units for one round and for two.
-    let cols = columns(g, ty) + g.pick(&[0, 512]);
+    let cols = columns(g, ty) + long.max(g.pick(&[0, 512]));
     recorded(g, cols, &[(n, ty), (other_n, ty)])
 }
 

@@ -1,7 +1,7 @@
 //! Parity cases of `matmul_tile64_triple`.
 
 use crate::kernel::random::Gen;
-use crate::lower::matmul::matmul_tile64::TILE;
+use crate::lower::matmul::matmul_tile64::{LONG_COLUMNS, TILE};
 use crate::testing::cases::matmul_tile64_pair::recorded;
 use crate::testing::parity::Case;
 
@@ -11,8 +11,10 @@ use crate::testing::parity::Case;
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.tiles().is_some());
     let third = if g.coin() { ty } else { g.format_with(|f| f.tiles().is_some()) };
-    let [n, other_n, third_n] = g.pick(&[[TILE * 144 - 97, 97, 33], [31, TILE * 144, 1], [TILE * 72 + 1, TILE * 72, 97]]);
-    let cols = 256 * g.pick(&[1, 2, 5]);
+    let shapes =
+        [([TILE * 144 - 97, 97, 33], 0), ([31, TILE * 144, 1], 0), ([TILE * 72 + 1, TILE * 72, 97], 0), ([31, 97, 33], LONG_COLUMNS)];
+    let ([n, other_n, third_n], long) = g.pick(&shapes);
+    let cols = 256 * g.pick(&[1, 2, 5]) + long;
     recorded(g, cols, &[(n, ty), (other_n, ty), (third_n, third)])
 }
 
@@ -38,16 +40,17 @@ mod tests {
             table: Table::usual(Class::Discrete, true),
             ..Caps::WEBGPU
         };
-        let kernels = |caps: &Caps, step: u32, [ty, third]: [GgmlType; 2]| {
+        let of_shape = |caps: &Caps, step: u32, [ty, third]: [GgmlType; 2], [q, kv]: [u32; 2], cols: u32| {
             let mut rec = Recorder::new(Counts { step, out: 0 }, &[]);
-            let x = rec.host_input(0, Shape::new(Lead::Step, step, 4096));
-            for (id, (ty, rows)) in (0..).zip([(ty, 4096), (ty, 1024), (third, 1024)]) {
-                let y = matmul(&mut rec, Weight::loaded(id, ty, rows, 4096), x);
+            let x = rec.host_input(0, Shape::new(Lead::Step, step, cols));
+            for (id, (ty, rows)) in (0..).zip([(ty, q), (ty, kv), (third, kv)]) {
+                let y = matmul(&mut rec, Weight::loaded(id, ty, rows, cols), x);
                 rec.output(y);
             }
             let options = PlanOptions::plain().precision(Precision::Fast);
             plan(&rec, caps, &options).unwrap().steps.iter().map(|step| step.dispatch.variant.name).collect::<Vec<_>>()
         };
+        let kernels = |caps: &Caps, step: u32, types: [GgmlType; 2]| of_shape(caps, step, types, [4096, 1024], 4096);
         for types in [[Q4_K, Q4_K], [Q4_K, Q6_K], [F16, F16], [BF16, F16], [F16, Q4_K]] {
             assert_eq!(kernels(&caps, 32, types), ["pack_f16", "matmul_tile32_triple"]);
             assert_eq!(
@@ -57,5 +60,9 @@ mod tests {
         }
         assert_eq!(kernels(&caps, 2, [F16, F16]), ["pack_f16", "matmul_tile16_triple"]);
         assert_eq!(kernels(&caps, 1, [F16, F16]), ["norm_matmul_vec_group"]);
+        // Smaller weights have narrow workgroups, until the rows make enough tiles.
+        let small = |step: u32| of_shape(&caps, step, [Q4_K, Q6_K], [1536, 256], 1536);
+        assert_eq!(small(64), ["pack_f16", "matmul_tile64_triple_narrow"]);
+        assert_eq!(small(128), ["pack_f16", "matmul_tile64_triple"]);
     }
 }

@@ -35,7 +35,10 @@ fn router(g: &mut Gen, rows: u32, ty: GgmlType) -> Case {
     let mut case = Case::new(rows);
     case.options = case.options.precision(Precision::Fast);
     let u = g.coin().then(|| case.vector(g, cols));
-    let a = case.squared(g, cols);
+    // Plans of more than eight rows round the products of experts to f16 or to 8 bits. Squares would
+    // lose too much in 8 bits, so they are packed before.
+    let packs = rows > 8 && g.coin();
+    let a = if rows > 8 && !packs { case.tensor(g, cols) } else { case.squared(g, cols) };
     let h = if g.coin() {
         let b = case.tensor(g, cols);
         let h = add(&mut case.rec, a, b);
@@ -55,8 +58,7 @@ fn router(g: &mut Gen, rows: u32, ty: GgmlType) -> Case {
     let x = if g.coin() { x } else { rms_norm(&mut case.rec, h, None, 1e-6) };
     let ty = FORMATS.iter().find(|f| f.units.is_some() && f.ty.block_size() == 32).expect("a format with units").ty;
     let product = case.weight(g, ty, count * 31, cols);
-    // Plans of more than eight rows round these products only on devices with cooperative matrices.
-    let y = if rows > 8 && g.coin() {
+    let y = if packs {
         let packed = pack_q8(&mut case.rec, x);
         rounded(&mut case, product, 0..31, x, packed, &routes)
     } else {
