@@ -51,7 +51,7 @@ const FEW: u32 = 16;
 /// slots for each expert, and a weight that is read in units.
 #[must_use]
 pub fn serves(of: &MatmulExperts, rounds: Rounds, caps: &Caps) -> bool {
-    let grouped = of.routes.groups.is_some() && slots_per_expert(&of.routes) <= FEW;
+    let grouped = caps.cooperative && of.routes.groups.is_some() && slots_per_expert(&of.routes) <= FEW;
     let few = of.x.shape.rows <= caps.table.q8_rows || grouped;
     rounds == Rounds::Freely && few && matmul_vec_q8::serves(of.w)
 }
