@@ -35,8 +35,8 @@ fn router(g: &mut Gen, rows: u32, ty: GgmlType) -> Case {
     let mut case = Case::new(rows);
     case.options = case.options.precision(Precision::Fast);
     let u = g.coin().then(|| case.vector(g, cols));
-    // Plans of more than eight rows round the products of experts to f16 or to 8 bits. Squares would
-    // lose too much in 8 bits, so they are packed before.
+    // Plans of more than eight rows round the products of experts to f16 or to 8 bits. Squares
+    // would lose too much in 8 bits, so they are packed before.
     let packs = rows > 8 && g.coin();
     let a = if rows > 8 && !packs { case.tensor(g, cols) } else { case.squared(g, cols) };
     let h = if g.coin() {
