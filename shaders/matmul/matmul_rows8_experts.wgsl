@@ -24,7 +24,7 @@ fn matmul_rows8_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     let number = workgroup_number(id, extents);
     let groups = (params.n + MOST - 1u) / MOST;
     let tile = number / groups;
-    if (tile >= params.tiles) {
+    if (tile >= params.tiles) { //~ whole: comparison, guard dropped
         return;
     }
     let place = tiles[3u * tile + 1u];
@@ -34,18 +34,18 @@ fn matmul_rows8_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     let top = number % groups * MOST;
     let local = tiles[3u * tile] * params.stride + params.first + top - params.row_base;
     // Operators that leave out their right side would be another branch.
-    if ((held == 0u) | ((local >= params.row_count) & (local + MOST > local))) {
+    if ((held == 0u) | ((local >= params.row_count) & (local + MOST > local))) { //~ exit: sign, comparison, guard dropped
         return;
     }
     let count = min(MOST, params.n - top);
     for (var t = 0u; t < held; t += STEPS) {
         let last = held - 1u - t;
-        w_rows8(place + t, last, local, params.row_count - 1u, count, params.k, lid);
+        w_rows8(place + t, last, local, params.row_count - 1u, count, params.k, lid); //~ unowned: sign
         workgroupBarrier();
-        for (var i = lid; i < MOST * STEPS; i += WG) {
+        for (var i = lid; i < MOST * STEPS; i += WG) { //~ later: comparison
             let r = i & (MOST - 1u);
             let step = i / MOST;
-            if (step <= last && r < count && local + r < params.row_count) {
+            if (step <= last && r < count && local + r < params.row_count) { //~ later: comparison
                 y[slots[place + t + step] * params.n + top + r] = rows8_result(r, step);
             }
         }

@@ -21,18 +21,20 @@ struct Params {
 const MOST = 64u;
 // Rows of weights are always taken four at a time.
 const PAIRS = false;
+// The 32 rows of a workgroup are all there.
+const EVERY_ROW = 0xffffffffu;
 
 @compute @workgroup_size(WG)
 fn matmul_rows8_experts_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let number = workgroup_number(id, extents);
     let groups = params.n >> 5u;
     let tile = number / groups;
-    if (tile >= params.tiles) {
+    if (tile >= params.tiles) { //~ whole: comparison, guard dropped
         return;
     }
     let place = tiles[3u * tile + 1u];
     let held = tiles[3u * tile + 2u];
-    if (held == 0u) {
+    if (held == 0u) { //~ exit: guard dropped
         return;
     }
     let top = number % groups * 32u;
@@ -44,20 +46,19 @@ fn matmul_rows8_experts_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_w
         let last = held - 1u - t;
         for (var first = 0u; first < blocks; first += WG) { //~ empty: comparison
             let rows = gate_hold(place + t, last, k, first, lid);
-            let block = min(first + gate_lane(lid), blocks - 1u);
-            _ = gate_add(rows, gate_ahead(gate_r, gate_r + 31u, k, block, lid), gate_r, gate_r + 31u, 32u, 0u, k, first, lid);
-            _ = up_add(rows, up_ahead(up_r, up_r + 31u, k, block, lid), up_r, up_r + 31u, 32u, 32u, k, first, lid);
+            _ = gate_add(rows, gate_ahead(gate_r, EVERY_ROW, k, first, lid), gate_r, EVERY_ROW, 32u, 0u, k, first, lid);
+            _ = up_add(rows, up_ahead(up_r, EVERY_ROW, k, first, lid), up_r, EVERY_ROW, 32u, 32u, k, first, lid);
         }
         workgroupBarrier();
         // Eight threads pack the results of each slot.
-        for (var begin = 0u; begin < STEPS; begin += WG / 8u) {
+        for (var begin = 0u; begin < STEPS; begin += WG / 8u) { //~ surplus: comparison
             let step = begin + (lid >> 3u);
             let here = min(step, STEPS - 1u); //~ dropped: sign
             let r = 4u * (lid & 7u);
             let gated = activation(vec4<f32>(rows8_result(r, here), rows8_result(r + 1u, here), rows8_result(r + 2u, here), rows8_result(r + 3u, here)));
             let raised = vec4<f32>(rows8_result(r + 32u, here), rows8_result(r + 33u, here), rows8_result(r + 34u, here), rows8_result(r + 35u, here));
             let slot = slots[place + t + min(step, last)];
-            let inside = step < STEPS && step <= last;
+            let inside = step < STEPS && step <= last; //~ later: comparison
             let quad = (slot % params.per * params.n + top + r) >> 2u;
             pack_q8_quad(slot / params.per, params.per * params.n, quad, inside, gated * raised, 0.0, lid);
         }

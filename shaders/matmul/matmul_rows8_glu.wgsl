@@ -34,9 +34,8 @@ fn matmul_rows8_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
     let final_row = params.n - 1u; //~ unowned: sign
     for (var first = 0u; first < blocks; first += WG) { //~ empty: comparison
         let held = gate_hold(t0, last, k, first, lid);
-        let block = min(first + gate_lane(lid), blocks - 1u);
-        _ = gate_add(held, gate_ahead(r0, final_row, k, block, lid), r0, final_row, count, 0u, k, first, lid);
-        _ = up_add(held, up_ahead(r0, final_row, k, block, lid), r0, final_row, count, 32u, k, first, lid);
+        _ = gate_add(held, gate_ahead(r0, final_row, k, first, lid), r0, final_row, count, 0u, k, first, lid);
+        _ = up_add(held, up_ahead(r0, final_row, k, first, lid), r0, final_row, count, 32u, k, first, lid);
     }
     workgroupBarrier();
     let t = min(lid >> 3u, STEPS - 1u); //~ dropped: sign

@@ -11,7 +11,7 @@ fn held_load(t: u32, last: u32, k: u32, block: u32, turn: u32, live: f32) -> Hel
         act_load(t, k, block, turn, live),
         act_load(t + min(1u, last), k, block, turn, live),
         act_load(t + min(2u, last), k, block, turn, live),
-        act_load(t + min(3u, last), k, block, turn, live) //~ unowned
+        act_load(t + min(3u, last), k, block, turn, live)
     );
 }
 

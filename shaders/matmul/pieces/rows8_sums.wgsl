@@ -16,7 +16,7 @@ var<workgroup> rows8_shares: array<f32, PARTS * STEPS>;
 fn act_load(t: u32, k: u32, block: u32, turn: u32, live: f32) -> Act {
     let at = acts_place(t, k);
     let of_block = live * bitcast<vec4<f32>>(x[at.y + block]);
-    let low = x[at.x + 2u * block + turn];
+    let low = x[at.x + 2u * block + turn]; //~ apart: sign
     let high = x[at.x + 2u * block + (turn ^ 1u)];
     return Act(low, high, of_block.x, of_block.y + of_block.z, of_block.w);
 }
@@ -41,12 +41,12 @@ fn dot_block(w: Unit, a: Act, alike: bool) -> f32 {
 // a row, these are the lowest bits. Otherwise they are higher bits, so that neighbours load
 // neighbouring data.
 fn rows_bit(near: bool) -> u32 {
-    return select(STEPS, 1u, near);
+    return select(STEPS, 1u, near); //~ apart: off by one
 }
 
 // The lowest of the bits that select the row of activations of a lane's final sum.
 fn steps_bit(near: bool) -> u32 {
-    return select(1u, 4u, near);
+    return select(1u, 4u, near); //~ apart: off by one
 }
 
 // Whether rows of weights are taken two at a time instead of four.

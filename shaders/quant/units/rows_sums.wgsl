@@ -2,7 +2,9 @@
 // Threads load the blocks of their next rows before they multiply.
 struct W_Ahead { ab: W_Ab, cd: W_Cd }
 
-fn W_ahead(r: u32, final_row: u32, k: u32, block: u32, lid: u32) -> W_Ahead {
+// The first rows, from r on, of the blocks `first`...
+fn W_ahead(r: u32, final_row: u32, k: u32, first: u32, lid: u32) -> W_Ahead {
+    let block = min(first + W_lane(lid), (k >> 5u) - 1u); //~ apart
     return W_Ahead(W_ab(r, final_row, k, block, lid), W_cd(r, final_row, k, block, lid));
 }
 
@@ -55,7 +57,7 @@ fn W_hold(t0: u32, last: u32, k: u32, first: u32, lid: u32) -> Held {
 // activations are loaded once.
 fn W_rows8(t0: u32, last: u32, r0: u32, final_row: u32, count: u32, k: u32, lid: u32) {
     let blocks = k >> 5u;
-    var ahead = W_ahead(r0, final_row, k, min(W_lane(lid), blocks - 1u), lid); //~ apart
+    var ahead = W_ahead(r0, final_row, k, 0u, lid);
     for (var first = 0u; first < blocks; first += WG) { //~ empty: comparison
         let held = W_hold(t0, last, k, first, lid);
         ahead = W_add(held, ahead, r0, final_row, count, 0u, k, first, lid);

@@ -25,10 +25,9 @@ fn grouped(g: &mut Gen) -> (Case, Routes) {
     (case, routes)
 }
 
-/// Columns of rows with fewer and with more blocks than a workgroup has threads, of which most or
-/// all have a block.
+/// Columns such that 32, 64 or 128 threads have a block each, or take blocks in turns.
 fn cols(g: &mut Gen, ty: gguf::GgmlType) -> u32 {
-    let long = g.pick(&[0, 0, 1792]);
+    let long = g.pick(&[0, 0, 1792, 4096]);
     (long + g.cols(ty)).max(128).next_multiple_of(32)
 }
 
