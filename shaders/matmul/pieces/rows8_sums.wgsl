@@ -55,11 +55,11 @@ fn in_pairs(near: bool) -> bool {
 }
 
 fn held_order(near: bool, lid: u32) -> u32 {
-    return (lid / rows_bit(near)) & select(3u, 1u, in_pairs(near));
+    return (lid / rows_bit(near)) & select(3u, 1u, in_pairs(near)); //~ apart: off by one
 }
 
 fn held_step(near: bool, lid: u32) -> u32 {
-    return (lid / steps_bit(near)) & (STEPS - 1u);
+    return (lid / steps_bit(near)) & (STEPS - 1u); //~ apart: product
 }
 
 // Whether a lane is the first of the lanes with the same sum.
@@ -72,14 +72,14 @@ fn held_first(near: bool, lid: u32) -> bool {
 fn rows8_add(first: u32, r: u32, sum: f32, near: bool, lid: u32) {
     let at = ((lid >> 5u) * MOST + r + held_order(near, lid)) * STEPS + held_step(near, lid);
     if (held_first(near, lid)) { //~ race: guard dropped
-        rows8_partial[at] = select(rows8_partial[at], 0.0, first == 0u) + sum; //~ zeros: off by one
+        rows8_partial[at] = select(rows8_partial[at], 0.0, first == 0u) + sum;
     }
 }
 
 fn rows8_add_share(first: u32, share: f32, near: bool, lid: u32) {
     let at = (lid >> 5u) * STEPS + held_step(near, lid);
     if (held_first(near, lid) && held_order(near, lid) == 0u) { //~ alike: off by one; race: guard dropped
-        rows8_shares[at] = select(rows8_shares[at], 0.0, first == 0u) + share; //~ zeros: off by one
+        rows8_shares[at] = select(rows8_shares[at], 0.0, first == 0u) + share;
     }
 }
 
