@@ -107,7 +107,7 @@ pub(super) fn matmul_vec_q8_experts_glu(op: &Lowered, producers: &Producers<'_>)
 pub(super) fn matmul_vec_q8_experts_glu_route(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::MatmulExpertsGlu(glu @ MatmulExpertsGlu { route: None, .. }) = op else { return None };
     let Lowered::Op(Op::Route(route)) = producers.of(glu.gate.of.routes.experts)? else { return None };
-    let read = producers.read_since(route.experts) || producers.read_since(route.weights) || glu.gate.of.routes.groups.is_some();
+    let read = producers.read_since(route.experts) || producers.read_since(route.weights);
     if read || route.logits.shape.width() > MOST_EXPERTS || variant(&ROUTED, glu.gelu, glu.gate.of.w.cols, producers.caps).is_none() {
         return None;
     }

@@ -2,13 +2,12 @@
 
 use crate::graph::tensor::{Lead, Shape};
 use crate::kernel::random::Gen;
-use crate::lower::pack::pack_q8::pack_q8;
 use crate::ops::matmul_experts::matmul_experts;
+use crate::ops::rms_norm;
 use crate::ops::route::Routes;
-use crate::ops::{geglu, rms_norm, swiglu};
 use crate::plan::Precision;
 use crate::testing::cases::group_experts::choices;
-use crate::testing::cases::matmul_vec_q8_experts_glu::product;
+use crate::testing::cases::matmul_vec_q8_experts_glu::gated;
 use crate::testing::parity::Case;
 
 /// A case with grouped slots: on average up to 4 slots per expert, or up to 16. Some experts are
@@ -49,27 +48,12 @@ pub fn case(g: &mut Gen) -> Case {
     case
 }
 
-/// Every format with units; gate and up in two tensors or in the halves of one, for both
-/// activations, a row of x normed or not. Gates are small, as in `matmul_vec_q8_experts_glu`.
+/// Every format with units; gate and up in two tensors or in the halves of one, both activations, a
+/// row of x normed or not.
 pub fn glu_case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
-    let (mut case, routes) = grouped(g);
+    let (case, routes) = grouped(g);
     let cols = cols(g, ty);
     let n = 32 * g.pick(&[1, 2, 3]);
-    let x = case.uniform(g, cols, 0.125);
-    let norm = g.coin().then(|| case.given_vector(g.units(cols, 0.125)));
-    let x = norm.map_or(x, |norm| rms_norm(&mut case.rec, x, Some(norm), 1e-6));
-    let packed = pack_q8(&mut case.rec, x);
-    let weights = if g.coin() {
-        let both = case.weight(g, ty, routes.count * 2 * n, cols);
-        let first = if g.coin() { [0, n] } else { [n, 0] };
-        first.map(|first| (both, first))
-    } else {
-        [0, 0].map(|first| (case.weight(g, ty, routes.count * n, cols), first))
-    };
-    let [gate, up] = weights.map(|(w, first)| product(&mut case, w, first..first + n, x, packed, &routes));
-    let y = if g.coin() { geglu(&mut case.rec, gate, up) } else { swiglu(&mut case.rec, gate, up) };
-    let packed = pack_q8(&mut case.rec, y);
-    case.expect(packed);
-    case
+    gated(case, g, ty, &routes, cols, n)
 }

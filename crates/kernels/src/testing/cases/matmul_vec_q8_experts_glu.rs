@@ -12,6 +12,7 @@ use crate::ops::{combine_experts, geglu, rms_norm, swiglu};
 use crate::testing::cases::group_experts::choices;
 use crate::testing::cases::route;
 use crate::testing::parity::Case;
+use gguf::GgmlType;
 use std::ops::Range;
 
 /// A case with the routes of `rows` rows to one to all of one to five experts.
@@ -33,17 +34,15 @@ pub(super) fn product(case: &mut Case, w: Weight, rows: Range<u32>, x: Tensor, p
     y
 }
 
-/// The gated products as a model records them: after the choice of one to all of up to 256 experts,
-/// or with given choices; gate and up in two tensors or in the halves of one, for both activations,
-/// a row of x normed or not, rows shorter and longer than the lanes read at a time, and long rows,
-/// which more lanes read. Gates are small: gelu of a large negative gate has the error of the gate
-/// many times, and a block of such results alone has a scale of its own.
+/// The gated products after the choice of one to all of up to 256 experts, or with given choices;
+/// gate and up in two tensors or in the halves of one, both activations, a row of x normed or not;
+/// rows shorter and longer than the lanes read at a time, and long rows, which more lanes read.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.units.is_some());
     let long = g.pick(&[false, false, true]);
     let cols = g.cols(ty).max(128).next_multiple_of(32) + if long { LONG } else { 0 };
     let n = if long { 32 } else { 32 * g.pick(&[1, 2, 3]) };
-    let (mut case, routes) = if g.coin() {
+    let (case, routes) = if g.coin() {
         let (rows, count) = (g.pick(&[1, 1, 2, 5, 8]), g.pick(if long { &[1, 2, 33] } else { &[1, 2, 5, 33, 129, 256] }));
         let mut case = Case::new(rows);
         let routes = route::routes(&mut case, g, rows, count);
@@ -52,6 +51,14 @@ pub fn case(g: &mut Gen) -> Case {
         let (case, routes, _) = routed(g);
         (case, routes)
     };
+    gated(case, g, ty, &routes, cols, n)
+}
+
+/// Gate, up, activation and packing as a model records them: gate and up in two tensors or in the
+/// halves of one, both activations, a row of x normed or not. Gates are small: gelu of a large
+/// negative gate has the error of the gate many times, and a block of such results alone has a
+/// scale of its own.
+pub(super) fn gated(mut case: Case, g: &mut Gen, ty: GgmlType, routes: &Routes, cols: u32, n: u32) -> Case {
     let x = case.uniform(g, cols, 0.125);
     let norm = g.coin().then(|| case.given_vector(g.units(cols, 0.125)));
     let x = norm.map_or(x, |norm| rms_norm(&mut case.rec, x, Some(norm), 1e-6));
@@ -63,7 +70,7 @@ pub fn case(g: &mut Gen) -> Case {
     } else {
         [0, 0].map(|first| (case.weight(g, ty, routes.count * n, cols), first))
     };
-    let [gate, up] = weights.map(|(w, first)| product(&mut case, w, first..first + n, x, packed, &routes));
+    let [gate, up] = weights.map(|(w, first)| product(&mut case, w, first..first + n, x, packed, routes));
     let y = if g.coin() { geglu(&mut case.rec, gate, up) } else { swiglu(&mut case.rec, gate, up) };
     let packed = pack_q8(&mut case.rec, y);
     case.expect(packed);
