@@ -21,7 +21,7 @@ fn top_k(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents:
     }
     let base = row * params.dim;
     let count = list_largest(base, params.dim, params.k, strip_keys(base, params.dim, lid), lid);
-    if (count > ROOM) {
+    if (count > ROOM) { //~ meet: comparison
         one_by_one(row, base, lid);
         return;
     }
@@ -42,9 +42,9 @@ fn put(row: u32, j: u32, value: u32, index: u32) {
 // For rows with more elements at the bound than the list holds: k sweeps, each of which finds the
 // next element in order.
 fn one_by_one(row: u32, base: u32, lid: u32) {
-    var last = vec2<u32>(0xffffffffu, 0u);
+    var last = vec2<u32>(0xffffffffu, 0u); //~ never: off by one
     for (var j = 0u; j < params.k; j++) {
-        var best = vec2<u32>(NAN_KEY, 0u);
+        var best = vec2<u32>(NAN_KEY, 0u); //~ never: off by one
         for (var d = lid; d < params.dim; d += WG) {
             let here = vec2<u32>(key_at(base + d), d);
             if (here.x > best.x && precedes(last, here)) {
@@ -52,7 +52,7 @@ fn one_by_one(row: u32, base: u32, lid: u32) {
             }
         }
         last = best_of(best, lid);
-        if (lid == 0u) {
+        if (lid == 0u) { //~ free: off by one, guard dropped
             put(row, j, x[base + last.y], last.y);
         }
     }

@@ -5,6 +5,7 @@
 use super::faults::Fault;
 use super::reasons::{self, Holds, Reason};
 use anyhow::Context as _;
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 /// The start of an excuse.
@@ -15,8 +16,6 @@ struct Excuse {
     line: usize,
     reason: &'static Reason,
     kind: Option<String>,
-    /// True if it excused a fault that no case found.
-    used: bool,
 }
 
 /// The excuses of one file, in the order of its lines.
@@ -33,7 +32,7 @@ impl Excuses {
                 let (tag, kinds) = part.split_once(':').map_or((part, None), |(tag, kinds)| (tag, Some(kinds)));
                 let tag = tag.trim();
                 let reason = reasons::of(tag).with_context(|| format!("{path}:{}: {tag:?} is not a tag of reasons.rs", n + 1))?;
-                let mut add = |kind| found.push(Excuse { line: of, reason, kind, used: false });
+                let mut add = |kind| found.push(Excuse { line: of, reason, kind });
                 match kinds {
                     Some(kinds) => kinds.split(',').for_each(|kind| add(Some(kind.trim().to_string()))),
                     None => add(None),
@@ -61,23 +60,19 @@ impl Excuses {
         self.0[found].reason.holds != Holds::Unplanted
     }
 
-    /// Notes that an excuse was needed.
-    pub fn note(&mut self, found: usize) {
-        self.0[found].used = true;
-    }
-
-    /// Prints the excuses of these lines that no fault needed, with their reasons. Returns their
-    /// number.
-    pub fn report_stale(&self, path: &str, lines: &RangeInclusive<usize>) -> usize {
-        let stale =
-            self.0.iter().filter(|excuse| !excuse.used && excuse.reason.holds == Holds::Always && lines.contains(&(excuse.line + 1)));
-        stale.map(|excuse| println!("{path}:{}: stale: {}\n    {}", excuse.line + 1, excuse.name(), excuse.reason.why)).count()
+    /// Prints the excuses of these lines that are not `needed`, with their reasons. Returns their
+    /// number. `needed`: the indices of the excuses that a fault needed.
+    pub fn report_stale(&self, path: &str, lines: &RangeInclusive<usize>, needed: &BTreeSet<usize>) -> usize {
+        let asked =
+            self.0.iter().enumerate().filter(|(_, excuse)| excuse.reason.holds == Holds::Always && lines.contains(&(excuse.line + 1)));
+        let stale = asked.filter(|(n, _)| !needed.contains(n));
+        stale.map(|(_, excuse)| println!("{path}:{}: stale: {}\n    {}", excuse.line + 1, excuse.name(), excuse.reason.why)).count()
     }
 
     /// The same for the excuses of one kind of fault, whether it is found by chance or not.
-    pub fn report_stale_of(&self, path: &str, kind: &str) -> usize {
-        let stale = self.0.iter().filter(|excuse| !excuse.used && excuse.kind.as_deref() == Some(kind));
-        stale.map(|excuse| println!("{path}:{}: stale: {}", excuse.line + 1, excuse.name())).count()
+    pub fn report_stale_of(&self, path: &str, kind: &str, needed: &BTreeSet<usize>) -> usize {
+        let stale = self.0.iter().enumerate().filter(|(n, excuse)| !needed.contains(n) && excuse.kind.as_deref() == Some(kind));
+        stale.map(|(_, excuse)| println!("{path}:{}: stale: {}", excuse.line + 1, excuse.name())).count()
     }
 
     /// The tag of each excuse.

@@ -2,7 +2,7 @@
 
 use super::excuses::Excuses;
 use super::faults::{self, BARRIER, Fault};
-use super::{Tally, first_of_each};
+use super::{Outcome, first_of_each};
 use crate::files::{Place, places, replaced};
 use crate::races::{self, Subject};
 use crate::records::Digest;
@@ -13,7 +13,7 @@ use kernels::Device;
 use kernels::testing::parity::Case;
 use kernels::testing::sweep::Target;
 use std::collections::HashMap;
-use std::ops::RangeInclusive;
+use std::sync::OnceLock;
 
 /// Number of cases that may find a fault, for each kernel that contains the file. Every second case
 /// runs split.
@@ -46,14 +46,57 @@ const BY_FORMAT: [(&str, Option<GgmlType>); 11] = [
     ("shaders/quant/units/rows_sums.wgsl", Some(GgmlType::Q6_K)),
 ];
 
-/// A shader that a file is part of, with its cases.
-struct User<'a> {
+/// The first shader of every form that contains a file.
+pub struct Shaders<'a> {
+    found: Vec<Found<'a>>,
+    /// Number of cases of each.
+    cases: usize,
+}
+
+/// A shader that a file is part of.
+struct Found<'a> {
     of: &'a Subject,
     /// The renaming of the file's identifiers in the shader's text, one for each binding that uses
     /// the piece.
     places: Vec<Place>,
     /// What its entry point reaches.
-    reached: Vec<u32>,
+    reached: OnceLock<Vec<u32>>,
+}
+
+impl<'a> Shaders<'a> {
+    /// For some files every weight format has a shader of its own.
+    pub fn of(path: &str, text: &str, composed: &'a [Subject]) -> Self {
+        let by_format = BY_FORMAT.iter().find(|(file, _)| *file == path).map(|(_, alone)| *alone);
+        let wanted = match path.starts_with("shaders/quant/") {
+            true => FORMAT_CASES,
+            false if by_format.is_some() => FORMAT_CASES,
+            false if BRANCHING.0.iter().any(|file| path == format!("shaders/{file}")) => BRANCHING.1,
+            false => CASES,
+        };
+        let format = |target: &Target| {
+            target.format().filter(|ty| by_format.is_some_and(|alone| alone.is_none_or(|alone| alone == *ty))).map(|ty| ty.name())
+        };
+        let places = |of: &Subject| places(&of.target.shader, &of.source, text);
+        let found = first_of_each(composed.iter().filter(|of| !places(of).is_empty()), format);
+        let found: Vec<_> = found.into_values().map(|of| Found { of, places: places(of), reached: OnceLock::new() }).collect();
+        let cases = (ENOUGH / found.len().max(1)).clamp(FEW, wanted);
+        Self { found, cases }
+    }
+}
+
+impl Found<'_> {
+    fn reached(&self) -> anyhow::Result<&[u32]> {
+        if self.reached.get().is_none() {
+            let reached = reached(&self.of.source, self.of)?.with_context(|| self.of.target.shader.label())?;
+            self.reached.get_or_init(|| reached);
+        }
+        Ok(self.reached.get().expect("it was set above"))
+    }
+}
+
+/// A shader that a file is part of, with its cases.
+struct User<'a> {
+    of: &'a Found<'a>,
     /// The cases so far, each with a flag for running split. The case that failed last comes first,
     /// because the same case often finds neighbouring faults.
     known: Vec<(Case, bool)>,
@@ -61,39 +104,18 @@ struct User<'a> {
     further: Box<dyn Iterator<Item = Case> + 'a>,
 }
 
-/// The first shader of every form that contains the file, with the file's places in it, and the
-/// number of cases of each. For some files every weight format has a shader of its own.
-fn users<'a>(path: &str, text: &str, composed: &'a [Subject]) -> (Vec<(&'a Subject, Vec<Place>)>, usize) {
-    let by_format = BY_FORMAT.iter().find(|(file, _)| *file == path).map(|(_, alone)| *alone);
-    let wanted = match path.starts_with("shaders/quant/") {
-        true => FORMAT_CASES,
-        false if by_format.is_some() => FORMAT_CASES,
-        false if BRANCHING.0.iter().any(|file| path == format!("shaders/{file}")) => BRANCHING.1,
-        false => CASES,
-    };
-    let format = |target: &Target| {
-        target.format().filter(|ty| by_format.is_some_and(|alone| alone.is_none_or(|alone| alone == *ty))).map(|ty| ty.name())
-    };
-    let places = |of: &Subject| places(&of.target.shader, &of.source, text);
-    let found = first_of_each(composed.iter().filter(|of| !places(of).is_empty()), format);
-    let found: Vec<_> = found.into_values().map(|of| (of, places(of))).collect();
-    let wanted = (ENOUGH / found.len().max(1)).clamp(FEW, wanted);
-    (found, wanted)
-}
-
 /// The hash of what decides the outcome of a file: its faults, their excuses, and the kernels that
 /// contain it with their cases. Comments decide nothing, and excuses of other files neither.
-pub fn hash(path: &str, text: &str, composed: &[Subject], cases: &HashMap<&'static str, String>) -> anyhow::Result<String> {
-    let (users, wanted) = users(path, text, composed);
+pub fn hash(path: &str, text: &str, shaders: &Shaders<'_>, cases: &HashMap<&'static str, String>) -> anyhow::Result<String> {
     let mut digest = Digest::default();
-    digest.add(&wanted.to_le_bytes());
+    digest.add(&shaders.cases.to_le_bytes());
     faults::of(text).iter().for_each(|fault| digest.add(fault.after.as_bytes()));
     let lines: Vec<&str> = text.lines().collect();
     for (line, excuse) in Excuses::of(path, text)?.lines() {
         digest.add(faults::code(lines.get(line).unwrap_or(&"")).as_bytes());
         digest.add(excuse.as_bytes());
     }
-    users.iter().for_each(|(of, _)| digest.shader(&of.target, &code(&of.source), cases));
+    shaders.found.iter().for_each(|Found { of, .. }| digest.shader(&of.target, &code(&of.source), cases));
     Ok(digest.text())
 }
 
@@ -103,32 +125,23 @@ pub fn code(source: &str) -> String {
     lines.join("\n")
 }
 
-/// Plants every fault in these lines of a file. Nothing is planted in a file that no shader has.
-pub fn run(device: &Device, path: &str, text: &str, lines: &RangeInclusive<usize>, composed: &[Subject]) -> anyhow::Result<Tally> {
-    let (users, wanted) = users(path, text, composed);
-    if users.is_empty() {
-        return Ok(Tally::default());
+/// Plants faults in a file. Nothing is planted in a file that no shader has.
+pub fn run(device: &Device, path: &str, text: &str, faults: &[Fault], shaders: &Shaders<'_>) -> anyhow::Result<Outcome> {
+    let Shaders { found, cases } = shaders;
+    let mut outcome = Outcome::default();
+    if found.is_empty() {
+        return Ok(outcome);
     }
-    let user = |(of, places): (_, _)| {
-        let of: &Subject = of;
-        let reached = reached(&of.source, of)?.with_context(|| of.target.shader.label())?;
-        let further = Box::new(of.target.cases(device.caps(), 0, wanted).map(|(_, case)| case));
-        Ok(User { of, places, reached, known: vec![], further })
-    };
-    file(device, path, text, lines, users.into_iter().map(user).collect::<anyhow::Result<_>>()?)
-}
-
-fn file(device: &Device, path: &str, text: &str, lines: &RangeInclusive<usize>, mut users: Vec<User<'_>>) -> anyhow::Result<Tally> {
-    let mut tally = Tally::default();
-    let mut excuses = Excuses::of(path, text)?;
+    let mut users: Vec<_> = found.iter().map(|of| User::of(of, device, *cases)).collect();
+    let excuses = Excuses::of(path, text)?;
     let wide = device.caps().subgroup_size >= 32;
-    let mut analysed: Vec<_> = users.iter().map(|user| user.of).collect();
-    for fault in faults::of(text).into_iter().filter(|fault| lines.contains(&(fault.line + 1))) {
-        let excuse = excuses.find(&fault, wide);
+    let mut analysed: Vec<_> = found.iter().map(|found| found.of).collect();
+    for fault in faults {
+        let excuse = excuses.find(fault, wide);
         let planted = excuse.is_none_or(|found| excuses.plants(found));
         let races = fault.kind == BARRIER
-            && (races::shows(text, &fault, &mut analysed, races::FEW)? == Some(true)
-                || (excuse.is_none() && races::shows_anywhere(text, &fault)?));
+            && (races::shows(text, fault, &mut analysed, races::FEW)? == Some(true)
+                || (excuse.is_none() && races::shows_anywhere(text, fault)?));
         let red = match races {
             true => Some(true),
             false if planted => red(device, text, &fault.plant(text), &mut users)?,
@@ -136,19 +149,18 @@ fn file(device: &Device, path: &str, text: &str, lines: &RangeInclusive<usize>, 
         };
         match (red, excuse) {
             (None, _) => {}
-            (Some(true), _) => tally.red += 1,
+            (Some(true), _) => outcome.tally.red += 1,
             (Some(false), Some(found)) => {
-                excuses.note(found);
-                tally.excused += 1;
+                outcome.needed.insert(found);
+                outcome.tally.excused += 1;
             }
             (Some(false), None) => {
-                report(path, &fault);
-                tally.survived += 1;
+                report(path, fault);
+                outcome.tally.survived += 1;
             }
         }
     }
-    tally.stale = excuses.report_stale(path, lines);
-    Ok(tally)
+    Ok(outcome)
 }
 
 fn report(path: &str, fault: &Fault) {
@@ -168,10 +180,12 @@ fn red(device: &Device, text: &str, mutant: &str, users: &mut [User<'_>]) -> any
     let mut valid = false;
     for n in 0..users.len() {
         let user = &mut users[n];
-        let shader = &user.of.target.shader;
-        let source = replaced(&user.of.source, text, mutant, &user.places);
-        anyhow::ensure!(source != user.of.source, "a fault changed nothing in {}", shader.label());
-        if reached(&source, user.of)?.is_none_or(|reached| reached == user.reached) {
+        let Found { of, places, .. } = user.of;
+        let shader = &of.target.shader;
+        let source = replaced(&of.source, text, mutant, places);
+        anyhow::ensure!(source != of.source, "a fault changed nothing in {}", shader.label());
+        let right = user.of.reached()?;
+        if reached(&source, of)?.is_none_or(|reached| reached == right) {
             continue;
         }
         valid = true;
@@ -183,13 +197,19 @@ fn red(device: &Device, text: &str, mutant: &str, users: &mut [User<'_>]) -> any
     Ok(valid.then_some(false))
 }
 
-impl User<'_> {
+impl<'a> User<'a> {
+    fn of(of: &'a Found<'a>, device: &'a Device, cases: usize) -> Self {
+        let further = of.of.target.cases(device.caps(), 0, cases).map(|(_, case)| case);
+        Self { of, known: vec![], further: Box::new(further) }
+    }
+
     /// True if any case fails on `faulty`, which is `device` with a fault planted.
     fn red(&mut self, device: &Device, faulty: &Device) -> anyhow::Result<bool> {
-        let label = self.of.target.shader.label();
+        let shader = &self.of.of.target.shader;
+        let label = shader.label();
         let holds = |device: &Device, (case, split): &(Case, bool)| {
             let compare = if *split { Case::compare_split } else { Case::compare };
-            Ok::<_, kernels::Error>(compare(case, device, !self.of.target.shader.subgroups)?.holds())
+            Ok::<_, kernels::Error>(compare(case, device, !shader.subgroups)?.holds())
         };
         let mut n = 0;
         loop {

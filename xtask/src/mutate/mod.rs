@@ -11,14 +11,17 @@ mod reasons;
 use crate::races::Subject;
 use crate::records::{self, Records};
 use crate::{files, lanes, read};
+use excuses::Excuses;
+use faults::Fault;
 use kernels::testing::kernel::Variant;
 use kernels::testing::kernel::compose::Piece;
 use kernels::testing::lower;
 use kernels::testing::sweep::{self, Target};
 use kernels::{Class, Device, Limits, Select};
-use std::collections::{BTreeMap, BTreeSet};
+use lines::Shaders;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 /// The results, by file of a shader or by kernel.
 const RECORDS: records::File = ("docs/faults.tsv", "subject\tadapter\thash\tred\texcused\tsurvived\tstale");
@@ -64,6 +67,11 @@ impl Tally {
         self.survived == 0 && self.stale == 0
     }
 
+    fn print(&self, name: &str, note: &str) {
+        let Self { red, excused, survived, stale } = self;
+        println!("{name:<44} {red:>6} {excused:>7} {survived:>8} {stale:>5}{note}");
+    }
+
     fn text(&self) -> String {
         let Self { red, excused, survived, stale } = self;
         format!("{red}\t{excused}\t{survived}\t{stale}")
@@ -76,69 +84,185 @@ impl Tally {
     }
 }
 
-/// What faults are planted in together.
+/// What has one line in the records.
 enum Unit<'a> {
-    File { path: String, text: String },
+    File { path: String, text: String, faults: Vec<Fault>, shaders: OnceLock<Shaders<'a>> },
     Kernel { name: &'static str, users: Vec<&'a Subject> },
 }
 
-impl Unit<'_> {
+/// Number of faults of a file that a thread plants before it takes others.
+const TOGETHER: usize = 16;
+
+impl<'a> Unit<'a> {
     fn name(&self) -> String {
         match self {
             Self::File { path, .. } => path.clone(),
             Self::Kernel { name, .. } => format!("parameters of {name}"),
         }
     }
+
+    /// Number of parts that threads take one by one: some faults of a file, or a whole kernel.
+    fn parts(&self) -> usize {
+        match self {
+            Self::File { faults, .. } => faults.len().div_ceil(TOGETHER),
+            Self::Kernel { .. } => 1,
+        }
+    }
+
+    fn hash(&self, composed: &'a [Subject], cases: &HashMap<&'static str, String>) -> anyhow::Result<String> {
+        match self {
+            Self::File { path, text, shaders, .. } => {
+                lines::hash(path, text, shaders.get_or_init(|| Shaders::of(path, text, composed)), cases)
+            }
+            Self::Kernel { users, .. } => Ok(params::hash(users, cases)),
+        }
+    }
+
+    fn run(&self, part: usize, device: &Device, composed: &'a [Subject]) -> anyhow::Result<Outcome> {
+        match self {
+            Self::File { path, text, faults, shaders } => {
+                let faults = &faults[part * TOGETHER..faults.len().min((part + 1) * TOGETHER)];
+                lines::run(device, path, text, faults, shaders.get_or_init(|| Shaders::of(path, text, composed)))
+            }
+            Self::Kernel { name, users } => Ok(Outcome { tally: params::run(device, name, users)?, ..Outcome::default() }),
+        }
+    }
+
+    /// Counts the excuses in these lines that no fault needed.
+    fn stale(&self, lines: &RangeInclusive<usize>, needed: &BTreeSet<usize>) -> anyhow::Result<usize> {
+        match self {
+            Self::File { path, text, .. } => Ok(Excuses::of(path, text)?.report_stale(path, lines, needed)),
+            // Its run counted them.
+            Self::Kernel { .. } => Ok(0),
+        }
+    }
+}
+
+/// The outcome of some faults.
+#[derive(Default)]
+struct Outcome {
+    tally: Tally,
+    /// The indices of the excuses that a fault needed.
+    needed: BTreeSet<usize>,
+}
+
+/// How far a unit is.
+struct Progress {
+    /// Parts that are not done.
+    left: usize,
+    so_far: Outcome,
+    failed: bool,
+    /// The hash, and what is recorded with it.
+    known: Option<(String, Option<Tally>)>,
+}
+
+/// One run over all units.
+struct Run<'a> {
+    wanted: &'a Wanted<'a>,
+    composed: &'a [Subject],
+    cases: HashMap<&'static str, String>,
+    adapter: String,
+    units: Vec<Unit<'a>>,
+    progress: Vec<Mutex<Progress>>,
+    records: Mutex<Records>,
+    total: Mutex<Tally>,
+}
+
+impl<'a> Run<'a> {
+    /// The hash of a unit, and what is recorded with it.
+    fn known(&self, n: usize) -> anyhow::Result<(String, Option<Tally>)> {
+        let mut progress = self.progress[n].lock().expect("no panic");
+        if progress.known.is_none() {
+            let hash = self.units[n].hash(self.composed, &self.cases)?;
+            let records = self.records.lock().expect("no panic");
+            let tally = records.of(&self.units[n].name(), &self.adapter, &hash).and_then(Tally::read).filter(|_| self.wanted.resume);
+            progress.known = Some((hash, tally));
+        }
+        Ok(progress.known.clone().expect("it was set above"))
+    }
+
+    /// Runs a part of a unit that is not recorded. The last part ends the unit.
+    fn part(&self, n: usize, part: usize, device: &Device) -> anyhow::Result<()> {
+        let result = self.known(n).and_then(|(_, known)| match known {
+            Some(_) => Ok(Outcome::default()),
+            None => self.units[n].run(part, device, self.composed),
+        });
+        let mut progress = self.progress[n].lock().expect("no panic");
+        progress.left -= 1;
+        progress.failed |= result.is_err();
+        let Outcome { tally, needed } = result?;
+        progress.so_far.tally.plus(&tally);
+        progress.so_far.needed.extend(needed);
+        match (&progress.known, progress.left, progress.failed) {
+            (Some((hash, known)), 0, false) => self.end(&self.units[n], hash, known.as_ref(), &progress.so_far),
+            _ => Ok(()),
+        }
+    }
+
+    /// Prints and records a unit whose parts are done.
+    fn end(&self, unit: &Unit<'_>, hash: &str, known: Option<&Tally>, found: &Outcome) -> anyhow::Result<()> {
+        let mut tally = known.unwrap_or(&found.tally).clone();
+        if known.is_none() && tally.planted() > 0 {
+            tally.stale += unit.stale(self.wanted.lines, &found.needed)?;
+        }
+        if tally != Tally::default() {
+            tally.print(&unit.name(), if known.is_some() { "  recorded" } else { "" });
+            self.total.lock().expect("no panic").plus(&tally);
+        }
+        if known.is_none() && !self.wanted.partial && tally.planted() > 0 {
+            let mut records = self.records.lock().expect("no panic");
+            records.put(&unit.name(), &self.adapter, hash, tally.text());
+            records.write()?;
+        }
+        Ok(())
+    }
 }
 
 /// Plants every fault in what is wanted of the shaders of `targets`. Returns true if no fault
 /// survived without an excuse and no excuse is stale.
+///
+/// # Errors
+/// If a unit fails, for example because a fault took the device with it, the other units are done
+/// nevertheless.
 pub fn run(device: &Device, select: &Select, targets: &[Target], wanted: &Wanted<'_>) -> anyhow::Result<bool> {
     let composed: Vec<_> = targets.iter().cloned().map(Subject::of).collect();
     let units = units(&composed, wanted)?;
-    let cases = records::cases(targets);
-    let adapter = records::adapter(device);
-    let records = Mutex::new(Records::read(RECORDS)?);
-    let total = Mutex::new(Tally::default());
-    println!("{:<44} {:>6} {:>7} {:>8} {:>5}", "file or kernel", "red", "excused", "survived", "stale");
-    let row = |name: &str, tally: &Tally, note: &str| {
-        println!("{name:<44} {:>6} {:>7} {:>8} {:>5}{note}", tally.red, tally.excused, tally.survived, tally.stale);
+    let parts: Vec<(usize, usize)> = units.iter().enumerate().flat_map(|(n, unit)| (0..unit.parts()).map(move |part| (n, part))).collect();
+    let start = |unit: &Unit<'_>| Mutex::new(Progress { left: unit.parts(), so_far: Outcome::default(), failed: false, known: None });
+    let run = Run {
+        wanted,
+        composed: &composed,
+        cases: records::cases(targets),
+        adapter: records::adapter(device),
+        progress: units.iter().map(start).collect(),
+        units,
+        records: Mutex::new(Records::read(RECORDS)?),
+        total: Mutex::default(),
     };
-    let work = |device: &mut Device, unit: &Unit<'_>| {
-        let name = unit.name();
-        let hash = match unit {
-            Unit::File { path, text } => lines::hash(path, text, &composed, &cases)?,
-            Unit::Kernel { users, .. } => params::hash(users, &cases),
-        };
-        let known = records.lock().expect("no panic").of(&name, &adapter, &hash).and_then(Tally::read).filter(|_| wanted.resume);
-        let tally = match (&known, unit) {
-            (Some(known), _) => known.clone(),
-            (None, Unit::File { path, text }) => lines::run(device, path, text, wanted.lines, &composed)?,
-            (None, Unit::Kernel { name, users }) => params::run(device, name, users)?,
-        };
-        if tally != Tally::default() {
-            row(&name, &tally, if known.is_some() { "  recorded" } else { "" });
-            total.lock().expect("no panic").plus(&tally);
-        }
-        if known.is_none() && !wanted.partial && tally.planted() > 0 {
-            let mut records = records.lock().expect("no panic");
-            records.put(&name, &adapter, &hash, tally.text());
-            records.write()?;
+    println!("{:<44} {:>6} {:>7} {:>8} {:>5}", "file or kernel", "red", "excused", "survived", "stale");
+    let open = || Ok(sweep::open(select, Limits::from_env())?);
+    let work = |device: &mut Device, &(n, part): &(usize, usize)| {
+        if let Err(error) = run.part(n, part, device) {
+            println!("{}: {error:#}", run.units[n].name());
+            *device = open()?;
         }
         Ok(())
     };
     // As in the parity of `verify-shaders`.
     let threads = if device.adapter().class == Class::Software { lanes::cores() } else { 1 };
-    lanes::each(threads, &units, || Ok(sweep::open(select, Limits::from_env())?), work)?;
+    lanes::each(threads, &parts, open, work)?;
+    let failed = |n: &usize| run.progress[*n].lock().expect("no panic").failed;
+    let failed: Vec<_> = (0..run.units.len()).filter(failed).map(|n| run.units[n].name()).collect();
+    anyhow::ensure!(failed.is_empty(), "no result: {}", failed.join(", "));
     if !wanted.partial && !wanted.parameters && wanted.file.is_empty() {
-        let names: BTreeSet<_> = units.iter().map(Unit::name).collect();
-        let mut records = records.lock().expect("no panic");
-        records.keep(&adapter, |name| names.contains(name));
+        let names: BTreeSet<_> = run.units.iter().map(Unit::name).collect();
+        let mut records = run.records.lock().expect("no panic");
+        records.keep(&run.adapter, |name| names.contains(name));
         records.write()?;
     }
-    let total = total.into_inner().expect("no panic");
-    row("all", &total, "");
-    anyhow::ensure!(total.planted() > 0, "no fault was planted: no kernel that {adapter} runs has what was asked for");
+    let total = run.total.into_inner().expect("no panic");
+    total.print("all", "");
+    anyhow::ensure!(total.planted() > 0, "no fault was planted: no kernel that {} runs has what was asked for", run.adapter);
     Ok(total.holds())
 }
 
@@ -149,7 +273,8 @@ fn units<'a>(composed: &'a [Subject], wanted: &Wanted<'_>) -> anyhow::Result<Vec
     for path in files.into_iter().filter(|path| path.contains(wanted.file)) {
         let text = read(&path)?;
         as_built(&path, &text)?;
-        units.push(Unit::File { path, text });
+        let faults = faults::of(&text).into_iter().filter(|fault| wanted.lines.contains(&(fault.line + 1))).collect();
+        units.push(Unit::File { path, text, faults, shaders: OnceLock::new() });
     }
     if wanted.file.is_empty() && *wanted.lines == (1..=usize::MAX) {
         let mut kernels: BTreeMap<&'static str, Vec<&Subject>> = BTreeMap::new();

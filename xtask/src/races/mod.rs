@@ -129,7 +129,7 @@ fn place(texts: &[(String, String)], of: &Subject, at: u32) -> String {
 
 /// Drops each barrier of a file. `None` for a file without barriers.
 fn dropped(path: &str, text: &str, mut users: Vec<&Subject>) -> anyhow::Result<Option<Tally>> {
-    let (mut tally, mut excuses) = (Tally::default(), Excuses::of(path, text)?);
+    let (mut tally, excuses, mut needed) = (Tally::default(), Excuses::of(path, text)?, BTreeSet::new());
     for fault in faults::of(text).into_iter().filter(|fault| fault.kind == BARRIER) {
         let excuse = excuses.find(&fault, false);
         // A search for what cannot be found takes long.
@@ -138,7 +138,7 @@ fn dropped(path: &str, text: &str, mut users: Vec<&Subject>) -> anyhow::Result<O
             (None, _) => {}
             (Some(true), _) => tally.shown += 1,
             (Some(false), Some(found)) => {
-                excuses.note(found);
+                needed.insert(found);
                 tally.excused += 1;
             }
             (Some(false), None) => {
@@ -150,7 +150,7 @@ fn dropped(path: &str, text: &str, mut users: Vec<&Subject>) -> anyhow::Result<O
     if tally.shown + tally.excused + tally.survived == 0 {
         return Ok(None);
     }
-    tally.stale = excuses.report_stale_of(path, BARRIER);
+    tally.stale = excuses.report_stale_of(path, BARRIER, &needed);
     Ok(Some(tally))
 }
 
