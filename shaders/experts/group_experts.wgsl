@@ -19,7 +19,7 @@ var<workgroup> found: array<u32, WG>;
 @compute @workgroup_size(WG)
 fn group_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let expert = workgroup_number(id, extents);
-    if (expert >= params.experts) { //~ empty: comparison, guard dropped
+    if (expert >= params.experts) {
         return;
     }
     for (var e = lid; e < params.experts; e += WG) { //~ surplus: comparison
@@ -62,7 +62,7 @@ fn group_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
         put(i, expert, first + done, min(params.tile, count - done));
     }
     // The workgroup of the last expert clears the tiles that no expert fills.
-    let last = select(end, params.tiles, expert + 1u == params.experts);
+    let last = select(end, params.tiles, expert + 1u == params.experts); //~ race: off by one, arms swapped
     for (var i = end + lid; i < last; i += WG) {
         put(i, 0u, 0u, 0u);
     }

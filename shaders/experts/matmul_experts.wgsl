@@ -24,7 +24,7 @@ fn matmul_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocatio
     let tile = 3u * (id.y / params.shares);
     let before = min(SLOTS * (id.y % params.shares), tiles[tile + 2u]);
     let place = tiles[tile + 1u] + before;
-    let count = min(tiles[tile + 2u] - before, SLOTS);
+    let count = min(tiles[tile + 2u] - before, SLOTS); //~ race: sign
     // `top`: first row of this tile within the expert. `local`: the same row within this part of w.
     // Rows before this part wrap around to large numbers.
     let top = id.x * WEIGHT_ROWS;
@@ -61,7 +61,7 @@ fn matmul_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocatio
             let at = (4u * quad + j) * (WEIGHT_ROWS / 4u) + (row >> 2u);
             ws[at][row & 3u] = nv[j];
             ws[at + 16u][row & 3u] = fv[j];
-            if (row < SLOTS) { //~ dropped: comparison, guard dropped
+            if (row < SLOTS) {
                 xs[(4u * quad + j) * (SLOTS / 4u) + (row >> 2u)][row & 3u] = xv[j];
             }
         }
@@ -76,7 +76,7 @@ fn matmul_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocatio
         }
     }
     for (var i = 0u; i < 4u; i++) { //~ later: comparison
-        if (4u * m + i < count) {
+        if (4u * m + i < count) { //~ race: comparison, guard dropped
             let slot = slots[place + 4u * m + i];
             for (var j = 0u; j < 4u; j++) {
                 let r = 4u * n + j;

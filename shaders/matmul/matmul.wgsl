@@ -49,7 +49,7 @@ fn matmul(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index)
             acc[3] += a.w * b;
         }
     }
-    for (var i = 0u; i < 4u; i++) {
+    for (var i = 0u; i < 4u; i++) { //~ race: comparison
         let t = id.y * TILE + 4u * m + i;
         for (var j = 0u; j < 4u; j++) {
             let r = id.x * TILE + 4u * n + j;

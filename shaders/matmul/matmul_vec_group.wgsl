@@ -52,7 +52,7 @@ fn matmul_vec_group(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
         }
     }
     let total = lanes_each4(sums.xyzz, WG, lid);
-    let shares = lanes_other(total, WG / 2u, lid);
+    let shares = lanes_other(total, WG / 2u, lid); //~ clamped: product
     if (lid != 0u && lid != QUARTER) { //~ race: off by one, guard dropped
         return;
     }

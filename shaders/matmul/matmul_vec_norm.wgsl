@@ -53,7 +53,7 @@ fn matmul_vec_norm(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     let pair = 2u * min(lid, 7u); //~ dropped: off by one
     let low = pair_sums(pair);
     let v = vec4<f32>(low.xy, pair_sums(pair + 1u).xy) * acts_factor(low.z) + added; //~ alike: component
-    if (inside) { //~ clamped: guard dropped
+    if (inside) {
         h[at] = v;
     }
     pack_q8_quad(0u, params.n, at, inside, v * weight, norm_share(v, params.n, params.eps), lid);

@@ -8,12 +8,12 @@
 const NEXT_TO_NOTHING = 7.9e-31;
 
 fn half_scale(largest: f32) -> f32 {
-    let exponent = (bitcast<u32>(largest) >> 23u) - 13u;
-    return select(bitcast<f32>(exponent << 23u), 1.0, largest < NEXT_TO_NOTHING);
+    let exponent = (bitcast<u32>(largest) >> 23u) - 13u; //~ free: off by one
+    return select(bitcast<f32>(exponent << 23u), 1.0, largest < NEXT_TO_NOTHING); //~ never: comparison
 }
 
 fn kept_scale(largest: f32) -> f32 {
-    return select(half_scale(largest), 0.0, largest < NEXT_TO_NOTHING);
+    return select(half_scale(largest), 0.0, largest < NEXT_TO_NOTHING); //~ never: comparison
 }
 
 fn halves_of_quad(v: vec4<f32>) -> vec2<u32> {

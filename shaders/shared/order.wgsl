@@ -34,7 +34,7 @@ fn best_of(mine: vec2<u32>, lid: u32) -> vec2<u32> {
     best_scratch[lid] = mine;
     workgroupBarrier();
     for (var half = WG / 2u; half > 0u; half = half / 2u) {
-        if (lid < half && precedes(best_scratch[lid + half], best_scratch[lid])) {
+        if (lid < half && precedes(best_scratch[lid + half], best_scratch[lid])) { //~ surplus: comparison
             best_scratch[lid] = best_scratch[lid + half];
         }
         workgroupBarrier();

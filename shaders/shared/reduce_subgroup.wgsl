@@ -31,7 +31,7 @@ fn reduce_max(v: f32, lid: u32) -> f32 {
     }
     workgroupBarrier();
     var most = reduce_scratch[0];
-    for (var i = lid & (width - 1u); i < (WG >> shift); i += width) {
+    for (var i = lid & (width - 1u); i < (WG >> shift); i += width) { //~ cancels: comparison
         most = max(most, reduce_scratch[i]);
     }
     workgroupBarrier();

@@ -30,10 +30,10 @@ fn gumbel(bits: u32) -> f32 {
     let h = bits >> 8u;
     let unit = 5.9604644775390625e-8;
     let u = (f32(h) + 0.5) * unit; //~ small: sign
-    let rest = (f32(0xffffffu - h) + 0.5) * unit; //~ small: sign
+    let rest = (f32(0xffffffu - h) + 0.5) * unit;
     let s = rest / (2.0 - rest);
     let t = s * s;
     let tail = t * (1.0 / 9.0 + t * (1.0 / 11.0 + t * (1.0 / 13.0))); //~ small: sign, product
     let near_one = 2.0 * s * (1.0 + t * (1.0 / 3.0 + t * (1.0 / 5.0 + t * (1.0 / 7.0 + tail)))); //~ small: sign, product
-    return -log(select(-log(u), near_one, h >= 0x800000u)); //~ meet: comparison
+    return -log(select(-log(u), near_one, h >= 0x800000u)); //~ meet: comparison; small: nibble swapped
 }

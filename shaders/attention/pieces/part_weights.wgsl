@@ -25,7 +25,7 @@ fn weigh_parts(near: vec2<f32>, far: vec2<f32>, lid: u32) -> PartWeights {
     }
     workgroupBarrier();
     var total = 0.0;
-    for (var s = 0u; s < MOST_SPLITS; s++) { //~ clamped: comparison
+    for (var s = 0u; s < MOST_SPLITS; s++) {
         total += factors[s] * found[s].y;
     }
     return PartWeights(0.0, 0.0, total);

@@ -19,7 +19,7 @@ fn leave(product: vec4<f32>, query: u32, column: u32, key0: u32) {
 }
 
 fn weight(s: vec4<f32>, most: f32) -> vec4<f32> {
-    return select(vec4<f32>(0.0), exp(s - most), s > vec4<f32>(LOWEST));
+    return select(vec4<f32>(0.0), exp(s - most), s > vec4<f32>(LOWEST)); //~ weightless: comparison
 }
 
 // Turns the scores of a tile into weights relative to the largest score of their query so far.

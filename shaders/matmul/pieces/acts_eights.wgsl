@@ -7,10 +7,10 @@
 @group(0) @binding(2) var<storage, read> u: array<vec4<f32>>;
 
 fn acts8(t: u32, i: u32) -> Acts {
-    let at = t * (params.k >> 2u) + 2u * i;
+    let at = t * (params.k >> 2u) + 2u * i; //~ never: shift
     var v = mat2x4<f32>(h[at], h[at + 1u]);
     var share = 0.0;
-    if (params.has_norm == 1u) {
+    if (params.has_norm == 1u) { //~ unused: guard dropped
         share = norm_share(v[0], params.k, params.eps) + norm_share(v[1], params.k, params.eps);
     }
     if (params.has_weight == 1u) {

@@ -26,8 +26,10 @@ const FEW: usize = 4;
 const FORMAT_CASES: usize = 12;
 /// Files of kernels with many code paths, each taken by few cases, and the number of cases for
 /// their faults.
-const BRANCHING: ([&str; 4], usize) =
-    (["sampling/sample.wgsl", "sampling/sample_scan.wgsl", "sampling/top_k.wgsl", "sampling/pieces/strips.wgsl"], 120);
+const BRANCHING: ([&str; 5], usize) = (
+    ["sampling/sample.wgsl", "sampling/sample_scan.wgsl", "sampling/top_k.wgsl", "sampling/pieces/strips.wgsl", "shared/threefry.wgsl"],
+    120,
+);
 
 /// Files with parts that only some weight formats use, and the formats with separate cases, a few
 /// each. `None` means every format. Otherwise it is a format with two scales per block or unit of

@@ -114,7 +114,7 @@ impl<'a> Unit<'a> {
             Self::File { path, text, shaders, .. } => {
                 lines::hash(path, text, shaders.get_or_init(|| Shaders::of(path, text, composed)), cases)
             }
-            Self::Kernel { users, .. } => Ok(params::hash(users, cases)),
+            Self::Kernel { name, users } => Ok(params::hash(name, users, cases)),
         }
     }
 

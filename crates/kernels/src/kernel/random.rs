@@ -151,10 +151,15 @@ impl Gen {
     }
 
     /// A row length that this format can have: whole blocks, or any length for formats without
-    /// blocks.
+    /// blocks. Of the lengths of [`dim`](Self::dim) none is 2 more than a multiple of 4, so 63
+    /// becomes 62.
     pub fn cols(&mut self, ty: GgmlType) -> u32 {
         let block = ty.block_size() as u32;
-        if block == 1 { self.dim() } else { block * self.pick(&[1, 2, 3, 5, 8, if block == 32 { 16 } else { 8 }]) }
+        if block == 1 {
+            Some(self.dim()).filter(|&length| length != 63).unwrap_or(62)
+        } else {
+            block * self.pick(&[1, 2, 3, 5, 8, if block == 32 { 16 } else { 8 }])
+        }
     }
 
     /// Begins a block of values.

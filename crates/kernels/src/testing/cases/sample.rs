@@ -48,6 +48,23 @@ pub(crate) fn to_the_edge(logits: &mut [f32], spec: &cpu_ref::SampleSpec, positi
     ids.iter().zip(edge.chain(others)).for_each(|(&id, &logit)| logits[id] = logit);
 }
 
+/// Brings an id next to the drawn one, just below or just above: of those that the filters keep the
+/// one with the least noise, or the one with the most in a whole vocabulary. A small error of the
+/// noise then draws the other one.
+fn to_the_brink(logits: &mut [f32], spec: &cpu_ref::SampleSpec, position: u32, above: bool) {
+    let sign = if WHOLE.contains(&(logits.len() as u32)) { 1.0 } else { -1.0 };
+    let threshold = cpu_ref::sample_threshold(logits, spec);
+    let kept: Vec<usize> = (0..logits.len()).filter(|&id| f64::from(logits[id]) >= threshold).collect();
+    let noise = |id: usize| noise(spec, position, id as u32);
+    let score = |id: usize| f64::from(logits[id]) / f64::from(spec.temperature) + noise(id);
+    let most = |of: &dyn Fn(usize) -> f64| kept.iter().copied().max_by(|&a, &b| of(a).total_cmp(&of(b))).expect("the largest is kept");
+    let (drawn, other) = (most(&score), most(&|id| sign * noise(id)));
+    let apart = if above { 5e-5 } else { -5e-5 } * score(drawn).abs().max(1.0);
+    if other != drawn {
+        logits[other] = ((score(drawn) + apart - noise(other)) * f64::from(spec.temperature)) as f32;
+    }
+}
+
 /// The kind of logits where half of the ids have the largest logit.
 pub(crate) const CROWDED: u32 = 4;
 
@@ -109,10 +126,12 @@ pub fn case(g: &mut Gen) -> Case {
         let position = case.input.positions[case.input.out_rows[o] as usize];
         let kind = g.pick(&[0, 1, 2, 3, CROWDED]);
         let (row, params) = loop {
-            let (mut row, params) =
-                (logits_of(g, vocab, kind), if WHOLE.contains(&vocab) { SampleParams::default() } else { params_of(g, kind) });
+            let whole = || SampleParams { temperature: if kind == 1 { 1.0 } else { 0.0 }, ..SampleParams::default() };
+            let (mut row, params) = (logits_of(g, vocab, kind), if WHOLE.contains(&vocab) { whole() } else { params_of(g, kind) });
             if params.temperature == FLAT {
                 to_the_edge(&mut row, &params.spec(), position);
+            } else if kind == 1 && params.temperature > 0.0 {
+                to_the_brink(&mut row, &params.spec(), position, o % 2 == usize::from(vocab == large));
             }
             // The largest logit is anywhere; last, where strips end early; or first of a strip: a
             // list that is one element too long has it twice.
