@@ -10,6 +10,5 @@ fn W_row(r: u32, k: u32) -> u32 {
 fn W_load4(row: u32, k: u32, i: u32) -> vec4<f32> {
     let b = i >> 3u;
     let d = W_half(row + (k >> 5u) * 4u, b);
-    let q = (W_word(row + b * 4u + (i & 3u)) >> (i & 4u)) & 0x0f0f0f0fu;
-    return d * W_iq4(q);
+    return d * vec4<f32>(unpack4xI8(W_iq4(W_word(row + b * 4u + (i & 3u)) >> (i & 4u))));
 }

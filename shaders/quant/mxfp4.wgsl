@@ -10,7 +10,11 @@ fn W_row(r: u32, k: u32) -> u32 {
 
 fn W_load4(row: u32, k: u32, i: u32) -> vec4<f32> {
     let b = i >> 3u;
-    let e = (W_word(row + (k >> 5u) * 4u + (b >> 2u)) >> ((b & 3u) << 3u)) & 255u; //~ tested: mask
     let codes = W_word(row + b * 4u + (i & 3u)) >> (i & 4u);
-    return bitcast<f32>(min(e + 14u, 254u) << 23u) * W_e2m1(codes); //~ tested: off by one
+    return bitcast<f32>(min(W_exponent(row, k, b) + 14u, 254u) << 23u) * W_e2m1(codes); //~ tested: off by one
+}
+
+// e of a block.
+fn W_exponent(row: u32, k: u32, b: u32) -> u32 {
+    return (W_word(row + (k >> 5u) * 4u + (b >> 2u)) >> ((b & 3u) << 3u)) & 255u; //~ tested: mask
 }

@@ -11,14 +11,3 @@ fn W_unit(row: u32, k: u32, u: u32) -> Unit {
     let d = W_half(row + (k >> 5u) * 4u, u);
     return Unit(q & vec4<u32>(0x0f0f0f0fu), (q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu), vec2<f32>(d), vec2<f32>(8.0 * d));
 }
-
-// A unit between its load and its staging.
-struct W_Held { unit: Unit }
-
-fn W_held(row: u32, k: u32, u: u32) -> W_Held {
-    return W_Held(W_unit(row, k, u));
-}
-
-fn W_unit_of(held: W_Held, u: u32) -> Unit {
-    return held.unit;
-}

@@ -10,14 +10,3 @@ fn W_unit(row: u32, k: u32, u: u32) -> Unit {
     let at = (row >> 2u) + 2u * u;
     return Unit(W[at], W[at + 1u], vec2<f32>(W_half(row + (k >> 5u) * 8u, u)), vec2<f32>(0.0));
 }
-
-// A unit between its load and its staging.
-struct W_Held { unit: Unit }
-
-fn W_held(row: u32, k: u32, u: u32) -> W_Held {
-    return W_Held(W_unit(row, k, u));
-}
-
-fn W_unit_of(held: W_Held, u: u32) -> Unit {
-    return held.unit;
-}
