@@ -23,6 +23,6 @@ fn W_e2m1_quants(q: vec4<u32>) -> vec4<u32> {
 fn W_unit(row: u32, k: u32, u: u32) -> Unit {
     let q = W[(row >> 2u) + u];
     // 2^(e - 128), half the scale of the values. Scales below 2^-126 are zero.
-    let scale = bitcast<f32>((max(W_exponent(row, k, u), 1u) - 1u) << 23u);
+    let scale = bitcast<f32>((max(W_exponent(row, k, u), 1u) - 1u) << 23u); //~ small: off by one
     return Unit(W_e2m1_quants(q), W_e2m1_quants(q >> vec4<u32>(4u)), vec2<f32>(scale), vec2<f32>(0.0));
 }
