@@ -17,8 +17,3 @@ fn W_iq4(codes: u32) -> u32 {
     let d = W_iq4_of(W_iq4_of(0x35353535u, 0x45454545u, mask.x), W_iq4_of(0x59595959u, 0x71717171u, mask.x), mask.y);
     return W_iq4_of(W_iq4_of(a, b, mask.z), W_iq4_of(c, d, mask.z), mask.w);
 }
-
-// The same for four words.
-fn W_iq4_each(q: vec4<u32>) -> vec4<u32> {
-    return vec4<u32>(W_iq4(q.x), W_iq4(q.y), W_iq4(q.z), W_iq4(q.w));
-}

@@ -25,30 +25,9 @@ const MODES: [(&str, u32, KvType); 4] = [
     ("q8_0 KV", 64, KvType::Q8_0),
 ];
 
-/// How a plan rounds the activations of prompts, as [`MEASURED`] names it.
-#[derive(Clone, Copy)]
-enum Kind {
-    /// To f16, through cooperative matrices.
-    Cooperative,
-    /// As devices without cooperative matrices do.
-    Plain,
-}
-
-impl Kind {
-    /// The kind of a plan with these kernels. Experts of few rows are multiplied in 8 bits by the
-    /// same kernels on every device, and are then as exact as on devices that have no others.
-    fn of(cooperative: bool, kernels: &[&str]) -> Self {
-        let in_8_bits = kernels.iter().any(|name| name.starts_with("matmul_rows8_experts"));
-        if cooperative && !in_8_bits { Self::Cooperative } else { Self::Plain }
-    }
-}
-
-/// The bound of a file in the mode with this index; NaN if it was never measured in such a plan.
-fn bound(file: &str, kind: Kind, mode: usize) -> f64 {
-    let kind = match kind {
-        Kind::Cooperative => "cooperative",
-        Kind::Plain => "plain",
-    };
+/// The bound of a file in the mode with this index; NaN if it was never measured on such a device.
+fn bound(file: &str, cooperative: bool, mode: usize) -> f64 {
+    let kind = if cooperative { "cooperative" } else { "plain" };
     let mut lines = MEASURED.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let line = lines.find(|words| words.starts_with(&[file, kind]));
     let measured = line.and_then(|words| words.get(2 + mode)?.parse::<f64>().ok());
@@ -81,19 +60,20 @@ impl Golden {
     /// Every way through the plans of the fast mode.
     pub(super) fn run_fast(&self, device: &Device) -> Result<Vec<Check>> {
         let model = Model::open(self.dir.join(&self.name))?.on(device)?;
-        (0..MODES.len()).map(|mode| self.fast(&model, mode, device.caps().cooperative)).collect()
+        let cooperative = device.caps().cooperative;
+        let check = |(n, (mode, chunk, kv)): (usize, (&str, u32, KvType))| {
+            self.fast(&model, mode, SessionOptions::default().chunk(chunk).kv(kv), bound(&self.name, cooperative, n))
+        };
+        MODES.into_iter().enumerate().map(check).collect()
     }
 
-    fn fast(&self, model: &Model, mode: usize, cooperative: bool) -> Result<Check> {
-        let (start, index) = (Instant::now(), mode);
-        let (mode, chunk, kv) = MODES[index];
-        let options = SessionOptions::default().chunk(chunk).kv(kv);
-        let Evaluated { logits: got, choices: fast, kernels } = self.choosing(model, options.clone().plan(PlanOptions::default()))?;
-        let bound = bound(&self.name, Kind::of(cooperative, &kernels), index);
+    fn fast(&self, model: &Model, mode: &str, options: SessionOptions, bound: f64) -> Result<Check> {
+        let start = Instant::now();
+        let (got, fast) = self.choosing(model, options.clone().plan(PlanOptions::default()))?;
         // Models without experts have nothing to compare.
         let flips = match fast.is_empty() {
             true => None,
-            false => Some(flipped(&self.choosing(model, options.plan(PlanOptions::plain()))?.choices, &fast)),
+            false => Some(flipped(&self.choosing(model, options.plan(PlanOptions::plain()))?.1, &fast)),
         };
         ensure!(got.iter().all(|x| x.is_finite()), "{mode}: logits that are no numbers");
         let Difference { l2, kl } = Difference::of(&got, &self.reference.values, self.reference.shape[1]);
@@ -113,35 +93,22 @@ fn flipped(exact: &Choices, fast: &Choices) -> (usize, usize) {
     (rows().map(other).sum(), rows().map(|(fast, _)| fast.len()).sum())
 }
 
-/// An evaluation of a whole prompt.
-struct Evaluated {
-    logits: Vec<f32>,
-    choices: Choices,
-    /// The names of the kernels of the last chunk.
-    kernels: Vec<&'static str>,
-}
-
 impl Golden {
-    fn choosing(&self, model: &Model, options: SessionOptions) -> Result<Evaluated> {
+    /// The logits of the whole prompt, and the experts that were chosen.
+    fn choosing(&self, model: &Model, options: SessionOptions) -> Result<(Vec<f32>, Choices)> {
         let plan = options.plan.clone().taps(vec!["experts".to_string()]);
         let mut choices = Choices::new();
-        let (logits, kernels) = self.evaluate_tapped(model, options.plan(plan), |rows, tap| {
+        let logits = self.evaluate_tapped(model, options.plan(plan), |rows, tap| {
             let each = tap.values.chunks_exact(tap.values.len() / rows).map(|row| row.iter().map(|&id| id as u32).collect());
             choices.entry(tap.layer).or_default().extend(each);
         })?;
-        Ok(Evaluated { logits, choices, kernels })
+        Ok((logits, choices))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Choices, Difference, Kind, MODES, bound, flipped};
-
-    #[test]
-    fn experts_in_8_bits_are_held_as_on_devices_that_have_no_others() {
-        let bound = |kernels: &[&str]| bound("qwen3moe-Q8_0.gguf", Kind::of(true, kernels), 1);
-        assert!(bound(&["matmul_tile64_experts_groups"]) < 1e-2 && bound(&["matmul_rows8_experts_glu_silu"]) > 1e-2);
-    }
+    use super::{Choices, Difference, MODES, bound, flipped};
 
     #[test]
     fn an_expert_that_f32_does_not_choose_is_a_flip_and_another_order_is_none() {
@@ -168,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_file_that_was_never_measured_has_no_bound() {
-        assert!(bound("none.gguf", Kind::Plain, 0).is_nan() && bound("qwen3-Q8_0.gguf", Kind::Plain, MODES.len()).is_nan());
-        (0..MODES.len()).for_each(|mode| assert!(bound("qwen3-Q8_0.gguf", Kind::Plain, mode) > 0.0));
+        assert!(bound("none.gguf", false, 0).is_nan() && bound("qwen3-Q8_0.gguf", false, MODES.len()).is_nan());
+        (0..MODES.len()).for_each(|mode| assert!(bound("qwen3-Q8_0.gguf", false, mode) > 0.0));
     }
 }

@@ -188,7 +188,7 @@ fn subgroups_exchange_values() {
 
 /// Kernels of every kind: reductions, products in f32 and in 8 bits, attention, experts, samplers,
 /// and cooperative matrices, which no software driver can run.
-const COMPUTED: [&str; 28] = [
+const COMPUTED: [&str; 27] = [
     "rms_norm +subgroups",
     "softmax",
     "matmul q4_k",
@@ -205,9 +205,8 @@ const COMPUTED: [&str; 28] = [
     "attention_flash_256_parts kv-f32 kv-f32",
     "attention_flash_512_parts kv-f16 kv-f16",
     "matmul_tile64_long q4_0",
-    "matmul_tile64_long iq4_xs",
     "matmul_tile32 mxfp4",
-    "matmul_tile128_groups iq4_nl",
+    "matmul_tile128_groups mxfp4",
     "matmul_tile16 f16",
     "matmul_tile64_narrow bf16",
     "matmul_tile32_pair bf16 bf16",
