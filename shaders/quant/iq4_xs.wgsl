@@ -10,11 +10,16 @@ fn W_row(r: u32, k: u32) -> u32 {
 }
 
 fn W_load4(row: u32, k: u32, i: u32) -> vec4<f32> {
+    let codes = W_word(row + ((i >> 3u) << 2u) + (i & 3u)) >> (i & 4u);
+    return W_iq4_scale(row, k, i >> 3u) * vec4<f32>(unpack4xI8(W_iq4(codes)));
+}
+
+// d * (scale - 32) of 32 elements.
+fn W_iq4_scale(row: u32, k: u32, u: u32) -> f32 {
     let nb = k >> 8u;
-    let b = i >> 6u;
-    let s = (i >> 3u) & 7u;
+    let b = u >> 3u;
+    let s = u & 7u;
     let head = W_word(row + nb * 33u + b);
     let scale = ((W_word(row + nb * 32u + b) >> (s << 2u)) & 15u) | (((head >> (16u + (s << 1u))) & 3u) << 4u);
-    let dl = unpack2x16float(head).x * (f32(scale) - 32.0);
-    return dl * vec4<f32>(unpack4xI8(W_iq4(W_word(row + ((i >> 3u) << 2u) + (i & 3u)) >> (i & 4u))));
+    return unpack2x16float(head).x * (f32(scale) - 32.0);
 }

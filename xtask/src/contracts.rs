@@ -147,6 +147,7 @@ fn access_name(access: Access) -> &'static str {
         Access::Weight | Access::Eights => "weight",
         Access::Units | Access::Groups | Access::Rows => "weight in units",
         Access::Tiles => "weight in units or of 16 bits",
+        Access::Staged => "weight",
         Access::Second => "weight as the one before",
         Access::Kv => "KV state, read",
         Access::KvMut => "KV state, written",

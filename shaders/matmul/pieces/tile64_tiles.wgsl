@@ -1,8 +1,7 @@
 // The parts of matmul_tile64.wgsl's tiles of 16 BANDS x 16 GROUPS results that do not depend on the
 // weights' format (quant/units/tile64.wgsl has the others).
 // Needs: PARTS, GROUPS, BANDS, params.rows, x, rows_of, tile64_store, scales. Gives: Slabs, Sums,
-// WG, TILE, AHEAD, UNITS, PITCH, BAND, ws, ys, four_of_pairs, slabs_at, band_of, add, multiply,
-// finish.
+// WG, TILE, AHEAD, UNITS, PITCH, BAND, ws, ys, slabs_at, band_of, add, multiply, finish.
 alias OfX = coop_mat16x16<f16, A>;
 alias OfW = coop_mat16x16<f16, B>;
 alias OfY = coop_mat16x16<f32, C>;
@@ -27,15 +26,6 @@ const BAND = 64u;
 const SLAB = BAND * BANDS;
 var<workgroup> ws: array<mat2x4<f16>, PARTS * TILE * PITCH>;
 var<workgroup> ys: array<f32, PARTS * 256u>;
-
-// Four weights from the quants at even and at odd places. Quants are counted from the middle of
-// their range, where weights are small. So the rounding of scale and least to f16, which a block
-// shares, costs little.
-fn four_of_pairs(even: vec2<f16>, odd: vec2<f16>, scale: f16, least: f16) -> vec4<f16> {
-    let a = fma(even, vec2<f16>(scale), -vec2<f16>(least));
-    let b = fma(odd, vec2<f16>(scale), -vec2<f16>(least));
-    return vec4<f16>(a.x, b.x, a.y, b.y);
-}
 
 // Where these groups of 16 columns begin in x, for a tile of rows.
 fn slabs_at(columns: vec4<u32>, tile: u32) -> vec4<u32> {

@@ -188,7 +188,7 @@ fn subgroups_exchange_values() {
 
 /// Kernels of every kind: reductions, products in f32 and in 8 bits, attention, experts, samplers,
 /// and cooperative matrices, which no software driver can run.
-const COMPUTED: [&str; 27] = [
+const COMPUTED: [&str; 29] = [
     "rms_norm +subgroups",
     "softmax",
     "matmul q4_k",
@@ -207,15 +207,17 @@ const COMPUTED: [&str; 27] = [
     "matmul_tile64_long q4_0",
     "matmul_tile32 mxfp4",
     "matmul_tile128_groups mxfp4",
+    "matmul_tile48 iq4_xs",
+    "matmul_tile128_groups iq4_nl",
     "matmul_tile16 f16",
     "matmul_tile64_narrow bf16",
     "matmul_tile32_pair bf16 bf16",
     "matmul_tile64_triple f16 f16 f16",
     "matmul_tile64_experts f16",
-    "matmul_tile64_experts_groups q4_k",
+    "matmul_tile64_experts q4_k",
+    "matmul_tile64_experts iq4_xs",
+    "matmul_tile64_experts_tail q6_k",
     "matmul_tile128_pair q4_k q4_k",
-    "matmul_tile128_experts f16",
-    "matmul_tile128_experts_groups q6_k",
 ];
 
 #[test]

@@ -99,14 +99,19 @@ impl Shader {
         let binds = |wanted: &[Access]| bindings.iter().any(|(_, access)| wanted.contains(access));
         let blocks = !variant.includes(X4_TAIL);
         let halves = variant.includes(HALVES);
-        let (in_units, tiles) = (!halves && binds(&[Access::Units, Access::Groups, Access::Rows]), binds(&[Access::Tiles]));
+        let (in_groups, in_8_bits) = (!halves && binds(&[Access::Groups]), binds(&[Access::Units, Access::Rows]));
+        let tiles = binds(&[Access::Tiles]);
         let quads = variant.includes(QUADS);
         let without_halves = quads && variant.includes(WITH_HALVES);
         let formats = FORMATS.iter().filter(|f| (!quads || f.units.is_none()) && (!tiles || f.tiles().is_some()));
         let formats = formats.filter(|f| (!halves || f.is_halves()) && !(without_halves && f.is_halves()));
-        let formats = formats.filter(|f| (blocks || f.ty.block_size() == 1) && (!in_units || f.units.is_some())).map(|f| f.ty);
-        let formats: Vec<_> =
-            if in_units || halves || tiles || binds(&[Access::Weight, Access::Eights]) { formats.map(Some).collect() } else { vec![None] };
+        let formats = formats.filter(|f| (blocks || f.ty.block_size() == 1) && (!in_groups || f.units.is_some()));
+        let formats = formats.filter(|f| !in_8_bits || f.in_8_bits()).map(|f| f.ty);
+        let formats: Vec<_> = if in_groups || in_8_bits || halves || tiles || binds(&[Access::Weight, Access::Eights, Access::Staged]) {
+            formats.map(Some).collect()
+        } else {
+            vec![None]
+        };
         let values = variant.includes(KEYS_OF_STEP);
         let kv = KV_PIECES.iter().map(|(ty, ..)| Some(*ty)).filter(|ty| !values || *ty == Some(KvType::F32));
         let kv: Vec<_> = if binds(&[Access::Kv, Access::KvMut, Access::KvBoth]) { kv.collect() } else { vec![None] };
@@ -120,7 +125,7 @@ impl Shader {
             let piece = |(_, access): &(&str, Access)| match access {
                 Access::Weight | Access::Eights => format.map(Piece::Format),
                 Access::Units => format.map(Piece::Units),
-                Access::Groups | Access::Rows | Access::Tiles | Access::Second => format.map(Piece::Groups),
+                Access::Groups | Access::Rows | Access::Tiles | Access::Staged | Access::Second => format.map(Piece::Groups),
                 Access::Kv | Access::KvMut | Access::KvBoth => kv.map(Piece::Kv),
                 Access::Read | Access::Write | Access::StateMut => None,
             };
@@ -167,6 +172,7 @@ impl Shader {
                     let pieces = of(*ty).tiles().unwrap_or_else(|| panic!("{} is not read in tiles", ty.name()));
                     text.push_str(&instantiate(&pieces, "W", name));
                 }
+                Some(Piece::Groups(ty)) if *access == Access::Staged => text.push_str(&instantiate(&of(*ty).staged(), "W", name)),
                 Some(Piece::Format(ty)) if *access == Access::Eights => text.push_str(&instantiate(&of(*ty).eights(), "W", name)),
                 Some(Piece::Format(ty)) => text.push_str(&of(*ty).instantiate(name)),
                 Some(Piece::Groups(ty)) if self.variant.includes(HALVES) => {
@@ -177,7 +183,7 @@ impl Shader {
                     let units = of(*ty).units.unwrap_or_else(|| panic!("{} has no units", ty.name()));
                     let rows = if self.wide { units.rows } else { format::USUAL_ROWS };
                     let reading = match access {
-                        Access::Units => units.step.to_string(),
+                        Access::Units => units.step.unwrap_or_else(|| panic!("{} is not multiplied in 8 bits", ty.name())).to_string(),
                         Access::Rows => [units.groups, rows, format::ROWS_SUMS].concat(),
                         _ => units.groups.to_string(),
                     };

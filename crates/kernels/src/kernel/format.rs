@@ -41,8 +41,9 @@ pub struct Units {
     pub unit: &'static str,
     /// `W_steps` and `W_step` multiply two rows with 8-bit activations (`shared/dot_q8.wgsl`).
     /// `W_lane_unit` is the part of a row that one thread takes, with `W_lane_halves` and
-    /// `W_lane_dot`.
-    pub step: &'static str,
+    /// `W_lane_dot`. `None` for formats that only tiles read in units: few rows keep their f32
+    /// activations.
+    pub step: Option<&'static str>,
     /// `W_raw` and `W_groups` read 32 elements for the tiles of cooperative matrices
     /// (`matmul/pieces/tile128_groups.wgsl`).
     pub groups: &'static str,
@@ -60,14 +61,14 @@ macro_rules! quant {
 }
 
 macro_rules! formats {
-    ($($ty:ident: [$($file:literal)+], planes $planes:expr, table $table:expr $(, eights [$($eight:literal)+])? $(, units [$($units:literal)+], steps [$step:literal], groups [$groups:literal] $(, rows [$rows:literal])? $(, ready [$ready:literal])?)?;)+) => {
+    ($($ty:ident: [$($file:literal)+], planes $planes:expr, table $table:expr $(, eights [$($eight:literal)+])? $(, units [$($units:literal)+] $(, steps [$step:literal])?, groups [$groups:literal] $(, rows [$rows:literal])? $(, ready [$ready:literal])?)?;)+) => {
         /// Every format, by family.
         pub static FORMATS: &[Format] = &[$(Format {
             ty: GgmlType::$ty,
             wgsl: quant!($($file)+),
             planes: &$planes,
             table: &$table,
-            units: formats!(@units $($($units)+ , $step, $groups $(, rows $rows)? $(, ready $ready)?)?),
+            units: formats!(@units $($($units)+ $(, steps $step)?, groups $groups $(, rows $rows)? $(, ready $ready)?)?),
             halves: formats!(@halves $($($eight)+)?),
             eights: formats!(@eights $($($eight)+)?),
         }),+];
@@ -77,15 +78,17 @@ macro_rules! formats {
     (@eights) => { quant!("eights/quads") };
     (@eights $($eight:literal)+) => { quant!($($eight)+ "eights/stored") };
     (@units) => { None };
-    (@units $($units:literal)+ , $step:literal, $groups:literal $(, rows $rows:literal)? $(, ready $ready:literal)?) => {
+    (@units $($units:literal)+ $(, steps $step:literal)?, groups $groups:literal $(, rows $rows:literal)? $(, ready $ready:literal)?) => {
         Some(Units {
             unit: quant!($($units)+),
-            step: quant!($step),
+            step: formats!(@some $($step)?),
             groups: quant!($groups),
             rows: formats!(@or USUAL_ROWS $(, $rows)?),
             ready: formats!(@or READY $(, $ready)?),
         })
     };
+    (@some) => { None };
+    (@some $own:literal) => { Some(quant!($own)) };
     (@or $usual:ident) => { $usual };
     (@or $usual:ident, $own:literal) => { quant!($own) };
 }
@@ -114,8 +117,8 @@ formats! {
     IQ2_S: ["iq2_s" "shared/word" "shared/signs"], planes [(2, 64), (66, 8), (74, 8), (0, 2)], table IQ2_S_TABLE;
     IQ3_XXS: ["iq3_xxs" "shared/word" "shared/signs"], planes [(2, 64), (66, 32), (0, 2)], table IQ3_XXS_TABLE;
     IQ3_S: ["iq3_s" "shared/word" "shared/signs"], planes [(2, 64), (66, 8), (74, 32), (106, 4), (0, 2)], table IQ3_S_TABLE;
-    IQ4_NL: ["iq4_nl" "shared/word" "shared/iq4"], planes [(2, 16), (0, 2)], table [];
-    IQ4_XS: ["iq4_xs" "shared/word" "shared/iq4"], planes [(8, 128), (4, 4), (0, 4)], table [];
+    IQ4_NL: ["iq4_nl" "shared/word" "shared/iq4"], planes [(2, 16), (0, 2)], table [], units ["units/iq4" "units/iq4_nl" "units/held"], groups ["units/groups"];
+    IQ4_XS: ["iq4_xs" "shared/word" "shared/iq4"], planes [(8, 128), (4, 4), (0, 4)], table [], units ["units/iq4" "units/iq4_xs" "units/held"], groups ["units/groups"];
     TQ1_0: ["tq1_0" "shared/word"], planes [(0, 48), (48, 4), (52, 2)], table [];
     TQ2_0: ["tq2_0" "shared/word"], planes [(0, 64), (64, 2)], table [];
     MXFP4: ["mxfp4" "shared/word" "shared/e2m1"], planes [(1, 16), (0, 1)], table [], units ["units/mxfp4" "units/held"], steps ["units/step"], groups ["units/groups"];
@@ -185,6 +188,9 @@ pub const ROWS_SUMS: &str = quant!("units/rows_sums");
 /// [`Units::ready`] of formats without a piece of their own.
 const READY: &str = quant!("units/ready");
 
+/// `W_held`, `W_ready` and `W_eight` of formats without units that are not of 16 bits.
+const LOADS: &str = quant!("units/loads");
+
 /// `W_tile64` multiplies a tile of rows with rows of a weight through cooperative matrices
 /// (`matmul/pieces/tile64_tiles.wgsl`).
 const TILE64: &str = quant!("units/tile64");
@@ -219,6 +225,12 @@ impl Format {
         [self.wgsl, self.eights, quant!("eights/rows")].concat()
     }
 
+    /// Whether few rows are multiplied in 8 bits.
+    #[must_use]
+    pub fn in_8_bits(&self) -> bool {
+        self.units.is_some_and(|units| units.step.is_some())
+    }
+
     /// Whether the format has floats of 16 bits.
     pub fn is_halves(&self) -> bool {
         self.units.is_none() && self.tiles().is_some()
@@ -228,6 +240,13 @@ impl Format {
     #[must_use]
     pub fn tiles(&self) -> Option<String> {
         Some(self.second()? + self.units.map_or("", |units| units.ready) + TILE64)
+    }
+
+    /// The pieces that stage 32 columns in halves of 16, as [`Format::tiles`] does, of any format.
+    #[must_use]
+    pub fn staged(&self) -> String {
+        let usual = || [self.wgsl, LOADS].concat();
+        self.second().map_or_else(usual, |second| second + self.units.map_or("", |units| units.ready))
     }
 
     /// Words at the start of every buffer of this type: its codebook, or nothing. Their number is a

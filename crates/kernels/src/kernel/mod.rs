@@ -36,6 +36,9 @@ pub enum Access {
     Rows,
     /// A weight in units or of 16 bits, multiplied in tiles of 16 to 96 rows of activations.
     Tiles,
+    /// A weight in its file's type, staged for cooperative matrices in units or, in formats without
+    /// units, 32 columns at a time.
+    Staged,
     /// A second weight of the same type. Its pieces share the types of the binding before.
     Second,
     /// A KV state, read through a piece of its type.

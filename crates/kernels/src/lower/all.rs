@@ -12,7 +12,7 @@ use super::matmul::{
     norm_matmul_vec_group, norm_pack_matmul_vec, norm_pack_matmul_vec_glu,
 };
 use super::norm::{add_rms_norm, norm_add, norm_pack_f16, norm_pack_q8, norm_rope, norm_rope_append, norm_rope_heads};
-use super::pack::{glu_pack_f16, glu_pack_q8, level_f16, pack_f16, pack_q8};
+use super::pack::{gather_slots, glu_pack_f16, glu_pack_q8, level_f16, pack_f16, pack_q8};
 use crate::kernel::{Kernel, Variant};
 use crate::ops::backward::{
     adamw, add_weighted_backward, add_weighted_backward_c, attention_backward_kv, attention_backward_q, attention_delta, attention_lse,
@@ -48,6 +48,7 @@ static OTHERS: &[&Kernel] = &[
     &cross_entropy_backward::CROSS_ENTROPY_BACKWARD,
     &embed::EMBED,
     &gather_rows::GATHER_ROWS,
+    &gather_slots::GATHER_SLOTS,
     &gather_rows_backward::GATHER_ROWS_BACKWARD,
     &gaussian_top_k::GAUSSIAN_TOP_K,
     &geglu::GEGLU,
@@ -83,7 +84,6 @@ static OTHERS: &[&Kernel] = &[
     &norm_matmul_vec_group::NORM_MATMUL_VEC_GROUP,
     &matmul_narrow::MATMUL_NARROW,
     &matmul_tile64_experts::MATMUL_TILE64_EXPERTS,
-    &matmul_tile64_experts::MATMUL_TILE64_EXPERTS_GROUPS,
     &matmul_tile64_pair::MATMUL_TILE64_PAIR,
     &matmul_tile128::MATMUL_TILE128_PAIR,
     &matmul_tile64_triple::MATMUL_TILE64_TRIPLE,

@@ -21,7 +21,7 @@ use matmul::matmul_tile64_experts::MatmulTile64Experts;
 use matmul::matmul_vec_q8_experts::MatmulVecQ8Experts;
 use matmul::matmul_weight_tile128::MatmulWeightTile128;
 use matmul::product::Product;
-use pack::{level_f16::LevelF16, pack_f16::PackF16, pack_q8::PackQ8};
+use pack::{gather_slots::GatherSlots, level_f16::LevelF16, pack_f16::PackF16, pack_q8::PackQ8};
 use primitive::Primitive;
 
 /// One operation of a plan: how a device computes it, and what it computes.
@@ -52,6 +52,7 @@ macro_rules! lowered {
             PackQ8(PackQ8),
             PackF16(PackF16),
             LevelF16(LevelF16),
+            GatherSlots(GatherSlots),
             MatmulInputTile128(MatmulInputTile128),
             MatmulWeightTile128(MatmulWeightTile128),
             MatmulTile64Experts(MatmulTile64Experts),
@@ -72,6 +73,7 @@ macro_rules! lowered {
                     Self::PackQ8(op) => op.io(),
                     Self::PackF16(op) => op.io(),
                     Self::LevelF16(op) => op.io(),
+                    Self::GatherSlots(op) => op.io(),
                     Self::MatmulInputTile128(op) => op.io(),
                     Self::MatmulWeightTile128(op) => op.io(),
                     Self::MatmulTile64Experts(op) => op.io(),
@@ -88,6 +90,7 @@ macro_rules! lowered {
                     Self::PackQ8(op) => op.work(counts),
                     Self::PackF16(op) => op.work(counts),
                     Self::LevelF16(op) => op.work(counts),
+                    Self::GatherSlots(op) => op.work(counts),
                     Self::MatmulInputTile128(op) => op.work(counts),
                     Self::MatmulWeightTile128(op) => op.work(counts),
                     Self::MatmulTile64Experts(op) => op.work(counts),
@@ -106,6 +109,7 @@ macro_rules! lowered {
                     Self::PackQ8(op) => op.lower(cx),
                     Self::PackF16(op) => op.lower(cx),
                     Self::LevelF16(op) => op.lower(cx),
+                    Self::GatherSlots(op) => op.lower(cx),
                     Self::MatmulInputTile128(op) => op.lower(cx),
                     Self::MatmulWeightTile128(op) => op.lower(cx),
                     Self::MatmulTile64Experts(op) => op.lower(cx),
@@ -168,6 +172,7 @@ impl From<Primitive> for Lowered {
             Primitive::PackQ8(op) => Self::PackQ8(op),
             Primitive::PackF16(op) => Self::PackF16(op),
             Primitive::LevelF16(op) => Self::LevelF16(op),
+            Primitive::GatherSlots(op) => Self::GatherSlots(op),
             Primitive::MatmulInputTile128(op) => Self::MatmulInputTile128(op),
             Primitive::MatmulWeightTile128(op) => Self::MatmulWeightTile128(op),
             Primitive::MatmulTile64Experts(op) => Self::MatmulTile64Experts(op),

@@ -7,6 +7,7 @@ use super::matmul::matmul_tile64_experts::MatmulTile64Experts;
 use super::matmul::matmul_vec_q8_experts::MatmulVecQ8Experts;
 use super::matmul::matmul_weight_tile128::MatmulWeightTile128;
 use super::matmul::product::Product;
+use super::pack::gather_slots::GatherSlots;
 use super::pack::level_f16::LevelF16;
 use super::pack::pack_f16::PackF16;
 use super::pack::pack_q8::PackQ8;
@@ -25,6 +26,7 @@ pub enum Primitive {
     PackQ8(PackQ8),
     PackF16(PackF16),
     LevelF16(LevelF16),
+    GatherSlots(GatherSlots),
     MatmulInputTile128(MatmulInputTile128),
     MatmulWeightTile128(MatmulWeightTile128),
     MatmulTile64Experts(MatmulTile64Experts),
@@ -42,6 +44,7 @@ impl Primitive {
             Self::PackQ8(_) => "pack_q8",
             Self::PackF16(_) => "pack_f16",
             Self::LevelF16(_) => "level_f16",
+            Self::GatherSlots(_) => "gather_slots",
             Self::MatmulInputTile128(_) => "matmul_input",
             Self::MatmulWeightTile128(_) => "matmul_weight",
             Self::MatmulTile64Experts(_) | Self::MatmulVecQ8Experts(_) => "matmul_experts",
@@ -59,6 +62,7 @@ impl Operation for Primitive {
             Self::PackQ8(op) => op.io(),
             Self::PackF16(op) => op.io(),
             Self::LevelF16(op) => op.io(),
+            Self::GatherSlots(op) => op.io(),
             Self::MatmulInputTile128(op) => op.io(),
             Self::MatmulWeightTile128(op) => op.io(),
             Self::MatmulTile64Experts(op) => op.io(),
@@ -75,6 +79,7 @@ impl Operation for Primitive {
             Self::PackQ8(op) => op.work(counts),
             Self::PackF16(op) => op.work(counts),
             Self::LevelF16(op) => op.work(counts),
+            Self::GatherSlots(op) => op.work(counts),
             Self::MatmulInputTile128(op) => op.work(counts),
             Self::MatmulWeightTile128(op) => op.work(counts),
             Self::MatmulTile64Experts(op) => op.work(counts),
@@ -93,6 +98,7 @@ impl Reference for Primitive {
             Self::PackQ8(op) => op.reference(host),
             Self::PackF16(op) => op.reference(host),
             Self::LevelF16(op) => op.reference(host),
+            Self::GatherSlots(op) => op.reference(host),
             Self::MatmulInputTile128(op) => op.reference(host),
             Self::MatmulWeightTile128(op) => op.reference(host),
             Self::MatmulTile64Experts(op) => op.reference(host),
@@ -148,6 +154,7 @@ from!(
     PackQ8,
     PackF16,
     LevelF16,
+    GatherSlots,
     MatmulInputTile128,
     MatmulWeightTile128,
     MatmulTile64Experts,

@@ -17,20 +17,14 @@ kernel! {
     needs: { threads: 256, workgroup_bytes: 5120 },
 }
 
-/// Slots per tile: 16 times `BANDS` of the variants of `matmul_tile64_experts`. With large tiles
-/// the weights of an expert with many slots are read less often.
-pub(crate) const TILES: [u32; 2] = [64, 128];
+/// Slots per tile: the most that a workgroup of `matmul_tile64_experts` multiplies.
+pub(crate) const TILE: u32 = 64;
 
 /// Slots per tile where products take packed rows. An expert with many slots then has many
 /// workgroups. Gate and up of Qwen3-30B-A3B with random weights, whose router prefers a few
 /// experts, take 204 us for 64 rows in tiles of 64 slots, four at a time, and 90 us in tiles of 8
 /// (NVIDIA H200).
 const FEW_SLOTS: u32 = 8;
-
-/// Slots per expert, on average, from which on tiles are large. Measured with 128 experts of 2048
-/// columns and 768 rows in Q4_K: with 32 slots per expert, a product takes 252 us in tiles of 64
-/// and 320 us in tiles of 128; with 128 slots it takes 646 and 573 us (NVIDIA H200).
-const MANY: u32 = 96;
 
 /// Slots that one workgroup takes: `SLOTS` in `matmul_experts.wgsl` and
 /// `matmul_experts_input.wgsl`.
@@ -44,7 +38,7 @@ pub struct Groups {
     /// u32 [M, 3]: expert, place of its first slot, number of slots; all zero after the last tile.
     /// M is the largest number of tiles that T rows can need.
     pub tiles: Tensor,
-    /// Largest number of slots of a tile: 8, 64 or 128.
+    /// Largest number of slots of a tile: 8 or 64.
     pub most: u32,
 }
 
@@ -76,10 +70,9 @@ pub fn group_experts(rec: &mut Recorder<impl From<GroupExperts>>, experts: Tenso
     assert!(experts.shape.lead == Lead::Step && (1..=route::MAX_EXPERTS).contains(&count), "group_experts: {count} experts");
     let step_rows = rec.input(Input::Rows);
     let slots = experts.shape.elements();
-    let most = TILES[usize::from(slots >= u64::from(MANY * count))];
-    let tiles = most_tiles(slots, count, most);
+    let tiles = most_tiles(slots, count, TILE);
     let (slots, tiles) = (rec.make_of(Element::U32, experts.shape), rec.make_of(Element::U32, tiles));
-    let groups = Groups { slots, tiles, most };
+    let groups = Groups { slots, tiles, most: TILE };
     rec.push(GroupExperts { experts, count, step_rows, groups });
     groups
 }

@@ -99,7 +99,7 @@ pub fn plan<O: Clone + Into<Primitive>>(rec: &Recorder<O>, caps: &Caps, options:
     let nodes = if options.unfused { recorded } else { merge::runs(recorded, &read_back, caps) };
     let mut origins = rec.origins.clone();
     let cx = Lower { caps, capacity: rec.capacity, fast: options.rounds() == Rounds::Freely };
-    let nodes = if options.fast() { narrow::narrow(nodes, &mut origins, options.rounds(), caps) } else { nodes };
+    let nodes = if options.fast() { narrow::narrow(nodes, &mut origins, options, caps) } else { nodes };
     let nodes = match options.unfused {
         true => nodes,
         false => {

@@ -13,6 +13,7 @@ use crate::lower::matmul::matmul_tile64_experts::{self, MatmulTile64Experts};
 use crate::lower::matmul::matmul_vec_q8_experts::{self, MatmulVecQ8Experts};
 use crate::lower::matmul::matmul_weight_tile128::{self, MatmulWeightTile128};
 use crate::lower::matmul::product::{Operand, Product};
+use crate::lower::pack::gather_slots::{GatherSlots, gathered_shapes};
 use crate::lower::pack::pack_f16::{PackF16, packed_shapes};
 use crate::lower::pack::pack_q8::{PackQ8, packed_shape};
 use crate::lower::{Lowered, Node};
@@ -20,6 +21,7 @@ use crate::ops::Op;
 use crate::ops::backward::Backward;
 use crate::ops::matmul_experts::MatmulExperts;
 use crate::ops::route::Routes;
+use crate::plan::PlanOptions;
 use std::collections::HashMap;
 
 /// Rounded copies of tensors that were made already, by value and first row.
@@ -28,6 +30,7 @@ struct Made {
     packed: HashMap<(u32, u32), Tensor>,
     halves: HashMap<(u32, u32), (Tensor, Tensor)>,
     slabs: HashMap<(u32, u32), (Tensor, Tensor)>,
+    gathered: HashMap<(u32, u32, u32), (Tensor, Tensor)>,
 }
 
 impl Made {
@@ -60,10 +63,22 @@ impl Made {
             (scales, halves)
         })
     }
+
+    /// The scales and the halves of the rows of a product of experts, in the order of its slots.
+    fn gathered(&mut self, op: &MatmulExperts, stage: Stage, origins: &mut Vec<(Origin, Shape)>, out: &mut Vec<Node>) -> (Tensor, Tensor) {
+        let (x, slots) = (op.x.flat(), op.routes.groups.expect("a product with groups").slots);
+        let (x_scales, packed) = self.halves(x, stage, origins, out);
+        *self.gathered.entry((x.id, x.first, slots.id)).or_insert_with(|| {
+            let [of_scales, of_halves] = gathered_shapes(slots.shape, op.w.cols);
+            let (scales, halves) = (new(origins, Element::F32, of_scales), new(origins, Element::F16, of_halves));
+            out.push(Node::of(GatherSlots { x: packed, x_scales, heads: op.x.shape.heads, slots, scales, halves }, stage));
+            (scales, halves)
+        })
+    }
 }
 
 /// Cuts the slots of experts into small tiles, where every reader of the tiles takes packed rows.
-fn cut(nodes: &mut [Node], origins: &mut Vec<(Origin, Shape)>, rounds: Rounds, caps: &Caps) {
+fn cut(nodes: &mut [Node], origins: &mut Vec<(Origin, Shape)>, options: &PlanOptions, caps: &Caps) {
     let mut readers: HashMap<u32, Vec<usize>> = HashMap::new();
     for (at, node) in nodes.iter().enumerate() {
         if let Lowered::Op(Op::GroupExperts(group)) = &node.op {
@@ -78,7 +93,9 @@ fn cut(nodes: &mut [Node], origins: &mut Vec<(Origin, Shape)>, rounds: Rounds, c
         let Lowered::Op(Op::GroupExperts(group)) = &nodes[at].op else { continue };
         let readers = &readers[&group.groups.tiles.id];
         let product = |at: &usize| match &nodes[*at].op {
-            Lowered::Op(Op::MatmulExperts(op)) if matmul_vec_q8_experts::serves(op, rounds, caps) => Some((*at, op.clone())),
+            Lowered::Op(Op::MatmulExperts(op)) if matmul_vec_q8_experts::serves(op, options.rounds(), options.sequences, caps) => {
+                Some((*at, op.clone()))
+            }
             _ => None,
         };
         let Some(products) = readers.iter().map(product).collect::<Option<Vec<_>>>() else { continue };
@@ -93,8 +110,9 @@ fn cut(nodes: &mut [Node], origins: &mut Vec<(Origin, Shape)>, rounds: Rounds, c
 
 /// Rewrites the products of `nodes` and their derivatives, and inserts the packing of an operand
 /// before its first reader. New values are added to `origins`.
-pub fn narrow(mut nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, rounds: Rounds, caps: &Caps) -> Vec<Node> {
-    cut(&mut nodes, origins, rounds, caps);
+pub fn narrow(mut nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, options: &PlanOptions, caps: &Caps) -> Vec<Node> {
+    cut(&mut nodes, origins, options, caps);
+    let rounds = options.rounds();
     let mut made = Made::default();
     let mut out = Vec::with_capacity(nodes.len());
     for node in nodes {
@@ -116,13 +134,13 @@ pub fn narrow(mut nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, rounds: 
                 out.push(Node::of(MatmulWeightTile128 { dy, dy_scales, x, x_slab, x_scales, step_rows: op.step_rows, g: op.g }, stage));
                 continue;
             }
-            Lowered::Op(Op::MatmulExperts(op)) if matmul_vec_q8_experts::serves(op, rounds, caps) => {
+            Lowered::Op(Op::MatmulExperts(op)) if matmul_vec_q8_experts::serves(op, options.rounds(), options.sequences, caps) => {
                 let packed = made.packed(op.x.flat(), stage, origins, &mut out);
                 out.push(Node::of(MatmulVecQ8Experts { of: op.clone(), packed }, stage));
                 continue;
             }
             Lowered::Op(Op::MatmulExperts(op)) if matmul_tile64_experts::serves(op, rounds, caps) => {
-                let (scales, halves) = made.halves(op.x.flat(), stage, origins, &mut out);
+                let (scales, halves) = made.gathered(op, stage, origins, &mut out);
                 out.push(Node::of(MatmulTile64Experts { of: op.clone(), scales, halves }, stage));
                 continue;
             }

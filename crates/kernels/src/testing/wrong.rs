@@ -160,6 +160,7 @@ fn of_op(op: &Primitive) -> Vec<(&'static str, Primitive)> {
         | Primitive::PackQ8(_)
         | Primitive::PackF16(_)
         | Primitive::LevelF16(_)
+        | Primitive::GatherSlots(_)
         | Primitive::MatmulInputTile128(_)
         | Primitive::MatmulWeightTile128(_)
         | Primitive::MatmulTile64Experts(_)

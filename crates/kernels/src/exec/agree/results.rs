@@ -112,6 +112,7 @@ impl Halves {
     fn of(part: &Primitive) -> Option<Self> {
         match part {
             Primitive::PackF16(pack) => Some(Self { scales: pack.scales, k: pack.x.shape.width() as usize, slab: pack.slab }),
+            Primitive::GatherSlots(gather) => Some(Self { scales: gather.scales, k: gather.k() as usize, slab: gather.slab() }),
             Primitive::LevelF16(level) => Some(Self { scales: level.scales, k: 2 * level.halves.shape.width() as usize, slab: 0 }),
             _ => None,
         }

@@ -12,7 +12,7 @@ use crate::lower::matmul::{matmul_tile128, matmul_vec_q8};
 
 kernel! {
     MATMUL_TILE64: "matmul_tile64",
-    wgsl: ["matmul/matmul_tile64.wgsl", "matmul/pieces/tile64_tiles.wgsl", tile, "shared/unit.wgsl"],
+    wgsl: ["matmul/matmul_tile64.wgsl", "matmul/pieces/tile64_tiles.wgsl", "matmul/pieces/four_of_pairs.wgsl", tile, "shared/unit.wgsl"],
     params: Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 },
     bindings: Bind { x: Read, scales: Read, w: Tiles, bias: Read, y: Write },
     cpu: cpu_ref::matmul,

@@ -11,7 +11,7 @@ use crate::lower::matmul::product::{Product, ProductPair};
 
 kernel! {
     MATMUL_TILE64_TRIPLE: "matmul_tile64_triple",
-    wgsl: ["matmul/matmul_tile64_triple.wgsl", "matmul/pieces/tile64_tiles.wgsl", tile, "shared/unit.wgsl"],
+    wgsl: ["matmul/matmul_tile64_triple.wgsl", "matmul/pieces/tile64_tiles.wgsl", "matmul/pieces/four_of_pairs.wgsl", tile, "shared/unit.wgsl"],
     params: Params { k: u32, rows: u32, n: u32, other_n: u32, third_n: u32, biases: u32 },
     bindings: Bind {
         x: Read, scales: Read, w: Tiles, other: Second, third: Tiles, bias: Read, other_bias: Read, third_bias: Read, y: Write, other_y: Write,

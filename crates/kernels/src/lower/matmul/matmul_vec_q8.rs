@@ -4,7 +4,7 @@ use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Shape, Tensor, Weight};
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
-use crate::kernel::format;
+use crate::kernel::format::{self, Format};
 use crate::kernel::split::parts;
 use crate::lower::matmul::matmul_vec;
 use crate::lower::matmul::product::{Operand, Product};
@@ -49,7 +49,7 @@ const MANY: u32 = 128;
 /// Whether the weight is read in units, which products with 8-bit activations need.
 #[must_use]
 pub fn serves(w: Weight) -> bool {
-    w.cols.is_multiple_of(BLOCK) && format::format(w.ty).is_some_and(|f| f.units.is_some())
+    w.cols.is_multiple_of(BLOCK) && format::format(w.ty).is_some_and(Format::in_8_bits)
 }
 
 /// y = w x with `packed` activations of K elements; otherwise the same as [`crate::ops::matmul()`].

@@ -1,5 +1,6 @@
 //! Parity cases of `glu_matmul_vec`.
 
+use crate::kernel::format::Format;
 use crate::kernel::random::Gen;
 use crate::lower::matmul::matmul_vec_q8::matmul_q8;
 use crate::lower::pack::pack_q8::pack_q8;
@@ -9,7 +10,7 @@ use crate::testing::parity::Case;
 /// The parts as a model records them, with some columns of a wider factor; rows of few threads and
 /// of the largest number, odd and even numbers of weight rows around the workgroup's.
 pub fn case(g: &mut Gen) -> Case {
-    let ty = g.format_with(|f| f.units.is_some());
+    let ty = g.format_with(Format::in_8_bits);
     let cols = ty.block_size() as u32 * if ty.block_size() == 32 { g.pick(&[1, 2, 3, 8, 11, 32]) } else { g.pick(&[1, 2, 3, 4]) };
     let n = g.pick(&[31, 32, 64, 97, 130]);
     let mut case = Case::new(1);

@@ -1,6 +1,7 @@
 //! Parity cases of `matmul_rows8`.
 
 use crate::caps::table::USUAL_WORKGROUPS;
+use crate::kernel::format::Format;
 use crate::kernel::random::Gen;
 use crate::lower::matmul::matmul_rows8::{SHORT, TILE, WORKGROUPS};
 use crate::lower::matmul::matmul_vec_q8::matmul_q8;
@@ -17,7 +18,7 @@ const MANY: u32 = WORKGROUPS[2] * USUAL_WORKGROUPS;
 /// and the most that it can; blocks of zeros, and activations whose product applies the norm's
 /// factor.
 pub fn case(g: &mut Gen) -> Case {
-    let (ty, rows) = (g.format_with(|f| f.units.is_some()), g.pick(&[2, 2, 3, 4, 4, 4, 5, 8, 9, 17, 70]));
+    let (ty, rows) = (g.format_with(Format::in_8_bits), g.pick(&[2, 2, 3, 4, 4, 4, 5, 8, 9, 17, 70]));
     let cols = g.cols(ty) + g.pick(&[0, 0, SHORT, 4 * SHORT]);
     let most = if cols > 64 { 1 } else { (TILE - 4) * MANY + 1 };
     let n = if cols < 512 { g.pick(&[1, 2 * 4 * MANY + 3, most]) } else { g.dim() };

@@ -1,6 +1,7 @@
 //! Parity cases of `matmul_rows8_experts` and of `matmul_rows8_experts_glu`.
 
 use crate::graph::tensor::{Lead, Shape};
+use crate::kernel::format::Format;
 use crate::kernel::random::Gen;
 use crate::ops::matmul_experts::matmul_experts;
 use crate::ops::rms_norm;
@@ -16,8 +17,9 @@ fn grouped(g: &mut Gen) -> (Case, Routes) {
     let few = [(9, 5, 2), (16, 5, 1), (33, 33, 2), (9, 33, 8)];
     let more = [(9, 1, 1), (16, 1, 1), (12, 2, 2), (16, 5, 5), (40, 5, 2), (65, 33, 8)];
     let (rows, count, k) = if g.coin() { g.pick(&few) } else { g.pick(&more) };
-    let mut case = Case::new(rows);
-    case.options = case.options.precision(Precision::Fast);
+    // Every row may be one of another sequence.
+    let mut case = Case::with_states(rows, &[], rows + 3, 1);
+    case.options = case.options.precision(Precision::Fast).sequences(rows + 3);
     let values = choices(g, rows, count, k);
     let experts = case.given(Shape::new(Lead::Step, rows, k), values);
     let routes = Routes::of(&mut case.rec, experts, experts, count);
@@ -34,7 +36,7 @@ fn cols(g: &mut Gen, ty: gguf::GgmlType) -> u32 {
 /// that is no multiple of a workgroup's, half of every expert's rows, weights split within an
 /// expert. The planner makes it from a plain product.
 pub fn case(g: &mut Gen) -> Case {
-    let ty = g.format_with(|f| f.units.is_some());
+    let ty = g.format_with(Format::in_8_bits);
     let (mut case, routes) = grouped(g);
     let cols = cols(g, ty);
     let (n, halves) = (g.pick(&[31, 32, 65]), g.pick(&[1, 2]));
@@ -51,7 +53,7 @@ pub fn case(g: &mut Gen) -> Case {
 /// Every format with units; gate and up in two tensors or in the halves of one, both activations, a
 /// row of x normed or not.
 pub fn glu_case(g: &mut Gen) -> Case {
-    let ty = g.format_with(|f| f.units.is_some());
+    let ty = g.format_with(Format::in_8_bits);
     let (case, routes) = grouped(g);
     let cols = cols(g, ty);
     let n = 32 * g.pick(&[1, 2, 3]);

@@ -1,5 +1,6 @@
 //! Parity cases of `matmul_rows8_glu`.
 
+use crate::kernel::format::Format;
 use crate::kernel::random::Gen;
 use crate::lower::matmul::matmul_vec_q8::matmul_q8;
 use crate::lower::pack::pack_q8::{BLOCK, pack_q8};
@@ -9,7 +10,7 @@ use crate::testing::parity::Case;
 /// The parts as a model records them, for both activations, with and without a norm whose factor
 /// the products apply. Gates are small, as in `matmul_vec_q8_experts_glu`.
 pub fn case(g: &mut Gen) -> Case {
-    let (ty, rows) = (g.format_with(|f| f.units.is_some()), g.pick(&[2, 2, 4, 4, 5, 8, 9]));
+    let (ty, rows) = (g.format_with(Format::in_8_bits), g.pick(&[2, 2, 4, 4, 5, 8, 9]));
     let (cols, n) = (256 * g.pick(&[5, 6, 17]), BLOCK * g.pick(&[1, 2, 3, 7]));
     let mut case = Case::perhaps_full(g, rows);
     let x = case.uniform(g, cols, 0.125);

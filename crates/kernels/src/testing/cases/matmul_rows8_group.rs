@@ -1,5 +1,6 @@
 //! Parity cases of `matmul_rows8_group`.
 
+use crate::kernel::format::Format;
 use crate::kernel::random::Gen;
 use crate::lower::matmul::matmul_vec_q8::matmul_q8;
 use crate::lower::pack::pack_q8::pack_q8;
@@ -11,7 +12,7 @@ use crate::testing::parity::Case;
 /// lanes several rounds, rows whose last scale is directly followed by the next row, with and
 /// without biases and a norm whose factor the products apply.
 pub fn case(g: &mut Gen) -> Case {
-    let (ty, rows) = (g.format_with(|f| f.units.is_some()), g.pick(&[2, 2, 4, 4, 5, 8, 9]));
+    let (ty, rows) = (g.format_with(Format::in_8_bits), g.pick(&[2, 2, 4, 4, 5, 8, 9]));
     let (superblocks, most) = g.pick(&[(5, 3 * 1025), (8, 1025), (24, 257)]);
     let cols = 256 * superblocks;
     let mut case = Case::perhaps_full(g, rows);
@@ -19,7 +20,7 @@ pub fn case(g: &mut Gen) -> Case {
     let x = if g.coin() { rms_norm(&mut case.rec, x, None, 1e-6) } else { x };
     let packed = pack_q8(&mut case.rec, x);
     for n in 0..g.pick(&[2, 3, 3]) {
-        let ty = if n == 0 { ty } else { g.format_with(|f| f.units.is_some()) };
+        let ty = if n == 0 { ty } else { g.format_with(Format::in_8_bits) };
         let n = g.pick(&[2, 3, 31, 64, most, most]);
         let w = case.weight(g, ty, n, cols);
         let bias = g.coin().then(|| case.vector(g, n));

@@ -9,10 +9,10 @@ use crate::plan::Precision;
 use crate::testing::cases::group_experts::choices;
 use crate::testing::parity::Case;
 
-/// Every format; one to all of one to five experts, some idle or one busy, so that tiles of 64 and
-/// of 128 slots have one to all bands and partly filled ones; a row of x per slot or a shared row,
-/// far outside the range of f16 or not; tile edges in all three dimensions, half of every expert's
-/// rows, weights split within an expert. The planner makes it from a plain product.
+/// Every format; one to all of one to five experts, some idle or one busy, so that tiles have one
+/// to all bands and partly filled ones; a row of x per slot or a shared row, far outside the range
+/// of f16 or not; tile edges in all three dimensions, half of every expert's rows, weights split
+/// within an expert. The planner makes it from a plain product.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, ty) = (g.pick(&[9, 16, 33, 70, 97, 130, 260]), g.format());
     let (count, cols) = (g.pick(&[1, 2, 5]), g.cols(ty).next_multiple_of(DEPTH));

@@ -1,5 +1,6 @@
 //! Parity cases of `matmul_vec_glu`.
 
+use crate::kernel::format::Format;
 use crate::kernel::random::Gen;
 use crate::lower::matmul::matmul_vec_q8::matmul_q8;
 use crate::lower::pack::pack_q8::{BLOCK, pack_q8};
@@ -10,7 +11,7 @@ use crate::testing::parity::Case;
 /// The parts as a model records them, for both activations, with and without a norm whose factor
 /// the products apply.
 pub fn case(g: &mut Gen) -> Case {
-    let ty = g.format_with(|f| f.units.is_some());
+    let ty = g.format_with(Format::in_8_bits);
     let (cols, n) = (256 * g.pick(&[1, 2, 5, 9]), BLOCK * g.pick(&[1, 2, 3, 7]));
     let mut case = Case::new(1);
     let normed = g.coin();

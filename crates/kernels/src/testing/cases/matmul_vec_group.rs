@@ -1,5 +1,6 @@
 //! Parity cases of `matmul_vec_group`.
 
+use crate::kernel::format::Format;
 use crate::kernel::random::Gen;
 use crate::ops::add_bias;
 use crate::testing::cases::pack_q8::activations;
@@ -9,13 +10,13 @@ use crate::testing::parity::Case;
 /// one, whose result could cancel to zero), with and without biases and a norm whose factor the
 /// products apply.
 pub fn case(g: &mut Gen) -> Case {
-    let ty = g.format_with(|f| f.units.is_some());
+    let ty = g.format_with(Format::in_8_bits);
     let cols = 256 * g.pick(&[1, 2, 5, 9]);
     let mut case = Case::new(1);
     let normed = g.coin();
     let packed = activations(&mut case, g, cols, normed);
     for n in 0..g.pick(&[2, 3]) {
-        let ty = if n == 0 { ty } else { g.format_with(|f| f.units.is_some()) };
+        let ty = if n == 0 { ty } else { g.format_with(Format::in_8_bits) };
         let rows = if normed { g.pick(&[31, 64, 97]) } else { g.pick(&[2, 3, 31, 64, 97]) };
         let w = case.weight(g, ty, rows, cols);
         let bias = g.coin().then(|| case.vector(g, rows));

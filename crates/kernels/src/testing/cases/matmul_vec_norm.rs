@@ -1,6 +1,7 @@
 //! Parity cases of `matmul_vec_norm`.
 
 use crate::caps::table::USUAL_VEC_COLUMNS as LONG;
+use crate::kernel::format::Format;
 use crate::kernel::random::Gen;
 use crate::lower::matmul::matmul_vec_q8::matmul_q8;
 use crate::lower::pack::pack_q8::{BLOCK, pack_q8};
@@ -11,7 +12,7 @@ use crate::testing::parity::Case;
 /// The parts as a model records them, with and without a weight of the norm, and with an earlier
 /// norm whose factor the product applies; sums so small that eps counts.
 pub fn case(g: &mut Gen) -> Case {
-    let ty = g.format_with(|f| f.units.is_some());
+    let ty = g.format_with(Format::in_8_bits);
     let (cols, n) = if g.pick(&[false, false, true]) {
         (LONG + 256 * g.pick(&[0, 1]), BLOCK * 33)
     } else {

@@ -1,6 +1,7 @@
 //! Parity cases of `matmul_vec_q8`.
 
 use crate::caps::table::USUAL_VEC_COLUMNS as LONG;
+use crate::kernel::format::Format;
 use crate::kernel::random::Gen;
 use crate::lower::matmul::matmul_vec_q8::matmul_q8;
 use crate::lower::pack::pack_q8::pack_q8;
@@ -14,7 +15,7 @@ use crate::testing::parity::Case;
 /// product applies the norm's factor. A single result of those could cancel to zero, where a
 /// relative error means nothing.
 pub fn case(g: &mut Gen) -> Case {
-    let ty = g.format_with(|f| f.units.is_some());
+    let ty = g.format_with(Format::in_8_bits);
     let long = g.pick(&[false, false, true]);
     let blocks = if ty.block_size() == 32 { g.pick(&[1, 2, 4, 16, 33, 70]) } else { g.pick(&[1, 2, 3, 5, 9]) };
     let cols = ty.block_size() as u32 * blocks + if long { LONG } else { 0 };
@@ -33,7 +34,7 @@ pub fn case(g: &mut Gen) -> Case {
 /// A sum with a product. Two other products read its norm, so that they pack it. The product is on
 /// either side of the sum.
 pub fn sum_case(g: &mut Gen) -> Case {
-    let ty = g.format_with(|f| f.units.is_some());
+    let ty = g.format_with(Format::in_8_bits);
     let (cols, n) = (256 * g.pick(&[1, 2, 5]), 256 * g.pick(&[1, 2]));
     let mut case = Case::new(1);
     let normed = g.coin();

@@ -1,6 +1,7 @@
 //! Parity cases of `matmul_vec_q8_experts`.
 
 use crate::graph::tensor::{Lead, Shape};
+use crate::kernel::format::Format;
 use crate::kernel::random::Gen;
 use crate::ops::matmul_experts::matmul_experts;
 use crate::ops::rms_norm;
@@ -14,7 +15,7 @@ use crate::testing::parity::Case;
 /// numbers of rows, half of every expert's rows, weights split within an expert. The planner makes
 /// it from a plain product.
 pub fn case(g: &mut Gen) -> Case {
-    let (rows, ty) = (g.pick(&[1, 1, 2, 5, 8]), g.format_with(|f| f.units.is_some()));
+    let (rows, ty) = (g.pick(&[1, 1, 2, 5, 8]), g.format_with(Format::in_8_bits));
     let (count, cols) = (g.pick(&[1, 2, 5]), g.cols(ty).max(128));
     // A single result could cancel to zero, where a relative error means nothing.
     let (n, halves, k) = (g.pick(&[31, 32, 65]), g.pick(&[1, 2]), g.pick(&[1, 2, count]).min(count));

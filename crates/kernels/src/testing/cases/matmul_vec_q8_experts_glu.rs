@@ -2,6 +2,7 @@
 //! `matmul_vec_q8_experts_sum`.
 
 use crate::graph::tensor::{Lead, Shape, Tensor, Weight};
+use crate::kernel::format::Format;
 use crate::kernel::random::Gen;
 use crate::lower::matmul::matmul_vec_q8_experts::MatmulVecQ8Experts;
 use crate::lower::matmul::matmul_vec_q8_experts_glu::LONG;
@@ -38,7 +39,7 @@ pub(super) fn product(case: &mut Case, w: Weight, rows: Range<u32>, x: Tensor, p
 /// gate and up in two tensors or in the halves of one, both activations, a row of x normed or not;
 /// rows shorter and longer than the lanes read at a time, and long rows, which more lanes read.
 pub fn case(g: &mut Gen) -> Case {
-    let ty = g.format_with(|f| f.units.is_some());
+    let ty = g.format_with(Format::in_8_bits);
     let long = g.pick(&[false, false, true]);
     let cols = g.cols(ty).max(128).next_multiple_of(32) + if long { LONG } else { 0 };
     let n = if long { 32 } else { 32 * g.pick(&[1, 2, 3]) };
@@ -80,7 +81,7 @@ pub(super) fn gated(mut case: Case, g: &mut Gen, ty: GgmlType, routes: &Routes, 
 /// Every format with units, any of its rows, an even and an odd number of results, rows with fewer
 /// and with more units than a workgroup has threads.
 pub fn sum_case(g: &mut Gen) -> Case {
-    let ty = g.format_with(|f| f.units.is_some());
+    let ty = g.format_with(Format::in_8_bits);
     let (cols, n, halves) = (g.cols(ty).max(128), g.pick(&[31, 32, 65]), g.pick(&[1, 2]));
     let (mut case, routes, rows) = routed(g);
     let chosen = routes.chosen();

@@ -1,5 +1,6 @@
 //! Parity cases of `merge_matmul_vec`.
 
+use crate::kernel::format::Format;
 use crate::kernel::random::Gen;
 use crate::lower::matmul::matmul_vec_q8::matmul_q8;
 use crate::lower::pack::pack_q8::pack_q8;
@@ -16,7 +17,7 @@ pub fn case(g: &mut Gen) -> Case {
     let drawn = Drawn { heads, dim: 256, group, position, window, capped: false, whole: true };
     recorded_for(g, drawn, |case, g, y| {
         let packed = pack_q8(&mut case.rec, y);
-        let ty = g.format_with(|f| f.units.is_some());
+        let ty = g.format_with(Format::in_8_bits);
         let n = g.pick(&[31, 32, 33, 64, 97]);
         let w = case.weight(g, ty, n, heads * group * 256);
         let y = matmul_q8(&mut case.rec, w, packed);

@@ -30,6 +30,7 @@ pub mod embed;
 pub mod embed_backward;
 pub mod gather_rows;
 pub mod gather_rows_backward;
+pub mod gather_slots;
 pub mod gaussian_top_k;
 pub mod gaussian_top_k_backward;
 pub mod geglu;
@@ -128,6 +129,7 @@ pub static CASES: &[(&str, MakeCase)] = &[
     ("pack_f16", pack_f16::case),
     ("norm_pack_q8", norm_pack_q8::case),
     ("norm_pack_f16", norm_pack_f16::case),
+    ("gather_slots", gather_slots::case),
     ("level_f16", level_f16::case),
     ("matmul_tile128_glu", matmul_tile128_glu::case),
     ("matmul_tile128_pair", matmul_tile128_pair::case),

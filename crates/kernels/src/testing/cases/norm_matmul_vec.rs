@@ -56,7 +56,7 @@ fn router(g: &mut Gen, rows: u32, ty: GgmlType) -> Case {
     let experts = case.given(Shape::new(Lead::Step, rows, 1), values);
     let routes = Routes::of(&mut case.rec, experts, experts, count);
     let x = if g.coin() { x } else { rms_norm(&mut case.rec, h, None, 1e-6) };
-    let ty = FORMATS.iter().find(|f| f.units.is_some() && f.ty.block_size() == 32).expect("a format with units").ty;
+    let ty = FORMATS.iter().find(|f| f.in_8_bits() && f.ty.block_size() == 32).expect("a format with units").ty;
     let product = case.weight(g, ty, count * 31, cols);
     let y = if packs {
         let packed = pack_q8(&mut case.rec, x);

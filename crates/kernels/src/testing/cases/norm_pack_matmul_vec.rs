@@ -1,6 +1,7 @@
 //! Parity cases of `norm_pack_matmul_vec`.
 
 use crate::graph::tensor::Tensor;
+use crate::kernel::format::Format;
 use crate::kernel::random::Gen;
 use crate::lower::matmul::matmul_vec_q8::matmul_q8;
 use crate::lower::pack::pack_q8::pack_q8;
@@ -20,13 +21,13 @@ pub(crate) fn normed(case: &mut Case, g: &mut Gen, cols: u32) -> (Tensor, bool) 
 /// Two and three products of a row that is normed or not, one of a row that is not, with different
 /// formats, odd and even numbers of rows around the workgroup's, with and without biases.
 pub fn case(g: &mut Gen) -> Case {
-    let ty = g.format_with(|f| f.units.is_some());
+    let ty = g.format_with(Format::in_8_bits);
     let cols = 256 * g.pick(&[1, 2, 5, 6]);
     let mut case = Case::new(1);
     let (x, normed) = normed(&mut case, g, cols);
     let packed = pack_q8(&mut case.rec, x);
     for n in 0..if normed { g.pick(&[2, 3]) } else { g.pick(&[1, 2, 3]) } {
-        let ty = if n == 0 { ty } else { g.format_with(|f| f.units.is_some()) };
+        let ty = if n == 0 { ty } else { g.format_with(Format::in_8_bits) };
         let rows = g.pick(&[31, 32, 33, 64, 97]);
         let w = case.weight(g, ty, rows, cols);
         let bias = g.coin().then(|| case.vector(g, rows));
