@@ -20,6 +20,8 @@ fn norm_matmul_vec_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
     let k = params.k;
     let of_gate = gate_four(r, params.n, k);
     let of_up = up_four(r, params.n, k);
+    gate_begin(lid);
+    up_begin(lid);
     var part = Part();
     for (var i = lid; i < (k >> 3u); i += WG) {
         let a = gate_load8(of_gate.x, k, i);

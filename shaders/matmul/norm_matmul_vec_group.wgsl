@@ -30,14 +30,17 @@ fn norm_matmul_vec_group(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     var rows = params.rows_a;
     var part: Part;
     if (number < before_b) {
+        wa_begin(lid);
         part = wa_part(wa_four(r, rows, k), k, 0u, lid);
     } else if (number < before_c) {
         r = WEIGHT_ROWS * (number - before_b);
         rows = params.rows_b;
+        wb_begin(lid);
         part = wb_part(wb_four(r, rows, k), k, 0u, lid);
     } else {
         r = WEIGHT_ROWS * (number - before_c);
         rows = params.rows_c;
+        wc_begin(lid);
         part = wc_part(wc_four(r, rows, k), k, 0u, lid);
     }
     parts_leave(part, params.has_norm == 1u, lid);

@@ -9,6 +9,10 @@ fn W_row(r: u32, k: u32) -> u32 {
 
 fn W_load4(row: u32, k: u32, i: u32) -> vec4<f32> {
     let b = i >> 3u;
-    let d = W_half(row + (k >> 5u) * 4u, b);
-    return d * vec4<f32>(unpack4xI8(W_iq4(W_word(row + b * 4u + (i & 3u)) >> (i & 4u))));
+    return W_iq4_scale(row, k, b) * vec4<f32>(unpack4xI8(W_iq4(W_word(row + b * 4u + (i & 3u)) >> (i & 4u))));
+}
+
+// d of a block.
+fn W_iq4_scale(row: u32, k: u32, u: u32) -> f32 {
+    return W_half(row + (k >> 5u) * 4u, u);
 }

@@ -30,7 +30,8 @@ pub struct Format {
     /// The pieces that read 32 weights of 16 bits for tiles of up to 64 rows (`units/tile64.wgsl`).
     /// Such formats need no units, because their weights are floats already.
     halves: Option<&'static str>,
-    /// `W_load8` reads eight elements as floats.
+    /// `W_load8` reads eight elements as floats, after every thread has called `W_begin`. `W_part`
+    /// is a thread's part of the products of four rows with f32 activations.
     eights: &'static str,
 }
 
@@ -61,7 +62,7 @@ macro_rules! quant {
 }
 
 macro_rules! formats {
-    ($($ty:ident: [$($file:literal)+], planes $planes:expr, table $table:expr $(, eights [$($eight:literal)+])? $(, units [$($units:literal)+] $(, steps [$step:literal])?, groups [$groups:literal] $(, rows [$rows:literal])? $(, ready [$ready:literal])?)?;)+) => {
+    ($($ty:ident: [$($file:literal)+], planes $planes:expr, table $table:expr $(, eights [$($eight:literal)+])? $(, part [$($part:literal)+])? $(, units [$($units:literal)+] $(, steps [$step:literal])?, groups [$groups:literal] $(, rows [$rows:literal])? $(, ready [$ready:literal])?)?;)+) => {
         /// Every format, by family.
         pub static FORMATS: &[Format] = &[$(Format {
             ty: GgmlType::$ty,
@@ -70,13 +71,14 @@ macro_rules! formats {
             table: &$table,
             units: formats!(@units $($($units)+ $(, steps $step)?, groups $groups $(, rows $rows)? $(, ready $ready)?)?),
             halves: formats!(@halves $($($eight)+)?),
-            eights: formats!(@eights $($($eight)+)?),
+            eights: formats!(@eights $($($eight)+)? $(, $($part)+)?),
         }),+];
     };
     (@halves) => { None };
     (@halves $($eight:literal)+) => { Some(quant!($($eight)+ "units/halves")) };
-    (@eights) => { quant!("eights/quads") };
-    (@eights $($eight:literal)+) => { quant!($($eight)+ "eights/stored") };
+    (@eights) => { quant!("eights/quads" "eights/four" "eights/rows") };
+    (@eights $($eight:literal)+) => { quant!($($eight)+ "eights/stored" "eights/four" "eights/rows") };
+    (@eights , $($part:literal)+) => { quant!($($part)+) };
     (@units) => { None };
     (@units $($units:literal)+ $(, steps $step:literal)?, groups $groups:literal $(, rows $rows:literal)? $(, ready $ready:literal)?) => {
         Some(Units {
@@ -117,8 +119,8 @@ formats! {
     IQ2_S: ["iq2_s" "shared/word" "shared/signs"], planes [(2, 64), (66, 8), (74, 8), (0, 2)], table IQ2_S_TABLE;
     IQ3_XXS: ["iq3_xxs" "shared/word" "shared/signs"], planes [(2, 64), (66, 32), (0, 2)], table IQ3_XXS_TABLE;
     IQ3_S: ["iq3_s" "shared/word" "shared/signs"], planes [(2, 64), (66, 8), (74, 32), (106, 4), (0, 2)], table IQ3_S_TABLE;
-    IQ4_NL: ["iq4_nl" "shared/word" "shared/iq4"], planes [(2, 16), (0, 2)], table [], units ["units/iq4" "units/iq4_nl" "units/held"], groups ["units/groups"];
-    IQ4_XS: ["iq4_xs" "shared/word" "shared/iq4"], planes [(8, 128), (4, 4), (0, 4)], table [], units ["units/iq4" "units/iq4_xs" "units/held"], groups ["units/groups"];
+    IQ4_NL: ["iq4_nl" "shared/word" "shared/iq4"], planes [(2, 16), (0, 2)], table [], part ["eights/four" "eights/iq4"], units ["units/iq4" "units/held"], groups ["units/groups"];
+    IQ4_XS: ["iq4_xs" "shared/word" "shared/iq4"], planes [(8, 128), (4, 4), (0, 4)], table [], part ["eights/four" "eights/iq4"], units ["units/iq4" "units/held"], groups ["units/groups"];
     TQ1_0: ["tq1_0" "shared/word"], planes [(0, 48), (48, 4), (52, 2)], table [];
     TQ2_0: ["tq2_0" "shared/word"], planes [(0, 64), (64, 2)], table [];
     MXFP4: ["mxfp4" "shared/word" "shared/e2m1"], planes [(1, 16), (0, 1)], table [], units ["units/mxfp4" "units/held"], steps ["units/step"], groups ["units/groups"];
@@ -222,7 +224,7 @@ impl Format {
     /// The pieces that multiply one row of f32 activations, four rows of the weight at a time.
     #[must_use]
     pub fn eights(&self) -> String {
-        [self.wgsl, self.eights, quant!("eights/rows")].concat()
+        [self.wgsl, self.eights].concat()
     }
 
     /// Whether few rows are multiplied in 8 bits.

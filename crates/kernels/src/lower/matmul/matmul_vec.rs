@@ -18,12 +18,12 @@ kernel! {
     bindings: Bind { x: Read, w: Eights, bias: Read, y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-10,
-    needs: { threads: 64, workgroup_bytes: 1064 },
+    needs: { threads: 64, workgroup_bytes: 1128 },
     variants: {
         // Row lengths that are a multiple of 8.
         WHOLE: "matmul_vec" { threads: vary { WG: 64 }, quads: choose ["shared/x4.wgsl"] },
         // The same for long rows and for few of them.
-        LONG: "matmul_vec_long" needs { threads: 256, workgroup_bytes: 4256 } {
+        LONG: "matmul_vec_long" needs { threads: 256, workgroup_bytes: 4320 } {
             threads: vary { WG: 256 },
             quads: choose ["shared/x4.wgsl"],
         },

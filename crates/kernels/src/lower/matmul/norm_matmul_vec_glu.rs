@@ -17,7 +17,7 @@ kernel! {
     bindings: Bind { h: Read, u: Read, gate: Eights, up: Eights, y: Write },
     cpu: cpu_ref::swiglu,
     nmse: 1e-10,
-    needs: { threads: 64, workgroup_bytes: 1064 },
+    needs: { threads: 64, workgroup_bytes: 1192 },
     variants: {
         SILU: "norm_matmul_vec_glu_silu" { activation: choose ["shared/silu4.wgsl"] },
         GELU: "norm_matmul_vec_glu_gelu" { activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"] },

@@ -22,11 +22,11 @@ kernel! {
     },
     cpu: cpu_ref::matmul_vec,
     nmse: 1e-10,
-    needs: { threads: 64, workgroup_bytes: 1064 },
+    needs: { threads: 64, workgroup_bytes: 1256 },
     variants: {
         WHOLE: "norm_matmul_vec_group" { threads: vary { WG: 64 } },
         // For long rows and for few of them.
-        LONG: "norm_matmul_vec_group_long" needs { threads: 256, workgroup_bytes: 4256 } { threads: vary { WG: 256 } },
+        LONG: "norm_matmul_vec_group_long" needs { threads: 256, workgroup_bytes: 4448 } { threads: vary { WG: 256 } },
     },
 }
 
