@@ -175,16 +175,16 @@ fn matmul_tile64_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_in
     let top = (id.x * SUBGROUPS + subgroup) * ROWS;
     let local = tiles[3u * id.y] * params.stride + params.first + top - params.row_base;
     // Operators that leave out their right side would be another branch.
-    if ((count == 0u) | (top >= params.n) | ((local >= params.row_count) & (local + ROWS > local))) {
+    if ((count == 0u) | (top >= params.n) | ((local >= params.row_count) & (local + ROWS > local))) { //~ exit
         return;
     }
     let lane = lid & 31u;
     let row = vec2<u32>(local + (lane >> 1u), local + (lane >> 1u) + 16u);
     // Rows that are in other parts of w are replaced by the last row.
-    let at = min(row, vec2<u32>(params.row_count - 1u));
+    let at = min(row, vec2<u32>(params.row_count - 1u)); //~ unowned: sign
     let rows = vec2<u32>(w_row(at.x, params.k), w_row(at.y, params.k));
     let own = Own(place, count, top, local, (params.k >> 5u) - 1u, rows, subgroup * ROWS * PITCH, subgroup * 256u, lane);
-    switch (count + 15u) >> 4u {
+    switch (count + 15u) >> 4u { //~ surplus: off by one
         case 1u: { bands_1(own); }
         case 2u: { bands_2(own); }
         case 3u: { bands_3(own); }

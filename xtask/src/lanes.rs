@@ -1,6 +1,7 @@
 //! Work on several threads: the next free thread takes the next item.
 
 use anyhow::Result;
+use kernels::{Class, Device};
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,6 +10,16 @@ use std::thread;
 /// One thread per core.
 pub fn cores() -> usize {
     thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// Most threads that share a GPU.
+const MOST_OF_GPU: usize = 8;
+
+/// The threads that run shaders on devices like this one, each on a device of its own. A software
+/// driver uses only a few threads per device. A GPU waits most of the time for the compiler of its
+/// driver, which takes a thread.
+pub fn for_device(device: &Device) -> usize {
+    if device.adapter().class == Class::Software { cores() } else { cores().min(MOST_OF_GPU) }
 }
 
 /// Runs `work` for every item, in order, on this number of threads. Each thread starts with a value

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::lower;
 use kernels::testing::sweep::{self, Target};
-use kernels::{Agreement, Class, Device, Limits, Select};
+use kernels::{Agreement, Device, Limits, Select};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -143,10 +143,7 @@ fn parity(args: &Args, select: &Select, device: &Device, targets: &[Target]) -> 
         beyond.fetch_add(usize::from(!worst.holds()), Ordering::Relaxed);
         Ok(())
     };
-    // A software driver uses only a few threads per device, so every thread opens a device. One
-    // thread keeps a GPU busy.
-    let threads = if device.adapter().class == Class::Software { lanes::cores() } else { 1 };
-    lanes::each(threads, targets, || Ok(sweep::open(select, Limits::from_env())?), work)?;
+    lanes::each(lanes::for_device(device), targets, || Ok(sweep::open(select, Limits::from_env())?), work)?;
     let beyond = beyond.into_inner();
     println!("{} kernels, {beyond} beyond their bound", targets.len());
     if args.record {

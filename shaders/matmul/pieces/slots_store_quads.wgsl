@@ -5,10 +5,11 @@
 
 // Writes the 16 x 16 results that the subgroup left at ys[own.base..].
 fn store(own: Own, t0: u32, r0: u32) {
-    for (var i = own.lane; i < 64u; i += 32u) {
+    for (var i = own.lane; i < 64u; i += 32u) { //~ later: comparison
         let t = t0 + (i >> 2u);
         let r = r0 + ((i & 3u) << 2u);
-        if (t < own.count && own.local + r < params.row_count && own.top + r < params.n) {
+        let here = own.local + r < params.row_count; //~ later: comparison
+        if (t < own.count && here && own.top + r < params.n) {
             let first = own.base + 4u * i;
             let v = vec4<f32>(ys[first], ys[first + 1u], ys[first + 2u], ys[first + 3u]);
             y[(slots[own.place + t] * params.n + own.top + r) >> 2u] = v * scales[own.place + t];

@@ -17,7 +17,7 @@ use kernels::testing::kernel::Variant;
 use kernels::testing::kernel::compose::Piece;
 use kernels::testing::lower;
 use kernels::testing::sweep::{self, Target};
-use kernels::{Class, Device, Limits, Select};
+use kernels::{Device, Limits, Select};
 use lines::Shaders;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
@@ -248,9 +248,7 @@ pub fn run(device: &Device, select: &Select, targets: &[Target], wanted: &Wanted
         }
         Ok(())
     };
-    // As in the parity of `verify-shaders`.
-    let threads = if device.adapter().class == Class::Software { lanes::cores() } else { 1 };
-    lanes::each(threads, &parts, open, work)?;
+    lanes::each(lanes::for_device(device), &parts, open, work)?;
     let failed = |n: &usize| run.progress[*n].lock().expect("no panic").failed;
     let failed: Vec<_> = (0..run.units.len()).filter(failed).map(|n| run.units[n].name()).collect();
     anyhow::ensure!(failed.is_empty(), "no result: {}", failed.join(", "));

@@ -28,7 +28,10 @@ kernel! {
             quads: choose ["shared/x4.wgsl"],
         },
         // Other lengths.
-        TAIL: "matmul_vec_tail" { threads: vary { WG: 64 }, quads: choose ["shared/x4_tail.wgsl"] },
+        TAIL: "matmul_vec_tail" needs { threads: 64, workgroup_bytes: 1064 } {
+            threads: vary { WG: 64 },
+            quads: choose ["shared/x4_tail.wgsl"],
+        },
     },
 }
 

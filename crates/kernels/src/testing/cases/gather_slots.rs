@@ -12,7 +12,7 @@ use crate::testing::parity::Case;
 pub fn case(g: &mut Gen) -> Case {
     let (rows, heads, per) = (g.small(), g.pick(&[1, 2, 5]), g.pick(&[1, 3, 8]));
     let k = 32 * g.pick(&[1, 3, 16, 40]);
-    let mut case = Case::new(rows);
+    let mut case = Case::perhaps_full(g, rows);
     let x = case.uniform(g, heads * k, 1e6);
     let (x_scales, packed) = pack_f16(&mut case.rec, x);
     let all = rows * heads * per;
