@@ -113,7 +113,7 @@ fn attention_flash(
         var slot = part.x % params.capacity;
         var keys = load_k(base, slot, last - min(part.x, last), kv_head, lid); //~ weightless: sign
         var values: Values;
-        if (EARLY > 0u) {
+        if (EARLY > 0u) { //~ twice: comparison, guard dropped
             values = load_v(base, slot, last - min(part.x, last), kv_head, lid); //~ weightless: sign
         }
         for (var key0 = part.x; key0 < part.y; key0 += KEYS) { //~ empty: comparison

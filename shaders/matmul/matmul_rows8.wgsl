@@ -33,7 +33,7 @@ fn matmul_rows8(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) e
     let count = min(params.tile, params.row_count - r0);
     w_rows8(t0, last, r0, final_row, count, k, lid);
     workgroupBarrier();
-    for (var i = lid; i < MOST * STEPS; i += WG) {
+    for (var i = lid; i < MOST * STEPS; i += WG) { //~ race: comparison
         let r = i & (MOST - 1u);
         let t = i / MOST;
         if (t <= last && r < count) {

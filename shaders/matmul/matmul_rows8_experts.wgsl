@@ -38,8 +38,8 @@ fn matmul_rows8_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
         return;
     }
     let count = min(MOST, params.n - top);
-    for (var t = 0u; t < held; t += STEPS) {
-        let last = held - 1u - t;
+    for (var t = 0u; t < held; t += STEPS) { //~ race: comparison
+        let last = held - 1u - t; //~ race: sign
         w_rows8(place + t, last, local, params.row_count - 1u, count, params.k, lid); //~ unowned: sign
         workgroupBarrier();
         for (var i = lid; i < MOST * STEPS; i += WG) { //~ later: comparison

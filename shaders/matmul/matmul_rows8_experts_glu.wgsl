@@ -43,7 +43,7 @@ fn matmul_rows8_experts_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_w
     let k = params.k;
     let blocks = k >> 5u;
     for (var t = 0u; t < held; t += STEPS) {
-        let last = held - 1u - t;
+        let last = held - 1u - t; //~ race: sign
         for (var first = 0u; first < blocks; first += WG) { //~ empty: comparison
             let rows = gate_hold(place + t, last, k, first, lid);
             _ = gate_add(rows, gate_ahead(gate_r, EVERY_ROW, k, first, lid), gate_r, EVERY_ROW, 32u, 0u, k, first, lid);

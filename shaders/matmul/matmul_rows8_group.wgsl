@@ -50,7 +50,7 @@ fn matmul_rows8_group(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgro
         wc_rows8(t0, last, r0, final_row, count, k, lid);
     }
     workgroupBarrier();
-    for (var i = lid; i < MOST * STEPS; i += WG) {
+    for (var i = lid; i < MOST * STEPS; i += WG) { //~ race: comparison
         let r = i & (MOST - 1u);
         let t = i / MOST;
         if (t > last || r >= count) {

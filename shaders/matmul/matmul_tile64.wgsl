@@ -31,5 +31,5 @@ fn tile64_store(t: u32, r: u32, which: u32, v: f32) {
 
 @compute @workgroup_size(WG)
 fn matmul_tile64(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {
-    w_tile64(id.x * (TILE * GROUPS), id.y, 0u, lid, subgroup);
+    w_tile64(id.x * (TILE * GROUPS), id.y, 0u, lid, subgroup); //~ unused: off by one
 }

@@ -23,7 +23,7 @@ fn lanes_add2(v: vec2<f32>, lanes: u32, lid: u32) -> vec2<f32> {
 fn lanes_each4(v: vec4<f32>, lanes: u32, lid: u32) -> f32 {
     let quarter = lanes / 4u;
     let upper = (lid & (2u * quarter)) != 0u;
-    let two = select(v.xy, v.zw, upper) + subgroupShuffleXor(select(v.zw, v.xy, upper), 2u * quarter);
+    let two = select(v.xy, v.zw, upper) + subgroupShuffleXor(select(v.zw, v.xy, upper), 2u * quarter); //~ free: off by one
     let odd = (lid & quarter) != 0u;
     var sum = select(two.x, two.y, odd) + subgroupShuffleXor(select(two.y, two.x, odd), quarter);
     for (var apart = quarter / 2u; apart > 0u; apart = apart / 2u) {

@@ -34,7 +34,7 @@ fn parts_beside(chunk: u32) -> u32 {
 
 fn parts_add(v: vec4<f32>, chunk: u32) -> vec4<f32> {
     var sum = v;
-    for (var apart = chunk; apart < 32u; apart *= 2u) {
+    for (var apart = chunk; apart < 32u; apart *= 2u) { //~ alike: off by one
         sum += subgroupShuffleXor(sum, apart);
     }
     return sum;
@@ -42,5 +42,5 @@ fn parts_add(v: vec4<f32>, chunk: u32) -> vec4<f32> {
 
 // Only the first parts_beside(chunk) threads continue.
 fn parts_done(chunk: u32, lid: u32) -> bool {
-    return lid >= parts_beside(chunk);
+    return lid >= parts_beside(chunk); //~ surplus: comparison
 }

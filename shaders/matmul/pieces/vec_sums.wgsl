@@ -25,7 +25,7 @@ fn parts_leave(part: Part, normed: bool, lid: u32) {
     if (lid % QUARTER == 0u) { //~ twice: off by one, guard dropped
         part_sums[lid / QUARTER] = one;
     }
-    if (normed) {
+    if (normed) { //~ unused: guard dropped
         let share = lanes_add(part.share, LANES, lid);
         if (lid % LANES == 0u) { //~ twice: off by one, guard dropped
             part_shares[lid / LANES] = share;

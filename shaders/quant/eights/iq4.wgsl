@@ -7,7 +7,7 @@ var<workgroup> W_values: array<f32, 16>;
 
 // Every thread calls it before its first load.
 fn W_begin(lid: u32) {
-    if (lid < 16u) { //~ twice: guard dropped
+    if (lid < 16u) { //~ twice: guard dropped, comparison, off by one
         W_values[lid] = W_IQ4[lid];
     }
     workgroupBarrier();

@@ -3,7 +3,7 @@
 // that four neighbouring threads load 128 neighbouring bytes for each half. In other rows the 32
 // weights of a unit are neighbours.
 fn W_halves(u: u32) -> vec2<u32> {
-    let together = (params.k & 127u) == 0u; //~ free: off by one
+    let together = (params.k & 127u) == 0u;
     let low = select(2u * u, 2u * u - (u & 3u), together);
     return vec2<u32>(low, low + select(1u, 4u, together));
 }
@@ -20,7 +20,7 @@ struct W_Ready { a: vec4<u32>, b: vec4<u32>, c: vec4<u32>, d: vec4<u32> }
 
 // `live` is 1, or 0 for a unit past the end of the row, whose weights are then zero.
 fn W_ready(held: W_Held, u: u32, live: f32) -> W_Ready {
-    let kept = vec4<u32>(select(0u, 0xffffffffu, live > 0.0));
+    let kept = vec4<u32>(select(0u, 0xffffffffu, live > 0.0)); //~ small: off by one
     return W_Ready(held.a & kept, held.b & kept, held.c & kept, held.d & kept);
 }
 
