@@ -8,13 +8,13 @@ const ONE_127TH = 0.007874016;
 
 // The scale of a block and its inverse. Both are zero for a block of zeros.
 fn q8_scale(largest: f32) -> vec2<f32> {
-    let d = bitcast<f32>((bitcast<u32>(largest * ONE_127TH) + 255u) & 0xffffff00u);
+    let d = bitcast<f32>((bitcast<u32>(largest * ONE_127TH) + 255u) & 0xffffff00u); //~ never: off by one
     return select(vec2<f32>(d, 1.0 / d), vec2<f32>(0.0), largest < Q8_LEAST);
 }
 
 // Four quants, rounded half up.
 fn q8_quants(v: vec4<f32>, scale: vec2<f32>) -> vec4<f32> {
-    let q = floor(v * scale.y + 0.5);
+    let q = floor(v * scale.y + 0.5); //~ free: sign
     let rest = v - q * scale.x;
     let more = select(vec4<f32>(0.0), vec4<f32>(1.0), rest >= vec4<f32>(0.5 * scale.x));
     let less = select(vec4<f32>(0.0), vec4<f32>(1.0), rest < vec4<f32>(-0.5 * scale.x));

@@ -25,7 +25,7 @@ fn W_groups(raw: W_Raw, g: u32) -> W_Groups {
     let first = ((raw.first >> shift) & low) | (((raw.of_first >> upper) & two) << vec4<u32>(4u));
     let second = ((raw.second >> shift) & low) | (((raw.of_second >> upper) & two) << vec4<u32>(4u));
     // Two of the word's four signed bytes.
-    let up = 24u - 8u * (g & 3u);
+    let up = 24u - 8u * (g & 3u); //~ alike: sign
     let scales = vec2<i32>(bitcast<i32>(raw.scales << up), bitcast<i32>(raw.scales << (up - 8u))) >> vec2<u32>(24u);
     let scale = raw.d * vec2<f32>(scales);
     return W_Groups(first, second, scale, 32.0 * scale);
