@@ -16,7 +16,7 @@ fn q8_scale(largest: f32) -> vec2<f32> {
 fn q8_quants(v: vec4<f32>, scale: vec2<f32>) -> vec4<f32> {
     let q = floor(v * scale.y + 0.5); //~ free: sign
     let rest = v - q * scale.x;
-    let more = select(vec4<f32>(0.0), vec4<f32>(1.0), rest >= vec4<f32>(0.5 * scale.x));
+    let more = select(vec4<f32>(0.0), vec4<f32>(1.0), rest >= vec4<f32>(0.5 * scale.x)); //~ never: comparison
     let less = select(vec4<f32>(0.0), vec4<f32>(1.0), rest < vec4<f32>(-0.5 * scale.x));
     return select(q + more - less, vec4<f32>(0.0), scale.x == 0.0); //~ alike: component
 }
