@@ -35,7 +35,7 @@ fn finish_heads(t: u32, first_head: u32, kv_head: u32, slot: u32, stores: bool, 
         } else if (h == HEADS + 1u) { //~ dropped: guard dropped
             x = v[32u * t * params.heads + quad];
         }
-        if (params.normed == 1u) { //~ unused: guard dropped
+        if (params.normed == 1u) {
             let small = x * TWO_POW_MINUS_32;
             let squares = lanes_add(dot(small, small), 32u, lid); //~ rounded: off by one
             let factor = TWO_POW_MINUS_32 * inverseSqrt(squares / 128.0 + params.eps * TWO_POW_MINUS_64);
@@ -57,7 +57,7 @@ fn finish_heads(t: u32, first_head: u32, kv_head: u32, slot: u32, stores: bool, 
                 k_state_store4(slot, width, quad, x, most);
             }
             x = k_state_rounded(x, most);
-        } else if (h == HEADS + 1u) { //~ dropped: guard dropped
+        } else if (h == HEADS + 1u) {
             if (stores) { //~ twice: guard dropped
                 v_state_store4(slot, width, quad, x, most);
             }
