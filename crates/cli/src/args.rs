@@ -120,9 +120,9 @@ pub struct Place {
     ///
     /// `fast` rounds activations to 8 bits for products of few rows with quantized weights. For
     /// products of many rows it rounds to f16 on a GPU with cooperative matrices, and to 8 bits on
-    /// other GPUs. In a mixture of experts, the rows of each expert count. `f32` rounds nothing: it
-    /// is slower and gives the numbers that other implementations give. The CPU always computes in
-    /// f32.
+    /// other GPUs. A mixture of experts also rounds to 8 bits where many sequences generate at
+    /// once. `f32` rounds nothing: it is slower and gives the numbers that other implementations
+    /// give. The CPU always computes in f32.
     #[arg(long, value_enum, value_name = "PRECISION", hide_default_value = true)]
     pub precision: Option<Activations>,
 

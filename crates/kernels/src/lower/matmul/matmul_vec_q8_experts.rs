@@ -40,9 +40,9 @@ pub struct MatmulVecQ8Experts {
 }
 
 /// Slots per expert, on average, up to which grouped slots of sequences are multiplied in 8 bits on
-/// a device with cooperative matrices. A matrix of 128 experts with 768 rows of 2048 columns in
-/// Q4_K takes 78 us in 8 bits with 8 slots per expert, and 105 us in tiles with up to 16 (NVIDIA
-/// H200).
+/// a device with cooperative matrices. With 8 slots for each of 128 experts with 768 rows of 2048
+/// columns in Q4_K, gate, up, activation and packing take 155 us in 8 bits. One of the two products
+/// takes 105 us in tiles (NVIDIA H200).
 const FEW: u32 = 8;
 
 /// Whether a product of experts takes packed rows in a plan that rounds like this, for this number
