@@ -14,6 +14,7 @@ struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, onto: 
 @group(0) @binding(3) var<storage, read> w: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read_write> dx: array<vec4<f32>>;
 
+const WG = 128u;
 const TILE = 128u;
 const DEPTH = 32u;
 // Pitch of 32 columns of w in eights of columns. It is odd, so that slots start on different banks.
@@ -97,5 +98,6 @@ fn finish(t0: u32, c0: u32, base: u32, lane: u32) {
 
 @compute @workgroup_size(128)
 fn matmul_input_tile128(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {
+    begin(lid);
     sum_tile(id, params.row_count, subgroup, lid);
 }

@@ -44,7 +44,7 @@ fn matmul_rows8_experts_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_w
     let blocks = k >> 5u;
     for (var t = 0u; t < held; t += STEPS) {
         let last = held - 1u - t; //~ race: sign
-        for (var first = 0u; first < blocks; first += WG) { //~ empty: comparison
+        for (var first = 0u; first < blocks; first += TEAM) { //~ empty: comparison
             let rows = gate_hold(place + t, last, k, first, lid);
             _ = gate_add(rows, gate_ahead(gate_r, EVERY_ROW, k, first, lid), gate_r, EVERY_ROW, 32u, 0u, k, first, lid);
             _ = up_add(rows, up_ahead(up_r, EVERY_ROW, k, first, lid), up_r, EVERY_ROW, 32u, 32u, k, first, lid);

@@ -2,7 +2,8 @@
 // that readers of x apply, or 1
 // x [rows, k] and packed [rows, n] activations in 8 bits (pack_q8.wgsl), gate, up [n, k] in one
 // format with units, n a multiple of 32; activation is silu or gelu (tanh form). One workgroup for
-// 32 rows of each weight and STEPS rows of x, as in matmul_rows8.wgsl.
+// 32 rows of each weight and STEPS rows of x, as in matmul_rows8.wgsl; TEAMS teams of threads share
+// the rows of weights.
 struct Params { k: u32, n: u32, rows: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
@@ -12,6 +13,8 @@ struct Params { k: u32, n: u32, rows: u32, exchange: u32 }
 
 // Rows of both weights per workgroup.
 const MOST = 64u;
+// Rows of either weight that a team has.
+const SHARE = 32u / TEAMS;
 // Eight threads pack the results of each row of x.
 const_assert 8u * STEPS <= WG;
 // Rows of weights are always taken four at a time.
@@ -29,13 +32,14 @@ fn matmul_rows8_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
     let k = params.k;
     let blocks = k >> 5u;
     let last = params.rows - 1u - t0;
-    // Always 32. A driver that knew this would unroll the loops.
-    let count = min(32u, params.n - r0); //~ never: sign
+    let own = lid / TEAM * SHARE;
+    // Always SHARE. A driver that knew this would unroll the loops.
+    let count = min(SHARE, params.n - r0); //~ never: sign
     let final_row = params.n - 1u; //~ unowned: sign
-    for (var first = 0u; first < blocks; first += WG) { //~ empty: comparison
+    for (var first = 0u; first < blocks; first += TEAM) { //~ empty: comparison
         let held = gate_hold(t0, last, k, first, lid);
-        _ = gate_add(held, gate_ahead(r0, final_row, k, first, lid), r0, final_row, count, 0u, k, first, lid);
-        _ = up_add(held, up_ahead(r0, final_row, k, first, lid), r0, final_row, count, 32u, k, first, lid);
+        _ = gate_add(held, gate_ahead(r0 + own, final_row, k, first, lid), r0 + own, final_row, count, own, k, first, lid);
+        _ = up_add(held, up_ahead(r0 + own, final_row, k, first, lid), r0 + own, final_row, count, 32u + own, k, first, lid);
     }
     workgroupBarrier();
     let t = min(lid >> 3u, STEPS - 1u); //~ dropped: sign

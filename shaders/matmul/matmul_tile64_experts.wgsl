@@ -3,11 +3,10 @@
 // x [k / 16, slab, 16] f16 and scales [T chosen] f32: rows in the order of `slots`
 // (gather_slots.wgsl), w [row_count, k] (rows row_base.. of all experts' rows), k a multiple of 32,
 // slots [T chosen] u32 and tiles [M, 3] u32 of group_experts.wgsl, y [T chosen, n] f32. One
-// workgroup makes a tile of up to 64 slots of one expert by 128 rows. Each of its four subgroups
-// makes 32 rows. It stages 64 columns of these rows for itself, so the workgroup has no barrier,
-// and loads fragments of x from memory. A subgroup multiplies only the bands of 16 slots that the
-// tile has. There is one loop for each number of bands, because cooperative matrices that are used
-// in a branch do not stay in registers. Results of rows in other parts of w are not written.
+// workgroup makes a tile of up to 64 slots of one expert by 128 rows, 32 rows to a subgroup, which
+// stages 64 columns of its rows for itself and loads fragments of x from memory. There is one loop
+// for each number of bands of 16 slots, because cooperative matrices that are used in a branch do
+// not stay in registers. Results of rows in other parts of w are not written.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, n: u32, slab: u32, stride: u32, first: u32, row_base: u32, row_count: u32 }
@@ -27,6 +26,7 @@ struct Weights { a0: OfW, b0: OfW, c0: OfW, d0: OfW, a1: OfW, b1: OfW, c1: OfW, 
 struct Band { r0: OfY, r1: OfY }
 
 const SUBGROUPS = 4u;
+const WG = 32u * SUBGROUPS;
 const ROWS = 32u;
 // Units of a row that are staged side by side.
 const UNITS = 2u;
@@ -166,8 +166,9 @@ fn finish_rows(own: Own, t0: u32, r0: u32, sums: OfY) {
     store(own, t0, r0);
 }
 
-@compute @workgroup_size(32 * SUBGROUPS)
+@compute @workgroup_size(WG)
 fn matmul_tile64_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {
+    w_begin(lid);
     let place = tiles[3u * id.y + 1u];
     let count = tiles[3u * id.y + 2u];
     // `top`: first row of this subgroup within the expert. `local`: the same row within this part

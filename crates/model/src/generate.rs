@@ -159,8 +159,7 @@ impl<'a> Generate<'a> {
             session.sequence.reread();
             let last = session.tokens().len() - 1;
             let report: Option<PrefillProgress<'_>> = self.progress.as_deref().map(|p| p as PrefillProgress<'_>);
-            let keep = session.runner.options().chunk as usize - 1;
-            session.prefill_to(last, keep, head, report).await?;
+            session.prefill_to(last, 1, head, report).await?;
             last + 1
         } else {
             session.sequence.evaluated + 1

@@ -3,7 +3,7 @@
 
 use crate::adapter::{Adapted, Applied};
 use crate::arch::{self, Architecture, Logits};
-use crate::chunk;
+use crate::chunk::{self, Division};
 use crate::error::Error;
 use crate::model::{Model, record};
 use crate::needs::{self, Needs};
@@ -54,6 +54,7 @@ pub(crate) struct Runner {
     /// Rows of the plans that draw, rising.
     capacities: Vec<u32>,
     options: SessionOptions,
+    division: Division,
     context: u32,
     adapters: Vec<Applied>,
     adapted: Adapted,
@@ -83,7 +84,7 @@ pub(crate) fn ring_rows(window: u32, options: &SessionOptions) -> u32 {
 }
 
 /// The largest number of rows of a step.
-fn most_rows(options: &SessionOptions) -> u32 {
+pub(crate) fn most_rows(options: &SessionOptions) -> u32 {
     options.sequences.max(options.chunk)
 }
 
@@ -167,8 +168,9 @@ impl Runner {
         let kinds = arch::states(model.summary(), options);
         let states = States::new_async(executor, &kinds, options.sequences, FIRST_POSITIONS.min(context)).await?;
         let (plans, room, capacities) = (HashMap::new(), Room::default(), capacities(executor, options));
-        let (options, adapters, abandoned) = (options.clone(), vec![], vec![]);
-        Ok(Self { model, states, kinds, plans, room, capacities, options, context, adapters, adapted, abandoned, last: None })
+        let division = Division::of(model.architecture(), &adapted, executor, options);
+        let (options, adapters, abandoned, last) = (options.clone(), vec![], vec![], None);
+        Ok(Self { model, states, kinds, plans, room, capacities, options, division, context, adapters, adapted, abandoned, last })
     }
 
     pub fn adapters(&self) -> &[Applied] {
@@ -198,8 +200,8 @@ impl Runner {
         fit(&model, &adapted, &options, adapted.weights.bytes())?;
         let states = self.states.fork_async(positions as u32).await?;
         let (kinds, capacities, adapters) = (self.kinds.clone(), self.capacities.clone(), self.adapters.clone());
-        let (plans, room, abandoned) = (HashMap::new(), Room::default(), vec![]);
-        Ok(Self { model, states, kinds, plans, room, capacities, options, context, adapters, adapted, abandoned, last: None })
+        let (plans, room, division, abandoned, last) = (HashMap::new(), Room::default(), self.division, vec![], None);
+        Ok(Self { model, states, kinds, plans, room, capacities, options, division, context, adapters, adapted, abandoned, last })
     }
 
     /// A runner with the same options for other weights of the same file, and with these adapters.
@@ -391,13 +393,14 @@ impl Runner {
         Ok(None)
     }
 
-    /// Evaluates the sequences up to their `ends` in whole chunks, until at most `keep` positions
-    /// are left in total. A chunk takes rows of the first sequence first, then of the next.
+    /// Evaluates the sequences up to their `ends`. A step takes rows of the first sequence first,
+    /// then of the next. If `behind` is not 0, it is the number of rows that the caller's step has
+    /// behind the ends, and the last rows before the ends are left to that step.
     pub async fn prefill(
         &mut self,
         sequences: &mut [Sequence],
         ends: &[usize],
-        keep: usize,
+        behind: usize,
         head: Head,
         cancel: &AtomicBool,
         progress: Option<PrefillProgress<'_>>,
@@ -412,14 +415,18 @@ impl Runner {
             }
             Ok::<_, Error>(())
         };
-        // On a GPU one chunk runs while the host prepares the inputs of the next chunk.
+        // On a GPU one step runs while the host prepares the inputs of the next step.
         let ahead = self.depth() > 1;
         let mut running: Option<(Pending, usize)> = None;
-        while left(sequences) > keep {
+        loop {
+            let rows = self.division.next(left(sequences) + behind);
+            if left(sequences) == 0 || (behind > 0 && rows == left(sequences) + behind) {
+                break;
+            }
             if cancel.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled);
             }
-            let (mut spans, mut room) = (vec![], self.options.chunk as usize);
+            let (mut spans, mut room) = (vec![], rows);
             for (slot, (sequence, &end)) in sequences.iter().zip(ends).enumerate() {
                 let rows = end.saturating_sub(sequence.evaluated).min(room);
                 if rows > 0 {
@@ -427,7 +434,7 @@ impl Runner {
                     room -= rows;
                 }
             }
-            let rows = self.options.chunk as usize - room;
+            let rows = rows - room;
             let started = self.start(sequences, &spans, head, &[], cancel).await?;
             if let Some(before) = running.replace((started, rows)) {
                 finish(before).await?;

@@ -351,15 +351,16 @@ impl Session {
         self.prefill_to(self.sequence.tokens.len(), 0, Head::Sample { penalize: false }, progress).await
     }
 
-    /// Evaluates in whole chunks towards position `end`, until at most `keep` positions are left.
+    /// Evaluates up to position `end`. If `behind` is not 0, it is the number of rows that the
+    /// caller's step has behind `end`, and the last rows before `end` are left to that step.
     pub(crate) async fn prefill_to(
         &mut self,
         end: usize,
-        keep: usize,
+        behind: usize,
         head: Head,
         progress: Option<PrefillProgress<'_>>,
     ) -> Result<(), Error> {
-        self.runner.prefill(from_mut(&mut self.sequence), &[end], keep, head, &self.cancel, progress).await
+        self.runner.prefill(from_mut(&mut self.sequence), &[end], behind, head, &self.cancel, progress).await
     }
 
     /// Starts to evaluate the positions up to `until` (at most a chunk). If `draws` is not empty,

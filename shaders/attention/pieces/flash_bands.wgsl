@@ -17,7 +17,7 @@ fn queries(starts: vec4<u32>, region: u32, lane: u32) -> Queries {
     subgroupBarrier();
     kv[(region + lane) >> 1u][lane & 1u] = vec4<f16>(clamp(q[starts.x] * params.scale, -LARGEST, LARGEST));
     kv[(region + lane + 32u) >> 1u][lane & 1u] = vec4<f16>(clamp(q[starts.y] * params.scale, -LARGEST, LARGEST));
-    if (BAND > 16u) { //~ surplus
+    if (BAND > 16u) {
         kv[(region + lane + 64u) >> 1u][lane & 1u] = vec4<f16>(clamp(q[starts.z] * params.scale, -LARGEST, LARGEST));
         kv[(region + lane + 96u) >> 1u][lane & 1u] = vec4<f16>(clamp(q[starts.w] * params.scale, -LARGEST, LARGEST));
     }
@@ -48,10 +48,10 @@ fn score(sums: Scores, left: Queries, column: u32) -> Scores {
 // Leaves the scores in `scores`, where the softmax adds the slices' parts.
 fn leave_scores(s: Scores, part: u32) {
     put(s.upper, part);
-    if (KEYS > 16u) { //~ surplus
+    if (KEYS > 16u) {
         put(s.upper_far, part + 4u);
     }
-    if (BAND > 16u) { //~ surplus
+    if (BAND > 16u) {
         put(s.lower, part + 16u * SCORES);
     }
 }
@@ -84,7 +84,7 @@ fn add(sums: Column, p: Weights, column: u32) -> Column {
     if (BAND > 16u) { //~ surplus
         o.lower = coopMultiplyAdd(p.lower, near, o.lower);
     }
-    if (KEYS > 16u) { //~ surplus
+    if (KEYS > 16u) {
         let far = coopLoadT<coop_mat16x16<f16, B>>(&kv[(16u * WIDE + column) >> 1u][0], WIDE);
         o.upper = coopMultiplyAdd(p.upper_far, far, o.upper);
     }
@@ -99,7 +99,7 @@ fn shrunk(sums: Column, part: u32, band0: u32, lane: u32) -> Column {
     let factor = shrinks[band0 + (lane >> 1u)];
     scores[at] *= factor;
     scores[at + 1u] *= factor;
-    if (BAND > 16u) { //~ surplus
+    if (BAND > 16u) {
         let lower_factor = shrinks[band0 + 16u + (lane >> 1u)];
         scores[at + 16u * SCORES] *= lower_factor;
         scores[at + 16u * SCORES + 1u] *= lower_factor;
@@ -116,7 +116,7 @@ fn shrunk(sums: Column, part: u32, band0: u32, lane: u32) -> Column {
 // Leaves 16 columns of sums in the subgroup's part of `scores`.
 fn leave_sums(o: Column, part: u32) {
     put(o.upper, part);
-    if (BAND > 16u) { //~ surplus
+    if (BAND > 16u) {
         put(o.lower, part + 16u * SCORES);
     }
     subgroupBarrier();

@@ -1,14 +1,17 @@
 // Sums of products of up to 8 rows (matmul_rows8.wgsl) in workgroup memory, and their blocks of
 // activations. A lane has one block of 32 at a time.
-// Needs: WG, MOST, STEPS, acts_place, x, Unit, PAIRS. Gives: Act, PARTS, act_load, dot_block,
-// rows_bit, steps_bit, in_pairs, held_order, rows8_add, rows8_add_share, rows8_result, acts_factor.
+// Needs: TEAM, TEAMS, MOST, STEPS, acts_place, x, Unit, PAIRS. Gives: Act, WG, PARTS, act_load,
+// dot_block, rows_bit, steps_bit, in_pairs, held_order, rows8_add, rows8_add_share, rows8_result,
+// acts_factor.
 
 // A block of 32 activations of one row, and their sum. `low` is the half that the lane uses first.
 struct Act { low: vec4<u32>, high: vec4<u32>, scale: f32, sum: f32, share: f32 }
 
-const PARTS = WG / 32u;
-// For every 32 lanes: STEPS sums of every row of the workgroup's weights (at most MOST), and the
-// shares of the rows of activations.
+// TEAM threads share rows of weights. Each of TEAMS such teams has rows of its own.
+const WG = TEAM * TEAMS;
+const PARTS = TEAM / 32u;
+// For every 32 lanes of a team: STEPS sums of every row of the workgroup's weights (at most MOST),
+// and the shares of the rows of activations.
 var<workgroup> rows8_partial: array<f32, PARTS * MOST * STEPS>;
 var<workgroup> rows8_shares: array<f32, PARTS * STEPS>;
 
@@ -70,7 +73,7 @@ fn held_first(near: bool, lid: u32) -> bool {
 // Adds a lane's sum to the sums of the blocks before `first`. The sum is of the lane's row of
 // activations and of row r + held_order of the workgroup's weights.
 fn rows8_add(first: u32, r: u32, sum: f32, near: bool, lid: u32) {
-    let at = ((lid >> 5u) * MOST + r + held_order(near, lid)) * STEPS + held_step(near, lid);
+    let at = (((lid % TEAM) >> 5u) * MOST + r + held_order(near, lid)) * STEPS + held_step(near, lid);
     if (held_first(near, lid)) { //~ race: guard dropped
         rows8_partial[at] = select(rows8_partial[at], 0.0, first == 0u) + sum;
     }
@@ -78,7 +81,8 @@ fn rows8_add(first: u32, r: u32, sum: f32, near: bool, lid: u32) {
 
 fn rows8_add_share(first: u32, share: f32, near: bool, lid: u32) {
     let at = (lid >> 5u) * STEPS + held_step(near, lid);
-    if (held_first(near, lid) && held_order(near, lid) == 0u) { //~ alike: off by one; race: guard dropped
+    // All teams have the same shares.
+    if (lid < TEAM && held_first(near, lid) && held_order(near, lid) == 0u) { //~ alike: off by one; race: guard dropped
         rows8_shares[at] = select(rows8_shares[at], 0.0, first == 0u) + share;
     }
 }

@@ -1,17 +1,16 @@
 // Weights of 16 bits that 128 threads stage for tile128_loop.wgsl: eight columns of four rows per
 // thread, so that eight neighbouring threads read 64 neighbouring columns. They are converted when
 // they are staged. A conversion as they are loaded would wait for them.
-// Needs: w, w_row, slot_row, w_eight_of, ws, params.k, PITCH. Gives: Ahead, ahead_load,
+// Needs: stored_eight, w_eight_of, ws, params.k, PITCH. Gives: Ahead, begin, ahead_load,
 // ahead_store.
 struct Ahead { a: vec4<u32>, b: vec4<u32>, c: vec4<u32>, d: vec4<u32> }
+
+fn begin(lid: u32) {
+}
 
 // The first row of the thread whose number among 128 or 256 is `slot`.
 fn first_row(slot: u32) -> u32 {
     return ((slot & 127u) >> 3u) + 64u * (slot >> 7u);
-}
-
-fn ahead_eight(first: u32, row: u32, k: u32, eight: u32) -> vec4<u32> {
-    return w[(w_row(slot_row(first, row), k) >> 2u) + min(eight, (k >> 3u) - 1u)]; //~ unowned: sign
 }
 
 // Columns k0.. of the rows from `first` on.
@@ -19,8 +18,8 @@ fn ahead_load(first: u32, k: u32, k0: u32, slot: u32) -> Ahead {
     let row = first_row(slot);
     let eight = (k0 >> 3u) + (slot & 7u);
     return Ahead(
-        ahead_eight(first, row, k, eight), ahead_eight(first, row + 16u, k, eight),
-        ahead_eight(first, row + 32u, k, eight), ahead_eight(first, row + 48u, k, eight));
+        stored_eight(first, row, k, eight), stored_eight(first, row + 16u, k, eight),
+        stored_eight(first, row + 32u, k, eight), stored_eight(first, row + 48u, k, eight));
 }
 
 // Columns past the end of the row are staged as zeros.

@@ -3,7 +3,7 @@
 // from slabs, with all weights of the tile. The workgroup loads 64 columns of the weights while it
 // multiplies the 64 columns before them, which it staged. Each matrix is a member by name, because
 // an array of matrices would not stay in registers. Members past GROUPS are unused.
-// Needs: x, ws, PITCH, GROUPS, params.k, params.slab, ahead_load, SLOTS, DEPTH, ahead_store.
+// Needs: x, ws, PITCH, GROUPS, begin, params.k, params.slab, ahead_load, SLOTS, DEPTH, ahead_store.
 // Gives: YMatrix, Band, Sums, QUADS, sums_of.
 alias XMatrix = coop_mat16x16<f16, A>;
 alias WMatrix = coop_mat16x16<f16, B>;
@@ -58,6 +58,7 @@ fn multiplied(x: Slab, step: u32, sums: Sums) -> Sums {
 
 // The sums of the subgroup whose first row of x is t0, for the rows of weights from r0 on.
 fn sums_of(r0: u32, t0: u32, lid: u32) -> Sums {
+    begin(lid);
     let k = params.k;
     // From one slab, which has 16 columns, to the next, and the last one.
     let next_slab = params.slab * QUADS;

@@ -1,8 +1,8 @@
 // Two weights of the same rows for matmul_tile128.wgsl, without biases: n = row_count, a multiple
 // of 4, and row_base = 0. Workgroups past the tiles of w have the tiles of `other`, whose rows
 // start at the same places, and write other_y [rows, n] f32.
-// Needs: params.row_count, COLUMNS, Ahead, other_raw, w_row, slot_row, slot_column, w_raw,
-// params.rows, params.n, ys, scales. Gives: y, ahead_load, finish.
+// Needs: params.row_count, COLUMNS, params.rows, params.n, ys, scales. Gives: other, y, tiled_rows,
+// finish.
 @group(0) @binding(4) var<storage, read> other: array<vec4<u32>>;
 @group(0) @binding(5) var<storage, read_write> y: array<vec4<f32>>;
 @group(0) @binding(6) var<storage, read_write> other_y: array<vec4<f32>>;
@@ -10,13 +10,6 @@
 // Rows in the tiles of w.
 fn tiled_rows() -> u32 {
     return (params.row_count + COLUMNS - 1u) / COLUMNS * COLUMNS; //~ never: off by one
-}
-
-fn ahead_load(first: u32, k: u32, k0: u32, slot: u32) -> Ahead {
-    if (first >= tiled_rows()) {
-        return other_raw(w_row(slot_row(first - tiled_rows(), slot), k), k, slot_column(k0, slot) >> 4u);
-    }
-    return w_raw(w_row(slot_row(first, slot), k), k, slot_column(k0, slot) >> 4u);
 }
 
 // Writes the 16 x 16 results that a subgroup left at ys[base..].

@@ -1,9 +1,12 @@
 // 128 slots of 32 columns of weights that 128 threads stage for cooperative matrices, in any
 // format. A thread stages eight columns of four slots, so that four neighbouring threads read
 // neighbouring columns. Every quad is dequantized by itself.
-// Needs: w_row, slot_row, slot_column, w_load4, slot_live, ws, slot_at. Gives: Ahead, ahead_load,
-// ahead_store.
+// Needs: w_row, slot_row, slot_column, w_load4, slot_live, ws, slot_at. Gives: Ahead, begin,
+// ahead_load, ahead_store.
 struct Ahead { a: mat2x4<f16>, b: mat2x4<f16>, c: mat2x4<f16>, d: mat2x4<f16> }
+
+fn begin(lid: u32) {
+}
 
 // The first slot of the thread whose number among the slots is `slot`.
 fn first_slot(slot: u32) -> u32 {

@@ -1,7 +1,8 @@
 // The slots of the weights that tile128_loop.wgsl stages: 32 columns of a row. A tile has 64
 // columns of 16 GROUPS rows, so each of 128 threads stages one slot or two.
-// Needs: GROUPS, params.k. Gives: COLUMNS, DEPTH, SLOTS, PITCH, ws, slot_column, slot_at,
+// Needs: GROUPS, params.k. Gives: WG, COLUMNS, DEPTH, SLOTS, PITCH, ws, slot_column, slot_at,
 // slot_live.
+const WG = 128u;
 const COLUMNS = 16u * GROUPS;
 const DEPTH = 64u;
 // Slots of a thread.

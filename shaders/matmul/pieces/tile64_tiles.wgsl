@@ -72,7 +72,7 @@ fn multiply(x: Slabs, base: u32, sums: Sums) -> Sums {
 fn finish_band(sums: OfY, t0: u32, r0: u32, which: u32, lid: u32, subgroup: u32) {
     coopStoreT(sums, &ys[subgroup * 256u], 16u);
     workgroupBarrier();
-    for (var i = lid; i < 256u; i += WG) { //~ later: comparison
+    for (var i = lid; i < 256u; i += WG) {
         let t = t0 + (i >> 4u);
         let r = r0 + (i & 15u);
         var sum = 0.0;
@@ -98,7 +98,7 @@ fn finish(sums: Sums, tile: u32, r0: u32, which: u32, lid: u32, subgroup: u32) {
     if (BANDS > 3u) { //~ surplus
         finish_band(sums.t3, t0 + 48u, r0, which, lid, subgroup);
     }
-    if (BANDS > 4u) { //~ surplus
+    if (BANDS > 4u) {
         finish_band(sums.t4, t0 + 64u, r0, which, lid, subgroup);
     }
     if (BANDS > 5u) { //~ surplus

@@ -1,16 +1,12 @@
-// IQ4_NL and IQ4_XS in units: a unit is the 32 elements of a scale.
-// W_middle: the quant in the middle of the range of quants.
-const W_middle = 0.0;
-
+// IQ4_NL and IQ4_XS in units, for tiles: a unit is the 32 elements of a scale. It is unpacked when
+// it is staged. A unit that is unpacked as it is loaded takes three times as many registers.
 fn W_halves(u: u32) -> vec2<u32> {
     return vec2<u32>(2u * u, 2u * u + 1u);
 }
 
-fn W_iq4_each(q: vec4<u32>) -> vec4<u32> {
-    return vec4<u32>(W_iq4(q.x), W_iq4(q.y), W_iq4(q.z), W_iq4(q.w));
-}
+// A unit as it is stored, and its scale.
+struct W_Held { q: vec4<u32>, scale: f32 }
 
-fn W_unit(row: u32, k: u32, u: u32) -> Unit {
-    let q = W[(row >> 2u) + u];
-    return Unit(W_iq4_each(q), W_iq4_each(q >> vec4<u32>(4u)), vec2<f32>(W_iq4_scale(row, k, u)), vec2<f32>(0.0));
+fn W_held(row: u32, k: u32, u: u32) -> W_Held {
+    return W_Held(W[(row >> 2u) + u], W_iq4_scale(row, k, u));
 }

@@ -2,9 +2,14 @@
 // Threads load the blocks of their next rows before they multiply.
 struct W_Ahead { ab: W_Ab, cd: W_Cd }
 
+// The block of a thread, of TEAM blocks from `first` on.
+fn W_block(k: u32, first: u32, lid: u32) -> u32 {
+    return min(first + W_lane(lid % TEAM), (k >> 5u) - 1u); //~ apart
+}
+
 // The first rows, from r on, of the blocks `first`...
 fn W_ahead(r: u32, final_row: u32, k: u32, first: u32, lid: u32) -> W_Ahead {
-    let block = min(first + W_lane(lid), (k >> 5u) - 1u); //~ apart
+    let block = W_block(k, first, lid);
     return W_Ahead(W_ab(r, final_row, k, block, lid), W_cd(r, final_row, k, block, lid));
 }
 
@@ -12,8 +17,7 @@ fn W_ahead(r: u32, final_row: u32, k: u32, first: u32, lid: u32) -> W_Ahead {
 // workgroup's rows from `to` on. `loaded` has the first rows. Returns the first rows of the blocks
 // that follow.
 fn W_add(held: Held, loaded: W_Ahead, r0: u32, final_row: u32, count: u32, to: u32, k: u32, first: u32, lid: u32) -> W_Ahead {
-    let blocks = k >> 5u;
-    let block = min(first + W_lane(lid), blocks - 1u);
+    let block = W_block(k, first, lid);
     let pairs = in_pairs(W_near);
     let step = select(4u, 2u, pairs); //~ apart: off by one
     var ab = loaded.ab;
@@ -22,7 +26,7 @@ fn W_add(held: Held, loaded: W_Ahead, r0: u32, final_row: u32, count: u32, to: u
         // Loads the next rows, or the first rows of the next blocks.
         let ends = r + step >= count;
         let next = r0 + select(r + step, 0u, ends);
-        let there = select(block, min(first + WG + W_lane(lid), blocks - 1u), ends); //~ apart
+        let there = select(block, W_block(k, first + TEAM, lid), ends); //~ apart
         let now = ab;
         if (pairs) { //~ twice: guard dropped
             ab = W_ab(next, final_row, k, there, lid);
@@ -45,10 +49,8 @@ fn W_add(held: Held, loaded: W_Ahead, r0: u32, final_row: u32, count: u32, to: u
 // The held blocks of the rows of activations from t0 on, whose shares are added. `last` is the
 // place of the last row after t0.
 fn W_hold(t0: u32, last: u32, k: u32, first: u32, lid: u32) -> Held {
-    let blocks = k >> 5u;
-    let at = first + W_lane(lid);
-    //~ apart: mask
-    let held = held_load(t0, last, k, min(at, blocks - 1u), select(0u, lid & 1u, W_near), select(0.0, 1.0, at < blocks));
+    let live = select(0.0, 1.0, first + W_lane(lid % TEAM) < (k >> 5u));
+    let held = held_load(t0, last, k, W_block(k, first, lid), select(0u, lid & 1u, W_near), live); //~ apart: mask
     rows8_add_share(first, held_share(held, W_near, lid), W_near, lid);
     return held;
 }
@@ -58,7 +60,7 @@ fn W_hold(t0: u32, last: u32, k: u32, first: u32, lid: u32) -> Held {
 fn W_rows8(t0: u32, last: u32, r0: u32, final_row: u32, count: u32, k: u32, lid: u32) {
     let blocks = k >> 5u;
     var ahead = W_ahead(r0, final_row, k, 0u, lid);
-    for (var first = 0u; first < blocks; first += WG) { //~ empty: comparison
+    for (var first = 0u; first < blocks; first += TEAM) { //~ empty: comparison
         let held = W_hold(t0, last, k, first, lid);
         ahead = W_add(held, ahead, r0, final_row, count, 0u, k, first, lid);
     }

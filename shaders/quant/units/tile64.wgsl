@@ -25,6 +25,7 @@ struct W_Four { a: W_Held, b: W_Held, c: W_Held, d: W_Held }
 // Makes the results of one tile of rows of x and the 16 GROUPS rows of weights from r0 on, of
 // weight `which`.
 fn W_tile64(r0: u32, tile: u32, which: u32, lid: u32, subgroup: u32) {
+    W_begin(lid);
     let k = params.k;
     let last = (k >> 5u) - 1u;
     let lane = lid & (UNITS - 1u);

@@ -188,7 +188,7 @@ fn subgroups_exchange_values() {
 
 /// Kernels of every kind: reductions, products in f32 and in 8 bits, attention, experts, samplers,
 /// and cooperative matrices, which no software driver can run.
-const COMPUTED: [&str; 29] = [
+const COMPUTED: [&str; 33] = [
     "rms_norm +subgroups",
     "softmax",
     "matmul q4_k",
@@ -218,6 +218,10 @@ const COMPUTED: [&str; 29] = [
     "matmul_tile64_experts iq4_xs",
     "matmul_tile64_experts_tail q6_k",
     "matmul_tile128_pair q4_k q4_k",
+    "matmul_tile128_halves_pair_narrow f16 f16",
+    "matmul_tile128_halves_pair bf16 bf16",
+    "matmul_rows8_glu_4_silu_medium q4_k q4_k",
+    "matmul_rows8_glu_8_gelu_short q8_0 q8_0",
 ];
 
 #[test]

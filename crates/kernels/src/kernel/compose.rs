@@ -185,7 +185,7 @@ impl Shader {
                     let reading = match access {
                         Access::Units => units.step.unwrap_or_else(|| panic!("{} is not multiplied in 8 bits", ty.name())).to_string(),
                         Access::Rows => [units.groups, rows, format::ROWS_SUMS].concat(),
-                        _ => units.groups.to_string(),
+                        _ => [units.groups, units.store].concat(),
                     };
                     text.push_str(&of(*ty).instantiate(name));
                     text.push_str(&instantiate(units.unit, "W", name));

@@ -45,13 +45,15 @@ pub struct Units {
     /// `W_lane_dot`. `None` for formats that only tiles read in units: few rows keep their f32
     /// activations.
     pub step: Option<&'static str>,
-    /// `W_raw` and `W_groups` read 32 elements for the tiles of cooperative matrices
+    /// `W_raw` loads 32 elements for the tiles of cooperative matrices
     /// (`matmul/pieces/tile128_groups.wgsl`).
     pub groups: &'static str,
+    /// `W_begin` and `W_store` stage these 32 elements.
+    pub store: &'static str,
     /// `W_ab` and `W_cd` read one thread's part of four rows (`matmul/pieces/rows8_sums.wgsl`), if
     /// 32 neighbouring threads share a subgroup.
     pub rows: &'static str,
-    /// `W_ready` and `W_eight` unpack a unit in two halves for tiles of up to 64 rows
+    /// `W_begin`, `W_ready` and `W_eight` unpack a unit in two halves for tiles of up to 96 rows
     /// (`units/tile64.wgsl`).
     pub ready: &'static str,
 }
@@ -62,37 +64,38 @@ macro_rules! quant {
 }
 
 macro_rules! formats {
-    ($($ty:ident: [$($file:literal)+], planes $planes:expr, table $table:expr $(, eights [$($eight:literal)+])? $(, part [$($part:literal)+])? $(, units [$($units:literal)+] $(, steps [$step:literal])?, groups [$groups:literal] $(, rows [$rows:literal])? $(, ready [$ready:literal])?)?;)+) => {
+    ($($ty:ident: [$($file:literal)+], planes $planes:expr, table $table:expr $(, eights [$($eight:literal)+])? $(, part [$($part:literal)+])? $(, units [$($units:literal)+] $(, steps [$step:literal])?, groups [$groups:literal] $(, rows [$rows:literal])? $(, store [$($store:literal)+])? $(, ready [$($ready:literal)+])?)?;)+) => {
         /// Every format, by family.
         pub static FORMATS: &[Format] = &[$(Format {
             ty: GgmlType::$ty,
             wgsl: quant!($($file)+),
             planes: &$planes,
             table: &$table,
-            units: formats!(@units $($($units)+ $(, steps $step)?, groups $groups $(, rows $rows)? $(, ready $ready)?)?),
+            units: formats!(@units $($($units)+ $(, steps $step)?, groups $groups $(, rows $rows)? $(, store $($store)+)? $(, ready $($ready)+)?)?),
             halves: formats!(@halves $($($eight)+)?),
             eights: formats!(@eights $($($eight)+)? $(, $($part)+)?),
         }),+];
     };
     (@halves) => { None };
-    (@halves $($eight:literal)+) => { Some(quant!($($eight)+ "units/halves")) };
+    (@halves $($eight:literal)+) => { Some(quant!($($eight)+ "units/halves" "units/begin")) };
     (@eights) => { quant!("eights/quads" "eights/four" "eights/rows") };
     (@eights $($eight:literal)+) => { quant!($($eight)+ "eights/stored" "eights/four" "eights/rows") };
     (@eights , $($part:literal)+) => { quant!($($part)+) };
     (@units) => { None };
-    (@units $($units:literal)+ $(, steps $step:literal)?, groups $groups:literal $(, rows $rows:literal)? $(, ready $ready:literal)?) => {
+    (@units $($units:literal)+ $(, steps $step:literal)?, groups $groups:literal $(, rows $rows:literal)? $(, store $($store:literal)+)? $(, ready $($ready:literal)+)?) => {
         Some(Units {
             unit: quant!($($units)+),
             step: formats!(@some $($step)?),
             groups: quant!($groups),
             rows: formats!(@or USUAL_ROWS $(, $rows)?),
-            ready: formats!(@or READY $(, $ready)?),
+            store: formats!(@or STORE $(, $($store)+)?),
+            ready: formats!(@or READY $(, $($ready)+)?),
         })
     };
     (@some) => { None };
     (@some $own:literal) => { Some(quant!($own)) };
     (@or $usual:ident) => { $usual };
-    (@or $usual:ident, $own:literal) => { quant!($own) };
+    (@or $usual:ident, $($own:literal)+) => { quant!($($own)+) };
 }
 
 formats! {
@@ -108,9 +111,9 @@ formats! {
     Q8_1: ["q8_1" "shared/word"], planes [(4, 32), (0, 2)], table [];
     Q2_K: ["q2_k" "shared/word"], planes [(16, 64), (0, 16), (80, 4)], table [];
     Q3_K: ["q3_k" "shared/word"], planes [(32, 64), (0, 32), (96, 12), (108, 2)], table [];
-    Q4_K: ["q4_k" "shared/word" "shared/scale_min"], planes [], table [], units ["units/q4_k" "units/scale_mins"], steps ["units/wide_step"], groups ["units/q4_k_groups"], rows ["units/q4_k_rows"], ready ["units/q4_k_ready"];
+    Q4_K: ["q4_k" "shared/word" "shared/scale_min"], planes [], table [], units ["units/q4_k" "units/scale_mins"], steps ["units/wide_step"], groups ["units/q4_k_groups"], rows ["units/q4_k_rows"], ready ["units/q4_k_ready" "units/begin"];
     Q5_K: ["q5_k" "shared/word" "shared/scale_min"], planes [], table [], units ["units/q5_k" "units/scale_mins"], steps ["units/wide_step"], groups ["units/q5_k_groups"];
-    Q6_K: ["q6_k" "shared/word"], planes [(0, 128), (128, 64), (192, 16), (208, 2)], table [], units ["units/q6_k"], steps ["units/q6_k_step"], groups ["units/q6_k_groups"], rows ["units/q6_k_rows"], ready ["units/q6_k_ready"];
+    Q6_K: ["q6_k" "shared/word"], planes [(0, 128), (128, 64), (192, 16), (208, 2)], table [], units ["units/q6_k"], steps ["units/q6_k_step"], groups ["units/q6_k_groups"], rows ["units/q6_k_rows"], ready ["units/q6_k_ready" "units/begin"];
     Q8_K: ["q8_k" "shared/word"], planes [(4, 256), (0, 4)], table [];
     IQ1_S: ["iq1_s" "shared/word"], planes [(2, 32), (34, 16), (0, 2)], table IQ1_TABLE;
     IQ1_M: ["iq1_m" "shared/word"], planes [(0, 32), (32, 16), (48, 8)], table IQ1_TABLE;
@@ -119,8 +122,8 @@ formats! {
     IQ2_S: ["iq2_s" "shared/word" "shared/signs"], planes [(2, 64), (66, 8), (74, 8), (0, 2)], table IQ2_S_TABLE;
     IQ3_XXS: ["iq3_xxs" "shared/word" "shared/signs"], planes [(2, 64), (66, 32), (0, 2)], table IQ3_XXS_TABLE;
     IQ3_S: ["iq3_s" "shared/word" "shared/signs"], planes [(2, 64), (66, 8), (74, 32), (106, 4), (0, 2)], table IQ3_S_TABLE;
-    IQ4_NL: ["iq4_nl" "shared/word" "shared/iq4"], planes [(2, 16), (0, 2)], table [], part ["eights/four" "eights/iq4"], units ["units/iq4" "units/held"], groups ["units/groups"];
-    IQ4_XS: ["iq4_xs" "shared/word" "shared/iq4"], planes [(8, 128), (4, 4), (0, 4)], table [], part ["eights/four" "eights/iq4"], units ["units/iq4" "units/held"], groups ["units/groups"];
+    IQ4_NL: ["iq4_nl" "shared/word" "shared/iq4"], planes [(2, 16), (0, 2)], table [], part ["eights/four" "eights/iq4"], units ["units/iq4"], groups ["units/iq4_groups"], store ["units/iq4_store" "units/iq4_table"], ready ["units/iq4_ready" "units/iq4_table"];
+    IQ4_XS: ["iq4_xs" "shared/word" "shared/iq4"], planes [(8, 128), (4, 4), (0, 4)], table [], part ["eights/four" "eights/iq4"], units ["units/iq4"], groups ["units/iq4_groups"], store ["units/iq4_store" "units/iq4_table"], ready ["units/iq4_ready" "units/iq4_table"];
     TQ1_0: ["tq1_0" "shared/word"], planes [(0, 48), (48, 4), (52, 2)], table [];
     TQ2_0: ["tq2_0" "shared/word"], planes [(0, 64), (64, 2)], table [];
     MXFP4: ["mxfp4" "shared/word" "shared/e2m1"], planes [(1, 16), (0, 1)], table [], units ["units/mxfp4" "units/held"], steps ["units/step"], groups ["units/groups"];
@@ -188,10 +191,13 @@ pub const USUAL_ROWS: &str = quant!("units/rows");
 pub const ROWS_SUMS: &str = quant!("units/rows_sums");
 
 /// [`Units::ready`] of formats without a piece of their own.
-const READY: &str = quant!("units/ready");
+const READY: &str = quant!("units/ready" "units/begin");
 
-/// `W_held`, `W_ready` and `W_eight` of formats without units that are not of 16 bits.
-const LOADS: &str = quant!("units/loads");
+/// [`Units::store`] of formats without a piece of their own.
+const STORE: &str = quant!("units/store" "units/begin");
+
+/// `W_begin`, `W_held`, `W_ready` and `W_eight` of formats without units that are not of 16 bits.
+const LOADS: &str = quant!("units/loads" "units/begin");
 
 /// `W_tile64` multiplies a tile of rows with rows of a weight through cooperative matrices
 /// (`matmul/pieces/tile64_tiles.wgsl`).

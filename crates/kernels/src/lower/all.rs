@@ -86,6 +86,7 @@ static OTHERS: &[&Kernel] = &[
     &matmul_tile64_experts::MATMUL_TILE64_EXPERTS,
     &matmul_tile64_pair::MATMUL_TILE64_PAIR,
     &matmul_tile128::MATMUL_TILE128_PAIR,
+    &matmul_tile128::MATMUL_TILE128_HALVES_PAIR,
     &matmul_tile64_triple::MATMUL_TILE64_TRIPLE,
     &matmul_rows8_group::MATMUL_ROWS8_GROUP,
     &matmul_rows8_glu::MATMUL_ROWS8_GLU,

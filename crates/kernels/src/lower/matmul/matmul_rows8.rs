@@ -21,15 +21,15 @@ kernel! {
     needs: { threads: 128, workgroup_bytes: 3104 },
     variants: {
         // Threads of a workgroup; each takes blocks of 32 columns. Short rows need fewer threads.
-        ROWS_2: "matmul_rows8_2" { steps: choose ["matmul/pieces/rows8_steps_2.wgsl"], threads: vary { WG: 128 } },
-        ROWS_2_MEDIUM: "matmul_rows8_2_medium" needs { threads: 64, workgroup_bytes: 1552 } { steps: choose ["matmul/pieces/rows8_steps_2.wgsl"], threads: vary { WG: 64 } },
-        ROWS_2_SHORT: "matmul_rows8_2_short" needs { threads: 32, workgroup_bytes: 776 } { steps: choose ["matmul/pieces/rows8_steps_2.wgsl"], threads: vary { WG: 32 } },
-        ROWS_4: "matmul_rows8_4" needs { threads: 128, workgroup_bytes: 4160 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { WG: 128 } },
-        ROWS_4_MEDIUM: "matmul_rows8_4_medium" needs { threads: 64, workgroup_bytes: 2080 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { WG: 64 } },
-        ROWS_4_SHORT: "matmul_rows8_4_short" needs { threads: 32, workgroup_bytes: 1040 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { WG: 32 } },
-        ROWS_8: "matmul_rows8_8" needs { threads: 128, workgroup_bytes: 6272 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { WG: 128 } },
-        ROWS_8_MEDIUM: "matmul_rows8_8_medium" needs { threads: 64, workgroup_bytes: 3136 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { WG: 64 } },
-        ROWS_8_SHORT: "matmul_rows8_8_short" needs { threads: 32, workgroup_bytes: 1568 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { WG: 32 } },
+        ROWS_2: "matmul_rows8_2" { steps: choose ["matmul/pieces/rows8_steps_2.wgsl"], threads: vary { TEAM: 128, TEAMS: 1 } },
+        ROWS_2_MEDIUM: "matmul_rows8_2_medium" needs { threads: 64, workgroup_bytes: 1552 } { steps: choose ["matmul/pieces/rows8_steps_2.wgsl"], threads: vary { TEAM: 64, TEAMS: 1 } },
+        ROWS_2_SHORT: "matmul_rows8_2_short" needs { threads: 32, workgroup_bytes: 776 } { steps: choose ["matmul/pieces/rows8_steps_2.wgsl"], threads: vary { TEAM: 32, TEAMS: 1 } },
+        ROWS_4: "matmul_rows8_4" needs { threads: 128, workgroup_bytes: 4160 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { TEAM: 128, TEAMS: 1 } },
+        ROWS_4_MEDIUM: "matmul_rows8_4_medium" needs { threads: 64, workgroup_bytes: 2080 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { TEAM: 64, TEAMS: 1 } },
+        ROWS_4_SHORT: "matmul_rows8_4_short" needs { threads: 32, workgroup_bytes: 1040 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { TEAM: 32, TEAMS: 1 } },
+        ROWS_8: "matmul_rows8_8" needs { threads: 128, workgroup_bytes: 6272 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { TEAM: 128, TEAMS: 1 } },
+        ROWS_8_MEDIUM: "matmul_rows8_8_medium" needs { threads: 64, workgroup_bytes: 3136 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { TEAM: 64, TEAMS: 1 } },
+        ROWS_8_SHORT: "matmul_rows8_8_short" needs { threads: 32, workgroup_bytes: 1568 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { TEAM: 32, TEAMS: 1 } },
     },
 }
 

@@ -24,12 +24,12 @@ kernel! {
     nmse: 1e-10,
     needs: { threads: 128, workgroup_bytes: 4160 },
     variants: {
-        SLOTS_4: "matmul_rows8_experts_4" { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { WG: 128 } },
-        SLOTS_4_MEDIUM: "matmul_rows8_experts_4_medium" needs { threads: 64, workgroup_bytes: 2080 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { WG: 64 } },
-        SLOTS_4_SHORT: "matmul_rows8_experts_4_short" needs { threads: 32, workgroup_bytes: 1040 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { WG: 32 } },
-        SLOTS_8: "matmul_rows8_experts_8" needs { threads: 128, workgroup_bytes: 6272 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { WG: 128 } },
-        SLOTS_8_MEDIUM: "matmul_rows8_experts_8_medium" needs { threads: 64, workgroup_bytes: 3136 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { WG: 64 } },
-        SLOTS_8_SHORT: "matmul_rows8_experts_8_short" needs { threads: 32, workgroup_bytes: 1568 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { WG: 32 } },
+        SLOTS_4: "matmul_rows8_experts_4" { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { TEAM: 128, TEAMS: 1 } },
+        SLOTS_4_MEDIUM: "matmul_rows8_experts_4_medium" needs { threads: 64, workgroup_bytes: 2080 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { TEAM: 64, TEAMS: 1 } },
+        SLOTS_4_SHORT: "matmul_rows8_experts_4_short" needs { threads: 32, workgroup_bytes: 1040 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { TEAM: 32, TEAMS: 1 } },
+        SLOTS_8: "matmul_rows8_experts_8" needs { threads: 128, workgroup_bytes: 6272 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { TEAM: 128, TEAMS: 1 } },
+        SLOTS_8_MEDIUM: "matmul_rows8_experts_8_medium" needs { threads: 64, workgroup_bytes: 3136 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { TEAM: 64, TEAMS: 1 } },
+        SLOTS_8_SHORT: "matmul_rows8_experts_8_short" needs { threads: 32, workgroup_bytes: 1568 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { TEAM: 32, TEAMS: 1 } },
     },
 }
 

@@ -21,17 +21,21 @@ kernel! {
     nmse: 1e-10,
     needs: { threads: 128, workgroup_bytes: 3104 },
     variants: {
-        ROWS_2: "matmul_rows8_group_2" { steps: choose ["matmul/pieces/rows8_steps_2.wgsl"], threads: vary { WG: 128 } },
-        ROWS_2_MEDIUM: "matmul_rows8_group_2_medium" needs { threads: 64, workgroup_bytes: 1552 } { steps: choose ["matmul/pieces/rows8_steps_2.wgsl"], threads: vary { WG: 64 } },
-        ROWS_4: "matmul_rows8_group_4" needs { threads: 128, workgroup_bytes: 4160 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { WG: 128 } },
-        ROWS_4_MEDIUM: "matmul_rows8_group_4_medium" needs { threads: 64, workgroup_bytes: 2080 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { WG: 64 } },
-        ROWS_8: "matmul_rows8_group_8" needs { threads: 128, workgroup_bytes: 6272 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { WG: 128 } },
-        ROWS_8_MEDIUM: "matmul_rows8_group_8_medium" needs { threads: 64, workgroup_bytes: 3136 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { WG: 64 } },
+        ROWS_2: "matmul_rows8_group_2" { steps: choose ["matmul/pieces/rows8_steps_2.wgsl"], threads: vary { TEAM: 128, TEAMS: 1 } },
+        ROWS_2_MEDIUM: "matmul_rows8_group_2_medium" needs { threads: 64, workgroup_bytes: 1552 } { steps: choose ["matmul/pieces/rows8_steps_2.wgsl"], threads: vary { TEAM: 64, TEAMS: 1 } },
+        ROWS_2_SHORT: "matmul_rows8_group_2_short" needs { threads: 32, workgroup_bytes: 776 } { steps: choose ["matmul/pieces/rows8_steps_2.wgsl"], threads: vary { TEAM: 32, TEAMS: 1 } },
+        ROWS_4: "matmul_rows8_group_4" needs { threads: 128, workgroup_bytes: 4160 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { TEAM: 128, TEAMS: 1 } },
+        ROWS_4_MEDIUM: "matmul_rows8_group_4_medium" needs { threads: 64, workgroup_bytes: 2080 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { TEAM: 64, TEAMS: 1 } },
+        ROWS_4_SHORT: "matmul_rows8_group_4_short" needs { threads: 32, workgroup_bytes: 1040 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { TEAM: 32, TEAMS: 1 } },
+        ROWS_8: "matmul_rows8_group_8" needs { threads: 128, workgroup_bytes: 6272 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { TEAM: 128, TEAMS: 1 } },
+        ROWS_8_MEDIUM: "matmul_rows8_group_8_medium" needs { threads: 64, workgroup_bytes: 3136 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { TEAM: 64, TEAMS: 1 } },
+        ROWS_8_SHORT: "matmul_rows8_group_8_short" needs { threads: 32, workgroup_bytes: 1568 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { TEAM: 32, TEAMS: 1 } },
     },
 }
 
-/// By rows of activations (2, 4 and 8) and threads (128 and 64).
-const VARIANTS: [[&Variant; 2]; 3] = [[&ROWS_2, &ROWS_2_MEDIUM], [&ROWS_4, &ROWS_4_MEDIUM], [&ROWS_8, &ROWS_8_MEDIUM]];
+/// By rows of activations (2, 4 and 8) and threads (128, 64 and 32).
+const VARIANTS: [[&Variant; 3]; 3] =
+    [[&ROWS_2, &ROWS_2_MEDIUM, &ROWS_2_SHORT], [&ROWS_4, &ROWS_4_MEDIUM, &ROWS_4_SHORT], [&ROWS_8, &ROWS_8_MEDIUM, &ROWS_8_SHORT]];
 
 /// The dispatch of this kernel.
 pub(crate) fn lower(op: &MatmulGroup, cx: &Lower<'_>) -> Dispatch {
@@ -66,5 +70,5 @@ pub(crate) fn lower(op: &MatmulGroup, cx: &Lower<'_>) -> Dispatch {
     // Rows past the step are multiplied too. Their results are never read.
     let tiles: u32 = op.products.iter().map(|product| of_w(product).div_ceil(tile)).sum();
     let grid = Grid::PerRow { lead: fixed(1, 1), per_row: tiles * rows.div_ceil(steps) };
-    bind.dispatch(VARIANTS[steps.ilog2() as usize - 1][threads(a.w.cols).min(1)], params, grid)
+    bind.dispatch(VARIANTS[steps.ilog2() as usize - 1][threads(a.w.cols)], params, grid)
 }

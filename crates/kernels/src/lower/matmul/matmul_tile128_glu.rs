@@ -16,7 +16,7 @@ kernel! {
     bindings: Bind { x: Read, scales: Read, w: Groups, up: Second, tops: Write, halves: Write },
     cpu: cpu_ref::swiglu,
     nmse: 1e-6,
-    needs: { threads: 128, workgroup_bytes: 22528 },
+    needs: { threads: 128, workgroup_bytes: 23552 },
     variants: {
         SILU: "matmul_tile128_glu_silu" { groups: vary { GROUPS: 8 }, activation: choose ["shared/silu4.wgsl"] },
         GELU: "matmul_tile128_glu_gelu" { groups: vary { GROUPS: 8 }, activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"] },

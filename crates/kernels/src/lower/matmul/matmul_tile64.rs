@@ -17,38 +17,38 @@ kernel! {
     bindings: Bind { x: Read, scales: Read, w: Tiles, bias: Read, y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-6,
-    needs: { threads: 128, workgroup_bytes: 13312 },
+    needs: { threads: 128, workgroup_bytes: 14336 },
     variants: {
         // BANDS: groups of 16 rows of x. PARTS: subgroups that each take a part of the columns.
         // GROUPS: groups of 16 rows of weights.
         ROWS_16: "matmul_tile16" { tile: vary { BANDS: 1, PARTS: 4, GROUPS: 2 } },
-        ROWS_16_LONG: "matmul_tile16_long" needs { threads: 384, workgroup_bytes: 39936 } { tile: vary { BANDS: 1, PARTS: 12, GROUPS: 2 } },
-        ROWS_16_NARROW: "matmul_tile16_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+        ROWS_16_LONG: "matmul_tile16_long" needs { threads: 384, workgroup_bytes: 40960 } { tile: vary { BANDS: 1, PARTS: 12, GROUPS: 2 } },
+        ROWS_16_NARROW: "matmul_tile16_narrow" needs { threads: 256, workgroup_bytes: 27648 } {
             tile: vary { BANDS: 1, PARTS: 8, GROUPS: 1 },
         },
         ROWS_32: "matmul_tile32" { tile: vary { BANDS: 2, PARTS: 4, GROUPS: 2 } },
-        ROWS_32_LONG: "matmul_tile32_long" needs { threads: 384, workgroup_bytes: 39936 } { tile: vary { BANDS: 2, PARTS: 12, GROUPS: 2 } },
-        ROWS_32_NARROW: "matmul_tile32_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+        ROWS_32_LONG: "matmul_tile32_long" needs { threads: 384, workgroup_bytes: 40960 } { tile: vary { BANDS: 2, PARTS: 12, GROUPS: 2 } },
+        ROWS_32_NARROW: "matmul_tile32_narrow" needs { threads: 256, workgroup_bytes: 27648 } {
             tile: vary { BANDS: 2, PARTS: 8, GROUPS: 1 },
         },
         ROWS_48: "matmul_tile48" { tile: vary { BANDS: 3, PARTS: 4, GROUPS: 2 } },
-        ROWS_48_LONG: "matmul_tile48_long" needs { threads: 384, workgroup_bytes: 39936 } { tile: vary { BANDS: 3, PARTS: 12, GROUPS: 2 } },
-        ROWS_48_NARROW: "matmul_tile48_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+        ROWS_48_LONG: "matmul_tile48_long" needs { threads: 384, workgroup_bytes: 40960 } { tile: vary { BANDS: 3, PARTS: 12, GROUPS: 2 } },
+        ROWS_48_NARROW: "matmul_tile48_narrow" needs { threads: 256, workgroup_bytes: 27648 } {
             tile: vary { BANDS: 3, PARTS: 8, GROUPS: 1 },
         },
         ROWS_64: "matmul_tile64" { tile: vary { BANDS: 4, PARTS: 4, GROUPS: 2 } },
-        ROWS_64_LONG: "matmul_tile64_long" needs { threads: 256, workgroup_bytes: 26624 } { tile: vary { BANDS: 4, PARTS: 8, GROUPS: 2 } },
-        ROWS_64_NARROW: "matmul_tile64_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+        ROWS_64_LONG: "matmul_tile64_long" needs { threads: 256, workgroup_bytes: 27648 } { tile: vary { BANDS: 4, PARTS: 8, GROUPS: 2 } },
+        ROWS_64_NARROW: "matmul_tile64_narrow" needs { threads: 256, workgroup_bytes: 27648 } {
             tile: vary { BANDS: 4, PARTS: 8, GROUPS: 1 },
         },
         ROWS_80: "matmul_tile80" { tile: vary { BANDS: 5, PARTS: 4, GROUPS: 2 } },
-        ROWS_80_LONG: "matmul_tile80_long" needs { threads: 256, workgroup_bytes: 26624 } { tile: vary { BANDS: 5, PARTS: 8, GROUPS: 2 } },
-        ROWS_80_NARROW: "matmul_tile80_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+        ROWS_80_LONG: "matmul_tile80_long" needs { threads: 256, workgroup_bytes: 27648 } { tile: vary { BANDS: 5, PARTS: 8, GROUPS: 2 } },
+        ROWS_80_NARROW: "matmul_tile80_narrow" needs { threads: 256, workgroup_bytes: 27648 } {
             tile: vary { BANDS: 5, PARTS: 8, GROUPS: 1 },
         },
         ROWS_96: "matmul_tile96" { tile: vary { BANDS: 6, PARTS: 4, GROUPS: 2 } },
-        ROWS_96_LONG: "matmul_tile96_long" needs { threads: 256, workgroup_bytes: 26624 } { tile: vary { BANDS: 6, PARTS: 8, GROUPS: 2 } },
-        ROWS_96_NARROW: "matmul_tile96_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+        ROWS_96_LONG: "matmul_tile96_long" needs { threads: 256, workgroup_bytes: 27648 } { tile: vary { BANDS: 6, PARTS: 8, GROUPS: 2 } },
+        ROWS_96_NARROW: "matmul_tile96_narrow" needs { threads: 256, workgroup_bytes: 27648 } {
             tile: vary { BANDS: 6, PARTS: 8, GROUPS: 1 },
         },
     },
@@ -87,14 +87,14 @@ pub(crate) const LONG_COLUMNS: u32 = 1024;
 const MOST_ROWS: u32 = 1024;
 
 /// Whether these kernels multiply `rows` rows with the weight on devices with cooperative matrices:
-/// up to the table's number of rows, and more rows if narrow tiles of 128 x 64 would be fewer than
-/// twice the table's `workgroups` or would have many empty rows. A small tile divides the columns
-/// among its subgroups, so it takes less time.
+/// up to the table's number of rows, and more rows if narrow tiles of 128 x 64 would have many
+/// empty rows or would be at most 3/2 of the table's `workgroups`. A small tile divides the columns
+/// among its subgroups, so it takes less time, and two rounds of small tiles take less than the
+/// narrow ones; three take more.
 ///
-/// Measured on an NVIDIA H200, tokens a second if small tiles stop at fewer tiles than 1, 3/2 and 2
-/// times the `workgroups` (128): Qwen3-8B reads prompts of 384 at 10,408, 10,462 and 11,701,
-/// Gemma 4 E2B prompts of 1024 at 33,515, 33,762 and 35,219, Qwen2.5-1.5B at 51,848, 51,059 and
-/// 53,333.
+/// Measured on an NVIDIA H200 where narrow tiles are 3/2 of the `workgroups` (128), tokens a second
+/// with narrow tiles and with small ones: Qwen3-8B reads prompts of 384 at 10,462 and 11,701,
+/// Gemma 4 E2B prompts of 1024 at 33,762 and 35,219, Qwen2.5-1.5B at 51,059 and 53,333.
 ///
 /// A single row of activations comes here only if its weight could be multiplied in 8 bits and the
 /// table forbids it.
@@ -102,7 +102,7 @@ const MOST_ROWS: u32 = 1024;
 pub fn serves(w: Weight, rows: u32, caps: &Caps) -> bool {
     let format = format::format(w.ty);
     // A weight with many more rows than columns is usually one of a pair in one dispatch.
-    let paired = w.rows >= 3 * w.cols && format.is_some_and(|f| f.units.is_some());
+    let paired = w.rows >= 3 * w.cols && format.is_some_and(|f| f.tiles().is_some());
     let count = rows.div_ceil(matmul_tile128::TILE) * w.rows.div_ceil(matmul_tile128::NARROW);
     let large = if paired { 2 * count } else { count };
     // Rows past the step fill a quarter of the large tiles.
@@ -110,7 +110,7 @@ pub fn serves(w: Weight, rows: u32, caps: &Caps) -> bool {
     let tiled = matmul_tile128::serves(w) && format.is_some_and(|f| f.tiles().is_some());
     tiled
         && (rows > 1 || matmul_vec_q8::serves(w))
-        && (rows <= tiled_rows(caps) || rows <= MOST_ROWS && (sparse || large < 2 * caps.table.workgroups))
+        && (rows <= tiled_rows(caps) || rows <= MOST_ROWS && (sparse || 2 * large <= 3 * caps.table.workgroups))
 }
 
 /// Largest number of rows for which small tiles serve every weight: the table's, and a tile of

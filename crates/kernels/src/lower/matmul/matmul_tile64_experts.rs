@@ -20,7 +20,7 @@ kernel! {
     bindings: Bind { x: Read, scales: Read, w: Staged, slots: Read, tiles: Read, y: Write },
     cpu: cpu_ref::matmul_experts,
     nmse: 1e-6,
-    needs: { threads: 128, workgroup_bytes: 22528 },
+    needs: { threads: 128, workgroup_bytes: 23552 },
     variants: {
         // Results in whole quads, and others.
         QUADS: "matmul_tile64_experts" { store: choose ["matmul/pieces/slots_store_quads.wgsl"] },

@@ -14,32 +14,32 @@ kernel! {
     bindings: Bind { x: Read, scales: Read, w: Tiles, other: Second, bias: Read, other_bias: Read, y: Write, other_y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-6,
-    needs: { threads: 128, workgroup_bytes: 13312 },
+    needs: { threads: 128, workgroup_bytes: 14336 },
     variants: {
         // BANDS: groups of 16 rows of x. PARTS: subgroups that each take a part of the columns.
         // GROUPS: groups of 16 rows of weights.
         ROWS_16: "matmul_tile16_pair" { tile: vary { BANDS: 1, PARTS: 4, GROUPS: 2 } },
-        ROWS_16_NARROW: "matmul_tile16_pair_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+        ROWS_16_NARROW: "matmul_tile16_pair_narrow" needs { threads: 256, workgroup_bytes: 27648 } {
             tile: vary { BANDS: 1, PARTS: 8, GROUPS: 1 },
         },
         ROWS_32: "matmul_tile32_pair" { tile: vary { BANDS: 2, PARTS: 4, GROUPS: 2 } },
-        ROWS_32_NARROW: "matmul_tile32_pair_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+        ROWS_32_NARROW: "matmul_tile32_pair_narrow" needs { threads: 256, workgroup_bytes: 27648 } {
             tile: vary { BANDS: 2, PARTS: 8, GROUPS: 1 },
         },
         ROWS_48: "matmul_tile48_pair" { tile: vary { BANDS: 3, PARTS: 4, GROUPS: 2 } },
-        ROWS_48_NARROW: "matmul_tile48_pair_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+        ROWS_48_NARROW: "matmul_tile48_pair_narrow" needs { threads: 256, workgroup_bytes: 27648 } {
             tile: vary { BANDS: 3, PARTS: 8, GROUPS: 1 },
         },
         ROWS_64: "matmul_tile64_pair" { tile: vary { BANDS: 4, PARTS: 4, GROUPS: 2 } },
-        ROWS_64_NARROW: "matmul_tile64_pair_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+        ROWS_64_NARROW: "matmul_tile64_pair_narrow" needs { threads: 256, workgroup_bytes: 27648 } {
             tile: vary { BANDS: 4, PARTS: 8, GROUPS: 1 },
         },
         ROWS_80: "matmul_tile80_pair" { tile: vary { BANDS: 5, PARTS: 4, GROUPS: 2 } },
-        ROWS_80_NARROW: "matmul_tile80_pair_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+        ROWS_80_NARROW: "matmul_tile80_pair_narrow" needs { threads: 256, workgroup_bytes: 27648 } {
             tile: vary { BANDS: 5, PARTS: 8, GROUPS: 1 },
         },
         ROWS_96: "matmul_tile96_pair" { tile: vary { BANDS: 6, PARTS: 4, GROUPS: 2 } },
-        ROWS_96_NARROW: "matmul_tile96_pair_narrow" needs { threads: 256, workgroup_bytes: 26624 } {
+        ROWS_96_NARROW: "matmul_tile96_pair_narrow" needs { threads: 256, workgroup_bytes: 27648 } {
             tile: vary { BANDS: 6, PARTS: 8, GROUPS: 1 },
         },
     },

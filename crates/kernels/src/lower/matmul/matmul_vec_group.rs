@@ -6,8 +6,8 @@ use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::Counts;
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
 use crate::kernel::split::parts;
+use crate::lower::matmul::matmul_rows8_group;
 use crate::lower::matmul::product::{Operand, Product};
-use crate::lower::matmul::{matmul_rows8, matmul_rows8_group};
 
 kernel! {
     MATMUL_VEC_GROUP: "matmul_vec_group",
@@ -33,12 +33,11 @@ pub struct MatmulGroup {
     pub products: Vec<Product>,
 }
 
-/// Whether this product can share a kernel with others: its rows are packed, they are not short if
-/// there are several, and one binding holds the weight.
+/// Whether this product can share a kernel with others: its rows are packed, and one binding holds
+/// the weight.
 pub(crate) fn joins(product: &Product, caps: &Caps) -> bool {
     let w = product.w;
-    let served = product.x.shape.rows == 1 || w.cols > matmul_rows8::SHORT;
-    served && product.operand == Operand::Q8 && parts(caps, w.ty, w.rows, w.cols).len() == 1
+    product.operand == Operand::Q8 && parts(caps, w.ty, w.rows, w.cols).len() == 1
 }
 
 impl MatmulGroup {

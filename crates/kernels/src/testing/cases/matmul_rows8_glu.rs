@@ -11,7 +11,7 @@ use crate::testing::parity::Case;
 /// the products apply. Gates are small, as in `matmul_vec_q8_experts_glu`.
 pub fn case(g: &mut Gen) -> Case {
     let (ty, rows) = (g.format_with(Format::in_8_bits), g.pick(&[2, 2, 4, 4, 5, 8, 9]));
-    let (cols, n) = (256 * g.pick(&[5, 6, 17]), BLOCK * g.pick(&[1, 2, 3, 7]));
+    let (cols, n) = (256 * g.pick(&[1, 3, 4, 5, 6, 17]), BLOCK * g.pick(&[1, 2, 3, 7]));
     let mut case = Case::perhaps_full(g, rows);
     let x = case.uniform(g, cols, 0.125);
     let norm = g.coin().then(|| case.given_vector(g.units(cols, 0.125)));

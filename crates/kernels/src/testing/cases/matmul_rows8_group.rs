@@ -13,7 +13,7 @@ use crate::testing::parity::Case;
 /// without biases and a norm whose factor the products apply.
 pub fn case(g: &mut Gen) -> Case {
     let (ty, rows) = (g.format_with(Format::in_8_bits), g.pick(&[2, 2, 4, 4, 5, 8, 9]));
-    let (superblocks, most) = g.pick(&[(5, 3 * 1025), (8, 1025), (24, 257)]);
+    let (superblocks, most) = g.pick(&[(1, 257), (4, 3 * 1025), (5, 3 * 1025), (8, 1025), (24, 257)]);
     let cols = 256 * superblocks;
     let mut case = Case::perhaps_full(g, rows);
     let x = case.tensor(g, cols);

@@ -1,15 +1,26 @@
-//! Parity cases of `matmul_tile128_pair`.
+//! Parity cases of `matmul_tile128_pair` and `matmul_tile128_halves_pair`.
 
+use crate::kernel::format::Format;
 use crate::kernel::random::Gen;
 use crate::lower::matmul::matmul_tile128::DEPTH;
 use crate::ops::matmul::matmul;
 use crate::plan::Precision;
 use crate::testing::parity::Case;
 
-/// Two products of the same rows, of every format with units, tile edges in all three dimensions,
-/// activations far outside the range of f16.
+/// Of every format with units.
 pub fn case(g: &mut Gen) -> Case {
-    let (rows, ty) = (g.pick(&[33, 64, 127, 128, 129, 300]), g.format_with(|f| f.units.is_some()));
+    pair(g, |f| f.units.is_some())
+}
+
+/// Of both formats of 16 bits.
+pub fn halves_case(g: &mut Gen) -> Case {
+    pair(g, Format::is_halves)
+}
+
+/// Two products of the same rows, tile edges in all three dimensions, activations far outside the
+/// range of f16.
+fn pair(g: &mut Gen, of: impl Fn(&Format) -> bool) -> Case {
+    let (rows, ty) = (g.pick(&[33, 64, 127, 128, 129, 300]), g.format_with(of));
     let (cols, n) = (g.cols(ty).next_multiple_of(DEPTH), g.pick(&[4, 60, 124, 128, 132, 300]));
     let mut case = Case::new(rows);
     // Small tiles take so few results where more may be rounded.

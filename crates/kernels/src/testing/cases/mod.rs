@@ -134,6 +134,8 @@ pub static CASES: &[(&str, MakeCase)] = &[
     ("matmul_tile128_glu", matmul_tile128_glu::case),
     ("matmul_tile128_pair", matmul_tile128_pair::case),
     ("matmul_tile128_pair_narrow", matmul_tile128_pair::case),
+    ("matmul_tile128_halves_pair", matmul_tile128_pair::halves_case),
+    ("matmul_tile128_halves_pair_narrow", matmul_tile128_pair::halves_case),
     ("norm_add", norm_add::case),
     ("glu_pack_q8", glu_pack_q8::case),
     ("glu_pack_f16", glu_pack_f16::case),
