@@ -7,8 +7,8 @@
 // The first key, at the start of a tile, and one past the last.
 fn keys_of_part(from_key: u32, to_key: u32, split: u32) -> vec2<u32> {
     let start = from_key / KEYS * KEYS;
-    let tiles = (to_key - start + KEYS - 1u) / KEYS;
-    let bounds = vec2<u32>(split, split + 1u) * tiles / params.splits;
+    let tiles = (to_key - start + KEYS - 1u) / KEYS; //~ free: sign, product
+    let bounds = vec2<u32>(split, split + 1u) * tiles / params.splits; //~ free: sign, product
     return min(start + KEYS * bounds, vec2<u32>(to_key));
 }
 
@@ -22,7 +22,7 @@ fn result_factor(total: f32) -> f32 {
 }
 
 fn leave_total(most: f32, total: f32, lane: u32, within: bool, place: u32) {
-    if (within && lane == 0u) {
+    if (within && lane == 0u) { //~ free: off by one
         y[place + HEAD / 4u] = vec4<f32>(most, total, 0.0, 0.0);
     }
 }

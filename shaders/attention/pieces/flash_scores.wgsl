@@ -70,7 +70,7 @@ fn weigh(before: Softmax, row: u32, lane: u32, key0: u32, seen: vec2<u32>) -> So
     let most = select(before.most, tile_most, raise);
     let shrink = exp(before.most - most);
     let scaled = raise && before.most > LOWEST; //~ neutral: comparison
-    if (SLICES > 1u && scaled) { //~ neutral: guard dropped
+    if (SLICES > 1u && scaled) { //~ neutral: guard dropped, comparison
         raised[row / BAND] = 1u;
     }
     shrinks[row] = shrink;
@@ -82,7 +82,7 @@ fn weigh(before: Softmax, row: u32, lane: u32, key0: u32, seen: vec2<u32>) -> So
 // 1 if sums of a band must be scaled. A subgroup that has its band alone also has the band's
 // queries in the softmax.
 fn is_raised(softmax: Softmax, band: u32) -> u32 {
-    if (SLICES > 1u) { //~ surplus
+    if (SLICES > 1u) {
         return raised[band];
     }
     return u32(subgroupAny(softmax.raised));

@@ -105,8 +105,11 @@ pub fn serves(w: Weight, rows: u32, caps: &Caps) -> bool {
     let paired = w.rows >= 3 * w.cols && format.is_some_and(|f| f.tiles().is_some());
     let count = rows.div_ceil(matmul_tile128::TILE) * w.rows.div_ceil(matmul_tile128::NARROW);
     let large = if paired { 2 * count } else { count };
-    // Rows past the step fill a quarter of the large tiles.
-    let sparse = rows > matmul_tile128::TILE && 4 * rows.next_multiple_of(4 * BAND) <= 3 * rows.next_multiple_of(matmul_tile128::TILE);
+    // Rows past the step fill a quarter of the large tiles. Of weights of 16 bits, which need no
+    // unpacking, whole large tiles take less time even so.
+    let units = format.is_some_and(|f| f.units.is_some());
+    let sparse =
+        units && rows > matmul_tile128::TILE && 4 * rows.next_multiple_of(4 * BAND) <= 3 * rows.next_multiple_of(matmul_tile128::TILE);
     let tiled = matmul_tile128::serves(w) && format.is_some_and(|f| f.tiles().is_some());
     tiled
         && (rows > 1 || matmul_vec_q8::serves(w))

@@ -12,8 +12,10 @@ pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let head = g.pick(&[64, 128, 256, 512]);
     if g.coin() {
-        let (rows, group) = g.pick(&[(17, 1), (24, 3), (33, 8), (64, 2), (70, 4)]);
-        let mut case = appended_as(g, Drawn { ty, rows, dim: head, group: Some(group), late: true, ..Drawn::default() });
+        // The last tile of the keys is full, or has one key or many.
+        let (rows, group) = g.pick(&[(17, 1), (20, 3), (21, 2), (24, 3), (33, 8), (53, 4), (64, 2), (70, 4)]);
+        let window = g.pick(&[None, None, Some(400), Some(1000)]);
+        let mut case = appended_as(g, Drawn { ty, rows, dim: head, group: Some(group), window, late: true, ..Drawn::default() });
         case.options = case.options.precision(Precision::Fast);
         return case;
     }
