@@ -4,7 +4,7 @@ use crate::adapter::Adapted;
 use crate::arch::{self, Architecture};
 use crate::error::Error;
 use crate::needs::{self, Needs};
-use crate::runner::{Head, PlanKey, most_rows, recording};
+use crate::runner::{Head, PlanKey, recording};
 use crate::session::SessionOptions;
 use kernels::{Executor, Precision};
 
@@ -53,12 +53,12 @@ fn fits(needs: &Needs, available: Option<u64>) -> bool {
 /// Rows of a large tile of products.
 const TILE: u32 = 128;
 
-/// The weights that a row is multiplied with from which on the rest of a prompt may be a step of
-/// its own. Of smaller models a step takes its time for other work than products.
+/// Few rows at the end of a prompt are a step of their own if a row is multiplied with at least
+/// this many weights. In smaller models products take a smaller part of a step.
 const LARGE_WEIGHTS: u64 = 5_000_000_000;
 
-/// The most rows that are a step of their own behind this many whole tiles or more. On an NVIDIA
-/// H100, in one step and in two, tokens a second:
+/// (whole tiles or more, the most rows behind them that are a step of their own). Tokens a second
+/// in one step and in two, on an NVIDIA H100:
 ///
 /// | rows | Qwen3-8B | Qwen2.5-7B | Qwen3-4B |
 /// | ---: | ---: | ---: | ---: |
@@ -71,14 +71,15 @@ const LARGE_WEIGHTS: u64 = 5_000_000_000;
 /// | 1025 | 10,975, 13,862 | 15,323, 15,429 | 20,838, 22,225 |
 ///
 /// 512 and 513 rows in one step take 39.8 and 53.0 ms on Qwen3-8B, 36.8 and 42.7 ms on Qwen2.5-7B.
+/// A row of its own takes about 3 ms. Two steps behind 512 rows were not timed.
 const RESTS: [(u32, u32); 6] = [(1, 32), (2, 16), (3, 8), (4, 16), (5, 0), (8, 8)];
 
 /// How a prompt is divided into steps.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Division {
-    /// Most rows of a step.
+    /// Largest number of rows of a step.
     pub chunk: u32,
-    /// Whether few rows behind whole tiles are a step of their own.
+    /// Whether few rows behind whole tiles are a step of their own ([`RESTS`]).
     pub rest: bool,
 }
 
@@ -87,7 +88,7 @@ impl Division {
     /// tiles, so one row more than 128 can cost as much as 64 rows more. If the model is large, a
     /// step of its own for few rows is faster.
     pub fn of(architecture: &dyn Architecture, adapted: &Adapted, executor: &Executor, options: &SessionOptions) -> Self {
-        let chunk = most_rows(options);
+        let chunk = options.chunk;
         let tiles = match executor {
             Executor::Gpu(device) => device.caps().cooperative && options.plan.precision == Precision::Fast,
             Executor::Cpu => false,

@@ -84,7 +84,7 @@ pub(crate) fn ring_rows(window: u32, options: &SessionOptions) -> u32 {
 }
 
 /// The largest number of rows of a step.
-pub(crate) fn most_rows(options: &SessionOptions) -> u32 {
+fn most_rows(options: &SessionOptions) -> u32 {
     options.sequences.max(options.chunk)
 }
 

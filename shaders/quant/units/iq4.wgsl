@@ -1,5 +1,5 @@
 // IQ4_NL and IQ4_XS in units, for tiles: a unit is the 32 elements of a scale. It is unpacked when
-// it is staged. A unit that is unpacked as it is loaded takes three times as many registers.
+// it is staged: until then it is 5 words, and unpacked it would be 12.
 fn W_halves(u: u32) -> vec2<u32> {
     return vec2<u32>(2u * u, 2u * u + 1u);
 }

@@ -191,17 +191,16 @@ pub fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
 
 /// Whether both weights take less time in one dispatch. Its rounds take 5/4 of the time, because it
 /// reads more weights before it reads the first ones again for the next rows. On an NVIDIA H100,
-/// 512 rows of 3584 to 2 x 18944 take 708 us in one dispatch of 5 rounds and 671 us in two of 3;
-/// Qwen2.5-1.5B F16 reads prompts of 512 at 51,401 tokens a second with 3 rounds in place of 4, and
-/// at 48,156 without pairs.
+/// 512 rows of 3584 to 2 x 18944 take 708 us in one dispatch of 5 rounds, and even 640 rows take
+/// only 671 us in two dispatches of 3 rounds. Qwen2.5-1.5B F16 reads prompts of 512 at 51,401
+/// tokens a second in 3 rounds of a pair and at 48,156 in twice 2 rounds.
 fn gains(rows: u32, n: u32, caps: &Caps) -> bool {
     let time = |n| eighths(rows, n, caps).into_iter().min().unwrap_or(0);
     5 * time(2 * n) <= 4 * 2 * time(n)
 }
 
-/// Largest number of rows. On an NVIDIA H100, Qwen3-8B reads 10,741 tokens a second of a prompt of
-/// 512 with pairs and 10,486 without, but 11,341 and 12,932 of 1,024: then neither weight stays in
-/// the cache until its next rows.
+/// Largest number of rows. On an NVIDIA H100, Qwen3-8B reads 11,341 tokens a second of a prompt of
+/// 1,024 with pairs and 12,932 without: then neither weight stays in the cache until its next rows.
 const PAIRED_ROWS: u32 = 512;
 
 /// Whether these products can share a kernel: of the same rows in f16, without biases, with weights

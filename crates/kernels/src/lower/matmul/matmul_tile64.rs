@@ -94,7 +94,9 @@ const MOST_ROWS: u32 = 1024;
 ///
 /// Measured on an NVIDIA H200 where narrow tiles are 3/2 of the `workgroups` (128), tokens a second
 /// with narrow tiles and with small ones: Qwen3-8B reads prompts of 384 at 10,462 and 11,701,
-/// Gemma 4 E2B prompts of 1024 at 33,762 and 35,219, Qwen2.5-1.5B at 51,059 and 53,333.
+/// Gemma 4 E2B prompts of 1024 at 33,762 and 35,219, Qwen2.5-1.5B at 51,059 and 53,333. Where
+/// narrow tiles are more, Qwen3-4B reads prompts of 768 at 23,820 with narrow tiles and 22,341 with
+/// small ones, but of 576, which leave half a tile empty, at 18,489 and 19,287 (NVIDIA H100).
 ///
 /// A single row of activations comes here only if its weight could be multiplied in 8 bits and the
 /// table forbids it.
