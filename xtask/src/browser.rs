@@ -39,12 +39,13 @@ struct Refusal {
 }
 
 /// Compiles every shader whose variant's name contains `kernel` and that has a file whose path
-/// contains `file`, and prints what the browser refuses. Returns true if it takes all of them.
-pub fn run(browser: &Path, kernel: &str, file: &str) -> anyhow::Result<bool> {
+/// contains one of `parts`, and prints what the browser refuses. Returns true if it takes all of
+/// them.
+pub fn run(browser: &Path, kernel: &str, parts: &[String]) -> anyhow::Result<bool> {
     let begin = Instant::now();
     let texts = files::read(&files::all()?)?;
-    let modules = modules(&texts, kernel, file);
-    ensure!(!modules.is_empty(), "no shader for browsers has {kernel:?} in its kernel's name and {file:?} in the path of a file");
+    let modules = modules(&texts, kernel, parts);
+    ensure!(!modules.is_empty(), "no shader for browsers has {kernel:?} in its kernel's name and {parts:?} in the path of a file");
     let verdict = ask(&program(browser)?, &modules)?;
     let refusals = refusals(&texts, &modules, &verdict)?;
     for Refusal { at, message, shaders } in &refusals {
@@ -65,13 +66,13 @@ pub fn run(browser: &Path, kernel: &str, file: &str) -> anyhow::Result<bool> {
 }
 
 /// Every shader that a browser can run, of these kernels and files.
-fn modules(texts: &[(String, String)], kernel: &str, file: &str) -> Vec<Module> {
-    let wanted: Vec<_> = texts.iter().filter(|(path, _)| path.contains(file)).collect();
+fn modules(texts: &[(String, String)], kernel: &str, parts: &[String]) -> Vec<Module> {
+    let wanted: Vec<_> = texts.iter().filter(|(path, _)| files::is_wanted(path, parts)).collect();
     let variants = lower::variants().filter(|variant| variant.name.contains(kernel));
     let shaders = variants.flat_map(|variant| Shader::all(variant, &[0, 8, 32]));
     let modules = shaders.filter_map(|shader| shader.browser_source().map(|source| Module { shader, source }));
     let has = |Module { shader, source }: &Module| wanted.iter().any(|(_, text)| !files::places(shader, source, text).is_empty());
-    modules.filter(|module| file.is_empty() || has(module)).collect()
+    modules.filter(|module| parts.is_empty() || has(module)).collect()
 }
 
 /// The absolute path of a browser that is named by a path, or by a name that `$PATH` has.
@@ -176,7 +177,7 @@ mod tests {
     #[test]
     fn a_verdict_becomes_one_refusal_for_each_place_and_message() {
         let texts = files::read(&files::all().unwrap()).unwrap();
-        let modules = modules(&texts, "norm_rope", "norm/norm_rope.wgsl");
+        let modules = modules(&texts, "norm_rope", &["norm/norm_rope.wgsl".to_string()]);
         let labels: Vec<_> = modules.iter().map(|module| module.shader.label()).collect();
         assert_eq!(labels, ["norm_rope", "norm_rope +subgroups"]);
         let line = |wanted: &str, n: usize| 1 + modules[n].source.lines().position(|line| line.contains(wanted)).unwrap();
@@ -205,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_browser_gets_directives_for_subgroups_and_no_cooperative_matrices() {
-        for super::Module { shader, source } in modules(&[], "", "") {
+        for super::Module { shader, source } in modules(&[], "", &[]) {
             let plain = shader.source();
             assert!(!shader.variant.kernel.cooperative(), "{}", shader.label());
             assert_eq!(source.starts_with("enable subgroups;"), shader.subgroups, "{}", shader.label());

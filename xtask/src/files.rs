@@ -15,6 +15,11 @@ pub fn all() -> anyhow::Result<Vec<String>> {
     Ok(files)
 }
 
+/// True if the path of a file contains one of `parts`, or if there are none.
+pub fn is_wanted(path: &str, parts: &[String]) -> bool {
+    parts.is_empty() || parts.iter().any(|part| path.contains(part.as_str()))
+}
+
 /// Files by path, with their text.
 pub fn read(paths: &[String]) -> anyhow::Result<Vec<(String, String)>> {
     paths.iter().map(|path| Ok((path.clone(), crate::read(path)?))).collect()

@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long, requires = "mutate")]
     resume: bool,
     /// With --mutate: only wrong parameters of operations
-    #[arg(long, requires = "mutate", conflicts_with_all = ["file", "lines"])]
+    #[arg(long, requires = "mutate", conflicts_with_all = ["files", "lines"])]
     parameters: bool,
     /// Write the results of kernels that hold to docs/parity.tsv, with the hash of their shaders
     #[arg(long, conflicts_with_all = ["mutate", "no_gpu"])]
@@ -56,9 +56,9 @@ pub struct Args {
     #[arg(long, group = "of_files", conflicts_with_all = ["cases", "seed", "adapter", "no_gpu", "record"])]
     races: bool,
     /// With --mutate: only faults in shader files whose path contains this; with --browser or
-    /// --races: only shaders with such a file
-    #[arg(long, default_value = "", requires = "of_files")]
-    file: String,
+    /// --races: only shaders with such a file. Can be given several times
+    #[arg(long = "file", value_name = "PATH", requires = "of_files")]
+    files: Vec<String>,
     /// With --mutate: only faults in these lines, for example 85, 54- or 54-80
     #[arg(long, default_value = "1-", requires = "mutate", value_parser = lines)]
     lines: RangeInclusive<usize>,
@@ -78,10 +78,10 @@ fn lines(text: &str) -> Result<RangeInclusive<usize>, String> {
 /// Runs the checks and prints their tables. Returns true if all checks passed.
 pub fn run(args: &Args) -> anyhow::Result<bool> {
     if let Some(browser) = &args.browser {
-        return browser::run(browser, &args.kernel, &args.file);
+        return browser::run(browser, &args.kernel, &args.files);
     }
     if args.races {
-        return races::run(&args.kernel, &args.file);
+        return races::run(&args.kernel, &args.files);
     }
     let mut holds = compile(&args.kernel)?;
     if args.no_gpu {
@@ -93,10 +93,10 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
     println!("\n{} ({:?}, {}, {})", adapter.name, adapter.class, adapter.backend, adapter.driver);
     let targets: Vec<_> = Target::all(device.caps()).into_iter().filter(|t| t.shader.variant.name.contains(&args.kernel)).collect();
     if args.mutate {
-        let Args { file, lines, resume, parameters, .. } = args;
+        let Args { files, lines, resume, parameters, .. } = args;
         let partial = !args.kernel.is_empty() || *lines != (1..=usize::MAX);
-        holds &=
-            mutate::run(&device, &select, &targets, &mutate::Wanted { file, lines, parameters: *parameters, partial, resume: *resume })?;
+        let wanted = mutate::Wanted { files, lines, parameters: *parameters, partial, resume: *resume };
+        holds &= mutate::run(&device, &select, &targets, &wanted)?;
     } else {
         holds &= parity(args, &select, &device, &targets)?;
     }

@@ -28,9 +28,9 @@ const RECORDS: records::File = ("docs/faults.tsv", "subject\tadapter\thash\tred\
 
 /// What is planted.
 pub struct Wanted<'a> {
-    /// Only faults in shader files whose path contains this, if it is not empty, and then no wrong
-    /// parameters.
-    pub file: &'a str,
+    /// Only faults in shader files whose path contains one of these, if there are any, and then no
+    /// wrong parameters.
+    pub files: &'a [String],
     /// Only faults in these lines.
     pub lines: &'a RangeInclusive<usize>,
     /// Whether only wrong parameters are planted.
@@ -252,7 +252,7 @@ pub fn run(device: &Device, select: &Select, targets: &[Target], wanted: &Wanted
     let failed = |n: &usize| run.progress[*n].lock().expect("no panic").failed;
     let failed: Vec<_> = (0..run.units.len()).filter(failed).map(|n| run.units[n].name()).collect();
     anyhow::ensure!(failed.is_empty(), "no result: {}", failed.join(", "));
-    if !wanted.partial && !wanted.parameters && wanted.file.is_empty() {
+    if !wanted.partial && !wanted.parameters && wanted.files.is_empty() {
         let names: BTreeSet<_> = run.units.iter().map(Unit::name).collect();
         let mut records = run.records.lock().expect("no panic");
         records.keep(&run.adapter, |name| names.contains(name));
@@ -268,13 +268,13 @@ pub fn run(device: &Device, select: &Select, targets: &[Target], wanted: &Wanted
 fn units<'a>(composed: &'a [Subject], wanted: &Wanted<'_>) -> anyhow::Result<Vec<Unit<'a>>> {
     let mut units = vec![];
     let files = if wanted.parameters { vec![] } else { files::all()? };
-    for path in files.into_iter().filter(|path| path.contains(wanted.file)) {
+    for path in files.into_iter().filter(|path| files::is_wanted(path, wanted.files)) {
         let text = read(&path)?;
         as_built(&path, &text)?;
         let faults = faults::of(&text).into_iter().filter(|fault| wanted.lines.contains(&(fault.line + 1))).collect();
         units.push(Unit::File { path, text, faults, shaders: OnceLock::new() });
     }
-    if wanted.file.is_empty() && *wanted.lines == (1..=usize::MAX) {
+    if wanted.files.is_empty() && *wanted.lines == (1..=usize::MAX) {
         let mut kernels: BTreeMap<&'static str, Vec<&Subject>> = BTreeMap::new();
         for user in first_of_each(composed, |_| None).into_values() {
             kernels.entry(user.target.shader.variant.name).or_default().push(user);

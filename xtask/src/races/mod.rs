@@ -47,17 +47,17 @@ struct Tally {
 }
 
 /// Analyses every shader with a barrier whose variant's name contains `kernel` and that has a file
-/// whose path contains `file`, then drops each barrier of these files. Returns true if no shader
-/// races, and every dropped barrier does or has an excuse.
-pub fn run(kernel: &str, file: &str) -> anyhow::Result<bool> {
+/// whose path contains one of `parts`, then drops each barrier of these files. Returns true if no
+/// shader races, and every dropped barrier does or has an excuse.
+pub fn run(kernel: &str, parts: &[String]) -> anyhow::Result<bool> {
     let begin = Instant::now();
     let texts = files::read(&files::all()?)?;
-    let wanted: Vec<_> = texts.iter().filter(|(path, _)| path.contains(file)).collect();
+    let wanted: Vec<_> = texts.iter().filter(|(path, _)| files::is_wanted(path, parts)).collect();
     let all = scene::subjects();
     let has = |of: &Subject, text: &str| !files::places(&of.target.shader, &of.source, text).is_empty();
     let named = all.iter().filter(|of| of.target.shader.variant.name.contains(kernel));
-    let subjects: Vec<_> = named.filter(|of| file.is_empty() || wanted.iter().any(|(_, text)| has(of, text))).collect();
-    anyhow::ensure!(!subjects.is_empty(), "no shader with a barrier has {kernel:?} in its kernel's name and {file:?} in a file's path");
+    let subjects: Vec<_> = named.filter(|of| parts.is_empty() || wanted.iter().any(|(_, text)| has(of, text))).collect();
+    anyhow::ensure!(!subjects.is_empty(), "no shader with a barrier has {kernel:?} in its kernel's name and {parts:?} in a file's path");
     let clean = shipped(&texts, &subjects, begin)?;
 
     println!("{:<44} {:>6} {:>7} {:>8} {:>5}", "dropped barriers of", "races", "excused", "survived", "stale");

@@ -4,7 +4,7 @@ use crate::caps::Caps;
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Arg, Dispatch};
 use crate::kernel::split::parts;
-use crate::lower::matmul::matmul_tile64::{LONG_COLUMNS, MOST_BANDS, NARROW_TILE, TILE, by_bands, grid, row_tiles};
+use crate::lower::matmul::matmul_tile64::{LONG_COLUMNS, MOST_BANDS, TILE, by_bands, form, grid, row_tiles};
 use crate::lower::matmul::product::{Operand, Product};
 
 kernel! {
@@ -19,40 +19,58 @@ kernel! {
         // BANDS: groups of 16 rows of x. PARTS: subgroups that each take a part of the columns.
         // GROUPS: groups of 16 rows of weights.
         ROWS_16: "matmul_tile16_pair" { tile: vary { BANDS: 1, PARTS: 4, GROUPS: 2 } },
+        ROWS_16_LONG: "matmul_tile16_pair_long" needs { threads: 384, workgroup_bytes: 40960 } {
+            tile: vary { BANDS: 1, PARTS: 12, GROUPS: 2 },
+        },
         ROWS_16_NARROW: "matmul_tile16_pair_narrow" needs { threads: 256, workgroup_bytes: 27648 } {
             tile: vary { BANDS: 1, PARTS: 8, GROUPS: 1 },
         },
         ROWS_32: "matmul_tile32_pair" { tile: vary { BANDS: 2, PARTS: 4, GROUPS: 2 } },
+        ROWS_32_LONG: "matmul_tile32_pair_long" needs { threads: 384, workgroup_bytes: 40960 } {
+            tile: vary { BANDS: 2, PARTS: 12, GROUPS: 2 },
+        },
         ROWS_32_NARROW: "matmul_tile32_pair_narrow" needs { threads: 256, workgroup_bytes: 27648 } {
             tile: vary { BANDS: 2, PARTS: 8, GROUPS: 1 },
         },
         ROWS_48: "matmul_tile48_pair" { tile: vary { BANDS: 3, PARTS: 4, GROUPS: 2 } },
+        ROWS_48_LONG: "matmul_tile48_pair_long" needs { threads: 384, workgroup_bytes: 40960 } {
+            tile: vary { BANDS: 3, PARTS: 12, GROUPS: 2 },
+        },
         ROWS_48_NARROW: "matmul_tile48_pair_narrow" needs { threads: 256, workgroup_bytes: 27648 } {
             tile: vary { BANDS: 3, PARTS: 8, GROUPS: 1 },
         },
         ROWS_64: "matmul_tile64_pair" { tile: vary { BANDS: 4, PARTS: 4, GROUPS: 2 } },
+        ROWS_64_LONG: "matmul_tile64_pair_long" needs { threads: 256, workgroup_bytes: 27648 } {
+            tile: vary { BANDS: 4, PARTS: 8, GROUPS: 2 },
+        },
         ROWS_64_NARROW: "matmul_tile64_pair_narrow" needs { threads: 256, workgroup_bytes: 27648 } {
             tile: vary { BANDS: 4, PARTS: 8, GROUPS: 1 },
         },
         ROWS_80: "matmul_tile80_pair" { tile: vary { BANDS: 5, PARTS: 4, GROUPS: 2 } },
+        ROWS_80_LONG: "matmul_tile80_pair_long" needs { threads: 256, workgroup_bytes: 27648 } {
+            tile: vary { BANDS: 5, PARTS: 8, GROUPS: 2 },
+        },
         ROWS_80_NARROW: "matmul_tile80_pair_narrow" needs { threads: 256, workgroup_bytes: 27648 } {
             tile: vary { BANDS: 5, PARTS: 8, GROUPS: 1 },
         },
         ROWS_96: "matmul_tile96_pair" { tile: vary { BANDS: 6, PARTS: 4, GROUPS: 2 } },
+        ROWS_96_LONG: "matmul_tile96_pair_long" needs { threads: 256, workgroup_bytes: 27648 } {
+            tile: vary { BANDS: 6, PARTS: 8, GROUPS: 2 },
+        },
         ROWS_96_NARROW: "matmul_tile96_pair_narrow" needs { threads: 256, workgroup_bytes: 27648 } {
             tile: vary { BANDS: 6, PARTS: 8, GROUPS: 1 },
         },
     },
 }
 
-/// By groups of 16 rows of activations, from 1 on, each for usual and for narrow workgroups.
-const VARIANTS: [[&Variant; 2]; MOST_BANDS as usize] = [
-    [&ROWS_16, &ROWS_16_NARROW],
-    [&ROWS_32, &ROWS_32_NARROW],
-    [&ROWS_48, &ROWS_48_NARROW],
-    [&ROWS_64, &ROWS_64_NARROW],
-    [&ROWS_80, &ROWS_80_NARROW],
-    [&ROWS_96, &ROWS_96_NARROW],
+/// By groups of 16 rows of activations, from 1 on.
+const VARIANTS: [[&Variant; 3]; MOST_BANDS as usize] = [
+    [&ROWS_16, &ROWS_16_LONG, &ROWS_16_NARROW],
+    [&ROWS_32, &ROWS_32_LONG, &ROWS_32_NARROW],
+    [&ROWS_48, &ROWS_48_LONG, &ROWS_48_NARROW],
+    [&ROWS_64, &ROWS_64_LONG, &ROWS_64_NARROW],
+    [&ROWS_80, &ROWS_80_LONG, &ROWS_80_NARROW],
+    [&ROWS_96, &ROWS_96_LONG, &ROWS_96_NARROW],
 ];
 
 /// Smallest number of usual workgroups of both products together: an eighth more than the device
@@ -62,21 +80,24 @@ pub(crate) const fn least_workgroups(at_once: u32) -> u32 {
 }
 
 /// Whether two products of the same rows share a kernel: together they have many workgroups, or so
-/// few that each would have narrow ones.
+/// few that long or narrow ones run at the same time.
 pub(crate) fn pairs(a: &Product, b: &Product, caps: &Caps) -> bool {
-    let products = [a, b];
-    workgroups(&products) >= least_workgroups(caps.table.workgroups) || narrow(&products, caps)
+    let (workgroups, at_once) = (workgroups(&[a, b]), caps.table.workgroups);
+    workgroups >= least_workgroups(at_once) || workgroups <= at_once && a.w.cols >= LONG_COLUMNS
 }
 
-/// Whether these products together leave a part of the device idle. They then have narrow
-/// workgroups, as one product has.
-pub(crate) fn narrow(products: &[&Product], caps: &Caps) -> bool {
-    products[0].w.cols >= LONG_COLUMNS && workgroups(products) < caps.table.workgroups
+/// The variant of these for products of the same rows, and its tiles of rows of weights.
+pub(crate) fn form_of(
+    variants: &[[&'static Variant; 3]; MOST_BANDS as usize],
+    products: &[&Product],
+    caps: &Caps,
+) -> (&'static Variant, u32) {
+    let [first, ..] = products else { panic!("no products") };
+    let (variant, tile) = form(by_bands(variants, first.y.shape.rows), workgroups(products), first.w.cols, caps);
+    (variant, tiles(products, tile))
 }
 
-/// The dispatch's tiles of rows of weights.
-pub(crate) fn tiles(products: &[&Product], narrow: bool) -> u32 {
-    let tile = if narrow { NARROW_TILE } else { TILE };
+fn tiles(products: &[&Product], tile: u32) -> u32 {
     products.iter().map(|product| product.w.rows.div_ceil(tile)).sum()
 }
 
@@ -89,12 +110,12 @@ pub(crate) fn joins(product: &Product, caps: &Caps) -> bool {
 
 /// Usual workgroups of these products together.
 fn workgroups(products: &[&Product]) -> u32 {
-    row_tiles(products[0].y.shape.rows) * tiles(products, false)
+    row_tiles(products[0].y.shape.rows) * tiles(products, TILE)
 }
 
 /// The dispatch of a pair.
 pub(crate) fn lower([a, b]: &[Product; 2], caps: &Caps) -> Dispatch {
-    let narrow = narrow(&[a, b], caps);
+    let (variant, tiles) = form_of(&VARIANTS, &[a, b], caps);
     let scales = a.scales().map_or(Arg::None, Arg::from);
     let biases = u32::from(a.bias.is_some()) | u32::from(b.bias.is_some()) << 1;
     let params = Params { k: a.w.cols, rows: a.y.shape.rows, n: a.w.rows, other_n: b.w.rows, biases };
@@ -108,6 +129,5 @@ pub(crate) fn lower([a, b]: &[Product; 2], caps: &Caps) -> Dispatch {
         y: a.y.into(),
         other_y: b.y.into(),
     };
-    let variant = by_bands(&VARIANTS, a.y.shape.rows)[usize::from(narrow)];
-    bind.dispatch(variant, params, grid(a.y.shape, tiles(&[a, b], narrow)))
+    bind.dispatch(variant, params, grid(a.y.shape, tiles))
 }

@@ -5,8 +5,8 @@ use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::Counts;
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Arg, Dispatch, Lower, Lowering};
-use crate::lower::matmul::matmul_tile64::{MOST_BANDS, by_bands, grid};
-use crate::lower::matmul::matmul_tile64_pair::{narrow, tiles};
+use crate::lower::matmul::matmul_tile64::{MOST_BANDS, grid};
+use crate::lower::matmul::matmul_tile64_pair::form_of;
 use crate::lower::matmul::product::{Product, ProductPair};
 
 kernel! {
@@ -24,40 +24,58 @@ kernel! {
         // BANDS: groups of 16 rows of x. PARTS: subgroups that each take a part of the columns.
         // GROUPS: groups of 16 rows of weights.
         ROWS_16: "matmul_tile16_triple" { tile: vary { BANDS: 1, PARTS: 4, GROUPS: 2 } },
+        ROWS_16_LONG: "matmul_tile16_triple_long" needs { threads: 384, workgroup_bytes: 41984 } {
+            tile: vary { BANDS: 1, PARTS: 12, GROUPS: 2 },
+        },
         ROWS_16_NARROW: "matmul_tile16_triple_narrow" needs { threads: 256, workgroup_bytes: 28672 } {
             tile: vary { BANDS: 1, PARTS: 8, GROUPS: 1 },
         },
         ROWS_32: "matmul_tile32_triple" needs { threads: 192, workgroup_bytes: 22016 } { tile: vary { BANDS: 2, PARTS: 6, GROUPS: 2 } },
+        ROWS_32_LONG: "matmul_tile32_triple_long" needs { threads: 384, workgroup_bytes: 41984 } {
+            tile: vary { BANDS: 2, PARTS: 12, GROUPS: 2 },
+        },
         ROWS_32_NARROW: "matmul_tile32_triple_narrow" needs { threads: 256, workgroup_bytes: 28672 } {
             tile: vary { BANDS: 2, PARTS: 8, GROUPS: 1 },
         },
         ROWS_48: "matmul_tile48_triple" { tile: vary { BANDS: 3, PARTS: 4, GROUPS: 2 } },
+        ROWS_48_LONG: "matmul_tile48_triple_long" needs { threads: 384, workgroup_bytes: 41984 } {
+            tile: vary { BANDS: 3, PARTS: 12, GROUPS: 2 },
+        },
         ROWS_48_NARROW: "matmul_tile48_triple_narrow" needs { threads: 256, workgroup_bytes: 28672 } {
             tile: vary { BANDS: 3, PARTS: 8, GROUPS: 1 },
         },
         ROWS_64: "matmul_tile64_triple" { tile: vary { BANDS: 4, PARTS: 4, GROUPS: 2 } },
+        ROWS_64_LONG: "matmul_tile64_triple_long" needs { threads: 256, workgroup_bytes: 28672 } {
+            tile: vary { BANDS: 4, PARTS: 8, GROUPS: 2 },
+        },
         ROWS_64_NARROW: "matmul_tile64_triple_narrow" needs { threads: 256, workgroup_bytes: 28672 } {
             tile: vary { BANDS: 4, PARTS: 8, GROUPS: 1 },
         },
         ROWS_80: "matmul_tile80_triple" { tile: vary { BANDS: 5, PARTS: 4, GROUPS: 2 } },
+        ROWS_80_LONG: "matmul_tile80_triple_long" needs { threads: 256, workgroup_bytes: 28672 } {
+            tile: vary { BANDS: 5, PARTS: 8, GROUPS: 2 },
+        },
         ROWS_80_NARROW: "matmul_tile80_triple_narrow" needs { threads: 256, workgroup_bytes: 28672 } {
             tile: vary { BANDS: 5, PARTS: 8, GROUPS: 1 },
         },
         ROWS_96: "matmul_tile96_triple" { tile: vary { BANDS: 6, PARTS: 4, GROUPS: 2 } },
+        ROWS_96_LONG: "matmul_tile96_triple_long" needs { threads: 256, workgroup_bytes: 28672 } {
+            tile: vary { BANDS: 6, PARTS: 8, GROUPS: 2 },
+        },
         ROWS_96_NARROW: "matmul_tile96_triple_narrow" needs { threads: 256, workgroup_bytes: 28672 } {
             tile: vary { BANDS: 6, PARTS: 8, GROUPS: 1 },
         },
     },
 }
 
-/// By groups of 16 rows of activations, from 1 on, each for usual and for narrow workgroups.
-const VARIANTS: [[&Variant; 2]; MOST_BANDS as usize] = [
-    [&ROWS_16, &ROWS_16_NARROW],
-    [&ROWS_32, &ROWS_32_NARROW],
-    [&ROWS_48, &ROWS_48_NARROW],
-    [&ROWS_64, &ROWS_64_NARROW],
-    [&ROWS_80, &ROWS_80_NARROW],
-    [&ROWS_96, &ROWS_96_NARROW],
+/// By groups of 16 rows of activations, from 1 on.
+const VARIANTS: [[&Variant; 3]; MOST_BANDS as usize] = [
+    [&ROWS_16, &ROWS_16_LONG, &ROWS_16_NARROW],
+    [&ROWS_32, &ROWS_32_LONG, &ROWS_32_NARROW],
+    [&ROWS_48, &ROWS_48_LONG, &ROWS_48_NARROW],
+    [&ROWS_64, &ROWS_64_LONG, &ROWS_64_NARROW],
+    [&ROWS_80, &ROWS_80_LONG, &ROWS_80_NARROW],
+    [&ROWS_96, &ROWS_96_LONG, &ROWS_96_NARROW],
 ];
 
 /// Two products of the same rows with weights of one format, and a third with a weight of another
@@ -88,7 +106,7 @@ impl Operation for MatmulTile64Triple {
 impl Lowering for MatmulTile64Triple {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let [a, b, c] = self.products();
-        let narrow = narrow(&[a, b, c], cx.caps);
+        let (variant, tiles) = form_of(&VARIANTS, &[a, b, c], cx.caps);
         let scales = a.scales().map_or(Arg::None, Arg::from);
         let biases = [a, b, c].iter().zip(0..).map(|(product, bit)| u32::from(product.bias.is_some()) << bit).sum();
         let params = Params { k: a.w.cols, rows: a.y.shape.rows, n: a.w.rows, other_n: b.w.rows, third_n: c.w.rows, biases };
@@ -105,7 +123,6 @@ impl Lowering for MatmulTile64Triple {
             other_y: b.y.into(),
             third_y: c.y.into(),
         };
-        let grid = grid(a.y.shape, tiles(&[a, b, c], narrow));
-        vec![bind.dispatch(by_bands(&VARIANTS, a.y.shape.rows)[usize::from(narrow)], params, grid)]
+        vec![bind.dispatch(variant, params, grid(a.y.shape, tiles))]
     }
 }

@@ -12,6 +12,9 @@ use crate::plan::Precision;
 use crate::testing::parity::Case;
 use gguf::GgmlType;
 
+/// Tiles of rows of weights from which on workgroups of one tile of rows are not narrow, but long.
+pub(crate) const LONG: u32 = USUAL_WORKGROUPS / 2 + 1;
+
 /// A number of columns in whole units.
 pub(crate) fn columns(g: &mut Gen, ty: GgmlType) -> u32 {
     g.cols(ty).next_multiple_of(DEPTH)
@@ -35,10 +38,11 @@ pub(crate) fn activations(case: &mut Case, g: &mut Gen, cols: u32, fewest: u32) 
 pub fn case(g: &mut Gen) -> Case {
     let (rows, ty) = (g.pick(&[9, 16, 17, 32, 33, 48, 64, 65, 80, 81, 96, 129]), g.format_with(|f| f.tiles().is_some()));
     let few = [1, 15, 16, 17, 31, 33, 97];
-    // Equal shares of all forms: few columns, many columns by few rows, and by more rows.
-    let (n, cols) = match g.pick(&[0, 1, 2]) {
+    // Equal shares of all forms: few columns, many columns by few rows, by more, and by many.
+    let (n, cols) = match g.pick(&[0, 1, 2, 3]) {
         0 => (g.pick(&few), (columns(g, ty) + g.pick(&[0, LONG_COLUMNS / 2])).min(LONG_COLUMNS - DEPTH.max(ty.block_size() as u32))),
         1 => (g.pick(&few), columns(g, ty) + LONG_COLUMNS),
+        2 => (TILE * LONG - 1, LONG_COLUMNS),
         _ => (TILE * USUAL_WORKGROUPS + 1, LONG_COLUMNS),
     };
     let mut case = Case::new(rows);

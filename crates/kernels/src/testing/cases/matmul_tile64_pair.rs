@@ -7,7 +7,7 @@ use crate::lower::matmul::matmul_tile64_pair::least_workgroups;
 use crate::ops::add_bias;
 use crate::ops::matmul::matmul;
 use crate::plan::Precision;
-use crate::testing::cases::matmul_tile64::{activations, columns};
+use crate::testing::cases::matmul_tile64::{LONG, activations, columns};
 use crate::testing::parity::Case;
 use gguf::GgmlType;
 
@@ -22,6 +22,8 @@ pub fn case(g: &mut Gen) -> Case {
         // Narrow workgroups.
         (31, 97, LONG_COLUMNS),
         (129, 17, LONG_COLUMNS),
+        // Long ones.
+        (TILE * LONG - 1, TILE + 1, LONG_COLUMNS),
     ]);
     // Subgroups have units for one round and for two.
     let cols = columns(g, ty) + long.max(g.pick(&[0, 512]));

@@ -2,6 +2,7 @@
 
 use crate::kernel::random::Gen;
 use crate::lower::matmul::matmul_tile64::{LONG_COLUMNS, TILE};
+use crate::testing::cases::matmul_tile64::LONG;
 use crate::testing::cases::matmul_tile64_pair::recorded;
 use crate::testing::parity::Case;
 
@@ -11,8 +12,14 @@ use crate::testing::parity::Case;
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(|f| f.tiles().is_some());
     let third = if g.coin() { ty } else { g.format_with(|f| f.tiles().is_some()) };
-    let shapes =
-        [([TILE * 144 - 97, 97, 33], 0), ([31, TILE * 144, 1], 0), ([TILE * 72 + 1, TILE * 72, 97], 0), ([31, 97, 33], LONG_COLUMNS)];
+    let shapes = [
+        ([TILE * 144 - 97, 97, 33], 0),
+        ([31, TILE * 144, 1], 0),
+        ([TILE * 72 + 1, TILE * 72, 97], 0),
+        // Narrow workgroups, and long ones.
+        ([31, 97, 33], LONG_COLUMNS),
+        ([TILE * LONG - 1, TILE + 1, 33], LONG_COLUMNS),
+    ];
     let ([n, other_n, third_n], long) = g.pick(&shapes);
     let cols = 256 * g.pick(&[1, 2, 5]) + long;
     recorded(g, cols, &[(n, ty), (other_n, ty), (third_n, third)])
@@ -60,9 +67,10 @@ mod tests {
         }
         assert_eq!(kernels(&caps, 2, [F16, F16]), ["pack_f16", "matmul_tile16_triple"]);
         assert_eq!(kernels(&caps, 1, [F16, F16]), ["norm_matmul_vec_group"]);
-        // Smaller weights have narrow workgroups, until the rows make enough tiles.
+        // Smaller weights have narrow workgroups, until the rows make more tiles.
         let small = |step: u32| of_shape(&caps, step, [Q4_K, Q6_K], [1536, 256], 1536);
         assert_eq!(small(64), ["pack_f16", "matmul_tile64_triple_narrow"]);
-        assert_eq!(small(128), ["pack_f16", "matmul_tile64_triple"]);
+        assert_eq!(small(128), ["pack_f16", "matmul_tile64_triple_long"]);
+        assert_eq!(small(129), ["pack_f16", "matmul_tile64_triple"]);
     }
 }
