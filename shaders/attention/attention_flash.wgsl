@@ -116,7 +116,7 @@ fn attention_flash(
         if (EARLY > 0u) { //~ twice: comparison, guard dropped
             values = load_v(base, slot, last - min(part.x, last), kv_head, lid); //~ weightless: sign
         }
-        for (var key0 = part.x; key0 < part.y; key0 += KEYS) { //~ empty: comparison
+        for (var key0 = part.x; key0 < part.y; key0 += KEYS) {
             workgroupBarrier();
             stage_k(keys, lid);
             if (SLICES > 1u && lid < QUERIES / BAND) { //~ clamped
@@ -196,7 +196,7 @@ fn attention_flash(
     finish(o1, region_of_scores, band0, lane, at + 4u, within);
     finish(o2, region_of_scores, band0, lane, at + 8u, within);
     finish(o3, region_of_scores, band0, lane, at + 12u, within);
-    if (SLICE > 64u) { //~ surplus
+    if (SLICE > 64u) {
         finish(o4, region_of_scores, band0, lane, at + 16u, within);
         finish(o5, region_of_scores, band0, lane, at + 20u, within);
         finish(o6, region_of_scores, band0, lane, at + 24u, within);

@@ -13,7 +13,7 @@ pub fn cores() -> usize {
 }
 
 /// Most threads that share a GPU.
-const MOST_OF_GPU: usize = 8;
+const MOST_OF_GPU: usize = 16;
 
 /// The threads that run shaders on devices like this one, each on a device of its own. A software
 /// driver uses only a few threads per device. A GPU waits most of the time for the compiler of its

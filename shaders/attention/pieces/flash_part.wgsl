@@ -8,7 +8,7 @@
 fn keys_of_part(from_key: u32, to_key: u32, split: u32) -> vec2<u32> {
     let start = from_key / KEYS * KEYS;
     let tiles = (to_key - start + KEYS - 1u) / KEYS; //~ free: sign, product
-    let bounds = vec2<u32>(split, split + 1u) * tiles / params.splits; //~ free: sign, product
+    let bounds = vec2<u32>(split, split + 1u) * tiles / params.splits; //~ free: product
     return min(start + KEYS * bounds, vec2<u32>(to_key));
 }
 

@@ -64,7 +64,7 @@ fn sums_of(r0: u32, t0: u32, lid: u32) -> Sums {
     let next_slab = params.slab * QUADS;
     let last_slab = (k >> 4u) * next_slab - next_slab;
     // The bands of rows; rows past the slab repeat its last band.
-    let first = min(t0, params.slab - 16u) * QUADS; //~ unowned: sign, off by one
+    let first = min(t0, params.slab - 16u) * QUADS; //~ unowned: sign
     let second = min(t0 + 16u, params.slab - 16u) * QUADS; //~ unowned: sign
     var early = ahead_load(r0, k, 0u, lid); //~ rounded: off by one
     var late = early;

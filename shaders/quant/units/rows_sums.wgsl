@@ -59,7 +59,7 @@ fn W_hold(t0: u32, last: u32, k: u32, first: u32, lid: u32) -> Held {
 // activations are loaded once.
 fn W_rows8(t0: u32, last: u32, r0: u32, final_row: u32, count: u32, k: u32, lid: u32) {
     let blocks = k >> 5u;
-    var ahead = W_ahead(r0, final_row, k, 0u, lid);
+    var ahead = W_ahead(r0, final_row, k, 0u, lid); //~ apart: off by one
     for (var first = 0u; first < blocks; first += TEAM) { //~ empty: comparison
         let held = W_hold(t0, last, k, first, lid);
         ahead = W_add(held, ahead, r0, final_row, count, 0u, k, first, lid);

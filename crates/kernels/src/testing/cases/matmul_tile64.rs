@@ -45,7 +45,7 @@ pub fn case(g: &mut Gen) -> Case {
         2 => (TILE * LONG - 1, LONG_COLUMNS),
         _ => (TILE * USUAL_WORKGROUPS + 1, LONG_COLUMNS),
     };
-    let mut case = Case::new(rows);
+    let mut case = Case::perhaps_full(g, rows);
     case.options = case.options.precision(Precision::Fast);
     case.halves = true;
     let w = case.weight(g, ty, n, cols);

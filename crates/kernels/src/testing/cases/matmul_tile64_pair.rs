@@ -33,7 +33,8 @@ pub fn case(g: &mut Gen) -> Case {
 /// Products of the same rows with weights of these formats and numbers of rows, with partly filled
 /// last tiles, with and without biases.
 pub(crate) fn recorded(g: &mut Gen, cols: u32, weights: &[(u32, GgmlType)]) -> Case {
-    let mut case = Case::new(g.pick(&[9, 16, 17, 32, 33, 48, 64, 65, 80, 81, 96, 129]));
+    let rows = g.pick(&[9, 16, 17, 32, 33, 48, 64, 65, 80, 81, 96, 129]);
+    let mut case = Case::perhaps_full(g, rows);
     case.options = case.options.precision(Precision::Fast);
     case.halves = true;
     let fewest = weights.iter().map(|(n, _)| *n).min().unwrap_or(0);
