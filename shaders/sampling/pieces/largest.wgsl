@@ -15,7 +15,7 @@ var<workgroup> found_bound: u32;
 // on.
 fn strip_keys(base: u32, n: u32, lid: u32) -> vec2<u32> {
     var strip = vec2<u32>(NAN_KEY);
-    for (var i = lid; i < n; i += 2u * WG) { //~ list: comparison
+    for (var i = lid; i < n; i += 2u * WG) {
         strip.x = max(strip.x, key_at(base + i)); //~ list: minimum, component
         if (i + WG < n) {
             strip.y = max(strip.y, key_at(base + i + WG)); //~ list: minimum, component
@@ -63,7 +63,7 @@ fn list_largest(base: u32, n: u32, k: u32, strip: vec2<u32>, lid: u32) -> u32 {
 fn rank_strips(k: u32, strip: vec2<u32>, lid: u32) {
     best_scratch[lid] = strip;
     workgroupBarrier();
-    let mine_x = vec2<u32>(strip.x, 2u * lid); //~ list: off by one
+    let mine_x = vec2<u32>(strip.x, 2u * lid);
     let mine_y = vec2<u32>(strip.y, 2u * lid + 1u); //~ list: sign
     var rank = vec2<u32>(0u);
     for (var i = 0u; i < WG; i++) { //~ list: comparison, off by one
@@ -72,9 +72,9 @@ fn rank_strips(k: u32, strip: vec2<u32>, lid: u32) {
         rank.x += u32(precedes(x, mine_x)) + u32(precedes(y, mine_x)); //~ list: sign
         rank.y += u32(precedes(x, mine_y)) + u32(precedes(y, mine_y)); //~ list: sign
     }
-    if (rank.x == k - 1u) { //~ list: sign, off by one
+    if (rank.x == k - 1u) { //~ list: sign
         found_bound = strip.x;
-    } else if (rank.y == k - 1u) { //~ list: sign, component, off by one
+    } else if (rank.y == k - 1u) { //~ list: sign, component
         found_bound = strip.y;
     }
 }
@@ -84,14 +84,14 @@ fn rank_strips(k: u32, strip: vec2<u32>, lid: u32) {
 fn sort_found(count: u32, lid: u32) {
     var mine = array<vec2<u32>, ROOM / WG>();
     var places = array<u32, ROOM / WG>();
-    for (var j = 0u; j < ROOM / WG && lid + j * WG < count; j++) {
+    for (var j = 0u; j < ROOM / WG && lid + j * WG < count; j++) { //~ surplus: comparison
         mine[j] = found[lid + j * WG];
-        for (var i = 0u; i < count; i++) {
+        for (var i = 0u; i < count; i++) { //~ zeros: comparison
             places[j] += u32(precedes(found[i], mine[j]));
         }
     }
     workgroupBarrier();
-    for (var j = 0u; j < ROOM / WG && lid + j * WG < count; j++) {
+    for (var j = 0u; j < ROOM / WG && lid + j * WG < count; j++) { //~ never: comparison
         found[places[j]] = mine[j];
     }
     workgroupBarrier();

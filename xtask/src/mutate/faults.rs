@@ -91,6 +91,9 @@ fn swaps(code: &str, add: &mut impl FnMut(&'static str, String)) {
             if after.strip_prefix("0u").is_some_and(|rest| kind == "sign" && !word(rest.chars().next())) {
                 continue; // nothing, added or taken away
             }
+            if in_type(before) {
+                continue; // A larger array is no wrong result, but may keep a driver's compiler busy for hours.
+            }
             let starts_word = !word(right.chars().next()) || !word(before.chars().next_back());
             let ends_word = !word(right.chars().next_back()) || !word(after.chars().next());
             if starts_word && ends_word {
@@ -98,6 +101,17 @@ fn swaps(code: &str, add: &mut impl FnMut(&'static str, String)) {
             }
         }
     }
+}
+
+/// True if `before` ends within the type of an array.
+fn in_type(before: &str) -> bool {
+    before.match_indices("array<").any(|(at, _)| {
+        let mut depth = 0;
+        before[at..].chars().all(|c| {
+            depth += i32::from(c == '<') - i32::from(c == '>');
+            c != '>' || depth > 0
+        })
+    })
 }
 
 /// Makes integers too large by one: indices, shifts, masks and counts. A mask also loses its lowest
@@ -157,5 +171,17 @@ fn condition(code: &str, next: &str, add: &mut impl FnMut(&'static str, String))
     {
         let passes = if next == "return;" { "false" } else { "true" };
         add("guard dropped", format!("{}if ({passes}) {{", &code[..at]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of;
+
+    #[test]
+    fn the_size_of_an_array_stays_and_what_follows_it_does_not() {
+        let faults = of("    var mine = array<vec2<u32>, ROOM / WG>(vec2<u32>(a / b));\n");
+        let after: Vec<_> = faults.iter().map(|fault| fault.after.trim()).collect();
+        assert_eq!(after, ["var mine = array<vec2<u32>, ROOM / WG>(vec2<u32>(a * b));"]);
     }
 }
