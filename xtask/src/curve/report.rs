@@ -64,14 +64,18 @@ pub fn table(points: &Points, subjects: &[Subject<'_>]) -> String {
 pub fn picture(points: &Points, subjects: &[Subject<'_>]) -> Option<String> {
     const COLORS: [&str; 2] = ["steelblue", "darkorange"];
     let (mut prompts, mut batches): (Vec<Plot>, Vec<Plot>) = (vec![], vec![]);
+    let tests_of = |subject| -> BTreeSet<(Test, String)> {
+        points.tests(subject).into_iter().filter_map(|name| Some((Test::of(&name)?, name))).collect()
+    };
+    // A depth has one style of line for all programs.
+    let all: BTreeSet<u32> = subjects.iter().flat_map(tests_of).filter(|(test, _)| !test.generates).map(|(test, _)| test.depth).collect();
     for (subject, color) in subjects.iter().zip(COLORS) {
-        let tests: BTreeSet<(Test, String)> = points.tests(subject).into_iter().filter_map(|name| Some((Test::of(&name)?, name))).collect();
+        let tests = tests_of(subject);
         let line = |x: &dyn Fn(&Test) -> Option<u32>| -> Vec<(f64, f64)> {
             tests.iter().filter_map(|(test, name)| Some((f64::from(x(test)?), points.rate(subject, name)?))).collect()
         };
         let plot = |data: Vec<(f64, f64)>, label: String| LinePlot::new().with_data(data).with_color(color).with_legend(label);
-        let depths: BTreeSet<u32> = tests.iter().filter(|(test, _)| !test.generates).map(|(test, _)| test.depth).collect();
-        for (nth, depth) in depths.into_iter().enumerate() {
+        for (nth, &depth) in all.iter().enumerate() {
             let data = line(&|test| (!test.generates && test.depth == depth).then_some(test.tokens));
             if data.len() > 1 {
                 let name = subject.who.name();
