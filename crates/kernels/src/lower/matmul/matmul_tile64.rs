@@ -169,6 +169,11 @@ pub(crate) fn form([usual, long, narrow]: [&'static Variant; 3], workgroups: u32
     }
 }
 
+/// Whether a device can run all of these but the long ones, which [`form`] leaves out if need be.
+pub(crate) fn fit(variants: &[[&Variant; 3]; MOST_BANDS as usize], caps: &Caps) -> bool {
+    variants.iter().all(|[usual, _, narrow]| usual.fits(caps) && narrow.fits(caps))
+}
+
 /// The dispatches, one for each part of the weight.
 pub fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
     let scales = op.scales().map_or(Arg::None, Arg::from);

@@ -4,7 +4,7 @@ use crate::caps::Caps;
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Arg, Dispatch};
 use crate::kernel::split::parts;
-use crate::lower::matmul::matmul_tile64::{LONG_COLUMNS, MOST_BANDS, TILE, by_bands, form, grid, row_tiles};
+use crate::lower::matmul::matmul_tile64::{LONG_COLUMNS, MOST_BANDS, TILE, by_bands, fit, form, grid, row_tiles};
 use crate::lower::matmul::product::{Operand, Product};
 
 kernel! {
@@ -77,6 +77,11 @@ const VARIANTS: [[&Variant; 3]; MOST_BANDS as usize] = [
 /// runs at the same time.
 pub(crate) const fn least_workgroups(at_once: u32) -> u32 {
     at_once + at_once / 8
+}
+
+/// Whether a device can run the kernel.
+pub(crate) fn fits(caps: &Caps) -> bool {
+    fit(&VARIANTS, caps)
 }
 
 /// Whether two products of the same rows share a kernel: together they have many workgroups, or so

@@ -1,11 +1,12 @@
 //! A third product in the kernel of two products of some rows, through cooperative matrices.
 //! The planner makes it; it is never recorded.
 
+use crate::caps::Caps;
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::Counts;
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Arg, Dispatch, Lower, Lowering};
-use crate::lower::matmul::matmul_tile64::{MOST_BANDS, grid};
+use crate::lower::matmul::matmul_tile64::{MOST_BANDS, fit, grid};
 use crate::lower::matmul::matmul_tile64_pair::form_of;
 use crate::lower::matmul::product::{Product, ProductPair};
 
@@ -77,6 +78,11 @@ const VARIANTS: [[&Variant; 3]; MOST_BANDS as usize] = [
     [&ROWS_80, &ROWS_80_LONG, &ROWS_80_NARROW],
     [&ROWS_96, &ROWS_96_LONG, &ROWS_96_NARROW],
 ];
+
+/// Whether a device can run the kernel.
+pub(crate) fn fits(caps: &Caps) -> bool {
+    fit(&VARIANTS, caps)
+}
 
 /// Two products of the same rows with weights of one format, and a third with a weight of another
 /// format.

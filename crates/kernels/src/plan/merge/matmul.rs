@@ -3,8 +3,8 @@
 use super::view::{Merged, Producers, Uses};
 use crate::caps::Caps;
 use crate::graph::tensor::Tensor;
-use crate::lower::matmul::matmul_tile64_pair::{self as tile64_pair, MATMUL_TILE64_PAIR};
-use crate::lower::matmul::matmul_tile64_triple::{MATMUL_TILE64_TRIPLE, MatmulTile64Triple};
+use crate::lower::matmul::matmul_tile64_pair as tile64_pair;
+use crate::lower::matmul::matmul_tile64_triple::{self as tile64_triple, MatmulTile64Triple};
 use crate::lower::matmul::matmul_tile128::{self, MATMUL_TILE128_PAIR};
 use crate::lower::matmul::matmul_vec_group::{MATMUL_VEC_GROUP, MatmulGroup, joins};
 use crate::lower::matmul::matmul_vec_norm::{LANES_32, MatmulVecNorm};
@@ -28,7 +28,7 @@ pub(super) fn matmul_bias(nodes: &[Node], uses: &Uses, _: &Caps) -> Option<(usiz
 /// the earlier one.
 pub(super) fn matmul_tile64_pair(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::Product(product) = op else { return None };
-    if !tile64_pair::joins(product, producers.caps) || !MATMUL_TILE64_PAIR.fits(producers.caps) {
+    if !tile64_pair::joins(product, producers.caps) || !tile64_pair::fits(producers.caps) {
         return None;
     }
     let Lowered::Product(other) = producers.latest(|op| match op {
@@ -60,7 +60,7 @@ pub(super) fn matmul_tile128_pair(op: &Lowered, producers: &Producers<'_>) -> Op
 /// workgroups.
 pub(super) fn matmul_tile64_triple(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::Product(product) = op else { return None };
-    if !tile64_pair::joins(product, producers.caps) || !MATMUL_TILE64_TRIPLE.fits(producers.caps) {
+    if !tile64_pair::joins(product, producers.caps) || !tile64_triple::fits(producers.caps) {
         return None;
     }
     let Lowered::ProductPair(pair) =

@@ -72,5 +72,11 @@ mod tests {
         assert_eq!(small(64), ["pack_f16", "matmul_tile64_triple_narrow"]);
         assert_eq!(small(128), ["pack_f16", "matmul_tile64_triple_long"]);
         assert_eq!(small(129), ["pack_f16", "matmul_tile64_triple"]);
+        // A device with less memory for workgroups has all forms but long ones of few rows.
+        let middle = |caps: &Caps| of_shape(caps, 32, [Q4_K, Q6_K], [2048, 512], 2048);
+        assert_eq!(middle(&caps), ["pack_f16", "matmul_tile32_triple_long"]);
+        let less = Caps { max_workgroup: 256, max_workgroup_bytes: 32 << 10, ..caps.clone() };
+        assert_eq!(middle(&less), ["pack_f16", "matmul_tile32_triple"]);
+        assert_eq!(of_shape(&less, 32, [Q4_K, Q6_K], [1536, 256], 1536), ["pack_f16", "matmul_tile32_triple_narrow"]);
     }
 }
