@@ -22,7 +22,7 @@ fn W_add(held: Held, loaded: W_Ahead, r0: u32, final_row: u32, count: u32, to: u
     let step = select(4u, 2u, pairs); //~ apart: off by one
     var ab = loaded.ab;
     var cd = loaded.cd;
-    for (var r = 0u; r < count; r += step) { //~ never: comparison
+    for (var r = 0u; r < count; r += step) {
         // Loads the next rows, or the first rows of the next blocks.
         let ends = r + step >= count;
         let next = r0 + select(r + step, 0u, ends);
