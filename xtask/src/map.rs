@@ -85,7 +85,7 @@ fn render() -> anyhow::Result<String> {
     text.push_str(
         "\n## The ladder of products\n\nA product takes the first rung that serves it (`crates/kernels/src/lower/matmul/ladder.rs`).\n\n",
     );
-    text.push_str("| kernel | domain | operand | needs | reason for its place |\n| --- | --- | --- | --- | --- |\n");
+    text.push_str("| kernel | domain | operand | needs at most | reason for its place |\n| --- | --- | --- | --- | --- |\n");
     for rung in &matmul::ladder::LADDER {
         writeln!(text, "| `{}` | {} | {:?} | {} | {} |", rung.kernel.name, rung.domain, rung.rounding, needs(rung.kernel), rung.beats)?;
     }
@@ -93,12 +93,12 @@ fn render() -> anyhow::Result<String> {
         "\n## The ladder of attention\n\nAn attention takes the first rung that serves it \
          (`crates/kernels/src/lower/attention/ladder.rs`).\n\n",
     );
-    text.push_str("| kernel | domain | needs | reason for its place |\n| --- | --- | --- | --- |\n");
+    text.push_str("| kernel | domain | needs at most | reason for its place |\n| --- | --- | --- | --- |\n");
     for rung in &attention::ladder::LADDER {
         writeln!(text, "| `{}` | {} | {} | {} |", rung.kernel.name, rung.domain, needs(rung.kernel), rung.beats)?;
     }
     text.push_str("\n## The rules that merge operations\n\nIn the order of the passes (`crates/kernels/src/plan/merge/rules.rs`).\n\n");
-    text.push_str("| result | merged operations | how | needs | gain |\n| --- | --- | --- | --- | --- |\n");
+    text.push_str("| result | merged operations | how | needs at most | gain |\n| --- | --- | --- | --- | --- |\n");
     let kernels = kernels();
     for [name, merges, direction, beats] in merge_rules() {
         // An operation without a kernel of the same name uses the kernel of one of its parts.

@@ -71,7 +71,8 @@ const LARGE_WEIGHTS: u64 = 5_000_000_000;
 /// | 1025 | 10,975, 13,862 | 15,323, 15,429 | 20,838, 22,225 |
 ///
 /// 512 and 513 rows in one step take 39.8 and 53.0 ms on Qwen3-8B, 36.8 and 42.7 ms on Qwen2.5-7B.
-/// A row of its own takes about 3 ms. Two steps behind 512 rows were not timed.
+/// A row of its own takes about 3 ms. On an NVIDIA H200, Qwen3-8B takes 40.7 ms for 512 rows and
+/// 44.0 ms for 513 rows in two steps.
 const RESTS: [(u32, u32); 6] = [(1, 32), (2, 16), (3, 8), (4, 16), (5, 0), (8, 8)];
 
 /// How a prompt is divided into steps.

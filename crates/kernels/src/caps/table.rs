@@ -17,7 +17,7 @@ pub struct Table {
     pub q8_rows: u32,
     /// Rows up to which cooperative matrices multiply in tiles of 16 to 96 rows
     /// (`matmul_tile64`). More rows are multiplied in tiles of 128 (`matmul_tile128`), if narrow
-    /// ones are at least twice as many as `workgroups`.
+    /// ones are more than 3/2 of `workgroups`.
     pub tile64_rows: u32,
     /// Context length up to which attention of one row is a single kernel (`attention_decode`).
     /// Longer contexts are split into parts that a second kernel joins (`attention_split`). The
@@ -45,7 +45,7 @@ pub struct Table {
     /// output product joins.
     pub window_keys: u32,
     /// Workgroups that the device runs at the same time. Where products or attention of several
-    /// rows would have too few workgroups, compared with a multiple of this number, they use
+    /// rows would have too few workgroups, compared with this number or a multiple of it, they use
     /// kernels with more and smaller ones.
     pub workgroups: u32,
     /// Largest number of prompt rows that are evaluated together, if memory allows.

@@ -79,7 +79,7 @@ pub(crate) const fn least_workgroups(at_once: u32) -> u32 {
     at_once + at_once / 8
 }
 
-/// Whether a device can run the kernel.
+/// Whether a device can run the usual and the narrow variants.
 pub(crate) fn fits(caps: &Caps) -> bool {
     fit(&VARIANTS, caps)
 }

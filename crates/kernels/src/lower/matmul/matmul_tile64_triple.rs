@@ -79,7 +79,7 @@ const VARIANTS: [[&Variant; 3]; MOST_BANDS as usize] = [
     [&ROWS_96, &ROWS_96_LONG, &ROWS_96_NARROW],
 ];
 
-/// Whether a device can run the kernel.
+/// Whether a device can run the usual and the narrow variants.
 pub(crate) fn fits(caps: &Caps) -> bool {
     fit(&VARIANTS, caps)
 }
