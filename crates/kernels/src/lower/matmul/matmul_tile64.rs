@@ -54,15 +54,26 @@ kernel! {
     },
 }
 
-/// By groups of 16 rows of activations, from 1 on.
-const VARIANTS: [[&Variant; 3]; MOST_BANDS as usize] = [
-    [&ROWS_16, &ROWS_16_LONG, &ROWS_16_NARROW],
-    [&ROWS_32, &ROWS_32_LONG, &ROWS_32_NARROW],
-    [&ROWS_48, &ROWS_48_LONG, &ROWS_48_NARROW],
-    [&ROWS_64, &ROWS_64_LONG, &ROWS_64_NARROW],
-    [&ROWS_80, &ROWS_80_LONG, &ROWS_80_NARROW],
-    [&ROWS_96, &ROWS_96_LONG, &ROWS_96_NARROW],
-];
+/// The variants of one kernel by groups of 16 rows of activations, from 1 on: usual, long and narrow
+/// ones.
+pub(crate) type Variants = [[&'static Variant; 3]; MOST_BANDS as usize];
+
+/// The [`Variants`] of the kernel of a file.
+macro_rules! variants_by_bands {
+    () => {
+        [
+            [&ROWS_16, &ROWS_16_LONG, &ROWS_16_NARROW],
+            [&ROWS_32, &ROWS_32_LONG, &ROWS_32_NARROW],
+            [&ROWS_48, &ROWS_48_LONG, &ROWS_48_NARROW],
+            [&ROWS_64, &ROWS_64_LONG, &ROWS_64_NARROW],
+            [&ROWS_80, &ROWS_80_LONG, &ROWS_80_NARROW],
+            [&ROWS_96, &ROWS_96_LONG, &ROWS_96_NARROW],
+        ]
+    };
+}
+pub(crate) use variants_by_bands;
+
+const VARIANTS: Variants = variants_by_bands!();
 /// Most groups of 16 rows of activations in one workgroup.
 pub(crate) const MOST_BANDS: u32 = 6;
 /// The same where the rows of a step are several tiles.
@@ -170,7 +181,7 @@ pub(crate) fn form([usual, long, narrow]: [&'static Variant; 3], workgroups: u32
 }
 
 /// Whether a device can run all of these but the long ones, which [`form`] leaves out if need be.
-pub(crate) fn fit(variants: &[[&Variant; 3]; MOST_BANDS as usize], caps: &Caps) -> bool {
+pub(crate) fn fit(variants: &Variants, caps: &Caps) -> bool {
     variants.iter().all(|[usual, _, narrow]| usual.fits(caps) && narrow.fits(caps))
 }
 

@@ -4,7 +4,7 @@ use crate::caps::Caps;
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Arg, Dispatch};
 use crate::kernel::split::parts;
-use crate::lower::matmul::matmul_tile64::{LONG_COLUMNS, MOST_BANDS, TILE, by_bands, fit, form, grid, row_tiles};
+use crate::lower::matmul::matmul_tile64::{LONG_COLUMNS, TILE, Variants, by_bands, fit, form, grid, row_tiles, variants_by_bands};
 use crate::lower::matmul::product::{Operand, Product};
 
 kernel! {
@@ -63,15 +63,7 @@ kernel! {
     },
 }
 
-/// By groups of 16 rows of activations, from 1 on.
-const VARIANTS: [[&Variant; 3]; MOST_BANDS as usize] = [
-    [&ROWS_16, &ROWS_16_LONG, &ROWS_16_NARROW],
-    [&ROWS_32, &ROWS_32_LONG, &ROWS_32_NARROW],
-    [&ROWS_48, &ROWS_48_LONG, &ROWS_48_NARROW],
-    [&ROWS_64, &ROWS_64_LONG, &ROWS_64_NARROW],
-    [&ROWS_80, &ROWS_80_LONG, &ROWS_80_NARROW],
-    [&ROWS_96, &ROWS_96_LONG, &ROWS_96_NARROW],
-];
+const VARIANTS: Variants = variants_by_bands!();
 
 /// Smallest number of usual workgroups of both products together: an eighth more than the device
 /// runs at the same time.
@@ -92,11 +84,7 @@ pub(crate) fn pairs(a: &Product, b: &Product, caps: &Caps) -> bool {
 }
 
 /// The variant of these for products of the same rows, and its tiles of rows of weights.
-pub(crate) fn form_of(
-    variants: &[[&'static Variant; 3]; MOST_BANDS as usize],
-    products: &[&Product],
-    caps: &Caps,
-) -> (&'static Variant, u32) {
+pub(crate) fn form_of(variants: &Variants, products: &[&Product], caps: &Caps) -> (&'static Variant, u32) {
     let [first, ..] = products else { panic!("no products") };
     let (variant, tile) = form(by_bands(variants, first.y.shape.rows), workgroups(products), first.w.cols, caps);
     (variant, tiles(products, tile))

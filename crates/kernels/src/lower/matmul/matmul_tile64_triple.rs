@@ -4,9 +4,8 @@
 use crate::caps::Caps;
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::Counts;
-use crate::kernel::Variant;
 use crate::kernel::dispatch::{Arg, Dispatch, Lower, Lowering};
-use crate::lower::matmul::matmul_tile64::{MOST_BANDS, fit, grid};
+use crate::lower::matmul::matmul_tile64::{Variants, fit, grid, variants_by_bands};
 use crate::lower::matmul::matmul_tile64_pair::form_of;
 use crate::lower::matmul::product::{Product, ProductPair};
 
@@ -69,15 +68,7 @@ kernel! {
     },
 }
 
-/// By groups of 16 rows of activations, from 1 on.
-const VARIANTS: [[&Variant; 3]; MOST_BANDS as usize] = [
-    [&ROWS_16, &ROWS_16_LONG, &ROWS_16_NARROW],
-    [&ROWS_32, &ROWS_32_LONG, &ROWS_32_NARROW],
-    [&ROWS_48, &ROWS_48_LONG, &ROWS_48_NARROW],
-    [&ROWS_64, &ROWS_64_LONG, &ROWS_64_NARROW],
-    [&ROWS_80, &ROWS_80_LONG, &ROWS_80_NARROW],
-    [&ROWS_96, &ROWS_96_LONG, &ROWS_96_NARROW],
-];
+const VARIANTS: Variants = variants_by_bands!();
 
 /// Whether a device can run the usual and the narrow variants.
 pub(crate) fn fits(caps: &Caps) -> bool {
