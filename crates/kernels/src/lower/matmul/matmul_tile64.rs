@@ -54,8 +54,8 @@ kernel! {
     },
 }
 
-/// The variants of one kernel by groups of 16 rows of activations, from 1 on: usual, long and narrow
-/// ones.
+/// The usual, the long and the narrow variant of a kernel for each number of groups of 16 rows of
+/// activations, from 1 on.
 pub(crate) type Variants = [[&'static Variant; 3]; MOST_BANDS as usize];
 
 /// The [`Variants`] of the kernel of a file.
