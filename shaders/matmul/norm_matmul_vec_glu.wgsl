@@ -9,6 +9,7 @@ struct Params { k: u32, n: u32, has_norm: u32, has_weight: u32, exchange: u32, e
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
 
 const WG = 64u;
+const TEAM = WG;
 const RESULTS = 2u;
 
 @compute @workgroup_size(WG)

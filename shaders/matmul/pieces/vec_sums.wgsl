@@ -1,5 +1,6 @@
-// The sums of a workgroup of WG threads: of four products, and of the shares of a norm.
-// Needs: WG, lanes_each4, lanes_add. Gives: Acts, Part, PARTS, dot8, parts_leave, parts_sum,
+// The sums of a workgroup of WG threads: of four products of each team of TEAM threads, and of the
+// shares of a norm.
+// Needs: TEAM, WG, lanes_each4, lanes_add. Gives: Acts, Part, PARTS, dot8, parts_leave, parts_sum,
 // parts_share.
 
 // Eight activations of a row, and their share of its norm.
@@ -8,12 +9,14 @@ struct Acts { v: mat2x4<f32>, share: f32 }
 // One thread's part of four products and of the share.
 struct Part { sums: vec4<f32>, share: f32 }
 
-const LANES = 32u;
+const LANES = min(32u, TEAM);
 const QUARTER = LANES / 4u;
-const PARTS = WG / LANES;
-// Sums of every 32 threads: of each product, and of the shares.
-var<workgroup> part_sums: array<f32, 4u * PARTS>;
-var<workgroup> part_shares: array<f32, PARTS>;
+// Neighbourhoods of LANES threads, in a team and in the workgroup.
+const PARTS = TEAM / LANES;
+const SHARES = WG / LANES;
+// Sums of every LANES threads: of each product, and of the shares.
+var<workgroup> part_sums: array<f32, 4u * SHARES>;
+var<workgroup> part_shares: array<f32, SHARES>;
 
 fn dot8(a: mat2x4<f32>, b: mat2x4<f32>) -> f32 {
     return dot(a[0], b[0]) + dot(a[1], b[1]);
@@ -34,17 +37,20 @@ fn parts_leave(part: Part, normed: bool, lid: u32) {
     workgroupBarrier();
 }
 
+// Products 4 n.. are those of team n.
 fn parts_sum(product: u32) -> f32 {
-    var sum = part_sums[product];
+    let first = product / 4u * 4u * PARTS + product % 4u;
+    var sum = part_sums[first];
     for (var part = 1u; part < PARTS; part++) {
-        sum += part_sums[4u * part + product];
+        sum += part_sums[first + 4u * part];
     }
     return sum;
 }
 
+// The threads of the workgroup have one share each.
 fn parts_share() -> f32 {
     var sum = part_shares[0];
-    for (var part = 1u; part < PARTS; part++) {
+    for (var part = 1u; part < SHARES; part++) {
         sum += part_shares[part];
     }
     return sum;

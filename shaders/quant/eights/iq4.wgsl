@@ -25,28 +25,3 @@ fn W_load8(row: u32, k: u32, i: u32) -> mat2x4<f32> {
     let scale = W_iq4_scale(row, k, i >> 2u);
     return mat2x4<f32>(scale * W_look(W_word(at) >> shift), scale * W_look(W_word(at + 1u) >> shift));
 }
-
-// The product of eight elements in low halves of bytes, and of the eight in the high halves.
-fn W_dot16(row: u32, k: u32, j: u32, low: mat2x4<f32>, high: mat2x4<f32>) -> f32 {
-    let at = row + ((j >> 1u) << 2u) + ((j & 1u) << 1u);
-    let p = W_word(at);
-    let q = W_word(at + 1u);
-    let sum = dot(W_look(p), low[0]) + dot(W_look(q), low[1]) + dot(W_look(p >> 4u), high[0]) + dot(W_look(q >> 4u), high[1]);
-    return W_iq4_scale(row, k, j >> 1u) * sum;
-}
-
-// One thread's part of the products of four rows with row t of the activations, 16 columns of half
-// a block at a time, and of the activations' share.
-fn W_part(at: vec4<u32>, k: u32, t: u32, lid: u32) -> Part {
-    var part = Part();
-    for (var j = lid; j < (k >> 4u); j += WG) {
-        let i = ((j >> 1u) << 2u) + (j & 1u);
-        let low = acts8(t, i);
-        let high = acts8(t, i + 2u);
-        part.sums += vec4<f32>(
-            W_dot16(at.x, k, j, low.v, high.v), W_dot16(at.y, k, j, low.v, high.v),
-            W_dot16(at.z, k, j, low.v, high.v), W_dot16(at.w, k, j, low.v, high.v));
-        part.share += low.share + high.share;
-    }
-    return part;
-}

@@ -1,7 +1,3 @@
-// Formats that need nothing before the first load.
-fn W_begin(lid: u32) {
-}
-
 // One thread's part of the products of four rows with row t of the activations, eight columns at a
 // time, and of the activations' share.
 fn W_part(at: vec4<u32>, k: u32, t: u32, lid: u32) -> Part {

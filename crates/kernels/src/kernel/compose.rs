@@ -50,6 +50,9 @@ const QUADS: &str = "matmul/pieces/tile128_quads.wgsl";
 const HALVES: &str = "matmul/pieces/tile128_halves.wgsl";
 const WITH_HALVES: &str = "matmul/pieces/tile128_loop.wgsl";
 
+/// The piece of kernels that stage the activations of one row in workgroup memory.
+const STAGED: &str = "matmul/pieces/acts_staged.wgsl";
+
 /// Pieces that have a form with subgroup operations.
 const SUBGROUP_FORMS: [(&str, &str); 3] = [
     ("shared/reduce.wgsl", wgsl!("shared/reduce_subgroup.wgsl")),
@@ -106,7 +109,8 @@ impl Shader {
         let formats = FORMATS.iter().filter(|f| (!quads || f.units.is_none()) && (!tiles || f.tiles().is_some()));
         let formats = formats.filter(|f| (!halves || f.is_halves()) && !(without_halves && f.is_halves()));
         let formats = formats.filter(|f| (blocks || f.ty.block_size() == 1) && (!in_groups || f.units.is_some()));
-        let formats = formats.filter(|f| !in_8_bits || f.in_8_bits()).map(|f| f.ty);
+        let formats = formats.filter(|f| !in_8_bits || f.in_8_bits());
+        let formats = formats.filter(|f| !variant.includes(STAGED) || f.teams().is_some()).map(|f| f.ty);
         let formats: Vec<_> = if in_groups || in_8_bits || halves || tiles || binds(&[Access::Weight, Access::Eights, Access::Staged]) {
             formats.map(Some).collect()
         } else {
@@ -173,6 +177,10 @@ impl Shader {
                     text.push_str(&instantiate(&pieces, "W", name));
                 }
                 Some(Piece::Groups(ty)) if *access == Access::Staged => text.push_str(&instantiate(&of(*ty).staged(), "W", name)),
+                Some(Piece::Format(ty)) if self.variant.includes(STAGED) => {
+                    let pieces = of(*ty).teams().unwrap_or_else(|| panic!("no kernel of teams reads {}", ty.name()));
+                    text.push_str(&instantiate(&pieces, "W", name));
+                }
                 Some(Piece::Format(ty)) if *access == Access::Eights => text.push_str(&instantiate(&of(*ty).eights(), "W", name)),
                 Some(Piece::Format(ty)) => text.push_str(&of(*ty).instantiate(name)),
                 Some(Piece::Groups(ty)) if self.variant.includes(HALVES) => {

@@ -30,9 +30,13 @@ pub struct Format {
     /// The pieces that read 32 weights of 16 bits for tiles of up to 64 rows (`units/tile64.wgsl`).
     /// Such formats need no units, because their weights are floats already.
     halves: Option<&'static str>,
-    /// `W_load8` reads eight elements as floats, after every thread has called `W_begin`. `W_part`
-    /// is a thread's part of the products of four rows with f32 activations.
+    /// `W_load8` reads eight elements as floats, after every thread has called `W_begin`.
     eights: &'static str,
+    /// `W_part` is a thread's part of the products of four rows with f32 activations.
+    part: &'static str,
+    /// `W_add` adds the same of staged activations (`matmul/pieces/acts_staged.wgsl`). `None` for
+    /// formats that `W_part` multiplies as fast.
+    teams: Option<&'static str>,
 }
 
 /// The pieces of a format with units, over a binding `W`.
@@ -64,7 +68,7 @@ macro_rules! quant {
 }
 
 macro_rules! formats {
-    ($($ty:ident: [$($file:literal)+], planes $planes:expr, table $table:expr $(, eights [$($eight:literal)+])? $(, part [$($part:literal)+])? $(, units [$($units:literal)+] $(, steps [$step:literal])?, groups [$groups:literal] $(, rows [$rows:literal])? $(, store [$($store:literal)+])? $(, ready [$($ready:literal)+])?)?;)+) => {
+    ($($ty:ident: [$($file:literal)+], planes $planes:expr, table $table:expr $(, eights [$($eight:literal)+])? $(, read [$($read:literal)+], part [$part:literal], teams [$teams:literal])? $(, units [$($units:literal)+] $(, steps [$step:literal])?, groups [$groups:literal] $(, rows [$rows:literal])? $(, store [$($store:literal)+])? $(, ready [$($ready:literal)+])?)?;)+) => {
         /// Every format, by family.
         pub static FORMATS: &[Format] = &[$(Format {
             ty: GgmlType::$ty,
@@ -73,14 +77,16 @@ macro_rules! formats {
             table: &$table,
             units: formats!(@units $($($units)+ $(, steps $step)?, groups $groups $(, rows $rows)? $(, store $($store)+)? $(, ready $($ready)+)?)?),
             halves: formats!(@halves $($($eight)+)?),
-            eights: formats!(@eights $($($eight)+)? $(, $($part)+)?),
+            eights: formats!(@eights $($($eight)+)? $(, $($read)+)?),
+            part: formats!(@or PART $(, $part)?),
+            teams: formats!(@some $($teams)?),
         }),+];
     };
     (@halves) => { None };
     (@halves $($eight:literal)+) => { Some(quant!($($eight)+ "units/halves" "units/begin")) };
-    (@eights) => { quant!("eights/quads" "eights/four" "eights/rows") };
-    (@eights $($eight:literal)+) => { quant!($($eight)+ "eights/stored" "eights/four" "eights/rows") };
-    (@eights , $($part:literal)+) => { quant!($($part)+) };
+    (@eights) => { quant!("eights/quads" "eights/four" "eights/begin") };
+    (@eights $($eight:literal)+) => { quant!($($eight)+ "eights/stored" "eights/four" "eights/begin") };
+    (@eights , $($read:literal)+) => { quant!($($read)+) };
     (@units) => { None };
     (@units $($units:literal)+ $(, steps $step:literal)?, groups $groups:literal $(, rows $rows:literal)? $(, store $($store:literal)+)? $(, ready $($ready:literal)+)?) => {
         Some(Units {
@@ -122,8 +128,8 @@ formats! {
     IQ2_S: ["iq2_s" "shared/word" "shared/signs"], planes [(2, 64), (66, 8), (74, 8), (0, 2)], table IQ2_S_TABLE;
     IQ3_XXS: ["iq3_xxs" "shared/word" "shared/signs"], planes [(2, 64), (66, 32), (0, 2)], table IQ3_XXS_TABLE;
     IQ3_S: ["iq3_s" "shared/word" "shared/signs"], planes [(2, 64), (66, 8), (74, 32), (106, 4), (0, 2)], table IQ3_S_TABLE;
-    IQ4_NL: ["iq4_nl" "shared/word" "shared/iq4"], planes [(2, 16), (0, 2)], table [], part ["eights/four" "eights/iq4"], units ["units/iq4"], groups ["units/iq4_groups"], store ["units/iq4_store" "units/iq4_table"], ready ["units/iq4_ready" "units/iq4_table"];
-    IQ4_XS: ["iq4_xs" "shared/word" "shared/iq4"], planes [(8, 128), (4, 4), (0, 4)], table [], part ["eights/four" "eights/iq4"], units ["units/iq4"], groups ["units/iq4_groups"], store ["units/iq4_store" "units/iq4_table"], ready ["units/iq4_ready" "units/iq4_table"];
+    IQ4_NL: ["iq4_nl" "shared/word" "shared/iq4"], planes [(2, 16), (0, 2)], table [], read ["eights/four" "eights/iq4"], part ["eights/iq4_rows"], teams ["eights/iq4_teams"], units ["units/iq4"], groups ["units/iq4_groups"], store ["units/iq4_store" "units/iq4_table"], ready ["units/iq4_ready" "units/iq4_table"];
+    IQ4_XS: ["iq4_xs" "shared/word" "shared/iq4"], planes [(8, 128), (4, 4), (0, 4)], table [], read ["eights/four" "eights/iq4"], part ["eights/iq4_rows"], teams ["eights/iq4_teams"], units ["units/iq4"], groups ["units/iq4_groups"], store ["units/iq4_store" "units/iq4_table"], ready ["units/iq4_ready" "units/iq4_table"];
     TQ1_0: ["tq1_0" "shared/word"], planes [(0, 48), (48, 4), (52, 2)], table [];
     TQ2_0: ["tq2_0" "shared/word"], planes [(0, 64), (64, 2)], table [];
     MXFP4: ["mxfp4" "shared/word" "shared/e2m1"], planes [(1, 16), (0, 1)], table [], units ["units/mxfp4" "units/held"], steps ["units/step"], groups ["units/groups"];
@@ -190,6 +196,9 @@ pub const USUAL_ROWS: &str = quant!("units/rows");
 /// The sums of a workgroup with the rows of a weight, for every format.
 pub const ROWS_SUMS: &str = quant!("units/rows_sums");
 
+/// [`Format::part`] of formats without a piece of their own.
+const PART: &str = quant!("eights/rows");
+
 /// [`Units::ready`] of formats without a piece of their own.
 const READY: &str = quant!("units/ready" "units/begin");
 
@@ -230,7 +239,13 @@ impl Format {
     /// The pieces that multiply one row of f32 activations, four rows of the weight at a time.
     #[must_use]
     pub fn eights(&self) -> String {
-        [self.wgsl, self.eights].concat()
+        [self.wgsl, self.eights, self.part].concat()
+    }
+
+    /// The same for staged activations, or `None` if no kernel of teams reads the format.
+    #[must_use]
+    pub fn teams(&self) -> Option<String> {
+        Some([self.wgsl, self.eights, self.teams?].concat())
     }
 
     /// Whether few rows are multiplied in 8 bits.

@@ -9,7 +9,7 @@ use super::matmul::{
     matmul_rows8_glu, matmul_rows8_group, matmul_tile64_experts, matmul_tile64_pair, matmul_tile64_triple, matmul_tile128,
     matmul_tile128_glu, matmul_vec_glu, matmul_vec_group, matmul_vec_norm, matmul_vec_q8_experts, matmul_vec_q8_experts_glu,
     matmul_vec_q8_experts_sum, matmul_weight_tile128, norm_add_matmul_vec, norm_add_matmul_vec_glu, norm_matmul_vec, norm_matmul_vec_glu,
-    norm_matmul_vec_group, norm_pack_matmul_vec, norm_pack_matmul_vec_glu,
+    norm_matmul_vec_glu_teams, norm_matmul_vec_group, norm_matmul_vec_teams, norm_pack_matmul_vec, norm_pack_matmul_vec_glu,
 };
 use super::norm::{add_rms_norm, norm_add, norm_pack_f16, norm_pack_q8, norm_rope, norm_rope_append, norm_rope_heads};
 use super::pack::{gather_slots, glu_pack_f16, glu_pack_q8, level_f16, pack_f16, pack_q8};
@@ -81,7 +81,9 @@ static OTHERS: &[&Kernel] = &[
     &matmul_vec_q8_experts_sum::MATMUL_VEC_Q8_EXPERTS_SUM,
     &norm_matmul_vec::NORM_MATMUL_VEC,
     &norm_matmul_vec_glu::NORM_MATMUL_VEC_GLU,
+    &norm_matmul_vec_glu_teams::NORM_MATMUL_VEC_GLU_TEAMS,
     &norm_matmul_vec_group::NORM_MATMUL_VEC_GROUP,
+    &norm_matmul_vec_teams::NORM_MATMUL_VEC_TEAMS,
     &matmul_narrow::MATMUL_NARROW,
     &matmul_tile64_experts::MATMUL_TILE64_EXPERTS,
     &matmul_tile64_pair::MATMUL_TILE64_PAIR,

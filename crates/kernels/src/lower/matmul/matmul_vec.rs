@@ -21,15 +21,15 @@ kernel! {
     needs: { threads: 64, workgroup_bytes: 1128 },
     variants: {
         // Row lengths that are a multiple of 8.
-        WHOLE: "matmul_vec" { threads: vary { WG: 64 }, quads: choose ["shared/x4.wgsl"] },
+        WHOLE: "matmul_vec" { threads: vary { WG: 64, TEAM: 64 }, quads: choose ["shared/x4.wgsl"] },
         // The same for long rows and for few of them.
         LONG: "matmul_vec_long" needs { threads: 256, workgroup_bytes: 4320 } {
-            threads: vary { WG: 256 },
+            threads: vary { WG: 256, TEAM: 256 },
             quads: choose ["shared/x4.wgsl"],
         },
         // Other lengths.
         TAIL: "matmul_vec_tail" needs { threads: 64, workgroup_bytes: 1064 } {
-            threads: vary { WG: 64 },
+            threads: vary { WG: 64, TEAM: 64 },
             quads: choose ["shared/x4_tail.wgsl"],
         },
     },

@@ -4,6 +4,8 @@
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::{Counts, Tensor};
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
+use crate::lower::matmul::norm_matmul_vec_glu_teams::{self as teams, NORM_MATMUL_VEC_GLU_TEAMS};
+use crate::lower::matmul::norm_matmul_vec_teams::serves;
 use crate::lower::matmul::norm_pack_matmul_vec::Normed;
 use crate::lower::matmul::product::Product;
 
@@ -60,7 +62,10 @@ impl Lowering for NormMatmulVecGlu {
             eps: self.row.eps.unwrap_or(0.0),
         };
         let bind = Bind { h: self.row.h.into(), u: self.row.u.into(), gate: gate.into(), up: up.into(), y: self.y.into() };
-        let grid = Grid::PerRow { lead: self.row.h.shape, per_row: gate.rows.div_ceil(RESULTS) };
-        vec![bind.dispatch(if self.gelu { &GELU } else { &SILU }, params, grid)]
+        let (variant, results) = match serves(&NORM_MATMUL_VEC_GLU_TEAMS, &[gate, up], 2 * teams::RESULTS, cx.caps) {
+            true => (if self.gelu { &teams::GELU } else { &teams::SILU }, teams::RESULTS),
+            false => (if self.gelu { &GELU } else { &SILU }, RESULTS),
+        };
+        vec![bind.dispatch(variant, params, Grid::PerRow { lead: self.row.h.shape, per_row: gate.rows.div_ceil(results) })]
     }
 }

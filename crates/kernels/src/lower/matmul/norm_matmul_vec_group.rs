@@ -7,6 +7,7 @@ use crate::graph::tensor::Counts;
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
 use crate::kernel::split::parts;
 use crate::lower::matmul::matmul_vec::{EIGHT, WEIGHT_ROWS, long};
+use crate::lower::matmul::norm_matmul_vec_teams::{self as teams, NORM_MATMUL_VEC_TEAMS};
 use crate::lower::matmul::norm_pack_matmul_vec::Normed;
 use crate::lower::matmul::product::{Operand, Product};
 
@@ -24,9 +25,9 @@ kernel! {
     nmse: 1e-10,
     needs: { threads: 64, workgroup_bytes: 1256 },
     variants: {
-        WHOLE: "norm_matmul_vec_group" { threads: vary { WG: 64 } },
+        WHOLE: "norm_matmul_vec_group" { threads: vary { WG: 64, TEAM: 64 } },
         // For long rows and for few of them.
-        LONG: "norm_matmul_vec_group_long" needs { threads: 256, workgroup_bytes: 4448 } { threads: vary { WG: 256 } },
+        LONG: "norm_matmul_vec_group_long" needs { threads: 256, workgroup_bytes: 4448 } { threads: vary { WG: 256, TEAM: 256 } },
     },
 }
 
@@ -89,8 +90,15 @@ impl Lowering for NormMatmulVecGroup {
             yb: y(1),
             yc: y(2),
         };
-        let variant = if long((0..MOST).map(rows).sum(), k, cx.caps) { &LONG } else { &WHOLE };
-        let per_row = (0..MOST).map(|n| rows(n).div_ceil(WEIGHT_ROWS)).sum();
+        let weights: Vec<_> = self.products.iter().map(|product| product.w).collect();
+        let (variant, weight_rows) = match long((0..MOST).map(rows).sum(), k, cx.caps) {
+            _ if teams::serves(&NORM_MATMUL_VEC_TEAMS, &weights, teams::WEIGHT_ROWS, cx.caps) => {
+                (NORM_MATMUL_VEC_TEAMS.only(), teams::WEIGHT_ROWS)
+            }
+            true => (&LONG, WEIGHT_ROWS),
+            false => (&WHOLE, WEIGHT_ROWS),
+        };
+        let per_row = (0..MOST).map(|n| rows(n).div_ceil(weight_rows)).sum();
         vec![bind.dispatch(variant, params, Grid::PerRow { lead: self.row.h.shape, per_row })]
     }
 }

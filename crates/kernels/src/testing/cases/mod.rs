@@ -83,7 +83,9 @@ pub mod norm_add_matmul_vec;
 pub mod norm_add_matmul_vec_glu;
 pub mod norm_matmul_vec;
 pub mod norm_matmul_vec_glu;
+pub mod norm_matmul_vec_glu_teams;
 pub mod norm_matmul_vec_group;
+pub mod norm_matmul_vec_teams;
 pub mod norm_pack_f16;
 pub mod norm_pack_matmul_vec;
 pub mod norm_pack_matmul_vec_glu;
@@ -206,7 +208,9 @@ pub static CASES: &[(&str, MakeCase)] = &[
     ("norm_matmul_vec", norm_matmul_vec::case),
     ("matmul_narrow", norm_matmul_vec::rows_case),
     ("norm_matmul_vec_group", norm_matmul_vec_group::case),
+    ("norm_matmul_vec_teams", norm_matmul_vec_teams::case),
     ("norm_matmul_vec_glu", norm_matmul_vec_glu::case),
+    ("norm_matmul_vec_glu_teams", norm_matmul_vec_glu_teams::case),
     ("matmul_tile64", matmul_tile64::case),
     ("matmul_rows8", matmul_rows8::case),
     ("matmul_rows8_experts", matmul_rows8_experts::case),
