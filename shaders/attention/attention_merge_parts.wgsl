@@ -1,11 +1,11 @@
 // y[t, n] = sum_s e^(m_s - m) a_s / sum_s e^(m_s - m) l_s with m = max_s m_s, over the parts (a, m,
 // l) of attention_split.wgsl or flash_part.wgsl, for many rows
-// partial [rows, heads, splits, head_dim + 4] f32, y [rows, heads, head_dim] f32. A part without
-// keys has m = LOWEST and l = 0; its sums may be any bits. One thread per quad of y.
-struct Params { heads: u32, head_dim: u32, rows: u32, splits: u32 }
+// partial [rows, heads, splits, head_dim + 4] f32, y [rows, heads, head_dim], which parts_f32.wgsl
+// and parts_f16.wgsl write. A part without keys has m = LOWEST and l = 0; its sums may be any bits.
+// One thread per quad of y.
+struct Params { heads: u32, head_dim: u32, rows: u32, splits: u32, row_pitch: u32, slab_pitch: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> partial: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read_write> y: array<vec4<f32>>;
 
 const WG = 128u;
 const LOWEST = -3.0e38;
@@ -31,5 +31,5 @@ fn attention_merge_parts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
         sum += select(vec4<f32>(0.0), factor * partial[part + at % quads], beside.y > 0.0);
         total += factor * beside.y;
     }
-    y[at] = sum / total;
+    joined_store(at, params.heads * quads, sum / total);
 }

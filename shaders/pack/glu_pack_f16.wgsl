@@ -1,9 +1,9 @@
-// scales[t], halves[t] = activation(gate[t, d]) up[t, d] in f16, packed as in pack_f16.wgsl;
-// activation is silu or gelu (tanh form)
-// gate, up [rows, dim] f32, dim a multiple of 4, scales [rows] f32, halves in the order of its
-// pitches. One workgroup per row. A thread holds four quads of the row and computes further quads
-// twice.
-struct Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32 }
+// scales[t], halves[t] = activation(gate[t, d]) up[t, start + d] in f16, packed as in
+// pack_f16.wgsl; activation is silu or gelu (tanh form)
+// gate [rows, dim], up [rows, up_dim] f32; dim, up_dim and start multiples of 4; scales [rows] f32,
+// halves in the order of its pitches. One workgroup per row. A thread holds four quads of the row
+// and computes further quads twice.
+struct Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32, up_dim: u32, start: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> gate: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> up: array<vec4<f32>>;
@@ -15,8 +15,8 @@ const WG = 1024u;
 // A quad of the row, or the last quad again past the end, so that no load waits for a branch.
 fn made(row: u32, quad: u32) -> vec4<f32> {
     let quads = params.dim >> 2u;
-    let at = row * quads + min(quad, quads - 1u);
-    return activation(gate[at]) * up[at];
+    let at = min(quad, quads - 1u);
+    return activation(gate[row * quads + at]) * up[row * (params.up_dim >> 2u) + (params.start >> 2u) + at];
 }
 
 fn store(row: u32, quad: u32, v: vec4<f32>) {

@@ -11,7 +11,7 @@ use super::matmul::{
     matmul_vec_q8_experts_sum, matmul_weight_tile128, norm_add_matmul_vec, norm_add_matmul_vec_glu, norm_matmul_vec, norm_matmul_vec_glu,
     norm_matmul_vec_glu_teams, norm_matmul_vec_group, norm_matmul_vec_teams, norm_pack_matmul_vec, norm_pack_matmul_vec_glu,
 };
-use super::norm::{add_rms_norm, norm_add, norm_pack_f16, norm_pack_q8, norm_rope, norm_rope_append, norm_rope_heads};
+use super::norm::{add_rms_norm, norm_add, norm_add_f16, norm_pack_f16, norm_pack_q8, norm_rope, norm_rope_append, norm_rope_heads};
 use super::pack::{gather_slots, glu_pack_f16, glu_pack_q8, level_f16, pack_f16, pack_q8};
 use crate::kernel::{Kernel, Variant};
 use crate::ops::backward::{
@@ -44,6 +44,7 @@ static OTHERS: &[&Kernel] = &[
     &attention_merge::ATTENTION_MERGE,
     &attention_merge::ATTENTION_MERGE_Q8,
     &attention_merge_parts::ATTENTION_MERGE_PARTS,
+    &attention_merge_parts::ATTENTION_MERGE_PARTS_F16,
     &cross_entropy::CROSS_ENTROPY,
     &cross_entropy_backward::CROSS_ENTROPY_BACKWARD,
     &embed::EMBED,
@@ -101,6 +102,7 @@ static OTHERS: &[&Kernel] = &[
     &norm_add::NORM_ADD,
     &norm_add::NORM_ADD_Q8,
     &norm_add::NORM_ADD_PAIR,
+    &norm_add_f16::NORM_ADD_F16,
     &norm_add_matmul_vec::NORM_ADD_MATMUL_VEC,
     &norm_add_matmul_vec_glu::NORM_ADD_MATMUL_VEC_GLU,
     &norm_pack_matmul_vec::NORM_PACK_MATMUL_VEC,

@@ -18,8 +18,10 @@ use crate::graph::tensor::{Counts, Shape, Tensor};
 use crate::kernel::compose::Shader;
 use crate::kernel::dispatch::{Dispatch, Lower, Lowering, When};
 use crate::lower::attention::attention_flash::AttentionFlash;
+use crate::lower::attention::attention_merge::{AttentionMerge, Form};
 use crate::lower::attention::fused::{AttentionTurn, Rows, TURN_KEYS};
 use crate::lower::matmul::ladder::Rounds;
+use crate::lower::pack::pack_f16::PackF16;
 use crate::lower::primitive::Primitive;
 use crate::lower::{Lowered, Node};
 use crate::ops::Op;
@@ -157,16 +159,22 @@ fn rounded(node: &Node, cx: &Lower<'_>) -> Vec<Primitive> {
     {
         return vec![flash.into()];
     }
-    if let Lowered::AttentionTurn(turn) = &node.op {
-        return node.parts.iter().cloned().map(|part| of_turn(part, turn, cx)).collect();
-    }
-    if let Lowered::AttentionDecodeRowsF16(op) = &node.op {
-        // It packs without scales what the recording packs with them.
-        let turn = op.attention();
-        let unscaled = |part| if let Primitive::PackF16(_) = part { op.pack.clone().into() } else { of_turn(part, &turn, cx) };
-        return node.parts.iter().cloned().map(unscaled).collect();
-    }
-    factors_left(node.parts.clone())
+    // Attention packs without scales what the recording packs with them.
+    let unscaled = |part, pack: Option<&PackF16>| match (part, pack) {
+        (Primitive::PackF16(_), Some(pack)) => pack.clone().into(),
+        (part, _) => part,
+    };
+    let (turn, pack) = match &node.op {
+        Lowered::AttentionTurn(turn) => (Some(turn.clone()), turn.pack.as_ref()),
+        Lowered::AttentionDecodeRowsF16(op) => (Some(op.attention()), Some(&op.pack)),
+        Lowered::AttentionMerge(AttentionMerge { form: Form::F16(pack), .. }) => (None, Some(&**pack)),
+        _ => return factors_left(node.parts.clone()),
+    };
+    let part = |part| match &turn {
+        Some(turn) => of_turn(unscaled(part, pack), turn, cx),
+        None => unscaled(part, pack),
+    };
+    node.parts.iter().cloned().map(part).collect()
 }
 
 /// A part of an attention that has two forms.

@@ -97,7 +97,7 @@ pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
         softcap: softcap.unwrap_or(0.0),
     };
     let bind = bind_finished!(Bind, &finished, of, packed: op.merge.y);
-    let variant = match (shape.dim > WG, op.merge.packed) {
+    let variant = match (shape.dim > WG, op.merge.in_8_bits()) {
         (false, true) => &THREADS_256,
         (false, false) => &THREADS_256_F32,
         (true, true) => &THREADS_512,

@@ -85,7 +85,7 @@ pub(super) fn finished(op: &AttentionDecode) -> Option<Finished> {
 pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
     let Problem::Decode(op) = problem else { return None };
     let of = &op.split.of;
-    let (variant, finished) = (variant(of.q.shape.dim, op.merge.packed)?, finished(op)?);
+    let (variant, finished) = (variant(of.q.shape.dim, op.merge.in_8_bits())?, finished(op)?);
     // The masks are causal, with or without a window. `finished` checks the softcap.
     let Attend { mask, scale, softcap: _ } = of.attend;
     let (q_heads, kv_heads) = (of.q.shape.heads, of.kv_heads);

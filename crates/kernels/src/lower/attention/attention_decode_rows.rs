@@ -31,7 +31,7 @@ pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
     let Problem::Decode(op) = problem else { return None };
     let Heads::All(heads) = &*op.heads else { return None };
     let of = &op.split.of;
-    let heads = heads_of_128(heads, of.attend).filter(|heads| heads.q.shape.rows > 1 && op.merge.packed)?;
+    let heads = heads_of_128(heads, of.attend).filter(|heads| heads.q.shape.rows > 1 && op.merge.in_8_bits())?;
     // `heads_of_128` checks the mask and the softcap.
     let Attend { mask: _, scale, softcap: _ } = of.attend;
     let (shape, finished) = (heads.q.shape, Finished::from(heads));

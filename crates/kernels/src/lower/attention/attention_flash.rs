@@ -4,7 +4,8 @@ use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};
 use crate::graph::tensor::{Counts, Shape, Tensor};
 use crate::kernel::Variant;
-use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering, is_deep};
+use crate::kernel::dispatch::{Dispatch, Grid, Lower, is_deep};
+use crate::lower::attention::attention_merge::Form;
 use crate::lower::attention::attention_split::PART_WORDS;
 use crate::lower::attention::fused::{FlashParts, Problem, window};
 use crate::lower::attention::{attention_merge_parts, ladder};
@@ -204,16 +205,15 @@ impl FlashParts {
         })
     }
 
+    /// The dispatches: the parts, and their join.
+    pub(super) fn dispatches(&self, form: &Form, cx: &Lower<'_>) -> Vec<Dispatch> {
+        let tile = tile(&self.of, cx).expect("an attention that has tiles");
+        let parts = dispatch(&self.of, tile, (tile.parts, self.partial), self.splits);
+        vec![parts, attention_merge_parts::dispatch(self.of.q.shape, self.splits, self.partial, self.of.y, form)]
+    }
+
     /// Keys taken at a time.
     pub(crate) fn keys(&self, cx: &Lower<'_>) -> Option<u32> {
         tile(&self.of, cx).map(|tile| tile.keys)
-    }
-}
-
-impl Lowering for FlashParts {
-    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
-        let tile = tile(&self.of, cx).expect("an attention that has tiles");
-        let parts = dispatch(&self.of, tile, (tile.parts, self.partial), self.splits);
-        vec![parts, attention_merge_parts::dispatch(self.of.q.shape, self.splits, [self.partial, self.of.y])]
     }
 }

@@ -4,6 +4,7 @@ use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::{Counts, Shape, Tensor};
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
 use crate::lower::attention::attention_merge_parts;
+use crate::lower::pack::pack_f16::PackF16;
 use crate::ops::attention::{Attend, Cached};
 use cpu_ref::Mask;
 
@@ -46,7 +47,17 @@ fn chunk(head_dim: u32, splits: u32) -> u32 {
     head_dim.min(4 * (WG >> (splits - 1).ilog2())).max(LEAST)
 }
 
-/// y = the join of `partial`, as f32 or in 8 bits.
+/// How a join is written.
+#[derive(Clone, Debug)]
+pub enum Form {
+    F32,
+    /// In 8 bits.
+    Q8,
+    /// In f16, without scales.
+    F16(Box<PackF16>),
+}
+
+/// y = the join of `partial`.
 #[derive(Clone, Debug)]
 pub struct AttentionMerge {
     pub partial: Tensor,
@@ -57,7 +68,7 @@ pub struct AttentionMerge {
     pub mask: Mask,
     pub splits: u32,
     pub y: Tensor,
-    pub packed: bool,
+    pub form: Form,
 }
 
 impl AttentionMerge {
@@ -65,13 +76,19 @@ impl AttentionMerge {
         let Cached { positions, ends, q, attend, y, .. } = *of;
         // Scale and softcap apply to the scores, which the parts have used already.
         let Attend { mask, scale: _, softcap: _ } = attend;
-        Self { partial, positions, ends, shape: q.shape, mask, splits, y, packed: false }
+        Self { partial, positions, ends, shape: q.shape, mask, splits, y, form: Form::F32 }
+    }
+
+    /// Whether the join is written in 8 bits.
+    pub(crate) fn in_8_bits(&self) -> bool {
+        matches!(self.form, Form::Q8)
     }
 }
 
 impl Operation for AttentionMerge {
     fn io(&self) -> Io {
-        Io { reads: vec![self.partial, self.positions, self.ends], writes: vec![self.y] }
+        let writes = if let Form::F16(pack) = &self.form { pack.io().writes } else { vec![self.y] };
+        Io { reads: vec![self.partial, self.positions, self.ends], writes }
     }
 
     /// Counts nothing: the split attention counts the bytes that attention must move, and the parts
@@ -84,15 +101,15 @@ impl Operation for AttentionMerge {
 impl Lowering for AttentionMerge {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let Shape { heads, dim: head_dim, rows, .. } = self.shape;
-        if rows > 1 && !self.packed {
-            return vec![attention_merge_parts::dispatch(self.shape, self.splits, [self.partial, self.y])];
+        if rows > 1 && !self.in_8_bits() {
+            return vec![attention_merge_parts::dispatch(self.shape, self.splits, self.partial, self.y, &self.form)];
         }
         let causal = u32::from(self.mask != Mask::Bidirectional);
         let window = if let Mask::Window(n) = self.mask { n as u32 } else { 0 };
         let splits = self.splits;
         let (partial, positions, ends) = (self.partial.into(), self.positions.into(), self.ends.into());
         let grid = Grid::PerRow { lead: self.shape, per_row: heads * (head_dim / chunk(head_dim, splits)).max(1) };
-        vec![match self.packed {
+        vec![match self.in_8_bits() {
             false => {
                 Bind { partial, positions, ends, y: self.y.into() }.dispatch(Params { heads, head_dim, rows, causal, window, splits }, grid)
             }

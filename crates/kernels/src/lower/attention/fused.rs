@@ -4,7 +4,7 @@
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::{Counts, Tensor, Weight};
 use crate::kernel::dispatch::Arg;
-use crate::lower::attention::attention_merge::AttentionMerge;
+use crate::lower::attention::attention_merge::{AttentionMerge, Form};
 use crate::lower::norm::norm_rope::NormRope;
 use crate::lower::norm::norm_rope_append::NormRopeAppend;
 use crate::lower::norm::norm_rope_heads::NormRopeHeads;
@@ -39,6 +39,21 @@ pub struct AttentionTurn {
     /// Tiles of rows, with their keys in parts: for rows that share many keys, as a turn of a long
     /// conversation does.
     pub tiles: Option<Box<FlashParts>>,
+    /// The packing of y to f16, if no form writes y.
+    pub pack: Option<PackF16>,
+}
+
+impl AttentionTurn {
+    /// The same with y in f16, if every form joins parts.
+    pub(crate) fn packed(&self, pack: PackF16) -> Option<Self> {
+        let joins = self.pack.is_none() && matches!(&*self.rows, Rows::Split(_, Some(_)));
+        joins.then(|| Self { pack: Some(pack), ..self.clone() })
+    }
+
+    /// How the joins write y.
+    pub(super) fn form(&self) -> Form {
+        self.pack.clone().map_or(Form::F32, |pack| Form::F16(pack.into()))
+    }
 }
 
 /// The form for other steps.
@@ -78,7 +93,7 @@ impl AttentionDecodeRowsF16 {
     /// The attention without the operations before and after it.
     pub(crate) fn attention(&self) -> AttentionTurn {
         let rows = Rows::Split((*self.split).clone(), self.merge.clone());
-        AttentionTurn { of: self.split.of, rows: rows.into(), tiles: self.tiles.clone() }
+        AttentionTurn { of: self.split.of, rows: rows.into(), tiles: self.tiles.clone(), pack: None }
     }
 }
 
@@ -235,7 +250,9 @@ impl Operation for AttentionSplit {
 
 impl Operation for AttentionTurn {
     fn io(&self) -> Io {
-        self.of.io()
+        let io = self.of.io();
+        let writes = self.pack.as_ref().map_or_else(|| io.writes.clone(), |pack| pack.io().writes);
+        Io { writes, ..io }
     }
 
     fn work(&self, counts: Counts) -> Work {

@@ -1,6 +1,7 @@
 //! The ladder of attention: the kernels that compute attention, from the fastest to the portable
 //! one.
 
+use super::attention_merge::AttentionMerge;
 use super::fused::{AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, AttentionTurn, Heads, Problem, Rows, TURN_KEYS, window};
 use super::{
     attention, attention_decode, attention_decode_128, attention_decode_256, attention_decode_rows, attention_decode_rows_f16,
@@ -194,8 +195,12 @@ impl Lowering for AttentionDecode {
 
 impl Lowering for AttentionDecodeRowsF16 {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
-        let far = [self.heads.lower(cx), self.attention().lower(cx), self.pack.lower(cx)].concat();
-        near_or(near(Problem::DecodeF16(self), self.heads.q.shape, cx), far)
+        let attention = self.attention();
+        let packed = match attention.packed(self.pack.clone()) {
+            Some(packed) => packed.lower(cx),
+            None => [attention.lower(cx), self.pack.lower(cx)].concat(),
+        };
+        near_or(near(Problem::DecodeF16(self), self.heads.q.shape, cx), [self.heads.lower(cx), packed].concat())
     }
 }
 
@@ -209,13 +214,17 @@ impl Lowering for AttentionSplit {
 impl Lowering for AttentionTurn {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let rows = match &*self.rows {
-            Rows::Split(split, merge) => [split.lower(cx), merge.as_ref().map_or_else(Vec::new, |merge| merge.lower(cx))].concat(),
+            Rows::Split(split, merge) => {
+                let merge = merge.as_ref().map(|merge| AttentionMerge { form: self.form(), ..merge.clone() });
+                [split.lower(cx), merge.map_or_else(Vec::new, |merge| merge.lower(cx))].concat()
+            }
             Rows::Whole(of) => of.lower(cx),
         };
         let Some(tiles) = &self.tiles else { return rows };
         let others = When::Far { near: 0, deep: TURN_KEYS };
         let rows = rows.into_iter().map(|dispatch| Dispatch { when: others, ..dispatch });
-        rows.chain(tiles.lower(cx).into_iter().map(|dispatch| Dispatch { when: When::Deep(TURN_KEYS), ..dispatch })).collect()
+        rows.chain(tiles.dispatches(&self.form(), cx).into_iter().map(|dispatch| Dispatch { when: When::Deep(TURN_KEYS), ..dispatch }))
+            .collect()
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod add_rms_norm;
 pub mod norm_add;
+pub mod norm_add_f16;
 pub mod norm_pack_f16;
 pub mod norm_pack_q8;
 pub mod norm_rope;

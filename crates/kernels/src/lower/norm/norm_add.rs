@@ -4,6 +4,7 @@
 use crate::graph::operation::{Io, Operation};
 use crate::graph::tensor::{Shape, Tensor, Weight};
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
+use crate::lower::norm::norm_add_f16;
 use crate::ops::rms_norm::RmsNorm;
 
 kernel! {
@@ -58,16 +59,42 @@ kernel! {
     needs: { threads: 256, workgroup_bytes: 8192 },
 }
 
+/// Where the packed copy of a sum is.
+#[derive(Copy, Clone, Debug)]
+pub enum To {
+    Q8(Tensor),
+    /// As [`PackF16`](crate::lower::pack::pack_f16::PackF16) packs it, with scales.
+    F16 {
+        scales: Tensor,
+        halves: Tensor,
+        slab: u32,
+    },
+}
+
+impl To {
+    fn tensors(self) -> Vec<Tensor> {
+        match self {
+            Self::Q8(packed) => vec![packed],
+            Self::F16 { scales, halves, .. } => vec![scales, halves],
+        }
+    }
+
+    /// The packed copy if it is in 8 bits.
+    pub(crate) fn q8(self) -> Option<Tensor> {
+        if let Self::Q8(packed) = self { Some(packed) } else { None }
+    }
+}
+
 /// The packed copy of the sum, or of its norm.
 #[derive(Copy, Clone, Debug)]
 pub struct Packed {
-    pub to: Tensor,
+    pub to: To,
     /// The weight and eps of the norm that is packed; `None` packs the sum itself.
     pub norm: Option<(Option<Weight>, f32)>,
 }
 
-/// h = scale factor (a + b / sqrt(mean(b^2) + eps) w), with means over the heads of `b`; and h in 8
-/// bits. With `pair`, `b` is the sum of these norms and is not made.
+/// h = scale factor (a + b / sqrt(mean(b^2) + eps) w), with means over the heads of `b`; and h
+/// packed. With `pair`, `b` is the sum of these norms and is not made; then h is not in f16.
 #[derive(Clone, Debug)]
 pub struct NormAdd {
     pub a: Tensor,
@@ -117,7 +144,7 @@ impl Operation for NormAdd {
         let summands = self.pair.as_ref().map_or_else(|| vec![self.b], |pair| pair.iter().map(|norm| norm.x).collect());
         Io {
             reads: [vec![self.a], summands].concat(),
-            writes: std::iter::once(self.h).chain(self.packed.map(|packed| packed.to)).collect(),
+            writes: std::iter::once(self.h).chain(self.packed.into_iter().flat_map(|packed| packed.to.tensors())).collect(),
         }
     }
 }
@@ -133,7 +160,7 @@ impl Lowering for NormAdd {
         if let Some([c, d]) = &self.pair {
             let (c_eps, d_eps) = (c.eps, d.eps);
             let params = PairParams { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps, scale, c_eps, d_eps };
-            let packed = self.packed.map_or(Arg::Spare, |packed| packed.to.into());
+            let packed = self.packed.and_then(|packed| packed.to.q8()).map_or(Arg::Spare, Arg::from);
             let (c_weight, d_weight) = (Arg::from(c.w), Arg::from(d.w));
             let bind = PairBind { a, c: c.x.into(), w, s, h, u: u.into(), packed, d: d.x.into(), c_weight, d_weight };
             return vec![bind.dispatch(params, grid)];
@@ -144,7 +171,8 @@ impl Lowering for NormAdd {
                 let params = Params { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps, scale, c_eps, d_eps };
                 Bind { a, b, w, s, h }.dispatch(params, grid)
             }
-            Some(Packed { to, .. }) => {
+            Some(Packed { to: To::F16 { scales, halves, slab }, .. }) => norm_add_f16::dispatch(self, [scales, halves], slab, grid),
+            Some(Packed { to: To::Q8(to), .. }) => {
                 let params = PackedParams { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps, scale, c_eps, d_eps };
                 PackedBind { a, b, w, s, h, u: u.into(), packed: to.into() }.dispatch(params, grid)
             }

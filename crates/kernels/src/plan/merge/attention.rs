@@ -6,7 +6,7 @@ use crate::caps::Caps;
 use crate::graph::record::new_value;
 use crate::graph::tensor::{Counts, Element, Shape, StateKind, Tensor};
 use crate::kernel::dispatch::Lower;
-use crate::lower::attention::attention_merge::AttentionMerge;
+use crate::lower::attention::attention_merge::{AttentionMerge, Form};
 use crate::lower::attention::attention_split::PART_WORDS;
 use crate::lower::attention::fused::{
     AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, AttentionTurn, FlashParts, Heads, Problem, Rows,
@@ -19,19 +19,42 @@ use crate::ops::Op;
 use crate::ops::attention::{Attend, Cached};
 use cpu_ref::{KvType, Mask};
 
+/// Whether results of this attention may be packed without a scale, as values that a state holds
+/// in f16: a weighted mean of them is never larger than they are, and it loses no more precision
+/// below the smallest f16 than the state lost already.
+fn fits_f16(pack: &PackF16, split: &AttentionSplit, producers: &Producers<'_>) -> bool {
+    !pack.scaled || matches!(producers.kind(split.of.kv.v), StateKind::Kv { ty: KvType::F16, .. })
+}
+
+/// Packing to f16 of a join that has no other reader.
+pub(super) fn attention_merge_f16(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
+    let Lowered::PackF16(pack) = op else { return None };
+    let unscaled = PackF16 { scaled: false, ..pack.clone() };
+    let (op, split): (Lowered, _) = match producers.alone(pack.x)? {
+        Lowered::AttentionMerge(merge) if matches!(merge.form, Form::F32) && merge.shape.rows > 1 => {
+            let Lowered::AttentionSplit(split) = producers.of(merge.partial)? else { return None };
+            (AttentionMerge { form: Form::F16(unscaled.into()), ..merge.clone() }.into(), split)
+        }
+        Lowered::AttentionTurn(turn) => {
+            let Rows::Split(split, _) = &*turn.rows else { return None };
+            (turn.packed(unscaled)?.into(), split)
+        }
+        _ => return None,
+    };
+    fits_f16(pack, split, producers).then(|| Merged { op, of: vec![pack.x], early: false })
+}
+
 /// Packing to f16 of the attention of rows that have no other reader, with the operations before
-/// it. Values that a state holds in f16 are packed without a scale: a weighted mean of them is
-/// never larger than they are, and it loses no more precision below the smallest f16 than the state
-/// lost already.
+/// it.
 pub(super) fn attention_decode_rows_f16(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::PackF16(pack) = op else { return None };
     let (split, merge, tiles) = match producers.alone(pack.x)? {
-        Lowered::AttentionMerge(merge) if !merge.packed => match producers.alone(merge.partial)? {
+        Lowered::AttentionMerge(merge) if matches!(merge.form, Form::F32) => match producers.alone(merge.partial)? {
             Lowered::AttentionSplit(split) => (split, Some(merge), &None),
             _ => return None,
         },
         Lowered::AttentionSplit(split) => (split, None, &None),
-        Lowered::AttentionTurn(turn) => match &*turn.rows {
+        Lowered::AttentionTurn(turn) if turn.pack.is_none() => match &*turn.rows {
             Rows::Split(split, merge) => (split, merge.as_ref(), &turn.tiles),
             Rows::Whole(_) => return None,
         },
@@ -42,7 +65,7 @@ pub(super) fn attention_decode_rows_f16(op: &Lowered, producers: &Producers<'_>)
         Lowered::NormRopeHeads(heads) if heads.append.state.k == split.of.kv.k => heads,
         _ => return None,
     };
-    let held = !pack.scaled || matches!(producers.kind(split.of.kv.v), StateKind::Kv { ty: KvType::F16, .. });
+    let held = fits_f16(pack, split, producers);
     let partial = merge.map(|merge| merge.partial).filter(|_| tiles.is_none());
     let of = std::iter::once(pack.x).chain(partial).chain([q]).collect();
     let pack = PackF16 { scaled: false, ..pack.clone() };
@@ -62,7 +85,7 @@ pub(super) fn attention_decode_rows_f16(op: &Lowered, producers: &Producers<'_>)
 /// Packing of a join that has no other reader, perhaps of a join with the operations before it.
 pub(super) fn attention_merge(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::PackQ8(pack) = op else { return None };
-    let packed = |merge: &AttentionMerge| AttentionMerge { y: pack.packed, packed: true, ..merge.clone() };
+    let packed = |merge: &AttentionMerge| AttentionMerge { y: pack.packed, form: Form::Q8, ..merge.clone() };
     let (op, merge, early): (Lowered, _, _) = match producers.alone(pack.x)? {
         Lowered::AttentionMerge(merge) => (packed(merge).into(), merge, false),
         // It also writes the states, so it stays where it is.
@@ -71,7 +94,7 @@ pub(super) fn attention_merge(op: &Lowered, producers: &Producers<'_>) -> Option
         }
         _ => return None,
     };
-    (!merge.packed && merge.shape.dim.is_multiple_of(BLOCK)).then_some(Merged { op, of: vec![pack.x], early })
+    (matches!(merge.form, Form::F32) && merge.shape.dim.is_multiple_of(BLOCK)).then_some(Merged { op, of: vec![pack.x], early })
 }
 
 /// A join of one row, or a packed join of several, with the split and the rotations before it.
@@ -86,7 +109,7 @@ pub(super) fn attention_decode(op: &Lowered, producers: &Producers<'_>) -> Optio
     };
     let shaped = heads.queries().shape == q.shape;
     let op = AttentionDecode { heads: heads.into(), split: split.clone().into(), merge: merge.clone() };
-    if !(merge.packed || q.shape.rows == 1) || !shaped || ladder::found(Problem::Decode(&op), producers.caps).is_none() {
+    if !(merge.in_8_bits() || q.shape.rows == 1) || !shaped || ladder::found(Problem::Decode(&op), producers.caps).is_none() {
         return None;
     }
     Some(Merged { op: op.into(), of: vec![merge.partial, q], early: false })
@@ -120,7 +143,7 @@ pub(super) fn attention_split(nodes: Vec<Node>, origins: &mut Origins, _: &[Tens
         let split = split(&of, most, origins, cx.caps);
         if let Some(tiles) = FlashParts::found(&of, most, cx, |shape| new_value(origins, Element::F32, shape)) {
             let rows = split.map_or_else(|| Rows::Whole(whole), |(split, merge)| Rows::Split(split, merge));
-            out.push(Node { op: AttentionTurn { of, rows: rows.into(), tiles: Some(tiles.into()) }.into(), ..node });
+            out.push(Node { op: AttentionTurn { of, rows: rows.into(), tiles: Some(tiles.into()), pack: None }.into(), ..node });
             continue;
         }
         // The parts of the keys are not a tensor of the recording. The oracle of the join computes

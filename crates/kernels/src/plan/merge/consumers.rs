@@ -27,7 +27,7 @@ pub fn consumers(nodes: Vec<Node>, caps: &Caps) -> Vec<Node> {
 fn replaced(nodes: &[Option<Node>], at: usize, caps: &Caps) -> Option<(usize, Lowered)> {
     let producer = &nodes[at].as_ref()?.op;
     let packed = match producer {
-        Lowered::NormAdd(sum) => sum.packed?.to,
+        Lowered::NormAdd(sum) => sum.packed?.to.q8()?,
         Lowered::GluPackQ8(glu) => glu.packed,
         Lowered::AttentionDecode(decode) => decode.merge.y,
         _ => return None,

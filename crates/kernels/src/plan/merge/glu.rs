@@ -29,31 +29,28 @@ use crate::ops::geglu::Geglu;
 use crate::ops::swiglu::Swiglu;
 use std::collections::HashMap;
 
+/// A gated activation without another reader: (gate, up, the first column of up, whether it is
+/// gelu). All quads of up are whole.
+fn gated(x: Tensor, producers: &Producers<'_>) -> Option<(Tensor, Tensor, u32, bool)> {
+    let found = match producers.alone(x)? {
+        Lowered::Op(Op::Swiglu(glu)) => (glu.gate, glu.up, 0, false),
+        Lowered::Op(Op::Geglu(glu)) => (glu.gate, glu.up, glu.start, true),
+        _ => return None,
+    };
+    (found.2.is_multiple_of(4) && found.1.shape.width().is_multiple_of(4)).then_some(found)
+}
+
 /// Packing of a gated activation that has no other reader.
 pub(super) fn glu_pack_f16(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::PackF16(pack @ PackF16 { scaled: true, .. }) = op else { return None };
-    let (gate, up, gelu) = match producers.alone(pack.x)? {
-        Lowered::Op(Op::Swiglu(glu)) => (glu.gate, glu.up, false),
-        Lowered::Op(Op::Geglu(glu)) if glu.start == 0 && glu.up.shape == glu.gate.shape => (glu.gate, glu.up, true),
-        _ => return None,
-    };
-    if !GLU_PACK_F16.fits(producers.caps) {
-        return None;
-    }
-    Some(Merged { op: GluPackF16 { gate, up, gelu, pack: pack.clone() }.into(), of: vec![pack.x], early: false })
+    let (gate, up, start, gelu) = gated(pack.x, producers).filter(|_| GLU_PACK_F16.fits(producers.caps))?;
+    Some(Merged { op: GluPackF16 { gate, up, start, gelu, pack: pack.clone() }.into(), of: vec![pack.x], early: false })
 }
 
 /// Packing of a gated activation that has no other reader.
 pub(super) fn glu_pack_q8(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::PackQ8(pack) = op else { return None };
-    let (gate, up, start, gelu) = match producers.alone(pack.x)? {
-        Lowered::Op(Op::Swiglu(glu)) => (glu.gate, glu.up, 0, false),
-        Lowered::Op(Op::Geglu(glu)) => (glu.gate, glu.up, glu.start, true),
-        _ => return None,
-    };
-    if !start.is_multiple_of(4) || !up.shape.width().is_multiple_of(4) {
-        return None;
-    }
+    let (gate, up, start, gelu) = gated(pack.x, producers)?;
     Some(Merged { op: GluPackQ8 { gate, up, start, gelu, packed: pack.packed }.into(), of: vec![pack.x], early: false })
 }
 

@@ -4,7 +4,8 @@ use super::view::{Merged, Producers, Uses};
 use crate::caps::Caps;
 use crate::graph::tensor::Tensor;
 use crate::lower::norm::add_rms_norm::AddRmsNorm;
-use crate::lower::norm::norm_add::{NORM_ADD_PAIR, NormAdd, Packed};
+use crate::lower::norm::norm_add::{NORM_ADD_PAIR, NormAdd, Packed, To};
+use crate::lower::norm::norm_add_f16::NORM_ADD_F16;
 use crate::lower::norm::norm_pack_f16::{NORM_PACK_F16, NormPackF16};
 use crate::lower::norm::norm_pack_q8::NormPackQ8;
 use crate::lower::pack::pack_f16::PackF16;
@@ -84,22 +85,43 @@ pub(super) fn norm_add(op: &Lowered, producers: &Producers<'_>) -> Option<Merged
         }
         Lowered::PackQ8(PackQ8 { x, packed, .. }) => {
             let sum = unpacked(*x, producers)?;
-            let op = NormAdd { packed: Some(Packed { to: *packed, norm: None }), ..sum.clone() };
+            let op = NormAdd { packed: Some(Packed { to: To::Q8(*packed), norm: None }), ..sum.clone() };
             Some(Merged { op: op.into(), of: vec![*x], early: true })
         }
         Lowered::NormPackQ8(NormPackQ8 { a, sum: None, w, eps, packed }) => {
             let sum = unpacked(*a, producers)?;
-            let op = NormAdd { packed: Some(Packed { to: *packed, norm: Some((*w, *eps)) }), ..sum.clone() };
+            let op = NormAdd { packed: Some(Packed { to: To::Q8(*packed), norm: Some((*w, *eps)) }), ..sum.clone() };
             Some(Merged { op: op.into(), of: vec![*a], early: true })
         }
         Lowered::NormPackQ8(NormPackQ8 { a, sum: Some((b, h)), w, eps, packed }) => {
             let (norm, a) = normed(*a, *b, producers).filter(|(norm, _)| norm.x.shape.heads == 1)?;
-            let packed = Some(Packed { to: *packed, norm: Some((*w, *eps)) });
+            let packed = Some(Packed { to: To::Q8(*packed), norm: Some((*w, *eps)) });
             let sum = NormAdd { packed, ..NormAdd::new(a, norm, *h) };
             Some(Merged { of: vec![norm.y], op: sum.into(), early: false })
         }
+        Lowered::PackF16(PackF16 { x, scales, halves, slab, scaled: true }) => {
+            let sum = unpacked(*x, producers).filter(|sum| in_f16(sum, producers.caps))?;
+            let packed = Some(Packed { to: To::F16 { scales: *scales, halves: *halves, slab: *slab }, norm: None });
+            Some(Merged { op: NormAdd { packed, ..sum.clone() }.into(), of: vec![*x], early: true })
+        }
+        Lowered::NormPackF16(NormPackF16 { a, sum, w, eps, scales, halves, slab }) => {
+            let packed = Some(Packed { to: To::F16 { scales: *scales, halves: *halves, slab: *slab }, norm: Some((*w, *eps)) });
+            let (sum, of, early) = match sum {
+                None => (unpacked(*a, producers)?.clone(), *a, true),
+                Some((b, h)) => {
+                    let (norm, a) = normed(*a, *b, producers).filter(|(norm, _)| norm.x.shape.heads == 1)?;
+                    (NormAdd::new(a, norm, *h), norm.y, false)
+                }
+            };
+            in_f16(&sum, producers.caps).then(|| Merged { op: NormAdd { packed, ..sum }.into(), of: vec![of], early })
+        }
         _ => None,
     }
+}
+
+/// Whether a kernel packs this sum to f16.
+fn in_f16(sum: &NormAdd, caps: &Caps) -> bool {
+    sum.pair.is_none() && NORM_ADD_F16.fits(caps)
 }
 
 /// Packing of a norm of whole rows that has no other reader.

@@ -71,7 +71,7 @@ pub fn described() -> impl Iterator<Item = [&'static str; 4]> {
 }
 
 /// The rules. Rules of one direction are tried in this order.
-pub(super) static RULES: [Rule; 38] = [
+pub(super) static RULES: [Rule; 39] = [
     rule(
         "gather_rows",
         "a gather of the only row with the sum or product that makes it",
@@ -172,6 +172,12 @@ pub(super) static RULES: [Rule; 38] = [
         "attention of several sequences with the operations before it and its packing to f16",
         Direction::Producers(attention::attention_decode_rows_f16),
         "27 us as one kernel for 32 rows over 512 keys; five kernels take 46 us (NVIDIA H200)",
+    ),
+    rule(
+        "attention_merge_f16",
+        "f16 packing with the join of split attention",
+        Direction::Producers(attention::attention_merge_f16),
+        ONE_LESS,
     ),
     rule("matmul_vec_group", "a product in 8 bits with others of the same rows", Direction::Producers(matmul::matmul_vec_group), ONE_LESS),
     rule(

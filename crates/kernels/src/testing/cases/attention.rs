@@ -2,6 +2,8 @@
 
 use crate::graph::tensor::{KvState, Lead, Shape, StateKind};
 use crate::kernel::random::Gen;
+use crate::lower::pack::pack_f16::pack_f16_as_is;
+use crate::lower::pack::pack_q8::pack_q8;
 use crate::ops::attention::{Attend, attention};
 use crate::testing::parity::Case;
 use cpu_ref::{KvType, Mask};
@@ -15,16 +17,25 @@ pub(crate) struct Drawn {
     pub dim: u32,
     /// Heads that share a kv head.
     pub group: Option<u32>,
-    /// Whether the result is in 8 bits.
-    pub packed: bool,
+    /// How the result is packed.
+    pub packing: Packing,
     /// The rows come after more keys than the threads of a quad join parts of at once, and than
     /// rows of a sequence need for parts.
     pub late: bool,
 }
 
+/// How the result of an attention is packed.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Packing {
+    None,
+    Q8,
+    /// In f16, without scales.
+    F16,
+}
+
 impl Default for Drawn {
     fn default() -> Self {
-        Self { ty: KvType::F32, window: None, rows: 1, dim: 64, group: None, packed: false, late: false }
+        Self { ty: KvType::F32, window: None, rows: 1, dim: 64, group: None, packing: Packing::None, late: false }
     }
 }
 
@@ -56,7 +67,7 @@ pub(crate) fn appended(g: &mut Gen, ty: KvType, window: Option<usize>) -> Case {
 
 /// The same with some properties given.
 pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
-    let Drawn { ty, window, rows, dim, group, packed, late } = given;
+    let Drawn { ty, window, rows, dim, group, packing, late } = given;
     let (kv_heads, drawn) = (g.pick(&[1, 2]), g.pick(&[1, 2, 3, 4]));
     let group = group.unwrap_or(drawn);
     let width = kv_heads * dim;
@@ -120,11 +131,17 @@ pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
     let kv = KvState::new(case.rec.state(0), case.rec.state(1));
     let kv = crate::ops::kv_append(&mut case.rec, kv, k, v);
     let y = attention(&mut case.rec, q, kv, kv_heads, attend);
-    if packed {
-        let y = crate::lower::pack::pack_q8::pack_q8(&mut case.rec, y);
-        case.expect(y);
-    } else {
-        case.expect(y);
+    match packing {
+        Packing::None => case.expect(y),
+        Packing::Q8 => {
+            let y = pack_q8(&mut case.rec, y);
+            case.expect(y);
+        }
+        Packing::F16 => {
+            let (scales, halves) = pack_f16_as_is(&mut case.rec, y.flat());
+            case.expect(scales);
+            case.expect(halves);
+        }
     }
     case
 }

@@ -99,18 +99,23 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_over_values_in_f16_is_one_kernel_near_and_four_far_and_rows_of_a_sequence_take_tiles() {
+    fn a_batch_over_values_in_f16_is_one_kernel_near_and_three_far_and_rows_of_a_sequence_take_tiles() {
         let product = ("matmul_tile32_narrow", When::Always);
-        let others = |around, rows| {
-            let [split, parts, merge] = ["attention_split_4", "attention_flash_128_parts", "attention_merge_parts"];
-            let tiles = [(parts, When::Deep(TURN_KEYS)), (merge, When::Deep(TURN_KEYS))];
-            [vec![("norm_rope_heads", around), (split, rows), (merge, rows)], tiles.to_vec(), vec![("pack_f16", around), product]].concat()
+        // Where values are f16, the joins pack their results.
+        let others = |around, rows, values| {
+            let (merge, pack) = match values {
+                KvType::F16 => ("attention_merge_parts_f16", None),
+                _ => ("attention_merge_parts", Some(("pack_f16", around))),
+            };
+            let tiles = [("attention_flash_128_parts", When::Deep(TURN_KEYS)), (merge, When::Deep(TURN_KEYS))];
+            let rows = [("norm_rope_heads", around), ("attention_split_4", rows), (merge, rows)];
+            rows.into_iter().chain(tiles).chain(pack).chain([product]).collect::<Vec<_>>()
         };
-        let (near, far) = (When::Near(2048), others(When::far(2048), When::Far { near: 2048, deep: TURN_KEYS }));
-        assert_eq!(kernels(&CAPS, 32, KvType::F16), [vec![("attention_decode_rows_f16_4", near)], far].concat());
-        let apart = others(When::Always, When::Far { near: 0, deep: TURN_KEYS });
-        assert_eq!(kernels(&CAPS, 32, KvType::Q8_0), apart);
-        assert_eq!(kernels(&Caps { max_storage_buffers: 11, ..CAPS }, 32, KvType::F16), apart);
+        let far = others(When::far(2048), When::Far { near: 2048, deep: TURN_KEYS }, KvType::F16);
+        assert_eq!(kernels(&CAPS, 32, KvType::F16), [vec![("attention_decode_rows_f16_4", When::Near(2048))], far].concat());
+        let apart = |values| others(When::Always, When::Far { near: 0, deep: TURN_KEYS }, values);
+        assert_eq!(kernels(&CAPS, 32, KvType::Q8_0), apart(KvType::Q8_0));
+        assert_eq!(kernels(&Caps { max_storage_buffers: 11, ..CAPS }, 32, KvType::F16), apart(KvType::F16));
     }
 
     #[test]

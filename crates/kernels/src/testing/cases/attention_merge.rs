@@ -1,15 +1,16 @@
 //! Parity cases of `attention_merge`.
 
 use crate::kernel::random::Gen;
-use crate::testing::cases::attention::{Drawn, appended_as};
+use crate::testing::cases::attention::{Drawn, Packing, appended_as};
 use crate::testing::parity::Case;
 use cpu_ref::KvType;
 
-/// The case of the split, read as f32 or in 8 bits; windows of one key, and the largest number of
-/// parts.
+/// The case of the split, read as f32, in 8 bits or in f16; windows of one key, and the largest
+/// number of parts.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (rows, dim) = (g.pick(&[1, 2, 5]), g.pick(&[32, 64, 128, 256, 512]));
-    let (packed, late, window) = (g.coin(), g.coin(), g.pick(&[None, None, Some(1), Some(1500)]));
-    appended_as(g, Drawn { ty, window, rows, dim, packed, late, ..Drawn::default() })
+    let packing = g.pick(&[Packing::None, Packing::Q8, Packing::F16]);
+    let (late, window) = (g.coin(), g.pick(&[None, None, Some(1), Some(1500)]));
+    appended_as(g, Drawn { ty, window, rows, dim, packing, late, ..Drawn::default() })
 }

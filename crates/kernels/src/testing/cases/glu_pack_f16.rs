@@ -2,16 +2,17 @@
 
 use crate::kernel::random::Gen;
 use crate::lower::pack::pack_f16::pack_f16;
-use crate::ops::{geglu, swiglu};
+use crate::ops::{geglu_columns, swiglu};
 use crate::testing::parity::Case;
 
 /// The parts as a model records them, for both activations; rows of few quads, and of more than the
-/// threads hold.
+/// threads hold; columns of a wider `up` or all of it.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, dim) = (g.small(), 4 * g.pick(&[1, 5, 255, 1024, 1025, 3072, 4000, 8000]));
     let mut case = Case::new(rows);
-    let (gate, up) = (case.tensor(g, dim), case.tensor(g, dim));
-    let y = if g.coin() { geglu(&mut case.rec, gate, up) } else { swiglu(&mut case.rec, gate, up) };
+    let (before, behind) = if dim <= 4 * 1024 { (4 * g.pick(&[0, 0, 3]), 4 * g.pick(&[0, 0, 5])) } else { (0, 0) };
+    let (gate, up) = (case.tensor(g, dim), case.tensor(g, before + dim + behind));
+    let y = if before + behind > 0 || g.coin() { geglu_columns(&mut case.rec, gate, up, before) } else { swiglu(&mut case.rec, gate, up) };
     let (scales, halves) = pack_f16(&mut case.rec, y);
     case.expect(scales);
     case.expect(halves);
