@@ -4,19 +4,25 @@
 // rows_bit. Gives: STEPS, Sums, Held, held_load, held_dots, held_pair, held_own, held_share.
 const STEPS = 4u;
 alias Sums = vec4<f32>;
-struct Held { x0: Act, x1: Act, x2: Act, x3: Act }
+struct Held { x0: Act, x1: Act, x2: Act, x3: Act, last: u32 }
 
 fn held_load(t: u32, last: u32, k: u32, block: u32, turn: u32, live: f32) -> Held {
     return Held(
         act_load(t, k, block, turn, live),
         act_load(t + min(1u, last), k, block, turn, live),
         act_load(t + min(2u, last), k, block, turn, live),
-        act_load(t + min(3u, last), k, block, turn, live)
+        act_load(t + min(3u, last), k, block, turn, live),
+        last
     );
 }
 
+// A row past the last needs no product, because its sum is never read.
 fn held_dots(h: Held, w: Unit, alike: bool) -> Sums {
-    return Sums(dot_block(w, h.x0, alike), dot_block(w, h.x1, alike), dot_block(w, h.x2, alike), dot_block(w, h.x3, alike));
+    var sums = Sums(dot_block(w, h.x0, alike), dot_block(w, h.x1, alike), dot_block(w, h.x2, alike), 0.0);
+    if (h.last > 2u) { //~ surplus: comparison, guard dropped
+        sums.w = dot_block(w, h.x3, alike);
+    }
+    return sums;
 }
 
 // The sums of this lane's row of weights: `a` of this lane plus `b` of the lane `apart` from it.

@@ -5,7 +5,7 @@
 // held_share.
 const STEPS = 8u;
 alias Sums = mat2x4<f32>;
-struct Held { x0: Act, x1: Act, x2: Act, x3: Act, x4: Act, x5: Act, x6: Act, x7: Act }
+struct Held { x0: Act, x1: Act, x2: Act, x3: Act, x4: Act, x5: Act, x6: Act, x7: Act, last: u32 }
 
 fn held_load(t: u32, last: u32, k: u32, block: u32, turn: u32, live: f32) -> Held {
     return Held(
@@ -16,15 +16,23 @@ fn held_load(t: u32, last: u32, k: u32, block: u32, turn: u32, live: f32) -> Hel
         act_load(t + min(4u, last), k, block, turn, live),
         act_load(t + min(5u, last), k, block, turn, live),
         act_load(t + min(6u, last), k, block, turn, live),
-        act_load(t + min(7u, last), k, block, turn, live)
+        act_load(t + min(7u, last), k, block, turn, live),
+        last
     );
 }
 
+// Rows past the last need no products, because their sums are never read.
 fn held_dots(h: Held, w: Unit, alike: bool) -> Sums {
-    return Sums(
-        dot_block(w, h.x0, alike), dot_block(w, h.x1, alike), dot_block(w, h.x2, alike), dot_block(w, h.x3, alike),
-        dot_block(w, h.x4, alike), dot_block(w, h.x5, alike), dot_block(w, h.x6, alike), dot_block(w, h.x7, alike)
-    );
+    let near = vec4<f32>(dot_block(w, h.x0, alike), dot_block(w, h.x1, alike), dot_block(w, h.x2, alike), dot_block(w, h.x3, alike));
+    var far = vec4<f32>(dot_block(w, h.x4, alike), 0.0, 0.0, 0.0);
+    if (h.last > 4u) { //~ surplus: comparison, guard dropped
+        far.y = dot_block(w, h.x5, alike);
+    }
+    if (h.last > 5u) { //~ surplus: comparison, guard dropped
+        far.z = dot_block(w, h.x6, alike);
+        far.w = dot_block(w, h.x7, alike);
+    }
+    return Sums(near, far);
 }
 
 // The sums of this lane's row of weights: `a` of this lane plus `b` of the lane `apart` from it.
