@@ -68,7 +68,7 @@ fn reduce_add2(v: vec2<f32>, lid: u32) -> vec2<f32> {
     for (var i = 0u; i < (WG >> shift); i += 4u) { //~ zeros: comparison
         sum += (reduce_scratch4[i].xy + reduce_scratch4[i + 1u].xy) + (reduce_scratch4[i + 2u].xy + reduce_scratch4[i + 3u].xy);
     }
-    workgroupBarrier(); //~ synced: barrier dropped
+    workgroupBarrier();
     return sum;
 }
 
