@@ -91,7 +91,7 @@ enum Unit<'a> {
 }
 
 /// Number of faults of a file that a thread plants before it takes others.
-const TOGETHER: usize = 4;
+const TOGETHER: usize = 16;
 
 impl<'a> Unit<'a> {
     fn name(&self) -> String {
