@@ -79,6 +79,7 @@ pub mod mul;
 pub mod mul_sigmoid;
 pub mod mul_sigmoid_backward;
 pub mod norm_add;
+pub mod norm_add_f16;
 pub mod norm_add_matmul_vec;
 pub mod norm_add_matmul_vec_glu;
 pub mod norm_matmul_vec;
@@ -139,7 +140,7 @@ pub static CASES: &[(&str, MakeCase)] = &[
     ("matmul_tile128_halves_pair", matmul_tile128_pair::halves_case),
     ("matmul_tile128_halves_pair_narrow", matmul_tile128_pair::halves_case),
     ("norm_add", norm_add::case),
-    ("norm_add_f16", norm_add::f16_case),
+    ("norm_add_f16", norm_add_f16::case),
     ("glu_pack_q8", glu_pack_q8::case),
     ("glu_pack_f16", glu_pack_f16::case),
     ("norm_rope", norm_rope::case),
