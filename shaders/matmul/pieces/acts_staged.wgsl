@@ -9,8 +9,8 @@
 const STAGE = 2048u;
 var<workgroup> staged: array<vec4<f32>, STAGE / 4u>;
 
-// Neighbouring threads read the same quad of neighbouring eights, or of neighbouring blocks of 32
-// columns. These quads lie in different banks.
+// Neighbouring threads read the same quad of neighbouring blocks of 32 columns. These quads lie in
+// different banks.
 fn staged_place(quad: u32) -> u32 {
     return quad ^ ((quad >> 3u) & 7u); //~ apart
 }

@@ -39,7 +39,7 @@ pub struct AttentionTurn {
     /// Tiles of rows, with their keys in parts: for rows that share many keys, as a turn of a long
     /// conversation does.
     pub tiles: Option<Box<FlashParts>>,
-    /// The packing of y to f16, if no form writes y.
+    /// The packing of y to f16. With it, every form writes y in f16 alone.
     pub pack: Option<PackF16>,
 }
 
