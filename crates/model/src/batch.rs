@@ -207,9 +207,10 @@ impl Batch {
         }
         let draws: Vec<SampleParams> = spans.iter().map(|span| self.params(span.slot)).collect();
         let head = Head::Sample { penalize: draws.iter().any(SampleParams::penalizes) };
-        self.runner.prefill(&mut self.sequences, &ends, spans.len(), head, &self.cancel, None).await?;
+        let mut prefill = self.runner.prefill(&mut self.sequences, &ends, spans.len(), head, &self.cancel, None).await?;
         let pending = self.runner.start(&mut self.sequences, &spans, head, &draws, &self.cancel).await?;
         self.flight.push_back(Flight { pending, slots: spans.iter().map(|span| span.slot).collect() });
+        prefill.finish().await?;
         Ok(true)
     }
 

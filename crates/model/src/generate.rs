@@ -154,19 +154,17 @@ impl<'a> Generate<'a> {
         let params = self.options.sampling.params(self.session.dropped() as u32);
         let head = Head::Sample { penalize: params.penalizes() };
         let session = &mut *self.session;
-        let until = if std::mem::take(&mut self.fresh) {
-            // The first step that draws also evaluates the rest of the prompt.
-            session.sequence.reread();
-            let last = session.tokens().len() - 1;
-            let report: Option<PrefillProgress<'_>> = self.progress.as_deref().map(|p| p as PrefillProgress<'_>);
-            session.prefill_to(last, 1, head, report).await?;
-            last + 1
-        } else {
-            session.sequence.evaluated + 1
-        };
-        let pending = session.start(until, head, &[params]).await?;
-        self.flight.push_back(pending);
-        Ok(())
+        if !std::mem::take(&mut self.fresh) {
+            self.flight.push_back(session.start(session.sequence.evaluated + 1, head, &[params]).await?);
+            return Ok(());
+        }
+        // The first step that draws also evaluates the rest of the prompt.
+        session.sequence.reread();
+        let last = session.tokens().len() - 1;
+        let report: Option<PrefillProgress<'_>> = self.progress.as_deref().map(|p| p as PrefillProgress<'_>);
+        let mut prefill = session.prefill_to(last, 1, head, report).await?;
+        self.flight.push_back(session.start(last + 1, head, &[params]).await?);
+        prefill.finish().await
     }
 
     /// The reason why no further step may start, or `None` if one may.

@@ -65,6 +65,31 @@ pub(crate) struct Runner {
     last: Option<PlanKey>,
 }
 
+/// A prefill whose last step may still run.
+#[must_use]
+pub(crate) struct Prefill<'p> {
+    /// The step that runs, and its rows.
+    running: Option<(Pending, usize)>,
+    /// Tokens evaluated so far, and in total.
+    done: usize,
+    total: usize,
+    progress: Option<PrefillProgress<'p>>,
+}
+
+impl Prefill<'_> {
+    /// Waits for the step that runs, if there is one, and reports it.
+    pub async fn finish(&mut self) -> Result<(), Error> {
+        if let Some((pending, rows)) = self.running.take() {
+            pending.wait_async().await?;
+            self.done += rows;
+            if let Some(report) = self.progress {
+                report(self.done, self.total);
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Positions that the states have room for at first. The room doubles from there.
 const FIRST_POSITIONS: u32 = 1024;
 
@@ -396,33 +421,23 @@ impl Runner {
 
     /// Evaluates the sequences up to their `ends`. A step takes rows of the first sequence first,
     /// then of the next. If `behind` is not 0, it is the number of rows that the caller's step has
-    /// behind the ends, and the last rows before the ends are left to that step.
-    pub async fn prefill(
+    /// behind the ends, and the last rows before the ends are left to that step. The last step may
+    /// still run: the caller starts its own step, then waits for both.
+    pub async fn prefill<'p>(
         &mut self,
         sequences: &mut [Sequence],
         ends: &[usize],
         behind: usize,
         head: Head,
         cancel: &AtomicBool,
-        progress: Option<PrefillProgress<'_>>,
-    ) -> Result<(), Error> {
+        progress: Option<PrefillProgress<'p>>,
+    ) -> Result<Prefill<'p>, Error> {
         let left = |all: &[Sequence]| all.iter().zip(ends).map(|(s, &end)| end.saturating_sub(s.evaluated)).sum::<usize>();
-        let (total, mut done) = (left(sequences), 0);
-        let mut finish = async |(pending, rows): (Pending, usize)| {
-            pending.wait_async().await?;
-            done += rows;
-            if let Some(report) = progress {
-                report(done, total);
-            }
-            Ok::<_, Error>(())
-        };
-        // On a GPU one step runs while the host prepares the inputs of the next step.
-        let ahead = self.depth() > 1;
-        let mut running: Option<(Pending, usize)> = None;
+        let mut prefill = Prefill { running: None, done: 0, total: left(sequences), progress };
         loop {
             let rows = self.division.next(left(sequences) + behind);
             if left(sequences) == 0 || (behind > 0 && rows == left(sequences) + behind) {
-                break;
+                return Ok(prefill);
             }
             if cancel.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled);
@@ -435,18 +450,13 @@ impl Runner {
                     room -= rows;
                 }
             }
-            let rows = rows - room;
             let started = self.start(sequences, &spans, head, &[], cancel).await?;
-            if let Some(before) = running.replace((started, rows)) {
-                finish(before).await?;
+            // On a GPU one step runs while the host prepares the inputs of the next step.
+            prefill.finish().await?;
+            prefill.running = Some((started, rows - room));
+            if self.depth() == 1 {
+                prefill.finish().await?;
             }
-            if !ahead && let Some(now) = running.take() {
-                finish(now).await?;
-            }
-        }
-        match running {
-            Some(last) => finish(last).await,
-            None => Ok(()),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::chat::{Message, RenderOptions};
 use crate::error::Error;
 use crate::generate::{Generate, GenerateOptions};
 use crate::model::Model;
-use crate::runner::{Head, Runner, Span};
+use crate::runner::{Head, Prefill, Runner, Span};
 use crate::sampling::Sampling;
 use crate::sequence::Sequence;
 use crate::tokenizer::Special;
@@ -348,18 +348,17 @@ impl Session {
     /// before stay evaluated.
     pub async fn prefill_async(&mut self, progress: Option<PrefillProgress<'_>>) -> Result<(), Error> {
         self.cancel.store(false, Ordering::Relaxed);
-        self.prefill_to(self.sequence.tokens.len(), 0, Head::Sample { penalize: false }, progress).await
+        self.prefill_to(self.sequence.tokens.len(), 0, Head::Sample { penalize: false }, progress).await?.finish().await
     }
 
-    /// Evaluates up to position `end`. If `behind` is not 0, it is the number of rows that the
-    /// caller's step has behind `end`, and the last rows before `end` are left to that step.
-    pub(crate) async fn prefill_to(
+    /// Evaluates up to position `end`, as [`Runner::prefill`] does.
+    pub(crate) async fn prefill_to<'p>(
         &mut self,
         end: usize,
         behind: usize,
         head: Head,
-        progress: Option<PrefillProgress<'_>>,
-    ) -> Result<(), Error> {
+        progress: Option<PrefillProgress<'p>>,
+    ) -> Result<Prefill<'p>, Error> {
         self.runner.prefill(from_mut(&mut self.sequence), &[end], behind, head, &self.cancel, progress).await
     }
 
