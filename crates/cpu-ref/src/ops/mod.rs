@@ -81,7 +81,7 @@ pub use pack_f16::{pack_f16, pack_f16_as_is, unpack_f16};
 pub use pack_q8::{near_ties, norm_pack_q8, pack_q8, unpack_q8};
 pub use penalize::penalize;
 pub use rms_norm::rms_norm;
-pub use rope::{RopeSpec, rope, rope_rows};
+pub use rope::{RopeSpec, rope, rope_frequencies, rope_rows};
 pub use route::{RouteSpec, route};
 pub use sample::{SampleSpec, sample};
 pub use sample_threshold::sample_threshold;

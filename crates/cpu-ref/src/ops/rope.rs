@@ -19,22 +19,27 @@ pub struct RopeSpec<'a> {
     pub magnitude: f64,
 }
 
-/// Cosines and sines of every position: `angle[t, i] = positions[t] * scale * base^(-2 i / dim) /
-/// factors[i]`.
-///
-/// `rows [T, dim / 2, 2]` receives magnitude (cos, sin), computed in f64 and rounded once.
-/// Source: Su et al. 2021, arXiv 2104.09864, section 3.2.2.
-pub fn rope_rows(spec: &RopeSpec, positions: &[u32], rows: &mut [f32]) {
-    assert!(spec.dim.is_multiple_of(2), "rope_rows: dim {} is odd", spec.dim);
-    check::len("rope_rows: rows", rows.len(), positions.len() * spec.dim);
+/// The angle of position 1 for each pair: `scale * base^(-2 i / dim) / factors[i]`, `[dim / 2]`.
+pub fn rope_frequencies(spec: &RopeSpec) -> Vec<f64> {
+    assert!(spec.dim.is_multiple_of(2), "rope_frequencies: dim {} is odd", spec.dim);
     if let Some(factors) = spec.factors {
-        check::len("rope_rows: factors", factors.len(), spec.dim / 2);
+        check::len("rope_frequencies: factors", factors.len(), spec.dim / 2);
     }
     let frequency = |i: usize| {
         let factor = spec.factors.map_or(1.0, |factors| factors[i]);
         spec.scale * spec.base.powf(-2.0 * i as f64 / spec.dim as f64) / factor
     };
-    let frequencies: Vec<f64> = (0..spec.dim / 2).map(frequency).collect();
+    (0..spec.dim / 2).map(frequency).collect()
+}
+
+/// Cosines and sines of every position: `angle[t, i] = positions[t] frequencies[i]`, with the
+/// frequencies of [`rope_frequencies`].
+///
+/// `rows [T, dim / 2, 2]` receives magnitude (cos, sin), computed in f64 and rounded once.
+/// Source: Su et al. 2021, arXiv 2104.09864, section 3.2.2.
+pub fn rope_rows(spec: &RopeSpec, positions: &[u32], rows: &mut [f32]) {
+    check::len("rope_rows: rows", rows.len(), positions.len() * spec.dim);
+    let frequencies = rope_frequencies(spec);
     let pairs = positions.iter().flat_map(|&position| frequencies.iter().map(move |f| position as f64 * f));
     for (angle, row) in pairs.zip(rows.chunks_exact_mut(2)) {
         row[0] = (spec.magnitude * angle.cos()) as f32;

@@ -1,5 +1,6 @@
 //! The CPU executor: runs a recording's operations by their oracles, with rows in parallel.
 
+use super::angles::Angles;
 use super::cuts::Far;
 use super::{Outputs, Watch};
 use crate::error::Error;
@@ -12,7 +13,6 @@ use crate::graph::record::{Node, Origin, Recorder, RopeTable, Stage};
 use crate::graph::tensor::{Counts, Input, Place, Shape, State, StateKind, Tensor, Weight};
 use crate::lower::primitive::Primitive;
 use crate::plan::{PlanOptions, Planned, requested};
-use crate::platform::in_parallel;
 use std::sync::Arc;
 
 /// Operations with the last use of every value. The value's memory is freed after it.
@@ -20,7 +20,7 @@ pub struct CpuPlan {
     capacity: Counts,
     pub(super) nodes: Vec<Node<Primitive>>,
     pub(super) origins: Vec<(Origin, Shape)>,
-    pub(super) ropes: Vec<RopeTable>,
+    pub(super) ropes: Vec<Angles>,
     weights: Arc<Weights>,
     pub(super) read_back: Vec<Tensor>,
     /// For each node, the values that it uses last.
@@ -62,6 +62,7 @@ impl CpuPlan {
                 ends[*at].push(id as u32);
             }
         }
+        let ropes = ropes.iter().map(Angles::new).collect();
         Self { capacity, nodes, origins, ropes, weights, read_back, ends }
     }
 
@@ -104,15 +105,18 @@ impl CpuPlan {
     }
 }
 
-/// Rows of cosines and sines that one task computes.
-const ROPE_ROWS: usize = 16;
-
 /// The words of one input for this step's row counts.
-pub(crate) fn input_words(kind: Input, shape: Shape, input: &StepInput, ropes: &[RopeTable]) -> Vec<u32> {
-    let exact = |words: &[u32]| {
-        let expected = shape.rows_at(input.counts()) as usize * shape.width() as usize;
-        assert_eq!(words.len(), expected, "{kind:?} for this step");
-        words.to_vec()
+pub(crate) fn input_words(kind: Input, shape: Shape, input: &StepInput, ropes: &[Angles]) -> Vec<u32> {
+    let mut words = vec![0; shape.rows_at(input.counts()) as usize * shape.width() as usize];
+    write_input(kind, input, ropes, &mut words);
+    words
+}
+
+/// Writes the words of one input; `into` has exactly their number.
+pub(crate) fn write_input(kind: Input, input: &StepInput, ropes: &[Angles], into: &mut [u32]) {
+    let mut exact = |words: &[u32]| {
+        assert_eq!(words.len(), into.len(), "{kind:?} for this step");
+        into.copy_from_slice(words);
     };
     match kind {
         Input::Positions => exact(&input.positions),
@@ -120,7 +124,7 @@ pub(crate) fn input_words(kind: Input, shape: Shape, input: &StepInput, ropes: &
         Input::Sequences => exact(&input.sequences),
         Input::Ids => exact(&input.ids),
         Input::Firsts => exact(&input.firsts),
-        Input::Numbers => (0..input.counts().step).collect(),
+        Input::Numbers => (0..).zip(into).for_each(|(n, word)| *word = n),
         Input::OutRows => exact(&input.out_rows),
         Input::Spans => exact(&input.spans()),
         Input::Rows => exact(&[input.counts().step, input.counts().out]),
@@ -128,19 +132,7 @@ pub(crate) fn input_words(kind: Input, shape: Shape, input: &StepInput, ropes: &
         Input::LossWeights => exact(bytemuck::cast_slice(&input.loss_weights)),
         Input::Sampling => exact(bytemuck::cast_slice(&input.sampling)),
         Input::Host(n) => exact(bytemuck::cast_slice(&input.host[n as usize])),
-        Input::Rope(n) => {
-            let &RopeTable { dim, base, scale, ref factors, magnitude } = &ropes[n as usize];
-            let spec = cpu_ref::RopeSpec { dim: dim as usize, base, scale, factors: factors.as_deref(), magnitude };
-            let mut rows = vec![0.0_f32; input.positions.len() * dim as usize];
-            match input.positions.len() {
-                0..=ROPE_ROWS => cpu_ref::rope_rows(&spec, &input.positions, &mut rows),
-                _ => in_parallel(&mut rows, ROPE_ROWS * spec.dim, |n, part| {
-                    let first = n * ROPE_ROWS;
-                    cpu_ref::rope_rows(&spec, &input.positions[first..first + part.len() / spec.dim], part);
-                }),
-            }
-            bytemuck::cast_vec(rows)
-        }
+        Input::Rope(n) => ropes[n as usize].write(&input.positions, bytemuck::cast_slice_mut(into)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The GPU executor: binds a plan once, then encodes and submits it.
 
 use super::Watch;
+use super::angles::Angles;
 use super::cuts::{End, Far, passes};
 use super::inputs::{Inputs, Sources};
 use super::readback::{Pool, Read};
@@ -12,7 +13,7 @@ use crate::exec::room::Room;
 use crate::exec::states::{States, Store};
 use crate::exec::weights::Weights;
 use crate::graph::input::StepInput;
-use crate::graph::record::{Recorder, RopeTable};
+use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Place, Shape, StateKind, Tensor};
 use crate::kernel::dispatch::Arg;
 use crate::lower::primitive::Primitive;
@@ -25,7 +26,7 @@ pub struct GpuPlan {
     device: Device,
     planned: Planned,
     states: Vec<StateKind>,
-    ropes: Vec<RopeTable>,
+    ropes: Vec<Angles>,
     origins: Vec<Shape>,
     weights: Arc<Weights>,
     pipelines: Vec<Arc<Pipeline>>,
@@ -71,7 +72,8 @@ impl GpuPlan {
         let spare = device.buffer("an unused result", 16, usage).await?;
         let bytes = planned.read_back.iter().map(|t| 4 * t.shape.elements()).sum::<u64>();
         let pool = Pool::new(device, bytes);
-        let (states, ropes, origins) = (rec.states, rec.ropes, rec.origins.iter().map(|o| o.1).collect());
+        let (states, origins) = (rec.states, rec.origins.iter().map(|o| o.1).collect());
+        let ropes = rec.ropes.iter().map(Angles::new).collect();
         let passes = passes(&planned.steps, planned.capacity, device.adapter().class, options.every_layer);
         let device = device.clone();
         Ok(Self { device, planned, states, ropes, origins, weights, pipelines, passes, buffers, inputs, dummy, spare, bound: None, pool })

@@ -1,14 +1,15 @@
 //! The inputs that the host writes for each step. One write costs more than a dispatch, so a write
 //! also contains the inputs of the most likely next steps.
 
-use super::cpu::input_words;
+use super::angles::Angles;
+use super::cpu::write_input;
 use crate::device::Device;
 use crate::device::buffer::Buffer;
 use crate::error::Error;
 use crate::graph::input::StepInput;
-use crate::graph::record::RopeTable;
 use crate::graph::tensor::{Input, Shape};
 use crate::plan::Placement;
+use std::ops::Range;
 
 /// Number of steps that one write holds, at most.
 const STEPS: u64 = 8;
@@ -19,9 +20,10 @@ const BYTES: u64 = 64 << 10;
 /// The step buffer. Each slot holds the inputs of one step; all slots are written together.
 pub(super) struct Inputs {
     buffer: Buffer,
-    /// The bytes of all slots, as on the device.
-    written: Vec<u8>,
-    slot_bytes: usize,
+    /// The words of all slots, as on the device.
+    written: Vec<u32>,
+    /// Words of a slot.
+    slot_words: usize,
     /// The slot of the current step.
     slot: usize,
     /// The predicted steps in the slots after it, in reverse order: the next step is last.
@@ -32,12 +34,12 @@ impl Inputs {
     pub async fn new(device: &Device, bytes: u64) -> Result<Self, Error> {
         let all = bytes * (BYTES / bytes.max(1)).clamp(1, STEPS);
         let buffer = device.buffer("the step inputs", all, wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST).await?;
-        Ok(Self { buffer, written: vec![0; all as usize], slot_bytes: bytes as usize, slot: 0, foreseen: vec![] })
+        Ok(Self { buffer, written: vec![0; all as usize / 4], slot_words: bytes as usize / 4, slot: 0, foreseen: vec![] })
     }
 
     /// How many steps fit.
     pub fn slots(&self) -> usize {
-        self.written.len().checked_div(self.slot_bytes).unwrap_or(1)
+        self.written.len().checked_div(self.slot_words).unwrap_or(1)
     }
 
     /// The slot of the step that was given to the last [`Inputs::prepare`].
@@ -48,7 +50,7 @@ impl Inputs {
     /// The binding of `bytes` bytes at `offset` in a slot.
     pub fn binding(&self, slot: usize, offset: u64, bytes: u64) -> wgpu::BufferBinding<'_> {
         let size = std::num::NonZeroU64::new(bytes.max(16).next_multiple_of(16));
-        wgpu::BufferBinding { buffer: &self.buffer, offset: slot as u64 * self.slot_bytes as u64 + offset, size }
+        wgpu::BufferBinding { buffer: &self.buffer, offset: 4 * slot as u64 * self.slot_words as u64 + offset, size }
     }
 
     /// Makes a slot hold this step. If the step equals the predicted one, the next slot holds it
@@ -59,17 +61,18 @@ impl Inputs {
             return;
         }
         let steps: Vec<_> = std::iter::successors(input.next(), StepInput::next).take(self.slots() - 1).collect();
-        let (mut first, mut last) = (usize::MAX, 0);
+        let mut changed = 0..0;
         for (slot, step) in std::iter::once(input).chain(&steps).enumerate() {
-            for (offset, words) in of.words(step) {
-                let at = slot * self.slot_bytes + offset;
-                let bytes = bytemuck::cast_slice(&words);
-                self.written[at..at + bytes.len()].copy_from_slice(bytes);
-                (first, last) = (first.min(at), last.max(at + bytes.len()));
+            let start = slot * self.slot_words;
+            let words = of.write(step, &mut self.written[start..start + self.slot_words]);
+            changed.end = start + words.end;
+            if slot == 0 {
+                changed.start = words.start;
             }
         }
-        if first < last {
-            device.0.queue.write_buffer(&self.buffer, first as u64, &self.written[first..last]);
+        if !changed.is_empty() {
+            let words = bytemuck::cast_slice(&self.written[changed.clone()]);
+            device.0.queue.write_buffer(&self.buffer, 4 * changed.start as u64, words);
         }
         (self.slot, self.foreseen) = (0, steps.into_iter().rev().collect());
     }
@@ -79,24 +82,33 @@ impl Inputs {
 pub(super) struct Sources<'a> {
     pub placement: &'a Placement,
     pub origins: &'a [Shape],
-    pub ropes: &'a [RopeTable],
+    pub ropes: &'a [Angles],
 }
 
 impl Sources<'_> {
-    /// The offset in the slot and the words of every input. Kernels that take tiles of rows look at
-    /// the places of rows past the step: these repeat the last row, because a place that an earlier
-    /// step left there may be that of a key that does not exist.
-    fn words(&self, input: &StepInput) -> Vec<(usize, Vec<u32>)> {
-        let words = |&(id, kind, offset, _): &_| {
+    /// Writes the words of every input into a slot, and returns the range that they span. Kernels
+    /// that take tiles of rows look at the places of rows past the step: these repeat the last row,
+    /// because a place that an earlier step left there may be that of a key that does not exist.
+    fn write(&self, input: &StepInput, slot: &mut [u32]) -> Range<usize> {
+        let mut written = None::<Range<usize>>;
+        for &(id, kind, offset, _) in &self.placement.inputs {
             let shape = self.origins[id as usize];
-            let mut words = input_words(kind, shape, input, self.ropes);
-            if let (Input::Positions | Input::Ends | Input::Sequences | Input::Firsts | Input::Numbers, Some(&last)) = (kind, words.last())
-            {
-                words.resize(shape.rows as usize, last);
+            let start = offset as usize / 4;
+            let mut end = start + shape.rows_at(input.counts()) as usize * shape.width() as usize;
+            write_input(kind, input, self.ropes, &mut slot[start..end]);
+            let places = matches!(kind, Input::Positions | Input::Ends | Input::Sequences | Input::Firsts | Input::Numbers);
+            if places && end > start {
+                let past = end..start + shape.rows as usize;
+                let last = slot[end - 1];
+                slot[past.clone()].fill(last);
+                end = past.end;
             }
-            (offset as usize, words)
-        };
-        self.placement.inputs.iter().map(words).collect()
+            if end > start {
+                let so_far = written.unwrap_or(start..end);
+                written = Some(so_far.start.min(start)..so_far.end.max(end));
+            }
+        }
+        written.unwrap_or(0..0)
     }
 }
 
@@ -135,10 +147,12 @@ mod tests {
         let mut inputs = block_on(Inputs::new(&device, placement.input_bytes)).expect("a buffer");
         let mut slot = |input: StepInput| {
             inputs.prepare(&device, &input, &sources);
-            for (offset, words) in sources.words(&input) {
-                let held = &inputs.written[inputs.slot * inputs.slot_bytes + offset..];
-                assert!(held.starts_with(bytemuck::cast_slice(&words)), "{input:?}");
-            }
+            let held = &inputs.written[inputs.slot * inputs.slot_words..][..inputs.slot_words];
+            let mut expected = held.to_vec();
+            expected[..2].fill(u32::MAX);
+            expected[64..66].fill(u32::MAX);
+            assert_eq!(sources.write(&input, &mut expected), 0..66);
+            assert_eq!(held, expected, "{input:?}");
             inputs.slot
         };
         let slots: Vec<_> = (0..10).map(|n| slot(step(&[n, 7 + n], &[0, 1]))).collect();
@@ -156,7 +170,10 @@ mod tests {
         let inputs = vec![(0, Input::Positions, 0, 16), (1, Input::Sequences, 256, 16)];
         let placement = Placement { inputs, input_bytes: 512, ..Placement::default() };
         let sources = Sources { placement: &placement, origins: &[Shape::new(Lead::Step, 4, 1); 2], ropes: &[] };
-        assert_eq!(sources.words(&step(&[7, 8], &[3, 1])), [(0, vec![7, 8, 8, 8]), (256, vec![3, 1, 1, 1])]);
+        let mut slot = [9; 128];
+        assert_eq!(sources.write(&step(&[7, 8], &[3, 1]), &mut slot), 0..68);
+        assert_eq!((&slot[..4], &slot[64..68]), (&[7, 8, 8, 8][..], &[3, 1, 1, 1][..]));
+        assert!(slot[4..64].iter().chain(&slot[68..]).all(|&word| word == 9), "other words stay");
     }
 
     #[test]

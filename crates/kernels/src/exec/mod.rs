@@ -1,6 +1,7 @@
 //! The two executors: a GPU that encodes plans, and the oracles on the CPU.
 
 pub mod agree;
+pub(crate) mod angles;
 pub mod cpu;
 mod cuts;
 mod finite;

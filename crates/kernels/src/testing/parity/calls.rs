@@ -4,6 +4,7 @@ use super::{Case, Loaded};
 use crate::caps::Caps;
 use crate::device::executor::Executor;
 use crate::error::Error;
+use crate::exec::angles::Angles;
 use crate::exec::cpu::input_words;
 use crate::exec::states::States;
 use crate::graph::tensor::{Place, Tensor, Weight};
@@ -55,8 +56,9 @@ impl Case {
         planned.placement.buffers.iter().for_each(|&bytes| room.add(vec![0xff; bytes as usize]));
         room.inputs = room.buffers.len();
         room.add(vec![0; planned.placement.input_bytes as usize]);
+        let ropes: Vec<Angles> = planned.ropes.iter().map(Angles::new).collect();
         for &(id, kind, offset, _) in &planned.placement.inputs {
-            let words = input_words(kind, planned.origins[id as usize].1, &self.input, &planned.ropes);
+            let words = input_words(kind, planned.origins[id as usize].1, &self.input, &ropes);
             room.buffers[room.inputs][offset as usize..][..4 * words.len()].copy_from_slice(bytemuck::cast_slice(&words));
         }
         room.states = room.buffers.len();
