@@ -53,62 +53,76 @@ fn fits(needs: &Needs, available: Option<u64>) -> bool {
 /// Rows of a large tile of products.
 const TILE: u32 = 128;
 
-/// Few rows at the end of a prompt are a step of their own if a row is multiplied with at least
-/// this many weights. In smaller models products take a smaller part of a step.
-const LARGE_WEIGHTS: u64 = 5_000_000_000;
+/// The most rows behind 1, 2, .. 15 whole tiles that are a step of their own.
+type Rests = [u32; 15];
 
-/// (whole tiles or more, the most rows behind them that are a step of their own). Tokens a second
-/// in one step and in two, on an NVIDIA H100:
+/// The [`Rests`] of models by the weights that one row is multiplied with, at least this many. In
+/// smaller models, more of a step is not products.
 ///
-/// | rows | Qwen3-8B | Qwen2.5-7B | Qwen3-4B |
-/// | ---: | ---: | ---: | ---: |
-/// | 129 | 6,037, 7,945 | 6,219, 7,930 | 9,727, 10,475 |
-/// | 160 | 7,502, 8,320 | 7,695, 8,102 | 12,233, 10,438 |
-/// | 257 | 8,116, 9,625 | 7,955, 8,753 | 12,699, 13,732 |
-/// | 288 | 9,061, 9,518 | 8,957, 8,750 | 14,090, 13,438 |
-/// | 385 | 9,127, 10,747 | 10,186, 10,401 | 14,143, 16,249 |
-/// | 400 | 9,448, 10,493 | 10,547, 10,158 | 14,663, 15,599 |
-/// | 1025 | 10,975, 13,862 | 15,323, 15,429 | 20,838, 22,225 |
+/// Products run in rounds of workgroups. So one row more than whole tiles costs as much as 128 rows
+/// more, or nearly nothing. It costs more than a step of its own where a round begins. Milliseconds
+/// of one row more and of 128 rows more, on an NVIDIA H100, in one step; a step of 1 and of 32 rows
+/// behind another takes 2.3 and 5.8, 1.7 and 4.7, 1.6 and 4.3, 0.9 and 2.5:
 ///
-/// 512 and 513 rows in one step take 39.8 and 53.0 ms on Qwen3-8B, 36.8 and 42.7 ms on Qwen2.5-7B.
-/// A row of its own takes about 3 ms. On an NVIDIA H200, Qwen3-8B takes 40.7 ms for 512 rows and
-/// 44.0 ms for 513 rows in two steps.
-const RESTS: [(u32, u32); 6] = [(1, 32), (2, 16), (3, 8), (4, 16), (5, 0), (8, 8)];
+/// | rows | Qwen3-8B | Qwen3-4B | Gemma 4 E2B | Qwen2.5-1.5B |
+/// | ---: | ---: | ---: | ---: | ---: |
+/// | 128 | 7.9, 10.0 | 3.4, 5.6 | 3.0, 3.8 | 1.8, 2.3 |
+/// | 256 | 8.4, 9.2 | 3.4, 4.1 | 2.9, 4.4 | 0.8, 1.7 |
+/// | 384 | 6.5, 7.1 | 5.3, 6.4 | 1.2, 0.9 | 1.8, 2.6 |
+/// | 512 | 13.0, 13.7 | 5.5, 5.5 | 3.3, 3.9 | 0.8, 1.2 |
+/// | 640 | 0.8, 1.4 | 1.0, 1.4 | 2.0, 3.9 | 1.0, 2.9 |
+/// | 768 | 12.0, 13.2 | 8.5, 8.5 | 2.5, 2.0 | 0.1, 0.5 |
+/// | 896 | 0.6, 1.6 | 0.8, 1.9 | 0.7, 0.8 | 1.2, 1.7 |
+/// | 1024 | 23.2, 24.3 | 6.2, 7.4 | 5.9, 7.8 | 1.5, 1.6 |
+/// | 1152 | 1.6, 2.8 | 0.7, 1.4 | 2.6, 2.0 | 1.7, 1.9 |
+/// | 1280 | 0.2, 1.4 | 5.9, 5.5 | 0.0, 2.1 | 0.9, 0.6 |
+/// | 1408 | 9.8, 10.8 | 1.6, 2.3 | 4.5, 3.2 | 3.3, 3.6 |
+/// | 1536 | 12.3, 13.1 | 9.0, 10.0 | 2.4, 2.9 | 0.6, 1.6 |
+/// | 1664 | 7.9, 8.7 | 4.9, 7.3 | 3.0, 2.3 | 0.6, 1.0 |
+///
+/// Where Qwen2.5-7B or Gemma 3 4B have no such step, their class has fewer rows than this table
+/// would allow.
+const RESTS: [(u64, Rests); 4] = [
+    (5_000_000_000, [48, 32, 32, 48, 0, 32, 0, 128, 0, 0, 32, 32, 32, 0, 0]),
+    (2_500_000_000, [4, 1, 32, 16, 0, 32, 0, 32, 0, 0, 0, 64, 32, 0, 0]),
+    (1_600_000_000, [1, 1, 0, 1, 1, 1, 0, 32, 0, 0, 16, 1, 1, 0, 0]),
+    (1_000_000_000, [4, 0, 1, 0, 0, 0, 0, 1, 0, 0, 32, 0, 0, 0, 0]),
+];
 
 /// How a prompt is divided into steps.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Division {
     /// Largest number of rows of a step.
     pub chunk: u32,
-    /// Whether few rows behind whole tiles are a step of their own ([`RESTS`]).
-    pub rest: bool,
+    /// The rows behind whole tiles that are a step of their own, if there are any.
+    pub rests: Option<Rests>,
 }
 
 impl Division {
-    /// The division for these options, whose chunk is settled. Cooperative matrices multiply whole
-    /// tiles, so one row more than 128 can cost as much as 64 rows more. If the model is large, a
-    /// step of its own for few rows is faster.
+    /// The division for these options, whose chunk is settled. Only cooperative matrices multiply
+    /// whole tiles.
     pub fn of(architecture: &dyn Architecture, adapted: &Adapted, executor: &Executor, options: &SessionOptions) -> Self {
         let chunk = options.chunk;
         let tiles = match executor {
             Executor::Gpu(device) => device.caps().cooperative && options.plan.precision == Precision::Fast,
             Executor::Cpu => false,
         };
-        let rest = tiles && chunk > TILE && {
-            let kinds = arch::states(architecture.summary(), options);
-            let key = PlanKey { rows: TILE, out: 1, head: Head::Sample { penalize: false } };
-            let work = recording(architecture, adapted, &kinds, key).work();
-            work.flops / u64::from(2 * TILE) >= LARGE_WEIGHTS
-        };
-        Self { chunk, rest }
+        if !tiles || chunk <= TILE {
+            return Self { chunk, rests: None };
+        }
+        let kinds = arch::states(architecture.summary(), options);
+        let key = PlanKey { rows: TILE, out: 1, head: Head::Sample { penalize: false } };
+        let weights = recording(architecture, adapted, &kinds, key).work().flops / u64::from(2 * TILE);
+        Self { chunk, rests: RESTS.iter().find(|(least, _)| weights >= *least).map(|(_, rests)| *rests) }
     }
 
     /// Rows of the next step if `left` rows are left.
     pub fn next(self, left: usize) -> usize {
         let rows = left.min(self.chunk as usize);
-        let (tiles, past) = (rows / TILE as usize, rows % TILE as usize);
-        let most = RESTS.iter().rev().find(|rest| rest.0 as usize <= tiles).map_or(0, |rest| rest.1 as usize);
-        if self.rest && past <= most { rows - past } else { rows }
+        let tiles = rows.saturating_sub(1) / TILE as usize;
+        let rest = rows - tiles * TILE as usize;
+        let most = self.rests.and_then(|rests| rests.get(tiles.checked_sub(1)?).copied()).unwrap_or(0);
+        if rest <= most as usize { rows - rest } else { rows }
     }
 }
 
@@ -127,27 +141,32 @@ mod tests {
             }
             steps
         };
-        let divided = Division { chunk: 2048, rest: true };
+        let divided = Division { chunk: 2048, rests: Some(RESTS[0].1) };
         for (rows, expected) in [
             (1, vec![1]),
             (65, vec![65]),
             (128, vec![128]),
             (129, vec![128, 1]),
-            (160, vec![128, 32]),
-            (161, vec![161]),
+            (176, vec![128, 48]),
+            (177, vec![177]),
+            (256, vec![256]),
             (272, vec![256, 16]),
             (385, vec![384, 1]),
-            (393, vec![393]),
+            (417, vec![417]),
             (513, vec![512, 1]),
             (641, vec![641]),
             (1025, vec![1024, 1]),
+            (1152, vec![1024, 128]),
+            (1153, vec![1153]),
             (2049, vec![2048, 1]),
+            (2048, vec![2048]),
             (2048 + 129, vec![2048, 128, 1]),
         ] {
             assert_eq!(steps(divided, rows), expected);
         }
-        assert_eq!(steps(Division { chunk: 512, rest: false }, 513 + 129), [512, 130]);
-        assert_eq!(steps(Division { chunk: 96, rest: true }, 129), [96, 33]);
+        assert_eq!(steps(Division { chunk: 512, rests: None }, 513 + 129), [512, 130]);
+        assert_eq!(steps(Division { chunk: 96, rests: Some(RESTS[0].1) }, 129), [96, 33]);
+        assert_eq!(Division { chunk: 512, rests: Some(RESTS[3].1) }.next(0), 0);
     }
 
     fn needs(weights: u64, intermediates: u64) -> Needs {
