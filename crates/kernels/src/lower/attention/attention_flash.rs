@@ -147,6 +147,11 @@ pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
     Some(dispatch(&of, tile, (tile.variant, of.y), 1))
 }
 
+/// Whether these kernels compute an attention over a cache.
+pub(crate) fn serves(of: &Cached, cx: &Lower<'_>) -> bool {
+    tile(of, cx).is_some()
+}
+
 /// The tile for an attention, if the plan allows rounding to f16.
 fn tile(of: &Cached, cx: &Lower<'_>) -> Option<&'static Tile> {
     let (shape, group) = (of.q.shape, of.q.shape.heads / of.kv_heads);

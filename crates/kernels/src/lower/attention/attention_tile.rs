@@ -3,7 +3,7 @@
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower};
 use crate::lower::attention::fused::{Problem, window};
-use crate::ops::attention::{Attend, Attention, Keys};
+use crate::ops::attention::{Attend, Attention, Cached, Keys};
 use cpu_ref::Mask;
 
 kernel! {
@@ -58,6 +58,13 @@ const fn queries(head: u32) -> u32 {
 
 /// Smallest number of rows.
 const LEAST_ROWS: u32 = 16;
+
+/// The workgroups of an attention over a cache, if its heads have tiles.
+pub(crate) fn workgroups(of: &Cached) -> Option<u32> {
+    let (shape, group) = (of.q.shape, of.q.shape.heads / of.kv_heads);
+    let tiled = BY_HEAD.iter().any(|(head, _)| *head == shape.dim) && group <= queries(shape.dim);
+    tiled.then(|| of.kv_heads * shape.rows.div_ceil(queries(shape.dim) / group))
+}
 
 /// The dispatch of this rung.
 pub(super) fn take(problem: Problem<'_>, _: &Lower<'_>) -> Option<Dispatch> {

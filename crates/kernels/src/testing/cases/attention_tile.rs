@@ -15,5 +15,43 @@ pub fn case(g: &mut Gen) -> Case {
         return of_documents(g, rows, dim, group);
     }
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
-    appended_as(g, Drawn { ty, rows, dim, group: Some(group), ..Drawn::default() })
+    let mut case = appended_as(g, Drawn { ty, rows, dim, group: Some(group), ..Drawn::default() });
+    // The tiles are few. With the usual table every row would read its keys by itself.
+    case.split_workgroups = Some(1);
+    case
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::caps::table::Table;
+    use crate::graph::tensor::{Counts, Lead, Shape};
+    use crate::ops::attention::{Attend, attention};
+    use crate::ops::kv_append;
+    use crate::plan::{PlanOptions, Precision, plan};
+    use crate::{Caps, Class, KvState, Recorder, StateKind};
+    use cpu_ref::{KvType, Mask};
+
+    /// The kernel of an attention of `rows` rows with 8 heads of 4 queries.
+    fn kernel(class: Class, cooperative: bool, rows: u32) -> &'static str {
+        let width = 8 * 128;
+        let mut rec = Recorder::new(Counts { step: rows, out: 0 }, &[StateKind::kv(KvType::F16, width); 2]);
+        let [q, k, v] = [4 * width, width, width].map(|width| rec.host_input(width, Shape::new(Lead::Step, rows, width)));
+        let states = KvState::new(rec.state(0), rec.state(1));
+        let kv = kv_append(&mut rec, states, k.heads(8), v.heads(8));
+        let y = attention(&mut rec, q.heads(32), kv, 8, Attend { mask: Mask::Causal, scale: 0.1, softcap: None });
+        rec.output(y);
+        let (max_workgroup_bytes, table) = (32 << 10, Table::usual(class, cooperative));
+        let caps = Caps { cooperative, max_workgroup_bytes, table, ..Caps::WEBGPU };
+        let planned = plan(&rec, &caps, &PlanOptions::plain().precision(Precision::Fast)).unwrap();
+        planned.steps.iter().map(|step| step.dispatch.variant.name).find(|name| name.starts_with("attention")).unwrap()
+    }
+
+    /// 256 rows are 128 tiles of f32, and 257 rows are 136.
+    #[test]
+    fn rows_read_their_keys_by_themselves_until_tiles_fill_the_device() {
+        let of = |rows| kernel(Class::Discrete, false, rows);
+        assert_eq!([64, 65, 256, 257].map(of), ["attention_split_4", "attention_split_4", "attention_split_4", "attention_tile_128"]);
+        assert_eq!([64, 65].map(|rows| kernel(Class::Software, false, rows)), ["attention_split_4", "attention_tile_128"]);
+        assert_eq!(kernel(Class::Discrete, true, 256), "attention_flash_128");
+    }
 }
