@@ -52,7 +52,7 @@ impl Angles {
     /// Writes the rows of these positions, [T, dim / 2, 2], as [`cpu_ref::rope_rows`] gives them:
     /// f32, rounded once.
     pub fn write(&self, positions: &[u32], rows: &mut [f32]) {
-        let task = (TASK / self.dim).next_multiple_of(BLOCK);
+        let task = (TASK / self.dim).max(1).next_multiple_of(BLOCK);
         if positions.len() <= task {
             return self.write_part(positions, rows);
         }
@@ -133,10 +133,12 @@ mod tests {
 
     #[test]
     fn tasks_write_the_rows_of_one_task() {
-        let table = RopeTable::new(512, 1e6);
-        let positions: Vec<u32> = (5..305).collect();
-        let alone: Vec<f32> = positions.chunks(50).flat_map(|some| rows(&table, some)).collect();
-        assert_eq!(rows(&table, &positions), alone);
+        for (dim, last) in [(512, 305), (2 * TASK as u32, 40)] {
+            let table = RopeTable::new(dim, 1e6);
+            let positions: Vec<u32> = (5..last).collect();
+            let alone: Vec<f32> = positions.chunks(10).flat_map(|some| rows(&table, some)).collect();
+            assert_eq!(rows(&table, &positions), alone);
+        }
     }
 
     #[test]
