@@ -89,6 +89,11 @@ const RESTS: [(u64, Rests); 4] = [
     (1_000_000_000, [4, 0, 1, 0, 0, 0, 0, 1, 0, 0, 32, 0, 0, 0, 0]),
 ];
 
+/// The rests of a model whose rows are each multiplied with this many weights.
+fn rests(weights: u64) -> Option<Rests> {
+    RESTS.iter().find(|(least, _)| weights >= *least).map(|(_, rests)| *rests)
+}
+
 /// How a prompt is divided into steps.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Division {
@@ -100,7 +105,7 @@ pub(crate) struct Division {
 
 impl Division {
     /// The division for these options, whose chunk is settled. Only cooperative matrices multiply
-    /// whole tiles.
+    /// whole tiles. A few rows of a mixture of experts read nearly as many weights as many rows do.
     pub fn of(architecture: &dyn Architecture, adapted: &Adapted, executor: &Executor, options: &SessionOptions) -> Self {
         let chunk = options.chunk;
         let tiles = match executor {
@@ -112,8 +117,9 @@ impl Division {
         }
         let kinds = arch::states(architecture.summary(), options);
         let key = PlanKey { rows: TILE, out: 1, head: Head::Sample { penalize: false } };
-        let weights = recording(architecture, adapted, &kinds, key).work().flops / u64::from(2 * TILE);
-        Self { chunk, rests: RESTS.iter().find(|(least, _)| weights >= *least).map(|(_, rests)| *rests) }
+        let recording = recording(architecture, adapted, &kinds, key);
+        let weights = recording.work().flops / u64::from(2 * TILE);
+        Self { chunk, rests: if recording.chooses_experts() { None } else { rests(weights) } }
     }
 
     /// Rows of the next step if `left` rows are left.
@@ -167,6 +173,13 @@ mod tests {
         assert_eq!(steps(Division { chunk: 512, rests: None }, 513 + 129), [512, 130]);
         assert_eq!(steps(Division { chunk: 96, rests: Some(RESTS[0].1) }, 129), [96, 33]);
         assert_eq!(Division { chunk: 512, rests: Some(RESTS[3].1) }.next(0), 0);
+    }
+
+    #[test]
+    fn models_of_less_than_a_billion_weights_have_no_rests() {
+        assert_eq!([8_000_000_000, 5_000_000_000].map(rests), [Some(RESTS[0].1); 2]);
+        assert_eq!([3_000_000_000, 1_900_000_000, 1_300_000_000].map(rests), [1, 2, 3].map(|n| Some(RESTS[n].1)));
+        assert_eq!(rests(999_999_999), None);
     }
 
     fn needs(weights: u64, intermediates: u64) -> Needs {

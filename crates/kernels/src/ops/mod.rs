@@ -148,3 +148,11 @@ each_op!(language);
 
 /// A recording of one step of a model.
 pub type Recorder = record::Recorder<Op>;
+
+impl Recorder {
+    /// Whether rows choose experts. The rows of a step then do not share all weights.
+    #[must_use]
+    pub fn chooses_experts(&self) -> bool {
+        self.nodes.iter().any(|node| matches!(node.op, Op::Route(_)))
+    }
+}

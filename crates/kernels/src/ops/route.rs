@@ -113,3 +113,18 @@ impl Reference for Route {
         host.put(self.weights, weights);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::tensor::{Counts, Lead};
+
+    #[test]
+    fn a_recording_knows_whether_its_rows_choose_experts() {
+        let mut rec = crate::Recorder::new(Counts { step: 4, out: 0 }, &[]);
+        let logits = rec.host_input(8, Shape::new(Lead::Step, 4, 8));
+        assert!(!rec.chooses_experts());
+        route(&mut rec, logits, 2, true, None);
+        assert!(rec.chooses_experts());
+    }
+}
