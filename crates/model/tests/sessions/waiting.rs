@@ -1,8 +1,9 @@
 //! The functions that wait, awaited by a caller with an executor of its own.
 
-use crate::common::{Tiny, both, drawn, exact, greedy, ids, open, run};
+use crate::common::{Tiny, both, drawn, exact, gpu, greedy, ids, open, run};
 use model::{Drawn, Sampling, SessionOptions};
 use std::pin::{Pin, pin};
+use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 
 /// Polls a future once and drops it. Returns its output if it was ready.
@@ -73,6 +74,23 @@ fn a_batch_whose_step_is_dropped_draws_the_same_tokens() {
         let found: Vec<_> = (0..6).map(step).map(ids).collect();
         assert_eq!(found, expected, "{}", executor.kind());
     }
+}
+
+/// A device would stand still if the step that draws were encoded after the prefill has ended.
+#[test]
+fn the_step_that_draws_is_submitted_before_the_prefill_is_awaited() {
+    let executor = gpu();
+    let kernels::Executor::Gpu(device) = &executor else { panic!("a GPU executor") };
+    let mut session = Tiny::qwen3().on(&executor).session(exact(16)).unwrap();
+    session.feed(&ids(33, 4)).unwrap();
+    let reports = Mutex::new(vec![]);
+    let report = |done, total| reports.lock().unwrap().push((done, total, device.submitted()));
+    let answer = session.generate_with(greedy(1)).unwrap().with_progress(report);
+    assert_eq!(answer.map(Result::unwrap).count(), 1);
+    let all = device.submitted();
+    // Chunks of 16 rows, and the last row draws. The second chunk is submitted before the first is
+    // awaited, too.
+    assert_eq!(reports.into_inner().unwrap(), [(16, 32, all - 1), (32, 32, all)]);
 }
 
 fn sends<F: Future + Send>(_: F) {}
