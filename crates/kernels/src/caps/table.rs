@@ -25,7 +25,9 @@ pub struct Table {
     /// other heads of 256 and for heads of 512. For several rows, each of another sequence, it is
     /// multiplied by (rows + 1) / 2, up to 2048.
     pub decode_keys: u32,
-    /// Number of workgroups that share attention of few rows over a long context.
+    /// Number of workgroups that share attention of few rows over a long context. More rows are
+    /// computed like few rows while tiles without cooperative matrices would be at most a quarter
+    /// of this number.
     pub split_workgroups: u32,
     /// A product of one row also computes the residual sum and the norm after it, if its weight has
     /// at most this many columns per row of the weight.

@@ -22,6 +22,12 @@ pub struct RopeTable {
 }
 
 impl RopeTable {
+    /// The parameters of its angles.
+    pub(crate) fn spec(&self) -> cpu_ref::RopeSpec<'_> {
+        let &Self { dim, base, scale, ref factors, magnitude } = self;
+        cpu_ref::RopeSpec { dim: dim as usize, base, scale, factors: factors.as_deref(), magnitude }
+    }
+
     /// A table without scaling.
     #[must_use]
     pub fn new(dim: u32, base: f64) -> Self {

@@ -107,7 +107,7 @@ pub static LADDER: [Rung; 13] = [
     Rung {
         kernel: &attention_split::ATTENTION_SPLIT,
         take: attention_split::take,
-        domain: "parts of keys, up to 64 rows or few tiles in f32, heads that are divided among a power of two of threads",
+        domain: "parts of keys, up to 64 rows, more where tiles in f32 would be few; heads that are divided among a power of two of threads",
         reach: None,
         beats: "parts keep a device busy: with one workgroup per head, 12 heads use 12 of the 132 multiprocessors of an NVIDIA H200",
     },

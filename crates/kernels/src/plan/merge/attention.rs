@@ -118,8 +118,8 @@ pub(super) fn attention_decode(op: &Lowered, producers: &Producers<'_>) -> Optio
 /// already have more workgroups than any table splits keys among.
 const MAX_ROWS: u32 = 64;
 
-/// Whether each row reads its keys by itself: few rows, and more rows where the tiles have no
-/// cooperative matrices and are at most a quarter of the table's `split_workgroups`. Such tiles
+/// Whether each row reads its keys by itself. Few rows do. More rows do where tiles have no
+/// cooperative matrices and are at most a quarter of the table's `split_workgroups`: such tiles
 /// leave most of a device idle.
 ///
 /// Measured on an NVIDIA H100 without cooperative matrices (table: 512), tokens a second in tiles
