@@ -59,9 +59,10 @@ fn attention(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exte
     var total = 0.0;
     var acc = vec4<f32>(0.0);
     for (var tile = start; tile < end; tile += WG) { //~ empty: comparison
+        let first = start_of_keys(tile);
         var s = LOWEST;
         if (tile + lid < end) { //~ cancels: comparison, guard dropped
-            s = score(row_of_key(base, tile + lid), quads, kv_head, width);
+            s = score(row_of_key(base, first, lid), quads, kv_head, width);
         }
         let new_largest = max(largest, reduce_max(s, lid));
         let p = select(0.0, exp(s - new_largest), tile + lid < end); //~ weightless: comparison
@@ -73,7 +74,7 @@ fn attention(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exte
         largest = new_largest;
         if (group < groups) { //~ surplus: comparison, guard dropped
             for (var j = group; j < min(WG, end - tile); j += groups) {
-                acc += weights[j] * v_state_load4(row_of_key(base, tile + j), width, kv_head * quads + quad);
+                acc += weights[j] * v_state_load4(row_of_key(base, first, j), width, kv_head * quads + quad);
             }
         }
         workgroupBarrier(); //~ synced: barrier dropped

@@ -4,7 +4,8 @@
 // with all heads that share a kv head. It walks their keys, KEYS at a time, with a running maximum.
 // The keys of several sequences follow one another. A thread computes four queries by four keys of
 // the scores, and four queries by four quads of the results. Queries and keys are staged SLICE
-// columns at a time, values DEEP keys at a time, so that 16 KB of workgroup memory are enough.
+// columns at a time, values DEEP keys at a time, so that 16 KB of workgroup memory are enough. The
+// next ones are loaded while the threads multiply the staged ones.
 struct Params { heads: u32, kv_heads: u32, rows: u32, capacity: u32, causal: u32, window: u32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
@@ -15,7 +16,6 @@ struct Params { heads: u32, kv_heads: u32, rows: u32, capacity: u32, causal: u32
 @group(0) @binding(6) var<storage, read> v_state: array<vec4<u32>>;
 @group(0) @binding(7) var<storage, read_write> y: array<vec4<f32>>;
 
-const WG = 128u;
 // Threads that share four queries, and sets of four queries.
 const COLUMNS = HEAD / 16u;
 const BANDS = WG / COLUMNS;
@@ -23,15 +23,18 @@ const QUERIES = 4u * BANDS;
 const KEYS = 4u * COLUMNS;
 // Softmax threads per query. Each has four quads of a tile's keys.
 const PER_ROW = WG / QUERIES;
-const DEEP = 1024u / HEAD;
-// Pitches of rows in vectors of four, padded against bank conflicts.
-const PITCH = SLICE / 4u + 1u;
-const WEIGHTS = COLUMNS + 1u;
-// Where the values follow the weights.
-const VALUES = QUERIES * WEIGHTS;
+const DEEP = 8u * WG / HEAD;
+// Vectors of four in a row of `tile`.
+const QUADS = SLICE / 4u;
+// Rows of `tile` with the scores of a query.
+const SCORE_ROWS = (COLUMNS + QUADS - 1u) / QUADS;
 const LOWEST = -3.0e38;
-// Queries and keys; then scores, weights and values.
-var<workgroup> tile: array<vec4<f32>, max((QUERIES + KEYS) * PITCH, VALUES + 2u * WG)>;
+// A slice of the queries and of the keys; then the scores and weights of a tile. The rows are
+// padded against bank conflicts. Rows of arrays keep a check of bounds out of the products, because
+// the second index is a constant there.
+var<workgroup> tile: array<array<vec4<f32>, QUADS + 1u>, max(QUERIES + KEYS, QUERIES * SCORE_ROWS)>;
+// Values; while scores become weights, the largest score of each softmax thread.
+var<workgroup> values: array<array<vec4<f32>, HEAD / 4u>, DEEP>;
 // For each query: the factor of its sums, the first key that it sees and one past the last, and the
 // start of its head in q and y, in vectors of four.
 var<workgroup> shrinks: array<f32, QUERIES>;
@@ -41,71 +44,42 @@ var<workgroup> places: array<u32, QUERIES>;
 // The scores of four queries for four keys.
 struct Four { a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32> }
 
-// Stages SLICE columns of the queries and of the keys. Key 4 c + j is row c + j COLUMNS, so that
-// the rows that neighbouring threads read together lie in different banks.
-fn stage(base: u32, key0: u32, last: u32, slice: u32, kv_head: u32, lid: u32) {
-    for (var i = lid; i < QUERIES * (SLICE / 4u); i += WG) {
-        tile[i / (SLICE / 4u) * PITCH + i % (SLICE / 4u)] = q[places[i / (SLICE / 4u)] + slice / 4u + i % (SLICE / 4u)];
-    }
-    for (var i = lid; i < KEYS * (SLICE / 8u); i += WG) {
-        let key = i / (SLICE / 8u);
-        let unit = i % (SLICE / 8u);
-        let row = row_of_key(base, min(key0 + key, last));
-        let eight = k_state_read8(k_state_fetch8(row, params.kv_heads * HEAD, (kv_head * HEAD + slice) / 8u + unit));
-        let at = (QUERIES + key / 4u + key % 4u * COLUMNS) * PITCH + 2u * unit;
-        tile[at] = eight[0];
-        tile[at + 1u] = eight[1];
-    }
-}
-
 // The products of the staged columns. Their sums are added up by the caller, because two levels of
 // sums lose less than one. Each product is a fused one, so that equal keys have equal scores.
 fn multiply(column: u32, band: u32) -> Four {
     var s = Four();
-    for (var i = 0u; i < SLICE / 4u; i++) {
-        let keys = (QUERIES + column) * PITCH + i;
-        let e = tile[keys];
-        let f = tile[keys + COLUMNS * PITCH];
-        let g = tile[keys + 2u * COLUMNS * PITCH];
-        let h = tile[keys + 3u * COLUMNS * PITCH];
+    for (var i = 0u; i < QUADS; i++) { //~ zeros: comparison
+        let e = tile[QUERIES + column][i];
+        let f = tile[QUERIES + COLUMNS + column][i];
+        let g = tile[QUERIES + 2u * COLUMNS + column][i];
+        let h = tile[QUERIES + 3u * COLUMNS + column][i];
         // Column by column of the four keys.
         let k = mat4x4<f32>(
             vec4<f32>(e.x, f.x, g.x, h.x), vec4<f32>(e.y, f.y, g.y, h.y), vec4<f32>(e.z, f.z, g.z, h.z), vec4<f32>(e.w, f.w, g.w, h.w));
-        let queries = band * PITCH + i;
-        let a = tile[queries];
-        let b = tile[queries + BANDS * PITCH];
-        let c = tile[queries + 2u * BANDS * PITCH];
-        let d = tile[queries + 3u * BANDS * PITCH];
-        s.a = fma(vec4<f32>(a.x), k[0], s.a);
-        s.b = fma(vec4<f32>(b.x), k[0], s.b);
-        s.c = fma(vec4<f32>(c.x), k[0], s.c);
-        s.d = fma(vec4<f32>(d.x), k[0], s.d);
-        s.a = fma(vec4<f32>(a.y), k[1], s.a);
-        s.b = fma(vec4<f32>(b.y), k[1], s.b);
-        s.c = fma(vec4<f32>(c.y), k[1], s.c);
-        s.d = fma(vec4<f32>(d.y), k[1], s.d);
-        s.a = fma(vec4<f32>(a.z), k[2], s.a);
-        s.b = fma(vec4<f32>(b.z), k[2], s.b);
-        s.c = fma(vec4<f32>(c.z), k[2], s.c);
-        s.d = fma(vec4<f32>(d.z), k[2], s.d);
-        s.a = fma(vec4<f32>(a.w), k[3], s.a);
-        s.b = fma(vec4<f32>(b.w), k[3], s.b);
-        s.c = fma(vec4<f32>(c.w), k[3], s.c);
-        s.d = fma(vec4<f32>(d.w), k[3], s.d);
+        s.a = times(s.a, tile[band][i], k);
+        s.b = times(s.b, tile[BANDS + band][i], k);
+        s.c = times(s.c, tile[2u * BANDS + band][i], k);
+        s.d = times(s.d, tile[3u * BANDS + band][i], k);
     }
     return s;
 }
 
-// Four quads of the staged value `key`.
-fn values_of(key: u32, column: u32) -> mat4x4<f32> {
-    let at = VALUES + key * (HEAD / 4u) + column;
-    return mat4x4<f32>(tile[at], tile[at + COLUMNS], tile[at + 2u * COLUMNS], tile[at + 3u * COLUMNS]);
+fn times(sum: vec4<f32>, x: vec4<f32>, k: mat4x4<f32>) -> vec4<f32> {
+    return fma(vec4<f32>(x.w), k[3], fma(vec4<f32>(x.z), k[2], fma(vec4<f32>(x.y), k[1], fma(vec4<f32>(x.x), k[0], sum))));
 }
 
-// The weights of keys `key` and `key` + 1.
-fn weights_of(query: u32, key: u32) -> vec2<f32> {
-    let four = tile[query * WEIGHTS + key / 4u];
-    return select(four.xy, four.zw, (key & 2u) != 0u);
+// Four quads of the staged value `key`.
+fn values_of(key: u32, column: u32) -> mat4x4<f32> {
+    return mat4x4<f32>(
+        values[key][column], values[key][COLUMNS + column], values[key][2u * COLUMNS + column], values[key][3u * COLUMNS + column]);
+}
+
+fn weighted(sums: mat4x4<f32>, weights: vec2<f32>, near: mat4x4<f32>, far: mat4x4<f32>) -> mat4x4<f32> {
+    let a = vec4<f32>(weights.x);
+    let b = vec4<f32>(weights.y);
+    return mat4x4<f32>(
+        fma(b, far[0], fma(a, near[0], sums[0])), fma(b, far[1], fma(a, near[1], sums[1])),
+        fma(b, far[2], fma(a, near[2], sums[2])), fma(b, far[3], fma(a, near[3], sums[3])));
 }
 
 fn finish(query: u32, column: u32, count: u32, sums: mat4x4<f32>) {
@@ -127,13 +101,15 @@ fn attention_tile(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
     // Rows that see the most keys start first.
     let t0 = (extents.y - 1u - id.y) * tokens;
     let count = min(tokens, params.rows - t0); //~ clamped: sign; twice: minimum
-    let column = lid % COLUMNS;
-    let band = lid / COLUMNS;
+    // Two neighbouring threads have the same columns: fewer reads of workgroup memory.
+    let column = lid / 2u % COLUMNS;
+    let band = lid / (2u * COLUMNS) * 2u + lid % 2u;
     // This thread's query, for the tables of queries.
     let own = min(t0 + lid / group, params.rows - 1u); //~ unowned: sign
     if (lid < QUERIES) {
         places[lid] = (own * params.heads + id.x * group + lid % group) * (HEAD / 4u);
     }
+    workgroupBarrier();
     var softmax = Softmax(LOWEST, 0.0);
     var o0 = mat4x4<f32>();
     var o1 = mat4x4<f32>();
@@ -161,11 +137,17 @@ fn attention_tile(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
         }
         let last = max(to_key, 1u) - 1u; //~ weightless: sign, off by one
         for (var key0 = from_key; key0 < to_key; key0 += KEYS) { //~ empty: comparison
+            let start = start_of_keys(key0);
+            let past = last - key0; //~ weightless: sign
             var s = Four();
+            var ahead = load_ahead(base, start, past, 0u, id.x, lid); //~ rounded: off by one
             for (var slice = 0u; slice < HEAD; slice += SLICE) { //~ rounded: off by one
                 workgroupBarrier();
-                stage(base, key0, last, slice, id.x, lid);
+                stage_ahead(ahead, lid);
                 workgroupBarrier();
+                if (slice + SLICE < HEAD) { //~ dropped: comparison, guard dropped
+                    ahead = load_ahead(base, start, past, slice + SLICE, id.x, lid);
+                }
                 let more = multiply(column, band);
                 s.a += more.a;
                 s.b += more.b;
@@ -177,6 +159,7 @@ fn attention_tile(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
             leave(s.b, band + BANDS, column, key0);
             leave(s.c, band + 2u * BANDS, column, key0);
             leave(s.d, band + 3u * BANDS, column, key0);
+            var values_ahead = load_values(base, start, past, 0u, id.x, lid);
             workgroupBarrier();
             softmax = weigh(softmax, lid);
             // The sums of a tile's values are apart, because two levels of sums lose less than one.
@@ -186,10 +169,7 @@ fn attention_tile(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
             var e3 = mat4x4<f32>();
             for (var deep = 0u; deep < KEYS; deep += DEEP) {
                 workgroupBarrier();
-                let row = row_of_key(base, min(key0 + deep + lid / (HEAD / 8u), last));
-                let eight = v_state_read8(v_state_fetch8(row, params.kv_heads * HEAD, id.x * (HEAD / 8u) + lid % (HEAD / 8u)));
-                tile[VALUES + 2u * lid] = eight[0];
-                tile[VALUES + 2u * lid + 1u] = eight[1];
+                stage_values(values_ahead, lid);
                 workgroupBarrier();
                 if (deep == 0u) {
                     o0 *= shrinks[band];
@@ -197,21 +177,23 @@ fn attention_tile(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
                     o2 *= shrinks[band + 2u * BANDS];
                     o3 *= shrinks[band + 3u * BANDS];
                 }
-                for (var i = 0u; i < DEEP; i += 2u) {
-                    let near = values_of(i, column);
-                    let far = values_of(i + 1u, column);
+                if (deep + DEEP < KEYS) { //~ dropped: comparison, guard dropped
+                    values_ahead = load_values(base, start, past, deep + DEEP, id.x, lid);
+                }
+                for (var i = 0u; i < DEEP; i += 4u) { //~ empty: comparison
                     let a = weights_of(band, deep + i);
                     let b = weights_of(band + BANDS, deep + i);
                     let c = weights_of(band + 2u * BANDS, deep + i);
                     let d = weights_of(band + 3u * BANDS, deep + i);
-                    e0 += a.x * near;
-                    e1 += b.x * near;
-                    e2 += c.x * near;
-                    e3 += d.x * near;
-                    e0 += a.y * far;
-                    e1 += b.y * far;
-                    e2 += c.y * far;
-                    e3 += d.y * far;
+                    for (var j = i; j < min(i + 4u, DEEP); j += 2u) {
+                        let key = deep + j; //~ alike: sign
+                        let near = values_of(j, column);
+                        let far = values_of(j + 1u, column);
+                        e0 = weighted(e0, half_of(a, key), near, far);
+                        e1 = weighted(e1, half_of(b, key), near, far);
+                        e2 = weighted(e2, half_of(c, key), near, far);
+                        e3 = weighted(e3, half_of(d, key), near, far);
+                    }
                 }
             }
             o0 += e0;
@@ -222,12 +204,12 @@ fn attention_tile(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
         first = max(past, first + 1u);
     }
     workgroupBarrier();
-    tile[lid].x = softmax.total;
+    leave_number(softmax.total, lid);
     workgroupBarrier();
     if (lid < QUERIES) {
         var total = 0.0;
         for (var i = 0u; i < PER_ROW; i++) {
-            total += tile[lid * PER_ROW + i].x;
+            total += number_of(lid, i);
         }
         shrinks[lid] = 1.0 / total;
     }

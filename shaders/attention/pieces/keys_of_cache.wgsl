@@ -1,6 +1,7 @@
 // Which keys a row sees and where they are, in a cache of params.capacity positions for each
 // sequence.
-// Needs: sequences, params.capacity. Gives: first_key, keys_of, row_of_key.
+// Needs: sequences, params.capacity. Gives: first_key, keys_of, start_of_keys,
+// row_of_key.
 fn first_key(t: u32) -> u32 {
     return 0u;
 }
@@ -10,6 +11,13 @@ fn keys_of(t: u32) -> u32 {
     return sequences[t] * params.capacity;
 }
 
-fn row_of_key(first: u32, key: u32) -> u32 {
-    return first + key % params.capacity;
+// The position of a key. The keys after it follow, and those past the last position are the first.
+fn start_of_keys(key: u32) -> u32 {
+    return key % params.capacity;
+}
+
+// The row of key `start` + i, of fewer than params.capacity.
+fn row_of_key(first: u32, start: u32, i: u32) -> u32 {
+    let position = start + i;
+    return first + position - select(0u, params.capacity, position >= params.capacity);
 }

@@ -26,8 +26,8 @@ pub struct Table {
     /// multiplied by (rows + 1) / 2, up to 2048.
     pub decode_keys: u32,
     /// Number of workgroups that share attention of few rows over a long context. More rows are
-    /// computed like few rows while tiles without cooperative matrices would be at most a quarter
-    /// of this number.
+    /// computed like few rows while tiles without cooperative matrices would have at most 32
+    /// threads for each of these workgroups.
     pub split_workgroups: u32,
     /// A product of one row also computes the residual sum and the norm after it, if its weight has
     /// at most this many columns per row of the weight.

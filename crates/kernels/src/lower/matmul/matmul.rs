@@ -7,12 +7,12 @@ use crate::kernel::split::parts;
 
 kernel! {
     MATMUL: "matmul",
-    wgsl: ["matmul/matmul.wgsl", quads],
+    wgsl: ["matmul/matmul.wgsl", "matmul/pieces/products8.wgsl", quads],
     params: Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 },
     bindings: Bind { x: Read, w: Weight, bias: Read, y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-10,
-    needs: { threads: 256, workgroup_bytes: 8192 },
+    needs: { threads: 64, workgroup_bytes: 10240 },
     variants: {
         // Row lengths that are a multiple of 4, and other lengths.
         QUADS: "matmul" { quads: choose ["shared/x4.wgsl"] },

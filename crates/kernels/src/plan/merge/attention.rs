@@ -119,25 +119,25 @@ pub(super) fn attention_decode(op: &Lowered, producers: &Producers<'_>) -> Optio
 const MAX_ROWS: u32 = 64;
 
 /// Whether each row reads its keys by itself. Few rows do. More rows do where tiles have no
-/// cooperative matrices and are at most a quarter of the table's `split_workgroups`: such tiles
-/// leave most of a device idle.
+/// cooperative matrices and at most 32 threads for each of the table's `split_workgroups`: such
+/// tiles leave most of a device idle.
 ///
-/// Measured on an NVIDIA H100 without cooperative matrices (table: 512), tokens a second in tiles
-/// and by rows; in brackets the workgroups of the tiles:
+/// Measured on an NVIDIA H200 without cooperative matrices (table: 512), tokens a second in tiles
+/// and by rows; in brackets the threads of the tiles:
 ///
 /// | rows, after | Qwen2.5-1.5B | Qwen3-8B |
 /// | ---: | ---: | ---: |
-/// | 96, 0 | 8,353, 9,161 (20) | 3,202, 3,332 (48) |
-/// | 96, 12288 | 675, 2,400 | 482, 958 |
-/// | 192, 0 | 9,532, 10,344 (40) | 3,417, 3,511 (96) |
-/// | 192, 12288 | 1,278, 2,728 | 852, 1,188 |
-/// | 384, 0 | 10,260, 10,797 (78) | 3,549, 3,587 (192) |
-/// | 384, 12288 | 2,286, 2,824 | 1,207, 1,202 |
+/// | 96, 0 | 8,950, 9,657 (2,560) | 3,310, 3,402 (6,144) |
+/// | 96, 4096 | 2,384, 5,025 | 1,400, 1,877 |
+/// | 192, 0 | 10,079, 10,591 (4,992) | 3,507, 3,566 (12,288) |
+/// | 192, 4096 | 3,937, 5,419 | 2,028, 2,174 |
+/// | 384, 0 | 10,700, 10,997 (9,856) | 3,615, 3,611 (24,576) |
+/// | 384, 4096 | 5,840, 5,902 | 2,503, 2,145 |
 ///
 /// On llvmpipe (table: 16), 128 rows of small models are 11 to 20% slower by rows.
 fn by_rows(of: &Cached, cx: &Lower<'_>) -> bool {
-    let few = |tiles: u32| 4 * tiles <= cx.caps.table.split_workgroups;
-    of.q.shape.rows <= MAX_ROWS || !attention_flash::serves(of, cx) && attention_tile::workgroups(of).is_some_and(few)
+    let few = |threads: u32| threads <= 32 * cx.caps.table.split_workgroups;
+    of.q.shape.rows <= MAX_ROWS || !attention_flash::serves(of, cx) && attention_tile::threads(of).is_some_and(few)
 }
 
 /// Smallest number of keys in a part, for windows, whose length is known: two groups of 16, the

@@ -46,7 +46,7 @@ mod tests {
         planned.steps.iter().map(|step| step.dispatch.variant.name).find(|name| name.starts_with("attention")).unwrap()
     }
 
-    /// 256 rows are 128 tiles of f32, and 257 rows are 136.
+    /// 256 rows are 256 tiles of 64 threads, and 257 rows are 264.
     #[test]
     fn rows_read_their_keys_by_themselves_until_tiles_fill_the_device() {
         let of = |rows| kernel(Class::Discrete, false, rows);
