@@ -14,7 +14,7 @@ use kernels::testing::kernel::random::Gen;
 use kernels::testing::kernel::split::parts;
 use kernels::testing::parity::Case;
 use kernels::testing::sweep::{self, Outcome, Target};
-use kernels::{Caps, Class, Device, Limits, Select, StateKind, Table, ops};
+use kernels::{Caps, Class, Device, Executor, Limits, PlanOptions, Precision, Select, StateKind, Table, ops};
 use once_red::once_red;
 use proptest::test_runner::{TestError, TestRunner};
 use std::collections::HashSet;
@@ -195,6 +195,28 @@ fn targets_name_every_format_and_kv_type_of_every_variant() {
             labels.contains(&format!("kv_append kv-{ty} kv-{ty}")) && labels.contains(&format!("attention kv-{ty} kv-{ty} +subgroups")),
             "{ty}"
         );
+    }
+}
+
+/// A result is one sum in the order of the columns, whichever threads add it up.
+#[test]
+fn few_tiles_of_a_product_and_many_give_the_same_bits() {
+    for ty in [GgmlType::F32, GgmlType::F16, GgmlType::Q4_K] {
+        let of = |workgroups| {
+            let mut g = Gen::new(5);
+            let mut case = Case::new(130);
+            case.workgroups = Some(workgroups);
+            let w = case.weight(&mut g, ty, 200, 768);
+            let x = case.tensor(&mut g, 768);
+            let y = ops::matmul(&mut case.rec, w, x);
+            case.expect(y);
+            let precise = PlanOptions::plain().precision(Precision::F32);
+            let (words, shaders) = case.run(&Executor::Gpu(DEVICE.clone()), &precise).unwrap();
+            (words, shaders.iter().map(|shader| shader.label()).collect::<Vec<_>>())
+        };
+        let (few, many) = (of(4096), of(1));
+        assert!(few.1[0].starts_with("matmul ") && many.1[0].starts_with("matmul_many "), "{:?} {:?}", few.1, many.1);
+        assert_eq!(few.0, many.0, "{ty}");
     }
 }
 

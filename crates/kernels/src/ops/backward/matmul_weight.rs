@@ -10,12 +10,12 @@ use crate::platform::{in_parallel, threads};
 
 kernel! {
     MATMUL_WEIGHT: "matmul_weight",
-    wgsl: ["matmul/matmul_weight.wgsl", "matmul/pieces/products8.wgsl", "shared/step_rows.wgsl"],
+    wgsl: ["matmul/matmul_weight.wgsl", "shared/step_rows.wgsl"],
     params: Params { k: u32, n: u32, rows: u32, counted: u32, first: u32 },
     bindings: Bind { dy: Read, x: Read, step_rows: Read, g: StateMut },
     cpu: cpu_ref::matmul_weight,
     nmse: 1e-10,
-    needs: { threads: 64, workgroup_bytes: 8192 },
+    needs: { threads: 256, workgroup_bytes: 8192 },
 }
 
 /// Rows and columns of the result per workgroup.

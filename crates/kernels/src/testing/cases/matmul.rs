@@ -8,11 +8,12 @@ use crate::ops::rms_norm;
 use crate::testing::parity::Case;
 
 /// Every format, tile edges in all three dimensions, row lengths that are not a multiple of 4,
-/// weights in pieces.
+/// weights in pieces, few tiles and many.
 pub fn case(g: &mut Gen) -> Case {
     let (rows, ty) = (g.dim().min(130) + 1, g.format());
     let (cols, n) = (g.cols(ty), g.dim().min(300));
     let mut case = Case::new(rows);
+    case.workgroups = g.pick(&[None, Some(1)]);
     let w = case.weight(g, ty, n, cols);
     let x = case.tensor(g, cols);
     let bias = g.coin().then(|| case.vector(g, n));
