@@ -4,7 +4,7 @@
 // format with units, n a multiple of 32; activation is silu or gelu (tanh form). One workgroup for
 // 32 rows of each weight and STEPS rows of x, as in matmul_rows8.wgsl; TEAMS teams of threads share
 // the rows of weights.
-struct Params { k: u32, n: u32, rows: u32, exchange: u32 }
+struct Params { k: u32, n: u32, rows: u32, exchange: u32, many: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> gate: array<vec4<u32>>;

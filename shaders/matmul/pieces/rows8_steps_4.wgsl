@@ -1,7 +1,8 @@
 // Four rows of activations in 8 bits, and their sums with rows of weights. A lane holds one block
 // of 32 of each row at a time (rows8_sums.wgsl).
-// Needs: Act, act_load, Unit, dot_block, lanes_other4, steps_bit, lanes_other2, lanes_other,
-// rows_bit. Gives: STEPS, Sums, Held, held_load, held_dots, held_pair, held_own, held_share.
+// Needs: Act, act_load, Unit, dot_block, acts_absent, lanes_other4, steps_bit, lanes_other2,
+// lanes_other, rows_bit. Gives: STEPS, Sums, Held, held_load, held_dots, held_pair, held_own,
+// held_share.
 const STEPS = 4u;
 alias Sums = vec4<f32>;
 struct Held { x0: Act, x1: Act, x2: Act, x3: Act, last: u32 }
@@ -19,7 +20,7 @@ fn held_load(t: u32, last: u32, k: u32, block: u32, turn: u32, live: f32) -> Hel
 // A row past the last needs no product, because its sum is never read.
 fn held_dots(h: Held, w: Unit, alike: bool) -> Sums {
     var sums = Sums(dot_block(w, h.x0, alike), dot_block(w, h.x1, alike), dot_block(w, h.x2, alike), 0.0);
-    if (h.last > 2u) { //~ surplus: comparison, guard dropped
+    if (!acts_absent() || h.last > 2u) { //~ surplus: comparison, guard dropped
         sums.w = dot_block(w, h.x3, alike);
     }
     return sums;

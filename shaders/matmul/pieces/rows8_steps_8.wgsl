@@ -1,8 +1,8 @@
 // Eight rows of activations in 8 bits, and their sums with rows of weights. A lane holds one block
 // of 32 of each row at a time (rows8_sums.wgsl).
-// Needs: Act, act_load, Unit, dot_block, lanes_other4, steps_bit, lanes_other2, lanes_other,
-// in_pairs, rows_bit. Gives: STEPS, Sums, Held, held_load, held_dots, held_pair, held_own,
-// held_share.
+// Needs: Act, act_load, Unit, acts_absent, dot_block, lanes_other4, steps_bit, lanes_other2,
+// lanes_other, in_pairs, rows_bit. Gives: STEPS, Sums, Held, held_load, held_dots, held_pair,
+// held_own, held_share.
 const STEPS = 8u;
 alias Sums = mat2x4<f32>;
 struct Held { x0: Act, x1: Act, x2: Act, x3: Act, x4: Act, x5: Act, x6: Act, x7: Act, last: u32 }
@@ -23,12 +23,13 @@ fn held_load(t: u32, last: u32, k: u32, block: u32, turn: u32, live: f32) -> Hel
 
 // Rows past the last need no products, because their sums are never read.
 fn held_dots(h: Held, w: Unit, alike: bool) -> Sums {
+    let all = !acts_absent();
     let near = vec4<f32>(dot_block(w, h.x0, alike), dot_block(w, h.x1, alike), dot_block(w, h.x2, alike), dot_block(w, h.x3, alike));
     var far = vec4<f32>(dot_block(w, h.x4, alike), 0.0, 0.0, 0.0);
-    if (h.last > 4u) { //~ surplus: comparison, guard dropped
+    if (all || h.last > 4u) { //~ surplus: comparison, guard dropped
         far.y = dot_block(w, h.x5, alike);
     }
-    if (h.last > 5u) { //~ surplus: comparison, guard dropped
+    if (all || h.last > 5u) { //~ surplus: comparison, guard dropped
         far.z = dot_block(w, h.x6, alike);
         far.w = dot_block(w, h.x7, alike);
     }

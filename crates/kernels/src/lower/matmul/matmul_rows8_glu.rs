@@ -10,7 +10,7 @@
 
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, fixed};
-use crate::lower::matmul::matmul_rows8::{steps, threads};
+use crate::lower::matmul::matmul_rows8::{many, steps, threads};
 use crate::lower::matmul::matmul_vec_glu::MatmulGlu;
 use crate::lower::pack::pack_q8::BLOCK;
 
@@ -20,7 +20,8 @@ kernel! {
         "matmul/matmul_rows8_glu.wgsl", steps, threads, "matmul/pieces/rows8_sums.wgsl", "matmul/pieces/rows8_rows.wgsl", "shared/unit.wgsl", activation, "shared/pack_q8.wgsl",
         "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
-    params: Params { k: u32, n: u32, rows: u32, exchange: u32 },
+    params: Params { k: u32, n: u32, rows: u32, exchange: u32, many: u32 },
+    constants: [many],
     bindings: Bind { x: Read, gate: Rows, up: Rows, packed: Write },
     cpu: cpu_ref::swiglu,
     nmse: 1e-10,
@@ -132,7 +133,7 @@ pub(crate) fn lower(op: &MatmulGlu, cx: &Lower<'_>) -> Dispatch {
     let (w, rows) = (op.gate.w, op.gate.x.shape.rows);
     let steps = steps(rows);
     let bind = Bind { x: op.gate.x.into(), gate: w.into(), up: op.up.w.into(), packed: op.packed.into() };
-    let params = Params { k: w.cols, n: w.rows, rows, exchange: cx.caps.subgroup_size };
+    let params = Params { k: w.cols, n: w.rows, rows, exchange: cx.caps.subgroup_size, many: many(rows) };
     let grid = Grid::PerRow { lead: fixed(1, 1), per_row: w.rows / BLOCK * rows.div_ceil(steps) };
     bind.dispatch(VARIANTS[steps.ilog2() as usize - 1][usize::from(op.gelu)][threads(w.cols)], params, grid)
 }

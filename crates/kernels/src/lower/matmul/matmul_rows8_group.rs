@@ -3,7 +3,7 @@
 
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, fixed};
-use crate::lower::matmul::matmul_rows8::{steps, threads, tile};
+use crate::lower::matmul::matmul_rows8::{many, steps, threads, tile};
 use crate::lower::matmul::matmul_vec_group::MatmulGroup;
 use crate::lower::matmul::product::Product;
 
@@ -13,7 +13,8 @@ kernel! {
         "matmul/matmul_rows8_group.wgsl", steps, threads, "matmul/pieces/rows8_sums.wgsl", "matmul/pieces/rows8_rows.wgsl", "shared/unit.wgsl", "shared/lanes.wgsl",
         "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
-    params: Params { k: u32, rows: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, tile: u32, exchange: u32 },
+    params: Params { k: u32, rows: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, tile: u32, exchange: u32, many: u32 },
+    constants: [many],
     bindings: Bind {
         x: Read, wa: Rows, wb: Rows, wc: Rows, bias_a: Read, bias_b: Read, bias_c: Read, ya: Write, yb: Write, yc: Write
     },
@@ -54,6 +55,7 @@ pub(crate) fn lower(op: &MatmulGroup, cx: &Lower<'_>) -> Dispatch {
         biases: op.biases(),
         tile,
         exchange: cx.caps.subgroup_size,
+        many: many(rows),
     };
     let bind = Bind {
         x: a.x.into(),
