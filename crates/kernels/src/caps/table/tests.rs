@@ -91,9 +91,12 @@ fn rows_follow_the_table_at_each_threshold() {
     {
         assert!(product(rows, &caps).contains(kernel), "{rows} rows: {}", product(rows, &caps));
     }
-    let caps = Caps { cooperative: false, table: Table { q8_rows: 0, ..table }, ..caps };
-    for (rows, kernel) in [(1, "matmul_vec "), (2, "matmul "), (64, "matmul ")] {
-        let plan = product(rows, &caps);
+    // 64 rows by 256 are four tiles, which are few for the usual number of workgroups and many for
+    // one.
+    let few = Caps { cooperative: false, table: Table { q8_rows: 0, workgroups: USUAL.workgroups, ..table }, ..caps };
+    let many = Caps { table: Table { workgroups: 1, ..few.table }, ..few.clone() };
+    for (caps, rows, kernel) in [(&few, 1, "matmul_vec "), (&few, 2, "matmul "), (&few, 64, "matmul "), (&many, 64, "matmul_many ")] {
+        let plan = product(rows, caps);
         assert!(plan.contains(kernel) && !plan.contains("q8"), "{rows} rows: {plan}");
     }
 }
