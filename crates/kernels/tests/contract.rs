@@ -101,6 +101,19 @@ fn constants_take_the_place_of_the_uniform_but_for_what_binding_a_plan_decides()
     }
 }
 
+/// In plans of many rows only the params that a kernel names are constants.
+#[test]
+fn shaders_of_many_rows_read_all_params_but_the_constants_of_their_kernel() {
+    for shader in shaders().filter(|shader| !shader.variant.kernel.constants.is_empty()) {
+        let (kernel, label) = (shader.variant.kernel, shader.label());
+        let given = kernel.params.iter().map(|(field, _)| kernel.constants.contains(field).then_some(1)).collect();
+        let module = parse(&Shader { given, ..shader });
+        let uniforms: Vec<_> = module.global_variables.iter().filter(|(_, var)| var.space == AddressSpace::Uniform).collect();
+        assert_eq!(uniforms.len(), 1, "{label}: uniforms");
+        assert_eq!(uniforms[0].1.name.as_deref(), Some("read_params"), "{label}");
+    }
+}
+
 #[test]
 fn every_shader_has_one_entry_with_the_operations_name() {
     for shader in shaders() {

@@ -248,12 +248,21 @@ fn with_constants(text: &str, kernel: &Kernel, given: &[Option<u32>]) -> String 
         (Scalar::F32, word) => format!("{:?}f", f32::from_bits(word)),
     };
     let literals: Vec<_> = kernel.params.iter().zip(given).map(literal).collect();
-    let (mut text, mut uniform) = (text.to_string(), String::new());
-    for (name, _) in kernel.params.iter().zip(given).filter(|(_, word)| word.is_none()).map(|(field, _)| field) {
-        text = text.replace(&format!("params.{name}"), &format!("read_params.{name}"));
-        uniform = UNIFORM.replace("params:", "read_params:") + " ";
+    let read: Vec<_> = kernel.params.iter().zip(given).filter(|(_, word)| word.is_none()).map(|((name, _), _)| *name).collect();
+    let uniform = if read.is_empty() { String::new() } else { UNIFORM.replace("params:", "read_params:") + " " };
+    read_apart(text, &read).replace(UNIFORM, &format!("{uniform}const params = Params({});", literals.join(", ")))
+}
+
+/// A text in which these fields of `params` are fields of `read_params`.
+fn read_apart(text: &str, read: &[&str]) -> String {
+    let mut parts = text.split("params.");
+    let mut out = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(part.len());
+        out.push_str(if read.contains(&&part[..end]) { "read_params." } else { "params." });
+        out.push_str(part);
     }
-    text.replace(UNIFORM, &format!("{uniform}const params = Params({});", literals.join(", ")))
+    out
 }
 
 fn of(ty: GgmlType) -> &'static format::Format {
@@ -302,12 +311,19 @@ pub fn instantiate(piece: &str, prefix: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{instantiate, second};
+    use super::{instantiate, read_apart, second};
 
     #[test]
     fn second_bindings_share_the_types_of_the_first() {
         let piece = "struct W_Raw { a: u32 }\nfn W_raw(r: u32) -> W_Raw { return W_Raw(W[r]); }\n";
         assert_eq!(second(piece, "W", "up", "w").trim_end(), "fn up_raw(r: u32) -> w_Raw { return w_Raw(up[r]); }");
+    }
+
+    #[test]
+    fn a_field_is_read_apart_and_a_longer_one_that_begins_with_its_name_is_not() {
+        let text = "params.rows + params.rows_a * params.k - params.rows";
+        assert_eq!(read_apart(text, &["rows", "k"]), "read_params.rows + params.rows_a * read_params.k - read_params.rows");
+        assert_eq!(read_apart(text, &["rows", "rows_a"]), "read_params.rows + read_params.rows_a * params.k - read_params.rows");
     }
 
     #[test]
