@@ -12,6 +12,8 @@ use kernels::testing::drawn::{self, Drawn, Draws};
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::kernel::random::Gen;
 use kernels::testing::kernel::split::parts;
+use kernels::testing::lower::matmul::matmul_vec_q8::matmul_q8;
+use kernels::testing::lower::pack::pack_q8::pack_q8;
 use kernels::testing::parity::Case;
 use kernels::testing::sweep::{self, Outcome, Target};
 use kernels::{Caps, Class, Device, Executor, Limits, PlanOptions, Precision, Select, StateKind, Table, ops};
@@ -118,6 +120,38 @@ fn kernels_compiled_for_their_params_match_their_oracles() {
     let wanted = [("matmul_vec_q8", false), ("embed", true), ("attention_decode_128", true), ("attention_decode_128", false)];
     for (name, reads) in wanted.into_iter().filter(|(name, _)| variants.contains(name)) {
         assert!(compiled.contains(&(name, reads)), "{name}, which reads a param: {reads}");
+    }
+}
+
+/// Plans of so many rows that only the params that a kernel names are constants.
+#[test]
+fn products_in_8_bits_of_many_rows_match_their_oracles() {
+    for (weights, kernel) in [(1, "matmul_rows8"), (3, "matmul_rows8_group"), (2, "matmul_rows8_glu")] {
+        let mut g = Gen::new(3);
+        let mut case = Case::new(70);
+        let x = case.uniform(&mut g, 512, 0.125);
+        let packed = pack_q8(&mut case.rec, x);
+        let products: Vec<_> = (0..weights)
+            .map(|_| {
+                let w = case.weight(&mut g, GgmlType::Q4_K, 96, 512);
+                matmul_q8(&mut case.rec, w, packed)
+            })
+            .collect();
+        if let [gate, up] = products[..] {
+            let y = ops::swiglu(&mut case.rec, gate, up);
+            let packed = pack_q8(&mut case.rec, y);
+            case.expect(packed);
+        } else {
+            products.into_iter().for_each(|y| case.expect(y));
+        }
+        let outcome = compare(&DEVICE, kernel, case.compiled());
+        // WebGPU's limits have too few storage buffers for three products, which run one by one then.
+        let fits = Target::all(DEVICE.caps()).iter().any(|target| target.shader.variant.kernel.name == kernel);
+        let kernel = if fits { kernel } else { kernel.trim_end_matches("_group") };
+        let ran = outcome.shaders.iter().find(|shader| shader.variant.kernel.name == kernel);
+        let labels: Vec<_> = outcome.shaders.iter().map(Shader::label).collect();
+        let given = &ran.unwrap_or_else(|| panic!("{kernel} is not among {labels:?}")).given;
+        assert!(given.iter().any(Option::is_some) && given.contains(&None), "{kernel}: {given:?}");
     }
 }
 
