@@ -147,6 +147,8 @@ pub(crate) struct Inner {
     pub created: Arc<AtomicU64>,
     /// Submits of commands so far.
     pub submitted: Arc<AtomicU64>,
+    /// Submissions whose results somebody still waits for.
+    pub running: Arc<AtomicU64>,
     /// Bytes of all buffers that exist.
     pub bytes: Arc<AtomicU64>,
     /// WGSL text that replaces the source of one shader (for tests).
@@ -325,6 +327,7 @@ impl Device {
             waiter,
             created,
             submitted: Arc::default(),
+            running: Arc::default(),
             bytes: Arc::default(),
             source,
         };
@@ -357,8 +360,24 @@ impl Device {
     }
 
     fn altered(&self, caps: Caps, source: Option<(Shader, String)>, pipelines: Arc<Pipelines>) -> Self {
-        let Inner { device, queue, summary, limits, features, lost, failed, ids, cache, clock, waiter, created, submitted, bytes, .. } =
-            &*self.0;
+        let Inner {
+            device,
+            queue,
+            summary,
+            limits,
+            features,
+            lost,
+            failed,
+            ids,
+            cache,
+            clock,
+            waiter,
+            created,
+            submitted,
+            running,
+            bytes,
+            ..
+        } = &*self.0;
         Self(Arc::new(Inner {
             device: device.clone(),
             queue: queue.clone(),
@@ -375,6 +394,7 @@ impl Device {
             waiter: Arc::clone(waiter),
             created: Arc::clone(created),
             submitted: Arc::clone(submitted),
+            running: Arc::clone(running),
             bytes: Arc::clone(bytes),
             source,
         }))

@@ -2,7 +2,7 @@
 
 use super::Watch;
 use super::angles::Angles;
-use super::cuts::{End, Far, passes};
+use super::cuts::{End, Far, Passes};
 use super::inputs::{Inputs, Sources};
 use super::readback::{Pool, Read};
 use crate::device::Device;
@@ -30,7 +30,7 @@ pub struct GpuPlan {
     origins: Vec<Shape>,
     weights: Arc<Weights>,
     pipelines: Vec<Arc<Pipeline>>,
-    passes: Vec<(Range<usize>, End)>,
+    passes: Passes,
     buffers: Vec<Buffer>,
     inputs: Inputs,
     dummy: Buffer,
@@ -74,7 +74,7 @@ impl GpuPlan {
         let pool = Pool::new(device, bytes);
         let (states, origins) = (rec.states, rec.origins.iter().map(|o| o.1).collect());
         let ropes = rec.ropes.iter().map(Angles::new).collect();
-        let passes = passes(&planned.steps, planned.capacity, device.adapter().class, options.every_layer);
+        let passes = Passes::of(&planned.steps, planned.capacity, device.adapter().class, options.every_layer);
         let device = device.clone();
         Ok(Self { device, planned, states, ropes, origins, weights, pipelines, passes, buffers, inputs, dummy, spare, bound: None, pool })
     }
@@ -123,18 +123,20 @@ impl GpuPlan {
     }
 
     pub(super) async fn run(&mut self, states: &mut States, input: &StepInput, watch: Watch<'_>) -> Result<Read, Error> {
-        let encoder = self.encode(states, input, watch, &mut |_, _| {}).await?;
+        let idle = self.device.is_idle();
+        let encoder = self.encode(states, input, idle, watch, &mut |_, _| {}).await?;
         self.finish(encoder, input.counts()).await
     }
 
     /// Encodes every dispatch of this step and submits all passes except the last. At each cut it
     /// waits for the pass before the one just submitted, so that at most two passes are queued and
-    /// a cancel takes effect soon. `mark` is called at the start of each pass with `None`, and
-    /// after each dispatch with the index of the dispatch.
+    /// a cancel takes effect soon. An `idle` device gets its first passes early. `mark` is called at
+    /// the start of each pass with `None`, and after each dispatch with the index of the dispatch.
     pub(crate) async fn encode(
         &mut self,
         states: &States,
         input: &StepInput,
+        idle: bool,
         watch: Watch<'_>,
         mark: &mut (dyn FnMut(&mut wgpu::ComputePass<'_>, Option<usize>) + Send),
     ) -> Result<wgpu::CommandEncoder, Error> {
@@ -148,7 +150,7 @@ impl GpuPlan {
         let device = &self.device.0;
         let mut encoder = device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let mut queued = None;
-        for (steps, end) in &self.passes {
+        for (steps, end) in self.passes.when(idle) {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             mark(&mut pass, None);
             for at in steps.clone().filter(|&at| self.planned.steps[at].dispatch.when.holds(input)) {
@@ -174,10 +176,10 @@ impl GpuPlan {
         Ok(encoder)
     }
 
-    /// The last dispatch of every pass of a step.
+    /// The last dispatch of every pass of a step without early passes.
     pub(crate) fn pass_ends(&self, input: &StepInput) -> Vec<usize> {
         let runs = |at: &usize| self.planned.steps[*at].dispatch.when.holds(input);
-        self.passes.iter().filter_map(|(steps, _)| steps.clone().rev().find(runs)).collect()
+        self.passes.when(false).iter().filter_map(|(steps, _)| steps.clone().rev().find(runs)).collect()
     }
 
     /// Encodes the copies for the read-back, submits, and starts the mapping.

@@ -5,6 +5,7 @@ use crate::device::Device;
 use crate::device::buffer::Buffer;
 use crate::error::Error;
 use crate::platform::Signal;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Mappable buffers of one plan, all of the same size.
@@ -37,6 +38,30 @@ pub struct Read {
     submission: wgpu::SubmissionIndex,
     /// Offset and length in bytes of every output.
     ranges: Vec<(u64, u64)>,
+    running: Running,
+}
+
+/// One of the reads that the device has not finished, as far as anybody has looked.
+struct Running(Arc<AtomicU64>);
+
+impl Running {
+    fn on(device: &Device) -> Self {
+        device.0.running.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(&device.0.running))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Device {
+    /// Whether all reads have been waited for or dropped. Then the device probably runs nothing.
+    pub(super) fn is_idle(&self) -> bool {
+        self.0.running.load(Ordering::Relaxed) == 0
+    }
 }
 
 impl Read {
@@ -44,11 +69,12 @@ impl Read {
     pub(crate) fn start(pool: &Arc<Pool>, buffer: Buffer, submission: wgpu::SubmissionIndex, ranges: Vec<(u64, u64)>) -> Self {
         let mapped = Signal::new();
         buffer.map_async(wgpu::MapMode::Read, .., mapped.setter());
-        Self { pool: Arc::clone(pool), buffer, mapped, submission, ranges }
+        let running = Running::on(&pool.device);
+        Self { pool: Arc::clone(pool), buffer, mapped, submission, ranges, running }
     }
 
     pub(crate) async fn wait(self) -> Result<Outputs, Error> {
-        let Self { pool, buffer, mapped, submission, ranges } = self;
+        let Self { pool, buffer, mapped, submission, ranges, running: _running } = self;
         let what = "reading results back";
         pool.device.done(submission, "a step").await?;
         let mapped = mapped.await;
@@ -66,5 +92,30 @@ impl Read {
         buffer.unmap();
         pool.free.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
         Ok(outputs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::block_on;
+
+    #[test]
+    fn a_device_is_idle_until_a_read_starts_and_after_it_is_waited_for_or_dropped() {
+        let device = Device::auto().expect("an adapter, if only the software one");
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC;
+        let source = block_on(device.buffer("a source", 16, usage)).expect("a buffer");
+        let pool = Pool::new(&device, 16);
+        let read = || {
+            let encoder = device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            block_on(device.read(&pool, encoder, &source)).expect("starts")
+        };
+        assert!(device.is_idle());
+        let (first, second) = (read(), read());
+        assert!(!device.is_idle());
+        block_on(first.wait_async()).expect("ends");
+        assert!(!device.is_idle(), "the second still runs");
+        drop(second);
+        assert!(device.is_idle());
     }
 }

@@ -133,7 +133,7 @@ pub(crate) fn lower(op: &MatmulGlu, cx: &Lower<'_>) -> Dispatch {
     let (w, rows) = (op.gate.w, op.gate.x.shape.rows);
     let steps = steps(rows);
     let bind = Bind { x: op.gate.x.into(), gate: w.into(), up: op.up.w.into(), packed: op.packed.into() };
-    let params = Params { k: w.cols, n: w.rows, rows, exchange: cx.caps.subgroup_size, many: many(rows) };
+    let params = Params { k: w.cols, n: w.rows, rows, exchange: cx.caps.subgroup_size, many: many(rows, w) };
     let grid = Grid::PerRow { lead: fixed(1, 1), per_row: w.rows / BLOCK * rows.div_ceil(steps) };
     bind.dispatch(VARIANTS[steps.ilog2() as usize - 1][usize::from(op.gelu)][threads(w.cols)], params, grid)
 }

@@ -55,7 +55,7 @@ pub(crate) fn lower(op: &MatmulGroup, cx: &Lower<'_>) -> Dispatch {
         biases: op.biases(),
         tile,
         exchange: cx.caps.subgroup_size,
-        many: many(rows),
+        many: many(rows, a.w),
     };
     let bind = Bind {
         x: a.x.into(),

@@ -52,7 +52,7 @@ impl Chain {
         let all: Vec<u32> = (0..rows).collect();
         let host = vec![vec![0.5; (rows * self.width) as usize]];
         let input = StepInput { positions: all, sequences: vec![0; rows as usize], out_rows: vec![0], host, ..StepInput::default() };
-        let encoder = block_on(self.plan.encode(&self.states, &input, Watch::default(), &mut |_, _| {}))?;
+        let encoder = block_on(self.plan.encode(&self.states, &input, false, Watch::default(), &mut |_, _| {}))?;
         seconds(&self.device, encoder.finish())
     }
 }

@@ -237,7 +237,7 @@ impl Planned {
 
     /// Seconds of one run.
     pub fn seconds(&mut self) -> Result<f64, Error> {
-        let encoder = block_on(self.plan.encode(&self.states, &self.input, Watch::default(), &mut |_, _| {}))?;
+        let encoder = block_on(self.plan.encode(&self.states, &self.input, false, Watch::default(), &mut |_, _| {}))?;
         measure::seconds(self.plan.device(), encoder.finish())
     }
 }
