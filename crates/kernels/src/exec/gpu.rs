@@ -18,7 +18,6 @@ use crate::graph::tensor::{Counts, Place, Shape, StateKind, Tensor};
 use crate::kernel::dispatch::Arg;
 use crate::lower::primitive::Primitive;
 use crate::plan::{PlanOptions, Planned, plan};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// A plan with all its pipelines and buffers on its device. A run creates no new ones.
