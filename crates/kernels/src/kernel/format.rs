@@ -254,6 +254,13 @@ impl Format {
         self.units.is_some_and(|units| units.step.is_some())
     }
 
+    /// Whether an element is its quant times the one scale of 32 elements: products in 8 bits then
+    /// have neither a minimum nor the middle of the quants to subtract.
+    #[must_use]
+    pub fn is_scale_alone(&self) -> bool {
+        matches!(self.ty, GgmlType::Q8_0 | GgmlType::MXFP4)
+    }
+
     /// Whether the format has floats of 16 bits.
     pub fn is_halves(&self) -> bool {
         self.units.is_none() && self.tiles().is_some()
