@@ -29,14 +29,24 @@ async function compile(modules) {
   return { adapter: `${adapter.info.vendor} ${adapter.info.architecture}`, messages };
 }
 
+// Modules for one page. A page of a few thousand ends for lack of memory.
+const MOST = 1000;
+
 async function run({ browser: executablePath, modules }) {
   const browser = await chromium.launch({ executablePath, args: ['--enable-unsafe-webgpu'] });
   try {
-    const page = await browser.newPage();
-    // Pages have WebGPU in a secure context, as localhost is. No server runs there.
-    await page.route('**', (route) => route.fulfill({ contentType: 'text/html', body: '' }));
-    await page.goto('http://localhost/');
-    return { browser: browser.version(), ...(await page.evaluate(compile, modules)) };
+    const verdict = { browser: browser.version(), adapter: '', messages: [] };
+    for (let at = 0; at < modules.length; at += MOST) {
+      const page = await browser.newPage();
+      // Pages have WebGPU in a secure context, as localhost is. No server runs there.
+      await page.route('**', (route) => route.fulfill({ contentType: 'text/html', body: '' }));
+      await page.goto('http://localhost/');
+      const { adapter, messages } = await page.evaluate(compile, modules.slice(at, at + MOST));
+      verdict.adapter = adapter;
+      verdict.messages.push(...messages);
+      await page.close();
+    }
+    return verdict;
   } finally {
     await browser.close();
   }

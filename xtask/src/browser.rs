@@ -2,7 +2,7 @@
 //!
 //! `xtask/browser/compile.mjs` drives the browser: modules in, as JSON on stdin, messages out.
 
-use crate::{files, root};
+use crate::{compiled, files, root};
 use anyhow::{Context as _, ensure};
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::lower;
@@ -70,6 +70,7 @@ fn modules(texts: &[(String, String)], kernel: &str, parts: &[String]) -> Vec<Mo
     let wanted: Vec<_> = texts.iter().filter(|(path, _)| files::is_wanted(path, parts)).collect();
     let variants = lower::variants().filter(|variant| variant.name.contains(kernel));
     let shaders = variants.flat_map(|variant| Shader::all(variant, &[0, 8, 32]));
+    let shaders = shaders.chain(compiled::shaders(kernel));
     let modules = shaders.filter_map(|shader| shader.browser_source().map(|source| Module { shader, source }));
     let has = |Module { shader, source }: &Module| wanted.iter().any(|(_, text)| !files::places(shader, source, text).is_empty());
     modules.filter(|module| parts.is_empty() || has(module)).collect()

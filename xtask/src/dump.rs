@@ -1,16 +1,17 @@
 //! `shaders --dump`: writes every composed kernel and every plan to files, so that two commits can
 //! be compared.
 
+use crate::compiled::kinds;
 use crate::{lanes, shaders};
 use anyhow::Context as _;
 use gguf::Gguf;
+use kernels::Executor;
 use kernels::Precision;
 use kernels::plan::{PlanOptions, Planned, plan};
 use kernels::testing::cases::CASES;
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::kernel::random::Gen;
 use kernels::testing::lower;
-use kernels::{Caps, Class, Executor, Table};
 use model::{ModelFile, SessionOptions};
 use naga::back::spv;
 use sha2::{Digest as _, Sha256};
@@ -34,29 +35,6 @@ pub struct Args {
 const SEEDS: u64 = 48;
 /// Numbers of rows of the steps for which models are planned.
 const ROW_COUNTS: [u32; 11] = [1, 2, 4, 8, 9, 17, 33, 64, 65, 200, 512];
-
-/// Devices of every kind. Plans need no real device.
-fn kinds() -> [(&'static str, Caps); 5] {
-    let of = |class, threads, cooperative| Caps {
-        subgroups: threads > 0,
-        subgroup_size: threads,
-        cooperative,
-        max_workgroup: 1024,
-        max_workgroup_bytes: 48 << 10,
-        max_storage_buffers: 16,
-        max_binding_bytes: 1 << 30,
-        max_buffer_bytes: 1 << 31,
-        table: Table::usual(class, cooperative),
-        ..Caps::WEBGPU
-    };
-    [
-        ("webgpu", Caps::WEBGPU),
-        ("subgroups of 8", of(Class::Integrated, 8, false)),
-        ("subgroups of 32", of(Class::Discrete, 32, false)),
-        ("cooperative", of(Class::Discrete, 32, true)),
-        ("small bindings", Caps { max_binding_bytes: 1 << 20, ..of(Class::Discrete, 32, true) }),
-    ]
-}
 
 /// Writes the files.
 pub fn run(args: &Args) -> anyhow::Result<()> {

@@ -1,6 +1,7 @@
 //! Checks and recipes of the workspace.
 
 mod browser;
+mod compiled;
 mod contracts;
 mod curve;
 mod dump;

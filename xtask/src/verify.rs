@@ -2,7 +2,7 @@
 //! then plants faults in it. Or gives every shader to a browser, or looks for races.
 
 use crate::records::{self, Digest, Records};
-use crate::{browser, lanes, mutate, races, shaders};
+use crate::{browser, compiled, lanes, mutate, races, shaders};
 use anyhow::Context as _;
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::lower;
@@ -105,8 +105,10 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
 
 fn compile(wanted: &str) -> anyhow::Result<bool> {
     let variants = lower::variants().filter(|variant| variant.name.contains(wanted));
-    let shaders: Vec<_> = variants.flat_map(|variant| Shader::all(variant, &[0, 8, 32])).collect();
+    let mut shaders: Vec<_> = variants.flat_map(|variant| Shader::all(variant, &[0, 8, 32])).collect();
     anyhow::ensure!(!shaders.is_empty(), "no kernel's name contains {wanted:?}");
+    shaders.extend(compiled::shaders(wanted));
+    let constants = shaders.iter().filter(|shader| !shader.given.is_empty()).count();
     let wrong = AtomicUsize::new(0);
     let work = |_: &mut (), shader: &Shader| {
         for finding in shaders::check(shader) {
@@ -117,7 +119,10 @@ fn compile(wanted: &str) -> anyhow::Result<bool> {
     };
     lanes::each(lanes::cores(), &shaders, || Ok(()), work)?;
     let wrong = wrong.into_inner();
-    println!("{} shaders validated and written as SPIR-V, MSL and HLSL: {wrong} findings", shaders.len());
+    let all = shaders.len();
+    println!(
+        "{all} shaders, {constants} of them with constants for params, validated and written as SPIR-V, MSL and HLSL: {wrong} findings"
+    );
     Ok(wrong == 0)
 }
 

@@ -6,7 +6,7 @@ mod lora;
 
 use common::{Tiny, open};
 use gguf::GgmlType;
-use kernels::wgpu::naga::front::wgsl;
+use kernels::testing::sweep::refusal;
 use kernels::{Caps, Class, Executor, PlanOptions, Precision, Table};
 use lora::{LINEARS, Lora};
 use model::SessionOptions;
@@ -182,11 +182,8 @@ fn shaders_of_sessions_are_wgsl_on_devices_of_every_kind() {
             for (caps, precision) in kinds.iter().flat_map(|caps| [(caps, Precision::Fast), (caps, Precision::F32)]) {
                 let options = PlanOptions::plain().precision(precision).specialize(true).sequences(1);
                 for step in kernels::plan::plan(&rec, caps, &options).expect("plans").steps {
-                    if seen.insert(step.shader.clone()) {
-                        let source = step.shader.source();
-                        let parsed = wgsl::parse_str(&source);
-                        parsed.unwrap_or_else(|e| panic!("{} of {rows} rows: {}", step.shader.label(), e.emit_to_string(&source)));
-                    }
+                    let refused = if seen.insert(step.shader.clone()) { refusal(&step.shader) } else { None };
+                    assert!(refused.is_none(), "{} of {rows} rows: {}", step.shader.label(), refused.unwrap_or_default());
                 }
             }
         }

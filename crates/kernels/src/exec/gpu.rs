@@ -129,8 +129,9 @@ impl GpuPlan {
 
     /// Encodes every dispatch of this step and submits all passes except the last. At each cut it
     /// waits for the pass before the one just submitted, so that at most two passes are queued and
-    /// a cancel takes effect soon. An `idle` device gets its first passes early. `mark` is called at
-    /// the start of each pass with `None`, and after each dispatch with the index of the dispatch.
+    /// a cancel takes effect soon. An `idle` device gets its first passes early. `mark` is called
+    /// at the start of each pass with `None`, and after each dispatch with the index of the
+    /// dispatch.
     pub(crate) async fn encode(
         &mut self,
         states: &States,

@@ -34,6 +34,13 @@ pub fn open(select: &Select, limits: Limits) -> Result<Device, Error> {
     Ok(device.with_table(Table::usual(Class::Discrete, device.caps().cooperative)))
 }
 
+/// The errors of a shader's text; `None` if it is WGSL.
+#[must_use]
+pub fn refusal(shader: &Shader) -> Option<String> {
+    let source = shader.source();
+    wgpu::naga::front::wgsl::parse_str(&source).err().map(|e| e.emit_to_string(&source))
+}
+
 /// The outcome of one case, with the shaders that it ran.
 #[derive(Clone, Debug)]
 pub struct Outcome {

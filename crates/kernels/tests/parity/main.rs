@@ -147,7 +147,7 @@ fn products_in_8_bits_of_many_rows_match_their_oracles() {
             products.into_iter().for_each(|y| case.expect(y));
         }
         let outcome = compare(&DEVICE, &format!("{kernel} {ty}"), case.compiled());
-        // WebGPU's limits have too few storage buffers for three products, which run one by one then.
+        // WebGPU's limits have too few storage buffers for three products. Each runs alone then.
         let fits = Target::all(DEVICE.caps()).iter().any(|target| target.shader.variant.kernel.name == kernel);
         let kernel = if fits { kernel } else { kernel.trim_end_matches("_group") };
         let ran = outcome.shaders.iter().find(|shader| shader.variant.kernel.name == kernel);

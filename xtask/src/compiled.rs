@@ -1,0 +1,59 @@
+//! Shaders with constants in place of params, as the plans of sessions have them. Compilers see
+//! more in them than in shaders that read their params: a division by zero, an index past an end.
+
+use kernels::testing::cases::CASES;
+use kernels::testing::kernel::compose::Shader;
+use kernels::testing::kernel::random::Gen;
+use kernels::{Caps, Class, Table};
+use std::collections::HashSet;
+
+/// Seeds of each operation's parity cases.
+const SEEDS: u64 = 16;
+
+/// Devices of every kind. Plans need no real device.
+pub fn kinds() -> [(&'static str, Caps); 5] {
+    let of = |class, threads, cooperative| Caps {
+        subgroups: threads > 0,
+        subgroup_size: threads,
+        cooperative,
+        max_workgroup: 1024,
+        max_workgroup_bytes: 48 << 10,
+        max_storage_buffers: 16,
+        max_binding_bytes: 1 << 30,
+        max_buffer_bytes: 1 << 31,
+        table: Table::usual(class, cooperative),
+        ..Caps::WEBGPU
+    };
+    [
+        ("webgpu", Caps::WEBGPU),
+        ("subgroups of 8", of(Class::Integrated, 8, false)),
+        ("subgroups of 32", of(Class::Discrete, 32, false)),
+        ("cooperative", of(Class::Discrete, 32, true)),
+        ("small bindings", Caps { max_binding_bytes: 1 << 20, ..of(Class::Discrete, 32, true) }),
+    ]
+}
+
+/// Shaders of cases' plans whose params are constants, of variants whose name contains `kernel`:
+/// for each composed shader one with all its params, and one with the constants that its kernel
+/// has in plans of many rows.
+pub fn shaders(kernel: &str) -> Vec<Shader> {
+    let (mut all, mut known) = (vec![], HashSet::new());
+    let cases = CASES.iter().flat_map(|(_, make)| (0..SEEDS).map(move |seed| make(&mut Gen::new(seed)).compiled()));
+    for case in cases {
+        // A device with small bindings may refuse a case.
+        let plans = kinds().into_iter().filter_map(|(_, caps)| case.planned(&caps, false).ok());
+        for shader in plans.flat_map(|planned| planned.steps).map(|step| step.shader) {
+            let of = shader.variant.kernel;
+            let wanted = shader.variant.name.contains(kernel) && !shader.given.is_empty();
+            let many = of.params.iter().zip(&shader.given).map(|((field, _), word)| word.filter(|_| of.constants.contains(field)));
+            let many = Shader { given: many.collect(), ..shader.clone() };
+            for shader in [shader, many] {
+                let read: Vec<bool> = shader.given.iter().map(Option::is_none).collect();
+                if wanted && read.contains(&false) && known.insert((Shader { given: vec![], ..shader.clone() }, read)) {
+                    all.push(shader);
+                }
+            }
+        }
+    }
+    all
+}
