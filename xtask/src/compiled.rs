@@ -1,36 +1,20 @@
 //! Shaders with constants in place of params, as the plans of sessions have them. Compilers see
 //! more in them than in shaders that read their params: a division by zero, an index past an end.
 
+use kernels::Caps;
 use kernels::testing::cases::CASES;
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::kernel::random::Gen;
-use kernels::{Caps, Class, Table};
 use std::collections::HashSet;
 
 /// Seeds of each operation's parity cases.
 const SEEDS: u64 = 16;
 
-/// Devices of every kind. Plans need no real device.
+/// Devices of every kind, by name, and one with small bindings. Plans need no real device.
 pub fn kinds() -> [(&'static str, Caps); 5] {
-    let of = |class, threads, cooperative| Caps {
-        subgroups: threads > 0,
-        subgroup_size: threads,
-        cooperative,
-        max_workgroup: 1024,
-        max_workgroup_bytes: 48 << 10,
-        max_storage_buffers: 16,
-        max_binding_bytes: 1 << 30,
-        max_buffer_bytes: 1 << 31,
-        table: Table::usual(class, cooperative),
-        ..Caps::WEBGPU
-    };
-    [
-        ("webgpu", Caps::WEBGPU),
-        ("subgroups of 8", of(Class::Integrated, 8, false)),
-        ("subgroups of 32", of(Class::Discrete, 32, false)),
-        ("cooperative", of(Class::Discrete, 32, true)),
-        ("small bindings", Caps { max_binding_bytes: 1 << 20, ..of(Class::Discrete, 32, true) }),
-    ]
+    let [webgpu, small, large, cooperative] = kernels::testing::kinds::kinds();
+    let split = Caps { max_binding_bytes: 1 << 20, ..cooperative.clone() };
+    [("webgpu", webgpu), ("subgroups of 8", small), ("subgroups of 32", large), ("cooperative", cooperative), ("small bindings", split)]
 }
 
 /// Shaders of cases' plans whose params are constants, of variants whose name contains `kernel`:

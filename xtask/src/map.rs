@@ -9,8 +9,9 @@ use kernels::ops::{self, Attend};
 use kernels::plan::{PlanOptions, merge_rules, plan};
 use kernels::testing::kernel::Kernel;
 use kernels::testing::kernel::dispatch::When;
+use kernels::testing::kinds::card;
 use kernels::testing::lower::{attention, kernels, matmul};
-use kernels::{Caps, Class, Counts, KvState, Lead, Recorder, RopeTable, Shape, StateKind, Table, Tensor, Weight, Weights};
+use kernels::{Caps, Class, Counts, KvState, Lead, Recorder, RopeTable, Shape, StateKind, Tensor, Weight, Weights};
 use kernels::{Executor, TensorBytes};
 use std::fmt::Write as _;
 
@@ -32,18 +33,7 @@ const STEP_ROWS: [u32; 9] = [1, 2, 8, 9, 12, 17, 33, 65, 512];
 
 /// The devices of the table columns.
 fn devices() -> [(&'static str, Caps); 3] {
-    let card = |cooperative| Caps {
-        subgroups: true,
-        subgroup_size: 32,
-        cooperative,
-        max_workgroup: 1024,
-        max_workgroup_bytes: 48 << 10,
-        max_storage_buffers: 16,
-        max_binding_bytes: 1 << 30,
-        max_buffer_bytes: 1 << 31,
-        table: Table::usual(Class::Discrete, cooperative),
-        ..Caps::WEBGPU
-    };
+    let card = |cooperative| card(Class::Discrete, 32, cooperative);
     [("browser", Caps::WEBGPU), ("card", card(false)), ("card with tensor cores", card(true))]
 }
 

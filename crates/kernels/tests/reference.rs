@@ -1,24 +1,14 @@
 //! Plans as lowered for a device, run on the host: they round as the kernels do. Without rounding
 //! they give the same values as the recording.
 
-use kernels::Table;
 use kernels::testing::cases::CASES;
 use kernels::testing::kernel::random::Gen;
+use kernels::testing::kinds::card;
 use kernels::{Caps, Class};
 
 /// Devices that together use every lowering rule, whether or not this machine has them.
 fn devices() -> [Caps; 2] {
-    [false, true].map(|cooperative| Caps {
-        subgroups: true,
-        subgroup_size: 32,
-        cooperative,
-        max_workgroup: 1024,
-        max_workgroup_bytes: 48 << 10,
-        max_storage_buffers: 16,
-        max_binding_bytes: 1 << 30,
-        table: Table::usual(Class::Discrete, cooperative),
-        ..Caps::WEBGPU
-    })
+    [false, true].map(|cooperative| card(Class::Discrete, 32, cooperative))
 }
 
 /// The parts of the lowered operations, run one after another, compute what was recorded, except

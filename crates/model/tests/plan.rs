@@ -6,6 +6,7 @@ mod lora;
 
 use common::{Tiny, open};
 use gguf::GgmlType;
+use kernels::testing::kinds::kinds;
 use kernels::testing::sweep::refusal;
 use kernels::{Caps, Class, Executor, PlanOptions, Precision, Table};
 use lora::{LINEARS, Lora};
@@ -161,17 +162,6 @@ fn a_batch_goes_through_small_tiles_where_matrices_cooperate_and_a_smaller_one_i
 /// have.
 #[test]
 fn shaders_of_sessions_are_wgsl_on_devices_of_every_kind() {
-    let of = |class, threads, cooperative| Caps {
-        subgroups: threads > 0,
-        subgroup_size: threads,
-        cooperative,
-        max_workgroup: 1024,
-        max_workgroup_bytes: 48 << 10,
-        max_storage_buffers: 16,
-        table: Table::usual(class, cooperative),
-        ..CAPS
-    };
-    let kinds = [CAPS, of(Class::Integrated, 8, false), of(Class::Discrete, 32, false), of(Class::Discrete, 32, true)];
     let dense = [Tiny::qwen3(), Tiny::qwen3().mixed(), Tiny::qwen2(), Tiny::gemma2(), Tiny::gemma3(), Tiny::gemma4()];
     let experts = [Tiny { feed_forward: 768, ..Tiny::qwen3moe().mixed() }, Tiny::qwen2moe(), Tiny::gemma4_experts()];
     let mut seen = HashSet::new();
@@ -179,7 +169,7 @@ fn shaders_of_sessions_are_wgsl_on_devices_of_every_kind() {
         let checked = open(&tiny.file()).expect("a good file").check(&Executor::Cpu).expect("a model");
         for rows in [1, 2, 6, 8, 16, 64, 80, 128, 192, 512] {
             let rec = checked.recording(&SessionOptions::default(), rows);
-            for (caps, precision) in kinds.iter().flat_map(|caps| [(caps, Precision::Fast), (caps, Precision::F32)]) {
+            for (caps, precision) in kinds().iter().flat_map(|caps| [(caps, Precision::Fast), (caps, Precision::F32)]) {
                 let options = PlanOptions::plain().precision(precision).specialize(true).sequences(1);
                 for step in kernels::plan::plan(&rec, caps, &options).expect("plans").steps {
                     let refused = if seen.insert(step.shader.clone()) { refusal(&step.shader) } else { None };

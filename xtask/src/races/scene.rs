@@ -5,10 +5,11 @@ use super::machine::{Machine, Space};
 use super::program::Program;
 use crate::{mutate, shaders};
 use anyhow::{Context as _, anyhow};
+use kernels::testing::kinds::card;
 use kernels::testing::parity::Case;
 use kernels::testing::parity::calls::Call;
 use kernels::testing::sweep::Target;
-use kernels::{Caps, Class, Table};
+use kernels::{Caps, Class};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -76,16 +77,7 @@ pub struct Verdict {
 
 /// The device for whose plans a shader is analysed.
 fn device(subgroup_size: u32, cooperative: bool) -> Caps {
-    Caps {
-        subgroups: true,
-        subgroup_size,
-        cooperative,
-        max_workgroup: 1024,
-        max_workgroup_bytes: 48 << 10,
-        max_storage_buffers: 16,
-        table: Table::usual(Class::Discrete, cooperative),
-        ..Caps::WEBGPU
-    }
+    card(Class::Discrete, subgroup_size, cooperative)
 }
 
 /// Every shader with a barrier.

@@ -2,6 +2,7 @@
 
 pub mod cases;
 pub mod drawn;
+pub mod kinds;
 pub mod parity;
 mod shrinking;
 pub mod sweep;

@@ -12,11 +12,12 @@ use kernels::testing::drawn::{self, Drawn, Draws};
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::kernel::random::Gen;
 use kernels::testing::kernel::split::parts;
+use kernels::testing::kinds::kinds;
 use kernels::testing::lower::matmul::matmul_vec_q8::matmul_q8;
 use kernels::testing::lower::pack::pack_q8::pack_q8;
 use kernels::testing::parity::Case;
 use kernels::testing::sweep::{self, Outcome, Target};
-use kernels::{Caps, Class, Device, Executor, Limits, PlanOptions, Precision, Select, StateKind, Table, ops};
+use kernels::{Caps, Device, Executor, Limits, PlanOptions, Precision, Select, StateKind, ops};
 use once_red::once_red;
 use proptest::test_runner::{TestError, TestRunner};
 use std::collections::HashSet;
@@ -261,20 +262,8 @@ fn few_tiles_of_a_product_and_many_give_the_same_bits() {
 /// tested only if the cases of its format reach it.
 #[test]
 fn every_kernel_is_reached_by_cases_on_devices_of_every_kind() {
-    let of = |class, threads, cooperative| Caps {
-        subgroups: threads > 0,
-        subgroup_size: threads,
-        cooperative,
-        max_workgroup: 1024,
-        max_workgroup_bytes: 48 << 10,
-        max_storage_buffers: 16,
-        max_binding_bytes: 1 << 30,
-        table: Table::usual(class, cooperative),
-        ..Caps::WEBGPU
-    };
-    let kinds = [Caps::WEBGPU, of(Class::Integrated, 8, false), of(Class::Discrete, 32, false), of(Class::Discrete, 32, true)];
     let mut missed = vec![];
-    for caps in &kinds {
+    for caps in &kinds() {
         let unreached = Target::all(caps).into_iter().filter(|target| target.find(caps, &mut (0..256)).is_none());
         missed.extend(unreached.map(|target| (target.shader.label(), caps.subgroup_size, caps.cooperative)));
     }
