@@ -1,8 +1,9 @@
 //! Every operation of a session's steps on a GPU, compared with the host.
 
 use crate::common::{Tiny, gpu, ids, open};
-use kernels::{Agreement, Executor, Mirror, Precision};
+use kernels::{Agreement, Class, Executor, Mirror, Precision, Table};
 use model::{KvType, Model, SessionOptions};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 fn mirror(host: &Model) -> Mirror {
@@ -35,6 +36,30 @@ fn every_operation_of_a_session_and_of_a_batch_agrees() {
             all.iter().for_each(|of| assert!(of.holds(), "{precision:?}, {kv:?}: {of:?}"));
         }
     }
+}
+
+/// Plans of a card without cooperative matrices, from few rows to many: a software driver has only
+/// two plans, and its table chooses other kernels.
+#[test]
+fn every_operation_of_the_plans_of_a_card_agrees() {
+    let Executor::Gpu(device) = gpu() else { unreachable!() };
+    let card = Executor::from(&device.with_table(Table::usual(Class::Discrete, false)));
+    let experts = Tiny { feed_forward: 768, ..Tiny::qwen3moe().mixed() };
+    let mut ran = HashSet::new();
+    for (tiny, prompts) in [(Tiny::qwen3().mixed(), vec![70, 6]), (Tiny::gemma4(), vec![70]), (experts, vec![70])] {
+        let (model, host) = (tiny.on(&card), tiny.on(&Executor::Cpu));
+        let options = SessionOptions::default().context(256).chunk(128).precision(Precision::Fast).least_rows(2);
+        let mut session = model.session(options).unwrap();
+        for rows in prompts {
+            session.reset();
+            session.feed(&ids(rows, 4)).unwrap();
+            for of in session.agree(&mut mirror(&host).once(), None).unwrap() {
+                assert!(of.holds(), "{} of {rows} rows: {of:?}", tiny.architecture);
+                ran.extend(of.kernels);
+            }
+        }
+    }
+    assert!(ran.iter().any(|kernel| kernel.starts_with("matmul_rows8_")), "{ran:?}");
 }
 
 #[test]
