@@ -6,7 +6,7 @@ mod common;
 
 use common::{Tiny, gpu};
 use gguf::GgmlType;
-use kernels::{Executor, Watch};
+use kernels::{Class, Executor, Table, Watch};
 use model::Model;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -208,8 +208,10 @@ fn agrees(name: &str, on: impl Fn(Executor) -> Model) {
     let cpu = on(Executor::Cpu);
     let start = factors(&cpu);
     let (loss, expected) = computed(&cpu, &start, Checkpointing::None);
-    for (executor, bound) in [(Executor::Cpu, 0.0), (gpu(), 1e-4)] {
-        let (kind, model) = (executor.kind(), on(executor));
+    let Executor::Gpu(device) = gpu() else { panic!("a GPU executor") };
+    let card = device.with_table(Table::usual(Class::Discrete, device.caps().cooperative));
+    for (kind, executor, bound) in [("cpu", Executor::Cpu, 0.0), ("gpu", gpu(), 1e-4), ("a card's plans", Executor::Gpu(card), 1e-4)] {
+        let model = on(executor);
         let whole = computed(&model, &start, Checkpointing::None);
         let again = computed(&model, &start, Checkpointing::Layer);
         assert_eq!((again.0.to_bits(), &again.1), (whole.0.to_bits(), &whole.1), "{name} on {kind}: layers recorded again");
