@@ -55,6 +55,15 @@ const EARLY: usize = 16;
 /// of 16 to 256 rows are 1 to 8% slower with 32 (NVIDIA H200).
 const MOST: usize = 64;
 
+/// How a step is submitted between its cuts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Submits {
+    /// At once. The host encodes while the device runs earlier steps.
+    Whole,
+    /// Its first dispatches early, because the device waits for this step.
+    Early,
+}
+
 /// The steps of each pass, and what follows it.
 pub(super) struct Passes {
     /// A cut is where the work would exceed the longest submit, or at every layer.
@@ -73,10 +82,11 @@ impl Passes {
         Self { whole, early }
     }
 
-    /// The passes for an idle device, which waits for this step, or for a device that runs earlier
-    /// steps while the host encodes this step.
-    pub fn when(&self, idle: bool) -> &[(Range<usize>, End)] {
-        if idle { &self.early } else { &self.whole }
+    pub fn submitted(&self, submits: Submits) -> &[(Range<usize>, End)] {
+        match submits {
+            Submits::Whole => &self.whole,
+            Submits::Early => &self.early,
+        }
     }
 }
 
@@ -191,10 +201,10 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_device_gets_its_first_passes_early_and_a_busy_one_does_not() {
+    fn a_step_is_submitted_whole_or_begins_early() {
         let (whole, long) = (vec![(0..70, End::Last)], vec![(0..16, End::Early), (16..70, End::Last)]);
         let passes = Passes { early: early(whole.clone()), whole: whole.clone() };
-        assert_eq!((passes.when(true), passes.when(false)), (&long[..], &whole[..]));
+        assert_eq!((passes.submitted(Submits::Early), passes.submitted(Submits::Whole)), (&long[..], &whole[..]));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::Watch;
 use super::angles::Angles;
-use super::cuts::{End, Far, Passes};
+use super::cuts::{End, Far, Passes, Submits};
 use super::inputs::{Inputs, Sources};
 use super::readback::{Pool, Read};
 use crate::device::Device;
@@ -122,21 +122,20 @@ impl GpuPlan {
     }
 
     pub(super) async fn run(&mut self, states: &mut States, input: &StepInput, watch: Watch<'_>) -> Result<Read, Error> {
-        let idle = self.device.is_idle();
-        let encoder = self.encode(states, input, idle, watch, &mut |_, _| {}).await?;
+        let submits = if self.device.is_idle() { Submits::Early } else { Submits::Whole };
+        let encoder = self.encode(states, input, submits, watch, &mut |_, _| {}).await?;
         self.finish(encoder, input.counts()).await
     }
 
     /// Encodes every dispatch of this step and submits all passes except the last. At each cut it
     /// waits for the pass before the one just submitted, so that at most two passes are queued and
-    /// a cancel takes effect soon. An `idle` device gets its first passes early. `mark` is called
-    /// at the start of each pass with `None`, and after each dispatch with the index of the
-    /// dispatch.
+    /// a cancel takes effect soon. `mark` is called at the start of each pass with `None`, and
+    /// after each dispatch with the index of the dispatch.
     pub(crate) async fn encode(
         &mut self,
         states: &States,
         input: &StepInput,
-        idle: bool,
+        submits: Submits,
         watch: Watch<'_>,
         mark: &mut (dyn FnMut(&mut wgpu::ComputePass<'_>, Option<usize>) + Send),
     ) -> Result<wgpu::CommandEncoder, Error> {
@@ -150,7 +149,7 @@ impl GpuPlan {
         let device = &self.device.0;
         let mut encoder = device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let mut queued = None;
-        for (steps, end) in self.passes.when(idle) {
+        for (steps, end) in self.passes.submitted(submits) {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             mark(&mut pass, None);
             for at in steps.clone().filter(|&at| self.planned.steps[at].dispatch.when.holds(input)) {
@@ -176,10 +175,10 @@ impl GpuPlan {
         Ok(encoder)
     }
 
-    /// The last dispatch of every pass of a step without early passes.
+    /// The last dispatch of every pass of a step that is submitted whole.
     pub(crate) fn pass_ends(&self, input: &StepInput) -> Vec<usize> {
         let runs = |at: &usize| self.planned.steps[*at].dispatch.when.holds(input);
-        self.passes.when(false).iter().filter_map(|(steps, _)| steps.clone().rev().find(runs)).collect()
+        self.passes.submitted(Submits::Whole).iter().filter_map(|(steps, _)| steps.clone().rev().find(runs)).collect()
     }
 
     /// Encodes the copies for the read-back, submits, and starts the mapping.

@@ -3,7 +3,7 @@
 pub mod agree;
 pub(crate) mod angles;
 pub mod cpu;
-mod cuts;
+pub(crate) mod cuts;
 mod finite;
 pub mod gpu;
 mod inputs;

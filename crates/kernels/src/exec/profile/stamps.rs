@@ -3,6 +3,7 @@
 use super::{Profile, Timed, take_out, work};
 use crate::device::Device;
 use crate::error::Error;
+use crate::exec::cuts::Submits;
 use crate::exec::gpu::GpuPlan;
 use crate::exec::readback::Pool;
 use crate::exec::states::States;
@@ -108,7 +109,7 @@ async fn stamped(plan: &mut GpuPlan, states: &States, input: &StepInput, each: b
             stamps.write(pass, after);
         }
     };
-    let encoder = plan.encode(states, input, false, Watch::default(), &mut mark).await?;
+    let encoder = plan.encode(states, input, Submits::Whole, Watch::default(), &mut mark).await?;
     Pending::Gpu(plan.finish(encoder, input.counts()).await?).wait_async().await?;
     let times = stamps.read(&device).await?;
     // A timestamp without a dispatch starts a pass. The time before it belongs to no dispatch.

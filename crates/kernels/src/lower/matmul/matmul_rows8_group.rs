@@ -55,6 +55,7 @@ pub(crate) fn lower(op: &MatmulGroup, cx: &Lower<'_>) -> Dispatch {
         biases: op.biases(),
         tile,
         exchange: cx.caps.subgroup_size,
+        // The first weight decides for all: they have the same columns.
         many: many(rows, a.w),
     };
     let bind = Bind {

@@ -4,6 +4,7 @@ use super::{SAMPLE_SECONDS, Sizes, least, seconds};
 use crate::device::Device;
 use crate::device::executor::Executor;
 use crate::error::Error;
+use crate::exec::cuts::Submits;
 use crate::exec::gpu::GpuPlan;
 use crate::exec::states::States;
 use crate::exec::weights::{TensorBytes, Weights};
@@ -52,7 +53,7 @@ impl Chain {
         let all: Vec<u32> = (0..rows).collect();
         let host = vec![vec![0.5; (rows * self.width) as usize]];
         let input = StepInput { positions: all, sequences: vec![0; rows as usize], out_rows: vec![0], host, ..StepInput::default() };
-        let encoder = block_on(self.plan.encode(&self.states, &input, false, Watch::default(), &mut |_, _| {}))?;
+        let encoder = block_on(self.plan.encode(&self.states, &input, Submits::Whole, Watch::default(), &mut |_, _| {}))?;
         seconds(&self.device, encoder.finish())
     }
 }

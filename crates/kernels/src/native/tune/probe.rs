@@ -6,6 +6,7 @@ use crate::caps::table::Table;
 use crate::device::Device;
 use crate::device::executor::Executor;
 use crate::error::Error;
+use crate::exec::cuts::Submits;
 use crate::exec::gpu::GpuPlan;
 use crate::exec::states::States;
 use crate::exec::weights::{TensorBytes, Weights};
@@ -237,7 +238,7 @@ impl Planned {
 
     /// Seconds of one run.
     pub fn seconds(&mut self) -> Result<f64, Error> {
-        let encoder = block_on(self.plan.encode(&self.states, &self.input, false, Watch::default(), &mut |_, _| {}))?;
+        let encoder = block_on(self.plan.encode(&self.states, &self.input, Submits::Whole, Watch::default(), &mut |_, _| {}))?;
         measure::seconds(self.plan.device(), encoder.finish())
     }
 }
