@@ -17,23 +17,23 @@ pub fn kinds() -> [(&'static str, Caps); 5] {
     [("webgpu", webgpu), ("subgroups of 8", small), ("subgroups of 32", large), ("cooperative", cooperative), ("small bindings", split)]
 }
 
-/// Shaders of cases' plans whose params are constants, of variants whose name contains `kernel`:
-/// for each composed shader one with all its params, and one with the constants that its kernel
-/// has in plans of many rows.
+/// The shaders with constants of the plans of all cases, if the name of their variant contains
+/// `kernel`. A composed shader has two forms: with the constants of its plan, and with only those
+/// that its kernel has in plans of many rows.
 pub fn shaders(kernel: &str) -> Vec<Shader> {
     let (mut all, mut known) = (vec![], HashSet::new());
     let cases = CASES.iter().flat_map(|(_, make)| (0..SEEDS).map(move |seed| make(&mut Gen::new(seed)).compiled()));
     for case in cases {
         // A device with small bindings may refuse a case.
         let plans = kinds().into_iter().filter_map(|(_, caps)| case.planned(&caps, false).ok());
-        for shader in plans.flat_map(|planned| planned.steps).map(|step| step.shader) {
+        let shaders = plans.flat_map(|planned| planned.steps).map(|step| step.shader);
+        for shader in shaders.filter(|shader| shader.variant.name.contains(kernel)) {
             let of = shader.variant.kernel;
-            let wanted = shader.variant.name.contains(kernel) && !shader.given.is_empty();
             let many = of.params.iter().zip(&shader.given).map(|((field, _), word)| word.filter(|_| of.constants.contains(field)));
             let many = Shader { given: many.collect(), ..shader.clone() };
             for shader in [shader, many] {
                 let read: Vec<bool> = shader.given.iter().map(Option::is_none).collect();
-                if wanted && read.contains(&false) && known.insert((Shader { given: vec![], ..shader.clone() }, read)) {
+                if read.contains(&false) && known.insert((Shader { given: vec![], ..shader.clone() }, read)) {
                     all.push(shader);
                 }
             }

@@ -14,7 +14,8 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Validate every composed shader, then compare each with its oracle on a GPU
+/// Validate every composed shader, with and without constants for its params, then compare each
+/// with its oracle on a GPU
 #[derive(clap::Args)]
 pub struct Args {
     /// Only kernels and variants whose name contains this

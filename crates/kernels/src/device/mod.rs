@@ -147,7 +147,7 @@ pub(crate) struct Inner {
     pub created: Arc<AtomicU64>,
     /// Submits of commands so far.
     pub submitted: Arc<AtomicU64>,
-    /// Submissions whose results somebody still waits for.
+    /// Reads that are neither waited for nor dropped.
     pub running: Arc<AtomicU64>,
     /// Bytes of all buffers that exist.
     pub bytes: Arc<AtomicU64>,

@@ -52,15 +52,15 @@ const EARLY: usize = 16;
 /// Largest number of dispatches of an early pass. A step of one row has short dispatches: the
 /// device runs the 145 of Qwen2.5-1.5B in 0.9 ms, and the host encodes them in 0.45 ms. The step
 /// takes 1.21 ms with at most 64 in a pass, 1.29 with 128, 1.18 with 32 and 1.58 in one pass. Steps
-/// of 16 to 256 rows are 1 to 8% slower with 32 (NVIDIA H200).
+/// of 16 to 256 rows are 1 to 7% slower with 32 (NVIDIA H200).
 const MOST: usize = 64;
 
 /// How a step is submitted between its cuts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Submits {
-    /// At once. The host encodes while the device runs earlier steps.
+    /// The host encodes all dispatches, then submits them. The device runs earlier steps meanwhile.
     Whole,
-    /// Its first dispatches early, because the device waits for this step.
+    /// The host submits the first dispatches early, because the device has nothing to run.
     Early,
 }
 

@@ -41,7 +41,7 @@ pub struct Read {
     running: Running,
 }
 
-/// One of the reads that the device has not finished, as far as anybody has looked.
+/// Counts a read until it is waited for or dropped.
 struct Running(Arc<AtomicU64>);
 
 impl Running {
@@ -58,7 +58,8 @@ impl Drop for Running {
 }
 
 impl Device {
-    /// Whether all reads have been waited for or dropped. Then the device probably runs nothing.
+    /// Whether every read is waited for or dropped. The device then has no step to run, unless a
+    /// read was dropped early.
     pub(super) fn is_idle(&self) -> bool {
         self.0.running.load(Ordering::Relaxed) == 0
     }

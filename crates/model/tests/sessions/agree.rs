@@ -38,8 +38,8 @@ fn every_operation_of_a_session_and_of_a_batch_agrees() {
     }
 }
 
-/// Plans of a card without cooperative matrices, from few rows to many: a software driver has only
-/// two plans, and its table chooses other kernels.
+/// Plans of a card without cooperative matrices. The table of a software driver chooses other
+/// kernels, and a session has only two plans there.
 #[test]
 fn every_operation_of_the_plans_of_a_card_agrees() {
     let Executor::Gpu(device) = gpu() else { unreachable!() };

@@ -71,12 +71,12 @@ pub(crate) fn steps(rows: u32) -> u32 {
     rows.next_power_of_two().clamp(2, 8)
 }
 
-/// Whether a plan of `rows` rows has so many that its kernels have no branch for absent rows of
-/// activations, which few of its workgroups have. Without the branch, prompts of 512 rows run at
-/// 3,909 tokens a second instead of 3,645 (Qwen3-8B Q4_K_M without cooperative matrices, NVIDIA
-/// H200). All weights that were measured gain 3 to 10%, except short rows of formats with a scale
-/// alone: gate and up of Qwen3-0.6B take 197 us instead of 165 in Q8_0, and 262 instead of 198 in
-/// MXFP4.
+/// 1 if the kernels of a plan of `rows` rows have no branch for absent rows of activations. In a
+/// plan of many rows few workgroups have absent rows. Without the branch, prompts of 512 rows run
+/// at 3,909 tokens a second instead of 3,645 (Qwen3-8B Q4_K_M without cooperative matrices, NVIDIA
+/// H200). Most models that were measured gain 3 to 10%. Short rows of formats with a scale alone
+/// lose: 512 rows of gate and up of Qwen3-0.6B take 197 us instead of 165 in Q8_0, and 262 instead
+/// of 198 in MXFP4.
 pub(crate) fn many(rows: u32, w: Weight) -> u32 {
     let slower = w.cols <= SHORT && format(w.ty).is_some_and(Format::is_scale_alone);
     u32::from(rows > 8 && !slower)
