@@ -75,24 +75,22 @@ impl<'a> Array<'a> {
         Ok((0..self.len).map_while(move |_| walk.string()))
     }
 
-    /// The elements as i32, from integers of any width. Fails if an element is not an integer or
-    /// does not fit.
+    /// The elements as i32, converted as [`FromValue`] says. Fails if an element does not fit.
     pub fn i32s(&self) -> Result<impl Iterator<Item = i32> + use<'a>> {
         self.numbers()
     }
 
-    /// The elements as u32, from integers of any width. Fails if an element is not an integer or
-    /// does not fit.
+    /// The elements as u32, converted as [`FromValue`] says. Fails if an element does not fit.
     pub fn u32s(&self) -> Result<impl Iterator<Item = u32> + use<'a>> {
         self.numbers()
     }
 
-    /// The elements as f32. Fails if they are not floats.
+    /// The elements as f32, converted as [`FromValue`] says. Fails if an element does not fit.
     pub fn f32s(&self) -> Result<impl Iterator<Item = f32> + use<'a>> {
         self.numbers()
     }
 
-    /// The elements as bools. Fails if they are not bools.
+    /// The elements as bools, converted as [`FromValue`] says. Fails if an element does not fit.
     pub fn bools(&self) -> Result<impl Iterator<Item = bool> + use<'a>> {
         self.numbers()
     }

@@ -83,8 +83,8 @@ fn wrong_types_name_the_key_what_was_expected_and_what_was_found() {
     says(gguf.get::<u8>("t.u32").unwrap_err(), "`t.u32` should be u8 but is u32 4000000000");
     says(gguf.get::<u32>("t.i8").unwrap_err(), "`t.i8` should be u32 but is i8 -100");
     says(gguf.get::<u32>("t.f32").unwrap_err(), "`t.f32` should be u32 but is f32 0.1");
-    says(gguf.get::<f32>("t.u8").unwrap_err(), "`t.u8` should be f32 but is u8 200");
-    says(gguf.get::<f32>("t.f64").unwrap_err(), "`t.f64` should be f32 but is f64 0.1");
+    says(gguf.get::<f32>("t.bool").unwrap_err(), "`t.bool` should be f32 but is bool true");
+    says(gguf.get::<f32>("t.str").unwrap_err(), "`t.str` should be f32 but is string \"wärp\"");
     says(gguf.get::<&str>("t.strs").unwrap_err(), "`t.strs` should be string but is array of 4 string");
     says(gguf.get_opt::<bool>("t.u8").unwrap_err(), "`t.u8` should be bool but is u8 200");
     says(gguf.get::<Vec<u32>>("t.ints").unwrap_err(), "`t.ints` should be array of u32 but is array of 3 i32");
@@ -96,6 +96,56 @@ fn wrong_types_name_the_key_what_was_expected_and_what_was_found() {
     says(array("t.strs").f32s().map(|_| ()).unwrap_err(), "`t.strs` should be an array of f32 but is string \"a\" at index 0");
     assert_eq!(array("t.ints").i32s().unwrap().collect::<Vec<_>>(), [1, -2, 3]);
     assert_eq!(array("t.bools").bools().unwrap().collect::<Vec<_>>(), [true, false]);
+}
+
+/// A file with one value under the key `k`.
+fn of(value: impl Into<MetaValue>) -> Gguf {
+    Gguf::from_bytes(GgufBuilder::new().set("k", value).to_bytes().unwrap()).unwrap()
+}
+
+#[test]
+fn a_number_of_every_type_converts_to_every_type_that_it_fits() {
+    for value in [0u8, 1, 100] {
+        let integers: [MetaValue; 8] = [
+            value.into(),
+            (value as i8).into(),
+            u16::from(value).into(),
+            i16::from(value).into(),
+            u32::from(value).into(),
+            i32::from(value).into(),
+            u64::from(value).into(),
+            i64::from(value).into(),
+        ];
+        let floats: [MetaValue; 2] = [f32::from(value).into(), f64::from(value).into()];
+        for stored in integers.iter().chain(&floats) {
+            let file = of(stored.clone());
+            assert_eq!((file.get::<u8>("k").unwrap(), file.get::<i64>("k").unwrap()), (value, value.into()), "{stored:?}");
+            assert_eq!((file.get::<f32>("k").unwrap(), file.get::<f64>("k").unwrap()), (value.into(), value.into()), "{stored:?}");
+            assert_eq!(of(MetaValue::Array(stored.ty(), vec![stored.clone()])).get::<Vec<u32>>("k").unwrap(), [u32::from(value)]);
+        }
+        for stored in integers {
+            let bools = of(MetaValue::Array(stored.ty(), vec![stored.clone()])).get::<Array>("k").unwrap().bools().map(Iterator::collect);
+            let expected = (value < 2).then_some(value == 1);
+            assert_eq!((of(stored).get::<bool>("k").ok(), bools.ok()), (expected, expected.map(|bool| vec![bool])));
+        }
+    }
+}
+
+#[test]
+fn a_value_that_does_not_fit_is_refused_and_a_float_is_rounded() {
+    assert_eq!((of(1e-6f64).get::<f32>("k").unwrap(), of(16_777_217u32).get::<f32>("k").unwrap()), (1e-6f32, 16_777_216.0));
+    assert_eq!(of(u64::MAX).get::<f32>("k").unwrap(), 2f32.powi(64));
+    assert_eq!(of(f64::NEG_INFINITY).get::<f32>("k").unwrap(), f32::NEG_INFINITY);
+    assert!(of(f64::NAN).get::<f32>("k").unwrap().is_nan());
+    for beyond in [1e39, -1e300, 1e-60] {
+        assert!(of(beyond).get::<f32>("k").is_err(), "{beyond}");
+    }
+    for beyond in [-1.0, 0.5, 2f64.powi(64), f64::NAN, f64::INFINITY, 1e300] {
+        assert!(of(beyond).get::<u64>("k").is_err(), "{beyond}");
+    }
+    assert!(of(-1i32).get::<u32>("k").is_err() && of(-1i32).get::<bool>("k").is_err() && of(1.0f32).get::<bool>("k").is_err());
+    assert!(of("7").get::<u32>("k").is_err() && of(true).get::<u32>("k").is_err());
+    assert_eq!(of(2f64.powi(63)).get::<u64>("k").unwrap(), 1 << 63);
 }
 
 fn scalar() -> impl Strategy<Value = MetaValue> {
