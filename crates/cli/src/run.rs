@@ -89,7 +89,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     save_session: Option<PathBuf>,
 
-    /// End the answer before this text; may be given several times
+    /// End the answer before this text, or at the control token with exactly this name; may be given
+    /// several times
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     stop: Vec<String>,
 

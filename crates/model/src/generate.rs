@@ -1,11 +1,11 @@
 //! Generation: submits steps ahead of reading their ids, and streams the text of the ids that are
 //! read.
 
+use crate::answer::AnswerText;
 use crate::error::Error;
 use crate::runner::{Head, drawn};
-use crate::sampling::{Sampling, Stops};
+use crate::sampling::Sampling;
 use crate::session::{PrefillProgress, Session};
-use crate::tokenizer::{Control, Decoder};
 use kernels::Pending;
 use std::collections::VecDeque;
 use std::slice::from_mut;
@@ -19,7 +19,8 @@ pub struct GenerateOptions {
     /// Largest number of tokens. With `None` only the end token, a stop string or the end of the
     /// context ends the answer.
     pub max_tokens: Option<usize>,
-    /// Stop strings: texts that end the answer and are not shown.
+    /// Stops: texts that end the answer and are not shown. A stop that is exactly the name of a
+    /// control token also ends the answer at this token. A name inside a longer stop is text.
     pub stops: Vec<String>,
     /// Continue after end tokens, for benchmarks.
     pub ignore_end: bool,
@@ -83,7 +84,7 @@ pub struct Generated {
 pub enum Finish {
     /// The model ended its turn.
     End,
-    /// This stop string was found.
+    /// This stop was found: its text, or the control token with this name.
     Stop(String),
     /// The limit of tokens was reached.
     Length,
@@ -101,15 +102,12 @@ pub struct Generate<'a> {
     /// Steps that are submitted and not read yet. Each draws one token.
     flight: VecDeque<Pending>,
     depth: usize,
-    /// Number of tokens read so far.
-    drawn: usize,
     /// Whether a token is being computed. It stays set if the future of a token is dropped.
     busy: bool,
     /// Whether the next step first evaluates tokens of the prompt: the first step does, and the
     /// first step after a shift.
     fresh: bool,
-    decoder: Decoder,
-    stops: Stops,
+    text: AnswerText,
     finish: Option<Finish>,
     progress: Option<Box<dyn Fn(usize, usize) + Send + Sync + 'a>>,
 }
@@ -117,22 +115,8 @@ pub struct Generate<'a> {
 impl<'a> Generate<'a> {
     pub(crate) fn new(session: &'a mut Session, options: GenerateOptions) -> Self {
         let depth = session.runner.depth();
-        let stops = Stops::new(&options.stops);
-        let shown = options.shown.iter().copied();
-        let decoder = if options.show_control { Decoder::new(Control::Show) } else { Decoder::showing(shown) };
-        Self {
-            session,
-            options,
-            flight: VecDeque::new(),
-            depth,
-            drawn: 0,
-            busy: false,
-            fresh: true,
-            decoder,
-            stops,
-            finish: None,
-            progress: None,
-        }
+        let text = AnswerText::new(session.model().tokenizer(), &options);
+        Self { session, options, flight: VecDeque::new(), depth, busy: false, fresh: true, text, finish: None, progress: None }
     }
 
     /// Calls `report` with (tokens evaluated, tokens in total) while the prompt is evaluated.
@@ -169,7 +153,7 @@ impl<'a> Generate<'a> {
 
     /// The reason why no further step may start, or `None` if one may.
     fn bound(&self) -> Option<Finish> {
-        if self.options.max_tokens.is_some_and(|limit| self.drawn + self.flight.len() >= limit) {
+        if self.options.max_tokens.is_some_and(|limit| self.text.tokens() + self.flight.len() >= limit) {
             return Some(Finish::Length);
         }
         // After the prompt, a step evaluates one position and draws the token of the position
@@ -206,37 +190,19 @@ impl<'a> Generate<'a> {
             return Err(self.session.runner.not_finite(from_mut(&mut self.session.sequence), 0, position).await);
         }
         self.session.sequence.tokens.push(id);
-        self.drawn += 1;
-        let tokenizer = std::sync::Arc::clone(self.session.model().tokenizer());
-        if tokenizer.is_end(id) && !self.options.ignore_end {
-            self.end(Finish::End).await?;
-            let text = self.rest();
-            return Ok(Some(Generated { id, text, log_prob }));
-        }
-        let shown = self.decoder.push(&tokenizer, id).to_string();
-        let (mut text, stop) = self.stops.push(&shown);
-        match stop {
-            Some(stop) => self.end(Finish::Stop(stop)).await?,
-            None if self.flight.is_empty() => {
-                let shifts = self.session.runner.options().shift.is_some();
-                if let Some(finish) = self.bound().filter(|finish| *finish != Finish::Context || !shifts) {
-                    self.end(finish).await?;
-                    text.push_str(&self.rest());
-                }
+        let (mut text, mut finish) = self.text.push(id);
+        if finish.is_none() && self.flight.is_empty() {
+            let shifts = self.session.runner.options().shift.is_some();
+            if let Some(bound) = self.bound().filter(|_| !shifts) {
+                let (rest, stop) = self.text.finish();
+                text.push_str(&rest);
+                finish = stop.or(Some(bound));
             }
-            None => {}
+        }
+        if let Some(finish) = finish {
+            self.end(finish).await?;
         }
         Ok(Some(Generated { id, text, log_prob }))
-    }
-
-    /// The text that the decoder and the search for stop strings still hold back.
-    fn rest(&mut self) -> String {
-        let tail = self.decoder.finish().to_string();
-        let (mut text, stop) = self.stops.push(&tail);
-        if stop.is_none() {
-            text.push_str(&self.stops.finish());
-        }
-        text
     }
 
     /// Ends the answer. Steps that ran ahead are waited for, so that their buffers become free, and

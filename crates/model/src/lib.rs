@@ -21,7 +21,8 @@
 //! * [`Model`] is the weights on an [`Executor`], shared by any number of sessions.
 //! * [`Session`] is one conversation, with [`SessionOptions`]. It evaluates tokens, saves and loads
 //!   itself, and answers. [`Generate`] is an answer on its way, by [`Sampling`].
-//! * [`Batch`] has several sequences that share every step.
+//! * [`Batch`] has several sequences that share every step. [`AnswerText`] makes text of the ids of
+//!   an answer and finds its end.
 //! * [`chat`] renders the turns of a conversation by the file's template, and finds thinking and
 //!   tool calls in an answer. [`tokenizer`] turns text into ids and back.
 //! * [`adapter`] reads LoRA adapters. [`ollama`] finds the models that Ollama has pulled.
@@ -41,6 +42,8 @@ pub use note::Note;
 
 #[cfg(feature = "gpu")]
 pub mod adapter;
+#[cfg(feature = "gpu")]
+pub mod answer;
 #[cfg(feature = "gpu")]
 pub mod arch;
 #[cfg(feature = "gpu")]
@@ -77,6 +80,7 @@ mod snapshot;
 #[cfg(feature = "gpu")]
 pub use {
     adapter::{Adapter, AdapterError, AdapterFile, Applied, EMBEDDING, FactorPair, OUTPUT, peft_module, peft_name, transpose},
+    answer::AnswerText,
     batch::{Batch, Drawn},
     cpu_ref::KvType,
     generate::{Finish, Generate, GenerateOptions, Generated},

@@ -1,4 +1,4 @@
-//! Choice of the next token, and stop strings.
+//! Choice of the next token.
 
 use kernels::SampleParams;
 
@@ -62,63 +62,5 @@ impl Sampling {
             sequence,
             ..SampleParams::default()
         }
-    }
-}
-
-/// Finds stop strings in streamed text. Holds text back while it may be the start of one.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Stops {
-    strings: Vec<String>,
-    held: String,
-}
-
-impl Stops {
-    pub fn new(strings: &[String]) -> Self {
-        Self { strings: strings.iter().filter(|s| !s.is_empty()).cloned().collect(), held: String::new() }
-    }
-
-    /// Adds text. Returns the text that can be shown, and the stop string if one was found.
-    pub fn push(&mut self, text: &str) -> (String, Option<String>) {
-        self.held.push_str(text);
-        let found = self.strings.iter().filter_map(|s| self.held.find(s.as_str()).map(|at| (at, s))).min();
-        if let Some((at, stop)) = found {
-            let stop = stop.clone();
-            self.held.truncate(at);
-            return (std::mem::take(&mut self.held), Some(stop));
-        }
-        let mut keep = 0;
-        for stop in &self.strings {
-            let partial = (1..stop.len()).filter(|&n| stop.is_char_boundary(n)).rev().find(|&n| self.held.ends_with(&stop[..n]));
-            keep = keep.max(partial.unwrap_or(0));
-        }
-        let rest = self.held.split_off(self.held.len() - keep);
-        (std::mem::replace(&mut self.held, rest), None)
-    }
-
-    /// The text that is still held back, at the end of the stream.
-    pub fn finish(&mut self) -> String {
-        std::mem::take(&mut self.held)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Stops;
-
-    #[test]
-    fn a_stop_string_across_pieces_is_found_and_nothing_of_it_shown() {
-        let mut stops = Stops::new(&["END".to_string(), "stop".to_string()]);
-        assert_eq!(stops.push("one E"), ("one ".to_string(), None));
-        assert_eq!(stops.push("N"), (String::new(), None));
-        assert_eq!(stops.push("D two"), (String::new(), Some("END".to_string())));
-    }
-
-    #[test]
-    fn a_false_start_is_shown_later() {
-        let mut stops = Stops::new(&["END".to_string()]);
-        assert_eq!(stops.push("EN"), (String::new(), None));
-        assert_eq!(stops.push("Glish é"), ("ENGlish é".to_string(), None));
-        assert_eq!(stops.push("E"), (String::new(), None));
-        assert_eq!(stops.finish(), "E");
     }
 }

@@ -157,6 +157,11 @@ impl Tokenizer {
     }
 
     /// The kind of a token; `None` outside the vocabulary.
+    /// The id of the control token with exactly this name.
+    pub fn control(&self, name: &str) -> Option<u32> {
+        self.token_to_id(name).filter(|&id| self.kind(id).is_some_and(Kind::is_control))
+    }
+
     pub fn kind(&self, id: u32) -> Option<Kind> {
         self.vocab.kind(id)
     }

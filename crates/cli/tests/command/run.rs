@@ -63,6 +63,19 @@ fn limits_and_stop_strings_end_an_answer() {
     assert_eq!(stopped["stop"], " in Win");
 }
 
+#[test]
+fn a_stop_that_names_a_control_token_ends_the_answer_with_the_template_and_raw() {
+    let raw = format!("<|im_start|>user\n{QUESTION}<|im_end|>\n<|im_start|>assistant\n");
+    for words in [vec!["-p", QUESTION], vec!["--raw", "-p", &raw]] {
+        let answer = |more: &[&str]| run(&[&["run", "--device", "cpu", "--json"], &words[..], more].concat()).json();
+        let (ended, stopped) = (answer(&[]), answer(&["--stop", "never said", "--stop", "<|im_end|>"]));
+        assert_eq!((ended["finish"].as_str(), ended["stop"].as_str()), (Some("end"), None));
+        assert_eq!((stopped["finish"].as_str(), stopped["stop"].as_str()), (Some("stop"), Some("<|im_end|>")));
+        assert_eq!((&stopped["tokens"], &stopped["text"]), (&ended["tokens"], &ended["text"]));
+        assert_eq!(answer(&["--stop", "<|im_end|>\n"])["finish"], "end", "a name inside a longer stop is text");
+    }
+}
+
 /// A thousand sequences of a million positions do not fit. The error comes before any weight is
 /// read.
 #[test]

@@ -22,6 +22,7 @@ mod rings;
 mod session;
 mod shift;
 mod snapshot;
+mod stops;
 mod waiting;
 
 #[path = "../common/mod.rs"]
