@@ -1,7 +1,7 @@
 //! `weft tokenize`: text to token ids and back.
 
 use crate::args::{Mapping, Source};
-use crate::exit::usage;
+use crate::exit::{note, usage};
 use crate::text;
 use anyhow::Result;
 use clap::ValueHint;
@@ -60,6 +60,7 @@ pub fn run(args: &Args) -> Result<()> {
     let source = Source { model: path, mapping: Mapping::default(), verify: false };
     let file = source.gguf()?;
     let tokenizer = source.named(Tokenizer::from_gguf(&file).map_err(model::Error::from))?;
+    tokenizer.notes().iter().for_each(|said| note(&format!("{}: {said}", source.name())));
     match (&args.decode, text) {
         (Some(list), _) => decode(args, &tokenizer, list),
         (None, Some("-")) => encode(args, &tokenizer, &text::stdin()?),

@@ -5,8 +5,24 @@
 #[non_exhaustive]
 pub enum Note {
     /// A byte-level tokenizer without the name of its pre-tokenizer.
-    #[error("tokenizer.ggml.pre is missing; text is cut into words as Qwen2's tokenizer does it")]
+    #[error(
+        "tokenizer.ggml.pre is missing or names no rule; text is cut into words as Qwen2's \
+         tokenizer does it"
+    )]
     MissingPre,
+    /// Tokens that end an answer, or open or close a turn, and that are not control tokens in the
+    /// file.
+    #[error(
+        "tokenizer.ggml.token_type does not make control tokens of {}; they end answers or are parts \
+         of turns, so they count as control tokens",
+        listed(names, *count)
+    )]
+    TurnTypes {
+        /// The names of the first of these tokens.
+        names: Vec<String>,
+        /// Number of these tokens.
+        count: usize,
+    },
     /// The vocabulary has no token for some bytes.
     #[error(
         "tokenizer.ggml.tokens has no token for {count} of the 256 bytes, the first of them \
@@ -44,4 +60,10 @@ pub enum Note {
         /// The context length of the model.
         promised: u32,
     },
+}
+
+/// The names, and the number of the names that are left out.
+fn listed(names: &[String], count: usize) -> String {
+    let all = names.join(", ");
+    if count > names.len() { format!("{all} and {} more", count - names.len()) } else { all }
 }

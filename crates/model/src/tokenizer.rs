@@ -23,6 +23,7 @@ mod merge;
 mod pieces;
 pub(crate) mod prefixes;
 mod pretokenize;
+mod turns;
 mod vocab;
 
 use std::borrow::Cow;
@@ -156,12 +157,12 @@ impl Tokenizer {
         self.vocab.find(token.as_bytes())
     }
 
-    /// The kind of a token; `None` outside the vocabulary.
     /// The id of the control token with exactly this name.
     pub fn control(&self, name: &str) -> Option<u32> {
         self.token_to_id(name).filter(|&id| self.kind(id).is_some_and(Kind::is_control))
     }
 
+    /// The kind of a token; `None` outside the vocabulary.
     pub fn kind(&self, id: u32) -> Option<Kind> {
         self.vocab.kind(id)
     }

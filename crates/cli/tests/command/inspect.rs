@@ -2,7 +2,7 @@
 
 use crate::run;
 use crate::tiny::{self, Model};
-use gguf::GgmlType;
+use gguf::{GgmlType, Gguf, MetaValue};
 
 #[test]
 fn the_default_model_is_shown_with_what_it_needs() {
@@ -66,6 +66,52 @@ fn assumptions_about_a_file_are_notes_of_inspect_and_of_loading() {
     run(&["inspect", model.path(), "--ctx", "401"]).failed(1);
     let sound = Model::new(&tiny::builder(0.1));
     assert!(!run(&["inspect", sound.path()]).good().contains("note: "));
+}
+
+#[test]
+fn an_impossible_id_is_told_by_every_command() {
+    let ids = [("eos_token_id", MetaValue::from(-1_i32)), ("bos_token_id", 9999_u32.into()), ("eot_token_id", "<end>".into())];
+    for (key, value) in ids {
+        let key = format!("tokenizer.ggml.{key}");
+        let model = Model::new(&tiny::builder(0.1).set(key.as_str(), value.clone()));
+        let (path, folder) = (model.path(), model.folder.path().to_str().unwrap());
+        let (text, out) = (model.beside("text.txt"), model.beside("out"));
+        std::fs::write(&text, "ab ab ab ab").unwrap();
+        for words in [
+            &["run", path, "-p", "x", "--device", "cpu"][..],
+            &["run", path, "--raw", "-p", "x", "--device", "cpu"],
+            &["tokenize", path, "ab"],
+            &["logits", path, "--tokens", "1", "-o", &out, "--device", "cpu"],
+            &["perplexity", path, &text, "--device", "cpu"],
+            &["bench", path, "--device", "cpu", "-p", "4", "-n", "2", "-r", "1"],
+            &["gradients", path, "--data", &text, "-o", &out, "--device", "cpu"],
+            &["train", path, "--data", &text, "-o", &out, "--device", "cpu"],
+            &["merge", path, &text, "-o", &out],
+            &["doctor", path, "--device", "cpu"],
+        ] {
+            let line = run(words).failed(1);
+            assert!(line.contains(&key), "{words:?} with {value:?}: {line}");
+        }
+        for words in [&["inspect", path][..], &["list", folder]] {
+            let text = run(words).good();
+            assert!(text.contains(&key), "{words:?} with {value:?}: {text}");
+        }
+    }
+}
+
+#[test]
+fn tokens_of_turns_with_other_types_are_noted_by_every_command_that_reads_text() {
+    let mut kinds = vec![1_i32; tiny::VOCABULARY];
+    kinds.push(1);
+    let file = Gguf::from_bytes(tiny::builder(0.1).to_bytes().unwrap()).unwrap();
+    let mut tokens: Vec<String> = file.get("tokenizer.ggml.tokens").unwrap();
+    tokens.push("<|im_end|>".to_string());
+    let file = tiny::builder(0.1).set("tokenizer.ggml.tokens", tokens).set("tokenizer.ggml.token_type", kinds);
+    let model = Model::new(&file);
+    let note = "does not make control tokens of <|im_end|>";
+    let told = run(&["tokenize", model.path(), "<|im_end|>"]);
+    assert!(told.out.contains("257") && told.err.contains(note), "{} {}", told.out, told.err);
+    assert!(run(&["inspect", model.path()]).good().contains(note));
 }
 
 #[test]

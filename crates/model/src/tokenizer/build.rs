@@ -5,6 +5,7 @@ use super::alphabet::Alphabet;
 use super::byte_level::{ByteLevel, parse_merges};
 use super::pieces::{self, Order, Pieces};
 use super::pretokenize::PreTokenizer;
+use super::turns::{self, Turns};
 use super::vocab::{Kind, Vocab, parse_byte};
 use super::{Model, Tokenizer, TokenizerError};
 use crate::note::Note;
@@ -14,13 +15,14 @@ use crate::note::Note;
 pub struct Parts<'a> {
     /// `gpt2`, `llama` or `gemma4`.
     pub model: &'a str,
-    /// The pre-tokenizer of `gpt2`, by default Qwen2's. `llama` with `gemma4` here means `gemma4`:
-    /// Ollama's converter writes it so.
+    /// The pre-tokenizer of `gpt2`, by default Qwen2's; an empty text and `default` say nothing, as
+    /// `None` does. `llama` with `gemma4` here means `gemma4`: Ollama's converter writes it so.
     pub pre: Option<&'a str>,
     /// The spelling of each token, by id.
     pub tokens: Vec<&'a [u8]>,
     /// The type of each token, 0 to 6; all normal if absent. If a `gemma4` file has no byte tokens,
-    /// normal tokens spelled like bytes become byte tokens.
+    /// normal tokens spelled like bytes become byte tokens. Tokens that end an answer and those of
+    /// turns are control tokens whatever their type.
     pub token_type: Option<Vec<i32>>,
     /// The score of each token; `llama` needs them.
     pub scores: Option<Vec<f32>>,
@@ -48,25 +50,21 @@ pub struct Parts<'a> {
     pub add_space_prefix: Option<bool>,
 }
 
-/// Tokens after which all models of the two families stop, whatever the keys say.
-const END_NAMES: [&str; 4] = ["<|im_end|>", "<|endoftext|>", "<turn|>", "<end_of_turn>"];
-/// With this token, Gemma 4 waits for the result of the caller's tool.
-const GEMMA4_END_NAME: &str = "<|tool_response>";
-
 impl Tokenizer {
     /// Builds a tokenizer. Errors name the metadata key. Memory is at most 16 times the bytes of
     /// the data as a file stores it, plus 64 MB.
     pub fn from_parts(parts: &Parts) -> Result<Self, TokenizerError> {
         check_ids(parts)?;
         let gemma4 = parts.model == "gemma4" || (parts.model, parts.pre) == ("llama", Some("gemma4"));
+        let turns = Turns::of(parts, gemma4);
         let (vocab, added, model) = match parts.model {
-            _ if gemma4 => by_merges(parts)?,
-            "gpt2" => byte_level(parts)?,
-            "llama" => by_score(parts)?,
+            _ if gemma4 => by_merges(parts, &turns)?,
+            "gpt2" => byte_level(parts, &turns)?,
+            "llama" => by_score(parts, &turns)?,
             found => return Err(TokenizerError::UnknownModel { found: found.to_owned() }),
         };
-        let ends = ends(parts, &vocab, gemma4);
-        let notes = notes(parts, &model, added.unsearched());
+        let mut notes = notes(parts, &model, added.unsearched());
+        notes.extend(turns::note(parts, &vocab, &turns));
         Ok(Tokenizer {
             vocab,
             added,
@@ -76,36 +74,36 @@ impl Tokenizer {
             unknown: parts.unknown_token_id,
             padding: parts.padding_token_id,
             adds_bos: gemma4 || parts.add_bos_token.unwrap_or(parts.model == "llama"),
-            ends,
+            ends: turns.ends,
             notes,
         })
     }
 }
 
-fn byte_level(parts: &Parts) -> Result<(Vocab, Added, Model), TokenizerError> {
+fn byte_level(parts: &Parts, turns: &Turns) -> Result<(Vocab, Added, Model), TokenizerError> {
     let merges = need(&parts.merges, "tokenizer.ggml.merges", "gpt2")?;
-    let pre = parts.pre.map_or(Ok(PreTokenizer::Qwen2), PreTokenizer::from_name)?;
+    let pre = pre(parts).map_or(Ok(PreTokenizer::Qwen2), PreTokenizer::from_name)?;
     let alphabet = Alphabet::new();
     // User-defined tokens of byte-level files are spelled as plain text.
     let spelled = |kind, token: &[u8]| if kind == Kind::Normal { alphabet.decode(token) } else { token.to_vec() };
-    let vocab = Vocab::new(&parts.tokens, kinds(parts)?, spelled)?;
+    let vocab = Vocab::new(&parts.tokens, kinds(parts, turns)?, spelled)?;
     let added = Added::new(&vocab, <[u8]>::to_vec);
     let model = Model::ByteLevel(ByteLevel::new(&vocab, pre, merges)?);
     Ok((vocab, added, model))
 }
 
-fn by_score(parts: &Parts) -> Result<(Vocab, Added, Model), TokenizerError> {
+fn by_score(parts: &Parts, turns: &Turns) -> Result<(Vocab, Added, Model), TokenizerError> {
     let scores = need(&parts.scores, "tokenizer.ggml.scores", "llama")?;
     check_length("tokenizer.ggml.scores", parts.tokens.len(), scores.len())?;
     pieces::check_scores(scores)?;
-    let vocab = Vocab::new(&parts.tokens, kinds(parts)?, |_, piece| pieces::spelled(piece))?;
+    let vocab = Vocab::new(&parts.tokens, kinds(parts, turns)?, |_, piece| pieces::spelled(piece))?;
     let order = Order::Scores(pieces::by_score(&vocab, scores));
     with_pieces(parts, vocab, order, true)
 }
 
-fn by_merges(parts: &Parts) -> Result<(Vocab, Added, Model), TokenizerError> {
+fn by_merges(parts: &Parts, turns: &Turns) -> Result<(Vocab, Added, Model), TokenizerError> {
     let merges = need(&parts.merges, "tokenizer.ggml.merges", "gemma4")?;
-    let mut kinds = kinds(parts)?;
+    let mut kinds = kinds(parts, turns)?;
     if !kinds.contains(&Kind::Byte) {
         let bytes = kinds.iter_mut().zip(&parts.tokens).filter(|(kind, token)| **kind == Kind::Normal && parse_byte(token).is_some());
         bytes.for_each(|(kind, _)| *kind = Kind::Byte);
@@ -125,7 +123,7 @@ fn with_pieces(parts: &Parts, vocab: Vocab, order: Order, prefix: bool) -> Resul
 }
 
 fn notes(parts: &Parts, model: &Model, unsearched: usize) -> Vec<Note> {
-    let pre = (parts.model == "gpt2" && parts.pre.is_none()).then_some(Note::MissingPre);
+    let pre = (parts.model == "gpt2" && pre(parts).is_none()).then_some(Note::MissingPre);
     let (byte_ids, unknown) = match model {
         Model::ByteLevel(model) => (model.byte_ids(), None),
         Model::Pieces(model) => (model.byte_ids(), parts.unknown_token_id),
@@ -146,11 +144,22 @@ fn check_length(key: &'static str, expected: usize, found: usize) -> Result<(), 
     if expected == found { Ok(()) } else { Err(TokenizerError::ArrayLength { key, expected, found }) }
 }
 
-fn kinds(parts: &Parts) -> Result<Vec<Kind>, TokenizerError> {
-    let Some(types) = &parts.token_type else { return Ok(vec![Kind::Normal; parts.tokens.len()]) };
-    check_length("tokenizer.ggml.token_type", parts.tokens.len(), types.len())?;
-    let kind = |(id, &found): (usize, &i32)| Kind::from_i32(found).ok_or(TokenizerError::TokenType { id: id as u32, found });
-    types.iter().enumerate().map(kind).collect()
+/// The kind of each token: that of the file, but control for the tokens of turns.
+fn kinds(parts: &Parts, turns: &Turns) -> Result<Vec<Kind>, TokenizerError> {
+    let mut kinds = vec![Kind::Normal; parts.tokens.len()];
+    if let Some(types) = &parts.token_type {
+        check_length("tokenizer.ggml.token_type", parts.tokens.len(), types.len())?;
+        for (id, &found) in types.iter().enumerate() {
+            kinds[id] = Kind::from_i32(found).ok_or(TokenizerError::TokenType { id: id as u32, found })?;
+        }
+    }
+    turns.controls.iter().for_each(|&id| turns::make_control(&mut kinds[id as usize]));
+    Ok(kinds)
+}
+
+/// The name of the pre-tokenizer; `None` if the name says nothing.
+fn pre<'a>(parts: &Parts<'a>) -> Option<&'a str> {
+    parts.pre.filter(|pre| !matches!(pre.trim(), "" | "default"))
 }
 
 fn check_ids(parts: &Parts) -> Result<(), TokenizerError> {
@@ -173,15 +182,4 @@ fn check_ids(parts: &Parts) -> Result<(), TokenizerError> {
         }
     }
     Ok(())
-}
-
-fn ends(parts: &Parts, vocab: &Vocab, gemma4: bool) -> Vec<u32> {
-    let named = END_NAMES.into_iter().chain(gemma4.then_some(GEMMA4_END_NAME));
-    let named = named.filter_map(|name| vocab.find(name.as_bytes()));
-    let named = named.filter(|&id| matches!(vocab.kind(id), Some(Kind::Control | Kind::UserDefined)));
-    let keys = [parts.eos_token_id, parts.eot_token_id, parts.eom_token_id].into_iter().flatten();
-    let mut ends: Vec<u32> = keys.chain(parts.eos_token_ids.iter().copied()).chain(named).collect();
-    ends.sort_unstable();
-    ends.dedup();
-    ends
 }

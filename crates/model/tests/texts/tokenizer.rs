@@ -230,6 +230,52 @@ fn a_file_without_pre_is_cut_as_qwen2_with_a_note() {
 }
 
 #[test]
+fn a_pre_tokenizer_that_names_no_rule_is_a_missing_one() {
+    let (_, missing) = built(|p| p.pre = None);
+    for nothing in ["", " ", "default"] {
+        let (tokenizer, notes) = built(|p| p.pre = Some(nothing));
+        assert_eq!(notes, missing, "{nothing:?}");
+        assert_eq!(tokenizer.encode(" hell", Special::Text).unwrap(), [259]);
+    }
+}
+
+#[test]
+fn tokens_of_turns_are_control_tokens_whatever_their_type_with_a_note() {
+    let turns = [("<|endoftext|>", 265), ("<|im_start|>", 266), ("<|im_end|>", 267)];
+    // Normal, user-defined, unused, and no types at all.
+    for kind in [Some(1), Some(4), Some(5), None] {
+        let (tokenizer, notes) = built(|p| match kind {
+            Some(kind) => p.token_type.as_mut().unwrap()[265..268].fill(kind),
+            None => p.token_type = None,
+        });
+        let named = "control tokens of <|endoftext|>, <|im_start|>, <|im_end|>; they end";
+        assert!(notes.len() == 1 && notes[0].contains(named), "{kind:?}: {notes:?}");
+        for (name, id) in turns {
+            assert_eq!((tokenizer.kind(id), tokenizer.control(name)), (Some(Kind::Control), Some(id)));
+            assert_eq!(tokenizer.encode(name, Special::Parse).unwrap(), [id]);
+            assert!(!tokenizer.encode(name, Special::Text).unwrap().contains(&id), "{name} in a text from a user");
+        }
+        assert_eq!(tokenizer.ends(), [265, 267]);
+    }
+}
+
+#[test]
+fn tokens_that_keys_name_as_ends_are_control_tokens_but_for_bytes() {
+    let keys: [fn(&mut Parts); 4] =
+        [|p| p.eos_token_id = Some(268), |p| p.eot_token_id = Some(268), |p| p.eom_token_id = Some(268), |p| p.eos_token_ids = vec![268]];
+    for (n, set) in keys.into_iter().enumerate() {
+        let (tokenizer, notes) = built(set);
+        assert_eq!((tokenizer.kind(268), tokenizer.is_end(268)), (Some(Kind::Control), true), "{n}");
+        assert!(notes.len() == 1 && notes[0].contains("control tokens of <think>; they end"), "{notes:?}");
+    }
+    let (tokenizer, notes) = built(|p| p.eos_token_id = Some(10));
+    assert_eq!((tokenizer.kind(10), tokenizer.is_end(10), notes.len()), (Some(Kind::Normal), true, 0));
+    assert_eq!(tokenizer.encode("\n", Special::Text).unwrap(), [10]);
+    let (_, notes) = built(|p| p.eos_token_ids = (256..265).collect());
+    assert!(notes[0].contains("control tokens of he, ll, hell, Ġhell and 5 more; they end"), "{notes:?}");
+}
+
+#[test]
 fn a_vocabulary_that_lacks_bytes_refuses_the_text_that_needs_them() {
     let (tokenizer, notes) = built(|p| {
         p.tokens[usize::from(b'h')] = b"hh";
