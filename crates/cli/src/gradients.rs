@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> Result<()> {
     let options = args.steps.options(rows).captures(args.steps.captures());
     // Before the weights are loaded.
     named(args, Gradients::memory_of(&checked, &trained, &options))?;
-    args.source.say_notes(&file);
+    args.source.say_notes_of_base(&file)?;
     args.source.verify_if_asked(&file)?;
     let model = args.source.weights(file, executor)?;
     let mut gradients = named(args, Gradients::new(&model, &trained, &options))?;

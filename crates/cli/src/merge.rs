@@ -86,7 +86,7 @@ impl Type {
 pub fn run(args: &Args) -> Result<()> {
     let source = Source { model: Some(args.base.clone()), mapping: args.mapping, verify: false };
     let file = source.model_file()?;
-    source.say_notes(&file);
+    source.say_notes_of_base(&file)?;
     let adapters = Adapters { choices: args.adapters.clone() }.open()?;
     let cancel = Arc::new(AtomicBool::new(false));
     let guard = interrupt::stops(Arc::clone(&cancel));

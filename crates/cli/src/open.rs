@@ -68,9 +68,11 @@ impl Source {
         verify(file)
     }
 
-    /// Opens the file as a model.
+    /// Opens the file as a model. A model of Ollama gets Ollama's chat template if its file has none,
+    /// and a note about the settings that do not apply.
     pub fn model_file(&self) -> Result<ModelFile> {
-        self.named(ModelFile::new(self.gguf()?))
+        let file = self.named(ModelFile::new(self.gguf()?))?;
+        Ok(if let Found::Ollama(entry) = self.find()? { entry.fit(file) } else { file })
     }
 
     /// Chooses the device, checks that the file can run such a session with its adapters, and loads
@@ -99,6 +101,18 @@ impl Source {
     /// Prints what was assumed to open the file.
     pub fn say_notes(&self, file: &ModelFile) {
         file.notes().iter().for_each(|said| note(&format!("{}: {said}", self.name())));
+    }
+
+    /// The same for a base that takes new adapters: those that Ollama has for the model are no part of
+    /// it.
+    pub fn say_notes_of_base(&self, file: &ModelFile) -> Result<()> {
+        self.say_notes(file);
+        if let Found::Ollama(entry) = self.find()?
+            && !entry.adapters.is_empty()
+        {
+            note(&format!("{}: the adapter that Ollama applies to this model is no part of the base", self.name()));
+        }
+        Ok(())
     }
 
     /// Reads the whole file first and checks it, if --verify is given.

@@ -68,10 +68,10 @@ pub struct Args {
     #[command(flatten)]
     context: Context,
 
-    /// When the context is full, keep its first KEEP tokens [KEEP: 0], drop the older half of the
-    /// others, read the rest again and go on. Without this flag the answer ends there
-    #[arg(long, value_name = "KEEP", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
-    shift_context: Option<u32>,
+    /// When the context is full, keep its first KEEP tokens [KEEP: Ollama's, else 0], drop the older
+    /// half of the others, read the rest again and go on. Without this flag the answer ends there
+    #[arg(long, value_name = "KEEP", num_args = 0..=1, require_equals = true)]
+    shift_context: Option<Option<u32>>,
 
     #[command(flatten)]
     place: Place,
@@ -157,10 +157,10 @@ pub fn run(args: Args) -> Result<()> {
     let file = args.source.model_file()?;
     let modelfile = Modelfile::of(args.source.find()?);
     let context = args.context.ctx.or_else(|| modelfile.context(file.file()));
-    let opening = args.place.session(context).shift(args.shift_context);
+    let shift = args.shift_context.map(|keep| keep.or(modelfile.keep()).unwrap_or(0));
+    let opening = args.place.session(context).shift(shift);
     let sampling = args.sampling.resolve(file.file(), args.source.model.is_none(), modelfile.params())?;
     let render = RenderOptions::default().tools(tools).enable_thinking(args.thinking());
-    let file = if args.raw { file } else { args.source.named(modelfile.fit(file, &args.source.name()))? };
     args.check_template(&file)?;
     let loaded = args.source.load(file, &args.place.device, &opening, &args.adapters, true)?;
     let mut session = args.source.named(loaded.session(opening.clone()))?;
@@ -170,14 +170,14 @@ pub fn run(args: Args) -> Result<()> {
     let format = if args.raw { Format::Plain } else { model.template().format() };
     let options = GenerateOptions::default()
         .sampling(sampling)
-        .max_tokens(args.max_tokens.map(|n| n as usize).or_else(|| modelfile.max_tokens()))
-        .stops(if args.stop.is_empty() && !args.raw { modelfile.stops() } else { args.stop.clone() })
+        .max_tokens(args.max_tokens.map(|n| n as usize).or_else(|| modelfile.params().max_tokens()))
+        .stops(if args.stop.is_empty() { modelfile.params().stops() } else { args.stop.clone() })
         .shown(format.controls(model.tokenizer()));
-    let system = args.system.clone().or_else(|| modelfile.system()).filter(|_| !args.raw);
+    let first = modelfile.opening(args.system.as_deref());
     let (load, weights, _preparing) = (began.elapsed(), loaded.weights, loaded.preparing);
     // From here on the session alone holds the model, so that a lost device can be closed.
     drop((loaded.model, loaded.checked, loaded.adapters));
-    let mut talk = Talk { args, session, opening, options, render, system, messages, load, weights };
+    let mut talk = Talk { args, session, opening, options, render, first, messages, load, weights };
     let result = match &task {
         Task::Prompt(prompt) => talk.once(prompt),
         Task::Chat => chat::chat(&mut talk),
@@ -226,8 +226,8 @@ struct Talk {
     opening: SessionOptions,
     options: GenerateOptions,
     render: RenderOptions,
-    /// The text of the system message.
-    system: Option<String>,
+    /// The turns that a conversation begins with: the system message, and those of Ollama.
+    first: Vec<Message>,
     messages: Vec<Message>,
     /// The time from the start until the session exists, and the time that the weights took.
     load: Duration,
@@ -248,7 +248,7 @@ impl Talk {
             return Ok((ids, Parser::new(Format::Plain)));
         }
         if self.messages.is_empty() {
-            self.messages.extend(self.system.iter().map(Message::system));
+            self.messages.extend(self.first.iter().cloned());
         }
         self.messages.push(message);
         let ids = template.encode(tokenizer, &self.messages, &self.render)?;

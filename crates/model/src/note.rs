@@ -45,6 +45,13 @@ pub enum Note {
         /// The limit.
         limit: usize,
     },
+    /// Settings of a model in Ollama's store that change its answers there, and that do not apply
+    /// here.
+    #[error("of Ollama's settings, Weft does not apply {}", unapplied.join(", "))]
+    Ollama {
+        /// The settings, in words.
+        unapplied: Vec<String>,
+    },
     /// A YaRN file whose context length is the length before the scaling.
     #[error(
         "the context length is {promised}: {architecture}.context_length is {stored}, the length \

@@ -10,13 +10,15 @@ mod entry;
 mod error;
 mod manifest;
 mod name;
+mod params;
 mod store;
 mod template;
 mod template_words;
 
-pub use entry::{Blob, Entry, Params};
+pub use entry::{Blob, Entry};
 pub use error::OllamaError;
 pub use manifest::{Digest, Layer, Manifest, fuzz};
 pub use name::Name;
+pub use params::Params;
 pub use store::{Listed, Stores};
 pub use template::jinja;

@@ -1,11 +1,10 @@
-//! Ollama's settings of a model: parameters, a system prompt, a template. Flags and the model file
-//! take precedence.
+//! Ollama's settings of a model: parameters, a system prompt, the first turns. Flags take precedence,
+//! and these settings come before those of the model file. Its template is in the opened file.
 
-use crate::exit::note;
 use crate::open::Found;
 use gguf::Gguf;
-use model::ollama::{Entry, Params, jinja};
-use model::{Error, ModelFile};
+use model::chat::Message;
+use model::ollama::{Entry, Params};
 
 /// The settings from Ollama's Modelfile; empty for models that are not from Ollama.
 pub struct Modelfile {
@@ -33,33 +32,15 @@ impl Modelfile {
         Some(most.map_or(asked, |most| asked.min(most)))
     }
 
-    /// The largest number of tokens in an answer.
-    pub fn max_tokens(&self) -> Option<usize> {
-        self.params().number("num_predict").filter(|n| *n >= 1.0).map(|n| n as usize)
+    /// The number of first tokens that stay when the context is full.
+    pub fn keep(&self) -> Option<u32> {
+        self.params().number("num_keep").filter(|n| *n >= 0.0).map(|n| n as u32)
     }
 
-    /// The texts that end an answer.
-    pub fn stops(&self) -> Vec<String> {
-        self.params().stop.iter().filter(|stop| !stop.is_empty()).cloned().collect()
-    }
-
-    /// The system prompt.
-    pub fn system(&self) -> Option<String> {
-        self.entry.as_ref()?.system.clone()
-    }
-
-    /// Gives the file Ollama's chat template if it has none of its own. If the template cannot be
-    /// converted, a note gives the reason.
-    pub fn fit(&self, file: ModelFile, name: &str) -> Result<ModelFile, Error> {
-        let own = file.file().get_opt::<&str>("tokenizer.chat_template").is_ok_and(|template| template.is_some());
-        let template = self.entry.as_ref().and_then(|entry| entry.template.as_deref());
-        match template.filter(|_| !own).map(jinja) {
-            None => Ok(file),
-            Some(Ok(source)) => Ok(file.with_template(&source)),
-            Some(Err(reason)) => {
-                note(&format!("{name}: Ollama's chat template is ignored; the usual one for the tokens is used: {reason}"));
-                Ok(file)
-            }
-        }
+    /// The turns that a conversation begins with. `system` takes the place of the system prompt.
+    pub fn opening(&self, system: Option<&str>) -> Vec<Message> {
+        let own = self.entry.as_ref().and_then(|entry| entry.system.as_deref());
+        let turns = self.entry.iter().flat_map(|entry| entry.messages.iter().cloned());
+        system.or(own).map(Message::system).into_iter().chain(turns).collect()
     }
 }

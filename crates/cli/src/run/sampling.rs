@@ -1,4 +1,4 @@
-//! Sampling parameters: from flags, else from the model file, else from Ollama, else our defaults.
+//! Sampling parameters: from flags, else from Ollama, else from the model file, else our defaults.
 
 use crate::args::number;
 use anyhow::{Result, anyhow};
@@ -7,30 +7,31 @@ use model::Sampling;
 use model::ollama::Params;
 use std::fmt::Display;
 use std::hash::{BuildHasher, RandomState};
+use std::ops::RangeInclusive;
 
 /// Sampling flags
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Sampling")]
 pub struct Flags {
-    /// Temperature; 0 always chooses the most probable token [default: the file's, else 0.7]
+    /// Temperature; 0 always chooses the most probable token [default: the model's, else 0.7]
     #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = |t: &str| number(t, 0.0, 1e6))]
     temp: Option<f32>,
 
-    /// Choose among the K most probable tokens; 0 for all [default: the file's, else 40]
+    /// Choose among the K most probable tokens; 0 for all [default: the model's, else 40]
     #[arg(long, value_name = "K")]
     top_k: Option<u32>,
 
     /// Choose among the most probable tokens whose probabilities add up to P; 1 for all [default:
-    /// the file's, else 0.95]
+    /// the model's, else 0.95]
     #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = |t: &str| number(t, f32::MIN_POSITIVE, 1.0))]
     top_p: Option<f32>,
 
     /// Drop tokens that are less probable than P times the most probable token; 0 for none
-    /// [default: the file's, else 0]
+    /// [default: the model's, else 0]
     #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = |t: &str| number(t, 0.0, 1.0))]
     min_p: Option<f32>,
 
-    /// Divide the logits of tokens seen before by X; 1 for no penalty [default: the file's, else 1]
+    /// Divide the logits of tokens seen before by X; 1 for no penalty [default: the model's, else 1]
     #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = |t: &str| number(t, f32::MIN_POSITIVE, 1e6))]
     repeat_penalty: Option<f32>,
 
@@ -42,7 +43,7 @@ pub struct Flags {
     #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = |t: &str| number(t, -1e6, 1e6))]
     presence_penalty: Option<f32>,
 
-    /// Number of last tokens that count as seen before; 0 for none [default: the file's, else 64]
+    /// Number of last tokens that count as seen before; 0 for none [default: the model's, else 64]
     #[arg(long, value_name = "N")]
     repeat_last_n: Option<u32>,
 
@@ -53,59 +54,94 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// The parameters for a model: from the flags, else from the file, else from Ollama. The
-    /// default model is greedy unless a flag says otherwise.
+    /// The parameters for a model: from the flags, else from Ollama, else from the file. The default
+    /// model is greedy unless a flag says otherwise.
     pub fn resolve(&self, file: &Gguf, is_default: bool, params: &Params) -> Result<Sampling> {
-        let base = recommended(if is_default { Sampling::greedy() } else { Sampling::default() }, params)?;
-        let penalty = |flag: Option<f32>, other: f32| flag.unwrap_or(other);
+        let base = if is_default { Sampling::greedy() } else { Sampling::default() };
+        let from = Others { file, params };
+        let most = i64::from(u32::MAX);
+        let (last_n, top_k) = (self.repeat_last_n.map(i64::from), self.top_k.map(i64::from));
         Ok(Sampling {
-            temperature: pick(self.temp, file, "temp", "--temp", 0.0..=1e6, base.temperature)?,
-            top_k: pick(self.top_k.map(i64::from), file, "top_k", "--top-k", 0..=i64::from(u32::MAX), base.top_k.into())? as u32,
-            top_p: pick(self.top_p, file, "top_p", "--top-p", f32::MIN_POSITIVE..=1.0, base.top_p)?,
-            min_p: pick(self.min_p, file, "min_p", "--min-p", 0.0..=1.0, base.min_p)?,
-            repetition_penalty: pick(
+            temperature: from.pick(self.temp, "temperature", "temp", "--temp", 0.0..=1e6, base.temperature)?,
+            top_k: from.pick(top_k, "top_k", "top_k", "--top-k", 0..=most, base.top_k.into())? as u32,
+            top_p: from.pick(self.top_p, "top_p", "top_p", "--top-p", f32::MIN_POSITIVE..=1.0, base.top_p)?,
+            min_p: from.pick(self.min_p, "min_p", "min_p", "--min-p", 0.0..=1.0, base.min_p)?,
+            repetition_penalty: from.pick(
                 self.repeat_penalty,
-                file,
+                "repeat_penalty",
                 "penalty_repeat",
                 "--repeat-penalty",
                 f32::MIN_POSITIVE..=1e6,
                 base.repetition_penalty,
             )?,
-            frequency_penalty: penalty(self.frequency_penalty, base.frequency_penalty),
-            presence_penalty: penalty(self.presence_penalty, base.presence_penalty),
-            last_n: pick(
-                self.repeat_last_n.map(i64::from),
-                file,
-                "penalty_last_n",
-                "--repeat-last-n",
-                0..=i64::from(u32::MAX),
-                base.last_n.into(),
-            )? as u32,
-            seed: self.seed.or_else(|| params.number("seed").map(|seed| seed as u64)).unwrap_or_else(any_seed),
+            frequency_penalty: from
+                .ollama(self.frequency_penalty, "frequency_penalty", "--frequency-penalty")?
+                .unwrap_or(base.frequency_penalty),
+            presence_penalty: from
+                .ollama(self.presence_penalty, "presence_penalty", "--presence-penalty")?
+                .unwrap_or(base.presence_penalty),
+            last_n: from.pick(last_n, "repeat_last_n", "penalty_last_n", "--repeat-last-n", 0..=most, base.last_n.into())? as u32,
+            seed: self.seed.or_else(|| params.seed()).unwrap_or_else(any_seed),
         })
     }
 }
 
-/// Our defaults, replaced by Ollama's parameters where it has some.
-fn recommended(base: Sampling, params: &Params) -> Result<Sampling> {
-    let number = |name: &str, bounds: std::ops::RangeInclusive<f32>, default: f32| match params.number(name).map(|value| value as f32) {
-        None => Ok(default),
-        Some(value) if bounds.contains(&value) => Ok(value),
-        Some(value) => Err(anyhow!("Ollama recommends {name} = {value}, outside {} to {}; give a flag", bounds.start(), bounds.end())),
-    };
-    // In Ollama -1 means the whole context.
-    let last_n = params.number("repeat_last_n").filter(|n| *n >= 0.0).map_or(base.last_n, |n| n as u32);
-    Ok(Sampling {
-        temperature: number("temperature", 0.0..=1e6, base.temperature)?,
-        top_k: number("top_k", 0.0..=1e9, base.top_k as f32)? as u32,
-        top_p: number("top_p", f32::MIN_POSITIVE..=1.0, base.top_p)?,
-        min_p: number("min_p", 0.0..=1.0, base.min_p)?,
-        repetition_penalty: number("repeat_penalty", f32::MIN_POSITIVE..=1e6, base.repetition_penalty)?,
-        frequency_penalty: number("frequency_penalty", -1e6..=1e6, base.frequency_penalty)?,
-        presence_penalty: number("presence_penalty", -1e6..=1e6, base.presence_penalty)?,
-        last_n,
-        ..base
-    })
+/// The places that sampling parameters come from where no flag is given.
+struct Others<'a> {
+    file: &'a Gguf,
+    params: &'a Params,
+}
+
+/// A number that Ollama's parameters, which are f64, become.
+trait FromNumber: Sized {
+    fn from_number(number: f64) -> Self;
+}
+
+impl FromNumber for f32 {
+    fn from_number(number: f64) -> Self {
+        number as f32
+    }
+}
+
+impl FromNumber for i64 {
+    fn from_number(number: f64) -> Self {
+        number as i64
+    }
+}
+
+impl<'a> Others<'a> {
+    /// The flag, else Ollama's parameter.
+    fn ollama<T: FromNumber>(&self, flag: Option<T>, name: &str, option: &str) -> Result<Option<T>> {
+        match flag {
+            Some(value) => Ok(Some(value)),
+            None => Ok(self.params.checked(name).map_err(|error| anyhow!("{error}; give {option}"))?.map(T::from_number)),
+        }
+    }
+
+    /// The flag, else Ollama's parameter, else the file's `general.sampling.KEY` (llama.cpp's key),
+    /// else the default.
+    fn pick<T: FromNumber + FromValue<'a> + PartialOrd + Display + Copy>(
+        &self,
+        flag: Option<T>,
+        name: &str,
+        key: &str,
+        option: &str,
+        bounds: RangeInclusive<T>,
+        default: T,
+    ) -> Result<T> {
+        if let Some(value) = self.ollama(flag, name, option)? {
+            return Ok(value);
+        }
+        let key = format!("general.sampling.{key}");
+        match self.file.get_opt::<T>(&key) {
+            Ok(None) => Ok(default),
+            Ok(Some(value)) if bounds.contains(&value) => Ok(value),
+            Ok(Some(value)) => {
+                Err(anyhow!("the file recommends {key} = {value}, outside {} to {}; give {option}", bounds.start(), bounds.end()))
+            }
+            Err(error) => Err(anyhow!("{error}; give {option}")),
+        }
+    }
 }
 
 impl Flags {
@@ -122,29 +158,6 @@ impl Flags {
             last_n: self.repeat_last_n.unwrap_or(saved.last_n),
             seed: self.seed.unwrap_or(saved.seed),
         }
-    }
-}
-
-/// The flag, else the file's `general.sampling.NAME` (llama.cpp's key), else the default.
-fn pick<'a, T: FromValue<'a> + PartialOrd + Display + Copy>(
-    flag: Option<T>,
-    file: &'a Gguf,
-    name: &str,
-    option: &str,
-    bounds: std::ops::RangeInclusive<T>,
-    default: T,
-) -> Result<T> {
-    if let Some(value) = flag {
-        return Ok(value);
-    }
-    let key = format!("general.sampling.{name}");
-    match file.get_opt::<T>(&key) {
-        Ok(None) => Ok(default),
-        Ok(Some(value)) if bounds.contains(&value) => Ok(value),
-        Ok(Some(value)) => {
-            Err(anyhow!("the file recommends {key} = {value}, outside {} to {}; give {option}", bounds.start(), bounds.end()))
-        }
-        Err(error) => Err(anyhow!("{error}; give {option}")),
     }
 }
 

@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> Result<()> {
         Some(Base::Nf4Dq) => model::Base::Nf4Dq,
         None => model::Base::AsStored,
     });
-    args.source.say_notes(&file);
+    args.source.say_notes_of_base(&file)?;
     let examples = Examples::open(args, &file)?;
     examples.say_counts();
     let mut start = Start::new(args, file, examples)?;

@@ -40,13 +40,17 @@ impl Store {
 
     /// The same with layers of bytes.
     fn add_bytes(&self, name: &str, file: &GgufBuilder<'_>, others: &[(&str, &[u8])]) -> PathBuf {
-        let bytes = file.to_bytes().unwrap();
-        let mut layers = vec![self.layer("model", &bytes)];
+        self.add_file(name, &file.to_bytes().unwrap(), others)
+    }
+
+    /// The same for a file that exists.
+    fn add_file(&self, name: &str, bytes: &[u8], others: &[(&str, &[u8])]) -> PathBuf {
+        let mut layers = vec![self.layer("model", bytes)];
         layers.extend(others.iter().map(|(kind, content)| self.layer(kind, content)));
         let manifest = self.root().join("manifests/registry.ollama.ai/library").join(name);
         std::fs::create_dir_all(manifest.parent().unwrap()).unwrap();
         std::fs::write(manifest, json!({ "schemaVersion": 2, "layers": layers }).to_string()).unwrap();
-        self.blob(&bytes)
+        self.blob(bytes)
     }
 
     /// Runs to the end, with no other store configured.
@@ -139,31 +143,85 @@ fn parameters_and_the_system_prompt_hold_where_nothing_else_is_said() {
 }
 
 #[test]
-fn the_file_comes_before_ollamas_parameters() {
+fn stops_of_the_manifest_end_answers_at_control_tokens_raw_too() {
     let store = Store::new();
-    let file = tiny::builder(0.5).set("general.sampling.temp", 0.0f32);
-    store.add("tiny/latest", &file, &[("params", r#"{"temperature": 5, "num_predict": 8}"#)]);
-    let tokens = |seed: &str| store.run(&["run", "tiny", "-p", "ab", "--device", "cpu", "--json", "--seed", seed]).json()["tokens"].clone();
-    assert_eq!(tokens("1"), tokens("2"));
-    store.add("hot/latest", &tiny::builder(0.5), &[("params", r#"{"temperature": -5}"#)]);
-    let line = store.run(&["run", "hot", "-p", "ab", "--device", "cpu"]).failed(1);
-    assert!(line.contains("temperature = -5"), "{line}");
+    let file = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/default.gguf")).unwrap();
+    store.add_file("world/latest", &file, &[("params", br#"{"temperature": 0, "stop": ["<|im_start|>", "<|im_end|>"]}"#)]);
+    for words in [
+        &["-p", "Where does Wren live?"][..],
+        &["--raw", "-p", "<|im_start|>user\nWhere does Wren live?<|im_end|>\n<|im_start|>assistant\n"],
+    ] {
+        let of = |more: &[&str]| store.run(&[&["run", "world", "--device", "cpu", "--json"], words, more].concat()).json();
+        assert_eq!((of(&[])["finish"].as_str(), of(&[])["stop"].as_str()), (Some("stop"), Some("<|im_end|>")));
+        assert_eq!(of(&["--stop", " in"])["stop"], " in", "a flag replaces those of the manifest");
+    }
 }
 
 #[test]
-fn ollamas_template_serves_a_file_without_one_if_it_is_understood() {
+fn ollamas_parameters_come_before_those_of_the_file_and_flags_before_both() {
     let store = Store::new();
-    let add = |name: &str, file: &GgufBuilder<'_>, template: &str| drop(store.add(name, file, &[("template", template)]));
-    add("tiny/latest", &tiny::builder(0.5), "Q: {{ .Prompt }} A: ");
-    let run = |name: &str| store.run(&[&["run", name], &RUN[..]].concat());
-    let tokens = |name: &str| run(name).json()["prompt_tokens"].as_u64().unwrap();
-    assert_eq!((run("tiny").err.as_str(), tokens("tiny")), ("", 8));
-    add("strange/latest", &tiny::builder(0.5), "{{ .Prompt | title }}");
-    let strange = run("strange");
-    assert_eq!((strange.code, strange.err.matches('\n').count()), (0, 1));
-    assert!(strange.err.contains("Ollama's chat template is ignored") && strange.err.contains(".Prompt | title"), "{}", strange.err);
-    add("own/latest", &tiny::builder(0.5).set("tokenizer.chat_template", "{{ messages[-1].content }}"), "{{ .Prompt | title }}");
-    assert_eq!((run("own").err.as_str(), tokens("own")), ("", 1));
+    let file = tiny::builder(0.5).set("general.sampling.temp", 5.0f32);
+    store.add("tiny/latest", &file, &[("params", r#"{"temperature": 0, "num_predict": 8}"#)]);
+    let tokens =
+        |more: &[&str]| store.run(&[&["run", "tiny", "-p", "ab", "--device", "cpu", "--json"], more].concat()).json()["tokens"].clone();
+    assert_eq!(tokens(&["--seed", "1"]), tokens(&["--seed", "2"]));
+    assert_ne!(tokens(&["--seed", "1", "--temp", "9"]), tokens(&["--seed", "2", "--temp", "9"]));
+    store.add("hot/latest", &tiny::builder(0.5), &[("params", r#"{"temperature": -5}"#)]);
+    let hot = |more: &[&str]| store.run(&[&["run", "hot", "-p", "ab", "--device", "cpu", "-n", "1"], more].concat());
+    let line = hot(&[]).failed(1);
+    assert!(line.contains("temperature = -5") && line.contains("--temp"), "{line}");
+    hot(&["--temp", "0"]).good();
+}
+
+#[test]
+fn a_seed_of_minus_one_is_a_new_one_in_each_run() {
+    let store = Store::new();
+    store.add("tiny/latest", &tiny::builder(0.5), &[("params", r#"{"seed": -1}"#)]);
+    store.add("exact/latest", &tiny::builder(0.5), &[("params", r#"{"seed": 9007199254740993}"#)]);
+    let seed = |name: &str| store.run(&[&["run", name], &RUN[..]].concat()).json()["seed"].as_u64().unwrap();
+    assert_ne!(seed("tiny"), seed("tiny"));
+    assert_eq!(seed("exact"), 9_007_199_254_740_993);
+}
+
+#[test]
+fn messages_of_the_manifest_are_earlier_turns() {
+    let store = Store::new();
+    let messages = r#"[{"role": "user", "content": "xy"}, {"role": "assistant", "content": "z"}]"#;
+    store.add("tiny/latest", &tiny::builder(0.5), &[("messages", messages), ("system", "s")]);
+    let prompt =
+        |words: &[&str]| store.run(&[&["run", "tiny", "--device", "cpu", "-n", "4", "--temp", "0", "--json"], words].concat()).json();
+    let turn = |role: &str, text: &str| format!("<|im_start|>{role}\n{text}<|im_end|>\n");
+    let all = [turn("system", "s"), turn("user", "xy"), turn("assistant", "z"), turn("user", "ab"), "<|im_start|>assistant\n".to_string()];
+    let (told, raw) = (prompt(&["-p", "ab"]), prompt(&["--raw", "-p", &all.concat()]));
+    assert_eq!((&told["tokens"], &told["prompt_tokens"]), (&raw["tokens"], &raw["prompt_tokens"]));
+    let own = all.concat().replace("system\ns", "system\nown");
+    assert_eq!(prompt(&["-p", "ab", "--system", "own"])["prompt_tokens"], prompt(&["--raw", "-p", &own])["prompt_tokens"]);
+    store.add("broken/latest", &tiny::builder(0.5), &[("messages", "{}")]);
+    assert!(store.run(&[&["run", "broken"], &RUN[..]].concat()).failed(1).contains("its messages cannot be read"));
+}
+
+#[test]
+fn one_note_lists_what_does_not_apply() {
+    let store = Store::new();
+    let params = r#"{"mirostat": 2, "mirostat_tau": 5, "typical_p": 1, "num_thread": 4, "use_mmap": true, "new_name": "x"}"#;
+    let layers = [("params", params), ("projector", "eyes"), ("license", "MIT"), ("strange", "layer")];
+    store.add("tiny/latest", &tiny::builder(0.5), &layers);
+    let expected =
+        "of Ollama's settings, Weft does not apply mirostat = 2, new_name = \"x\", its encoder of images and sound, its layer strange\n";
+    let run = store.run(&[&["run", "tiny"], &RUN[..]].concat());
+    assert!(run.code == 0 && run.err.ends_with(expected) && run.err.matches('\n').count() == 1, "{}", run.err);
+    assert!(store.run(&["inspect", "tiny"]).good().contains(expected.trim_end()));
+    store.add("quiet/latest", &tiny::builder(0.5), &[("params", r#"{"mirostat": 0, "num_gpu": 9}"#), ("license", "MIT")]);
+    assert_eq!(store.run(&[&["run", "quiet"], &RUN[..]].concat()).err, "");
+}
+
+#[test]
+fn an_adapter_of_the_manifest_is_told_where_the_base_has_it_not() {
+    let (store, model) = (Store::new(), Model::new(&tiny::builder(0.5)));
+    store.add_bytes("adapted/latest", &tiny::builder(0.5), &[("adapter", &lora::builder(32).to_bytes().unwrap())]);
+    let (own, out) = (lora::gguf(&model, "a.gguf", 32), model.beside("merged.gguf"));
+    let merged = store.run(&["merge", "adapted", &own, "-o", &out]);
+    assert!(merged.code == 0 && merged.err.contains("the adapter that Ollama applies"), "{}", merged.err);
 }
 
 #[test]

@@ -1,15 +1,21 @@
 //! A checked model of the store: its files, and the settings of its Modelfile.
 
 use super::manifest::{Layer, Manifest};
-use super::{Digest, Name, OllamaError};
+use super::params::{Params, quoted};
+use super::{Digest, Name, OllamaError, jinja};
+use crate::chat::{ChatTemplate, Message, RenderOptions};
 use crate::error::json_reason;
+use crate::file::ModelFile;
+use crate::note::Note;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Upper limit of the bytes of a text layer: template, system prompt or parameters.
+/// The kinds of layers whose content applies, and licenses.
+const APPLIED: [&str; 7] = ["model", "adapter", "template", "system", "params", "messages", "license"];
+/// Upper limit of the bytes of a text layer: template, system prompt, parameters or messages.
 const MAX_TEXT: u64 = 1 << 20;
 /// Bytes hashed at a time.
 const CHUNK: usize = 1 << 20;
@@ -24,15 +30,6 @@ pub struct Blob {
     /// Its length.
     pub bytes: u64,
     digest: Digest,
-}
-
-/// The `PARAMETER` lines of a Modelfile.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Params {
-    /// Numbers by name, such as `temperature`, `top_k`, `num_ctx`.
-    numbers: Vec<(String, f64)>,
-    /// Texts that end an answer.
-    pub stop: Vec<String>,
 }
 
 /// A model of the store.
@@ -53,32 +50,11 @@ pub struct Entry {
     pub system: Option<String>,
     /// The parameters.
     pub params: Params,
+    /// Turns that every conversation begins with, after the system prompt (`MESSAGE`).
+    pub messages: Vec<Message>,
+    /// The other settings that change answers in Ollama and do not apply in Weft, in words.
+    unapplied: Vec<String>,
     texts: Vec<Blob>,
-}
-
-impl Params {
-    /// A number by Ollama's name for it; `None` if the Modelfile does not set it.
-    pub fn number(&self, name: &str) -> Option<f64> {
-        self.numbers.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
-    }
-
-    fn parse(json: &str) -> Result<Self, String> {
-        let map: Map<String, Value> = serde_json::from_str(json).map_err(|error| json_reason(&error))?;
-        let mut params = Self::default();
-        for (name, value) in map {
-            match value {
-                Value::Number(number) => params.numbers.extend(number.as_f64().map(|number| (name, number))),
-                Value::String(text) if name == "stop" => params.stop.push(text),
-                Value::Array(items) if name == "stop" => {
-                    let text = |item: Value| item.as_str().map(str::to_owned).ok_or("a stop is not a string");
-                    params.stop = items.into_iter().map(text).collect::<Result<_, _>>()?;
-                }
-                // Other values are switches for Ollama, such as `use_mmap`.
-                _ => {}
-            }
-        }
-        Ok(params)
-    }
 }
 
 impl Entry {
@@ -101,14 +77,67 @@ impl Entry {
             None | Some(Err(OllamaError::BlobMissing { .. })) => vec![],
             Some(config) => vec![config?],
         };
-        let texts = [all("template")?, all("system")?, all("params")?, config];
+        let texts = [all("template")?, all("system")?, all("params")?, config, all("messages")?];
         let text = |at: usize| texts[at].last().map(|blob: &Blob| blob.text(&name)).transpose();
         let params = text(2)?.map_or(Ok(Params::default()), |json| Params::parse(&json));
         let params = params.map_err(|reason| OllamaError::Params { name: name.to_string(), reason })?;
+        let turns = text(4)?.map_or(Ok((vec![], vec![])), |json| turns(&json));
+        let (messages, keys) = turns.map_err(|reason| OllamaError::Messages { name: name.to_string(), reason })?;
         let (template, system, config) = (text(0)?, text(1)?, text(3)?);
         let template = template.filter(|template| !(says_nothing(template) && config.is_some_and(|json| names_renderer(&json))));
         let system = system.filter(|system| !system.trim().is_empty());
-        Ok(Self { model, adapters: all("adapter")?, projectors: all("projector")?, template, system, params, texts: texts.concat(), name })
+        let mut kinds: Vec<&str> = parsed.layers.iter().map(|layer| layer.kind.as_str()).filter(|kind| !APPLIED.contains(kind)).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let layer = |kind: &&str| match *kind {
+            "projector" => "its encoder of images and sound".to_string(),
+            other => format!("its layer {}", quoted(other)),
+        };
+        let keys = keys.iter().map(|key| format!("{} of its messages", quoted(key)));
+        let unapplied = params.unapplied.iter().cloned().chain(keys).chain(kinds.iter().map(layer)).collect();
+        Ok(Self {
+            model,
+            adapters: all("adapter")?,
+            projectors: all("projector")?,
+            template,
+            system,
+            params,
+            messages,
+            unapplied,
+            texts: texts.concat(),
+            name,
+        })
+    }
+
+    /// The file with Ollama's chat template, if the file has none of its own, and with a note that
+    /// lists the settings that change answers in Ollama and do not apply in Weft. The parameters,
+    /// the system prompt, the messages and the adapters are applied by the caller.
+    #[must_use]
+    pub fn fit(&self, mut file: ModelFile) -> ModelFile {
+        let own = !matches!(file.file().get_opt::<&str>("tokenizer.chat_template"), Ok(None));
+        let mut unapplied = self.unapplied.clone();
+        match self.template.as_deref().map(jinja) {
+            None => {}
+            Some(Ok(source)) if !own => file = file.with_template(&source),
+            Some(Ok(source)) if self.alike(&file, &source) => {}
+            Some(Ok(_)) => unapplied.push("its chat template, because the file has its own".to_string()),
+            Some(Err(reason)) => unapplied.push(format!("its chat template ({reason})")),
+        }
+        if !unapplied.is_empty() {
+            file.notes.push(Note::Ollama { unapplied });
+        }
+        file
+    }
+
+    /// Whether the file's chat template and this one give the same prompts for plain conversations.
+    fn alike(&self, file: &ModelFile, source: &str) -> bool {
+        let (tokenizer, theirs) = (file.tokenizer(), ChatTemplate::new(source, file.tokenizer()));
+        let system: Vec<Message> = self.system.iter().map(Message::system).collect();
+        let turns = |more: &[Message]| [&system[..], more].concat();
+        let one = turns(&[Message::user("a")]);
+        let two = turns(&[Message::user("a"), Message::assistant("b"), Message::user("c")]);
+        let prompt = |template: &ChatTemplate, turns: &[Message]| template.encode(tokenizer, turns, &RenderOptions::default()).ok();
+        [one, two].iter().all(|turns| prompt(file.template(), turns) == prompt(&theirs, turns))
     }
 
     /// Hashes every file, and reports the bytes done and the total.
@@ -172,6 +201,21 @@ impl Blob {
             }
         }
     }
+}
+
+/// The messages of a layer, and the keys that no message of text has.
+fn turns(json: &str) -> Result<(Vec<Message>, Vec<String>), String> {
+    let mut messages: Vec<Message> = serde_json::from_str(json).map_err(|error| json_reason(&error))?;
+    let mut keys = vec![];
+    for message in &mut messages {
+        if !matches!(message.content, None | Some(Value::String(_))) {
+            return Err("the content of a message is not a string".to_string());
+        }
+        keys.extend(std::mem::take(&mut message.extra).into_iter().map(|(key, _)| key));
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    Ok((messages, keys))
 }
 
 /// Whether a template is just the prompt.

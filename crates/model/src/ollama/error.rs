@@ -44,6 +44,12 @@ pub enum OllamaError {
     /// The parameters cannot be parsed.
     #[error("{name}: its parameters cannot be read: {reason}")]
     Params { name: String, reason: String },
+    /// A parameter is out of range.
+    #[error("Ollama's parameters have {param} = {found}, outside {least} to {most}")]
+    ParamRange { param: String, found: f64, least: f64, most: f64 },
+    /// The messages cannot be parsed.
+    #[error("{name}: its messages cannot be read: {reason}")]
+    Messages { name: String, reason: String },
 }
 
 fn near_names(near: &[String], stores: &[PathBuf]) -> String {

@@ -1,6 +1,7 @@
 //! A store in Ollama's layout, built in a folder, intact and damaged.
 
 use crate::common;
+use model::Sampling;
 use model::ollama::{Name, OllamaError, Stores, fuzz};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -228,6 +229,73 @@ fn parameters_and_texts_of_the_wrong_kind_are_refused() {
         let line = store.refused("a");
         assert!(line.contains(reason), "{line}");
     }
+}
+
+#[test]
+fn parameters_mean_what_they_mean_in_ollama() {
+    let store = Store::new();
+    let params = |json: &str| {
+        store.model("registry.ollama.ai/library/a/latest", vec![store.layer("model", b"x"), store.layer("params", json.as_bytes())]);
+        store.find("a").map(|entry| entry.params)
+    };
+    let base = Sampling { seed: 3, ..Sampling::default() };
+    let sampling = |json: &str| params(json).unwrap().sampling(base.clone());
+    assert_eq!(sampling(r#"{"seed": -1, "num_predict": -1}"#).unwrap(), base);
+    let all = r#"{"temperature": 0.5, "top_k": 7, "top_p": 0.25, "min_p": 0.125, "repeat_penalty": 1.5, "repeat_last_n": 9,
+        "frequency_penalty": 0.5, "presence_penalty": -1, "seed": 18446744073709551615}"#;
+    let expected = Sampling {
+        temperature: 0.5,
+        top_k: 7,
+        top_p: 0.25,
+        min_p: 0.125,
+        repetition_penalty: 1.5,
+        last_n: 9,
+        frequency_penalty: 0.5,
+        presence_penalty: -1.0,
+        seed: u64::MAX,
+    };
+    assert_eq!(sampling(all).unwrap(), expected);
+    let ends = sampling(r#"{"top_k": -1, "top_p": 0, "repeat_last_n": -1}"#).unwrap();
+    assert_eq!((ends.top_k, ends.top_p, ends.last_n), (0, f32::MIN_POSITIVE, u32::MAX));
+    for wrong in [r#"{"temperature": -1}"#, r#"{"top_p": 2}"#, r#"{"min_p": -0.1}"#, r#"{"repeat_penalty": 0}"#, r#"{"top_k": 1e10}"#] {
+        let line = sampling(wrong).unwrap_err().to_string();
+        assert!(line.starts_with("Ollama's parameters have "), "{line}");
+    }
+    assert!(params(r#"{"temperature": "0.7"}"#).unwrap_err().to_string().contains("temperature is not a number"));
+    assert_eq!(
+        (params(r#"{"num_predict": 5}"#).unwrap().max_tokens(), params(r#"{"num_predict": -2}"#).unwrap().max_tokens()),
+        (Some(5), None)
+    );
+}
+
+#[test]
+fn every_parameter_applies_changes_no_answer_or_is_listed() {
+    let store = Store::new();
+    let unapplied = |json: Value| {
+        let params = store.layer("params", json.to_string().as_bytes());
+        store.model("registry.ollama.ai/library/a/latest", vec![store.layer("model", b"x"), params]);
+        store.find("a").unwrap().params.unapplied
+    };
+    let applies = ["temperature", "top_k", "top_p", "min_p", "repeat_penalty", "repeat_last_n", "frequency_penalty", "presence_penalty"];
+    for name in applies.iter().chain(&["seed", "num_ctx", "num_predict", "num_keep"]) {
+        assert!(unapplied(json!({ *name: 1 })).is_empty(), "{name}");
+    }
+    for name in ["num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap", "use_mlock", "numa", "low_vram", "f16_kv", "mirostat_tau"] {
+        assert!(unapplied(json!({ name: 1 })).is_empty(), "{name}");
+    }
+    for (name, neutral, other) in [
+        ("typical_p", json!(1.0), json!(0.5)),
+        ("tfs_z", json!(1), json!(0.9)),
+        ("mirostat", json!(0), json!(1)),
+        ("penalize_newline", json!(true), json!(false)),
+        ("rope_frequency_base", json!(0), json!(1e6)),
+        ("rope_frequency_scale", json!(1), json!(0.5)),
+    ] {
+        assert!(unapplied(json!({ name: neutral })).is_empty(), "{name}");
+        assert_eq!(unapplied(json!({ name: other })), [format!("{name} = {other}")]);
+    }
+    let long = unapplied(json!({ "a name that Ollama has not yet": "v".repeat(1000) }));
+    assert!(long[0].starts_with("a name that Ollama has not yet = \"vvv") && long[0].len() < 100, "{long:?}");
 }
 
 #[test]
