@@ -14,13 +14,9 @@ fn W_begin(lid: u32) {
     workgroupBarrier();
 }
 
-fn W_scale_of(scale: f32) -> f16 {
-    return f16(128.0 * scale);
-}
-
-// The weights of four codes, one in the low half of each byte.
-fn W_look(codes: u32, scale: f16) -> vec4<f16> {
+// The values of four codes, one in the low half of each byte.
+fn W_values(codes: u32) -> vec4<f16> {
     let near = (codes & 15u) | ((codes >> 4u) & 0xf0u);
     let far = ((codes >> 16u) & 15u) | ((codes >> 20u) & 0xf0u);
-    return vec4<f16>(W_pairs[near], W_pairs[far]) * scale;
+    return vec4<f16>(W_pairs[near], W_pairs[far]);
 }
