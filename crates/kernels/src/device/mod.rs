@@ -16,7 +16,7 @@ use crate::caps::{Caps, Class};
 use crate::device::pipelines::clock::{Clock, Spent};
 use crate::device::pipelines::{Kept, Pipelines};
 use crate::error::Error;
-use crate::kernel::compose::Shader;
+use crate::kernel::compose::{FEWEST, Shader};
 use crate::platform::{Moment, Waiter};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -291,7 +291,7 @@ impl Device {
         let (summary, features, limits) = (summary(&adapter.get_info()), device.features(), device.limits());
         let (lost, failed) = (Arc::default(), Arc::default());
         let inside = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES;
-        let subgroups = features.contains(wgpu::Features::SUBGROUP) && adapter.get_info().subgroup_min_size >= 8;
+        let subgroups = features.contains(wgpu::Features::SUBGROUP) && adapter.get_info().subgroup_min_size >= FEWEST;
         let cooperative = features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX);
         let caps = Caps {
             subgroups,

@@ -53,12 +53,18 @@ const WITH_HALVES: &str = "matmul/pieces/tile128_loop.wgsl";
 /// The piece of kernels that stage the activations of one row in workgroup memory.
 const STAGED: &str = "matmul/pieces/acts_staged.wgsl";
 
-/// Pieces that have a form with subgroup operations.
-const SUBGROUP_FORMS: [(&str, &str); 3] = [
-    ("shared/reduce.wgsl", wgsl!("shared/reduce_subgroup.wgsl")),
-    ("shared/lanes.wgsl", wgsl!("shared/lanes_subgroup.wgsl")),
-    ("shared/pack_q8.wgsl", wgsl!("shared/pack_q8_subgroup.wgsl")),
+/// Pieces that have a form with subgroup operations, and the fewest threads of a subgroup with
+/// which this form is right.
+const SUBGROUP_FORMS: [(&str, &str, u32); 3] = [
+    ("shared/reduce.wgsl", wgsl!("shared/reduce_subgroup.wgsl"), 1),
+    ("shared/lanes.wgsl", wgsl!("shared/lanes_subgroup.wgsl"), 1),
+    // The threads of a block.
+    ("shared/pack_q8.wgsl", wgsl!("shared/pack_q8_subgroup.wgsl"), FEWEST),
 ];
+
+/// The fewest threads of a subgroup with which every subgroup form is right that is not for wide
+/// subgroups alone. Devices with smaller subgroups run the portable forms.
+pub(crate) const FEWEST: u32 = 8;
 
 /// Pieces that have a form for subgroups of at least [`WIDE`] threads. The form has no code for
 /// smaller subgroups: unused code is still loaded and takes registers, which cost kernels with a
@@ -82,7 +88,16 @@ impl Shader {
     /// Whether the variant has a piece with a subgroup form.
     #[must_use]
     pub fn reduces(variant: &Variant) -> bool {
-        SUBGROUP_FORMS.iter().any(|(of, _)| variant.includes(of))
+        SUBGROUP_FORMS.iter().any(|(of, ..)| variant.includes(of))
+    }
+
+    /// The fewest threads of a subgroup with which the shader is right, 0 without subgroup form.
+    /// Cooperative matrices take 32.
+    #[must_use]
+    pub fn fewest_threads(&self) -> u32 {
+        let forms = SUBGROUP_FORMS.iter().filter(|(of, ..)| self.subgroups && self.variant.includes(of)).map(|(.., fewest)| *fewest);
+        let wide = self.wide || self.variant.kernel.cooperative();
+        forms.chain(wide.then_some(WIDE)).max().unwrap_or(0)
     }
 
     /// How a variant reduces on a device whose smallest subgroup has `threads` threads (0 without
@@ -231,9 +246,9 @@ impl Shader {
 
     /// The text of a piece in the form for the shader's subgroups.
     fn formed(&self, (path, text): &kernel::Piece) -> &'static str {
-        let wide = WIDE_FORMS.iter().filter(|_| self.wide);
-        let form = SUBGROUP_FORMS.iter().filter(|_| self.subgroups).chain(wide).find(|(of, _)| of == path);
-        form.map_or(*text, |(_, text)| text)
+        let wide = WIDE_FORMS.iter().filter(|_| self.wide).copied();
+        let forms = SUBGROUP_FORMS.iter().filter(|_| self.subgroups).map(|(of, form, _)| (*of, *form));
+        forms.chain(wide).find(|(of, _)| of == path).map_or(*text, |(_, form)| form)
     }
 }
 
