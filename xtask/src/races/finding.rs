@@ -10,6 +10,8 @@ pub enum Finding {
     Race { what: String, first: Mark, second: Mark },
     /// A barrier that only some invocations reach.
     Apart { at: u32 },
+    /// A cooperative matrix at places that the invocations of a subgroup do not share.
+    Unlike { at: u32 },
     /// An access past an end.
     Outside { what: String, at: u32 },
     /// More steps than the analysis takes.
@@ -21,7 +23,7 @@ impl Finding {
     pub fn places(&self) -> Vec<u32> {
         match self {
             Self::Race { first, second, .. } => vec![first.at, second.at],
-            Self::Apart { at } | Self::Outside { at, .. } => vec![*at],
+            Self::Apart { at } | Self::Unlike { at } | Self::Outside { at, .. } => vec![*at],
             Self::Endless => vec![],
         }
     }
@@ -36,6 +38,7 @@ impl Display for Finding {
         match self {
             Self::Race { what, first, second } => write!(f, "race on {what} between {} and {}", who(first), who(second)),
             Self::Apart { .. } => f.write_str("a barrier that only some invocations reach"),
+            Self::Unlike { .. } => f.write_str("a matrix at places that the invocations of a subgroup do not share"),
             Self::Outside { what, .. } => write!(f, "an access past the end of {what}"),
             Self::Endless => f.write_str("more steps than the analysis takes"),
         }

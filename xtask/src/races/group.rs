@@ -4,6 +4,7 @@ use super::finding::Finding;
 use super::machine::{Frame, Machine};
 use super::math;
 use super::memory::{By, Pointer, Root};
+use super::program::Of;
 use super::types::Kind;
 use super::value::{Mask, Value};
 use anyhow::{Context as _, bail, ensure};
@@ -102,12 +103,30 @@ impl<'a> Machine<'a> {
         let mut value = Value { lanes, words: vec![0; scalars * lanes] };
         for subgroup in self.taking_part(mask)? {
             let tile = self.tile(frame, data, subgroup, columns)?;
-            for element in 0..columns * rows {
-                let word = self.read_element(frame, data, &tile, element, subgroup)?;
-                value.words[element / size * lanes + subgroup * size + element % size] = word;
-            }
+            let of = &frame.body.of[data.pointer.index()];
+            let words = match self.is_noted(tile.root) {
+                false => self.read_unnoted(&tile, of.kind.context("a matrix of one type")?, columns * rows)?,
+                true => {
+                    (0..columns * rows).map(|element| self.read_element(of, &tile, element, subgroup)).collect::<anyhow::Result<_>>()?
+                }
+            };
+            put_elements(&mut value, subgroup, size, &words);
         }
         Ok(value)
+    }
+
+    /// The words of a tile whose accesses nobody notes.
+    fn read_unnoted(&self, tile: &Tile, kind: Kind, elements: usize) -> anyhow::Result<Vec<u32>> {
+        let scalars = (0..elements).map(|element| tile.scalar(element));
+        match tile.root {
+            Root::Words(end) => scalars.map(|scalar| Ok(self.words[self.word(tile.start + scalar, end)?])).collect(),
+            Root::Buffer(binding) => {
+                let (buffer, range, bytes) = (self.buffer(binding), self.range(binding), kind.bytes());
+                let within = |at: usize| (at + bytes <= range.len()).then(|| kind.read(buffer, range.start + at));
+                Ok(scalars.map(|scalar| within(tile.start + scalar * bytes).unwrap_or(0)).collect())
+            }
+            Root::Local(_) => bail!("a cooperative matrix in a variable"),
+        }
     }
 
     pub fn matrix_store(
@@ -121,8 +140,7 @@ impl<'a> Machine<'a> {
         let (rows, columns) = extents(frame, of)?;
         for subgroup in self.taking_part(mask)? {
             let tile = self.tile(frame, data, subgroup, columns)?;
-            for element in 0..columns * rows {
-                let word = self.element(value, subgroup, element);
+            for (element, word) in elements(value, subgroup, self.program.types.subgroup, columns * rows).into_iter().enumerate() {
                 let of = &frame.body.of[data.pointer.index()];
                 let (start, scalar, of) = self.scalar_of(&tile, element, of)?;
                 self.write(tile.root, start, scalar, of, word, By::Subgroup(subgroup))?;
@@ -145,14 +163,17 @@ impl<'a> Machine<'a> {
         let mut result = Value { lanes, words: vec![0; (rows * columns).div_ceil(size) * lanes] };
         for subgroup in self.taking_part(mask)? {
             let floats = |value: &Value, count: usize| -> Vec<f32> {
-                (0..count).map(|element| f32::from_bits(self.element(value, subgroup, element))).collect()
+                elements(value, subgroup, size, count).into_iter().map(f32::from_bits).collect()
             };
-            let (a, b, c) = (floats(a, rows * inner), floats(b, inner * columns), floats(c, rows * columns));
-            for (element, start) in c.into_iter().enumerate() {
-                let (row, column) = (element / columns, element % columns);
-                let sum = (0..inner).fold(start, |sum, n| sum + a[row * inner + n] * b[n * columns + column]);
-                result.words[element / size * lanes + subgroup * size + element % size] = kind.rounded(sum);
+            let (a, b, mut sums) = (floats(a, rows * inner), floats(b, inner * columns), floats(c, rows * columns));
+            // Of a whole row at once; the order of additions to an element is that of its columns.
+            for (sums, a) in sums.chunks_exact_mut(columns).zip(a.chunks_exact(inner)) {
+                for (a, b) in a.iter().zip(b.chunks_exact(columns)) {
+                    sums.iter_mut().zip(b).for_each(|(sum, b)| *sum += a * b);
+                }
             }
+            let sums: Vec<u32> = sums.into_iter().map(|sum| kind.rounded(sum)).collect();
+            put_elements(&mut result, subgroup, size, &sums);
         }
         Ok(result)
     }
@@ -169,12 +190,6 @@ impl<'a> Machine<'a> {
         Ok(found)
     }
 
-    /// The word of an element. Element n is in invocation n modulo their number.
-    fn element(&self, value: &Value, subgroup: usize, element: usize) -> u32 {
-        let size = self.program.types.subgroup;
-        value.at(element / size, subgroup * size + element % size)
-    }
-
     fn tile(&mut self, frame: &mut Frame<'a>, data: &CooperativeData, subgroup: usize, columns: usize) -> anyhow::Result<Tile> {
         let Pointer { root, at } = self.pointer(frame, data.pointer)?;
         let stride = self.value(frame, data.stride)?;
@@ -182,37 +197,42 @@ impl<'a> Machine<'a> {
         let (first, rest) = (subgroup * size, subgroup * size..(subgroup + 1) * size);
         let (start, pitch) = (at.at(0, first), stride.at(0, first));
         let agreed = rest.into_iter().all(|lane| (at.at(0, lane), stride.at(0, lane)) == (start, pitch));
-        ensure!(agreed, "a matrix at places that the invocations of a subgroup do not share");
+        ensure!(agreed, Finding::Unlike { at: self.at });
         let per = frame.body.of[data.pointer.index()].scalars;
         Ok(Tile { root, start: start as usize, pitch: pitch as usize * per, row_major: data.row_major, columns })
     }
 
-    fn read_element(
-        &mut self,
-        frame: &Frame<'a>,
-        data: &CooperativeData,
-        tile: &Tile,
-        element: usize,
-        subgroup: usize,
-    ) -> anyhow::Result<u32> {
-        let of = &frame.body.of[data.pointer.index()];
+    fn read_element(&mut self, of: &Of, tile: &Tile, element: usize, subgroup: usize) -> anyhow::Result<u32> {
         let (start, scalar, of) = self.scalar_of(tile, element, of)?;
         self.read(tile.root, start, scalar, of, By::Subgroup(subgroup))
     }
 
     /// The start of the vector that has an element, and the scalar within it.
-    fn scalar_of<'b>(
-        &self,
-        tile: &Tile,
-        element: usize,
-        of: &'b super::program::Of,
-    ) -> anyhow::Result<(usize, usize, &'b super::program::Of)> {
+    fn scalar_of<'b>(&self, tile: &Tile, element: usize, of: &'b Of) -> anyhow::Result<(usize, usize, &'b Of)> {
         let (scalar, per) = (tile.scalar(element), of.scalars);
         let bytes = match tile.root {
             Root::Buffer(_) => of.kind.context("a matrix of one type")?.bytes(),
             _ => 1,
         };
         Ok((tile.start + scalar / per * per * bytes, scalar % per, of))
+    }
+}
+
+/// The words of a matrix that a subgroup of `size` invocations has. Element n is in invocation n
+/// modulo their number.
+fn elements(value: &Value, subgroup: usize, size: usize, count: usize) -> Vec<u32> {
+    let (scalars, first) = (count.div_ceil(size), subgroup * size);
+    let mut words: Vec<u32> = match value.lanes {
+        1 => value.words[..scalars].iter().flat_map(|&word| std::iter::repeat_n(word, size)).collect(),
+        lanes => value.words.chunks_exact(lanes).take(scalars).flat_map(|of| &of[first..first + size]).copied().collect(),
+    };
+    words.truncate(count);
+    words
+}
+
+fn put_elements(value: &mut Value, subgroup: usize, size: usize, words: &[u32]) {
+    for (to, from) in value.words.chunks_exact_mut(value.lanes).zip(words.chunks(size)) {
+        to[subgroup * size..][..from.len()].copy_from_slice(from);
     }
 }
 

@@ -44,7 +44,8 @@ pub struct Machine<'a> {
     pub locals: Vec<Value>,
     /// Workgroup memory.
     pub words: Vec<u32>,
-    pub shadow: Shadow,
+    /// Who accessed workgroup memory, if accesses are noted.
+    pub shadow: Option<Shadow>,
     /// The number of the workgroup, and its place in the grid.
     pub group: usize,
     id: [u32; 3],
@@ -62,21 +63,29 @@ pub struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
+    /// A machine that finds races.
     pub fn new(program: &'a Program<'a>, call: &'a Call, space: &'a mut Space, fuel: u64) -> Self {
-        space.shadows = HashMap::new();
+        let mut machine = Self::computing(program, call, space, fuel);
         for binding in program.written() {
             let buffer = call.bindings[binding - 1].buffer;
-            space.shadows.insert(buffer, Shadow::new(space.buffers[buffer].len().div_ceil(4)));
+            let words = machine.space.buffers[buffer].len().div_ceil(4);
+            machine.space.shadows.insert(buffer, Shadow::new(words));
         }
+        machine.shadow = Some(Shadow::new(program.all_words));
+        machine
+    }
+
+    /// A machine that only computes, in less time.
+    pub fn computing(program: &'a Program<'a>, call: &'a Call, space: &'a mut Space, fuel: u64) -> Self {
+        space.shadows = HashMap::new();
         let turns = vec![0; program.lanes.div_ceil(program.types.subgroup)];
-        let (words, shadow) = (vec![0; program.all_words], Shadow::new(program.all_words));
         Self {
             program,
             call,
             space,
             locals: vec![],
-            words,
-            shadow,
+            words: vec![0; program.all_words],
+            shadow: None,
             group: 0,
             id: [0; 3],
             era: 0,
@@ -110,7 +119,7 @@ impl<'a> Machine<'a> {
 
     /// The places in the text where several invocations write equal words.
     pub fn equal(&self) -> BTreeSet<u32> {
-        let shadows = self.space.shadows.values().chain([&self.shadow]);
+        let shadows = self.space.shadows.values().chain(&self.shadow);
         shadows.flat_map(|shadow| shadow.equal.iter().copied()).collect()
     }
 

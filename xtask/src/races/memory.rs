@@ -45,14 +45,42 @@ impl Machine<'_> {
         }
         let lanes = if from.at.is_shared() { 1 } else { mask.lanes() };
         let mut value = Value { lanes, words: vec![0; of.scalars * lanes] };
-        let noted = self.is_noted(from.root);
+        if !self.is_noted(from.root) {
+            self.load_unnoted(from, of, mask, &mut value)?;
+            return Ok(value);
+        }
         for lane in (0..mask.lanes()).filter(|&lane| mask.has(lane)) {
             self.load_lane(from, of, lane, lane % lanes, &mut value)?;
-            if lanes == 1 && !noted {
-                break;
-            }
         }
         Ok(value)
+    }
+
+    /// The same where nobody notes the access: one invocation of several loads what they share.
+    fn load_unnoted(&self, from: &Pointer, of: &Of, mask: &Mask, value: &mut Value) -> anyhow::Result<()> {
+        let lanes = value.lanes;
+        let loading = (0..mask.lanes()).filter(|&lane| mask.has(lane)).take(if lanes == 1 { 1 } else { mask.lanes() });
+        let places = loading.map(|lane| (from.at.at(0, lane) as usize, lane % lanes));
+        match from.root {
+            Root::Words(end) => {
+                for (start, to) in places {
+                    for scalar in 0..of.scalars {
+                        value.words[scalar * lanes + to] = self.words[self.word(start + scalar, end)?];
+                    }
+                }
+            }
+            Root::Buffer(binding) => {
+                let (parts, buffer, range) = (self.program.parts(of)?, self.buffer(binding), self.range(binding));
+                for (start, to) in places {
+                    for (scalar, &(offset, kind)) in
+                        parts.iter().enumerate().filter(|(_, part)| start + part.0 + part.1.bytes() <= range.len())
+                    {
+                        value.words[scalar * lanes + to] = kind.read(buffer, range.start + start + offset);
+                    }
+                }
+            }
+            Root::Local(_) => bail!("a variable of an invocation in memory"),
+        }
+        Ok(())
     }
 
     fn load_lane(&mut self, from: &Pointer, of: &Of, lane: usize, to: usize, value: &mut Value) -> anyhow::Result<()> {
@@ -140,7 +168,7 @@ impl Machine<'_> {
         }
     }
 
-    fn word(&self, at: usize, end: usize) -> anyhow::Result<usize> {
+    pub fn word(&self, at: usize, end: usize) -> anyhow::Result<usize> {
         ensure!(at < end, Finding::Outside { what: "workgroup memory".to_string(), at: self.at });
         Ok(at)
     }
@@ -153,21 +181,22 @@ impl Machine<'_> {
     }
 
     /// Whether accesses are noted: what is only read cannot race.
-    fn is_noted(&self, root: Root) -> bool {
+    pub fn is_noted(&self, root: Root) -> bool {
         match root {
             Root::Local(_) => false,
-            Root::Words(_) => true,
+            Root::Words(_) => self.shadow.is_some(),
             Root::Buffer(binding) => binding > 0 && self.space.shadows.contains_key(&self.call.bindings[binding - 1].buffer),
         }
     }
 
     fn note(&mut self, word: usize, act: Act, by: By, equal: bool) -> anyhow::Result<()> {
+        let Some(shadow) = &mut self.shadow else { return Ok(()) };
         let (who, subgroup) = match by {
             By::Lane(lane) => (lane, lane / self.program.types.subgroup),
             By::Subgroup(subgroup) => (WHOLE as usize | subgroup, subgroup),
         };
         let mark = Mark { era: self.era, who: who as u32, subgroup: subgroup as u32, turn: self.turns[subgroup], at: self.at };
-        match self.shadow.note(word, act, mark, equal) {
+        match shadow.note(word, act, mark, equal) {
             Some((_, first)) => bail!(Finding::Race { what: self.program.name_of(word), first, second: mark }),
             None => Ok(()),
         }

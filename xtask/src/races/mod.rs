@@ -2,8 +2,9 @@
 //! workgroup in step. Shows that no two accesses to a word race, and that two would without any of
 //! the barriers.
 
+pub mod computed;
 mod eval;
-mod finding;
+pub mod finding;
 mod group;
 mod machine;
 mod math;

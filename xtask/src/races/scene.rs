@@ -181,7 +181,7 @@ impl Subject {
     }
 
     /// The first cases of these seeds that reach the shader, the smallest last, and the next seed.
-    pub(super) fn draw(&self, mut seeds: Range<u64>) -> (Vec<Case>, u64) {
+    fn draw(&self, mut seeds: Range<u64>) -> (Vec<Case>, u64) {
         let (portable, caps) = (!self.target.shader.subgroups, self.caps());
         let found = std::iter::from_fn(|| self.target.find(&caps, &mut seeds)).take(DRAWN);
         let mut found: Vec<_> = found.filter_map(|(_, case)| Some((case.invocations(&caps, portable).ok()?, case))).collect();
@@ -224,7 +224,7 @@ impl Subject {
 
 /// Runs a dispatch with this text: so many steps and so many workgroups, at most. Returns what is
 /// wrong with it, and the places where several invocations write equal words.
-pub(super) fn analysed(
+fn analysed(
     source: &str,
     call: &Call,
     space: &mut Space,

@@ -3,7 +3,6 @@
 use super::finding::Finding;
 use super::machine::{Machine, Space};
 use super::program::Program;
-use super::scene::{analysed, subjects};
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::lower;
 use kernels::testing::parity::calls::{Bound, Call};
@@ -184,64 +183,4 @@ fn subgroups_exchange_values() {
     };
     assert_eq!((found, &words[..16]), (None, (0..16).map(expected).collect::<Vec<_>>().as_slice()));
     assert!(matches!(run("", "y[lid] = subgroupShuffle(lid, 5u);").0, Some(Finding::Outside { .. })), "a subgroup has four");
-}
-
-/// Kernels of every kind: reductions, products in f32 and in 8 bits, attention, experts, samplers,
-/// and cooperative matrices, which no software driver can run.
-const COMPUTED: [&str; 33] = [
-    "rms_norm +subgroups",
-    "softmax",
-    "matmul q4_k",
-    "matmul_vec_q8 q4_0 +subgroups",
-    "attention kv-f16 kv-f16",
-    "group_experts",
-    "top_k",
-    "attention_flash_64 kv-f32 kv-f32",
-    "attention_flash_128 kv-q8_0 kv-q8_0",
-    "attention_flash_256 kv-f16 kv-f16",
-    "attention_flash_512 kv-f16 kv-f16",
-    "attention_flash_64_parts kv-f16 kv-f16",
-    "attention_flash_128_parts kv-q8_0 kv-q8_0",
-    "attention_flash_256_parts kv-f32 kv-f32",
-    "attention_flash_512_parts kv-f16 kv-f16",
-    "matmul_tile64_long q4_0",
-    "matmul_tile32 mxfp4",
-    "matmul_tile128_groups mxfp4",
-    "matmul_tile48 iq4_xs",
-    "matmul_tile128_groups iq4_nl",
-    "matmul_tile16 f16",
-    "matmul_tile64_narrow bf16",
-    "matmul_tile32_pair bf16 bf16",
-    "matmul_tile64_triple f16 f16 f16",
-    "matmul_tile64_experts f16",
-    "matmul_tile64_experts q4_k",
-    "matmul_tile64_experts iq4_xs",
-    "matmul_tile64_experts_tail q6_k",
-    "matmul_tile128_pair q4_k q4_k",
-    "matmul_tile128_halves_pair_narrow f16 f16",
-    "matmul_tile128_halves_pair bf16 bf16",
-    "matmul_rows8_glu_4_silu_medium q4_k q4_k",
-    "matmul_rows8_glu_8_gelu_short q8_0 q8_0",
-];
-
-#[test]
-fn results_are_those_of_the_oracles() {
-    let subjects = subjects();
-    for label in COMPUTED {
-        let subject = subjects.iter().find(|of| of.target.shader.label() == label).unwrap_or_else(|| panic!("{label} has no barrier"));
-        let (caps, portable) = (subject.caps(), !subject.target.shader.subgroups);
-        let case = subject.draw(0..1000).0.pop().unwrap_or_else(|| panic!("{label}: no case"));
-        let calls = case.calls(&caps, portable).unwrap();
-        let mut space = Space { buffers: calls.buffers, ..Space::default() };
-        for call in &calls.calls {
-            let found = analysed(&call.shader.source(), call, &mut space, caps.subgroup_size as usize, (u64::MAX, u32::MAX)).unwrap().0;
-            assert_eq!(found, None, "{label}");
-        }
-        let words = |at: &Bound| {
-            space.buffers[at.buffer][at.bytes.clone()].chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap()))
-        };
-        let got: Vec<Vec<u32>> = calls.results.iter().map(|(_, at)| words(at).collect()).collect();
-        let outcome = case.compare_computed(&caps, portable, &got).unwrap();
-        assert!(outcome.holds(), "{label}: {:?}", outcome.worst);
-    }
 }

@@ -1,8 +1,10 @@
 //! Parity cases of every operation, and the sweep that draws and compares them.
 
 pub mod cases;
+pub mod computed;
 pub mod drawn;
 pub mod kinds;
+mod least;
 pub mod parity;
 mod shrinking;
 pub mod sweep;

@@ -380,13 +380,12 @@ impl Case {
     }
 
     /// Runs the plan of a device with these capabilities on the host, through the oracles of its
-    /// parts.
-    pub(crate) fn referenced(&self, caps: &Caps, portable: bool) -> Result<(Vec<Vec<u32>>, Planned), Error> {
-        let planned = self.planned(caps, portable)?;
+    /// parts. Returns the outputs, and the states after it.
+    pub(crate) fn referenced(&self, planned: &Planned) -> Result<(Vec<Vec<u32>>, States), Error> {
         let (weights, mut states) = self.loaded(&Executor::Cpu)?;
-        let mut plan = Plan::reference(&planned, &Arc::new(weights));
+        let mut plan = Plan::reference(planned, &Arc::new(weights));
         let outputs = plan.run(&mut states, &self.input, Watch::default())?.wait()?;
-        Ok((outputs.0, planned))
+        Ok((outputs.0, states))
     }
 
     /// Gives out the whole content of the case, piece by piece: two cases with the same content

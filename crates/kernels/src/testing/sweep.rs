@@ -63,14 +63,14 @@ impl From<Agreed> for Outcome {
 impl Outcome {
     /// The outcome of a plan with these results, by the loosest bound of its kernels, or by `bound`
     /// if that is looser.
-    fn of(planned: Planned, expected: &[Vec<u32>], got: &[Vec<u32>], bound: f64) -> Self {
+    pub(crate) fn of(planned: &Planned, expected: &[Vec<u32>], got: &[Vec<u32>], bound: f64) -> Self {
         let mut difference = Difference::default();
         for ((t, expected), got) in planned.read_back.iter().zip(expected).zip(got) {
             let draws = |part: &Node<Primitive>| matches!(&part.op, Primitive::Op(Op::Sample(sample)) if sample.y.id == t.id);
             let drawn = planned.parts.iter().any(draws);
             difference.worsen(if drawn { of_draws(expected, got) } else { of_tensor(*t, expected, got) });
         }
-        let shaders: Vec<Shader> = planned.steps.into_iter().map(|step| step.shader).collect();
+        let shaders: Vec<Shader> = planned.steps.iter().map(|step| step.shader.clone()).collect();
         let kernels = shaders.iter().map(Shader::label).collect();
         let bound = shaders.iter().map(|shader| shader.variant.kernel.nmse).fold(bound, f64::max);
         let worst = Agreement { kernels, layer: None, worst: "outputs".to_string(), difference, near: 0, bound };
@@ -111,19 +111,10 @@ impl Case {
     /// # Errors
     /// Errors of planning and of the CPU executor.
     pub fn compare_reference(&self, caps: &Caps) -> Result<Outcome, Error> {
-        let (got, planned) = self.referenced(caps, false)?;
+        let planned = self.planned(caps, false)?;
+        let got = self.referenced(&planned)?.0;
         let expected = self.run(&Executor::Cpu, &self.options)?.0;
-        Ok(Outcome::of(planned, &expected, &got, ROUNDED))
-    }
-
-    /// Compares results that no device computed, such as those of an interpreter, with the oracles
-    /// of the parts of the plan, which round as its kernels do.
-    ///
-    /// # Errors
-    /// Errors of planning and of the CPU executor.
-    pub fn compare_computed(&self, caps: &Caps, portable: bool, got: &[Vec<u32>]) -> Result<Outcome, Error> {
-        let (expected, planned) = self.referenced(caps, portable)?;
-        Ok(Outcome::of(planned, &expected, got, 0.0))
+        Ok(Outcome::of(&planned, &expected, &got, ROUNDED))
     }
 
     /// The same as [`Case::compare`] on a device whose limits are so small that everything that can
@@ -195,7 +186,7 @@ pub struct Target {
     pub shader: Shader,
     /// The stem of its cases.
     pub stem: &'static str,
-    make: MakeCase,
+    pub(crate) make: MakeCase,
 }
 
 /// Seeds that are tried for each wanted case that reaches a shader.
@@ -244,7 +235,7 @@ impl Target {
     }
 
     /// Whether a case runs the shader.
-    fn reached(&self, case: &Case, caps: &Caps) -> bool {
+    pub(crate) fn reached(&self, case: &Case, caps: &Caps) -> bool {
         case.shaders(caps, !self.shader.subgroups).is_ok_and(|shaders| shaders.contains(&self.shader))
     }
 

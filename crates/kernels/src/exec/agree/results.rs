@@ -131,7 +131,7 @@ pub(crate) fn of_tensor(t: Tensor, expected: &[u32], got: &[u32]) -> Difference 
 }
 
 /// Compares a state row by row. Words are ids, or f32 that training keeps.
-fn of_state(kind: StateKind, expected: &[u8], got: &[u8]) -> Difference {
+pub(crate) fn of_state(kind: StateKind, expected: &[u8], got: &[u8]) -> Difference {
     let words = |bytes: &[u8]| -> Vec<u32> { bytemuck::pod_collect_to_vec(bytes) };
     match kind {
         StateKind::Kv { ty, width, .. } => rows::of_state(ty, width as usize, expected, got),

@@ -7,12 +7,12 @@ use crate::error::Error;
 use crate::exec::angles::Angles;
 use crate::exec::cpu::input_words;
 use crate::exec::states::States;
-use crate::graph::tensor::{Place, Tensor, Weight};
+use crate::graph::tensor::{Counts, Place, Tensor, Weight};
 use crate::kernel::compose::Shader;
 use crate::kernel::dispatch::{Arg, Dispatch};
 use crate::kernel::format::{Format, format};
 use crate::kernel::split::parts;
-use crate::plan::Planned;
+use crate::plan::{Planned, Step};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -43,6 +43,8 @@ pub struct Calls {
     pub calls: Vec<Call>,
     /// The values that are read back after the step.
     pub results: Vec<(Tensor, Bound)>,
+    /// The index of the first state's buffer. Those of the other states follow.
+    pub states: usize,
 }
 
 impl Case {
@@ -80,7 +82,7 @@ impl Case {
             (*t, Bound { buffer: planned.placement.slots[&t.id], bytes: start..start + bytes })
         };
         let results = planned.read_back.iter().map(result).collect();
-        Ok(Calls { calls, results, buffers: room.buffers })
+        Ok(Calls { calls, results, states: room.states, buffers: room.buffers })
     }
 
     /// The number of invocations of all dispatches.
@@ -90,11 +92,22 @@ impl Case {
     pub fn invocations(&self, caps: &Caps, portable: bool) -> Result<u64, Error> {
         let planned = self.planned(caps, portable)?;
         let runs = planned.steps.iter().filter(|step| step.dispatch.when.holds(&self.input));
-        let each = runs.map(|step| {
-            let groups = step.dispatch.grid.at(self.input.counts(), planned.max_grid);
-            groups.into_iter().chain([step.shader.variant.needs.threads]).map(u64::from).product::<u64>()
-        });
-        Ok(each.sum())
+        Ok(runs.map(|step| invocations(step, self.input.counts(), planned.max_grid)).sum())
+    }
+
+    /// The work of all dispatches for an interpreter, roughly: of every invocation, and of every
+    /// arithmetic operation. Returns the shaders of the dispatches, too.
+    ///
+    /// # Errors
+    /// Errors of planning.
+    pub fn work(&self, caps: &Caps, portable: bool) -> Result<(u64, Vec<Shader>), Error> {
+        let planned = self.planned(caps, portable)?;
+        let counts = self.input.counts();
+        // Invocations of attention read the keys before their rows.
+        let each = EACH + self.input.positions.iter().copied().max().map_or(0, u64::from);
+        let of = |step: &Step| each * invocations(step, counts, planned.max_grid) + step.work(counts).flops;
+        let runs = || planned.steps.iter().filter(|step| step.dispatch.when.holds(&self.input));
+        Ok((runs().map(of).sum(), runs().map(|step| step.shader.clone()).collect()))
     }
 
     /// The bytes of a weight on a device, one buffer for each of its parts.
@@ -108,6 +121,15 @@ impl Case {
             }
         }
     }
+}
+
+/// Arithmetic operations that take as long as an invocation does without them.
+const EACH: u64 = 1000;
+
+/// The number of invocations of a dispatch.
+fn invocations(step: &Step, counts: Counts, max_grid: u32) -> u64 {
+    let groups = step.dispatch.grid.at(counts, max_grid);
+    groups.into_iter().chain([step.shader.variant.needs.threads]).map(u64::from).product()
 }
 
 /// Rows of a matrix in the layout of a device, behind the table of their format.
