@@ -41,6 +41,13 @@ pub struct Args {
     /// With --mutate: leave out what docs/faults.tsv has with the same kernels and cases
     #[arg(long, requires = "mutate")]
     resume: bool,
+    /// With --mutate: plant some faults in each file of kernels with cooperative matrices, which
+    /// only cards can run, and interpret them without a GPU; nothing is recorded
+    #[arg(long, requires = "mutate", conflicts_with_all = ["adapter", "resume", "parameters"])]
+    interpreted: bool,
+    /// With --interpreted: faults of each file, at most, spread over the file
+    #[arg(long, default_value_t = 8, requires = "interpreted", value_name = "N")]
+    faults: usize,
     /// With --mutate: only wrong parameters of operations
     #[arg(long, requires = "mutate", conflicts_with_all = ["files", "lines"])]
     parameters: bool,
@@ -83,6 +90,10 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
     }
     if args.races {
         return races::run(&args.kernel, &args.files);
+    }
+    if args.interpreted {
+        let Args { kernel, files, lines, faults, .. } = args;
+        return mutate::interpreted::run(&mutate::interpreted::Wanted { kernel, files, lines, most: *faults });
     }
     let mut holds = compile(&args.kernel)?;
     if args.no_gpu {

@@ -56,8 +56,8 @@ pub struct Shaders<'a> {
 }
 
 /// A shader that a file is part of.
-struct Found<'a> {
-    of: &'a Subject,
+pub struct Found<'a> {
+    pub of: &'a Subject,
     /// The renaming of the file's identifiers in the shader's text, one for each binding that uses
     /// the piece.
     places: Vec<Place>,
@@ -84,6 +84,10 @@ impl<'a> Shaders<'a> {
         let cases = (ENOUGH / found.len().max(1)).clamp(FEW, wanted);
         Self { found, cases }
     }
+
+    pub fn found(&self) -> &[Found<'a>] {
+        &self.found
+    }
 }
 
 impl Found<'_> {
@@ -96,12 +100,21 @@ impl Found<'_> {
     }
 }
 
-/// A shader that a file is part of, with its cases.
+/// A shader that a file is part of, with what runs its cases.
+pub trait Shows<'a> {
+    fn found(&self) -> &'a Found<'a>;
+
+    /// Whether a case fails with this text in place of the shader's own.
+    fn shows(&mut self, source: String) -> anyhow::Result<bool>;
+}
+
+/// A shader that a file is part of, with its cases on a device.
 struct User<'a> {
     of: &'a Found<'a>,
     /// The cases so far, each with a flag for running split. The case that failed last comes first,
     /// because the same case often finds neighbouring faults.
     known: Vec<(Case, bool)>,
+    device: &'a Device,
     /// The cases that have not run yet.
     further: Box<dyn Iterator<Item = Case> + 'a>,
 }
@@ -130,14 +143,19 @@ pub fn code(source: &str) -> String {
 /// Plants faults in a file. Nothing is planted in a file that no shader has.
 pub fn run(device: &Device, path: &str, text: &str, faults: &[Fault], shaders: &Shaders<'_>) -> anyhow::Result<Outcome> {
     let Shaders { found, cases } = shaders;
+    let mut users: Vec<_> = found.iter().map(|of| User::of(of, device, *cases)).collect();
+    planted(path, text, faults, device.caps().subgroup_size >= 32, &mut users)
+}
+
+/// Plants faults in a file that the shaders of these users have. `wide`: subgroups have at least 32
+/// threads.
+pub fn planted<'a>(path: &str, text: &str, faults: &[Fault], wide: bool, users: &mut [impl Shows<'a>]) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::default();
-    if found.is_empty() {
+    if users.is_empty() {
         return Ok(outcome);
     }
-    let mut users: Vec<_> = found.iter().map(|of| User::of(of, device, *cases)).collect();
     let excuses = Excuses::of(path, text)?;
-    let wide = device.caps().subgroup_size >= 32;
-    let mut analysed: Vec<_> = found.iter().map(|found| found.of).collect();
+    let mut analysed: Vec<_> = users.iter().map(|user| user.found().of).collect();
     for fault in faults {
         let excuse = excuses.find(fault, wide);
         let planted = excuse.is_none_or(|found| excuses.plants(found));
@@ -146,7 +164,7 @@ pub fn run(device: &Device, path: &str, text: &str, faults: &[Fault], shaders: &
                 || (excuse.is_none() && races::shows_anywhere(text, fault)?));
         let red = match races {
             true => Some(true),
-            false if planted => red(device, text, &fault.plant(text), &mut users)?,
+            false if planted => red(text, &fault.plant(text), users)?,
             false => Some(false),
         };
         match (red, excuse) {
@@ -178,20 +196,19 @@ fn reached(source: &str, of: &Subject) -> anyhow::Result<Option<Vec<u32>>> {
 
 /// True if a case of some shader fails with the fault. `None` if the fault makes no valid shader,
 /// or changes only functions that no shader calls.
-fn red(device: &Device, text: &str, mutant: &str, users: &mut [User<'_>]) -> anyhow::Result<Option<bool>> {
+fn red<'a>(text: &str, mutant: &str, users: &mut [impl Shows<'a>]) -> anyhow::Result<Option<bool>> {
     let mut valid = false;
     for n in 0..users.len() {
-        let user = &mut users[n];
-        let Found { of, places, .. } = user.of;
-        let shader = &of.target.shader;
+        let found = users[n].found();
+        let Found { of, places, .. } = found;
         let source = replaced(&of.source, text, mutant, places);
-        anyhow::ensure!(source != of.source, "a fault changed nothing in {}", shader.label());
-        let right = user.of.reached()?;
+        anyhow::ensure!(source != of.source, "a fault changed nothing in {}", of.target.shader.label());
+        let right = found.reached()?;
         if reached(&source, of)?.is_none_or(|reached| reached == right) {
             continue;
         }
         valid = true;
-        if user.red(device, &device.with_source(shader, source))? {
+        if users[n].shows(source)? {
             users[..=n].rotate_right(1);
             return Ok(Some(true));
         }
@@ -202,13 +219,18 @@ fn red(device: &Device, text: &str, mutant: &str, users: &mut [User<'_>]) -> any
 impl<'a> User<'a> {
     fn of(of: &'a Found<'a>, device: &'a Device, cases: usize) -> Self {
         let further = of.of.target.cases(device.caps(), 0, cases).map(|(_, case)| case);
-        Self { of, known: vec![], further: Box::new(further) }
+        Self { of, known: vec![], device, further: Box::new(further) }
+    }
+}
+
+impl<'a> Shows<'a> for User<'a> {
+    fn found(&self) -> &'a Found<'a> {
+        self.of
     }
 
-    /// True if any case fails on `faulty`, which is `device` with a fault planted.
-    fn red(&mut self, device: &Device, faulty: &Device) -> anyhow::Result<bool> {
-        let shader = &self.of.of.target.shader;
-        let label = shader.label();
+    fn shows(&mut self, source: String) -> anyhow::Result<bool> {
+        let (device, shader) = (self.device, &self.of.of.target.shader);
+        let (label, faulty) = (shader.label(), device.with_source(shader, source));
         let holds = |device: &Device, (case, split): &(Case, bool)| {
             let compare = if *split { Case::compare_split } else { Case::compare };
             Ok::<_, kernels::Error>(compare(case, device, !shader.subgroups)?.holds())
@@ -221,7 +243,7 @@ impl<'a> User<'a> {
                 anyhow::ensure!(holds(device, &known).with_context(|| label.clone())?, "{label} fails before any fault is planted");
                 self.known.push(known);
             }
-            if !holds(faulty, &self.known[n]).with_context(|| label.clone())? {
+            if !holds(&faulty, &self.known[n]).with_context(|| label.clone())? {
                 self.known[..=n].rotate_right(1);
                 return Ok(true);
             }

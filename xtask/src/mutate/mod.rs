@@ -4,6 +4,7 @@
 
 pub mod excuses;
 pub mod faults;
+pub mod interpreted;
 mod lines;
 mod params;
 mod reasons;
