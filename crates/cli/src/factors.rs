@@ -1,8 +1,9 @@
 //! The flags about low-rank factors that several commands share.
 
-use anyhow::{Context, Result};
+use crate::lora;
+use anyhow::Result;
 use clap::{Args, ValueHint};
-use model::{AdapterFile, FactorPair};
+use model::{AdapterFile, Checked};
 use std::path::PathBuf;
 use train::{Lora, Targets};
 
@@ -13,7 +14,7 @@ pub struct Factors {
     #[arg(long, value_name = "ADAPTER", value_hint = ValueHint::AnyPath, conflicts_with_all = ["targets", "rank", "alpha", "rslora"])]
     pub init: Option<PathBuf>,
 
-    /// What gets new factors: all (linear layers), attn, mlp, a list of
+    /// What gets new factors: all (linear layers), attn, mlp, per_layer, laurel, altup, a list of
     /// q,k,v,o,gate,up,down,embed,head, or patterns over tensor names, such as 'blk.3.*'
     #[arg(long, value_name = "TARGETS", default_value = "all")]
     pub targets: Targets,
@@ -32,14 +33,13 @@ pub struct Factors {
 }
 
 impl Factors {
-    /// The adapter that is trained: the given one, or a new one whose values `seed` decides.
-    pub fn lora(&self, seed: u64) -> Result<Lora> {
+    /// The adapter of a model that is trained: the given one, or a new one whose values `seed`
+    /// decides.
+    pub fn lora(&self, model: &Checked, seed: u64) -> Result<Lora> {
         let lora = Lora::new(self.rank).targets(self.targets.clone()).alpha(self.alpha).rslora(self.rslora).seed(seed);
-        let read =
-            |path: &PathBuf| -> Result<Vec<FactorPair>> { AdapterFile::open(path)?.factors().with_context(|| path.display().to_string()) };
-        Ok(match self.init.as_ref().map(read).transpose()? {
-            Some(factors) => lora.init(factors),
-            None => lora,
-        })
+        let Some(path) = &self.init else { return Ok(lora) };
+        let (factors, said) = model.factors_of(&AdapterFile::open(path)?)?;
+        lora::say(path, said.as_ref());
+        Ok(lora.init(factors))
     }
 }

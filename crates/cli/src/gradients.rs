@@ -79,7 +79,7 @@ pub fn run(args: &Args) -> Result<()> {
     let session = SessionOptions::default().context(1).kv(KvType::F32);
     let executor = args.source.located(args.steps.device.open(&file, &session))?;
     let checked = args.source.named(file.check(&executor))?;
-    let trained = named(args, Method::from(args.factors.lora(args.seed)?).trained(checked.weights()))?;
+    let trained = named(args, Method::from(args.factors.lora(&checked, args.seed)?).trained(checked.weights()))?;
     let options = args.steps.options(rows).captures(args.steps.captures());
     // Before the weights are loaded.
     named(args, Gradients::memory_of(&checked, &trained, &options))?;

@@ -6,6 +6,7 @@ pub mod verify;
 
 use crate::args::{Context, Kv, Source};
 use crate::executor::Choice;
+use crate::lora::Adapters;
 use crate::text;
 use anyhow::{Result, anyhow};
 use outlook::Outlook;
@@ -18,6 +19,7 @@ use std::io::Write;
 #[command(after_help = "Examples:
   weft inspect qwen3-8b.gguf
   weft inspect qwen3-8b.gguf --ctx 32768 --kv q8_0 --device gpu   show memory on the GPU
+  weft inspect qwen3-8b.gguf --lora french/                       show memory with an adapter
   weft inspect qwen3-8b.gguf --plan                               show every dispatch of a step
   weft inspect qwen3-8b.gguf --verify                             read and check every weight
   weft inspect qwen3-8b.gguf --json | jq .memory")]
@@ -36,6 +38,9 @@ pub struct Args {
     /// [default: cpu; with --plan, auto]
     #[arg(long, value_name = "DEVICE")]
     device: Option<Choice>,
+
+    #[command(flatten)]
+    adapters: Adapters,
 
     /// Print the compiled plans of a decode step and of a prefill step
     #[arg(long)]

@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
-use model::{AdapterFile, Applied, Model};
+use model::{AdapterFile, Applied, Model, Note};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// An adapter and its scale.
@@ -51,6 +51,13 @@ impl Adapters {
     /// Opens the adapter files without loading their weights.
     pub fn open(&self) -> Result<Vec<(AdapterFile, f32)>> {
         self.choices.iter().map(|choice| Ok((AdapterFile::open(&choice.path)?, choice.scale))).collect()
+    }
+}
+
+/// Prints what was left out of an adapter.
+pub fn say(path: &Path, note: Option<&Note>) {
+    if let Some(said) = note {
+        crate::exit::note(&format!("{}: {}", path.display(), crate::text::printable(&said.to_string())));
     }
 }
 

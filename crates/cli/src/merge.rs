@@ -103,7 +103,8 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
-fn report(args: &Args, Merged { tensors, bytes }: Merged) -> Result<()> {
+fn report(args: &Args, Merged { tensors, bytes, notes }: Merged) -> Result<()> {
+    args.adapters.iter().zip(&notes).for_each(|(choice, said)| lora::say(&choice.path, said.as_ref()));
     let (mut out, name) = (std::io::stdout().lock(), args.output.display().to_string());
     if args.json {
         let adapter = |choice: &lora::Choice| json!({ "file": choice.path.display().to_string(), "scale": choice.scale });

@@ -79,15 +79,14 @@ impl Source {
     /// the weights. Adapters from Ollama come before the given ones. With `generate`, the pipelines
     /// for generation are built while the weights load.
     pub fn load(&self, file: ModelFile, device: &Choice, options: &SessionOptions, adapters: &Adapters, generate: bool) -> Result<Loaded> {
-        let mut opened = match self.find()? {
-            Found::Ollama(entry) => entry.adapters.iter().map(|blob| Ok((AdapterFile::open(&blob.path)?, 1.0))).collect::<Result<_>>()?,
-            Found::Default | Found::File(_) => vec![],
-        };
-        opened.extend(adapters.open()?);
+        let opened = self.adapters(adapters)?;
         self.say_notes(&file);
         let executor = self.located(device.open(&file, options))?;
         let mut checked = self.named(file.check(&executor))?;
-        opened.iter().try_for_each(|(adapter, scale)| checked.adapt(adapter, *scale))?;
+        for (adapter, scale) in &opened {
+            let said = checked.adapt(adapter, *scale)?;
+            crate::lora::say(adapter.path().unwrap_or(Path::new("")), said.as_ref());
+        }
         self.named(checked.fit(options))?;
         self.verify_if_asked(&file)?;
         let preparing = if generate { self.named(checked.prepare(options))? } else { Preparing::default() };
@@ -96,6 +95,16 @@ impl Source {
         let load = |(adapter, scale): &(_, f32)| Ok(Applied { adapter: model.adapter(adapter)?, scale: *scale });
         let adapters = opened.iter().map(load).collect::<Result<_>>()?;
         Ok(Loaded { model, checked, adapters, weights: began.elapsed(), preparing })
+    }
+
+    /// Opens the adapters that Ollama has for the model, then the given ones.
+    pub fn adapters(&self, given: &Adapters) -> Result<Vec<(AdapterFile, f32)>> {
+        let mut opened = match self.find()? {
+            Found::Ollama(entry) => entry.adapters.iter().map(|blob| Ok((AdapterFile::open(&blob.path)?, 1.0))).collect::<Result<_>>()?,
+            Found::Default | Found::File(_) => vec![],
+        };
+        opened.extend(given.open()?);
+        Ok(opened)
     }
 
     /// Prints what was assumed to open the file.

@@ -7,6 +7,7 @@ mod container;
 mod digest;
 mod error;
 mod factor;
+mod features;
 mod ggml;
 mod names;
 mod peft;
@@ -18,12 +19,14 @@ pub use error::AdapterError;
 pub use factor::transpose;
 pub use names::{EMBEDDING, OUTPUT, peft_module, peft_name};
 
+use crate::arch::Summary;
 use crate::error::Error;
+use crate::left_out::LeftOut;
 use container::Container;
-use factor::{Factor, Pair, Side, pair_up};
+use factor::{BaseCopy, Contents, Factor, Pair, Side};
 use gguf::{Gguf, Source};
 use kernels::{LowRank, Weight, Weights};
-use names::{LINEARS, layer, names};
+use names::{LINEARS, keys_of, layer, names};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +51,14 @@ pub struct AdapterFile {
     path: Option<PathBuf>,
     /// `None` in PEFT's form, which does not state it.
     architecture: Option<String>,
-    pairs: Vec<Pair>,
+    contents: Contents,
+}
+
+/// The pairs of an adapter that change a model, the use of the weight that each changes, and what
+/// is left out.
+struct Fit<'a> {
+    pairs: Vec<(&'a Pair, Weight, Added)>,
+    left_out: LeftOut,
 }
 
 impl AdapterFile {
@@ -69,11 +79,15 @@ impl AdapterFile {
     }
 
     fn open_any(path: &Path) -> Result<Self, AdapterError> {
-        let file = if path.is_dir() { path.join("adapter_model.safetensors") } else { path.to_path_buf() };
+        let file = if path.is_dir() { tensors_in(path)? } else { path.to_path_buf() };
         let source = gguf::FileSource::open(&file)?;
         let mut magic = [0; 4];
-        if source.len_bytes() >= 4 && source.read_at(0, &mut magic).is_ok() && magic == *b"GGUF" {
-            return Self::from_gguf(Gguf::open_with(file, gguf::OpenOptions { mmap: false })?);
+        if source.len_bytes() >= 4 && source.read_at(0, &mut magic).is_ok() {
+            match &magic {
+                b"GGUF" => return Self::from_gguf(Gguf::open_with(file, gguf::OpenOptions { mmap: false })?),
+                b"PK\x03\x04" => return Err(AdapterError::Pickle),
+                _ => {}
+            }
         }
         let mut header = [0; 9];
         if source.len_bytes() < 9 || source.read_at(0, &mut header).is_ok() && header[8] != b'{' {
@@ -88,8 +102,8 @@ impl AdapterFile {
     /// # Errors
     /// The reason why the file is refused.
     pub fn from_gguf(file: Gguf) -> Result<Self, AdapterError> {
-        let (architecture, pairs) = ggml::read(file)?;
-        Ok(Self { path: None, architecture: Some(architecture), pairs })
+        let (architecture, contents) = ggml::read(file)?;
+        Ok(Self { path: None, architecture: Some(architecture), contents })
     }
 
     /// Takes the text of `adapter_config.json` and its safetensors file. Tensors of
@@ -104,25 +118,34 @@ impl AdapterFile {
     /// Takes a safetensors file, and the configuration if its form has one.
     fn from_safetensors(tensors: Box<dyn Source>, config: impl FnOnce() -> Result<String, AdapterError>) -> Result<Self, AdapterError> {
         let tensors = Container::read(tensors)?;
-        let pairs = if seed::is(&tensors) { seed::read(tensors)? } else { peft::read(&config()?, tensors)? };
-        Ok(Self { path: None, architecture: None, pairs })
+        let contents = match () {
+            () if seed::is(&tensors) => seed::read(tensors)?,
+            () if tensors.is_mlx() => return Err(AdapterError::Mlx),
+            () => peft::read(&config()?, tensors)?,
+        };
+        Ok(Self { path: None, architecture: None, contents })
     }
 
-    /// The factors of every pair, in f32, by the name of the weight that they are added to.
+    /// The factors of every pair for the text model, in f32, by the name of the weight that they
+    /// are added to. [`Model::factors_of`](crate::Model::factors_of) gives the pairs that a model
+    /// has a use for.
     ///
     /// # Errors
     /// A file that cannot be read.
     pub fn factors(&self) -> Result<Vec<FactorPair>, Error> {
-        let pair = |Pair { a, b }: &Pair| {
-            let of_a = if a.is_transposed() { transpose(&a.values()?, a.cols as usize) } else { a.values()? };
-            Ok(FactorPair { target: a.target.clone(), rank: a.rank(), scale: a.scale, a: of_a, b: b.values()? })
-        };
-        self.pairs.iter().map(pair).collect()
+        self.contents.pairs.iter().map(Pair::values).collect()
+    }
+
+    /// The factors that change a model with these weights, and what is left out.
+    pub(crate) fn factors_of(&self, base: &Weights, summary: &Summary) -> Result<(Vec<FactorPair>, LeftOut), Error> {
+        let Fit { pairs, left_out } = self.fit(base, summary)?;
+        let values: Result<_, Error> = pairs.into_iter().map(|(pair, ..)| pair.values()).collect();
+        Ok((values?, left_out))
     }
 
     /// The digest by which a snapshot identifies the adapter.
     pub(crate) fn digest(&self) -> Result<[u8; 32], Error> {
-        digest::digest(&self.pairs)
+        digest::digest(&self.contents.pairs)
     }
 
     /// The path that was opened.
@@ -139,26 +162,65 @@ impl AdapterFile {
         }
     }
 
-    /// Checks every pair against the weights of a model and lists it in the separate set `into`.
-    pub(crate) fn load(&self, base: &Weights, architecture: &'static str, mut into: Weights) -> Result<Factors, Error> {
+    /// Checks every pair against the weights of a model and lists the pairs that change it in the
+    /// separate set `into`.
+    pub(crate) fn load(&self, base: &Weights, summary: &Summary, mut into: Weights) -> Result<Factors, Error> {
+        let Fit { pairs, left_out } = self.fit(base, summary)?;
+        let mut loaded = vec![];
+        for (Pair { a, b }, weight, added) in pairs {
+            loaded.push((weight, added, LowRank { a: a.load(&mut into)?, b: b.load(&mut into)?, scale: a.scale }));
+        }
+        Ok(Factors { weights: into, pairs: loaded, left_out })
+    }
+
+    /// Finds the weight of every pair, and checks the shapes.
+    fn fit(&self, base: &Weights, summary: &Summary) -> Result<Fit<'_>, Error> {
+        let architecture = summary.architecture;
         if let Some(found) = self.architecture.as_ref().filter(|name| *name != architecture) {
             return Err(self.locate(AdapterError::Architecture { expected: architecture.to_string(), found: found.clone() }));
         }
         let targets: HashMap<&str, Weight> = base.iter().collect();
-        let mut pairs = vec![];
-        for Pair { a, b } in &self.pairs {
+        let tied = |target: &str| (target == OUTPUT).then_some(EMBEDDING);
+        let find = |target: &str| targets.get(target).or_else(|| targets.get(tied(target)?)).copied();
+        let mut fit = Fit { pairs: vec![], left_out: LeftOut { towers: self.contents.towers.clone(), ..LeftOut::default() } };
+        for pair @ Pair { a, b } in &self.contents.pairs {
             let (name, target) = (a.name.clone(), a.target.clone());
-            let tied = (target == OUTPUT).then_some(EMBEDDING);
-            let Some(&weight) = targets.get(target.as_str()).or_else(|| targets.get(tied?)) else {
+            // A file may have the weights of these keys and values. The model does not use them.
+            if keys_of(&target).is_some_and(|layer| summary.shares_keys(layer)) {
+                fit.left_out.keys_and_values.push(target);
+                continue;
+            }
+            let Some(weight) = find(&target) else {
                 return Err(self.locate(AdapterError::NoTarget { name, target, architecture }));
             };
             let fits = |factor: &Factor, shape| factor.expect(shape, "but this model requires").map_err(|error| self.locate(error));
             fits(a, if a.is_transposed() { [weight.cols, a.cols] } else { [a.rows, weight.cols] })?;
             fits(b, [weight.rows, b.cols])?;
-            let added = if target == EMBEDDING { Added::ToRows } else { Added::ToProducts };
-            pairs.push((weight, added, LowRank { a: a.load(&mut into)?, b: b.load(&mut into)?, scale: a.scale }));
+            fit.pairs.push((pair, weight, if target == EMBEDDING { Added::ToRows } else { Added::ToProducts }));
         }
-        Ok(Factors { weights: into, pairs })
+        for BaseCopy { name, target, shape } in &self.contents.copies {
+            let expected = find(target).map(|weight| [weight.rows, weight.cols]);
+            if let Some(expected) = expected.filter(|expected| expected != shape) {
+                let wanted = "a copy of a weight of the base, but this model's is";
+                return Err(self.locate(AdapterError::Shape { name: name.clone(), expected, found: *shape, wanted }));
+            }
+            fit.left_out.copies.push(name.clone());
+        }
+        if fit.pairs.is_empty() {
+            return Err(self.locate(AdapterError::NothingApplies { left_out: fit.left_out }));
+        }
+        Ok(fit)
+    }
+}
+
+/// The file of factors in PEFT's folder.
+fn tensors_in(folder: &Path) -> Result<PathBuf, AdapterError> {
+    let file = folder.join("adapter_model.safetensors");
+    match () {
+        () if file.exists() => Ok(file),
+        () if folder.join("adapters.safetensors").exists() => Err(AdapterError::Mlx),
+        () if folder.join("adapter_model.bin").exists() => Err(AdapterError::Pickle),
+        () => Ok(file),
     }
 }
 

@@ -32,12 +32,14 @@
 pub mod chat;
 pub mod error;
 mod file;
+mod left_out;
 mod note;
 pub mod ollama;
 pub mod tokenizer;
 
 pub use error::{Error, Size};
 pub use file::{Base, ModelFile};
+pub use left_out::LeftOut;
 pub use note::Note;
 
 #[cfg(feature = "gpu")]

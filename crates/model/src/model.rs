@@ -1,6 +1,6 @@
 //! A model: an opened file with its weights on an executor.
 
-use crate::adapter::{self, Adapted, Adapter, AdapterFile};
+use crate::adapter::{self, Adapted, Adapter, AdapterFile, FactorPair};
 use crate::arch::{self, Architecture, Logits, Summary};
 use crate::batch::Batch;
 use crate::chat::ChatTemplate;
@@ -88,14 +88,26 @@ impl Checked {
     }
 
     /// Checks that an adapter fits the model, and adds the adapter and the intermediates of its
-    /// products to the needs. Loads nothing.
+    /// products to the needs. Loads nothing. Returns a note if the model has no use for some
+    /// factors: factors of towers and projectors, and of keys and values in layers that take them
+    /// from an earlier layer.
     ///
     /// # Errors
     /// [`Error::Adapter`] if the adapter is for another architecture, names tensors that this model
-    /// does not have, or has other shapes.
-    pub fn adapt(&mut self, file: &AdapterFile, scale: f32) -> Result<(), Error> {
-        let factors = file.load(&self.adapted.weights, self.summary().architecture, Weights::new(&self.executor))?;
-        Ok(self.adapted.add(&factors, scale)?)
+    /// does not have, or has other shapes, and if no factor applies.
+    pub fn adapt(&mut self, file: &AdapterFile, scale: f32) -> Result<Option<Note>, Error> {
+        let factors = file.load(&self.adapted.weights, self.summary(), Weights::new(&self.executor))?;
+        self.adapted.add(&factors, scale)?;
+        Ok(factors.note())
+    }
+
+    /// As [`Model::factors_of`], before the weights are loaded.
+    ///
+    /// # Errors
+    /// As [`Checked::adapt`], and a file that cannot be read.
+    pub fn factors_of(&self, file: &AdapterFile) -> Result<(Vec<FactorPair>, Option<Note>), Error> {
+        let (factors, left_out) = file.factors_of(&self.adapted.weights, self.summary())?;
+        Ok((factors, Note::of_factors(&left_out)))
     }
 
     /// The options that a session gets from these: a [`SessionOptions::chunk`] of 0 is replaced.
@@ -242,10 +254,20 @@ impl Model {
     /// [`AdapterError::TooLarge`](crate::AdapterError::TooLarge); errors of the allocation and of
     /// reading the file.
     pub async fn adapter_async(&self, file: &AdapterFile) -> Result<Arc<Adapter>, Error> {
-        let mut factors = file.load(&self.0.weights, self.summary().architecture, Weights::new(&self.0.executor))?;
+        let mut factors = file.load(&self.0.weights, self.summary(), Weights::new(&self.0.executor))?;
         adapter::fit(factors.weights.bytes(), &self.0.executor)?;
         factors.weights = factors.weights.load_async(&|_, _| {}).await?;
         Ok(Arc::new(Adapter::new(file, factors, &self.0.weights)?))
+    }
+
+    /// The factors of an adapter that change this model, in f32, and a note if the model has no use
+    /// for some of the factors: to train them further, or to write them.
+    ///
+    /// # Errors
+    /// As [`Checked::adapt`], and a file that cannot be read.
+    pub fn factors_of(&self, file: &AdapterFile) -> Result<(Vec<FactorPair>, Option<Note>), Error> {
+        let (factors, left_out) = file.factors_of(&self.0.weights, self.summary())?;
+        Ok((factors, Note::of_factors(&left_out)))
     }
 
     /// Makes a batch of [`SessionOptions::sequences`] sequences, which share every step.

@@ -1,5 +1,7 @@
 //! Notes on a file that loads although it lacks a value or has an odd one: the assumptions made.
 
+use crate::left_out::LeftOut;
+
 /// An assumption that was made to load a file.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -67,6 +69,19 @@ pub enum Note {
         /// The context length of the model.
         promised: u32,
     },
+    /// An adapter that has more than the model has a use for.
+    #[error("the adapter applies without some of its tensors: {left_out}")]
+    LeftOut {
+        /// What is left out.
+        left_out: LeftOut,
+    },
+}
+
+impl Note {
+    /// The note on factors that are left out; `None` if all factors apply.
+    pub(crate) fn of_factors(left_out: &LeftOut) -> Option<Self> {
+        (!left_out.is_empty()).then(|| Self::LeftOut { left_out: left_out.clone() })
+    }
 }
 
 /// The names, and the number of the names that are left out.

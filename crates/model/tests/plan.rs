@@ -117,7 +117,7 @@ fn an_adapter_costs_two_products_a_scale_and_a_sum_for_each_layer_that_it_is_ove
         // Products of one row merge with operations before and after them. An adapter parts them.
         let options = PlanOptions::plain().unfused(rows == 1);
         let plain = dispatches(&[], rows, &options);
-        for (linear, _) in LINEARS {
+        for (linear, _) in LINEARS.into_iter().filter(|(ours, _)| tiny.shape(&format!("blk.0.{ours}.weight")).is_some()) {
             assert_eq!(dispatches(&[linear], rows, &options) - plain, 4, "{linear}, {rows} rows");
         }
         assert_eq!(dispatches(&LINEARS.map(|(ours, _)| ours), rows, &options) - plain, 28, "{rows} rows");

@@ -7,17 +7,19 @@ use crate::rewrite::{Fill, Rewrite, Writing, refuse_input};
 use crate::trainer::Trainer;
 use gguf::{GgmlType, Gguf, TensorInfo};
 use kernels::Executor;
-use model::{AdapterFile, EMBEDDING, FactorPair, ModelFile, OUTPUT};
+use model::{AdapterFile, EMBEDDING, FactorPair, ModelFile, Note, OUTPUT};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What [`merge`] wrote.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Merged {
     /// Number of tensors that changed.
     pub tensors: usize,
     /// The size of the file.
     pub bytes: u64,
+    /// For each adapter, what was left out of it.
+    pub notes: Vec<Option<Note>>,
 }
 
 /// Writes a model with adapters added to its weights: W + scale B A for every pair, where the
@@ -41,13 +43,16 @@ pub fn merge(
 ) -> Result<Merged, Error> {
     let (path, file) = (path.as_ref(), base.file());
     let mut checked = base.check(&Executor::Cpu)?;
+    let mut notes = vec![];
     let mut pairs: BTreeMap<String, Vec<FactorPair>> = BTreeMap::new();
     for (adapter, scale) in adapters {
         checked.adapt(adapter, *scale)?;
         let files = ["adapter_model.safetensors", "adapter_config.json"];
         let inputs = |path: &Path| [path.to_path_buf()].into_iter().chain(files.map(|name| path.join(name)));
         refuse_input(path, adapter.path().into_iter().flat_map(inputs))?;
-        for pair in adapter.factors()? {
+        let (factors, note) = checked.factors_of(adapter)?;
+        notes.push(note);
+        for pair in factors {
             pairs.entry(pair.target.clone()).or_default().push(FactorPair { scale: pair.scale * scale, ..pair });
         }
     }
@@ -60,7 +65,7 @@ pub fn merge(
         let weight = file.find_tensor(target).map_or_else(|| file.tensor(EMBEDDING), Ok)?;
         new.change(target, ty, sum(file, weight, pairs))?;
     }
-    Ok(Merged { tensors: pairs.len(), bytes: new.save(path, watch)? })
+    Ok(Merged { tensors: pairs.len(), bytes: new.save(path, watch)?, notes })
 }
 
 /// Fills rows with W + sum of scale B A.

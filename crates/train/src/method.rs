@@ -29,6 +29,7 @@ pub struct Lora {
     /// Decides the first values of A. B starts as zero.
     pub seed: u64,
     /// Factors to go on from, in place of new ones. Their ranks and scales are their own.
+    /// [`Model::factors_of`](model::Model::factors_of) reads them from a file.
     pub init: Option<Vec<FactorPair>>,
 }
 

@@ -43,7 +43,7 @@ impl Outlook {
             Err(error) => return unsupported(format!("{error:#}")),
         };
         let template = file.template().check().err().map(|error| error.to_string());
-        let notes: Vec<String> = file.notes().iter().map(ToString::to_string).collect();
+        let mut notes: Vec<String> = file.notes().iter().map(ToString::to_string).collect();
         // Damage is reported before any device is opened for the file.
         if let Err(error) = file.check(&Executor::Cpu) {
             return unsupported(error.to_string()).map(|outlook| Self { template, notes, ..outlook });
@@ -51,7 +51,11 @@ impl Outlook {
         let executor = args.source.located(args.device().open(&file, &options))?;
         let fit = match file.check(&executor) {
             Err(error) => Err(error.to_string()),
-            Ok(checked) => {
+            Ok(mut checked) => {
+                for (adapter, scale) in args.source.adapters(&args.adapters)? {
+                    let path = adapter.path().map_or_else(String::new, |path| path.display().to_string());
+                    notes.extend(checked.adapt(&adapter, scale)?.map(|said| format!("{path}: {said}")));
+                }
                 // A context longer than the model's is a mistake of the user, not of the file.
                 let context = args.source.named(options.context_for(checked.summary()))?;
                 let needs = args.source.named(checked.needs(&options))?;

@@ -14,7 +14,9 @@ pub fn command(talk: &mut Talk, words: &str) -> Result<String> {
         ("" | "list", "") => return Ok(list(&adapters)),
         ("add", file) if !file.is_empty() => {
             let choice: Choice = file.parse().map_err(|problem: String| anyhow!("{file}: {problem}"))?;
-            adapters.push(choice.load(talk.session.model())?);
+            let applied = choice.load(talk.session.model())?;
+            lora::say(&choice.path, applied.adapter.note().as_ref());
+            adapters.push(applied);
         }
         ("scale", both) => {
             let (number, scale) = both.split_once(char::is_whitespace).context("two numbers are needed: /lora scale N X")?;

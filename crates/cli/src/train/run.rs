@@ -73,7 +73,7 @@ impl Start {
     fn new(args: &Args, file: ModelFile, examples: Examples) -> Result<Self> {
         let executor = open(args, &file)?;
         let checked = args.source.named(file.check(&executor))?;
-        let settings = Settings::new(args, checked.weights(), &examples)?;
+        let settings = Settings::new(args, &checked, &examples)?;
         let free = checked.available_bytes();
         let memory = named(args, Trainer::memory_of(&checked, &settings.method, &settings.options))?;
         args.source.verify_if_asked(&file)?;

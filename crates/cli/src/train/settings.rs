@@ -4,6 +4,7 @@ use super::examples::Examples;
 use super::{Args, Betas, Mean};
 use anyhow::Result;
 use kernels::Weights;
+use model::Checked;
 use train::{Facts, Full, Method, Normalize, Rate, Schedule, TrainerOptions};
 
 /// How a run trains.
@@ -17,18 +18,18 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The settings for a model with these weights, and for these examples.
-    pub fn new(args: &Args, weights: &Weights, examples: &Examples) -> Result<Self> {
+    /// The settings for a model and for these examples.
+    pub fn new(args: &Args, checked: &Checked, examples: &Examples) -> Result<Self> {
         let method: Method = match (args.full, args.from_config) {
             (true, true) => Full::default().fresh(args.seed).into(),
             (true, false) => Full::default().into(),
-            (false, _) => args.factors.lora(args.seed)?.dropout(args.dropout).into(),
+            (false, _) => args.factors.lora(checked, args.seed)?.dropout(args.dropout).into(),
         };
         let epochs = |batches: u64| args.epochs.unwrap_or_else(|| STEPS.div_ceil(batches).clamp(EPOCHS, MOST_EPOCHS));
         let steps = args.number.or_else(|| examples.batches().map(|batches| batches * epochs(batches)));
         let usual = if steps.is_some() { Schedule::Cosine } else { Schedule::Constant };
         let rate = Rate {
-            peak: args.lr.unwrap_or_else(|| usual_rate(args, weights)),
+            peak: args.lr.unwrap_or_else(|| usual_rate(args, checked.weights())),
             schedule: args.schedule.unwrap_or(usual),
             warmup: args.warmup.unwrap_or_else(|| steps.map_or(0, |steps| (steps * 3 / 100).max(steps.min(100) / 10))),
             steps: steps.unwrap_or(u64::MAX),

@@ -127,3 +127,32 @@ fn what_is_wrong_with_an_adapter_is_one_line_that_names_it() {
         assert!(run.code == 2 && run.err.contains("--lora"), "{bad}: {}", run.err);
     }
 }
+
+#[test]
+fn factors_that_are_left_out_are_told_by_every_command_that_takes_an_adapter() {
+    let model = Model::new(&tiny::builder(0.5));
+    let adapter = model.beside("seeing.gguf");
+    let tower = "v.blk.0.attn_q.weight.lora_a";
+    builder(32).tensor_f32(tower, &[4, 4], &[0.0; 16]).save(&adapter).unwrap();
+    let said = "the adapter applies without some of its tensors: factors of towers and projectors (v.blk.0.attn_q.weight): only the text model runs";
+    let note = format!("weft: {adapter}: {said}\n");
+    let (out, data) = (model.beside("out"), model.beside("data.jsonl"));
+    std::fs::write(&data, "{\"ids\": [5, 6, 7, 8]}\n").unwrap();
+    let (path, device) = (model.path(), ["--device", "cpu"]);
+    for words in [
+        &["run", path, "-p", "ab", "-n", "2", "--lora", &adapter, "--device", "cpu"][..],
+        &["merge", path, &adapter, "-o", &out],
+        &[&["gradients", path, "--data", &data, "-o", &out, "--init", &adapter], &device[..]].concat(),
+        &[&["train", path, "--data", &data, "--dry-run", "--init", &adapter], &device[..]].concat(),
+    ] {
+        let run = run(words);
+        assert!(run.code == 0 && run.err.matches(&note).count() == 1, "{words:?}: {}", run.err);
+    }
+    let text = run(&["inspect", path, "--lora", &adapter]).good();
+    assert!(text.contains(&format!("note: {adapter}: {said}")), "{text}");
+    let json = run(&["inspect", path, "--lora", &adapter, "--json"]).json();
+    assert_eq!(json["notes"], serde_json::json!([format!("{adapter}: {said}")]));
+    let plain = run(&["inspect", path, "--json"]).json();
+    let bytes = |json: &serde_json::Value| json["memory"]["weights_bytes"].as_u64().unwrap();
+    assert!(bytes(&json) > bytes(&plain), "the factors take memory");
+}

@@ -2,6 +2,8 @@
 
 use super::{AdapterError, AdapterFile};
 use crate::error::{Error, Size};
+use crate::left_out::LeftOut;
+use crate::note::Note;
 use kernels::{LowRank, Recorder, Weight, Weights};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -30,6 +32,14 @@ impl Added {
 pub(crate) struct Factors {
     pub weights: Weights,
     pub pairs: Vec<(Weight, Added, LowRank)>,
+    pub left_out: LeftOut,
+}
+
+impl Factors {
+    /// What is left out, if anything is.
+    pub fn note(&self) -> Option<Note> {
+        Note::of_factors(&self.left_out)
+    }
 }
 
 /// An adapter that is loaded for a [`Model`](crate::Model). Any of the model's sessions can apply
@@ -63,6 +73,12 @@ impl Adapter {
     #[must_use]
     pub fn len(&self) -> usize {
         self.factors.pairs.len()
+    }
+
+    /// What was left out of its file, if not all factors apply.
+    #[must_use]
+    pub fn note(&self) -> Option<Note> {
+        self.factors.note()
     }
 
     /// Always false: an adapter without factors is refused.

@@ -1,6 +1,7 @@
 //! PEFT's `adapter_config.json`: ranks and scales by module. Features beyond LoRA are refused.
 
 use super::AdapterError;
+use super::features::feature;
 use crate::error::json_reason;
 use regex_lite::Regex;
 use serde_json::{Map, Value};
@@ -39,6 +40,9 @@ const HARMLESS: [&str; 26] = [
 /// Initializations of the factors that leave the base weights unchanged. Other initializations
 /// change them, so the adapter would not match.
 const PLAIN_STARTS: [&str; 3] = ["gaussian", "eva", "orthogonal"];
+
+/// Keys by which MLX's configuration is known, which has the name of PEFT's.
+const MLX_KEYS: [&str; 3] = ["fine_tune_type", "lora_parameters", "lora_layers"];
 
 /// Ranks and scales by module.
 pub(super) struct Config {
@@ -79,17 +83,22 @@ impl Config {
 }
 
 fn refuse_features(config: &Map<String, Value>) -> Result<(), AdapterError> {
-    let kind = config.get("peft_type").and_then(Value::as_str).unwrap_or("none");
+    let kind = config.get("peft_type").and_then(Value::as_str);
+    if kind.is_none() && MLX_KEYS.iter().any(|key| config.contains_key(*key)) {
+        return Err(AdapterError::Mlx);
+    }
+    let kind = kind.ok_or_else(|| AdapterError::Config { reason: "peft_type is missing".to_string() })?;
     if kind != "LORA" {
-        return Err(AdapterError::Feature { key: "peft_type".to_string(), value: kind.chars().take(40).collect() });
+        return Err(feature("peft_type", kind.to_string()));
     }
     let plain = |key: &str, value: &Value| match (key, value) {
         ("bias", _) => value.is_null() || value == "none",
-        ("init_lora_weights", Value::String(name)) => PLAIN_STARTS.contains(&name.as_str()),
+        // False leaves factors random, and their values are in the file.
+        ("init_lora_weights", Value::String(name)) => PLAIN_STARTS.contains(&name.to_lowercase().as_str()),
         _ => HARMLESS.contains(&key) || unset(value),
     };
     match config.iter().find(|(key, value)| !plain(key, value)) {
-        Some((key, value)) => Err(AdapterError::Feature { key: key.clone(), value: value.to_string().chars().take(40).collect() }),
+        Some((key, value)) => Err(feature(key, value.to_string())),
         None => Ok(()),
     }
 }
@@ -183,10 +192,27 @@ mod tests {
         for (key, value) in features {
             let error = with(&format!(r#", "{key}": {value}"#)).err().unwrap().to_string();
             assert!(error.starts_with(&format!("{key} = {value} is not supported")), "{error}");
+            let out = if key.starts_with("alora") { "train again with LoRA" } else { "merge_and_unload" };
+            assert!(error.contains(out), "{error}");
         }
-        let error = Config::read(r#"{"peft_type": "LOHA"}"#).err().unwrap().to_string();
-        assert!(error.contains("peft_type = LOHA"), "{error}");
+        for (kind, out) in [("LOHA", "merge_and_unload"), ("IA3", "merge_and_unload"), ("PREFIX_TUNING", "train again with LoRA")] {
+            let error = Config::read(&format!(r#"{{"peft_type": "{kind}"}}"#)).err().unwrap().to_string();
+            assert!(error.contains(&format!("peft_type = {kind} is not supported (another method")) && error.contains(out), "{error}");
+        }
+        assert!(Config::read("{}").err().unwrap().to_string().contains("peft_type is missing"));
         assert!(with(r#", "use_dora": null, "modules_to_save": [], "qalora_group_size": 16, "init_lora_weights": "eva""#).is_ok());
+        // The tensors of the file say which modules have factors.
+        let chosen =
+            r#", "layers_to_transform": [1], "layers_pattern": "layers", "exclude_modules": "lm_head", "init_lora_weights": "Gaussian""#;
+        assert!(with(chosen).is_ok());
+    }
+
+    #[test]
+    fn the_configuration_of_mlx_is_told_by_its_keys() {
+        for text in [r#"{"fine_tune_type": "lora", "num_layers": 16}"#, r#"{"lora_layers": 8}"#, r#"{"lora_parameters": {"rank": 8}}"#] {
+            let error = Config::read(text).err().unwrap().to_string();
+            assert!(error.starts_with("this is an adapter of MLX") && error.contains("mlx_lm.fuse"), "{error}");
+        }
     }
 
     #[test]

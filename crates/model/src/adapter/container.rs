@@ -44,6 +44,12 @@ impl Container {
         Ok(Self { tensors, texts })
     }
 
+    /// Whether the factors are named as MLX names them.
+    pub fn is_mlx(&self) -> bool {
+        let ours = |name: &str| !name.starts_with("base_model.") && (name.ends_with(".lora_a") || name.ends_with(".lora_b"));
+        self.tensors.iter().any(|tensor| ours(&tensor.name))
+    }
+
     /// The text of this key.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.texts.iter().find(|(known, _)| known == key).map(|(_, text)| text.as_str())
@@ -62,6 +68,13 @@ impl Stored {
         };
         let &[rows, cols] = shape.as_slice() else { return Err(AdapterError::Dimensions { name, found: shape }) };
         Factor::new(name, target, side, ty, [rows, cols], bytes)
+    }
+
+    /// [rows, columns] of a matrix.
+    pub fn matrix(&self) -> Result<[u32; 2], AdapterError> {
+        let shape: Option<Vec<u32>> = self.shape.iter().map(|n| u32::try_from(*n).ok()).collect();
+        let matrix = shape.and_then(|shape| <[u32; 2]>::try_from(shape).ok());
+        matrix.ok_or_else(|| AdapterError::Dimensions { name: self.name.clone(), found: self.shape.clone() })
     }
 }
 

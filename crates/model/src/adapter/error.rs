@@ -1,6 +1,7 @@
 //! Errors in an adapter.
 
 use crate::error::Size;
+use crate::left_out::LeftOut;
 use std::io;
 use std::path::PathBuf;
 
@@ -26,16 +27,33 @@ pub enum AdapterError {
     /// `adapter_config.json` lacks a field or has a bad one.
     #[error("adapter_config.json: {reason}")]
     Config { reason: String },
-    /// A feature of PEFT or llama.cpp beyond LoRA of linear layers.
+    /// A feature of PEFT or llama.cpp beyond LoRA of linear layers. `means` says in brackets what
+    /// it is, if that is known; `out` is what the user can do.
     #[error(
-        "{key} = {value} is not supported; \
-         this version applies LoRA and rsLoRA without biases or other weights"
+        "{key} = {value} is not supported{means}: this version applies LoRA and rsLoRA without \
+         biases or other weights; {out}"
     )]
-    Feature { key: String, value: String },
+    Feature { key: String, value: String, means: String, out: String },
+    /// A tensor of a feature beyond LoRA of linear layers.
+    #[error("tensor {name} is {what}; {out}")]
+    Whole { name: String, what: &'static str, out: &'static str },
+    /// An adapter of MLX.
+    #[error(
+        "this is an adapter of MLX, whose factors lie transposed under other names; fuse it into \
+         its base with mlx_lm.fuse --dequantize, and convert the fused model with llama.cpp's \
+         convert_hf_to_gguf.py"
+    )]
+    Mlx,
+    /// A pickle of PyTorch.
+    #[error(
+        "this is a pickle of PyTorch, which may run any program when it is read; write \
+         safetensors with PEFT: PeftModel.from_pretrained(base, folder).save_pretrained(folder)"
+    )]
+    Pickle,
     /// A tensor that is not a factor of a supported layer.
     #[error(
-        "tensor {name} is not supported: adapters may change token_embd, output, and {} of any \
-         layer",
+        "tensor {name} is not supported: adapters may change token_embd, output, \
+         per_layer_model_proj, and {} of any layer",
         super::names()
     )]
     Target { name: String },
@@ -63,11 +81,13 @@ pub enum AdapterError {
     /// No tensors.
     #[error("the adapter holds no tensors")]
     Empty,
+    /// The model has no use for any of the factors.
+    #[error("no factor of the adapter applies: it has {left_out}")]
+    NothingApplies { left_out: LeftOut },
     /// The adapter was made for another architecture.
     #[error("the adapter is for {found} models; this is a {expected} model")]
     Architecture { expected: String, found: String },
-    /// The target tensor is missing in the model: its layer is beyond the last, or shares the
-    /// tensor with another layer.
+    /// The target tensor is missing in the model, for example because its layer is beyond the last.
     #[error("tensor {name} changes {target}, which this {architecture} model does not have")]
     NoTarget { name: String, target: String, architecture: &'static str },
     /// The factors do not fit into the memory beside the weights.

@@ -1,6 +1,8 @@
 //! Factors as they lie in a file, and their pairs.
 
-use super::{AdapterError, EMBEDDING};
+use super::{AdapterError, EMBEDDING, FactorPair};
+use crate::error::Error;
+use crate::left_out::LeftOut;
 use gguf::GgmlType;
 use kernels::{TensorBytes, Weight, Weights};
 use std::collections::BTreeMap;
@@ -91,8 +93,50 @@ pub(super) struct Pair {
     pub b: Factor,
 }
 
+impl Pair {
+    /// The values, in f32.
+    pub fn values(&self) -> Result<FactorPair, Error> {
+        let Self { a, b } = self;
+        let of_a = if a.is_transposed() { transpose(&a.values()?, a.cols as usize) } else { a.values()? };
+        Ok(FactorPair { target: a.target.clone(), rank: a.rank(), scale: a.scale, a: of_a, b: b.values()? })
+    }
+}
+
+/// What the file of an adapter holds.
+pub(super) struct Contents {
+    pub pairs: Vec<Pair>,
+    /// Modules of towers and projectors that have factors.
+    pub towers: Vec<String>,
+    pub copies: Vec<BaseCopy>,
+}
+
+/// A weight of the base that lies beside the factors, unchanged.
+pub(super) struct BaseCopy {
+    pub name: String,
+    /// The model's tensor.
+    pub target: &'static str,
+    /// [rows, columns].
+    pub shape: [u32; 2],
+}
+
+impl Contents {
+    /// Pairs the factors.
+    ///
+    /// # Errors
+    /// A factor without a partner, and a file without a factor of the text model.
+    pub fn new(factors: Vec<Factor>, mut towers: Vec<String>) -> Result<Self, AdapterError> {
+        towers.sort();
+        towers.dedup();
+        match (factors.is_empty(), towers.is_empty()) {
+            (true, true) => Err(AdapterError::Empty),
+            (true, false) => Err(AdapterError::NothingApplies { left_out: LeftOut { towers, ..LeftOut::default() } }),
+            (false, _) => Ok(Self { pairs: pair_up(factors)?, towers, copies: vec![] }),
+        }
+    }
+}
+
 /// Pairs the factors by target. A factor without a partner is an error.
-pub(super) fn pair_up(factors: Vec<Factor>) -> Result<Vec<Pair>, AdapterError> {
+fn pair_up(factors: Vec<Factor>) -> Result<Vec<Pair>, AdapterError> {
     let mut sides: BTreeMap<String, [Option<Factor>; 2]> = BTreeMap::new();
     for factor in factors {
         let place = &mut sides.entry(factor.target.clone()).or_default()[factor.side as usize];
@@ -100,9 +144,6 @@ pub(super) fn pair_up(factors: Vec<Factor>) -> Result<Vec<Pair>, AdapterError> {
             return Err(AdapterError::Duplicate { name: factor.name, target: factor.target });
         }
         *place = Some(factor);
-    }
-    if sides.is_empty() {
-        return Err(AdapterError::Empty);
     }
     let pair = |sides: [Option<Factor>; 2]| match sides {
         [Some(a), Some(b)] => {

@@ -1,12 +1,17 @@
 //! llama.cpp's form of an adapter: a GGUF file.
 
-use super::{AdapterError, EMBEDDING, Factor, LINEARS, OUTPUT, Pair, Side, pair_up};
+use super::features::feature;
+use super::names::is_linear;
+use super::{AdapterError, Contents, EMBEDDING, Factor, OUTPUT, Side};
 use gguf::{Gguf, TensorInfo};
 use kernels::TensorBytes;
 use std::sync::Arc;
 
-/// Pairs the factors of a file, and returns them with the file's architecture.
-pub(super) fn read(file: Gguf) -> Result<(String, Vec<Pair>), AdapterError> {
+/// The prefixes of tensors of towers and projectors.
+const TOWERS: [&str; 3] = ["v.", "a.", "mm."];
+
+/// Reads the factors of a file, and returns them with the file's architecture.
+pub(super) fn read(file: Gguf) -> Result<(String, Contents), AdapterError> {
     for (key, expected) in [("general.type", "adapter"), ("adapter.type", "lora")] {
         let found = file.get_opt::<&str>(key)?.unwrap_or("none");
         if found != expected {
@@ -15,7 +20,7 @@ pub(super) fn read(file: Gguf) -> Result<(String, Vec<Pair>), AdapterError> {
     }
     let activation = "adapter.alora.invocation_tokens";
     if let Some((_, value)) = file.metadata().find(|(key, _)| *key == activation) {
-        return Err(AdapterError::Feature { key: activation.to_string(), value: value.describe() });
+        return Err(feature(activation, value.describe()));
     }
     let alpha: f32 = file.get("adapter.lora.alpha")?;
     if !alpha.is_finite() {
@@ -23,9 +28,20 @@ pub(super) fn read(file: Gguf) -> Result<(String, Vec<Pair>), AdapterError> {
     }
     let architecture = file.architecture()?.to_string();
     let file = Arc::new(file);
-    let tensors = file.tensors().iter().enumerate();
-    let factors = tensors.map(|(n, tensor)| factor(tensor, TensorBytes::File(Arc::clone(&file), n), alpha));
-    Ok((architecture, pair_up(factors.collect::<Result<_, _>>()?)?))
+    let (mut factors, mut towers) = (vec![], vec![]);
+    for (n, tensor) in file.tensors().iter().enumerate() {
+        match tower(tensor.name()) {
+            Some(weight) => towers.push(weight.to_string()),
+            None => factors.push(factor(tensor, TensorBytes::File(Arc::clone(&file), n), alpha)?),
+        }
+    }
+    Ok((architecture, Contents::new(factors, towers)?))
+}
+
+/// The weight of a tower or a projector whose factor has this name.
+fn tower(name: &str) -> Option<&str> {
+    let weight = name.strip_suffix(".lora_a").or_else(|| name.strip_suffix(".lora_b"))?;
+    TOWERS.iter().any(|prefix| weight.starts_with(prefix)).then_some(weight)
 }
 
 fn factor(tensor: &TensorInfo, bytes: TensorBytes, alpha: f32) -> Result<Factor, AdapterError> {
@@ -53,7 +69,5 @@ fn parse(name: &str) -> Option<(String, Side)> {
         EMBEDDING => return Some((EMBEDDING.to_string(), if side == Side::A { Side::B } else { Side::A })),
         _ => {}
     }
-    let (layer, linear) = target.strip_prefix("blk.")?.strip_suffix(".weight")?.split_once('.')?;
-    let known = super::layer(layer).is_some() && LINEARS.iter().any(|(ours, _)| *ours == linear);
-    known.then(|| (target.to_string(), side))
+    is_linear(target).then(|| (target.to_string(), side))
 }

@@ -1,7 +1,7 @@
 //! The names of weights that adapters may change: ours, and those of PEFT and of transformers.
 
-/// The linear layers that adapters may change: our names and PEFT's.
-pub(super) const LINEARS: [(&str, &str); 7] = [
+/// The linear layers of a block that adapters may change: our names and PEFT's.
+pub(super) const LINEARS: [(&str, &str); 14] = [
     ("attn_q", "self_attn.q_proj"),
     ("attn_k", "self_attn.k_proj"),
     ("attn_v", "self_attn.v_proj"),
@@ -9,6 +9,36 @@ pub(super) const LINEARS: [(&str, &str); 7] = [
     ("ffn_gate", "mlp.gate_proj"),
     ("ffn_up", "mlp.up_proj"),
     ("ffn_down", "mlp.down_proj"),
+    // The embedding per layer of Gemma 3n and Gemma 4 E.
+    ("inp_gate", "per_layer_input_gate"),
+    ("proj", "per_layer_projection"),
+    // Gemma 3n.
+    ("laurel_l", "laurel.linear_left"),
+    ("laurel_r", "laurel.linear_right"),
+    ("altup_router", "altup.modality_router"),
+    ("altup_predict_coef", "altup.prediction_coefs"),
+    ("altup_correct_coef", "altup.correction_coefs"),
+];
+
+/// The linear layer before the blocks that adapters may change: it makes the embedding per layer of
+/// Gemma 3n and Gemma 4 E. Our name and PEFT's.
+pub(super) const BEFORE_BLOCKS: (&str, &str) = ("per_layer_model_proj.weight", "per_layer_model_projection");
+
+/// Modules of transformers beside the text model: towers for images and sounds, and the projectors
+/// behind them.
+const TOWERS: [&str; 12] = [
+    "vision_tower",
+    "vision_model",
+    "vision_encoder",
+    "vision_embedder",
+    "visual",
+    "audio_tower",
+    "audio_model",
+    "audio_encoder",
+    "embed_vision",
+    "embed_audio",
+    "multi_modal_projector",
+    "mm_projector",
 ];
 
 /// The embedding table, whose factors change look-ups only.
@@ -17,6 +47,11 @@ pub const EMBEDDING: &str = "token_embd.weight";
 /// The output matrix, whose factors change logits only. A file may leave it out; the model then
 /// reads the embedding table in its place.
 pub const OUTPUT: &str = "output.weight";
+
+/// Whether a module of transformers is one of a tower or a projector.
+pub(super) fn is_tower(module: &str) -> bool {
+    module.split('.').any(|part| TOWERS.contains(&part))
+}
 
 /// The names of [`LINEARS`], for messages.
 pub(super) fn names() -> String {
@@ -28,6 +63,34 @@ pub(super) fn layer(text: &str) -> Option<u32> {
     text.parse().ok().filter(|n: &u32| n.to_string() == text)
 }
 
+/// Whether a weight of ours is a linear layer that adapters may change.
+pub(super) fn is_linear(target: &str) -> bool {
+    let in_block = |target: &str| {
+        let (number, ours) = target.strip_prefix("blk.")?.strip_suffix(".weight")?.split_once('.')?;
+        Some(layer(number).is_some() && LINEARS.iter().any(|(known, _)| *known == ours))
+    };
+    target == BEFORE_BLOCKS.0 || in_block(target).unwrap_or(false)
+}
+
+/// The layer whose keys or values a weight of ours makes.
+pub(super) fn keys_of(target: &str) -> Option<u32> {
+    let (number, ours) = target.strip_prefix("blk.")?.split_once('.')?;
+    layer(number).filter(|_| ["attn_k.weight", "attn_v.weight"].contains(&ours))
+}
+
+/// Our name of a linear layer, by its module within the text model: the inverse of
+/// [`peft_module`].
+pub(super) fn linear_of(module: &str) -> Option<String> {
+    match module {
+        "lm_head" => return Some(OUTPUT.to_string()),
+        _ if module == BEFORE_BLOCKS.1 => return Some(BEFORE_BLOCKS.0.to_string()),
+        _ => {}
+    }
+    let (number, linear) = module.strip_prefix("layers.")?.split_once('.')?;
+    let (ours, _) = LINEARS.iter().find(|(_, theirs)| *theirs == linear)?;
+    Some(format!("blk.{}.{ours}.weight", layer(number)?))
+}
+
 /// The module of transformers that a weight of ours belongs to, where `prefix` is the text model's:
 /// `model.layers.0.self_attn.q_proj` for `blk.0.attn_q.weight`. `None` for a weight that takes no
 /// factors.
@@ -36,6 +99,7 @@ pub fn peft_module(prefix: &str, target: &str) -> Option<String> {
     match target {
         EMBEDDING => return Some(format!("{prefix}.embed_tokens")),
         OUTPUT => return Some("lm_head".to_string()),
+        _ if target == BEFORE_BLOCKS.0 => return Some(format!("{prefix}.{}", BEFORE_BLOCKS.1)),
         _ => {}
     }
     let (layer, ours) = target.strip_prefix("blk.")?.strip_suffix(".weight")?.split_once('.')?;

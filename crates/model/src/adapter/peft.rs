@@ -2,54 +2,90 @@
 
 use super::config::Config;
 use super::container::{Container, Stored};
-use super::{AdapterError, EMBEDDING, Factor, LINEARS, OUTPUT, Pair, Side, pair_up};
+use super::factor::BaseCopy;
+use super::names::{is_tower, linear_of};
+use super::{AdapterError, Contents, EMBEDDING, Factor, OUTPUT, Side, features};
 
 /// Prefixes of the text model's layers in a checkpoint. They depend on whether the checkpoint has
 /// more than text, and on the library's version.
 const PREFIXES: [&str; 5] = ["model.language_model.", "language_model.model.", "model.model.", "language_model.", "model."];
 
-/// Pairs the factors.
-pub(super) fn read(config: &str, file: Container) -> Result<Vec<Pair>, AdapterError> {
-    let config = Config::read(config)?;
-    pair_up(file.tensors.into_iter().map(|tensor| factor(tensor, &config)).collect::<Result<_, _>>()?)
+/// A name, taken apart: the module's name in the base model, and what the tensor is there.
+#[derive(Debug, PartialEq)]
+enum Named<'a> {
+    /// A factor of a weight of ours.
+    Factor { module: &'a str, target: String, side: Side },
+    /// A factor of a tower or a projector.
+    Tower(&'a str),
+    /// A weight of the base: PEFT stores the table beside its factors.
+    Copy { target: &'static str },
 }
 
-fn factor(tensor: Stored, config: &Config) -> Result<Factor, AdapterError> {
-    let name = tensor.name.clone();
-    let Some((module, target, side)) = parse(&name) else { return Err(AdapterError::Target { name }) };
+/// Reads the factors.
+pub(super) fn read(config: &str, file: Container) -> Result<Contents, AdapterError> {
+    let config = Config::read(config)?;
+    let (mut factors, mut towers, mut copies) = (vec![], vec![], vec![]);
+    for tensor in file.tensors {
+        let name = tensor.name.clone();
+        match parse(&name) {
+            Some(Named::Copy { target }) => copies.push(BaseCopy { shape: tensor.matrix()?, name, target }),
+            Some(Named::Factor { module, target, side }) => factors.push(factor(tensor, module, target, side, &config)?),
+            Some(Named::Tower(module)) => towers.push(module.to_string()),
+            None => return Err(features::tensor(name)),
+        }
+    }
+    Ok(Contents { copies, ..Contents::new(factors, towers)? })
+}
+
+fn factor(tensor: Stored, module: &str, target: String, side: Side, config: &Config) -> Result<Factor, AdapterError> {
     let (scale, rank) = (config.scale(module), config.rank(module));
     let factor = tensor.factor(target, side)?;
     let factor = if factor.target == EMBEDDING && side == Side::B { factor.transposed()? } else { factor };
     if factor.rank() != rank {
         let found = [factor.rows, factor.cols];
         let expected = if factor.rank() == factor.rows { [rank, factor.cols] } else { [factor.rows, rank] };
-        return Err(AdapterError::Shape { name, expected, found, wanted: "but adapter_config.json requires" });
+        return Err(AdapterError::Shape { name: factor.name, expected, found, wanted: "but adapter_config.json requires" });
     }
     Ok(Factor { scale, ..factor })
 }
 
 /// From `base_model.model.model.layers.3.self_attn.q_proj.lora_A.weight`: the module's name in the
-/// base model, the target `blk.3.attn_q.weight`, and the side.
-fn parse(name: &str) -> Option<(&str, String, Side)> {
+/// base model, the target `blk.3.attn_q.weight`, and the side. In a state dict of PEFT the name of
+/// the adapter follows the side: `lora_A.default.weight`.
+fn parse(name: &str) -> Option<Named<'_>> {
     let name = name.strip_prefix("base_model.model.")?;
-    // The rows of the table are looked up in PEFT's factor A, so it is our factor B.
-    for (suffix, side) in [(".lora_embedding_A", Side::B), (".lora_embedding_B", Side::A)] {
-        if let Some(module) = name.strip_suffix(suffix) {
-            return (inner(module) == "embed_tokens").then(|| (module, EMBEDDING.to_string(), side));
-        }
+    if let Some(module) = name.strip_suffix(".base_layer.weight") {
+        let ends = [("embed_tokens", EMBEDDING), ("lm_head", OUTPUT)];
+        return ends.into_iter().find(|(known, _)| *known == inner(module)).map(|(_, target)| Named::Copy { target });
     }
-    let (module, side) = match (name.strip_suffix(".lora_A.weight"), name.strip_suffix(".lora_B.weight")) {
-        (Some(module), _) => (module, Side::A),
-        (_, Some(module)) => (module, Side::B),
+    let (module, rest) = name.split_once(".lora_")?;
+    let rest: Vec<&str> = rest.split('.').collect();
+    let side = match rest[..] {
+        ["A" | "embedding_A", ..] => Side::A,
+        ["B" | "embedding_B", ..] => Side::B,
         _ => return None,
     };
-    if inner(module) == "lm_head" {
-        return Some((module, OUTPUT.to_string(), side));
+    let is_table = rest[0].starts_with("embedding_");
+    let adapter = match &rest[1..] {
+        adapter if is_table => adapter,
+        [adapter @ .., "weight"] => adapter,
+        _ => return None,
+    };
+    if adapter.len() > 1 || adapter.contains(&"") {
+        return None;
     }
-    let (layer, linear) = inner(module).strip_prefix("layers.")?.split_once('.')?;
-    let layer = super::layer(layer)?;
-    let (ours, _) = LINEARS.iter().find(|(_, theirs)| *theirs == linear)?;
-    Some((module, format!("blk.{layer}.{ours}.weight"), side))
+    if is_tower(module) {
+        return Some(Named::Tower(module));
+    }
+    let (target, side) = match (is_table, side) {
+        // The rows of the table are looked up in PEFT's factor A, so it is our factor B.
+        (true, side) => {
+            let other = if side == Side::A { Side::B } else { Side::A };
+            (inner(module) == "embed_tokens").then(|| (EMBEDDING.to_string(), other))?
+        }
+        (false, side) => (linear_of(inner(module))?, side),
+    };
+    Some(Named::Factor { module, target, side })
 }
 
 /// The name of a module within the text model.
@@ -61,19 +97,73 @@ fn inner(module: &str) -> &str {
 mod tests {
     use super::*;
 
+    /// The module, the target and the side of a factor.
+    fn factor_of(name: &str) -> Option<(&str, String, Side)> {
+        match parse(name)? {
+            Named::Factor { module, target, side } => Some((module, target, side)),
+            Named::Tower(_) | Named::Copy { .. } => None,
+        }
+    }
+
     #[test]
     fn names_of_text_models_and_of_the_text_part_of_others_are_known() {
         for prefix in PREFIXES.into_iter().chain([""]) {
             let name = format!("base_model.model.{prefix}layers.12.mlp.up_proj.lora_B.weight");
             let module = format!("{prefix}layers.12.mlp.up_proj");
-            assert_eq!(parse(&name), Some((module.as_str(), "blk.12.ffn_up.weight".to_string(), Side::B)));
+            assert_eq!(factor_of(&name), Some((module.as_str(), "blk.12.ffn_up.weight".to_string(), Side::B)));
         }
-        let first = parse("base_model.model.model.layers.0.self_attn.o_proj.lora_A.weight").unwrap();
+        let first = factor_of("base_model.model.model.layers.0.self_attn.o_proj.lora_A.weight").unwrap();
         assert_eq!((first.1.as_str(), first.2), ("blk.0.attn_output.weight", Side::A));
-        let head = parse("base_model.model.lm_head.lora_B.weight").unwrap();
+        let head = factor_of("base_model.model.lm_head.lora_B.weight").unwrap();
         assert_eq!(head, ("lm_head", "output.weight".to_string(), Side::B));
-        let table = parse("base_model.model.model.embed_tokens.lora_embedding_A").unwrap();
+        let table = factor_of("base_model.model.model.embed_tokens.lora_embedding_A").unwrap();
         assert_eq!(table, ("model.embed_tokens", "token_embd.weight".to_string(), Side::B));
+    }
+
+    #[test]
+    fn linear_layers_of_the_embedding_per_layer_are_known() {
+        for (theirs, ours) in [
+            ("model.language_model.layers.3.per_layer_input_gate", "blk.3.inp_gate.weight"),
+            ("model.language_model.layers.3.per_layer_projection", "blk.3.proj.weight"),
+            ("model.language_model.per_layer_model_projection", "per_layer_model_proj.weight"),
+            ("model.layers.0.laurel.linear_left", "blk.0.laurel_l.weight"),
+            ("model.layers.0.altup.prediction_coefs", "blk.0.altup_predict_coef.weight"),
+        ] {
+            let name = format!("base_model.model.{theirs}.lora_A.weight");
+            assert_eq!(factor_of(&name), Some((theirs, ours.to_string(), Side::A)));
+        }
+    }
+
+    #[test]
+    fn the_name_of_the_adapter_may_follow_the_side() {
+        for adapter in ["default", "my-adapter 2", "weight"] {
+            let name = format!("base_model.model.model.layers.0.self_attn.q_proj.lora_A.{adapter}.weight");
+            assert_eq!(factor_of(&name).unwrap().1, "blk.0.attn_q.weight");
+            let name = format!("base_model.model.model.embed_tokens.lora_embedding_B.{adapter}");
+            assert_eq!(factor_of(&name).unwrap().2, Side::A);
+        }
+        for rest in ["A..weight", "A.a.b.weight", "A.default", "A.default.bias", "embedding_A.", "embedding_A.a.b", "C.weight", "A"] {
+            assert_eq!(parse(&format!("base_model.model.model.embed_tokens.lora_{rest}")), None, "{rest}");
+            assert_eq!(parse(&format!("base_model.model.model.layers.0.self_attn.q_proj.lora_{rest}")), None, "{rest}");
+        }
+    }
+
+    #[test]
+    fn factors_of_towers_and_projectors_are_known_as_such() {
+        for module in [
+            "model.vision_tower.vision_model.encoder.layers.0.self_attn.q_proj",
+            "vision_tower.encoder.layers.0.mlp.fc1",
+            "model.multi_modal_projector.mm_input_projection",
+            "model.audio_tower.conformer.0.attention.attn.q_proj",
+            "model.embed_vision.embedding_projection",
+            "model.visual.blocks.3.attn.qkv",
+        ] {
+            for rest in ["A.weight", "B.default.weight"] {
+                let name = format!("base_model.model.{module}.lora_{rest}");
+                assert_eq!(parse(&name), Some(Named::Tower(module)));
+            }
+            assert_eq!(parse(&format!("base_model.model.{module}.lora_magnitude_vector")), None);
+        }
     }
 
     #[test]
@@ -90,7 +180,7 @@ mod tests {
             "model.layers.99999999999.self_attn.q_proj.lora_A.weight",
             "model.layers.0.mlp.experts.3.up_proj.lora_A.weight",
             "model.layers.0.mlp.q_proj.lora_A.weight",
-            "model.vision_tower.encoder.layers.0.self_attn.q_proj.lora_A.weight",
+            "model.layers.0.visuals.q_proj.lora_A.weight",
         ] {
             assert_eq!(parse(&format!("base_model.model.{rest}")), None, "{rest}");
         }

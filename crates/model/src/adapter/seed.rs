@@ -5,9 +5,9 @@
 //! is one.
 
 use super::container::Container;
-use super::{AdapterError, Factor, LINEARS, Pair, Side, pair_up};
+use super::{AdapterError, Contents, Factor, LINEARS, Side};
 
-/// The projections, in the order of [`LINEARS`].
+/// The projections, in the order of the first of [`LINEARS`].
 const PROJECTIONS: [&str; 7] = ["q", "k", "v", "o", "gate", "up", "down"];
 
 /// Whether a file has this form.
@@ -15,8 +15,8 @@ pub(super) fn is(file: &Container) -> bool {
     file.tensors.first().is_some_and(|tensor| tensor.name.starts_with("lora.blk."))
 }
 
-/// Pairs the factors.
-pub(super) fn read(file: Container) -> Result<Vec<Pair>, AdapterError> {
+/// Reads the factors.
+pub(super) fn read(file: Container) -> Result<Contents, AdapterError> {
     let alpha = file.text("alpha").map(|text| {
         let found = text.parse().ok().filter(|alpha: &f32| alpha.is_finite());
         found.ok_or_else(|| AdapterError::Header { reason: format!("alpha is {text:?}, not a finite number") })
@@ -28,7 +28,7 @@ pub(super) fn read(file: Container) -> Result<Vec<Pair>, AdapterError> {
         let scale = alpha.map_or(1.0, |alpha| alpha / factor.rank() as f32);
         Ok(Factor { scale, ..factor })
     };
-    pair_up(file.tensors.into_iter().map(factor).collect::<Result<_, _>>()?)
+    Contents::new(file.tensors.into_iter().map(factor).collect::<Result<_, _>>()?, vec![])
 }
 
 /// From `lora.blk.3.gate.A`: the target `blk.3.ffn_gate.weight`, and the side.
@@ -45,10 +45,11 @@ fn parse(name: &str) -> Option<(String, Side)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Pair;
     use super::*;
 
     /// A file with these metadata whose factors are [2, 4] and [3, 2].
-    fn file(metadata: &str, names: [&str; 2]) -> Result<Vec<Pair>, AdapterError> {
+    fn file(metadata: &str, names: [&str; 2]) -> Result<Contents, AdapterError> {
         let [a, b] = names;
         let header = format!(
             r#"{{"__metadata__": {metadata}, "{a}": {{"dtype": "F32", "shape": [2, 4], "data_offsets": [0, 32]}},
@@ -63,13 +64,13 @@ mod tests {
     #[test]
     fn names_and_the_scale_are_read() {
         for (metadata, scale) in [(r#"{"format": "rullama-lora-v0"}"#, 1.0), (r#"{"alpha": "3"}"#, 1.5)] {
-            let pairs = file(metadata, ["lora.blk.12.gate.A", "lora.blk.12.gate.B"]).unwrap();
-            let Pair { a, b } = &pairs[0];
+            let contents = file(metadata, ["lora.blk.12.gate.A", "lora.blk.12.gate.B"]).unwrap();
+            let Pair { a, b } = &contents.pairs[0];
             assert_eq!((a.target.as_str(), a.rank(), a.scale, b.rows), ("blk.12.ffn_gate.weight", 2, scale, 3));
         }
-        for (at, (ours, _)) in LINEARS.iter().enumerate() {
+        for (projection, (ours, _)) in PROJECTIONS.iter().zip(&LINEARS) {
             let expected = Some((format!("blk.0.{ours}.weight"), Side::B));
-            assert_eq!(parse(&format!("lora.blk.0.{}.B", PROJECTIONS[at])), expected);
+            assert_eq!(parse(&format!("lora.blk.0.{projection}.B")), expected);
         }
     }
 

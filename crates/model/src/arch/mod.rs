@@ -43,6 +43,15 @@ pub struct Summary {
     pub caches: Vec<Cache>,
 }
 
+impl Summary {
+    /// Whether a layer takes keys and values from an earlier layer. Layers with a cache of their
+    /// own come first.
+    #[must_use]
+    pub fn shares_keys(&self, layer: u32) -> bool {
+        (self.caches.len()..self.block_count as usize).contains(&(layer as usize))
+    }
+}
+
 /// The KV cache of one layer, and of the layers that share its keys and values.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cache {

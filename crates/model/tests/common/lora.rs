@@ -9,8 +9,8 @@ use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 use std::collections::HashMap;
 
-/// The linear layers: our names and PEFT's.
-pub const LINEARS: [(&str, &str); 7] = [
+/// The linear layers of blocks, and the one before the blocks: our names and PEFT's.
+pub const LINEARS: [(&str, &str); 10] = [
     ("attn_q", "self_attn.q_proj"),
     ("attn_k", "self_attn.k_proj"),
     ("attn_v", "self_attn.v_proj"),
@@ -18,7 +18,12 @@ pub const LINEARS: [(&str, &str); 7] = [
     ("ffn_gate", "mlp.gate_proj"),
     ("ffn_up", "mlp.up_proj"),
     ("ffn_down", "mlp.down_proj"),
+    ("inp_gate", "per_layer_input_gate"),
+    ("proj", "per_layer_projection"),
+    BEFORE_BLOCKS,
 ];
+
+const BEFORE_BLOCKS: (&str, &str) = ("per_layer_model_proj", "per_layer_model_projection");
 
 /// The factors for one tensor: `b` [rows, rank] times `a` [rank, cols].
 #[derive(Clone, Debug)]
@@ -42,29 +47,34 @@ impl Tiny {
     pub fn f32(self) -> Self {
         Self { types: &[GgmlType::F32], ..self }
     }
+}
 
-    /// [rows, columns] of a linear layer.
-    fn shape(&self, ours: &str) -> (usize, usize) {
-        let (d, f) = (self.embedding, self.feed_forward);
-        let (q, kv) = (self.heads * self.head_dim, self.kv_heads * self.head_dim);
-        let (rows, cols) = match ours {
-            "attn_q" => (q, d),
-            "attn_k" | "attn_v" => (kv, d),
-            "attn_output" => (d, q),
-            "ffn_down" => (d, f),
-            _ => (f, d),
-        };
-        (rows as usize, cols as usize)
+impl Over {
+    /// The name of the weight in our files.
+    pub fn target(&self) -> String {
+        target(self.layer, self.linear)
+    }
+
+    /// The name of the module within the text model.
+    fn module(&self) -> String {
+        if self.linear == BEFORE_BLOCKS { BEFORE_BLOCKS.1.to_string() } else { format!("layers.{}.{}", self.layer, self.linear.1) }
     }
 }
 
+fn target(layer: u32, linear: (&str, &str)) -> String {
+    if linear == BEFORE_BLOCKS { format!("{}.weight", linear.0) } else { format!("blk.{layer}.{}.weight", linear.0) }
+}
+
 impl Lora {
-    /// An adapter for these linear layers of every block. Its size moves logits by about 1.
+    /// An adapter for these linear layers of every block that has them. Its size moves logits by
+    /// about 1.
     pub fn random(tiny: &Tiny, rank: usize, seed: u64, linears: &[&str]) -> Self {
         let mut g = Gen::new(seed);
         let mut over = vec![];
         for (layer, linear) in (0..tiny.layers).flat_map(|l| LINEARS.map(|linear| (l, linear))) {
-            let (rows, cols) = tiny.shape(linear.0);
+            // The layer before the blocks counts to the first block.
+            let is_there = linear != BEFORE_BLOCKS || layer == 0;
+            let Some([rows, cols]) = tiny.shape(&target(layer, linear)).filter(|_| is_there) else { continue };
             if linears.contains(&linear.0) {
                 let (a, b) = ((1.0 / cols as f32).sqrt(), (0.2 / rank as f32).sqrt());
                 let a = (0..rank * cols).map(|_| a * g.unit()).collect();
@@ -75,7 +85,7 @@ impl Lora {
         Self { alpha: 2.0 * rank as f32, rank, over }
     }
 
-    /// An adapter for all seven linear layers.
+    /// An adapter for all linear layers.
     pub fn whole(tiny: &Tiny, rank: usize, seed: u64) -> Self {
         Self::random(tiny, rank, seed, &LINEARS.map(|(ours, _)| ours))
     }
@@ -93,9 +103,9 @@ impl Lora {
             _ => Dtype::BF16,
         };
         let mut all = HashMap::new();
-        for Over { layer, linear: (_, theirs), rank, a, b } in &self.over {
+        for over @ Over { rank, a, b, .. } in &self.over {
             let mut add = |side: &str, values: &[f32], rows: usize| {
-                let name = format!("base_model.model.model.layers.{layer}.{theirs}.lora_{side}.weight");
+                let name = format!("base_model.model.model.{}.lora_{side}.weight", over.module());
                 let bytes = gguf::quantize(ty, values, values.len() / rows).expect("a float type");
                 all.insert(name, (dtype, vec![rows, values.len() / rows], bytes));
             };
@@ -117,13 +127,14 @@ impl Lora {
             .set("adapter.type", "lora")
             .set("general.architecture", architecture)
             .set("adapter.lora.alpha", self.alpha);
-        self.over.iter().fold(file, |file, Over { layer, linear: (ours, _), rank, a, b }| {
+        self.over.iter().fold(file, |file, over| {
+            let Over { rank, a, b, .. } = over;
             let tensor = |file: GgufBuilder<'static>, side: &str, values: &[f32], rows: usize| {
                 let cols = values.len() / rows;
                 // F32 is used where a row does not fill blocks of the type.
                 let ty = if cols.is_multiple_of(ty.block_size()) { ty } else { GgmlType::F32 };
                 let bytes = gguf::quantize(ty, values, cols).expect("whole blocks");
-                file.tensor(format!("blk.{layer}.{ours}.weight.lora_{side}"), &[cols as u64, rows as u64], ty, bytes)
+                file.tensor(format!("{}.lora_{side}", over.target()), &[cols as u64, rows as u64], ty, bytes)
             };
             let file = tensor(file, "a", a, *rank);
             tensor(file, "b", b, b.len() / rank)
@@ -138,7 +149,7 @@ impl Lora {
 
     /// Adds the product of the factors to a tensor, times the layer's `scale`.
     pub fn merge(&self, name: &str, spec: &mut Spec, scale: impl Fn(&Over) -> f32) {
-        for over in self.over.iter().filter(|over| name == format!("blk.{}.{}.weight", over.layer, over.linear.0)) {
+        for over in self.over.iter().filter(|over| name == over.target()) {
             let Over { rank, a, b, .. } = over;
             let (cols, s) = (a.len() / rank, f64::from(scale(over)));
             for (i, value) in spec.values.iter_mut().enumerate() {

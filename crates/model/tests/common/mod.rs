@@ -168,6 +168,12 @@ impl Tiny {
         all
     }
 
+    /// [rows, columns] of a matrix, if the file has it.
+    pub fn shape(&self, name: &str) -> Option<[usize; 2]> {
+        let tensor = self.tensors().into_iter().find(|(known, ..)| known == name);
+        tensor.map(|(_, rows, cols)| [rows as usize, cols as usize])
+    }
+
     /// The file. `edit` changes each tensor by name, and returns whether to keep it.
     pub fn edited(&self, metadata: GgufBuilder<'static>, mut edit: impl FnMut(&str, &mut Spec) -> bool) -> GgufBuilder<'static> {
         let mut g = Gen::new(self.seed);

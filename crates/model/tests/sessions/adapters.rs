@@ -2,10 +2,10 @@
 //! executors.
 
 use crate::common::{Tiny, both, drawn, exact, gpu, greedy, ids, logits, open, run, webgpu, worst};
-use crate::lora::{Lora, Over};
+use crate::lora::{Lora, Over, safetensors};
 use gguf::GgmlType;
 use kernels::Executor;
-use model::{Adapter, AdapterFile, Applied, Model, Sampling};
+use model::{Adapter, AdapterError, AdapterFile, Applied, Model, Sampling};
 use std::sync::Arc;
 
 /// The largest difference between sums with factors and sums with merged weights.
@@ -37,23 +37,172 @@ fn merged(tiny: &Tiny, executor: &Executor, adapters: &[(&Lora, Scale<'_>)]) -> 
 
 #[test]
 fn both_forms_give_what_merged_weights_give_in_prefill_and_decode() {
-    for tiny in [Tiny::qwen3().f32(), Tiny::qwen2().f32()] {
+    // Gemma 4 has an embedding per layer, and layers without keys and values of their own.
+    for tiny in [Tiny::qwen3().f32(), Tiny::qwen2().f32(), Tiny::gemma4().f32()] {
         let lora = Lora::whole(&tiny, 3, 5);
+        let (layers, bound) = match tiny.architecture {
+            "gemma4" => (6 * 7 - 2 * 2 + 2 * 6 + 1, ROUNDING.max(tiny.rounding())),
+            _ => (14, ROUNDING),
+        };
         for executor in [Executor::Cpu, gpu(), webgpu()] {
             let model = tiny.on(&executor);
             let merged = merged(&tiny, &executor, &[(&lora, &|_| 2.0)]);
             let peft = model.adapter(&lora.peft(GgmlType::F32, "")).unwrap();
             let gguf = model.adapter(&lora.gguf(tiny.architecture, GgmlType::F32)).unwrap();
-            assert_eq!((peft.len(), gguf.len(), peft.bytes()), (14, 14, gguf.bytes()));
+            assert_eq!((peft.len(), gguf.len(), peft.bytes(), peft.note()), (layers, layers, gguf.bytes(), None));
             for chunk in [64, 1] {
                 let expected = with(&merged, &[], chunk);
                 let got = with(&model, &[applied(&peft, 1.0)], chunk);
                 assert_eq!(got, with(&model, &[applied(&gguf, 1.0)], chunk));
                 let apart = (worst(&expected, &got), worst(&with(&model, &[], chunk), &got));
-                assert!(apart.0 < ROUNDING && apart.1 > 0.5, "{} on {}: {apart:?}", tiny.architecture, executor.name());
+                assert!(apart.0 < bound && apart.1 > 0.5, "{} on {}: {apart:?}", tiny.architecture, executor.name());
             }
         }
     }
+}
+
+/// PEFT's form with these additional tensors of [4, 4], and every name changed by `rename`.
+fn peft_with(lora: &Lora, more: &[&str], rename: impl Fn(&str) -> String) -> Result<AdapterFile, AdapterError> {
+    let mut tensors = lora.tensors(GgmlType::F32);
+    for name in more {
+        tensors.insert(format!("base_model.model.{name}"), (safetensors::Dtype::F32, vec![4, 4], vec![0; 64]));
+    }
+    let tensors = tensors.into_iter().map(|(name, tensor)| (rename(&name), tensor)).collect();
+    AdapterFile::from_peft(&lora.config(""), Box::new(safetensors(&tensors)))
+}
+
+const TOWERS: [&str; 5] = [
+    "model.vision_tower.encoder.layers.0.self_attn.q_proj.lora_A.weight",
+    "model.vision_tower.encoder.layers.0.self_attn.q_proj.lora_B.weight",
+    "model.audio_tower.layers.0.self_attn.q_proj.lora_A.weight",
+    "model.multi_modal_projector.linear.lora_A.weight",
+    "model.embed_vision.embedding_projection.lora_B.weight",
+];
+
+#[test]
+fn factors_without_a_place_are_left_out_and_told() {
+    let tiny = Tiny::gemma4().f32();
+    let lora = Lora::whole(&tiny, 4, 5);
+    let shared = ["layers.4.self_attn.k_proj", "layers.4.self_attn.v_proj", "layers.5.self_attn.v_proj"];
+    let shared: Vec<String> =
+        shared.iter().flat_map(|module| ["A", "B"].map(|side| format!("model.{module}.lora_{side}.weight"))).collect();
+    let shared: Vec<&str> = shared.iter().map(String::as_str).collect();
+    let more = [&TOWERS[..], &shared].concat();
+    let model = tiny.on(&Executor::Cpu);
+    let expected = with(&model, &[applied(&model.adapter(&lora.peft(GgmlType::F32, "")).unwrap(), 1.0)], 16);
+    let file = peft_with(&lora, &more, str::to_string).unwrap();
+    let adapter = model.adapter(&file).unwrap();
+    assert_eq!(with(&model, &[applied(&adapter, 1.0)], 16), expected);
+    let said = adapter.note().unwrap().to_string();
+    for part in [
+        "factors of towers and projectors (model.audio_tower.layers.0.self_attn.q_proj, model.embed_vision.embedding_projection and 2 more): ",
+        "factors of keys and values (blk.4.attn_k.weight, blk.4.attn_v.weight and 1 more): the layer takes them from an earlier layer",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    // The same note without loading, and the factors that are left.
+    let mut checked = open(&tiny.file()).unwrap().check(&Executor::Cpu).unwrap();
+    assert_eq!(checked.adapt(&file, 1.0).unwrap(), adapter.note());
+    let (factors, note) = checked.factors_of(&file).unwrap();
+    assert_eq!((factors.len(), note), (adapter.len(), adapter.note()));
+    assert_eq!(model.factors_of(&file).unwrap().0, factors);
+    // llama.cpp's form has other names of towers.
+    let builder = lora.builder("gemma4", GgmlType::F32).tensor_f32("v.blk.0.attn_q.weight.lora_a", &[4, 4], &[0.0; 16]);
+    let builder =
+        builder.tensor_f32("blk.5.attn_k.weight.lora_a", &[4, 4], &[0.0; 16]).tensor_f32("blk.5.attn_k.weight.lora_b", &[4, 4], &[0.0; 16]);
+    let file = AdapterFile::from_gguf(gguf::Gguf::from_bytes(builder.to_bytes().unwrap()).unwrap()).unwrap();
+    let adapter = model.adapter(&file).unwrap();
+    assert_eq!(with(&model, &[applied(&adapter, 1.0)], 16), expected);
+    let said = adapter.note().unwrap().to_string();
+    assert!(said.contains("(v.blk.0.attn_q.weight)") && said.contains("(blk.5.attn_k.weight)"), "{said}");
+}
+
+/// PEFT stores the table beside factors of embed_tokens or lm_head.
+#[test]
+fn copies_of_the_table_are_left_out_if_they_have_its_shape() {
+    let tiny = Tiny::qwen2().f32();
+    let (model, lora) = (tiny.on(&Executor::Cpu), Lora::whole(&tiny, 4, 5));
+    let expected = with(&model, &[applied(&model.adapter(&lora.peft(GgmlType::F32, "")).unwrap(), 1.0)], 16);
+    let of = |rows: usize| {
+        let mut tensors = lora.tensors(GgmlType::F32);
+        for name in ["model.embed_tokens", "lm_head"] {
+            let copy = (safetensors::Dtype::BF16, vec![rows, 64], vec![0; 2 * rows * 64]);
+            tensors.insert(format!("base_model.model.{name}.base_layer.weight"), copy);
+        }
+        model.adapter(&AdapterFile::from_peft(&lora.config(""), Box::new(safetensors(&tensors))).unwrap())
+    };
+    let adapter = of(300).unwrap();
+    assert_eq!(with(&model, &[applied(&adapter, 1.0)], 16), expected);
+    let said = adapter.note().unwrap().to_string();
+    assert!(said.contains("copies of weights of the base (base_model.model.lm_head.base_layer.weight, "), "{said}");
+    let error = of(301).err().expect("a longer table").to_string();
+    assert!(error.contains("base_layer.weight is [301, 64], a copy of a weight of the base, but this model's is [300, 64]"), "{error}");
+}
+
+#[test]
+fn an_adapter_of_which_nothing_applies_is_refused() {
+    let tiny = Tiny::gemma4().f32();
+    let none = Lora { over: vec![], ..Lora::whole(&tiny, 4, 5) };
+    let error = peft_with(&none, &TOWERS, str::to_string).err().expect("refused").to_string();
+    assert!(error.starts_with("no factor of the adapter applies: it has factors of towers and projectors (model.audio_tower"), "{error}");
+    let shared = ["A", "B"].map(|side| format!("model.layers.5.self_attn.k_proj.lora_{side}.weight"));
+    let file = peft_with(&none, &[&shared[0], &shared[1]], str::to_string).unwrap();
+    let error = tiny.on(&Executor::Cpu).adapter(&file).err().expect("refused").to_string();
+    assert!(error.contains("no factor of the adapter applies: it has factors of keys and values (blk.5.attn_k.weight)"), "{error}");
+    // A layer that the model does not have is no layer that shares.
+    let beyond = shared.map(|name| name.replace(".5.", ".6."));
+    let file = peft_with(&none, &[&beyond[0], &beyond[1]], str::to_string).unwrap();
+    let error = tiny.on(&Executor::Cpu).adapter(&file).err().expect("refused").to_string();
+    assert!(error.contains("blk.6.attn_k.weight, which this gemma4 model does not have"), "{error}");
+}
+
+#[test]
+fn gemma3n_leaves_shared_keys_out_even_where_the_file_has_them() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/goldens/gemma3n/gemma3n-F16.gguf");
+    let golden = gguf::Gguf::open(path).unwrap();
+    let copied = golden.tensors().iter().fold(gguf::GgufBuilder::new().copy_metadata(&golden), |file, tensor| {
+        let mut bytes = vec![0; tensor.bytes as usize];
+        golden.read_tensor(tensor, 0, &mut bytes).unwrap();
+        let file = file.tensor(tensor.name(), tensor.shape(), tensor.ty().unwrap(), bytes.clone());
+        match tensor.name() {
+            "blk.3.attn_k.weight" | "blk.3.attn_v.weight" => {
+                file.tensor(tensor.name().replace(".3.", ".5."), tensor.shape(), tensor.ty().unwrap(), bytes)
+            }
+            _ => file,
+        }
+    });
+    let model = open(&copied).unwrap().on(Executor::Cpu).unwrap();
+    let [cols, rows] = *golden.tensor("blk.3.attn_k.weight").unwrap().shape() else { panic!("a matrix") };
+    let width = golden.get::<u32>("gemma3n.embedding_length").unwrap() as usize;
+    let builder = Lora { alpha: 8.0, rank: 4, over: vec![] }.builder("gemma3n", GgmlType::F32);
+    let builder = ["blk.0", "blk.5"].into_iter().fold(builder, |file, layer| {
+        file.tensor_f32(format!("{layer}.attn_k.weight.lora_a"), &[cols, 4], &vec![0.1; 4 * cols as usize]).tensor_f32(
+            format!("{layer}.attn_k.weight.lora_b"),
+            &[4, rows],
+            &vec![0.1; 4 * rows as usize],
+        )
+    });
+    let router = [&vec![0.1; 4 * width][..], &[0.1; 16]];
+    let builder = builder.tensor_f32("blk.0.altup_router.weight.lora_a", &[width as u64, 4], router[0]);
+    let builder = builder.tensor_f32("blk.0.altup_router.weight.lora_b", &[4, 4], router[1]);
+    let file = AdapterFile::from_gguf(gguf::Gguf::from_bytes(builder.to_bytes().unwrap()).unwrap()).unwrap();
+    let adapter = model.adapter(&file).unwrap();
+    let said = adapter.note().unwrap().to_string();
+    assert!(adapter.len() == 2 && said.contains("factors of keys and values (blk.5.attn_k.weight)"), "{said}");
+}
+
+#[test]
+fn names_of_a_state_dict_with_the_name_of_the_adapter_load() {
+    let tiny = Tiny::qwen3().f32();
+    let (model, lora) = (tiny.on(&Executor::Cpu), Lora::whole(&tiny, 4, 5));
+    let of = |file: &AdapterFile| with(&model, &[applied(&model.adapter(file).unwrap(), 1.0)], 16);
+    let expected = of(&lora.peft(GgmlType::F32, ""));
+    for adapter in ["default", "french"] {
+        let file = peft_with(&lora, &[], |name| name.replace(".weight", &format!(".{adapter}.weight"))).unwrap();
+        assert_eq!(of(&file), expected);
+    }
+    let both = peft_with(&lora, &["model.layers.0.self_attn.q_proj.lora_A.other.weight"], str::to_string);
+    assert!(both.err().expect("refused").to_string().contains("is a second one for the same factor of blk.0.attn_q.weight"));
 }
 
 #[test]

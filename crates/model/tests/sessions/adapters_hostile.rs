@@ -18,7 +18,7 @@ type Tensors = std::collections::HashMap<String, (Dtype, Vec<usize>, Vec<u8>)>;
 /// Checks an adapter of either form against a model, without loading.
 fn held(tiny: &Tiny, file: Result<AdapterFile, AdapterError>) -> Result<(), Error> {
     let mut checked = open(&tiny.file()).expect("a good model").check(&Executor::Cpu)?;
-    checked.adapt(&file?, 1.0)
+    checked.adapt(&file?, 1.0).map(drop)
 }
 
 fn peft(config: &str, bytes: Vec<u8>) -> Result<AdapterFile, AdapterError> {
@@ -137,6 +137,52 @@ fn gguf_files_that_are_no_lora_adapters_say_by_which_key() {
             )
         });
     names(with(typed), &["lora_a", "I8"]);
+}
+
+#[test]
+fn what_is_more_than_factors_is_named_with_the_way_out() {
+    let tiny = Tiny::qwen3();
+    let lora = Lora::whole(&tiny, 4, 1);
+    let with = |name: &str| {
+        let mut tensors = lora.tensors(GgmlType::F32);
+        tensors.insert(name.to_string(), (Dtype::F32, vec![64], vec![0; 256]));
+        held(&tiny, peft(&lora.config(""), safetensors(&tensors)))
+    };
+    let layer = "base_model.model.model.layers.0.self_attn.q_proj";
+    let dora = format!("{layer}.lora_magnitude_vector");
+    names(with(&dora), &[&dora, "DoRA", "merge_and_unload", "convert_hf_to_gguf.py"]);
+    names(with(&format!("{layer}.lora_magnitude_vector.default.weight")), &["DoRA"]);
+    for name in ["base_model.model.lm_head.weight", "base_model.model.lm_head.modules_to_save.default.weight", &format!("{layer}.bias")] {
+        names(with(name), &[name, "modules_to_save", "merge_and_unload", "convert_hf_to_gguf.py"]);
+    }
+    // MLX: other names, and a configuration of its own.
+    let mut tensors = Tensors::new();
+    for (side, shape) in [("a", [64, 4]), ("b", [4, 96])] {
+        let name = format!("model.layers.0.self_attn.q_proj.lora_{side}");
+        tensors.insert(name, (Dtype::F32, shape.to_vec(), vec![0; 4 * shape[0] * shape[1]]));
+    }
+    let mlx = r#"{"fine_tune_type": "lora", "num_layers": 4, "lora_parameters": {"rank": 4, "scale": 20.0}}"#;
+    names(held(&tiny, peft(mlx, safetensors(&tensors))), &["an adapter of MLX", "mlx_lm.fuse", "convert_hf_to_gguf.py"]);
+}
+
+#[test]
+fn folders_of_other_programs_are_named_with_the_way_out() {
+    let tiny = Tiny::qwen3();
+    let folder = tempfile::tempdir().unwrap();
+    let with = |name: &str, bytes: &[u8]| {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+        let results = [folder.path().to_path_buf(), folder.path().join(name)].map(|path| held(&tiny, AdapterFile::open(path)));
+        std::fs::remove_file(folder.path().join(name)).unwrap();
+        results
+    };
+    let tensor = |name: &str| (name.to_string(), (Dtype::F32, vec![4, 4], vec![0; 64]));
+    let mlx = safetensors(&[tensor("model.layers.0.mlp.up_proj.lora_a")].into_iter().collect());
+    for result in with("adapters.safetensors", &mlx) {
+        names(result, &[&folder.path().display().to_string(), "an adapter of MLX"]);
+    }
+    for result in with("adapter_model.bin", b"PK\x03\x04 and so on") {
+        names(result, &[&folder.path().display().to_string(), "pickle", "save_pretrained"]);
+    }
 }
 
 #[test]
