@@ -6,9 +6,27 @@ use kernels::{Weight, Weights};
 use model::{EMBEDDING, FactorPair, OUTPUT};
 use std::str::FromStr;
 
-/// The linear layers that adapters are added to: our short name, and the tensor's in a layer.
-const LINEARS: [(&str, &str); 7] =
-    [("q", "attn_q"), ("k", "attn_k"), ("v", "attn_v"), ("o", "attn_output"), ("gate", "ffn_gate"), ("up", "ffn_up"), ("down", "ffn_down")];
+/// The linear layers that adapters are added to: our short name, a group, and the tensor's name.
+const LINEARS: [(&str, &str, &str); 15] = [
+    ("q", "attn", "attn_q"),
+    ("k", "attn", "attn_k"),
+    ("v", "attn", "attn_v"),
+    ("o", "attn", "attn_output"),
+    ("gate", "mlp", "ffn_gate"),
+    ("up", "mlp", "ffn_up"),
+    ("down", "mlp", "ffn_down"),
+    ("per_layer_input_gate", "per_layer", "inp_gate"),
+    ("per_layer_projection", "per_layer", "proj"),
+    ("per_layer_model_projection", "per_layer", BEFORE_BLOCKS),
+    ("laurel_l", "laurel", "laurel_l"),
+    ("laurel_r", "laurel", "laurel_r"),
+    ("altup_router", "altup", "altup_router"),
+    ("altup_predict_coef", "altup", "altup_predict_coef"),
+    ("altup_correct_coef", "altup", "altup_correct_coef"),
+];
+
+/// The linear layer that is before the blocks.
+const BEFORE_BLOCKS: &str = "per_layer_model_proj";
 
 /// The two ends of a model, which only their own names choose: our short name, and the tensor's.
 const ENDS: [(&str, &str); 2] = [("embed", EMBEDDING), ("head", OUTPUT)];
@@ -27,17 +45,26 @@ impl Default for Targets {
 impl FromStr for Targets {
     type Err = String;
 
-    /// A list with commas of `all`, `attn`, `mlp`, `q`, `k`, `v`, `o`, `gate`, `up`, `down`,
-    /// `embed`, `head`, and patterns over tensor names in which `*` stands for any text: `blk.3.*`,
-    /// `*attn_q*`. Of what a pattern names, only linear layers of the blocks count. `all` does not
-    /// contain `embed` (what ids become) and `head` (logits), which are two targets also where one
-    /// tensor serves both.
+    /// A list with commas of names, groups, and patterns over tensor names in which `*` stands for
+    /// any text: `blk.3.*`, `*attn_q*`. Of what a pattern names, only linear layers count.
+    ///
+    /// * `attn` is `q`, `k`, `v`, `o`; `mlp` is `gate`, `up`, `down`.
+    /// * `per_layer` is `per_layer_input_gate`, `per_layer_projection` and
+    ///   `per_layer_model_projection`, in Gemma 3n and Gemma 4 E.
+    /// * `laurel` and `altup` are the low-rank residual and the coefficients of the streams, in
+    ///   Gemma 3n.
+    /// * `all` is all of these that the model has, as PEFT's `all-linear`. (PEFT adds the
+    ///   projections between the streams of Gemma 3n, which take no factors here.) It does not
+    ///   contain `embed` (what ids become) and `head` (logits), which are two targets also where
+    ///   one tensor serves both.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let names: Vec<String> = text.split(',').map(|name| name.trim().to_string()).collect();
-        let known = |name: &str| ["all", "attn", "mlp"].contains(&name) || LINEARS.iter().chain(&ENDS).any(|(short, _)| *short == name);
+        let linear = |name: &str| LINEARS.iter().any(|(short, group, _)| [*short, *group].contains(&name));
+        let known = |name: &str| name == "all" || linear(name) || ENDS.iter().any(|(short, _)| *short == name);
         match names.iter().find(|name| !known(name) && !name.contains(['*', '.'])) {
             Some(name) => {
-                Err(format!("{name:?} is none of all, attn, mlp, q, k, v, o, gate, up, down, embed, head, and no pattern with * or ."))
+                let known = "all, attn, mlp, per_layer, laurel, altup, q, k, v, o, gate, up, down, embed, head";
+                Err(format!("{name:?} is none of {known}, and no pattern with * or ."))
             }
             None => Ok(Self(names)),
         }
@@ -50,10 +77,14 @@ impl std::fmt::Display for Targets {
     }
 }
 
-/// The position of a tensor among [`LINEARS`], if it is one of a layer.
-fn linear(tensor: &str) -> Option<usize> {
-    let (_, name) = tensor.strip_prefix("blk.")?.strip_suffix(".weight")?.split_once('.')?;
-    LINEARS.iter().position(|(_, ours)| *ours == name)
+/// The short name and the group of a tensor, if it is a linear layer.
+fn linear(tensor: &str) -> Option<(&'static str, &'static str)> {
+    let name = tensor.strip_suffix(".weight")?;
+    let name = match name.strip_prefix("blk.") {
+        Some(rest) => rest.split_once('.')?.1,
+        None => Some(name).filter(|name| *name == BEFORE_BLOCKS)?,
+    };
+    LINEARS.iter().find(|(.., ours)| *ours == name).map(|(short, group, _)| (*short, *group))
 }
 
 /// Whether `text` matches `pattern`, in which `*` stands for any text.
@@ -92,16 +123,11 @@ impl Targets {
                 ends.push(((*name).to_string(), weight));
                 continue;
             }
-            let group = |n: usize| match target.as_str() {
-                "all" => true,
-                "attn" => n < 4,
-                "mlp" => n >= 4,
-                short => LINEARS[n].0 == short,
-            };
+            let named = |(short, group): (&str, &str)| ["all", short, group].contains(&target.as_str());
             let (mut found, mut other) = (false, None);
             for (chosen, (name, _)) in chosen.iter_mut().zip(&all) {
                 let is_pattern = target.contains(['*', '.']);
-                let meant = if is_pattern { matches(target, name) } else { linear(name).is_some_and(group) };
+                let meant = if is_pattern { matches(target, name) } else { linear(name).is_some_and(named) };
                 let meant_linear = meant && linear(name).is_some();
                 if meant && name.contains("_exps") {
                     return Err(Error::NotTrained { target: (*name).to_string(), reason: "experts get no adapters" });
@@ -113,7 +139,7 @@ impl Targets {
             match other {
                 _ if found => {}
                 Some(name) => {
-                    let reason = "adapters go over linear layers of the blocks";
+                    let reason = "adapters go over linear layers";
                     return Err(Error::NotTrained { target: (*name).to_string(), reason });
                 }
                 None => return Err(Error::NoTarget { target: target.clone() }),
@@ -147,19 +173,67 @@ mod tests {
     use super::*;
     use kernels::Executor;
 
-    fn weights() -> Weights {
+    fn weights_of(names: &[&str]) -> Weights {
         let mut weights = Weights::new(&Executor::Cpu);
-        for name in
-            ["token_embd", "blk.0.attn_q", "blk.0.attn_output", "blk.0.ffn_up_exps", "blk.1.attn_norm", "blk.1.attn_q", "blk.1.ffn_down"]
-        {
+        for name in names {
             weights.vector(&format!("{name}.weight"), vec![0.0; 8]);
         }
         weights
     }
 
+    fn weights() -> Weights {
+        weights_of(&[
+            "token_embd",
+            "blk.0.attn_q",
+            "blk.0.attn_output",
+            "blk.0.ffn_up_exps",
+            "blk.1.attn_norm",
+            "blk.1.attn_q",
+            "blk.1.ffn_down",
+        ])
+    }
+
     fn names(targets: &str) -> Result<String, String> {
-        let found = targets.parse::<Targets>()?.resolve(&weights()).map_err(|error| error.to_string())?;
+        names_in(targets, &weights())
+    }
+
+    fn names_in(targets: &str, weights: &Weights) -> Result<String, String> {
+        let found = targets.parse::<Targets>()?.resolve(weights).map_err(|error| error.to_string())?;
         Ok(found.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn layers_of_the_embedding_per_layer_are_linear_layers() {
+        let gemma = weights_of(&[
+            "per_layer_token_embd",
+            "per_layer_model_proj",
+            "per_layer_proj_norm",
+            "blk.0.attn_q",
+            "blk.0.inp_gate",
+            "blk.0.proj",
+            "blk.0.post_norm",
+            "blk.0.laurel_l",
+            "blk.0.altup_router",
+        ]);
+        let of = |targets: &str| names_in(targets, &gemma);
+        let per_layer = "per_layer_model_proj.weight blk.0.inp_gate.weight blk.0.proj.weight";
+        assert_eq!(of("per_layer").as_deref(), Ok(per_layer));
+        assert_eq!(of("per_layer_input_gate,per_layer_projection,per_layer_model_projection").as_deref(), Ok(per_layer));
+        let all = "per_layer_model_proj.weight blk.0.attn_q.weight blk.0.inp_gate.weight blk.0.proj.weight blk.0.laurel_l.weight \
+                   blk.0.altup_router.weight";
+        assert_eq!(of("all").as_deref(), Ok(all));
+        assert_eq!(of("per_layer*").as_deref(), Ok("per_layer_model_proj.weight"));
+        assert_eq!(of("laurel,altup").as_deref(), Ok("blk.0.laurel_l.weight blk.0.altup_router.weight"));
+        assert!(of("per_layer_token_embd.weight").unwrap_err().contains("go over linear layers"));
+        assert_eq!(names("per_layer"), Err("the model has no weight per_layer".to_string()));
+    }
+
+    #[test]
+    fn every_linear_layer_has_a_name_in_files_of_peft() {
+        for (.., ours) in LINEARS {
+            let target = if ours == BEFORE_BLOCKS { format!("{ours}.weight") } else { format!("blk.3.{ours}.weight") };
+            assert!(model::peft_module("model", &target).is_some() && linear(&target).is_some(), "{target}");
+        }
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! Files of trained factors: what is written is read back with the same bits.
 
+#[path = "../../model/tests/common/mod.rs"]
+mod common;
+
+use common::Tiny;
 use gguf::{GgmlType, Gguf};
 use kernels::{Device, Executor, Watch};
 use model::{AdapterFile, FactorPair, Model};
@@ -270,4 +274,58 @@ fn the_two_ends_of_a_model_train_and_leave_through_every_door() {
     let file = Gguf::open(at("a.gguf")).expect("a file");
     assert_eq!(file.tensor("token_embd.weight.lora_a").expect("a tensor").shape(), [6, vocabulary as u64]);
     assert_eq!(file.tensor("output.weight.lora_b").expect("a tensor").shape(), [6, vocabulary as u64]);
+}
+
+/// Gemma 3n and Gemma 4 E have an embedding per layer, with linear layers of its own.
+#[test]
+fn layers_of_the_embedding_per_layer_train_and_leave_through_every_door() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    Tiny { types: &[GgmlType::F32], ..Tiny::gemma4() }.file().save(at("gemma4.gguf")).expect("room");
+    let gemma3n = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens/gemma3n/gemma3n-F16.gguf");
+    for (base, names) in [
+        (at("gemma4.gguf"), &["per_layer_model_proj", "blk.0.inp_gate", "blk.5.proj"][..]),
+        (gemma3n, &["per_layer_model_proj", "blk.0.inp_gate", "blk.5.proj", "blk.5.laurel_l", "blk.0.altup_predict_coef"]),
+    ] {
+        let file = model::ModelFile::open(&base).expect("a model");
+        let model = Model::open(&base).expect("a model").on(Executor::Cpu).expect("a model");
+        let options = TrainerOptions::default().rate(Rate::constant(1e-2));
+        let mut trainer = Trainer::new(&model, Lora::new(4), &options).expect("a trainer");
+        (0..2).for_each(|_| drop(trainer.step(&documents(), Watch::default()).expect("a step")));
+        let loss = trainer.evaluate(&documents(), Watch::default()).expect("a loss").loss;
+        let factors = trainer.factors().expect("factors");
+        for name in names {
+            let pair = factors.iter().find(|pair| pair.target == format!("{name}.weight"));
+            assert!(pair.unwrap_or_else(|| panic!("all has no {name}")).b.iter().any(|v| *v != 0.0), "{name}");
+        }
+        trainer.save_peft(at("peft")).expect("written");
+        trainer.save_gguf(at("a.gguf")).expect("written");
+        for path in [at("peft"), at("a.gguf")] {
+            let read = read(&path, &factors);
+            assert_eq!(read, factors);
+            let on = Trainer::new(&model, Lora::new(1).init(read), &TrainerOptions::default());
+            let again = on.expect("a trainer").evaluate(&documents(), Watch::default()).expect("a loss").loss;
+            assert_eq!(again.to_bits(), loss.to_bits());
+        }
+        let modules = config(&at("peft"))["target_modules"].clone();
+        for module in ["per_layer_input_gate", "per_layer_projection", "per_layer_model_projection"] {
+            assert!(modules.as_array().expect("names").contains(&module.into()), "{modules}");
+        }
+        // Factors of keys in a layer that has none change no merged file.
+        let stray = pair("blk.5.attn_k.weight", 4, 1.0);
+        save_gguf(at("more.gguf"), model.summary().architecture, &[&factors[..], &[stray]].concat()).expect("written");
+        let merge = |adapter: &str, to: &str| {
+            let adapters = [(AdapterFile::open(at(adapter)).expect("an adapter"), 1.0)];
+            train::merge(&file, &adapters, Some(GgmlType::F32), at(to), Writing::default()).expect("merged")
+        };
+        let (plain, more) = (merge("a.gguf", "merged.gguf"), merge("more.gguf", "again.gguf"));
+        assert_eq!((plain.tensors, &plain.notes, more.tensors), (factors.len(), &vec![None], factors.len()));
+        let said = more.notes[0].as_ref().expect("a note").to_string();
+        assert!(said.contains("factors of keys and values (blk.5.attn_k.weight): the layer takes them from an earlier layer"), "{said}");
+        assert_eq!(fs::read(at("merged.gguf")).expect("a file"), fs::read(at("again.gguf")).expect("a file"));
+        let merged = Model::open(at("merged.gguf")).expect("a model").on(Executor::Cpu).expect("a model");
+        let found = Trainer::new(&merged, Lora::new(1), &TrainerOptions::default()).expect("a trainer");
+        let found = { found }.evaluate(&documents(), Watch::default()).expect("a loss").loss;
+        assert!((found - loss).abs() <= 1e-4 * loss, "{}: merged {found}, trained {loss}", base.display());
+    }
 }
