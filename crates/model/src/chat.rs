@@ -17,11 +17,16 @@
 pub mod answer;
 mod answered;
 mod builtin;
+mod callables;
+mod calls;
 mod charge;
 mod compile;
 mod constants;
+#[cfg(test)]
+mod costs;
 mod environment;
 mod error;
+mod filters;
 mod guard;
 mod json;
 mod limits;
@@ -30,7 +35,9 @@ mod methods;
 mod printf;
 mod python;
 mod shape;
+mod size;
 mod strftime;
+mod text;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -101,8 +108,9 @@ impl ChatTemplate {
             ("unk_token", tokenizer.unknown()),
             ("pad_token", tokenizer.padding()),
         ];
-        let named = ids.into_iter().filter_map(|(name, id)| Some((name.to_owned(), tokenizer.id_to_token(id?)?.into())));
-        ChatTemplate { source: Ok(source.to_owned()), format: Format::of(source, tokenizer), tokens: named.collect() }
+        let tokens = ids.into_iter().filter_map(|(name, id)| Some((name.to_owned(), tokenizer.id_to_token(id?)?.into())));
+        let (source, format) = (Ok(source.to_owned()), Format::of(source, tokenizer));
+        ChatTemplate { source, format, tokens: tokens.collect() }
     }
 
     /// Compiles the template and renders nothing.
@@ -118,7 +126,8 @@ impl ChatTemplate {
     fn text(&self) -> Result<String, ChatError> {
         let source = self.source.as_ref().map_err(|reason| ChatError::Metadata { reason: reason.clone() })?;
         limits::check_length(source)?;
-        Ok(constants::unfolded(environment::without_generation_tags(source), &environment::syntax()?))
+        let source = environment::without_generation_tags(source);
+        Ok(constants::unfolded(source, &environment::syntax()?))
     }
 
     /// The template's text.
@@ -145,7 +154,7 @@ impl ChatTemplate {
     /// [`encode`](Self::encode): in this text a control token of the template and one that a
     /// message spells look alike.
     pub fn render(&self, messages: &[Message], options: &RenderOptions) -> Result<String, ChatError> {
-        self.render_values(message::values(messages, options)?, options)
+        self.render_values(self.values(messages, options)?)
     }
 
     /// A parser for the answer to this prompt, which may have begun the thinking.
@@ -158,15 +167,20 @@ impl ChatTemplate {
     /// template alone: whatever the messages, tools and extra values spell is encoded as plain
     /// text.
     pub fn encode(&self, tokenizer: &Tokenizer, messages: &[Message], options: &RenderOptions) -> Result<Vec<u32>, ChatError> {
-        let mut values = message::values(messages, options)?;
+        let mut values = self.values(messages, options)?;
         let mut guard = Guard::new(tokenizer, &values, self.source());
         guard.protect(&mut values)?;
-        let text = self.render_values(values, options)?;
+        let text = self.render_values(values)?;
         Ok(tokenizer.with_bos(guard.ids(tokenizer, &text)?))
     }
 
-    fn render_values(&self, values: Map<String, Value>, options: &RenderOptions) -> Result<String, ChatError> {
-        self.measured(values, options).map(|(text, _)| text)
+    /// The template's variables.
+    fn values(&self, messages: &[Message], options: &RenderOptions) -> Result<Map<String, Value>, ChatError> {
+        Ok(message::values(messages, options)?)
+    }
+
+    fn render_values(&self, values: Map<String, Value>) -> Result<String, ChatError> {
+        self.measured(values).map(|(text, _)| text)
     }
 
     /// What rendering takes of each limit.
@@ -174,25 +188,15 @@ impl ChatTemplate {
     /// # Errors
     /// As [`render`](Self::render).
     pub fn taken(&self, messages: &[Message], options: &RenderOptions) -> Result<Taken, ChatError> {
-        self.measured(message::values(messages, options)?, options).map(|(_, taken)| taken)
+        self.measured(self.values(messages, options)?).map(|(_, taken)| taken)
     }
 
-    fn measured(&self, values: Map<String, Value>, options: &RenderOptions) -> Result<(String, Taken), ChatError> {
+    fn measured(&self, values: Map<String, Value>) -> Result<(String, Taken), ChatError> {
         let mut context = self.tokens.clone();
         context.extend(values);
-        let now = options.now_unix_s;
-        context.insert(environment::NOW.to_owned(), now.or_else(strftime::now_unix_s).into());
         let (source, syntax) = (self.text()?, environment::syntax()?);
-        let code = compile::compile(NAME, &source, &syntax)?;
         let budget = Arc::new(Budget::default());
-        let environment = environment::environment(&budget);
-        let (mut text, blocks) = (String::new(), BTreeMap::new());
-        let root = minijinja::Value::from(Serde(&context));
-        let mut out = make_string_output(&mut text);
-        let end = machinery::eval(&environment, &code, root, &blocks, &mut out, AutoEscape::None);
-        let (_, state) = end.map_err(ChatError::from_template)?;
-        let instructions = state.fuel_levels().map_or(0, |(taken, _)| taken);
-        drop((state, out));
+        let (text, instructions) = evaluated(&source, &context, &budget)?;
         let [values, output, work] = budget.thousandths();
         let levels = shape::check(&source, &syntax)?;
         let thousandths = |taken: usize, most: usize| taken as u64 * 1000 / most as u64;
@@ -206,4 +210,18 @@ impl ChatTemplate {
         };
         Ok((text, taken))
     }
+}
+
+/// The text of the template `source` with these variables, and the instructions that it took.
+fn evaluated(source: &str, context: &Map<String, Value>, budget: &Arc<Budget>) -> Result<(String, u64), ChatError> {
+    let code = compile::compile(NAME, source, &environment::syntax()?)?;
+    let environment = environment::environment(budget);
+    let (mut text, blocks) = (String::new(), BTreeMap::new());
+    let root = minijinja::Value::from(Serde(context));
+    let mut out = make_string_output(&mut text);
+    let end = machinery::eval(&environment, &code, root, &blocks, &mut out, AutoEscape::None);
+    let (_, state) = end.map_err(ChatError::from_template)?;
+    let instructions = state.fuel_levels().map_or(0, |(taken, _)| taken);
+    drop((state, out));
+    Ok((text, instructions))
 }

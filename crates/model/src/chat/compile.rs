@@ -18,6 +18,8 @@ pub(super) const CHECK: &str = "\0check";
 pub(super) const WHOLE: &str = "\0whole";
 /// The filter that stands for the operator `%`, which the engine has for numbers only.
 pub(super) const PERCENT: &str = "\0percent";
+/// What the checks call the operators.
+pub(super) const OPERATORS: [&str; 11] = ["+", "*", "%", "~", "==", "in", "[]", "[:]", "set", "[", "for"];
 /// Operands of an instruction at most: they become arguments of a filter.
 const MOST_OPERANDS: usize = 60_000;
 /// No place among the filters that the engine remembers.
@@ -115,12 +117,12 @@ fn operands(instruction: &Instruction) -> Result<(String, usize, bool), ChatErro
         BuildList(None) => ("[", 0, true),
         BuildMap(pairs) | BuildKwargs(pairs) => ("[", pairs.saturating_mul(2), false),
         PushLoop(_) | UnpackList(_) => ("for", 1, false),
-        FastRecurse => ("call", 1, false),
+        FastRecurse => ("[", 1, false),
         ApplyFilter(name, count, _) => return Ok((normal("|", name), counted(count)?, true)),
-        PerformTest(name, count, _) => return Ok((normal("is ", name), counted(count)?, false)),
+        PerformTest(name, count, _) => return Ok((normal("?", name), counted(count)?, false)),
         CallFunction(name, count) => return Ok((normal("", name), counted(count)?, true)),
         CallMethod(name, count) => return Ok((normal(".", name), counted(count)?, true)),
-        CallObject(count) => ("call", counted(count)?, true),
+        CallObject(count) => return Ok(("call".into(), counted(count)?, true)),
         UnpackLists(_) | BuildTuple(None) | MergeKwargs(_) => return refused("arguments by * or **"),
         PushAutoEscape | PopAutoEscape => return refused("autoescape"),
         CallBlock(_) | FastSuper => return refused("blocks of template inheritance"),
@@ -131,6 +133,7 @@ fn operands(instruction: &Instruction) -> Result<(String, usize, bool), ChatErro
         | JumpIfTrueOrPop(_) | BeginCapture(_) | EndCapture | DupTop | DiscardTop | Swap | BuildMacro(..) | Return | IsUndefined
         | Enclose(_) | GetClosure => ("", 0, false),
     };
+    debug_assert!(what.is_empty() || OPERATORS.contains(&what), "{what} has no row in the test of charges");
     Ok((what.to_owned(), operands, lazy))
 }
 

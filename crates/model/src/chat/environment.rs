@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs};
+use minijinja::value::{Kwargs, Rest, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value, escape_formatter};
 
 use super::compile::{CHECK, PERCENT, WHOLE};
 use super::error::{ChatError, Raised};
 use super::limits::{Budget, INSTRUCTIONS};
-use super::{charge, json, methods, python, strftime};
+use super::text::touch;
+use super::{callables, charge, json, methods, python, size, strftime};
 
 /// The variable in which `strftime_now` finds the time.
 pub(super) const NOW: &str = "__now_unix_s";
@@ -24,45 +25,41 @@ pub(super) fn syntax() -> Result<SyntaxConfig, ChatError> {
 
 /// The filters, tests and functions of one rendering, which take from its budget.
 pub(super) fn environment<'s>(budget: &Arc<Budget>) -> Environment<'s> {
-    let mut environment = Environment::new();
+    let mut environment = Environment::empty();
     environment.set_fuel(Some(INSTRUCTIONS));
     environment.set_recursion_limit(FRAMES);
     environment.set_unknown_method_callback(methods::method);
-    methods::add_filters(&mut environment);
-    environment.add_function("raise_exception", raise_exception);
-    // A template may call functions by other names, so each counts by itself.
+    callables::add(&mut environment, budget);
     let own = Arc::clone(budget);
-    environment.add_function("strftime_now", move |state: &State, format: &str| {
+    environment.add_filter(CHECK, move |operands: Rest<ValueOrKwargs>| charge::check(&own, &operands.into_values()));
+    environment.add_filter(PERCENT, |a: &Value, b: &Value| python::percent(a, b));
+    let own = Arc::clone(budget);
+    environment.add_filter(WHOLE, move |value: Value| charge::whole(&own, value));
+    let own = Arc::clone(budget);
+    environment.set_formatter(move |out, state, value| {
+        own.output(size::size(&own, value)?.bytes)?;
+        escape_formatter(out, state, &python::text(value.clone()))
+    });
+    environment
+}
+
+pub(super) fn add_range(to: &mut Environment, name: &'static str, budget: &Arc<Budget>) {
+    let own = Arc::clone(budget);
+    to.add_function(name, move |first: i64, end: Option<i64>, step: Option<i64>| range(&own, first, end, step));
+}
+
+pub(super) fn add_strftime_now(to: &mut Environment, name: &'static str, budget: &Arc<Budget>) {
+    let own = Arc::clone(budget);
+    to.add_function(name, move |state: &State, format: &str| {
         // No directive becomes more than ten times as long.
         own.value(format.len() as u64 * 10)?;
         strftime_now(state, format)
     });
+}
+
+pub(super) fn add_tojson(to: &mut Environment, name: &'static str, budget: &Arc<Budget>) {
     let own = Arc::clone(budget);
-    environment.add_function("range", move |first: i64, end: Option<i64>, step: Option<i64>| range(&own, first, end, step));
-    environment.add_function("debug", |_: Rest<ValueOrKwargs>| Err::<Value, _>(charge::refused("debug()")));
-    environment.add_test("divisibleby", divisible);
-    let own = Arc::clone(budget);
-    environment.add_filter("tojson", move |value: &Value, ascii: Option<bool>, kwargs: Kwargs| tojson(&own, value, ascii, kwargs));
-    let own = Arc::clone(budget);
-    environment.add_filter(CHECK, move |operands: Rest<ValueOrKwargs>| charge::check(&own, &operands.into_values()));
-    let own = Arc::clone(budget);
-    environment.add_filter(PERCENT, |a: &Value, b: &Value| python::percent(a, b));
-    environment.add_filter(WHOLE, move |value: Value| charge::whole(&own, value));
-    let own = Arc::clone(budget);
-    environment.set_formatter(move |out, state, value| {
-        own.output(charge::size(&own, value)?.bytes)?;
-        escape_formatter(out, state, &python::text(value.clone()))
-    });
-    // In Jinja whatever has a length and can be indexed is a sequence, and whatever has elements is
-    // iterable.
-    environment.add_test("sequence", |value: &Value| {
-        matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::String | ValueKind::Undefined)
-    });
-    environment.add_test("iterable", |value: &Value| {
-        use ValueKind::{Iterable, Map, Seq, String, Undefined};
-        matches!(value.kind(), Seq | Map | String | Iterable | Undefined)
-    });
-    environment
+    to.add_filter(name, move |value: &Value, ascii: Option<bool>, kwargs: Kwargs| tojson(&own, value, ascii, kwargs));
 }
 
 /// Elements of a range at most, as the engine has it.
@@ -81,12 +78,13 @@ fn range(budget: &Budget, first: i64, end: Option<i64>, step: Option<i64>) -> Re
         return Err(Error::new(ErrorKind::InvalidOperation, "range has too many elements"));
     }
     budget.value(count as u64 * size_of::<Value>() as u64)?;
+    touch(usize::try_from(count).unwrap_or(usize::MAX));
     let number = |at: i128| i64::try_from(first + at * step).ok().map(Value::from);
     Ok((0..count).filter_map(number).collect::<Vec<_>>().into())
 }
 
 /// Jinja's `divisibleby`: the engine's own divides by 0.
-fn divisible(value: &Value, by: &Value) -> Result<bool, Error> {
+pub(super) fn divisible(value: &Value, by: &Value) -> Result<bool, Error> {
     let whole = |value: &Value| i128::try_from(value.clone()).ok();
     match (whole(value), whole(by)) {
         (Some(value), Some(by)) => Ok(value.checked_rem(by) == Some(0)),
@@ -116,11 +114,12 @@ pub(super) fn without_generation_tags(source: &str) -> String {
     out
 }
 
-fn raise_exception(message: String) -> Result<Value, Error> {
+pub(super) fn raise_exception(message: String) -> Result<Value, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Raised(message)))
 }
 
 fn strftime_now(state: &State, format: &str) -> Result<String, Error> {
+    touch(format.len());
     let now = state.lookup(NOW).and_then(|now| now.as_i64());
     now.map(|now| strftime::format(format, now))
         .ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "this platform has no clock; pass now_unix_s"))
@@ -140,13 +139,12 @@ fn tojson(budget: &Budget, value: &Value, ensure_ascii: Option<bool>, kwargs: Kw
         sort_keys: kwargs.get::<Option<bool>>("sort_keys")?.unwrap_or(false),
     };
     kwargs.assert_all_used()?;
-    let size = charge::size(budget, value)?;
+    let size = size::size(budget, value)?;
     // Each element stands on a line of its own, behind its indent, and has a separator on either
     // side.
     let separators = style.separators.as_ref().map_or(4, |pair| pair[0].len() + pair[1].len());
     let line = style.indent.unwrap_or(0).saturating_mul(usize::try_from(size.levels + 1).unwrap_or(usize::MAX));
     let lines = size.nodes.saturating_mul(2).saturating_mul(separators.saturating_add(line).saturating_add(3) as u64);
     budget.value(size.bytes.saturating_mul(if style.ensure_ascii { 2 } else { 1 }).saturating_add(lines))?;
-    let value = serde_json::to_value(value).map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))?;
-    Ok(json::dumps(&value, &style))
+    json::dumps(value, &style)
 }

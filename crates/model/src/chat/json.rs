@@ -2,9 +2,11 @@
 
 use std::fmt::{self, Write};
 
-use serde_json::{Number, Value};
+use minijinja::value::ValueKind;
+use minijinja::{Error, ErrorKind, Value};
 
 use super::python;
+use super::text::{chars, touch};
 
 /// The arguments of `json.dumps`.
 #[derive(Default)]
@@ -19,14 +21,18 @@ pub(super) struct Style {
     pub sort_keys: bool,
 }
 
-pub(super) fn dumps(value: &Value, style: &Style) -> String {
+/// Writes `value`, whose size and depth the caller has bounded.
+///
+/// # Errors
+/// For what JSON has no form for, as in Python.
+pub(super) fn dumps(value: &Value, style: &Style) -> Result<String, Error> {
     // A string that grows takes up to three times its length for a moment, so the length is counted
-    // first. Neither writing fails.
+    // first.
     let mut length = Length(0);
-    let _ = write_value(&mut length, value, style, 0);
+    write_value(&mut length, value, style, 0)?;
     let mut out = String::with_capacity(length.0);
-    let _ = write_value(&mut out, value, style, 0);
-    out
+    write_value(&mut out, value, style, 0)?;
+    Ok(out)
 }
 
 /// The number of bytes written so far.
@@ -39,41 +45,72 @@ impl Write for Length {
     }
 }
 
-fn write_value<W: Write>(out: &mut W, value: &Value, style: &Style, depth: usize) -> fmt::Result {
-    match value {
-        Value::Null => out.write_str("null"),
-        Value::Bool(on) => out.write_str(if *on { "true" } else { "false" }),
-        Value::Number(number) => out.write_str(&number_text(number)),
-        Value::String(text) => write_string(out, text, style),
-        Value::Array(items) => {
-            let write = |out: &mut W, item: &Value| write_value(out, item, style, depth + 1);
-            write_items(out, ['[', ']'], items.iter(), style, depth, write)
+fn write_value<W: Write>(out: &mut W, value: &Value, style: &Style, depth: usize) -> Result<(), Error> {
+    touch(1);
+    match value.kind() {
+        ValueKind::None => out.write_str("null")?,
+        ValueKind::Bool => out.write_str(if value.is_true() { "true" } else { "false" })?,
+        // Integers as they are, of any size.
+        ValueKind::Number if value.is_integer() => write!(out, "{value}")?,
+        ValueKind::Number => out.write_str(&float(value))?,
+        ValueKind::String => write_string(out, value.as_str().unwrap_or_default(), style)?,
+        ValueKind::Seq | ValueKind::Iterable => {
+            let write = |out: &mut W, item: Value| write_value(out, &item, style, depth + 1);
+            write_items(out, ['[', ']'], value.try_iter()?, style, depth, write)?;
         }
-        Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().collect();
+        ValueKind::Map => {
+            let entry = |key: Value| Ok((name(&key)?, value.get_item(&key)?));
+            let mut entries = value.try_iter()?.map(entry).collect::<Result<Vec<_>, Error>>()?;
             if style.sort_keys {
-                entries.sort_by_key(|entry| entry.0);
+                entries.sort_by(|a, b| a.0.cmp(&b.0));
             }
             let colon = style.separators.as_ref().map_or(": ", |pair| &pair[1]);
-            let write = |out: &mut W, (key, value): (&String, &Value)| {
-                write_string(out, key, style)?;
+            let write = |out: &mut W, (key, value): (String, Value)| {
+                write_string(out, &key, style)?;
                 out.write_str(colon)?;
-                write_value(out, value, style, depth + 1)
+                write_value(out, &value, style, depth + 1)
             };
-            write_items(out, ['{', '}'], entries.into_iter(), style, depth, write)
+            write_items(out, ['{', '}'], entries.into_iter(), style, depth, write)?;
         }
+        kind => return Err(unserializable(kind)),
+    }
+    Ok(())
+}
+
+fn unserializable(kind: ValueKind) -> Error {
+    Error::new(ErrorKind::BadSerialization, format!("tojson of a value of type {kind}"))
+}
+
+/// A key as `json.dumps` writes it: numbers, booleans and none become text.
+fn name(key: &Value) -> Result<String, Error> {
+    match key.kind() {
+        ValueKind::String => Ok(key.as_str().unwrap_or_default().to_owned()),
+        ValueKind::None => Ok("null".to_owned()),
+        ValueKind::Bool => Ok(key.is_true().to_string()),
+        ValueKind::Number if key.is_integer() => Ok(key.to_string()),
+        ValueKind::Number => Ok(float(key)),
+        kind => Err(unserializable(kind)),
+    }
+}
+
+/// Floats as Python's `repr`: the shortest digits, an exponent below 1e-4 and from 1e16 on.
+fn float(value: &Value) -> String {
+    match f64::try_from(value.clone()).unwrap_or(f64::NAN) {
+        value if value.is_nan() => "NaN".to_owned(),
+        value if value.is_infinite() => if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned(),
+        value => python::float(value),
     }
 }
 
 fn write_items<W: Write, T>(
     out: &mut W,
     brackets: [char; 2],
-    items: impl ExactSizeIterator<Item = T>,
+    items: impl Iterator<Item = T>,
     style: &Style,
     depth: usize,
-    write: impl Fn(&mut W, T) -> fmt::Result,
-) -> fmt::Result {
-    let empty = items.len() == 0;
+    write: impl Fn(&mut W, T) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut empty = true;
     let comma = style.separators.as_ref().map_or(if style.indent.is_some() { "," } else { ", " }, |pair| &pair[0]);
     let line = |out: &mut W, depth: usize| {
         let Some(indent) = style.indent else { return Ok(()) };
@@ -85,18 +122,19 @@ fn write_items<W: Write, T>(
         if i > 0 {
             out.write_str(comma)?;
         }
+        empty = false;
         line(out, depth + 1)?;
         write(out, item)?;
     }
     if !empty {
         line(out, depth)?;
     }
-    out.write_char(brackets[1])
+    Ok(out.write_char(brackets[1])?)
 }
 
 fn write_string(out: &mut impl Write, text: &str, style: &Style) -> fmt::Result {
     out.write_char('"')?;
-    for c in text.chars() {
+    for c in chars(text) {
         match c {
             '"' => out.write_str("\\\"")?,
             '\\' => out.write_str("\\\\")?,
@@ -116,20 +154,18 @@ fn write_string(out: &mut impl Write, text: &str, style: &Style) -> fmt::Result 
     out.write_char('"')
 }
 
-/// Integers as they are; floats as Python's `repr`: the shortest digits, an exponent below 1e-4 and
-/// from 1e16 on.
-fn number_text(number: &Number) -> String {
-    let Some(value) = number.as_f64().filter(|_| number.is_f64()) else { return number.to_string() };
-    python::float(value)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use minijinja::value::Serde;
     use serde_json::json;
 
-    fn plain(value: Value) -> String {
-        dumps(&value, &Style::default())
+    fn dumped(value: serde_json::Value, style: &Style) -> String {
+        dumps(&Value::from(Serde(value)), style).unwrap()
+    }
+
+    fn plain(value: serde_json::Value) -> String {
+        dumped(value, &Style::default())
     }
 
     #[test]
@@ -147,13 +183,13 @@ mod tests {
     #[test]
     fn an_indent_breaks_lines_but_not_empty_containers() {
         let style = Style { indent: Some(2), ..Style::default() };
-        assert_eq!(dumps(&json!({"a": [1, []], "b": {}}), &style), "{\n  \"a\": [\n    1,\n    []\n  ],\n  \"b\": {}\n}");
+        assert_eq!(dumped(json!({"a": [1, []], "b": {}}), &style), "{\n  \"a\": [\n    1,\n    []\n  ],\n  \"b\": {}\n}");
     }
 
     #[test]
     fn separators_keys_and_ascii_follow_the_arguments() {
         let style = Style { separators: Some([",".into(), ":".into()]), ensure_ascii: true, sort_keys: true, ..Style::default() };
-        assert_eq!(dumps(&json!({"b": "é🚀", "a": [1, 2]}), &style), r#"{"a":[1,2],"b":"\u00e9\ud83d\ude80"}"#);
+        assert_eq!(dumped(json!({"b": "é🚀", "a": [1, 2]}), &style), r#"{"a":[1,2],"b":"\u00e9\ud83d\ude80"}"#);
     }
 
     #[test]

@@ -89,6 +89,12 @@ impl Budget {
         Self::take(&self.work, elements, WORK, Exceeded { limit: "8 million elements visited" })
     }
 
+    /// Elements visited so far, bytes counted in.
+    #[cfg(test)]
+    pub fn worked(&self) -> u64 {
+        self.work.load(Ordering::Relaxed)
+    }
+
     /// Thousandths of each limit that were taken: values, output, work.
     pub fn thousandths(&self) -> [u64; 3] {
         let of = |counter: &AtomicU64, most: u64| counter.load(Ordering::Relaxed).saturating_mul(1000) / most;

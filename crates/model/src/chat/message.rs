@@ -3,6 +3,9 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::environment::NOW;
+use super::strftime;
+
 /// One message, in the form that Hugging Face and OpenAI use; serializes to it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Message {
@@ -114,5 +117,7 @@ pub(super) fn values(messages: &[Message], options: &RenderOptions) -> Result<Ma
     values.insert("add_generation_prompt".into(), options.add_generation_prompt.into());
     values.extend(options.enable_thinking.map(|on| ("enable_thinking".to_owned(), on.into())));
     values.extend(options.extra.clone());
+    let now = options.now_unix_s.or_else(strftime::now_unix_s);
+    values.insert(NOW.to_owned(), now.into());
     Ok(values)
 }

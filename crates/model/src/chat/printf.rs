@@ -5,6 +5,7 @@ use minijinja::value::{Rest, Tuple, ValueKind, ValueOrKwargs};
 use minijinja::{Error, ErrorKind, Value};
 
 use super::python;
+use super::text::{chars, touch};
 
 fn invalid(what: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, what.into())
@@ -23,6 +24,7 @@ pub(super) fn filter(template: &str, arguments: Rest<ValueOrKwargs>) -> Result<S
 
 /// A tuple has one value for each place, a mapping has named values.
 pub(super) fn formatted(template: &str, arguments: &Value) -> Result<String, Error> {
+    touch(template.len());
     let values: Vec<Value> = if arguments.is_tuple() { arguments.try_iter()?.collect() } else { vec![arguments.clone()] };
     let named = arguments.kind() == ValueKind::Map;
     let (mut out, mut rest, mut taken) = (String::new(), template, 0);
@@ -97,8 +99,8 @@ impl<'s> Place<'s> {
         let numbers = self.flags.trim_start_matches(['#', '0', '-', ' ', '+']);
         let (width, precision) = numbers.split_once('.').map_or((numbers, None), |(width, precision)| (width, Some(precision)));
         let most = precision.map_or(usize::MAX, |digits| digits.parse().unwrap_or(0));
-        let text: String = text.chars().take(most).collect();
-        let spaces = " ".repeat(width.parse().unwrap_or(0_usize).saturating_sub(text.chars().count()));
+        let text: String = chars(text).take(most).collect();
+        let spaces = " ".repeat(width.parse().unwrap_or(0_usize).saturating_sub(chars(&text).count()));
         if self.flags.contains('-') { text + &spaces } else { spaces + &text }
     }
 }

@@ -6,6 +6,7 @@ use minijinja::value::{ObjectRepr, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
 use super::printf;
+use super::text::touch;
 
 fn invalid(what: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, what.into())
@@ -31,6 +32,7 @@ pub(super) fn is_float(value: &Value) -> bool {
 /// Whether `value` is or holds what the engine writes in another way than Python: a float, or an
 /// undefined value in a list.
 fn differs(value: &Value) -> bool {
+    touch(1);
     let Some(object) = value.as_object() else { return is_float(value) };
     let within = |item: &Value| item.is_undefined() || differs(item);
     match object.repr() {
@@ -48,6 +50,7 @@ pub(super) fn repr(value: &Value) -> String {
 }
 
 fn write(out: &mut String, value: &Value) {
+    touch(1);
     let items = || value.try_iter().into_iter().flatten().enumerate();
     let comma = |out: &mut String, n: usize| out.push_str(if n > 0 { ", " } else { "" });
     match value.as_object().map(|object| object.repr()) {

@@ -9,6 +9,8 @@ use super::{ChatError, limits};
 
 /// Bytes that the constants of one tag may become: the engine computes constants while it compiles.
 const CONSTANT_BYTES: u64 = 1 << 20;
+/// Bytes of a name.
+const NAME_BYTES: usize = 256;
 
 /// The deepest place of `source` in blocks, brackets and operators.
 ///
@@ -128,6 +130,8 @@ impl Shape {
             }
             Colon => {}
             Assign => self.sets = false,
+            // The engine looks names up by all of their letters.
+            Ident(word) if word.len() > NAME_BYTES => return Err(ChatError::Unbounded { what: "a name of more than 256 bytes" }),
             Ident(word) => self.word(word, opens)?,
             Str(text) => self.text(text),
             String(text) => self.text(text),
