@@ -56,8 +56,10 @@ pub fn run(args: &Args) -> Result<()> {
     let outlook = Outlook::new(args)?;
     let mut out = std::io::stdout();
     let mut object = json!({});
+    let named: Vec<&str> = file.metadata().filter_map(|(key, _)| key.strip_prefix("tokenizer.chat_template.")).collect();
     if args.json {
         object = report::json(&args.source.name(), &file);
+        object["chat_templates"] = json!(named);
         object["memory"] = outlook.memory_json();
         object["chat_template_error"] = json!(outlook.template());
         object["notes"] = json!(outlook.notes());
@@ -66,6 +68,9 @@ pub fn run(args: &Args) -> Result<()> {
         writeln!(out, "\n{}", outlook.memory())?;
         if let Some(reason) = outlook.template() {
             writeln!(out, "chat template: {}", text::printable(reason))?;
+        }
+        if !named.is_empty() {
+            writeln!(out, "other chat templates: {}", text::printable(&named.join(", ")))?;
         }
         for note in outlook.notes() {
             writeln!(out, "note: {}", text::printable(note))?;

@@ -57,6 +57,9 @@ pub use error::ChatError;
 pub use message::{Message, RenderOptions};
 
 const NAME: &str = "chat";
+const KEY: &str = "tokenizer.chat_template";
+/// The name of a template for conversations with tools.
+const TOOL_USE: &str = "tool_use";
 /// Tokens at the end of a prompt that tell whether it has begun the thinking.
 const TAIL: usize = 32;
 
@@ -69,6 +72,8 @@ pub struct ChatTemplate {
     format: Format,
     /// `bos_token` and its like, which every template may use.
     tokens: Map<String, Value>,
+    /// The other templates of the file, by name.
+    named: BTreeMap<String, ChatTemplate>,
 }
 
 /// What a rendering took of what it may: thousandths of each limit.
@@ -90,13 +95,20 @@ pub struct Taken {
 
 impl ChatTemplate {
     /// The file's `tokenizer.chat_template`, or the built-in one for the turns that its vocabulary
-    /// knows: Gemma 4's, Gemma's, else ChatML.
+    /// knows: Gemma 4's, Gemma's, else ChatML. Keys `tokenizer.chat_template.NAME` give
+    /// [named](Self::named) templates.
     pub fn from_gguf(gguf: &Gguf, tokenizer: &Tokenizer) -> Self {
-        match gguf.get_opt::<&str>("tokenizer.chat_template") {
-            Ok(Some(source)) => Self::new(source, tokenizer),
-            Ok(None) => Self::new(builtin::for_vocabulary(tokenizer), tokenizer),
-            Err(error) => Self { source: Err(error.to_string()), ..Self::new("", tokenizer) },
-        }
+        let read = |key: &str| match gguf.get_opt::<&str>(key) {
+            Ok(source) => source.map(|source| Self::new(source, tokenizer)),
+            Err(error) => Some(Self { source: Err(error.to_string()), ..Self::new("", tokenizer) }),
+        };
+        let keys = gguf.metadata().filter_map(|(key, _)| Some((key.strip_prefix(KEY)?.strip_prefix('.')?, key)));
+        let named: BTreeMap<String, Self> = keys.filter_map(|(name, key)| Some((name.to_owned(), read(key)?))).collect();
+        let own = read(KEY).or_else(|| named.get("default").cloned());
+        let own = own.unwrap_or_else(|| Self::new(builtin::for_vocabulary(tokenizer), tokenizer));
+        // Calls have marks in the template for tools, if not in all.
+        let format = named.get(TOOL_USE).map(|template| template.format).filter(|_| own.format == Format::Plain);
+        Self { format: format.unwrap_or(own.format), named, ..own }
     }
 
     /// The template `source`; `tokenizer` gives it `bos_token`, `eos_token`, `unk_token` and
@@ -110,7 +122,24 @@ impl ChatTemplate {
         ];
         let tokens = ids.into_iter().filter_map(|(name, id)| Some((name.to_owned(), tokenizer.id_to_token(id?)?.into())));
         let (source, format) = (Ok(source.to_owned()), Format::of(source, tokenizer));
-        ChatTemplate { source, format, tokens: tokens.collect() }
+        ChatTemplate { source, format, tokens: tokens.collect(), named: BTreeMap::new() }
+    }
+
+    /// The names of the file's other templates.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.named.keys().map(String::as_str)
+    }
+
+    /// The template that the file has under `tokenizer.chat_template.NAME`. It renders with tools
+    /// and without.
+    pub fn named(&self, name: &str) -> Option<&ChatTemplate> {
+        self.named.get(name)
+    }
+
+    /// The template that renders with these options: if there are tools, the template that is named
+    /// `tool_use`, as in transformers.
+    fn chosen(&self, options: &RenderOptions) -> &Self {
+        options.tools.as_ref().and_then(|_| self.named.get(TOOL_USE)).unwrap_or(self)
     }
 
     /// Compiles the template and renders nothing.
@@ -126,7 +155,7 @@ impl ChatTemplate {
     fn text(&self) -> Result<String, ChatError> {
         let source = self.source.as_ref().map_err(|reason| ChatError::Metadata { reason: reason.clone() })?;
         limits::check_length(source)?;
-        let source = environment::without_generation_tags(source);
+        let source = environment::without_generation_tags(&environment::with_line_feeds(source));
         Ok(constants::unfolded(source, &environment::syntax()?))
     }
 
@@ -142,7 +171,7 @@ impl ChatTemplate {
 
     /// Whether the template looks at `tools`.
     pub fn knows_tools(&self) -> bool {
-        self.source().contains("tools")
+        self.source().contains("tools") || self.named.contains_key(TOOL_USE)
     }
 
     /// Whether the template looks at `enable_thinking`.
@@ -154,7 +183,8 @@ impl ChatTemplate {
     /// [`encode`](Self::encode): in this text a control token of the template and one that a
     /// message spells look alike.
     pub fn render(&self, messages: &[Message], options: &RenderOptions) -> Result<String, ChatError> {
-        self.render_values(self.values(messages, options)?)
+        let template = self.chosen(options);
+        template.render_values(template.values(messages, options)?)
     }
 
     /// A parser for the answer to this prompt, which may have begun the thinking.
@@ -167,10 +197,11 @@ impl ChatTemplate {
     /// template alone: whatever the messages, tools and extra values spell is encoded as plain
     /// text.
     pub fn encode(&self, tokenizer: &Tokenizer, messages: &[Message], options: &RenderOptions) -> Result<Vec<u32>, ChatError> {
-        let mut values = self.values(messages, options)?;
-        let mut guard = Guard::new(tokenizer, &values, self.source());
+        let template = self.chosen(options);
+        let mut values = template.values(messages, options)?;
+        let mut guard = Guard::new(tokenizer, &values, template.source());
         guard.protect(&mut values)?;
-        let text = self.render_values(values)?;
+        let text = template.render_values(values)?;
         Ok(tokenizer.with_bos(guard.ids(tokenizer, &text)?))
     }
 
@@ -188,7 +219,8 @@ impl ChatTemplate {
     /// # Errors
     /// As [`render`](Self::render).
     pub fn taken(&self, messages: &[Message], options: &RenderOptions) -> Result<Taken, ChatError> {
-        self.measured(self.values(messages, options)?).map(|(_, taken)| taken)
+        let template = self.chosen(options);
+        template.measured(template.values(messages, options)?).map(|(_, taken)| taken)
     }
 
     fn measured(&self, values: Map<String, Value>) -> Result<(String, Taken), ChatError> {

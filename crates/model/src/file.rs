@@ -107,6 +107,14 @@ impl ModelFile {
         Self { base, ..self }
     }
 
+    /// Takes the chat template that the file has under `tokenizer.chat_template.NAME`; `None` if it
+    /// has none. [`ChatTemplate::names`] lists the names.
+    #[must_use]
+    pub fn with_named_template(self, name: &str) -> Option<Self> {
+        let template = self.template.named(name)?.clone();
+        Some(Self { template, ..self })
+    }
+
     /// Replaces the chat template with this Jinja source, for files that have no template.
     #[must_use]
     pub fn with_template(self, source: &str) -> Self {

@@ -51,6 +51,15 @@ fn a_broken_template_keeps_no_file_from_raw_text_and_inspect_says_what_is_wrong(
 }
 
 #[test]
+fn chat_templates_with_names_are_listed() {
+    let file = tiny::builder(0.1).set("tokenizer.chat_template.tool_use", "{{ tools }}").set("tokenizer.chat_template.rag", "r");
+    let model = Model::new(&file);
+    assert!(run(&["inspect", model.path()]).good().contains("other chat templates: tool_use, rag"));
+    assert_eq!(run(&["inspect", model.path(), "--json"]).json()["chat_templates"], serde_json::json!(["tool_use", "rag"]));
+    assert_eq!(run(&["inspect", Model::new(&tiny::builder(0.1)).path(), "--json"]).json()["chat_templates"], serde_json::json!([]));
+}
+
+#[test]
 fn assumptions_about_a_file_are_notes_of_inspect_and_of_loading() {
     let file = tiny::builder(0.1).remove("tokenizer.ggml.pre");
     let file = file.set("qwen3.rope.scaling.type", "yarn").set("qwen3.rope.scaling.factor", 4.0_f32);

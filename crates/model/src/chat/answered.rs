@@ -24,15 +24,16 @@ impl ChatTemplate {
         options: &RenderOptions,
     ) -> Result<(Vec<u32>, Vec<u32>), ChatError> {
         assert!(!messages.is_empty(), "an answer is a message");
-        let mut values = self.values(messages, &options.clone().add_generation_prompt(false))?;
-        let mut guard = Guard::new(tokenizer, &values, self.source());
+        let template = self.chosen(options);
+        let mut values = template.values(messages, &options.clone().add_generation_prompt(false))?;
+        let mut guard = Guard::new(tokenizer, &values, template.source());
         guard.protect(&mut values)?;
-        let whole = self.render_values(values.clone())?;
+        let whole = template.render_values(values.clone())?;
         if let Some(Value::Array(messages)) = values.get_mut("messages") {
             messages.pop();
         }
         values.insert("add_generation_prompt".to_owned(), true.into());
-        let prompt = self.render_values(values)?;
+        let prompt = template.render_values(values)?;
         let rest = self.behind(&prompt, &whole).ok_or(ChatError::NoPrompt)?;
         let prompt = tokenizer.with_bos(guard.ids(tokenizer, &prompt)?);
         let whole = tokenizer.with_bos(guard.ids(tokenizer, &whole)?);

@@ -92,6 +92,11 @@ pub(super) fn divisible(value: &Value, by: &Value) -> Result<bool, Error> {
     }
 }
 
+/// `source` as Jinja reads it: every line ends in a line feed.
+pub(super) fn with_line_feeds(source: &str) -> String {
+    source.replace("\r\n", "\n").replace('\r', "\n")
+}
+
 /// `{% generation %}` marks what the assistant said, for training masks. As a condition that always
 /// holds it keeps its white-space control and changes nothing else.
 pub(super) fn without_generation_tags(source: &str) -> String {

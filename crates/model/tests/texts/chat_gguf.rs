@@ -1,7 +1,7 @@
 //! Tokenizer and template from a file's metadata, and the default templates for files without one.
 
 use gguf::{Gguf, GgufBuilder};
-use model::chat::{ChatTemplate, Message, RenderOptions, ToolCall};
+use model::chat::{ChatTemplate, Format, Message, RenderOptions, ToolCall};
 use model::tokenizer::{Special, Tokenizer};
 use serde_json::json;
 
@@ -58,6 +58,34 @@ fn keys_of_the_wrong_type_or_missing_are_named() {
     let gguf = open(&good().set("tokenizer.chat_template", 1u32));
     let error = ChatTemplate::from_gguf(&gguf, &Tokenizer::from_gguf(&gguf).unwrap()).check().unwrap_err().to_string();
     assert!(error.contains("tokenizer.chat_template"), "{error}");
+}
+
+#[test]
+fn named_templates_are_those_of_the_file_and_tools_take_the_one_for_tools() {
+    let named = file(&["<s>", "</s>"])
+        .set("tokenizer.chat_template", "plain {{ messages[0].content }}")
+        .set("tokenizer.chat_template.tool_use", "{% for t in tools or [] %}{{ t.name }} {% endfor %}<tool_call>{{ messages[0].content }}")
+        .set("tokenizer.chat_template.rag", "rag {{ messages[0].content }}{{ tools | tojson }}")
+        .set("tokenizer.chat_templates", vec!["tool_use".to_owned(), "rag".to_owned()]);
+    let gguf = open(&named);
+    let tokenizer = Tokenizer::from_gguf(&gguf).unwrap();
+    let template = ChatTemplate::from_gguf(&gguf, &tokenizer);
+    assert_eq!(template.names().collect::<Vec<_>>(), ["rag", "tool_use"]);
+    let (messages, plain) = ([Message::user("a")], RenderOptions::default());
+    let tools = plain.clone().tools(json!([{ "name": "f" }]));
+    let text = |template: &ChatTemplate, options: &RenderOptions| {
+        let ids = template.encode(&tokenizer, &messages, options).unwrap();
+        assert_eq!(tokenizer.decode(&ids), template.render(&messages, options).unwrap());
+        tokenizer.decode(&ids)
+    };
+    assert_eq!(text(&template, &plain), "plain a");
+    assert_eq!(text(&template, &tools), "f <tool_call>a");
+    assert_eq!(text(template.named("rag").unwrap(), &tools), "rag a[{\"name\": \"f\"}]");
+    assert!(template.knows_tools() && template.named("x").is_none());
+    assert_eq!(template.format(), Format::Qwen);
+    // Without a template of its own, the file's default is the named one.
+    let gguf = open(&file(&["<s>", "</s>"]).set("tokenizer.chat_template.default", "own {{ messages[0].content }}"));
+    assert_eq!(text(&ChatTemplate::from_gguf(&gguf, &tokenizer), &plain), "own a");
 }
 
 #[test]
