@@ -27,6 +27,7 @@ mod costs;
 mod environment;
 mod error;
 mod filters;
+mod fit;
 mod guard;
 mod json;
 mod limits;
@@ -205,9 +206,9 @@ impl ChatTemplate {
         Ok(tokenizer.with_bos(guard.ids(tokenizer, &text)?))
     }
 
-    /// The template's variables.
+    /// The template's variables, with the messages in the form that it shows.
     fn values(&self, messages: &[Message], options: &RenderOptions) -> Result<Map<String, Value>, ChatError> {
-        Ok(message::values(messages, options)?)
+        fit::fitted(self, message::values(messages, options)?)
     }
 
     fn render_values(&self, values: Map<String, Value>) -> Result<String, ChatError> {

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use minijinja::value::ValueKind;
+use minijinja::value::{Serde, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
 use super::python;
@@ -33,6 +33,11 @@ pub(super) fn dumps(value: &Value, style: &Style) -> Result<String, Error> {
     let mut out = String::with_capacity(length.0);
     write_value(&mut out, value, style, 0)?;
     Ok(out)
+}
+
+/// `json.dumps(value)`, for a value of ours.
+pub(super) fn text(value: &serde_json::Value) -> String {
+    dumps(&Value::from(Serde(value)), &Style::default()).unwrap_or_default()
 }
 
 /// The number of bytes written so far.
@@ -157,7 +162,6 @@ fn write_string(out: &mut impl Write, text: &str, style: &Style) -> fmt::Result 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use minijinja::value::Serde;
     use serde_json::json;
 
     fn dumped(value: serde_json::Value, style: &Style) -> String {

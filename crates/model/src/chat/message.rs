@@ -11,15 +11,17 @@ use super::strftime;
 pub struct Message {
     /// `system`, `user`, `assistant` or `tool`; templates decide which they take.
     pub role: String,
-    /// Text, a list of parts (`{"type": "text", "text": ..}`), or null beside tool calls. Templates
-    /// print null as `None`, as in transformers, and print nothing for a message without content.
+    /// Text, a list of parts (`{"type": "text", "text": ..}`), or null beside tool calls. Parts of
+    /// text are joined by line breaks if the template shows only text. Templates print null as
+    /// `None`, as in transformers, but beside tool calls it is an empty text for such a template.
+    /// They print nothing for a message without content.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub content: Option<Value>,
     /// What the assistant thought before it answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<String>,
     /// Calls that the assistant made, `{"type": "function", "function": {"name": .., "arguments":
-    /// {..}}}`.
+    /// {..}}}`. Arguments may be an object or JSON text: a template gets the form that it shows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<Value>,
     /// Anything else that a template may look for, such as `name` or `tool_call_id`.

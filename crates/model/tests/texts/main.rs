@@ -3,6 +3,7 @@
 mod answer;
 mod chat;
 mod chat_families;
+mod chat_forms;
 mod chat_gguf;
 mod hugging_face;
 mod jinja2;
