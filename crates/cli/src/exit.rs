@@ -17,7 +17,7 @@ impl fmt::Display for Usage {
 
 impl Error for Usage {}
 
-/// Ctrl-C ended the work: exit code 130, and no message.
+/// A signal ended the work: exit code [`interrupt::code`], and no message.
 #[derive(Debug)]
 pub struct Interrupted;
 
@@ -29,9 +29,6 @@ impl fmt::Display for Interrupted {
 
 impl Error for Interrupted {}
 
-/// The exit code after Ctrl-C, by the shells' convention: 128 plus the signal's number.
-pub const INTERRUPTED: u8 = 130;
-
 /// A [`Usage`] error.
 pub fn usage(message: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(Usage(message.into()))
@@ -41,7 +38,7 @@ pub fn usage(message: impl Into<String>) -> anyhow::Error {
 pub fn code(result: anyhow::Result<()>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
     if error.is::<Interrupted>() {
-        return ExitCode::from(INTERRUPTED);
+        return ExitCode::from(interrupt::code());
     }
     if error.chain().any(closed_pipe) {
         return ExitCode::SUCCESS;
@@ -54,7 +51,12 @@ pub fn code(result: anyhow::Result<()>) -> ExitCode {
 
 /// Prints a message to stderr. A failure is ignored: if stderr is closed, nobody can read it.
 pub fn note(message: &str) {
-    let _ = writeln!(io::stderr(), "weft: {message}");
+    say(&format!("weft: {message}"));
+}
+
+/// Prints a line of a conversation to stderr. A failure is ignored, as by [`note`].
+pub fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// The same, only if `WEFT_DEBUG` is set.
@@ -90,7 +92,7 @@ pub fn line(error: &anyhow::Error) -> String {
 /// The flags that change what an error of the libraries names.
 fn flags(error: &(dyn Error + 'static)) -> Option<&'static str> {
     if let Some(reason) = error.downcast_ref::<train::FolderError>() {
-        return matches!(reason, train::FolderError::HoldsRun { .. }).then_some("--resume and --force");
+        return matches!(reason, train::FolderError::HoldsRun { .. }).then_some("--resume and --force".into());
     }
     match error.downcast_ref::<train::Error>() {
         Some(train::Error::TooLarge { .. }) => return Some("--micro, --checkpointing and --length"),

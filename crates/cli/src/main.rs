@@ -1,7 +1,8 @@
 //! The command `weft`: models from GGUF files at a terminal, in scripts and under a benchmark.
 //!
-//! The only `unsafe` code is the call of `set_var` in [`quiet_drivers`]. It runs first in `main`,
-//! before there is any other thread that could read the environment.
+//! The only `unsafe` code is the call of `set_var` in [`quiet_drivers`], which runs first in `main`,
+//! before there is any other thread that could read the environment, and the question in
+//! [`interrupt`] whether a signal is ignored.
 
 mod args;
 mod bench;
@@ -46,9 +47,7 @@ fn main() -> ExitCode {
         cache::choose_as_usual();
     }
     cli.without.into_iter().for_each(executor::leave_out);
-    let saves = matches!(&cli.command, Command::Run(args) if args.saves());
-    let held = if saves { interrupt::outlive_terminal() } else { Ok(()) };
-    let result = held.and_then(|()| interrupt::install()).and_then(|()| match cli.command {
+    let result = interrupt::install().and_then(|()| match cli.command {
         Command::Run(args) => run::run(args),
         Command::List(args) => list::run(&args),
         Command::Inspect(args) => inspect::run(&args),

@@ -15,7 +15,7 @@ mod tools;
 use crate::args::{Context, Place, Source};
 use crate::exit::{self, Interrupted, note, usage};
 use crate::lora::Adapters;
-use crate::text;
+use crate::{interrupt, text};
 use answer::{Answer, Sink};
 use anyhow::{Result, anyhow};
 use clap::ValueHint;
@@ -26,6 +26,7 @@ use modelfile::Modelfile;
 use screen::Screen;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Answer a prompt, or chat
@@ -194,11 +195,6 @@ pub fn run(args: Args) -> Result<()> {
 }
 
 impl Args {
-    /// Whether the conversation is saved at the end.
-    pub fn saves(&self) -> bool {
-        self.save_session.is_some()
-    }
-
     fn thinking(&self) -> Option<bool> {
         if self.think { Some(true) } else { self.no_think.then_some(false) }
     }
@@ -287,6 +283,8 @@ impl Talk {
     /// Saves the conversation to the file of --save-session, if there is one.
     fn save(&mut self) -> Result<()> {
         let Some(path) = &self.args.save_session else { return Ok(()) };
+        // The first signal waits for the file.
+        let _guard = interrupt::stops(Arc::default());
         let lost = self.session.model().executor().is_lost();
         match saved::save(&mut self.session, &self.messages, path) {
             // The device was lost while the cache was read: the tokens are saved without it.

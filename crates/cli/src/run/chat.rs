@@ -2,7 +2,7 @@
 
 use super::editor::{Line, LineEditor};
 use super::{Talk, lora, reopen, report, tools};
-use crate::exit::{Interrupted, note, one_line};
+use crate::exit::{Interrupted, note, one_line, say};
 use crate::text::printable;
 use anyhow::Result;
 use model::Finish;
@@ -20,7 +20,7 @@ Ctrl-C stops an answer; twice at an empty prompt it leaves. A \\ at the end of a
 /// Prompts and answers until the user leaves.
 pub fn chat(talk: &mut Talk) -> Result<()> {
     let mut editor = LineEditor::new()?;
-    eprintln!("{}", greeting(talk));
+    say(&greeting(talk));
     // Ctrl-C may come just after an answer has ended: only the second one leaves.
     let mut leaving = false;
     loop {
@@ -28,32 +28,33 @@ pub fn chat(talk: &mut Talk) -> Result<()> {
             Line::Text(line) => line,
             Line::Interrupt if leaving => return Err(Interrupted.into()),
             Line::Interrupt => {
-                eprintln!("press Ctrl-C again to leave, or Ctrl-D");
+                say("press Ctrl-C again to leave, or Ctrl-D");
                 leaving = true;
                 continue;
             }
             Line::End => return Ok(()),
+            Line::Stop => return Err(Interrupted.into()),
         };
         leaving = false;
         match line.trim() {
             "" => {}
             "/exit" | "/quit" | "/bye" => return Ok(()),
-            "/help" | "/?" => eprintln!("{HELP}"),
+            "/help" | "/?" => say(HELP),
             "/reset" | "/clear" => {
                 talk.reset();
-                eprintln!("the conversation is forgotten");
+                say("the conversation is forgotten");
             }
             command if command.split_whitespace().next() == Some("/tool") => match tools::result(talk, &command["/tool".len()..]) {
                 Some(message) => answer(talk, message)?,
-                None => eprintln!("/tool TEXT answers a tool call, and no tool call waits for an answer"),
+                None => say("/tool TEXT answers a tool call, and no tool call waits for an answer"),
             },
             command if command.split_whitespace().next() == Some("/lora") => match lora::command(talk, &command["/lora".len()..]) {
-                Ok(said) => eprintln!("{}", printable(&said)),
+                Ok(said) => say(&printable(&said)),
                 Err(error) if lasting(&error) => return Err(error),
                 Err(error) => note(&reopen::told(&error)),
             },
             command if command.starts_with('/') && !command.contains(char::is_whitespace) => {
-                eprintln!("no command {command:?}; /help lists the commands");
+                say(&format!("no command \"{command}\"; /help lists the commands"));
             }
             _ => answer(talk, Message::user(line.as_str()))?,
         }
@@ -65,12 +66,12 @@ fn answer(talk: &mut Talk, message: Message) -> Result<()> {
     match talk.show(message) {
         Ok(answer) => {
             match answer.finish {
-                Finish::Cancelled => eprintln!("[stopped]"),
-                Finish::Context => eprintln!("[the context of {} tokens is full; /reset empties it]", talk.session.context()),
+                Finish::Cancelled => say("[stopped]"),
+                Finish::Context => say(&format!("[the context of {} tokens is full; /reset empties it]", talk.session.context())),
                 Finish::End | Finish::Stop(_) | Finish::Length => {}
             }
             if talk.args.stats {
-                eprintln!("{}", report::stats(talk, &answer));
+                say(&report::stats(talk, &answer));
             }
             Ok(())
         }

@@ -1,11 +1,13 @@
 //! Reads the lines that a user types, with editing keys and a history file.
 
-use anyhow::{Context, Result};
+use crate::{exit, interrupt};
+use anyhow::{Context, Result, anyhow};
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
 use rustyline::history::{FileHistory, History};
 use rustyline::{Cmd, ConditionalEventHandler, Editor, Event, EventContext, EventHandler, KeyEvent, Movement, RepeatCount};
 use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
 /// The number of lines in the history.
 const KEPT: usize = 1000;
@@ -17,9 +19,76 @@ pub enum Line {
     Interrupt,
     /// Ctrl-D at an empty prompt, or a closed terminal.
     End,
+    /// A signal asks the program to end.
+    Stop,
 }
 
+/// Lines from a thread of its own, because nothing wakes a thread that waits for keys: a signal must
+/// end the chat there too.
 pub struct LineEditor {
+    /// Asks the thread for a line.
+    asks: SyncSender<()>,
+    lines: Receiver<Result<Line>>,
+    /// The terminal as it was before lines were edited.
+    #[cfg(unix)]
+    terminal: Option<nix::sys::termios::Termios>,
+}
+
+impl LineEditor {
+    pub fn new() -> Result<Self> {
+        #[cfg(unix)]
+        let terminal = nix::sys::termios::tcgetattr(std::io::stdin()).ok();
+        let ((asks, asked), (send, lines)) = (sync_channel(1), channel());
+        let stop = send.clone();
+        interrupt::told(move || drop(stop.send(Ok(Line::Stop))));
+        let edit = move || {
+            let mut reader = Reader::new();
+            while asked.recv().is_ok() {
+                let line = match &mut reader {
+                    Ok(reader) => reader.read(),
+                    Err(error) => Err(anyhow!("{error:#}")),
+                };
+                if send.send(line).is_err() {
+                    break;
+                }
+            }
+        };
+        std::thread::Builder::new().name("lines".to_string()).spawn(edit).context("cannot read from this terminal")?;
+        Ok(Self {
+            asks,
+            lines,
+            #[cfg(unix)]
+            terminal,
+        })
+    }
+
+    /// Reads a line, and the next one too as long as the line ends in a backslash.
+    pub fn read(&mut self) -> Result<Line> {
+        if let Ok(stop) = self.lines.try_recv() {
+            return stop;
+        }
+        self.asks.send(()).context("cannot read from this terminal")?;
+        let line = self.lines.recv().context("cannot read from this terminal")?;
+        if let Ok(Line::Stop) = line {
+            self.leave();
+        }
+        line
+    }
+
+    /// Gives the terminal back while the thread still waits for keys.
+    fn leave(&self) {
+        #[cfg(unix)]
+        if let Some(terminal) = &self.terminal {
+            use nix::sys::termios::{SetArg, tcsetattr};
+            // A closed terminal needs nothing.
+            let _ = tcsetattr(std::io::stdin(), SetArg::TCSANOW, terminal);
+        }
+        exit::say("");
+    }
+}
+
+/// Edits lines on the thread.
+struct Reader {
     editor: Editor<(), FileHistory>,
     history: Option<PathBuf>,
 }
@@ -33,8 +102,8 @@ impl ConditionalEventHandler for CtrlC {
     }
 }
 
-impl LineEditor {
-    pub fn new() -> Result<Self> {
+impl Reader {
+    fn new() -> Result<Self> {
         let mut editor = Editor::<(), FileHistory>::new().context("cannot read from this terminal")?;
         editor.set_max_history_size(KEPT)?;
         editor.set_auto_add_history(false);
@@ -47,8 +116,7 @@ impl LineEditor {
         Ok(Self { editor, history })
     }
 
-    /// Reads a line, and the next one too as long as the line ends in a backslash.
-    pub fn read(&mut self) -> Result<Line> {
+    fn read(&mut self) -> Result<Line> {
         let mut text = String::new();
         loop {
             match self.editor.readline(if text.is_empty() { "> " } else { "  " }) {

@@ -146,6 +146,40 @@ fn ctrl_c_stops_the_answer_and_not_the_chat() {
     assert_eq!(chat.exit(), Some(0));
 }
 
+/// Whether a terminal shows what is typed.
+fn echoes(terminal: &File) -> bool {
+    nix::sys::termios::tcgetattr(terminal).unwrap().local_flags.contains(nix::sys::termios::LocalFlags::ECHO)
+}
+
+#[test]
+fn sigterm_at_the_prompt_saves_and_gives_the_terminal_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("talk.weft").to_str().unwrap().to_string();
+    let mut chat = Terminal::start(&["run", "--device", "cpu", "--save-session", &file]);
+    chat.expect("> ");
+    chat.keys("Where does Wren live?\r");
+    chat.expect("Wren lives in Windle.");
+    chat.expect("> ");
+    assert!(!echoes(&chat.keys), "lines are being edited");
+    let terminal = chat.keys.try_clone().unwrap();
+    kill(Pid::from_raw(chat.child.id() as i32), Signal::SIGTERM).unwrap();
+    assert_eq!(chat.exit(), Some(143));
+    assert!(echoes(&terminal));
+    assert!(std::path::Path::new(&file).exists());
+}
+
+#[test]
+fn sigterm_in_an_answer_ends_the_chat_and_not_only_the_answer() {
+    let model = Model::new(&tiny::builder(0.5));
+    let mut chat = Terminal::start(&["run", model.path(), "--device", "cpu", "--ctx", "200000", "--temp", "0"]);
+    chat.expect("> ");
+    chat.keys("ab\r");
+    chat.expect("\n");
+    std::thread::sleep(Duration::from_millis(500));
+    kill(Pid::from_raw(chat.child.id() as i32), Signal::SIGTERM).unwrap();
+    assert_eq!(chat.exit(), Some(143));
+}
+
 #[test]
 fn adapters_come_are_scaled_and_go_in_a_chat() {
     let model = Model::new(&tiny::builder(0.5));

@@ -1,4 +1,4 @@
-//! Ctrl-C while something runs.
+//! Signals while something runs.
 
 use crate::tiny::{self, Model};
 use crate::weft;
@@ -8,15 +8,20 @@ use std::io::Read;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Sends the signal and waits for the end; returns the exit code and the time it took.
+/// Sends Ctrl-C and waits for the end; returns the exit code and the time it took.
 fn interrupt(child: &mut Child) -> (Option<i32>, Duration) {
-    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    end(child, Signal::SIGINT)
+}
+
+/// Sends the signal and waits for the end; returns the exit code and the time it took.
+fn end(child: &mut Child, signal: Signal) -> (Option<i32>, Duration) {
+    kill(Pid::from_raw(child.id() as i32), signal).unwrap();
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait().unwrap() {
             return (status.code(), began.elapsed());
         }
-        assert!(began.elapsed() < Duration::from_secs(20), "Ctrl-C does not end it");
+        assert!(began.elapsed() < Duration::from_secs(20), "{signal} does not end it");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -40,21 +45,23 @@ fn ctrl_c_ends_an_answer_and_the_program_with_130() {
 }
 
 #[test]
-fn ctrl_c_while_logits_are_written_leaves_no_file() {
+fn a_signal_while_logits_are_written_leaves_no_file() {
     let model = Model::new(&tiny::builder(0.5));
     let ids = model.beside("ids.json");
     std::fs::write(&ids, serde_json::to_string(&vec![1; 50_000]).unwrap()).unwrap();
     let out = model.beside("out.npy");
     let words = ["logits", model.path(), "--device", "cpu", "--tokens", &format!("@{ids}"), "-o", &out];
-    let mut child = weft(&words).spawn().unwrap();
-    let files = || std::fs::read_dir(model.folder.path()).unwrap().count();
-    let began = Instant::now();
-    while files() < 3 {
-        assert!(began.elapsed() < Duration::from_secs(20), "the file was never begun");
-        std::thread::sleep(Duration::from_millis(5));
+    for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143), (Signal::SIGHUP, 129)] {
+        let mut child = weft(&words).spawn().unwrap();
+        let files = || std::fs::read_dir(model.folder.path()).unwrap().count();
+        let began = Instant::now();
+        while files() < 3 {
+            assert!(began.elapsed() < Duration::from_secs(20), "the file was never begun");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(end(&mut child, signal).0, Some(code));
+        assert_eq!(files(), 2, "the model and the ids");
     }
-    assert_eq!(interrupt(&mut child).0, Some(130));
-    assert_eq!(files(), 2, "the model and the ids");
 }
 
 #[test]

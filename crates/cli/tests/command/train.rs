@@ -331,24 +331,51 @@ mod killed {
         }
     }
 
+    /// Starts a run, and sends it the signals after its first step.
+    fn signalled(model: &Model, output: &str, more: &[&str], prefix: &str, signals: &[Signal]) -> Run {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &format!("{prefix} exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_weft")]).args(words(model, output, "cpu", more));
+        let child = shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a shell");
+        while !Path::new(output).join("log.jsonl").metadata().is_ok_and(|log| log.len() > 0) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        for signal in signals {
+            kill(Pid::from_raw(child.id() as i32), *signal).expect("a process");
+        }
+        child.wait_with_output().expect("an end").into()
+    }
+
     #[test]
-    fn ctrl_c_saves_and_the_run_goes_on() {
+    fn every_signal_that_ends_a_program_saves_and_the_run_goes_on() {
         let model = model();
         let [whole, stopped] = ["whole", "stopped"].map(|name| model.beside(name));
         let steps = ["--steps", "400", "--schedule", "constant"];
         train(&model, &whole, &steps).good();
-        let child = weft(&words(&model, &stopped, "cpu", &steps)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("weft");
-        while !Path::new(&stopped).join("log.jsonl").metadata().is_ok_and(|log| log.len() > 0) {
-            std::thread::sleep(Duration::from_millis(2));
+        // A terminal that is closed may send its signal twice.
+        let cases = [
+            (&[Signal::SIGINT][..], 130),
+            (&[Signal::SIGTERM], 143),
+            (&[Signal::SIGHUP], 129),
+            (&[Signal::SIGHUP, Signal::SIGHUP, Signal::SIGHUP], 129),
+        ];
+        for (n, (signals, code)) in cases.into_iter().enumerate() {
+            let stopped = model.beside(&format!("stopped {n}"));
+            let ended = signalled(&model, &stopped, &steps, "", signals);
+            assert_eq!(ended.code, code, "{signals:?}: {}", ended.err);
+            assert!(ended.err.contains("stopped after step ") && ended.err.contains("--resume goes on"), "{}", ended.err);
+            assert!(Path::new(&stopped).join("adapter.gguf").exists());
+            let on = train(&model, &stopped, &[&steps[..], &["--resume"]].concat());
+            assert_eq!(on.code, 0, "{}", on.err);
+            assert!(bytes(&whole, "adapter_model.safetensors") == bytes(&stopped, "adapter_model.safetensors"), "{signals:?}");
         }
-        kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).expect("a process");
-        let ended = Run::from(child.wait_with_output().expect("an end"));
-        assert_eq!(ended.code, 130, "{}", ended.err);
-        assert!(ended.err.contains("stopped after step ") && ended.err.contains("--resume goes on"), "{}", ended.err);
-        assert!(Path::new(&stopped).join("adapter.gguf").exists());
-        let on = train(&model, &stopped, &[&steps[..], &["--resume"]].concat());
-        assert_eq!(on.code, 0, "{}", on.err);
-        assert!(bytes(&whole, "adapter_model.safetensors") == bytes(&stopped, "adapter_model.safetensors"));
+    }
+
+    #[test]
+    fn a_run_under_nohup_outlives_its_terminal() {
+        let (model, steps) = (model(), ["--steps", "60"]);
+        let output = model.beside("out");
+        let ended = signalled(&model, &output, &steps, "trap '' HUP;", &[Signal::SIGHUP]);
+        assert_eq!(ended.code, 0, "{}", ended.err);
     }
 
     /// Files that may not grow over 40 kB stand for a disk that is full.
