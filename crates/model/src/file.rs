@@ -35,7 +35,9 @@ impl Base {
     }
 }
 
-/// An opened file with its tokenizer and chat template. No weights are loaded yet.
+/// An opened file with its tokenizer and chat template. No weights are loaded yet. Clones share the
+/// file.
+#[derive(Clone)]
 pub struct ModelFile {
     pub(crate) file: Arc<Gguf>,
     pub(crate) tokenizer: Arc<Tokenizer>,

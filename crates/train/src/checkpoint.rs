@@ -4,16 +4,17 @@
 //! and its moments, f32, as they lie in memory, and at the end `sha256`, the digest of all bytes
 //! before it. The key `weft` of its metadata is a JSON object.
 
+mod base;
 mod error;
+mod facts;
 mod layout;
 
+pub use base::BaseDigest;
 pub use error::{CheckpointError, Difference};
 
 use crate::error::Error;
-use crate::method::Method;
-use crate::parameters::Trained;
 use crate::trainer::{Tally, Trainer};
-use layout::{DIGEST_BYTES, Head, Layout};
+use layout::{DIGEST_BYTES, Head, Header, Layout};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,31 +22,21 @@ use std::fmt::Write as _;
 /// What must be the same when a run goes on, by name.
 pub type Facts = BTreeMap<String, String>;
 
+/// What a checkpoint says beside the state of the trainer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Restored {
+    /// The place in the data that the caller kept with it.
+    pub position: String,
+    /// Whether it is of version 1, which has a digest of samples of the model: 768 bytes of every
+    /// tensor were compared, and not all.
+    pub is_sampled: bool,
+}
+
 /// Bytes that are read and hashed at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 
 impl Trainer {
-    /// What this trainer's results depend on, besides its data: the model, the trained tensors, the
-    /// optimizer.
-    fn facts(&self) -> Result<Facts, Error> {
-        let gradients = &self.options.gradients;
-        let mut facts = Facts::new();
-        let mut fact = |name: &str, value: String| facts.insert(name.to_string(), value);
-        fact("base", hex(&self.model.digest()?));
-        fact("trained", trained(&self.trained));
-        if let Method::Lora(lora) = &self.method {
-            fact("dropout", lora.dropout.to_string());
-        }
-        fact("adamw", format!("{:?}, decay of vectors {}", self.options.adamw, self.options.decay_vectors));
-        fact("clip", format!("{:?}", self.options.clip));
-        fact("rate", format!("{:?}", self.options.rate));
-        fact("seed", self.options.seed.to_string());
-        fact("rows", format!("{}, packing {}", gradients.rows, gradients.packing));
-        fact("normalize", format!("{:?}", gradients.normalize));
-        fact("precision", format!("{:?}", gradients.precision));
-        Ok(facts)
-    }
-
     /// Passes the bytes of a checkpoint to `each`, in order. `facts` must be the same when the run
     /// goes on; `position` is kept for the caller.
     ///
@@ -81,23 +72,25 @@ impl Trainer {
         each(&digest)
     }
 
-    /// Takes the state of a checkpoint. Returns the caller's position. A checkpoint that is refused
-    /// changes nothing.
+    /// Takes the state of a checkpoint. A checkpoint that is refused changes nothing.
     ///
     /// # Errors
     /// [`Error::Checkpoint`] with the reason: a file that was cut short or altered, that is no
     /// checkpoint or one of a newer version, or whose facts differ.
-    pub fn restore(&mut self, from: &dyn gguf::Source, facts: &Facts) -> Result<String, CheckpointError> {
-        let mut expected = self.facts().map_err(|error| CheckpointError::Base { reason: error.to_string() })?;
+    pub fn restore(&mut self, from: &dyn gguf::Source, facts: &Facts) -> Result<Restored, CheckpointError> {
+        let header = Header::read(from)?;
+        let (head, is_sampled) = (&header.head, header.version == 1);
+        let expected = if is_sampled { self.facts_of_version_1() } else { self.facts() };
+        let mut expected = expected.map_err(|error| CheckpointError::Base { reason: error.to_string() })?;
         expected.extend(facts.clone());
-        let kept = self.gradients.parameters.kept();
-        let (data, head) = Layout::of(&kept).read(from)?;
         let differences = error::differences(&head.facts, &expected);
         if !differences.is_empty() {
             return Err(CheckpointError::Differs { differences });
         }
+        let kept = self.gradients.parameters.kept();
+        Layout::of(&kept).check(&header, from.len_bytes())?;
         check_digest(from)?;
-        let (states, mut at) = (&mut self.gradients.states, data);
+        let (states, mut at) = (&mut self.gradients.states, header.bytes);
         let mut bytes = vec![0; CHUNK_BYTES];
         for (_, n, words) in &kept {
             let state = states.state(*n);
@@ -109,8 +102,8 @@ impl Trainer {
                 at += piece.len() as u64;
             }
         }
-        self.tally = head.tally;
-        Ok(head.position)
+        self.tally = header.head.tally;
+        Ok(Restored { position: header.head.position, is_sampled })
     }
 }
 
@@ -127,22 +120,6 @@ fn check_digest(from: &dyn gguf::Source) -> Result<(), CheckpointError> {
     let mut kept = [0; DIGEST_BYTES];
     read(end, &mut kept)?;
     if hash.finalize().as_slice() == kept { Ok(()) } else { Err(CheckpointError::Altered) }
-}
-
-/// The names and shapes of what is trained, in few words.
-fn trained(trained: &Trained) -> String {
-    let mut hash = Sha256::new();
-    let (what, count) = match trained {
-        Trained::Factors(factors) => {
-            factors.iter().for_each(|pair| hash.update(format!("{} {} {}\n", pair.target, pair.rank, pair.scale)));
-            ("low-rank factors", factors.len())
-        }
-        Trained::Weights(names) | Trained::Fresh { weights: names, .. } => {
-            names.iter().for_each(|name| hash.update(format!("{name}\n")));
-            ("weights", names.len())
-        }
-    };
-    format!("{what} of {count} tensors, {}", &hex(&hash.finalize())[..16])
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -1,6 +1,6 @@
 //! Files of results, in the form of safetensors.
 
-use crate::checkpoint::Facts;
+use crate::checkpoint::{Facts, Restored};
 use crate::error::Error;
 use crate::gradients::CapturedRows;
 use crate::parameters::Parameter;
@@ -105,7 +105,7 @@ impl Trainer {
     ///
     /// # Errors
     /// As [`Trainer::restore`].
-    pub fn load_checkpoint(&mut self, path: &Path, facts: &Facts) -> Result<String, Error> {
+    pub fn load_checkpoint(&mut self, path: &Path, facts: &Facts) -> Result<Restored, Error> {
         let file = gguf::FileSource::open(path)?;
         self.restore(&file, facts).map_err(|reason| Error::Checkpoint { file: path.display().to_string(), reason })
     }

@@ -9,7 +9,7 @@
 //! loss.svg, trace.jsonl
 //! ```
 
-use crate::checkpoint::Facts;
+use crate::checkpoint::{Facts, Restored};
 use crate::error::{Error, FolderError};
 use crate::log::{self, Record};
 use crate::trainer::Trainer;
@@ -159,15 +159,15 @@ impl Folder {
     }
 
     /// Gives a trainer the state of the newest checkpoint, if there is one, and takes the steps
-    /// behind it out of the log. Returns the position that was saved with it.
+    /// behind it out of the log. Returns what the checkpoint says beside.
     ///
     /// # Errors
     /// As [`Trainer::load_checkpoint`].
-    pub fn resume(&mut self, trainer: &mut Trainer, facts: &Facts) -> Result<Option<String>, Error> {
+    pub fn resume(&mut self, trainer: &mut Trainer, facts: &Facts) -> Result<Option<Restored>, Error> {
         let newest = self.checkpoints()?.pop();
-        let position = newest.map(|(_, path)| trainer.load_checkpoint(&path, facts)).transpose()?;
+        let restored = newest.map(|(_, path)| trainer.load_checkpoint(&path, facts)).transpose()?;
         self.cut(trainer.tally().steps).map_err(|reason| Error::Folder { folder: self.path.clone(), reason })?;
-        Ok(position)
+        Ok(restored)
     }
 
     /// The number of steps of the newest checkpoint.

@@ -1,6 +1,7 @@
 //! Trains low-rank factors or all weights of a model, batch by batch.
 
 use crate::batch::Document;
+use crate::checkpoint::BaseDigest;
 use crate::error::Error;
 use crate::gradients::{Gradients, Loss};
 use crate::memory::Memory;
@@ -124,6 +125,8 @@ pub struct Trainer {
     evaluation: Option<Plan>,
     pub(crate) trained: Trained,
     pub(crate) tally: Tally,
+    /// Of the model's file, for checkpoints.
+    pub(crate) digest: BaseDigest,
 }
 
 impl Method {
@@ -147,8 +150,15 @@ impl Trainer {
             // The states hold the values.
             factors.iter_mut().for_each(|pair| (pair.a, pair.b) = (vec![], vec![]));
         }
-        let (model, tally) = (model.clone(), Tally::default());
-        Ok(Self { model, method, options, gradients, optimizer, evaluation: None, trained, tally })
+        let (model, tally, digest) = (model.clone(), Tally::default(), BaseDigest::of(&model.to_file()));
+        Ok(Self { model, method, options, gradients, optimizer, evaluation: None, trained, tally, digest })
+    }
+
+    /// Takes a digest of the model's file that is already known, or being computed. Without it, the
+    /// first checkpoint reads all of the file.
+    #[must_use]
+    pub fn with_digest(self, digest: BaseDigest) -> Self {
+        Self { digest, ..self }
     }
 
     /// The memory that training of a checked file needs, before its weights are loaded.

@@ -20,7 +20,12 @@ fn gpu() -> Executor {
 }
 
 fn lora() -> Lora {
-    Lora::new(6).targets("q,down".parse().expect("names")).dropout(0.1).seed(3)
+    lora_of(6)
+}
+
+/// Factors of this rank, and of an alpha that does not follow it.
+fn lora_of(rank: u32) -> Lora {
+    Lora::new(rank).alpha(12.0).targets("q,down".parse().expect("names")).dropout(0.1).seed(3)
 }
 
 fn options() -> TrainerOptions {
@@ -65,7 +70,7 @@ fn a_run_that_goes_on_has_the_bits_of_one_that_was_never_stopped() {
         let mut second = trainer();
         // What the trainer did before is forgotten.
         steps(&mut second, 7, 8);
-        assert_eq!(second.load_checkpoint(&path, &facts("a")).expect("loaded"), "epoch 0, batch 2");
+        assert_eq!(second.load_checkpoint(&path, &facts("a")).expect("loaded").position, "epoch 0, batch 2");
         assert_eq!((second.tally(), second.tally().steps), (first.tally(), 2));
         again.extend(steps(&mut second, 2, 5));
         assert_eq!(again, losses, "{kind}");
@@ -110,7 +115,7 @@ fn what_is_no_checkpoint_of_this_run_is_refused_and_changes_nothing() {
         assert!(text.contains(from) && from.len() == to.len(), "{text}");
         [&bytes[..8], text.replace(from, to).as_bytes(), &bytes[8 + header..]].concat()
     };
-    assert!(matches!(refused(&replaced("\\\"version\\\":1", "\\\"version\\\":2"), &facts("a")), CheckpointError::Version { found: 2, .. }));
+    assert!(matches!(refused(&replaced("\\\"version\\\":2", "\\\"version\\\":3"), &facts("a")), CheckpointError::Version { found: 3, .. }));
     assert!(matches!(refused(&replaced("\"weft\"", "\"wept\""), &facts("a")), CheckpointError::Foreign { .. }));
     assert!(matches!(refused(&replaced("p.blk.0.attn_q", "p.blk.9.attn_q"), &facts("a")), CheckpointError::Tensors { .. }));
     assert!(matches!(refused(b"not a checkpoint at all", &facts("a")), CheckpointError::Foreign { .. }));
@@ -118,17 +123,17 @@ fn what_is_no_checkpoint_of_this_run_is_refused_and_changes_nothing() {
     assert_eq!(other, "the run cannot go on with other settings: data was a, now b");
     let changed = [
         ("seed was 9, now 1", lora(), options().seed(1)),
-        ("rate was", lora(), options().rate(Rate::constant(1e-3))),
+        ("lr was 0.005, now 0.001", lora(), options().rate(Rate::constant(1e-3))),
         ("dropout was 0.1, now 0", lora().dropout(0.0), options()),
-        ("clip was Some(1.0), now None", lora(), options().clip(None)),
+        ("rank was 6, now 7", lora_of(7), options()),
+        ("targets was q,down, now all", lora().targets("all".parse().expect("a group")), options()),
+        ("clip was 1, now 0", lora(), options().clip(None)),
     ];
     std::fs::write(&path, &bytes).expect("written");
     for (expected, lora, options) in changed {
         let error = Trainer::new(&model, lora, &options).expect("a trainer").load_checkpoint(&path, &facts("a")).expect_err("refused");
-        assert!(error.to_string().contains(expected), "{error}");
+        assert!(error.to_string().ends_with(&format!("other settings: {expected}")), "{error}");
     }
-    let wider = Trainer::new(&model, lora().targets("all".parse().expect("a group")), &options()).expect("a trainer");
-    assert!({ wider }.load_checkpoint(&path, &facts("a")).expect_err("refused").to_string().contains("its tensors are others"));
     assert!(
         (bits(&trainer.parameters().expect("parameters")), trainer.tally()) == (before, tally),
         "a refused checkpoint changed something"

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-use train::{Begin, Document, Folder, Loss, Record, Step, Trainer};
+use train::{BaseDigest, Begin, Document, Folder, Loss, Record, Restored, Step, Trainer};
 
 /// The time between checkpoints where no number of steps is asked for.
 const SAVE_EVERY: Duration = Duration::from_secs(300);
@@ -66,6 +66,7 @@ pub struct Start {
     pub memory: train::Memory,
     /// Bytes that were free before the weights were loaded, if anything tells.
     pub free: Option<u64>,
+    digest: BaseDigest,
 }
 
 impl Start {
@@ -77,8 +78,9 @@ impl Start {
         let free = checked.available_bytes();
         let memory = named(args, Trainer::memory_of(&checked, &settings.method, &settings.options))?;
         args.source.verify_if_asked(&file)?;
+        let digest = if args.dry_run { BaseDigest::of(&file) } else { BaseDigest::begin(&file) };
         let model = args.source.weights(file, executor)?;
-        Ok(Self { model, examples, settings, memory, free })
+        Ok(Self { model, examples, settings, memory, free, digest })
     }
 
     /// Loads the weights onto a device that is opened again.
@@ -136,11 +138,12 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(args: &'a Args, start: &'a mut Start, folder: &'a mut Folder) -> Result<Self> {
         let Settings { method, options, facts, steps } = &start.settings;
-        let mut trainer = named(args, Trainer::new(&start.model, method.clone(), options))?;
-        let position = folder.resume(&mut trainer, facts)?;
-        start.examples.seek(position.as_deref())?;
-        if let (Some(_), false) = (&position, args.json) {
-            note(&format!("going on after step {}", trainer.tally().steps));
+        let trainer = named(args, Trainer::new(&start.model, method.clone(), options))?;
+        let mut trainer = trainer.with_digest(start.digest.clone());
+        let restored = folder.resume(&mut trainer, facts)?;
+        start.examples.seek(restored.as_ref().map(|restored| &*restored.position))?;
+        if let Some(Restored { is_sampled, .. }) = restored {
+            say_restored(args, trainer.tally().steps, is_sampled);
         }
         let report = Report::new(args.json, *steps)?;
         let cancel = Arc::new(AtomicBool::new(false));
@@ -292,6 +295,16 @@ impl<'a> Run<'a> {
             gguf::atomic_write(self.folder.file("loss.svg"), |out| out.write_all(svg.as_bytes()))?;
         }
         named(self.args, results::save(self.args, self.start.model.weights(), &self.trainer, self.folder))
+    }
+}
+
+/// Says where a run goes on.
+fn say_restored(args: &Args, steps: u64, is_sampled: bool) {
+    if !args.json {
+        note(&format!("going on after step {steps}"));
+    }
+    if is_sampled {
+        note("the checkpoint is of an older version: only samples of the model's weights were compared with its model");
     }
 }
 

@@ -81,13 +81,66 @@ fn a_folder_that_holds_a_run_is_refused_and_a_run_goes_on() {
         assert!(bytes(&whole, name) == bytes(&parts, name), "{name} differs");
     }
     // Other settings, and other data, are named.
-    let other = train(&model, &parts, &["--resume", "--steps", "7", "--schedule", "constant", "--seed", "5"]).failed(1);
-    assert!(other.contains("cannot go on with other settings") && other.contains("seed was 0, now 5"), "{other}");
+    for (more, said) in [
+        (&["--seed", "5"][..], "other settings: order was shuffled by seed 0, now shuffled by seed 5; seed was 0, now 5\n"),
+        // The shapes of tensors follow from these, and are not named.
+        (&["--rank", "2"], "other settings: rank was 4, now 2\n"),
+        (&["--targets", "q,down"], "other settings: targets was all, now q,down\n"),
+        (&["--alpha", "7", "--lr", "0.25"], "other settings: alpha was 32, now 7; lr was 0.004, now 0.25\n"),
+        (&["--mean", "examples", "--clip", "0"], "other settings: clip was 1, now 0; mean was tokens, now examples\n"),
+    ] {
+        let mut words = words(&model, &parts, "cpu", &[&steps[..], &["--resume"]].concat());
+        if let Some(at) = words.iter().position(|word| *word == more[0]) {
+            words.drain(at..at + 2);
+        }
+        let other = run(&[&words[..], more].concat()).failed(1);
+        assert!(other.ends_with(said), "{other}");
+    }
+    let full = train_full(&model, &parts, &["--resume", "--steps", "7", "--schedule", "constant"]).failed(1);
+    assert!(full.contains("other settings: method was low-rank factors, now all weights; "), "{full}");
     std::fs::write(model.beside("facts.jsonl"), data() + "{\"text\": \"one more\"}\n").expect("room");
     let other = train(&model, &parts, &[&steps[..], &["--resume"]].concat()).failed(1);
     assert!(other.contains("cannot go on with other settings"), "{other}");
     let again = train(&model, &parts, &[&steps[..], &["--force"]].concat()).good();
     assert_eq!(objects(&again).len(), 8);
+}
+
+#[test]
+fn one_other_byte_anywhere_in_the_model_is_refused() {
+    let (model, steps) = (model(), ["--steps", "4", "--save-every", "1"]);
+    let out = model.beside("out");
+    train(&model, &out, &steps).good();
+    let file = std::fs::read(model.path()).expect("a model");
+    let resume = [&steps[..], &["--resume"]].concat();
+    let tensors = gguf::Gguf::open(model.path()).expect("a model").tensors().to_vec();
+    let largest = tensors.iter().max_by_key(|tensor| tensor.bytes).expect("a tensor");
+    assert!(largest.bytes > 4096, "samples have only a part of it");
+    for part in [7, 16, 31] {
+        let mut other = file.clone();
+        other[(largest.offset + largest.bytes * part / 32 - 5) as usize] ^= 1;
+        std::fs::write(model.path(), &other).expect("room");
+        let refused = train(&model, &out, &resume).failed(1);
+        assert!(refused.ends_with("cannot go on with other settings: the weights of the model differ\n"), "{part}: {refused}");
+    }
+    std::fs::write(model.path(), &file).expect("room");
+    assert_eq!(train(&model, &out, &resume).code, 0);
+}
+
+#[test]
+fn a_checkpoint_of_version_1_goes_on_and_says_what_was_not_compared() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (model, folder) = (here.join("../../tests/goldens/qwen3tied/qwen3tied-F16.gguf"), tempfile::tempdir().expect("a folder"));
+    let (data, checkpoint) = (here.join("tests/version1/data.jsonl"), "checkpoint-00000003.safetensors");
+    std::fs::copy(here.join("tests/version1").join(checkpoint), folder.path().join(checkpoint)).expect("room");
+    let [model, data, output] = [model.as_path(), &data, folder.path()].map(|path| path.to_str().expect("text"));
+    let words = ["train", model, "--data", data, "-o", output, "--device", "cpu", "--rank", "1", "--targets", "blk.0.attn_q.weight"];
+    let more = ["--steps", "6", "--batch", "2", "--resume", "--json"];
+    let other = run(&[&words[..], &more, &["--lr", "1"]].concat()).failed(1);
+    assert!(other.contains("cannot go on with other settings: rate was"), "{other}");
+    let on = run(&[&words[..], &more].concat());
+    assert_eq!(on.code, 0, "{}", on.err);
+    assert!(on.err.contains("only samples of the model's weights were compared"), "{}", on.err);
+    assert_eq!(objects(&on.out).first().map(|line| line["step"].as_u64()), Some(Some(4)));
 }
 
 #[test]
@@ -191,7 +244,7 @@ fn a_base_in_four_bits_takes_an_adapter() {
     assert!(wide[0] != four[0] && (wide[0] - four[0]).abs() < 0.5 && four[3] < four[0], "{wide:?} {four:?}");
     assert!(logits(&model, model.path(), &["--lora", &narrow]) != logits(&model, model.path(), &[]));
     let resumed = train(&model, &narrow, &["--steps", "4", "--lr", "5e-3", "--resume"]).failed(1);
-    assert!(resumed.contains("cannot go on with other settings") && resumed.contains("base"), "{resumed}");
+    assert!(resumed.contains("cannot go on with other settings") && resumed.contains("base was nf4, now as stored"), "{resumed}");
     let refused = train(&model, &model.beside("double"), &["--base", "nf4-dq"]).failed(1);
     assert!(refused.contains("blocks of NF4_DQ have 256") && refused.contains("with an NF4 base"), "{refused}");
     let wide = Model::new(&tiny::of_width(256, 0.1));
@@ -348,7 +401,7 @@ mod killed {
     #[test]
     fn every_signal_that_ends_a_program_saves_and_the_run_goes_on() {
         let model = model();
-        let [whole, stopped] = ["whole", "stopped"].map(|name| model.beside(name));
+        let whole = model.beside("whole");
         let steps = ["--steps", "400", "--schedule", "constant"];
         train(&model, &whole, &steps).good();
         // A terminal that is closed may send its signal twice.

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 /// Bytes of a SHA-256 digest.
 pub const DIGEST_BYTES: usize = 32;
 
-/// The version that is written.
-const VERSION: u64 = 1;
+/// The version that is written. Version 1 had the digest of samples of the model, and other names of
+/// facts.
+const VERSION: u64 = 2;
 
 /// Upper limit of the header's bytes: a million tensors.
 const MAX_HEADER_BYTES: u64 = 256 << 20;
@@ -61,8 +62,43 @@ impl Layout {
         [&(text.len() as u64).to_le_bytes()[..], &text].concat()
     }
 
-    /// Reads a header, and checks that the file has these tensors. Returns the offset of the data.
-    pub fn read(&self, from: &dyn Source) -> Result<(u64, Head), CheckpointError> {
+    /// Checks that a file of so many bytes has these tensors.
+    pub fn check(&self, header: &Header, found: u64) -> Result<(), CheckpointError> {
+        let refused = |reason: String| Err(CheckpointError::Tensors { reason });
+        for (name, info) in &self.tensors {
+            let Some(held) = header.metadata.info(name) else { return refused(format!("it has no {name}")) };
+            if held.shape != info.shape {
+                return refused(format!("{name} has {} elements, not {}", elements(held), elements(info)));
+            }
+            if (held.dtype, held.data_offsets) != (info.dtype, info.data_offsets) {
+                return refused(format!("{name} has another type or another place"));
+            }
+        }
+        let count = header.metadata.offset_keys().len();
+        if count != self.tensors.len() {
+            return refused(format!("it has {count}, this run has {}", self.tensors.len()));
+        }
+        let expected = header.bytes + self.data_bytes();
+        if expected == found { Ok(()) } else { Err(CheckpointError::Truncated { expected, found }) }
+    }
+}
+
+fn elements(info: &TensorInfo) -> String {
+    info.shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(" by ")
+}
+
+/// The header of a file.
+pub struct Header {
+    /// Bytes of the header: the offset of the data.
+    pub bytes: u64,
+    pub version: u64,
+    pub head: Head,
+    metadata: Metadata,
+}
+
+impl Header {
+    /// Reads the header of a checkpoint, and checks that the file has all the data it names.
+    pub fn read(from: &dyn Source) -> Result<Self, CheckpointError> {
         let foreign = |reason: &str| CheckpointError::Foreign { reason: reason.to_string() };
         let read = |at, bytes: &mut [u8]| from.read_at(at, bytes).map_err(|error| CheckpointError::Read { error });
         let found = from.len_bytes();
@@ -75,37 +111,25 @@ impl Layout {
         if length > MAX_HEADER_BYTES {
             return Err(foreign("it is no file of safetensors"));
         }
-        if 8 + length > found {
-            return Err(CheckpointError::Truncated { expected: 8 + length, found });
+        let bytes = 8 + length;
+        if bytes > found {
+            return Err(CheckpointError::Truncated { expected: bytes, found });
         }
         let mut text = vec![0; length as usize];
         read(8, &mut text)?;
         let metadata: Metadata = serde_json::from_slice(&text).map_err(|_| foreign("it is no file of safetensors"))?;
         let object = metadata.metadata().as_ref().and_then(|keys| keys.get(KEY)).ok_or_else(|| foreign("it has tensors only"))?;
-        let head = head(object)?;
-        self.check(&metadata)?;
-        let expected = 8 + length + self.data_bytes();
-        if expected != found {
+        let (version, head) = head(object)?;
+        let expected = bytes.saturating_add(metadata.data_len() as u64);
+        if expected > found {
             return Err(CheckpointError::Truncated { expected, found });
         }
-        Ok((8 + length, head))
-    }
-
-    fn check(&self, metadata: &Metadata) -> Result<(), CheckpointError> {
-        let refused = |reason: String| Err(CheckpointError::Tensors { reason });
-        for (name, info) in &self.tensors {
-            let Some(found) = metadata.info(name) else { return refused(format!("it has no {name}")) };
-            let place = |info: &TensorInfo| (info.dtype, info.shape.clone(), info.data_offsets);
-            if place(found) != place(info) {
-                return refused(format!("{name} has {:?} elements, not {:?}, or another place", found.shape, info.shape));
-            }
-        }
-        let count = metadata.offset_keys().len();
-        if count == self.tensors.len() { Ok(()) } else { refused(format!("it has {count}, this run has {}", self.tensors.len())) }
+        Ok(Self { bytes, version, head, metadata })
     }
 }
 
-fn head(object: &str) -> Result<Head, CheckpointError> {
+/// The version and the content of our object.
+fn head(object: &str) -> Result<(u64, Head), CheckpointError> {
     let broken = || CheckpointError::Foreign { reason: "its metadata is no object of ours".to_string() };
     let object: Value = serde_json::from_str(object).map_err(|_| broken())?;
     let found = object["version"].as_u64().ok_or_else(broken)?;
@@ -114,9 +138,10 @@ fn head(object: &str) -> Result<Head, CheckpointError> {
     }
     let facts = object["facts"].as_object().ok_or_else(broken)?.iter();
     let facts = facts.map(|(name, value)| Some((name.clone(), value.as_str()?.to_string()))).collect::<Option<Facts>>();
-    Ok(Head {
+    let head = Head {
         tally: Tally::from_json(&object["tally"]).ok_or_else(broken)?,
         facts: facts.ok_or_else(broken)?,
         position: object["position"].as_str().ok_or_else(broken)?.to_string(),
-    })
+    };
+    Ok((found, head))
 }
