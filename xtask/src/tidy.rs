@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 mod circles;
+mod messages;
 mod pieces;
 mod prose;
 mod public;
@@ -93,6 +94,7 @@ pub fn run() -> anyhow::Result<bool> {
     markdown(&files, &mut found);
     let imports = imports(&files, &mut found);
     let public = public::public(&files, &mut found);
+    messages::messages(&files, &mut found);
     pieces::pieces(&files, &mut found);
     prose::prose(&files, &mut found);
     for finding in &found {

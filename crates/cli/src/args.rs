@@ -173,6 +173,16 @@ impl From<Activations> for Precision {
     }
 }
 
+impl Activations {
+    /// The name that `--precision` takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::F32 => "f32",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kv {
     F16,

@@ -79,7 +79,7 @@ pub fn run(args: &Args) -> Result<()> {
     let ids: Vec<u32> = (0..args.tokens + 1).map(|n| n.wrapping_mul(7919) % vocabulary).collect();
     let (prompt, next) = ids.split_at(args.tokens as usize);
     let adapter = device.adapter();
-    let [kv, precision] = [format!("{:?}", args.kv), format!("{:?}", args.precision)].map(|name| name.to_lowercase());
+    let (kv, precision) = (args.kv.name(), args.precision.name());
     let mut out = std::io::stdout().lock();
     let mut report = Report { text: String::new(), operations: vec![], wrong: 0 };
     if !args.json {

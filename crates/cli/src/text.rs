@@ -42,7 +42,7 @@ pub fn ids(list: &str) -> Result<Vec<u32>> {
     let bare = list.trim();
     let bare = bare.strip_prefix('[').and_then(|b| b.strip_suffix(']')).unwrap_or(bare);
     let words = bare.split(|c: char| c == ',' || c.is_whitespace()).filter(|w| !w.is_empty());
-    let ids = words.map(|w| w.parse().map_err(|_| usage(format!("{w:?} is not a token id; ids are integers from 0 on"))));
+    let ids = words.map(|w| w.parse().map_err(|_| usage(format!("\"{w}\" is not a token id; ids are integers from 0 on"))));
     ids.collect()
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::{GgmlType, ValueType};
+use crate::{GgmlType, ValueType, shape_text};
 
 /// Results of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -113,7 +113,7 @@ pub enum Error {
     #[error("tensor `{tensor}` has {found} dimensions (1 to 4 are possible)")]
     DimensionCount { tensor: String, found: u32 },
     /// A zero dimension, or a product beyond 63 bits.
-    #[error("tensor `{tensor}` has the impossible shape {dims:?}")]
+    #[error("tensor `{tensor}` has the impossible shape {}", shape_text(dims))]
     Shape { tensor: String, dims: Vec<u64> },
     /// A tensor whose rows are not a whole number of blocks.
     #[error(

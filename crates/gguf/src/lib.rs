@@ -87,6 +87,6 @@ pub use quants::{dequantize, quantize};
 #[cfg(feature = "mmap")]
 pub use source::MapSource;
 pub use source::{FileSource, JoinedSource, Source};
-pub use tensor::TensorInfo;
+pub use tensor::{TensorInfo, shape_text};
 pub use types::GgmlType;
 pub use value::{Value, ValueType};

@@ -80,6 +80,11 @@ impl TensorInfo {
     }
 }
 
+/// A shape, or another short list of numbers, as messages show it: `[2, 3]`.
+pub fn shape_text<N: std::fmt::Display>(numbers: &[N]) -> String {
+    format!("[{}]", numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+}
+
 /// Checks a shape and returns the size of its data: 0 for an unknown type.
 pub(crate) fn data_bytes(name: &str, dims: [u64; 4], n_dims: usize, ty_number: u32) -> Result<u64> {
     let impossible = || Error::Shape { tensor: name.into(), dims: dims[..n_dims].to_vec() };

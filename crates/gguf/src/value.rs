@@ -142,7 +142,7 @@ impl<'a> Value<'a> {
     /// The type and, if it is short, the value, for error messages.
     pub fn describe(&self) -> String {
         match self {
-            Value::Str(s) if s.len() <= 64 => format!("string {s:?}"),
+            Value::Str(s) if s.len() <= 64 => format!("string \"{}\"", s.escape_debug()),
             Value::Str(s) => format!("a string of {} bytes", s.len()),
             Value::Bytes(b) => format!("a string of {} bytes that is not utf-8", b.len()),
             Value::Array(array) => format!("array of {} {}", array.len(), array.element_type()),
@@ -166,7 +166,7 @@ impl fmt::Display for Value<'_> {
             Value::F32(v) => write!(f, "{v:?}"),
             Value::F64(v) => write!(f, "{v:?}"),
             Value::Bool(v) => write!(f, "{v}"),
-            Value::Str(v) => write!(f, "{v:?}"),
+            Value::Str(v) => write!(f, "\"{}\"", v.escape_debug()),
             Value::Bytes(v) => write!(f, "b\"{}\"", v.escape_ascii()),
             Value::Array(array) => {
                 f.write_str("[")?;

@@ -1,5 +1,7 @@
 //! The errors of this crate.
 
+use gguf::shape_text;
+
 /// An error of loading a model or of running it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -8,19 +10,25 @@ pub enum Error {
     #[error(transparent)]
     File(#[from] gguf::Error),
     /// The file has an architecture that this version does not run.
-    #[error("architecture {name:?} is not supported; this version runs {}", known.join(", "))]
+    #[error(
+        "architecture \"{}\" is not supported; this version runs {}",
+        name.escape_debug(), known.join(", ")
+    )]
     Architecture { name: String, known: Vec<&'static str> },
     /// A hyper-parameter is out of range.
     #[error("key {key}: {found} is not {expected}")]
     Parameter { key: String, expected: String, found: String },
     /// The file asks for a rope scaling that this version does not compute.
-    #[error("rope scaling {name:?} is not supported; this version computes none, linear and yarn")]
+    #[error(
+        "rope scaling \"{}\" is not supported; this version computes none, linear and yarn",
+        name.escape_debug()
+    )]
     RopeScaling { name: String },
     /// A tensor that the architecture needs is not in the file.
     #[error("tensor {name} is missing; the file is incomplete or not a {architecture} model")]
     TensorMissing { name: String, architecture: &'static str },
     /// The shape of a tensor does not match the hyper-parameters. Shapes are [rows, columns].
-    #[error("tensor {name} has the shape {found:?}, but the hyper-parameters need {expected:?}")]
+    #[error("tensor {name} has the shape {}, but the hyper-parameters need {}", shape_text(found), shape_text(expected))]
     TensorShape { name: String, expected: Vec<u64>, found: Vec<u64> },
     /// A tensor has a value that is not allowed for it.
     #[error("tensor {name} has the value {found}, but needs {expected}")]

@@ -168,7 +168,7 @@ impl Meta<'_> {
         if dims.contains(&dim) && dim.is_multiple_of(4) && dim == value {
             return Ok(dim);
         }
-        let expected = format!("a multiple of 4 within {dims:?}, for keys and values alike");
+        let expected = format!("a multiple of 4 within {} to {}, for keys and values alike", dims.start(), dims.end());
         Err(Error::Parameter { key: self.key(&key), expected, found: format!("{dim} and {value}") })
     }
 }

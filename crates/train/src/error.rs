@@ -2,6 +2,7 @@
 
 use crate::checkpoint::CheckpointError;
 use crate::memory::Memory;
+use gguf::shape_text;
 
 /// What would fit.
 fn smaller(rows: u32, layers: bool, fit: Option<u32>) -> String {
@@ -28,7 +29,7 @@ pub enum Error {
     #[error("the weight of {operation} cannot be trained: only the derivative by its rows exists")]
     NoGradient { operation: &'static str },
     /// A factor does not fit the weight that it is added to.
-    #[error("{target}: the factors are {a:?} and {b:?}, but the weight is {weight:?}")]
+    #[error("{target}: the factors are {} and {}, but the weight is {}", shape_text(a), shape_text(b), shape_text(weight))]
     Factors { target: String, a: [u32; 2], b: [u32; 2], weight: [u32; 2] },
     /// A weight cannot be trained.
     #[error("{target} cannot be trained: {reason}")]
@@ -72,7 +73,7 @@ pub enum Error {
     #[error("{examples} examples cannot give a share of {share} for validation: {reason}")]
     Split { share: f64, examples: u64, reason: &'static str },
     /// A place is not one between batches of this data.
-    #[error("no batch begins at {position:?}: {reason}")]
+    #[error("no batch begins at \"{position}\": {reason}")]
     Position { position: String, reason: &'static str },
     /// A file of results cannot be written.
     #[error(transparent)]

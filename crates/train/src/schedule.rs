@@ -87,13 +87,13 @@ impl FromStr for Schedule {
             ("cosine", None) => Ok(Self::Cosine),
             ("cosine-restarts", number) => match number.unwrap_or("4").parse() {
                 Ok(cycles) if cycles > 0 => Ok(Self::CosineRestarts { cycles }),
-                _ => Err(format!("{text:?}: the number of cycles must be 1 or more")),
+                _ => Err(format!("\"{text}\": the number of cycles must be 1 or more")),
             },
             ("flat-cosine", number) => match number.unwrap_or("0.7").parse() {
                 Ok(flat) if (0.0..1.0).contains(&flat) => Ok(Self::FlatCosine { flat }),
-                _ => Err(format!("{text:?}: the share of steps before the fall must be from 0 to below 1")),
+                _ => Err(format!("\"{text}\": the share of steps before the fall must be from 0 to below 1")),
             },
-            _ => Err(format!("{text:?} is none of constant, linear, cosine, cosine-restarts:CYCLES, flat-cosine:SHARE")),
+            _ => Err(format!("\"{text}\" is none of constant, linear, cosine, cosine-restarts:CYCLES, flat-cosine:SHARE")),
         }
     }
 }

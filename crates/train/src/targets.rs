@@ -64,7 +64,7 @@ impl FromStr for Targets {
         match names.iter().find(|name| !known(name) && !name.contains(['*', '.'])) {
             Some(name) => {
                 let known = "all, attn, mlp, per_layer, laurel, altup, q, k, v, o, gate, up, down, embed, head";
-                Err(format!("{name:?} is none of {known}, and no pattern with * or ."))
+                Err(format!("\"{name}\" is none of {known}, and no pattern with * or ."))
             }
             None => Ok(Self(names)),
         }

@@ -87,7 +87,7 @@ impl Outlook {
             Err(reason) => return format!("cannot run: {reason}"),
         };
         let Needs { weights, kv, intermediates } = fit.needs;
-        let kv_name = format!("{:?}", self.options.kv).to_lowercase();
+        let kv_name = self.options.kv;
         let (place, total) = (self.executor.name(), fit.needs.total());
         let rest = if intermediates.0 > 0 { format!(" + intermediates {intermediates}") } else { String::new() };
         format!("memory on {place}: weights {weights} + {kv_name} KV cache of {} positions {kv}{rest} = {total}", fit.context)

@@ -37,7 +37,7 @@ pub fn command(talk: &mut Talk, words: &str) -> Result<String> {
 fn place<'a>(adapters: &'a mut [Applied], number: &str) -> Result<(usize, &'a mut Applied)> {
     let count = adapters.len();
     let at = number.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).filter(|&at| at < count);
-    let at = at.with_context(|| format!("no adapter {number:?}; there are {count}, counted from 1"))?;
+    let at = at.with_context(|| format!("no adapter \"{number}\"; there are {count}, counted from 1"))?;
     Ok((at, &mut adapters[at]))
 }
 

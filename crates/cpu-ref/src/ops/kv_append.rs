@@ -22,6 +22,16 @@ pub enum KvType {
     Q8_0,
 }
 
+impl std::fmt::Display for KvType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Q8_0 => "q8_0",
+        })
+    }
+}
+
 impl KvType {
     /// Size in bytes of a row of `width` elements: a multiple of 16.
     pub fn row_bytes(self, width: usize) -> usize {

@@ -106,7 +106,7 @@ impl std::str::FromStr for Without {
                 "coop" => without.coop = true,
                 "subgroups" => without.subgroups = true,
                 "f16" => without.f16 = true,
-                other => return Err(format!("{other:?} is not coop, subgroups or f16")),
+                other => return Err(format!("\"{other}\" is not coop, subgroups or f16")),
             }
         }
         Ok(without)
@@ -239,7 +239,7 @@ impl Device {
         let Some(adapter) = chosen else {
             let wanted = match select {
                 Select::Best => "graphics adapter (is a Vulkan, Metal or DX12 driver installed?)".to_string(),
-                Select::Name(name) => format!("adapter named {name:?}"),
+                Select::Name(name) => format!("adapter named \"{name}\""),
             };
             return Err(Error::NoAdapter { wanted, found: found.iter().map(|a| a.get_info().name).collect() });
         };
@@ -338,7 +338,11 @@ impl Device {
     fn listen(&self) {
         let lost = Arc::clone(&self.0.lost);
         self.0.device.set_device_lost_callback(move |reason, message| {
-            let _ = lost.set(format!("{reason:?}: {message}"));
+            let reason = match reason {
+                wgpu::DeviceLostReason::Destroyed => "it was destroyed: ",
+                _ => "",
+            };
+            let _ = lost.set(format!("{reason}{message}"));
         });
         let failed = Arc::clone(&self.0.failed);
         self.0.device.on_uncaptured_error(Arc::new(move |e: wgpu::Error| {

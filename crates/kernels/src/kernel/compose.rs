@@ -160,7 +160,7 @@ impl Shader {
         for piece in self.pieces.iter().flatten() {
             let _ = match piece {
                 Piece::Format(ty) | Piece::Units(ty) | Piece::Groups(ty) => write!(label, " {}", ty.name().to_lowercase()),
-                Piece::Kv(ty) => write!(label, " kv-{}", format!("{ty:?}").to_lowercase()),
+                Piece::Kv(ty) => write!(label, " kv-{ty}"),
             };
         }
         if self.subgroups {

@@ -64,7 +64,7 @@ impl Stored {
             Dtype::F32 => GgmlType::F32,
             Dtype::F16 => GgmlType::F16,
             Dtype::BF16 => GgmlType::BF16,
-            other => return Err(AdapterError::Type { name, ty: format!("{other:?}") }),
+            other => return Err(AdapterError::Type { name, ty: other.to_string() }),
         };
         let &[rows, cols] = shape.as_slice() else { return Err(AdapterError::Dimensions { name, found: shape }) };
         Factor::new(name, target, side, ty, [rows, cols], bytes)

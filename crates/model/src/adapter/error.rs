@@ -2,6 +2,7 @@
 
 use crate::error::Size;
 use crate::left_out::LeftOut;
+use gguf::shape_text;
 use std::io;
 use std::path::PathBuf;
 
@@ -22,7 +23,7 @@ pub enum AdapterError {
     #[error("not an adapter: neither a GGUF file nor a safetensors file: {reason}")]
     Header { reason: String },
     /// A GGUF file of another kind.
-    #[error("key {key} is {found:?}; in an adapter it is {expected:?}")]
+    #[error("key {key} is \"{}\"; in an adapter it is \"{expected}\"", found.escape_debug())]
     Kind { key: &'static str, expected: &'static str, found: String },
     /// `adapter_config.json` lacks a field or has a bad one.
     #[error("adapter_config.json: {reason}")]
@@ -73,10 +74,10 @@ pub enum AdapterError {
     #[error("tensor {name} has no partner: the factor {missing} of {target} is missing")]
     Partner { name: String, missing: &'static str, target: String },
     /// A factor that does not have two dimensions, or has an empty one.
-    #[error("tensor {name} is {found:?}; a factor must have rows and columns")]
+    #[error("tensor {name} is {}; a factor must have rows and columns", shape_text(found))]
     Dimensions { name: String, found: Vec<u64> },
     /// A factor whose shape does not match its partner, the adapter's rank or the model.
-    #[error("tensor {name} is {found:?}, {wanted} {expected:?}")]
+    #[error("tensor {name} is {}, {wanted} {}", shape_text(found), shape_text(expected))]
     Shape { name: String, expected: [u32; 2], found: [u32; 2], wanted: &'static str },
     /// No tensors.
     #[error("the adapter holds no tensors")]

@@ -207,7 +207,7 @@ fn mapped(budget: &Budget, value: Size, others: Size, rest: &[Value]) -> Result<
     ];
     let filter = rest.first().and_then(Value::as_str);
     if let Some(name) = filter.filter(|name| !PLAIN.contains(&name.trim())) {
-        return Err(refused(&format!("map({name:?})")));
+        return Err(refused(&format!("map('{name}')")));
     }
     budget.work(value.nodes.saturating_mul(1 + others.bytes / 64))?;
     Ok(value.copy().saturating_mul(QUOTED).saturating_add(value.nodes.saturating_mul(others.bytes)))

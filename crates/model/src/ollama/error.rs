@@ -10,8 +10,9 @@ use std::path::PathBuf;
 pub enum OllamaError {
     /// A name that no registry allows.
     #[error(
-        "{name:?} is not an Ollama model name: \
-         [HOST/][USER/]NAME[:TAG], of letters, digits and . - _"
+        "\"{}\" is not an Ollama model name: \
+         [HOST/][USER/]NAME[:TAG], of letters, digits and . - _",
+        name.escape_debug()
     )]
     Name { name: String },
     /// No store has the model. `near` are similar names that a store has, most similar first.

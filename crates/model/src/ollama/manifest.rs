@@ -82,7 +82,8 @@ impl Manifest {
         }
         let layer = |raw: RawLayer| {
             let digest = Digest::new(&raw.digest);
-            let digest = digest.ok_or_else(|| format!("{:?} is not a digest", raw.digest.chars().take(80).collect::<String>()))?;
+            let digest =
+                digest.ok_or_else(|| format!("\"{}\" is not a digest", raw.digest.chars().take(80).collect::<String>().escape_debug()))?;
             let kind = raw.media_type.strip_prefix(PREFIX).unwrap_or(&raw.media_type).to_owned();
             Ok(Layer { kind, digest, bytes: raw.size })
         };

@@ -90,7 +90,7 @@ pub(super) fn words(code: &str) -> Result<Vec<Word>, String> {
                 (Word::Number(rest[..run(rest)].to_string()), run(rest))
             }
             c if c.is_alphabetic() => (Word::Name(rest[..run(rest)].to_string()), run(rest)),
-            c => return Err(format!("{c:?} in {{{{ {code} }}}} is not understood")),
+            c => return Err(format!("\"{}\" in {{{{ {code} }}}} is not understood", c.escape_debug())),
         };
         words.push(word);
         rest = rest[len..].trim_start();

@@ -50,12 +50,9 @@ pub enum SnapshotError {
         list(found), list(expected), if found == expected { " of other contents" } else { "" }
     )]
     Adapters { found: Vec<String>, expected: Vec<String> },
-    #[error(
-        "the session was saved with a KV cache of {}, this one has {}; choose the KV type {}",
-        name(*found), name(*expected), name(*found)
-    )]
+    #[error("the session was saved with a KV cache of {}, this one has {}; choose the KV type {}", found, expected, found)]
     KvType { found: KvType, expected: KvType },
-    #[error("the session was saved with the caches {found:?}; this model has {expected:?}")]
+    #[error("the session was saved with {}; this model has {}", caches(found), caches(expected))]
     Caches { found: Vec<Cache>, expected: Vec<Cache> },
 }
 
@@ -64,10 +61,15 @@ fn list(adapters: &[String]) -> String {
 }
 
 /// The name of the type.
-fn name(ty: KvType) -> &'static str {
-    match ty {
-        KvType::F32 => "f32",
-        KvType::F16 => "f16",
-        KvType::Q8_0 => "q8_0",
-    }
+/// Caches in few words: neighbours that are equal are counted.
+fn caches(caches: &[Cache]) -> String {
+    let groups: Vec<_> = caches
+        .chunk_by(|a, b| a == b)
+        .map(|group| {
+            let Cache { width, window } = group[0];
+            let window = window.map_or_else(String::new, |window| format!(" and a window of {window}"));
+            format!("{} caches of width {width}{window}", group.len())
+        })
+        .collect();
+    if groups.is_empty() { "no caches".to_string() } else { groups.join(", ") }
 }

@@ -16,13 +16,16 @@ pub enum TokenizerError {
         model: &'static str,
     },
     /// An unknown kind of tokenizer.
-    #[error("tokenizer.ggml.model is {found:?}; known are gpt2, llama and gemma4")]
+    #[error(
+        "tokenizer.ggml.model is \"{}\"; known are gpt2, llama and gemma4",
+        found.escape_debug()
+    )]
     UnknownModel {
         /// What the file says.
         found: String,
     },
     /// An unknown pre-tokenizer.
-    #[error("tokenizer.ggml.pre is {found:?}; known are {known}")]
+    #[error("tokenizer.ggml.pre is \"{}\"; known are {known}", found.escape_debug())]
     UnknownPre {
         /// What the file says.
         found: String,
@@ -78,7 +81,10 @@ pub enum TokenizerError {
         id: u32,
     },
     /// Two tokens have the same spelling.
-    #[error("tokenizer.ggml.tokens has {token:?} twice, at {first} and {second}")]
+    #[error(
+        "tokenizer.ggml.tokens has \"{}\" twice, at {first} and {second}",
+        token.escape_debug()
+    )]
     DuplicateToken {
         /// The spelling.
         token: String,
@@ -88,7 +94,10 @@ pub enum TokenizerError {
         second: u32,
     },
     /// A byte token that is not `<0x00>` to `<0xFF>`.
-    #[error("tokenizer.ggml.tokens[{id}] is {token:?}, but a byte token is <0x00> to <0xFF>")]
+    #[error(
+        "tokenizer.ggml.tokens[{id}] is \"{}\", but a byte token is <0x00> to <0xFF>",
+        token.escape_debug()
+    )]
     ByteToken {
         /// Its id.
         id: u32,
@@ -115,7 +124,10 @@ pub enum TokenizerError {
         tokens: usize,
     },
     /// A merge is not two pieces with one space between them.
-    #[error("tokenizer.ggml.merges[{index}] is {merge:?}, not two pieces with one space between")]
+    #[error(
+        "tokenizer.ggml.merges[{index}] is \"{}\", not two pieces with one space between",
+        merge.escape_debug()
+    )]
     MalformedMerge {
         /// Its place in the array.
         index: usize,
@@ -123,7 +135,10 @@ pub enum TokenizerError {
         merge: String,
     },
     /// A merge needs a piece that is not a token.
-    #[error("tokenizer.ggml.merges[{index}] needs {piece:?}, which tokenizer.ggml.tokens lacks")]
+    #[error(
+        "tokenizer.ggml.merges[{index}] needs \"{}\", which tokenizer.ggml.tokens lacks",
+        piece.escape_debug()
+    )]
     MergeOutsideVocabulary {
         /// Its place in the array.
         index: usize,

@@ -1,5 +1,6 @@
 //! Compares a tokenizer with recorded results.
 
+use gguf::shape_text;
 use serde::Deserialize;
 
 use super::{Special, Tokenizer, TokenizerError};
@@ -21,7 +22,10 @@ pub enum GoldenError {
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
     /// A text was encoded to other ids.
-    #[error("{text:?} was encoded to {found:?}; the recording has {expected:?}")]
+    #[error(
+        "\"{}\" was encoded to {}; the recording has {}",
+        text.escape_debug(), shape_text(found), shape_text(expected)
+    )]
     Ids {
         /// The text.
         text: String,
@@ -31,7 +35,7 @@ pub enum GoldenError {
         found: Vec<u32>,
     },
     /// Ids were decoded to another text.
-    #[error("{expected:?} was decoded as {found:?}")]
+    #[error("\"{}\" was decoded as \"{}\"", expected.escape_debug(), found.escape_debug())]
     Text {
         /// The text, normalized as the tokenizer does.
         expected: String,

@@ -39,7 +39,11 @@ impl<'a> Reader<'a> {
 
     fn unexpected(&self, wanted: &str) -> String {
         let found: String = self.rest.trim_start().chars().take(20).collect();
-        if found.is_empty() { format!("it ends where {wanted} should be") } else { format!("{found:?} stands where {wanted} should be") }
+        if found.is_empty() {
+            format!("it ends where {wanted} should be")
+        } else {
+            format!("\"{}\" stands where {wanted} should be", found.escape_debug())
+        }
     }
 
     fn quoted(&mut self) -> Result<Option<&'a str>, String> {

@@ -52,7 +52,7 @@ fn tagged(text: &str, tools: Option<&Value>) -> Result<ToolCall, String> {
     }
     match rest.strip_prefix("</function>").unwrap_or(rest).trim() {
         "" => Ok(ToolCall { name: name.to_owned(), arguments }),
-        other => Err(format!("{:?} is no parameter", other.chars().take(20).collect::<String>())),
+        other => Err(format!("\"{}\" is no parameter", other.chars().take(20).collect::<String>().escape_debug())),
     }
 }
 
