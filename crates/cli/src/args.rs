@@ -112,9 +112,9 @@ pub struct Place {
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: Choice,
 
-    /// Type of the KV cache
-    #[arg(long, value_enum, value_name = "TYPE", default_value = "f16")]
-    pub kv: Kv,
+    /// Type of the KV cache [default: f16; of `weft logits` f32]
+    #[arg(long, value_enum, value_name = "TYPE", hide_default_value = true)]
+    kv: Option<Kv>,
 
     /// Precision of activations on a GPU [default: fast; of `weft logits` f32]
     ///
@@ -143,17 +143,22 @@ pub struct Context {
 impl Place {
     /// The session options that these arguments give.
     pub fn session(&self, context: Option<u32>) -> SessionOptions {
-        self.session_or(context, Precision::Fast)
+        self.session_or(context, Precision::Fast, self.kv())
     }
 
-    /// The options of a session on this executor. `precision` applies if no flag names one.
-    pub fn session_or(&self, context: Option<u32>, precision: Precision) -> SessionOptions {
+    /// The type of the KV cache.
+    pub fn kv(&self) -> Kv {
+        self.kv.unwrap_or(Kv::F16)
+    }
+
+    /// The options of a session on this executor. `precision` and `kv` apply if no flag names them.
+    pub fn session_or(&self, context: Option<u32>, precision: Precision, kv: Kv) -> SessionOptions {
         let precision = match (self.precision, self.precise) {
             (Some(activations), _) => activations.into(),
             (None, true) => Precision::F32,
             (None, false) => precision,
         };
-        SessionOptions::default().context(context).kv(self.kv.into()).precision(precision)
+        SessionOptions::default().context(context).kv(self.kv.unwrap_or(kv).into()).precision(precision)
     }
 }
 

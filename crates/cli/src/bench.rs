@@ -90,7 +90,7 @@ pub fn run(args: &Args) -> Result<()> {
     };
     let file = args.source.model_file()?;
     let precision = if args.train { Precision::F32 } else { Precision::Fast };
-    let options = args.place.session_or(Some(longest), precision).chunk(args.chunk.unwrap_or(0));
+    let options = args.place.session_or(Some(longest), precision, args.place.kv()).chunk(args.chunk.unwrap_or(0));
     let most = args.batch.iter().copied().max().unwrap_or(1);
     let sequences = options.clone().sequences(if args.train { 1 } else { most });
     let loaded = args.source.load(file, &args.place.device, &sequences, &args.adapters, !args.train)?;

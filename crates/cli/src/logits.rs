@@ -1,6 +1,6 @@
 //! `weft logits`: the logits of given tokens as a NumPy file, for comparing implementations.
 
-use crate::args::{Place, Source};
+use crate::args::{Kv, Place, Source};
 use crate::exit::{Interrupted, usage};
 use crate::lora::Adapters;
 use crate::open;
@@ -17,11 +17,12 @@ use std::path::{Path, PathBuf};
 /// Write the logits of given tokens as a NumPy array
 ///
 /// Row t of the f32 array [T, V] holds the logits after token t. The tokens are evaluated
-/// unchanged: no token is added in front.
+/// unchanged: no token is added in front. Because the numbers are for comparison, nothing is rounded
+/// unless a flag asks for it: activations and the KV cache are f32.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   weft logits model.gguf --tokens 1,2,3 -o logits.npy
-  weft logits model.gguf --tokens @tokens.json -o logits.npy --device cpu --kv f32
+  weft logits model.gguf --tokens @tokens.json -o logits.npy --device cpu
   weft logits model.gguf --tokens @tokens.json -o logits.npy --chunk 1    token by token
   weft logits model.gguf --tokens @tokens.json -o logits.npy --lora adapter.gguf:0.5
   weft tokenize model.gguf --json 'Hello' | jq .ids > tokens.json")]
@@ -61,7 +62,7 @@ pub fn run(args: &Args) -> Result<()> {
         return Err(anyhow!("{} is a directory; name a file", args.output.display()));
     }
     let file = args.source.model_file()?;
-    let options = args.place.session_or(Some(tokens.len() as u32), Precision::F32).chunk(args.chunk);
+    let options = args.place.session_or(Some(tokens.len() as u32), Precision::F32, Kv::F32).chunk(args.chunk);
     let loaded = args.source.load(file, &args.place.device, &options, &args.adapters, false)?;
     let mut session = args.source.named(loaded.session(options))?;
     args.source.named(session.feed(&tokens))?;

@@ -158,7 +158,7 @@ pub fn run(args: &Args) -> Result<()> {
     let mut out = std::io::stdout();
     if args.json {
         let report = json!({
-            "model": source.name(), "device": executor.name(), "executor": executor.kind(), "kv": args.place.kv.name(),
+            "model": source.name(), "device": executor.name(), "executor": executor.kind(), "kv": args.place.kv().name(),
             "file": args.file.display().to_string(), "tokens": tokens.len(), "scored": total.count, "windows": all.len(),
             "context": size, "stride": stride, "nll": total.mean(), "perplexity": total.perplexity(), "error": total.error(),
             "adapters": lora::report(session.adapters()), "seconds": began.elapsed().as_secs_f64(),

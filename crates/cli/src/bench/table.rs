@@ -31,7 +31,7 @@ pub fn json(bench: &Bench<'_>, measured: &Measured) -> Value {
         "file": bench.args.source.name(),
         "device": executor.name(),
         "executor": executor.kind(),
-        "kv": bench.args.place.kv.name(),
+        "kv": bench.args.place.kv().name(),
         "adapters": crate::lora::report(&bench.adapters),
         "test": measured.test.to_string(),
         "tokens_per_second": measured.median(),

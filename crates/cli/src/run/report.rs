@@ -24,7 +24,7 @@ pub fn stats(talk: &Talk, answer: &Answer) -> String {
     let draw = if sampling.temperature == 0.0 { "greedy".to_string() } else { format!("seed {}", sampling.seed) };
     let place = format!("{} ({})", model.executor().name(), model.executor().kind());
     let context = format!("context {} of {}", talk.session.tokens().len(), talk.session.context());
-    format!("{load}; {prompt}; {reply}; {place}, KV {}, {context}, {draw}", talk.args.place.kv.name())
+    format!("{load}; {prompt}; {reply}; {place}, KV {}, {context}, {draw}", talk.args.place.kv().name())
 }
 
 /// The times before the prompt. Shaders are compiled while the weights load, so the time that a
@@ -65,7 +65,7 @@ pub fn json(talk: &Talk, answer: &Answer) -> Value {
         "model": talk.args.source.name(),
         "device": model.executor().name(),
         "executor": model.executor().kind(),
-        "kv": talk.args.place.kv.name(),
+        "kv": talk.args.place.kv().name(),
         "adapters": lora::report(talk.session.adapters()),
         "seed": talk.options.sampling.seed,
         "timings": {

@@ -19,7 +19,7 @@ fn logits_are_an_array_of_tokens_by_vocabulary() {
     let model = Model::new(&tiny::builder(0.5));
     let out = model.beside("out.npy");
     let make = |words: &[&str]| {
-        run(&[&["logits", model.path(), "--device", "cpu", "--kv", "f32", "-o", &out], words].concat()).good();
+        run(&[&["logits", model.path(), "--device", "cpu", "-o", &out], words].concat()).good();
         npy(&std::fs::read(&out).unwrap())
     };
     let (shape, whole) = make(&["--tokens", "1,2,3,256,0"]);
@@ -29,6 +29,17 @@ fn logits_are_an_array_of_tokens_by_vocabulary() {
     let list = model.beside("ids.json");
     std::fs::write(&list, "[1, 2,\n 3, 256, 0]").unwrap();
     assert_eq!(make(&["--tokens", &format!("@{list}")]).1, whole);
+}
+
+#[test]
+fn logits_have_an_f32_cache_unless_a_flag_names_another() {
+    let model = Model::new(&tiny::builder(0.5));
+    let out = model.beside("out.npy");
+    let [usual, f32, f16] = [&[][..], &["--kv", "f32"], &["--kv", "f16"]].map(|kv: &[&str]| {
+        run(&[&["logits", model.path(), "--device", "cpu", "--tokens", "1,2,3,4", "-o", &out], kv].concat()).good();
+        npy(&std::fs::read(&out).unwrap()).1
+    });
+    assert!(usual == f32 && usual != f16);
 }
 
 #[test]
