@@ -1,7 +1,7 @@
 //! `weft merge`: a model file with adapters added to its weights.
 
 use crate::args::{Mapping, Source};
-use crate::exit::Interrupted;
+use crate::exit::{Interrupted, note};
 use crate::interrupt;
 use crate::lora::{self, Adapters};
 use crate::progress::Bar;
@@ -10,12 +10,13 @@ use clap::ValueHint;
 use gguf::GgmlType;
 use gguf::quants::WRITTEN;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use train::{Merged, Writing};
+use train::{Fallback, Merged, Writing};
 
 /// Write a model with adapters added to its weights
 ///
@@ -44,7 +45,8 @@ pub struct Args {
     output: PathBuf,
 
     /// Type of the tensors that change: SAME as before, or F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1,
-    /// Q8_0, Q4_K, Q5_K, Q6_K
+    /// Q8_0, Q4_K, Q5_K, Q6_K. Where a row is no whole number of its blocks, the type is the one
+    /// that llama-quantize takes: Q5_0 for Q4_K, Q5_1 for Q5_K, Q8_0 for Q6_K, else F16
     #[arg(long = "type", value_name = "TYPE", default_value = "SAME")]
     ty: Type,
 
@@ -103,13 +105,30 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
-fn report(args: &Args, Merged { tensors, bytes, notes }: Merged) -> Result<()> {
+/// Prints a note for each type that was asked for and does not fit the rows of some tensors.
+pub fn say_fallbacks(fallbacks: &[Fallback]) {
+    let mut groups: BTreeMap<(u64, GgmlType, GgmlType), Vec<&str>> = BTreeMap::new();
+    for Fallback { tensor, cols, asked, written } in fallbacks {
+        groups.entry((*cols, *asked, *written)).or_default().push(tensor);
+    }
+    for ((cols, asked, written), tensors) in groups {
+        let more = if tensors.len() > 1 { format!(" and {} more", tensors.len() - 1) } else { String::new() };
+        let block = asked.block_size();
+        note(&format!("{}{more}: rows of {cols} elements are no multiple of {block}, so {written} replaces {asked}", tensors[0]));
+    }
+}
+
+fn report(args: &Args, Merged { tensors, bytes, notes, fallbacks }: Merged) -> Result<()> {
+    say_fallbacks(&fallbacks);
     args.adapters.iter().zip(&notes).for_each(|(choice, said)| lora::say(&choice.path, said.as_ref()));
     let (mut out, name) = (std::io::stdout().lock(), args.output.display().to_string());
     if args.json {
         let adapter = |choice: &lora::Choice| json!({ "file": choice.path.display().to_string(), "scale": choice.scale });
         let adapters: Vec<_> = args.adapters.iter().map(adapter).collect();
-        let object = json!({ "file": name, "bytes": bytes, "tensors": tensors, "type": args.ty.name(), "adapters": adapters });
+        let fallbacks: BTreeMap<_, _> = fallbacks.iter().map(|of| (&*of.tensor, of.written.name())).collect();
+        let object = json!({
+            "file": name, "bytes": bytes, "tensors": tensors, "type": args.ty.name(), "fallbacks": fallbacks, "adapters": adapters,
+        });
         writeln!(out, "{object}")?;
     } else {
         writeln!(out, "{name}: {:.1} MB, {tensors} tensors changed", bytes as f64 / 1e6)?;

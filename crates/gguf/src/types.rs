@@ -116,6 +116,24 @@ ggml_types! {
 }
 
 impl GgmlType {
+    /// The type that rows of `cols` elements get where this one is asked for: a row is a whole number
+    /// of blocks. llama.cpp's `llama_tensor_get_type` has the same fallbacks: of types with
+    /// superblocks of 256, those with blocks of 32, and F16 where these do not fit either.
+    #[must_use]
+    pub fn fitting(self, cols: usize) -> Self {
+        let fits = |ty: Self| cols.is_multiple_of(ty.block_size());
+        let smaller = match self {
+            Self::IQ1_S | Self::IQ1_M | Self::IQ2_XXS | Self::IQ2_XS | Self::IQ2_S => Self::IQ4_NL,
+            Self::IQ3_XXS | Self::IQ3_S | Self::IQ4_XS | Self::Q2_K | Self::Q3_K => Self::IQ4_NL,
+            Self::Q4_K => Self::Q5_0,
+            Self::Q5_K => Self::Q5_1,
+            Self::Q6_K => Self::Q8_0,
+            Self::TQ1_0 | Self::TQ2_0 => Self::Q4_0,
+            other => other,
+        };
+        [self, smaller].into_iter().find(|ty| fits(*ty)).unwrap_or(Self::F16)
+    }
+
     /// Size in bytes of a row of `cols` elements. `None` if `cols` is not a multiple of the block
     /// size or the size overflows.
     pub fn row_bytes(self, cols: usize) -> Option<usize> {
@@ -164,6 +182,19 @@ mod tests {
             assert_eq!(GgmlType::from_u32(ty as u32), None);
             assert_eq!(GgmlType::from_name(ty.name()), None);
             assert!(!GgmlType::ALL.contains(&ty));
+        }
+    }
+
+    #[test]
+    fn rows_that_are_no_superblocks_get_the_fallbacks_of_llama_cpp() {
+        use GgmlType::*;
+        for (asked, written) in [(Q4_K, Q5_0), (Q5_K, Q5_1), (Q6_K, Q8_0), (IQ4_XS, IQ4_NL), (Q2_K, IQ4_NL), (Q3_K, IQ4_NL), (TQ2_0, Q4_0)]
+        {
+            assert_eq!([512, 96, 100].map(|cols| asked.fitting(cols)), [asked, written, F16], "{asked}");
+        }
+        assert_eq!([Q8_0.fitting(96), Q8_0.fitting(100), F32.fitting(1), BF16.fitting(3)], [Q8_0, F16, F32, BF16]);
+        for &ty in GgmlType::ALL {
+            assert!((1..600).all(|cols| ty.fitting(cols).row_bytes(cols).is_some()), "{ty}");
         }
     }
 

@@ -72,7 +72,7 @@ pub use model::FactorPair;
 pub use options::{Capture, Captured, Checkpointing, GradientOptions, Normalize};
 pub use parameters::{Parameter, Trained};
 #[cfg(not(target_arch = "wasm32"))]
-pub use rewrite::Writing;
+pub use rewrite::{Fallback, Writing};
 pub use schedule::{Rate, Schedule};
 pub use targets::Targets;
 pub use trainer::{SKIPS, Step, Tally, Trainer, TrainerOptions};

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::method::Method;
 use crate::parameters::Parameter;
-use crate::rewrite::{Fill, Rewrite, Writing, refuse_input};
+use crate::rewrite::{Fallback, Fill, Rewrite, Writing, refuse_input};
 use crate::trainer::Trainer;
 use gguf::{GgmlType, Gguf, TensorInfo};
 use kernels::Executor;
@@ -20,11 +20,14 @@ pub struct Merged {
     pub bytes: u64,
     /// For each adapter, what was left out of it.
     pub notes: Vec<Option<Note>>,
+    /// The tensors that have another type than was asked for.
+    pub fallbacks: Vec<Fallback>,
 }
 
 /// Writes a model with adapters added to its weights: W + scale B A for every pair, where the
 /// number beside an adapter multiplies its scales. Sums are computed in f64 and rounded once to
-/// f32, then to `ty`, or to the tensor's own type if `ty` is none.
+/// f32, then to `ty`, or to the tensor's own type if `ty` is none. A tensor whose rows are no whole
+/// number of blocks gets the type that [`GgmlType::fitting`] says.
 ///
 /// Metadata, the tokenizer and the bytes of all other tensors stay; `general.file_type` follows the
 /// type of most weights. Factors for one use of tied embeddings untie them: the file gets an
@@ -65,7 +68,7 @@ pub fn merge(
         let weight = file.find_tensor(target).map_or_else(|| file.tensor(EMBEDDING), Ok)?;
         new.change(target, ty, sum(file, weight, pairs))?;
     }
-    Ok(Merged { tensors: pairs.len(), bytes: new.save(path, watch)?, notes })
+    Ok(Merged { tensors: pairs.len(), bytes: new.save(path, watch)?, notes, fallbacks: new.fallbacks().to_vec() })
 }
 
 /// Fills rows with W + sum of scale B A.
@@ -101,12 +104,13 @@ fn base_rows(file: &Gguf, weight: &TensorInfo, first: usize, out: &mut [f32]) ->
 /// Writes a model with trained weights in the place of its own, in the type `ty`; norms and other
 /// vectors in F32. Metadata, the tokenizer and the bytes of all other tensors stay;
 /// `general.file_type` follows the type of most weights. Rows beyond those of a parameter keep the
-/// values of the base. The file is written whole or not at all.
+/// values of the base. The file is written whole or not at all. Returns the tensors that have another
+/// type, because their rows are no whole number of blocks.
 ///
 /// # Errors
 /// [`Error::NoTarget`] for a parameter that is no tensor of the base, [`Error::Unwritable`],
 /// [`Error::Overwrites`] if `path` is that of the base, and [`Error::File`].
-pub fn save_model(path: impl AsRef<Path>, base: &Gguf, parameters: &[Parameter], ty: GgmlType) -> Result<(), Error> {
+pub fn save_model(path: impl AsRef<Path>, base: &Gguf, parameters: &[Parameter], ty: GgmlType) -> Result<Vec<Fallback>, Error> {
     let mut new = Rewrite::of(base);
     for parameter in parameters {
         let name = parameter.name.as_str();
@@ -123,7 +127,8 @@ pub fn save_model(path: impl AsRef<Path>, base: &Gguf, parameters: &[Parameter],
         };
         new.change(name, Some(ty), Box::new(fill))?;
     }
-    new.save(path.as_ref(), Writing::default()).map(|_| ())
+    new.save(path.as_ref(), Writing::default())?;
+    Ok(new.fallbacks().to_vec())
 }
 
 impl Trainer {
@@ -131,7 +136,7 @@ impl Trainer {
     ///
     /// # Errors
     /// [`Error::Write`] if factors are trained, and as [`save_model`].
-    pub fn save_model(&self, path: impl AsRef<Path>, ty: GgmlType) -> Result<(), Error> {
+    pub fn save_model(&self, path: impl AsRef<Path>, ty: GgmlType) -> Result<Vec<Fallback>, Error> {
         let path = path.as_ref();
         if matches!(self.method, Method::Lora(_)) {
             let reason = "factors are trained, and the weights of the model stay as they are".to_string();

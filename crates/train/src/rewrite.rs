@@ -35,6 +35,18 @@ struct Tensor<'a> {
 pub struct Rewrite<'a> {
     base: &'a Gguf,
     tensors: Vec<Tensor<'a>>,
+    fallbacks: Vec<Fallback>,
+}
+
+/// A tensor that has another type than the one that was asked for, because its rows are no whole
+/// number of blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fallback {
+    pub tensor: String,
+    /// Elements of a row.
+    pub cols: u64,
+    pub asked: GgmlType,
+    pub written: GgmlType,
 }
 
 /// Bytes that are copied at a time, and about the bytes of values that a thread converts at a time.
@@ -47,7 +59,7 @@ impl<'a> Rewrite<'a> {
     /// All tensors of a file.
     pub fn of(base: &'a Gguf) -> Self {
         let tensors = base.tensors().iter().map(|like| Tensor { name: like.name(), like, changed: None });
-        Self { base, tensors: tensors.collect() }
+        Self { base, tensors: tensors.collect(), fallbacks: vec![] }
     }
 
     /// Whether the file will have this tensor.
@@ -64,21 +76,28 @@ impl<'a> Rewrite<'a> {
         Ok(())
     }
 
-    /// Gives a tensor other values, in the type `ty` or in its own.
+    /// The tensors that get another type than was asked for.
+    pub fn fallbacks(&self) -> &[Fallback] {
+        &self.fallbacks
+    }
+
+    /// Gives a tensor other values, in the type `ty` or in its own. Rows that are no whole number of
+    /// its blocks get the type that [`GgmlType::fitting`] says.
     ///
     /// # Errors
     /// [`Error::NoTarget`], and [`Error::Unwritable`] for a type that cannot be written.
     pub fn change(&mut self, name: &str, ty: Option<GgmlType>, fill: Fill<'a>) -> Result<(), Error> {
         let found = self.tensors.iter_mut().find(|tensor| tensor.name == name);
         let tensor = found.ok_or_else(|| Error::NoTarget { target: name.to_string() })?;
-        let ty = ty.map_or_else(|| tensor.like.ty(), Ok)?;
-        if !WRITTEN.contains(&ty) {
-            return Err(Error::Unwritable { tensor: name.to_string(), ty: ty.name() });
+        let (asked, cols) = (ty.map_or_else(|| tensor.like.ty(), Ok)?, tensor.like.cols());
+        if !WRITTEN.contains(&asked) {
+            return Err(Error::Unwritable { tensor: name.to_string(), ty: asked.name() });
         }
-        if ty.row_bytes(tensor.like.cols() as usize).is_none() {
-            return Err(gguf::Error::TensorRow { tensor: name.to_string(), cols: tensor.like.cols(), ty }.into());
+        let written = asked.fitting(cols as usize);
+        if written != asked {
+            self.fallbacks.push(Fallback { tensor: name.to_string(), cols, asked, written });
         }
-        tensor.changed = Some((ty, fill));
+        tensor.changed = Some((written, fill));
         Ok(())
     }
 

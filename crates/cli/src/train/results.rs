@@ -1,6 +1,7 @@
 //! What a run makes: an adapter in two forms, or a model.
 
 use super::Args;
+use crate::merge::say_fallbacks;
 use kernels::Weights;
 use train::{Error, Folder, Trainer};
 
@@ -10,7 +11,7 @@ pub fn save(args: &Args, weights: &Weights, trainer: &Trainer, folder: &Folder) 
     let (model, output) = (args.source.model.as_ref(), folder.path().display());
     if args.full {
         let path = folder.file("model.gguf");
-        trainer.save_model(&path, args.file_type)?;
+        say_fallbacks(&trainer.save_model(&path, args.file_type)?);
         return Ok(format!("the model is in {output}; try: weft run {}", path.display()));
     }
     let mut options = trainer.peft_options();
