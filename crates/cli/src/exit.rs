@@ -1,5 +1,7 @@
 //! Exit codes, and errors printed on one line.
 
+use crate::interrupt;
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::io::{self, Write};
@@ -90,30 +92,36 @@ pub fn line(error: &anyhow::Error) -> String {
 }
 
 /// The flags that change what an error of the libraries names.
-fn flags(error: &(dyn Error + 'static)) -> Option<&'static str> {
+fn flags(error: &(dyn Error + 'static)) -> Option<Cow<'static, str>> {
     if let Some(reason) = error.downcast_ref::<train::FolderError>() {
         return matches!(reason, train::FolderError::HoldsRun { .. }).then_some("--resume and --force".into());
     }
     match error.downcast_ref::<train::Error>() {
-        Some(train::Error::TooLarge { .. }) => return Some("--micro, --checkpointing and --length"),
-        Some(train::Error::TooLong { .. }) => return Some("--micro"),
+        // Only flags that help: the message says what fits.
+        Some(train::Error::TooLarge { layers, factors, fit, .. }) => {
+            let flags = [("--micro", fit.is_some()), ("--length", fit.is_some()), ("--checkpointing", *layers), ("--full", *factors)];
+            let flags: Vec<_> = flags.into_iter().filter(|(_, helps)| *helps).map(|(flag, _)| flag).collect();
+            return Some(if flags.is_empty() { "--device".into() } else { flags.join(", ").into() });
+        }
+        Some(train::Error::TooLong { .. }) => return Some("--micro".into()),
         _ => {}
     }
     use model::SnapshotError;
     if let Some(train::Error::Unwritable { .. }) = error.downcast_ref() {
-        return Some("--type");
+        return Some("--type".into());
     }
-    match error.downcast_ref::<model::Error>()? {
-        model::Error::TooLarge { weights, available, .. } if weights < available => Some("--ctx and --kv"),
-        model::Error::TooLarge { .. } => Some("--device"),
-        model::Error::CacheTooLarge { .. } => Some("--ctx and --kv"),
-        model::Error::Context { .. } | model::Error::ContextOverflow { .. } => Some("--ctx"),
-        model::Error::Snapshot(SnapshotError::Adapters { .. }) => Some("--lora"),
-        model::Error::Snapshot(SnapshotError::KvType { .. }) => Some("--kv"),
-        model::Error::Kernels(kernels::Error::DeviceLost { .. }) => Some("--device"),
-        model::Error::Kernels(kernels::Error::OutOfMemory { .. }) => Some("--ctx, --kv and --device"),
-        _ => None,
-    }
+    let flags = match error.downcast_ref::<model::Error>()? {
+        model::Error::TooLarge { weights, available, .. } if weights < available => "--ctx and --kv",
+        model::Error::TooLarge { .. } => "--device",
+        model::Error::CacheTooLarge { .. } => "--ctx and --kv",
+        model::Error::Context { .. } | model::Error::ContextOverflow { .. } => "--ctx",
+        model::Error::Snapshot(SnapshotError::Adapters { .. }) => "--lora",
+        model::Error::Snapshot(SnapshotError::KvType { .. }) => "--kv",
+        model::Error::Kernels(kernels::Error::DeviceLost { .. }) => "--device",
+        model::Error::Kernels(kernels::Error::OutOfMemory { .. }) => "--ctx, --kv and --device",
+        _ => return None,
+    };
+    Some(flags.into())
 }
 
 /// Joins the lines of a text and escapes control characters: files and drivers may contain both.

@@ -80,7 +80,7 @@ pub fn run(args: &Args) -> Result<()> {
     let executor = args.source.located(args.steps.device.open(&file, &session))?;
     let checked = args.source.named(file.check(&executor))?;
     let trained = named(args, Method::from(args.factors.lora(&checked, args.seed)?).trained(checked.weights()))?;
-    let options = args.steps.options(rows).captures(args.steps.captures());
+    let options = args.steps.options(rows).most_rows(u32::try_from(all).ok()).captures(args.steps.captures());
     // Before the weights are loaded.
     named(args, Gradients::memory_of(&checked, &trained, &options))?;
     args.source.say_notes_of_base(&file)?;

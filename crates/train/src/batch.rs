@@ -57,8 +57,8 @@ pub(crate) fn pack(documents: &[Document], vocabulary: u32, options: &GradientOp
     let (mut steps, mut step, mut targets) = (vec![], StepInput::default(), 0);
     let shares = shares(documents, vocabulary, options.normalize);
     for ((n, document), share) in documents.iter().enumerate().zip(shares) {
-        document.check(n, vocabulary, options.rows)?;
-        let full = !options.packing || step.ids.len() + document.ids.len() > options.rows as usize;
+        document.check(n, vocabulary, options.capacity())?;
+        let full = !options.packing || step.ids.len() + document.ids.len() > options.capacity() as usize;
         if full && !step.ids.is_empty() {
             steps.push(std::mem::take(&mut step));
         }

@@ -5,12 +5,19 @@ use crate::memory::Memory;
 use gguf::shape_text;
 
 /// What would fit.
-fn smaller(rows: u32, layers: bool, fit: Option<u32>) -> String {
-    let layers = if layers { format!("; steps of {rows} rows fit if layers are computed again (checkpointing)") } else { String::new() };
-    match fit {
-        Some(fit) => format!("steps of {fit} rows fit, and documents of as many tokens{layers}"),
-        None => format!("steps of fewer rows do not fit either{layers}"),
+fn smaller(rows: u32, layers: bool, factors: bool, fit: Option<u32>) -> String {
+    let mut advice = vec![];
+    advice.extend(fit.map(|fit| format!("steps of {fit} rows fit, and documents of as many tokens")));
+    if layers {
+        advice.push(format!("steps of {rows} rows fit if layers are computed again (checkpointing)"));
     }
+    if factors {
+        advice.push("low-rank factors in place of all weights fit (LoRA)".to_string());
+    }
+    if fit.is_none() {
+        advice.insert(0, "steps of fewer rows do not fit either".to_string());
+    }
+    advice.join("; ")
 }
 
 /// Why a name gives nothing, where the model knows these names.
@@ -39,7 +46,7 @@ pub enum Error {
         "not enough memory: {memory} are needed for steps of {rows} rows, and {device} has {} \
          MB free beside the weights; {}",
         *available / 1_000_000,
-        smaller(*rows, *layers, *fit)
+        smaller(*rows, *layers, *factors, *fit)
     )]
     TooLarge {
         device: String,
@@ -48,6 +55,8 @@ pub enum Error {
         rows: u32,
         /// Whether steps of this size fit if layers are computed again.
         layers: bool,
+        /// Whether steps of this size fit if low-rank factors are trained, and not all weights.
+        factors: bool,
         /// The largest tried number of rows that fits.
         fit: Option<u32>,
     },

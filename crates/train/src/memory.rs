@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::recorded::Recorded;
 use kernels::plan::{host_bytes, plan};
-use kernels::{Executor, PlanOptions};
+use kernels::{Executor, PlanOptions, Recorder};
 
 /// Bytes in parts.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -20,13 +20,15 @@ pub struct Memory {
     pub saved: u64,
     /// Other values between operations, and the inputs of steps.
     pub scratch: u64,
+    /// What steps of validation need beside: on a GPU they have a plan of their own.
+    pub validation: u64,
 }
 
 impl Memory {
     /// The sum.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.weights + self.parameters + self.gradients + self.moments + self.saved + self.scratch
+        self.weights + self.parameters + self.gradients + self.moments + self.saved + self.scratch + self.validation
     }
 
     /// The need for a recording, whose values are as large as its capacity.
@@ -44,19 +46,31 @@ impl Memory {
             }
         };
         let (moments, parameters) = (parameters.moment_bytes(), parameters.bytes());
-        Ok(Self { weights, parameters, gradients: parameters, moments, saved, scratch })
+        Ok(Self { weights, parameters, gradients: parameters, moments, saved, scratch, validation: 0 })
     }
+}
+
+/// The need of a recording of steps of validation. On the CPU their values take the place of those
+/// of gradients, which are more.
+pub(crate) fn of_validation(rec: &Recorder, executor: &Executor, options: &PlanOptions) -> Result<u64, Error> {
+    let Executor::Gpu(device) = executor else { return Ok(0) };
+    let planned = plan(rec, device.caps(), options)?;
+    Ok(planned.intermediate_bytes() + planned.exchange_bytes())
 }
 
 impl std::fmt::Display for Memory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mb = |bytes: u64| bytes as f64 / 1e6;
-        let Self { weights, parameters, gradients, moments, saved, scratch } = *self;
+        let Self { weights, parameters, gradients, moments, saved, scratch, validation } = *self;
         let [all, weights, parameters, gradients] = [self.total(), weights, parameters, gradients].map(mb);
         write!(f, "{all:.1} MB: weights {weights:.1}, trained {parameters:.1}, gradients {gradients:.1}, ")?;
         if moments > 0 {
             write!(f, "moments {:.1}, ", mb(moments))?;
         }
-        write!(f, "saved values {:.1}, scratch {:.1}", mb(saved), mb(scratch))
+        write!(f, "saved values {:.1}, scratch {:.1}", mb(saved), mb(scratch))?;
+        if validation > 0 {
+            write!(f, ", validation {:.1}", mb(validation))?;
+        }
+        Ok(())
     }
 }

@@ -31,6 +31,9 @@ pub enum Normalize {
 pub struct GradientOptions {
     /// Rows of a step.
     pub rows: u32,
+    /// The most rows that documents fill a step with, if that is known to be fewer: no memory is
+    /// taken for more.
+    pub most_rows: Option<u32>,
     /// Whether a step has as many whole documents as it has room for, or only one.
     pub packing: bool,
     /// What the loss of a batch is the mean of.
@@ -50,7 +53,17 @@ pub struct GradientOptions {
 impl Default for GradientOptions {
     fn default() -> Self {
         let (checkpointing, precision, normalize) = (Checkpointing::None, Precision::F32, Normalize::Tokens);
-        Self { rows: 1024, packing: true, normalize, checkpointing, precision, captures: vec![], trace: false, memory_bytes: None }
+        Self {
+            rows: 1024,
+            most_rows: None,
+            packing: true,
+            normalize,
+            checkpointing,
+            precision,
+            captures: vec![],
+            trace: false,
+            memory_bytes: None,
+        }
     }
 }
 
@@ -59,6 +72,17 @@ impl GradientOptions {
     #[must_use]
     pub fn rows(self, rows: u32) -> Self {
         Self { rows, ..self }
+    }
+
+    /// The most rows that documents fill a step with: no memory is taken for more.
+    #[must_use]
+    pub fn most_rows(self, most_rows: Option<u32>) -> Self {
+        Self { most_rows, ..self }
+    }
+
+    /// Rows that steps have room for.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.most_rows.unwrap_or(u32::MAX).min(self.rows).max(1)
     }
 
     /// Whether a step has as many whole documents as it has room for; true by default. No document

@@ -104,6 +104,8 @@ pub(crate) struct Use {
     pub moments: bool,
     /// The probability that an element of the rows that factors read becomes zero.
     pub dropout: f32,
+    /// Whether losses are computed without gradients, too.
+    pub validation: bool,
 }
 
 /// The standard deviation of matrices that start from random numbers, as transformers' default.

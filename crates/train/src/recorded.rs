@@ -1,7 +1,8 @@
 //! The recording of a step of gradients: the forward pass, the head in parts, and the derivatives.
 
 use crate::error::Error;
-use crate::memory::Memory;
+use crate::memory::{self, Memory};
+use crate::method::{Lora, Method};
 use crate::options::{Capture, Captured, Checkpointing, GradientOptions};
 use crate::parameters::{Parameters, Trained, Use};
 use crate::replay::replay;
@@ -51,6 +52,9 @@ pub struct Recorded {
     pub memory: Memory,
 }
 
+/// The rank of the factors that are tried where all weights do not fit.
+const ADVISED_RANK: u32 = 16;
+
 /// The steps that a recording is asked for.
 pub struct Asked<'a> {
     pub trained: &'a Trained,
@@ -63,7 +67,7 @@ pub struct Asked<'a> {
 impl Recorded {
     /// Records a step.
     pub fn new(subject: &Subject<'_>, asked: &Asked<'_>) -> Result<Self, Error> {
-        let rows = asked.options.rows;
+        let rows = asked.options.capacity();
         let memory = match Self::fitting(subject, asked, rows)? {
             Ok(recorded) => return Ok(recorded),
             Err(memory) => memory,
@@ -80,14 +84,22 @@ impl Recorded {
             fewer /= 2;
         };
         let layers = asked.options.checkpointing == Checkpointing::None && Self::fits_by_layers(subject, asked)?;
+        let factors = !matches!(asked.trained, Trained::Factors(_)) && Self::fits_with_factors(subject, asked)?;
         let (device, available) = (subject.executor.name(), asked.free.unwrap_or(0));
-        Err(Error::TooLarge { device, memory, available, rows, layers, fit })
+        Err(Error::TooLarge { device, memory, available, rows, layers, factors, fit })
     }
 
     /// Whether steps fit if layers are computed again.
     fn fits_by_layers(subject: &Subject<'_>, asked: &Asked<'_>) -> Result<bool, Error> {
         let options = &asked.options.clone().checkpointing(Checkpointing::Layer);
-        Ok(Self::fitting(subject, &Asked { options, ..*asked }, options.rows)?.is_ok())
+        Ok(Self::fitting(subject, &Asked { options, ..*asked }, options.capacity())?.is_ok())
+    }
+
+    /// Whether steps fit if low-rank factors are trained in place of all weights.
+    fn fits_with_factors(subject: &Subject<'_>, asked: &Asked<'_>) -> Result<bool, Error> {
+        let trained = &Method::from(Lora::new(ADVISED_RANK)).trained(subject.weights)?;
+        let options = &asked.options.clone().checkpointing(Checkpointing::Auto);
+        Ok(Self::fitting(subject, &Asked { trained, options, ..*asked }, options.capacity())?.is_ok())
     }
 
     /// A step of `rows` rows, or the memory that it needs if this is too much.
@@ -101,6 +113,10 @@ impl Recorded {
             let mut recorded = Self::with(subject, asked, rows, checkpointing)?;
             let weights = subject.weights.bytes();
             needed = Memory::of(&recorded, subject.executor, weights, &asked.options.plan())?;
+            if asked.parameters.validation {
+                let rec = losses(subject, &recorded.parameters, rows, asked.free)?;
+                needed.validation = memory::of_validation(&rec, subject.executor, &asked.options.plan())?;
+            }
             if asked.free.is_none_or(|free| needed.total() - weights <= free) {
                 recorded.memory = needed;
                 return Ok(Ok(recorded));

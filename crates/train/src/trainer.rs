@@ -32,6 +32,8 @@ pub struct TrainerOptions {
     pub clip: Option<f64>,
     /// Decides about dropout.
     pub seed: u64,
+    /// Whether [`Trainer::evaluate_async`] will be called: estimates of memory hold its plan.
+    pub validation: bool,
 }
 
 impl Default for TrainerOptions {
@@ -40,7 +42,7 @@ impl Default for TrainerOptions {
     fn default() -> Self {
         let adamw = AdamwSpec { beta1: 0.9, beta2: 0.999, eps: 1e-8, decay: 0.01 };
         let (gradients, rate) = (GradientOptions::default(), Rate::constant(2e-4));
-        Self { gradients, rate, adamw, decay_vectors: false, clip: Some(1.0), seed: 0 }
+        Self { gradients, rate, adamw, decay_vectors: false, clip: Some(1.0), seed: 0, validation: false }
     }
 }
 
@@ -79,6 +81,12 @@ impl TrainerOptions {
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
+    }
+
+    /// Whether [`Trainer::evaluate_async`] will be called: estimates of memory hold its plan.
+    #[must_use]
+    pub fn validation(self, validation: bool) -> Self {
+        Self { validation, ..self }
     }
 }
 
@@ -131,8 +139,8 @@ pub struct Trainer {
 
 impl Method {
     /// What its parameters are held for.
-    fn parameters(&self) -> Use {
-        Use { moments: true, dropout: self.dropout() }
+    fn parameters(&self, options: &TrainerOptions) -> Use {
+        Use { moments: true, dropout: self.dropout(), validation: options.validation }
     }
 }
 
@@ -144,7 +152,7 @@ impl Trainer {
     pub async fn new_async(model: &Model, method: impl Into<Method>, options: &TrainerOptions) -> Result<Self, Error> {
         let (method, options) = (method.into(), options.clone());
         let mut trained = method.trained(model.weights())?;
-        let gradients = Gradients::made(model, &trained, &options.gradients, method.parameters()).await?;
+        let gradients = Gradients::made(model, &trained, &options.gradients, method.parameters(&options)).await?;
         let optimizer = Optimizer::new(model, &gradients.parameters, &options).await?;
         if let Trained::Factors(factors) = &mut trained {
             // The states hold the values.
@@ -166,7 +174,7 @@ impl Trainer {
     /// # Errors
     /// As [`Gradients::memory_of`].
     pub fn memory_of(file: &Checked, method: &Method, options: &TrainerOptions) -> Result<Memory, Error> {
-        Gradients::memory_for(file, &method.trained(file.weights())?, &options.gradients, method.parameters())
+        Gradients::memory_for(file, &method.trained(file.weights())?, &options.gradients, method.parameters(options))
     }
 
     /// The memory that was estimated before anything was allocated.
@@ -175,7 +183,7 @@ impl Trainer {
         self.gradients.memory()
     }
 
-    /// The work of the gradients of a step whose rows are all used, forward and backward.
+    /// The work of the gradients of a step of so many rows and targets ([`Gradients::work`]).
     #[must_use]
     pub fn work(&self) -> kernels::Work {
         self.gradients.work()
@@ -240,7 +248,7 @@ impl Trainer {
         if self.evaluation.is_none() {
             let options = &self.options.gradients;
             let free = options.memory_bytes.or_else(|| self.model.available_bytes());
-            let rec = losses(&Subject::from(&self.model), &self.gradients.parameters, options.rows, free)?;
+            let rec = losses(&Subject::from(&self.model), &self.gradients.parameters, options.capacity(), free)?;
             let plan = self.model.executor().plan_async(rec, self.model.weights(), &options.plan()).await?;
             self.evaluation = Some(plan);
         }

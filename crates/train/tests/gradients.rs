@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use train::{
-    Capture, Checkpointing, Document, Error, FactorPair, GradientOptions, Gradients, Lora, NO_TARGET, Parameter, Trained, Trainer,
-    TrainerOptions,
+    Capture, Checkpointing, Document, Error, FactorPair, Full, GradientOptions, Gradients, Lora, Memory, Method, NO_TARGET, Parameter,
+    Trained, Trainer, TrainerOptions,
 };
 
 fn model(executor: Executor) -> Model {
@@ -259,6 +259,27 @@ fn what_is_too_large_is_refused_before_anything_is_allocated() {
     assert!(error.to_string().contains("steps of 128 rows fit"), "{error}");
     let error = within(between, Checkpointing::None).expect_err("too large");
     assert!(error.to_string().contains("fit if layers are computed again"), "{error}");
+}
+
+#[test]
+fn what_is_advised_where_all_weights_do_not_fit_would_fit() {
+    let model = model(Executor::Cpu);
+    let need = |trained: &Trained, rows| Gradients::new(&model, trained, &options().rows(rows)).expect("gradients").memory();
+    let all = Method::from(Full::default()).trained(model.weights()).expect("weights");
+    let refused = |bytes: u64| {
+        let options = options().rows(256).memory_bytes(Some(bytes));
+        match Gradients::new(&model, &all, &options).map(|_| ()).expect_err("too large") {
+            error @ Error::TooLarge { factors, fit, .. } => (factors, fit.is_some(), error.to_string()),
+            other => panic!("{other}"),
+        }
+    };
+    let beside = |memory: Memory| memory.total() - memory.weights;
+    let (whole, fewest) = (beside(need(&all, 256)), beside(need(&all, 64)));
+    // Factors of all layers and their values fit where all weights do not, but these fit in fewer rows.
+    let (factors, fewer, said) = refused(whole - 1);
+    assert!(factors && fewer && said.contains("low-rank factors in place of all weights fit"), "{said}");
+    let (_, fewer, said) = refused(fewest.min(whole - 1) / 8);
+    assert!(!fewer && said.contains("steps of fewer rows do not fit either") && !said.contains("low-rank"), "{said}");
 }
 
 #[test]

@@ -127,6 +127,25 @@ impl Examples {
         u32::try_from((whole + slack).min(ROWS)).unwrap_or(u32::MAX).max(longest).max(held)
     }
 
+    /// The most tokens that examples fill a step with, if it is known: without packing a step has
+    /// one document, else at most those of a batch.
+    pub fn most_rows(&self, batch: u32, packing: bool) -> Option<u32> {
+        let From::Files { data, .. } = &self.from else { return None };
+        let all = [Some(data), self.held.as_ref()].into_iter().flatten().map(Data::counts);
+        let most = all.map(|Counts { documents, examples, longest, .. }| match (packing, documents == examples) {
+            (false, _) => Some(longest),
+            (true, true) => Some(longest.saturating_mul(batch)),
+            // An example of several documents may have any number of tokens.
+            (true, false) => None,
+        });
+        most.collect::<Option<Vec<u32>>>()?.into_iter().max()
+    }
+
+    /// Whether examples are held out for validation.
+    pub fn holds_out(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// What the batches depend on.
     pub fn facts(&self) -> Facts {
         let mut facts = match &self.from {

@@ -41,10 +41,17 @@ impl Settings {
             Mean::Examples => Normalize::Sequences,
         };
         let rows = args.steps.micro.unwrap_or_else(|| examples.rows(args.batch));
-        let gradients =
-            args.steps.options(rows).captures(args.steps.captures()).trace(args.trace).normalize(normalize).packing(!args.no_pack);
+        let gradients = args
+            .steps
+            .options(rows)
+            .most_rows(examples.most_rows(args.batch, !args.no_pack))
+            .captures(args.steps.captures())
+            .trace(args.trace)
+            .normalize(normalize)
+            .packing(!args.no_pack);
         let clip = (args.clip > 0.0).then_some(f64::from(args.clip));
         let options = TrainerOptions::default().gradients(gradients).rate(rate).adamw(adamw).clip(clip).seed(args.seed);
+        let options = options.validation(examples.holds_out());
         Ok(Self { method, options, steps, facts: examples.facts() })
     }
 

@@ -175,6 +175,24 @@ fn a_dry_run_tells_memory_time_and_examples_and_trains_nothing() {
     assert!(object["memory_bytes"].as_u64() > Some(10_000) && object["seconds_per_step"].as_f64() > Some(0.0), "{object}");
 }
 
+#[test]
+fn an_estimate_holds_what_steps_use_and_no_more() {
+    let model = model();
+    let data = model.beside("facts.jsonl");
+    let estimate = |device: &str, more: &[&str]| {
+        let words = ["train", model.path(), "--data", &data, "--device", device, "--batch", "4", "--dry-run", "--json"];
+        objects(&run(&[&words[..], more].concat()).good()).remove(0)["memory_bytes"].as_u64().expect("bytes")
+    };
+    // Every batch has about 160 tokens, every example about 40.
+    let usual = estimate("cpu", &[]);
+    assert_eq!(estimate("cpu", &["--micro", "9000"]), estimate("cpu", &["--micro", "300"]));
+    assert!(estimate("cpu", &["--no-pack"]) < usual);
+    assert_eq!(estimate("cpu", &["--no-pack", "--micro", "9000"]), estimate("cpu", &["--no-pack"]));
+    // Validation has a plan of its own on a GPU.
+    let (without, with) = (estimate("gpu", &["--micro", "256"]), estimate("gpu", &["--micro", "256", "--val", &data]));
+    assert!(with > without, "{with} {without}");
+}
+
 /// The logits of a model for three tokens, from a run on the CPU.
 fn logits(model: &Model, of: &str, more: &[&str]) -> Vec<u8> {
     let npy = model.beside("logits.npy");
