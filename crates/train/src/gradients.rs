@@ -6,7 +6,8 @@ use crate::memory::Memory;
 use crate::options::{Capture, Checkpointing, GradientOptions};
 use crate::parameters::{Parameter, Parameters, Trained, Use};
 use crate::recorded::{Asked, Recorded, Subject};
-use kernels::{NotFinite, Plan, Profile, States, Watch, Work};
+use kernels::ops::Op;
+use kernels::{Counts, Node, NotFinite, Plan, Profile, States, Watch, Work};
 use model::{Checked, Model};
 
 /// The loss of a batch.
@@ -59,7 +60,8 @@ pub struct Gradients {
     traced: Vec<(Capture, u32)>,
     checkpointing: Checkpointing,
     memory: Memory,
-    work: Work,
+    /// The operations of a step.
+    nodes: Vec<Node<Op>>,
 }
 
 /// Gives the two words that decide about dropout in the n-th step of a batch.
@@ -82,12 +84,12 @@ impl Gradients {
         let free = options.memory_bytes.or_else(|| model.available_bytes());
         let recorded = Recorded::new(&Subject::from(model), &Asked { trained, options, parameters: of, free })?;
         let Recorded { rec, parameters, captures, traced, checkpointing, memory } = recorded;
-        let (executor, work) = (model.executor(), rec.work());
+        let (executor, nodes) = (model.executor(), rec.nodes().to_vec());
         let mut states = States::new_async(executor, parameters.kinds(), 1, 1).await?;
         parameters.write(&mut states, trained, model)?;
         let (vocabulary, options) = (model.summary().vocabulary, options.clone());
         let plan = executor.plan_async(rec, model.weights(), &options.plan()).await?;
-        Ok(Self { plan, states, parameters, vocabulary, options, captures, traced, checkpointing, memory, work })
+        Ok(Self { plan, states, parameters, vocabulary, options, captures, traced, checkpointing, memory, nodes })
     }
 
     /// The memory that gradients of a checked file need, before its weights are loaded.
@@ -112,10 +114,11 @@ impl Gradients {
         self.memory
     }
 
-    /// The work of a step whose rows are all used, forward and backward.
+    /// The work of a step of so many rows and targets, forward and backward. The bytes of a weight
+    /// count in every operation that reads it.
     #[must_use]
-    pub fn work(&self) -> Work {
-        self.work
+    pub fn work(&self, rows: u32, targets: u32) -> Work {
+        kernels::work_at(&self.nodes, Counts { step: rows, out: targets })
     }
 
     /// How values are kept: what [`Checkpointing::Auto`] chose.

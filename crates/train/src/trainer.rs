@@ -185,8 +185,8 @@ impl Trainer {
 
     /// The work of the gradients of a step of so many rows and targets ([`Gradients::work`]).
     #[must_use]
-    pub fn work(&self) -> kernels::Work {
-        self.gradients.work()
+    pub fn work(&self, rows: u32, targets: u32) -> kernels::Work {
+        self.gradients.work(rows, targets)
     }
 
     /// How values are kept: what [`Checkpointing::Auto`] chose.

@@ -254,3 +254,18 @@ fn all_weights_learn_from_nothing() {
     assert!((losses[0] - expected).abs() < 0.5 && losses[5] < losses[0] - 1.0, "{losses:?}, {expected} at first");
     assert!(trainer.factors().expect("none").is_empty());
 }
+
+/// `weft bench --train` divides the time that a device needs at least by the time of a step.
+#[test]
+fn the_work_of_a_step_is_that_of_its_rows_and_not_of_its_room() {
+    let model = model(Executor::Cpu);
+    let work = |room: u32, rows: u32, targets: u32| {
+        let options = TrainerOptions::default().gradients(GradientOptions::default().rows(room));
+        Trainer::new(&model, lora().dropout(0.0), &options).expect("a trainer").work(rows, targets).flops
+    };
+    let eight = work(8, 8, 7);
+    // Steps of 8 rows have room for 64.
+    assert_eq!(work(64, 8, 7), eight);
+    assert!(work(64, 64, 56) > 7 * eight && work(64, 64, 56) <= 8 * eight, "{eight}");
+    assert!(work(64, 64, 63) > work(64, 64, 56), "the head counts targets");
+}

@@ -1,7 +1,7 @@
 //! Times steps of training.
 
 use super::grid::Test;
-use super::measure::{Bench, Step, tokens};
+use super::measure::{Bench, tokens};
 use crate::progress::Bar;
 use anyhow::{Context, Result};
 use kernels::{Profile, Watch};
@@ -35,10 +35,13 @@ impl Bench<'_> {
         Ok(self.trainer(test)?.profile(&documents)?)
     }
 
-    /// The work of a step: every operation of its plan, forward and backward.
-    pub fn training_step(&self, test: Test) -> Step {
-        let work = self.trainer.as_ref().filter(|(of, _)| *of == test).map(|(_, trainer)| trainer.work()).unwrap_or_default();
-        Step { tokens: test.tokens(), bytes: work.weight_bytes as f64, flops: work.flops as f64 }
+    /// Operations of a step, forward and backward, for the rows and the targets that its examples
+    /// have; the plan has room for more.
+    pub fn training_flops(&self, test: Test) -> f64 {
+        let rows = test.tokens() as u32;
+        let targets = rows - test.sequences;
+        let trainer = self.trainer.as_ref().filter(|(of, _)| *of == test);
+        trainer.map_or(0.0, |(_, trainer)| trainer.work(rows, targets).flops as f64)
     }
 
     /// The trainer of a test. That of another test is dropped first, to free its memory.

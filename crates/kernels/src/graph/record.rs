@@ -94,6 +94,12 @@ pub struct Node<O> {
     pub stage: Stage,
 }
 
+/// The cost of one run of operations with these counts.
+#[must_use]
+pub fn work_at<O: Operation>(nodes: &[Node<O>], counts: Counts) -> Work {
+    nodes.iter().map(|node| node.op.work(counts)).fold(Work::default(), Work::plus)
+}
+
 /// A low-rank addition to a weight W [N, K]: W + scale B A, which is never computed as a matrix.
 /// (Hu et al. 2021, arXiv 2106.09685.)
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -393,6 +399,6 @@ impl<O> Recorder<O> {
     where
         O: Operation,
     {
-        self.nodes.iter().map(|n| n.op.work(self.capacity)).fold(Work::default(), Work::plus)
+        work_at(&self.nodes, self.capacity)
     }
 }
