@@ -76,14 +76,19 @@ class QwenTokenizer:
         self.tokens = sorted(ByteLevel.alphabet(), key=ord) + [m.replace(" ", "") for m in self.MERGES]
         self.tokens += [f"unused{i}" for i in range(288 - len(self.tokens) - len(self.SPECIAL))] + self.SPECIAL
 
-    def encode(self, text):
-        from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+    def fast(self):
+        """The tokenizer of the library tokenizers."""
+        from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 
         merges = [tuple(m.split()) for m in self.MERGES]
         bpe = Tokenizer(models.BPE({t: i for i, t in enumerate(self.tokens)}, merges))
         split = pre_tokenizers.Split(Regex(self.SPLIT), "isolated")
         bpe.pre_tokenizer = pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
-        return bpe.encode(text).ids
+        bpe.decoder = decoders.ByteLevel()
+        return bpe
+
+    def encode(self, text):
+        return self.fast().encode(text).ids
 
     def write(self, out):
         count = len(self.tokens)

@@ -12,6 +12,7 @@ mod map;
 mod mutate;
 mod npy;
 mod packages;
+mod peers;
 mod races;
 mod records;
 mod shaders;
@@ -54,6 +55,8 @@ enum Command {
     },
     /// Package the crates, and run the examples of each README with the package of its crate alone
     Packages,
+    /// Compare training with torch, PEFT, TRL and llama.cpp, by tests/peers/run.py
+    Peers(peers::Args),
     /// Time `weft bench` of two binaries alternately and compare the medians
     Turns(turns::Args),
     /// Measure the speed of models over lengths of prompts, depths and batches, beside a peer
@@ -80,6 +83,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Contracts { check } => contracts::run(check)?,
         Command::Map { check } => map::run(check)?,
         Command::Packages => packages::run().map(|()| true)?,
+        Command::Peers(args) => peers::run(&args)?,
         Command::Turns(args) => turns::run(&args)?,
         Command::Curve(args) => curve::run(&args).map(|()| true)?,
         Command::Golden(args) => golden::run(&args).map(|()| true)?,
