@@ -41,6 +41,8 @@ struct Mark {
 
 enum Shown {
     Text(String),
+    /// The text of a part, in another way than Python prints a list of parts.
+    Part(String),
     /// The key and the value of an object, as JSON or in another notation.
     Pair(String, String, Arguments),
 }
@@ -49,6 +51,10 @@ impl Mark {
     fn is_in(&self, text: &str) -> bool {
         match &self.shown {
             Shown::Text(mark) => text.contains(mark),
+            Shown::Part(mark) => {
+                let printed = ["'text': ", "[", ", "].iter().any(|before| text.contains(&format!("{before}'{mark}'")));
+                text.contains(mark) && !printed
+            }
             Shown::Pair(key, value, notation) => {
                 let quoted = |quote: char, gap: &str| text.contains(&format!("{quote}{key}{quote}:{gap}{quote}{value}{quote}"));
                 let json = quoted('"', " ") || quoted('"', "");
@@ -166,7 +172,7 @@ impl Form {
                 if let Some(text) = text {
                     let (mark, what) = (next(), format!("part {} of message {n}, a text", at + 1));
                     *text = mark.clone().into();
-                    marks.push(Mark { shown: Shown::Text(mark), what });
+                    marks.push(Mark { shown: Shown::Part(mark), what });
                 }
             }
         });

@@ -37,6 +37,12 @@ fn parts_of_text_are_joined_where_the_template_wants_text() {
     let talk = json!([{ "role": "user", "content": parts(&["a", "b"]) }, { "role": "assistant", "content": parts(&["c"]) }]);
     assert_eq!(render(TEXTS, talk.clone()).unwrap(), "[user: a\nb][assistant: c]");
     assert_eq!(render(PARTS, talk.clone()).unwrap(), "[user: ab][assistant: c]");
+    // Python prints a list.
+    assert_eq!(render("{% for m in messages %}{{ m.content }};{% endfor %}", talk.clone()).unwrap(), "a\nb;c;");
+    assert_eq!(
+        render("{% for m in messages %}'{{ m.content }}'{% endfor %}", json!([{ "role": "user", "content": ["a"] }])).unwrap(),
+        "'a'"
+    );
     // A template that adds contents to text.
     assert_eq!(render("{% for m in messages %}{{ m.role + m.content }} {% endfor %}", talk).unwrap(), "usera\nb assistantc ");
     // The answer is learnt, whatever the form of the question.
