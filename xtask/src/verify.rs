@@ -155,7 +155,7 @@ fn parity(args: &Args, select: &Select, device: &Device, targets: &[Target]) -> 
         if let Some(smallest) = &worst.smallest {
             println!("its smallest case, for crates/kernels/tests/parity/once_red.rs:\n{smallest:?}");
         }
-        let share = difference.error() / bound;
+        let share = worst.worst.error() / bound;
         passed.lock().expect("no panic").push(Passed { target: target.clone(), cases, share, holds: worst.holds() });
         beyond.fetch_add(usize::from(!worst.holds()), Ordering::Relaxed);
         Ok(())

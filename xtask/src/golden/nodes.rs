@@ -91,7 +91,7 @@ fn mirror(host: &Model) -> Mirror {
 /// not hold, its kernels.
 fn check(mode: String, all: &[Agreement], start: Instant) -> Check {
     let worst = all.iter().max_by(|a, b| a.share().total_cmp(&b.share()));
-    let (error, bound) = worst.map_or((f64::INFINITY, 0.0), |worst| (worst.difference.error(), worst.bound));
+    let (error, bound) = worst.map_or((f64::INFINITY, 0.0), |worst| (worst.error(), worst.bound));
     let failed: Vec<&Agreement> = all.iter().filter(|a| !a.holds()).collect();
     let mode = match failed.first() {
         Some(first) => format!(

@@ -16,6 +16,7 @@ use crate::graph::input::StepInput;
 use crate::graph::operation::Operation;
 use crate::graph::record::{Node, Origin, Phase};
 use crate::graph::tensor::{State, StateKind, Tensor};
+use crate::kernel::PEAK;
 use crate::kernel::dispatch::Arg;
 use crate::lower::pack::level_f16::{COARSER, LEVEL_F16};
 use crate::lower::primitive::Primitive;
@@ -55,6 +56,8 @@ pub struct Agreement {
     /// neighbour. An operation that appends a row to a rounded state and reads it again may compute
     /// the row twice; its bound is that of the state's rounding.
     pub bound: f64,
+    /// The largest difference of an element, in units of the root of the bound.
+    pub peak: f64,
 }
 
 /// The largest NMSE of a row if one of its activations was rounded to a neighbour: the error of
@@ -69,17 +72,24 @@ const ROUNDED_F16: f64 = 1e-6;
 const FINER: f64 = 1e-9;
 
 impl Agreement {
+    /// The largest NMSE of a row, or the NMSE of the bound that the largest difference of an element
+    /// just meets.
+    #[must_use]
+    pub fn error(&self) -> f64 {
+        self.difference.error(self.peak)
+    }
+
     /// Whether every row and every element is within the bound, and few values were rounded to a
     /// neighbour.
     #[must_use]
     pub fn holds(&self) -> bool {
-        self.difference.within(self.bound) && (self.bound > FINER || self.difference.few_turned())
+        self.error() <= self.bound && (self.bound > FINER || self.difference.few_turned())
     }
 
     /// The ratio of the error to the bound; infinite if the operation does not agree.
     #[must_use]
     pub fn share(&self) -> f64 {
-        if self.holds() { self.difference.error() / self.bound.max(f64::MIN_POSITIVE) } else { f64::INFINITY }
+        if self.holds() { self.error() / self.bound.max(f64::MIN_POSITIVE) } else { f64::INFINITY }
     }
 }
 
@@ -209,7 +219,8 @@ impl GpuPlan {
                 let near = unseen(parts, &written).map(|t| values.near(t)).sum();
                 let bounds = of.iter().map(|step| step.dispatch.variant.kernel.nmse);
                 let bound = bounds.fold(if near > 0 { ROUNDED } else { read_again(parts, states) }, f64::max);
-                agreements.push(Agreement { kernels, layer: node.stage.layer, worst, difference, near, bound });
+                let peak = of.iter().map(|step| step.dispatch.variant.peak).fold(PEAK, f64::max);
+                agreements.push(Agreement { kernels, layer: node.stage.layer, worst, difference, near, bound, peak });
             } else {
                 got.take_over(&mut values);
             }

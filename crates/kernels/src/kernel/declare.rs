@@ -10,7 +10,8 @@ macro_rules! wgsl {
 ///
 /// A name in the list of pieces is a slot, which every variant fills: `vary { WG: 256 }` writes
 /// `const WG = 256u;` there, and `choose ["shared/silu4.wgsl"]` inserts pieces. Each variant is a
-/// static [`Variant`](crate::kernel::Variant); without `needs` it has the needs of the kernel.
+/// static [`Variant`](crate::kernel::Variant); without `needs` it has the needs of the kernel,
+/// without `peak` the usual [`PEAK`](crate::kernel::PEAK).
 ///
 /// `constants: [window]` names params that plans of many rows set as constants, too.
 ///
@@ -33,7 +34,7 @@ macro_rules! kernel {
         needs: $needs:tt $(,)?
     ) => {
         kernel! { @own $kernel: $name [$($entry)?] $wgsl $params $fields [] $bind $bindings $cpu, $nmse,
-            &[&$crate::kernel::Variant { kernel: &$kernel, name: $name, fill: &[], needs: kernel!(@needs $needs) }] }
+            &[&$crate::kernel::Variant { kernel: &$kernel, name: $name, fill: &[], needs: kernel!(@needs $needs), peak: $crate::kernel::PEAK }] }
 
         impl $bind {
             fn dispatch(self, params: $params, grid: $crate::kernel::dispatch::Grid) -> $crate::kernel::dispatch::Dispatch {
@@ -53,11 +54,11 @@ macro_rules! kernel {
         nmse: $nmse:expr,
         needs: $needs:tt,
         variants: {
-            $($variant:ident: $own_name:literal $(needs $own_needs:tt)? { $($slot:ident: $how:ident $what:tt),+ $(,)? }),+ $(,)?
+            $($variant:ident: $own_name:literal $(needs $own_needs:tt)? $(peak $own_peak:literal)? { $($slot:ident: $how:ident $what:tt),+ $(,)? }),+ $(,)?
         } $(,)?
     ) => {
         kernel! { @own $kernel: $name [$($entry)?] $wgsl $params $fields [$($constants)?] $bind $bindings $cpu, $nmse, &[$(&$variant),+] }
-        $(kernel! { @variant $kernel $variant: $own_name [$($own_needs)? $needs] { $($slot: $how $what),+ } })+
+        $(kernel! { @variant $kernel $variant: $own_name [$($own_needs)? $needs] [$($own_peak)?] { $($slot: $how $what),+ } })+
 
         impl $bind {
             fn dispatch(self, variant: &'static $crate::kernel::Variant, params: $params, grid: $crate::kernel::dispatch::Grid) -> $crate::kernel::dispatch::Dispatch {
@@ -68,7 +69,7 @@ macro_rules! kernel {
     // Without slots, like another kernel.
     ($kernel:ident: $name:literal, wgsl: $wgsl:tt, like: $like:path, needs: $needs:tt $(,)?) => {
         kernel! { @like $kernel: $name $wgsl $like,
-            &[&$crate::kernel::Variant { kernel: &$kernel, name: $name, fill: &[], needs: kernel!(@needs $needs) }] }
+            &[&$crate::kernel::Variant { kernel: &$kernel, name: $name, fill: &[], needs: kernel!(@needs $needs), peak: $crate::kernel::PEAK }] }
     };
     // With slots, like another kernel.
     (
@@ -77,11 +78,11 @@ macro_rules! kernel {
         like: $like:path,
         needs: $needs:tt,
         variants: {
-            $($variant:ident: $own_name:literal $(needs $own_needs:tt)? { $($slot:ident: $how:ident $what:tt),+ $(,)? }),+ $(,)?
+            $($variant:ident: $own_name:literal $(needs $own_needs:tt)? $(peak $own_peak:literal)? { $($slot:ident: $how:ident $what:tt),+ $(,)? }),+ $(,)?
         } $(,)?
     ) => {
         kernel! { @like $kernel: $name $wgsl $like, &[$(&$variant),+] }
-        $(kernel! { @variant $kernel $variant: $own_name [$($own_needs)? $needs] { $($slot: $how $what),+ } })+
+        $(kernel! { @variant $kernel $variant: $own_name [$($own_needs)? $needs] [$($own_peak)?] { $($slot: $how $what),+ } })+
     };
     (
         @own $kernel:ident: $name:literal [$($entry:literal)?] [$($part:tt),+ $(,)?]
@@ -141,18 +142,21 @@ macro_rules! kernel {
             variants: $variants,
         };
     };
-    (@variant $kernel:ident $variant:ident: $name:literal [$needs:tt $($usual:tt)?] { $($slot:ident: $how:ident $what:tt),+ }) => {
+    (@variant $kernel:ident $variant:ident: $name:literal [$needs:tt $($usual:tt)?] [$($peak:literal)?] { $($slot:ident: $how:ident $what:tt),+ }) => {
         #[doc = concat!("The variant `", $name, "`.")]
         pub static $variant: $crate::kernel::Variant = $crate::kernel::Variant {
             kernel: &$kernel,
             name: $name,
             fill: &[$((stringify!($slot), kernel!(@fill $how $what))),+],
             needs: kernel!(@needs $needs),
+            peak: kernel!(@peak $($peak)?),
         };
     };
     (@needs { threads: $threads:literal, workgroup_bytes: $bytes:literal }) => {
         $crate::kernel::Needs { threads: $threads, workgroup_bytes: $bytes }
     };
+    (@peak) => { $crate::kernel::PEAK };
+    (@peak $peak:literal) => { $peak };
     (@fill vary { $($constant:ident: $value:literal),+ $(,)? }) => { $crate::kernel::Fill::Vary(&[$((stringify!($constant), $value)),+]) };
     (@fill choose [$($file:literal),+ $(,)?]) => { $crate::kernel::Fill::Choose(&[$(kernel!(@piece $file)),+]) };
     (@part $file:literal) => { $crate::kernel::Part::Piece(kernel!(@piece $file)) };

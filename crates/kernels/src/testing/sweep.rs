@@ -10,9 +10,9 @@ use crate::exec::agree::results::of_tensor;
 use crate::exec::agree::rows::{Difference, of_draws};
 use crate::exec::agree::{Agreement, ROUNDED};
 use crate::graph::record::Node;
-use crate::kernel::Access;
 use crate::kernel::compose::{Piece, Shader};
 use crate::kernel::random::Gen;
+use crate::kernel::{Access, PEAK};
 use crate::lower;
 use crate::lower::primitive::Primitive;
 use crate::ops::Op;
@@ -73,7 +73,8 @@ impl Outcome {
         let shaders: Vec<Shader> = planned.steps.iter().map(|step| step.shader.clone()).collect();
         let kernels = shaders.iter().map(Shader::label).collect();
         let bound = shaders.iter().map(|shader| shader.variant.kernel.nmse).fold(bound, f64::max);
-        let worst = Agreement { kernels, layer: None, worst: "outputs".to_string(), difference, near: 0, bound };
+        let peak = shaders.iter().map(|shader| shader.variant.peak).fold(PEAK, f64::max);
+        let worst = Agreement { kernels, layer: None, worst: "outputs".to_string(), difference, near: 0, bound, peak };
         Self { shaders, worst, overrun: false, smallest: None }
     }
 

@@ -5,6 +5,7 @@ use crate::graph::host::Host;
 use crate::graph::operation::{Operation, Reference};
 use crate::graph::record::Node;
 use crate::graph::tensor::{Element, State, StateKind, Tensor};
+use crate::kernel::PEAK;
 use crate::lower::pack::pack_f16::unpacked;
 use crate::lower::primitive::Primitive;
 use crate::ops::Op;
@@ -28,7 +29,7 @@ struct Worst {
 
 impl Worst {
     fn take(&mut self, name: String, of: Difference) {
-        if of.error() >= self.difference.error() {
+        if of.error(PEAK) >= self.difference.error(PEAK) {
             self.name = name;
         }
         self.difference.worsen(of);
@@ -142,7 +143,7 @@ pub(crate) fn of_state(kind: StateKind, expected: &[u8], got: &[u8]) -> Differen
 
 #[cfg(test)]
 mod tests {
-    use super::Results;
+    use super::{PEAK, Results};
     use crate::graph::host::{Host, Store};
     use crate::graph::record::Recorder;
     use crate::graph::tensor::{Counts, Lead, Shape, State, StateKind, Weight};
@@ -203,7 +204,7 @@ mod tests {
         let got = Results { tensors: vec![(h, bytemuck::cast_vec(of_h)), (packed, words)], larger: 2.0, states: vec![] };
         let (name, difference) = got.compare(&rec.nodes, &mut host);
         assert_eq!((name.as_str(), difference.turned), ("output 0", 0));
-        assert!(difference.nmse > 1e-12 && difference.within(1e-10), "{difference:?}");
+        assert!(difference.nmse > 1e-12 && difference.within(1e-10, PEAK), "{difference:?}");
     }
 
     /// Two products of a packed sum whose summands cancel to a tenth of their size. The last bits

@@ -1,6 +1,5 @@
 //! The comparison of two results, row by row.
 
-use crate::kernel::PEAK;
 use cpu_ref::{KvType, RowError, worst_row};
 use half::f16;
 
@@ -37,16 +36,17 @@ pub struct Difference {
 
 impl Difference {
     /// The largest NMSE of a row, or the NMSE of a bound that the largest difference of an element
-    /// just meets, if that is larger.
+    /// just meets, if that is larger. `peak` is the largest difference of an element, in units of
+    /// the root of the bound.
     #[must_use]
-    pub fn error(&self) -> f64 {
-        self.nmse.max((self.peak / PEAK).powi(2))
+    pub fn error(&self, peak: f64) -> f64 {
+        self.nmse.max((self.peak / peak).powi(2))
     }
 
-    /// Whether every row is within `bound`, and every element within [`PEAK`] times its root.
+    /// Whether every row is within `bound`, and every element within `peak` times its root.
     #[must_use]
-    pub fn within(&self, bound: f64) -> bool {
-        self.error() <= bound
+    pub fn within(&self, bound: f64, peak: f64) -> bool {
+        self.error(peak) <= bound
     }
 
     /// Whether at most one rounded element in [`TURNED`], and one more, was turned.
@@ -245,6 +245,7 @@ fn of_q8_0(width: usize, expected: &[u8], got: &[u8]) -> Difference {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::PEAK;
 
     #[test]
     fn one_quant_in_a_hundred_may_be_its_neighbour() {
@@ -260,18 +261,18 @@ mod tests {
             got[..elements].iter_mut().for_each(|word| *word ^= bits);
             of_packed(k, &expected, &got)
         };
-        assert!(with(most, 1).within(0.0) && with(most, 1).few_turned());
+        assert!(with(most, 1).within(0.0, PEAK) && with(most, 1).few_turned());
         assert!(!with(most + 1, 1).few_turned());
-        assert!(!with(1, 2).within(1e-8));
+        assert!(!with(1, 2).within(1e-8, PEAK));
         let with_scale = |steps: u32| {
             let mut got = expected.clone();
             got[k / 4] += steps * SCALE_STEP;
             of_packed(k, &expected, &got)
         };
-        assert!(with_scale(1).within(0.0) && !with_scale(2).within(1e-10));
+        assert!(with_scale(1).within(0.0, PEAK) && !with_scale(2).within(1e-10, PEAK));
         let mut scaled = expected.clone();
         scaled[k / 4] = (f32::from_bits(scaled[k / 4]) * 1.001).to_bits();
-        assert!(!of_packed(k, &expected, &scaled).within(1e-8));
+        assert!(!of_packed(k, &expected, &scaled).within(1e-8, PEAK));
     }
 
     #[test]
@@ -284,8 +285,8 @@ mod tests {
         };
         // The RMS of the row is 0.71. The mean over the row hides the element.
         let planted = with(5e-4);
-        assert!(planted.nmse < 1e-10 && planted.peak > 7e-4 && !planted.within(1e-10), "{planted:?}");
-        assert!(with(5e-5).within(1e-10));
+        assert!(planted.nmse < 1e-10 && planted.peak > 7e-4 && !planted.within(1e-10, PEAK), "{planted:?}");
+        assert!(with(5e-5).within(1e-10, PEAK));
         // Errors of almost the largest RMS are within: sums of twelve random numbers are normal.
         let mut state = 1_u32;
         let mut uniform = || {
@@ -294,20 +295,20 @@ mod tests {
         };
         let got: Vec<f32> = expected.iter().map(|x| x + 6e-6 * ((0..12).map(|_| uniform()).sum::<f32>() - 6.0)).collect();
         let all = of_floats(got.len(), &expected, &got);
-        assert!(all.nmse > 5e-11 && all.within(1e-10), "{all:?}");
+        assert!(all.nmse > 5e-11 && all.within(1e-10, PEAK), "{all:?}");
     }
 
     #[test]
     fn neighbouring_ids_are_not_nearly_right() {
-        assert!(of_words(1, &[100_000, 7], &[100_000, 7]).within(0.0));
+        assert!(of_words(1, &[100_000, 7], &[100_000, 7]).within(0.0, PEAK));
         let unequal = of_words(1, &[7, 100_000], &[7, 100_001]);
-        assert!(!unequal.within(1.0) && unequal.row == 1);
+        assert!(!unequal.within(1.0, PEAK) && unequal.row == 1);
     }
 
     #[test]
     fn drawn_rows_hold_the_id_exactly_and_the_logarithm_closely() {
         let row = |id: u32, log_prob: f32| [id, log_prob.to_bits()];
-        let agree = |a: [u32; 2], b: [u32; 2]| of_draws(&a, &b).within(0.0);
+        let agree = |a: [u32; 2], b: [u32; 2]| of_draws(&a, &b).within(0.0, PEAK);
         assert!(agree(row(3, -0.5), row(3, -0.500_009)));
         assert!(!agree(row(3, -0.5), row(3, -0.500_02)));
         assert!(!agree(row(3, -0.5), row(2, -0.5)));
@@ -324,13 +325,13 @@ mod tests {
             of_f16(100, &expected, &got)
         };
         assert_eq!(with(0, 0), Difference { rounded: 200, ..Difference::default() });
-        assert!(with(3, 1).within(0.0) && with(3, 1).few_turned() && !with(4, 1).few_turned());
-        assert!(!with(1, 2).within(1e-10));
+        assert!(with(3, 1).within(0.0, PEAK) && with(3, 1).few_turned() && !with(4, 1).few_turned());
+        assert!(!with(1, 2).within(1e-10, PEAK));
         let [zero, below] = [0.0, -f64::from(f16::MIN_POSITIVE_SUBNORMAL)].map(|x| f16::from_f64(x).to_bits());
         assert_eq!(of_f16(1, &[below], &[zero]).turned, 1);
         let large = f16::from_f32(100.0).to_bits();
         let small = of_f16(2, &[below, large], &[zero, large]);
-        assert!(small.turned == 0 && small.within(1e-10));
+        assert!(small.turned == 0 && small.within(1e-10, PEAK));
     }
 
     #[test]
@@ -338,18 +339,18 @@ mod tests {
         let x = [1.5, -0.25, 100.0, 3.0];
         let with = |scale: f32| of_scaled_halves(2, [&[1.0, 64.0], &[1.0, scale]], 2.0, &x, &x);
         for scale in [32.0, 64.0, 128.0] {
-            assert!(with(scale).within(0.0), "{scale}");
+            assert!(with(scale).within(0.0, PEAK), "{scale}");
         }
         for scale in [0.0, 16.0, 65.0, 256.0, f32::NAN] {
             assert_eq!((with(scale).row, with(scale).nmse), (1, f64::INFINITY), "{scale}");
         }
         let coarse = |scale: f32| of_scaled_halves(2, [&[1.0, 64.0], &[1.0, scale]], 256.0, &x, &x);
-        assert!(coarse(64.0 * 256.0).within(0.0) && coarse(32.0).within(0.0));
+        assert!(coarse(64.0 * 256.0).within(0.0, PEAK) && coarse(32.0).within(0.0, PEAK));
         for scale in [16.0, 96.0, 64.0 * 512.0, -128.0] {
             assert_eq!(coarse(scale).row, 1, "{scale}");
         }
-        assert!(of_scaled_halves(2, [&[0.0], &[0.0]], 256.0, &[0.0; 2], &[0.0; 2]).within(0.0));
-        assert!(!of_scaled_halves(2, [&[0.0], &[1.0]], 256.0, &[0.0; 2], &[0.0; 2]).within(1.0));
+        assert!(of_scaled_halves(2, [&[0.0], &[0.0]], 256.0, &[0.0; 2], &[0.0; 2]).within(0.0, PEAK));
+        assert!(!of_scaled_halves(2, [&[0.0], &[1.0]], 256.0, &[0.0; 2], &[0.0; 2]).within(1.0, PEAK));
     }
 
     #[test]
@@ -373,11 +374,11 @@ mod tests {
             let mut expected = vec![0; rows * ty.row_bytes(width)];
             let values = |at: usize| -> Vec<f32> { (0..width).map(|i| ((i * 7 + at) as f32).sin() * 0.01_f32.powi(at as i32)).collect() };
             (0..rows).for_each(|at| cpu_ref::kv_append(&mut expected, ty, width, at, &values(at)));
-            assert!(of_state(ty, width, &expected, &expected.clone()).within(0.0));
+            assert!(of_state(ty, width, &expected, &expected.clone()).within(0.0, PEAK));
             // The smallest row: the sum over all rows would hide it.
             let mut got = expected.clone();
             cpu_ref::kv_append(&mut got, ty, width, 2, &values(1).iter().map(|x| x * 0.01).collect::<Vec<_>>());
-            assert!(!of_state(ty, width, &expected, &got).within(1e-4), "{ty:?}");
+            assert!(!of_state(ty, width, &expected, &got).within(1e-4, PEAK), "{ty:?}");
         }
     }
 }

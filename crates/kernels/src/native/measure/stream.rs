@@ -6,7 +6,7 @@ use crate::device::buffer::Buffer;
 use crate::device::pipelines::Pipeline;
 use crate::error::Error;
 use crate::kernel::compose::Shader;
-use crate::kernel::{Access, Kernel, Needs, Part, Scalar, Variant};
+use crate::kernel::{Access, Kernel, Needs, PEAK, Part, Scalar, Variant};
 use crate::platform::block_on;
 use std::sync::Arc;
 use std::time::Instant;
@@ -37,7 +37,13 @@ static BENCH_READ: Kernel = Kernel {
     oracle: "the exclusive or of the source",
     nmse: 0.0,
     file: file!(),
-    variants: &[&Variant { kernel: &BENCH_READ, name: "bench_read", fill: &[], needs: Needs { threads: 256, workgroup_bytes: 0 } }],
+    variants: &[&Variant {
+        kernel: &BENCH_READ,
+        name: "bench_read",
+        fill: &[],
+        needs: Needs { threads: 256, workgroup_bytes: 0 },
+        peak: PEAK,
+    }],
 };
 
 /// Buffers to read, each small enough for one binding, and the sums that the kernel writes.
