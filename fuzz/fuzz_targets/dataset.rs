@@ -31,7 +31,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     // Each turn of a conversation is rendered with the turns before it.
     assert!(most <= 4096 * file.len() + (16 << 20), "{most} bytes for a file of {}", file.len());
     for document in read.iter().flatten() {
-        let Document { ids, targets, weights } = document;
+        let Document { ids, targets, weights, .. } = document;
         assert!(!ids.is_empty() && ids.len() <= options.length as usize && targets.len() == ids.len());
         assert!(weights.is_empty() || weights.len() == ids.len());
         assert!(texts.pieces(document).iter().any(|piece| piece.learnt));

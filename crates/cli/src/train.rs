@@ -144,7 +144,8 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "WHAT", default_value = "completions")]
     loss: Learnt,
 
-    /// Mean of the loss: over all tokens of a batch, or over the means of its examples
+    /// Mean of the loss: over all tokens of a batch, or over the means of its examples; an example
+    /// is a line of the data
     #[arg(long, value_enum, value_name = "WHAT", default_value = "tokens")]
     mean: Mean,
 

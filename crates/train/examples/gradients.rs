@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut gradients = Gradients::new(&model, &Trained::Factors(factors), &GradientOptions::default())?;
     let ids = model.tokenizer().encode("Mira lives in Bellwharf.", Special::Text)?;
     let targets = ids[1..].iter().copied().chain([NO_TARGET]).collect();
-    let loss = gradients.compute(&[Document { ids, targets, weights: vec![] }], Watch::default())?;
+    let loss = gradients.compute(&[Document { ids, targets, ..Document::default() }], Watch::default())?;
     println!("loss {:.4} over {} targets", loss.loss, loss.targets);
     println!("{}: {:?}", gradients.gradients()?[1].name, &gradients.gradients()?[1].values[..4]);
     Ok(())

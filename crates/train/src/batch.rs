@@ -7,7 +7,7 @@ use kernels::StepInput;
 /// A target that asks for no loss.
 pub const NO_TARGET: u32 = u32::MAX;
 
-/// One example. No document attends to another.
+/// An example, or a part of one. No document attends to another.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
     pub ids: Vec<u32>,
@@ -16,6 +16,9 @@ pub struct Document {
     pub targets: Vec<u32>,
     /// The factor on the loss of each target; empty for 1.
     pub weights: Vec<f32>,
+    /// Whether it is of the same example as the document before it: a conversation has several
+    /// documents if its template shows earlier turns otherwise later on.
+    pub continues: bool,
 }
 
 impl Document {
@@ -49,13 +52,16 @@ pub(crate) struct Packed {
     pub steps: Vec<StepInput>,
     /// Number of targets with a loss.
     pub targets: u64,
+    /// What the sum of the losses is divided by: the weights of all targets, or the number of
+    /// examples.
+    pub weight: f64,
 }
 
 /// Puts whole documents into steps of up to [`GradientOptions::rows`] rows, in order. The weights
 /// of the losses of all steps make the mean that [`GradientOptions::normalize`] says.
 pub(crate) fn pack(documents: &[Document], vocabulary: u32, options: &GradientOptions) -> Result<Packed, Error> {
     let (mut steps, mut step, mut targets) = (vec![], StepInput::default(), 0);
-    let shares = shares(documents, vocabulary, options.normalize);
+    let (shares, weight) = shares(documents, vocabulary, options.normalize);
     for ((n, document), share) in documents.iter().enumerate().zip(shares) {
         document.check(n, vocabulary, options.capacity())?;
         let full = !options.packing || step.ids.len() + document.ids.len() > options.capacity() as usize;
@@ -76,19 +82,24 @@ pub(crate) fn pack(documents: &[Document], vocabulary: u32, options: &GradientOp
     if !step.ids.is_empty() {
         steps.push(step);
     }
-    Ok(Packed { steps, targets })
+    Ok(Packed { steps, targets, weight })
 }
 
-/// The factor on the weights of each document's targets.
-fn shares(documents: &[Document], vocabulary: u32, normalize: Normalize) -> Vec<f64> {
+/// The factor on the weights of each document's targets, and the divisor of the mean.
+fn shares(documents: &[Document], vocabulary: u32, normalize: Normalize) -> (Vec<f64>, f64) {
     let share = |weights: f64| if weights > 0.0 { weights.recip() } else { 0.0 };
     let of = |document: &Document| document.learnt(vocabulary).map(|(t, _)| f64::from(document.weight(t))).sum::<f64>();
-    let weights: Vec<f64> = documents.iter().map(of).collect();
     match normalize {
-        Normalize::Tokens => vec![share(weights.iter().sum()); weights.len()],
+        Normalize::Tokens => {
+            let all = documents.iter().map(of).sum();
+            (vec![share(all); documents.len()], all)
+        }
         Normalize::Sequences => {
-            let learning = weights.iter().filter(|of| **of > 0.0).count();
-            weights.iter().map(|of| share(of * learning as f64)).collect()
+            let examples: Vec<(f64, usize)> =
+                documents.chunk_by(|_, next| next.continues).map(|parts| (parts.iter().map(of).sum(), parts.len())).collect();
+            let learning = examples.iter().filter(|(weights, _)| *weights > 0.0).count() as f64;
+            let shares = examples.iter().flat_map(|(weights, parts)| vec![share(weights * learning); *parts]);
+            (shares.collect(), learning)
         }
     }
 }
@@ -100,7 +111,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn document(ids: &[u32], targets: &[u32]) -> Document {
-        Document { ids: ids.to_vec(), targets: targets.to_vec(), weights: vec![] }
+        Document { ids: ids.to_vec(), targets: targets.to_vec(), ..Document::default() }
     }
 
     fn rows(rows: u32) -> GradientOptions {
@@ -110,8 +121,8 @@ mod tests {
     #[test]
     fn whole_documents_share_steps_and_one_mean() {
         let documents = [document(&[1, 2], &[2, NO_TARGET]), document(&[3], &[4]), document(&[5, 6, 7], &[99, 6, 7])];
-        let Packed { steps, targets } = pack(&documents, 10, &rows(4)).expect("documents that fit");
-        assert_eq!((steps.len(), targets), (2, 4));
+        let Packed { steps, targets, weight } = pack(&documents, 10, &rows(4)).expect("documents that fit");
+        assert_eq!((steps.len(), targets, weight), (2, 4, 4.0));
         assert_eq!(steps[0].ids, [1, 2, 3]);
         assert_eq!(steps[0].positions, [0, 1, 0]);
         assert_eq!(steps[0].firsts, [0, 0, 2]);
@@ -140,6 +151,15 @@ mod tests {
         let documents = [weighted, document(&[1], &[NO_TARGET]), document(&[4], &[5])];
         let packed = pack(&documents, 10, &rows(4).normalize(Normalize::Sequences)).expect("fits");
         assert_eq!(packed.steps[0].loss_weights, [0.375, 0.125, 0.5]);
+        assert_eq!(packed.weight, 2.0);
+    }
+
+    #[test]
+    fn documents_of_one_example_share_its_weight() {
+        let part = |ids: &[u32], targets: &[u32]| Document { continues: true, ..document(ids, targets) };
+        let documents = [document(&[1, 2], &[2, 3]), part(&[1, 2], &[NO_TARGET, 3]), part(&[4], &[5]), document(&[6], &[7])];
+        let packed = pack(&documents, 10, &rows(9).normalize(Normalize::Sequences)).expect("fits");
+        assert_eq!((&packed.steps[0].loss_weights[..], packed.weight), (&[0.125, 0.125, 0.125, 0.125, 0.5][..], 2.0));
     }
 
     #[test]
@@ -156,6 +176,7 @@ mod tests {
     /// A document of a vocabulary of 10, with targets outside it and weights of 0.
     fn any_document() -> impl Strategy<Value = Document> {
         vec((0..10u32, prop_oneof![0..10u32, Just(NO_TARGET), Just(10)], 0..3u8), 1..9).prop_map(|rows| Document {
+            continues: rows[0].0 % 3 == 0,
             ids: rows.iter().map(|row| row.0).collect(),
             targets: rows.iter().map(|row| row.1).collect(),
             weights: if rows[0].2 == 2 { vec![] } else { rows.iter().map(|row| f32::from(row.2)).collect() },

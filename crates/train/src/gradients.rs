@@ -17,6 +17,10 @@ pub struct Loss {
     pub loss: f64,
     /// Number of targets with a loss.
     pub targets: u64,
+    /// What the sum of the losses was divided by: the sum of the weights of all targets, or the
+    /// number of examples with a target. Means of batches, each times its `weight`, add up to the
+    /// mean of all.
+    pub weight: f64,
     /// The loss of every target, in the order of the documents.
     pub each: Vec<f32>,
     /// The captures that were asked for, in their order and by layers.
@@ -141,7 +145,7 @@ impl Gradients {
     pub(crate) async fn compute_with(&mut self, documents: &[Document], keys: Keys<'_>, watch: Watch<'_>) -> Result<Loss, Error> {
         let packed = self.packed(documents, keys)?;
         self.parameters.clear(&mut self.states);
-        let mut sum = Loss { targets: packed.targets, ..Loss::default() };
+        let mut sum = Loss { targets: packed.targets, weight: packed.weight, ..Loss::default() };
         sum.captures = self.captures.iter().map(|(capture, layer)| CapturedRows::of(capture, *layer)).collect();
         sum.traced = self.traced.iter().map(|(capture, layer)| Traced::of(capture, *layer)).collect();
         for step in &packed.steps {

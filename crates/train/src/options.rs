@@ -21,7 +21,9 @@ pub enum Normalize {
     /// All targets of the batch, weighted.
     #[default]
     Tokens,
-    /// The means of the documents that have targets: a short document counts as much as a long one.
+    /// The means of the examples that have targets: a short example counts as much as a long one,
+    /// and an example of several documents (see [`Document::continues`](crate::Document)) as much
+    /// as one of a single document.
     Sequences,
 }
 

@@ -253,7 +253,7 @@ impl Trainer {
             self.evaluation = Some(plan);
         }
         let Some(plan) = &mut self.evaluation else { unreachable!("made above") };
-        let mut sum = Loss { targets: packed.targets, ..Loss::default() };
+        let mut sum = Loss { targets: packed.targets, weight: packed.weight, ..Loss::default() };
         for step in &packed.steps {
             let outputs = plan.run_async(&mut self.gradients.states, step, watch).await?.wait_async().await?;
             sum.add(outputs.f32(0), &step.loss_weights);

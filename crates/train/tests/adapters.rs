@@ -33,7 +33,7 @@ fn pair(target: &str, rank: u32, scale: f32) -> FactorPair {
 
 fn documents() -> [Document; 1] {
     let ids: Vec<u32> = (0..12).map(|t| 7 * t + 20).collect();
-    [Document { targets: ids[1..].iter().copied().chain([NO_TARGET]).collect(), ids, weights: vec![] }]
+    [Document { targets: ids[1..].iter().copied().chain([NO_TARGET]).collect(), ids, ..Document::default() }]
 }
 
 /// The factors in a file, in the order of `like`.

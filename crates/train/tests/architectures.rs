@@ -38,7 +38,7 @@ fn documents() -> Vec<Document> {
     let document = |ids: &[u32]| {
         let mut targets: Vec<u32> = ids.iter().map(|id| (id * 7 + 3) % 256).collect();
         targets[0] = NO_TARGET;
-        Document { ids: ids.to_vec(), targets, weights: vec![] }
+        Document { ids: ids.to_vec(), targets, ..Document::default() }
     };
     vec![document(&[10, 99, 45, 99, 7, 200, 31, 64, 5, 99, 120]), document(&[77, 8, 150])]
 }

@@ -45,7 +45,7 @@ fn documents() -> Vec<Document> {
     let document = |ids: std::ops::Range<u32>, skipped: usize| {
         let targets = ids.clone().map(|id| id * 7 % 200 + 3).enumerate();
         let targets = targets.map(|(t, id)| if t < skipped { NO_TARGET } else { id }).collect();
-        Document { ids: ids.collect(), targets, weights: vec![] }
+        Document { ids: ids.collect(), targets, ..Document::default() }
     };
     vec![document(10..31, 3), document(50..60, 0), document(70..71, 0)]
 }

@@ -19,7 +19,7 @@ use train::{
 fn documents() -> Vec<Document> {
     let document = |ids: &[u32]| {
         let targets = ids[1..].iter().copied().chain([NO_TARGET]).collect();
-        Document { ids: ids.to_vec(), targets, weights: vec![] }
+        Document { ids: ids.to_vec(), targets, ..Document::default() }
     };
     vec![document(&[10, 99, 45, 98, 7, 200, 31, 64, 5, 97, 120]), document(&[77, 8, 150])]
 }

@@ -15,7 +15,7 @@ fn the_loss_of_one_text_falls_by_30_percent_in_3_steps_and_by_half_in_20() {
     let model = Model::open(file).expect("the default model").on(Executor::Cpu).expect("a model");
     let ids: Vec<u32> = (0..16).map(|t| t * 37 % 211 + 20).collect();
     let targets = ids[1..].iter().copied().chain([99]).collect();
-    let text = [Document { ids, targets, weights: vec![] }];
+    let text = [Document { ids, targets, ..Document::default() }];
     let options = GradientOptions::default().rows(64);
     let mut factors = "all".parse::<Targets>().expect("a group").factors(model.weights(), 8, 2.0, 1).expect("factors");
     let sizes: Vec<usize> = factors.iter().map(|pair| pair.a.len() + pair.b.len()).collect();

@@ -37,7 +37,7 @@ fn batch(n: u32) -> Vec<Document> {
     let document = |first: u32, len: u32| {
         let ids: Vec<u32> = (0..len).map(|t| (first + 7 * t) % 200 + 10).collect();
         let targets = ids[1..].iter().copied().chain([NO_TARGET]).collect();
-        Document { ids, targets, weights: vec![] }
+        Document { ids, targets, ..Document::default() }
     };
     vec![document(n * 31, 12), document(n * 17 + 5, 20)]
 }

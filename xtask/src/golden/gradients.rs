@@ -165,7 +165,7 @@ impl Golden {
             // Without weights, each target has the weight 1.
             let weights = batch["weights"][n].as_array().into_iter().flatten();
             let weights = weights.map(|w| Ok(w.as_f64().context("a weight is no number")? as f32)).collect::<Result<_>>()?;
-            Ok(Document { ids: ids(&batch["sequences"][n])?, targets, weights })
+            Ok(Document { ids: ids(&batch["sequences"][n])?, targets, weights, ..Document::default() })
         };
         (0..count).map(document).collect()
     }

@@ -62,7 +62,7 @@ impl Bench<'_> {
         let document = |n| {
             let ids = tokens(length, vocabulary, 1, n);
             let targets = ids[1..].iter().copied().chain([NO_TARGET]).collect();
-            Document { ids, targets, weights: vec![] }
+            Document { ids, targets, ..Document::default() }
         };
         (0..test.sequences).map(document).collect()
     }

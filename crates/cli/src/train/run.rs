@@ -218,17 +218,17 @@ impl<'a> Run<'a> {
         step.is_multiple_of(every) || Some(step) == self.start.settings.steps
     }
 
-    /// The loss of the held-out examples, if there are any.
+    /// The loss of the held-out examples, if there are any: the mean that the steps have, over all
+    /// of them.
     fn validation(&mut self) -> Result<Option<f64>> {
-        let (mut sum, mut targets) = (0.0, 0);
-        let mut at = 0;
+        let (mut sum, mut weight, mut at) = (0.0, 0.0, 0);
         while let Some(batch) = self.start.examples.held_out(at, self.args.batch)? {
             let loss = self.watched(|trainer, watch| trainer.evaluate(&batch, watch))?;
-            sum += loss.loss * loss.targets as f64;
-            targets += loss.targets;
+            sum += loss.loss * loss.weight;
+            weight += loss.weight;
             at += u64::from(self.args.batch);
         }
-        Ok((targets > 0).then(|| sum / targets as f64))
+        Ok((weight > 0.0).then(|| sum / weight))
     }
 
     /// What is written beside the parameters: gradients and captures of the first step, traces of

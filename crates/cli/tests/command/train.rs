@@ -355,6 +355,25 @@ fn what_cannot_be_trained_is_one_line_with_the_way_out() {
     assert!(into.contains("facts.jsonl"), "{into}");
 }
 
+#[test]
+fn the_loss_of_held_out_examples_is_the_mean_that_steps_have() {
+    let model = model();
+    let held = model.beside("held.jsonl");
+    let lines = "{\"ids\": [5, 6, 7, 8, 9], \"weights\": [0.1, 0.2, 0, 0.1, 0]}\n{\"ids\": [9, 4, 9]}\n{\"ids\": [7, 7, 3, 4], \"weights\": [3, 2, 1, 0]}\n";
+    std::fs::write(&held, lines).expect("room");
+    for mean in ["tokens", "examples"] {
+        let validation = |batch: &str| {
+            let out = model.beside("out");
+            let more = ["--val", &held, "--batch", batch, "--steps", "1", "--lr", "1e-30", "--mean", mean, "--force"];
+            let words = ["train", model.path(), "--data", &model.beside("facts.jsonl"), "-o", &out, "--device", "cpu", "--json"];
+            let lines = objects(&run(&[&words[..], &more].concat()).good());
+            lines[0]["validation"].as_f64().expect("a loss")
+        };
+        let [one, all] = ["1", "3"].map(validation);
+        assert!((one - all).abs() < 1e-6 * all, "{mean}: {one} {all}");
+    }
+}
+
 #[cfg(unix)]
 mod killed {
     use super::*;

@@ -36,7 +36,7 @@ impl Marked {
         let rows = (1..self.ids.len()).rev().find(|&t| learnt(t)).unwrap_or(0);
         let targets = (0..rows).map(|t| if learnt(t + 1) { self.ids[t + 1] } else { NO_TARGET }).collect();
         self.ids.truncate(rows);
-        Document { ids: self.ids, targets, weights: vec![] }
+        Document { ids: self.ids, targets, ..Document::default() }
     }
 }
 
@@ -76,6 +76,7 @@ impl Texts {
                 example.dropped += 1;
                 continue;
             }
+            document.continues = !example.documents.is_empty();
             example.cut += u64::from(longer);
             example.targets += learnt(&document, vocabulary).count() as u64;
             example.documents.push(document);

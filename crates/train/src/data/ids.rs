@@ -68,7 +68,7 @@ pub(super) fn document(object: &Map<String, Value>) -> Result<Document, String> 
             return Err(format!("{} ids, but {len} {what}", ids.len()));
         }
     }
-    Ok(Document { ids, targets, weights })
+    Ok(Document { ids, targets, weights, ..Document::default() })
 }
 
 #[cfg(test)]

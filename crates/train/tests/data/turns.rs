@@ -44,6 +44,18 @@ fn a_turn_that_is_shown_otherwise_later_begins_a_document() {
 }
 
 #[test]
+fn the_documents_of_a_line_are_marked_as_one_example() {
+    let lines = format!("{}\n{}", line(&talk()), line(&talk()));
+    let continues = |texts: Texts| documents(&lines, texts, &options()).iter().map(|document| document.continues).collect::<Vec<_>>();
+    assert_eq!(continues(qwen3()), [false, true, false, true]);
+    assert_eq!(continues(qwen2()), [false, false]);
+    // What is left out is no beginning: the second document stands for the whole example.
+    let first = documents(&lines, qwen3(), &options().longer(Longer::Drop))[1].ids.len() as u32 - 1;
+    let kept = documents(&lines, qwen3(), &options().length(first).longer(Longer::Drop));
+    assert!(kept.len() == 2 && kept.iter().all(|document| !document.continues));
+}
+
+#[test]
 fn thinking_is_learnt_where_the_template_shows_it() {
     let thought = json!([
         { "role": "user", "content": "One?" },
