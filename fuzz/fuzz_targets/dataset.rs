@@ -28,8 +28,11 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let name = if flags & 8 == 0 { "file.jsonl" } else { "file" };
     let mut once = stream(name, file, texts.clone(), &options);
     let (read, most) = HEAP.most_during(|| once.next(u32::MAX));
-    // Each turn of a conversation is rendered with the turns before it.
-    assert!(most <= 4096 * file.len() + (16 << 20), "{most} bytes for a file of {}", file.len());
+    // Each turn of a conversation is rendered with the turns before it. Gzip makes at most 1032 bytes
+    // of one.
+    let packed = file.starts_with(b"\x1f\x8b");
+    let bytes = if packed { 1032 * file.len() } else { file.len() };
+    assert!(most <= 4096 * bytes + (16 << 20), "{most} bytes for a file of {}", file.len());
     for document in read.iter().flatten() {
         let Document { ids, targets, weights, .. } = document;
         assert!(!ids.is_empty() && ids.len() <= options.length as usize && targets.len() == ids.len());
@@ -44,7 +47,9 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             found.reverse();
             assert_eq!(found.concat(), read);
         }
-        (Err(train::Error::NoExample { .. }), Ok(read)) => assert!(read.is_empty()),
+        (Err(train::Error::NoExample { .. } | train::Error::Empty { .. }), Ok(read)) => assert!(read.is_empty()),
+        // A stream is read before all of it is unpacked.
+        (Err(_), _) if packed => {}
         (Err(indexed), Err(streamed)) => assert_eq!(indexed.to_string(), streamed.to_string()),
         (indexed, streamed) => panic!("{:?} by an index, {streamed:?} as a stream", indexed.map(|data| data.counts())),
     }

@@ -3,9 +3,14 @@
 mod batches;
 mod example;
 mod files;
+mod gzip;
 mod ids;
 mod index;
+mod keys;
+mod kind;
 mod line;
+mod list;
+mod message;
 mod order;
 mod reader;
 mod split;

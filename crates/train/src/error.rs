@@ -78,6 +78,9 @@ pub enum Error {
          documents are too long"
     )]
     NoExample { files: String, bad: u64, dropped: u64 },
+    /// Files of examples hold nothing.
+    #[error("{files}: the file is empty")]
+    Empty { files: String },
     /// Examples cannot be split so.
     #[error("{examples} examples cannot give a share of {share} for validation: {reason}")]
     Split { share: f64, examples: u64, reason: &'static str },
@@ -145,7 +148,7 @@ impl Error {
     #[must_use]
     pub fn names_a_file(&self) -> bool {
         match self {
-            Self::Data { .. } | Self::Read { .. } | Self::Write { .. } | Self::Checkpoint { .. } => true,
+            Self::Data { .. } | Self::Empty { .. } | Self::Read { .. } | Self::Write { .. } | Self::Checkpoint { .. } => true,
             Self::File(error) => matches!(error, gguf::Error::InFile { .. }),
             Self::Folder { .. } => true,
             _ => false,

@@ -22,15 +22,19 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// Lines that are made when they are read.
 struct Generated {
     lines: u64,
+    /// Whether the lines are the elements of one list.
+    list: bool,
 }
 
 /// Bytes of a line.
 const LINE: u64 = 32;
 
 impl Generated {
-    fn line(n: u64) -> Vec<u8> {
+    fn line(&self, n: u64) -> Vec<u8> {
         let line = format!("{{\"ids\": [{}, {}, {}]}}", n % 251, n / 251 % 251, n / 251 / 251 % 251);
-        format!("{line:31}\n").into_bytes()
+        let before = ["", "[", ","][usize::from(self.list) * (1 + usize::from(n > 0))];
+        let behind = if self.list && n + 1 == self.lines { "]" } else { "" };
+        format!("{:31}\n", format!("{before}{line}{behind}")).into_bytes()
     }
 }
 
@@ -42,7 +46,7 @@ impl Source for Generated {
     fn read_at(&self, offset: u64, mut buf: &mut [u8]) -> io::Result<()> {
         let mut at = offset;
         while !buf.is_empty() {
-            let line = &Self::line(at / LINE)[(at % LINE) as usize..];
+            let line = &self.line(at / LINE)[(at % LINE) as usize..];
             let len = line.len().min(buf.len());
             buf[..len].copy_from_slice(&line[..len]);
             (at, buf) = (at + len as u64, &mut buf[len..]);
@@ -51,14 +55,14 @@ impl Source for Generated {
     }
 }
 
-fn open(lines: u64) -> Data {
-    Data::new(vec![("made.jsonl".to_string(), Box::new(Generated { lines }))], qwen2(), &options(), &|_, _| ()).expect("good lines")
+fn open(lines: u64, list: bool) -> Data {
+    Data::new(vec![("made.jsonl".to_string(), Box::new(Generated { lines, list }))], qwen2(), &options(), &|_, _| ()).expect("good lines")
 }
 
 #[test]
 fn memory_is_flat_over_a_million_lines() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
-    let (data, most) = HEAP.most_during(|| open(1_000_000));
+    let (data, most) = HEAP.most_during(|| open(1_000_000, false));
     // The index has 3 MiB at most, and half as much again while it grows. A place for each line
     // would take 24 MB.
     assert!(most < 6 << 20, "{most} bytes at most");
@@ -77,12 +81,23 @@ fn memory_is_flat_over_a_million_lines() {
 }
 
 #[test]
+fn memory_is_flat_over_a_list_of_many_elements() {
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    let (data, most) = HEAP.most_during(|| open(200_000, true));
+    assert!(most < 6 << 20, "{most} bytes at most");
+    assert_eq!(data.len(), 200_000);
+    for n in [0, 1, 7, 123_456, 199_999] {
+        assert_eq!(data.documents(n).expect("read")[0].ids[0], (n % 251) as u32);
+    }
+}
+
+#[test]
 fn a_stream_takes_the_memory_of_a_batch() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
     struct Made(u64);
     impl io::Read for Made {
         fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-            let line = Generated::line(self.0);
+            let line = Generated { lines: u64::MAX, list: false }.line(self.0);
             self.0 += 1;
             buf[..line.len()].copy_from_slice(&line);
             Ok(line.len())
@@ -102,7 +117,7 @@ fn a_line_that_never_ends_takes_the_memory_of_its_limit() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
     for name in ["long.jsonl", "long.txt"] {
         let (result, most) = HEAP.most_during(|| {
-            let endless = io::Read::take(io::repeat(0xff), 200 << 20);
+            let endless = io::Read::take(io::repeat(0xfe), 200 << 20);
             let mut stream = Stream::new(name, Box::new(io::BufReader::new(endless)), qwen2(), &options());
             stream.next(1).map(|_| ())
         });

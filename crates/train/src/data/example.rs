@@ -15,41 +15,59 @@ pub(super) struct Example {
     pub cut: u64,
     /// Documents that do not fit.
     pub dropped: u64,
+    /// Columns and keys that had no effect.
+    pub unused: Vec<String>,
 }
 
-/// A text as ids, each with the mark of whether it is learnt.
+/// A text as ids, each with the factor on its loss; 0 for an id that is not learnt.
 #[derive(Debug, Default)]
 pub(super) struct Marked {
     pub ids: Vec<u32>,
-    pub learnt: Vec<bool>,
+    pub weights: Vec<f32>,
 }
 
 impl Marked {
-    pub fn extend(&mut self, ids: &[u32], learnt: bool) {
+    pub fn extend(&mut self, ids: &[u32], weight: f32) {
         self.ids.extend_from_slice(ids);
-        self.learnt.resize(self.ids.len(), learnt);
+        self.weights.resize(self.ids.len(), weight);
+    }
+
+    /// Leaves out the ids behind the last one that is learnt.
+    pub fn trim(&mut self) {
+        let end = self.weights.iter().rposition(|weight| *weight > 0.0).map_or(0, |last| last + 1);
+        self.ids.truncate(end);
+        self.weights.truncate(end);
     }
 
     /// The document in which the learnt ids are targets, up to the last of them.
     pub fn document(mut self, learn: Learn) -> Document {
-        let learnt = |t: usize| learn == Learn::All || self.learnt[t];
-        let rows = (1..self.ids.len()).rev().find(|&t| learnt(t)).unwrap_or(0);
-        let targets = (0..rows).map(|t| if learnt(t + 1) { self.ids[t + 1] } else { NO_TARGET }).collect();
-        self.ids.truncate(rows);
-        Document { ids: self.ids, targets, ..Document::default() }
+        if learn == Learn::All {
+            self.weights.fill(1.0);
+        }
+        self.trim();
+        let behind = self.ids.iter().zip(&self.weights).skip(1);
+        let targets = behind.map(|(&id, weight)| if *weight > 0.0 { id } else { NO_TARGET }).collect();
+        self.ids.pop();
+        let mut weights = self.weights.split_off(self.weights.len().min(1));
+        if weights.iter().all(|weight| [0.0, 1.0].contains(weight)) {
+            weights.clear();
+        }
+        Document { ids: self.ids, targets, weights, ..Document::default() }
     }
 }
 
 impl Texts {
     /// The example in a line. The error is the reason why the line is bad.
     pub(super) fn example(&self, line: &[u8], options: &DataOptions) -> Result<Example, String> {
-        let marked = match Line::read(line)? {
-            Line::Ids(document) => return self.fitted(vec![document], options),
-            Line::Messages(messages, tools) => self.conversation(&messages, tools, options)?,
-            Line::Completion { prompt, completion } => self.completion(&prompt, &completion, options)?,
+        let mut unused = vec![];
+        let marked = match Line::read(line, self.template.as_ref(), &self.render, &mut unused)? {
+            Line::Ids(document) => return Ok(Example { unused, ..self.fitted(vec![document], options)? }),
+            Line::Conversation(conversation) => self.conversation(&conversation, options)?,
+            Line::Completion { prompt, completion } => vec![self.completion(&prompt, &completion)?],
             Line::Text(text) => vec![self.text(&text, true)?],
         };
-        self.fitted(marked.into_iter().map(|marked| marked.document(options.learn)).collect(), options)
+        let documents = marked.into_iter().map(|marked| marked.document(options.learn)).collect();
+        Ok(Example { unused, ..self.fitted(documents, options)? })
     }
 
     /// A stretch of a file of text. An end token follows the last one.

@@ -1,7 +1,9 @@
 //! Files of examples, by an index.
 
+use super::gzip::unpack;
 use super::index::Index;
-use super::reader::{Kind, Place, Read, Reader};
+use super::kind::{HEAD_BYTES, Holds, Kind, holds, inside};
+use super::reader::{Place, Read, Reader};
 use super::split::{Part, Split};
 use super::{Counts, DataOptions, Texts};
 use crate::batch::Document;
@@ -9,6 +11,7 @@ use crate::checkpoint::{Facts, hex};
 use crate::error::Error;
 use gguf::Source;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::io::{self, BufReader};
 use std::sync::Arc;
 
@@ -25,9 +28,20 @@ struct Files {
     texts: Texts,
     options: DataOptions,
     index: Index,
-    counts: Counts,
+    tally: Tally,
     digest: String,
 }
+
+/// What is known of what was read.
+#[derive(Default)]
+pub(super) struct Tally {
+    pub counts: Counts,
+    /// Columns and keys that had no effect.
+    pub unused: BTreeSet<String>,
+}
+
+/// Names of unused columns that are kept at most.
+const UNUSED: usize = 64;
 
 struct File {
     name: String,
@@ -36,14 +50,14 @@ struct File {
 }
 
 /// The bytes of a source from a place on. `seen` takes what was read.
-struct Bytes<'a, F> {
+pub(super) struct Bytes<'a, F> {
     source: &'a dyn Source,
     at: u64,
     seen: F,
 }
 
 /// Bytes that are read at a time.
-const CHUNK_BYTES: usize = 64 << 10;
+pub(super) const CHUNK_BYTES: usize = 64 << 10;
 
 impl<F: FnMut(&[u8])> io::Read for Bytes<'_, F> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
@@ -56,16 +70,37 @@ impl<F: FnMut(&[u8])> io::Read for Bytes<'_, F> {
     }
 }
 
+impl<'a, F> Bytes<'a, F> {
+    pub fn new(source: &'a dyn Source, at: u64, seen: F) -> Self {
+        Self { source, at, seen }
+    }
+}
+
 impl File {
-    fn open(name: String, source: Box<dyn Source>) -> Result<Self, Error> {
-        let mut begins = vec![0; CHUNK_BYTES.min(usize::try_from(source.len_bytes()).unwrap_or(CHUNK_BYTES))];
-        source.read_at(0, &mut begins).map_err(|error| Error::Read { file: name.clone(), reason: error.to_string() })?;
-        let kind = Kind::of(&name, &begins);
-        Ok(Self { name, source, kind })
+    fn open(name: String, source: Box<dyn Source>, progress: &dyn Fn(u64, u64)) -> Result<Self, Error> {
+        let head = |source: &dyn Source| -> Result<Vec<u8>, String> {
+            let mut head = vec![0; HEAD_BYTES.min(usize::try_from(source.len_bytes()).unwrap_or(HEAD_BYTES))];
+            source.read_at(0, &mut head).map_err(|error| error.to_string())?;
+            Ok(head)
+        };
+        let open = |source: Box<dyn Source>| -> Result<(Box<dyn Source>, Kind), String> {
+            match holds(&name, &head(&*source)?)? {
+                Holds::Examples(kind) => Ok((source, kind)),
+                Holds::Gzip => {
+                    let unpacked = unpack(&*source, progress)?;
+                    let kind = inside(&name, &head(&*unpacked)?)?;
+                    Ok((unpacked, kind))
+                }
+            }
+        };
+        match open(source) {
+            Ok((source, kind)) => Ok(Self { name, source, kind }),
+            Err(reason) => Err(Error::Read { file: name, reason }),
+        }
     }
 
     fn read<F: FnMut(&[u8])>(&self, place: Place, seen: F) -> Reader<BufReader<Bytes<'_, F>>> {
-        let bytes = Bytes { source: &*self.source, at: place.at, seen };
+        let bytes = Bytes::new(&*self.source, place.at, seen);
         Reader::new(BufReader::with_capacity(CHUNK_BYTES, bytes), self.kind, place)
     }
 
@@ -74,22 +109,28 @@ impl File {
     }
 }
 
-impl Counts {
+impl Tally {
     /// Counts what was read. Returns its documents, or the error of a bad line.
-    pub(super) fn take(&mut self, name: &str, read: Read, skip_bad: bool) -> Result<Vec<Document>, Error> {
+    pub fn take(&mut self, name: &str, read: Read, skip_bad: bool) -> Result<Vec<Document>, Error> {
+        let counts = &mut self.counts;
         match read.example {
             Ok(example) => {
-                self.cut += example.cut;
-                self.dropped += example.dropped;
-                self.examples += u64::from(!example.documents.is_empty());
-                self.documents += example.documents.len() as u64;
-                self.tokens += example.documents.iter().map(|document| document.ids.len() as u64).sum::<u64>();
-                self.targets += example.targets;
-                self.longest = example.documents.iter().fold(self.longest, |most, document| most.max(document.ids.len() as u32));
+                counts.cut += example.cut;
+                counts.dropped += example.dropped;
+                counts.examples += u64::from(!example.documents.is_empty());
+                counts.documents += example.documents.len() as u64;
+                counts.tokens += example.documents.iter().map(|document| document.ids.len() as u64).sum::<u64>();
+                counts.targets += example.targets;
+                counts.longest = example.documents.iter().fold(counts.longest, |most, document| most.max(document.ids.len() as u32));
+                for name in example.unused {
+                    if self.unused.len() < UNUSED {
+                        self.unused.insert(name.chars().take(UNUSED).collect());
+                    }
+                }
                 Ok(example.documents)
             }
             Err(_) if skip_bad => {
-                self.bad += 1;
+                counts.bad += 1;
                 Ok(vec![])
             }
             Err(reason) => Err(Error::Data { file: name.to_string(), line: read.place.line, reason }),
@@ -98,23 +139,27 @@ impl Counts {
 }
 
 impl Data {
-    /// Reads named files once: checks every line, counts, and keeps an index. Files whose name ends
-    /// in `.jsonl` or `.json`, and others that begin with `{`, have an example in each line. Other
-    /// files are text, cut into documents of [`DataOptions::length`] tokens. `progress` is called
-    /// with the bytes that were checked and the bytes of all files.
+    /// Reads named files once: checks every line, counts, and keeps an index. Files that begin with
+    /// `{` have an example in each line, and files that begin with `[` are one list of examples.
+    /// Files without a name of JSON that begin otherwise are text, cut into documents of
+    /// [`DataOptions::length`] tokens. What gzip has packed is unpacked into a temporary file that
+    /// has no name, so that nothing of it stays behind. `progress` is called with the bytes that
+    /// were read and the bytes of all files.
     ///
     /// # Errors
     /// [`Error::Data`] with the file, the line and the reason; [`Error::NoExample`];
-    /// [`Error::Read`].
+    /// [`Error::Empty`]; [`Error::Read`], also for a form that is not read, with a command that
+    /// converts it.
     pub fn new(
         files: Vec<(String, Box<dyn Source>)>,
         texts: Texts,
         options: &DataOptions,
         progress: &dyn Fn(u64, u64),
     ) -> Result<Self, Error> {
-        let files: Vec<File> = files.into_iter().map(|(name, source)| File::open(name, source)).collect::<Result<_, _>>()?;
+        let files: Vec<File> = files.into_iter().map(|(name, source)| File::open(name, source, progress)).collect::<Result<_, _>>()?;
         let all = files.iter().map(|file| file.source.len_bytes()).sum();
-        let (mut done, mut hash, mut counts, mut index) = (0, Sha256::new(), Counts::default(), Index::new());
+        let (mut done, mut hash, mut tally, mut index) = (0, Sha256::new(), Tally::default(), Index::new());
+        let mut empty = true;
         for (n, file) in (0..).zip(&files) {
             hash.update(file.source.len_bytes().to_le_bytes());
             let mut reader = file.read(Place::START, |bytes| {
@@ -124,17 +169,21 @@ impl Data {
             });
             while let Some(read) = reader.next(&texts, options).map_err(|error| file.unread(error))? {
                 let place = read.place;
-                if !counts.take(&file.name, read, options.skip_bad)?.is_empty() {
+                empty = false;
+                if !tally.take(&file.name, read, options.skip_bad)?.is_empty() {
                     index.push(n, place);
                 }
             }
         }
         if index.len() == 0 {
             let files = files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ");
-            return Err(Error::NoExample { files, bad: counts.bad, dropped: counts.dropped });
+            if empty {
+                return Err(Error::Empty { files });
+            }
+            return Err(Error::NoExample { files, bad: tally.counts.bad, dropped: tally.counts.dropped });
         }
         let (part, digest, options) = (Part::All { len: index.len() }, hex(&hash.finalize()), options.clone());
-        Ok(Self { files: Arc::new(Files { files, texts, options, index, counts, digest }), part })
+        Ok(Self { files: Arc::new(Files { files, texts, options, index, tally, digest }), part })
     }
 
     /// Number of examples; at least 1.
@@ -153,7 +202,7 @@ impl Data {
     /// If `n` is not below [`Data::len`].
     pub fn documents(&self, n: u64) -> Result<Vec<Document>, Error> {
         assert!(n < self.len(), "example {n} of {}", self.len());
-        let Files { files, texts, options, index, counts, .. } = &*self.files;
+        let Files { files, texts, options, index, tally: Tally { counts, .. }, .. } = &*self.files;
         let (first, mut place, mut passed) = index.find(self.part.example(n));
         let all_usable = counts.bad == 0 && counts.dropped == 0;
         let changed = |file: &File| file.unread("the file has changed since it was checked");
@@ -183,7 +232,14 @@ impl Data {
     /// What the files have, in all parts together.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        self.files.counts
+        self.files.tally.counts
+    }
+
+    /// Columns of lines and keys of messages that had no effect, by name; the first 64 that were
+    /// found, in all parts together.
+    #[must_use]
+    pub fn unused(&self) -> Vec<&str> {
+        self.files.tally.unused.iter().map(String::as_str).collect()
     }
 
     /// How texts become ids.

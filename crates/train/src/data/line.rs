@@ -1,42 +1,215 @@
 //! A line of JSON: what it has is told by its keys.
 
 use super::ids;
+use super::keys::Role;
+use super::message::{KEYS, Messages, Turn, tools};
 use crate::batch::Document;
-use model::chat::Message;
+use model::chat::{ChatTemplate, Message, RenderOptions};
 use serde_json::{Map, Value};
-
-/// Messages of a conversation at most: each turn of the assistant takes two renderings.
-const MESSAGES: usize = 1024;
-
-/// The keys of each form. The first one of a form tells it from the others.
-const FORMS: [&[&str]; 5] = [&ids::KEYS, &["messages", "tools"], &["prompt", "completion"], &["instruction", "input", "output"], &["text"]];
+use std::borrow::Cow;
 
 /// What a line has.
 pub(super) enum Line {
     Ids(Document),
-    /// A conversation, and the functions that it may call.
-    Messages(Vec<Message>, Option<Value>),
-    Completion {
-        prompt: String,
-        completion: String,
-    },
+    Conversation(Conversation),
+    Completion { prompt: String, completion: String },
     Text(String),
 }
 
+/// A conversation and how to render it.
+pub(super) struct Conversation {
+    pub turns: Vec<Turn>,
+    pub render: RenderOptions,
+}
+
+/// The columns of a form.
+struct Form {
+    /// All of these make the form.
+    keys: &'static [&'static str],
+    /// Those that may be there, too.
+    more: &'static [&'static str],
+}
+
+/// Columns beside the messages of a conversation.
+const BESIDE: &[&str] = &["system", "tools", "functions", "enable_thinking", "chat_template_kwargs", "mask"];
+
+static FORMS: [Form; 7] = [
+    Form { keys: &["ids"], more: &["targets", "weights"] },
+    Form { keys: &["messages"], more: BESIDE },
+    Form { keys: &["conversations"], more: BESIDE },
+    Form { keys: &["conversation"], more: BESIDE },
+    Form { keys: &["prompt", "completion"], more: BESIDE },
+    Form { keys: &["instruction", "output"], more: &["input", "system"] },
+    Form { keys: &["text"], more: &[] },
+];
+
+/// Columns that change what should be learnt, and why they are refused.
+const REFUSED: [(&str, &str); 9] = [
+    ("chosen", PREFERENCES),
+    ("rejected", PREFERENCES),
+    ("history", "earlier turns have the form of messages here"),
+    ("audio", ONLY_TEXT),
+    ("audios", ONLY_TEXT),
+    ("image", ONLY_TEXT),
+    ("images", ONLY_TEXT),
+    ("video", ONLY_TEXT),
+    ("videos", ONLY_TEXT),
+];
+const ONLY_TEXT: &str = "only text is learnt";
+const PREFERENCES: &str = "preferences are not learnt; give the answers to learn as completion";
+const LABEL: &str = "it has label, but whether a completion is good is not learnt; give the good ones without it";
+
+/// The columns of a line that have a value.
+struct Columns<'a> {
+    object: Map<String, Value>,
+    render: RenderOptions,
+    template: Option<&'a ChatTemplate>,
+    unused: &'a mut Vec<String>,
+}
+
 impl Line {
-    /// Reads a line. The error is the reason.
-    pub fn read(bytes: &[u8]) -> Result<Self, String> {
-        let object = object(bytes)?;
-        let form = FORMS.iter().find(|form| object.contains_key(form[0]));
-        let form = form.ok_or_else(|| format!("it has none of the keys {}", FORMS.map(|form| form[0]).join(", ")))?;
-        only(&object, form)?;
-        Ok(match form[0] {
-            "ids" => Self::Ids(ids::document(&object)?),
-            "messages" => Self::Messages(messages(&object)?, object.get("tools").filter(|tools| !tools.is_null()).cloned()),
-            "prompt" => Self::Completion { prompt: text(&object, "prompt")?, completion: text(&object, "completion")? },
-            "instruction" => Self::Completion { prompt: instruction(&object)?, completion: text(&object, "output")? },
-            _ => Self::Text(text(&object, "text")?),
+    /// Reads a line for a template. Names of columns and keys that have no effect are added to
+    /// `unused`. The error is the reason why the line cannot be used.
+    pub fn read(bytes: &[u8], template: Option<&ChatTemplate>, render: &RenderOptions, unused: &mut Vec<String>) -> Result<Self, String> {
+        let mut object = object(bytes)?;
+        object.retain(|_, value| !value.is_null());
+        let form = form(&object)?;
+        unused.extend(object.keys().filter(|key| !form.keys.iter().chain(form.more).any(|known| known == key)).cloned());
+        Columns { object, render: render.clone(), template, unused }.line(form.keys[0])
+    }
+}
+
+/// The form of an object.
+fn form(object: &Map<String, Value>) -> Result<&'static Form, String> {
+    let has = |key: &&str| object.contains_key(*key);
+    let whole = FORMS.iter().find(|form| form.keys.iter().all(has));
+    // Ids and whole texts say themselves what is learnt.
+    if !whole.is_some_and(|form| ["ids", "text"].contains(&form.keys[0])) {
+        if let Some((key, why)) = REFUSED.iter().find(|(key, _)| object.get(*key).is_some_and(filled)) {
+            return Err(format!("it has {key}, but {why}"));
+        }
+        // What another type of label means is not known: such a label is a further column.
+        if has(&"prompt") && object.get("label").is_some_and(Value::is_boolean) {
+            return Err(LABEL.to_string());
+        }
+    }
+    whole.ok_or_else(|| match FORMS.iter().find(|form| has(&form.keys[0])) {
+        Some(form) => format!("it has no {}", form.keys[1]),
+        None => "it has none of the keys ids, messages, conversations, prompt, instruction, text".to_string(),
+    })
+}
+
+impl Columns<'_> {
+    fn line(mut self, first: &str) -> Result<Line, String> {
+        Ok(match first {
+            "ids" => Line::Ids(ids::document(&self.object)?),
+            "text" => Line::Text(self.text("text")?),
+            "prompt" if is_list(&self.object["prompt"]) => {
+                let mut turns = self.turns("prompt")?;
+                turns.iter_mut().for_each(|turn| turn.is_prompt = true);
+                let completion = match is_list(&self.object["completion"]) {
+                    true => self.turns("completion")?,
+                    false => vec![Turn::new(Message::assistant(self.text("completion")?))],
+                };
+                turns.extend(completion);
+                self.conversation(turns)?
+            }
+            "prompt" => {
+                let prompt = self.text("prompt")?;
+                self.completion(prompt, "completion")?
+            }
+            "instruction" => {
+                let mut prompt = self.text("instruction")?;
+                // Alpaca's input is what the instruction is about.
+                if self.object.get("input").is_some_and(filled) {
+                    prompt = format!("{prompt}\n\n{}", self.text("input")?);
+                }
+                self.completion(prompt, "output")?
+            }
+            messages => {
+                let turns = self.turns(messages)?;
+                self.conversation(turns)?
+            }
         })
+    }
+
+    fn text(&self, key: &str) -> Result<String, String> {
+        match &self.object[key] {
+            Value::String(text) => Ok(text.clone()),
+            other => Err(format!("{key} is {}, not a text", short(other))),
+        }
+    }
+
+    fn turns(&mut self, key: &str) -> Result<Vec<Turn>, String> {
+        let template = self.template.ok_or("messages need a chat template, but none is used")?;
+        Messages { template, unused: self.unused }.read(key, &self.object[key])
+    }
+
+    /// An answer to a prompt. Only a template can show what else is there.
+    fn completion(self, prompt: String, answer: &str) -> Result<Line, String> {
+        let completion = self.text(answer)?;
+        if completion.is_empty() {
+            return Err("nothing to learn: the completion is empty".to_string());
+        }
+        match self.template {
+            None => match BESIDE.iter().find(|key| self.object.get(**key).is_some_and(filled)) {
+                Some(key) => Err(format!("{key} needs a chat template, but none is used")),
+                None => Ok(Line::Completion { prompt, completion }),
+            },
+            Some(_) => self.conversation(vec![Turn::new(Message::user(prompt)), Turn::new(Message::assistant(completion))]),
+        }
+    }
+
+    /// A conversation with what stands beside its messages.
+    fn conversation(mut self, mut turns: Vec<Turn>) -> Result<Line, String> {
+        if self.object.get("system").is_some_and(filled) {
+            if turns.first().is_some_and(|turn| turn.message.role == "system") {
+                return Err("it has a column system, and a message of the system".to_string());
+            }
+            turns.insert(0, Turn::new(Message::system(self.text("system")?)));
+        }
+        for (key, framed) in [("tools", true), ("functions", false)] {
+            if let Some(value) = self.object.get(key) {
+                self.render.tools = Some(tools(value, framed)?);
+            }
+        }
+        self.check_mask()?;
+        self.variables()?;
+        Ok(Line::Conversation(Conversation { turns, render: self.render }))
+    }
+
+    /// Variables of the template. Those that it does not look at are noted.
+    fn variables(&mut self) -> Result<(), String> {
+        let source = self.template.map_or("", ChatTemplate::source);
+        if let Some(value) = self.object.get("chat_template_kwargs") {
+            let value = parsed(value);
+            let Some(variables) = value.as_object().filter(|variables| variables.len() <= KEYS) else {
+                return Err(format!("chat_template_kwargs is {}, not an object of at most {KEYS} keys", short(&value)));
+            };
+            let ignored = variables.keys().filter(|key| !source.contains(key.as_str()));
+            self.unused.extend(ignored.map(|key| format!("{key} of chat_template_kwargs")));
+            self.render.extra.extend(variables.clone());
+        }
+        if let Some(value) = self.object.get("enable_thinking") {
+            let thinking = value.as_bool().ok_or_else(|| format!("enable_thinking is {}, not true or false", short(value)))?;
+            self.render.enable_thinking = Some(thinking);
+            if !source.contains("enable_thinking") {
+                self.unused.push("enable_thinking".to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// NeMo's `mask` names the roles that are not learnt: here all but the assistant.
+    fn check_mask(&self) -> Result<(), String> {
+        let Some(mask) = self.object.get("mask") else { return Ok(()) };
+        let is_other =
+            |name: &Value| name.as_str().and_then(Role::of).is_some_and(|role| matches!(role, Role::Named(name) if name != "assistant"));
+        let good = match mask {
+            Value::Array(names) => names.iter().all(is_other),
+            name => is_other(name),
+        };
+        if good { Ok(()) } else { Err(format!("mask is {}, but the turns of the assistant are learnt, and no others", short(mask))) }
     }
 }
 
@@ -56,37 +229,27 @@ pub(super) fn only(object: &Map<String, Value>, keys: &[&str]) -> Result<(), Str
     }
 }
 
-fn text(object: &Map<String, Value>, key: &str) -> Result<String, String> {
-    match object.get(key) {
-        Some(Value::String(text)) => Ok(text.clone()),
-        Some(other) => Err(format!("{key} is {}, not a text", short(other))),
-        None => Err(format!("it has no {key}")),
-    }
+/// A structure that stands as JSON in a text, as tables keep it, is taken out of the text.
+pub(super) fn parsed(value: &Value) -> Cow<'_, Value> {
+    let text = value.as_str().filter(|text| text.trim_start().starts_with(['[', '{']));
+    let structure = text.and_then(|text| serde_json::from_str(text).ok());
+    structure.map_or(Cow::Borrowed(value), Cow::Owned)
 }
 
-/// Alpaca's instruction, and the input that it is about, if there is one.
-fn instruction(object: &Map<String, Value>) -> Result<String, String> {
-    let instruction = text(object, "instruction")?;
-    let input = if object.contains_key("input") { text(object, "input")? } else { String::new() };
-    Ok(if input.is_empty() { instruction } else { format!("{instruction}\n\n{input}") })
+/// Whether a value is a list of messages.
+fn is_list(value: &Value) -> bool {
+    let messages = |value: &Value| value.as_array().is_some_and(|list| list.iter().all(Value::is_object));
+    messages(value) && value.as_array().is_some_and(|list| !list.is_empty())
 }
 
-fn messages(object: &Map<String, Value>) -> Result<Vec<Message>, String> {
-    let Some(Value::Array(list)) = object.get("messages") else { return Err("messages is no list".to_string()) };
-    if list.len() > MESSAGES {
-        return Err(format!("{} messages, at most {MESSAGES} are read", list.len()));
-    }
-    list.iter().enumerate().map(|(n, value)| message(value).map_err(|reason| format!("message {}: {reason}", n + 1))).collect()
-}
-
-fn message(value: &Value) -> Result<Message, String> {
-    let message: Message = serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
-    if !["system", "user", "assistant", "tool"].contains(&message.role.as_str()) {
-        return Err(format!("the role {} is none of system, user, assistant, tool", short(&Value::String(message.role))));
-    }
-    match &message.content {
-        None | Some(Value::String(_) | Value::Array(_) | Value::Null) => Ok(message),
-        Some(other) => Err(format!("content is {}, not a text", short(other))),
+/// Whether a value says something: not null, false, or empty.
+pub(super) fn filled(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(object) => !object.is_empty(),
+        Value::Bool(true) | Value::Number(_) => true,
     }
 }
 

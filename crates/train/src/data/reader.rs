@@ -1,32 +1,13 @@
 //! Reads examples one after the other, in bounded memory.
 
 use super::example::Example;
+use super::kind::{BOM, Kind};
+use super::list::List;
 use super::{DataOptions, Texts, text};
 use std::io::{self, BufRead};
 
 /// Bytes of a line at most.
 pub(super) const LINE_BYTES: usize = 16 << 20;
-
-/// What the bytes are.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// An object of JSON in each line.
-    Lines,
-    /// Text, which is cut into documents.
-    Text,
-}
-
-impl Kind {
-    /// Of a file with this name and beginning.
-    pub fn of(name: &str, begins: &[u8]) -> Self {
-        let named = [".jsonl", ".json"].iter().any(|end| name.ends_with(end));
-        let first = begins.strip_prefix(BOM).unwrap_or(begins).trim_ascii_start().first();
-        if named || first == Some(&b'{') { Self::Lines } else { Self::Text }
-    }
-}
-
-/// The mark with which some editors begin UTF-8.
-const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Where an example begins.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -40,7 +21,7 @@ pub(super) struct Place {
 impl Place {
     pub const START: Self = Self { at: 0, line: 1 };
 
-    fn pass(&mut self, bytes: &[u8]) {
+    pub fn pass(&mut self, bytes: &[u8]) {
         self.at += bytes.len() as u64;
         self.line += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
     }
@@ -57,6 +38,8 @@ pub(super) struct Read {
 pub(super) struct Reader<R> {
     from: R,
     kind: Kind,
+    /// Where a list of JSON stands.
+    list: List,
     /// The place of the first byte of `held`.
     place: Place,
     /// Bytes that are read and not passed yet: of a line, or of text ahead.
@@ -66,29 +49,29 @@ pub(super) struct Reader<R> {
 impl<R: BufRead> Reader<R> {
     /// Reads from the bytes at `place` on.
     pub fn new(from: R, kind: Kind, place: Place) -> Self {
-        Self { from, kind, place, held: vec![] }
+        // Before the first element stands at least the bracket.
+        let list = if place == Place::START { List::Before } else { List::Element };
+        Self { from, kind, list, place, held: vec![] }
     }
 
     /// The next example; `None` at the end.
     pub fn next(&mut self, texts: &Texts, options: &DataOptions) -> io::Result<Option<Read>> {
         self.pass_bom()?;
-        match self.kind {
-            Kind::Lines => {
-                let Some((place, line)) = self.line()? else { return Ok(None) };
-                let example = match line {
-                    Bounded::Whole => texts.example(&self.held, options),
-                    Bounded::Longer => Err(too_long()),
-                };
-                Ok(Some(Read { place, example }))
-            }
-            Kind::Text => self.text(texts, options),
+        if self.kind == Kind::Text {
+            return self.text(texts, options);
         }
+        let Some((place, held)) = self.object()? else { return Ok(None) };
+        let example = held.and_then(|()| texts.example(&self.held, options));
+        Ok(Some(Read { place, example }))
     }
 
     /// Passes an example that can be used, where every one can. Returns whether there was one.
     pub fn pass(&mut self, texts: &Texts, options: &DataOptions) -> io::Result<bool> {
         match self.kind {
-            Kind::Lines => Ok(self.line()?.is_some()),
+            Kind::Lines | Kind::Array => {
+                self.pass_bom()?;
+                Ok(self.object()?.is_some())
+            }
             Kind::Text => Ok(self.next(texts, options)?.is_some()),
         }
     }
@@ -99,6 +82,16 @@ impl<R: BufRead> Reader<R> {
             self.place.pass(BOM);
         }
         Ok(())
+    }
+
+    /// Holds the next object: a line, or an element of the list. An error is the reason why it
+    /// cannot be used.
+    fn object(&mut self) -> io::Result<Option<(Place, Result<(), String>)>> {
+        if self.kind == Kind::Array {
+            return self.list.next(&mut self.from, &mut self.place, &mut self.held);
+        }
+        let line = self.line()?;
+        Ok(line.map(|(place, bounded)| (place, if bounded == Bounded::Whole { Ok(()) } else { Err(too_long()) })))
     }
 
     /// Holds the next line that is not blank.

@@ -1,10 +1,13 @@
 //! Examples from a stream, once and in the order given.
 
-use super::reader::{Kind, Place, Reader, fill};
+use super::files::Tally;
+use super::gzip::Unpacked;
+use super::kind::{HEAD_BYTES, Holds, holds, inside};
+use super::reader::{Place, Reader, fill};
 use super::{Counts, DataOptions, Texts};
 use crate::batch::Document;
 use crate::error::Error;
-use std::io::BufRead;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 /// Examples that are read once, such as those of stdin.
 pub struct Stream {
@@ -12,13 +15,15 @@ pub struct Stream {
     input: Input,
     texts: Texts,
     options: DataOptions,
-    counts: Counts,
+    tally: Tally,
 }
+
+type Bytes = Box<dyn BufRead + Send>;
 
 /// Bytes, before and after the first of them told what they are.
 enum Input {
-    New(Option<Box<dyn BufRead + Send>>),
-    Begun(Reader<Box<dyn BufRead + Send>>),
+    New(Option<Bytes>),
+    Begun(Reader<Bytes>),
 }
 
 impl Stream {
@@ -26,7 +31,7 @@ impl Stream {
     #[must_use]
     pub fn new(name: &str, from: Box<dyn BufRead + Send>, texts: Texts, options: &DataOptions) -> Self {
         let (name, input, options) = (name.to_string(), Input::New(Some(from)), options.clone());
-        Self { name, input, texts, options, counts: Counts::default() }
+        Self { name, input, texts, options, tally: Tally::default() }
     }
 
     /// The documents of the next `examples` examples; of fewer at the end, then none.
@@ -34,17 +39,17 @@ impl Stream {
     /// # Errors
     /// [`Error::Data`] and [`Error::Read`].
     pub fn next(&mut self, examples: u32) -> Result<Vec<Document>, Error> {
-        let unread = |error: std::io::Error| Error::Read { file: self.name.clone(), reason: error.to_string() };
-        if let Input::New(from) = &mut self.input {
-            let kind = from.as_mut().map(|from| fill(from).map(|begins| Kind::of(&self.name, begins)));
-            let Some((kind, from)) = kind.transpose().map_err(unread)?.zip(from.take()) else { return Ok(vec![]) };
-            self.input = Input::Begun(Reader::new(from, kind, Place::START));
+        let Self { name, input, texts, options, tally } = self;
+        let unread = |error: io::Error| Error::Read { file: name.clone(), reason: error.to_string() };
+        if let Input::New(from) = input {
+            let Some(from) = from.take() else { return Ok(vec![]) };
+            *input = Input::Begun(begin(name, from).map_err(unread)?);
         }
-        let Input::Begun(reader) = &mut self.input else { return Ok(vec![]) };
-        let (mut documents, end) = (vec![], self.counts.examples + u64::from(examples));
-        while self.counts.examples < end {
-            let Some(read) = reader.next(&self.texts, &self.options).map_err(unread)? else { break };
-            documents.extend(self.counts.take(&self.name, read, self.options.skip_bad)?);
+        let Input::Begun(reader) = input else { return Ok(vec![]) };
+        let (mut documents, end) = (vec![], tally.counts.examples + u64::from(examples));
+        while tally.counts.examples < end {
+            let Some(read) = reader.next(texts, options).map_err(unread)? else { break };
+            documents.extend(tally.take(name, read, options.skip_bad)?);
         }
         Ok(documents)
     }
@@ -52,6 +57,42 @@ impl Stream {
     /// What was read so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        self.counts
+        self.tally.counts
     }
+
+    /// Columns of lines and keys of messages that had no effect so far, by name.
+    #[must_use]
+    pub fn unused(&self) -> Vec<&str> {
+        self.tally.unused.iter().map(String::as_str).collect()
+    }
+}
+
+/// A reader of the form that the first bytes tell.
+fn begin(name: &str, from: Bytes) -> io::Result<Reader<Bytes>> {
+    // A command for a stream needs the file from which it came.
+    let name = if name == "stdin" { "FILE" } else { name };
+    let (head, from) = peeked(from)?;
+    let (kind, from) = match holds(name, &head).map_err(io::Error::other)? {
+        Holds::Examples(kind) => (kind, from),
+        Holds::Gzip => {
+            let (head, from) = peeked(Box::new(BufReader::new(Unpacked::new(from))))?;
+            (inside(name, &head).map_err(io::Error::other)?, from)
+        }
+    };
+    Ok(Reader::new(from, kind, Place::START))
+}
+
+/// The first bytes of a stream, and the stream as it was.
+fn peeked(mut from: Bytes) -> io::Result<(Vec<u8>, Bytes)> {
+    let mut head = vec![];
+    while head.len() < HEAD_BYTES {
+        let bytes = fill(&mut *from)?;
+        let taken = bytes.len().min(HEAD_BYTES - head.len());
+        if taken == 0 {
+            break;
+        }
+        head.extend_from_slice(&bytes[..taken]);
+        from.consume(taken);
+    }
+    Ok((head.clone(), Box::new(Cursor::new(head).chain(from))))
 }

@@ -1,12 +1,13 @@
 //! How text becomes ids: a tokenizer, a chat template, and what the template is told.
 
 use super::example::Marked;
+use super::line::Conversation;
+use super::message::Turn;
 use super::{DataOptions, Learn};
 use crate::checkpoint::hex;
 use model::chat::{ChatTemplate, Message, RenderOptions};
 use model::tokenizer::{Special, Tokenizer};
 use model::{Model, ModelFile};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
@@ -76,7 +77,7 @@ impl Texts {
     /// A text, all of it learnt, with the token that ends texts if the text `ends` without one.
     pub(super) fn text(&self, text: &str, ends: bool) -> Result<Marked, String> {
         let mut marked = Marked::default();
-        marked.extend(&self.tokenizer.encode_prompt(text, Special::Parse).map_err(reason)?, true);
+        marked.extend(&self.tokenizer.encode_prompt(text, Special::Parse).map_err(reason)?, 1.0);
         if ends && !text.is_empty() {
             self.end(&mut marked);
         }
@@ -85,46 +86,40 @@ impl Texts {
 
     fn end(&self, marked: &mut Marked) {
         let ended = marked.ids.last().is_some_and(|&id| self.tokenizer.is_end(id));
-        marked.extend(self.tokenizer.eos().filter(|_| !ended).as_slice(), true);
+        marked.extend(self.tokenizer.eos().filter(|_| !ended).as_slice(), 1.0);
     }
 
-    /// An answer to a prompt.
-    pub(super) fn completion(&self, prompt: &str, completion: &str, options: &DataOptions) -> Result<Vec<Marked>, String> {
-        if completion.is_empty() {
-            return Err("nothing to learn: the completion is empty".to_string());
-        }
-        if self.template.is_some() {
-            return self.conversation(&[Message::user(prompt), Message::assistant(completion)], None, options);
-        }
+    /// An answer to a prompt, without a template.
+    pub(super) fn completion(&self, prompt: &str, completion: &str) -> Result<Marked, String> {
         let mut marked = Marked::default();
-        marked.extend(&self.tokenizer.encode_prompt(prompt, Special::Parse).map_err(reason)?, false);
-        marked.extend(&self.tokenizer.encode(completion, Special::Parse).map_err(reason)?, true);
+        marked.extend(&self.tokenizer.encode_prompt(prompt, Special::Parse).map_err(reason)?, 0.0);
+        marked.extend(&self.tokenizer.encode(completion, Special::Parse).map_err(reason)?, 1.0);
         self.end(&mut marked);
-        Ok(vec![marked])
+        Ok(marked)
     }
 
     /// The turns of the assistant, each behind the prompt that `weft run` has for it. A turn
-    /// continues the document of the turns before it if its prompt begins with this document; where
-    /// the template renders earlier turns otherwise later on, it begins another one. A prompt that
-    /// is too long is the last one that is rendered.
-    pub(super) fn conversation(&self, messages: &[Message], tools: Option<Value>, options: &DataOptions) -> Result<Vec<Marked>, String> {
+    /// continues the document of the turns before it if its prompt begins with what is learnt
+    /// there; where the template renders earlier turns otherwise later on, it begins another one. A
+    /// prompt that is too long is the last one that is rendered.
+    pub(super) fn conversation(&self, conversation: &Conversation, options: &DataOptions) -> Result<Vec<Marked>, String> {
         let template = self.template.as_ref().ok_or("messages need a chat template, but none is used")?;
-        let mut render = self.render.clone();
-        render.tools = tools.or(render.tools);
-        if !messages.iter().any(|message| message.role == ASSISTANT) {
-            return Err("nothing to learn: no message has the role assistant".to_string());
-        }
+        let Conversation { turns, render } = conversation;
+        check(turns, options)?;
+        let messages: Vec<Message> = turns.iter().map(|turn| turn.message.clone()).collect();
         if options.learn == Learn::All {
+            let render = render.clone().add_generation_prompt(false);
             let mut marked = Marked::default();
-            marked.extend(&template.encode(&self.tokenizer, messages, &render.add_generation_prompt(false)).map_err(reason)?, true);
+            marked.extend(&template.encode(&self.tokenizer, &messages, &render).map_err(reason)?, 1.0);
             return Ok(vec![marked]);
         }
         let mut documents: Vec<Marked> = vec![];
-        for turn in (0..messages.len()).filter(|&n| messages[n].role == ASSISTANT) {
-            let (prompt, rest) = template.encode_answer(&self.tokenizer, &messages[..=turn], &render).map_err(reason)?;
+        for n in (0..turns.len()).filter(|&n| turns[n].is_learnt()) {
+            let (prompt, rest) = template.encode_answer(&self.tokenizer, &messages[..=n], render).map_err(reason)?;
+            documents.last_mut().into_iter().for_each(Marked::trim);
             let before = documents.pop_if(|before| prompt.starts_with(&before.ids));
             let mut document = before.unwrap_or_default();
-            self.turn(&mut document, &prompt, &rest);
+            self.turn(&mut document, &prompt, &rest, turns[n].weight);
             documents.push(document);
             if prompt.len() > options.length as usize {
                 break;
@@ -133,21 +128,41 @@ impl Texts {
         Ok(documents)
     }
 
-    /// Adds a turn: it is learnt up to the token that ends it.
-    fn turn(&self, document: &mut Marked, prompt: &[u32], rest: &[u32]) {
+    /// Adds a turn to a document that ends with what is learnt: the turn is learnt up to the token
+    /// that ends it.
+    fn turn(&self, document: &mut Marked, prompt: &[u32], rest: &[u32], weight: f32) {
         let (known, is_end) = (document.ids.len(), |id: &u32| self.tokenizer.is_end(*id));
-        document.extend(&prompt[known..], false);
+        let last = document.ids.last().copied().zip(document.weights.last().copied());
         // A turn without an end, such as a call of a tool, ends with the first token behind it.
-        if known > 0 && document.learnt[known - 1] && !is_end(&prompt[known - 1]) && prompt.get(known).is_some_and(is_end) {
-            document.learnt[known] = true;
+        let ends = last.filter(|(id, _)| !is_end(id) && prompt.get(known).is_some_and(is_end));
+        document.extend(&prompt[known..], 0.0);
+        if let Some((_, weight)) = ends {
+            document.weights[known] = weight;
         }
         let learnt = rest.iter().position(is_end).map_or(rest.len(), |end| end + 1);
-        document.extend(&rest[..learnt], true);
-        document.extend(&rest[learnt..], false);
+        document.extend(&rest[..learnt], weight);
+        document.extend(&rest[learnt..], 0.0);
     }
 }
 
-const ASSISTANT: &str = "assistant";
+/// Refuses turns of which nothing can be learnt.
+fn check(turns: &[Turn], options: &DataOptions) -> Result<(), String> {
+    if !turns.iter().any(Turn::is_assistant) {
+        return Err("nothing to learn: no message has the role assistant".to_string());
+    }
+    if let Some(n) = turns.iter().position(|turn| turn.is_learnt() && turn.is_empty()) {
+        return Err(format!("message {}: nothing to learn: the turn of the assistant is empty", n + 1));
+    }
+    match options.learn {
+        Learn::Completions if !turns.iter().any(Turn::is_learnt) => {
+            Err("nothing to learn: no turn of the assistant has a weight above 0".to_string())
+        }
+        Learn::All if turns.iter().any(|turn| turn.is_assistant() && turn.weight != 1.0) => {
+            Err("a turn has a weight, but everything is learnt (--loss all)".to_string())
+        }
+        _ => Ok(()),
+    }
+}
 
 fn reason(error: impl std::fmt::Display) -> String {
     error.to_string()

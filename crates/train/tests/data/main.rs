@@ -2,6 +2,8 @@
 
 mod common;
 mod files;
+mod formats;
 mod forms;
+mod keys;
 mod resume;
 mod turns;

@@ -1,6 +1,6 @@
 //! Conversations: every turn of the assistant is learnt behind the prompt that `weft run` has.
 
-use crate::common::{built_ins, documents, gemma3, gemma4, marked, options, qwen2, qwen3, qwq, refused};
+use crate::common::{QWEN2, built_ins, documents, gemma3, gemma4, marked, options, qwen2, qwen3, qwq, refused};
 use model::chat::{ChatTemplate, Message, RenderOptions};
 use serde_json::{Value, json};
 use train::{Document, Longer, NO_TARGET, Texts};
@@ -53,6 +53,23 @@ fn the_documents_of_a_line_are_marked_as_one_example() {
     let first = documents(&lines, qwen3(), &options().longer(Longer::Drop))[1].ids.len() as u32 - 1;
     let kept = documents(&lines, qwen3(), &options().length(first).longer(Longer::Drop));
     assert!(kept.len() == 2 && kept.iter().all(|document| !document.continues));
+}
+
+#[test]
+fn a_turn_continues_the_document_if_only_what_is_behind_its_end_differs() {
+    // Between turns stand two line breaks, which are one token; behind the last turn stands one.
+    let template = QWEN2.replace("{{ '<|im_start|>' +", "{{ ('' if loop.first else '\\n') + '<|im_start|>' +");
+    let template = template.replace("{{ '<|im_start|>assistant", "{{ '\\n<|im_start|>assistant");
+    let texts = texts_of(&qwen2(), &template);
+    let expected = "<|im_start|>user\nOne?<|im_end|>\n\n<|im_start|>assistant\n⟦1.<|im_end|>⟧\n\n\
+        <|im_start|>user\nTwo?<|im_end|>\n\n<|im_start|>assistant\n⟦2.<|im_end|>⟧";
+    assert_eq!(marked(&line(&talk()), &texts, &options()), [expected]);
+    let [document] = &documents(&line(&talk()), texts.clone(), &options())[..] else { panic!("one document") };
+    let messages: Vec<Message> = serde_json::from_value(talk()).expect("messages");
+    let (prompt, answer) =
+        texts.template().expect("one").encode_answer(texts.tokenizer(), &messages[..4], &RenderOptions::default()).expect("ids");
+    assert_eq!(document.ids[..prompt.len()], prompt);
+    assert!(answer.starts_with(&document.targets[prompt.len() - 1..]));
 }
 
 #[test]
