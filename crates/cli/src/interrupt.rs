@@ -1,8 +1,8 @@
 //! Signals that end the program: Ctrl-C, SIGTERM, SIGHUP. A [`Guard`] or [`told`] asks that the
 //! first signal ends only the running work, so that its state can be saved.
 //!
-//! On Unix the signals are blocked in every thread, and one thread waits for them. The only `unsafe`
-//! code asks whether SIGHUP is ignored, as `nohup` does it. Elsewhere there are Ctrl-C and
+//! On Unix the signals are blocked in every thread, and one thread waits for them. The only
+//! `unsafe` code asks whether SIGHUP is ignored, as `nohup` does it. Elsewhere there are Ctrl-C and
 //! Ctrl-Break.
 
 use anyhow::{Context, Result};
@@ -104,8 +104,8 @@ pub fn code() -> u8 {
     state.ending.or(state.raised).unwrap_or(Signal::Interrupt).code()
 }
 
-/// From now on a signal that asks the program to end calls `listener`; a second signal ends it. While
-/// there is no [`Guard`], Ctrl-C is such a signal too.
+/// From now on a signal that asks the program to end calls `listener`; a second signal ends it.
+/// While there is no [`Guard`], Ctrl-C is such a signal too.
 pub fn told(listener: impl Fn() + Send + 'static) {
     state().listener = Some(Box::new(listener));
 }
@@ -163,8 +163,8 @@ mod unix {
         Ok(())
     }
 
-    /// Whether the program was started with SIGHUP ignored, as `nohup` does it: then it should go on
-    /// after the terminal is closed. A blocked signal would be delivered even if it is ignored.
+    /// Whether the program was started with SIGHUP ignored, as `nohup` does it: then it should go
+    /// on after the terminal is closed. A blocked signal would be delivered even if it is ignored.
     fn is_hang_up_ignored() -> nix::Result<bool> {
         let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
         // SAFETY: neither action runs code of ours.

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 /// Write the logits of given tokens as a NumPy array
 ///
 /// Row t of the f32 array [T, V] holds the logits after token t. The tokens are evaluated
-/// unchanged: no token is added in front. Because the numbers are for comparison, nothing is rounded
-/// unless a flag asks for it: activations and the KV cache are f32.
+/// unchanged: no token is added in front. Because the numbers are for comparison, nothing is
+/// rounded unless a flag asks for it: activations and the KV cache are f32.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   weft logits model.gguf --tokens 1,2,3 -o logits.npy

@@ -1,7 +1,7 @@
 //! The command `weft`: models from GGUF files at a terminal, in scripts and under a benchmark.
 //!
-//! The only `unsafe` code is the call of `set_var` in [`quiet_drivers`], which runs first in `main`,
-//! before there is any other thread that could read the environment, and the question in
+//! The only `unsafe` code is the call of `set_var` in [`quiet_drivers`], which runs first in
+//! `main`, before there is any other thread that could read the environment, and the question in
 //! [`interrupt`] whether a signal is ignored.
 
 mod args;

@@ -28,7 +28,12 @@ pub enum Error {
     #[error("tensor {name} is missing; the file is incomplete or not a {architecture} model")]
     TensorMissing { name: String, architecture: &'static str },
     /// The shape of a tensor does not match the hyper-parameters. Shapes are [rows, columns].
-    #[error("tensor {name} has the shape {}, but the hyper-parameters need {}", shape_text(found), shape_text(expected))]
+    #[error(
+        "tensor {name} has the shape {}, but the hyper-parameters \
+         need {}",
+        shape_text(found),
+        shape_text(expected)
+    )]
     TensorShape { name: String, expected: Vec<u64>, found: Vec<u64> },
     /// A tensor has a value that is not allowed for it.
     #[error("tensor {name} has the value {found}, but needs {expected}")]

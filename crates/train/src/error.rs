@@ -36,7 +36,13 @@ pub enum Error {
     #[error("the weight of {operation} cannot be trained: only the derivative by its rows exists")]
     NoGradient { operation: &'static str },
     /// A factor does not fit the weight that it is added to.
-    #[error("{target}: the factors are {} and {}, but the weight is {}", shape_text(a), shape_text(b), shape_text(weight))]
+    #[error(
+        "{target}: the factors are {} and {}, but the weight \
+         is {}",
+        shape_text(a),
+        shape_text(b),
+        shape_text(weight)
+    )]
     Factors { target: String, a: [u32; 2], b: [u32; 2], weight: [u32; 2] },
     /// A weight cannot be trained.
     #[error("{target} cannot be trained: {reason}")]

@@ -104,8 +104,8 @@ fn base_rows(file: &Gguf, weight: &TensorInfo, first: usize, out: &mut [f32]) ->
 /// Writes a model with trained weights in the place of its own, in the type `ty`; norms and other
 /// vectors in F32. Metadata, the tokenizer and the bytes of all other tensors stay;
 /// `general.file_type` follows the type of most weights. Rows beyond those of a parameter keep the
-/// values of the base. The file is written whole or not at all. Returns the tensors that have another
-/// type, because their rows are no whole number of blocks.
+/// values of the base. The file is written whole or not at all. Returns the tensors that have
+/// another type, because their rows are no whole number of blocks.
 ///
 /// # Errors
 /// [`Error::NoTarget`] for a parameter that is no tensor of the base, [`Error::Unwritable`],

@@ -81,8 +81,8 @@ impl<'a> Rewrite<'a> {
         &self.fallbacks
     }
 
-    /// Gives a tensor other values, in the type `ty` or in its own. Rows that are no whole number of
-    /// its blocks get the type that [`GgmlType::fitting`] says.
+    /// Gives a tensor other values, in the type `ty` or in its own. Rows that are no whole number
+    /// of its blocks get the type that [`GgmlType::fitting`] says.
     ///
     /// # Errors
     /// [`Error::NoTarget`], and [`Error::Unwritable`] for a type that cannot be written.

@@ -275,7 +275,8 @@ fn what_is_advised_where_all_weights_do_not_fit_would_fit() {
     };
     let beside = |memory: Memory| memory.total() - memory.weights;
     let (whole, fewest) = (beside(need(&all, 256)), beside(need(&all, 64)));
-    // Factors of all layers and their values fit where all weights do not, but these fit in fewer rows.
+    // Factors of all layers and their values fit where all weights do not, but these fit in fewer
+    // rows.
     let (factors, fewer, said) = refused(whole - 1);
     assert!(factors && fewer && said.contains("low-rank factors in place of all weights fit"), "{said}");
     let (_, fewer, said) = refused(fewest.min(whole - 1) / 8);

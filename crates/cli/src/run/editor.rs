@@ -23,8 +23,8 @@ pub enum Line {
     Stop,
 }
 
-/// Lines from a thread of its own, because nothing wakes a thread that waits for keys: a signal must
-/// end the chat there too.
+/// Lines from a thread of its own, because nothing wakes a thread that waits for keys: a signal
+/// must end the chat there too.
 pub struct LineEditor {
     /// Asks the thread for a line.
     asks: SyncSender<()>,

@@ -50,7 +50,10 @@ pub enum SnapshotError {
         list(found), list(expected), if found == expected { " of other contents" } else { "" }
     )]
     Adapters { found: Vec<String>, expected: Vec<String> },
-    #[error("the session was saved with a KV cache of {}, this one has {}; choose the KV type {}", found, expected, found)]
+    #[error(
+        "the session was saved with a KV cache of {found}, this one has {expected}; choose the KV \
+         type {found}"
+    )]
     KvType { found: KvType, expected: KvType },
     #[error("the session was saved with {}; this model has {}", caches(found), caches(expected))]
     Caches { found: Vec<Cache>, expected: Vec<Cache> },

@@ -15,9 +15,9 @@ const CHUNK_BYTES: u64 = 256 << 10;
 
 /// The digest of a model file, which is computed once, by the first that asks.
 ///
-/// A session's snapshot has the digest of samples of the weights ([`model::Model::digest`]), because
-/// it should load fast. Training holds the run to every byte: a checkpoint over other weights would
-/// go on without a sign of it.
+/// A session's snapshot has the digest of samples of the weights ([`model::Model::digest`]),
+/// because it should load fast. Training holds the run to every byte: a checkpoint over other
+/// weights would go on without a sign of it.
 #[derive(Clone)]
 pub struct BaseDigest(Arc<Lazy>);
 

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 /// Bytes of a SHA-256 digest.
 pub const DIGEST_BYTES: usize = 32;
 
-/// The version that is written. Version 1 had the digest of samples of the model, and other names of
-/// facts.
+/// The version that is written. Version 1 had the digest of samples of the model, and other names
+/// of facts.
 const VERSION: u64 = 2;
 
 /// Upper limit of the header's bytes: a million tensors.
