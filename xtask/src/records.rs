@@ -1,6 +1,7 @@
 //! Results of long checks in text files, one per line. A result holds while the hash of its subject
 //! does.
 
+use crate::mutate::faults;
 use crate::root;
 use anyhow::Context as _;
 use kernels::testing::drawn::Drawn;
@@ -30,7 +31,7 @@ impl Records {
         Self::parse(path, head, &text)
     }
 
-    fn parse(path: PathBuf, head: &'static str, text: &str) -> anyhow::Result<Self> {
+    pub fn parse(path: PathBuf, head: &'static str, text: &str) -> anyhow::Result<Self> {
         let row = |line: &str| {
             let mut parts = line.splitn(4, '\t').map(str::to_string);
             let mut next = || parts.next().with_context(|| format!("{}: a line without four columns: {line:?}", path.display()));
@@ -44,6 +45,16 @@ impl Records {
     pub fn of(&self, subject: &str, adapter: &str, hash: &str) -> Option<&str> {
         let (known, result) = self.rows.get(&(subject.to_string(), adapter.to_string()))?;
         (known == hash).then_some(result)
+    }
+
+    /// The adapters that have results.
+    pub fn adapters(&self) -> BTreeSet<String> {
+        self.rows.keys().map(|(_, adapter)| adapter.clone()).collect()
+    }
+
+    /// The subjects that have a result on an adapter.
+    pub fn subjects(&self, adapter: &str) -> impl Iterator<Item = &str> {
+        self.rows.keys().filter(move |(_, of)| of == adapter).map(|(subject, _)| subject.as_str())
     }
 
     /// Notes a result.
@@ -89,11 +100,12 @@ impl Digest {
         self.0.update(part);
     }
 
-    /// Adds a shader: its text, its bound and its cases.
+    /// Adds a shader: its text without comments, its bounds and its cases.
     pub fn shader(&mut self, target: &Target, source: &str, cases: &HashMap<&'static str, String>) {
         self.add(target.shader.label().as_bytes());
-        self.add(source.as_bytes());
-        self.add(&target.shader.variant.kernel.nmse.to_le_bytes());
+        self.add(code(source).as_bytes());
+        let variant = target.shader.variant;
+        [variant.kernel.nmse, variant.peak].iter().for_each(|bound| self.add(&bound.to_le_bytes()));
         self.add(cases[target.stem].as_bytes());
     }
 
@@ -101,6 +113,12 @@ impl Digest {
     pub fn text(self) -> String {
         self.0.finalize().iter().take(8).fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
     }
+}
+
+/// A shader without comments.
+pub fn code(source: &str) -> String {
+    let lines: Vec<&str> = source.lines().map(faults::code).filter(|line| !line.is_empty()).collect();
+    lines.join("\n")
 }
 
 /// The hash of the cases of each stem. The first seeds show every change of how cases are drawn.
@@ -117,6 +135,7 @@ pub fn cases(targets: &[Target]) -> HashMap<&'static str, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kernels::testing::kernel::{Kernel, Variant};
 
     #[test]
     fn results_hold_for_their_subject_their_adapter_and_their_hash() {
@@ -131,6 +150,29 @@ mod tests {
         records.keep("card", |name| name == "y");
         assert_eq!(records.text(), "subject\tadapter\thash\ta\tb\nx\tother\t05\t5\t6\ny\tcard\t03\t7\t8\n");
         assert!(Records::parse(PathBuf::new(), "", "head\nx\tcard\n").is_err());
+    }
+
+    #[test]
+    fn the_hash_of_a_shader_changes_with_both_bounds_and_with_no_comment() {
+        let mut targets = Target::all(&kernels::Caps::WEBGPU);
+        targets.retain(|target| target.stem == "softcap");
+        let Variant { kernel, name, fill, needs, peak } = *targets[0].shader.variant;
+        let hash = |source: &str, nmse: f64, peak: f64| {
+            let kernel = Box::leak(Box::new(Kernel { nmse, ..*kernel }));
+            let mut target = targets[0].clone();
+            target.shader.variant = Box::leak(Box::new(Variant { kernel, name, fill, needs, peak }));
+            let mut digest = Digest::default();
+            digest.shader(&target, source, &HashMap::from([("softcap", String::new())]));
+            digest.text()
+        };
+        let text = "let a = 1.0;\n";
+        let own = hash(text, kernel.nmse, peak);
+        assert_ne!(own, hash(text, 2.0 * kernel.nmse, peak));
+        assert_ne!(own, hash(text, kernel.nmse, 2.0 * peak));
+        for other in ["// more words\nlet a = 1.0;\n", "let a = 1.0; // why\n", "\n    // why\nlet a = 1.0; //~ exit: sign\n"] {
+            assert_eq!(own, hash(other, kernel.nmse, peak), "{other:?}");
+        }
+        assert_ne!(own, hash("let a = 2.0;\n", kernel.nmse, peak));
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! `verify-shaders`: validates every shader with naga, compares it with its oracle on a GPU, and
 //! then plants faults in it. Or gives every shader to a browser, or looks for races.
 
-use crate::records::{self, Digest, Records};
-use crate::{browser, compiled, lanes, mutate, races, shaders};
+mod ledger;
+
+use crate::{browser, compiled, lanes, mutate, races, root, shaders};
 use anyhow::Context as _;
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::lower;
 use kernels::testing::sweep::{self, Target};
 use kernels::{Agreement, Device, Limits, Select};
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -35,25 +35,35 @@ pub struct Args {
     #[arg(long, conflicts_with = "mutate")]
     no_gpu: bool,
     /// Instead of the cases of right kernels, plant faults in the shaders and give operations wrong
-    /// parameters, one at a time, and check that a case finds each; results go to docs/faults.tsv
+    /// parameters, one at a time, and check that a case finds each; results of cards go to
+    /// docs/faults.tsv
     #[arg(long, group = "of_files")]
     mutate: bool,
-    /// With --mutate: leave out what docs/faults.tsv has with the same kernels and cases
+    /// With --mutate on a card: leave out what docs/faults.tsv has with the same kernels and cases
     #[arg(long, requires = "mutate")]
     resume: bool,
     /// With --mutate: plant some faults in each file of kernels with cooperative matrices, which
     /// only cards can run, and interpret them without a GPU; nothing is recorded
-    #[arg(long, requires = "mutate", conflicts_with_all = ["adapter", "resume", "parameters"])]
+    #[arg(long, requires = "mutate", conflicts_with_all = ["adapter", "resume", "parameters", "since"])]
     interpreted: bool,
     /// With --interpreted: faults of each file, at most, spread over the file
     #[arg(long, default_value_t = 8, requires = "interpreted", value_name = "N")]
     faults: usize,
+    /// With --mutate: only faults in shader files and kernels that changed since this commit,
+    /// committed or not
+    #[arg(long, value_name = "REV", requires = "mutate", conflicts_with = "files")]
+    since: Option<String>,
     /// With --mutate: only wrong parameters of operations
     #[arg(long, requires = "mutate", conflicts_with_all = ["files", "lines"])]
     parameters: bool,
-    /// Write the results of kernels that hold to docs/parity.tsv, with the hash of their shaders
+    /// Write the results of kernels that hold on this card to docs/parity.tsv, with the hash of
+    /// their shaders
     #[arg(long, conflicts_with_all = ["mutate", "no_gpu"])]
     record: bool,
+    /// With --record: run nothing and write nothing; say without a GPU which lines of
+    /// docs/parity.tsv are missing or stale
+    #[arg(long, requires = "record", conflicts_with_all = ["cases", "seed", "adapter", "kernel"])]
+    check: bool,
     /// Instead of all this, compile every shader in a headless browser: Chromium on $PATH, or the
     /// Chromium at PATH
     #[arg(long, value_name = "PATH", group = "of_files", num_args = 0..=1, require_equals = true, default_missing_value = "chromium")]
@@ -70,6 +80,12 @@ pub struct Args {
     /// With --mutate: only faults in these lines, for example 85, 54- or 54-80
     #[arg(long, default_value = "1-", requires = "mutate", value_parser = lines)]
     lines: RangeInclusive<usize>,
+}
+
+impl Args {
+    fn select(&self) -> Select {
+        self.adapter.clone().map_or(Select::Best, Select::Name)
+    }
 }
 
 /// Parses the argument of `--lines`.
@@ -95,22 +111,31 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
         let Args { kernel, files, lines, faults, .. } = args;
         return mutate::interpreted::run(&mutate::interpreted::Wanted { kernel, files, lines, most: *faults });
     }
+    if args.check {
+        return ledger::check();
+    }
     let mut holds = compile(&args.kernel)?;
     if args.no_gpu {
         return Ok(holds);
     }
-    let select = args.adapter.clone().map_or(Select::Best, Select::Name);
-    let device = sweep::open(&select, Limits::from_env())?;
+    let select = args.select();
+    let limits = Limits::from_env();
+    let device = sweep::open(&select, limits)?;
+    if args.record {
+        ledger::admits(&device, limits)?;
+    }
     let adapter = device.adapter();
     println!("\n{} ({:?}, {}, {})", adapter.name, adapter.class, adapter.backend, adapter.driver);
-    let targets: Vec<_> = Target::all(device.caps()).into_iter().filter(|t| t.shader.variant.name.contains(&args.kernel)).collect();
+    let wanted = |target: &Target| target.shader.variant.name.contains(&args.kernel);
+    let targets: Vec<_> = Target::all(device.caps()).into_iter().filter(wanted).collect();
     if args.mutate {
-        let Args { files, lines, resume, parameters, .. } = args;
+        let Args { files, lines, resume, parameters, since, .. } = args;
+        let since = since.as_ref().map(|rev| mutate::Changed::since(&root(), rev)).transpose()?;
         let partial = !args.kernel.is_empty() || *lines != (1..=usize::MAX);
-        let wanted = mutate::Wanted { files, lines, parameters: *parameters, partial, resume: *resume };
+        let wanted = mutate::Wanted { files, lines, parameters: *parameters, since, partial, resume: *resume };
         holds &= mutate::run(&device, &select, &targets, &wanted)?;
     } else {
-        holds &= parity(args, &select, &device, &targets)?;
+        holds &= parity(args, limits, &device, &targets)?;
     }
     Ok(holds)
 }
@@ -138,7 +163,7 @@ fn compile(wanted: &str) -> anyhow::Result<bool> {
     Ok(wrong == 0)
 }
 
-fn parity(args: &Args, select: &Select, device: &Device, targets: &[Target]) -> anyhow::Result<bool> {
+fn parity(args: &Args, limits: Limits, device: &Device, targets: &[Target]) -> anyhow::Result<bool> {
     println!("{:<44} {:>5} {:>10} {:>8} {:>8}", "kernel", "cases", "worst row", "bound", "peak");
     let (beyond, passed) = (AtomicUsize::new(0), Mutex::new(vec![]));
     let work = |device: &mut Device, target: &Target| {
@@ -156,50 +181,17 @@ fn parity(args: &Args, select: &Select, device: &Device, targets: &[Target]) -> 
             println!("its smallest case, for crates/kernels/tests/parity/once_red.rs:\n{smallest:?}");
         }
         let share = worst.worst.error() / bound;
-        passed.lock().expect("no panic").push(Passed { target: target.clone(), cases, share, holds: worst.holds() });
+        passed.lock().expect("no panic").push(ledger::Passed { target: target.clone(), cases, share, holds: worst.holds() });
         beyond.fetch_add(usize::from(!worst.holds()), Ordering::Relaxed);
         Ok(())
     };
-    lanes::each(lanes::for_device(device), targets, || Ok(sweep::open(select, Limits::from_env())?), work)?;
+    lanes::each(lanes::for_device(device), targets, || Ok(sweep::open(&args.select(), limits)?), work)?;
     let beyond = beyond.into_inner();
     println!("{} kernels, {beyond} beyond their bound", targets.len());
     if args.record {
-        record(device, targets, passed.into_inner().expect("no panic"))?;
+        ledger::record(device, targets, passed.into_inner().expect("no panic"))?;
     }
     Ok(beyond == 0)
-}
-
-/// The results of kernels, by variant.
-const RECORDS: records::File = ("docs/parity.tsv", "kernel\tadapter\thash\tshaders\tcases\tlargest share of the bound");
-
-/// A shader that was compared with its oracle.
-struct Passed {
-    target: Target,
-    cases: usize,
-    /// The largest error, relative to the bound.
-    share: f64,
-    holds: bool,
-}
-
-/// Writes a line for every variant whose shaders all hold, and drops the line of any other.
-fn record(device: &Device, targets: &[Target], passed: Vec<Passed>) -> anyhow::Result<()> {
-    let (cases, adapter) = (records::cases(targets), records::adapter(device));
-    let mut variants: BTreeMap<&str, Vec<Passed>> = BTreeMap::new();
-    passed.into_iter().for_each(|of| variants.entry(of.target.shader.variant.name).or_default().push(of));
-    let mut records = Records::read(RECORDS)?;
-    for (name, mut shaders) in variants {
-        shaders.sort_by_key(|of| of.target.shader.label());
-        let mut digest = Digest::default();
-        shaders.iter().for_each(|of| digest.shader(&of.target, &of.target.shader.source(), &cases));
-        let share = shaders.iter().map(|of| of.share).fold(0.0, f64::max);
-        let result = format!("{}\t{}\t{share:.2}", shaders.len(), shaders.iter().map(|of| of.cases).sum::<usize>());
-        if shaders.iter().all(|of| of.holds) {
-            records.put(name, &adapter, &digest.text(), result);
-        } else {
-            records.keep(&adapter, |of| of != name);
-        }
-    }
-    records.write()
 }
 
 #[cfg(test)]

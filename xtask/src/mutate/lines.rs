@@ -130,14 +130,8 @@ pub fn hash(path: &str, text: &str, shaders: &Shaders<'_>, cases: &HashMap<&'sta
         digest.add(faults::code(lines.get(line).unwrap_or(&"")).as_bytes());
         digest.add(excuse.as_bytes());
     }
-    shaders.found.iter().for_each(|Found { of, .. }| digest.shader(&of.target, &code(&of.source), cases));
+    shaders.found.iter().for_each(|Found { of, .. }| digest.shader(&of.target, &of.source, cases));
     Ok(digest.text())
-}
-
-/// A shader without comments.
-pub fn code(source: &str) -> String {
-    let lines: Vec<&str> = source.lines().map(faults::code).filter(|line| !line.is_empty()).collect();
-    lines.join("\n")
 }
 
 /// Plants faults in a file. Nothing is planted in a file that no shader has.
@@ -254,8 +248,9 @@ impl<'a> Shows<'a> for User<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{code, reached};
+    use super::reached;
     use crate::races::Subject;
+    use crate::records::code;
     use kernels::testing::sweep::Target;
 
     #[test]

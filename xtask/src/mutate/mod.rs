@@ -1,6 +1,6 @@
 //! Plants faults, one at a time: changed lines of shaders, and wrong parameters of operations.
-//! Every fault that compiles must make a parity case fail. Results are recorded with the hash of
-//! what they are about.
+//! Every fault that compiles must make a parity case fail. Results of cards are recorded with the
+//! hash of what they are about.
 
 pub mod excuses;
 pub mod faults;
@@ -8,6 +8,7 @@ pub mod interpreted;
 mod lines;
 mod params;
 mod reasons;
+mod since;
 
 use crate::races::Subject;
 use crate::records::{self, Records};
@@ -18,13 +19,14 @@ use kernels::testing::kernel::Variant;
 use kernels::testing::kernel::compose::Piece;
 use kernels::testing::lower;
 use kernels::testing::sweep::{self, Target};
-use kernels::{Device, Limits, Select};
+use kernels::{Class, Device, Limits, Select};
 use lines::Shaders;
+pub use since::Changed;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, OnceLock};
 
-/// The results, by file of a shader or by kernel.
+/// The results of cards, by file of a shader or by kernel.
 const RECORDS: records::File = ("docs/faults.tsv", "subject\tadapter\thash\tred\texcused\tsurvived\tstale");
 
 /// What is planted.
@@ -36,6 +38,8 @@ pub struct Wanted<'a> {
     pub lines: &'a RangeInclusive<usize>,
     /// Whether only wrong parameters are planted.
     pub parameters: bool,
+    /// Only faults in files and kernels that changed, if given.
+    pub since: Option<Changed>,
     /// Whether some kernels are left out.
     pub partial: bool,
     /// Whether to leave out what is recorded with the same hash.
@@ -163,6 +167,8 @@ struct Run<'a> {
     composed: &'a [Subject],
     cases: HashMap<&'static str, String>,
     adapter: String,
+    /// Whether results are written to the file.
+    records_it: bool,
     units: Vec<Unit<'a>>,
     progress: Vec<Mutex<Progress>>,
     records: Mutex<Records>,
@@ -210,7 +216,7 @@ impl<'a> Run<'a> {
             tally.print(&unit.name(), if known.is_some() { "  recorded" } else { "" });
             self.total.lock().expect("no panic").plus(&tally);
         }
-        if known.is_none() && !self.wanted.partial && tally.planted() > 0 {
+        if known.is_none() && self.records_it && tally.planted() > 0 {
             let mut records = self.records.lock().expect("no panic");
             records.put(&unit.name(), &self.adapter, hash, tally.text());
             records.write()?;
@@ -228,6 +234,16 @@ impl<'a> Run<'a> {
 pub fn run(device: &Device, select: &Select, targets: &[Target], wanted: &Wanted<'_>) -> anyhow::Result<bool> {
     let composed: Vec<_> = targets.iter().cloned().map(Subject::of).collect();
     let units = units(&composed, wanted)?;
+    if units.is_empty() && wanted.since.is_some() {
+        println!("no shader file and no kernel has changed: no fault to plant");
+        return Ok(true);
+    }
+    let card = device.adapter().class != Class::Software;
+    anyhow::ensure!(
+        card || !wanted.resume,
+        "{} has no results of a software driver: --since REV plants what changed since then",
+        RECORDS.0
+    );
     let parts: Vec<(usize, usize)> = units.iter().enumerate().flat_map(|(n, unit)| (0..unit.parts()).map(move |part| (n, part))).collect();
     let start = |unit: &Unit<'_>| Mutex::new(Progress { left: unit.parts(), so_far: Outcome::default(), failed: false, known: None });
     let run = Run {
@@ -235,6 +251,7 @@ pub fn run(device: &Device, select: &Select, targets: &[Target], wanted: &Wanted
         composed: &composed,
         cases: records::cases(targets),
         adapter: records::adapter(device),
+        records_it: card && !wanted.partial,
         progress: units.iter().map(start).collect(),
         units,
         records: Mutex::new(Records::read(RECORDS)?),
@@ -253,7 +270,7 @@ pub fn run(device: &Device, select: &Select, targets: &[Target], wanted: &Wanted
     let failed = |n: &usize| run.progress[*n].lock().expect("no panic").failed;
     let failed: Vec<_> = (0..run.units.len()).filter(failed).map(|n| run.units[n].name()).collect();
     anyhow::ensure!(failed.is_empty(), "no result: {}", failed.join(", "));
-    if !wanted.partial && !wanted.parameters && wanted.files.is_empty() {
+    if run.records_it && !wanted.parameters && wanted.files.is_empty() && wanted.since.is_none() {
         let names: BTreeSet<_> = run.units.iter().map(Unit::name).collect();
         let mut records = run.records.lock().expect("no panic");
         records.keep(&run.adapter, |name| names.contains(name));
@@ -269,7 +286,8 @@ pub fn run(device: &Device, select: &Select, targets: &[Target], wanted: &Wanted
 fn units<'a>(composed: &'a [Subject], wanted: &Wanted<'_>) -> anyhow::Result<Vec<Unit<'a>>> {
     let mut units = vec![];
     let files = if wanted.parameters { vec![] } else { files::all()? };
-    for path in files.into_iter().filter(|path| files::is_wanted(path, wanted.files)) {
+    let changed = |path: &String| wanted.since.as_ref().is_none_or(|since| since.file(path));
+    for path in files.into_iter().filter(|path| files::is_wanted(path, wanted.files) && changed(path)) {
         let text = read(&path)?;
         as_built(&path, &text)?;
         let faults = faults::of(&text).into_iter().filter(|fault| wanted.lines.contains(&(fault.line + 1))).collect();
@@ -277,7 +295,8 @@ fn units<'a>(composed: &'a [Subject], wanted: &Wanted<'_>) -> anyhow::Result<Vec
     }
     if wanted.files.is_empty() && *wanted.lines == (1..=usize::MAX) {
         let mut kernels: BTreeMap<&'static str, Vec<&Subject>> = BTreeMap::new();
-        for user in first_of_each(composed, |_| None).into_values() {
+        let changed = |of: &&Subject| wanted.since.as_ref().is_none_or(|since| since.kernel(of.target.shader.variant, of.target.stem));
+        for user in first_of_each(composed, |_| None).into_values().filter(changed) {
             kernels.entry(user.target.shader.variant.name).or_default().push(user);
         }
         units.extend(kernels.into_iter().map(|(name, users)| Unit::Kernel { name, users }));

@@ -2,7 +2,6 @@
 //! another rotation. The oracles keep the right values, and the comparison must see it.
 
 use super::Tally;
-use super::lines::code;
 use super::reasons::{self, Holds};
 use crate::races::Subject;
 use crate::records::Digest;
@@ -39,7 +38,7 @@ pub fn hash(kernel: &str, users: &[&Subject], cases: &HashMap<&'static str, Stri
         digest.add(format!("{excuse:?}").as_bytes());
     }
     digest.add(CHANGES.as_bytes());
-    users.iter().for_each(|of| digest.shader(&of.target, &code(&of.source), cases));
+    users.iter().for_each(|of| digest.shader(&of.target, &of.source, cases));
     digest.text()
 }
 
