@@ -106,7 +106,8 @@ fn shaders(kernels: &[Shader], folder: &Path) -> anyhow::Result<()> {
             None => text + " -",
         });
         let source = kernel.source();
-        let words = spirv(&source, kernel).map_err(anyhow::Error::msg).with_context(|| label.clone())?;
+        let options = spv::Options { lang_version: (1, 3), flags: spv::WriterFlags::empty(), ..spv::Options::default() };
+        let words = shaders::spirv(&source, kernel, &options).map_err(anyhow::Error::msg).with_context(|| label.clone())?;
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let hash = hex(&Sha256::digest(&bytes));
         let name = format!("{}-{}", label.replace(['/', ' '], "_"), &hex(&Sha256::digest(source.as_bytes()))[..12]);
@@ -125,15 +126,4 @@ fn shaders(kernels: &[Shader], folder: &Path) -> anyhow::Result<()> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A kernel's SPIR-V without names, and without the declarations that its entry point does not use.
-fn spirv(source: &str, kernel: &Shader) -> Result<Vec<u32>, String> {
-    let (mut module, _) = shaders::validate(source, kernel)?;
-    naga::compact::compact(&mut module, naga::compact::KeepUnused::No);
-    module.entry_points[0].name = "main".to_string();
-    let info = shaders::valid(&module, kernel).map_err(|e| e.emit_to_string(source))?;
-    let options = spv::Options { lang_version: (1, 3), flags: spv::WriterFlags::empty(), ..spv::Options::default() };
-    let pipeline = spv::PipelineOptions { shader_stage: naga::ShaderStage::Compute, entry_point: "main".to_string() };
-    spv::write_vec(&module, &info, &options, Some(&pipeline)).map_err(|e| e.to_string())
 }

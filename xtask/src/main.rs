@@ -15,6 +15,7 @@ mod packages;
 mod peers;
 mod races;
 mod records;
+mod registers;
 mod shaders;
 mod tidy;
 mod turns;
@@ -61,6 +62,8 @@ enum Command {
     Turns(turns::Args),
     /// Measure the speed of models over lengths of prompts, depths and batches, beside a peer
     Curve(curve::Args),
+    /// Compile every kernel for an AMD card that need not be there, and print its registers
+    Registers(registers::Args),
     /// Compare the results of small models with the results of other implementations
     Golden(golden::Args),
 }
@@ -86,6 +89,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Peers(args) => peers::run(&args)?,
         Command::Turns(args) => turns::run(&args)?,
         Command::Curve(args) => curve::run(&args).map(|()| true)?,
+        Command::Registers(args) => registers::run(&args)?,
         Command::Golden(args) => golden::run(&args).map(|()| true)?,
     };
     Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })

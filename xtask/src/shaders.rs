@@ -41,6 +41,16 @@ pub fn reached(module: &Module, shader: &Shader) -> Result<Vec<u32>, String> {
     spv::write_vec(&module, &info, &options, Some(&pipeline)).map_err(|e| e.to_string())
 }
 
+/// A shader's SPIR-V without the declarations that its entry point, `main`, does not use.
+pub fn spirv(source: &str, shader: &Shader, options: &spv::Options<'_>) -> Result<Vec<u32>, String> {
+    let (mut module, _) = validate(source, shader)?;
+    naga::compact::compact(&mut module, naga::compact::KeepUnused::No);
+    module.entry_points[0].name = "main".to_string();
+    let info = valid(&module, shader).map_err(|e| e.emit_to_string(source))?;
+    let pipeline = spv::PipelineOptions { shader_stage: naga::ShaderStage::Compute, entry_point: "main".to_string() };
+    spv::write_vec(&module, &info, options, Some(&pipeline)).map_err(|e| e.to_string())
+}
+
 /// The resources that a validated shader uses.
 pub fn measure(module: &Module) -> Result<Use, String> {
     let entry = module.entry_points.first().ok_or("no entry point")?;
