@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Validate every composed shader, with and without constants for its params, then compare each
 /// with its oracle on a GPU
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct Args {
     /// Only kernels and variants whose name contains this
     #[arg(long, default_value = "")]
@@ -136,6 +136,13 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
         holds &= mutate::run(&device, &select, &targets, &wanted)?;
     } else {
         holds &= parity(args, limits, &device, &targets)?;
+        if limits != Limits::WebGpu && !args.record {
+            let device = sweep::open(&select, Limits::WebGpu)?;
+            let targets: Vec<_> = Target::all(device.caps()).into_iter().filter(wanted).collect();
+            println!("\nagain under WebGPU's default limits, with half as many cases");
+            let fewer = Args { cases: args.cases.div_ceil(2), ..args.clone() };
+            holds &= parity(&fewer, Limits::WebGpu, &device, &targets)?;
+        }
     }
     Ok(holds)
 }

@@ -43,6 +43,15 @@ impl Pipelines {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(shader);
     }
 
+    /// Drops all pipelines if there are more than `most`. Plans keep the pipelines that they use.
+    #[cfg(feature = "testing")]
+    pub fn drop_beyond(&self, most: usize) {
+        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if slots.len() > most {
+            slots.clear();
+        }
+    }
+
     /// The same pipelines, except the pipeline of one shader.
     pub fn without(&self, shader: &Shader) -> Self {
         let others = Self(Mutex::new(self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()));

@@ -72,7 +72,7 @@ const ROUNDED_F16: f64 = 1e-6;
 const FINER: f64 = 1e-9;
 
 impl Agreement {
-    /// The largest NMSE of a row, or the NMSE of the bound that the largest difference of an element
+    /// The largest NMSE of a row, or the NMSE of a bound that the largest difference of an element
     /// just meets.
     #[must_use]
     pub fn error(&self) -> f64 {

@@ -22,6 +22,7 @@ use crate::testing::drawn::{Drawn, holds};
 use crate::testing::parity::{Agreed, Case, MakeCase};
 use gguf::GgmlType;
 use proptest::test_runner::TestCaseError;
+use std::collections::HashMap;
 use std::path::Path;
 
 /// A device with the table of a discrete GPU. A software device then also splits few keys into many
@@ -190,6 +191,18 @@ pub struct Target {
     pub(crate) make: MakeCase,
 }
 
+/// Pipelines that a device keeps between targets. A software driver takes megabytes for one, and
+/// targets share few.
+const MOST_PIPELINES: usize = 32;
+
+/// What shaders of different variants share.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Aspect {
+    Piece(Piece),
+    /// Whether reductions use subgroup operations, and whether these need 32 threads.
+    Form(bool, bool),
+}
+
 /// Seeds that are tried for each wanted case that reaches a shader.
 const PATIENCE: u64 = 256;
 
@@ -212,6 +225,39 @@ impl Target {
             Shader::all(variant, &[0, caps.subgroup_threads()]).into_iter().map(move |shader| Self { shader, stem, make })
         });
         targets.collect()
+    }
+
+    /// Few of [`Target::all`] that still have every variant, both subgroup forms, and every weight
+    /// format and every type of states in every way in which kernels read it. Of the shaders of a
+    /// variant, it is the one with what the variants before it have least.
+    #[must_use]
+    pub fn few(caps: &Caps) -> Vec<Self> {
+        let all = Self::all(caps);
+        let mut taken: HashMap<Aspect, usize> = HashMap::new();
+        let mut few: Vec<Self> = vec![];
+        for variant in all.chunk_by(|a, b| a.shader.variant == b.shader.variant) {
+            let least = variant.iter().min_by_key(|of| of.aspects().map(|of| taken.get(&of).unwrap_or(&0)).sum::<usize>());
+            let least = least.expect("a variant has a shader");
+            least.aspects().for_each(|of| *taken.entry(of).or_default() += 1);
+            few.push(least.clone());
+        }
+        // What few variants can have was left out where something else was as rare.
+        for target in &all {
+            if target.aspects().any(|of| !taken.contains_key(&of)) {
+                target.aspects().for_each(|of| *taken.entry(of).or_default() += 1);
+                few.push(target.clone());
+            }
+        }
+        few
+    }
+
+    /// The pieces of the shader, each once, and its subgroup form.
+    fn aspects(&self) -> impl Iterator<Item = Aspect> {
+        let Shader { pieces, subgroups, wide, .. } = &self.shader;
+        let mut of: Vec<Aspect> = pieces.iter().flatten().map(|piece| Aspect::Piece(*piece)).collect();
+        of.dedup();
+        of.push(Aspect::Form(*subgroups, *wide));
+        of.into_iter()
     }
 
     /// The weight format of the shader, if it has one.
@@ -258,8 +304,16 @@ impl Target {
     /// # Errors
     /// Errors of either executor.
     pub fn run(&self, device: &Device, seed: u64, wanted: usize) -> Result<Outcome, Error> {
+        self.run_from(device, seed, 0, wanted)
+    }
+
+    /// The same with the first case counted as number `from`: those with odd numbers are split.
+    ///
+    /// # Errors
+    /// Errors of either executor.
+    pub fn run_from(&self, device: &Device, seed: u64, from: usize, wanted: usize) -> Result<Outcome, Error> {
         let mut worst: Option<(Outcome, Drawn)> = None;
-        for (n, (drawn, case)) in self.cases(device.caps(), seed, wanted).enumerate() {
+        for (n, (drawn, case)) in (from..).zip(self.cases(device.caps(), seed, wanted)) {
             let split = n % 2 == 1;
             let compare = if split { Case::compare_split } else { Case::compare };
             let outcome = compare(&case, device, !self.shader.subgroups)?;
@@ -267,6 +321,7 @@ impl Target {
                 worst = Some((outcome, Drawn { split, ..drawn }));
             }
         }
+        device.0.pipelines.drop_beyond(MOST_PIPELINES);
         let (mut outcome, drawn) = worst.expect("at least one case");
         if !outcome.holds() {
             outcome.smallest = self.smallest(device, drawn);
