@@ -5,6 +5,7 @@ use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::process::Command;
 
+mod ci;
 mod circles;
 mod messages;
 mod pieces;
@@ -97,6 +98,7 @@ pub fn run() -> anyhow::Result<bool> {
     messages::messages(&files, &mut found);
     pieces::pieces(&files, &mut found);
     prose::prose(&files, &mut found);
+    ci::ci(&files, &mut found);
     for finding in &found {
         eprintln!("{finding}");
     }

@@ -80,6 +80,19 @@ fn unsafe_code_without_a_reason() {
 }
 
 #[test]
+fn minutes_of_the_run_of_everything_and_its_tests() {
+    let readme = ("README.md", "cargo test --workspace     # the tests\n");
+    let count = |run: &str| findings(ci::ci, &[readme, (".ci/run", run)]);
+    let tests = "part 'the tests' 12\nstep cargo test --workspace\n";
+    assert_eq!(count(&format!("part build 33\n{tests}")), 0);
+    assert_eq!(count(&format!("part build 34\n{tests}")), 1, "46 minutes");
+    assert_eq!(count(&format!("part build 30\n{tests}")), 1, "what is not needed stays with a part");
+    assert_eq!(count(&format!("part build 33\npart more\n{tests}")), 1);
+    assert_eq!(count("part 'the tests' 45\nstep cargo test --workspace -- --skip slow\n"), 1);
+    assert_eq!(findings(ci::ci, &[("README.md", "cargo test\n"), (".ci/run", &format!("part build 33\n{tests}"))]), 1);
+}
+
+#[test]
 fn dependencies_to_the_right() {
     let manifests = |kernels: &'static str| {
         let mut all = ORDER.map(|krate| (format!("crates/{krate}/Cargo.toml"), "[dependencies]\ngguf.workspace = true\n")).to_vec();
