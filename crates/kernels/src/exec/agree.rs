@@ -1,13 +1,14 @@
 //! Agreement of a plan with the host: every operation runs on the device, then by its oracle on
 //! the host, from the inputs that the device read.
 
+mod chosen;
+mod copies;
 pub(crate) mod results;
 pub mod rows;
 
-use super::cpu::{CpuPlan, OnHost, input_words};
+use super::cpu::{CpuPlan, input_words};
 use super::gpu::GpuPlan;
 use super::{Outputs, Plan, Progress, Watch};
-use crate::device::executor::Executor;
 use crate::error::Error;
 use crate::exec::states::States;
 use crate::exec::weights::Weights;
@@ -15,26 +16,31 @@ use crate::graph::host::Host;
 use crate::graph::input::StepInput;
 use crate::graph::operation::Operation;
 use crate::graph::record::{Node, Origin, Phase};
-use crate::graph::tensor::{State, StateKind, Tensor};
+use crate::graph::tensor::{Place, State, Tensor, Weight};
 use crate::kernel::PEAK;
-use crate::kernel::dispatch::Arg;
+use crate::kernel::dispatch::{Arg, When};
 use crate::lower::pack::level_f16::{COARSER, LEVEL_F16};
 use crate::lower::primitive::Primitive;
 use crate::ops::Op;
 use crate::plan::{Planned, Step};
+use chosen::{Chosen, InSlots};
+use copies::{Copies, OfMirror};
 use cpu_ref::KvType;
 use results::Results;
 use rows::Difference;
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
-/// The host's side of a comparison: the weights of the same model on [`Executor::Cpu`], and a copy
-/// of the states.
+/// The host's side of a comparison: the weights of the same model on the CPU, and copies of the
+/// states.
 pub struct Mirror {
     weights: Arc<Weights>,
-    states: Option<States>,
+    copies: Option<Copies>,
     /// The kernels and params that were compared, if none is compared twice.
     once: Option<HashSet<Vec<u8>>>,
+    /// The seed of a mirror that [samples](Mirror::sampling).
+    seed: Option<u64>,
     /// The plan whose operations are the oracles, if it is not the device's own.
     expected: Option<Planned>,
 }
@@ -45,6 +51,8 @@ pub struct Agreement {
     /// The kernels of the operation, written as in a printed plan.
     pub kernels: Vec<String>,
     pub layer: Option<u32>,
+    /// The rows that the host computed, if not all.
+    pub rows: Option<Vec<u32>>,
     /// The output or the state with the worst row.
     pub worst: String,
     /// The worst of all rows of all outputs.
@@ -97,14 +105,28 @@ impl Mirror {
     /// A mirror of a model whose weights are listed in the same order as those of the plan.
     #[must_use]
     pub fn new(weights: Arc<Weights>) -> Self {
-        Self { weights, states: None, once: None, expected: None }
+        Self { weights, copies: None, once: None, seed: None, expected: None }
     }
 
     /// The same, where an operation is compared only if no operation with the same kernels and
-    /// params was compared before: one layer of each kind instead of all.
+    /// params was compared before, in a step of as many rows, and at the same positions if it reads
+    /// or writes a state: one layer of each kind instead of all.
     #[must_use]
     pub fn once(self) -> Self {
         Self { once: Some(HashSet::new()), ..self }
+    }
+
+    /// The same as [`Mirror::once`], made for many steps of large models:
+    ///
+    /// * Of an operation with more than 64 rows, the host computes 16: the first, the last, rows at
+    ///   the borders of tiles, and some that `seed` draws.
+    /// * In steps that do not begin at position 0, an operation that reads a cache gets a cache
+    ///   full of rows that `seed` draws. They are mixed from rows that the cache has.
+    /// * A step ends behind the last operation that is compared. Its outputs are not those of a
+    ///   step, and caches of other layers hold anything.
+    #[must_use]
+    pub fn sampling(self, seed: u64) -> Self {
+        Self { seed: Some(seed), ..self.once() }
     }
 
     /// The same with the operations of another plan of the same shape as oracles.
@@ -114,39 +136,26 @@ impl Mirror {
     }
 
     /// Whether to compare these dispatches.
-    fn wants(&mut self, steps: &[&Step]) -> bool {
-        let key = steps.iter().flat_map(|step| step.shader.label().into_bytes().into_iter().chain(step.dispatch.params.iter().copied()));
-        self.once.as_mut().is_none_or(|once| once.insert(key.collect()))
+    fn wants(&mut self, steps: &[&Step], states: &States, input: &StepInput) -> bool {
+        let Some(once) = &mut self.once else { return true };
+        let counts = input.counts();
+        let mut key: Vec<u8> = [counts.step, counts.out].iter().flat_map(|count| count.to_le_bytes()).collect();
+        for step in steps {
+            key.extend(step.shader.label().bytes().chain(step.dispatch.params.iter().copied()));
+            let of_states = step.dispatch.args.iter().filter_map(|arg| if let Arg::State(state) = arg { Some(*state) } else { None });
+            let kinds: Vec<_> = of_states.map(|state| states.kind(state)).collect();
+            if !kinds.is_empty() || step.dispatch.when != When::Always {
+                key.extend(format!("{kinds:?} {:?} {:?}", input.positions, input.sequences).bytes());
+            }
+        }
+        once.insert(key)
     }
 
-    /// Copies the states of a device.
-    async fn copy(&mut self, states: &States) -> Result<(), Error> {
-        let fits = |mirror: &States| mirror.capacity() == states.capacity() && mirror.sequences() == states.sequences();
-        if !self.states.as_ref().is_some_and(fits) {
-            let kinds: Vec<StateKind> = (0..states.len()).map(|n| states.kind(states.state(n))).collect();
-            self.states = Some(States::new_async(&Executor::Cpu, &kinds, states.sequences(), states.capacity()).await?);
-        }
-        let mirror = self.states.as_mut().expect("just made");
-        for n in 0..states.len() {
-            let state = states.state(n);
-            mirror.host_mut(state).copy_from_slice(&whole(states, state).await?);
-        }
-        Ok(())
+    /// The host's copies of these states.
+    fn copies(&mut self, states: &States) -> &mut Copies {
+        let copies = self.copies.take().filter(|copies| copies.fit(states)).unwrap_or_else(|| Copies::new(states));
+        self.copies.insert(copies)
     }
-}
-
-/// The bytes of a state, all sequences one after the other.
-async fn whole(states: &States, state: State) -> Result<Vec<u8>, Error> {
-    let kind = states.kind(state);
-    let mut bytes = Vec::with_capacity(states.rows(state) as usize * kind.row_bytes());
-    for sequence in 0..kind.sequences(states.sequences()) {
-        let each = |piece: &[u8]| -> Result<(), Error> {
-            bytes.extend_from_slice(piece);
-            Ok(())
-        };
-        states.read_async(state, sequence, 0..states.rows(state), each).await?;
-    }
-    Ok(bytes)
 }
 
 impl Plan {
@@ -174,66 +183,121 @@ impl Plan {
     }
 }
 
+/// Operations of a plan that are compared together: the last one finishes the work of the others.
+struct Group {
+    steps: Vec<usize>,
+    parts: Range<usize>,
+    layer: Option<u32>,
+}
+
 impl GpuPlan {
     async fn agree(
         &mut self,
         mirror: &mut Mirror,
-        states: &States,
+        states: &mut States,
         input: &StepInput,
         watch: Watch<'_>,
     ) -> Result<(Outputs, Vec<Agreement>), Error> {
-        mirror.copy(states).await?;
         self.prepare(states, input).await?;
-        let weights = Arc::clone(&mirror.weights);
-        let host = CpuPlan::reference(mirror.expected.as_ref().unwrap_or(self.planned()), Arc::clone(&weights));
-        let mut mirrored = mirror.states.take().expect("copied");
-        let mut store = OnHost { weights: &weights, states: &mut mirrored };
-        let mut values = Host::new(input.counts(), &mut store, host.origins.len());
-        for (id, (origin, shape)) in host.origins.iter().enumerate() {
-            if let Origin::Input(kind) = origin {
-                *values.words(id as u32) = input_words(*kind, *shape, input, &host.ropes);
-            }
-        }
-        // The dispatches of operations whose work an operation behind them finishes.
-        let (mut agreements, mut unfinished) = (vec![], vec![]);
-        let operations = self.planned().nodes.len() as u32;
-        for (done, node) in (0..).zip(self.planned().nodes.clone()) {
-            watch.at(Progress { phase: Phase::Forward, done, total: operations })?;
-            let steps: Vec<usize> = node.steps.clone().filter(|&at| self.planned().steps[at].dispatch.when.holds(input)).collect();
-            let parts = &host.nodes[node.parts.clone()];
-            let written = self.written(&steps, parts);
-            let words = self.run_steps(&steps, input, &written).await?;
-            let mut of_states = vec![];
-            for state in self.written_states(&steps) {
-                of_states.push((state, whole(states, state).await?));
-            }
-            unfinished.extend(steps.iter().copied());
-            let of: Vec<&Step> = unfinished.iter().map(|&at| &self.planned().steps[at]).collect();
-            let levels = of.iter().any(|step| std::ptr::eq(step.dispatch.variant.kernel, &LEVEL_F16));
-            let larger = if levels { COARSER } else { 2.0 };
-            let got = Results { tensors: written.iter().copied().zip(words).collect(), larger, states: of_states };
-            let finished = !parts.is_empty();
-            if finished && mirror.wants(&of) {
-                let (worst, difference) = got.compare(parts, &mut values);
-                let kernels = of.iter().map(|step| step.shader.label()).collect();
-                let near = unseen(parts, &written).map(|t| values.near(t)).sum();
-                let bounds = of.iter().map(|step| step.dispatch.variant.kernel.nmse);
-                let bound = bounds.fold(if near > 0 { ROUNDED } else { read_again(parts, states) }, f64::max);
-                let peak = of.iter().map(|step| step.dispatch.variant.peak).fold(PEAK, f64::max);
-                agreements.push(Agreement { kernels, layer: node.stage.layer, worst, difference, near, bound, peak });
+        let host = CpuPlan::reference(mirror.expected.as_ref().unwrap_or(self.planned()), Arc::clone(&mirror.weights));
+        mirror.copies(states).all_changed();
+        let groups = self.groups(input);
+        let of = |group: &Group| group.steps.iter().map(|&at| &self.planned().steps[at]).collect::<Vec<_>>();
+        let wanted: Vec<bool> = groups.iter().map(|group| mirror.wants(&of(group), states, input)).collect();
+        let end = match mirror.seed {
+            Some(_) => wanted.iter().rposition(|wanted| *wanted).map_or(0, |last| last + 1),
+            None => groups.len(),
+        };
+        let mut agreements = vec![];
+        for (n, (group, wanted)) in groups.iter().zip(&wanted).enumerate().take(end) {
+            watch.at(Progress { phase: Phase::Forward, done: n as u32, total: end as u32 })?;
+            if *wanted {
+                agreements.push(self.compare(group, &host, mirror, states, input).await?);
             } else {
-                got.take_over(&mut values);
-            }
-            for &id in &host.ends[node.parts.clone()].concat() {
-                *values.words(id) = vec![];
-            }
-            if finished {
-                unfinished.clear();
+                self.run_steps(&group.steps, input, &[], &[]).await?;
+                let written = self.states_of(&group.steps, true);
+                let copies = mirror.copies(states);
+                written.into_iter().for_each(|state| copies.changed(state));
             }
         }
-        let outputs = host.read_back.iter().map(|t| values.words(t.id).clone()).collect();
-        mirror.states = Some(mirrored);
+        let read_back = self.planned().read_back.clone();
+        let [outputs, _] = self.run_steps(&[], input, &read_back, &[]).await?;
         Ok((Outputs(outputs), agreements))
+    }
+
+    /// The operations that run in this step. An operation without parts leaves work to an operation
+    /// behind it.
+    fn groups(&self, input: &StepInput) -> Vec<Group> {
+        let (mut groups, mut steps) = (vec![], vec![]);
+        for node in &self.planned().nodes {
+            steps.extend(node.steps.clone().filter(|&at| self.planned().steps[at].dispatch.when.holds(input)));
+            if !node.parts.is_empty() {
+                groups.push(Group { steps: std::mem::take(&mut steps), parts: node.parts.clone(), layer: node.stage.layer });
+            }
+        }
+        groups
+    }
+
+    /// Runs a group on the device and on the host.
+    async fn compare(
+        &self,
+        group: &Group,
+        host: &CpuPlan,
+        mirror: &mut Mirror,
+        states: &mut States,
+        input: &StepInput,
+    ) -> Result<Agreement, Error> {
+        let parts = &host.nodes[group.parts.clone()];
+        let of: Vec<&Step> = group.steps.iter().map(|&at| &self.planned().steps[at]).collect();
+        let weights = Arc::clone(&mirror.weights);
+        let seed = mirror.seed;
+        let copies = mirror.copies(states);
+        for state in self.states_of(&group.steps, false) {
+            if let Some(seed) = seed.filter(|_| input.positions.iter().all(|&position| position > 0)) {
+                copies.draw(states, state, seed).await?;
+            }
+            copies.refresh(states, state).await?;
+        }
+        let (read, written) = (reads(parts, host), self.written(&group.steps, parts));
+        let made: Vec<Tensor> = read.iter().copied().filter(|t| host.origins[t.id as usize].0 == Origin::Made).collect();
+        let [before, after] = self.run_steps(&group.steps, input, &made, &written).await?;
+        let mut of_states = vec![];
+        for state in self.states_of(&group.steps, true) {
+            of_states.push((state, copies::whole(states, state).await?));
+        }
+
+        let chosen = seed.and_then(|seed| Chosen::of(parts, input, seed ^ group.parts.start as u64));
+        let some = chosen.as_ref().map_or_else(|| input.clone(), |chosen| chosen.input(input));
+        let slots = InSlots::of(parts).and_then(|of| Some((before[made.iter().position(|t| t.id == of.slots().id)?].clone(), of)));
+        let taken = |t: Tensor, words: Vec<u32>| match &chosen {
+            Some(chosen) => chosen.take(t, host.origins[t.id as usize].1, &words, slots.as_ref().map(|(words, of)| (of, &**words))),
+            None => words,
+        };
+        if let Some(chosen) = &chosen {
+            copies.take_over(chosen, parts, &of_states, input);
+        }
+        let mut store = OfMirror { weights: &weights, copies };
+        let mut values = Host::new(some.counts(), &mut store, host.origins.len());
+        values.judge(&input.positions, &input.sequences);
+        for (t, words) in made.iter().zip(before) {
+            *values.words(t.id) = taken(*t, words);
+        }
+        for t in read {
+            if let (Origin::Input(kind), shape) = host.origins[t.id as usize] {
+                *values.words(t.id) = input_words(kind, shape, &some, &host.ropes);
+            }
+        }
+        let levels = of.iter().any(|step| std::ptr::eq(step.dispatch.variant.kernel, &LEVEL_F16));
+        let tensors = written.iter().zip(after).map(|(t, words)| (*t, taken(*t, words))).collect();
+        let rows = chosen.as_ref().map(|chosen| chosen.rows().to_vec());
+        let got = Results { tensors, rows: rows.clone(), larger: if levels { COARSER } else { 2.0 }, states: of_states };
+        let (worst, difference) = got.compare(parts, &mut values);
+        let near = unseen(parts, &written).map(|t| values.near(t)).sum();
+        let bounds = of.iter().map(|step| step.dispatch.variant.kernel.nmse);
+        let bound = bounds.fold(if near > 0 { ROUNDED } else { read_again(parts, states) }, f64::max);
+        let peak = of.iter().map(|step| step.dispatch.variant.peak).fold(PEAK, f64::max);
+        let kernels = of.iter().map(|step| step.shader.label()).collect();
+        Ok(Agreement { kernels, layer: group.layer, rows, worst, difference, near, bound, peak })
     }
 
     /// The values that these dispatches write and that a part makes. Values between the dispatches
@@ -249,20 +313,39 @@ impl GpuPlan {
         written
     }
 
-    /// The states that these dispatches write.
-    fn written_states(&self, steps: &[usize]) -> Vec<State> {
+    /// The states that these dispatches bind, or only those that they write.
+    fn states_of(&self, steps: &[usize], written: bool) -> Vec<State> {
         let mut states = vec![];
         for &at in steps {
             let dispatch = &self.planned().steps[at].dispatch;
             for ((_, access), arg) in dispatch.variant.kernel.bindings.iter().zip(&dispatch.args) {
-                match arg {
-                    Arg::State(state) if access.writes() && !states.contains(state) => states.push(*state),
-                    _ => {}
+                let state = match arg {
+                    Arg::State(state) => *state,
+                    Arg::Weight(Weight { place: Place::State(state), .. }, _) => *state,
+                    _ => continue,
+                };
+                if (access.writes() || !written) && !states.contains(&state) {
+                    states.push(state);
                 }
             }
         }
         states
     }
+}
+
+/// The values that these parts read and do not make before, each once and whole.
+fn reads(parts: &[Node<Primitive>], host: &CpuPlan) -> Vec<Tensor> {
+    let (mut reads, mut made) = (vec![], HashSet::new());
+    for part in parts {
+        let io = part.op.io();
+        for t in io.reads {
+            if !made.contains(&t.id) && !reads.iter().any(|read: &Tensor| read.id == t.id) {
+                reads.push(Tensor { shape: host.origins[t.id as usize].1, first: 0, ..t });
+            }
+        }
+        made.extend(io.writes.iter().map(|t| t.id));
+    }
+    reads
 }
 
 /// The packed activations that no dispatch writes, and whose f32 values the host computes with

@@ -48,7 +48,7 @@ impl GpuPlan {
             let placed = |t: &Tensor| self.planned().placement.slots.contains_key(&t.id);
             let results = steps.first().map_or_else(Vec::new, |&at| self.planned().steps[at].op.io().writes);
             let results: Vec<Tensor> = results.into_iter().filter(placed).collect();
-            let values = self.run_steps(&steps, input, &results).await?;
+            let [_, values] = self.run_steps(&steps, input, &[], &results).await?;
             if results.iter().zip(&values).any(|(t, words)| !finite(*t, words)) {
                 let kernels: Vec<String> = steps.iter().map(|&at| self.planned().steps[at].shader.label()).collect();
                 return Ok(Some(NotFinite { operation: kernels.join(" + "), layer: node.stage.layer }));

@@ -189,25 +189,55 @@ impl GpuPlan {
     /// The same for these values.
     async fn read(&self, pool: &Arc<Pool>, mut encoder: wgpu::CommandEncoder, values: &[Tensor], counts: Counts) -> Result<Read, Error> {
         let target = pool.take().await?;
-        let (mut ranges, mut offset) = (vec![], 0);
-        for t in values {
-            let bytes = 4 * u64::from(t.shape.rows_at(counts)) * u64::from(t.shape.width());
-            if bytes > 0 {
-                let source = &self.buffers[self.planned.placement.slots[&t.id]];
-                encoder.copy_buffer_to_buffer(source, t.offset_bytes(), &target, offset, Some(bytes));
-            }
-            ranges.push((offset, bytes));
-            offset += bytes;
-        }
+        let mut ranges = vec![];
+        self.copy(&mut encoder, &target, values, counts, &mut ranges);
         let submission = self.device.submit(encoder);
         Ok(Read::start(pool, target, submission, ranges))
     }
 
-    /// Runs these dispatches alone, then reads these values. The step must be prepared.
-    pub(super) async fn run_steps(&self, steps: &[usize], input: &StepInput, values: &[Tensor]) -> Result<Vec<Vec<u32>>, Error> {
+    /// Encodes copies of these values to `target`, behind the ranges that it has, and adds theirs.
+    fn copy(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        target: &wgpu::Buffer,
+        values: &[Tensor],
+        counts: Counts,
+        ranges: &mut Vec<(u64, u64)>,
+    ) {
+        let mut offset = ranges.last().map_or(0, |(at, bytes)| at + bytes);
+        for t in values {
+            let bytes = 4 * u64::from(t.shape.rows_at(counts)) * u64::from(t.shape.width());
+            if bytes > 0 {
+                let source = &self.buffers[self.planned.placement.slots[&t.id]];
+                encoder.copy_buffer_to_buffer(source, t.offset_bytes(), target, offset, Some(bytes));
+            }
+            ranges.push((offset, bytes));
+            offset += bytes;
+        }
+    }
+
+    /// Runs these dispatches alone. Returns the words that the first values have before and the
+    /// other values have after. The step must be prepared.
+    pub(super) async fn run_steps(
+        &self,
+        steps: &[usize],
+        input: &StepInput,
+        before: &[Tensor],
+        after: &[Tensor],
+    ) -> Result<[Vec<Vec<u32>>; 2], Error> {
         let (counts, slot) = (input.counts(), self.inputs.slot());
+        let bytes = before.iter().chain(after).map(|t| 4 * t.shape.elements()).sum::<u64>();
+        let read = if before.is_empty() && after.is_empty() { None } else { Some(Pool::new(&self.device, bytes.max(4))) };
+        let target = match &read {
+            Some(pool) => Some(pool.take().await?),
+            None => None,
+        };
         let groups = &self.bound.as_ref().expect("prepared").groups;
+        let mut ranges = vec![];
         let mut encoder = self.device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        if let Some(target) = &target {
+            self.copy(&mut encoder, target, before, counts, &mut ranges);
+        }
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
         for &at in steps {
             let [x, y, z] = self.planned.steps[at].dispatch.grid.at(counts, self.planned.max_grid);
@@ -216,8 +246,14 @@ impl GpuPlan {
             pass.dispatch_workgroups(x, y, z);
         }
         drop(pass);
-        let bytes = values.iter().map(|t| 4 * t.shape.elements()).sum::<u64>();
-        Ok(self.read(&Pool::new(&self.device, bytes.max(4)), encoder, values, counts).await?.wait().await?.0)
+        if let Some(target) = &target {
+            self.copy(&mut encoder, target, after, counts, &mut ranges);
+        }
+        let submission = self.device.submit(encoder);
+        let (Some(pool), Some(target)) = (read, target) else { return Ok([vec![], vec![]]) };
+        let mut words = Read::start(&pool, target, submission, ranges).wait().await?.0;
+        let of_after = words.split_off(before.len());
+        Ok([words, of_after])
     }
 
     /// Writes the step's inputs, and makes new bind groups if the buffers of the states changed.

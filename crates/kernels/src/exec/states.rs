@@ -22,6 +22,12 @@ pub(crate) struct Memory {
     bytes: usize,
 }
 
+impl Memory {
+    pub fn words(&self) -> &[u32] {
+        &self.words
+    }
+}
+
 impl Deref for Memory {
     type Target = [u8];
 
@@ -255,7 +261,7 @@ fn what(capacity: u32) -> String {
 }
 
 /// Zeroed host memory for one state, or an error with the number of bytes.
-fn zeroed(kind: &StateKind, sequences: u32, capacity: u32) -> Result<Memory, Error> {
+pub(crate) fn zeroed(kind: &StateKind, sequences: u32, capacity: u32) -> Result<Memory, Error> {
     let bytes = state_bytes(kind, sequences, capacity);
     let refused = || Error::OutOfMemory { what: what(capacity), bytes };
     let len = usize::try_from(bytes).map_err(|_| refused())?;

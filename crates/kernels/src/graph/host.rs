@@ -1,5 +1,6 @@
 //! The values that the oracle of an operation reads and writes.
 
+use crate::graph::input::is_deep;
 use crate::graph::tensor::{Counts, Element, Lead, State, StateKind, Tensor, Weight};
 use crate::platform::{in_parallel, threads};
 use gguf::GgmlType;
@@ -29,12 +30,14 @@ pub struct Host<'a> {
     values: Vec<Vec<u32>>,
     /// For values in 8 bits, the number of elements that an f32 error can move to a neighbour.
     near: HashMap<u32, usize>,
+    /// The positions and the sequences of the whole step, if only some of its rows are computed.
+    step: Option<[Vec<u32>; 2]>,
 }
 
 impl<'a> Host<'a> {
     /// A host for `values` values, none of which is set yet.
     pub(crate) fn new(counts: Counts, store: &'a mut dyn Store, values: usize) -> Self {
-        Self { counts, store, values: vec![vec![]; values], near: HashMap::new() }
+        Self { counts, store, values: vec![vec![]; values], near: HashMap::new(), step: None }
     }
 
     /// The words of a value.
@@ -50,6 +53,19 @@ impl<'a> Host<'a> {
     /// The number that was noted for a tensor.
     pub(crate) fn near(&self, t: Tensor) -> usize {
         self.near.get(&t.id).copied().unwrap_or(0)
+    }
+
+    /// Notes the positions and the sequences of the step whose rows are computed, or some of them.
+    pub(crate) fn judge(&mut self, positions: &[u32], sequences: &[u32]) {
+        self.step = Some([positions.to_vec(), sequences.to_vec()]);
+    }
+
+    /// Whether several rows of the step are of one sequence, and all rows are at or after `from`.
+    pub(crate) fn is_deep(&self, from: u32, positions: Tensor, sequences: Tensor) -> bool {
+        match &self.step {
+            Some([positions, sequences]) => is_deep(from, positions, sequences),
+            None => is_deep(from, self.u32(positions), self.u32(sequences)),
+        }
     }
 
     /// The row counts of this run.

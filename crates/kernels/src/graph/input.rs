@@ -47,3 +47,13 @@ impl StepInput {
         (0..self.firsts.len()).flat_map(|t| [self.firsts[t], after[t], end(t)]).collect()
     }
 }
+
+/// Whether rows are each of another sequence.
+pub(crate) fn apart(sequences: &[u32]) -> bool {
+    sequences.iter().enumerate().all(|(row, of)| !sequences[..row].contains(of))
+}
+
+/// Whether several rows of a step are of one sequence, and all rows are at or after a position.
+pub(crate) fn is_deep(from: u32, positions: &[u32], sequences: &[u32]) -> bool {
+    positions.iter().all(|&at| at >= from) && !apart(sequences)
+}

@@ -1,7 +1,7 @@
 //! A kernel call: its bindings, its number of workgroups, and the steps in which it runs.
 
 use crate::caps::Caps;
-use crate::graph::input::StepInput;
+use crate::graph::input::{StepInput, apart, is_deep};
 use crate::graph::tensor::{Counts, Lead, Shape, State, Tensor, Weight};
 use crate::kernel::Variant;
 
@@ -131,16 +131,6 @@ impl When {
     pub const fn far(near: u32) -> Self {
         Self::Far { near, deep: u32::MAX }
     }
-}
-
-/// Whether rows are each of another sequence.
-fn apart(sequences: &[u32]) -> bool {
-    sequences.iter().enumerate().all(|(row, of)| !sequences[..row].contains(of))
-}
-
-/// Whether rows of these positions and sequences are a step of [`When::Deep`].
-pub(crate) fn is_deep(from: u32, positions: &[u32], sequences: &[u32]) -> bool {
-    positions.iter().all(|&at| at >= from) && !apart(sequences)
 }
 
 impl Dispatch {

@@ -75,7 +75,7 @@ impl Outcome {
         let kernels = shaders.iter().map(Shader::label).collect();
         let bound = shaders.iter().map(|shader| shader.variant.kernel.nmse).fold(bound, f64::max);
         let peak = shaders.iter().map(|shader| shader.variant.peak).fold(PEAK, f64::max);
-        let worst = Agreement { kernels, layer: None, worst: "outputs".to_string(), difference, near: 0, bound, peak };
+        let worst = Agreement { kernels, layer: None, rows: None, worst: "outputs".to_string(), difference, near: 0, bound, peak };
         Self { shaders, worst, overrun: false, smallest: None }
     }
 

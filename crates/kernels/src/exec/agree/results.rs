@@ -4,7 +4,7 @@ use super::rows::{self, Difference};
 use crate::graph::host::Host;
 use crate::graph::operation::{Operation, Reference};
 use crate::graph::record::Node;
-use crate::graph::tensor::{Element, State, StateKind, Tensor};
+use crate::graph::tensor::{Element, Lead, State, StateKind, Tensor};
 use crate::kernel::PEAK;
 use crate::lower::pack::pack_f16::unpacked;
 use crate::lower::primitive::Primitive;
@@ -14,6 +14,8 @@ use crate::ops::Op;
 pub(super) struct Results {
     /// The values, with their words.
     pub tensors: Vec<(Tensor, Vec<u32>)>,
+    /// The rows of the step that the values have, if not all.
+    pub rows: Option<Vec<u32>>,
     /// How many times as large as that of the oracle the scale of a row in f16 may be.
     pub larger: f32,
     /// The states, with the bytes of all their sequences.
@@ -37,16 +39,6 @@ impl Worst {
 }
 
 impl Results {
-    /// Puts the results in the place of those on the host, without a comparison.
-    pub fn take_over(self, values: &mut Host<'_>) {
-        for (t, words) in self.tensors {
-            *values.words(t.id) = words;
-        }
-        for (state, bytes) in self.states {
-            values.state_mut(state).copy_from_slice(&bytes);
-        }
-    }
-
     /// Runs the oracles of the parts in order and compares the results. Returns the name of the
     /// worst result and the worst of all rows.
     ///
@@ -62,7 +54,7 @@ impl Results {
             part.op.reference(values);
             let finished = |t: &Tensor| makes(part, t) && !parts[at + 1..].iter().any(|later| makes(later, t));
             for n in (0..self.tensors.len()).filter(|&n| finished(&self.tensors[n].0)) {
-                if let Some(of) = self.difference(n, &part.op, values) {
+                if let Some(of) = self.difference(n, &part.op, values).map(|of| self.placed(n, of)) {
                     worst.take(format!("output {n}"), of);
                 }
             }
@@ -77,6 +69,12 @@ impl Results {
             }
         }
         (worst.name, worst.difference)
+    }
+
+    /// The same difference with the row of the step, of a value with some of the step's rows.
+    fn placed(&self, n: usize, of: Difference) -> Difference {
+        let rows = self.rows.as_ref().filter(|_| self.tensors[n].0.shape.lead == Lead::Step);
+        Difference { row: rows.and_then(|rows| rows.get(of.row)).map_or(of.row, |row| *row as usize), ..of }
     }
 
     /// The difference of the value at this index, which the part made. `None` if it is compared
@@ -201,7 +199,7 @@ mod tests {
         for (t, values) in [(a, of_a), (b, of_b)] {
             *host.words(t.id) = bytemuck::cast_vec(values);
         }
-        let got = Results { tensors: vec![(h, bytemuck::cast_vec(of_h)), (packed, words)], larger: 2.0, states: vec![] };
+        let got = Results { tensors: vec![(h, bytemuck::cast_vec(of_h)), (packed, words)], rows: None, larger: 2.0, states: vec![] };
         let (name, difference) = got.compare(&rec.nodes, &mut host);
         assert_eq!((name.as_str(), difference.turned), ("output 0", 0));
         assert!(difference.nmse > 1e-12 && difference.within(1e-10, PEAK), "{difference:?}");

@@ -4,7 +4,7 @@ use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};
 use crate::graph::tensor::{Counts, Shape, Tensor};
 use crate::kernel::Variant;
-use crate::kernel::dispatch::{Dispatch, Grid, Lower, is_deep};
+use crate::kernel::dispatch::{Dispatch, Grid, Lower};
 use crate::lower::attention::attention_merge::Form;
 use crate::lower::attention::attention_split::PART_WORDS;
 use crate::lower::attention::fused::{FlashParts, Problem, window};
@@ -127,7 +127,7 @@ impl Operation for AttentionFlash {
 impl Reference for AttentionFlash {
     fn reference(&self, host: &mut Host<'_>) {
         if let (Some(from), Some(of)) = (self.from, self.of.cached())
-            && !is_deep(from, host.u32(of.positions), host.u32(of.sequences))
+            && !host.is_deep(from, of.positions, of.sequences)
         {
             return self.of.reference(host);
         }
