@@ -151,9 +151,12 @@ pub(crate) struct Inner {
     pub running: Arc<AtomicU64>,
     /// Bytes of all buffers that exist.
     pub bytes: Arc<AtomicU64>,
-    /// WGSL text that replaces the source of one shader (for tests).
-    pub source: Option<(Shader, String)>,
+    /// Gives the WGSL text that replaces the source of a shader (for tests).
+    pub source: Option<Sources>,
 }
+
+/// Gives the text that replaces the source of a shader; `None` leaves the shader as it is.
+pub(crate) type Sources = Arc<dyn Fn(&Shader) -> Option<String> + Send + Sync>;
 
 /// An open GPU device. It is cheap to clone and can be shared between threads.
 #[derive(Clone)]
@@ -359,11 +362,18 @@ impl Device {
     /// The same device with one shader built from other text. Tests insert faults with it.
     #[must_use]
     pub fn with_source(&self, shader: &Shader, text: String) -> Self {
-        let pipelines = Arc::new(self.0.pipelines.without(shader));
-        self.altered(self.0.caps.clone(), Some((shader.clone(), text)), pipelines)
+        let shader = shader.clone();
+        self.with_sources(move |of| (*of == shader).then(|| text.clone()))
     }
 
-    fn altered(&self, caps: Caps, source: Option<(Shader, String)>, pipelines: Arc<Pipelines>) -> Self {
+    /// The same device with some shaders built from other text: the text that `sources` gives.
+    #[must_use]
+    pub fn with_sources(&self, sources: impl Fn(&Shader) -> Option<String> + Send + Sync + 'static) -> Self {
+        let pipelines = Arc::new(self.0.pipelines.without(|shader| sources(shader).is_some()));
+        self.altered(self.0.caps.clone(), Some(Arc::new(sources)), pipelines)
+    }
+
+    fn altered(&self, caps: Caps, source: Option<Sources>, pipelines: Arc<Pipelines>) -> Self {
         let Inner {
             device,
             queue,

@@ -52,11 +52,11 @@ impl Pipelines {
         }
     }
 
-    /// The same pipelines, except the pipeline of one shader.
-    pub fn without(&self, shader: &Shader) -> Self {
-        let others = Self(Mutex::new(self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()));
-        others.forget(shader);
-        others
+    /// The same pipelines, except those of some shaders.
+    pub fn without(&self, left_out: impl Fn(&Shader) -> bool) -> Self {
+        let mut others = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        others.retain(|shader, _| !left_out(shader));
+        Self(Mutex::new(others))
     }
 }
 
@@ -177,17 +177,17 @@ impl Device {
     fn make(&self, shader: &Shader) -> Pipeline {
         let device = &self.0.device;
         let label = shader.label();
-        let planted = self.0.source.as_ref().filter(|(of, _)| of == shader);
-        let source = planted.map_or_else(|| shader.source(), |(_, text)| text.clone());
-        let source = wgpu::ShaderSource::Wgsl(source.into());
+        let planted = self.0.source.as_ref().and_then(|sources| sources(shader));
+        let is_planted = planted.is_some();
+        let source = wgpu::ShaderSource::Wgsl(planted.unwrap_or_else(|| shader.source()).into());
         let descriptor = wgpu::ShaderModuleDescriptor { label: Some(&label), source };
         let checks = wgpu::ShaderRuntimeChecks { force_loop_bounding: false, ..wgpu::ShaderRuntimeChecks::checked() };
         // SAFETY: buffer accesses stay checked. Only the counter that naga adds to every loop is
         // off: it prevents unrolling and made products five times slower on an H200. Our loops end,
         // because parameters and lengths bound them. Replaced source (`planted`) keeps the counter.
-        let module = match planted {
-            Some(_) => device.create_shader_module(descriptor),
-            None => unsafe { device.create_shader_module_trusted(descriptor, checks) },
+        let module = match is_planted {
+            true => device.create_shader_module(descriptor),
+            false => unsafe { device.create_shader_module_trusted(descriptor, checks) },
         };
         let layout = self.layout(shader, &label);
         let groups = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {

@@ -3,6 +3,7 @@
 pub mod cases;
 pub mod computed;
 pub mod drawn;
+pub mod fault;
 pub mod kinds;
 mod least;
 pub mod parity;
