@@ -9,9 +9,11 @@ use crate::load::Progress;
 use crate::model::Model;
 use crate::sampling::Sampling;
 use crate::session::{Operations, PrefillProgress, Session, SessionOptions, Tapped};
+use crate::walk::{Walk, WalkStep};
 use kernels::{Agreement, Executor, Mirror, Profile, block_on};
 use std::io::{Read, Write};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 impl ModelFile {
     /// Loads the weights onto an executor and reports (bytes loaded, bytes in total).
@@ -131,6 +133,16 @@ impl Iterator for Generate<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         block_on(self.next_async())
+    }
+}
+
+impl Walk {
+    /// As [`Walk::run_async`].
+    ///
+    /// # Errors
+    /// As [`Walk::run_async`].
+    pub fn run(&mut self, step: &WalkStep, cancel: &AtomicBool) -> Result<Vec<Agreement>, Error> {
+        block_on(self.run_async(step, cancel))
     }
 }
 

@@ -23,6 +23,7 @@
 //!   itself, and answers. [`Generate`] is an answer on its way, by [`Sampling`].
 //! * [`Batch`] has several sequences that share every step. [`AnswerText`] makes text of the ids of
 //!   an answer and finds its end.
+//! * [`Walk`] compares steps of every plan that sessions of a model have with the CPU.
 //! * [`chat`] renders the turns of a conversation by the file's template, and finds thinking and
 //!   tool calls in an answer. [`tokenizer`] turns text into ids and back.
 //! * [`adapter`] reads LoRA adapters. [`ollama`] finds the models that Ollama has pulled.
@@ -78,6 +79,8 @@ pub mod session;
 mod shift;
 #[cfg(feature = "gpu")]
 mod snapshot;
+#[cfg(feature = "gpu")]
+mod walk;
 
 #[cfg(feature = "gpu")]
 pub use {
@@ -92,6 +95,7 @@ pub use {
     sampling::Sampling,
     session::{Session, SessionOptions, Tapped},
     snapshot::SnapshotError,
+    walk::{NotRun, Walk, WalkStep},
 };
 
 #[cfg(doctest)]

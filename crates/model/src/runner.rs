@@ -152,6 +152,26 @@ pub(crate) fn sampling_keys(executor: &Executor, options: &SessionOptions) -> Ve
     capacities(executor, options).into_iter().map(key).collect()
 }
 
+/// Largest number of rows of a step that outputs the logits of every row. These logits have to fit
+/// into one binding and into 64 MiB.
+pub(crate) fn rows_with_logits(model: &Model, options: &SessionOptions) -> u32 {
+    let row = 4 * u64::from(model.summary().vocabulary);
+    let limit = match model.executor() {
+        Executor::Gpu(device) => device.caps().max_binding_bytes.min(64 << 20),
+        Executor::Cpu => 64 << 20,
+    };
+    ((limit / row) as u32).clamp(1, options.chunk)
+}
+
+/// The key of the smallest plan that has room for `rows` rows, of plans with these capacities.
+pub(crate) fn key(model: &Model, options: &SessionOptions, capacities: &[u32], rows: usize, head: Head) -> PlanKey {
+    let most = if head == Head::Logits { rows_with_logits(model, options) } else { u32::MAX };
+    let fitting = capacities.iter().map(|&capacity| capacity.min(most)).find(|&capacity| capacity as usize >= rows);
+    let rows = fitting.unwrap_or(rows as u32);
+    let out = if head == Head::Logits { rows } else { options.sequences.min(rows) };
+    PlanKey { rows, out, head }
+}
+
 /// Records the step of a key.
 pub(crate) fn recording(architecture: &dyn Architecture, adapted: &Adapted, kinds: &[StateKind], key: PlanKey) -> Recorder {
     let capacity = Counts { step: key.rows, out: key.out };
@@ -283,24 +303,14 @@ impl Runner {
         Ok(())
     }
 
-    /// Largest number of rows of a step that outputs the logits of every row. These logits have to
-    /// fit into one binding and into 64 MiB.
+    /// Largest number of rows of a step that outputs the logits of every row.
     pub fn rows_with_logits(&self) -> u32 {
-        let row = 4 * u64::from(self.model.summary().vocabulary);
-        let limit = match self.model.executor() {
-            Executor::Gpu(device) => device.caps().max_binding_bytes.min(64 << 20),
-            Executor::Cpu => 64 << 20,
-        };
-        ((limit / row) as u32).clamp(1, self.options.chunk)
+        rows_with_logits(&self.model, &self.options)
     }
 
     /// The key of the smallest plan that has room for `rows` rows.
     pub fn key(&self, rows: usize, head: Head) -> PlanKey {
-        let most = if head == Head::Logits { self.rows_with_logits() } else { u32::MAX };
-        let fitting = self.capacities.iter().map(|&capacity| capacity.min(most)).find(|&capacity| capacity as usize >= rows);
-        let rows = fitting.unwrap_or(rows as u32);
-        let out = if head == Head::Logits { rows } else { self.options.sequences.min(rows) };
-        PlanKey { rows, out, head }
+        key(&self.model, &self.options, &self.capacities, rows, head)
     }
 
     async fn plan(&mut self, key: PlanKey) -> Result<(&mut Plan, &mut States), Error> {
@@ -384,10 +394,23 @@ impl Runner {
     ) -> Result<Vec<Agreement>, Error> {
         self.settle().await;
         let input = self.input(sequences, spans, draws).await?;
-        let (plan, states) = self.plan(self.key(input.positions.len(), Head::Sample { penalize: false })).await?;
-        let (_, agreements) = plan.agree_async(mirror, states, &input, watch).await?;
+        let agreements = self.agree_in(mirror, &input, Head::Sample { penalize: false }, watch).await?;
         spans.iter().for_each(|span| sequences[span.slot].evaluated = span.until);
         Ok(agreements)
+    }
+
+    /// The same for a step with these inputs, whatever the sequences hold. The ids at its positions
+    /// are in the token state.
+    pub async fn agree_in(
+        &mut self,
+        mirror: &mut Mirror,
+        input: &StepInput,
+        head: Head,
+        watch: Watch<'_>,
+    ) -> Result<Vec<Agreement>, Error> {
+        self.settle().await;
+        let (plan, states) = self.plan(self.key(input.positions.len(), head)).await?;
+        Ok(plan.agree_async(mirror, states, input, watch).await?.1)
     }
 
     /// The error of a sequence whose logits at `position` are not finite. The positions up to there

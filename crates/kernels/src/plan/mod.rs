@@ -84,6 +84,35 @@ pub struct Planned {
     pub read_back: Vec<Tensor>,
 }
 
+impl Planned {
+    /// The names of all kernels, each once, in the order of their first dispatch.
+    #[must_use]
+    pub fn kernels(&self) -> Vec<String> {
+        let mut names: Vec<String> = vec![];
+        for name in self.steps.iter().map(|step| step.shader.label()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// The positions from which on other kernels run, rising.
+    #[must_use]
+    pub fn borders(&self) -> Vec<u32> {
+        let ends = self.steps.iter().flat_map(|step| match step.dispatch.when {
+            When::Always => [0, 0],
+            When::Near(end) => [end, 0],
+            When::Deep(from) => [from, 0],
+            When::Far { near, deep } => [near, deep],
+        });
+        let mut ends: Vec<u32> = ends.filter(|end| *end != 0 && *end != u32::MAX).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        ends
+    }
+}
+
 /// The taps of a recording that were requested.
 #[must_use]
 pub fn requested<'a, O>(rec: &'a Recorder<O>, options: &'a PlanOptions) -> Vec<&'a record::Tap> {

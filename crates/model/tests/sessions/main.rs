@@ -24,6 +24,7 @@ mod shift;
 mod snapshot;
 mod stops;
 mod waiting;
+mod walk;
 mod widths;
 
 #[path = "../common/mod.rs"]
