@@ -161,7 +161,7 @@ fn number(text: &str) -> Value {
 }
 
 /// The name of a class in JSON.
-fn kind(class: Class) -> &'static str {
+pub fn kind(class: Class) -> &'static str {
     match class {
         Class::Discrete => "discrete",
         Class::Integrated => "integrated",

@@ -1,30 +1,40 @@
 //! `weft doctor`: whether this machine's GPU computes what it should, operation by operation.
 
-use crate::args::{Activations, Kv, Source};
+mod quick;
+mod report;
+
+use crate::args::{Activations, Context, Kv, Source};
 use crate::executor::Choice;
-use crate::exit::{Interrupted, usage};
+use crate::exit::{Interrupted, note, usage};
 use crate::interrupt;
 use crate::lora::Adapters;
 use crate::progress::Bar;
-use anyhow::{Result, anyhow};
-use kernels::{Agreement, Executor, Mirror, Precision};
-use model::{Error, Model, Session, SessionOptions};
-use serde_json::{Value, json};
+use anyhow::{Context as _, Result, anyhow};
+use clap::ValueHint;
+use kernels::{Device, Executor};
+use model::{Error, Model, SessionOptions, Walk};
+use report::{Head, Report, name};
+use std::collections::HashSet;
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::AtomicBool;
 
 /// Compare every kernel that a model uses on the GPU with the CPU
 ///
-/// A prompt and a step of one token run on the GPU, one operation at a time. The CPU computes each
-/// operation as well, from the inputs that the GPU read. The report tells which kernels agree. If a
-/// model answers with nonsense on one machine only, send this report with the bug. A wrong kernel
-/// ends the command with exit code 1.
+/// Steps of every plan that a session of the model has run on the GPU, one operation at a time:
+/// prompts of several lengths, one token, batches, and the same in deep contexts, which are filled
+/// with drawn values. The CPU computes each operation as well, from the inputs that the GPU read:
+/// one layer of each kind, and 16 rows where a step has more than 64. The report tells which kernels
+/// agree, and which did not run. If a model answers with nonsense on one machine only, send the file
+/// of --report with the bug. A wrong kernel ends the command with exit code 1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   weft doctor                              check the GPU with the model that weft ships
   weft doctor qwen3-8b-Q4_K_M.gguf         check the kernels that this model uses
-  weft doctor model.gguf --all             compare all layers instead of one of each kind
+  weft doctor model.gguf --report gpu.json write a report to send to the developers
+  weft doctor model.gguf --quick           check one prompt and one token only
+  weft doctor model.gguf --all             the same, all layers instead of one of each kind
   weft doctor model.gguf --device 'RTX 4090' --precision f32
   weft doctor --json | jq '.operations[] | select(.agrees | not)'")]
 pub struct Args {
@@ -43,12 +53,30 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "PRECISION", default_value = "fast")]
     precision: Activations,
 
-    /// Tokens of the prompt. With more, a GPU uses the kernels of longer prompts
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
-    tokens: u32,
+    #[command(flatten)]
+    context: Context,
 
-    /// Compare every operation, not only the first one with the same kernels and sizes
-    #[arg(long)]
+    /// Draws the rows that are compared, and the values of deep contexts
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Write a report to send to the developers: the device, its driver and features, and a verdict
+    /// for each kernel. It has no name of a file or a person
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    report: Option<PathBuf>,
+
+    /// Compare one prompt and a step of one token only
+    #[arg(long, conflicts_with_all = ["ctx", "seed", "report"])]
+    quick: bool,
+
+    /// Tokens of the prompt of --quick, which this implies. With more, a GPU uses the kernels of
+    /// longer prompts [default: 64]
+    #[arg(long, value_name = "N", conflicts_with_all = ["ctx", "seed", "report"], value_parser = clap::value_parser!(u32).range(1..))]
+    tokens: Option<u32>,
+
+    /// As --quick, and compare every operation, not only the first one with the same kernels and
+    /// sizes
+    #[arg(long, conflicts_with_all = ["ctx", "seed", "report"])]
     all: bool,
 
     /// Print one JSON object
@@ -56,63 +84,92 @@ pub struct Args {
     json: bool,
 }
 
+/// What helps against a wrong kernel.
+const HELP: &str = "a newer driver may help; until then use --device cpu, or try whether this command agrees with --precision f32, \
+                    --without coop or --without subgroups and use the same flag; send the developers the file of --report";
+
 pub fn run(args: &Args) -> Result<()> {
-    let file = args.source.model_file()?;
-    let options = SessionOptions::default().context(args.tokens + 2).kv(args.kv.into()).precision(match args.precision {
-        Activations::Fast => Precision::Fast,
-        Activations::F32 => Precision::F32,
-    });
-    let Executor::Gpu(device) = args.source.located(args.device.open(&file, &options))? else {
-        return Err(anyhow!("the CPU is what a GPU is compared with; name a GPU (see --device and `weft devices`)"));
-    };
-    let loaded =
-        args.source.load(file, &args.device, &options, &Adapters::default(), false).map_err(|error| match error.downcast_ref() {
-            Some(Error::Context { .. }) => usage(format!("--tokens {} and one more do not fit: {error:#}", args.tokens)),
-            _ => error,
-        })?;
-    let host = reference(args)?;
-    let mut session = args.source.named(loaded.model.session(options))?;
-    let mirror = Mirror::new(Arc::clone(host.weights()));
-    let mut mirror = if args.all { mirror } else { mirror.once() };
-    let vocabulary = session.model().summary().vocabulary;
-    // Ids spread over the vocabulary: a prompt of text needs no tokenizer here.
-    let ids: Vec<u32> = (0..args.tokens + 1).map(|n| n.wrapping_mul(7919) % vocabulary).collect();
-    let (prompt, next) = ids.split_at(args.tokens as usize);
-    let adapter = device.adapter();
-    let (kv, precision) = (args.kv.name(), args.precision.name());
-    let mut out = std::io::stdout().lock();
-    let mut report = Report { text: String::new(), operations: vec![], wrong: 0 };
-    if !args.json {
-        writeln!(out, "weft {} on {} ({}, driver {})", env!("CARGO_PKG_VERSION"), adapter.name, adapter.backend, adapter.driver)?;
-        writeln!(out, "{}, {} activations, {} KV", args.source.name(), precision, kv)?;
+    if args.quick || args.all || args.tokens.is_some() {
+        return quick::run(args);
     }
-    for (what, ids) in [(format!("a prompt of {} tokens", prompt.len()), prompt), ("a step of one token".to_string(), next)] {
-        args.source.named(session.feed(ids))?;
-        let agreements = match compare(&mut session, &mut mirror, &what) {
-            Err(Error::Cancelled) => return Err(Interrupted.into()),
-            other => args.source.named(other)?,
-        };
-        report.add(&what, &agreements);
-        if !args.json {
-            write!(out, "{}", std::mem::take(&mut report.text))?;
+    let options = args.options().context(args.context.ctx);
+    let (device, model) = load(args, &options)?;
+    let host = reference(args)?;
+    let mut walk = args.source.named(Walk::new(&model, &host, &options, args.seed))?;
+    let context = args.source.named(options.context_for(model.summary()))?;
+    let head = Head { device: &device, model: &model, precision: args.precision.into(), kv: args.kv.into(), context, seed: args.seed };
+    let mut out = std::io::stdout().lock();
+    if !args.json {
+        title(&mut out, args, &device)?;
+        writeln!(out, "context {context}; rows and values are drawn by --seed {}\n", args.seed)?;
+    }
+    let mut report = follow(args, &mut walk)?;
+    let ran: HashSet<String> = report.kernels().cloned().collect();
+    report.leave_out(args.source.named(walk.not_run(&ran))?);
+    let compared = report.compared();
+    if args.json {
+        writeln!(out, "{}", report.json(&head))?;
+    } else {
+        write!(out, "{}", report.text())?;
+        writeln!(out, "not run: kernels of training (see `weft gradients`)")?;
+        if report.wrong() == 0 {
+            writeln!(out, "\nall {compared} operations agree")?;
         }
     }
-    let compared = report.operations.len();
-    if args.json {
-        let device = json!({ "name": adapter.name, "backend": adapter.backend, "driver": adapter.driver });
-        let (model, version) = (args.source.name(), env!("CARGO_PKG_VERSION"));
-        let object = json!({
-            "version": version, "device": device, "model": model, "kv": kv, "precision": precision,
-            "agrees": report.wrong == 0, "operations": report.operations,
-        });
-        writeln!(out, "{object}")?;
-    } else if report.wrong == 0 {
-        writeln!(out, "\nall {compared} operations agree")?;
+    if let Some(path) = &args.report {
+        let text = format!("{:#}\n", report.json(&head));
+        gguf::atomic_write(path, |out| out.write_all(text.as_bytes())).with_context(|| path.display().to_string())?;
+        note(&format!("the report is in {}", path.display()));
     }
-    match report.wrong {
+    match report.wrong() {
         0 => Ok(()),
-        wrong => Err(anyhow!("{wrong} of {compared} operations are wrong on {}; a newer driver may help, or --device cpu", adapter.name)),
+        wrong => {
+            let (name, faults) = (&device.adapter().name, report.faults().join("; "));
+            Err(anyhow!("{wrong} of {compared} operations are wrong on {name}: {faults}; {HELP}"))
+        }
     }
+}
+
+/// Runs all steps.
+fn follow(args: &Args, walk: &mut Walk) -> Result<Report> {
+    let cancel = Arc::new(AtomicBool::new(false));
+    let _guard = interrupt::stops(Arc::clone(&cancel));
+    let bar = Bar::count("comparing");
+    let mut report = Report::default();
+    let steps = walk.steps().to_vec();
+    for (done, step) in steps.iter().enumerate() {
+        let text = step.to_string();
+        bar.say(format!("comparing {text}"));
+        bar.set(done as u64, steps.len() as u64);
+        match walk.run(step, &cancel) {
+            Ok(agreements) => report.add(&text, agreements),
+            Err(Error::Cancelled) => return Err(Interrupted.into()),
+            // A batch is no part of what the model needs to run.
+            Err(error @ Error::TooLarge { .. }) if step.sequences() > 1 => report.skip(&text, error.to_string()),
+            Err(error) => return args.source.named(Err(error)).context(text),
+        }
+    }
+    Ok(report)
+}
+
+impl Args {
+    fn options(&self) -> SessionOptions {
+        SessionOptions::default().kv(self.kv.into()).precision(self.precision.into())
+    }
+}
+
+/// The model on its GPU.
+fn load(args: &Args, options: &SessionOptions) -> Result<(Device, Model)> {
+    let file = args.source.model_file()?;
+    let Executor::Gpu(device) = args.source.located(args.device.open(&file, options))? else {
+        return Err(anyhow!("the CPU is what a GPU is compared with; name a GPU (see --device and `weft devices`)"));
+    };
+    let loaded = args.source.load(file, &args.device, options, &Adapters::default(), false);
+    let loaded = loaded.map_err(|error| match (error.downcast_ref(), args.tokens) {
+        (Some(Error::Context { .. }), Some(tokens)) => usage(format!("--tokens {tokens} and one more do not fit: {error:#}")),
+        _ => error,
+    })?;
+    Ok((device, loaded.model))
 }
 
 /// The same model on the CPU.
@@ -122,49 +179,11 @@ fn reference(args: &Args) -> Result<Model> {
     args.source.named(file.on_with(&Executor::Cpu, &|done, total| bar.set(done, total)))
 }
 
-/// Evaluates the fed tokens on both executors.
-fn compare(session: &mut Session, mirror: &mut Mirror, what: &str) -> Result<Vec<Agreement>, Error> {
-    let bar = Bar::count(format!("comparing {what}"));
-    let guard = interrupt::stops(session.cancel_flag());
-    let cancel = session.cancel_flag();
-    session.agree(
-        mirror,
-        Some(&|done, all| {
-            bar.set(u64::from(done), u64::from(all));
-            if guard.raised() {
-                cancel.store(true, Ordering::Relaxed);
-            }
-        }),
-    )
-}
-
-struct Report {
-    text: String,
-    operations: Vec<Value>,
-    wrong: usize,
-}
-
-impl Report {
-    /// Adds a line for each operation of a step.
-    fn add(&mut self, what: &str, agreements: &[Agreement]) {
-        self.text += &format!("\n{what}\n{:<5} {:>5} {:>9} {:>9} {:>9}  kernels\n", "", "layer", "error", "bound", "peak");
-        for of in agreements {
-            let Agreement { kernels, layer, worst, difference, bound, .. } = of;
-            let (verdict, kernels) = (if of.holds() { "ok" } else { "WRONG" }, kernels.join(" + "));
-            let place = if of.holds() { String::new() } else { format!(" ({worst}, row {})", difference.row) };
-            let number = layer.map_or("-".to_string(), |layer| layer.to_string());
-            let (nmse, peak) = (difference.nmse, difference.peak);
-            self.text += &format!("{verdict:<5} {number:>5} {nmse:>9.1e} {bound:>9.0e} {peak:>9.1e}  {kernels}{place}\n");
-            self.wrong += usize::from(!of.holds());
-            self.operations.push(json!({
-                "step": what, "layer": layer, "kernels": kernels, "agrees": of.holds(), "error": finite(nmse), "bound": bound,
-                "peak": finite(peak), "worst": worst, "row": difference.row,
-            }));
-        }
-    }
-}
-
-/// A number, or null where JSON has none.
-fn finite(x: f64) -> Option<f64> {
-    x.is_finite().then_some(x)
+/// The lines that say what is compared where.
+fn title(out: &mut impl Write, args: &Args, device: &Device) -> Result<()> {
+    let adapter = device.adapter();
+    let [kv, precision] = [name(&args.kv), name(&args.precision)];
+    writeln!(out, "weft {} on {} ({}, driver {})", env!("CARGO_PKG_VERSION"), adapter.name, adapter.backend, adapter.driver)?;
+    writeln!(out, "{}, {precision} activations, {kv} KV", args.source.name())?;
+    Ok(())
 }
