@@ -13,6 +13,7 @@ mod mutate;
 mod npy;
 mod packages;
 mod peers;
+mod planted;
 mod races;
 mod records;
 mod registers;
@@ -66,6 +67,7 @@ enum Command {
     Registers(registers::Args),
     /// Compare the results of small models with the results of other implementations
     Golden(golden::Args),
+    DoctorFaults(planted::Args),
 }
 
 /// The workspace's folder. The commands work there, independent of the current folder.
@@ -91,6 +93,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Curve(args) => curve::run(&args).map(|()| true)?,
         Command::Registers(args) => registers::run(&args)?,
         Command::Golden(args) => golden::run(&args).map(|()| true)?,
+        Command::DoctorFaults(args) => planted::run(&args)?,
     };
     Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
