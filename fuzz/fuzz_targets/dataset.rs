@@ -28,8 +28,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let name = if flags & 8 == 0 { "file.jsonl" } else { "file" };
     let mut once = stream(name, file, texts.clone(), &options);
     let (read, most) = HEAP.most_during(|| once.next(u32::MAX));
-    // Each turn of a conversation is rendered with the turns before it. Gzip makes at most 1032 bytes
-    // of one.
+    // Each turn of a conversation is rendered with the turns before it. Gzip makes at most 1032
+    // bytes of one.
     let packed = file.starts_with(b"\x1f\x8b");
     let bytes = if packed { 1032 * file.len() } else { file.len() };
     assert!(most <= 4096 * bytes + (16 << 20), "{most} bytes for a file of {}", file.len());

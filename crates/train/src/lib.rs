@@ -45,6 +45,11 @@ mod rewrite;
 mod schedule;
 mod tape;
 mod targets;
+#[cfg(not(target_arch = "wasm32"))]
+mod temporary;
+#[cfg(target_arch = "wasm32")]
+#[path = "temporary/none.rs"]
+mod temporary;
 mod trainer;
 mod vjp;
 
