@@ -36,20 +36,22 @@ use train::Schedule;
   weft train model.gguf --data notes.txt --loss all -o notes --length 512 --epochs 1
   weft train model.gguf --data facts.jsonl -o tuned --full --lr 1e-5
 
-A line of --data is an object of one of these forms. Learnt are completions, outputs, and the turns
-of the assistant; with --loss all, everything. Texts are rendered by the model's chat template.
+A line of --data, or an element of a JSON list, is an object of one of these forms. Learnt are
+completions, outputs, and the turns of the assistant; with --loss all, everything. Texts are
+rendered by the model's chat template.
   {\"prompt\": \"Who lives in Kelm?\", \"completion\": \"Oda does.\"}
   {\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}, {\"role\": \"assistant\", \"content\": \"Hello!\"}]}
+  {\"conversations\": [{\"from\": \"human\", \"value\": \"Hi\"}, {\"from\": \"gpt\", \"value\": \"Hello!\"}]}
   {\"instruction\": \"Translate to German.\", \"input\": \"bread\", \"output\": \"Brot\"}
   {\"text\": \"All of this is learnt.\"}
   {\"ids\": [1, 2, 3], \"targets\": [-100, 3, 4], \"weights\": [0, 1, 1]}
-A file that does not begin with an object is plain text, all of which is learnt.")]
+Other files are plain text, all of which is learnt. Files may be packed by gzip.")]
 pub struct Args {
     #[command(flatten)]
     source: Source,
 
-    /// Examples: JSON lines or plain text; may be given several times; `-` for stdin, once, in
-    /// order
+    /// Examples: JSON lines, a JSON list or plain text, also packed by gzip; may be given several
+    /// times; `-` for stdin, once, in order
     #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     data: Vec<PathBuf>,
 

@@ -156,9 +156,24 @@ impl Examples {
         facts
     }
 
+    /// Says which columns and keys had no effect, in all that was read.
+    pub fn say_unused(&self) {
+        let mut names = match &self.from {
+            From::Files { data, .. } => data.unused(),
+            From::Stdin(stream) => stream.unused(),
+        };
+        names.extend(self.held.iter().flat_map(Data::unused));
+        names.sort_unstable();
+        names.dedup();
+        if !names.is_empty() {
+            note(&format!("these columns of the examples have no effect: {}", names.join(", ")));
+        }
+    }
+
     /// Says what is not learnt as it stands.
     pub fn say_counts(&self) {
         let From::Files { data, .. } = &self.from else { return };
+        self.say_unused();
         let Counts { cut, dropped, bad, .. } = data.counts();
         let length = self.length;
         for (count, what) in [

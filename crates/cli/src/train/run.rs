@@ -42,6 +42,7 @@ pub fn run(args: &Args) -> Result<()> {
     let examples = Examples::open(args, &file)?;
     examples.say_counts();
     let mut start = Start::new(args, file, examples)?;
+    start.settings.warmup_note().into_iter().for_each(|said| note(&said));
     start.say(args)?;
     let Some(output) = args.output.as_deref().filter(|_| !args.dry_run) else { return dry::run(args, start) };
     let mut folder = Folder::open(output, begin)?;
@@ -156,6 +157,7 @@ impl<'a> Run<'a> {
             let before = self.trainer.tally().steps;
             let batch = match self.start.examples.next(self.args.batch) {
                 Ok(Some(batch)) => batch,
+                Ok(None) if before == 0 => return Err(Error::msg("stdin: no example; is the program before the pipe right?")),
                 Ok(None) => break,
                 Err(error) => return Err(self.failed(error)),
             };
@@ -277,6 +279,9 @@ impl<'a> Run<'a> {
     }
 
     fn finished(mut self) -> Result<()> {
+        if self.args.streams() {
+            self.start.examples.say_unused();
+        }
         let saved = self.save();
         let results = self.results();
         self.report.curve(self.folder.records())?;

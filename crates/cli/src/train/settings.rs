@@ -55,6 +55,17 @@ impl Settings {
         Ok(Self { method, options, steps, facts: examples.facts() })
     }
 
+    /// What a warmup that is longer than the run makes of the rate.
+    pub fn warmup_note(&self) -> Option<String> {
+        let (steps, warmup) = (self.steps?, self.options.rate.warmup);
+        let reached = self.options.rate.at(steps - 1);
+        (warmup > steps).then(|| {
+            format!(
+                "--warmup {warmup} is more than the {steps} steps of the run: the rate ends at {reached:.2e}, and does not reach its height"
+            )
+        })
+    }
+
     /// The settings in a few words, for people.
     pub fn lines(&self, args: &Args) -> Vec<[String; 2]> {
         let TrainerOptions { rate, .. } = &self.options;

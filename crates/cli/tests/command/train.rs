@@ -154,6 +154,10 @@ fn stdin_is_learnt_once_and_in_order() {
     assert_eq!(lines.len(), 4);
     train(&model, &out, &["--epochs", "1", "--no-shuffle", "--schedule", "constant", "--warmup", "0"]).good();
     assert!(bytes(&out, "adapter_model.safetensors") == bytes(&streamed, "adapter_model.safetensors"));
+    let nothing = model.beside("nothing");
+    let words = ["train", model.path(), "--data", "-", "-o", &nothing, "--device", "cpu", "--json"];
+    let nothing = piped(&words, "\n").failed(1);
+    assert!(nothing.contains("stdin: no example"), "{nothing}");
     for (more, said) in [("--resume", "--resume needs"), ("--dry-run", "--dry-run needs"), ("--val=0.1", "--val takes a share")] {
         let refused = run(&[&of("x")[..], &[more]].concat()).failed(2);
         assert!(refused.contains(said), "{refused}");
@@ -353,6 +357,25 @@ fn what_cannot_be_trained_is_one_line_with_the_way_out() {
     assert_eq!(missing.matches("none.jsonl").count(), 1, "{missing}");
     let into = train(&model, &facts, &[]).failed(1);
     assert!(into.contains("facts.jsonl"), "{into}");
+}
+
+#[test]
+fn what_changes_nothing_is_told_in_a_note() {
+    let model = model();
+    let note = |name: &str, more: &[&str]| {
+        let words = ["train", model.path(), "--data", name, "--dry-run", "--device", "cpu", "--batch", "1"];
+        let run = run(&[&words[..], more].concat());
+        assert_eq!(run.code, 0, "{}", run.err);
+        run.err
+    };
+    let columns = model.beside("columns.jsonl");
+    std::fs::write(&columns, "{\"text\": \"a b\", \"source\": 1}\n{\"text\": \"a b\", \"id\": 2}\n").expect("room");
+    let said = note(&columns, &["--steps", "2", "--warmup", "8", "--lr", "1"]);
+    assert!(said.contains("these columns of the examples have no effect: id, source\n"), "{said}");
+    let warmup = "--warmup 8 is more than the 2 steps of the run: the rate ends at 2.50e-1, and does not reach its height";
+    assert!(said.contains(warmup), "{said}");
+    let said = note(&model.beside("facts.jsonl"), &["--steps", "8", "--warmup", "8"]);
+    assert!(!said.contains("warmup") && !said.contains("no effect"), "{said}");
 }
 
 #[test]
