@@ -171,7 +171,7 @@ mod unix {
         unsafe {
             let before = sigaction(Number::SIGHUP, &ignore)?;
             sigaction(Number::SIGHUP, &before)?;
-            Ok(before.handler() == SigHandler::SigIgn)
+            Ok(matches!(before.handler(), SigHandler::SigIgn))
         }
     }
 }
