@@ -16,10 +16,6 @@ fn cooperating() -> Caps {
     card(Class::Discrete, 32, true)
 }
 
-/// Shaders whose least case is beyond the bound, as some of their cases are on cards. Whoever mends
-/// one takes it off this list.
-const BEYOND: [&str; 1] = ["matmul_tile128_glu_silu iq4_xs iq4_xs"];
-
 /// Runs the least case of each shader, on the plan of a device, in subgroups of so many threads.
 /// Panics with the list of those whose results are not those of the oracles.
 fn hold(targets: &[Target], caps: &Caps, subgroup: usize) {
@@ -29,11 +25,8 @@ fn hold(targets: &[Target], caps: &Caps, subgroup: usize) {
         let verdict = match target.least(caps) {
             None => Some("no case reaches it".to_string()),
             Some((drawn, case)) => match Trial::of(target, &case, caps, subgroup, u64::MAX) {
-                Ok(trial) => match (trial.right.holds(), BEYOND.contains(&label.as_str())) {
-                    (true, false) | (false, true) => None,
-                    (true, true) => Some("it holds now: take it off the list of those beyond".to_string()),
-                    (false, false) => Some(format!("{:?}: {drawn:?}", trial.right.worst)),
-                },
+                Ok(trial) if trial.right.holds() => None,
+                Ok(trial) => Some(format!("{:?}: {drawn:?}", trial.right.worst)),
                 Err(error) => Some(format!("{error:#}: {drawn:?}")),
             },
         };
