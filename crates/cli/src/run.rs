@@ -99,6 +99,10 @@ pub struct Args {
     #[arg(long)]
     raw: bool,
 
+    /// Render by the chat template that the file has under this name; `weft inspect` lists the names
+    #[arg(long, value_name = "NAME", conflicts_with = "raw")]
+    chat_template: Option<String>,
+
     /// Ask the model to think before it answers, if its template supports this
     #[arg(long, conflicts_with = "raw")]
     think: bool,
@@ -162,6 +166,7 @@ pub fn run(args: Args) -> Result<()> {
     let opening = args.place.session(context).shift(shift);
     let sampling = args.sampling.resolve(file.file(), args.source.model.is_none(), modelfile.params())?;
     let render = RenderOptions::default().tools(tools).enable_thinking(args.thinking());
+    let file = args.with_template(file)?;
     args.check_template(&file)?;
     let loaded = args.source.load(file, &args.place.device, &opening, &args.adapters, true)?;
     let mut session = args.source.named(loaded.session(opening.clone()))?;
@@ -197,6 +202,15 @@ pub fn run(args: Args) -> Result<()> {
 impl Args {
     fn thinking(&self) -> Option<bool> {
         if self.think { Some(true) } else { self.no_think.then_some(false) }
+    }
+
+    /// The file with the chat template that `--chat-template` names.
+    fn with_template(&self, file: ModelFile) -> Result<ModelFile> {
+        let Some(name) = &self.chat_template else { return Ok(file) };
+        let names = file.template().names().collect::<Vec<_>>().join(", ");
+        let has = if names.is_empty() { "the file has one template, without a name".into() } else { format!("the file has {names}") };
+        let missing = || anyhow!("{}: no chat template is named {name}; {has}", self.source.name());
+        file.with_named_template(name).ok_or_else(missing)
     }
 
     /// Fails if tools are given and the chat template has none; prints a note if `--think` or

@@ -177,6 +177,7 @@ mod tests {
             difference: kernels::Difference { row: 15, nmse, ..Default::default() },
             near: 0,
             bound: 1e-10,
+            peak: 16.0,
         }
     }
 

@@ -56,6 +56,9 @@ fn chat_templates_with_names_are_listed() {
     let model = Model::new(&file);
     assert!(run(&["inspect", model.path()]).good().contains("other chat templates: tool_use, rag"));
     assert_eq!(run(&["inspect", model.path(), "--json"]).json()["chat_templates"], serde_json::json!(["tool_use", "rag"]));
+    let asked = |name| run(&["run", model.path(), "--chat-template", name, "-p", "x", "-n", "1", "--device", "cpu"]);
+    asked("rag").good();
+    assert!(asked("x").failed(1).contains("no chat template is named x; the file has rag, tool_use"));
     assert_eq!(run(&["inspect", Model::new(&tiny::builder(0.1)).path(), "--json"]).json()["chat_templates"], serde_json::json!([]));
 }
 

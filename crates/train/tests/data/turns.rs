@@ -110,6 +110,22 @@ fn the_token_that_hands_a_call_over_is_learnt() {
 }
 
 #[test]
+fn parts_of_text_are_learnt_under_a_template_that_shows_text_and_calls_are_not_dropped() {
+    let template = "{% for message in messages %}{{ '<|im_start|>' + message.role + '\n' }}\
+        {{ message.content if message.content is string else '' }}{{ '<|im_end|>\n' }}{% endfor %}\
+        {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+    let texts = texts_of(&qwen2(), template);
+    let parts = |text: &str| json!([{ "type": "text", "text": text }]);
+    let talk = json!([{ "role": "user", "content": parts("One?") }, { "role": "assistant", "content": parts("1.") }]);
+    let expected = "<|im_start|>user\nOne?<|im_end|>\n<|im_start|>assistant\n⟦1.<|im_end|>⟧";
+    assert_eq!(marked(&line(&talk), &texts, &options()), [expected]);
+    let call = json!({ "type": "function", "function": { "name": "sun", "arguments": {} } });
+    let called = json!([{ "role": "user", "content": "a" }, { "role": "assistant", "content": null, "tool_calls": [call] }]);
+    let error = refused(&line(&called), &texts, &options());
+    assert!(error.contains("line 1: the chat template does not show the call of sun in message 2"), "{error}");
+}
+
+#[test]
 fn an_answer_that_no_prompt_leads_to_is_refused() {
     let reason = "the chat template does not render this answer behind the prompt for it, so that a model never learns to give it; \
         use a text that is already rendered";
