@@ -190,6 +190,6 @@ mod tests {
         let wanted = "add (64 rows from position 0: layer 3, output 0, row 15: error 1.0e-2, bound 1e-10)";
         assert_eq!(report.faults(), [wanted]);
         let text = report.text();
-        assert!(text.contains("WRONG        3   1.0e-2     1e-10") && text.contains("ok           1"), "{text}");
+        assert!(text.contains("WRONG        3    1.0e-2     1e-10") && text.contains("ok           1"), "{text}");
     }
 }

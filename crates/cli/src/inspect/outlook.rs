@@ -51,16 +51,16 @@ impl Outlook {
         let executor = args.source.located(args.device().open(&file, &options))?;
         let fit = match file.check(&executor) {
             Err(error) => Err(error.to_string()),
-            Ok(mut checked) => {
-                for (adapter, scale) in args.source.adapters(&args.adapters)? {
-                    let path = adapter.path().map_or_else(String::new, |path| path.display().to_string());
-                    notes.extend(checked.adapt(&adapter, scale)?.map(|said| format!("{path}: {said}")));
+            Ok(mut checked) => match adapt(args, &mut checked) {
+                Err(error) => Err(format!("{error:#}")),
+                Ok(said) => {
+                    notes.extend(said);
+                    // A context longer than the model's is a mistake of the user, not of the file.
+                    let context = args.source.named(options.context_for(checked.summary()))?;
+                    let needs = args.source.named(checked.needs(&options))?;
+                    Ok(Fit { checked, needs, context })
                 }
-                // A context longer than the model's is a mistake of the user, not of the file.
-                let context = args.source.named(options.context_for(checked.summary()))?;
-                let needs = args.source.named(checked.needs(&options))?;
-                Ok(Fit { checked, needs, context })
-            }
+            },
         };
         Ok(Self { executor, options, fit, template, notes })
     }
@@ -120,6 +120,16 @@ impl Outlook {
         let chunk = fit.checked.settled(&self.options)?.chunk;
         Ok(Plans { target, decode: compiled(1)?, prefill: compiled(chunk)? })
     }
+}
+
+/// Adds the adapters. Returns what does not apply of each.
+fn adapt(args: &Args, checked: &mut Checked) -> Result<Vec<String>> {
+    let mut notes = vec![];
+    for (adapter, scale) in args.source.adapters(&args.adapters)? {
+        let path = adapter.path().map_or_else(String::new, |path| path.display().to_string());
+        notes.extend(checked.adapt(&adapter, scale)?.map(|said| format!("{path}: {said}")));
+    }
+    Ok(notes)
 }
 
 fn bytes(size: Size) -> u64 {

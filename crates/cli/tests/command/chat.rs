@@ -256,7 +256,9 @@ fn a_lost_device_is_opened_again_and_the_conversation_goes_on() {
 fn a_call_is_shown_and_answered_with_tool() {
     let model = crate::tools::saying(
         "<tool_call>{\"name\": \"look\"}</tool_call>",
-        "{{ messages[-1].role }}:{{ messages[-1].name }}:{{ messages | length }}<tool_call>",
+        "{{ messages[-1].role }}:{{ messages[-1].name }}:{{ messages | length }}{% for message in messages %}\
+         {% for call in message.tool_calls or [] %}{{ call.function.name }}{{ call.function.arguments | tojson }}{% endfor %}\
+         {% endfor %}<tool_call>",
     );
     let mut chat = Terminal::start(&["run", model.path(), "--device", "cpu", "--temp", "0", "-n", "1", "--stats"]);
     chat.expect("> ");
@@ -270,8 +272,8 @@ fn a_call_is_shown_and_answered_with_tool() {
     chat.expect("> ");
     chat.keys("/tool 42\r");
     chat.expect("{\"name\":\"look\",\"arguments\":{}}");
-    // The prompt is tool:look:3<tool_call>, one token per byte.
-    chat.expect("prompt 22 tokens");
+    // The prompt is tool:look:3look{}<tool_call>, one token per byte.
+    chat.expect("prompt 28 tokens");
     chat.keys("/exit\r");
     assert_eq!(chat.exit(), Some(0));
 }
