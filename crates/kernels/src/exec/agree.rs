@@ -28,7 +28,7 @@ use copies::{Copies, OfMirror};
 use cpu_ref::KvType;
 use results::Results;
 use rows::Difference;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -190,6 +190,9 @@ struct Group {
     layer: Option<u32>,
 }
 
+/// The words of values, by their ids.
+type Kept = HashMap<u32, Vec<u32>>;
+
 impl GpuPlan {
     async fn agree(
         &mut self,
@@ -208,16 +211,23 @@ impl GpuPlan {
             Some(_) => wanted.iter().rposition(|wanted| *wanted).map_or(0, |last| last + 1),
             None => groups.len(),
         };
-        let mut agreements = vec![];
+        let unbound: Vec<Tensor> =
+            groups.iter().zip(&wanted).filter(|(_, wanted)| **wanted).flat_map(|(group, _)| self.unbound(group, &host)).collect();
+        let (mut agreements, mut kept) = (vec![], Kept::new());
         for (n, (group, wanted)) in groups.iter().zip(&wanted).enumerate().take(end) {
             watch.at(Progress { phase: Phase::Forward, done: n as u32, total: end as u32 })?;
             if *wanted {
-                agreements.push(self.compare(group, &host, mirror, states, input).await?);
+                agreements.push(self.compare(group, &host, mirror, &kept, (states, input)).await?);
             } else {
                 self.run_steps(&group.steps, input, &[], &[]).await?;
                 let written = self.states_of(&group.steps, true);
                 let copies = mirror.copies(states);
                 written.into_iter().for_each(|state| copies.changed(state));
+            }
+            let keep: Vec<Tensor> = unbound.iter().copied().filter(|t| self.binds(group, t.id, true)).collect();
+            if !keep.is_empty() {
+                let [words, _] = self.run_steps(&[], input, &keep, &[]).await?;
+                kept.extend(keep.iter().map(|t| t.id).zip(words));
             }
         }
         let read_back = self.planned().read_back.clone();
@@ -238,14 +248,28 @@ impl GpuPlan {
         groups
     }
 
+    /// Whether a dispatch of the group writes a tensor, or reads it.
+    fn binds(&self, group: &Group, id: u32, writes: bool) -> bool {
+        group.steps.iter().any(|&at| self.planned().steps[at].dispatch.tensors(writes).any(|t| t.id == id))
+    }
+
+    /// The values that the oracles of a group read and its dispatches do not. The memory of such a
+    /// value may have another value when the group runs: products of experts read lists that were
+    /// made of the experts' ids, and their oracle reads the ids.
+    fn unbound(&self, group: &Group, host: &CpuPlan) -> Vec<Tensor> {
+        let mut read = reads(&host.nodes[group.parts.clone()], host);
+        read.retain(|t| host.origins[t.id as usize].0 == Origin::Made && !self.binds(group, t.id, false) && !self.binds(group, t.id, true));
+        read
+    }
+
     /// Runs a group on the device and on the host.
     async fn compare(
         &self,
         group: &Group,
         host: &CpuPlan,
         mirror: &mut Mirror,
-        states: &mut States,
-        input: &StepInput,
+        kept: &Kept,
+        (states, input): (&mut States, &StepInput),
     ) -> Result<Agreement, Error> {
         let parts = &host.nodes[group.parts.clone()];
         let of: Vec<&Step> = group.steps.iter().map(|&at| &self.planned().steps[at]).collect();
@@ -259,7 +283,8 @@ impl GpuPlan {
             copies.refresh(states, state).await?;
         }
         let (read, written) = (reads(parts, host), self.written(&group.steps, parts));
-        let made: Vec<Tensor> = read.iter().copied().filter(|t| host.origins[t.id as usize].0 == Origin::Made).collect();
+        let is_made = |t: &Tensor| host.origins[t.id as usize].0 == Origin::Made;
+        let made: Vec<Tensor> = read.iter().copied().filter(|t| is_made(t) && !kept.contains_key(&t.id)).collect();
         let [before, after] = self.run_steps(&group.steps, input, &made, &written).await?;
         let mut of_states = vec![];
         for state in self.states_of(&group.steps, true) {
@@ -281,6 +306,9 @@ impl GpuPlan {
         values.judge(&input.positions, &input.sequences);
         for (t, words) in made.iter().zip(before) {
             *values.words(t.id) = taken(*t, words);
+        }
+        for (t, words) in read.iter().filter_map(|t| Some((t, kept.get(&t.id)?))) {
+            *values.words(t.id) = taken(*t, words.clone());
         }
         for t in read {
             if let (Origin::Input(kind), shape) = host.origins[t.id as usize] {
