@@ -80,7 +80,7 @@ fn windows_and_sharing_that_do_not_fit_name_their_key() {
         (pattern, |_, f| f.remove("gemma4.attention.sliding_window_pattern")),
         (pattern, |_, f| f.set("gemma4.attention.sliding_window_pattern", vec![true; 5])),
         (pattern, |_, f| f.set("gemma4.attention.sliding_window_pattern", 0_u32)),
-        (pattern, |_, f| f.set("gemma4.attention.sliding_window_pattern", vec![1_u32; 6])),
+        (pattern, |_, f| f.set("gemma4.attention.sliding_window_pattern", vec![2_u32; 6])),
         (shared, |_, f| f.set("gemma4.attention.shared_kv_layers", 6_u32)),
         // The only layer with its own keys has a sliding window, but some sharing layers have full
         // attention.
