@@ -88,7 +88,7 @@ fn an_impossible_id_is_told_by_every_command() {
         let model = Model::new(&tiny::builder(0.1).set(key.as_str(), value.clone()));
         let (path, folder) = (model.path(), model.folder.path().to_str().unwrap());
         let (text, out) = (model.beside("text.jsonl"), model.beside("out"));
-        std::fs::write(&text, r#"{"text": "ab ab ab ab"}"#).unwrap();
+        std::fs::write(&text, r#"{"ids": [97, 98, 99]}"#).unwrap();
         for words in [
             &["run", path, "-p", "x", "--device", "cpu"][..],
             &["run", path, "--raw", "-p", "x", "--device", "cpu"],
