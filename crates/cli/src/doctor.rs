@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, anyhow};
 use clap::ValueHint;
 use kernels::{Device, Executor};
 use model::{Error, Model, SessionOptions, Walk};
-use report::{Head, Report, name};
+use report::{Head, Report};
 use std::collections::HashSet;
 use std::io::Write;
 use std::path::PathBuf;
@@ -25,9 +25,9 @@ use std::sync::atomic::AtomicBool;
 /// Steps of every plan that a session of the model has run on the GPU, one operation at a time:
 /// prompts of several lengths, one token, batches, and the same in deep contexts, which are filled
 /// with drawn values. The CPU computes each operation as well, from the inputs that the GPU read:
-/// one layer of each kind, and 16 rows where a step has more than 64. The report tells which kernels
-/// agree, and which did not run. If a model answers with nonsense on one machine only, send the file
-/// of --report with the bug. A wrong kernel ends the command with exit code 1.
+/// one layer of each kind, and 16 rows where a step has more than 64. The report tells which
+/// kernels agree, and which did not run. If a model answers with nonsense on one machine only, send
+/// the file of --report with the bug. A wrong kernel ends the command with exit code 1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   weft doctor                              check the GPU with the model that weft ships
@@ -182,7 +182,7 @@ fn reference(args: &Args) -> Result<Model> {
 /// The lines that say what is compared where.
 fn title(out: &mut impl Write, args: &Args, device: &Device) -> Result<()> {
     let adapter = device.adapter();
-    let [kv, precision] = [name(&args.kv), name(&args.precision)];
+    let [kv, precision] = [args.kv.name(), args.precision.name()];
     writeln!(out, "weft {} on {} ({}, driver {})", env!("CARGO_PKG_VERSION"), adapter.name, adapter.backend, adapter.driver)?;
     writeln!(out, "{}, {precision} activations, {kv} KV", args.source.name())?;
     Ok(())

@@ -68,8 +68,8 @@ impl Source {
         verify(file)
     }
 
-    /// Opens the file as a model. A model of Ollama gets Ollama's chat template if its file has none,
-    /// and a note about the settings that do not apply.
+    /// Opens the file as a model. A model of Ollama gets Ollama's chat template if its file has
+    /// none, and a note about the settings that do not apply.
     pub fn model_file(&self) -> Result<ModelFile> {
         let file = self.named(ModelFile::new(self.gguf()?))?;
         Ok(if let Found::Ollama(entry) = self.find()? { entry.fit(file) } else { file })
@@ -112,8 +112,8 @@ impl Source {
         file.notes().iter().for_each(|said| note(&format!("{}: {said}", self.name())));
     }
 
-    /// The same for a base that takes new adapters: those that Ollama has for the model are no part of
-    /// it.
+    /// The same for a base that takes new adapters: those that Ollama has for the model are no part
+    /// of it.
     pub fn say_notes_of_base(&self, file: &ModelFile) -> Result<()> {
         self.say_notes(file);
         if let Found::Ollama(entry) = self.find()?

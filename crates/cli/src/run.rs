@@ -69,8 +69,9 @@ pub struct Args {
     #[command(flatten)]
     context: Context,
 
-    /// When the context is full, keep its first KEEP tokens [KEEP: Ollama's, else 0], drop the older
-    /// half of the others, read the rest again and go on. Without this flag the answer ends there
+    /// When the context is full, keep its first KEEP tokens [KEEP: Ollama's, else 0], drop the
+    /// older half of the others, read the rest again and go on. Without this flag the answer ends
+    /// there
     #[arg(long, value_name = "KEEP", num_args = 0..=1, require_equals = true)]
     shift_context: Option<Option<u32>>,
 
@@ -90,8 +91,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     save_session: Option<PathBuf>,
 
-    /// End the answer before this text, or at the control token with exactly this name; may be given
-    /// several times
+    /// End the answer before this text, or at the control token with exactly this name; may be
+    /// given several times
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     stop: Vec<String>,
 
@@ -99,7 +100,8 @@ pub struct Args {
     #[arg(long)]
     raw: bool,
 
-    /// Render by the chat template that the file has under this name; `weft inspect` lists the names
+    /// Render by the chat template that the file has under this name; `weft inspect` lists the
+    /// names
     #[arg(long, value_name = "NAME", conflicts_with = "raw")]
     chat_template: Option<String>,
 

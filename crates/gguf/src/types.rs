@@ -116,8 +116,8 @@ ggml_types! {
 }
 
 impl GgmlType {
-    /// The type that rows of `cols` elements get where this one is asked for: a row is a whole number
-    /// of blocks. llama.cpp's `llama_tensor_get_type` has the same fallbacks: of types with
+    /// The type that rows of `cols` elements get where this one is asked for: a row is a whole
+    /// number of blocks. llama.cpp's `llama_tensor_get_type` has the same fallbacks: of types with
     /// superblocks of 256, those with blocks of 32, and F16 where these do not fit either.
     #[must_use]
     pub fn fitting(self, cols: usize) -> Self {

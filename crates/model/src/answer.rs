@@ -67,8 +67,8 @@ impl AnswerText {
         }
     }
 
-    /// The text that is still held back, for an answer that the caller ends. The second value is the
-    /// stop that this text completes, if it does.
+    /// The text that is still held back, for an answer that the caller ends. The second value is
+    /// the stop that this text completes, if it does.
     pub fn finish(&mut self) -> (String, Option<Finish>) {
         self.ended(String::new(), None)
     }

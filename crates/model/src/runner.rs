@@ -152,8 +152,7 @@ pub(crate) fn sampling_keys(executor: &Executor, options: &SessionOptions) -> Ve
     capacities(executor, options).into_iter().map(key).collect()
 }
 
-/// Largest number of rows of a step that outputs the logits of every row. These logits have to fit
-/// into one binding and into 64 MiB.
+/// Most rows of a step that outputs the logits of every row. They fit into a binding and 64 MiB.
 pub(crate) fn rows_with_logits(model: &Model, options: &SessionOptions) -> u32 {
     let row = 4 * u64::from(model.summary().vocabulary);
     let limit = match model.executor() {
@@ -303,12 +302,10 @@ impl Runner {
         Ok(())
     }
 
-    /// Largest number of rows of a step that outputs the logits of every row.
     pub fn rows_with_logits(&self) -> u32 {
         rows_with_logits(&self.model, &self.options)
     }
 
-    /// The key of the smallest plan that has room for `rows` rows.
     pub fn key(&self, rows: usize, head: Head) -> PlanKey {
         key(&self.model, &self.options, &self.capacities, rows, head)
     }
@@ -399,8 +396,7 @@ impl Runner {
         Ok(agreements)
     }
 
-    /// The same for a step with these inputs, whatever the sequences hold. The ids at its positions
-    /// are in the token state.
+    /// The same for these inputs, whose ids are in the token state.
     pub async fn agree_in(
         &mut self,
         mirror: &mut Mirror,

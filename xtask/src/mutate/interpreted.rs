@@ -161,8 +161,8 @@ impl<'a> Shows<'a> for User<'a> {
 mod tests {
     use super::*;
 
-    /// The tally of a line with another text in the file of a kernel with cooperative matrices. Only
-    /// the least case of each shader runs, as in the tests of `races/computed`.
+    /// The tally of a line with another text in the file of a kernel with cooperative matrices.
+    /// Only the least case of each shader runs, as in the tests of `races/computed`.
     fn changed(kernel: &str, path: &str, right: &str, wrong: &str) -> Tally {
         let caps = card(Class::Discrete, 32, true);
         let targets = cooperative(&caps).into_iter().filter(|target| target.shader.variant.name.starts_with(kernel));

@@ -1,6 +1,6 @@
 //! `weft doctor --quick`: one prompt and a step of one token.
 
-use super::report::{finite, name};
+use super::report::finite;
 use super::{Args, load, reference, title};
 use crate::exit::Interrupted;
 use crate::interrupt;
@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> Result<()> {
         let device = json!({ "name": adapter.name, "backend": adapter.backend, "driver": adapter.driver });
         let (model, version) = (args.source.name(), env!("CARGO_PKG_VERSION"));
         let object = json!({
-            "version": version, "device": device, "model": model, "kv": name(&args.kv), "precision": name(&args.precision),
+            "version": version, "device": device, "model": model, "kv": args.kv.name(), "precision": args.precision.name(),
             "agrees": report.wrong == 0, "operations": report.operations,
         });
         writeln!(out, "{object}")?;

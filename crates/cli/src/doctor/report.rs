@@ -1,5 +1,6 @@
 //! The report of `weft doctor`: a verdict for each kernel, for people and for scripts.
 
+use crate::args::Activations;
 use crate::devices::kind;
 use kernels::{Agreement, Device, Precision};
 use model::{KvType, Model, NotRun};
@@ -109,7 +110,7 @@ impl Report {
             text += &format!("\nnot run: {step}: {reason}\n");
         }
         for NotRun { precision, kv, kernels } in &self.not_run {
-            text += &format!("\nnot run, with --precision {} --kv {}: {}\n", name(precision), name(kv), kernels.join(", "));
+            text += &format!("\nnot run, with --precision {} --kv {}: {}\n", precision_name(*precision), kv, kernels.join(", "));
         }
         text
     }
@@ -132,12 +133,12 @@ impl Report {
             "layers": summary.block_count,
             "embedding": summary.embedding_length,
             "vocabulary": summary.vocabulary,
-            "precision": name(precision), "kv": name(kv), "context": context, "seed": seed,
+            "precision": precision_name(*precision), "kv": kv.to_string(), "context": context, "seed": seed,
             "steps": self.steps.iter().map(|(step, operations)| json!({ "step": step, "operations": operations })).collect::<Vec<_>>(),
             "operations": self.verdicts.iter().map(Verdict::json).collect::<Vec<_>>(),
             "skipped": self.skipped.iter().map(|(step, reason)| json!({ "step": step, "reason": reason })).collect::<Vec<_>>(),
             "not_run": self.not_run.iter().map(|of| {
-                json!({ "precision": name(&of.precision), "kv": name(&of.kv), "kernels": of.kernels })
+                json!({ "precision": precision_name(of.precision), "kv": of.kv.to_string(), "kernels": of.kernels })
             }).collect::<Vec<_>>(),
         })
     }
@@ -154,9 +155,12 @@ impl Verdict {
     }
 }
 
-/// A name in lower case, as flags have it.
-pub fn name(of: &impl std::fmt::Debug) -> String {
-    format!("{of:?}").to_lowercase()
+/// The name that `--precision` takes.
+fn precision_name(precision: Precision) -> &'static str {
+    match precision {
+        Precision::Fast => Activations::Fast.name(),
+        Precision::F32 => Activations::F32.name(),
+    }
 }
 
 /// A number, or null where JSON has none.

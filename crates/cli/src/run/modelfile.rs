@@ -1,5 +1,6 @@
-//! Ollama's settings of a model: parameters, a system prompt, the first turns. Flags take precedence,
-//! and these settings come before those of the model file. Its template is in the opened file.
+//! Ollama's settings of a model: parameters, a system prompt, the first turns. Flags take
+//! precedence, and these settings come before those of the model file. Its template is in the
+//! opened file.
 
 use crate::open::Found;
 use gguf::Gguf;

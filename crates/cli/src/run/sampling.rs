@@ -31,7 +31,8 @@ pub struct Flags {
     #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = |t: &str| number(t, 0.0, 1.0))]
     min_p: Option<f32>,
 
-    /// Divide the logits of tokens seen before by X; 1 for no penalty [default: the model's, else 1]
+    /// Divide the logits of tokens seen before by X; 1 for no penalty [default: the model's, else
+    /// 1]
     #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = |t: &str| number(t, f32::MIN_POSITIVE, 1e6))]
     repeat_penalty: Option<f32>,
 
@@ -54,8 +55,8 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// The parameters for a model: from the flags, else from Ollama, else from the file. The default
-    /// model is greedy unless a flag says otherwise.
+    /// The parameters for a model: from the flags, else from Ollama, else from the file. The
+    /// default model is greedy unless a flag says otherwise.
     pub fn resolve(&self, file: &Gguf, is_default: bool, params: &Params) -> Result<Sampling> {
         let base = if is_default { Sampling::greedy() } else { Sampling::default() };
         let from = Others { file, params };

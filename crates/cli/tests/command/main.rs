@@ -5,6 +5,7 @@ mod cache;
 mod chat;
 mod doctor;
 #[cfg(unix)]
+mod estimates;
 mod examples;
 mod files;
 mod gradients;

@@ -16,7 +16,7 @@ use crate::graph::host::Host;
 use crate::graph::input::StepInput;
 use crate::graph::operation::Operation;
 use crate::graph::record::{Node, Origin, Phase};
-use crate::graph::tensor::{Place, State, Tensor, Weight};
+use crate::graph::tensor::{Place, State, StateKind, Tensor, Weight};
 use crate::kernel::PEAK;
 use crate::kernel::dispatch::{Arg, When};
 use crate::lower::pack::level_f16::{COARSER, LEVEL_F16};
@@ -38,12 +38,16 @@ pub struct Mirror {
     weights: Arc<Weights>,
     copies: Option<Copies>,
     /// The kernels and params that were compared, if none is compared twice.
-    once: Option<HashSet<Vec<u8>>>,
+    once: Option<HashSet<Compared>>,
     /// The seed of a mirror that [samples](Mirror::sampling).
     seed: Option<u64>,
     /// The plan whose operations are the oracles, if it is not the device's own.
     expected: Option<Planned>,
 }
+
+/// What makes two operations equal: kernels and params, the kinds of the states, and the positions and
+/// sequences that decide what is read of them.
+type Compared = (Vec<u8>, Vec<StateKind>, Vec<u32>);
 
 /// How the outputs of one operation of a plan on the device agree with its oracles on the host.
 #[derive(Clone, Debug)]
@@ -139,16 +143,18 @@ impl Mirror {
     fn wants(&mut self, steps: &[&Step], states: &States, input: &StepInput) -> bool {
         let Some(once) = &mut self.once else { return true };
         let counts = input.counts();
-        let mut key: Vec<u8> = [counts.step, counts.out].iter().flat_map(|count| count.to_le_bytes()).collect();
+        let mut kernels: Vec<u8> = [counts.step, counts.out].iter().flat_map(|count| count.to_le_bytes()).collect();
+        let (mut kinds, mut places) = (vec![], vec![]);
         for step in steps {
-            key.extend(step.shader.label().bytes().chain(step.dispatch.params.iter().copied()));
+            kernels.extend(step.shader.label().bytes().chain(step.dispatch.params.iter().copied()));
             let of_states = step.dispatch.args.iter().filter_map(|arg| if let Arg::State(state) = arg { Some(*state) } else { None });
-            let kinds: Vec<_> = of_states.map(|state| states.kind(state)).collect();
-            if !kinds.is_empty() || step.dispatch.when != When::Always {
-                key.extend(format!("{kinds:?} {:?} {:?}", input.positions, input.sequences).bytes());
+            let before = kinds.len();
+            kinds.extend(of_states.map(|state| states.kind(state)));
+            if kinds.len() > before || step.dispatch.when != When::Always {
+                places = [&input.positions[..], &input.sequences].concat();
             }
         }
-        once.insert(key)
+        once.insert((kernels, kinds, places))
     }
 
     /// The host's copies of these states.

@@ -11,8 +11,8 @@ use super::size::{ELEMENT_BYTES, QUOTED, Size, all, elements, is, is_loop, objec
 /// has less than 2^20 elements.
 const COMPARISONS: u64 = 20;
 
-/// How the work of a filter, a test or a method grows with its operands. Where a filter and a method
-/// share a name they make the same things.
+/// How the work of a filter, a test or a method grows with its operands. Where a filter and a
+/// method share a name they make the same things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Charge {
     /// Only the kind of the operand is looked at.

@@ -55,13 +55,19 @@ pub enum ChatError {
         what: &'static str,
     },
     /// The template drops a part of the conversation in every form that it can be given.
-    #[error("the chat template does not show {what}; leave it out, or take a file with another template")]
+    #[error(
+        "the chat template does not show {what}; leave it out, or take a file with another \
+         template"
+    )]
     Unshown {
         /// The part, the call or the tool.
         what: String,
     },
     /// The template needs the arguments of a call as an object, and the text is none.
-    #[error("the arguments of the call of {name} are no JSON object, which the chat template needs: {reason}")]
+    #[error(
+        "the arguments of the call of {name} are no JSON object, which the chat template needs: \
+         {reason}"
+    )]
     Arguments {
         /// The called function.
         name: String,

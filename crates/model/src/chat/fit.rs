@@ -1,9 +1,9 @@
 //! Messages in the form that a template shows.
 //!
 //! Data has contents as text or as parts, and the arguments of calls as an object or as JSON text.
-//! Many templates show only one of them, and drop the other without an error. So a conversation with
-//! parts, calls or tools is rendered first with marks in their places. The first form whose marks
-//! all come out is the form of the prompt. If no form shows a mark, an error names it.
+//! Many templates show only one of them, and drop the other without an error. So a conversation
+//! with parts, calls or tools is rendered first with marks in their places. The first form whose
+//! marks all come out is the form of the prompt. If no form shows a mark, an error names it.
 
 use serde_json::{Map, Value, json};
 

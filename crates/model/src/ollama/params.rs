@@ -84,8 +84,9 @@ impl Params {
         self.numbers.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    /// A number that applies, checked, and in Weft's terms where Ollama has other ones: a `top_k` of
-    /// -1 keeps all tokens, a `top_p` of 0 keeps one, and a `repeat_last_n` of -1 counts all tokens.
+    /// A number that applies, checked, and in Weft's terms where Ollama has other ones: a `top_k`
+    /// of -1 keeps all tokens, a `top_p` of 0 keeps one, and a `repeat_last_n` of -1 counts all
+    /// tokens.
     ///
     /// # Errors
     /// [`OllamaError::ParamRange`].

@@ -1,5 +1,5 @@
-//! Contents in parts, arguments as JSON text and messages without content, under templates that show
-//! one form of them or none.
+//! Contents in parts, arguments as JSON text and messages without content, under templates that
+//! show one form of them or none.
 
 use crate::template_limits::tokenizer;
 use model::chat::{ChatTemplate, Message, RenderOptions};
