@@ -45,8 +45,8 @@ pub struct Mirror {
     expected: Option<Planned>,
 }
 
-/// What makes two operations equal: kernels and params, the kinds of the states, and the positions and
-/// sequences that decide what is read of them.
+/// What makes two operations equal: kernels and params, the kinds of the states, and the positions
+/// and sequences that decide what is read of them.
 type Compared = (Vec<u8>, Vec<StateKind>, Vec<u32>);
 
 /// How the outputs of one operation of a plan on the device agree with its oracles on the host.
