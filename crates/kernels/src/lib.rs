@@ -92,7 +92,7 @@ pub use exec::weights::{TensorBytes, Weights};
 pub use exec::{NotFinite, Outputs, Pending, Plan, Progress, Room, Watch};
 pub use graph::input::StepInput;
 pub use graph::operation::{Io, Operation, Work};
-pub use graph::record::{Dropped, LowRank, Node, Phase, Recorder as RecorderOf, RopeTable, Stage, Tap, work_at};
+pub use graph::record::{Dropped, LowRank, Node, Phase, Recorder as RecorderOf, RopeTable, Stage, Tap};
 pub use graph::sampling::SampleParams;
 pub use graph::tensor::{Counts, Element, Input, KvState, Lead, Shape, State, StateKind, Tensor, Weight};
 pub use kernel::format::reads;

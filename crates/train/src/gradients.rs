@@ -122,7 +122,7 @@ impl Gradients {
     /// count in every operation that reads it.
     #[must_use]
     pub fn work(&self, rows: u32, targets: u32) -> Work {
-        kernels::work_at(&self.nodes, Counts { step: rows, out: targets })
+        Work::of(&self.nodes, Counts { step: rows, out: targets })
     }
 
     /// How values are kept: what [`Checkpointing::Auto`] chose.

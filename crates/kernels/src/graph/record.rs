@@ -94,10 +94,12 @@ pub struct Node<O> {
     pub stage: Stage,
 }
 
-/// The cost of one run of operations with these counts.
-#[must_use]
-pub fn work_at<O: Operation>(nodes: &[Node<O>], counts: Counts) -> Work {
-    nodes.iter().map(|node| node.op.work(counts)).fold(Work::default(), Work::plus)
+impl Work {
+    /// The cost of one run of operations with these counts.
+    #[must_use]
+    pub fn of<O: Operation>(nodes: &[Node<O>], counts: Counts) -> Self {
+        nodes.iter().map(|node| node.op.work(counts)).fold(Self::default(), Self::plus)
+    }
 }
 
 /// A low-rank addition to a weight W [N, K]: W + scale B A, which is never computed as a matrix.
@@ -399,6 +401,6 @@ impl<O> Recorder<O> {
     where
         O: Operation,
     {
-        work_at(&self.nodes, self.capacity)
+        Work::of(&self.nodes, self.capacity)
     }
 }
