@@ -201,7 +201,7 @@ fn no_key_of_an_architecture_is_left_out() {
             read.extend(literal.map(|key| key.split('{').next().unwrap().to_owned()));
         }
     }
-    assert!(read.len() > 30, "{read:?}");
+    assert!(read.len() >= 30, "{read:?}");
     let known: Vec<&str> =
         COMMON.iter().map(|(key, _)| *key).chain(ARCHITECTURES.iter().flat_map(|name| own(name)).map(|(key, _)| key)).collect();
     let arrays = ARCHITECTURES.iter().flat_map(|name| arrays(name)).map(|(key, _)| key);
