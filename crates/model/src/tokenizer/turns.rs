@@ -19,8 +19,8 @@ pub(super) struct Turns {
     /// known names.
     pub ends: Vec<u32>,
     /// The ids that are control tokens whatever type the file gives them, ascending: the ends and
-    /// the tokens that open a turn, without tokens of one
-    /// byte or character, which ordinary text needs.
+    /// the tokens that open a turn. Tokens of one byte or character are not among them, because
+    /// ordinary text needs them.
     pub controls: Vec<u32>,
 }
 
