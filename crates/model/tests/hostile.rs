@@ -53,11 +53,11 @@ fn hyper_parameters_out_of_range_are_named() {
             "block_count": 0u32, 1_000_000_000u32, u64::MAX, -1i32, 2.5f32, "2", true, vec![2u32];
             "context_length": 0u32, u32::MAX, u64::MAX, "long";
             "embedding_length": 0u32, u32::MAX, 1u64 << 40, -64i32;
-            "feed_forward_length": 0u32, u32::MAX, vec![96u32], vec![96u32; 3], vec![96u32, 0], vec![96i32, -96], vec![96.0f32; 2];
+            "feed_forward_length": 0u32, u32::MAX, vec![96u32], vec![96u32; 3], vec![96u32, 0], vec![96i32, -96], vec![96.5f32; 2];
             "attention.head_count": 0u32, 1_000_000_000u32, vec![3u32], vec![3u32, 0], "3", vec!["3", "3"];
             "attention.head_count_kv": 0u32, 2u32, 4u32, 6u32, u32::MAX, vec![1u32, 2], vec![1u32; 3];
             "attention.key_length": 0u32, 1u32, 33u32, 34u32, 516u32, 1_000_000_000u32, -32i32;
-            "attention.layer_norm_rms_epsilon": 0.0f32, -1e-6f32, f32::NAN, f32::INFINITY, 1u32, "1e-6";
+            "attention.layer_norm_rms_epsilon": 0.0f32, -1e-6f32, f32::NAN, f32::INFINITY, 0u32, "1e-6";
             "rope.freq_base": 0.0f32, -1e6f32, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, "1e6";
         }
         .to_vec(),

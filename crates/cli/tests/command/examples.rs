@@ -60,13 +60,27 @@ fn folder() -> tempfile::TempDir {
 }
 
 /// Lines with these words use a tiny model: the default model lacks the feature or takes minutes.
-const SMALL: [&str; 10] =
-    ["--lora", "--init", "weft merge", "--tools", "--no-think", "weft bench", "weft perplexity", "weft tune ", "weft train", "--ctx"];
+const SMALL: [&str; 11] = [
+    "--lora",
+    "--init",
+    "weft merge",
+    "--tools",
+    "--no-think",
+    "weft bench",
+    "weft perplexity",
+    "weft tune ",
+    "weft train",
+    "--ctx",
+    "weft doctor",
+];
 
 /// Runs a line in the folder. The tiny model never ends an answer, so `-n` limits its tokens.
 fn runs(line: &str, folder: &Path) {
     let small = SMALL.iter().any(|small| line.contains(small));
-    let mut line = if small { line.replace("qwen3-8b.gguf", "tiny.gguf").replace("model.gguf", "tiny.gguf") } else { line.to_string() };
+    let mut line = line.to_string();
+    if small {
+        ["qwen3-8b.gguf", "qwen3-8b-Q4_K_M.gguf", "model.gguf"].iter().for_each(|name| line = line.replace(name, "tiny.gguf"));
+    }
     if line.contains("weft run tiny.gguf") && !line.contains(" -n ") {
         line = line.replace("weft run tiny.gguf", "weft run tiny.gguf -n 8");
     }
@@ -75,12 +89,15 @@ fn runs(line: &str, folder: &Path) {
     if line.contains("--profile") {
         line += " --device gpu";
     }
-    // The times are not read, so one repetition is enough.
+    // The times are not read, so one repetition and small numbers are enough.
     if line.contains("weft bench") {
         line = line.replace(" -r 5", "") + " -r 1";
+        for (large, small) in [("4096", "96"), ("2048", "48"), ("1024", "32"), ("512", "40"), ("128", "8")] {
+            line = line.replace(large, small);
+        }
     }
-    if line.ends_with("weft tune") {
-        line += " --seconds 1";
+    if line.contains("weft tune") && !line.contains("--forget") {
+        line = line.replace(" --seconds 30", "") + " --seconds 1";
     }
     let bin = Path::new(env!("CARGO_BIN_EXE_weft")).parent().expect("a folder");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());

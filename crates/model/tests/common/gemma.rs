@@ -24,6 +24,11 @@ impl Tiny {
         Self { architecture: "gemma4", layers: 6, kv_heads: 1, per_layer: 16, shared: 2, seed: 5, ..Self::qwen2() }
     }
 
+    /// The same with three layers: S F, then S that shares the keys of the first.
+    pub fn gemma4_short() -> Self {
+        Self { layers: 3, shared: 1, ..Self::gemma4() }
+    }
+
     /// Two layers, S F. In the full layer the keys are also the values, with half as many kv heads.
     pub fn gemma4_dense() -> Self {
         Self { architecture: "gemma4", seed: 6, ..Self::qwen2() }

@@ -93,6 +93,11 @@ impl Tiny {
         Self { layers: 1, embedding: 32, heads: 2, head_dim: 8, feed_forward: 32, context: 16384, ..Self::qwen3() }
     }
 
+    /// The same model with narrow rows and a long context: thousands of positions take seconds.
+    pub fn narrowed(self, context: u32) -> Self {
+        Self { embedding: 32, heads: 2, kv_heads: 1, head_dim: 16, feed_forward: 32, context, ..self }
+    }
+
     /// The file's metadata, without tensors.
     pub fn metadata(&self) -> GgufBuilder<'static> {
         let key = |name: &str| format!("{}.{name}", self.architecture);

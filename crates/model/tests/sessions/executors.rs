@@ -35,9 +35,11 @@ fn same_in_chunks(tiny: &Tiny, chunks: &[u32], wider: f32) {
 
 #[test]
 fn prefill_in_any_chunking_equals_token_by_token_decode() {
-    for tiny in [Tiny::qwen3(), Tiny::qwen2(), Tiny { tied: false, ..Tiny::qwen2() }.mixed(), Tiny { tied: true, ..Tiny::qwen3() }.mixed()]
-    {
+    for tiny in [Tiny::qwen3(), Tiny::qwen2()] {
         same_in_chunks(&tiny, &[2, 7, 22, 64], 1.0);
+    }
+    for tiny in [Tiny { tied: false, ..Tiny::qwen2() }, Tiny { tied: true, ..Tiny::qwen3() }] {
+        same_in_chunks(&Tiny { layers: 1, ..tiny.mixed() }, &[7, 64], 1.0);
     }
 }
 

@@ -1,11 +1,11 @@
-//! The GPU against the oracles in a long conversation: past 8,192 positions, in chunks, with a late
+//! The GPU against the oracles in a long conversation: past 4,096 positions, in chunks, with a late
 //! stop, a rollback and a reset. Then a batch of sequences of different lengths.
 
 use crate::common::{self, Tiny, drawn, exact, gpu, ids, logits, run, text, worst};
 use kernels::Executor;
 use model::{Drawn, Finish, GenerateOptions, Generated, Model, Sampling, Session};
 
-const LONG: usize = 8150;
+const LONG: usize = 4060;
 /// The largest difference between sums in f32 and in f64.
 const BOUND: f32 = 1e-5;
 
@@ -25,11 +25,11 @@ fn speaking(tokens: usize) -> GenerateOptions {
 }
 
 fn talk(model: &Model) -> Transcript {
-    let options = || exact(512).context(Some(8300));
+    let options = || exact(512).context(Some(4200));
     let mut session: Session = model.session(options()).unwrap();
     session.feed(&ids(LONG, 1)).unwrap();
     let read = logits(&mut session).0;
-    // The text past 8,192 positions is used to choose a late stop string.
+    // The text past 4,096 positions is used to choose a late stop string.
     let whole = text(&run(&mut session, speaking(60)));
     session.rollback(LONG);
     let stop = &whole[whole.len() - 6..];
@@ -38,7 +38,7 @@ fn talk(model: &Model) -> Transcript {
     let stopped: Vec<Generated> = tokens.by_ref().map(Result::unwrap).collect();
     assert_eq!(tokens.finish(), Some(&Finish::Stop(stop.to_string())));
     drop(tokens);
-    assert!(session.tokens().len() > 8192, "stopped at {}", session.tokens().len());
+    assert!(session.tokens().len() > 4096, "stopped at {}", session.tokens().len());
     session.rollback(LONG - 20);
     session.feed(&ids(100, 2)).unwrap();
     let replaced = logits(&mut session).0;

@@ -176,7 +176,7 @@ fn structures_may_stand_as_json_text() {
         &crate::common::QWEN2.replace("message.content +", "(message.content if message.content is string else message.content[0].text) +"),
     );
     assert_eq!(marked(&json!({ "messages": messages }).to_string(), &plain, &options()), expected);
-    let template = "{{ tools | length if tools else 'no' }}{% for message in messages %}{{ (message.content or message.tool_calls[0].function.name) + '<|im_end|>' }}{% endfor %}";
+    let template = "{% for tool in tools or [] %}{{ (tool.function or tool).name }} {% endfor %}{% for message in messages %}{{ (message.content or message.tool_calls[0].function.name) + '<|im_end|>' }}{% endfor %}";
     let texts = texts_of(&qwen2(), template);
     let call = r#"{"name": "sun", "arguments": "{}"}"#;
     let frame = json!([{ "id": "1", "type": "function", "function": call, "index": null }]);
@@ -188,12 +188,12 @@ fn structures_may_stand_as_json_text() {
     ] {
         let mut answer = json!({ "role": "assistant", "content": "" });
         answer.as_object_mut().expect("an object").extend(calls.as_object().expect("an object").clone());
-        let line = json!({ "messages": [{ "role": "user", "content": "a" }, answer], "tools": "[{\"type\": \"function\"}, {}]" });
-        assert_eq!(marked(&line.to_string(), &texts, &options()), ["2a<|im_end|>⟦sun<|im_end|>⟧"], "{calls}");
+        let line = json!({ "messages": [{ "role": "user", "content": "a" }, answer], "tools": "[{\"type\": \"function\", \"function\": {\"name\": \"sun\"}}, {\"name\": \"rain\"}]" });
+        assert_eq!(marked(&line.to_string(), &texts, &options()), ["sun rain a<|im_end|>⟦sun<|im_end|>⟧"], "{calls}");
     }
     // LLaMA-Factory has a role for calls, and OpenAI once had a column for functions.
     let line = json!({ "conversations": [{ "from": "human", "value": "a" }, { "from": "function_call", "value": call }], "functions": [{ "name": "sun" }] });
-    assert_eq!(marked(&line.to_string(), &texts, &options()), ["1a<|im_end|>⟦sun<|im_end|>⟧"]);
+    assert_eq!(marked(&line.to_string(), &texts, &options()), ["sun a<|im_end|>⟦sun<|im_end|>⟧"]);
     let bad = json!({ "messages": [{ "role": "assistant", "content": "b" }], "tools": [{ "type": "code_interpreter" }] });
     assert_eq!(reason(&bad.to_string(), &texts), "the tool {\"type\":\"code_interpreter\"} is no function");
 }
