@@ -73,6 +73,10 @@ pub struct Args {
     /// two accesses race, and that two race without each of the barriers
     #[arg(long, group = "of_files", conflicts_with_all = ["cases", "seed", "adapter", "no_gpu", "record"])]
     races: bool,
+    /// Instead of all this, compute shaders on the host and compare them with their oracles: all
+    /// with cooperative matrices, and all that exchange values in subgroups, of 4 to 64 threads
+    #[arg(long, conflicts_with_all = ["of_files", "cases", "seed", "adapter", "no_gpu", "record"])]
+    interpret: bool,
     /// With --mutate: only faults in shader files whose path contains this; with --browser or
     /// --races: only shaders with such a file. Can be given several times
     #[arg(long = "file", value_name = "PATH", requires = "of_files")]
@@ -106,6 +110,9 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
     }
     if args.races {
         return races::run(&args.kernel, &args.files);
+    }
+    if args.interpret {
+        return races::computed::held::run(&args.kernel);
     }
     if args.interpreted {
         let Args { kernel, files, lines, faults, .. } = args;

@@ -19,7 +19,7 @@ fn load(executor: Executor) -> Model {
     file.on(executor).expect("its weights load")
 }
 
-/// The largest number of conversations in the batch: the number of rows in a tile of a matrix product.
+/// The largest number of conversations in the batch: the rows in a tile of a matrix product.
 const SLOTS: usize = 64;
 
 /// Rounded activations, as `weft run` uses them on a GPU.

@@ -15,6 +15,7 @@ use kernels::testing::parity::calls::{Call, Calls};
 use kernels::testing::sweep::{Outcome, Target};
 use std::collections::BTreeMap;
 
+pub mod held;
 #[cfg(test)]
 mod tests;
 

@@ -1,5 +1,5 @@
-//! Prompts of thousands of tokens with sliding windows: both executors agree, and time grows only with the
-//! arithmetic.
+//! Prompts of thousands of tokens with sliding windows: both executors agree, and time grows only
+//! with the arithmetic.
 
 use crate::common::{Tiny, drawn, exact, gpu, greedy, ids, logits, run, webgpu, worst};
 use kernels::Executor;

@@ -1,61 +1,36 @@
 //! Tests that hold what the interpreter computes to the oracles.
 
-use super::{Staging, Trial, cooperative, one_of_each};
-use crate::lanes;
+use super::held::{SUBGROUPS, cooperating, exchanging, wrong};
+use super::{Staging, Trial, cooperative};
 use kernels::testing::kinds::card;
 use kernels::testing::lower;
 use kernels::testing::parity::Case;
 use kernels::testing::sweep::Target;
 use kernels::{Caps, Class};
 use std::collections::BTreeSet;
-use std::sync::Mutex;
-use std::time::Instant;
 
-/// The card whose plans have cooperative matrices.
-fn cooperating() -> Caps {
-    card(Class::Discrete, 32, true)
-}
-
-/// Runs the least case of each shader, on the plan of a device, in subgroups of so many threads.
-/// Panics with the list of those whose results are not those of the oracles.
-fn hold(targets: &[Target], caps: &Caps, subgroup: usize) {
-    let wrong = Mutex::new(vec![]);
-    let work = |_: &mut (), target: &Target| {
-        let (label, begin) = (target.shader.label(), Instant::now());
-        let verdict = match target.least(caps) {
-            None => Some("no case reaches it".to_string()),
-            Some((drawn, case)) => match Trial::of(target, &case, caps, subgroup, u64::MAX) {
-                Ok(trial) if trial.right.holds() => None,
-                Ok(trial) => Some(format!("{:?}: {drawn:?}", trial.right.worst)),
-                Err(error) => Some(format!("{error:#}: {drawn:?}")),
-            },
-        };
-        println!("{label}: {:.2} s", begin.elapsed().as_secs_f64());
-        wrong.lock().unwrap().extend(verdict.map(|verdict| format!("{label}: {verdict}")));
-        Ok(())
-    };
-    lanes::each(lanes::cores(), targets, || Ok(()), work).unwrap();
-    let wrong = wrong.into_inner().unwrap();
+fn hold(targets: &[Target], caps: &Caps, subgroup: u32) {
+    let wrong = wrong(targets, caps, subgroup);
     assert!(wrong.is_empty(), "{} of {} in subgroups of {subgroup}: {}", wrong.len(), targets.len(), wrong.join("\n"));
 }
 
-/// The shaders with cooperative matrices whose family is attention, or is not.
-fn hold_cooperative(attention: bool) {
+/// Kernels that nothing computed once. `verify-shaders --interpret` computes all.
+const COOPERATIVE: [&str; 6] = [
+    "matmul_tile128_glu",
+    "matmul_input_tile128",
+    "matmul_weight_tile128",
+    "attention_lse_flash",
+    "attention_backward_q_flash",
+    "attention_backward_kv_flash",
+];
+
+#[test]
+fn kernels_in_cooperative_matrices_compute_what_the_oracles_do() {
     let caps = cooperating();
-    let of = cooperative(&caps).into_iter().filter(|target| target.shader.variant.kernel.main().0.starts_with("attention/") == attention);
-    let targets: Vec<_> = of.collect();
-    assert!(targets.len() > 20, "only {}", targets.len());
+    let mut targets = cooperative(&caps);
+    targets.retain(|target| COOPERATIVE.contains(&target.shader.variant.kernel.name));
+    assert!(targets.len() > COOPERATIVE.len(), "only {}", targets.len());
     hold(&targets, &caps, 32);
-}
-
-#[test]
-fn products_in_cooperative_matrices_are_those_of_the_oracles() {
-    hold_cooperative(false);
-}
-
-#[test]
-fn attention_in_cooperative_matrices_is_that_of_the_oracles() {
-    hold_cooperative(true);
 }
 
 #[test]
@@ -65,14 +40,7 @@ fn every_variant_with_cooperative_matrices_is_computed_in_every_staging_and_cach
     let all: BTreeSet<_> = lower::variants().filter(|variant| variant.kernel.cooperative()).map(|variant| variant.name).collect();
     assert_eq!(names, all);
     let kernels: BTreeSet<_> = targets.iter().map(|target| target.shader.variant.kernel.name).collect();
-    for kernel in [
-        "matmul_tile128_glu",
-        "matmul_input_tile128",
-        "matmul_weight_tile128",
-        "attention_lse_flash",
-        "attention_backward_q_flash",
-        "attention_backward_kv_flash",
-    ] {
+    for kernel in COOPERATIVE {
         assert!(kernels.contains(kernel), "{kernel}");
     }
     let stagings = |file: &str| -> BTreeSet<_> {
@@ -110,47 +78,16 @@ fn kernels_of_every_other_kind_compute_what_the_oracles_do() {
     hold(&targets, &caps, 8);
 }
 
-/// The shaders of a device with such subgroups, or larger ones, that exchange values in them: of
-/// every variant and type of states one. Its weight format is another one for every size. They run
-/// in subgroups of `subgroup` threads.
-fn hold_exchanging(smallest: u32, subgroup: usize) {
-    let caps = card(Class::Discrete, smallest, false);
-    let targets = Target::all(&caps).into_iter();
-    let targets = targets.filter(|target| target.shader.subgroups && target.shader.fewest_threads() <= smallest);
-    let targets = one_of_each(targets, smallest as usize + subgroup, |_| ());
-    assert!(targets.len() > 20, "only {}", targets.len());
-    hold(&targets, &caps, subgroup);
-}
-
+/// Every 16th shader, from another one on for each pair of sizes. `verify-shaders --interpret`
+/// computes all.
 #[test]
-fn subgroups_of_4_threads_compute_what_the_oracles_do() {
-    hold_exchanging(4, 4);
-}
-
-#[test]
-fn subgroups_of_8_threads_compute_what_the_oracles_do() {
-    hold_exchanging(8, 8);
-}
-
-#[test]
-fn subgroups_of_16_threads_compute_what_the_oracles_do() {
-    hold_exchanging(16, 16);
-}
-
-#[test]
-fn subgroups_of_32_threads_compute_what_the_oracles_do() {
-    hold_exchanging(32, 32);
-}
-
-#[test]
-fn subgroups_of_64_threads_compute_what_the_oracles_do() {
-    hold_exchanging(64, 64);
-}
-
-#[test]
-fn subgroups_that_are_larger_than_the_smallest_compute_what_the_oracles_do() {
-    hold_exchanging(8, 32);
-    hold_exchanging(32, 64);
+fn subgroups_of_any_size_compute_what_the_oracles_do() {
+    for (n, sizes) in SUBGROUPS.into_iter().enumerate() {
+        let caps = card(Class::Discrete, sizes[0], false);
+        let targets = exchanging(&caps, sizes);
+        assert!(targets.len() > 20, "only {} in {sizes:?}", targets.len());
+        hold(&targets.into_iter().skip(n).step_by(16).collect::<Vec<_>>(), &caps, sizes[1]);
+    }
 }
 
 #[test]
