@@ -96,12 +96,12 @@ fn right(question: &Value, reply: &str) -> bool {
 }
 
 /// Asks every second question from `first` on, so that two tests run in parallel; on a software
-/// driver every 64th, unless `WEFT_QUESTIONS=all`. Stories are asked alone: they are long, and
+/// driver every 80th, unless `WEFT_QUESTIONS=all`. Stories are asked alone: they are long, and
 /// a batch would wait for them.
 fn answers(executor: Executor, first: usize) {
     let (all, model): (Vec<Value>, _) = (serde_json::from_str(QUESTIONS).expect("the questions parse"), load(executor.clone()));
     let is_slow = matches!(&executor, Executor::Gpu(device) if device.adapter().class == Class::Software);
-    let every = if is_slow && !asks_all() { 64 } else { 2 };
+    let every = if is_slow && !asks_all() { 80 } else { 2 };
     let (stories, mut asked): (Vec<&Value>, Vec<&Value>) =
         all.iter().skip(first).step_by(every).partition(|question| question["kind"] == "story");
     let mut replies = replies(&model, &asked);

@@ -18,17 +18,32 @@ fn parse(shader: &Shader) -> Module {
     wgsl::parse_str(&source).unwrap_or_else(|e| panic!("{}: {}", shader.label(), e.emit_to_string(&source)))
 }
 
+/// Each shader is parsed once: parsing is most of the time.
 #[test]
-fn every_shader_validates_with_no_capability_its_kernel_does_not_name() {
+fn every_shader_is_valid_and_takes_what_its_kernel_declares() {
+    let mut most = HashMap::new();
     for shader in shaders() {
-        let mut capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
-        let cooperative = shader.variant.kernel.cooperative();
-        capabilities.set(Capabilities::SUBGROUP, shader.subgroups || cooperative);
-        let cooperating = Capabilities::COOPERATIVE_MATRIX | Capabilities::SHADER_FLOAT16 | Capabilities::SUBGROUP_BARRIER;
-        capabilities.set(cooperating, cooperative);
-        let checked = Validator::new(ValidationFlags::all(), capabilities).validate(&parse(&shader));
-        checked.unwrap_or_else(|e| panic!("{}: {}", shader.label(), e.emit_to_string(&shader.source())));
+        let module = parse(&shader);
+        names_its_capabilities(&shader, &module);
+        has_the_params_and_bindings_of_its_kernel(&shader, &module);
+        has_one_entry_with_the_name_of_its_operation(&shader, &module);
+        count_needs(&shader, &module, &mut most);
     }
+    // The needs that the planner checks are exactly those that naga finds.
+    for variant in lower::variants() {
+        assert_eq!(variant.needs, most[variant.name], "{} (right: what its shaders take)", variant.name);
+    }
+}
+
+/// It is valid with no capability that its kernel does not name.
+fn names_its_capabilities(shader: &Shader, module: &Module) {
+    let mut capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
+    let cooperative = shader.variant.kernel.cooperative();
+    capabilities.set(Capabilities::SUBGROUP, shader.subgroups || cooperative);
+    let cooperating = Capabilities::COOPERATIVE_MATRIX | Capabilities::SHADER_FLOAT16 | Capabilities::SUBGROUP_BARRIER;
+    capabilities.set(cooperating, cooperative);
+    let checked = Validator::new(ValidationFlags::all(), capabilities).validate(module);
+    checked.unwrap_or_else(|e| panic!("{}: {}", shader.label(), e.emit_to_string(&shader.source())));
 }
 
 #[test]
@@ -48,28 +63,24 @@ fn portable_shaders_have_no_enable_and_no_subgroup_operation() {
     }
 }
 
-#[test]
-fn params_and_bindings_are_those_of_the_kernel() {
-    for shader in shaders() {
-        let module = parse(&shader);
-        let label = shader.label();
-        let mut bound: Vec<_> =
-            module.global_variables.iter().filter_map(|(_, var)| var.binding.map(|at| (at.group, at.binding, var))).collect();
-        bound.sort_by_key(|(group, binding, _)| (*group, *binding));
-        assert_eq!(bound.len(), shader.variant.kernel.bindings.len() + 1, "{label}: number of bindings");
-        for (n, (group, binding, var)) in (0..).zip(&bound) {
-            assert_eq!((*group, *binding), (0, n), "{label}: bindings are 0, 1, 2, .. of group 0");
-            let name = var.name.as_deref().unwrap_or_default();
-            if n == 0 {
-                assert_eq!((name, var.space), ("params", AddressSpace::Uniform), "{label}: binding 0");
-                check_params(&module, &module.types[var.ty].inner, shader.variant.kernel, &label);
-                continue;
-            }
-            let (declared, access) = shader.variant.kernel.bindings[n as usize - 1];
-            let mut expected = StorageAccess::LOAD;
-            expected.set(StorageAccess::STORE, access.writes());
-            assert_eq!((name, var.space), (declared, AddressSpace::Storage { access: expected }), "{label}: binding {n}");
+fn has_the_params_and_bindings_of_its_kernel(shader: &Shader, module: &Module) {
+    let label = shader.label();
+    let mut bound: Vec<_> =
+        module.global_variables.iter().filter_map(|(_, var)| var.binding.map(|at| (at.group, at.binding, var))).collect();
+    bound.sort_by_key(|(group, binding, _)| (*group, *binding));
+    assert_eq!(bound.len(), shader.variant.kernel.bindings.len() + 1, "{label}: number of bindings");
+    for (n, (group, binding, var)) in (0..).zip(&bound) {
+        assert_eq!((*group, *binding), (0, n), "{label}: bindings are 0, 1, 2, .. of group 0");
+        let name = var.name.as_deref().unwrap_or_default();
+        if n == 0 {
+            assert_eq!((name, var.space), ("params", AddressSpace::Uniform), "{label}: binding 0");
+            check_params(module, &module.types[var.ty].inner, shader.variant.kernel, &label);
+            continue;
         }
+        let (declared, access) = shader.variant.kernel.bindings[n as usize - 1];
+        let mut expected = StorageAccess::LOAD;
+        expected.set(StorageAccess::STORE, access.writes());
+        assert_eq!((name, var.space), (declared, AddressSpace::Storage { access: expected }), "{label}: binding {n}");
     }
 }
 
@@ -114,34 +125,22 @@ fn shaders_of_many_rows_read_all_params_but_the_constants_of_their_kernel() {
     }
 }
 
-#[test]
-fn every_shader_has_one_entry_with_the_operations_name() {
-    for shader in shaders() {
-        let (module, label) = (parse(&shader), shader.label());
-        let entries: Vec<_> = module.entry_points.iter().map(|entry| entry.name.as_str()).collect();
-        assert_eq!(entries, [shader.variant.kernel.entry], "{label}");
-    }
+fn has_one_entry_with_the_name_of_its_operation(shader: &Shader, module: &Module) {
+    let entries: Vec<_> = module.entry_points.iter().map(|entry| entry.name.as_str()).collect();
+    assert_eq!(entries, [shader.variant.kernel.entry], "{}", shader.label());
 }
 
-/// The needs that the planner checks are exactly those that naga finds.
-#[test]
-fn variants_need_the_most_that_a_shader_of_theirs_takes() {
-    let mut most: HashMap<&str, Needs> = HashMap::new();
-    for shader in shaders() {
-        let module = parse(&shader);
-        let mut layouter = wgpu::naga::proc::Layouter::default();
-        layouter.update(module.to_ctx()).expect("sized types");
-        let of = |space: fn(AddressSpace) -> bool| module.global_variables.iter().filter(move |(_, var)| space(var.space));
-        let bytes: u32 = of(|space| space == AddressSpace::WorkGroup).map(|(_, var)| layouter[var.ty].to_stride()).sum();
-        let found = most.entry(shader.variant.name).or_insert(Needs { threads: 0, workgroup_bytes: 0 });
-        found.threads = found.threads.max(module.entry_points[0].workgroup_size.iter().product());
-        found.workgroup_bytes = found.workgroup_bytes.max(bytes);
-        let buffers = of(|space| matches!(space, AddressSpace::Storage { .. })).count();
-        assert_eq!(buffers, shader.variant.kernel.bindings.len(), "{}: storage buffers", shader.label());
-    }
-    for variant in lower::variants() {
-        assert_eq!(variant.needs, most[variant.name], "{} (right: what its shaders take)", variant.name);
-    }
+/// Keeps the most that a shader of each variant takes.
+fn count_needs(shader: &Shader, module: &Module, most: &mut HashMap<&str, Needs>) {
+    let mut layouter = wgpu::naga::proc::Layouter::default();
+    layouter.update(module.to_ctx()).expect("sized types");
+    let of = |space: fn(AddressSpace) -> bool| module.global_variables.iter().filter(move |(_, var)| space(var.space));
+    let bytes: u32 = of(|space| space == AddressSpace::WorkGroup).map(|(_, var)| layouter[var.ty].to_stride()).sum();
+    let found = most.entry(shader.variant.name).or_insert(Needs { threads: 0, workgroup_bytes: 0 });
+    found.threads = found.threads.max(module.entry_points[0].workgroup_size.iter().product());
+    found.workgroup_bytes = found.workgroup_bytes.max(bytes);
+    let buffers = of(|space| matches!(space, AddressSpace::Storage { .. })).count();
+    assert_eq!(buffers, shader.variant.kernel.bindings.len(), "{}: storage buffers", shader.label());
 }
 
 /// The words of a name without the numbers after them: a variant's numbers describe its own shape.

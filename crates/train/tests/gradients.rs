@@ -181,8 +181,8 @@ fn a_cancelled_batch_runs_again_with_the_same_bits_and_tells_how_far_it_is() {
             let done: Vec<u32> = told.iter().filter(|p| p.phase == phase && p.total == layers).map(|p| p.done).collect();
             assert!(done.is_sorted() && (0..layers).all(|layer| done.contains(&layer)), "{kind}: {phase:?} {done:?}");
         }
-        // Cancelled at every cut in turn, the last one included; on a device at every seventh.
-        let every = if matches!(model.executor(), Executor::Cpu) { 1 } else { 7 };
+        // Cancelled at every cut in turn, the last one included; on a device at every eleventh.
+        let every = if matches!(model.executor(), Executor::Cpu) { 1 } else { 11 };
         for at in (0..told.len()).rev().step_by(every) {
             let (cancel, left) = (AtomicBool::new(false), AtomicUsize::new(at));
             let count = |_: Progress| {

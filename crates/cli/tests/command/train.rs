@@ -380,7 +380,7 @@ mod killed {
     #[test]
     fn a_killed_run_ends_with_the_bits_of_one_that_was_not() {
         let rounds = std::env::var("WEFT_ROUNDS").map_or(1, |times| times.parse().expect("WEFT_ROUNDS is a number"));
-        for (device, steps) in [("cpu", 120 * rounds), ("gpu", 16 * rounds)] {
+        for (device, steps) in [("cpu", 60 * rounds), ("gpu", 12 * rounds)] {
             let steps = steps.to_string();
             let long = ["--steps", &steps, "--save-every", "1", "--dropout", "0.1"];
             let model = model();
@@ -431,7 +431,7 @@ mod killed {
     fn every_signal_that_ends_a_program_saves_and_the_run_goes_on() {
         let model = model();
         let whole = model.beside("whole");
-        let steps = ["--steps", "200", "--schedule", "constant"];
+        let steps = ["--steps", "100", "--schedule", "constant"];
         train(&model, &whole, &steps).good();
         // A terminal that is closed may send its signal twice.
         let cases = [

@@ -28,7 +28,7 @@ fn same_in_chunks(tiny: &Tiny) {
     let whole = logits_of(&cpu, exact(512), &tokens);
     let largest = whole.iter().fold(0.0_f32, |most, logit| most.max(logit.abs()));
     assert!((2.0..=6.0).contains(&largest), "logits of ordinary size: {largest}");
-    for (executor, chunks) in [(gpu(), &[512, 1, 7, 64, 112, 113][..]), (webgpu(), &[7, 113]), (Executor::Cpu, &[1, 113])] {
+    for (executor, chunks) in [(gpu(), &[512, 1, 112, 113][..]), (webgpu(), &[7]), (Executor::Cpu, &[1, 113])] {
         let model = tiny.on(&executor);
         for &chunk in chunks {
             let apart = worst(&whole, &logits_of(&model, exact(chunk), &tokens));
@@ -68,9 +68,9 @@ fn a_ring_takes_what_its_window_needs_whatever_the_context() {
             for context in [256, 2048] {
                 assert_eq!(checked.needs(&options(context)).unwrap().kv.0, bytes(u64::from(context)), "{}", tiny.architecture);
             }
-            let mut session = fed(&tiny.on(&executor), options(2048), &ids(1100, 2));
+            let mut session = fed(&tiny.on(&executor), options(1024), &ids(600, 2));
             session.prefill(None).unwrap();
-            assert_eq!(session.state_bytes(), bytes(2048), "grown");
+            assert_eq!(session.state_bytes(), bytes(1024), "grown");
         }
     }
 }
@@ -81,7 +81,7 @@ fn rollbacks_within_the_slack_and_beyond_it_are_right_and_only_the_latter_read_a
         for executor in both() {
             let model = tiny.on(&executor);
             let tokens = ids(400, 3);
-            for (to, kept) in [(399, 399), (279, 279), (278, 0), (100, 0)] {
+            for (to, kept) in [(279, 279), (278, 0)] {
                 let mut session = fed(&model, exact(64), &tokens);
                 session.prefill(None).unwrap();
                 session.rollback(to);
@@ -158,8 +158,8 @@ fn sequences_of_a_batch_turn_in_their_rings_each_at_its_own_place() {
 
 #[test]
 fn snapshots_and_forks_take_the_live_rows_of_a_ring() {
-    for kv in [KvType::F32, KvType::F16, KvType::Q8_0] {
-        for tiny in windowed() {
+    for (kv, count) in [(KvType::F32, 2), (KvType::F16, 1), (KvType::Q8_0, 1)] {
+        for tiny in windowed().into_iter().take(count) {
             for from in both() {
                 let options = |chunk| exact(chunk).kv(kv);
                 let mut session = fed(&tiny.on(&from), options(64), &ids(373, 7));
