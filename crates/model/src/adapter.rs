@@ -182,7 +182,7 @@ impl AdapterFile {
         let targets: HashMap<&str, Weight> = base.iter().collect();
         let tied = |target: &str| (target == OUTPUT).then_some(EMBEDDING);
         let find = |target: &str| targets.get(target).or_else(|| targets.get(tied(target)?)).copied();
-        let mut fit = Fit { pairs: vec![], left_out: LeftOut { towers: self.contents.towers.clone(), ..LeftOut::default() } };
+        let mut fit = Fit { pairs: vec![], left_out: self.contents.left_out.clone() };
         for pair @ Pair { a, b } in &self.contents.pairs {
             let (name, target) = (a.name.clone(), a.target.clone());
             // A file may have the weights of these keys and values. The model does not use them.

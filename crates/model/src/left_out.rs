@@ -14,6 +14,9 @@ const NAME: usize = 100;
 pub struct LeftOut {
     /// Modules of towers and projectors. This version runs the text model.
     pub towers: Vec<String>,
+    /// Modules of the text model that take no factors in this version: experts, routers, and the
+    /// projections of the streams of Gemma 3n. A file of GGUF stacks several of them in one tensor.
+    pub other_layers: Vec<String>,
     /// Weights that make keys and values, in layers that take them from an earlier layer.
     pub keys_and_values: Vec<String>,
     /// Weights of the base that the file repeats. They are no factors, and the model has them.
@@ -24,7 +27,7 @@ impl LeftOut {
     /// Number of weights that are left out.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.towers.len() + self.keys_and_values.len() + self.copies.len()
+        self.towers.len() + self.other_layers.len() + self.keys_and_values.len() + self.copies.len()
     }
 
     /// Whether all factors apply.
@@ -38,6 +41,7 @@ impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let reasons = [
             (&self.towers, "factors of towers and projectors", ": only the text model runs"),
+            (&self.other_layers, "factors of experts, routers and projections of streams", ": these layers take none"),
             (&self.keys_and_values, "factors of keys and values", ": the layer takes them from an earlier layer"),
             (&self.copies, "copies of weights of the base", ""),
         ];
@@ -65,7 +69,7 @@ mod tests {
     fn a_message_names_the_first_and_counts_the_others() {
         let names = |count: usize| (0..count).map(|n| format!("t{n}")).collect::<Vec<_>>();
         let left = |towers, keys_and_values| {
-            LeftOut { towers: names(towers), keys_and_values: names(keys_and_values), copies: vec![] }.to_string()
+            LeftOut { towers: names(towers), keys_and_values: names(keys_and_values), ..LeftOut::default() }.to_string()
         };
         assert_eq!(left(1, 0), "factors of towers and projectors (t0): only the text model runs");
         assert_eq!(left(0, 2), "factors of keys and values (t0, t1): the layer takes them from an earlier layer");

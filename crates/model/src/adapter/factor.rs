@@ -105,8 +105,8 @@ impl Pair {
 /// What the file of an adapter holds.
 pub(super) struct Contents {
     pub pairs: Vec<Pair>,
-    /// Modules of towers and projectors that have factors.
-    pub towers: Vec<String>,
+    /// Modules that have factors which no model of this version uses.
+    pub left_out: LeftOut,
     pub copies: Vec<BaseCopy>,
 }
 
@@ -124,13 +124,16 @@ impl Contents {
     ///
     /// # Errors
     /// A factor without a partner, and a file without a factor of the text model.
-    pub fn new(factors: Vec<Factor>, mut towers: Vec<String>) -> Result<Self, AdapterError> {
-        towers.sort();
-        towers.dedup();
-        match (factors.is_empty(), towers.is_empty()) {
+    pub fn new(factors: Vec<Factor>, mut left_out: LeftOut) -> Result<Self, AdapterError> {
+        // Both factors of a module name it.
+        for modules in [&mut left_out.towers, &mut left_out.other_layers] {
+            modules.sort();
+            modules.dedup();
+        }
+        match (factors.is_empty(), left_out.is_empty()) {
             (true, true) => Err(AdapterError::Empty),
-            (true, false) => Err(AdapterError::NothingApplies { left_out: LeftOut { towers, ..LeftOut::default() } }),
-            (false, _) => Ok(Self { pairs: pair_up(factors)?, towers, copies: vec![] }),
+            (true, false) => Err(AdapterError::NothingApplies { left_out }),
+            (false, _) => Ok(Self { pairs: pair_up(factors)?, left_out, copies: vec![] }),
         }
     }
 }

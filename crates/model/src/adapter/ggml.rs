@@ -1,8 +1,9 @@
 //! llama.cpp's form of an adapter: a GGUF file.
 
 use super::features::feature;
-use super::names::is_linear;
+use super::names::{is_linear, layer};
 use super::{AdapterError, Contents, EMBEDDING, Factor, OUTPUT, Side};
+use crate::left_out::LeftOut;
 use gguf::{Gguf, TensorInfo};
 use kernels::TensorBytes;
 use std::sync::Arc;
@@ -28,20 +29,34 @@ pub(super) fn read(file: Gguf) -> Result<(String, Contents), AdapterError> {
     }
     let architecture = file.architecture()?.to_string();
     let file = Arc::new(file);
-    let (mut factors, mut towers) = (vec![], vec![]);
+    let (mut factors, mut left_out) = (vec![], LeftOut::default());
     for (n, tensor) in file.tensors().iter().enumerate() {
-        match tower(tensor.name()) {
-            Some(weight) => towers.push(weight.to_string()),
-            None => factors.push(factor(tensor, TensorBytes::File(Arc::clone(&file), n), alpha)?),
+        match weight_of(tensor.name()) {
+            Some(weight) if is_tower(weight) => left_out.towers.push(weight.to_string()),
+            Some(weight) if takes_none(weight) => left_out.other_layers.push(weight.to_string()),
+            _ => factors.push(factor(tensor, TensorBytes::File(Arc::clone(&file), n), alpha)?),
         }
     }
-    Ok((architecture, Contents::new(factors, towers)?))
+    Ok((architecture, Contents::new(factors, left_out)?))
 }
 
-/// The weight of a tower or a projector whose factor has this name.
-fn tower(name: &str) -> Option<&str> {
-    let weight = name.strip_suffix(".lora_a").or_else(|| name.strip_suffix(".lora_b"))?;
-    TOWERS.iter().any(|prefix| weight.starts_with(prefix)).then_some(weight)
+/// The weight whose factor has this name.
+fn weight_of(name: &str) -> Option<&str> {
+    name.strip_suffix(".lora_a").or_else(|| name.strip_suffix(".lora_b"))
+}
+
+fn is_tower(weight: &str) -> bool {
+    TOWERS.iter().any(|prefix| weight.starts_with(prefix))
+}
+
+/// Whether a weight is of experts or a router, or a projection of the streams of Gemma 3n.
+fn takes_none(weight: &str) -> bool {
+    let of_block = |weight: &str| {
+        let (number, rest) = weight.strip_prefix("blk.")?.split_once('.')?;
+        let name = rest.strip_prefix("ffn_")?.strip_suffix(".weight")?;
+        Some(layer(number).is_some() && (name.ends_with("_exps") || name.ends_with("_shexp") || name.starts_with("gate_inp")))
+    };
+    ["altup_proj.weight", "altup_unembd_proj.weight"].contains(&weight) || of_block(weight).unwrap_or(false)
 }
 
 fn factor(tensor: &TensorInfo, bytes: TensorBytes, alpha: f32) -> Result<Factor, AdapterError> {

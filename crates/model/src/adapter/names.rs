@@ -53,6 +53,21 @@ pub(super) fn is_tower(module: &str) -> bool {
     module.split('.').any(|part| TOWERS.contains(&part))
 }
 
+/// Whether a module within the text model is a linear layer of transformers that takes no factors
+/// in this version: an expert, a router, a shared expert, or a projection of the streams of Gemma
+/// 3n.
+pub(super) fn takes_none(module: &str) -> bool {
+    let of_block = |module: &str| {
+        let (number, rest) = module.strip_prefix("layers.")?.split_once('.')?;
+        let rest = rest.strip_prefix("mlp.").unwrap_or(rest);
+        let begins = ["experts.", "shared_expert."].iter().any(|name| rest.starts_with(name));
+        Some(layer(number).is_some() && (begins || ["gate", "shared_expert_gate", "router.proj"].contains(&rest)))
+    };
+    let streams = ["altup_projections.", "altup_unembed_projections."];
+    let of_stream = |name: &str| module.strip_prefix(name).is_some_and(|number| layer(number).is_some());
+    streams.into_iter().any(of_stream) || of_block(module).unwrap_or(false)
+}
+
 /// The names of [`LINEARS`], for messages.
 pub(super) fn names() -> String {
     LINEARS.map(|(ours, _)| ours).join(", ")

@@ -3,8 +3,9 @@
 use super::config::Config;
 use super::container::{Container, Stored};
 use super::factor::BaseCopy;
-use super::names::{is_tower, linear_of};
+use super::names::{is_tower, linear_of, takes_none};
 use super::{AdapterError, Contents, EMBEDDING, Factor, OUTPUT, Side, features};
+use crate::left_out::LeftOut;
 
 /// Prefixes of the text model's layers in a checkpoint. They depend on whether the checkpoint has
 /// more than text, and on the library's version.
@@ -17,6 +18,8 @@ enum Named<'a> {
     Factor { module: &'a str, target: String, side: Side },
     /// A factor of a tower or a projector.
     Tower(&'a str),
+    /// A factor of a layer that takes none.
+    OtherLayer(&'a str),
     /// A weight of the base: PEFT stores the table beside its factors.
     Copy { target: &'static str },
 }
@@ -24,17 +27,18 @@ enum Named<'a> {
 /// Reads the factors.
 pub(super) fn read(config: &str, file: Container) -> Result<Contents, AdapterError> {
     let config = Config::read(config)?;
-    let (mut factors, mut towers, mut copies) = (vec![], vec![], vec![]);
+    let (mut factors, mut left_out, mut copies) = (vec![], LeftOut::default(), vec![]);
     for tensor in file.tensors {
         let name = tensor.name.clone();
         match parse(&name) {
             Some(Named::Copy { target }) => copies.push(BaseCopy { shape: tensor.matrix()?, name, target }),
             Some(Named::Factor { module, target, side }) => factors.push(factor(tensor, module, target, side, &config)?),
-            Some(Named::Tower(module)) => towers.push(module.to_string()),
+            Some(Named::Tower(module)) => left_out.towers.push(module.to_string()),
+            Some(Named::OtherLayer(module)) => left_out.other_layers.push(module.to_string()),
             None => return Err(features::tensor(name)),
         }
     }
-    Ok(Contents { copies, ..Contents::new(factors, towers)? })
+    Ok(Contents { copies, ..Contents::new(factors, left_out)? })
 }
 
 fn factor(tensor: Stored, module: &str, target: String, side: Side, config: &Config) -> Result<Factor, AdapterError> {
@@ -77,6 +81,9 @@ fn parse(name: &str) -> Option<Named<'_>> {
     if is_tower(module) {
         return Some(Named::Tower(module));
     }
+    if takes_none(inner(module)) {
+        return Some(Named::OtherLayer(module));
+    }
     let (target, side) = match (is_table, side) {
         // The rows of the table are looked up in PEFT's factor A, so it is our factor B.
         (true, side) => {
@@ -101,7 +108,7 @@ mod tests {
     fn factor_of(name: &str) -> Option<(&str, String, Side)> {
         match parse(name)? {
             Named::Factor { module, target, side } => Some((module, target, side)),
-            Named::Tower(_) | Named::Copy { .. } => None,
+            Named::Tower(_) | Named::OtherLayer(_) | Named::Copy { .. } => None,
         }
     }
 
@@ -167,6 +174,21 @@ mod tests {
     }
 
     #[test]
+    fn layers_that_take_no_factors_are_known_as_such() {
+        for module in [
+            "model.language_model.altup_projections.0",
+            "model.language_model.altup_unembed_projections.2",
+            "model.layers.1.mlp.experts.127.down_proj",
+            "model.layers.1.mlp.gate",
+            "model.layers.1.mlp.shared_expert.up_proj",
+            "model.layers.1.mlp.shared_expert_gate",
+            "model.language_model.layers.1.router.proj",
+        ] {
+            assert_eq!(parse(&format!("base_model.model.{module}.lora_A.weight")), Some(Named::OtherLayer(module)));
+        }
+    }
+
+    #[test]
     fn names_of_anything_else_are_not() {
         for rest in [
             "model.embed_tokens.lora_A.weight",
@@ -178,7 +200,10 @@ mod tests {
             "model.layers.00.self_attn.q_proj.lora_A.weight",
             "model.layers.+1.self_attn.q_proj.lora_A.weight",
             "model.layers.99999999999.self_attn.q_proj.lora_A.weight",
-            "model.layers.0.mlp.experts.3.up_proj.lora_A.weight",
+            "model.layers.00.mlp.experts.3.up_proj.lora_A.weight",
+            "model.layers.0.mlp.gate.3.lora_A.weight",
+            "model.altup_projections.lora_A.weight",
+            "model.altup_projections.x.lora_A.weight",
             "model.layers.0.mlp.q_proj.lora_A.weight",
             "model.layers.0.visuals.q_proj.lora_A.weight",
         ] {

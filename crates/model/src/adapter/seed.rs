@@ -6,6 +6,7 @@
 
 use super::container::Container;
 use super::{AdapterError, Contents, Factor, LINEARS, Side};
+use crate::left_out::LeftOut;
 
 /// The projections, in the order of the first of [`LINEARS`].
 const PROJECTIONS: [&str; 7] = ["q", "k", "v", "o", "gate", "up", "down"];
@@ -28,7 +29,7 @@ pub(super) fn read(file: Container) -> Result<Contents, AdapterError> {
         let scale = alpha.map_or(1.0, |alpha| alpha / factor.rank() as f32);
         Ok(Factor { scale, ..factor })
     };
-    Contents::new(file.tensors.into_iter().map(factor).collect::<Result<_, _>>()?, vec![])
+    Contents::new(file.tensors.into_iter().map(factor).collect::<Result<_, _>>()?, LeftOut::default())
 }
 
 /// From `lora.blk.3.gate.A`: the target `blk.3.ffn_gate.weight`, and the side.

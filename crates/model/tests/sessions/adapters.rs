@@ -79,6 +79,13 @@ const TOWERS: [&str; 5] = [
     "model.embed_vision.embedding_projection.lora_B.weight",
 ];
 
+const OTHER_LAYERS: [&str; 4] = [
+    "model.layers.0.mlp.experts.2.up_proj.lora_A.weight",
+    "model.layers.0.mlp.experts.2.up_proj.lora_B.weight",
+    "model.layers.0.mlp.gate.lora_A.weight",
+    "model.altup_projections.0.lora_B.weight",
+];
+
 #[test]
 fn factors_without_a_place_are_left_out_and_told() {
     let tiny = Tiny::gemma4().f32();
@@ -87,7 +94,7 @@ fn factors_without_a_place_are_left_out_and_told() {
     let shared: Vec<String> =
         shared.iter().flat_map(|module| ["A", "B"].map(|side| format!("model.{module}.lora_{side}.weight"))).collect();
     let shared: Vec<&str> = shared.iter().map(String::as_str).collect();
-    let more = [&TOWERS[..], &shared].concat();
+    let more = [&TOWERS[..], &OTHER_LAYERS, &shared].concat();
     let model = tiny.on(&Executor::Cpu);
     let expected = with(&model, &[applied(&model.adapter(&lora.peft(GgmlType::F32, "")).unwrap(), 1.0)], 16);
     let file = peft_with(&lora, &more, str::to_string).unwrap();
@@ -96,6 +103,8 @@ fn factors_without_a_place_are_left_out_and_told() {
     let said = adapter.note().unwrap().to_string();
     for part in [
         "factors of towers and projectors (model.audio_tower.layers.0.self_attn.q_proj, model.embed_vision.embedding_projection and 2 more): ",
+        "factors of experts, routers and projections of streams (model.altup_projections.0, model.layers.0.mlp.experts.2.up_proj and 1 \
+         more): these layers take none",
         "factors of keys and values (blk.4.attn_k.weight, blk.4.attn_v.weight and 1 more): the layer takes them from an earlier layer",
     ] {
         assert!(said.contains(part), "{said}");
@@ -106,8 +115,9 @@ fn factors_without_a_place_are_left_out_and_told() {
     let (factors, note) = checked.factors_of(&file).unwrap();
     assert_eq!((factors.len(), note), (adapter.len(), adapter.note()));
     assert_eq!(model.factors_of(&file).unwrap().0, factors);
-    // llama.cpp's form has other names of towers.
-    let builder = lora.builder("gemma4", GgmlType::F32).tensor_f32("v.blk.0.attn_q.weight.lora_a", &[4, 4], &[0.0; 16]);
+    // llama.cpp's form has other names of towers and experts.
+    let builder = lora.builder("gemma4", GgmlType::F32).tensor_f32("blk.1.ffn_up_exps.weight.lora_b", &[4, 4, 2], &[0.0; 32]);
+    let builder = builder.tensor_f32("v.blk.0.attn_q.weight.lora_a", &[4, 4], &[0.0; 16]);
     let builder =
         builder.tensor_f32("blk.5.attn_k.weight.lora_a", &[4, 4], &[0.0; 16]).tensor_f32("blk.5.attn_k.weight.lora_b", &[4, 4], &[0.0; 16]);
     let file = AdapterFile::from_gguf(gguf::Gguf::from_bytes(builder.to_bytes().unwrap()).unwrap()).unwrap();
@@ -115,6 +125,7 @@ fn factors_without_a_place_are_left_out_and_told() {
     assert_eq!(with(&model, &[applied(&adapter, 1.0)], 16), expected);
     let said = adapter.note().unwrap().to_string();
     assert!(said.contains("(v.blk.0.attn_q.weight)") && said.contains("(blk.5.attn_k.weight)"), "{said}");
+    assert!(said.contains("(blk.1.ffn_up_exps.weight)"), "{said}");
 }
 
 /// PEFT stores the table beside factors of embed_tokens or lm_head.
