@@ -301,7 +301,7 @@ def write(path, golden, model, ty):
     out.add_head_count_kv(golden.kv_heads(config))
     out.add_layer_norm_rms_eps(config.rms_norm_eps)
     golden.keys(out, config)
-    out.add_file_type({Type.F16: 1, Type.Q8_0: 7}[ty])
+    out.add_file_type({Type.F32: 0, Type.F16: 1, Type.Q8_0: 7}[ty])
     golden.tokenizer().write(out)
     out.add_quantization_version(2)
     for (stored, values, _), (_, _, memory) in zip(tensors(model, golden), tensors(read, golden)):
