@@ -5,8 +5,8 @@ use gguf::Gguf;
 use kernels::{Class, Device, Executor};
 use model::{GenerateOptions, ModelFile, Sampling, SessionOptions, chat::Message};
 
-/// Bytes that two fifths of the loads may add, where they add least: less than a tenth of the weights
-/// of one load.
+/// Bytes that two fifths of the loads may add, where they add least: less than a tenth of the
+/// weights of one load.
 const MOST_BYTES: u64 = 512 << 10;
 
 fn resident_bytes() -> u64 {
