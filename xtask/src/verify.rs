@@ -25,6 +25,11 @@ pub struct Args {
     /// one
     #[arg(long, default_value_t = 16)]
     cases: usize,
+    /// Validate every shader, but compare only every Nth with its oracle: a software driver takes a
+    /// second to compile one
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(conflicts_with_all = ["mutate", "record"])]
+    every: u16,
     /// First seed of the cases
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -62,7 +67,7 @@ pub struct Args {
     record: bool,
     /// With --record: run nothing and write nothing; say without a GPU which lines of
     /// docs/parity.tsv are missing or stale
-    #[arg(long, requires = "record", conflicts_with_all = ["cases", "seed", "adapter", "kernel"])]
+    #[arg(long, requires = "record", conflicts_with_all = ["cases", "seed", "adapter", "kernel", "every"])]
     check: bool,
     /// Instead of all this, compile every shader in a headless browser: Chromium on $PATH, or the
     /// Chromium at PATH
@@ -134,7 +139,9 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
     let adapter = device.adapter();
     println!("\n{} ({:?}, {}, {})", adapter.name, adapter.class, adapter.backend, adapter.driver);
     let wanted = |target: &Target| target.shader.variant.name.contains(&args.kernel);
-    let targets: Vec<_> = Target::all(device.caps()).into_iter().filter(wanted).collect();
+    let all = |device: &Device| Target::all(device.caps()).into_iter().filter(wanted);
+    let every = usize::from(args.every);
+    let targets: Vec<_> = all(&device).step_by(every).collect();
     if args.mutate {
         let Args { files, lines, resume, parameters, since, .. } = args;
         let since = since.as_ref().map(|rev| mutate::Changed::since(&root(), rev)).transpose()?;
@@ -145,7 +152,8 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
         holds &= parity(args, limits, &device, &targets)?;
         if limits != Limits::WebGpu && !args.record {
             let device = sweep::open(&select, Limits::WebGpu)?;
-            let targets: Vec<_> = Target::all(device.caps()).into_iter().filter(wanted).collect();
+            // Other shaders than above.
+            let targets: Vec<_> = all(&device).skip(every / 2).step_by(every).collect();
             println!("\nagain under WebGPU's default limits, with half as many cases");
             let fewer = Args { cases: args.cases.div_ceil(2), ..args.clone() };
             holds &= parity(&fewer, Limits::WebGpu, &device, &targets)?;
