@@ -52,13 +52,19 @@ fn program(weft: &Path, file: &Path, tokens: usize) -> Result<Vec<Rate>> {
 /// The program, beside this bench or in the folder above it.
 fn weft() -> Result<PathBuf> {
     let bench = std::env::current_exe()?;
-    let beside = bench.ancestors().skip(1).take(2).map(|folder| folder.join(format!("weft{}", std::env::consts::EXE_SUFFIX)));
-    beside.into_iter().find(|path| path.is_file()).context("no program beside this bench; run `cargo build --release -p cli` first")
+    let beside =
+        bench.ancestors().skip(1).take(2).map(|folder| folder.join(format!("weft{}", std::env::consts::EXE_SUFFIX)));
+    beside
+        .into_iter()
+        .find(|path| path.is_file())
+        .context("no program beside this bench; run `cargo build --release -p cli` first")
 }
 
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1).filter(|arg| !arg.starts_with("--"));
-    let file = args.next().map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/cli/assets/default.gguf"), PathBuf::from);
+    let file = args
+        .next()
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/cli/assets/default.gguf"), PathBuf::from);
     let tokens = args.next().map_or(Ok(256), |count| count.parse()).context("the number of tokens")?;
     let median = |rates: Vec<Rate>| {
         let mut counted: Vec<f64> = rates.iter().skip(1).map(|rate| rate.0).collect();
@@ -67,11 +73,12 @@ fn main() -> Result<()> {
         (counted[counted.len() / 2], counted[0], counted[counted.len() - 1], tokens / RUNS)
     };
     println!("{} on {}: median (least, most) of {} answers", file.display(), Executor::best().name(), RUNS - 1);
-    let [library, program] = [("library", library(&file, tokens)?), ("program", program(&weft()?, &file, tokens)?)].map(|(name, rates)| {
-        let (middle, least, most, tokens) = median(rates);
-        println!("{name}  {middle:9.2} tok/s ({least:.2}, {most:.2}), {tokens} tokens each");
-        middle
-    });
+    let [library, program] = [("library", library(&file, tokens)?), ("program", program(&weft()?, &file, tokens)?)]
+        .map(|(name, rates)| {
+            let (middle, least, most, tokens) = median(rates);
+            println!("{name}  {middle:9.2} tok/s ({least:.2}, {most:.2}), {tokens} tokens each");
+            middle
+        });
     println!("library / program {:.4}", library / program);
     Ok(())
 }

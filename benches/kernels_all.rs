@@ -20,8 +20,8 @@ use kernels::testing::lower;
 use kernels::testing::lower::pack::{level_f16, pack_f16, pack_q8};
 use kernels::testing::lower::primitive::Primitive;
 use kernels::{
-    Class, Counts, Device, Executor, KvState, Lead, Plan, PlanOptions, Precision, RopeTable, SampleParams, Shape, StateKind, States,
-    StepInput, Tensor, TensorBytes, Watch, Weight, Weights,
+    Class, Counts, Device, Executor, KvState, Lead, Plan, PlanOptions, Precision, RopeTable, SampleParams, Shape,
+    StateKind, States, StepInput, Tensor, TensorBytes, Watch, Weight, Weights,
 };
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -111,8 +111,10 @@ impl Bench {
     fn timed(self, c: &mut Criterion, repeats: u32, options: &PlanOptions) {
         let sequences = self.input.sequences.iter().max().map_or(1, |last| last + 1);
         let mut states = States::new(&self.executor, &self.kinds, sequences, CONTEXT).expect("room for the states");
-        let mut plan =
-            self.executor.plan(self.rec, &Arc::new(self.weights.load().expect("room for the weights")), options).expect("a plan");
+        let mut plan = self
+            .executor
+            .plan(self.rec, &Arc::new(self.weights.load().expect("room for the weights")), options)
+            .expect("a plan");
         let steps = plan.planned().map_or(&[][..], |planned| &planned.steps);
         let steps: Vec<_> = steps.iter().filter(|step| step.dispatch.when.holds(&self.input)).collect();
         RUN.lock().expect("no panic").extend(steps.iter().map(|step| step.shader.variant.name));
@@ -133,7 +135,13 @@ impl Bench {
         group.finish();
         if runs > 0 {
             let ns = spent.as_secs_f64() * 1e9 / runs as f64;
-            println!("{:<40} {:>10.1} us {:>9.2} GB/s {:>9.2} GFLOP/s", self.name, ns / 1e3, one.bytes as f64 / ns, one.flops as f64 / ns);
+            println!(
+                "{:<40} {:>10.1} us {:>9.2} GB/s {:>9.2} GFLOP/s",
+                self.name,
+                ns / 1e3,
+                one.bytes as f64 / ns,
+                one.flops as f64 / ns
+            );
         }
     }
 }
@@ -185,7 +193,12 @@ fn experts(c: &mut Criterion, device: &Device) {
         });
         for ty in [GgmlType::Q8_0, GgmlType::Q4_K] {
             let stem = if rows == 1 { "matmul_vec_experts" } else { "matmul_experts" };
-            let mut b = Bench::new(device, &format!("{stem} {} {EXPERTS}x{EXPERT_FFN}x{EMBEDDING}", ty.name().to_lowercase()), rows, &[]);
+            let mut b = Bench::new(
+                device,
+                &format!("{stem} {} {EXPERTS}x{EXPERT_FFN}x{EMBEDDING}", ty.name().to_lowercase()),
+                rows,
+                &[],
+            );
             let (w, x) = (b.matrix(ty, EXPERTS * EXPERT_FFN, EMBEDDING), b.tensor(Lead::Step, EMBEDDING));
             let logits = b.tensor(Lead::Step, EXPERTS);
             let routes = ops::route(&mut b.rec, logits, CHOSEN, true, None);
@@ -221,7 +234,12 @@ fn tails(c: &mut Criterion, device: &Device) {
         });
     }
     for ty in [GgmlType::F16, GgmlType::Q8_0] {
-        let mut b = Bench::new(device, &format!("matmul fast tail {} {ODD}x{EMBEDDING}", ty.name().to_lowercase()), chunk(device), &[]);
+        let mut b = Bench::new(
+            device,
+            &format!("matmul fast tail {} {ODD}x{EMBEDDING}", ty.name().to_lowercase()),
+            chunk(device),
+            &[],
+        );
         let (w, x) = (b.matrix(ty, ODD, EMBEDDING), b.tensor(Lead::Step, EMBEDDING));
         let y = ops::matmul(&mut b.rec, w, x);
         b.rec.output(y);
@@ -235,7 +253,8 @@ type OfTwo = fn(&mut Recorder, Tensor, Tensor) -> Tensor;
 
 fn elements(c: &mut Criterion, device: &Device, m: &Model) {
     for rows in [1, chunk(device)] {
-        let two: [(&str, OfTwo); 4] = [("add", ops::add), ("mul", ops::mul), ("swiglu", ops::swiglu), ("geglu", ops::geglu)];
+        let two: [(&str, OfTwo); 4] =
+            [("add", ops::add), ("mul", ops::mul), ("swiglu", ops::swiglu), ("geglu", ops::geglu)];
         for (name, op) in two {
             let mut b = Bench::new(device, &format!("{} {name}", m.name), rows, &[]);
             let (x, y) = (b.tensor(Lead::Step, m.ffn), b.tensor(Lead::Step, m.ffn));
@@ -367,7 +386,8 @@ fn logits(c: &mut Criterion, device: &Device, m: &Model) {
 }
 
 fn kernels(c: &mut Criterion) {
-    let device = Device::auto().unwrap_or_else(|e| panic!("{e}; install a driver (Debian: mesa-vulkan-drivers libvulkan1)"));
+    let device =
+        Device::auto().unwrap_or_else(|e| panic!("{e}; install a driver (Debian: mesa-vulkan-drivers libvulkan1)"));
     println!("on {} ({:?})", device.adapter().name, device.adapter().class);
     experts(c, &device);
     tails(c, &device);
@@ -383,7 +403,11 @@ fn kernels(c: &mut Criterion) {
     }
     let run = RUN.lock().expect("no panic");
     let left: Vec<&str> = lower::variants().map(|variant| variant.name).filter(|name| !run.contains(name)).collect();
-    println!("{} variants were run; not run here: {}", run.len(), if left.is_empty() { "none".to_string() } else { left.join(", ") });
+    println!(
+        "{} variants were run; not run here: {}",
+        run.len(),
+        if left.is_empty() { "none".to_string() } else { left.join(", ") }
+    );
 }
 
 criterion_group! {

@@ -29,12 +29,13 @@ fn kinds(m: &Model) -> Vec<Kind> {
     let kind = |name, head_dim, window, own| Kind { name, head_dim, window, own };
     match m.family {
         Family::Qwen2 | Family::Qwen3 => vec![kind("layer", m.head_dim, None, true)],
-        Family::Gemma4 { window, global_dim, .. } => {
-            [(true, "window layer", "global layer"), (false, "window layer of shared keys", "global layer of shared keys")]
-                .into_iter()
-                .flat_map(|(own, near, far)| [kind(near, m.head_dim, Some(window), own), kind(far, global_dim, None, own)])
-                .collect()
-        }
+        Family::Gemma4 { window, global_dim, .. } => [
+            (true, "window layer", "global layer"),
+            (false, "window layer of shared keys", "global layer of shared keys"),
+        ]
+        .into_iter()
+        .flat_map(|(own, near, far)| [kind(near, m.head_dim, Some(window), own), kind(far, global_dim, None, own)])
+        .collect(),
     }
 }
 
@@ -123,7 +124,8 @@ impl Layer {
         let x = ops::rms_norm(&mut b.rec, h, Some(self.norms[0]), EPS);
         let a = self.attention(b, m, kind, x);
         let rec = &mut b.rec;
-        let normed = |rec: &mut _, x, n: usize| self.post_norms.map_or(x, |norms| ops::rms_norm(rec, x, Some(norms[n]), EPS));
+        let normed =
+            |rec: &mut _, x, n: usize| self.post_norms.map_or(x, |norms| ops::rms_norm(rec, x, Some(norms[n]), EPS));
         let a = ops::matmul(rec, self.output, a);
         let a = normed(rec, a, 0);
         let h = ops::add(rec, h, a);
@@ -177,7 +179,9 @@ pub fn layers(c: &mut Criterion, device: &Device, m: &Model) {
     let few = device.with_caps(Caps { max_storage_buffers: Caps::WEBGPU.max_storage_buffers, ..device.caps().clone() });
     let chunk = chunk(device);
     for (n, kind) in kinds(m).iter().enumerate() {
-        for (rows, fast) in [1].iter().chain(batches(device)).chain(&[chunk]).flat_map(|&rows| [(rows, false), (rows, true)]) {
+        for (rows, fast) in
+            [1].iter().chain(batches(device)).chain(&[chunk]).flat_map(|&rows| [(rows, false), (rows, true)])
+        {
             let step = Step { device, rows, apart: false, fast, beside: "" };
             time(c, m, kind, &step);
             if fast && rows < chunk {

@@ -17,8 +17,11 @@ fn examples() -> Vec<&'static str> {
 fn stem(code: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let files = fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").path());
-    let has = |path: &PathBuf| fs::read_to_string(path).expect("text").split_once("\n\n").is_some_and(|(_, rest)| rest == code);
-    let file = files.into_iter().find(has).unwrap_or_else(|| panic!("no file in {} is the example\n{code}", folder.display()));
+    let has = |path: &PathBuf| {
+        fs::read_to_string(path).expect("text").split_once("\n\n").is_some_and(|(_, rest)| rest == code)
+    };
+    let file =
+        files.into_iter().find(has).unwrap_or_else(|| panic!("no file in {} is the example\n{code}", folder.display()));
     file.file_stem().expect("a name").to_string_lossy().into_owned()
 }
 
@@ -36,7 +39,8 @@ fn the_examples_of_the_page_run() {
         }
         let program = built.join(stem(code)).with_extension(env::consts::EXE_EXTENSION);
         let output = Command::new(&program).current_dir(&folder).output();
-        let output = output.unwrap_or_else(|error| panic!("{}: {error}: run `cargo build --examples` first", program.display()));
+        let output =
+            output.unwrap_or_else(|error| panic!("{}: {error}: run `cargo build --examples` first", program.display()));
         let printed = String::from_utf8_lossy(&output.stdout);
         println!("{printed}");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

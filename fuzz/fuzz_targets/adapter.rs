@@ -21,8 +21,12 @@ thread_local! {
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let split = bytes.iter().position(|byte| *byte == 0).map(|at| (&bytes[..at], &bytes[at + 1..]));
     let adapter = match split {
-        _ if bytes.starts_with(b"GGUF") => Gguf::from_bytes(bytes.to_vec()).ok().and_then(|file| AdapterFile::from_gguf(file).ok()),
-        Some((config, tensors)) => AdapterFile::from_peft(&String::from_utf8_lossy(config), Box::new(tensors.to_vec())).ok(),
+        _ if bytes.starts_with(b"GGUF") => {
+            Gguf::from_bytes(bytes.to_vec()).ok().and_then(|file| AdapterFile::from_gguf(file).ok())
+        }
+        Some((config, tensors)) => {
+            AdapterFile::from_peft(&String::from_utf8_lossy(config), Box::new(tensors.to_vec())).ok()
+        }
         None => None,
     };
     if let Some(adapter) = adapter {

@@ -30,7 +30,15 @@ fn header(bytes: &[u8]) -> &[u8] {
 }
 
 fn load() -> Vec<Vec<u8>> {
-    let tiny = [Tiny::qwen2(), Tiny::qwen3(), Tiny::qwen2moe(), Tiny::qwen3moe(), Tiny::gemma2(), Tiny::gemma3(), Tiny::gemma4()];
+    let tiny = [
+        Tiny::qwen2(),
+        Tiny::qwen3(),
+        Tiny::qwen2moe(),
+        Tiny::qwen3moe(),
+        Tiny::gemma2(),
+        Tiny::gemma3(),
+        Tiny::gemma4(),
+    ];
     let written = tiny.map(|tiny| small(tiny).file().to_bytes().expect("writes"));
     let goldens = ["qwen2yarn", "qwen3yarn", "gemma3linear", "gemma3n"];
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens");
@@ -41,7 +49,12 @@ fn load() -> Vec<Vec<u8>> {
 /// A file with one block of each type.
 fn parse() -> Vec<Vec<u8>> {
     let one = |ty: GgmlType| {
-        GgufBuilder::new().tensor("t", &[ty.block_size() as u64], ty, vec![0x3c; ty.row_bytes(ty.block_size()).expect("a block")])
+        GgufBuilder::new().tensor(
+            "t",
+            &[ty.block_size() as u64],
+            ty,
+            vec![0x3c; ty.row_bytes(ty.block_size()).expect("a block")],
+        )
     };
     let mut files: Vec<_> = GgmlType::ALL.iter().map(|&ty| one(ty).to_bytes().expect("writes")).collect();
     let keys = GgufBuilder::new().set("a", 1_u8).set("b", -1_i64).set("c", 0.5_f32).set("d", true).set("e", "text");
@@ -76,7 +89,8 @@ fn snapshot() -> Vec<Vec<u8>> {
 fn manifest() -> Vec<Vec<u8>> {
     let digest = |of: &str| format!("sha256:{}", of.repeat(32));
     let layer = |kind: &str| json!({ "mediaType": format!("application/vnd.ollama.image.{kind}"), "digest": digest("ab"), "size": 5 });
-    let config = json!({ "mediaType": "application/vnd.docker.container.image.v1+json", "digest": digest("01"), "size": 2 });
+    let config =
+        json!({ "mediaType": "application/vnd.docker.container.image.v1+json", "digest": digest("01"), "size": 2 });
     let with = |kinds: &[&str]| {
         let layers: Vec<_> = kinds.iter().map(|kind| layer(kind)).collect();
         json!({ "schemaVersion": 2, "config": config, "layers": layers }).to_string().into_bytes()
@@ -115,7 +129,8 @@ fn dataset() -> Vec<Vec<u8>> {
         json!({ "text": "Once upon a time.<|im_end|>" }),
         json!({ "ids": [1, 2, 3], "targets": [-100, 3, 4], "weights": [0, 1, 0.5] }),
     ];
-    let mut files: Vec<Vec<u8>> = (0..).zip(&lines).map(|(n, line)| format!("{}\0\u{7f}{line}\n", char::from(n)).into_bytes()).collect();
+    let mut files: Vec<Vec<u8>> =
+        (0..).zip(&lines).map(|(n, line)| format!("{}\0\u{7f}{line}\n", char::from(n)).into_bytes()).collect();
     let all: Vec<String> = lines.iter().map(|line| line.to_string()).collect();
     files.push(format!("\u{3}\u{4}\u{60}{}\n\nbad\n", all.join("\n")).into_bytes());
     files.push(b"\x02\x08\x0cSome text\nwith lines, words and \xc3\xa9.\n\n\xff\nMore.".to_vec());

@@ -30,7 +30,9 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     SESSION.with_borrow_mut(|session| {
         let before = (session.tokens().to_vec(), session.evaluated());
         match session.load(&mut &file[..]) {
-            Ok(()) => assert!(session.evaluated() <= session.tokens().len() && session.tokens().len() <= session.context()),
+            Ok(()) => {
+                assert!(session.evaluated() <= session.tokens().len() && session.tokens().len() <= session.context())
+            }
             Err(_) => assert_eq!((session.tokens(), session.evaluated()), (&before.0[..], before.1)),
         }
         // The file as it is, without checksums of ours.

@@ -51,9 +51,13 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         model,
         pre: [None, Some("qwen2"), Some("qwen35"), Some("gemma4")][usize::from(kind >> 2) % 4],
         token_type: Some(
-            (0..tokens.len()).map(|at| at.checked_sub(bytes_of.len()).map_or(if at < 256 { byte_type } else { 1 }, type_of)).collect(),
+            (0..tokens.len())
+                .map(|at| at.checked_sub(bytes_of.len()).map_or(if at < 256 { byte_type } else { 1 }, type_of))
+                .collect(),
         ),
-        scores: Some((0..tokens.len()).map(|at| -f32::from(scores.get(at % 64).copied().unwrap_or(at as u8))).collect()),
+        scores: Some(
+            (0..tokens.len()).map(|at| -f32::from(scores.get(at % 64).copied().unwrap_or(at as u8))).collect(),
+        ),
         merges: Some(lines(merges)),
         bos_token_id: (flags & 4 != 0).then_some(u32::from(flags)),
         unknown_token_id: (flags & 8 != 0).then_some(0),

@@ -45,7 +45,10 @@ pub fn run(browser: &Path, kernel: &str, parts: &[String]) -> anyhow::Result<boo
     let begin = Instant::now();
     let texts = files::read(&files::all()?)?;
     let modules = modules(&texts, kernel, parts);
-    ensure!(!modules.is_empty(), "no shader for browsers has {kernel:?} in its kernel's name and {parts:?} in the path of a file");
+    ensure!(
+        !modules.is_empty(),
+        "no shader for browsers has {kernel:?} in its kernel's name and {parts:?} in the path of a file"
+    );
     let verdict = ask(&program(browser)?, &modules)?;
     let refusals = refusals(&texts, &modules, &verdict)?;
     for Refusal { at, message, shaders } in &refusals {
@@ -72,16 +75,24 @@ fn modules(texts: &[(String, String)], kernel: &str, parts: &[String]) -> Vec<Mo
     let shaders = variants.flat_map(|variant| Shader::all(variant, &[0, 8, 32]));
     let shaders = shaders.chain(compiled::shaders(kernel));
     let modules = shaders.filter_map(|shader| shader.browser_source().map(|source| Module { shader, source }));
-    let has = |Module { shader, source }: &Module| wanted.iter().any(|(_, text)| !files::places(shader, source, text).is_empty());
+    let has = |Module { shader, source }: &Module| {
+        wanted.iter().any(|(_, text)| !files::places(shader, source, text).is_empty())
+    };
     modules.filter(|module| parts.is_empty() || has(module)).collect()
 }
 
 /// The absolute path of a browser that is named by a path, or by a name that `$PATH` has.
 fn program(browser: &Path) -> anyhow::Result<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
-    let named = std::env::split_paths(&folders).filter(|_| browser.components().count() == 1).map(|folder| folder.join(browser));
+    let named = std::env::split_paths(&folders)
+        .filter(|_| browser.components().count() == 1)
+        .map(|folder| folder.join(browser));
     let found = named.chain([browser.to_path_buf()]).find(|path| path.is_file());
-    let missing = || format!("there is no browser {browser:?}: install the package `chromium`, or name a Chromium with --browser=PATH");
+    let missing = || {
+        format!(
+            "there is no browser {browser:?}: install the package `chromium`, or name a Chromium with --browser=PATH"
+        )
+    };
     std::path::absolute(found.with_context(missing)?).context("the current folder")
 }
 
@@ -99,7 +110,8 @@ fn ask(browser: &Path, modules: &[Module]) -> anyhow::Result<Value> {
     let done = driver.wait_with_output().context("waiting for the driver")?;
     ensure!(done.status.success(), "{DRIVER}/compile.mjs failed ({}); the lines above say why", done.status);
     written.context("giving the shaders to the driver")?;
-    serde_json::from_slice(&done.stdout).with_context(|| format!("{DRIVER}/compile.mjs: {}", String::from_utf8_lossy(&done.stdout)))
+    serde_json::from_slice(&done.stdout)
+        .with_context(|| format!("{DRIVER}/compile.mjs: {}", String::from_utf8_lossy(&done.stdout)))
 }
 
 /// Installs the driver's package, unless the version that the lock file names is there.
@@ -112,7 +124,10 @@ fn install(folder: &Path) -> anyhow::Result<()> {
     if locked("node_modules/.package-lock.json").as_ref() == Some(&wanted) {
         return Ok(());
     }
-    eprintln!("installing {PACKAGE} {} into {DRIVER}/node_modules with `npm ci`", wanted["version"].as_str().unwrap_or_default());
+    eprintln!(
+        "installing {PACKAGE} {} into {DRIVER}/node_modules with `npm ci`",
+        wanted["version"].as_str().unwrap_or_default()
+    );
     let mut npm = Command::new(if cfg!(windows) { "npm.cmd" } else { "npm" });
     npm.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(folder).stdout(Stdio::null());
     let status = npm.status().map_err(|e| missing(e, "npm", "npm"))?;
@@ -122,7 +137,9 @@ fn install(folder: &Path) -> anyhow::Result<()> {
 
 fn missing(error: std::io::Error, program: &str, package: &str) -> anyhow::Error {
     match error.kind() {
-        ErrorKind::NotFound => anyhow::anyhow!("there is no `{program}`, which --browser needs: install the package `{package}`"),
+        ErrorKind::NotFound => {
+            anyhow::anyhow!("there is no `{program}`, which --browser needs: install the package `{package}`")
+        }
         _ => anyhow::Error::from(error).context(format!("starting {program}")),
     }
 }
@@ -181,13 +198,17 @@ mod tests {
         let modules = modules(&texts, "norm_rope", &["norm/norm_rope.wgsl".to_string()]);
         let labels: Vec<_> = modules.iter().map(|module| module.shader.label()).collect();
         assert_eq!(labels, ["norm_rope", "norm_rope +subgroups"]);
-        let line = |wanted: &str, n: usize| 1 + modules[n].source.lines().position(|line| line.contains(wanted)).unwrap();
+        let line =
+            |wanted: &str, n: usize| 1 + modules[n].source.lines().position(|line| line.contains(wanted)).unwrap();
         let error = |n| json!({ "type": "error", "line": line("fn head_turns", n), "message": "mixed" });
         let note = json!({ "type": "info", "line": 9, "message": "because" });
         let warning = json!({ "type": "warning", "line": 1, "message": "odd" });
         let verdict = |of| json!({ "messages": of });
         let text = texts.iter().find(|(path, _)| path == "shaders/shared/head_turns.wgsl").unwrap().1.as_str();
-        let at = format!("shaders/shared/head_turns.wgsl:{}", 1 + text.lines().position(|line| line.starts_with("fn ")).unwrap());
+        let at = format!(
+            "shaders/shared/head_turns.wgsl:{}",
+            1 + text.lines().position(|line| line.starts_with("fn ")).unwrap()
+        );
 
         let found = refusals(&texts, &modules, &verdict(json!([[error(0)], [error(1)]]))).unwrap();
         assert_eq!(found.len(), 1);
@@ -211,7 +232,10 @@ mod tests {
             let plain = shader.source();
             assert!(!shader.variant.kernel.cooperative(), "{}", shader.label());
             assert_eq!(source.starts_with("enable subgroups;"), shader.subgroups, "{}", shader.label());
-            assert!(source.ends_with(&plain) && source.lines().count() == plain.lines().count(), "lines have the same numbers");
+            assert!(
+                source.ends_with(&plain) && source.lines().count() == plain.lines().count(),
+                "lines have the same numbers"
+            );
         }
     }
 

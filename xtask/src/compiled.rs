@@ -14,7 +14,13 @@ const SEEDS: u64 = 16;
 pub fn kinds() -> [(&'static str, Caps); 5] {
     let [webgpu, small, large, cooperative] = kernels::testing::kinds::kinds();
     let split = Caps { max_binding_bytes: 1 << 20, ..cooperative.clone() };
-    [("webgpu", webgpu), ("subgroups of 8", small), ("subgroups of 32", large), ("cooperative", cooperative), ("small bindings", split)]
+    [
+        ("webgpu", webgpu),
+        ("subgroups of 8", small),
+        ("subgroups of 32", large),
+        ("cooperative", cooperative),
+        ("small bindings", split),
+    ]
 }
 
 /// The shaders with constants of the plans of all cases, if the name of their variant contains
@@ -29,7 +35,11 @@ pub fn shaders(kernel: &str) -> Vec<Shader> {
         let shaders = plans.flat_map(|planned| planned.steps).map(|step| step.shader);
         for shader in shaders.filter(|shader| shader.variant.name.contains(kernel)) {
             let of = shader.variant.kernel;
-            let many = of.params.iter().zip(&shader.given).map(|((field, _), word)| word.filter(|_| of.constants.contains(field)));
+            let many = of
+                .params
+                .iter()
+                .zip(&shader.given)
+                .map(|((field, _), word)| word.filter(|_| of.constants.contains(field)));
             let many = Shader { given: many.collect(), ..shader.clone() };
             for shader in [shader, many] {
                 let read: Vec<bool> = shader.given.iter().map(Option::is_none).collect();

@@ -61,7 +61,11 @@ fn render() -> anyhow::Result<String> {
 
 fn section(kernel: &Kernel, text: &mut String) -> anyhow::Result<()> {
     let (path, wgsl) = kernel.main();
-    let head: Vec<_> = wgsl.lines().map_while(|line| line.strip_prefix("//")).map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
+    let head: Vec<_> = wgsl
+        .lines()
+        .map_while(|line| line.strip_prefix("//"))
+        .map(|line| line.strip_prefix(' ').unwrap_or(line))
+        .collect();
     anyhow::ensure!(!head.is_empty(), "{path} has no comment at its head");
     write!(text, "\n## {}\n\n```text\n{}\n```\n\n", kernel.name, head.join("\n"))?;
     let stem = Path::new(kernel.file).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
@@ -88,7 +92,9 @@ fn section(kernel: &Kernel, text: &mut String) -> anyhow::Result<()> {
     for variant in kernel.variants {
         let fills = variant.fill.iter().map(|(slot, fill)| match fill {
             Fill::Vary(constants) => listed(constants.iter().map(|(name, value)| format!("`{name} = {value}`"))),
-            Fill::Choose(pieces) => format!("{slot} from {}", listed(pieces.iter().map(|(path, _)| format!("`{path}`")))),
+            Fill::Choose(pieces) => {
+                format!("{slot} from {}", listed(pieces.iter().map(|(path, _)| format!("`{path}`"))))
+            }
         });
         let peak = if variant.peak == PEAK { String::new() } else { format!("; peak {}", variant.peak) };
         writeln!(text, "  - `{}`: {}; {}{peak}", variant.name, listed(fills), needs(variant))?;
@@ -116,7 +122,9 @@ fn needs(variant: &'static Variant) -> String {
     let mut text = format!("{threads} threads, {workgroup_bytes} bytes of workgroup memory, {buffers} storage buffers");
     match formats.len() {
         0 => {}
-        n @ 1..=4 => text.push_str(&format!("; {n} weight formats ({})", listed(formats.into_iter().map(str::to_string)))),
+        n @ 1..=4 => {
+            text.push_str(&format!("; {n} weight formats ({})", listed(formats.into_iter().map(str::to_string))))
+        }
         n => text.push_str(&format!("; {n} weight formats")),
     }
     if !kv.is_empty() {

@@ -41,7 +41,12 @@ pub struct Args {
     mode: Vec<Mode>,
 
     /// Lengths of prompts without context; those of 512 and 2048 tokens are read at every depth
-    #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192")]
+    #[arg(
+        long,
+        value_name = "N,..",
+        value_delimiter = ',',
+        default_value = "1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192"
+    )]
     prompts: Vec<u32>,
 
     /// Tokens of context of prompts and of generation
@@ -133,17 +138,30 @@ impl Ask {
     }
 
     fn list(&self) -> String {
-        if self.prompts.is_empty() { "0".to_string() } else { self.prompts.iter().map(u32::to_string).collect::<Vec<_>>().join(",") }
+        if self.prompts.is_empty() {
+            "0".to_string()
+        } else {
+            self.prompts.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+        }
     }
 }
 
 fn asks(args: &Args) -> Vec<Ask> {
     let mut asks = vec![];
     for &depth in &args.depths {
-        let prompts = if depth == 0 { args.prompts.clone() } else { args.prompts.iter().copied().filter(|n| DEEP.contains(n)).collect() };
+        let prompts = if depth == 0 {
+            args.prompts.clone()
+        } else {
+            args.prompts.iter().copied().filter(|n| DEEP.contains(n)).collect()
+        };
         asks.push(Ask { prompts, generate: GENERATED[0], depth, sequences: 1 });
     }
-    let several = args.batches.iter().map(|&sequences| Ask { prompts: vec![], generate: GENERATED[1], depth: BATCH_DEPTH, sequences });
+    let several = args.batches.iter().map(|&sequences| Ask {
+        prompts: vec![],
+        generate: GENERATED[1],
+        depth: BATCH_DEPTH,
+        sequences,
+    });
     asks.into_iter().chain(several).collect()
 }
 
@@ -202,7 +220,9 @@ impl Subject<'_> {
 impl Points {
     fn read(path: PathBuf) -> Result<Self> {
         let all = match std::fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).with_context(|| format!("{} is no list of points", path.display()))?,
+            Ok(bytes) => {
+                serde_json::from_slice(&bytes).with_context(|| format!("{} is no list of points", path.display()))?
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => vec![],
             Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
         };
@@ -214,13 +234,19 @@ impl Points {
     }
 
     fn tests(&self, subject: &Subject<'_>) -> BTreeSet<String> {
-        self.all.iter().filter(|point| subject.has(point)).filter_map(|point| Some(point["test"].as_str()?.to_string())).collect()
+        self.all
+            .iter()
+            .filter(|point| subject.has(point))
+            .filter_map(|point| Some(point["test"].as_str()?.to_string()))
+            .collect()
     }
 
     /// The files and modes with points of weft's binary, in the order in which they were measured.
     fn measured(&self, commit: &str, device: &str) -> Vec<(String, Mode)> {
         let mut found = vec![];
-        for point in self.all.iter().filter(|p| p["who"] == Who::Weft.name() && p["commit"] == commit && p["device"] == device) {
+        for point in
+            self.all.iter().filter(|p| p["who"] == Who::Weft.name() && p["commit"] == commit && p["device"] == device)
+        {
             let mode = point["mode"].as_str().and_then(|name| Mode::from_str(name, false).ok());
             if let (Some(file), Some(mode)) = (point["file"].as_str(), mode)
                 && !found.contains(&(file.to_string(), mode))
@@ -233,7 +259,9 @@ impl Points {
 
     /// The peer's binary that was measured last.
     fn peer(&self, device: &str, file: &str, mode: Mode) -> Option<String> {
-        let is_peer = |p: &&Value| p["who"] == Who::Peer.name() && p["device"] == device && p["file"] == file && p["mode"] == mode.name();
+        let is_peer = |p: &&Value| {
+            p["who"] == Who::Peer.name() && p["device"] == device && p["file"] == file && p["mode"] == mode.name()
+        };
         Some(self.all.iter().rev().find(is_peer)?["commit"].as_str()?.to_string())
     }
 
@@ -242,7 +270,8 @@ impl Points {
         self.all.extend(points);
         let text = self.all.iter().map(|point| format!("  {point}")).collect::<Vec<_>>().join(",\n");
         let fresh = self.path.with_extension("new");
-        let written = std::fs::write(&fresh, format!("[\n{text}\n]\n")).and_then(|()| std::fs::rename(&fresh, &self.path));
+        let written =
+            std::fs::write(&fresh, format!("[\n{text}\n]\n")).and_then(|()| std::fs::rename(&fresh, &self.path));
         written.with_context(|| format!("writing {}", self.path.display()))
     }
 }
@@ -300,14 +329,22 @@ fn named(file: &Path) -> Result<String> {
 
 /// The commit of the checkout.
 fn commit() -> Result<String> {
-    let ran = Command::new("git").args(["rev-parse", "--short", "HEAD"]).current_dir(root()).output().context("running git")?;
+    let ran = Command::new("git")
+        .args(["rev-parse", "--short", "HEAD"])
+        .current_dir(root())
+        .output()
+        .context("running git")?;
     ensure!(ran.status.success(), "this is no checkout of git: give the binary's commit with --commit");
     Ok(String::from_utf8_lossy(&ran.stdout).trim().to_string())
 }
 
 /// The name of the best adapter.
 fn device(weft: &Path) -> Result<String> {
-    ensure!(weft.is_file(), "there is no {}: build it with cargo build --release, or name it with --weft", weft.display());
+    ensure!(
+        weft.is_file(),
+        "there is no {}: build it with cargo build --release, or name it with --weft",
+        weft.display()
+    );
     let all = output(Command::new(weft).args(["devices", "--json"]))?;
     Ok(all[0]["name"].as_str().with_context(|| format!("{} finds no device", weft.display()))?.to_string())
 }
@@ -334,7 +371,15 @@ fn numbers(value: &Value) -> Vec<f64> {
 
 fn weft(args: &Args, file: &Path, mode: Mode, ask: &Ask) -> Result<Rates> {
     let mut command = Command::new(&args.weft);
-    command.arg("bench").arg(file).args(["--json", "--device", "gpu", "-p", &ask.list(), "-n", &ask.generate.to_string()]);
+    command.arg("bench").arg(file).args([
+        "--json",
+        "--device",
+        "gpu",
+        "-p",
+        &ask.list(),
+        "-n",
+        &ask.generate.to_string(),
+    ]);
     command.args(["-d", &ask.depth.to_string(), "-b", &ask.sequences.to_string(), "-r", &args.runs.to_string()]);
     let printed = output(command.envs(mode.environment().iter().copied()))?;
     let of = |point: &Value| Some((point["test"].as_str()?.to_string(), numbers(&point["samples"])));
@@ -344,12 +389,24 @@ fn weft(args: &Args, file: &Path, mode: Mode, ask: &Ask) -> Result<Rates> {
 fn llama(args: &Args, file: &Path, mode: Mode, ask: &Ask) -> Result<Rates> {
     let path = args.beside.as_ref().context("no peer")?;
     let mut command = Command::new(path);
-    command.arg("-m").arg(file).args(["-o", "json", "-fa", "1", "-ngl", "99", "-p", &ask.list(), "-n", &ask.generate.to_string()]);
+    command.arg("-m").arg(file).args([
+        "-o",
+        "json",
+        "-fa",
+        "1",
+        "-ngl",
+        "99",
+        "-p",
+        &ask.list(),
+        "-n",
+        &ask.generate.to_string(),
+    ]);
     command.args(["-d", &ask.depth.to_string(), "-r", &args.runs.to_string()]);
     let printed = output(command.envs(mode.environment().iter().copied()))?;
     let of = |point: &Value| {
         let (prompt, generated) = (point["n_prompt"].as_u64()? as u32, point["n_gen"].as_u64()? as u32);
-        let one = Ask { prompts: (prompt > 0).then_some(prompt).into_iter().collect(), generate: generated, ..ask.clone() };
+        let one =
+            Ask { prompts: (prompt > 0).then_some(prompt).into_iter().collect(), generate: generated, ..ask.clone() };
         Some((one.tests()[0].clone(), numbers(&point["samples_ts"])))
     };
     complete(ask, printed.as_array().into_iter().flatten().filter_map(of).collect(), path)
@@ -389,12 +446,15 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("weft-curve-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let mut points = Points::read(folder.join("curve.json")).unwrap();
-        let of = |who, commit: &'static str, mode| Subject { who, commit, device: "a card", file: "m".to_string(), mode };
+        let of =
+            |who, commit: &'static str, mode| Subject { who, commit, device: "a card", file: "m".to_string(), mode };
         let ours = of(Who::Weft, "abc", Mode::All);
         points.add(vec![ours.point("pp64", &[3.0, 1.0, 2.0])]).unwrap();
         let points = Points::read(folder.join("curve.json")).unwrap();
         assert_eq!(points.rate(&ours, "pp64"), Some(2.0));
-        for other in [of(Who::Peer, "abc", Mode::All), of(Who::Weft, "abd", Mode::All), of(Who::Weft, "abc", Mode::Webgpu)] {
+        for other in
+            [of(Who::Peer, "abc", Mode::All), of(Who::Weft, "abd", Mode::All), of(Who::Weft, "abc", Mode::Webgpu)]
+        {
             assert!(points.tests(&other).is_empty());
         }
         std::fs::remove_dir_all(folder).unwrap();

@@ -72,7 +72,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 fn params(bytes: &[u8]) -> String {
-    bytes.chunks(4).map(|word| word.iter().rev().fold(String::new(), |text, byte| text + &format!("{byte:02x}")) + " ").collect()
+    bytes
+        .chunks(4)
+        .map(|word| word.iter().rev().fold(String::new(), |text, byte| text + &format!("{byte:02x}")) + " ")
+        .collect()
 }
 
 /// The plans of a model's steps, with and without rounding.
@@ -106,8 +109,10 @@ fn shaders(kernels: &[Shader], folder: &Path) -> anyhow::Result<()> {
             None => text + " -",
         });
         let source = kernel.source();
-        let options = spv::Options { lang_version: (1, 3), flags: spv::WriterFlags::empty(), ..spv::Options::default() };
-        let words = shaders::spirv(&source, kernel, &options).map_err(anyhow::Error::msg).with_context(|| label.clone())?;
+        let options =
+            spv::Options { lang_version: (1, 3), flags: spv::WriterFlags::empty(), ..spv::Options::default() };
+        let words =
+            shaders::spirv(&source, kernel, &options).map_err(anyhow::Error::msg).with_context(|| label.clone())?;
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let hash = hex(&Sha256::digest(&bytes));
         let name = format!("{}-{}", label.replace(['/', ' '], "_"), &hex(&Sha256::digest(source.as_bytes()))[..12]);

@@ -26,12 +26,15 @@ pub fn read(paths: &[String]) -> anyhow::Result<Vec<(String, String)>> {
 }
 
 fn list(dir: &Path, files: &mut Vec<String>) -> anyhow::Result<()> {
-    let mut entries: Vec<_> = std::fs::read_dir(dir).with_context(|| dir.display().to_string())?.collect::<Result<_, _>>()?;
+    let mut entries: Vec<_> =
+        std::fs::read_dir(dir).with_context(|| dir.display().to_string())?.collect::<Result<_, _>>()?;
     entries.sort_by_key(std::fs::DirEntry::path);
     for entry in entries {
         if entry.path().is_dir() {
             list(&entry.path(), files)?;
-        } else if let Some(path) = entry.path().strip_prefix(root()).ok().filter(|path| path.extension().is_some_and(|end| end == "wgsl")) {
+        } else if let Some(path) =
+            entry.path().strip_prefix(root()).ok().filter(|path| path.extension().is_some_and(|end| end == "wgsl"))
+        {
             files.push(path.to_string_lossy().replace('\\', "/"));
         }
     }
@@ -61,12 +64,19 @@ pub fn renamed(text: &str, place: Place) -> String {
 
 /// The text of a shader with another text in all places of a file.
 pub fn replaced(source: &str, text: &str, by: &str, places: &[Place]) -> String {
-    places.iter().fold(source.to_string(), |source, place| source.replacen(&renamed(text, *place), &renamed(by, *place), 1))
+    places
+        .iter()
+        .fold(source.to_string(), |source, place| source.replacen(&renamed(text, *place), &renamed(by, *place), 1))
 }
 
 /// The file and the line that a line of a shader's text comes from. `None` for lines that no file
 /// has, such as constants of variants. Lines count from 1.
-pub fn origin<'a>(files: &'a [(String, String)], shader: &Shader, source: &str, line: usize) -> Option<(&'a str, usize)> {
+pub fn origin<'a>(
+    files: &'a [(String, String)],
+    shader: &Shader,
+    source: &str,
+    line: usize,
+) -> Option<(&'a str, usize)> {
     for (path, text) in files {
         for place in places(shader, source, text) {
             let found = renamed(text, place);
@@ -94,7 +104,8 @@ mod tests {
         let source = shader.source();
         let mut seen = vec![];
         for (n, line) in (1..).zip(source.lines()).filter(|(_, line)| line.starts_with("fn ")) {
-            let (path, number) = origin(&files, &shader, &source, n).unwrap_or_else(|| panic!("{line:?} is in no file"));
+            let (path, number) =
+                origin(&files, &shader, &source, n).unwrap_or_else(|| panic!("{line:?} is in no file"));
             let text = &files.iter().find(|(of, _)| of == path).unwrap().1;
             assert_eq!(text.lines().nth(number - 1).unwrap().replace("W_", "w_"), line, "{path}:{number}");
             seen.push(path);

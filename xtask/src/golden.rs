@@ -89,7 +89,8 @@ const BOUNDS: Bounds = Bounds { cpu_logits: 1e-4, gpu_logits: 5e-4, f16_kv_logit
 
 /// Wider bounds, by prefix of the model's name, for models whose float32 and float64 results differ
 /// more.
-const WIDER: [(&str, Bounds); 1] = [("gemma4", Bounds { cpu_logits: 5e-4, gpu_logits: 2e-3, f16_kv_logits: 1e-1, hidden: 2e-4 })];
+const WIDER: [(&str, Bounds); 1] =
+    [("gemma4", Bounds { cpu_logits: 5e-4, gpu_logits: 2e-3, f16_kv_logits: 1e-1, hidden: 2e-4 })];
 
 /// The folders of the requested fixtures, then the folders of this repository.
 fn folders(fixtures: &Path) -> Result<Vec<PathBuf>> {
@@ -125,7 +126,10 @@ fn executors(args: &Args) -> Result<Vec<Executor>> {
     if args.executor.as_deref() != Some("cpu") {
         executors.push(Executor::Gpu(Device::auto()?));
     }
-    ensure!(!executors.is_empty(), "the CPU executor is the reference of --nodes and is f32 whatever is asked: both need --executor gpu");
+    ensure!(
+        !executors.is_empty(),
+        "the CPU executor is the reference of --nodes and is f32 whatever is asked: both need --executor gpu"
+    );
     Ok(executors)
 }
 
@@ -203,7 +207,8 @@ fn goldens(args: &Args) -> Result<Vec<Golden>> {
         for entry in meta["files"].as_array().context("meta.json has no files")? {
             let name = entry["gguf"].as_str().context("an entry of meta.json has no gguf name")?.to_string();
             if format!("{folder}/{name}").contains(&args.only) {
-                let reference = npy::read_f32(&dir.join(entry["logits"].as_str().context("an entry of meta.json has no logits")?))?;
+                let reference =
+                    npy::read_f32(&dir.join(entry["logits"].as_str().context("an entry of meta.json has no logits")?))?;
                 let original = name.ends_with("F16.gguf");
                 all.push(Golden { dir: dir.clone(), meta: Arc::clone(&meta), name, reference, bounds, original });
             }
@@ -293,7 +298,12 @@ impl Golden {
     }
 
     /// The same. `each` gets the number of rows of a chunk with every tap of it.
-    fn evaluate_tapped(&self, model: &Model, options: SessionOptions, mut each: impl FnMut(usize, &Tapped)) -> Result<Vec<f32>> {
+    fn evaluate_tapped(
+        &self,
+        model: &Model,
+        options: SessionOptions,
+        mut each: impl FnMut(usize, &Tapped),
+    ) -> Result<Vec<f32>> {
         let mut session = model.session(options)?;
         session.feed(&ids(&self.meta["ids"])?)?;
         let (mut got, vocabulary) = (vec![], model.summary().vocabulary as usize);
@@ -301,7 +311,12 @@ impl Golden {
             taps.iter().for_each(|tap| each(rows.len() / vocabulary, tap));
             got.extend_from_slice(rows);
         })?;
-        ensure!(got.len() == self.reference.values.len(), "got {} logits, the reference has {}", got.len(), self.reference.values.len());
+        ensure!(
+            got.len() == self.reference.values.len(),
+            "got {} logits, the reference has {}",
+            got.len(),
+            self.reference.values.len()
+        );
         Ok(got)
     }
 
@@ -313,7 +328,15 @@ impl Golden {
         let vocabulary = self.reference.shape[1];
         let mut rows = got.chunks_exact(vocabulary).zip(self.reference.values.chunks_exact(vocabulary));
         let agrees = rows.all(|(got, expected)| same_best(got, expected, bound, self.bounds.gpu_logits));
-        Ok(Check { mode: mode.to_string(), worst, bound, agrees, kl: None, flips: None, seconds: start.elapsed().as_secs_f64() })
+        Ok(Check {
+            mode: mode.to_string(),
+            worst,
+            bound,
+            agrees,
+            kl: None,
+            flips: None,
+            seconds: start.elapsed().as_secs_f64(),
+        })
     }
 
     /// Entry 0 is the embedding, entry i the output of layer i - 1, and the last entry the output
@@ -339,7 +362,12 @@ impl Golden {
         })?;
         let mut worst = 0.0_f64;
         for (got, expected) in got.iter().zip(reference.values.chunks_exact(rows * width)) {
-            ensure!(got.len() == expected.len(), "a tap has {} values, the reference has {}", got.len(), expected.len());
+            ensure!(
+                got.len() == expected.len(),
+                "a tap has {} values, the reference has {}",
+                got.len(),
+                expected.len()
+            );
             worst = worst.max(cpu_ref::nmse(expected, got).sqrt());
         }
         Ok(Check {
@@ -359,7 +387,10 @@ impl Golden {
         let expected = ids(&self.meta["greedy"])?;
         let mut session = model.session(options)?;
         session.feed(&ids(&self.meta["ids"])?[..prefix])?;
-        let generate = model::GenerateOptions::default().sampling(Sampling::greedy()).max_tokens(Some(expected.len())).ignore_end(true);
+        let generate = model::GenerateOptions::default()
+            .sampling(Sampling::greedy())
+            .max_tokens(Some(expected.len()))
+            .ignore_end(true);
         let got = session.generate_with(generate)?.map(|t| t.map(|t| t.id)).collect::<Result<Vec<_>, _>>()?;
         let agrees = got == expected;
         Ok(Check {

@@ -36,14 +36,16 @@ pub fn each<T: Sync, S>(
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let lane = || -> Result<()> {
         let mut state = begin()?;
-        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop.load(Ordering::Relaxed)) {
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop.load(Ordering::Relaxed))
+        {
             work(&mut state, item).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
         }
         Ok(())
     };
     thread::scope(|scope| {
         let lanes: Vec<_> = (0..threads.clamp(1, items.len().max(1))).map(|_| scope.spawn(lane)).collect();
-        let ends: Vec<Result<()>> = lanes.into_iter().map(|lane| lane.join().unwrap_or_else(|panic| resume_unwind(panic))).collect();
+        let ends: Vec<Result<()>> =
+            lanes.into_iter().map(|lane| lane.join().unwrap_or_else(|panic| resume_unwind(panic))).collect();
         ends.into_iter().collect()
     })
 }

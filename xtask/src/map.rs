@@ -60,7 +60,9 @@ fn render() -> anyhow::Result<String> {
     table(&mut text, "Products with a weight of 4096 x 4096", |rows| product(rows, GgmlType::Q4_K, 4096, 4096))?;
     for (dim, heads, kv_heads) in [(64, 14, 2), (80, 16, 16), (256, 8, 1), (512, 8, 1)] {
         let title = format!("Attention: {heads} query heads of {dim}, {kv_heads} KV head(s), f16 cache");
-        table(&mut text, &title, |rows| Attending { rows, dim, heads, kv_heads, ty: KvType::F16, window: None }.record())?;
+        table(&mut text, &title, |rows| {
+            Attending { rows, dim, heads, kv_heads, ty: KvType::F16, window: None }.record()
+        })?;
     }
     table(&mut text, "Attention: 8 query heads of 256, 1 KV head, f16 cache, window of 512", |rows| {
         Attending { rows, dim: 256, heads: 8, kv_heads: 1, ty: KvType::F16, window: Some(512) }.record()
@@ -69,15 +71,31 @@ fn render() -> anyhow::Result<String> {
         Attending { rows, dim: 128, heads: 32, kv_heads: 8, ty: KvType::Q8_0, window: None }.record()
     })?;
     table(&mut text, "Products with a weight of 1024 x 4096", |rows| product(rows, GgmlType::Q4_K, 4096, 1024))?;
-    table(&mut text, "Products with a weight of 12288 x 4096 in F16", |rows| product(rows, GgmlType::F16, 4096, 12_288))?;
+    table(&mut text, "Products with a weight of 12288 x 4096 in F16", |rows| {
+        product(rows, GgmlType::F16, 4096, 12_288)
+    })?;
     table(&mut text, "A gated pair of products with weights of 12288 x 4096, and the product that reads it", gated)?;
-    table(&mut text, "Experts: 8 of 128, each of 768 x 2048, between two sums with the norms and the router that read them", experts)?;
+    table(
+        &mut text,
+        "Experts: 8 of 128, each of 768 x 2048, between two sums with the norms and the router that read them",
+        experts,
+    )?;
     text.push_str(
         "\n## The ladder of products\n\nA product takes the first rung that serves it (`crates/kernels/src/lower/matmul/ladder.rs`).\n\n",
     );
-    text.push_str("| kernel | domain | operand | needs at most | reason for its place |\n| --- | --- | --- | --- | --- |\n");
+    text.push_str(
+        "| kernel | domain | operand | needs at most | reason for its place |\n| --- | --- | --- | --- | --- |\n",
+    );
     for rung in &matmul::ladder::LADDER {
-        writeln!(text, "| `{}` | {} | {:?} | {} | {} |", rung.kernel.name, rung.domain, rung.rounding, needs(rung.kernel), rung.beats)?;
+        writeln!(
+            text,
+            "| `{}` | {} | {:?} | {} | {} |",
+            rung.kernel.name,
+            rung.domain,
+            rung.rounding,
+            needs(rung.kernel),
+            rung.beats
+        )?;
     }
     text.push_str(
         "\n## The ladder of attention\n\nAn attention takes the first rung that serves it \
@@ -183,7 +201,8 @@ fn experts(rows: u32) -> Recorder {
     let x = ops::rms_norm(&mut rec, h, Some(of(0, GgmlType::F32, 1, 2048)), 1e-6);
     let logits = ops::matmul_exact(&mut rec, of(1, GgmlType::F32, COUNT, 2048), x);
     let routes = ops::route(&mut rec, logits, 8, true, None);
-    let [gate, up] = [2, 3].map(|id| ops::matmul_experts(&mut rec, of(id, GgmlType::Q4_K, COUNT * 768, 2048), 0..768, x, &routes));
+    let [gate, up] =
+        [2, 3].map(|id| ops::matmul_experts(&mut rec, of(id, GgmlType::Q4_K, COUNT * 768, 2048), 0..768, x, &routes));
     let y = ops::swiglu(&mut rec, gate, up);
     let y = ops::matmul_experts(&mut rec, of(4, GgmlType::Q4_K, COUNT * 2048, 768), 0..2048, y, &routes);
     let y = ops::combine_experts(&mut rec, y, routes.weights);
@@ -216,7 +235,13 @@ impl Attending {
         let states = KvState::new(rec.state(0), rec.state(1));
         let kv = ops::kv_append(&mut rec, states, k, v);
         let mask = window.map_or(Mask::Causal, Mask::Window);
-        let y = ops::attention(&mut rec, q, kv, kv_heads, Attend { mask, scale: (dim as f32).sqrt().recip(), softcap: None });
+        let y = ops::attention(
+            &mut rec,
+            q,
+            kv,
+            kv_heads,
+            Attend { mask, scale: (dim as f32).sqrt().recip(), softcap: None },
+        );
         let y = ops::matmul(&mut rec, weight(0, GgmlType::Q4_K, 4096, heads * dim), y.flat());
         rec.output(y);
         rec

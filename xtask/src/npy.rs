@@ -20,8 +20,13 @@ pub fn read_f32(path: &Path) -> Result<Array> {
     };
     let header = std::str::from_utf8(bytes.get(start..start + length).context("the header extends past the end")?)?;
     ensure!(header.contains("'<f4'") && header.contains("'fortran_order': False"), "{}: {header}", path.display());
-    let inner = header.split_once("'shape': (").and_then(|(_, rest)| rest.split_once(')')).context("the header has no shape")?.0;
-    let shape = inner.split(',').map(str::trim).filter(|s| !s.is_empty()).map(str::parse).collect::<Result<Vec<usize>, _>>()?;
+    let inner = header
+        .split_once("'shape': (")
+        .and_then(|(_, rest)| rest.split_once(')'))
+        .context("the header has no shape")?
+        .0;
+    let shape =
+        inner.split(',').map(str::trim).filter(|s| !s.is_empty()).map(str::parse).collect::<Result<Vec<usize>, _>>()?;
     let values: Vec<f32> = bytes[start + length..].as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
     ensure!(values.len() == shape.iter().product::<usize>(), "{} is cut short", path.display());
     Ok(Array { shape, values })

@@ -45,12 +45,14 @@ pub fn run() -> Result<()> {
         fs::rename(folder.join(format!("{name}-{version}")), folder.join(name))?;
     }
     for (n, name) in CRATES.into_iter().enumerate() {
-        let page = fs::read_to_string(folder.join(name).join("README.md")).with_context(|| format!("the README of {name}"))?;
+        let page =
+            fs::read_to_string(folder.join(name).join("README.md")).with_context(|| format!("the README of {name}"))?;
         let examples = examples(&page);
         ensure!(!examples.is_empty(), "the README of {name} has no example in Rust");
         for (number, example) in (1..).zip(&examples) {
             let began = Instant::now();
-            let features: Vec<&str> = FEATURES.iter().filter(|of| (of.0, of.1) == (name, number)).map(|of| of.2).collect();
+            let features: Vec<&str> =
+                FEATURES.iter().filter(|of| (of.0, of.1) == (name, number)).map(|of| of.2).collect();
             let printed = outside(&folder, &target, name, &features, &CRATES[..n], example)?;
             ensure!(!printed.is_empty(), "example {number} in the README of {name} prints nothing");
             println!("{name}: example {number} of {} runs ({:.1} s)", examples.len(), began.elapsed().as_secs_f64());
@@ -93,7 +95,14 @@ fn examples(page: &str) -> Vec<String> {
 }
 
 /// Makes a project with one dependency, runs the example there, and returns what it printed.
-fn outside(folder: &Path, target: &Path, name: &str, features: &[&str], below: &[&str], example: &str) -> Result<String> {
+fn outside(
+    folder: &Path,
+    target: &Path,
+    name: &str,
+    features: &[&str],
+    below: &[&str],
+    example: &str,
+) -> Result<String> {
     let project = folder.join(format!("{name}-alone"));
     fs::create_dir_all(project.join("src"))?;
     fs::write(project.join("Cargo.toml"), manifest(folder, name, features, below))?;
@@ -105,9 +114,13 @@ fn outside(folder: &Path, target: &Path, name: &str, features: &[&str], below: &
     }
     if example.contains(EXAMPLES) {
         // A share of the examples is for validation: more than one is needed.
-        fs::write(project.join(EXAMPLES), "{\"prompt\": \"Where does Oda live?\", \"completion\": \"Oda lives in Kelm.\"}\n".repeat(2))?;
+        fs::write(
+            project.join(EXAMPLES),
+            "{\"prompt\": \"Where does Oda live?\", \"completion\": \"Oda lives in Kelm.\"}\n".repeat(2),
+        )?;
     }
-    done(cargo(target).args(["run", "--quiet"]).current_dir(&project)).with_context(|| format!("{name} alone, in {}", project.display()))
+    done(cargo(target).args(["run", "--quiet"]).current_dir(&project))
+        .with_context(|| format!("{name} alone, in {}", project.display()))
 }
 
 /// The manifest of the project. Without default features the crates below are the same in every
@@ -129,7 +142,12 @@ fn manifest(folder: &Path, name: &str, features: &[&str], below: &[&str]) -> Str
 /// The output of a command. The command must succeed.
 fn done(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("starting {command:?}"))?;
-    ensure!(output.status.success(), "{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    ensure!(
+        output.status.success(),
+        "{command:?}: {}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
 

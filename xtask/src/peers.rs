@@ -37,7 +37,11 @@ pub fn run(args: &Args) -> Result<bool> {
 
 /// Builds the program.
 fn built() -> Result<PathBuf> {
-    let status = Command::new("cargo").args(["build", "--release", "-p", "cli"]).current_dir(root()).status().context("cargo")?;
+    let status = Command::new("cargo")
+        .args(["build", "--release", "-p", "cli"])
+        .current_dir(root())
+        .status()
+        .context("cargo")?;
     anyhow::ensure!(status.success(), "the program cannot be built");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     Ok(target.join("release").join(format!("weft{}", std::env::consts::EXE_SUFFIX)))

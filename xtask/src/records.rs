@@ -27,14 +27,19 @@ impl Records {
     /// Reads a file. A file that does not exist has no results.
     pub fn read((path, head): File) -> anyhow::Result<Self> {
         let path = root().join(path);
-        let text = if path.exists() { std::fs::read_to_string(&path).with_context(|| path.display().to_string())? } else { String::new() };
+        let text = if path.exists() {
+            std::fs::read_to_string(&path).with_context(|| path.display().to_string())?
+        } else {
+            String::new()
+        };
         Self::parse(path, head, &text)
     }
 
     pub fn parse(path: PathBuf, head: &'static str, text: &str) -> anyhow::Result<Self> {
         let row = |line: &str| {
             let mut parts = line.splitn(4, '\t').map(str::to_string);
-            let mut next = || parts.next().with_context(|| format!("{}: a line without four columns: {line:?}", path.display()));
+            let mut next =
+                || parts.next().with_context(|| format!("{}: a line without four columns: {line:?}", path.display()));
             Ok::<_, anyhow::Error>(((next()?, next()?), (next()?, next()?)))
         };
         let rows = text.lines().skip(1).map(row).collect::<Result<_, _>>()?;
@@ -143,7 +148,10 @@ mod tests {
         let mut records = Records::parse(PathBuf::new(), "subject\tadapter\thash\ta\tb", text).unwrap();
         assert_eq!(records.text(), text);
         assert_eq!(records.of("x", "card", "01"), Some("1\t2"));
-        assert_eq!((records.of("x", "card", "02"), records.of("x", "other", "01"), records.of("z", "card", "01")), (None, None, None));
+        assert_eq!(
+            (records.of("x", "card", "02"), records.of("x", "other", "01"), records.of("z", "card", "01")),
+            (None, None, None)
+        );
         records.put("x", "other", "05", "5\t6".to_string());
         records.put("y", "card", "03", "7\t8".to_string());
         assert_eq!((records.of("y", "card", "02"), records.of("y", "card", "03")), (None, Some("7\t8")));
@@ -169,7 +177,9 @@ mod tests {
         let own = hash(text, kernel.nmse, peak);
         assert_ne!(own, hash(text, 2.0 * kernel.nmse, peak));
         assert_ne!(own, hash(text, kernel.nmse, 2.0 * peak));
-        for other in ["// more words\nlet a = 1.0;\n", "let a = 1.0; // why\n", "\n    // why\nlet a = 1.0; //~ exit: sign\n"] {
+        for other in
+            ["// more words\nlet a = 1.0;\n", "let a = 1.0; // why\n", "\n    // why\nlet a = 1.0; //~ exit: sign\n"]
+        {
             assert_eq!(own, hash(other, kernel.nmse, peak), "{other:?}");
         }
         assert_ne!(own, hash("let a = 2.0;\n", kernel.nmse, peak));
@@ -177,7 +187,8 @@ mod tests {
 
     #[test]
     fn the_hash_of_a_shader_changes_with_its_text_and_its_cases() {
-        let targets: Vec<_> = Target::all(&kernels::Caps::WEBGPU).into_iter().filter(|target| target.stem == "softcap").collect();
+        let targets: Vec<_> =
+            Target::all(&kernels::Caps::WEBGPU).into_iter().filter(|target| target.stem == "softcap").collect();
         let hash = |source: &str, cases: &str| {
             let mut digest = Digest::default();
             digest.shader(&targets[0], source, &HashMap::from([("softcap", cases.to_string())]));

@@ -99,7 +99,8 @@ fn line(label: &str, wave: &str, columns: &[String]) -> String {
 
 /// A shader as wgpu gives it to a driver that checks the bounds of buffers itself.
 fn spirv(shader: &Shader) -> Result<Vec<u32>, String> {
-    let bounds_check_policies = BoundsCheckPolicies { index: BoundsCheckPolicy::Restrict, ..BoundsCheckPolicies::default() };
+    let bounds_check_policies =
+        BoundsCheckPolicies { index: BoundsCheckPolicy::Restrict, ..BoundsCheckPolicies::default() };
     let options = spv::Options {
         lang_version: (1, 3),
         flags: spv::WriterFlags::empty(),
@@ -129,23 +130,31 @@ impl Compiler {
         // SAFETY: the structs live through each call, and handles are those that the calls before
         // made. `drop` destroys them once.
         unsafe {
-            let instance = entry.create_instance(&vk::InstanceCreateInfo::default().application_info(&version), None)?;
+            let instance =
+                entry.create_instance(&vk::InstanceCreateInfo::default().application_info(&version), None)?;
             let described = |of: &vk::PhysicalDevice| {
-                instance.get_physical_device_properties(*of).device_name_as_c_str().map(|n| n.to_string_lossy().into_owned())
+                instance
+                    .get_physical_device_properties(*of)
+                    .device_name_as_c_str()
+                    .map(|n| n.to_string_lossy().into_owned())
             };
-            let mut found = instance.enumerate_physical_devices()?.into_iter().filter_map(|of| Some((of, described(&of).ok()?)));
+            let mut found =
+                instance.enumerate_physical_devices()?.into_iter().filter_map(|of| Some((of, described(&of).ok()?)));
             let found = found.find(|(_, name)| name.starts_with("Null hardware"));
             let (physical, name) = found.with_context(|| {
                 format!("no RADV here that compiles for {family:?}: install mesa-vulkan-drivers, and name a card that this version knows")
             })?;
             let queues = [vk::DeviceQueueCreateInfo::default().queue_priorities(&[1.0])];
             let extensions = [executables::NAME.as_ptr()];
-            let mut statistics = vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR::default().pipeline_executable_info(true);
-            let mut features =
-                vk::PhysicalDeviceVulkan13Features::default().subgroup_size_control(true).shader_zero_initialize_workgroup_memory(true);
+            let mut statistics =
+                vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR::default().pipeline_executable_info(true);
+            let mut features = vk::PhysicalDeviceVulkan13Features::default()
+                .subgroup_size_control(true)
+                .shader_zero_initialize_workgroup_memory(true);
             let made = vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&extensions);
             let made = made.push_next(&mut statistics).push_next(&mut features);
-            let device = instance.create_device(physical, &made, None).context("RADV opens no device without a card")?;
+            let device =
+                instance.create_device(physical, &made, None).context("RADV opens no device without a card")?;
             let statistics = executables::Device::new(&instance, &device);
             Ok(Self { _entry: entry, instance, device, statistics, name })
         }
@@ -154,26 +163,41 @@ impl Compiler {
     /// Compiles a shader for subgroups of this many threads.
     fn compile(&self, shader: &Shader, words: &[u32], wave: u32) -> anyhow::Result<[u64; COLUMNS.len()]> {
         let binding = |(n, kind): (u32, vk::DescriptorType)| {
-            let binding = vk::DescriptorSetLayoutBinding::default().binding(n).descriptor_type(kind).descriptor_count(1);
+            let binding =
+                vk::DescriptorSetLayoutBinding::default().binding(n).descriptor_type(kind).descriptor_count(1);
             binding.stage_flags(vk::ShaderStageFlags::COMPUTE)
         };
         let storage = |_: &(&str, Access)| vk::DescriptorType::STORAGE_BUFFER;
-        let kinds = std::iter::once(vk::DescriptorType::UNIFORM_BUFFER).chain(shader.variant.kernel.bindings.iter().map(storage));
+        let kinds = std::iter::once(vk::DescriptorType::UNIFORM_BUFFER)
+            .chain(shader.variant.kernel.bindings.iter().map(storage));
         let bindings: Vec<_> = (0..).zip(kinds).map(binding).collect();
         let mut size = vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::default().required_subgroup_size(wave);
         // SAFETY: the structs live through each call, and every handle that a call makes is
         // destroyed once, after its last use.
         unsafe {
-            let set = self.device.create_descriptor_set_layout(&vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings), None)?;
-            let layout = self.device.create_pipeline_layout(&vk::PipelineLayoutCreateInfo::default().set_layouts(&[set]), None)?;
+            let set = self.device.create_descriptor_set_layout(
+                &vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings),
+                None,
+            )?;
+            let layout = self
+                .device
+                .create_pipeline_layout(&vk::PipelineLayoutCreateInfo::default().set_layouts(&[set]), None)?;
             let module = self.device.create_shader_module(&vk::ShaderModuleCreateInfo::default().code(words), None)?;
-            let stage = vk::PipelineShaderStageCreateInfo::default().stage(vk::ShaderStageFlags::COMPUTE).module(module).name(c"main");
+            let stage = vk::PipelineShaderStageCreateInfo::default()
+                .stage(vk::ShaderStageFlags::COMPUTE)
+                .module(module)
+                .name(c"main");
             let flags = vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR;
-            let wanted = vk::ComputePipelineCreateInfo::default().flags(flags).stage(stage.push_next(&mut size)).layout(layout);
-            let made = self.device.create_compute_pipelines(vk::PipelineCache::null(), &[wanted], None).map_err(|(_, error)| error);
+            let wanted =
+                vk::ComputePipelineCreateInfo::default().flags(flags).stage(stage.push_next(&mut size)).layout(layout);
+            let made = self
+                .device
+                .create_compute_pipelines(vk::PipelineCache::null(), &[wanted], None)
+                .map_err(|(_, error)| error);
             let row = made.context("refused").and_then(|made| {
-                let numbers =
-                    self.statistics.get_pipeline_executable_statistics(&vk::PipelineExecutableInfoKHR::default().pipeline(made[0]));
+                let numbers = self
+                    .statistics
+                    .get_pipeline_executable_statistics(&vk::PipelineExecutableInfoKHR::default().pipeline(made[0]));
                 self.device.destroy_pipeline(made[0], None);
                 row(&numbers?)
             });
@@ -199,7 +223,9 @@ impl Drop for Compiler {
 fn row(numbers: &[vk::PipelineExecutableStatisticKHR<'_>]) -> anyhow::Result<[u64; COLUMNS.len()]> {
     let mut row = [0; COLUMNS.len()];
     for ((name, _), cell) in COLUMNS.iter().zip(&mut row) {
-        let named = |of: &&vk::PipelineExecutableStatisticKHR<'_>| of.name_as_c_str().is_ok_and(|known| known.to_str() == Ok(name));
+        let named = |of: &&vk::PipelineExecutableStatisticKHR<'_>| {
+            of.name_as_c_str().is_ok_and(|known| known.to_str() == Ok(name))
+        };
         let found = numbers.iter().find(named).with_context(|| format!("this RADV has no statistic {name:?}"))?;
         ensure!(found.format == vk::PipelineExecutableStatisticFormatKHR::UINT64, "{name} is not a count");
         // SAFETY: the format says which field was written.
@@ -215,8 +241,10 @@ mod tests {
     #[test]
     fn numbers_are_found_by_name_and_a_missing_one_is_named() {
         let of = |name: &str, n: u64| {
-            let mut made =
-                vk::PipelineExecutableStatisticKHR { format: vk::PipelineExecutableStatisticFormatKHR::UINT64, ..Default::default() };
+            let mut made = vk::PipelineExecutableStatisticKHR {
+                format: vk::PipelineExecutableStatisticFormatKHR::UINT64,
+                ..Default::default()
+            };
             made.name.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from as _);
             made.value.u64 = n;
             made

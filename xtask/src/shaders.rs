@@ -36,7 +36,10 @@ pub fn reached(module: &Module, shader: &Shader) -> Result<Vec<u32>, String> {
     let mut module = module.clone();
     naga::compact::compact(&mut module, naga::compact::KeepUnused::No);
     let info = valid(&module, shader).map_err(|e| e.to_string())?;
-    let pipeline = spv::PipelineOptions { shader_stage: naga::ShaderStage::Compute, entry_point: shader.variant.kernel.entry.to_string() };
+    let pipeline = spv::PipelineOptions {
+        shader_stage: naga::ShaderStage::Compute,
+        entry_point: shader.variant.kernel.entry.to_string(),
+    };
     let options = spv::Options { lang_version: (1, 3), ..spv::Options::default() };
     spv::write_vec(&module, &info, &options, Some(&pipeline)).map_err(|e| e.to_string())
 }
@@ -113,7 +116,10 @@ fn limits(shader: &Shader, module: &Module) -> Vec<String> {
     match measure(module) {
         Ok(used) => {
             let (needs, buffers) = (shader.variant.needs, shader.variant.kernel.bindings.len());
-            if used.threads > needs.threads || used.workgroup_bytes > needs.workgroup_bytes || used.storage_buffers != buffers {
+            if used.threads > needs.threads
+                || used.workgroup_bytes > needs.workgroup_bytes
+                || used.storage_buffers != buffers
+            {
                 found.push(format!("takes {used:?}, beyond {needs:?} with {buffers} storage buffers"));
             }
         }
@@ -137,15 +143,15 @@ fn write(module: &Module, info: &ModuleInfo, shader: &Shader) -> Vec<String> {
     let options = msl::Options { lang_version: (2, 4), ..msl::Options::default() };
     let pipeline = msl::PipelineOptions { entry_point: Some(entry()), ..msl::PipelineOptions::default() };
     match msl::write_string(module, info, &options, &pipeline) {
-        Ok((_, translated)) => {
-            found.extend(translated.entry_point_names.iter().filter_map(|e| e.as_ref().err()).map(|e| format!("MSL: {e}")))
-        }
+        Ok((_, translated)) => found
+            .extend(translated.entry_point_names.iter().filter_map(|e| e.as_ref().err()).map(|e| format!("MSL: {e}"))),
         Err(e) => found.push(format!("MSL: {e}")),
     }
     let options = hlsl::Options { shader_model: hlsl::ShaderModel::V6_0, ..hlsl::Options::default() };
     let (mut text, pipeline) = (String::new(), hlsl::PipelineOptions { entry_point: Some(entry()) });
     match hlsl::Writer::new(&mut text, &options, &pipeline).write(module, info, None) {
-        Ok(reflected) => found.extend(reflected.entry_point_names.iter().filter_map(|e| e.as_ref().err()).map(|e| format!("HLSL: {e}"))),
+        Ok(reflected) => found
+            .extend(reflected.entry_point_names.iter().filter_map(|e| e.as_ref().err()).map(|e| format!("HLSL: {e}"))),
         Err(e) => found.push(format!("HLSL: {e}")),
     }
     found

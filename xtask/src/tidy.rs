@@ -27,7 +27,8 @@ const LONG: &[(&str, &str)] = &[];
 const ORDER: [&str; 6] = ["gguf", "cpu-ref", "kernels", "model", "train", "cli"];
 
 /// Shaders that belong to no operation: (stem, reason).
-const NO_OPERATION: &[(&str, &str)] = &[("bench_products", "multiplies to measure it"), ("bench_read", "reads memory to measure it")];
+const NO_OPERATION: &[(&str, &str)] =
+    &[("bench_products", "multiplies to measure it"), ("bench_read", "reads memory to measure it")];
 
 /// Words that only these files of the libraries may contain: (word, path, reason).
 const ONLY: &[(&str, &str, &str)] = &[
@@ -68,7 +69,8 @@ const NEVER: &[(&str, &str, &str)] = &[
 
 /// Marks of unfinished work. They are written in two parts, so that this file does not contain
 /// them.
-const MARKS: [&str; 5] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("db", "g!"), concat!("#[ign", "ore")];
+const MARKS: [&str; 5] =
+    [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("db", "g!"), concat!("#[ign", "ore")];
 
 /// Folders that exist only on one machine.
 const MACHINE: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
@@ -110,13 +112,18 @@ pub fn run() -> anyhow::Result<bool> {
 
 /// Checks how the files of the kernels crate import each other.
 fn imports(files: &Files, found: &mut Vec<String>) -> String {
-    let sources = files.iter().filter_map(|(path, text)| Some((path.strip_prefix("crates/kernels/src/")?, text.as_deref()?)));
+    let sources =
+        files.iter().filter_map(|(path, text)| Some((path.strip_prefix("crates/kernels/src/")?, text.as_deref()?)));
     circles::circles("kernels", &sources.filter(|(path, _)| path.ends_with(".rs")).collect(), found)
 }
 
 /// The files that git tracks, and the new files that it does not ignore.
 fn files() -> anyhow::Result<Files> {
-    let listed = Command::new("git").args(["ls-files", "-co", "--exclude-standard", "-z"]).current_dir(root()).output().context("git")?;
+    let listed = Command::new("git")
+        .args(["ls-files", "-co", "--exclude-standard", "-z"])
+        .current_dir(root())
+        .output()
+        .context("git")?;
     anyhow::ensure!(listed.status.success(), "git ls-files: {}", String::from_utf8_lossy(&listed.stderr).trim());
     let paths = String::from_utf8(listed.stdout).context("file names")?;
     let paths = paths.split('\0').filter(|path| root().join(path).is_file());
@@ -196,7 +203,9 @@ fn functions(path: &str, text: &str, found: &mut Vec<String>) {
     for (n, line) in lines.iter().enumerate() {
         let code = line.trim_start();
         let Some((before, after)) = code.split_once("fn ") else { continue };
-        let modifiers = before.split_whitespace().all(|w| ["pub", "pub(crate)", "pub(super)", "const", "async", "unsafe"].contains(&w));
+        let modifiers = before
+            .split_whitespace()
+            .all(|w| ["pub", "pub(crate)", "pub(super)", "const", "async", "unsafe"].contains(&w));
         if !modifiers || line.ends_with(';') {
             continue;
         }
@@ -213,7 +222,8 @@ fn functions(path: &str, text: &str, found: &mut Vec<String>) {
 /// True if the line contains the word between non-word characters.
 fn says(line: &str, word: &str) -> bool {
     let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
-    line.match_indices(word).any(|(at, _)| !part(line[..at].chars().next_back()) && !part(line[at + word.len()..].chars().next()))
+    line.match_indices(word)
+        .any(|(at, _)| !part(line[..at].chars().next_back()) && !part(line[at + word.len()..].chars().next()))
 }
 
 fn words(path: &str, text: &str, found: &mut Vec<String>) {
@@ -240,11 +250,15 @@ fn words(path: &str, text: &str, found: &mut Vec<String>) {
 /// A crate with unsafe code must explain it in the head of its first file. A test or an example is
 /// a separate crate.
 fn unsafe_code(files: &Files, found: &mut Vec<String>) {
-    for (path, text) in files.iter().filter_map(|(path, text)| Some((path.strip_prefix("crates/")?, text.as_deref()?))) {
-        let unsafe_code = path.ends_with(".rs") && text.lines().any(|line| says(line.split("//").next().unwrap_or_default(), "unsafe"));
+    for (path, text) in files.iter().filter_map(|(path, text)| Some((path.strip_prefix("crates/")?, text.as_deref()?)))
+    {
+        let unsafe_code = path.ends_with(".rs")
+            && text.lines().any(|line| says(line.split("//").next().unwrap_or_default(), "unsafe"));
         let krate = path.split('/').next().unwrap_or_default();
-        let heads = ["lib", "main"].map(|file| files.get(&format!("crates/{krate}/src/{file}.rs")).and_then(Option::as_deref));
-        let said = |text: &str| text.lines().take_while(|line| line.starts_with("//!")).any(|line| line.contains("nsafe"));
+        let heads =
+            ["lib", "main"].map(|file| files.get(&format!("crates/{krate}/src/{file}.rs")).and_then(Option::as_deref));
+        let said =
+            |text: &str| text.lines().take_while(|line| line.starts_with("//!")).any(|line| line.contains("nsafe"));
         let own = if path.contains("/src/") { None } else { Some(text) };
         if unsafe_code && !heads.into_iter().chain([own]).flatten().any(said) {
             found.push(format!("crates/{path}: unsafe code, but the head of its crate does not explain it"));
@@ -311,7 +325,9 @@ const FAMILIES: [&str; 8] = ["attention", "matmul", "norm", "pack", "experts", "
 /// The files of kernels as (family, stem). Adds a finding for every shader in a wrong folder.
 fn shaders<'a>(files: &'a Files, found: &mut Vec<String>) -> Vec<(&'a str, &'a str)> {
     let mut all: Vec<(&str, &str)> = vec![];
-    for (path, inside) in files.keys().filter_map(|path| Some((path, path.strip_prefix("shaders/")?.strip_suffix(".wgsl")?))) {
+    for (path, inside) in
+        files.keys().filter_map(|path| Some((path, path.strip_prefix("shaders/")?.strip_suffix(".wgsl")?)))
+    {
         match inside.split('/').collect::<Vec<_>>()[..] {
             [family, stem] if FAMILIES.contains(&family) => {
                 if let Some((other, _)) = all.iter().find(|(_, known)| *known == stem) {
@@ -321,7 +337,10 @@ fn shaders<'a>(files: &'a Files, found: &mut Vec<String>) -> Vec<(&'a str, &'a s
             }
             [family, "pieces", _] if FAMILIES.contains(&family) => {}
             ["shared" | "quant" | "kv", ..] => {}
-            _ => found.push(format!("{path}: neither in the folder of a family ({}) nor in a folder of pieces", FAMILIES.join(", "))),
+            _ => found.push(format!(
+                "{path}: neither in the folder of a family ({}) nor in a folder of pieces",
+                FAMILIES.join(", ")
+            )),
         }
     }
     all
@@ -346,7 +365,9 @@ fn stems(files: &Files, found: &mut Vec<String>) {
     }
     let exists = |stem: &str| shaders.iter().any(|(_, known)| *known == stem);
     for (stem, why) in NO_OPERATION.iter().filter(|(stem, why)| why.is_empty() || !exists(stem)) {
-        found.push(format!("{stem}.wgsl: in the list of shaders without an operation, but not needed there or without a reason ({why})"));
+        found.push(format!(
+            "{stem}.wgsl: in the list of shaders without an operation, but not needed there or without a reason ({why})"
+        ));
     }
     for (stem, (path, text)) in declared {
         if !exists(&stem) {

@@ -72,10 +72,20 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
 
 /// The tests of one run, with tokens per second.
 fn bench(binary: &Path, more: &[String]) -> anyhow::Result<Vec<(String, f64)>> {
-    let ran =
-        Command::new(binary).arg("bench").args(more).arg("--json").output().with_context(|| format!("running {}", binary.display()))?;
-    anyhow::ensure!(ran.status.success(), "{} bench: {}", binary.display(), String::from_utf8_lossy(&ran.stderr).trim());
-    let printed: Value = serde_json::from_slice(&ran.stdout).with_context(|| format!("reading {} bench --json", binary.display()))?;
+    let ran = Command::new(binary)
+        .arg("bench")
+        .args(more)
+        .arg("--json")
+        .output()
+        .with_context(|| format!("running {}", binary.display()))?;
+    anyhow::ensure!(
+        ran.status.success(),
+        "{} bench: {}",
+        binary.display(),
+        String::from_utf8_lossy(&ran.stderr).trim()
+    );
+    let printed: Value =
+        serde_json::from_slice(&ran.stdout).with_context(|| format!("reading {} bench --json", binary.display()))?;
     let test = |test: &Value| {
         let name = format!("{} {}", test["model"].as_str()?, test["test"].as_str()?);
         Some((name, test["tokens_per_second"].as_f64()?))
@@ -95,7 +105,8 @@ fn median(rates: &[f64]) -> f64 {
 
 /// The difference between the largest and the smallest rate, in percent of the median.
 fn spread(rates: &[f64]) -> f64 {
-    let (least, most) = rates.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &rate| (least.min(rate), most.max(rate)));
+    let (least, most) =
+        rates.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &rate| (least.min(rate), most.max(rate)));
     (most - least) / median(rates) * 100.0
 }
 

@@ -105,7 +105,11 @@ fn lines(text: &str) -> Result<RangeInclusive<usize>, String> {
         Some((first, "")) => (number(first)?, usize::MAX),
         Some((first, last)) => (number(first)?, number(last)?),
     };
-    if (1..=last).contains(&first) { Ok(first..=last) } else { Err("lines count from 1, the first not after the last".to_string()) }
+    if (1..=last).contains(&first) {
+        Ok(first..=last)
+    } else {
+        Err("lines count from 1, the first not after the last".to_string())
+    }
 }
 
 /// Runs the checks and prints their tables. Returns true if all checks passed.
@@ -198,12 +202,20 @@ fn parity(args: &Args, limits: Limits, device: &Device, targets: &[Target]) -> a
             false => format!("  EXCEEDS: {:?}", worst.worst),
         };
         let Agreement { difference, bound, .. } = &worst.worst;
-        println!("{label:<44} {cases:>5} {:>10.1e} {:>8.0e} {:>8.0e}{verdict}", difference.nmse, bound, difference.peak);
+        println!(
+            "{label:<44} {cases:>5} {:>10.1e} {:>8.0e} {:>8.0e}{verdict}",
+            difference.nmse, bound, difference.peak
+        );
         if let Some(smallest) = &worst.smallest {
             println!("its smallest case, for crates/kernels/tests/parity/once_red.rs:\n{smallest:?}");
         }
         let share = worst.worst.error() / bound;
-        passed.lock().expect("no panic").push(ledger::Passed { target: target.clone(), cases, share, holds: worst.holds() });
+        passed.lock().expect("no panic").push(ledger::Passed {
+            target: target.clone(),
+            cases,
+            share,
+            holds: worst.holds(),
+        });
         beyond.fetch_add(usize::from(!worst.holds()), Ordering::Relaxed);
         Ok(())
     };

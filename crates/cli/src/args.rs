@@ -1,7 +1,10 @@
 //! The command line: the commands, and the arguments that several commands share.
 
 use crate::executor::Choice;
-use crate::{bench, completions, devices, doctor, gradients, inspect, list, logits, man, merge, perplexity, run, tokenize, train, tune};
+use crate::{
+    bench, completions, devices, doctor, gradients, inspect, list, logits, man, merge, perplexity, run, tokenize,
+    train, tune,
+};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use kernels::{Precision, Without};
 use model::{KvType, SessionOptions};
@@ -31,7 +34,14 @@ pub struct Cli {
     ///
     /// To see how fast other hardware would be, or to go around a fault of a driver. `weft tune`
     /// keeps a table for each set of features.
-    #[arg(long, global = true, value_name = "FEATURES", env = "WEFT_WITHOUT", hide_env_values = true, display_order = 202)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FEATURES",
+        env = "WEFT_WITHOUT",
+        hide_env_values = true,
+        display_order = 202
+    )]
     pub without: Option<Without>,
 }
 

@@ -44,7 +44,10 @@ pub fn run(args: &Args) -> Result<()> {
         return Ok(());
     }
     if adapters.is_empty() {
-        writeln!(out, "no graphics adapter found; models run on the CPU (is a Vulkan, Metal or DX12 driver installed?)")?;
+        writeln!(
+            out,
+            "no graphics adapter found; models run on the CPU (is a Vulkan, Metal or DX12 driver installed?)"
+        )?;
     }
     for (n, adapter) in adapters.iter().enumerate() {
         if n > 0 {
@@ -66,7 +69,11 @@ fn print(out: &mut impl Write, device: &Device, args: &Args) -> Result<()> {
     let features = if features.is_empty() { "none".to_string() } else { features.join(", ") };
     writeln!(out, "  features: {features}")?;
     let (binding, buffer) = (model::Size(caps.max_binding_bytes), model::Size(caps.max_buffer_bytes));
-    writeln!(out, "  largest binding {binding}, largest buffer {buffer}, {} threads per workgroup", caps.max_workgroup)?;
+    writeln!(
+        out,
+        "  largest binding {binding}, largest buffer {buffer}, {} threads per workgroup",
+        caps.max_workgroup
+    )?;
     if let Some(memory) = device.memory() {
         let (total, free) = (model::Size(memory.total_bytes), model::Size(memory.available_bytes));
         writeln!(out, "  memory {total}, of which {free} can be allocated")?;
@@ -74,7 +81,10 @@ fn print(out: &mut impl Write, device: &Device, args: &Args) -> Result<()> {
     match measured(args, device) {
         None => {}
         Some(Err(error)) => writeln!(out, "  cannot be measured: {error}")?,
-        Some(Ok((Measured { read_gb_per_s, matrix_tflop_per_s, cooperative_tflop_per_s, dispatch_us, transfer }, crossover))) => {
+        Some(Ok((
+            Measured { read_gb_per_s, matrix_tflop_per_s, cooperative_tflop_per_s, dispatch_us, transfer },
+            crossover,
+        ))) => {
             let Transfer { write_gb_per_s: to, read_gb_per_s: from, round_trip_us } = transfer;
             writeln!(out, "  reads {read_gb_per_s:.1} GB/s, multiplies matrices at {matrix_tflop_per_s:.3} TFLOP/s")?;
             if let Some(rate) = cooperative_tflop_per_s {
@@ -128,7 +138,9 @@ fn adapter_json(args: &Args, adapter: &AdapterSummary) -> Value {
             object["features"] = json!(features);
             object["memory_bytes"] = json!(device.memory().map(|m| m.total_bytes));
             object["available_bytes"] = json!(device.memory().map(|m| m.available_bytes));
-            object["limits"] = Value::Object(pairs(&limits).map(|(name, value)| (name.to_string(), number(value))).collect::<Map<_, _>>());
+            object["limits"] = Value::Object(
+                pairs(&limits).map(|(name, value)| (name.to_string(), number(value))).collect::<Map<_, _>>(),
+            );
         }
     }
     object
@@ -136,7 +148,10 @@ fn adapter_json(args: &Args, adapter: &AdapterSummary) -> Value {
 
 fn worth(elements: usize) -> String {
     match elements {
-        usize::MAX => "single operations on host data: slower than the CPU, so run them there (models: use --device auto)".to_string(),
+        usize::MAX => {
+            "single operations on host data: slower than the CPU, so run them there (models: use --device auto)"
+                .to_string()
+        }
         n => format!("single operations on host data: faster than the CPU from {n} elements on, transfers included"),
     }
 }

@@ -97,7 +97,14 @@ pub fn run(args: &Args) -> Result<()> {
     let host = reference(args)?;
     let mut walk = args.source.named(Walk::new(&model, &host, &options, args.seed))?;
     let context = args.source.named(options.context_for(model.summary()))?;
-    let head = Head { device: &device, model: &model, precision: args.precision.into(), kv: args.kv.into(), context, seed: args.seed };
+    let head = Head {
+        device: &device,
+        model: &model,
+        precision: args.precision.into(),
+        kv: args.kv.into(),
+        context,
+        seed: args.seed,
+    };
     let mut out = std::io::stdout().lock();
     if !args.json {
         title(&mut out, args, &device)?;
@@ -166,7 +173,9 @@ fn load(args: &Args, options: &SessionOptions) -> Result<(Device, Model)> {
     };
     let loaded = args.source.load(file, &args.device, options, &Adapters::default(), false);
     let loaded = loaded.map_err(|error| match (error.downcast_ref(), args.tokens) {
-        (Some(Error::Context { .. }), Some(tokens)) => usage(format!("--tokens {tokens} and one more do not fit: {error:#}")),
+        (Some(Error::Context { .. }), Some(tokens)) => {
+            usage(format!("--tokens {tokens} and one more do not fit: {error:#}"))
+        }
         _ => error,
     })?;
     Ok((device, loaded.model))
@@ -183,7 +192,14 @@ fn reference(args: &Args) -> Result<Model> {
 fn title(out: &mut impl Write, args: &Args, device: &Device) -> Result<()> {
     let adapter = device.adapter();
     let [kv, precision] = [args.kv.name(), args.precision.name()];
-    writeln!(out, "weft {} on {} ({}, driver {})", env!("CARGO_PKG_VERSION"), adapter.name, adapter.backend, adapter.driver)?;
+    writeln!(
+        out,
+        "weft {} on {} ({}, driver {})",
+        env!("CARGO_PKG_VERSION"),
+        adapter.name,
+        adapter.backend,
+        adapter.driver
+    )?;
     writeln!(out, "{}, {precision} activations, {kv} KV", args.source.name())?;
     Ok(())
 }

@@ -46,7 +46,11 @@ pub fn code(result: anyhow::Result<()>) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     // Errors of input and of files carry context. An I/O error without context comes from stdout.
-    let error = if error.is::<io::Error>() && error.chain().count() == 1 { error.context("cannot write to stdout") } else { error };
+    let error = if error.is::<io::Error>() && error.chain().count() == 1 {
+        error.context("cannot write to stdout")
+    } else {
+        error
+    };
     note(&line(&error));
     ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
 }
@@ -99,7 +103,12 @@ fn flags(error: &(dyn Error + 'static)) -> Option<Cow<'static, str>> {
     match error.downcast_ref::<train::Error>() {
         // Only flags that help: the message says what fits.
         Some(train::Error::TooLarge { layers, factors, fit, .. }) => {
-            let flags = [("--micro", fit.is_some()), ("--length", fit.is_some()), ("--checkpointing", *layers), ("--full", *factors)];
+            let flags = [
+                ("--micro", fit.is_some()),
+                ("--length", fit.is_some()),
+                ("--checkpointing", *layers),
+                ("--full", *factors),
+            ];
             let flags: Vec<_> = flags.into_iter().filter(|(_, helps)| *helps).map(|(flag, _)| flag).collect();
             return Some(if flags.is_empty() { "--device".into() } else { flags.join(", ").into() });
         }
@@ -146,7 +155,10 @@ mod tests {
     fn an_error_of_a_library_gets_the_flags_that_change_it() {
         let full = anyhow::Error::new(model::Error::ContextOverflow { needed: 9, limit: 8 }).context("m.gguf");
         let said = line(&full);
-        assert!(said.starts_with("m.gguf: the context is full") && said.ends_with("start a new chat (see --ctx)"), "{said}");
+        assert!(
+            said.starts_with("m.gguf: the context is full") && said.ends_with("start a new chat (see --ctx)"),
+            "{said}"
+        );
         let lost = kernels::Error::DeviceLost { what: "a step".to_string(), reason: "reset".to_string() };
         assert!(line(&model::Error::from(lost).into()).ends_with("or use the CPU (see --device)"));
         assert!(!line(&model::Error::NothingFed.into()).contains("--"));

@@ -100,7 +100,9 @@ fn documents(args: &Args) -> Result<Vec<Document>> {
     let name = args.data.display().to_string();
     let mut from: Box<dyn BufRead> = match args.data == Path::new("-") {
         true => Box::new(std::io::stdin().lock()),
-        false => Box::new(std::io::BufReader::new(std::fs::File::open(&args.data).with_context(|| format!("cannot read {name}"))?)),
+        false => Box::new(std::io::BufReader::new(
+            std::fs::File::open(&args.data).with_context(|| format!("cannot read {name}"))?,
+        )),
     };
     let documents = train::read_documents(&name, &mut *from, args.batch as usize)?;
     if documents.is_empty() {

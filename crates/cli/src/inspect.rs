@@ -56,7 +56,8 @@ pub fn run(args: &Args) -> Result<()> {
     let outlook = Outlook::new(args)?;
     let mut out = std::io::stdout();
     let mut object = json!({});
-    let named: Vec<&str> = file.metadata().filter_map(|(key, _)| key.strip_prefix("tokenizer.chat_template.")).collect();
+    let named: Vec<&str> =
+        file.metadata().filter_map(|(key, _)| key.strip_prefix("tokenizer.chat_template.")).collect();
     if args.json {
         object = report::json(&args.source.name(), &file);
         object["chat_templates"] = json!(named);

@@ -84,13 +84,21 @@ fn executor(choice: &Choice) -> Result<Executor> {
 fn print(out: &mut impl Write, models: &[Model], executor: &Executor) -> Result<()> {
     let head = ["model", "from", "size", "architecture", "types"].map(str::to_string);
     let row = |model: &Model| {
-        [model.name.clone(), model.source.to_string(), Size(model.bytes).to_string(), text(&model.architecture), text(&model.quantization)]
+        [
+            model.name.clone(),
+            model.source.to_string(),
+            Size(model.bytes).to_string(),
+            text(&model.architecture),
+            text(&model.quantization),
+        ]
     };
     let rows: Vec<[String; 5]> = models.iter().map(row).map(|row| row.map(|cell| one_line(&cell))).collect();
     let width = |n: usize| rows.iter().chain([&head]).map(|row| row[n].chars().count()).max().unwrap_or(0);
     let widths: [usize; 5] = std::array::from_fn(width);
     let fits = format!("fits {}", executor.name());
-    for (row, fit) in [(&head, fits)].into_iter().chain(rows.iter().zip(models).map(|(row, model)| (row, fit(&model.fit)))) {
+    for (row, fit) in
+        [(&head, fits)].into_iter().chain(rows.iter().zip(models).map(|(row, model)| (row, fit(&model.fit))))
+    {
         let [name, source, size, architecture, types] = row;
         let [a, b, c, d, e] = widths;
         writeln!(out, "{name:<a$}  {source:<b$}  {size:>c$}  {architecture:<d$}  {types:<e$}  {}", one_line(&fit))?;

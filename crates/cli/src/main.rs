@@ -73,7 +73,8 @@ fn main() -> ExitCode {
 /// session it prints on stderr that `XDG_RUNTIME_DIR` is not set.
 fn quiet_drivers() {
     let session = std::env::var_os("XDG_RUNTIME_DIR").is_some_and(|folder| Path::new(&folder).is_absolute());
-    let steered = ["NODEVICE_SELECT", "MESA_VK_DEVICE_SELECT", "DRI_PRIME"].iter().any(|name| std::env::var_os(name).is_some());
+    let steered =
+        ["NODEVICE_SELECT", "MESA_VK_DEVICE_SELECT", "DRI_PRIME"].iter().any(|name| std::env::var_os(name).is_some());
     if cfg!(target_os = "linux") && !session && !steered {
         // SAFETY: no other thread runs yet.
         unsafe { std::env::set_var("NODEVICE_SELECT", "1") };

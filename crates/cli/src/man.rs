@@ -34,7 +34,8 @@ pub fn run(args: &Args) -> Result<()> {
         None => cli,
         Some(name) => {
             let known = cli.get_subcommands().map(clap::Command::get_name).collect::<Vec<_>>().join(", ");
-            let found = cli.find_subcommand(name).ok_or_else(|| usage(format!("no command \"{name}\"; there are {known}")))?;
+            let found =
+                cli.find_subcommand(name).ok_or_else(|| usage(format!("no command \"{name}\"; there are {known}")))?;
             found.clone()
         }
     };

@@ -114,7 +114,10 @@ pub fn say_fallbacks(fallbacks: &[Fallback]) {
     for ((cols, asked, written), tensors) in groups {
         let more = if tensors.len() > 1 { format!(" and {} more", tensors.len() - 1) } else { String::new() };
         let block = asked.block_size();
-        note(&format!("{}{more}: rows of {cols} elements are no multiple of {block}, so {written} replaces {asked}", tensors[0]));
+        note(&format!(
+            "{}{more}: rows of {cols} elements are no multiple of {block}, so {written} replaces {asked}",
+            tensors[0]
+        ));
     }
 }
 
@@ -123,7 +126,8 @@ fn report(args: &Args, Merged { tensors, bytes, notes, fallbacks }: Merged) -> R
     args.adapters.iter().zip(&notes).for_each(|(choice, said)| lora::say(&choice.path, said.as_ref()));
     let (mut out, name) = (std::io::stdout().lock(), args.output.display().to_string());
     if args.json {
-        let adapter = |choice: &lora::Choice| json!({ "file": choice.path.display().to_string(), "scale": choice.scale });
+        let adapter =
+            |choice: &lora::Choice| json!({ "file": choice.path.display().to_string(), "scale": choice.scale });
         let adapters: Vec<_> = args.adapters.iter().map(adapter).collect();
         let fallbacks: BTreeMap<_, _> = fallbacks.iter().map(|of| (&*of.tensor, of.written.name())).collect();
         let object = json!({

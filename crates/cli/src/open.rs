@@ -32,7 +32,12 @@ impl Source {
     pub fn find(&self) -> Result<Found> {
         let Some(path) = &self.model else { return Ok(Found::Default) };
         match std::fs::metadata(path) {
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename
+                ) =>
+            {
                 pulled(path)
             }
             Ok(metadata) if metadata.is_dir() => {
@@ -78,7 +83,14 @@ impl Source {
     /// Chooses the device, checks that the file can run such a session with its adapters, and loads
     /// the weights. Adapters from Ollama come before the given ones. With `generate`, the pipelines
     /// for generation are built while the weights load.
-    pub fn load(&self, file: ModelFile, device: &Choice, options: &SessionOptions, adapters: &Adapters, generate: bool) -> Result<Loaded> {
+    pub fn load(
+        &self,
+        file: ModelFile,
+        device: &Choice,
+        options: &SessionOptions,
+        adapters: &Adapters,
+        generate: bool,
+    ) -> Result<Loaded> {
         let opened = self.adapters(adapters)?;
         self.say_notes(&file);
         let executor = self.located(device.open(&file, options))?;
@@ -100,7 +112,9 @@ impl Source {
     /// Opens the adapters that Ollama has for the model, then the given ones.
     pub fn adapters(&self, given: &Adapters) -> Result<Vec<(AdapterFile, f32)>> {
         let mut opened = match self.find()? {
-            Found::Ollama(entry) => entry.adapters.iter().map(|blob| Ok((AdapterFile::open(&blob.path)?, 1.0))).collect::<Result<_>>()?,
+            Found::Ollama(entry) => {
+                entry.adapters.iter().map(|blob| Ok((AdapterFile::open(&blob.path)?, 1.0))).collect::<Result<_>>()?
+            }
             Found::Default | Found::File(_) => vec![],
         };
         opened.extend(given.open()?);
@@ -146,7 +160,9 @@ impl Source {
     /// The same for any error: only errors of the model get the name.
     pub fn located<T>(&self, result: Result<T>) -> Result<T> {
         let name = self.name();
-        result.map_err(|error| if !error.is::<model::Error>() || error.to_string().contains(&name) { error } else { error.context(name) })
+        result.map_err(|error| {
+            if !error.is::<model::Error>() || error.to_string().contains(&name) { error } else { error.context(name) }
+        })
     }
 }
 

@@ -166,13 +166,24 @@ pub fn run(args: &Args) -> Result<()> {
         writeln!(out, "{report}")?;
     } else {
         let (value, error) = (total.perplexity(), total.error());
-        writeln!(out, "perplexity {value:.4} +/- {error:.4} over {} tokens, windows of {size} moved by {stride}", total.count)?;
+        writeln!(
+            out,
+            "perplexity {value:.4} +/- {error:.4} over {} tokens, windows of {size} moved by {stride}",
+            total.count
+        )?;
     }
     Ok(())
 }
 
 /// Scores all windows in order and prints the value after each.
-fn measure(args: &Args, source: &Source, session: &mut Session, tokens: &[u32], bos: Option<u32>, all: &[Window]) -> Result<Score> {
+fn measure(
+    args: &Args,
+    source: &Source,
+    session: &mut Session,
+    tokens: &[u32],
+    bos: Option<u32>,
+    all: &[Window],
+) -> Result<Score> {
     let mut total = Score::default();
     let bar = Bar::count("perplexity");
     let guard = interrupt::stops(session.cancel_flag());
@@ -196,7 +207,13 @@ fn measure(args: &Args, source: &Source, session: &mut Session, tokens: &[u32], 
 }
 
 /// Adds the negative log-likelihoods of a window's new tokens.
-fn score(session: &mut Session, tokens: &[u32], bos: Option<u32>, window: &Window, total: &mut Score) -> Result<(), Error> {
+fn score(
+    session: &mut Session,
+    tokens: &[u32],
+    bos: Option<u32>,
+    window: &Window,
+    total: &mut Score,
+) -> Result<(), Error> {
     session.reset();
     session.feed(bos.as_slice())?;
     // The row before the first new token predicts it. Earlier rows need no logits.

@@ -142,8 +142,12 @@ impl Args {
             Some("-") => text::stdin()?,
             Some(text) => text.to_string(),
             None if !stdin.is_terminal() => text::stdin()?,
-            None if self.json => return Err(usage("--json answers one prompt: give it with --prompt or through a pipe")),
-            None if !stdout.is_terminal() => return Err(usage("a chat needs a terminal: give a prompt with --prompt or through a pipe")),
+            None if self.json => {
+                return Err(usage("--json answers one prompt: give it with --prompt or through a pipe"));
+            }
+            None if !stdout.is_terminal() => {
+                return Err(usage("a chat needs a terminal: give a prompt with --prompt or through a pipe"));
+            }
             None => return Ok(Task::Chat),
         };
         let piped = self.prompt.as_deref().is_none_or(|p| p == "-");
@@ -210,7 +214,11 @@ impl Args {
     fn with_template(&self, file: ModelFile) -> Result<ModelFile> {
         let Some(name) = &self.chat_template else { return Ok(file) };
         let names = file.template().names().collect::<Vec<_>>().join(", ");
-        let has = if names.is_empty() { "the file has one template, without a name".into() } else { format!("the file has {names}") };
+        let has = if names.is_empty() {
+            "the file has one template, without a name".into()
+        } else {
+            format!("the file has {names}")
+        };
         let missing = || anyhow!("{}: no chat template is named {name}; {has}", self.source.name());
         file.with_named_template(name).ok_or_else(missing)
     }
@@ -220,7 +228,9 @@ impl Args {
     fn check_template(&self, file: &ModelFile) -> Result<()> {
         let (template, name) = (file.template(), self.source.name());
         if self.tools.is_some() && !template.knows_tools() {
-            return Err(anyhow!("{name}: the chat template does not support tools; describe them in the prompt instead"));
+            return Err(anyhow!(
+                "{name}: the chat template does not support tools; describe them in the prompt instead"
+            ));
         }
         if let Some(on) = self.thinking().filter(|_| !template.knows_thinking()) {
             let flag = if on { "--think" } else { "--no-think" };
@@ -274,7 +284,8 @@ impl Talk {
         self.reopen()?;
         let before = self.messages.len();
         let encoded = self.encode(message);
-        let answer = encoded.and_then(|(ids, parser)| answer::answer(&mut self.session, &ids, self.options.clone(), parser, sink));
+        let answer = encoded
+            .and_then(|(ids, parser)| answer::answer(&mut self.session, &ids, self.options.clone(), parser, sink));
         match &answer {
             Ok(answer) if !self.args.raw => self.messages.push(answer.reply.to_message()),
             Ok(_) => {}
@@ -286,7 +297,10 @@ impl Talk {
     /// Prints a note if the context has shifted since its number of dropped tokens was `dropped`.
     fn tell_shift(&self, dropped: usize) {
         if self.session.dropped() > dropped {
-            note(&format!("the context was full: the oldest {} tokens of the conversation are forgotten", self.session.dropped()));
+            note(&format!(
+                "the context was full: the oldest {} tokens of the conversation are forgotten",
+                self.session.dropped()
+            ));
         }
     }
 
@@ -304,7 +318,9 @@ impl Talk {
         let lost = self.session.model().executor().is_lost();
         match saved::save(&mut self.session, &self.messages, path) {
             // The device was lost while the cache was read: the tokens are saved without it.
-            Err(_) if !lost && self.session.model().executor().is_lost() => saved::save(&mut self.session, &self.messages, path),
+            Err(_) if !lost && self.session.model().executor().is_lost() => {
+                saved::save(&mut self.session, &self.messages, path)
+            }
             saved => saved,
         }
     }
@@ -318,7 +334,10 @@ impl Talk {
             let report = report::json(self, &answer);
             writeln!(std::io::stdout(), "{report}")?;
         } else if answer.finish == Finish::Context {
-            note(&format!("the answer is cut off: the context of {} tokens is full; raise --ctx", self.session.context()));
+            note(&format!(
+                "the answer is cut off: the context of {} tokens is full; raise --ctx",
+                self.session.context()
+            ));
         }
         if self.args.stats {
             eprintln!("{}", report::stats(self, &answer));

@@ -20,7 +20,8 @@ pub fn file(path: &Path) -> Result<String> {
 }
 
 fn utf8(bytes: Vec<u8>, whence: &str) -> Result<String> {
-    String::from_utf8(bytes).map_err(|e| anyhow::anyhow!("{whence} is not UTF-8: invalid byte at offset {}", e.utf8_error().valid_up_to()))
+    String::from_utf8(bytes)
+        .map_err(|e| anyhow::anyhow!("{whence} is not UTF-8: invalid byte at offset {}", e.utf8_error().valid_up_to()))
 }
 
 /// The text without the one line break that shells and editors put at the end.
@@ -42,7 +43,8 @@ pub fn ids(list: &str) -> Result<Vec<u32>> {
     let bare = list.trim();
     let bare = bare.strip_prefix('[').and_then(|b| b.strip_suffix(']')).unwrap_or(bare);
     let words = bare.split(|c: char| c == ',' || c.is_whitespace()).filter(|w| !w.is_empty());
-    let ids = words.map(|w| w.parse().map_err(|_| usage(format!("\"{w}\" is not a token id; ids are integers from 0 on"))));
+    let ids =
+        words.map(|w| w.parse().map_err(|_| usage(format!("\"{w}\" is not a token id; ids are integers from 0 on"))));
     ids.collect()
 }
 

@@ -81,7 +81,8 @@ pub fn run(args: &Args) -> Result<()> {
     };
     let any = tuned.trials.iter().any(|trial| !trial.tries.is_empty());
     if any {
-        cache::try_write(&path, &tuned.table.to_bytes(&device.table_key())).with_context(|| format!("cannot keep {}", path.display()))?;
+        cache::try_write(&path, &tuned.table.to_bytes(&device.table_key()))
+            .with_context(|| format!("cannot keep {}", path.display()))?;
     }
     report(&device, &tuned, any.then_some(path.as_path()), args)?;
     if guard.raised() { Err(Interrupted.into()) } else { Ok(()) }
@@ -89,7 +90,9 @@ pub fn run(args: &Args) -> Result<()> {
 
 fn open(choice: &Choice) -> Result<Device> {
     let select = match choice {
-        Choice::Cpu => return Err(usage("the CPU has only one implementation of each operation; there is nothing to tune")),
+        Choice::Cpu => {
+            return Err(usage("the CPU has only one implementation of each operation; there is nothing to tune"));
+        }
         Choice::Auto | Choice::Gpu => Select::Best,
         Choice::Name(name) => Select::Name(name.clone()),
     };
@@ -123,7 +126,11 @@ fn report(device: &Device, tuned: &Tuned, kept: Option<&Path>, args: &Args) -> R
     if args.json {
         let trials: Vec<Value> = tuned.trials.iter().map(trial_json).collect();
         let (name, whole) = (&device.adapter().name, tuned.whole());
-        writeln!(out, "{}", json!({ "device": name, "table": numbers(tuned.table), "whole": whole, "file": kept, "measured": trials }))?;
+        writeln!(
+            out,
+            "{}",
+            json!({ "device": name, "table": numbers(tuned.table), "whole": whole, "file": kept, "measured": trials })
+        )?;
         return Ok(());
     }
     writeln!(out, "{:<18} {:>6} {:>6}  gain over the next best, at", "", "was", "now")?;
@@ -145,12 +152,19 @@ fn report(device: &Device, tuned: &Tuned, kept: Option<&Path>, args: &Args) -> R
 
 /// A table as JSON: its thresholds by name.
 pub fn numbers(table: Table) -> Value {
-    Value::Object(THRESHOLDS.iter().map(|threshold| (threshold.name.to_string(), json!(threshold.of(table)))).collect::<Map<_, _>>())
+    Value::Object(
+        THRESHOLDS
+            .iter()
+            .map(|threshold| (threshold.name.to_string(), json!(threshold.of(table))))
+            .collect::<Map<_, _>>(),
+    )
 }
 
 fn trial_json(trial: &Trial) -> Value {
     let Trial { threshold, was, chosen, tries, whole } = trial;
-    let tries: Vec<Value> =
-        tries.iter().map(|t| json!({ "at": t.at, "with_us": t.with_s * 1e6, "without_us": t.without_s * 1e6, "noise": t.noise })).collect();
+    let tries: Vec<Value> = tries
+        .iter()
+        .map(|t| json!({ "at": t.at, "with_us": t.with_s * 1e6, "without_us": t.without_s * 1e6, "noise": t.noise }))
+        .collect();
     json!({ "threshold": threshold.name, "about": threshold.about, "was": was, "chosen": chosen, "whole": whole, "tries": tries })
 }

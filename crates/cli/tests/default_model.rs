@@ -99,7 +99,8 @@ fn right(question: &Value, reply: &str) -> bool {
 /// driver every 80th, unless `WEFT_QUESTIONS=all`. Stories are asked alone: they are long, and
 /// a batch would wait for them.
 fn answers(executor: Executor, first: usize) {
-    let (all, model): (Vec<Value>, _) = (serde_json::from_str(QUESTIONS).expect("the questions parse"), load(executor.clone()));
+    let (all, model): (Vec<Value>, _) =
+        (serde_json::from_str(QUESTIONS).expect("the questions parse"), load(executor.clone()));
     let is_slow = matches!(&executor, Executor::Gpu(device) if device.adapter().class == Class::Software);
     let every = if is_slow && !asks_all() { 80 } else { 2 };
     let (stories, mut asked): (Vec<&Value>, Vec<&Value>) =
@@ -107,7 +108,8 @@ fn answers(executor: Executor, first: usize) {
     let mut replies = replies(&model, &asked);
     replies.extend(stories.iter().map(|story| reply(&model, story, PlanOptions::plain())));
     asked.extend(stories);
-    let wrong: Vec<_> = asked.iter().zip(&replies).filter(|(q, r)| !right(q, r)).map(|(q, r)| format!("{}: {r}", q["id"])).collect();
+    let wrong: Vec<_> =
+        asked.iter().zip(&replies).filter(|(q, r)| !right(q, r)).map(|(q, r)| format!("{}: {r}", q["id"])).collect();
     let share = 1.0 - wrong.len() as f64 / asked.len() as f64;
     assert!(share >= RIGHT, "{:.1}% of {} right; wrong:\n{}", 100.0 * share, asked.len(), wrong.join("\n"));
 }
@@ -159,7 +161,9 @@ fn rounded_activations_answer_as_well_and_diverge_by_less_than_a_hundredth() {
             session.feed(&ids).expect("the conversation fits");
             let mut rows = vec![];
             let width = model.summary().vocabulary as usize;
-            session.logits(|_, logits, _| rows.extend(logits.chunks_exact(width).flat_map(log_softmax))).expect("logits");
+            session
+                .logits(|_, logits, _| rows.extend(logits.chunks_exact(width).flat_map(log_softmax)))
+                .expect("logits");
             rows
         };
         let (mut divergence, mut rows) = (0.0, 0);
@@ -171,7 +175,10 @@ fn rounded_activations_answer_as_well_and_diverge_by_less_than_a_hundredth() {
         let mean = divergence / rows as f64;
         println!("chunks of {chunk}: {mean:.2e} nats over {rows} rows of {} conversations", asked.len());
         // Long chunks are f32 on a device without tensor cores.
-        assert!((0.0..=0.01).contains(&mean) && (chunk > 1 || mean > 1e-9), "chunks of {chunk}: {mean} nats over {rows} rows");
+        assert!(
+            (0.0..=0.01).contains(&mean) && (chunk > 1 || mean > 1e-9),
+            "chunks of {chunk}: {mean} nats over {rows} rows"
+        );
     }
     let [exact, rounded] = [PlanOptions::plain(), fast()].map(|plan| {
         let wrong = |question: &&&Value| !right(question, &reply(&model, question, plan.clone()));
@@ -192,13 +199,16 @@ fn log_softmax(logits: &[f32]) -> Vec<f64> {
 #[test]
 fn greedy_replies_are_those_of_pytorch_token_by_token() {
     let references: Vec<Value> = serde_json::from_str(GREEDY).expect("the references parse");
-    let ids = |v: &Value| -> Vec<u32> { v.as_array().expect("ids").iter().map(|v| v.as_u64().expect("an id") as u32).collect() };
+    let ids = |v: &Value| -> Vec<u32> {
+        v.as_array().expect("ids").iter().map(|v| v.as_u64().expect("an id") as u32).collect()
+    };
     let model = load(Executor::Cpu);
     for reference in &references {
         let mut session = model.session(SessionOptions::default().context(512)).expect("a session");
         session.feed(&ids(&reference["prompt_ids"])).expect("the prompt fits");
         let options = GenerateOptions::default().sampling(Sampling::greedy()).max_tokens(Some(200));
-        let got: Vec<u32> = session.generate_with(options).expect("generates").map(|t| t.expect("a token").id).collect();
+        let got: Vec<u32> =
+            session.generate_with(options).expect("generates").map(|t| t.expect("a token").id).collect();
         assert_eq!(got, ids(&reference["reply_ids"]), "{}", reference["id"]);
     }
 }

@@ -40,8 +40,13 @@ fn a_hundred_loads_leave_memory_flat() {
         }
         // An allocator may take a few megabytes once, at any load. A leak grows with every load.
         let window = 2 * loads / 5;
-        let growth = after.windows(window + 1).map(|some| some[window].saturating_sub(some[0])).min().expect("some windows");
-        assert!(growth < MOST_BYTES, "every {window} loads on {} take {growth} bytes or more: {after:?}", executor.kind());
+        let growth =
+            after.windows(window + 1).map(|some| some[window].saturating_sub(some[0])).min().expect("some windows");
+        assert!(
+            growth < MOST_BYTES,
+            "every {window} loads on {} take {growth} bytes or more: {after:?}",
+            executor.kind()
+        );
         println!("{}: {growth} bytes in {window} loads of {loads}", executor.kind());
     }
 }

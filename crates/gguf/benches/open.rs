@@ -39,7 +39,9 @@ fn make(path: &Path) {
     // Each info ends with type and offset: u32, u64. The placeholders lie 32 bytes apart.
     for i in 0..TENSORS {
         let old = [UNKNOWN_TYPE.to_le_bytes().as_slice(), &(32 * i).to_le_bytes()].concat();
-        let new = [(GgmlType::F16 as u32).to_le_bytes().as_slice(), &(TENSOR_BYTES.next_multiple_of(32) * i).to_le_bytes()].concat();
+        let new =
+            [(GgmlType::F16 as u32).to_le_bytes().as_slice(), &(TENSOR_BYTES.next_multiple_of(32) * i).to_le_bytes()]
+                .concat();
         let at = bytes.windows(12).rposition(|window| window == old).expect("the info");
         bytes[at..at + 12].copy_from_slice(&new);
     }
@@ -82,7 +84,9 @@ fn open(c: &mut Criterion) {
 
     for mmap in [false, true] {
         let name = if mmap { "open mapped" } else { "open by reads" };
-        c.bench_function(name, |b| b.iter(|| black_box(Gguf::open_with(&path, OpenOptions { mmap }).expect("the file"))));
+        c.bench_function(name, |b| {
+            b.iter(|| black_box(Gguf::open_with(&path, OpenOptions { mmap }).expect("the file")))
+        });
     }
     let gguf = Gguf::open(&path).expect("the file");
     c.bench_function("walk the tokens", |b| {

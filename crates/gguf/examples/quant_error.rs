@@ -15,8 +15,16 @@ use gguf::{GgmlType, Gguf, OpenOptions, dequantize, quantize};
 const MOST: f64 = 1.02;
 
 /// Types whose quantizer can choose other scales than llama.cpp.
-const TYPES: [GgmlType; 8] =
-    [GgmlType::Q4_0, GgmlType::Q4_1, GgmlType::Q5_0, GgmlType::Q5_1, GgmlType::Q8_0, GgmlType::Q4_K, GgmlType::Q5_K, GgmlType::Q6_K];
+const TYPES: [GgmlType; 8] = [
+    GgmlType::Q4_0,
+    GgmlType::Q4_1,
+    GgmlType::Q5_0,
+    GgmlType::Q5_1,
+    GgmlType::Q8_0,
+    GgmlType::Q4_K,
+    GgmlType::Q5_K,
+    GgmlType::Q6_K,
+];
 
 /// Sums over the tensors of one type in one file.
 #[derive(Default)]
@@ -35,7 +43,10 @@ fn main() -> ExitCode {
         eprintln!("usage: quant_error FOLDER...");
         return ExitCode::from(2);
     }
-    println!("{:24} {:5} {:>7} {:>12} {:>12} {:>8} {:>12}", "file", "type", "tensors", "rmse", "llama.cpp", "worst", "bytes differ");
+    println!(
+        "{:24} {:5} {:>7} {:>12} {:>12} {:>8} {:>12}",
+        "file", "type", "tensors", "rmse", "llama.cpp", "worst", "bytes differ"
+    );
     let mut worst = 0.0f64;
     for folder in &folders {
         match compare(folder) {
@@ -52,7 +63,8 @@ fn main() -> ExitCode {
 
 /// Compares all files of a folder; returns the worst ratio.
 fn compare(folder: &Path) -> Result<f64, Box<dyn Error>> {
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "gguf"));
     paths.sort();
     let is_source = |path: &PathBuf| path.to_string_lossy().ends_with("-F16.gguf");
@@ -62,7 +74,10 @@ fn compare(folder: &Path) -> Result<f64, Box<dyn Error>> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         for (ty, row) in compare_file(&source, &open(path)?)? {
             let (ours, theirs) = (rms(row.ours, row.elements), rms(row.theirs, row.elements));
-            println!("{name:24} {ty:5} {:7} {ours:12.5e} {theirs:12.5e} {:8.4} {:12}", row.tensors, row.worst, row.differ);
+            println!(
+                "{name:24} {ty:5} {:7} {ours:12.5e} {theirs:12.5e} {:8.4} {:12}",
+                row.tensors, row.worst, row.differ
+            );
             worst = worst.max(row.worst);
             rows += 1;
         }

@@ -98,7 +98,9 @@ impl<'a> Array<'a> {
     /// The elements as `T`. All elements are checked before the first is returned.
     fn numbers<T: FromValue<'a>>(&self) -> Result<impl Iterator<Item = T> + use<'a, T>> {
         if let Some((i, value)) = self.iter().enumerate().find(|(_, value)| T::from_value(*value).is_none()) {
-            return Err(self.mismatch(&format!("an array of {}", T::expected()), format!("{} at index {i}", value.describe())));
+            return Err(
+                self.mismatch(&format!("an array of {}", T::expected()), format!("{} at index {i}", value.describe()))
+            );
         }
         Ok(self.iter().filter_map(T::from_value))
     }

@@ -75,7 +75,9 @@ impl<'a> GgufBuilder<'a> {
     /// Copies all metadata of another file except `split.*`, which describes how that file was
     /// stored.
     pub fn copy_metadata(self, from: &Gguf) -> Self {
-        from.metadata().filter(|(key, _)| !key.starts_with("split.")).fold(self, |builder, (key, value)| builder.set(key, value))
+        from.metadata()
+            .filter(|(key, _)| !key.starts_with("split."))
+            .fold(self, |builder, (key, value)| builder.set(key, value))
     }
 
     /// Sets `general.alignment`: a power of two of at most 1 MiB. The default is 32.
@@ -91,7 +93,13 @@ impl<'a> GgufBuilder<'a> {
 
     /// Adds a tensor with any type number, known or unknown. The data size of an unknown type is
     /// not checked.
-    pub fn tensor_of_number(self, name: impl Into<String>, dims: &[u64], ty_number: u32, data: impl Into<Cow<'a, [u8]>>) -> Self {
+    pub fn tensor_of_number(
+        self,
+        name: impl Into<String>,
+        dims: &[u64],
+        ty_number: u32,
+        data: impl Into<Cow<'a, [u8]>>,
+    ) -> Self {
         self.add(name.into(), dims, Ok(ty_number), Data::Bytes(data.into()))
     }
 
@@ -176,7 +184,9 @@ impl<'a> GgufBuilder<'a> {
     fn checked_alignment(&self) -> Result<u64> {
         match self.metadata.iter().find(|(key, _)| key == "general.alignment") {
             None => Ok(DEFAULT_ALIGNMENT.into()),
-            Some((_, MetaValue::U32(alignment))) if alignment.is_power_of_two() && *alignment <= MAX_ALIGNMENT => Ok((*alignment).into()),
+            Some((_, MetaValue::U32(alignment))) if alignment.is_power_of_two() && *alignment <= MAX_ALIGNMENT => {
+                Ok((*alignment).into())
+            }
             Some((_, other)) => Err(Error::Alignment { found: format!("{other:?}"), limit: MAX_ALIGNMENT }),
         }
     }

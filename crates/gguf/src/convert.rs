@@ -107,7 +107,9 @@ impl<'a> FromValue<'a> for f64 {
 fn whole(value: Value<'_>) -> Option<i128> {
     match value {
         // The largest magnitude keeps the cast exact. No integer type of the format goes beyond it.
-        Value::F32(_) | Value::F64(_) => f64::from_value(value).filter(|v| v.fract() == 0.0 && v.abs() <= 2f64.powi(64)).map(|v| v as i128),
+        Value::F32(_) | Value::F64(_) => {
+            f64::from_value(value).filter(|v| v.fract() == 0.0 && v.abs() <= 2f64.powi(64)).map(|v| v as i128)
+        }
         _ => value.as_integer(),
     }
 }

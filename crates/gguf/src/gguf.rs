@@ -35,7 +35,11 @@ impl OpenOptions {
         if self.mmap {
             let file = FileSource::open(path)?;
             // An empty file cannot be mapped. Parsing it reports the error.
-            return if file.len_bytes() == 0 { Ok(Box::new(file)) } else { Ok(Box::new(crate::MapSource::open(path)?)) };
+            return if file.len_bytes() == 0 {
+                Ok(Box::new(file))
+            } else {
+                Ok(Box::new(crate::MapSource::open(path)?))
+            };
         }
         Ok(Box::new(FileSource::open(path)?))
     }
@@ -151,7 +155,9 @@ impl Gguf {
         }
         let offset = tensor.offset.saturating_add(offset_bytes);
         let len = buf.len();
-        let failed = |error| self.locate(Error::ReadTensor { tensor: tensor.name().to_owned(), offset: offset_bytes, len, error });
+        let failed = |error| {
+            self.locate(Error::ReadTensor { tensor: tensor.name().to_owned(), offset: offset_bytes, len, error })
+        };
         self.source.read_at(offset, buf).map_err(failed)
     }
 
@@ -164,7 +170,8 @@ impl Gguf {
     /// The whole tensor as f32, in the order of the file.
     pub fn dequantized(&self, tensor: &TensorInfo) -> Result<Vec<f32>> {
         let ty = tensor.ty().map_err(|error| self.locate(error))?;
-        let too_large = || self.locate(Error::OutOfMemory { tensor: tensor.name().into(), elements: tensor.elements() });
+        let too_large =
+            || self.locate(Error::OutOfMemory { tensor: tensor.name().into(), elements: tensor.elements() });
         let elements = usize::try_from(tensor.elements()).map_err(|_| too_large())?;
         let mut out = Vec::new();
         out.try_reserve_exact(elements).map_err(|_| too_large())?;
@@ -201,6 +208,9 @@ impl Gguf {
 
 impl fmt::Debug for Gguf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gguf").field("path", &self.path).field("tensors", &self.header.tensors.len()).finish_non_exhaustive()
+        f.debug_struct("Gguf")
+            .field("path", &self.path)
+            .field("tensors", &self.header.tensors.len())
+            .finish_non_exhaustive()
     }
 }

@@ -51,7 +51,8 @@ pub fn join(paths: Option<&[PathBuf]>, parts: Vec<Box<dyn Source>>) -> Result<Gg
         start += source.len_bytes();
         match &mut joined {
             None => {
-                announced = split_value::<usize>(&header, source.as_ref(), "split.tensors.count").map_err(|error| named(i, error))?;
+                announced = split_value::<usize>(&header, source.as_ref(), "split.tensors.count")
+                    .map_err(|error| named(i, error))?;
                 // The joined source is not contiguous in memory, so the header needs a copy of its
                 // bytes.
                 header.buffer.get_or_insert_with(|| source.bytes().unwrap_or_default().to_vec());
@@ -70,7 +71,12 @@ pub fn join(paths: Option<&[PathBuf]>, parts: Vec<Box<dyn Source>>) -> Result<Gg
         let key = "split.tensors.count";
         return Err(named(
             0,
-            Error::WrongPart { number: 1, key, expected: format!("{found} (of all parts)"), found: expected.to_string() },
+            Error::WrongPart {
+                number: 1,
+                key,
+                expected: format!("{found} (of all parts)"),
+                found: expected.to_string(),
+            },
         ));
     }
     let path = paths.and_then(|paths| paths.first().cloned());

@@ -37,7 +37,8 @@ impl TensorInfo {
 
     /// The type. Fails if this crate does not know the type number.
     pub fn ty(&self) -> Result<GgmlType> {
-        GgmlType::from_u32(self.ty_number).ok_or_else(|| Error::UnknownTensorType { tensor: self.name.to_string(), number: self.ty_number })
+        GgmlType::from_u32(self.ty_number)
+            .ok_or_else(|| Error::UnknownTensorType { tensor: self.name.to_string(), number: self.ty_number })
     }
 
     /// The dimensions in the file, the fastest first.

@@ -188,7 +188,8 @@ mod tests {
     #[test]
     fn rows_that_are_no_superblocks_get_the_fallbacks_of_llama_cpp() {
         use GgmlType::*;
-        for (asked, written) in [(Q4_K, Q5_0), (Q5_K, Q5_1), (Q6_K, Q8_0), (IQ4_XS, IQ4_NL), (Q2_K, IQ4_NL), (Q3_K, IQ4_NL), (TQ2_0, Q4_0)]
+        for (asked, written) in
+            [(Q4_K, Q5_0), (Q5_K, Q5_1), (Q6_K, Q8_0), (IQ4_XS, IQ4_NL), (Q2_K, IQ4_NL), (Q3_K, IQ4_NL), (TQ2_0, Q4_0)]
         {
             assert_eq!([512, 96, 100].map(|cols| asked.fitting(cols)), [asked, written, F16], "{asked}");
         }

@@ -50,7 +50,11 @@ fn preamble() -> Vec<Case> {
         ("2^64 - 1 tensors", Raw::header(3, u64::MAX, 0).data(0), "18446744073709551615 tensors"),
         ("2^64 - 1 keys", Raw::header(3, 0, u64::MAX).data(0), "18446744073709551615 keys"),
         ("tensor count that wraps times its size", Raw::header(3, u64::MAX / 33 + 1, 0).data(0), "tensors announced"),
-        ("version 1 with a body of version 3", Raw::header(1, 1, 0).tensor(b"t", &[1], F32, 0).data(4), "name at offset 16 is empty"),
+        (
+            "version 1 with a body of version 3",
+            Raw::header(1, 1, 0).tensor(b"t", &[1], F32, 0).data(4),
+            "name at offset 16 is empty",
+        ),
     ]
 }
 
@@ -70,7 +74,11 @@ fn metadata() -> Vec<Case> {
         ("array longer than the file", array(4, 1 << 40).data(64), "array elements"),
         ("array whose size wraps", array(10, (1 << 61) + 1).data(64), "array elements"),
         ("array of strings that wraps", array(STR, u64::MAX / 8 + 2).data(64), "array elements"),
-        ("array of strings cut short", array(STR, 2).string(b"one").u64(5).bytes(b"fo"), "ends within string in an array"),
+        (
+            "array of strings cut short",
+            array(STR, 2).string(b"one").u64(5).bytes(b"fo"),
+            "ends within string in an array",
+        ),
         ("token of 2^31 bytes", array(STR, 1).u64(1 << 31).data(64), "ends within string in an array"),
         ("array of arrays of strings cut short", array(ARRAY, 1).u32(STR).u64(1).u64(9), "ends within"),
         ("array of arrays too many", array(ARRAY, 1 << 40).data(64), "array elements"),
@@ -98,7 +106,11 @@ fn tensors() -> Vec<Case> {
         ("empty name", one_tensor(b"", &[1], F32, 0, 4), "tensor name at offset 24 is empty"),
         ("name of 513 bytes", one_tensor(&[b'n'; 513], &[1], F32, 0, 4), "513 bytes long"),
         ("name that is not utf-8", one_tensor(b"\xc3(", &[1], F32, 0, 4), "not valid utf-8"),
-        ("duplicate name", Raw::header(3, 2, 0).tensor(b"a", &[8], F32, 0).tensor(b"a", &[8], F32, 32).data(64), "`a` occurs twice"),
+        (
+            "duplicate name",
+            Raw::header(3, 2, 0).tensor(b"a", &[8], F32, 0).tensor(b"a", &[8], F32, 32).data(64),
+            "`a` occurs twice",
+        ),
         ("0 dimensions", one_tensor(b"t", &[], F32, 0, 32), "0 dimensions"),
         ("5 dimensions", one_tensor(b"t", &[1; 5], F32, 0, 32), "5 dimensions"),
         ("2^32 - 1 dimensions", Raw::header(3, 1, 0).string(b"t").u32(u32::MAX).data(64), "4294967295 dimensions"),
@@ -140,7 +152,8 @@ fn every_hostile_class_ends_in_an_error_that_names_it() {
 #[test]
 fn every_truncation_of_a_good_file_is_an_error() {
     let good = include_bytes!("files/python.gguf");
-    let last = Gguf::from_bytes(&good[..]).unwrap().tensors().iter().map(|t| t.offset + t.bytes).max().unwrap() as usize;
+    let last =
+        Gguf::from_bytes(&good[..]).unwrap().tensors().iter().map(|t| t.offset + t.bytes).max().unwrap() as usize;
     for len in 0..last {
         assert!(Gguf::from_bytes(&good[..len]).is_err(), "{len}");
     }
@@ -150,11 +163,18 @@ fn every_truncation_of_a_good_file_is_an_error() {
 
 #[test]
 fn unknown_tensor_types_list_but_cannot_be_used() {
-    let gguf = Gguf::from_bytes(Raw::header(3, 2, 0).tensor(b"new", &[7], 99, 0).tensor(b"t", &[8], F32, 32).data(64).0).unwrap();
+    let gguf =
+        Gguf::from_bytes(Raw::header(3, 2, 0).tensor(b"new", &[7], 99, 0).tensor(b"t", &[8], F32, 32).data(64).0)
+            .unwrap();
     let new = gguf.tensor("new").unwrap();
     assert_eq!((new.ty_number, new.bytes), (99, 0));
-    for error in [new.ty().unwrap_err(), gguf.read_tensor(new, 0, &mut []).unwrap_err(), gguf.dequantized(new).unwrap_err()] {
-        assert_eq!(error.to_string(), "tensor `new` has the unknown type number 99; requantize the model or update this program");
+    for error in
+        [new.ty().unwrap_err(), gguf.read_tensor(new, 0, &mut []).unwrap_err(), gguf.dequantized(new).unwrap_err()]
+    {
+        assert_eq!(
+            error.to_string(),
+            "tensor `new` has the unknown type number 99; requantize the model or update this program"
+        );
     }
     assert!(gguf.tensor_bytes(new).is_none());
     assert_eq!(gguf.dequantized(gguf.tensor("t").unwrap()).unwrap(), [0.0; 8]);

@@ -21,7 +21,8 @@ fn seeds() -> Vec<Vec<u8>> {
     let every_type = GgmlType::ALL.iter().fold(GgufBuilder::new(), |builder, &ty| {
         builder.tensor(ty.name(), &[ty.block_size() as u64, 2], ty, vec![0x55; 2 * ty.block_bytes()])
     });
-    let nested = MetaValue::Array(ValueType::Array, vec![vec!["a", "b"].into(), vec![1u16, 2].into(), vec![true].into()]);
+    let nested =
+        MetaValue::Array(ValueType::Array, vec![vec!["a", "b"].into(), vec![1u16, 2].into(), vec![true].into()]);
     let arrays = GgufBuilder::new().alignment(8).set("nested", nested).set("s", vec!["x"; 9]).set("n", vec![-1i64; 5]);
     vec![
         include_bytes!("files/python.gguf").to_vec(),

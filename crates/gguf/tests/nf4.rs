@@ -86,12 +86,16 @@ fn every_code_comes_back_and_every_threshold_parts_two_codes() {
 #[test]
 fn the_error_is_at_most_half_of_the_widest_gap() {
     let random = uniform(256 * BLOCK);
-    let scaled: Vec<f32> = random.iter().enumerate().map(|(i, v)| v * 10.0f32.powi((i / BLOCK) as i32 % 60 - 30)).collect();
+    let scaled: Vec<f32> =
+        random.iter().enumerate().map(|(i, v)| v * 10.0f32.powi((i / BLOCK) as i32 % 60 - 30)).collect();
     for values in [random, scaled, vec![0.0; BLOCK], vec![-0.0; BLOCK], vec![f32::MAX; BLOCK], vec![-3.5; BLOCK]] {
         for (block, values) in values.chunks_exact(BLOCK).enumerate() {
             let absmax = values.iter().fold(0.0f32, |most, v| most.max(v.abs()));
             for (value, back) in values.iter().zip(back(&blocks(values))) {
-                assert!((value - back).abs() <= LARGEST_ERROR * absmax, "block {block}: {back} for {value} of {absmax}");
+                assert!(
+                    (value - back).abs() <= LARGEST_ERROR * absmax,
+                    "block {block}: {back} for {value} of {absmax}"
+                );
             }
         }
     }
@@ -109,7 +113,8 @@ fn blocks_are_those_of_bitsandbytes() {
     let (absmax, expected) = rest.split_at(count * 4);
     assert!(count >= 14 && expected.len() == values.len(), "{count} blocks");
     let found = blocks(&floats(values));
-    for (block, (found, (packed, absmax))) in found.chunks(36).zip(packed.chunks(32).zip(absmax.chunks(4))).enumerate() {
+    for (block, (found, (packed, absmax))) in found.chunks(36).zip(packed.chunks(32).zip(absmax.chunks(4))).enumerate()
+    {
         // bitsandbytes has the earlier element in the high nibble.
         let swapped: Vec<u8> = packed.iter().map(|byte| byte.rotate_left(4)).collect();
         assert_eq!((&found[..4], &found[4..]), (absmax, &swapped[..]), "block {block}");
@@ -135,7 +140,10 @@ fn values_that_are_not_finite_and_partial_blocks_are_refused() {
 #[test]
 fn the_writer_has_no_number_for_it() {
     let file = GgufBuilder::new().set("general.architecture", "qwen3");
-    let error = file.tensor("blk.0.attn_q.weight", &[64], GgmlType::NF4, blocks(&[1.0; BLOCK])).to_bytes().expect_err("no number");
+    let error = file
+        .tensor("blk.0.attn_q.weight", &[64], GgmlType::NF4, blocks(&[1.0; BLOCK]))
+        .to_bytes()
+        .expect_err("no number");
     assert!(matches!(error, Error::NotInFiles { .. }), "{error}");
     let expected = "tensor `blk.0.attn_q.weight` is NF4, which has no number in gguf files; write it as F16 or F32";
     assert_eq!(error.to_string(), expected);

@@ -5,8 +5,16 @@ use std::path::Path;
 
 use gguf::{Error, GgmlType, dequantize, quantize};
 
-const QUANTIZED: [GgmlType; 8] =
-    [GgmlType::Q4_0, GgmlType::Q4_1, GgmlType::Q5_0, GgmlType::Q5_1, GgmlType::Q8_0, GgmlType::Q4_K, GgmlType::Q5_K, GgmlType::Q6_K];
+const QUANTIZED: [GgmlType; 8] = [
+    GgmlType::Q4_0,
+    GgmlType::Q4_1,
+    GgmlType::Q5_0,
+    GgmlType::Q5_1,
+    GgmlType::Q8_0,
+    GgmlType::Q4_K,
+    GgmlType::Q5_K,
+    GgmlType::Q6_K,
+];
 
 fn vector(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/quantized").join(name);
@@ -99,7 +107,10 @@ fn values_that_no_scale_holds_are_refused_by_index() {
         let first = 300 / ty.block_size() * ty.block_size();
         for large in [3e38, -1e9, 9.9e8] {
             values[300] = large;
-            assert!(matches!(quantize(ty, &values, 256), Err(Error::ScaleRange { index, .. }) if index == first), "{ty} {large}");
+            assert!(
+                matches!(quantize(ty, &values, 256), Err(Error::ScaleRange { index, .. }) if index == first),
+                "{ty} {large}"
+            );
         }
     }
 }

@@ -43,7 +43,12 @@ fn the_writer_makes_the_bytes_of_the_python_package() {
 #[test]
 fn data_that_is_produced_while_writing_gives_the_same_bytes_and_must_have_its_size() {
     let (first, second): (Vec<u8>, Vec<u8>) = ((0..40).collect(), (0..136).collect());
-    let whole = GgufBuilder::new().tensor("a", &[10], GgmlType::F32, &first[..]).tensor("b", &[64, 2], GgmlType::Q8_0, &second[..]);
+    let whole = GgufBuilder::new().tensor("a", &[10], GgmlType::F32, &first[..]).tensor(
+        "b",
+        &[64, 2],
+        GgmlType::Q8_0,
+        &second[..],
+    );
     let produced = |short: usize| {
         let first = |out: &mut dyn std::io::Write| first.chunks(7).try_for_each(|part| out.write_all(part));
         let (second, first) = (&second[..136 - short], first);
@@ -91,9 +96,18 @@ fn wrong_types_name_the_key_what_was_expected_and_what_was_found() {
     says(gguf.get::<u32>("t.absent").unwrap_err(), "the metadata lacks `t.absent`");
     says(gguf.tensor("e.weight").unwrap_err(), "the file has no tensor `e.weight`");
     let array = |key| gguf.get::<Array>(key).unwrap();
-    says(array("t.ints").u32s().map(|_| ()).unwrap_err(), "`t.ints` should be an array of u32 but is i32 -2 at index 1");
-    says(array("t.ints").strs().map(|_| ()).unwrap_err(), "`t.ints` should be an array of string but is array of 3 i32");
-    says(array("t.strs").f32s().map(|_| ()).unwrap_err(), "`t.strs` should be an array of f32 but is string \"a\" at index 0");
+    says(
+        array("t.ints").u32s().map(|_| ()).unwrap_err(),
+        "`t.ints` should be an array of u32 but is i32 -2 at index 1",
+    );
+    says(
+        array("t.ints").strs().map(|_| ()).unwrap_err(),
+        "`t.ints` should be an array of string but is array of 3 i32",
+    );
+    says(
+        array("t.strs").f32s().map(|_| ()).unwrap_err(),
+        "`t.strs` should be an array of f32 but is string \"a\" at index 0",
+    );
     assert_eq!(array("t.ints").i32s().unwrap().collect::<Vec<_>>(), [1, -2, 3]);
     assert_eq!(array("t.bools").bools().unwrap().collect::<Vec<_>>(), [true, false]);
 }
@@ -119,12 +133,27 @@ fn a_number_of_every_type_converts_to_every_type_that_it_fits() {
         let floats: [MetaValue; 2] = [f32::from(value).into(), f64::from(value).into()];
         for stored in integers.iter().chain(&floats) {
             let file = of(stored.clone());
-            assert_eq!((file.get::<u8>("k").unwrap(), file.get::<i64>("k").unwrap()), (value, value.into()), "{stored:?}");
-            assert_eq!((file.get::<f32>("k").unwrap(), file.get::<f64>("k").unwrap()), (value.into(), value.into()), "{stored:?}");
-            assert_eq!(of(MetaValue::Array(stored.ty(), vec![stored.clone()])).get::<Vec<u32>>("k").unwrap(), [u32::from(value)]);
+            assert_eq!(
+                (file.get::<u8>("k").unwrap(), file.get::<i64>("k").unwrap()),
+                (value, value.into()),
+                "{stored:?}"
+            );
+            assert_eq!(
+                (file.get::<f32>("k").unwrap(), file.get::<f64>("k").unwrap()),
+                (value.into(), value.into()),
+                "{stored:?}"
+            );
+            assert_eq!(
+                of(MetaValue::Array(stored.ty(), vec![stored.clone()])).get::<Vec<u32>>("k").unwrap(),
+                [u32::from(value)]
+            );
         }
         for stored in integers {
-            let bools = of(MetaValue::Array(stored.ty(), vec![stored.clone()])).get::<Array>("k").unwrap().bools().map(Iterator::collect);
+            let bools = of(MetaValue::Array(stored.ty(), vec![stored.clone()]))
+                .get::<Array>("k")
+                .unwrap()
+                .bools()
+                .map(Iterator::collect);
             let expected = (value < 2).then_some(value == 1);
             assert_eq!((of(stored).get::<bool>("k").ok(), bools.ok()), (expected, expected.map(|bool| vec![bool])));
         }
@@ -133,7 +162,10 @@ fn a_number_of_every_type_converts_to_every_type_that_it_fits() {
 
 #[test]
 fn a_value_that_does_not_fit_is_refused_and_a_float_is_rounded() {
-    assert_eq!((of(1e-6f64).get::<f32>("k").unwrap(), of(16_777_217u32).get::<f32>("k").unwrap()), (1e-6f32, 16_777_216.0));
+    assert_eq!(
+        (of(1e-6f64).get::<f32>("k").unwrap(), of(16_777_217u32).get::<f32>("k").unwrap()),
+        (1e-6f32, 16_777_216.0)
+    );
     assert_eq!(of(u64::MAX).get::<f32>("k").unwrap(), 2f32.powi(64));
     assert_eq!(of(f64::NEG_INFINITY).get::<f32>("k").unwrap(), f32::NEG_INFINITY);
     assert!(of(f64::NAN).get::<f32>("k").unwrap().is_nan());
@@ -143,7 +175,11 @@ fn a_value_that_does_not_fit_is_refused_and_a_float_is_rounded() {
     for beyond in [-1.0, 0.5, 2f64.powi(64), f64::NAN, f64::INFINITY, 1e300] {
         assert!(of(beyond).get::<u64>("k").is_err(), "{beyond}");
     }
-    assert!(of(-1i32).get::<u32>("k").is_err() && of(-1i32).get::<bool>("k").is_err() && of(1.0f32).get::<bool>("k").is_err());
+    assert!(
+        of(-1i32).get::<u32>("k").is_err()
+            && of(-1i32).get::<bool>("k").is_err()
+            && of(1.0f32).get::<bool>("k").is_err()
+    );
     assert!(of("7").get::<u32>("k").is_err() && of(true).get::<u32>("k").is_err());
     assert_eq!(of(2f64.powi(63)).get::<u64>("k").unwrap(), 1 << 63);
 }
@@ -228,7 +264,9 @@ proptest! {
 
 #[test]
 fn the_writer_refuses_what_the_reader_would() {
-    let tensor = |name: &str, dims: &[u64], bytes: usize| GgufBuilder::new().tensor(name, dims, GgmlType::Q8_0, vec![0; bytes]).to_bytes();
+    let tensor = |name: &str, dims: &[u64], bytes: usize| {
+        GgufBuilder::new().tensor(name, dims, GgmlType::Q8_0, vec![0; bytes]).to_bytes()
+    };
     let says = |result: gguf::Result<Vec<u8>>, words: &str| {
         let error = result.unwrap_err().to_string();
         assert!(error.contains(words), "{error:?} lacks {words:?}");

@@ -157,7 +157,8 @@ fn every_source_reads_the_same_and_stops_at_its_end() {
     let bytes: Vec<u8> = (0..100).collect();
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), &bytes).unwrap();
-    let halves: Vec<Box<dyn Source>> = vec![Box::new(bytes[..40].to_vec()), Box::new(Vec::new()), Box::new(bytes[40..].to_vec())];
+    let halves: Vec<Box<dyn Source>> =
+        vec![Box::new(bytes[..40].to_vec()), Box::new(Vec::new()), Box::new(bytes[40..].to_vec())];
     #[cfg_attr(not(feature = "mmap"), allow(unused_mut))]
     let mut sources: Vec<Box<dyn Source>> = vec![
         Box::new(bytes.clone()),
@@ -197,8 +198,12 @@ fn the_next_write_removes_what_a_killed_writer_left() {
         let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names.len(), count, "{names:?}");
     };
-    for left in [".cache.bin.0123456789abcdef.tmp", ".cache.bin.0123456789abcde.tmp", ".cache.bin2.0123456789abcdef.tmp", ".cache.bin.tmp"]
-    {
+    for left in [
+        ".cache.bin.0123456789abcdef.tmp",
+        ".cache.bin.0123456789abcde.tmp",
+        ".cache.bin2.0123456789abcdef.tmp",
+        ".cache.bin.tmp",
+    ] {
         fs::write(folder.path().join(left), "part").unwrap();
     }
     atomic_write(&path, |out| {

@@ -65,8 +65,11 @@ fn portable_shaders_have_no_enable_and_no_subgroup_operation() {
 
 fn has_the_params_and_bindings_of_its_kernel(shader: &Shader, module: &Module) {
     let label = shader.label();
-    let mut bound: Vec<_> =
-        module.global_variables.iter().filter_map(|(_, var)| var.binding.map(|at| (at.group, at.binding, var))).collect();
+    let mut bound: Vec<_> = module
+        .global_variables
+        .iter()
+        .filter_map(|(_, var)| var.binding.map(|at| (at.group, at.binding, var)))
+        .collect();
     bound.sort_by_key(|(group, binding, _)| (*group, *binding));
     assert_eq!(bound.len(), shader.variant.kernel.bindings.len() + 1, "{label}: number of bindings");
     for (n, (group, binding, var)) in (0..).zip(&bound) {
@@ -87,14 +90,17 @@ fn has_the_params_and_bindings_of_its_kernel(shader: &Shader, module: &Module) {
 fn check_params(module: &Module, params: &TypeInner, kernel: &Kernel, label: &str) {
     let TypeInner::Struct { members, .. } = params else { panic!("{label}: params is no struct") };
     let found: Vec<_> = members.iter().map(|m| (m.name.clone().unwrap_or_default(), m.offset as usize)).collect();
-    let declared = kernel.params.iter().map(|(name, _)| ((*name).to_string(), kernel.param_offset(name).expect("its own field")));
+    let declared =
+        kernel.params.iter().map(|(name, _)| ((*name).to_string(), kernel.param_offset(name).expect("its own field")));
     assert_eq!(found, declared.collect::<Vec<_>>(), "{label}: names and offsets of params");
     for (member, (name, scalar)) in members.iter().zip(kernel.params) {
         let kind = match scalar {
             Scalar::U32 => ScalarKind::Uint,
             Scalar::F32 => ScalarKind::Float,
         };
-        let TypeInner::Scalar(found) = module.types[member.ty].inner else { panic!("{label}: params.{name} is no scalar") };
+        let TypeInner::Scalar(found) = module.types[member.ty].inner else {
+            panic!("{label}: params.{name} is no scalar")
+        };
         assert_eq!((found.kind, found.width), (kind, 4), "{label}: params.{name}");
     }
 }
@@ -119,7 +125,8 @@ fn shaders_of_many_rows_read_all_params_but_the_constants_of_their_kernel() {
         let (kernel, label) = (shader.variant.kernel, shader.label());
         let given = kernel.params.iter().map(|(field, _)| kernel.constants.contains(field).then_some(1)).collect();
         let module = parse(&Shader { given, ..shader });
-        let uniforms: Vec<_> = module.global_variables.iter().filter(|(_, var)| var.space == AddressSpace::Uniform).collect();
+        let uniforms: Vec<_> =
+            module.global_variables.iter().filter(|(_, var)| var.space == AddressSpace::Uniform).collect();
         assert_eq!(uniforms.len(), 1, "{label}: uniforms");
         assert_eq!(uniforms[0].1.name.as_deref(), Some("read_params"), "{label}");
     }
@@ -160,7 +167,12 @@ fn entries_carry_the_name_of_their_file_and_variants_that_of_their_kernel_but_fo
         assert!(kernel.nmse > 0.0 && kernel.nmse <= 1e-4, "{} has the bound {}", kernel.name, kernel.nmse);
         for variant in kernel.variants {
             assert!(variants.insert(variant.name), "two variants are named {}", variant.name);
-            assert!(words(variant.name).starts_with(&words(kernel.name)), "variant {} is one of {}", variant.name, kernel.name);
+            assert!(
+                words(variant.name).starts_with(&words(kernel.name)),
+                "variant {} is one of {}",
+                variant.name,
+                kernel.name
+            );
             assert!(std::ptr::eq(variant.kernel, kernel), "{} is a variant of {}", variant.name, variant.kernel.name);
         }
     }
@@ -171,7 +183,8 @@ fn entries_carry_the_name_of_their_file_and_variants_that_of_their_kernel_but_fo
 #[test]
 fn one_variant_lets_an_element_differ_by_more_than_the_others() {
     const { assert!(PEAK <= 16.0, "a larger number for one variant stands beside the variant") };
-    let wider: Vec<_> = lower::variants().filter(|variant| variant.peak != PEAK).map(|variant| (variant.name, variant.peak)).collect();
+    let wider: Vec<_> =
+        lower::variants().filter(|variant| variant.peak != PEAK).map(|variant| (variant.name, variant.peak)).collect();
     assert_eq!(wider, [("attention_flash_512", 20.0)]);
 }
 
@@ -179,7 +192,8 @@ fn one_variant_lets_an_element_differ_by_more_than_the_others() {
 #[test]
 fn variants_fill_the_slots_of_their_kernel_and_no_others() {
     for variant in lower::variants() {
-        let slots = variant.kernel.wgsl.iter().filter_map(|part| if let Part::Slot(slot) = part { Some(*slot) } else { None });
+        let slots =
+            variant.kernel.wgsl.iter().filter_map(|part| if let Part::Slot(slot) = part { Some(*slot) } else { None });
         let filled = variant.fill.iter().map(|(slot, _)| *slot);
         assert_eq!(filled.collect::<HashSet<_>>(), slots.collect::<HashSet<_>>(), "{}", variant.name);
     }

@@ -24,7 +24,8 @@ fn two_weights(format: &Format) -> String {
 fn every_piece_validates_beside_a_second_instance_of_itself() {
     for format in FORMATS {
         let source = two_weights(format);
-        let module = wgsl::parse_str(&source).unwrap_or_else(|e| panic!("{}: {}", format.ty, e.emit_to_string(&source)));
+        let module =
+            wgsl::parse_str(&source).unwrap_or_else(|e| panic!("{}: {}", format.ty, e.emit_to_string(&source)));
         let capabilities = valid::Capabilities::SHADER_FLOAT16_IN_FLOAT32;
         let checked = valid::Validator::new(valid::ValidationFlags::all(), capabilities).validate(&module);
         checked.unwrap_or_else(|e| panic!("{}: {}", format.ty, e.emit_to_string(&source)));
@@ -101,7 +102,13 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
 /// Whether the code of a file (without comments, unit tests and KV cache types) contains this
 /// identifier, in any case.
 fn mentions(text: &str, name: &str) -> bool {
-    let code = text.split("#[cfg(test)]").next().unwrap_or_default().to_lowercase().replace("kvtype::", "kv_").replace("kv/", "kv_");
+    let code = text
+        .split("#[cfg(test)]")
+        .next()
+        .unwrap_or_default()
+        .to_lowercase()
+        .replace("kvtype::", "kv_")
+        .replace("kv/", "kv_");
     let words = code.lines().filter_map(|line| line.split("//").next());
     words.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')).any(|word| word == name)
 }
@@ -117,7 +124,8 @@ fn adding_a_format_touches_one_piece_and_one_rust_file() {
     for format in FORMATS.iter().filter(|format| format.ty.is_quantized()) {
         let name = format.ty.name().to_lowercase();
         assert!(all.contains(&shaders.join(format!("quant/{name}.wgsl"))), "{name} has no piece of its own");
-        let mentioning: Vec<_> = texts.iter().filter(|(_, text)| mentions(text, &name)).map(|(path, _)| path.as_path()).collect();
+        let mentioning: Vec<_> =
+            texts.iter().filter(|(_, text)| mentions(text, &name)).map(|(path, _)| path.as_path()).collect();
         assert_eq!(mentioning, [src.join("kernel/format.rs")], "{name}");
     }
 }

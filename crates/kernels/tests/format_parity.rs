@@ -52,8 +52,10 @@ impl Gpu {
         let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
         descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
         let instance = wgpu::Instance::new(descriptor);
-        let adapter = pollster::block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default())).expect("an adapter");
-        let (device, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor::default())).expect("a device");
+        let adapter =
+            pollster::block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default())).expect("an adapter");
+        let (device, queue) =
+            pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor::default())).expect("a device");
         Self { device, queue }
     }
 
@@ -69,7 +71,8 @@ impl Gpu {
                 }
             }";
         let source = wgpu::ShaderSource::Wgsl(format!("{kernel}\n{}", format.instantiate("w")).into());
-        let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(format.ty.name()), source });
+        let module =
+            self.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(format.ty.name()), source });
         self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(format.ty.name()),
             layout: None,
@@ -84,18 +87,25 @@ impl Gpu {
     fn dequantize(&self, pipeline: &wgpu::ComputePipeline, weights: &[u8], rows: u32, cols: u32) -> Vec<f32> {
         let quads = cols.div_ceil(4);
         let size = u64::from(rows * quads) * 16;
-        let init =
-            |contents: &[u8], usage| self.device.create_buffer_init(&wgpu::util::BufferInitDescriptor { label: None, contents, usage });
+        let init = |contents: &[u8], usage| {
+            self.device.create_buffer_init(&wgpu::util::BufferInitDescriptor { label: None, contents, usage })
+        };
         let shape = init(bytemuck::bytes_of(&[cols, quads, 0, 0]), wgpu::BufferUsages::UNIFORM);
         let w = init(weights, wgpu::BufferUsages::STORAGE);
         let nan = vec![0xff; size as usize];
         let y = init(&nan, wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC);
         let back = init(&nan, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
         let buffers = [&shape, &w, &y];
-        let entries: Vec<_> =
-            (0..).zip(buffers).map(|(binding, b)| wgpu::BindGroupEntry { binding, resource: b.as_entire_binding() }).collect();
+        let entries: Vec<_> = (0..)
+            .zip(buffers)
+            .map(|(binding, b)| wgpu::BindGroupEntry { binding, resource: b.as_entire_binding() })
+            .collect();
         let layout = pipeline.get_bind_group_layout(0);
-        let group = self.device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout: &layout, entries: &entries });
+        let group = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: None,
+            layout: &layout,
+            entries: &entries,
+        });
         let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());

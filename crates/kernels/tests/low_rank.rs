@@ -4,7 +4,8 @@
 use gguf::GgmlType;
 use kernels::testing::kernel::random::Gen;
 use kernels::{
-    Counts, Device, Executor, Lead, LowRank, PlanOptions, Recorder, Shape, States, StepInput, TensorBytes, Watch, Weight, Weights, ops,
+    Counts, Device, Executor, Lead, LowRank, PlanOptions, Recorder, Shape, States, StepInput, TensorBytes, Watch,
+    Weight, Weights, ops,
 };
 use std::sync::Arc;
 
@@ -32,7 +33,8 @@ impl Matrix {
 
     /// self + scale b a.
     fn plus(&self, scale: f32, a: &Self, b: &Self) -> Self {
-        let term = |n: usize, k: usize| (0..b.cols).map(|r| b.values[n * b.cols + r] * a.values[r * a.cols + k]).sum::<f32>();
+        let term =
+            |n: usize, k: usize| (0..b.cols).map(|r| b.values[n * b.cols + r] * a.values[r * a.cols + k]).sum::<f32>();
         let values = self.values.iter().enumerate().map(|(i, v)| v + scale * term(i / self.cols, i % self.cols));
         Self { cols: self.cols, values: values.collect() }
     }
@@ -46,8 +48,11 @@ fn product(executor: &Executor, weights: Weights, adapt: &[LowRank], w: Weight, 
     let y = ops::matmul(&mut rec, w, input);
     rec.output(y);
     let mut states = States::new(executor, &[], 1, 1).expect("no states");
-    let mut plan = executor.plan(rec, &Arc::new(weights.load().expect("room for the weights")), &PlanOptions::plain()).expect("a plan");
-    let input = StepInput { positions: vec![0; STEP_ROWS as usize], host: vec![x.values.clone()], ..StepInput::default() };
+    let mut plan = executor
+        .plan(rec, &Arc::new(weights.load().expect("room for the weights")), &PlanOptions::plain())
+        .expect("a plan");
+    let input =
+        StepInput { positions: vec![0; STEP_ROWS as usize], host: vec![x.values.clone()], ..StepInput::default() };
     let outputs = plan.run(&mut states, &input, Watch::default()).expect("a step").wait().expect("its outputs");
     outputs.f32(0).to_vec()
 }
@@ -83,6 +88,10 @@ fn products_are_those_with_the_sum_for_any_rank_and_any_number_of_additions() {
         let got = product(&executor, all.clone(), &adapt, weight, &x);
         let worst = got.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         assert!(worst < 1e-5, "{worst:e} on {}", executor.name());
-        assert_eq!(product(&executor, all, &[], weight, &x), product(&executor, base, &[], weight, &x), "nothing added, nothing changed");
+        assert_eq!(
+            product(&executor, all, &[], weight, &x),
+            product(&executor, base, &[], weight, &x),
+            "nothing added, nothing changed"
+        );
     }
 }

@@ -15,7 +15,10 @@ fn rates_are_plausible_and_measured_in_seconds() {
     assert!(within(measured.read_gb_per_s, 0.01, 1e5), "{measured:?}");
     assert!(within(measured.matrix_tflop_per_s, 1e-6, 1e4), "{measured:?}");
     let matrices = measured.cooperative_tflop_per_s;
-    assert!(matrices.map_or(!device.caps().cooperative, |rate| rate > measured.matrix_tflop_per_s && rate < 1e5), "{measured:?}");
+    assert!(
+        matrices.map_or(!device.caps().cooperative, |rate| rate > measured.matrix_tflop_per_s && rate < 1e5),
+        "{measured:?}"
+    );
     assert!(within(measured.dispatch_us, 0.05, 1e5), "{measured:?}");
     assert!(within(measured.transfer.write_gb_per_s, 0.01, 1e4), "{measured:?}");
     assert!(within(measured.transfer.read_gb_per_s, 0.01, 1e4), "{measured:?}");

@@ -5,8 +5,8 @@ use cpu_ref::{KvType, Mask};
 use kernels::Work;
 use kernels::ops::{self, Attend};
 use kernels::{
-    Counts, Device, Error, Executor, KvState, Lead, Limits, PlanOptions, Recorder, Select, Shape, StateKind, States, StepInput, Watch,
-    Weights,
+    Counts, Device, Error, Executor, KvState, Lead, Limits, PlanOptions, Recorder, Select, Shape, StateKind, States,
+    StepInput, Watch, Weights,
 };
 use std::sync::{Arc, OnceLock};
 
@@ -26,7 +26,8 @@ fn profiled(executor: &Executor, positions: &[u32], mask: Mask) -> Result<kernel
     let mut states = States::new(executor, &KINDS, 1, 100)?;
     let mut plan = executor.plan(rec, &Arc::new(Weights::new(executor)), &PlanOptions::plain())?;
     let host = vec![vec![0.5; (rows * WIDTH) as usize]];
-    let input = StepInput { positions: positions.to_vec(), sequences: vec![0; rows as usize], host, ..StepInput::default() };
+    let input =
+        StepInput { positions: positions.to_vec(), sequences: vec![0; rows as usize], host, ..StepInput::default() };
     plan.run(&mut states, &input, Watch::default())?.wait()?;
     plan.profile(&mut states, &input)
 }
@@ -36,11 +37,18 @@ fn profiled(executor: &Executor, positions: &[u32], mask: Mask) -> Result<kernel
 /// destroyed at once.
 fn gpu() -> Executor {
     static SHARED: OnceLock<Device> = OnceLock::new();
-    Executor::from(SHARED.get_or_init(|| Device::open(&Select::Best, Limits::Adapter).expect("an adapter, if only the software one")))
+    Executor::from(
+        SHARED.get_or_init(|| {
+            Device::open(&Select::Best, Limits::Adapter).expect("an adapter, if only the software one")
+        }),
+    )
 }
 
 /// The dispatches of one kind.
-fn of<'a>(profile: &'a kernels::Profile, stem: &'a str) -> impl Iterator<Item = &'a kernels::testing::exec::profile::Timed> {
+fn of<'a>(
+    profile: &'a kernels::Profile,
+    stem: &'a str,
+) -> impl Iterator<Item = &'a kernels::testing::exec::profile::Timed> {
     profile.dispatches.iter().filter(move |d| d.label.starts_with(stem))
 }
 
@@ -50,7 +58,10 @@ fn every_dispatch_is_timed_once_in_order() {
     let (append, attention) = (of(&profile, "kv_append").count(), of(&profile, "attention").count());
     assert_eq!(append, 1);
     assert!(attention >= 1 && profile.dispatches.len() == append + attention, "{profile}");
-    assert!(profile.dispatches.iter().all(|d| d.layer == Some(3) && d.nanoseconds >= 0.0 && d.nanoseconds < 1e10), "{profile}");
+    assert!(
+        profile.dispatches.iter().all(|d| d.layer == Some(3) && d.nanoseconds >= 0.0 && d.nanoseconds < 1e10),
+        "{profile}"
+    );
     assert!(profile.nanoseconds() > 0.0, "{profile}");
 }
 

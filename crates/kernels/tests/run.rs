@@ -104,7 +104,11 @@ fn heads_rotate_by_their_positions() {
     let x = values(8, positions.len() * heads * head_dim);
     let table = RopeTable::new(32, 1e6);
     let mut rows = vec![0.0; positions.len() * 32];
-    cpu_ref::rope_rows(&cpu_ref::RopeSpec { dim: 32, base: 1e6, scale: 1.0, factors: None, magnitude: 1.0 }, &positions, &mut rows);
+    cpu_ref::rope_rows(
+        &cpu_ref::RopeSpec { dim: 32, base: 1e6, scale: 1.0, factors: None, magnitude: 1.0 },
+        &positions,
+        &mut rows,
+    );
     let y = run::rope(&device, &x, &positions, heads, &table).expect("fits");
     equal("rope", &y, |y| cpu_ref::rope(&x, &rows, heads, head_dim, y));
 }
@@ -131,14 +135,17 @@ fn the_last_queries_attend_over_all_keys() {
 #[test]
 fn the_oracles_run_behind_the_same_call() {
     let x = values(12, 300);
-    let (gpu, cpu) = (run::softmax(&device(), &x, 100).expect("fits"), run::softmax(Executor::Cpu, &x, 100).expect("fits"));
+    let (gpu, cpu) =
+        (run::softmax(&device(), &x, 100).expect("fits"), run::softmax(Executor::Cpu, &x, 100).expect("fits"));
     assert!(cpu_ref::nmse(&cpu, &gpu) <= BOUND);
 }
 
 /// The name and the numbers of a shape error.
 fn shape<T: std::fmt::Debug>(result: Result<T, Error>) -> (&'static str, usize, usize) {
     match result {
-        Err(Error::Shape { name, expected, found, .. } | Error::Bytes { name, expected, found, .. }) => (name, expected, found),
+        Err(Error::Shape { name, expected, found, .. } | Error::Bytes { name, expected, found, .. }) => {
+            (name, expected, found)
+        }
         other => panic!("no shape error: {other:?}"),
     }
 }
@@ -230,12 +237,19 @@ fn experts_are_those_of_the_oracle_in_few_rows_and_in_many() {
 #[test]
 fn experts_that_do_not_fit_are_refused() {
     let (w, x) = (values(24, 8), values(25, 4));
-    let product = |experts, choices: &[u32]| run::matmul_experts(&Executor::Cpu, &x, Matrix::f32(&w, 2, 4), experts, choices);
+    let product =
+        |experts, choices: &[u32]| run::matmul_experts(&Executor::Cpu, &x, Matrix::f32(&w, 2, 4), experts, choices);
     assert!(product(2, &[1]).is_ok());
     for (experts, choices) in [(0, &[0][..]), (3, &[0]), (2, &[2]), (2, &[]), (1025, &[0])] {
-        assert!(matches!(product(experts, choices), Err(Error::Argument { .. })), "{experts} experts, choices {choices:?}");
+        assert!(
+            matches!(product(experts, choices), Err(Error::Argument { .. })),
+            "{experts} experts, choices {choices:?}"
+        );
     }
     for (experts, k) in [(4, 0), (4, 5), (1025, 1)] {
-        assert!(matches!(run::route(&Executor::Cpu, &x, experts, k, true), Err(Error::Argument { .. })), "{k} of {experts}");
+        assert!(
+            matches!(run::route(&Executor::Cpu, &x, experts, k, true), Err(Error::Argument { .. })),
+            "{k} of {experts}"
+        );
     }
 }

@@ -53,9 +53,15 @@ fn elements() {
     let [x, up, dy] = [1, 2, 3].map(|seed| values(seed, n));
     equal("silu", &run::silu_backward(&on, &x, &dy).expect("fits"), |dx| cpu_ref::silu_backward(&x, &dy, dx));
     equal("gelu", &run::gelu_backward(&on, &x, &dy).expect("fits"), |dx| cpu_ref::gelu_backward(&x, &dy, dx));
-    equal("softcap", &run::softcap_backward(&on, &x, &dy, 9.0).expect("fits"), |dx| cpu_ref::softcap_backward(&x, &dy, 9.0, dx));
-    equal2("swiglu", &run::swiglu_backward(&on, &x, &up, &dy).expect("fits"), |a, b| cpu_ref::swiglu_backward(&x, &up, &dy, a, b));
-    equal2("geglu", &run::geglu_backward(&on, &x, &up, &dy).expect("fits"), |a, b| cpu_ref::geglu_backward(&x, &up, &dy, a, b));
+    equal("softcap", &run::softcap_backward(&on, &x, &dy, 9.0).expect("fits"), |dx| {
+        cpu_ref::softcap_backward(&x, &dy, 9.0, dx)
+    });
+    equal2("swiglu", &run::swiglu_backward(&on, &x, &up, &dy).expect("fits"), |a, b| {
+        cpu_ref::swiglu_backward(&x, &up, &dy, a, b)
+    });
+    equal2("geglu", &run::geglu_backward(&on, &x, &up, &dy).expect("fits"), |a, b| {
+        cpu_ref::geglu_backward(&x, &up, &dy, a, b)
+    });
     let y = run::dropout(&on, &x, [4, 5], 6, 0.25).expect("fits");
     equal("dropout", &y, |y| cpu_ref::dropout(&x, [4, 5], 6, 0.25, y));
 }
@@ -70,7 +76,9 @@ fn rows() {
     let g = run::rms_norm_weight_backward(&on, &x, &dy, dim, 1e-6).expect("fits");
     equal_sum("rms_norm weight", &g, |g| cpu_ref::rms_norm_weight_backward(&x, &dy, dim, eps, g));
     let y = run::softmax(&on, &x, dim).expect("fits");
-    equal("softmax", &run::softmax_backward(&on, &y, &dy, dim).expect("fits"), |dx| cpu_ref::softmax_backward(&y, &dy, dim, dx));
+    equal("softmax", &run::softmax_backward(&on, &y, &dy, dim).expect("fits"), |dx| {
+        cpu_ref::softmax_backward(&y, &dy, dim, dx)
+    });
     let y = run::log_softmax(&on, &x, dim).expect("fits");
     let dx = run::log_softmax_backward(&on, &y, &dy, dim).expect("fits");
     equal("log_softmax", &dx, |dx| cpu_ref::log_softmax_backward(&y, &dy, dim, dx));
@@ -91,7 +99,9 @@ fn rows() {
     }
     equal("add_weighted weights", &dc, |dc| cpu_ref::add_weighted_backward_c(&dy, &[&x, &like], dim, dc));
     equal_sum("bias", &run::column_sum(&on, &dy, None, dim).expect("fits"), |g| cpu_ref::column_sum(&dy, None, g));
-    equal_sum("factor", &run::column_sum(&on, &dy, Some(&x), dim).expect("fits"), |g| cpu_ref::column_sum(&dy, Some(&x), g));
+    equal_sum("factor", &run::column_sum(&on, &dy, Some(&x), dim).expect("fits"), |g| {
+        cpu_ref::column_sum(&dy, Some(&x), g)
+    });
 }
 
 #[test]
@@ -104,11 +114,17 @@ fn products_and_rotations() {
         equal("matmul_input", &dx, |dx| cpu_ref::matmul_input(&cpu_ref::Rows::new(ty, k, &bytes), &dy, dx));
     }
     let x = values(23, rows * k);
-    equal_sum("matmul_weight", &run::matmul_weight(&on, &dy, &x, n, k).expect("fits"), |g| cpu_ref::matmul_weight(&dy, &x, n, k, g));
+    equal_sum("matmul_weight", &run::matmul_weight(&on, &dy, &x, n, k).expect("fits"), |g| {
+        cpu_ref::matmul_weight(&dy, &x, n, k, g)
+    });
     let (heads, positions, table) = (3, [0, 7, 100_000], RopeTable::new(32, 1e6));
     let dy = values(24, 3 * heads * 64);
     let mut turns = vec![0.0; 3 * 32];
-    cpu_ref::rope_rows(&cpu_ref::RopeSpec { dim: 32, base: 1e6, scale: 1.0, factors: None, magnitude: 1.0 }, &positions, &mut turns);
+    cpu_ref::rope_rows(
+        &cpu_ref::RopeSpec { dim: 32, base: 1e6, scale: 1.0, factors: None, magnitude: 1.0 },
+        &positions,
+        &mut turns,
+    );
     let dx = run::rope_backward(&on, &dy, &positions, heads, &table).expect("fits");
     equal("rope", &dx, |dx| cpu_ref::rope_backward(&dy, &turns, heads, 64, dx));
 }
@@ -123,8 +139,8 @@ fn attention() {
     let [q, dy] = [31, 32].map(|seed| values(seed, t * 256));
     let [k, v] = [33, 34].map(|seed| values(seed, t * 128));
     for mask in [Mask::Causal, Mask::Window(6), Mask::Bidirectional] {
-        let [gpu, cpu] =
-            [Executor::from(&on), Executor::Cpu].map(|on| run::attention_backward(on, [&q, &k, &v, &dy], heads(mask)).expect("fits"));
+        let [gpu, cpu] = [Executor::from(&on), Executor::Cpu]
+            .map(|on| run::attention_backward(on, [&q, &k, &v, &dy], heads(mask)).expect("fits"));
         for (what, (got, expected)) in ["dq", "dk", "dv"].iter().zip(gpu.iter().zip(&cpu)) {
             equal(what, got, |y| y.copy_from_slice(expected));
         }
@@ -166,7 +182,9 @@ fn losses_rows_and_tables() {
     let losses = run::cross_entropy(&on, &logits, &targets, vocabulary).expect("fits");
     equal("cross_entropy", losses.as_flattened(), |y| cpu_ref::cross_entropy(&logits, &targets, y));
     let d = run::cross_entropy_backward(&on, &logits, &targets, &weights, vocabulary).expect("fits");
-    equal("cross_entropy_backward", &d, |d| cpu_ref::cross_entropy_backward(&logits, &targets, &weights, losses.as_flattened(), d));
+    equal("cross_entropy_backward", &d, |d| {
+        cpu_ref::cross_entropy_backward(&logits, &targets, &weights, losses.as_flattened(), d)
+    });
     let (dy, ids) = (values(53, rows * dim), [2, 0, 2, 4]);
     let g = run::embed_backward(&on, &dy, &ids, 5, dim).expect("fits");
     equal_sum("embed", &g, |g| cpu_ref::embed_backward(&dy, &ids, dim, g));
@@ -184,11 +202,18 @@ fn a_step_of_an_optimizer() {
     let start = [62, 63, 64].map(|seed| values(seed, n));
     let stepped = |squares: f32| {
         let [mut p, mut m, mut v] = start.clone();
-        run::adamw(&on, spec, (0.1, 1.0, 3), squares, &gradient, Adapted { p: &mut p, m: &mut m, v: &mut v }).expect("fits");
+        run::adamw(&on, spec, (0.1, 1.0, 3), squares, &gradient, Adapted { p: &mut p, m: &mut m, v: &mut v })
+            .expect("fits");
         [p, m, v]
     };
     let [mut p, mut m, mut v] = start.clone();
-    cpu_ref::adamw(&spec, &AdamwStep::new(&spec, 0.1, 1.0, 3), squares, &gradient, Adapted { p: &mut p, m: &mut m, v: &mut v });
+    cpu_ref::adamw(
+        &spec,
+        &AdamwStep::new(&spec, 0.1, 1.0, 3),
+        squares,
+        &gradient,
+        Adapted { p: &mut p, m: &mut m, v: &mut v },
+    );
     for (got, expected) in stepped(squares).iter().zip([p, m, v]) {
         equal("adamw", got, |y| y.copy_from_slice(&expected));
     }
@@ -200,7 +225,9 @@ fn a_step_of_an_optimizer() {
 /// The name and the numbers of a shape error.
 fn shape<T: std::fmt::Debug>(result: Result<T, Error>) -> (&'static str, usize, usize) {
     match result {
-        Err(Error::Shape { name, expected, found, .. } | Error::Bytes { name, expected, found, .. }) => (name, expected, found),
+        Err(Error::Shape { name, expected, found, .. } | Error::Bytes { name, expected, found, .. }) => {
+            (name, expected, found)
+        }
         other => panic!("no shape error: {other:?}"),
     }
 }
@@ -227,7 +254,10 @@ fn slices_that_do_not_fit_are_shape_errors() {
     assert_eq!(shape(run::matmul_weight(&on, &x, &x[..9], 3, 2)), ("x", 8, 9));
     assert_eq!(shape(run::rope_backward(&on, &x, &[0, 1, 2, 3, 4], 1, &RopeTable::new(2, 1e4))), ("dy", 10, 12));
     let wide = [0.0; 256];
-    assert_eq!(shape(run::attention_backward(&on, [&wide, &wide[..128], &wide[..127], &wide], heads(Mask::Causal))), ("v", 128, 127));
+    assert_eq!(
+        shape(run::attention_backward(&on, [&wide, &wide[..128], &wide[..127], &wide], heads(Mask::Causal))),
+        ("v", 128, 127)
+    );
     assert_eq!(shape(run::route_backward(&on, &x, 4, &[0; 6], &x[..5], 2, true)), ("dweights", 6, 5));
     assert_eq!(shape(run::matmul_experts_input(&on, &x, Matrix::f32(&x, 4, 3), 2, &[0; 5], 2)), ("choices", 6, 5));
     assert_eq!(shape(run::combine_experts_backward(&on, &x, &x[..5], &x[..6], 2, 2)), ("weights", 6, 5));

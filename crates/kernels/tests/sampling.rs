@@ -6,21 +6,23 @@ use kernels::ops::{embed, gather_rows, penalize, rope, sample, scale};
 use kernels::testing::kernel::random::Gen;
 use kernels::testing::parity::Case;
 use kernels::{
-    Counts, Device, Executor, Lead, Plan, PlanOptions, Recorder, RopeTable, SampleParams, Shape, StateKind, States, StepInput, TensorBytes,
-    Watch, Weights,
+    Counts, Device, Executor, Lead, Plan, PlanOptions, Recorder, RopeTable, SampleParams, Shape, StateKind, States,
+    StepInput, TensorBytes, Watch, Weights,
 };
 use std::sync::{Arc, OnceLock};
 
 const DRAWS: u32 = 10_000;
 /// Logits of twenty ids. The most probable id is 40 times as probable as the least; two ids are
 /// equal.
-const LOGITS: [f32; 20] = [0.1, 2.0, -0.7, 1.3, 0.0, -1.2, 0.9, 2.4, -0.3, 1.3, 0.6, -1.0, 1.7, 0.4, -0.5, 2.1, -0.1, 1.0, 0.3, -0.9];
+const LOGITS: [f32; 20] =
+    [0.1, 2.0, -0.7, 1.3, 0.0, -1.2, 0.9, 2.4, -0.3, 1.3, 0.6, -1.0, 1.7, 0.4, -0.5, 2.1, -0.1, 1.0, 0.3, -0.9];
 
 /// One device for all tests of this process: drivers have hung when many were created and destroyed
 /// at once.
 fn device() -> Device {
     static SHARED: OnceLock<Device> = OnceLock::new();
-    let open = || Device::auto().unwrap_or_else(|e| panic!("{e}; install a driver (Debian: mesa-vulkan-drivers libvulkan1)"));
+    let open =
+        || Device::auto().unwrap_or_else(|e| panic!("{e}; install a driver (Debian: mesa-vulkan-drivers libvulkan1)"));
     SHARED.get_or_init(open).clone()
 }
 
@@ -43,7 +45,8 @@ fn draws(executor: &Executor, params: SampleParams) -> Vec<u32> {
 /// The probability of every id under these parameters.
 fn probabilities(params: &SampleParams) -> Vec<f64> {
     let threshold = cpu_ref::sample_threshold(&LOGITS, &params.spec());
-    let kept = LOGITS.map(|l| if f64::from(l) >= threshold { (f64::from(l) / f64::from(params.temperature)).exp() } else { 0.0 });
+    let kept = LOGITS
+        .map(|l| if f64::from(l) >= threshold { (f64::from(l) / f64::from(params.temperature)).exp() } else { 0.0 });
     kept.iter().map(|p| p / kept.iter().sum::<f64>()).collect()
 }
 
@@ -156,7 +159,8 @@ impl Steps {
     fn new(executor: &Executor) -> Self {
         let mut weights = Weights::new(executor);
         let ids: Vec<u8> = (0..20).flat_map(|id| (id as f32).to_le_bytes()).collect();
-        let table = weights.matrix("table", GgmlType::F32, 20, 1, &TensorBytes::Owned(ids.as_slice().into())).expect("a table");
+        let table =
+            weights.matrix("table", GgmlType::F32, 20, 1, &TensorBytes::Owned(ids.as_slice().into())).expect("a table");
         let mut rec = Recorder::new(Counts { step: 2, out: 2 }, &[StateKind::Tokens]);
         let tokens = rec.state(0);
         let said = embed(&mut rec, table, tokens);
@@ -166,7 +170,10 @@ impl Steps {
         rec.output(said);
         rec.output(next);
         let states = States::new(executor, &[StateKind::Tokens], 2, CAPACITY).expect("states");
-        Self { plan: executor.plan(rec, &Arc::new(weights.load().expect("room")), &PlanOptions::plain()).expect("a plan"), states }
+        Self {
+            plan: executor.plan(rec, &Arc::new(weights.load().expect("room")), &PlanOptions::plain()).expect("a plan"),
+            states,
+        }
     }
 
     /// The ids at the rows' positions, and the drawn ids.
@@ -180,7 +187,8 @@ impl Steps {
             host: vec![vec![0.0; 40]],
             ..StepInput::default()
         };
-        let outputs = self.plan.run(&mut self.states, &input, Watch::default()).expect("a step").wait().expect("its outputs");
+        let outputs =
+            self.plan.run(&mut self.states, &input, Watch::default()).expect("a step").wait().expect("its outputs");
         ([outputs.f32(0)[0], outputs.f32(0)[1]], [outputs.0[1][0], outputs.0[1][2]])
     }
 }
@@ -226,8 +234,13 @@ fn inputs_are_those_of_the_step_wherever_it_goes() {
         let step = |(positions, seed): &(Vec<u32>, u32)| {
             let rows: Vec<u32> = (0..positions.len() as u32).collect();
             let sampling = vec![seeded(*seed); rows.len()];
-            let input =
-                StepInput { positions: positions.clone(), sequences: rows.clone(), out_rows: rows, sampling, ..StepInput::default() };
+            let input = StepInput {
+                positions: positions.clone(),
+                sequences: rows.clone(),
+                out_rows: rows,
+                sampling,
+                ..StepInput::default()
+            };
             plan.run(&mut states, &input, Watch::default()).expect("a step").wait().expect("its outputs")
         };
         order.iter().map(step).collect::<Vec<_>>()

@@ -2,8 +2,8 @@
 
 use kernels::cpu_ref::Mask;
 use kernels::ops::backward::{
-    Attended, attention_backward_kv, attention_backward_q, attention_delta, attention_lse, matmul_input, matmul_input_exact, matmul_weight,
-    matmul_weight_exact,
+    Attended, attention_backward_kv, attention_backward_q, attention_delta, attention_lse, matmul_input,
+    matmul_input_exact, matmul_weight, matmul_weight_exact,
 };
 use kernels::ops::{Attend, matmul, matmul_exact};
 use kernels::plan::plan;
@@ -29,7 +29,8 @@ fn recorded(rows: u32) -> Recorder {
     let mut rec = Recorder::new(Counts { step: rows, out: 0 }, &[StateKind::Words(32 * 64); 2]);
     let (w, gradient) = (rec.weight(rec.state(0), 32, 64), rec.state(1));
     let [x, dy] = [(0, 64), (1, 32)].map(|(n, width)| rec.host_input(n, Shape::new(Lead::Step, rows, width)));
-    let results = [matmul(&mut rec, w, x), matmul(&mut rec, w, x), matmul_exact(&mut rec, w, x), matmul_input(&mut rec, w, dy)];
+    let results =
+        [matmul(&mut rec, w, x), matmul(&mut rec, w, x), matmul_exact(&mut rec, w, x), matmul_input(&mut rec, w, dy)];
     for y in results {
         rec.output(y);
     }
@@ -54,7 +55,15 @@ fn derivatives_of_an_exact_product_are_exact() {
 #[test]
 fn products_of_sixteen_rows_and_their_derivatives_read_f16() {
     let fast = PlanOptions::training().precision(Precision::Fast);
-    let rounded = ["pack_f16", "matmul_tile128", "matmul_tile128", "matmul", "pack_f16", "matmul_input_tile128", "matmul_weight_tile128"];
+    let rounded = [
+        "pack_f16",
+        "matmul_tile128",
+        "matmul_tile128",
+        "matmul",
+        "pack_f16",
+        "matmul_input_tile128",
+        "matmul_weight_tile128",
+    ];
     for rows in [16, 64, 1024] {
         assert_eq!(kernels_of(&recorded(rows), &fast, &card(true)), rounded, "{rows} rows");
     }
@@ -65,7 +74,11 @@ fn nothing_is_rounded_to_8_bits_and_nothing_in_f32() {
     let exact = ["matmul", "matmul", "matmul", "matmul_input", "matmul_weight"];
     let (f32, fast) = (PlanOptions::training(), PlanOptions::training().precision(Precision::Fast));
     for (rows, options, cooperative) in [(8, &fast, true), (8, &fast, false), (32, &fast, false), (64, &f32, true)] {
-        assert_eq!(kernels_of(&recorded(rows), options, &card(cooperative)), exact, "{rows} rows, cooperative: {cooperative}");
+        assert_eq!(
+            kernels_of(&recorded(rows), options, &card(cooperative)),
+            exact,
+            "{rows} rows, cooperative: {cooperative}"
+        );
     }
 }
 
@@ -95,8 +108,8 @@ fn attention_of_sixteen_rows_goes_through_tiles() {
     let plain = ["attention_lse", "attention_delta", "attention_backward_q", "attention_backward_kv"];
     let card = |cooperative| Caps { max_storage_buffers: 16, ..card(cooperative) };
     for head in [64, 128, 256, 512] {
-        let tiles =
-            ["attention_lse_flash", "attention_backward_q_flash", "attention_backward_kv_flash"].map(|name| format!("{name}_{head}"));
+        let tiles = ["attention_lse_flash", "attention_backward_q_flash", "attention_backward_kv_flash"]
+            .map(|name| format!("{name}_{head}"));
         let tiles = [&*tiles[0], "attention_delta", "pack_f16", "pack_f16", &*tiles[1], &*tiles[2]];
         for (rows, heads) in [(16, 32), (130, 1)] {
             assert_eq!(kernels_of(&attended(rows, head, heads), &fast, &card(true)), tiles);

@@ -116,7 +116,10 @@ impl AdapterFile {
     }
 
     /// Takes a safetensors file, and the configuration if its form has one.
-    fn from_safetensors(tensors: Box<dyn Source>, config: impl FnOnce() -> Result<String, AdapterError>) -> Result<Self, AdapterError> {
+    fn from_safetensors(
+        tensors: Box<dyn Source>,
+        config: impl FnOnce() -> Result<String, AdapterError>,
+    ) -> Result<Self, AdapterError> {
         let tensors = Container::read(tensors)?;
         let contents = match () {
             () if seed::is(&tensors) => seed::read(tensors)?,
@@ -177,7 +180,9 @@ impl AdapterFile {
     fn fit(&self, base: &Weights, summary: &Summary) -> Result<Fit<'_>, Error> {
         let architecture = summary.architecture;
         if let Some(found) = self.architecture.as_ref().filter(|name| *name != architecture) {
-            return Err(self.locate(AdapterError::Architecture { expected: architecture.to_string(), found: found.clone() }));
+            return Err(
+                self.locate(AdapterError::Architecture { expected: architecture.to_string(), found: found.clone() })
+            );
         }
         let targets: HashMap<&str, Weight> = base.iter().collect();
         let tied = |target: &str| (target == OUTPUT).then_some(EMBEDDING);
@@ -193,7 +198,9 @@ impl AdapterFile {
             let Some(weight) = find(&target) else {
                 return Err(self.locate(AdapterError::NoTarget { name, target, architecture }));
             };
-            let fits = |factor: &Factor, shape| factor.expect(shape, "but this model requires").map_err(|error| self.locate(error));
+            let fits = |factor: &Factor, shape| {
+                factor.expect(shape, "but this model requires").map_err(|error| self.locate(error))
+            };
             fits(a, if a.is_transposed() { [weight.cols, a.cols] } else { [a.rows, weight.cols] })?;
             fits(b, [weight.rows, b.cols])?;
             fit.pairs.push((pair, weight, if target == EMBEDDING { Added::ToRows } else { Added::ToProducts }));
@@ -233,7 +240,8 @@ fn read_config(path: &Path) -> Result<String, AdapterError> {
         std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
         Ok(text)
     };
-    let text = read().map_err(|error| AdapterError::Read { what: "the configuration that belongs to safetensors", error })?;
+    let text =
+        read().map_err(|error| AdapterError::Read { what: "the configuration that belongs to safetensors", error })?;
     if text.len() as u64 > MAX_BYTES {
         return Err(AdapterError::Config { reason: format!("longer than {MAX_BYTES} bytes") });
     }

@@ -108,7 +108,8 @@ impl Stops {
         }
         let mut keep = 0;
         for stop in &self.strings {
-            let partial = (1..stop.len()).filter(|&n| stop.is_char_boundary(n)).rev().find(|&n| self.held.ends_with(&stop[..n]));
+            let partial =
+                (1..stop.len()).filter(|&n| stop.is_char_boundary(n)).rev().find(|&n| self.held.ends_with(&stop[..n]));
             keep = keep.max(partial.unwrap_or(0));
         }
         let rest = self.held.split_off(self.held.len() - keep);

@@ -48,7 +48,15 @@ impl Batch {
     pub(crate) async fn new(model: Model, options: SessionOptions) -> Result<Self, Error> {
         let runner = Runner::new(model, &options).await?;
         let sequences = vec![runner.sequence(); options.sequences as usize];
-        Ok(Self { runner, sequences, flight: VecDeque::new(), ahead: 1, sampling: vec![], busy: false, cancel: Arc::default() })
+        Ok(Self {
+            runner,
+            sequences,
+            flight: VecDeque::new(),
+            ahead: 1,
+            sampling: vec![],
+            busy: false,
+            cancel: Arc::default(),
+        })
     }
 
     #[must_use]
@@ -177,7 +185,8 @@ impl Batch {
         let Some(Flight { pending, slots }) = self.flight.pop_front() else { return Ok(vec![]) };
         let outputs = pending.wait_async().await?;
         let draws = slots.iter().zip(drawn(&outputs));
-        let draws: Vec<Drawn> = draws.map(|(&slot, (id, log_prob))| Drawn { sequence: slot as u32, id, log_prob }).collect();
+        let draws: Vec<Drawn> =
+            draws.map(|(&slot, (id, log_prob))| Drawn { sequence: slot as u32, id, log_prob }).collect();
         if let Some(bad) = draws.iter().find(|draw| !draw.log_prob.is_finite()) {
             let (slot, position) = (bad.sequence as usize, self.tokens(bad.sequence).len() - 1);
             return Err(self.runner.not_finite(&mut self.sequences, slot, position).await);
@@ -207,7 +216,8 @@ impl Batch {
         }
         let draws: Vec<SampleParams> = spans.iter().map(|span| self.params(span.slot)).collect();
         let head = Head::Sample { penalize: draws.iter().any(SampleParams::penalizes) };
-        let mut prefill = self.runner.prefill(&mut self.sequences, &ends, spans.len(), head, &self.cancel, None).await?;
+        let mut prefill =
+            self.runner.prefill(&mut self.sequences, &ends, spans.len(), head, &self.cancel, None).await?;
         let pending = self.runner.start(&mut self.sequences, &spans, head, &draws, &self.cancel).await?;
         self.flight.push_back(Flight { pending, slots: spans.iter().map(|span| span.slot).collect() });
         prefill.finish().await?;

@@ -104,7 +104,8 @@ impl ChatTemplate {
             Err(error) => Some(Self { source: Err(error.to_string()), ..Self::new("", tokenizer) }),
         };
         let keys = gguf.metadata().filter_map(|(key, _)| Some((key.strip_prefix(KEY)?.strip_prefix('.')?, key)));
-        let named: BTreeMap<String, Self> = keys.filter_map(|(name, key)| Some((name.to_owned(), read(key)?))).collect();
+        let named: BTreeMap<String, Self> =
+            keys.filter_map(|(name, key)| Some((name.to_owned(), read(key)?))).collect();
         let own = read(KEY).or_else(|| named.get("default").cloned());
         let own = own.unwrap_or_else(|| Self::new(builtin::for_vocabulary(tokenizer), tokenizer));
         // Calls have marks in the template for tools, if not in all.
@@ -121,7 +122,8 @@ impl ChatTemplate {
             ("unk_token", tokenizer.unknown()),
             ("pad_token", tokenizer.padding()),
         ];
-        let tokens = ids.into_iter().filter_map(|(name, id)| Some((name.to_owned(), tokenizer.id_to_token(id?)?.into())));
+        let tokens =
+            ids.into_iter().filter_map(|(name, id)| Some((name.to_owned(), tokenizer.id_to_token(id?)?.into())));
         let (source, format) = (Ok(source.to_owned()), Format::of(source, tokenizer));
         ChatTemplate { source, format, tokens: tokens.collect(), named: BTreeMap::new() }
     }
@@ -197,7 +199,12 @@ impl ChatTemplate {
     /// The prompt as ids, BOS included where the file asks for one. Control tokens come from the
     /// template alone: whatever the messages, tools and extra values spell is encoded as plain
     /// text.
-    pub fn encode(&self, tokenizer: &Tokenizer, messages: &[Message], options: &RenderOptions) -> Result<Vec<u32>, ChatError> {
+    pub fn encode(
+        &self,
+        tokenizer: &Tokenizer,
+        messages: &[Message],
+        options: &RenderOptions,
+    ) -> Result<Vec<u32>, ChatError> {
         let template = self.chosen(options);
         let mut values = template.values(messages, options)?;
         let mut guard = Guard::new(tokenizer, &values, template.source());

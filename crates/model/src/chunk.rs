@@ -41,7 +41,10 @@ pub(crate) fn settled(
         // A chunk that the device cannot bind is an error here, so a smaller one is tried.
         Needs::of(architecture, adapted, executor, &asked).is_ok_and(|needs| fits(&needs, available))
     };
-    let chunk = LARGE.into_iter().filter(|&chunk| chunk <= context.next_power_of_two().min(device.caps().table.chunk)).find(roomy);
+    let chunk = LARGE
+        .into_iter()
+        .filter(|&chunk| chunk <= context.next_power_of_two().min(device.caps().table.chunk))
+        .find(roomy);
     Ok(SessionOptions { chunk: chunk.unwrap_or(USUAL), ..usual })
 }
 
@@ -108,7 +111,12 @@ impl Division {
     /// The division for these options, whose chunk is settled. Only cooperative matrices multiply
     /// whole tiles. A mixture of experts has no rests: few rows of it read nearly as many weights
     /// as many rows do.
-    pub fn of(architecture: &dyn Architecture, adapted: &Adapted, executor: &Executor, options: &SessionOptions) -> Self {
+    pub fn of(
+        architecture: &dyn Architecture,
+        adapted: &Adapted,
+        executor: &Executor,
+        options: &SessionOptions,
+    ) -> Self {
         let chunk = options.chunk;
         let tiles = match executor {
             Executor::Gpu(device) => device.caps().cooperative && options.plan.precision == Precision::Fast,

@@ -61,7 +61,15 @@ pub enum Error {
          KV cache of {context} positions {kv}, intermediates {intermediates}); {}",
         smaller(*weights, *available)
     )]
-    TooLarge { device: String, available: Size, needed: Size, weights: Size, kv: Size, intermediates: Size, context: u32 },
+    TooLarge {
+        device: String,
+        available: Size,
+        needed: Size,
+        weights: Size,
+        kv: Size,
+        intermediates: Size,
+        context: u32,
+    },
     /// The keys of one layer are larger than the largest buffer binding of the device.
     #[error(
         "the keys of one layer need {bytes} for {context} positions, but this device can bind \

@@ -116,7 +116,17 @@ impl<'a> Generate<'a> {
     pub(crate) fn new(session: &'a mut Session, options: GenerateOptions) -> Self {
         let depth = session.runner.depth();
         let text = AnswerText::new(session.model().tokenizer(), &options);
-        Self { session, options, flight: VecDeque::new(), depth, busy: false, fresh: true, text, finish: None, progress: None }
+        Self {
+            session,
+            options,
+            flight: VecDeque::new(),
+            depth,
+            busy: false,
+            fresh: true,
+            text,
+            finish: None,
+            progress: None,
+        }
     }
 
     /// Calls `report` with (tokens evaluated, tokens in total) while the prompt is evaluated.
@@ -165,7 +175,10 @@ impl<'a> Generate<'a> {
     /// Starts as many steps as may be in flight. If all steps are read and the context is full,
     /// shifts the context first, if the options ask for it.
     async fn fill(&mut self) -> Result<(), Error> {
-        if self.flight.is_empty() && self.bound() == Some(Finish::Context) && self.session.runner.options().shift.is_some() {
+        if self.flight.is_empty()
+            && self.bound() == Some(Finish::Context)
+            && self.session.runner.options().shift.is_some()
+        {
             self.fresh = self.session.shift()?;
         }
         while self.flight.len() < self.depth && self.bound().is_none() {
@@ -184,7 +197,9 @@ impl<'a> Generate<'a> {
             self.end(self.bound().unwrap_or(Finish::Context)).await?;
             return Ok(None);
         };
-        let Some((id, log_prob)) = drawn(&pending.wait_async().await?).next() else { unreachable!("one row was asked for") };
+        let Some((id, log_prob)) = drawn(&pending.wait_async().await?).next() else {
+            unreachable!("one row was asked for")
+        };
         if !log_prob.is_finite() {
             let position = self.session.tokens().len() - 1;
             return Err(self.session.runner.not_finite(from_mut(&mut self.session.sequence), 0, position).await);

@@ -84,7 +84,9 @@ mod walk;
 
 #[cfg(feature = "gpu")]
 pub use {
-    adapter::{Adapter, AdapterError, AdapterFile, Applied, EMBEDDING, FactorPair, OUTPUT, peft_module, peft_name, transpose},
+    adapter::{
+        Adapter, AdapterError, AdapterFile, Applied, EMBEDDING, FactorPair, OUTPUT, peft_module, peft_name, transpose,
+    },
     answer::AnswerText,
     batch::{Batch, Drawn},
     cpu_ref::KvType,

@@ -88,7 +88,9 @@ impl Loader<'_> {
     pub fn divisors(&mut self, name: &str, cols: u32) -> Result<Vec<f32>, Error> {
         let values = self.values(name, cols)?;
         match values.iter().find(|value| !value.is_finite() || **value <= 0.0) {
-            Some(found) => Err(Error::TensorValue { name: name.to_string(), expected: "finite numbers above zero", found: *found }),
+            Some(found) => {
+                Err(Error::TensorValue { name: name.to_string(), expected: "finite numbers above zero", found: *found })
+            }
             None => Ok(values),
         }
     }
@@ -104,7 +106,8 @@ impl Loader<'_> {
 
     fn find(&self, name: &str) -> Result<(usize, &TensorInfo), Error> {
         let tensor = self.file.find_tensor(name);
-        let tensor = tensor.ok_or_else(|| Error::TensorMissing { name: name.to_string(), architecture: self.architecture })?;
+        let tensor =
+            tensor.ok_or_else(|| Error::TensorMissing { name: name.to_string(), architecture: self.architecture })?;
         let at = self.file.tensors().iter().position(|t| std::ptr::eq(t, tensor)).unwrap_or_default();
         Ok((at, tensor))
     }
@@ -125,7 +128,9 @@ impl Loader<'_> {
 /// not: with a rounded router, tokens would go to other experts.
 fn is_linear(name: &str) -> bool {
     let in_layer = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.')).map(|(_, name)| name);
-    in_layer.is_some_and(|name| (name.starts_with("attn_") || name.starts_with("ffn_")) && !name.starts_with("ffn_gate_inp"))
+    in_layer.is_some_and(|name| {
+        (name.starts_with("attn_") || name.starts_with("ffn_")) && !name.starts_with("ffn_gate_inp")
+    })
 }
 
 /// The blocks of a matrix in the type of the base.

@@ -113,7 +113,8 @@ impl Meta<'_> {
             }
             _ => {
                 let periods = 1..=1024;
-                let period = period.map_or_else(|| self.count(key, periods.clone()), |p| self.count_or(key, periods.clone(), p))?;
+                let period = period
+                    .map_or_else(|| self.count(key, periods.clone()), |p| self.count_or(key, periods.clone(), p))?;
                 Ok((1..=layers).map(|l| !l.is_multiple_of(period)).collect())
             }
         }
@@ -131,8 +132,13 @@ impl Meta<'_> {
             false => slides[..own].iter().rposition(|s| *s == slides[l]),
         };
         let all: Option<Vec<usize>> = (0..slides.len()).map(donor).collect();
-        let expected = || format!("a number that leaves, of {} layers, one of each kind with its own keys", slides.len());
-        let all = all.ok_or_else(|| Error::Parameter { key: self.key(key), expected: expected(), found: shared.to_string() })?;
+        let expected =
+            || format!("a number that leaves, of {} layers, one of each kind with its own keys", slides.len());
+        let all = all.ok_or_else(|| Error::Parameter {
+            key: self.key(key),
+            expected: expected(),
+            found: shared.to_string(),
+        })?;
         let Some(l) = (0..heads.len()).find(|&l| heads[l].1 != heads[all[l]].1) else { return Ok(all) };
         let expected = format!("{} in layer {l}, as in layer {}, whose keys it uses", heads[all[l]].1, all[l]);
         Err(Error::Parameter { key: self.key("attention.head_count_kv"), expected, found: heads[l].1.to_string() })
@@ -146,9 +152,11 @@ impl Meta<'_> {
         let quantile = |q: f32| match q {
             f32::NEG_INFINITY => Ok(None),
             _ if q.is_finite() => Ok(Some(q)),
-            _ => {
-                Err(Error::Parameter { key: name.clone(), expected: "finite numbers or minus infinity".to_string(), found: q.to_string() })
-            }
+            _ => Err(Error::Parameter {
+                key: name.clone(),
+                expected: "finite numbers or minus infinity".to_string(),
+                found: q.to_string(),
+            }),
         };
         array.f32s()?.map(quantile).collect()
     }
@@ -176,7 +184,11 @@ impl Meta<'_> {
 fn within(key: String, found: u64, range: RangeInclusive<u32>) -> Result<u32, Error> {
     match u32::try_from(found).ok().filter(|n| range.contains(n)) {
         Some(n) => Ok(n),
-        None => Err(Error::Parameter { key, expected: format!("within {} to {}", range.start(), range.end()), found: found.to_string() }),
+        None => Err(Error::Parameter {
+            key,
+            expected: format!("within {} to {}", range.start(), range.end()),
+            found: found.to_string(),
+        }),
     }
 }
 

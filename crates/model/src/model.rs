@@ -44,7 +44,8 @@ impl ModelFile {
     /// a type that no kernel reads; [`Error::BaseType`] and [`Error::BaseRow`].
     pub fn check(&self, executor: &Executor) -> Result<Checked, Error> {
         let (name, load) = arch::find(&self.file)?;
-        let mut loader = Loader { file: &self.file, architecture: name, base: self.base, weights: Weights::new(executor) };
+        let mut loader =
+            Loader { file: &self.file, architecture: name, base: self.base, weights: Weights::new(executor) };
         let architecture = load(&self.file, &mut loader)?;
         let weights = loader.weights;
         let summary = architecture.summary().clone();
@@ -195,7 +196,14 @@ impl Checked {
     pub fn recording(&self, options: &SessionOptions, rows: u32) -> Recorder {
         // An unsupported context length is an error of `needs` and `fit`, not of this function.
         let kinds = arch::states(self.summary(), &self.settled(options).unwrap_or_else(|_| options.clone()));
-        record(&*self.architecture, &self.adapted, Recorder::new(Counts { step: rows, out: 1 }, &kinds), Logits::Rows, false).0
+        record(
+            &*self.architecture,
+            &self.adapted,
+            Recorder::new(Counts { step: rows, out: 1 }, &kinds),
+            Logits::Rows,
+            false,
+        )
+        .0
     }
 }
 

@@ -70,7 +70,9 @@ fn widened(kinds: &[StateKind], context: u32) -> u64 {
 /// Refuses a context if one layer's keys do not fit into a binding.
 fn bindable(device: &kernels::Device, kinds: &[StateKind], sequences: u32, context: u32) -> Result<(), Error> {
     States::fit(device, kinds, sequences, context).map_err(|error| match error {
-        kernels::Error::BindingTooLarge { bytes, limit, .. } => Error::CacheTooLarge { context, bytes: Size(bytes), limit: Size(limit) },
+        kernels::Error::BindingTooLarge { bytes, limit, .. } => {
+            Error::CacheTooLarge { context, bytes: Size(bytes), limit: Size(limit) }
+        }
         other => other.into(),
     })
 }
@@ -86,7 +88,11 @@ fn planned(
 ) -> Result<u64, Error> {
     let mut plans = vec![];
     for key in keys {
-        plans.push(kernels::plan::plan(&recording(architecture, adapted, kinds, key), device.caps(), &options.planning())?);
+        plans.push(kernels::plan::plan(
+            &recording(architecture, adapted, kinds, key),
+            device.caps(),
+            &options.planning(),
+        )?);
     }
     let inputs: u64 = plans.iter().map(|plan| plan.placement.input_bytes).sum();
     Ok(Room::sizes(&plans).iter().sum::<u64>() + inputs)

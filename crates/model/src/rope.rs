@@ -71,11 +71,16 @@ impl Meta<'_> {
         let factor = f64::from(self.positive("rope.scaling.factor")?);
         let context = self.count("context_length", CONTEXTS)?;
         let log = |scale: f64| if factor > 1.0 { 0.1 * scale * factor.ln() + 1.0 } else { 1.0 };
-        let whole = log(1.0) / self.optional_positive("rope.scaling.yarn_log_multiplier")?.map_or(1.0, |k| log(f64::from(k)));
+        let whole =
+            log(1.0) / self.optional_positive("rope.scaling.yarn_log_multiplier")?.map_or(1.0, |k| log(f64::from(k)));
         let attention = self.optional_positive("rope.scaling.yarn_attn_factor")?.map_or(whole, f64::from);
         Ok(Yarn {
             factor,
-            original_context_length: f64::from(self.count_or("rope.scaling.original_context_length", CONTEXTS, context)?),
+            original_context_length: f64::from(self.count_or(
+                "rope.scaling.original_context_length",
+                CONTEXTS,
+                context,
+            )?),
             beta_fast: f64::from(number("yarn_beta_fast", fast)?),
             beta_slow: f64::from(number("yarn_beta_slow", slow)?),
             magnitude: attention * f64::from(number("attn_factor", 1.0)?),
@@ -152,7 +157,8 @@ mod tests {
 
     #[test]
     fn sliding_layers_have_keys_of_their_own_and_no_scaling() {
-        let file = yarn(GgufBuilder::new().set("a.rope.freq_base", 1e6_f32).set("a.rope.freq_base_swa", 2e4_f32), 4.0, 64);
+        let file =
+            yarn(GgufBuilder::new().set("a.rope.freq_base", 1e6_f32).set("a.rope.freq_base_swa", 2e4_f32), 4.0, 64);
         let file = file.set("a.rope.scaling.type", "linear").set("a.rope.dimension_count_swa", 8_u32);
         let file = Gguf::from_bytes(file.to_bytes().unwrap()).unwrap();
         let meta = Meta { file: &file, architecture: "a" };
@@ -161,14 +167,17 @@ mod tests {
 
     #[test]
     fn linear_scaling_divides_positions() {
-        let linear = |file: GgufBuilder<'static>| file.set("qwen3.rope.scaling.type", "linear").set("qwen3.rope.scaling.factor", 8.0_f32);
+        let linear = |file: GgufBuilder<'static>| {
+            file.set("qwen3.rope.scaling.type", "linear").set("qwen3.rope.scaling.factor", 8.0_f32)
+        };
         assert_eq!(table(linear, 32).unwrap(), RopeTable { scale: 0.125, ..RopeTable::new(32, 1e4) });
     }
 
     #[test]
     fn yarn_keeps_fast_pairs_blends_and_slows() {
         let got = table(|file| yarn(file, 4.0, 64), 16).unwrap();
-        let expected = [1.0, 2.371708245126e-1, 5e-2, 7.905694150421e-3, 2.5e-3, 7.905694150421e-4, 2.5e-4, 7.905694150421e-5];
+        let expected =
+            [1.0, 2.371708245126e-1, 5e-2, 7.905694150421e-3, 2.5e-3, 7.905694150421e-4, 2.5e-4, 7.905694150421e-5];
         close(&got, &expected);
         assert!((got.magnitude - 1.138629436111989).abs() < 1e-12 && got.scale == 1.0, "{got:?}");
     }
@@ -189,7 +198,9 @@ mod tests {
     #[test]
     fn a_context_length_before_the_scaling_is_multiplied() {
         let lengths = |edit: &dyn Fn(GgufBuilder<'static>) -> GgufBuilder<'static>| {
-            let file = Gguf::from_bytes(edit(GgufBuilder::new().set("qwen3.context_length", 256_u32)).to_bytes().unwrap()).unwrap();
+            let file =
+                Gguf::from_bytes(edit(GgufBuilder::new().set("qwen3.context_length", 256_u32)).to_bytes().unwrap())
+                    .unwrap();
             let meta = Meta { file: &file, architecture: "qwen3" };
             (meta.context_length().unwrap(), meta.context_note().unwrap().map(|note| note.to_string()))
         };
@@ -206,7 +217,11 @@ mod tests {
 
     #[test]
     fn the_betas_have_two_spellings_and_the_context_a_default() {
-        let short = |file| yarn(file, 2.0, 16).set("qwen3.rope.scaling.beta_fast", 4.0_f32).set("qwen3.rope.scaling.beta_slow", 2.0_f32);
+        let short = |file| {
+            yarn(file, 2.0, 16)
+                .set("qwen3.rope.scaling.beta_fast", 4.0_f32)
+                .set("qwen3.rope.scaling.beta_slow", 2.0_f32)
+        };
         let got = table(short, 8).unwrap();
         close(&got, &[1.0, 5e-2, 5e-3, 5e-4]);
         let long = |file| {
@@ -214,7 +229,8 @@ mod tests {
             file.set("qwen3.rope.scaling.yarn_beta_slow", 2.0_f32)
         };
         assert_eq!(table(long, 8).unwrap(), got);
-        let default = table(|file| yarn(file, 2.0, 16).remove("qwen3.rope.scaling.original_context_length"), 64).unwrap();
+        let default =
+            table(|file| yarn(file, 2.0, 16).remove("qwen3.rope.scaling.original_context_length"), 64).unwrap();
         assert_eq!(default, table(|file| yarn(file, 2.0, 256), 64).unwrap());
         assert_ne!(default, table(|file| yarn(file, 2.0, 64), 64).unwrap());
     }

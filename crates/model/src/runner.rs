@@ -12,8 +12,8 @@ use crate::sequence::Sequence;
 use crate::session::{PrefillProgress, SessionOptions};
 use kernels::ops::{penalize, sample};
 use kernels::{
-    Agreement, Class, Counts, Executor, Mirror, NotFinite, Outputs, Pending, Plan, Recorder, Room, SampleParams, StateKind, States,
-    StepInput, Tap, Watch,
+    Agreement, Class, Counts, Executor, Mirror, NotFinite, Outputs, Pending, Plan, Recorder, Room, SampleParams,
+    StateKind, States, StepInput, Tap, Watch,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -136,7 +136,8 @@ pub(crate) fn capacities(executor: &Executor, options: &SessionOptions) -> Vec<u
         _ => None,
     };
     let least = options.least_rows.or(usual).map(u32::next_power_of_two);
-    let doubled = std::iter::successors(least, |rows| rows.checked_mul(2)).take_while(|&rows| rows < most_rows(options));
+    let doubled =
+        std::iter::successors(least, |rows| rows.checked_mul(2)).take_while(|&rows| rows < most_rows(options));
     let halfway = doubled.clone().filter(|&rows| rows >= LEAST_HALFWAY).map(|rows| rows + rows / 2);
     let further = FURTHER.into_iter().filter(|&rows| least.is_some_and(|least| rows >= least));
     let halfway = halfway.chain(further).filter(|&rows| rows < most_rows(options));
@@ -172,7 +173,12 @@ pub(crate) fn key(model: &Model, options: &SessionOptions, capacities: &[u32], r
 }
 
 /// Records the step of a key.
-pub(crate) fn recording(architecture: &dyn Architecture, adapted: &Adapted, kinds: &[StateKind], key: PlanKey) -> Recorder {
+pub(crate) fn recording(
+    architecture: &dyn Architecture,
+    adapted: &Adapted,
+    kinds: &[StateKind],
+    key: PlanKey,
+) -> Recorder {
     let capacity = Counts { step: key.rows, out: key.out };
     match key.head {
         Head::Logits => record(architecture, adapted, Recorder::new(capacity, kinds), Logits::All, false).0,
@@ -207,7 +213,8 @@ impl Runner {
         assert!(options.sequences > 0, "a session of no sequences");
         let context = options.context_for(model.summary())?;
         let adapted = Adapted::none(model.weights());
-        let options = &chunk::settled(model.architecture(), &adapted, model.executor(), options, adapted.weights.bytes())?;
+        let options =
+            &chunk::settled(model.architecture(), &adapted, model.executor(), options, adapted.weights.bytes())?;
         fit(&model, &adapted, options, adapted.weights.bytes())?;
         let executor = model.executor();
         let kinds = arch::states(model.summary(), options);
@@ -215,7 +222,21 @@ impl Runner {
         let (plans, room, capacities) = (HashMap::new(), Room::default(), capacities(executor, options));
         let division = Division::of(model.architecture(), &adapted, executor, options);
         let (options, adapters, abandoned, last) = (options.clone(), vec![], vec![], None);
-        Ok(Self { model, states, kinds, plans, room, capacities, options, division, context, adapters, adapted, abandoned, last })
+        Ok(Self {
+            model,
+            states,
+            kinds,
+            plans,
+            room,
+            capacities,
+            options,
+            division,
+            context,
+            adapters,
+            adapted,
+            abandoned,
+            last,
+        })
     }
 
     pub fn adapters(&self) -> &[Applied] {
@@ -246,7 +267,21 @@ impl Runner {
         let states = self.states.fork_async(positions as u32).await?;
         let (kinds, capacities, adapters) = (self.kinds.clone(), self.capacities.clone(), self.adapters.clone());
         let (plans, room, division, abandoned, last) = (HashMap::new(), Room::default(), self.division, vec![], None);
-        Ok(Self { model, states, kinds, plans, room, capacities, options, division, context, adapters, adapted, abandoned, last })
+        Ok(Self {
+            model,
+            states,
+            kinds,
+            plans,
+            room,
+            capacities,
+            options,
+            division,
+            context,
+            adapters,
+            adapted,
+            abandoned,
+            last,
+        })
     }
 
     /// A runner with the same options for other weights of the same file, and with these adapters.
@@ -319,7 +354,11 @@ impl Runner {
                 self.room = Room::default();
             }
             let rec = recording(self.model.architecture(), &self.adapted, &self.kinds, key);
-            let plan = self.model.executor().plan_in_async(rec, &self.adapted.weights, &self.options.planning(), &mut self.room).await?;
+            let plan = self
+                .model
+                .executor()
+                .plan_in_async(rec, &self.adapted.weights, &self.options.planning(), &mut self.room)
+                .await?;
             self.plans.insert(key, plan);
         }
         self.last = Some(key);
@@ -328,7 +367,12 @@ impl Runner {
 
     /// Makes room for a step over these spans, writes the ids that the host knows to the device,
     /// and returns the inputs of the step.
-    async fn input(&mut self, sequences: &mut [Sequence], spans: &[Span], draws: &[SampleParams]) -> Result<StepInput, Error> {
+    async fn input(
+        &mut self,
+        sequences: &mut [Sequence],
+        spans: &[Span],
+        draws: &[SampleParams],
+    ) -> Result<StepInput, Error> {
         let end = spans.iter().map(|span| span.until).max().unwrap_or(0);
         self.reserve((end + 1).min(self.context())).await?;
         let tokens = self.states.state(0);
@@ -371,7 +415,12 @@ impl Runner {
 
     /// Runs a step over these spans, with draws as in [`Runner::start`] and a timestamp after every
     /// dispatch. The drawn ids are dropped.
-    pub async fn profile(&mut self, sequences: &mut [Sequence], spans: &[Span], draws: &[SampleParams]) -> Result<kernels::Profile, Error> {
+    pub async fn profile(
+        &mut self,
+        sequences: &mut [Sequence],
+        spans: &[Span],
+        draws: &[SampleParams],
+    ) -> Result<kernels::Profile, Error> {
         self.settle().await;
         let input = self.input(sequences, spans, draws).await?;
         let penalize = draws.iter().any(SampleParams::penalizes);
@@ -420,7 +469,12 @@ impl Runner {
         Error::NonFinite { sequence: slot as u32, position, cause }
     }
 
-    async fn cause(&mut self, sequences: &mut [Sequence], slot: usize, position: usize) -> Result<Option<NotFinite>, Error> {
+    async fn cause(
+        &mut self,
+        sequences: &mut [Sequence],
+        slot: usize,
+        position: usize,
+    ) -> Result<Option<NotFinite>, Error> {
         self.settle().await;
         sequences[slot].stale();
         while sequences[slot].evaluated <= position {
@@ -451,7 +505,8 @@ impl Runner {
         cancel: &AtomicBool,
         progress: Option<PrefillProgress<'p>>,
     ) -> Result<Prefill<'p>, Error> {
-        let left = |all: &[Sequence]| all.iter().zip(ends).map(|(s, &end)| end.saturating_sub(s.evaluated)).sum::<usize>();
+        let left =
+            |all: &[Sequence]| all.iter().zip(ends).map(|(s, &end)| end.saturating_sub(s.evaluated)).sum::<usize>();
         let mut prefill = Prefill { running: None, done: 0, total: left(sequences), progress };
         loop {
             let rows = self.division.next(left(sequences) + behind);

@@ -11,7 +11,9 @@ use crate::sampling::Sampling;
 use crate::sequence::Sequence;
 use crate::tokenizer::Special;
 use cpu_ref::KvType;
-use kernels::{Agreement, Element, Executor, Mirror, Pending, Plan, PlanOptions, Precision, SampleParams, States, Tap, Watch};
+use kernels::{
+    Agreement, Element, Executor, Mirror, Pending, Plan, PlanOptions, Precision, SampleParams, States, Tap, Watch,
+};
 use std::slice::from_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +51,16 @@ pub const DEFAULT_CONTEXT: u32 = 8192;
 impl Default for SessionOptions {
     fn default() -> Self {
         let plan = PlanOptions::default();
-        Self { context: None, kv: KvType::F16, chunk: 0, sequences: 1, shift: None, memory_bytes: None, plan, least_rows: None }
+        Self {
+            context: None,
+            kv: KvType::F16,
+            chunk: 0,
+            sequences: 1,
+            shift: None,
+            memory_bytes: None,
+            plan,
+            least_rows: None,
+        }
     }
 }
 
@@ -321,7 +332,12 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::chat`].
-    pub fn chat_with(&mut self, turns: &[Message], render: &RenderOptions, generate: GenerateOptions) -> Result<Generate<'_>, Error> {
+    pub fn chat_with(
+        &mut self,
+        turns: &[Message],
+        render: &RenderOptions,
+        generate: GenerateOptions,
+    ) -> Result<Generate<'_>, Error> {
         let prompt = self.model().template().encode(self.model().tokenizer(), turns, render)?;
         self.set_prompt(&prompt)?;
         self.generate_with(generate)
@@ -334,9 +350,18 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::feed`] and [`Session::generate_with`].
-    pub fn generate_raw(&mut self, text: &str, special: Special, options: GenerateOptions) -> Result<Generate<'_>, Error> {
+    pub fn generate_raw(
+        &mut self,
+        text: &str,
+        special: Special,
+        options: GenerateOptions,
+    ) -> Result<Generate<'_>, Error> {
         let tokenizer = self.model().tokenizer();
-        let ids = if self.tokens().is_empty() { tokenizer.encode_prompt(text, special) } else { tokenizer.encode(text, special) }?;
+        let ids = if self.tokens().is_empty() {
+            tokenizer.encode_prompt(text, special)
+        } else {
+            tokenizer.encode(text, special)
+        }?;
         self.feed(&ids)?;
         self.generate_with(options)
     }
@@ -430,7 +455,11 @@ impl Session {
     ///
     /// # Panics
     /// If the weights of `mirror` are of another model, or an adapter is in force.
-    pub async fn agree_async(&mut self, mirror: &mut Mirror, progress: Option<Operations<'_>>) -> Result<Vec<Agreement>, Error> {
+    pub async fn agree_async(
+        &mut self,
+        mirror: &mut Mirror,
+        progress: Option<Operations<'_>>,
+    ) -> Result<Vec<Agreement>, Error> {
         assert!(self.adapters().is_empty(), "the mirror has no adapters");
         let (chunk, end) = (self.runner.options().chunk as usize, self.tokens().len());
         if self.sequence.evaluated == end {

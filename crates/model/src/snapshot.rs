@@ -162,14 +162,17 @@ impl Session {
         let (model, kv) = (self.model(), self.runner.options().kv);
         let summary = model.summary();
         if header.architecture != summary.architecture {
-            return Err(SnapshotError::Architecture { found: header.architecture, expected: summary.architecture }.into());
+            return Err(
+                SnapshotError::Architecture { found: header.architecture, expected: summary.architecture }.into()
+            );
         }
         if header.model != model.digest()? {
             return Err(SnapshotError::Model.into());
         }
         let adapters = self.saved_adapters();
         if header.adapters != adapters {
-            let [found, expected] = [&header.adapters, &adapters].map(|all| all.iter().map(ToString::to_string).collect());
+            let [found, expected] =
+                [&header.adapters, &adapters].map(|all| all.iter().map(ToString::to_string).collect());
             return Err(SnapshotError::Adapters { found, expected }.into());
         }
         if header.kv != kv {

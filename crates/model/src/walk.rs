@@ -123,7 +123,8 @@ impl Walk {
     /// A context length that the model does not support; a limit of the device.
     pub fn new(model: &Model, host: &Model, options: &SessionOptions, seed: u64) -> Result<Self, Error> {
         let adapted = Adapted::none(model.weights());
-        let options = chunk::settled(model.architecture(), &adapted, model.executor(), options, adapted.weights.bytes())?;
+        let options =
+            chunk::settled(model.architecture(), &adapted, model.executor(), options, adapted.weights.bytes())?;
         let mirror = Mirror::new(Arc::clone(host.weights())).sampling(seed);
         let mut walk = Self { model: model.clone(), options, mirror, steps: vec![], runner: None };
         walk.steps = walk.all()?;
@@ -156,7 +157,12 @@ impl Walk {
         let tokens = runner.states.state(0);
         for (&position, &sequence) in input.positions.iter().zip(&input.sequences) {
             // Ids spread over the vocabulary: a prompt of text needs no tokenizer here.
-            runner.states.write_tokens(tokens, sequence, position, &[position.wrapping_mul(7919).wrapping_add(sequence) % vocabulary]);
+            runner.states.write_tokens(
+                tokens,
+                sequence,
+                position,
+                &[position.wrapping_mul(7919).wrapping_add(sequence) % vocabulary],
+            );
         }
         runner.agree_in(&mut self.mirror, &input, step.head(), Watch { cancel: Some(cancel), progress: None }).await
     }
@@ -193,7 +199,8 @@ impl Walk {
 
     /// The numbers of sequences: one, and those of batches.
     fn batches(&self) -> Vec<u32> {
-        let software = matches!(self.model.executor(), Executor::Gpu(device) if device.adapter().class == Class::Software);
+        let software =
+            matches!(self.model.executor(), Executor::Gpu(device) if device.adapter().class == Class::Software);
         let batches = if software { &BATCHES[..1] } else { &BATCHES[..] };
         std::iter::once(1).chain(batches.iter().copied()).collect()
     }
@@ -202,7 +209,8 @@ impl Walk {
     /// otherwise.
     fn shallow(&self, options: &SessionOptions) -> Result<Vec<WalkStep>, Error> {
         let (sequences, context) = (options.sequences, options.context_for(self.model.summary())?);
-        let step = |rows: u32, end| WalkStep { sequences, rows: rows.min(context.saturating_mul(sequences)), start: 0, end };
+        let step =
+            |rows: u32, end| WalkStep { sequences, rows: rows.min(context.saturating_mul(sequences)), start: 0, end };
         if sequences > 1 {
             let several = if sequences == BATCHES[0] { Some(step(EACH * sequences, End::Drawn)) } else { None };
             return Ok(std::iter::once(step(sequences, End::Drawn)).chain(several).collect());
@@ -249,7 +257,8 @@ impl Walk {
             for step in self.shallow(&options)? {
                 let Some(last) = context.checked_sub(step.each()) else { continue };
                 let borders = self.planned(&options, step)?.map_or_else(Vec::new, |planned| planned.borders());
-                let mut starts: Vec<u32> = borders.iter().flat_map(|&border| [border - 1, border]).chain([0, last]).collect();
+                let mut starts: Vec<u32> =
+                    borders.iter().flat_map(|&border| [border - 1, border]).chain([0, last]).collect();
                 starts.retain(|start| *start <= last && (*start == 0 || step.end == End::Drawn));
                 starts.sort_unstable();
                 starts.dedup();
@@ -271,7 +280,9 @@ impl WalkStep {
         let position = |row: u32| start - (row / each % SPREAD).min(start) + row % each;
         let (positions, of): (Vec<u32>, Vec<u32>) = (0..rows).map(|row| (position(row), row / each)).unzip();
         let sampling = match end {
-            End::Logits => return StepInput { out_rows: (0..rows).collect(), positions, sequences: of, ..StepInput::default() },
+            End::Logits => {
+                return StepInput { out_rows: (0..rows).collect(), positions, sequences: of, ..StepInput::default() };
+            }
             End::Greedy => Sampling::greedy(),
             End::Drawn => Sampling {
                 repetition_penalty: 1.1,

@@ -102,12 +102,19 @@ fn keys_that_are_missing_are_named_unless_they_have_a_default() {
 fn expert_counts_out_of_range_or_missing_are_named() {
     for tiny in [Tiny::qwen3moe(), Tiny::qwen2moe(), Tiny::gemma4_experts()] {
         let cases = [("expert_count", 1025), ("expert_used_count", 0), ("expert_used_count", tiny.experts + 1)];
-        for (key, value) in cases.into_iter().chain([("expert_feed_forward_length", 0), ("expert_feed_forward_length", u32::MAX)]) {
+        for (key, value) in
+            cases.into_iter().chain([("expert_feed_forward_length", 0), ("expert_feed_forward_length", u32::MAX)])
+        {
             let key = format!("{}.{key}", tiny.architecture);
-            names(&tiny.edited(tiny.metadata().set(key.clone(), value), |_, _| true), &format!("{key} = {value}"), &key);
+            names(
+                &tiny.edited(tiny.metadata().set(key.clone(), value), |_, _| true),
+                &format!("{key} = {value}"),
+                &key,
+            );
             // Without an expert count, Gemma has no experts. Without the length, it comes from
             // Qwen's tensors.
-            let optional = ["gemma4.expert_count", "qwen2moe.expert_feed_forward_length", "qwen3moe.expert_feed_forward_length"];
+            let optional =
+                ["gemma4.expert_count", "qwen2moe.expert_feed_forward_length", "qwen3moe.expert_feed_forward_length"];
             if !optional.contains(&key.as_str()) {
                 names(&tiny.edited(tiny.metadata().remove(&key), |_, _| true), "a missing key", &key);
             }
@@ -116,7 +123,11 @@ fn expert_counts_out_of_range_or_missing_are_named() {
     for tiny in [Tiny::qwen3moe(), Tiny::qwen2moe()] {
         for (key, value) in [("expert_count", 0), ("expert_weights_norm", 2)] {
             let key = format!("{}.{key}", tiny.architecture);
-            names(&tiny.edited(tiny.metadata().set(key.clone(), value), |_, _| true), &format!("{key} = {value}"), &key);
+            names(
+                &tiny.edited(tiny.metadata().set(key.clone(), value), |_, _| true),
+                &format!("{key} = {value}"),
+                &key,
+            );
         }
     }
 }
@@ -157,7 +168,8 @@ fn changed(tiny: &Tiny, tensor: &str, change: impl Fn(&mut Spec) -> bool) -> Ggu
 fn every_tensor_that_is_missing_misshapen_or_unreadable_is_named() {
     let dense = [Tiny::qwen3(), Tiny { tied: false, ..Tiny::qwen2() }];
     let routed = [Tiny { layers: 1, ..Tiny::qwen3moe() }, Tiny { layers: 1, tied: false, ..Tiny::qwen2moe() }];
-    let gemmas = [Tiny::gemma3(), Tiny::gemma4(), Tiny::gemma4_dense(), Tiny::gemma4_experts()].map(|tiny| Tiny { tied: false, ..tiny });
+    let gemmas = [Tiny::gemma3(), Tiny::gemma4(), Tiny::gemma4_dense(), Tiny::gemma4_experts()]
+        .map(|tiny| Tiny { tied: false, ..tiny });
     for tiny in dense.into_iter().chain(routed).chain(gemmas) {
         for name in tensors(&tiny) {
             // These tensors are optional: the embedding replaces the output matrix, and in Gemma 4
@@ -230,7 +242,12 @@ fn divisors_of_rope_that_are_none_name_their_tensor() {
 #[test]
 fn tensors_that_nobody_asked_for_are_left_alone() {
     let tiny = Tiny::qwen3();
-    let odd = tiny.file().tensor_f32("rope_freqs.weight", &[16], &[1.0; 16]).tensor_of_number("blk.9.odd", &[8], 250, vec![0; 8]);
+    let odd = tiny.file().tensor_f32("rope_freqs.weight", &[16], &[1.0; 16]).tensor_of_number(
+        "blk.9.odd",
+        &[8],
+        250,
+        vec![0; 8],
+    );
     for executor in [Executor::Cpu, gpu()] {
         assert!(open(&odd).unwrap().on(executor).is_ok());
     }

@@ -60,7 +60,8 @@ fn prepare(folder: &Path, device: &Device) {
 fn save_until_killed(folder: &Path) -> ! {
     let model = Tiny::qwen3().on(&Executor::Cpu);
     let sessions = [0, 1].map(|side| session(&model, side));
-    let sources = [PIPELINES, TABLE].map(|name| (name, [0, 1].map(|side| std::fs::read(source(folder, name, side)).unwrap())));
+    let sources =
+        [PIPELINES, TABLE].map(|name| (name, [0, 1].map(|side| std::fs::read(source(folder, name, side)).unwrap())));
     println!("\nready");
     for side in [0, 1].into_iter().cycle() {
         let save = |out: &mut dyn std::io::Write| sessions[side].save(out).map_err(std::io::Error::other);
@@ -93,7 +94,11 @@ fn check(folder: &Path, device: &Device, expected: &[Session; 2]) {
     assert_eq!((loaded.tokens(), loaded.evaluated()), (expected[side].tokens(), expected[side].evaluated()));
     for name in [PIPELINES, TABLE] {
         let found = std::fs::read(folder.join(name)).unwrap();
-        assert!((0..2).any(|side| std::fs::read(source(folder, name, side)).unwrap() == found), "{name}: {} bytes", found.len());
+        assert!(
+            (0..2).any(|side| std::fs::read(source(folder, name, side)).unwrap() == found),
+            "{name}: {} bytes",
+            found.len()
+        );
         match name {
             TABLE => assert!(Table::from_bytes(&device.table_key(), &found).is_some(), "{name}"),
             _ => assert!(device.restore_pipelines(Some(&found)), "{name}"),

@@ -71,9 +71,17 @@ fn memory_is_flat_over_a_thousand_generations() {
         // of generations.
         let steady = after.windows(20).map(|stretch| stretch[19].saturating_sub(stretch[0])).min().unwrap_or(0);
         let grown = after[generations - 1].saturating_sub(after[19]);
-        assert!(steady < 512 && grown < 256 << 10, "{steady} bytes more in 20 generations on {}: {after:?}", executor.kind());
+        assert!(
+            steady < 512 && grown < 256 << 10,
+            "{steady} bytes more in 20 generations on {}: {after:?}",
+            executor.kind()
+        );
         assert_eq!(created(&executor) - made, 0, "GPU objects made after 20 generations");
-        assert_eq!((allocated(&executor), executor.kind() == "gpu"), (taken, taken > 0), "bytes of GPU memory after 20 generations");
+        assert_eq!(
+            (allocated(&executor), executor.kind() == "gpu"),
+            (taken, taken > 0),
+            "bytes of GPU memory after 20 generations"
+        );
     }
 }
 
@@ -147,7 +155,10 @@ fn a_session_that_does_not_fit_is_refused_with_numbers_and_options_before_it_is_
         let (errors, most) = HEAP.most_during(attempts);
         for error in errors.map(Option::unwrap) {
             let Error::TooLarge { available, needed, weights, kv, context, .. } = &error else { panic!("{error}") };
-            assert_eq!((available.0, *needed, *weights, *kv, *context), (48 << 20, needs.total(), needs.weights, needs.kv, 100_000));
+            assert_eq!(
+                (available.0, *needed, *weights, *kv, *context),
+                (48 << 20, needs.total(), needs.weights, needs.kv, 100_000)
+            );
             let message = error.to_string();
             for part in ["50.3 MB", "51.6 MB", "100000 positions", "context length", "KV type", &executor.name()] {
                 assert!(message.contains(part), "{message} lacks {part}");
@@ -236,7 +247,8 @@ fn sizes_in_an_adapter_that_lie_cost_no_memory() {
     let lora = Lora::whole(&tiny, 4, 1);
     let name = "base_model.model.model.layers.1.mlp.gate_proj.lora_B.weight";
     let announce = |header: &str, length: u64| [&length.to_le_bytes()[..], header.as_bytes()].concat();
-    let huge = |dims: &str, end: u64| format!(r#"{{"{name}":{{"dtype":"F32","shape":{dims},"data_offsets":[0,{end}]}}}}"#);
+    let huge =
+        |dims: &str, end: u64| format!(r#"{{"{name}":{{"dtype":"F32","shape":{dims},"data_offsets":[0,{end}]}}}}"#);
     let cases = [
         announce("{}", u64::MAX),
         announce("{}", 1 << 40),
@@ -270,7 +282,9 @@ impl gguf::Source for Halves {
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
-        (offset / 2..).zip(buf.chunks_exact_mut(2)).for_each(|(i, half)| half.copy_from_slice(&[i as u8, 0x38 + (i / 256 % 4) as u8]));
+        (offset / 2..)
+            .zip(buf.chunks_exact_mut(2))
+            .for_each(|(i, half)| half.copy_from_slice(&[i as u8, 0x38 + (i / 256 % 4) as u8]));
         Ok(())
     }
 }
@@ -327,7 +341,9 @@ fn a_tokenizer_takes_at_most_sixteen_times_its_vocabulary() {
     let bytes = (0..256).map(|byte| format!("<0x{byte:02X}>"));
     let long = |n: usize, len: usize| format!("{n:08}{}", "a".repeat(len - 8));
     // Number of tokens, their lengths and their types.
-    for (count, len, kind) in [(90, 60_000, 3), (90, 60_000, 4), (9_000, 1_000, 3), (9_000, 1_000, 4), (9_000, 1_000, 1), (500_000, 8, 4)] {
+    for (count, len, kind) in
+        [(90, 60_000, 3), (90, 60_000, 4), (9_000, 1_000, 3), (9_000, 1_000, 4), (9_000, 1_000, 1), (500_000, 8, 4)]
+    {
         let tokens: Vec<String> = bytes.clone().chain((0..count).map(|n| long(n, len))).collect();
         // A type and a score of 4 bytes each, and the length of the text in 8 bytes.
         let stored = tokens.iter().map(|text| 16 + text.len()).sum::<usize>();
@@ -343,7 +359,10 @@ fn a_tokenizer_takes_at_most_sixteen_times_its_vocabulary() {
                 })
             };
             let (tokenizer, most) = HEAP.most_during(make);
-            assert!(most <= 16 * stored + (64 << 20), "{most} bytes for {stored} bytes: {count} tokens of {len} bytes, type {kind}");
+            assert!(
+                most <= 16 * stored + (64 << 20),
+                "{most} bytes for {stored} bytes: {count} tokens of {len} bytes, type {kind}"
+            );
             let ids = tokenizer.unwrap().encode(&tokens[300], Special::Parse).unwrap();
             assert_eq!(ids.contains(&300), len <= 1024 && kind != 1, "{count} tokens of {len} bytes, type {kind}");
         }

@@ -53,8 +53,10 @@ fn goldens() -> Vec<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens");
     let folders = std::fs::read_dir(root).expect("tests/goldens").map(|entry| entry.expect("an entry").path());
     let files = folders.filter(|path| path.is_dir()).flat_map(|path| std::fs::read_dir(path).expect("a folder"));
-    let mut files: Vec<_> =
-        files.map(|entry| entry.expect("an entry").path()).filter(|path| path.extension().is_some_and(|e| e == "gguf")).collect();
+    let mut files: Vec<_> = files
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "gguf"))
+        .collect();
     files.sort();
     files
 }
@@ -83,7 +85,8 @@ impl Places {
         let architecture = file.architecture().expect("a good file");
         let keys = file.metadata().map(|(key, _)| key).filter(|key| key.starts_with(architecture));
         let keys = keys.flat_map(|key| behind(&bytes[..header], key.as_bytes())).collect();
-        let tensors = file.tensors().iter().flat_map(|tensor| behind(&bytes[..header], tensor.name().as_bytes())).collect();
+        let tensors =
+            file.tensors().iter().flat_map(|tensor| behind(&bytes[..header], tensor.name().as_bytes())).collect();
         Self { header, keys, tensors }
     }
 
@@ -146,7 +149,11 @@ fn damaged_files_are_refused_or_run_within_memory() {
             let runs = taken % RUN_EVERY == 0;
             let (result, most) = HEAP.most_during(|| catch_unwind(AssertUnwindSafe(|| take(damaged, runs))));
             let Ok(result) = result else { panic!("{name}, damage {seed}: panicked") };
-            assert!(most < 6 * bytes.len() + MOST_BYTES, "{name}, damage {seed}: took {most} bytes, {:?}", result.err());
+            assert!(
+                most < 6 * bytes.len() + MOST_BYTES,
+                "{name}, damage {seed}: took {most} bytes, {:?}",
+                result.err()
+            );
             if result.is_ok() { taken += 1 } else { refused += 1 }
         }
     }
@@ -210,6 +217,7 @@ fn what_gemma3n_files_alone_have_is_checked_by_name() {
         assert!(message.contains(&key), "{message:?} does not name {key}");
     }
     // The file's tensors are for another number of streams than three.
-    let message = refusal(copied(&file, |metadata| metadata.set("gemma3n.altup.num_inputs", 3_u32), ""), "three streams");
+    let message =
+        refusal(copied(&file, |metadata| metadata.set("gemma3n.altup.num_inputs", 3_u32), ""), "three streams");
     assert!(message.contains("altup_proj.weight"), "{message:?}");
 }

@@ -40,7 +40,11 @@ fn qwen2_with_its_biases_in_the_products() {
 #[test]
 fn qwen2_of_16_bits_where_bindings_suffice() {
     let caps = Caps { max_storage_buffers: 16, ..CAPS };
-    insta::assert_snapshot!(planned(&Tiny { layers: 1, ..Tiny::qwen2() }, &caps, &PlanOptions::plain().precision(Precision::Fast)));
+    insta::assert_snapshot!(planned(
+        &Tiny { layers: 1, ..Tiny::qwen2() },
+        &caps,
+        &PlanOptions::plain().precision(Precision::Fast)
+    ));
 }
 
 #[test]
@@ -59,7 +63,12 @@ fn routers_stay_in_f32_where_other_products_are_narrowed() {
     let caps = Caps { cooperative: true, table: Table::usual(Class::Discrete, true), ..CAPS };
     for tiny in [Tiny::qwen3moe(), Tiny::qwen2moe()] {
         let plan = planned_for(&Tiny { layers: 1, ..tiny }, 64, &caps, &options);
-        assert!(plan.contains("matmul_tile64 f16") && plan.contains(" matmul_narrow ") && !plan.contains("matmul_tile128 f32"), "{plan}");
+        assert!(
+            plan.contains("matmul_tile64 f16")
+                && plan.contains(" matmul_narrow ")
+                && !plan.contains("matmul_tile128 f32"),
+            "{plan}"
+        );
     }
 }
 
@@ -108,7 +117,8 @@ fn an_adapter_costs_two_products_a_scale_and_a_sum_for_each_layer_that_it_is_ove
         if !linears.is_empty() {
             checked.adapt(&Lora::random(&tiny, 4, 1, linears).peft(GgmlType::F32, ""), 1.0).expect("fits");
         }
-        let plan = kernels::plan::plan(&checked.recording(&SessionOptions::default(), rows), &CAPS, options).expect("plans");
+        let plan =
+            kernels::plan::plan(&checked.recording(&SessionOptions::default(), rows), &CAPS, options).expect("plans");
         let text = plan.to_string();
         let count = text.lines().find_map(|line| line.split_once(" dispatches, ")?.0.parse::<usize>().ok());
         count.expect("the plan counts its dispatches")
@@ -117,7 +127,8 @@ fn an_adapter_costs_two_products_a_scale_and_a_sum_for_each_layer_that_it_is_ove
         // Products of one row merge with operations before and after them. An adapter parts them.
         let options = PlanOptions::plain().unfused(rows == 1);
         let plain = dispatches(&[], rows, &options);
-        for (linear, _) in LINEARS.into_iter().filter(|(ours, _)| tiny.shape(&format!("blk.0.{ours}.weight")).is_some()) {
+        for (linear, _) in LINEARS.into_iter().filter(|(ours, _)| tiny.shape(&format!("blk.0.{ours}.weight")).is_some())
+        {
             assert_eq!(dispatches(&[linear], rows, &options) - plain, 4, "{linear}, {rows} rows");
         }
         assert_eq!(dispatches(&LINEARS.map(|(ours, _)| ours), rows, &options) - plain, 28, "{rows} rows");
@@ -173,10 +184,17 @@ fn shaders_of_sessions_are_wgsl_on_devices_of_every_kind() {
                 let options = PlanOptions::plain().precision(precision).specialize(true).sequences(1);
                 for step in kernels::plan::plan(&rec, caps, &options).expect("plans").steps {
                     let refused = if seen.insert(step.shader.clone()) { refusal(&step.shader) } else { None };
-                    assert!(refused.is_none(), "{} of {rows} rows: {}", step.shader.label(), refused.unwrap_or_default());
+                    assert!(
+                        refused.is_none(),
+                        "{} of {rows} rows: {}",
+                        step.shader.label(),
+                        refused.unwrap_or_default()
+                    );
                 }
             }
         }
     }
-    assert!(seen.iter().any(|shader| shader.variant.name == "matmul_rows8_group_8_short" && shader.given.contains(&None)));
+    assert!(
+        seen.iter().any(|shader| shader.variant.name == "matmul_rows8_group_8_short" && shader.given.contains(&None))
+    );
 }

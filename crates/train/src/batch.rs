@@ -95,8 +95,10 @@ fn shares(documents: &[Document], vocabulary: u32, normalize: Normalize) -> (Vec
             (vec![share(all); documents.len()], all)
         }
         Normalize::Sequences => {
-            let examples: Vec<(f64, usize)> =
-                documents.chunk_by(|_, next| next.continues).map(|parts| (parts.iter().map(of).sum(), parts.len())).collect();
+            let examples: Vec<(f64, usize)> = documents
+                .chunk_by(|_, next| next.continues)
+                .map(|parts| (parts.iter().map(of).sum(), parts.len()))
+                .collect();
             let learning = examples.iter().filter(|(weights, _)| *weights > 0.0).count() as f64;
             let shares = examples.iter().flat_map(|(weights, parts)| vec![share(weights * learning); *parts]);
             (shares.collect(), learning)
@@ -157,14 +159,16 @@ mod tests {
     #[test]
     fn documents_of_one_example_share_its_weight() {
         let part = |ids: &[u32], targets: &[u32]| Document { continues: true, ..document(ids, targets) };
-        let documents = [document(&[1, 2], &[2, 3]), part(&[1, 2], &[NO_TARGET, 3]), part(&[4], &[5]), document(&[6], &[7])];
+        let documents =
+            [document(&[1, 2], &[2, 3]), part(&[1, 2], &[NO_TARGET, 3]), part(&[4], &[5]), document(&[6], &[7])];
         let packed = pack(&documents, 10, &rows(9).normalize(Normalize::Sequences)).expect("fits");
         assert_eq!((&packed.steps[0].loss_weights[..], packed.weight), (&[0.125, 0.125, 0.125, 0.125, 0.5][..], 2.0));
     }
 
     #[test]
     fn what_does_not_fit_is_named() {
-        let refused = |documents: &[Document]| pack(documents, 10, &rows(2)).map(|_| ()).expect_err("refused").to_string();
+        let refused =
+            |documents: &[Document]| pack(documents, 10, &rows(2)).map(|_| ()).expect_err("refused").to_string();
         assert_eq!(
             refused(&[document(&[1], &[2]), document(&[1, 2, 3], &[2, 3, 4])]),
             "document 1 has 3 tokens, a step has room for 2; cut it, or make steps longer"

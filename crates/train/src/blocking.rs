@@ -1,7 +1,9 @@
 //! Functions that block, for native hosts: each is one call of `block_on` over the function of the
 //! same name that ends in `_async`.
 
-use crate::{Document, Error, GradientOptions, Gradients, Loss, Method, Parameter, Step, Trained, Trainer, TrainerOptions};
+use crate::{
+    Document, Error, GradientOptions, Gradients, Loss, Method, Parameter, Step, Trained, Trainer, TrainerOptions,
+};
 use kernels::{Watch, block_on};
 use model::{FactorPair, Model};
 

@@ -97,7 +97,8 @@ impl Trainer {
             for first in (0..*words).step_by(CHUNK_BYTES / 4) {
                 let piece = &mut bytes[..4 * (*words - first).min(CHUNK_BYTES as u32 / 4) as usize];
                 from.read_at(at, piece).map_err(|error| CheckpointError::Read { error })?;
-                let words: Vec<u32> = piece.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+                let words: Vec<u32> =
+                    piece.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
                 states.write_words(state, first, &words);
                 at += piece.len() as u64;
             }

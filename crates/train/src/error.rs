@@ -154,7 +154,11 @@ impl Error {
     #[must_use]
     pub fn names_a_file(&self) -> bool {
         match self {
-            Self::Data { .. } | Self::Empty { .. } | Self::Read { .. } | Self::Write { .. } | Self::Checkpoint { .. } => true,
+            Self::Data { .. }
+            | Self::Empty { .. }
+            | Self::Read { .. }
+            | Self::Write { .. }
+            | Self::Checkpoint { .. } => true,
             Self::File(error) => matches!(error, gguf::Error::InFile { .. }),
             Self::Folder { .. } => true,
             _ => false,

@@ -59,7 +59,11 @@ impl TensorF32 {
 }
 
 /// Writes tensors, and calls `then` when their bytes are written, but before the file has its name.
-pub(crate) fn save_then(path: &Path, tensors: Vec<TensorF32>, then: impl FnOnce() -> io::Result<()>) -> Result<(), Error> {
+pub(crate) fn save_then(
+    path: &Path,
+    tensors: Vec<TensorF32>,
+    then: impl FnOnce() -> io::Result<()>,
+) -> Result<(), Error> {
     let failed = |reason: String| Error::Write { file: path.display().to_string(), reason };
     let mut views = vec![];
     for TensorF32 { name, shape, bytes } in &tensors {

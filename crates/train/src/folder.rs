@@ -33,7 +33,8 @@ pub enum Begin {
 const LOG: &str = "log.jsonl";
 
 /// The other files of a run, besides its checkpoints.
-const RESULTS: [&str; 6] = ["adapter_config.json", "adapter_model.safetensors", "adapter.gguf", "model.gguf", "loss.svg", "trace.jsonl"];
+const RESULTS: [&str; 6] =
+    ["adapter_config.json", "adapter_model.safetensors", "adapter.gguf", "model.gguf", "loss.svg", "trace.jsonl"];
 
 /// The folder of a run. While this exists, no other process can train in the folder.
 pub struct Folder {
@@ -121,8 +122,10 @@ impl Folder {
     pub fn log(&mut self, record: Record) -> Result<(), Error> {
         let line = format!("{}\n", record.to_json());
         let end = self.ends.last().copied().unwrap_or(0) + line.len() as u64;
-        let written =
-            self.log.write_all(line.as_bytes()).map_err(|error| FolderError::Io { action: "its log.jsonl cannot be written", error });
+        let written = self
+            .log
+            .write_all(line.as_bytes())
+            .map_err(|error| FolderError::Io { action: "its log.jsonl cannot be written", error });
         if let Err(reason) = written {
             // A part of the line would spoil the lines behind it.
             let _ = self.cut(u64::MAX);

@@ -84,7 +84,12 @@ impl Gradients {
     }
 
     /// The same, where the parameters serve a trainer.
-    pub(crate) async fn made(model: &Model, trained: &Trained, options: &GradientOptions, of: Use) -> Result<Self, Error> {
+    pub(crate) async fn made(
+        model: &Model,
+        trained: &Trained,
+        options: &GradientOptions,
+        of: Use,
+    ) -> Result<Self, Error> {
         let free = options.memory_bytes.or_else(|| model.available_bytes());
         let recorded = Recorded::new(&Subject::from(model), &Asked { trained, options, parameters: of, free })?;
         let Recorded { rec, parameters, captures, traced, checkpointing, memory } = recorded;
@@ -105,7 +110,12 @@ impl Gradients {
     }
 
     /// The same, where the parameters serve a trainer.
-    pub(crate) fn memory_for(file: &Checked, trained: &Trained, options: &GradientOptions, of: Use) -> Result<Memory, Error> {
+    pub(crate) fn memory_for(
+        file: &Checked,
+        trained: &Trained,
+        options: &GradientOptions,
+        of: Use,
+    ) -> Result<Memory, Error> {
         let available = options.memory_bytes.or_else(|| file.available_bytes());
         // These weights are not loaded yet.
         let free = available.map(|bytes| bytes.saturating_sub(file.weights().bytes()));
@@ -142,7 +152,12 @@ impl Gradients {
     }
 
     /// The same with dropout, if the parameters have it.
-    pub(crate) async fn compute_with(&mut self, documents: &[Document], keys: Keys<'_>, watch: Watch<'_>) -> Result<Loss, Error> {
+    pub(crate) async fn compute_with(
+        &mut self,
+        documents: &[Document],
+        keys: Keys<'_>,
+        watch: Watch<'_>,
+    ) -> Result<Loss, Error> {
         let packed = self.packed(documents, keys)?;
         self.parameters.clear(&mut self.states);
         let mut sum = Loss { targets: packed.targets, weight: packed.weight, ..Loss::default() };
@@ -188,7 +203,11 @@ impl Gradients {
     }
 
     /// The first operation of a batch that makes a value that is no finite number.
-    pub(crate) async fn first_not_finite(&mut self, documents: &[Document], keys: Keys<'_>) -> Result<Option<NotFinite>, Error> {
+    pub(crate) async fn first_not_finite(
+        &mut self,
+        documents: &[Document],
+        keys: Keys<'_>,
+    ) -> Result<Option<NotFinite>, Error> {
         for step in &self.packed(documents, keys)?.steps {
             let found = self.plan.first_not_finite_async(&mut self.states, step).await?;
             if found.is_some() {

@@ -63,7 +63,8 @@ pub fn read(from: impl Read) -> std::io::Result<(Vec<Record>, Vec<u64>)> {
         line.clear();
         end += from.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line)? as u64;
         let record = serde_json::from_slice(&line).ok().as_ref().and_then(Record::from_json);
-        match record.filter(|record| line.ends_with(b"\n") && records.last().is_none_or(|last| last.step < record.step)) {
+        match record.filter(|record| line.ends_with(b"\n") && records.last().is_none_or(|last| last.step < record.step))
+        {
             Some(record) => records.push(record),
             None => return Ok((records, ends)),
         }
@@ -93,7 +94,8 @@ mod tests {
 
     #[test]
     fn a_step_that_was_skipped_keeps_its_reason() {
-        let record = Record { step: 1, loss: f64::NAN, skipped: Some("rms_norm in layer 0".to_string()), ..Record::default() };
+        let record =
+            Record { step: 1, loss: f64::NAN, skipped: Some("rms_norm in layer 0".to_string()), ..Record::default() };
         let line = record.to_json().to_string();
         assert!(line.contains("\"loss\":null"), "{line}");
         let read = Record::from_json(&serde_json::from_str(&line).expect("JSON")).expect("a record");

@@ -32,7 +32,12 @@ impl Memory {
     }
 
     /// The need for a recording, whose values are as large as its capacity.
-    pub(crate) fn of(recorded: &Recorded, executor: &Executor, weights: u64, options: &PlanOptions) -> Result<Self, Error> {
+    pub(crate) fn of(
+        recorded: &Recorded,
+        executor: &Executor,
+        weights: u64,
+        options: &PlanOptions,
+    ) -> Result<Self, Error> {
         let Recorded { rec, parameters, .. } = recorded;
         let (saved, scratch) = match executor {
             Executor::Cpu => {

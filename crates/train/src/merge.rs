@@ -110,7 +110,12 @@ fn base_rows(file: &Gguf, weight: &TensorInfo, first: usize, out: &mut [f32]) ->
 /// # Errors
 /// [`Error::NoTarget`] for a parameter that is no tensor of the base, [`Error::Unwritable`],
 /// [`Error::Overwrites`] if `path` is that of the base, and [`Error::File`].
-pub fn save_model(path: impl AsRef<Path>, base: &Gguf, parameters: &[Parameter], ty: GgmlType) -> Result<Vec<Fallback>, Error> {
+pub fn save_model(
+    path: impl AsRef<Path>,
+    base: &Gguf,
+    parameters: &[Parameter],
+    ty: GgmlType,
+) -> Result<Vec<Fallback>, Error> {
     let mut new = Rewrite::of(base);
     for parameter in parameters {
         let name = parameter.name.as_str();

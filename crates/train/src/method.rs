@@ -107,10 +107,15 @@ impl Method {
     pub fn trained(&self, weights: &Weights) -> Result<Trained, Error> {
         match self {
             Self::Lora(Lora { init: Some(factors), .. }) => Ok(Trained::Factors(factors.clone())),
-            Self::Lora(lora) => Ok(Trained::Factors(lora.targets.factors(weights, lora.rank, lora.scale(), lora.seed)?)),
+            Self::Lora(lora) => {
+                Ok(Trained::Factors(lora.targets.factors(weights, lora.rank, lora.scale(), lora.seed)?))
+            }
             Self::Full(Full { fresh }) => {
                 let names = Trained::names_of(weights);
-                Ok(fresh.map_or_else(|| Trained::Weights(names.clone()), |seed| Trained::Fresh { weights: names.clone(), seed }))
+                Ok(fresh.map_or_else(
+                    || Trained::Weights(names.clone()),
+                    |seed| Trained::Fresh { weights: names.clone(), seed },
+                ))
             }
         }
     }

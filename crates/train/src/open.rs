@@ -10,7 +10,12 @@ impl Data {
     ///
     /// # Errors
     /// As [`Data::new`].
-    pub fn open(files: &[PathBuf], texts: Texts, options: &DataOptions, progress: &dyn Fn(u64, u64)) -> Result<Self, Error> {
+    pub fn open(
+        files: &[PathBuf],
+        texts: Texts,
+        options: &DataOptions,
+        progress: &dyn Fn(u64, u64),
+    ) -> Result<Self, Error> {
         let open = |path: &PathBuf| {
             let name = path.display().to_string();
             if let Some(reason) = std::fs::metadata(path).ok().and_then(|found| unfit(&found)) {
@@ -30,6 +35,8 @@ fn unfit(found: &std::fs::Metadata) -> Option<&'static str> {
     }
     Some(match found.is_dir() {
         true => "it is a folder; name the files in it",
-        false => "it is a pipe or a device, but a file of examples is read many times; write it to a file, or pipe it in with --data -",
+        false => {
+            "it is a pipe or a device, but a file of examples is read many times; write it to a file, or pipe it in with --data -"
+        }
     })
 }

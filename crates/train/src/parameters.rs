@@ -129,7 +129,8 @@ impl Parameters {
                         OUTPUT => Added::Head,
                         _ => Added::Layer,
                     };
-                    let weight = find(&pair.target).or_else(|none| if of == Added::Head { find(EMBEDDING) } else { Err(none) })?[0];
+                    let weight = find(&pair.target)
+                        .or_else(|none| if of == Added::Head { find(EMBEDDING) } else { Err(none) })?[0];
                     check_factors(pair, weight)?;
                     let (target, rank, held) = (&pair.target, pair.rank, pair.rank.next_multiple_of(4));
                     let [shape, wide] = match of {
@@ -170,7 +171,8 @@ impl Parameters {
 
     fn hold(&mut self, name: String, shape: [u32; 2], held: [u32; 2]) -> Result<usize, Error> {
         let words = held[0].checked_mul(held[1]).filter(|words| *words < 1 << 30);
-        let words = words.ok_or_else(|| Error::NotTrained { target: name.clone(), reason: "in f32 it is larger than a buffer" })?;
+        let words = words
+            .ok_or_else(|| Error::NotTrained { target: name.clone(), reason: "in f32 it is larger than a buffer" })?;
         let states = [self.kinds.len(), self.kinds.len() + 1];
         self.kinds.extend([StateKind::Words(words); 2]);
         self.held.push(Held { name, shape, held, states, moments: None });
@@ -298,7 +300,11 @@ impl Parameters {
                 for (pair, held) in factors.iter().zip(self.held.chunks_exact(2)) {
                     held[0].write(
                         states,
-                        &if pair.target == EMBEDDING { transpose(&pair.a, held[0].shape[0] as usize) } else { pair.a.clone() },
+                        &if pair.target == EMBEDDING {
+                            transpose(&pair.a, held[0].shape[0] as usize)
+                        } else {
+                            pair.a.clone()
+                        },
                     );
                     held[1].write(states, &pair.b);
                 }
@@ -343,7 +349,8 @@ impl Parameters {
     pub fn kept(&self) -> Vec<(String, usize, u32)> {
         let of = |held: &Held| {
             let [m, v] = held.moments.expect("parameters with moments");
-            [("p", held.states[0]), ("m", m), ("v", v)].map(|(what, n)| (format!("{what}.{}", held.name), n, held.words()))
+            [("p", held.states[0]), ("m", m), ("v", v)]
+                .map(|(what, n)| (format!("{what}.{}", held.name), n, held.words()))
         };
         self.held.iter().flat_map(of).collect()
     }
@@ -385,7 +392,9 @@ impl Held {
     fn write(&self, states: &mut States, values: &[f32]) {
         let ([rows, cols], [_, wide]) = (self.shape, self.held);
         let mut words = vec![0; (self.held[0] * wide) as usize];
-        for (row, to) in values.chunks_exact(cols as usize).zip(words.chunks_exact_mut(wide as usize)).take(rows as usize) {
+        for (row, to) in
+            values.chunks_exact(cols as usize).zip(words.chunks_exact_mut(wide as usize)).take(rows as usize)
+        {
             to.iter_mut().zip(row).for_each(|(to, v)| *to = v.to_bits());
         }
         states.write_words(states.state(self.states[0]), 0, &words);
@@ -400,8 +409,11 @@ impl Held {
         };
         states.read_async(state, 0, 0..states.rows(state), each).await?;
         let ([rows, cols], wide) = (self.shape, self.held[1] as usize);
-        let row = |row: &[u8]| row[..4 * cols as usize].chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
-        let values = bytes.chunks_exact(4 * wide).take(rows as usize).flat_map(|bytes| -> Vec<f32> { row(bytes) }).collect();
+        let row = |row: &[u8]| {
+            row[..4 * cols as usize].chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
+        };
+        let values =
+            bytes.chunks_exact(4 * wide).take(rows as usize).flat_map(|bytes| -> Vec<f32> { row(bytes) }).collect();
         Ok(Parameter { name: self.name.clone(), rows, cols, values })
     }
 }

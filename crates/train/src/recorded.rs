@@ -9,7 +9,9 @@ use crate::replay::replay;
 use crate::tape::Tape;
 use kernels::ops::Op;
 use kernels::ops::backward::{CrossEntropy, cross_entropy, cross_entropy_backward, join_rows};
-use kernels::{Counts, Executor, Input, Lead, Node, Phase, Recorder, Shape, State, StateKind, Tap, Tensor, Weight, Weights};
+use kernels::{
+    Counts, Executor, Input, Lead, Node, Phase, Recorder, Shape, State, StateKind, Tap, Tensor, Weight, Weights,
+};
 use model::arch::{Logits, Summary};
 use model::{Checked, Model};
 use std::collections::{BTreeSet, HashMap};
@@ -131,7 +133,8 @@ impl Recorded {
         let Forward { mut rec, gradients, body, head, chosen, logits } = Forward::new(subject, &parameters, rows)?;
 
         let recorded = asked_for(&rec, options.captures.iter().filter(|capture| !capture.is_made_backward()))?;
-        let gradient = |(capture, tap): &(Capture, Tap)| Some(tap.tensor).filter(|_| capture.what == Captured::Gradient);
+        let gradient =
+            |(capture, tap): &(Capture, Tap)| Some(tap.tensor).filter(|_| capture.what == Captured::Gradient);
         let mut values: Vec<Tensor> = recorded.iter().filter_map(gradient).collect();
         if options.trace {
             values.extend(rec.taps().iter().map(|tap| tap.tensor));
@@ -160,9 +163,9 @@ impl Recorded {
             let value = match capture.what {
                 Captured::Value => tap.tensor,
                 // Nothing that has a loss reads the value.
-                Captured::Gradient => {
-                    tape.of(tap.tensor).ok_or_else(|| Error::Capture { name: capture.to_string(), known: String::new() })?
-                }
+                Captured::Gradient => tape
+                    .of(tap.tensor)
+                    .ok_or_else(|| Error::Capture { name: capture.to_string(), known: String::new() })?,
             };
             tape.rec.output(value);
         }
@@ -282,7 +285,13 @@ fn head_rows(vocabulary: u32, free: Option<u64>) -> u32 {
 
 /// Records the head and the loss for a part of the `chosen` rows. Returns the operations of the
 /// head, and the loss.
-fn loss_of_part(rec: &mut Recorder, head: &[Node<Op>], chosen: &[Tensor], part: &Part, logits: Tensor) -> (Vec<Node<Op>>, CrossEntropy) {
+fn loss_of_part(
+    rec: &mut Recorder,
+    head: &[Node<Op>],
+    chosen: &[Tensor],
+    part: &Part,
+    logits: Tensor,
+) -> (Vec<Node<Op>>, CrossEntropy) {
     let mut map: HashMap<u32, Tensor> = chosen.iter().map(|&h| (h.id(), part.of(h))).collect();
     let Shape { lead, rows, .. } = part.of(chosen[0]).shape;
     let of_part = |shape: Shape| match shape.lead {

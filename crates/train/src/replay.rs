@@ -7,7 +7,12 @@ use std::collections::HashMap;
 
 /// Appends `nodes` again. Values in `map` are replaced; every value that the nodes make gets a
 /// fresh one with the shape that `shape` gives, and is added to `map`. Returns the new nodes.
-pub fn replay(rec: &mut Recorder, nodes: &[Node<Op>], map: &mut HashMap<u32, Tensor>, shape: impl Fn(Shape) -> Shape) -> Vec<Node<Op>> {
+pub fn replay(
+    rec: &mut Recorder,
+    nodes: &[Node<Op>],
+    map: &mut HashMap<u32, Tensor>,
+    shape: impl Fn(Shape) -> Shape,
+) -> Vec<Node<Op>> {
     let again = |node: &Node<Op>| {
         for made in node.op.io().writes {
             map.entry(made.id()).or_insert_with(|| rec.make_of(made.element, shape(made.shape)));

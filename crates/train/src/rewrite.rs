@@ -115,7 +115,8 @@ impl<'a> Rewrite<'a> {
         if let Some(number) = self.file_type()? {
             file = file.set("general.file_type", number);
         }
-        let quantizes = self.tensors.iter().any(|tensor| tensor.changed.as_ref().is_some_and(|(ty, _)| ty.is_quantized()));
+        let quantizes =
+            self.tensors.iter().any(|tensor| tensor.changed.as_ref().is_some_and(|(ty, _)| ty.is_quantized()));
         if quantizes && self.base.get_opt::<u32>("general.quantization_version")?.is_none() {
             file = file.set("general.quantization_version", 2u32);
         }
@@ -140,7 +141,8 @@ impl<'a> Rewrite<'a> {
             *before.entry(ty).or_insert(0u64) += like.elements();
             *after.entry(changed.as_ref().map_or(ty, |(ty, _)| *ty)).or_insert(0u64) += like.elements();
         }
-        let most = |of: HashMap<GgmlType, u64>| of.into_iter().max_by_key(|(ty, elements)| (*elements, *ty)).map(|(ty, _)| ty);
+        let most =
+            |of: HashMap<GgmlType, u64>| of.into_iter().max_by_key(|(ty, elements)| (*elements, *ty)).map(|(ty, _)| ty);
         let (before, after) = (most(before), most(after));
         let stated = self.base.get_opt::<u32>("general.file_type")?.is_some();
         Ok(after.filter(|_| stated && after != before).and_then(file_type))
@@ -228,8 +230,9 @@ impl Tensor<'_> {
         for first in (0..rows).step_by(batch) {
             let count = batch.min(rows - first);
             let groups = values[..count * cols].par_chunks_mut(group * cols).enumerate();
-            let bytes: Vec<Vec<u8>> =
-                groups.map(|(n, values)| self.converted(ty, fill, first + n * group, values)).collect::<io::Result<_>>()?;
+            let bytes: Vec<Vec<u8>> = groups
+                .map(|(n, values)| self.converted(ty, fill, first + n * group, values))
+                .collect::<io::Result<_>>()?;
             bytes.iter().try_for_each(|bytes| out.write_all(bytes))?;
             log.add((self.like.bytes / rows as u64) as usize * count)?;
         }
@@ -240,7 +243,9 @@ impl Tensor<'_> {
         fill(first, values)?;
         let limit = if ty == GgmlType::F16 { F16_LIMIT } else { f32::INFINITY };
         match values.iter().find(|value| value.is_nan() || value.abs() >= limit) {
-            Some(value) => Err(io::Error::other(format!("tensor {} would hold {value}, which is no finite {ty}", self.name))),
+            Some(value) => {
+                Err(io::Error::other(format!("tensor {} would hold {value}, which is no finite {ty}", self.name)))
+            }
             None => {
                 let named = |error| io::Error::other(format!("tensor {}: {error}", self.name));
                 quantize(ty, values, self.like.cols() as usize).map_err(named)

@@ -93,7 +93,9 @@ impl FromStr for Schedule {
                 Ok(flat) if (0.0..1.0).contains(&flat) => Ok(Self::FlatCosine { flat }),
                 _ => Err(format!("\"{text}\": the share of steps before the fall must be from 0 to below 1")),
             },
-            _ => Err(format!("\"{text}\" is none of constant, linear, cosine, cosine-restarts:CYCLES, flat-cosine:SHARE")),
+            _ => Err(format!(
+                "\"{text}\" is none of constant, linear, cosine, cosine-restarts:CYCLES, flat-cosine:SHARE"
+            )),
         }
     }
 }
@@ -157,7 +159,16 @@ mod tests {
         for name in ["constant", "linear", "cosine", "cosine-restarts:3", "flat-cosine:0.25"] {
             assert_eq!(name.parse::<Schedule>().expect("a schedule").to_string(), name);
         }
-        for bad in ["", "cos", "linear:2", "cosine-restarts:0", "cosine-restarts:x", "flat-cosine:1", "flat-cosine:nan", "flat-cosine:-1"] {
+        for bad in [
+            "",
+            "cos",
+            "linear:2",
+            "cosine-restarts:0",
+            "cosine-restarts:x",
+            "flat-cosine:1",
+            "flat-cosine:nan",
+            "flat-cosine:-1",
+        ] {
             assert!(bad.parse::<Schedule>().is_err(), "{bad}");
         }
     }

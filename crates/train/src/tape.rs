@@ -27,16 +27,30 @@ pub struct Tape<'a> {
 impl<'a> Tape<'a> {
     /// A tape over `nodes` of a recording, which ask for the gradients of `trained` weights and of
     /// `values`.
-    pub fn new(rec: &'a mut Recorder, nodes: &[Node<Op>], trained: &'a HashMap<Weight, State>, values: &[Tensor]) -> Self {
+    pub fn new(
+        rec: &'a mut Recorder,
+        nodes: &[Node<Op>],
+        trained: &'a HashMap<Weight, State>,
+        values: &[Tensor],
+    ) -> Self {
         let mut wanted: HashSet<u32> = values.iter().map(|t| t.id()).collect();
         for Node { op, .. } in nodes {
             let io = op.io();
-            let reached = op.weights().iter().any(|w| trained.contains_key(w)) || io.reads.iter().any(|t| wanted.contains(&t.id()));
+            let reached = op.weights().iter().any(|w| trained.contains_key(w))
+                || io.reads.iter().any(|t| wanted.contains(&t.id()));
             if reached {
                 wanted.extend(io.writes.iter().map(|t| t.id()));
             }
         }
-        Self { rec, trained, wanted, known: HashMap::new(), columns: HashMap::new(), renamed: HashMap::new(), layer: None }
+        Self {
+            rec,
+            trained,
+            wanted,
+            known: HashMap::new(),
+            columns: HashMap::new(),
+            renamed: HashMap::new(),
+            layer: None,
+        }
     }
 
     /// Whether a derivative by this value is needed.

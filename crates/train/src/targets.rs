@@ -145,7 +145,11 @@ impl Targets {
                 None => return Err(Error::NoTarget { target: target.clone() }),
             }
         }
-        let chosen = all.into_iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|((name, weight), _)| (name.to_string(), weight));
+        let chosen = all
+            .into_iter()
+            .zip(chosen)
+            .filter(|(_, chosen)| *chosen)
+            .map(|((name, weight), _)| (name.to_string(), weight));
         ends.sort_by(|a, b| a.0.cmp(&b.0));
         ends.dedup();
         Ok(chosen.chain(ends).collect())
@@ -160,7 +164,8 @@ impl Targets {
     pub fn factors(&self, weights: &Weights, rank: u32, scale: f32, seed: u64) -> Result<Vec<FactorPair>, Error> {
         let pair = |(target, weight): (String, Weight)| {
             let bound = 1.0 / f64::from(weight.cols).sqrt();
-            let draw = |i| if target == EMBEDDING { normal(seed, &target, i) } else { bound * uniform(seed, &target, i) };
+            let draw =
+                |i| if target == EMBEDDING { normal(seed, &target, i) } else { bound * uniform(seed, &target, i) };
             let a = (0..rank * weight.cols).map(|i| draw(i) as f32).collect();
             FactorPair { rank, scale, a, b: vec![0.0; (weight.rows * rank) as usize], target }
         };
@@ -218,7 +223,10 @@ mod tests {
         let of = |targets: &str| names_in(targets, &gemma);
         let per_layer = "per_layer_model_proj.weight blk.0.inp_gate.weight blk.0.proj.weight";
         assert_eq!(of("per_layer").as_deref(), Ok(per_layer));
-        assert_eq!(of("per_layer_input_gate,per_layer_projection,per_layer_model_projection").as_deref(), Ok(per_layer));
+        assert_eq!(
+            of("per_layer_input_gate,per_layer_projection,per_layer_model_projection").as_deref(),
+            Ok(per_layer)
+        );
         let all = "per_layer_model_proj.weight blk.0.attn_q.weight blk.0.inp_gate.weight blk.0.proj.weight blk.0.laurel_l.weight \
                    blk.0.altup_router.weight";
         assert_eq!(of("all").as_deref(), Ok(all));
@@ -248,14 +256,22 @@ mod tests {
 
     #[test]
     fn the_two_ends_are_chosen_by_their_names_and_may_share_a_tensor() {
-        assert_eq!(names("embed,blk.1.attn_q.weight,head,embed").as_deref(), Ok("blk.1.attn_q.weight output.weight token_embd.weight"));
+        assert_eq!(
+            names("embed,blk.1.attn_q.weight,head,embed").as_deref(),
+            Ok("blk.1.attn_q.weight output.weight token_embd.weight")
+        );
         let factors = "head,embed".parse::<Targets>().expect("names").factors(&weights(), 4, 1.0, 3).expect("factors");
-        assert!(factors[0].a.iter().all(|v| v.abs() <= 1.0 / 8.0f32.sqrt()) && factors[1].a.iter().any(|v| v.abs() > 1.0));
+        assert!(
+            factors[0].a.iter().all(|v| v.abs() <= 1.0 / 8.0f32.sqrt()) && factors[1].a.iter().any(|v| v.abs() > 1.0)
+        );
     }
 
     #[test]
     fn what_is_no_target_is_refused_by_name() {
-        assert_eq!(names("blk.0.*"), Err("blk.0.ffn_up_exps.weight cannot be trained: experts get no adapters".to_string()));
+        assert_eq!(
+            names("blk.0.*"),
+            Err("blk.0.ffn_up_exps.weight cannot be trained: experts get no adapters".to_string())
+        );
         assert!(names("token_embd.weight").unwrap_err().contains("go over linear layers"));
         assert_eq!(names("blk.7.*"), Err("the model has no weight blk.7.*".to_string()));
         assert!(names("k").unwrap_err().contains("no weight k"));

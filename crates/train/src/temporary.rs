@@ -27,7 +27,10 @@ impl Source for Temporary {
 pub(crate) fn stored(from: &mut dyn Read) -> Result<Box<dyn Source>, String> {
     let folder = std::env::temp_dir();
     let unwritten = |error: io::Error| {
-        format!("it is packed by gzip and cannot be unpacked into {} (TMPDIR names another folder): {error}", folder.display())
+        format!(
+            "it is packed by gzip and cannot be unpacked into {} (TMPDIR names another folder): {error}",
+            folder.display()
+        )
     };
     let mut file = tempfile::tempfile_in(&folder).map_err(unwritten)?;
     let (mut len, mut chunk) = (0, vec![0; 64 << 10]);

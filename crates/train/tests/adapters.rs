@@ -11,8 +11,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use train::{
-    Document, Error, Full, Lora, NO_TARGET, Parameter, PeftOptions, Rate, Trainer, TrainerOptions, Writing, save_gguf, save_model,
-    save_peft,
+    Document, Error, Full, Lora, NO_TARGET, Parameter, PeftOptions, Rate, Trainer, TrainerOptions, Writing, save_gguf,
+    save_model, save_peft,
 };
 
 fn model() -> Model {
@@ -62,17 +62,24 @@ fn a_trainer_writes_both_forms_with_the_bits_of_its_factors() {
         if lora.rslora {
             // 12 / sqrt(6) is no f32 that divides: the factor B has the rest.
             let apart = |(a, b): (&f32, &f32), by: f32| (a * by - b).abs() <= 2e-7 * b.abs();
-            let close = |(a, b): (&FactorPair, &FactorPair)| a.b.iter().zip(&b.b).all(|both| apart(both, a.scale / b.scale));
+            let close =
+                |(a, b): (&FactorPair, &FactorPair)| a.b.iter().zip(&b.b).all(|both| apart(both, a.scale / b.scale));
             assert!(read.iter().zip(&factors).all(close));
         } else {
             assert_eq!(read, factors);
         }
         let (config, modules) = (config(&peft), config(&peft)["target_modules"].clone());
-        assert_eq!((&config["r"], &config["lora_alpha"], &config["use_rslora"]), (&6.into(), &12.into(), &lora.rslora.into()));
+        assert_eq!(
+            (&config["r"], &config["lora_alpha"], &config["use_rslora"]),
+            (&6.into(), &12.into(), &lora.rslora.into())
+        );
         assert_eq!(config["lora_dropout"], if lora.rslora { 0.1 } else { 0.0 });
         let all = ["down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj"];
-        let some = |kind: &str| if kind == "q_proj" { kind.to_string() } else { format!("model.layers.1.{}.{kind}", place(kind)) };
-        let mut expected: Vec<String> = all.iter().map(|kind| if lora.rslora { some(kind) } else { (*kind).to_string() }).collect();
+        let some = |kind: &str| {
+            if kind == "q_proj" { kind.to_string() } else { format!("model.layers.1.{}.{kind}", place(kind)) }
+        };
+        let mut expected: Vec<String> =
+            all.iter().map(|kind| if lora.rslora { some(kind) } else { (*kind).to_string() }).collect();
         expected.sort();
         assert_eq!(modules, serde_json::json!(expected));
     }
@@ -92,18 +99,24 @@ fn ranks_scales_and_a_prefix_of_their_own_are_stated() {
         pair("blk.11.attn_q.weight", 4, 0.3),
         pair("blk.1.attn_q.weight", 3, -0.1),
     ];
-    for options in [PeftOptions::default().prefix("model.language_model").base("you/model"), PeftOptions::default().rslora(true)] {
+    for options in
+        [PeftOptions::default().prefix("model.language_model").base("you/model"), PeftOptions::default().rslora(true)]
+    {
         save_peft(at, &factors, &options).expect("written");
         assert_eq!(read(at, &factors), factors);
     }
     save_peft(at, &factors, &PeftOptions::default().prefix("model.language_model").base("you/model")).expect("written");
     let config = config(at);
-    assert_eq!((&config["r"], &config["lora_alpha"], &config["base_model_name_or_path"]), (&4.into(), &8.into(), &"you/model".into()));
+    assert_eq!(
+        (&config["r"], &config["lora_alpha"], &config["base_model_name_or_path"]),
+        (&4.into(), &8.into(), &"you/model".into())
+    );
     let name = |module: &str| format!("model.language_model.layers.{module}");
     assert_eq!(config["rank_pattern"], serde_json::json!({ name("0.mlp.up_proj"): 2, name("1.self_attn.q_proj"): 3 }));
     let patterns = config["alpha_pattern"].as_object().expect("patterns");
     assert_eq!(patterns.keys().collect::<Vec<_>>(), [&name("11.self_attn.q_proj"), &name("1.self_attn.q_proj")]);
-    let names: Vec<String> = ["0.mlp.up_proj", "0.self_attn.q_proj", "1.self_attn.q_proj", "11.self_attn.q_proj"].map(name).to_vec();
+    let names: Vec<String> =
+        ["0.mlp.up_proj", "0.self_attn.q_proj", "1.self_attn.q_proj", "11.self_attn.q_proj"].map(name).to_vec();
     assert_eq!(config["target_modules"], serde_json::json!(names), "the number of layers is unknown");
 
     // One alpha serves the first two; the others' factors take the quotient.
@@ -154,10 +167,16 @@ fn what_has_no_form_as_an_adapter_is_refused() {
     for result in [trainer.save_peft(folder.path()), trainer.save_gguf(folder.path().join("a.gguf"))] {
         assert!(result.expect_err("no factors").to_string().contains("the weights of the model are trained"));
     }
-    assert!(save_peft(folder.path(), &[], &PeftOptions::default()).expect_err("none").to_string().contains("no factors"));
-    assert!(save_gguf(folder.path().join("a.gguf"), "qwen3", &[]).expect_err("none").to_string().contains("no factors"));
+    assert!(
+        save_peft(folder.path(), &[], &PeftOptions::default()).expect_err("none").to_string().contains("no factors")
+    );
+    assert!(
+        save_gguf(folder.path().join("a.gguf"), "qwen3", &[]).expect_err("none").to_string().contains("no factors")
+    );
     let strange = save_peft(folder.path(), &[pair("blk.0.ffn_gate_inp.weight", 4, 1.0)], &PeftOptions::default());
-    assert!(strange.expect_err("no name").to_string().contains("PEFT has no name for factors of blk.0.ffn_gate_inp.weight"));
+    assert!(
+        strange.expect_err("no name").to_string().contains("PEFT has no name for factors of blk.0.ffn_gate_inp.weight")
+    );
     let file = folder.path().join("file");
     fs::write(&file, "").expect("written");
     let under = save_peft(file.join("adapter"), &[pair("blk.0.attn_q.weight", 4, 1.0)], &PeftOptions::default());
@@ -189,7 +208,10 @@ fn trained_weights_become_a_model_that_computes_what_was_trained() {
         }
         assert_eq!(file.get::<u32>("general.file_type").expect("a number"), u32::from(ty == GgmlType::F16));
         let others = |file: &Gguf| {
-            file.metadata().filter(|(key, _)| *key != "general.file_type").map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>()
+            file.metadata()
+                .filter(|(key, _)| *key != "general.file_type")
+                .map(|(key, value)| format!("{key} {value}"))
+                .collect::<Vec<_>>()
         };
         assert_eq!(others(file), others(old));
     }
@@ -236,7 +258,8 @@ fn the_two_ends_of_a_model_train_and_leave_through_every_door() {
         let (kind, base) = (executor.kind(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/assets/default.gguf"));
         let base = Model::open(base).expect("the default model").on(executor.clone()).expect("a model");
         let lora = Lora::new(6).targets("embed,head,v".parse().expect("targets")).dropout(0.1);
-        let mut trainer = Trainer::new(&base, lora, &TrainerOptions::default().rate(Rate::constant(1e-2))).expect("a trainer");
+        let mut trainer =
+            Trainer::new(&base, lora, &TrainerOptions::default().rate(Rate::constant(1e-2))).expect("a trainer");
         let untrained = trainer.evaluate(&documents(), Watch::default()).expect("a loss").loss;
         (0..3).for_each(|_| drop(trainer.step(&documents(), Watch::default()).expect("a step")));
         let loss = trainer.evaluate(&documents(), Watch::default()).expect("a loss").loss;
@@ -285,7 +308,10 @@ fn layers_of_the_embedding_per_layer_train_and_leave_through_every_door() {
     let gemma3n = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens/gemma3n/gemma3n-F16.gguf");
     for (base, names) in [
         (at("gemma4.gguf"), &["per_layer_model_proj", "blk.0.inp_gate", "blk.5.proj"][..]),
-        (gemma3n, &["per_layer_model_proj", "blk.0.inp_gate", "blk.5.proj", "blk.5.laurel_l", "blk.0.altup_predict_coef"]),
+        (
+            gemma3n,
+            &["per_layer_model_proj", "blk.0.inp_gate", "blk.5.proj", "blk.5.laurel_l", "blk.0.altup_predict_coef"],
+        ),
     ] {
         let file = model::ModelFile::open(&base).expect("a model");
         let model = Model::open(&base).expect("a model").on(Executor::Cpu).expect("a model");
@@ -321,7 +347,12 @@ fn layers_of_the_embedding_per_layer_train_and_leave_through_every_door() {
         let (plain, more) = (merge("a.gguf", "merged.gguf"), merge("more.gguf", "again.gguf"));
         assert_eq!((plain.tensors, &plain.notes, more.tensors), (factors.len(), &vec![None], factors.len()));
         let said = more.notes[0].as_ref().expect("a note").to_string();
-        assert!(said.contains("factors of keys and values (blk.5.attn_k.weight): the layer takes them from an earlier layer"), "{said}");
+        assert!(
+            said.contains(
+                "factors of keys and values (blk.5.attn_k.weight): the layer takes them from an earlier layer"
+            ),
+            "{said}"
+        );
         assert_eq!(fs::read(at("merged.gguf")).expect("a file"), fs::read(at("again.gguf")).expect("a file"));
         let merged = Model::open(at("merged.gguf")).expect("a model").on(Executor::Cpu).expect("a model");
         let found = Trainer::new(&merged, Lora::new(1), &TrainerOptions::default()).expect("a trainer");

@@ -11,7 +11,8 @@ use model::Model;
 use std::collections::BTreeMap;
 use std::path::Path;
 use train::{
-    Checkpointing, Document, Error, FactorPair, Full, GradientOptions, Gradients, NO_TARGET, Parameter, Trained, Trainer, TrainerOptions,
+    Checkpointing, Document, Error, FactorPair, Full, GradientOptions, Gradients, NO_TARGET, Parameter, Trained,
+    Trainer, TrainerOptions,
 };
 
 /// `len` numbers between -size and size that repeat nowhere.
@@ -57,18 +58,30 @@ fn all(model: &Model, trained: &Trained, checkpointing: Checkpointing) -> (f64, 
 /// The loss, and the gradients in the form of the factors.
 fn computed(model: &Model, factors: &[FactorPair], checkpointing: Checkpointing) -> (f64, Vec<FactorPair>) {
     let (loss, gradients) = all(model, &Trained::Factors(factors.to_vec()), checkpointing);
-    let pair = |(pair, of): (&FactorPair, &[Parameter])| FactorPair { a: of[0].values.clone(), b: of[1].values.clone(), ..pair.clone() };
+    let pair = |(pair, of): (&FactorPair, &[Parameter])| FactorPair {
+        a: of[0].values.clone(),
+        b: of[1].values.clone(),
+        ..pair.clone()
+    };
     (loss, factors.iter().zip(gradients.chunks_exact(2)).map(pair).collect())
 }
 
 /// The factors moved along a direction, which has the form of the factors.
 fn moved(start: &[FactorPair], direction: &[FactorPair], by: f64) -> Vec<FactorPair> {
-    let along = |values: &[f32], of: &[f32]| values.iter().zip(of).map(|(v, d)| (f64::from(*v) + by * f64::from(*d)) as f32).collect();
-    start.iter().zip(direction).map(|(pair, d)| FactorPair { a: along(&pair.a, &d.a), b: along(&pair.b, &d.b), ..pair.clone() }).collect()
+    let along = |values: &[f32], of: &[f32]| {
+        values.iter().zip(of).map(|(v, d)| (f64::from(*v) + by * f64::from(*d)) as f32).collect()
+    };
+    start
+        .iter()
+        .zip(direction)
+        .map(|(pair, d)| FactorPair { a: along(&pair.a, &d.a), b: along(&pair.b, &d.b), ..pair.clone() })
+        .collect()
 }
 
 fn product(a: &[FactorPair], b: &[FactorPair]) -> f64 {
-    let flat = |pairs: &[FactorPair]| pairs.iter().flat_map(|pair| pair.a.iter().chain(&pair.b)).map(|v| f64::from(*v)).collect::<Vec<_>>();
+    let flat = |pairs: &[FactorPair]| {
+        pairs.iter().flat_map(|pair| pair.a.iter().chain(&pair.b)).map(|v| f64::from(*v)).collect::<Vec<_>>()
+    };
     flat(a).iter().zip(flat(b)).map(|(a, b)| a * b).sum()
 }
 
@@ -76,7 +89,11 @@ fn product(a: &[FactorPair], b: &[FactorPair]) -> f64 {
 fn kinds(factors: &[FactorPair]) -> BTreeMap<String, Vec<usize>> {
     let mut kinds: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (n, pair) in factors.iter().enumerate() {
-        let name = pair.target.strip_prefix("blk.").and_then(|rest| rest.split_once('.')).map_or(pair.target.as_str(), |(_, name)| name);
+        let name = pair
+            .target
+            .strip_prefix("blk.")
+            .and_then(|rest| rest.split_once('.'))
+            .map_or(pair.target.as_str(), |(_, name)| name);
         kinds.entry(name.to_string()).or_default().push(n);
     }
     kinds
@@ -129,7 +146,10 @@ fn weights_hold(tiny: &Tiny) {
     let loss = |moved: &str, direction: &[f32], by: f64| {
         let file = exact.edited(exact.metadata(), |name, spec| {
             if name == moved {
-                spec.values.iter_mut().zip(direction).for_each(|(v, d)| *v = (f64::from(*v) + by * f64::from(*d)) as f32);
+                spec.values
+                    .iter_mut()
+                    .zip(direction)
+                    .for_each(|(v, d)| *v = (f64::from(*v) + by * f64::from(*d)) as f32);
             }
             true
         });
@@ -138,7 +158,8 @@ fn weights_hold(tiny: &Tiny) {
     };
     let size = |values: &[f32]| values.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>().sqrt();
     let last = format!("blk.{}.", exact.layers - 1);
-    let inner = |target: &str| target.starts_with("blk.") && !target.starts_with("blk.0.") && !target.starts_with(&last);
+    let inner =
+        |target: &str| target.starts_with("blk.") && !target.starts_with("blk.0.") && !target.starts_with(&last);
     for (seed, Parameter { name: target, values, .. }) in (0..).zip(&gradients).filter(|(_, of)| !inner(&of.name)) {
         if *target == format!("{last}layer_output_scale.weight") {
             // The norm of the output takes this scale back, so that the loss does not depend on it.
@@ -176,7 +197,9 @@ fn weights_of_gemma4_with_embeddings_for_each_layer() {
 #[test]
 fn what_no_product_reads_is_named() {
     let model = Tiny::qwen3moe().on(&Executor::Cpu);
-    let refused = |trained: Trained| Gradients::new(&model, &trained, &options(Checkpointing::None)).map(drop).expect_err("refused");
+    let refused = |trained: Trained| {
+        Gradients::new(&model, &trained, &options(Checkpointing::None)).map(drop).expect_err("refused")
+    };
     let experts = "blk.0.ffn_down_exps.weight";
     let (_, weight) = model.weights().iter().find(|(name, _)| *name == experts).expect("a weight");
     let (a, b) = (vec![0.0; weight.cols as usize], vec![0.0; weight.rows as usize]);
@@ -210,11 +233,17 @@ fn agrees(name: &str, on: impl Fn(Executor) -> Model) {
     let (loss, expected) = computed(&cpu, &start, Checkpointing::None);
     let Executor::Gpu(device) = gpu() else { panic!("a GPU executor") };
     let card = device.with_table(Table::usual(Class::Discrete, device.caps().cooperative));
-    for (kind, executor, bound) in [("cpu", Executor::Cpu, 0.0), ("gpu", gpu(), 1e-4), ("a card's plans", Executor::Gpu(card), 1e-4)] {
+    for (kind, executor, bound) in
+        [("cpu", Executor::Cpu, 0.0), ("gpu", gpu(), 1e-4), ("a card's plans", Executor::Gpu(card), 1e-4)]
+    {
         let model = on(executor);
         let whole = computed(&model, &start, Checkpointing::None);
         let again = computed(&model, &start, Checkpointing::Layer);
-        assert_eq!((again.0.to_bits(), &again.1), (whole.0.to_bits(), &whole.1), "{name} on {kind}: layers recorded again");
+        assert_eq!(
+            (again.0.to_bits(), &again.1),
+            (whole.0.to_bits(), &whole.1),
+            "{name} on {kind}: layers recorded again"
+        );
         let difference = apart(&whole.1, &expected);
         println!("{name} on {kind}: {difference:e}");
         assert!((whole.0 - loss).abs() <= 1e-5 * loss && difference <= bound, "{name} on {kind}: {difference:e}");

@@ -56,7 +56,8 @@ impl Source for Generated {
 }
 
 fn open(lines: u64, list: bool) -> Data {
-    Data::new(vec![("made.jsonl".to_string(), Box::new(Generated { lines, list }))], qwen2(), &options(), &|_, _| ()).expect("good lines")
+    Data::new(vec![("made.jsonl".to_string(), Box::new(Generated { lines, list }))], qwen2(), &options(), &|_, _| ())
+        .expect("good lines")
 }
 
 #[test]

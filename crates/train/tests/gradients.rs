@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use train::{
-    Capture, Checkpointing, Document, Error, FactorPair, Full, GradientOptions, Gradients, Lora, Memory, Method, NO_TARGET, Parameter,
-    Trained, Trainer, TrainerOptions,
+    Capture, Checkpointing, Document, Error, FactorPair, Full, GradientOptions, Gradients, Lora, Memory, Method,
+    NO_TARGET, Parameter, Trained, Trainer, TrainerOptions,
 };
 
 fn model(executor: Executor) -> Model {
@@ -35,7 +35,8 @@ fn factors(model: &Model) -> Vec<FactorPair> {
     let pair = |(seed, target): (u32, String)| {
         let tied = if target == "output.weight" { "token_embd.weight" } else { &target };
         let (_, weight) = model.weights().iter().find(|(name, _)| *name == tied).expect("a weight");
-        let (a, b) = (numbers(3 * weight.cols as usize, seed, 0.05), numbers(weight.rows as usize * 3, seed + 50, 0.05));
+        let (a, b) =
+            (numbers(3 * weight.cols as usize, seed, 0.05), numbers(weight.rows as usize * 3, seed + 50, 0.05));
         FactorPair { target, rank: 3, scale: 2.0, a, b }
     };
     (0..).zip(all).map(pair).collect()
@@ -93,12 +94,14 @@ fn finite_differences_along_random_directions() {
     let (start, options) = (factors(&model), GradientOptions::default().rows(64));
     let (_, _, gradient) = computed(&model, &Trained::Factors(start.clone()), &options);
     for seed in [100, 200] {
-        let directions: Vec<Vec<f32>> = (0..).zip(&start).map(|(n, pair)| numbers(pair.a.len() + pair.b.len(), seed + n, 0.05)).collect();
+        let directions: Vec<Vec<f32>> =
+            (0..).zip(&start).map(|(n, pair)| numbers(pair.a.len() + pair.b.len(), seed + n, 0.05)).collect();
         let along = |by: f64| {
             let moved = start.iter().zip(&directions).map(|(pair, direction)| {
                 let (of_a, of_b) = direction.split_at(pair.a.len());
-                let add =
-                    |values: &[f32], of: &[f32]| values.iter().zip(of).map(|(v, d)| (f64::from(*v) + by * f64::from(*d)) as f32).collect();
+                let add = |values: &[f32], of: &[f32]| {
+                    values.iter().zip(of).map(|(v, d)| (f64::from(*v) + by * f64::from(*d)) as f32).collect()
+                };
                 FactorPair { a: add(&pair.a, of_a), b: add(&pair.b, of_b), ..pair.clone() }
             });
             computed(&model, &Trained::Factors(moved.collect()), &options).0
@@ -107,7 +110,10 @@ fn finite_differences_along_random_directions() {
         let expected = (4.0 * difference(0.02) - difference(0.04)) / 3.0;
         let direction: Vec<f32> = directions.concat();
         let got: f64 = in_order(&gradient).iter().zip(&direction).map(|(g, d)| f64::from(*g) * f64::from(*d)).sum();
-        assert!((got - expected).abs() <= 1e-3 * expected.abs(), "{got} along direction {seed}, by differences {expected}");
+        assert!(
+            (got - expected).abs() <= 1e-3 * expected.abs(),
+            "{got} along direction {seed}, by differences {expected}"
+        );
     }
 }
 
@@ -117,10 +123,15 @@ fn steps_and_layers_recorded_again_give_the_same_gradients() {
         let kind = executor.kind();
         let model = model(executor);
         let factors = Trained::Factors(factors(&model));
-        let options = options().captures(["grad.embed", "layer_out", "grad.ffn_norm"].map(|name| name.parse().expect("a name")).to_vec());
+        let options = options()
+            .captures(["grad.embed", "layer_out", "grad.ffn_norm"].map(|name| name.parse().expect("a name")).to_vec());
         let (loss, embedding, whole) = computed(&model, &factors, &options);
         let again = computed(&model, &factors, &options.clone().checkpointing(Checkpointing::Layer));
-        assert_eq!((again.0.to_bits(), &again.1, &again.2), (loss.to_bits(), &embedding, &whole), "{kind}: layers recorded again");
+        assert_eq!(
+            (again.0.to_bits(), &again.1, &again.2),
+            (loss.to_bits(), &embedding, &whole),
+            "{kind}: layers recorded again"
+        );
         // The documents one after the other in shorter steps.
         let mut gradients = Gradients::new(&model, &factors, &options).expect("gradients");
         let mut sum = vec![0.0; flat(&whole).len()];
@@ -172,13 +183,16 @@ fn a_cancelled_batch_runs_again_with_the_same_bits_and_tells_how_far_it_is() {
         let mut gradients = Gradients::new(&model, &Trained::Factors(factors(&model)), &options()).expect("gradients");
         let told = Mutex::new(vec![]);
         let note = |progress: Progress| told.lock().expect("a list").push(progress);
-        let mut loss = |watch: Watch<'_>| gradients.compute(&documents(), watch).map(|loss| (loss.loss.to_bits(), gradients.gradients()));
+        let mut loss = |watch: Watch<'_>| {
+            gradients.compute(&documents(), watch).map(|loss| (loss.loss.to_bits(), gradients.gradients()))
+        };
         let whole = loss(Watch { cancel: None, progress: Some(&note) }).expect("a loss");
         let whole = (whole.0, whole.1.expect("gradients"));
         let told = told.into_inner().expect("a list");
         let layers = model.summary().block_count;
         for phase in [Phase::Forward, Phase::Backward] {
-            let done: Vec<u32> = told.iter().filter(|p| p.phase == phase && p.total == layers).map(|p| p.done).collect();
+            let done: Vec<u32> =
+                told.iter().filter(|p| p.phase == phase && p.total == layers).map(|p| p.done).collect();
             assert!(done.is_sorted() && (0..layers).all(|layer| done.contains(&layer)), "{kind}: {phase:?} {done:?}");
         }
         // Cancelled at every cut in turn, the last one included; on a device at every eleventh.
@@ -204,7 +218,8 @@ fn the_estimate_is_what_is_allocated() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/assets/default.gguf");
     for checkpointing in [Checkpointing::None, Checkpointing::Layer] {
         let options = options().rows(256).checkpointing(checkpointing);
-        let checked = Model::open(&file).expect("the default model").check(&Executor::Gpu(device.clone())).expect("its tensors");
+        let checked =
+            Model::open(&file).expect("the default model").check(&Executor::Gpu(device.clone())).expect("its tensors");
         let model = Model::open(&file).expect("the default model").on(&device).expect("a model");
         let trained = Trained::Factors(factors(&model));
         let estimate = Gradients::memory_of(&checked, &trained, &options).expect("an estimate");
@@ -265,7 +280,8 @@ fn what_is_too_large_is_refused_before_anything_is_allocated() {
 #[test]
 fn what_is_advised_where_all_weights_do_not_fit_would_fit() {
     let model = model(Executor::Cpu);
-    let need = |trained: &Trained, rows| Gradients::new(&model, trained, &options().rows(rows)).expect("gradients").memory();
+    let need =
+        |trained: &Trained, rows| Gradients::new(&model, trained, &options().rows(rows)).expect("gradients").memory();
     let all = Method::from(Full::default()).trained(model.weights()).expect("weights");
     let refused = |bytes: u64| {
         let options = options().rows(256).memory_bytes(Some(bytes));
@@ -293,15 +309,23 @@ fn captures_have_names_values_and_gradients() {
     let loss = gradients.compute(&documents(), Watch::default()).expect("a loss");
     assert_eq!(loss.captures.len() as u32, 2 * model.summary().block_count);
     for captured in &loss.captures {
-        assert_eq!((captured.width, captured.values.len()), (model.summary().embedding_length, 32 * captured.width as usize));
+        assert_eq!(
+            (captured.width, captured.values.len()),
+            (model.summary().embedding_length, 32 * captured.width as usize)
+        );
         assert!(captured.values.iter().any(|v| *v != 0.0), "{} in layer {}", captured.capture, captured.layer);
     }
     // Every name of the README that a dense model without per-layer embeddings has.
     let readme = include_str!("../README.md");
-    let table = readme.lines().skip_while(|line| !line.starts_with("| name |")).skip(2).take_while(|line| line.starts_with('|'));
+    let table = readme
+        .lines()
+        .skip_while(|line| !line.starts_with("| name |"))
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
     let first = |line: &str| line.split('|').nth(1).expect("a cell").to_string();
-    let names: Vec<String> =
-        table.flat_map(|line| first(line).split('`').skip(1).step_by(2).map(str::to_string).collect::<Vec<_>>()).collect();
+    let names: Vec<String> = table
+        .flat_map(|line| first(line).split('`').skip(1).step_by(2).map(str::to_string).collect::<Vec<_>>())
+        .collect();
     assert!(names.len() > 20, "{names:?}");
     let other = |name: &str| name == "experts" || name.starts_with("per_layer") || name == "inp_gate";
     let here: Vec<Capture> = names.iter().filter(|name| !other(name)).map(Capture::value).collect();
@@ -311,18 +335,28 @@ fn captures_have_names_values_and_gradients() {
         let loss = gradients.compute(&documents(), Watch::default()).expect("a loss");
         for capture in &here {
             let layers = if capture.name == "embed" { 1 } else { model.summary().block_count };
-            let rows = (0..layers).map(|layer| loss.captured(capture, layer).unwrap_or_else(|| panic!("{capture} in layer {layer}")));
+            let rows = (0..layers)
+                .map(|layer| loss.captured(capture, layer).unwrap_or_else(|| panic!("{capture} in layer {layer}")));
             assert!(
-                rows.clone().all(|rows| rows.values.iter().all(|v| v.is_finite()) && rows.values.iter().any(|v| *v != 0.0)),
+                rows.clone()
+                    .all(|rows| rows.values.iter().all(|v| v.is_finite()) && rows.values.iter().any(|v| *v != 0.0)),
                 "{capture}"
             );
-            assert_eq!(rows.clone().map(|rows| rows.values.len() as u32).max(), rows.map(|rows| 32 * rows.width).min(), "{capture}");
+            assert_eq!(
+                rows.clone().map(|rows| rows.values.len() as u32).max(),
+                rows.map(|rows| 32 * rows.width).min(),
+                "{capture}"
+            );
         }
         // The residual goes from layer to layer.
-        let [out, next] = [("layer_out", 0), ("layer_in", 1)].map(|(name, layer)| loss.captured(&Capture::value(name), layer));
+        let [out, next] =
+            [("layer_out", 0), ("layer_in", 1)].map(|(name, layer)| loss.captured(&Capture::value(name), layer));
         assert_eq!(out.map(|rows| &rows.values), next.map(|rows| &rows.values));
     }
     let unknown = GradientOptions::default().captures(vec![Capture::value("no_such")]);
     let error = Gradients::new(&model, &trained, &unknown).map(|_| ()).expect_err("refused");
-    assert!(matches!(&error, Error::Capture { name, known } if name == "no_such" && known.contains("layer_out")), "{error}");
+    assert!(
+        matches!(&error, Error::Capture { name, known } if name == "no_such" && known.contains("layer_out")),
+        "{error}"
+    );
 }

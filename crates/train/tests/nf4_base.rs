@@ -11,8 +11,8 @@ use kernels::{Executor, Watch};
 use model::Model;
 use nf4::{dequantized, in_blocks, nf4};
 use train::{
-    CheckpointError, Checkpointing, Document, Error, FactorPair, Facts, GradientOptions, Gradients, Lora, NO_TARGET, Parameter, Rate,
-    Targets, Trained, Trainer, TrainerOptions,
+    CheckpointError, Checkpointing, Document, Error, FactorPair, Facts, GradientOptions, Gradients, Lora, NO_TARGET,
+    Parameter, Rate, Targets, Trained, Trainer, TrainerOptions,
 };
 
 /// Two documents.
@@ -62,7 +62,12 @@ fn gradients_over_nf4_are_those_over_the_dequantized_weights() {
             let difference = apart(&got.1, &expected.1);
             println!("{} on {kind}: {difference:e}", tiny.architecture);
             assert!(difference <= bound, "{} on {kind}: {difference:e}", tiny.architecture);
-            assert_eq!(gradients(&model, Checkpointing::Layer), got, "{} on {kind}: layers recorded again", tiny.architecture);
+            assert_eq!(
+                gradients(&model, Checkpointing::Layer),
+                got,
+                "{} on {kind}: layers recorded again",
+                tiny.architecture
+            );
         }
     }
 }
@@ -70,7 +75,8 @@ fn gradients_over_nf4_are_those_over_the_dequantized_weights() {
 #[test]
 fn a_checkpoint_is_of_its_base() {
     let tiny = in_blocks(Tiny::qwen3());
-    let options = TrainerOptions::default().gradients(GradientOptions::default().rows(64)).rate(Rate::constant(1e-2)).seed(9);
+    let options =
+        TrainerOptions::default().gradients(GradientOptions::default().rows(64)).rate(Rate::constant(1e-2)).seed(9);
     let trainer = |model: &Model| Trainer::new(model, Lora::new(4).seed(3), &options).expect("a trainer");
     let model = nf4(&tiny).on(Executor::Cpu).expect("loads");
     let (mut first, folder) = (trainer(&model), tempfile::tempdir().expect("a folder"));

@@ -24,7 +24,8 @@ fn the_loss_of_one_text_falls_by_30_percent_in_3_steps_and_by_half_in_20() {
     for t in 1..=20 {
         let mut gradients = Gradients::new(&model, &Trained::Factors(factors.clone()), &options).expect("gradients");
         losses.push(gradients.compute(&text, Watch::default()).expect("a loss").loss);
-        let gradient: Vec<f32> = gradients.gradients().expect("gradients").iter().flat_map(|of| of.values.clone()).collect();
+        let gradient: Vec<f32> =
+            gradients.gradients().expect("gradients").iter().flat_map(|of| of.values.clone()).collect();
         assert!(gradient.iter().all(|g| g.is_finite()), "step {t}");
         let mut p: Vec<f32> = factors.iter().flat_map(|pair| pair.a.iter().chain(&pair.b).copied()).collect();
         let to = Adapted { p: &mut p, m: &mut m, v: &mut v };

@@ -61,10 +61,16 @@ fn several_learnt_spans_of_one_document_have_the_gradients_of_a_document_for_eac
     let spans = [3..7, 12..15, 20..24];
     let learnt = |rows: usize, spans: &[std::ops::Range<usize>], continues: bool| {
         let target = |t: usize| if spans.iter().any(|span| span.contains(&t)) { ids[t] + 1 } else { NO_TARGET };
-        Document { ids: ids[..rows].to_vec(), targets: (0..rows).map(target).collect(), continues, ..Document::default() }
+        Document {
+            ids: ids[..rows].to_vec(),
+            targets: (0..rows).map(target).collect(),
+            continues,
+            ..Document::default()
+        }
     };
     let whole = [learnt(24, &spans, false)];
-    let apart: Vec<Document> = spans.iter().map(|span| learnt(span.end, std::slice::from_ref(span), span.start > 3)).collect();
+    let apart: Vec<Document> =
+        spans.iter().map(|span| learnt(span.end, std::slice::from_ref(span), span.start > 3)).collect();
     let model = model(Executor::Cpu);
     for normalize in [Normalize::Tokens, Normalize::Sequences] {
         let options = GradientOptions::default().rows(64).normalize(normalize);
@@ -83,15 +89,20 @@ fn means_of_batches_times_their_weights_make_the_mean_of_all() {
         let options = GradientOptions::default().rows(48).normalize(normalize);
         let (all, _) = computed(&model, &options, &documents);
         let parts = documents.chunks(2).map(|part| computed(&model, &options, part).0);
-        let (sum, weight) = parts.fold((0.0, 0.0), |(sum, all), loss| (sum + loss.loss * loss.weight, all + loss.weight));
-        assert!((sum / weight - all.loss).abs() <= 1e-6 * all.loss && (weight - all.weight).abs() < 1e-9, "{normalize:?}");
+        let (sum, weight) =
+            parts.fold((0.0, 0.0), |(sum, all), loss| (sum + loss.loss * loss.weight, all + loss.weight));
+        assert!(
+            (sum / weight - all.loss).abs() <= 1e-6 * all.loss && (weight - all.weight).abs() < 1e-9,
+            "{normalize:?}"
+        );
     }
 }
 
 #[test]
 fn a_mean_of_means_counts_each_document_once() {
     let model = model(Executor::Cpu);
-    let (loss, _) = computed(&model, &GradientOptions::default().rows(48).normalize(Normalize::Sequences), &documents());
+    let (loss, _) =
+        computed(&model, &GradientOptions::default().rows(48).normalize(Normalize::Sequences), &documents());
     let (mut at, mut means) = (0, vec![]);
     for document in documents() {
         let targets = document.targets.iter().enumerate().filter(|(_, target)| **target != NO_TARGET);

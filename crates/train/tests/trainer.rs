@@ -6,8 +6,8 @@ use model::Model;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use train::{
-    Begin, CheckpointError, Checkpointing, Document, Error, Facts, Folder, FolderError, Full, GradientOptions, Lora, NO_TARGET, Parameter,
-    Rate, SKIPS, Trainer, TrainerOptions,
+    Begin, CheckpointError, Checkpointing, Document, Error, Facts, Folder, FolderError, Full, GradientOptions, Lora,
+    NO_TARGET, Parameter, Rate, SKIPS, Trainer, TrainerOptions,
 };
 
 fn model(executor: Executor) -> Model {
@@ -102,7 +102,10 @@ fn what_is_no_checkpoint_of_this_run_is_refused_and_changes_nothing() {
     };
     for len in [0, 7, 8, 9, 1000, bytes.len() / 2, bytes.len() - 33, bytes.len() - 1] {
         let reason = refused(&bytes[..len], &facts("a"));
-        assert!(matches!(reason, CheckpointError::Truncated { .. } | CheckpointError::Foreign { .. }), "{len}: {reason}");
+        assert!(
+            matches!(reason, CheckpointError::Truncated { .. } | CheckpointError::Foreign { .. }),
+            "{len}: {reason}"
+        );
     }
     let header = u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes")) as usize;
     for at in [8 + header, bytes.len() / 2, bytes.len() - 33, bytes.len() - 1] {
@@ -115,9 +118,15 @@ fn what_is_no_checkpoint_of_this_run_is_refused_and_changes_nothing() {
         assert!(text.contains(from) && from.len() == to.len(), "{text}");
         [&bytes[..8], text.replace(from, to).as_bytes(), &bytes[8 + header..]].concat()
     };
-    assert!(matches!(refused(&replaced("\\\"version\\\":2", "\\\"version\\\":3"), &facts("a")), CheckpointError::Version { found: 3, .. }));
+    assert!(matches!(
+        refused(&replaced("\\\"version\\\":2", "\\\"version\\\":3"), &facts("a")),
+        CheckpointError::Version { found: 3, .. }
+    ));
     assert!(matches!(refused(&replaced("\"weft\"", "\"wept\""), &facts("a")), CheckpointError::Foreign { .. }));
-    assert!(matches!(refused(&replaced("p.blk.0.attn_q", "p.blk.9.attn_q"), &facts("a")), CheckpointError::Tensors { .. }));
+    assert!(matches!(
+        refused(&replaced("p.blk.0.attn_q", "p.blk.9.attn_q"), &facts("a")),
+        CheckpointError::Tensors { .. }
+    ));
     assert!(matches!(refused(b"not a checkpoint at all", &facts("a")), CheckpointError::Foreign { .. }));
     let other = refused(&bytes, &facts("b")).to_string();
     assert_eq!(other, "the run cannot go on with other settings: data was a, now b");
@@ -131,7 +140,10 @@ fn what_is_no_checkpoint_of_this_run_is_refused_and_changes_nothing() {
     ];
     std::fs::write(&path, &bytes).expect("written");
     for (expected, lora, options) in changed {
-        let error = Trainer::new(&model, lora, &options).expect("a trainer").load_checkpoint(&path, &facts("a")).expect_err("refused");
+        let error = Trainer::new(&model, lora, &options)
+            .expect("a trainer")
+            .load_checkpoint(&path, &facts("a"))
+            .expect_err("refused");
         assert!(error.to_string().ends_with(&format!("other settings: {expected}")), "{error}");
     }
     assert!(
@@ -148,10 +160,13 @@ fn micro_batches_give_the_loss_and_the_update_of_one_batch() {
         let run = |rows: u32, checkpointing: Checkpointing| {
             let gradients = GradientOptions::default().rows(rows).checkpointing(checkpointing);
             let long: Vec<Document> = (0..3).flat_map(|n| batch(n + 40).into_iter().chain(batch(n + 50))).collect();
-            let mut trainer = Trainer::new(&model, lora().dropout(0.0), &options().gradients(gradients)).expect("a trainer");
+            let mut trainer =
+                Trainer::new(&model, lora().dropout(0.0), &options().gradients(gradients)).expect("a trainer");
             let first = trainer.parameters().expect("parameters");
             let loss = trainer.step(&long, Watch::default()).expect("a step").loss.loss;
-            let values = |of: &[Parameter]| -> Vec<f64> { of.iter().flat_map(|of| of.values.iter().map(|v| f64::from(*v))).collect() };
+            let values = |of: &[Parameter]| -> Vec<f64> {
+                of.iter().flat_map(|of| of.values.iter().map(|v| f64::from(*v))).collect()
+            };
             let last = values(&trainer.parameters().expect("parameters"));
             (loss, last.iter().zip(values(&first)).map(|(b, a)| b - a).collect::<Vec<f64>>())
         };
@@ -197,7 +212,10 @@ fn a_cancelled_step_leaves_nothing_behind() {
             let watch = Watch { cancel: Some(&cancel), progress: Some(&progress) };
             let error = trainer.step(&batch(1), watch).expect_err("cancelled");
             assert!(matches!(error, Error::Kernels(kernels::Error::Cancelled)), "{kind}: {error}");
-            assert!(bits(&trainer.parameters().expect("parameters")) == before && trainer.tally() == tally, "{kind}: cut {after}");
+            assert!(
+                bits(&trainer.parameters().expect("parameters")) == before && trainer.tally() == tally,
+                "{kind}: cut {after}"
+            );
         }
         let rest = steps(&mut trainer, 1, 3);
         let mut whole = Trainer::new(&model, lora(), &options()).expect("a trainer");
@@ -217,12 +235,18 @@ fn a_loss_that_is_no_number_changes_nothing_and_is_named() {
             let step = trainer.step(&batch(n), Watch::default()).expect("a step");
             let first = step.skipped.expect("skipped");
             assert!(first.ends_with("in layer 0"), "{kind}: {first}");
-            assert_eq!((step.number, trainer.tally().updates, trainer.tally().skipped), (u64::from(n), 0, u64::from(n)));
+            assert_eq!(
+                (step.number, trainer.tally().updates, trainer.tally().skipped),
+                (u64::from(n), 0, u64::from(n))
+            );
         }
         let error = trainer.step(&batch(0), Watch::default()).expect_err("ten in a row");
         assert!(matches!(error, Error::NotFinite { step: 10, steps: 10, .. }), "{kind}: {error}");
         let kept = trainer.factors().expect("factors");
-        assert!(kept.iter().zip(&broken).all(|(a, b)| a.a == b.a && a.b == b.b), "{kind}: a skipped step changed a factor");
+        assert!(
+            kept.iter().zip(&broken).all(|(a, b)| a.a == b.a && a.b == b.b),
+            "{kind}: a skipped step changed a factor"
+        );
     }
 }
 
@@ -248,7 +272,8 @@ fn all_weights_learn_from_nothing() {
     let model = model(Executor::Cpu);
     let options = options().rate(Rate::constant(2e-3));
     let mut trainer = Trainer::new(&model, Full::default().fresh(5), &options).expect("a trainer");
-    let losses: Vec<f64> = (0..6).map(|_| trainer.step(&batch(0), Watch::default()).expect("a step").loss.loss).collect();
+    let losses: Vec<f64> =
+        (0..6).map(|_| trainer.step(&batch(0), Watch::default()).expect("a step").loss.loss).collect();
     // Random logits of a small deviation: near the logarithm of the vocabulary.
     let expected = f64::from(model.summary().vocabulary).ln();
     assert!((losses[0] - expected).abs() < 0.5 && losses[5] < losses[0] - 1.0, "{losses:?}, {expected} at first");

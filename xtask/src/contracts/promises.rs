@@ -73,13 +73,16 @@ fn missing(promise: &Promise, read: &impl Fn(&str) -> anyhow::Result<String>) ->
     let text = |path: &str| read(path).unwrap_or_default();
     let recorded = |part: &str| !part.is_empty() && spaced(&text("benches/RESULTS.md")).contains(&spaced(part));
     let lacks = |proof: &Proof| match proof {
-        Proof::Test((file, function)) | Proof::Rejected { test: (file, function), reason: _ } if !has_test(&text(file), function) => {
+        Proof::Test((file, function)) | Proof::Rejected { test: (file, function), reason: _ }
+            if !has_test(&text(file), function) =>
+        {
             Some(format!("no test {function} in {file}"))
         }
         Proof::Rejected { reason: "", .. } => Some("no reason".to_string()),
-        Proof::Bench { command, line, .. } | Proof::Card { command, line } => {
-            [*command, *line].into_iter().find(|part| !recorded(part)).map(|part| format!("benches/RESULTS.md does not have `{part}`"))
-        }
+        Proof::Bench { command, line, .. } | Proof::Card { command, line } => [*command, *line]
+            .into_iter()
+            .find(|part| !recorded(part))
+            .map(|part| format!("benches/RESULTS.md does not have `{part}`")),
         Proof::Test(_) | Proof::Rejected { .. } => None,
     };
     let mut found: Vec<_> = promise.held.iter().filter_map(lacks).collect();
@@ -98,7 +101,12 @@ fn spaced(text: &str) -> String {
 fn has_test(text: &str, function: &str) -> bool {
     let mut is_test = false;
     for line in text.lines().map(str::trim_start) {
-        if is_test && line.strip_prefix("fn ").and_then(|rest| rest.strip_prefix(function)).is_some_and(|rest| rest.starts_with("()")) {
+        if is_test
+            && line
+                .strip_prefix("fn ")
+                .and_then(|rest| rest.strip_prefix(function))
+                .is_some_and(|rest| rest.starts_with("()"))
+        {
             return true;
         }
         is_test = line == "#[test]";
@@ -130,7 +138,9 @@ mod tests {
     fn read(path: &str) -> anyhow::Result<String> {
         match path {
             "a.rs" => Ok("mod tests {\n    #[test]\n    fn holds() {}\n\n    fn helper() {}\n}\n".to_string()),
-            "benches/RESULTS.md" => Ok("`weft bench -p 5`:\n\n| rows | 12 |\n\nNo kernel was\nbeyond its bound.\n".to_string()),
+            "benches/RESULTS.md" => {
+                Ok("`weft bench -p 5`:\n\n| rows | 12 |\n\nNo kernel was\nbeyond its bound.\n".to_string())
+            }
             _ => anyhow::bail!("no {path}"),
         }
     }
@@ -149,7 +159,9 @@ mod tests {
         ]);
         let text = text.unwrap();
         assert!(
-            text.contains("| T promise | a bound | `holds` (a.rs); a rate: `weft bench -p 5`, RESULTS \"\\| rows \\| 12 \\|\";"),
+            text.contains(
+                "| T promise | a bound | `holds` (a.rs); a rate: `weft bench -p 5`, RESULTS \"\\| rows \\| 12 \\|\";"
+            ),
             "{text}"
         );
     }
@@ -162,7 +174,8 @@ mod tests {
     #[test]
     fn a_function_that_is_missing_or_no_test_fails() {
         for missing in [("a.rs", "hold"), ("a.rs", "holds_more"), ("a.rs", "helper"), ("b.rs", "holds")] {
-            let [test, rejected] = [Proof::Test(missing), Proof::Rejected { reason: "it is wrong", test: missing }].map(|proof| [proof]);
+            let [test, rejected] =
+                [Proof::Test(missing), Proof::Rejected { reason: "it is wrong", test: missing }].map(|proof| [proof]);
             for held in [test, rejected] {
                 let promise = Promise { name: "T promise", says: "a bound", held: Box::leak(Box::new(held)) };
                 let error = render(&[promise], read).unwrap_err().to_string();
@@ -174,7 +187,8 @@ mod tests {
 
     #[test]
     fn a_command_or_a_line_that_the_results_do_not_have_fails() {
-        let error = of(&[Proof::Bench { shows: "a rate", command: "weft bench -p 6", line: "| rows | 12 |" }]).unwrap_err();
+        let error =
+            of(&[Proof::Bench { shows: "a rate", command: "weft bench -p 6", line: "| rows | 12 |" }]).unwrap_err();
         assert!(error.contains("does not have `weft bench -p 6`"), "{error}");
         let error = of(&[Proof::Card { command: "weft bench -p 5", line: "| rows | 13 |" }]).unwrap_err();
         assert!(error.contains("does not have `| rows | 13 |`"), "{error}");

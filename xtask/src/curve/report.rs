@@ -68,13 +68,15 @@ pub fn picture(points: &Points, subjects: &[Subject<'_>]) -> Option<String> {
         points.tests(subject).into_iter().filter_map(|name| Some((Test::of(&name)?, name))).collect()
     };
     // A depth has one style of line for all programs.
-    let all: BTreeSet<u32> = subjects.iter().flat_map(tests_of).filter(|(test, _)| !test.generates).map(|(test, _)| test.depth).collect();
+    let all: BTreeSet<u32> =
+        subjects.iter().flat_map(tests_of).filter(|(test, _)| !test.generates).map(|(test, _)| test.depth).collect();
     for (subject, color) in subjects.iter().zip(COLORS) {
         let tests = tests_of(subject);
         let line = |x: &dyn Fn(&Test) -> Option<u32>| -> Vec<(f64, f64)> {
             tests.iter().filter_map(|(test, name)| Some((f64::from(x(test)?), points.rate(subject, name)?))).collect()
         };
-        let plot = |data: Vec<(f64, f64)>, label: String| LinePlot::new().with_data(data).with_color(color).with_legend(label);
+        let plot =
+            |data: Vec<(f64, f64)>, label: String| LinePlot::new().with_data(data).with_color(color).with_legend(label);
         for (nth, &depth) in all.iter().enumerate() {
             let data = line(&|test| (!test.generates && test.depth == depth).then_some(test.tokens));
             if data.len() > 1 {
@@ -140,7 +142,13 @@ mod tests {
 
     #[test]
     fn a_table_has_all_points_that_are_kept_and_a_picture_their_lines() {
-        let of = |who, commit: &'static str| Subject { who, commit, device: "a card", file: "m".to_string(), mode: Mode::All };
+        let of = |who, commit: &'static str| Subject {
+            who,
+            commit,
+            device: "a card",
+            file: "m".to_string(),
+            mode: Mode::All,
+        };
         let (ours, theirs) = (of(Who::Weft, "abc"), of(Who::Peer, "def"));
         let mut all = vec![];
         for (n, rate) in [("pp16", 10.0), ("pp512", 90.0), ("tg32@d512", 5.0), ("tg32@d512@b4", 9.0)] {
@@ -163,6 +171,8 @@ mod tests {
         ];
         assert_eq!(lines, expected);
         let picture = picture(&points, &subjects).unwrap();
-        assert!(picture.contains("tokens of the prompt") && picture.contains("sequences") && picture.contains("llama.cpp"));
+        assert!(
+            picture.contains("tokens of the prompt") && picture.contains("sequences") && picture.contains("llama.cpp")
+        );
     }
 }

@@ -89,7 +89,8 @@ impl Golden<'_> {
     fn plain(&self) -> Result<String> {
         let meta = json(&self.base.join("meta.json"))?;
         let files = meta["files"].as_array().context("meta.json has no files")?;
-        let entry = files.iter().find(|entry| entry["gguf"] == self.file).context("meta.json has no entry for the model")?;
+        let entry =
+            files.iter().find(|entry| entry["gguf"] == self.file).context("meta.json has no entry for the model")?;
         Ok(entry["logits"].as_str().context("an entry of meta.json has no logits")?.to_string())
     }
 
@@ -101,13 +102,26 @@ impl Golden<'_> {
         }
         let mut got = vec![];
         session.logits(|_, rows, _| got.extend_from_slice(rows))?;
-        ensure!(got.len() == reference.values.len(), "got {} logits, the reference has {}", got.len(), reference.values.len());
+        ensure!(
+            got.len() == reference.values.len(),
+            "got {} logits, the reference has {}",
+            got.len(),
+            reference.values.len()
+        );
         let worst = got.iter().zip(&reference.values).map(|(a, b)| f64::from((a - b).abs())).fold(0.0, f64::max);
         let vocabulary = reference.shape[1];
         let mut rows = got.chunks_exact(vocabulary).zip(reference.values.chunks_exact(vocabulary));
         let agrees = rows.all(|(got, expected)| cpu_ref::argmax(got) == cpu_ref::argmax(expected));
         let name = self.folder.file_name().unwrap_or_default().to_string_lossy();
         let bound = BOUNDS.iter().find(|(start, _)| name.starts_with(start)).map_or(0.0, |(_, bound)| *bound);
-        Ok(Check { mode: mode.to_string(), worst, bound, agrees, kl: None, flips: None, seconds: start.elapsed().as_secs_f64() })
+        Ok(Check {
+            mode: mode.to_string(),
+            worst,
+            bound,
+            agrees,
+            kl: None,
+            flips: None,
+            seconds: start.elapsed().as_secs_f64(),
+        })
     }
 }

@@ -16,7 +16,15 @@ pub struct Check {
 impl Check {
     /// The result for a model that did not run.
     pub fn refused(error: &anyhow::Error) -> Self {
-        Self { mode: format!("{error:#}"), worst: f64::INFINITY, bound: 0.0, agrees: true, kl: None, flips: None, seconds: 0.0 }
+        Self {
+            mode: format!("{error:#}"),
+            worst: f64::INFINITY,
+            bound: 0.0,
+            agrees: true,
+            kl: None,
+            flips: None,
+            seconds: 0.0,
+        }
     }
 
     pub fn passes(&self) -> bool {
@@ -29,7 +37,9 @@ impl std::fmt::Display for Check {
         let verdict = match (self.passes(), self.agrees) {
             (true, _) => "",
             (_, false) => "  FAILED: other best tokens",
-            _ if self.bound.is_nan() => "  FAILED: never measured; a line of xtask/src/golden/fast.txt has the first measurement",
+            _ if self.bound.is_nan() => {
+                "  FAILED: never measured; a line of xtask/src/golden/fast.txt has the first measurement"
+            }
             _ => "  FAILED",
         };
         write!(f, "{:<22} {:>10.2e} {:>8.0e}  {:>7.2}", self.mode, self.worst, self.bound, self.seconds)?;

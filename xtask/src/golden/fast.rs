@@ -99,7 +99,8 @@ impl Golden {
         let plan = options.plan.clone().taps(vec!["experts".to_string()]);
         let mut choices = Choices::new();
         let logits = self.evaluate_tapped(model, options.plan(plan), |rows, tap| {
-            let each = tap.values.chunks_exact(tap.values.len() / rows).map(|row| row.iter().map(|&id| id as u32).collect());
+            let each =
+                tap.values.chunks_exact(tap.values.len() / rows).map(|row| row.iter().map(|&id| id as u32).collect());
             choices.entry(tap.layer).or_default().extend(each);
         })?;
         Ok((logits, choices))

@@ -32,13 +32,18 @@ const FAST: f64 = 5e-3;
 /// The same for folders whose names begin so, with the reason.
 const FAST_WIDER: [(&str, f64, &str); 2] = [
     ("gemma4e", 1e-2, "measured 9.4e-3 in Q4_K_M (NVIDIA H100)"),
-    ("gemma3n", 1.2e-1, "values 3e-5 deviations from the cut-off of its sparse activation change sides; measured 5.8e-2 (NVIDIA H100)"),
+    (
+        "gemma3n",
+        1.2e-1,
+        "values 3e-5 deviations from the cut-off of its sparse activation change sides; measured 5.8e-2 (NVIDIA H100)",
+    ),
 ];
 
 impl Bounds {
     /// The bounds of a folder.
     fn of(folder: &str, precision: Precision) -> Self {
-        let wider = FAST_WIDER.iter().find(|(prefix, ..)| folder.starts_with(prefix)).map_or(FAST, |(_, bound, _)| *bound);
+        let wider =
+            FAST_WIDER.iter().find(|(prefix, ..)| folder.starts_with(prefix)).map_or(FAST, |(_, bound, _)| *bound);
         match precision {
             Precision::F32 => Self { loss: LOSS, norm: NORM, gradient: GRADIENT },
             Precision::Fast => Self { loss: FAST, norm: FAST, gradient: wider },
@@ -75,8 +80,12 @@ pub fn goldens(args: &Args) -> Result<Vec<Golden>> {
         folders.retain(|folder| folder.join("golden.json").exists());
         folders.sort();
         for folder in folders {
-            let name = folder.file_name().and_then(|name| name.to_str()).context("a folder without a name")?.to_string();
-            let base = json(&folder.join("golden.json"))?["base_gguf"].as_str().context("golden.json has no base_gguf")?.to_string();
+            let name =
+                folder.file_name().and_then(|name| name.to_str()).context("a folder without a name")?.to_string();
+            let base = json(&folder.join("golden.json"))?["base_gguf"]
+                .as_str()
+                .context("golden.json has no base_gguf")?
+                .to_string();
             let runs = own || FOLDERS.iter().any(|known| base.starts_with(&format!("{known}/")));
             if !runs || !format!("train/{name}").contains(&args.only) {
                 continue;
@@ -117,7 +126,8 @@ impl Golden {
 
     fn checks(&self, model: &Model, precision: Precision, modes: &[(&str, u32, Checkpointing)]) -> Result<Vec<Check>> {
         let (documents, expected) = (self.documents()?, json(&self.folder.join("golden.json"))?);
-        let (trained, mut checks, mut first): (_, _, Option<(Loss, Vec<Parameter>)>) = (self.trained(model)?, vec![], None);
+        let (trained, mut checks, mut first): (_, _, Option<(Loss, Vec<Parameter>)>) =
+            (self.trained(model)?, vec![], None);
         let bounds = Bounds::of(&self.name, precision);
         for &(mode, rows, checkpointing) in modes {
             let start = Instant::now();
@@ -130,17 +140,35 @@ impl Golden {
             let got = gradients.gradients()?;
             let seconds = start.elapsed().as_secs_f64();
             let mut take = |what: &str, worst: f64, bound: f64| {
-                checks.push(Check { mode: format!("{mode}{what}"), worst, bound, agrees: true, kl: None, flips: None, seconds });
+                checks.push(Check {
+                    mode: format!("{mode}{what}"),
+                    worst,
+                    bound,
+                    agrees: true,
+                    kl: None,
+                    flips: None,
+                    seconds,
+                });
             };
-            take(": loss", relative(loss.loss, expected["loss"].as_f64().context("golden.json has no loss")?), bounds.loss);
+            take(
+                ": loss",
+                relative(loss.loss, expected["loss"].as_f64().context("golden.json has no loss")?),
+                bounds.loss,
+            );
             let norm = squares(got.iter().flat_map(|parameter| parameter.values.iter().copied())).sqrt();
-            take(": norm", relative(norm, expected["grad_global_norm"].as_f64().context("golden.json has no norm")?), bounds.norm);
+            take(
+                ": norm",
+                relative(norm, expected["grad_global_norm"].as_f64().context("golden.json has no norm")?),
+                bounds.norm,
+            );
             take(": worst", self.worst(model.summary().architecture, &got)?, bounds.gradient);
             take(": h0", self.embedding(&loss, documents.len())?, bounds.gradient);
             match &first {
                 None => first = Some((loss, got)),
                 // Computing layers again changes no bit.
-                Some(first) if rows == MODES[0].1 => take(": bits", f64::from(u8::from(!same_bits(first, &(loss, got)))), 0.0),
+                Some(first) if rows == MODES[0].1 => {
+                    take(": bits", f64::from(u8::from(!same_bits(first, &(loss, got)))), 0.0)
+                }
                 Some(_) => {}
             }
         }
@@ -164,7 +192,8 @@ impl Golden {
             let targets = targets.iter().map(|t| t.as_u64().map_or(train::NO_TARGET, |t| t as u32)).collect();
             // Without weights, each target has the weight 1.
             let weights = batch["weights"][n].as_array().into_iter().flatten();
-            let weights = weights.map(|w| Ok(w.as_f64().context("a weight is no number")? as f32)).collect::<Result<_>>()?;
+            let weights =
+                weights.map(|w| Ok(w.as_f64().context("a weight is no number")? as f32)).collect::<Result<_>>()?;
             Ok(Document { ids: ids(&batch["sequences"][n])?, targets, weights, ..Document::default() })
         };
         (0..count).map(document).collect()
@@ -176,9 +205,11 @@ impl Golden {
         let file = SafeTensors::deserialize(&bytes)?;
         let mut worst = 0.0f64;
         for parameter in got {
-            let name = parameter.peft_name(architecture).with_context(|| format!("{} has no name in PEFT", parameter.name))?;
+            let name =
+                parameter.peft_name(architecture).with_context(|| format!("{} has no name in PEFT", parameter.name))?;
             let tensor = file.tensor(&name)?;
-            let expected: Vec<f32> = tensor.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+            let expected: Vec<f32> =
+                tensor.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
             worst = worst.max(apart(&parameter.values, &expected)?);
         }
         ensure!(got.len() == file.len(), "{} gradients, the reference has {}", got.len(), file.len());

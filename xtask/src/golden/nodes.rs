@@ -47,7 +47,9 @@ impl<'a> Nodes<'a> {
     pub fn each(&self, device: &Device, take: &mut dyn FnMut(Check)) -> Result<()> {
         let open = || Model::open(self.path);
         let (model, host) = (open()?.on(device)?, open()?.on(&Executor::Cpu)?);
-        let prompt = |from: usize, rows: usize| -> Vec<u32> { self.pattern.iter().copied().cycle().skip(from).take(rows).collect() };
+        let prompt = |from: usize, rows: usize| -> Vec<u32> {
+            self.pattern.iter().copied().cycle().skip(from).take(rows).collect()
+        };
         let longest = self.longest.min(model.summary().context_length as usize - 1);
         for (kv, name) in [(KvType::F16, "f16"), (KvType::Q8_0, "q8_0")] {
             let options = || SessionOptions::default().kv(kv).precision(self.precision);
@@ -69,7 +71,8 @@ impl<'a> Nodes<'a> {
             }
             for sequences in BATCHES {
                 let start = Instant::now();
-                let mut batch = model.batch(options().chunk(512).sequences(sequences as u32).context(longest.min(256) as u32))?;
+                let mut batch =
+                    model.batch(options().chunk(512).sequences(sequences as u32).context(longest.min(256) as u32))?;
                 for n in 0..sequences {
                     batch.feed(n as u32, &prompt(n, 1 + n % 7))?;
                 }
@@ -105,5 +108,13 @@ fn check(mode: String, all: &[Agreement], start: Instant) -> Check {
         ),
         None => mode,
     };
-    Check { mode, worst: error, bound, agrees: failed.is_empty(), kl: None, flips: None, seconds: start.elapsed().as_secs_f64() }
+    Check {
+        mode,
+        worst: error,
+        bound,
+        agrees: failed.is_empty(),
+        kl: None,
+        flips: None,
+        seconds: start.elapsed().as_secs_f64(),
+    }
 }

@@ -36,7 +36,13 @@ pub fn checks(golden: &Golden, model: &Model) -> Result<Vec<Check>> {
     Ok(checks)
 }
 
-fn compared(golden: &Golden, model: &Model, name: &str, rows: u32, [trajectory, all]: [&Value; 2]) -> Result<Vec<Check>> {
+fn compared(
+    golden: &Golden,
+    model: &Model,
+    name: &str,
+    rows: u32,
+    [trajectory, all]: [&Value; 2],
+) -> Result<Vec<Check>> {
     let start = Instant::now();
     let numbers = |key: &str| -> Result<Vec<f64>> {
         let list = trajectory[key].as_array().with_context(|| format!("a trajectory has no {key}"))?;
@@ -74,7 +80,12 @@ fn compared(golden: &Golden, model: &Model, name: &str, rows: u32, [trajectory, 
 fn options(name: &str, values: [&Value; 2]) -> TrainerOptions {
     let number = |key: &str, usual: f64| values.iter().find_map(|value| value[key].as_f64()).unwrap_or(usual);
     let beta = |n: usize, usual: f64| values.iter().find_map(|value| value["betas"][n].as_f64()).unwrap_or(usual);
-    let adamw = AdamwSpec { beta1: beta(0, 0.9), beta2: beta(1, 0.999), eps: number("eps", 1e-8), decay: number("weight_decay", 0.01) };
+    let adamw = AdamwSpec {
+        beta1: beta(0, 0.9),
+        beta2: beta(1, 0.999),
+        eps: number("eps", 1e-8),
+        decay: number("weight_decay", 0.01),
+    };
     let clip = values.iter().find_map(|value| value["clip"].as_f64()).or(name.ends_with("_clip1").then_some(1.0));
     TrainerOptions::default().rate(Rate::constant(number("lr", 2e-3))).adamw(adamw).clip(clip).decay_vectors(true)
 }

@@ -31,7 +31,8 @@ impl Excuses {
             for part in tags.split(';') {
                 let (tag, kinds) = part.split_once(':').map_or((part, None), |(tag, kinds)| (tag, Some(kinds)));
                 let tag = tag.trim();
-                let reason = reasons::of(tag).with_context(|| format!("{path}:{}: {tag:?} is not a tag of reasons.rs", n + 1))?;
+                let reason = reasons::of(tag)
+                    .with_context(|| format!("{path}:{}: {tag:?} is not a tag of reasons.rs", n + 1))?;
                 let mut add = |kind| found.push(Excuse { line: of, reason, kind });
                 match kinds {
                     Some(kinds) => kinds.split(',').for_each(|kind| add(Some(kind.trim().to_string()))),
@@ -63,15 +64,23 @@ impl Excuses {
     /// Prints the excuses of these lines that are not `needed`, with their reasons. Returns their
     /// number. `needed`: the indices of the excuses that a fault needed.
     pub fn report_stale(&self, path: &str, lines: &RangeInclusive<usize>, needed: &BTreeSet<usize>) -> usize {
-        let asked =
-            self.0.iter().enumerate().filter(|(_, excuse)| excuse.reason.holds == Holds::Always && lines.contains(&(excuse.line + 1)));
+        let asked = self
+            .0
+            .iter()
+            .enumerate()
+            .filter(|(_, excuse)| excuse.reason.holds == Holds::Always && lines.contains(&(excuse.line + 1)));
         let stale = asked.filter(|(n, _)| !needed.contains(n));
-        stale.map(|(_, excuse)| println!("{path}:{}: stale: {}\n    {}", excuse.line + 1, excuse.name(), excuse.reason.why)).count()
+        stale
+            .map(|(_, excuse)| {
+                println!("{path}:{}: stale: {}\n    {}", excuse.line + 1, excuse.name(), excuse.reason.why)
+            })
+            .count()
     }
 
     /// The same for the excuses of one kind of fault, whether it is found by chance or not.
     pub fn report_stale_of(&self, path: &str, kind: &str, needed: &BTreeSet<usize>) -> usize {
-        let stale = self.0.iter().enumerate().filter(|(n, excuse)| !needed.contains(n) && excuse.kind.as_deref() == Some(kind));
+        let stale =
+            self.0.iter().enumerate().filter(|(n, excuse)| !needed.contains(n) && excuse.kind.as_deref() == Some(kind));
         stale.map(|(_, excuse)| println!("{path}:{}: stale: {}", excuse.line + 1, excuse.name())).count()
     }
 
@@ -128,7 +137,8 @@ mod tests {
     fn a_fault_is_excused_by_line_and_kind_and_by_no_neighbours_where_they_are_wide() {
         let text = "    if (a < b) { //~ apart: comparison; exit: guard dropped\n    if (a < c) {\n";
         let (excuses, faults) = (Excuses::of("a.wgsl", text).unwrap(), faults::of(text));
-        let found = |wide| faults.iter().map(|fault| (fault.line, fault.kind, excuses.find(fault, wide))).collect::<Vec<_>>();
+        let found =
+            |wide| faults.iter().map(|fault| (fault.line, fault.kind, excuses.find(fault, wide))).collect::<Vec<_>>();
         let unexcused = [(1, "comparison", None), (1, "guard dropped", None)];
         assert_eq!(found(false), [[(0, "comparison", Some(0)), (0, "guard dropped", Some(1))], unexcused].concat());
         assert_eq!(found(true), [[(0, "comparison", None), (0, "guard dropped", Some(1))], unexcused].concat());

@@ -59,7 +59,8 @@ pub fn of(text: &str) -> Vec<Fault> {
     let mut found = vec![];
     for (n, line) in lines.iter().enumerate() {
         let code = code(line);
-        let declares = ["struct ", "@", "const ", "const_assert ", "var<", "fn ", "}"].iter().any(|start| line.starts_with(start));
+        let declares =
+            ["struct ", "@", "const ", "const_assert ", "var<", "fn ", "}"].iter().any(|start| line.starts_with(start));
         if code.is_empty() || declares {
             continue;
         }
@@ -136,7 +137,9 @@ fn numbers(code: &str, add: &mut impl FnMut(&'static str, String)) {
             () if before.ends_with('&') => put("mask", value >> 1),
             () if before.ends_with(">>") || before.ends_with("<<") => put("shift", value + 1),
             // Only a loop's start value changes: with another step or end the loop might never end.
-            () if header && !before.ends_with("= 0") && before.ends_with('=') && !before.ends_with("+=") => put("off by one", value + 1),
+            () if header && !before.ends_with("= 0") && before.ends_with('=') && !before.ends_with("+=") => {
+                put("off by one", value + 1)
+            }
             () if header => {}
             () => put("off by one", value + 1),
         }

@@ -74,7 +74,10 @@ pub fn run(wanted: &Wanted<'_>) -> anyhow::Result<bool> {
         total.plus(&tally);
     }
     total.print("all", &format!("  {:.0} s", begin.elapsed().as_secs_f64()));
-    anyhow::ensure!(total.planted() > 0, "no fault was planted: no kernel with cooperative matrices has what was asked for");
+    anyhow::ensure!(
+        total.planted() > 0,
+        "no fault was planted: no kernel with cooperative matrices has what was asked for"
+    );
     Ok(total.holds())
 }
 
@@ -112,7 +115,8 @@ impl<'a> User<'a> {
         let drawn = once_with(move || {
             let mut seeds = 0..SEEDS;
             let found = std::iter::from_fn(|| target.find(caps, &mut seeds)).take(DRAWN);
-            let mut found: Vec<_> = found.filter_map(|(_, case)| Some((case.work(caps, portable).ok()?.0, case))).collect();
+            let mut found: Vec<_> =
+                found.filter_map(|(_, case)| Some((case.work(caps, portable).ok()?.0, case))).collect();
             found.sort_by_key(|(work, _)| *work);
             found.into_iter().map(|(_, case)| case)
         });
@@ -169,7 +173,8 @@ mod tests {
         let composed: Vec<_> = targets.map(Subject::of).collect();
         let text = read(path).unwrap();
         let found = text.lines().enumerate().filter(|(_, line)| line.contains(right));
-        let (line, before) = found.collect::<Vec<_>>().first().copied().unwrap_or_else(|| panic!("{path} has no {right}"));
+        let (line, before) =
+            found.collect::<Vec<_>>().first().copied().unwrap_or_else(|| panic!("{path} has no {right}"));
         let fault = Fault { kind: "named", line, before: before.to_string(), after: before.replacen(right, wrong, 1) };
         let shaders = Shaders::of(path, &text, &composed);
         let mut users: Vec<_> = shaders.found().iter().map(|of| User::of(of, &caps, 1)).collect();
@@ -180,11 +185,20 @@ mod tests {
     fn faults_that_no_software_driver_sees_are_red() {
         let named = [
             ("matmul_tile128_glu", "shaders/matmul/matmul_tile128_glu.wgsl", "c[1]", "c[0]"),
-            ("matmul_weight_tile128", "shaders/matmul/matmul_weight_tile128.wgsl", "dy_scales[row] * x_scales[row]", "dy_scales[row]"),
+            (
+                "matmul_weight_tile128",
+                "shaders/matmul/matmul_weight_tile128.wgsl",
+                "dy_scales[row] * x_scales[row]",
+                "dy_scales[row]",
+            ),
             ("matmul_weight_tile128", "shaders/matmul/matmul_weight_tile128.wgsl", " * most;", ";"),
         ];
         for (kernel, path, right, wrong) in named {
-            assert_eq!(changed(kernel, path, right, wrong), Tally { red: 1, ..Tally::default() }, "{path}: {right} -> {wrong}");
+            assert_eq!(
+                changed(kernel, path, right, wrong),
+                Tally { red: 1, ..Tally::default() },
+                "{path}: {right} -> {wrong}"
+            );
         }
     }
 

@@ -27,7 +27,13 @@ const FORMAT_CASES: usize = 12;
 /// Files of kernels with many code paths, each taken by few cases, and the number of cases for
 /// their faults.
 const BRANCHING: ([&str; 5], usize) = (
-    ["sampling/sample.wgsl", "sampling/sample_scan.wgsl", "sampling/top_k.wgsl", "sampling/pieces/strips.wgsl", "shared/threefry.wgsl"],
+    [
+        "sampling/sample.wgsl",
+        "sampling/sample_scan.wgsl",
+        "sampling/top_k.wgsl",
+        "sampling/pieces/strips.wgsl",
+        "shared/threefry.wgsl",
+    ],
     120,
 );
 
@@ -76,11 +82,15 @@ impl<'a> Shaders<'a> {
             false => CASES,
         };
         let format = |target: &Target| {
-            target.format().filter(|ty| by_format.is_some_and(|alone| alone.is_none_or(|alone| alone == *ty))).map(|ty| ty.name())
+            target
+                .format()
+                .filter(|ty| by_format.is_some_and(|alone| alone.is_none_or(|alone| alone == *ty)))
+                .map(|ty| ty.name())
         };
         let places = |of: &Subject| places(&of.target.shader, &of.source, text);
         let found = first_of_each(composed.iter().filter(|of| !places(of).is_empty()), format);
-        let found: Vec<_> = found.into_values().map(|of| Found { of, places: places(of), reached: OnceLock::new() }).collect();
+        let found: Vec<_> =
+            found.into_values().map(|of| Found { of, places: places(of), reached: OnceLock::new() }).collect();
         let cases = (ENOUGH / found.len().max(1)).clamp(FEW, wanted);
         Self { found, cases }
     }
@@ -121,7 +131,12 @@ struct User<'a> {
 
 /// The hash of what decides the outcome of a file: its faults, their excuses, and the kernels that
 /// contain it with their cases. Comments decide nothing, and excuses of other files neither.
-pub fn hash(path: &str, text: &str, shaders: &Shaders<'_>, cases: &HashMap<&'static str, String>) -> anyhow::Result<String> {
+pub fn hash(
+    path: &str,
+    text: &str,
+    shaders: &Shaders<'_>,
+    cases: &HashMap<&'static str, String>,
+) -> anyhow::Result<String> {
     let mut digest = Digest::default();
     digest.add(&shaders.cases.to_le_bytes());
     faults::of(text).iter().for_each(|fault| digest.add(fault.after.as_bytes()));
@@ -135,7 +150,13 @@ pub fn hash(path: &str, text: &str, shaders: &Shaders<'_>, cases: &HashMap<&'sta
 }
 
 /// Plants faults in a file. Nothing is planted in a file that no shader has.
-pub fn run(device: &Device, path: &str, text: &str, faults: &[Fault], shaders: &Shaders<'_>) -> anyhow::Result<Outcome> {
+pub fn run(
+    device: &Device,
+    path: &str,
+    text: &str,
+    faults: &[Fault],
+    shaders: &Shaders<'_>,
+) -> anyhow::Result<Outcome> {
     let Shaders { found, cases } = shaders;
     let mut users: Vec<_> = found.iter().map(|of| User::of(of, device, *cases)).collect();
     planted(path, text, faults, device.caps().subgroup_size >= 32, &mut users)
@@ -143,7 +164,13 @@ pub fn run(device: &Device, path: &str, text: &str, faults: &[Fault], shaders: &
 
 /// Plants faults in a file that the shaders of these users have. `wide`: subgroups have at least 32
 /// threads.
-pub fn planted<'a>(path: &str, text: &str, faults: &[Fault], wide: bool, users: &mut [impl Shows<'a>]) -> anyhow::Result<Outcome> {
+pub fn planted<'a>(
+    path: &str,
+    text: &str,
+    faults: &[Fault],
+    wide: bool,
+    users: &mut [impl Shows<'a>],
+) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::default();
     if users.is_empty() {
         return Ok(outcome);
@@ -178,7 +205,13 @@ pub fn planted<'a>(path: &str, text: &str, faults: &[Fault], wide: bool, users: 
 }
 
 fn report(path: &str, fault: &Fault) {
-    println!("{path}:{}: survived: {}\n    {}\n    {}", fault.line + 1, fault.kind, fault.before.trim(), fault.after.trim());
+    println!(
+        "{path}:{}: survived: {}\n    {}\n    {}",
+        fault.line + 1,
+        fault.kind,
+        fault.before.trim(),
+        fault.after.trim()
+    );
 }
 
 /// What the entry point of a text reaches. `None` if the text is no valid shader of this kind.
@@ -234,7 +267,10 @@ impl<'a> Shows<'a> for User<'a> {
             if n == self.known.len() {
                 let Some(case) = self.further.next() else { return Ok(false) };
                 let known = (case, n % 2 == 1);
-                anyhow::ensure!(holds(device, &known).with_context(|| label.clone())?, "{label} fails before any fault is planted");
+                anyhow::ensure!(
+                    holds(device, &known).with_context(|| label.clone())?,
+                    "{label} fails before any fault is planted"
+                );
                 self.known.push(known);
             }
             if !holds(&faulty, &self.known[n]).with_context(|| label.clone())? {
@@ -256,7 +292,8 @@ mod tests {
     #[test]
     fn what_a_shader_reaches_is_neither_comments_nor_functions_that_it_does_not_call() {
         let targets = Target::all(&kernels::Caps::WEBGPU).into_iter();
-        let of = targets.map(Subject::of).find(|of| of.target.shader.label() == "attention_tile_64 kv-f32 kv-f32").unwrap();
+        let of =
+            targets.map(Subject::of).find(|of| of.target.shader.label() == "attention_tile_64 kv-f32 kv-f32").unwrap();
         let whole = reached(&of.source, &of).unwrap().unwrap();
         assert_eq!(reached(&code(&of.source), &of).unwrap().unwrap(), whole);
         let planted = |right: &str, wrong: &str| {

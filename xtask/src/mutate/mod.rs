@@ -129,7 +129,9 @@ impl<'a> Unit<'a> {
                 let faults = &faults[part * TOGETHER..faults.len().min((part + 1) * TOGETHER)];
                 lines::run(device, path, text, faults, shaders.get_or_init(|| Shaders::of(path, text, composed)))
             }
-            Self::Kernel { name, users } => Ok(Outcome { tally: params::run(device, name, users)?, ..Outcome::default() }),
+            Self::Kernel { name, users } => {
+                Ok(Outcome { tally: params::run(device, name, users)?, ..Outcome::default() })
+            }
         }
     }
 
@@ -182,7 +184,10 @@ impl<'a> Run<'a> {
         if progress.known.is_none() {
             let hash = self.units[n].hash(self.composed, &self.cases)?;
             let records = self.records.lock().expect("no panic");
-            let tally = records.of(&self.units[n].name(), &self.adapter, &hash).and_then(Tally::read).filter(|_| self.wanted.resume);
+            let tally = records
+                .of(&self.units[n].name(), &self.adapter, &hash)
+                .and_then(Tally::read)
+                .filter(|_| self.wanted.resume);
             progress.known = Some((hash, tally));
         }
         Ok(progress.known.clone().expect("it was set above"))
@@ -244,8 +249,11 @@ pub fn run(device: &Device, select: &Select, targets: &[Target], wanted: &Wanted
         "{} has no results of a software driver: --since REV plants what changed since then",
         RECORDS.0
     );
-    let parts: Vec<(usize, usize)> = units.iter().enumerate().flat_map(|(n, unit)| (0..unit.parts()).map(move |part| (n, part))).collect();
-    let start = |unit: &Unit<'_>| Mutex::new(Progress { left: unit.parts(), so_far: Outcome::default(), failed: false, known: None });
+    let parts: Vec<(usize, usize)> =
+        units.iter().enumerate().flat_map(|(n, unit)| (0..unit.parts()).map(move |part| (n, part))).collect();
+    let start = |unit: &Unit<'_>| {
+        Mutex::new(Progress { left: unit.parts(), so_far: Outcome::default(), failed: false, known: None })
+    };
     let run = Run {
         wanted,
         composed: &composed,
@@ -278,7 +286,11 @@ pub fn run(device: &Device, select: &Select, targets: &[Target], wanted: &Wanted
     }
     let total = run.total.into_inner().expect("no panic");
     total.print("all", "");
-    anyhow::ensure!(total.planted() > 0, "no fault was planted: no kernel that {} runs has what was asked for", run.adapter);
+    anyhow::ensure!(
+        total.planted() > 0,
+        "no fault was planted: no kernel that {} runs has what was asked for",
+        run.adapter
+    );
     Ok(total.holds())
 }
 
@@ -295,7 +307,9 @@ fn units<'a>(composed: &'a [Subject], wanted: &Wanted<'_>) -> anyhow::Result<Vec
     }
     if wanted.files.is_empty() && *wanted.lines == (1..=usize::MAX) {
         let mut kernels: BTreeMap<&'static str, Vec<&Subject>> = BTreeMap::new();
-        let changed = |of: &&Subject| wanted.since.as_ref().is_none_or(|since| since.kernel(of.target.shader.variant, of.target.stem));
+        let changed = |of: &&Subject| {
+            wanted.since.as_ref().is_none_or(|since| since.kernel(of.target.shader.variant, of.target.stem))
+        };
         for user in first_of_each(composed, |_| None).into_values().filter(changed) {
             kernels.entry(user.target.shader.variant.name).or_default().push(user);
         }
@@ -307,8 +321,12 @@ fn units<'a>(composed: &'a [Subject], wanted: &Wanted<'_>) -> anyhow::Result<Vec
 /// Fails if a shader file is not the text that this program was built with. Faults are planted in
 /// the built text, where no line of another text would be found.
 fn as_built(path: &str, text: &str) -> anyhow::Result<()> {
-    let mut built = lower::variants().flat_map(Variant::pieces).filter(|(of, _)| path.strip_prefix("shaders/") == Some(of));
-    anyhow::ensure!(built.all(|(_, built)| *built == text), "{path} is not the text that this program was built with: build it again");
+    let mut built =
+        lower::variants().flat_map(Variant::pieces).filter(|(of, _)| path.strip_prefix("shaders/") == Some(of));
+    anyhow::ensure!(
+        built.all(|(_, built)| *built == text),
+        "{path} is not the text that this program was built with: build it again"
+    );
     Ok(())
 }
 
@@ -325,7 +343,11 @@ pub fn first_of_each<'a>(
     let mut found = BTreeMap::new();
     for user in composed {
         let shader = &user.target.shader;
-        let kv = shader.pieces.iter().flatten().find_map(|piece| if let Piece::Kv(ty) = piece { Some(format!("{ty:?}")) } else { None });
+        let kv = shader
+            .pieces
+            .iter()
+            .flatten()
+            .find_map(|piece| if let Piece::Kv(ty) = piece { Some(format!("{ty:?}")) } else { None });
         found.entry((shader.variant.name, shader.subgroups, user.threads, kv, format(&user.target))).or_insert(user);
     }
     found

@@ -33,7 +33,11 @@ const fn chance(tag: &'static str, why: &'static str) -> Reason {
 /// All reasons, sorted by tag.
 const REASONS: &[Reason] = &[
     always("alike", "The two values agree wherever the result depends on them."),
-    Reason { tag: "apart", why: "Neighbours share nothing where subgroups have fewer than 32 threads.", holds: Holds::Narrow },
+    Reason {
+        tag: "apart",
+        why: "Neighbours share nothing where subgroups have fewer than 32 threads.",
+        holds: Holds::Narrow,
+    },
     always("bits", "The bits that differ are never set or never read."),
     always("cancels", "The value is only a reference, which cancels."),
     always("clamped", "An index past the end is clamped to the last, whose result is stored or counted once more."),
@@ -46,7 +50,10 @@ const REASONS: &[Reason] = &[
     always("later", "The owner of the place writes it again later."),
     always("list", "The list only saves a scan of the whole row, which finds the same ids."),
     always("meet", "Both ways give the same result where they meet."),
-    always("neutral", "The operation changes nothing, as with a factor of one, a sum of zero or a filter that keeps everything."),
+    always(
+        "neutral",
+        "The operation changes nothing, as with a factor of one, a sum of zero or a filter that keeps everything.",
+    ),
     always("never", "The plan or the data never reach the value at which the results differ."),
     chance("order", "Lavapipe runs lanes in step and subgroups in order; on hardware chance decides."),
     always("paired", "The second pass has it again, and undoes it."),
@@ -56,7 +63,10 @@ const REASONS: &[Reason] = &[
     always("small", "The difference is too small to show in the result."),
     always("surplus", "Nothing reads the results of threads, heads or columns beyond their number."),
     always("synced", "Every caller has another barrier before it writes the memory again."),
-    always("tested", "Another test shows it: tests/format_parity.rs reads every byte, tests/sampling.rs follows the drawn id."),
+    always(
+        "tested",
+        "Another test shows it: tests/format_parity.rs reads every byte, tests/sampling.rs follows the drawn id.",
+    ),
     always("twice", "The same value is loaded, stored or counted more than once, which changes nothing."),
     always("unowned", "The results of rows past the end or of another part are not stored."),
     always("unused", "The kernel does not use the value in this case."),
@@ -84,7 +94,11 @@ mod tests {
         for (n, reason) in REASONS.iter().enumerate() {
             assert!(tags.contains(&reason.tag), "no shader line names {}", reason.tag);
             assert!(reason.why.ends_with('.') && !reason.why.contains(". "), "{}", reason.tag);
-            assert!(REASONS[..n].iter().all(|before| before.tag < reason.tag), "{} is out of order or occurs twice", reason.tag);
+            assert!(
+                REASONS[..n].iter().all(|before| before.tag < reason.tag),
+                "{} is out of order or occurs twice",
+                reason.tag
+            );
         }
     }
 }

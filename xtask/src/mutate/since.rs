@@ -80,7 +80,10 @@ mod tests {
         let of = |path: &str| {
             let changed = Changed([path.to_string()].into());
             let variants = lower::variants().filter(|variant| ["softcap", "silu"].contains(&variant.name));
-            variants.filter(|variant| changed.kernel(variant, variant.name)).map(|variant| variant.name).collect::<Vec<_>>()
+            variants
+                .filter(|variant| changed.kernel(variant, variant.name))
+                .map(|variant| variant.name)
+                .collect::<Vec<_>>()
         };
         assert_eq!(of("crates/kernels/src/ops/softcap.rs"), ["softcap"]);
         assert_eq!(of("crates/kernels/src/testing/cases/silu.rs"), ["silu"]);

@@ -45,8 +45,13 @@ impl Trial {
         let portable = !target.shader.subgroups;
         let expected = case.expected(caps, portable)?;
         let mut calls = case.calls(caps, portable)?;
-        let first = calls.calls.iter().position(|call| call.shader == target.shader).context("the case does not reach the shader")?;
-        let larger = |call: &&mut Call| call.shader != target.shader && call.shader.fewest_threads() as usize > subgroup;
+        let first = calls
+            .calls
+            .iter()
+            .position(|call| call.shader == target.shader)
+            .context("the case does not reach the shader")?;
+        let larger =
+            |call: &&mut Call| call.shader != target.shader && call.shader.fewest_threads() as usize > subgroup;
         for call in calls.calls.iter_mut().filter(larger) {
             (call.shader.subgroups, call.shader.wide) = (false, false);
         }
@@ -122,7 +127,11 @@ pub fn cooperative(caps: &Caps) -> Vec<Target> {
 
 /// Of the shaders of a variant, with equal types of states and of equal `kind`, one. The formats
 /// take turns, so that all shaders together have many. `start`: the number of the first turn.
-pub fn one_of_each<K: Ord>(targets: impl Iterator<Item = Target>, start: usize, kind: impl Fn(&Target) -> K) -> Vec<Target> {
+pub fn one_of_each<K: Ord>(
+    targets: impl Iterator<Item = Target>,
+    start: usize,
+    kind: impl Fn(&Target) -> K,
+) -> Vec<Target> {
     let mut forms: BTreeMap<(&str, Option<String>, K), Vec<Target>> = BTreeMap::new();
     for target in targets {
         let kv = |piece: &Piece| if let Piece::Kv(ty) = piece { Some(format!("{ty:?}")) } else { None };

@@ -28,7 +28,8 @@ impl<'a> Machine<'a> {
             Expression::Constant(constant) => self.constant(self.program.module.constants[*constant].init)?,
             Expression::ZeroValue(ty) => Value::zeros(self.scalars(&self.program.module.types[*ty].inner)?),
             Expression::Compose { components, .. } => {
-                let parts = components.iter().map(|part| self.value(frame, *part)).collect::<anyhow::Result<Vec<_>>>()?;
+                let parts =
+                    components.iter().map(|part| self.value(frame, *part)).collect::<anyhow::Result<Vec<_>>>()?;
                 Value::joined(parts.iter().map(|part| &**part))
             }
             Expression::Splat { size, value } => {
@@ -37,7 +38,8 @@ impl<'a> Machine<'a> {
             }
             Expression::Swizzle { size, vector, pattern } => {
                 let vector = self.value(frame, *vector)?;
-                let parts: Vec<_> = pattern[..*size as usize].iter().map(|&part| vector.part(part as usize, 1)).collect();
+                let parts: Vec<_> =
+                    pattern[..*size as usize].iter().map(|&part| vector.part(part as usize, 1)).collect();
                 Value::joined(parts.iter())
             }
             Expression::Load { pointer } => {
@@ -55,7 +57,11 @@ impl<'a> Machine<'a> {
             Expression::Select { condition, accept, reject } => {
                 let (condition, accept, reject) =
                     (self.value(frame, *condition)?, self.value(frame, *accept)?, self.value(frame, *reject)?);
-                condition.zip3(&accept, &reject, |condition, accept, reject| if condition != 0 { accept } else { reject })
+                condition.zip3(
+                    &accept,
+                    &reject,
+                    |condition, accept, reject| if condition != 0 { accept } else { reject },
+                )
             }
             Expression::Relational { fun, argument } => math::relational(*fun, &*self.value(frame, *argument)?),
             Expression::Math { fun, arg, arg1, arg2, arg3 } => {
@@ -70,7 +76,13 @@ impl<'a> Machine<'a> {
             }
             Expression::ArrayLength(array) => Value::shared(vec![self.array_length(frame, *array)?]),
             Expression::CooperativeLoad { columns, rows, data, .. } => {
-                return Ok(Item::Value(Rc::new(self.matrix_load(frame, *columns as usize, *rows as usize, data, mask)?)));
+                return Ok(Item::Value(Rc::new(self.matrix_load(
+                    frame,
+                    *columns as usize,
+                    *rows as usize,
+                    data,
+                    mask,
+                )?)));
             }
             Expression::CooperativeMultiplyAdd { a, b, c } => {
                 let (left, right, sum) = (self.value(frame, *a)?, self.value(frame, *b)?, self.value(frame, *c)?);
@@ -95,7 +107,9 @@ impl<'a> Machine<'a> {
                 let parts = components.iter().map(|part| self.constant(*part)).collect::<anyhow::Result<Vec<_>>>()?;
                 Value::joined(parts.iter())
             }
-            Expression::Splat { size, value } => Value::joined(std::iter::repeat_n(&self.constant(*value)?, *size as usize)),
+            Expression::Splat { size, value } => {
+                Value::joined(std::iter::repeat_n(&self.constant(*value)?, *size as usize))
+            }
             other => bail!("the constant {other:?} is not interpreted"),
         })
     }
@@ -118,7 +132,9 @@ impl<'a> Machine<'a> {
                 let scalars = self.scalars(&self.program.module.types[variable.ty].inner)?;
                 Ok(Self::start(Root::Words(first + scalars), first))
             }
-            (AddressSpace::Uniform | AddressSpace::Storage { .. }, Some(at)) => Ok(Self::start(Root::Buffer(at.binding as usize), 0)),
+            (AddressSpace::Uniform | AddressSpace::Storage { .. }, Some(at)) => {
+                Ok(Self::start(Root::Buffer(at.binding as usize), 0))
+            }
             (AddressSpace::Private, _) => {
                 let n = self.program.private.iter().position(|of| *of == global).context("a private variable")?;
                 Ok(Self::start(Root::Local(n), 0))
@@ -128,7 +144,13 @@ impl<'a> Machine<'a> {
     }
 
     /// An element by an index that is computed.
-    fn access(&mut self, frame: &mut Frame<'a>, base: Handle<Expression>, index: Handle<Expression>, mask: &Mask) -> anyhow::Result<Item> {
+    fn access(
+        &mut self,
+        frame: &mut Frame<'a>,
+        base: Handle<Expression>,
+        index: Handle<Expression>,
+        mask: &Mask,
+    ) -> anyhow::Result<Item> {
         let (item, index) = (self.item(frame, base)?, self.value(frame, index)?);
         let of = &frame.body.of[base.index()];
         let one = self.program.types.place(self.program.module, &of.inner, 1)?;
@@ -154,7 +176,9 @@ impl<'a> Machine<'a> {
         Ok(match item {
             Item::Value(value) => {
                 let inner = match &of.inner {
-                    TypeInner::Struct { members, .. } => types.scalars(module, &module.types[members[index as usize].ty].inner)?,
+                    TypeInner::Struct { members, .. } => {
+                        types.scalars(module, &module.types[members[index as usize].ty].inner)?
+                    }
                     _ => types.place(module, &of.inner, 1)?.scalars,
                 };
                 Item::Value(Rc::new(value.part(place.scalars, inner)))

@@ -36,7 +36,9 @@ impl Display for Finding {
             _ => format!("subgroup {}", mark.subgroup),
         };
         match self {
-            Self::Race { what, first, second } => write!(f, "race on {what} between {} and {}", who(first), who(second)),
+            Self::Race { what, first, second } => {
+                write!(f, "race on {what} between {} and {}", who(first), who(second))
+            }
             Self::Apart { .. } => f.write_str("a barrier that only some invocations reach"),
             Self::Unlike { .. } => f.write_str("a matrix at places that the invocations of a subgroup do not share"),
             Self::Outside { what, .. } => write!(f, "an access past the end of {what}"),

@@ -9,7 +9,8 @@ use super::types::Kind;
 use super::value::{Mask, Value};
 use anyhow::{Context as _, bail, ensure};
 use naga::{
-    BinaryOperator, CollectiveOperation, CooperativeData, Expression, GatherMode, Handle, MathFunction, SubgroupOperation, TypeInner,
+    BinaryOperator, CollectiveOperation, CooperativeData, Expression, GatherMode, Handle, MathFunction,
+    SubgroupOperation, TypeInner,
 };
 
 /// A matrix on its way between memory and invocations.
@@ -43,8 +44,11 @@ impl<'a> Machine<'a> {
         let scalars = value.scalars();
         let mut result = Value { lanes: mask.lanes(), words: vec![0; scalars * mask.lanes()] };
         let size = self.program.types.subgroup;
-        for (subgroup, scalar) in (0..self.turns.len()).flat_map(|subgroup| (0..scalars).map(move |scalar| (subgroup, scalar))) {
-            let lanes: Vec<usize> = (subgroup * size..mask.lanes().min((subgroup + 1) * size)).filter(|&lane| mask.has(lane)).collect();
+        for (subgroup, scalar) in
+            (0..self.turns.len()).flat_map(|subgroup| (0..scalars).map(move |scalar| (subgroup, scalar)))
+        {
+            let lanes: Vec<usize> =
+                (subgroup * size..mask.lanes().min((subgroup + 1) * size)).filter(|&lane| mask.has(lane)).collect();
             let mut so_far = None;
             for &lane in &lanes {
                 let before = so_far;
@@ -63,11 +67,19 @@ impl<'a> Machine<'a> {
         Ok(result)
     }
 
-    pub fn gather(&mut self, frame: &mut Frame<'a>, mode: &GatherMode, argument: Handle<Expression>, mask: &Mask) -> anyhow::Result<Value> {
+    pub fn gather(
+        &mut self,
+        frame: &mut Frame<'a>,
+        mode: &GatherMode,
+        argument: Handle<Expression>,
+        mask: &Mask,
+    ) -> anyhow::Result<Value> {
         let value = self.value(frame, argument)?;
         let index = match mode {
             GatherMode::BroadcastFirst => None,
-            GatherMode::Broadcast(of) | GatherMode::Shuffle(of) | GatherMode::ShuffleXor(of) => Some(self.value(frame, *of)?),
+            GatherMode::Broadcast(of) | GatherMode::Shuffle(of) | GatherMode::ShuffleXor(of) => {
+                Some(self.value(frame, *of)?)
+            }
             GatherMode::ShuffleDown(of) | GatherMode::ShuffleUp(of) => Some(self.value(frame, *of)?),
             other => bail!("the exchange {other:?} is not interpreted"),
         };
@@ -80,7 +92,9 @@ impl<'a> Machine<'a> {
                 GatherMode::ShuffleXor(_) => own ^ given,
                 GatherMode::ShuffleDown(_) => own + given,
                 GatherMode::ShuffleUp(_) => own.checked_sub(given).unwrap_or(size),
-                GatherMode::BroadcastFirst => (first..first + size).position(|lane| mask.has(lane)).context("its own invocation")?,
+                GatherMode::BroadcastFirst => {
+                    (first..first + size).position(|lane| mask.has(lane)).context("its own invocation")?
+                }
                 _ => given,
             };
             let takes_part = from < size && first + from < lanes && mask.has(first + from);
@@ -106,9 +120,9 @@ impl<'a> Machine<'a> {
             let of = &frame.body.of[data.pointer.index()];
             let words = match self.is_noted(tile.root) {
                 false => self.read_unnoted(&tile, of.kind.context("a matrix of one type")?, columns * rows)?,
-                true => {
-                    (0..columns * rows).map(|element| self.read_element(of, &tile, element, subgroup)).collect::<anyhow::Result<_>>()?
-                }
+                true => (0..columns * rows)
+                    .map(|element| self.read_element(of, &tile, element, subgroup))
+                    .collect::<anyhow::Result<_>>()?,
             };
             put_elements(&mut value, subgroup, size, &words);
         }
@@ -140,7 +154,9 @@ impl<'a> Machine<'a> {
         let (rows, columns) = extents(frame, of)?;
         for subgroup in self.taking_part(mask)? {
             let tile = self.tile(frame, data, subgroup, columns)?;
-            for (element, word) in elements(value, subgroup, self.program.types.subgroup, columns * rows).into_iter().enumerate() {
+            for (element, word) in
+                elements(value, subgroup, self.program.types.subgroup, columns * rows).into_iter().enumerate()
+            {
                 let of = &frame.body.of[data.pointer.index()];
                 let (start, scalar, of) = self.scalar_of(&tile, element, of)?;
                 self.write(tile.root, start, scalar, of, word, By::Subgroup(subgroup))?;
@@ -190,7 +206,13 @@ impl<'a> Machine<'a> {
         Ok(found)
     }
 
-    fn tile(&mut self, frame: &mut Frame<'a>, data: &CooperativeData, subgroup: usize, columns: usize) -> anyhow::Result<Tile> {
+    fn tile(
+        &mut self,
+        frame: &mut Frame<'a>,
+        data: &CooperativeData,
+        subgroup: usize,
+        columns: usize,
+    ) -> anyhow::Result<Tile> {
         let Pointer { root, at } = self.pointer(frame, data.pointer)?;
         let stride = self.value(frame, data.stride)?;
         let size = self.program.types.subgroup;
@@ -224,7 +246,9 @@ fn elements(value: &Value, subgroup: usize, size: usize, count: usize) -> Vec<u3
     let (scalars, first) = (count.div_ceil(size), subgroup * size);
     let mut words: Vec<u32> = match value.lanes {
         1 => value.words[..scalars].iter().flat_map(|&word| std::iter::repeat_n(word, size)).collect(),
-        lanes => value.words.chunks_exact(lanes).take(scalars).flat_map(|of| &of[first..first + size]).copied().collect(),
+        lanes => {
+            value.words.chunks_exact(lanes).take(scalars).flat_map(|of| &of[first..first + size]).copied().collect()
+        }
     };
     words.truncate(count);
     words

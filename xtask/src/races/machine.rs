@@ -102,7 +102,9 @@ impl<'a> Machine<'a> {
         let [x, y, z] = self.call.grid;
         let (all, mut before) = (x * y * z, None);
         let taken = most.min(all);
-        for group in (0..taken).map(|n| if taken < 2 { 0 } else { (u64::from(n) * u64::from(all - 1) / u64::from(taken - 1)) as u32 }) {
+        for group in (0..taken)
+            .map(|n| if taken < 2 { 0 } else { (u64::from(n) * u64::from(all - 1) / u64::from(taken - 1)) as u32 })
+        {
             if before.replace(group) == Some(group) {
                 continue;
             }
@@ -150,14 +152,21 @@ impl<'a> Machine<'a> {
     }
 
     /// Calls a function in the invocations of `mask`, and returns its result.
-    pub fn call_function(&mut self, body: &'a Body<'a>, arguments: Vec<Item>, mask: &mut Mask) -> anyhow::Result<Option<Value>> {
+    pub fn call_function(
+        &mut self,
+        body: &'a Body<'a>,
+        arguments: Vec<Item>,
+        mask: &mut Mask,
+    ) -> anyhow::Result<Option<Value>> {
         let (locals, lanes) = (self.locals.len(), mask.lanes());
         let items = vec![None; body.of.len()];
         let mut frame = Frame { body, items, arguments, locals, result: None };
         for (_, local) in body.function.local_variables.iter() {
             let value = match local.init {
                 Some(init) => (*self.value(&mut frame, init)?).clone(),
-                None => Value::zeros(self.program.types.scalars(self.program.module, &self.program.module.types[local.ty].inner)?),
+                None => Value::zeros(
+                    self.program.types.scalars(self.program.module, &self.program.module.types[local.ty].inner)?,
+                ),
             };
             self.locals.push(value);
         }
@@ -194,7 +203,10 @@ impl<'a> Machine<'a> {
         // naga emits no pointers that only matrices go through.
         let pure = matches!(
             expression,
-            Expression::Compose { .. } | Expression::Splat { .. } | Expression::Access { .. } | Expression::AccessIndex { .. }
+            Expression::Compose { .. }
+                | Expression::Splat { .. }
+                | Expression::Access { .. }
+                | Expression::AccessIndex { .. }
         );
         ensure!(constant || pure, "{expression:?} before it is made");
         let item = self.evaluate(frame, of, &Mask::full(self.program.lanes))?;
@@ -207,14 +219,17 @@ impl<'a> Machine<'a> {
     /// The arguments of the entry point.
     fn builtins(&self) -> anyhow::Result<Vec<Item>> {
         let entry = &self.program.module.entry_points[0];
-        let (lanes, size, [wx, wy, _]) = (self.program.lanes as u32, self.program.types.subgroup as u32, entry.workgroup_size);
+        let (lanes, size, [wx, wy, _]) =
+            (self.program.lanes as u32, self.program.types.subgroup as u32, entry.workgroup_size);
         let each = |of: &dyn Fn(u32) -> u32| Value::of_lanes((0..lanes).map(of).collect());
         let local = |axis: usize, lane: u32| [lane % wx, lane / wx % wy, lane / wx / wy][axis];
         let argument = |binding: &Binding| {
             let Binding::BuiltIn(builtin) = binding else { bail!("{binding:?} of an entry point") };
             Ok(Item::Value(Rc::new(match builtin {
                 BuiltIn::LocalInvocationIndex => each(&|lane| lane),
-                BuiltIn::LocalInvocationId => Value::joined([0, 1, 2].map(|axis| each(&|lane| local(axis, lane))).iter()),
+                BuiltIn::LocalInvocationId => {
+                    Value::joined([0, 1, 2].map(|axis| each(&|lane| local(axis, lane))).iter())
+                }
                 BuiltIn::GlobalInvocationId => {
                     let of = |axis: usize, lane| self.id[axis] * entry.workgroup_size[axis] + local(axis, lane);
                     Value::joined([0, 1, 2].map(|axis| each(&|lane| of(axis, lane))).iter())
@@ -228,7 +243,12 @@ impl<'a> Machine<'a> {
                 other => bail!("the builtin {other:?} is not interpreted"),
             })))
         };
-        entry.function.arguments.iter().map(|of| argument(of.binding.as_ref().context("an argument without a binding")?)).collect()
+        entry
+            .function
+            .arguments
+            .iter()
+            .map(|of| argument(of.binding.as_ref().context("an argument without a binding")?))
+            .collect()
     }
 
     /// A pointer to the start of a variable.

@@ -114,7 +114,9 @@ pub fn call(fun: Math, kind: Kind, args: &[&Value]) -> anyhow::Result<Value> {
 
 fn of_one(fun: Math, kind: Kind, a: &Value) -> anyhow::Result<Value> {
     let float = |of: fn(f32) -> f32| Ok(a.map(float1(kind, of)));
-    let bytes = |of: fn(u8) -> u32| Ok(Value::joined((0..4).map(|n| a.map(move |a| of(a.to_le_bytes()[n]))).collect::<Vec<_>>().iter()));
+    let bytes = |of: fn(u8) -> u32| {
+        Ok(Value::joined((0..4).map(|n| a.map(move |a| of(a.to_le_bytes()[n]))).collect::<Vec<_>>().iter()))
+    };
     match fun {
         Math::Abs if kind == Kind::I32 => Ok(a.map(|a| (a as i32).wrapping_abs() as u32)),
         Math::Abs if kind == Kind::U32 => Ok(a.clone()),
@@ -164,7 +166,8 @@ fn packed(a: &Value, of: impl Fn(u32) -> u8) -> Value {
 
 fn of_two(fun: Math, kind: Kind, a: &Value, b: &Value) -> anyhow::Result<Value> {
     let dot = |of: fn(u8, u8) -> i32| {
-        let sum = move |a: u32, b: u32| a.to_le_bytes().into_iter().zip(b.to_le_bytes()).map(|(a, b)| of(a, b)).sum::<i32>();
+        let sum =
+            move |a: u32, b: u32| a.to_le_bytes().into_iter().zip(b.to_le_bytes()).map(|(a, b)| of(a, b)).sum::<i32>();
         Ok(a.zip(b, move |a, b| sum(a, b) as u32))
     };
     match (fun, kind) {

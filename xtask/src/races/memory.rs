@@ -185,7 +185,9 @@ impl Machine<'_> {
         match root {
             Root::Local(_) => false,
             Root::Words(_) => self.shadow.is_some(),
-            Root::Buffer(binding) => binding > 0 && self.space.shadows.contains_key(&self.call.bindings[binding - 1].buffer),
+            Root::Buffer(binding) => {
+                binding > 0 && self.space.shadows.contains_key(&self.call.bindings[binding - 1].buffer)
+            }
         }
     }
 
@@ -195,7 +197,8 @@ impl Machine<'_> {
             By::Lane(lane) => (lane, lane / self.program.types.subgroup),
             By::Subgroup(subgroup) => (WHOLE as usize | subgroup, subgroup),
         };
-        let mark = Mark { era: self.era, who: who as u32, subgroup: subgroup as u32, turn: self.turns[subgroup], at: self.at };
+        let mark =
+            Mark { era: self.era, who: who as u32, subgroup: subgroup as u32, turn: self.turns[subgroup], at: self.at };
         match shadow.note(word, act, mark, equal) {
             Some((_, first)) => bail!(Finding::Race { what: self.program.name_of(word), first, second: mark }),
             None => Ok(()),

@@ -57,8 +57,12 @@ pub fn run(kernel: &str, parts: &[String]) -> anyhow::Result<bool> {
     let all = scene::subjects();
     let has = |of: &Subject, text: &str| !files::places(&of.target.shader, &of.source, text).is_empty();
     let named = all.iter().filter(|of| of.target.shader.variant.name.contains(kernel));
-    let subjects: Vec<_> = named.filter(|of| parts.is_empty() || wanted.iter().any(|(_, text)| has(of, text))).collect();
-    anyhow::ensure!(!subjects.is_empty(), "no shader with a barrier has {kernel:?} in its kernel's name and {parts:?} in a file's path");
+    let subjects: Vec<_> =
+        named.filter(|of| parts.is_empty() || wanted.iter().any(|(_, text)| has(of, text))).collect();
+    anyhow::ensure!(
+        !subjects.is_empty(),
+        "no shader with a barrier has {kernel:?} in its kernel's name and {parts:?} in a file's path"
+    );
     let clean = shipped(&texts, &subjects, begin)?;
 
     println!("{:<44} {:>6} {:>7} {:>8} {:>5}", "dropped barriers of", "races", "excused", "survived", "stale");
@@ -108,7 +112,8 @@ fn shipped(texts: &[(String, String)], subjects: &[&Subject], begin: Instant) ->
         Ok(())
     };
     lanes::each(lanes::cores(), subjects, || Ok(()), work)?;
-    let (scenes, racy, equal) = (*scenes.lock().expect("no panic"), *racy.lock().expect("no panic"), equal.into_inner().expect("no panic"));
+    let (scenes, racy, equal) =
+        (*scenes.lock().expect("no panic"), *racy.lock().expect("no panic"), equal.into_inner().expect("no panic"));
     println!(
         "{} shaders with barriers, on {scenes} dispatches in {:.0} s: {racy} race; several invocations write equal words at {} places",
         subjects.len(),
@@ -175,7 +180,12 @@ fn scenes_of(users: &[&Subject]) -> usize {
 pub fn shows(text: &str, fault: &Fault, users: &mut [&Subject], scenes: usize) -> anyhow::Result<Option<bool>> {
     let (mutant, mut valid) = (fault.plant(text), false);
     for n in 0..users.len() {
-        let source = files::replaced(&users[n].source, text, &mutant, &files::places(&users[n].target.shader, &users[n].source, text));
+        let source = files::replaced(
+            &users[n].source,
+            text,
+            &mutant,
+            &files::places(&users[n].target.shader, &users[n].source, text),
+        );
         if !users[n].is_valid(&source) {
             continue;
         }

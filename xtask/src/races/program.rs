@@ -50,19 +50,28 @@ impl<'a> Program<'a> {
         let entry = module.entry_points.first().context("no entry point")?;
         let lanes = entry.workgroup_size.iter().product::<u32>() as usize;
         let body = |function: &'a Function, of: &dyn Fn(Handle<Expression>) -> TypeResolution| {
-            let each = function.expressions.iter().map(|(handle, _)| typed(module, &types, of(handle).inner_with(&module.types)));
+            let each = function
+                .expressions
+                .iter()
+                .map(|(handle, _)| typed(module, &types, of(handle).inner_with(&module.types)));
             Ok::<_, anyhow::Error>(Body { function, of: each.collect::<Result<_, _>>()? })
         };
         let main = info.get_entry_point(0);
         let entry = body(&entry.function, &|handle| main[handle].ty.clone())?;
-        let functions = module.functions.iter().map(|(handle, function)| body(function, &|of| info[handle][of].ty.clone()));
+        let functions =
+            module.functions.iter().map(|(handle, function)| body(function, &|of| info[handle][of].ty.clone()));
         let functions = functions.collect::<Result<_, _>>()?;
         let (mut words, mut all_words) = (HashMap::new(), 0);
-        for (handle, variable) in module.global_variables.iter().filter(|(_, var)| var.space == AddressSpace::WorkGroup) {
+        for (handle, variable) in module.global_variables.iter().filter(|(_, var)| var.space == AddressSpace::WorkGroup)
+        {
             words.insert(handle, all_words);
             all_words += types.scalars(module, &module.types[variable.ty].inner)?;
         }
-        let private = module.global_variables.iter().filter(|(_, var)| var.space == AddressSpace::Private).map(|(handle, _)| handle);
+        let private = module
+            .global_variables
+            .iter()
+            .filter(|(_, var)| var.space == AddressSpace::Private)
+            .map(|(handle, _)| handle);
         let private = private.collect();
         Ok(Self { module, types, entry, functions, words, all_words, private, lanes })
     }

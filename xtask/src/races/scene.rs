@@ -99,9 +99,11 @@ pub fn subjects() -> Vec<Subject> {
 /// Shaders that are told how many threads a subgroup has, again for plans of a device with 16: then
 /// their groups of 16 threads have no barriers. The weight format does not matter, so one of each.
 fn exchanging() -> Vec<Subject> {
-    let told = |of: &Subject| of.target.shader.subgroups && !of.target.shader.wide && of.source.contains("params.exchange");
+    let told =
+        |of: &Subject| of.target.shader.subgroups && !of.target.shader.wide && of.source.contains("params.exchange");
     let all: Vec<_> = Target::all(&device(16, false)).into_iter().map(Subject::of).filter(told).collect();
-    let firsts: BTreeSet<_> = mutate::first_of_each(&all, |_| None).into_values().map(|of| of.target.shader.label()).collect();
+    let firsts: BTreeSet<_> =
+        mutate::first_of_each(&all, |_| None).into_values().map(|of| of.target.shader.label()).collect();
     let firsts = all.into_iter().filter(|of| firsts.contains(&of.target.shader.label()));
     firsts.map(|of| Subject { threads: 16, ..of }).collect()
 }
@@ -119,7 +121,9 @@ impl Subject {
     }
 
     fn has_barrier(&self) -> bool {
-        ["workgroupBarrier(", "subgroupBarrier(", "workgroupUniformLoad("].iter().any(|barrier| self.source.contains(barrier))
+        ["workgroupBarrier(", "subgroupBarrier(", "workgroupUniformLoad("]
+            .iter()
+            .any(|barrier| self.source.contains(barrier))
     }
 
     /// The numbers of threads per subgroup with which the shader is analysed.
@@ -184,7 +188,8 @@ impl Subject {
     fn draw(&self, mut seeds: Range<u64>) -> (Vec<Case>, u64) {
         let (portable, caps) = (!self.target.shader.subgroups, self.caps());
         let found = std::iter::from_fn(|| self.target.find(&caps, &mut seeds)).take(DRAWN);
-        let mut found: Vec<_> = found.filter_map(|(_, case)| Some((case.invocations(&caps, portable).ok()?, case))).collect();
+        let mut found: Vec<_> =
+            found.filter_map(|(_, case)| Some((case.invocations(&caps, portable).ok()?, case))).collect();
         found.sort_by_key(|(size, _)| Reverse(*size));
         (found.into_iter().map(|(_, case)| case).collect(), seeds.start)
     }
@@ -198,7 +203,15 @@ impl Subject {
             if call.shader == self.target.shader {
                 return self.own(call, space.buffers);
             }
-            match analysed(&call.shader.source(), &call, &mut space, caps.subgroup_size as usize, (STEPS_BEFORE, u32::MAX))?.0 {
+            match analysed(
+                &call.shader.source(),
+                &call,
+                &mut space,
+                caps.subgroup_size as usize,
+                (STEPS_BEFORE, u32::MAX),
+            )?
+            .0
+            {
                 None => {}
                 Some(Finding::Endless) => return Ok(None),
                 Some(other) => return Err(anyhow::Error::from(other).context(call.shader.label())),

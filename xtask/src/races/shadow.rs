@@ -59,7 +59,8 @@ impl Pair {
     fn note(&mut self, new: Mark) {
         let [last, other] = self.0;
         let counts = |mark: &Mark| mark.era == new.era && (mark.who != new.who || mark.who & WHOLE != 0);
-        let kept = [last, other].into_iter().filter(counts).max_by_key(|mark| (mark.subgroup != new.subgroup, mark.turn));
+        let kept =
+            [last, other].into_iter().filter(counts).max_by_key(|mark| (mark.subgroup != new.subgroup, mark.turn));
         self.0 = [new, kept.unwrap_or_default()];
     }
 
@@ -157,7 +158,10 @@ mod tests {
         assert!(races(&[read(0, 0), read(1, 0), read(2, 0), (Write, mark(1, 2, 0))]));
         assert!(!races(&[read(0, 0), read(1, 0), (Write, mark(1, 2, 1))]));
         assert!(races(&[read(0, 0), read(1, 1), (Write, mark(1, 2, 1))]));
-        assert!(races(&[read(0, 0), read(4, 0), read(5, 0), (Write, mark(1, 5, 1))]), "the reader of the other subgroup");
+        assert!(
+            races(&[read(0, 0), read(4, 0), read(5, 0), (Write, mark(1, 5, 1))]),
+            "the reader of the other subgroup"
+        );
     }
 
     #[test]

@@ -51,10 +51,13 @@ impl<'a> Machine<'a> {
                         SwitchValue::U32(value) => Some(value),
                         SwitchValue::Default => None,
                     };
-                    let named = |lane: usize| cases.iter().any(|case| literal(case.value) == Some(selector.at(0, lane)));
-                    let (all, mut past, mut fallen) = (mask.clone(), Mask::none(mask.lanes()), Mask::none(mask.lanes()));
+                    let named =
+                        |lane: usize| cases.iter().any(|case| literal(case.value) == Some(selector.at(0, lane)));
+                    let (all, mut past, mut fallen) =
+                        (mask.clone(), Mask::none(mask.lanes()), Mask::none(mask.lanes()));
                     for case in cases {
-                        let takes = |lane| literal(case.value).map_or(!named(lane), |value| value == selector.at(0, lane));
+                        let takes =
+                            |lane| literal(case.value).map_or(!named(lane), |value| value == selector.at(0, lane));
                         let mut taken = all.and(takes);
                         taken.join(&fallen);
                         fallen.clear();
@@ -66,7 +69,9 @@ impl<'a> Machine<'a> {
                     }
                     *mask = past;
                 }
-                Statement::Loop { body, continuing, break_if } => self.repeat(frame, body, continuing, *break_if, mask)?,
+                Statement::Loop { body, continuing, break_if } => {
+                    self.repeat(frame, body, continuing, *break_if, mask)?
+                }
                 Statement::Break => {
                     breaks.join(mask);
                     mask.clear();
@@ -149,7 +154,8 @@ impl<'a> Machine<'a> {
             }
             Statement::Call { function, arguments, result } => {
                 let arguments = arguments.iter().map(|of| self.item(frame, *of)).collect::<anyhow::Result<_>>()?;
-                let value = self.call_function(&self.program.functions[function.index()], arguments, &mut mask.clone())?;
+                let value =
+                    self.call_function(&self.program.functions[function.index()], arguments, &mut mask.clone())?;
                 if let (Some(result), Some(value)) = (result, value) {
                     frame.items[result.index()] = Some(Item::Value(Rc::new(value)));
                 }

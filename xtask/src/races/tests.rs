@@ -176,11 +176,15 @@ fn invocations_part_and_meet_again() {
 
 #[test]
 fn subgroups_exchange_values() {
-    let (found, words) = run("", "y[lid] = subgroupAdd(lid) * 1000u + subgroupExclusiveAdd(lid) * 10u + subgroupShuffleXor(lid, 1u);");
+    let (found, words) =
+        run("", "y[lid] = subgroupAdd(lid) * 1000u + subgroupExclusiveAdd(lid) * 10u + subgroupShuffleXor(lid, 1u);");
     let expected = |lid: u32| {
         let first = lid / 4 * 4;
         (first..first + 4).sum::<u32>() * 1000 + (first..lid).sum::<u32>() * 10 + (lid ^ 1)
     };
     assert_eq!((found, &words[..16]), (None, (0..16).map(expected).collect::<Vec<_>>().as_slice()));
-    assert!(matches!(run("", "y[lid] = subgroupShuffle(lid, 5u);").0, Some(Finding::Outside { .. })), "a subgroup has four");
+    assert!(
+        matches!(run("", "y[lid] = subgroupShuffle(lid, 5u);").0, Some(Finding::Outside { .. })),
+        "a subgroup has four"
+    );
 }

@@ -79,7 +79,9 @@ impl Types {
             TypeInner::Scalar(_) | TypeInner::Atomic(_) => 1,
             TypeInner::Vector { size, .. } => *size as usize,
             TypeInner::Matrix { columns, rows, .. } => *columns as usize * *rows as usize,
-            TypeInner::CooperativeMatrix { columns, rows, .. } => (*columns as usize * *rows as usize).div_ceil(self.subgroup),
+            TypeInner::CooperativeMatrix { columns, rows, .. } => {
+                (*columns as usize * *rows as usize).div_ceil(self.subgroup)
+            }
             TypeInner::Array { base, size: ArraySize::Constant(count), .. } => {
                 count.get() as usize * self.scalars(module, Self::inner(module, *base))?
             }
@@ -113,7 +115,13 @@ impl Types {
         Ok(found)
     }
 
-    fn add_parts(&self, module: &Module, inner: &TypeInner, at: usize, found: &mut Vec<(usize, Kind)>) -> anyhow::Result<()> {
+    fn add_parts(
+        &self,
+        module: &Module,
+        inner: &TypeInner,
+        at: usize,
+        found: &mut Vec<(usize, Kind)>,
+    ) -> anyhow::Result<()> {
         let mut many = |count: usize, ty| {
             (0..count).try_for_each(|n| {
                 let place = self.place(module, inner, n)?;
@@ -155,9 +163,10 @@ impl Types {
                 let (rows, bytes) = (*rows as usize, Kind::of(*scalar)?.bytes());
                 Place { scalars: index * rows, bytes: index * bytes * if rows == 3 { 4 } else { rows } }
             }
-            TypeInner::Array { base, stride, .. } => {
-                Place { scalars: index * self.scalars(module, Self::inner(module, *base))?, bytes: index * *stride as usize }
-            }
+            TypeInner::Array { base, stride, .. } => Place {
+                scalars: index * self.scalars(module, Self::inner(module, *base))?,
+                bytes: index * *stride as usize,
+            },
             TypeInner::Struct { members, .. } => {
                 let before = members[..index].iter().map(|member| self.scalars(module, Self::inner(module, member.ty)));
                 Place { scalars: before.sum::<anyhow::Result<_>>()?, bytes: members[index].offset as usize }

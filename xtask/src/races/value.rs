@@ -76,7 +76,10 @@ impl Value {
     pub fn zip(&self, other: &Self, f: impl Fn(u32, u32) -> u32) -> Self {
         let scalars = self.scalars().max(other.scalars());
         if self.lanes == other.lanes && self.words.len() == other.words.len() {
-            return Self { lanes: self.lanes, words: self.words.iter().zip(&other.words).map(|(&a, &b)| f(a, b)).collect() };
+            return Self {
+                lanes: self.lanes,
+                words: self.words.iter().zip(&other.words).map(|(&a, &b)| f(a, b)).collect(),
+            };
         }
         let lanes = self.lanes.max(other.lanes);
         let mut words = Vec::with_capacity(scalars * lanes);

@@ -22,12 +22,15 @@ pub fn ci(files: &Files, found: &mut Vec<String>) {
     }
     let all: u32 = parts.iter().filter_map(minutes).sum();
     if all != MINUTES {
-        found.push(format!("{RUN}: the parts have {all} minutes together, not {MINUTES}: what one gains, another loses"));
+        found.push(format!(
+            "{RUN}: the parts have {all} minutes together, not {MINUTES}: what one gains, another loses"
+        ));
     }
     if !run.lines().any(|line| line.strip_prefix("step ") == Some(TESTS)) {
         found.push(format!("{RUN}: no step is `{TESTS}`, word for word"));
     }
-    if !text("README.md").lines().any(|line| line.split('#').next().is_some_and(|command| command.trim_end() == TESTS)) {
+    if !text("README.md").lines().any(|line| line.split('#').next().is_some_and(|command| command.trim_end() == TESTS))
+    {
         found.push(format!("README.md: no line is `{TESTS}`"));
     }
 }

@@ -32,7 +32,11 @@ pub fn circles(krate: &str, files: &BTreeMap<&str, &str>, found: &mut Vec<String
     let folders = between_folders(&imports);
     let of_folders = components(folders.keys().copied());
     for circle in &of_folders {
-        found.push(format!("{krate}: the folders {} import each other:{}", circle.join(", "), examples(circle, &folders)));
+        found.push(format!(
+            "{krate}: the folders {} import each other:{}",
+            circle.join(", "),
+            examples(circle, &folders)
+        ));
     }
     let of_folders = match of_folders.len() {
         0 => "no circle".to_string(),
@@ -41,7 +45,10 @@ pub fn circles(krate: &str, files: &BTreeMap<&str, &str>, found: &mut Vec<String
     };
     // The names of a circle that is too large are in its finding.
     let names = if largest > MAX_CIRCLE { "" } else { &names };
-    format!("{krate}: {} files, largest import circle {largest}{names}, {of_folders} between folders; {COUNTED}", files.len())
+    format!(
+        "{krate}: {} files, largest import circle {largest}{names}, {of_folders} between folders; {COUNTED}",
+        files.len()
+    )
 }
 
 /// The imports from one folder to another. Files beside `lib.rs` belong to no folder.
@@ -59,7 +66,9 @@ fn between_folders<'a>(imports: &Imports<'a>) -> Examples<'a> {
 /// One line for every import between the folders of a circle.
 fn examples(circle: &[&str], folders: &Examples<'_>) -> String {
     let inside = folders.iter().filter(|((from, to), _)| circle.contains(from) && circle.contains(to));
-    inside.map(|((from, to), (example, count))| format!("\n  {from} -> {to}, {count} in all, such as {example}")).collect()
+    inside
+        .map(|((from, to), (example, count))| format!("\n  {from} -> {to}, {count} in all, such as {example}"))
+        .collect()
 }
 
 /// The strongly connected components of more than one node, the largest first.
@@ -71,7 +80,8 @@ fn components<'a>(edges: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Ve
     let reached: BTreeMap<_, _> = next.keys().map(|from| (*from, reach(from, &next))).collect();
     let mut found: Vec<Vec<_>> = vec![];
     for (from, to) in &reached {
-        let circle: Vec<_> = to.iter().copied().filter(|to| reached.get(to).is_some_and(|back| back.contains(from))).collect();
+        let circle: Vec<_> =
+            to.iter().copied().filter(|to| reached.get(to).is_some_and(|back| back.contains(from))).collect();
         if circle.first() == Some(from) && circle.len() > 1 {
             found.push(circle);
         }

@@ -9,7 +9,11 @@ const INTERNAL: [&str; 8] =
 /// Debug prints that are in no message: (path, a part of the line, reason).
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("crates/gguf/src/value.rs", "write!(f, \"{v:?}\")", "a float of metadata with its point: 1.0"),
-    ("crates/gguf/src/build.rs", "format!(\"{other:?}\")", "a value of the program that calls the builder, with its type"),
+    (
+        "crates/gguf/src/build.rs",
+        "format!(\"{other:?}\")",
+        "a value of the program that calls the builder, with its type",
+    ),
     ("crates/kernels/src/kernel/compose.rs", "format!(\"{:?}f\"", "a constant of WGSL: 1.0f"),
     ("crates/kernels/src/kernel/random.rs", "notes.push", "a case of a test"),
     ("crates/kernels/src/native/tune/probe.rs", "step.shader.label()", "compares two lists of shaders"),
@@ -26,7 +30,11 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
 pub fn messages(files: &Files, found: &mut Vec<String>) {
     let mut used = vec![false; EXCEPTIONS.len()];
     for (path, text) in files.iter().filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?))) {
-        if !path.starts_with("crates/") || !path.contains("/src/") || !path.ends_with(".rs") || path.ends_with("tests.rs") {
+        if !path.starts_with("crates/")
+            || !path.contains("/src/")
+            || !path.ends_with(".rs")
+            || path.ends_with("tests.rs")
+        {
             continue;
         }
         let shipped = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
@@ -36,7 +44,9 @@ pub fn messages(files: &Files, found: &mut Vec<String>) {
             let is_listed = |(of, part, _): &(&str, &str, &str)| path.starts_with(of) && code.contains(part);
             match EXCEPTIONS.iter().position(is_listed) {
                 Some(n) => used[n] = true,
-                None => found.push(format!("{path}:{line}: a debug print in a message; print words, or `escape_debug` in quotes")),
+                None => found.push(format!(
+                    "{path}:{line}: a debug print in a message; print words, or `escape_debug` in quotes"
+                )),
             }
         }
     }
@@ -48,8 +58,13 @@ pub fn messages(files: &Files, found: &mut Vec<String>) {
 /// The places of debug prints, and the macros that they are in, without internal ones.
 fn debug_prints(text: &str) -> Vec<(usize, &str)> {
     let places = text.match_indices(":?}").chain(text.match_indices(":#?}")).map(|(at, _)| at);
-    let outside = |at: &usize| !text[text[..*at].rfind('\n').map_or(0, |end| end + 1)..*at].trim_start().starts_with("//");
-    places.filter(outside).map(|at| (at, macro_around(&text[..at]))).filter(|(_, name)| !INTERNAL.contains(name)).collect()
+    let outside =
+        |at: &usize| !text[text[..*at].rfind('\n').map_or(0, |end| end + 1)..*at].trim_start().starts_with("//");
+    places
+        .filter(outside)
+        .map(|at| (at, macro_around(&text[..at])))
+        .filter(|(_, name)| !INTERNAL.contains(name))
+        .collect()
 }
 
 /// The name of the innermost macro or attribute whose parenthesis is still open at the end. Code in

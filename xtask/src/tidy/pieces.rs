@@ -127,8 +127,10 @@ fn family(path: &str) -> Option<&str> {
 /// kernel that lists a piece from another family's folder.
 pub fn pieces(files: &Files, found: &mut Vec<String>) {
     let shaders = files.iter().filter(|(path, _)| path.starts_with("shaders/") && path.ends_with(".wgsl"));
-    let all: Vec<_> =
-        shaders.filter_map(|(path, text)| Some((path, text.as_deref()?))).map(|(path, text)| (path, text, names(text))).collect();
+    let all: Vec<_> = shaders
+        .filter_map(|(path, text)| Some((path, text.as_deref()?)))
+        .map(|(path, text)| (path, text, names(text)))
+        .collect();
     for (path, text, Names { needs, gives }) in all.iter().filter(|(path, ..)| is_piece(path)) {
         let used = |name: &&String| all.iter().any(|(other, _, names)| other != path && names.needs.contains(name));
         let gives: Vec<_> = gives.iter().filter(used).map(String::as_str).collect();
@@ -149,7 +151,8 @@ fn strangers(files: &Files, found: &mut Vec<String>) {
             let declaration = declaration.split("\n}").next().unwrap_or_default();
             let mut listed = declaration.split('"').filter(|part| part.ends_with(".wgsl"));
             let own = listed.next().and_then(|main| main.split('/').next()).unwrap_or_default();
-            for piece in listed.filter(|piece| family(&format!("shaders/{piece}")).is_some_and(|family| family != own)) {
+            for piece in listed.filter(|piece| family(&format!("shaders/{piece}")).is_some_and(|family| family != own))
+            {
                 found.push(format!("{path}: {piece} is a piece of another family"));
             }
         }
@@ -188,7 +191,9 @@ fn named_by_var(tokens: &[&str], at: usize) -> bool {
         Some(&"var") => true,
         Some(&">") => {
             let open = tokens[..at].iter().rposition(|token| *token == "<");
-            open.is_some_and(|open| open > 0 && tokens[open - 1] == "var" && tokens[open + 1..at - 1].iter().all(|t| *t == "," || word(t)))
+            open.is_some_and(|open| {
+                open > 0 && tokens[open - 1] == "var" && tokens[open + 1..at - 1].iter().all(|t| *t == "," || word(t))
+            })
         }
         _ => false,
     }
@@ -216,7 +221,12 @@ pub fn names(text: &str) -> Names {
         }
         fields &= !(token == "}" && depth == 0);
         let built_in = before(1) == "(" && before(2) == "builtin" || ["@", ".", "enable"].contains(&before(1));
-        if !word(token) || built_in || KEYWORDS.contains(&token) || BUILTINS.contains(&token) || token.starts_with("subgroupShuffle") {
+        if !word(token)
+            || built_in
+            || KEYWORDS.contains(&token)
+            || BUILTINS.contains(&token)
+            || token.starts_with("subgroupShuffle")
+        {
             continue;
         }
         let declared = ["fn", "struct", "let", "const", "alias"].contains(&before(1)) || named_by_var(&tokens, at);
@@ -225,7 +235,8 @@ pub fn names(text: &str) -> Names {
         } else if declared || depth == 0 && after(1) == ":" {
             own.insert(token);
         } else if !(own.contains(token) || fields && after(1) == ":") {
-            let used = if token == "params" && after(1) == "." { format!("params.{}", after(2)) } else { token.to_string() };
+            let used =
+                if token == "params" && after(1) == "." { format!("params.{}", after(2)) } else { token.to_string() };
             if !names.needs.contains(&used) {
                 names.needs.push(used);
             }

@@ -15,7 +15,9 @@ const ITEMS: [&str; 9] = ["fn", "async", "unsafe", "struct", "enum", "trait", "t
 pub fn public(files: &Files, found: &mut Vec<String>) -> String {
     let count = of_file(files, "lib.rs", "");
     if count > MOST {
-        found.push(format!("kernels: {count} public items, at most {MOST}; make modules private, or public in testing alone"));
+        found.push(format!(
+            "kernels: {count} public items, at most {MOST}; make modules private, or public in testing alone"
+        ));
     }
     format!("kernels: {count} public items without the feature testing")
 }
@@ -67,7 +69,10 @@ mod tests {
     #[test]
     fn items_of_public_modules_count() {
         let inner = ("a/mod.rs", "//! A.\n\npub mod b;\nmod c;\n\npub fn f() {}\nfn g() {}\npub(crate) struct S;\n");
-        let lower = [("a/b.rs", "//! B.\n\npub struct T {\n    pub field: u32,\n}\n"), ("a/c.rs", "//! C.\n\npub const N: u32 = 1;\n")];
+        let lower = [
+            ("a/b.rs", "//! B.\n\npub struct T {\n    pub field: u32,\n}\n"),
+            ("a/c.rs", "//! C.\n\npub const N: u32 = 1;\n"),
+        ];
         let all = |lib| count(&[("lib.rs", lib), inner, lower[0], lower[1]]);
         assert_eq!(all("//! L.\n\nmod a;\n"), 0);
         assert_eq!(all("//! L.\n\npub mod a;\n"), 4);

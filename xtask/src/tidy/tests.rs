@@ -95,7 +95,9 @@ fn minutes_of_the_run_of_everything_and_its_tests() {
 #[test]
 fn dependencies_to_the_right() {
     let manifests = |kernels: &'static str| {
-        let mut all = ORDER.map(|krate| (format!("crates/{krate}/Cargo.toml"), "[dependencies]\ngguf.workspace = true\n")).to_vec();
+        let mut all = ORDER
+            .map(|krate| (format!("crates/{krate}/Cargo.toml"), "[dependencies]\ngguf.workspace = true\n"))
+            .to_vec();
         all[0].1 = "[dependencies]\nhalf.workspace = true\n";
         all[2].1 = kernels;
         all
@@ -129,7 +131,9 @@ fn operations_without_one_of_their_files() {
 #[test]
 fn shaders_outside_the_folders_of_families() {
     let lone = |path| findings(|files, found| drop(shaders(files, found)), &[(path, "// a")]);
-    for path in ["shaders/norm/a.wgsl", "shaders/norm/pieces/a.wgsl", "shaders/shared/a.wgsl", "shaders/quant/units/a.wgsl"] {
+    for path in
+        ["shaders/norm/a.wgsl", "shaders/norm/pieces/a.wgsl", "shaders/shared/a.wgsl", "shaders/quant/units/a.wgsl"]
+    {
         assert_eq!(lone(path), 0, "{path}");
     }
     for path in ["shaders/a.wgsl", "shaders/other/a.wgsl", "shaders/norm/more/a.wgsl"] {
@@ -179,9 +183,13 @@ fn pieces_that_do_not_say_what_they_need_and_give() {
     let rest = "fn b() -> u32 { return c + WG; }\nconst c = 1u;\n";
     let count = |line: &str| findings(pieces, &[user, ("shaders/shared/b.wgsl", &format!("// B.\n{line}\n{rest}"))]);
     assert_eq!(count("// Needs: WG. Gives: b."), 0);
-    for wrong in
-        ["", "// Needs: nothing. Gives: b.", "// Needs: WG, c. Gives: b.", "// Needs: WG. Gives: nothing.", "// Needs: WG. Gives: b, c."]
-    {
+    for wrong in [
+        "",
+        "// Needs: nothing. Gives: b.",
+        "// Needs: WG, c. Gives: b.",
+        "// Needs: WG. Gives: nothing.",
+        "// Needs: WG. Gives: b, c.",
+    ] {
         assert_eq!(count(wrong), 1, "{wrong}");
     }
 }

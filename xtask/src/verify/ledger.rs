@@ -24,8 +24,14 @@ pub struct Passed {
 /// Fails if the results of a device are not recorded: those of a software driver, which CI has in
 /// every run, and those of a card with fewer features than it has.
 pub fn admits(device: &Device, limits: Limits) -> anyhow::Result<()> {
-    anyhow::ensure!(device.adapter().class != Class::Software, "--record is for cards: CI runs what a software driver can");
-    anyhow::ensure!(limits == Limits::Adapter, "--record needs everything that the card has: unset WEFT_LIMITS and WEFT_WITHOUT");
+    anyhow::ensure!(
+        device.adapter().class != Class::Software,
+        "--record is for cards: CI runs what a software driver can"
+    );
+    anyhow::ensure!(
+        limits == Limits::Adapter,
+        "--record needs everything that the card has: unset WEFT_LIMITS and WEFT_WITHOUT"
+    );
     Ok(())
 }
 
@@ -54,7 +60,9 @@ pub fn check() -> anyhow::Result<bool> {
     let mut all = 0;
     for adapter in records.adapters() {
         let caps = records.of(CARD, &adapter, NO_HASH).and_then(caps);
-        let caps = caps.ok_or_else(|| anyhow::anyhow!("{}: no line says what {adapter} can run: --record on it writes one", RECORDS.0))?;
+        let caps = caps.ok_or_else(|| {
+            anyhow::anyhow!("{}: no line says what {adapter} can run: --record on it writes one", RECORDS.0)
+        })?;
         let Gaps { missing, stale } = gaps(&records, &adapter, &hashes(&Target::all(&caps)));
         println!("{}: {adapter}: {} missing, {} stale", RECORDS.0, missing.len(), stale.len());
         for (what, names) in [("missing", &missing), ("stale", &stale)] {
@@ -101,7 +109,9 @@ fn hashes(targets: &[Target]) -> BTreeMap<&'static str, String> {
 fn described(caps: &Caps) -> String {
     let Caps { subgroup_size, cooperative, max_workgroup, max_workgroup_bytes, max_storage_buffers, .. } = caps;
     let matrices = if *cooperative { "cooperative matrices" } else { "no matrices" };
-    format!("subgroups of {subgroup_size}\t{matrices}\t{max_workgroup} threads\t{max_workgroup_bytes} bytes\t{max_storage_buffers} buffers")
+    format!(
+        "subgroups of {subgroup_size}\t{matrices}\t{max_workgroup} threads\t{max_workgroup_bytes} bytes\t{max_storage_buffers} buffers"
+    )
 }
 
 /// A device that runs the same shaders as the one that was described.
@@ -153,7 +163,8 @@ mod tests {
 
     #[test]
     fn variants_without_a_line_are_missing_and_lines_of_other_hashes_or_of_no_variant_are_stale() {
-        let hashes = BTreeMap::from([("a", "01".to_string()), ("b", "02".to_string()), ("only_cards", "03".to_string())]);
+        let hashes =
+            BTreeMap::from([("a", "01".to_string()), ("b", "02".to_string()), ("only_cards", "03".to_string())]);
         let text = "head\n(card)\tcard\t-\tx\na\tcard\t01\t1\nb\tcard\t99\t1\nb\tother\t02\t1\ngone\tcard\t05\t1\n";
         let records = Records::parse(PathBuf::new(), "head", text).unwrap();
         let of = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -168,7 +179,8 @@ mod tests {
         let records = Records::read(RECORDS).unwrap();
         assert!(!records.adapters().is_empty());
         for adapter in records.adapters() {
-            let caps = records.of(CARD, &adapter, NO_HASH).and_then(caps).unwrap_or_else(|| panic!("no line of {adapter}"));
+            let caps =
+                records.of(CARD, &adapter, NO_HASH).and_then(caps).unwrap_or_else(|| panic!("no line of {adapter}"));
             assert!(hashes(&Target::all(&caps)).contains_key("matmul_tile128_glu_silu"), "{adapter}");
         }
     }

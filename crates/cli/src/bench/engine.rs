@@ -76,7 +76,10 @@ impl Engine {
         match self {
             Self::One(session) => {
                 session.feed(&prompt(0))?;
-                let options = GenerateOptions::default().sampling(Sampling::greedy()).max_tokens(Some(steps as usize)).ignore_end(true);
+                let options = GenerateOptions::default()
+                    .sampling(Sampling::greedy())
+                    .max_tokens(Some(steps as usize))
+                    .ignore_end(true);
                 session.generate_with(options)?.try_fold(0, |drawn, token| token.map(|_| drawn + 1))
             }
             Self::Many(batch) => {

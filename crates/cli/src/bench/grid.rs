@@ -59,7 +59,9 @@ impl fmt::Display for Test {
 /// reads prompts.
 pub fn tests(args: &Args) -> Vec<Test> {
     if args.train {
-        let of = |sequences: u32| args.prompts.iter().filter(|&&n| n > 0).map(move |&n| Test { kind: Kind::Train(n), depth: 0, sequences });
+        let of = |sequences: u32| {
+            args.prompts.iter().filter(|&&n| n > 0).map(move |&n| Test { kind: Kind::Train(n), depth: 0, sequences })
+        };
         return args.batch.iter().flat_map(|&sequences| of(sequences)).collect();
     }
     let prompts: Vec<Kind> = args.prompts.iter().filter(|&&n| n > 0).map(|&n| Kind::Prompt(n)).collect();

@@ -19,8 +19,11 @@ pub fn line(bench: &Bench<'_>, measured: &Measured) -> String {
     let bandwidth = bench.gb_per_second(measured);
     let roof = bench.roof_share(measured).map_or_else(|| "-".to_string(), |share| format!("{:.1}%", 100.0 * share));
     let size = Size(model.weight_bytes()).to_string();
-    let (name, device, test) = (short(&name(bench), 16), short(&model.executor().name(), 20), measured.test.to_string());
-    format!("| {name:<16} | {size:>9} | {parameters:>9} | {device:<20} | {test:<16} | {rate:>27} | {bandwidth:>7.2} | {roof:>6} |")
+    let (name, device, test) =
+        (short(&name(bench), 16), short(&model.executor().name(), 20), measured.test.to_string());
+    format!(
+        "| {name:<16} | {size:>9} | {parameters:>9} | {device:<20} | {test:<16} | {rate:>27} | {bandwidth:>7.2} | {roof:>6} |"
+    )
 }
 
 /// One result as an object.

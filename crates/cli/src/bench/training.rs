@@ -50,7 +50,8 @@ impl Bench<'_> {
             self.trainer = None;
             let gradients = GradientOptions::default().rows(test.tokens() as u32).checkpointing(Checkpointing::Auto);
             let options = TrainerOptions::default().gradients(gradients.precision(self.options.plan.precision));
-            let trainer = Trainer::new(&self.model, Lora::new(RANK), &options).with_context(|| self.args.source.name())?;
+            let trainer =
+                Trainer::new(&self.model, Lora::new(RANK), &options).with_context(|| self.args.source.name())?;
             self.trainer = Some((test, trainer));
         }
         Ok(&mut self.trainer.as_mut().expect("just made").1)

@@ -34,7 +34,9 @@ pub fn run(args: &Args) -> Result<()> {
     if !args.json {
         title(&mut out, args, &device)?;
     }
-    for (what, ids) in [(format!("a prompt of {} tokens", prompt.len()), prompt), ("a step of one token".to_string(), next)] {
+    for (what, ids) in
+        [(format!("a prompt of {} tokens", prompt.len()), prompt), ("a step of one token".to_string(), next)]
+    {
         args.source.named(session.feed(ids))?;
         let agreements = match compare(&mut session, &mut mirror, &what) {
             Err(Error::Cancelled) => return Err(Interrupted.into()),
@@ -88,14 +90,16 @@ struct Report {
 impl Report {
     /// Adds a line for each operation of a step.
     fn add(&mut self, what: &str, agreements: &[Agreement]) {
-        self.text += &format!("\n{what}\n{:<5} {:>5} {:>9} {:>9} {:>9}  kernels\n", "", "layer", "error", "bound", "peak");
+        self.text +=
+            &format!("\n{what}\n{:<5} {:>5} {:>9} {:>9} {:>9}  kernels\n", "", "layer", "error", "bound", "peak");
         for of in agreements {
             let Agreement { kernels, layer, worst, difference, bound, .. } = of;
             let (verdict, kernels) = (if of.holds() { "ok" } else { "WRONG" }, kernels.join(" + "));
             let place = if of.holds() { String::new() } else { format!(" ({worst}, row {})", difference.row) };
             let number = layer.map_or("-".to_string(), |layer| layer.to_string());
             let (nmse, peak) = (difference.nmse, difference.peak);
-            self.text += &format!("{verdict:<5} {number:>5} {nmse:>9.1e} {bound:>9.0e} {peak:>9.1e}  {kernels}{place}\n");
+            self.text +=
+                &format!("{verdict:<5} {number:>5} {nmse:>9.1e} {bound:>9.0e} {peak:>9.1e}  {kernels}{place}\n");
             self.wrong += usize::from(!of.holds());
             self.operations.push(json!({
                 "step": what, "layer": layer, "kernels": kernels, "agrees": of.holds(), "error": finite(nmse), "bound": bound,

@@ -48,7 +48,9 @@ impl Report {
         for of in agreements {
             let (wrong, step) = (usize::from(!of.holds()), step.to_string());
             match self.verdicts.iter_mut().find(|verdict| verdict.kernels == of.kernels) {
-                None => self.verdicts.push(Verdict { kernels: of.kernels.clone(), compared: 1, wrong, worst: of, step }),
+                None => {
+                    self.verdicts.push(Verdict { kernels: of.kernels.clone(), compared: 1, wrong, worst: of, step })
+                }
                 Some(verdict) => {
                     verdict.compared += 1;
                     verdict.wrong += wrong;
@@ -88,7 +90,11 @@ impl Report {
         let of = |Verdict { kernels, worst, step, .. }: &Verdict| {
             let (row, nmse, bound) = (worst.difference.row, worst.difference.nmse, worst.bound);
             let layer = worst.layer.map_or(String::new(), |layer| format!("layer {layer}, "));
-            let by = if nmse.is_finite() { format!("error {nmse:.1e}, bound {bound:.0e}") } else { "other values".to_string() };
+            let by = if nmse.is_finite() {
+                format!("error {nmse:.1e}, bound {bound:.0e}")
+            } else {
+                "other values".to_string()
+            };
             format!("{} ({step}: {layer}{}, row {row}: {by})", kernels.join(" + "), worst.worst)
         };
         self.verdicts.iter().filter(|verdict| verdict.wrong > 0).map(of).collect()
@@ -101,16 +107,26 @@ impl Report {
             let verdict = if *wrong == 0 { "ok" } else { "WRONG" };
             let place = match wrong {
                 0 => String::new(),
-                wrong => format!(" ({wrong} wrong, the worst in {step}: {}, row {})", worst.worst, worst.difference.row),
+                wrong => {
+                    format!(" ({wrong} wrong, the worst in {step}: {}, row {})", worst.worst, worst.difference.row)
+                }
             };
             let (nmse, peak, bound) = (worst.difference.nmse, worst.difference.peak, worst.bound);
-            text += &format!("{verdict:<5} {compared:>8} {nmse:>9.1e} {bound:>9.0e} {peak:>9.1e}  {}{place}\n", kernels.join(" + "));
+            text += &format!(
+                "{verdict:<5} {compared:>8} {nmse:>9.1e} {bound:>9.0e} {peak:>9.1e}  {}{place}\n",
+                kernels.join(" + ")
+            );
         }
         for (step, reason) in &self.skipped {
             text += &format!("\nnot run: {step}: {reason}\n");
         }
         for NotRun { precision, kv, kernels } in &self.not_run {
-            text += &format!("\nnot run, with --precision {} --kv {}: {}\n", precision_name(*precision), kv, kernels.join(", "));
+            text += &format!(
+                "\nnot run, with --precision {} --kv {}: {}\n",
+                precision_name(*precision),
+                kv,
+                kernels.join(", ")
+            );
         }
         text
     }

@@ -36,8 +36,15 @@ impl Outlook {
     /// is opened for it.
     pub fn new(args: &Args) -> Result<Self> {
         let options = args.session();
-        let unsupported =
-            |reason: String| Ok(Self { executor: Executor::Cpu, options: args.session(), fit: Err(reason), template: None, notes: vec![] });
+        let unsupported = |reason: String| {
+            Ok(Self {
+                executor: Executor::Cpu,
+                options: args.session(),
+                fit: Err(reason),
+                template: None,
+                notes: vec![],
+            })
+        };
         let file = match args.source.model_file() {
             Ok(file) => file,
             Err(error) => return unsupported(format!("{error:#}")),
@@ -90,7 +97,10 @@ impl Outlook {
         let kv_name = self.options.kv;
         let (place, total) = (self.executor.name(), fit.needs.total());
         let rest = if intermediates.0 > 0 { format!(" + intermediates {intermediates}") } else { String::new() };
-        format!("memory on {place}: weights {weights} + {kv_name} KV cache of {} positions {kv}{rest} = {total}", fit.context)
+        format!(
+            "memory on {place}: weights {weights} + {kv_name} KV cache of {} positions {kv}{rest} = {total}",
+            fit.context
+        )
     }
 
     /// The sizes for scripts.
@@ -115,8 +125,9 @@ impl Outlook {
             Executor::Gpu(device) => (device.caps().clone(), device.adapter().name.clone()),
             Executor::Cpu => (Caps::WEBGPU, "WebGPU's default limits (the CPU runs the recording itself)".to_string()),
         };
-        let compiled =
-            |rows| -> Result<String> { Ok(plan(&fit.checked.recording(&self.options, rows), &caps, &self.options.plan)?.to_string()) };
+        let compiled = |rows| -> Result<String> {
+            Ok(plan(&fit.checked.recording(&self.options, rows), &caps, &self.options.plan)?.to_string())
+        };
         let chunk = fit.checked.settled(&self.options)?.chunk;
         Ok(Plans { target, decode: compiled(1)?, prefill: compiled(chunk)? })
     }

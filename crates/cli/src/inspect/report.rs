@@ -71,9 +71,9 @@ fn short(value: &Value<'_>) -> String {
 
 /// The header as a JSON object.
 pub fn json(name: &str, file: &Gguf) -> Json {
-    let metadata: Map<String, Json> = file.metadata().map(|(key, value)| (key.to_string(), value_json(&value))).collect();
-    let tensor =
-        |t: &TensorInfo| json!({ "name": t.name(), "type": type_name(t), "shape": t.shape(), "bytes": t.bytes, "offset": t.offset });
+    let metadata: Map<String, Json> =
+        file.metadata().map(|(key, value)| (key.to_string(), value_json(&value))).collect();
+    let tensor = |t: &TensorInfo| json!({ "name": t.name(), "type": type_name(t), "shape": t.shape(), "bytes": t.bytes, "offset": t.offset });
     let types = types(file).into_iter().map(|(ty, (n, bytes))| (ty, json!({ "tensors": n, "bytes": bytes })));
     json!({
         "file": name,
@@ -97,6 +97,8 @@ fn value_json(value: &Value<'_>) -> Json {
         Value::Bytes(v) => json!(String::from_utf8_lossy(v)),
         Value::Array(array) if array.len() <= LISTED => array.iter().map(|v| value_json(&v)).collect(),
         Value::Array(array) => json!({ "array": array.element_type().name(), "length": array.len() }),
-        integer => integer.as_integer().map_or(Json::Null, |v| i64::try_from(v).map_or_else(|_| json!(v as u64), |v| json!(v))),
+        integer => {
+            integer.as_integer().map_or(Json::Null, |v| i64::try_from(v).map_or_else(|_| json!(v as u64), |v| json!(v)))
+        }
     }
 }

@@ -84,14 +84,23 @@ impl Model {
     /// Describes a model from its header only.
     pub fn of(place: &Place, executor: &Executor, options: &SessionOptions) -> Self {
         match place {
-            Place::Default => Self::opened("the default model".to_string(), "weft", None, Ok(Gguf::from_bytes(DEFAULT)), executor, options),
+            Place::Default => Self::opened(
+                "the default model".to_string(),
+                "weft",
+                None,
+                Ok(Gguf::from_bytes(DEFAULT)),
+                executor,
+                options,
+            ),
             Place::Ollama { name, found: Ok(path) } => {
                 Self::opened(name.clone(), "ollama", Some(path), Ok(Gguf::open(path)), executor, options)
             }
             Place::Ollama { name, found: Err(error) } => {
                 Self::opened(name.clone(), "ollama", None, Err(error.to_string()), executor, options)
             }
-            Place::File(path) => Self::opened(path.display().to_string(), "folder", Some(path), Ok(Gguf::open(path)), executor, options),
+            Place::File(path) => {
+                Self::opened(path.display().to_string(), "folder", Some(path), Ok(Gguf::open(path)), executor, options)
+            }
         }
     }
 
@@ -120,7 +129,11 @@ impl Model {
         let file = match file {
             Err(reason) => return Self { fit: short(reason), ..model },
             Ok(Err(error)) => {
-                return Self { fit: short(error.to_string()), bytes: path.and_then(|p| p.metadata().ok()).map_or(0, |m| m.len()), ..model };
+                return Self {
+                    fit: short(error.to_string()),
+                    bytes: path.and_then(|p| p.metadata().ok()).map_or(0, |m| m.len()),
+                    ..model
+                };
             }
             Ok(Ok(file)) => file,
         };
@@ -151,8 +164,13 @@ mod tests {
 
     #[test]
     fn a_model_fits_into_its_needs_and_not_into_a_byte_less() {
-        let fit =
-            |memory_bytes| fit(Gguf::from_bytes(DEFAULT).unwrap(), &Executor::Cpu, &SessionOptions::default().memory_bytes(memory_bytes));
+        let fit = |memory_bytes| {
+            fit(
+                Gguf::from_bytes(DEFAULT).unwrap(),
+                &Executor::Cpu,
+                &SessionOptions::default().memory_bytes(memory_bytes),
+            )
+        };
         let Fit::Yes { needed } = fit(Some(u64::MAX)).unwrap() else { panic!("it fits") };
         assert!(matches!(fit(Some(needed)), Ok(Fit::Yes { .. })));
         assert!(matches!(fit(Some(needed - 1)), Ok(Fit::No { available, .. }) if available == needed - 1));
@@ -176,7 +194,8 @@ mod tests {
         let mut files = vec![];
         collect(folder.path(), DEPTH, &mut files);
         files.sort();
-        let names: Vec<_> = files.iter().map(|path| path.strip_prefix(folder.path()).unwrap().to_str().unwrap()).collect();
+        let names: Vec<_> =
+            files.iter().map(|path| path.strip_prefix(folder.path()).unwrap().to_str().unwrap()).collect();
         assert_eq!(names, ["a/B.GGUF", "a/b/c/d/z.gguf", "x.gguf"]);
     }
 }

@@ -47,7 +47,13 @@ fn rate(tokens: usize, time: Duration) -> Option<f64> {
 
 /// Continues `ids` and streams the parsed parts to `sink`. After Ctrl-C it returns the answer up to
 /// that moment.
-pub fn answer(session: &mut Session, ids: &[u32], options: GenerateOptions, mut parser: Parser, sink: Sink<'_>) -> Result<Answer> {
+pub fn answer(
+    session: &mut Session,
+    ids: &[u32],
+    options: GenerateOptions,
+    mut parser: Parser,
+    sink: Sink<'_>,
+) -> Result<Answer> {
     session.set_prompt(ids)?;
     // At least the last token is evaluated, because the answer needs its logits.
     let read_tokens = (session.tokens().len() - session.evaluated()).max(1);

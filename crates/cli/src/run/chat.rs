@@ -44,15 +44,19 @@ pub fn chat(talk: &mut Talk) -> Result<()> {
                 talk.reset();
                 say("the conversation is forgotten");
             }
-            command if command.split_whitespace().next() == Some("/tool") => match tools::result(talk, &command["/tool".len()..]) {
-                Some(message) => answer(talk, message)?,
-                None => say("/tool TEXT answers a tool call, and no tool call waits for an answer"),
-            },
-            command if command.split_whitespace().next() == Some("/lora") => match lora::command(talk, &command["/lora".len()..]) {
-                Ok(said) => say(&printable(&said)),
-                Err(error) if lasting(&error) => return Err(error),
-                Err(error) => note(&reopen::told(&error)),
-            },
+            command if command.split_whitespace().next() == Some("/tool") => {
+                match tools::result(talk, &command["/tool".len()..]) {
+                    Some(message) => answer(talk, message)?,
+                    None => say("/tool TEXT answers a tool call, and no tool call waits for an answer"),
+                }
+            }
+            command if command.split_whitespace().next() == Some("/lora") => {
+                match lora::command(talk, &command["/lora".len()..]) {
+                    Ok(said) => say(&printable(&said)),
+                    Err(error) if lasting(&error) => return Err(error),
+                    Err(error) => note(&reopen::told(&error)),
+                }
+            }
             command if command.starts_with('/') && !command.contains(char::is_whitespace) => {
                 say(&format!("no command \"{command}\"; /help lists the commands"));
             }
@@ -67,7 +71,9 @@ fn answer(talk: &mut Talk, message: Message) -> Result<()> {
         Ok(answer) => {
             match answer.finish {
                 Finish::Cancelled => say("[stopped]"),
-                Finish::Context => say(&format!("[the context of {} tokens is full; /reset empties it]", talk.session.context())),
+                Finish::Context => {
+                    say(&format!("[the context of {} tokens is full; /reset empties it]", talk.session.context()))
+                }
                 Finish::End | Finish::Stop(_) | Finish::Length => {}
             }
             if talk.args.stats {

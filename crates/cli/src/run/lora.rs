@@ -19,7 +19,8 @@ pub fn command(talk: &mut Talk, words: &str) -> Result<String> {
             adapters.push(applied);
         }
         ("scale", both) => {
-            let (number, scale) = both.split_once(char::is_whitespace).context("two numbers are needed: /lora scale N X")?;
+            let (number, scale) =
+                both.split_once(char::is_whitespace).context("two numbers are needed: /lora scale N X")?;
             let scale = scale.trim().parse().ok().filter(|scale: &f32| scale.is_finite());
             place(&mut adapters, number)?.1.scale = scale.context("X must be a finite number: /lora scale N X")?;
         }

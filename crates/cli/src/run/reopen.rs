@@ -12,7 +12,9 @@ pub fn told(error: &Error) -> String {
     match error.downcast_ref() {
         Some(model::Error::Kernels(Failure::DeviceLost { what, reason })) => {
             let reason = crate::exit::one_line(reason);
-            format!("the GPU device was lost in {what} ({reason}); the answer is dropped: ask again, and the device is opened again")
+            format!(
+                "the GPU device was lost in {what} ({reason}); the answer is dropped: ask again, and the device is opened again"
+            )
         }
         Some(model::Error::Kernels(Failure::OutOfMemory { .. })) => {
             format!("{}; the answer is dropped, and the conversation before it goes on", line(error))
@@ -34,7 +36,8 @@ impl Talk {
         let name = executor.name();
         let bar = Bar::bytes(format!("loading onto {name}"));
         let model = source.named(file.on_with(executor, &|done, total| bar.set(done, total)))?;
-        let adapters = self.session.adapters().iter().map(|applied| lora::again(applied, &model)).collect::<Result<_>>()?;
+        let adapters =
+            self.session.adapters().iter().map(|applied| lora::again(applied, &model)).collect::<Result<_>>()?;
         source.named(self.session.move_to(&model, adapters))?;
         if name != before {
             note(&format!("{before} is gone; the chat goes on on {name}"));
@@ -56,8 +59,16 @@ mod tests {
             "the GPU device was lost in a step (Unknown: reset); the answer is dropped: ask again, and the device is opened again"
         );
         let full = told(Failure::OutOfMemory { what: "a state of 2048 positions".to_string(), bytes: 9 });
-        assert!(full.starts_with("m.gguf: out of memory while allocating 9 bytes for a state of 2048 positions"), "{full}");
-        assert!(full.ends_with("(see --ctx, --kv and --device); the answer is dropped, and the conversation before it goes on"), "{full}");
+        assert!(
+            full.starts_with("m.gguf: out of memory while allocating 9 bytes for a state of 2048 positions"),
+            "{full}"
+        );
+        assert!(
+            full.ends_with(
+                "(see --ctx, --kv and --device); the answer is dropped, and the conversation before it goes on"
+            ),
+            "{full}"
+        );
         assert_eq!(told(Failure::Cancelled), "m.gguf: cancelled");
     }
 }

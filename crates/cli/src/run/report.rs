@@ -31,7 +31,9 @@ pub fn stats(talk: &Talk, answer: &Answer) -> String {
 /// plan waited for them is reported separately.
 fn loading(talk: &Talk) -> String {
     let (load, weights) = (talk.load.as_secs_f64(), talk.weights.as_secs_f64());
-    let Executor::Gpu(device) = talk.session.model().executor() else { return format!("load {load:.2} s (weights {weights:.2} s)") };
+    let Executor::Gpu(device) = talk.session.model().executor() else {
+        return format!("load {load:.2} s (weights {weights:.2} s)");
+    };
     let Spent { opening, planning, building, waiting, pipelines } = device.spent();
     let [opening, planning, building, waiting] = [opening, planning, building, waiting].map(|time| time.as_secs_f64());
     format!(

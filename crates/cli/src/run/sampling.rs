@@ -81,7 +81,14 @@ impl Flags {
             presence_penalty: from
                 .ollama(self.presence_penalty, "presence_penalty", "--presence-penalty")?
                 .unwrap_or(base.presence_penalty),
-            last_n: from.pick(last_n, "repeat_last_n", "penalty_last_n", "--repeat-last-n", 0..=most, base.last_n.into())? as u32,
+            last_n: from.pick(
+                last_n,
+                "repeat_last_n",
+                "penalty_last_n",
+                "--repeat-last-n",
+                0..=most,
+                base.last_n.into(),
+            )? as u32,
             seed: self.seed.or_else(|| params.seed()).unwrap_or_else(any_seed),
         })
     }
@@ -115,7 +122,9 @@ impl<'a> Others<'a> {
     fn ollama<T: FromNumber>(&self, flag: Option<T>, name: &str, option: &str) -> Result<Option<T>> {
         match flag {
             Some(value) => Ok(Some(value)),
-            None => Ok(self.params.checked(name).map_err(|error| anyhow!("{error}; give {option}"))?.map(T::from_number)),
+            None => {
+                Ok(self.params.checked(name).map_err(|error| anyhow!("{error}; give {option}"))?.map(T::from_number))
+            }
         }
     }
 
@@ -137,9 +146,11 @@ impl<'a> Others<'a> {
         match self.file.get_opt::<T>(&key) {
             Ok(None) => Ok(default),
             Ok(Some(value)) if bounds.contains(&value) => Ok(value),
-            Ok(Some(value)) => {
-                Err(anyhow!("the file recommends {key} = {value}, outside {} to {}; give {option}", bounds.start(), bounds.end()))
-            }
+            Ok(Some(value)) => Err(anyhow!(
+                "the file recommends {key} = {value}, outside {} to {}; give {option}",
+                bounds.start(),
+                bounds.end()
+            )),
             Err(error) => Err(anyhow!("{error}; give {option}")),
         }
     }
@@ -201,7 +212,10 @@ mod tests {
     fn the_default_model_is_greedy_unless_asked() {
         let file = file(GgufBuilder::new());
         assert_eq!(NONE.resolve(&file, true, &Params::default()).unwrap().temperature, 0.0);
-        assert_eq!(Flags { temp: Some(0.5), ..NONE }.resolve(&file, true, &Params::default()).unwrap().temperature, 0.5);
+        assert_eq!(
+            Flags { temp: Some(0.5), ..NONE }.resolve(&file, true, &Params::default()).unwrap().temperature,
+            0.5
+        );
     }
 
     #[test]
@@ -213,7 +227,8 @@ mod tests {
 
     #[test]
     fn a_recommendation_out_of_bounds_names_its_key_and_the_way_out() {
-        let file = file(GgufBuilder::new().set("general.sampling.top_p", f32::NAN).set("general.sampling.top_k", -1i32));
+        let file =
+            file(GgufBuilder::new().set("general.sampling.top_p", f32::NAN).set("general.sampling.top_k", -1i32));
         let error = NONE.resolve(&file, false, &Params::default()).unwrap_err().to_string();
         assert!(error.contains("general.sampling.top_k") && error.contains("--top-k"), "{error}");
         let error = Flags { top_k: Some(0), ..NONE }.resolve(&file, false, &Params::default()).unwrap_err().to_string();

@@ -32,14 +32,19 @@ impl Saved {
         let name = || self.path.display().to_string();
         session.load(&mut self.file).map_err(anyhow::Error::new).with_context(name)?;
         if self.file.read(&mut [0]).with_context(name)? > 0 {
-            return Err(anyhow!("{}: there is more in the file than the saved session, so it is damaged", self.path.display()));
+            return Err(anyhow!(
+                "{}: there is more in the file than the saved session, so it is damaged",
+                self.path.display()
+            ));
         }
         if raw {
             return Ok(vec![]);
         }
         let messages: Result<Vec<Message>, _> = serde_json::from_slice(session.note());
         let messages = messages.ok().filter(|messages| !messages.is_empty());
-        messages.ok_or_else(|| anyhow!("{}: the session holds raw text, not a conversation; continue it with --raw", self.path.display()))
+        messages.ok_or_else(|| {
+            anyhow!("{}: the session holds raw text, not a conversation; continue it with --raw", self.path.display())
+        })
     }
 }
 

@@ -22,7 +22,10 @@ pub fn read(path: &Path) -> Result<Value> {
         let tool = if tool.get("function").is_some() { tool } else { json!({ "type": "function", "function": tool }) };
         match tool["function"]["name"].as_str() {
             Some(name) if !name.is_empty() => Ok(tool),
-            _ => Err(usage(format!("{}: a tool has no name: {{\"type\": \"function\", \"function\": {{\"name\": ..}}}}", path.display()))),
+            _ => Err(usage(format!(
+                "{}: a tool has no name: {{\"type\": \"function\", \"function\": {{\"name\": ..}}}}",
+                path.display()
+            ))),
         }
     };
     all.into_iter().map(tool).collect()

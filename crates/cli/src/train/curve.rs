@@ -32,7 +32,10 @@ fn drawn(records: &[Record], grid: bool) -> Option<(Vec<Plot>, Layout)> {
     let plots: Vec<Plot> = match held.is_empty() {
         true => vec![learnt.into()],
         false => {
-            vec![learnt.with_legend("train").into(), LinePlot::new().with_data(held).with_color("darkorange").with_legend("val").into()]
+            vec![
+                learnt.with_legend("train").into(),
+                LinePlot::new().with_data(held).with_color("darkorange").with_legend("val").into(),
+            ]
         }
     };
     let layout = Layout::auto_from_plots(&plots).with_show_grid(grid).with_x_label("step").with_y_label("loss, nats");
@@ -77,8 +80,12 @@ mod tests {
     use super::*;
 
     fn records(steps: u64) -> Vec<Record> {
-        let record =
-            |step: u64| Record { step, loss: 4.0 / step as f64, validation: step.is_multiple_of(10).then_some(1.0), ..Record::default() };
+        let record = |step: u64| Record {
+            step,
+            loss: 4.0 / step as f64,
+            validation: step.is_multiple_of(10).then_some(1.0),
+            ..Record::default()
+        };
         (1..=steps).map(record).collect()
     }
 
@@ -96,7 +103,9 @@ mod tests {
     fn a_terminal_gets_axes_in_its_own_color_or_text_alone() {
         let [colored, plain] = [true, false].map(|color| lines(&records(50), 72, color).expect("a curve"));
         assert!(
-            colored.contains("\u{1b}[39m") && colored.contains("\u{1b}[38;2;70;130;180m") && !colored.contains("38;2;0;0;0"),
+            colored.contains("\u{1b}[39m")
+                && colored.contains("\u{1b}[38;2;70;130;180m")
+                && !colored.contains("38;2;0;0;0"),
             "{colored}"
         );
         assert!(!plain.contains('\u{1b}') && plain.contains("train") && plain.contains("step"), "{plain}");

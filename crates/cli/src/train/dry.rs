@@ -64,5 +64,7 @@ fn step(args: &Args, start: &mut Start) -> Result<Duration> {
 
 /// Text without control characters that a terminal would obey.
 fn printable(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() && c != '\n' { c.escape_default().collect() } else { vec![c] }).collect()
+    text.chars()
+        .flat_map(|c| if c.is_control() && c != '\n' { c.escape_default().collect() } else { vec![c] })
+        .collect()
 }

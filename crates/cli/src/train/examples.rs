@@ -152,7 +152,10 @@ impl Examples {
             From::Files { batches, .. } => batches.facts(),
             From::Stdin(_) => Facts::from([("data".to_string(), "stdin".to_string())]),
         };
-        facts.insert("held out".to_string(), self.held.as_ref().map_or_else(|| "nothing".to_string(), |held| held.digest().to_string()));
+        facts.insert(
+            "held out".to_string(),
+            self.held.as_ref().map_or_else(|| "nothing".to_string(), |held| held.digest().to_string()),
+        );
         facts
     }
 

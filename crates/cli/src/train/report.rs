@@ -29,7 +29,10 @@ pub struct Report {
 impl Report {
     pub fn new(json: bool, steps: Option<u64>) -> Result<Self> {
         if !json {
-            let head = format!("{:>8}  {:>9}  {:>9}  {:>9}  {:>8}  {:>9}  left", "step", "loss", "norm", "rate", "tok/s", "val");
+            let head = format!(
+                "{:>8}  {:>9}  {:>9}  {:>9}  {:>8}  {:>9}  left",
+                "step", "loss", "norm", "rate", "tok/s", "val"
+            );
             writeln!(std::io::stdout(), "{head}")?;
         }
         Ok(Self { json, steps, bar: Bar::count("step 1"), times: VecDeque::new(), began: Instant::now() })
@@ -80,7 +83,8 @@ impl Report {
 
     /// Tokens per second of the last steps.
     pub fn tokens_per_second(&self) -> f64 {
-        let (time, tokens) = self.times.iter().fold((0.0, 0), |sum, (time, tokens)| (sum.0 + time.as_secs_f64(), sum.1 + tokens));
+        let (time, tokens) =
+            self.times.iter().fold((0.0, 0), |sum, (time, tokens)| (sum.0 + time.as_secs_f64(), sum.1 + tokens));
         if time > 0.0 { tokens as f64 / time } else { 0.0 }
     }
 

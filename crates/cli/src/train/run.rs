@@ -49,7 +49,8 @@ pub fn run(args: &Args) -> Result<()> {
     for lost in 0.. {
         let saved = folder.last_saved();
         let Err(error) = Run::new(args, &mut start, &mut folder).and_then(Run::go) else { return Ok(()) };
-        let again = start.model.executor().is_lost() && (lost < REOPENED || folder.last_saved() > saved) && !args.streams();
+        let again =
+            start.model.executor().is_lost() && (lost < REOPENED || folder.last_saved() > saved) && !args.streams();
         if !again {
             return Err(error);
         }
@@ -157,7 +158,9 @@ impl<'a> Run<'a> {
             let before = self.trainer.tally().steps;
             let batch = match self.start.examples.next(self.args.batch) {
                 Ok(Some(batch)) => batch,
-                Ok(None) if before == 0 => return Err(Error::msg("stdin: no example; is the program before the pipe right?")),
+                Ok(None) if before == 0 => {
+                    return Err(Error::msg("stdin: no example; is the program before the pipe right?"));
+                }
                 Ok(None) => break,
                 Err(error) => return Err(self.failed(error)),
             };
@@ -197,7 +200,9 @@ impl<'a> Run<'a> {
         if due && Some(step) != self.start.settings.steps {
             // A full disk may have room again at the next checkpoint.
             if let Err(error) = self.save() {
-                self.report.bar().suspend(|| note(&format!("{}; the run goes on without this checkpoint", line(&error))));
+                self.report
+                    .bar()
+                    .suspend(|| note(&format!("{}; the run goes on without this checkpoint", line(&error))));
             }
             self.saved = Instant::now();
         }
@@ -288,7 +293,9 @@ impl<'a> Run<'a> {
         let results = saved.and(results)?;
         let tally = self.trainer.tally();
         if self.args.json {
-            return self.report.object(&json!({ "done": true, "steps": tally.steps, "skipped": tally.skipped, "result": results }));
+            return self
+                .report
+                .object(&json!({ "done": true, "steps": tally.steps, "skipped": tally.skipped, "result": results }));
         }
         let skipped = if tally.skipped > 0 { format!(", {} of them skipped", tally.skipped) } else { String::new() };
         Ok(writeln!(std::io::stdout(), "{} steps{skipped}; {results}", tally.steps)?)

@@ -71,11 +71,15 @@ impl Settings {
         let TrainerOptions { rate, .. } = &self.options;
         let what = match &self.method {
             Method::Lora(lora) if lora.init.is_some() => "the factors of the given adapter".to_string(),
-            Method::Lora(lora) => format!("new factors of rank {}, alpha {}, on {}", lora.rank, lora.alpha, lora.targets),
+            Method::Lora(lora) => {
+                format!("new factors of rank {}, alpha {}, on {}", lora.rank, lora.alpha, lora.targets)
+            }
             Method::Full(Full { fresh: None, .. }) => "all weights".to_string(),
             Method::Full(_) => "all weights, from random ones".to_string(),
         };
-        let steps = self.steps.map_or_else(|| "until stdin ends".to_string(), |steps| format!("{steps} of {} examples", args.batch));
+        let steps = self
+            .steps
+            .map_or_else(|| "until stdin ends".to_string(), |steps| format!("{steps} of {} examples", args.batch));
         let warmup = if rate.warmup > 0 { format!(" after {} steps of warmup", rate.warmup) } else { String::new() };
         vec![
             ["trained".to_string(), what],

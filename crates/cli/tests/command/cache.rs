@@ -28,7 +28,9 @@ fn shaders_are_kept_used_and_replaced_where_the_file_is_damaged() {
     let (model, folder) = (Model::new(&tiny::builder(0.1)), tempfile::tempdir().unwrap());
     let caches = folder.path().join("made/when/needed");
     let first = answer(&model, &caches, &[]).json();
-    assert!(first["timings"]["pipelines"].as_u64().unwrap() > 5 && first["timings"]["shaders_ms"].as_f64().unwrap() > 0.0);
+    assert!(
+        first["timings"]["pipelines"].as_u64().unwrap() > 5 && first["timings"]["shaders_ms"].as_f64().unwrap() > 0.0
+    );
     let [file] = kept(&caches).try_into().expect("one file for the adapter");
     let whole = fs::read(&file).unwrap();
     let modified = || fs::metadata(&file).unwrap().modified().unwrap();

@@ -209,7 +209,9 @@ fn adapters_come_are_scaled_and_go_in_a_chat() {
 fn an_error_ends_the_turn_and_not_the_chat() {
     let mut chat = Terminal::start(&["run", "--device", "cpu", "--ctx", "30"]);
     chat.expect("> ");
-    chat.keys("This question has far more tokens than a context of thirty positions could ever hold, however it is read.\r");
+    chat.keys(
+        "This question has far more tokens than a context of thirty positions could ever hold, however it is read.\r",
+    );
     chat.expect("the context is full");
     chat.expect("> ");
     chat.keys("What is 3 + 4?\r");
@@ -224,7 +226,8 @@ fn lost_and_found(lose_at: Option<&str>) -> serde_json::Value {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("talk.weft").to_str().unwrap().to_string();
     let environment: Vec<_> = lose_at.iter().map(|step| ("WEFT_TEST_LOSE_AT_STEP", *step)).collect();
-    let mut chat = Terminal::start_with(&["run", "--device", "gpu", "--temp", "0", "--save-session", &file], &environment);
+    let mut chat =
+        Terminal::start_with(&["run", "--device", "gpu", "--temp", "0", "--save-session", &file], &environment);
     chat.expect("> ");
     chat.keys("What is 3 + 4?\r");
     chat.expect("3 + 4 = 7.");
@@ -300,7 +303,8 @@ fn a_closed_terminal_leaves_the_conversation_where_it_was_to_be_saved() {
     chat.expect("Wren lives in Windle.");
     chat.expect("> ");
     assert!(chat.hang_up().is_some(), "the hang-up kills it");
-    let next = crate::run(&["run", "--device", "cpu", "--json", "--load-session", &file, "-p", "What is 3 + 4?"]).json();
+    let next =
+        crate::run(&["run", "--device", "cpu", "--json", "--load-session", &file, "-p", "What is 3 + 4?"]).json();
     let alone = crate::run(&["run", "--device", "cpu", "--json", "-p", "What is 3 + 4?"]).json();
     let tokens = |answer: &serde_json::Value| answer["prompt_tokens"].as_u64().unwrap();
     assert!(tokens(&next) > tokens(&alone) + 10, "{next} {alone}");

@@ -44,9 +44,13 @@ fn a_walk_compares_batches_and_deep_contexts_and_its_report_names_no_file() {
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(!text.contains("private") && !text.contains(folder.path().to_str().unwrap()), "{text}");
     let report: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert!(report["format"] == 1 && report["agrees"] == true && report["seed"] == 5 && report["context"] == 90, "{report}");
+    assert!(
+        report["format"] == 1 && report["agrees"] == true && report["seed"] == 5 && report["context"] == 90,
+        "{report}"
+    );
     assert!(report["device"]["driver"].is_string() && report["device"]["features"].is_array(), "{report}");
-    let steps: Vec<&str> = report["steps"].as_array().unwrap().iter().map(|step| step["step"].as_str().unwrap()).collect();
+    let steps: Vec<&str> =
+        report["steps"].as_array().unwrap().iter().map(|step| step["step"].as_str().unwrap()).collect();
     for wanted in ["90 rows from position 0", "1 row at position 89", "1 row of each of 3 sequences at position"] {
         assert!(steps.iter().any(|step| step.starts_with(wanted)), "no {wanted} in {steps:?}");
     }
@@ -64,7 +68,10 @@ fn what_cannot_be_compared_is_one_line_with_the_way_out() {
     assert!(run.err.contains("the CPU is what a GPU is compared with") && run.err.contains("--device"), "{}", run.err);
     let run = Run::from(weft(&["doctor", "--tokens", "100000"]).output().unwrap());
     assert!(
-        run.code == 2 && run.err.contains("--tokens 100000") && run.err.contains("between 1 and") && !run.err.contains("--ctx"),
+        run.code == 2
+            && run.err.contains("--tokens 100000")
+            && run.err.contains("between 1 and")
+            && !run.err.contains("--ctx"),
         "{}",
         run.err
     );

@@ -9,13 +9,18 @@ fn a_dry_run_tells_memory_time_and_examples_and_trains_nothing() {
     let data = model.beside("facts.jsonl");
     let words = ["train", model.path(), "--data", &data, "--device", "cpu", "--dry-run"];
     let text = run(&words).good();
-    for said in ["memory    ", " MB are free\n", "trained ", "s for one step", "example 5", "t⟦he number 0 is followed by 1⟧"] {
+    for said in
+        ["memory    ", " MB are free\n", "trained ", "s for one step", "example 5", "t⟦he number 0 is followed by 1⟧"]
+    {
         assert!(text.contains(said), "{said}: {text}");
     }
     let object = objects(&run(&[&words[..], &["--json"]].concat()).good()).remove(0);
     assert_eq!(object["examples"].as_array().map(Vec::len), Some(5));
     assert!(object["free_bytes"].as_u64() > object["memory_bytes"].as_u64());
-    assert!(object["memory_bytes"].as_u64() > Some(10_000) && object["seconds_per_step"].as_f64() > Some(0.0), "{object}");
+    assert!(
+        object["memory_bytes"].as_u64() > Some(10_000) && object["seconds_per_step"].as_f64() > Some(0.0),
+        "{object}"
+    );
 }
 
 #[test]

@@ -5,8 +5,20 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The commands whose help examples are run.
-const COMMANDS: [&str; 12] =
-    ["run", "tokenize", "logits", "perplexity", "bench", "gradients", "train", "merge", "inspect", "devices", "tune", "list"];
+const COMMANDS: [&str; 12] = [
+    "run",
+    "tokenize",
+    "logits",
+    "perplexity",
+    "bench",
+    "gradients",
+    "train",
+    "merge",
+    "inspect",
+    "devices",
+    "tune",
+    "list",
+];
 
 /// Names in examples that the test does not have: a model in Ollama, a GPU.
 const ABSENT: [&str; 2] = ["gemma4:e2b", "RTX 4090"];
@@ -33,7 +45,8 @@ fn folder() -> tempfile::TempDir {
         std::fs::copy(&chatty, at(name)).expect("room");
     }
     // Answers stand behind their prompts, as training needs it.
-    let template = tools::TEMPLATE.replace("{{ messages[-1].content }}", "{% for m in messages %}{{ m.content }}{% endfor %}");
+    let template =
+        tools::TEMPLATE.replace("{{ messages[-1].content }}", "{% for m in messages %}{{ m.content }}{% endfor %}");
     tiny::builder(0.1).set("tokenizer.chat_template", template).save(at("tiny.gguf")).expect("room");
     for name in ["adapter.gguf", "terse.gguf"] {
         lora::builder(32).save(at(name)).expect("room");
@@ -47,12 +60,15 @@ fn folder() -> tempfile::TempDir {
     std::fs::write(at("tokens.json"), "[1, 2, 3]").expect("room");
     let tool = r#"[{"type": "function", "function": {"name": "weather", "description": "now", "parameters": {"type": "object", "properties": {}}}}]"#;
     std::fs::write(at("tools.json"), tool).expect("room");
-    std::fs::write(at("facts.jsonl"), "{\"ids\": [5, 6, 7, 8]}\n{\"ids\": [9, 10], \"targets\": [-100, 3]}\n").expect("room");
+    std::fs::write(at("facts.jsonl"), "{\"ids\": [5, 6, 7, 8]}\n{\"ids\": [9, 10], \"targets\": [-100, 3]}\n")
+        .expect("room");
     let chat = r#"{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}]}"#;
     std::fs::write(at("chats.jsonl"), format!("{chat}\n{chat}\n")).expect("room");
     std::fs::create_dir(at("models")).expect("room");
     // A git repository with a change, for the example with `git diff`.
-    let git = |words: &[&str]| assert!(Command::new("git").args(words).current_dir(folder.path()).output().expect("git").status.success());
+    let git = |words: &[&str]| {
+        assert!(Command::new("git").args(words).current_dir(folder.path()).output().expect("git").status.success())
+    };
     git(&["init", "-q"]);
     git(&["add", "notes.txt"]);
     std::fs::write(at("notes.txt"), words + "It is of wood.").expect("room");
@@ -79,7 +95,9 @@ fn runs(line: &str, folder: &Path) {
     let small = SMALL.iter().any(|small| line.contains(small));
     let mut line = line.to_string();
     if small {
-        ["qwen3-8b.gguf", "qwen3-8b-Q4_K_M.gguf", "model.gguf"].iter().for_each(|name| line = line.replace(name, "tiny.gguf"));
+        ["qwen3-8b.gguf", "qwen3-8b-Q4_K_M.gguf", "model.gguf"]
+            .iter()
+            .for_each(|name| line = line.replace(name, "tiny.gguf"));
     }
     if line.contains("weft run tiny.gguf") && !line.contains(" -n ") {
         line = line.replace("weft run tiny.gguf", "weft run tiny.gguf -n 8");

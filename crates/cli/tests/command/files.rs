@@ -74,7 +74,8 @@ fn without_a_driver_the_default_model_answers_and_a_gpu_is_asked_for_in_vain() {
     assert_eq!(bare(&["devices", "--json"]).good(), "[]\n");
     assert_eq!(bare(&["run", "-p", "Where does Wren live?"]).good(), "Wren lives in Windle.\n");
     assert!(bare(&["devices"]).good().contains("is a Vulkan, Metal or DX12 driver installed?"));
-    for words in [&["run", "-p", "x"][..], &["bench"], &["inspect", "--plan"], &["logits", "--tokens", "1", "-o", "-"]] {
+    for words in [&["run", "-p", "x"][..], &["bench"], &["inspect", "--plan"], &["logits", "--tokens", "1", "-o", "-"]]
+    {
         let line = bare(&[words, &["--device", "gpu"]].concat()).failed(1);
         assert!(line.contains("driver installed?") && line.contains("adapters here: none"), "{line}");
     }

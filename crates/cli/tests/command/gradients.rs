@@ -19,7 +19,8 @@ fn tensors(path: &Path) -> Vec<(String, Vec<usize>, Vec<f32>)> {
     let bytes = std::fs::read(path).expect("a file");
     let file = safetensors::SafeTensors::deserialize(&bytes).expect("safetensors");
     let values = |data: &[u8]| data.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
-    let mut all: Vec<_> = file.iter().map(|(name, view)| (name.to_string(), view.shape().to_vec(), values(view.data()))).collect();
+    let mut all: Vec<_> =
+        file.iter().map(|(name, view)| (name.to_string(), view.shape().to_vec(), values(view.data()))).collect();
     all.sort_by(|a, b| a.0.cmp(&b.0));
     all
 }
@@ -30,10 +31,13 @@ fn a_batch_gives_a_report_and_gradients_under_pefts_names() {
     let at = |name: &str| folder.path().join(name).display().to_string();
     let (model, data) = (at("tiny.gguf"), at("facts.jsonl"));
     let mut first: Option<(Value, Vec<_>)> = None;
-    for (n, more) in
-        [&["--device", "cpu"][..], &["--device", "cpu", "--checkpointing", "layer", "--precision", "fast"], &["--device", "gpu"]]
-            .into_iter()
-            .enumerate()
+    for (n, more) in [
+        &["--device", "cpu"][..],
+        &["--device", "cpu", "--checkpointing", "layer", "--precision", "fast"],
+        &["--device", "gpu"],
+    ]
+    .into_iter()
+    .enumerate()
     {
         let out = at(&format!("{n}.safetensors"));
         let words = [&["gradients", &model, "--data", &data, "-o", &out, "--rank", "3", "--json"], more].concat();
@@ -44,8 +48,10 @@ fn a_batch_gives_a_report_and_gradients_under_pefts_names() {
         assert_eq!((report["targets"].as_u64(), report["tokens"].as_u64()), (Some(6), Some(8)));
         let got = tensors(Path::new(&out));
         assert_eq!(report["tensors"].as_u64(), Some(got.len() as u64));
-        let (name, shape, values) =
-            got.iter().find(|(name, ..)| name.ends_with("layers.0.self_attn.q_proj.lora_B.weight")).expect("a gradient");
+        let (name, shape, values) = got
+            .iter()
+            .find(|(name, ..)| name.ends_with("layers.0.self_attn.q_proj.lora_B.weight"))
+            .expect("a gradient");
         assert!(name.starts_with("base_model.model.model.layers.0") && shape[1] == 3, "{name} {shape:?}");
         assert!(values.iter().any(|v| *v != 0.0), "B is zero, its gradient is not");
         match &first {
@@ -53,12 +59,18 @@ fn a_batch_gives_a_report_and_gradients_under_pefts_names() {
             Some((before, of)) => {
                 let [a, b] = [&report, before].map(|report| report["loss"].as_f64().expect("a loss"));
                 assert!((a - b).abs() <= 1e-5 * b, "{a} and {b}");
-                assert!(n != 1 || *of == got, "layers that are computed again, and the fast mode of a CPU, change no bit");
+                assert!(
+                    n != 1 || *of == got,
+                    "layers that are computed again, and the fast mode of a CPU, change no bit"
+                );
             }
         }
     }
     let text = run(&["gradients", &model, "--data", &data, "-o", &at("x.safetensors"), "--targets", "q,v"]).good();
-    assert!(text.starts_with("loss ") && text.contains("over 6 targets of 8 tokens") && text.contains("memory "), "{text}");
+    assert!(
+        text.starts_with("loss ") && text.contains("over 6 targets of 8 tokens") && text.contains("memory "),
+        "{text}"
+    );
 }
 
 #[test]
@@ -68,11 +80,13 @@ fn captures_and_an_adapters_own_factors() {
     lora::builder(32).save(at("adapter.gguf")).expect("room");
     let (captures, out) = (at("captures.safetensors"), at("grads.safetensors"));
     let names = format!("layer_out,grad.layer_out,grad.embed:{captures}");
-    let words = ["gradients", &at("tiny.gguf"), "--data", "-", "-o", &out, "--init", &at("adapter.gguf"), "--capture", &names];
+    let words =
+        ["gradients", &at("tiny.gguf"), "--data", "-", "-o", &out, "--init", &at("adapter.gguf"), "--capture", &names];
     piped(&words, DATA).good();
     let got = tensors(Path::new(&captures));
     for name in ["blk.0.layer_out", "grad.blk.0.layer_out", "grad.embed"] {
-        let (_, shape, values) = got.iter().find(|(found, ..)| found == name).unwrap_or_else(|| panic!("{name} in {captures}"));
+        let (_, shape, values) =
+            got.iter().find(|(found, ..)| found == name).unwrap_or_else(|| panic!("{name} in {captures}"));
         assert!(shape[0] == 8 && values.iter().any(|v| *v != 0.0), "{name} {shape:?}");
     }
     assert!(!tensors(Path::new(&out)).is_empty());
@@ -94,13 +108,21 @@ fn what_cannot_be_computed_is_one_line_with_the_way_out() {
         (&["--data", &at("facts.jsonl"), "--micro", "4"], 1, "document 0 has 5 tokens, a step has room for 4"),
         (&["--data", &at("facts.jsonl"), "--targets", "qq"], 2, "none of all, attn, mlp"),
         (&["--data", &at("facts.jsonl"), "--targets", "blk.9.*"], 1, "the model has no weight blk.9.*"),
-        (&["--data", &at("facts.jsonl"), "--capture", &format!("nothing:{}", at("c"))], 1, "no nothing can be captured: the model names"),
+        (
+            &["--data", &at("facts.jsonl"), "--capture", &format!("nothing:{}", at("c"))],
+            1,
+            "no nothing can be captured: the model names",
+        ),
     ];
     for (more, code, said) in cases {
         let words = [&["gradients", &model, "-o", &out, "--device", "cpu"], more].concat();
         let run = run(&words);
         assert_eq!((run.code, run.out.as_str()), (code, ""), "{more:?}: {}", run.err);
-        assert!(run.err.contains(said) && (code == 2 || run.err.trim_end().lines().count() == 1), "{more:?}: {}", run.err);
+        assert!(
+            run.err.contains(said) && (code == 2 || run.err.trim_end().lines().count() == 1),
+            "{more:?}: {}",
+            run.err
+        );
         assert!(!Path::new(&out).exists(), "{more:?} wrote a file");
     }
     #[cfg(target_os = "linux")]

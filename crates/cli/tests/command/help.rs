@@ -2,8 +2,21 @@
 
 use crate::{run, weft};
 
-const COMMANDS: [&str; 13] =
-    ["run", "list", "inspect", "tokenize", "logits", "perplexity", "bench", "devices", "doctor", "gradients", "tune", "completions", "man"];
+const COMMANDS: [&str; 13] = [
+    "run",
+    "list",
+    "inspect",
+    "tokenize",
+    "logits",
+    "perplexity",
+    "bench",
+    "devices",
+    "doctor",
+    "gradients",
+    "tune",
+    "completions",
+    "man",
+];
 
 #[test]
 fn every_command_has_help_with_examples() {
@@ -77,7 +90,8 @@ fn completions_and_manual_pages_know_every_command() {
 
 #[test]
 fn a_reader_that_went_away_is_no_failure() {
-    let mut child = weft(&["inspect"]).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut child =
+        weft(&["inspect"]).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));

@@ -7,7 +7,13 @@ use gguf::{GgmlType, Gguf, MetaValue};
 #[test]
 fn the_default_model_is_shown_with_what_it_needs() {
     let text = run(&["inspect"]).good();
-    for part in ["general.architecture = \"qwen3\"", "token_embd.weight", "68 tensors", "memory on CPU", "f16 KV cache of 1024 positions"] {
+    for part in [
+        "general.architecture = \"qwen3\"",
+        "token_embd.weight",
+        "68 tensors",
+        "memory on CPU",
+        "f16 KV cache of 1024 positions",
+    ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
     assert!(text.lines().all(|line| line.chars().count() < 200), "a value was not cut");
@@ -36,7 +42,10 @@ fn a_broken_template_keeps_no_file_from_raw_text_and_inspect_says_what_is_wrong(
     for (template, reason) in broken_templates() {
         let model = Model::new(&tiny::builder(0.1).set("tokenizer.chat_template", template));
         let text = run(&["inspect", model.path()]).good();
-        assert!(text.lines().any(|line| line.starts_with("chat template: ") && line.contains(reason)), "{reason}: {text}");
+        assert!(
+            text.lines().any(|line| line.starts_with("chat template: ") && line.contains(reason)),
+            "{reason}: {text}"
+        );
         let json = run(&["inspect", model.path(), "--json"]).json();
         assert!(json["chat_template_error"].as_str().unwrap().contains(reason));
         assert!(run(&["list", model.folder.path().to_str().unwrap()]).good().contains("tiny"));
@@ -52,14 +61,22 @@ fn a_broken_template_keeps_no_file_from_raw_text_and_inspect_says_what_is_wrong(
 
 #[test]
 fn chat_templates_with_names_are_listed() {
-    let file = tiny::builder(0.1).set("tokenizer.chat_template.tool_use", "{{ tools }}").set("tokenizer.chat_template.rag", "r");
+    let file = tiny::builder(0.1)
+        .set("tokenizer.chat_template.tool_use", "{{ tools }}")
+        .set("tokenizer.chat_template.rag", "r");
     let model = Model::new(&file);
     assert!(run(&["inspect", model.path()]).good().contains("other chat templates: tool_use, rag"));
-    assert_eq!(run(&["inspect", model.path(), "--json"]).json()["chat_templates"], serde_json::json!(["tool_use", "rag"]));
+    assert_eq!(
+        run(&["inspect", model.path(), "--json"]).json()["chat_templates"],
+        serde_json::json!(["tool_use", "rag"])
+    );
     let asked = |name| run(&["run", model.path(), "--chat-template", name, "-p", "x", "-n", "1", "--device", "cpu"]);
     asked("rag").good();
     assert!(asked("x").failed(1).contains("no chat template is named x; the file has rag, tool_use"));
-    assert_eq!(run(&["inspect", Model::new(&tiny::builder(0.1)).path(), "--json"]).json()["chat_templates"], serde_json::json!([]));
+    assert_eq!(
+        run(&["inspect", Model::new(&tiny::builder(0.1)).path(), "--json"]).json()["chat_templates"],
+        serde_json::json!([])
+    );
 }
 
 #[test]
@@ -82,7 +99,11 @@ fn assumptions_about_a_file_are_notes_of_inspect_and_of_loading() {
 
 #[test]
 fn an_impossible_id_is_told_by_every_command() {
-    let ids = [("eos_token_id", MetaValue::from(-1_i32)), ("bos_token_id", 9999_u32.into()), ("eot_token_id", "<end>".into())];
+    let ids = [
+        ("eos_token_id", MetaValue::from(-1_i32)),
+        ("bos_token_id", 9999_u32.into()),
+        ("eot_token_id", "<end>".into()),
+    ];
     for (key, value) in ids {
         let key = format!("tokenizer.ggml.{key}");
         let model = Model::new(&tiny::builder(0.1).set(key.as_str(), value.clone()));
@@ -153,7 +174,11 @@ fn verify_passes_whole_files_and_names_damaged_tensors() {
     ));
     let run = run(&["inspect", bad.path(), "--verify"]);
     assert_eq!(run.code, 1);
-    assert!(run.out.contains("extra.weight has 2 NaN and 1 infinite values of 4") && run.out.contains("odd.weight"), "{}", run.out);
+    assert!(
+        run.out.contains("extra.weight has 2 NaN and 1 infinite values of 4") && run.out.contains("odd.weight"),
+        "{}",
+        run.out
+    );
     assert!(run.err.contains("extra.weight") && run.err.matches('\n').count() == 1, "{}", run.err);
 }
 
@@ -162,7 +187,9 @@ fn a_file_of_another_architecture_is_shown_but_not_verified() {
     let model = Model::new(&tiny::builder(0.1).set("general.architecture", "mamba"));
     assert!(run(&["inspect", model.path()]).good().contains("cannot run"));
     assert_eq!(run(&["inspect", model.path(), "--verify"]).code, 1);
-    assert!(run(&["inspect", model.path(), "--json"]).json()["memory"]["unsupported"].as_str().unwrap().contains("mamba"));
+    assert!(
+        run(&["inspect", model.path(), "--json"]).json()["memory"]["unsupported"].as_str().unwrap().contains("mamba")
+    );
 }
 
 #[test]
@@ -171,7 +198,10 @@ fn devices_are_listed_with_features_and_limits() {
     let adapters = json.as_array().unwrap();
     assert!(!adapters.is_empty(), "these tests need a Vulkan driver, a software one will do");
     for adapter in adapters {
-        assert!(adapter["features"].is_array() && adapter["limits"]["max_buffer_size"].as_u64().unwrap() > 0, "{adapter}");
+        assert!(
+            adapter["features"].is_array() && adapter["limits"]["max_buffer_size"].as_u64().unwrap() > 0,
+            "{adapter}"
+        );
     }
     assert!(adapters[0]["measured"]["read_gb_per_second"].as_f64().unwrap() > 0.0);
     let listed = run(&["devices", "--no-measure", "--limits"]).good();
@@ -180,13 +210,27 @@ fn devices_are_listed_with_features_and_limits() {
 
 #[test]
 fn features_that_are_left_out_are_gone_and_unknown_ones_are_named() {
-    let features = |words: &[&str]| run(&[&["devices", "--json", "--no-measure"], words].concat()).json()[0]["features"].to_string();
+    let features = |words: &[&str]| {
+        run(&[&["devices", "--json", "--no-measure"], words].concat()).json()[0]["features"].to_string()
+    };
     assert!(features(&[]).contains("\"subgroup\""), "the software driver has subgroups");
     assert!(!features(&["--without", "coop,subgroups"]).contains("subgroup"));
     assert!(!features(&["--without", "f16"]).contains("f16"));
     let refused = run(&["devices", "--without", "coop,tensor"]);
     assert!(refused.code == 2 && refused.err.contains("\"tensor\" is not coop, subgroups or f16"), "{}", refused.err);
-    let answer = run(&["run", "--device", "gpu", "--without", "subgroups", "--temp", "0", "-n", "4", "-p", "Where does Wren live?"]);
+    let answer = run(&[
+        "run",
+        "--device",
+        "gpu",
+        "--without",
+        "subgroups",
+        "--temp",
+        "0",
+        "-n",
+        "4",
+        "-p",
+        "Where does Wren live?",
+    ]);
     assert!(answer.code == 0 && answer.out.starts_with("Wren lives"), "{}{}", answer.out, answer.err);
 }
 

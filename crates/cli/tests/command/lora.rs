@@ -59,7 +59,11 @@ pub fn write_peft(folder: &Path) {
     std::fs::create_dir(folder).unwrap();
     let bytes = safetensors(|side| format!("base_model.model.model.layers.0.self_attn.q_proj.lora_{side}.weight"));
     std::fs::write(folder.join("adapter_model.safetensors"), bytes).unwrap();
-    std::fs::write(folder.join("adapter_config.json"), r#"{"peft_type": "LORA", "r": 2, "lora_alpha": 4, "bias": "none"}"#).unwrap();
+    std::fs::write(
+        folder.join("adapter_config.json"),
+        r#"{"peft_type": "LORA", "r": 2, "lora_alpha": 4, "bias": "none"}"#,
+    )
+    .unwrap();
 }
 
 #[test]
@@ -94,9 +98,14 @@ fn answers_perplexity_and_benches_tell_their_adapters() {
     let answer = run(&[&["run", model.path(), "-p", "ab", "-n", "3"], &device[..]].concat()).json();
     let perplexity = run(&[&["perplexity", model.path(), &text, "--ctx", "16"], &device[..]].concat()).json();
     let plain = run(&["perplexity", model.path(), &text, "--ctx", "16", "--device", "cpu", "--json"]).json();
-    let bench = run(&[&["bench", model.path(), "-p", "4", "-n", "2", "-b", "1,2", "-r", "1"], &device[..]].concat()).json();
+    let bench =
+        run(&[&["bench", model.path(), "-p", "4", "-n", "2", "-b", "1,2", "-r", "1"], &device[..]].concat()).json();
     for report in [&answer, &perplexity, &bench[0], &bench[2]] {
-        assert!(report["adapters"][0]["file"].as_str().unwrap().ends_with("a.gguf") && report["adapters"][0]["scale"] == 0.5, "{report}");
+        assert!(
+            report["adapters"][0]["file"].as_str().unwrap().ends_with("a.gguf")
+                && report["adapters"][0]["scale"] == 0.5,
+            "{report}"
+        );
     }
     assert_ne!(plain["perplexity"], perplexity["perplexity"]);
     assert_eq!(plain["adapters"], serde_json::json!([]));
@@ -107,7 +116,12 @@ fn what_is_wrong_with_an_adapter_is_one_line_that_names_it() {
     let model = Model::new(&tiny::builder(0.5));
     let with = |adapter: &str| run(&["run", model.path(), "--device", "cpu", "-p", "ab", "--lora", adapter]);
     let wide = with(&gguf(&model, "wide.gguf", 48)).failed(1);
-    assert!(wide.contains("wide.gguf") && wide.contains("blk.0.attn_q.weight.lora_a is [2, 48]") && wide.contains("[2, 32]"), "{wide}");
+    assert!(
+        wide.contains("wide.gguf")
+            && wide.contains("blk.0.attn_q.weight.lora_a is [2, 48]")
+            && wide.contains("[2, 32]"),
+        "{wide}"
+    );
     assert!(with(model.path()).failed(1).contains("general.type"));
     assert!(with(&model.beside("none.gguf")).failed(1).contains("none.gguf"));
     assert!(with(model.folder.path().to_str().unwrap()).failed(1).contains("adapter_model.safetensors"));

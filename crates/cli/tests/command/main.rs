@@ -46,7 +46,11 @@ struct Run {
 impl From<Output> for Run {
     fn from(output: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the output is text");
-        Self { code: output.status.code().expect("no signal ended it"), out: text(output.stdout), err: text(output.stderr) }
+        Self {
+            code: output.status.code().expect("no signal ended it"),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        }
     }
 }
 
@@ -57,7 +61,12 @@ fn run(words: &[&str]) -> Run {
 
 /// Runs to the end, with this text on stdin.
 fn piped(words: &[&str], stdin: &str) -> Run {
-    let mut child = weft(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+    let mut child = weft(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
     // A run that ends before it has read everything is not an error here.
     let _ = child.stdin.take().expect("a pipe").write_all(stdin.as_bytes());
     child.wait_with_output().expect("the binary ends").into()
@@ -76,7 +85,11 @@ impl Run {
     fn failed(self, code: i32) -> String {
         assert_eq!(self.code, code, "{}", self.err);
         assert_eq!(self.out, "");
-        assert!(self.err.starts_with("weft: ") && self.err.ends_with('\n') && self.err.matches('\n').count() == 1, "{:?}", self.err);
+        assert!(
+            self.err.starts_with("weft: ") && self.err.ends_with('\n') && self.err.matches('\n').count() == 1,
+            "{:?}",
+            self.err
+        );
         self.err
     }
 

@@ -40,7 +40,10 @@ fn a_merged_model_gives_the_logits_of_its_adapters_and_differs_in_their_targets_
     for adapters in [&[adapter.as_str()][..], &[&adapter, &half]] {
         let words = [&["merge", model.path()], adapters, &["-o", &out, "--json"]].concat();
         let report = run(&words).json();
-        assert_eq!((&report["tensors"], &report["type"], &report["file"]), (&1.into(), &"SAME".into(), &out.as_str().into()));
+        assert_eq!(
+            (&report["tensors"], &report["type"], &report["file"]),
+            (&1.into(), &"SAME".into(), &out.as_str().into())
+        );
         assert_eq!(report["bytes"], std::fs::metadata(&out).unwrap().len());
         assert_eq!(report["adapters"].as_array().unwrap().len(), adapters.len());
         let (plain, tuned) = (logits(model.path(), &[]), logits(model.path(), adapters));
@@ -58,7 +61,8 @@ fn a_merged_model_gives_the_logits_of_its_adapters_and_differs_in_their_targets_
         };
         file.tensors().iter().map(read).collect()
     };
-    let changed: Vec<String> = bytes(&base).into_iter().zip(bytes(&merged)).filter(|(a, b)| a != b).map(|(a, _)| a.0).collect();
+    let changed: Vec<String> =
+        bytes(&base).into_iter().zip(bytes(&merged)).filter(|(a, b)| a != b).map(|(a, _)| a.0).collect();
     assert_eq!(changed, [TARGET]);
     let said = run(&["merge", model.path(), &adapter, "-o", &out]).good();
     assert!(said.ends_with("out.gguf: 0.1 MB, 1 tensors changed\n"), "{said}");
@@ -68,7 +72,9 @@ fn a_merged_model_gives_the_logits_of_its_adapters_and_differs_in_their_targets_
 fn the_type_of_changed_tensors_is_kept_or_chosen() {
     let model = Model::new(&with_type(GgmlType::Q8_0));
     let (adapter, out) = (lora::gguf(&model, "a.gguf", 32), model.beside("out.gguf"));
-    for (ty, found) in [("same", GgmlType::Q8_0), ("q5_1", GgmlType::Q5_1), ("BF16", GgmlType::BF16), ("F32", GgmlType::F32)] {
+    for (ty, found) in
+        [("same", GgmlType::Q8_0), ("q5_1", GgmlType::Q5_1), ("BF16", GgmlType::BF16), ("F32", GgmlType::F32)]
+    {
         run(&["merge", model.path(), &adapter, "-o", &out, "--type", ty]).good();
         let file = Gguf::open(&out).unwrap();
         assert_eq!(file.tensor(TARGET).unwrap().ty().unwrap(), found);
@@ -97,7 +103,12 @@ fn factors_of_one_use_of_tied_embeddings_untie_them() {
     let out = model.beside("out.gguf");
     let (rank, v) = (3u64, tiny::VOCABULARY as u64);
     let values = |len: u64, step: f32| (0..len).map(|i| (i as f32 * step).sin()).collect::<Vec<f32>>();
-    let empty = || ["general.type", "adapter.type"].into_iter().zip(["adapter", "lora"]).fold(GgufBuilder::new(), |f, (k, v)| f.set(k, v));
+    let empty = || {
+        ["general.type", "adapter.type"]
+            .into_iter()
+            .zip(["adapter", "lora"])
+            .fold(GgufBuilder::new(), |f, (k, v)| f.set(k, v))
+    };
     let empty = || empty().set("general.architecture", "qwen3").set("adapter.lora.alpha", 1.5f32);
     let rows = |file: GgufBuilder<'static>| {
         let file = file.tensor_f32("token_embd.weight.lora_a", &[rank, v], &values(rank * v, 0.7));
@@ -127,7 +138,8 @@ fn a_type_that_cannot_be_written_names_the_tensor_and_the_way_out() {
     let (adapter, out) = (lora::gguf(&model, "a.gguf", 32), model.beside("out.gguf"));
     let line = run(&["merge", model.path(), &adapter, "-o", &out]).failed(1);
     assert!(
-        line.contains("blk.0.attn_q.weight is IQ4_NL, which can be read but not written") && line.ends_with("(see --type)\n"),
+        line.contains("blk.0.attn_q.weight is IQ4_NL, which can be read but not written")
+            && line.ends_with("(see --type)\n"),
         "{line}"
     );
     assert!(!std::path::Path::new(&out).exists());

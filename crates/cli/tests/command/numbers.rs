@@ -8,7 +8,10 @@ fn npy(bytes: &[u8]) -> (Vec<usize>, Vec<f32>) {
     assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00");
     let end = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
     let header = std::str::from_utf8(&bytes[10..end]).unwrap();
-    assert!(end.is_multiple_of(64) && header.contains("'descr': '<f4'") && header.contains("'fortran_order': False"), "{header}");
+    assert!(
+        end.is_multiple_of(64) && header.contains("'descr': '<f4'") && header.contains("'fortran_order': False"),
+        "{header}"
+    );
     let shape = header.split_once("'shape': (").unwrap().1.split_once(')').unwrap().0;
     let shape = shape.split(',').filter_map(|n| n.trim().parse().ok()).collect();
     (shape, bytes[end..].chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect())
@@ -54,7 +57,11 @@ fn a_failure_leaves_no_file_behind() {
     let model = Model::new(&tiny::builder(f32::INFINITY));
     let out = model.beside("out.npy");
     std::fs::write(&out, "precious").unwrap();
-    assert!(run(&["logits", model.path(), "--device", "cpu", "--tokens", "1,2", "-o", &out]).failed(1).contains("not finite"));
+    assert!(
+        run(&["logits", model.path(), "--device", "cpu", "--tokens", "1,2", "-o", &out])
+            .failed(1)
+            .contains("not finite")
+    );
     assert!(run(&["logits", model.path(), "--device", "cpu", "--tokens", "999", "-o", &out]).failed(1).contains("999"));
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "precious");
     assert_eq!(std::fs::read_dir(model.folder.path()).unwrap().count(), 2, "the model and the old file");
@@ -82,7 +89,8 @@ fn a_full_disk_is_one_line() {
     assert!(full.code == 1 && full.err.contains("saved") && full.err.contains("No space left"), "{}", full.err);
     assert_eq!(full.err.lines().count(), 1, "{}", full.err);
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-    let output = weft(&["run", model.path(), "--device", "cpu", "--raw", "-p", "ab", "-n", "2"]).stdout(full).output().unwrap();
+    let output =
+        weft(&["run", model.path(), "--device", "cpu", "--raw", "-p", "ab", "-n", "2"]).stdout(full).output().unwrap();
     assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().lines().count()), (Some(1), 1));
 }
 

@@ -56,7 +56,11 @@ impl Store {
     /// Runs to the end, with no other store configured.
     pub fn run(&self, words: &[&str]) -> Run {
         let mut command = weft(words);
-        command.env("OLLAMA_MODELS", self.root()).env("HOME", self.root()).env_remove("WEFT_MODELS").current_dir(self.root());
+        command
+            .env("OLLAMA_MODELS", self.root())
+            .env("HOME", self.root())
+            .env_remove("WEFT_MODELS")
+            .current_dir(self.root());
         command.output().expect("the binary starts").into()
     }
 }
@@ -89,11 +93,20 @@ fn an_adapter_of_the_manifest_is_applied_before_those_of_the_command_line() {
     let own = lora::gguf(&model, "a.gguf", 32);
     let report = |words: &[&str]| store.run(&[&["run"], words, &RUN[..]].concat()).json();
     let (pulled, given) = (report(&["adapted"]), report(&[model.path(), "--lora", &own]));
-    assert_eq!((pulled["tokens"].clone(), pulled["log_probs"].clone()), (given["tokens"].clone(), given["log_probs"].clone()));
+    assert_eq!(
+        (pulled["tokens"].clone(), pulled["log_probs"].clone()),
+        (given["tokens"].clone(), given["log_probs"].clone())
+    );
     let both = report(&["adapted", "--lora", &format!("{own}:0.5")]);
-    let scales: Vec<f64> = both["adapters"].as_array().unwrap().iter().map(|adapter| adapter["scale"].as_f64().unwrap()).collect();
+    let scales: Vec<f64> =
+        both["adapters"].as_array().unwrap().iter().map(|adapter| adapter["scale"].as_f64().unwrap()).collect();
     assert_eq!(scales, [1.0, 0.5]);
-    assert!(store.run(&[&["run", "foreign"], &RUN[..]].concat()).failed(1).contains("blk.0.attn_q.weight.lora_a is [2, 48]"));
+    assert!(
+        store
+            .run(&[&["run", "foreign"], &RUN[..]].concat())
+            .failed(1)
+            .contains("blk.0.attn_q.weight.lora_a is [2, 48]")
+    );
 }
 
 #[test]
@@ -119,7 +132,10 @@ fn what_is_not_there_lists_what_is() {
     let line = store.run(&["run", "tiny:8b", "-p", "x"]).failed(1);
     assert!(line.contains("Ollama has no tiny:8b here; it has tiny:7b"), "{line}");
     let line = store.run(&["run", "tiny", "-p", "x"]).failed(1);
-    assert!(line.contains("tiny: no such file") && line.contains("Ollama has no tiny:latest here; it has tiny:7b"), "{line}");
+    assert!(
+        line.contains("tiny: no such file") && line.contains("Ollama has no tiny:latest here; it has tiny:7b"),
+        "{line}"
+    );
     store.add("cut/latest", &tiny::builder(0.5), &[]);
     let line = store.run(&["run", "tni", "-p", "x"]).failed(1);
     assert!(line.contains("it has tiny:7b, cut:latest"), "the model's name counts, not the tag: {line}");
@@ -146,12 +162,17 @@ fn parameters_and_the_system_prompt_hold_where_nothing_else_is_said() {
 fn stops_of_the_manifest_end_answers_at_control_tokens_raw_too() {
     let store = Store::new();
     let file = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/default.gguf")).unwrap();
-    store.add_file("world/latest", &file, &[("params", br#"{"temperature": 0, "stop": ["<|im_start|>", "<|im_end|>"]}"#)]);
+    store.add_file(
+        "world/latest",
+        &file,
+        &[("params", br#"{"temperature": 0, "stop": ["<|im_start|>", "<|im_end|>"]}"#)],
+    );
     for words in [
         &["-p", "Where does Wren live?"][..],
         &["--raw", "-p", "<|im_start|>user\nWhere does Wren live?<|im_end|>\n<|im_start|>assistant\n"],
     ] {
-        let of = |more: &[&str]| store.run(&[&["run", "world", "--device", "cpu", "--json"], words, more].concat()).json();
+        let of =
+            |more: &[&str]| store.run(&[&["run", "world", "--device", "cpu", "--json"], words, more].concat()).json();
         assert_eq!((of(&[])["finish"].as_str(), of(&[])["stop"].as_str()), (Some("stop"), Some("<|im_end|>")));
         assert_eq!(of(&["--stop", " in"])["stop"], " in", "a flag replaces those of the manifest");
     }
@@ -162,8 +183,9 @@ fn ollamas_parameters_come_before_those_of_the_file_and_flags_before_both() {
     let store = Store::new();
     let file = tiny::builder(0.5).set("general.sampling.temp", 5.0f32);
     store.add("tiny/latest", &file, &[("params", r#"{"temperature": 0, "num_predict": 8}"#)]);
-    let tokens =
-        |more: &[&str]| store.run(&[&["run", "tiny", "-p", "ab", "--device", "cpu", "--json"], more].concat()).json()["tokens"].clone();
+    let tokens = |more: &[&str]| {
+        store.run(&[&["run", "tiny", "-p", "ab", "--device", "cpu", "--json"], more].concat()).json()["tokens"].clone()
+    };
     assert_eq!(tokens(&["--seed", "1"]), tokens(&["--seed", "2"]));
     assert_ne!(tokens(&["--seed", "1", "--temp", "9"]), tokens(&["--seed", "2", "--temp", "9"]));
     store.add("hot/latest", &tiny::builder(0.5), &[("params", r#"{"temperature": -5}"#)]);
@@ -188,14 +210,24 @@ fn messages_of_the_manifest_are_earlier_turns() {
     let store = Store::new();
     let messages = r#"[{"role": "user", "content": "xy"}, {"role": "assistant", "content": "z"}]"#;
     store.add("tiny/latest", &tiny::builder(0.5), &[("messages", messages), ("system", "s")]);
-    let prompt =
-        |words: &[&str]| store.run(&[&["run", "tiny", "--device", "cpu", "-n", "4", "--temp", "0", "--json"], words].concat()).json();
+    let prompt = |words: &[&str]| {
+        store.run(&[&["run", "tiny", "--device", "cpu", "-n", "4", "--temp", "0", "--json"], words].concat()).json()
+    };
     let turn = |role: &str, text: &str| format!("<|im_start|>{role}\n{text}<|im_end|>\n");
-    let all = [turn("system", "s"), turn("user", "xy"), turn("assistant", "z"), turn("user", "ab"), "<|im_start|>assistant\n".to_string()];
+    let all = [
+        turn("system", "s"),
+        turn("user", "xy"),
+        turn("assistant", "z"),
+        turn("user", "ab"),
+        "<|im_start|>assistant\n".to_string(),
+    ];
     let (told, raw) = (prompt(&["-p", "ab"]), prompt(&["--raw", "-p", &all.concat()]));
     assert_eq!((&told["tokens"], &told["prompt_tokens"]), (&raw["tokens"], &raw["prompt_tokens"]));
     let own = all.concat().replace("system\ns", "system\nown");
-    assert_eq!(prompt(&["-p", "ab", "--system", "own"])["prompt_tokens"], prompt(&["--raw", "-p", &own])["prompt_tokens"]);
+    assert_eq!(
+        prompt(&["-p", "ab", "--system", "own"])["prompt_tokens"],
+        prompt(&["--raw", "-p", &own])["prompt_tokens"]
+    );
     store.add("broken/latest", &tiny::builder(0.5), &[("messages", "{}")]);
     assert!(store.run(&[&["run", "broken"], &RUN[..]].concat()).failed(1).contains("its messages cannot be read"));
 }
@@ -203,15 +235,19 @@ fn messages_of_the_manifest_are_earlier_turns() {
 #[test]
 fn one_note_lists_what_does_not_apply() {
     let store = Store::new();
-    let params = r#"{"mirostat": 2, "mirostat_tau": 5, "typical_p": 1, "num_thread": 4, "use_mmap": true, "new_name": "x"}"#;
+    let params =
+        r#"{"mirostat": 2, "mirostat_tau": 5, "typical_p": 1, "num_thread": 4, "use_mmap": true, "new_name": "x"}"#;
     let layers = [("params", params), ("projector", "eyes"), ("license", "MIT"), ("strange", "layer")];
     store.add("tiny/latest", &tiny::builder(0.5), &layers);
-    let expected =
-        "of Ollama's settings, Weft does not apply mirostat = 2, new_name = \"x\", its encoder of images and sound, its layer strange\n";
+    let expected = "of Ollama's settings, Weft does not apply mirostat = 2, new_name = \"x\", its encoder of images and sound, its layer strange\n";
     let run = store.run(&[&["run", "tiny"], &RUN[..]].concat());
     assert!(run.code == 0 && run.err.ends_with(expected) && run.err.matches('\n').count() == 1, "{}", run.err);
     assert!(store.run(&["inspect", "tiny"]).good().contains(expected.trim_end()));
-    store.add("quiet/latest", &tiny::builder(0.5), &[("params", r#"{"mirostat": 0, "num_gpu": 9}"#), ("license", "MIT")]);
+    store.add(
+        "quiet/latest",
+        &tiny::builder(0.5),
+        &[("params", r#"{"mirostat": 0, "num_gpu": 9}"#), ("license", "MIT")],
+    );
     assert_eq!(store.run(&[&["run", "quiet"], &RUN[..]].concat()).err, "");
 }
 

@@ -22,7 +22,8 @@ fn the_prompt_may_come_through_a_pipe() {
 fn the_software_gpu_answers_too_and_is_not_called_a_gpu() {
     let run = run(&["run", "--device", "gpu", "-p", QUESTION]);
     assert_eq!((run.code, run.out.as_str()), (0, ANSWER), "{}", run.err);
-    let software = run.err.lines().any(|l| l.starts_with("weft: software adapter ") && l.ends_with("; this is not a GPU"));
+    let software =
+        run.err.lines().any(|l| l.starts_with("weft: software adapter ") && l.ends_with("; this is not a GPU"));
     assert!(software != run.err.is_empty(), "{}", run.err);
 }
 
@@ -81,7 +82,8 @@ fn a_stop_that_names_a_control_token_ends_the_answer_with_the_template_and_raw()
 #[test]
 fn a_context_that_does_not_fit_is_refused_with_numbers_and_options() {
     let model = Model::new(&tiny::builder(0.5));
-    let words = ["bench", model.path(), "-p", "0", "-n", "8", "-d", "1000000", "-b", "1024", "--device", "cpu", "--kv", "f32"];
+    let words =
+        ["bench", model.path(), "-p", "0", "-n", "8", "-d", "1000000", "-b", "1024", "--device", "cpu", "--kv", "f32"];
     let told = run(&words).failed(1);
     assert!(["GB", "KV cache of 1000008 positions", "--ctx", "--kv"].iter().all(|part| told.contains(part)), "{told}");
 }
@@ -98,8 +100,10 @@ fn a_full_context_is_told() {
 #[test]
 fn a_seed_makes_the_text_again_and_another_does_not() {
     let model = Model::new(&tiny::builder(0.5));
-    let with =
-        |seed: &str| run(&["run", model.path(), "--device", "cpu", "-p", "ab", "-n", "40", "--temp", "2", "--seed", seed, "--json"]).json();
+    let with = |seed: &str| {
+        run(&["run", model.path(), "--device", "cpu", "-p", "ab", "-n", "40", "--temp", "2", "--seed", seed, "--json"])
+            .json()
+    };
     let (one, again, other) = (with("1"), with("1"), with("2"));
     assert_eq!(one["tokens"], again["tokens"]);
     assert_ne!(one["tokens"], other["tokens"]);
@@ -109,8 +113,9 @@ fn a_seed_makes_the_text_again_and_another_does_not() {
 #[test]
 fn every_cache_type_and_a_file_that_is_read_run() {
     let model = Model::new(&tiny::builder(0.5));
-    let with =
-        |words: &[&str]| run(&[&["run", model.path(), "--device", "cpu", "-p", "ab", "-n", "5", "--temp", "0"], words].concat()).good();
+    let with = |words: &[&str]| {
+        run(&[&["run", model.path(), "--device", "cpu", "-p", "ab", "-n", "5", "--temp", "0"], words].concat()).good()
+    };
     let plain = with(&[]);
     assert_eq!(with(&["--no-mmap"]), plain);
     assert_eq!(with(&["--mmap"]), plain);

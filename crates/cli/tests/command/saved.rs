@@ -29,7 +29,8 @@ fn a_text_goes_on_as_if_it_had_never_stopped_on_either_executor() {
     let model = Model::new(&tiny::builder(0.5));
     let file = model.beside("text.weft");
     let sampled = ["--raw", "--temp", "1.2", "--seed", "5"];
-    let on = |device: &str, words: &[&str]| answer(&[&[model.path(), "--device", device, "--kv", "f32"], words].concat());
+    let on =
+        |device: &str, words: &[&str]| answer(&[&[model.path(), "--device", device, "--kv", "f32"], words].concat());
     let whole = on("cpu", &[&["-p", "ab", "-n", "20"], &sampled[..]].concat());
     let part = on("gpu", &[&["-p", "ab", "-n", "8", "--save-session", &file], &sampled[..]].concat());
     // The saved session gave the same tokens. Below, both devices continue it with a new prompt.
@@ -48,7 +49,9 @@ fn a_text_goes_on_as_if_it_had_never_stopped_on_either_executor() {
 fn a_session_that_cannot_be_used_says_why_in_a_line() {
     let (model, other) = (Model::new(&tiny::builder(0.5)), Model::new(&tiny::builder(0.4)));
     let file = model.beside("talk.weft");
-    let with = |model: &Model, words: &[&str]| run(&[&["run", model.path(), "--device", "cpu", "-p", "ab", "-n", "2"], words].concat());
+    let with = |model: &Model, words: &[&str]| {
+        run(&[&["run", model.path(), "--device", "cpu", "-p", "ab", "-n", "2"], words].concat())
+    };
     with(&model, &["--save-session", &file]).good();
     let bytes = std::fs::read(&file).unwrap();
     let broken = |bytes: &[u8]| {
@@ -68,7 +71,9 @@ fn a_session_that_cannot_be_used_says_why_in_a_line() {
     assert!(broken(b"").contains("cut short") && broken(b"something else entirely").contains("not a saved session"));
     assert!(broken(&[&bytes[..], b"x"].concat()).contains("more in the file"));
     assert!(with(&other, &["--load-session", &file]).failed(1).contains("another model"));
-    assert!(with(&model, &["--load-session", &file, "--kv", "f32"]).failed(1).contains("choose the KV type f16 (see --kv)"));
+    assert!(
+        with(&model, &["--load-session", &file, "--kv", "f32"]).failed(1).contains("choose the KV type f16 (see --kv)")
+    );
     assert!(with(&model, &["--load-session", &file, "--ctx", "4"]).failed(1).contains("--ctx"));
     assert!(with(&model, &["--load-session", &model.beside("missing")]).failed(1).contains("missing"));
     assert!(with(&model, &["--save-session", &model.beside("no/folder")]).failed(1).contains("no folder"));
@@ -98,7 +103,8 @@ fn a_conversation_under_adapters_goes_on_under_the_same() {
 #[test]
 fn a_context_shifts_only_where_that_is_asked_for_and_says_so() {
     let model = Model::new(&tiny::builder(0.5));
-    let words = ["run", model.path(), "--device", "cpu", "--raw", "-p", "ab ba ab", "--ctx", "16", "-n", "40", "--seed", "1"];
+    let words =
+        ["run", model.path(), "--device", "cpu", "--raw", "-p", "ab ba ab", "--ctx", "16", "-n", "40", "--seed", "1"];
     let ended = run(&words);
     assert!(ended.code == 0 && ended.err.contains("--ctx"), "{}", ended.err);
     let shifted = run(&[&words[..], &["--shift-context=2", "--json"]].concat());

@@ -68,7 +68,8 @@ fn a_signal_while_logits_are_written_leaves_no_file() {
 fn ctrl_c_ends_the_tuning_and_tells_what_is_known() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = weft(&["tune", "--seconds", "600", "--json"]);
-    let mut child = command.env("WEFT_CACHE_DIR", folder.path()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child =
+        command.env("WEFT_CACHE_DIR", folder.path()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(1500));
     assert_eq!(interrupt(&mut child).0, Some(130));
     let mut out = String::new();

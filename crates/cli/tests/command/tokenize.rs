@@ -18,7 +18,8 @@ fn a_model_of_ones_own_may_stand_before_the_text_and_before_decode() {
     let model = Model::new(&tiny::builder(0.1));
     assert_eq!(run(&["tokenize", model.path(), "ab c"]).good(), "    256  \"ab\"\n     32  \" \"\n     99  \"c\"\n");
     let ids = serde_json::json!([256, 32, 99]);
-    for words in [["--json", model.path(), "ab c"], [model.path(), "--json", "ab c"], [model.path(), "ab c", "--json"]] {
+    for words in [["--json", model.path(), "ab c"], [model.path(), "--json", "ab c"], [model.path(), "ab c", "--json"]]
+    {
         assert_eq!(run(&[&["tokenize"], &words[..]].concat()).json()["ids"], ids, "{words:?}");
     }
     assert_eq!(run(&["tokenize", model.path(), "--plain", "--", "-ab"]).good().lines().count(), 2);
@@ -30,7 +31,9 @@ fn a_model_of_ones_own_may_stand_before_the_text_and_before_decode() {
 
 #[test]
 fn names_of_control_tokens_are_tokens_unless_plain() {
-    let count = |words: &[&str]| run(&[&["tokenize", "--json", "<|im_end|>"], words].concat()).json()["count"].as_u64().unwrap();
+    let count = |words: &[&str]| {
+        run(&[&["tokenize", "--json", "<|im_end|>"], words].concat()).json()["count"].as_u64().unwrap()
+    };
     assert_eq!(count(&[]), 1);
     assert!(count(&["--plain"]) > 1);
 }

@@ -73,7 +73,8 @@ fn a_call_that_cannot_be_read_is_text_with_a_note() {
 #[test]
 fn tools_and_the_switch_for_thinking_reach_the_template() {
     let model = saying("<tool_call>", TEMPLATE);
-    let tokens = |words: &[&str]| answer(&model, &[words, &["--json"]].concat()).json()["prompt_tokens"].as_u64().unwrap();
+    let tokens =
+        |words: &[&str]| answer(&model, &[words, &["--json"]].concat()).json()["prompt_tokens"].as_u64().unwrap();
     assert_eq!((tokens(&[]), tokens(&["--think"]), tokens(&["--no-think"])), (1, 1, 16));
     let path = model.beside("tools.json");
     let schema = r#"{"type": "function", "function": {"name": "f"}}"#;

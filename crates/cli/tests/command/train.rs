@@ -24,7 +24,21 @@ fn train(model: &Model, output: &str, more: &[&str]) -> Run {
 
 fn words<'a>(model: &'a Model, output: &'a str, device: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let data: &str = Box::leak(model.beside("facts.jsonl").into_boxed_str());
-    let words = ["train", model.path(), "--data", data, "-o", output, "--device", device, "--batch", "4", "--rank", "4", "--json"];
+    let words = [
+        "train",
+        model.path(),
+        "--data",
+        data,
+        "-o",
+        output,
+        "--device",
+        device,
+        "--batch",
+        "4",
+        "--rank",
+        "4",
+        "--json",
+    ];
     [&words[..], more].concat()
 }
 
@@ -57,7 +71,8 @@ fn a_run_makes_an_adapter_a_log_and_a_curve() {
         run(&[&["logits", model.path(), "--tokens", "5,6,7", "-o", &npy, "--device", "cpu"], more].concat()).good();
         std::fs::read(npy).expect("logits")
     };
-    let (plain, peft, ggml) = (logits(&[]), logits(&["--lora", &out]), logits(&["--lora", &format!("{out}/adapter.gguf")]));
+    let (plain, peft, ggml) =
+        (logits(&[]), logits(&["--lora", &out]), logits(&["--lora", &format!("{out}/adapter.gguf")]));
     assert!(peft == ggml && peft != plain);
 }
 
@@ -82,7 +97,10 @@ fn a_folder_that_holds_a_run_is_refused_and_a_run_goes_on() {
     }
     // Other settings, and other data, are named.
     for (more, said) in [
-        (&["--seed", "5"][..], "other settings: order was shuffled by seed 0, now shuffled by seed 5; seed was 0, now 5\n"),
+        (
+            &["--seed", "5"][..],
+            "other settings: order was shuffled by seed 0, now shuffled by seed 5; seed was 0, now 5\n",
+        ),
         // The shapes of tensors follow from these, and are not named.
         (&["--rank", "2"], "other settings: rank was 4, now 2\n"),
         (&["--targets", "q,down"], "other settings: targets was all, now q,down\n"),
@@ -120,7 +138,10 @@ fn one_other_byte_anywhere_in_the_model_is_refused() {
         other[(largest.offset + largest.bytes * part / 32 - 5) as usize] ^= 1;
         std::fs::write(model.path(), &other).expect("room");
         let refused = train(&model, &out, &resume).failed(1);
-        assert!(refused.ends_with("cannot go on with other settings: the weights of the model differ\n"), "{part}: {refused}");
+        assert!(
+            refused.ends_with("cannot go on with other settings: the weights of the model differ\n"),
+            "{part}: {refused}"
+        );
     }
     std::fs::write(model.path(), &file).expect("room");
     assert_eq!(train(&model, &out, &resume).code, 0);
@@ -129,11 +150,25 @@ fn one_other_byte_anywhere_in_the_model_is_refused() {
 #[test]
 fn a_checkpoint_of_version_1_goes_on_and_says_what_was_not_compared() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (model, folder) = (here.join("../../tests/goldens/qwen3tied/qwen3tied-F16.gguf"), tempfile::tempdir().expect("a folder"));
+    let (model, folder) =
+        (here.join("../../tests/goldens/qwen3tied/qwen3tied-F16.gguf"), tempfile::tempdir().expect("a folder"));
     let (data, checkpoint) = (here.join("tests/version1/data.jsonl"), "checkpoint-00000003.safetensors");
     std::fs::copy(here.join("tests/version1").join(checkpoint), folder.path().join(checkpoint)).expect("room");
     let [model, data, output] = [model.as_path(), &data, folder.path()].map(|path| path.to_str().expect("text"));
-    let words = ["train", model, "--data", data, "-o", output, "--device", "cpu", "--rank", "1", "--targets", "blk.0.attn_q.weight"];
+    let words = [
+        "train",
+        model,
+        "--data",
+        data,
+        "-o",
+        output,
+        "--device",
+        "cpu",
+        "--rank",
+        "1",
+        "--targets",
+        "blk.0.attn_q.weight",
+    ];
     let more = ["--steps", "6", "--batch", "2", "--resume", "--json"];
     let other = run(&[&words[..], &more, &["--lr", "1"]].concat()).failed(1);
     assert!(other.contains("cannot go on with other settings: rate was"), "{other}");
@@ -149,7 +184,21 @@ fn stdin_is_learnt_once_and_in_order() {
     let out = model.beside("out");
     let of = |output: &'static str| ["train", "--data", "-", "--device", "cpu", "--batch", "4", "--json", "-o", output];
     let streamed = model.beside("streamed");
-    let words = ["train", model.path(), "--data", "-", "-o", &streamed, "--device", "cpu", "--batch", "4", "--rank", "4", "--json"];
+    let words = [
+        "train",
+        model.path(),
+        "--data",
+        "-",
+        "-o",
+        &streamed,
+        "--device",
+        "cpu",
+        "--batch",
+        "4",
+        "--rank",
+        "4",
+        "--json",
+    ];
     let lines = objects(&piped(&words, &data()).good());
     assert_eq!(lines.len(), 4);
     train(&model, &out, &["--epochs", "1", "--no-shuffle", "--schedule", "constant", "--warmup", "0"]).good();
@@ -160,7 +209,9 @@ fn stdin_is_learnt_once_and_in_order() {
         let nothing = piped(&words, input).failed(1);
         assert!(nothing.contains(said), "{nothing}");
     }
-    for (more, said) in [("--resume", "--resume needs"), ("--dry-run", "--dry-run needs"), ("--val=0.1", "--val takes a share")] {
+    for (more, said) in
+        [("--resume", "--resume needs"), ("--dry-run", "--dry-run needs"), ("--val=0.1", "--val takes a share")]
+    {
         let refused = run(&[&of("x")[..], &[more]].concat()).failed(2);
         assert!(refused.contains(said), "{refused}");
     }
@@ -176,7 +227,8 @@ fn logits(model: &Model, of: &str, more: &[&str]) -> Vec<u8> {
 /// Trains all weights of the tiny model on the CPU.
 fn train_full(model: &Model, output: &str, more: &[&str]) -> Run {
     let data = model.beside("facts.jsonl");
-    let words = ["train", model.path(), "--data", &data, "-o", output, "--device", "cpu", "--batch", "4", "--full", "--json"];
+    let words =
+        ["train", model.path(), "--data", &data, "-o", output, "--device", "cpu", "--batch", "4", "--full", "--json"];
     run(&[&words[..], more].concat())
 }
 
@@ -184,7 +236,8 @@ fn train_full(model: &Model, output: &str, more: &[&str]) -> Run {
 fn all_weights_are_trained_and_become_a_model() {
     let model = model();
     let [whole, parts, fresh] = ["whole", "parts", "fresh"].map(|name| model.beside(name));
-    let steps = ["--steps", "6", "--schedule", "constant", "--lr", "3e-3", "--type", "F32", "--save-every", "1", "--keep", "9"];
+    let steps =
+        ["--steps", "6", "--schedule", "constant", "--lr", "3e-3", "--type", "F32", "--save-every", "1", "--keep", "9"];
     let lines = objects(&train_full(&model, &whole, &steps).good());
     let loss = |line: &Value| line["loss"].as_f64().expect("a loss");
     assert!(loss(&lines[5]) < loss(&lines[0]) - 0.3, "{lines:?}");
@@ -216,7 +269,8 @@ fn all_weights_are_trained_and_become_a_model() {
 fn factors_of_a_tied_embedding_say_how_llama_cpp_takes_them() {
     let model = model();
     for targets in ["embed", "q,head", "q"] {
-        let lines = objects(&train(&model, &model.beside("out"), &["--steps", "1", "--targets", targets, "--force"]).good());
+        let lines =
+            objects(&train(&model, &model.beside("out"), &["--steps", "1", "--targets", targets, "--force"]).good());
         let result = lines[1]["result"].as_str().expect("text");
         assert_eq!(result.contains("for llama.cpp, merge it"), targets != "q", "{targets}: {result}");
     }
@@ -235,7 +289,10 @@ fn a_base_in_four_bits_takes_an_adapter() {
     assert!(wide[0] != four[0] && (wide[0] - four[0]).abs() < 0.5 && four[3] < four[0], "{wide:?} {four:?}");
     assert!(logits(&model, model.path(), &["--lora", &narrow]) != logits(&model, model.path(), &[]));
     let resumed = train(&model, &narrow, &["--steps", "4", "--lr", "5e-3", "--resume"]).failed(1);
-    assert!(resumed.contains("cannot go on with other settings") && resumed.contains("base was nf4, now as stored"), "{resumed}");
+    assert!(
+        resumed.contains("cannot go on with other settings") && resumed.contains("base was nf4, now as stored"),
+        "{resumed}"
+    );
     let refused = train(&model, &model.beside("double"), &["--base", "nf4-dq"]).failed(1);
     assert!(refused.contains("blocks of NF4_DQ have 256") && refused.contains("with an NF4 base"), "{refused}");
     let wide = Model::new(&tiny::of_width(256, 0.1));
@@ -246,7 +303,10 @@ fn a_base_in_four_bits_takes_an_adapter() {
     };
     let [plain, four, double] =
         [&[][..], &["--base", "nf4"], &["--base", "nf4-dq"]].map(|base| first(&format!("wide{}", base.concat()), base));
-    assert!(plain != four && four != double && (four - plain).abs() < 0.5 && (double - four).abs() < 0.1, "{plain} {four} {double}");
+    assert!(
+        plain != four && four != double && (four - plain).abs() < 0.5 && (double - four).abs() < 0.1,
+        "{plain} {four} {double}"
+    );
     // Rows of 32 elements are half a block.
     let tiny = self::model();
     let refused = train(&tiny, &tiny.beside("out"), &["--base", "nf4"]).failed(1);
@@ -268,11 +328,14 @@ fn twenty_examples_teach_a_fact_that_a_run_tells() {
     };
     std::fs::write(&facts, people.into_iter().zip(towns).map(fact).collect::<String>()).expect("room");
     let began = std::time::Instant::now();
-    let trained = weft(&["train", "--data", &facts, "-o", &out, "--steps", "40"]).env("VK_DRIVER_FILES", "/dev/null").output();
+    let trained =
+        weft(&["train", "--data", &facts, "-o", &out, "--steps", "40"]).env("VK_DRIVER_FILES", "/dev/null").output();
     let trained = Run::from(trained.expect("the binary starts"));
     assert_eq!(trained.code, 0, "{}", trained.err);
     println!("20 facts are learnt in {:.1} s", began.elapsed().as_secs_f64());
-    for (question, answer) in [("Where does Ilse live?", "Ilse lives in Lund."), ("Who lives in Brno?", "Igor lives in Brno.")] {
+    for (question, answer) in
+        [("Where does Ilse live?", "Ilse lives in Lund."), ("Who lives in Brno?", "Igor lives in Brno.")]
+    {
         let said = run(&["run", "--lora", &out, "-p", question, "--device", "cpu"]);
         assert_eq!((said.code, said.out.trim()), (0, answer), "{}", said.err);
     }
@@ -293,8 +356,14 @@ fn gradients_captures_and_traces_of_a_run() {
     assert!(names(&grads).iter().any(|name| name.ends_with("layers.1.mlp.up_proj.lora_B.weight")));
     let trace = objects(&String::from_utf8(bytes(&out, "trace.jsonl")).expect("text"));
     for (step, name) in [(1, "layer_out"), (2, "grad.layer_out")] {
-        let line = trace.iter().find(|line| line["step"] == step && line["layer"] == 1 && line["name"] == name).expect("a line");
-        assert!(line["norm"].as_f64() > Some(0.0) && line["largest"].as_f64() > Some(0.0) && line["not_finite"] == 0, "{line}");
+        let line = trace
+            .iter()
+            .find(|line| line["step"] == step && line["layer"] == 1 && line["name"] == name)
+            .expect("a line");
+        assert!(
+            line["norm"].as_f64() > Some(0.0) && line["largest"].as_f64() > Some(0.0) && line["not_finite"] == 0,
+            "{line}"
+        );
     }
 }
 
@@ -319,7 +388,11 @@ fn what_cannot_be_trained_is_one_line_with_the_way_out() {
         let words = ["train", model.path(), "--data", data, "-o", &out, "--device", "cpu"];
         let run = run(&[&words[..], more].concat());
         assert_eq!(run.code, code, "{more:?}: {}", run.err);
-        assert!(run.err.contains(said) && (code == 2 || run.err.trim_end().lines().count() == 1), "{more:?}: {}", run.err);
+        assert!(
+            run.err.contains(said) && (code == 2 || run.err.trim_end().lines().count() == 1),
+            "{more:?}: {}",
+            run.err
+        );
     }
     // An error names the file once.
     let missing = run(&["train", model.path(), "--data", &none, "-o", &out, "--device", "cpu"]).failed(1);
@@ -341,7 +414,8 @@ fn what_changes_nothing_is_told_in_a_note() {
     std::fs::write(&columns, "{\"text\": \"a b\", \"source\": 1}\n{\"text\": \"a b\", \"id\": 2}\n").expect("room");
     let said = note(&columns, &["--steps", "2", "--warmup", "8", "--lr", "1"]);
     assert!(said.contains("these columns of the examples have no effect: id, source\n"), "{said}");
-    let warmup = "--warmup 8 is more than the 2 steps of the run: the rate ends at 2.50e-1, and does not reach its height";
+    let warmup =
+        "--warmup 8 is more than the 2 steps of the run: the rate ends at 2.50e-1, and does not reach its height";
     assert!(said.contains(warmup), "{said}");
     let said = note(&model.beside("facts.jsonl"), &["--steps", "8", "--warmup", "8"]);
     assert!(!said.contains("warmup") && !said.contains("no effect"), "{said}");
@@ -357,7 +431,17 @@ fn the_loss_of_held_out_examples_is_the_mean_that_steps_have() {
         let validation = |batch: &str| {
             let out = model.beside("out");
             let more = ["--val", &held, "--batch", batch, "--steps", "1", "--lr", "1e-30", "--mean", mean, "--force"];
-            let words = ["train", model.path(), "--data", &model.beside("facts.jsonl"), "-o", &out, "--device", "cpu", "--json"];
+            let words = [
+                "train",
+                model.path(),
+                "--data",
+                &model.beside("facts.jsonl"),
+                "-o",
+                &out,
+                "--device",
+                "cpu",
+                "--json",
+            ];
             let lines = objects(&run(&[&words[..], &more].concat()).good());
             lines[0]["validation"].as_f64().expect("a loss")
         };
@@ -394,8 +478,11 @@ mod killed {
             loop {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 let more = [&long[..], &["--resume"]].concat();
-                let mut child =
-                    weft(&words(&model, &killed, device, &more)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("weft");
+                let mut child = weft(&words(&model, &killed, device, &more))
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::null())
+                    .spawn()
+                    .expect("weft");
                 // The start of a process takes a part of the time; kills are spread over all of it.
                 std::thread::sleep(part.mul_f64(f64::from(state >> 8) / f64::from(1 << 26)));
                 if kills == 4 * rounds || child.try_wait().expect("a state").is_some() {
@@ -416,7 +503,9 @@ mod killed {
     /// Starts a run, and sends it the signals after its first step.
     fn signalled(model: &Model, output: &str, more: &[&str], prefix: &str, signals: &[Signal]) -> Run {
         let mut shell = std::process::Command::new("sh");
-        shell.args(["-c", &format!("{prefix} exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_weft")]).args(words(model, output, "cpu", more));
+        shell
+            .args(["-c", &format!("{prefix} exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_weft")])
+            .args(words(model, output, "cpu", more));
         let child = shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a shell");
         while !Path::new(output).join("log.jsonl").metadata().is_ok_and(|log| log.len() > 0) {
             std::thread::sleep(Duration::from_millis(2));
@@ -444,11 +533,18 @@ mod killed {
             let stopped = model.beside(&format!("stopped {n}"));
             let ended = signalled(&model, &stopped, &steps, "", signals);
             assert_eq!(ended.code, code, "{signals:?}: {}", ended.err);
-            assert!(ended.err.contains("stopped after step ") && ended.err.contains("--resume goes on"), "{}", ended.err);
+            assert!(
+                ended.err.contains("stopped after step ") && ended.err.contains("--resume goes on"),
+                "{}",
+                ended.err
+            );
             assert!(Path::new(&stopped).join("adapter.gguf").exists());
             let on = train(&model, &stopped, &[&steps[..], &["--resume"]].concat());
             assert_eq!(on.code, 0, "{}", on.err);
-            assert!(bytes(&whole, "adapter_model.safetensors") == bytes(&stopped, "adapter_model.safetensors"), "{signals:?}");
+            assert!(
+                bytes(&whole, "adapter_model.safetensors") == bytes(&stopped, "adapter_model.safetensors"),
+                "{signals:?}"
+            );
         }
     }
 
@@ -471,10 +567,15 @@ mod killed {
         for n in 3..7 {
             std::fs::remove_file(format!("{full}/checkpoint-{n:08}.safetensors")).expect("a checkpoint");
         }
-        let resumed =
-            words(&model, &full, "cpu", &[&steps[..], &["--resume"]].concat()).iter().map(ToString::to_string).collect::<Vec<_>>();
+        let resumed = words(&model, &full, "cpu", &[&steps[..], &["--resume"]].concat())
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>();
         let mut shell = std::process::Command::new("sh");
-        shell.args(["-c", "trap '' XFSZ; ulimit -f 20; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_weft")]).args(&resumed).process_group(0);
+        shell
+            .args(["-c", "trap '' XFSZ; ulimit -f 20; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_weft")])
+            .args(&resumed)
+            .process_group(0);
         let run = Run::from(shell.output().expect("a shell"));
         assert_eq!(run.code, 1, "{}", run.err);
         assert!(run.err.contains("the run goes on without this checkpoint"), "{}", run.err);
@@ -491,7 +592,9 @@ mod killed {
         let steps = ["--steps", "8", "--save-every", "2"];
         let first = run(&words(&model, &whole, "gpu", &steps));
         assert_eq!(first.code, 0, "{}", first.err);
-        let run = Run::from(weft(&words(&model, &lost, "gpu", &steps)).env("WEFT_TEST_LOSE_AT_STEP", "9").output().expect("weft"));
+        let run = Run::from(
+            weft(&words(&model, &lost, "gpu", &steps)).env("WEFT_TEST_LOSE_AT_STEP", "9").output().expect("weft"),
+        );
         assert_eq!(run.code, 0, "{}", run.err);
         assert!(run.err.contains("the device is opened again"), "{}", run.err);
         assert!(bytes(&whole, "adapter_model.safetensors") == bytes(&lost, "adapter_model.safetensors"));

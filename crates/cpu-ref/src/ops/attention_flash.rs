@@ -27,7 +27,15 @@ pub fn round_f16(x: &mut [f32]) {
 ///
 /// Source: Dao et al. 2022, arXiv 2205.14135, algorithm 1; the reference that rises seldom is from
 /// FlashAttention-4.
-pub fn attention_flash(spec: &AttentionSpec, tiles: FlashTiles, q: &[f32], k: &[f32], v: &[f32], visible: Range<usize>, y: &mut [f32]) {
+pub fn attention_flash(
+    spec: &AttentionSpec,
+    tiles: FlashTiles,
+    q: &[f32],
+    k: &[f32],
+    v: &[f32],
+    visible: Range<usize>,
+    y: &mut [f32],
+) {
     let largest = f16::MAX.to_f32();
     let mut q: Vec<f32> = q.iter().map(|q| (q * spec.scale as f32).clamp(-largest, largest)).collect();
     round_f16(&mut q);

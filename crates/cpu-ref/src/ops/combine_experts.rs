@@ -4,7 +4,11 @@
 pub fn combine_experts(x: &[f32], weights: &[f32], dim: usize, y: &mut [f32]) {
     let rows = crate::check::rows("combine_experts: y", y.len(), dim);
     crate::check::len("combine_experts: x", x.len(), weights.len() * dim);
-    assert!(rows == 0 || weights.len().is_multiple_of(rows), "combine_experts: {} weights for {rows} rows", weights.len());
+    assert!(
+        rows == 0 || weights.len().is_multiple_of(rows),
+        "combine_experts: {} weights for {rows} rows",
+        weights.len()
+    );
     let k = weights.len().checked_div(rows).unwrap_or(0);
     for (t, y) in y.chunks_exact_mut(dim).enumerate() {
         for (d, y) in y.iter_mut().enumerate() {

@@ -54,14 +54,18 @@ pub fn kv_append(cache: &mut [u8], ty: KvType, width: usize, at: usize, row: &[f
     let out = &mut cache[at * row_bytes..][..row_bytes];
     out.fill(0);
     match ty {
-        KvType::F32 => row.iter().zip(out.chunks_exact_mut(4)).for_each(|(x, out)| out.copy_from_slice(&x.to_le_bytes())),
+        KvType::F32 => {
+            row.iter().zip(out.chunks_exact_mut(4)).for_each(|(x, out)| out.copy_from_slice(&x.to_le_bytes()))
+        }
         KvType::F16 => {
             let halves = row.iter().map(|&x| f16::from_f32(x));
             halves.zip(out.chunks_exact_mut(2)).for_each(|(x, out)| out.copy_from_slice(&x.to_le_bytes()));
         }
         KvType::Q8_0 => {
             let (quants, scales) = out.split_at_mut(width.div_ceil(BLOCK) * BLOCK);
-            for ((x, quants), scale) in row.chunks(BLOCK).zip(quants.chunks_exact_mut(BLOCK)).zip(scales.chunks_exact_mut(4)) {
+            for ((x, quants), scale) in
+                row.chunks(BLOCK).zip(quants.chunks_exact_mut(BLOCK)).zip(scales.chunks_exact_mut(4))
+            {
                 let d = x.iter().fold(0.0f32, |max, x| max.max(x.abs())) / 127.0;
                 scale.copy_from_slice(&d.to_le_bytes());
                 for (x, q) in x.iter().zip(quants) {
@@ -86,7 +90,8 @@ pub fn kv_read(cache: &[u8], ty: KvType, width: usize, at: usize, y: &mut [f32])
         }
         KvType::Q8_0 => {
             let (quants, scales) = row.split_at(width.div_ceil(BLOCK) * BLOCK);
-            for ((y, quants), scale) in y.chunks_mut(BLOCK).zip(quants.chunks_exact(BLOCK)).zip(scales.chunks_exact(4)) {
+            for ((y, quants), scale) in y.chunks_mut(BLOCK).zip(quants.chunks_exact(BLOCK)).zip(scales.chunks_exact(4))
+            {
                 let d = f32_at(scale);
                 y.iter_mut().zip(quants).for_each(|(y, &q)| *y = d * (q as i8) as f32);
             }
@@ -125,7 +130,10 @@ mod tests {
     #[test]
     fn f32_rows_come_back_bit_for_bit() {
         let row = [1.0, -0.0, f32::MIN_POSITIVE, f32::MAX, 1.0 / 3.0];
-        assert_eq!(round_trip(KvType::F32, &row).iter().map(|x| x.to_bits()).collect::<Vec<_>>(), row.map(f32::to_bits));
+        assert_eq!(
+            round_trip(KvType::F32, &row).iter().map(|x| x.to_bits()).collect::<Vec<_>>(),
+            row.map(f32::to_bits)
+        );
     }
 
     #[test]
@@ -152,7 +160,8 @@ mod tests {
 
     #[test]
     fn q8_0_error_is_at_most_half_a_step_per_block() {
-        let row: Vec<f32> = (0..100).map(|i| ((i * 37 % 101) as f32 - 50.0) * if i < 64 { 1.0 } else { 1e-3 }).collect();
+        let row: Vec<f32> =
+            (0..100).map(|i| ((i * 37 % 101) as f32 - 50.0) * if i < 64 { 1.0 } else { 1e-3 }).collect();
         for (block, (x, y)) in row.chunks(32).zip(round_trip(KvType::Q8_0, &row).chunks(32)).enumerate() {
             let step = x.iter().fold(0f32, |max, x| max.max(x.abs())) / 127.0;
             for (x, y) in x.iter().zip(y) {

@@ -15,7 +15,8 @@ pub fn level_f16(tops: &[f32], k: usize, each: usize, scales: &mut [f32], words:
         *scale = most;
         let by = if most == 0.0 { 1.0 } else { most };
         for (top, words) in tops.iter().zip(words.chunks_exact_mut(each / 2)) {
-            let leveled = |bits: u32| u32::from(f16::from_f32(f16::from_bits(bits as u16).to_f32() * (top / by)).to_bits());
+            let leveled =
+                |bits: u32| u32::from(f16::from_f32(f16::from_bits(bits as u16).to_f32() * (top / by)).to_bits());
             words.iter_mut().for_each(|word| *word = leveled(*word & 0xffff) | leveled(*word >> 16) << 16);
         }
     }

@@ -11,13 +11,20 @@ use crate::{Rows, dot::dot};
 /// consecutive slots read the same row; `y [S, N]` with N = `rows.len()`.
 pub fn matmul_experts(w: &Rows, stride: usize, rows: Range<usize>, experts: &[u32], x: &[f32], y: &mut [f32]) {
     let (n, k) = (rows.len(), w.cols);
-    assert!(rows.end <= stride && stride > 0 && w.len().is_multiple_of(stride), "matmul_experts: rows {rows:?} of {stride}");
+    assert!(
+        rows.end <= stride && stride > 0 && w.len().is_multiple_of(stride),
+        "matmul_experts: rows {rows:?} of {stride}"
+    );
     crate::check::len("matmul_experts: y", y.len(), experts.len() * n);
     if y.is_empty() {
         return;
     }
     let inputs = crate::check::rows("matmul_experts: x", x.len(), k);
-    assert!(inputs > 0 && experts.len().is_multiple_of(inputs), "matmul_experts: {} slots of {inputs} rows", experts.len());
+    assert!(
+        inputs > 0 && experts.len().is_multiple_of(inputs),
+        "matmul_experts: {} slots of {inputs} rows",
+        experts.len()
+    );
     let per = experts.len() / inputs;
     let mut row = vec![0.0f32; k];
     for expert in 0..w.len() / stride {

@@ -22,7 +22,9 @@ pub fn pack_q8(x: &[f32], k: usize, words: &mut [u32]) {
     crate::check::len("pack_q8: words", words.len(), x.len() / 8 * 3);
     for (x, words) in x.chunks_exact(k).zip(words.chunks_exact_mut(k / 8 * 3)) {
         let (quants, scales) = words.split_at_mut(k / 4);
-        for ((x, quants), scale) in x.chunks_exact(BLOCK).zip(quants.chunks_exact_mut(8)).zip(scales.chunks_exact_mut(4)) {
+        for ((x, quants), scale) in
+            x.chunks_exact(BLOCK).zip(quants.chunks_exact_mut(8)).zip(scales.chunks_exact_mut(4))
+        {
             block(x, quants, scale);
         }
     }
@@ -30,7 +32,11 @@ pub fn pack_q8(x: &[f32], k: usize, words: &mut [u32]) {
 
 fn block(x: &[f32], quants: &mut [u32], scale: &mut [u32]) {
     let largest = x.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
-    let d = if largest < 1e-30 { 0.0 } else { f32::from_bits((largest * (1.0 / 127.0)).to_bits().wrapping_add(255) & !255) };
+    let d = if largest < 1e-30 {
+        0.0
+    } else {
+        f32::from_bits((largest * (1.0 / 127.0)).to_bits().wrapping_add(255) & !255)
+    };
     let mut sums = [0; 2];
     quants.fill(0);
     for (i, &x) in x.iter().enumerate() {

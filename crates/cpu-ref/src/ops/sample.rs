@@ -121,8 +121,10 @@ mod tests {
         ];
         for (spec, weights) in cases {
             let positions = chi_square((0..DRAWS).map(|i| sample(&LOGITS, &spec, i)), &weights);
-            let sequences = chi_square((0..DRAWS).map(|sequence| sample(&LOGITS, &SampleSpec { sequence, ..spec }, 5)), &weights);
-            let seeds = chi_square((0..DRAWS).map(|i| sample(&LOGITS, &SampleSpec { seed: [i, 0], ..spec }, 5)), &weights);
+            let sequences =
+                chi_square((0..DRAWS).map(|sequence| sample(&LOGITS, &SampleSpec { sequence, ..spec }, 5)), &weights);
+            let seeds =
+                chi_square((0..DRAWS).map(|i| sample(&LOGITS, &SampleSpec { seed: [i, 0], ..spec }, 5)), &weights);
             assert!(positions < 1.0 && sequences < 1.0 && seeds < 1.0, "{spec:?}: {positions} {sequences} {seeds}");
         }
     }
@@ -145,7 +147,9 @@ mod tests {
     /// implementation.
     #[test]
     fn draws_of_an_independent_implementation() {
-        let flat = |seed, sequence| [0, 1, 2, 3, 4].map(|position| sample(&[0.0; 1000], &SampleSpec { seed, sequence, ..PLAIN }, position));
+        let flat = |seed, sequence| {
+            [0, 1, 2, 3, 4].map(|position| sample(&[0.0; 1000], &SampleSpec { seed, sequence, ..PLAIN }, position))
+        };
         assert_eq!(flat([1, 2], 3), [143, 766, 940, 644, 387]);
         assert_eq!(flat([1, 2], 0), [110, 979, 417, 260, 762]);
         assert_eq!(flat([2, 1], 3), [78, 388, 350, 564, 456]);
@@ -171,7 +175,9 @@ mod tests {
     /// 2^-25, and g lies in -2.86..17.33.
     #[test]
     fn extreme_bits_give_finite_noise() {
-        for (position, id, bits) in [(5_172_989, 0, 0), (14_933_683, 0, 0xff_ffff), (23_688_935, 1, 0), (8_708_870, 1, 0xff_ffff)] {
+        for (position, id, bits) in
+            [(5_172_989, 0, 0), (14_933_683, 0, 0xff_ffff), (23_688_935, 1, 0), (8_708_870, 1, 0xff_ffff)]
+        {
             assert_eq!(threefry2x32(PLAIN.seed, [position, id])[0] >> 8, bits);
             assert_eq!(sample(&[0.0, 30.0], &PLAIN, position), 1);
             assert_eq!(sample(&[30.0, 0.0], &PLAIN, position), 0);

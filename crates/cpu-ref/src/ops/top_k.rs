@@ -51,6 +51,10 @@ mod tests {
     fn a_permutation_of_a_prime_length() {
         let x: Vec<f32> = (0..10_007u64).map(|i| (i * 5003 % 10_007) as f32).collect();
         let top = top_k(&x, 100);
-        assert!(top.iter().enumerate().all(|(rank, &(id, value))| value == (10_006 - rank) as f32 && x[id as usize] == value));
+        assert!(
+            top.iter()
+                .enumerate()
+                .all(|(rank, &(id, value))| value == (10_006 - rank) as f32 && x[id as usize] == value)
+        );
     }
 }

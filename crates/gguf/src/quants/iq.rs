@@ -1,7 +1,8 @@
 //! The IQ formats: codebook entries with signs (IQ1 to IQ3) and non-linear levels (IQ4).
 
 use super::tables::{
-    IQ1_DELTA, IQ1_GRID, IQ2_S_GRID, IQ2_VALUES, IQ2_XS_GRID, IQ2_XXS_GRID, IQ3_S_GRID, IQ3_XXS_GRID, IQ3_XXS_VALUES, IQ4_VALUES, SIGNS,
+    IQ1_DELTA, IQ1_GRID, IQ2_S_GRID, IQ2_VALUES, IQ2_XS_GRID, IQ2_XXS_GRID, IQ3_S_GRID, IQ3_XXS_GRID, IQ3_XXS_VALUES,
+    IQ4_VALUES, SIGNS,
 };
 use super::{f16, nibble, u16, u32};
 

@@ -70,7 +70,12 @@ pub(crate) const USUAL_VEC_COLUMNS: u32 = 4096;
 
 /// Every number of a table, in the order in which the file lists them.
 pub static THRESHOLDS: [Threshold; 12] = [
-    Threshold { name: "q8_rows", about: "rows up to which products read 8-bit activations", within: 0..=2048, field: |t| &mut t.q8_rows },
+    Threshold {
+        name: "q8_rows",
+        about: "rows up to which products read 8-bit activations",
+        within: 0..=2048,
+        field: |t| &mut t.q8_rows,
+    },
     Threshold {
         name: "tile64_rows",
         about: "rows up to which cooperative tiles are small",
@@ -125,8 +130,18 @@ pub static THRESHOLDS: [Threshold; 12] = [
         within: 1..=512,
         field: |t| &mut t.window_keys,
     },
-    Threshold { name: "workgroups", about: "workgroups that run at the same time", within: 1..=1024, field: |t| &mut t.workgroups },
-    Threshold { name: "chunk", about: "prompt rows that are evaluated together", within: 512..=2048, field: |t| &mut t.chunk },
+    Threshold {
+        name: "workgroups",
+        about: "workgroups that run at the same time",
+        within: 1..=1024,
+        field: |t| &mut t.workgroups,
+    },
+    Threshold {
+        name: "chunk",
+        about: "prompt rows that are evaluated together",
+        within: 512..=2048,
+        field: |t| &mut t.chunk,
+    },
 ];
 
 impl Threshold {

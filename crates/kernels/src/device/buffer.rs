@@ -68,10 +68,17 @@ impl Device {
 
     /// A staging buffer: mapped for writing, and a source of copies.
     pub(crate) async fn staging(&self, bytes: u64) -> Result<Buffer, Error> {
-        self.create("the upload of weights", bytes, wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC, true).await
+        self.create("the upload of weights", bytes, wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC, true)
+            .await
     }
 
-    async fn create(&self, what: &str, bytes: u64, usage: wgpu::BufferUsages, mapped_at_creation: bool) -> Result<Buffer, Error> {
+    async fn create(
+        &self,
+        what: &str,
+        bytes: u64,
+        usage: wgpu::BufferUsages,
+        mapped_at_creation: bool,
+    ) -> Result<Buffer, Error> {
         let bytes = bytes.max(16).next_multiple_of(16);
         if bytes > self.0.caps.max_buffer_bytes {
             return Err(Error::BindingTooLarge { what: what.to_string(), bytes, limit: self.0.caps.max_buffer_bytes });
@@ -81,7 +88,10 @@ impl Device {
         let (buffer, [refused]) = {
             let scopes = self.scopes([wgpu::ErrorFilter::OutOfMemory]);
             self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
-            (Buffer(Arc::new(Owned(self.0.device.create_buffer(&descriptor), Arc::clone(&self.0.bytes)))), caught(scopes))
+            (
+                Buffer(Arc::new(Owned(self.0.device.create_buffer(&descriptor), Arc::clone(&self.0.bytes)))),
+                caught(scopes),
+            )
         };
         match refused.await {
             Some(_) => Err(Error::OutOfMemory { what: what.to_string(), bytes }),
@@ -101,7 +111,12 @@ impl Device {
     }
 
     /// A bind group: the buffers that a dispatch reads and writes.
-    pub(crate) fn bind_group(&self, what: &str, layout: &wgpu::BindGroupLayout, entries: &[wgpu::BindGroupEntry<'_>]) -> wgpu::BindGroup {
+    pub(crate) fn bind_group(
+        &self,
+        what: &str,
+        layout: &wgpu::BindGroupLayout,
+        entries: &[wgpu::BindGroupEntry<'_>],
+    ) -> wgpu::BindGroup {
         self.count();
         self.0.device.create_bind_group(&wgpu::BindGroupDescriptor { label: Some(what), layout, entries })
     }
@@ -123,7 +138,9 @@ impl Device {
 }
 
 /// Ends error scopes. The futures give the errors that they caught.
-pub(crate) fn caught<const N: usize>(scopes: [wgpu::ErrorScopeGuard; N]) -> [impl Future<Output = Option<wgpu::Error>> + use<N>; N] {
+pub(crate) fn caught<const N: usize>(
+    scopes: [wgpu::ErrorScopeGuard; N],
+) -> [impl Future<Output = Option<wgpu::Error>> + use<N>; N] {
     // The last scope ends first.
     let mut scopes = scopes.map(Some);
     let mut errors: [Option<_>; N] = std::array::from_fn(|_| None);

@@ -44,7 +44,8 @@ mod vulkan {
         let (instance, physical) = (hal.shared_instance(), hal.raw_physical_device());
         let raw = instance.raw_instance();
         // SAFETY: the instance and its physical device are alive; the function takes no pointer.
-        let version = unsafe { raw.get_physical_device_properties(physical) }.api_version.min(instance.instance_api_version());
+        let version =
+            unsafe { raw.get_physical_device_properties(physical) }.api_version.min(instance.instance_api_version());
         // SAFETY: as above.
         let plain = unsafe { raw.get_physical_device_memory_properties(physical) };
         let heaps = plain.memory_heaps[..plain.memory_heap_count as usize].iter().enumerate();

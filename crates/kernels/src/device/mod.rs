@@ -52,7 +52,8 @@ impl Limits {
     pub fn from_env() -> Self {
         match std::env::var("WEFT_LIMITS") {
             Ok(v) if v.eq_ignore_ascii_case("webgpu") => Self::WebGpu,
-            _ => Self::Adapter.without(std::env::var("WEFT_WITHOUT").ok().and_then(|names| names.parse().ok()).unwrap_or_default()),
+            _ => Self::Adapter
+                .without(std::env::var("WEFT_WITHOUT").ok().and_then(|names| names.parse().ok()).unwrap_or_default()),
         }
     }
 
@@ -172,7 +173,8 @@ fn instance(limits: Limits) -> wgpu::Instance {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     // Without the GL backend: it writes to stderr on machines without a display, and it has no
     // advantage over the others.
-    descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12 | wgpu::Backends::BROWSER_WEBGPU;
+    descriptor.backends =
+        wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12 | wgpu::Backends::BROWSER_WEBGPU;
     if limits == Limits::WebGpu {
         descriptor.flags |= wgpu::InstanceFlags::VALIDATION_INDIRECT_CALL;
         descriptor.flags.remove(wgpu::InstanceFlags::ALLOW_UNDERLYING_NONCOMPLIANT_ADAPTER);
@@ -181,7 +183,8 @@ fn instance(limits: Limits) -> wgpu::Instance {
 }
 
 fn class(info: &wgpu::AdapterInfo) -> Class {
-    let software = ["llvmpipe", "lavapipe", "swiftshader", "basic render"].iter().any(|s| info.name.to_lowercase().contains(s));
+    let software =
+        ["llvmpipe", "lavapipe", "swiftshader", "basic render"].iter().any(|s| info.name.to_lowercase().contains(s));
     match info.device_type {
         _ if software => Class::Software,
         wgpu::DeviceType::DiscreteGpu => Class::Discrete,
@@ -217,7 +220,9 @@ fn cooperative(adapter: &wgpu::Adapter) -> wgpu::Features {
             && p.cr_type == wgpu::CooperativeScalarType::F32
     };
     let fits = (info.subgroup_min_size, info.subgroup_max_size) == (32, 32)
-        && adapter.features().contains(wgpu::Features::SHADER_F16 | wgpu::Features::SUBGROUP | wgpu::Features::SUBGROUP_BARRIER)
+        && adapter
+            .features()
+            .contains(wgpu::Features::SHADER_F16 | wgpu::Features::SUBGROUP | wgpu::Features::SUBGROUP_BARRIER)
         && adapter.cooperative_matrix_properties().iter().any(ours);
     if fits { wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX } else { wgpu::Features::empty() }
 }
@@ -237,7 +242,9 @@ impl Device {
         let found = adapters(limits).await;
         let chosen = match select {
             Select::Best => found.first(),
-            Select::Name(name) => found.iter().find(|a| a.get_info().name.to_lowercase().contains(&name.to_lowercase())),
+            Select::Name(name) => {
+                found.iter().find(|a| a.get_info().name.to_lowercase().contains(&name.to_lowercase()))
+            }
         };
         let Some(adapter) = chosen else {
             let wanted = match select {
@@ -262,7 +269,9 @@ impl Device {
             | cooperative(adapter);
         let (features, limits) = match limits {
             Limits::Adapter => (adapter.features() & useful, adapter.limits()),
-            Limits::Without(left_out) => ((adapter.features() & useful).difference(left_out.features()), adapter.limits()),
+            Limits::Without(left_out) => {
+                ((adapter.features() & useful).difference(left_out.features()), adapter.limits())
+            }
             Limits::WebGpu => (wgpu::Features::empty(), wgpu::Limits::default()),
         };
         let experimental_features = match features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) {
@@ -478,7 +487,12 @@ impl Device {
         let caps = self.caps();
         let of = |has: bool, name: &str| if has { format!(", {name}") } else { String::new() };
         let (cooperative, subgroups) = (of(caps.cooperative, "cooperative"), of(caps.subgroups, "subgroups"));
-        format!("{}{cooperative}{subgroups}, {} threads, {} buffers", self.key(), caps.max_workgroup, caps.max_storage_buffers)
+        format!(
+            "{}{cooperative}{subgroups}, {} threads, {} buffers",
+            self.key(),
+            caps.max_workgroup,
+            caps.max_storage_buffers
+        )
     }
 
     /// [`Device::table_key`] as a short file name.

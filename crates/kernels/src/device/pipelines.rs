@@ -98,7 +98,10 @@ impl Device {
     }
 
     /// The pipelines of these shaders. Missing ones are built.
-    pub(crate) async fn pipelines<'a>(&self, shaders: impl Iterator<Item = &'a Shader>) -> Result<Vec<Arc<Pipeline>>, Error> {
+    pub(crate) async fn pipelines<'a>(
+        &self,
+        shaders: impl Iterator<Item = &'a Shader>,
+    ) -> Result<Vec<Arc<Pipeline>>, Error> {
         let shaders: Vec<&Shader> = shaders.collect();
         let slots: Vec<Slot> = shaders.iter().map(|shader| self.0.pipelines.slot(shader)).collect();
         let waiting = self.0.clock.waiting();
@@ -217,7 +220,10 @@ impl Device {
         };
         let storage = |access: &Access| wgpu::BufferBindingType::Storage { read_only: !access.writes() };
         let mut entries = vec![entry(0, wgpu::BufferBindingType::Uniform)];
-        entries.extend(shader.variant.kernel.bindings.iter().zip(1..).map(|((_, access), n)| entry(n, storage(access))));
-        self.0.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: Some(label), entries: &entries })
+        entries
+            .extend(shader.variant.kernel.bindings.iter().zip(1..).map(|((_, access), n)| entry(n, storage(access))));
+        self.0
+            .device
+            .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: Some(label), entries: &entries })
     }
 }

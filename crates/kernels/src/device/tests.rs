@@ -51,7 +51,10 @@ fn features_that_are_left_out_make_another_device() {
     assert_ne!(all.table_key(), fewer.table_key());
     assert!(works(&fewer));
     assert_eq!(without(" f16 ,coop"), without("coop").without("f16".parse().expect("a name")));
-    assert_eq!((without(""), Limits::WebGpu.without("f16".parse().expect("a name"))), (Limits::Adapter, Limits::WebGpu));
+    assert_eq!(
+        (without(""), Limits::WebGpu.without("f16".parse().expect("a name"))),
+        (Limits::Adapter, Limits::WebGpu)
+    );
     assert_eq!("coop,matrices".parse::<Without>(), Err("\"matrices\" is not coop, subgroups or f16".to_string()));
 }
 
@@ -78,14 +81,19 @@ fn the_last_handle_of_a_buffer_destroys_it() {
 /// Allocates buffers of the largest size, without using them, until an allocation fails.
 fn hoard() {
     let (device, mut taken) = (own(), vec![]);
-    let refused = (0..1 << 16).find_map(|_| match block_on(device.buffer("a hoard", device.caps().max_buffer_bytes, STORAGE)) {
-        Ok(buffer) => {
-            taken.push(buffer);
-            None
-        }
-        Err(error) => Some(error),
-    });
-    assert!(matches!(&refused, Some(Error::OutOfMemory { what, .. }) if what == "a hoard"), "{refused:?} after {}", taken.len());
+    let refused =
+        (0..1 << 16).find_map(|_| match block_on(device.buffer("a hoard", device.caps().max_buffer_bytes, STORAGE)) {
+            Ok(buffer) => {
+                taken.push(buffer);
+                None
+            }
+            Err(error) => Some(error),
+        });
+    assert!(
+        matches!(&refused, Some(Error::OutOfMemory { what, .. }) if what == "a hoard"),
+        "{refused:?} after {}",
+        taken.len()
+    );
     drop(taken);
     block_on(device.flush("a test")).expect("a device that works");
     assert!(works(&device));
@@ -102,7 +110,13 @@ fn memory_that_is_not_there_is_an_error_and_what_was_taken_comes_back() {
     let name = "device::tests::memory_that_is_not_there_is_an_error_and_what_was_taken_comes_back";
     let limited = "ulimit -v 16000000 && exec \"$0\" --exact \"$1\"";
     let exe = std::env::current_exe().expect("this test");
-    let child = std::process::Command::new("sh").args(["-c", limited]).arg(exe).arg(name).env(CHILD, "1").output().expect("a shell");
+    let child = std::process::Command::new("sh")
+        .args(["-c", limited])
+        .arg(exe)
+        .arg(name)
+        .env(CHILD, "1")
+        .output()
+        .expect("a shell");
     let said = String::from_utf8_lossy(&child.stdout);
     assert!(child.status.success() && said.contains("1 passed"), "{said}");
 }

@@ -147,7 +147,11 @@ impl Mirror {
         let (mut kinds, mut places) = (vec![], vec![]);
         for step in steps {
             kernels.extend(step.shader.label().bytes().chain(step.dispatch.params.iter().copied()));
-            let of_states = step.dispatch.args.iter().filter_map(|arg| if let Arg::State(state) = arg { Some(*state) } else { None });
+            let of_states = step
+                .dispatch
+                .args
+                .iter()
+                .filter_map(|arg| if let Arg::State(state) = arg { Some(*state) } else { None });
             let before = kinds.len();
             kinds.extend(of_states.map(|state| states.kind(state)));
             if kinds.len() > before || step.dispatch.when != When::Always {
@@ -217,8 +221,12 @@ impl GpuPlan {
             Some(_) => wanted.iter().rposition(|wanted| *wanted).map_or(0, |last| last + 1),
             None => groups.len(),
         };
-        let unbound: Vec<Tensor> =
-            groups.iter().zip(&wanted).filter(|(_, wanted)| **wanted).flat_map(|(group, _)| self.unbound(group, &host)).collect();
+        let unbound: Vec<Tensor> = groups
+            .iter()
+            .zip(&wanted)
+            .filter(|(_, wanted)| **wanted)
+            .flat_map(|(group, _)| self.unbound(group, &host))
+            .collect();
         let (mut agreements, mut kept) = (vec![], Kept::new());
         for (n, (group, wanted)) in groups.iter().zip(&wanted).enumerate().take(end) {
             watch.at(Progress { phase: Phase::Forward, done: n as u32, total: end as u32 })?;
@@ -248,7 +256,11 @@ impl GpuPlan {
         for node in &self.planned().nodes {
             steps.extend(node.steps.clone().filter(|&at| self.planned().steps[at].dispatch.when.holds(input)));
             if !node.parts.is_empty() {
-                groups.push(Group { steps: std::mem::take(&mut steps), parts: node.parts.clone(), layer: node.stage.layer });
+                groups.push(Group {
+                    steps: std::mem::take(&mut steps),
+                    parts: node.parts.clone(),
+                    layer: node.stage.layer,
+                });
             }
         }
         groups
@@ -264,7 +276,11 @@ impl GpuPlan {
     /// made of the experts' ids, and their oracle reads the ids.
     fn unbound(&self, group: &Group, host: &CpuPlan) -> Vec<Tensor> {
         let mut read = reads(&host.nodes[group.parts.clone()], host);
-        read.retain(|t| host.origins[t.id as usize].0 == Origin::Made && !self.binds(group, t.id, false) && !self.binds(group, t.id, true));
+        read.retain(|t| {
+            host.origins[t.id as usize].0 == Origin::Made
+                && !self.binds(group, t.id, false)
+                && !self.binds(group, t.id, true)
+        });
         read
     }
 
@@ -299,9 +315,12 @@ impl GpuPlan {
 
         let chosen = seed.and_then(|seed| Chosen::of(parts, input, seed ^ group.parts.start as u64));
         let some = chosen.as_ref().map_or_else(|| input.clone(), |chosen| chosen.input(input));
-        let slots = InSlots::of(parts).and_then(|of| Some((before[made.iter().position(|t| t.id == of.slots().id)?].clone(), of)));
+        let slots = InSlots::of(parts)
+            .and_then(|of| Some((before[made.iter().position(|t| t.id == of.slots().id)?].clone(), of)));
         let taken = |t: Tensor, words: Vec<u32>| match &chosen {
-            Some(chosen) => chosen.take(t, host.origins[t.id as usize].1, &words, slots.as_ref().map(|(words, of)| (of, &**words))),
+            Some(chosen) => {
+                chosen.take(t, host.origins[t.id as usize].1, &words, slots.as_ref().map(|(words, of)| (of, &**words)))
+            }
             None => words,
         };
         if let Some(chosen) = &chosen {
@@ -324,7 +343,8 @@ impl GpuPlan {
         let levels = of.iter().any(|step| std::ptr::eq(step.dispatch.variant.kernel, &LEVEL_F16));
         let tensors = written.iter().zip(after).map(|(t, words)| (*t, taken(*t, words))).collect();
         let rows = chosen.as_ref().map(|chosen| chosen.rows().to_vec());
-        let got = Results { tensors, rows: rows.clone(), larger: if levels { COARSER } else { 2.0 }, states: of_states };
+        let got =
+            Results { tensors, rows: rows.clone(), larger: if levels { COARSER } else { 2.0 }, states: of_states };
         let (worst, difference) = got.compare(parts, &mut values);
         let near = unseen(parts, &written).map(|t| values.near(t)).sum();
         let bounds = of.iter().map(|step| step.dispatch.variant.kernel.nmse);

@@ -197,7 +197,10 @@ mod tests {
             })
             .collect();
         let (forward, backward) = (Phase::Forward, Phase::Backward);
-        assert_eq!(told, [(forward, 0, 2), (forward, 1, 2), (backward, 0, 2), (backward, 0, 2), (backward, 1, 2), (backward, 1, 2)]);
+        assert_eq!(
+            told,
+            [(forward, 0, 2), (forward, 1, 2), (backward, 0, 2), (backward, 0, 2), (backward, 1, 2), (backward, 1, 2)]
+        );
     }
 
     #[test]

@@ -32,7 +32,11 @@ impl Plan {
     ///
     /// # Errors
     /// As [`Plan::run_async`].
-    pub async fn first_not_finite_async(&mut self, states: &mut States, input: &StepInput) -> Result<Option<NotFinite>, Error> {
+    pub async fn first_not_finite_async(
+        &mut self,
+        states: &mut States,
+        input: &StepInput,
+    ) -> Result<Option<NotFinite>, Error> {
         match self {
             Self::Gpu(plan) => plan.first_not_finite(states, input).await,
             Self::Cpu(plan) => plan.first_not_finite(states, input),
@@ -44,7 +48,8 @@ impl GpuPlan {
     async fn first_not_finite(&mut self, states: &States, input: &StepInput) -> Result<Option<NotFinite>, Error> {
         self.prepare(states, input).await?;
         for node in self.planned().nodes.clone() {
-            let steps: Vec<usize> = node.steps.filter(|&at| self.planned().steps[at].dispatch.when.holds(input)).collect();
+            let steps: Vec<usize> =
+                node.steps.filter(|&at| self.planned().steps[at].dispatch.when.holds(input)).collect();
             let placed = |t: &Tensor| self.planned().placement.slots.contains_key(&t.id);
             let results = steps.first().map_or_else(Vec::new, |&at| self.planned().steps[at].op.io().writes);
             let results: Vec<Tensor> = results.into_iter().filter(placed).collect();
@@ -81,7 +86,9 @@ fn finite(t: Tensor, words: &[u32]) -> bool {
         // Two thirds of a row are quants, and the rest f32.
         Element::Q8 => {
             let width = t.shape.width() as usize;
-            words.chunks_exact(width).all(|row| row[width / 3 * 2..].iter().all(|word| f32::from_bits(*word).is_finite()))
+            words
+                .chunks_exact(width)
+                .all(|row| row[width / 3 * 2..].iter().all(|word| f32::from_bits(*word).is_finite()))
         }
     }
 }

@@ -75,7 +75,22 @@ impl GpuPlan {
         let ropes = rec.ropes.iter().map(Angles::new).collect();
         let passes = Passes::of(&planned.steps, planned.capacity, device.adapter().class, options.every_layer);
         let device = device.clone();
-        Ok(Self { device, planned, states, ropes, origins, weights, pipelines, passes, buffers, inputs, dummy, spare, bound: None, pool })
+        Ok(Self {
+            device,
+            planned,
+            states,
+            ropes,
+            origins,
+            weights,
+            pipelines,
+            passes,
+            buffers,
+            inputs,
+            dummy,
+            spare,
+            bound: None,
+            pool,
+        })
     }
 
     /// The plan as data.
@@ -121,7 +136,12 @@ impl GpuPlan {
         Ok(behind.0.iter().flatten().any(|&word| word != poison))
     }
 
-    pub(super) async fn run(&mut self, states: &mut States, input: &StepInput, watch: Watch<'_>) -> Result<Read, Error> {
+    pub(super) async fn run(
+        &mut self,
+        states: &mut States,
+        input: &StepInput,
+        watch: Watch<'_>,
+    ) -> Result<Read, Error> {
         let submits = if self.device.is_idle() { Submits::Early } else { Submits::Whole };
         let encoder = self.encode(states, input, submits, watch, &mut |_, _| {}).await?;
         self.finish(encoder, input.counts()).await
@@ -187,7 +207,13 @@ impl GpuPlan {
     }
 
     /// The same for these values.
-    async fn read(&self, pool: &Arc<Pool>, mut encoder: wgpu::CommandEncoder, values: &[Tensor], counts: Counts) -> Result<Read, Error> {
+    async fn read(
+        &self,
+        pool: &Arc<Pool>,
+        mut encoder: wgpu::CommandEncoder,
+        values: &[Tensor],
+        counts: Counts,
+    ) -> Result<Read, Error> {
         let target = pool.take().await?;
         let mut ranges = vec![];
         self.copy(&mut encoder, &target, values, counts, &mut ranges);
@@ -227,7 +253,8 @@ impl GpuPlan {
     ) -> Result<[Vec<Vec<u32>>; 2], Error> {
         let (counts, slot) = (input.counts(), self.inputs.slot());
         let bytes = before.iter().chain(after).map(|t| 4 * t.shape.elements()).sum::<u64>();
-        let read = if before.is_empty() && after.is_empty() { None } else { Some(Pool::new(&self.device, bytes.max(4))) };
+        let read =
+            if before.is_empty() && after.is_empty() { None } else { Some(Pool::new(&self.device, bytes.max(4))) };
         let target = match &read {
             Some(pool) => Some(pool.take().await?),
             None => None,
@@ -267,8 +294,13 @@ impl GpuPlan {
     }
 
     async fn bind(&self, states: &States) -> Result<Bound, Error> {
-        let Store::Gpu(_, state_buffers) = &states.store else { unreachable!("a GPU plan over states of the CPU executor") };
-        assert!(self.states.iter().zip(0..).all(|(k, n)| states.kind(crate::graph::tensor::State(n)) == *k), "states of another recording");
+        let Store::Gpu(_, state_buffers) = &states.store else {
+            unreachable!("a GPU plan over states of the CPU executor")
+        };
+        assert!(
+            self.states.iter().zip(0..).all(|(k, n)| states.kind(crate::graph::tensor::State(n)) == *k),
+            "states of another recording"
+        );
         assert!([0, states.sequences()].contains(&self.planned.sequences), "states of another number of sequences");
         let device = &self.device.0;
         let align = device.caps.uniform_align.max(16) as usize;
@@ -280,8 +312,14 @@ impl GpuPlan {
             params.extend_from_slice(&step.dispatch.params);
             if let Some((_, at)) = step.dispatch.variant.kernel.bound_late() {
                 // Without a state among the arguments, the lowering has already set this parameter.
-                let bound = step.dispatch.args.iter().find_map(|arg| if let Arg::State(s) = arg { Some(states.rows(*s)) } else { None });
-                bound.into_iter().for_each(|rows| params[start + at..start + at + 4].copy_from_slice(&rows.to_le_bytes()));
+                let bound = step
+                    .dispatch
+                    .args
+                    .iter()
+                    .find_map(|arg| if let Arg::State(s) = arg { Some(states.rows(*s)) } else { None });
+                bound
+                    .into_iter()
+                    .for_each(|rows| params[start + at..start + at + 4].copy_from_slice(&rows.to_le_bytes()));
             }
         }
         params.resize(params.len().next_multiple_of(16), 0);
@@ -293,9 +331,13 @@ impl GpuPlan {
             let bound = wgpu::BufferBinding { buffer: &uniform, offset, size };
             let reads = step.dispatch.args.iter().any(|arg| matches!(arg, Arg::Value(t) if self.input(t.id).is_some()));
             let group = |slot| {
-                let mut entries = vec![wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(bound.clone()) }];
+                let mut entries =
+                    vec![wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(bound.clone()) }];
                 for (n, arg) in step.dispatch.args.iter().enumerate() {
-                    entries.push(wgpu::BindGroupEntry { binding: n as u32 + 1, resource: self.resource(arg, slot, state_buffers) });
+                    entries.push(wgpu::BindGroupEntry {
+                        binding: n as u32 + 1,
+                        resource: self.resource(arg, slot, state_buffers),
+                    });
                 }
                 self.device.bind_group(step.dispatch.variant.name, &pipeline.layout, &entries)
             };
@@ -324,10 +366,15 @@ impl GpuPlan {
                 Some(&at) if t.first == 0 => self.buffers[at].as_entire_binding(),
                 Some(&at) => {
                     let size = std::num::NonZeroU64::new(4 * t.shape.elements());
-                    wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer: &self.buffers[at], offset: t.offset_bytes(), size })
+                    wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                        buffer: &self.buffers[at],
+                        offset: t.offset_bytes(),
+                        size,
+                    })
                 }
                 None => {
-                    let (offset, bytes) = self.input(t.id).unwrap_or_else(|| panic!("value {} is read before it is made", t.id));
+                    let (offset, bytes) =
+                        self.input(t.id).unwrap_or_else(|| panic!("value {} is read before it is made", t.id));
                     let bytes = if t.first == 0 { bytes } else { 4 * t.shape.elements() };
                     wgpu::BindingResource::Buffer(self.inputs.binding(slot, offset + t.offset_bytes(), bytes))
                 }

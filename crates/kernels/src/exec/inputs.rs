@@ -33,8 +33,15 @@ pub(super) struct Inputs {
 impl Inputs {
     pub async fn new(device: &Device, bytes: u64) -> Result<Self, Error> {
         let all = bytes * (BYTES / bytes.max(1)).clamp(1, STEPS);
-        let buffer = device.buffer("the step inputs", all, wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST).await?;
-        Ok(Self { buffer, written: vec![0; all as usize / 4], slot_words: bytes as usize / 4, slot: 0, foreseen: vec![] })
+        let buffer =
+            device.buffer("the step inputs", all, wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST).await?;
+        Ok(Self {
+            buffer,
+            written: vec![0; all as usize / 4],
+            slot_words: bytes as usize / 4,
+            slot: 0,
+            foreseen: vec![],
+        })
     }
 
     /// How many steps fit.
@@ -96,7 +103,8 @@ impl Sources<'_> {
             let start = offset as usize / 4;
             let mut end = start + shape.rows_at(input.counts()) as usize * shape.width() as usize;
             write_input(kind, input, self.ropes, &mut slot[start..end]);
-            let places = matches!(kind, Input::Positions | Input::Ends | Input::Sequences | Input::Firsts | Input::Numbers);
+            let places =
+                matches!(kind, Input::Positions | Input::Ends | Input::Sequences | Input::Firsts | Input::Numbers);
             if places && end > start {
                 let past = end..start + shape.rows as usize;
                 let last = slot[end - 1];
@@ -122,7 +130,8 @@ impl StepInput {
             && self.targets.is_empty()
             && self.host.is_empty()
             && self.sequences.windows(2).all(|two| two[0] != two[1]);
-        goes_on.then(|| Self { positions: self.positions.iter().map(|p| p.saturating_add(1)).collect(), ..self.clone() })
+        goes_on
+            .then(|| Self { positions: self.positions.iter().map(|p| p.saturating_add(1)).collect(), ..self.clone() })
     }
 }
 
@@ -159,7 +168,11 @@ mod tests {
         assert_eq!(slots, [0, 1, 2, 3, 4, 5, 6, 7, 0, 1]);
         assert_eq!([slot(step(&[9, 16], &[0, 1])), slot(step(&[10, 17], &[0, 1]))], [0, 1], "the same position again");
         assert_eq!([slot(step(&[11, 18], &[1, 0])), slot(step(&[12, 19], &[1, 0]))], [0, 1], "other sequences");
-        assert_eq!([slot(step(&[13], &[1])), slot(step(&[u32::MAX], &[1])), slot(step(&[u32::MAX], &[1]))], [0, 0, 1], "another row");
+        assert_eq!(
+            [slot(step(&[13], &[1])), slot(step(&[u32::MAX], &[1])), slot(step(&[u32::MAX], &[1]))],
+            [0, 0, 1],
+            "another row"
+        );
         assert_eq!([slot(step(&[3, 4], &[0, 0])), slot(step(&[4, 5], &[0, 0]))], [0, 0], "two rows of a prompt");
         let ends = || StepInput { ends: vec![4], ..step(&[3], &[1]) };
         assert_eq!([slot(ends()), slot(step(&[4], &[1]))], [0, 0], "what has ends is not foreseen");
@@ -179,8 +192,8 @@ mod tests {
     #[test]
     fn large_inputs_have_one_slot() {
         let device = Device::auto().expect("an adapter, if only the software one");
-        let slots =
-            [256, 8 << 10, 9 << 10, 64 << 10, 65 << 10].map(|bytes| block_on(Inputs::new(&device, bytes)).expect("a buffer").slots());
+        let slots = [256, 8 << 10, 9 << 10, 64 << 10, 65 << 10]
+            .map(|bytes| block_on(Inputs::new(&device, bytes)).expect("a buffer").slots());
         assert_eq!(slots, [8, 8, 7, 1, 1]);
     }
 }

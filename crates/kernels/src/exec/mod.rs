@@ -38,7 +38,11 @@ impl Executor {
     ///
     /// # Errors
     /// A limit of the device. A failed pipeline is reported by the plan that needs it.
-    pub fn prepare<O: Clone + Into<Primitive>>(&self, recordings: &[Recorder<O>], options: &PlanOptions) -> Result<Preparing, Error> {
+    pub fn prepare<O: Clone + Into<Primitive>>(
+        &self,
+        recordings: &[Recorder<O>],
+        options: &PlanOptions,
+    ) -> Result<Preparing, Error> {
         let Self::Gpu(device) = self else { return Ok(Preparing::default()) };
         let mut shaders = vec![];
         for rec in recordings {
@@ -72,7 +76,9 @@ impl Executor {
         room: &mut Room,
     ) -> Result<Plan, Error> {
         Ok(match self {
-            Self::Gpu(device) => Plan::Gpu(Box::new(gpu::GpuPlan::new(device, rec, Arc::clone(weights), options, room).await?)),
+            Self::Gpu(device) => {
+                Plan::Gpu(Box::new(gpu::GpuPlan::new(device, rec, Arc::clone(weights), options, room).await?))
+            }
             Self::Cpu => Plan::Cpu(Box::new(cpu::CpuPlan::new(rec, Arc::clone(weights), options))),
         })
     }
@@ -145,10 +151,18 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::ContextOverflow`] before anything runs, [`Error::Cancelled`], device errors.
-    pub async fn run_async(&mut self, states: &mut States, input: &StepInput, watch: Watch<'_>) -> Result<Pending, Error> {
+    pub async fn run_async(
+        &mut self,
+        states: &mut States,
+        input: &StepInput,
+        watch: Watch<'_>,
+    ) -> Result<Pending, Error> {
         let capacity = self.capacity();
         let counts = input.counts();
-        assert!(counts.step <= capacity.step && counts.out <= capacity.out, "{counts:?} rows in a plan for {capacity:?}");
+        assert!(
+            counts.step <= capacity.step && counts.out <= capacity.out,
+            "{counts:?} rows in a plan for {capacity:?}"
+        );
         match self {
             Self::Gpu(plan) => plan.run(states, input, watch).await.map(Pending::Gpu),
             Self::Cpu(plan) => plan.run(states, input, watch).map(Pending::Cpu),

@@ -183,19 +183,28 @@ impl Profile {
         let totals = self.by_kernel();
         let width = totals.iter().map(|t| t.label.len()).max().unwrap_or(0).max("kernel".len());
         let line = |label: &str, count: usize, ns: f64, share: f64, work: Work, least: Option<f64>| {
-            let of_roof = least.map_or_else(|| "-".to_string(), |least| format!("{:.1}%", 100.0 * if ns > 0.0 { least / ns } else { 0.0 }));
+            let of_roof = least.map_or_else(
+                || "-".to_string(),
+                |least| format!("{:.1}%", 100.0 * if ns > 0.0 { least / ns } else { 0.0 }),
+            );
             let (us, gb_per_s, tflop_per_s) = (ns / 1e3, rate(work.bytes, ns), rate(work.flops, ns) / 1e3);
             let share = 100.0 * share;
-            format!("{label:<width$} {count:>6} {us:>9.1} us {share:>6.1}% {gb_per_s:>8.1} {tflop_per_s:>8.2} {of_roof:>6}\n")
+            format!(
+                "{label:<width$} {count:>6} {us:>9.1} us {share:>6.1}% {gb_per_s:>8.1} {tflop_per_s:>8.2} {of_roof:>6}\n"
+            )
         };
-        let mut text =
-            format!("{:<width$} {:>6} {:>12} {:>7} {:>8} {:>8} {:>6}\n", "kernel", "count", "time", "share", "GB/s", "TFLOP/s", "roof");
+        let mut text = format!(
+            "{:<width$} {:>6} {:>12} {:>7} {:>8} {:>8} {:>6}\n",
+            "kernel", "count", "time", "share", "GB/s", "TFLOP/s", "roof"
+        );
         let least = |total: &Total| roof.map(|roof| total.least(roof));
         totals.iter().for_each(|t| text.push_str(&line(&t.label, t.count, t.nanoseconds, t.share, t.work, least(t))));
         let all = roof.map(|roof| totals.iter().map(|total| total.least(roof)).sum());
         text.push_str(&line("all", self.dispatches.len(), self.nanoseconds(), self.attributed(), self.work(), all));
         let (step, stamp) = (self.step_nanoseconds / 1e3, self.stamp_nanoseconds / 1e3);
-        text + &format!("the step takes {step:.1} us without timestamps inside it; each timestamp costs {stamp:.2} us, already subtracted")
+        text + &format!(
+            "the step takes {step:.1} us without timestamps inside it; each timestamp costs {stamp:.2} us, already subtracted"
+        )
     }
 }
 
@@ -291,12 +300,26 @@ mod tests {
     fn each_kernel_has_the_roof_of_its_own_products() {
         let roof = Roof { gb_per_s: 100.0, tflop_per_s: 1.0, cooperative_tflop_per_s: Some(10.0) };
         let work = Work { flops: 100_000, ..Work::default() };
-        let timed = |label: &str, cooperative| Timed { label: label.to_string(), layer: None, cooperative, nanoseconds: 200.0, work };
+        let timed = |label: &str, cooperative| Timed {
+            label: label.to_string(),
+            layer: None,
+            cooperative,
+            nanoseconds: 200.0,
+            work,
+        };
         let profile = Profile { dispatches: vec![timed("plain", false), timed("tiles", true)], ..Profile::default() };
         let table = profile.table(Some(&roof));
         let share = |name: &str| {
-            table.lines().find(|line| line.starts_with(name)).and_then(|line| line.split_whitespace().last()).map(String::from)
+            table
+                .lines()
+                .find(|line| line.starts_with(name))
+                .and_then(|line| line.split_whitespace().last())
+                .map(String::from)
         };
-        assert_eq!(["plain", "tiles", "all"].map(share), ["50.0%", "5.0%", "27.5%"].map(|share| Some(share.to_string())), "{table}");
+        assert_eq!(
+            ["plain", "tiles", "all"].map(share),
+            ["50.0%", "5.0%", "27.5%"].map(|share| Some(share.to_string())),
+            "{table}"
+        );
     }
 }

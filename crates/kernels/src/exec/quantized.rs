@@ -54,7 +54,8 @@ impl Quantized {
         let mut values = vec![0.0; (range.end - range.start) as usize * self.to.block_size()];
         let mut source = vec![0; values.len() * self.from.block_bytes()];
         self.source.read(first * self.from.block_bytes() as u64, &mut source)?;
-        let quantized = gguf::dequantize(self.from, &source, &mut values).and_then(|()| gguf::quantize(self.to, &values, values.len()));
+        let quantized = gguf::dequantize(self.from, &source, &mut values)
+            .and_then(|()| gguf::quantize(self.to, &values, values.len()));
         quantized.map_err(|error| self.refused(error, first))
     }
 
@@ -74,7 +75,8 @@ mod tests {
 
     /// F16 values of three parts and a bit, and their NF4 blocks.
     fn source() -> (TensorBytes, Vec<u8>) {
-        let values: Vec<f32> = (0..(3 * BLOCKS + 5) * 64).map(|i| (1e3 * (i as f64 * 0.7391).sin()).sin() as f32).collect();
+        let values: Vec<f32> =
+            (0..(3 * BLOCKS + 5) * 64).map(|i| (1e3 * (i as f64 * 0.7391).sin()).sin() as f32).collect();
         let halves = gguf::quantize(GgmlType::F16, &values, values.len()).unwrap();
         let mut rounded = values;
         gguf::dequantize(GgmlType::F16, &halves, &mut rounded).unwrap();
@@ -86,7 +88,9 @@ mod tests {
     fn any_part_has_the_bytes_of_the_whole() {
         let (source, expected) = source();
         let all = expected.len();
-        for (from, to) in [(0, all), (0, 0), (0, 1), (35, 37), (36, 72), (7, all - 1), (all - 37, all), (all / 2, all / 2 + 40_000)] {
+        for (from, to) in
+            [(0, all), (0, 0), (0, 1), (35, 37), (36, 72), (7, all - 1), (all - 37, all), (all / 2, all / 2 + 40_000)]
+        {
             let mut read = vec![0xee; to - from];
             source.read(from as u64, &mut read).unwrap();
             assert!(read == expected[from..to], "{from}..{to}");
@@ -101,7 +105,9 @@ mod tests {
         let bytes = TensorBytes::Owned(bytemuck::cast_slice(&values).into());
         let source = bytes.quantized("blk.0.attn_q.weight", GgmlType::F32, GgmlType::NF4);
         let error = source.read(0, &mut vec![0; values.len() / 64 * 36]).unwrap_err().to_string();
-        let expected = format!("tensor blk.0.attn_q.weight cannot become NF4: element {at} is NaN; only finite values can be quantized");
+        let expected = format!(
+            "tensor blk.0.attn_q.weight cannot become NF4: element {at} is NaN; only finite values can be quantized"
+        );
         assert_eq!(error, expected);
         source.read(0, &mut [0; 36]).unwrap();
     }

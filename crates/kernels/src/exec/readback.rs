@@ -25,7 +25,11 @@ impl Pool {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match free {
             Some(buffer) => Ok(buffer),
-            None => self.device.buffer("read-back", self.bytes, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST).await,
+            None => {
+                self.device
+                    .buffer("read-back", self.bytes, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST)
+                    .await
+            }
         }
     }
 }
@@ -67,7 +71,12 @@ impl Device {
 
 impl Read {
     /// Maps `buffer` once the submission that fills it is done.
-    pub(crate) fn start(pool: &Arc<Pool>, buffer: Buffer, submission: wgpu::SubmissionIndex, ranges: Vec<(u64, u64)>) -> Self {
+    pub(crate) fn start(
+        pool: &Arc<Pool>,
+        buffer: Buffer,
+        submission: wgpu::SubmissionIndex,
+        ranges: Vec<(u64, u64)>,
+    ) -> Self {
         let mapped = Signal::new();
         buffer.map_async(wgpu::MapMode::Read, .., mapped.setter());
         let running = Running::on(&pool.device);

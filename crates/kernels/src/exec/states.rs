@@ -63,7 +63,12 @@ impl States {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or [`Error::BindingTooLarge`]. Nothing stays allocated then.
-    pub async fn new_async(executor: &Executor, kinds: &[StateKind], sequences: u32, capacity: u32) -> Result<Self, Error> {
+    pub async fn new_async(
+        executor: &Executor,
+        kinds: &[StateKind],
+        sequences: u32,
+        capacity: u32,
+    ) -> Result<Self, Error> {
         let store = match executor {
             Executor::Gpu(device) => {
                 Self::fit(device, kinds, sequences, capacity)?;
@@ -73,7 +78,9 @@ impl States {
                 }
                 Store::Gpu(device.clone(), buffers)
             }
-            Executor::Cpu => Store::Cpu(kinds.iter().map(|k| zeroed(k, sequences, capacity)).collect::<Result<_, _>>()?),
+            Executor::Cpu => {
+                Store::Cpu(kinds.iter().map(|k| zeroed(k, sequences, capacity)).collect::<Result<_, _>>()?)
+            }
         };
         Ok(Self { kinds: kinds.to_vec(), sequences, capacity, generation: next_generation(), store })
     }
@@ -178,11 +185,18 @@ impl States {
                 Self::fit(device, &self.kinds, self.sequences, capacity)?;
                 let mut grown = vec![];
                 for (kind, old) in self.kinds.iter().zip(&*current) {
-                    grown.push(if grows(kind) { buffer(device, kind, self.sequences, capacity).await? } else { old.clone() });
+                    grown.push(if grows(kind) {
+                        buffer(device, kind, self.sequences, capacity).await?
+                    } else {
+                        old.clone()
+                    });
                 }
                 let mut encoder = device.0.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-                for ((kind, from), to) in self.kinds.iter().zip(&*current).zip(&grown).filter(|((kind, _), _)| grows(kind)) {
-                    let [old, new] = [self.capacity, capacity].map(|c| u64::from(kind.rows(c)) * kind.row_bytes() as u64);
+                for ((kind, from), to) in
+                    self.kinds.iter().zip(&*current).zip(&grown).filter(|((kind, _), _)| grows(kind))
+                {
+                    let [old, new] =
+                        [self.capacity, capacity].map(|c| u64::from(kind.rows(c)) * kind.row_bytes() as u64);
                     for s in 0..u64::from(kind.sequences(self.sequences)) {
                         encoder.copy_buffer_to_buffer(from, s * old, to, s * new, Some(old));
                     }
@@ -214,7 +228,10 @@ impl States {
     /// If the range is outside the state. Callers check the context length first.
     pub fn write_tokens(&mut self, state: State, sequence: u32, position: u32, ids: &[u32]) {
         assert_eq!(self.kind(state), StateKind::Tokens, "ids belong in a token state");
-        assert!(sequence < self.sequences && position as usize + ids.len() <= self.capacity as usize, "ids outside the state");
+        assert!(
+            sequence < self.sequences && position as usize + ids.len() <= self.capacity as usize,
+            "ids outside the state"
+        );
         self.write_at(state, u64::from(sequence) * u64::from(self.capacity) + u64::from(position), ids);
     }
 
@@ -253,7 +270,9 @@ impl States {
 
 /// Bytes of one state, or `u64::MAX` if the number does not fit.
 fn state_bytes(kind: &StateKind, sequences: u32, capacity: u32) -> u64 {
-    (kind.row_bytes() as u64).saturating_mul(u64::from(kind.sequences(sequences))).saturating_mul(u64::from(kind.rows(capacity)))
+    (kind.row_bytes() as u64)
+        .saturating_mul(u64::from(kind.sequences(sequences)))
+        .saturating_mul(u64::from(kind.rows(capacity)))
 }
 
 fn what(capacity: u32) -> String {

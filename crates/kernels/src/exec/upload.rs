@@ -127,7 +127,11 @@ async fn upload_in(
     let count = rows.len();
     let bytes = all.format.buffer_words(count as u32, all.cols) * 4;
     if bytes > device.caps().max_binding_bytes {
-        return Err(Error::BindingTooLarge { what: format!("one row of {name}"), bytes, limit: device.caps().max_binding_bytes });
+        return Err(Error::BindingTooLarge {
+            what: format!("one row of {name}"),
+            bytes,
+            limit: device.caps().max_binding_bytes,
+        });
     }
     let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
     let buffer = device.buffer(name, bytes, usage).await?;
@@ -223,7 +227,11 @@ mod tests {
             let all = Rows::new(format, cols, &source);
             let mut flight = Flight::default();
             let buffer = block_on(upload_in(SMALL, &device, "rows", &all, rows.clone(), &mut flight)).unwrap();
-            assert!(flight.bytes() > 0 && flight.bytes() <= SMALL.in_flight, "{ty}: {} bytes of staging memory", flight.bytes());
+            assert!(
+                flight.bytes() > 0 && flight.bytes() <= SMALL.in_flight,
+                "{ty}: {} bytes of staging memory",
+                flight.bytes()
+            );
             let mut expected = bytemuck::cast_slice::<u32, u8>(format.table()).to_vec();
             for row in rows {
                 let mut dst = vec![0; all.to];

@@ -87,7 +87,13 @@ fn source_bytes(weight: Weight) -> u64 {
 }
 
 /// The buffers of one tensor: several if one binding cannot hold it.
-async fn upload_all(device: &Device, name: &str, weight: Weight, tensor: Listed, flight: &mut Flight) -> Result<Vec<Buffer>, Error> {
+async fn upload_all(
+    device: &Device,
+    name: &str,
+    weight: Weight,
+    tensor: Listed,
+    flight: &mut Flight,
+) -> Result<Vec<Buffer>, Error> {
     let Weight { ty, rows, cols, .. } = weight;
     match tensor {
         Listed::Vector(values) => {
@@ -214,7 +220,14 @@ impl Weights {
     ///
     /// # Panics
     /// If the set is loaded already.
-    pub fn matrix(&mut self, name: &str, ty: GgmlType, rows: u32, cols: u32, source: &TensorBytes) -> Result<Weight, Error> {
+    pub fn matrix(
+        &mut self,
+        name: &str,
+        ty: GgmlType,
+        rows: u32,
+        cols: u32,
+        source: &TensorBytes,
+    ) -> Result<Weight, Error> {
         if format::format(ty).is_none() {
             return Err(Error::Format { tensor: name.to_string(), ty: ty.name() });
         }
@@ -246,9 +259,13 @@ impl Weights {
             Place::State(_) => w,
         };
         match (&mut self.store, &other.store) {
-            (Store::Gpu(here, all), Store::Gpu(there, more)) if Arc::ptr_eq(&here.0, &there.0) => all.extend_from_slice(more),
+            (Store::Gpu(here, all), Store::Gpu(there, more)) if Arc::ptr_eq(&here.0, &there.0) => {
+                all.extend_from_slice(more)
+            }
             (Store::Cpu(all), Store::Cpu(more)) => all.extend_from_slice(more),
-            (Store::Listed(here, all), Store::Listed(there, more)) if here.kind() == there.kind() => all.extend_from_slice(more),
+            (Store::Listed(here, all), Store::Listed(there, more)) if here.kind() == there.kind() => {
+                all.extend_from_slice(more)
+            }
             _ => panic!("weights of different executors"),
         }
         self.list.extend(other.list.iter().map(|(name, w)| (name.clone(), moved(*w))));
@@ -298,7 +315,9 @@ impl Weights {
 
     /// The n-th weight, in its file's type.
     pub(crate) fn matrix_of(&self, n: u32) -> cpu_ref::Rows<'_> {
-        let Store::Cpu(tensors) = &self.store else { panic!("a CPU plan over weights that are not loaded onto the CPU") };
+        let Store::Cpu(tensors) = &self.store else {
+            panic!("a CPU plan over weights that are not loaded onto the CPU")
+        };
         let bytes = match &tensors[n as usize] {
             HostTensor::Matrix(source) => source.bytes().expect("in memory when it was loaded"),
             HostTensor::Read(bytes) => bytes,

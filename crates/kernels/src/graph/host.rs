@@ -264,5 +264,7 @@ pub(crate) fn f32_rows(values: &[f32], w: Weight) -> cpu_ref::Rows<'_> {
 fn input(rows: &cpu_ref::Rows<'_>, w: Weight, dy: &[f32], dx: &mut [f32]) {
     let (n, k) = (w.rows as usize, w.cols as usize);
     let per_chunk = (dx.len() / k).div_ceil(threads()).max(1);
-    in_parallel(dx, per_chunk * k, |c, dx| cpu_ref::matmul_input(rows, &dy[c * per_chunk * n..][..dx.len() / k * n], dx));
+    in_parallel(dx, per_chunk * k, |c, dx| {
+        cpu_ref::matmul_input(rows, &dy[c * per_chunk * n..][..dx.len() / k * n], dx)
+    });
 }

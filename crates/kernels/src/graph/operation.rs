@@ -32,7 +32,11 @@ impl Work {
     /// The sum of two costs.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        Self { flops: self.flops + other.flops, bytes: self.bytes + other.bytes, weight_bytes: self.weight_bytes + other.weight_bytes }
+        Self {
+            flops: self.flops + other.flops,
+            bytes: self.bytes + other.bytes,
+            weight_bytes: self.weight_bytes + other.weight_bytes,
+        }
     }
 }
 

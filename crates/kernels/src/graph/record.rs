@@ -225,7 +225,11 @@ impl<O> Recorder<O> {
     #[must_use]
     pub fn weight(&self, state: State, rows: u32, cols: u32) -> Weight {
         let words = u64::from(rows) * u64::from(cols);
-        assert!(matches!(self.kind(state), StateKind::Words(n) if u64::from(n) == words), "[{rows}, {cols}] in {:?}", self.kind(state));
+        assert!(
+            matches!(self.kind(state), StateKind::Words(n) if u64::from(n) == words),
+            "[{rows}, {cols}] in {:?}",
+            self.kind(state)
+        );
         assert!(rows == 1 || cols.is_multiple_of(4), "rows of {cols} f32 in a state: they must end on 16 bytes");
         Weight { place: Place::State(state), ty: GgmlType::F32, rows, cols }
     }
@@ -245,7 +249,11 @@ impl<O> Recorder<O> {
     pub fn adapt_dropped(&mut self, weight: Weight, with: LowRank, dropped: Option<Dropped>) {
         let LowRank { a, b, .. } = with;
         let fits = (a.cols, a.rows, b.rows) == (weight.cols, b.cols, weight.rows);
-        assert!(fits, "[{}, {}] x [{}, {}] added to [{}, {}]", b.rows, b.cols, a.rows, a.cols, weight.rows, weight.cols);
+        assert!(
+            fits,
+            "[{}, {}] x [{}, {}] added to [{}, {}]",
+            b.rows, b.cols, a.rows, a.cols, weight.rows, weight.cols
+        );
         self.adapters.entry(weight).or_default().push((with, dropped));
     }
 
@@ -258,7 +266,11 @@ impl<O> Recorder<O> {
     pub fn adapt_rows(&mut self, table: Weight, with: LowRank) {
         let LowRank { a, b, .. } = with;
         let fits = (a.rows, a.cols, b.rows) == (table.cols, b.cols, table.rows);
-        assert!(fits, "[{}, {}] and [{}, {}] added to [{}, {}]", b.rows, b.cols, a.rows, a.cols, table.rows, table.cols);
+        assert!(
+            fits,
+            "[{}, {}] and [{}, {}] added to [{}, {}]",
+            b.rows, b.cols, a.rows, a.cols, table.rows, table.cols
+        );
         self.row_adapters.entry(table).or_default().push(with);
     }
 
@@ -296,7 +308,9 @@ impl<O> Recorder<O> {
         }
         let (t, out) = (self.capacity.step, self.capacity.out);
         let shape = match input {
-            Input::Positions | Input::Ends | Input::Sequences | Input::Ids | Input::Firsts | Input::Numbers => Shape::new(Lead::Step, t, 1),
+            Input::Positions | Input::Ends | Input::Sequences | Input::Ids | Input::Firsts | Input::Numbers => {
+                Shape::new(Lead::Step, t, 1)
+            }
             Input::Spans => Shape::new(Lead::Step, t, 3),
             Input::OutRows | Input::Targets | Input::LossWeights => Shape::new(Lead::Out, out, 1),
             Input::Rows => Shape::new(Lead::Fixed, 1, 2),

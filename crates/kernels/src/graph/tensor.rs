@@ -266,7 +266,9 @@ impl Input {
     #[must_use]
     pub fn element(self) -> Element {
         match self {
-            Self::Positions | Self::Ends | Self::Sequences | Self::Ids | Self::Firsts | Self::Spans | Self::Numbers => Element::U32,
+            Self::Positions | Self::Ends | Self::Sequences | Self::Ids | Self::Firsts | Self::Spans | Self::Numbers => {
+                Element::U32
+            }
             Self::OutRows | Self::Rows | Self::Targets | Self::Sampling => Element::U32,
             Self::LossWeights | Self::Rope(_) | Self::Host(_) => Element::F32,
         }

@@ -95,7 +95,10 @@ impl Shader {
     /// Cooperative matrices take 32.
     #[must_use]
     pub fn fewest_threads(&self) -> u32 {
-        let forms = SUBGROUP_FORMS.iter().filter(|(of, ..)| self.subgroups && self.variant.includes(of)).map(|(.., fewest)| *fewest);
+        let forms = SUBGROUP_FORMS
+            .iter()
+            .filter(|(of, ..)| self.subgroups && self.variant.includes(of))
+            .map(|(.., fewest)| *fewest);
         let wide = self.wide || self.variant.kernel.cooperative();
         forms.chain(wide.then_some(WIDE)).max().unwrap_or(0)
     }
@@ -126,11 +129,12 @@ impl Shader {
         let formats = formats.filter(|f| (blocks || f.ty.block_size() == 1) && (!in_groups || f.units.is_some()));
         let formats = formats.filter(|f| !in_8_bits || f.in_8_bits());
         let formats = formats.filter(|f| !variant.includes(STAGED) || f.teams().is_some()).map(|f| f.ty);
-        let formats: Vec<_> = if in_groups || in_8_bits || halves || tiles || binds(&[Access::Weight, Access::Eights, Access::Staged]) {
-            formats.map(Some).collect()
-        } else {
-            vec![None]
-        };
+        let formats: Vec<_> =
+            if in_groups || in_8_bits || halves || tiles || binds(&[Access::Weight, Access::Eights, Access::Staged]) {
+                formats.map(Some).collect()
+            } else {
+                vec![None]
+            };
         let values = variant.includes(KEYS_OF_STEP);
         let kv = KV_PIECES.iter().map(|(ty, ..)| Some(*ty)).filter(|ty| !values || *ty == Some(KvType::F32));
         let kv: Vec<_> = if binds(&[Access::Kv, Access::KvMut, Access::KvBoth]) { kv.collect() } else { vec![None] };
@@ -144,7 +148,9 @@ impl Shader {
             let piece = |(_, access): &(&str, Access)| match access {
                 Access::Weight | Access::Eights => format.map(Piece::Format),
                 Access::Units => format.map(Piece::Units),
-                Access::Groups | Access::Rows | Access::Tiles | Access::Staged | Access::Second => format.map(Piece::Groups),
+                Access::Groups | Access::Rows | Access::Tiles | Access::Staged | Access::Second => {
+                    format.map(Piece::Groups)
+                }
                 Access::Kv | Access::KvMut | Access::KvBoth => kv.map(Piece::Kv),
                 Access::Read | Access::Write | Access::StateMut => None,
             };
@@ -159,7 +165,9 @@ impl Shader {
         let mut label = self.variant.name.to_string();
         for piece in self.pieces.iter().flatten() {
             let _ = match piece {
-                Piece::Format(ty) | Piece::Units(ty) | Piece::Groups(ty) => write!(label, " {}", ty.name().to_lowercase()),
+                Piece::Format(ty) | Piece::Units(ty) | Piece::Groups(ty) => {
+                    write!(label, " {}", ty.name().to_lowercase())
+                }
                 Piece::Kv(ty) => write!(label, " kv-{ty}"),
             };
         }
@@ -176,7 +184,9 @@ impl Shader {
         let mut text = String::new();
         for fill in self.variant.filled() {
             match fill {
-                Fill::Vary(constants) => text.extend(constants.iter().map(|(name, value)| format!("const {name} = {value}u;\n"))),
+                Fill::Vary(constants) => {
+                    text.extend(constants.iter().map(|(name, value)| format!("const {name} = {value}u;\n")))
+                }
                 Fill::Choose(pieces) => text.extend(pieces.iter().flat_map(|piece| [self.formed(piece), "\n"])),
             }
         }
@@ -191,12 +201,16 @@ impl Shader {
                     let pieces = of(*ty).tiles().unwrap_or_else(|| panic!("{} is not read in tiles", ty.name()));
                     text.push_str(&instantiate(&pieces, "W", name));
                 }
-                Some(Piece::Groups(ty)) if *access == Access::Staged => text.push_str(&instantiate(&of(*ty).staged(), "W", name)),
+                Some(Piece::Groups(ty)) if *access == Access::Staged => {
+                    text.push_str(&instantiate(&of(*ty).staged(), "W", name))
+                }
                 Some(Piece::Format(ty)) if self.variant.includes(STAGED) => {
                     let pieces = of(*ty).teams().unwrap_or_else(|| panic!("no kernel of teams reads {}", ty.name()));
                     text.push_str(&instantiate(&pieces, "W", name));
                 }
-                Some(Piece::Format(ty)) if *access == Access::Eights => text.push_str(&instantiate(&of(*ty).eights(), "W", name)),
+                Some(Piece::Format(ty)) if *access == Access::Eights => {
+                    text.push_str(&instantiate(&of(*ty).eights(), "W", name))
+                }
                 Some(Piece::Format(ty)) => text.push_str(&of(*ty).instantiate(name)),
                 Some(Piece::Groups(ty)) if self.variant.includes(HALVES) => {
                     let pieces = of(*ty).second().unwrap_or_else(|| panic!("{} is not of 16 bits", ty.name()));
@@ -206,7 +220,10 @@ impl Shader {
                     let units = of(*ty).units.unwrap_or_else(|| panic!("{} has no units", ty.name()));
                     let rows = if self.wide { units.rows } else { format::USUAL_ROWS };
                     let reading = match access {
-                        Access::Units => units.step.unwrap_or_else(|| panic!("{} is not multiplied in 8 bits", ty.name())).to_string(),
+                        Access::Units => units
+                            .step
+                            .unwrap_or_else(|| panic!("{} is not multiplied in 8 bits", ty.name()))
+                            .to_string(),
                         Access::Rows => [units.groups, rows, format::ROWS_SUMS].concat(),
                         _ => [units.groups, units.store].concat(),
                     };
@@ -263,7 +280,8 @@ fn with_constants(text: &str, kernel: &Kernel, given: &[Option<u32>]) -> String 
         (Scalar::F32, word) => format!("{:?}f", f32::from_bits(word)),
     };
     let literals: Vec<_> = kernel.params.iter().zip(given).map(literal).collect();
-    let read: Vec<_> = kernel.params.iter().zip(given).filter(|(_, word)| word.is_none()).map(|((name, _), _)| *name).collect();
+    let read: Vec<_> =
+        kernel.params.iter().zip(given).filter(|(_, word)| word.is_none()).map(|((name, _), _)| *name).collect();
     let uniform = if read.is_empty() { String::new() } else { UNIFORM.replace("params:", "read_params:") + " " };
     read_apart(text, &read).replace(UNIFORM, &format!("{uniform}const params = Params({});", literals.join(", ")))
 }
@@ -337,8 +355,14 @@ mod tests {
     #[test]
     fn a_field_is_read_apart_and_a_longer_one_that_begins_with_its_name_is_not() {
         let text = "params.rows + params.rows_a * params.k - params.rows";
-        assert_eq!(read_apart(text, &["rows", "k"]), "read_params.rows + params.rows_a * read_params.k - read_params.rows");
-        assert_eq!(read_apart(text, &["rows", "rows_a"]), "read_params.rows + read_params.rows_a * params.k - read_params.rows");
+        assert_eq!(
+            read_apart(text, &["rows", "k"]),
+            "read_params.rows + params.rows_a * read_params.k - read_params.rows"
+        );
+        assert_eq!(
+            read_apart(text, &["rows", "rows_a"]),
+            "read_params.rows + read_params.rows_a * params.k - read_params.rows"
+        );
     }
 
     #[test]

@@ -74,7 +74,8 @@ impl Grid {
         match *self {
             Self::PerRow { lead, per_row } => grid_2d(u64::from(lead.rows_at(counts)) * u64::from(per_row), max_grid),
             Self::Elements { lead, workgroup, per_thread } => {
-                let threads = (u64::from(lead.rows_at(counts)) * u64::from(lead.width())).div_ceil(u64::from(per_thread));
+                let threads =
+                    (u64::from(lead.rows_at(counts)) * u64::from(lead.width())).div_ceil(u64::from(per_thread));
                 grid_2d(threads.div_ceil(u64::from(workgroup)), max_grid)
             }
             Self::Tiles { lead, tile, x } => [x, lead.rows_at(counts).div_ceil(tile), 1],
@@ -173,7 +174,10 @@ mod tests {
     fn a_grid_past_one_dimension_covers_every_workgroup_once() {
         for n in [1, 65_535, 65_536, 151_936, 4_000_000_000_u64] {
             let [x, y, _] = grid_2d(n, 65_535);
-            assert!(u64::from(x) * u64::from(y) >= n && x <= 65_535 && u64::from(x) * u64::from(y - 1) < n, "{n}: {x} x {y}");
+            assert!(
+                u64::from(x) * u64::from(y) >= n && x <= 65_535 && u64::from(x) * u64::from(y - 1) < n,
+                "{n}: {x} x {y}"
+            );
         }
     }
 
@@ -190,7 +194,10 @@ mod tests {
             (step(&[4, 5], &[1, 1]), false),
             (step(&[4, 5, 6], &[1, 2, 1]), false),
         ] {
-            assert_eq!((When::Near(100).holds(&step), When::far(100).holds(&step), When::Always.holds(&step)), (near, !near, true));
+            assert_eq!(
+                (When::Near(100).holds(&step), When::far(100).holds(&step), When::Always.holds(&step)),
+                (near, !near, true)
+            );
         }
     }
 

@@ -163,7 +163,11 @@ const fn float_table<const N: usize>(values: &[f32; N]) -> [u32; N] {
 }
 
 /// The values of the codes of a codebook, one byte each, in the order of its entries.
-const fn byte_table<const ENTRIES: usize, const WORDS: usize>(grid: &[u16; ENTRIES], code_bits: usize, values: &[u8]) -> [u32; WORDS] {
+const fn byte_table<const ENTRIES: usize, const WORDS: usize>(
+    grid: &[u16; ENTRIES],
+    code_bits: usize,
+    values: &[u8],
+) -> [u32; WORDS] {
     let per_entry = 16 / code_bits;
     assert!(ENTRIES * per_entry == WORDS * 4);
     let mut words = [0; WORDS];

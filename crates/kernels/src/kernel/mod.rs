@@ -167,7 +167,11 @@ impl std::hash::Hash for Variant {
 // never end.
 impl std::fmt::Debug for Variant {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Variant").field("name", &self.name).field("fill", &self.fill).field("needs", &self.needs).finish()
+        f.debug_struct("Variant")
+            .field("name", &self.name)
+            .field("fill", &self.fill)
+            .field("needs", &self.needs)
+            .finish()
     }
 }
 

@@ -232,7 +232,9 @@ impl Gen {
     pub fn weight(&mut self, ty: GgmlType, rows: u32, cols: u32) -> Vec<u8> {
         let n = rows as usize * cols as usize;
         if ty.is_quantized() {
-            return (0..n / ty.block_size()).flat_map(|_| crate::kernel::format::random_block(ty, &mut || self.word())).collect();
+            return (0..n / ty.block_size())
+                .flat_map(|_| crate::kernel::format::random_block(ty, &mut || self.word()))
+                .collect();
         }
         let values: Vec<f32> = (0..n).map(|_| self.unit()).collect();
         gguf::quantize(ty, &values, cols as usize).expect("finite values")

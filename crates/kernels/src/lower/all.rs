@@ -1,30 +1,35 @@
 //! The list of all kernels.
 
 use super::attention::{
-    attention_backward_kv_flash, attention_backward_q_flash, attention_lse_flash, attention_merge, attention_merge_parts,
-    ladder as of_attention, merge_matmul_vec,
+    attention_backward_kv_flash, attention_backward_q_flash, attention_lse_flash, attention_merge,
+    attention_merge_parts, ladder as of_attention, merge_matmul_vec,
 };
 use super::matmul::{
-    glu_matmul_vec, ladder as of_products, matmul_input_tile128, matmul_narrow, matmul_rows8_experts, matmul_rows8_experts_glu,
-    matmul_rows8_glu, matmul_rows8_group, matmul_tile64_experts, matmul_tile64_pair, matmul_tile64_triple, matmul_tile128,
-    matmul_tile128_glu, matmul_vec_glu, matmul_vec_group, matmul_vec_norm, matmul_vec_q8_experts, matmul_vec_q8_experts_glu,
-    matmul_vec_q8_experts_sum, matmul_weight_tile128, norm_add_matmul_vec, norm_add_matmul_vec_glu, norm_matmul_vec, norm_matmul_vec_glu,
-    norm_matmul_vec_glu_teams, norm_matmul_vec_group, norm_matmul_vec_teams, norm_pack_matmul_vec, norm_pack_matmul_vec_glu,
+    glu_matmul_vec, ladder as of_products, matmul_input_tile128, matmul_narrow, matmul_rows8_experts,
+    matmul_rows8_experts_glu, matmul_rows8_glu, matmul_rows8_group, matmul_tile64_experts, matmul_tile64_pair,
+    matmul_tile64_triple, matmul_tile128, matmul_tile128_glu, matmul_vec_glu, matmul_vec_group, matmul_vec_norm,
+    matmul_vec_q8_experts, matmul_vec_q8_experts_glu, matmul_vec_q8_experts_sum, matmul_weight_tile128,
+    norm_add_matmul_vec, norm_add_matmul_vec_glu, norm_matmul_vec, norm_matmul_vec_glu, norm_matmul_vec_glu_teams,
+    norm_matmul_vec_group, norm_matmul_vec_teams, norm_pack_matmul_vec, norm_pack_matmul_vec_glu,
 };
-use super::norm::{add_rms_norm, norm_add, norm_add_f16, norm_pack_f16, norm_pack_q8, norm_rope, norm_rope_append, norm_rope_heads};
+use super::norm::{
+    add_rms_norm, norm_add, norm_add_f16, norm_pack_f16, norm_pack_q8, norm_rope, norm_rope_append, norm_rope_heads,
+};
 use super::pack::{gather_slots, glu_pack_f16, glu_pack_q8, level_f16, pack_f16, pack_q8};
 use crate::kernel::{Kernel, Variant};
 use crate::ops::backward::{
-    adamw, add_weighted_backward, add_weighted_backward_c, attention_backward_kv, attention_backward_q, attention_delta, attention_lse,
-    column_sum, combine_experts_backward, count_step, cross_entropy, cross_entropy_backward, embed_backward, gather_rows_backward,
-    gaussian_top_k_backward, geglu_backward, gelu_backward, join_columns, log_softmax_backward, match_rms_backward, matmul_experts_input,
-    matmul_input, matmul_vec_experts_input, matmul_weight, mul_sigmoid_backward, rms_norm_backward, rms_norm_weight_backward,
-    rope_backward, route_backward, silu_backward, softcap_backward, softmax_backward, sum_slots, sum_squares, swiglu_backward,
+    adamw, add_weighted_backward, add_weighted_backward_c, attention_backward_kv, attention_backward_q,
+    attention_delta, attention_lse, column_sum, combine_experts_backward, count_step, cross_entropy,
+    cross_entropy_backward, embed_backward, gather_rows_backward, gaussian_top_k_backward, geglu_backward,
+    gelu_backward, join_columns, log_softmax_backward, match_rms_backward, matmul_experts_input, matmul_input,
+    matmul_vec_experts_input, matmul_weight, mul_sigmoid_backward, rms_norm_backward, rms_norm_weight_backward,
+    rope_backward, route_backward, silu_backward, softcap_backward, softmax_backward, sum_slots, sum_squares,
+    swiglu_backward,
 };
 use crate::ops::{
-    add, add_weighted, argmax, combine_experts, dropout, embed, gather_rows, gaussian_top_k, geglu, gelu, group_experts, kv_append,
-    log_softmax, match_rms, matmul_experts, matmul_vec_experts, mul, mul_sigmoid, penalize, rms_norm, rope, route, sample, sample_scan,
-    scale, silu, softcap, softmax, swiglu, top_k,
+    add, add_weighted, argmax, combine_experts, dropout, embed, gather_rows, gaussian_top_k, geglu, gelu,
+    group_experts, kv_append, log_softmax, match_rms, matmul_experts, matmul_vec_experts, mul, mul_sigmoid, penalize,
+    rms_norm, rope, route, sample, sample_scan, scale, silu, softcap, softmax, swiglu, top_k,
 };
 
 /// The kernels that are in no ladder, by the file that declares them.

@@ -61,7 +61,12 @@ impl Executor {
     ///
     /// # Errors
     /// As [`Executor::plan_async`].
-    pub fn plan<O: Clone + Into<Primitive>>(&self, rec: Recorder<O>, weights: &Arc<Weights>, options: &PlanOptions) -> Result<Plan, Error> {
+    pub fn plan<O: Clone + Into<Primitive>>(
+        &self,
+        rec: Recorder<O>,
+        weights: &Arc<Weights>,
+        options: &PlanOptions,
+    ) -> Result<Plan, Error> {
         block_on(self.plan_async(rec, weights, options))
     }
 }

@@ -86,12 +86,20 @@ fn cpu_seconds(demand: &Demand, threads: usize) -> f64 {
 }
 
 fn gpu_seconds(demand: &Demand, rates: &Rates) -> f64 {
-    let step = rates.round_trip_s + rates.dispatch_s * demand.operations as f64 + demand.work.bytes as f64 / rates.product_bytes_per_s();
+    let step = rates.round_trip_s
+        + rates.dispatch_s * demand.operations as f64
+        + demand.work.bytes as f64 / rates.product_bytes_per_s();
     GPU_START_S + STEPS * step
 }
 
 /// `Faster` if the model should run on this device, else the reason for the CPU.
-fn verdict(demand: &Demand, adapter: &crate::AdapterSummary, rates: &Rates, available_bytes: Option<u64>, threads: usize) -> Because {
+fn verdict(
+    demand: &Demand,
+    adapter: &crate::AdapterSummary,
+    rates: &Rates,
+    available_bytes: Option<u64>,
+    threads: usize,
+) -> Because {
     let (needed_bytes, class) = (demand.resident_bytes, adapter.class);
     match available_bytes {
         _ if class == Class::Software => Because::Software { adapter: adapter.name.clone() },
@@ -161,7 +169,8 @@ mod tests {
 
     #[test]
     fn software_adapters_never_run_models() {
-        let because = verdict(&demand(8_000_000_000), &adapter(Class::Software), &Rates::modest(Class::Software), None, 1);
+        let because =
+            verdict(&demand(8_000_000_000), &adapter(Class::Software), &Rates::modest(Class::Software), None, 1);
         assert!(matches!(because, Because::Software { .. }), "{because:?}");
     }
 
@@ -170,7 +179,10 @@ mod tests {
         for class in [Class::Discrete, Class::Integrated, Class::Virtual, Class::Unknown] {
             for weights in [500_000_000, 8_000_000_000] {
                 let of = |available| verdict(&demand(weights), &adapter(class), &Rates::modest(class), available, 16);
-                assert!(matches!(of(None), Because::Faster) && matches!(of(Some(weights / 2)), Because::Faster), "{class:?}");
+                assert!(
+                    matches!(of(None), Because::Faster) && matches!(of(Some(weights / 2)), Because::Faster),
+                    "{class:?}"
+                );
                 assert!(matches!(of(Some(weights / 2 - 1)), Because::TooLarge { .. }), "{class:?}");
             }
         }

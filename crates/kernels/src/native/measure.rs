@@ -60,10 +60,22 @@ struct Sizes {
 }
 
 /// Sizes for all devices except software ones. The bytes read are many times a device's caches.
-const SIZES: Sizes =
-    Sizes { read_bytes: 1 << 30, grids: &[2048, 4096, 8192], transfer_bytes: 32 << 20, matrix: 4096, matrix_rows: 2048, dispatches: 1024 };
-const SOFTWARE: Sizes =
-    Sizes { read_bytes: 64 << 20, grids: &[64], transfer_bytes: 16 << 20, matrix: 256, matrix_rows: 64, dispatches: 128 };
+const SIZES: Sizes = Sizes {
+    read_bytes: 1 << 30,
+    grids: &[2048, 4096, 8192],
+    transfer_bytes: 32 << 20,
+    matrix: 4096,
+    matrix_rows: 2048,
+    dispatches: 1024,
+};
+const SOFTWARE: Sizes = Sizes {
+    read_bytes: 64 << 20,
+    grids: &[64],
+    transfer_bytes: 16 << 20,
+    matrix: 256,
+    matrix_rows: 64,
+    dispatches: 128,
+};
 
 /// Number of samples of each measurement.
 const SAMPLES: usize = 5;
@@ -138,5 +150,9 @@ fn transfer(device: &Device, sizes: &Sizes) -> Result<Transfer, Error> {
         })
     };
     let gb_per_s = |seconds: f64| bytes as f64 / seconds.max(1e-9) / 1e9;
-    Ok(Transfer { write_gb_per_s: gb_per_s(written), read_gb_per_s: gb_per_s(reading(bytes)?), round_trip_us: reading(16)? * 1e6 })
+    Ok(Transfer {
+        write_gb_per_s: gb_per_s(written),
+        read_gb_per_s: gb_per_s(reading(bytes)?),
+        round_trip_us: reading(16)? * 1e6,
+    })
 }

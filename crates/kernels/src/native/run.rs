@@ -16,15 +16,17 @@ use crate::graph::record::RopeTable;
 use crate::graph::tensor::{KvState, StateKind, Tensor};
 use crate::ops;
 pub use backward::{
-    add_weighted_backward, attention_backward, column_sum, gaussian_top_k_backward, geglu_backward, gelu_backward, log_softmax_backward,
-    match_rms_backward, matmul_input, matmul_weight, mul_sigmoid_backward, rms_norm_backward, rms_norm_weight_backward, rope_backward,
-    silu_backward, softcap_backward, softmax_backward, swiglu_backward,
+    add_weighted_backward, attention_backward, column_sum, gaussian_top_k_backward, geglu_backward, gelu_backward,
+    log_softmax_backward, match_rms_backward, matmul_input, matmul_weight, mul_sigmoid_backward, rms_norm_backward,
+    rms_norm_weight_backward, rope_backward, silu_backward, softcap_backward, softmax_backward, swiglu_backward,
 };
 use call::{Call, argument};
 use cpu_ref::{KvType, Mask};
 pub use experts::{combine_experts_backward, matmul_experts, matmul_experts_input, route, route_backward};
 use gguf::GgmlType;
-pub use training::{adamw, cross_entropy, cross_entropy_backward, dropout, embed_backward, gather_rows_backward, sum_squares};
+pub use training::{
+    adamw, cross_entropy, cross_entropy_backward, dropout, embed_backward, gather_rows_backward, sum_squares,
+};
 
 /// A matrix [rows, cols] in any weight format, with the byte layout of ggml.
 #[derive(Copy, Clone, Debug)]
@@ -48,7 +50,13 @@ impl<'a> Matrix<'a> {
 ///
 /// # Errors
 /// [`Error::Shape`], and errors of the executor.
-pub fn rms_norm(on: impl Into<Executor>, x: &[f32], w: Option<&[f32]>, dim: usize, eps: f32) -> Result<Vec<f32>, Error> {
+pub fn rms_norm(
+    on: impl Into<Executor>,
+    x: &[f32],
+    w: Option<&[f32]>,
+    dim: usize,
+    eps: f32,
+) -> Result<Vec<f32>, Error> {
     let mut call = Call::rows("rms_norm", on, x, dim)?;
     let (x, w) = (call.tensor("x", x, dim)?, w.map(|w| call.vector("w", w, dim)).transpose()?);
     let y = ops::rms_norm(&mut call.rec, x, w, eps);
@@ -210,7 +218,14 @@ pub fn match_rms(on: impl Into<Executor>, x: &[f32], like: &[f32], dim: usize, l
 /// # Errors
 /// [`Error::Argument`] unless there are one to four tensors, [`Error::Shape`], and errors of the
 /// executor.
-pub fn add_weighted(on: impl Into<Executor>, base: &[f32], x: &[&[f32]], c: &[f32], dim: usize, shift: f32) -> Result<Vec<f32>, Error> {
+pub fn add_weighted(
+    on: impl Into<Executor>,
+    base: &[f32],
+    x: &[&[f32]],
+    c: &[f32],
+    dim: usize,
+    shift: f32,
+) -> Result<Vec<f32>, Error> {
     if !(1..=ops::add_weighted::MOST).contains(&x.len()) {
         return Err(argument("add_weighted", "the number of tensors is outside 1..=4"));
     }
@@ -226,7 +241,13 @@ pub fn add_weighted(on: impl Into<Executor>, base: &[f32], x: &[&[f32]], c: &[f3
 /// # Errors
 /// [`Error::Shape`], [`Error::Argument`] for a table that does not fit the heads, and errors of the
 /// executor.
-pub fn rope(on: impl Into<Executor>, x: &[f32], positions: &[u32], heads: usize, table: &RopeTable) -> Result<Vec<f32>, Error> {
+pub fn rope(
+    on: impl Into<Executor>,
+    x: &[f32],
+    positions: &[u32],
+    heads: usize,
+    table: &RopeTable,
+) -> Result<Vec<f32>, Error> {
     let (mut call, x, rows) = rotation("rope", on, ("x", x), positions, heads, table)?;
     let y = ops::rope(&mut call.rec, x, rows);
     call.run(y)
@@ -242,7 +263,12 @@ fn rotation(
     table: &RopeTable,
 ) -> Result<(Call, Tensor, Tensor), Error> {
     let width = x.len() / positions.len().max(1);
-    if heads == 0 || !width.is_multiple_of(heads) || table.dim as usize > width / heads || !table.dim.is_multiple_of(2) || table.dim == 0 {
+    if heads == 0
+        || !width.is_multiple_of(heads)
+        || table.dim as usize > width / heads
+        || !table.dim.is_multiple_of(2)
+        || table.dim == 0
+    {
         return Err(argument(operation, "the number of rotated elements is zero, odd or larger than a head"));
     }
     if table.factors.as_ref().is_some_and(|f| f.len() != table.dim as usize / 2) {
@@ -279,7 +305,8 @@ pub fn top_k(on: impl Into<Executor>, x: &[f32], dim: usize, k: u32) -> Result<V
     let x = call.tensor("x", x, dim)?;
     let y = ops::top_k(&mut call.rec, x, k);
     let rows = call.words(y)?;
-    let pairs = |row: &[u32]| row[k as usize..].iter().zip(row).map(|(id, value)| (*id, f32::from_bits(*value))).collect();
+    let pairs =
+        |row: &[u32]| row[k as usize..].iter().zip(row).map(|(id, value)| (*id, f32::from_bits(*value))).collect();
     Ok(rows.chunks_exact(2 * k as usize).map(pairs).collect())
 }
 
@@ -322,7 +349,8 @@ pub fn attention(on: impl Into<Executor>, q: &[f32], k: &[f32], v: &[f32], heads
     if t > s {
         return Err(argument("attention", "there are more queries than keys"));
     }
-    let (k, v) = (keys.tensor("k", k, width)?.heads(kv_heads as u32), keys.tensor("v", v, width)?.heads(kv_heads as u32));
+    let (k, v) =
+        (keys.tensor("k", k, width)?.heads(kv_heads as u32), keys.tensor("v", v, width)?.heads(kv_heads as u32));
     let state = KvState::new(keys.rec.state(0), keys.rec.state(1));
     ops::kv_append(&mut keys.rec, state, k, v);
     let mut states = keys.states(s)?;

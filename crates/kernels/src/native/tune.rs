@@ -93,12 +93,35 @@ const SEARCHES: [(&str, How); 12] = [
             window: None,
         }),
     ),
-    ("split_workgroups", How::Best(&[16, 128, 256, 512, 1024], |_, _, _| Probe::Attention { keys: 4096, window: None }, |_| 1, MARGIN)),
-    ("norm_columns", How::UpTo(&[1, 2, 3, 4, 6, 8], |shapes, _, n| Probe::Mlp { rows: 1, width: shapes.width, hidden: n * shapes.width })),
-    ("glu_columns", How::UpTo(&[1024, 1536, 2048, 2560, 4096], |shapes, _, width| Probe::Mlp { rows: 2048, width, hidden: shapes.hidden })),
-    ("vec_columns", How::UpTo(&[1024, 2048, 4096, 8192], |_, _, n| Probe::Mlp { rows: 1, width: (n / 8).max(256), hidden: n })),
+    (
+        "split_workgroups",
+        How::Best(&[16, 128, 256, 512, 1024], |_, _, _| Probe::Attention { keys: 4096, window: None }, |_| 1, MARGIN),
+    ),
+    (
+        "norm_columns",
+        How::UpTo(&[1, 2, 3, 4, 6, 8], |shapes, _, n| Probe::Mlp {
+            rows: 1,
+            width: shapes.width,
+            hidden: n * shapes.width,
+        }),
+    ),
+    (
+        "glu_columns",
+        How::UpTo(&[1024, 1536, 2048, 2560, 4096], |shapes, _, width| Probe::Mlp {
+            rows: 2048,
+            width,
+            hidden: shapes.hidden,
+        }),
+    ),
+    (
+        "vec_columns",
+        How::UpTo(&[1024, 2048, 4096, 8192], |_, _, n| Probe::Mlp { rows: 1, width: (n / 8).max(256), hidden: n }),
+    ),
     ("prologue_columns", How::UpTo(&[512, 768, 1024, 1536], |_, _, width| Probe::Group { width })),
-    ("glu_prologue_columns", How::UpTo(&[512, 768, 1024], |_, _, width| Probe::Mlp { rows: 1, width, hidden: 3 * width })),
+    (
+        "glu_prologue_columns",
+        How::UpTo(&[512, 768, 1024], |_, _, width| Probe::Mlp { rows: 1, width, hidden: 3 * width }),
+    ),
     ("workgroups", How::Best(&[32, 64, 256], |shapes, caps, _| mlp(shapes, caps, 32), |_| 1, MARGIN)),
     // A window is attended to by one kernel up to a position, and in parts beyond it.
     ("window_keys", How::UpTo(&[64, 128, 256, 512], |_, _, keys| Probe::Attention { keys, window: Some(512) })),
@@ -142,7 +165,8 @@ pub fn tune(device: &Device, shapes: Option<Shapes>, budget: Duration, report: R
         left -= u32::from(!points.is_empty());
         let mut go_on = || report(threshold.name, done, SEARCHES.len());
         let tries = timer.tries(search, points, tuned.table, &mut go_on)?;
-        let lost = matches!(search.how, How::UpTo(..)) && tries.last().is_some_and(|tried| tried.surely(-tried.gain(), MARGIN));
+        let lost = matches!(search.how, How::UpTo(..))
+            && tries.last().is_some_and(|tried| tried.surely(-tried.gain(), MARGIN));
         let whole = lost || tries.len() == points.len();
         let chosen = match search.how {
             How::UpTo(..) => last_served(&tries, was),
@@ -176,7 +200,8 @@ fn last_served(tries: &[Try], was: u32) -> u32 {
 
 /// The value with the largest gain over the old value, or the old value if no gain is sure.
 fn fastest(tries: &[Try], was: u32, margin: f64) -> u32 {
-    let best = tries.iter().filter(|tried| tried.surely(tried.gain(), margin)).max_by(|a, b| a.gain().total_cmp(&b.gain()));
+    let best =
+        tries.iter().filter(|tried| tried.surely(tried.gain(), margin)).max_by(|a, b| a.gain().total_cmp(&b.gain()));
     best.map_or(was, |tried| tried.at)
 }
 
@@ -206,7 +231,8 @@ impl Search {
     /// The two sides to compare at a point.
     fn sides(&self, at: u32, caps: &Caps) -> [Side; 2] {
         let table = caps.table;
-        let side = |probe: Probe, value, rows| (Layers { probe, shapes: self.shapes }, self.threshold.set(table, value), rows);
+        let side =
+            |probe: Probe, value, rows| (Layers { probe, shapes: self.shapes }, self.threshold.set(table, value), rows);
         match self.how {
             How::UpTo(_, probe) => [at, at - 1].map(|value| side(probe(&self.shapes, caps, at), value, 1)),
             How::Best(_, probe, rows, _) => {
@@ -241,7 +267,13 @@ struct Timer<'a> {
 impl Timer<'_> {
     /// The comparisons for one threshold, until the time is up, `go_on` returns false, or the next
     /// kernel is faster.
-    fn tries(&mut self, search: &Search, points: &[u32], table: Table, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<Try>, Error> {
+    fn tries(
+        &mut self,
+        search: &Search,
+        points: &[u32],
+        table: Table,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Vec<Try>, Error> {
         let mut tries: Vec<Try> = vec![];
         let caps = Caps { table, ..self.device.caps().clone() };
         for &at in points {
@@ -287,7 +319,8 @@ impl Timer<'_> {
         let [fewest, usual, most] = RUNS;
         // For each side, the shortest even run and the shortest odd run.
         let (mut least, mut runs, began) = ([[f64::INFINITY; 2]; 2], 0, Instant::now());
-        let short = |runs| if runs < usual { Instant::now() < self.until } else { runs < most && began.elapsed() < LONG };
+        let short =
+            |runs| if runs < usual { Instant::now() < self.until } else { runs < most && began.elapsed() < LONG };
         while runs < fewest || short(runs) {
             for (plan, least) in [&mut a, &mut b].into_iter().zip(&mut least) {
                 let half = &mut least[runs as usize % 2];
@@ -296,7 +329,8 @@ impl Timer<'_> {
             runs += 1;
         }
         let noise = least.iter().map(|[even, odd]| (even - odd).abs() / even.max(*odd)).fold(0.0, f64::max);
-        let [with_s, without_s] = [(with, 0), (without, 1)].map(|(side, n)| least[n][0].min(least[n][1]) / f64::from(side.2));
+        let [with_s, without_s] =
+            [(with, 0), (without, 1)].map(|(side, n)| least[n][0].min(least[n][1]) / f64::from(side.2));
         Ok(Some(Try { at, with_s, without_s, noise }))
     }
 }

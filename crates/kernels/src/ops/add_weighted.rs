@@ -38,9 +38,17 @@ pub struct AddWeighted {
 
 /// y\[t\] = base\[t\] + sum_j (c[t, first + j] + shift) * x_j\[t\]; `base` and one to four tensors
 /// `x` [T, D], f32.
-pub fn add_weighted(rec: &mut Recorder<impl From<AddWeighted>>, base: Tensor, x: &[Tensor], weights: RowWeights) -> Tensor {
+pub fn add_weighted(
+    rec: &mut Recorder<impl From<AddWeighted>>,
+    base: Tensor,
+    x: &[Tensor],
+    weights: RowWeights,
+) -> Tensor {
     assert!((1..=MOST).contains(&x.len()), "add_weighted of {} tensors", x.len());
-    assert!(x.iter().all(|x| x.shape == base.shape) && weights.c.shape.rows == base.shape.rows, "add_weighted of unequal shapes");
+    assert!(
+        x.iter().all(|x| x.shape == base.shape) && weights.c.shape.rows == base.shape.rows,
+        "add_weighted of unequal shapes"
+    );
     assert!(weights.first + x.len() as u32 <= weights.c.shape.width(), "add_weighted: a weight for every tensor");
     let y = rec.make(base.shape);
     rec.push(AddWeighted { base, x: x.to_vec(), weights, y });
@@ -65,7 +73,8 @@ impl Lowering for AddWeighted {
             shift: *shift,
         };
         let at = |j: usize| x.get(j).copied().unwrap_or(x[0]).into();
-        let bind = Bind { base: (*base).into(), c: (*c).into(), x0: at(0), x1: at(1), x2: at(2), x3: at(3), y: (*y).into() };
+        let bind =
+            Bind { base: (*base).into(), c: (*c).into(), x0: at(0), x1: at(1), x2: at(2), x3: at(3), y: (*y).into() };
         vec![bind.dispatch(params, Grid::Elements { lead: y.shape, workgroup: 256, per_thread: 1 })]
     }
 }

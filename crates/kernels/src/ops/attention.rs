@@ -83,12 +83,22 @@ impl Attention {
 /// # Panics
 /// When the query heads are not a multiple of `kv_heads`, or when H is not a multiple of 4 or is
 /// above [`MAX_HEAD_DIM`].
-pub fn attention(rec: &mut Recorder<impl From<Attention>>, q: Tensor, kv: KvState, kv_heads: u32, attend: Attend) -> Tensor {
+pub fn attention(
+    rec: &mut Recorder<impl From<Attention>>,
+    q: Tensor,
+    kv: KvState,
+    kv_heads: u32,
+    attend: Attend,
+) -> Tensor {
     let (heads, dim) = (q.shape.heads, q.shape.dim);
     assert!(kv_heads > 0 && heads.is_multiple_of(kv_heads), "{heads} query heads over {kv_heads} kv heads");
     assert!(dim.is_multiple_of(4) && dim <= MAX_HEAD_DIM, "heads of {dim}");
     for s in [kv.k, kv.v] {
-        assert!(matches!(rec.kind(s), StateKind::Kv { width, .. } if width == kv_heads * dim), "attention over {:?}", rec.kind(s));
+        assert!(
+            matches!(rec.kind(s), StateKind::Kv { width, .. } if width == kv_heads * dim),
+            "attention over {:?}",
+            rec.kind(s)
+        );
     }
     let (positions, keys) = match rec.kept(kv) {
         None => (rec.input(Input::Positions), Keys::Cache { kv, sequences: rec.input(Input::Sequences) }),
@@ -165,7 +175,10 @@ impl Attention {
         let visible: Vec<(u32, Range<usize>)> = (0..positions.len())
             .map(|t| {
                 let end = ends[t] as usize + usize::from(!bidirectional);
-                let range = self.attend.mask.visible((positions[t] as usize).saturating_sub(first(t)), end.saturating_sub(first(t)));
+                let range = self
+                    .attend
+                    .mask
+                    .visible((positions[t] as usize).saturating_sub(first(t)), end.saturating_sub(first(t)));
                 (of[t], range.start + first(t)..range.end + first(t))
             })
             .collect();

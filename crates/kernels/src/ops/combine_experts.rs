@@ -26,7 +26,11 @@ pub struct CombineExperts {
 
 /// y[t, d] = sum_j weights[t, j] x[t, j, d]; `x` [T, k, D], `weights` [T, k]; returns [T, D], f32.
 pub fn combine_experts(rec: &mut Recorder<impl From<CombineExperts>>, x: Tensor, weights: Tensor) -> Tensor {
-    assert_eq!((x.shape.rows, x.shape.heads), (weights.shape.rows, weights.shape.width()), "combine_experts: a weight per choice");
+    assert_eq!(
+        (x.shape.rows, x.shape.heads),
+        (weights.shape.rows, weights.shape.width()),
+        "combine_experts: a weight per choice"
+    );
     let y = rec.make(Shape { heads: 1, ..x.shape });
     rec.push(CombineExperts { x, weights, y });
     y
@@ -38,7 +42,8 @@ impl Operation for CombineExperts {
     }
 
     fn work(&self, counts: Counts) -> Work {
-        let (rows, k, dim) = (u64::from(self.x.shape.rows_at(counts)), u64::from(self.x.shape.heads), u64::from(self.x.shape.dim));
+        let (rows, k, dim) =
+            (u64::from(self.x.shape.rows_at(counts)), u64::from(self.x.shape.heads), u64::from(self.x.shape.dim));
         Work { flops: 2 * rows * k * dim, bytes: 4 * rows * (k * dim + k + dim), weight_bytes: 0 }
     }
 }

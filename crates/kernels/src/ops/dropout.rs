@@ -36,7 +36,11 @@ pub struct Dropout {
 /// # Panics
 /// When the rate is not in 0..1.
 pub fn dropout(rec: &mut Recorder<impl From<Dropout>>, x: Tensor, key: Tensor, tensor: u32, rate: f32) -> Tensor {
-    assert!((0.0..1.0).contains(&rate) && key.shape.elements() == 2, "dropout: a rate of {rate}, a key of {:?}", key.shape);
+    assert!(
+        (0.0..1.0).contains(&rate) && key.shape.elements() == 2,
+        "dropout: a rate of {rate}, a key of {:?}",
+        key.shape
+    );
     let y = rec.make(x.shape);
     rec.push(Dropout { x, key, tensor, rate, y });
     y

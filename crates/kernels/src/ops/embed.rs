@@ -44,7 +44,11 @@ pub struct Embed {
 ///
 /// If [`Recorder::adapt_rows`] added low-rank factors to the table, rows also get their part: y + s
 /// B\[id\] A^T.
-pub fn embed(rec: &mut Recorder<impl From<Embed> + From<Matmul> + From<Scale> + From<Add>>, table: Weight, tokens: State) -> Tensor {
+pub fn embed(
+    rec: &mut Recorder<impl From<Embed> + From<Matmul> + From<Scale> + From<Add>>,
+    table: Weight,
+    tokens: State,
+) -> Tensor {
     let y = look_up(rec, table, tokens);
     rec.added_to_rows(table).into_iter().fold(y, |y, LowRank { a, b, scale: s }| {
         let low = look_up(rec, b, tokens); // [T, r]

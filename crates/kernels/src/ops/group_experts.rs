@@ -67,7 +67,10 @@ pub struct GroupExperts {
 
 /// Groups the slots of `experts` [T, k] u32. Every expert number is below `count`.
 pub fn group_experts(rec: &mut Recorder<impl From<GroupExperts>>, experts: Tensor, count: u32) -> Groups {
-    assert!(experts.shape.lead == Lead::Step && (1..=route::MAX_EXPERTS).contains(&count), "group_experts: {count} experts");
+    assert!(
+        experts.shape.lead == Lead::Step && (1..=route::MAX_EXPERTS).contains(&count),
+        "group_experts: {count} experts"
+    );
     let step_rows = rec.input(Input::Rows);
     let slots = experts.shape.elements();
     let tiles = most_tiles(slots, count, TILE);

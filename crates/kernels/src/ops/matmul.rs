@@ -23,7 +23,11 @@ pub struct Matmul {
 /// B^T.
 ///
 /// With dropout ([`Recorder::adapt_dropped`]) the factors read x with some elements set to zero.
-pub fn matmul(rec: &mut Recorder<impl From<Matmul> + From<Scale> + From<Add> + From<Dropout>>, w: Weight, x: Tensor) -> Tensor {
+pub fn matmul(
+    rec: &mut Recorder<impl From<Matmul> + From<Scale> + From<Add> + From<Dropout>>,
+    w: Weight,
+    x: Tensor,
+) -> Tensor {
     let y = product(rec, w, x, false);
     rec.added_to(w).into_iter().fold(y, |y, (LowRank { a, b, scale: s }, dropped)| {
         let x = dropped.map_or(x, |Dropped { rate, key, tensor }| dropout(rec, x, key, tensor, rate));

@@ -48,9 +48,22 @@ pub struct MatmulExperts {
 /// `w` [E * R, K], in any weight format, holds the experts' matrices of R rows one after another.
 /// Only the rows `rows` of each matrix are used. `x` is [T, K], or [T, k, K] with a row per choice;
 /// returns [T, k, N], f32. Only the weights of chosen experts are read.
-pub fn matmul_experts(rec: &mut Recorder<impl From<MatmulExperts>>, w: Weight, rows: Range<u32>, x: Tensor, routes: &Routes) -> Tensor {
-    assert!(w.rows.is_multiple_of(routes.count) && rows.end <= w.rows / routes.count, "matmul_experts: rows {rows:?} of each expert");
-    assert!(x.shape.dim == w.cols && [1, routes.chosen()].contains(&x.shape.heads), "matmul_experts: {:?} with {w:?}", x.shape);
+pub fn matmul_experts(
+    rec: &mut Recorder<impl From<MatmulExperts>>,
+    w: Weight,
+    rows: Range<u32>,
+    x: Tensor,
+    routes: &Routes,
+) -> Tensor {
+    assert!(
+        w.rows.is_multiple_of(routes.count) && rows.end <= w.rows / routes.count,
+        "matmul_experts: rows {rows:?} of each expert"
+    );
+    assert!(
+        x.shape.dim == w.cols && [1, routes.chosen()].contains(&x.shape.heads),
+        "matmul_experts: {:?} with {w:?}",
+        x.shape
+    );
     assert_eq!(x.shape.rows, routes.experts.shape.rows, "matmul_experts: rows of another step");
     let y = rec.make(Shape { heads: routes.chosen(), dim: rows.len() as u32, ..x.shape });
     rec.push(MatmulExperts { w, first: rows.start, x, routes: *routes, y });
@@ -99,7 +112,8 @@ impl Lowering for MatmulExperts {
             let w = Arg::Weight(self.w, part as u32);
             let bind = Bind { x: self.x.into(), w, slots: slots.into(), tiles: tiles.into(), y: self.y.into() };
             let (row_base, row_count) = (range.start, range.len() as u32);
-            let params = Params { k, n, stride: self.stride(), first: self.first, per: self.per(), row_base, row_count, shares };
+            let params =
+                Params { k, n, stride: self.stride(), first: self.first, per: self.per(), row_base, row_count, shares };
             let grid = Grid::Tiles { lead: fixed(shares * tiles.shape.rows, 1), tile: 1, x: n.div_ceil(WEIGHT_ROWS) };
             bind.dispatch(if k % 4 == 0 { &QUADS } else { &TAIL }, params, grid)
         };

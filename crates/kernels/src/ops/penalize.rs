@@ -48,7 +48,10 @@ pub fn penalize(rec: &mut Recorder<impl From<Penalize>>, logits: Tensor, tokens:
 
 impl Operation for Penalize {
     fn io(&self) -> Io {
-        Io { reads: vec![self.logits, self.sampling, self.out_rows, self.positions, self.sequences], writes: vec![self.y] }
+        Io {
+            reads: vec![self.logits, self.sampling, self.out_rows, self.positions, self.sequences],
+            writes: vec![self.y],
+        }
     }
 }
 

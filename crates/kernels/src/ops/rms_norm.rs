@@ -43,7 +43,12 @@ impl Operation for RmsNorm {
 impl Lowering for RmsNorm {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let shape = self.x.shape;
-        let params = Params { dim: shape.dim, rows: shape.rows * shape.heads, has_weight: u32::from(self.w.is_some()), eps: self.eps };
+        let params = Params {
+            dim: shape.dim,
+            rows: shape.rows * shape.heads,
+            has_weight: u32::from(self.w.is_some()),
+            eps: self.eps,
+        };
         let grid = Grid::PerRow { lead: shape, per_row: shape.heads };
         vec![Bind { x: self.x.into(), w: Arg::from(self.w), y: self.y.into() }.dispatch(params, grid)]
     }

@@ -27,7 +27,12 @@ pub struct Rope {
 /// Rotates the pairs (i, i + dim / 2) of every head of `x` [T, N, H] by the angles of `rows` [T,
 /// dim / 2, 2] ([`Recorder::rope_rows`]); elements past dim are copied. f32.
 pub fn rope(rec: &mut Recorder<impl From<Rope>>, x: Tensor, rows: Tensor) -> Tensor {
-    assert!(rows.shape.dim <= x.shape.dim && rows.shape.dim.is_multiple_of(2), "rope of {} in heads of {}", rows.shape.dim, x.shape.dim);
+    assert!(
+        rows.shape.dim <= x.shape.dim && rows.shape.dim.is_multiple_of(2),
+        "rope of {} in heads of {}",
+        rows.shape.dim,
+        x.shape.dim
+    );
     let y = rec.make(x.shape);
     rec.push(Rope { x, table: rows, y });
     y

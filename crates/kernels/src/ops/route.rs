@@ -36,7 +36,12 @@ pub struct Routes {
 
 impl Routes {
     /// Routes from given choices. The slots are grouped if the recording has many rows.
-    pub(crate) fn of(rec: &mut Recorder<impl From<GroupExperts>>, experts: Tensor, weights: Tensor, count: u32) -> Self {
+    pub(crate) fn of(
+        rec: &mut Recorder<impl From<GroupExperts>>,
+        experts: Tensor,
+        weights: Tensor,
+        count: u32,
+    ) -> Self {
         let groups = (rec.capacity().step > MAX_ROWS).then(|| group_experts(rec, experts, count));
         Self { experts, weights, count, groups }
     }

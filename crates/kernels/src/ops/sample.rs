@@ -44,10 +44,17 @@ pub struct Sample {
 /// also written into `tokens` at the next position of the row's sequence, so that the next step can
 /// embed it. Nothing is written past the state's capacity.
 pub fn sample(rec: &mut Recorder<impl From<Sample>>, logits: Tensor, raw: Tensor, tokens: State) -> Tensor {
-    assert_eq!((logits.shape.lead, logits.shape), (Lead::Out, raw.shape), "sample: logits of the rows that are asked for");
+    assert_eq!(
+        (logits.shape.lead, logits.shape),
+        (Lead::Out, raw.shape),
+        "sample: logits of the rows that are asked for"
+    );
     let (sampling, out_rows) = (rec.input(Input::Sampling), rec.input(Input::OutRows));
     let (positions, sequences) = (rec.input(Input::Positions), rec.input(Input::Sequences));
-    let strips = rec.make_of(Element::U32, Shape { heads: sample_scan::strips(logits.shape.width()).1 + 1, dim: 4, ..logits.shape });
+    let strips = rec.make_of(
+        Element::U32,
+        Shape { heads: sample_scan::strips(logits.shape.width()).1 + 1, dim: 4, ..logits.shape },
+    );
     let y = rec.make_of(Element::U32, Shape { heads: 1, dim: 2, ..logits.shape });
     rec.push(Sample { logits, raw, tokens, sampling, out_rows, positions, sequences, strips, y });
     y
@@ -63,7 +70,8 @@ impl Operation for Sample {
     /// exist only to share the work among workgroups.
     fn work(&self, counts: Counts) -> Work {
         let bytes = |t: &Tensor| 4 * u64::from(t.shape.rows_at(counts)) * u64::from(t.shape.width());
-        let logits = if self.logits.id == self.raw.id { bytes(&self.raw) } else { bytes(&self.logits) + bytes(&self.raw) };
+        let logits =
+            if self.logits.id == self.raw.id { bytes(&self.raw) } else { bytes(&self.logits) + bytes(&self.raw) };
         Work { bytes: logits + bytes(&self.y), ..Work::default() }
     }
 }
@@ -82,7 +90,10 @@ impl Lowering for Sample {
         };
         vec![
             sample_scan::dispatch(self),
-            draw.dispatch(Params { vocab, rows, capacity: 0, strips, per_thread }, Grid::PerRow { lead: shape, per_row: 1 }),
+            draw.dispatch(
+                Params { vocab, rows, capacity: 0, strips, per_thread },
+                Grid::PerRow { lead: shape, per_row: 1 },
+            ),
         ]
     }
 }

@@ -123,7 +123,11 @@ pub fn requested<'a, O>(rec: &'a Recorder<O>, options: &'a PlanOptions) -> Vec<&
 ///
 /// # Errors
 /// [`Error::BindingTooLarge`] for an intermediate tensor that no binding of this device can hold.
-pub fn plan<O: Clone + Into<Primitive>>(rec: &Recorder<O>, caps: &Caps, options: &PlanOptions) -> Result<Planned, Error> {
+pub fn plan<O: Clone + Into<Primitive>>(
+    rec: &Recorder<O>,
+    caps: &Caps,
+    options: &PlanOptions,
+) -> Result<Planned, Error> {
     let mut read_back = rec.outputs.clone();
     read_back.extend(requested(rec, options).iter().map(|t| t.tensor));
     let recorded = rec.nodes.iter().map(|node| Node::of(node.op.clone(), node.stage)).collect();
@@ -151,7 +155,11 @@ pub fn plan<O: Clone + Into<Primitive>>(rec: &Recorder<O>, caps: &Caps, options:
         let op = Arc::new(node.op.clone());
         let together = |when: When| lowered.iter().filter(|d| d.when == when).count() as u64;
         let shares: Vec<u64> = lowered.iter().map(|d| together(d.when)).collect();
-        spans.push(Span { steps: steps.len()..steps.len() + lowered.len(), parts: part..part + node.parts.len(), stage: node.stage });
+        spans.push(Span {
+            steps: steps.len()..steps.len() + lowered.len(),
+            parts: part..part + node.parts.len(),
+            stage: node.stage,
+        });
         part += node.parts.len();
         for (dispatch, share) in lowered.into_iter().zip(shares) {
             let shader = select::shader(&dispatch, &rec.states, threads);
@@ -164,7 +172,11 @@ pub fn plan<O: Clone + Into<Primitive>>(rec: &Recorder<O>, caps: &Caps, options:
     let placement = place::place(&steps, &origins, &read_back);
     for (n, &bytes) in placement.buffers.iter().enumerate() {
         if bytes > caps.max_binding_bytes {
-            return Err(Error::BindingTooLarge { what: format!("intermediate buffer {n}"), bytes, limit: caps.max_binding_bytes });
+            return Err(Error::BindingTooLarge {
+                what: format!("intermediate buffer {n}"),
+                bytes,
+                limit: caps.max_binding_bytes,
+            });
         }
     }
     Ok(Planned {
@@ -251,13 +263,16 @@ impl Planned {
     #[must_use]
     pub fn kept_bytes(&self) -> u64 {
         let mut made = HashMap::new();
-        let mut kept: HashSet<usize> = self.read_back.iter().filter_map(|t| self.placement.slots.get(&t.id).copied()).collect();
+        let mut kept: HashSet<usize> =
+            self.read_back.iter().filter_map(|t| self.placement.slots.get(&t.id).copied()).collect();
         for step in &self.steps {
             for t in step.dispatch.tensors(true) {
                 made.entry(t.id).or_insert(step.stage.phase);
             }
             let crosses = |t: &Tensor| made.get(&t.id).is_some_and(|phase| *phase != step.stage.phase);
-            kept.extend(step.dispatch.tensors(false).filter(crosses).filter_map(|t| self.placement.slots.get(&t.id).copied()));
+            kept.extend(
+                step.dispatch.tensors(false).filter(crosses).filter_map(|t| self.placement.slots.get(&t.id).copied()),
+            );
         }
         kept.into_iter().map(|slot| self.placement.buffers[slot]).sum()
     }
@@ -275,7 +290,8 @@ pub fn host_bytes<O: Operation>(rec: &Recorder<O>) -> [u64; 2] {
         last.extend(io.reads.iter().chain(&io.writes).map(|t| (t.id, at)));
     }
     last.extend(rec.outputs.iter().map(|t| (t.id, usize::MAX)));
-    let mut live: HashSet<u32> = (0..rec.origins.len() as u32).filter(|id| rec.origins[*id as usize].0 != Origin::Made).collect();
+    let mut live: HashSet<u32> =
+        (0..rec.origins.len() as u32).filter(|id| rec.origins[*id as usize].0 != Origin::Made).collect();
     let mut now: u64 = live.iter().map(|id| bytes(*id)).sum();
     let (mut most, mut kept) = (now, None);
     for (at, node) in rec.nodes.iter().enumerate() {

@@ -44,7 +44,13 @@ impl Made {
     }
 
     /// The scales and the halves of `x`, which are made here unless they exist.
-    fn halves(&mut self, x: Tensor, stage: Stage, origins: &mut Vec<(Origin, Shape)>, out: &mut Vec<Node>) -> (Tensor, Tensor) {
+    fn halves(
+        &mut self,
+        x: Tensor,
+        stage: Stage,
+        origins: &mut Vec<(Origin, Shape)>,
+        out: &mut Vec<Node>,
+    ) -> (Tensor, Tensor) {
         *self.halves.entry((x.id, x.first)).or_insert_with(|| {
             let [of_scales, of_halves] = packed_shapes(x.shape);
             let (scales, halves) = (new(origins, Element::F32, of_scales), new(origins, Element::F16, of_halves));
@@ -54,7 +60,13 @@ impl Made {
     }
 
     /// The scales of `x` and its halves in slabs, which are made here unless they exist.
-    fn slabs(&mut self, x: Tensor, stage: Stage, origins: &mut Vec<(Origin, Shape)>, out: &mut Vec<Node>) -> (Tensor, Tensor) {
+    fn slabs(
+        &mut self,
+        x: Tensor,
+        stage: Stage,
+        origins: &mut Vec<(Origin, Shape)>,
+        out: &mut Vec<Node>,
+    ) -> (Tensor, Tensor) {
         *self.slabs.entry((x.id, x.first)).or_insert_with(|| {
             let scales = new(origins, Element::F32, packed_shapes(x.shape)[0]);
             let (shape, slab) = matmul_tile64::slabs(x.shape);
@@ -65,13 +77,22 @@ impl Made {
     }
 
     /// The scales and the halves of the rows of a product of experts, in the order of its slots.
-    fn gathered(&mut self, op: &MatmulExperts, stage: Stage, origins: &mut Vec<(Origin, Shape)>, out: &mut Vec<Node>) -> (Tensor, Tensor) {
+    fn gathered(
+        &mut self,
+        op: &MatmulExperts,
+        stage: Stage,
+        origins: &mut Vec<(Origin, Shape)>,
+        out: &mut Vec<Node>,
+    ) -> (Tensor, Tensor) {
         let (x, slots) = (op.x.flat(), op.routes.groups.expect("a product with groups").slots);
         let (x_scales, packed) = self.halves(x, stage, origins, out);
         *self.gathered.entry((x.id, x.first, slots.id)).or_insert_with(|| {
             let [of_scales, of_halves] = gathered_shapes(slots.shape, op.w.cols);
             let (scales, halves) = (new(origins, Element::F32, of_scales), new(origins, Element::F16, of_halves));
-            out.push(Node::of(GatherSlots { x: packed, x_scales, heads: op.x.shape.heads, slots, scales, halves }, stage));
+            out.push(Node::of(
+                GatherSlots { x: packed, x_scales, heads: op.x.shape.heads, slots, scales, halves },
+                stage,
+            ));
             (scales, halves)
         })
     }
@@ -93,7 +114,9 @@ fn cut(nodes: &mut [Node], origins: &mut Vec<(Origin, Shape)>, options: &PlanOpt
         let Lowered::Op(Op::GroupExperts(group)) = &nodes[at].op else { continue };
         let readers = &readers[&group.groups.tiles.id];
         let product = |at: &usize| match &nodes[*at].op {
-            Lowered::Op(Op::MatmulExperts(op)) if matmul_vec_q8_experts::serves(op, options.rounds(), options.sequences, caps) => {
+            Lowered::Op(Op::MatmulExperts(op))
+                if matmul_vec_q8_experts::serves(op, options.rounds(), options.sequences, caps) =>
+            {
                 Some((*at, op.clone()))
             }
             _ => None,
@@ -110,7 +133,12 @@ fn cut(nodes: &mut [Node], origins: &mut Vec<(Origin, Shape)>, options: &PlanOpt
 
 /// Rewrites the products of `nodes` and their derivatives, and inserts the packing of an operand
 /// before its first reader. New values are added to `origins`.
-pub fn narrow(mut nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, options: &PlanOptions, caps: &Caps) -> Vec<Node> {
+pub fn narrow(
+    mut nodes: Vec<Node>,
+    origins: &mut Vec<(Origin, Shape)>,
+    options: &PlanOptions,
+    caps: &Caps,
+) -> Vec<Node> {
     cut(&mut nodes, origins, options, caps);
     let rounds = options.rounds();
     let mut made = Made::default();
@@ -131,10 +159,15 @@ pub fn narrow(mut nodes: Vec<Node>, origins: &mut Vec<(Origin, Shape)>, options:
                     Some(&made) => (made.1.shape.rows, made),
                     None => (0, made.halves(x, stage, origins, &mut out)),
                 };
-                out.push(Node::of(MatmulWeightTile128 { dy, dy_scales, x, x_slab, x_scales, step_rows: op.step_rows, g: op.g }, stage));
+                out.push(Node::of(
+                    MatmulWeightTile128 { dy, dy_scales, x, x_slab, x_scales, step_rows: op.step_rows, g: op.g },
+                    stage,
+                ));
                 continue;
             }
-            Lowered::Op(Op::MatmulExperts(op)) if matmul_vec_q8_experts::serves(op, options.rounds(), options.sequences, caps) => {
+            Lowered::Op(Op::MatmulExperts(op))
+                if matmul_vec_q8_experts::serves(op, options.rounds(), options.sequences, caps) =>
+            {
                 let packed = made.packed(op.x.flat(), stage, origins, &mut out);
                 out.push(Node::of(MatmulVecQ8Experts { of: op.clone(), packed }, stage));
                 continue;

@@ -94,7 +94,14 @@ impl PlanOptions {
     /// on other devices: training never rounds to 8 bits.
     #[must_use]
     pub fn training() -> Self {
-        Self { precision: Precision::F32, specialize: false, unfused: true, halves: true, every_layer: true, ..Self::default() }
+        Self {
+            precision: Precision::F32,
+            specialize: false,
+            unfused: true,
+            halves: true,
+            every_layer: true,
+            ..Self::default()
+        }
     }
 
     pub(crate) fn fast(&self) -> bool {

@@ -40,7 +40,8 @@ pub fn place(steps: &[Step], origins: &[(Origin, Shape)], read_back: &[Tensor]) 
     let mut taken: Vec<Vec<Range<usize>>> = vec![];
     for life in lives {
         let steps = if life.alone { 0..usize::MAX } else { life.first..life.last + 1 };
-        let free = |uses: &Vec<Range<usize>>| uses.iter().all(|used| used.end <= steps.start || steps.end <= used.start);
+        let free =
+            |uses: &Vec<Range<usize>>| uses.iter().all(|used| used.end <= steps.start || steps.end <= used.start);
         // Buffers are ordered from large to small, so the last free one is the smallest.
         let slot = taken.iter().rposition(free).unwrap_or_else(|| {
             placement.buffers.push(life.bytes);

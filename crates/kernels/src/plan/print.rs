@@ -7,7 +7,11 @@ use std::fmt;
 
 impl fmt::Display for Planned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<6} {:<44} {:<28} {:<16} grid at {} rows", "layer", "kernel", "reads", "writes", self.capacity.step)?;
+        writeln!(
+            f,
+            "{:<6} {:<44} {:<28} {:<16} grid at {} rows",
+            "layer", "kernel", "reads", "writes", self.capacity.step
+        )?;
         for step in &self.steps {
             let [x, y, z] = step.dispatch.grid.at(self.capacity, self.max_grid);
             let layer = step.stage.layer.map_or_else(String::new, |l| l.to_string());
@@ -31,14 +35,17 @@ impl fmt::Display for Planned {
 impl Planned {
     fn names(&self, step: &super::Step, writes: bool) -> String {
         let bound = step.dispatch.variant.kernel.bindings.iter().zip(&step.dispatch.args);
-        let names = bound.filter(|((_, access), _)| access.writes() == writes).filter_map(|((name, _), arg)| match arg {
-            Arg::None | Arg::Spare => None,
-            Arg::Value(t) => Some(self.placement.slots.get(&t.id).map_or_else(|| (*name).to_string(), |slot| format!("b{slot}"))),
-            Arg::Weight(Weight { place: Place::State(s), .. }, _) => Some(format!("s{}", s.0)),
-            Arg::Weight(Weight { place: Place::Loaded(n), .. }, 0) => Some(format!("w{n}")),
-            Arg::Weight(Weight { place: Place::Loaded(n), .. }, part) => Some(format!("w{n}.{part}")),
-            Arg::State(s) => Some(format!("s{}", s.0)),
-        });
+        let names =
+            bound.filter(|((_, access), _)| access.writes() == writes).filter_map(|((name, _), arg)| match arg {
+                Arg::None | Arg::Spare => None,
+                Arg::Value(t) => {
+                    Some(self.placement.slots.get(&t.id).map_or_else(|| (*name).to_string(), |slot| format!("b{slot}")))
+                }
+                Arg::Weight(Weight { place: Place::State(s), .. }, _) => Some(format!("s{}", s.0)),
+                Arg::Weight(Weight { place: Place::Loaded(n), .. }, 0) => Some(format!("w{n}")),
+                Arg::Weight(Weight { place: Place::Loaded(n), .. }, part) => Some(format!("w{n}.{part}")),
+                Arg::State(s) => Some(format!("s{}", s.0)),
+            });
         names.collect::<Vec<_>>().join(" ")
     }
 }

@@ -12,7 +12,9 @@ pub fn shader(dispatch: &Dispatch, states: &[StateKind], threads: u32) -> Shader
     let piece = |(&(_, access), arg): (&(&str, Access), &Arg)| match (access, arg) {
         (Access::Weight | Access::Eights, Arg::Weight(w, _)) => Some(Piece::Format(w.ty)),
         (Access::Units, Arg::Weight(w, _)) => Some(Piece::Units(w.ty)),
-        (Access::Groups | Access::Rows | Access::Tiles | Access::Staged | Access::Second, Arg::Weight(w, _)) => Some(Piece::Groups(w.ty)),
+        (Access::Groups | Access::Rows | Access::Tiles | Access::Staged | Access::Second, Arg::Weight(w, _)) => {
+            Some(Piece::Groups(w.ty))
+        }
         (Access::Kv | Access::KvMut | Access::KvBoth, Arg::State(s)) => Some(Piece::Kv(states[s.0 as usize].row().0)),
         // Tensors of the step have the layout of rows of an f32 state.
         (Access::Kv, Arg::Value(_)) => Some(Piece::Kv(KvType::F32)),

@@ -21,7 +21,8 @@ const MOST: usize = 4;
 /// With a single sequence, its rows begin at 0.
 pub fn specialize(steps: &mut [Step], rows: u32, sequences: u32) {
     let all = rows <= MOST_ROWS;
-    let words: Vec<_> = steps.iter().map(|step| words(step.dispatch.variant.kernel, &step.dispatch.params, all, sequences)).collect();
+    let words: Vec<_> =
+        steps.iter().map(|step| words(step.dispatch.variant.kernel, &step.dispatch.params, all, sequences)).collect();
     let mut met: HashMap<Shader, Vec<&[Option<u32>]>> = HashMap::new();
     for (step, words) in steps.iter().zip(&words) {
         let known = met.entry(step.shader.clone()).or_default();

@@ -56,7 +56,12 @@ pub(crate) struct Waiter;
 
 impl Waiter {
     /// Waits until a submission is done.
-    pub async fn wait(&self, _device: &wgpu::Device, queue: &wgpu::Queue, _submission: wgpu::SubmissionIndex) -> Result<(), String> {
+    pub async fn wait(
+        &self,
+        _device: &wgpu::Device,
+        queue: &wgpu::Queue,
+        _submission: wgpu::SubmissionIndex,
+    ) -> Result<(), String> {
         let signal = Signal::new();
         let set = signal.setter();
         queue.on_submitted_work_done(move || set(()));

@@ -107,7 +107,12 @@ fn wait_here(device: &wgpu::Device, submission: wgpu::SubmissionIndex) -> Result
 
 impl Waiter {
     /// Waits until a submission is done and its callbacks have run.
-    pub async fn wait(&self, device: &wgpu::Device, _queue: &wgpu::Queue, submission: wgpu::SubmissionIndex) -> Result<(), String> {
+    pub async fn wait(
+        &self,
+        device: &wgpu::Device,
+        _queue: &wgpu::Queue,
+        submission: wgpu::SubmissionIndex,
+    ) -> Result<(), String> {
         if MAY_BLOCK.get() {
             return wait_here(device, submission);
         }

@@ -120,7 +120,8 @@ impl Drawn {
         let mut noted = String::new();
         for (n, choice) in choices.iter().enumerate() {
             let note = g.notes().get(n).map(|note| format!(" /* {note} */"));
-            write!(noted, "{}{choice}{}", if n > 0 { ", " } else { "" }, note.unwrap_or_default()).expect("a string takes everything");
+            write!(noted, "{}{choice}{}", if n > 0 { ", " } else { "" }, note.unwrap_or_default())
+                .expect("a string takes everything");
         }
         let fills: Vec<_> = fills.iter().map(|fill| format!("Fill::{fill:?}")).collect();
         format!(

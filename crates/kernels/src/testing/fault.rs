@@ -8,7 +8,8 @@ use crate::kernel::compose::Shader;
 const FACTOR: &str = "* 1.1";
 
 /// Functions of one argument that give the words of floats.
-const WORDS_OF: [&str; 5] = ["pack2x16float(", "halves_of_quad(", "bitcast<u32>(", "bitcast<vec2<u32>>(", "bitcast<vec4<u32>>("];
+const WORDS_OF: [&str; 5] =
+    ["pack2x16float(", "halves_of_quad(", "bitcast<u32>(", "bitcast<vec2<u32>>(", "bitcast<vec4<u32>>("];
 
 impl Device {
     /// The same device with faulty kernels of this name.
@@ -134,7 +135,10 @@ mod tests {
         let text = "var<storage, read_write> y: array<f32>;\nfn f() {\n    // y[i] = 3.0;\n    if (y[i] == 1.0) {\n        \
                     y[i + x[2]] = a * (b + c);\n    }\n    y[i] += y[j];\n}\n";
         let made = stores(text, "y");
-        assert!(made.contains("y[i + x[2]] = (a * (b + c)) * 1.1;") && made.contains("y[i] += (y[j]) * 1.1;"), "{made}");
+        assert!(
+            made.contains("y[i + x[2]] = (a * (b + c)) * 1.1;") && made.contains("y[i] += (y[j]) * 1.1;"),
+            "{made}"
+        );
         assert_eq!(made.matches(FACTOR).count(), 2, "{made}");
         let words = |value| wrong(value, "vec4<u32>>");
         assert_eq!(

@@ -38,7 +38,10 @@ impl Target {
             let mut at = 0;
             while at < best.choices.len() {
                 let choice = best.choices[at];
-                for less in [0, 1, 2, choice / 4, choice / 2, choice.saturating_sub(1)].into_iter().filter(|less| *less < choice) {
+                for less in [0, 1, 2, choice / 4, choice / 2, choice.saturating_sub(1)]
+                    .into_iter()
+                    .filter(|less| *less < choice)
+                {
                     let mut choices = best.choices.clone();
                     choices[at] = less;
                     if let Some(of) = self.weighed(caps, best.seed, &choices).filter(|of| of.weight < best.weight) {
@@ -53,7 +56,10 @@ impl Target {
             }
         }
         let Weighed { seed, choices, case, .. } = best;
-        Some((Drawn { stem: self.stem, portable: !self.shader.subgroups, split: false, seed, choices, fills: vec![] }, case))
+        Some((
+            Drawn { stem: self.stem, portable: !self.shader.subgroups, split: false, seed, choices, fills: vec![] },
+            case,
+        ))
     }
 
     /// The case of a seed whose first choices are given, if it reaches the shader.
@@ -62,6 +68,11 @@ impl Target {
         let case = (self.make)(&mut g);
         let (work, shaders) = case.work(caps, !self.shader.subgroups).ok()?;
         let narrow = case.rec.outputs.iter().any(|t| t.shape.width() < WIDTH);
-        shaders.contains(&self.shader).then(|| Weighed { weight: (narrow, work), seed, choices: g.taken().to_vec(), case })
+        shaders.contains(&self.shader).then(|| Weighed {
+            weight: (narrow, work),
+            seed,
+            choices: g.taken().to_vec(),
+            case,
+        })
     }
 }

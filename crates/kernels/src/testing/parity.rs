@@ -92,7 +92,12 @@ impl Case {
     fn over(rows: u32, capacity_rows: u32, kinds: &[StateKind], sequences: u32, capacity: u32) -> Self {
         let rec = Recorder::new(Counts { step: capacity_rows, out: capacity_rows }, kinds);
         let all: Vec<u32> = (0..rows).collect();
-        let input = StepInput { positions: all.clone(), sequences: vec![0; rows as usize], out_rows: all, ..StepInput::default() };
+        let input = StepInput {
+            positions: all.clone(),
+            sequences: vec![0; rows as usize],
+            out_rows: all,
+            ..StepInput::default()
+        };
         Self {
             rec,
             input,
@@ -290,7 +295,8 @@ impl Case {
                     let mut bytes = vec![0; rows * self.kinds[state].row_bytes()];
                     for at in 0..rows {
                         let row = &values[at * 37 % STRETCHES..][..width];
-                        let key = held.key.as_deref().filter(|_| state == 0 && held.alone.is_none_or(|alone| alone == at));
+                        let key =
+                            held.key.as_deref().filter(|_| state == 0 && held.alone.is_none_or(|alone| alone == at));
                         cpu_ref::kv_append(&mut bytes, ty, width, at, key.unwrap_or(row));
                     }
                     (state, sequence, bytes)
@@ -364,7 +370,12 @@ impl Case {
         Ok(Agreed { agreements, shaders: self.shaders_of(&plan), overrun })
     }
 
-    fn plan_on(&self, rec: &Recorder<Primitive>, executor: &Executor, options: &PlanOptions) -> Result<(Plan, States), Error> {
+    fn plan_on(
+        &self,
+        rec: &Recorder<Primitive>,
+        executor: &Executor,
+        options: &PlanOptions,
+    ) -> Result<(Plan, States), Error> {
         let executor = &match executor {
             Executor::Gpu(device) => Executor::Gpu(device.with_caps(self.caps_on(device.caps()))),
             Executor::Cpu => Executor::Cpu,
@@ -391,16 +402,34 @@ impl Case {
     /// Gives out the whole content of the case, piece by piece: two cases with the same content
     /// compute the same.
     pub fn content(&self, take: &mut dyn FnMut(&[u8])) {
-        let Self { rec, input, options, halves, split_workgroups, workgroups, kinds, sequences, capacity, tokens, words, held, weights } =
-            self;
+        let Self {
+            rec,
+            input,
+            options,
+            halves,
+            split_workgroups,
+            workgroups,
+            kinds,
+            sequences,
+            capacity,
+            tokens,
+            words,
+            held,
+            weights,
+        } = self;
         let Recorder { capacity: rows, nodes, origins, ropes, outputs, .. } = rec;
         take(format!("{rows:?} {nodes:?} {origins:?} {ropes:?} {outputs:?}").as_bytes());
-        take(format!("{options:?} {halves} {split_workgroups:?} {kinds:?} {sequences} {capacity} {tokens:?}").as_bytes());
+        take(
+            format!("{options:?} {halves} {split_workgroups:?} {kinds:?} {sequences} {capacity} {tokens:?}").as_bytes(),
+        );
         if let Some(workgroups) = workgroups {
             take(&workgroups.to_le_bytes());
         }
-        let StepInput { positions, sequences, ends, ids, firsts, out_rows, targets, loss_weights, sampling, host } = input;
-        [positions, sequences, ends, ids, firsts, out_rows, targets].into_iter().for_each(|words| take(bytemuck::cast_slice(words)));
+        let StepInput { positions, sequences, ends, ids, firsts, out_rows, targets, loss_weights, sampling, host } =
+            input;
+        [positions, sequences, ends, ids, firsts, out_rows, targets]
+            .into_iter()
+            .for_each(|words| take(bytemuck::cast_slice(words)));
         take(bytemuck::cast_slice(loss_weights));
         take(bytemuck::cast_slice(sampling));
         host.iter().chain(words.iter().map(|(_, words)| words)).for_each(|values| take(bytemuck::cast_slice(values)));

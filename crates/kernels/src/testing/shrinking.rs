@@ -65,7 +65,9 @@ impl Shrinking {
                 let fills = match self.best.fills.get(at).copied().unwrap_or_default() {
                     Fill::Any => vec![Fill::Zero, Fill::Equal, Fill::Quarters],
                     Fill::Quarters => vec![Fill::Zero, Fill::Equal],
-                    Fill::Equal if length > 1 => vec![Fill::Zero, Fill::Only(0, length / 2), Fill::Only(length / 2, length)],
+                    Fill::Equal if length > 1 => {
+                        vec![Fill::Zero, Fill::Only(0, length / 2), Fill::Only(length / 2, length)]
+                    }
                     Fill::Only(from, to) if to - from > 1 => {
                         let middle = from.midpoint(to);
                         vec![Fill::Zero, Fill::Only(from, middle), Fill::Only(middle, to)]

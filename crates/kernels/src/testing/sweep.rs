@@ -67,7 +67,8 @@ impl Outcome {
     pub(crate) fn of(planned: &Planned, expected: &[Vec<u32>], got: &[Vec<u32>], bound: f64) -> Self {
         let mut difference = Difference::default();
         for ((t, expected), got) in planned.read_back.iter().zip(expected).zip(got) {
-            let draws = |part: &Node<Primitive>| matches!(&part.op, Primitive::Op(Op::Sample(sample)) if sample.y.id == t.id);
+            let draws =
+                |part: &Node<Primitive>| matches!(&part.op, Primitive::Op(Op::Sample(sample)) if sample.y.id == t.id);
             let drawn = planned.parts.iter().any(draws);
             difference.worsen(if drawn { of_draws(expected, got) } else { of_tensor(*t, expected, got) });
         }
@@ -75,7 +76,16 @@ impl Outcome {
         let kernels = shaders.iter().map(Shader::label).collect();
         let bound = shaders.iter().map(|shader| shader.variant.kernel.nmse).fold(bound, f64::max);
         let peak = shaders.iter().map(|shader| shader.variant.peak).fold(PEAK, f64::max);
-        let worst = Agreement { kernels, layer: None, rows: None, worst: "outputs".to_string(), difference, near: 0, bound, peak };
+        let worst = Agreement {
+            kernels,
+            layer: None,
+            rows: None,
+            worst: "outputs".to_string(),
+            difference,
+            near: 0,
+            bound,
+            peak,
+        };
         Self { shaders, worst, overrun: false, smallest: None }
     }
 
@@ -132,7 +142,8 @@ impl Case {
         for max_grid in [self.split_grid(device, portable)?, whole.max_grid] {
             let mut caps = Caps { max_grid, max_binding_bytes: SPLIT_BYTES, ..whole.clone() };
             loop {
-                let same = |got: Vec<Shader>| wanted.iter().all(|k| got.contains(k)) && got.iter().all(|k| wanted.contains(k));
+                let same =
+                    |got: Vec<Shader>| wanted.iter().all(|k| got.contains(k)) && got.iter().all(|k| wanted.contains(k));
                 if self.shaders(&caps, portable).is_ok_and(same) {
                     match self.compare_over(LARGE, &device.with_caps(caps.clone()), portable) {
                         // Intermediates and single rows must fit in a binding; longer weights are
@@ -219,10 +230,15 @@ impl Target {
             let file = variant.kernel.file;
             let stem = Path::new(file).file_stem().and_then(|s| s.to_str()).unwrap_or_default();
             let named = |wanted: &str| cases.iter().find(|(name, _)| *name == wanted);
-            let family = Path::new(file).parent().and_then(Path::file_name).and_then(|s| s.to_str()).unwrap_or_default();
+            let family =
+                Path::new(file).parent().and_then(Path::file_name).and_then(|s| s.to_str()).unwrap_or_default();
             let case = named(variant.name).or_else(|| named(stem)).or_else(|| named(family));
             let &(stem, make) = case.unwrap_or_else(|| panic!("{file} has no parity case"));
-            Shader::all(variant, &[0, caps.subgroup_threads()]).into_iter().map(move |shader| Self { shader, stem, make })
+            Shader::all(variant, &[0, caps.subgroup_threads()]).into_iter().map(move |shader| Self {
+                shader,
+                stem,
+                make,
+            })
         });
         targets.collect()
     }
@@ -236,7 +252,8 @@ impl Target {
         let mut taken: HashMap<Aspect, usize> = HashMap::new();
         let mut few: Vec<Self> = vec![];
         for variant in all.chunk_by(|a, b| a.shader.variant == b.shader.variant) {
-            let least = variant.iter().min_by_key(|of| of.aspects().map(|of| taken.get(&of).unwrap_or(&0)).sum::<usize>());
+            let least =
+                variant.iter().min_by_key(|of| of.aspects().map(|of| taken.get(&of).unwrap_or(&0)).sum::<usize>());
             let least = least.expect("a variant has a shader");
             least.aspects().for_each(|of| *taken.entry(of).or_default() += 1);
             few.push(least.clone());
@@ -263,11 +280,9 @@ impl Target {
     /// The weight format of the shader, if it has one.
     #[must_use]
     pub fn format(&self) -> Option<GgmlType> {
-        self.shader
-            .pieces
-            .iter()
-            .flatten()
-            .find_map(|piece| if let Piece::Format(ty) | Piece::Units(ty) | Piece::Groups(ty) = piece { Some(*ty) } else { None })
+        self.shader.pieces.iter().flatten().find_map(|piece| {
+            if let Piece::Format(ty) | Piece::Units(ty) | Piece::Groups(ty) = piece { Some(*ty) } else { None }
+        })
     }
 
     /// The first case of these seeds that reaches the shader.
@@ -276,7 +291,8 @@ impl Target {
             let mut g = Gen::new(seed).only(self.format());
             let case = (self.make)(&mut g);
             let portable = !self.shader.subgroups;
-            let drawn = || Drawn { stem: self.stem, portable, split: false, seed, choices: g.taken().to_vec(), fills: vec![] };
+            let drawn =
+                || Drawn { stem: self.stem, portable, split: false, seed, choices: g.taken().to_vec(), fills: vec![] };
             self.reached(&case, caps).then(|| (drawn(), case))
         })
     }
@@ -294,7 +310,8 @@ impl Target {
         let mut seeds = seed..seed + PATIENCE * wanted as u64;
         (0..wanted).map(move |n| {
             let found = self.find(caps, &mut seeds);
-            found.unwrap_or_else(|| panic!("case {n} of {}: its operation's cases do not reach it", self.shader.label()))
+            found
+                .unwrap_or_else(|| panic!("case {n} of {}: its operation's cases do not reach it", self.shader.label()))
         })
     }
 

@@ -12,8 +12,9 @@ use crate::ops::Op;
 use crate::ops::add_weighted::{AddWeighted, RowWeights};
 use crate::ops::attention::{Attend, Attention};
 use crate::ops::backward::{
-    Adamw, AdamwSpec, AddWeightedBackward, Attended, AttentionBackwardKv, AttentionBackwardQ, AttentionLse, Backward, GaussianTopKBackward,
-    MatchRmsBackward, MatmulExpertsInput, RmsNormBackward, RmsNormWeightBackward, RouteBackward, SoftcapBackward,
+    Adamw, AdamwSpec, AddWeightedBackward, Attended, AttentionBackwardKv, AttentionBackwardQ, AttentionLse, Backward,
+    GaussianTopKBackward, MatchRmsBackward, MatmulExpertsInput, RmsNormBackward, RmsNormWeightBackward, RouteBackward,
+    SoftcapBackward,
 };
 use crate::ops::dropout::Dropout;
 use crate::ops::embed::Embed;
@@ -56,7 +57,9 @@ impl Case {
         // The values that these operations make, and the names of those that only write states.
         let (mut made, mut silent, mut tables, mut runs) = (HashSet::new(), HashSet::new(), HashSet::new(), false);
         for span in &planned.nodes {
-            runs |= planned.steps[span.steps.clone()].iter().any(|step| step.dispatch.when.holds(&self.input) && step.shader == *shader);
+            runs |= planned.steps[span.steps.clone()]
+                .iter()
+                .any(|step| step.dispatch.when.holds(&self.input) && step.shader == *shader);
             let parts = &planned.parts[span.parts.clone()];
             // The last node of an operation has its parts.
             if parts.is_empty() {
@@ -65,8 +68,9 @@ impl Case {
             if std::mem::take(&mut runs) {
                 made.extend(parts.iter().flat_map(|part| part.op.io().writes).map(|t| t.id));
                 silent.extend(parts.iter().filter(|part| part.op.io().writes.is_empty()).map(|part| part.op.name()));
-                let rotations =
-                    parts.iter().filter(|part| matches!(part.op, Primitive::Op(Op::Rope(_) | Op::Backward(Backward::RopeBackward(_)))));
+                let rotations = parts.iter().filter(|part| {
+                    matches!(part.op, Primitive::Op(Op::Rope(_) | Op::Backward(Backward::RopeBackward(_))))
+                });
                 tables.extend(rotations.flat_map(|part| part.op.io().reads).filter_map(|t| self.table(t.id)));
             }
         }
@@ -76,7 +80,8 @@ impl Case {
             writes.iter().any(|t| made.contains(&t.id)) || writes.is_empty() && silent.contains(op.name())
         };
         for (at, node) in self.rec.nodes().iter().enumerate().filter(|(_, node)| taken(&node.op)) {
-            let wrong = |(name, op)| Wrong { name: format!("{}.{name}", node.op.name()), place: Place::Nodes(vec![(at, op)]) };
+            let wrong =
+                |(name, op)| Wrong { name: format!("{}.{name}", node.op.name()), place: Place::Nodes(vec![(at, op)]) };
             found.extend(of_op(&node.op).into_iter().map(wrong));
         }
         found.extend(together(&found));
@@ -142,7 +147,8 @@ fn alike(a: &Planned, b: &Planned) -> bool {
     let steps = |of: &Planned| -> Vec<(Shader, Vec<u32>)> {
         of.steps.iter().map(|step| (step.shader.clone(), step.dispatch.tensors(true).map(|t| t.id).collect())).collect()
     };
-    let nodes = |of: &Planned| -> Vec<_> { of.nodes.iter().map(|node| (node.steps.clone(), node.parts.clone())).collect() };
+    let nodes =
+        |of: &Planned| -> Vec<_> { of.nodes.iter().map(|node| (node.steps.clone(), node.parts.clone())).collect() };
     steps(a) == steps(b) && nodes(a) == nodes(b)
 }
 
@@ -182,17 +188,33 @@ fn of_op(op: &Primitive) -> Vec<(&'static str, Primitive)> {
             all
         }
         Op::MatchRms(of) => vec![("least", MatchRms { least: more(of.least), ..of.clone() }.into())],
-        Op::GaussianTopK(of) => vec![("multiplier", GaussianTopK { multiplier: more(of.multiplier), ..of.clone() }.into())],
+        Op::GaussianTopK(of) => {
+            vec![("multiplier", GaussianTopK { multiplier: more(of.multiplier), ..of.clone() }.into())]
+        }
         Op::Scale(of) => vec![("factor", Scale { s: more(of.s), ..of.clone() }.into())],
         Op::Softcap(of) => vec![("cap", Softcap { cap: more(of.cap), ..of.clone() }.into())],
         Op::Embed(of) => vec![("scale", Embed { scale: more(of.scale), ..of.clone() }.into())],
         Op::Route(of) => vec![("normalize", Route { normalize: !of.normalize, ..of.clone() }.into())],
-        Op::Geglu(of) => of.start.checked_sub(1).map(|start| ("start", Geglu { start, ..of.clone() }.into())).into_iter().collect(),
-        Op::MatmulExperts(of) => {
-            of.first.checked_sub(1).map(|first| ("first", MatmulExperts { first, ..of.clone() }.into())).into_iter().collect()
+        Op::Geglu(of) => {
+            of.start.checked_sub(1).map(|start| ("start", Geglu { start, ..of.clone() }.into())).into_iter().collect()
         }
-        Op::Matmul(_) | Op::Rope(_) | Op::KvAppend(_) | Op::Add(_) | Op::Mul(_) | Op::Silu(_) | Op::Gelu(_) | Op::Swiglu(_) => vec![],
-        Op::Softmax(_) | Op::LogSoftmax(_) | Op::GatherRows(_) | Op::Argmax(_) | Op::TopK(_) | Op::GroupExperts(_) => vec![],
+        Op::MatmulExperts(of) => of
+            .first
+            .checked_sub(1)
+            .map(|first| ("first", MatmulExperts { first, ..of.clone() }.into()))
+            .into_iter()
+            .collect(),
+        Op::Matmul(_)
+        | Op::Rope(_)
+        | Op::KvAppend(_)
+        | Op::Add(_)
+        | Op::Mul(_)
+        | Op::Silu(_)
+        | Op::Gelu(_)
+        | Op::Swiglu(_) => vec![],
+        Op::Softmax(_) | Op::LogSoftmax(_) | Op::GatherRows(_) | Op::Argmax(_) | Op::TopK(_) | Op::GroupExperts(_) => {
+            vec![]
+        }
         Op::CombineExperts(_) | Op::MulSigmoid(_) | Op::Penalize(_) | Op::Sample(_) => vec![],
         Op::Dropout(of) => vec![
             ("rate", Dropout { rate: more(of.rate), ..of.clone() }.into()),
@@ -204,21 +226,26 @@ fn of_op(op: &Primitive) -> Vec<(&'static str, Primitive)> {
 
 /// The same for the operations of derivatives.
 fn of_derivative(op: &Backward) -> Vec<(&'static str, Op)> {
-    let attended =
-        |of: &Attended| of_attend(of.attend).into_iter().map(|(name, attend)| (name, Attended { attend, ..*of })).collect::<Vec<_>>();
+    let attended = |of: &Attended| {
+        of_attend(of.attend).into_iter().map(|(name, attend)| (name, Attended { attend, ..*of })).collect::<Vec<_>>()
+    };
     match op {
         Backward::RmsNormBackward(of) => vec![("eps", RmsNormBackward { eps: more(of.eps), ..of.clone() }.into())],
         Backward::SoftcapBackward(of) => vec![("cap", SoftcapBackward { cap: more(of.cap), ..of.clone() }.into())],
         Backward::AttentionLse(lse) => {
             attended(&lse.of).into_iter().map(|(name, of)| (name, AttentionLse { of, ..lse.clone() }.into())).collect()
         }
-        Backward::AttentionBackwardQ(back) => {
-            attended(&back.of).into_iter().map(|(name, of)| (name, AttentionBackwardQ { of, ..back.clone() }.into())).collect()
+        Backward::AttentionBackwardQ(back) => attended(&back.of)
+            .into_iter()
+            .map(|(name, of)| (name, AttentionBackwardQ { of, ..back.clone() }.into()))
+            .collect(),
+        Backward::AttentionBackwardKv(back) => attended(&back.of)
+            .into_iter()
+            .map(|(name, of)| (name, AttentionBackwardKv { of, ..back.clone() }.into()))
+            .collect(),
+        Backward::RmsNormWeightBackward(of) => {
+            vec![("eps", RmsNormWeightBackward { eps: more(of.eps), ..of.clone() }.into())]
         }
-        Backward::AttentionBackwardKv(back) => {
-            attended(&back.of).into_iter().map(|(name, of)| (name, AttentionBackwardKv { of, ..back.clone() }.into())).collect()
-        }
-        Backward::RmsNormWeightBackward(of) => vec![("eps", RmsNormWeightBackward { eps: more(of.eps), ..of.clone() }.into())],
         Backward::AddWeightedBackward(of) => {
             let RowWeights { first, shift, .. } = of.weights;
             let changed = |weights| AddWeightedBackward { weights, ..of.clone() }.into();
@@ -226,21 +253,33 @@ fn of_derivative(op: &Backward) -> Vec<(&'static str, Op)> {
             all.extend(first.checked_sub(1).map(|first| ("first", changed(RowWeights { first, ..of.weights }))));
             all
         }
-        Backward::MatchRmsBackward(of) => vec![("least", MatchRmsBackward { least: more(of.least), ..of.clone() }.into())],
+        Backward::MatchRmsBackward(of) => {
+            vec![("least", MatchRmsBackward { least: more(of.least), ..of.clone() }.into())]
+        }
         Backward::GaussianTopKBackward(of) => {
             vec![("multiplier", GaussianTopKBackward { multiplier: more(of.multiplier), ..of.clone() }.into())]
         }
-        Backward::RouteBackward(of) => vec![("normalize", RouteBackward { normalize: !of.normalize, ..of.clone() }.into())],
-        Backward::MatmulExpertsInput(of) => {
-            of.first.checked_sub(1).map(|first| ("first", MatmulExpertsInput { first, ..of.clone() }.into())).into_iter().collect()
+        Backward::RouteBackward(of) => {
+            vec![("normalize", RouteBackward { normalize: !of.normalize, ..of.clone() }.into())]
         }
+        Backward::MatmulExpertsInput(of) => of
+            .first
+            .checked_sub(1)
+            .map(|first| ("first", MatmulExpertsInput { first, ..of.clone() }.into()))
+            .into_iter()
+            .collect(),
         Backward::Adamw(of) => of_adamw(of),
         Backward::AttentionDelta(_) | Backward::CrossEntropy(_) | Backward::CrossEntropyBackward(_) => vec![],
         Backward::GatherRowsBackward(_) | Backward::GegluBackward(_) | Backward::SwigluBackward(_) => vec![],
-        Backward::JoinColumns(_) | Backward::JoinRows(_) | Backward::MatmulInput(_) | Backward::MatmulWeight(_) => vec![],
+        Backward::JoinColumns(_) | Backward::JoinRows(_) | Backward::MatmulInput(_) | Backward::MatmulWeight(_) => {
+            vec![]
+        }
         Backward::SiluBackward(_) | Backward::GeluBackward(_) | Backward::MulSigmoidBackward(_) => vec![],
         Backward::SoftmaxBackward(_) | Backward::LogSoftmaxBackward(_) | Backward::AddWeightedBackwardC(_) => vec![],
-        Backward::CombineExpertsBackward(_) | Backward::SumSlots(_) | Backward::ColumnSum(_) | Backward::EmbedBackward(_) => vec![],
+        Backward::CombineExpertsBackward(_)
+        | Backward::SumSlots(_)
+        | Backward::ColumnSum(_)
+        | Backward::EmbedBackward(_) => vec![],
         Backward::SumSquares(_) | Backward::CountStep(_) => vec![],
         // The constants of its table are changed.
         Backward::RopeBackward(_) => vec![],

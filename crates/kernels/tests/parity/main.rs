@@ -26,14 +26,19 @@ use std::sync::{LazyLock, Mutex};
 static DEVICE: LazyLock<Device> = LazyLock::new(|| open(Limits::from_env()));
 
 fn open(limits: Limits) -> Device {
-    sweep::open(&Select::Best, limits).unwrap_or_else(|e| panic!("{e}; install a driver (Debian: mesa-vulkan-drivers libvulkan1)"))
+    sweep::open(&Select::Best, limits)
+        .unwrap_or_else(|e| panic!("{e}; install a driver (Debian: mesa-vulkan-drivers libvulkan1)"))
 }
 
 fn hold(what: &str, outcome: &Outcome) {
     let ran: Vec<_> = outcome.shaders.iter().map(Shader::label).collect();
     let Outcome { worst, overrun, smallest, .. } = outcome;
     smallest.iter().for_each(keep);
-    assert!(outcome.holds(), "{what} ({}): {worst:?}, wrote past an end: {overrun}; the smallest case: {smallest:?}", ran.join(", "));
+    assert!(
+        outcome.holds(),
+        "{what} ({}): {worst:?}, wrote past an end: {overrun}; the smallest case: {smallest:?}",
+        ran.join(", ")
+    );
 }
 
 fn compare(device: &Device, what: &str, case: Case) -> Outcome {
@@ -102,7 +107,9 @@ fn kernels_compiled_for_their_params_match_their_oracles() {
     for &(stem, make) in CASES {
         for seed in 0..8 {
             let case = make(&mut Gen::new(seed)).compiled();
-            let of = |shaders: Vec<Shader>| shaders.into_iter().filter(|shader| !shader.given.is_empty()).collect::<Vec<_>>();
+            let of = |shaders: Vec<Shader>| {
+                shaders.into_iter().filter(|shader| !shader.given.is_empty()).collect::<Vec<_>>()
+            };
             let shaders = of(case.shaders(DEVICE.caps(), false).unwrap_or_else(|e| panic!("{stem}: {e}")));
             if shaders.iter().all(|shader| compiled.contains(&(shader.variant.name, shader.given.contains(&None)))) {
                 continue;
@@ -113,7 +120,8 @@ fn kernels_compiled_for_their_params_match_their_oracles() {
         }
     }
     let variants: HashSet<_> = Target::all(DEVICE.caps()).iter().map(|target| target.shader.variant.name).collect();
-    let wanted = [("matmul_vec_q8", false), ("embed", true), ("attention_decode_128", true), ("attention_decode_128", false)];
+    let wanted =
+        [("matmul_vec_q8", false), ("embed", true), ("attention_decode_128", true), ("attention_decode_128", false)];
     for (name, reads) in wanted.into_iter().filter(|(name, _)| variants.contains(name)) {
         assert!(compiled.contains(&(name, reads)), "{name}, which reads a param: {reads}");
     }
@@ -124,7 +132,8 @@ fn kernels_compiled_for_their_params_match_their_oracles() {
 #[test]
 fn products_in_8_bits_of_many_rows_match_their_oracles() {
     let kernels = [(1, "matmul_rows8"), (3, "matmul_rows8_group"), (2, "matmul_rows8_glu")];
-    for (ty, (weights, kernel)) in [GgmlType::Q4_K, GgmlType::Q8_0].into_iter().flat_map(|ty| kernels.map(|k| (ty, k))) {
+    for (ty, (weights, kernel)) in [GgmlType::Q4_K, GgmlType::Q8_0].into_iter().flat_map(|ty| kernels.map(|k| (ty, k)))
+    {
         let mut g = Gen::new(3);
         let mut case = Case::new(70);
         let x = case.uniform(&mut g, 512, 0.125);
@@ -225,7 +234,8 @@ fn targets_name_every_format_and_kv_type_of_every_variant() {
     for ty in [KvType::F32, KvType::F16, KvType::Q8_0] {
         let ty = format!("{ty:?}").to_lowercase();
         assert!(
-            labels.contains(&format!("kv_append kv-{ty} kv-{ty}")) && labels.contains(&format!("attention kv-{ty} kv-{ty} +subgroups")),
+            labels.contains(&format!("kv_append kv-{ty} kv-{ty}"))
+                && labels.contains(&format!("attention kv-{ty} kv-{ty} +subgroups")),
             "{ty}"
         );
     }

@@ -99,7 +99,11 @@ fn cases_are_made_again_from_their_choices() {
     for &(stem, make) in CASES {
         for seed in 0..3 {
             let drawn = Drawn::of(stem, seed, None);
-            assert!(!drawn.choices.is_empty() && drawn.choices.len() < 2000, "{stem} {seed}: {} choices", drawn.choices.len());
+            assert!(
+                !drawn.choices.is_empty() && drawn.choices.len() < 2000,
+                "{stem} {seed}: {} choices",
+                drawn.choices.len()
+            );
             assert!(content(&drawn.case()) == content(&make(&mut Gen::new(seed))), "{drawn:?}");
         }
     }
@@ -122,7 +126,8 @@ fn a_kept_case_is_added_once() {
     let list = include_str!("once_red.rs");
     let drawn = Drawn::of(STEM, 1, None);
     let with = drawn.added_to(list).expect("not in the list");
-    let (before, after) = with.split_once(&drawn.literal().lines().map(|line| format!("        {line}\n")).collect::<String>()).unwrap();
+    let (before, after) =
+        with.split_once(&drawn.literal().lines().map(|line| format!("        {line}\n")).collect::<String>()).unwrap();
     assert_eq!(format!("{before}{after}"), list);
     assert!(after.starts_with("    ]\n}"), "at the end");
     assert_eq!(drawn.added_to(&with), None);

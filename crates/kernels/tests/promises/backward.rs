@@ -61,9 +61,19 @@ fn products_of_any_dimensions_and_their_derivatives() {
         let scaled: Vec<f32> = expected.iter().map(|y| -0.37 * y).collect();
         within(&format!("{what}, scaled"), bound, &run::scale(&on, &y, -0.37).expect("fits"), &scaled);
         let dx = run::matmul_input(&on, &dy, matrix).expect("fits");
-        within(&format!("{what} by the input"), bound, &dx, &product([m, k, n], |i, j| dy[i * n + j], |j, l| w[j * k + l]));
+        within(
+            &format!("{what} by the input"),
+            bound,
+            &dx,
+            &product([m, k, n], |i, j| dy[i * n + j], |j, l| w[j * k + l]),
+        );
         let dw = run::matmul_weight(&on, &dy, &x, n, k).expect("fits");
-        within(&format!("{what} by the weight"), bound, &dw, &product([n, k, m], |j, i| dy[i * n + j], |i, l| x[i * k + l]));
+        within(
+            &format!("{what} by the weight"),
+            bound,
+            &dw,
+            &product([n, k, m], |j, i| dy[i * n + j], |i, l| x[i * k + l]),
+        );
     }
     let x = [0.0; 12];
     is_shape_error(run::matmul(&on, &x, Matrix::f32(&x, 2, 5)));
@@ -89,9 +99,12 @@ fn derivatives_by_the_input_of_k_quants_in_every_block_of_a_row() {
 #[test]
 fn rotations_turn_by_the_angle_and_back() {
     let on = device();
-    for (heads, dim, rotated, positions) in
-        [(2, 4, 4, vec![0, 1, 2]), (1, 16, 16, vec![11]), (5, 128, 64, vec![3, 70_000, 1]), (3, 80, 80, (90..131).collect::<Vec<u32>>())]
-    {
+    for (heads, dim, rotated, positions) in [
+        (2, 4, 4, vec![0, 1, 2]),
+        (1, 16, 16, vec![11]),
+        (5, 128, 64, vec![3, 70_000, 1]),
+        (3, 80, 80, (90..131).collect::<Vec<u32>>()),
+    ] {
         let (table, n) = (RopeTable::new(rotated as u32, 1e4), positions.len() * heads * dim);
         let (x, dy) = (numbers(n, 1, 1.0), numbers(n, 2, 1.0));
         let y = run::rope(&on, &x, &positions, heads, &table).expect("fits");
@@ -111,16 +124,26 @@ fn rotations_turn_by_the_angle_and_back() {
         let what = format!("{heads} heads of {dim}");
         within(&what, 1e-5, &y, &turned(&x, 1.0));
         within(&format!("{what} back"), 1e-5, &dx, &turned(&dy, -1.0));
-        within(&format!("{what} there and back"), 1e-5, &run::rope_backward(&on, &y, &positions, heads, &table).expect("fits"), &x);
+        within(
+            &format!("{what} there and back"),
+            1e-5,
+            &run::rope_backward(&on, &y, &positions, heads, &table).expect("fits"),
+            &x,
+        );
         let (there, back) = (dot(&y, &dy), dot(&x, &dx));
-        assert!((there - back).abs() <= 1e-6 * (dot(&x, &x) * dot(&dy, &dy)).sqrt(), "{what}: <F x, y> = {there}, <x, F' y> = {back}");
+        assert!(
+            (there - back).abs() <= 1e-6 * (dot(&x, &x) * dot(&dy, &dy)).sqrt(),
+            "{what}: <F x, y> = {there}, <x, F' y> = {back}"
+        );
     }
 }
 
 #[test]
 fn rms_norm_backward_of_short_and_long_rows() {
     let on = device();
-    for (rows, dim, eps) in [(3, 8, 1e-5_f32), (1, 64, 1e-6), (4, 32, 1e-6), (300, 257, 1e-5), (5, 1021, 1e-6), (2, 4096, 1e-6)] {
+    for (rows, dim, eps) in
+        [(3, 8, 1e-5_f32), (1, 64, 1e-6), (4, 32, 1e-6), (300, 257, 1e-5), (5, 1021, 1e-6), (2, 4096, 1e-6)]
+    {
         let [x, dy] = [1, 2].map(|seed| numbers(rows * dim, seed, 2.0));
         let (w, wide) = (numbers(dim, 3, 1.0), f64::from(eps));
         let what = format!("{rows} rows of {dim}");
@@ -130,7 +153,12 @@ fn rms_norm_backward_of_short_and_long_rows() {
         }
         let dw = run::rms_norm_weight_backward(&on, &x, &dy, dim, eps).expect("fits");
         let bound = if rows < 100 { 1e-5 } else { 1e-4 };
-        within(&format!("{what}, weight"), bound, &dw, &oracle(dim, |dw| cpu_ref::rms_norm_weight_backward(&x, &dy, dim, wide, dw)));
+        within(
+            &format!("{what}, weight"),
+            bound,
+            &dw,
+            &oracle(dim, |dw| cpu_ref::rms_norm_weight_backward(&x, &dy, dim, wide, dw)),
+        );
     }
 }
 
@@ -152,7 +180,8 @@ fn low_rank_factors_and_their_derivatives() {
         within("dB = s dy z^T", 1e-5, &db, &product([n, r, rows], |j, i| s * dy[i * n + j], |i, l| z[i * r + l]));
         let da = run::matmul_weight(&on, &of_dz, &x, r, k).expect("fits");
         within("dA = dz x^T", 1e-5, &da, &product([r, k, rows], |j, i| dz[i * r + j], |i, l| x[i * k + l]));
-        let [own, low] = [(&dy, Matrix::f32(&w, n, k)), (&of_dz, Matrix::f32(&a, r, k))].map(|(dy, w)| run::matmul_input(&on, dy, w));
+        let [own, low] = [(&dy, Matrix::f32(&w, n, k)), (&of_dz, Matrix::f32(&a, r, k))]
+            .map(|(dy, w)| run::matmul_input(&on, dy, w));
         let dx = run::add(&on, &own.expect("fits"), &low.expect("fits")).expect("fits");
         let own = product([rows, k, n], |i, j| dy[i * n + j], |j, l| w[j * k + l]);
         let low = product([rows, k, r], |i, j| dz[i * r + j], |j, l| a[j * k + l]);
@@ -166,7 +195,9 @@ fn attention_backward_of_one_query_and_many_with_windows() {
     for (heads, kv_heads, dim, rows) in [(2, 1, 8, 6), (4, 2, 64, 70), (1, 1, 80, 33)] {
         let [q, dy] = [1, 2].map(|seed| numbers(rows * heads * dim, seed, 1.0));
         let [k, v] = [3, 4].map(|seed| numbers(rows * kv_heads * dim, seed, 1.0));
-        for (mask, softcap) in [(Mask::Causal, None), (Mask::Window(4), None), (Mask::Window(40), Some(5.0)), (Mask::Bidirectional, None)] {
+        for (mask, softcap) in
+            [(Mask::Causal, None), (Mask::Window(4), None), (Mask::Window(40), Some(5.0)), (Mask::Bidirectional, None)]
+        {
             let of = Heads { heads, kv_heads, dim, attend: Attend { mask, scale: 1.0 / (dim as f32).sqrt(), softcap } };
             let backward = |on: Executor, k: &[f32]| run::attention_backward(on, [&q, k, &v, &dy], of).expect("fits");
             let [got, expected] = [Executor::from(&on), Executor::Cpu].map(|on| backward(on, &k));

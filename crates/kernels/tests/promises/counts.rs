@@ -3,8 +3,8 @@
 use crate::{device, numbers, within};
 use gguf::GgmlType;
 use kernels::{
-    Counts, Device, Executor, Lead, Plan, PlanOptions, Recorder, Shape, StateKind, States, StepInput, TensorBytes, Watch, Weight, Weights,
-    ops,
+    Counts, Device, Executor, Lead, Plan, PlanOptions, Recorder, Shape, StateKind, States, StepInput, TensorBytes,
+    Watch, Weight, Weights, ops,
 };
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -38,7 +38,12 @@ fn layers(executor: &Executor, weights: &Arc<Weights>, [w, norm]: [Weight; 2]) -
 
 fn run(plan: &mut Plan, states: &mut States) -> Vec<f32> {
     let host = vec![numbers((ROWS * DIM) as usize, 3, 1.0)];
-    let input = StepInput { positions: vec![0; ROWS as usize], sequences: vec![0; ROWS as usize], host, ..StepInput::default() };
+    let input = StepInput {
+        positions: vec![0; ROWS as usize],
+        sequences: vec![0; ROWS as usize],
+        host,
+        ..StepInput::default()
+    };
     plan.run(states, &input, Watch::default()).expect("a step").wait().expect("its results").f32(0).to_vec()
 }
 
@@ -50,7 +55,8 @@ fn a_step_is_one_submit_and_a_shader_is_compiled_once() {
     let (loaded, handles) = weights(&executor);
     let mut states = States::new(&executor, &[], 1, 1).expect("no states");
     let mut plan = layers(&executor, &loaded, handles);
-    let shaders: HashSet<String> = plan.planned().expect("a plan on a GPU").steps.iter().map(|step| step.shader.label()).collect();
+    let shaders: HashSet<String> =
+        plan.planned().expect("a plan on a GPU").steps.iter().map(|step| step.shader.label()).collect();
     let compiled = own.spent().pipelines;
     assert!(compiled as usize == shaders.len() && shaders.len() < 9, "{compiled} pipelines for {shaders:?}");
     run(&mut plan, &mut states);

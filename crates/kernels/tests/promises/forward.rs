@@ -16,7 +16,10 @@ fn product(w: Matrix<'_>, x: &[f32]) -> Vec<f32> {
 
 #[test]
 fn rms_norm_of_rows_of_1_to_8960() {
-    for (dim, eps) in [1, 2, 31, 255, 256, 257, 896, 1536, 2048, 3584, 5120, 8960].into_iter().flat_map(|dim| [(dim, 1e-6), (dim, 1e-5)]) {
+    for (dim, eps) in [1, 2, 31, 255, 256, 257, 896, 1536, 2048, 3584, 5120, 8960]
+        .into_iter()
+        .flat_map(|dim| [(dim, 1e-6), (dim, 1e-5)])
+    {
         let (x, w) = (numbers(3 * dim, 1, 3.0), numbers(dim, 2, 1.0));
         for w in [Some(&w[..]), None] {
             let y = run::rms_norm(&device(), &x, w, dim, eps).expect("fits");
@@ -50,7 +53,12 @@ fn rows_of_1_to_9_elements_give_the_right_product() {
             let bytes = Gen::new(9).weight(ty, 5, k as u32);
             let w = Matrix { ty, rows: 5, cols: k, bytes: &bytes };
             let x = numbers(rows * k, 1, 1.0);
-            within(&format!("{ty}, {rows} rows of {k}"), 1e-6, &run::matmul(&device(), &x, w).expect("fits"), &product(w, &x));
+            within(
+                &format!("{ty}, {rows} rows of {k}"),
+                1e-6,
+                &run::matmul(&device(), &x, w).expect("fits"),
+                &product(w, &x),
+            );
         }
     }
 }
@@ -76,7 +84,12 @@ fn a_q4_k_matrix_of_more_rows_than_a_grid_has() {
 }
 
 fn heads(heads: usize, kv_heads: usize, dim: usize) -> Heads {
-    Heads { heads, kv_heads, dim, attend: Attend { mask: Mask::Causal, scale: 1.0 / (dim as f32).sqrt(), softcap: None } }
+    Heads {
+        heads,
+        kv_heads,
+        dim,
+        attend: Attend { mask: Mask::Causal, scale: 1.0 / (dim as f32).sqrt(), softcap: None },
+    }
 }
 
 #[test]
@@ -94,7 +107,9 @@ fn causal_attention_of_any_head_and_length() {
         within(&format!("{what}, values of 1"), 1e-6, &ones, &vec![1.0; q.len()]);
         // Keys and values behind a row change no bit of it.
         let kept = rows / 2;
-        let changed = |x: &[f32]| x[..kept * dim].iter().copied().chain(x[kept * dim..].iter().map(|x| 3.0 - x)).collect::<Vec<_>>();
+        let changed = |x: &[f32]| {
+            x[..kept * dim].iter().copied().chain(x[kept * dim..].iter().map(|x| 3.0 - x)).collect::<Vec<_>>()
+        };
         let other = run::attention(&on, &q, &changed(&k), &changed(&v), of).expect("fits");
         let bits = |y: &[f32]| y[..kept * 2 * dim].iter().map(|x| x.to_bits()).collect::<Vec<_>>();
         assert!(bits(&other) == bits(&y) && other != y, "{what}");

@@ -23,7 +23,8 @@ impl Exact {
         for (i, g) in gradient.iter().enumerate() {
             self.m[i] = SPEC.beta1 * self.m[i] + (1.0 - SPEC.beta1) * g;
             self.v[i] = SPEC.beta2 * self.v[i] + (1.0 - SPEC.beta2) * g * g;
-            let [m, v] = [(self.m[i], SPEC.beta1), (self.v[i], SPEC.beta2)].map(|(x, beta)| x / (1.0 - beta.powi(t as i32)));
+            let [m, v] =
+                [(self.m[i], SPEC.beta1), (self.v[i], SPEC.beta2)].map(|(x, beta)| x / (1.0 - beta.powi(t as i32)));
             self.p[i] -= rate * (m / (v.sqrt() + SPEC.eps) + SPEC.decay * self.p[i]);
         }
     }
@@ -55,7 +56,10 @@ fn ten_steps_of_adamw() {
             within(&what, 1e-6, &p, &narrow(&exact.p));
             let zeros = vec![0.0; n];
             let errors = [apart(&p, &exact.p, &start), apart(&m, &exact.m, &zeros), apart(&v, &exact.v, &zeros)];
-            assert!(errors[0] <= 1e-4 && errors[1..].iter().all(|e| *e <= 1e-6), "{what}: update, m and v differ by {errors:?}");
+            assert!(
+                errors[0] <= 1e-4 && errors[1..].iter().all(|e| *e <= 1e-6),
+                "{what}: update, m and v differ by {errors:?}"
+            );
         }
         let to = Adapted { p: &mut p, m: &mut m, v: &mut v[1..] };
         crate::is_shape_error(run::adamw(&device(), SPEC, (1e-3, 1.0, 1), 1.0, &start, to));
@@ -104,7 +108,8 @@ fn the_losses_of_a_network_fall_as_in_f64() {
     let (on, rate) = (device(), 0.02);
     let (x, targets): (_, Vec<u32>) = (numbers(T * K, 1, 1.0), (0..T as u32).map(|t| t * 7 % N as u32).collect());
     let weights = [1.0 / T as f32; T];
-    let mut parts = [(2, H * K), (3, N * H)].map(|(seed, len)| [numbers(len, seed, 0.5), vec![0.0; len], vec![0.0; len]]);
+    let mut parts =
+        [(2, H * K), (3, N * H)].map(|(seed, len)| [numbers(len, seed, 0.5), vec![0.0; len], vec![0.0; len]]);
     let mut curve = parts.each_ref().map(|part| Exact::new(&part[0]));
     let (mut first, mut last) = (0.0, 0.0);
     for t in 1..=50 {

@@ -54,7 +54,12 @@ pub struct Adapter {
 
 impl Adapter {
     pub(crate) fn new(file: &AdapterFile, factors: Factors, base: &Arc<Weights>) -> Result<Self, Error> {
-        Ok(Self { path: file.path().map(Path::to_path_buf), digest: file.digest()?, factors, base: Arc::downgrade(base) })
+        Ok(Self {
+            path: file.path().map(Path::to_path_buf),
+            digest: file.digest()?,
+            factors,
+            base: Arc::downgrade(base),
+        })
     }
 
     /// The path that it was opened from.

@@ -127,7 +127,11 @@ fn alpha(key: &str, value: &Value) -> Result<f64, AdapterError> {
 
 /// A value per pattern, in the order of the file. A pattern is a regular expression for the end of
 /// a module's name, from the name's start or a dot.
-fn patterns<T>(key: &str, value: &Value, read: impl Fn(&str, &Value) -> Result<T, AdapterError>) -> Result<Vec<(Regex, T)>, AdapterError> {
+fn patterns<T>(
+    key: &str,
+    value: &Value,
+    read: impl Fn(&str, &Value) -> Result<T, AdapterError>,
+) -> Result<Vec<(Regex, T)>, AdapterError> {
     let entries = match value {
         Value::Null => return Ok(vec![]),
         Value::Object(entries) => entries,
@@ -195,21 +199,32 @@ mod tests {
             let out = if key.starts_with("alora") { "train again with LoRA" } else { "merge_and_unload" };
             assert!(error.contains(out), "{error}");
         }
-        for (kind, out) in [("LOHA", "merge_and_unload"), ("IA3", "merge_and_unload"), ("PREFIX_TUNING", "train again with LoRA")] {
+        for (kind, out) in
+            [("LOHA", "merge_and_unload"), ("IA3", "merge_and_unload"), ("PREFIX_TUNING", "train again with LoRA")]
+        {
             let error = Config::read(&format!(r#"{{"peft_type": "{kind}"}}"#)).err().unwrap().to_string();
-            assert!(error.contains(&format!("peft_type = {kind} is not supported (another method")) && error.contains(out), "{error}");
+            assert!(
+                error.contains(&format!("peft_type = {kind} is not supported (another method")) && error.contains(out),
+                "{error}"
+            );
         }
         assert!(Config::read("{}").err().unwrap().to_string().contains("peft_type is missing"));
-        assert!(with(r#", "use_dora": null, "modules_to_save": [], "qalora_group_size": 16, "init_lora_weights": "eva""#).is_ok());
+        assert!(
+            with(r#", "use_dora": null, "modules_to_save": [], "qalora_group_size": 16, "init_lora_weights": "eva""#)
+                .is_ok()
+        );
         // The tensors of the file say which modules have factors.
-        let chosen =
-            r#", "layers_to_transform": [1], "layers_pattern": "layers", "exclude_modules": "lm_head", "init_lora_weights": "Gaussian""#;
+        let chosen = r#", "layers_to_transform": [1], "layers_pattern": "layers", "exclude_modules": "lm_head", "init_lora_weights": "Gaussian""#;
         assert!(with(chosen).is_ok());
     }
 
     #[test]
     fn the_configuration_of_mlx_is_told_by_its_keys() {
-        for text in [r#"{"fine_tune_type": "lora", "num_layers": 16}"#, r#"{"lora_layers": 8}"#, r#"{"lora_parameters": {"rank": 8}}"#] {
+        for text in [
+            r#"{"fine_tune_type": "lora", "num_layers": 16}"#,
+            r#"{"lora_layers": 8}"#,
+            r#"{"lora_parameters": {"rank": 8}}"#,
+        ] {
             let error = Config::read(text).err().unwrap().to_string();
             assert!(error.starts_with("this is an adapter of MLX") && error.contains("mlx_lm.fuse"), "{error}");
         }

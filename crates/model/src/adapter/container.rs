@@ -38,7 +38,12 @@ impl Container {
                 return Err(AdapterError::Truncated { name, end, bytes: source.len_bytes() });
             }
             let bytes = TensorBytes::At(Arc::clone(&source), data + info.data_offsets.0 as u64);
-            tensors.push(Stored { name, dtype: info.dtype, shape: info.shape.iter().map(|&n| n as u64).collect(), bytes });
+            tensors.push(Stored {
+                name,
+                dtype: info.dtype,
+                shape: info.shape.iter().map(|&n| n as u64).collect(),
+                bytes,
+            });
         }
         let texts = header.metadata().iter().flatten().map(|(key, text)| (key.clone(), text.clone())).collect();
         Ok(Self { tensors, texts })
@@ -46,7 +51,8 @@ impl Container {
 
     /// Whether the factors are named as MLX names them.
     pub fn is_mlx(&self) -> bool {
-        let ours = |name: &str| !name.starts_with("base_model.") && (name.ends_with(".lora_a") || name.ends_with(".lora_b"));
+        let ours =
+            |name: &str| !name.starts_with("base_model.") && (name.ends_with(".lora_a") || name.ends_with(".lora_b"));
         self.tensors.iter().any(|tensor| ours(&tensor.name))
     }
 
@@ -80,7 +86,9 @@ impl Stored {
 
 /// The offset of the data, and the parsed header.
 fn header(source: &dyn Source) -> Result<(u64, Metadata), AdapterError> {
-    let read = |offset, buf: &mut [u8]| source.read_at(offset, buf).map_err(|error| AdapterError::Read { what: "the tensors", error });
+    let read = |offset, buf: &mut [u8]| {
+        source.read_at(offset, buf).map_err(|error| AdapterError::Read { what: "the tensors", error })
+    };
     let broken = |reason: String| AdapterError::Header { reason };
     let room = source.len_bytes().checked_sub(8).ok_or_else(|| broken("it has less than 8 bytes".to_string()))?;
     let mut length = [0; 8];

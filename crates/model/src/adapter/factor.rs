@@ -29,7 +29,14 @@ pub(super) struct Factor {
 }
 
 impl Factor {
-    pub fn new(name: String, target: String, side: Side, ty: GgmlType, shape: [u64; 2], bytes: TensorBytes) -> Result<Self, AdapterError> {
+    pub fn new(
+        name: String,
+        target: String,
+        side: Side,
+        ty: GgmlType,
+        shape: [u64; 2],
+        bytes: TensorBytes,
+    ) -> Result<Self, AdapterError> {
         let [rows, cols] = shape.map(|n| u32::try_from(n).unwrap_or(0));
         if rows == 0 || cols == 0 {
             return Err(AdapterError::Dimensions { name, found: shape.to_vec() });
@@ -60,7 +67,8 @@ impl Factor {
 
     /// The same factor with its rows as columns, in f32.
     pub fn transposed(self) -> Result<Self, AdapterError> {
-        let values = self.values().map_err(|error| AdapterError::Values { name: self.name.clone(), error: Box::new(error) })?;
+        let values =
+            self.values().map_err(|error| AdapterError::Values { name: self.name.clone(), error: Box::new(error) })?;
         let values = transpose(&values, self.cols as usize);
         let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
         let (rows, cols) = (self.cols, self.rows);

@@ -12,7 +12,11 @@ const RETRAIN: &str = "train again with LoRA (peft_type LORA)";
 /// Keys of PEFT and llama.cpp: what they mean where they are set, and how to train without them.
 const KEYS: [(&str, &str, &str); 10] = [
     ("use_dora", "DoRA, which also scales the rows of the weights", "without use_dora"),
-    ("modules_to_save", "whole modules that are trained beside the factors", "with factors of these modules: target_modules"),
+    (
+        "modules_to_save",
+        "whole modules that are trained beside the factors",
+        "with factors of these modules: target_modules",
+    ),
     ("bias", "trained biases", "with bias none"),
     ("lora_bias", "biases of factors", "without lora_bias"),
     ("trainable_token_indices", "trained rows of the embedding", "with factors of embed_tokens: target_modules"),
@@ -24,7 +28,8 @@ const KEYS: [(&str, &str, &str); 10] = [
 ];
 
 /// Methods that change no weights, so that nothing can be merged.
-const PROMPTS: [&str; 6] = ["PROMPT_TUNING", "MULTITASK_PROMPT_TUNING", "P_TUNING", "PREFIX_TUNING", "ADAPTION_PROMPT", "CPT"];
+const PROMPTS: [&str; 6] =
+    ["PROMPT_TUNING", "MULTITASK_PROMPT_TUNING", "P_TUNING", "PREFIX_TUNING", "ADAPTION_PROMPT", "CPT"];
 
 /// The error for a key that is set to a value beyond LoRA.
 pub(super) fn feature(key: &str, value: String) -> AdapterError {
@@ -44,7 +49,9 @@ pub(super) fn feature(key: &str, value: String) -> AdapterError {
 pub(super) fn tensor(name: String) -> AdapterError {
     let what = match name.rsplit('.').next() {
         _ if name.contains(".lora_magnitude_vector") => "a magnitude of DoRA",
-        _ if name.contains(".modules_to_save.") => "of a whole module that was trained beside the factors (modules_to_save)",
+        _ if name.contains(".modules_to_save.") => {
+            "of a whole module that was trained beside the factors (modules_to_save)"
+        }
         _ if name.contains(".lora_") => return AdapterError::Target { name },
         Some("weight" | "bias") => "a whole weight and no factor, as modules_to_save and trained biases leave it",
         _ => return AdapterError::Target { name },

@@ -54,7 +54,10 @@ fn takes_none(weight: &str) -> bool {
     let of_block = |weight: &str| {
         let (number, rest) = weight.strip_prefix("blk.")?.split_once('.')?;
         let name = rest.strip_prefix("ffn_")?.strip_suffix(".weight")?;
-        Some(layer(number).is_some() && (name.ends_with("_exps") || name.ends_with("_shexp") || name.starts_with("gate_inp")))
+        Some(
+            layer(number).is_some()
+                && (name.ends_with("_exps") || name.ends_with("_shexp") || name.starts_with("gate_inp")),
+        )
     };
     ["altup_proj.weight", "altup_unembd_proj.weight"].contains(&weight) || of_block(weight).unwrap_or(false)
 }

@@ -144,7 +144,9 @@ pub fn peft_name(architecture: &str, name: &str) -> Option<String> {
         let theirs = LINEARS.iter().find(|(known, _)| *known == ours).map(|(_, theirs)| *theirs).or_else(norm)?;
         Some(format!("model.layers.{layer}.{theirs}.{kind}"))
     };
-    for (ours, sides) in [(".lora_a", ["lora_A.weight", "lora_embedding_B"]), (".lora_b", ["lora_B.weight", "lora_embedding_A"])] {
+    for (ours, sides) in
+        [(".lora_a", ["lora_A.weight", "lora_embedding_B"]), (".lora_b", ["lora_B.weight", "lora_embedding_A"])]
+    {
         if let Some(target) = name.strip_suffix(ours) {
             let side = sides[usize::from(target == EMBEDDING)];
             return Some(format!("base_model.model.{}.{side}", peft_module("model", target)?));

@@ -9,7 +9,8 @@ use crate::left_out::LeftOut;
 
 /// Prefixes of the text model's layers in a checkpoint. They depend on whether the checkpoint has
 /// more than text, and on the library's version.
-const PREFIXES: [&str; 5] = ["model.language_model.", "language_model.model.", "model.model.", "language_model.", "model."];
+const PREFIXES: [&str; 5] =
+    ["model.language_model.", "language_model.model.", "model.model.", "language_model.", "model."];
 
 /// A name, taken apart: the module's name in the base model, and what the tensor is there.
 #[derive(Debug, PartialEq)]
@@ -32,7 +33,9 @@ pub(super) fn read(config: &str, file: Container) -> Result<Contents, AdapterErr
         let name = tensor.name.clone();
         match parse(&name) {
             Some(Named::Copy { target }) => copies.push(BaseCopy { shape: tensor.matrix()?, name, target }),
-            Some(Named::Factor { module, target, side }) => factors.push(factor(tensor, module, target, side, &config)?),
+            Some(Named::Factor { module, target, side }) => {
+                factors.push(factor(tensor, module, target, side, &config)?)
+            }
             Some(Named::Tower(module)) => left_out.towers.push(module.to_string()),
             Some(Named::OtherLayer(module)) => left_out.other_layers.push(module.to_string()),
             None => return Err(features::tensor(name)),
@@ -48,7 +51,12 @@ fn factor(tensor: Stored, module: &str, target: String, side: Side, config: &Con
     if factor.rank() != rank {
         let found = [factor.rows, factor.cols];
         let expected = if factor.rank() == factor.rows { [rank, factor.cols] } else { [factor.rows, rank] };
-        return Err(AdapterError::Shape { name: factor.name, expected, found, wanted: "but adapter_config.json requires" });
+        return Err(AdapterError::Shape {
+            name: factor.name,
+            expected,
+            found,
+            wanted: "but adapter_config.json requires",
+        });
     }
     Ok(Factor { scale, ..factor })
 }
@@ -149,7 +157,16 @@ mod tests {
             let name = format!("base_model.model.model.embed_tokens.lora_embedding_B.{adapter}");
             assert_eq!(factor_of(&name).unwrap().2, Side::A);
         }
-        for rest in ["A..weight", "A.a.b.weight", "A.default", "A.default.bias", "embedding_A.", "embedding_A.a.b", "C.weight", "A"] {
+        for rest in [
+            "A..weight",
+            "A.a.b.weight",
+            "A.default",
+            "A.default.bias",
+            "embedding_A.",
+            "embedding_A.a.b",
+            "C.weight",
+            "A",
+        ] {
             assert_eq!(parse(&format!("base_model.model.model.embed_tokens.lora_{rest}")), None, "{rest}");
             assert_eq!(parse(&format!("base_model.model.model.layers.0.self_attn.q_proj.lora_{rest}")), None, "{rest}");
         }

@@ -20,7 +20,9 @@ pub(super) fn is(file: &Container) -> bool {
 pub(super) fn read(file: Container) -> Result<Contents, AdapterError> {
     let alpha = file.text("alpha").map(|text| {
         let found = text.parse().ok().filter(|alpha: &f32| alpha.is_finite());
-        found.ok_or_else(|| AdapterError::Header { reason: format!("alpha is \"{}\", not a finite number", text.escape_debug()) })
+        found.ok_or_else(|| AdapterError::Header {
+            reason: format!("alpha is \"{}\", not a finite number", text.escape_debug()),
+        })
     });
     let alpha = alpha.transpose()?;
     let factor = |tensor: super::container::Stored| {

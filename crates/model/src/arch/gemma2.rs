@@ -48,7 +48,11 @@ impl Config {
             feed_forward_length: meta.per_layer("feed_forward_length", LENGTHS, block_count)?,
             heads,
             key_length,
-            sliding_window: meta.sliding(block_count, Some(2))?.into_iter().map(|slides| slides.then_some(window)).collect(),
+            sliding_window: meta
+                .sliding(block_count, Some(2))?
+                .into_iter()
+                .map(|slides| slides.then_some(window))
+                .collect(),
             attn_logit_softcapping: meta.positive_or("attn_logit_softcapping", 50.0)?,
             final_logit_softcapping: meta.positive_or("final_logit_softcapping", 30.0)?,
             layer_norm_rms_epsilon: meta.positive("attention.layer_norm_rms_epsilon")?,
@@ -57,7 +61,8 @@ impl Config {
     }
 
     fn attend(&self, l: usize) -> Attend {
-        let scalar = if self.block_count == BLOCKS_27B { self.embedding_length / self.heads[l].0 } else { self.key_length };
+        let scalar =
+            if self.block_count == BLOCKS_27B { self.embedding_length / self.heads[l].0 } else { self.key_length };
         let mask = self.sliding_window[l].map_or(Mask::Causal, |n| Mask::Window(n as usize));
         Attend { mask, scale: 1.0 / (scalar as f32).sqrt(), softcap: Some(self.attn_logit_softcapping) }
     }

@@ -51,7 +51,8 @@ impl Config {
         let window = meta.count("attention.sliding_window", 1..=1 << 24)?;
         let softcap = meta.optional_positive("final_logit_softcapping")?;
         // Ollama's files use other names for these two keys. The standard keys take precedence.
-        let (base, base_swa) = (meta.positive_or("rope.global.freq_base", 1e6)?, meta.positive_or("rope.local.freq_base", 1e4)?);
+        let (base, base_swa) =
+            (meta.positive_or("rope.global.freq_base", 1e6)?, meta.positive_or("rope.local.freq_base", 1e4)?);
         let rope = meta.rope(key_length, base)?;
         let told = file.get_opt::<&str>(&meta.key("rope.scaling.type"))?.is_some();
         Ok(Self {
@@ -61,7 +62,11 @@ impl Config {
             feed_forward_length: meta.per_layer("feed_forward_length", LENGTHS, block_count)?,
             heads,
             key_length,
-            sliding_window: meta.sliding(block_count, Some(6))?.into_iter().map(|slides| slides.then_some(window)).collect(),
+            sliding_window: meta
+                .sliding(block_count, Some(6))?
+                .into_iter()
+                .map(|slides| slides.then_some(window))
+                .collect(),
             final_logit_softcapping: softcap.filter(|_| block_count != BLOCKS_1B),
             layer_norm_rms_epsilon: meta.positive_or("attention.layer_norm_rms_epsilon", 1e-6)?,
             rope: if !told && BLOCKS_SCALED.contains(&block_count) { RopeTable { scale: 0.125, ..rope } } else { rope },
@@ -70,7 +75,8 @@ impl Config {
     }
 
     fn attend(&self, l: usize) -> Attend {
-        let scalar = if self.block_count == BLOCKS_27B { self.embedding_length / self.heads[l].0 } else { self.key_length };
+        let scalar =
+            if self.block_count == BLOCKS_27B { self.embedding_length / self.heads[l].0 } else { self.key_length };
         let mask = self.sliding_window[l].map_or(Mask::Causal, |n| Mask::Window(n as usize));
         Attend { mask, scale: 1.0 / (scalar as f32).sqrt(), softcap: None }
     }

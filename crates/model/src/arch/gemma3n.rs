@@ -10,8 +10,8 @@ use crate::meta::{LENGTHS, Meta};
 use cpu_ref::Mask;
 use gguf::Gguf;
 use kernels::ops::{
-    Attend, RowWeights, add, add_weighted, attention, embed, gaussian_top_k, geglu, geglu_columns, kv_append, match_rms, matmul, mul_row,
-    rms_norm, rope, scale, softcap,
+    Attend, RowWeights, add, add_weighted, attention, embed, gaussian_top_k, geglu, geglu_columns, kv_append,
+    match_rms, matmul, mul_row, rms_norm, rope, scale, softcap,
 };
 use kernels::{KvState, Recorder, RopeTable, Tensor, Weight};
 use std::f32::consts::FRAC_1_SQRT_2;
@@ -123,7 +123,8 @@ struct Layer {
 
 impl Layer {
     fn load(c: &Config, l: usize, from: &mut Loader<'_>) -> Result<Self, Error> {
-        let (d, f, p, n) = (c.embedding_length, c.feed_forward_length[l], c.embedding_length_per_layer_input, c.altup_num_inputs);
+        let (d, f, p, n) =
+            (c.embedding_length, c.feed_forward_length[l], c.embedding_length_per_layer_input, c.altup_num_inputs);
         let (head_count, head_count_kv) = c.heads[l];
         let (q, kv) = (head_count * c.key_length, head_count_kv * c.key_length);
         let name = |tensor: &str| format!("blk.{l}.{tensor}.weight");
@@ -182,7 +183,8 @@ struct Gemma3n {
 
 pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Architecture>, Error> {
     let c = Config::read(file, from.rows("blk.0.laurel_l.weight")?)?;
-    let (d, p, others) = (c.embedding_length, c.block_count * c.embedding_length_per_layer_input, c.altup_num_inputs - 1);
+    let (d, p, others) =
+        (c.embedding_length, c.block_count * c.embedding_length_per_layer_input, c.altup_num_inputs - 1);
     // In Ollama's files, rows for images and sounds follow the rows of text tokens. They have no
     // per-layer embedding, so they are left out.
     let vocabulary = from.rows("token_embd.weight")?.min(from.rows("per_layer_token_embd.weight")?);
@@ -303,7 +305,15 @@ fn block(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, l: u32, h:
     add(rec, h, y)
 }
 
-fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, l: u32, streams: &[Tensor], per_layer: Tensor) -> Vec<Tensor> {
+fn layer(
+    rec: &mut Recorder,
+    c: &Config,
+    w: &Layer,
+    kv: &mut KvState,
+    l: u32,
+    streams: &[Tensor],
+    per_layer: Tensor,
+) -> Vec<Tensor> {
     let predicted = predict(rec, c, w, streams);
     let made = block(rec, c, w, kv, l, predicted[c.altup_active_idx]);
     let mut streams = correct(rec, c, w, &predicted, made);

@@ -12,7 +12,9 @@ use crate::meta::{LENGTHS, Meta};
 use cpu_ref::Mask;
 use experts::Experts;
 use gguf::Gguf;
-use kernels::ops::{Attend, add, attention, embed, geglu, geglu_columns, kv_append, matmul, mul_row, rms_norm, rope, scale};
+use kernels::ops::{
+    Attend, add, attention, embed, geglu, geglu_columns, kv_append, matmul, mul_row, rms_norm, rope, scale,
+};
 use kernels::{KvState, Recorder, RopeTable, Tensor, Weight};
 
 struct Config {
@@ -214,7 +216,8 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
     let vocabulary = from.rows("token_embd.weight")?;
     let token_embd = from.matrix("token_embd.weight", vocabulary, d)?;
     let per_layer = PerLayerEmbedding::load(&config, vocabulary, from)?;
-    let layers = (0..config.block_count as usize).map(|l| Layer::load(&config, l, from)).collect::<Result<Vec<_>, _>>()?;
+    let layers =
+        (0..config.block_count as usize).map(|l| Layer::load(&config, l, from)).collect::<Result<Vec<_>, _>>()?;
     let output_norm = from.vector("output_norm.weight", d)?;
     let tied = !from.has("output.weight");
     let output = if tied { token_embd } else { from.matrix("output.weight", vocabulary, d)? };
@@ -231,7 +234,9 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
         context_length: config.context_length,
         embedding_length: d,
         vocabulary,
-        caches: owning.map(|(l, w)| Cache { width: w.head_count_kv * config.key_length(l), window: w.window }).collect(),
+        caches: owning
+            .map(|(l, w)| Cache { width: w.head_count_kv * config.key_length(l), window: w.window })
+            .collect(),
     };
     Ok(Box::new(Gemma4 { config, summary, token_embd, per_layer, layers, head }))
 }
@@ -261,7 +266,15 @@ fn attend(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, l: u32, x
     attention(rec, q, *kv, w.head_count_kv, Attend { mask, scale: 1.0, softcap: None }).flat()
 }
 
-fn layer(rec: &mut Recorder, c: &Config, w: &Layer, kv: &mut KvState, l: u32, h: Tensor, per_layer: Option<Tensor>) -> Tensor {
+fn layer(
+    rec: &mut Recorder,
+    c: &Config,
+    w: &Layer,
+    kv: &mut KvState,
+    l: u32,
+    h: Tensor,
+    per_layer: Option<Tensor>,
+) -> Tensor {
     let eps = c.layer_norm_rms_epsilon;
     rec.tap("layer_in", l, h);
     let x = rms_norm(rec, h, Some(w.attn_norm), eps);

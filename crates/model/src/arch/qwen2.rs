@@ -107,7 +107,12 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
     let output_norm = from.vector("output_norm.weight", d)?;
     let tied = !from.has("output.weight");
     let output = if tied { token_embd } else { from.matrix("output.weight", vocabulary, d)? };
-    let head = Head { output_norm, layer_norm_rms_epsilon: config.layer_norm_rms_epsilon, output, final_logit_softcapping: None };
+    let head = Head {
+        output_norm,
+        layer_norm_rms_epsilon: config.layer_norm_rms_epsilon,
+        output,
+        final_logit_softcapping: None,
+    };
     let summary = Summary {
         architecture: "qwen2",
         block_count: config.block_count,

@@ -9,8 +9,8 @@ use crate::meta::{EXPERTS, LENGTHS, Meta};
 use cpu_ref::Mask;
 use gguf::Gguf;
 use kernels::ops::{
-    Attend, add, add_bias, attention, combine_experts, kv_append, matmul, matmul_exact, matmul_experts, mul_sigmoid, rms_norm, rope, route,
-    swiglu,
+    Attend, add, add_bias, attention, combine_experts, kv_append, matmul, matmul_exact, matmul_experts, mul_sigmoid,
+    rms_norm, rope, route, swiglu,
 };
 use kernels::{KvState, Recorder, RopeTable, Tensor, Weight};
 
@@ -45,8 +45,10 @@ impl Config {
             embedding_length,
             expert_count,
             expert_used_count: meta.count("expert_used_count", 1..=expert_count)?,
-            expert_feed_forward_length: meta.length_or_rows("expert_feed_forward_length", "blk.0.ffn_gate_exps.weight")?,
-            expert_shared_feed_forward_length: meta.length_or_rows("expert_shared_feed_forward_length", "blk.0.ffn_gate_shexp.weight")?,
+            expert_feed_forward_length: meta
+                .length_or_rows("expert_feed_forward_length", "blk.0.ffn_gate_exps.weight")?,
+            expert_shared_feed_forward_length: meta
+                .length_or_rows("expert_shared_feed_forward_length", "blk.0.ffn_gate_shexp.weight")?,
             expert_weights_norm: meta.flag_or("expert_weights_norm", false)?,
             heads,
             key_length,
@@ -130,7 +132,12 @@ pub(super) fn load(file: &Gguf, from: &mut Loader<'_>) -> Result<Box<dyn Archite
     let output_norm = from.vector("output_norm.weight", d)?;
     let tied = !from.has("output.weight");
     let output = if tied { token_embd } else { from.matrix("output.weight", vocabulary, d)? };
-    let head = Head { output_norm, layer_norm_rms_epsilon: config.layer_norm_rms_epsilon, output, final_logit_softcapping: None };
+    let head = Head {
+        output_norm,
+        layer_norm_rms_epsilon: config.layer_norm_rms_epsilon,
+        output,
+        final_logit_softcapping: None,
+    };
     let summary = Summary {
         architecture: "qwen2moe",
         block_count: config.block_count,

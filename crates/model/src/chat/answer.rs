@@ -145,8 +145,9 @@ impl Parser {
             return self.channel();
         }
         let markers = self.format.markers(self.state, self.opens && self.format.may_open(self.held.trim_start()));
-        let found =
-            markers.iter().filter_map(|&(marker, next)| Some((self.scanned + self.held[self.scanned..].find(marker)?, marker, next)));
+        let found = markers
+            .iter()
+            .filter_map(|&(marker, next)| Some((self.scanned + self.held[self.scanned..].find(marker)?, marker, next)));
         match found.min_by_key(|found| found.0) {
             Some((at, marker, next)) => {
                 let before: String = self.held.drain(..at + marker.len()).collect();
@@ -224,7 +225,10 @@ impl Parser {
             Err(reason) => {
                 let (open, close) = self.format.call_markers();
                 let text = [open, body, if closed { close } else { "" }].concat();
-                Event::Malformed { text, reason: if closed { reason } else { format!("the answer ends within it; {reason}") } }
+                Event::Malformed {
+                    text,
+                    reason: if closed { reason } else { format!("the answer ends within it; {reason}") },
+                }
             }
         }
     }

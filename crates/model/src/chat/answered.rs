@@ -38,7 +38,8 @@ impl ChatTemplate {
         let prompt = tokenizer.with_bos(guard.ids(tokenizer, &prompt)?);
         let whole = tokenizer.with_bos(guard.ids(tokenizer, &whole)?);
         // A token across the border is none that a model could write.
-        let rest = whole.strip_prefix(&prompt[..]).map_or_else(|| guard.ids(tokenizer, rest), |rest| Ok(rest.to_vec()))?;
+        let rest =
+            whole.strip_prefix(&prompt[..]).map_or_else(|| guard.ids(tokenizer, rest), |rest| Ok(rest.to_vec()))?;
         Ok((prompt, rest))
     }
 

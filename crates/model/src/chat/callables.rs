@@ -176,7 +176,9 @@ fn is_iterable(value: &Value) -> bool {
 
 /// Python's `callable`. Jinja's undefined value has a method for calls, which raises an error.
 fn is_callable(value: &Value) -> bool {
-    let named = |object: &minijinja::value::DynObject| ["::Macro", "::BoxedFunction"].iter().any(|name| object.type_name().ends_with(name));
+    let named = |object: &minijinja::value::DynObject| {
+        ["::Macro", "::BoxedFunction"].iter().any(|name| object.type_name().ends_with(name))
+    };
     value.is_undefined() || is_loop(value) || value.as_object().is_some_and(named)
 }
 

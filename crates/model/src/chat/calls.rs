@@ -66,11 +66,16 @@ pub(super) fn charge(budget: &Budget, charge: Charge, name: &str, of: &Value, re
         Charge::Within => return within(budget, size(budget, of)?, all(budget, rest)?),
         _ => {}
     }
-    if of.is_none() && matches!(name, "join" | "sort" | "sum" | "min" | "max" | "reverse" | "list" | "unique" | "batch" | "slice") {
+    if of.is_none()
+        && matches!(name, "join" | "sort" | "sum" | "min" | "max" | "reverse" | "list" | "unique" | "batch" | "slice")
+    {
         return Err(no_elements(name));
     }
     let (mut value, mut others) = (size(budget, of)?, all(budget, rest)?);
-    if matches!(charge, Charge::List | Charge::Batch | Charge::Join | Charge::Map | Charge::Select | Charge::Sum | Charge::Sort) {
+    if matches!(
+        charge,
+        Charge::List | Charge::Batch | Charge::Join | Charge::Map | Charge::Select | Charge::Sum | Charge::Sort
+    ) {
         value.nodes = value.nodes.saturating_add(text_bytes(of));
         others.nodes = rest.iter().fold(others.nodes, |nodes, value| nodes.saturating_add(text_bytes(value)));
     }
@@ -114,19 +119,23 @@ fn made(budget: &Budget, charge: Charge, of: &Value, rest: &[Value], value: Size
                 false if argument(0).is_empty() => text.matches(|c: char| c.is_whitespace() || c.is_control()).count(),
                 false => text.matches(argument(0)).count(),
             };
-            value.bytes.saturating_add(others.bytes).saturating_add((parts as u64).saturating_add(1).saturating_mul(ELEMENT_BYTES))
+            value
+                .bytes
+                .saturating_add(others.bytes)
+                .saturating_add((parts as u64).saturating_add(1).saturating_mul(ELEMENT_BYTES))
         }
         // The filter joins its operand with its argument, the method its argument with its operand.
-        Charge::Join => value
-            .copy()
-            .saturating_add(others.copy())
-            .saturating_add(value.nodes.max(others.nodes).saturating_mul(text_bytes(of).max(text_bytes(rest.first().unwrap_or(of))))),
+        Charge::Join => value.copy().saturating_add(others.copy()).saturating_add(
+            value.nodes.max(others.nodes).saturating_mul(text_bytes(of).max(text_bytes(rest.first().unwrap_or(of)))),
+        ),
         Charge::Indent => {
             // Every line may begin with the argument, if that is text.
             let lines = text.matches(|c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')).count() as u64;
             (lines + 2).saturating_mul(largest(rest).max(others.bytes)).saturating_add(value.copy())
         }
-        Charge::Pad => value.copy().saturating_add(others.bytes).saturating_add(largest(rest).max(80).saturating_mul(4)),
+        Charge::Pad => {
+            value.copy().saturating_add(others.bytes).saturating_add(largest(rest).max(80).saturating_mul(4))
+        }
         Charge::Batch => value.copy().saturating_add(largest(rest).saturating_mul(ELEMENT_BYTES)),
         Charge::Format if of.as_str().is_none() => return Err(refused("a format that is no text")),
         Charge::Format => formatted(text, rest, others)?,
@@ -153,16 +162,29 @@ fn sorted(budget: &Budget, of: &Value, rest: &[Value], value: Size, others: Size
     // A key is a list of the attributes between commas.
     let commas = |text: &str| text.matches(',').count() as u64;
     let named = |value: &Value| value.get_attr("attribute").ok().and_then(|name| name.as_str().map(commas));
-    let attributes = rest.iter().map(|value| value.as_str().map(commas).or_else(|| named(value)).unwrap_or(0)).sum::<u64>();
+    let attributes =
+        rest.iter().map(|value| value.as_str().map(commas).or_else(|| named(value)).unwrap_or(0)).sum::<u64>();
     Ok(value.copy().saturating_add(elements(of).saturating_mul(attributes).saturating_mul(ELEMENT_BYTES)))
 }
 
 /// The largest number among the arguments, named ones included.
 fn largest(arguments: &[Value]) -> u64 {
     let number = |value: &Value| value.as_usize().unwrap_or(0) as u64;
-    let named =
-        |value: &Value| value.try_iter().into_iter().flatten().filter_map(|key| value.get_item(&key).ok()).map(|item| number(&item)).max();
-    arguments.iter().map(|value| if object(value).is_some() { named(value).unwrap_or(0) } else { number(value) }).max().unwrap_or(0).max(4)
+    let named = |value: &Value| {
+        value
+            .try_iter()
+            .into_iter()
+            .flatten()
+            .filter_map(|key| value.get_item(&key).ok())
+            .map(|item| number(&item))
+            .max()
+    };
+    arguments
+        .iter()
+        .map(|value| if object(value).is_some() { named(value).unwrap_or(0) } else { number(value) })
+        .max()
+        .unwrap_or(0)
+        .max(4)
 }
 
 /// Each place of a format takes an argument, or its width.

@@ -51,7 +51,9 @@ fn runs_over_nothing(operands: &[Value]) -> bool {
 fn as_python(what: &str, n: usize, operand: Value) -> Value {
     match (what, n) {
         ("~", _) => python::text(operand),
-        ("|upper" | "|lower" | "|trim" | "|replace" | "|title" | "|capitalize" | "|center" | "|escape" | "|e", 0) => python::text(operand),
+        ("|upper" | "|lower" | "|trim" | "|replace" | "|title" | "|capitalize" | "|center" | "|escape" | "|e", 0) => {
+            python::text(operand)
+        }
         ("|join", 0) | (".join", 1) => python::texts(operand),
         (".format", 1..) => python::in_format(operand),
         // The engine knows no length of a text, which `loop.last` needs.
@@ -80,8 +82,11 @@ fn charge(budget: &Budget, what: &str, operands: &[Value]) -> Result<(), Error> 
         ("+", [a, b]) => budget.value(text_bytes(a) + text_bytes(b) + (elements(a) + elements(b)) * 24),
         ("*", [a, b]) => {
             let times = a.as_usize().or_else(|| b.as_usize()).unwrap_or(0) as u64;
-            let once =
-                if object(a).is_some() || object(b).is_some() { (elements(a) + elements(b)) * 24 } else { text_bytes(a) + text_bytes(b) };
+            let once = if object(a).is_some() || object(b).is_some() {
+                (elements(a) + elements(b)) * 24
+            } else {
+                text_bytes(a) + text_bytes(b)
+            };
             budget.value(once.saturating_mul(times))
         }
         ("%", [a, b]) => match a.as_str() {
@@ -107,7 +112,9 @@ fn charge(budget: &Budget, what: &str, operands: &[Value]) -> Result<(), Error> 
         ("in", [a, b]) => calls::within(budget, size(budget, a)?, size(budget, b)?),
         ("==", [a, b]) => budget.bytes_read(size(budget, a)?.bytes.saturating_add(size(budget, b)?.bytes)),
         (".cycle", [_]) => Err(refused("loop.cycle without values")),
-        (name, [of, rest @ ..]) if name.starts_with('.') && is_loop(of) => all(budget, rest).and_then(|size| budget.value(size.copy())),
+        (name, [of, rest @ ..]) if name.starts_with('.') && is_loop(of) => {
+            all(budget, rest).and_then(|size| budget.value(size.copy()))
+        }
         (name, [of, rest @ ..]) if callables::charge(name).is_some() => {
             calls::charge(budget, callables::charge(name).unwrap_or(calls::Charge::Copy), &name[1..], of, rest)
         }

@@ -29,7 +29,11 @@ const NO_LOCAL: u8 = !0;
 ///
 /// # Errors
 /// [`ChatError::Limit`], [`ChatError::Syntax`], and [`ChatError::Unbounded`] for what has no bound.
-pub(super) fn compile<'s>(name: &'s str, source: &'s str, syntax: &SyntaxConfig) -> Result<Instructions<'s>, ChatError> {
+pub(super) fn compile<'s>(
+    name: &'s str,
+    source: &'s str,
+    syntax: &SyntaxConfig,
+) -> Result<Instructions<'s>, ChatError> {
     shape::check(source, syntax)?;
     let tree = parse(source, name, syntax.clone()).map_err(ChatError::from_syntax)?;
     let mut generator = CodeGenerator::new(name, source);
@@ -101,7 +105,8 @@ fn land(code: &mut Instructions, places: &[u32]) {
 fn operands(instruction: &Instruction) -> Result<(String, usize, bool), ChatError> {
     use Instruction::*;
     let refused = |what| Err(ChatError::Unbounded { what });
-    let counted = |count: &Option<u16>| count.map(usize::from).ok_or(ChatError::Unbounded { what: "arguments by * or **" });
+    let counted =
+        |count: &Option<u16>| count.map(usize::from).ok_or(ChatError::Unbounded { what: "arguments by * or **" });
     let (what, operands, lazy) = match instruction {
         Add => ("+", 2, true),
         Mul => ("*", 2, true),
@@ -128,10 +133,10 @@ fn operands(instruction: &Instruction) -> Result<(String, usize, bool), ChatErro
         CallBlock(_) | FastSuper => return refused("blocks of template inheritance"),
         LoadBlocks => return refused("extends"),
         Include(_) | ExportLocals => return refused("include or import"),
-        EmitRaw(_) | Emit | StoreLocal(_) | Lookup(_) | GetAttr(_) | LoadConst(_) | Sub | Div | IntDiv | Pow | Neg | Not | PushWith
-        | Iterate(_) | PushDidNotIterate | PopFrame | PopLoopFrame | Jump(_) | JumpIfFalse(_) | JumpIfFalseOrPop(_)
-        | JumpIfTrueOrPop(_) | BeginCapture(_) | EndCapture | DupTop | DiscardTop | Swap | BuildMacro(..) | Return | IsUndefined
-        | Enclose(_) | GetClosure => ("", 0, false),
+        EmitRaw(_) | Emit | StoreLocal(_) | Lookup(_) | GetAttr(_) | LoadConst(_) | Sub | Div | IntDiv | Pow | Neg
+        | Not | PushWith | Iterate(_) | PushDidNotIterate | PopFrame | PopLoopFrame | Jump(_) | JumpIfFalse(_)
+        | JumpIfFalseOrPop(_) | JumpIfTrueOrPop(_) | BeginCapture(_) | EndCapture | DupTop | DiscardTop | Swap
+        | BuildMacro(..) | Return | IsUndefined | Enclose(_) | GetClosure => ("", 0, false),
     };
     debug_assert!(what.is_empty() || OPERATORS.contains(&what), "{what} has no row in the test of charges");
     Ok((what.to_owned(), operands, lazy))

@@ -204,8 +204,12 @@ const OF_TEXTS: &[(&str, &str, Work)] = &[
     ("join", "'x'.join(l)", Linear),
 ];
 
-const OF_MAPS: &[(&str, &str, Work)] =
-    &[("keys", "m.keys()", Linear), ("values", "m.values()", Linear), ("items", "m.items()", Linear), ("get", "m.get(s)", Linear)];
+const OF_MAPS: &[(&str, &str, Work)] = &[
+    ("keys", "m.keys()", Linear),
+    ("values", "m.values()", Linear),
+    ("items", "m.items()", Linear),
+    ("get", "m.get(s)", Linear),
+];
 
 const OF_LISTS: &[(&str, &str, Work)] = &[("count", "l.count(s)", Linear), ("index", "(l + ['z']).index('z')", Own)];
 
@@ -248,7 +252,9 @@ fn variables(n: u64) -> Map<String, Value> {
 /// What is wrong with a row at one size.
 fn wrong(label: &str, template: &str, work: &Work, n: u64, variables: &Map<String, Value>) -> Option<String> {
     // A row sees the variables that it names.
-    let seen = |name: &str| template.split(|c: char| !c.is_alphanumeric()).any(|word| word == name) || name == environment::NOW;
+    let seen = |name: &str| {
+        template.split(|c: char| !c.is_alphanumeric()).any(|word| word == name) || name == environment::NOW
+    };
     let context: Map<String, Value> =
         variables.iter().filter(|(name, _)| seen(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
     let budget = Arc::new(Budget::default());
@@ -276,11 +282,25 @@ fn wrong(label: &str, template: &str, work: &Work, n: u64, variables: &Map<Strin
 fn check(kind: &str, known: &[&str], rows: &[(&str, &str, Work)], template: impl Fn(&str) -> String) {
     let sizes = [1000, 64_000].map(|n| (n, variables(n)));
     let mut all: Vec<String> = vec![];
-    all.extend(known.iter().filter(|name| rows.iter().all(|row| row.0 != **name)).map(|name| format!("{kind} {name} has no row")));
-    all.extend(rows.iter().filter(|row| !known.contains(&row.0)).map(|row| format!("{kind} {} is not known to the engine", row.0)));
+    all.extend(
+        known
+            .iter()
+            .filter(|name| rows.iter().all(|row| row.0 != **name))
+            .map(|name| format!("{kind} {name} has no row")),
+    );
+    all.extend(
+        rows.iter()
+            .filter(|row| !known.contains(&row.0))
+            .map(|row| format!("{kind} {} is not known to the engine", row.0)),
+    );
     for (name, expression, work) in rows {
-        assert!(expression.contains(name) || kind == "operator" || kind == "printing", "{expression} does not use {name}");
-        let row = |(n, variables): &(u64, Map<String, Value>)| wrong(&format!("{kind} {name}"), &template(expression), work, *n, variables);
+        assert!(
+            expression.contains(name) || kind == "operator" || kind == "printing",
+            "{expression} does not use {name}"
+        );
+        let row = |(n, variables): &(u64, Map<String, Value>)| {
+            wrong(&format!("{kind} {name}"), &template(expression), work, *n, variables)
+        };
         all.extend(sizes.iter().filter_map(row));
     }
     assert!(all.is_empty(), "{}", all.join("\n"));
@@ -324,7 +344,9 @@ fn every_operator_is_charged_for_what_it_touches() {
         "s" => "{% for c in s %}{% endfor %}".into(),
         other => assigned(other),
     });
-    check("printing", &["value"], &[("value", "k + [1.5]", Own), ("value", "s", Few)], |expression| format!("{{{{ {expression} }}}}"));
+    check("printing", &["value"], &[("value", "k + [1.5]", Own), ("value", "s", Few)], |expression| {
+        format!("{{{{ {expression} }}}}")
+    });
     for (name, expression, _) in OF_OPERATORS.iter().filter(|row| !["set", "for"].contains(&row.0)) {
         let (source, syntax) = (assigned(expression), environment::syntax().unwrap());
         let code = super::compile::compile("chat", &source, &syntax).unwrap();

@@ -82,7 +82,9 @@ pub(super) fn urlencode(value: &Value) -> Result<String, Error> {
     let pair = |key: Value, value: Value| in_query(key) + "=" + &in_query(value);
     let pairs: Vec<String> = match value.kind() {
         ValueKind::Undefined => vec![],
-        ValueKind::Map => value.try_iter()?.map(|key| Ok(pair(key.clone(), value.get_item(&key)?))).collect::<Result<_, Error>>()?,
+        ValueKind::Map => {
+            value.try_iter()?.map(|key| Ok(pair(key.clone(), value.get_item(&key)?))).collect::<Result<_, Error>>()?
+        }
         ValueKind::Seq | ValueKind::Iterable => {
             let of = |item: Value| match item.len() {
                 Some(2) => Ok(pair(item.get_item_by_index(0)?, item.get_item_by_index(1)?)),
@@ -123,7 +125,12 @@ pub(super) fn replace(text: Value, from: &str, to: &str, count: Option<i64>, kwa
 }
 
 /// `round`, whose methods `ceil` and `floor` make a float of every number.
-pub(super) fn round(value: Value, precision: Option<i32>, method: Option<&str>, kwargs: Kwargs) -> Result<Value, Error> {
+pub(super) fn round(
+    value: Value,
+    precision: Option<i32>,
+    method: Option<&str>,
+    kwargs: Kwargs,
+) -> Result<Value, Error> {
     let named: Option<&str> = kwargs.get("method")?;
     let float = matches!(method.or(named), Some("ceil" | "floor"));
     let rounded = filters::round(value, precision, method, kwargs)?;
@@ -164,14 +171,23 @@ fn parsed_int(text: &str, base: u32) -> Option<i128> {
     let text = read(text).trim();
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let prefixes = [("0x", 16), ("0o", 8), ("0b", 2)];
-    let named = digits.get(..2).and_then(|start| prefixes.into_iter().find(|(name, _)| start.eq_ignore_ascii_case(name)));
+    let named =
+        digits.get(..2).and_then(|start| prefixes.into_iter().find(|(name, _)| start.eq_ignore_ascii_case(name)));
     let (digits, base) = match named {
-        Some((_, named)) if base == named || base == 0 => (digits[2..].strip_prefix('_').unwrap_or(&digits[2..]), named),
+        Some((_, named)) if base == named || base == 0 => {
+            (digits[2..].strip_prefix('_').unwrap_or(&digits[2..]), named)
+        }
         // Without a prefix, a leading zero could mean another base.
-        None if base == 0 && (!digits.starts_with('0') || digits.bytes().all(|c| matches!(c, b'0' | b'_'))) => (digits, 10),
+        None if base == 0 && (!digits.starts_with('0') || digits.bytes().all(|c| matches!(c, b'0' | b'_'))) => {
+            (digits, 10)
+        }
         _ => (digits, base),
     };
-    if !(2..=36).contains(&base) || digits.starts_with(['_', '-', '+']) || digits.ends_with('_') || digits.contains("__") {
+    if !(2..=36).contains(&base)
+        || digits.starts_with(['_', '-', '+'])
+        || digits.ends_with('_')
+        || digits.contains("__")
+    {
         return None;
     }
     let sign = if text.starts_with('-') { "-" } else { "" };
@@ -179,7 +195,11 @@ fn parsed_int(text: &str, base: u32) -> Option<i128> {
 }
 
 fn defined(value: &Value) -> Result<(), Error> {
-    if value.is_undefined() { Err(Error::new(ErrorKind::UndefinedError, "a number of an undefined value")) } else { Ok(()) }
+    if value.is_undefined() {
+        Err(Error::new(ErrorKind::UndefinedError, "a number of an undefined value"))
+    } else {
+        Ok(())
+    }
 }
 
 /// Jinja's `int`.
@@ -262,15 +282,23 @@ pub(super) fn truncate(value: &Value, args: Rest<ValueOrKwargs>) -> Result<Value
     let (length, words, end, leeway, kwargs): Truncate = from_args(&args.into_values())?;
     let length = length.map_or_else(|| kwargs.get::<Option<i64>>("length"), |n| Ok(Some(n)))?.unwrap_or(255);
     let words = words.map_or_else(|| kwargs.get::<Option<bool>>("killwords"), |on| Ok(Some(on)))?.unwrap_or(false);
-    let end = end.map_or_else(|| kwargs.get::<Option<String>>("end"), |end| Ok(Some(end)))?.unwrap_or_else(|| "...".to_owned());
+    let end = end
+        .map_or_else(|| kwargs.get::<Option<String>>("end"), |end| Ok(Some(end)))?
+        .unwrap_or_else(|| "...".to_owned());
     let leeway = leeway.map_or_else(|| kwargs.get::<Option<i64>>("leeway"), |n| Ok(Some(n)))?.unwrap_or(5);
     kwargs.assert_all_used()?;
     let room = length - end.chars().count() as i64;
     let Some(text) = value.as_str() else {
         let empty = value.is_undefined();
-        return if empty { Ok(value.clone()) } else { Err(invalid(format!("truncate of a value of type {}", value.kind()))) };
+        return if empty {
+            Ok(value.clone())
+        } else {
+            Err(invalid(format!("truncate of a value of type {}", value.kind())))
+        };
     };
-    let Some(room) = usize::try_from(room).ok().filter(|_| leeway >= 0) else { return Err(invalid("truncate to less than its end")) };
+    let Some(room) = usize::try_from(room).ok().filter(|_| leeway >= 0) else {
+        return Err(invalid("truncate to less than its end"));
+    };
     if chars(text).count() as i64 <= length.saturating_add(leeway) {
         return Ok(value.clone());
     }

@@ -56,7 +56,8 @@ impl Mark {
                 text.contains(mark) && !printed
             }
             Shown::Pair(key, value, notation) => {
-                let quoted = |quote: char, gap: &str| text.contains(&format!("{quote}{key}{quote}:{gap}{quote}{value}{quote}"));
+                let quoted =
+                    |quote: char, gap: &str| text.contains(&format!("{quote}{key}{quote}:{gap}{quote}{value}{quote}"));
                 let json = quoted('"', " ") || quoted('"', "");
                 match notation {
                     // A mapping that is printed as Python prints it is no notation for a model.
@@ -80,8 +81,11 @@ pub(super) fn fitted(template: &ChatTemplate, values: Map<String, Value>) -> Res
     if !parts && !calls && !tools {
         return Ok(values);
     }
-    let arguments: &[Arguments] =
-        if calls { &[Arguments::Own, Arguments::Given, Arguments::Objects, Arguments::Texts] } else { &[Arguments::Given] };
+    let arguments: &[Arguments] = if calls {
+        &[Arguments::Own, Arguments::Given, Arguments::Objects, Arguments::Texts]
+    } else {
+        &[Arguments::Given]
+    };
     let blanks: &[bool] = if messages().any(is_bare) { &[false, true] } else { &[false] };
     let joins: &[bool] = if parts { &[false, true] } else { &[false] };
     let (mut error, mut unshown): (Option<ChatError>, Option<ChatError>) = (None, None);
@@ -109,7 +113,12 @@ pub(super) fn fitted(template: &ChatTemplate, values: Map<String, Value>) -> Res
 
 impl Form {
     /// The values in this form, if the template shows all of their marks.
-    fn tried(self, template: &ChatTemplate, values: &Map<String, Value>, bare: bool) -> Result<Map<String, Value>, ChatError> {
+    fn tried(
+        self,
+        template: &ChatTemplate,
+        values: &Map<String, Value>,
+        bare: bool,
+    ) -> Result<Map<String, Value>, ChatError> {
         let formed = self.applied(values.clone())?;
         let (marked, marks) = self.marked(values.clone());
         let marked = self.applied(marked)?;
@@ -168,7 +177,8 @@ impl Form {
         each_message(&mut values, |n, message| {
             let Some(parts) = message.get_mut("content").and_then(Value::as_array_mut) else { return };
             for (at, part) in parts.iter_mut().enumerate() {
-                let text = if part.is_string() { Some(part) } else { part.get_mut("text").filter(|text| text.is_string()) };
+                let text =
+                    if part.is_string() { Some(part) } else { part.get_mut("text").filter(|text| text.is_string()) };
                 if let Some(text) = text {
                     let (mark, what) = (next(), format!("part {} of message {n}, a text", at + 1));
                     *text = mark.clone().into();
@@ -279,7 +289,10 @@ fn without_other_parts(mut values: Map<String, Value>) -> Map<String, Value> {
 /// Visits the messages with their numbers from 1.
 fn each_message(values: &mut Map<String, Value>, mut visit: impl FnMut(usize, &mut Map<String, Value>)) {
     let messages = values.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten();
-    messages.enumerate().filter_map(|(n, message)| Some((n + 1, message.as_object_mut()?))).for_each(|(n, message)| visit(n, message));
+    messages
+        .enumerate()
+        .filter_map(|(n, message)| Some((n + 1, message.as_object_mut()?)))
+        .for_each(|(n, message)| visit(n, message));
 }
 
 /// A call within a message.

@@ -187,12 +187,20 @@ mod tests {
     #[test]
     fn an_indent_breaks_lines_but_not_empty_containers() {
         let style = Style { indent: Some(2), ..Style::default() };
-        assert_eq!(dumped(json!({"a": [1, []], "b": {}}), &style), "{\n  \"a\": [\n    1,\n    []\n  ],\n  \"b\": {}\n}");
+        assert_eq!(
+            dumped(json!({"a": [1, []], "b": {}}), &style),
+            "{\n  \"a\": [\n    1,\n    []\n  ],\n  \"b\": {}\n}"
+        );
     }
 
     #[test]
     fn separators_keys_and_ascii_follow_the_arguments() {
-        let style = Style { separators: Some([",".into(), ":".into()]), ensure_ascii: true, sort_keys: true, ..Style::default() };
+        let style = Style {
+            separators: Some([",".into(), ":".into()]),
+            ensure_ascii: true,
+            sort_keys: true,
+            ..Style::default()
+        };
         assert_eq!(dumped(json!({"b": "é🚀", "a": [1, 2]}), &style), r#"{"a":[1,2],"b":"\u00e9\ud83d\ude80"}"#);
     }
 
@@ -200,7 +208,21 @@ mod tests {
     fn floats_read_like_pythons() {
         let floats = [1.0, -0.0, 0.1, 1e-4, 1e-5, 1.5e-7, 1e15, 1e16, 1.25e22, 123456789.125];
         let texts: Vec<String> = floats.into_iter().map(|float| plain(json!(float))).collect();
-        assert_eq!(texts, ["1.0", "-0.0", "0.1", "0.0001", "1e-05", "1.5e-07", "1000000000000000.0", "1e+16", "1.25e+22", "123456789.125"]);
+        assert_eq!(
+            texts,
+            [
+                "1.0",
+                "-0.0",
+                "0.1",
+                "0.0001",
+                "1e-05",
+                "1.5e-07",
+                "1000000000000000.0",
+                "1e+16",
+                "1.25e+22",
+                "123456789.125"
+            ]
+        );
         assert_eq!(plain(json!([u64::MAX, i64::MIN])), "[18446744073709551615, -9223372036854775808]");
     }
 }

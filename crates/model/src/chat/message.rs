@@ -74,7 +74,13 @@ pub struct RenderOptions {
 
 impl Default for RenderOptions {
     fn default() -> Self {
-        RenderOptions { add_generation_prompt: true, tools: None, enable_thinking: None, extra: Map::new(), now_unix_s: None }
+        RenderOptions {
+            add_generation_prompt: true,
+            tools: None,
+            enable_thinking: None,
+            extra: Map::new(),
+            now_unix_s: None,
+        }
     }
 }
 

@@ -63,8 +63,12 @@ pub(super) const METHODS: &[Method] = &[
     }),
     own(On::Text, "find", Charge::Read, |of, args| Ok(place(of, args, false)?.map_or(Value::from(-1), Value::from))),
     own(On::Text, "rfind", Charge::Read, |of, args| Ok(place(of, args, true)?.map_or(Value::from(-1), Value::from))),
-    own(On::Text, "index", Charge::Read, |of, args| place(of, args, false)?.map(Value::from).ok_or_else(|| invalid("substring not found"))),
-    own(On::Text, "rindex", Charge::Read, |of, args| place(of, args, true)?.map(Value::from).ok_or_else(|| invalid("substring not found"))),
+    own(On::Text, "index", Charge::Read, |of, args| {
+        place(of, args, false)?.map(Value::from).ok_or_else(|| invalid("substring not found"))
+    }),
+    own(On::Text, "rindex", Charge::Read, |of, args| {
+        place(of, args, true)?.map(Value::from).ok_or_else(|| invalid("substring not found"))
+    }),
     own(On::Text, "count", Charge::Read, |of, args| {
         let (what, start, end): (&str, Option<i64>, Option<i64>) = from_args(args)?;
         Ok(window(text_of(of), start, end).map_or(0, |(part, _)| read(part).matches(what).count()).into())
@@ -172,8 +176,10 @@ fn place(of: &Value, args: &[Value], last: bool) -> Result<Option<usize>, Error>
 fn list_index(of: &Value, args: &[Value]) -> Result<Value, Error> {
     let (what, start, end): (&Value, Option<i64>, Option<i64>) = from_args(args)?;
     let length = of.len().unwrap_or(0);
-    let place =
-        |at: i64| usize::try_from(at).unwrap_or_else(|_| length.saturating_sub(usize::try_from(at.unsigned_abs()).unwrap_or(length)));
+    let place = |at: i64| {
+        usize::try_from(at)
+            .unwrap_or_else(|_| length.saturating_sub(usize::try_from(at.unsigned_abs()).unwrap_or(length)))
+    };
     let (start, end) = (place(start.unwrap_or(0)), end.map_or(length, place));
     let mut items = of.try_iter()?.inspect(|_| touch(1)).take(end).enumerate().skip(start);
     let found = items.find(|(_, item)| item == what);

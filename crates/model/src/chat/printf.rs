@@ -25,7 +25,8 @@ pub(super) fn filter(template: &str, arguments: Rest<ValueOrKwargs>) -> Result<S
 /// A tuple has one value for each place, a mapping has named values.
 pub(super) fn formatted(template: &str, arguments: &Value) -> Result<String, Error> {
     touch(template.len());
-    let values: Vec<Value> = if arguments.is_tuple() { arguments.try_iter()?.collect() } else { vec![arguments.clone()] };
+    let values: Vec<Value> =
+        if arguments.is_tuple() { arguments.try_iter()?.collect() } else { vec![arguments.clone()] };
     let named = arguments.kind() == ValueKind::Map;
     let (mut out, mut rest, mut taken) = (String::new(), template, 0);
     while let Some(at) = rest.find('%') {
@@ -73,7 +74,12 @@ impl<'s> Place<'s> {
         };
         let end = text.find(|c: char| !matches!(c, '#' | '0'..='9' | '-' | ' ' | '+' | '.' | 'l' | 'h' | 'L'))?;
         let kind = text[end..].chars().next()?;
-        Some(Self { name, flags: text[..end].trim_end_matches(['l', 'h', 'L']), kind, rest: &text[end + kind.len_utf8()..] })
+        Some(Self {
+            name,
+            flags: text[..end].trim_end_matches(['l', 'h', 'L']),
+            kind,
+            rest: &text[end + kind.len_utf8()..],
+        })
     }
 
     fn write(&self, value: Value) -> Result<String, Error> {
@@ -97,7 +103,8 @@ impl<'s> Place<'s> {
     /// counts bytes.
     fn pad(&self, text: &str) -> String {
         let numbers = self.flags.trim_start_matches(['#', '0', '-', ' ', '+']);
-        let (width, precision) = numbers.split_once('.').map_or((numbers, None), |(width, precision)| (width, Some(precision)));
+        let (width, precision) =
+            numbers.split_once('.').map_or((numbers, None), |(width, precision)| (width, Some(precision)));
         let most = precision.map_or(usize::MAX, |digits| digits.parse().unwrap_or(0));
         let text: String = chars(text).take(most).collect();
         let spaces = " ".repeat(width.parse().unwrap_or(0_usize).saturating_sub(chars(&text).count()));

@@ -37,7 +37,9 @@ fn differs(value: &Value) -> bool {
     let within = |item: &Value| item.is_undefined() || differs(item);
     match object.repr() {
         ObjectRepr::Seq => value.try_iter().is_ok_and(|mut items| items.any(|item| within(&item))),
-        ObjectRepr::Map => value.try_iter().is_ok_and(|mut keys| keys.any(|key| value.get_item(&key).is_ok_and(|item| within(&item)))),
+        ObjectRepr::Map => {
+            value.try_iter().is_ok_and(|mut keys| keys.any(|key| value.get_item(&key).is_ok_and(|item| within(&item))))
+        }
         _ => false,
     }
 }
@@ -105,10 +107,12 @@ pub(super) fn percent(a: &Value, b: &Value) -> Result<Value, Error> {
     if let Some(template) = a.as_str() {
         return printf::formatted(template, b).map(Value::from);
     }
-    let whole =
-        |value: &Value| (value.is_integer() || value.kind() == ValueKind::Bool).then(|| i128::try_from(value.clone()).ok()).flatten();
-    let number =
-        |value: &Value| whole(value).map(|n| n as f64).or_else(|| is_float(value).then(|| f64::try_from(value.clone()).ok()).flatten());
+    let whole = |value: &Value| {
+        (value.is_integer() || value.kind() == ValueKind::Bool).then(|| i128::try_from(value.clone()).ok()).flatten()
+    };
+    let number = |value: &Value| {
+        whole(value).map(|n| n as f64).or_else(|| is_float(value).then(|| f64::try_from(value.clone()).ok()).flatten())
+    };
     let zero = || invalid("a remainder of a division by zero");
     if let (Some(a), Some(b)) = (whole(a), whole(b)) {
         let rest = a.checked_rem(b).ok_or_else(zero)?;

@@ -79,7 +79,8 @@ impl Constants {
         let (multiplies, raises) = (std::mem::take(&mut self.multiplies), std::mem::take(&mut self.raises));
         self.products += u32::from(begins && (multiplies || raises));
         self.powers |= begins && raises;
-        let ended = std::mem::replace(&mut self.ended, value || matches!(token, ParenClose | BracketClose | BraceClose));
+        let ended =
+            std::mem::replace(&mut self.ended, value || matches!(token, ParenClose | BracketClose | BraceClose));
         self.multiplies = ended && matches!(token, Mul);
         self.raises = ended && matches!(token, Pow);
     }
@@ -88,7 +89,11 @@ impl Constants {
         // Up to 64 terms are added to a factor.
         let factor = self.largest.saturating_mul(LEVELS as u64).max(1).saturating_pow(self.products);
         let bounded = self.products == 0 || (!self.powers && self.bytes.saturating_mul(factor) <= CONSTANT_BYTES);
-        if self.bytes == 0 || bounded { Ok(()) } else { Err(ChatError::Unbounded { what: "text multiplied by large numbers" }) }
+        if self.bytes == 0 || bounded {
+            Ok(())
+        } else {
+            Err(ChatError::Unbounded { what: "text multiplied by large numbers" })
+        }
     }
 }
 
@@ -131,14 +136,18 @@ impl Shape {
             Colon => {}
             Assign => self.sets = false,
             // The engine looks names up by all of their letters.
-            Ident(word) if word.len() > NAME_BYTES => return Err(ChatError::Unbounded { what: "a name of more than 256 bytes" }),
+            Ident(word) if word.len() > NAME_BYTES => {
+                return Err(ChatError::Unbounded { what: "a name of more than 256 bytes" });
+            }
             Ident(word) => self.word(word, opens)?,
             Str(text) => self.text(text),
             String(text) => self.text(text),
             Int(number) => self.number(*number),
             Int128(_) => self.number(u64::MAX),
             Float(_) => self.operand = true,
-            Mul | Pow | Plus | Minus | Div | FloorDiv | Mod | Dot | Tilde | Pipe | Eq | Ne | Gt | Gte | Lt | Lte => self.chain(1),
+            Mul | Pow | Plus | Minus | Div | FloorDiv | Mod | Dot | Tilde | Pipe | Eq | Ne | Gt | Gte | Lt | Lte => {
+                self.chain(1)
+            }
         }
         let depth = self.blocks.iter().map(|block| block.levels).chain(self.chains.iter().copied()).sum();
         self.deepest = self.deepest.max(depth);
@@ -163,7 +172,9 @@ impl Shape {
             "break" | "continue" if opens => {
                 let around = self.blocks.iter().rev().find(|block| !block.left);
                 if !around.is_some_and(|block| block.loops) {
-                    return Err(ChatError::Unbounded { what: "break or continue across with, set, filter, call or macro" });
+                    return Err(ChatError::Unbounded {
+                        what: "break or continue across with, set, filter, call or macro",
+                    });
                 }
             }
             "not" | "and" | "or" | "if" | "else" | "is" | "in" => self.chain(1),

@@ -101,16 +101,21 @@ pub(super) fn split(text: &str, from_end: bool, args: &[Value]) -> Result<Value,
     kwargs.assert_all_used()?;
     let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX - 1);
     let separator = separator.filter(|value| !value.is_none());
-    let parts: Vec<&str> = match separator.as_ref().map(|value| value.as_str().ok_or_else(|| invalid("the separator is no text"))) {
-        Some(separator) => {
-            let (separator, text) = (separator?, read(text));
-            if separator.is_empty() {
-                return Err(invalid("empty separator"));
+    let parts: Vec<&str> =
+        match separator.as_ref().map(|value| value.as_str().ok_or_else(|| invalid("the separator is no text"))) {
+            Some(separator) => {
+                let (separator, text) = (separator?, read(text));
+                if separator.is_empty() {
+                    return Err(invalid("empty separator"));
+                }
+                if from_end {
+                    reversed(text.rsplitn(most + 1, separator).collect())
+                } else {
+                    text.splitn(most + 1, separator).collect()
+                }
             }
-            if from_end { reversed(text.rsplitn(most + 1, separator).collect()) } else { text.splitn(most + 1, separator).collect() }
-        }
-        None => words(text, most, from_end),
-    };
+            None => words(text, most, from_end),
+        };
     Ok(parts.into_iter().map(Value::from).collect())
 }
 
@@ -148,7 +153,8 @@ pub(super) fn lines(text: &str, keep_ends: bool) -> Vec<&str> {
         matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}')
     };
     while let Some(at) = rest.find(ends) {
-        let end = at + if rest[at..].starts_with("\r\n") { 2 } else { rest[at..].chars().next().map_or(1, char::len_utf8) };
+        let end =
+            at + if rest[at..].starts_with("\r\n") { 2 } else { rest[at..].chars().next().map_or(1, char::len_utf8) };
         out.push(&rest[..if keep_ends { end } else { at }]);
         rest = &rest[end..];
     }
@@ -165,8 +171,10 @@ pub(super) fn window(text: &str, start: Option<i64>, end: Option<i64>) -> Option
         return Some((text, 0));
     }
     let length = chars(text).count();
-    let place =
-        |at: i64| usize::try_from(at).unwrap_or_else(|_| length.saturating_sub(usize::try_from(at.unsigned_abs()).unwrap_or(length)));
+    let place = |at: i64| {
+        usize::try_from(at)
+            .unwrap_or_else(|_| length.saturating_sub(usize::try_from(at.unsigned_abs()).unwrap_or(length)))
+    };
     let (start, end) = (place(start.unwrap_or(0)), end.map_or(length, place).min(length));
     let byte = |at: usize| text.char_indices().nth(at).map_or(text.len(), |(byte, _)| byte);
     (start <= end).then(|| (&text[byte(start)..byte(end)], start))
@@ -189,8 +197,8 @@ mod tests {
         let ours: Vec<u32> = ('\0'..=char::MAX).filter(|&c| is_space(c)).map(u32::from).collect();
         // [n for n in range(0x110000) if chr(n).isspace()]
         let python = [
-            0x9, 0xa, 0xb, 0xc, 0xd, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x85, 0xa0, 0x1680, 0x2000, 0x2001, 0x2002, 0x2003, 0x2004, 0x2005,
-            0x2006, 0x2007, 0x2008, 0x2009, 0x200a, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000,
+            0x9, 0xa, 0xb, 0xc, 0xd, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x85, 0xa0, 0x1680, 0x2000, 0x2001, 0x2002, 0x2003,
+            0x2004, 0x2005, 0x2006, 0x2007, 0x2008, 0x2009, 0x200a, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000,
         ];
         assert_eq!(ours, python);
     }

@@ -62,14 +62,17 @@ impl Entry {
     pub(super) fn read(root: &Path, name: Name, manifest: &Path) -> Result<Self, OllamaError> {
         let unusable = |reason: String| OllamaError::Manifest { path: manifest.to_owned(), reason };
         let limit = super::manifest::MAX_BYTES + 1;
-        let json = bounded(manifest, limit).map_err(|error| OllamaError::Unreadable { path: manifest.to_owned(), error })?;
+        let json =
+            bounded(manifest, limit).map_err(|error| OllamaError::Unreadable { path: manifest.to_owned(), error })?;
         let parsed = Manifest::parse(&json).map_err(unusable)?;
         let blob = |layer: &Layer| Blob::new(root, &name, layer);
         let all = |kind| parsed.of(kind).map(blob).collect::<Result<Vec<Blob>, _>>();
         let model = match (all("model")?.as_slice(), parsed.of("tensor").next()) {
             ([one], _) => one.clone(),
             ([], None) => return Err(unusable("it has no model layer".to_string())),
-            ([], Some(_)) => return Err(unusable("its model is not a GGUF file but one tensor per layer, for MLX".to_string())),
+            ([], Some(_)) => {
+                return Err(unusable("its model is not a GGUF file but one tensor per layer, for MLX".to_string()));
+            }
             (several, _) => return Err(unusable(format!("it has {} model layers", several.len()))),
         };
         let config = match parsed.config.as_ref().map(blob) {
@@ -84,9 +87,11 @@ impl Entry {
         let turns = text(4)?.map_or(Ok((vec![], vec![])), |json| turns(&json));
         let (messages, keys) = turns.map_err(|reason| OllamaError::Messages { name: name.to_string(), reason })?;
         let (template, system, config) = (text(0)?, text(1)?, text(3)?);
-        let template = template.filter(|template| !(says_nothing(template) && config.is_some_and(|json| names_renderer(&json))));
+        let template =
+            template.filter(|template| !(says_nothing(template) && config.is_some_and(|json| names_renderer(&json))));
         let system = system.filter(|system| !system.trim().is_empty());
-        let mut kinds: Vec<&str> = parsed.layers.iter().map(|layer| layer.kind.as_str()).filter(|kind| !APPLIED.contains(kind)).collect();
+        let mut kinds: Vec<&str> =
+            parsed.layers.iter().map(|layer| layer.kind.as_str()).filter(|kind| !APPLIED.contains(kind)).collect();
         kinds.sort_unstable();
         kinds.dedup();
         let layer = |kind: &&str| match *kind {
@@ -136,7 +141,9 @@ impl Entry {
         let turns = |more: &[Message]| [&system[..], more].concat();
         let one = turns(&[Message::user("a")]);
         let two = turns(&[Message::user("a"), Message::assistant("b"), Message::user("c")]);
-        let prompt = |template: &ChatTemplate, turns: &[Message]| template.encode(tokenizer, turns, &RenderOptions::default()).ok();
+        let prompt = |template: &ChatTemplate, turns: &[Message]| {
+            template.encode(tokenizer, turns, &RenderOptions::default()).ok()
+        };
         [one, two].iter().all(|turns| prompt(file.template(), turns) == prompt(&theirs, turns))
     }
 
@@ -171,7 +178,9 @@ impl Blob {
         let found = match std::fs::metadata(&path) {
             Ok(metadata) if metadata.is_file() => metadata.len(),
             Ok(_) => return Err(OllamaError::BlobMissing { name, kind, path }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(OllamaError::BlobMissing { name, kind, path }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(OllamaError::BlobMissing { name, kind, path });
+            }
             Err(error) => return Err(OllamaError::Unreadable { path, error }),
         };
         if found != layer.bytes {
@@ -182,9 +191,15 @@ impl Blob {
 
     fn text(&self, name: &Name) -> Result<String, OllamaError> {
         if self.bytes > MAX_TEXT {
-            return Err(OllamaError::TextSize { name: name.to_string(), kind: self.kind.clone(), bytes: self.bytes, limit: MAX_TEXT });
+            return Err(OllamaError::TextSize {
+                name: name.to_string(),
+                kind: self.kind.clone(),
+                bytes: self.bytes,
+                limit: MAX_TEXT,
+            });
         }
-        let bytes = bounded(&self.path, MAX_TEXT).map_err(|error| OllamaError::Unreadable { path: self.path.clone(), error })?;
+        let bytes = bounded(&self.path, MAX_TEXT)
+            .map_err(|error| OllamaError::Unreadable { path: self.path.clone(), error })?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 

@@ -76,18 +76,23 @@ impl Manifest {
         if json.len() as u64 > MAX_BYTES {
             return Err(format!("it is larger than {MAX_BYTES} bytes"));
         }
-        let RawManifest { schema_version, layers, config } = serde_json::from_slice(json).map_err(|error| json_reason(&error))?;
+        let RawManifest { schema_version, layers, config } =
+            serde_json::from_slice(json).map_err(|error| json_reason(&error))?;
         if schema_version != 2 {
             return Err(format!("its schema has version {schema_version}; this program reads version 2"));
         }
         let layer = |raw: RawLayer| {
             let digest = Digest::new(&raw.digest);
-            let digest =
-                digest.ok_or_else(|| format!("\"{}\" is not a digest", raw.digest.chars().take(80).collect::<String>().escape_debug()))?;
+            let digest = digest.ok_or_else(|| {
+                format!("\"{}\" is not a digest", raw.digest.chars().take(80).collect::<String>().escape_debug())
+            })?;
             let kind = raw.media_type.strip_prefix(PREFIX).unwrap_or(&raw.media_type).to_owned();
             Ok(Layer { kind, digest, bytes: raw.size })
         };
-        Ok(Self { layers: layers.into_iter().map(layer).collect::<Result<_, String>>()?, config: config.map(layer).transpose()? })
+        Ok(Self {
+            layers: layers.into_iter().map(layer).collect::<Result<_, String>>()?,
+            config: config.map(layer).transpose()?,
+        })
     }
 
     /// The layers of one kind.
@@ -104,7 +109,10 @@ pub fn fuzz(bytes: &[u8]) -> bool {
             for layer in &manifest.layers {
                 let name = layer.digest.file_name();
                 let mut components = std::path::Path::new(&name).components();
-                assert!(matches!(components.next(), Some(std::path::Component::Normal(_))) && components.next().is_none(), "{name:?}");
+                assert!(
+                    matches!(components.next(), Some(std::path::Component::Normal(_))) && components.next().is_none(),
+                    "{name:?}"
+                );
                 assert_eq!(name.len(), 71);
             }
             assert!(manifest.of("model").count() <= manifest.layers.len());

@@ -95,7 +95,12 @@ impl Params {
         let effect = EFFECTS.iter().find(|(known, _)| *known == name).map(|(_, effect)| effect);
         let Some(Applies(bounds)) = effect else { return Ok(Some(found)) };
         if !bounds.contains(&found) {
-            return Err(OllamaError::ParamRange { param: name.to_string(), found, least: *bounds.start(), most: *bounds.end() });
+            return Err(OllamaError::ParamRange {
+                param: name.to_string(),
+                found,
+                least: *bounds.start(),
+                most: *bounds.end(),
+            });
         }
         Ok(Some(match name {
             "top_k" => found.max(0.0),
@@ -127,8 +132,10 @@ impl Params {
     /// [`OllamaError::ParamRange`].
     #[cfg(feature = "gpu")]
     pub fn sampling(&self, base: crate::Sampling) -> Result<crate::Sampling, OllamaError> {
-        let number = |name: &str, default: f32| self.checked(name).map(|value| value.map_or(default, |value| value as f32));
-        let count = |name: &str, default: u32| self.checked(name).map(|value| value.map_or(default, |value| value as u32));
+        let number =
+            |name: &str, default: f32| self.checked(name).map(|value| value.map_or(default, |value| value as f32));
+        let count =
+            |name: &str, default: u32| self.checked(name).map(|value| value.map_or(default, |value| value as u32));
         Ok(crate::Sampling {
             temperature: number("temperature", base.temperature)?,
             top_k: count("top_k", base.top_k)?,

@@ -66,7 +66,11 @@ impl Stores {
             return Entry::read(root, like.clone(), &manifest(root, like));
         }
         let stores = self.roots.iter().filter(|root| root.is_dir()).cloned().collect();
-        Err(OllamaError::NotFound { name: name.to_string(), near: near(name, names.into_iter().map(|(_, name)| name)), stores })
+        Err(OllamaError::NotFound {
+            name: name.to_string(),
+            near: near(name, names.into_iter().map(|(_, name)| name)),
+            stores,
+        })
     }
 
     /// Every model of every store, sorted by name. If several stores have a name, the first store's
@@ -95,7 +99,9 @@ impl Stores {
                 for (user, path) in entries(&path) {
                     for (model, path) in entries(&path) {
                         let tags = entries(&path).into_iter().filter(|(_, path)| path.is_file());
-                        names.extend(tags.filter_map(|(tag, _)| Some((root.as_path(), Name::new(&host, &user, &model, &tag)?))));
+                        names.extend(
+                            tags.filter_map(|(tag, _)| Some((root.as_path(), Name::new(&host, &user, &model, &tag)?))),
+                        );
                     }
                 }
             }
@@ -112,7 +118,8 @@ fn manifest(root: &Path, name: &Name) -> PathBuf {
 /// The entries of a folder, sorted by name; empty if it cannot be read.
 fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_NAMES);
-    let mut entries: Vec<_> = entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect();
+    let mut entries: Vec<_> =
+        entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect();
     entries.sort();
     entries
 }

@@ -134,7 +134,9 @@ impl Writer {
         }
         let (over, dot) = (self.value(over)?, format!("item{}", self.loops));
         let mut written = format!("{{% for {dot} in {over} or [] %}}");
-        for (name, value) in names.iter().zip(["loop.index0", &dot]).filter(|(name, _)| !name.is_empty() && **name != "_") {
+        for (name, value) in
+            names.iter().zip(["loop.index0", &dot]).filter(|(name, _)| !name.is_empty() && **name != "_")
+        {
             written.push_str(&format!("{{% set ns.v_{name} = {value} %}}"));
         }
         self.loops += 1;
@@ -149,7 +151,9 @@ impl Writer {
         let value = self.call(&mut rest)?;
         match rest {
             [] => Some(value),
-            [Word::Pipe, Word::Name(name)] if name == "json" => Some(format!("({value} | tojson(separators=(',', ':')))")),
+            [Word::Pipe, Word::Name(name)] if name == "json" => {
+                Some(format!("({value} | tojson(separators=(',', ':')))"))
+            }
             _ => None,
         }
     }

@@ -77,7 +77,10 @@ pub(super) fn words(code: &str) -> Result<Vec<Word>, String> {
             ':' if rest.starts_with(":=") => (Word::Assign, 2),
             '"' => {
                 let mut values = serde_json::Deserializer::from_str(rest).into_iter::<String>();
-                let text = values.next().and_then(Result::ok).ok_or_else(|| format!("a text in {{{{ {code} }}}} cannot be read"))?;
+                let text = values
+                    .next()
+                    .and_then(Result::ok)
+                    .ok_or_else(|| format!("a text in {{{{ {code} }}}} cannot be read"))?;
                 (Word::Text(text), values.byte_offset())
             }
             '`' => {

@@ -25,7 +25,11 @@ pub(super) fn digest(file: &Gguf, base: Base) -> Result<[u8; 32], Error> {
     for tensor in file.tensors() {
         hash.update((tensor.name().len() as u64).to_le_bytes());
         hash.update(tensor.name());
-        tensor.dims.iter().chain([&u64::from(tensor.ty_number), &tensor.bytes]).for_each(|n| hash.update(n.to_le_bytes()));
+        tensor
+            .dims
+            .iter()
+            .chain([&u64::from(tensor.ty_number), &tensor.bytes])
+            .for_each(|n| hash.update(n.to_le_bytes()));
         // A tensor of an unknown type has no samples.
         if tensor.ty().is_ok() {
             sample(&mut hash, tensor.bytes, |offset, bytes| file.read_tensor(tensor, offset, bytes))?;

@@ -90,7 +90,8 @@ impl Header {
         self.tokens.iter().for_each(|&id| number(&mut out, id));
         number(&mut out, u32::from(self.sampling.is_some()));
         if let Some(s) = &self.sampling {
-            let floats = [s.temperature, s.top_p, s.min_p, s.repetition_penalty, s.frequency_penalty, s.presence_penalty];
+            let floats =
+                [s.temperature, s.top_p, s.min_p, s.repetition_penalty, s.frequency_penalty, s.presence_penalty];
             floats.iter().for_each(|x| number(&mut out, x.to_bits()));
             [s.top_k, s.last_n, s.seed as u32, (s.seed >> 32) as u32].into_iter().for_each(|n| number(&mut out, n));
         }
@@ -105,13 +106,19 @@ impl Header {
         let architecture = from.text("architecture")?;
         let model = from.digest()?;
         let adapters = from.number("adapters")?;
-        let adapter =
-            |_| Ok(Adapter { digest: from.digest()?, scale: f32::from_bits(from.number("adapters")?), name: from.text("adapters")? });
+        let adapter = |_| {
+            Ok(Adapter {
+                digest: from.digest()?,
+                scale: f32::from_bits(from.number("adapters")?),
+                name: from.text("adapters")?,
+            })
+        };
         let adapters = (0..adapters).map(adapter).collect::<Result<_, SnapshotError>>()?;
         let kv = *KV.get(from.number("cache type")? as usize).ok_or(SnapshotError::Field { part: "cache type" })?;
         let caches = from.number("caches")?;
         let caches = from.words("caches", u64::from(caches) * 2)?;
-        let caches = caches.chunks_exact(2).map(|c| Cache { width: c[0], window: (c[1] > 0).then_some(c[1]) }).collect();
+        let caches =
+            caches.chunks_exact(2).map(|c| Cache { width: c[0], window: (c[1] > 0).then_some(c[1]) }).collect();
         let (evaluated, dropped) = (from.number("position")?, from.number("position")?);
         let tokens = from.number("tokens")?;
         let tokens = from.words("tokens", u64::from(tokens))?;
@@ -209,7 +216,10 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        for header in [header(), Header { adapters: vec![], sampling: None, note: vec![], tokens: vec![], evaluated: 0, ..header() }] {
+        for header in [
+            header(),
+            Header { adapters: vec![], sampling: None, note: vec![], tokens: vec![], evaluated: 0, ..header() },
+        ] {
             assert_eq!(Header::decode(&header.encode()).expect("a good header"), header);
         }
         let firsts = header().caches.iter().map(|cache| header().first(cache)).collect::<Vec<_>>();
@@ -233,6 +243,9 @@ mod tests {
             assert!(with(Sampling { top_p: bad, ..Sampling::default() }).is_err(), "{bad}");
         }
         assert!(with(Sampling { repetition_penalty: 0.0, ..Sampling::default() }).is_err());
-        assert!(matches!(Header::decode(&Header { evaluated: 22, ..header() }.encode()), Err(SnapshotError::Field { part: "position" })));
+        assert!(matches!(
+            Header::decode(&Header { evaluated: 22, ..header() }.encode()),
+            Err(SnapshotError::Field { part: "position" })
+        ));
     }
 }

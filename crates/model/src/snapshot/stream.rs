@@ -49,12 +49,18 @@ impl<R: Read> Hashed<R> {
     /// Reads the bytes that every snapshot begins with.
     pub fn magic(&mut self, known: &[u8]) -> Result<(), SnapshotError> {
         let mut bytes = vec![];
-        self.inner.by_ref().take(known.len() as u64).read_to_end(&mut bytes).map_err(|error| SnapshotError::Read { error })?;
+        self.inner
+            .by_ref()
+            .take(known.len() as u64)
+            .read_to_end(&mut bytes)
+            .map_err(|error| SnapshotError::Read { error })?;
         self.hash.update(&bytes);
         match known.strip_prefix(&bytes[..]) {
             None => Err(SnapshotError::Magic),
             Some([]) => Ok(()),
-            Some(_) => Err(SnapshotError::Truncated { part: "magic", needed: known.len() as u64, found: bytes.len() as u64 }),
+            Some(_) => {
+                Err(SnapshotError::Truncated { part: "magic", needed: known.len() as u64, found: bytes.len() as u64 })
+            }
         }
     }
 

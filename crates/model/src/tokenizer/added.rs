@@ -15,7 +15,11 @@ pub(super) enum Piece<'a> {
 }
 
 /// Cuts `text` at the leftmost and then longest names whose id is wanted.
-fn pieces<'a>(names: &'a Prefixes, text: &'a str, wanted: impl Fn(u32) -> bool + 'a) -> impl Iterator<Item = Piece<'a>> + 'a {
+fn pieces<'a>(
+    names: &'a Prefixes,
+    text: &'a str,
+    wanted: impl Fn(u32) -> bool + 'a,
+) -> impl Iterator<Item = Piece<'a>> + 'a {
     let (mut at, mut next) = (0, 0);
     let found = std::iter::from_fn(move || {
         while next < text.len() {
@@ -123,7 +127,8 @@ mod tests {
         let words = ["a", "b", "ab", "ba", "aa", "aab", "aba", "abab", "bb", "é", "aé", "a", "abba"];
         let texts = ["", "a", "abababab", "aabaabbaé", "bbbb", "xaxabxé", "aaaaab", "éaéaab", "ababa bba"];
         for set in 0_u32..1 << words.len() {
-            let chosen: Vec<&str> = words.iter().enumerate().filter(|(n, _)| set >> n & 1 == 1).map(|(_, word)| *word).collect();
+            let chosen: Vec<&str> =
+                words.iter().enumerate().filter(|(n, _)| set >> n & 1 == 1).map(|(_, word)| *word).collect();
             let names = names(&chosen);
             for text in texts {
                 let pieces = pieces(&names, text, |_| true).map(|piece| match piece {

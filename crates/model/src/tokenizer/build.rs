@@ -105,7 +105,10 @@ fn by_merges(parts: &Parts, turns: &Turns) -> Result<(Vocab, Added, Model), Toke
     let merges = need(&parts.merges, "tokenizer.ggml.merges", "gemma4")?;
     let mut kinds = kinds(parts, turns)?;
     if !kinds.contains(&Kind::Byte) {
-        let bytes = kinds.iter_mut().zip(&parts.tokens).filter(|(kind, token)| **kind == Kind::Normal && parse_byte(token).is_some());
+        let bytes = kinds
+            .iter_mut()
+            .zip(&parts.tokens)
+            .filter(|(kind, token)| **kind == Kind::Normal && parse_byte(token).is_some());
         bytes.for_each(|(kind, _)| *kind = Kind::Byte);
     }
     let vocab = Vocab::new(&parts.tokens, kinds, |_, piece| pieces::spelled(piece))?;
@@ -115,7 +118,12 @@ fn by_merges(parts: &Parts, turns: &Turns) -> Result<(Vocab, Added, Model), Toke
     with_pieces(parts, vocab, order, false)
 }
 
-fn with_pieces(parts: &Parts, vocab: Vocab, order: Order, prefix: bool) -> Result<(Vocab, Added, Model), TokenizerError> {
+fn with_pieces(
+    parts: &Parts,
+    vocab: Vocab,
+    order: Order,
+    prefix: bool,
+) -> Result<(Vocab, Added, Model), TokenizerError> {
     let added = Added::new(&vocab, pieces::user_text);
     let prefix = parts.add_space_prefix.unwrap_or(prefix);
     let model = Model::Pieces(Pieces::new(&vocab, order, parts.unknown_token_id, prefix));

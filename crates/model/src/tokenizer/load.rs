@@ -18,12 +18,17 @@ impl Tokenizer {
             model: gguf.get("tokenizer.ggml.model")?,
             pre: gguf.get_opt("tokenizer.ggml.pre")?,
             tokens,
-            token_type: opt::<Array>(gguf, "token_type")?.map(|array| array.i32s().map(|all| all.take(known).collect())).transpose()?,
-            scores: opt::<Array>(gguf, "scores")?.map(|array| array.f32s().map(|all| all.take(known).collect())).transpose()?,
+            token_type: opt::<Array>(gguf, "token_type")?
+                .map(|array| array.i32s().map(|all| all.take(known).collect()))
+                .transpose()?,
+            scores: opt::<Array>(gguf, "scores")?
+                .map(|array| array.f32s().map(|all| all.take(known).collect()))
+                .transpose()?,
             merges: opt::<Array>(gguf, "merges")?.map(|array| array.byte_strs().map(Iterator::collect)).transpose()?,
             bos_token_id: opt(gguf, "bos_token_id")?,
             eos_token_id: opt(gguf, "eos_token_id")?,
-            eos_token_ids: opt::<Array>(gguf, "eos_token_ids")?.map_or(Ok(vec![]), |array| array.u32s().map(Iterator::collect))?,
+            eos_token_ids: opt::<Array>(gguf, "eos_token_ids")?
+                .map_or(Ok(vec![]), |array| array.u32s().map(Iterator::collect))?,
             eot_token_id: opt(gguf, "eot_token_id")?,
             eom_token_id: opt(gguf, "eom_token_id")?,
             unknown_token_id: opt(gguf, "unknown_token_id")?,
@@ -40,6 +45,7 @@ fn opt<'a, T: FromValue<'a>>(gguf: &'a Gguf, name: &str) -> Result<Option<T>, To
 
 /// Number of tokens that every embedding in the file has a row for.
 fn embedded(gguf: &Gguf) -> usize {
-    let rows = ["token_embd.weight", "per_layer_token_embd.weight"].into_iter().filter_map(|name| gguf.find_tensor(name));
+    let rows =
+        ["token_embd.weight", "per_layer_token_embd.weight"].into_iter().filter_map(|name| gguf.find_tensor(name));
     rows.map(|tensor| usize::try_from(tensor.rows()).unwrap_or(usize::MAX)).min().unwrap_or(usize::MAX)
 }

@@ -65,7 +65,13 @@ impl Pieces {
     }
 
     /// Encodes a stretch of text between added tokens.
-    pub fn encode(&self, vocab: &Vocab, text: &str, merger: &mut Merger, ids: &mut Vec<u32>) -> Result<(), TokenizerError> {
+    pub fn encode(
+        &self,
+        vocab: &Vocab,
+        text: &str,
+        merger: &mut Merger,
+        ids: &mut Vec<u32>,
+    ) -> Result<(), TokenizerError> {
         let prefix = self.add_space_prefix.then_some(SPACE);
         let whole: String = prefix.into_iter().chain(text.chars().map(|c| if c == ' ' { SPACE } else { c })).collect();
         let lines = matches!(self.order, Order::Merges(_));
@@ -99,7 +105,8 @@ impl Pieces {
         });
         for (id, range) in merger.symbols(word.len()) {
             let bytes = word[range].bytes();
-            let missing = if id == NONE { bytes.clone().find(|&byte| self.byte_ids[byte as usize].is_none()) } else { None };
+            let missing =
+                if id == NONE { bytes.clone().find(|&byte| self.byte_ids[byte as usize].is_none()) } else { None };
             match (missing, self.unknown) {
                 (Some(byte), None) => return Err(TokenizerError::MissingByte { byte }),
                 // Neighbouring unknown characters are one unknown token.

@@ -60,8 +60,11 @@ pub(super) fn make_control(kind: &mut Kind) {
 
 /// The note about tokens that are control tokens though the file gives them another type.
 pub(super) fn note(parts: &Parts, vocab: &Vocab, turns: &Turns) -> Option<Note> {
-    let stored = |id: u32| parts.token_type.as_ref().and_then(|types| Kind::from_i32(types[id as usize])).unwrap_or(Kind::Normal);
-    let changed = || turns.controls.iter().filter(|&&id| vocab.kind(id) == Some(Kind::Control) && !stored(id).is_control());
+    let stored = |id: u32| {
+        parts.token_type.as_ref().and_then(|types| Kind::from_i32(types[id as usize])).unwrap_or(Kind::Normal)
+    };
+    let changed =
+        || turns.controls.iter().filter(|&&id| vocab.kind(id) == Some(Kind::Control) && !stored(id).is_control());
     let names = changed().take(LISTED).map(|&id| lossy(parts.tokens[id as usize]));
     let (names, count): (Vec<String>, usize) = (names.collect(), changed().count());
     (count > 0).then_some(Note::TurnTypes { names, count })

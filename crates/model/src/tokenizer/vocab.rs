@@ -96,7 +96,11 @@ pub(super) struct Vocab {
 impl Vocab {
     /// `kinds` has one entry per token. `spelled` gives the bytes that a normal or user-defined
     /// token stands for.
-    pub fn new(tokens: &[&[u8]], kinds: Vec<Kind>, spelled: impl Fn(Kind, &[u8]) -> Vec<u8>) -> Result<Self, TokenizerError> {
+    pub fn new(
+        tokens: &[&[u8]],
+        kinds: Vec<Kind>,
+        spelled: impl Fn(Kind, &[u8]) -> Vec<u8>,
+    ) -> Result<Self, TokenizerError> {
         let total: usize = tokens.iter().map(|token| token.len()).sum();
         if tokens.is_empty() {
             return Err(TokenizerError::EmptyVocabulary);

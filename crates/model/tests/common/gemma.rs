@@ -83,10 +83,17 @@ impl Tiny {
         let key = |name: &str| format!("{}.{name}", self.architecture);
         let windowed = |file: GgufBuilder<'static>| file.set(key("attention.sliding_window"), WINDOW);
         match self.architecture {
-            "gemma2" => windowed(file).set(key("attn_logit_softcapping"), 5.0_f32).set(key("final_logit_softcapping"), 6.0_f32),
-            "gemma3" => windowed(file).set(key("attention.sliding_window_pattern"), 3_u32).set(key("rope.freq_base_swa"), 1e4_f32),
+            "gemma2" => {
+                windowed(file).set(key("attn_logit_softcapping"), 5.0_f32).set(key("final_logit_softcapping"), 6.0_f32)
+            }
+            "gemma3" => windowed(file)
+                .set(key("attention.sliding_window_pattern"), 3_u32)
+                .set(key("rope.freq_base_swa"), 1e4_f32),
             "gemma4" => windowed(file)
-                .set(key("attention.sliding_window_pattern"), (0..self.layers).map(|l| self.slides(l)).collect::<Vec<_>>())
+                .set(
+                    key("attention.sliding_window_pattern"),
+                    (0..self.layers).map(|l| self.slides(l)).collect::<Vec<_>>(),
+                )
                 .set(key("attention.shared_kv_layers"), self.shared)
                 .set(key("attention.key_length_swa"), self.head_dim / 2)
                 .set(key("attention.value_length_swa"), self.head_dim / 2)
@@ -103,7 +110,8 @@ impl Tiny {
             return file;
         }
         let of = |f: &dyn Fn(&Self, u32) -> u32| (0..self.layers).map(|l| f(self, l) as i32).collect::<Vec<_>>();
-        file.set("gemma4.feed_forward_length", of(&Self::feed_forward_of)).set("gemma4.attention.head_count_kv", of(&Self::kv_heads_of))
+        file.set("gemma4.feed_forward_length", of(&Self::feed_forward_of))
+            .set("gemma4.attention.head_count_kv", of(&Self::kv_heads_of))
     }
 
     /// Names and shapes [rows, columns] of the tensors. For vectors, rows is 0.

@@ -57,7 +57,11 @@ impl Over {
 
     /// The name of the module within the text model.
     fn module(&self) -> String {
-        if self.linear == BEFORE_BLOCKS { BEFORE_BLOCKS.1.to_string() } else { format!("layers.{}.{}", self.layer, self.linear.1) }
+        if self.linear == BEFORE_BLOCKS {
+            BEFORE_BLOCKS.1.to_string()
+        } else {
+            format!("layers.{}.{}", self.layer, self.linear.1)
+        }
     }
 }
 
@@ -163,6 +167,8 @@ impl Lora {
 
 /// A safetensors file.
 pub fn safetensors(tensors: &HashMap<String, (Dtype, Vec<usize>, Vec<u8>)>) -> Vec<u8> {
-    let views = tensors.iter().map(|(name, (ty, shape, bytes))| (name, TensorView::new(*ty, shape.clone(), bytes).expect("a tensor")));
+    let views = tensors
+        .iter()
+        .map(|(name, (ty, shape, bytes))| (name, TensorView::new(*ty, shape.clone(), bytes).expect("a tensor")));
     safetensors::serialize(views, None).expect("writes")
 }

@@ -180,7 +180,11 @@ impl Tiny {
     }
 
     /// The file. `edit` changes each tensor by name, and returns whether to keep it.
-    pub fn edited(&self, metadata: GgufBuilder<'static>, mut edit: impl FnMut(&str, &mut Spec) -> bool) -> GgufBuilder<'static> {
+    pub fn edited(
+        &self,
+        metadata: GgufBuilder<'static>,
+        mut edit: impl FnMut(&str, &mut Spec) -> bool,
+    ) -> GgufBuilder<'static> {
         let mut g = Gen::new(self.seed);
         let mut types = self.types.iter().cycle();
         let mut file = metadata;
@@ -212,7 +216,9 @@ impl Tiny {
                 }
                 _ if rows == 0 => 0.2 * g.unit(),
                 // Rows of other tokens give logits of 0, so greedy text is printable.
-                "output.weight" if !(0x20..0x7f).contains(&(n / cols)) && !(256..296).contains(&(n / cols)) => 0.0 * g.unit(),
+                "output.weight" if !(0x20..0x7f).contains(&(n / cols)) && !(256..296).contains(&(n / cols)) => {
+                    0.0 * g.unit()
+                }
                 _ => scale * g.unit(),
             };
             let mut spec = Spec { dims, ty, values: (0..rows.max(1) * cols).map(value).collect() };

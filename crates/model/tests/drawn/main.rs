@@ -89,7 +89,9 @@ fn a_namespace_within_its_own_value_leaves_nothing_in_memory() {
     let _alone = alone();
     let tokenizer = tokenizer();
     for circle in ["[ns]", "{'k': ns}", "ns", "{'k': [ns]} ~ ''", "dict(k=ns)"] {
-        let source = format!("{{% set n = 1048576 %}}{{% set ns = namespace(s='x' * n) %}}{{% set ns.v = {circle} %}}{{{{ ns.v }}}}");
+        let source = format!(
+            "{{% set n = 1048576 %}}{{% set ns = namespace(s='x' * n) %}}{{% set ns.v = {circle} %}}{{{{ ns.v }}}}"
+        );
         assert!(!taken(&tokenizer, &source).0, "{circle} is rendered");
     }
 }
@@ -99,7 +101,8 @@ fn greedy_templates_are_refused_within_memory() {
     let _alone = alone();
     let tokenizer = tokenizer();
     for greedy in GREEDY {
-        let source = format!("{{% set n = 1048576 %}}{{% set s = 'x' * n %}}{{% set ns = namespace(s=s, l=[]) %}}{greedy}");
+        let source =
+            format!("{{% set n = 1048576 %}}{{% set s = 'x' * n %}}{{% set ns = namespace(s=s, l=[]) %}}{greedy}");
         let (rendered, most) = taken(&tokenizer, &source);
         println!("{} MiB: {greedy}", most >> 20);
         assert!(!rendered, "{greedy} is rendered");

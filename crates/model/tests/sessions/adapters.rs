@@ -116,10 +116,14 @@ fn factors_without_a_place_are_left_out_and_told() {
     assert_eq!((factors.len(), note), (adapter.len(), adapter.note()));
     assert_eq!(model.factors_of(&file).unwrap().0, factors);
     // llama.cpp's form has other names of towers and experts.
-    let builder = lora.builder("gemma4", GgmlType::F32).tensor_f32("blk.1.ffn_up_exps.weight.lora_b", &[4, 4, 2], &[0.0; 32]);
-    let builder = builder.tensor_f32("v.blk.0.attn_q.weight.lora_a", &[4, 4], &[0.0; 16]);
     let builder =
-        builder.tensor_f32("blk.5.attn_k.weight.lora_a", &[4, 4], &[0.0; 16]).tensor_f32("blk.5.attn_k.weight.lora_b", &[4, 4], &[0.0; 16]);
+        lora.builder("gemma4", GgmlType::F32).tensor_f32("blk.1.ffn_up_exps.weight.lora_b", &[4, 4, 2], &[0.0; 32]);
+    let builder = builder.tensor_f32("v.blk.0.attn_q.weight.lora_a", &[4, 4], &[0.0; 16]);
+    let builder = builder.tensor_f32("blk.5.attn_k.weight.lora_a", &[4, 4], &[0.0; 16]).tensor_f32(
+        "blk.5.attn_k.weight.lora_b",
+        &[4, 4],
+        &[0.0; 16],
+    );
     let file = AdapterFile::from_gguf(gguf::Gguf::from_bytes(builder.to_bytes().unwrap()).unwrap()).unwrap();
     let adapter = model.adapter(&file).unwrap();
     assert_eq!(with(&model, &[applied(&adapter, 1.0)], 16), expected);
@@ -147,7 +151,10 @@ fn copies_of_the_table_are_left_out_if_they_have_its_shape() {
     let said = adapter.note().unwrap().to_string();
     assert!(said.contains("copies of weights of the base (base_model.model.lm_head.base_layer.weight, "), "{said}");
     let error = of(301).err().expect("a longer table").to_string();
-    assert!(error.contains("base_layer.weight is [301, 64], a copy of a weight of the base, but this model's is [300, 64]"), "{error}");
+    assert!(
+        error.contains("base_layer.weight is [301, 64], a copy of a weight of the base, but this model's is [300, 64]"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -155,11 +162,19 @@ fn an_adapter_of_which_nothing_applies_is_refused() {
     let tiny = Tiny::gemma4().f32();
     let none = Lora { over: vec![], ..Lora::whole(&tiny, 4, 5) };
     let error = peft_with(&none, &TOWERS, str::to_string).err().expect("refused").to_string();
-    assert!(error.starts_with("no factor of the adapter applies: it has factors of towers and projectors (model.audio_tower"), "{error}");
+    assert!(
+        error.starts_with(
+            "no factor of the adapter applies: it has factors of towers and projectors (model.audio_tower"
+        ),
+        "{error}"
+    );
     let shared = ["A", "B"].map(|side| format!("model.layers.5.self_attn.k_proj.lora_{side}.weight"));
     let file = peft_with(&none, &[&shared[0], &shared[1]], str::to_string).unwrap();
     let error = tiny.on(&Executor::Cpu).adapter(&file).err().expect("refused").to_string();
-    assert!(error.contains("no factor of the adapter applies: it has factors of keys and values (blk.5.attn_k.weight)"), "{error}");
+    assert!(
+        error.contains("no factor of the adapter applies: it has factors of keys and values (blk.5.attn_k.weight)"),
+        "{error}"
+    );
     // A layer that the model does not have is no layer that shares.
     let beyond = shared.map(|name| name.replace(".5.", ".6."));
     let file = peft_with(&none, &[&beyond[0], &beyond[1]], str::to_string).unwrap();
@@ -186,13 +201,11 @@ fn gemma3n_leaves_shared_keys_out_even_where_the_file_has_them() {
     let [cols, rows] = *golden.tensor("blk.3.attn_k.weight").unwrap().shape() else { panic!("a matrix") };
     let width = golden.get::<u32>("gemma3n.embedding_length").unwrap() as usize;
     let builder = Lora { alpha: 8.0, rank: 4, over: vec![] }.builder("gemma3n", GgmlType::F32);
-    let builder = ["blk.0", "blk.5"].into_iter().fold(builder, |file, layer| {
-        file.tensor_f32(format!("{layer}.attn_k.weight.lora_a"), &[cols, 4], &vec![0.1; 4 * cols as usize]).tensor_f32(
-            format!("{layer}.attn_k.weight.lora_b"),
-            &[4, rows],
-            &vec![0.1; 4 * rows as usize],
-        )
-    });
+    let builder =
+        ["blk.0", "blk.5"].into_iter().fold(builder, |file, layer| {
+            file.tensor_f32(format!("{layer}.attn_k.weight.lora_a"), &[cols, 4], &vec![0.1; 4 * cols as usize])
+                .tensor_f32(format!("{layer}.attn_k.weight.lora_b"), &[4, rows], &vec![0.1; 4 * rows as usize])
+        });
     let router = [&vec![0.1; 4 * width][..], &[0.1; 16]];
     let builder = builder.tensor_f32("blk.0.altup_router.weight.lora_a", &[width as u64, 4], router[0]);
     let builder = builder.tensor_f32("blk.0.altup_router.weight.lora_b", &[4, 4], router[1]);
@@ -213,7 +226,9 @@ fn names_of_a_state_dict_with_the_name_of_the_adapter_load() {
         assert_eq!(of(&file), expected);
     }
     let both = peft_with(&lora, &["model.layers.0.self_attn.q_proj.lora_A.other.weight"], str::to_string);
-    assert!(both.err().expect("refused").to_string().contains("is a second one for the same factor of blk.0.attn_q.weight"));
+    assert!(
+        both.err().expect("refused").to_string().contains("is a second one for the same factor of blk.0.attn_q.weight")
+    );
 }
 
 #[test]
@@ -224,8 +239,10 @@ fn any_subset_of_layers_will_do() {
         let mut lora = Lora::random(&tiny, 4, 6, linears);
         lora.over.remove(0);
         let adapter = model.adapter(&lora.peft(GgmlType::F32, "")).unwrap();
-        let apart =
-            worst(&with(&merged(&tiny, &Executor::Cpu, &[(&lora, &|_| 2.0)]), &[], 64), &with(&model, &[applied(&adapter, 1.0)], 64));
+        let apart = worst(
+            &with(&merged(&tiny, &Executor::Cpu, &[(&lora, &|_| 2.0)]), &[], 64),
+            &with(&model, &[applied(&adapter, 1.0)], 64),
+        );
         assert!(apart < ROUNDING && adapter.len() == 2 * linears.len() - 1, "{linears:?}: {apart:e}");
     }
 }
@@ -273,13 +290,21 @@ fn a_conversation_goes_on_as_if_the_new_adapter_had_read_all_of_it() {
         let [a, b] = [1, 2].map(|seed| model.adapter(&Lora::whole(&tiny, 4, seed).peft(GgmlType::F32, "")).unwrap());
         let mut session = model.session(exact(16)).unwrap();
         session.feed(&ids(40, 1)).unwrap();
-        for adapters in [vec![applied(&a, 1.0)], vec![applied(&b, 1.0)], vec![applied(&b, 0.5), applied(&a, 1.0)], vec![]] {
+        for adapters in
+            [vec![applied(&a, 1.0)], vec![applied(&b, 1.0)], vec![applied(&b, 0.5), applied(&a, 1.0)], vec![]]
+        {
             session.set_adapters(adapters.clone()).unwrap();
             let mut fresh = model.session(exact(16)).unwrap();
             fresh.set_adapters(adapters.clone()).unwrap();
             fresh.feed(session.tokens()).unwrap();
             let expected = run(&mut fresh, greedy(8));
-            assert_eq!(drawn(&run(&mut session, greedy(8))), drawn(&expected), "{} on {}", adapters.len(), executor.name());
+            assert_eq!(
+                drawn(&run(&mut session, greedy(8))),
+                drawn(&expected),
+                "{} on {}",
+                adapters.len(),
+                executor.name()
+            );
             // Applying the same adapters again changes nothing and keeps the evaluated positions.
             let evaluated = session.evaluated();
             session.set_adapters(adapters).unwrap();
@@ -310,7 +335,12 @@ fn sessions_and_batches_of_one_model_have_adapters_of_their_own() {
         batch.set_adapters(vec![applied(&adapter, 1.0)]).unwrap();
         (0..2).for_each(|n| batch.rollback(n, 10));
         let adapted = draw(&mut batch);
-        assert_eq!((&plain, &adapted), (&alone(&[], 1), &alone(&[applied(&adapter, 1.0)], 1)), "on {}", executor.name());
+        assert_eq!(
+            (&plain, &adapted),
+            (&alone(&[], 1), &alone(&[applied(&adapter, 1.0)], 1)),
+            "on {}",
+            executor.name()
+        );
         assert_ne!(plain, adapted);
     }
 }
@@ -323,7 +353,8 @@ fn ranks_and_scales_by_module_and_by_the_root_of_the_rank() {
     let wide = Lora::random(&tiny, 16, 11, &["ffn_up"]);
     lora.over.retain(|over| over.linear.0 == "attn_q");
     lora.over.extend(wide.over);
-    let more = r#", "use_rslora": true, "rank_pattern": {"up_proj": 16}, "alpha_pattern": {"layers.1.self_attn.q_proj": 3}"#;
+    let more =
+        r#", "use_rslora": true, "rank_pattern": {"up_proj": 16}, "alpha_pattern": {"layers.1.self_attn.q_proj": 3}"#;
     let adapter = model.adapter(&lora.peft(GgmlType::F32, more)).unwrap();
     let scale = |over: &Over| match (over.linear.0, over.layer) {
         ("ffn_up", _) => 8.0 / 4.0,
@@ -355,7 +386,12 @@ fn factors_of_16_and_8_bits_are_read_as_they_are() {
                 gguf::dequantize(ty, &bytes, values).unwrap();
             }
             let apart = worst(&of(&rounded.peft(GgmlType::F32, "")).0, &small.0);
-            assert!(apart < ROUNDING && small.1 < whole.1 * 3 / 5, "{ty} on {}: {apart:e}, {} bytes", executor.name(), small.1);
+            assert!(
+                apart < ROUNDING && small.1 < whole.1 * 3 / 5,
+                "{ty} on {}: {apart:e}, {} bytes",
+                executor.name(),
+                small.1
+            );
             if ty != GgmlType::Q8_0 {
                 assert_eq!(of(&lora.peft(ty, "")), small, "both forms");
             }

@@ -67,10 +67,15 @@ fn misshapen_and_missing_factors_are_named_with_both_shapes() {
             tensors.insert(to.to_string(), tensor);
         })
     };
-    for name in ["base_model.model.lm_head.lora_embedding_B", "base_model.model.model.layers.1.mlp.gate_proj.lora_B.bias", "x"] {
+    for name in
+        ["base_model.model.lm_head.lora_embedding_B", "base_model.model.model.layers.1.mlp.gate_proj.lora_B.bias", "x"]
+    {
         names(renamed(name), &[name, "ffn_down"]);
     }
-    names(renamed(&GATE.replace("model.model.model", "model.model.language_model").replace("gate", "up")), &["second", "ffn_up"]);
+    names(
+        renamed(&GATE.replace("model.model.model", "model.model.language_model").replace("gate", "up")),
+        &["second", "ffn_up"],
+    );
 }
 
 #[test]
@@ -123,11 +128,18 @@ fn gguf_files_that_are_no_lora_adapters_say_by_which_key() {
     ] {
         names(with(good().tensor_f32(name, &[4, 4], &[0.0; 16])), &[name, missing]);
     }
-    names(with(good().tensor("blk.5.attn_q.weight.lora_a", &[4, 4], GgmlType::I8, vec![0; 16])), &["blk.5.attn_q.weight.lora_a"]);
-    names(with(good().tensor_f32("blk.5.attn_q.weight.lora_a", &[4, 2, 2], &[0.0; 16])), &["blk.5.attn_q.weight.lora_a", "[2, 2, 4]"]);
+    names(
+        with(good().tensor("blk.5.attn_q.weight.lora_a", &[4, 4], GgmlType::I8, vec![0; 16])),
+        &["blk.5.attn_q.weight.lora_a"],
+    );
+    names(
+        with(good().tensor_f32("blk.5.attn_q.weight.lora_a", &[4, 2, 2], &[0.0; 16])),
+        &["blk.5.attn_q.weight.lora_a", "[2, 2, 4]"],
+    );
     let odd = Lora::whole(&tiny, 4, 1);
-    let typed =
-        odd.over.iter().fold(GgufBuilder::new().copy_metadata(&Gguf::from_bytes(good().to_bytes().unwrap()).unwrap()), |file, over| {
+    let typed = odd.over.iter().fold(
+        GgufBuilder::new().copy_metadata(&Gguf::from_bytes(good().to_bytes().unwrap()).unwrap()),
+        |file, over| {
             let name = format!("blk.{}.{}.weight.lora_", over.layer, over.linear.0);
             let (rows, cols) = ((over.b.len() / 4) as u64, (over.a.len() / 4) as u64);
             file.tensor(format!("{name}a"), &[cols, 4], GgmlType::I8, vec![0; over.a.len()]).tensor_f32(
@@ -135,7 +147,8 @@ fn gguf_files_that_are_no_lora_adapters_say_by_which_key() {
                 &[4, rows],
                 &over.b,
             )
-        });
+        },
+    );
     names(with(typed), &["lora_a", "I8"]);
 }
 
@@ -152,7 +165,11 @@ fn what_is_more_than_factors_is_named_with_the_way_out() {
     let dora = format!("{layer}.lora_magnitude_vector");
     names(with(&dora), &[&dora, "DoRA", "merge_and_unload", "convert_hf_to_gguf.py"]);
     names(with(&format!("{layer}.lora_magnitude_vector.default.weight")), &["DoRA"]);
-    for name in ["base_model.model.lm_head.weight", "base_model.model.lm_head.modules_to_save.default.weight", &format!("{layer}.bias")] {
+    for name in [
+        "base_model.model.lm_head.weight",
+        "base_model.model.lm_head.modules_to_save.default.weight",
+        &format!("{layer}.bias"),
+    ] {
         names(with(name), &[name, "modules_to_save", "merge_and_unload", "convert_hf_to_gguf.py"]);
     }
     // MLX: other names, and a configuration of its own.
@@ -162,7 +179,10 @@ fn what_is_more_than_factors_is_named_with_the_way_out() {
         tensors.insert(name, (Dtype::F32, shape.to_vec(), vec![0; 4 * shape[0] * shape[1]]));
     }
     let mlx = r#"{"fine_tune_type": "lora", "num_layers": 4, "lora_parameters": {"rank": 4, "scale": 20.0}}"#;
-    names(held(&tiny, peft(mlx, safetensors(&tensors))), &["an adapter of MLX", "mlx_lm.fuse", "convert_hf_to_gguf.py"]);
+    names(
+        held(&tiny, peft(mlx, safetensors(&tensors))),
+        &["an adapter of MLX", "mlx_lm.fuse", "convert_hf_to_gguf.py"],
+    );
 }
 
 #[test]
@@ -171,7 +191,8 @@ fn folders_of_other_programs_are_named_with_the_way_out() {
     let folder = tempfile::tempdir().unwrap();
     let with = |name: &str, bytes: &[u8]| {
         std::fs::write(folder.path().join(name), bytes).unwrap();
-        let results = [folder.path().to_path_buf(), folder.path().join(name)].map(|path| held(&tiny, AdapterFile::open(path)));
+        let results =
+            [folder.path().to_path_buf(), folder.path().join(name)].map(|path| held(&tiny, AdapterFile::open(path)));
         std::fs::remove_file(folder.path().join(name)).unwrap();
         results
     };
@@ -204,7 +225,8 @@ fn files_that_are_cut_short_name_the_tensor_that_is_missing_bytes() {
 fn seeded_mutations_never_panic() {
     let tiny = Tiny { layers: 1, ..Tiny::qwen3() };
     let lora = Lora::whole(&tiny, 4, 1);
-    let (config, model) = (lora.config(r#", "rank_pattern": {"v_proj": 4}, "use_rslora": false"#), open(&tiny.file()).unwrap());
+    let (config, model) =
+        (lora.config(r#", "rank_pattern": {"v_proj": 4}, "use_rslora": false"#), open(&tiny.file()).unwrap());
     let tensors = safetensors(&lora.tensors(GgmlType::F16));
     let file = lora.builder("qwen3", GgmlType::F16).to_bytes().unwrap();
     let mut g = Gen::new(99);
@@ -232,7 +254,10 @@ fn seeded_mutations_never_panic() {
         let mut checked = model.check(&Executor::Cpu).unwrap();
         accepted[round % 3] += usize::from(files.is_ok_and(|file| checked.adapt(&file, 1.0).is_ok()));
     }
-    assert!(accepted.iter().all(|&n| n > 0 && n < rounds * 3 / 10), "some damage shows and some does not: {accepted:?}");
+    assert!(
+        accepted.iter().all(|&n| n > 0 && n < rounds * 3 / 10),
+        "some damage shows and some does not: {accepted:?}"
+    );
 }
 
 #[test]
@@ -248,7 +273,10 @@ fn an_adapter_serves_the_model_it_was_loaded_for_and_finite_scales() {
     session.feed(&[1, 2, 3]).unwrap();
     session.prefill(None).unwrap();
     for scale in [f32::NAN, f32::INFINITY, f32::MAX] {
-        assert!(matches!(session.set_adapters(applied(scale)).unwrap_err(), Error::Adapter(AdapterError::Scale { .. })));
+        assert!(matches!(
+            session.set_adapters(applied(scale)).unwrap_err(),
+            Error::Adapter(AdapterError::Scale { .. })
+        ));
     }
     assert!(session.adapters().is_empty() && session.evaluated() == 3, "nothing changed");
 }

@@ -24,7 +24,9 @@ fn steps(model: &Model, mirror: &mut Mirror, options: SessionOptions) -> Vec<Agr
 fn every_operation_of_a_session_and_of_a_batch_agrees() {
     let fast = (Precision::Fast, KvType::F16);
     let several = vec![fast, (Precision::F32, KvType::F32), (Precision::Fast, KvType::Q8_0)];
-    for (tiny, modes) in [(Tiny::qwen3().mixed(), several), (Tiny::gemma4(), vec![fast]), (Tiny::qwen3moe(), vec![fast])] {
+    for (tiny, modes) in
+        [(Tiny::qwen3().mixed(), several), (Tiny::gemma4(), vec![fast]), (Tiny::qwen3moe(), vec![fast])]
+    {
         let (model, host) = (tiny.on(&gpu()), tiny.on(&Executor::Cpu));
         for (precision, kv) in modes {
             let options = SessionOptions::default().context(64).precision(precision).kv(kv);
@@ -85,7 +87,8 @@ fn an_operation_is_compared_once_if_asked_and_the_tokens_stay() {
     let tiny = Tiny::qwen3();
     let (model, host) = (tiny.on(&gpu()), tiny.on(&Executor::Cpu));
     let options = SessionOptions::default().context(64);
-    let (all, some) = (steps(&model, &mut mirror(&host), options.clone()), steps(&model, &mut mirror(&host).once(), options.clone()));
+    let (all, some) =
+        (steps(&model, &mut mirror(&host), options.clone()), steps(&model, &mut mirror(&host).once(), options.clone()));
     assert!(2 * some.len() < all.len() && some.iter().all(Agreement::holds), "{} of {}", some.len(), all.len());
 
     // The compared steps leave the states as other steps do.

@@ -22,7 +22,13 @@ fn logits_of(model: &Model) -> Vec<f32> {
 #[test]
 fn logits_are_those_of_the_dequantized_weights() {
     let of = |types| Tiny { types, ..qwen3() };
-    let all = [qwen3(), of(&[GgmlType::BF16]), of(&[GgmlType::F32]), in_blocks(Tiny::qwen3moe()), in_blocks(Tiny::qwen2moe())];
+    let all = [
+        qwen3(),
+        of(&[GgmlType::BF16]),
+        of(&[GgmlType::F32]),
+        in_blocks(Tiny::qwen3moe()),
+        in_blocks(Tiny::qwen2moe()),
+    ];
     for tiny in all {
         let what = format!("{} {:?}", tiny.architecture, tiny.types);
         let expected = logits_of(&open(&dequantized(&tiny)).unwrap().on(Executor::Cpu).unwrap());
@@ -62,7 +68,11 @@ fn sizes_are_those_of_nf4_before_and_after_loading() {
         };
         let saved = |(_, w): (&str, Weight)| {
             let (row, table) = (w.cols / 64 * 36, 16 * 4);
-            let bytes = if matches!(executor, Executor::Cpu) { w.rows * row } else { table + w.rows * row.next_multiple_of(16) };
+            let bytes = if matches!(executor, Executor::Cpu) {
+                w.rows * row
+            } else {
+                table + w.rows * row.next_multiple_of(16)
+            };
             u64::from(2 * w.rows * w.cols - bytes)
         };
         let expected: u64 = tiny.on(&executor).weights().iter().filter(|(name, _)| is_linear(name)).map(saved).sum();
@@ -114,6 +124,9 @@ fn a_weight_that_is_not_finite_is_refused_by_name() {
     for executor in both() {
         let file = open(&file).unwrap().with_base(Base::Nf4);
         let refused = file.on(executor).map(drop).unwrap_err().to_string();
-        assert_eq!(refused, "tensor blk.1.ffn_up.weight cannot become NF4: element 777 is inf; only finite values can be quantized");
+        assert_eq!(
+            refused,
+            "tensor blk.1.ffn_up.weight cannot become NF4: element 777 is inf; only finite values can be quantized"
+        );
     }
 }

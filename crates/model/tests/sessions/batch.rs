@@ -26,7 +26,8 @@ fn unequal_sequences_get_what_each_would_alone() {
     for executor in both() {
         let model = Tiny::qwen3().on(&executor);
         let prompts = [ids(1, 1), ids(50, 2), vec![], ids(17, 3), ids(16, 4)];
-        let alone: Vec<Vec<u32>> = prompts.iter().map(|p| if p.is_empty() { vec![] } else { alone(&model, p, 9) }).collect();
+        let alone: Vec<Vec<u32>> =
+            prompts.iter().map(|p| if p.is_empty() { vec![] } else { alone(&model, p, 9) }).collect();
         // The chunk sizes cut prompts, hold several prompts, or are smaller than the batch.
         for chunk in [1, 3, 16, 512] {
             let mut batch = batch(&model, 5, chunk);

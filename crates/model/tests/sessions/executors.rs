@@ -25,10 +25,20 @@ fn same_in_chunks(tiny: &Tiny, chunks: &[u32], wider: f32) {
     for (name, executor) in [("cpu", Executor::Cpu), ("gpu", gpu()), ("webgpu", webgpu())] {
         let decoded = all_of(tiny, &executor, exact(1), &tokens);
         let apart = worst(&reference, &decoded);
-        assert!(apart <= wider * EXECUTORS, "{} {:?} on {name}: {apart:e} from the oracle", tiny.architecture, tiny.types);
+        assert!(
+            apart <= wider * EXECUTORS,
+            "{} {:?} on {name}: {apart:e} from the oracle",
+            tiny.architecture,
+            tiny.types
+        );
         for &chunk in chunks {
             let apart = worst(&decoded, &all_of(tiny, &executor, exact(chunk), &tokens));
-            assert!(apart <= wider * CHUNKING, "{} {:?} on {name}, chunks of {chunk}: {apart:e}", tiny.architecture, tiny.types);
+            assert!(
+                apart <= wider * CHUNKING,
+                "{} {:?} on {name}, chunks of {chunk}: {apart:e}",
+                tiny.architecture,
+                tiny.types
+            );
         }
     }
 }
@@ -67,7 +77,10 @@ fn plans_for_any_number_of_rows_give_the_same() {
             assert!(apart <= wider * EXECUTORS, "{} {rows} rows: {apart:e}", tiny.architecture);
             let capacity = session.plan().unwrap().capacity().step as usize;
             let last = (rows - 1) % 32 + 1;
-            assert!((last..=2.max(last.next_power_of_two())).contains(&capacity), "{rows} rows in a plan for {capacity}");
+            assert!(
+                (last..=2.max(last.next_power_of_two())).contains(&capacity),
+                "{rows} rows in a plan for {capacity}"
+            );
         }
     }
 }
@@ -190,7 +203,11 @@ fn the_experts_of_every_row_are_tapped_as_whole_numbers() {
         for (host, device) in tapped[0].iter().zip(&tapped[1]) {
             assert_eq!(host.values, device.values, "{} layer {}", tiny.architecture, host.layer);
             assert_eq!(host.values.len() % tokens.len(), 0);
-            assert!(host.values.iter().all(|id| id.fract() == 0.0 && (0.0..tiny.experts as f32).contains(id)), "{:?}", host.values);
+            assert!(
+                host.values.iter().all(|id| id.fract() == 0.0 && (0.0..tiny.experts as f32).contains(id)),
+                "{:?}",
+                host.values
+            );
             assert!(host.values.iter().any(|id| *id != host.values[0]));
         }
     }

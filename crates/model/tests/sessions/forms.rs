@@ -25,7 +25,9 @@ fn numbers_and_arrays_of_the_same_numbers_are_the_same_model() {
     let arrays: Form = |tiny, file| {
         let key = |name: &str| format!("{}.{name}", tiny.architecture);
         let all = |n: u32| vec![n as i32; tiny.layers as usize];
-        let file = file.set(key("feed_forward_length"), all(tiny.feed_forward)).set(key("attention.head_count"), all(tiny.heads));
+        let file = file
+            .set(key("feed_forward_length"), all(tiny.feed_forward))
+            .set(key("attention.head_count"), all(tiny.heads));
         file.set(key("attention.head_count_kv"), all(tiny.kv_heads))
     };
     let pattern: Form = |tiny, file| {
@@ -59,7 +61,9 @@ fn layers_of_unequal_sizes_load_as_their_arrays_say() {
         let file = tiny.edited(metadata, |name, spec| {
             let narrower = 32 * spec.values.len() / tiny.feed_forward as usize;
             match name {
-                "blk.1.ffn_gate.weight" | "blk.1.ffn_up.weight" => (spec.dims[1], _) = (32, spec.values.truncate(narrower)),
+                "blk.1.ffn_gate.weight" | "blk.1.ffn_up.weight" => {
+                    (spec.dims[1], _) = (32, spec.values.truncate(narrower))
+                }
                 "blk.1.ffn_down.weight" => (spec.dims[0], _) = (32, spec.values.truncate(narrower)),
                 _ => {}
             }
@@ -75,7 +79,8 @@ fn layers_of_unequal_sizes_load_as_their_arrays_say() {
 
 #[test]
 fn windows_and_sharing_that_do_not_fit_name_their_key() {
-    let (pattern, shared, heads) = ("attention.sliding_window_pattern", "attention.shared_kv_layers", "attention.head_count_kv");
+    let (pattern, shared, heads) =
+        ("attention.sliding_window_pattern", "attention.shared_kv_layers", "attention.head_count_kv");
     let cases: [(&str, Form); 9] = [
         (pattern, |_, f| f.remove("gemma4.attention.sliding_window_pattern")),
         (pattern, |_, f| f.set("gemma4.attention.sliding_window_pattern", vec![true; 5])),

@@ -84,7 +84,10 @@ fn cancelling_a_prompt_keeps_the_chunks_that_were_read() {
         cancelled.prefill(Some(&|done, all| seen.lock().unwrap().push((done, all)))).unwrap();
         // Three chunks and one more were read. On a GPU another chunk had begun at each stop.
         let left: usize = if matches!(executor, Executor::Cpu) { 200 - 64 } else { 200 - 96 };
-        assert_eq!(seen.into_inner().unwrap(), (1..=left.div_ceil(16)).map(|n| ((16 * n).min(left), left)).collect::<Vec<_>>());
+        assert_eq!(
+            seen.into_inner().unwrap(),
+            (1..=left.div_ceil(16)).map(|n| ((16 * n).min(left), left)).collect::<Vec<_>>()
+        );
         let free = drawn(&run(&mut session(&model, &ids(200, 6)), greedy(5)));
         assert_eq!(drawn(&run(&mut cancelled, greedy(5))), free);
     }

@@ -64,7 +64,12 @@ fn the_last_quarter_of_a_prompt_takes_no_longer_than_its_keys_explain() {
     for (tiny, keys) in [(windowed, 1.0), (gemma4(), 7.0)] {
         let mut session = tiny.on(&gpu()).session(options()).unwrap();
         // Other work on the machine may slow a single measurement.
-        let ratios: Vec<f64> = (0..6).map(|_| last_to_first(&mut session)).take_while(|ratio| *ratio > 1.5 * keys).collect();
-        assert!(ratios.len() < 6, "{}: the last quarter takes {ratios:?} times as long as the first", tiny.architecture);
+        let ratios: Vec<f64> =
+            (0..6).map(|_| last_to_first(&mut session)).take_while(|ratio| *ratio > 1.5 * keys).collect();
+        assert!(
+            ratios.len() < 6,
+            "{}: the last quarter takes {ratios:?} times as long as the first",
+            tiny.architecture
+        );
     }
 }

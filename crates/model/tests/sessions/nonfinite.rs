@@ -30,7 +30,9 @@ fn a_weight_that_is_no_number_stops_generation_at_its_position() {
     let harmless = |tensor: &str, value: f32| tensor == "output.weight" && value.is_infinite();
     for executor in both() {
         for (tensor, at, layer) in places {
-            for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY].into_iter().filter(|&value| !harmless(tensor, value)) {
+            for value in
+                [f32::NAN, f32::INFINITY, f32::NEG_INFINITY].into_iter().filter(|&value| !harmless(tensor, value))
+            {
                 let mut session = damaged(&executor, tensor, at, value).session(exact(16)).unwrap();
                 session.feed(&ids(21, 1)).unwrap();
                 let mut tokens = session.generate_with(greedy(5)).unwrap();

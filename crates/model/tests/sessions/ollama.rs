@@ -60,8 +60,7 @@ fn hex(content: &[u8]) -> String {
 }
 
 fn manifest(layers: &Value) -> String {
-    let config =
-        json!({ "mediaType": "application/vnd.docker.container.image.v1+json", "digest": format!("sha256:{}", hex(b"{}")), "size": 2 });
+    let config = json!({ "mediaType": "application/vnd.docker.container.image.v1+json", "digest": format!("sha256:{}", hex(b"{}")), "size": 2 });
     json!({ "schemaVersion": 2, "mediaType": "application/vnd.docker.distribution.manifest.v2+json", "config": config, "layers": layers })
         .to_string()
 }
@@ -69,7 +68,8 @@ fn manifest(layers: &Value) -> String {
 #[test]
 fn a_model_is_found_with_what_its_modelfile_says() {
     let store = Store::new();
-    let params = json!({ "temperature": 1, "top_k": 64, "stop": ["<end>", "x"], "num_ctx": 4096, "use_mmap": true }).to_string();
+    let params =
+        json!({ "temperature": 1, "top_k": 64, "stop": ["<end>", "x"], "num_ctx": 4096, "use_mmap": true }).to_string();
     let layers = [
         ("model", &b"gguf bytes"[..]),
         ("template", b"{{ .Prompt }}"),
@@ -78,7 +78,10 @@ fn a_model_is_found_with_what_its_modelfile_says() {
         ("license", b"MIT"),
         ("projector", b"eyes"),
     ];
-    store.model("registry.ollama.ai/library/gemma4/e2b", layers.iter().map(|(kind, content)| store.layer(kind, content)).collect());
+    store.model(
+        "registry.ollama.ai/library/gemma4/e2b",
+        layers.iter().map(|(kind, content)| store.layer(kind, content)).collect(),
+    );
     let entry = store.find("gemma4:e2b").unwrap();
     assert_eq!(entry.name.to_string(), "gemma4:e2b");
     assert_eq!((std::fs::read(&entry.model.path).unwrap().as_slice(), entry.model.bytes), (&b"gguf bytes"[..], 10));
@@ -100,7 +103,8 @@ fn a_template_that_says_nothing_gives_way_where_ollama_renders_in_code() {
         let layers = json!([store.layer("model", b"gguf bytes"), store.layer("template", template.as_bytes())]);
         store.manifest(
             "registry.ollama.ai/library/a/latest",
-            json!({ "schemaVersion": 2, "layers": layers, "config": store.layer("config", config.as_bytes()) }).to_string(),
+            json!({ "schemaVersion": 2, "layers": layers, "config": store.layer("config", config.as_bytes()) })
+                .to_string(),
         );
         store.find("a").unwrap().template
     };
@@ -113,8 +117,12 @@ fn a_template_that_says_nothing_gives_way_where_ollama_renders_in_code() {
     }
     std::fs::write(store.blob_path(renders.as_bytes()), "cut").unwrap();
     let layers = json!([store.layer("model", b"gguf bytes")]);
-    let config = json!({ "mediaType": "x", "digest": format!("sha256:{}", hex(renders.as_bytes())), "size": renders.len() });
-    store.manifest("registry.ollama.ai/library/a/latest", json!({ "schemaVersion": 2, "layers": layers, "config": config }).to_string());
+    let config =
+        json!({ "mediaType": "x", "digest": format!("sha256:{}", hex(renders.as_bytes())), "size": renders.len() });
+    store.manifest(
+        "registry.ollama.ai/library/a/latest",
+        json!({ "schemaVersion": 2, "layers": layers, "config": config }).to_string(),
+    );
     assert!(store.refused("a").contains("3"), "the config's length is checked");
 }
 
@@ -125,7 +133,9 @@ fn users_hosts_and_the_default_tag_have_folders_of_their_own() {
     store.model("registry.ollama.ai/library/a/latest", model(b"1"));
     store.model("registry.ollama.ai/me/a/latest", model(b"2"));
     store.model("hf.co/me/a-GGUF/Q4_K_M", model(b"3"));
-    for (name, content) in [("a", "1"), ("a:latest", "1"), ("me/a", "2"), ("hf.co/me/a-GGUF:Q4_K_M", "3"), ("ollama://me/a", "2")] {
+    for (name, content) in
+        [("a", "1"), ("a:latest", "1"), ("me/a", "2"), ("hf.co/me/a-GGUF:Q4_K_M", "3"), ("ollama://me/a", "2")]
+    {
         assert_eq!(std::fs::read_to_string(store.find(name).unwrap().model.path).unwrap(), content);
     }
     let listed: Vec<String> = store.stores().list().iter().map(|listed| listed.name.to_string()).collect();
@@ -225,7 +235,10 @@ fn parameters_and_texts_of_the_wrong_kind_are_refused() {
         ("params", b"{\"stop\": [1]}".to_vec(), "a stop is not a string"),
         ("system", vec![b'x'; (1 << 20) + 1], "its system has 1.0 MB, more than"),
     ] {
-        store.model("registry.ollama.ai/library/a/latest", vec![store.layer("model", b"x"), store.layer(kind, &content)]);
+        store.model(
+            "registry.ollama.ai/library/a/latest",
+            vec![store.layer("model", b"x"), store.layer(kind, &content)],
+        );
         let line = store.refused("a");
         assert!(line.contains(reason), "{line}");
     }
@@ -235,7 +248,10 @@ fn parameters_and_texts_of_the_wrong_kind_are_refused() {
 fn parameters_mean_what_they_mean_in_ollama() {
     let store = Store::new();
     let params = |json: &str| {
-        store.model("registry.ollama.ai/library/a/latest", vec![store.layer("model", b"x"), store.layer("params", json.as_bytes())]);
+        store.model(
+            "registry.ollama.ai/library/a/latest",
+            vec![store.layer("model", b"x"), store.layer("params", json.as_bytes())],
+        );
         store.find("a").map(|entry| entry.params)
     };
     let base = Sampling { seed: 3, ..Sampling::default() };
@@ -257,7 +273,13 @@ fn parameters_mean_what_they_mean_in_ollama() {
     assert_eq!(sampling(all).unwrap(), expected);
     let ends = sampling(r#"{"top_k": -1, "top_p": 0, "repeat_last_n": -1}"#).unwrap();
     assert_eq!((ends.top_k, ends.top_p, ends.last_n), (0, f32::MIN_POSITIVE, u32::MAX));
-    for wrong in [r#"{"temperature": -1}"#, r#"{"top_p": 2}"#, r#"{"min_p": -0.1}"#, r#"{"repeat_penalty": 0}"#, r#"{"top_k": 1e10}"#] {
+    for wrong in [
+        r#"{"temperature": -1}"#,
+        r#"{"top_p": 2}"#,
+        r#"{"min_p": -0.1}"#,
+        r#"{"repeat_penalty": 0}"#,
+        r#"{"top_k": 1e10}"#,
+    ] {
         let line = sampling(wrong).unwrap_err().to_string();
         assert!(line.starts_with("Ollama's parameters have "), "{line}");
     }
@@ -276,11 +298,31 @@ fn every_parameter_applies_changes_no_answer_or_is_listed() {
         store.model("registry.ollama.ai/library/a/latest", vec![store.layer("model", b"x"), params]);
         store.find("a").unwrap().params.unapplied
     };
-    let applies = ["temperature", "top_k", "top_p", "min_p", "repeat_penalty", "repeat_last_n", "frequency_penalty", "presence_penalty"];
+    let applies = [
+        "temperature",
+        "top_k",
+        "top_p",
+        "min_p",
+        "repeat_penalty",
+        "repeat_last_n",
+        "frequency_penalty",
+        "presence_penalty",
+    ];
     for name in applies.iter().chain(&["seed", "num_ctx", "num_predict", "num_keep"]) {
         assert!(unapplied(json!({ *name: 1 })).is_empty(), "{name}");
     }
-    for name in ["num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap", "use_mlock", "numa", "low_vram", "f16_kv", "mirostat_tau"] {
+    for name in [
+        "num_batch",
+        "num_gpu",
+        "main_gpu",
+        "num_thread",
+        "use_mmap",
+        "use_mlock",
+        "numa",
+        "low_vram",
+        "f16_kv",
+        "mirostat_tau",
+    ] {
         assert!(unapplied(json!({ name: 1 })).is_empty(), "{name}");
     }
     for (name, neutral, other) in [
@@ -321,7 +363,8 @@ fn mutated_manifests_and_names_never_panic_nor_leave_the_folder() {
         state ^= state << 17;
         (state % end as u64) as usize
     };
-    let parts: [&[u8]; 10] = [b"..", b"/", b"\\", b"\"", b"{", b"]", b"sha256:", b"\xff", b"9999999999999999999999", b"\\u0000"];
+    let parts: [&[u8]; 10] =
+        [b"..", b"/", b"\\", b"\"", b"{", b"]", b"sha256:", b"\xff", b"9999999999999999999999", b"\\u0000"];
     let mut parsed = 0;
     let rounds = common::rounds(20_000) as usize;
     for _ in 0..rounds {

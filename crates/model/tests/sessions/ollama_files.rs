@@ -23,7 +23,13 @@ fn same(a: &GgufBuilder, b: &GgufBuilder, what: &str) {
     assert!(logits_on(a, &Executor::Cpu) == logits_on(b, &Executor::Cpu), "{what}");
 }
 
-fn with_tensor(file: GgufBuilder<'static>, name: &str, dims: &[u64], ty: GgmlType, values: &[f32]) -> GgufBuilder<'static> {
+fn with_tensor(
+    file: GgufBuilder<'static>,
+    name: &str,
+    dims: &[u64],
+    ty: GgmlType,
+    values: &[f32],
+) -> GgufBuilder<'static> {
     file.tensor(name.to_string(), dims, ty, gguf::quantize(ty, values, dims[0] as usize).unwrap())
 }
 
@@ -70,7 +76,10 @@ fn qwen3moe_without_the_length_of_its_experts_and_with_another_name_for_the_norm
 #[test]
 fn qwen2moe_without_the_lengths_of_its_experts_is_the_same() {
     let tiny = Tiny::qwen2moe();
-    let theirs = tiny.metadata().remove("qwen2moe.expert_feed_forward_length").remove("qwen2moe.expert_shared_feed_forward_length");
+    let theirs = tiny
+        .metadata()
+        .remove("qwen2moe.expert_feed_forward_length")
+        .remove("qwen2moe.expert_shared_feed_forward_length");
     same(&tiny.file(), &tiny.edited(theirs, |_, _| true), "without lengths");
 }
 
@@ -82,8 +91,10 @@ fn gemma3_without_an_epsilon_with_other_names_for_rope_and_with_names_of_images_
     let theirs = bare.iter().fold(tiny.metadata(), |file, key| file.remove(&format!("gemma3.{key}")));
     let theirs = theirs.set("gemma3.rope.global.freq_base", 5e5_f32).set("gemma3.rope.local.freq_base", 9e3_f32);
     let read = Gguf::from_bytes(tiny.file().to_bytes().unwrap()).unwrap();
-    let tokens = read.get::<Array>("tokenizer.ggml.tokens").unwrap().strs().unwrap().map(|token| token.unwrap().to_string());
-    let theirs = theirs.set("tokenizer.ggml.tokens", tokens.chain(["<image_soft_token>".to_string()]).collect::<Vec<_>>());
+    let tokens =
+        read.get::<Array>("tokenizer.ggml.tokens").unwrap().strs().unwrap().map(|token| token.unwrap().to_string());
+    let theirs =
+        theirs.set("tokenizer.ggml.tokens", tokens.chain(["<image_soft_token>".to_string()]).collect::<Vec<_>>());
     let theirs = theirs.set("tokenizer.ggml.token_type", [vec![1_i32; 296], vec![3; 4], vec![4]].concat());
     same(&tiny.edited(usual, |_, _| true), &tiny.edited(theirs, |_, _| true), "gemma3");
 }
@@ -97,7 +108,10 @@ fn the_sizes_of_gemma3_tell_what_the_first_files_of_it_leave_out_or_get_wrong() 
     let linear = four.metadata().set("gemma3.rope.scaling.type", "linear").set("gemma3.rope.scaling.factor", 8.0_f32);
     same(&four.file(), &four.edited(linear, |_, _| true), "the 4B model divides positions by 8");
     let none = four.edited(four.metadata().set("gemma3.rope.scaling.type", "none"), |_, _| true);
-    assert!(logits_on(&four.file(), &Executor::Cpu) != logits_on(&none, &Executor::Cpu), "unless the file says otherwise");
+    assert!(
+        logits_on(&four.file(), &Executor::Cpu) != logits_on(&none, &Executor::Cpu),
+        "unless the file says otherwise"
+    );
 }
 
 fn gemma3n() -> Gguf {
@@ -126,7 +140,8 @@ fn gemma3n_with_rows_for_images_and_without_a_cap_or_a_word_on_spaces_is_the_sam
     let theirs = ["gemma3n.final_logit_softcapping", "gemma3n.rope.freq_base_swa", "tokenizer.ggml.add_space_prefix"];
     let theirs = theirs.iter().fold(GgufBuilder::new().copy_metadata(&file), |copy, key| copy.remove(key));
     let base: f32 = file.get("gemma3n.rope.freq_base_swa").unwrap();
-    let tokens = file.get::<Array>("tokenizer.ggml.tokens").unwrap().strs().unwrap().map(|token| token.unwrap().to_string());
+    let tokens =
+        file.get::<Array>("tokenizer.ggml.tokens").unwrap().strs().unwrap().map(|token| token.unwrap().to_string());
     let types = file.get::<Array>("tokenizer.ggml.token_type").unwrap().i32s().unwrap();
     let scores = file.get::<Array>("tokenizer.ggml.scores").unwrap().f32s().unwrap();
     let theirs = theirs

@@ -32,7 +32,12 @@ fn same_in_chunks(tiny: &Tiny) {
         let model = tiny.on(&executor);
         for &chunk in chunks {
             let apart = worst(&whole, &logits_of(&model, exact(chunk), &tokens));
-            assert!(apart <= bound, "{} on {} in chunks of {chunk}: {apart:e}, not {bound:e}", tiny.architecture, executor.kind());
+            assert!(
+                apart <= bound,
+                "{} on {} in chunks of {chunk}: {apart:e}, not {bound:e}",
+                tiny.architecture,
+                executor.kind()
+            );
         }
     }
     // A window with one key less gives another result.
@@ -66,7 +71,12 @@ fn a_ring_takes_what_its_window_needs_whatever_the_context() {
             // + 4 positions, rounded up to whole tiles.
             let bytes = |context: u64| (2 * 4 * width(false) + 4) * context + 2 * 4 * width(true) * 128;
             for context in [256, 2048] {
-                assert_eq!(checked.needs(&options(context)).unwrap().kv.0, bytes(u64::from(context)), "{}", tiny.architecture);
+                assert_eq!(
+                    checked.needs(&options(context)).unwrap().kv.0,
+                    bytes(u64::from(context)),
+                    "{}",
+                    tiny.architecture
+                );
             }
             let mut session = fed(&tiny.on(&executor), options(1024), &ids(600, 2));
             session.prefill(None).unwrap();
@@ -92,8 +102,16 @@ fn rollbacks_within_the_slack_and_beyond_it_are_right_and_only_the_latter_read_a
                 let got = logits(&mut session).0;
                 // In one chunk, so nothing wraps.
                 let whole = logits_of(&tiny.on(&Executor::Cpu), exact(512), &[&tokens[..to], &other].concat());
-                let apart = worst(&whole[whole.len() - 60 * VOCABULARY as usize..], &got[got.len() - 60 * VOCABULARY as usize..]);
-                assert!(apart <= tiny.rounding(), "{} on {} back to {to}: {apart:e}", tiny.architecture, executor.kind());
+                let apart = worst(
+                    &whole[whole.len() - 60 * VOCABULARY as usize..],
+                    &got[got.len() - 60 * VOCABULARY as usize..],
+                );
+                assert!(
+                    apart <= tiny.rounding(),
+                    "{} on {} back to {to}: {apart:e}",
+                    tiny.architecture,
+                    executor.kind()
+                );
             }
         }
     }
@@ -105,7 +123,8 @@ fn a_kept_prefix_a_late_stop_and_a_reset_are_right_over_rings() {
         for executor in both() {
             let model = tiny.on(&executor);
             // In one chunk, whose ring is too long to wrap.
-            let alone = |prompt: &[u32], n| drawn(&run(&mut fed(&tiny.on(&Executor::Cpu), exact(512), prompt), greedy(n)));
+            let alone =
+                |prompt: &[u32], n| drawn(&run(&mut fed(&tiny.on(&Executor::Cpu), exact(512), prompt), greedy(n)));
             let prompt = ids(240, 5);
             let mut session = fed(&model, exact(64), &prompt);
             let whole = alone(&prompt, 30);
@@ -147,7 +166,8 @@ fn sequences_of_a_batch_turn_in_their_rings_each_at_its_own_place() {
                 batch.step(&[Sampling::greedy()]).unwrap();
             }
             // In one chunk, whose ring is too long to wrap.
-            let alone = |prompt: &[u32], n| drawn(&run(&mut fed(&tiny.on(&Executor::Cpu), exact(512), prompt), greedy(n)));
+            let alone =
+                |prompt: &[u32], n| drawn(&run(&mut fed(&tiny.on(&Executor::Cpu), exact(512), prompt), greedy(n)));
             assert_eq!(batch.tokens(1)[126..], alone(&prompts[1], 16), "{}", executor.kind());
             assert_eq!(batch.tokens(2)[250..], alone(&prompts[2][..250], 6), "{}", executor.kind());
             assert_eq!(batch.tokens(3)[10..], alone(&prompts[3][..10], 6), "{}", executor.kind());
@@ -178,7 +198,13 @@ fn snapshots_and_forks_take_the_live_rows_of_a_ring() {
                     loaded.rollback(376);
                     assert_eq!(loaded.evaluated(), 376, "the last row can be read again");
                     loaded.load(&mut &bytes[..]).unwrap();
-                    assert_eq!(drawn(&run(&mut loaded, greedy(20))), rest, "{kv:?} from {} to {}", from.kind(), to.kind());
+                    assert_eq!(
+                        drawn(&run(&mut loaded, greedy(20))),
+                        rest,
+                        "{kv:?} from {} to {}",
+                        from.kind(),
+                        to.kind()
+                    );
                     loaded.rollback(370);
                     assert_eq!(loaded.evaluated(), 0, "what was not saved is read again");
                 }

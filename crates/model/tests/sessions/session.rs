@@ -118,12 +118,19 @@ fn a_prompt_that_shares_a_prefix_gives_what_a_fresh_session_gives() {
         let mut kept = session(&model, &first);
         run(&mut kept, greedy(8));
         let longer = [&kept.tokens()[..66], &ids(10, 2)].concat();
-        let prompts = [[&first[..33], &ids(20, 3)].concat(), longer, first[..7].to_vec(), first.clone(), first[..1].to_vec()];
+        let prompts =
+            [[&first[..33], &ids(20, 3)].concat(), longer, first[..7].to_vec(), first.clone(), first[..1].to_vec()];
         for prompt in prompts {
             kept.set_prompt(&prompt).unwrap();
             assert_eq!(kept.tokens(), prompt);
             let fresh = run(&mut session(&model, &prompt), greedy(8));
-            assert_eq!(drawn(&run(&mut kept, greedy(8))), drawn(&fresh), "{} tokens on {}", prompt.len(), executor.kind());
+            assert_eq!(
+                drawn(&run(&mut kept, greedy(8))),
+                drawn(&fresh),
+                "{} tokens on {}",
+                prompt.len(),
+                executor.kind()
+            );
         }
     }
 }
@@ -183,11 +190,15 @@ fn a_chat_is_read_from_the_files_template() {
     let answer = text(&run(&mut chat, greedy(10)));
     assert!(answer.len() >= 10 && answer.is_ascii(), "{answer:?}");
     assert!(
-        chat.generate_raw("badebadi", model::tokenizer::Special::Text, GenerateOptions::default().sampling(Sampling::greedy()))
-            .unwrap()
-            .next()
-            .unwrap()
-            .is_ok()
+        chat.generate_raw(
+            "badebadi",
+            model::tokenizer::Special::Text,
+            GenerateOptions::default().sampling(Sampling::greedy())
+        )
+        .unwrap()
+        .next()
+        .unwrap()
+        .is_ok()
     );
 }
 

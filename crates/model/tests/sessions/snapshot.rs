@@ -49,7 +49,11 @@ fn a_loaded_session_goes_on_as_the_saved_one_does_on_both_executors_and_across_t
                 loaded.load(&mut input).unwrap();
                 let way = format!("{kv:?} from {} to {}", from.kind(), to.kind());
                 assert!(input.is_empty(), "{way}");
-                assert_eq!((loaded.tokens(), loaded.evaluated(), loaded.note()), (&tokens[..], evaluated, &b"a note"[..]), "{way}");
+                assert_eq!(
+                    (loaded.tokens(), loaded.evaluated(), loaded.note()),
+                    (&tokens[..], evaluated, &b"a note"[..]),
+                    "{way}"
+                );
                 assert_eq!(loaded.sampling(), Some(&varied(0).sampling));
                 assert_eq!(saved(&loaded), bytes, "{way}: saved again");
                 assert_eq!(drawn(&run(&mut loaded, varied(12))), rest, "{way}");
@@ -101,7 +105,10 @@ fn what_is_cut_short_altered_foreign_or_newer_is_refused_and_changes_nothing() {
         }
         let mut newer = bytes.clone();
         newer[8] = 3;
-        assert!(matches!(refused(&mut session, &newer), Error::Snapshot(SnapshotError::Version { found: 3, known: 2 })));
+        assert!(matches!(
+            refused(&mut session, &newer),
+            Error::Snapshot(SnapshotError::Version { found: 3, known: 2 })
+        ));
         for foreign in [&[b'x'; 200][..], b"hi"] {
             assert!(matches!(refused(&mut session, foreign), Error::Snapshot(SnapshotError::Magic)));
         }
@@ -181,7 +188,10 @@ fn a_header_that_announces_more_than_there_is_takes_no_memory() {
     let model = Tiny::qwen3().on(&Executor::Cpu);
     let mut session = model.session(exact(16)).unwrap();
     let with = |size: u32| [&b"weft-kv\n"[..], &2_u32.to_le_bytes(), &size.to_le_bytes(), &[0; 100]].concat();
-    assert!(matches!(refused(&mut session, &with(u32::MAX)), Error::Snapshot(SnapshotError::Size { part: "header", .. })));
+    assert!(matches!(
+        refused(&mut session, &with(u32::MAX)),
+        Error::Snapshot(SnapshotError::Size { part: "header", .. })
+    ));
     assert!(matches!(
         refused(&mut session, &with(1 << 20)),
         Error::Snapshot(SnapshotError::Truncated { needed: 1_048_576, found: 100, .. })
@@ -194,7 +204,8 @@ fn a_session_under_adapters_is_restored_under_the_same_and_no_others() {
     for executor in both() {
         let model = tiny.on(&executor);
         let [a, b] = [1, 2].map(|seed| Lora::whole(&tiny, 4, seed));
-        let load = |lora: &Lora, scale: f32| Applied { adapter: model.adapter(&lora.peft(GgmlType::F32, "")).unwrap(), scale };
+        let load =
+            |lora: &Lora, scale: f32| Applied { adapter: model.adapter(&lora.peft(GgmlType::F32, "")).unwrap(), scale };
         let under = |adapters: Vec<Applied>| {
             let mut session = model.session(exact(16)).unwrap();
             session.set_adapters(adapters).unwrap();
@@ -210,11 +221,13 @@ fn a_session_under_adapters_is_restored_under_the_same_and_no_others() {
         loaded.load(&mut &bytes[..]).unwrap();
         assert_eq!(loaded.evaluated(), session.evaluated());
         assert_eq!(drawn(&run(&mut loaded, varied(8))), drawn(&run(&mut session, varied(8))), "{}", executor.kind());
-        let others = [vec![], vec![load(&a, 0.5)], vec![load(&b, 1.0), load(&a, 0.5)], vec![load(&a, 0.25), load(&b, 1.0)]];
+        let others =
+            [vec![], vec![load(&a, 0.5)], vec![load(&b, 1.0), load(&a, 0.5)], vec![load(&a, 0.25), load(&b, 1.0)]];
         for adapters in others {
             let error = refused(&mut under(adapters), &bytes);
             assert!(
-                matches!(error, Error::Snapshot(SnapshotError::Adapters { .. })) && error.to_string().contains("same order"),
+                matches!(error, Error::Snapshot(SnapshotError::Adapters { .. }))
+                    && error.to_string().contains("same order"),
                 "{error}"
             );
         }
@@ -232,7 +245,10 @@ fn a_fork_goes_on_alone() {
         let model = Tiny::qwen3().on(&executor);
         let mut session = talked(&model, exact(16));
         let mut fork = session.fork().unwrap();
-        assert_eq!((fork.tokens(), fork.evaluated(), fork.note()), (session.tokens(), session.evaluated(), session.note()));
+        assert_eq!(
+            (fork.tokens(), fork.evaluated(), fork.note()),
+            (session.tokens(), session.evaluated(), session.note())
+        );
         fork.feed(&ids(20, 8)).unwrap();
         let forked = drawn(&run(&mut fork, varied(10)));
         let rest = drawn(&run(&mut session, varied(10)));

@@ -65,7 +65,9 @@ fn a_stop_that_is_the_name_of_a_control_token_ends_the_answer_at_that_token() {
     for executor in both() {
         let of = Named::new(&executor, CONTROL);
         let expected = (of.free[..=of.at].to_vec(), of.before(), Finish::Stop(NAME.to_string()));
-        for options in [stops(&[NAME]), stops(&["never said", NAME]).show_control(true), stops(&[NAME]).shown(vec![of.free[9]])] {
+        for options in
+            [stops(&[NAME]), stops(&["never said", NAME]).show_control(true), stops(&[NAME]).shown(vec![of.free[9]])]
+        {
             let mut stopped = session(&of.model);
             assert_eq!(finish(&mut stopped, options), expected);
             assert_eq!(stopped.tokens().len(), 20 + of.at + 1);
@@ -108,7 +110,9 @@ fn the_name_of_a_user_defined_token_ends_the_answer_too() {
 
 /// A tokenizer whose token 255 is a control token.
 fn tokenizer() -> Arc<Tokenizer> {
-    Arc::clone(common::open(&Tiny::qwen3().edited(named(&Tiny::qwen3(), 255, CONTROL), |_, _| true)).unwrap().tokenizer())
+    Arc::clone(
+        common::open(&Tiny::qwen3().edited(named(&Tiny::qwen3(), 255, CONTROL), |_, _| true)).unwrap().tokenizer(),
+    )
 }
 
 /// Reads the bytes of `text`, each as one token; the byte 255 stands for the control token.

@@ -70,7 +70,9 @@ fn a_batch_whose_step_is_dropped_draws_the_same_tokens() {
         let ids = |drawn: Vec<Drawn>| drawn.iter().map(|draw| (draw.sequence, draw.id)).collect::<Vec<_>>();
         let expected: Vec<_> = (0..6).map(|_| ids(blocking.step(&sampling).unwrap())).collect();
         let mut awaited = batch();
-        let step = |_| once(awaited.step_async(&sampling)).unwrap_or_else(|| spin(pin!(awaited.step_async(&sampling)))).unwrap();
+        let step = |_| {
+            once(awaited.step_async(&sampling)).unwrap_or_else(|| spin(pin!(awaited.step_async(&sampling)))).unwrap()
+        };
         let found: Vec<_> = (0..6).map(step).map(ids).collect();
         assert_eq!(found, expected, "{}", executor.kind());
     }

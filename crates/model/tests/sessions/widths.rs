@@ -30,8 +30,12 @@ const COMMON: [(&str, u8); 18] = [
 const YARN: [(&str, u8); 2] = [("rope.scaling.beta_slow", 1), ("rope.scaling.attn_factor", 1)];
 const EXPERTS: [(&str, u8); 3] = [("expert_count", 4), ("expert_used_count", 2), ("expert_feed_forward_length", 32)];
 const WINDOW: [(&str, u8); 2] = [("attention.sliding_window", 8), ("final_logit_softcapping", 30)];
-const SWA: [(&str, u8); 4] =
-    [("rope.freq_base_swa", 10), ("rope.dimension_count_swa", 8), ("attention.key_length_swa", 8), ("attention.value_length_swa", 8)];
+const SWA: [(&str, u8); 4] = [
+    ("rope.freq_base_swa", 10),
+    ("rope.dimension_count_swa", 8),
+    ("attention.key_length_swa", 8),
+    ("attention.value_length_swa", 8),
+];
 
 /// The keys that an architecture reads besides the common ones.
 fn own(architecture: &str) -> Vec<(&'static str, u8)> {
@@ -43,10 +47,17 @@ fn own(architecture: &str) -> Vec<(&'static str, u8)> {
         "gemma3n" => &[
             &WINDOW,
             &SWA[..2],
-            &[("rope.freq_base_local", 10), ("altup.num_inputs", 4), ("altup.active_idx", 0), ("attention.shared_kv_layers", 0)],
+            &[
+                ("rope.freq_base_local", 10),
+                ("altup.num_inputs", 4),
+                ("altup.active_idx", 0),
+                ("attention.shared_kv_layers", 0),
+            ],
             &[("embedding_length_per_layer_input", 8), ("attention.sliding_window_pattern", 5)],
         ],
-        "gemma4" => &[&WINDOW, &SWA, &EXPERTS, &[("embedding_length_per_layer_input", 8), ("attention.shared_kv_layers", 0)]],
+        "gemma4" => {
+            &[&WINDOW, &SWA, &EXPERTS, &[("embedding_length_per_layer_input", 8), ("attention.shared_kv_layers", 0)]]
+        }
         _ => &[&YARN],
     };
     parts.concat()
@@ -110,7 +121,8 @@ fn file(architecture: &str) -> GgufBuilder<'static> {
     for (key, values) in arrays(architecture).into_iter().skip(2) {
         let ty = if key == "activation_sparsity_scale" { ValueType::F32 } else { ValueType::I32 };
         let flags = MetaValue::from(values.map(|value| value == 1).to_vec());
-        file = file.set(format!("{architecture}.{key}"), if key.ends_with("pattern") { flags } else { array(ty, &values) });
+        file = file
+            .set(format!("{architecture}.{key}"), if key.ends_with("pattern") { flags } else { array(ty, &values) });
     }
     let floats = COMMON.iter().map(|(key, _)| *key).filter(|key| key.contains("epsilon") || key.contains("freq_base"));
     for key in floats {
@@ -191,19 +203,35 @@ fn no_key_of_an_architecture_is_left_out() {
             if path.is_dir() { folders.push(path) } else { files.push(path) }
         }
     }
-    let functions =
-        ["count", "count_or", "length_or_rows", "flag_or", "positive", "positive_or", "optional_positive", "per_layer", "quantiles"];
+    let functions = [
+        "count",
+        "count_or",
+        "length_or_rows",
+        "flag_or",
+        "positive",
+        "positive_or",
+        "optional_positive",
+        "per_layer",
+        "quantiles",
+    ];
     for file in files {
         let text = std::fs::read_to_string(file).unwrap();
         let calls = functions.map(|name| format!(".{name}("));
         for part in calls.iter().flat_map(|call| text.split(call.as_str()).skip(1)) {
-            let literal = part.strip_prefix("&format!(").unwrap_or(part).strip_prefix('"').and_then(|rest| rest.split('"').next());
+            let literal = part
+                .strip_prefix("&format!(")
+                .unwrap_or(part)
+                .strip_prefix('"')
+                .and_then(|rest| rest.split('"').next());
             read.extend(literal.map(|key| key.split('{').next().unwrap().to_owned()));
         }
     }
     assert!(read.len() >= 30, "{read:?}");
-    let known: Vec<&str> =
-        COMMON.iter().map(|(key, _)| *key).chain(ARCHITECTURES.iter().flat_map(|name| own(name)).map(|(key, _)| key)).collect();
+    let known: Vec<&str> = COMMON
+        .iter()
+        .map(|(key, _)| *key)
+        .chain(ARCHITECTURES.iter().flat_map(|name| own(name)).map(|(key, _)| key))
+        .collect();
     let arrays = ARCHITECTURES.iter().flat_map(|name| arrays(name)).map(|(key, _)| key);
     let known: Vec<&str> = known.into_iter().chain(arrays).collect();
     for key in &read {
@@ -211,14 +239,22 @@ fn no_key_of_an_architecture_is_left_out() {
     }
 }
 
-const IDS: [(&str, u8); 6] =
-    [("eos_token_id", 3), ("bos_token_id", 4), ("unknown_token_id", 5), ("padding_token_id", 6), ("eot_token_id", 7), ("eom_token_id", 8)];
+const IDS: [(&str, u8); 6] = [
+    ("eos_token_id", 3),
+    ("bos_token_id", 4),
+    ("unknown_token_id", 5),
+    ("padding_token_id", 6),
+    ("eot_token_id", 7),
+    ("eom_token_id", 8),
+];
 
 #[test]
 fn every_key_of_a_tokenizer_loads_in_every_type_that_holds_its_value() {
     for model in ["gpt2", "llama", "gemma4"] {
         let of = |key: &str, value: MetaValue| {
-            let file = tokenizer(model).set("general.architecture", "qwen3").set(format!("tokenizer.ggml.{key}"), value.clone());
+            let file = tokenizer(model)
+                .set("general.architecture", "qwen3")
+                .set(format!("tokenizer.ggml.{key}"), value.clone());
             let file = ModelFile::new(Gguf::from_bytes(file.to_bytes().unwrap()).unwrap());
             file.unwrap_or_else(|error| panic!("{model} {key} = {value:?}: {error}")).tokenizer().clone()
         };
@@ -249,8 +285,15 @@ fn every_key_of_a_tokenizer_loads_in_every_type_that_holds_its_value() {
 #[test]
 fn an_id_that_no_token_has_names_its_key() {
     for (key, _) in IDS {
-        for value in [MetaValue::from(-1_i32), 9_u32.into(), u32::MAX.into(), u64::MAX.into(), "<eos>".into(), 0.5_f32.into(), true.into()]
-        {
+        for value in [
+            MetaValue::from(-1_i32),
+            9_u32.into(),
+            u32::MAX.into(),
+            u64::MAX.into(),
+            "<eos>".into(),
+            0.5_f32.into(),
+            true.into(),
+        ] {
             let key = format!("tokenizer.ggml.{key}");
             let error = refused(&file("qwen3").set(key.clone(), value.clone())).to_string();
             assert!(error.contains(&key), "{value:?}: {error}");

@@ -59,7 +59,10 @@ fn text_is_told_as_soon_as_it_is_certain() {
 fn thinking_opens_an_answer_or_is_text() {
     let empty = reply(Format::Qwen, "\n<think>\n\n</think>\n\nyes\n");
     assert_eq!((empty.thinking.as_str(), empty.text.as_str()), ("", "yes\n"));
-    assert_eq!(reply(Format::Qwen, "The tag <think> opens it, </think> ends it.").text, "The tag <think> opens it, </think> ends it.");
+    assert_eq!(
+        reply(Format::Qwen, "The tag <think> opens it, </think> ends it.").text,
+        "The tag <think> opens it, </think> ends it."
+    );
     let cut = reply(Format::Qwen, "<think>half a tho");
     assert_eq!((cut.thinking.as_str(), cut.text.as_str()), ("half a tho", ""));
 }
@@ -67,7 +70,9 @@ fn thinking_opens_an_answer_or_is_text() {
 #[test]
 fn a_prompt_may_have_opened_the_thinking() {
     let answer = "hm\n</think>\n\nyes";
-    for (format, tail) in [(Format::Qwen, "<|im_start|>assistant\n<think>\n"), (Format::Gemma4, "<|turn>model\n<|channel>thought\n")] {
+    for (format, tail) in
+        [(Format::Qwen, "<|im_start|>assistant\n<think>\n"), (Format::Gemma4, "<|turn>model\n<|channel>thought\n")]
+    {
         let answer = if format == Format::Qwen { answer } else { "hm\n<channel|>yes" };
         let reply = reply_of(&Parser::after(format, tail), answer);
         assert_eq!((reply.thinking.as_str(), reply.text.as_str()), ("hm", "yes"));
@@ -92,7 +97,10 @@ fn broken_calls_come_as_text_with_the_reason() {
         let text = format!("<tool_call>{body}</tool_call>");
         let reply = reply(Format::Qwen, &format!("a {text} b"));
         assert_eq!(reply.text, format!("a{text}b"), "{body}");
-        assert!(reply.tool_calls.is_empty() && reply.malformed.len() == 1 && reply.malformed[0].contains(reason), "{reply:?}");
+        assert!(
+            reply.tool_calls.is_empty() && reply.malformed.len() == 1 && reply.malformed[0].contains(reason),
+            "{reply:?}"
+        );
     }
     let deep = format!("<tool_call>{{\"name\": \"f\", \"arguments\": {}}}</tool_call>", "[".repeat(100_000));
     assert!(collect(Parser::new(Format::Qwen), [deep]).malformed[0].contains("recursion limit"));
@@ -109,7 +117,8 @@ fn a_call_without_its_end_counts_if_it_is_whole() {
 
 #[test]
 fn arguments_may_be_json_within_a_string_and_keep_their_order() {
-    let reply = reply(Format::Qwen, r#"<tool_call>{"name": "f", "arguments": "{\"z\": 1, \"a\": [true, null]}"}</tool_call>"#);
+    let reply =
+        reply(Format::Qwen, r#"<tool_call>{"name": "f", "arguments": "{\"z\": 1, \"a\": [true, null]}"}</tool_call>"#);
     assert_eq!(serde_json::to_string(&reply.tool_calls[0].arguments).unwrap(), r#"{"z":1,"a":[true,null]}"#);
 }
 
@@ -120,7 +129,8 @@ fn qwen3_coders_tags_are_calls_and_schemas_settle_types() {
     let guessed = json!(["edit", {"path": "a b.rs", "line": 12, "text": 7, "all": true}]);
     assert_eq!(calls(&reply(Format::Qwen, text)), [guessed]);
     let properties = json!({ "text": { "type": "string" }, "line": { "type": "integer" } });
-    let tools = json!([{ "type": "function", "function": { "name": "edit", "parameters": { "properties": properties } } }]);
+    let tools =
+        json!([{ "type": "function", "function": { "name": "edit", "parameters": { "properties": properties } } }]);
     let told = reply_of(&Parser::new(Format::Qwen).with_tools(Some(tools)), text);
     assert_eq!(calls(&told), [json!(["edit", {"path": "a b.rs", "line": 12, "text": "7", "all": true}])]);
     for (body, reason) in [
@@ -154,7 +164,11 @@ fn gemma_4s_empty_and_unclosed_channels_are_understood() {
         ("<|channel>thought<channel|>yes", "", "yes"),
         ("<|channel>thought\nhm", "hm", ""),
         ("<|channel>thou", "", ""),
-        ("<|channel>a name that is far too long to be a channel's\n<channel|>yes", "a name that is far too long to be a channel's", "yes"),
+        (
+            "<|channel>a name that is far too long to be a channel's\n<channel|>yes",
+            "a name that is far too long to be a channel's",
+            "yes",
+        ),
         ("yes<channel|> no<tool_call|>", "", "yesno"),
     ] {
         let reply = reply(Format::Gemma4, text);
@@ -192,7 +206,8 @@ fn tokenizer(controls: &[&str]) -> Tokenizer {
         true => char::from_u32(0x100 + (0..byte).filter(|&b| hidden(b)).count() as u32).unwrap(),
         false => byte as char,
     };
-    let tokens: Vec<String> = (0..=255).map(|byte| spell(byte).to_string()).chain(controls.iter().map(|c| c.to_string())).collect();
+    let tokens: Vec<String> =
+        (0..=255).map(|byte| spell(byte).to_string()).chain(controls.iter().map(|c| c.to_string())).collect();
     Tokenizer::from_parts(&Parts {
         model: "gpt2",
         pre: Some("qwen2"),
@@ -210,7 +225,9 @@ fn tokens_are_taken_by_id_and_other_control_tokens_stay_hidden() {
     let format = Format::of("", &tokenizer);
     assert_eq!((format, format.controls(&tokenizer)), (Format::Gemma4, vec![256, 257, 258, 259, 260]));
     let bytes = |text: &str| text.bytes().map(u32::from).collect::<Vec<u32>>();
-    let mut ids = [vec![256], bytes("thought\né"), vec![257, 261], bytes("ok "), vec![258], bytes("call:f{a:"), vec![260]].concat();
+    let mut ids =
+        [vec![256], bytes("thought\né"), vec![257, 261], bytes("ok "), vec![258], bytes("call:f{a:"), vec![260]]
+            .concat();
     ids.extend([bytes("x"), vec![260], bytes("}"), vec![259, 261]].concat());
     let mut parser = Parser::new(format).with_tokenizer(&tokenizer);
     let mut reply = Reply::default();
@@ -231,7 +248,8 @@ fn the_format_follows_the_vocabulary_and_the_template() {
 
 #[test]
 fn a_reply_becomes_the_message_that_templates_expect() {
-    let reply = reply(Format::Qwen, "<think>hm</think>ok<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}</tool_call>");
+    let reply =
+        reply(Format::Qwen, "<think>hm</think>ok<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}</tool_call>");
     let call = json!({"type": "function", "function": {"name": "f", "arguments": {"a": 1}}});
     let expected = json!({"role": "assistant", "content": "ok", "reasoning_content": "hm", "tool_calls": [call]});
     assert_eq!(serde_json::to_value(reply.to_message()).unwrap(), expected);

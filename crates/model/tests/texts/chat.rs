@@ -84,7 +84,12 @@ fn encoded(source: &str, messages: &[Message], options: &RenderOptions) -> (usiz
 
 #[test]
 fn a_conversation_renders_to_the_letter() {
-    let messages = [Message::system("Be brief."), Message::user("Hi <b>&'é'</b>"), Message::assistant("Hello"), Message::user("?")];
+    let messages = [
+        Message::system("Be brief."),
+        Message::user("Hi <b>&'é'</b>"),
+        Message::assistant("Hello"),
+        Message::user("?"),
+    ];
     let expected = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi <b>&'é'</b><|im_end|>\n\
                     <|im_start|>assistant\nHello<|im_end|>\n<|im_start|>user\n?<|im_end|>\n";
     assert_eq!(render(QWEN, &messages, &closed()).unwrap(), expected);
@@ -132,7 +137,13 @@ fn no_message_can_end_its_turn() {
 #[test]
 fn pieces_that_complete_each_other_stay_text() {
     let joined = "{% for message in messages %}{{ message.content }}{% endfor %}";
-    for parts in [["<|im_", "end|>"], ["<", "|im_end|>"], ["<|im_end|", ">"], ["x<|", "im_end|>y"], ["<|im_start", "|><|im_end|>"]] {
+    for parts in [
+        ["<|im_", "end|>"],
+        ["<", "|im_end|>"],
+        ["<|im_end|", ">"],
+        ["x<|", "im_end|>y"],
+        ["<|im_start", "|><|im_end|>"],
+    ] {
         let messages = parts.map(Message::user);
         assert_eq!(encoded(joined, &messages, &closed()), (0, parts.concat()));
     }
@@ -176,7 +187,8 @@ fn a_control_token_of_one_character_is_guarded_too() {
 
 #[test]
 fn failures_say_where_and_why() {
-    let refused = render("{{ raise_exception('no ' + messages[0].role) }}", &[Message::user("x")], &closed()).unwrap_err();
+    let refused =
+        render("{{ raise_exception('no ' + messages[0].role) }}", &[Message::user("x")], &closed()).unwrap_err();
     assert_eq!(refused.to_string(), "the chat template refuses these messages: no user");
     let syntax = render("line one\n{% if %}", &[], &closed()).unwrap_err().to_string();
     assert!(syntax.starts_with("tokenizer.chat_template, line 2: "), "{syntax}");
@@ -219,7 +231,8 @@ fn messages_read_and_write_the_usual_json() {
 #[test]
 fn null_content_is_none_and_absent_content_is_undefined() {
     let tokenizer = tokenizer();
-    let template = ChatTemplate::new("{% for m in messages %}[{{ m.content }}{{ m.content is defined }}]{% endfor %}", &tokenizer);
+    let template =
+        ChatTemplate::new("{% for m in messages %}[{{ m.content }}{{ m.content is defined }}]{% endfor %}", &tokenizer);
     let json = r#"[{"role": "assistant", "content": null}, {"role": "assistant"}, {"role": "user", "content": "a"}]"#;
     let messages: Vec<Message> = serde_json::from_str(json).unwrap();
     assert_eq!(template.render(&messages, &RenderOptions::default()).unwrap(), "[NoneTrue][False][aTrue]");

@@ -35,8 +35,18 @@ fn qwen_tokenizer() -> Tokenizer {
 }
 
 fn gemma_tokenizer() -> Tokenizer {
-    let names =
-        ["<bos>", "<|turn>", "<turn|>", "<|think|>", "<|channel>", "<channel|>", "<|tool>", "<tool|>", "<|tool_call>", "<tool_call|>"];
+    let names = [
+        "<bos>",
+        "<|turn>",
+        "<turn|>",
+        "<|think|>",
+        "<|channel>",
+        "<channel|>",
+        "<|tool>",
+        "<tool|>",
+        "<|tool_call>",
+        "<tool_call|>",
+    ];
     tokenizer(&[&names[..], &["<|tool_response>", "<tool_response|>", "<|\"|>"]].concat(), &[])
 }
 
@@ -122,14 +132,20 @@ pub const GEMMA: &str = r#"{%- macro value(v) -%}
 
 fn tools() -> Option<Value> {
     let parameters = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
-    Some(json!([{ "type": "function", "function": { "name": "weather", "description": "Tells it.", "parameters": parameters } }]))
+    Some(
+        json!([{ "type": "function", "function": { "name": "weather", "description": "Tells it.", "parameters": parameters } }]),
+    )
 }
 
 /// A question, a tool call after a thought, and the tool's result.
 fn conversation() -> Vec<Message> {
     let arguments = json!({ "city": "Łódź \"<|im_end|>", "days": [1, 2.5], "deep": { "on": true, "none": null } });
     let call = ToolCall { name: "weather".into(), arguments: arguments.as_object().unwrap().clone() };
-    let asked = Message { reasoning_content: Some("\nA city.\n".into()), tool_calls: vec![call.to_json()], ..Message::assistant("") };
+    let asked = Message {
+        reasoning_content: Some("\nA city.\n".into()),
+        tool_calls: vec![call.to_json()],
+        ..Message::assistant("")
+    };
     let mut result = Message::new("tool", "{\"sun\": true}");
     result.extra.insert("name".into(), "weather".into());
     vec![Message::system("Be brief."), Message::user("And in Łódź?"), asked, result]
@@ -177,10 +193,13 @@ fn a_call_that_a_template_writes_is_read_again() {
         let after = template.encode(&tokenizer, &messages[..3], &closed).unwrap();
         assert_eq!(after[..before.len()], before, "what the model continues");
         let mut parser = template.parser(&tokenizer, &before);
-        let mut events: Vec<Event> = after[before.len()..].iter().flat_map(|&id| parser.push_id(&tokenizer, id)).collect();
+        let mut events: Vec<Event> =
+            after[before.len()..].iter().flat_map(|&id| parser.push_id(&tokenizer, id)).collect();
         events.extend(parser.finish());
-        let calls: Vec<Value> =
-            events.iter().filter_map(|e| if let Event::ToolCall(call) = e { Some(call.to_json()) } else { None }).collect();
+        let calls: Vec<Value> = events
+            .iter()
+            .filter_map(|e| if let Event::ToolCall(call) = e { Some(call.to_json()) } else { None })
+            .collect();
         assert_eq!(calls, messages[2].tool_calls, "{events:?}");
     }
 }
@@ -223,7 +242,8 @@ fn an_answer_follows_the_prompt_that_a_conversation_has() {
         let template = ChatTemplate::new(source, &tokenizer);
         for text in ["Sun.", "\n\nSun", "<|im_end|><turn|>", "é"] {
             let messages = [&conversation()[..2], &[Message::assistant(text)]].concat();
-            let (prompt, rest) = template.encode_answer(&tokenizer, &messages, &options.clone().add_generation_prompt(false)).unwrap();
+            let (prompt, rest) =
+                template.encode_answer(&tokenizer, &messages, &options.clone().add_generation_prompt(false)).unwrap();
             assert_eq!(prompt, template.encode(&tokenizer, &messages[..2], &options).unwrap());
             let ends: Vec<u32> = rest.iter().copied().filter(|&id| tokenizer.is_end(id)).collect();
             assert_eq!(ends.len(), 1, "what a message spells ends no turn: {:?}", tokenizer.decode(&rest));
@@ -241,7 +261,8 @@ fn an_answer_follows_an_empty_thinking_and_no_begun_one() {
              {{% if add_generation_prompt %}}{{{{ '<|turn>assistant\\n{opened}' }}}}{{% endif %}}"
         );
         let messages = [Message::user("Sun?"), Message::assistant("Yes.")];
-        let answer = ChatTemplate::new(&source, &tokenizer).encode_answer(&tokenizer, &messages, &RenderOptions::default());
+        let answer =
+            ChatTemplate::new(&source, &tokenizer).encode_answer(&tokenizer, &messages, &RenderOptions::default());
         answer.map(|(prompt, rest)| (tokenizer.decode(&prompt), tokenizer.decode(&rest)))
     };
     let empty = "<|channel>thought\\n<channel|>";

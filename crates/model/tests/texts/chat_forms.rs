@@ -34,23 +34,31 @@ fn called(content: Value, arguments: Value) -> Value {
 
 #[test]
 fn parts_of_text_are_joined_where_the_template_wants_text() {
-    let talk = json!([{ "role": "user", "content": parts(&["a", "b"]) }, { "role": "assistant", "content": parts(&["c"]) }]);
+    let talk =
+        json!([{ "role": "user", "content": parts(&["a", "b"]) }, { "role": "assistant", "content": parts(&["c"]) }]);
     assert_eq!(render(TEXTS, talk.clone()).unwrap(), "[user: a\nb][assistant: c]");
     assert_eq!(render(PARTS, talk.clone()).unwrap(), "[user: ab][assistant: c]");
     // Python prints a list.
     assert_eq!(render("{% for m in messages %}{{ m.content }};{% endfor %}", talk.clone()).unwrap(), "a\nb;c;");
     assert_eq!(
-        render("{% for m in messages %}'{{ m.content }}'{% endfor %}", json!([{ "role": "user", "content": ["a"] }])).unwrap(),
+        render("{% for m in messages %}'{{ m.content }}'{% endfor %}", json!([{ "role": "user", "content": ["a"] }]))
+            .unwrap(),
         "'a'"
     );
     // A template that adds contents to text.
-    assert_eq!(render("{% for m in messages %}{{ m.role + m.content }} {% endfor %}", talk).unwrap(), "usera\nb assistantc ");
+    assert_eq!(
+        render("{% for m in messages %}{{ m.role + m.content }} {% endfor %}", talk).unwrap(),
+        "usera\nb assistantc "
+    );
     // The answer is learnt, whatever the form of the question.
     let tokenizer = tokenizer();
-    let talk = messages(json!([{ "role": "user", "content": "q" }, { "role": "assistant", "content": parts(&["wq1x", "d"]) }]));
+    let talk = messages(
+        json!([{ "role": "user", "content": "q" }, { "role": "assistant", "content": parts(&["wq1x", "d"]) }]),
+    );
     let source = "{% for m in messages %}<{{ m.role }}>{% if m.content is string %}{{ m.content }}{% endif %}{% endfor %}\
                   {% if add_generation_prompt %}<assistant>{% endif %}";
-    let (_, answer) = ChatTemplate::new(source, &tokenizer).encode_answer(&tokenizer, &talk, &RenderOptions::default()).unwrap();
+    let (_, answer) =
+        ChatTemplate::new(source, &tokenizer).encode_answer(&tokenizer, &talk, &RenderOptions::default()).unwrap();
     assert_eq!(tokenizer.decode(&answer), "wq1x\nd");
 }
 
@@ -64,8 +72,11 @@ fn what_no_form_shows_is_an_error_that_names_it() {
     let names = "{% for m in messages %}{{ m.content }}{% for call in m.tool_calls %}{{ call.function.name }}{% endfor %}{% endfor %}";
     let error = render(names, called("c".into(), json!({ "a": 1 }))).unwrap_err();
     assert!(error.contains("does not show the arguments of the call of f in message 2"), "{error}");
-    let error =
-        render("{% for m in messages %}{{ m.role }}{% endfor %}", json!([{ "role": "user", "content": parts(&["a"]) }])).unwrap_err();
+    let error = render(
+        "{% for m in messages %}{{ m.role }}{% endfor %}",
+        json!([{ "role": "user", "content": parts(&["a"]) }]),
+    )
+    .unwrap_err();
     assert!(error.contains("does not show part 1 of message 1, a text"), "{error}");
     let tools = json!([{ "type": "function", "function": { "name": "weather" } }]);
     let options = RenderOptions::default().tools(tools);
@@ -109,7 +120,9 @@ fn arguments_are_the_object_or_the_text_that_the_template_shows() {
 #[test]
 fn a_call_without_content_does_not_say_none() {
     let of = |shown: &str| {
-        format!("{{% for m in messages %}}[{shown}]{{% for call in m.tool_calls %}}{{{{ call | tojson }}}}{{% endfor %}}{{% endfor %}}")
+        format!(
+            "{{% for m in messages %}}[{shown}]{{% for call in m.tool_calls %}}{{{{ call | tojson }}}}{{% endfor %}}{{% endfor %}}"
+        )
     };
     let begins = |source: &str, content: Value, expected: &str| {
         let text = render(source, called(content, json!({}))).unwrap();

@@ -64,7 +64,10 @@ fn keys_of_the_wrong_type_or_missing_are_named() {
 fn named_templates_are_those_of_the_file_and_tools_take_the_one_for_tools() {
     let named = file(&["<s>", "</s>"])
         .set("tokenizer.chat_template", "plain {{ messages[0].content }}")
-        .set("tokenizer.chat_template.tool_use", "{% for t in tools or [] %}{{ t.name }} {% endfor %}<tool_call>{{ messages[0].content }}")
+        .set(
+            "tokenizer.chat_template.tool_use",
+            "{% for t in tools or [] %}{{ t.name }} {% endfor %}<tool_call>{{ messages[0].content }}",
+        )
         .set("tokenizer.chat_template.rag", "rag {{ messages[0].content }}{{ tools | tojson }}")
         .set("tokenizer.chat_templates", vec!["tool_use".to_owned(), "rag".to_owned()]);
     let gguf = open(&named);

@@ -42,7 +42,11 @@ fn train(pipeline: &Value, alphabet: impl IntoIterator<Item = char>) -> Vocabula
     let mut tokenizer: tokenizers::Tokenizer = serde_json::from_value(empty).expect("a pipeline");
     let alphabet: Vec<char> = alphabet.into_iter().collect();
     let size = alphabet.len() + MERGES;
-    let trainer = BpeTrainer::builder().show_progress(false).vocab_size(size).initial_alphabet(alphabet.into_iter().collect()).build();
+    let trainer = BpeTrainer::builder()
+        .show_progress(false)
+        .vocab_size(size)
+        .initial_alphabet(alphabet.into_iter().collect())
+        .build();
     tokenizer.train(&mut TrainerWrapper::BpeTrainer(trainer), texts::training().into_iter()).expect("trains");
     let json: Value = serde_json::from_str(&tokenizer.to_string(false).expect("JSON")).expect("JSON");
     let mut ids: Vec<(u64, &String)> =
@@ -95,8 +99,14 @@ impl Vocabulary {
     }
 
     /// `pipeline` with this vocabulary as its model and with its added tokens.
-    fn tokenizer_json(&self, mut pipeline: Value, merges: &[[String; 2]], byte_fallback: bool) -> tokenizers::Tokenizer {
-        let vocab: serde_json::Map<String, Value> = self.theirs().enumerate().map(|(id, token)| (token, id.into())).collect();
+    fn tokenizer_json(
+        &self,
+        mut pipeline: Value,
+        merges: &[[String; 2]],
+        byte_fallback: bool,
+    ) -> tokenizers::Tokenizer {
+        let vocab: serde_json::Map<String, Value> =
+            self.theirs().enumerate().map(|(id, token)| (token, id.into())).collect();
         let unknown = byte_fallback.then_some("<unk>");
         pipeline["model"] = json!({ "type": "BPE", "vocab": vocab, "merges": merges, "byte_fallback": byte_fallback, "fuse_unk": true, "unk_token": unknown });
         let added = self.theirs().enumerate().filter(|(id, _)| [2, 3, 4].contains(&self.types[*id]));
@@ -124,7 +134,8 @@ fn bytes(merges: &[String]) -> Option<Vec<&[u8]>> {
 /// Qwen's tokenizer: NFC, the pre-tokenizer's regular expression, bytes.
 fn byte_level() -> Twins {
     let pattern = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-    let bytes_json = json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false });
+    let bytes_json =
+        json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false });
     let split = json!({ "type": "Split", "pattern": { "Regex": pattern }, "behavior": "Isolated", "invert": false });
     let pipeline = json!({
         "version": "1.0", "normalizer": { "type": "NFC" }, "decoder": bytes_json, "post_processor": null, "added_tokens": [],
@@ -157,7 +168,8 @@ fn by_score(space_prefix: bool) -> Twins {
         pipeline["normalizer"] = json!({ "type": "Sequence", "normalizers": [prepend, pipeline["normalizer"]] });
     }
     let theirs = vocabulary.tokenizer_json(pipeline, &vocabulary.cuts(), true);
-    let scores = (0..vocabulary.tokens.len()).map(|id| if vocabulary.types[id] == 1 { -(id as f32) } else { -1000.0 }).collect();
+    let scores =
+        (0..vocabulary.tokens.len()).map(|id| if vocabulary.types[id] == 1 { -(id as f32) } else { -1000.0 }).collect();
     let unknown = vocabulary.types.iter().position(|&ty| ty == 2).map(|id| id as u32);
     let parts = Parts {
         model: "llama",
@@ -177,7 +189,9 @@ fn by_merges() -> Twins {
     let mut merges: Vec<[String; 2]> = vocabulary
         .cuts()
         .into_iter()
-        .filter(|[left, right]| [left, right].iter().all(|half| half.chars().all(|c| c == '\n') || half.chars().all(|c| c == '▁')))
+        .filter(|[left, right]| {
+            [left, right].iter().all(|half| half.chars().all(|c| c == '\n') || half.chars().all(|c| c == '▁'))
+        })
         .collect();
     merges.extend(vocabulary.merges.iter().filter(|merge| !merges.contains(merge)).cloned().collect::<Vec<_>>());
     vocabulary.merges = merges;

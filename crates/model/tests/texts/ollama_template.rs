@@ -13,7 +13,14 @@ fn tokenizer() -> Tokenizer {
     };
     let tokens: Vec<String> = (0..=255).map(|byte| spell(byte).to_string()).collect();
     let tokens = tokens.iter().map(String::as_bytes).collect();
-    Tokenizer::from_parts(&Parts { model: "gpt2", pre: Some("qwen2"), tokens, merges: Some(vec![]), ..Parts::default() }).unwrap()
+    Tokenizer::from_parts(&Parts {
+        model: "gpt2",
+        pre: Some("qwen2"),
+        tokens,
+        merges: Some(vec![]),
+        ..Parts::default()
+    })
+    .unwrap()
 }
 
 fn render(go: &str, messages: &[Message], options: &RenderOptions) -> String {
@@ -48,8 +55,13 @@ fn the_new_style_walks_the_messages() {
 {{- end }}
 {{- end }}"#;
     let turn = |role: &str, text: &str| format!("<start_of_turn>{role}\n{text}<end_of_turn>\n");
-    let expected =
-        [turn("user", "s"), turn("user", "u \"1\"\n"), turn("model", "a"), turn("user", "{{ v }}"), "<start_of_turn>model\n".into()];
+    let expected = [
+        turn("user", "s"),
+        turn("user", "u \"1\"\n"),
+        turn("model", "a"),
+        turn("user", "{{ v }}"),
+        "<start_of_turn>model\n".into(),
+    ];
     assert_eq!(render(go, &turns(), &RenderOptions::default()), expected.concat());
 }
 
@@ -61,7 +73,10 @@ fn tools_thinking_and_calls_have_their_fields() {
     let call = json!({ "type": "function", "function": { "name": "f", "arguments": { "x": "é" } } });
     let messages = [Message::system("s"), Message { tool_calls: vec![call], ..Message::assistant("") }];
     let options = RenderOptions::default().tools(tools).enable_thinking(false);
-    assert_eq!(render(go, &messages, &options), "{\"name\":\"f\",\"a\":[1]}s|/no[system]{\"name\": \"f\", \"arguments\": {\"x\":\"é\"}}");
+    assert_eq!(
+        render(go, &messages, &options),
+        "{\"name\":\"f\",\"a\":[1]}s|/no[system]{\"name\": \"f\", \"arguments\": {\"x\":\"é\"}}"
+    );
 }
 
 #[test]
@@ -96,7 +111,10 @@ fn what_is_not_understood_is_named() {
 #[test]
 fn mutated_templates_are_translated_to_sound_ones_or_refused() {
     let go = "{{- range $i, $m := .Messages }}{{ if and (eq $m.Role \"user\") (lt $i 9) }}{{ $m.Content }}{{ else }}-{{ end }}{{ end }}{{ .System }}";
-    let parts = ["{{", "}}", "end", "if", "(", ")", ".", "$", "\"", "`", "|", ":=", " ", "eq", "é", "range", "else", "%}", "1.2.3", "[0]"];
+    let parts = [
+        "{{", "}}", "end", "if", "(", ")", ".", "$", "\"", "`", "|", ":=", " ", "eq", "é", "range", "else", "%}",
+        "1.2.3", "[0]",
+    ];
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut below = |end: usize| {
         state ^= state << 13;

@@ -32,7 +32,14 @@ pub fn tokenizer() -> Tokenizer {
     };
     let tokens: Vec<String> = (0..=255).map(|byte| spell(byte).to_string()).collect();
     let tokens = tokens.iter().map(String::as_bytes).collect();
-    Tokenizer::from_parts(&Parts { model: "gpt2", pre: Some("qwen2"), tokens, merges: Some(vec![]), ..Parts::default() }).unwrap()
+    Tokenizer::from_parts(&Parts {
+        model: "gpt2",
+        pre: Some("qwen2"),
+        tokens,
+        merges: Some(vec![]),
+        ..Parts::default()
+    })
+    .unwrap()
 }
 
 fn render(source: &str) -> Result<String, ChatError> {
@@ -55,14 +62,37 @@ fn refused(source: &str, reason: &str) {
 fn chains_and_nests_are_counted_before_the_engine_parses() {
     let many = 60_000;
     let chain = |link: &str| format!("{{{{ 1{} }}}}", link.repeat(many));
-    let links = [" + 1", " ~ 1", " - 1", " * x", " ** x", " and 1", " or x", " == 1", " in x", " | trim", ".a", "[0]", "()", " is string"];
+    let links = [
+        " + 1",
+        " ~ 1",
+        " - 1",
+        " * x",
+        " ** x",
+        " and 1",
+        " or x",
+        " == 1",
+        " in x",
+        " | trim",
+        ".a",
+        "[0]",
+        "()",
+        " is string",
+    ];
     for link in links.into_iter().chain([" if x else 1", " is not string", " < 1", " | default(1)"]) {
         refused(&chain(link), "more than 64 nested");
     }
     for open in ["not ", "-", "(", "[", "{1: ", "f(", "x if x else ", "f(a=", "[1, "] {
         refused(&format!("{{{{ {}1 }}}}", open.repeat(many)), "more than 64 nested");
     }
-    for tag in ["{% if x %}", "{% for a in b %}", "{% with %}", "{% macro m() %}", "{% set x %}", "{% filter trim %}", "{% call m() %}"] {
+    for tag in [
+        "{% if x %}",
+        "{% for a in b %}",
+        "{% with %}",
+        "{% macro m() %}",
+        "{% set x %}",
+        "{% filter trim %}",
+        "{% call m() %}",
+    ] {
         refused(&tag.repeat(many / 10), "more than 64 nested");
     }
     refused(&format!("{{% if x %}}{}{{% endif %}}", "{% elif y %}".repeat(many / 2)), "more than 64 nested");
@@ -72,7 +102,8 @@ fn chains_and_nests_are_counted_before_the_engine_parses() {
 
 #[test]
 fn doubled_texts_and_lists_are_counted_in_bytes() {
-    let times = |body: &str| format!("{{% set ns = namespace(s='x', l=[1]) %}}{{% for i in range(60) %}}{body}{{% endfor %}}");
+    let times =
+        |body: &str| format!("{{% set ns = namespace(s='x', l=[1]) %}}{{% for i in range(60) %}}{body}{{% endfor %}}");
     for body in [
         "{% set ns.s = ns.s ~ ns.s %}",
         "{% set ns.s = ns.s + ns.s %}",
@@ -100,7 +131,10 @@ fn doubled_texts_and_lists_are_counted_in_bytes() {
     ] {
         let Err(error) = render(&times(body)) else { panic!("{body} is rendered") };
         let error = error.to_string();
-        assert!(["64 MiB of values", "8 million elements"].iter().any(|limit| error.contains(limit)), "{body}: {error}");
+        assert!(
+            ["64 MiB of values", "8 million elements"].iter().any(|limit| error.contains(limit)),
+            "{body}: {error}"
+        );
     }
     refused(&times("{% set ns.s %}{{ ns.s }}{{ ns.s }}{% endset %}"), " MiB of ");
     refused(&times("{% macro m(s) %}{{ s }}{{ s }}{% endmacro %}{% set ns.s = m(ns.s) %}"), " MiB of ");
@@ -108,11 +142,18 @@ fn doubled_texts_and_lists_are_counted_in_bytes() {
 
 #[test]
 fn values_that_nest_share_or_hold_themselves_are_counted() {
-    let times =
-        |body: &str, end: &str| format!("{{% set ns = namespace(v=[1], n=none) %}}{{% for i in range(9999) %}}{body}{{% endfor %}}{end}");
-    for body in
-        ["[ns.v]", "{'a': ns.v}", "(ns.v,)", "dict(a=ns.v)", "[ns.v][::-1]", "ns.v | batch(1) | list", "[ns.v] | map('list') | list"]
-    {
+    let times = |body: &str, end: &str| {
+        format!("{{% set ns = namespace(v=[1], n=none) %}}{{% for i in range(9999) %}}{body}{{% endfor %}}{end}")
+    };
+    for body in [
+        "[ns.v]",
+        "{'a': ns.v}",
+        "(ns.v,)",
+        "dict(a=ns.v)",
+        "[ns.v][::-1]",
+        "ns.v | batch(1) | list",
+        "[ns.v] | map('list') | list",
+    ] {
         refused(&times(&format!("{{% set ns.v = {body} %}}"), ""), "64 levels");
     }
     let shared = "{% set ns.v = [ns.v, ns.v] if i < 40 else ns.v %}";
@@ -163,7 +204,9 @@ fn widths_indents_and_endless_output_are_bounded() {
     refused("{{ [1] | batch(999999999, 1) | list }}", "64 MiB of values");
     refused("{{ [1] | slice(999999999) | list }}", "64 MiB of values");
     refused("{{ ['x'] | map('indent', 999999999) | list }}", "map('indent')");
-    let endless = |body: &str| format!("{{% for a in range(99999) %}}{{% for b in range(99999) %}}{body}{{% endfor %}}{{% endfor %}}");
+    let endless = |body: &str| {
+        format!("{{% for a in range(99999) %}}{{% for b in range(99999) %}}{body}{{% endfor %}}{{% endfor %}}")
+    };
     refused(&endless(&"x".repeat(1000)), "16 MiB of output");
     refused(&endless("{{ '' }}"), "takes more than");
     refused(&endless("{{ 'a' }}"), "takes more than");
@@ -175,11 +218,20 @@ fn widths_indents_and_endless_output_are_bounded() {
     refused("{% include 'chat' %}", "include");
     refused("{{ debug() }}", "debug is unknown");
     // The engine panics on these.
-    for (open, close) in [("with", "endwith"), ("set x", "endset"), ("filter trim", "endfilter"), ("macro m()", "endmacro")] {
-        refused(&format!("{{% for x in [1] %}}{{% {open} %}}{{% break %}}{{% {close} %}}{{% endfor %}}"), "break or continue across");
+    for (open, close) in
+        [("with", "endwith"), ("set x", "endset"), ("filter trim", "endfilter"), ("macro m()", "endmacro")]
+    {
+        refused(
+            &format!("{{% for x in [1] %}}{{% {open} %}}{{% break %}}{{% {close} %}}{{% endfor %}}"),
+            "break or continue across",
+        );
     }
     refused("{% for x in [] %}{% else %}{% break %}{% endfor %}", "break or continue across");
-    assert_eq!(render("{% for x in [1, 2] %}{% if x %}{{ x }}{% break %}{% else %}{% continue %}{% endif %}{% endfor %}").unwrap(), "1");
+    assert_eq!(
+        render("{% for x in [1, 2] %}{% if x %}{{ x }}{% break %}{% else %}{% continue %}{% endif %}{% endfor %}")
+            .unwrap(),
+        "1"
+    );
     refused("{{ [1, 2][0:2:-1] }}", "runs backwards");
     assert_eq!(render("{{ ''[::-1] }}{{ [][::-1] }}{{ ''[5:1:-1] }}{{ [1, 2][::-1] }}").unwrap(), "[][2, 1]");
     refused("{% set r = range %}{{ r(0, 9223372036854775807) }}", "too many elements");
@@ -232,23 +284,39 @@ fn the_slowest_of_what_is_counted_takes_little_time() {
 #[test]
 fn work_that_is_no_sum_of_what_is_seen_takes_little_time() {
     for strip in ["|trim(c)", ".strip(c)", ".lstrip(c)", ".rstrip(c)"] {
-        let text = render(&format!("{{% set n = 8000000 %}}{{% set c = 'y' * n ~ 'x' %}}{{{{ ('x' * n){strip} }}}}")).unwrap();
+        let text =
+            render(&format!("{{% set n = 8000000 %}}{{% set c = 'y' * n ~ 'x' %}}{{{{ ('x' * n){strip} }}}}")).unwrap();
         assert_eq!(text, "", "{strip}");
     }
-    refused("{% set n = 1000000 %}{% set k = 99999 %}{% set l = ['z' * n] + ['a'] * k %}{{ l | max | length }}", "8 million elements");
-    refused("{% set n = 1000000 %}{% set k = 99999 %}{% set l = ['z' * n] + ['a'] * k %}{{ l | min | length }}", "8 million elements");
+    refused(
+        "{% set n = 1000000 %}{% set k = 99999 %}{% set l = ['z' * n] + ['a'] * k %}{{ l | max | length }}",
+        "8 million elements",
+    );
+    refused(
+        "{% set n = 1000000 %}{% set k = 99999 %}{% set l = ['z' * n] + ['a'] * k %}{{ l | min | length }}",
+        "8 million elements",
+    );
     let endless = |before: &str, body: &str| {
         format!("{before}{{% for a in range(99999) %}}{{% for b in range(99999) %}}{body}{{% endfor %}}{{% endfor %}}")
     };
     // The engine counts the attributes of a namespace to see whether it is true.
     let attributes = |count: usize| (0..count).map(|n| format!("a{n}=1")).collect::<Vec<_>>().join(",");
-    refused(&endless(&format!("{{% set ns = namespace({}) %}}", attributes(33)), "{% if ns %}{% endif %}"), "more than 32 attributes");
+    refused(
+        &endless(&format!("{{% set ns = namespace({}) %}}", attributes(33)), "{% if ns %}{% endif %}"),
+        "more than 32 attributes",
+    );
     let sets = (0..33).map(|n| format!("{{% set ns.a{n} = 1 %}}")).collect::<String>();
     refused(&format!("{{% set ns = namespace() %}}{sets}"), "more than 32 attributes");
-    refused(&endless(&format!("{{% set ns = namespace({}) %}}", attributes(32)), "{% if ns %}{% endif %}"), "8 million instructions");
+    refused(
+        &endless(&format!("{{% set ns = namespace({}) %}}", attributes(32)), "{% if ns %}{% endif %}"),
+        "8 million instructions",
+    );
     // Names are looked up by all of their letters.
     let long = "x".repeat(300_000);
-    refused(&endless(&format!("{{% set {long} = 1 %}}"), &format!("{{% if {long} %}}{{% endif %}}")), "a name of more than 256 bytes");
+    refused(
+        &endless(&format!("{{% set {long} = 1 %}}"), &format!("{{% if {long} %}}{{% endif %}}")),
+        "a name of more than 256 bytes",
+    );
     refused(&endless("", &format!("{{% if messages.{long} %}}{{% endif %}}")), "a name of more than 256 bytes");
     // The lists of `chain`, which Jinja does not have, were asked for their lengths at every index.
     refused("{% set c = [1] | chain([2]) %}{{ c[-1] }}", "chain is unknown");
@@ -260,7 +328,9 @@ fn work_that_is_no_sum_of_what_is_seen_takes_little_time() {
 #[test]
 fn go_templates_that_nest_are_refused_by_the_translator_or_by_their_jinja() {
     let many = 100_000;
-    let deep = |open: &str, close: &str| format!("{{{{ if {}.Prompt{} }}}}x{{{{ end }}}}", open.repeat(many), close.repeat(many));
+    let deep = |open: &str, close: &str| {
+        format!("{{{{ if {}.Prompt{} }}}}x{{{{ end }}}}", open.repeat(many), close.repeat(many))
+    };
     for go in [deep("(", ")"), deep("(not ", ")"), deep("(and 1 ", ")"), deep("(eq ", " 1 2)")] {
         assert!(jinja(&go).unwrap_err().contains("64 parentheses"));
     }
@@ -270,8 +340,10 @@ fn go_templates_that_nest_are_refused_by_the_translator_or_by_their_jinja() {
     let elses = format!("{{{{ if .Prompt }}}}x{}{{{{ end }}}}", "{{ else if .Prompt }}y".repeat(20_000));
     let ranges = format!("{}{}", "{{ range .Messages }}".repeat(10_000), "{{ end }}".repeat(10_000));
     for go in [and, elses, ranges] {
-        let error =
-            jinja(&go).map_or_else(|reason| reason, |source| ChatTemplate::new(&source, &tokenizer()).check().unwrap_err().to_string());
+        let error = jinja(&go).map_or_else(
+            |reason| reason,
+            |source| ChatTemplate::new(&source, &tokenizer()).check().unwrap_err().to_string(),
+        );
         assert!(error.contains("64 nested") || error.contains("1 MiB") || error.contains("not understood"), "{error}");
     }
     assert!(jinja(&"x".repeat((1 << 20) + 1)).unwrap_err().contains("1 MiB"));
@@ -281,8 +353,11 @@ fn go_templates_that_nest_are_refused_by_the_translator_or_by_their_jinja() {
 #[test]
 fn published_templates_stay_far_below_every_limit() {
     let long = "A paragraph of some length. ".repeat(40);
-    let messages: Vec<Message> =
-        (0..20).flat_map(|_| [Message::user(long.as_str()), Message::assistant(format!("<think>\n{long}\n</think>\n\n{long}"))]).collect();
+    let messages: Vec<Message> = (0..20)
+        .flat_map(|_| {
+            [Message::user(long.as_str()), Message::assistant(format!("<think>\n{long}\n</think>\n\n{long}"))]
+        })
+        .collect();
     let tool = json!({"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object",
         "properties": {"city": {"type": "string"}, "days": {"type": "array", "items": {"type": "integer"}}}, "required": ["city"]}}});
     let options = RenderOptions::default().tools(json!([tool, tool, tool]));
@@ -293,7 +368,9 @@ fn published_templates_stay_far_below_every_limit() {
         }
     }
     for (name, source) in &sources {
-        let taken = ChatTemplate::new(source, &tokenizer()).taken(&messages, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let taken = ChatTemplate::new(source, &tokenizer())
+            .taken(&messages, &options)
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
         println!("{name}: {taken:?}");
         assert!(taken.levels < 500, "{name}: {taken:?}");
         assert!(

@@ -65,7 +65,9 @@ const WORDS: [&str; 40] = [
 pub fn training() -> Vec<String> {
     let mut random = Random(0x2545_F491_4F6C_DD1D);
     let separators = [" ", " ", " ", " ", "  ", ", ", "\t", ". ", "-", "    "];
-    let line = |random: &mut Random| (0..3 + random.below(9)).map(|_| [random.pick(&WORDS), random.pick(&separators)].concat()).collect();
+    let line = |random: &mut Random| {
+        (0..3 + random.below(9)).map(|_| [random.pick(&WORDS), random.pick(&separators)].concat()).collect()
+    };
     (0..400).map(|_| line(&mut random)).collect()
 }
 
@@ -137,7 +139,8 @@ fn broken() -> impl Iterator<Item = String> {
 /// Strings of 64 consecutive code points, sampled from the planes in use, and for each a string of
 /// every 16th of them with spaces between.
 fn scripts() -> impl Iterator<Item = String> {
-    let starts = (0..0x2_0000).step_by(64).chain((0x2_0000..0x3_2400).step_by(4096)).chain((0xE_0000..0xE_0200).step_by(64));
+    let starts =
+        (0..0x2_0000).step_by(64).chain((0x2_0000..0x3_2400).step_by(4096)).chain((0xE_0000..0xE_0200).step_by(64));
     starts.flat_map(|start| {
         let chars = move |step| (start..start + 64).step_by(step).filter_map(char::from_u32);
         [chars(1).collect(), chars(16).flat_map(|c| [c, ' ']).collect()]
@@ -149,8 +152,10 @@ pub fn chosen() -> impl Iterator<Item = String> {
     CHOSEN.into_iter().map(str::to_string).chain(broken()).chain(scripts())
 }
 
-const SPACES: [&str; 12] = [" ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", "\u{a0}", "\u{3000}", "\u{2581}", "\u{2581}\u{2581}", " \n "];
-const MARKS: [&str; 12] = ["\u{301}", "\u{308}", "\u{323}", "\u{200d}", "\u{fe0f}", "\u{1f3fd}", "'", "'s", "\u{0}", "\u{ad}", ".", "…"];
+const SPACES: [&str; 12] =
+    [" ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", "\u{a0}", "\u{3000}", "\u{2581}", "\u{2581}\u{2581}", " \n "];
+const MARKS: [&str; 12] =
+    ["\u{301}", "\u{308}", "\u{323}", "\u{200d}", "\u{fe0f}", "\u{1f3fd}", "'", "'s", "\u{0}", "\u{ad}", ".", "…"];
 const NAMES: [&str; 9] = ["<|im_end|>", "<think>", "</think>", "<bos>", "<unk>", "<0x41>", "<|im_", "<", "|>"];
 
 /// A string of up to a few dozen pieces: words, spaces, marks, names of tokens, any character,

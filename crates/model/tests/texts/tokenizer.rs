@@ -10,12 +10,22 @@ struct Small {
 }
 
 const MERGES: [&str; 9] = ["h e", "l l", "he ll", "Ġ hell", "a a", "aa aa", "Ã ©", "Ġ a", "e l"];
-const ADDED: [(&str, i32); 6] =
-    [("<|endoftext|>", 3), ("<|im_start|>", 3), ("<|im_end|>", 3), ("<think>", 4), ("<|im_start|>user", 3), ("[PAD]", 5)];
+const ADDED: [(&str, i32); 6] = [
+    ("<|endoftext|>", 3),
+    ("<|im_start|>", 3),
+    ("<|im_end|>", 3),
+    ("<think>", 4),
+    ("<|im_start|>user", 3),
+    ("[PAD]", 5),
+];
 
 fn spell(byte: u8) -> char {
     let hidden = |b: u8| !matches!(b, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
-    if hidden(byte) { char::from_u32(0x100 + (0..byte).filter(|&b| hidden(b)).count() as u32).unwrap() } else { byte as char }
+    if hidden(byte) {
+        char::from_u32(0x100 + (0..byte).filter(|&b| hidden(b)).count() as u32).unwrap()
+    } else {
+        byte as char
+    }
 }
 
 impl Small {
@@ -143,7 +153,8 @@ fn a_hiding_decoder_leaves_out_control_tokens_alone() {
 #[test]
 fn generation_ends_on_the_keys_and_on_the_known_names() {
     let small = Small::new();
-    let tokenizer = Tokenizer::from_parts(&Parts { eot_token_id: Some(5), eom_token_id: Some(7), ..small.parts() }).unwrap();
+    let tokenizer =
+        Tokenizer::from_parts(&Parts { eot_token_id: Some(5), eom_token_id: Some(7), ..small.parts() }).unwrap();
     assert_eq!(tokenizer.ends(), [5, 7, 265, 267]);
     assert!(tokenizer.is_end(265) && !tokenizer.is_end(266));
     assert_eq!((tokenizer.bos(), tokenizer.adds_bos(), tokenizer.eos()), (None, false, Some(267)));
@@ -226,7 +237,10 @@ fn a_file_without_pre_is_cut_as_qwen2_with_a_note() {
     let (tokenizer, notes) = built(|p| p.pre = None);
     let text = "I've 12 cats\n\n  hell!";
     assert_eq!(tokenizer.encode(text, Special::Text).unwrap(), named.encode(text, Special::Text).unwrap());
-    assert!(none.is_empty() && notes.len() == 1 && notes[0].starts_with("tokenizer.ggml.pre is missing"), "{none:?} {notes:?}");
+    assert!(
+        none.is_empty() && notes.len() == 1 && notes[0].starts_with("tokenizer.ggml.pre is missing"),
+        "{none:?} {notes:?}"
+    );
 }
 
 #[test]
@@ -261,8 +275,12 @@ fn tokens_of_turns_are_control_tokens_whatever_their_type_with_a_note() {
 
 #[test]
 fn tokens_that_keys_name_as_ends_are_control_tokens_but_for_bytes() {
-    let keys: [fn(&mut Parts); 4] =
-        [|p| p.eos_token_id = Some(268), |p| p.eot_token_id = Some(268), |p| p.eom_token_id = Some(268), |p| p.eos_token_ids = vec![268]];
+    let keys: [fn(&mut Parts); 4] = [
+        |p| p.eos_token_id = Some(268),
+        |p| p.eot_token_id = Some(268),
+        |p| p.eom_token_id = Some(268),
+        |p| p.eos_token_ids = vec![268],
+    ];
     for (n, set) in keys.into_iter().enumerate() {
         let (tokenizer, notes) = built(set);
         assert_eq!((tokenizer.kind(268), tokenizer.is_end(268)), (Some(Kind::Control), true), "{n}");
@@ -281,7 +299,10 @@ fn a_vocabulary_that_lacks_bytes_refuses_the_text_that_needs_them() {
         p.tokens[usize::from(b'h')] = b"hh";
         p.tokens[usize::from(b'z')] = b"zz";
     });
-    assert!(notes.len() == 1 && notes[0].contains("no token for 2 of the 256 bytes, the first of them 0x68"), "{notes:?}");
+    assert!(
+        notes.len() == 1 && notes[0].contains("no token for 2 of the 256 bytes, the first of them 0x68"),
+        "{notes:?}"
+    );
     assert_eq!(tokenizer.decode(&tokenizer.encode("ell<think>", Special::Text).unwrap()), "ell<think>");
     let error = tokenizer.encode("a hell", Special::Text).unwrap_err().to_string();
     assert!(error.contains("needs the byte 0x68"), "{error}");

@@ -38,7 +38,8 @@ const WORDS: [&[u8]; 22] = [
     b"<|im_end|>",
     "世".as_bytes(),
 ];
-const TEXTS: [&str; 6] = ["", "ab aba  ab", "<|im_end|>a\n\n世\u{301} ▁▁", "\u{0}\u{FEFF}🚀<0x41>", "aaaa bbbb", "a<b>  \r\n "];
+const TEXTS: [&str; 6] =
+    ["", "ab aba  ab", "<|im_end|>a\n\n世\u{301} ▁▁", "\u{0}\u{FEFF}🚀<0x41>", "aaaa bbbb", "a<b>  \r\n "];
 
 /// The 256 bytes in both spellings, then words, with merges and scores for all.
 fn sound(tokens: &[Vec<u8>]) -> Parts<'_> {
@@ -68,7 +69,13 @@ fn damage(parts: &mut Parts, random: &mut Random) {
         2 => parts.tokens.push(word),
         3 => parts.token_type.iter_mut().flatten().skip(at).take(1).for_each(|kind| *kind = random.below(9) as i32 - 1),
         4 => parts.token_type = None,
-        5 => parts.scores.iter_mut().flatten().skip(at).take(1).for_each(|score| *score = [f32::NAN, f32::INFINITY, 0.0][random.below(3)]),
+        5 => parts
+            .scores
+            .iter_mut()
+            .flatten()
+            .skip(at)
+            .take(1)
+            .for_each(|score| *score = [f32::NAN, f32::INFINITY, 0.0][random.below(3)]),
         6 => parts.merges.iter_mut().flatten().take(1).for_each(|merge| *merge = word),
         7 => parts.merges.iter_mut().for_each(|merges| merges.push(word)),
         _ => parts.unknown_token_id = [None, Some(0), Some(u32::MAX)][random.below(3)],
@@ -82,7 +89,8 @@ fn damaged_vocabularies_are_refused_or_work() {
         true => char::from_u32(0x100 + (0..byte).filter(|&b| hidden(b)).count() as u32).unwrap(),
         false => byte as char,
     };
-    let bytes = (0..=255u8).flat_map(|byte| [spell(byte).to_string().into_bytes(), format!("<0x{byte:02X}>").into_bytes()]);
+    let bytes =
+        (0..=255u8).flat_map(|byte| [spell(byte).to_string().into_bytes(), format!("<0x{byte:02X}>").into_bytes()]);
     let words = ["ab", "aba", "▁", "▁▁", "<|im_end|>"].map(|word| word.as_bytes().to_vec());
     let tokens: Vec<Vec<u8>> = bytes.chain(words).collect();
     let mut random = Random(0x9E37_79B9_7F4A_7C15);

@@ -13,8 +13,16 @@ const FIRST: [(&str, i32, f32); 8] = [
     ("  ", 4, -1000.0),
     ("   ", 4, -1000.0),
 ];
-const LAST: [(&str, i32, f32); 8] =
-    [("▁", 1, -9.0), ("a", 1, -8.0), ("b", 1, -7.0), ("▁a", 1, -1.0), ("ab", 1, -2.0), ("▁ab", 1, -3.0), ("aba", 1, -4.0), ("\n", 1, -6.0)];
+const LAST: [(&str, i32, f32); 8] = [
+    ("▁", 1, -9.0),
+    ("a", 1, -8.0),
+    ("b", 1, -7.0),
+    ("▁a", 1, -1.0),
+    ("ab", 1, -2.0),
+    ("▁ab", 1, -3.0),
+    ("aba", 1, -4.0),
+    ("\n", 1, -6.0),
+];
 const SPACE: u32 = 8 + 256;
 const A: u32 = SPACE + 1;
 const B: u32 = SPACE + 2;
@@ -174,7 +182,8 @@ fn gemma4_as_ollamas_converter_writes_it_is_gemma4() {
     // every text.
     small.types.iter_mut().filter(|kind| **kind == 6).for_each(|kind| *kind = 1);
     small.scores = (0..small.tokens.len()).map(|id| id as f32).collect();
-    let parts = Parts { model: "llama", pre: Some("gemma4"), add_bos_token: Some(false), ..small.by_merges(&["▁ a", "a b"]) };
+    let parts =
+        Parts { model: "llama", pre: Some("gemma4"), add_bos_token: Some(false), ..small.by_merges(&["▁ a", "a b"]) };
     let theirs = Tokenizer::from_parts(&Parts { add_space_prefix: None, ..parts }).unwrap();
     for text in ["a b ab", " aab\nab", "é<0x41>", "<bos>a<end_of_turn>", "  a"] {
         let ids = ours.encode(text, Special::Parse).unwrap();
@@ -210,7 +219,9 @@ fn broken_scores_and_byte_tokens_are_refused_by_their_key() {
     let mut small = Small::new();
     let refusal = |parts: &Parts| Tokenizer::from_parts(parts).err().expect("should be refused").to_string();
     assert!(refusal(&Parts { scores: None, ..small.parts() }).contains("tokenizer.ggml.scores is missing"));
-    assert!(refusal(&Parts { scores: Some(vec![0.0]), ..small.parts() }).contains("tokenizer.ggml.scores has 1 entries"));
+    assert!(
+        refusal(&Parts { scores: Some(vec![0.0]), ..small.parts() }).contains("tokenizer.ggml.scores has 1 entries")
+    );
     let mut parts = small.parts();
     parts.scores.as_mut().unwrap()[SPACE as usize] = f32::NAN;
     assert!(refusal(&parts).contains(&format!("tokenizer.ggml.scores[{SPACE}]")));

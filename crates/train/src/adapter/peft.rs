@@ -92,7 +92,8 @@ pub fn save_peft(folder: impl AsRef<Path>, factors: &[FactorPair], options: &Pef
     if modules.is_empty() {
         return Err(failed("there are no factors".to_string()));
     }
-    let mut config = serde_json::to_string_pretty(&config(factors, &modules, options)).map_err(|error| failed(error.to_string()))?;
+    let mut config =
+        serde_json::to_string_pretty(&config(factors, &modules, options)).map_err(|error| failed(error.to_string()))?;
     config.push('\n');
     let create = |error| Error::from(gguf::Error::Write { error }.in_file(folder));
     fs::create_dir_all(folder).map_err(create)?;
@@ -114,10 +115,16 @@ fn tensors(pair: &FactorPair, module: &str) -> [TensorF32; 2] {
         // PEFT looks ids up in the columns of its factor A.
         let name = |side: &str| format!("base_model.model.{module}.lora_embedding_{side}");
         let [a, b] = [transpose(&pair.b, rank), transpose(&pair.a, pair.a.len() / rank)];
-        return [TensorF32::new(name("A"), vec![pair.rank, rows(&a)], &a), TensorF32::new(name("B"), vec![rows(&b), pair.rank], &b)];
+        return [
+            TensorF32::new(name("A"), vec![pair.rank, rows(&a)], &a),
+            TensorF32::new(name("B"), vec![rows(&b), pair.rank], &b),
+        ];
     }
     let name = |side: &str| format!("base_model.model.{module}.lora_{side}.weight");
-    [TensorF32::new(name("A"), vec![pair.rank, rows(&pair.a)], &pair.a), TensorF32::new(name("B"), vec![rows(&pair.b), pair.rank], &pair.b)]
+    [
+        TensorF32::new(name("A"), vec![pair.rank, rows(&pair.a)], &pair.a),
+        TensorF32::new(name("B"), vec![rows(&pair.b), pair.rank], &pair.b),
+    ]
 }
 
 /// The configuration, with the keys that PEFT writes for every adapter of this kind.

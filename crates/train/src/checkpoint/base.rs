@@ -69,8 +69,9 @@ impl BaseDigest {
 fn digests(file: &Gguf) -> gguf::Result<Digests> {
     // A tensor of an unknown type has no size.
     let tensors = || file.tensors().iter().filter(|tensor| tensor.ty().is_ok());
-    let pieces: Vec<(&TensorInfo, u64)> =
-        tensors().flat_map(|tensor| (0..tensor.bytes).step_by(PIECE_BYTES as usize).map(move |at| (tensor, at))).collect();
+    let pieces: Vec<(&TensorInfo, u64)> = tensors()
+        .flat_map(|tensor| (0..tensor.bytes).step_by(PIECE_BYTES as usize).map(move |at| (tensor, at)))
+        .collect();
     let mut weights = Sha256::new();
     hashes(file, &pieces)?.iter().for_each(|hash| weights.update(hash.to_le_bytes()));
     Ok(Digests { metadata: hex(&metadata(file)?), weights: hex(&weights.finalize()) })
@@ -108,7 +109,11 @@ fn metadata(file: &Gguf) -> gguf::Result<[u8; 32]> {
     for tensor in file.tensors() {
         hash.update((tensor.name().len() as u64).to_le_bytes());
         hash.update(tensor.name());
-        tensor.dims.iter().chain([&u64::from(tensor.ty_number), &tensor.bytes]).for_each(|n| hash.update(n.to_le_bytes()));
+        tensor
+            .dims
+            .iter()
+            .chain([&u64::from(tensor.ty_number), &tensor.bytes])
+            .for_each(|n| hash.update(n.to_le_bytes()));
     }
     Ok(hash.finalize().into())
 }

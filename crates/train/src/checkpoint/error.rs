@@ -48,7 +48,8 @@ fn listed(differences: &[Difference]) -> String {
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { what, kept, now } = self;
-        let is_digest = |text: &String| text.len() == DIGEST_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_digest =
+            |text: &String| text.len() == DIGEST_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         match (what.as_str(), kept, now) {
             ("weights", ..) => write!(f, "the weights of the model differ"),
             ("model", ..) => write!(f, "the metadata or the tensors of the model differ"),
@@ -65,7 +66,8 @@ impl std::fmt::Display for Difference {
 /// the trained tensors only if nothing explains them.
 pub fn differences(kept: &Facts, now: &Facts) -> Vec<Difference> {
     let names = kept.keys().chain(now.keys().filter(|name| !kept.contains_key(*name)));
-    let difference = |name: &String| Difference { what: name.clone(), kept: kept.get(name).cloned(), now: now.get(name).cloned() };
+    let difference =
+        |name: &String| Difference { what: name.clone(), kept: kept.get(name).cloned(), now: now.get(name).cloned() };
     let mut all: Vec<_> = names.map(difference).filter(|d| d.kept != d.now).collect();
     all.sort_by_key(|of| FIRST.iter().position(|first| *first == of.what).unwrap_or(FIRST.len()));
     if all.len() > 1 {

@@ -11,7 +11,8 @@ use model::Base;
 use sha2::{Digest, Sha256};
 
 /// The facts about the model and about what is trained, which a refusal names first.
-pub(super) const FIRST: [&str; 9] = ["method", "model", "base", "weights", "rank", "targets", "alpha", "rslora", "init"];
+pub(super) const FIRST: [&str; 9] =
+    ["method", "model", "base", "weights", "rank", "targets", "alpha", "rslora", "init"];
 
 /// The fact that has the digest of samples of the model, in checkpoints of version 1.
 pub(super) const SAMPLED: &str = "base";
@@ -21,7 +22,8 @@ impl Trainer {
     pub(super) fn facts(&self) -> Result<Facts, Error> {
         let mut facts = Facts::new();
         let mut fact = |name: &str, value: String| drop(facts.insert(name.to_string(), value));
-        let file = || self.model.file().path().map_or_else(|| "the model".to_string(), |path| path.display().to_string());
+        let file =
+            || self.model.file().path().map_or_else(|| "the model".to_string(), |path| path.display().to_string());
         let digests = self.digest.get().map_err(|reason| Error::Read { file: file(), reason: reason.clone() })?;
         fact("model", digests.metadata.clone());
         fact("weights", digests.weights.clone());

@@ -41,8 +41,10 @@ impl Layout {
             at += bytes;
             TensorInfo { dtype, shape: vec![count], data_offsets }
         };
-        let mut tensors: Vec<_> =
-            kept.iter().map(|(name, _, words)| (name.clone(), place(Dtype::F32, *words as usize, 4 * *words as usize))).collect();
+        let mut tensors: Vec<_> = kept
+            .iter()
+            .map(|(name, _, words)| (name.clone(), place(Dtype::F32, *words as usize, 4 * *words as usize)))
+            .collect();
         tensors.push(("sha256".to_string(), place(Dtype::U8, DIGEST_BYTES, DIGEST_BYTES)));
         Self { tensors }
     }
@@ -118,7 +120,11 @@ impl Header {
         let mut text = vec![0; length as usize];
         read(8, &mut text)?;
         let metadata: Metadata = serde_json::from_slice(&text).map_err(|_| foreign("it is no file of safetensors"))?;
-        let object = metadata.metadata().as_ref().and_then(|keys| keys.get(KEY)).ok_or_else(|| foreign("it has tensors only"))?;
+        let object = metadata
+            .metadata()
+            .as_ref()
+            .and_then(|keys| keys.get(KEY))
+            .ok_or_else(|| foreign("it has tensors only"))?;
         let (version, head) = head(object)?;
         let expected = bytes.saturating_add(metadata.data_len() as u64);
         if expected > found {

@@ -36,8 +36,12 @@ impl FromStr for Position {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let numbers = text.strip_prefix("epoch ").and_then(|rest| rest.split_once(", example "));
-        let position = numbers.and_then(|(epoch, example)| Some(Self { epoch: epoch.parse().ok()?, example: example.parse().ok()? }));
-        position.ok_or_else(|| Error::Position { position: text.to_string(), reason: "it is no text like \"epoch 2, example 48\"" })
+        let position = numbers
+            .and_then(|(epoch, example)| Some(Self { epoch: epoch.parse().ok()?, example: example.parse().ok()? }));
+        position.ok_or_else(|| Error::Position {
+            position: text.to_string(),
+            reason: "it is no text like \"epoch 2, example 48\"",
+        })
     }
 }
 
@@ -73,7 +77,8 @@ impl Batches {
         for position in example..end {
             documents.extend(self.data.documents(order.at(position, len))?);
         }
-        self.position = if end == len { Position { epoch: epoch + 1, example: 0 } } else { Position { epoch, example: end } };
+        self.position =
+            if end == len { Position { epoch: epoch + 1, example: 0 } } else { Position { epoch, example: end } };
         Ok(documents)
     }
 

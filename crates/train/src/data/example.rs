@@ -138,6 +138,9 @@ impl Texts {
                 _ => pieces.push((bytes.to_vec(), learnt)),
             }
         }
-        pieces.into_iter().map(|(text, learnt)| Piece { text: String::from_utf8_lossy(&text).into_owned(), learnt }).collect()
+        pieces
+            .into_iter()
+            .map(|(text, learnt)| Piece { text: String::from_utf8_lossy(&text).into_owned(), learnt })
+            .collect()
     }
 }

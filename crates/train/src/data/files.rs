@@ -121,7 +121,8 @@ impl Tally {
                 counts.documents += example.documents.len() as u64;
                 counts.tokens += example.documents.iter().map(|document| document.ids.len() as u64).sum::<u64>();
                 counts.targets += example.targets;
-                counts.longest = example.documents.iter().fold(counts.longest, |most, document| most.max(document.ids.len() as u32));
+                counts.longest =
+                    example.documents.iter().fold(counts.longest, |most, document| most.max(document.ids.len() as u32));
                 for name in example.unused {
                     if self.unused.len() < UNUSED {
                         self.unused.insert(name.chars().take(UNUSED).collect());
@@ -156,7 +157,8 @@ impl Data {
         options: &DataOptions,
         progress: &dyn Fn(u64, u64),
     ) -> Result<Self, Error> {
-        let files: Vec<File> = files.into_iter().map(|(name, source)| File::open(name, source, progress)).collect::<Result<_, _>>()?;
+        let files: Vec<File> =
+            files.into_iter().map(|(name, source)| File::open(name, source, progress)).collect::<Result<_, _>>()?;
         let all = files.iter().map(|file| file.source.len_bytes()).sum();
         let (mut done, mut hash, mut tally, mut index) = (0, Sha256::new(), Tally::default(), Index::new());
         let mut empty = true;
@@ -264,7 +266,12 @@ impl Data {
             Part::Training(Split { chosen, seed, .. }) => format!("all but {chosen} by seed {seed}"),
             Part::Validation(Split { chosen, seed, .. }) => format!("{chosen} by seed {seed}"),
         };
-        let facts = [("data", self.digest().to_string()), ("documents", examples), ("part", part), ("texts", self.texts().fact())];
+        let facts = [
+            ("data", self.digest().to_string()),
+            ("documents", examples),
+            ("part", part),
+            ("texts", self.texts().fact()),
+        ];
         facts.into_iter().map(|(name, fact)| (name.to_string(), fact)).collect()
     }
 

@@ -34,7 +34,9 @@ impl<R: BufRead> Read for Unpacked<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let len = self.decoder.read(into).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => io::Error::other("the packed bytes end early"),
-            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => io::Error::other(format!("the packed bytes are damaged: {error}")),
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
+                io::Error::other(format!("the packed bytes are damaged: {error}"))
+            }
             _ => error,
         })?;
         self.bytes += len as u64;

@@ -22,8 +22,8 @@ pub fn read_documents(name: &str, from: &mut dyn BufRead, count: usize) -> Resul
     while documents.len() < count {
         line.clear();
         number += 1;
-        let (read, bounded) =
-            read_line(from, &mut line).map_err(|error| Error::Read { file: name.to_string(), reason: error.to_string() })?;
+        let (read, bounded) = read_line(from, &mut line)
+            .map_err(|error| Error::Read { file: name.to_string(), reason: error.to_string() })?;
         if read == 0 {
             break;
         }
@@ -45,7 +45,9 @@ pub(super) fn document(object: &Map<String, Value>) -> Result<Document, String> 
         Some(_) => Err(format!("{key} is no list")),
     };
     let ids = list("ids")?.ok_or("it has no ids")?;
-    let id = |v: &Value| v.as_u64().and_then(|id| u32::try_from(id).ok()).ok_or_else(|| format!("{} is no token id", short(v)));
+    let id = |v: &Value| {
+        v.as_u64().and_then(|id| u32::try_from(id).ok()).ok_or_else(|| format!("{} is no token id", short(v)))
+    };
     let ids: Vec<u32> = ids.iter().map(id).collect::<Result<_, _>>()?;
     if ids.is_empty() {
         return Err("ids is empty".to_string());
@@ -83,7 +85,10 @@ mod tests {
     fn lines_become_documents() {
         let text = "{\"ids\": [1, 2, 3]}\n\n{\"ids\": [4, 5], \"targets\": [-100, 6], \"weights\": [0, 0.5]}\nnot read";
         let [first, second] = &read(text).expect("two documents")[..] else { panic!("two documents") };
-        assert_eq!((&first.ids[..], &first.targets[..], first.weights.len()), (&[1, 2, 3][..], &[2, 3, NO_TARGET][..], 0));
+        assert_eq!(
+            (&first.ids[..], &first.targets[..], first.weights.len()),
+            (&[1, 2, 3][..], &[2, 3, NO_TARGET][..], 0)
+        );
         assert_eq!((&second.targets[..], &second.weights[..]), (&[NO_TARGET, 6][..], &[0.0, 0.5][..]));
         assert_eq!(read("").map(|all| all.len()), Ok(0));
     }

@@ -127,7 +127,9 @@ impl Role {
 /// Whether a template's text has a word.
 pub(super) fn has_word(source: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
-    source.match_indices(word).any(|(at, _)| !source[..at].ends_with(part) && !source[at + word.len()..].starts_with(part))
+    source
+        .match_indices(word)
+        .any(|(at, _)| !source[..at].ends_with(part) && !source[at + word.len()..].starts_with(part))
 }
 
 #[cfg(test)]
@@ -144,6 +146,8 @@ mod tests {
     #[test]
     fn a_word_is_no_part_of_a_longer_one() {
         assert!(has_word("{{ message.thinking }}", "thinking") && has_word("message['name']", "name"));
-        assert!(!has_word("{% if enable_thinking %}", "thinking") && !has_word("names", "name") && !has_word("", "name"));
+        assert!(
+            !has_word("{% if enable_thinking %}", "thinking") && !has_word("names", "name") && !has_word("", "name")
+        );
     }
 }

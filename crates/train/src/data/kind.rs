@@ -41,14 +41,18 @@ struct Form {
     command: &'static str,
 }
 
-const fn form(name: &'static str, begins: &'static [u8], ends: &'static [&'static str], end: &'static str, command: &'static str) -> Form {
+const fn form(
+    name: &'static str,
+    begins: &'static [u8],
+    ends: &'static [&'static str],
+    end: &'static str,
+    command: &'static str,
+) -> Form {
     Form { name, begins, at: 0, ends, end, command }
 }
 
-const PARQUET: &str =
-    "python3 -c \"import pandas, sys; pandas.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient='records', lines=True)\" {in} {out}";
-const FEATHER: &str =
-    "python3 -c \"import pandas, sys; pandas.read_feather(sys.argv[1]).to_json(sys.argv[2], orient='records', lines=True)\" {in} {out}";
+const PARQUET: &str = "python3 -c \"import pandas, sys; pandas.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient='records', lines=True)\" {in} {out}";
+const FEATHER: &str = "python3 -c \"import pandas, sys; pandas.read_feather(sys.argv[1]).to_json(sys.argv[2], orient='records', lines=True)\" {in} {out}";
 const ARROW: &str = "python3 -c \"import pyarrow, sys; pyarrow.ipc.open_stream(sys.argv[1]).read_pandas().to_json(sys.argv[2], orient='records', lines=True)\" {in} {out}";
 const TABLE: &str = "python3 -c \"import csv, json, sys; csv.field_size_limit(1 << 30); open(sys.argv[2], 'w').writelines(json.dumps(row) + '\\n' for row in csv.DictReader(open(sys.argv[1], encoding='utf-8-sig', newline='')))\" {in} {out}";
 const TABS: &str = "python3 -c \"import csv, json, sys; csv.field_size_limit(1 << 30); open(sys.argv[2], 'w').writelines(json.dumps(row) + '\\n' for row in csv.DictReader(open(sys.argv[1], encoding='utf-8-sig', newline=''), delimiter='\\t'))\" {in} {out}";
@@ -64,7 +68,14 @@ const FORMS: &[Form] = &[
     form("packed by bzip2", b"BZh", &[".bz2"], "", "bzip2 -dc {in} > {out}"),
     form("a 7z archive", b"7z\xbc\xaf\x27\x1c", &[".7z"], "", "7z e -so {in} > {out}"),
     form("a rar archive", b"Rar!\x1a\x07", &[".rar"], "", "unrar p -inul {in} > {out}"),
-    Form { name: "a tar archive", begins: b"ustar", at: 257, ends: &[".tar"], end: "", command: "tar -xOf {in} > {out}" },
+    Form {
+        name: "a tar archive",
+        begins: b"ustar",
+        at: 257,
+        ends: &[".tar"],
+        end: "",
+        command: "tar -xOf {in} > {out}",
+    },
     form("a PDF", b"%PDF-", &[".pdf"], ".txt", "pdftotext {in} {out}"),
     form("a table of comma-separated values", b"", &[".csv"], ".jsonl", TABLE),
     form("a table of tab-separated values", b"", &[".tsv", ".tab"], ".jsonl", TABS),
@@ -84,7 +95,8 @@ pub(super) fn holds(name: &str, head: &[u8]) -> Result<Holds, String> {
         let end = name.rfind('.').map_or(String::new(), |at| name[at..].to_string());
         return Err(refused(name, &format!("text in {}", codec.to_uppercase()), &format!(".utf8{end}"), &command));
     }
-    let begins = |form: &&Form| !form.begins.is_empty() && head.get(form.at..).is_some_and(|head| head.starts_with(form.begins));
+    let begins =
+        |form: &&Form| !form.begins.is_empty() && head.get(form.at..).is_some_and(|head| head.starts_with(form.begins));
     if let Some(form) = FORMS.iter().find(begins) {
         return Err(refused(name, form.name, form.end, form.command));
     }
@@ -152,5 +164,9 @@ fn refused(name: &str, what: &str, end: &str, command: &str) -> String {
 /// A file's name as a word of a shell.
 fn quoted(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "._-/\\:".contains(c);
-    if name.chars().all(plain) && !name.starts_with('-') { name.to_string() } else { format!("'{}'", name.replace('\'', "'\\''")) }
+    if name.chars().all(plain) && !name.starts_with('-') {
+        name.to_string()
+    } else {
+        format!("'{}'", name.replace('\'', "'\\''"))
+    }
 }

@@ -70,11 +70,17 @@ struct Columns<'a> {
 impl Line {
     /// Reads a line for a template. Names of columns and keys that have no effect are added to
     /// `unused`. The error is the reason why the line cannot be used.
-    pub fn read(bytes: &[u8], template: Option<&ChatTemplate>, render: &RenderOptions, unused: &mut Vec<String>) -> Result<Self, String> {
+    pub fn read(
+        bytes: &[u8],
+        template: Option<&ChatTemplate>,
+        render: &RenderOptions,
+        unused: &mut Vec<String>,
+    ) -> Result<Self, String> {
         let mut object = object(bytes)?;
         object.retain(|_, value| !value.is_null());
         let form = form(&object)?;
-        unused.extend(object.keys().filter(|key| !form.keys.iter().chain(form.more).any(|known| known == key)).cloned());
+        unused
+            .extend(object.keys().filter(|key| !form.keys.iter().chain(form.more).any(|known| known == key)).cloned());
         Columns { object, render: render.clone(), template, unused }.line(form.keys[0])
     }
 }
@@ -156,7 +162,9 @@ impl Columns<'_> {
                 Some(key) => Err(format!("{key} needs a chat template, but none is used")),
                 None => Ok(Line::Completion { prompt, completion }),
             },
-            Some(_) => self.conversation(vec![Turn::new(Message::user(prompt)), Turn::new(Message::assistant(completion))]),
+            Some(_) => {
+                self.conversation(vec![Turn::new(Message::user(prompt)), Turn::new(Message::assistant(completion))])
+            }
         }
     }
 
@@ -191,7 +199,8 @@ impl Columns<'_> {
             self.render.extra.extend(variables.clone());
         }
         if let Some(value) = self.object.get("enable_thinking") {
-            let thinking = value.as_bool().ok_or_else(|| format!("enable_thinking is {}, not true or false", short(value)))?;
+            let thinking =
+                value.as_bool().ok_or_else(|| format!("enable_thinking is {}, not true or false", short(value)))?;
             self.render.enable_thinking = Some(thinking);
             if !source.contains("enable_thinking") {
                 self.unused.push("enable_thinking".to_string());
@@ -203,13 +212,20 @@ impl Columns<'_> {
     /// NeMo's `mask` names the roles that are not learnt: here all but the assistant.
     fn check_mask(&self) -> Result<(), String> {
         let Some(mask) = self.object.get("mask") else { return Ok(()) };
-        let is_other =
-            |name: &Value| name.as_str().and_then(Role::of).is_some_and(|role| matches!(role, Role::Named(name) if name != "assistant"));
+        let is_other = |name: &Value| {
+            name.as_str()
+                .and_then(Role::of)
+                .is_some_and(|role| matches!(role, Role::Named(name) if name != "assistant"))
+        };
         let good = match mask {
             Value::Array(names) => names.iter().all(is_other),
             name => is_other(name),
         };
-        if good { Ok(()) } else { Err(format!("mask is {}, but the turns of the assistant are learnt, and no others", short(mask))) }
+        if good {
+            Ok(())
+        } else {
+            Err(format!("mask is {}, but the turns of the assistant are learnt, and no others", short(mask)))
+        }
     }
 }
 

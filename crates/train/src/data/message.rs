@@ -90,7 +90,8 @@ impl Messages<'_> {
         turn.message.content = one(object, Meaning::Content)?.map(content).transpose()?;
         if role == Role::Caller {
             let called = turn.message.content.take().unwrap_or_default();
-            turn.message.tool_calls = calls(&called).map_err(|reason| format!("{reason}, but its role says that it is a call"))?;
+            turn.message.tool_calls =
+                calls(&called).map_err(|reason| format!("{reason}, but its role says that it is a call"))?;
         }
         for (key, value) in object.iter().filter(|(_, value)| !value.is_null()) {
             self.key(&mut turn, key, value)?;
@@ -106,18 +107,23 @@ impl Messages<'_> {
             Meaning::Calls => turn.message.tool_calls.extend(calls(value)?),
             Meaning::Call => turn.message.tool_calls.extend(calls(&json!([value]))?),
             Meaning::Weight => {
-                let weight = value.as_f64().map(|weight| weight as f32).filter(|weight| weight.is_finite() && *weight >= 0.0);
+                let weight =
+                    value.as_f64().map(|weight| weight as f32).filter(|weight| weight.is_finite() && *weight >= 0.0);
                 turn.weight *= weight.ok_or_else(|| format!("{key} is {}, not a number of 0 or more", short(value)))?;
             }
             Meaning::Learnt => match value.as_bool().or_else(|| value.as_u64().filter(|n| *n < 2).map(|n| n == 1)) {
-                Some(true) if !turn.is_assistant() => return Err(format!("{key} is true, but only turns of the assistant are learnt")),
+                Some(true) if !turn.is_assistant() => {
+                    return Err(format!("{key} is true, but only turns of the assistant are learnt"));
+                }
                 Some(learnt) => turn.weight *= f32::from(u8::from(learnt)),
                 None => return Err(format!("{key} is {}, not true or false", short(value))),
             },
             Meaning::Refused(why) if filled(value) => return Err(format!("it has {key}, but {why}")),
             Meaning::Refused(_) => {}
             // A result names the function that was called, which the call says, too.
-            Meaning::Shown if filled(value) && turn.message.role != "tool" && !has_word(self.template.source(), key) => {
+            Meaning::Shown
+                if filled(value) && turn.message.role != "tool" && !has_word(self.template.source(), key) =>
+            {
                 return Err(not_shown(key));
             }
             Meaning::Shown | Meaning::Link => drop(turn.message.extra.insert(key.to_string(), value.clone())),
@@ -139,7 +145,10 @@ impl Messages<'_> {
         };
         let before = match shown {
             "reasoning_content" => message.reasoning_content.replace(text.clone()),
-            _ => message.extra.insert(shown.to_string(), value.clone()).and_then(|before| before.as_str().map(str::to_string)),
+            _ => message
+                .extra
+                .insert(shown.to_string(), value.clone())
+                .and_then(|before| before.as_str().map(str::to_string)),
         };
         match before.is_none_or(|before| before == *text) {
             true => Ok(()),
@@ -150,7 +159,9 @@ impl Messages<'_> {
     /// Whether the template shows the `name` of the last message. Templates have this word for
     /// names of functions, too, so only renderings tell.
     fn check_name(&self, turns: &[Turn]) -> Result<(), String> {
-        let Some(last) = turns.last().filter(|turn| turn.message.role != "tool" && turn.message.extra.contains_key("name")) else {
+        let Some(last) =
+            turns.last().filter(|turn| turn.message.role != "tool" && turn.message.extra.contains_key("name"))
+        else {
             return Ok(());
         };
         let mut messages: Vec<Message> = turns.iter().map(|turn| turn.message.clone()).collect();
@@ -188,7 +199,8 @@ fn content(value: &Value) -> Result<Value, String> {
     let part = |part: &Value| match part {
         Value::String(_) => Ok(part.clone()),
         Value::Object(object) => {
-            let object: Map<_, _> = object.iter().filter(|(_, value)| !value.is_null()).map(|(k, v)| (k.clone(), v.clone())).collect();
+            let object: Map<_, _> =
+                object.iter().filter(|(_, value)| !value.is_null()).map(|(k, v)| (k.clone(), v.clone())).collect();
             match object.get("type").map_or(Some("text"), Value::as_str) {
                 Some("text") if object.get("text").is_some_and(Value::is_string) => Ok(Value::Object(object)),
                 _ => Err(format!("the part {} of content is no text, but only text is learnt", short(part))),
@@ -209,8 +221,11 @@ fn calls(value: &Value) -> Result<Vec<Value>, String> {
     let value = parsed(value);
     let call = |call: &Value| {
         let call = parsed(call);
-        let Value::Object(object) = call.as_ref() else { return Err(format!("{} is no call of a function", short(&call))) };
-        let mut object: Map<_, _> = object.iter().filter(|(_, value)| !value.is_null()).map(|(k, v)| (k.clone(), v.clone())).collect();
+        let Value::Object(object) = call.as_ref() else {
+            return Err(format!("{} is no call of a function", short(&call)));
+        };
+        let mut object: Map<_, _> =
+            object.iter().filter(|(_, value)| !value.is_null()).map(|(k, v)| (k.clone(), v.clone())).collect();
         match object.get("type").map_or(Some("function"), Value::as_str) {
             Some("function") => {}
             _ => return Err(format!("a call has the type {}, but only functions are called", short(&object["type"]))),
@@ -219,7 +234,8 @@ fn calls(value: &Value) -> Result<Vec<Value>, String> {
             let function = parsed(function).into_owned();
             object.insert("function".to_string(), function);
         } else if object.contains_key("name") {
-            let function = ["name", "arguments"].into_iter().filter_map(|key| Some((key.to_string(), object.remove(key)?)));
+            let function =
+                ["name", "arguments"].into_iter().filter_map(|key| Some((key.to_string(), object.remove(key)?)));
             let function = Value::Object(function.collect());
             object.insert("type".to_string(), "function".into());
             object.insert("function".to_string(), function);

@@ -102,7 +102,11 @@ impl Texts {
     /// continues the document of the turns before it if its prompt begins with what is learnt
     /// there; where the template renders earlier turns otherwise later on, it begins another one. A
     /// prompt that is too long is the last one that is rendered.
-    pub(super) fn conversation(&self, conversation: &Conversation, options: &DataOptions) -> Result<Vec<Marked>, String> {
+    pub(super) fn conversation(
+        &self,
+        conversation: &Conversation,
+        options: &DataOptions,
+    ) -> Result<Vec<Marked>, String> {
         let template = self.template.as_ref().ok_or("messages need a chat template, but none is used")?;
         let Conversation { turns, render } = conversation;
         check(turns, options)?;

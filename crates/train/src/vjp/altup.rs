@@ -1,7 +1,9 @@
 //! The operations of Gemma 3n: weighted sums of streams, their sizes, and sparse activations.
 
 use crate::tape::Tape;
-use kernels::ops::backward::{add_weighted_backward, add_weighted_backward_c, gaussian_top_k_backward, match_rms_backward};
+use kernels::ops::backward::{
+    add_weighted_backward, add_weighted_backward_c, gaussian_top_k_backward, match_rms_backward,
+};
 use kernels::ops::{AddWeighted, GaussianTopK, MatchRms};
 
 pub fn add_weighted(tape: &mut Tape<'_>, op: &AddWeighted) {

@@ -1,7 +1,9 @@
 //! Sums, factors and activations.
 
 use crate::tape::Tape;
-use kernels::ops::backward::{column_sum, geglu_backward, gelu_backward, silu_backward, softcap_backward, swiglu_backward};
+use kernels::ops::backward::{
+    column_sum, geglu_backward, gelu_backward, silu_backward, softcap_backward, swiglu_backward,
+};
 use kernels::ops::{self, Add, Dropout, Factor, Geglu, Gelu, Mul, Scale, Silu, Softcap, Swiglu, Term};
 
 pub fn add(tape: &mut Tape<'_>, op: &Add) {

@@ -3,7 +3,9 @@
 
 use crate::error::Error;
 use crate::tape::Tape;
-use kernels::ops::backward::{combine_experts_backward, matmul_experts_input, mul_sigmoid_backward, route_backward, sum_slots};
+use kernels::ops::backward::{
+    combine_experts_backward, matmul_experts_input, mul_sigmoid_backward, route_backward, sum_slots,
+};
 use kernels::ops::{self, CombineExperts, MatmulExperts, MulSigmoid, Route};
 
 pub fn route(tape: &mut Tape<'_>, op: &Route) -> Result<(), Error> {

@@ -2,8 +2,8 @@
 
 use crate::tape::Tape;
 use kernels::ops::backward::{
-    embed_backward, gather_rows_backward, log_softmax_backward, rms_norm_backward, rms_norm_weight_backward, rope_backward,
-    softmax_backward,
+    embed_backward, gather_rows_backward, log_softmax_backward, rms_norm_backward, rms_norm_weight_backward,
+    rope_backward, softmax_backward,
 };
 use kernels::ops::{Embed, GatherRows, LogSoftmax, RmsNorm, Rope, Softmax};
 

@@ -3,7 +3,9 @@
 use crate::Error;
 use crate::tape::Tape;
 use kernels::ops;
-use kernels::{Counts, Executor, Lead, PlanOptions, Recorder, Shape, StateKind, States, StepInput, Tensor, Watch, Weights};
+use kernels::{
+    Counts, Executor, Lead, PlanOptions, Recorder, Shape, StateKind, States, StepInput, Tensor, Watch, Weights,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -89,7 +91,8 @@ fn computed(weights: &[Vec<f32>]) -> (f64, Vec<Vec<f32>>) {
 
 #[test]
 fn trained_tables_norms_biases_and_factors() {
-    let start: Vec<Vec<f32>> = (0..).zip(WORDS).map(|(n, words)| numbers(words, n).iter().map(|x| x + 0.3).collect()).collect();
+    let start: Vec<Vec<f32>> =
+        (0..).zip(WORDS).map(|(n, words)| numbers(words, n).iter().map(|x| x + 0.3).collect()).collect();
     let (_, gradient) = computed(&start);
     for n in 0..WORDS.len() {
         let direction = numbers(WORDS[n], 20 + n as u32);

@@ -44,7 +44,8 @@ fn gemma3_tokenizer() -> Arc<Tokenizer> {
 }
 
 fn gemma4_tokenizer() -> Arc<Tokenizer> {
-    let controls = ["<bos>", "<turn|>", "<|turn>", "<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>"];
+    let controls =
+        ["<bos>", "<turn|>", "<|turn>", "<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>"];
     tokenizer(&[&controls[..], &["<tool_response|>", "<|\"|>"]].concat(), &[])
 }
 
@@ -142,7 +143,11 @@ pub fn marked(line: &str, texts: &Texts, options: &DataOptions) -> Vec<String> {
 }
 
 pub fn shown(document: &Document, texts: &Texts) -> String {
-    texts.pieces(document).iter().map(|piece| if piece.learnt { format!("⟦{}⟧", piece.text) } else { piece.text.clone() }).collect()
+    texts
+        .pieces(document)
+        .iter()
+        .map(|piece| if piece.learnt { format!("⟦{}⟧", piece.text) } else { piece.text.clone() })
+        .collect()
 }
 
 /// The reason against a line.

@@ -15,7 +15,8 @@ fn backwards(data: &Data) -> Vec<Document> {
 }
 
 fn several(files: &[(&str, &[u8])], texts: Texts, options: &DataOptions) -> Data {
-    let files = files.iter().map(|(name, bytes)| (name.to_string(), Box::new(bytes.to_vec()) as Box<dyn Source>)).collect();
+    let files =
+        files.iter().map(|(name, bytes)| (name.to_string(), Box::new(bytes.to_vec()) as Box<dyn Source>)).collect();
     Data::new(files, texts, options, &|_, _| ()).expect("good files")
 }
 
@@ -39,13 +40,15 @@ fn files_are_read_from_disk_with_progress() {
     let path = folder.path().join("facts.jsonl");
     std::fs::write(&path, "{\"text\": \"ab\"}\n".repeat(10_000)).expect("written");
     let seen = RefCell::new(vec![]);
-    let data = Data::open(std::slice::from_ref(&path), qwen2(), &options(), &|done, all| seen.borrow_mut().push((done, all)));
+    let data =
+        Data::open(std::slice::from_ref(&path), qwen2(), &options(), &|done, all| seen.borrow_mut().push((done, all)));
     assert_eq!(data.expect("a good file").len(), 10_000);
     let seen = seen.into_inner();
     assert!(seen.len() > 1 && seen.windows(2).all(|two| two[0].0 <= two[1].0), "{seen:?}");
     assert_eq!(seen.last(), Some(&(150_000, 150_000)));
     let missing = folder.path().join("no.jsonl");
-    let error = Data::open(std::slice::from_ref(&missing), qwen2(), &options(), &|_, _| ()).map(|_| ()).expect_err("no file");
+    let error =
+        Data::open(std::slice::from_ref(&missing), qwen2(), &options(), &|_, _| ()).map(|_| ()).expect_err("no file");
     assert!(error.to_string().starts_with(&format!("{}: ", missing.display())), "{error}");
 }
 
@@ -85,10 +88,14 @@ fn the_digest_and_the_facts_tell_data_apart() {
 
 #[test]
 fn shares_that_cannot_be_are_refused() {
-    let of = |lines: usize| several(&[("a.jsonl", "{\"text\": \"ab\"}\n".repeat(lines).as_bytes())], qwen2(), &options());
+    let of =
+        |lines: usize| several(&[("a.jsonl", "{\"text\": \"ab\"}\n".repeat(lines).as_bytes())], qwen2(), &options());
     let refused = |lines: usize, share: f64| of(lines).split(share, 0).map(|_| ()).expect_err("refused").to_string();
     assert_eq!(refused(9, 0.6), "9 examples cannot give a share of 0.6 for validation: it is above 0 and at most 0.5");
-    assert_eq!(refused(9, f64::NAN), "9 examples cannot give a share of NaN for validation: it is above 0 and at most 0.5");
+    assert_eq!(
+        refused(9, f64::NAN),
+        "9 examples cannot give a share of NaN for validation: it is above 0 and at most 0.5"
+    );
     assert_eq!(refused(1, 0.5), "1 examples cannot give a share of 0.5 for validation: two examples are needed");
     let (training, _) = of(9).split(0.01, 0).expect("at least one");
     assert_eq!(training.len(), 8);

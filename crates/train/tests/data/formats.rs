@@ -105,8 +105,8 @@ fn what_gzip_has_packed_is_read_as_what_it_holds() {
     // Several streams in one file, as `cat` makes them.
     let [first, second] = ["{\"text\": \"ab\"}\n", "{\"text\": \"cd\"}\n"].map(|line| packed(line.as_bytes()));
     assert_eq!(both("a.gz", &[first, second].concat(), &options()), TWO);
-    let [plain, from_gzip] =
-        [lines.as_bytes().to_vec(), packed(lines.as_bytes())].map(|bytes| data("a", &bytes, qwen2(), &options()).expect("good"));
+    let [plain, from_gzip] = [lines.as_bytes().to_vec(), packed(lines.as_bytes())]
+        .map(|bytes| data("a", &bytes, qwen2(), &options()).expect("good"));
     assert_eq!(plain.digest(), from_gzip.digest());
 }
 
@@ -120,8 +120,14 @@ fn packed_files_that_are_damaged_are_told() {
     assert!(against("a.gz", &damaged).starts_with("a.gz: the packed bytes are damaged: "));
     assert_eq!(against("a.gz", &packed(&good)), "a.gz: it is packed twice; unpack it once (gunzip)");
     let tar = against("a.tar.gz", &packed(&[&[b'a'; 257][..], b"ustar"].concat()));
-    assert!(tar.starts_with("a.tar.gz: unpack it (gunzip); it is a tar archive; ") && tar.ends_with(": tar -xOf a.tar > a"), "{tar}");
-    assert!(against("a.csv.gz", &packed(b"q;r\n")).starts_with("a.csv.gz: unpack it (gunzip); it is a table of comma-separated values; "));
+    assert!(
+        tar.starts_with("a.tar.gz: unpack it (gunzip); it is a tar archive; ") && tar.ends_with(": tar -xOf a.tar > a"),
+        "{tar}"
+    );
+    assert!(
+        against("a.csv.gz", &packed(b"q;r\n"))
+            .starts_with("a.csv.gz: unpack it (gunzip); it is a table of comma-separated values; ")
+    );
 }
 
 #[test]
@@ -139,9 +145,19 @@ fn forms_that_are_not_read_are_refused_with_a_command() {
         ("data/train-00000", b"PAR1\x15\x04", "it is Parquet; ", "IN data/train-00000 data/train-00000.jsonl"),
         ("a.arrow", b"\xff\xff\xff\xff\x10\0\0\0", "it is Arrow; ", "IN a.arrow a.jsonl"),
         ("a.arrow", b"ARROW1\0\0", "it is Arrow; ", "IN a.arrow a.jsonl"),
-        ("a b.csv", b"prompt,completion\na,b\n", "it is a table of comma-separated values; ", "IN 'a b.csv' 'a b.jsonl'"),
+        (
+            "a b.csv",
+            b"prompt,completion\na,b\n",
+            "it is a table of comma-separated values; ",
+            "IN 'a b.csv' 'a b.jsonl'",
+        ),
         ("a.csv", b"q;r\n", "it is a table of comma-separated values; ", "IN a.csv a.jsonl"),
-        ("table", b"\"instruction\",\"input\",\"output\"\n", "it is a table of comma-separated values; ", "IN table table.jsonl"),
+        (
+            "table",
+            b"\"instruction\",\"input\",\"output\"\n",
+            "it is a table of comma-separated values; ",
+            "IN table table.jsonl",
+        ),
         ("a.TSV", b"prompt\tcompletion\n", "it is a table of tab-separated values; ", "IN a.TSV a.jsonl"),
         ("a.zip", b"PK\x03\x04\x14\0", "it is a zip archive; ", "unzip -p a.zip > a"),
         ("a.jsonl.zst", b"\x28\xb5\x2f\xfd\x04", "it is packed by zstd; ", "zstd -d a.jsonl.zst -o a.jsonl"),
@@ -157,7 +173,10 @@ fn forms_that_are_not_read_are_refused_with_a_command() {
         assert!(reason.ends_with(command.trim_start_matches("IN")), "{reason}");
     }
     assert_eq!(against("a.jsonl", b"GGUF\x03\0\0\0"), "a.jsonl: it is a model (GGUF), not a file of examples");
-    assert_eq!(against("a.bin", b"ab\0\0c"), "a.bin: it holds bytes of zero, so it is no text; give JSON lines or text in UTF-8");
+    assert_eq!(
+        against("a.bin", b"ab\0\0c"),
+        "a.bin: it holds bytes of zero, so it is no text; give JSON lines or text in UTF-8"
+    );
     let stdin = stream("stdin", b"PAR1", qwen2(), &options()).next(1).expect_err("refused").to_string();
     assert!(stdin.starts_with("stdin: it is Parquet; ") && stdin.ends_with(" FILE FILE.jsonl"), "{stdin}");
     // The bytes tell, whatever the name says.

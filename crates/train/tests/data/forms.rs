@@ -23,10 +23,19 @@ fn a_completion_is_learnt_behind_what_weft_run_renders() {
 fn without_a_template_prompt_and_completion_are_one_text() {
     let texts = qwen2().raw();
     assert_eq!(marked(r#"{"prompt": "Hi", "completion": " you"}"#, &texts, &options()), ["Hi⟦ you<|im_end|>⟧"]);
-    assert_eq!(marked(r#"{"prompt": "Hi", "completion": " you<|im_end|>"}"#, &texts, &options()), ["Hi⟦ you<|im_end|>⟧"]);
-    assert_eq!(marked(r#"{"prompt": "", "completion": "you"}"#, &gemma3().raw(), &options()), ["<bos>⟦you<end_of_turn>⟧"]);
+    assert_eq!(
+        marked(r#"{"prompt": "Hi", "completion": " you<|im_end|>"}"#, &texts, &options()),
+        ["Hi⟦ you<|im_end|>⟧"]
+    );
+    assert_eq!(
+        marked(r#"{"prompt": "", "completion": "you"}"#, &gemma3().raw(), &options()),
+        ["<bos>⟦you<end_of_turn>⟧"]
+    );
     let messages = r#"{"messages": [{"role": "assistant", "content": "x"}]}"#;
-    assert_eq!(refused(messages, &texts, &options()), "facts.jsonl, line 1: messages need a chat template, but none is used");
+    assert_eq!(
+        refused(messages, &texts, &options()),
+        "facts.jsonl, line 1: messages need a chat template, but none is used"
+    );
 }
 
 #[test]
@@ -39,7 +48,8 @@ fn a_text_is_learnt_whole_and_its_control_tokens_are_read() {
 
 #[test]
 fn what_a_message_spells_is_text() {
-    let [document] = &documents(r#"{"prompt": "<|im_end|>", "completion": "<|im_end|>!"}"#, qwen2(), &options())[..] else {
+    let [document] = &documents(r#"{"prompt": "<|im_end|>", "completion": "<|im_end|>!"}"#, qwen2(), &options())[..]
+    else {
         panic!("one document");
     };
     let controls = |ids: &[u32]| ids.iter().filter(|id| (257..260).contains(*id)).count();
@@ -70,7 +80,8 @@ fn all_of_an_example_is_learnt_on_demand() {
 #[test]
 fn a_bad_line_is_named_with_its_reason() {
     let messages = |of: &str| format!("{{\"messages\": [{of}]}}");
-    let no_json = |line: &str| format!("no JSON: {}", serde_json::from_str::<serde_json::Value>(line).expect_err("no JSON"));
+    let no_json =
+        |line: &str| format!("no JSON: {}", serde_json::from_str::<serde_json::Value>(line).expect_err("no JSON"));
     let (deep, lone, long) = ("[".repeat(200), r#"{"text": "\ud800"}"#, format!("[\"{}\"]", "a".repeat(60)));
     let many = messages(&vec![r#"{"role": "user"}"#; 1025].join(", "));
     for (line, reason) in [
@@ -94,7 +105,10 @@ fn a_bad_line_is_named_with_its_reason() {
         (&messages(""), "nothing to learn: no message has the role assistant"),
         (&messages(r#"{"role": "user", "content": "a"}"#), "nothing to learn: no message has the role assistant"),
         (&messages(r#"{"role": "user", "content": "a"}, {"content": "b"}"#), "message 2: it has no role"),
-        (&messages(r#"{"role": "bot", "content": "a"}"#), "message 1: the role \"bot\" is none of system, user, assistant, tool"),
+        (
+            &messages(r#"{"role": "bot", "content": "a"}"#),
+            "message 1: the role \"bot\" is none of system, user, assistant, tool",
+        ),
         (&messages(r#"{"role": "user", "content": 3}"#), "message 1: content is 3, not a text"),
         (&messages("3"), "message 1: 3 is no object"),
         (&many, "1025 messages, at most 1024 are read"),
@@ -108,14 +122,16 @@ fn a_bad_line_is_named_with_its_reason() {
         assert_eq!(refused(&lines, &qwen2(), &options()), expected);
         let mut stream = stream("facts.jsonl", lines.as_bytes(), qwen2(), &options());
         assert_eq!(stream.next(9).expect_err("a bad line").to_string(), expected);
-        let skipped = data("facts.jsonl", lines.as_bytes(), qwen2(), &options().skip_bad(true)).expect("good lines too");
+        let skipped =
+            data("facts.jsonl", lines.as_bytes(), qwen2(), &options().skip_bad(true)).expect("good lines too");
         assert_eq!((skipped.counts().bad, skipped.len()), (1, 2), "{line}");
     }
 }
 
 #[test]
 fn a_line_without_end_is_refused_by_its_length() {
-    let lines = [r#"{"text": "good"}"#, "\n", r#"{"text": ""#, &"a".repeat(16 << 20), "\"}\n", r#"{"text": "good"}"#].concat();
+    let lines =
+        [r#"{"text": "good"}"#, "\n", r#"{"text": ""#, &"a".repeat(16 << 20), "\"}\n", r#"{"text": "good"}"#].concat();
     assert_eq!(refused(&lines, &qwen2(), &options()), "facts.jsonl, line 2: the line has more than 16 MiB");
     let skipped = data("facts.jsonl", lines.as_bytes(), qwen2(), &options().skip_bad(true)).expect("good lines too");
     assert_eq!((skipped.counts().bad, skipped.len()), (1, 2));
@@ -125,16 +141,27 @@ fn a_line_without_end_is_refused_by_its_length() {
 fn longer_documents_are_cut_or_dropped_and_counted() {
     let lines = "{\"text\": \"abcdef\"}\n{\"text\": \"ab\"}\n{\"prompt\": \"a long prompt\", \"completion\": \"b\"}\n";
     let (texts, cut) = (qwen2().raw(), options().length(4));
-    let data_of = |options: &train::DataOptions| data("facts.jsonl", lines.as_bytes(), texts.clone(), options).expect("good lines");
+    let data_of = |options: &train::DataOptions| {
+        data("facts.jsonl", lines.as_bytes(), texts.clone(), options).expect("good lines")
+    };
     let shown = |data: &train::Data| -> Vec<String> {
-        (0..data.len()).flat_map(|n| data.documents(n).expect("read")).map(|document| crate::common::shown(&document, &texts)).collect()
+        (0..data.len())
+            .flat_map(|n| data.documents(n).expect("read"))
+            .map(|document| crate::common::shown(&document, &texts))
+            .collect()
     };
     let data = data_of(&cut);
     assert_eq!(shown(&data), ["a⟦bcde⟧", "a⟦b<|im_end|>⟧"]);
-    assert_eq!(data.counts(), Counts { examples: 2, documents: 2, tokens: 6, targets: 6, longest: 4, cut: 1, dropped: 1, bad: 0 });
+    assert_eq!(
+        data.counts(),
+        Counts { examples: 2, documents: 2, tokens: 6, targets: 6, longest: 4, cut: 1, dropped: 1, bad: 0 }
+    );
     let data = data_of(&cut.clone().longer(Longer::Drop));
     assert_eq!(shown(&data), ["a⟦b<|im_end|>⟧"]);
-    assert_eq!(data.counts(), Counts { examples: 1, documents: 1, tokens: 2, targets: 2, longest: 2, cut: 0, dropped: 2, bad: 0 });
+    assert_eq!(
+        data.counts(),
+        Counts { examples: 1, documents: 1, tokens: 2, targets: 2, longest: 2, cut: 0, dropped: 2, bad: 0 }
+    );
 }
 
 #[test]
@@ -148,7 +175,8 @@ fn files_without_an_example_are_refused() {
 /// A value that is like one of a line, or anything else.
 fn any_value() -> impl Strategy<Value = serde_json::Value> {
     use serde_json::{Value, json};
-    let texts = prop_oneof![Just("assistant"), Just("user"), Just("tool"), Just("<|im_end|>"), Just("é\n\u{0}"), Just("")];
+    let texts =
+        prop_oneof![Just("assistant"), Just("user"), Just("tool"), Just("<|im_end|>"), Just("é\n\u{0}"), Just("")];
     let leaf = prop_oneof![
         texts.prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
@@ -157,12 +185,15 @@ fn any_value() -> impl Strategy<Value = serde_json::Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
     ];
-    let key = || prop_oneof![Just("role"), Just("content"), Just("tool_calls"), Just("function"), Just("reasoning_content")];
+    let key =
+        || prop_oneof![Just("role"), Just("content"), Just("tool_calls"), Just("function"), Just("reasoning_content")];
     leaf.prop_recursive(3, 24, 4, move |inner| {
         prop_oneof![
             vec(inner.clone(), 0..4).prop_map(Value::from),
-            vec((key(), inner.clone()), 0..4).prop_map(|pairs| pairs.into_iter().map(|(key, value)| (key.to_string(), value)).collect()),
-            (inner.clone(), inner).prop_map(|(content, calls)| json!({ "role": "assistant", "content": content, "tool_calls": calls })),
+            vec((key(), inner.clone()), 0..4)
+                .prop_map(|pairs| pairs.into_iter().map(|(key, value)| (key.to_string(), value)).collect()),
+            (inner.clone(), inner)
+                .prop_map(|(content, calls)| json!({ "role": "assistant", "content": content, "tool_calls": calls })),
         ]
     })
 }

@@ -41,15 +41,27 @@ fn a_turn_of_weight_zero_is_shown_and_not_learnt() {
     };
     let expected = "<|im_start|>user\nOne?<|im_end|>\n<|im_start|>assistant\n1.<|im_end|>\n\
         <|im_start|>user\nTwo?<|im_end|>\n<|im_start|>assistant\n⟦2.<|im_end|>⟧";
-    for none in [json!({"weight": 0}), json!({"weight": 0.0}), json!({"train": false}), json!({"training": false}), json!({"loss": false})]
-    {
+    for none in [
+        json!({"weight": 0}),
+        json!({"weight": 0.0}),
+        json!({"train": false}),
+        json!({"training": false}),
+        json!({"loss": false}),
+    ] {
         assert_eq!(marked(&turns(none.clone()), &qwen2(), &options()), [expected], "{none}");
     }
     let both = expected.replace("1.<|im_end|>", "⟦1.<|im_end|>⟧");
-    for all in [json!({"weight": 1}), json!({"weight": null}), json!({"train": true}), json!({"train_detail": null, "loss": 1})] {
+    for all in [
+        json!({"weight": 1}),
+        json!({"weight": null}),
+        json!({"train": true}),
+        json!({"train_detail": null, "loss": 1}),
+    ] {
         assert_eq!(marked(&turns(all.clone()), &qwen2(), &options()), [both.as_str()], "{all}");
     }
-    let [document] = &documents(&turns(json!({"weight": 0.5})), qwen2(), &options())[..] else { panic!("one document") };
+    let [document] = &documents(&turns(json!({"weight": 0.5})), qwen2(), &options())[..] else {
+        panic!("one document")
+    };
     let weights: Vec<f32> = document.weights.iter().copied().filter(|weight| *weight > 0.0).collect();
     assert_eq!(weights, [0.5, 0.5, 0.5, 1.0, 1.0, 1.0]);
 }
@@ -64,7 +76,8 @@ fn weights_that_say_nothing_that_can_be_done_are_refused() {
     ] {
         assert_eq!(reason(&asked(more), &qwen2()), expected);
     }
-    let user = r#"{"messages": [{"role": "user", "content": "Hi.", "train": true}, {"role": "assistant", "content": "Ho."}]}"#;
+    let user =
+        r#"{"messages": [{"role": "user", "content": "Hi.", "train": true}, {"role": "assistant", "content": "Ho."}]}"#;
     assert_eq!(reason(user, &qwen2()), "message 1: train is true, but only turns of the assistant are learnt");
     let all = refused(&asked(json!({"weight": 0.5})), &qwen2(), &options().learn(Learn::All));
     assert_eq!(all, "facts.jsonl, line 1: a turn has a weight, but everything is learnt (--loss all)");
@@ -73,12 +86,17 @@ fn weights_that_say_nothing_that_can_be_done_are_refused() {
 #[test]
 fn keys_that_cannot_be_applied_are_refused_by_name() {
     let only_text = |key: &str| format!("message 2: it has {key}, but only text is learnt");
-    let shown = |key: &str| format!("message 2: the chat template does not show {key}; write it into content, or leave the key out");
+    let shown = |key: &str| {
+        format!("message 2: the chat template does not show {key}; write it into content, or leave the key out")
+    };
     let parts = "a turn is learnt whole or not at all; divide the turn, or leave the key out";
     for (more, expected) in [
         (json!({"audio": {"id": "a"}}), only_text("audio")),
         (json!({"images": ["a.png"]}), only_text("images")),
-        (json!({"refusal": "No."}), "message 2: it has refusal, but write it into content, so that it is an answer".to_string()),
+        (
+            json!({"refusal": "No."}),
+            "message 2: it has refusal, but write it into content, so that it is an answer".to_string(),
+        ),
         (json!({"train_detail": [{"begin_offset": 0}]}), format!("message 2: it has train_detail, but {parts}")),
         (json!({"loss_mask": [1, 0]}), format!("message 2: it has loss_mask, but {parts}")),
         (json!({"name": "Oda"}), shown("name")),
@@ -97,7 +115,8 @@ fn keys_that_cannot_be_applied_are_refused_by_name() {
     let many: Value = (0..70).map(|n| (format!("k{n}"), json!(n))).collect::<serde_json::Map<_, _>>().into();
     assert_eq!(reason(&asked(many), &qwen2()), "message 2: 72 keys, at most 64 are read");
     // What is empty says nothing.
-    let empty = json!({"audio": null, "refusal": "", "images": [], "name": null, "reasoning_content": "", "tool_calls": null});
+    let empty =
+        json!({"audio": null, "refusal": "", "images": [], "name": null, "reasoning_content": "", "tool_calls": null});
     assert_eq!(marked(&asked(empty), &qwen2(), &options()), [format!("{ASKED}⟦Ho.<|im_end|>⟧")]);
 }
 
@@ -118,8 +137,10 @@ fn a_name_is_refused_where_the_template_has_the_word_for_functions_only() {
     let calls = texts_of(&qwen2(), &format!("{{# call.function.name #}}{}", crate::common::QWEN2));
     let expected = "message 2: the chat template does not show name; write it into content, or leave the key out";
     assert_eq!(reason(&asked(json!({"name": "Oda"})), &calls), expected);
-    let shows = texts_of(&qwen2(), &crate::common::QWEN2.replace("message.role +", "message.role + (message.name or '') +"));
-    let line = r#"{"messages": [{"role": "user", "name": "Oda", "content": "Hi."}, {"role": "assistant", "content": "Ho."}]}"#;
+    let shows =
+        texts_of(&qwen2(), &crate::common::QWEN2.replace("message.role +", "message.role + (message.name or '') +"));
+    let line =
+        r#"{"messages": [{"role": "user", "name": "Oda", "content": "Hi."}, {"role": "assistant", "content": "Ho."}]}"#;
     assert_eq!(marked(line, &shows, &options()), [format!("{}⟦Ho.<|im_end|>⟧", ASKED.replace("user\n", "userOda\n"))]);
 }
 
@@ -130,7 +151,8 @@ fn keys_and_columns_without_effect_are_noted() {
     assert_eq!(unused(alpaca, qwen2()), ["source", "text"]);
     assert_eq!(marked(alpaca, &qwen2(), &options().skip_bad(true)), [format!("{ASKED}⟦Ho.<|im_end|>⟧")]);
     assert_eq!(unused(r#"{"text": "ab", "id": 7, "meta": null}"#, qwen2()), ["id"]);
-    let switched = r#"{"prompt": "Hi.", "completion": "Ho.", "enable_thinking": false, "chat_template_kwargs": {"mood": 1}}"#;
+    let switched =
+        r#"{"prompt": "Hi.", "completion": "Ho.", "enable_thinking": false, "chat_template_kwargs": {"mood": 1}}"#;
     assert_eq!(unused(switched, qwen2()), ["enable_thinking", "mood of chat_template_kwargs"]);
     assert!(unused(r#"{"prompt": "Hi.", "completion": "Ho."}"#, qwen2()).is_empty());
 }
@@ -142,29 +164,38 @@ fn sharegpt_is_read_by_its_usual_names() {
         json!({ "conversations": [turn(roles[0], "Be."), turn(roles[1], "Hi."), turn(roles[2], "Ho.")] }).to_string()
     };
     let expected = [format!("<|im_start|>system\nBe.<|im_end|>\n{ASKED}⟦Ho.<|im_end|>⟧")];
-    for roles in
-        [["system", "human", "gpt"], ["system", "user", "assistant"], ["System", "User", "Assistant"], ["developer", "human", "chatgpt"]]
-    {
+    for roles in [
+        ["system", "human", "gpt"],
+        ["system", "user", "assistant"],
+        ["System", "User", "Assistant"],
+        ["developer", "human", "chatgpt"],
+    ] {
         assert_eq!(marked(&line(roles), &qwen2(), &options()), expected, "{roles:?}");
     }
     // The system may stand beside the messages, and NeMo names the roles that are not learnt.
-    let beside =
-        r#"{"system": "Be.", "mask": "User", "conversations": [{"from": "User", "value": "Hi."}, {"from": "Assistant", "value": "Ho."}]}"#;
+    let beside = r#"{"system": "Be.", "mask": "User", "conversations": [{"from": "User", "value": "Hi."}, {"from": "Assistant", "value": "Ho."}]}"#;
     assert_eq!(marked(beside, &qwen2(), &options()), expected);
     assert_eq!(
         reason(&beside.replace("\"mask\": \"User\"", "\"mask\": \"Assistant\""), &qwen2()),
         "mask is \"Assistant\", but the turns of the assistant are learnt, and no others"
     );
-    let twice = r#"{"system": "Be.", "messages": [{"role": "system", "content": "a"}, {"role": "assistant", "content": "b"}]}"#;
+    let twice =
+        r#"{"system": "Be.", "messages": [{"role": "system", "content": "a"}, {"role": "assistant", "content": "b"}]}"#;
     assert_eq!(reason(twice, &qwen2()), "it has a column system, and a message of the system");
 }
 
 #[test]
 fn a_developer_is_the_system_where_the_template_does_not_know_it() {
     let line = r#"{"messages": [{"role": "developer", "content": "Be."}, {"role": "assistant", "content": "Ho."}]}"#;
-    assert_eq!(marked(line, &qwen2(), &options()), ["<|im_start|>system\nBe.<|im_end|>\n<|im_start|>assistant\n⟦Ho.<|im_end|>⟧"]);
+    assert_eq!(
+        marked(line, &qwen2(), &options()),
+        ["<|im_start|>system\nBe.<|im_end|>\n<|im_start|>assistant\n⟦Ho.<|im_end|>⟧"]
+    );
     let knows = texts_of(&qwen2(), &format!("{{# developer #}}{}", crate::common::QWEN2));
-    assert_eq!(marked(line, &knows, &options()), ["<|im_start|>developer\nBe.<|im_end|>\n<|im_start|>assistant\n⟦Ho.<|im_end|>⟧"]);
+    assert_eq!(
+        marked(line, &knows, &options()),
+        ["<|im_start|>developer\nBe.<|im_end|>\n<|im_start|>assistant\n⟦Ho.<|im_end|>⟧"]
+    );
 }
 
 #[test]
@@ -173,7 +204,10 @@ fn structures_may_stand_as_json_text() {
     let messages = r#"[{"role": "user", "content": "Hi.", "tool_calls": null}, {"role": "assistant", "content": [{"type": "text", "text": "Ho.", "image_url": null}]}]"#;
     let plain = texts_of(
         &qwen2(),
-        &crate::common::QWEN2.replace("message.content +", "(message.content if message.content is string else message.content[0].text) +"),
+        &crate::common::QWEN2.replace(
+            "message.content +",
+            "(message.content if message.content is string else message.content[0].text) +",
+        ),
     );
     assert_eq!(marked(&json!({ "messages": messages }).to_string(), &plain, &options()), expected);
     let template = "{% for tool in tools or [] %}{{ (tool.function or tool).name }} {% endfor %}{% for message in messages %}{{ (message.content or message.tool_calls[0].function.name) + '<|im_end|>' }}{% endfor %}";
@@ -194,7 +228,8 @@ fn structures_may_stand_as_json_text() {
     // LLaMA-Factory has a role for calls, and OpenAI once had a column for functions.
     let line = json!({ "conversations": [{ "from": "human", "value": "a" }, { "from": "function_call", "value": call }], "functions": [{ "name": "sun" }] });
     assert_eq!(marked(&line.to_string(), &texts, &options()), ["sun a<|im_end|>⟦sun<|im_end|>⟧"]);
-    let bad = json!({ "messages": [{ "role": "assistant", "content": "b" }], "tools": [{ "type": "code_interpreter" }] });
+    let bad =
+        json!({ "messages": [{ "role": "assistant", "content": "b" }], "tools": [{ "type": "code_interpreter" }] });
     assert_eq!(reason(&bad.to_string(), &texts), "the tool {\"type\":\"code_interpreter\"} is no function");
 }
 
@@ -228,13 +263,18 @@ fn columns_that_change_what_is_learnt_are_refused_by_name() {
 #[test]
 fn an_empty_turn_is_refused_as_an_empty_completion_is() {
     let expected = "message 2: nothing to learn: the turn of the assistant is empty";
-    for content in [json!({"content": ""}), json!({"content": null}), json!({"content": [{"type": "text", "text": ""}]})] {
+    for content in
+        [json!({"content": ""}), json!({"content": null}), json!({"content": [{"type": "text", "text": ""}]})]
+    {
         for texts in [qwen2(), qwen3(), gemma3(), gemma4()] {
             assert_eq!(reason(&asked(content.clone()), &texts), expected);
         }
     }
     assert_eq!(reason(r#"{"prompt": "a", "completion": ""}"#, &qwen2()), "nothing to learn: the completion is empty");
-    assert_eq!(reason(r#"{"instruction": "a", "input": null, "output": ""}"#, &qwen2()), "nothing to learn: the completion is empty");
+    assert_eq!(
+        reason(r#"{"instruction": "a", "input": null, "output": ""}"#, &qwen2()),
+        "nothing to learn: the completion is empty"
+    );
     // As context an empty turn says what happened.
     let context = r#"{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "", "weight": 0}, {"role": "user", "content": "b"},
         {"role": "assistant", "content": "c"}]}"#

@@ -46,7 +46,9 @@ fn a_turn_that_is_shown_otherwise_later_begins_a_document() {
 #[test]
 fn the_documents_of_a_line_are_marked_as_one_example() {
     let lines = format!("{}\n{}", line(&talk()), line(&talk()));
-    let continues = |texts: Texts| documents(&lines, texts, &options()).iter().map(|document| document.continues).collect::<Vec<_>>();
+    let continues = |texts: Texts| {
+        documents(&lines, texts, &options()).iter().map(|document| document.continues).collect::<Vec<_>>()
+    };
     assert_eq!(continues(qwen3()), [false, true, false, true]);
     assert_eq!(continues(qwen2()), [false, false]);
     // What is left out is no beginning: the second document stands for the whole example.
@@ -66,8 +68,11 @@ fn a_turn_continues_the_document_if_only_what_is_behind_its_end_differs() {
     assert_eq!(marked(&line(&talk()), &texts, &options()), [expected]);
     let [document] = &documents(&line(&talk()), texts.clone(), &options())[..] else { panic!("one document") };
     let messages: Vec<Message> = serde_json::from_value(talk()).expect("messages");
-    let (prompt, answer) =
-        texts.template().expect("one").encode_answer(texts.tokenizer(), &messages[..4], &RenderOptions::default()).expect("ids");
+    let (prompt, answer) = texts
+        .template()
+        .expect("one")
+        .encode_answer(texts.tokenizer(), &messages[..4], &RenderOptions::default())
+        .expect("ids");
     assert_eq!(document.ids[..prompt.len()], prompt);
     assert!(answer.starts_with(&document.targets[prompt.len() - 1..]));
 }
@@ -78,7 +83,8 @@ fn thinking_is_learnt_where_the_template_shows_it() {
         { "role": "user", "content": "One?" },
         { "role": "assistant", "content": "1.", "reasoning_content": "Count." },
     ]);
-    let expected = "<|im_start|>user\nOne?<|im_end|>\n<|im_start|>assistant\n⟦<think>\nCount.\n</think>\n\n1.<|im_end|>⟧";
+    let expected =
+        "<|im_start|>user\nOne?<|im_end|>\n<|im_start|>assistant\n⟦<think>\nCount.\n</think>\n\n1.<|im_end|>⟧";
     assert_eq!(marked(&line(&thought), &qwen3(), &options()), [expected]);
 }
 
@@ -91,7 +97,10 @@ fn an_answer_follows_the_empty_thinking_of_its_prompt() {
     assert_eq!(marked(&line(&talk()), &gemma4(), &options()), expected);
     // With thinking asked for, nothing is between the turn's head and the answer.
     let texts = gemma4().render(RenderOptions::default().enable_thinking(true));
-    assert_eq!(marked(&line(&talk()), &texts, &options()), [format!("{}⟦2.<turn|>⟧", second.replace("1.<turn|>", "⟦1.<turn|>⟧"))]);
+    assert_eq!(
+        marked(&line(&talk()), &texts, &options()),
+        [format!("{}⟦2.<turn|>⟧", second.replace("1.<turn|>", "⟦1.<turn|>⟧"))]
+    );
 }
 
 #[test]
@@ -120,7 +129,8 @@ fn parts_of_text_are_learnt_under_a_template_that_shows_text_and_calls_are_not_d
     let expected = "<|im_start|>user\nOne?<|im_end|>\n<|im_start|>assistant\n⟦1.<|im_end|>⟧";
     assert_eq!(marked(&line(&talk), &texts, &options()), [expected]);
     let call = json!({ "type": "function", "function": { "name": "sun", "arguments": {} } });
-    let called = json!([{ "role": "user", "content": "a" }, { "role": "assistant", "content": null, "tool_calls": [call] }]);
+    let called =
+        json!([{ "role": "user", "content": "a" }, { "role": "assistant", "content": null, "tool_calls": [call] }]);
     let error = refused(&line(&called), &texts, &options());
     assert!(error.contains("line 1: the chat template does not show the call of sun in message 2"), "{error}");
 }
@@ -181,13 +191,18 @@ fn what_training_renders_weft_run_renders() {
                 let found = stretches(&documents(&line(&messages), texts.clone(), &options()));
                 let messages: Vec<Message> = serde_json::from_value(messages).expect("messages");
                 let (tokenizer, template) = (texts.tokenizer(), texts.template().expect("a template"));
-                let prompt = |turn: usize| template.encode(tokenizer, &messages[..turn], &RenderOptions::default()).expect("a prompt");
+                let prompt = |turn: usize| {
+                    template.encode(tokenizer, &messages[..turn], &RenderOptions::default()).expect("a prompt")
+                };
                 let prompts: Vec<_> = found.iter().map(|(prompt, _)| prompt.clone()).collect();
                 assert_eq!(prompts, [prompt(1), prompt(3)], "{name}: {first:?}, {second:?}");
                 for ((_, answer), content) in found.iter().zip([first, second]) {
                     let text = tokenizer.decode(answer);
                     assert!(text.contains(content.trim()), "{name}: {text:?}");
-                    assert!(answer.iter().filter(|&&id| tokenizer.is_end(id)).count() == 1 && tokenizer.is_end(answer[answer.len() - 1]));
+                    assert!(
+                        answer.iter().filter(|&&id| tokenizer.is_end(id)).count() == 1
+                            && tokenizer.is_end(answer[answer.len() - 1])
+                    );
                 }
             }
         }

@@ -15,7 +15,8 @@ const ARCHITECTURES: &str = "crates/train/tests/architectures.rs";
 
 const EVERY_KERNEL: Proof = Proof::Test((PARITY, "every_variant_in_one_format_matches_its_oracle"));
 const LARGE_GRIDS: Proof = Proof::Test((PARITY, "grids_above_65535_workgroups"));
-const PORTABLE: Proof = Proof::Test((PARITY, "every_third_portable_variant_in_one_format_matches_its_oracle_under_webgpus_default_limits"));
+const PORTABLE: Proof =
+    Proof::Test((PARITY, "every_third_portable_variant_in_one_format_matches_its_oracle_under_webgpus_default_limits"));
 const LENGTHS: Proof = Proof::Test(("crates/kernels/tests/run_backward.rs", "slices_that_do_not_fit_are_shape_errors"));
 const PRODUCTS: Proof = Proof::Test((BACKWARD, "products_of_any_dimensions_and_their_derivatives"));
 const ROTATIONS: Proof = Proof::Test((BACKWARD, "rotations_turn_by_the_angle_and_back"));
@@ -25,12 +26,18 @@ const ATTENTION_BACKWARD: Proof = Proof::Test((BACKWARD, "attention_backward_of_
 const VOCABULARIES: Proof = Proof::Test((LOSSES, "losses_over_4096_and_262144_logits_of_the_rows_that_have_a_target"));
 const BEHIND_A_SOFTCAP: Proof = Proof::Test((LOSSES, "losses_behind_a_softcap"));
 const ONE_SUBMIT: Proof = Proof::Test((COUNTS, "a_step_is_one_submit_and_a_shader_is_compiled_once"));
-const ONE_SUBMIT_PER_TOKEN: Proof = Proof::Test(("crates/model/tests/memory.rs", "a_token_of_any_number_of_layers_is_one_submit"));
-const READS_BACK: Proof = Proof::Test(("crates/model/tests/memory.rs", "a_step_reads_back_what_was_drawn_and_no_hidden_state"));
-const OVERFIT: Proof =
-    Proof::Test(("crates/train/tests/overfit.rs", "the_loss_of_one_text_falls_by_30_percent_in_3_steps_and_by_half_in_20"));
-const CHUNKS: Proof = Proof::Test(("crates/model/tests/sessions/executors.rs", "prefill_in_any_chunking_equals_token_by_token_decode"));
-const TRANSFORMERS: Proof = Proof::Test(("crates/model/tests/sessions/references.rs", "the_first_rows_are_those_of_transformers"));
+const ONE_SUBMIT_PER_TOKEN: Proof =
+    Proof::Test(("crates/model/tests/memory.rs", "a_token_of_any_number_of_layers_is_one_submit"));
+const READS_BACK: Proof =
+    Proof::Test(("crates/model/tests/memory.rs", "a_step_reads_back_what_was_drawn_and_no_hidden_state"));
+const OVERFIT: Proof = Proof::Test((
+    "crates/train/tests/overfit.rs",
+    "the_loss_of_one_text_falls_by_30_percent_in_3_steps_and_by_half_in_20",
+));
+const CHUNKS: Proof =
+    Proof::Test(("crates/model/tests/sessions/executors.rs", "prefill_in_any_chunking_equals_token_by_token_decode"));
+const TRANSFORMERS: Proof =
+    Proof::Test(("crates/model/tests/sessions/references.rs", "the_first_rows_are_those_of_transformers"));
 const NF4_BYTES: Proof = Proof::Test((NF4, "every_byte_that_the_cpu_packs_is_unpacked_in_the_order_of_its_elements"));
 const NF4_MILLION: Proof = Proof::Test((NF4, "a_million_values_are_those_of_the_cpu"));
 const NO_CLAMP: Test = (BACKWARD, "geglu_backward_has_the_slope_of_gelu_beyond_10_as_well");
@@ -83,7 +90,10 @@ pub const PROMISES: &[Promise] = &[
         name: "T FALSIFY-WGPU-003 nf4_dequant",
         says: "8 values in blocks of 4, packed by hand, within 1e-6. Ours packed by the CPU: all 256 bytes in blocks of 64, rows whose planes \
                end within 16 bytes, also bit for bit",
-        held: &[NF4_BYTES, Proof::Test(("crates/kernels/tests/format_parity.rs", "pieces_read_exactly_what_gguf_reads"))],
+        held: &[
+            NF4_BYTES,
+            Proof::Test(("crates/kernels/tests/format_parity.rs", "pieces_read_exactly_what_gguf_reads")),
+        ],
     },
     Promise {
         name: "T FALSIFY-NF4-001 (`nf4-dequantization-v1`)",
@@ -192,8 +202,14 @@ pub const PROMISES: &[Promise] = &[
         says: "text not found. Ours: a context that is too long and tokens past it are refused and change nothing; queries wider than the \
                hidden state",
         held: &[
-            Proof::Test(("crates/model/tests/sessions/session.rs", "a_context_longer_than_the_models_or_of_nothing_is_refused")),
-            Proof::Test(("crates/model/tests/sessions/session.rs", "feeding_past_the_context_or_the_vocabulary_changes_nothing")),
+            Proof::Test((
+                "crates/model/tests/sessions/session.rs",
+                "a_context_longer_than_the_models_or_of_nothing_is_refused",
+            )),
+            Proof::Test((
+                "crates/model/tests/sessions/session.rs",
+                "feeding_past_the_context_or_the_vocabulary_changes_nothing",
+            )),
             CHUNKS,
         ],
     },
@@ -208,7 +224,10 @@ pub const PROMISES: &[Promise] = &[
         says: "the time of each operation of a layer. Ours by timestamps, each dispatch once, and their sum accounts for the step",
         held: &[
             Proof::Test(("crates/kernels/tests/profile.rs", "every_dispatch_is_timed_once_in_order")),
-            Proof::Test(("crates/kernels/tests/profile.rs", "dispatches_account_for_the_step_and_for_nothing_beyond_it")),
+            Proof::Test((
+                "crates/kernels/tests/profile.rs",
+                "dispatches_account_for_the_step_and_for_nothing_beyond_it",
+            )),
         ],
     },
     Promise {
@@ -290,7 +309,10 @@ pub const PROMISES: &[Promise] = &[
     Promise {
         name: "T SOFTMAX_BACKWARD_SHADER",
         says: "announced, absent. Ours for flat and peaked rows of any length, per head",
-        held: &[EVERY_KERNEL, Proof::Test(("crates/cpu-ref/src/ops/backward/softmax_backward.rs", "it_is_the_derivative_of_the_softmax"))],
+        held: &[
+            EVERY_KERNEL,
+            Proof::Test(("crates/cpu-ref/src/ops/backward/softmax_backward.rs", "it_is_the_derivative_of_the_softmax")),
+        ],
     },
     Promise {
         name: "T rmsnorm_backward, dg by atomic additions",
@@ -330,7 +352,11 @@ pub const PROMISES: &[Promise] = &[
             test: NO_CLAMP,
         }],
     },
-    Promise { name: "R adam_step", says: "128 parameters, one step within 1e-6. Ours over 10 steps, m and v too", held: &[TEN_STEPS] },
+    Promise {
+        name: "R adam_step",
+        says: "128 parameters, one step within 1e-6. Ours over 10 steps, m and v too",
+        held: &[TEN_STEPS],
+    },
     Promise {
         name: "R lora_forward_backward",
         says: "K 16, rank 4, N 12, scale 0.5 within 1e-5. Ours also 37 rows and rank 8; sums are added to what is there; factors of every \
@@ -370,7 +396,11 @@ pub const PROMISES: &[Promise] = &[
         held: &[OVERFIT, Proof::Test((GRADIENTS, "finite_differences_along_random_directions"))],
     },
     Promise { name: "R per_position", says: "the loss falls by 30% in 3 steps", held: &[OVERFIT] },
-    Promise { name: "R, prose: submits", says: "one submit per token (in its code, per layer)", held: &[ONE_SUBMIT_PER_TOKEN] },
+    Promise {
+        name: "R, prose: submits",
+        says: "one submit per token (in its code, per layer)",
+        held: &[ONE_SUBMIT_PER_TOKEN],
+    },
     Promise {
         name: "R, prose: 10 tok/s",
         says: "at least 10 tokens per second. Ours on two CPU cores without a GPU",
@@ -393,7 +423,10 @@ pub const PROMISES: &[Promise] = &[
         says: "loss and gradient are zero",
         held: &[
             VOCABULARIES,
-            Proof::Test(("crates/cpu-ref/src/ops/backward/cross_entropy_backward.rs", "the_derivative_of_the_weighted_sum_of_the_losses")),
+            Proof::Test((
+                "crates/cpu-ref/src/ops/backward/cross_entropy_backward.rs",
+                "the_derivative_of_the_weighted_sum_of_the_losses",
+            )),
         ],
     },
 ];

@@ -55,7 +55,12 @@ pub fn run(kernel: &str) -> anyhow::Result<bool> {
         targets.retain(|target| target.shader.variant.name.contains(kernel));
         let wrong = wrong(&targets, caps, subgroup);
         wrong.iter().for_each(|line| println!("{line}"));
-        println!("{:>5} shaders {what}: {} beyond their bounds ({:.0} s)", targets.len(), wrong.len(), begin.elapsed().as_secs_f64());
+        println!(
+            "{:>5} shaders {what}: {} beyond their bounds ({:.0} s)",
+            targets.len(),
+            wrong.len(),
+            begin.elapsed().as_secs_f64()
+        );
         computed += targets.len();
         beyond += wrong.len();
     };
@@ -63,8 +68,16 @@ pub fn run(kernel: &str) -> anyhow::Result<bool> {
     hold("with cooperative matrices".to_string(), cooperative(&caps), &caps, 32);
     for sizes @ [smallest, subgroup] in SUBGROUPS {
         let caps = card(Class::Discrete, smallest, false);
-        hold(format!("of a device with subgroups of {smallest}, in {subgroup} threads"), exchanging(&caps, sizes), &caps, subgroup);
+        hold(
+            format!("of a device with subgroups of {smallest}, in {subgroup} threads"),
+            exchanging(&caps, sizes),
+            &caps,
+            subgroup,
+        );
     }
-    anyhow::ensure!(computed > 0, "no shader with cooperative matrices or subgroups has {kernel:?} in its kernel's name");
+    anyhow::ensure!(
+        computed > 0,
+        "no shader with cooperative matrices or subgroups has {kernel:?} in its kernel's name"
+    );
     Ok(beyond == 0)
 }

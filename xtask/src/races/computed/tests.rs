@@ -37,19 +37,25 @@ fn kernels_in_cooperative_matrices_compute_what_the_oracles_do() {
 fn every_variant_with_cooperative_matrices_is_computed_in_every_staging_and_cache_type() {
     let targets = cooperative(&cooperating());
     let names: BTreeSet<_> = targets.iter().map(|target| target.shader.variant.name).collect();
-    let all: BTreeSet<_> = lower::variants().filter(|variant| variant.kernel.cooperative()).map(|variant| variant.name).collect();
+    let all: BTreeSet<_> =
+        lower::variants().filter(|variant| variant.kernel.cooperative()).map(|variant| variant.name).collect();
     assert_eq!(names, all);
     let kernels: BTreeSet<_> = targets.iter().map(|target| target.shader.variant.kernel.name).collect();
     for kernel in COOPERATIVE {
         assert!(kernels.contains(kernel), "{kernel}");
     }
     let stagings = |file: &str| -> BTreeSet<_> {
-        targets.iter().filter(|of| of.shader.variant.kernel.main().0 == file).filter_map(|of| of.format().map(Staging::of)).collect()
+        targets
+            .iter()
+            .filter(|of| of.shader.variant.kernel.main().0 == file)
+            .filter_map(|of| of.format().map(Staging::of))
+            .collect()
     };
     let every = BTreeSet::from([Staging::Units, Staging::F16, Staging::Bf16, Staging::Elements]);
     assert_eq!(stagings("matmul/matmul_input_tile128.wgsl"), every);
     assert_eq!(stagings("matmul/matmul_tile128.wgsl"), every);
-    let caches: BTreeSet<_> = targets.iter().map(|of| of.shader.label()).filter(|label| label.starts_with("attention_flash_64 ")).collect();
+    let caches: BTreeSet<_> =
+        targets.iter().map(|of| of.shader.label()).filter(|label| label.starts_with("attention_flash_64 ")).collect();
     assert_eq!(caches.len(), 3, "{caches:?}");
     let formats: BTreeSet<_> = targets.iter().filter_map(|target| target.format().map(gguf::GgmlType::name)).collect();
     assert!(formats.len() > 15, "{formats:?}");

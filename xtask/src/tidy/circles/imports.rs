@@ -62,7 +62,8 @@ impl Tree<'_> {
     /// The targets of the rest of a path, from the possible targets of its beginning. Only modules
     /// have items that the rest can name.
     fn onward(&self, places: &[Place], path: &[&str], followed: &mut Followed) -> Vec<Place> {
-        let modules: Vec<_> = places.iter().filter_map(|place| if let Place::Module(n) = place { Some(*n) } else { None }).collect();
+        let modules: Vec<_> =
+            places.iter().filter_map(|place| if let Place::Module(n) = place { Some(*n) } else { None }).collect();
         if path.is_empty() || modules.is_empty() {
             return places.to_vec();
         }
@@ -90,7 +91,12 @@ impl Tree<'_> {
         found
     }
 
-    fn follow(&self, import: (usize, usize), followed: &mut Followed, lead: impl FnOnce(&mut Followed) -> Vec<Place>) -> Vec<Place> {
+    fn follow(
+        &self,
+        import: (usize, usize),
+        followed: &mut Followed,
+        lead: impl FnOnce(&mut Followed) -> Vec<Place>,
+    ) -> Vec<Place> {
         if followed.contains(&import) {
             return vec![];
         }

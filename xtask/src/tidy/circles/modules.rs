@@ -28,8 +28,11 @@ pub struct Tree<'a> {
 }
 
 const ITEMS: [&str; 9] = ["fn", "struct", "enum", "union", "trait", "type", "const", "static", "macro_rules"];
-const TESTS: [&[&str]; 3] =
-    [&["#", "[", "cfg", "(", "test", ")", "]"], &["#", "[", "cfg", "(", "all", "(", "test", ","], &["#", "[", "test", "]"]];
+const TESTS: [&[&str]; 3] = [
+    &["#", "[", "cfg", "(", "test", ")", "]"],
+    &["#", "[", "cfg", "(", "all", "(", "test", ","],
+    &["#", "[", "test", "]"],
+];
 
 /// The position of the bracket that closes the one at `at`.
 fn closing(tokens: &[&str], at: usize) -> usize {
@@ -78,7 +81,16 @@ impl<'a> Tree<'a> {
 
     fn module(&mut self, file: &'a str, folder: String, parent: usize) -> usize {
         let (uses, globs, paths) = (vec![], vec![], vec![]);
-        self.modules.push(Module { file, folder, parent, children: BTreeMap::new(), uses, globs, defined: BTreeSet::new(), paths });
+        self.modules.push(Module {
+            file,
+            folder,
+            parent,
+            children: BTreeMap::new(),
+            uses,
+            globs,
+            defined: BTreeSet::new(),
+            paths,
+        });
         self.modules.len() - 1
     }
 

@@ -27,8 +27,11 @@ fn circle_through_a_re_export() {
         ("device/other.rs", "fn f() {}\n"),
     ];
     let a = "a.rs -> device/own.rs (crate::Device)";
-    let rest =
-        ["a.rs -> lib.rs (crate::missing::Name)", "device/mod.rs -> device/own.rs (own::Own)", "device/own.rs -> a.rs (crate::a::A)"];
+    let rest = [
+        "a.rs -> lib.rs (crate::missing::Name)",
+        "device/mod.rs -> device/own.rs (own::Own)",
+        "device/own.rs -> a.rs (crate::a::A)",
+    ];
     assert_eq!(edges(&files), [&[a], &rest[..]].concat());
     let (line, found) = found(&[&files[..1], &[("a.rs", "use crate::Device;\npub struct A;\n")], &files[2..]].concat());
     let counted = "kernels: 5 files, largest import circle 2 (a.rs, device/own.rs), no circle between folders; \
@@ -40,7 +43,10 @@ fn circle_through_a_re_export() {
 fn relative_paths() {
     let files = [
         ("lib.rs", "mod a;\n"),
-        ("a.rs", "pub mod b;\npub mod c;\nuse b::One;\nmod inside { use super::c::Two; }\nfn f() { b::g::<u8>(); self::c::h(); }\n"),
+        (
+            "a.rs",
+            "pub mod b;\npub mod c;\nuse b::One;\nmod inside { use super::c::Two; }\nfn f() { b::g::<u8>(); self::c::h(); }\n",
+        ),
         ("a/b.rs", "mod inside { fn f() { super::super::c::g(); } }\npub struct One;\n"),
         ("a/c/mod.rs", "use super::{self as up, b::{self}, *};\nfn f() -> up::Own { b::One }\n"),
     ];
@@ -64,7 +70,12 @@ fn globs_that_lead_back_to_themselves() {
     ];
     assert_eq!(
         edges(&files),
-        ["a.rs -> b.rs (crate::b)", "b.rs -> a.rs (crate::a)", "c.rs -> b.rs (crate::B)", "c.rs -> lib.rs (crate::missing)"]
+        [
+            "a.rs -> b.rs (crate::b)",
+            "b.rs -> a.rs (crate::a)",
+            "c.rs -> b.rs (crate::B)",
+            "c.rs -> lib.rs (crate::missing)"
+        ]
     );
 }
 
@@ -122,13 +133,17 @@ fn circle_between_folders() {
         \n  plan -> exec, 2 in all, such as plan/mod.rs -> exec/mod.rs (crate::exec::A)";
     let (line, found) = found(&files);
     assert_eq!(found, [message]);
-    assert!(line.contains("largest import circle 3 (error.rs, exec/mod.rs, plan/mod.rs), 1 circle between folders;"), "{line}");
+    assert!(
+        line.contains("largest import circle 3 (error.rs, exec/mod.rs, plan/mod.rs), 1 circle between folders;"),
+        "{line}"
+    );
 }
 
 #[test]
 fn circle_of_too_many_files() {
     let circle = |n: usize| {
-        let names: Vec<_> = (0..n).map(|i| (format!("m{i}.rs"), format!("use crate::m{}::X;\n", (i + 1) % n))).collect();
+        let names: Vec<_> =
+            (0..n).map(|i| (format!("m{i}.rs"), format!("use crate::m{}::X;\n", (i + 1) % n))).collect();
         let root: String = (0..n).map(|i| format!("mod m{i};\n")).collect();
         let files = names.iter().map(|(path, text)| (path.as_str(), text.as_str())).chain([("lib.rs", root.as_str())]);
         found(&files.collect::<Vec<_>>()).1
@@ -136,7 +151,9 @@ fn circle_of_too_many_files() {
     assert_eq!(circle(8).len(), 0);
     assert_eq!(
         circle(9),
-        ["kernels: 9 files import each other, at most 8: (m0.rs, m1.rs, m2.rs, m3.rs, m4.rs, m5.rs, m6.rs, m7.rs, m8.rs)"]
+        [
+            "kernels: 9 files import each other, at most 8: (m0.rs, m1.rs, m2.rs, m3.rs, m4.rs, m5.rs, m6.rs, m7.rs, m8.rs)"
+        ]
     );
 }
 

@@ -87,7 +87,13 @@ mod tests {
             let mut dq = vec![f32::NAN; q.len()];
             let (mut dk, mut dv) = (vec![f32::NAN; k.len()], vec![f32::NAN; v.len()]);
             for t in 0..ROWS {
-                let of = [&q[t * width..][..width], &k, &v, &dy[t * width..][..width], &stats[t * 2 * spec.heads..][..2 * spec.heads]];
+                let of = [
+                    &q[t * width..][..width],
+                    &k,
+                    &v,
+                    &dy[t * width..][..width],
+                    &stats[t * 2 * spec.heads..][..2 * spec.heads],
+                ];
                 attention_backward_q(&spec, of, mask.visible(t, ROWS), &mut dq[t * width..][..width]);
                 let own = t * kv_width..(t + 1) * kv_width;
                 let seen_by = (0..ROWS).filter(move |&row| mask.visible(row, ROWS).contains(&t));

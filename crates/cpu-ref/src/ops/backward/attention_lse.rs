@@ -26,7 +26,8 @@ pub fn attention_lse(spec: &AttentionSpec, q: &[f32], k: &[f32], visible: Range<
     check::len("attention_lse: q", q.len(), spec.heads * dim);
     check::len("attention_lse: lse", lse.len(), spec.heads);
     for (n, (q, lse)) in q.chunks_exact(dim).zip(lse).enumerate() {
-        let scores: Vec<f64> = visible.clone().map(|s| score(spec, q, &k[s * width + n / group * dim..][..dim]).0).collect();
+        let scores: Vec<f64> =
+            visible.clone().map(|s| score(spec, q, &k[s * width + n / group * dim..][..dim]).0).collect();
         let largest = scores.iter().fold(f64::NEG_INFINITY, |a, &b| a.max(b));
         let sum: f64 = scores.iter().map(|s| (s - largest).exp()).sum();
         *lse = if scores.is_empty() { 0.0 } else { (largest + sum.ln()) as f32 };

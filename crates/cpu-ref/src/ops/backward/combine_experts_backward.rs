@@ -6,7 +6,14 @@ use crate::dot::dot;
 /// derivatives of [`combine_experts`](crate::combine_experts()).
 ///
 /// `x` and `dx [T, k, D]`, `weights` and `dweights [T, k]`, `dy [T, D]`.
-pub fn combine_experts_backward(x: &[f32], weights: &[f32], dy: &[f32], dim: usize, dx: &mut [f32], dweights: &mut [f32]) {
+pub fn combine_experts_backward(
+    x: &[f32],
+    weights: &[f32],
+    dy: &[f32],
+    dim: usize,
+    dx: &mut [f32],
+    dweights: &mut [f32],
+) {
     let rows = crate::check::rows("combine_experts_backward: dy", dy.len(), dim);
     crate::check::len("combine_experts_backward: x", x.len(), weights.len() * dim);
     crate::check::len("combine_experts_backward: dx", dx.len(), x.len());

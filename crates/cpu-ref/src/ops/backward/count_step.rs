@@ -12,6 +12,9 @@ mod tests {
 
     #[test]
     fn steps_without_a_norm_are_not_counted() {
-        assert_eq!([1.0, f32::INFINITY, f32::NAN, f32::NEG_INFINITY].map(|squares| count_step(squares, 4.0)), [5.0, 4.0, 4.0, 4.0]);
+        assert_eq!(
+            [1.0, f32::INFINITY, f32::NAN, f32::NEG_INFINITY].map(|squares| count_step(squares, 4.0)),
+            [5.0, 4.0, 4.0, 4.0]
+        );
     }
 }

@@ -9,7 +9,15 @@ use crate::dot::dot;
 /// derivative zero.
 ///
 /// All `[T, D]` with D = `dim`.
-pub fn match_rms_backward(x: &[f32], like: &[f32], dy: &[f32], dim: usize, least: f64, dx: &mut [f32], dlike: &mut [f32]) {
+pub fn match_rms_backward(
+    x: &[f32],
+    like: &[f32],
+    dy: &[f32],
+    dim: usize,
+    least: f64,
+    dx: &mut [f32],
+    dlike: &mut [f32],
+) {
     crate::check::rows("match_rms_backward: x", x.len(), dim);
     for (what, found) in [("like", like.len()), ("dy", dy.len()), ("dx", dx.len()), ("dlike", dlike.len())] {
         crate::check::len(&format!("match_rms_backward: {what}"), found, x.len());

@@ -31,7 +31,8 @@ mod tests {
         let (count, stride, k, experts) = (3, 4, 5, [2, 0, 1, 2]);
         let bytes = f32_bytes(&numbers(count * stride * k, 1));
         let w = Rows::new(GgmlType::F32, k, &bytes);
-        let (x, dy, mut dx) = (numbers(experts.len() * k, 2), numbers(experts.len() * 2, 3), vec![f32::NAN; experts.len() * k]);
+        let (x, dy, mut dx) =
+            (numbers(experts.len() * k, 2), numbers(experts.len() * 2, 3), vec![f32::NAN; experts.len() * k]);
         matmul_experts_input(&w, stride, 1..3, &experts, &dy, &mut dx);
         let product = |x: &[f32]| {
             let mut y = vec![0.0; experts.len() * 2];

@@ -21,7 +21,8 @@ mod tests {
     #[test]
     fn it_is_the_adjoint_of_a_partial_rotation_with_a_magnitude() {
         let (rows, heads, head_dim, dim) = (2, 3, 8, 4);
-        let table: Vec<f32> = (0..rows * dim / 2).flat_map(|i| [1.3 * (0.4 * i as f32).cos(), 1.3 * (0.4 * i as f32).sin()]).collect();
+        let table: Vec<f32> =
+            (0..rows * dim / 2).flat_map(|i| [1.3 * (0.4 * i as f32).cos(), 1.3 * (0.4 * i as f32).sin()]).collect();
         let (x, dy) = (numbers(rows * heads * head_dim, 1), numbers(rows * heads * head_dim, 2));
         let mut dx = vec![f32::NAN; x.len()];
         rope_backward(&dy, &table, heads, head_dim, &mut dx);

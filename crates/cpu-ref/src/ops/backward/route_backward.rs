@@ -41,10 +41,14 @@ mod tests {
     fn it_is_the_derivative_of_the_weights_while_the_choice_stays() {
         let (rows, e, k) = (3, 6, 2);
         // Two logits of each row are so far above the others that no step changes the choice.
-        let logits: Vec<f32> =
-            numbers(rows * e, 1).iter().enumerate().map(|(i, x)| if i % 3 == 0 { 2.0 + 0.3 * x } else { 0.5 * x }).collect();
+        let logits: Vec<f32> = numbers(rows * e, 1)
+            .iter()
+            .enumerate()
+            .map(|(i, x)| if i % 3 == 0 { 2.0 + 0.3 * x } else { 0.5 * x })
+            .collect();
         let (dw, factors) = (numbers(rows * k, 2), numbers(e, 3));
-        for (normalize, scale) in [(true, None), (false, None), (true, Some(&factors[..])), (false, Some(&factors[..]))] {
+        for (normalize, scale) in [(true, None), (false, None), (true, Some(&factors[..])), (false, Some(&factors[..]))]
+        {
             let spec = RouteSpec { experts: e, chosen: k, normalize, scale };
             let (mut experts, mut weights) = (vec![0; rows * k], vec![0.0; rows * k]);
             route(&spec, &logits, &mut experts, &mut weights);

@@ -9,7 +9,8 @@ pub fn swiglu_backward(gate: &[f32], up: &[f32], dy: &[f32], dgate: &mut [f32], 
     for i in 0..gate.len() {
         let (g, u, dy) = (f64::from(gate[i]), f64::from(up[i]), f64::from(dy[i]));
         let e = (-g.abs()).exp();
-        let (sigmoid, other) = if g >= 0.0 { (1.0 / (1.0 + e), e / (1.0 + e)) } else { (e / (1.0 + e), 1.0 / (1.0 + e)) };
+        let (sigmoid, other) =
+            if g >= 0.0 { (1.0 / (1.0 + e), e / (1.0 + e)) } else { (e / (1.0 + e), 1.0 / (1.0 + e)) };
         dgate[i] = (dy * u * sigmoid * (1.0 + g * other)) as f32;
         dup[i] = (dy * g * sigmoid) as f32;
     }

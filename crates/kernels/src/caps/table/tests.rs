@@ -21,7 +21,9 @@ const USUAL: Table = Table::usual(Class::Discrete, true);
 
 /// Two tables: every threshold at its lowest value, and every threshold at its highest.
 fn extremes() -> [Table; 2] {
-    let all = |end: fn(&Threshold) -> u32| THRESHOLDS.iter().fold(USUAL, |table, threshold| threshold.set(table, end(threshold)));
+    let all = |end: fn(&Threshold) -> u32| {
+        THRESHOLDS.iter().fold(USUAL, |table, threshold| threshold.set(table, end(threshold)))
+    };
     [all(|threshold| *threshold.within.start()), all(|threshold| *threshold.within.end())]
 }
 
@@ -61,7 +63,9 @@ fn numbers_out_of_bounds_lines_too_many_and_other_forms_are_refused() {
 
 #[test]
 fn the_usual_tables_are_within_their_bounds() {
-    for (class, cooperative) in [(Class::Discrete, true), (Class::Discrete, false), (Class::Integrated, false), (Class::Software, false)] {
+    for (class, cooperative) in
+        [(Class::Discrete, true), (Class::Discrete, false), (Class::Integrated, false), (Class::Software, false)]
+    {
         let table = Table::usual(class, cooperative);
         for threshold in &THRESHOLDS {
             assert!(threshold.within.contains(&threshold.of(table)), "{} of {class:?}", threshold.name);
@@ -86,16 +90,22 @@ fn rows_follow_the_table_at_each_threshold() {
     // On a device that runs one workgroup at a time, large tiles are never too few.
     let table = Table { q8_rows: 5, tile64_rows: 30, workgroups: 1, ..USUAL };
     let caps = Caps { cooperative: true, max_workgroup_bytes: 48 << 10, table, ..Caps::WEBGPU };
-    for (rows, kernel) in
-        [(1, "matmul_vec_q8 "), (5, "matmul_rows8_8_short "), (6, "matmul_tile16"), (30, "matmul_tile32"), (31, "matmul_tile128_groups")]
-    {
+    for (rows, kernel) in [
+        (1, "matmul_vec_q8 "),
+        (5, "matmul_rows8_8_short "),
+        (6, "matmul_tile16"),
+        (30, "matmul_tile32"),
+        (31, "matmul_tile128_groups"),
+    ] {
         assert!(product(rows, &caps).contains(kernel), "{rows} rows: {}", product(rows, &caps));
     }
     // 64 rows by 256 are four tiles, which are few for the usual number of workgroups and many for
     // one.
     let few = Caps { cooperative: false, table: Table { q8_rows: 0, workgroups: USUAL.workgroups, ..table }, ..caps };
     let many = Caps { table: Table { workgroups: 1, ..few.table }, ..few.clone() };
-    for (caps, rows, kernel) in [(&few, 1, "matmul_vec "), (&few, 2, "matmul "), (&few, 64, "matmul "), (&many, 64, "matmul_many ")] {
+    for (caps, rows, kernel) in
+        [(&few, 1, "matmul_vec "), (&few, 2, "matmul "), (&few, 64, "matmul "), (&many, 64, "matmul_many ")]
+    {
         let plan = product(rows, caps);
         assert!(plan.contains(kernel) && !plan.contains("q8"), "{rows} rows: {plan}");
     }
@@ -143,7 +153,12 @@ fn attention_of_shared_keys_is_right_by_parts_of_several_tiles() {
 #[test]
 fn a_product_with_the_norm_behind_it_is_right_in_one_kernel_and_in_two() {
     let columns = |norm_columns| Table { norm_columns, ..USUAL };
-    holds(&crate::lower::matmul::matmul_vec_norm::MATMUL_VEC_NORM, cases::matmul_vec_norm::case, 0..4, &[columns(16), columns(0)]);
+    holds(
+        &crate::lower::matmul::matmul_vec_norm::MATMUL_VEC_NORM,
+        cases::matmul_vec_norm::case,
+        0..4,
+        &[columns(16), columns(0)],
+    );
 }
 
 /// Sets every threshold to its lowest and its highest value, one at a time and all together. Only
@@ -170,7 +185,8 @@ fn products_are_right_by_any_table() {
     for (name, make) in all {
         for (table, taken) in tables.iter().zip(&mut shaders) {
             for seed in 0..2 {
-                let outcome = crate::testing::sweep::check(&device.with_table(*table), make, seed, false).expect("a run");
+                let outcome =
+                    crate::testing::sweep::check(&device.with_table(*table), make, seed, false).expect("a run");
                 assert!(outcome.holds(), "{name} with seed {seed} by {table:?}: {outcome:?}");
                 taken.extend(outcome.shaders.iter().map(crate::kernel::compose::Shader::label));
             }

@@ -77,7 +77,9 @@ impl InSlots {
     pub fn of(parts: &[Node<Primitive>]) -> Option<Self> {
         parts.iter().find_map(|part| match &part.op {
             Primitive::GatherSlots(of) => Some(Self { slots: of.slots, scales: of.scales, halves: of.halves }),
-            Primitive::MatmulTile64Experts(of) => Some(Self { slots: of.of.routes.groups?.slots, scales: of.scales, halves: of.halves }),
+            Primitive::MatmulTile64Experts(of) => {
+                Some(Self { slots: of.of.routes.groups?.slots, scales: of.scales, halves: of.halves })
+            }
             _ => None,
         })
     }
@@ -95,7 +97,8 @@ impl Chosen {
         if total <= MOST || !parts.iter().all(|part| by_rows(&part.op)) {
             return None;
         }
-        let mut rows: Vec<u32> = [0, total - 1].into_iter().chain(BORDERS.into_iter().filter(|row| *row < total)).collect();
+        let mut rows: Vec<u32> =
+            [0, total - 1].into_iter().chain(BORDERS.into_iter().filter(|row| *row < total)).collect();
         let mut drawn = Drawn(seed);
         let border = TILE * (1 + drawn.below(total / TILE));
         rows.extend([border - 1, border].into_iter().filter(|row| *row < total));
@@ -131,7 +134,8 @@ impl Chosen {
     /// The words of these rows of a value. `slots` are the words of the slots, if the operation has
     /// values in their order.
     pub fn take(&self, t: Tensor, shape: Shape, words: &[u32], in_slots: Option<(&InSlots, &[u32])>) -> Vec<u32> {
-        let Some((of, slots)) = in_slots.filter(|(of, _)| [of.slots.id, of.scales.id, of.halves.id].contains(&t.id)) else {
+        let Some((of, slots)) = in_slots.filter(|(of, _)| [of.slots.id, of.scales.id, of.halves.id].contains(&t.id))
+        else {
             return Layout::of(t.element, shape).take(words, &self.rows);
         };
         let per = of.slots.shape.width();
@@ -151,14 +155,20 @@ impl Chosen {
 
     /// The places of the slots of these rows.
     fn places(&self, slots: &[u32], per: u32) -> Vec<u32> {
-        (0..).zip(slots).filter(|(_, slot)| self.rows.binary_search(&(*slot / per)).is_ok()).map(|(place, _)| place).collect()
+        (0..)
+            .zip(slots)
+            .filter(|(_, slot)| self.rows.binary_search(&(*slot / per)).is_ok())
+            .map(|(place, _)| place)
+            .collect()
     }
 
     /// The rows of a state that a step writes in its other rows, as indices into the state's
     /// memory.
     pub fn others<'a>(&'a self, input: &'a StepInput, rows: u32) -> impl Iterator<Item = usize> + 'a {
         let other = move |row: &u32| self.rows.binary_search(row).is_err();
-        let at = move |row: u32| input.sequences[row as usize] as usize * rows as usize + (input.positions[row as usize] % rows) as usize;
+        let at = move |row: u32| {
+            input.sequences[row as usize] as usize * rows as usize + (input.positions[row as usize] % rows) as usize
+        };
         (0..input.counts().step).filter(other).map(at)
     }
 }
@@ -203,9 +213,27 @@ fn by_rows(part: &Primitive) -> bool {
 
 fn by_rows_of(op: &Op) -> bool {
     match op {
-        Op::RmsNorm(_) | Op::Matmul(_) | Op::Rope(_) | Op::KvAppend(_) | Op::Add(_) | Op::AddWeighted(_) | Op::MatchRms(_) => true,
-        Op::GaussianTopK(_) | Op::Mul(_) | Op::Scale(_) | Op::Softcap(_) | Op::Silu(_) | Op::Gelu(_) | Op::Swiglu(_) => true,
-        Op::Geglu(_) | Op::Softmax(_) | Op::LogSoftmax(_) | Op::GatherRows(_) | Op::Argmax(_) | Op::TopK(_) | Op::Route(_) => true,
+        Op::RmsNorm(_)
+        | Op::Matmul(_)
+        | Op::Rope(_)
+        | Op::KvAppend(_)
+        | Op::Add(_)
+        | Op::AddWeighted(_)
+        | Op::MatchRms(_) => true,
+        Op::GaussianTopK(_)
+        | Op::Mul(_)
+        | Op::Scale(_)
+        | Op::Softcap(_)
+        | Op::Silu(_)
+        | Op::Gelu(_)
+        | Op::Swiglu(_) => true,
+        Op::Geglu(_)
+        | Op::Softmax(_)
+        | Op::LogSoftmax(_)
+        | Op::GatherRows(_)
+        | Op::Argmax(_)
+        | Op::TopK(_)
+        | Op::Route(_) => true,
         Op::MatmulExperts(_) | Op::CombineExperts(_) | Op::MulSigmoid(_) => true,
         Op::Embed(embed) => matches!(embed.ids, Ids::State { .. }),
         Op::Attention(attention) => cached(attention),

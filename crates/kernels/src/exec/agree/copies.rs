@@ -71,7 +71,13 @@ impl Copies {
 
     /// Puts the rows that the device appended for the rows of the step that were not chosen into
     /// the copies. The oracles append the others.
-    pub fn take_over(&mut self, chosen: &Chosen, parts: &[Node<Primitive>], of_states: &[(State, Vec<u8>)], input: &StepInput) {
+    pub fn take_over(
+        &mut self,
+        chosen: &Chosen,
+        parts: &[Node<Primitive>],
+        of_states: &[(State, Vec<u8>)],
+        input: &StepInput,
+    ) {
         for (state, bytes) in of_states.iter().filter(|(state, _)| appended(parts).contains(state)) {
             let kind = self.kinds[state.0 as usize];
             let held = self.held[state.0 as usize].as_mut().expect("a state that the dispatches bind");

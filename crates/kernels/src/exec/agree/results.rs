@@ -91,7 +91,8 @@ impl Results {
                 let of_scales = values.f32(scales);
                 let written = self.tensors.iter().find(|(other, _)| other.id == scales.id);
                 let got_scales = written.map_or(of_scales, |(_, words)| bytemuck::cast_slice(words));
-                let [of, got] = [(of_scales, expected), (got_scales, got)].map(|(scales, words)| unpacked(scales, words, k, slab));
+                let [of, got] =
+                    [(of_scales, expected), (got_scales, got)].map(|(scales, words)| unpacked(scales, words, k, slab));
                 Some(rows::of_scaled_halves(k, [of_scales, got_scales], self.larger, &of, &got))
             }
             (None, Primitive::Op(Op::Sample(_))) => Some(rows::of_draws(expected, got)),
@@ -110,9 +111,15 @@ struct Halves {
 impl Halves {
     fn of(part: &Primitive) -> Option<Self> {
         match part {
-            Primitive::PackF16(pack) => Some(Self { scales: pack.scales, k: pack.x.shape.width() as usize, slab: pack.slab }),
-            Primitive::GatherSlots(gather) => Some(Self { scales: gather.scales, k: gather.k() as usize, slab: gather.slab() }),
-            Primitive::LevelF16(level) => Some(Self { scales: level.scales, k: 2 * level.halves.shape.width() as usize, slab: 0 }),
+            Primitive::PackF16(pack) => {
+                Some(Self { scales: pack.scales, k: pack.x.shape.width() as usize, slab: pack.slab })
+            }
+            Primitive::GatherSlots(gather) => {
+                Some(Self { scales: gather.scales, k: gather.k() as usize, slab: gather.slab() })
+            }
+            Primitive::LevelF16(level) => {
+                Some(Self { scales: level.scales, k: 2 * level.halves.shape.width() as usize, slab: 0 })
+            }
             _ => None,
         }
     }
@@ -135,7 +142,9 @@ pub(crate) fn of_state(kind: StateKind, expected: &[u8], got: &[u8]) -> Differen
     match kind {
         StateKind::Kv { ty, width, .. } => rows::of_state(ty, width as usize, expected, got),
         StateKind::Tokens => rows::of_words(1, &words(expected), &words(got)),
-        StateKind::Words(all) => rows::of_floats(all as usize, bytemuck::cast_slice(&words(expected)), bytemuck::cast_slice(&words(got))),
+        StateKind::Words(all) => {
+            rows::of_floats(all as usize, bytemuck::cast_slice(&words(expected)), bytemuck::cast_slice(&words(got)))
+        }
     }
 }
 
@@ -199,7 +208,12 @@ mod tests {
         for (t, values) in [(a, of_a), (b, of_b)] {
             *host.words(t.id) = bytemuck::cast_vec(values);
         }
-        let got = Results { tensors: vec![(h, bytemuck::cast_vec(of_h)), (packed, words)], rows: None, larger: 2.0, states: vec![] };
+        let got = Results {
+            tensors: vec![(h, bytemuck::cast_vec(of_h)), (packed, words)],
+            rows: None,
+            larger: 2.0,
+            states: vec![],
+        };
         let (name, difference) = got.compare(&rec.nodes, &mut host);
         assert_eq!((name.as_str(), difference.turned), ("output 0", 0));
         assert!(difference.nmse > 1e-12 && difference.within(1e-10, PEAK), "{difference:?}");

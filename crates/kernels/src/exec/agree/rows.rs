@@ -127,7 +127,13 @@ pub fn of_halves(width: usize, expected: &[u32], got: &[u32]) -> Difference {
 /// because the largest element of a row may be next to one, or a power up to `larger` times as
 /// large. A row of zeros has the scale 0.
 #[must_use]
-pub fn of_scaled_halves(k: usize, [scales, others]: [&[f32]; 2], larger: f32, expected: &[f32], got: &[f32]) -> Difference {
+pub fn of_scaled_halves(
+    k: usize,
+    [scales, others]: [&[f32]; 2],
+    larger: f32,
+    expected: &[f32],
+    got: &[f32],
+) -> Difference {
     let near = |(scale, other): (&f32, &f32)| {
         let times = other / scale;
         let is_power = times.to_bits() & 0x007f_ffff == 0;
@@ -148,7 +154,9 @@ fn of_f16(width: usize, expected: &[u16], got: &[u16]) -> Difference {
     assert_eq!(got.len(), expected.len(), "a result of another size");
     let floats = |bits: &[u16]| -> Vec<f32> { bits.iter().map(|bits| f16::from_bits(*bits).to_f32()).collect() };
     let (floats, mut back, mut turned) = (floats(expected), floats(got), 0);
-    for ((floats, back), bits) in floats.chunks(width).zip(back.chunks_mut(width)).zip(expected.chunks(width).zip(got.chunks(width))) {
+    for ((floats, back), bits) in
+        floats.chunks(width).zip(back.chunks_mut(width)).zip(expected.chunks(width).zip(got.chunks(width)))
+    {
         let rms = (floats.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / width as f64).sqrt();
         for ((x, back), (a, b)) in floats.iter().zip(back).zip(bits.0.iter().zip(bits.1)) {
             // The steps of small elements are finer than the error of an f32 computation.
@@ -216,7 +224,8 @@ pub fn of_state(ty: KvType, width: usize, expected: &[u8], got: &[u8]) -> Differ
     assert_eq!(got.len(), expected.len(), "a state of another size");
     let pairs = expected.chunks_exact(row).zip(got.chunks_exact(row));
     let other: Vec<usize> = pairs.enumerate().filter(|(_, (a, b))| a != b).map(|(at, _)| at).collect();
-    let [of, by] = [expected, got].map(|bytes| other.iter().flat_map(|at| &bytes[at * row..(at + 1) * row]).copied().collect::<Vec<u8>>());
+    let [of, by] = [expected, got]
+        .map(|bytes| other.iter().flat_map(|at| &bytes[at * row..(at + 1) * row]).copied().collect::<Vec<u8>>());
     let difference = match ty {
         KvType::F32 | KvType::F16 => {
             let halves = |bytes: &[u8]| -> Vec<u16> { bytemuck::pod_collect_to_vec(bytes) };
@@ -225,7 +234,11 @@ pub fn of_state(ty: KvType, width: usize, expected: &[u8], got: &[u8]) -> Differ
         KvType::Q8_0 => of_q8_0(width, &of, &by),
     };
     let elements = if ty == KvType::Q8_0 { width } else { row / 2 };
-    Difference { row: other.get(difference.row).copied().unwrap_or(0), rounded: (got.len() / row) as u64 * elements as u64, ..difference }
+    Difference {
+        row: other.get(difference.row).copied().unwrap_or(0),
+        rounded: (got.len() / row) as u64 * elements as u64,
+        ..difference
+    }
 }
 
 /// Compares rows of `width` elements in 8 bits: quants, then scales.
@@ -300,7 +313,8 @@ mod tests {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             (state >> 8) as f32 / (1 << 24) as f32
         };
-        let got: Vec<f32> = expected.iter().map(|x| x + 6e-6 * ((0..12).map(|_| uniform()).sum::<f32>() - 6.0)).collect();
+        let got: Vec<f32> =
+            expected.iter().map(|x| x + 6e-6 * ((0..12).map(|_| uniform()).sum::<f32>() - 6.0)).collect();
         let all = of_floats(got.len(), &expected, &got);
         assert!(all.nmse > 5e-11 && all.within(1e-10, PEAK), "{all:?}");
     }
@@ -379,7 +393,9 @@ mod tests {
         let (width, rows) = (64, 3);
         for ty in [KvType::F32, KvType::F16, KvType::Q8_0] {
             let mut expected = vec![0; rows * ty.row_bytes(width)];
-            let values = |at: usize| -> Vec<f32> { (0..width).map(|i| ((i * 7 + at) as f32).sin() * 0.01_f32.powi(at as i32)).collect() };
+            let values = |at: usize| -> Vec<f32> {
+                (0..width).map(|i| ((i * 7 + at) as f32).sin() * 0.01_f32.powi(at as i32)).collect()
+            };
             (0..rows).for_each(|at| cpu_ref::kv_append(&mut expected, ty, width, at, &values(at)));
             assert!(of_state(ty, width, &expected, &expected.clone()).within(0.0, PEAK));
             // The smallest row: the sum over all rows would hide it.

@@ -27,7 +27,11 @@ impl Stamps {
         let (set, n) = (self.after.len() / PER_SET, self.after.len() % PER_SET);
         if set == self.sets.len() {
             let (ty, count) = (wgpu::QueryType::Timestamp, PER_SET as u32);
-            self.sets.push(self.device.create_query_set(&wgpu::QuerySetDescriptor { label: Some("profile"), ty, count }));
+            self.sets.push(self.device.create_query_set(&wgpu::QuerySetDescriptor {
+                label: Some("profile"),
+                ty,
+                count,
+            }));
         }
         pass.write_timestamp(&self.sets[set], n as u32);
         self.after.push(after);

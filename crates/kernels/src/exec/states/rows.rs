@@ -32,7 +32,8 @@ impl States {
         );
         let most = (PIECE_BYTES / row).max(1) as u32;
         let base = u64::from(sequence) * u64::from(rows);
-        runs(positions, rows, most).map(move |(first, count)| ((base + u64::from(first)) * row as u64, count as usize * row))
+        runs(positions, rows, most)
+            .map(move |(first, count)| ((base + u64::from(first)) * row as u64, count as usize * row))
     }
 
     /// Calls `each` with the rows of one sequence's positions in order, some megabytes at a time.
@@ -78,8 +79,18 @@ impl States {
     ///
     /// # Panics
     /// If the state does not hold these positions, or the number of bytes is wrong.
-    pub async fn write_async(&mut self, state: State, sequence: u32, positions: Range<u32>, mut bytes: &[u8]) -> Result<(), Error> {
-        assert_eq!(bytes.len() as u64, positions.len() as u64 * self.kind(state).row_bytes() as u64, "bytes of {positions:?}");
+    pub async fn write_async(
+        &mut self,
+        state: State,
+        sequence: u32,
+        positions: Range<u32>,
+        mut bytes: &[u8],
+    ) -> Result<(), Error> {
+        assert_eq!(
+            bytes.len() as u64,
+            positions.len() as u64 * self.kind(state).row_bytes() as u64,
+            "bytes of {positions:?}"
+        );
         for (at, len) in self.places(state, sequence, positions) {
             let (piece, rest) = bytes.split_at(len);
             bytes = rest;
@@ -101,7 +112,9 @@ impl States {
     /// As [`States::new_async`].
     pub async fn fork_async(&self, positions: u32) -> Result<Self, Error> {
         let Self { sequences, capacity, .. } = *self;
-        let bytes = |n: usize, positions: u32| u64::from(self.kinds[n].rows(positions)).saturating_mul(self.kinds[n].row_bytes() as u64);
+        let bytes = |n: usize, positions: u32| {
+            u64::from(self.kinds[n].rows(positions)).saturating_mul(self.kinds[n].row_bytes() as u64)
+        };
         let live = |n| bytes(n, positions.min(capacity));
         let store = match &self.store {
             Store::Gpu(device, all) => {
@@ -121,7 +134,8 @@ impl States {
                 Store::Gpu(device.clone(), copies)
             }
             Store::Cpu(all) => {
-                let mut copies = self.kinds.iter().map(|k| zeroed(k, sequences, capacity)).collect::<Result<Vec<_>, _>>()?;
+                let mut copies =
+                    self.kinds.iter().map(|k| zeroed(k, sequences, capacity)).collect::<Result<Vec<_>, _>>()?;
                 for (n, (from, to)) in all.iter().zip(&mut copies).enumerate().filter(|(n, _)| live(*n) > 0) {
                     let (each, live) = (bytes(n, capacity) as usize, live(n) as usize);
                     let sequences = from.chunks_exact(each).zip(to.chunks_exact_mut(each));

@@ -23,7 +23,8 @@ use std::sync::Arc;
 #[test]
 fn host_memory_that_is_not_there_is_an_error_and_growth_leaves_what_there_was() {
     let kind = StateKind::kv(KvType::F32, 1 << 20);
-    let refused = |result: Result<(), Error>| matches!(result, Err(Error::OutOfMemory { bytes, .. }) if bytes > 1 << 50);
+    let refused =
+        |result: Result<(), Error>| matches!(result, Err(Error::OutOfMemory { bytes, .. }) if bytes > 1 << 50);
     assert!(refused(States::new(&Executor::Cpu, &[kind], 1, u32::MAX).map(drop)));
     assert!(refused(States::new(&Executor::Cpu, &[kind], u32::MAX, u32::MAX).map(drop)), "more than a u64 counts");
     let mut states = States::new(&Executor::Cpu, &[kind, StateKind::Tokens], 1, 2).expect("a few rows");
@@ -107,10 +108,15 @@ fn words_are_a_weight_that_changes_and_that_growth_and_forks_leave_alone() {
         let y = matmul(&mut rec, w, x);
         rec.output(y);
         let mut plan = executor.plan(rec, &Arc::new(Weights::new(&executor)), &PlanOptions::plain()).expect("a plan");
-        let input =
-            StepInput { positions: vec![0], sequences: vec![0], host: vec![vec![1.0, 10.0, 100.0, 1000.0]], ..StepInput::default() };
-        let mut product =
-            |states: &mut States| plan.run(states, &input, Watch::default()).and_then(crate::Pending::wait).expect("a run").f32(0).to_vec();
+        let input = StepInput {
+            positions: vec![0],
+            sequences: vec![0],
+            host: vec![vec![1.0, 10.0, 100.0, 1000.0]],
+            ..StepInput::default()
+        };
+        let mut product = |states: &mut States| {
+            plan.run(states, &input, Watch::default()).and_then(crate::Pending::wait).expect("a run").f32(0).to_vec()
+        };
         let words = [1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0].map(f32::to_bits);
         states.write_words(State(1), 0, &words);
         assert_eq!(product(&mut states), [4321.0, 8765.0], "{}", executor.kind());
@@ -118,7 +124,12 @@ fn words_are_a_weight_that_changes_and_that_growth_and_forks_leave_alone() {
         states.grow(5).expect("room");
         let mut fork = states.fork(0).expect("room");
         states.write_words(State(1), 7, &[0]);
-        assert_eq!([product(&mut fork), product(&mut states)], [[4321.0, 8769.0], [4321.0, 769.0]], "{}", executor.kind());
+        assert_eq!(
+            [product(&mut fork), product(&mut states)],
+            [[4321.0, 8769.0], [4321.0, 769.0]],
+            "{}",
+            executor.kind()
+        );
         let mut read = vec![];
         let each = |piece: &[u8]| {
             read.extend_from_slice(piece);

@@ -43,7 +43,14 @@ pub(super) fn take(problem: Problem<'_>, _: &Lower<'_>) -> Option<Dispatch> {
         scale,
         softcap: softcap.unwrap_or(0.0),
     };
-    let bind =
-        Bind { q: q.into(), positions: positions.into(), ends: ends.into(), sequences: sequences.into(), k_state, v_state, y: y.into() };
+    let bind = Bind {
+        q: q.into(),
+        positions: positions.into(),
+        ends: ends.into(),
+        sequences: sequences.into(),
+        k_state,
+        v_state,
+        y: y.into(),
+    };
     Some(bind.dispatch(variant, params, Grid::PerRow { lead: q.shape, per_row: q.shape.heads }))
 }

@@ -53,5 +53,9 @@ pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
         scale: scale * std::f32::consts::LOG2_E,
     };
     let bind = bind_finished!(Bind, &finished, of, packed: op.merge.y);
-    Some(bind.dispatch(if op.merge.in_8_bits() { &PACKED } else { &F32 }, params, Grid::PerRow { lead: fixed(1, 1), per_row: q_heads }))
+    Some(bind.dispatch(
+        if op.merge.in_8_bits() { &PACKED } else { &F32 },
+        params,
+        Grid::PerRow { lead: fixed(1, 1), per_row: q_heads },
+    ))
 }

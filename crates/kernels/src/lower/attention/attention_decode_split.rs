@@ -65,5 +65,9 @@ pub(super) fn take(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch> {
         softcap: softcap.unwrap_or(0.0),
     };
     let bind = bind_finished!(Bind, &finished, of, partial: op.split.partial);
-    Some(bind.dispatch(variant, params, Grid::PerRow { lead: fixed(1, 1), per_row: shape.heads / together * op.split.splits }))
+    Some(bind.dispatch(
+        variant,
+        params,
+        Grid::PerRow { lead: fixed(1, 1), per_row: shape.heads / together * op.split.splits },
+    ))
 }

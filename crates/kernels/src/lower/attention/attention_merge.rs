@@ -110,9 +110,8 @@ impl Lowering for AttentionMerge {
         let (partial, positions, ends) = (self.partial.into(), self.positions.into(), self.ends.into());
         let grid = Grid::PerRow { lead: self.shape, per_row: heads * (head_dim / chunk(head_dim, splits)).max(1) };
         vec![match self.in_8_bits() {
-            false => {
-                Bind { partial, positions, ends, y: self.y.into() }.dispatch(Params { heads, head_dim, rows, causal, window, splits }, grid)
-            }
+            false => Bind { partial, positions, ends, y: self.y.into() }
+                .dispatch(Params { heads, head_dim, rows, causal, window, splits }, grid),
             true => PackedBind { partial, positions, ends, packed: self.y.into() }
                 .dispatch(PackedParams { heads, head_dim, rows, causal, window, splits }, grid),
         }]

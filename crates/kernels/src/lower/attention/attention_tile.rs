@@ -48,8 +48,12 @@ kernel! {
 }
 
 /// The length of a head, and the variants over a cache and over the keys of the step.
-const BY_HEAD: [(u32, [&Variant; 2]); 4] =
-    [(64, [&HEAD_64, &STEP_64]), (128, [&HEAD_128, &STEP_128]), (256, [&HEAD_256, &STEP_256]), (512, [&HEAD_512, &STEP_512])];
+const BY_HEAD: [(u32, [&Variant; 2]); 4] = [
+    (64, [&HEAD_64, &STEP_64]),
+    (128, [&HEAD_128, &STEP_128]),
+    (256, [&HEAD_256, &STEP_256]),
+    (512, [&HEAD_512, &STEP_512]),
+];
 
 /// Threads of a workgroup.
 const fn threads_of(head: u32) -> u32 {
@@ -95,7 +99,14 @@ pub(super) fn take(problem: Problem<'_>, _: &Lower<'_>) -> Option<Dispatch> {
         scale,
         softcap: softcap.unwrap_or(0.0),
     };
-    let bind =
-        Bind { q: q.into(), positions: positions.into(), ends: ends.into(), sequences: sequences.into(), k_state, v_state, y: y.into() };
+    let bind = Bind {
+        q: q.into(),
+        positions: positions.into(),
+        ends: ends.into(),
+        sequences: sequences.into(),
+        k_state,
+        v_state,
+        y: y.into(),
+    };
     Some(bind.dispatch(variant, params, Grid::Tiles { lead: q.shape, tile: queries(q.shape.dim) / group, x: kv_heads }))
 }

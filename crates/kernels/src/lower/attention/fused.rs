@@ -233,7 +233,10 @@ pub(crate) const HEAD_DIM: u32 = 128;
 pub(crate) fn heads_of_128(heads: &NormRopeHeads, attend: Attend) -> Option<&NormRopeHeads> {
     let Attend { mask, scale: _, softcap } = attend;
     let append = &heads.append;
-    let plain = mask == Mask::Causal && softcap.is_none() && !append.norm_v && heads.norm_q.is_some() == append.norm_k.is_some();
+    let plain = mask == Mask::Causal
+        && softcap.is_none()
+        && !append.norm_v
+        && heads.norm_q.is_some() == append.norm_k.is_some();
     let whole = heads.q.shape.dim == HEAD_DIM && append.table.shape.dim == HEAD_DIM;
     (plain && whole).then_some(heads)
 }

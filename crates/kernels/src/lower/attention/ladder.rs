@@ -2,11 +2,13 @@
 //! one.
 
 use super::attention_merge::AttentionMerge;
-use super::fused::{AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, AttentionTurn, Heads, Problem, Rows, TURN_KEYS, window};
+use super::fused::{
+    AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, AttentionTurn, Heads, Problem, Rows, TURN_KEYS, window,
+};
 use super::{
-    attention, attention_decode, attention_decode_128, attention_decode_256, attention_decode_rows, attention_decode_rows_f16,
-    attention_decode_split, attention_decode_window, attention_flash, attention_split, attention_split_128, attention_split_512,
-    attention_tile,
+    attention, attention_decode, attention_decode_128, attention_decode_256, attention_decode_rows,
+    attention_decode_rows_f16, attention_decode_split, attention_decode_window, attention_flash, attention_split,
+    attention_split_128, attention_split_512, attention_tile,
 };
 use crate::caps::Caps;
 use crate::graph::tensor::{Counts, Shape};
@@ -136,7 +138,9 @@ pub static LADDER: [Rung; 13] = [
 
 /// The rung that serves a problem on this device, and its dispatch.
 fn rung(problem: Problem<'_>, cx: &Lower<'_>) -> Option<(&'static Rung, Dispatch)> {
-    LADDER.iter().find_map(|rung| Some((rung, (rung.take)(problem, cx).filter(|dispatch| dispatch.variant.fits(cx.caps))?)))
+    LADDER
+        .iter()
+        .find_map(|rung| Some((rung, (rung.take)(problem, cx).filter(|dispatch| dispatch.variant.fits(cx.caps))?)))
 }
 
 /// The dispatch of a problem on this device, if a rung serves it.
@@ -223,8 +227,13 @@ impl Lowering for AttentionTurn {
         let Some(tiles) = &self.tiles else { return rows };
         let others = When::Far { near: 0, deep: TURN_KEYS };
         let rows = rows.into_iter().map(|dispatch| Dispatch { when: others, ..dispatch });
-        rows.chain(tiles.dispatches(&self.form(), cx).into_iter().map(|dispatch| Dispatch { when: When::Deep(TURN_KEYS), ..dispatch }))
-            .collect()
+        rows.chain(
+            tiles
+                .dispatches(&self.form(), cx)
+                .into_iter()
+                .map(|dispatch| Dispatch { when: When::Deep(TURN_KEYS), ..dispatch }),
+        )
+        .collect()
     }
 }
 

@@ -46,10 +46,16 @@ impl Lowering for MergeMatmulVec {
         let near = [self.attention.lower(cx), self.product.lower(cx)].concat();
         let Some(parts) = ladder::dispatch(Problem::Window(&self.attention), cx) else { return near };
         let (w, partial, splits) = (self.product.w, self.attention.split.partial, splits(&self.attention));
-        let params =
-            Params { k: w.cols, n: w.rows, head_dim: self.attention.split.of.q.shape.dim, splits, exchange: cx.caps.subgroup_size };
+        let params = Params {
+            k: w.cols,
+            n: w.rows,
+            head_dim: self.attention.split.of.q.shape.dim,
+            splits,
+            exchange: cx.caps.subgroup_size,
+        };
         let bind = Bind { partial: partial.into(), w: w.into(), y: self.product.y.into() };
-        let merged = bind.dispatch(params, Grid::PerRow { lead: self.product.x.shape, per_row: w.rows.div_ceil(WEIGHT_ROWS) });
+        let merged =
+            bind.dispatch(params, Grid::PerRow { lead: self.product.x.shape, per_row: w.rows.div_ceil(WEIGHT_ROWS) });
         let keys = cx.caps.table.window_keys;
         let near = near.into_iter().map(|dispatch| Dispatch { when: When::Near(keys), ..dispatch });
         near.chain([parts, merged].map(|dispatch| Dispatch { when: When::far(keys), ..dispatch })).collect()

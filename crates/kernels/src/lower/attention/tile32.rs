@@ -29,12 +29,18 @@ pub fn tiled(op: &Backward, caps: &Caps, mut pack: impl FnMut(Tensor) -> (Tensor
         Backward::AttentionBackwardQ(op) => {
             attention_backward_q_flash::variant(&op.of, caps)?;
             let [(v_scales, v), (dy_scales, dy)] = [op.of.v, op.dy].map(|t| pack(t.flat()));
-            Tile32::Q { op: AttentionBackwardQ { of: Attended { v, ..op.of }, dy, ..op.clone() }, scales: [v_scales, dy_scales] }
+            Tile32::Q {
+                op: AttentionBackwardQ { of: Attended { v, ..op.of }, dy, ..op.clone() },
+                scales: [v_scales, dy_scales],
+            }
         }
         Backward::AttentionBackwardKv(op) => {
             attention_backward_kv_flash::variant(&op.of, caps)?;
             let [(v_scales, v), (dy_scales, dy)] = [op.of.v, op.dy].map(|t| pack(t.flat()));
-            Tile32::Kv { op: AttentionBackwardKv { of: Attended { v, ..op.of }, dy, ..op.clone() }, scales: [v_scales, dy_scales] }
+            Tile32::Kv {
+                op: AttentionBackwardKv { of: Attended { v, ..op.of }, dy, ..op.clone() },
+                scales: [v_scales, dy_scales],
+            }
         }
         _ => return None,
     })
@@ -92,17 +98,24 @@ impl Reference for Tile32 {
                 host.put(op.y, y);
             }
             Self::Q { op, scales } => {
-                let (of, unit) = (operands(host, &op.of, op.dy, *scales), SLOPE * f64::from(op.of.attend.scale) * most(host, scales[0]));
+                let (of, unit) = (
+                    operands(host, &op.of, op.dy, *scales),
+                    SLOPE * f64::from(op.of.attend.scale) * most(host, scales[0]),
+                );
                 let scales = host.f32(scales[1]);
                 let scale = |t: usize| if scales[t] == 0.0 { 1.0 } else { f64::from(scales[t]) };
                 let dq = op.of_operands(host, of.each_ref().map(Vec::as_slice), |t, ds| rounded(ds, unit * scale(t)));
                 host.put(op.dq, dq);
             }
             Self::Kv { op, scales } => {
-                let (of, unit) = (operands(host, &op.of, op.dy, *scales), SLOPE * f64::from(op.of.attend.scale) * most(host, scales[0]));
+                let (of, unit) = (
+                    operands(host, &op.of, op.dy, *scales),
+                    SLOPE * f64::from(op.of.attend.scale) * most(host, scales[0]),
+                );
                 let (scales, most) = (host.f32(scales[1]), most(host, scales[1]));
                 // A row of zeros has no weight.
-                let weight = |t: usize, p| if scales[t] == 0.0 { 0.0 } else { rounded(p, WEIGHT * most / f64::from(scales[t])) };
+                let weight =
+                    |t: usize, p| if scales[t] == 0.0 { 0.0 } else { rounded(p, WEIGHT * most / f64::from(scales[t])) };
                 let round = |t, [ds, p]: [f64; 2]| [rounded(ds, unit * most), weight(t, p)];
                 let [dk, dv] = op.of_operands(host, of.each_ref().map(Vec::as_slice), round);
                 host.put(op.dk, dk);

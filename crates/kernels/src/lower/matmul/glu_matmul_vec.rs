@@ -51,6 +51,8 @@ impl Lowering for GluMatmulVec {
         let lanes = (w.cols / PER_LANE).clamp(2, 32).next_power_of_two();
         let bind = Bind { gate: self.glu.gate.into(), up: self.glu.up.into(), w: w.into(), y: self.product.y.into() };
         let params = Params { k: w.cols, n: w.rows, start: self.glu.start, lanes, exchange: cx.caps.subgroup_size };
-        vec![bind.dispatch(params, Grid::PerRow { lead: self.glu.gate.shape, per_row: w.rows.div_ceil(2 * WG / lanes) })]
+        vec![
+            bind.dispatch(params, Grid::PerRow { lead: self.glu.gate.shape, per_row: w.rows.div_ceil(2 * WG / lanes) }),
+        ]
     }
 }

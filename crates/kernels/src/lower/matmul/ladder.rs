@@ -157,7 +157,9 @@ impl Lowering for Product {
             // The bits of a row then depend on the rows of the plan, as they do where rows are
             // rounded.
             Operand::F32 if cx.fast && matmul_vec::few(self.w, rows, cx.caps) => return matmul_vec::lower(self, cx),
-            Operand::F32 if cx.fast && rows > 1 && self.bias.is_none() && matmul_narrow::serves(self.w, rows, cx.caps) => {
+            Operand::F32
+                if cx.fast && rows > 1 && self.bias.is_none() && matmul_narrow::serves(self.w, rows, cx.caps) =>
+            {
                 return vec![matmul_narrow::lower(self, cx.caps)];
             }
             Operand::F32 => Rounding::F32,
@@ -175,6 +177,10 @@ impl Lowering for ProductPair {
     /// The dispatch of the kernel that reads this operand.
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let slabs = matches!(self.products[0].operand, Operand::Slabs { .. });
-        vec![if slabs { matmul_tile64_pair::lower(&self.products, cx.caps) } else { matmul_tile128::lower_pair(&self.products, cx.caps) }]
+        vec![if slabs {
+            matmul_tile64_pair::lower(&self.products, cx.caps)
+        } else {
+            matmul_tile128::lower_pair(&self.products, cx.caps)
+        }]
     }
 }

@@ -77,11 +77,14 @@ impl Lowering for MatmulInputTile128 {
         let in_groups = format::format(ty).is_some_and(|f| f.units.is_some());
         // The parts of a weight add up, in order.
         let one = |(part, range): (usize, std::ops::Range<u32>)| {
-            let (dy, scales, w, dx) = (self.dy.into(), self.scales.into(), Arg::Weight(self.w, part as u32), self.dx.into());
-            let (rows, row_base, row_count, onto) = (self.dy.shape.rows, range.start, range.len() as u32, u32::from(part > 0));
+            let (dy, scales, w, dx) =
+                (self.dy.into(), self.scales.into(), Arg::Weight(self.w, part as u32), self.dx.into());
+            let (rows, row_base, row_count, onto) =
+                (self.dy.shape.rows, range.start, range.len() as u32, u32::from(part > 0));
             let grid = Grid::Tiles { lead: self.dy.shape, tile: TILE, x: k.div_ceil(TILE) };
             match in_groups {
-                true => GroupsBind { dy, scales, w, dx }.dispatch(GroupsParams { k, n, rows, row_base, row_count, onto }, grid),
+                true => GroupsBind { dy, scales, w, dx }
+                    .dispatch(GroupsParams { k, n, rows, row_base, row_count, onto }, grid),
                 false => Bind { dy, scales, w, dx }.dispatch(Params { k, n, rows, row_base, row_count, onto }, grid),
             }
         };

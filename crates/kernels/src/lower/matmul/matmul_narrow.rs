@@ -45,7 +45,13 @@ pub fn lower(op: &Product, caps: &Caps) -> Dispatch {
 pub fn lower_normed(op: &NormMatmulVec, caps: &Caps) -> Dispatch {
     let (k, n, rows, exchange) = (op.w.cols, op.w.rows, op.h.shape.rows, caps.subgroup_size);
     let has_weight = u32::from(op.u.is_some());
-    dispatch(op.h, op.w, op.u, op.y, Params { k, n, rows, has_norm: 1, has_weight, eps: op.eps, scale: op.scale, exchange })
+    dispatch(
+        op.h,
+        op.w,
+        op.u,
+        op.y,
+        Params { k, n, rows, has_norm: 1, has_weight, eps: op.eps, scale: op.scale, exchange },
+    )
 }
 
 fn dispatch(h: Tensor, w: Weight, u: Option<Weight>, y: Tensor, params: Params) -> Dispatch {

@@ -36,8 +36,11 @@ kernel! {
 }
 
 /// By rows of activations (2, 4 and 8) and threads (128, 64 and 32).
-const VARIANTS: [[&Variant; 3]; 3] =
-    [[&ROWS_2, &ROWS_2_MEDIUM, &ROWS_2_SHORT], [&ROWS_4, &ROWS_4_MEDIUM, &ROWS_4_SHORT], [&ROWS_8, &ROWS_8_MEDIUM, &ROWS_8_SHORT]];
+const VARIANTS: [[&Variant; 3]; 3] = [
+    [&ROWS_2, &ROWS_2_MEDIUM, &ROWS_2_SHORT],
+    [&ROWS_4, &ROWS_4_MEDIUM, &ROWS_4_SHORT],
+    [&ROWS_8, &ROWS_8_MEDIUM, &ROWS_8_SHORT],
+];
 
 /// Columns up to which 32 threads read a row of weights, one block of 32 per thread.
 pub(crate) const SHORT: u32 = 1024;
@@ -87,7 +90,8 @@ pub(crate) fn many(rows: u32, w: Weight) -> u32 {
 /// 128: 8 rows of 2048 to 4096 then take 6.1 us instead of 7.1, and of 1024 to 4096 5.6 instead of
 /// 6.5 (NVIDIA H200).
 pub(crate) fn tile(rows: u32, k: u32, steps: u32, caps: &Caps) -> u32 {
-    let workgroups = caps.table.workgroups * WORKGROUPS[steps.ilog2() as usize - 1] * if threads(k) == 0 { 1 } else { 2 };
+    let workgroups =
+        caps.table.workgroups * WORKGROUPS[steps.ilog2() as usize - 1] * if threads(k) == 0 { 1 } else { 2 };
     rows.div_ceil(4 * workgroups).clamp(1, TILE / 4) * 4
 }
 

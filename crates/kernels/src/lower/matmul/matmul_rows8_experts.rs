@@ -34,7 +34,8 @@ kernel! {
 }
 
 /// By slots at a time (4 and 8) and threads (128, 64 and 32).
-const VARIANTS: [[&Variant; 3]; 2] = [[&SLOTS_4, &SLOTS_4_MEDIUM, &SLOTS_4_SHORT], [&SLOTS_8, &SLOTS_8_MEDIUM, &SLOTS_8_SHORT]];
+const VARIANTS: [[&Variant; 3]; 2] =
+    [[&SLOTS_4, &SLOTS_4_MEDIUM, &SLOTS_4_SHORT], [&SLOTS_8, &SLOTS_8_MEDIUM, &SLOTS_8_SHORT]];
 
 /// Rows of weights per workgroup.
 const WEIGHT_ROWS: u32 = 32;

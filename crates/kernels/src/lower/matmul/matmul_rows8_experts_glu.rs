@@ -89,8 +89,14 @@ kernel! {
 
 /// By slots at a time (4 and 8), activation (silu and gelu) and threads (128, 64 and 32).
 const VARIANTS: [[[&Variant; 3]; 2]; 2] = [
-    [[&SLOTS_4_SILU, &SLOTS_4_SILU_MEDIUM, &SLOTS_4_SILU_SHORT], [&SLOTS_4_GELU, &SLOTS_4_GELU_MEDIUM, &SLOTS_4_GELU_SHORT]],
-    [[&SLOTS_8_SILU, &SLOTS_8_SILU_MEDIUM, &SLOTS_8_SILU_SHORT], [&SLOTS_8_GELU, &SLOTS_8_GELU_MEDIUM, &SLOTS_8_GELU_SHORT]],
+    [
+        [&SLOTS_4_SILU, &SLOTS_4_SILU_MEDIUM, &SLOTS_4_SILU_SHORT],
+        [&SLOTS_4_GELU, &SLOTS_4_GELU_MEDIUM, &SLOTS_4_GELU_SHORT],
+    ],
+    [
+        [&SLOTS_8_SILU, &SLOTS_8_SILU_MEDIUM, &SLOTS_8_SILU_SHORT],
+        [&SLOTS_8_GELU, &SLOTS_8_GELU_MEDIUM, &SLOTS_8_GELU_SHORT],
+    ],
 ];
 
 /// The dispatch of this kernel.

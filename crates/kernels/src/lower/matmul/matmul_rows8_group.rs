@@ -35,8 +35,11 @@ kernel! {
 }
 
 /// By rows of activations (2, 4 and 8) and threads (128, 64 and 32).
-const VARIANTS: [[&Variant; 3]; 3] =
-    [[&ROWS_2, &ROWS_2_MEDIUM, &ROWS_2_SHORT], [&ROWS_4, &ROWS_4_MEDIUM, &ROWS_4_SHORT], [&ROWS_8, &ROWS_8_MEDIUM, &ROWS_8_SHORT]];
+const VARIANTS: [[&Variant; 3]; 3] = [
+    [&ROWS_2, &ROWS_2_MEDIUM, &ROWS_2_SHORT],
+    [&ROWS_4, &ROWS_4_MEDIUM, &ROWS_4_SHORT],
+    [&ROWS_8, &ROWS_8_MEDIUM, &ROWS_8_SHORT],
+];
 
 /// The dispatch of this kernel.
 pub(crate) fn lower(op: &MatmulGroup, cx: &Lower<'_>) -> Dispatch {

@@ -162,12 +162,14 @@ pub fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
     let Weight { ty, rows: n, cols: k, .. } = op.w;
     let kind = kind(op.w);
     let one = |(part, range): (usize, std::ops::Range<u32>)| {
-        let (x, scales, w, bias, y) = (op.x.into(), scales, Arg::Weight(op.w, part as u32), op.bias.into(), op.y.into());
+        let (x, scales, w, bias, y) =
+            (op.x.into(), scales, Arg::Weight(op.w, part as u32), op.bias.into(), op.y.into());
         let (rows, slab) = (op.y.shape.rows, op.x.shape.rows);
         let (row_base, row_count, has_bias) = (range.start, range.len() as u32, u32::from(op.bias.is_some()));
         let in_quads = [n, row_base, row_count].iter().all(|rows| rows.is_multiple_of(4));
         let narrow = kind == Kind::Any || is_narrow(rows, row_count, cx.caps);
-        let grid = Grid::Tiles { lead: op.y.shape, tile: TILE, x: row_count.div_ceil(if narrow { NARROW } else { TILE }) };
+        let grid =
+            Grid::Tiles { lead: op.y.shape, tile: TILE, x: row_count.div_ceil(if narrow { NARROW } else { TILE }) };
         match kind {
             Kind::Units => {
                 let params = GroupsParams { k, n, rows, slab, row_base, row_count, has_bias };
@@ -181,9 +183,17 @@ pub fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
             }
             Kind::Halves => {
                 let params = HalvesParams { k, n, rows, slab, row_base, row_count, has_bias };
-                HalvesBind { x, scales, w, bias, y }.dispatch(if narrow { &HALVES_NARROW } else { &HALVES }, params, grid)
+                HalvesBind { x, scales, w, bias, y }.dispatch(
+                    if narrow { &HALVES_NARROW } else { &HALVES },
+                    params,
+                    grid,
+                )
             }
-            Kind::Any => Bind { x, scales, w, bias, y }.dispatch(&ANY, Params { k, n, rows, slab, row_base, row_count, has_bias }, grid),
+            Kind::Any => Bind { x, scales, w, bias, y }.dispatch(
+                &ANY,
+                Params { k, n, rows, slab, row_base, row_count, has_bias },
+                grid,
+            ),
         }
     };
     parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()

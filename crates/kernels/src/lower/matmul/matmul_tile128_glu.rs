@@ -46,7 +46,8 @@ impl Operation for MatmulTile128Glu {
     }
 
     fn work(&self, counts: Counts) -> Work {
-        let (t, n, k) = (u64::from(self.tops.shape.rows_at(counts)), u64::from(self.gate.rows), u64::from(self.gate.cols));
+        let (t, n, k) =
+            (u64::from(self.tops.shape.rows_at(counts)), u64::from(self.gate.rows), u64::from(self.gate.cols));
         let weight_bytes = 2 * n * self.gate.ty.row_bytes(self.gate.cols as usize).unwrap_or(0) as u64;
         Work { flops: 4 * t * n * k, bytes: weight_bytes + 2 * t * (n + k), weight_bytes }
     }
@@ -54,7 +55,8 @@ impl Operation for MatmulTile128Glu {
 
 impl Lowering for MatmulTile128Glu {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
-        let params = Params { k: self.gate.cols, n: self.gate.rows, rows: self.tops.shape.rows, slab: self.x.shape.rows };
+        let params =
+            Params { k: self.gate.cols, n: self.gate.rows, rows: self.tops.shape.rows, slab: self.x.shape.rows };
         let [x, scales, tops, halves] = [self.x, self.scales, self.tops, self.halves].map(Into::into);
         let bind = Bind { x, scales, w: self.gate.into(), up: self.up.into(), tops, halves };
         let grid = Grid::Tiles { lead: self.tops.shape, tile: TILE, x: self.gate.rows / COLUMNS };

@@ -113,8 +113,9 @@ pub fn serves(w: Weight, rows: u32, caps: &Caps) -> bool {
     // Rows past the step fill a quarter of the large tiles. Of weights of 16 bits, which need no
     // unpacking, whole large tiles take less time even so.
     let units = format.is_some_and(|f| f.units.is_some());
-    let sparse =
-        units && rows > matmul_tile128::TILE && 4 * rows.next_multiple_of(4 * BAND) <= 3 * rows.next_multiple_of(matmul_tile128::TILE);
+    let sparse = units
+        && rows > matmul_tile128::TILE
+        && 4 * rows.next_multiple_of(4 * BAND) <= 3 * rows.next_multiple_of(matmul_tile128::TILE);
     let tiled = matmul_tile128::serves(w) && format.is_some_and(|f| f.tiles().is_some());
     tiled
         && (rows > 1 || matmul_vec_q8::serves(w))
@@ -170,7 +171,12 @@ pub fn slabs(x: Shape) -> (Shape, u32) {
 /// Measured on an NVIDIA H200 with 64 rows of 4096 columns of Q4_K, usual, long and narrow, in
 /// microseconds: 64 usual workgroups 20.8, 14.5 and 11.2; 96 20.9, 14.6 and 20.1; 128 21.1, 14.9
 /// and 20.6; 192 26.2, 27.0 and 29.9; 256 26.4, 27.5 and 39.0.
-pub(crate) fn form([usual, long, narrow]: [&'static Variant; 3], workgroups: u32, k: u32, caps: &Caps) -> (&'static Variant, u32) {
+pub(crate) fn form(
+    [usual, long, narrow]: [&'static Variant; 3],
+    workgroups: u32,
+    k: u32,
+    caps: &Caps,
+) -> (&'static Variant, u32) {
     let at_once = caps.table.workgroups;
     match k < LONG_COLUMNS || workgroups > at_once {
         true => (usual, TILE),
@@ -190,8 +196,10 @@ pub fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
     let scales = op.scales().map_or(Arg::None, Arg::from);
     let Weight { ty, rows: n, cols: k, .. } = op.w;
     let one = |(part, range): (usize, std::ops::Range<u32>)| {
-        let bind = Bind { x: op.x.into(), scales, w: Arg::Weight(op.w, part as u32), bias: op.bias.into(), y: op.y.into() };
-        let (rows, row_base, row_count, has_bias) = (op.y.shape.rows, range.start, range.len() as u32, u32::from(op.bias.is_some()));
+        let bind =
+            Bind { x: op.x.into(), scales, w: Arg::Weight(op.w, part as u32), bias: op.bias.into(), y: op.y.into() };
+        let (rows, row_base, row_count, has_bias) =
+            (op.y.shape.rows, range.start, range.len() as u32, u32::from(op.bias.is_some()));
         let params = Params { k, n, rows, row_base, row_count, has_bias };
         let workgroups = row_tiles(rows) * row_count.div_ceil(TILE);
         let (variant, tile) = form(by_bands(&VARIANTS, rows), workgroups, k, cx.caps);

@@ -50,7 +50,10 @@ pub fn serves(of: &MatmulExperts, rounds: Rounds, caps: &Caps) -> bool {
 impl Operation for MatmulTile64Experts {
     fn io(&self) -> Io {
         let groups = self.of.routes.groups.iter().flat_map(|groups| [groups.slots, groups.tiles]);
-        Io { reads: [self.halves, self.scales, self.of.routes.experts].into_iter().chain(groups).collect(), writes: vec![self.of.y] }
+        Io {
+            reads: [self.halves, self.scales, self.of.routes.experts].into_iter().chain(groups).collect(),
+            writes: vec![self.of.y],
+        }
     }
 
     fn work(&self, counts: Counts) -> Work {

@@ -4,7 +4,9 @@ use crate::caps::Caps;
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Arg, Dispatch};
 use crate::kernel::split::parts;
-use crate::lower::matmul::matmul_tile64::{LONG_COLUMNS, TILE, Variants, by_bands, fit, form, grid, row_tiles, variants_by_bands};
+use crate::lower::matmul::matmul_tile64::{
+    LONG_COLUMNS, TILE, Variants, by_bands, fit, form, grid, row_tiles, variants_by_bands,
+};
 use crate::lower::matmul::product::{Operand, Product};
 
 kernel! {

@@ -106,7 +106,8 @@ impl Lowering for MatmulTile64Triple {
         let (variant, tiles) = form_of(&VARIANTS, &[a, b, c], cx.caps);
         let scales = a.scales().map_or(Arg::None, Arg::from);
         let biases = [a, b, c].iter().zip(0..).map(|(product, bit)| u32::from(product.bias.is_some()) << bit).sum();
-        let params = Params { k: a.w.cols, rows: a.y.shape.rows, n: a.w.rows, other_n: b.w.rows, third_n: c.w.rows, biases };
+        let params =
+            Params { k: a.w.cols, rows: a.y.shape.rows, n: a.w.rows, other_n: b.w.rows, third_n: c.w.rows, biases };
         let bind = Bind {
             x: a.x.into(),
             scales,

@@ -50,8 +50,13 @@ impl Operation for MatmulVecNorm {
 impl Lowering for MatmulVecNorm {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let Product { x, w, .. } = self.product;
-        let params =
-            Params { k: w.cols, n: w.rows, has_weight: u32::from(self.u.is_some()), exchange: cx.caps.subgroup_size, eps: self.eps };
+        let params = Params {
+            k: w.cols,
+            n: w.rows,
+            has_weight: u32::from(self.u.is_some()),
+            exchange: cx.caps.subgroup_size,
+            eps: self.eps,
+        };
         let (h, packed) = (self.h.into(), self.packed.into());
         let bind = Bind { x: x.into(), w: w.into(), a: self.a.into(), u: Arg::from(self.u), h, packed };
         // Twice as many threads take 7% (Q4_K) and 9% (Q6_K) less time for products of 4096 and

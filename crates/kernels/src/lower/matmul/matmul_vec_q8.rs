@@ -54,7 +54,13 @@ pub fn serves(w: Weight) -> bool {
 
 /// y = w x with `packed` activations of K elements; otherwise the same as [`crate::ops::matmul()`].
 pub fn matmul_q8(rec: &mut Recorder<impl From<Product>>, w: Weight, packed: Tensor) -> Tensor {
-    assert_eq!(packed.shape.dim, w.cols / 8 * 3, "matmul_q8: {} packed words with a weight of {} columns", packed.shape.dim, w.cols);
+    assert_eq!(
+        packed.shape.dim,
+        w.cols / 8 * 3,
+        "matmul_q8: {} packed words with a weight of {} columns",
+        packed.shape.dim,
+        w.cols
+    );
     let y = rec.make(Shape { heads: 1, dim: w.rows, ..packed.shape });
     rec.push(Product { w, x: packed, operand: Operand::Q8, exact: false, bias: None, y });
     y

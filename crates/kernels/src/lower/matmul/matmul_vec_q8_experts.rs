@@ -78,7 +78,8 @@ impl Lowering for MatmulVecQ8Experts {
         }
         let (n, k, experts) = (y.shape.dim, w.cols, routes.experts);
         let one = |(part, range): (usize, std::ops::Range<u32>)| {
-            let bind = Bind { x: self.packed.into(), w: Arg::Weight(w, part as u32), experts: experts.into(), y: y.into() };
+            let bind =
+                Bind { x: self.packed.into(), w: Arg::Weight(w, part as u32), experts: experts.into(), y: y.into() };
             let params = Params {
                 k,
                 n,
@@ -91,7 +92,10 @@ impl Lowering for MatmulVecQ8Experts {
                 row_count: range.len() as u32,
                 exchange: cx.caps.subgroup_size,
             };
-            bind.dispatch(params, Grid::PerRow { lead: experts.shape, per_row: experts.shape.dim * n.div_ceil(WEIGHT_ROWS) })
+            bind.dispatch(
+                params,
+                Grid::PerRow { lead: experts.shape, per_row: experts.shape.dim * n.div_ceil(WEIGHT_ROWS) },
+            )
         };
         parts(cx.caps, w.ty, w.rows, k).into_iter().enumerate().map(one).collect()
     }

@@ -114,7 +114,9 @@ impl Operation for MatmulExpertsGlu {
         let groups = self.gate.of.routes.groups.iter().flat_map(|groups| [groups.slots, groups.tiles]);
         match &self.route {
             None => Io { reads: [packed, experts].into_iter().chain(groups).collect(), writes: vec![self.packed] },
-            Some(Route { logits, weights, .. }) => Io { reads: vec![packed, *logits], writes: vec![experts, *weights, self.packed] },
+            Some(Route { logits, weights, .. }) => {
+                Io { reads: vec![packed, *logits], writes: vec![experts, *weights, self.packed] }
+            }
         }
     }
 
@@ -134,17 +136,31 @@ impl Lowering for MatmulExpertsGlu {
         let (chosen, rows, exchange) = (slots.dim, slots.rows, cx.caps.subgroup_size);
         let (x, gate, up, experts) = (self.gate.packed.into(), of.w.into(), other.w.into(), of.routes.experts.into());
         let (packed, products) = (self.packed.into(), chosen * (n / BLOCK));
-        let served = |of| variant(of, self.gelu, k, cx.caps).expect("the planner merges for devices that run the kernel");
+        let served =
+            |of| variant(of, self.gelu, k, cx.caps).expect("the planner merges for devices that run the kernel");
         vec![match &self.route {
             None => {
                 let (count, normalize, has_scale) = (of.routes.count, 0, 0);
-                let params =
-                    Params { k, n, gate_stride, gate_first, up_stride, up_first, chosen, rows, exchange, count, normalize, has_scale };
+                let params = Params {
+                    k,
+                    n,
+                    gate_stride,
+                    gate_first,
+                    up_stride,
+                    up_first,
+                    chosen,
+                    rows,
+                    exchange,
+                    count,
+                    normalize,
+                    has_scale,
+                };
                 let grid = Grid::PerRow { lead: slots, per_row: products };
                 Bind { x, gate, up, experts, packed }.dispatch(served(&GATED), params, grid)
             }
             Some(Route { logits, normalize, scale, weights, .. }) => {
-                let (count, normalize, has_scale) = (of.routes.count, u32::from(*normalize), u32::from(scale.is_some()));
+                let (count, normalize, has_scale) =
+                    (of.routes.count, u32::from(*normalize), u32::from(scale.is_some()));
                 let params = RoutedParams {
                     k,
                     n,

@@ -43,8 +43,13 @@ impl Lowering for MatmulExpertsSum {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let of = &self.product.of;
         let (experts, w) = (of.routes.experts, of.w);
-        let bind =
-            Bind { x: self.product.packed.into(), w: w.into(), experts: experts.into(), weights: self.weights.into(), y: self.y.into() };
+        let bind = Bind {
+            x: self.product.packed.into(),
+            w: w.into(),
+            experts: experts.into(),
+            weights: self.weights.into(),
+            y: self.y.into(),
+        };
         let params = Params {
             k: w.cols,
             n: self.y.shape.dim,
@@ -54,6 +59,8 @@ impl Lowering for MatmulExpertsSum {
             rows: experts.shape.rows,
             exchange: cx.caps.subgroup_size,
         };
-        vec![bind.dispatch(params, Grid::PerRow { lead: self.y.shape, per_row: self.y.shape.dim.div_ceil(WEIGHT_ROWS) })]
+        vec![
+            bind.dispatch(params, Grid::PerRow { lead: self.y.shape, per_row: self.y.shape.dim.div_ceil(WEIGHT_ROWS) }),
+        ]
     }
 }

@@ -86,7 +86,8 @@ impl Reference for MatmulWeightTile128 {
     fn reference(&self, host: &mut Host<'_>) {
         let [n, k] = self.extents().map(|extent| extent as usize);
         let mut g = host.state_f32(self.g);
-        let scales: Vec<f32> = host.f32(self.dy_scales).iter().zip(host.f32(self.x_scales)).map(|(a, b)| a * b).collect();
+        let scales: Vec<f32> =
+            host.f32(self.dy_scales).iter().zip(host.f32(self.x_scales)).map(|(a, b)| a * b).collect();
         let most = Some(scales.iter().copied().fold(0.0, f32::max)).filter(|most| *most > 0.0).unwrap_or(1.0);
         let ones = vec![1.0; scales.len()];
         let mut dy = unpacked(&ones, host.u32(self.dy), n, 0);

@@ -51,7 +51,11 @@ pub(crate) fn in_every_workgroup(rows: u32, caps: &Caps) -> bool {
 /// Whether products with `rows` weight rows may make this sum.
 pub(crate) fn makes(sum: &NormAdd, rows: u32, caps: &Caps) -> bool {
     let shape = sum.h.shape;
-    sum.scale == 1.0 && sum.pair.is_none() && shape.rows == 1 && shape.width() <= MOST_COLS && in_every_workgroup(rows, caps)
+    sum.scale == 1.0
+        && sum.pair.is_none()
+        && shape.rows == 1
+        && shape.width() <= MOST_COLS
+        && in_every_workgroup(rows, caps)
 }
 
 impl Operation for NormAddMatmulVec {

@@ -30,7 +30,9 @@ const MOST_ROWS: u32 = 8;
 /// would be dequantized again for every row.
 #[must_use]
 pub fn serves(w: Weight, rows: u32, caps: &Caps) -> bool {
-    let vec = || (rows == 1 || w.ty == GgmlType::F32) && w.cols.is_multiple_of(4) && parts(caps, w.ty, w.rows, w.cols).len() == 1;
+    let vec = || {
+        (rows == 1 || w.ty == GgmlType::F32) && w.cols.is_multiple_of(4) && parts(caps, w.ty, w.rows, w.cols).len() == 1
+    };
     if rows > MOST_ROWS { matmul_narrow::serves(w, rows, caps) } else { vec() }
 }
 

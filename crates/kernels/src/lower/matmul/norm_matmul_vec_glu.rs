@@ -61,11 +61,16 @@ impl Lowering for NormMatmulVecGlu {
             exchange: cx.caps.subgroup_size,
             eps: self.row.eps.unwrap_or(0.0),
         };
-        let bind = Bind { h: self.row.h.into(), u: self.row.u.into(), gate: gate.into(), up: up.into(), y: self.y.into() };
+        let bind =
+            Bind { h: self.row.h.into(), u: self.row.u.into(), gate: gate.into(), up: up.into(), y: self.y.into() };
         let (variant, results) = match serves(&NORM_MATMUL_VEC_GLU_TEAMS, &[gate, up], 2 * teams::RESULTS, cx.caps) {
             true => (if self.gelu { &teams::GELU } else { &teams::SILU }, teams::RESULTS),
             false => (if self.gelu { &GELU } else { &SILU }, RESULTS),
         };
-        vec![bind.dispatch(variant, params, Grid::PerRow { lead: self.row.h.shape, per_row: gate.rows.div_ceil(results) })]
+        vec![bind.dispatch(
+            variant,
+            params,
+            Grid::PerRow { lead: self.row.h.shape, per_row: gate.rows.div_ceil(results) },
+        )]
     }
 }

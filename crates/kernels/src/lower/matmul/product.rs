@@ -88,7 +88,9 @@ impl Reference for Product {
                 cpu_ref::unpack_q8(words, k, &mut x);
                 x
             }
-            Operand::F16 { scales } | Operand::Slabs { scales } => unpacked(host.f32(scales), host.u32(self.x), k, self.x.shape.rows),
+            Operand::F16 { scales } | Operand::Slabs { scales } => {
+                unpacked(host.f32(scales), host.u32(self.x), k, self.x.shape.rows)
+            }
         };
         match self.operand {
             // The tiles of this operand round the weights as well.

@@ -36,8 +36,10 @@ impl Operation for AddRmsNorm {
 impl Lowering for AddRmsNorm {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let shape = self.x.shape;
-        let params = Params { dim: shape.dim, rows: shape.rows, has_weight: u32::from(self.w.is_some()), eps: self.eps };
-        let bind = Bind { a: self.a.into(), b: self.b.into(), w: Arg::from(self.w), h: self.h.into(), x: self.x.into() };
+        let params =
+            Params { dim: shape.dim, rows: shape.rows, has_weight: u32::from(self.w.is_some()), eps: self.eps };
+        let bind =
+            Bind { a: self.a.into(), b: self.b.into(), w: Arg::from(self.w), h: self.h.into(), x: self.x.into() };
         vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: 1 })]
     }
 }

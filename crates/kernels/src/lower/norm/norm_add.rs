@@ -144,7 +144,9 @@ impl Operation for NormAdd {
         let summands = self.pair.as_ref().map_or_else(|| vec![self.b], |pair| pair.iter().map(|norm| norm.x).collect());
         Io {
             reads: [vec![self.a], summands].concat(),
-            writes: std::iter::once(self.h).chain(self.packed.into_iter().flat_map(|packed| packed.to.tensors())).collect(),
+            writes: std::iter::once(self.h)
+                .chain(self.packed.into_iter().flat_map(|packed| packed.to.tensors()))
+                .collect(),
         }
     }
 }
@@ -159,7 +161,8 @@ impl Lowering for NormAdd {
         let grid = Grid::PerRow { lead: self.h.shape, per_row: heads };
         if let Some([c, d]) = &self.pair {
             let (c_eps, d_eps) = (c.eps, d.eps);
-            let params = PairParams { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps, scale, c_eps, d_eps };
+            let params =
+                PairParams { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps, scale, c_eps, d_eps };
             let packed = self.packed.and_then(|packed| packed.to.q8()).map_or(Arg::Spare, Arg::from);
             let (c_weight, d_weight) = (Arg::from(c.w), Arg::from(d.w));
             let bind = PairBind { a, c: c.x.into(), w, s, h, u: u.into(), packed, d: d.x.into(), c_weight, d_weight };
@@ -168,12 +171,16 @@ impl Lowering for NormAdd {
         let (c_eps, d_eps) = (0.0, 0.0);
         vec![match self.packed {
             None => {
-                let params = Params { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps, scale, c_eps, d_eps };
+                let params =
+                    Params { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps, scale, c_eps, d_eps };
                 Bind { a, b, w, s, h }.dispatch(params, grid)
             }
-            Some(Packed { to: To::F16 { scales, halves, slab }, .. }) => norm_add_f16::dispatch(self, [scales, halves], slab, grid),
+            Some(Packed { to: To::F16 { scales, halves, slab }, .. }) => {
+                norm_add_f16::dispatch(self, [scales, halves], slab, grid)
+            }
             Some(Packed { to: To::Q8(to), .. }) => {
-                let params = PackedParams { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps, scale, c_eps, d_eps };
+                let params =
+                    PackedParams { dim, rows, has_weight, has_factor, pack, has_u, eps, next_eps, scale, c_eps, d_eps };
                 PackedBind { a, b, w, s, h, u: u.into(), packed: to.into() }.dispatch(params, grid)
             }
         }]

@@ -52,7 +52,14 @@ impl Lowering for NormPackF16 {
             eps: self.eps,
         };
         let (b, h) = self.sum.map_or((Arg::None, Arg::Spare), |(b, h)| (b.into(), h.into()));
-        let bind = Bind { a: self.a.into(), b, w: Arg::from(self.w), h, scales: self.scales.into(), halves: self.halves.into() };
+        let bind = Bind {
+            a: self.a.into(),
+            b,
+            w: Arg::from(self.w),
+            h,
+            scales: self.scales.into(),
+            halves: self.halves.into(),
+        };
         vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: 1 })]
     }
 }

@@ -57,6 +57,8 @@ impl Lowering for NormRope {
             eps: self.eps,
         };
         let bind = Bind { x: self.x.into(), w: Arg::from(self.w), table: self.table.into(), y: self.y.into() };
-        vec![bind.dispatch(params, Grid::Elements { lead: Shape { dim: lanes, ..shape }, workgroup: WG, per_thread: 1 })]
+        vec![
+            bind.dispatch(params, Grid::Elements { lead: Shape { dim: lanes, ..shape }, workgroup: WG, per_thread: 1 }),
+        ]
     }
 }

@@ -86,9 +86,14 @@ impl Operation for GatherSlots {
 impl Lowering for GatherSlots {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let of = self.slots.shape;
-        let params = Params { k: self.k(), slots: of.elements() as u32, slab: self.slab(), per: self.per(), heads: self.heads };
-        let [x, x_scales, slots, scales, halves] = [self.x, self.x_scales, self.slots, self.scales, self.halves].map(Into::into);
-        vec![Bind { x, x_scales, slots, scales, halves }.dispatch(params, Grid::PerRow { lead: of, per_row: of.width() })]
+        let params =
+            Params { k: self.k(), slots: of.elements() as u32, slab: self.slab(), per: self.per(), heads: self.heads };
+        let [x, x_scales, slots, scales, halves] =
+            [self.x, self.x_scales, self.slots, self.scales, self.halves].map(Into::into);
+        vec![
+            Bind { x, x_scales, slots, scales, halves }
+                .dispatch(params, Grid::PerRow { lead: of, per_row: of.width() }),
+        ]
     }
 }
 

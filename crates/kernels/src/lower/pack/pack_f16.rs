@@ -75,7 +75,8 @@ impl Lowering for PackF16 {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let shape = self.x.shape;
         let (row_pitch, slab_pitch) = pitches(shape.width(), self.slab);
-        let params = Params { dim: shape.width(), rows: shape.rows, row_pitch, slab_pitch, scaled: u32::from(self.scaled) };
+        let params =
+            Params { dim: shape.width(), rows: shape.rows, row_pitch, slab_pitch, scaled: u32::from(self.scaled) };
         let bind = Bind { x: self.x.into(), scales: self.scales.into(), halves: self.halves.into() };
         vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: 1 })]
     }

@@ -104,6 +104,9 @@ mod tests {
     #[test]
     fn both_sides_are_timed() {
         let crossover = Crossover::measure(&crate::device::tests::device()).expect("a norm");
-        assert!(crossover.gpu_call_s > 0.0 && crossover.cpu_element_s > 0.0 && crossover.elements() > 0, "{crossover:?}");
+        assert!(
+            crossover.gpu_call_s > 0.0 && crossover.cpu_element_s > 0.0 && crossover.elements() > 0,
+            "{crossover:?}"
+        );
     }
 }

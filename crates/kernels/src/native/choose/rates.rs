@@ -48,7 +48,10 @@ impl Rates {
     pub fn to_bytes(&self, key: &str) -> Vec<u8> {
         let Self { read_bytes_per_s, dispatch_s, round_trip_s, crossover } = self;
         let Crossover { gpu_call_s, gpu_element_s, cpu_element_s } = crossover;
-        format!("{key}\n{read_bytes_per_s} {dispatch_s} {round_trip_s} {gpu_call_s} {gpu_element_s} {cpu_element_s} end\n").into_bytes()
+        format!(
+            "{key}\n{read_bytes_per_s} {dispatch_s} {round_trip_s} {gpu_call_s} {gpu_element_s} {cpu_element_s} end\n"
+        )
+        .into_bytes()
     }
 
     /// The rates that [`Rates::to_bytes`] wrote for this key. None if the bytes are truncated,
@@ -95,6 +98,9 @@ mod tests {
             let line = format!("k\n{bad} 1 1 1 1 1 end\n");
             assert_eq!(Rates::from_bytes("k", line.as_bytes()), None, "{bad}");
         }
-        assert!(Rates::from_bytes("k", b"k\n1 0 1 1 0 1 end\n").is_some(), "a transfer may cost nothing beside the rest");
+        assert!(
+            Rates::from_bytes("k", b"k\n1 0 1 1 0 1 end\n").is_some(),
+            "a transfer may cost nothing beside the rest"
+        );
     }
 }

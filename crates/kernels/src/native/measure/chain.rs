@@ -52,8 +52,15 @@ impl Chain {
     fn seconds(&mut self, rows: u32) -> Result<f64, Error> {
         let all: Vec<u32> = (0..rows).collect();
         let host = vec![vec![0.5; (rows * self.width) as usize]];
-        let input = StepInput { positions: all, sequences: vec![0; rows as usize], out_rows: vec![0], host, ..StepInput::default() };
-        let encoder = block_on(self.plan.encode(&self.states, &input, Submits::Whole, Watch::default(), &mut |_, _| {}))?;
+        let input = StepInput {
+            positions: all,
+            sequences: vec![0; rows as usize],
+            out_rows: vec![0],
+            host,
+            ..StepInput::default()
+        };
+        let encoder =
+            block_on(self.plan.encode(&self.states, &input, Submits::Whole, Watch::default(), &mut |_, _| {}))?;
         seconds(&self.device, encoder.finish())
     }
 }

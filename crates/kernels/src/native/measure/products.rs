@@ -88,8 +88,8 @@ impl Repeated {
         device.0.queue.write_buffer(&params, 0, bytemuck::bytes_of(&steps));
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC;
         let sums = block_on(device.buffer("sums", 4 * u64::from(WORKGROUPS * THREADS), usage))?;
-        let entries =
-            [(0, &params), (1, &sums)].map(|(binding, buffer)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() });
+        let entries = [(0, &params), (1, &sums)]
+            .map(|(binding, buffer)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() });
         let group = device.bind_group("products", &pipeline.layout, &entries);
         Ok(Self { device: device.clone(), pipeline, group, _params: params, sums })
     }
@@ -118,7 +118,8 @@ mod tests {
     #[test]
     fn the_shader_is_valid_where_matrices_cooperate() {
         let source = shader().source();
-        let module = wgpu::naga::front::wgsl::parse_str(&source).unwrap_or_else(|e| panic!("{}", e.emit_to_string(&source)));
+        let module =
+            wgpu::naga::front::wgsl::parse_str(&source).unwrap_or_else(|e| panic!("{}", e.emit_to_string(&source)));
         let capabilities = Capabilities::SHADER_FLOAT16
             | Capabilities::SHADER_FLOAT16_IN_FLOAT32
             | Capabilities::SUBGROUP

@@ -69,9 +69,16 @@ impl Reader {
         let passes = bytes / per_pass;
         let per_piece = (device.caps().max_binding_bytes / per_pass).clamp(1, passes.max(1));
         let noisy = per_pass.min(NOISE_BYTES);
-        let noise = block_on(device.buffer("noise", noisy, wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST))?;
+        let noise =
+            block_on(device.buffer("noise", noisy, wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST))?;
         device.0.queue.write_buffer(&noise, 0, bytemuck::cast_slice(&self::noise(noisy / 4)));
-        let shader = Shader { variant: BENCH_READ.only(), pieces: vec![None, None], subgroups: false, wide: false, given: vec![] };
+        let shader = Shader {
+            variant: BENCH_READ.only(),
+            pieces: vec![None, None],
+            subgroups: false,
+            wide: false,
+            given: vec![],
+        };
         let pipeline = block_on(device.pipelines(std::iter::once(&shader)))?.remove(0);
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
         let sums = block_on(device.buffer("sums", u64::from(threads) * 4, usage))?;
@@ -86,7 +93,8 @@ impl Reader {
         device.0.queue.submit([encoder.finish()]);
         let (mut grids, mut held) = (vec![], vec![]);
         for &count in workgroups {
-            let params = block_on(device.buffer("params", 16, wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST))?;
+            let params =
+                block_on(device.buffer("params", 16, wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST))?;
             let longer = threads / (count * 256);
             device.0.queue.write_buffer(&params, 0, bytemuck::bytes_of(&[per_piece as u32 * longer, count * 256]));
             let group = |piece: &Buffer| {
@@ -146,7 +154,10 @@ mod tests {
         let words = noise(per_pass / 4);
         for (grid, threads) in [256, 512].into_iter().enumerate() {
             let pool = Pool::new(&device, threads as u64 * 4);
-            let sums = block_on(device.read(&pool, reader.commands(grid, 1), &reader.sums)).expect("a submission").wait().expect("sums");
+            let sums = block_on(device.read(&pool, reader.commands(grid, 1), &reader.sums))
+                .expect("a submission")
+                .wait()
+                .expect("sums");
             let sum = |t| words.chunks(4).skip(t).step_by(threads).flatten().fold(0, |sum, word| sum ^ word);
             assert_eq!(sums.0[0], (0..threads).map(sum).collect::<Vec<_>>(), "{threads} threads");
         }

@@ -60,7 +60,13 @@ pub fn rms_norm_backward(
 ///
 /// # Errors
 /// [`Error::Shape`], and errors of the executor.
-pub fn rms_norm_weight_backward(on: impl Into<Executor>, x: &[f32], dy: &[f32], dim: usize, eps: f32) -> Result<Vec<f32>, Error> {
+pub fn rms_norm_weight_backward(
+    on: impl Into<Executor>,
+    x: &[f32],
+    dy: &[f32],
+    dim: usize,
+    eps: f32,
+) -> Result<Vec<f32>, Error> {
     let mut call = Call::sums("rms_norm_weight_backward", on, x, dim, dim)?;
     let (x, dy) = (call.tensor("x", x, dim)?, call.tensor("dy", dy, dim)?);
     let g = call.rec.state(0);
@@ -72,7 +78,13 @@ pub fn rms_norm_weight_backward(on: impl Into<Executor>, x: &[f32], dy: &[f32], 
 ///
 /// # Errors
 /// As [`rope`](super::rope).
-pub fn rope_backward(on: impl Into<Executor>, dy: &[f32], positions: &[u32], heads: usize, table: &RopeTable) -> Result<Vec<f32>, Error> {
+pub fn rope_backward(
+    on: impl Into<Executor>,
+    dy: &[f32],
+    positions: &[u32],
+    heads: usize,
+    table: &RopeTable,
+) -> Result<Vec<f32>, Error> {
     let (mut call, dy, rows) = super::rotation("rope_backward", on, ("dy", dy), positions, heads, table)?;
     let dx = backward::rope_backward(&mut call.rec, dy, rows);
     call.run(dx)
@@ -157,7 +169,13 @@ pub fn log_softmax_backward(on: impl Into<Executor>, y: &[f32], dy: &[f32], dim:
 ///
 /// # Errors
 /// [`Error::Shape`], and errors of the executor.
-pub fn mul_sigmoid_backward(on: impl Into<Executor>, x: &[f32], gate: &[f32], dy: &[f32], dim: usize) -> Result<[Vec<f32>; 2], Error> {
+pub fn mul_sigmoid_backward(
+    on: impl Into<Executor>,
+    x: &[f32],
+    gate: &[f32],
+    dy: &[f32],
+    dim: usize,
+) -> Result<[Vec<f32>; 2], Error> {
     let mut call = Call::rows("mul_sigmoid_backward", on, x, dim)?;
     let ([x, dy], gate) = (call.tensors([("x", x), ("dy", dy)], dim)?, call.tensor("gate", gate, 1)?);
     let dx = ops::mul_sigmoid(&mut call.rec, dy, gate);
@@ -221,7 +239,8 @@ pub fn add_weighted_backward(
     let (dy, c) = (call.tensor("dy", dy, dim)?, call.tensor("c", c, x.len())?);
     let x = x.iter().map(|x| call.tensor("x", x, dim)).collect::<Result<Vec<_>, _>>()?;
     let sum = ops::AddWeighted { base: dy, x, weights: ops::RowWeights { c, first: 0, shift }, y: dy };
-    let mut results: Vec<_> = (0..sum.x.len()).map(|j| backward::add_weighted_backward(&mut call.rec, &sum, j, dy)).collect();
+    let mut results: Vec<_> =
+        (0..sum.x.len()).map(|j| backward::add_weighted_backward(&mut call.rec, &sum, j, dy)).collect();
     results.push(backward::add_weighted_backward_c(&mut call.rec, &sum, dy));
     let mut all: Vec<Vec<f32>> = call.all(results)?.into_iter().map(bytemuck::cast_vec).collect();
     let dc = all.pop().unwrap_or_default();
@@ -246,7 +265,11 @@ pub fn column_sum(on: impl Into<Executor>, a: &[f32], b: Option<&[f32]>, dim: us
 ///
 /// # Errors
 /// As [`attention`](super::attention).
-pub fn attention_backward(on: impl Into<Executor>, [q, k, v, dy]: [&[f32]; 4], heads: Heads) -> Result<[Vec<f32>; 3], Error> {
+pub fn attention_backward(
+    on: impl Into<Executor>,
+    [q, k, v, dy]: [&[f32]; 4],
+    heads: Heads,
+) -> Result<[Vec<f32>; 3], Error> {
     heads.check("attention_backward")?;
     let Heads { heads, kv_heads, dim, attend } = heads;
     let mut call = Call::rows("attention_backward", on, q, heads * dim)?;
@@ -259,7 +282,8 @@ pub fn attention_backward(on: impl Into<Executor>, [q, k, v, dy]: [&[f32]; 4], h
         call.input.ends = vec![rows as u32; rows];
     }
     let (rec, kv_heads) = (&mut call.rec, kv_heads as u32);
-    let [positions, firsts, spans, step_rows] = [Input::Numbers, Input::Firsts, Input::Spans, Input::Rows].map(|input| rec.input(input));
+    let [positions, firsts, spans, step_rows] =
+        [Input::Numbers, Input::Firsts, Input::Spans, Input::Rows].map(|input| rec.input(input));
     let ends = if attend.mask == Mask::Bidirectional { rec.input(Input::Ends) } else { positions };
     let y = rec.make(q.shape);
     rec.push(ops::Attention { q, keys: ops::Keys::Step { k, v, firsts }, kv_heads, attend, positions, ends, y });

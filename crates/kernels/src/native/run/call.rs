@@ -45,7 +45,12 @@ pub fn read_state(states: &States, n: usize) -> Result<Vec<f32>, Error> {
 
 impl Call {
     /// A call of `rows` rows, at positions 0, 1, 2, .. of one sequence.
-    pub fn new(operation: &'static str, on: impl Into<Executor>, rows: usize, kinds: &[StateKind]) -> Result<Self, Error> {
+    pub fn new(
+        operation: &'static str,
+        on: impl Into<Executor>,
+        rows: usize,
+        kinds: &[StateKind],
+    ) -> Result<Self, Error> {
         let count = u32::try_from(rows).map_err(|_| argument(operation, "there are more than 2^32 rows"))?;
         let executor = on.into();
         let (weights, rec) = (Weights::new(&executor), Recorder::new(Counts { step: count, out: 0 }, kinds));
@@ -59,7 +64,13 @@ impl Call {
     }
 
     /// As [`Call::rows`], with states.
-    pub fn rows_in(operation: &'static str, on: impl Into<Executor>, x: &[f32], dim: usize, kinds: &[StateKind]) -> Result<Self, Error> {
+    pub fn rows_in(
+        operation: &'static str,
+        on: impl Into<Executor>,
+        x: &[f32],
+        dim: usize,
+        kinds: &[StateKind],
+    ) -> Result<Self, Error> {
         Self::new(operation, on, x.len().checked_div(dim).unwrap_or(0), kinds)
     }
 
@@ -125,8 +136,11 @@ impl Call {
         if rows == 0 || cols == 0 {
             return Err(argument(self.operation, "the matrix is empty"));
         }
-        let row_bytes = ty.row_bytes(cols).ok_or_else(|| argument(self.operation, "a row of the matrix ends in a partial block"))?;
-        let expected = row_bytes.checked_mul(rows).ok_or_else(|| argument(self.operation, "the matrix is larger than memory"))?;
+        let row_bytes = ty
+            .row_bytes(cols)
+            .ok_or_else(|| argument(self.operation, "a row of the matrix ends in a partial block"))?;
+        let expected =
+            row_bytes.checked_mul(rows).ok_or_else(|| argument(self.operation, "the matrix is larger than memory"))?;
         if bytes.len() != expected {
             return Err(Error::Bytes { operation: self.operation, name, expected, found: bytes.len() });
         }
@@ -172,7 +186,13 @@ impl Call {
 
     /// A call over the rows of `dim` elements of `x`, with one state of `words` plain words, which
     /// begin as zeros.
-    pub fn sums(operation: &'static str, on: impl Into<Executor>, x: &[f32], dim: usize, words: usize) -> Result<Self, Error> {
+    pub fn sums(
+        operation: &'static str,
+        on: impl Into<Executor>,
+        x: &[f32],
+        dim: usize,
+        words: usize,
+    ) -> Result<Self, Error> {
         let words = u32::try_from(words).map_err(|_| argument(operation, "the result has more than 2^32 elements"))?;
         if words == 0 {
             return Err(argument(operation, "the result is empty"));
@@ -219,7 +239,11 @@ impl Call {
     }
 
     /// Input tensors [rows, dim] of these values.
-    pub fn tensors<const N: usize>(&mut self, all: [(&'static str, &[f32]); N], dim: usize) -> Result<[Tensor; N], Error> {
+    pub fn tensors<const N: usize>(
+        &mut self,
+        all: [(&'static str, &[f32]); N],
+        dim: usize,
+    ) -> Result<[Tensor; N], Error> {
         for (name, values) in all {
             self.fits(name, values.len(), self.rows * dim)?;
         }

@@ -13,7 +13,13 @@ use crate::ops::backward;
 /// # Errors
 /// [`Error::Argument`] for more than [`ops::route::MAX_EXPERTS`] experts, or for a `k` outside
 /// 1..=experts, [`Error::Shape`], and errors of the executor.
-pub fn route(on: impl Into<Executor>, logits: &[f32], experts: usize, k: u32, normalize: bool) -> Result<Vec<Vec<(u32, f32)>>, Error> {
+pub fn route(
+    on: impl Into<Executor>,
+    logits: &[f32],
+    experts: usize,
+    k: u32,
+    normalize: bool,
+) -> Result<Vec<Vec<(u32, f32)>>, Error> {
     if experts > ops::route::MAX_EXPERTS as usize || k == 0 || k as usize > experts {
         return Err(argument("route", "k is outside 1..=experts, or there are more than 1024 experts"));
     }
@@ -33,10 +39,19 @@ pub fn route(on: impl Into<Executor>, logits: &[f32], experts: usize, k: u32, no
 /// [`Error::Argument`] for a choice outside 0..experts, or if `experts` does not divide `w.rows`,
 /// [`Error::Shape`], [`Error::Format`] for a type that kernels do not read, and errors of the
 /// executor.
-pub fn matmul_experts(on: impl Into<Executor>, x: &[f32], w: Matrix<'_>, experts: u32, choices: &[u32]) -> Result<Vec<f32>, Error> {
+pub fn matmul_experts(
+    on: impl Into<Executor>,
+    x: &[f32],
+    w: Matrix<'_>,
+    experts: u32,
+    choices: &[u32],
+) -> Result<Vec<f32>, Error> {
     const NAME: &str = "matmul_experts";
     if experts == 0 || experts > ops::route::MAX_EXPERTS || !w.rows.is_multiple_of(experts as usize) {
-        return Err(argument(NAME, "the number of experts is outside 1..=1024, or does not divide the rows of the matrix"));
+        return Err(argument(
+            NAME,
+            "the number of experts is outside 1..=1024, or does not divide the rows of the matrix",
+        ));
     }
     if choices.iter().any(|&c| c >= experts) {
         return Err(argument(NAME, "a choice is not below the number of experts"));
@@ -105,7 +120,10 @@ pub fn matmul_experts_input(
 ) -> Result<Vec<f32>, Error> {
     const NAME: &str = "matmul_experts_input";
     if experts == 0 || experts > ops::route::MAX_EXPERTS || !w.rows.is_multiple_of(experts as usize) || k == 0 {
-        return Err(argument(NAME, "the number of experts is outside 1..=1024 or does not divide the rows of the matrix, or k is 0"));
+        return Err(argument(
+            NAME,
+            "the number of experts is outside 1..=1024 or does not divide the rows of the matrix, or k is 0",
+        ));
     }
     if choices.iter().any(|&c| c >= experts) {
         return Err(argument(NAME, "a choice is not below the number of experts"));

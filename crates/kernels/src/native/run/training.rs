@@ -14,7 +14,12 @@ use gguf::GgmlType;
 ///
 /// # Errors
 /// [`Error::Shape`], and errors of the executor.
-pub fn cross_entropy(on: impl Into<Executor>, logits: &[f32], targets: &[u32], vocabulary: usize) -> Result<Vec<[f32; 2]>, Error> {
+pub fn cross_entropy(
+    on: impl Into<Executor>,
+    logits: &[f32],
+    targets: &[u32],
+    vocabulary: usize,
+) -> Result<Vec<[f32; 2]>, Error> {
     let mut call = Call::rows("cross_entropy", on, logits, vocabulary)?;
     let logits = call.tensor("logits", logits, vocabulary)?;
     let targets = call.ids("targets", targets)?;
@@ -48,7 +53,13 @@ pub fn cross_entropy_backward(
 /// # Errors
 /// [`Error::Argument`] for rows that do not rise or are not below `count`, [`Error::Shape`], and
 /// errors of the executor.
-pub fn gather_rows_backward(on: impl Into<Executor>, dy: &[f32], rows: &[u32], count: usize, dim: usize) -> Result<Vec<f32>, Error> {
+pub fn gather_rows_backward(
+    on: impl Into<Executor>,
+    dy: &[f32],
+    rows: &[u32],
+    count: usize,
+    dim: usize,
+) -> Result<Vec<f32>, Error> {
     const NAME: &str = "gather_rows_backward";
     if !rows.is_sorted() || rows.last().is_some_and(|&row| row as usize >= count) {
         return Err(argument(NAME, "the rows do not rise, or are not below their number"));
@@ -64,7 +75,13 @@ pub fn gather_rows_backward(on: impl Into<Executor>, dy: &[f32], rows: &[u32], c
 ///
 /// # Errors
 /// [`Error::Argument`] for an id outside the table, [`Error::Shape`], and errors of the executor.
-pub fn embed_backward(on: impl Into<Executor>, dy: &[f32], ids: &[u32], vocabulary: usize, dim: usize) -> Result<Vec<f32>, Error> {
+pub fn embed_backward(
+    on: impl Into<Executor>,
+    dy: &[f32],
+    ids: &[u32],
+    vocabulary: usize,
+    dim: usize,
+) -> Result<Vec<f32>, Error> {
     const NAME: &str = "embed_backward";
     if ids.iter().any(|&id| id as usize >= vocabulary) {
         return Err(argument(NAME, "an id is past the end of the table"));
@@ -75,7 +92,12 @@ pub fn embed_backward(on: impl Into<Executor>, dy: &[f32], ids: &[u32], vocabula
     // Nothing reads the table.
     let table = Weight::loaded(0, GgmlType::F32, vocabulary as u32, dim as u32);
     let numbers = call.rec.input(Input::Numbers);
-    backward::embed_backward(&mut call.rec, &Embed { table, ids: Ids::Step { ids, numbers }, scale: 1.0, y: dy }, dy, g);
+    backward::embed_backward(
+        &mut call.rec,
+        &Embed { table, ids: Ids::Step { ids, numbers }, scale: 1.0, y: dy },
+        dy,
+        g,
+    );
     call.sum()
 }
 

@@ -42,9 +42,11 @@ pub struct Shapes {
 
 impl Shapes {
     /// Shapes of Qwen3-8B, for discrete devices.
-    pub const LARGE: Self = Self { ty: format::USUAL, width: 4096, hidden: 12_288, heads: 32, kv_heads: 8, head_dim: 128 };
+    pub const LARGE: Self =
+        Self { ty: format::USUAL, width: 4096, hidden: 12_288, heads: 32, kv_heads: 8, head_dim: 128 };
     /// Shapes of Qwen2.5-1.5B.
-    pub const SMALL: Self = Self { ty: format::USUAL, width: 1536, hidden: 8960, heads: 12, kv_heads: 2, head_dim: 128 };
+    pub const SMALL: Self =
+        Self { ty: format::USUAL, width: 1536, hidden: 8960, heads: 12, kv_heads: 2, head_dim: 128 };
     /// Shapes of no model, small enough to be timed on a software adapter.
     pub const TINY: Self = Self { ty: format::USUAL, width: 512, hidden: 1536, heads: 4, kv_heads: 2, head_dim: 64 };
 
@@ -168,7 +170,8 @@ impl Layers {
         let Shapes { heads, kv_heads, head_dim, .. } = self.shapes;
         let table = rec.rope_rows(&RopeTable::new(head_dim, 1e4));
         let attend = Attend { mask, scale: 1.0 / (head_dim as f32).sqrt(), softcap: None };
-        let mut input = |n: usize| rec.host_input(n as u32, Shape::new(Lead::Step, 1, kv_heads * head_dim)).heads(kv_heads);
+        let mut input =
+            |n: usize| rec.host_input(n as u32, Shape::new(Lead::Step, 1, kv_heads * head_dim)).heads(kv_heads);
         let (k, v) = (input(2 * layer + 1), input(2 * layer + 2));
         let (q, k) = (ops::rope(rec, q.heads(heads), table), ops::rope(rec, k, table));
         let kv = KvState::new(rec.state(2 * layer), rec.state(2 * layer + 1));
@@ -183,7 +186,10 @@ impl Layers {
         let mut g = Gen::new(2);
         let mut values = |count: u32| -> Vec<f32> { (0..count).map(|_| g.unit()).collect() };
         let keys_and_values = self.kinds().len();
-        let host = std::iter::once(rows * self.width()).chain(vec![kv_heads * head_dim; keys_and_values]).map(&mut values).collect();
+        let host = std::iter::once(rows * self.width())
+            .chain(vec![kv_heads * head_dim; keys_and_values])
+            .map(&mut values)
+            .collect();
         let positions: Vec<u32> = (positions - rows..positions).collect();
         StepInput { sequences: vec![0; rows as usize], positions, out_rows: vec![0], host, ..StepInput::default() }
     }
@@ -198,7 +204,9 @@ impl Layers {
         let caps = Caps { table, ..caps.clone() };
         let (planned, input) = (plan(&self.recording(&dry), &caps, &options())?, self.input());
         let ran = planned.steps.iter().filter(|step| step.dispatch.when.holds(&input));
-        Ok(ran.map(|step| format!("{} {:?}", step.shader.label(), step.dispatch.grid.at(input.counts(), caps.max_grid))).collect())
+        Ok(ran
+            .map(|step| format!("{} {:?}", step.shader.label(), step.dispatch.grid.at(input.counts(), caps.max_grid)))
+            .collect())
     }
 }
 
@@ -238,7 +246,8 @@ impl Planned {
 
     /// Seconds of one run.
     pub fn seconds(&mut self) -> Result<f64, Error> {
-        let encoder = block_on(self.plan.encode(&self.states, &self.input, Submits::Whole, Watch::default(), &mut |_, _| {}))?;
+        let encoder =
+            block_on(self.plan.encode(&self.states, &self.input, Submits::Whole, Watch::default(), &mut |_, _| {}))?;
         measure::seconds(self.plan.device(), encoder.finish())
     }
 }

@@ -52,7 +52,14 @@ fn the_points_of_a_threshold_rise_and_a_device_that_has_all_kernels_has_most_of_
     let device = crate::device::tests::device();
     let table = Table::usual(Class::Discrete, true);
     let (max_workgroup_bytes, max_storage_buffers) = (48 << 10, 16);
-    let caps = Caps { cooperative: true, max_workgroup: 1024, max_workgroup_bytes, max_storage_buffers, table, ..Caps::WEBGPU };
+    let caps = Caps {
+        cooperative: true,
+        max_workgroup: 1024,
+        max_workgroup_bytes,
+        max_storage_buffers,
+        table,
+        ..Caps::WEBGPU
+    };
     let device = device.with_caps(caps);
     let [long, longest] = [256, 512].map(|head_dim| Shapes { head_dim, ..Shapes::LARGE });
     // Only a product with short rows joins the parts of a window.
@@ -66,7 +73,11 @@ fn the_points_of_a_threshold_rise_and_a_device_that_has_all_kernels_has_most_of_
         let (How::UpTo(points, _) | How::Best(points, ..)) = how;
         let found = search.points(&device).expect("plans");
         assert!(2 * found.len() >= points.len(), "{name}: {found:?}");
-        assert!(points.windows(2).all(|pair| pair[0] < pair[1]) && points.iter().all(|at| search.threshold.within.contains(at)), "{name}");
+        assert!(
+            points.windows(2).all(|pair| pair[0] < pair[1])
+                && points.iter().all(|at| search.threshold.within.contains(at)),
+            "{name}"
+        );
     }
 }
 

@@ -56,7 +56,11 @@ pub fn adamw(rec: &mut Recorder<impl From<Adamw>>, spec: AdamwSpec, of: Moments,
     let Moments { p, gradient, m, v } = of;
     let StateKind::Words(words) = rec.kind(p) else { panic!("adamw of {:?}", rec.kind(p)) };
     assert!([gradient, m, v].iter().all(|&s| rec.kind(s) == StateKind::Words(words)), "adamw: {words} words each");
-    assert_eq!((squares.shape.elements(), step.shape.elements()), (1, u64::from(STEP_WORDS)), "adamw: one norm and one step");
+    assert_eq!(
+        (squares.shape.elements(), step.shape.elements()),
+        (1, u64::from(STEP_WORDS)),
+        "adamw: one norm and one step"
+    );
     rec.push(Adamw { spec, of, words, squares, step });
 }
 
@@ -84,7 +88,14 @@ impl Lowering for Adamw {
             decay: decay as f32,
         };
         let Moments { p, gradient, m, v } = self.of;
-        let bind = Bind { g: gradient.into(), squares: self.squares.into(), step: self.step.into(), p: p.into(), m: m.into(), v: v.into() };
+        let bind = Bind {
+            g: gradient.into(),
+            squares: self.squares.into(),
+            step: self.step.into(),
+            p: p.into(),
+            m: m.into(),
+            v: v.into(),
+        };
         vec![bind.dispatch(params, Grid::Elements { lead: fixed(self.words, 1), workgroup: 256, per_thread: 1 })]
     }
 }

@@ -28,9 +28,18 @@ pub struct AddWeightedBackward {
 
 /// The derivative of `sum` by its tensor number `j`, from the derivative `dy` by its result; both
 /// [T, D], f32. The derivative by the base is `dy`.
-pub fn add_weighted_backward(rec: &mut Recorder<impl From<AddWeightedBackward>>, sum: &AddWeighted, j: usize, dy: Tensor) -> Tensor {
+pub fn add_weighted_backward(
+    rec: &mut Recorder<impl From<AddWeightedBackward>>,
+    sum: &AddWeighted,
+    j: usize,
+    dy: Tensor,
+) -> Tensor {
     assert!(j < sum.x.len(), "add_weighted_backward: tensor {j} of {}", sum.x.len());
-    assert_eq!((dy.shape.rows, dy.shape.width()), (sum.y.shape.rows, sum.y.shape.width()), "add_weighted_backward of unequal shapes");
+    assert_eq!(
+        (dy.shape.rows, dy.shape.width()),
+        (sum.y.shape.rows, sum.y.shape.width()),
+        "add_weighted_backward of unequal shapes"
+    );
     let weights = RowWeights { first: sum.weights.first + j as u32, ..sum.weights };
     let dx = rec.make(sum.x[j].shape);
     rec.push(AddWeightedBackward { weights, dy, dx });

@@ -27,8 +27,16 @@ pub struct AddWeightedBackwardC {
 
 /// The derivative of `sum` by the columns of its weights that it reads, from the derivative `dy`
 /// [T, D] by its result; returns [T, J] for J tensors, f32.
-pub fn add_weighted_backward_c(rec: &mut Recorder<impl From<AddWeightedBackwardC>>, sum: &AddWeighted, dy: Tensor) -> Tensor {
-    assert_eq!((dy.shape.rows, dy.shape.width()), (sum.y.shape.rows, sum.y.shape.width()), "add_weighted_backward_c of unequal shapes");
+pub fn add_weighted_backward_c(
+    rec: &mut Recorder<impl From<AddWeightedBackwardC>>,
+    sum: &AddWeighted,
+    dy: Tensor,
+) -> Tensor {
+    assert_eq!(
+        (dy.shape.rows, dy.shape.width()),
+        (sum.y.shape.rows, sum.y.shape.width()),
+        "add_weighted_backward_c of unequal shapes"
+    );
     let dc = rec.make(Shape { heads: 1, dim: sum.x.len() as u32, ..sum.weights.c.shape });
     rec.push(AddWeightedBackwardC { x: sum.x.clone(), dy, dc });
     dc

@@ -34,8 +34,17 @@ pub struct AttentionBackwardKv {
 /// dk\[s\] = sum_t,n ds q[t, n] and dv\[s\] = sum_t,n p dy[t, n] over the rows t that see key s,
 /// with the operands of [`attention_backward_q`](super::attention_backward_q()); returns two [T, K,
 /// H], f32.
-pub fn attention_backward_kv(rec: &mut Recorder<impl From<AttentionBackwardKv>>, of: Attended, dy: Tensor, stats: Tensor) -> [Tensor; 2] {
-    assert_eq!((dy.shape, stats.shape.heads), (of.q.shape, of.q.shape.heads), "attention_backward_kv of unequal shapes");
+pub fn attention_backward_kv(
+    rec: &mut Recorder<impl From<AttentionBackwardKv>>,
+    of: Attended,
+    dy: Tensor,
+    stats: Tensor,
+) -> [Tensor; 2] {
+    assert_eq!(
+        (dy.shape, stats.shape.heads),
+        (of.q.shape, of.q.shape.heads),
+        "attention_backward_kv of unequal shapes"
+    );
     let [dk, dv] = [rec.make(of.k.shape), rec.make(of.v.shape)];
     rec.push(AttentionBackwardKv { of, dy, stats, dk, dv });
     [dk, dv]
@@ -78,7 +87,8 @@ impl AttentionBackwardKv {
         [q, k, v, dy]: [&[f32]; 4],
         round: impl Fn(usize, [f64; 2]) -> [f64; 2] + Sync,
     ) -> [Vec<f32>; 2] {
-        let (spec, seen, width) = (self.of.spec(), self.of.seen(host.u32(self.of.spans)), self.of.k.shape.width() as usize);
+        let (spec, seen, width) =
+            (self.of.spec(), self.of.seen(host.u32(self.of.spans)), self.of.k.shape.width() as usize);
         let stats = host.f32(self.stats);
         // Both results of a row in one piece, so that rows are computed in parallel.
         let mut both = vec![0.0; 2 * k.len()];
@@ -89,7 +99,8 @@ impl AttentionBackwardKv {
             let of = [q, &k[own.clone()], &v[own], dy, stats];
             cpu_ref::attention_backward_kv_rounded(&spec, of, seen_by, &round, [dk, dv]);
         });
-        let half = |from: usize| both.chunks_exact(width).skip(from).step_by(2).flatten().copied().collect::<Vec<f32>>();
+        let half =
+            |from: usize| both.chunks_exact(width).skip(from).step_by(2).flatten().copied().collect::<Vec<f32>>();
         [half(0), half(1)]
     }
 }

@@ -34,7 +34,12 @@ pub struct AttentionBackwardQ {
 /// `dy` [T, N, H] by the result of the attention `of` and `stats` [T, N, 2] as
 /// [`attention_delta`](super::attention_delta()) made them; returns [T, N, H], f32. (Dao 2023,
 /// arXiv 2307.08691, algorithm 2.)
-pub fn attention_backward_q(rec: &mut Recorder<impl From<AttentionBackwardQ>>, of: Attended, dy: Tensor, stats: Tensor) -> Tensor {
+pub fn attention_backward_q(
+    rec: &mut Recorder<impl From<AttentionBackwardQ>>,
+    of: Attended,
+    dy: Tensor,
+    stats: Tensor,
+) -> Tensor {
     assert_eq!((dy.shape, stats.shape.heads), (of.q.shape, of.q.shape.heads), "attention_backward_q of unequal shapes");
     let dq = rec.make(of.q.shape);
     rec.push(AttentionBackwardQ { of, dy, stats, dq });
@@ -68,11 +73,23 @@ impl Reference for AttentionBackwardQ {
 
 impl AttentionBackwardQ {
     /// The derivative, from these q, k, v and dy, with `round(t, ds)` instead of each ds of row t.
-    pub(crate) fn of_operands(&self, host: &Host<'_>, [q, k, v, dy]: [&[f32]; 4], round: impl Fn(usize, f64) -> f64 + Sync) -> Vec<f32> {
-        let (spec, seen, width) = (self.of.spec(), self.of.seen(host.u32(self.of.spans)), self.of.q.shape.width() as usize);
+    pub(crate) fn of_operands(
+        &self,
+        host: &Host<'_>,
+        [q, k, v, dy]: [&[f32]; 4],
+        round: impl Fn(usize, f64) -> f64 + Sync,
+    ) -> Vec<f32> {
+        let (spec, seen, width) =
+            (self.of.spec(), self.of.seen(host.u32(self.of.spans)), self.of.q.shape.width() as usize);
         let (stats, mut dq) = (host.f32(self.stats), vec![0.0; q.len()]);
         in_parallel(&mut dq, width, |t, dq| {
-            let of = [&q[t * width..][..width], k, v, &dy[t * width..][..width], &stats[2 * t * spec.heads..][..2 * spec.heads]];
+            let of = [
+                &q[t * width..][..width],
+                k,
+                v,
+                &dy[t * width..][..width],
+                &stats[2 * t * spec.heads..][..2 * spec.heads],
+            ];
             cpu_ref::attention_backward_q_rounded(&spec, of, seen[t].clone(), |ds| round(t, ds), dq);
         });
         dq

@@ -126,9 +126,12 @@ impl Reference for AttentionLse {
 impl AttentionLse {
     /// The results, from these queries and keys.
     pub(crate) fn of_operands(&self, host: &Host<'_>, [q, k]: [&[f32]; 2]) -> Vec<f32> {
-        let (spec, seen, width) = (self.of.spec(), self.of.seen(host.u32(self.of.spans)), self.of.q.shape.width() as usize);
+        let (spec, seen, width) =
+            (self.of.spec(), self.of.seen(host.u32(self.of.spans)), self.of.q.shape.width() as usize);
         let mut y = vec![0.0; seen.len() * spec.heads];
-        in_parallel(&mut y, spec.heads, |t, y| cpu_ref::attention_lse(&spec, &q[t * width..][..width], k, seen[t].clone(), y));
+        in_parallel(&mut y, spec.heads, |t, y| {
+            cpu_ref::attention_lse(&spec, &q[t * width..][..width], k, seen[t].clone(), y)
+        });
         y
     }
 }

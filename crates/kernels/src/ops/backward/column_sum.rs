@@ -38,13 +38,23 @@ pub struct ColumnSum {
 pub fn column_sum(rec: &mut Recorder<impl From<ColumnSum>>, a: Tensor, b: Option<Tensor>, g: State) {
     let StateKind::Words(dim) = rec.kind(g) else { panic!("column_sum in {:?}", rec.kind(g)) };
     assert!(dim > 0 && a.shape.width().is_multiple_of(dim), "column_sum: rows of {} in {dim} words", a.shape.width());
-    assert!(b.is_none_or(|b| (b.shape.rows, b.shape.width()) == (a.shape.rows, a.shape.width())), "column_sum of unequal shapes");
+    assert!(
+        b.is_none_or(|b| (b.shape.rows, b.shape.width()) == (a.shape.rows, a.shape.width())),
+        "column_sum of unequal shapes"
+    );
     let step_rows = rec.input(Input::Rows);
     rec.push(ColumnSum { a, b, step_rows, dim, g });
 }
 
 /// The kernel call for rows `a`, operands `b` and `s` or none, and `dim` sums.
-pub(super) fn dispatch(a: Tensor, b: Option<Tensor>, s: Option<Tensor>, step_rows: Tensor, dim: u32, g: State) -> Dispatch {
+pub(super) fn dispatch(
+    a: Tensor,
+    b: Option<Tensor>,
+    s: Option<Tensor>,
+    step_rows: Tensor,
+    dim: u32,
+    g: State,
+) -> Dispatch {
     let (counted, first) = counted(a.shape);
     let columns = dim.next_power_of_two().min(COLUMNS);
     let params = Params {

@@ -29,9 +29,17 @@ pub struct CombineExpertsBackward {
 
 /// The derivatives of `sum` by the experts' results [T, k, D] and by their weights [T, k], from the
 /// derivative `dy` [T, D] by its result; f32.
-pub fn combine_experts_backward(rec: &mut Recorder<impl From<CombineExpertsBackward>>, sum: &CombineExperts, dy: Tensor) -> [Tensor; 2] {
+pub fn combine_experts_backward(
+    rec: &mut Recorder<impl From<CombineExpertsBackward>>,
+    sum: &CombineExperts,
+    dy: Tensor,
+) -> [Tensor; 2] {
     let &CombineExperts { x, weights, y } = sum;
-    assert_eq!((dy.shape.rows, dy.shape.width()), (y.shape.rows, y.shape.width()), "combine_experts_backward of unequal shapes");
+    assert_eq!(
+        (dy.shape.rows, dy.shape.width()),
+        (y.shape.rows, y.shape.width()),
+        "combine_experts_backward of unequal shapes"
+    );
     let [dx, dweights] = [rec.make(x.shape), rec.make(weights.shape)];
     rec.push(CombineExpertsBackward { x, weights, dy, dx, dweights });
     [dx, dweights]

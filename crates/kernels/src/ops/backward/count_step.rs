@@ -27,7 +27,11 @@ pub struct CountStep {
 /// no number: then [`adamw`](super::adamw()) changes nothing either. (f32 counts exactly up to
 /// 2^24.)
 pub fn count_step(rec: &mut Recorder<impl From<CountStep>>, squares: Tensor, count: State) {
-    assert_eq!((squares.shape.elements(), rec.kind(count)), (1, StateKind::Words(1)), "count_step: one norm and one count");
+    assert_eq!(
+        (squares.shape.elements(), rec.kind(count)),
+        (1, StateKind::Words(1)),
+        "count_step: one norm and one count"
+    );
     rec.push(CountStep { squares, count });
 }
 

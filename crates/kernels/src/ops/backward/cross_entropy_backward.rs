@@ -30,7 +30,11 @@ pub struct CrossEntropyBackward {
 /// d[t, v] = weights\[t\] (exp(logits[t, v] - lse\[t\]) - [v = targets\[t\]]): the derivative of
 /// sum_t weights\[t\] loss\[t\] by the logits of `loss`; `weights` \[T\] f32; returns [T, V], f32.
 /// A target of V or more gives zeros.
-pub fn cross_entropy_backward(rec: &mut Recorder<impl From<CrossEntropyBackward>>, loss: &CrossEntropy, weights: Tensor) -> Tensor {
+pub fn cross_entropy_backward(
+    rec: &mut Recorder<impl From<CrossEntropyBackward>>,
+    loss: &CrossEntropy,
+    weights: Tensor,
+) -> Tensor {
     let &CrossEntropy { logits, targets, y: losses } = loss;
     assert_eq!(logits.shape.rows, weights.shape.rows, "cross_entropy_backward: a weight for each row");
     let d = rec.make(logits.shape);
@@ -48,7 +52,8 @@ impl Lowering for CrossEntropyBackward {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let shape = self.logits.shape;
         let params = Params { vocabulary: shape.width(), rows: shape.rows };
-        let [logits, targets, weights, losses, d] = [self.logits, self.targets, self.weights, self.losses, self.d].map(Into::into);
+        let [logits, targets, weights, losses, d] =
+            [self.logits, self.targets, self.weights, self.losses, self.d].map(Into::into);
         let grid = Grid::Elements { lead: shape, workgroup: 256, per_thread: 1 };
         vec![Bind { logits, targets, weights, losses, d }.dispatch(params, grid)]
     }

@@ -35,7 +35,13 @@ pub struct EmbedBackward {
 pub fn embed_backward(rec: &mut Recorder<impl From<EmbedBackward>>, look_up: &Embed, dy: Tensor, g: State) {
     let Ids::Step { ids, .. } = look_up.ids else { panic!("derivatives of ids in a state") };
     let table = look_up.table;
-    assert_eq!(rec.kind(g), StateKind::Words(table.rows * table.cols), "embed_backward: [{}, {}]", table.rows, table.cols);
+    assert_eq!(
+        rec.kind(g),
+        StateKind::Words(table.rows * table.cols),
+        "embed_backward: [{}, {}]",
+        table.rows,
+        table.cols
+    );
     assert!(dy.shape.width() == table.cols && look_up.scale == 1.0, "embed_backward: rows of {}", dy.shape.width());
     let step_rows = rec.input(Input::Rows);
     rec.push(EmbedBackward { dy, ids, step_rows, g });
@@ -50,7 +56,8 @@ impl Operation for EmbedBackward {
 impl Lowering for EmbedBackward {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let params = Params { dim: self.dy.shape.width(), rows: self.dy.shape.rows };
-        let bind = Bind { dy: self.dy.into(), ids: self.ids.into(), step_rows: self.step_rows.into(), g: self.g.into() };
+        let bind =
+            Bind { dy: self.dy.into(), ids: self.ids.into(), step_rows: self.step_rows.into(), g: self.g.into() };
         vec![bind.dispatch(params, Grid::PerRow { lead: self.dy.shape, per_row: 1 })]
     }
 }

@@ -29,9 +29,17 @@ pub struct GaussianTopKBackward {
 
 /// The derivative of `cut` by its rows, from the derivative `dy` by its result; both [T, D], f32.
 /// The cut-off moves with the mean and with the deviation of a row.
-pub fn gaussian_top_k_backward(rec: &mut Recorder<impl From<GaussianTopKBackward>>, cut: &GaussianTopK, dy: Tensor) -> Tensor {
+pub fn gaussian_top_k_backward(
+    rec: &mut Recorder<impl From<GaussianTopKBackward>>,
+    cut: &GaussianTopK,
+    dy: Tensor,
+) -> Tensor {
     let &GaussianTopK { x, multiplier, y } = cut;
-    assert_eq!((dy.shape.rows, dy.shape.width()), (x.shape.rows, x.shape.width()), "gaussian_top_k_backward of unequal shapes");
+    assert_eq!(
+        (dy.shape.rows, dy.shape.width()),
+        (x.shape.rows, x.shape.width()),
+        "gaussian_top_k_backward of unequal shapes"
+    );
     let dx = rec.make(x.shape);
     rec.push(GaussianTopKBackward { x, y, multiplier, dy, dx });
     dx

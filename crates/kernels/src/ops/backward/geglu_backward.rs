@@ -32,7 +32,11 @@ pub struct GegluBackward {
 /// derivative `dy` by its result; all [T, F], f32.
 pub fn geglu_backward(rec: &mut Recorder<impl From<GegluBackward>>, glu: &Geglu, dy: Tensor) -> [Tensor; 2] {
     let &Geglu { gate, up, start, .. } = glu;
-    assert_eq!((dy.shape.rows, dy.shape.width()), (gate.shape.rows, gate.shape.width()), "geglu_backward of unequal shapes");
+    assert_eq!(
+        (dy.shape.rows, dy.shape.width()),
+        (gate.shape.rows, gate.shape.width()),
+        "geglu_backward of unequal shapes"
+    );
     let [dgate, dup] = [rec.make(gate.shape), rec.make(gate.shape)];
     rec.push(GegluBackward { gate, up, start, dy, dgate, dup });
     [dgate, dup]
@@ -57,8 +61,10 @@ impl Lowering for GegluBackward {
 impl Reference for GegluBackward {
     fn reference(&self, host: &mut Host<'_>) {
         let (mut dgate, mut dup) = (host.take(self.dgate), host.take(self.dup));
-        let (dim, up_dim, start) = (self.gate.shape.width() as usize, self.up.shape.width() as usize, self.start as usize);
-        let up: Vec<f32> = host.f32(self.up).chunks_exact(up_dim).flat_map(|row| row[start..start + dim].iter().copied()).collect();
+        let (dim, up_dim, start) =
+            (self.gate.shape.width() as usize, self.up.shape.width() as usize, self.start as usize);
+        let up: Vec<f32> =
+            host.f32(self.up).chunks_exact(up_dim).flat_map(|row| row[start..start + dim].iter().copied()).collect();
         cpu_ref::geglu_backward(host.f32(self.gate), &up, host.f32(self.dy), &mut dgate, &mut dup);
         host.put(self.dgate, dgate);
         host.put(self.dup, dup);

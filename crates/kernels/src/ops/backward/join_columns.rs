@@ -29,7 +29,10 @@ pub struct JoinColumns {
 /// Without parts, or when their rows differ.
 pub fn join_columns(rec: &mut Recorder<impl From<JoinColumns>>, parts: Vec<Tensor>) -> Tensor {
     let shape = parts[0].shape;
-    assert!(parts.iter().all(|part| (part.shape.lead, part.shape.rows) == (shape.lead, shape.rows)), "join_columns of unequal rows");
+    assert!(
+        parts.iter().all(|part| (part.shape.lead, part.shape.rows) == (shape.lead, shape.rows)),
+        "join_columns of unequal rows"
+    );
     let y = rec.make(Shape { heads: 1, dim: parts.iter().map(|part| part.shape.width()).sum(), ..shape });
     rec.push(JoinColumns { parts, y });
     y
@@ -55,7 +58,8 @@ impl Operation for JoinColumns {
 impl Lowering for JoinColumns {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let copy = |(start, part): (u32, Tensor)| {
-            let params = Params { n: part.shape.elements() as u32, dim: part.shape.width(), wide: self.y.shape.width(), start };
+            let params =
+                Params { n: part.shape.elements() as u32, dim: part.shape.width(), wide: self.y.shape.width(), start };
             let grid = Grid::Elements { lead: part.shape, workgroup: 256, per_thread: 1 };
             Bind { x: part.into(), y: self.y.into() }.dispatch(params, grid)
         };

@@ -21,7 +21,10 @@ pub fn join_rows(rec: &mut Recorder<impl From<JoinRows>>, parts: Vec<Tensor>) ->
     let mut next = 0;
     for part in &parts {
         let shape = part.shape;
-        assert!(shape.lead == Lead::OutFrom(next) && shape.width() == parts[0].shape.width(), "join_rows: {shape:?} at row {next}");
+        assert!(
+            shape.lead == Lead::OutFrom(next) && shape.width() == parts[0].shape.width(),
+            "join_rows: {shape:?} at row {next}"
+        );
         next += shape.rows;
     }
     assert_eq!(next, rows, "join_rows: the parts hold all rows");

@@ -27,7 +27,11 @@ pub struct LogSoftmaxBackward {
 /// The derivative of [`log_softmax`](crate::ops::log_softmax()) by its rows, from its result `y`
 /// [T, D] or [T, N, H] and the derivative `dy` by it; returns the shape of `y`, f32.
 pub fn log_softmax_backward(rec: &mut Recorder<impl From<LogSoftmaxBackward>>, y: Tensor, dy: Tensor) -> Tensor {
-    assert_eq!((dy.shape.rows, dy.shape.width()), (y.shape.rows, y.shape.width()), "log_softmax_backward of unequal shapes");
+    assert_eq!(
+        (dy.shape.rows, dy.shape.width()),
+        (y.shape.rows, y.shape.width()),
+        "log_softmax_backward of unequal shapes"
+    );
     let dx = rec.make(y.shape);
     rec.push(LogSoftmaxBackward { y, dy, dx });
     dx

@@ -30,9 +30,17 @@ pub struct MatchRmsBackward {
 
 /// The derivatives of `scaled` by its rows and by the rows whose size they get, from the derivative
 /// `dy` by its result; all [T, D], f32. A row of zeros that gives the size has the derivative zero.
-pub fn match_rms_backward(rec: &mut Recorder<impl From<MatchRmsBackward>>, scaled: &MatchRms, dy: Tensor) -> [Tensor; 2] {
+pub fn match_rms_backward(
+    rec: &mut Recorder<impl From<MatchRmsBackward>>,
+    scaled: &MatchRms,
+    dy: Tensor,
+) -> [Tensor; 2] {
     let &MatchRms { x, like, least, .. } = scaled;
-    assert_eq!((dy.shape.rows, dy.shape.width()), (x.shape.rows, x.shape.width()), "match_rms_backward of unequal shapes");
+    assert_eq!(
+        (dy.shape.rows, dy.shape.width()),
+        (x.shape.rows, x.shape.width()),
+        "match_rms_backward of unequal shapes"
+    );
     let [dx, dlike] = [rec.make(x.shape), rec.make(x.shape)];
     rec.push(MatchRmsBackward { x, like, least, dy, dx, dlike });
     [dx, dlike]

@@ -41,7 +41,11 @@ pub struct MatmulExpertsInput {
 /// `product` by the row that each slot reads, from the derivative `dy` [T, k, N] by its result;
 /// returns [T, k, K], f32. Where the slots of a row read one row,
 /// [`sum_slots`](super::sum_slots()) adds theirs.
-pub fn matmul_experts_input(rec: &mut Recorder<impl From<MatmulExpertsInput>>, product: &MatmulExperts, dy: Tensor) -> Tensor {
+pub fn matmul_experts_input(
+    rec: &mut Recorder<impl From<MatmulExpertsInput>>,
+    product: &MatmulExperts,
+    dy: Tensor,
+) -> Tensor {
     let &MatmulExperts { w, first, routes, y, .. } = product;
     assert_eq!(dy.shape, y.shape, "matmul_experts_input of unequal shapes");
     let dx = rec.make(Shape { dim: w.cols, ..y.shape });
@@ -84,7 +88,16 @@ impl Lowering for MatmulExpertsInput {
             let w = Arg::Weight(self.w, part as u32);
             let bind = Bind { dy: self.dy.into(), w, slots: slots.into(), tiles: tiles.into(), dx: self.dx.into() };
             let (row_base, row_count, onto) = (range.start, range.len() as u32, u32::from(part > 0));
-            let params = Params { k, n: self.dy.shape.dim, stride: self.stride(), first: self.first, row_base, row_count, onto, shares };
+            let params = Params {
+                k,
+                n: self.dy.shape.dim,
+                stride: self.stride(),
+                first: self.first,
+                row_base,
+                row_count,
+                onto,
+                shares,
+            };
             let grid = Grid::Tiles { lead: fixed(shares * tiles.shape.rows, 1), tile: 1, x: k.div_ceil(COLUMNS) };
             bind.dispatch(params, grid)
         };
@@ -101,7 +114,14 @@ impl Reference for MatmulExpertsInput {
         let slots = (experts.len() / threads()).max(1);
         in_parallel(&mut dx, slots * k, |c, dx| {
             let (first, count) = (c * slots, dx.len() / k);
-            cpu_ref::matmul_experts_input(&w, stride, rows.clone(), &experts[first..first + count], &dy[first * n..][..count * n], dx);
+            cpu_ref::matmul_experts_input(
+                &w,
+                stride,
+                rows.clone(),
+                &experts[first..first + count],
+                &dy[first * n..][..count * n],
+                dx,
+            );
         });
         host.put(self.dx, dx);
     }

@@ -23,7 +23,8 @@ pub fn lower(op: &MatmulExpertsInput, cx: &Lower<'_>) -> Vec<Dispatch> {
     let Weight { ty, rows, cols: k, .. } = op.w;
     let experts = op.routes.experts;
     let one = |(part, range): (usize, std::ops::Range<u32>)| {
-        let bind = Bind { dy: op.dy.into(), w: Arg::Weight(op.w, part as u32), experts: experts.into(), dx: op.dx.into() };
+        let bind =
+            Bind { dy: op.dy.into(), w: Arg::Weight(op.w, part as u32), experts: experts.into(), dx: op.dx.into() };
         let (slots, row_base, row_count) = (experts.shape.elements() as u32, range.start, range.len() as u32);
         let (n, stride, first, onto) = (op.dy.shape.dim, op.stride(), op.first, u32::from(part > 0));
         let params = Params { k, n, stride, first, slots, row_base, row_count, onto };

@@ -47,7 +47,11 @@ pub fn matmul_weight_exact(rec: &mut Recorder<impl From<MatmulWeight>>, dy: Tens
 fn derivative(rec: &mut Recorder<impl From<MatmulWeight>>, [dy, x]: [Tensor; 2], exact: bool, g: State) {
     let words = dy.shape.width() * x.shape.width();
     assert_eq!(rec.kind(g), StateKind::Words(words), "matmul_weight: [{}, {}]", dy.shape.width(), x.shape.width());
-    assert_eq!((dy.shape.lead, dy.shape.rows), (x.shape.lead, x.shape.rows), "matmul_weight: operands of the same rows");
+    assert_eq!(
+        (dy.shape.lead, dy.shape.rows),
+        (x.shape.lead, x.shape.rows),
+        "matmul_weight: operands of the same rows"
+    );
     let step_rows = rec.input(Input::Rows);
     rec.push(MatmulWeight { dy, x, exact, step_rows, g });
 }

@@ -28,8 +28,17 @@ pub struct MulSigmoidBackward {
 /// The derivative of [`mul_sigmoid`](crate::ops::mul_sigmoid()) by `gate` [T, 1], from the
 /// derivative `dy` [T, D] by its result; returns [T, 1], f32. The derivative by `x` is
 /// [`mul_sigmoid`](crate::ops::mul_sigmoid()) of `dy`.
-pub fn mul_sigmoid_backward(rec: &mut Recorder<impl From<MulSigmoidBackward>>, x: Tensor, gate: Tensor, dy: Tensor) -> Tensor {
-    assert_eq!((dy.shape.rows, dy.shape.width()), (x.shape.rows, x.shape.width()), "mul_sigmoid_backward of unequal shapes");
+pub fn mul_sigmoid_backward(
+    rec: &mut Recorder<impl From<MulSigmoidBackward>>,
+    x: Tensor,
+    gate: Tensor,
+    dy: Tensor,
+) -> Tensor {
+    assert_eq!(
+        (dy.shape.rows, dy.shape.width()),
+        (x.shape.rows, x.shape.width()),
+        "mul_sigmoid_backward of unequal shapes"
+    );
     assert_eq!((gate.shape.rows, gate.shape.width()), (x.shape.rows, 1), "mul_sigmoid_backward: one gate per row");
     let dgate = rec.make(gate.shape);
     rec.push(MulSigmoidBackward { x, gate, dy, dgate });

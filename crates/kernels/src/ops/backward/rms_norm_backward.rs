@@ -31,7 +31,11 @@ pub struct RmsNormBackward {
 /// shape of the norm's rows. f32.
 pub fn rms_norm_backward(rec: &mut Recorder<impl From<RmsNormBackward>>, norm: &RmsNorm, dy: Tensor) -> Tensor {
     let &RmsNorm { x, w, eps, .. } = norm;
-    assert_eq!((dy.shape.rows, dy.shape.width()), (x.shape.rows, x.shape.width()), "rms_norm_backward of unequal shapes");
+    assert_eq!(
+        (dy.shape.rows, dy.shape.width()),
+        (x.shape.rows, x.shape.width()),
+        "rms_norm_backward of unequal shapes"
+    );
     let dx = rec.make(x.shape);
     rec.push(RmsNormBackward { x, w, eps, dy, dx });
     dx
@@ -46,7 +50,12 @@ impl Operation for RmsNormBackward {
 impl Lowering for RmsNormBackward {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
         let shape = self.x.shape;
-        let params = Params { dim: shape.dim, rows: shape.rows * shape.heads, has_weight: u32::from(self.w.is_some()), eps: self.eps };
+        let params = Params {
+            dim: shape.dim,
+            rows: shape.rows * shape.heads,
+            has_weight: u32::from(self.w.is_some()),
+            eps: self.eps,
+        };
         let bind = Bind { x: self.x.into(), w: Arg::from(self.w), dy: self.dy.into(), dx: self.dx.into() };
         vec![bind.dispatch(params, Grid::PerRow { lead: shape, per_row: shape.heads })]
     }

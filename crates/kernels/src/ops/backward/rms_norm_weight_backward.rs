@@ -33,9 +33,18 @@ pub struct RmsNormWeightBackward {
 /// g\[d\] += sum_r dy[r, d] x[r, d] / sqrt(mean_e x[r, e]^2 + eps) over the rows of the step, or
 /// over their heads: the derivative of `norm` by its weight, from the derivative `dy` by its
 /// result; `g` holds \[D\] as plain words of f32.
-pub fn rms_norm_weight_backward(rec: &mut Recorder<impl From<RmsNormWeightBackward>>, norm: &RmsNorm, dy: Tensor, g: State) {
+pub fn rms_norm_weight_backward(
+    rec: &mut Recorder<impl From<RmsNormWeightBackward>>,
+    norm: &RmsNorm,
+    dy: Tensor,
+    g: State,
+) {
     let &RmsNorm { x, eps, .. } = norm;
-    assert_eq!((dy.shape.rows, dy.shape.width()), (x.shape.rows, x.shape.width()), "rms_norm_weight_backward of unequal shapes");
+    assert_eq!(
+        (dy.shape.rows, dy.shape.width()),
+        (x.shape.rows, x.shape.width()),
+        "rms_norm_weight_backward of unequal shapes"
+    );
     assert_eq!(rec.kind(g), StateKind::Words(x.shape.dim), "rms_norm_weight_backward: rows of {}", x.shape.dim);
     let step_rows = rec.input(Input::Rows);
     let scales = rec.make(Shape { heads: 1, dim: x.shape.heads, ..x.shape });
@@ -62,7 +71,13 @@ impl Lowering for RmsNormWeightBackward {
 impl Reference for RmsNormWeightBackward {
     fn reference(&self, host: &mut Host<'_>) {
         let mut g = host.state_f32(self.g);
-        cpu_ref::rms_norm_weight_backward(host.f32(self.x), host.f32(self.dy), self.x.shape.dim as usize, f64::from(self.eps), &mut g);
+        cpu_ref::rms_norm_weight_backward(
+            host.f32(self.x),
+            host.f32(self.dy),
+            self.x.shape.dim as usize,
+            f64::from(self.eps),
+            &mut g,
+        );
         host.put_state(self.g, &g);
     }
 }

@@ -32,7 +32,11 @@ pub struct RouteBackward {
 /// [T, k] by them; returns [T, E], f32. The choice is constant.
 pub fn route_backward(rec: &mut Recorder<impl From<RouteBackward>>, route: &Route, dweights: Tensor) -> Tensor {
     let &Route { logits, normalize, scale, experts, .. } = route;
-    assert_eq!((dweights.shape.rows, dweights.shape.width()), (experts.shape.rows, experts.shape.width()), "route_backward: a slot each");
+    assert_eq!(
+        (dweights.shape.rows, dweights.shape.width()),
+        (experts.shape.rows, experts.shape.width()),
+        "route_backward: a slot each"
+    );
     let dlogits = rec.make(logits.shape);
     rec.push(RouteBackward { logits, normalize, scale, experts, dweights, dlogits });
     dlogits
@@ -53,7 +57,8 @@ impl Lowering for RouteBackward {
             normalize: u32::from(self.normalize),
             has_scale: u32::from(self.scale.is_some()),
         };
-        let [logits, experts, dweights, dlogits] = [self.logits, self.experts, self.dweights, self.dlogits].map(Into::into);
+        let [logits, experts, dweights, dlogits] =
+            [self.logits, self.experts, self.dweights, self.dlogits].map(Into::into);
         let bind = Bind { logits, scale: self.scale.into(), experts, dweights, dlogits };
         vec![bind.dispatch(params, Grid::PerRow { lead: self.logits.shape, per_row: 1 })]
     }
@@ -65,7 +70,13 @@ impl Reference for RouteBackward {
         let (count, chosen) = (self.logits.shape.width() as usize, self.experts.shape.width() as usize);
         let scale = self.scale.map(|s| host.vector(s));
         let spec = cpu_ref::RouteSpec { experts: count, chosen, normalize: self.normalize, scale };
-        cpu_ref::route_backward(&spec, host.f32(self.logits), host.u32(self.experts), host.f32(self.dweights), &mut dlogits);
+        cpu_ref::route_backward(
+            &spec,
+            host.f32(self.logits),
+            host.u32(self.experts),
+            host.f32(self.dweights),
+            &mut dlogits,
+        );
         host.put(self.dlogits, dlogits);
     }
 }

@@ -29,7 +29,11 @@ pub struct SoftcapBackward {
 /// The derivative of `limit` by its operand, from the derivative `dy` by its result; [T, D], f32.
 pub fn softcap_backward(rec: &mut Recorder<impl From<SoftcapBackward>>, limit: &Softcap, dy: Tensor) -> Tensor {
     let &Softcap { y, cap, .. } = limit;
-    assert_eq!((dy.shape.rows, dy.shape.width()), (y.shape.rows, y.shape.width()), "softcap_backward of unequal shapes");
+    assert_eq!(
+        (dy.shape.rows, dy.shape.width()),
+        (y.shape.rows, y.shape.width()),
+        "softcap_backward of unequal shapes"
+    );
     let dx = rec.make(y.shape);
     rec.push(SoftcapBackward { y, cap, dy, dx });
     dx

@@ -27,7 +27,11 @@ pub struct SoftmaxBackward {
 /// The derivative of [`softmax`](crate::ops::softmax()) by its rows, from its result `y` [T, D]
 /// or [T, N, H] and the derivative `dy` by it; returns the shape of `y`, f32.
 pub fn softmax_backward(rec: &mut Recorder<impl From<SoftmaxBackward>>, y: Tensor, dy: Tensor) -> Tensor {
-    assert_eq!((dy.shape.rows, dy.shape.width()), (y.shape.rows, y.shape.width()), "softmax_backward of unequal shapes");
+    assert_eq!(
+        (dy.shape.rows, dy.shape.width()),
+        (y.shape.rows, y.shape.width()),
+        "softmax_backward of unequal shapes"
+    );
     let dx = rec.make(y.shape);
     rec.push(SoftmaxBackward { y, dy, dx });
     dx

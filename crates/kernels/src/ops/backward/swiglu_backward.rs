@@ -28,7 +28,12 @@ pub struct SwigluBackward {
 
 /// The derivatives of [`swiglu`](crate::ops::swiglu()) by `gate` and by `up`, from the derivative
 /// `dy` by its result; all [T, F], f32.
-pub fn swiglu_backward(rec: &mut Recorder<impl From<SwigluBackward>>, gate: Tensor, up: Tensor, dy: Tensor) -> [Tensor; 2] {
+pub fn swiglu_backward(
+    rec: &mut Recorder<impl From<SwigluBackward>>,
+    gate: Tensor,
+    up: Tensor,
+    dy: Tensor,
+) -> [Tensor; 2] {
     assert_eq!((gate.shape, up.shape.width()), (dy.shape, gate.shape.width()), "swiglu_backward of unequal shapes");
     let [dgate, dup] = [rec.make(gate.shape), rec.make(gate.shape)];
     rec.push(SwigluBackward { gate, up, dy, dgate, dup });

@@ -93,7 +93,11 @@ pub(super) fn attention_merge(op: &Lowered, producers: &Producers<'_>) -> Option
         }
         _ => return None,
     };
-    (matches!(merge.form, Form::F32) && merge.shape.dim.is_multiple_of(BLOCK)).then_some(Merged { op, of: vec![pack.x], early })
+    (matches!(merge.form, Form::F32) && merge.shape.dim.is_multiple_of(BLOCK)).then_some(Merged {
+        op,
+        of: vec![pack.x],
+        early,
+    })
 }
 
 /// A join of one row, or a packed join of several, with the split and the rotations before it.
@@ -108,7 +112,10 @@ pub(super) fn attention_decode(op: &Lowered, producers: &Producers<'_>) -> Optio
     };
     let shaped = heads.queries().shape == q.shape;
     let op = AttentionDecode { heads: heads.into(), split: split.clone().into(), merge: merge.clone() };
-    if !(merge.in_8_bits() || q.shape.rows == 1) || !shaped || ladder::found(Problem::Decode(&op), producers.caps).is_none() {
+    if !(merge.in_8_bits() || q.shape.rows == 1)
+        || !shaped
+        || ladder::found(Problem::Decode(&op), producers.caps).is_none()
+    {
         return None;
     }
     Some(Merged { op: op.into(), of: vec![merge.partial, q], early: false })
@@ -153,18 +160,26 @@ const MAX_SPLITS: u32 = 64;
 pub(super) fn attention_split(nodes: Vec<Node>, origins: &mut Origins, _: &[Tensor], cx: &Lower<'_>) -> Vec<Node> {
     let mut out = Vec::with_capacity(nodes.len());
     for node in nodes {
-        let cached = if let Lowered::Op(Op::Attention(of)) = &node.op { of.cached().map(|cached| (of.clone(), cached)) } else { None };
+        let cached = if let Lowered::Op(Op::Attention(of)) = &node.op {
+            of.cached().map(|cached| (of.clone(), cached))
+        } else {
+            None
+        };
         let Some((whole, of)) = cached else {
             out.push(node);
             continue;
         };
         let Shape { rows, heads, dim, .. } = of.q.shape;
-        let fitting = cx.caps.max_binding_bytes / (4 * u64::from(rows) * u64::from(heads) * u64::from(dim + PART_WORDS));
+        let fitting =
+            cx.caps.max_binding_bytes / (4 * u64::from(rows) * u64::from(heads) * u64::from(dim + PART_WORDS));
         let most = u32::try_from(fitting).unwrap_or(u32::MAX).min(MAX_SPLITS);
         let split = split(&of, most, origins, cx);
         if let Some(tiles) = FlashParts::found(&of, most, cx, |shape| new_value(origins, Element::F32, shape)) {
             let rows = split.map_or_else(|| Rows::Whole(whole), |(split, merge)| Rows::Split(split, merge));
-            out.push(Node { op: AttentionTurn { of, rows: rows.into(), tiles: Some(tiles.into()), pack: None }.into(), ..node });
+            out.push(Node {
+                op: AttentionTurn { of, rows: rows.into(), tiles: Some(tiles.into()), pack: None }.into(),
+                ..node
+            });
             continue;
         }
         // The parts of the keys are not a tensor of the recording. The oracle of the join computes
@@ -183,7 +198,12 @@ pub(super) fn attention_split(nodes: Vec<Node>, origins: &mut Origins, _: &[Tens
 
 /// The attention of few rows in at most `most` parts of the keys, with the join if there are
 /// several.
-fn split(of: &Cached, most: u32, origins: &mut Origins, cx: &Lower<'_>) -> Option<(AttentionSplit, Option<AttentionMerge>)> {
+fn split(
+    of: &Cached,
+    most: u32,
+    origins: &mut Origins,
+    cx: &Lower<'_>,
+) -> Option<(AttentionSplit, Option<AttentionMerge>)> {
     let Shape { rows, heads, dim, .. } = of.q.shape;
     let whole = ladder::found(Problem::Split(&AttentionSplit { of: *of, splits: 1, partial: of.y }), cx.caps)?;
     if !by_rows(of, cx) || most == 0 {
@@ -196,7 +216,8 @@ fn split(of: &Cached, most: u32, origins: &mut Origins, cx: &Lower<'_>) -> Optio
     if splits == 1 {
         return Some((AttentionSplit { of: *of, splits, partial: of.y }, None));
     }
-    let partial = new_value(origins, Element::F32, Shape { heads: heads * splits, dim: dim + PART_WORDS, ..of.q.shape });
+    let partial =
+        new_value(origins, Element::F32, Shape { heads: heads * splits, dim: dim + PART_WORDS, ..of.q.shape });
     let merge = AttentionMerge::of(of, splits, partial);
     Some((AttentionSplit { of: *of, splits, partial }, Some(merge)))
 }

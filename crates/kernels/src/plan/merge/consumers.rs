@@ -32,7 +32,9 @@ fn replaced(nodes: &[Option<Node>], at: usize, caps: &Caps) -> Option<(usize, Lo
         Lowered::AttentionDecode(decode) => decode.merge.y,
         _ => return None,
     };
-    let reads = |node: &Option<Node>, t: Tensor| node.as_ref().is_some_and(|node| node.op.io().reads.iter().any(|read| read.id == t.id));
+    let reads = |node: &Option<Node>, t: Tensor| {
+        node.as_ref().is_some_and(|node| node.op.io().reads.iter().any(|read| read.id == t.id))
+    };
     let mut consumers = (at + 1..nodes.len()).filter(|&later| reads(&nodes[later], packed));
     let (consumer, None) = (consumers.next()?, consumers.next()) else { return None };
     let between = &nodes[at + 1..consumer];
@@ -45,7 +47,9 @@ fn replaced(nodes: &[Option<Node>], at: usize, caps: &Caps) -> Option<(usize, Lo
         return None;
     }
     let op = &nodes[consumer].as_ref()?.op;
-    let found = RULES.iter().find_map(|rule| if let Direction::Consumer(of) = rule.direction { of(producer, op, caps) } else { None })?;
+    let found = RULES
+        .iter()
+        .find_map(|rule| if let Direction::Consumer(of) = rule.direction { of(producer, op, caps) } else { None })?;
     Some((consumer, found))
 }
 

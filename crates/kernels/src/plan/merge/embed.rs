@@ -12,7 +12,10 @@ use crate::ops::mul::Mul;
 
 /// An embedding whose only reader is a scale.
 pub(super) fn embed(nodes: &[Node], uses: &Uses, _: &Caps) -> Option<(usize, Lowered)> {
-    let [Node { op: Lowered::Op(Op::Embed(embed)), .. }, Node { op: Lowered::Op(Op::Scale(scale)), .. }, ..] = nodes else { return None };
+    let [Node { op: Lowered::Op(Op::Embed(embed)), .. }, Node { op: Lowered::Op(Op::Scale(scale)), .. }, ..] = nodes
+    else {
+        return None;
+    };
     let alone = scale.x.id == embed.y.id && uses.once(embed.y);
     alone.then(|| (2, Primitive::from(Embed { scale: scale.s, y: scale.y, ..embed.clone() }).into()))
 }

@@ -45,8 +45,14 @@ pub(super) fn norm_matmul_vec(nodes: Vec<Node>, _: &mut Origins, read_back: &[Te
 
 /// The operation that replaces the product at `at`, the norm that it takes in, and the place of the
 /// norm if the product is its only reader.
-fn router(nodes: &[Option<Node>], at: usize, read_back: &[Tensor], caps: &Caps) -> Option<(NormMatmulVec, RmsNorm, Option<usize>)> {
-    let Lowered::Product(Product { w, x, operand: Operand::F32, exact: true, bias: None, y }) = nodes[at].as_ref()?.op else {
+fn router(
+    nodes: &[Option<Node>],
+    at: usize,
+    read_back: &[Tensor],
+    caps: &Caps,
+) -> Option<(NormMatmulVec, RmsNorm, Option<usize>)> {
+    let Lowered::Product(Product { w, x, operand: Operand::F32, exact: true, bias: None, y }) = nodes[at].as_ref()?.op
+    else {
         return None;
     };
     if !norm_matmul_vec::serves(w, x.shape.rows, caps) || read_back.iter().any(|t| t.id == x.id) {
@@ -59,8 +65,11 @@ fn router(nodes: &[Option<Node>], at: usize, read_back: &[Tensor], caps: &Caps) 
         Lowered::AddRmsNorm(sum) => (RmsNorm { x: sum.h, w: sum.w, eps: sum.eps, y: sum.x }, None),
         _ => return None,
     };
-    let others: Vec<&Lowered> =
-        (0..nodes.len()).filter(|&other| other != at).filter_map(op).filter(|op| op.io().reads.iter().any(|t| t.id == x.id)).collect();
+    let others: Vec<&Lowered> = (0..nodes.len())
+        .filter(|&other| other != at)
+        .filter_map(op)
+        .filter(|op| op.io().reads.iter().any(|t| t.id == x.id))
+        .collect();
     let gone = match others[..] {
         [] => Some(alone?),
         [Lowered::PackQ8(_) | Lowered::PackF16(_)] => None,
@@ -108,7 +117,10 @@ pub(super) fn matmul_vec_q8_experts_glu_route(op: &Lowered, producers: &Producer
     let Lowered::MatmulExpertsGlu(glu @ MatmulExpertsGlu { route: None, .. }) = op else { return None };
     let Lowered::Op(Op::Route(route)) = producers.of(glu.gate.of.routes.experts)? else { return None };
     let read = producers.read_since(route.experts) || producers.read_since(route.weights);
-    if read || route.logits.shape.width() > MOST_EXPERTS || variant(&ROUTED, glu.gelu, glu.gate.of.w.cols, producers.caps).is_none() {
+    if read
+        || route.logits.shape.width() > MOST_EXPERTS
+        || variant(&ROUTED, glu.gelu, glu.gate.of.w.cols, producers.caps).is_none()
+    {
         return None;
     }
     let op = MatmulExpertsGlu { route: Some(route.clone()), ..glu.clone() };
@@ -122,5 +134,9 @@ pub(super) fn matmul_vec_q8_experts_sum(op: &Lowered, producers: &Producers<'_>)
     if product.of.per() != 1 || product.of.routes.groups.is_some() || !MATMUL_VEC_Q8_EXPERTS_SUM.fits(producers.caps) {
         return None;
     }
-    Some(Merged { op: MatmulExpertsSum { product: product.clone(), weights: *weights, y: *y }.into(), of: vec![*x], early: false })
+    Some(Merged {
+        op: MatmulExpertsSum { product: product.clone(), weights: *weights, y: *y }.into(),
+        of: vec![*x],
+        early: false,
+    })
 }

@@ -61,13 +61,23 @@ const PART: u32 = 32;
 pub(super) fn serves(gate: Weight, up: Weight, caps: &Caps) -> bool {
     let alike = (gate.ty, gate.rows, gate.cols) == (up.ty, up.rows, up.cols);
     let in_groups = format::format(gate.ty).is_some_and(|f| f.units.is_some());
-    let whole = gate.rows.is_multiple_of(COLUMNS) && gate.cols.is_multiple_of(DEPTH) && gate.cols <= caps.table.glu_columns;
-    alike && in_groups && whole && MATMUL_TILE128_GLU.fits(caps) && parts(caps, gate.ty, gate.rows, gate.cols).len() == 1
+    let whole =
+        gate.rows.is_multiple_of(COLUMNS) && gate.cols.is_multiple_of(DEPTH) && gate.cols <= caps.table.glu_columns;
+    alike
+        && in_groups
+        && whole
+        && MATMUL_TILE128_GLU.fits(caps)
+        && parts(caps, gate.ty, gate.rows, gate.cols).len() == 1
 }
 
 /// Joins every packing of a gated activation with the activation and its two products, if none of
 /// them has another reader.
-pub(super) fn matmul_tile128_glu(nodes: Vec<Node>, origins: &mut Origins, read_back: &[Tensor], cx: &Lower<'_>) -> Vec<Node> {
+pub(super) fn matmul_tile128_glu(
+    nodes: Vec<Node>,
+    origins: &mut Origins,
+    read_back: &[Tensor],
+    cx: &Lower<'_>,
+) -> Vec<Node> {
     let uses = Uses::of(&nodes, read_back);
     let mut producers: HashMap<u32, usize> = HashMap::new();
     let mut out: Vec<Option<Node>> = Vec::with_capacity(nodes.len());
@@ -129,7 +139,9 @@ pub(super) fn norm_matmul_vec_glu(op: &Lowered, producers: &Producers<'_>) -> Op
     };
     let product = |t: Tensor| match producers.alone(t)? {
         Lowered::Product(product) => Some(product),
-        Lowered::NormMatmulVecGroup(group) if group.products.len() == 2 => group.products.iter().find(|product| product.y.id == t.id),
+        Lowered::NormMatmulVecGroup(group) if group.products.len() == 2 => {
+            group.products.iter().find(|product| product.y.id == t.id)
+        }
         _ => None,
     };
     let (gate, up) = (product(of_gate)?, product(of_up)?);
@@ -147,11 +159,16 @@ pub(super) fn matmul_vec_glu(op: &Lowered, producers: &Producers<'_>) -> Option<
     let Lowered::GluPackQ8(GluPackQ8 { gate, up, start: 0, gelu, packed }) = op else { return None };
     let product = |t: Tensor| match producers.alone(t)? {
         Lowered::Product(product) => Some(product),
-        Lowered::MatmulGroup(group) if group.products.len() == 2 => group.products.iter().find(|product| product.y.id == t.id),
+        Lowered::MatmulGroup(group) if group.products.len() == 2 => {
+            group.products.iter().find(|product| product.y.id == t.id)
+        }
         _ => None,
     };
     let (gate, up) = (product(*gate)?, product(*up)?);
-    let alike = gate.x.id == up.x.id && (gate.w.ty, gate.w.rows) == (up.w.ty, up.w.rows) && gate.bias.is_none() && up.bias.is_none();
+    let alike = gate.x.id == up.x.id
+        && (gate.w.ty, gate.w.rows) == (up.w.ty, up.w.rows)
+        && gate.bias.is_none()
+        && up.bias.is_none();
     if !alike || !gate.w.rows.is_multiple_of(BLOCK) || !joins(gate, producers.caps) || !joins(up, producers.caps) {
         return None;
     }

@@ -19,9 +19,12 @@ use crate::ops::add::Term;
 
 /// A product whose only consumer adds a bias.
 pub(super) fn matmul_bias(nodes: &[Node], uses: &Uses, _: &Caps) -> Option<(usize, Lowered)> {
-    let [Node { op: Lowered::Product(product), .. }, Node { op: Lowered::Op(Op::Add(sum)), .. }, ..] = nodes else { return None };
+    let [Node { op: Lowered::Product(product), .. }, Node { op: Lowered::Op(Op::Add(sum)), .. }, ..] = nodes else {
+        return None;
+    };
     let Term::Row(bias) = sum.b else { return None };
-    (sum.a.id == product.y.id && uses.once(product.y)).then(|| (2, Product { bias: Some(bias), y: sum.y, ..product.clone() }.into()))
+    (sum.a.id == product.y.id && uses.once(product.y))
+        .then(|| (2, Product { bias: Some(bias), y: sum.y, ..product.clone() }.into()))
 }
 
 /// A product of the same rows as an earlier product, with a weight of the same format: it moves to
@@ -33,7 +36,8 @@ pub(super) fn matmul_tile64_pair(op: &Lowered, producers: &Producers<'_>) -> Opt
     }
     let Lowered::Product(other) = producers.latest(|op| match op {
         Lowered::Product(other) => {
-            let alike = other.x.id == product.x.id && other.w.ty == product.w.ty && tile64_pair::joins(other, producers.caps);
+            let alike =
+                other.x.id == product.x.id && other.w.ty == product.w.ty && tile64_pair::joins(other, producers.caps);
             alike && tile64_pair::pairs(other, product, producers.caps)
         }
         _ => false,
@@ -41,7 +45,11 @@ pub(super) fn matmul_tile64_pair(op: &Lowered, producers: &Producers<'_>) -> Opt
     else {
         return None;
     };
-    Some(Merged { op: ProductPair { products: [other.clone(), product.clone()] }.into(), of: vec![other.y], early: true })
+    Some(Merged {
+        op: ProductPair { products: [other.clone(), product.clone()] }.into(),
+        of: vec![other.y],
+        early: true,
+    })
 }
 
 /// A product of many rows with the earlier product of the same rows, with a weight of the same
@@ -51,9 +59,14 @@ pub(super) fn matmul_tile128_pair(op: &Lowered, producers: &Producers<'_>) -> Op
     if !MATMUL_TILE128_PAIR.fits(producers.caps) {
         return None;
     }
-    let before = |op: &Lowered| matches!(op, Lowered::Product(other) if matmul_tile128::pairs(other, product, producers.caps));
+    let before =
+        |op: &Lowered| matches!(op, Lowered::Product(other) if matmul_tile128::pairs(other, product, producers.caps));
     let Lowered::Product(other) = producers.latest(before)? else { return None };
-    Some(Merged { op: ProductPair { products: [other.clone(), product.clone()] }.into(), of: vec![other.y], early: true })
+    Some(Merged {
+        op: ProductPair { products: [other.clone(), product.clone()] }.into(),
+        of: vec![other.y],
+        early: true,
+    })
 }
 
 /// A product of the same rows as two earlier products. It moves to them, because alone it has few
@@ -123,7 +136,9 @@ pub(super) fn norm_matmul_vec_group(op: &Lowered, producers: &Producers<'_>) -> 
 pub(super) fn matmul_vec_norm(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {
     let Lowered::NormPackQ8(NormPackQ8 { a, sum: Some((b, h)), w, eps, packed }) = op else { return None };
     let product = |t: Tensor| match producers.alone(t)? {
-        Lowered::Product(product) if product.x.shape.rows == 1 && joins(product, producers.caps) && product.bias.is_none() => {
+        Lowered::Product(product)
+            if product.x.shape.rows == 1 && joins(product, producers.caps) && product.bias.is_none() =>
+        {
             Some(product.clone())
         }
         _ => None,

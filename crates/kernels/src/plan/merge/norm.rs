@@ -19,7 +19,10 @@ use crate::ops::scale::Scale;
 
 /// add(a, b) directly before a norm of whole rows of its result.
 pub(super) fn add_rms_norm(nodes: &[Node], _: &Uses, _: &Caps) -> Option<(usize, Lowered)> {
-    let [Node { op: Lowered::Op(Op::Add(sum)), .. }, Node { op: Lowered::Op(Op::RmsNorm(norm)), .. }, ..] = nodes else { return None };
+    let [Node { op: Lowered::Op(Op::Add(sum)), .. }, Node { op: Lowered::Op(Op::RmsNorm(norm)), .. }, ..] = nodes
+    else {
+        return None;
+    };
     let Term::Tensor(b) = sum.b else { return None };
     (norm.x == sum.y && norm.x.shape.heads == 1).then(|| {
         let fused = AddRmsNorm { a: sum.a, b, w: norm.w, eps: norm.eps, h: sum.y, x: norm.y };
@@ -105,7 +108,8 @@ pub(super) fn norm_add(op: &Lowered, producers: &Producers<'_>) -> Option<Merged
             Some(Merged { op: NormAdd { packed, ..sum.clone() }.into(), of: vec![*x], early: true })
         }
         Lowered::NormPackF16(NormPackF16 { a, sum, w, eps, scales, halves, slab }) => {
-            let packed = Some(Packed { to: To::F16 { scales: *scales, halves: *halves, slab: *slab }, norm: Some((*w, *eps)) });
+            let packed =
+                Some(Packed { to: To::F16 { scales: *scales, halves: *halves, slab: *slab }, norm: Some((*w, *eps)) });
             let (sum, of, early) = match sum {
                 None => (unpacked(*a, producers)?.clone(), *a, true),
                 Some((b, h)) => {

@@ -23,7 +23,12 @@ pub fn packing(nodes: Vec<Node>, read_back: &[Tensor], caps: &Caps) -> Vec<Node>
     for at in 0..nodes.len() {
         let Some((consumer, op)) = consumer(&nodes, at, read_back, caps) else { continue };
         let Some((of, producer)) = producer(&nodes, at, read_back) else { continue };
-        let parts = [of, Some(at)].into_iter().flatten().filter_map(|place| Some(nodes[place].as_ref()?.parts.clone())).flatten().collect();
+        let parts = [of, Some(at)]
+            .into_iter()
+            .flatten()
+            .filter_map(|place| Some(nodes[place].as_ref()?.parts.clone()))
+            .flatten()
+            .collect();
         if let Some(of) = of {
             nodes[of] = None;
         }
@@ -43,7 +48,8 @@ pub fn packing(nodes: Vec<Node>, read_back: &[Tensor], caps: &Caps) -> Vec<Node>
 /// The parts that `producer` needs for what it writes, and the other parts, which move to the
 /// consumer.
 fn divided(parts: Vec<Primitive>, producer: Option<&Lowered>) -> (Vec<Primitive>, Vec<Primitive>) {
-    let mut wanted: HashSet<u32> = producer.map_or_else(Vec::new, |producer| producer.io().writes).iter().map(|t| t.id).collect();
+    let mut wanted: HashSet<u32> =
+        producer.map_or_else(Vec::new, |producer| producer.io().writes).iter().map(|t| t.id).collect();
     let mut keeps = vec![false; parts.len()];
     for (part, keep) in parts.iter().zip(&mut keeps).rev() {
         let io = part.io();
@@ -65,9 +71,13 @@ fn reads(node: &Option<Node>, t: Tensor) -> bool {
 fn consumer(nodes: &[Option<Node>], at: usize, read_back: &[Tensor], caps: &Caps) -> Option<(usize, Lowered)> {
     let (row, made) = match &nodes[at].as_ref()?.op {
         Lowered::MatmulVecNorm(norm) => (Normed { h: norm.h, u: norm.u, eps: Some(norm.eps) }, norm.packed),
-        Lowered::NormPackQ8(norm) => (Normed { h: norm.sum.map_or(norm.a, |(_, h)| h), u: norm.w, eps: Some(norm.eps) }, norm.packed),
+        Lowered::NormPackQ8(norm) => {
+            (Normed { h: norm.sum.map_or(norm.a, |(_, h)| h), u: norm.w, eps: Some(norm.eps) }, norm.packed)
+        }
         Lowered::PackQ8(pack) => (Normed::plain(pack.x), pack.packed),
-        Lowered::Op(Op::RmsNorm(norm)) if norm.x.shape.heads == 1 => (Normed { h: norm.x, u: norm.w, eps: Some(norm.eps) }, norm.y),
+        Lowered::Op(Op::RmsNorm(norm)) if norm.x.shape.heads == 1 => {
+            (Normed { h: norm.x, u: norm.w, eps: Some(norm.eps) }, norm.y)
+        }
         Lowered::AddRmsNorm(sum) => (Normed { h: sum.h, u: sum.w, eps: Some(sum.eps) }, sum.x),
         _ => return None,
     };
@@ -77,7 +87,9 @@ fn consumer(nodes: &[Option<Node>], at: usize, read_back: &[Tensor], caps: &Caps
     let mut consumers = (at + 1..nodes.len()).filter(|&later| reads(&nodes[later], made));
     let (consumer, None) = (consumers.next()?, consumers.next()) else { return None };
     let op = &nodes[consumer].as_ref()?.op;
-    let op = RULES.iter().find_map(|rule| if let Direction::Packing(of) = rule.direction { of(&row, op, caps) } else { None });
+    let op = RULES
+        .iter()
+        .find_map(|rule| if let Direction::Packing(of) = rule.direction { of(&row, op, caps) } else { None });
     Some((consumer, op?))
 }
 
@@ -102,19 +114,38 @@ fn producer(nodes: &[Option<Node>], at: usize, read_back: &[Tensor]) -> Option<(
 
 /// The operation that makes h = a + b for the one at `at`, and the index of the operation that
 /// moves there: a product with the sum after it, a norm with the sum after it, or a plain sum.
-fn sum(nodes: &[Option<Node>], at: usize, [a, b]: [Tensor; 2], h: Tensor, read_back: &[Tensor]) -> (Option<usize>, Option<Lowered>) {
+fn sum(
+    nodes: &[Option<Node>],
+    at: usize,
+    [a, b]: [Tensor; 2],
+    h: Tensor,
+    read_back: &[Tensor],
+) -> (Option<usize>, Option<Lowered>) {
     let normed = |y: Tensor, a: Tensor| match alone(nodes, at, y, read_back)? {
-        (place, Lowered::Op(Op::RmsNorm(norm))) if norm.x.shape.dim.is_multiple_of(4) => Some((place, NormAdd::new(a, norm, h).into())),
+        (place, Lowered::Op(Op::RmsNorm(norm))) if norm.x.shape.dim.is_multiple_of(4) => {
+            Some((place, NormAdd::new(a, norm, h).into()))
+        }
         _ => None,
     };
     let found = product_added(nodes, at, [a, b], h, read_back).or_else(|| normed(b, a)).or_else(|| normed(a, b));
-    found.map_or_else(|| (None, Some(Lowered::Op(Add { a, b: Term::Tensor(b), y: h }.into()))), |(place, op)| (Some(place), Some(op)))
+    found.map_or_else(
+        || (None, Some(Lowered::Op(Add { a, b: Term::Tensor(b), y: h }.into()))),
+        |(place, op)| (Some(place), Some(op)),
+    )
 }
 
 /// The same, if one of both is made by a product.
-fn product_added(nodes: &[Option<Node>], at: usize, [a, b]: [Tensor; 2], h: Tensor, read_back: &[Tensor]) -> Option<(usize, Lowered)> {
+fn product_added(
+    nodes: &[Option<Node>],
+    at: usize,
+    [a, b]: [Tensor; 2],
+    h: Tensor,
+    read_back: &[Tensor],
+) -> Option<(usize, Lowered)> {
     let of = |y: Tensor, a: Tensor| match alone(nodes, at, y, read_back)? {
-        (place, Lowered::Product(product)) if matches!(product.operand, Operand::F32 | Operand::Q8) && product.bias.is_none() => {
+        (place, Lowered::Product(product))
+            if matches!(product.operand, Operand::F32 | Operand::Q8) && product.bias.is_none() =>
+        {
             Some((place, MatmulVecAdd { product: product.clone(), a, h }.into()))
         }
         _ => None,
@@ -124,7 +155,9 @@ fn product_added(nodes: &[Option<Node>], at: usize, [a, b]: [Tensor; 2], h: Tens
 
 /// The operation that makes `y`, with its index, if only the operation at `at` reads `y`.
 fn alone<'a>(nodes: &'a [Option<Node>], at: usize, y: Tensor, read_back: &[Tensor]) -> Option<(usize, &'a Lowered)> {
-    let place = (0..at).find(|&place| nodes[place].as_ref().is_some_and(|node| node.op.io().writes.iter().any(|made| made.id == y.id)))?;
+    let place = (0..at).find(|&place| {
+        nodes[place].as_ref().is_some_and(|node| node.op.io().writes.iter().any(|made| made.id == y.id))
+    })?;
     let alone = !read_back.iter().any(|t| t.id == y.id) && nodes.iter().filter(|node| reads(node, y)).count() == 1;
     alone.then_some((place, &nodes[place].as_ref()?.op))
 }
@@ -138,7 +171,8 @@ mod tests {
     use crate::plan::{PlanOptions, Precision, plan};
     use gguf::GgmlType;
 
-    const CAPS: Caps = Caps { max_storage_buffers: 16, max_workgroup: 512, max_workgroup_bytes: 32 << 10, ..Caps::WEBGPU };
+    const CAPS: Caps =
+        Caps { max_storage_buffers: 16, max_workgroup: 512, max_workgroup_bytes: 32 << 10, ..Caps::WEBGPU };
 
     fn weight(id: u32, rows: u32, cols: u32) -> Weight {
         Weight::loaded(id, GgmlType::Q8_0, rows, cols)
@@ -176,7 +210,10 @@ mod tests {
     fn readers_of_a_short_row_pack_it_and_what_makes_it_no_longer_does() {
         for kept in [false, true] {
             assert_eq!(kernels(&CAPS, 256, kept, two), ["pack_q8", "matmul_vec_q8", "norm_pack_matmul_vec", "add"]);
-            assert_eq!(kernels(&CAPS, 256, kept, gated), ["pack_q8", "matmul_vec_q8", "norm_pack_matmul_vec_glu_silu", "matmul_vec_q8"]);
+            assert_eq!(
+                kernels(&CAPS, 256, kept, gated),
+                ["pack_q8", "matmul_vec_q8", "norm_pack_matmul_vec_glu_silu", "matmul_vec_q8"]
+            );
         }
     }
 

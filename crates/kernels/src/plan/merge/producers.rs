@@ -24,7 +24,8 @@ pub fn producers(nodes: Vec<Node>, read_back: &[Tensor], states: &[StateKind], c
             let mut sorted = places.clone();
             sorted.sort_unstable();
             sorted.dedup();
-            let before: Vec<_> = sorted.iter().filter_map(|&place| nodes[place].take()).flat_map(|node| node.parts).collect();
+            let before: Vec<_> =
+                sorted.iter().filter_map(|&place| nodes[place].take()).flat_map(|node| node.parts).collect();
             parts = [before, parts].concat();
             if early {
                 place = places[0];

@@ -59,19 +59,24 @@ pub(super) fn norm_add_matmul_vec_glu(producer: &Lowered, consumer: &Lowered, ca
 pub(super) fn norm_pack_matmul_vec(row: &Normed, consumer: &Lowered, caps: &Caps) -> Option<Lowered> {
     let products = match consumer {
         Lowered::MatmulGroup(group) => group.products.clone(),
-        Lowered::Product(product) if row.eps.is_none() && joins(product, caps) && in_every_workgroup(product.w.rows, caps) => {
+        Lowered::Product(product)
+            if row.eps.is_none() && joins(product, caps) && in_every_workgroup(product.w.rows, caps) =>
+        {
             vec![product.clone()]
         }
         _ => return None,
     };
-    let fits = row.h.shape.rows == 1 && row.h.shape.width() <= caps.table.prologue_columns && NORM_PACK_MATMUL_VEC.fits(caps);
+    let fits =
+        row.h.shape.rows == 1 && row.h.shape.width() <= caps.table.prologue_columns && NORM_PACK_MATMUL_VEC.fits(caps);
     fits.then(|| NormPackMatmulVec { row: row.clone(), products }.into())
 }
 
 /// A gated activation of a packed row that may pack the row itself.
 pub(super) fn norm_pack_matmul_vec_glu(row: &Normed, consumer: &Lowered, caps: &Caps) -> Option<Lowered> {
     let Lowered::MatmulGlu(glu) = consumer else { return None };
-    let fits = row.h.shape.rows == 1 && row.h.shape.width() <= caps.table.glu_prologue_columns && NORM_PACK_MATMUL_VEC_GLU.fits(caps);
+    let fits = row.h.shape.rows == 1
+        && row.h.shape.width() <= caps.table.glu_prologue_columns
+        && NORM_PACK_MATMUL_VEC_GLU.fits(caps);
     fits.then(|| NormPackMatmulVecGlu { row: row.clone(), glu: glu.clone() }.into())
 }
 

@@ -99,7 +99,12 @@ pub(super) static RULES: [Rule; 39] = [
         Direction::Values(experts::norm_matmul_vec),
         "packing takes in the norm and the sum before it, so one dispatch less",
     ),
-    rule("norm_matmul_vec", "a factor with the router before it", Direction::Producers(experts::scaled_router), ONE_LESS),
+    rule(
+        "norm_matmul_vec",
+        "a factor with the router before it",
+        Direction::Producers(experts::scaled_router),
+        ONE_LESS,
+    ),
     rule("norm_pack_q8", "8-bit packing with the norm before it", Direction::Producers(norm::norm_pack_q8), ONE_LESS),
     rule("norm_pack_f16", "f16 packing with the norm before it", Direction::Producers(norm::norm_pack_f16), ONE_LESS),
     rule(
@@ -114,8 +119,18 @@ pub(super) static RULES: [Rule; 39] = [
         Direction::Producers(norm::norm_add),
         "sum, norm, factor and packing are one kernel instead of up to five",
     ),
-    rule("glu_pack_q8", "8-bit packing with the gated activation before it", Direction::Producers(glu::glu_pack_q8), ONE_LESS),
-    rule("glu_pack_f16", "f16 packing with the gated activation before it", Direction::Producers(glu::glu_pack_f16), ONE_LESS),
+    rule(
+        "glu_pack_q8",
+        "8-bit packing with the gated activation before it",
+        Direction::Producers(glu::glu_pack_q8),
+        ONE_LESS,
+    ),
+    rule(
+        "glu_pack_f16",
+        "f16 packing with the gated activation before it",
+        Direction::Producers(glu::glu_pack_f16),
+        ONE_LESS,
+    ),
     rule(
         "matmul_vec_glu",
         "a packed gated activation with its two products",
@@ -159,8 +174,18 @@ pub(super) static RULES: [Rule; 39] = [
         Direction::Producers(heads::norm_rope_append),
         ONE_LESS,
     ),
-    rule("norm_rope_heads", "an append with the rotation of the queries", Direction::Producers(heads::norm_rope_heads), ONE_LESS),
-    rule("attention_merge", "8-bit packing with the join of split attention", Direction::Producers(attention::attention_merge), ONE_LESS),
+    rule(
+        "norm_rope_heads",
+        "an append with the rotation of the queries",
+        Direction::Producers(heads::norm_rope_heads),
+        ONE_LESS,
+    ),
+    rule(
+        "attention_merge",
+        "8-bit packing with the join of split attention",
+        Direction::Producers(attention::attention_merge),
+        ONE_LESS,
+    ),
     rule(
         "attention_decode",
         "attention of few keys with the operations before it and its packing, if any",
@@ -179,7 +204,12 @@ pub(super) static RULES: [Rule; 39] = [
         Direction::Producers(attention::attention_merge_f16),
         ONE_LESS,
     ),
-    rule("matmul_vec_group", "a product in 8 bits with others of the same rows", Direction::Producers(matmul::matmul_vec_group), ONE_LESS),
+    rule(
+        "matmul_vec_group",
+        "a product in 8 bits with others of the same rows",
+        Direction::Producers(matmul::matmul_vec_group),
+        ONE_LESS,
+    ),
     rule(
         "matmul_tile64_triple",
         "a product in small tiles with two others of the same rows",

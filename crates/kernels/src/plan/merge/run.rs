@@ -11,7 +11,8 @@ use crate::lower::{Lowered, Node};
 /// Applies the rules of gathers, then the rules of other neighbours, each once, front to back.
 pub fn runs(nodes: Vec<Node>, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {
     let uses = Uses::of(&nodes, read_back);
-    let gathers = RULES.iter().filter_map(|rule| if let Direction::Gather(of) = rule.direction { Some(of) } else { None });
+    let gathers =
+        RULES.iter().filter_map(|rule| if let Direction::Gather(of) = rule.direction { Some(of) } else { None });
     let others = RULES.iter().filter_map(|rule| if let Direction::Run(of) = rule.direction { Some(of) } else { None });
     let nodes = replaced(&nodes, &uses, caps, &gathers.collect::<Vec<_>>());
     replaced(&nodes, &uses, caps, &others.collect::<Vec<_>>())
@@ -19,7 +20,8 @@ pub fn runs(nodes: Vec<Node>, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {
 
 /// Applies the rules that make new values, each over all operations.
 pub fn values(nodes: Vec<Node>, origins: &mut Origins, read_back: &[Tensor], cx: &Lower<'_>) -> Vec<Node> {
-    let rules = RULES.iter().filter_map(|rule| if let Direction::Values(of) = rule.direction { Some(of) } else { None });
+    let rules =
+        RULES.iter().filter_map(|rule| if let Direction::Values(of) = rule.direction { Some(of) } else { None });
     rules.fold(nodes, |nodes, rule| rule(nodes, origins, read_back, cx))
 }
 

@@ -17,7 +17,8 @@ const HEAD_DIM: u32 = 128;
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     // Four heads go together if there are many.
-    let (rows, heads, group) = g.pick(&[(2, 1, 1), (3, 2, 2), (4, 1, 3), (5, 3, 4), (2, 3, 6), (17, 3, 16), (25, 4, 8)]);
+    let (rows, heads, group) =
+        g.pick(&[(2, 1, 1), (3, 2, 2), (4, 1, 3), (5, 3, 4), (2, 3, 6), (17, 3, 16), (25, 4, 8)]);
     let width = heads * HEAD_DIM;
     let mut case = Case::with_states(rows, &[StateKind::Kv { ty, width, ring: None }; 2], rows + 1, 512);
     let first = g.pick(&[0, 1]);
@@ -53,7 +54,13 @@ pub fn case(g: &mut Gen) -> Case {
     // bit before rounding differs. That moves a score by 2^-11 of the element, so scores must stay
     // near 1.
     let later = case.uniform(g, width, 1.0).heads(heads);
-    let found = attention(&mut case.rec, later, kv, heads, Attend { mask: Mask::Window(2), scale: 0.1 / largest, softcap: None });
+    let found = attention(
+        &mut case.rec,
+        later,
+        kv,
+        heads,
+        Attend { mask: Mask::Window(2), scale: 0.1 / largest, softcap: None },
+    );
     case.expect(found);
     case
 }
@@ -95,7 +102,12 @@ mod tests {
         let y = ops::matmul(&mut rec, w, y.flat());
         rec.output(y);
         let options = PlanOptions::plain().precision(Precision::Fast);
-        plan(&rec, caps, &options).unwrap().steps.iter().map(|step| (step.dispatch.variant.name, step.dispatch.when)).collect()
+        plan(&rec, caps, &options)
+            .unwrap()
+            .steps
+            .iter()
+            .map(|step| (step.dispatch.variant.name, step.dispatch.when))
+            .collect()
     }
 
     #[test]
@@ -112,7 +124,10 @@ mod tests {
             rows.into_iter().chain(tiles).chain(pack).chain([product]).collect::<Vec<_>>()
         };
         let far = others(When::far(2048), When::Far { near: 2048, deep: TURN_KEYS }, KvType::F16);
-        assert_eq!(kernels(&CAPS, 32, KvType::F16), [vec![("attention_decode_rows_f16_4", When::Near(2048))], far].concat());
+        assert_eq!(
+            kernels(&CAPS, 32, KvType::F16),
+            [vec![("attention_decode_rows_f16_4", When::Near(2048))], far].concat()
+        );
         let apart = |values| others(When::Always, When::Far { near: 0, deep: TURN_KEYS }, values);
         assert_eq!(kernels(&CAPS, 32, KvType::Q8_0), apart(KvType::Q8_0));
         assert_eq!(kernels(&Caps { max_storage_buffers: 11, ..CAPS }, 32, KvType::F16), apart(KvType::F16));

@@ -12,7 +12,10 @@ pub fn case(g: &mut Gen) -> Case {
     let group = g.pick(&[2, 4, 6, 8]);
     let heads = g.pick(&[1, 2]);
     let (capped, whole) = (g.coin(), g.coin());
-    let mut case = crate::testing::cases::attention_decode::recorded(g, Drawn { heads, dim: 128, group, position, window, capped, whole });
+    let mut case = crate::testing::cases::attention_decode::recorded(
+        g,
+        Drawn { heads, dim: 128, group, position, window, capped, whole },
+    );
     // Parts of one tile of keys and of several tiles.
     case.split_workgroups = g.pick(&[None, Some(8)]);
     case

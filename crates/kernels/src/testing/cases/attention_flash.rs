@@ -15,11 +15,24 @@ pub fn case(g: &mut Gen) -> Case {
         // The last tile of the keys is full, or has one key or many.
         let (rows, group) = g.pick(&[(17, 1), (20, 3), (21, 2), (24, 3), (33, 8), (53, 4), (64, 2), (70, 4)]);
         let window = g.pick(&[None, None, Some(400), Some(1000)]);
-        let mut case = appended_as(g, Drawn { ty, rows, dim: head, group: Some(group), window, late: true, ..Drawn::default() });
+        let mut case =
+            appended_as(g, Drawn { ty, rows, dim: head, group: Some(group), window, late: true, ..Drawn::default() });
         case.options = case.options.precision(Precision::Fast);
         return case;
     }
-    let (rows, group) = g.pick(&[(64, 7), (65, 2), (65, 3), (65, 8), (66, 16), (67, 4), (68, 1), (130, 1), (130, 4), (260, 1), (260, 2)]);
+    let (rows, group) = g.pick(&[
+        (64, 7),
+        (65, 2),
+        (65, 3),
+        (65, 8),
+        (66, 16),
+        (67, 4),
+        (68, 1),
+        (130, 1),
+        (130, 4),
+        (260, 1),
+        (260, 2),
+    ]);
     let mut case = appended_as(g, Drawn { ty, rows, dim: head, group: Some(group), ..Drawn::default() });
     case.options = case.options.precision(Precision::Fast);
     case
@@ -34,7 +47,11 @@ mod tests {
     fn tiles_say_what_their_constants_say() {
         for tile in &TILES {
             for constant in [("HEAD", tile.head), ("QUERIES", tile.queries), ("KEYS", tile.keys)] {
-                assert!(tile.variant.constants().any(|found| found == constant), "{}: not {constant:?}", tile.variant.name);
+                assert!(
+                    tile.variant.constants().any(|found| found == constant),
+                    "{}: not {constant:?}",
+                    tile.variant.name
+                );
             }
             let source = Shader::all(tile.variant, &[32])[0].source();
             assert!(source.contains(&format!("const RAISE = {RAISE:?};")), "{}: not {RAISE}", tile.variant.name);

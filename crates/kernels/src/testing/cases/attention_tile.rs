@@ -35,7 +35,8 @@ mod tests {
     fn kernel(class: Class, cooperative: bool, rows: u32) -> &'static str {
         let width = 8 * 128;
         let mut rec = Recorder::new(Counts { step: rows, out: 0 }, &[StateKind::kv(KvType::F16, width); 2]);
-        let [q, k, v] = [4 * width, width, width].map(|width| rec.host_input(width, Shape::new(Lead::Step, rows, width)));
+        let [q, k, v] =
+            [4 * width, width, width].map(|width| rec.host_input(width, Shape::new(Lead::Step, rows, width)));
         let states = KvState::new(rec.state(0), rec.state(1));
         let kv = kv_append(&mut rec, states, k.heads(8), v.heads(8));
         let y = attention(&mut rec, q.heads(32), kv, 8, Attend { mask: Mask::Causal, scale: 0.1, softcap: None });
@@ -50,8 +51,14 @@ mod tests {
     #[test]
     fn rows_read_their_keys_by_themselves_until_tiles_fill_the_device() {
         let of = |rows| kernel(Class::Discrete, false, rows);
-        assert_eq!([64, 65, 256, 257].map(of), ["attention_split_4", "attention_split_4", "attention_split_4", "attention_tile_128"]);
-        assert_eq!([64, 65].map(|rows| kernel(Class::Software, false, rows)), ["attention_split_4", "attention_tile_128"]);
+        assert_eq!(
+            [64, 65, 256, 257].map(of),
+            ["attention_split_4", "attention_split_4", "attention_split_4", "attention_tile_128"]
+        );
+        assert_eq!(
+            [64, 65].map(|rows| kernel(Class::Software, false, rows)),
+            ["attention_split_4", "attention_tile_128"]
+        );
         assert_eq!(kernel(Class::Discrete, true, 256), "attention_flash_128");
     }
 }

@@ -11,7 +11,8 @@ use crate::testing::parity::Case;
 /// of the largest number, odd and even numbers of weight rows around the workgroup's.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(Format::in_8_bits);
-    let cols = ty.block_size() as u32 * if ty.block_size() == 32 { g.pick(&[1, 2, 3, 8, 11, 32]) } else { g.pick(&[1, 2, 3, 4]) };
+    let cols = ty.block_size() as u32
+        * if ty.block_size() == 32 { g.pick(&[1, 2, 3, 8, 11, 32]) } else { g.pick(&[1, 2, 3, 4]) };
     let n = g.pick(&[31, 32, 64, 97, 130]);
     let mut case = Case::new(1);
     let (before, behind) = (g.pick(&[0, 4, 12]), g.pick(&[0, 8]));

@@ -12,7 +12,11 @@ pub fn case(g: &mut Gen) -> Case {
     let mut case = Case::new(rows);
     let (before, behind) = if dim <= 4 * 1024 { (4 * g.pick(&[0, 0, 3]), 4 * g.pick(&[0, 0, 5])) } else { (0, 0) };
     let (gate, up) = (case.tensor(g, dim), case.tensor(g, before + dim + behind));
-    let y = if before + behind > 0 || g.coin() { geglu_columns(&mut case.rec, gate, up, before) } else { swiglu(&mut case.rec, gate, up) };
+    let y = if before + behind > 0 || g.coin() {
+        geglu_columns(&mut case.rec, gate, up, before)
+    } else {
+        swiglu(&mut case.rec, gate, up)
+    };
     let (scales, halves) = pack_f16(&mut case.rec, y);
     case.expect(scales);
     case.expect(halves);
@@ -40,16 +44,18 @@ mod tests {
             table: Table::usual(Class::Discrete, true),
             ..Caps::WEBGPU
         };
-        for (caps, gated) in
-            [(&caps, vec!["glu_pack_f16_silu"]), (&Caps { max_workgroup: 256, ..caps.clone() }, vec!["swiglu", "pack_f16"])]
-        {
+        for (caps, gated) in [
+            (&caps, vec!["glu_pack_f16_silu"]),
+            (&Caps { max_workgroup: 256, ..caps.clone() }, vec!["swiglu", "pack_f16"]),
+        ] {
             let mut rec = Recorder::new(Counts { step: 32, out: 0 }, &[]);
             let [gate, up] = [0, 1].map(|n| rec.host_input(n, Shape::new(Lead::Step, 32, 4096)));
             let y = swiglu(&mut rec, gate, up);
             let y = matmul(&mut rec, Weight::loaded(0, GgmlType::Q8_0, 64, 4096), y);
             rec.output(y);
             let options = PlanOptions::plain().precision(Precision::Fast);
-            let kernels: Vec<_> = plan(&rec, caps, &options).unwrap().steps.iter().map(|step| step.dispatch.variant.name).collect();
+            let kernels: Vec<_> =
+                plan(&rec, caps, &options).unwrap().steps.iter().map(|step| step.dispatch.variant.name).collect();
             assert_eq!(kernels, [gated, vec!["matmul_tile32_narrow"]].concat());
         }
     }

@@ -12,7 +12,11 @@ pub fn case(g: &mut Gen) -> Case {
     let mut case = Case::new(rows);
     let (before, behind) = (g.pick(&[0, 0, 4, 12]), g.pick(&[0, 8]));
     let (gate, up) = (case.tensor(g, k), case.tensor(g, before + k + behind));
-    let y = if before + behind > 0 || g.coin() { geglu_columns(&mut case.rec, gate, up, before) } else { swiglu(&mut case.rec, gate, up) };
+    let y = if before + behind > 0 || g.coin() {
+        geglu_columns(&mut case.rec, gate, up, before)
+    } else {
+        swiglu(&mut case.rec, gate, up)
+    };
     let packed = pack_q8(&mut case.rec, y);
     case.expect(packed);
     case

@@ -50,7 +50,10 @@ mod tests {
             let slots = rows * k;
             let alone = (count - 1).min(slots - 1);
             let worst = alone + (slots - alone).div_ceil(groups.most);
-            assert!(planned >= worst && planned <= slots.div_ceil(groups.most) + count, "{rows} x {k} of {count}: {planned} for {worst}");
+            assert!(
+                planned >= worst && planned <= slots.div_ceil(groups.most) + count,
+                "{rows} x {k} of {count}: {planned} for {worst}"
+            );
         }
     }
 }

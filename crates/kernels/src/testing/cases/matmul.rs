@@ -27,7 +27,8 @@ pub fn case(g: &mut Gen) -> Case {
 /// a plan may choose.
 pub fn state_case(g: &mut Gen) -> Case {
     let (rows, cols, n) = (g.dim().min(130) + 1, 4 * g.pick(&[1, 8, 33, 64]), g.dim().min(300));
-    let mut case = Case::with_states(rows, &[StateKind::Words(n * cols), StateKind::Words(cols), StateKind::Words(n)], 2, 3);
+    let mut case =
+        Case::with_states(rows, &[StateKind::Words(n * cols), StateKind::Words(cols), StateKind::Words(n)], 2, 3);
     let [w, norm, bias] = [(0, n, cols), (1, 1, cols), (2, 1, n)].map(|(state, rows, cols)| {
         let state = case.rec.state(state);
         case.state_weight(g, state, rows, cols)

@@ -12,7 +12,8 @@ pub(crate) fn product(g: &mut Gen, rows: u32) -> Case {
     let ty = g.format();
     let block = ty.block_size() as u32;
     let (count, cols) = (g.pick(&[1, 2, 5]), g.cols(ty).min(512) / block * block);
-    let (n, halves, k) = (g.pick(&[1, 3, 64, 96, 127, 128, 129, 200]), g.pick(&[1, 2]), g.pick(&[1, 2, count]).min(count));
+    let (n, halves, k) =
+        (g.pick(&[1, 3, 64, 96, 127, 128, 129, 200]), g.pick(&[1, 2]), g.pick(&[1, 2, count]).min(count));
     let mut case = Case::new(rows);
     let w = case.weight(g, ty, count * halves * n, cols);
     let values = choices(g, rows, count, k);

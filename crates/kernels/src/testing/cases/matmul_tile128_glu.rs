@@ -20,7 +20,8 @@ pub(crate) fn uneven(case: &mut Case, g: &mut Gen, cols: u32) -> Tensor {
 /// activations far outside the range of f16, and parts of a row with very different magnitudes.
 pub fn case(g: &mut Gen) -> Case {
     // The last row of a full plan is one of every eight that a subgroup has.
-    let (rows, ty) = (g.pick(&[65, 127, 128, 129, 130, 138, 146, 154, 162, 178, 300]), g.format_with(|f| f.units.is_some()));
+    let (rows, ty) =
+        (g.pick(&[65, 127, 128, 129, 130, 138, 146, 154, 162, 178, 300]), g.format_with(|f| f.units.is_some()));
     let (cols, n) = (g.cols(ty).next_multiple_of(DEPTH), g.pick(&[64, 128, 192, 320]));
     let mut case = Case::new(rows);
     // Small tiles take so few results where more may be rounded.

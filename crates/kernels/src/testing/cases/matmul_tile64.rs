@@ -36,11 +36,15 @@ pub(crate) fn activations(case: &mut Case, g: &mut Gen, cols: u32, fewest: u32) 
 /// that a subgroup has none, some, or several rounds; activations far outside the range of f16, all
 /// equal, or normed; the planner makes it from a plain product.
 pub fn case(g: &mut Gen) -> Case {
-    let (rows, ty) = (g.pick(&[9, 16, 17, 32, 33, 48, 64, 65, 80, 81, 96, 129]), g.format_with(|f| f.tiles().is_some()));
+    let (rows, ty) =
+        (g.pick(&[9, 16, 17, 32, 33, 48, 64, 65, 80, 81, 96, 129]), g.format_with(|f| f.tiles().is_some()));
     let few = [1, 15, 16, 17, 31, 33, 97];
     // Equal shares of all forms: few columns, many columns by few rows, by more, and by many.
     let (n, cols) = match g.pick(&[0, 1, 2, 3]) {
-        0 => (g.pick(&few), (columns(g, ty) + g.pick(&[0, LONG_COLUMNS / 2])).min(LONG_COLUMNS - DEPTH.max(ty.block_size() as u32))),
+        0 => (
+            g.pick(&few),
+            (columns(g, ty) + g.pick(&[0, LONG_COLUMNS / 2])).min(LONG_COLUMNS - DEPTH.max(ty.block_size() as u32)),
+        ),
         1 => (g.pick(&few), columns(g, ty) + LONG_COLUMNS),
         2 => (TILE * LONG - 1, LONG_COLUMNS),
         _ => (TILE * USUAL_WORKGROUPS + 1, LONG_COLUMNS),

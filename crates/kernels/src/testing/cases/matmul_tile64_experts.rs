@@ -16,7 +16,8 @@ use crate::testing::parity::Case;
 pub fn case(g: &mut Gen) -> Case {
     let (rows, ty) = (g.pick(&[9, 16, 33, 70, 97, 130, 260]), g.format());
     let (count, cols) = (g.pick(&[1, 2, 5]), g.cols(ty).next_multiple_of(DEPTH));
-    let (n, halves, k) = (g.pick(&[1, 3, 64, 96, 127, 128, 129, 200]), g.pick(&[1, 2]), g.pick(&[1, 2, count]).min(count));
+    let (n, halves, k) =
+        (g.pick(&[1, 3, 64, 96, 127, 128, 129, 200]), g.pick(&[1, 2]), g.pick(&[1, 2, count]).min(count));
     let mut case = Case::new(rows);
     case.options = case.options.precision(Precision::Fast);
     case.halves = true;

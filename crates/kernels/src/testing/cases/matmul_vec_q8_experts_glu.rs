@@ -28,7 +28,14 @@ fn routed(g: &mut Gen) -> (Case, Routes, u32) {
 }
 
 /// The product with rows that are packed already: its oracle rounds as well.
-pub(super) fn product(case: &mut Case, w: Weight, rows: Range<u32>, x: Tensor, packed: Tensor, routes: &Routes) -> Tensor {
+pub(super) fn product(
+    case: &mut Case,
+    w: Weight,
+    rows: Range<u32>,
+    x: Tensor,
+    packed: Tensor,
+    routes: &Routes,
+) -> Tensor {
     let y = case.rec.make(Shape { heads: routes.chosen(), dim: rows.len() as u32, ..x.shape });
     let of = MatmulExperts { w, first: rows.start, x, routes: *routes, y };
     case.rec.push(MatmulVecQ8Experts { of, packed });
@@ -44,7 +51,8 @@ pub fn case(g: &mut Gen) -> Case {
     let cols = g.cols(ty).max(128).next_multiple_of(32) + if long { LONG } else { 0 };
     let n = if long { 32 } else { 32 * g.pick(&[1, 2, 3]) };
     let (case, routes) = if g.coin() {
-        let (rows, count) = (g.pick(&[1, 1, 2, 5, 8]), g.pick(if long { &[1, 2, 33] } else { &[1, 2, 5, 33, 129, 256] }));
+        let (rows, count) =
+            (g.pick(&[1, 1, 2, 5, 8]), g.pick(if long { &[1, 2, 33] } else { &[1, 2, 5, 33, 129, 256] }));
         let mut case = Case::new(rows);
         let routes = route::routes(&mut case, g, rows, count);
         (case, routes)

@@ -9,7 +9,11 @@ use crate::testing::parity::Case;
 /// Tile edges in all dimensions, rows of very different magnitudes and rows of zeros, sums that
 /// hold something already; the planner makes it from a plain derivative in plans of training.
 pub fn case(g: &mut Gen) -> Case {
-    let (rows, n, k) = (g.pick(&[16, 31, 33, 64, 129, 300]), g.pick(&[4, 16, 124, 128, 132, 260]), g.pick(&[4, 16, 124, 128, 132, 260]));
+    let (rows, n, k) = (
+        g.pick(&[16, 31, 33, 64, 129, 300]),
+        g.pick(&[4, 16, 124, 128, 132, 260]),
+        g.pick(&[4, 16, 124, 128, 132, 260]),
+    );
     let mut case = Case::with_states(rows, &[StateKind::Words(n * k)], 1, 1);
     case.options = PlanOptions::training().precision(Precision::Fast);
     let state = case.rec.state(0);

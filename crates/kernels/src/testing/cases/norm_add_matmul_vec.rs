@@ -29,7 +29,8 @@ pub fn case(g: &mut Gen) -> Case {
     let packed = row(&mut case, g, cols);
     let count = g.pick(&[1, 2, 3]);
     for n in 0..count {
-        let ty = if n == 0 { ty } else { g.format_with(|f| f.in_8_bits() && cols.is_multiple_of(f.ty.block_size() as u32)) };
+        let ty =
+            if n == 0 { ty } else { g.format_with(|f| f.in_8_bits() && cols.is_multiple_of(f.ty.block_size() as u32)) };
         let rows = if count == 1 { g.pick(&[16, 97]) } else { g.pick(&[31, 33, 64, 97]) };
         let w = case.weight(g, ty, rows, cols);
         let y = matmul_q8(&mut case.rec, w, packed);

@@ -115,7 +115,10 @@ mod tests {
     #[test]
     fn several_rows_few_bindings_and_other_readers_of_the_norm_keep_it_apart() {
         assert_eq!(kernels(&CAPS, 2, three)[..2], ["matmul", "add_rms_norm"]);
-        assert_eq!(kernels(&Caps::WEBGPU, 1, three), ["matmul_vec", "add_rms_norm", "matmul_vec", "matmul_vec", "matmul_vec"]);
+        assert_eq!(
+            kernels(&Caps::WEBGPU, 1, three),
+            ["matmul_vec", "add_rms_norm", "matmul_vec", "matmul_vec", "matmul_vec"]
+        );
         let read_back = |rec: &mut Recorder, x: Tensor| {
             three(rec, x);
             rec.output(x);

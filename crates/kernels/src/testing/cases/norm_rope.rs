@@ -8,7 +8,8 @@ use crate::testing::parity::Case;
 /// The two parts as a model records them: heads shorter and longer than a workgroup, whole and
 /// partial rotations.
 pub fn case(g: &mut Gen) -> Case {
-    let (rows, heads, head_dim) = (g.pick(&[1, 2, 3, 26, 26]), g.pick(&[1, 2, 3, 5]), g.pick(&[16, 64, 80, 128, 256, 512]));
+    let (rows, heads, head_dim) =
+        (g.pick(&[1, 2, 3, 26, 26]), g.pick(&[1, 2, 3, 5]), g.pick(&[16, 64, 80, 128, 256, 512]));
     let dim = if g.coin() { head_dim } else { head_dim / 2 };
     let mut case = Case::new(rows);
     case.place(g, 131_072);

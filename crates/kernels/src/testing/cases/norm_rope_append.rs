@@ -20,7 +20,10 @@ pub(crate) fn settled(ty: KvType, row: &[f32], apart: usize) -> bool {
     };
     match ty {
         KvType::F32 => true,
-        KvType::F16 => row.iter().enumerate().all(|(i, v)| f16::from_f32(v - size(i) * ERROR) == f16::from_f32(v + size(i) * ERROR)),
+        KvType::F16 => row
+            .iter()
+            .enumerate()
+            .all(|(i, v)| f16::from_f32(v - size(i) * ERROR) == f16::from_f32(v + size(i) * ERROR)),
         KvType::Q8_0 => row.chunks(32).zip((0..).step_by(32)).all(|(block, start)| {
             let d = block.iter().fold(0.0_f32, |most, v| most.max(v.abs())) / 127.0;
             let far = |(i, v): (usize, &f32)| ((v / d).abs().fract() - 0.5).abs() > (127.0 + size(i) / d) * ERROR;
@@ -30,7 +33,12 @@ pub(crate) fn settled(ty: KvType, row: &[f32], apart: usize) -> bool {
 }
 
 /// A head that is drawn until its value after `finish` is settled in a state of this type.
-pub(crate) fn head(ty: KvType, apart: usize, draw: impl FnMut() -> Vec<f32>, finish: impl Fn(Vec<f32>) -> Vec<f32>) -> Vec<f32> {
+pub(crate) fn head(
+    ty: KvType,
+    apart: usize,
+    draw: impl FnMut() -> Vec<f32>,
+    finish: impl Fn(Vec<f32>) -> Vec<f32>,
+) -> Vec<f32> {
     std::iter::repeat_with(draw).find(|head| settled(ty, &finish(head.clone()), apart)).expect("an endless supply")
 }
 
@@ -45,7 +53,8 @@ pub(crate) fn normed(x: &[f32], w: Option<&[f32]>) -> Vec<f32> {
 /// A head at a position.
 pub(crate) fn rotated(x: &[f32], table: &RopeTable, position: u32) -> Vec<f32> {
     let (mut rows, mut y) = (vec![0.0; table.dim as usize], vec![0.0; x.len()]);
-    let spec = cpu_ref::RopeSpec { dim: table.dim as usize, base: table.base, scale: 1.0, factors: None, magnitude: 1.0 };
+    let spec =
+        cpu_ref::RopeSpec { dim: table.dim as usize, base: table.base, scale: 1.0, factors: None, magnitude: 1.0 };
     cpu_ref::rope_rows(&spec, &[position], &mut rows);
     cpu_ref::rope(x, &rows, 1, x.len(), &mut y);
     y

@@ -57,7 +57,9 @@ fn to_the_brink(logits: &mut [f32], spec: &cpu_ref::SampleSpec, position: u32, a
     let kept: Vec<usize> = (0..logits.len()).filter(|&id| f64::from(logits[id]) >= threshold).collect();
     let noise = |id: usize| noise(spec, position, id as u32);
     let score = |id: usize| f64::from(logits[id]) / f64::from(spec.temperature) + noise(id);
-    let most = |of: &dyn Fn(usize) -> f64| kept.iter().copied().max_by(|&a, &b| of(a).total_cmp(&of(b))).expect("the largest is kept");
+    let most = |of: &dyn Fn(usize) -> f64| {
+        kept.iter().copied().max_by(|&a, &b| of(a).total_cmp(&of(b))).expect("the largest is kept")
+    };
     let (drawn, other) = (most(&score), most(&|id| sign * noise(id)));
     let apart = if above { 5e-5 } else { -5e-5 } * score(drawn).abs().max(1.0);
     if other != drawn {
@@ -105,7 +107,11 @@ pub(crate) fn params_of(g: &mut Gen, kind: u32) -> SampleParams {
         top_k: if crowded { g.pick(&[1, 2, 256]) } else { g.pick(&[0, 0, 1, 1, 2, 2, 40, 256, 257, 1500, u32::MAX]) },
         top_p: if crowded { g.pick(&[1.0, 1.0, 0.95, 0.0]) } else { g.pick(&[1.0, 1.0, 0.95, 0.5, 0.01, 0.0]) },
         min_p: if crowded { g.pick(&[0.0, 0.0, 0.05, 1.0]) } else { g.pick(&[0.0, 0.0, 0.05, 0.7, 1.0]) },
-        temperature: if crowded { g.pick(&[1.0, FLAT, FLAT, FLAT]) } else { g.pick(&[1.0, 0.1, 0.0, FLAT, FLAT, FLAT]) },
+        temperature: if crowded {
+            g.pick(&[1.0, FLAT, FLAT, FLAT])
+        } else {
+            g.pick(&[1.0, 0.1, 0.0, FLAT, FLAT, FLAT])
+        },
         seed: [g.bits() as u32, g.bits() as u32],
         sequence: g.bits() as u32 % 5,
         ..SampleParams::default()
@@ -127,7 +133,8 @@ pub fn case(g: &mut Gen) -> Case {
         let kind = g.pick(&[0, 1, 2, 3, CROWDED]);
         let (row, params) = loop {
             let whole = || SampleParams { temperature: if kind == 1 { 1.0 } else { 0.0 }, ..SampleParams::default() };
-            let (mut row, params) = (logits_of(g, vocab, kind), if WHOLE.contains(&vocab) { whole() } else { params_of(g, kind) });
+            let (mut row, params) =
+                (logits_of(g, vocab, kind), if WHOLE.contains(&vocab) { whole() } else { params_of(g, kind) });
             if params.temperature == FLAT {
                 to_the_edge(&mut row, &params.spec(), position);
             } else if kind == 1 && params.temperature > 0.0 {

@@ -61,15 +61,20 @@ impl Case {
         let ropes: Vec<Angles> = planned.ropes.iter().map(Angles::new).collect();
         for &(id, kind, offset, _) in &planned.placement.inputs {
             let words = input_words(kind, planned.origins[id as usize].1, &self.input, &ropes);
-            room.buffers[room.inputs][offset as usize..][..4 * words.len()].copy_from_slice(bytemuck::cast_slice(&words));
+            room.buffers[room.inputs][offset as usize..][..4 * words.len()]
+                .copy_from_slice(bytemuck::cast_slice(&words));
         }
         room.states = room.buffers.len();
         let states = self.loaded(&Executor::Cpu)?.1;
         (0..self.kinds.len()).for_each(|n| room.add(states.host(states.state(n)).to_vec()));
         for (n, loaded) in (0..).zip(&self.weights) {
-            self.weight_bytes(caps, loaded).into_iter().enumerate().for_each(|(part, bytes)| room.weight(n, part as u32, bytes));
+            self.weight_bytes(caps, loaded)
+                .into_iter()
+                .enumerate()
+                .for_each(|(part, bytes)| room.weight(n, part as u32, bytes));
         }
-        let (counts, runs) = (self.input.counts(), planned.steps.iter().filter(|step| step.dispatch.when.holds(&self.input)));
+        let (counts, runs) =
+            (self.input.counts(), planned.steps.iter().filter(|step| step.dispatch.when.holds(&self.input)));
         let calls = runs.map(|step| {
             let bindings = step.dispatch.args.iter().map(|arg| room.bound(arg)).collect();
             let grid = step.dispatch.grid.at(counts, planned.max_grid);
@@ -199,7 +204,8 @@ impl Room<'_> {
             let end = if t.first == 0 { self.buffers[buffer].len() } else { start + own };
             return Bound { buffer, bytes: start..end };
         }
-        let &(_, _, offset, all) = self.planned.placement.inputs.iter().find(|input| input.0 == t.id).expect("a value that is made");
+        let &(_, _, offset, all) =
+            self.planned.placement.inputs.iter().find(|input| input.0 == t.id).expect("a value that is made");
         let size = if t.first == 0 { all as usize } else { own };
         let start = offset as usize + start;
         Bound { buffer: self.inputs, bytes: start..start + size.max(16).next_multiple_of(16) }

@@ -23,8 +23,12 @@ const QWEN_TEXT: Markers = &[("<tool_call>", State::Call)];
 const QWEN_THINKING: Markers = &[("</think>", State::Text)];
 const QWEN_CALL: Markers = &[("</tool_call>", State::Text)];
 // Ends without a beginning are control tokens and no text.
-const GEMMA4_TEXT: Markers =
-    &[("<|channel>", State::Channel), ("<|tool_call>", State::Call), ("<channel|>", State::Text), ("<tool_call|>", State::Text)];
+const GEMMA4_TEXT: Markers = &[
+    ("<|channel>", State::Channel),
+    ("<|tool_call>", State::Call),
+    ("<channel|>", State::Text),
+    ("<tool_call|>", State::Text),
+];
 const GEMMA4_THINKING: Markers = &[("<channel|>", State::Text), ("<|tool_call>", State::Call)];
 const GEMMA4_CALL: Markers = &[("<tool_call|>", State::Text)];
 

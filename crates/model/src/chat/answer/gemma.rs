@@ -68,9 +68,11 @@ impl<'a> Reader<'a> {
                 Some(key) if self.takes(":") => key,
                 Some(_) => return Err(self.unexpected(":")),
                 None => {
-                    let end = self.rest.find([':', ',', '{', '}', '[', ']']).filter(|&end| self.rest[end..].starts_with(':'));
-                    let (key, rest) =
-                        end.map(|end| (&self.rest[..end], &self.rest[end + 1..])).ok_or_else(|| self.unexpected("a key and :"))?;
+                    let end =
+                        self.rest.find([':', ',', '{', '}', '[', ']']).filter(|&end| self.rest[end..].starts_with(':'));
+                    let (key, rest) = end
+                        .map(|end| (&self.rest[..end], &self.rest[end + 1..]))
+                        .ok_or_else(|| self.unexpected("a key and :"))?;
                     self.rest = rest;
                     key.trim().trim_matches('"')
                 }

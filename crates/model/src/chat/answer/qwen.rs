@@ -24,9 +24,8 @@ fn json(body: &str) -> Result<ToolCall, String> {
     let arguments = match call.remove("arguments") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(arguments)) => arguments,
-        Some(Value::String(text)) => {
-            serde_json::from_str(&text).map_err(|error| format!("its arguments are text that is no JSON object: {error}"))?
-        }
+        Some(Value::String(text)) => serde_json::from_str(&text)
+            .map_err(|error| format!("its arguments are text that is no JSON object: {error}"))?,
         Some(_) => return Err("its arguments are no JSON object".to_string()),
     };
     Ok(ToolCall { name, arguments })
@@ -44,7 +43,8 @@ fn tagged(text: &str, tools: Option<&Value>) -> Result<ToolCall, String> {
         rest = rest.trim_start();
         let Some(parameter) = rest.strip_prefix("<parameter=") else { break };
         let (key, after) = parameter.split_once('>').ok_or("<parameter= has no >")?;
-        let (value, after) = after.split_once("</parameter>").ok_or_else(|| format!("parameter {key} has no </parameter>"))?;
+        let (value, after) =
+            after.split_once("</parameter>").ok_or_else(|| format!("parameter {key} has no </parameter>"))?;
         let value = value.strip_prefix('\n').unwrap_or(value);
         let value = value.strip_suffix('\n').unwrap_or(value);
         arguments.insert(key.trim().to_owned(), typed(value, tools.and_then(|tools| kind(tools, name, key.trim()))));

@@ -4,7 +4,8 @@ use super::Draw;
 
 /// Operands outside of every range, and inside.
 const ROOTS: &str = ".Prompt .System .Messages .Response .Tools \"a\" nil $.Think .Suffix $m.Content $m .";
-const FIELDS: &str = ".Content .Role $.Messages .ToolCalls $.Prompt \"a\" 1 true .Function.Name .Function.Arguments $i . `b`";
+const FIELDS: &str =
+    ".Content .Role $.Messages .ToolCalls $.Prompt \"a\" 1 true .Function.Name .Function.Arguments $i . `b`";
 
 impl Draw<'_> {
     fn go_value(&mut self, depth: usize, inside: bool) -> String {
@@ -32,7 +33,9 @@ impl Draw<'_> {
         let [open, close] = [self.pick("{{ |{{- |{{", "|"), self.pick(" }}| -}}|}}", "|")];
         match kind {
             0 => format!("{open}range $i, $m := $.Messages{close}{inner}{{{{ end }}}}"),
-            1 => format!("{open}if {value}{close}{inner}{{{{ else if {value} }}}}b{open}else{close}{inner}{{{{ end }}}}"),
+            1 => {
+                format!("{open}if {value}{close}{inner}{{{{ else if {value} }}}}b{open}else{close}{inner}{{{{ end }}}}")
+            }
             2 => format!("{open}$m := {value}{close}{inner}"),
             3 => format!("{open}range {value}{close}{inner}{open}end{close}"),
             4 => format!("{} {open}{value} | json{close}{inner}", self.text()),

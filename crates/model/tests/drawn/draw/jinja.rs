@@ -26,8 +26,7 @@ const METHODS: &str = "split('a')|split()|split(s, 1)|rsplit(sep=s, maxsplit=1)|
 const TESTS: &str = "string|defined|undefined|none|eq(s)|ne(l)|lt(n)|in(l)|in(s)|upper|lower|mapping|sequence|iterable|number|integer|float|\
                      boolean|odd|even|sameas(ns)|divisibleby(0)|divisibleby(n)|startingwith(s)|endingwith('a')|true|false|safe|filter|test";
 const SLICES: &str = "::-1|1:|:-1|0:9:2|5:1:-1|:9223372036854775807|::-9223372036854775808|n:|-n:|s:|none:n|1:-1:3";
-const FUNCTIONS: &str =
-    "m|namespace|dict|range|loop|caller|strftime_now|lipsum|loop.cycle|loop.changed|raise_exception|range|cycler|joiner";
+const FUNCTIONS: &str = "m|namespace|dict|range|loop|caller|strftime_now|lipsum|loop.cycle|loop.changed|raise_exception|range|cycler|joiner";
 const TARGETS: &str = "s|l|d|x|n|a, b|ns.s|ns.l|ns.n";
 /// What stands by itself.
 const SINGLE: &str = "|{% break %}|{% continue %}|{% include 'chat' %}|{% block b %}{% endblock %}|{{ debug() }}|{% extends s %}|{# c #}|\
@@ -89,7 +88,10 @@ impl Draw<'_> {
             5 => format!("{{% set ns.{} = {value} %}}", self.pick("s|l|x|n", "|")),
             6 => format!("{open} set {} = {value} {close}", self.pick(TARGETS, "|")),
             7 => format!("{{% set {} {close}{body}{open} endset %}}", self.pick("s;ns.s;x | trim;l", ";")),
-            8 => format!("{{% macro m(x, y=s) %}}{body}{}{{% endmacro %}}", self.pick("|{{ m(x) }}|{{ caller() }}|{{ caller(x) }}", "|")),
+            8 => format!(
+                "{{% macro m(x, y=s) %}}{body}{}{{% endmacro %}}",
+                self.pick("|{{ m(x) }}|{{ caller() }}|{{ caller(x) }}", "|")
+            ),
             9 => format!("{{% call{} m({value}) %}}{body}{{% endcall %}}", self.pick("|(x)|(x, y=1)", "|")),
             10 => format!("{{% filter {} %}}{body}{{% endfilter %}}", self.pick(FILTERS, "|")),
             11 => format!("{{% with x = {value} %}}{body}{{% endwith %}}"),

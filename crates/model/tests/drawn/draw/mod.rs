@@ -72,7 +72,9 @@ impl Draw<'_> {
     }
 
     fn map(&mut self, depth: usize) -> Map<String, Value> {
-        let key = |draw: &mut Self| if draw.below(4) == 0 { draw.text() } else { draw.pick("name|a|b|type|role|k", "|").to_string() };
+        let key = |draw: &mut Self| {
+            if draw.below(4) == 0 { draw.text() } else { draw.pick("name|a|b|type|role|k", "|").to_string() }
+        };
         (0..self.below(4)).map(|_| (key(self), self.json(depth))).collect()
     }
 
@@ -86,7 +88,9 @@ impl Draw<'_> {
                 1 => message.content = Some(draw.json(2)),
                 2 => message.reasoning_content = Some(draw.text()),
                 3 => {
-                    message.tool_calls = vec![json!({ "type": "function", "function": { "name": draw.text(), "arguments": draw.json(3) } })]
+                    message.tool_calls = vec![
+                        json!({ "type": "function", "function": { "name": draw.text(), "arguments": draw.json(3) } }),
+                    ]
                 }
                 4 => message.extra = draw.map(2),
                 _ => {}
@@ -95,7 +99,8 @@ impl Draw<'_> {
         };
         let messages = (0..self.below(5)).map(|_| message(self)).collect();
         let tools = (self.below(2) == 0).then(|| json!([{ "a": { "b": [1, "é"] }, "function": self.json(3) }]));
-        let options = RenderOptions::default().tools(tools).enable_thinking([None, Some(true), Some(false)][self.below(3)]);
+        let options =
+            RenderOptions::default().tools(tools).enable_thinking([None, Some(true), Some(false)][self.below(3)]);
         (messages, options.add_generation_prompt(self.below(2) == 0).now_unix_s(1_600_000_000))
     }
 }
