@@ -3,7 +3,8 @@
 use crate::adapter::Applied;
 use crate::error::Error;
 use crate::model::Model;
-use crate::runner::{Head, Runner, Span, drawn};
+use crate::plans::{Head, drawn};
+use crate::runner::{Runner, Span};
 use crate::sampling::Sampling;
 use crate::sequence::Sequence;
 use crate::session::SessionOptions;

@@ -4,7 +4,7 @@ use crate::adapter::Adapted;
 use crate::arch::{self, Architecture};
 use crate::error::Error;
 use crate::needs::{self, Needs};
-use crate::runner::{Head, PlanKey, recording};
+use crate::plans::{Head, PlanKey, recording};
 use crate::session::SessionOptions;
 use kernels::{Executor, Precision};
 

@@ -3,7 +3,7 @@
 
 use crate::answer::AnswerText;
 use crate::error::Error;
-use crate::runner::{Head, drawn};
+use crate::plans::{Head, drawn};
 use crate::sampling::Sampling;
 use crate::session::{PrefillProgress, Session};
 use kernels::Pending;

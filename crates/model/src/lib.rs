@@ -66,6 +66,8 @@ pub mod model;
 #[cfg(feature = "gpu")]
 mod needs;
 #[cfg(feature = "gpu")]
+mod plans;
+#[cfg(feature = "gpu")]
 mod rope;
 #[cfg(feature = "gpu")]
 mod runner;

@@ -10,7 +10,7 @@ use crate::file::{Base, ModelFile};
 use crate::load::{Loader, Progress};
 use crate::needs::{self, Needs};
 use crate::note::Note;
-use crate::runner::{recording, sampling_keys};
+use crate::plans::{recording, sampling_keys};
 use crate::session::{Session, SessionOptions};
 use crate::tokenizer::Tokenizer;
 use gguf::Gguf;

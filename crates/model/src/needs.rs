@@ -3,7 +3,7 @@
 use crate::adapter::Adapted;
 use crate::arch::{self, Architecture};
 use crate::error::{Error, Size};
-use crate::runner::{PlanKey, recording, sampling_keys};
+use crate::plans::{PlanKey, recording, sampling_keys};
 use crate::session::SessionOptions;
 use kernels::{Class, Executor, Room, StateKind, States};
 

@@ -5,7 +5,8 @@ use crate::arch;
 use crate::chunk;
 use crate::error::Error;
 use crate::model::Model;
-use crate::runner::{self, Head, Runner, capacities, recording, rows_with_logits};
+use crate::plans::{self, Head, capacities, recording, rows_with_logits};
+use crate::runner::Runner;
 use crate::sampling::Sampling;
 use crate::session::SessionOptions;
 use cpu_ref::KvType;
@@ -226,7 +227,7 @@ impl Walk {
     fn planned(&self, options: &SessionOptions, step: WalkStep) -> Result<Option<Planned>, Error> {
         let Executor::Gpu(device) = self.model.executor() else { return Ok(None) };
         let capacities = capacities(self.model.executor(), options);
-        let key = runner::key(&self.model, options, &capacities, step.rows as usize, step.head());
+        let key = plans::key(&self.model, options, &capacities, step.rows as usize, step.head());
         let kinds = arch::states(self.model.summary(), options);
         let rec = recording(self.model.architecture(), &Adapted::none(self.model.weights()), &kinds, key);
         Ok(Some(plan(&rec, device.caps(), &options.planning())?))

@@ -13,7 +13,7 @@ mod qwen3moe;
 
 use crate::error::Error;
 use crate::load::Loader;
-use crate::runner::ring_rows;
+use crate::plans::ring_rows;
 use crate::session::SessionOptions;
 use cpu_ref::KvType;
 use gguf::Gguf;
